@@ -35,7 +35,8 @@
     X(FIELD, field, ON_CUDA)                                                                                 \
     X(GROUPNORM, groupnorm, ON_CUDA)                                                                         \
     X(UPSAMPLE, upsample, ON_CUDA)                                                                           \
-    X(EMBEDDING, embedding, ON_CUDA)
+    X(EMBEDDING, embedding, ON_CUDA)                                                                         \
+    X(LRN, lrn, ON_CUDA)
 
 struct mri_op_code; /* how an operation runs in the host's memory: ops/host_op.h */
 

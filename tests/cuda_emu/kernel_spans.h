@@ -143,6 +143,21 @@ inline void spans(const mrk_scale_backward_args &a, emu_span_list &s)
     s.writes(a.dfactor, factors);
 }
 
+inline uint64_t bytes_of(const mrk_response &p) { return p.rows * p.channels * size_of(p.dtype); }
+
+inline void spans(const mrk_lrn_args &a, emu_span_list &s)
+{
+    s.reads(a.x, bytes_of(a.of));
+    s.writes(a.y, bytes_of(a.of));
+}
+
+inline void spans(const mrk_lrn_backward_args &a, emu_span_list &s)
+{
+    s.reads(a.dy, bytes_of(a.of));
+    s.reads(a.x, bytes_of(a.of));
+    s.writes(a.dx, bytes_of(a.of));
+}
+
 /* ---- input ---- */
 
 inline void spans(const mrk_input_args &a, emu_span_list &s)

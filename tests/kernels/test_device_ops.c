@@ -250,6 +250,17 @@ static void check_scale(uint32_t dtype)
                   sides[s][1], channels[k], dtype);
 }
 
+/* A few channels, more than a block has threads, and a window wider than the channels. */
+static void check_lrn(uint32_t dtype)
+{
+    static const uint32_t wide[] = {1, 5, 16, 65, 300};
+    static const mr_lrn_desc forms[] = {{4, 1, 0.3f, 0.75f}, {2, 2, 1, 0.5f}, {64, 1, 0.05f, 1.1f}};
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(wide); k++)
+        for (size_t f = 0; f < MRI_ARRAY_COUNT(forms); f++)
+            check((mr_op_desc){.kind = MR_OP_LRN, .training = true, .need_dx = true, .lrn = forms[f]}, 3, 5,
+                  wide[k], dtype);
+}
+
 static void check_pad(uint32_t dtype)
 {
     static const uint32_t sides[][2] = {{0, 0}, {3, 0}, {8, 16}, {0, 5}};
@@ -565,6 +576,7 @@ int main(void)
         {"sample", check_sample},
         {"pair loss", check_pair_loss},
         {"scale", check_scale},
+        {"lrn", check_lrn},
     };
     lab_open(&mrt_reference, "cpu", true);
     lab_open(&mrt_device, lab_settings()->devices, false);

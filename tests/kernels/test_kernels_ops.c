@@ -137,6 +137,16 @@ static double scale_at(const struct model *m, uint32_t i, size_t at, uint32_t c)
     return m->x[at] * m->x2[i * m->d.in.c + c];
 }
 
+static double lrn_at(const struct model *m, size_t pixel_at, uint32_t c)
+{
+    const mr_lrn_desc *l = &m->d.lrn;
+    const double *x = m->x + pixel_at * m->d.in.c;
+    double sum = 0;
+    for (uint32_t k = 0; k < m->d.in.c; k++)
+        if (k + l->radius >= c && k <= c + l->radius) sum += x[k] * x[k];
+    return x[c] * pow((double)l->bias + (double)l->alpha * sum, -(double)l->beta);
+}
+
 static double pad_at(const struct model *m, size_t pixel_at, uint32_t c)
 {
     const uint32_t before = m->d.pad.before, own = m->d.in.c;
@@ -189,6 +199,7 @@ static double value_at(const struct model *m, uint32_t i, uint32_t oy, uint32_t 
     case MR_OP_BATCHNORM: return norm_at(m, i, oy * m->d.in.w + ox, c);
     case MR_OP_CONCAT: return concat_at(m, ((size_t)i * m->out.h + oy) * m->out.w + ox, c);
     case MR_OP_PAD: return pad_at(m, ((size_t)i * m->out.h + oy) * m->out.w + ox, c);
+    case MR_OP_LRN: return lrn_at(m, ((size_t)i * m->out.h + oy) * m->out.w + ox, c);
     case MR_OP_SCALE: return scale_at(m, i, (((size_t)i * m->out.h + oy) * m->out.w + ox) * m->out.c + c, c);
     case MR_OP_GROUPNORM: return groupnorm_at(m, i, (size_t)oy * m->out.w + ox, c);
     case MR_OP_UPSAMPLE: return upsample_at(m, i, oy, ox, c);
@@ -887,6 +898,26 @@ static void factor_gradients_know_no_batch(void **state)
     }
 }
 
+/* Windows that reach beyond both ends, rows of several pieces, and powers that roots give or do not. */
+static void responses_are_right(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t h, w, c, radius;
+        float bias, alpha, beta;
+    } cases[] = {
+        {1, 1, 1, 4, 1, 0.5f, 0.75f},    {3, 2, 5, 9, 2, 0.3f, 0.75f},   {4, 3, 17, 2, 1, 1, 0.5f},
+        {2, 3, 24, 4, 0.5f, 2, 0.75f},   {1, 2, 300, 4, 1, 0.7f, 0.75f}, {2, 1, 260, 64, 1, 0.01f, 0.75f},
+        {3, 3, 16, 0, 1.5f, 0.4f, 0.9f}, {1, 5, 70, 3, 1, 0.2f, 1},      {2, 2, 8, 1, 3, 0, 0},
+    };
+    for (size_t i = 0; i < MRI_ARRAY_COUNT(cases); i++)
+        check_everywhere(
+            (mr_op_desc){.kind = MR_OP_LRN,
+                         .in = {cases[i].h, cases[i].w, cases[i].c, MR_TENSOR_F32, 0, 0},
+                         .need_dx = true,
+                         .lrn = {cases[i].radius, cases[i].bias, cases[i].alpha, cases[i].beta}});
+}
+
 static void channels_of_zeros_are_right(void **state)
 {
     (void)state;
@@ -1042,6 +1073,10 @@ static void nonsense_is_refused(void **state)
     refuse((mr_op_desc){.kind = MR_OP_BATCHNORM, .in = f}, MR_EINVAL, "epsilon");
     refuse((mr_op_desc){.kind = MR_OP_BATCHNORM, .in = f, .batchnorm.epsilon = 1, .batchnorm.momentum = 2},
            MR_EINVAL, "momentum");
+    refuse((mr_op_desc){.kind = MR_OP_LRN, .in = f, .lrn = {65, 1, 1, 1}}, MR_EINVAL, "radius 65");
+    refuse((mr_op_desc){.kind = MR_OP_LRN, .in = f, .lrn = {2, 0, 1, 1}}, MR_EINVAL, "bias above 0");
+    refuse((mr_op_desc){.kind = MR_OP_LRN, .in = f, .lrn = {2, 1, -1, 1}}, MR_EINVAL, "alpha -1");
+    refuse((mr_op_desc){.kind = MR_OP_LRN, .in = f, .lrn = {2, 1, 1, INFINITY}}, MR_EINVAL, "beta inf");
     refuse((mr_op_desc){.kind = MR_OP_LOSS, .in = f}, MR_EINVAL, "vector");
     refuse((mr_op_desc){.kind = MR_OP_INPUT, .in = f}, MR_EINVAL, "uint8");
     refuse((mr_op_desc){.kind = MR_OP_INPUT, .in = u8}, MR_EINVAL, "std");
@@ -1185,6 +1220,7 @@ static mr_op_desc smallest(mr_op_kind kind)
     if (kind == MR_OP_LOSS) d.loss = (mr_loss_desc){0};
     if (kind == MR_OP_GROUPNORM) d.groupnorm = (mr_groupnorm_desc){.epsilon = 1};
     if (kind == MR_OP_UPSAMPLE) d.upsample = (mr_upsample_desc){.factor = 2};
+    if (kind == MR_OP_LRN) d.lrn = (mr_lrn_desc){2, 1, 1, 0.75f};
     if (kind == MR_OP_GRU || kind == MR_OP_LSTM) d.recurrent = (mr_recurrent_desc){.units = 2};
     d.kind = kind;
     d.in.sample_bytes = 32;
@@ -1232,6 +1268,7 @@ int main(void)
         cmocka_unit_test(batchnorm_is_right),
         cmocka_unit_test(concatenations_are_right),
         cmocka_unit_test(channels_of_zeros_are_right),
+        cmocka_unit_test(responses_are_right),
         cmocka_unit_test(factors_are_right),
         cmocka_unit_test(group_norms_are_right),
         cmocka_unit_test(larger_pictures_are_right),

@@ -1,8 +1,8 @@
 /* Network builder: shapes, parameter counts, summaries, mistakes, the table of models. */
 #include <math.h>
 
-#include "millrace/train.h"
 #include "mrt.h"
+#include "train/net/net.h"
 
 static mr_net *net_of(uint32_t h, uint32_t w, uint32_t c)
 {
@@ -19,47 +19,27 @@ static void test_models_have_their_published_size(void **state)
         uint64_t params;
         uint32_t classes;
     } expected[] = {
-        {"cifar-cnn", 1250858, 10},
-        {"cifar-cnn-small", 328586, 10},
-        {"mnist-cnn", 1199882, 10},
-        {"mnist-cnn-small", 600810, 10},
-        {"noise-mlp", 41157101, 2},
-        {"mnist-selu", 333066, 10},
-        {"mnist-vae", 3410058, 0},
-        {"mnist-mlp5x1024", 5012490, 10},
-        {"mnist-mlp10x2048", 39395338, 10},
-        {"mnist-mlp10x4096", 154288138, 10},
-        {"mnist-mlp", 407050, 10},
-        {"notes-mlp", 3277440, 128},
-        {"gru-notes", 23028352, 128},
-        {"lstm-notes", 30491264, 128},
-        {"cifar-resnet20", 272474, 10},
-        {"cifar-resnet32", 466906, 10},
-        {"cifar-resnet44", 661338, 10},
-        {"cifar-resnet56", 855770, 10},
-        {"cifar-resnet110", 1730714, 10},
-        {"cifar-resnet20-v2", 272506, 10},
-        {"cifar-resnet32-v2", 466938, 10},
-        {"cifar-resnet44-v2", 661370, 10},
-        {"cifar-resnet56-v2", 855802, 10},
-        {"cifar-resnet110-v2", 1730746, 10},
-        {"cifar-resnet20-pad", 269722, 10},
-        {"cifar-resnet32-pad", 464154, 10},
-        {"cifar-resnet44-pad", 658586, 10},
-        {"cifar-resnet56-pad", 853018, 10},
-        {"cifar-resnet110-pad", 1727962, 10},
-        {"cifar-fast", 6573130, 10},
-        {"densenet40", 357322, 10},
-        {"densenet100", 2217002, 10},
-        {"resnet18", 11689512, 1000},
-        {"resnet34", 21797672, 1000},
-        {"resnet50", 25557032, 1000},
-        {"inception-v3", 23817352, 1000},
-        {"alexnet", 61838248, 1000},
-        {"vgg16", 138357544, 1000},
-        {"vgg19", 143667240, 1000},
-        {"mobilenet-v2", 3504872, 1000},
-        {"efficientnet-b0", 5288548, 1000},
+        {"cifar-cnn", 1250858, 10},          {"cifar-cnn-small", 328586, 10},
+        {"cifar-lrn", 1068298, 10},          {"mnist-cnn", 1199882, 10},
+        {"mnist-cnn-small", 600810, 10},     {"noise-mlp", 41157101, 2},
+        {"mnist-selu", 333066, 10},          {"mnist-vae", 3410058, 0},
+        {"mnist-mlp5x1024", 5012490, 10},    {"mnist-mlp10x2048", 39395338, 10},
+        {"mnist-mlp10x4096", 154288138, 10}, {"mnist-mlp", 407050, 10},
+        {"notes-mlp", 3277440, 128},         {"gru-notes", 23028352, 128},
+        {"lstm-notes", 30491264, 128},       {"cifar-resnet20", 272474, 10},
+        {"cifar-resnet32", 466906, 10},      {"cifar-resnet44", 661338, 10},
+        {"cifar-resnet56", 855770, 10},      {"cifar-resnet110", 1730714, 10},
+        {"cifar-resnet20-v2", 272506, 10},   {"cifar-resnet32-v2", 466938, 10},
+        {"cifar-resnet44-v2", 661370, 10},   {"cifar-resnet56-v2", 855802, 10},
+        {"cifar-resnet110-v2", 1730746, 10}, {"cifar-resnet20-pad", 269722, 10},
+        {"cifar-resnet32-pad", 464154, 10},  {"cifar-resnet44-pad", 658586, 10},
+        {"cifar-resnet56-pad", 853018, 10},  {"cifar-resnet110-pad", 1727962, 10},
+        {"cifar-fast", 6573130, 10},         {"densenet40", 357322, 10},
+        {"densenet100", 2217002, 10},        {"resnet18", 11689512, 1000},
+        {"resnet34", 21797672, 1000},        {"resnet50", 25557032, 1000},
+        {"inception-v3", 23817352, 1000},    {"alexnet", 61838248, 1000},
+        {"vgg16", 138357544, 1000},          {"vgg19", 143667240, 1000},
+        {"mobilenet-v2", 3504872, 1000},     {"efficientnet-b0", 5288548, 1000},
     };
     enum { COUNT = sizeof expected / sizeof expected[0] };
     MRT_EQ(mr_model_count(), COUNT);
@@ -199,6 +179,76 @@ static void test_first_mistake_sticks(void **state)
     mr_layer_row row;
     MRT_TRUE(mr_net_layer(net, 0, &row) && !mr_net_layer(net, 1, &row));
     expect_error(net, "layer 1 (dropout)");
+}
+
+static mr_net *with_pool(const mr_pool *pool)
+{
+    mr_net *net = net_of(7, 24, 3);
+    mr_net_pool(net, pool);
+    return net;
+}
+
+/* The odd row of "same" stands behind, as the layer's own numbers tell. */
+static void test_pools(void **state)
+{
+    (void)state;
+    mr_layer_row row;
+    mr_net *net = with_pool(&(mr_pool){.kernel = 3, .stride = 2, .padding = MR_PAD_SAME});
+    mr_net_pool(net, &(mr_pool){.kernel = 2, .kernel_w = 3, .stride = 1, .average = true});
+    MRT_TRUE(mr_net_layer(net, 0, &row));
+    MRT_STR(row.name, "max_pool 3x3/2");
+    MRT_STR(row.output, "4x12x3");
+    MRT_TRUE(net->layers[0].pad_top == 1 && net->layers[0].pad_bottom == 1);
+    MRT_TRUE(net->layers[0].pad_left == 0 && net->layers[0].pad_right == 1);
+    MRT_TRUE(mr_net_layer(net, 1, &row));
+    MRT_STR(row.name, "avg_pool 2x3/1");
+    MRT_STR(row.output, "3x10x3");
+    mr_net_lrn(net, 4, 1, 1e-4f, 0.75f);
+    MRT_TRUE(mr_net_layer(net, 2, &row));
+    MRT_STR(row.name, "lrn 9");
+    MRT_STR(row.output, "3x10x3");
+    mr_net_destroy(net);
+    expect_error(with_pool(&(mr_pool){.kernel = 3, .stride = 2, .padding = MR_PAD_SAME, .pad = 1}),
+                 "goes with \"valid\"");
+    expect_error(with_pool(&(mr_pool){.kernel = 3, .stride = 2, .pad = 3}), "smaller than the window");
+    expect_error(with_pool(&(mr_pool){.kernel = 8, .stride = 1}), "larger than its input");
+    for (int i = 0; i < 4; i++) {
+        net = net_of(2, 2, 3);
+        mr_net_lrn(net, i == 0 ? 65 : 1, i == 1 ? 0 : 1, i == 2 ? -1 : 1, i == 3 ? NAN : 1);
+        expect_error(net, "a radius of 0..64 is needed");
+    }
+}
+
+/* What is said of layers to come holds for those that come. */
+static void test_what_layers_begin_with(void **state)
+{
+    (void)state;
+    mr_net *net = net_of(8, 8, 1);
+    mr_net_dense(net, 4, MR_ACT_RELU);
+    MRT_TRUE(!mr_net_has_own_decay(net));
+    mr_net_decay(net, MR_NET_DECAY_NONE);
+    mr_net_activation(net, MR_ACT_RELU); /* which has nothing that decays */
+    MRT_TRUE(!mr_net_has_own_decay(net));
+    mr_net_decay(net, MR_NET_DECAY_WEIGHTS);
+    mr_net_init_bias(net, 0.5f);
+    mr_net_dense(net, 4, MR_ACT_NONE);
+    MRT_TRUE(mr_net_has_own_decay(net));
+    MRT_TRUE(net->layers[0].first.bias == 0 && net->layers[2].first.bias == 0.5f);
+    mr_net_destroy(net);
+    net = net_of(8, 8, 1);
+    mr_net_init_deviation(net, 2);
+    mr_net_dense(net, 4, MR_ACT_RELU);
+    mr_net_init(net, MR_INIT_HE_IN);
+    mr_net_dense(net, 4, MR_ACT_RELU);
+    MRT_TRUE(net->layers[0].first.deviation == 2 && net->layers[1].first.deviation == 0);
+    mr_net_init_deviation(net, 0);
+    expect_error(net, "a finite number above 0");
+    net = net_of(8, 8, 1);
+    mr_net_init_bias(net, INFINITY);
+    expect_error(net, "a finite number");
+    net = net_of(8, 8, 1);
+    mr_net_decay(net, (mr_net_decays)3);
+    expect_error(net, "unknown choice 3 of what decays");
 }
 
 static void test_mistakes(void **state)
@@ -694,6 +744,8 @@ int main(void)
         cmocka_unit_test(test_recurrent_layers),
         cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_first_mistake_sticks),
+        cmocka_unit_test(test_pools),
+        cmocka_unit_test(test_what_layers_begin_with),
         cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_amount_of_arithmetic),
         cmocka_unit_test(test_branches),

@@ -49,9 +49,10 @@ static void squeeze(mr_net *net, uint32_t channels)
 static void layer(mr_net *net, uint32_t channels)
 {
     const mri_layer *last = net->layer_count ? &net->layers[net->layer_count - 1] : NULL;
-    switch (below(13)) {
+    switch (below(14)) {
     case 0: mr_net_conv2d(net, channels, 3, 1, MR_PAD_SAME, any_activation()); break;
     case 6: squeeze(net, channels); break;
+    case 11: mr_net_lrn(net, 1 + below(2), 1, 0.5f, below(2) ? 0.75f : 1.5f); break;
     case 7: mr_net_drop_samples(net, 0.2f); break;
     case 8:
         mr_net_conv(net, &(mr_conv){.filters = channels,
@@ -71,7 +72,7 @@ static void layer(mr_net *net, uint32_t channels)
                                     .no_scale = below(3) == 0});
         break;
     case 3: mr_net_activation(net, some_activation()); break;
-    case 11:
+    case 13:
         if (below(2)) mr_net_layer_norm(net, 0.1f);
         else mr_net_group_norm(net, channels % 2 == 0 && below(2) ? 2 : 1, 0.1f);
         break;

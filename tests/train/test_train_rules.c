@@ -209,6 +209,70 @@ static void decay_is_for_what_was_said(void **state)
     }
 }
 
+/* The first convolution as told, the normalisation's parameters not, of the dense layers one its weights. */
+static mr_net *net_of_choices(void)
+{
+    mr_net *net;
+    MRT_EQ(mr_net_create(&net, "choices", MRT_SIDE, MRT_SIDE, 1), MR_OK);
+    mr_net_conv2d(net, 4, 3, 1, MR_PAD_SAME, MR_ACT_NONE);
+    mr_net_decay(net, MR_NET_DECAY_NONE);
+    mr_net_batch_norm(net, 0.9f, 1e-3f, MR_ACT_RELU);
+    mr_net_decay(net, MR_NET_DECAY_WEIGHTS);
+    mr_net_init_bias(net, 0.25f);
+    mr_net_dense(net, 8, MR_ACT_RELU);
+    mr_net_decay(net, MR_NET_DECAY_NONE);
+    mr_net_init_bias(net, 0);
+    mr_net_dense(net, MRT_CLASSES, MR_ACT_NONE);
+    return net;
+}
+
+/* Layer by layer, and whatever decay_on says: w -= lr decay w where it holds, with no gradient beside it. */
+static void layers_say_what_decays(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    for (int on = MR_DECAY_ON_ALL; on <= MR_DECAY_ON_WEIGHTS; on++) {
+        mrt_rig rig;
+        mrt_batch b;
+        mrt_rig_open(
+            &rig, &(mrt_rig_options){
+                      .net = net_of_choices, .lr = 0.5f, .weight_decay = 0.5f, .decay_on = (mr_decay_on)on});
+        const mri_tensors *t = &rig.t->tensors;
+        const mri_replica *r = &rig.t->team.replicas[0];
+        float *before = malloc(t->most_floats * sizeof *before),
+              *after = malloc(t->most_floats * sizeof *after);
+        uint32_t decayed = 0, kept = 0;
+        for (uint32_t i = 0; i < t->count; i++) {
+            if (t->desc[i].role != MRI_ROLE_WEIGHTS) continue;
+            const mri_node *n = &r->nodes.node[t->place[i].node];
+            const bool weights = strstr(t->desc[i].name, "/weights") != NULL;
+            MRT_OK(mri_tensor_export(t, r, i, false, before, &err), &err);
+            if (n->layer == 2 && !weights) /* the bias that begins above 0 */
+                for (uint64_t k = 0; k < t->desc[i].count; k++) MRT_TRUE(before[k] == 0.25f);
+            for (uint64_t k = 0; k < t->desc[i].count; k++) before[k] = 1 + (float)k;
+            MRT_OK(mri_tensor_import(t, r, i, before, &err), &err);
+        }
+        mrt_batch_make(&b, &rig, 0, 0, 16, NULL, 16);
+        MRT_OK(mr_trainer_step(rig.t, &b.b, &err), &err);
+        mrt_batch_free(&b, &rig);
+        for (uint32_t i = 0; i < t->count; i++) {
+            if (t->desc[i].role != MRI_ROLE_WEIGHTS) continue;
+            const uint32_t layer = r->nodes.node[t->place[i].node].layer;
+            const bool weights = strstr(t->desc[i].name, "/weights") != NULL,
+                       decays = layer == 0 ? weights || on == MR_DECAY_ON_ALL : layer == 2 && weights;
+            MRT_OK(mri_tensor_export(t, r, i, false, after, &err), &err);
+            for (uint64_t k = 0; k < t->desc[i].count; k++)
+                MRT_TRUE(after[k] == (decays ? 0.75f : 1) * (1 + (float)k));
+            if (decays) decayed++;
+            else kept++;
+        }
+        MRT_TRUE(decayed == (on == MR_DECAY_ON_ALL ? 3 : 2) && decayed + kept == 8);
+        free(before);
+        free(after);
+        mrt_rig_close(&rig);
+    }
+}
+
 /* LAMB's step is as long as the rate times the tensor, of each tensor by itself. */
 static void lamb_knows_tensors(void **state)
 {
@@ -505,17 +569,12 @@ static void wrong_settings_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_have_the_limits),
-        cmocka_unit_test(nothing_else_changes_bits),
-        cmocka_unit_test(each_changes_something),
-        cmocka_unit_test(decay_is_for_what_was_said),
-        cmocka_unit_test(lamb_knows_tensors),
-        cmocka_unit_test(lookahead_goes_half_the_way),
-        cmocka_unit_test(averages_follow),
-        cmocka_unit_test(averages_are_evaluated),
-        cmocka_unit_test(averages_go_through_checkpoints),
-        cmocka_unit_test(the_loss_has_its_settings),
-        cmocka_unit_test(wrong_settings_are_refused),
+        cmocka_unit_test(steps_have_the_limits),       cmocka_unit_test(nothing_else_changes_bits),
+        cmocka_unit_test(each_changes_something),      cmocka_unit_test(decay_is_for_what_was_said),
+        cmocka_unit_test(layers_say_what_decays),      cmocka_unit_test(lamb_knows_tensors),
+        cmocka_unit_test(lookahead_goes_half_the_way), cmocka_unit_test(averages_follow),
+        cmocka_unit_test(averages_are_evaluated),      cmocka_unit_test(averages_go_through_checkpoints),
+        cmocka_unit_test(the_loss_has_its_settings),   cmocka_unit_test(wrong_settings_are_refused),
     };
     return mrt_run(tests);
 }

@@ -17,7 +17,9 @@ static void put_rule(const tool_session *s)
            schedule_name(&s->rule.schedule));
     if (s->rule.update.weight_decay > 0)
         printf(", weight decay %g%s", (double)s->rule.update.weight_decay,
-               s->rule.decay_on == MR_DECAY_ON_WEIGHTS ? " on weights alone" : "");
+               mr_net_has_own_decay(s->net)              ? " on weights of some layers"
+               : s->rule.decay_on == MR_DECAY_ON_WEIGHTS ? " on weights alone"
+                                                         : "");
     if (s->rule.label_smoothing > 0) printf(", labels smoothed by %g", (double)s->rule.label_smoothing);
     if (s->rule.clip_value > 0) printf(", gradients clipped at %g", (double)s->rule.clip_value);
     if (s->rule.clip_norm > 0) printf(", gradient norm at most %g", (double)s->rule.clip_norm);

@@ -2,6 +2,8 @@
  * parts, its own layers, ports for what later parts take. */
 #include "train/net/cut.h"
 
+#include "train/net/build.h"
+
 typedef struct cutting {
     const mr_net *net;
     const uint32_t *place;
@@ -76,32 +78,6 @@ static int check(const cutting *c)
     return MR_OK;
 }
 
-static void take(mr_net *part, mr_point p)
-{
-    ++*(p ? &part->layers[p - 1].consumers : &part->picture_consumers);
-}
-
-/* A layer that hands a point on. */
-static mri_layer port_of(const mr_net *net, mr_point p, mri_port port)
-{
-    const mri_layer *from = p ? &net->layers[p - 1] : NULL;
-    return (mri_layer){.kind = MR_OP_ACTIVATION,
-                       .port = port,
-                       .number = net->layer_count,
-                       .in = MRI_NO_POINT,
-                       .out_h = from ? from->out_h : net->h,
-                       .out_w = from ? from->out_w : net->w,
-                       .out_c = from ? from->out_c : net->c};
-}
-
-static mri_layer *append(mr_net *part, const mri_layer *l)
-{
-    mri_layer *to = &part->layers[part->layer_count++];
-    *to = *l;
-    to->consumers = 0;
-    return to;
-}
-
 /* Does part s take this point? */
 static bool is_taken_in(const cutting *c, mr_point p, uint32_t s)
 {
@@ -122,18 +98,11 @@ static bool comes_in(const cutting *c, mr_point p, uint32_t s)
 
 static void add_own_layer(const cutting *c, mr_net *part, uint32_t at)
 {
-    mri_layer *l = append(part, &c->net->layers[at]);
+    const mri_layer *l = &c->net->layers[at];
     mr_point taken[2];
     const uint32_t count = taken_by(l, taken);
-    if (count > 0) {
-        l->in = c->inside[taken[0]];
-        take(part, l->in);
-    }
-    if (count > 1) {
-        l->in2 = c->inside[taken[1]];
-        take(part, l->in2);
-    }
-    part->loss_count += mri_is_loss(l->kind);
+    mri_layer_copy(part, l, count > 0 ? c->inside[taken[0]] : MRI_NO_POINT,
+                   count > 1 ? c->inside[taken[1]] : 0);
     c->inside[at + 1] = part->layer_count;
 }
 
@@ -141,10 +110,7 @@ static void add_own_layer(const cutting *c, mr_net *part, uint32_t at)
 static void add_port_out(const cutting *c, uint32_t s, uint32_t to, mr_point p)
 {
     mr_net *part = c->pieces[s].net;
-    const mri_layer port = port_of(c->net, p, MRI_PORT_OUT);
-    mri_layer *l = append(part, &port);
-    l->in = c->inside[p];
-    take(part, l->in);
+    mri_layer_port(part, c->net, p, MRI_PORT_OUT, c->inside[p]);
     uint32_t nth = 0;
     for (mr_point q = 0; q < p; q++) nth += comes_in(c, q, to);
     c->pieces[to].links[nth].from = s;
@@ -185,9 +151,8 @@ static void fill_part(const cutting *c, uint32_t s)
     for (mr_point p = 0; p <= net->layer_count; p++) {
         c->inside[p] = MRI_NO_POINT;
         if (!comes_in(c, p, s)) continue;
-        const mri_layer port = port_of(net, p, MRI_PORT_IN);
         c->pieces[s].links[part->layer_count].in = part->layer_count;
-        append(part, &port);
+        mri_layer_port(part, net, p, MRI_PORT_IN, MRI_NO_POINT);
         c->inside[p] = part->layer_count;
     }
     if (s == 0) c->inside[0] = 0;

@@ -1,14 +1,15 @@
 /* train/net/init.c: initial weights as a pure function of (seed, layer, element), so that every replica,
- * device and run starts from the same bits. Uniform in +-sqrt(3 * variance); the variance is Glorot's or
- * He's. Recurrent weights have orthogonal columns, so that a state keeps its length on its way through the
- * steps. */
+ * device and run starts from the same bits. Uniform in +-sqrt(3 * variance); the variance is Glorot's,
+ * He's, or given. Recurrent weights have orthogonal columns, so that a state keeps its length on its way
+ * through the steps. */
 #include <math.h>
 
 #include "train/net/init.h"
 
-static double limit_of(const mr_param_info *param, mr_init init)
+static double limit_of(const mr_param_info *param, const mri_first *first)
 {
-    switch (init) {
+    if (first->deviation > 0) return sqrt(3.0) * (double)first->deviation;
+    switch (first->init) {
     case MR_INIT_GLOROT: break;
     case MR_INIT_HE_IN: return sqrt(6.0 / (double)param->fan_in);
     case MR_INIT_HE_OUT: return sqrt(6.0 / (double)param->fan_out);
@@ -75,17 +76,19 @@ static void fill_gate_bias(const mr_param_info *param, float *out)
     for (uint64_t i = 0; i < param->count; i++) out[i] = i / units == 1 ? 1.0f : 0.0f;
 }
 
-int mri_init_param(const mr_param_info *param, mr_init init, uint32_t layer, uint64_t seed, float *out)
+int mri_init_param(const mr_param_info *param, const mri_first *first, uint32_t layer, uint64_t seed,
+                   float *out)
 {
     const char *name = param->name;
     if (strcmp(name, "recurrent") == 0) return fill_orthogonal(param, layer, seed, out);
     if (strcmp(name, "weights") == 0) {
-        fill_uniform(param, (float)limit_of(param, init), layer, seed, out);
+        fill_uniform(param, (float)limit_of(param, first), layer, seed, out);
     } else if (strcmp(name, "gate_bias") == 0) {
         fill_gate_bias(param, out);
     } else {
         const bool one = strcmp(name, "scale") == 0 || strcmp(name, "variance") == 0;
-        for (uint64_t i = 0; i < param->count; i++) out[i] = one ? 1.0f : 0.0f;
+        const float value = one ? 1 : strcmp(name, "bias") == 0 ? first->bias : 0;
+        for (uint64_t i = 0; i < param->count; i++) out[i] = value;
     }
     return MR_OK;
 }

@@ -4,9 +4,10 @@
 
 #include "train/net/net.h"
 
-/* Initial values of a parameter of a layer, in canonical order: "weights" as init says, "recurrent" with
- * orthogonal columns, "gate_bias" one for the forget gate and zero else, one for "scale" and "variance", zero
- * for the rest. Depends on (init, seed, layer, place in the parameter) only. MR_ENOMEM. */
-int mri_init_param(const mr_param_info *param, mr_init init, uint32_t layer, uint64_t seed, float *out);
+/* Initial values of a parameter of a layer, in canonical order: "weights" and "bias" as first says,
+ * "recurrent" with orthogonal columns, "gate_bias" one for the forget gate and zero else, one for "scale" and
+ * "variance", zero for the rest. Depends on (first, seed, layer, place in the parameter) only. MR_ENOMEM. */
+int mri_init_param(const mr_param_info *param, const mri_first *first, uint32_t layer, uint64_t seed,
+                   float *out);
 
 #endif

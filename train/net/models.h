@@ -8,9 +8,9 @@
 typedef void mri_build(mr_net *net, uint32_t depth, uint32_t classes);
 
 /* models_classic.c: plain stacks */
-mri_build mri_build_cifar_cnn, mri_build_cifar_cnn_small, mri_build_mnist_cnn, mri_build_mnist_cnn_small,
-    mri_build_mnist_selu, mri_build_noise_mlp, mri_build_mnist_mlp, mri_build_wide_mlp, mri_build_alexnet,
-    mri_build_vgg;
+mri_build mri_build_cifar_cnn, mri_build_cifar_cnn_small, mri_build_cifar_lrn, mri_build_mnist_cnn,
+    mri_build_mnist_cnn_small, mri_build_mnist_selu, mri_build_noise_mlp, mri_build_mnist_mlp,
+    mri_build_wide_mlp, mri_build_alexnet, mri_build_vgg;
 
 /* models_recurrent.c: layers over the steps of a sequence */
 mri_build mri_build_gru_notes, mri_build_lstm_notes;

@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 #include "base/abi.h"
-#include "train/net/net.h"
+#include "train/net/build.h"
 
 static const char *const activation_names[] = {
     [MR_ACT_NONE] = "",           [MR_ACT_RELU] = "relu", [MR_ACT_TANH] = "tanh",
@@ -51,6 +51,7 @@ const char *mri_layer_kind_name(mr_op_kind kind, bool average)
     case MR_OP_SAMPLE: return "sample";
     case MR_OP_PAIR_LOSS: return "pair_loss";
     case MR_OP_SCALE: return "scale";
+    case MR_OP_LRN: return "lrn";
     default: break; /* no layer is made of it */
     }
     return "?";
@@ -119,7 +120,7 @@ static bool make_room(mr_net *net)
     return true;
 }
 
-static void refuse(mr_net *net, const mri_layer *l, const char *what)
+void mri_layer_refuse(mr_net *net, const mri_layer *l, const char *what)
 {
     mr_error_set(&net->error, MR_EINVAL, "network %s, layer %u (%s) on %ux%ux%u: %s", net->name,
                  net->layer_count, mri_layer_kind_name(l->kind, l->average), l->out_h, l->out_w, l->out_c,
@@ -131,15 +132,14 @@ static uint32_t *takers_of(mr_net *net, mr_point p)
     return p ? &net->layers[p - 1].consumers : &net->picture_consumers;
 }
 
-/* A layer of this kind that takes the current point, its output shape that of its input; NULL once an error
- * is kept. */
-static mri_layer *begin(mr_net *net, mr_op_kind kind)
+mri_layer *mri_layer_begin(mr_net *net, mr_op_kind kind)
 {
     if (net->error.code != MR_OK || !make_room(net)) return NULL;
     mri_layer *l = &net->layers[net->layer_count];
     *l = (mri_layer){.kind = kind,
                      .number = net->layer_count,
                      .in = net->at,
+                     .decay = net->decay,
                      .out_h = net->h,
                      .out_w = net->w,
                      .out_c = net->c};
@@ -147,7 +147,7 @@ static mri_layer *begin(mr_net *net, mr_op_kind kind)
     if (mri_is_input(kind)) {
         l->in = MRI_NO_POINT;
     } else if (net->at == MRI_NO_POINT) {
-        refuse(net, l, "a network without an input of its own begins with a field");
+        mri_layer_refuse(net, l, "a network without an input of its own begins with a field");
         return NULL;
     } else if (net->at > 0) {
         const mri_layer *from = &net->layers[net->at - 1];
@@ -156,14 +156,13 @@ static mri_layer *begin(mr_net *net, mr_op_kind kind)
     return l;
 }
 
-/* Give the layer its output shape and count it, or refuse what no device could hold. */
-static void finish(mr_net *net, mri_layer *l, uint64_t h, uint64_t w, uint64_t c)
+void mri_layer_finish(mr_net *net, mri_layer *l, uint64_t h, uint64_t w, uint64_t c)
 {
     if (l->params > MRI_NET_MAX_PARAMS) {
-        refuse(net, l, "too many parameters");
+        mri_layer_refuse(net, l, "too many parameters");
     } else if (h > MRI_NET_MAX_ELEMENTS || w > MRI_NET_MAX_ELEMENTS || c > MRI_NET_MAX_ELEMENTS ||
                h * w > MRI_NET_MAX_ELEMENTS / c) {
-        refuse(net, l, "its output is too large");
+        mri_layer_refuse(net, l, "its output is too large");
     } else {
         l->out_h = (uint32_t)h, l->out_w = (uint32_t)w, l->out_c = (uint32_t)c;
         if (l->in != MRI_NO_POINT) ++*takers_of(net, l->in);
@@ -183,18 +182,16 @@ static void finish_loss(mr_net *net, mri_layer *l)
 
 /* The activation asked for behind a layer of another kind. One that cannot be part of its operation becomes a
  * layer of its own, once the other is finished. */
-static void finish_with(mr_net *net, mri_layer *l, uint64_t h, uint64_t w, uint64_t c,
-                        mr_activation activation)
+void mri_layer_finish_with(mr_net *net, mri_layer *l, uint64_t h, uint64_t w, uint64_t c,
+                           mr_activation activation)
 {
     const bool apart = mr_activation_needs_x(activation);
     l->activation = apart ? MR_ACT_NONE : activation;
-    finish(net, l, h, w, c);
+    mri_layer_finish(net, l, h, w, c);
     if (apart) mr_net_activation(net, activation);
 }
 
-static double elements(const mri_layer *l) { return (double)l->out_h * l->out_w * l->out_c; }
-
-static bool known_activation(mr_activation a) { return (uint32_t)a < MRI_ARRAY_COUNT(activation_names); }
+bool mri_known_activation(mr_activation a) { return (uint32_t)a < MRI_ARRAY_COUNT(activation_names); }
 
 /* One axis of a window: output size and padding; false when the window does not fit. SAME puts the odd row
  * behind. */
@@ -217,21 +214,22 @@ static bool window(uint32_t in, uint32_t size, uint32_t stride, mr_padding paddi
     return true;
 }
 
-static bool place_window(mr_net *net, mri_layer *l, uint32_t size, uint32_t size_w, uint32_t stride,
-                         mr_padding padding, uint32_t pad, uint32_t *h, uint32_t *w)
+bool mri_layer_place_window(mr_net *net, mri_layer *l, uint32_t size, uint32_t size_w, uint32_t stride,
+                            mr_padding padding, uint32_t pad, uint32_t *h, uint32_t *w)
 {
     l->kernel = size, l->kernel_w = size_w, l->stride = stride;
     if (size == 0 || stride == 0) {
-        refuse(net, l, "window and stride must be at least 1");
+        mri_layer_refuse(net, l, "window and stride must be at least 1");
         return false;
     }
     if (pad >= size || pad >= size_w) {
-        refuse(net, l, "the padding must be smaller than the window");
+        mri_layer_refuse(net, l, "the padding must be smaller than the window");
         return false;
     }
     if (!window(l->out_h, size, stride, padding, pad, h, &l->pad_top, &l->pad_bottom) ||
         !window(l->out_w, size_w, stride, padding, pad, w, &l->pad_left, &l->pad_right)) {
-        refuse(net, l, "the window is larger than its input; use \"same\" padding or a larger picture");
+        mri_layer_refuse(net, l,
+                         "the window is larger than its input; use \"same\" padding or a larger picture");
         return false;
     }
     return true;
@@ -243,24 +241,24 @@ static bool take_conv(mr_net *net, mri_layer *l, const mr_conv *c, double *per_o
 {
     const uint32_t kernel_w = c->kernel_w ? c->kernel_w : c->kernel;
     if (c->filters == 0 || c->filters > (1u << 24) || c->kernel > (1u << 12) || kernel_w > (1u << 12) ||
-        !known_activation(c->activation)) {
-        refuse(net, l, "filters 1..2^24, kernel 1..4096 and a known activation are needed");
+        !mri_known_activation(c->activation)) {
+        mri_layer_refuse(net, l, "filters 1..2^24, kernel 1..4096 and a known activation are needed");
         return false;
     }
     l->groups = c->groups ? c->groups : 1;
     if (l->out_c % l->groups != 0 || c->filters % l->groups != 0) {
-        refuse(net, l, "groups must divide channels and filters");
+        mri_layer_refuse(net, l, "groups must divide channels and filters");
         return false;
     }
     if (c->pad > 0 && c->padding != MR_PAD_VALID) {
-        refuse(net, l, "padding of so many rows goes with \"valid\", not with \"same\"");
+        mri_layer_refuse(net, l, "padding of so many rows goes with \"valid\", not with \"same\"");
         return false;
     }
-    l->filters = c->filters, l->no_bias = c->no_bias, l->init = net->init;
+    l->filters = c->filters, l->no_bias = c->no_bias, l->first = net->first;
     const uint32_t seen = l->out_c / l->groups;
     *per_output = (double)c->kernel * kernel_w * seen;
     if (*per_output * c->filters > (double)MRI_NET_MAX_PARAMS) {
-        refuse(net, l, "too many parameters");
+        mri_layer_refuse(net, l, "too many parameters");
         return false;
     }
     l->params = ((uint64_t)c->kernel * kernel_w * seen + !c->no_bias) * c->filters;
@@ -269,15 +267,15 @@ static bool take_conv(mr_net *net, mri_layer *l, const mr_conv *c, double *per_o
 
 void mr_net_conv(mr_net *net, const mr_conv *c)
 {
-    mri_layer *l = begin(net, MR_OP_CONV2D);
+    mri_layer *l = mri_layer_begin(net, MR_OP_CONV2D);
     uint32_t h, w;
     double per_output;
     if (!l || !take_conv(net, l, c, &per_output)) return;
-    if (!place_window(net, l, c->kernel, c->kernel_w ? c->kernel_w : c->kernel, c->stride, c->padding, c->pad,
-                      &h, &w))
+    if (!mri_layer_place_window(net, l, c->kernel, c->kernel_w ? c->kernel_w : c->kernel, c->stride,
+                                c->padding, c->pad, &h, &w))
         return;
     l->flops = 2.0 * per_output * c->filters * h * w;
-    finish_with(net, l, h, w, c->filters, c->activation);
+    mri_layer_finish_with(net, l, h, w, c->filters, c->activation);
 }
 
 /* One axis of a transposed window. SAME leaves out the odd row behind, as the convolution it turns around
@@ -299,26 +297,27 @@ static bool turned_window(uint32_t in, uint32_t size, uint32_t stride, const mr_
 
 void mr_net_conv_transposed(mr_net *net, const mr_conv *c)
 {
-    mri_layer *l = begin(net, MR_OP_CONV2D_TRANSPOSED);
+    mri_layer *l = mri_layer_begin(net, MR_OP_CONV2D_TRANSPOSED);
     uint64_t h, w;
     double per_output;
     if (!l || !take_conv(net, l, c, &per_output)) return;
     if (l->groups > 1) {
-        refuse(net, l, "there are no groups of transposed convolutions");
+        mri_layer_refuse(net, l, "there are no groups of transposed convolutions");
         return;
     }
     l->kernel = c->kernel, l->kernel_w = c->kernel_w ? c->kernel_w : c->kernel, l->stride = c->stride;
     if (c->kernel == 0 || c->stride == 0 || c->stride > (1u << 12) ||
         !turned_window(l->out_h, l->kernel, l->stride, c, &h, &l->pad_top, &l->pad_bottom) ||
         !turned_window(l->out_w, l->kernel_w, l->stride, c, &w, &l->pad_left, &l->pad_right)) {
-        refuse(net, l,
-               "window and stride must be at least 1, the padding smaller than the window and than what it "
-               "makes, "
-               "and with \"same\" the window no smaller than the stride");
+        mri_layer_refuse(
+            net, l,
+            "window and stride must be at least 1, the padding smaller than the window and than what it "
+            "makes, "
+            "and with \"same\" the window no smaller than the stride");
         return;
     }
     l->flops = 2.0 * per_output * c->filters * l->out_h * l->out_w;
-    finish_with(net, l, h, w, c->filters, c->activation);
+    mri_layer_finish_with(net, l, h, w, c->filters, c->activation);
 }
 
 void mr_net_conv2d(mr_net *net, uint32_t filters, uint32_t kernel, uint32_t stride, mr_padding padding,
@@ -331,68 +330,31 @@ void mr_net_conv2d(mr_net *net, uint32_t filters, uint32_t kernel, uint32_t stri
                                 .activation = activation});
 }
 
-static void pool(mr_net *net, uint32_t size, uint32_t stride, uint32_t pad, bool average)
-{
-    mri_layer *l = begin(net, MR_OP_POOL2D);
-    uint32_t h, w;
-    if (!l) return;
-    l->average = average;
-    if (!place_window(net, l, size, size, stride, MR_PAD_VALID, pad, &h, &w)) return;
-    l->flops = (double)size * size * h * w * l->out_c;
-    finish(net, l, h, w, l->out_c);
-}
-
-void mr_net_max_pool(mr_net *net, uint32_t size, uint32_t stride) { pool(net, size, stride, 0, false); }
-void mr_net_avg_pool(mr_net *net, uint32_t size, uint32_t stride) { pool(net, size, stride, 0, true); }
-void mr_net_max_pool_padded(mr_net *net, uint32_t size, uint32_t stride, uint32_t pad)
-{
-    pool(net, size, stride, pad, false);
-}
-
-void mr_net_avg_pool_padded(mr_net *net, uint32_t size, uint32_t stride, uint32_t pad)
-{
-    pool(net, size, stride, pad, true);
-}
-
-/* One window over the whole, which need not be square. */
-static void global_pool(mr_net *net, bool average)
-{
-    mri_layer *l = begin(net, MR_OP_POOL2D);
-    if (!l) return;
-    l->average = average;
-    l->kernel = l->out_h, l->kernel_w = l->out_w, l->stride = 1;
-    l->flops = elements(l);
-    finish(net, l, 1, 1, l->out_c);
-}
-
-void mr_net_global_avg_pool(mr_net *net) { global_pool(net, true); }
-void mr_net_global_max_pool(mr_net *net) { global_pool(net, false); }
-
 void mr_net_dense(mr_net *net, uint32_t units, mr_activation activation)
 {
-    mri_layer *l = begin(net, MR_OP_DENSE);
+    mri_layer *l = mri_layer_begin(net, MR_OP_DENSE);
     if (!l) return;
-    if (units == 0 || units > (1u << 28) || !known_activation(activation)) {
-        refuse(net, l, "units 1..2^28 and a known activation are needed");
+    if (units == 0 || units > (1u << 28) || !mri_known_activation(activation)) {
+        mri_layer_refuse(net, l, "units 1..2^28 and a known activation are needed");
         return;
     }
-    l->filters = units, l->init = net->init;
-    l->params = ((uint64_t)elements(l) + 1) * units; /* below 2^60: no overflow */
-    l->flops = 2.0 * elements(l) * units;
-    finish_with(net, l, 1, 1, units, activation);
+    l->filters = units, l->first = net->first;
+    l->params = ((uint64_t)mri_layer_elements(l) + 1) * units; /* below 2^60: no overflow */
+    l->flops = 2.0 * mri_layer_elements(l) * units;
+    mri_layer_finish_with(net, l, 1, 1, units, activation);
 }
 
 static void recurrent(mr_net *net, mr_op_kind kind, uint32_t gates, uint32_t biases, uint32_t units,
                       bool sequences)
 {
-    mri_layer *l = begin(net, kind);
+    mri_layer *l = mri_layer_begin(net, kind);
     if (!l) return;
     if (units == 0 || units > (1u << 20)) {
-        refuse(net, l, "units 1..2^20 are needed");
+        mri_layer_refuse(net, l, "units 1..2^20 are needed");
         return;
     }
     if (l->out_h != 1) {
-        refuse(net, l, "a sequence is needed, 1 x steps x values");
+        mri_layer_refuse(net, l, "a sequence is needed, 1 x steps x values");
         return;
     }
     const uint64_t rows = (uint64_t)gates * units;
@@ -400,7 +362,7 @@ static void recurrent(mr_net *net, mr_op_kind kind, uint32_t gates, uint32_t bia
     l->filters = units, l->sequences = sequences;
     l->params = rows * ((uint64_t)l->out_c + units + biases); /* below 2^22 * 2^32 */
     l->flops = (double)l->out_w * (double)rows * ((looked_up ? 1.0 : 2.0 * l->out_c) + 2.0 * units);
-    finish(net, l, 1, sequences ? l->out_w : 1, units);
+    mri_layer_finish(net, l, 1, sequences ? l->out_w : 1, units);
 }
 
 void mr_net_gru(mr_net *net, uint32_t units, bool sequences)
@@ -415,41 +377,41 @@ void mr_net_lstm(mr_net *net, uint32_t units, bool sequences)
 
 void mr_net_activation(mr_net *net, mr_activation activation)
 {
-    mri_layer *l = begin(net, MR_OP_ACTIVATION);
+    mri_layer *l = mri_layer_begin(net, MR_OP_ACTIVATION);
     if (!l) return;
-    if (!known_activation(activation) || activation == MR_ACT_NONE) {
-        refuse(net, l, "a known activation is needed");
+    if (!mri_known_activation(activation) || activation == MR_ACT_NONE) {
+        mri_layer_refuse(net, l, "a known activation is needed");
         return;
     }
     l->activation = activation;
-    l->flops = elements(l);
-    finish(net, l, l->out_h, l->out_w, l->out_c);
+    l->flops = mri_layer_elements(l);
+    mri_layer_finish(net, l, l->out_h, l->out_w, l->out_c);
 }
 
 void mr_net_reshape(mr_net *net, uint32_t h, uint32_t w, uint32_t c)
 {
-    mri_layer *l = begin(net, MR_OP_RESHAPE);
+    mri_layer *l = mri_layer_begin(net, MR_OP_RESHAPE);
     if (!l) return;
     if (h == 0 || w == 0 || c == 0 || (uint64_t)h * w > MRI_NET_MAX_ELEMENTS ||
         (uint64_t)h * w * c != (uint64_t)l->out_h * l->out_w * l->out_c) {
-        refuse(net, l, "the new shape must have as many values as the old one");
+        mri_layer_refuse(net, l, "the new shape must have as many values as the old one");
         return;
     }
-    finish(net, l, h, w, c);
+    mri_layer_finish(net, l, h, w, c);
 }
 
 static void dropout(mr_net *net, float rate, bool whole_samples)
 {
-    mri_layer *l = begin(net, MR_OP_DROPOUT);
+    mri_layer *l = mri_layer_begin(net, MR_OP_DROPOUT);
     if (!l) return;
     l->whole_samples = whole_samples;
     if (!(rate >= 0.0f && rate < 1.0f)) {
-        refuse(net, l, "the rate must be in [0, 1)");
+        mri_layer_refuse(net, l, "the rate must be in [0, 1)");
         return;
     }
     l->rate = rate;
-    l->flops = elements(l);
-    finish(net, l, l->out_h, l->out_w, l->out_c);
+    l->flops = mri_layer_elements(l);
+    mri_layer_finish(net, l, l->out_h, l->out_w, l->out_c);
 }
 
 void mr_net_dropout(mr_net *net, float rate) { dropout(net, rate, false); }
@@ -457,19 +419,19 @@ void mr_net_drop_samples(mr_net *net, float rate) { dropout(net, rate, true); }
 
 void mr_net_norm(mr_net *net, const mr_norm *n)
 {
-    mri_layer *l = begin(net, MR_OP_BATCHNORM);
+    mri_layer *l = mri_layer_begin(net, MR_OP_BATCHNORM);
     if (!l) return;
     if (!(n->momentum >= 0.0f && n->momentum < 1.0f) || !(n->epsilon > 0.0f) || !isfinite(n->epsilon) ||
-        !known_activation(n->activation)) {
-        refuse(net, l, "momentum in [0, 1), epsilon above 0 and a known activation are needed");
+        !mri_known_activation(n->activation)) {
+        mri_layer_refuse(net, l, "momentum in [0, 1), epsilon above 0 and a known activation are needed");
         return;
     }
     l->momentum = n->momentum, l->epsilon = n->epsilon;
     l->no_scale = n->no_scale;
     l->params = (2 - (uint64_t)n->no_scale) * l->out_c;
     l->states = 2 * (uint64_t)l->out_c;
-    l->flops = 2.0 * elements(l);
-    finish_with(net, l, l->out_h, l->out_w, l->out_c, n->activation);
+    l->flops = 2.0 * mri_layer_elements(l);
+    mri_layer_finish_with(net, l, l->out_h, l->out_w, l->out_c, n->activation);
 }
 
 void mr_net_batch_norm(mr_net *net, float momentum, float epsilon, mr_activation activation)
@@ -477,87 +439,24 @@ void mr_net_batch_norm(mr_net *net, float momentum, float epsilon, mr_activation
     mr_net_norm(net, &(mr_norm){.momentum = momentum, .epsilon = epsilon, .activation = activation});
 }
 
-static void group_norm(mr_net *net, uint32_t groups, bool each_pixel, float epsilon)
+/* ------------------------------------------------------------------------------ parts */
+
+void mri_layer_copy(mr_net *part, const mri_layer *l, mr_point in, mr_point in2)
 {
-    mri_layer *l = begin(net, MR_OP_GROUPNORM);
-    if (!l) return;
-    if (!(epsilon > 0) || isinf(epsilon) || groups == 0 || l->out_c % groups != 0) {
-        refuse(net, l, "epsilon above 0 and a number of groups that divides the channels are needed");
-        return;
-    }
-    l->groups = groups, l->each_pixel = each_pixel, l->epsilon = epsilon;
-    l->params = 2 * (uint64_t)l->out_c;
-    l->flops = 8 * elements(l);
-    finish(net, l, l->out_h, l->out_w, l->out_c);
+    mri_layer *to = &part->layers[part->layer_count++];
+    *to = *l;
+    to->in = in, to->in2 = in2;
+    to->consumers = 0;
+    if (in != MRI_NO_POINT) ++*takers_of(part, in);
+    if (mri_layer_takes_two(l)) ++*takers_of(part, in2);
+    part->loss_count += mri_is_loss(l->kind);
 }
 
-void mr_net_group_norm(mr_net *net, uint32_t groups, float epsilon)
+void mri_layer_port(mr_net *part, const mr_net *whole, mr_point p, mri_port port, mr_point in)
 {
-    group_norm(net, groups, false, epsilon);
-}
-void mr_net_layer_norm(mr_net *net, float epsilon) { group_norm(net, 1, true, epsilon); }
-
-void mr_net_upsample(mr_net *net, uint32_t factor, bool bilinear)
-{
-    mri_layer *l = begin(net, MR_OP_UPSAMPLE);
-    if (!l) return;
-    if (factor == 0) {
-        refuse(net, l, "a factor of at least 1 is needed");
-        return;
-    }
-    l->stride = factor, l->bilinear = bilinear;
-    l->flops = (bilinear ? 8.0 : 1.0) * elements(l) * factor * factor;
-    finish(net, l, (uint64_t)l->out_h * factor, (uint64_t)l->out_w * factor, l->out_c);
-}
-
-void mr_net_embedding(mr_net *net, uint32_t units)
-{
-    mri_layer *l = begin(net, MR_OP_EMBEDDING);
-    if (!l) return;
-    if (units == 0 || units > (1u << 24)) {
-        refuse(net, l, "units must be 1..2^24");
-        return;
-    }
-    if (!mri_net_is_numbers(net, l->in)) {
-        refuse(net, l, "it takes whole numbers: those of the data, or of a field with values");
-        return;
-    }
-    l->filters = units, l->init = net->init;
-    l->params = (uint64_t)l->out_c * units;
-    finish(net, l, l->out_h, l->out_w, units);
-}
-
-/* ------------------------------------------------------------------------------ further inputs */
-
-static bool check_field(mr_net *net, const mri_layer *l, const mr_field_input *f)
-{
-    const char *wrong = NULL;
-    if (!f->name || !*f->name || strlen(f->name) > MR_MAX_NAME) wrong = "a name of 1 to 63 bytes is needed";
-    else if (net->input_count == MR_LOADER_MAX_FIELDS ||
-             (net->numbers && net->input_count + 1 == MR_LOADER_MAX_FIELDS))
-        wrong = "a network takes four fields at most";
-    else if (!isfinite(f->mean) || !isfinite(f->std)) wrong = "mean and std must be finite";
-    else if (f->values > 0 && f->c > 1) wrong = "whole numbers are one a pixel: c must be 1";
-    for (uint32_t i = 0; !wrong && i < net->input_count; i++)
-        if (strcmp(net->input[i].name, f->name) == 0)
-            wrong = "it takes this field already; mr_net_from() its point";
-    if (wrong) refuse(net, l, wrong);
-    return !wrong;
-}
-
-void mr_net_field(mr_net *net, const mr_field_input *f)
-{
-    mri_layer *l = begin(net, f->values ? MR_OP_ONE_HOT : MR_OP_FIELD);
-    if (!l || !check_field(net, l, f)) return;
-    const uint64_t h = f->h ? f->h : 1, w = f->w ? f->w : 1, c = f->c ? f->c : 1;
-    mri_net_input *input = &net->input[net->input_count];
-    *input = (mri_net_input){.whole = f->values > 0, .mean = f->mean, .std = f->std};
-    snprintf(input->name, sizeof input->name, "%s", f->name);
-    l->input = net->input_count;
-    finish(net, l, h, w, f->values ? f->values : c);
-    if (net->error.code != MR_OK) return;
-    input->numbers = h * w * c;
-    net->input_count++;
+    mri_layer l = {.kind = MR_OP_ACTIVATION, .port = port, .number = whole->layer_count};
+    mr_net_shape(whole, p, &l.out_h, &l.out_w, &l.out_c);
+    mri_layer_copy(part, &l, in, 0);
 }
 
 /* ------------------------------------------------------------------------------ branches */
@@ -577,7 +476,40 @@ void mr_net_init(mr_net *net, mr_init init)
 {
     if (net->error.code == MR_OK && (uint32_t)init > MR_INIT_HE_OUT)
         mr_error_set(&net->error, MR_EINVAL, "network %s: unknown initial weights %d", net->name, (int)init);
-    net->init = init;
+    net->first.init = init;
+    net->first.deviation = 0;
+}
+
+void mr_net_init_deviation(mr_net *net, float deviation)
+{
+    if (net->error.code == MR_OK && (!(deviation > 0) || isinf(deviation)))
+        mr_error_set(&net->error, MR_EINVAL,
+                     "network %s: weights that begin with deviation %g: expected a finite number above 0",
+                     net->name, (double)deviation);
+    net->first.deviation = deviation;
+}
+
+void mr_net_init_bias(mr_net *net, float value)
+{
+    if (net->error.code == MR_OK && !isfinite(value))
+        mr_error_set(&net->error, MR_EINVAL, "network %s: biases that begin at %g: expected a finite number",
+                     net->name, (double)value);
+    net->first.bias = value;
+}
+
+void mr_net_decay(mr_net *net, mr_net_decays on)
+{
+    if (net->error.code == MR_OK && (uint32_t)on > MR_NET_DECAY_NONE)
+        mr_error_set(&net->error, MR_EINVAL, "network %s: unknown choice %d of what decays", net->name,
+                     (int)on);
+    net->decay = on;
+}
+
+bool mr_net_has_own_decay(const mr_net *net)
+{
+    for (uint32_t i = 0; i < net->layer_count; i++)
+        if (net->layers[i].params > 0 && net->layers[i].decay != MR_NET_DECAY_AS_TOLD) return true;
+    return false;
 }
 
 void mr_net_block(mr_net *net, const char *name)
@@ -609,14 +541,14 @@ void mr_net_from(mr_net *net, mr_point point)
 static bool take_second_of(mr_net *net, mri_layer *l, mr_point other, uint32_t h, uint32_t w, uint32_t *c)
 {
     if (!mri_net_has_tensor(net, other) || other == l->in) {
-        refuse(net, l, "it needs another point that is there already");
+        mri_layer_refuse(net, l, "it needs another point that is there already");
         return false;
     }
     const mri_layer *o = other ? &net->layers[other - 1] : NULL;
     l->in2 = other;
     *c = o ? o->out_c : net->c;
     if ((o ? o->out_h : net->h) == h && (o ? o->out_w : net->w) == w) return true;
-    refuse(net, l, "the other point has another shape");
+    mri_layer_refuse(net, l, "the other point has another shape");
     return false;
 }
 
@@ -628,29 +560,29 @@ static bool take_second(mr_net *net, mri_layer *l, mr_point other, uint32_t *c)
 
 void mr_net_add(mr_net *net, mr_point other, mr_activation activation)
 {
-    mri_layer *l = begin(net, MR_OP_ADD);
+    mri_layer *l = mri_layer_begin(net, MR_OP_ADD);
     uint32_t c;
     if (!l) return;
-    if (!known_activation(activation)) {
-        refuse(net, l, "a known activation is needed");
+    if (!mri_known_activation(activation)) {
+        mri_layer_refuse(net, l, "a known activation is needed");
         return;
     }
     if (!take_second(net, l, other, &c)) return;
     if (c != l->out_c) {
-        refuse(net, l, "the other point has another shape");
+        mri_layer_refuse(net, l, "the other point has another shape");
         return;
     }
-    l->flops = elements(l);
-    finish_with(net, l, l->out_h, l->out_w, l->out_c, activation);
+    l->flops = mri_layer_elements(l);
+    mri_layer_finish_with(net, l, l->out_h, l->out_w, l->out_c, activation);
 }
 
 void mr_net_concat(mr_net *net, const mr_point *others, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        mri_layer *l = begin(net, MR_OP_CONCAT);
+        mri_layer *l = mri_layer_begin(net, MR_OP_CONCAT);
         uint32_t c;
         if (!l || !take_second(net, l, others[i], &c)) return;
-        finish(net, l, l->out_h, l->out_w, (uint64_t)l->out_c + c);
+        mri_layer_finish(net, l, l->out_h, l->out_w, (uint64_t)l->out_c + c);
     }
 }
 
@@ -660,29 +592,29 @@ static bool take_like(mr_net *net, mri_layer *l, mr_point other)
     uint32_t c;
     if (!take_second(net, l, other, &c)) return false;
     if (c == l->out_c) return true;
-    refuse(net, l, "the other point has another shape");
+    mri_layer_refuse(net, l, "the other point has another shape");
     return false;
 }
 
 void mr_net_sample(mr_net *net, mr_point log_variance, float factor)
 {
-    mri_layer *l = begin(net, MR_OP_SAMPLE);
+    mri_layer *l = mri_layer_begin(net, MR_OP_SAMPLE);
     if (!l) return;
     if (!(factor > 0) || isinf(factor)) {
-        refuse(net, l, "a finite factor above 0 is needed");
+        mri_layer_refuse(net, l, "a finite factor above 0 is needed");
         return;
     }
     if (!take_like(net, l, log_variance)) return;
     l->weight = factor;
-    l->flops = 2 * elements(l);
-    finish(net, l, l->out_h, l->out_w, l->out_c);
+    l->flops = 2 * mri_layer_elements(l);
+    mri_layer_finish(net, l, l->out_h, l->out_w, l->out_c);
 }
 
 static bool takes_weight(mr_net *net, mri_layer *l, float weight)
 {
     l->weight = weight;
     if (weight > 0 && !isinf(weight)) return true;
-    refuse(net, l, "a finite weight above 0 is needed");
+    mri_layer_refuse(net, l, "a finite weight above 0 is needed");
     return false;
 }
 
@@ -690,16 +622,16 @@ static bool takes_weight(mr_net *net, mri_layer *l, float weight)
 static bool takes_logits(mr_net *net, mri_layer *l)
 {
     if (l->in == 0 || net->layers[l->in - 1].activation == MR_ACT_NONE) return true;
-    refuse(net, l, "bare logits are needed: no activation before this loss, which brings its own");
+    mri_layer_refuse(net, l, "bare logits are needed: no activation before this loss, which brings its own");
     return false;
 }
 
 void mr_net_loss_labels(mr_net *net, float weight)
 {
-    mri_layer *l = begin(net, MR_OP_LOSS);
+    mri_layer *l = mri_layer_begin(net, MR_OP_LOSS);
     if (!l || !takes_weight(net, l, weight) || !takes_logits(net, l)) return;
     if (l->out_h != 1 || l->out_w != 1 || l->out_c < 2) {
-        refuse(net, l, "a vector of at least 2 logits is needed");
+        mri_layer_refuse(net, l, "a vector of at least 2 logits is needed");
         return;
     }
     finish_loss(net, l);
@@ -707,11 +639,11 @@ void mr_net_loss_labels(mr_net *net, float weight)
 
 void mr_net_loss_pair(mr_net *net, mr_pair_loss kind, mr_point other, float weight)
 {
-    mri_layer *l = begin(net, MR_OP_PAIR_LOSS);
+    mri_layer *l = mri_layer_begin(net, MR_OP_PAIR_LOSS);
     if (!l || !takes_weight(net, l, weight)) return;
     l->pair = kind;
     if ((uint32_t)kind >= MR_PAIR_COUNT) {
-        refuse(net, l, "unknown loss");
+        mri_layer_refuse(net, l, "unknown loss");
         return;
     }
     if ((kind == MR_PAIR_CROSS_ENTROPY || kind == MR_PAIR_CLASSES) && !takes_logits(net, l)) return;
@@ -720,23 +652,23 @@ void mr_net_loss_pair(mr_net *net, mr_pair_loss kind, mr_point other, float weig
 
 void mr_net_scale(mr_net *net, mr_point factors)
 {
-    mri_layer *l = begin(net, MR_OP_SCALE);
+    mri_layer *l = mri_layer_begin(net, MR_OP_SCALE);
     uint32_t c;
     if (!l || !take_second_of(net, l, factors, 1, 1, &c)) return;
     if (c != l->out_c) {
-        refuse(net, l, "the other point needs as many channels, a factor for each");
+        mri_layer_refuse(net, l, "the other point needs as many channels, a factor for each");
         return;
     }
-    l->flops = elements(l);
-    finish(net, l, l->out_h, l->out_w, l->out_c);
+    l->flops = mri_layer_elements(l);
+    mri_layer_finish(net, l, l->out_h, l->out_w, l->out_c);
 }
 
 void mr_net_pad_channels(mr_net *net, uint32_t before, uint32_t behind)
 {
-    mri_layer *l = begin(net, MR_OP_PAD);
+    mri_layer *l = mri_layer_begin(net, MR_OP_PAD);
     if (!l) return;
     l->before = before, l->behind = behind;
-    finish(net, l, l->out_h, l->out_w, (uint64_t)before + l->out_c + behind);
+    mri_layer_finish(net, l, l->out_h, l->out_w, (uint64_t)before + l->out_c + behind);
 }
 
 /* Every point is taken, but the last where no loss is named: then the network ends where its list does. */
@@ -849,6 +781,7 @@ static bool describe_layer(const mr_net *net, uint32_t at, mr_layer_row *out)
     case MR_OP_DROPOUT:
         snprintf(name, room, "%s%s %g", kind, l->whole_samples ? " samples" : "", (double)l->rate);
         break;
+    case MR_OP_LRN: snprintf(name, room, "%s %u", kind, 2 * l->lrn.radius + 1); break;
     case MR_OP_PAD: snprintf(name, room, "%s %u+%u", kind, l->before, l->behind); break;
     case MR_OP_PAIR_LOSS: kind = pair_names[l->pair]; /* fall through */
     case MR_OP_ADD:

@@ -29,11 +29,18 @@ typedef enum mri_port {
     MRI_PORT_IN, /* takes no point: what it gives comes from another part */
     MRI_PORT_OUT /* what it takes goes to another part */
 } mri_port;
+/* How the parameters of a layer begin. */
+typedef struct mri_first {
+    mr_init init;
+    float deviation; /* of the weights; 0: as init says */
+    float bias;
+} mri_first;
 
 typedef struct mri_layer {
     mr_op_kind kind; /* not INPUT; FIELD, ONE_HOT: a further input */
     mr_activation activation;
-    mr_init init;       /* convolutions, DENSE */
+    mri_first first; /* convolutions, DENSE */
+    mr_net_decays decay;
     mr_point in, in2;   /* in2: mri_layer_takes_two(); in: MRI_NO_POINT of a further input */
     uint32_t consumers; /* layers that take its output */
     uint32_t input;     /* of a further input: which */
@@ -51,6 +58,7 @@ typedef struct mri_layer {
     float rate, momentum, epsilon;
     float weight;      /* losses; SAMPLE: factor of the log variance */
     mr_pair_loss pair; /* PAIR_LOSS */
+    mr_lrn_desc lrn;   /* LRN */
     uint32_t out_h, out_w, out_c;
     uint64_t params; /* trained */
     uint64_t states; /* kept, not trained */
@@ -77,9 +85,10 @@ struct mr_net {
     mr_point at; /* what the next layer takes */
     uint32_t picture_consumers;
     uint32_t loss_count;
-    bool open_end;      /* a part without the loss that ends a network */
-    mr_init init;       /* of the layers to come */
-    char block[16];     /* likewise */
+    bool open_end;   /* a part without the loss that ends a network */
+    mri_first first; /* of the layers to come; decay and block as well */
+    mr_net_decays decay;
+    char block[16];
     float logit_factor; /* 0: not given */
     mr_error error;     /* the first of any builder call; code MR_OK while there is none */
 };

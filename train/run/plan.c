@@ -206,11 +206,20 @@ uint64_t mri_plan_norm_bytes(const mri_plan *plan, const mri_replica_config *cfg
 /* Every parameter begins with a stretch of the update. */
 _Static_assert(MRI_PARAM_ALIGN % MR_UPDATE_STRETCH == 0, "a stretch belongs to one parameter");
 
+static bool decays_by(const mri_replica_config *cfg, const mri_node *n, const mr_param_info *param)
+{
+    const bool weights = strcmp(param->name, "weights") == 0 || strcmp(param->name, "recurrent") == 0;
+    const mr_net_decays own = n->layer == MRI_NONE ? MR_NET_DECAY_AS_TOLD : cfg->net->layers[n->layer].decay;
+    if (own == MR_NET_DECAY_NONE) return false;
+    return weights || (own == MR_NET_DECAY_AS_TOLD && cfg->decay_on == MR_DECAY_ON_ALL);
+}
+
 static int mark_decays(planning *p, mr_error *err)
 {
     mri_plan *plan = p->plan;
     const mri_replica_config *cfg = p->cfg;
-    if (cfg->inference || cfg->decay_on == MR_DECAY_ON_ALL || plan->weight_floats == 0) return MR_OK;
+    if (cfg->inference || plan->weight_floats == 0) return MR_OK;
+    if (cfg->decay_on == MR_DECAY_ON_ALL && !mr_net_has_own_decay(cfg->net)) return MR_OK;
     plan->decays = calloc(1, (size_t)(plan->weight_floats / MR_UPDATE_STRETCH + 1));
     if (!plan->decays) return mr_error_set(err, MR_ENOMEM, "no memory for the list of what decays");
     for (uint32_t i = 0; i < p->nodes->count; i++) {
@@ -219,8 +228,8 @@ static int mark_decays(planning *p, mr_error *err)
             const mr_param_info *param = &n->info->param[k];
             const uint64_t stretches =
                 mri_align_up(param->storage_count, MR_UPDATE_STRETCH) / MR_UPDATE_STRETCH;
-            const bool decays = strcmp(param->name, "weights") == 0 || strcmp(param->name, "recurrent") == 0;
-            memset(plan->decays + n->param_at[k] / MR_UPDATE_STRETCH, decays, (size_t)stretches);
+            memset(plan->decays + n->param_at[k] / MR_UPDATE_STRETCH, decays_by(cfg, n, param),
+                   (size_t)stretches);
         }
     }
     return MR_OK;

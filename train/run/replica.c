@@ -9,8 +9,9 @@
 static int init_param(const mr_param_info *param, const mri_layer *l, uint64_t seed, float *host,
                       mr_error *err)
 {
+    const mri_first plain = {.init = MR_INIT_GLOROT};
     const uint32_t layer = l ? l->number : MRI_NONE;
-    const int rc = mri_init_param(param, l ? l->init : MR_INIT_GLOROT, layer, seed, host);
+    const int rc = mri_init_param(param, l ? &l->first : &plain, layer, seed, host);
     return rc ? mr_error_set(err, rc, "no memory for initial weights of layer %u", layer) : MR_OK;
 }
 

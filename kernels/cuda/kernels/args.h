@@ -30,6 +30,8 @@
     X(channels)                                                                                              \
     X(scale)                                                                                                 \
     X(scale_backward)                                                                                        \
+    X(lrn)                                                                                                   \
+    X(lrn_backward)                                                                                          \
     X(input)                                                                                                 \
     X(one_hot)                                                                                               \
     X(field)                                                                                                 \
@@ -183,6 +185,31 @@ struct mrk_scale_backward_args { /* dx = dy * factor; dfactor = sums over p of d
     uint32_t n;
     const void *dy, *x, *factor;
     void *dx, *dfactor; /* either may be NULL */
+};
+
+/* ---- local response normalisation: a block takes `width` channels of `height` rows at a time, its threads
+ * one value each; blocks along x share the rows in turns, blocks along y are further channels ---- */
+
+#define MRK_LRN_ROOM (5 * MRK_THREADS) /* height * (width + 4 radius) is not above it */
+
+struct mrk_response {
+    uint64_t rows;
+    uint32_t channels, width, height; /* width * height: MRK_THREADS at most */
+    uint32_t radius;                  /* below channels */
+    uint32_t dtype;
+    float bias, alpha, beta;
+};
+
+struct mrk_lrn_args { /* y = x / (bias + alpha * squares)^beta */
+    struct mrk_response of;
+    const void *x;
+    void *y;
+};
+
+struct mrk_lrn_backward_args {
+    struct mrk_response of;
+    const void *dy, *x;
+    void *dx;
 };
 
 /* ---- input ---- */

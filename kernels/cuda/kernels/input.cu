@@ -6,7 +6,7 @@ struct channel_map {
     float k[4], d[4];
 };
 
-/* Of one sample, as ops/input.c works it out. */
+/* Of one sample, as ops/data/input.c works it out. */
 MRK_INLINE channel_map map_of(const mrk_input_args &a, uint32_t sample)
 {
     channel_map m;
@@ -51,8 +51,8 @@ template <class T, int N> MRK_INLINE void input_packs(const mrk_input_args &a)
 }
 
 /* y = x * k + d per sample and channel, a thread a pack of y. x [n][h][w][c] bytes, y [n][h][w][c] or
- * [n][c][h][w]. Float, product and sum rounded apart, so that f32 gives the bits of ops/input.c. Any grid.
- * Same bits in every run. */
+ * [n][c][h][w]. Float, product and sum rounded apart, so that f32 gives the bits of ops/data/input.c. Any
+ * grid. Same bits in every run. */
 extern "C" __global__ void __launch_bounds__(MRK_THREADS) mrk_input(const struct mrk_input_args a)
 {
     MRK_DISPATCH(a.dtype, a.vectors, input_packs, a);
@@ -87,8 +87,8 @@ template <class T, int N> MRK_INLINE void field_packs(const mrk_field_args &a)
     }
 }
 
-/* y = (x - mean) / std in double, a thread a pack of y; f32 has the bits of ops/field.c. Any grid. Same bits
- * in every run. */
+/* y = (x - mean) / std in double, a thread a pack of y; f32 has the bits of ops/data/field.c. Any grid. Same
+ * bits in every run. */
 extern "C" __global__ void __launch_bounds__(MRK_THREADS) mrk_field(const struct mrk_field_args a)
 {
     MRK_DISPATCH(a.dtype, a.vectors, field_packs, a);

@@ -1,6 +1,6 @@
 /* kernels/cuda/kernels/places.cu: operations that put values elsewhere: pictures enlarged (ops/upsample.c),
- * rows of a table looked up (ops/embedding.c). A thread a value; what several values go to is added up by its
- * own thread, in their order, so the bits are the same in every run. */
+ * rows of a table looked up (ops/data/embedding.c). A thread a value; what several values go to is added up
+ * by its own thread, in their order, so the bits are the same in every run. */
 #include "kernels/cuda/kernels/number.h"
 
 /* ---- enlarging ---- */

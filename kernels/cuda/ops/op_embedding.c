@@ -1,5 +1,5 @@
 /* kernels/cuda/ops/op_embedding.c: MR_OP_EMBEDDING on a GPU (kernels/places.cu). Specification:
- * ops/embedding.c; f32 has the same bits. */
+ * ops/data/embedding.c; f32 has the same bits. */
 #include "kernels/cuda/ops/grid.h"
 
 static int forward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_error *err)

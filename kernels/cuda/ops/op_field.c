@@ -1,5 +1,5 @@
-/* kernels/cuda/ops/op_field.c: MR_OP_FIELD on a GPU (kernels/input.cu). Specification: ops/field.c; f32 has
- * the same bits. */
+/* kernels/cuda/ops/op_field.c: MR_OP_FIELD on a GPU (kernels/input.cu). Specification: ops/data/field.c; f32
+ * has the same bits. */
 #include "kernels/cuda/ops/grid.h"
 
 static int forward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_error *err)

@@ -1,5 +1,5 @@
-/* kernels/cuda/ops/op_input.c: MR_OP_INPUT on a GPU (kernels/input.cu). Specification: ops/input.c; f32 has
- * the same bits. */
+/* kernels/cuda/ops/op_input.c: MR_OP_INPUT on a GPU (kernels/input.cu). Specification: ops/data/input.c; f32
+ * has the same bits. */
 #include "kernels/cuda/ops/grid.h"
 
 static int prepare(mri_cuda_op *op, mr_error *err)

@@ -1,5 +1,5 @@
-/* kernels/cuda/ops/op_one_hot.c: MR_OP_ONE_HOT on a GPU (kernels/input.cu). Specification: ops/one_hot.c; the
- * same values. */
+/* kernels/cuda/ops/op_one_hot.c: MR_OP_ONE_HOT on a GPU (kernels/input.cu). Specification:
+ * ops/data/one_hot.c; the same values. */
 #include "kernels/cuda/ops/grid.h"
 
 static int forward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_error *err)

@@ -251,9 +251,10 @@ typedef enum mr_op_kind {
     MR_OP_UPSAMPLE,  /* more pixels of the same picture; see mr_upsample_desc */
     MR_OP_EMBEDDING, /* whole numbers, h x w x 1 -> their rows of a table, h x w x units. weights
                         [classes][units] */
+    MR_OP_LRN,       /* local response normalisation across channels; see mr_lrn_desc */
 } mr_op_kind;
 
-enum { MR_OP_KIND_COUNT = MR_OP_EMBEDDING + 1 };
+enum { MR_OP_KIND_COUNT = MR_OP_LRN + 1 };
 
 typedef enum mr_wanted_layout { MR_WANT_ANY = 0, MR_WANT_NHWC, MR_WANT_NCHW } mr_wanted_layout;
 
@@ -403,6 +404,18 @@ typedef struct mr_pair_loss_desc {
     bool silent;  /* as in mr_loss_desc */
 } mr_pair_loss_desc;
 
+/* Krizhevsky et al. 2012, section 3.3, with the constants of TensorFlow's tf.nn.lrn:
+ *
+ *     y_c = x_c / (bias + alpha * (the squares of x of channels c - radius .. c + radius))^beta
+ *
+ * of one pixel; channels that are not there count 0. alpha is not divided by the number of channels, as it is
+ * in Caffe and oneDNN. */
+typedef struct mr_lrn_desc {
+    uint32_t radius;         /* 0 .. MR_LRN_MOST_RADIUS */
+    float bias, alpha, beta; /* finite; bias above 0, the others not below */
+} mr_lrn_desc;
+#define MR_LRN_MOST_RADIUS 64u
+
 typedef struct mr_op_desc {
     mr_op_kind kind;
     mr_tensor in;  /* as the producer gives it (INPUT: u8 NHWC; ONE_HOT, EMBEDDING: whole numbers h x w x 1;
@@ -437,6 +450,7 @@ typedef struct mr_op_desc {
         mr_reshape_desc reshape;
         mr_sample_desc sample;
         mr_pair_loss_desc pair_loss;
+        mr_lrn_desc lrn;
     };
 } mr_op_desc;
 

@@ -83,6 +83,10 @@ MR_API void mr_net_upsample(mr_net *net, uint32_t factor, bool bilinear);
  * not made into rows with a single 1. The table begins as the weights of a dense layer do. */
 MR_API void mr_net_embedding(mr_net *net, uint32_t units);
 
+/* Local response normalisation across channels (Krizhevsky et al. 2012; MR_OP_LRN): every value divided by
+ * (bias + alpha * the sum of squares over the channels up to radius away)^beta. */
+MR_API void mr_net_lrn(mr_net *net, uint32_t radius, float bias, float alpha, float beta);
+
 /* A convolution with every choice open. */
 typedef struct mr_conv {
     uint32_t filters, kernel, stride;
@@ -96,6 +100,16 @@ typedef struct mr_conv {
     uint32_t groups;
 } mr_conv;
 MR_API void mr_net_conv(mr_net *net, const mr_conv *conv);
+
+/* A pooling with every choice open. */
+typedef struct mr_pool {
+    uint32_t kernel, stride;
+    mr_padding padding; /* MR_PAD_SAME puts the odd row and column behind, as TensorFlow does */
+    uint32_t pad;       /* rows and columns on every side, instead (use with MR_PAD_VALID) */
+    bool average;       /* of the pixels that are there; else the largest of them */
+    uint32_t kernel_w;  /* columns of the window, where they are not `kernel` as its rows are; 0: they are */
+} mr_pool;
+MR_API void mr_net_pool(mr_net *net, const mr_pool *pool);
 
 /* A batch normalisation with every choice open. */
 typedef struct mr_norm {
@@ -131,6 +145,24 @@ typedef enum mr_init {
     MR_INIT_HE_OUT,     /* variance 2 / fan_out */
 } mr_init;
 MR_API void mr_net_init(mr_net *net, mr_init init);
+/* Or with this standard deviation, finite and above 0, whatever their fans; until mr_net_init(). */
+MR_API void mr_net_init_deviation(mr_net *net, float deviation);
+/* What the biases of convolutions and dense layers added from here on begin at, finite; networks start with
+ * 0. */
+MR_API void mr_net_init_bias(mr_net *net, float value);
+
+/* Which parameters of layers added from here on weight decay is for. It is mr_update_desc.weight_decay times
+ * w as a part of the gradient: the slope of weight_decay / 2 times the sum of squares, an L2 penalty of
+ * weight_decay / 2 in Keras' words and of weight_decay in TensorFlow's (tf.nn.l2_loss). The loss that is
+ * reported is without the penalty. MR_UPDATE_ADAMW and _LAMB decay the same parameters in their own way. */
+typedef enum mr_net_decays {
+    MR_NET_DECAY_AS_TOLD = 0, /* what mr_trainer_config.decay_on says; networks start with this */
+    MR_NET_DECAY_WEIGHTS,     /* weights, of recurrent layers the recurrent ones too, whatever it says */
+    MR_NET_DECAY_NONE,
+} mr_net_decays;
+MR_API void mr_net_decay(mr_net *net, mr_net_decays on);
+/* Does a layer not go by mr_trainer_config.decay_on? */
+MR_API bool mr_net_has_own_decay(const mr_net *net);
 
 /* Branches. A point is the output of a layer: mr_net_here() names the one the next layer would take,
  * mr_net_from() makes the next layer take another, mr_net_add() sums the current one and another of the same
@@ -371,7 +403,7 @@ static inline int mr_parts_deal(mr_parts *out, mr_world *world, uint32_t device_
 typedef enum mr_decay_on {
     MR_DECAY_ON_ALL = 0,
     MR_DECAY_ON_WEIGHTS, /* of convolutions and dense layers: no bias, no scale or shift of a normalisation */
-} mr_decay_on;
+} mr_decay_on;           /* layers may say otherwise: mr_net_decay() */
 
 typedef struct mr_trainer_config {
     size_t struct_size;

@@ -1,4 +1,4 @@
-/* kernels/ops/numbers.h: one number of a data set, of any type, as a double or as a whole one. */
+/* kernels/ops/data/numbers.h: one number of a data set, of any type, as a double or as a whole one. */
 #ifndef MRI_NUMBERS_H
 #define MRI_NUMBERS_H
 

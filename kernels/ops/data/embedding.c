@@ -1,13 +1,13 @@
-/* kernels/ops/embedding.c: each whole number becomes its row of a table, which is trained: what a dense layer
- * makes of the row that ONE_HOT makes of it, without either. A number that is none of the table's is a row of
- * zeros, and changes nothing.
+/* kernels/ops/data/embedding.c: each whole number becomes its row of a table, which is trained: what a dense
+ * layer makes of the row that ONE_HOT makes of it, without either. A number that is none of the table's is a
+ * row of zeros, and changes nothing.
  *
  * The gradient of a row of the table is the sum over its number's places, in their order: threads share the
  * columns, not the places. */
 #include "kernels/backend/op_class.h"
 #include "kernels/host/simd_loop.h"
+#include "kernels/ops/data/numbers.h"
 #include "kernels/ops/host_op.h"
-#include "kernels/ops/numbers.h"
 
 enum { COLUMNS = 16 }; /* that one thread adds up at a time */
 

@@ -1,11 +1,11 @@
-/* kernels/ops/field.c: numbers of a data set, of whatever type, become floats: (x - mean) / std, worked out
- * in double, where every one of the types is exact but for the largest i64, and rounded once. */
+/* kernels/ops/data/field.c: numbers of a data set, of whatever type, become floats: (x - mean) / std, worked
+ * out in double, where every one of the types is exact but for the largest i64, and rounded once. */
 #include <math.h>
 
 #include "kernels/backend/op_class.h"
 #include "kernels/host/simd_loop.h"
+#include "kernels/ops/data/numbers.h"
 #include "kernels/ops/host_op.h"
-#include "kernels/ops/numbers.h"
 
 static int describe(const mr_op_desc *d, mr_op_info *info, mr_error *err)
 {

@@ -1,9 +1,9 @@
-/* kernels/ops/one_hot.c: whole numbers become rows with a single 1. Zeros are written first: of each row one
- * value differs. */
+/* kernels/ops/data/one_hot.c: whole numbers become rows with a single 1. Zeros are written first: of each row
+ * one value differs. */
 #include "kernels/backend/op_class.h"
 #include "kernels/host/simd_loop.h"
+#include "kernels/ops/data/numbers.h"
 #include "kernels/ops/host_op.h"
-#include "kernels/ops/numbers.h"
 
 static int describe(const mr_op_desc *d, mr_op_info *info, mr_error *err)
 {

@@ -1,0 +1,35 @@
+/* train/net/build.h: what builder calls of several files are made of. Callers: train/net alone.
+ *
+ *     mri_layer *l = mri_layer_begin(net, MR_OP_...);     takes the current point; NULL once an error is kept
+ *     if (!l) return;
+ *     if (... makes no sense) { mri_layer_refuse(net, l, "what is needed"); return; }
+ *     l->params = ..., l->flops = ...;
+ *     mri_layer_finish(net, l, h, w, c);                  its output is the current point */
+#ifndef MRI_BUILD_H
+#define MRI_BUILD_H
+
+#include "train/net/net.h"
+
+/* A layer of this kind that takes the current point, its output shape that of its input; NULL once an error
+ * is kept. */
+mri_layer *mri_layer_begin(mr_net *net, mr_op_kind kind);
+/* Keep an error that names the layer. */
+void mri_layer_refuse(mr_net *net, const mri_layer *l, const char *what);
+/* Give the layer its output shape and count it, or refuse what no device could hold. */
+void mri_layer_finish(mr_net *net, mri_layer *l, uint64_t h, uint64_t w, uint64_t c);
+/* The same with an activation behind it, which may become a layer of its own. */
+void mri_layer_finish_with(mr_net *net, mri_layer *l, uint64_t h, uint64_t w, uint64_t c,
+                           mr_activation activation);
+/* Window and padding of l, whose input is as l's output stands; *h and *w: windows that fit. false: refused.
+ */
+bool mri_layer_place_window(mr_net *net, mri_layer *l, uint32_t size, uint32_t size_w, uint32_t stride,
+                            mr_padding padding, uint32_t pad, uint32_t *h, uint32_t *w);
+bool mri_known_activation(mr_activation a);
+/* Of a part of a network (cut.h), which has room: a copy of a layer that takes these points of the part; and
+ * a layer that hands on a point of the whole network, and takes `in`. */
+void mri_layer_copy(mr_net *part, const mri_layer *l, mr_point in, mr_point in2);
+void mri_layer_port(mr_net *part, const mr_net *whole, mr_point p, mri_port port, mr_point in);
+
+static inline double mri_layer_elements(const mri_layer *l) { return (double)l->out_h * l->out_w * l->out_c; }
+
+#endif
