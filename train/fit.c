@@ -14,12 +14,11 @@
 
 #include "base/abi.h"
 #include "base/ranges.h"
-#include "train/stats.h"
+#include "train/evaluate.h"
+#include "train/figures.h"
 #include "train/stretch.h"
-#include "train/trainer.h"
 
-#define POLL_NS  100000000u /* how soon a stop is seen while the loader has nothing */
-#define DIVERGED 1000       /* times the first loss */
+#define DIVERGED 1000 /* times the first loss */
 
 /* Samples a second since the call began, without evaluations. What is queued is not done. */
 typedef struct rate {
@@ -32,16 +31,14 @@ typedef struct fit {
     mr_loader *loader;
     const mr_loader_info *info;
     mr_fit_config cfg;
-    mr_report report;                            /* of the epoch that runs */
-    mr_report last;                              /* the newest complete one */
-    mr_loader_stats before;                      /* when it began */
-    mri_run_state *run;                          /* the trainer's */
-    mr_run_folder *folder;                       /* or NULL */
-    bool own_folder;                             /* opened here */
-    bool claimed;                                /* it is this run's */
-    uint64_t steps;                              /* of this call */
-    uint64_t epoch_steps, epoch_samples, warmup; /* of this call in this epoch */
-    uint64_t epoch_begun_ns, wait_ns;
+    mr_report report;      /* of the epoch that runs */
+    mr_report last;        /* the newest complete one */
+    mri_epoch epoch;       /* that runs; what this call ran of it */
+    mri_run_state *run;    /* the trainer's */
+    mr_run_folder *folder; /* or NULL */
+    bool own_folder;       /* opened here */
+    bool claimed;          /* it is this run's */
+    uint64_t steps;        /* of this call */
     uint64_t saved_updates, skipped_before;
     bool saved;                     /* anything, by this call */
     uint64_t keep_ns, keep_took_ns; /* the state is kept again from the first on; the shortest it took */
@@ -57,14 +54,6 @@ void mr_fit_defaults_sized(mr_fit_config *cfg, size_t struct_size)
     mri_settings_give(cfg, struct_size, &all, sizeof all);
 }
 
-/* Several processes stop together, at the first batch that all begin knowing that one wants to. */
-static bool stopped(mr_trainer *t, const volatile int *stop)
-{
-    mri_ranks *ranks = &t->team.ranks;
-    ranks->wants_to_stop = ranks->wants_to_stop || mri_is_stopped(stop);
-    return ranks->size > 1 ? ranks->stop : ranks->wants_to_stop;
-}
-
 MR_PRINTF(2, 3) static void tell(const fit *f, const char *format, ...)
 {
     if (!f->cfg.callbacks.on_message) return;
@@ -74,89 +63,6 @@ MR_PRINTF(2, 3) static void tell(const fit *f, const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     f->cfg.callbacks.on_message(f->cfg.callbacks.context, text);
-}
-
-/* The next batch, however long it takes, unless somebody wants to stop. */
-static int next_batch(mr_trainer *t, mr_loader *loader, const volatile int *stop, mr_batch *out,
-                      mr_error *err)
-{
-    int rc = MR_EAGAIN;
-    mri_range_begin(MRI_RANGE_WAIT, 0);
-    while (rc == MR_EAGAIN)
-        rc = stopped(t, stop) ? mr_error_set(err, MR_ECANCELED, "stopped on request")
-                              : mr_loader_next(loader, out, POLL_NS, err);
-    mri_range_end();
-    return rc;
-}
-
-/* Behind a step that ended with rc; the first error counts. Why the loader cannot take a batch back the
- * stream knows best, else the loader. */
-static int give_back(const mr_trainer *t, mr_loader *loader, mr_batch *b, int rc, mr_error *err)
-{
-    mr_batch none;
-    const int given = mr_loader_release(loader, b, mr_trainer_streams(t));
-    if (rc || given == MR_OK) return rc;
-    for (uint32_t r = 0; r < t->team.count; r++)
-        if (mri_team_stream_failed(&t->team, r, err)) return given;
-    mr_error_set(err, given, "cannot give a batch back: %s", mr_status_text(given));
-    mr_loader_next(loader, &none, 0, err);
-    return given;
-}
-
-/* ------------------------------------------------------------------------------ evaluation */
-
-/* The next batch; what is left of a pass that was broken off goes first. */
-static int first_batch(mr_trainer *t, mr_loader *loader, const volatile int *stop, mr_batch *out,
-                       mr_error *err)
-{
-    int rc = next_batch(t, loader, stop, out, err);
-    for (bool whole = rc || out->step == 0; rc == MR_OK && !whole;) {
-        whole = out->last;
-        rc = give_back(t, loader, out, MR_OK, err);
-        if (rc == MR_OK) rc = next_batch(t, loader, stop, out, err);
-    }
-    return rc;
-}
-
-/* One pass. afresh: from its first batch on. */
-static int evaluate(mr_trainer *t, mr_loader *loader, bool afresh, const volatile int *stop, mr_metrics *out,
-                    mr_error *err)
-{
-    mri_range_begin(MRI_RANGE_EVALUATE, t->updates);
-    int rc = mri_trainer_take_sums(t, MRI_SUMS_EVALUATION, out, err); /* whatever was there before */
-    for (bool first = true, last = false; rc == MR_OK && !last; first = false) {
-        mr_batch b;
-        rc = afresh && first ? first_batch(t, loader, stop, &b, err) : next_batch(t, loader, stop, &b, err);
-        if (rc == MR_EEND)
-            rc = mr_error_set(err, MR_EINVAL,
-                              "the loader ended before the evaluation did: open it with more epochs");
-        if (rc) break;
-        last = b.last;
-        rc = mr_trainer_forward(t, &b, err);
-        rc = give_back(t, loader, &b, rc, err);
-    }
-    if (rc == MR_OK) rc = mri_trainer_take_sums(t, MRI_SUMS_EVALUATION, out, err);
-    mri_range_end();
-    return rc;
-}
-
-int mr_evaluate(mr_trainer *t, mr_loader *loader, double *loss, double *accuracy, uint64_t *count,
-                mr_error *err)
-{
-    return mr_evaluate_until(t, loader, NULL, loss, accuracy, count, err);
-}
-
-int mr_evaluate_until(mr_trainer *t, mr_loader *loader, const volatile int *stop, double *loss,
-                      double *accuracy, uint64_t *count, mr_error *err)
-{
-    mr_metrics m;
-    const int rc = evaluate(t, loader, false, stop, &m, err);
-    if (rc && rc != MR_ECANCELED) mri_ranks_fail(&t->team.ranks, err);
-    if (rc) return rc;
-    if (loss) *loss = mri_mean_of(m.loss_sum, m.count);
-    if (accuracy) *accuracy = mri_accuracy_of(t, m.correct, m.count);
-    if (count) *count = m.count;
-    return MR_OK;
 }
 
 /* ------------------------------------------------------------------------------ divergence */
@@ -285,77 +191,13 @@ static void begin_epoch(fit *f)
     const uint64_t step = f->run->at.step,
                    left = f->info->steps_per_epoch > step ? f->info->steps_per_epoch - step : 1;
     /* only the first epoch of a call finds cold caches and empty queues; a short one keeps half its steps */
-    f->warmup = f->steps == 0 ? mri_min_u64(f->cfg.warmup_steps, left / 2) : 0;
-    f->epoch_steps = f->epoch_samples = f->wait_ns = 0;
+    f->epoch.warmup = f->steps == 0 ? mri_min_u64(f->cfg.warmup_steps, left / 2) : 0;
+    f->epoch.steps = f->epoch.samples = f->epoch.wait_ns = 0;
     f->report = (mr_report){.struct_size = sizeof f->report, .epoch = f->run->at.epoch};
-    mri_step_log_start(&f->t->flights.log, f->t->team.count, f->warmup);
-    mr_loader_stats_read(f->loader, &f->before);
-    f->epoch_begun_ns = mri_now_ns();
-    mri_stretches_begin_epoch(&f->stretches, f->t, f->epoch_begun_ns);
-}
-
-static void count_steps(mr_report *r, const double *step_ms, size_t count)
-{
-    memset(r->step_bin, 0, sizeof r->step_bin);
-    for (size_t i = 0; i < count; i++) {
-        const double bin = floor(4 * log2(step_ms[i] / 0.01));
-        r->step_bin[!(bin > 0) ? 0 : bin < MR_STEP_BINS ? (int)bin : MR_STEP_BINS - 1]++;
-    }
-}
-
-static void report_times(fit *f)
-{
-    mri_step_log *log = &f->t->flights.log;
-    mr_report *r = &f->report;
-    const double window = 1e-9 * (double)(log->last_end_ns - log->window_start_ns),
-                 device = log->compute_ns + log->exposed_ns;
-    r->steps = f->epoch_steps;
-    r->warmup_steps = mri_min_u64(f->warmup, f->epoch_steps);
-    r->seconds = 1e-9 * (double)(mri_now_ns() - f->epoch_begun_ns);
-    r->samples_per_s = window > 0 ? (double)log->samples / window : 0;
-    count_steps(r, log->step_ms.value, log->step_ms.count);
-    r->step_ms_p95 = mri_quantile(log->step_ms.value, log->step_ms.count, 0.95);
-    r->step_ms_p99 = mri_quantile(log->step_ms.value, log->step_ms.count, 0.99);
-    r->step_ms = mri_median(log->step_ms.value, log->step_ms.count);
-    r->step_ms_mad = mri_mad(log->step_ms.value, log->step_ms.count, r->step_ms);
-    r->wait_ms = 1e-6 * (double)f->wait_ns;
-    r->exposed_ms = 1e-6 * log->exposed_ns;
-    r->stall_fraction = device > 0 ? log->exposed_ns / device : 0;
-    for (uint32_t i = 0; i < MR_CAUSES; i++) r->causes.ns[i] = log->causes.ns[i] / log->replicas;
-    for (uint32_t i = 0; i < MR_CAUSES; i++) r->causes.total_ns += r->causes.ns[i];
-}
-
-/* What the verdict may call the slow one of several. Devices of the processor share its cores: which of them
- * was run last says nothing of a device. */
-static const char *slow_device_name(const fit *f, uint32_t replica)
-{
-    const mr_device_info *info = mr_device_info_of(f->t->team.devices[replica]);
-    return strcmp(info->kind, "cpu") == 0 ? NULL : info->name;
-}
-
-static void report_stages(fit *f)
-{
-    mr_report *r = &f->report;
-    mr_loader_stats now;
-    mr_loader_stats_read(f->loader, &now);
-    mri_loader_stats_since(&now, &f->before, &r->stages);
-    uint32_t slowest = 0;
-    double slow_ms = 0, others_ms = 0;
-    const mri_step_log *log = &f->t->flights.log;
-    const uint64_t measured = log->steps - mri_min_u64(log->warmup, log->steps);
-    const bool several =
-        mri_slowest_replica(log->own_ns, log->replicas, measured, &slowest, &slow_ms, &others_ms);
-    const mri_verdict_input in = {
-        .compute_ns = (uint64_t)log->compute_ns,
-        .exposed_ns = (uint64_t)log->exposed_ns,
-        .prefetch = f->info->prefetch,
-        .workers = f->info->workers,
-        .causes = r->causes,
-        .slow_device = several ? slow_device_name(f, slowest) : NULL,
-        .slow_ms = slow_ms,
-        .others_ms = others_ms,
-    };
-    mri_verdict(&in, r->verdict, sizeof r->verdict);
+    mri_step_log_start(&f->t->flights.log, f->t->team.count, f->epoch.warmup);
+    mr_loader_stats_read(f->loader, &f->epoch.before);
+    f->epoch.begun_ns = mri_now_ns();
+    mri_stretches_begin_epoch(&f->stretches, f->t, f->epoch.begun_ns);
 }
 
 /* Everything about the epoch's training steps. */
@@ -366,9 +208,8 @@ static int report_training(fit *f, mr_error *err)
                                                                                events */
     if (rc) return rc;
     look(f);
-    report_times(f);
-    report_stages(f);
     mr_report *r = &f->report;
+    mri_figures_report(&f->epoch, f->t, f->loader, r);
     r->samples = m.count;
     r->loss = mri_mean_of(m.loss_sum, m.count);
     r->accuracy = mri_accuracy_of(f->t, m.correct, m.count);
@@ -384,7 +225,7 @@ static int report_training(fit *f, mr_error *err)
                  (unsigned long long)r->skipped, (unsigned long long)r->steps, (double)r->loss_scale);
     }
     r->simulated = mri_trainer_simulates(f->t);
-    if (r->simulated) r->samples = f->epoch_samples; /* nothing was computed that could have counted them */
+    if (r->simulated) r->samples = f->epoch.samples; /* nothing was computed that could have counted them */
     r->diverged = has_diverged(f, r->loss);
     if (r->diverged) tell_diverged(f, r->loss, "training");
     return MR_OK;
@@ -401,7 +242,7 @@ static int validate(fit *f, bool *better, mr_error *err)
     run->epoch_accuracy = f->report.accuracy;
     mr_metrics m;
     const uint64_t begun_ns = mri_now_ns();
-    const int rc = evaluate(f->t, f->cfg.val, true, f->cfg.stop, &m, err);
+    const int rc = mri_evaluate(f->t, f->cfg.val, true, f->cfg.stop, &m, err);
     f->rate.begun_ns += mri_now_ns() - begun_ns;
     if (rc) return rc;
     run->validation_pending = false;
@@ -443,7 +284,7 @@ static int end_epoch(fit *f, mr_error *err)
 {
     int rc = report_training(f, err);
     if (rc == MR_OK && f->t->team.ranks.size > 1) rc = mri_trainer_compare(f->t, err);
-    f->epoch_steps = 0; /* reported */
+    f->epoch.steps = 0; /* reported */
     if (rc) f->last = f->report;
     return rc ? rc : close_epoch(f, err);
 }
@@ -507,11 +348,11 @@ static void report_step(const fit *f, const mr_batch *b)
 static int train_on(fit *f, mr_batch *b, mr_error *err)
 {
     const int rc = mr_trainer_step(f->t, b, err);
-    const int given = give_back(f->t, f->loader, b, rc, err);
+    const int given = mri_give_back(f->t, f->loader, b, rc, err);
     if (rc) return rc;
     f->steps++;
-    f->epoch_steps++;
-    f->epoch_samples += f->t->counted;
+    f->epoch.steps++;
+    f->epoch.samples += f->t->counted;
     f->rate.queued[f->steps % MRI_RUN_AHEAD] = f->t->counted;
     f->rate.samples += f->t->counted;
     f->run->at.epoch = b->last ? b->epoch + 1 : b->epoch;
@@ -523,11 +364,11 @@ static int one_step(fit *f, mr_error *err)
 {
     mr_batch b;
     if (f->cfg.max_steps && f->steps >= f->cfg.max_steps) return MR_EEND;
-    if (f->epoch_steps == 0) begin_epoch(f);
+    if (f->epoch.steps == 0) begin_epoch(f);
     const uint64_t asked = mri_now_ns();
-    int rc = next_batch(f->t, f->loader, f->cfg.stop, &b, err);
+    int rc = mri_next_batch(f->t, f->loader, f->cfg.stop, &b, err);
     if (rc) return rc;
-    if (f->epoch_steps >= f->warmup) f->wait_ns += mri_now_ns() - asked;
+    if (f->epoch.steps >= f->epoch.warmup) f->epoch.wait_ns += mri_now_ns() - asked;
     f->report.epoch = b.epoch;
     f->t->team.ranks.wants_to_keep = f->cfg.snapshot && mri_now_ns() >= f->keep_ns;
     mri_range_begin(MRI_RANGE_HOST, b.global_step);
@@ -661,7 +502,7 @@ static int finish(fit *f, int rc, mr_report *last, mr_error *err)
         mri_ranks_fail(&f->t->team.ranks, err ? err : &f->t->team.error);
         whole = false;
     }
-    if (whole && f->epoch_steps > 0) {
+    if (whole && f->epoch.steps > 0) {
         second = report_training(f, &later);
         f->last = f->report;
     }

@@ -1,6 +1,8 @@
 /* train/trainer.h: what a trainer is inside. Private to train/ and its tests.
  *
  *   fit.c                 the training loop
+ *   evaluate.c            batches as the loop takes them; a pass of evaluation
+ *   figures.c             what the report of an epoch says of time
  *   trainer_open.c        opening and closing
  *   trainer.c             a step, sums
  *   trainer_state.c       between a trainer and a checkpoint: saving, loading, hashing

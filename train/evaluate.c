@@ -1,0 +1,92 @@
+/* train/evaluate.c: see evaluate.h. */
+#include "train/evaluate.h"
+
+#include "base/ranges.h"
+#include "train/stretch.h"
+
+#define POLL_NS 100000000u /* how soon a stop is seen while the loader has nothing */
+
+static bool stopped(mr_trainer *t, const volatile int *stop)
+{
+    mri_ranks *ranks = &t->team.ranks;
+    ranks->wants_to_stop = ranks->wants_to_stop || mri_is_stopped(stop);
+    return ranks->size > 1 ? ranks->stop : ranks->wants_to_stop;
+}
+
+int mri_next_batch(mr_trainer *t, mr_loader *loader, const volatile int *stop, mr_batch *out, mr_error *err)
+{
+    int rc = MR_EAGAIN;
+    mri_range_begin(MRI_RANGE_WAIT, 0);
+    while (rc == MR_EAGAIN)
+        rc = stopped(t, stop) ? mr_error_set(err, MR_ECANCELED, "stopped on request")
+                              : mr_loader_next(loader, out, POLL_NS, err);
+    mri_range_end();
+    return rc;
+}
+
+/* Why the loader cannot take a batch back the stream knows best, else the loader. */
+int mri_give_back(const mr_trainer *t, mr_loader *loader, mr_batch *b, int rc, mr_error *err)
+{
+    mr_batch none;
+    const int given = mr_loader_release(loader, b, mr_trainer_streams(t));
+    if (rc || given == MR_OK) return rc;
+    for (uint32_t r = 0; r < t->team.count; r++)
+        if (mri_team_stream_failed(&t->team, r, err)) return given;
+    mr_error_set(err, given, "cannot give a batch back: %s", mr_status_text(given));
+    mr_loader_next(loader, &none, 0, err);
+    return given;
+}
+
+/* The next batch; what is left of a pass that was broken off goes first. */
+static int first_batch(mr_trainer *t, mr_loader *loader, const volatile int *stop, mr_batch *out,
+                       mr_error *err)
+{
+    int rc = mri_next_batch(t, loader, stop, out, err);
+    for (bool whole = rc || out->step == 0; rc == MR_OK && !whole;) {
+        whole = out->last;
+        rc = mri_give_back(t, loader, out, MR_OK, err);
+        if (rc == MR_OK) rc = mri_next_batch(t, loader, stop, out, err);
+    }
+    return rc;
+}
+
+int mri_evaluate(mr_trainer *t, mr_loader *loader, bool afresh, const volatile int *stop, mr_metrics *out,
+                 mr_error *err)
+{
+    mri_range_begin(MRI_RANGE_EVALUATE, t->updates);
+    int rc = mri_trainer_take_sums(t, MRI_SUMS_EVALUATION, out, err); /* whatever was there before */
+    for (bool first = true, last = false; rc == MR_OK && !last; first = false) {
+        mr_batch b;
+        rc = afresh && first ? first_batch(t, loader, stop, &b, err)
+                             : mri_next_batch(t, loader, stop, &b, err);
+        if (rc == MR_EEND)
+            rc = mr_error_set(err, MR_EINVAL,
+                              "the loader ended before the evaluation did: open it with more epochs");
+        if (rc) break;
+        last = b.last;
+        rc = mr_trainer_forward(t, &b, err);
+        rc = mri_give_back(t, loader, &b, rc, err);
+    }
+    if (rc == MR_OK) rc = mri_trainer_take_sums(t, MRI_SUMS_EVALUATION, out, err);
+    mri_range_end();
+    return rc;
+}
+
+int mr_evaluate(mr_trainer *t, mr_loader *loader, double *loss, double *accuracy, uint64_t *count,
+                mr_error *err)
+{
+    return mr_evaluate_until(t, loader, NULL, loss, accuracy, count, err);
+}
+
+int mr_evaluate_until(mr_trainer *t, mr_loader *loader, const volatile int *stop, double *loss,
+                      double *accuracy, uint64_t *count, mr_error *err)
+{
+    mr_metrics m;
+    const int rc = mri_evaluate(t, loader, false, stop, &m, err);
+    if (rc && rc != MR_ECANCELED) mri_ranks_fail(&t->team.ranks, err);
+    if (rc) return rc;
+    if (loss) *loss = mri_mean_of(m.loss_sum, m.count);
+    if (accuracy) *accuracy = mri_accuracy_of(t, m.correct, m.count);
+    if (count) *count = m.count;
+    return MR_OK;
+}

@@ -1,0 +1,19 @@
+/* train/evaluate.h: batches from a loader as the training loop takes them, and one pass of evaluation.
+ * Private to train/. */
+#ifndef MRI_EVALUATE_H
+#define MRI_EVALUATE_H
+
+#include "train/trainer.h"
+
+/* The next batch, however long it takes. MR_ECANCELED: somebody wants to stop. Several processes stop
+ * together, at the first batch that all begin knowing that one wants to. */
+int mri_next_batch(mr_trainer *t, mr_loader *loader, const volatile int *stop, mr_batch *out, mr_error *err);
+/* Behind a step that ended with rc; the first error counts. */
+int mri_give_back(const mr_trainer *t, mr_loader *loader, mr_batch *b, int rc, mr_error *err);
+
+/* One pass; *out: its exact sums. afresh: from the first batch of a pass on, what is left of one that was
+ * broken off goes first. */
+int mri_evaluate(mr_trainer *t, mr_loader *loader, bool afresh, const volatile int *stop, mr_metrics *out,
+                 mr_error *err);
+
+#endif
