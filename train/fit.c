@@ -46,6 +46,7 @@ typedef struct fit {
     mri_stretches stretches;
     uint64_t peeks; /* looked at */
     bool told_diverged;
+    mri_goal_clock clock;
 } fit;
 
 void mr_fit_defaults_sized(mr_fit_config *cfg, size_t struct_size)
@@ -149,6 +150,7 @@ static int keep(fit *f, mr_error *err)
     if (rc) return rc;
     look(f);
     const uint64_t begun_ns = mri_now_ns();
+    mri_goal_tick(&f->run->goal, &f->clock, begun_ns);
     mri_trainer_describe(f->t, f->info, f->cfg.data, &info);
     rc = mr_trainer_snapshot(f->t, f->cfg.snapshot, &info, err);
     const uint64_t now = mri_now_ns(), took = now - begun_ns;
@@ -167,6 +169,7 @@ static int save(fit *f, bool best, mr_error *err)
     rc = mri_flights_drain(&f->t->flights, err); /* as saving does: the record is of all that was queued */
     if (rc) return rc;
     look(f);
+    mri_goal_tick(&f->run->goal, &f->clock, mri_now_ns());
     mri_trainer_describe(f->t, f->info, f->cfg.data, &info);
     mri_checkpoint_step_path(f->cfg.checkpoint_dir, f->t->updates, path, sizeof path);
     if (f->folder) rc = mri_run_folder_check(f->folder, err);
@@ -243,7 +246,9 @@ static int validate(fit *f, bool *better, mr_error *err)
     mr_metrics m;
     const uint64_t begun_ns = mri_now_ns();
     const int rc = mri_evaluate(f->t, f->cfg.val, true, f->cfg.stop, &m, err);
-    f->rate.begun_ns += mri_now_ns() - begun_ns;
+    const uint64_t took_ns = mri_now_ns() - begun_ns;
+    f->rate.begun_ns += took_ns;
+    f->clock.evaluated_ns += took_ns;
     if (rc) return rc;
     run->validation_pending = false;
     f->report.has_val = true;
@@ -258,6 +263,24 @@ static int validate(fit *f, bool *better, mr_error *err)
     return MR_OK;
 }
 
+/* The accuracy that stands at the end of an epoch. */
+static bool has_reached(fit *f)
+{
+    const mr_report *r = &f->report;
+    const double accuracy = f->cfg.val                             ? r->val_accuracy
+                            : r->steps == f->info->steps_per_epoch ? r->accuracy
+                                                                   : NAN; /* of a part */
+    if (r->diverged || r->simulated) return false;
+    return mri_goal_look(&f->run->goal, &f->clock, accuracy, f->t->updates, mri_now_ns());
+}
+
+static void tell_reached(const fit *f, const char *how, const char *then)
+{
+    const mri_goal *g = &f->run->goal;
+    tell(f, "%s: accuracy %.4f after %llu steps, at least %g was asked for%s", how, g->found,
+         (unsigned long long)g->updates, g->accuracy, then);
+}
+
 static bool is_over(const fit *f) { return f->cfg.epochs && f->run->at.epoch >= f->cfg.epochs; }
 
 /* An epoch whose training steps are reported. MR_EEND when training is over. */
@@ -268,10 +291,16 @@ static int close_epoch(fit *f, mr_error *err)
     f->last = f->report;
     if (rc) return rc;
     const mri_run_state *run = f->run;
-    f->run->stopped_early = f->cfg.patience && f->cfg.val && run->epochs_without_better >= f->cfg.patience;
+    const bool reached = has_reached(f);
+    f->run->stopped_early =
+        !reached && f->cfg.patience && f->cfg.val && run->epochs_without_better >= f->cfg.patience;
     if (f->cfg.callbacks.on_epoch) f->cfg.callbacks.on_epoch(f->cfg.callbacks.context, &f->report);
     rc = save(f, better, err);
     if (rc) return rc;
+    if (reached) {
+        tell_reached(f, "stopped", "");
+        return MR_EEND;
+    }
     if (run->stopped_early) {
         tell(f, "stopped early: no better validation loss than %.4f for %u epochs", run->best_val_loss,
              run->epochs_without_better);
@@ -303,6 +332,7 @@ static void check_validation(fit *f)
     run->best_val_loss = INFINITY;
     run->epochs_without_better = 0;
     run->stopped_early = false;
+    mri_goal_forget(&run->goal);
 }
 
 /* What the checkpoint that was loaded left to do, before any step. */
@@ -320,6 +350,10 @@ static int catch_up(fit *f, uint64_t epochs_before, uint32_t patience_before, mr
         return close_epoch(f, err);
     }
     run->validation_pending = false;
+    if (mri_goal_is_reached(&run->goal)) {
+        tell_reached(f, "this run has ended before", "; a higher one lets it go on");
+        return MR_EEND;
+    }
     const bool raised = f->cfg.patience > patience_before || (epochs_before && f->cfg.epochs > epochs_before);
     if (run->stopped_early && f->cfg.patience && f->cfg.val && !raised) {
         tell(f,
@@ -404,6 +438,16 @@ static int check_field(const mr_trainer *t, const mr_loader_info *info, mr_error
         info->field_count && field->ndim ? " in more dimensions" : "");
 }
 
+static int check_goal(const fit *f, mr_error *err)
+{
+    const double accuracy = f->cfg.stop_at_accuracy;
+    if (!(accuracy >= 0 && accuracy <= 1))
+        return mr_error_set(err, MR_EINVAL, "an accuracy of %g to stop at: expected 0 (none) to 1", accuracy);
+    if (accuracy == 0 || mr_net_class_count(f->t->cfg.net)) return MR_OK;
+    return mr_error_set(err, MR_EINVAL, "network %s tells no classes apart: there is no accuracy to stop at",
+                        mr_net_name(f->t->cfg.net));
+}
+
 /* The folder, taken and found to be this run's. */
 static int begin_folder(fit *f, mr_error *err)
 {
@@ -448,14 +492,16 @@ static int agree(const fit *f, mr_error *err)
         "training data %016llx\nvalidation data %016llx\nbatch %u\norder %d, block %llu, length window %u\n"
         "tail %d\npixels %d, exif %d\naugment %s\nupdates %llu, epoch %llu, step %llu\nepochs %llu\nmax "
         "steps %llu\n"
-        "checkpoints %d, every %llu steps\npatience %u\nreports every %llu steps\nsnapshots %d\n",
+        "checkpoints %d, every %llu steps\npatience %u, accuracy %.17g\nreports every %llu steps\nsnapshots "
+        "%d\n",
         (unsigned long long)i->fingerprint, val ? (unsigned long long)val->fingerprint : 0, i->batch,
         i->order, (unsigned long long)i->block, i->length_window, i->tail, i->pixels, !i->ignore_exif,
         i->augment ? i->augment : "none", (unsigned long long)f->t->updates,
         (unsigned long long)f->run->at.epoch, (unsigned long long)f->run->at.step,
         (unsigned long long)f->cfg.epochs, (unsigned long long)f->cfg.max_steps,
         f->cfg.checkpoint_dir != NULL, (unsigned long long)f->cfg.checkpoint_steps, f->cfg.patience,
-        f->cfg.on_step ? (unsigned long long)f->cfg.report_steps : 0, f->cfg.snapshot != NULL);
+        f->cfg.stop_at_accuracy, f->cfg.on_step ? (unsigned long long)f->cfg.report_steps : 0,
+        f->cfg.snapshot != NULL);
     return mri_ranks_agree(&f->t->team.ranks, text, err);
 }
 
@@ -484,6 +530,7 @@ static int begin(fit *f, mr_trainer *t, mr_loader *loader, const mr_fit_config *
         return mr_error_set(err, MR_EINVAL, "the loader brings batches of %u, the trainer was opened for %u",
                             f->info->batch, t->cfg.batch);
     int rc = check_field(t, f->info, err);
+    if (rc == MR_OK) rc = check_goal(f, err);
     if (rc == MR_OK) rc = agree(f, err);
     if (rc) return rc;
     if (t->cfg.steps_per_epoch == 0) t->cfg.steps_per_epoch = f->info->steps_per_epoch;
@@ -507,6 +554,7 @@ static int finish(fit *f, int rc, mr_report *last, mr_error *err)
         f->last = f->report;
     }
     if (whole && second == MR_OK && f->t->updates != f->saved_updates) second = save(f, false, &later);
+    mri_goal_tick(&f->run->goal, &f->clock, mri_now_ns());
     mri_flights_watch(&f->t->flights, NULL);
     end_folder(f);
     mri_result_give(last, &f->last, sizeof f->last);
@@ -537,6 +585,7 @@ int mr_fit_sized(mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_
     t->run.epochs = mine.epochs ? mine.epochs : t->cfg.epochs;
     t->run.patience = mine.patience;
     check_validation(&f);
+    mri_goal_begin(&t->run.goal, &f.clock, mine.stop_at_accuracy, t->updates, mri_now_ns());
     rc = catch_up(&f, epochs_before, patience_before, err);
     while (rc == MR_OK) rc = one_step(&f, err);
     return finish(&f, rc, last, err);

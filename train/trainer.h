@@ -2,6 +2,7 @@
  *
  *   fit.c                 the training loop
  *   evaluate.c            batches as the loop takes them; a pass of evaluation
+ *   goal.c                an accuracy at which a run ends, and what it took to reach it
  *   figures.c             what the report of an epoch says of time
  *   trainer_open.c        opening and closing
  *   trainer.c             a step, sums
@@ -17,6 +18,7 @@
 #ifndef MRI_TRAINER_H
 #define MRI_TRAINER_H
 
+#include "train/goal.h"
 #include "train/run/run.h"
 #include "train/state/run_folder.h"
 
@@ -41,6 +43,7 @@ typedef struct mri_run_state {
     bool validation_pending, stopped_early;
     double epoch_loss, epoch_accuracy; /* while its validation is pending */
     uint64_t val_fingerprint;
+    mri_goal goal;
 } mri_run_state;
 
 struct mr_trainer {

@@ -18,6 +18,7 @@
 #include "tools/commands/commands.h"
 #include "tools/commands/train_header.h"
 #include "tools/session/elastic.h"
+#include "tools/session/goal.h"
 #include "tools/session/odd_list.h"
 #include "tools/session/rank_list.h"
 #include "tools/session/session.h"
@@ -35,6 +36,7 @@ typedef struct train_args {
     bool resume, force, override;
     uint64_t checkpoint_steps, max_steps;
     uint32_t keep, patience, warmup_steps;
+    goal_args goal;
     uint32_t sync; /* one way so far: names what --sync will choose from */
     watch_args watch;
     tune_args tune;
@@ -55,6 +57,7 @@ typedef struct train_run {
     char own_list[4096]; /* of bad samples, of a process that is not the first */
     session_args shared; /* of args, with those of the checkpoint where none were given */
     uint32_t patience;   /* the same */
+    double goal;         /* the same: accuracy to stop at */
     resume_point point;
     run_args run; /* with the model's settings filled in */
     mr_run_folder *folder;
@@ -151,6 +154,7 @@ static int find_checkpoint(train_run *r)
     if (rc) return exit_status(rc, &err);
     r->resumed = true;
     if (!options_was_given(&a->given, "patience")) r->patience = r->start.patience;
+    if (!options_was_given(&a->given, "stop-at-accuracy")) r->goal = r->start.stop_at_accuracy;
     return resume_fill(&r->point, &r->shared);
 }
 
@@ -199,6 +203,7 @@ static int look_into_memory(train_run *r)
     if (r->from_memory) snprintf(r->from, sizeof r->from, "memory");
     else r->start = on_disk;
     r->patience = r->start.patience;
+    r->goal = r->start.stop_at_accuracy;
     return resume_fill(&r->point, &r->shared);
 }
 
@@ -289,6 +294,7 @@ static int look_into_folder_together(train_run *r)
         mr_checkpoint_info start;
         char from[sizeof r->from];
         uint32_t patience, worlds;
+        double goal;
         bool resumed, from_memory;
     } found = {.resumed = false};
     int status = !r->world.first          ? EXIT_DONE
@@ -297,6 +303,7 @@ static int look_into_folder_together(train_run *r)
     if (!r->world.world) return status;
     found.start = r->start;
     found.patience = r->patience;
+    found.goal = r->goal;
     found.worlds = r->elastic->worlds;
     found.resumed = r->resumed;
     found.from_memory = r->from_memory;
@@ -307,6 +314,7 @@ static int look_into_folder_together(train_run *r)
     r->from_memory = found.from_memory;
     r->start = found.start;
     r->patience = found.patience;
+    r->goal = found.goal;
     r->resumed = true;
     memcpy(r->from, found.from, sizeof r->from);
     return resume_fill(&r->point, &r->shared);
@@ -458,12 +466,14 @@ static int footer(const train_run *r, const mr_report *last, bool whole)
         json_real(&j, "total_seconds", seconds_since(r->start_ns));
         json_text(&j, "weights", hash);
         report_json(&j, last, r->s.device_count);
+        goal_json(&j, r->s.trainer);
         odd_json(&j, &odd);
         rank_list_json(&j, &r->s);
         json_u64(&j, "bad_met", r->s.bad.count);
         json_end(&j);
         return EXIT_DONE;
     }
+    goal_text(r->s.trainer);
     odd_text(&odd);
     rank_list_text(&r->s);
     if (last->steps) printf("verdict  %s\n", last->verdict);
@@ -532,6 +542,7 @@ static int fit(train_run *r)
     cfg.checkpoint_steps = a->checkpoint_steps;
     cfg.keep = a->keep;
     cfg.patience = r->patience;
+    cfg.stop_at_accuracy = r->goal;
     cfg.max_steps = a->max_steps;
     cfg.warmup_steps = a->warmup_steps;
     cfg.stop = &interrupt_flag;
@@ -659,6 +670,7 @@ static void begin_world(train_run *r, const train_args *a, elastic *e)
     *r = (train_run){.args = a,
                      .shared = a->shared,
                      .patience = a->patience,
+                     .goal = a->goal.stop_at_accuracy,
                      .elastic = e,
                      .s.io_reported = true,
                      .s.compute = &a->shared.compute};
@@ -722,8 +734,7 @@ static int run(const void *args)
 static const char *const sync_modes[] = {"sync", NULL};
 static const opt options[] = {
     {"val", OPT_TEXT, offsetof(train_args, val), 0, 0, NULL, "DATA",
-     "validate on this after each epoch; none: do not; without it the test part of DATA, if it has one",
-     NULL},
+     "validation data; none: do not (default: the test part of DATA, if any)", NULL},
     {"checkpoint", OPT_TEXT, offsetof(train_args, checkpoint), 0, 0, NULL, "DIR",
      "folder for weights and state, written at the end of each epoch", NULL},
     {"checkpoint-steps", OPT_U64, offsetof(train_args, checkpoint_steps), 0, 0x1p64, "0", NULL,
@@ -749,6 +760,7 @@ static const opt options[] = {
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Training", options),
+    GOAL_GROUP(train_args, goal),
     WATCH_GROUP(train_args, watch),
     SHOW_GROUP(train_args, show),
     MODEL_GROUP(train_args, shared.model),

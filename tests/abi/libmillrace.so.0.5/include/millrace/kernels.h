@@ -50,11 +50,11 @@ typedef struct mr_device_info {
     double h2d_bytes_per_s; /* link rate where it is a given (sim); else 0 */
 } mr_device_info;
 
-/* What computes the convolutions of cpu devices. Winograd's (Lavin & Gray 2016: F(4 x 4, 3 x 3), oneDNN's
- * code) takes 36 multiplications where direct takes 144, and rounds otherwise: results are about 1e-5 of
- * their root mean square apart. It is there for windows of 3 x 3 with stride 1, where oneDNN has it for this
- * processor; all else is direct. Which pass of a layer takes it depends on the layer's shape alone: never on
- * the batch, the threads, or a measurement. */
+/* What computes the convolutions of cpu devices. Winograd's (Lavin & Gray 2016: F(4 x 4, 3 x 3)) takes
+ * 36 multiplications where direct takes 144, and rounds otherwise: results are about 1e-5 of their root mean
+ * square apart. It is there for windows of 3 x 3 with stride 1 on processors with AVX2 or AVX-512; all else
+ * is direct. Which pass of a layer takes it depends on the layer's shape alone: never on the batch, the
+ * threads, or a measurement. */
 typedef enum mr_convolution {
     MR_CONVOLUTION_AUTO = 0, /* Winograd where a table of shapes says that it is faster */
     MR_CONVOLUTION_DIRECT,
@@ -63,7 +63,7 @@ typedef enum mr_convolution {
 
 /* Number of that table: another one when it says something else of any shape. 1 stands for no Winograd. */
 #define MR_WINOGRAD_TABLE_FIRST 2
-#define MR_WINOGRAD_TABLE       2
+#define MR_WINOGRAD_TABLE       3
 
 typedef struct mr_devices_config {
     size_t struct_size;
