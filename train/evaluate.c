@@ -1,6 +1,8 @@
 /* train/evaluate.c: see evaluate.h. */
 #include "train/evaluate.h"
 
+#include <math.h>
+
 #include "base/ranges.h"
 #include "train/stretch.h"
 
@@ -89,4 +91,31 @@ int mr_evaluate_until(mr_trainer *t, mr_loader *loader, const volatile int *stop
     if (accuracy) *accuracy = mri_accuracy_of(t, m.correct, m.count);
     if (count) *count = m.count;
     return MR_OK;
+}
+
+/* ------------------------------------------------------------------------------ points inside an epoch */
+
+int mri_check_evaluations(const mr_fit_config *cfg, mr_error *err)
+{
+    if (!cfg->eval_steps && !cfg->eval_at_count) return MR_OK;
+    if (!cfg->val)
+        return mr_error_set(err, MR_EINVAL, "evaluations inside an epoch: expected validation data");
+    if (cfg->eval_at_count && !cfg->eval_at)
+        return mr_error_set(err, MR_EINVAL, "%u points to evaluate at: expected a list", cfg->eval_at_count);
+    for (uint32_t i = 0; i < cfg->eval_at_count; i++)
+        if (!(cfg->eval_at[i] > 0) || isinf(cfg->eval_at[i]))
+            return mr_error_set(err, MR_EINVAL, "an evaluation at epoch %g: expected a number above 0",
+                                cfg->eval_at[i]);
+    return MR_OK;
+}
+
+bool mri_evaluation_is_due(const mr_fit_config *cfg, mri_position at, uint64_t steps_per_epoch,
+                           uint64_t updates)
+{
+    const double slack = 1e-6; /* of a step: 0.07 of 100 steps are 7 */
+    const double done = (double)at.epoch * (double)steps_per_epoch + (double)at.step;
+    if (cfg->eval_steps && updates % cfg->eval_steps == 0) return true;
+    for (uint32_t i = 0; i < cfg->eval_at_count; i++)
+        if (ceil(cfg->eval_at[i] * (double)steps_per_epoch - slack) == done) return true;
+    return false;
 }

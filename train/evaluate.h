@@ -1,5 +1,5 @@
-/* train/evaluate.h: batches from a loader as the training loop takes them, and one pass of evaluation.
- * Private to train/. */
+/* train/evaluate.h: batches from a loader as the training loop takes them, one pass of evaluation, and when
+ * one is due. Private to train/. */
 #ifndef MRI_EVALUATE_H
 #define MRI_EVALUATE_H
 
@@ -15,5 +15,11 @@ int mri_give_back(const mr_trainer *t, mr_loader *loader, mr_batch *b, int rc, m
  * broken off goes first. */
 int mri_evaluate(mr_trainer *t, mr_loader *loader, bool afresh, const volatile int *stop, mr_metrics *out,
                  mr_error *err);
+
+/* What makes no sense of eval_steps, eval_at and what they need: MR_EINVAL. */
+int mri_check_evaluations(const mr_fit_config *cfg, mr_error *err);
+/* Behind so many updates of the run, at this position inside an epoch, is one due? */
+bool mri_evaluation_is_due(const mr_fit_config *cfg, mri_position at, uint64_t steps_per_epoch,
+                           uint64_t updates);
 
 #endif

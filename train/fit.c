@@ -1,7 +1,8 @@
 /* train/fit.c: the training loop: batches from a loader, epochs, evaluation, early stopping, checkpoints,
  * reports.
  *
- *   ┌─► next batch ─► step ─► release ─┬─► last of its epoch: report, evaluate, save ─┬─► early stop? ─► done
+ *   ┌─► next batch ─► step ─► release ─┬─► last of its epoch: report, evaluate, save ─┬─► over? ─► done
+ *   │                                  ├─► inside it, where one is due: evaluate ─────┤
  *   └──────────────────────────────────┴──────────────────────────────────────────────┘
  *
  * Error, stop and normal end leave through finish(): what was trained is saved there when it was not yet. All
@@ -234,32 +235,56 @@ static int report_training(fit *f, mr_error *err)
     return MR_OK;
 }
 
-/* Evaluate; *better when this is the lowest loss so far. Until it is done it is pending. */
-static int validate(fit *f, bool *better, mr_error *err)
+/* A validation; until it is done it is pending. */
+static int measure(fit *f, bool *pending, mr_eval_report *out, mr_error *err)
 {
     mri_run_state *run = f->run;
-    *better = false;
-    if (!f->cfg.val) return MR_OK;
-    run->validation_pending = true;
-    run->epoch_loss = f->report.loss;
-    run->epoch_accuracy = f->report.accuracy;
     mr_metrics m;
+    *pending = true;
     const uint64_t begun_ns = mri_now_ns();
     const int rc = mri_evaluate(f->t, f->cfg.val, true, f->cfg.stop, &m, err);
     const uint64_t took_ns = mri_now_ns() - begun_ns;
     f->rate.begun_ns += took_ns;
     f->clock.evaluated_ns += took_ns;
     if (rc) return rc;
-    run->validation_pending = false;
-    f->report.has_val = true;
-    f->report.val_loss = mri_mean_of(m.loss_sum, m.count);
-    f->report.val_accuracy = mri_accuracy_of(f->t, m.correct, m.count);
-    const bool diverged = has_diverged(f, f->report.val_loss);
-    if (diverged) tell_diverged(f, f->report.val_loss, "validation");
-    f->report.diverged = f->report.diverged || diverged;
-    *better = !diverged && f->report.val_loss < run->best_val_loss;
-    if (*better) run->best_val_loss = f->report.val_loss;
-    run->epochs_without_better = *better ? 0 : run->epochs_without_better + 1;
+    *pending = false;
+    *out = (mr_eval_report){.struct_size = sizeof *out,
+                            .epoch = run->at.epoch,
+                            .step = run->at.step,
+                            .steps_per_epoch = f->info->steps_per_epoch,
+                            .updates = f->t->updates,
+                            .samples = m.count,
+                            .loss = mri_mean_of(m.loss_sum, m.count),
+                            .accuracy = mri_accuracy_of(f->t, m.correct, m.count),
+                            .seconds = 1e-9 * (double)took_ns,
+                            .simulated = mri_trainer_simulates(f->t)};
+    out->diverged = has_diverged(f, out->loss);
+    if (out->diverged) tell_diverged(f, out->loss, "validation");
+    out->best = !out->diverged && out->loss < run->best_val_loss;
+    if (!out->best) return MR_OK;
+    run->best_val_loss = out->loss;
+    run->epochs_without_better = 0;
+    return MR_OK;
+}
+
+/* At the end of an epoch. *better when this is the lowest loss so far. */
+static int validate(fit *f, bool *better, mr_error *err)
+{
+    mri_run_state *run = f->run;
+    mr_report *r = &f->report;
+    mr_eval_report val;
+    *better = false;
+    if (!f->cfg.val) return MR_OK;
+    run->epoch_loss = r->loss;
+    run->epoch_accuracy = r->accuracy;
+    const int rc = measure(f, &run->validation_pending, &val, err);
+    if (rc) return rc;
+    r->has_val = true;
+    r->val_loss = val.loss;
+    r->val_accuracy = val.accuracy;
+    r->diverged = r->diverged || val.diverged;
+    *better = val.best;
+    if (!val.best) run->epochs_without_better++;
     return MR_OK;
 }
 
@@ -279,6 +304,28 @@ static void tell_reached(const fit *f, const char *how, const char *then)
     const mri_goal *g = &f->run->goal;
     tell(f, "%s: accuracy %.4f after %llu steps, at least %g was asked for%s", how, g->found,
          (unsigned long long)g->updates, g->accuracy, then);
+}
+
+/* Behind a step that is not the last of its epoch. MR_EEND: it is good enough. */
+static int evaluate_inside(fit *f, mr_error *err)
+{
+    mr_eval_report r;
+    int rc = mri_flights_drain(&f->t->flights, err); /* or the last steps would be evaluation */
+    if (rc) return rc;
+    look(f);
+    const uint64_t begun_ns = mri_now_ns();
+    rc = measure(f, &f->run->evaluation_pending, &r, err);
+    const uint64_t took_ns = mri_now_ns() - begun_ns;
+    mri_step_log_skip(&f->t->flights.log, took_ns);
+    mri_stretches_skip(&f->stretches, took_ns);
+    if (rc) return rc;
+    const bool reached = !r.diverged && !r.simulated &&
+                         mri_goal_look(&f->run->goal, &f->clock, r.accuracy, r.updates, mri_now_ns());
+    if (f->cfg.on_eval) f->cfg.on_eval(f->cfg.callbacks.context, &r);
+    if (r.best || reached) rc = save(f, r.best, err);
+    if (rc || !reached) return rc;
+    tell_reached(f, "stopped", "");
+    return MR_EEND;
 }
 
 static bool is_over(const fit *f) { return f->cfg.epochs && f->run->at.epoch >= f->cfg.epochs; }
@@ -350,6 +397,11 @@ static int catch_up(fit *f, uint64_t epochs_before, uint32_t patience_before, mr
         return close_epoch(f, err);
     }
     run->validation_pending = false;
+    if (run->evaluation_pending && f->cfg.val && run->at.step > 0) {
+        const int rc = evaluate_inside(f, err);
+        if (rc) return rc;
+    }
+    run->evaluation_pending = false;
     if (mri_goal_is_reached(&run->goal)) {
         tell_reached(f, "this run has ended before", "; a higher one lets it go on");
         return MR_EEND;
@@ -394,6 +446,20 @@ static int train_on(fit *f, mr_batch *b, mr_error *err)
     return given;
 }
 
+/* What is due behind a step inside an epoch. */
+static int behind_step(fit *f, mr_error *err)
+{
+    const mr_fit_config *cfg = &f->cfg;
+    const uint64_t updates = f->t->updates;
+    int rc = MR_OK;
+    if (mri_evaluation_is_due(cfg, f->run->at, f->info->steps_per_epoch, updates))
+        rc = evaluate_inside(f, err);
+    if (rc) return rc;
+    if (cfg->checkpoint_steps && updates % cfg->checkpoint_steps == 0 && f->saved_updates != updates)
+        return save(f, false, err);
+    return f->t->team.ranks.keep ? keep(f, err) : MR_OK;
+}
+
 static int one_step(fit *f, mr_error *err)
 {
     mr_batch b;
@@ -415,10 +481,7 @@ static int one_step(fit *f, mr_error *err)
     }
     look(f);
     report_step(f, &b);
-    if (b.last) return end_epoch(f, err);
-    const uint64_t every = f->cfg.checkpoint_steps;
-    if (every && f->t->updates % every == 0) return save(f, false, err);
-    return f->t->team.ranks.keep ? keep(f, err) : MR_OK;
+    return b.last ? end_epoch(f, err) : behind_step(f, err);
 }
 
 /* ------------------------------------------------------------------------------ the whole */
@@ -484,7 +547,7 @@ static void end_folder(fit *f)
 /* What the processes must have in common besides the trainer's settings. */
 static int agree(const fit *f, mr_error *err)
 {
-    char text[1024];
+    char text[1536];
     const mr_loader_info *i = f->info, *val = f->cfg.val ? mr_loader_info_of(f->cfg.val) : NULL;
     if (f->t->team.ranks.size == 1) return MR_OK;
     snprintf(
@@ -492,7 +555,8 @@ static int agree(const fit *f, mr_error *err)
         "training data %016llx\nvalidation data %016llx\nbatch %u\norder %d, block %llu, length window %u\n"
         "tail %d\npixels %d, exif %d\naugment %s\nupdates %llu, epoch %llu, step %llu\nepochs %llu\nmax "
         "steps %llu\n"
-        "checkpoints %d, every %llu steps\npatience %u, accuracy %.17g\nreports every %llu steps\nsnapshots "
+        "checkpoints %d, every %llu steps\npatience %u, accuracy %.17g\nevaluations every %llu steps, at %u "
+        "points %08x\nreports every %llu steps\nsnapshots "
         "%d\n",
         (unsigned long long)i->fingerprint, val ? (unsigned long long)val->fingerprint : 0, i->batch,
         i->order, (unsigned long long)i->block, i->length_window, i->tail, i->pixels, !i->ignore_exif,
@@ -500,8 +564,9 @@ static int agree(const fit *f, mr_error *err)
         (unsigned long long)f->run->at.epoch, (unsigned long long)f->run->at.step,
         (unsigned long long)f->cfg.epochs, (unsigned long long)f->cfg.max_steps,
         f->cfg.checkpoint_dir != NULL, (unsigned long long)f->cfg.checkpoint_steps, f->cfg.patience,
-        f->cfg.stop_at_accuracy, f->cfg.on_step ? (unsigned long long)f->cfg.report_steps : 0,
-        f->cfg.snapshot != NULL);
+        f->cfg.stop_at_accuracy, (unsigned long long)f->cfg.eval_steps, f->cfg.eval_at_count,
+        mr_crc32c(0, f->cfg.eval_at, f->cfg.eval_at_count * sizeof *f->cfg.eval_at),
+        f->cfg.on_step ? (unsigned long long)f->cfg.report_steps : 0, f->cfg.snapshot != NULL);
     return mri_ranks_agree(&f->t->team.ranks, text, err);
 }
 
@@ -531,6 +596,7 @@ static int begin(fit *f, mr_trainer *t, mr_loader *loader, const mr_fit_config *
                             f->info->batch, t->cfg.batch);
     int rc = check_field(t, f->info, err);
     if (rc == MR_OK) rc = check_goal(f, err);
+    if (rc == MR_OK) rc = mri_check_evaluations(&f->cfg, err);
     if (rc == MR_OK) rc = agree(f, err);
     if (rc) return rc;
     if (t->cfg.steps_per_epoch == 0) t->cfg.steps_per_epoch = f->info->steps_per_epoch;

@@ -41,6 +41,7 @@ typedef struct mri_run_state {
     uint32_t epochs_without_better;
     double first_loss; /* 0: not known */
     bool validation_pending, stopped_early;
+    bool evaluation_pending;           /* inside the epoch that runs */
     double epoch_loss, epoch_accuracy; /* while its validation is pending */
     uint64_t val_fingerprint;
     mri_goal goal;

@@ -70,6 +70,7 @@ static mr_checkpoint_info info_of(uint64_t updates)
                                .average = 0.75f,
                                .lookahead = 6,
                                .label_smoothing = 0.125f,
+                               .evaluation_pending = true,
                                .stop_at_accuracy = 0.9,
                                .train_seconds = 12.5,
                                .eval_seconds = 1.5,
@@ -139,6 +140,7 @@ static void test_round_trip(void **state)
     MRT_EQ(i->convolution, 1);
     MRT_TRUE(i->clip_value == 0.5f && i->clip_norm == 3 && i->decay_on == MR_DECAY_ON_WEIGHTS &&
              i->average == 0.75f && i->lookahead == 6 && i->label_smoothing == 0.125f);
+    MRT_TRUE(i->evaluation_pending);
     MRT_TRUE(i->stop_at_accuracy == 0.9 && i->train_seconds == 12.5 && i->eval_seconds == 1.5 &&
              i->timed_from == 21 && i->reached_updates == 42 && i->reached_accuracy == 0.91 &&
              i->reached_seconds == 11.5 && i->reached_eval_seconds == 1.25);
@@ -325,7 +327,8 @@ static void test_hostile_values_are_refused(void **state)
         {840, 4, 0x7fc00000},
         {848, 4, 0x3f800000},
         {848, 4, 0xbf000000},
-        {852, 1, 1},
+        {852, 1, 2},
+        {853, 1, 1},
         {855, 1, 1},
         {856, 8, 0x3ff8000000000000u},
         {856, 8, 0xbfe0000000000000u},

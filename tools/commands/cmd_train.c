@@ -81,6 +81,8 @@ typedef struct train_run {
     uint64_t start_ns;
     uint64_t epochs_reported, last_reported;
     uint64_t first_step, last_step; /* of the whole run, from 1; 0: none yet */
+    double eval_at[GOAL_POINTS_MOST];
+    uint32_t eval_at_count;
 } train_run;
 
 /* ---- the folder of checkpoints, and what to go on from ---- */
@@ -238,6 +240,14 @@ static int open_val_source(train_run *r)
     return setup_source_like(&r->val_src, own ? a->val : a->shared.data, &d, &like);
 }
 
+static int check_evaluations(const train_run *r)
+{
+    const goal_args *g = &r->args->goal;
+    if (r->val_src || (!g->eval_steps && !g->eval_at)) return EXIT_DONE;
+    say("--%s: there is no validation data; --val DATA names them", g->eval_steps ? "eval-steps" : "eval-at");
+    return EXIT_MISUSED;
+}
+
 static int open_val_loader(train_run *r)
 {
     mr_error err = MR_ERROR_INIT;
@@ -339,6 +349,7 @@ static int open_run(train_run *r)
     if (status == EXIT_DONE) status = check_part(r);
     if (status == EXIT_DONE && r->resumed) status = resume_rule(&r->point, a, s, &r->run);
     if (status == EXIT_DONE) status = open_val_source(r);
+    if (status == EXIT_DONE) status = check_evaluations(r);
     r->run.bad_list = world_own_file(&r->world, r->run.bad_list, r->own_list, sizeof r->own_list);
     if (status == EXIT_DONE) status = session_set_loader(s, a, &r->run, true, r->resumed ? r->start.w : 0);
     if (status == EXIT_DONE) status = share_budget(r);
@@ -443,6 +454,16 @@ static void on_epoch(void *context, const mr_report *report)
     progress_release();
 }
 
+static void on_eval(void *context, const mr_eval_report *report)
+{
+    train_run *r = context;
+    watch_eval(r->watch, report);
+    progress_hold();
+    if (r->args->shared.output.json) goal_eval_json(report);
+    else goal_eval_text(report);
+    progress_release();
+}
+
 static void on_message(void *context, const char *text)
 {
     const train_run *r = context;
@@ -543,6 +564,10 @@ static int fit(train_run *r)
     cfg.keep = a->keep;
     cfg.patience = r->patience;
     cfg.stop_at_accuracy = r->goal;
+    cfg.eval_steps = a->goal.eval_steps;
+    cfg.eval_at = r->eval_at;
+    cfg.eval_at_count = r->eval_at_count;
+    cfg.on_eval = on_eval;
     cfg.max_steps = a->max_steps;
     cfg.warmup_steps = a->warmup_steps;
     cfg.stop = &interrupt_flag;
@@ -635,6 +660,7 @@ static int train(train_run *r, bool again)
         a = r->args = &first_only;
     }
     status = setup_output("trace", a->trace);
+    if (status == EXIT_DONE) status = goal_points(&a->goal, r->eval_at, &r->eval_at_count);
     if (status == EXIT_DONE) status = check_names(a);
     if (status == EXIT_DONE) status = prepare_live(r);
     if (status) return status;

@@ -19,7 +19,7 @@ enum {
     ENTRY_BYTES = 128,
     TENSOR_ALIGN = 64,
     NAMES_AT = 728,
-    GAP_AT = 852,
+    GAP_AT = 853,
     END_AT = 920,
     MOST_PART_THREADS = 4096,
     CRC_AT = HEADER_BYTES - 4,
@@ -100,6 +100,7 @@ static const placed_field fields[] = {
     FIELD(840, average),
     FIELD(844, lookahead),
     FIELD(848, label_smoothing),
+    FIELD(852, evaluation_pending),
     FIELD(856, stop_at_accuracy),
     FIELD(864, train_seconds),
     FIELD(872, eval_seconds),
@@ -308,9 +309,9 @@ static int read_info(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
         return damaged(err, MR_EFORMAT, ck, 656, "unknown order of samples or tail");
     if (mri_le32(h + 668) > MR_PIXELS_LIBJPEG)
         return damaged(err, MR_EFORMAT, ck, 668, "unknown decoder of JPEGs");
-    if (!all_zero(h + 484, 4) || !all_zero(h + GAP_AT, 4) || !all_zero(h + END_AT, CRC_AT - END_AT))
+    if (!all_zero(h + 484, 4) || !all_zero(h + GAP_AT, 3) || !all_zero(h + END_AT, CRC_AT - END_AT))
         return damaged(err, MR_EFORMAT, ck, END_AT, "not zero");
-    if (h[772] > 1 || h[773] > 1 || h[774] > 1 || h[775])
+    if (h[772] > 1 || h[773] > 1 || h[774] > 1 || h[775] || h[852] > 1)
         return damaged(err, MR_EFORMAT, ck, 772, "what is told of the run is neither yes nor no");
     for (size_t i = 0; i < MRI_ARRAY_COUNT(fields); i++)
         memcpy((char *)&ck->info + fields[i].member, h + fields[i].at, fields[i].bytes);

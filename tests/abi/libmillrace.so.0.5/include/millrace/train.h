@@ -288,6 +288,21 @@ typedef struct mr_step_report {
     bool simulated;      /* loss and accuracy mean nothing */
 } mr_step_report;
 
+/* A validation inside an epoch (mr_fit_config.eval_steps, eval_at). */
+typedef struct mr_eval_report {
+    size_t struct_size;
+    uint64_t epoch; /* from 0 */
+    uint64_t step;  /* so many of the epoch's are done */
+    uint64_t steps_per_epoch;
+    uint64_t updates;      /* so many of the run's are done */
+    uint64_t samples;      /* of the validation */
+    double loss, accuracy; /* exact means; accuracy: not a number where the network tells no classes apart */
+    double seconds;
+    bool best;      /* no validation of the run had a lower loss */
+    bool diverged;  /* as in mr_report */
+    bool simulated; /* loss and accuracy mean nothing */
+} mr_eval_report;
+
 typedef struct mr_callbacks {
     void *context;
     void (*on_step)(void *context, uint64_t epoch, uint64_t step, uint64_t steps_per_epoch,
@@ -557,6 +572,17 @@ typedef struct mr_fit_config {
      * epoch's training steps (of a whole epoch that this call has run: part of one says less). What it took
      * tells mr_trainer_goal(). 0 (default): never */
     double stop_at_accuracy;
+    /* Validate inside epochs, too: behind every so many updates of the run (0, the default: not), and where
+     * so many epochs are done, parts included (0.5, 1.25, ...; the first step that makes so many; numbers
+     * above 0 in any order, to outlive the call; default none). An epoch's end has its own validation, and
+     * one is enough. Such a validation is reported to on_eval (may be NULL) with callbacks.context. It counts
+     * for the best checkpoint, which is written then, and for stop_at_accuracy; patience counts the ends of
+     * epochs since the lowest loss, wherever that was found. Bits of training do not depend on it. MR_EINVAL
+     * without val. */
+    uint64_t eval_steps;
+    const double *eval_at;
+    uint32_t eval_at_count;
+    void (*on_eval)(void *context, const mr_eval_report *report);
 } mr_fit_config;
 
 MR_API void mr_fit_defaults_sized(mr_fit_config *cfg, size_t struct_size);
@@ -659,6 +685,7 @@ typedef struct mr_checkpoint_info {
     uint64_t timed_from;
     uint64_t reached_updates; /* 0: not reached */
     double reached_accuracy, reached_seconds, reached_eval_seconds;
+    bool evaluation_pending; /* inside the epoch, behind its last step, a validation is still to come */
 } mr_checkpoint_info;
 
 /* Read and check a checkpoint's header; path is a file, or a folder: its newest whole checkpoint (resolved
