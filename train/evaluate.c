@@ -74,6 +74,21 @@ int mri_evaluate(mr_trainer *t, mr_loader *loader, bool afresh, const volatile i
     return rc;
 }
 
+int mri_check_labels(const mr_trainer *t, const mr_loader *loader, mr_error *err)
+{
+    const mr_loader_info *info = mr_loader_info_of(loader);
+    const char *net = mr_net_name(t->cfg.net);
+    if (mr_net_class_count(t->cfg.net) && !info->labelled)
+        return mr_error_set(err, MR_EINVAL,
+                            "network %s tells classes apart: expected data with labels, found none", net);
+    if (info->counts) return MR_OK;
+    return mr_error_set(
+        err, MR_EINVAL,
+        "data without labels: network %s needs none, but the loader's samples do not count; open it with "
+        "count_unlabelled",
+        net);
+}
+
 int mr_evaluate(mr_trainer *t, mr_loader *loader, double *loss, double *accuracy, uint64_t *count,
                 mr_error *err)
 {
@@ -84,7 +99,8 @@ int mr_evaluate_until(mr_trainer *t, mr_loader *loader, const volatile int *stop
                       double *accuracy, uint64_t *count, mr_error *err)
 {
     mr_metrics m;
-    const int rc = mri_evaluate(t, loader, false, stop, &m, err);
+    int rc = mri_check_labels(t, loader, err);
+    if (rc == MR_OK) rc = mri_evaluate(t, loader, false, stop, &m, err);
     if (rc && rc != MR_ECANCELED) mri_ranks_fail(&t->team.ranks, err);
     if (rc) return rc;
     if (loss) *loss = mri_mean_of(m.loss_sum, m.count);

@@ -16,6 +16,9 @@ int mri_give_back(const mr_trainer *t, mr_loader *loader, mr_batch *b, int rc, m
 int mri_evaluate(mr_trainer *t, mr_loader *loader, bool afresh, const volatile int *stop, mr_metrics *out,
                  mr_error *err);
 
+/* MR_EINVAL: the network tells classes apart, and these samples have none; or none of them would count. */
+int mri_check_labels(const mr_trainer *t, const mr_loader *loader, mr_error *err);
+
 /* What makes no sense of eval_steps, eval_at and what they need: MR_EINVAL. */
 int mri_check_evaluations(const mr_fit_config *cfg, mr_error *err);
 /* Behind so many updates of the run, at this position inside an epoch, is one due? */

@@ -595,6 +595,8 @@ static int begin(fit *f, mr_trainer *t, mr_loader *loader, const mr_fit_config *
         return mr_error_set(err, MR_EINVAL, "the loader brings batches of %u, the trainer was opened for %u",
                             f->info->batch, t->cfg.batch);
     int rc = check_field(t, f->info, err);
+    if (rc == MR_OK) rc = mri_check_labels(t, loader, err);
+    if (rc == MR_OK && cfg->val) rc = mri_check_labels(t, cfg->val, err);
     if (rc == MR_OK) rc = check_goal(f, err);
     if (rc == MR_OK) rc = mri_check_evaluations(&f->cfg, err);
     if (rc == MR_OK) rc = agree(f, err);

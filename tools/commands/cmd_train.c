@@ -235,8 +235,10 @@ static int open_val_source(train_run *r)
         say("%s: its test or validation part is not used: --val %s", info->path, a->val);
     if (!own && (!info->has_test || d.split == MR_SPLIT_TEST)) return EXIT_DONE;
     d.split = own ? MR_SPLIT_AUTO : MR_SPLIT_TEST;
-    const data_like like = {info->path, info->format, info->label_offset, info->class_names,
-                            session_class_count(&r->s)};
+    const bool tells_classes = r->s.model->classes > 0; /* or it is all the same how many there are */
+    const data_like like = {info->path, info->format, info->label_offset,
+                            tells_classes ? info->class_names : NULL,
+                            tells_classes ? session_class_count(&r->s) : 0};
     return setup_source_like(&r->val_src, own ? a->val : a->shared.data, &d, &like);
 }
 

@@ -595,6 +595,9 @@ static inline void mr_fit_defaults(mr_fit_config *cfg) { mr_fit_defaults_sized(c
  * one from later than where the trainer stands, or another process trains into it. Older ones of this run are
  * removed (`keep`), and nothing else ever is.
  *
+ * A network with a loss against labels needs loaders of labelled data (MR_EINVAL); one without takes others,
+ * too, from loaders opened with count_unlabelled.
+ *
  * A loss that is not finite, or a thousand times the run's first (or that of guessing, if that is more), is
  * told within 64 steps, is never the best, and sets `diverged` of its epoch's report.
  *
