@@ -121,6 +121,7 @@ static int make_decode_stage(mr_loader *l, mr_error *err)
                                                      checked */
                                   .resident = l->resident,
                                   .no_checks = l->plan.cfg.no_checks,
+                                  .unlabelled = l->plan.cfg.count_unlabelled ? 0 : -1,
                                   .until = &l->halt.over,
                                   .budget = !l->plan.memory.share.pixels ? NULL
                                             : l->own_budget              ? l->own_budget

@@ -188,6 +188,8 @@ static void fill_info(mri_loader_plan *plan)
     plan->info.block = plan->cfg.block;
     plan->info.tail = plan->cfg.tail;
     plan->info.length_window = plan->cfg.length_window;
+    plan->info.labelled = mr_source_info_of(plan->source)->label_field >= 0;
+    plan->info.counts = plan->info.labelled || plan->cfg.count_unlabelled;
     plan->info.pixels = plan->cfg.decode.pixels;
     plan->info.ignore_exif = plan->cfg.decode.ignore_exif;
     if (!plan->cfg.devices) return;

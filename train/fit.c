@@ -1,7 +1,8 @@
 /* train/fit.c: the training loop: batches from a loader, epochs, evaluation, early stopping, checkpoints,
  * reports.
  *
- *   ┌─► next batch ─► step ─► release ─┬─► last of its epoch: report, evaluate, save ─┬─► early stop? ─► done
+ *   ┌─► next batch ─► step ─► release ─┬─► last of its epoch: report, evaluate, save ─┬─► over? ─► done
+ *   │                                  ├─► inside it, where one is due: evaluate ─────┤
  *   └──────────────────────────────────┴──────────────────────────────────────────────┘
  *
  * Error, stop and normal end leave through finish(): what was trained is saved there when it was not yet. All
@@ -14,12 +15,11 @@
 
 #include "base/abi.h"
 #include "base/ranges.h"
-#include "train/stats.h"
+#include "train/evaluate.h"
+#include "train/figures.h"
 #include "train/stretch.h"
-#include "train/trainer.h"
 
-#define POLL_NS  100000000u /* how soon a stop is seen while the loader has nothing */
-#define DIVERGED 1000       /* times the first loss */
+#define DIVERGED 1000 /* times the first loss */
 
 /* Samples a second since the call began, without evaluations. What is queued is not done. */
 typedef struct rate {
@@ -32,16 +32,14 @@ typedef struct fit {
     mr_loader *loader;
     const mr_loader_info *info;
     mr_fit_config cfg;
-    mr_report report;                            /* of the epoch that runs */
-    mr_report last;                              /* the newest complete one */
-    mr_loader_stats before;                      /* when it began */
-    mri_run_state *run;                          /* the trainer's */
-    mr_run_folder *folder;                       /* or NULL */
-    bool own_folder;                             /* opened here */
-    bool claimed;                                /* it is this run's */
-    uint64_t steps;                              /* of this call */
-    uint64_t epoch_steps, epoch_samples, warmup; /* of this call in this epoch */
-    uint64_t epoch_begun_ns, wait_ns;
+    mr_report report;      /* of the epoch that runs */
+    mr_report last;        /* the newest complete one */
+    mri_epoch epoch;       /* that runs; what this call ran of it */
+    mri_run_state *run;    /* the trainer's */
+    mr_run_folder *folder; /* or NULL */
+    bool own_folder;       /* opened here */
+    bool claimed;          /* it is this run's */
+    uint64_t steps;        /* of this call */
     uint64_t saved_updates, skipped_before;
     bool saved;                     /* anything, by this call */
     uint64_t keep_ns, keep_took_ns; /* the state is kept again from the first on; the shortest it took */
@@ -49,20 +47,13 @@ typedef struct fit {
     mri_stretches stretches;
     uint64_t peeks; /* looked at */
     bool told_diverged;
+    mri_goal_clock clock;
 } fit;
 
 void mr_fit_defaults_sized(mr_fit_config *cfg, size_t struct_size)
 {
     const mr_fit_config all = {.keep = 3, .warmup_steps = 3};
     mri_settings_give(cfg, struct_size, &all, sizeof all);
-}
-
-/* Several processes stop together, at the first batch that all begin knowing that one wants to. */
-static bool stopped(mr_trainer *t, const volatile int *stop)
-{
-    mri_ranks *ranks = &t->team.ranks;
-    ranks->wants_to_stop = ranks->wants_to_stop || mri_is_stopped(stop);
-    return ranks->size > 1 ? ranks->stop : ranks->wants_to_stop;
 }
 
 MR_PRINTF(2, 3) static void tell(const fit *f, const char *format, ...)
@@ -74,106 +65,6 @@ MR_PRINTF(2, 3) static void tell(const fit *f, const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     f->cfg.callbacks.on_message(f->cfg.callbacks.context, text);
-}
-
-/* The next batch, however long it takes, unless somebody wants to stop. */
-static int next_batch(mr_trainer *t, mr_loader *loader, const volatile int *stop, mr_batch *out,
-                      mr_error *err)
-{
-    int rc = MR_EAGAIN;
-    mri_range_begin(MRI_RANGE_WAIT, 0);
-    while (rc == MR_EAGAIN)
-        rc = stopped(t, stop) ? mr_error_set(err, MR_ECANCELED, "stopped on request")
-                              : mr_loader_next(loader, out, POLL_NS, err);
-    mri_range_end();
-    return rc;
-}
-
-/* Behind a step that ended with rc; the first error counts. Why the loader cannot take a batch back the
- * stream knows best, else the loader. */
-static int give_back(const mr_trainer *t, mr_loader *loader, mr_batch *b, int rc, mr_error *err)
-{
-    mr_batch none;
-    const int given = mr_loader_release(loader, b, mr_trainer_streams(t));
-    if (rc || given == MR_OK) return rc;
-    for (uint32_t r = 0; r < t->team.count; r++)
-        if (mri_team_stream_failed(&t->team, r, err)) return given;
-    mr_error_set(err, given, "cannot give a batch back: %s", mr_status_text(given));
-    mr_loader_next(loader, &none, 0, err);
-    return given;
-}
-
-/* ------------------------------------------------------------------------------ evaluation */
-
-/* A network of numbers gets them as field 0, and each the fields that it takes. */
-static int check_field(const mr_trainer *t, const mr_loader_info *info, mr_error *err)
-{
-    if (!mr_net_takes_numbers(t->cfg.net)) return mri_trainer_check_fields(t, info, err);
-    const mr_loader_field_info *field = &info->field[0];
-    if (info->field_count > 0 && field->role == MR_ROLE_PLAIN && field->dtype == MR_I32 &&
-        field->element_bytes == sizeof(int32_t))
-        return mri_trainer_check_fields(t, info, err);
-    return mr_error_set(
-        err, MR_EINVAL,
-        "network %s takes sequences: expected them as the loader's field 0, numbers of type i32, found %s%s",
-        mr_net_name(t->cfg.net), info->field_count ? mr_dtype_name(field->dtype) : "no field",
-        info->field_count && field->ndim ? " in more dimensions" : "");
-}
-
-/* The next batch; what is left of a pass that was broken off goes first. */
-static int first_batch(mr_trainer *t, mr_loader *loader, const volatile int *stop, mr_batch *out,
-                       mr_error *err)
-{
-    int rc = next_batch(t, loader, stop, out, err);
-    for (bool whole = rc || out->step == 0; rc == MR_OK && !whole;) {
-        whole = out->last;
-        rc = give_back(t, loader, out, MR_OK, err);
-        if (rc == MR_OK) rc = next_batch(t, loader, stop, out, err);
-    }
-    return rc;
-}
-
-/* One pass. afresh: from its first batch on. */
-static int evaluate(mr_trainer *t, mr_loader *loader, bool afresh, const volatile int *stop, mr_metrics *out,
-                    mr_error *err)
-{
-    mri_range_begin(MRI_RANGE_EVALUATE, t->updates);
-    int rc = check_field(t, mr_loader_info_of(loader), err);
-    /* whatever was there before */
-    if (rc == MR_OK) rc = mri_trainer_take_sums(t, MRI_SUMS_EVALUATION, out, err);
-    for (bool first = true, last = false; rc == MR_OK && !last; first = false) {
-        mr_batch b;
-        rc = afresh && first ? first_batch(t, loader, stop, &b, err) : next_batch(t, loader, stop, &b, err);
-        if (rc == MR_EEND)
-            rc = mr_error_set(err, MR_EINVAL,
-                              "the loader ended before the evaluation did: open it with more epochs");
-        if (rc) break;
-        last = b.last;
-        rc = mr_trainer_forward(t, &b, err);
-        rc = give_back(t, loader, &b, rc, err);
-    }
-    if (rc == MR_OK) rc = mri_trainer_take_sums(t, MRI_SUMS_EVALUATION, out, err);
-    mri_range_end();
-    return rc;
-}
-
-int mr_evaluate(mr_trainer *t, mr_loader *loader, double *loss, double *accuracy, uint64_t *count,
-                mr_error *err)
-{
-    return mr_evaluate_until(t, loader, NULL, loss, accuracy, count, err);
-}
-
-int mr_evaluate_until(mr_trainer *t, mr_loader *loader, const volatile int *stop, double *loss,
-                      double *accuracy, uint64_t *count, mr_error *err)
-{
-    mr_metrics m;
-    const int rc = evaluate(t, loader, false, stop, &m, err);
-    if (rc && rc != MR_ECANCELED) mri_ranks_fail(&t->team.ranks, err);
-    if (rc) return rc;
-    if (loss) *loss = mri_mean_of(m.loss_sum, m.count);
-    if (accuracy) *accuracy = mri_accuracy_of(t, m.correct, m.count);
-    if (count) *count = m.count;
-    return MR_OK;
 }
 
 /* ------------------------------------------------------------------------------ divergence */
@@ -260,6 +151,7 @@ static int keep(fit *f, mr_error *err)
     if (rc) return rc;
     look(f);
     const uint64_t begun_ns = mri_now_ns();
+    mri_goal_tick(&f->run->goal, &f->clock, begun_ns);
     mri_trainer_describe(f->t, f->info, f->cfg.data, &info);
     rc = mr_trainer_snapshot(f->t, f->cfg.snapshot, &info, err);
     const uint64_t now = mri_now_ns(), took = now - begun_ns;
@@ -278,6 +170,7 @@ static int save(fit *f, bool best, mr_error *err)
     rc = mri_flights_drain(&f->t->flights, err); /* as saving does: the record is of all that was queued */
     if (rc) return rc;
     look(f);
+    mri_goal_tick(&f->run->goal, &f->clock, mri_now_ns());
     mri_trainer_describe(f->t, f->info, f->cfg.data, &info);
     mri_checkpoint_step_path(f->cfg.checkpoint_dir, f->t->updates, path, sizeof path);
     if (f->folder) rc = mri_run_folder_check(f->folder, err);
@@ -302,77 +195,13 @@ static void begin_epoch(fit *f)
     const uint64_t step = f->run->at.step,
                    left = f->info->steps_per_epoch > step ? f->info->steps_per_epoch - step : 1;
     /* only the first epoch of a call finds cold caches and empty queues; a short one keeps half its steps */
-    f->warmup = f->steps == 0 ? mri_min_u64(f->cfg.warmup_steps, left / 2) : 0;
-    f->epoch_steps = f->epoch_samples = f->wait_ns = 0;
+    f->epoch.warmup = f->steps == 0 ? mri_min_u64(f->cfg.warmup_steps, left / 2) : 0;
+    f->epoch.steps = f->epoch.samples = f->epoch.wait_ns = 0;
     f->report = (mr_report){.struct_size = sizeof f->report, .epoch = f->run->at.epoch};
-    mri_step_log_start(&f->t->flights.log, f->t->team.count, f->warmup);
-    mr_loader_stats_read(f->loader, &f->before);
-    f->epoch_begun_ns = mri_now_ns();
-    mri_stretches_begin_epoch(&f->stretches, f->t, f->epoch_begun_ns);
-}
-
-static void count_steps(mr_report *r, const double *step_ms, size_t count)
-{
-    memset(r->step_bin, 0, sizeof r->step_bin);
-    for (size_t i = 0; i < count; i++) {
-        const double bin = floor(4 * log2(step_ms[i] / 0.01));
-        r->step_bin[!(bin > 0) ? 0 : bin < MR_STEP_BINS ? (int)bin : MR_STEP_BINS - 1]++;
-    }
-}
-
-static void report_times(fit *f)
-{
-    mri_step_log *log = &f->t->flights.log;
-    mr_report *r = &f->report;
-    const double window = 1e-9 * (double)(log->last_end_ns - log->window_start_ns),
-                 device = log->compute_ns + log->exposed_ns;
-    r->steps = f->epoch_steps;
-    r->warmup_steps = mri_min_u64(f->warmup, f->epoch_steps);
-    r->seconds = 1e-9 * (double)(mri_now_ns() - f->epoch_begun_ns);
-    r->samples_per_s = window > 0 ? (double)log->samples / window : 0;
-    count_steps(r, log->step_ms.value, log->step_ms.count);
-    r->step_ms_p95 = mri_quantile(log->step_ms.value, log->step_ms.count, 0.95);
-    r->step_ms_p99 = mri_quantile(log->step_ms.value, log->step_ms.count, 0.99);
-    r->step_ms = mri_median(log->step_ms.value, log->step_ms.count);
-    r->step_ms_mad = mri_mad(log->step_ms.value, log->step_ms.count, r->step_ms);
-    r->wait_ms = 1e-6 * (double)f->wait_ns;
-    r->exposed_ms = 1e-6 * log->exposed_ns;
-    r->stall_fraction = device > 0 ? log->exposed_ns / device : 0;
-    for (uint32_t i = 0; i < MR_CAUSES; i++) r->causes.ns[i] = log->causes.ns[i] / log->replicas;
-    for (uint32_t i = 0; i < MR_CAUSES; i++) r->causes.total_ns += r->causes.ns[i];
-}
-
-/* What the verdict may call the slow one of several. Devices of the processor share its cores: which of them
- * was run last says nothing of a device. */
-static const char *slow_device_name(const fit *f, uint32_t replica)
-{
-    const mr_device_info *info = mr_device_info_of(f->t->team.devices[replica]);
-    return strcmp(info->kind, "cpu") == 0 ? NULL : info->name;
-}
-
-static void report_stages(fit *f)
-{
-    mr_report *r = &f->report;
-    mr_loader_stats now;
-    mr_loader_stats_read(f->loader, &now);
-    mri_loader_stats_since(&now, &f->before, &r->stages);
-    uint32_t slowest = 0;
-    double slow_ms = 0, others_ms = 0;
-    const mri_step_log *log = &f->t->flights.log;
-    const uint64_t measured = log->steps - mri_min_u64(log->warmup, log->steps);
-    const bool several =
-        mri_slowest_replica(log->own_ns, log->replicas, measured, &slowest, &slow_ms, &others_ms);
-    const mri_verdict_input in = {
-        .compute_ns = (uint64_t)log->compute_ns,
-        .exposed_ns = (uint64_t)log->exposed_ns,
-        .prefetch = f->info->prefetch,
-        .workers = f->info->workers,
-        .causes = r->causes,
-        .slow_device = several ? slow_device_name(f, slowest) : NULL,
-        .slow_ms = slow_ms,
-        .others_ms = others_ms,
-    };
-    mri_verdict(&in, r->verdict, sizeof r->verdict);
+    mri_step_log_start(&f->t->flights.log, f->t->team.count, f->epoch.warmup);
+    mr_loader_stats_read(f->loader, &f->epoch.before);
+    f->epoch.begun_ns = mri_now_ns();
+    mri_stretches_begin_epoch(&f->stretches, f->t, f->epoch.begun_ns);
 }
 
 /* Everything about the epoch's training steps. */
@@ -383,9 +212,8 @@ static int report_training(fit *f, mr_error *err)
                                                                                events */
     if (rc) return rc;
     look(f);
-    report_times(f);
-    report_stages(f);
     mr_report *r = &f->report;
+    mri_figures_report(&f->epoch, f->t, f->loader, r);
     r->samples = m.count;
     r->loss = mri_mean_of(m.loss_sum, m.count);
     r->accuracy = mri_accuracy_of(f->t, m.correct, m.count);
@@ -401,37 +229,103 @@ static int report_training(fit *f, mr_error *err)
                  (unsigned long long)r->skipped, (unsigned long long)r->steps, (double)r->loss_scale);
     }
     r->simulated = mri_trainer_simulates(f->t);
-    if (r->simulated) r->samples = f->epoch_samples; /* nothing was computed that could have counted them */
+    if (r->simulated) r->samples = f->epoch.samples; /* nothing was computed that could have counted them */
     r->diverged = has_diverged(f, r->loss);
     if (r->diverged) tell_diverged(f, r->loss, "training");
     return MR_OK;
 }
 
-/* Evaluate; *better when this is the lowest loss so far. Until it is done it is pending. */
+/* A validation; until it is done it is pending. */
+static int measure(fit *f, bool *pending, mr_eval_report *out, mr_error *err)
+{
+    mri_run_state *run = f->run;
+    mr_metrics m;
+    *pending = true;
+    const uint64_t begun_ns = mri_now_ns();
+    const int rc = mri_evaluate(f->t, f->cfg.val, true, f->cfg.stop, &m, err);
+    const uint64_t took_ns = mri_now_ns() - begun_ns;
+    f->rate.begun_ns += took_ns;
+    f->clock.evaluated_ns += took_ns;
+    if (rc) return rc;
+    *pending = false;
+    *out = (mr_eval_report){.struct_size = sizeof *out,
+                            .epoch = run->at.epoch,
+                            .step = run->at.step,
+                            .steps_per_epoch = f->info->steps_per_epoch,
+                            .updates = f->t->updates,
+                            .samples = m.count,
+                            .loss = mri_mean_of(m.loss_sum, m.count),
+                            .accuracy = mri_accuracy_of(f->t, m.correct, m.count),
+                            .seconds = 1e-9 * (double)took_ns,
+                            .simulated = mri_trainer_simulates(f->t)};
+    out->diverged = has_diverged(f, out->loss);
+    if (out->diverged) tell_diverged(f, out->loss, "validation");
+    out->best = !out->diverged && out->loss < run->best_val_loss;
+    if (!out->best) return MR_OK;
+    run->best_val_loss = out->loss;
+    run->epochs_without_better = 0;
+    return MR_OK;
+}
+
+/* At the end of an epoch. *better when this is the lowest loss so far. */
 static int validate(fit *f, bool *better, mr_error *err)
 {
     mri_run_state *run = f->run;
+    mr_report *r = &f->report;
+    mr_eval_report val;
     *better = false;
     if (!f->cfg.val) return MR_OK;
-    run->validation_pending = true;
-    run->epoch_loss = f->report.loss;
-    run->epoch_accuracy = f->report.accuracy;
-    mr_metrics m;
-    const uint64_t begun_ns = mri_now_ns();
-    const int rc = evaluate(f->t, f->cfg.val, true, f->cfg.stop, &m, err);
-    f->rate.begun_ns += mri_now_ns() - begun_ns;
+    run->epoch_loss = r->loss;
+    run->epoch_accuracy = r->accuracy;
+    const int rc = measure(f, &run->validation_pending, &val, err);
     if (rc) return rc;
-    run->validation_pending = false;
-    f->report.has_val = true;
-    f->report.val_loss = mri_mean_of(m.loss_sum, m.count);
-    f->report.val_accuracy = mri_accuracy_of(f->t, m.correct, m.count);
-    const bool diverged = has_diverged(f, f->report.val_loss);
-    if (diverged) tell_diverged(f, f->report.val_loss, "validation");
-    f->report.diverged = f->report.diverged || diverged;
-    *better = !diverged && f->report.val_loss < run->best_val_loss;
-    if (*better) run->best_val_loss = f->report.val_loss;
-    run->epochs_without_better = *better ? 0 : run->epochs_without_better + 1;
+    r->has_val = true;
+    r->val_loss = val.loss;
+    r->val_accuracy = val.accuracy;
+    r->diverged = r->diverged || val.diverged;
+    *better = val.best;
+    if (!val.best) run->epochs_without_better++;
     return MR_OK;
+}
+
+/* The accuracy that stands at the end of an epoch. */
+static bool has_reached(fit *f)
+{
+    const mr_report *r = &f->report;
+    const double accuracy = f->cfg.val                             ? r->val_accuracy
+                            : r->steps == f->info->steps_per_epoch ? r->accuracy
+                                                                   : NAN; /* of a part */
+    if (r->diverged || r->simulated) return false;
+    return mri_goal_look(&f->run->goal, &f->clock, accuracy, f->t->updates, mri_now_ns());
+}
+
+static void tell_reached(const fit *f, const char *how, const char *then)
+{
+    const mri_goal *g = &f->run->goal;
+    tell(f, "%s: accuracy %.4f after %llu steps, at least %g was asked for%s", how, g->found,
+         (unsigned long long)g->updates, g->accuracy, then);
+}
+
+/* Behind a step that is not the last of its epoch. MR_EEND: it is good enough. */
+static int evaluate_inside(fit *f, mr_error *err)
+{
+    mr_eval_report r;
+    int rc = mri_flights_drain(&f->t->flights, err); /* or the last steps would be evaluation */
+    if (rc) return rc;
+    look(f);
+    const uint64_t begun_ns = mri_now_ns();
+    rc = measure(f, &f->run->evaluation_pending, &r, err);
+    const uint64_t took_ns = mri_now_ns() - begun_ns;
+    mri_step_log_skip(&f->t->flights.log, took_ns);
+    mri_stretches_skip(&f->stretches, took_ns);
+    if (rc) return rc;
+    const bool reached = !r.diverged && !r.simulated &&
+                         mri_goal_look(&f->run->goal, &f->clock, r.accuracy, r.updates, mri_now_ns());
+    if (f->cfg.on_eval) f->cfg.on_eval(f->cfg.callbacks.context, &r);
+    if (r.best || reached) rc = save(f, r.best, err);
+    if (rc || !reached) return rc;
+    tell_reached(f, "stopped", "");
+    return MR_EEND;
 }
 
 static bool is_over(const fit *f) { return f->cfg.epochs && f->run->at.epoch >= f->cfg.epochs; }
@@ -444,10 +338,16 @@ static int close_epoch(fit *f, mr_error *err)
     f->last = f->report;
     if (rc) return rc;
     const mri_run_state *run = f->run;
-    f->run->stopped_early = f->cfg.patience && f->cfg.val && run->epochs_without_better >= f->cfg.patience;
+    const bool reached = has_reached(f);
+    f->run->stopped_early =
+        !reached && f->cfg.patience && f->cfg.val && run->epochs_without_better >= f->cfg.patience;
     if (f->cfg.callbacks.on_epoch) f->cfg.callbacks.on_epoch(f->cfg.callbacks.context, &f->report);
     rc = save(f, better, err);
     if (rc) return rc;
+    if (reached) {
+        tell_reached(f, "stopped", "");
+        return MR_EEND;
+    }
     if (run->stopped_early) {
         tell(f, "stopped early: no better validation loss than %.4f for %u epochs", run->best_val_loss,
              run->epochs_without_better);
@@ -460,7 +360,7 @@ static int end_epoch(fit *f, mr_error *err)
 {
     int rc = report_training(f, err);
     if (rc == MR_OK && f->t->team.ranks.size > 1) rc = mri_trainer_compare(f->t, err);
-    f->epoch_steps = 0; /* reported */
+    f->epoch.steps = 0; /* reported */
     if (rc) f->last = f->report;
     return rc ? rc : close_epoch(f, err);
 }
@@ -479,6 +379,7 @@ static void check_validation(fit *f)
     run->best_val_loss = INFINITY;
     run->epochs_without_better = 0;
     run->stopped_early = false;
+    mri_goal_forget(&run->goal);
 }
 
 /* What the checkpoint that was loaded left to do, before any step. */
@@ -496,6 +397,15 @@ static int catch_up(fit *f, uint64_t epochs_before, uint32_t patience_before, mr
         return close_epoch(f, err);
     }
     run->validation_pending = false;
+    if (run->evaluation_pending && f->cfg.val && run->at.step > 0) {
+        const int rc = evaluate_inside(f, err);
+        if (rc) return rc;
+    }
+    run->evaluation_pending = false;
+    if (mri_goal_is_reached(&run->goal)) {
+        tell_reached(f, "this run has ended before", "; a higher one lets it go on");
+        return MR_EEND;
+    }
     const bool raised = f->cfg.patience > patience_before || (epochs_before && f->cfg.epochs > epochs_before);
     if (run->stopped_early && f->cfg.patience && f->cfg.val && !raised) {
         tell(f,
@@ -524,11 +434,11 @@ static void report_step(const fit *f, const mr_batch *b)
 static int train_on(fit *f, mr_batch *b, mr_error *err)
 {
     const int rc = mr_trainer_step(f->t, b, err);
-    const int given = give_back(f->t, f->loader, b, rc, err);
+    const int given = mri_give_back(f->t, f->loader, b, rc, err);
     if (rc) return rc;
     f->steps++;
-    f->epoch_steps++;
-    f->epoch_samples += f->t->counted;
+    f->epoch.steps++;
+    f->epoch.samples += f->t->counted;
     f->rate.queued[f->steps % MRI_RUN_AHEAD] = f->t->counted;
     f->rate.samples += f->t->counted;
     f->run->at.epoch = b->last ? b->epoch + 1 : b->epoch;
@@ -536,15 +446,29 @@ static int train_on(fit *f, mr_batch *b, mr_error *err)
     return given;
 }
 
+/* What is due behind a step inside an epoch. */
+static int behind_step(fit *f, mr_error *err)
+{
+    const mr_fit_config *cfg = &f->cfg;
+    const uint64_t updates = f->t->updates;
+    int rc = MR_OK;
+    if (mri_evaluation_is_due(cfg, f->run->at, f->info->steps_per_epoch, updates))
+        rc = evaluate_inside(f, err);
+    if (rc) return rc;
+    if (cfg->checkpoint_steps && updates % cfg->checkpoint_steps == 0 && f->saved_updates != updates)
+        return save(f, false, err);
+    return f->t->team.ranks.keep ? keep(f, err) : MR_OK;
+}
+
 static int one_step(fit *f, mr_error *err)
 {
     mr_batch b;
     if (f->cfg.max_steps && f->steps >= f->cfg.max_steps) return MR_EEND;
-    if (f->epoch_steps == 0) begin_epoch(f);
+    if (f->epoch.steps == 0) begin_epoch(f);
     const uint64_t asked = mri_now_ns();
-    int rc = next_batch(f->t, f->loader, f->cfg.stop, &b, err);
+    int rc = mri_next_batch(f->t, f->loader, f->cfg.stop, &b, err);
     if (rc) return rc;
-    if (f->epoch_steps >= f->warmup) f->wait_ns += mri_now_ns() - asked;
+    if (f->epoch.steps >= f->epoch.warmup) f->epoch.wait_ns += mri_now_ns() - asked;
     f->report.epoch = b.epoch;
     f->t->team.ranks.wants_to_keep = f->cfg.snapshot && mri_now_ns() >= f->keep_ns;
     mri_range_begin(MRI_RANGE_HOST, b.global_step);
@@ -557,13 +481,20 @@ static int one_step(fit *f, mr_error *err)
     }
     look(f);
     report_step(f, &b);
-    if (b.last) return end_epoch(f, err);
-    const uint64_t every = f->cfg.checkpoint_steps;
-    if (every && f->t->updates % every == 0) return save(f, false, err);
-    return f->t->team.ranks.keep ? keep(f, err) : MR_OK;
+    return b.last ? end_epoch(f, err) : behind_step(f, err);
 }
 
 /* ------------------------------------------------------------------------------ the whole */
+
+static int check_goal(const fit *f, mr_error *err)
+{
+    const double accuracy = f->cfg.stop_at_accuracy;
+    if (!(accuracy >= 0 && accuracy <= 1))
+        return mr_error_set(err, MR_EINVAL, "an accuracy of %g to stop at: expected 0 (none) to 1", accuracy);
+    if (accuracy == 0 || mr_net_class_count(f->t->cfg.net)) return MR_OK;
+    return mr_error_set(err, MR_EINVAL, "network %s tells no classes apart: there is no accuracy to stop at",
+                        mr_net_name(f->t->cfg.net));
+}
 
 /* The folder, taken and found to be this run's. */
 static int begin_folder(fit *f, mr_error *err)
@@ -601,7 +532,7 @@ static void end_folder(fit *f)
 /* What the processes must have in common besides the trainer's settings. */
 static int agree(const fit *f, mr_error *err)
 {
-    char text[1024];
+    char text[1536];
     const mr_loader_info *i = f->info, *val = f->cfg.val ? mr_loader_info_of(f->cfg.val) : NULL;
     if (f->t->team.ranks.size == 1) return MR_OK;
     snprintf(
@@ -609,13 +540,17 @@ static int agree(const fit *f, mr_error *err)
         "training data %016llx\nvalidation data %016llx\nbatch %u\norder %d, block %llu, length window %u\n"
         "tail %d\npixels %d, exif %d\naugment %s\nupdates %llu, epoch %llu, step %llu\nepochs %llu\nmax "
         "steps %llu\n"
-        "checkpoints %d, every %llu steps\npatience %u\nreports every %llu steps\nsnapshots %d\n",
+        "checkpoints %d, every %llu steps\npatience %u, accuracy %.17g\nevaluations every %llu steps, at %u "
+        "points %08x\nreports every %llu steps\nsnapshots "
+        "%d\n",
         (unsigned long long)i->fingerprint, val ? (unsigned long long)val->fingerprint : 0, i->batch,
         i->order, (unsigned long long)i->block, i->length_window, i->tail, i->pixels, !i->ignore_exif,
         i->augment ? i->augment : "none", (unsigned long long)f->t->updates,
         (unsigned long long)f->run->at.epoch, (unsigned long long)f->run->at.step,
         (unsigned long long)f->cfg.epochs, (unsigned long long)f->cfg.max_steps,
         f->cfg.checkpoint_dir != NULL, (unsigned long long)f->cfg.checkpoint_steps, f->cfg.patience,
+        f->cfg.stop_at_accuracy, (unsigned long long)f->cfg.eval_steps, f->cfg.eval_at_count,
+        mr_crc32c(0, f->cfg.eval_at, f->cfg.eval_at_count * sizeof *f->cfg.eval_at),
         f->cfg.on_step ? (unsigned long long)f->cfg.report_steps : 0, f->cfg.snapshot != NULL);
     return mri_ranks_agree(&f->t->team.ranks, text, err);
 }
@@ -644,7 +579,11 @@ static int begin(fit *f, mr_trainer *t, mr_loader *loader, const mr_fit_config *
     if (f->info->batch > t->cfg.batch)
         return mr_error_set(err, MR_EINVAL, "the loader brings batches of %u, the trainer was opened for %u",
                             f->info->batch, t->cfg.batch);
-    int rc = check_field(t, f->info, err);
+    int rc = mri_check_fields(t, f->info, err);
+    if (rc == MR_OK) rc = mri_check_labels(t, loader, err);
+    if (rc == MR_OK && cfg->val) rc = mri_check_labels(t, cfg->val, err);
+    if (rc == MR_OK) rc = check_goal(f, err);
+    if (rc == MR_OK) rc = mri_check_evaluations(&f->cfg, err);
     if (rc == MR_OK) rc = agree(f, err);
     if (rc) return rc;
     if (t->cfg.steps_per_epoch == 0) t->cfg.steps_per_epoch = f->info->steps_per_epoch;
@@ -663,11 +602,12 @@ static int finish(fit *f, int rc, mr_report *last, mr_error *err)
         mri_ranks_fail(&f->t->team.ranks, err ? err : &f->t->team.error);
         whole = false;
     }
-    if (whole && f->epoch_steps > 0) {
+    if (whole && f->epoch.steps > 0) {
         second = report_training(f, &later);
         f->last = f->report;
     }
     if (whole && second == MR_OK && f->t->updates != f->saved_updates) second = save(f, false, &later);
+    mri_goal_tick(&f->run->goal, &f->clock, mri_now_ns());
     mri_flights_watch(&f->t->flights, NULL);
     end_folder(f);
     mri_result_give(last, &f->last, sizeof f->last);
@@ -698,6 +638,7 @@ int mr_fit_sized(mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_
     t->run.epochs = mine.epochs ? mine.epochs : t->cfg.epochs;
     t->run.patience = mine.patience;
     check_validation(&f);
+    mri_goal_begin(&t->run.goal, &f.clock, mine.stop_at_accuracy, t->updates, mri_now_ns());
     rc = catch_up(&f, epochs_before, patience_before, err);
     while (rc == MR_OK) rc = one_step(&f, err);
     return finish(&f, rc, last, err);

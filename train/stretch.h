@@ -27,6 +27,11 @@ typedef struct mri_stretches {
 void mri_stretches_begin(mri_stretches *s, const mr_trainer *t, uint64_t steps_per_epoch, uint64_t now_ns);
 /* Nothing is in flight. */
 void mri_stretches_begin_epoch(mri_stretches *s, const mr_trainer *t, uint64_t now_ns);
+/* So much time was spent on something else than steps since the newest one. */
+static inline void mri_stretches_skip(mri_stretches *s, uint64_t ns)
+{
+    s->last.end_ns += ns, s->due.end_ns += ns;
+}
 /* The stretch that ends at `now`; s->last is the caller's to move. */
 void mri_stretches_report(mri_stretches *s, const mr_trainer *t, const mr_fit_config *cfg,
                           const mri_peek *now, mr_step_report *out);

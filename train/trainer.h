@@ -1,6 +1,9 @@
 /* train/trainer.h: what a trainer is inside. Private to train/ and its tests.
  *
  *   fit.c                 the training loop
+ *   evaluate.c            batches as the loop takes them; a pass of evaluation
+ *   goal.c                an accuracy at which a run ends, and what it took to reach it
+ *   figures.c             what the report of an epoch says of time
  *   trainer_open.c        opening and closing
  *   trainer.c             a step, sums
  *   trainer_state.c       between a trainer and a checkpoint: saving, loading, hashing
@@ -15,6 +18,7 @@
 #ifndef MRI_TRAINER_H
 #define MRI_TRAINER_H
 
+#include "train/goal.h"
 #include "train/run/run.h"
 #include "train/state/run_folder.h"
 
@@ -37,8 +41,10 @@ typedef struct mri_run_state {
     uint32_t epochs_without_better;
     double first_loss; /* 0: not known */
     bool validation_pending, stopped_early;
+    bool evaluation_pending;           /* inside the epoch that runs */
     double epoch_loss, epoch_accuracy; /* while its validation is pending */
     uint64_t val_fingerprint;
+    mri_goal goal;
 } mri_run_state;
 
 struct mr_trainer {

@@ -120,7 +120,16 @@ void mri_trainer_describe(const mr_trainer *t, const mr_loader_info *loader, con
                                 .first_loss = run->first_loss,
                                 .epoch_loss = run->validation_pending ? run->epoch_loss : 0,
                                 .epoch_accuracy = run->validation_pending ? run->epoch_accuracy : 0,
-                                .val_fingerprint = run->val_fingerprint};
+                                .val_fingerprint = run->val_fingerprint,
+                                .evaluation_pending = run->evaluation_pending,
+                                .stop_at_accuracy = run->goal.accuracy,
+                                .train_seconds = run->goal.time.training,
+                                .eval_seconds = run->goal.time.evaluation,
+                                .timed_from = run->goal.timed_from,
+                                .reached_updates = run->goal.updates,
+                                .reached_accuracy = run->goal.found,
+                                .reached_seconds = run->goal.reached.training,
+                                .reached_eval_seconds = run->goal.reached.evaluation};
     snprintf(out->augment, sizeof out->augment, "%s", loader->augment ? loader->augment : "");
     if (!data) return;
     snprintf(out->format, sizeof out->format, "%s", data->format);
@@ -321,7 +330,14 @@ static void take_run(mri_run_state *run, const mr_checkpoint_info *info)
                           .stopped_early = info->stopped_early,
                           .epoch_loss = info->epoch_loss,
                           .epoch_accuracy = info->epoch_accuracy,
-                          .val_fingerprint = info->val_fingerprint};
+                          .val_fingerprint = info->val_fingerprint,
+                          .evaluation_pending = info->evaluation_pending,
+                          .goal = {.accuracy = info->stop_at_accuracy,
+                                   .time = {info->train_seconds, info->eval_seconds},
+                                   .timed_from = info->timed_from,
+                                   .updates = info->reached_updates,
+                                   .found = info->reached_accuracy,
+                                   .reached = {info->reached_seconds, info->reached_eval_seconds}}};
     memcpy(read.id, read.nameless_too ? run->id : info->run, sizeof read.id);
     *run = read;
 }

@@ -7,7 +7,7 @@
 #include "base/abi.h"
 
 /* Constants: Adam and its kin, RMSprop and Adagrad as Keras has them, AdamW's decay as PyTorch has it,
- * Adadelta's rho and LAMB's as their authors. */
+ * Adadelta's rho and LAMB's as their authors, RMSprop's with momentum as EfficientNet's. */
 #define ADAM_CONSTANTS .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-7f
 static const mr_update_rule rules[] = {
     {"sgd", {.kind = MR_UPDATE_SGD}},
@@ -22,6 +22,8 @@ static const mr_update_rule rules[] = {
     {"adamw", {.kind = MR_UPDATE_ADAMW, ADAM_CONSTANTS, .weight_decay = 0.01f}},
     {"lamb",
      {.kind = MR_UPDATE_LAMB, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-6f, .weight_decay = 0.01f}},
+    {"rmsprop-momentum",
+     {.kind = MR_UPDATE_RMSPROP_MOMENTUM, .rho = 0.9f, .momentum = 0.9f, .epsilon = 1e-3f}},
 };
 enum { RULES = sizeof rules / sizeof *rules };
 
@@ -99,10 +101,15 @@ int mr_update_values(const mr_update_desc *desc, mr_step_values *out)
     case MR_UPDATE_ADAMAX:
     case MR_UPDATE_NADAM:
     case MR_UPDATE_ADAMW:
-    case MR_UPDATE_LAMB: break;
+    case MR_UPDATE_LAMB:
+    case MR_UPDATE_RMSPROP_MOMENTUM: break;
     default: return MR_OK;
     }
     if (desc->step < 1) return MR_EINVAL;
+    if (desc->kind == MR_UPDATE_RMSPROP_MOMENTUM) { /* what is left of the 1 that the mean began with */
+        out->adam_root = (float)pow((double)desc->rho, (double)desc->step);
+        return MR_OK;
+    }
     if (desc->kind == MR_UPDATE_NADAM) {
         nadam_values(desc, out);
         return MR_OK;

@@ -17,7 +17,8 @@
     X(ADAMAX, adamax, 2)                                                                                     \
     X(NADAM, nadam, 2)                                                                                       \
     X(ADAMW, adamw, 2)                                                                                       \
-    X(LAMB, lamb, 2)
+    X(LAMB, lamb, 2)                                                                                         \
+    X(RMSPROP_MOMENTUM, rmsprop_momentum, 2)
 
 /* The squares of a norm are added up in stretches of so many gradients, each by itself, then in order. */
 #define MRI_UPDATE_NORM_FLOATS 16384u

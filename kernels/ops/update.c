@@ -134,6 +134,18 @@ MRI_INLINE void adamw_body(struct arrays a, struct update u, size_t n)
     }
 }
 
+MRI_INLINE void rmsprop_momentum_body(struct arrays a, struct update u, size_t n)
+{
+    float *restrict w = a.w, *restrict s = a.s0, *restrict v = a.s1;
+    const float *restrict g = a.g;
+    for (size_t i = 0; i < n; i++) {
+        const float d = gradient(u, g[i]) + u.decay * w[i];
+        s[i] = u.rho * s[i] + (1 - u.rho) * d * d;
+        v[i] = u.momentum * v[i] + u.lr * d / sqrtf(s[i] + u.root + u.epsilon);
+        w[i] -= v[i];
+    }
+}
+
 /* Before lr and the trust in it. */
 MRI_INLINE float lamb_step(struct update u, float w, float m, float v)
 {

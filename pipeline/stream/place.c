@@ -125,7 +125,7 @@ static int place_image(mri_placer *p, const target *t, const mr_value *image, in
         mri_range_end();
         if (rc != MR_OK) return rc;
     }
-    slot->labels[t->i] = label;
+    slot->labels[t->i] = label >= 0 ? label : cfg->unlabelled;
     slot->ids[t->i] = t->sample;
     return MR_OK;
 }

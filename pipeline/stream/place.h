@@ -25,6 +25,7 @@ typedef struct mri_place_config { /* fixed */
     bool keeps;                       /* good samples are offered to the cache */
     mri_resident *resident;           /* or NULL */
     bool no_checks;
+    int32_t unlabelled; /* label of a sample that has none */
     const bool *until;  /* atomic: a wait for a server, or for memory, ends when it is true */
     mr_budget *budget;  /* larger pictures than `share` borrow from it; NULL: every worker has room for all */
     mri_extremes share; /* of pictures that a worker always has room for */

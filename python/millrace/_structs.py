@@ -179,6 +179,7 @@ class mr_loader_config(Structure):
         ("all_parts", c_uint32),
         ("first_part", c_uint32),
         ("keep", c_uint32),
+        ("count_unlabelled", c_bool),
     ]
 
 
@@ -229,6 +230,8 @@ class mr_loader_info(Structure):
         ("field", mr_loader_field_info * 4),
         ("length_window", c_uint32),
         ("ignore_exif", c_bool),
+        ("labelled", c_bool),
+        ("counts", c_bool),
     ]
 
 

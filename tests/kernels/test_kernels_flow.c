@@ -424,6 +424,12 @@ static void expected_update(const mr_update_desc *d, double *w, double g, double
         *s0 = rho * *s0 + (1 - rho) * g * g;
         *w -= lr * g / (sqrt(*s0) + eps);
         break;
+    case MR_UPDATE_RMSPROP_MOMENTUM:
+        if (d->step == 1) *s0 = 1;
+        *s0 = rho * *s0 + (1 - rho) * g * g;
+        *s1 = m * *s1 + lr * g / sqrt(*s0 + eps);
+        *w -= *s1;
+        break;
     case MR_UPDATE_ADAM:
         *s0 = b1 * *s0 + (1 - b1) * g;
         *s1 = b2 * *s1 + (1 - b2) * g * g;
@@ -584,6 +590,7 @@ static void updates_follow_their_rules(void **state)
             }
     MRT_EQ(mr_update_state_count(MR_UPDATE_SGD), 0);
     MRT_EQ(mr_update_state_count(MR_UPDATE_RMSPROP), 1);
+    MRT_EQ(mr_update_state_count(MR_UPDATE_RMSPROP_MOMENTUM), 2);
     MRT_EQ(mr_update_state_count(MR_UPDATE_ADAM), 2);
     MRT_EQ(mr_update_state_count(MR_UPDATE_ADAGRAD), 1);
     MRT_EQ(mr_update_state_count((mr_update_kind)MR_UPDATE_KIND_COUNT), 0);
@@ -924,7 +931,8 @@ static void updates_are_checked(void **state)
     mr_update_desc d = {.kind = MR_UPDATE_ADAM};
     mr_step_values v = {0};
     mr_update_args a = {.count = 1, .weights = &w, .grads = &w, .state = {&w, NULL}, .values = &v};
-    MRT_EQ(mr_update_values(&d, &v), MR_EINVAL);     /* step 0 */
+    MRT_EQ(mr_update_values(&d, &v), MR_EINVAL); /* step 0 */
+    MRT_EQ(mr_update_values(&(mr_update_desc){.kind = MR_UPDATE_RMSPROP_MOMENTUM}, &v), MR_EINVAL);
     MRT_EQ(mr_update_async(r.s, &d, &a), MR_EINVAL); /* no second state */
     a.state[1] = &w;
     a.values = NULL;

@@ -67,6 +67,8 @@ static inline void run_close(run *r)
 typedef struct seen {
     uint64_t epochs, steps;
     mr_report report[16];
+    uint64_t evals; /* inside epochs */
+    mr_eval_report eval[40];
     char messages[4096];
     int stop;
     uint64_t stop_at_step; /* counted from 1; 0: never */
@@ -87,6 +89,13 @@ static inline void on_epoch(void *context, const mr_report *report)
     s->epochs++;
 }
 
+static inline void on_eval(void *context, const mr_eval_report *report)
+{
+    seen *s = context;
+    if (s->evals < 40) s->eval[s->evals] = *report;
+    s->evals++;
+}
+
 static inline void on_message(void *context, const char *text)
 {
     seen *s = context;
@@ -103,6 +112,7 @@ static inline mr_fit_config fit_config(const run *r, seen *s, const char *folder
     cfg.checkpoint_dir = folder;
     cfg.stop = &s->stop;
     cfg.callbacks = (mr_callbacks){s, on_step, on_epoch, on_message};
+    cfg.on_eval = on_eval;
     return cfg;
 }
 

@@ -69,7 +69,16 @@ static mr_checkpoint_info info_of(uint64_t updates)
                                .decay_on = MR_DECAY_ON_WEIGHTS,
                                .average = 0.75f,
                                .lookahead = 6,
-                               .label_smoothing = 0.125f};
+                               .label_smoothing = 0.125f,
+                               .evaluation_pending = true,
+                               .stop_at_accuracy = 0.9,
+                               .train_seconds = 12.5,
+                               .eval_seconds = 1.5,
+                               .timed_from = updates / 2,
+                               .reached_updates = updates,
+                               .reached_accuracy = 0.91,
+                               .reached_seconds = 11.5,
+                               .reached_eval_seconds = 1.25};
     info.update = (mr_update_desc){.kind = MR_UPDATE_RMSPROP,
                                    .lr = 0.5f,
                                    .rho = 0.9f,
@@ -131,6 +140,10 @@ static void test_round_trip(void **state)
     MRT_EQ(i->convolution, 1);
     MRT_TRUE(i->clip_value == 0.5f && i->clip_norm == 3 && i->decay_on == MR_DECAY_ON_WEIGHTS &&
              i->average == 0.75f && i->lookahead == 6 && i->label_smoothing == 0.125f);
+    MRT_TRUE(i->evaluation_pending);
+    MRT_TRUE(i->stop_at_accuracy == 0.9 && i->train_seconds == 12.5 && i->eval_seconds == 1.5 &&
+             i->timed_from == 21 && i->reached_updates == 42 && i->reached_accuracy == 0.91 &&
+             i->reached_seconds == 11.5 && i->reached_eval_seconds == 1.25);
     MRT_TRUE(i->update.kind == MR_UPDATE_RMSPROP && i->update.rho == 0.9f && i->update.nesterov &&
              i->update.step == 42);
     MRT_TRUE(i->update.weight_decay == 0.125f && i->update.epsilon == 1e-7f);
@@ -314,7 +327,21 @@ static void test_hostile_values_are_refused(void **state)
         {840, 4, 0x7fc00000},
         {848, 4, 0x3f800000},
         {848, 4, 0xbf000000},
-        {852, 1, 1},
+        {852, 1, 2},
+        {853, 1, 1},
+        {855, 1, 1},
+        {856, 8, 0x3ff8000000000000u},
+        {856, 8, 0xbfe0000000000000u},
+        {856, 8, 0x7ff8000000000000u},
+        {864, 8, 0xbfe0000000000000u},
+        {864, 8, 0x7ff8000000000000u},
+        {872, 8, 0x7ff0000000000000u},
+        {880, 8, UINT64_MAX},
+        {888, 8, 1000000},
+        {896, 8, 0x4000000000000000u},
+        {904, 8, 0x7ff8000000000000u},
+        {912, 8, 0xbff0000000000000u},
+        {920, 1, 1},
         {1016, 4, 1},
         {719, 1, 'x'},
         {728, 8, 0},

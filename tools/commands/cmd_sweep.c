@@ -73,6 +73,8 @@ static void put_result(const sweep_run *s, uint32_t at, bool skipped)
         printf("%.1f s, %.1f samples/s", r->seconds, r->samples_per_s);
         const double up = sweep_speed_up(&s->plan, s->result, at);
         if (isfinite(up)) printf(", %.2f times as fast", up);
+        if (isfinite(r->reached_s)) printf(", %.2f s of training to the accuracy", r->reached_s);
+        else if (sweep_has_goal(&s->plan)) printf(", the accuracy not reached");
         puts(skipped ? " (done before)" : "");
     }
     fflush(stdout);
@@ -102,6 +104,10 @@ static void put_result_json(const sweep_run *s, uint32_t at, bool skipped)
     json_real(&j, "time_s", r->seconds);
     json_real(&j, "samples_per_s", r->samples_per_s);
     json_real(&j, "speed_up", sweep_speed_up(&s->plan, s->result, at));
+    if (sweep_has_goal(&s->plan)) {
+        json_real(&j, "reached_s", r->reached_s);
+        json_real(&j, "reached_steps", r->reached_steps);
+    }
     json_end(&j);
 }
 

@@ -18,6 +18,7 @@
 #include "tools/commands/commands.h"
 #include "tools/commands/train_header.h"
 #include "tools/session/elastic.h"
+#include "tools/session/goal.h"
 #include "tools/session/odd_list.h"
 #include "tools/session/rank_list.h"
 #include "tools/session/session.h"
@@ -35,6 +36,7 @@ typedef struct train_args {
     bool resume, force, override;
     uint64_t checkpoint_steps, max_steps;
     uint32_t keep, patience, warmup_steps;
+    goal_args goal;
     uint32_t sync; /* one way so far: names what --sync will choose from */
     watch_args watch;
     tune_args tune;
@@ -55,6 +57,7 @@ typedef struct train_run {
     char own_list[4096]; /* of bad samples, of a process that is not the first */
     session_args shared; /* of args, with those of the checkpoint where none were given */
     uint32_t patience;   /* the same */
+    double goal;         /* the same: accuracy to stop at */
     resume_point point;
     run_args run; /* with the model's settings filled in */
     mr_run_folder *folder;
@@ -78,6 +81,8 @@ typedef struct train_run {
     uint64_t start_ns;
     uint64_t epochs_reported, last_reported;
     uint64_t first_step, last_step; /* of the whole run, from 1; 0: none yet */
+    double eval_at[GOAL_POINTS_MOST];
+    uint32_t eval_at_count;
 } train_run;
 
 /* ---- the folder of checkpoints, and what to go on from ---- */
@@ -151,6 +156,7 @@ static int find_checkpoint(train_run *r)
     if (rc) return exit_status(rc, &err);
     r->resumed = true;
     if (!options_was_given(&a->given, "patience")) r->patience = r->start.patience;
+    if (!options_was_given(&a->given, "stop-at-accuracy")) r->goal = r->start.stop_at_accuracy;
     return resume_fill(&r->point, &r->shared);
 }
 
@@ -199,6 +205,7 @@ static int look_into_memory(train_run *r)
     if (r->from_memory) snprintf(r->from, sizeof r->from, "memory");
     else r->start = on_disk;
     r->patience = r->start.patience;
+    r->goal = r->start.stop_at_accuracy;
     return resume_fill(&r->point, &r->shared);
 }
 
@@ -228,9 +235,19 @@ static int open_val_source(train_run *r)
         say("%s: its test or validation part is not used: --val %s", info->path, a->val);
     if (!own && (!info->has_test || d.split == MR_SPLIT_TEST)) return EXIT_DONE;
     d.split = own ? MR_SPLIT_AUTO : MR_SPLIT_TEST;
-    const data_like like = {info->path, info->format, info->label_offset, info->class_names,
-                            session_class_count(&r->s)};
+    const bool tells_classes = r->s.model->classes > 0; /* or it is all the same how many there are */
+    const data_like like = {info->path, info->format, info->label_offset,
+                            tells_classes ? info->class_names : NULL,
+                            tells_classes ? session_class_count(&r->s) : 0};
     return setup_source_like(&r->val_src, own ? a->val : a->shared.data, &d, &like);
+}
+
+static int check_evaluations(const train_run *r)
+{
+    const goal_args *g = &r->args->goal;
+    if (r->val_src || (!g->eval_steps && !g->eval_at)) return EXIT_DONE;
+    say("--%s: there is no validation data; --val DATA names them", g->eval_steps ? "eval-steps" : "eval-at");
+    return EXIT_MISUSED;
 }
 
 static int open_val_loader(train_run *r)
@@ -289,6 +306,7 @@ static int look_into_folder_together(train_run *r)
         mr_checkpoint_info start;
         char from[sizeof r->from];
         uint32_t patience, worlds;
+        double goal;
         bool resumed, from_memory;
     } found = {.resumed = false};
     int status = !r->world.first          ? EXIT_DONE
@@ -297,6 +315,7 @@ static int look_into_folder_together(train_run *r)
     if (!r->world.world) return status;
     found.start = r->start;
     found.patience = r->patience;
+    found.goal = r->goal;
     found.worlds = r->elastic->worlds;
     found.resumed = r->resumed;
     found.from_memory = r->from_memory;
@@ -307,6 +326,7 @@ static int look_into_folder_together(train_run *r)
     r->from_memory = found.from_memory;
     r->start = found.start;
     r->patience = found.patience;
+    r->goal = found.goal;
     r->resumed = true;
     memcpy(r->from, found.from, sizeof r->from);
     return resume_fill(&r->point, &r->shared);
@@ -331,6 +351,7 @@ static int open_run(train_run *r)
     if (status == EXIT_DONE) status = check_part(r);
     if (status == EXIT_DONE && r->resumed) status = resume_rule(&r->point, a, s, &r->run);
     if (status == EXIT_DONE) status = open_val_source(r);
+    if (status == EXIT_DONE) status = check_evaluations(r);
     r->run.bad_list = world_own_file(&r->world, r->run.bad_list, r->own_list, sizeof r->own_list);
     if (status == EXIT_DONE) status = session_set_loader(s, a, &r->run, true, r->resumed ? r->start.w : 0);
     if (status == EXIT_DONE) status = share_budget(r);
@@ -435,6 +456,16 @@ static void on_epoch(void *context, const mr_report *report)
     progress_release();
 }
 
+static void on_eval(void *context, const mr_eval_report *report)
+{
+    train_run *r = context;
+    watch_eval(r->watch, report);
+    progress_hold();
+    if (r->args->shared.output.json) goal_eval_json(report);
+    else goal_eval_text(report);
+    progress_release();
+}
+
 static void on_message(void *context, const char *text)
 {
     const train_run *r = context;
@@ -458,12 +489,14 @@ static int footer(const train_run *r, const mr_report *last, bool whole)
         json_real(&j, "total_seconds", seconds_since(r->start_ns));
         json_text(&j, "weights", hash);
         report_json(&j, last, session_replicas(&r->s));
+        goal_json(&j, r->s.trainer);
         odd_json(&j, &odd);
         rank_list_json(&j, &r->s);
         json_u64(&j, "bad_met", r->s.bad.count);
         json_end(&j);
         return EXIT_DONE;
     }
+    goal_text(r->s.trainer);
     odd_text(&odd);
     rank_list_text(&r->s);
     if (last->steps) printf("verdict  %s\n", last->verdict);
@@ -532,6 +565,11 @@ static int fit(train_run *r)
     cfg.checkpoint_steps = a->checkpoint_steps;
     cfg.keep = a->keep;
     cfg.patience = r->patience;
+    cfg.stop_at_accuracy = r->goal;
+    cfg.eval_steps = a->goal.eval_steps;
+    cfg.eval_at = r->eval_at;
+    cfg.eval_at_count = r->eval_at_count;
+    cfg.on_eval = on_eval;
     cfg.max_steps = a->max_steps;
     cfg.warmup_steps = a->warmup_steps;
     cfg.stop = &interrupt_flag;
@@ -624,6 +662,7 @@ static int train(train_run *r, bool again)
         a = r->args = &first_only;
     }
     status = setup_output("trace", a->trace);
+    if (status == EXIT_DONE) status = goal_points(&a->goal, r->eval_at, &r->eval_at_count);
     if (status == EXIT_DONE) status = check_names(a);
     if (status == EXIT_DONE) status = prepare_live(r);
     if (status) return status;
@@ -659,6 +698,7 @@ static void begin_world(train_run *r, const train_args *a, elastic *e)
     *r = (train_run){.args = a,
                      .shared = a->shared,
                      .patience = a->patience,
+                     .goal = a->goal.stop_at_accuracy,
                      .elastic = e,
                      .s.io_reported = true,
                      .s.compute = &a->shared.compute};
@@ -722,8 +762,7 @@ static int run(const void *args)
 static const char *const sync_modes[] = {"sync", NULL};
 static const opt options[] = {
     {"val", OPT_TEXT, offsetof(train_args, val), 0, 0, NULL, "DATA",
-     "validate on this after each epoch; none: do not; without it the test part of DATA, if it has one",
-     NULL},
+     "validation data; none: do not (default: the test part of DATA, if any)", NULL},
     {"checkpoint", OPT_TEXT, offsetof(train_args, checkpoint), 0, 0, NULL, "DIR",
      "folder for weights and state, written at the end of each epoch", NULL},
     {"checkpoint-steps", OPT_U64, offsetof(train_args, checkpoint_steps), 0, 0x1p64, "0", NULL,
@@ -749,6 +788,7 @@ static const opt options[] = {
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Training", options),
+    GOAL_GROUP(train_args, goal),
     WATCH_GROUP(train_args, watch),
     SHOW_GROUP(train_args, show),
     MODEL_GROUP(train_args, shared.model),

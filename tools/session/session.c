@@ -114,6 +114,8 @@ int session_fill_rule(tool_session *s, const model_args *m, bool scale)
 
 static bool takes_numbers(const tool_session *s) { return s->model && s->model->numbers; }
 
+static bool tells_classes(const tool_session *s) { return !s->model || s->model->classes > 0; }
+
 /* Where the format at hand would have it. */
 static const char *label_advice(const char *format)
 {
@@ -158,7 +160,7 @@ static int check_data(const tool_session *s, const mr_source_info *info, session
             info->path);
         return EXIT_FAILED;
     }
-    if (need == NEED_CLASSES && info->label_field < 0) {
+    if (need == NEED_CLASSES && info->label_field < 0 && tells_classes(s)) {
         say("%s: expected a class for each picture, found none; %s", info->path, label_advice(info->format));
         return EXIT_FAILED;
     }
@@ -321,7 +323,7 @@ int session_open_net(tool_session *s)
     mr_error err = MR_ERROR_INIT;
     const mr_loader_info *l = mr_loader_info_of(s->loader);
     const uint32_t classes = session_class_count(s);
-    if (classes < 2) {
+    if (classes < 2 && tells_classes(s)) {
         say("%s: expected two classes or more to tell apart, found %u", mr_source_info_of(s->src)->path,
             classes);
         return EXIT_FAILED;
@@ -411,6 +413,7 @@ int session_set_loader(tool_session *s, const session_args *a, const run_args *r
 {
     setup_loader(&s->loader_cfg, &a->data_opts, run, &a->loader);
     s->loader_cfg.training = training;
+    s->loader_cfg.count_unlabelled = !tells_classes(s);
     const int status = session_take_numbers(s, run, length);
     return status ? status : bad_watch_open(&s->bad, s->src, run, &s->loader_cfg);
 }

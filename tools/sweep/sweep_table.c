@@ -19,7 +19,9 @@ sweep_result sweep_result_read(const char *path)
                       .val_loss = NAN,
                       .val_accuracy = NAN,
                       .seconds = NAN,
-                      .samples_per_s = NAN};
+                      .samples_per_s = NAN,
+                      .reached_s = NAN,
+                      .reached_steps = NAN};
     mr_error err = MR_ERROR_INIT;
     run_log log;
     const int rc = run_log_read(&log, path, &err);
@@ -35,6 +37,8 @@ sweep_result sweep_result_read(const char *path)
             r.accuracy = json_number_of(log.end, "accuracy");
             r.val_loss = json_number_of(log.end, "val_loss");
             r.val_accuracy = json_number_of(log.end, "val_accuracy");
+            r.reached_s = json_number_of(log.end, "reached_seconds");
+            r.reached_steps = json_number_of(log.end, "reached_steps");
         }
         snprintf(r.weights, sizeof r.weights, "%s", weights ? weights : "");
     }
@@ -57,6 +61,12 @@ double sweep_speed_up(const sweep_plan *p, const sweep_result *r, uint32_t at)
     if (!devices || devices->count < 2 || r[at].state != SWEEP_DONE) return NAN;
     const sweep_result *first = &r[at - sweep_value(p, at, k) * stride_of(p, k)];
     return first->state == SWEEP_DONE ? first->seconds / r[at].seconds : NAN;
+}
+
+bool sweep_has_goal(const sweep_plan *p)
+{
+    uint32_t k;
+    return sweep_find(p, "stop-at-accuracy", &k) != NULL;
 }
 
 static const char *state_text(const sweep_result *r)
@@ -92,16 +102,32 @@ typedef struct table {
     uint32_t x; /* of the page */
 } table;
 
+enum { FIGURES = 10 };
+
+/* Of run `at`, in the order of the columns; how many. */
+static size_t figures_of(const table *t, uint32_t at, double out[FIGURES])
+{
+    const sweep_result *r = &t->result[at];
+    const double all[FIGURES] = {
+        r->epochs,    r->accuracy,     r->val_accuracy,  r->loss,
+        r->val_loss,  r->seconds,      r->samples_per_s, sweep_speed_up(t->plan, t->result, at),
+        r->reached_s, r->reached_steps};
+    memcpy(out, all, sizeof all);
+    return sweep_has_goal(t->plan) ? FIGURES : FIGURES - 2;
+}
+
 static void put_csv(FILE *f, void *context)
 {
     const table *t = context;
+    const bool has_goal = sweep_has_goal(t->plan);
     char name[SWEEP_NAME_BYTES];
     fputs("run", f);
     for (uint32_t k = 0; k < t->plan->count; k++) {
         fputc(',', f);
         put_field(f, t->plan->key[k].name);
     }
-    fputs(",state,epochs_done,acc,val_acc,loss,val_loss,time_s,samples_per_s,speed_up,weights\n", f);
+    fputs(",state,epochs_done,acc,val_acc,loss,val_loss,time_s,samples_per_s,speed_up", f);
+    fputs(has_goal ? ",reached_s,reached_steps,weights\n" : ",weights\n", f);
     for (uint32_t i = 0; i < t->plan->runs; i++) {
         const sweep_result *r = &t->result[i];
         sweep_name(t->plan, i, name);
@@ -111,10 +137,9 @@ static void put_csv(FILE *f, void *context)
             put_field(f, sweep_text(t->plan, i, k));
         }
         fprintf(f, ",%s", state_text(r));
-        const double numbers[] = {
-            r->epochs,   r->accuracy, r->val_accuracy,  r->loss,
-            r->val_loss, r->seconds,  r->samples_per_s, sweep_speed_up(t->plan, t->result, i)};
-        for (size_t n = 0; n < sizeof numbers / sizeof *numbers; n++) put_number(f, numbers[n]);
+        double numbers[FIGURES];
+        const size_t count = figures_of(t, i, numbers);
+        for (size_t n = 0; n < count; n++) put_number(f, numbers[n]);
         fprintf(f, ",%s\n", r->weights);
     }
 }
@@ -173,6 +198,7 @@ typedef double (*figure_of)(const table *t, uint32_t at);
 static double accuracy_of(const table *t, uint32_t at) { return 100 * t->result[at].accuracy; }
 static double val_accuracy_of(const table *t, uint32_t at) { return 100 * t->result[at].val_accuracy; }
 static double seconds_of(const table *t, uint32_t at) { return t->result[at].seconds; }
+static double reached_of(const table *t, uint32_t at) { return t->result[at].reached_s; }
 static double speed_up_of(const table *t, uint32_t at) { return sweep_speed_up(t->plan, t->result, at); }
 
 /* The mean over the runs of a line that have this value of x. */
@@ -229,8 +255,11 @@ static void put_cell(FILE *f, const char *text, bool left)
 
 static void put_table(FILE *f, const table *t)
 {
-    static const char *const figures[] = {"state",    "epochs",  "acc",       "val acc", "loss",
-                                          "val loss", "time, s", "samples/s", "speed-up"};
+    static const char *const figures[1 + FIGURES] = {
+        "state",      "epochs",  "acc",       "val acc",  "loss",
+        "val loss",   "time, s", "samples/s", "speed-up", "training to the accuracy, s",
+        "steps to it"};
+    const size_t shown = sweep_has_goal(t->plan) ? 1 + FIGURES : FIGURES - 1;
     char room[32];
     fputs("<div class=\"wide\"><table><tr>", f);
     for (uint32_t k = 0; k < t->plan->count; k++) {
@@ -238,18 +267,16 @@ static void put_table(FILE *f, const table *t)
         page_text(f, t->plan->key[k].name);
         fputs("</th>", f);
     }
-    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) fprintf(f, "<th>%s</th>", figures[i]);
+    for (size_t i = 0; i < shown; i++) fprintf(f, "<th>%s</th>", figures[i]);
     fputs("</tr>\n", f);
     for (uint32_t i = 0; i < t->plan->runs; i++) {
         const sweep_result *r = &t->result[i];
         fputs("<tr>", f);
         for (uint32_t k = 0; k < t->plan->count; k++) put_cell(f, sweep_text(t->plan, i, k), true);
         put_cell(f, state_text(r), false);
-        const double numbers[] = {
-            r->epochs,   r->accuracy, r->val_accuracy,  r->loss,
-            r->val_loss, r->seconds,  r->samples_per_s, sweep_speed_up(t->plan, t->result, i)};
-        for (size_t n = 0; n < sizeof numbers / sizeof *numbers; n++)
-            put_cell(f, page_number(numbers[n], room), false);
+        double numbers[FIGURES];
+        const size_t count = figures_of(t, i, numbers);
+        for (size_t n = 0; n < count; n++) put_cell(f, page_number(numbers[n], room), false);
         fputs("</tr>\n", f);
     }
     fputs("</table></div>\n", f);
@@ -266,6 +293,7 @@ static void put_page(FILE *f, void *context)
     fputs("<div class=\"pair\">\n", f);
     put_chart(f, t, "Time", "s", seconds_of);
     put_chart(f, t, "Speed-up", "times the first devices", speed_up_of);
+    if (sweep_has_goal(t->plan)) put_chart(f, t, "Training to the accuracy", "s", reached_of);
     put_chart(f, t, "Validation accuracy", "%", val_accuracy_of);
     put_chart(f, t, "Training accuracy", "%", accuracy_of);
     fputs("</div>\n", f);

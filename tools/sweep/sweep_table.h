@@ -15,6 +15,7 @@ typedef struct sweep_result {
     sweep_state state;
     int status; /* SWEEP_FAILED: its exit status */
     double epochs, loss, accuracy, val_loss, val_accuracy, seconds, samples_per_s;
+    double reached_s, reached_steps; /* training until the accuracy of stop-at-accuracy */
     char weights[40];
 } sweep_result;
 
@@ -25,8 +26,11 @@ sweep_result sweep_result_read(const char *path);
  * is none, or it is not done. */
 double sweep_speed_up(const sweep_plan *p, const sweep_result *r, uint32_t at);
 
+/* Is there an accuracy at which runs stop? */
+bool sweep_has_goal(const sweep_plan *p);
+
 /* The table as CSV: run, every option of the file, state, epochs, acc, val_acc, loss, val_loss, time_s,
- * samples_per_s, speed_up, weights. */
+ * samples_per_s, speed_up, with such an accuracy reached_s and reached_steps, weights. */
 int sweep_write_csv(const sweep_plan *p, const sweep_result *r, const char *path, mr_error *err);
 
 /* Time and accuracy over the values of key x, a line for each combination of the others, the mean over seeds;

@@ -87,6 +87,15 @@ void csv_log_step(csv_log *c, const mr_step_report *r)
     watch_file_put(&c->file, line, (size_t)n, true);
 }
 
+void csv_log_eval(csv_log *c, const mr_eval_report *r)
+{
+    char line[LINE], part[32];
+    const int n = snprintf(
+        line, sizeof line, "eval,%" PRIu64 ",%" PRIu64 ",,%" PRIu64 ",,,,,%.9g,%s,,,%.9g\n", r->epoch,
+        r->updates, r->samples, r->loss, part_text(r->accuracy, part, sizeof part), r->seconds);
+    watch_file_put(&c->file, line, (size_t)n, true);
+}
+
 void csv_log_epoch(csv_log *c, const mr_report *r, uint64_t updates)
 {
     char line[LINE], lr[32], part[32], val[64] = ",";

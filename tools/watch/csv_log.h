@@ -14,6 +14,7 @@ typedef struct csv_log {
  * cut off. */
 int csv_log_open(csv_log *c, const char *path, const mr_source *const *sources, bool resume, mr_error *err);
 void csv_log_step(csv_log *c, const mr_step_report *r);
+void csv_log_eval(csv_log *c, const mr_eval_report *r);
 void csv_log_epoch(csv_log *c, const mr_report *r, uint64_t updates); /* updates: done when it ended; syncs */
 int csv_log_close(csv_log *c);
 

@@ -101,6 +101,17 @@ void event_file_step(event_file *e, const mr_step_report *r)
         true);
 }
 
+void event_file_eval(event_file *e, const mr_eval_report *r)
+{
+    mr_scalar scalars[2] = {{"step/val_loss", (float)r->loss}};
+    uint32_t count = 1;
+    if (!isnan(r->accuracy)) scalars[count++] = (mr_scalar){"step/val_accuracy", (float)r->accuracy};
+    put(e,
+        &(mr_scalar_event){
+            .wall_s = wall_s(), .step = (int64_t)r->updates, .scalars = scalars, .count = count},
+        true);
+}
+
 void event_file_epoch(event_file *e, const mr_report *r, uint64_t updates)
 {
     mr_scalar scalars[8];

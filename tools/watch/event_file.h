@@ -16,6 +16,7 @@ typedef struct event_file {
  * ones is taken back. */
 int event_file_open(event_file *e, const char *folder, uint64_t updates, mr_error *err);
 void event_file_step(event_file *e, const mr_step_report *r);
+void event_file_eval(event_file *e, const mr_eval_report *r);
 void event_file_epoch(event_file *e, const mr_report *r, uint64_t updates); /* syncs */
 int event_file_close(event_file *e);
 

@@ -88,6 +88,13 @@ void watch_step(watch *w, const mr_step_report *report)
     event_file_step(&w->events, report);
 }
 
+void watch_eval(watch *w, const mr_eval_report *report)
+{
+    if (!w) return;
+    csv_log_eval(&w->csv, report);
+    event_file_eval(&w->events, report);
+}
+
 void watch_epoch(watch *w, const mr_report *report)
 {
     if (!w) return;

@@ -42,9 +42,10 @@ typedef struct watch watch;
 
 /* Before the first step. EXIT_DONE, or why not, which is said. */
 int watch_open(watch **out, const watch_args *a, const watch_run *run);
-/* The thread that trains, all three; w may be NULL. After each step: so many of the epoch's are queued. */
+/* The thread that trains, all four; w may be NULL. After each step: so many of the epoch's are queued. */
 void watch_progress(watch *w, uint64_t epoch, uint64_t step, uint64_t steps_per_epoch);
 void watch_step(watch *w, const mr_step_report *report);
+void watch_eval(watch *w, const mr_eval_report *report);
 void watch_epoch(watch *w, const mr_report *report);
 /* status, or EXIT_FAILED in place of EXIT_DONE when something could not be written. Files that nothing was
  * written to are removed. Accepts NULL. */

@@ -56,3 +56,11 @@ void mri_step_log_add(mri_step_log *log, const uint64_t *start_ns, const uint64_
     }
     log->last_end_ns = ended;
 }
+
+void mri_step_log_skip(mri_step_log *log, uint64_t ns)
+{
+    if (log->steps == 0) return;
+    log->window_start_ns += ns;
+    log->last_end_ns += ns;
+    for (uint32_t r = 0; r < log->replicas; r++) log->ended_ns[r] += ns;
+}

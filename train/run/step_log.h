@@ -37,5 +37,7 @@ void mri_step_log_start(mri_step_log *log, uint32_t replicas, uint64_t warmup);
  * and when it ended; causes: what the replicas were idle for before it, added up, or NULL. */
 void mri_step_log_add(mri_step_log *log, const uint64_t *start_ns, const uint64_t *own_ns,
                       const uint64_t *end_ns, uint32_t samples, const mr_causes *causes);
+/* Between the newest step and the next one so much time was spent on something else, and is nobody's. */
+void mri_step_log_skip(mri_step_log *log, uint64_t ns);
 
 #endif

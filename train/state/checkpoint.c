@@ -19,7 +19,8 @@ enum {
     ENTRY_BYTES = 128,
     TENSOR_ALIGN = 64,
     NAMES_AT = 728,
-    END_AT = 852,
+    GAP_AT = 853,
+    END_AT = 920,
     MOST_PART_THREADS = 4096,
     CRC_AT = HEADER_BYTES - 4,
     VERSION = 1
@@ -99,6 +100,15 @@ static const placed_field fields[] = {
     FIELD(840, average),
     FIELD(844, lookahead),
     FIELD(848, label_smoothing),
+    FIELD(852, evaluation_pending),
+    FIELD(856, stop_at_accuracy),
+    FIELD(864, train_seconds),
+    FIELD(872, eval_seconds),
+    FIELD(880, timed_from),
+    FIELD(888, reached_updates),
+    FIELD(896, reached_accuracy),
+    FIELD(904, reached_seconds),
+    FIELD(912, reached_eval_seconds),
 };
 _Static_assert(sizeof(mr_update_kind) == 4 && sizeof(mr_schedule_kind) == 4 && sizeof(mr_order) == 4 &&
                    sizeof(mr_tail) == 4 && sizeof(mr_decay_on) == 4 && sizeof(mr_pixels) == 4 &&
@@ -283,6 +293,8 @@ static int check_frame(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
 }
 
 static bool is_limit(float v) { return v >= 0 && isfinite(v); }
+static bool is_time(double s) { return s >= 0 && isfinite(s); }
+static bool is_part(double v) { return v >= 0 && v <= 1; }
 
 static int read_info(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
 {
@@ -297,9 +309,9 @@ static int read_info(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
         return damaged(err, MR_EFORMAT, ck, 656, "unknown order of samples or tail");
     if (mri_le32(h + 668) > MR_PIXELS_LIBJPEG)
         return damaged(err, MR_EFORMAT, ck, 668, "unknown decoder of JPEGs");
-    if (!all_zero(h + 484, 4) || !all_zero(h + END_AT, CRC_AT - END_AT))
+    if (!all_zero(h + 484, 4) || !all_zero(h + GAP_AT, 3) || !all_zero(h + END_AT, CRC_AT - END_AT))
         return damaged(err, MR_EFORMAT, ck, END_AT, "not zero");
-    if (h[772] > 1 || h[773] > 1 || h[774] > 1 || h[775])
+    if (h[772] > 1 || h[773] > 1 || h[774] > 1 || h[775] || h[852] > 1)
         return damaged(err, MR_EFORMAT, ck, 772, "what is told of the run is neither yes nor no");
     for (size_t i = 0; i < MRI_ARRAY_COUNT(fields); i++)
         memcpy((char *)&ck->info + fields[i].member, h + fields[i].at, fields[i].bytes);
@@ -320,6 +332,13 @@ static int read_info(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
         return damaged(err, MR_EFORMAT, ck, 840, "the decay of an average is none");
     if (!(ck->info.label_smoothing >= 0 && ck->info.label_smoothing < 1))
         return damaged(err, MR_EFORMAT, ck, 848, "the smoothing of labels is none");
+    if (!is_part(ck->info.stop_at_accuracy) || !is_part(ck->info.reached_accuracy))
+        return damaged(err, MR_EFORMAT, ck, 856, "an accuracy is none");
+    if (!is_time(ck->info.train_seconds) || !is_time(ck->info.eval_seconds) ||
+        !is_time(ck->info.reached_seconds) || !is_time(ck->info.reached_eval_seconds))
+        return damaged(err, MR_EFORMAT, ck, 864, "a time is none");
+    if (ck->info.reached_updates > ck->info.updates || ck->info.timed_from > ck->info.updates)
+        return damaged(err, MR_EFORMAT, ck, 880, "an update that was not yet");
     ck->names = (mri_names_place){.bytes = mri_le64(h + NAMES_AT), .crc = mri_le32(h + NAMES_AT + 8)};
     if (ck->names.bytes == 0 && ck->names.crc)
         return damaged(err, MR_EFORMAT, ck, NAMES_AT, "a checksum of no names");

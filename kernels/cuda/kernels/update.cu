@@ -130,6 +130,10 @@ MRK_INLINE void step_of(const mrk_update_args &a, const settings &s, float decay
     } else if (KIND == MR_UPDATE_RMSPROP) {
         s0 = a.rho * s0 + (1 - a.rho) * d * d;
         w -= s.lr * d / (sqrtf(s0) + a.epsilon);
+    } else if (KIND == MR_UPDATE_RMSPROP_MOMENTUM) {
+        s0 = a.rho * s0 + (1 - a.rho) * d * d;
+        s1 = a.momentum * s1 + s.lr * d / sqrtf(s0 + s.root + a.epsilon);
+        w -= s1;
     } else if (KIND == MR_UPDATE_ADADELTA) {
         s0 = a.rho * s0 + (1 - a.rho) * d * d;
         const float step = d * sqrtf(s1 + a.epsilon) / sqrtf(s0 + a.epsilon);

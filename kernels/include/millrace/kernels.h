@@ -419,9 +419,9 @@ typedef struct mr_lrn_desc {
 typedef struct mr_op_desc {
     mr_op_kind kind;
     mr_tensor in;  /* as the producer gives it (INPUT: u8 NHWC; ONE_HOT, EMBEDDING: whole numbers h x w x 1;
-                      FIELD: any  numbers, NHWC; GRU, LSTM: NHWC, or i32 1 x w x 1). Its dtype is the op's:
-                      activations  and gradients in and out have it. Parameters, their gradients and statistics
-                      are f32  always */
+                      FIELD: any numbers, NHWC; GRU, LSTM: NHWC, or i32 1 x w x 1). Its dtype is the op's:
+                      activations and gradients in and out have it. Parameters, their gradients and
+                      statistics are f32 always */
     mr_tensor in2; /* of x2 (ADD; BATCHNORM with residual): equal to the op's output in every field. CONCAT:
                       equal to in but for the channels; SAMPLE: equal to in; PAIR_LOSS: of its shape and type.
                       SCALE: 1 x 1 x c, any layout of the device */
@@ -514,7 +514,7 @@ typedef struct mr_step_values {
     float lr;        /* updates; NADAM: what g is multiplied with, lr (1 - b_t) / (1 - b_1 ... b_t) */
     float adam_rate; /* lr / (1 - beta1^t); NADAM: of m, lr b_(t+1) / (1 - b_1 ... b_(t+1)); LAMB:
                         without lr */
-    float adam_root; /* 1 / sqrt(1 - beta2^t) */
+    float adam_root; /* 1 / sqrt(1 - beta2^t); RMSPROP_MOMENTUM: rho^t */
 } mr_step_values;
 
 /* Scaling of the loss for f16 (Micikevicius et al. 2018), in device memory. LOSS multiplies its gradient by
@@ -591,15 +591,18 @@ typedef enum mr_update_kind {
      * of each tensor w -= lr |w| / |x| x, and lr x where one of the two norms is 0. s0 = m, s1 = v. Needs
      * mr_update_config.tensors */
     MR_UPDATE_LAMB,
+    /* RMSprop with momentum as TensorFlow 1 has it: a = rho a + (1 - rho) g^2 from a = 1;
+     * v = momentum v + lr g / sqrt(a + epsilon); w -= v. s0 = a - rho^t, s1 = v */
+    MR_UPDATE_RMSPROP_MOMENTUM,
 } mr_update_kind;
-enum { MR_UPDATE_KIND_COUNT = MR_UPDATE_LAMB + 1 };
+enum { MR_UPDATE_KIND_COUNT = MR_UPDATE_RMSPROP_MOMENTUM + 1 };
 
 typedef struct mr_update_desc {
     mr_update_kind kind;
     float lr, momentum, rho, beta1, beta2, epsilon;
     float weight_decay; /* g += weight_decay * w, before anything else (ADAMW, LAMB: see there) */
     bool nesterov;
-    uint64_t step; /* 1 for the first update (the bias correction of Adam and its kin) */
+    uint64_t step; /* 1 for the first update (what Adam and its kin, and RMSPROP_MOMENTUM, take from t) */
 } mr_update_desc;
 
 /* A rule under the name that commands know it by, with the constants its authors or its best known
@@ -617,8 +620,8 @@ MR_API const char *mr_update_name(const mr_update_desc *desc);
 
 MR_API uint32_t mr_update_state_count(mr_update_kind kind); /* arrays of state: 0, 1 or 2 */
 /* What desc->lr and desc->step mean for a step, written to *out (lr, adam_rate, adam_root; step and scale are
- * left alone). MR_EINVAL: Adam or one of its kin with desc->step 0. A skipped update (mr_loss_scale) counts
- * as one. */
+ * left alone). MR_EINVAL: a rule that takes something from t, with desc->step 0. A skipped update
+ * (mr_loss_scale) counts as one. */
 MR_API int mr_update_values(const mr_update_desc *desc, mr_step_values *out);
 
 /* Addresses in device memory. */

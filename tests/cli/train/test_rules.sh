@@ -6,7 +6,7 @@ run 0 synth d --classes 4 --count 20 --test-count 8 --size 16 --quiet
 set -- --model cifar-cnn --augment none --batch 16 --seed 5 --quiet
 
 # every rule: named, and the same bits when it was stopped in between
-for rule in sgd momentum nesterov rmsprop adam adamw lamb nadam adamax adagrad adadelta; do
+for rule in sgd momentum nesterov rmsprop rmsprop-momentum adam adamw lamb nadam adamax adagrad adadelta; do
     run 0 train d "$@" --optimizer $rule --lr 1e-3 --epochs 2 --json
     grep '"event": "start"' out | grep -q "\"optimizer\": \"$rule\"" || fail "$last: not told that it is $rule"
     weights=$(text weights)

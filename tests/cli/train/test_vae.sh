@@ -32,6 +32,29 @@ out_lacks "loss" # refused before it was computed
 run 0 eval d --checkpoint whole --draw seen.png --force
 run 2 eval d --checkpoint whole --draw seen.png --force --devices sim:1; err_has "--draw: mnist-vae gives back no pictures"
 
+# it needs no classes: pictures directly in a folder, or records without labels, in training and in validation
+mkdir flat
+find d/train -type f | sort | while read -r file; do cp "$file" "flat/$(echo "$file" | tr / _)"; done
+run 1 train flat "$@" --epochs 2; err_has "--classes none takes them without classes"
+run 0 train flat --classes none "$@" --epochs 2 --json --checkpoint bare
+weights=$(text weights) loss=$(number loss)
+equal "$(number samples)" 36
+run 0 convert flat flat.mrec --classes none --quiet
+run 0 train flat.mrec "$@" --epochs 2 --json --val flat.mrec
+equal "$(text weights) $(number loss) $(number samples)" "$weights $loss 36"
+grep '"event": "epoch"' out | grep -q '"accuracy": null.*"val_loss": [0-9.]*, "val_accuracy": null' || fail "$last: it was not validated"
+run 0 train flat.mrec "$@" --epochs 2 --json --tail pad
+equal "$(number samples)" 36
+run 0 eval flat.mrec --checkpoint bare; out_has "36 samples, loss "
+run 0 eval flat --classes none --checkpoint bare --draw bare.png; present bare.png
+run 0 eval d --checkpoint bare
+run 0 train d "$@" --epochs 1 --val flat.mrec
+run 0 train flat.mrec "$@" --epochs 1 --val d
+run 0 train flat --classes none --checkpoint bare --resume --epochs 3 --quiet
+run 0 profile flat.mrec "$@"
+run 1 train flat.mrec --model cifar-cnn --quiet; err_has "flat.mrec: expected a class for each picture, found none"
+run 1 train d --val flat.mrec --model cifar-cnn --augment none --quiet; err_has "flat.mrec: expected 3 classes as in d, found 0"
+
 run 0 train d --model cifar-cnn --augment none --batch 16 --quiet --epochs 1 --checkpoint other
 run 2 eval d --checkpoint other --draw other.png; err_has "--draw: cifar-cnn gives back no pictures"
 absent other.png

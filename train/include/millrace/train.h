@@ -364,6 +364,21 @@ typedef struct mr_step_report {
     bool simulated;      /* loss and accuracy mean nothing */
 } mr_step_report;
 
+/* A validation inside an epoch (mr_fit_config.eval_steps, eval_at). */
+typedef struct mr_eval_report {
+    size_t struct_size;
+    uint64_t epoch; /* from 0 */
+    uint64_t step;  /* so many of the epoch's are done */
+    uint64_t steps_per_epoch;
+    uint64_t updates;      /* so many of the run's are done */
+    uint64_t samples;      /* of the validation */
+    double loss, accuracy; /* exact means; accuracy: not a number where the network tells no classes apart */
+    double seconds;
+    bool best;      /* no validation of the run had a lower loss */
+    bool diverged;  /* as in mr_report */
+    bool simulated; /* loss and accuracy mean nothing */
+} mr_eval_report;
+
 typedef struct mr_callbacks {
     void *context;
     void (*on_step)(void *context, uint64_t epoch, uint64_t step, uint64_t steps_per_epoch,
@@ -570,6 +585,27 @@ static inline void mr_trainer_bucket_tuning(const mr_trainer *t, mr_bucket_tunin
     mr_trainer_bucket_tuning_sized(t, out);
 }
 
+/* How long it took to an accuracy (mr_fit_config.stop_at_accuracy). Seconds are of the clock on the wall,
+ * summed over the calls of mr_fit() and the parts of a run that was resumed: training, with waiting for data
+ * and writing checkpoints, and evaluation, apart. What a run did after the checkpoint it goes on with is not
+ * in them. Of several processes each has its own; checkpoints keep the first one's. */
+typedef struct mr_goal {
+    size_t struct_size;
+    double accuracy;              /* to be reached, 0 to 1; 0: none */
+    double seconds, eval_seconds; /* so far: at the end of mr_fit(), or in the checkpoint that was loaded */
+    uint64_t timed_from; /* updates done before anybody counted seconds; 0: they are of the whole run */
+    uint64_t updates;    /* done when it was reached; 0: it was not, and what follows is 0 */
+    double epochs;       /* the same in epochs, once it is known how many steps they have */
+    double found;        /* the accuracy then */
+    double reached_seconds, reached_eval_seconds; /* until then */
+} mr_goal;
+MR_API void mr_trainer_goal_sized(const mr_trainer *t, mr_goal *out);
+static inline void mr_trainer_goal(const mr_trainer *t, mr_goal *out)
+{
+    out->struct_size = sizeof *out;
+    mr_trainer_goal_sized(t, out);
+}
+
 /* A folder of checkpoints belongs to one run, and one process at a time writes there.
  *
  * Makes the folder where it is missing and takes it for this process, until it is closed or the process ends,
@@ -619,6 +655,21 @@ typedef struct mr_fit_config {
     /* NULL, or where the state is kept as training goes on: before every checkpoint, after every epoch, and
      * in between as often as it costs a hundredth of the time. All processes have one, or none. */
     mr_snapshot *snapshot;
+    /* Stop when an accuracy is at least this, above 0 to 1: that of a validation, or without val that of an
+     * epoch's training steps (of a whole epoch that this call has run: part of one says less). What it took
+     * tells mr_trainer_goal(). 0 (default): never */
+    double stop_at_accuracy;
+    /* Validate inside epochs, too: behind every so many updates of the run (0, the default: not), and where
+     * so many epochs are done, parts included (0.5, 1.25, ...; the first step that makes so many; numbers
+     * above 0 in any order, to outlive the call; default none). An epoch's end has its own validation, and
+     * one is enough. Such a validation is reported to on_eval (may be NULL) with callbacks.context. It counts
+     * for the best checkpoint, which is written then, and for stop_at_accuracy; patience counts the ends of
+     * epochs since the lowest loss, wherever that was found. Bits of training do not depend on it. MR_EINVAL
+     * without val. */
+    uint64_t eval_steps;
+    const double *eval_at;
+    uint32_t eval_at_count;
+    void (*on_eval)(void *context, const mr_eval_report *report);
 } mr_fit_config;
 
 MR_API void mr_fit_defaults_sized(mr_fit_config *cfg, size_t struct_size);
@@ -631,6 +682,9 @@ static inline void mr_fit_defaults(mr_fit_config *cfg) { mr_fit_defaults_sized(c
  * one from later than where the trainer stands, or another process trains into it. Older ones of this run are
  * removed (`keep`), and nothing else ever is.
  *
+ * A network with a loss against labels needs loaders of labelled data (MR_EINVAL); one without takes others,
+ * too, from loaders opened with count_unlabelled.
+ *
  * A loss that is not finite, or a thousand times the run's first (or that of guessing, if that is more), is
  * told within 64 steps, is never the best, and sets `diverged` of its epoch's report.
  *
@@ -638,10 +692,11 @@ static inline void mr_fit_defaults(mr_fit_config *cfg) { mr_fit_defaults_sized(c
  * call this: the run goes on bit for bit on the same number of devices (cuda: opened deterministic). Figures
  * of an epoch that is resumed, or ended early, are of the steps that ran in this call. A validation that was
  * still to come is done first; its report has steps 0, loss and accuracy as they were. A run that was stopped
- * early stays so, unless patience or epochs are more than they were. Whatever ends the run
- * (the last epoch, early stopping, max_steps, stop, an error of the loader), what was trained is saved first
- * when there is a checkpoint_dir; only an error of the trainer itself leaves the last one standing. last (may
- * be NULL) gets the report of the last epoch, or part of one, that ran. */
+ * early stays so, unless patience or epochs are more than they were; one that has reached stop_at_accuracy,
+ * unless that is above the accuracy it had then. Whatever ends the run
+ * (the last epoch, early stopping, stop_at_accuracy, max_steps, stop, an error of the loader), what was
+ * trained is saved first when there is a checkpoint_dir; only an error of the trainer itself leaves the last
+ * one standing. last (may be NULL) gets the report of the last epoch, or part of one, that ran. */
 MR_API int mr_fit_sized(mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_report *last,
                         mr_error *err);
 static inline int mr_fit(mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_report *last,
@@ -714,6 +769,13 @@ typedef struct mr_checkpoint_info {
     float average; /* 0: the checkpoint has none */
     uint32_t lookahead;
     float label_smoothing;
+    /* Of mr_fit_config and mr_goal; zeros where there is no accuracy to stop at. */
+    double stop_at_accuracy;
+    double train_seconds, eval_seconds;
+    uint64_t timed_from;
+    uint64_t reached_updates; /* 0: not reached */
+    double reached_accuracy, reached_seconds, reached_eval_seconds;
+    bool evaluation_pending; /* inside the epoch, behind its last step, a validation is still to come */
 } mr_checkpoint_info;
 
 /* Read and check a checkpoint's header; path is a file, or a folder: its newest whole checkpoint (resolved

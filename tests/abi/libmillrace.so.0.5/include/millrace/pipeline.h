@@ -314,6 +314,10 @@ typedef struct mr_loader_config {
     uint32_t all_parts, first_part;
     uint32_t keep; /* batches that mr_loader_keep() may keep at a time, each with memory of its own; up to
                       4,096. Host memory only; default 0 */
+    bool count_unlabelled; /* samples of a source without labels get label 0 in place of -1, so that they
+                              count (mr_batch.counted): for networks that tell no classes apart. Padding and
+                              samples that are skipped keep -1. Default false; nothing changes where there are
+                              labels */
 } mr_loader_config;
 
 typedef enum mr_tune {
@@ -374,6 +378,8 @@ typedef struct mr_loader_info {
     mr_loader_field_info field[MR_LOADER_MAX_FIELDS];
     uint32_t length_window; /* as configured */
     bool ignore_exif;       /* as configured */
+    bool labelled;          /* the source has labels */
+    bool counts;            /* samples do: labelled, or count_unlabelled */
 } mr_loader_info;
 
 /* The state of processing of a part's samples. There is one form; consumers must refuse a form that they do

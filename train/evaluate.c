@@ -1,0 +1,152 @@
+/* train/evaluate.c: see evaluate.h. */
+#include "train/evaluate.h"
+
+#include <math.h>
+
+#include "base/ranges.h"
+#include "train/stretch.h"
+
+#define POLL_NS 100000000u /* how soon a stop is seen while the loader has nothing */
+
+static bool stopped(mr_trainer *t, const volatile int *stop)
+{
+    mri_ranks *ranks = &t->team.ranks;
+    ranks->wants_to_stop = ranks->wants_to_stop || mri_is_stopped(stop);
+    return ranks->size > 1 ? ranks->stop : ranks->wants_to_stop;
+}
+
+int mri_next_batch(mr_trainer *t, mr_loader *loader, const volatile int *stop, mr_batch *out, mr_error *err)
+{
+    int rc = MR_EAGAIN;
+    mri_range_begin(MRI_RANGE_WAIT, 0);
+    while (rc == MR_EAGAIN)
+        rc = stopped(t, stop) ? mr_error_set(err, MR_ECANCELED, "stopped on request")
+                              : mr_loader_next(loader, out, POLL_NS, err);
+    mri_range_end();
+    return rc;
+}
+
+/* Why the loader cannot take a batch back the stream knows best, else the loader. */
+int mri_give_back(const mr_trainer *t, mr_loader *loader, mr_batch *b, int rc, mr_error *err)
+{
+    mr_batch none;
+    const int given = mr_loader_release(loader, b, mr_trainer_streams(t));
+    if (rc || given == MR_OK) return rc;
+    for (uint32_t r = 0; r < t->team.count; r++)
+        if (mri_team_stream_failed(&t->team, r, err)) return given;
+    mr_error_set(err, given, "cannot give a batch back: %s", mr_status_text(given));
+    mr_loader_next(loader, &none, 0, err);
+    return given;
+}
+
+int mri_check_fields(const mr_trainer *t, const mr_loader_info *info, mr_error *err)
+{
+    if (!mr_net_takes_numbers(t->cfg.net)) return mri_trainer_check_fields(t, info, err);
+    const mr_loader_field_info *field = &info->field[0];
+    if (info->field_count > 0 && field->role == MR_ROLE_PLAIN && field->dtype == MR_I32 &&
+        field->element_bytes == sizeof(int32_t))
+        return mri_trainer_check_fields(t, info, err);
+    return mr_error_set(
+        err, MR_EINVAL,
+        "network %s takes sequences: expected them as the loader's field 0, numbers of type i32, found %s%s",
+        mr_net_name(t->cfg.net), info->field_count ? mr_dtype_name(field->dtype) : "no field",
+        info->field_count && field->ndim ? " in more dimensions" : "");
+}
+
+/* The next batch; what is left of a pass that was broken off goes first. */
+static int first_batch(mr_trainer *t, mr_loader *loader, const volatile int *stop, mr_batch *out,
+                       mr_error *err)
+{
+    int rc = mri_next_batch(t, loader, stop, out, err);
+    for (bool whole = rc || out->step == 0; rc == MR_OK && !whole;) {
+        whole = out->last;
+        rc = mri_give_back(t, loader, out, MR_OK, err);
+        if (rc == MR_OK) rc = mri_next_batch(t, loader, stop, out, err);
+    }
+    return rc;
+}
+
+int mri_evaluate(mr_trainer *t, mr_loader *loader, bool afresh, const volatile int *stop, mr_metrics *out,
+                 mr_error *err)
+{
+    mri_range_begin(MRI_RANGE_EVALUATE, t->updates);
+    int rc = mri_check_fields(t, mr_loader_info_of(loader), err);
+    if (rc == MR_OK) rc = mri_trainer_take_sums(t, MRI_SUMS_EVALUATION, out, err); /* what was there before */
+    for (bool first = true, last = false; rc == MR_OK && !last; first = false) {
+        mr_batch b;
+        rc = afresh && first ? first_batch(t, loader, stop, &b, err)
+                             : mri_next_batch(t, loader, stop, &b, err);
+        if (rc == MR_EEND)
+            rc = mr_error_set(err, MR_EINVAL,
+                              "the loader ended before the evaluation did: open it with more epochs");
+        if (rc) break;
+        last = b.last;
+        rc = mr_trainer_forward(t, &b, err);
+        rc = mri_give_back(t, loader, &b, rc, err);
+    }
+    if (rc == MR_OK) rc = mri_trainer_take_sums(t, MRI_SUMS_EVALUATION, out, err);
+    mri_range_end();
+    return rc;
+}
+
+int mri_check_labels(const mr_trainer *t, const mr_loader *loader, mr_error *err)
+{
+    const mr_loader_info *info = mr_loader_info_of(loader);
+    const char *net = mr_net_name(t->cfg.net);
+    if (mr_net_class_count(t->cfg.net) && !info->labelled)
+        return mr_error_set(err, MR_EINVAL,
+                            "network %s tells classes apart: expected data with labels, found none", net);
+    if (info->counts) return MR_OK;
+    return mr_error_set(
+        err, MR_EINVAL,
+        "data without labels: network %s needs none, but the loader's samples do not count; open it with "
+        "count_unlabelled",
+        net);
+}
+
+int mr_evaluate(mr_trainer *t, mr_loader *loader, double *loss, double *accuracy, uint64_t *count,
+                mr_error *err)
+{
+    return mr_evaluate_until(t, loader, NULL, loss, accuracy, count, err);
+}
+
+int mr_evaluate_until(mr_trainer *t, mr_loader *loader, const volatile int *stop, double *loss,
+                      double *accuracy, uint64_t *count, mr_error *err)
+{
+    mr_metrics m;
+    int rc = mri_check_labels(t, loader, err);
+    if (rc == MR_OK) rc = mri_evaluate(t, loader, false, stop, &m, err);
+    if (rc && rc != MR_ECANCELED) mri_ranks_fail(&t->team.ranks, err);
+    if (rc) return rc;
+    if (loss) *loss = mri_mean_of(m.loss_sum, m.count);
+    if (accuracy) *accuracy = mri_accuracy_of(t, m.correct, m.count);
+    if (count) *count = m.count;
+    return MR_OK;
+}
+
+/* ------------------------------------------------------------------------------ points inside an epoch */
+
+int mri_check_evaluations(const mr_fit_config *cfg, mr_error *err)
+{
+    if (!cfg->eval_steps && !cfg->eval_at_count) return MR_OK;
+    if (!cfg->val)
+        return mr_error_set(err, MR_EINVAL, "evaluations inside an epoch: expected validation data");
+    if (cfg->eval_at_count && !cfg->eval_at)
+        return mr_error_set(err, MR_EINVAL, "%u points to evaluate at: expected a list", cfg->eval_at_count);
+    for (uint32_t i = 0; i < cfg->eval_at_count; i++)
+        if (!(cfg->eval_at[i] > 0) || isinf(cfg->eval_at[i]))
+            return mr_error_set(err, MR_EINVAL, "an evaluation at epoch %g: expected a number above 0",
+                                cfg->eval_at[i]);
+    return MR_OK;
+}
+
+bool mri_evaluation_is_due(const mr_fit_config *cfg, mri_position at, uint64_t steps_per_epoch,
+                           uint64_t updates)
+{
+    const double slack = 1e-6; /* of a step: 0.07 of 100 steps are 7 */
+    const double done = (double)at.epoch * (double)steps_per_epoch + (double)at.step;
+    if (cfg->eval_steps && updates % cfg->eval_steps == 0) return true;
+    for (uint32_t i = 0; i < cfg->eval_at_count; i++)
+        if (ceil(cfg->eval_at[i] * (double)steps_per_epoch - slack) == done) return true;
+    return false;
+}

@@ -1,0 +1,75 @@
+/* train/figures.c: see figures.h. */
+#include "train/figures.h"
+
+#include <math.h>
+
+#include "train/stats.h"
+
+static void count_steps(mr_report *r, const double *step_ms, size_t count)
+{
+    memset(r->step_bin, 0, sizeof r->step_bin);
+    for (size_t i = 0; i < count; i++) {
+        const double bin = floor(4 * log2(step_ms[i] / 0.01));
+        r->step_bin[!(bin > 0) ? 0 : bin < MR_STEP_BINS ? (int)bin : MR_STEP_BINS - 1]++;
+    }
+}
+
+static void report_times(const mri_epoch *e, mr_trainer *t, mr_report *r)
+{
+    mri_step_log *log = &t->flights.log;
+    const double window = 1e-9 * (double)(log->last_end_ns - log->window_start_ns),
+                 device = log->compute_ns + log->exposed_ns;
+    r->steps = e->steps;
+    r->warmup_steps = mri_min_u64(e->warmup, e->steps);
+    r->seconds = 1e-9 * (double)(mri_now_ns() - e->begun_ns);
+    r->samples_per_s = window > 0 ? (double)log->samples / window : 0;
+    count_steps(r, log->step_ms.value, log->step_ms.count);
+    r->step_ms_p95 = mri_quantile(log->step_ms.value, log->step_ms.count, 0.95);
+    r->step_ms_p99 = mri_quantile(log->step_ms.value, log->step_ms.count, 0.99);
+    r->step_ms = mri_median(log->step_ms.value, log->step_ms.count);
+    r->step_ms_mad = mri_mad(log->step_ms.value, log->step_ms.count, r->step_ms);
+    r->wait_ms = 1e-6 * (double)e->wait_ns;
+    r->exposed_ms = 1e-6 * log->exposed_ns;
+    r->stall_fraction = device > 0 ? log->exposed_ns / device : 0;
+    for (uint32_t i = 0; i < MR_CAUSES; i++) r->causes.ns[i] = log->causes.ns[i] / log->replicas;
+    for (uint32_t i = 0; i < MR_CAUSES; i++) r->causes.total_ns += r->causes.ns[i];
+}
+
+/* What the verdict may call the slow one of several. Devices of the processor share its cores: which of them
+ * was run last says nothing of a device. */
+static const char *slow_device_name(const mr_trainer *t, uint32_t replica)
+{
+    const mr_device_info *info = mr_device_info_of(t->team.devices[replica]);
+    return strcmp(info->kind, "cpu") == 0 ? NULL : info->name;
+}
+
+static void report_stages(const mri_epoch *e, const mr_trainer *t, const mr_loader *loader, mr_report *r)
+{
+    const mr_loader_info *info = mr_loader_info_of(loader);
+    mr_loader_stats now;
+    mr_loader_stats_read(loader, &now);
+    mri_loader_stats_since(&now, &e->before, &r->stages);
+    uint32_t slowest = 0;
+    double slow_ms = 0, others_ms = 0;
+    const mri_step_log *log = &t->flights.log;
+    const uint64_t measured = log->steps - mri_min_u64(log->warmup, log->steps);
+    const bool several =
+        mri_slowest_replica(log->own_ns, log->replicas, measured, &slowest, &slow_ms, &others_ms);
+    const mri_verdict_input in = {
+        .compute_ns = (uint64_t)log->compute_ns,
+        .exposed_ns = (uint64_t)log->exposed_ns,
+        .prefetch = info->prefetch,
+        .workers = info->workers,
+        .causes = r->causes,
+        .slow_device = several ? slow_device_name(t, slowest) : NULL,
+        .slow_ms = slow_ms,
+        .others_ms = others_ms,
+    };
+    mri_verdict(&in, r->verdict, sizeof r->verdict);
+}
+
+void mri_figures_report(const mri_epoch *e, mr_trainer *t, const mr_loader *loader, mr_report *r)
+{
+    report_times(e, t, r);
+    report_stages(e, t, loader, r);
+}

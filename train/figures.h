@@ -1,0 +1,19 @@
+/* train/figures.h: what the report of an epoch says of time: steps, stages, and what limits. Private to
+ * train/.
+ */
+#ifndef MRI_FIGURES_H
+#define MRI_FIGURES_H
+
+#include "train/trainer.h"
+
+/* An epoch, or what one call ran of it. */
+typedef struct mri_epoch {
+    uint64_t steps, samples, warmup; /* warmup: its first steps are left out of rates */
+    uint64_t begun_ns, wait_ns;      /* wait_ns: the trainer was blocked on the loader, after warm-up */
+    mr_loader_stats before;          /* when it began */
+} mri_epoch;
+
+/* Everything of *r but loss, accuracy and what they tell. All steps are over, and in the trainer's log. */
+void mri_figures_report(const mri_epoch *e, mr_trainer *t, const mr_loader *loader, mr_report *r);
+
+#endif
