@@ -37,7 +37,7 @@ cd "$work"
 work=$PWD
 
 say "a small labelled JPEG data set in $work, converted to record files"
-rm -rf data photos photos*.mrec
+rm -rf data photos photos*.mrec checkpoint
 millrace synth data --classes 10 --count 200 --size 32 --seed 1 --quiet
 millrace convert data train.mrec --split train --force --quiet
 millrace convert data test.mrec --split test --force --quiet
