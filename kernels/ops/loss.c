@@ -1,6 +1,8 @@
 /* kernels/ops/loss.c: softmax and cross-entropy against a label, told apart from overflow by taking the
  * largest logit out first. Exponentials in float, sums and metrics in double. Samples with a label below 0
- * count nothing and get no gradient. */
+ * count nothing and get no gradient.
+ *
+ * One logit is what two are whose first is 0, without the first: a sigmoid, computed in double. */
 #include <math.h>
 
 #include "kernels/backend/op_class.h"
@@ -23,6 +25,8 @@ static int describe(const mr_op_desc *d, mr_op_info *info, mr_error *err)
                             (double)d->loss.weight);
     return MR_OK;
 }
+
+static uint32_t classes_of(const mri_host_op *op) { return op->base.desc.in.c > 1 ? op->base.desc.in.c : 2; }
 
 static float factor_of(const mri_host_op *op)
 {
@@ -102,11 +106,54 @@ static double smoothed(const float *x, uint32_t classes, double wanted, float ma
     return wanted + smoothing * (sum / classes - wanted);
 }
 
+/* Of class 1; u: factor times its logit. */
+static double sigmoid(double u)
+{
+    const double e = exp(-fabs(u));
+    return u >= 0 ? 1 / (1 + e) : e / (1 + e);
+}
+
+/* ln(1 + e^u) */
+static double softplus(double u) { return (u > 0 ? u : 0) + log1p(exp(-fabs(u))); }
+
+/* What is wanted of class 1. */
+static double wanted_of(int32_t label, double smoothing) { return label * (1 - smoothing) + smoothing / 2; }
+
+static int forward_binary(const mri_host_op *op, const mr_op_args *a)
+{
+    const double factor = (double)factor_of(op), smoothing = smoothing_of(op, a);
+    const float *x = a->x;
+    mr_metrics *m = a->metrics;
+    for (uint32_t i = 0; i < a->n; i++) {
+        const double u = factor * (double)x[i];
+        if (a->y) ((float *)a->y)[i] = (float)sigmoid(u);
+        if (a->labels[i] < 0) continue;
+        m->loss_sum += weight_of(op) * (softplus(u) - wanted_of(a->labels[i], smoothing) * u);
+        if (op->base.desc.loss.silent) continue;
+        m->correct += (x[i] > 0) == (a->labels[i] == 1);
+        m->count++;
+    }
+    return MR_OK;
+}
+
+static int backward_binary(const mri_host_op *op, const mr_op_args *a, double scale)
+{
+    const double factor = (double)factor_of(op), smoothing = smoothing_of(op, a);
+    const float *x = a->x;
+    float *dx = a->dx;
+    for (uint32_t i = 0; i < a->n; i++) {
+        const double off = sigmoid(factor * (double)x[i]) - wanted_of(a->labels[i], smoothing);
+        dx[i] = a->labels[i] < 0 ? 0 : (float)(scale * off);
+    }
+    return MR_OK;
+}
+
 static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
 {
-    const uint32_t classes = op->base.desc.in.c;
+    const uint32_t classes = classes_of(op);
     const int rc = check_labels(a, classes, err);
     if (rc) return rc;
+    if (op->base.desc.in.c == 1) return forward_binary(op, a);
     const float factor = factor_of(op);
     const double smoothing = smoothing_of(op, a);
     double *losses = a->scratch;
@@ -136,7 +183,7 @@ static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
 
 static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
 {
-    const uint32_t classes = op->base.desc.in.c;
+    const uint32_t classes = classes_of(op);
     const int rc = check_labels(a, classes, err);
     if (rc) return rc;
     const float factor = factor_of(op);
@@ -144,6 +191,7 @@ static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
                  at_label = 1 - smoothing + everywhere;
     const double scale = (double)a->values->scale * (a->loss_scale ? (double)a->loss_scale->scale : 1) *
                          (double)factor * weight_of(op);
+    if (op->base.desc.in.c == 1) return backward_binary(op, a, scale);
 #pragma omp parallel for schedule(static) if ((size_t)a->n * classes > MRI_PARALLEL_ELEMENTS / 4)
     for (uint32_t i = 0; i < a->n; i++) {
         float *dx = (float *)a->dx + (size_t)i * classes, max;

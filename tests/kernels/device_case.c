@@ -346,7 +346,7 @@ struct op_io op_inputs(const struct op_case *c, uint64_t seed)
     if (is_loss(d)) {
         io.labels = lab_host(c->n * sizeof *io.labels);
         for (uint32_t i = 0; i < c->n; i++)
-            io.labels[i] = i % 4 == 3 ? -1 : (int32_t)(mri_mix64(seed + i) % d->in.c);
+            io.labels[i] = i % 4 == 3 ? -1 : (int32_t)(mri_mix64(seed + i) % (d->in.c > 1 ? d->in.c : 2));
         if (dtype == MR_TENSOR_F16) io.scale.scale = 1024;
     }
     param_inputs(c, seed, &io);

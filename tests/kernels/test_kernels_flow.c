@@ -386,6 +386,80 @@ static void loss_is_right(void **state)
         for (int training = 0; training < 2; training++) check_loss(settings[k], training);
 }
 
+enum { LOGITS = 8 }; /* samples of the next test */
+
+struct told {
+    float y[LOGITS], dx[LOGITS]; /* of class 1 */
+    mr_metrics metrics;
+};
+
+/* With `logits` logits, 1 or 2, the last of which is that of class 1 and the other 0. */
+static struct told told_by(uint32_t logits, mr_loss_desc settings, bool reference)
+{
+    static const float x[LOGITS] = {0.3f, -2, 0, 0, 90, -90, 1e30f, 5};
+    static const int32_t given[LOGITS] = {1, 0, 0, 1, 0, 0, 1, -1};
+    struct told out;
+    struct rig r;
+    mr_error err = MR_ERROR_INIT;
+    mr_op *op;
+    rig_open(&r, "cpu", reference);
+    const mr_op_desc d = {.kind = MR_OP_LOSS,
+                          .in = rig_tensor(1, 1, logits, 0),
+                          .max_batch = LOGITS,
+                          .training = true,
+                          .need_dx = true,
+                          .loss = settings};
+    MRT_OK(mr_op_create(&op, r.dev, &d, &err), &err);
+    const size_t bytes = d.in.sample_bytes * LOGITS;
+    float *in = rig_memory(&r, bytes), *dx = rig_memory(&r, bytes), *y = rig_memory(&r, bytes);
+    int32_t *labels = rig_memory(&r, sizeof given);
+    mr_metrics *metrics = rig_memory(&r, sizeof *metrics);
+    memcpy(labels, given, sizeof given);
+    for (uint32_t i = 0; i < LOGITS; i++) in[i * logits + logits - 1] = x[i];
+    const mr_step_values values = {.scale = 0.2f};
+    const mr_op_args a = {.n = LOGITS,
+                          .x = in,
+                          .y = y,
+                          .dx = dx,
+                          .labels = labels,
+                          .values = &values,
+                          .metrics = metrics,
+                          .training = true,
+                          .scratch = rig_memory(&r, mr_op_info_of(op)->scratch_bytes)};
+    MRT_OK(mr_op_forward_async(op, r.s, &a), NULL);
+    MRT_OK(mr_op_backward_async(op, r.s, &a), NULL);
+    MRT_OK(mr_stream_sync(r.s, &err), &err);
+    for (uint32_t i = 0; i < LOGITS; i++)
+        out.y[i] = y[i * logits + logits - 1], out.dx[i] = dx[i * logits + logits - 1];
+    out.metrics = *metrics;
+    labels[2] = 2;
+    MRT_OK(mr_op_forward_async(op, r.s, &a), NULL);
+    MRT_EQ(mr_stream_sync(r.s, &err), MR_EINVAL);
+    MRT_HAS(err.text, "label 2, the network has 2 classes");
+    mr_op_destroy(op);
+    rig_close(&r);
+    return out;
+}
+
+/* One logit x gives what the two logits 0 and x give, and its gradient is that of the second. */
+static void one_logit_tells_two_classes(void **state)
+{
+    (void)state;
+    static const mr_loss_desc settings[] = {
+        {0}, {.factor = 0.5f, .weight = 3}, {.smoothing = 0.2f}, {.silent = true}};
+    for (size_t k = 0; k < 2 * MRI_ARRAY_COUNT(settings); k++) {
+        const mr_loss_desc how = settings[k / 2];
+        const struct told one = told_by(1, how, k % 2), two = told_by(2, how, k % 2);
+        const mr_metrics *a = &one.metrics, *b = &two.metrics;
+        MRT_EQ(a->count, how.silent ? 0 : LOGITS - 1);
+        MRT_TRUE(a->count == b->count && a->correct == b->correct);
+        MRT_EQ(a->correct, how.silent ? 0 : 5);
+        MRT_TRUE(b->loss_sum > 90 && fabs(a->loss_sum - b->loss_sum) <= 1e-6 * b->loss_sum);
+        for (int i = 0; i < LOGITS; i++)
+            MRT_TRUE(fabsf(one.y[i] - two.y[i]) <= 1e-7f && fabsf(one.dx[i] - two.dx[i]) <= 1e-7f);
+    }
+}
+
 static void wrong_losses_are_refused(void **state)
 {
     (void)state;
@@ -1240,6 +1314,7 @@ int main(void)
         cmocka_unit_test(dropout_rests_in_evaluation),
         cmocka_unit_test(draws_are_philox),
         cmocka_unit_test(loss_is_right),
+        cmocka_unit_test(one_logit_tells_two_classes),
         cmocka_unit_test(wrong_losses_are_refused),
         cmocka_unit_test(updates_follow_their_rules),
         cmocka_unit_test(gradients_are_clipped),

@@ -219,6 +219,21 @@ static void test_pools(void **state)
     }
 }
 
+/* One logit stands for two classes, with a loss that is named and without. */
+static void test_one_logit(void **state)
+{
+    (void)state;
+    for (int named = 0; named < 2; named++) {
+        mr_error err = MR_ERROR_INIT;
+        mr_net *net = net_of(4, 4, 1);
+        mr_net_dense(net, 1, MR_ACT_NONE);
+        if (named) mr_net_loss_labels(net, 1);
+        MRT_OK(mr_net_check(net, &err), &err);
+        MRT_EQ(mr_net_class_count(net), 2);
+        mr_net_destroy(net);
+    }
+}
+
 /* What is said of layers to come holds for those that come. */
 static void test_what_layers_begin_with(void **state)
 {
@@ -260,8 +275,8 @@ static void test_mistakes(void **state)
     mr_net_conv2d(net, 4, 3, 1, MR_PAD_SAME, MR_ACT_NONE);
     expect_error(net, "ends in 8x8x4");
     net = net_of(8, 8, 1);
-    mr_net_dense(net, 1, MR_ACT_NONE);
-    expect_error(net, "at least 2 logits");
+    mr_net_dense(net, 1, MR_ACT_SIGMOID);
+    expect_error(net, "sigmoid: expected bare logits");
     net = net_of(8, 8, 1);
     mr_net_dense(net, 3, MR_ACT_RELU);
     expect_error(net, "relu: expected bare logits");
@@ -546,7 +561,7 @@ static void test_loss_mistakes(void **state)
     expect_error(net, "bare logits");
     net = coder();
     mr_net_loss_labels(net, 1);
-    expect_error(net, "vector of at least 2 logits");
+    expect_error(net, "a vector of logits");
     net = coder();
     mr_net_from(net, 4); /* a loss */
     expect_error(net, "no point 4");
@@ -745,6 +760,7 @@ int main(void)
         cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_first_mistake_sticks),
         cmocka_unit_test(test_pools),
+        cmocka_unit_test(test_one_logit),
         cmocka_unit_test(test_what_layers_begin_with),
         cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_amount_of_arithmetic),

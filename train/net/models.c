@@ -220,7 +220,7 @@ static const named_model models[] = {
      0},
     {{.name = "noise-mlp",
       .id = "N7",
-      .help = "8,000 numbers (pictures of 80 x 100) told into two classes by five dense layers",
+      .help = "8,000 numbers (pictures of 80 x 100): five dense layers, one logit for two classes",
       .h = 80,
       .w = 100,
       .c = 1,

@@ -78,18 +78,6 @@ void mri_build_mnist_cnn_small(mr_net *net, uint32_t depth, uint32_t classes)
     two_convolutions(net, 32, classes);
 }
 
-/* N7: one number, whose sigmoid is the probability of the second of two classes: the softmax of 0 and it. */
-void mri_build_noise_mlp(mr_net *net, uint32_t depth, uint32_t classes)
-{
-    (void)depth;
-    mr_net_dense(net, 4000, MR_ACT_TANH);
-    mr_net_dense(net, 2000, MR_ACT_RELU);
-    mr_net_dense(net, 500, MR_ACT_RELU);
-    mr_net_dense(net, 300, MR_ACT_RELU);
-    mr_net_dense(net, classes == 2 ? 1 : classes, MR_ACT_NONE);
-    if (classes == 2) mr_net_pad_channels(net, 1, 0);
-}
-
 /* N10: nothing makes the picture smaller but the windows. */
 void mri_build_mnist_selu(mr_net *net, uint32_t depth, uint32_t classes)
 {
@@ -118,6 +106,17 @@ void mri_build_wide_mlp(mr_net *net, uint32_t depth, uint32_t classes)
         mr_net_dropout(net, 0.2f);
     }
     mr_net_dense(net, classes, MR_ACT_NONE);
+}
+
+/* N7. Its source ends in the sigmoid of one number, which the loss brings. */
+void mri_build_noise_mlp(mr_net *net, uint32_t depth, uint32_t classes)
+{
+    (void)depth;
+    mr_net_dense(net, 4000, MR_ACT_TANH);
+    mr_net_dense(net, 2000, MR_ACT_RELU);
+    mr_net_dense(net, 500, MR_ACT_RELU);
+    mr_net_dense(net, 300, MR_ACT_RELU);
+    mr_net_dense(net, classes == 2 ? 1 : classes, MR_ACT_NONE);
 }
 
 /* The two wide layers that AlexNet and VGG end in; the last keeps the small weights of Glorot. */

@@ -630,8 +630,8 @@ void mr_net_loss_labels(mr_net *net, float weight)
 {
     mri_layer *l = mri_layer_begin(net, MR_OP_LOSS);
     if (!l || !takes_weight(net, l, weight) || !takes_logits(net, l)) return;
-    if (l->out_h != 1 || l->out_w != 1 || l->out_c < 2) {
-        mri_layer_refuse(net, l, "a vector of at least 2 logits is needed");
+    if (l->out_h != 1 || l->out_w != 1) {
+        mri_layer_refuse(net, l, "a vector of logits is needed");
         return;
     }
     finish_loss(net, l);
@@ -695,13 +695,11 @@ static int check_logits(const mr_net *net, mr_error *err)
         return mr_error_set(err, MR_EINVAL,
                             "network %s ends in %ux%ux%u: expected a vector of logits; end it with dense",
                             net->name, last->out_h, last->out_w, last->out_c);
-    if (last->out_c < 2)
-        return mr_error_set(err, MR_EINVAL, "network %s ends in one number: expected at least 2 logits",
-                            net->name);
     if (last->activation != MR_ACT_NONE)
-        return mr_error_set(err, MR_EINVAL,
-                            "network %s ends in %s: expected bare logits, the loss brings the softmax",
-                            net->name, mri_activation_name(last->activation));
+        return mr_error_set(
+            err, MR_EINVAL,
+            "network %s ends in %s: expected bare logits, the loss brings the softmax or sigmoid", net->name,
+            mri_activation_name(last->activation));
     return MR_OK;
 }
 
@@ -734,11 +732,14 @@ uint64_t mr_net_state_count(const mr_net *net)
     return sum;
 }
 
+/* One logit tells two classes apart. */
+static uint32_t classes_of(uint32_t logits) { return logits > 1 ? logits : 2; }
+
 uint32_t mr_net_class_count(const mr_net *net)
 {
     for (uint32_t i = 0; i < net->layer_count && net->loss_count; i++)
-        if (net->layers[i].kind == MR_OP_LOSS) return net->layers[i].out_c;
-    return net->layer_count && !net->loss_count ? net->layers[net->layer_count - 1].out_c : 0;
+        if (net->layers[i].kind == MR_OP_LOSS) return classes_of(net->layers[i].out_c);
+    return net->layer_count && !net->loss_count ? classes_of(net->layers[net->layer_count - 1].out_c) : 0;
 }
 
 const char *mr_net_name(const mr_net *net) { return net->name; }

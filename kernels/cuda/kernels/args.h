@@ -488,7 +488,7 @@ struct mrk_recurrent_backward_args {
 /* ---- loss: a block for each sample ---- */
 
 struct mrk_loss_args {
-    uint32_t n, classes, dtype;
+    uint32_t n, classes, dtype;      /* classes: logits; 1 stands for two classes */
     float factor, smoothing, weight; /* mr_loss_desc; smoothing 0 but in training */
     uint32_t silent;
     const void *x;

@@ -51,8 +51,43 @@ template <class T> MRK_INLINE bool beaten(const T *x, uint32_t classes, uint32_t
     return joined(lost, share->marks, join_either()) != 0;
 }
 
+/* One logit for two classes: one thread computes, in double. */
+MRK_INLINE double sigmoid_of(double u)
+{
+    const double e = exp(-fabs(u));
+    return u >= 0 ? 1 / (1 + e) : e / (1 + e);
+}
+
+MRK_INLINE double wanted_of(int32_t label, float smoothing)
+{
+    return label * (1 - (double)smoothing) + (double)smoothing / 2;
+}
+
+template <class T> MRK_INLINE void binary_loss(const mrk_loss_args &a)
+{
+    const uint32_t i = blockIdx.x;
+    const int32_t label = a.labels[i];
+    const bool inside = label >= 0 && label < 2;
+    const float x = mrk_float(((const T *)a.x)[i]);
+    const double u = (double)a.factor * (double)x;
+    if (threadIdx.x > 0) return;
+    if (a.y) mrk_round((float)sigmoid_of(u), (T *)a.y + i);
+    const double largest = u > 0 ? u : 0;
+    a.losses[i] =
+        inside ? (double)a.weight * (largest + log1p(exp(-fabs(u))) - wanted_of(label, a.smoothing) * u) : 0;
+    a.marks[i] = inside      ? (a.silent                  ? MRK_MARK_SKIPPED
+                                : (x > 0) == (label == 1) ? MRK_MARK_CORRECT
+                                                          : MRK_MARK_WRONG)
+                 : label < 0 ? MRK_MARK_SKIPPED
+                             : MRK_MARK_BAD;
+}
+
 template <class T> MRK_INLINE void loss(const mrk_loss_args &a, loss_share *share)
 {
+    if (a.classes == 1) {
+        binary_loss<T>(a);
+        return;
+    }
     const uint32_t i = blockIdx.x;
     const int32_t label = a.labels[i];
     const bool inside = label >= 0 && (uint32_t)label < a.classes;
@@ -110,8 +145,23 @@ extern "C" __global__ void __launch_bounds__(MRK_THREADS) mrk_loss_sum(const str
     a.metrics->bad += bad;
 }
 
+template <class T> MRK_INLINE void binary_loss_backward(const mrk_loss_backward_args &a)
+{
+    const uint32_t i = blockIdx.x;
+    const int32_t label = a.labels[i];
+    const double scale = (double)a.values->scale * (a.loss_scale ? (double)a.loss_scale->scale : 1) *
+                         (double)a.factor * (double)a.weight;
+    const double u = (double)a.factor * (double)mrk_float(((const T *)a.x)[i]),
+                 off = sigmoid_of(u) - wanted_of(label, a.smoothing);
+    if (threadIdx.x == 0) mrk_round(label >= 0 && label < 2 ? (float)(scale * off) : 0, (T *)a.dx + i);
+}
+
 template <class T> MRK_INLINE void loss_backward(const mrk_loss_backward_args &a, loss_share *share)
 {
+    if (a.classes == 1) {
+        binary_loss_backward<T>(a);
+        return;
+    }
     const uint32_t i = blockIdx.x;
     const int32_t label = a.labels[i];
     const bool inside = label >= 0 && (uint32_t)label < a.classes; /* the same for the whole block */

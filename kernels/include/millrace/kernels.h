@@ -230,7 +230,8 @@ typedef enum mr_op_kind {
     MR_OP_DROPOUT,   /* kept values, or samples, / (1 - rate); identity when not training */
     MR_OP_BATCHNORM, /* per channel over n, h, w; scale, shift; + x2 with residual; + activation. state:
                         running mean, running variance */
-    MR_OP_LOSS,      /* softmax cross-entropy over c logits against int32 labels; see mr_loss_desc */
+    MR_OP_LOSS,      /* softmax cross-entropy over c logits against int32 labels, of one logit binary
+                        cross-entropy; see mr_loss_desc */
     MR_OP_ADD,       /* x + x2, + activation */
     MR_OP_ONE_HOT,   /* whole numbers (u8, i8, i16, i32, i64), h x w x 1 -> out_dtype, h x w x classes: a row
                         is 1 at its number and 0 elsewhere; all 0 where the number is not one of
@@ -363,7 +364,10 @@ typedef struct mr_recurrent_desc {
 
 /* p = softmax(f x), f the factor. A sample's loss is -sum of q ln p over the classes. In training
  * (mr_op_args) the wanted q is 1 - smoothing at the label, and smoothing / classes more at every class
- * (Szegedy et al. 2016, "Rethinking the Inception Architecture", section 7); else it is 1 at the label. */
+ * (Szegedy et al. 2016, "Rethinking the Inception Architecture", section 7); else it is 1 at the label.
+ *
+ * ONE logit x tells two classes apart, as the two logits 0 and x do: labels are 0 and 1, the probability of 1
+ * is sigmoid(f x), which is what y gets, and 1 is what is told from an x above 0. */
 typedef struct mr_loss_desc {
     float factor;    /* of the logits, finite and above 0; 0 means 1 */
     float smoothing; /* [0, 1) */

@@ -6,7 +6,7 @@ out_has "conv2d 3x3/1 32 relu"; out_has "1,250,858"; out_lacks "kept beside"
 equal "$(grep -c . out)" 13
 run 0 inspect --model N15-20 --json
 equal "$(python3 -c 'import json; n = json.load(open("out")); print(n["params"], sum(l["params"] for l in n["layers"]))')" "272474 272474"
-for model in cifar-resnet20 inception-v3 mnist-vae gru-notes efficientnet-b0; do
+for model in cifar-resnet20 inception-v3 mnist-vae gru-notes efficientnet-b0 cifar-lrn noise-mlp; do
     run 0 inspect --model $model --svg $model.svg --quiet
     [ ! -s out ] || fail "$last: it should be quiet"
     run 0 inspect --model $model --json

@@ -196,8 +196,11 @@ MR_API void mr_net_sample(mr_net *net, mr_point log_variance, float factor);
  *     ...                                          layers, the last without activation
  *     mr_net_loss_pair(net, MR_PAIR_CROSS_ENTROPY, 0, 1);          point 0: the pictures themselves
  *
- * The pictures are as the input operation gives them: in [0, 1] with mean 0 and std 255. */
-MR_API void mr_net_loss_labels(mr_net *net, float weight); /* of a vector of logits */
+ * The pictures are as the input operation gives them: in [0, 1] with mean 0 and std 255.
+ *
+ * A loss against labels takes a vector of logits, one for each class. A vector of ONE tells two classes
+ * apart: binary cross-entropy of its sigmoid against labels 0 and 1, and a logit above 0 stands for 1. */
+MR_API void mr_net_loss_labels(mr_net *net, float weight);
 MR_API void mr_net_loss_pair(mr_net *net, mr_pair_loss kind, mr_point other, float weight);
 
 /* Loss number at, from 0, of those that are named; false past the end. */
@@ -230,11 +233,11 @@ MR_API int mr_net_place(const mr_net *net, const char *text, uint32_t *place, ui
                         mr_error *err);
 MR_API uint32_t mr_net_layer_count(const mr_net *net);
 
-/* MR_OK when the layers fit together and end in losses, or in a vector of logits. */
+/* MR_OK when the layers fit together and end in losses, or in a vector of logits (see losses). */
 MR_API int mr_net_check(const mr_net *net, mr_error *err);
 MR_API uint64_t mr_net_param_count(const mr_net *net); /* trained */
 MR_API uint64_t mr_net_state_count(const mr_net *net); /* kept beside them: running means and variances */
-MR_API uint32_t mr_net_class_count(const mr_net *net); /* 0: it has no loss against labels */
+MR_API uint32_t mr_net_class_count(const mr_net *net); /* 2 of one logit; 0: it has no loss against labels */
 MR_API const char *mr_net_name(const mr_net *net);
 
 /* One row of `summary`, layer at from 0; false past the end. A layer that does not take the output of the one
