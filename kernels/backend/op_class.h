@@ -36,7 +36,8 @@
     X(GROUPNORM, groupnorm, ON_CUDA)                                                                         \
     X(UPSAMPLE, upsample, ON_CUDA)                                                                           \
     X(EMBEDDING, embedding, ON_CUDA)                                                                         \
-    X(LRN, lrn, ON_CUDA)
+    X(LRN, lrn, ON_CUDA)                                                                                     \
+    X(SOFTMAX, softmax, ON_CUDA)
 
 struct mri_op_code; /* how an operation runs in the host's memory: ops/host_op.h */
 

@@ -275,6 +275,8 @@ static void large_sizes(void **state)
                     n, h, w, c, types[t], true, " smooth");
             compare((mr_op_desc){.kind = MR_OP_LRN, .lrn = {4, 1, 0.1f, 0.75f}}, n, h, w, c, types[t], true,
                     " lrn");
+            compare((mr_op_desc){.kind = MR_OP_SOFTMAX, .softmax.log = i % 2}, n, h, w, c, types[t], true,
+                    " softmax");
             compare((mr_op_desc){.kind = MR_OP_SCALE}, n, h, w, c, types[t], true, " scale");
             compare(pool(3, 2, 1, false), n, h, w, c, types[t], true, " max");
             compare(pool(2, 1, 1, true), n, h, w, c, types[t], true, " mean");

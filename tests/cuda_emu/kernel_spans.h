@@ -158,6 +158,21 @@ inline void spans(const mrk_lrn_backward_args &a, emu_span_list &s)
     s.writes(a.dx, bytes_of(a.of));
 }
 
+inline void spans(const mrk_softmax_args &a, emu_span_list &s)
+{
+    const uint64_t bytes = a.rows * a.channels * size_of(a.dtype);
+    s.reads(a.x, bytes);
+    s.writes(a.y, bytes);
+}
+
+inline void spans(const mrk_softmax_backward_args &a, emu_span_list &s)
+{
+    const uint64_t bytes = a.rows * a.channels * size_of(a.dtype);
+    s.reads(a.dy, bytes);
+    s.reads(a.x, bytes);
+    s.writes(a.dx, bytes);
+}
+
 /* ---- input ---- */
 
 inline void spans(const mrk_input_args &a, emu_span_list &s)

@@ -393,6 +393,7 @@ static void name_of(const struct op_case *c, char *out, size_t bytes)
     case MR_OP_DROPOUT:
         snprintf(own, sizeof own, " %g%s", (double)d->dropout.rate, d->dropout.whole_samples ? " whole" : "");
         break;
+    case MR_OP_SOFTMAX: snprintf(own, sizeof own, "%s", d->softmax.log ? " log" : ""); break;
     case MR_OP_LRN: snprintf(own, sizeof own, " %u^%g", d->lrn.radius, (double)d->lrn.beta); break;
     case MR_OP_PAD: snprintf(own, sizeof own, " %u+%u", d->pad.before, d->pad.behind); break;
     case MR_OP_GRU:

@@ -261,6 +261,16 @@ static void check_lrn(uint32_t dtype)
                   wide[k], dtype);
 }
 
+/* One channel, a few, more than a block has threads, and rows that its threads go along many times. */
+static void check_softmax(uint32_t dtype)
+{
+    static const uint32_t wide[] = {1, 5, 65, 300, 2500};
+    for (size_t k = 0; k < 2 * MRI_ARRAY_COUNT(wide); k++)
+        check(
+            (mr_op_desc){.kind = MR_OP_SOFTMAX, .training = true, .need_dx = true, .softmax = {.log = k % 2}},
+            3, 5, wide[k / 2], dtype);
+}
+
 static void check_pad(uint32_t dtype)
 {
     static const uint32_t sides[][2] = {{0, 0}, {3, 0}, {8, 16}, {0, 5}};
@@ -577,6 +587,7 @@ int main(void)
         {"pair loss", check_pair_loss},
         {"scale", check_scale},
         {"lrn", check_lrn},
+        {"softmax", check_softmax},
     };
     lab_open(&mrt_reference, "cpu", true);
     lab_open(&mrt_device, lab_settings()->devices, false);

@@ -147,6 +147,15 @@ static double lrn_at(const struct model *m, size_t pixel_at, uint32_t c)
     return x[c] * pow((double)l->bias + (double)l->alpha * sum, -(double)l->beta);
 }
 
+static double softmax_at(const struct model *m, size_t pixel_at, uint32_t c)
+{
+    const double *x = m->x + pixel_at * m->d.in.c;
+    double top = x[0], sum = 0;
+    for (uint32_t k = 0; k < m->d.in.c; k++) top = fmax(top, x[k]);
+    for (uint32_t k = 0; k < m->d.in.c; k++) sum += exp(x[k] - top);
+    return m->d.softmax.log ? x[c] - top - log(sum) : exp(x[c] - top) / sum;
+}
+
 static double pad_at(const struct model *m, size_t pixel_at, uint32_t c)
 {
     const uint32_t before = m->d.pad.before, own = m->d.in.c;
@@ -200,6 +209,7 @@ static double value_at(const struct model *m, uint32_t i, uint32_t oy, uint32_t 
     case MR_OP_CONCAT: return concat_at(m, ((size_t)i * m->out.h + oy) * m->out.w + ox, c);
     case MR_OP_PAD: return pad_at(m, ((size_t)i * m->out.h + oy) * m->out.w + ox, c);
     case MR_OP_LRN: return lrn_at(m, ((size_t)i * m->out.h + oy) * m->out.w + ox, c);
+    case MR_OP_SOFTMAX: return softmax_at(m, ((size_t)i * m->out.h + oy) * m->out.w + ox, c);
     case MR_OP_SCALE: return scale_at(m, i, (((size_t)i * m->out.h + oy) * m->out.w + ox) * m->out.c + c, c);
     case MR_OP_GROUPNORM: return groupnorm_at(m, i, (size_t)oy * m->out.w + ox, c);
     case MR_OP_UPSAMPLE: return upsample_at(m, i, oy, ox, c);
@@ -918,6 +928,20 @@ static void responses_are_right(void **state)
                          .lrn = {cases[i].radius, cases[i].bias, cases[i].alpha, cases[i].beta}});
 }
 
+/* One channel, a few, and more than a piece. */
+static void softmaxes_are_right(void **state)
+{
+    (void)state;
+    static const uint32_t shapes[][3] = {{1, 1, 1}, {3, 2, 5}, {1, 4, 17}, {2, 3, 24}, {1, 2, 1100}};
+    for (size_t k = 0; k < 2 * MRI_ARRAY_COUNT(shapes); k++) {
+        const uint32_t *s = shapes[k / 2];
+        check_everywhere((mr_op_desc){.kind = MR_OP_SOFTMAX,
+                                      .in = {s[0], s[1], s[2], MR_TENSOR_F32, 0, 0},
+                                      .need_dx = true,
+                                      .softmax = {.log = k % 2}});
+    }
+}
+
 static void channels_of_zeros_are_right(void **state)
 {
     (void)state;
@@ -1220,6 +1244,7 @@ static mr_op_desc smallest(mr_op_kind kind)
     if (kind == MR_OP_LOSS) d.loss = (mr_loss_desc){0};
     if (kind == MR_OP_GROUPNORM) d.groupnorm = (mr_groupnorm_desc){.epsilon = 1};
     if (kind == MR_OP_UPSAMPLE) d.upsample = (mr_upsample_desc){.factor = 2};
+    if (kind == MR_OP_SOFTMAX) d.softmax = (mr_softmax_desc){.log = true};
     if (kind == MR_OP_LRN) d.lrn = (mr_lrn_desc){2, 1, 1, 0.75f};
     if (kind == MR_OP_GRU || kind == MR_OP_LSTM) d.recurrent = (mr_recurrent_desc){.units = 2};
     d.kind = kind;
@@ -1269,6 +1294,7 @@ int main(void)
         cmocka_unit_test(concatenations_are_right),
         cmocka_unit_test(channels_of_zeros_are_right),
         cmocka_unit_test(responses_are_right),
+        cmocka_unit_test(softmaxes_are_right),
         cmocka_unit_test(factors_are_right),
         cmocka_unit_test(group_norms_are_right),
         cmocka_unit_test(larger_pictures_are_right),

@@ -207,6 +207,13 @@ static void test_pools(void **state)
     MRT_TRUE(mr_net_layer(net, 2, &row));
     MRT_STR(row.name, "lrn 9");
     MRT_STR(row.output, "3x10x3");
+    mr_net_softmax(net);
+    MRT_TRUE(mr_net_layer(net, 3, &row));
+    MRT_STR(row.name, "softmax");
+    mr_net_log_softmax(net);
+    MRT_TRUE(mr_net_layer(net, 4, &row));
+    MRT_STR(row.name, "log_softmax");
+    MRT_STR(row.output, "3x10x3");
     mr_net_destroy(net);
     expect_error(with_pool(&(mr_pool){.kernel = 3, .stride = 2, .padding = MR_PAD_SAME, .pad = 1}),
                  "goes with \"valid\"");
@@ -280,6 +287,13 @@ static void test_mistakes(void **state)
     net = net_of(8, 8, 1);
     mr_net_dense(net, 3, MR_ACT_RELU);
     expect_error(net, "relu: expected bare logits");
+    for (int named = 0; named < 2; named++) {
+        net = net_of(8, 8, 1);
+        mr_net_dense(net, 3, MR_ACT_NONE);
+        mr_net_softmax(net);
+        if (named) mr_net_loss_labels(net, 1);
+        expect_error(net, named ? "bare logits are needed" : "softmax: expected bare logits");
+    }
     net = net_of(1, 1, 3);
     mr_net_dropout(net, 0.5f);
     expect_error(net, "nothing to train");

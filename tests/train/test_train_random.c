@@ -49,10 +49,14 @@ static void squeeze(mr_net *net, uint32_t channels)
 static void layer(mr_net *net, uint32_t channels)
 {
     const mri_layer *last = net->layer_count ? &net->layers[net->layer_count - 1] : NULL;
-    switch (below(14)) {
+    switch (below(15)) {
     case 0: mr_net_conv2d(net, channels, 3, 1, MR_PAD_SAME, any_activation()); break;
     case 6: squeeze(net, channels); break;
     case 11: mr_net_lrn(net, 1 + below(2), 1, 0.5f, below(2) ? 0.75f : 1.5f); break;
+    case 14:
+        if (below(2)) mr_net_softmax(net);
+        else mr_net_log_softmax(net);
+        break;
     case 7: mr_net_drop_samples(net, 0.2f); break;
     case 8:
         mr_net_conv(net, &(mr_conv){.filters = channels,

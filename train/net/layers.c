@@ -70,6 +70,18 @@ void mr_net_lrn(mr_net *net, uint32_t radius, float bias, float alpha, float bet
     mri_layer_finish(net, l, l->out_h, l->out_w, l->out_c);
 }
 
+static void softmax(mr_net *net, bool log)
+{
+    mri_layer *l = mri_layer_begin(net, MR_OP_SOFTMAX);
+    if (!l) return;
+    l->log = log;
+    l->flops = 5 * mri_layer_elements(l);
+    mri_layer_finish(net, l, l->out_h, l->out_w, l->out_c);
+}
+
+void mr_net_softmax(mr_net *net) { softmax(net, false); }
+void mr_net_log_softmax(mr_net *net) { softmax(net, true); }
+
 static void group_norm(mr_net *net, uint32_t groups, bool each_pixel, float epsilon)
 {
     mri_layer *l = mri_layer_begin(net, MR_OP_GROUPNORM);

@@ -52,6 +52,7 @@ const char *mri_layer_kind_name(mr_op_kind kind, bool average)
     case MR_OP_PAIR_LOSS: return "pair_loss";
     case MR_OP_SCALE: return "scale";
     case MR_OP_LRN: return "lrn";
+    case MR_OP_SOFTMAX: return "softmax";
     default: break; /* no layer is made of it */
     }
     return "?";
@@ -619,9 +620,13 @@ static bool takes_weight(mr_net *net, mri_layer *l, float weight)
 }
 
 /* Is what l takes the bare output of its layer? Its loss brings the sigmoid or softmax. */
+/* Probabilities: their logarithms are logits, they are not. */
+static bool is_softmax(const mri_layer *l) { return l->kind == MR_OP_SOFTMAX && !l->log; }
+
 static bool takes_logits(mr_net *net, mri_layer *l)
 {
-    if (l->in == 0 || net->layers[l->in - 1].activation == MR_ACT_NONE) return true;
+    const mri_layer *of = l->in ? &net->layers[l->in - 1] : NULL;
+    if (!of || (of->activation == MR_ACT_NONE && !is_softmax(of))) return true;
     mri_layer_refuse(net, l, "bare logits are needed: no activation before this loss, which brings its own");
     return false;
 }
@@ -695,11 +700,11 @@ static int check_logits(const mr_net *net, mr_error *err)
         return mr_error_set(err, MR_EINVAL,
                             "network %s ends in %ux%ux%u: expected a vector of logits; end it with dense",
                             net->name, last->out_h, last->out_w, last->out_c);
-    if (last->activation != MR_ACT_NONE)
+    if (last->activation != MR_ACT_NONE || is_softmax(last))
         return mr_error_set(
             err, MR_EINVAL,
             "network %s ends in %s: expected bare logits, the loss brings the softmax or sigmoid", net->name,
-            mri_activation_name(last->activation));
+            is_softmax(last) ? "softmax" : mri_activation_name(last->activation));
     return MR_OK;
 }
 
@@ -782,6 +787,7 @@ static bool describe_layer(const mr_net *net, uint32_t at, mr_layer_row *out)
     case MR_OP_DROPOUT:
         snprintf(name, room, "%s%s %g", kind, l->whole_samples ? " samples" : "", (double)l->rate);
         break;
+    case MR_OP_SOFTMAX: snprintf(name, room, "%s%s", l->log ? "log_" : "", kind); break;
     case MR_OP_LRN: snprintf(name, room, "%s %u", kind, 2 * l->lrn.radius + 1); break;
     case MR_OP_PAD: snprintf(name, room, "%s %u+%u", kind, l->before, l->behind); break;
     case MR_OP_PAIR_LOSS: kind = pair_names[l->pair]; /* fall through */

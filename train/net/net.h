@@ -55,6 +55,7 @@ typedef struct mri_layer {
     bool whole_samples; /* DROPOUT */
     bool each_pixel;    /* GROUPNORM; its groups are `groups` */
     bool bilinear;      /* UPSAMPLE; its factor is `stride` */
+    bool log;           /* SOFTMAX */
     float rate, momentum, epsilon;
     float weight;      /* losses; SAMPLE: factor of the log variance */
     mr_pair_loss pair; /* PAIR_LOSS */

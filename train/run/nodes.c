@@ -98,6 +98,7 @@ static mr_op_desc describe_layer(const mri_layer *l)
     case MR_OP_PAIR_LOSS: d.pair_loss = (mr_pair_loss_desc){.kind = l->pair, .weight = l->weight}; break;
     case MR_OP_LOSS: d.loss = (mr_loss_desc){.weight = l->weight}; break;
     case MR_OP_LRN: d.lrn = l->lrn; break;
+    case MR_OP_SOFTMAX: d.softmax.log = l->log; break;
     case MR_OP_PAD: d.pad = (mr_pad_desc){.before = l->before, .behind = l->behind}; break;
     default: break;
     }

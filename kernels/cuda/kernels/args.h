@@ -32,6 +32,8 @@
     X(scale_backward)                                                                                        \
     X(lrn)                                                                                                   \
     X(lrn_backward)                                                                                          \
+    X(softmax)                                                                                               \
+    X(softmax_backward)                                                                                      \
     X(input)                                                                                                 \
     X(one_hot)                                                                                               \
     X(field)                                                                                                 \
@@ -208,6 +210,22 @@ struct mrk_lrn_args { /* y = x / (bias + alpha * squares)^beta */
 
 struct mrk_lrn_backward_args {
     struct mrk_response of;
+    const void *dy, *x;
+    void *dx;
+};
+
+/* ---- softmax over channels: a block goes along a row ---- */
+
+struct mrk_softmax_args {
+    uint64_t rows;
+    uint32_t channels, dtype, log; /* log: its logarithm */
+    const void *x;
+    void *y;
+};
+
+struct mrk_softmax_backward_args {
+    uint64_t rows;
+    uint32_t channels, dtype, log;
     const void *dy, *x;
     void *dx;
 };

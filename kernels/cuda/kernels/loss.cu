@@ -2,34 +2,14 @@
  * float, their sums and the metrics in double, as ops/loss.c has them; backward takes 1 from the label's
  * probability in double too, because near the end of training the difference is all there is. Threads of a
  * block: a power of two. */
-#include "kernels/cuda/kernels/join.h"
-#include "kernels/cuda/kernels/values.h"
+#include "kernels/cuda/kernels/softmax.h"
 
 /* What the threads of a block share, one use after another. */
 union loss_share {
+    softmax_share softmax;
     double sums[MRK_THREADS];
-    float tops[MRK_THREADS];
     uint32_t marks[MRK_THREADS];
 };
-
-struct softmax {
-    float top;
-    double sum; /* of exp(factor (x - top)) */
-};
-
-template <class T>
-MRK_INLINE softmax softmax_of(const T *x, uint32_t classes, float factor, loss_share *share)
-{
-    softmax s;
-    float top = mrk_float(x[0]);
-    for (uint32_t c = threadIdx.x; c < classes; c += blockDim.x) top = join_larger()(top, mrk_float(x[c]));
-    s.top = joined(top, share->tops, join_larger());
-    double sum = 0;
-    for (uint32_t c = threadIdx.x; c < classes; c += blockDim.x)
-        sum += (double)expf(factor * (mrk_float(x[c]) - s.top));
-    s.sum = joined(sum, share->sums, join_sum());
-    return s;
-}
 
 /* Of all logits without the largest. */
 template <class T> MRK_INLINE double mean_below(const T *x, uint32_t classes, float top, loss_share *share)
@@ -92,7 +72,7 @@ template <class T> MRK_INLINE void loss(const mrk_loss_args &a, loss_share *shar
     const int32_t label = a.labels[i];
     const bool inside = label >= 0 && (uint32_t)label < a.classes;
     const T *x = (const T *)a.x + (uint64_t)i * a.classes;
-    const softmax s = softmax_of(x, a.classes, a.factor, share);
+    const softmax s = softmax_of(x, a.classes, a.factor, &share->softmax);
     const double mean = a.smoothing > 0 ? mean_below(x, a.classes, s.top, share) : 0;
     const bool lost = beaten(x, a.classes, inside ? (uint32_t)label : 0, share);
     if (a.y)
@@ -171,7 +151,7 @@ template <class T> MRK_INLINE void loss_backward(const mrk_loss_backward_args &a
         for (uint32_t c = threadIdx.x; c < a.classes; c += blockDim.x) mrk_round(0, dx + c);
         return;
     }
-    const softmax s = softmax_of(x, a.classes, a.factor, share);
+    const softmax s = softmax_of(x, a.classes, a.factor, &share->softmax);
     const double everywhere = (double)a.smoothing / a.classes,
                  at_label = 1 - (double)a.smoothing + everywhere;
     const double scale = (double)a.values->scale * (a.loss_scale ? (double)a.loss_scale->scale : 1) *

@@ -88,6 +88,12 @@ static inline uint32_t mri_grid_tile_max(const mri_cuda_device *dev, uint64_t ro
  * each). */
 static inline uint32_t mri_grid_finish(uint32_t channels) { return mri_grid_blocks(channels, 8); }
 
+/* Threads of a block that goes along one row of values: a power of two. */
+static inline uint32_t mri_grid_row_threads(uint32_t values)
+{
+    return values <= 128 ? 32 : values <= 1024 ? 128 : MRK_THREADS;
+}
+
 static inline uint64_t mri_grid_elements(const mr_tensor *t, uint32_t n)
 {
     return (uint64_t)t->h * t->w * t->c * n;

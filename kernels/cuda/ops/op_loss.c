@@ -10,12 +10,6 @@ static int prepare(mri_cuda_op *op, mr_error *err)
     return MR_OK;
 }
 
-/* Threads of a sample's block: a power of two. */
-static uint32_t threads_for(uint32_t classes)
-{
-    return classes <= 128 ? 32 : classes <= 1024 ? 128 : MRK_THREADS;
-}
-
 static float factor_of(const mr_op_desc *d) { return d->loss.factor > 0 ? d->loss.factor : 1; }
 static float weight_of(const mr_op_desc *d) { return d->loss.weight > 0 ? d->loss.weight : 1; }
 
@@ -36,7 +30,7 @@ static int forward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_
                                        .labels = a->labels,
                                        .losses = losses,
                                        .marks = marks};
-    const int rc = mri_cuda_launch(s, MRK_loss, a->n, threads_for(d->in.c), 0, &loss, err);
+    const int rc = mri_cuda_launch(s, MRK_loss, a->n, mri_grid_row_threads(d->in.c), 0, &loss, err);
     if (rc) return rc;
     const struct mrk_loss_sum_args sum = {.n = a->n, .losses = losses, .marks = marks, .metrics = a->metrics};
     return mri_cuda_launch(s, MRK_loss_sum, 1, MRK_THREADS, 0, &sum, err);
@@ -56,7 +50,7 @@ static int backward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr
                                                 .labels = a->labels,
                                                 .values = a->values,
                                                 .loss_scale = a->loss_scale};
-    return mri_cuda_launch(s, MRK_loss_backward, a->n, threads_for(d->in.c), 0, &args, err);
+    return mri_cuda_launch(s, MRK_loss_backward, a->n, mri_grid_row_threads(d->in.c), 0, &args, err);
 }
 
 /* There is no dy, so no second one. */

@@ -253,9 +253,10 @@ typedef enum mr_op_kind {
     MR_OP_EMBEDDING, /* whole numbers, h x w x 1 -> their rows of a table, h x w x units. weights
                         [classes][units] */
     MR_OP_LRN,       /* local response normalisation across channels; see mr_lrn_desc */
+    MR_OP_SOFTMAX,   /* softmax over the channels of each pixel, or its logarithm; see mr_softmax_desc */
 } mr_op_kind;
 
-enum { MR_OP_KIND_COUNT = MR_OP_LRN + 1 };
+enum { MR_OP_KIND_COUNT = MR_OP_SOFTMAX + 1 };
 
 typedef enum mr_wanted_layout { MR_WANT_ANY = 0, MR_WANT_NHWC, MR_WANT_NCHW } mr_wanted_layout;
 
@@ -420,6 +421,10 @@ typedef struct mr_lrn_desc {
 } mr_lrn_desc;
 #define MR_LRN_MOST_RADIUS 64u
 
+typedef struct mr_softmax_desc {
+    bool log; /* ln of it, which keeps its digits where a probability is next to nothing */
+} mr_softmax_desc;
+
 typedef struct mr_op_desc {
     mr_op_kind kind;
     mr_tensor in;  /* as the producer gives it (INPUT: u8 NHWC; ONE_HOT, EMBEDDING: whole numbers h x w x 1;
@@ -455,6 +460,7 @@ typedef struct mr_op_desc {
         mr_sample_desc sample;
         mr_pair_loss_desc pair_loss;
         mr_lrn_desc lrn;
+        mr_softmax_desc softmax;
     };
 } mr_op_desc;
 

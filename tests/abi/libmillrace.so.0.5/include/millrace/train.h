@@ -87,6 +87,12 @@ MR_API void mr_net_embedding(mr_net *net, uint32_t units);
  * (bias + alpha * the sum of squares over the channels up to radius away)^beta. */
 MR_API void mr_net_lrn(mr_net *net, uint32_t radius, float bias, float alpha, float beta);
 
+/* Softmax over the channels at each pixel, or step of a sequence, and its logarithm (MR_OP_SOFTMAX): for
+ * weights and mixtures inside of a network. A loss against labels takes logits and brings its own; logarithms
+ * of probabilities are logits, too. */
+MR_API void mr_net_softmax(mr_net *net);
+MR_API void mr_net_log_softmax(mr_net *net);
+
 /* A convolution with every choice open. */
 typedef struct mr_conv {
     uint32_t filters, kernel, stride;
