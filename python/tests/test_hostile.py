@@ -78,15 +78,15 @@ def test_threads_share_a_loader(shapes, settings):
     loader = millrace.Loader(shapes, epochs=8, hold=16, **settings)
     seen, wrong = [], []
 
-    def work():
+    def work(it):
         try:
-            for batch in loader:
+            for batch in it:
                 seen.append((batch.epoch, tuple(batch.ids.tolist())))
                 if loader.epoch >= 8:
                     break
         except BaseException as e:
             wrong.append(e)
-    several = [threading.Thread(target=work) for _ in range(4)]
+    several = [threading.Thread(target=work, args=(iter(loader),)) for _ in range(4)]  # one made after the end would begin anew
     for t in several:
         t.start()
     for t in several:
