@@ -33,6 +33,10 @@ class _Dataset:
     def __len__(self) -> int:
         return self._loader.sample_count
 
+    def __getitem__(self, at: Any) -> Any:
+        raise TypeError("samples come in batches, from the loader that this belongs to: use it as it is; it divides its batches among "
+                        "ranks itself and needs no DataLoader, DistributedSampler or prepare_data_loader() around it")
+
     @property
     def classes(self) -> Any:
         return self._loader.classes

@@ -98,6 +98,12 @@ def test_settings_that_cannot_be(shapes, wrong):
         loader(shapes, **wrong)
 
 
+def test_a_data_loader_around_it_is_told(shapes):
+    """What Ray's prepare_data_loader() makes of any loader."""
+    with pytest.raises(TypeError, match="use it as it is.*prepare_data_loader"):
+        next(iter(torch.utils.data.DataLoader(loader(shapes).dataset, batch_size=4)))
+
+
 def test_a_rank_without_a_sample_of_the_last_batch(shapes, caplog):
     """Its mean loss would be no number: for training it is an error that says what to do, else it is told."""
     wrong = dict(batch_size=None, batch=119, world=3, rank=0)
