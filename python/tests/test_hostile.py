@@ -55,6 +55,8 @@ def resident():
 
 def test_many_batches_take_no_memory(records, settings):
     """Resident size, descriptors and threads after 10,000 batches and after 100,000."""
+    with open("/proc/self/maps") as f:
+        watched = "libasan" in f.read()  # it keeps what was freed
     loader = millrace.Loader(records, epochs=None, **dict(settings, augment="center(8)", batch=2))
     it, after = iter(loader), {}
     for k in range(1, 100001):
@@ -63,7 +65,7 @@ def test_many_batches_take_no_memory(records, settings):
         del batch
         if k in (10000, 100000):
             after[k] = resident(), descriptors(), threads()
-    assert after[100000][0] - after[10000][0] < 4 << 20, after
+    assert watched or after[100000][0] - after[10000][0] < 4 << 20, after
     assert after[100000][1:] == after[10000][1:], after
 
 
