@@ -15,9 +15,10 @@ from ours import YARDSTICK
 from rounds import read_rows
 
 PANELS = [  # title, who, figure
-    ("From JPEG, crop and flip to 224 x 224", ["folder", "records", YARDSTICK, "tf-data", "dali-cpu", "torch-opencv", "torch-pillow",
-                                                      "torchvision", "webdataset", "streaming", "grain", "spdl", "ffcv-jpeg"], "ratio"),
-    ("From files prepared for it, crop and flip to 224 x 224", ["coef", "raw", "ffcv-raw"], "ratio"),
+    ("From JPEG, crop and flip to 224 x 224", ["folder", "records", "door-folder", "door-records", "door-torch", YARDSTICK, "tf-data",
+                                                "dali-cpu", "torch-opencv", "torch-pillow", "torchvision", "webdataset", "streaming",
+                                                "grain", "spdl", "ffcv-jpeg"], "ratio"),
+    ("From files prepared for it, crop and flip to 224 x 224", ["coef", "door-coef", "raw", "ffcv-raw"], "ratio"),
     ("CIFAR-sized raw pictures, crop of the padded picture + flip", ["cifar", "ffcv-cifar"], "rate"),
 ]
 WIDTH, LEFT, RIGHT, BAR, GAP, TITLE, MARGIN = 940, 330, 170, 18, 8, 34, 20

@@ -15,6 +15,13 @@ OURS = {  # name: label, how `millrace convert` makes it (None: the folder as it
     "cifar": ("millrace, raw records, CIFAR pictures", ["--store", "raw"], "cifar"),
 }
 
+DOORS = {  # name: label, which of OURS it reads; the same library through Python (millrace.Loader, or millrace.torch.Loader), by peers.py
+    "door-folder": ("millrace from Python, the folder", "folder"),
+    "door-records": ("millrace from Python, records with entry points", "records"),
+    "door-coef": ("millrace from Python, coefficient records", "coef"),
+    "door-torch": ("millrace.torch, the folder", "folder"),
+}
+
 
 def cache_folder(part):
     return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "millrace-bench", part)
@@ -35,6 +42,14 @@ def jpeg_files(folder):
                 if f.read(3) == b"\xff\xd8\xff":
                     found.append(os.path.abspath(path))
     return found
+
+
+def write_door_job(job, name, data, threads):
+    """What peer_loaders.py is told of one of DOORS."""
+    path = os.path.join(job["cache"], f"{name}-{threads}.json")
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump({"data": data, "batch": job["batch"], "threads": threads}, f)
+    return path
 
 
 def write_job(cache, job, folder, threads):

@@ -1,4 +1,5 @@
-"""The other loaders, each set up for one job as its own documentation advises; run by bench/peers.py, one process each.
+"""The other loaders, each set up for one job as its own documentation advises, and ours through Python; run by bench/peers.py, one
+process each.
 
 usage: peer_loaders.py NAME JOB.json        (with the Python of the virtual environment that has the loader)
 
@@ -314,7 +315,27 @@ def ffcv_cifar(job):
                        [SimpleRGBImageDecoder(), RandomHorizontalFlip(), RandomTranslate(padding=4)])
 
 
+# ---- ours, through Python ----
+
+def door(job):
+    """Arrays of NumPy over the loader's own memory."""
+    import millrace
+    import numpy as np
+    loader = millrace.Loader(job["data"], batch=job["batch"], augment="rrc224", training=True, epochs=None, workers=job["threads"],
+                             rank=0, world=1)
+    for batch in loader:
+        yield len(np.asarray(batch.images)) + 0 * len(np.asarray(batch.labels))
+
+
+def door_torch(job):
+    """Tensors over that memory, epoch after epoch as a training loop takes them."""
+    import millrace.torch
+    loader = millrace.torch.Loader(job["data"], job["batch"], augment="rrc224", training=True, workers=job["threads"], uint8=True)
+    return (len(images) for _ in itertools.count() for images, _ in loader)
+
+
 LOADERS = {
+    "door-folder": door, "door-records": door, "door-coef": door, "door-torch": door_torch,
     "tf-data": tf_data, "dali-cpu": dali_cpu, "torch-opencv": torch_opencv, "torch-pillow": torch_pillow, "torchvision": torchvision_v2,
     "webdataset": webdataset_opencv, "streaming": streaming_opencv, "grain": grain_opencv, "spdl": spdl_threads,
     "ffcv-jpeg": ffcv_jpeg, "ffcv-raw": ffcv_raw, "ffcv-cifar": ffcv_cifar,

@@ -11,7 +11,7 @@ them), `ours` and `peers`.
 The job: JPEG files in the page cache -> RandomResizedCrop(224) + flip -> shuffled uint8 NHWC batches of 64 in host memory. Everybody is
 held to the same `threads` cores and is told to use as many threads (or worker processes) there; what a loader starts besides runs on
 those cores too. Ours has one reading thread and the main thread besides its workers, the peers have their main thread or process and
-what their libraries start. The peers run in a virtual environment that this program makes, with the versions below; each is a process
+what their libraries start. Ours through Python, the door that its users take, is told so in its label. The peers and it run in a virtual environment that this program makes, with the versions below; each is a process
 that is stopped (SIGSTOP) when it is not its turn. A turn is 6 batches to get going and then whole batches for --seconds. See
 rounds.py for how rounds and ratios are made, peer_loaders.py for how each peer is set up.
 
@@ -31,8 +31,8 @@ import sys
 import tempfile
 import time
 
-from ours import OURS, YARDSTICK, cache_folder, job_about, our_loader, write_job, yardstick
-from rounds import (Absent, ROUNDS_FEWEST, absent_row, best_turns, column, contestant_row, last_words, pair_row, ratios, run_rounds,
+from ours import DOORS, OURS, YARDSTICK, cache_folder, job_about, made_by_convert, our_loader, write_door_job, write_job, yardstick
+from rounds import (Absent, ROUNDS_FEWEST, absent_row, best_turns, call, column, contestant_row, last_words, pair_row, ratios, run_rounds,
                     run_row, tell, use_cores, warn_if_shared, write_rows)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -62,7 +62,8 @@ PEERS = {  # name: label, what it needs (its version is that of the first), the 
     "ffcv-cifar": ("FFCV RAW, CIFAR pictures", ["ffcv", "torch", "opencv-python-headless", "pillow"], "cifar"),
 }
 JPEG_PEERS = [name for name, (_, _, job) in PEERS.items() if job == "photos" and name != "ffcv-raw"]
-PAIRS = [("folder", "tf-data"), ("folder", "dali-cpu"), ("folder", "torch-opencv"), ("folder", "torch-pillow"),
+PAIRS = [("door-folder", "folder"), ("door-records", "records"), ("door-coef", "coef"), ("door-folder", "best-jpeg"),
+         ("door-records", "best-jpeg"), ("door-torch", "torchvision"), ("folder", "tf-data"), ("folder", "dali-cpu"), ("folder", "torch-opencv"), ("folder", "torch-pillow"),
          ("folder", "best-jpeg"), ("records", "best-jpeg"), ("coef", "ffcv-raw"), ("raw", "ffcv-raw"), ("cifar", "ffcv-cifar")]
 
 
@@ -115,13 +116,12 @@ def install(python, packages, may_install):
 
 class Peer:
     """One process over all rounds, stopped between its turns."""
-    kind = "peer"
 
-    def __init__(self, ident, label, command, hint="", seconds_most=900, **about):
-        self.ident, self.label, self.about, self.hint = ident, label, about, hint
+    def __init__(self, ident, label, command, hint="", seconds_most=900, env=None, kind="peer", **about):
+        self.ident, self.label, self.about, self.hint, self.kind = ident, label, about, hint, kind
         self.log = tempfile.TemporaryFile("w+")
         self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True, bufsize=1,
-                                      start_new_session=True)
+                                      start_new_session=True, env={**os.environ, **(env or {})})
         self.answer(seconds_most)  # making files of its own is part of it
         self.signal(signal.SIGSTOP)
 
@@ -180,6 +180,24 @@ def peer_contestant(args, name, jobs):
     return Peer(name, label, command, hint, version=versions, job=job)
 
 
+def door_contestant(args, name, jobs):
+    """The library of MILLRACE's build folder through python/ of this tree."""
+    label, data = DOORS[name]
+    python = make_venv(args.venv, not args.no_install)
+    for package in ("numpy", *(["torch"] if name == "door-torch" else [])):
+        if package in PINS:
+            install(python, [package], not args.no_install)
+        elif not installed(python, package):
+            raise Absent(f"{package} is not installed in {args.venv}")
+    job, build = jobs["photos"], os.path.dirname(os.path.dirname(os.path.abspath(args.millrace)))
+    path = job["folder"] if data == "folder" else made_by_convert(args.millrace, data, job, args.threads)[0]
+    command = [python, os.path.join(HERE, "peer_loaders.py"), name, write_door_job(job, name, os.path.abspath(path), args.threads)]
+    tree = os.path.join(os.path.dirname(HERE), "python")
+    version = call([args.millrace, "--version"], 60)[0].strip()
+    return Peer(name, label, command, kind="ours", version=version, job="photos",
+                env={"MILLRACE_PYTHON_LIBRARIES": build, "PYTHONPATH": tree})
+
+
 # ---- the comparison ----
 
 def gather(args, names, jobs, ready):
@@ -188,7 +206,8 @@ def gather(args, names, jobs, ready):
     for name in [YARDSTICK, *names]:
         try:
             ready.append(yardstick(args.millrace, jobs, args.threads) if name == YARDSTICK else
-                         our_loader(args.millrace, name, jobs, args.threads) if name in OURS else peer_contestant(args, name, jobs))
+                         our_loader(args.millrace, name, jobs, args.threads) if name in OURS else
+                         door_contestant(args, name, jobs) if name in DOORS else peer_contestant(args, name, jobs))
             tell(f"{name}: ready")
         except Absent as why:
             absent[name] = str(why)
@@ -197,7 +216,7 @@ def gather(args, names, jobs, ready):
 
 
 def label_of(name):
-    return OURS[name][0] if name in OURS else PEERS[name][0] if name in PEERS else YARDSTICK
+    return OURS[name][0] if name in OURS else DOORS[name][0] if name in DOORS else PEERS[name][0] if name in PEERS else YARDSTICK
 
 
 def rows_of(args, cores, jobs, contestants, results, absent, took):
@@ -248,7 +267,7 @@ def parse():
     parser.add_argument("--list", action="store_true", help="the contestants' names")
     args = parser.parse_args()
     if args.list:
-        print("\n".join(f"{name:14} {label_of(name)}" for name in [*OURS, *PEERS]))
+        print("\n".join(f"{name:14} {label_of(name)}" for name in [*OURS, *DOORS, *PEERS]))
         sys.exit(0)
     if not args.millrace or not args.data:
         parser.error("MILLRACE and --data FOLDER are needed")
@@ -258,16 +277,16 @@ def parse():
 def chosen(only):
     """
     >>> chosen("ours,tf-data")
-    ['folder', 'records', 'coef', 'raw', 'cifar', 'tf-data']
+    ['folder', 'records', 'coef', 'raw', 'cifar', 'door-folder', 'door-records', 'door-coef', 'door-torch', 'tf-data']
     """
-    names = [*OURS, *PEERS]
+    names = [*OURS, *DOORS, *PEERS]
     if not only:
         return names
     wanted = re.split(r"[,\s]+", only)
     unknown = [name for name in wanted if name not in names and name not in ("ours", "peers")]
     if unknown:
         sys.exit(f"--only: expected {', '.join(names)}, ours or peers; found {', '.join(unknown)}")
-    return [name for name in names if name in wanted or ("ours" if name in OURS else "peers") in wanted]
+    return [name for name in names if name in wanted or ("peers" if name in PEERS else "ours") in wanted]
 
 
 def main():

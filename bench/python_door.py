@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """What the Python door costs: batches through Python beside those of the C loader alone, in turns on the same cores.
 
-python_door.py --data PHOTOS [--records FILE.mrec] [--rounds 5] [--seconds 3] [--workers 2] [--json]
+python_door.py --data PHOTOS [--records FILE.mrec ...] [--rounds 5] [--seconds 3] [--workers 2] [--only rates,costs,rival] [--json]
 
 For each batch size and each form of the data: samples per second of `millrace bench loader` (the command of the same package),
 of a loop over millrace.Loader that makes a NumPy array of every batch, and their ratio, medians over the rounds; the range of
 the ratios stands beside. The same for a second of processor time of all threads, which other programs disturb less (the
 command's start is in it, Python's is not). Then microseconds of the consumer's processor time: of a batch that is ready, from
-the call to the arrays; of one export to each array library that can be imported. With PyTorch and torchvision also DataLoader with as many worker processes, and millrace.torch.Loader
-with its floats. No figure means anything alone: all of them are of one run on one machine.
+the call to the arrays; of one export to each array library that can be imported. With PyTorch and torchvision also DataLoader with as many worker processes,
+and millrace.torch.Loader with its floats. No figure means anything alone: all of them are of one run on one machine.
 """
 import argparse
 import json
@@ -143,7 +143,8 @@ def small_costs(data, a):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--data", required=True)
-    p.add_argument("--records")
+    p.add_argument("--records", nargs="*", default=[], help="record files of the same pictures")
+    p.add_argument("--only", default="rates,costs,rival")
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--seconds", type=float, default=3)
     p.add_argument("--workers", type=int, default=2)
@@ -151,13 +152,16 @@ def main():
     p.add_argument("--json", action="store_true")
     a = p.parse_args()
     rows = []
-    for data in [a.data] + ([a.records] if a.records else []):
+    wanted = a.only.split(",")
+    for data in [a.data] + a.records if "rates" in wanted else []:
         for batch in map(int, a.batches.split(",")):
             c, python = turns(a, lambda: c_rate(data, batch, a), lambda: python_rate(data, batch, a))
             rows.append({"data": os.path.basename(data), "batch": batch, "wall": compare(python, c, 0), "processor": compare(python, c, 1)})
-    costs = small_costs(a.records or a.data, a)
+    costs = small_costs((a.records or [a.data])[0], a) if "costs" in wanted else {}
     rival = None
     try:
+        if "rival" not in wanted:
+            raise ImportError("not asked for")
         import torch  # noqa: F401
         import torchvision  # noqa: F401
         theirs, ours = turns(a, lambda: rival_rate(a.data, 64, a), lambda: door_rate(a.data, 64, a))

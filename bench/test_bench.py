@@ -150,10 +150,11 @@ class Peers(unittest.TestCase):
             peers.Peer("p", "p", [sys.executable, "-c", "import time; time.sleep(100000)"], seconds_most=0.3)
 
     def test_every_peer_can_be_made_and_no_name_is_taken_twice(self):
-        self.assertEqual(set(peers.PEERS), set(peer_loaders.LOADERS))
-        self.assertFalse(set(peers.PEERS) & set(ours.OURS))
+        self.assertEqual({*peers.PEERS, *ours.DOORS}, set(peer_loaders.LOADERS))
+        self.assertFalse(set(peers.PEERS) & {*ours.OURS, *ours.DOORS})
+        self.assertTrue(all(data in ours.OURS for _, data in ours.DOORS.values()))
         self.assertTrue(all(package in peers.PINS for _, needs, _ in peers.PEERS.values() for package in needs))
-        names = {*peers.PEERS, *ours.OURS, "best-jpeg"}
+        names = {*peers.PEERS, *ours.OURS, *ours.DOORS, "best-jpeg"}
         self.assertTrue(all(name in names for pair in peers.PAIRS for name in pair))
 
     def test_a_turn_of_a_stream_skips_and_counts_whole_batches(self):

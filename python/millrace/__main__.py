@@ -5,6 +5,9 @@ import sys
 
 def main() -> None:
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "millrace")
+    folder = os.environ.get("MILLRACE_PYTHON_LIBRARIES")  # a build folder, as in _library.py
+    if folder and os.path.exists(os.path.join(folder, "tools", "millrace")):
+        program = os.path.join(folder, "tools", "millrace")
     try:
         os.execv(program, ["millrace"] + sys.argv[1:])
     except OSError as e:

@@ -6,6 +6,7 @@ import ctypes as C
 import gc
 import logging
 import os
+import sys
 import threading
 import weakref
 import zlib
@@ -40,6 +41,7 @@ def _close_all() -> None:
 
 
 atexit.register(_close_all)  # threads of the library end before the process takes its memory apart
+_ending = getattr(sys, "is_finalizing", lambda: False)  # then all is closed, and what modules knew may be gone
 
 
 def _one_of(what: str, table: Dict[str, int], value: str) -> int:
@@ -120,7 +122,9 @@ class Source:
         if pointer and self._pid == os.getpid():
             _l.lib.mr_source_close(pointer)
 
-    __del__ = close
+    def __del__(self, ending: Any = _ending) -> None:
+        if not ending():
+            self.close()
 
 
 class _Running:
@@ -142,7 +146,9 @@ class _Running:
         if self in self.source._running:
             self.source._running.remove(self)
 
-    __del__ = close
+    def __del__(self, ending: Any = _ending) -> None:
+        if not ending():
+            self.close()
 
 
 class Loader:
@@ -566,8 +572,8 @@ class Loader:
     def __exit__(self, *_: Any) -> None:
         self.close()
 
-    def __del__(self) -> None:
-        if hasattr(self, "_source"):
+    def __del__(self, ending: Any = _ending) -> None:
+        if not ending() and hasattr(self, "_source"):
             self.close()
 
     def __reduce__(self) -> Any:

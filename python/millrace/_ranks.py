@@ -1,7 +1,8 @@
-"""Which process of how many this is, as launchers tell it in the environment."""
+"""Which process of how many this is, as torch.distributed or launchers tell it."""
 from __future__ import annotations
 
 import os
+import sys
 from typing import Mapping, Optional, Tuple
 
 from ._errors import ArgumentError
@@ -21,13 +22,22 @@ def _number(environment: Mapping[str, str], name: str) -> Optional[int]:
     return int(text)
 
 
+def of_group() -> Optional[Tuple[int, int]]:
+    """(rank, world) of torch.distributed's default group, where the program has made one; PyTorch is not imported for it."""
+    group = sys.modules.get("torch.distributed")
+    if group is None or not group.is_available() or not group.is_initialized():
+        return None
+    return group.get_rank(), group.get_world_size()
+
+
 def find(rank: Optional[int], world: Optional[int], environment: Mapping[str, str] = os.environ) -> Tuple[int, int]:
-    """(rank, world): what is given, else what a launcher says, else (0, 1)."""
+    """(rank, world): what is given, else that of torch.distributed's group, else what a launcher says, else (0, 1)."""
     if (rank is None) != (world is None):
         raise ArgumentError("rank= and world= go together: give both, or neither for what torchrun, mpirun or srun say")
     if rank is None or world is None:
-        rank, world = 0, 1
-        for rank_name, world_name, _ in _TOLD:
+        group = of_group()
+        rank, world = group or (0, 1)
+        for rank_name, world_name, _ in _TOLD if group is None else ():
             r, w = _number(environment, rank_name), _number(environment, world_name)
             if r is not None and w is not None:
                 rank, world = r, w

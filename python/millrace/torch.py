@@ -15,9 +15,11 @@ except ImportError as e:  # pragma: no cover
     raise ImportError("millrace.torch needs PyTorch: pip install torch") from e
 
 from . import _library as _l
+from . import _ranks
 from ._arrays import Batch
-from ._errors import ArgumentError
+from ._errors import ArgumentError, StateError
 from ._loader import Loader as _Loader
+from ._loader import log
 
 _FORMATS = ("channels_last", "contiguous")
 
@@ -30,6 +32,10 @@ class _Dataset:
 
     def __len__(self) -> int:
         return self._loader.sample_count
+
+    def __getitem__(self, at: Any) -> Any:
+        raise TypeError("samples come in batches, from the loader that this belongs to: use it as it is; it divides its batches among "
+                        "ranks itself and needs no DataLoader, DistributedSampler or prepare_data_loader() around it")
 
     @property
     def classes(self) -> Any:
@@ -45,8 +51,9 @@ class Loader(_Loader):
 
     Every `for` over it is one epoch, as with a DataLoader: the one of `set_epoch()`, else the one after the last. After
     `load_state_dict()` the first one goes on in the middle of its epoch. `len(loader)` is the number of batches in an epoch,
-    `len(loader.dataset)` the number of samples. A rank of torchrun, mpirun or srun gets its own part of every batch: no
-    DistributedSampler, no `accelerator.prepare()` is needed; `loader.sampler` is the loader, for those who call set_epoch() there.
+    `len(loader.dataset)` the number of samples. A rank of torch.distributed's group (else of torchrun, mpirun, srun) gets its own part
+    of every batch: no DistributedSampler, no `accelerator.prepare()` is needed; the group may come up after the loader was made.
+    `loader.sampler` is the loader, for those who call set_epoch() there.
 
     batch_size     samples in a batch of THIS rank, as with a DataLoader; or
     batch          samples in the global batch: what resuming in another world needs to be the same
@@ -54,7 +61,8 @@ class Loader(_Loader):
     device         where tensors go: None stays in host memory; "cuda" copies from pinned memory on a stream of its own, which
                    torch's current stream waits for. Without a GPU at hand this part was read, not run
     uint8          True: (n, channels, height, width) uint8 as decoded, over the batch's memory, for normalising on the device
-    drop_last      the short last batch is left out, so that all ranks have as many samples
+    drop_last      the short last batch is left out, so that all ranks have as many samples. Where its samples do not go round, a
+                   rank would get an empty batch, whose mean loss is no number: that is an error for training, else a warning
     raw            True: millrace.Batch objects instead
 
     Everything else is as for millrace.Loader, but `epochs`. Target -1 marks a sample without a label."""
@@ -72,11 +80,11 @@ class Loader(_Loader):
             raise ArgumentError("memory_format=%r: expected one of %s" % (memory_format, ", ".join(map(repr, _FORMATS))))
         if drop_last:
             settings["tail"] = "drop"
-        from . import _ranks
+        self._torch_given = given
         rank, world = _ranks.find(settings.get("rank"), settings.get("world"))
         settings.update(rank=rank, world=world)
         super().__init__(path, batch=batch if batch is not None else batch_size * world, epochs=None, **settings)
-        self._torch_given = given
+        self._see_all_have_some()
         self._format, self._uint8, self._raw = memory_format, uint8, raw
         self._device = torch.device(device) if device is not None else None
         self._wanted: Optional[int] = None  # epoch, by set_epoch()
@@ -90,6 +98,32 @@ class Loader(_Loader):
         self._means = (_l.C.c_float * max(channels, 1))(*([0.0] * channels if plain else self._mean[:channels]))
         self._stds = (_l.C.c_float * max(channels, 1))(*([255.0] * channels if plain else std))
 
+    def _see_all_have_some(self) -> None:
+        last = self._per_epoch - (self._steps - 1) * self.batch
+        if last >= self._world or self._given["tail"] != "keep":
+            return
+        text = ("the last batch of an epoch has %d of %d samples, fewer than there are ranks: some of %d get an empty batch, whose mean "
+                "loss is no number; say drop_last=True, or another batch size" % (last, self.batch, self._world))
+        if self._given["training"]:
+            raise ArgumentError(text)
+        log.warning("%s", text)
+
+    def _settle(self) -> None:
+        """Be the rank that torch.distributed says, where its group came up after this loader."""
+        group = None if self._torch_given.get("rank") is not None else _ranks.of_group()
+        if group is None or group == (self._rank, self._world):
+            return
+        self._check()
+        epoch, step, size = self._epoch, self._step, self._torch_given["batch_size"]
+        if step and size is not None and group[1] != self._world:
+            raise StateError("this loader was in the middle of an epoch, on batches for %d ranks, when torch.distributed began with %d: "
+                             "make it later, or give rank= and world=" % (self._world, group[1]))
+        self._stop_running()
+        self._source.close()
+        self._begin(dict(self._given, rank=group[0], world=group[1], batch=self.batch if size is None else size * group[1]))
+        self._epoch, self._step = epoch, step
+        self._see_all_have_some()
+
     @property
     def dataset(self) -> _Dataset:
         return _Dataset(self)
@@ -101,24 +135,29 @@ class Loader(_Loader):
     @property
     def batch_size(self) -> int:
         """Of this rank, as far as it goes."""
+        self._settle()
         return -(-self.batch // self._world)
 
     def __len__(self) -> int:
+        self._settle()
         return self._steps
 
     def set_epoch(self, epoch: int) -> None:
         """The next `for` delivers this epoch."""
         self._wanted = int(epoch)
 
-    def seek(self, epoch: int, step: int = 0) -> None:
-        super().seek(epoch, step)
+    def state_dict(self) -> Dict[str, Any]:
+        self._settle()
+        return super().state_dict()
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
+        self._settle()
         super().load_state_dict(state)
         self._resumed = True
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         self._check()
+        self._settle()
         wanted, self._wanted = self._wanted, None
         if self._resumed and (wanted is None or wanted == self._epoch):
             pass  # in the middle of it

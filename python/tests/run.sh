@@ -3,6 +3,7 @@
 #
 # usage: run.sh PYTHON FOLDER [PYTEST-ARGUMENT...]    FOLDER keeps the wheel and its build for the next time
 # MILLRACE_WHEEL: a wheel to test; none is built then. MILLRACE_WHEEL_LAUNCHER: ccache or the like; MILLRACE_WHEEL_WERROR: 1 or 0.
+# MILLRACE_WHEELHOUSE: a folder with the wheels of numpy and pytest, where no index can be asked.
 set -eu
 python=$1 folder=$2
 shift 2
@@ -17,7 +18,10 @@ skip() {
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 9))' || skip "Python 3.9 or newer is needed: $("$python" --version)"
 "$python" -m venv "$work/venv" >"$work/log" 2>&1 || skip "no virtual environment (apt install python3-venv): $(tail -1 "$work/log")"
 pip="$work/venv/bin/python -m pip --disable-pip-version-check"
-$pip install -q numpy pytest >"$work/log" 2>&1 || skip "numpy and pytest cannot be had from the package index: $(tail -1 "$work/log")"
+from=""
+[ -z "${MILLRACE_WHEELHOUSE-}" ] || from="--no-index --find-links=$MILLRACE_WHEELHOUSE"
+# shellcheck disable=SC2086
+$pip install -q $from numpy pytest >"$work/log" 2>&1 || skip "numpy and pytest cannot be had from the package index: $(tail -1 "$work/log")"
 
 wheel=${MILLRACE_WHEEL-}
 if [ -z "$wheel" ]; then

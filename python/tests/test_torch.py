@@ -98,6 +98,23 @@ def test_settings_that_cannot_be(shapes, wrong):
         loader(shapes, **wrong)
 
 
+def test_a_data_loader_around_it_is_told(shapes):
+    """What Ray's prepare_data_loader() makes of any loader."""
+    with pytest.raises(TypeError, match="use it as it is.*prepare_data_loader"):
+        next(iter(torch.utils.data.DataLoader(loader(shapes).dataset, batch_size=4)))
+
+
+def test_a_rank_without_a_sample_of_the_last_batch(shapes, caplog):
+    """Its mean loss would be no number: for training it is an error that says what to do, else it is told."""
+    wrong = dict(batch_size=None, batch=119, world=3, rank=0)
+    with pytest.raises(ValueError, match="fewer than there are ranks.*drop_last=True"):
+        loader(shapes, **wrong)
+    assert len(loader(shapes, drop_last=True, **wrong)) == 1 and len(loader(shapes, tail="pad", **wrong)) == 2
+    assert not caplog.records
+    assert [len(y) for _, y in loader(shapes, **dict(wrong, training=False))] == [39, 0]
+    assert "fewer than there are ranks" in caplog.text
+
+
 def test_tensors_outlive_the_loader(shapes):
     l = loader(shapes, uint8=True)
     x, _ = next(iter(l))

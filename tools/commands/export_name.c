@@ -59,7 +59,7 @@ static void set_ending(char *name, const char *ending)
     static const char *const jpegs[] = {"jpg", "jpeg", "jpe", "jfif", "jif", NULL},
                              *const pngs[] = {"png", NULL}, *const others[] = {"webp", "gif",  "bmp",
                                                                                "tif",  "tiff", NULL};
-    const char *slash = strrchr(name, '/');
+    char *const slash = strrchr(name, '/');
     char *dot = strrchr(slash ? slash + 1 : name, '.');
     const bool jpeg = dot && is_one_of(dot + 1, jpegs), png = dot && is_one_of(dot + 1, pngs);
     if (strcmp(ending, "png") == 0 ? png : jpeg) return;

@@ -1,0 +1,248 @@
+"""Lightning, Accelerate and Ray Train with two processes each: every rank its own samples, and a run that goes on as if never stopped.
+
+Each framework trains three epochs in one go; then as far as the middle of the second epoch, with its own checkpoint there, which holds
+the loader's state; then from that checkpoint to the end, in new processes. A test is skipped where its framework is not installed."""
+import importlib
+import json
+import os
+import subprocess
+import sys
+
+import millrace
+import pytest
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.skipif(not torch.distributed.is_available(), reason="torch without distributed")
+
+WORLD, EPOCHS, STEPS, STOP = 2, 3, 6, 9  # 120 pictures in batches of 20; STOP is in the second epoch
+AUGMENT = "rrc(32),flip,normalise(imagenet)"
+
+# What the scripts below share: a loader that notes what came and who called it, a small network, and where it is written down.
+PROBE = """
+import json, os, sys
+import millrace.torch, torch
+
+class Loader(millrace.torch.Loader):
+    def __init__(self, *given, **settings):
+        self.seen, self.epochs_set, self.saved, self.loaded = [], [], 0, 0
+        super().__init__(*given, **settings)
+    def _tensors(self, batch):
+        self.seen.append([batch.epoch, batch.step, batch.ids.tolist()])
+        return super()._tensors(batch)
+    def set_epoch(self, epoch):
+        self.epochs_set.append(epoch)
+        super().set_epoch(epoch)
+    def state_dict(self):
+        self.saved += 1
+        return super().state_dict()
+    def load_state_dict(self, state):
+        self.loaded += 1
+        super().load_state_dict(state)
+
+def loader(data):
+    return Loader(data, batch=20, augment="%s", training=True, seed=3, workers=1)
+
+def network():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 32 * 32, 10))
+
+def loss_of(model, images, target):
+    return torch.nn.functional.cross_entropy(model(images), target)
+
+def write_down(out, rank, l, model):
+    weights = [p.detach().double().sum().item() for p in model.parameters()]
+    with open(os.path.join(out, "rank%%d.json" %% rank), "w") as f:
+        json.dump(dict(seen=l.seen, epochs=l.epochs_set, saved=l.saved, loaded=l.loaded, world=l.world, weights=weights), f)
+""" % AUGMENT
+
+LIGHTNING = """
+import sys
+import lightning, torch, probe
+data, out, checkpoint, way = sys.argv[1:]
+
+class Net(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = probe.network()
+    def training_step(self, batch, at):
+        return probe.loss_of(self.net, *batch)
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), 0.01, momentum=0.9)
+
+class Save(lightning.Callback):
+    def on_train_batch_end(self, trainer, *_):
+        if way == "begin" and trainer.global_step == STOP:
+            trainer.save_checkpoint(checkpoint)
+
+loader, net = probe.loader(data), Net()  # before there are two processes
+trainer = lightning.Trainer(accelerator="cpu", devices=2, strategy="ddp", max_epochs=3, max_steps=STOP if way == "begin" else -1,
+                            logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
+                            callbacks=[Save()], default_root_dir=out)
+trainer.fit(net, loader, ckpt_path=checkpoint if way == "go on" else None)
+probe.write_down(out, trainer.global_rank, loader, net)
+"""
+
+ACCELERATE = """
+import sys
+import accelerate, torch, probe
+data, out, checkpoint, way = sys.argv[1:]
+loader = probe.loader(data)
+accelerator = accelerate.Accelerator(cpu=True)
+net = probe.network()
+optimizer = torch.optim.SGD(net.parameters(), 0.01, momentum=0.9)
+net, optimizer, prepared = accelerator.prepare(net, optimizer, loader)
+assert prepared is loader
+accelerator.register_for_checkpointing(loader)
+if way == "go on":
+    accelerator.load_state(checkpoint)
+step = 0
+for epoch in range(loader.epoch, 3):
+    loader.set_epoch(epoch)
+    for images, target in loader:
+        optimizer.zero_grad()
+        accelerator.backward(probe.loss_of(net, images, target))
+        optimizer.step()
+        step += 1
+        if way == "begin" and step == STOP:
+            accelerator.save_state(checkpoint)
+            break
+    if way == "begin" and step == STOP:
+        break
+probe.write_down(out, accelerator.process_index, loader, accelerator.unwrap_model(net))
+accelerator.end_training()
+"""
+
+RAY = """
+import os, sys, tempfile
+import probe
+data, out, checkpoint, way = sys.argv[1:]
+import ray, ray.train.torch
+from ray.train import Checkpoint, RunConfig, ScalingConfig
+
+def work(_):
+    import torch
+    loader, net = probe.loader(data), ray.train.torch.prepare_model(probe.network())
+    optimizer = torch.optim.SGD(net.parameters(), 0.01, momentum=0.9)
+    if way == "go on":
+        kept = torch.load(os.path.join(checkpoint, "kept.pt"))
+        net.module.load_state_dict(kept["net"]), optimizer.load_state_dict(kept["optimizer"])
+        loader.load_state_dict(kept["loader"])
+    step = 0
+    for epoch in range(loader.epoch, 3):
+        loader.set_epoch(epoch)
+        for images, target in loader:
+            optimizer.zero_grad()
+            probe.loss_of(net, images, target).backward()
+            optimizer.step()
+            step += 1
+            if way == "begin" and step == STOP:
+                break
+        if way == "begin" and step == STOP:
+            break
+    rank = ray.train.get_context().get_world_rank()
+    if way == "begin":
+        with tempfile.TemporaryDirectory() as folder:
+            if rank == 0:
+                torch.save(dict(net=net.module.state_dict(), optimizer=optimizer.state_dict(), loader=loader.state_dict()),
+                           os.path.join(folder, "kept.pt"))
+            ray.train.report({}, checkpoint=Checkpoint.from_directory(folder) if rank == 0 else None)
+    probe.write_down(out, rank, loader, net.module)
+
+ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, runtime_env=dict(env_vars=dict(PYTHONPATH=os.environ["PYTHONPATH"])))
+trainer = ray.train.torch.TorchTrainer(work, train_loop_config={}, scaling_config=ScalingConfig(num_workers=2),
+                                       torch_config=ray.train.torch.TorchConfig(backend="gloo"),
+                                       run_config=RunConfig(storage_path=out, name="run"))
+result = trainer.fit()
+if way == "begin":
+    result.checkpoint.to_directory(checkpoint)
+ray.shutdown()
+"""
+
+
+class Bench:
+    """A folder in which the ways of one script run."""
+
+    def __init__(self, folder, data, script, launcher):
+        self.folder, self.data, self.launcher = folder, data, launcher
+        (folder / "probe.py").write_text(PROBE)
+        (folder / "main.py").write_text("STOP = %d\n" % STOP + script)
+
+    def run(self, way):
+        """What each rank noted."""
+        out = self.folder / way.replace(" ", "_")
+        out.mkdir()
+        path = os.pathsep.join([str(self.folder)] + [p for p in [os.environ.get("PYTHONPATH")] if p])
+        done = subprocess.run([sys.executable] + self.launcher + [str(self.folder / "main.py"), self.data, str(out),
+                                                                  str(self.folder / "checkpoint"), way],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600, cwd=str(self.folder),
+                              env=dict(os.environ, PYTHONPATH=path, OMP_NUM_THREADS="1"))
+        text = done.stdout.decode(errors="replace")
+        assert done.returncode == 0, text[-4000:]
+        return [json.loads((out / ("rank%d.json" % rank)).read_text()) for rank in range(WORLD)]
+
+
+def look(bench, data):
+    whole, begun, rest = bench.run("whole"), bench.run("begin"), bench.run("go on")
+    plain = millrace.Loader(data, batch=20, augment=AUGMENT, training=True, seed=3, epochs=EPOCHS, rank=0, world=1)
+    want = [b.ids.tolist() for b in plain]
+    for rank in range(WORLD):
+        assert whole[rank]["world"] == WORLD
+        assert [s[:2] for s in whole[rank]["seen"]] == [[e, s] for e in range(EPOCHS) for s in range(STEPS)]
+        assert begun[rank]["seen"][:STOP] == whole[rank]["seen"][:STOP]
+        assert rest[rank]["seen"] == whole[rank]["seen"][STOP:]
+        assert whole[rank]["epochs"] == list(range(EPOCHS)) and rest[rank]["epochs"] == [1, 2]
+        assert begun[0]["saved"] and rest[rank]["loaded"] == 1
+        assert rest[rank]["weights"] == whole[rank]["weights"] == whole[0]["weights"] != begun[rank]["weights"]
+    for k, ids in enumerate(want):  # disjoint and complete: the global batch, in ranks' order
+        assert sum((w["seen"][k][2] for w in whole), []) == ids
+
+
+def needs(name):
+    """Imported in the processes of the test; here is only looked whether it can be."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as e:
+        return pytest.skip("%s cannot be imported: %s" % (name, e))
+
+
+TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(WORLD)]
+
+
+def test_lightning(shapes, tmp_path):
+    """Its own launcher, which tells ranks to torch.distributed only."""
+    needs("lightning")
+    look(Bench(tmp_path, shapes, LIGHTNING, []), shapes)
+
+
+def test_accelerate(shapes, tmp_path):
+    needs("accelerate")
+    look(Bench(tmp_path, shapes, ACCELERATE, TORCHRUN), shapes)
+
+
+def test_ray_train(shapes, tmp_path):
+    needs("ray.train.torch")
+    look(Bench(tmp_path, shapes, RAY, []), shapes)
+
+
+SPAWNED = """
+import json, sys
+import torch, torch.multiprocessing as mp, probe
+
+def work(rank, data, out, port):
+    torch.distributed.init_process_group("gloo", init_method="file://%s/group" % out, rank=rank, world_size=2)
+    early = probe.loader(data)
+    for _ in early:
+        pass
+    probe.write_down(out, rank, early, probe.network())
+    torch.distributed.destroy_process_group()
+
+if __name__ == "__main__":
+    mp.spawn(work, (sys.argv[1], sys.argv[2], 0), nprocs=2)
+"""
+
+
+def test_processes_that_torch_spawned(shapes, tmp_path):
+    """As PyTorch's ImageNet example starts them: no variable of the environment tells their ranks."""
+    got = Bench(tmp_path, shapes, SPAWNED, []).run("whole")
+    want = [b.ids.tolist() for b in millrace.Loader(shapes, batch=20, augment=AUGMENT, training=True, seed=3, rank=0, world=1)]
+    assert [a[2] + b[2] for a, b in zip(got[0]["seen"], got[1]["seen"])] == want
