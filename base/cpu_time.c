@@ -30,6 +30,9 @@ static uint64_t ran_so_far(void)
 
 static uint64_t delayed_so_far(const mri_cpu_time *t)
 {
+#ifdef MRI_NO_MEASURING
+    return t->delayed_ns;
+#endif
     char text[96];
     const ssize_t n = t->fd >= 0 ? pread(t->fd, text, sizeof text - 1, 0) : 0;
     if (n <= 0) return t->delayed_ns;

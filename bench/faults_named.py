@@ -13,8 +13,8 @@ Where other programs want the cores while it is measured, that is what is named:
 was injected comes first of the other causes (turns_busy), and so is a worker that was kept from running. The load average stands
 beside each.
 
-Needs a C compiler for the shim (fault_shim.c); a quota needs a control group that may be made, progressive pictures jpegtran or
-ImageMagick. What cannot be injected is listed with its reason. Times depend on the machine, what is named should not."""
+Needs a C compiler for the shim (fault_shim.c); a quota needs a control group that may be made, progressive pictures jpegtran
+(Debian: libjpeg-turbo-progs). What cannot be injected is listed with its reason. Times depend on the machine, what is named should not."""
 import argparse
 import contextlib
 import ctypes
@@ -305,10 +305,9 @@ PHOTOS = 1800
 
 
 def convert_to_progressive(source, to):
-    for words in (["jpegtran", "-progressive", "-outfile", to, source], ["convert", source, "-interlace", "JPEG", to]):
-        if shutil.which(words[0]):
-            return call(words, 60)
-    raise Absent("progressive pictures need jpegtran or ImageMagick's convert")
+    if not shutil.which("jpegtran"):
+        raise Absent("progressive pictures need jpegtran, which is not here (Debian: libjpeg-turbo-progs)")
+    call(["jpegtran", "-progressive", "-outfile", to, source], 60)
 
 
 def make_planted(millrace, cache, name, size, planted_size, count, progressive):

@@ -20,8 +20,8 @@ counts. --patience is how many seconds may be spent on waiting and repeating in 
                 "compute" and the stage is right. "about": devices waited for it measured at least 0.7 times as long as for the
                 limit that was measured; two stages hold the devices up about equally then
 
-Bases with a quota or a throttled device need root and control groups, progressive pictures need jpegtran; without them they are
-listed as not measured.
+Bases with a quota or a throttled device need root and control groups, progressive pictures need jpegtran (Debian:
+libjpeg-turbo-progs); without them they are listed as not measured.
 """
 import argparse
 import json

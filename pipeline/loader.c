@@ -5,6 +5,8 @@
 #include "base/abi.h"
 #include "pipeline/loader_private.h"
 
+#define LOOK_NS 1000000u /* how often the scheduler is asked at most: four system calls */
+
 void mr_loader_defaults_sized(mr_loader_config *cfg, size_t struct_size)
 {
     mr_loader_config all = {.batch = 128,
@@ -152,16 +154,27 @@ static void watch_consumer(mr_loader *l)
     l->consumer.thread = thread;
 }
 
+/* How much of a wait the consumer could have run in; of one that was not looked at as much as of the last
+ * one that was. */
+static uint64_t late_in_wait(mr_loader *l, uint64_t waited_ns, bool looks)
+{
+    uint64_t ran = 0, late = 0;
+    if (!looks) return (uint64_t)(l->consumer.late_part * (double)waited_ns);
+    mri_cpu_time_look(&l->consumer.cpu, waited_ns, &ran, &late);
+    l->consumer.late_part = waited_ns ? (double)late / (double)waited_ns : 0;
+    return late;
+}
+
 /* MR_OK when the next batch is there; the code of whatever ended the wait otherwise. */
 static int wait_for_batch(mr_loader *l, uint64_t timeout_ns, mr_error *err)
 {
     const bool waits = !mri_ring_is_ready(l->ring) && timeout_ns > 0;
-    uint64_t ran = 0, late = 0;
-    if (waits) watch_consumer(l);
     const uint64_t start = mri_now_ns();
+    const bool looks = waits && start - l->consumer.looked_ns >= LOOK_NS;
+    if (looks) watch_consumer(l);
+    if (looks) l->consumer.looked_ns = start;
     const int rc = mri_ring_wait(l->ring, timeout_ns);
-    if (waits) mri_cpu_time_look(&l->consumer.cpu, mri_now_ns() - start, &ran, &late);
-    l->consumer.late_ns += late;
+    if (waits) l->consumer.late_ns += late_in_wait(l, mri_now_ns() - start, looks);
     count_wait(l, start);
     return rc == MR_ECANCELED ? mri_halt_reason(&l->halt, err) : rc;
 }

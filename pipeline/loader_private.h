@@ -46,6 +46,8 @@ typedef struct mri_loader_plan {
 /* How long whoever takes batches waited for the one that it takes next. */
 typedef struct mri_consumer {
     uint64_t waited_ns, late_ns; /* late: of that, it could have run */
+    uint64_t looked_ns;          /* when the scheduler was asked last */
+    double late_part;            /* of the wait it was asked about */
     mri_cpu_time cpu;            /* of the thread that waited last */
     pid_t thread;                /* that one; 0: none yet */
 } mri_consumer;

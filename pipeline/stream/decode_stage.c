@@ -26,6 +26,7 @@ typedef struct worker {
     double mean_ns;                /* of its samples */
     uint32_t timed;                /* of them, at most MEAN_OF */
     mr_slow_sample slowest;        /* of the chunk at hand */
+    bool has_read;                 /* in it, by itself: a wait then is for storage */
 } worker;
 
 struct mri_decode_stage {
@@ -95,6 +96,7 @@ static void add_counts(worker *w)
         mri_count(&c->reads, p->reads);
         mri_count(&c->read_bytes, p->read_bytes);
     }
+    w->has_read = p->reads != 0;
     p->cache_hits = p->reads = p->read_bytes = 0;
 }
 
@@ -212,6 +214,15 @@ static void count_toll(mri_toll *t, const mri_work *work, uint32_t samples)
     mri_count(&t->delayed_ns, work->delayed_ns + work->late_ns);
 }
 
+/* What of the work says nothing of its samples: others had the cores, or it was blocked though the bytes were
+ * there (locks, page faults, a host that ran other machines). */
+static uint64_t kept_ns(const worker *w, const mri_work *work)
+{
+    const uint64_t wall = work->ended_ns - work->begun_ns,
+                   known = work->memory_ns + work->delayed_ns + work->ran_ns;
+    return work->delayed_ns + (w->has_read ? 0 : wall - mri_min_u64(known, wall));
+}
+
 static void count_work(worker *w, const mri_work *work, uint32_t samples)
 {
     mri_decode_counters *c = &w->stage->counters;
@@ -220,8 +231,8 @@ static void count_work(worker *w, const mri_work *work, uint32_t samples)
     if (work->delayed_ns) mri_count(&c->delayed_ns, work->delayed_ns);
     if (w->slowest.ns) {
         mri_count(&c->timed, samples);
-        /* as slow samples are: without what others had the cores for */
-        const uint64_t kept = work->memory_ns + work->delayed_ns, wall = work->ended_ns - work->begun_ns;
+        /* as slow samples are */
+        const uint64_t kept = work->memory_ns + kept_ns(w, work), wall = work->ended_ns - work->begun_ns;
         mri_count(&c->timed_ns, wall - mri_min_u64(kept, wall));
     }
     mri_count(&c->stage.items, samples);
@@ -233,12 +244,12 @@ uint32_t mri_decode_stage_odd(mri_decode_stage *s, mr_odd *out, uint32_t room)
     return mri_odd_find(MR_ODD_WORKER, s->tolls, s->worker_count, out, room);
 }
 
-/* What others had the cores for does not count. */
+/* By what it took itself. */
 static void keep_slowest(worker *w, const mri_work *work)
 {
     mri_decode_stage *s = w->stage;
     mr_slow_sample *one = &w->slowest;
-    one->ns -= mri_min_u64(work->delayed_ns, one->ns);
+    one->ns -= mri_min_u64(kept_ns(w, work), one->ns);
     if (one->ns <= mri_counted(&s->slow_least)) return;
     pthread_mutex_lock(&s->slow_lock);
     uint32_t at = MR_LOADER_SLOWEST - 1;
@@ -293,6 +304,7 @@ static int run_chunk(worker *w, mri_chunk *c, bool located, mr_error *err)
     const uint32_t count = c->count;
     int rc = MR_OK;
     mri_range_begin(MRI_RANGE_DECODE, batch);
+    w->has_read = false;
     if (!located) {
         mri_count(&s->counters.unread, count);
         rc = mri_locate(s->cfg.locator, c, false, err);

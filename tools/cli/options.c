@@ -264,6 +264,7 @@ static const struct {
     {"max-epochs", "epochs", NULL},
     {"max-shard-size", "shard-size", NULL},
     {"max-grad-norm", "clip-norm", NULL},
+    {"nesterov", "optimizer", "nesterov"},
     {"num-epochs", "epochs", NULL},
     {"num-threads", "threads", NULL},
     {"num-workers", "workers", NULL},

@@ -28,13 +28,6 @@ static double step_epoch(const cJSON *step)
            json_number_of(step, "step") / json_number_of(step, "steps_per_epoch");
 }
 
-static double *values_of(const run_events *e, const char *key)
-{
-    double *out = calloc(e->count ? e->count : 1, sizeof *out);
-    for (size_t i = 0; out && i < e->count; i++) out[i] = json_number_of(e->at[i], key);
-    return out;
-}
-
 static bool has_any(const double *values, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -65,26 +58,59 @@ typedef struct curve_data {
     size_t count, own_count;
 } curve_data;
 
+typedef struct point {
+    double x, y;
+} point;
+
+static int by_x(const void *a, const void *b)
+{
+    const point *p = a, *q = b;
+    return (p->x > q->x) - (p->x < q->x);
+}
+
+static void add_point(point *out, size_t *count, double x, double y)
+{
+    if (isfinite(x)) out[(*count)++] = (point){x, y}; /* a step of an epoch without steps has no place */
+}
+
+/* The reports' points, or the stretches' of steps; of a validation those inside epochs, too. */
+static point *points_of(const run_log *r, const char *key, bool of_steps, bool is_val, size_t *count)
+{
+    const run_events *e = of_steps ? &r->steps : &r->reports, *in = &r->evals;
+    point *out = calloc(e->count + in->count + 1, sizeof *out);
+    *count = 0;
+    for (size_t i = 0; out && i < e->count; i++)
+        add_point(out, count, of_steps ? step_epoch(e->at[i]) : epoch_of(r, i),
+                  json_number_of(e->at[i], key));
+    for (size_t i = 0; out && is_val && i < in->count; i++)
+        add_point(out, count, step_epoch(in->at[i]), json_number_of(in->at[i], key));
+    if (out && is_val) qsort(out, *count, sizeof *out, by_x);
+    return out;
+}
+
 static double *kept(curve_data *d, double *values) { return d->own[d->own_count++] = values; }
 
 static void add_line(curve_data *d, const report_page *p, int run, const char *key, bool of_steps,
                      bool is_val)
 {
     char name[96];
+    size_t count;
     const run_log *r = &p->run[run];
-    const run_events *e = of_steps ? &r->steps : &r->reports;
-    double *x = kept(d, calloc(e->count ? e->count : 1, sizeof *x)), *y = kept(d, values_of(e, key));
-    if (!x || !y || !has_any(y, e->count)) return;
-    for (size_t i = 0; i < e->count; i++) x[i] = of_steps ? step_epoch(e->at[i]) : epoch_of(r, i);
+    point *at = points_of(r, key, of_steps, is_val, &count);
+    double *x = kept(d, calloc(count + 1, sizeof *x)), *y = kept(d, calloc(count + 1, sizeof *y));
+    for (size_t i = 0; at && x && y && i < count; i++) x[i] = at[i].x, y[i] = at[i].y;
+    free(at);
+    if (!x || !y || !has_any(y, count)) return;
     snprintf(d->label[d->count], sizeof d->label[0], "%s%s%s",
              p->runs > 1 ? name_of_run(p, run, name, sizeof name) : "", p->runs > 1 ? ": " : "",
              is_val ? "validation" : "training");
     d->line[d->count] = (chart_line){.label = d->label[d->count],
                                      .css = run_css[run][is_val],
                                      .dashed = is_val,
+                                     .marked = is_val && r->evals.count,
                                      .x = x,
                                      .y = y,
-                                     .count = e->count};
+                                     .count = count};
     d->count++;
 }
 
@@ -158,8 +184,9 @@ static void put_stall(FILE *f, const run_log *r, const char *title)
     for (int i = 0; i < MR_CAUSES; i++) part[i] = (chart_part){mr_cause_text((mr_cause)i), css[i]};
     if (value && text && label) {
         fill_causes(r, value, text, label);
-        const chart c = {title, r->is_profile ? "" : "epoch", "% of the device's time idle", true, NAN};
-        chart_bars(f, &c, part, MR_CAUSES, value, label, r->reports.count);
+        const chart c = {title, r->is_profile ? "" : "epoch", "% of the device's time", true, NAN};
+        if (!chart_bars(f, &c, part, MR_CAUSES, value, label, r->reports.count))
+            page_note(f, "%s: no idle time was recorded.", title);
     }
     free(value);
     free(text);

@@ -3,10 +3,13 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tools/page/page.h"
 
-enum { WIDTH = 640, HEIGHT = 230, LEFT = 66, RIGHT = 12, TOP = 10, BOTTOM = 40, TICKS = 5 };
+/* There is room for words of 18 units, which a narrow window has (page.c). */
+enum { WIDTH = 640, HEIGHT = 240, LEFT = 80, RIGHT = 14, TOP = 16, BOTTOM = 48, TICKS = 5 };
+enum { LETTER = 5, BAR_MOST = 90, LABELS_MOST = 6 }; /* LETTER: half of one, or a little more */
 
 typedef struct axis {
     double from, to, step;
@@ -52,7 +55,7 @@ static void begin(frame *c, const chart *about)
         fprintf(c->f,
                 "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/><text x=\"%d\" y=\"%.1f\" "
                 "text-anchor=\"end\">%.6g</text>\n",
-                LEFT, WIDTH - RIGHT, y_of(c, at), y_of(c, at), LEFT - 6, y_of(c, at) + 4, shown);
+                LEFT, WIDTH - RIGHT, y_of(c, at), y_of(c, at), LEFT - 6, y_of(c, at) + 5, shown);
     }
 }
 
@@ -68,7 +71,9 @@ static void end(frame *c, const chart *about)
 
 static void x_tick(const frame *c, double at, const char *text)
 {
-    fprintf(c->f, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">", x_of(c, at), HEIGHT - BOTTOM + 15);
+    const double half = LETTER * (double)strlen(text), most = WIDTH - 2 - half;
+    fprintf(c->f, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">",
+            fmin(fmax(x_of(c, at), LEFT - 5 + half), most), HEIGHT - BOTTOM + 18);
     page_text(c->f, text);
     fputs("</text>\n", c->f);
 }
@@ -89,10 +94,20 @@ static bool find_range(const chart *about, const chart_line *lines, size_t count
             x->from = fmin(x->from, px), x->to = fmax(x->to, px);
             y->from = fmin(y->from, py), y->to = fmax(y->to, py);
         }
-    if (x->from < 1) x->from = 0; /* the beginning of a run */
+    if (x->from < 1 || !(x->to > x->from)) x->from = fmin(0, x->from); /* the beginning of a run */
     if (about->from_zero) y->from = fmin(0, y->from);
     if (isfinite(about->y_most)) y->to = about->y_most;
     return found;
+}
+
+static void put_marks(const frame *c, const chart_line *l)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        if (!is_point(l, i)) continue;
+        fprintf(c->f, "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"><title>", l->css,
+                x_of(c, l->x[i]), y_of(c, l->y[i]));
+        fprintf(c->f, "%.5g: %.5g</title></circle>\n", l->x[i], l->y[i]);
+    }
 }
 
 /* Each `by` points as their mean. */
@@ -116,6 +131,7 @@ static void put_line(const frame *c, const chart_line *l)
     fputs("\"/>\n", c->f);
     if (drawn == 1)
         fprintf(c->f, "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"3\"/>\n", l->css, last_x, last_y);
+    else if (l->marked && l->count <= CHART_MARKS_MOST) put_marks(c, l);
 }
 
 static void put_legend(FILE *f, const chart_line *lines, size_t count)
@@ -177,7 +193,7 @@ static double highest(const double *value, size_t part_count, size_t bar_count, 
 }
 
 static void put_bar(const frame *c, const chart_part *parts, size_t part_count, const double *value,
-                    const char *label, size_t from, size_t to, double width)
+                    const char *label, size_t from, size_t to, double left, double width)
 {
     double sum = 0;
     for (size_t p = 0; p < part_count; p++) {
@@ -185,7 +201,7 @@ static void put_bar(const frame *c, const chart_part *parts, size_t part_count, 
         if (part <= 0) continue;
         const double top = y_of(c, fmin(sum + part, c->y.to)), bottom = y_of(c, fmin(sum, c->y.to));
         fprintf(c->f, "<rect class=\"v %s\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"><title>",
-                parts[p].css, x_of(c, (double)from), top, width, bottom - top);
+                parts[p].css, left, top, width, bottom - top);
         page_text(c->f, label);
         fputs(": ", c->f);
         page_text(c->f, parts[p].label);
@@ -200,15 +216,17 @@ bool chart_bars(FILE *f, const chart *about, const chart_part *parts, size_t par
     const size_t by = (bar_count + CHART_BARS_MOST - 1) / CHART_BARS_MOST;
     if (!bar_count) return false;
     const double most = isfinite(about->y_most) ? about->y_most : highest(value, part_count, bar_count, by);
-    frame c = {.f = f, .x = {0, (double)bar_count, 1}, .y = make_axis(0, most > 0 ? most : 1)};
+    if (!(most > 0)) return false;
+    frame c = {.f = f, .x = {0, (double)bar_count, 1}, .y = make_axis(0, most)};
     const double wide = x_of(&c, (double)by) - x_of(&c, 0),
-                 width = wide > 4 ? wide - fmin(wide * 0.2, 12) : wide;
-    const size_t words = bar_count / by / 8 + 1;
+                 width = wide > 4 ? fmin(wide - fmin(wide * 0.2, 12), BAR_MOST) : wide;
+    const size_t words = bar_count / by / LABELS_MOST + 1;
     begin(&c, about);
     for (size_t b = 0; b < bar_count; b += by) {
         const size_t to = b + by < bar_count ? b + by : bar_count;
-        put_bar(&c, parts, part_count, value, label[b], b, to, width);
-        if (b / by % words == 0) x_tick(&c, (double)b + 0.4 * (double)by, label[b]);
+        put_bar(&c, parts, part_count, value, label[b], b, to, x_of(&c, (double)b) + (wide - width) / 2,
+                width);
+        if (b / by % words == 0) x_tick(&c, (double)b + 0.5 * (double)by, label[b]);
     }
     end(&c, about);
     fputs("<p>", f);

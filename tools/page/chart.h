@@ -16,11 +16,12 @@ typedef struct chart {
 typedef struct chart_line {
     const char *label, *css;
     bool dashed;
+    bool marked;         /* a dot on each point, where there are no more than CHART_MARKS_MOST */
     const double *x, *y; /* a y that is NAN is left out */
     size_t count;
 } chart_line;
 
-enum { CHART_POINTS_MOST = 600, CHART_BARS_MOST = 240 };
+enum { CHART_POINTS_MOST = 600, CHART_BARS_MOST = 240, CHART_MARKS_MOST = 60 };
 
 /* Of a line of more than CHART_POINTS_MOST points neighbours are drawn as their mean, which is said. Without
  * a single point nothing is drawn: false. */
@@ -31,7 +32,8 @@ typedef struct chart_part {
 } chart_part;
 
 /* value[bar * part_count + part], stacked; label[bar] stands below some of them. Of more than CHART_BARS_MOST
- * bars neighbours are drawn as their mean, which is said. */
+ * bars neighbours are drawn as their mean, which is said. Where no bar has a height nothing is drawn: false.
+ */
 bool chart_bars(FILE *f, const chart *c, const chart_part *parts, size_t part_count, const double *value,
                 const char *const *label, size_t bar_count);
 

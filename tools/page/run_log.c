@@ -90,7 +90,7 @@ static void begin_run(run_log *r, const cJSON *start, const char *text)
     r->start_text = text;
     r->end = NULL;
     r->runs++;
-    r->reports.count = r->steps.count = r->bad.count = 0;
+    r->reports.count = r->steps.count = r->evals.count = r->bad.count = 0;
 }
 
 static bool take_event(run_log *r, const cJSON *line, const char *text)
@@ -100,6 +100,7 @@ static bool take_event(run_log *r, const cJSON *line, const char *text)
     else if (strcmp(event, "start") == 0) begin_run(r, line, text);
     else if (strcmp(event, "epoch") == 0 || strcmp(event, "profile_run") == 0) return add(&r->reports, line);
     else if (strcmp(event, "step") == 0) return add(&r->steps, line);
+    else if (strcmp(event, "eval") == 0) return add(&r->evals, line);
     else if (strcmp(event, "bad") == 0) return add(&r->bad, line);
     else if (strcmp(event, "train") == 0) r->end = line;
     else if (strcmp(event, "profile") == 0) {
@@ -164,6 +165,7 @@ void run_log_free(run_log *r)
     free(r->trees);
     free(r->reports.at);
     free(r->steps.at);
+    free(r->evals.at);
     free(r->bad.at);
     free(r->text);
     *r = (run_log){.path = NULL};

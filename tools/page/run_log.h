@@ -17,6 +17,7 @@ typedef struct run_log {
     bool is_profile;
     run_events reports;         /* "epoch", "profile_run" */
     run_events steps;           /* "step" */
+    run_events evals;           /* "eval": validations inside epochs */
     run_events bad;             /* "bad" */
     size_t lines, others;       /* lines that are events of other kinds */
     size_t no_json, no_json_at; /* lines that are no JSON; the first one's number, from 1 */

@@ -171,6 +171,23 @@ static const char script[] =
     "e.querySelector('.zoom').append(n,' ')};b('+',()=>by(0.5,0.5));b('\\u2212',()=>by(2,0.5));"
     "b('all',()=>{a=0;w=W;show()})}</script>\n";
 
+/* What is too long without what stands behind its second word ("compute sim:0"); the table has all of it. */
+static void put_short(FILE *f, const char *name)
+{
+    enum { SHOWN = 19 };
+    char text[SHOWN + 1];
+    if (strlen(name) <= SHOWN) {
+        page_text(f, name);
+        return;
+    }
+    const char *first = strchr(name, ' '), *second = first ? strchr(first + 1, ' ') : NULL;
+    size_t n = second && second - name < SHOWN ? (size_t)(second - name) : SHOWN - 1;
+    while (n && ((unsigned char)name[n] & 0xc0) == 0x80) n--; /* not inside of a letter */
+    snprintf(text, sizeof text, "%.*s", (int)n, name);
+    page_text(f, text);
+    fputs("&hellip;", f);
+}
+
 static void put_drawing(FILE *f, const rows *r, const timeline_span *spans, size_t count, double from,
                         double to)
 {
@@ -182,9 +199,11 @@ static void put_drawing(FILE *f, const rows *r, const timeline_span *spans, size
             r->count * ROW_PX + AXIS_PX);
     put_times(f, r, length);
     for (int i = 0; i < r->count; i++) {
-        fprintf(f, "<svg x=\"0\" y=\"%d\" width=\"%d\" height=\"%d\"><text x=\"6\" y=\"15\">", i * ROW_PX,
-                LEFT_PX - 8, ROW_PX); /* what is too long ends at its edge; the table has all of it */
+        fprintf(f, "<svg x=\"0\" y=\"%d\" width=\"%d\" height=\"%d\"><title>", i * ROW_PX, LEFT_PX - 8,
+                ROW_PX);
         page_text(f, r->name[i]);
+        fputs("</title><text x=\"6\" y=\"16\">", f);
+        put_short(f, r->name[i]);
         fputs("</text></svg>\n", f);
     }
     fprintf(f,

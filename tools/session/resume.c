@@ -107,7 +107,9 @@ void resume_fill_convolution(const mr_checkpoint_info *from, const opt_given *gi
 int resume_fill(const resume_point *p, session_args *a)
 {
     const mr_checkpoint_info *c = p->from;
+    const char *rule = mr_update_name(&c->update);
     if (!a->model.model) a->model.model = c->model;
+    if (!a->model.optimizer && mr_update_rule_find(rule)) a->model.optimizer = rule;
     const mr_model *model = mr_model_find(a->model.model);
     if (model && strcmp(c->model, model->name) != 0) {
         say("--model: the checkpoint is of %s, found %s", c->model, model->name);

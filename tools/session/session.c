@@ -77,6 +77,30 @@ static int set_optimizer(mr_update_desc *u, const char *name)
     return EXIT_MISUSED;
 }
 
+/* --momentum, of a rule that has one: of any other it would change nothing. */
+static int set_momentum(mr_update_desc *u, double momentum)
+{
+    const char *name = mr_update_name(u);
+    const mr_update_rule *rule = mr_update_rule_find(name);
+    char with_it[64], others[256];
+    size_t at = 0;
+    if (rule && rule->desc.momentum > 0) {
+        u->momentum = (float)momentum;
+        return EXIT_DONE;
+    }
+    for (uint32_t i = 0; mr_update_rule_at(i); i++)
+        if (mr_update_rule_at(i)->desc.momentum > 0)
+            at += (size_t)snprintf(others + at, sizeof others - at, "%s%s", at ? ", " : "",
+                                   mr_update_rule_at(i)->name);
+    snprintf(with_it, sizeof with_it, "%s-momentum", name);
+    if (mr_update_rule_find(with_it))
+        say("--momentum: %s takes none, and would ignore %g; --optimizer %s does", name, momentum, with_it);
+    else
+        say("--momentum: %s takes none, and would ignore %g; of --optimizer these do: %s", name, momentum,
+            others);
+    return EXIT_MISUSED;
+}
+
 int session_fill_rule(tool_session *s, const model_args *m, bool scale)
 {
     mr_error err = MR_ERROR_INIT;
@@ -88,7 +112,10 @@ int session_fill_rule(tool_session *s, const model_args *m, bool scale)
     }
     float lr = isnan(m->lr) ? s->rule.update.lr : (float)m->lr;
     if (scale) lr *= (float)session_replicas(s);
-    if (!isnan(m->momentum)) s->rule.update.momentum = (float)m->momentum;
+    if (!isnan(m->momentum)) {
+        const int status = set_momentum(&s->rule.update, m->momentum);
+        if (status) return status;
+    }
     if (!isnan(m->weight_decay)) s->rule.update.weight_decay = (float)m->weight_decay;
     s->rule.clip_value = isnan(m->clip_value) ? 0 : (float)m->clip_value;
     s->rule.clip_norm = isnan(m->clip_norm) ? 0 : (float)m->clip_norm;

@@ -19,6 +19,27 @@ done
 run 2 train d "$@" --optimizer adamv; err_has "found 'adamv'; did you mean 'adam"
 run 1 train d --quiet --checkpoint adamw --resume --epochs 3 --optimizer nadam; err_has "state of adamw, found nadam"
 
+# a momentum where the rule has one is taken, and any other is an error before anything is trained
+for rule in sgd rmsprop adam adamw lamb nadam adamax adagrad adadelta; do
+    run 2 train d "$@" --optimizer $rule --momentum 0.9; err_has "--momentum: $rule takes none, and would ignore 0.9; "
+done
+run 2 train d "$@" --optimizer rmsprop --momentum 0.5; err_has "--optimizer rmsprop-momentum does"
+run 2 train d "$@" --optimizer adam --momentum 0.5; err_has "of --optimizer these do: momentum, nesterov, rmsprop-momentum"
+run 2 train d --model mnist-mlp --augment "rrc(28)" --quiet --momentum 0.5; err_has "--momentum: sgd takes none"
+run 2 train d "$@" --show --optimizer adam --momentum 0.5; err_has "--momentum: adam takes none"
+run 2 bench trainer --model mnist-mlp --seconds 0.2 --momentum 0.5 --quiet; err_has "--momentum: sgd takes none"
+for rule in momentum nesterov rmsprop-momentum; do
+    run 0 train d "$@" --optimizer $rule --lr 1e-3 --momentum 0.5 --epochs 1 --json
+    weights=$(text weights)
+    run 0 train d "$@" --optimizer $rule --lr 1e-3 --epochs 1 --json
+    [ "$(text weights)" != "$weights" ] || fail "$last: the momentum of $rule changes nothing"
+done
+# of a run that goes on the checkpoint's rule counts, not the model's
+run 0 train d --quiet --checkpoint nesterov --resume --epochs 3 --momentum 0.5 --override
+err_has "--momentum: the checkpoint was trained with 0.9; from here on 0.5"
+run 2 train d --quiet --checkpoint adam --resume --epochs 3 --momentum 0.5; err_has "--momentum: adam takes none"
+run 2 train d "$@" --nesterov; err_has "--optimizer nesterov"
+
 # all of the rest at once: one part after the other on one device, on two, and stopped in between
 all="--optimizer adamw --weight-decay 0.05 --decay-on weights --clip-value 0.01 --clip-norm 0.05 --average 0.9 --lookahead 2 --label-smoothing 0.1 --parts 2"
 # shellcheck disable=SC2086

@@ -71,7 +71,7 @@ same_state half/best.mrck whole/best.mrck
 same_state half/step-000000000020.mrck whole/step-000000000020.mrck
 run 2 train d --checkpoint half2 --resume --quiet --lr 0.01; err_has "--lr: the checkpoint was trained with 0.0001, found 0.01"
 run 2 train d --checkpoint half2 --resume --quiet --schedule cosine,warmup=1; err_has "--schedule: the checkpoint was trained with decay:1e-06, found cosine,warmup=1"
-run 2 train d --checkpoint half2 --resume --quiet --momentum 0.3; err_has "--momentum: the checkpoint"
+run 2 train d --checkpoint half2 --resume --quiet --momentum 0.3; err_has "--momentum: rmsprop takes none, and would ignore 0.3; --optimizer rmsprop-momentum does"
 run 2 train d --checkpoint half2 --resume --quiet --weight-decay 0.3; err_has "--weight-decay: the checkpoint was trained with 0, found 0.3"
 run 2 train d --checkpoint half2 --resume --quiet --exif ignore; err_has "--exif: the checkpoint was trained with apply, found ignore"
 run 2 train d --checkpoint half2 --resume --quiet --pixels libjpeg; err_has "--pixels"

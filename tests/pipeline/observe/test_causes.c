@@ -5,6 +5,7 @@
 #include "base/cpu_time.h"
 #include "pipeline/observe/causes.h"
 #include "pipeline/observe/counter.h"
+#include "pipeline/stream/place.h"
 #include "tests/pipeline/sets.h"
 
 static uint64_t slow_read_ns; /* set before any thread starts */
@@ -22,6 +23,18 @@ ssize_t __wrap_pread(int fd, void *data, size_t bytes, off_t offset)
 {
     if (slow_read_ns && bytes > 128) pass(slow_read_ns); /* smaller ones ask the scheduler */
     return __real_pread(fd, data, bytes, offset);
+}
+
+#define BLOCKED_NS 200000000
+static uint64_t blocked_sample = MR_NOWHERE; /* its worker does nothing for so long; set before any starts */
+
+int __real_mri_place_from_chunk(mri_placer *p, const mri_chunk *c, uint32_t k, uint64_t epoch, mr_error *err);
+int __wrap_mri_place_from_chunk(mri_placer *p, const mri_chunk *c, uint32_t k, uint64_t epoch, mr_error *err);
+
+int __wrap_mri_place_from_chunk(mri_placer *p, const mri_chunk *c, uint32_t k, uint64_t epoch, mr_error *err)
+{
+    if (c->samples[k].sample == blocked_sample) pass(BLOCKED_NS);
+    return __real_mri_place_from_chunk(p, c, k, epoch, err);
 }
 
 #define ROOM_NS 50000 /* long enough to be a wait */
@@ -441,6 +454,32 @@ static void slow_samples_are_named(void **state)
     mr_source_close(all);
 }
 
+/* A worker that is blocked while it has a sample, though the bytes are there, makes none of a slow sample. */
+static void blocked_samples_are_not_named(void **state)
+{
+    (void)state;
+    mr_loader *l;
+    mr_batch b;
+    mr_slow_sample slow[MR_LOADER_SLOWEST];
+    mr_error err = MR_ERROR_INIT;
+    mr_source *src = mrt_source(mrt_folder_set("blocked", 2, 16, 40, false));
+    for (uint32_t prefetch = 0; prefetch < 6; prefetch += 4) {
+        mr_loader_config cfg = settings(prefetch);
+        cfg.augment = "resize(24x24)";
+        cfg.epochs = 1;
+        blocked_sample = 20;
+        MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
+        while (mr_loader_next(l, &b, MR_FOREVER, &err) == MR_OK)
+            MRT_EQ(mr_loader_release(l, &b, NULL), MR_OK);
+        const uint32_t n = mr_loader_slowest(l, slow, MR_LOADER_SLOWEST);
+        mr_loader_close(l);
+        blocked_sample = MR_NOWHERE;
+        MRT_TRUE(n >= 2);
+        for (uint32_t i = 0; i < n; i++) MRT_TRUE(slow[i].ns < BLOCKED_NS / 2);
+    }
+    mr_source_close(src);
+}
+
 static void intervals_of_others_are_charged(void **state)
 {
     (void)state;
@@ -529,6 +568,7 @@ int main(void)
         cmocka_unit_test(slow_reads_are_named),
         cmocka_unit_test(decoding_is_named),
         cmocka_unit_test(slow_samples_are_named),
+        cmocka_unit_test(blocked_samples_are_not_named),
         cmocka_unit_test(intervals_of_others_are_charged),
         cmocka_unit_test(what_goes_on_is_counted),
         cmocka_unit_test(a_thread_knows_when_it_ran),
