@@ -563,7 +563,7 @@ MR_API void mr_loader_waits(const mr_loader *l, mr_causes *out);
 MR_API void mr_loader_charge(const mr_loader *l, uint64_t global_step, uint32_t part, uint64_t from_ns,
                              uint64_t to_ns, mr_causes *add);
 
-/* A sample that took long to decode and augment. */
+/* A sample that took long to decode and augment, but for what its thread was kept from doing so. */
 typedef struct mr_slow_sample {
     uint64_t sample, ns;
     uint64_t bytes; /* encoded */
