@@ -2,7 +2,6 @@
 
 Each framework trains three epochs in one go; then as far as the middle of the second epoch, with its own checkpoint there, which holds
 the loader's state; then from that checkpoint to the end, in new processes. A test is skipped where its framework is not installed."""
-import importlib
 import json
 import os
 import subprocess
@@ -198,11 +197,10 @@ def look(bench, data):
 
 
 def needs(name):
-    """Imported in the processes of the test; here is only looked whether it can be."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as e:
-        return pytest.skip("%s cannot be imported: %s" % (name, e))
+    """Whether another process can import it; here it stays out, with all that it brings."""
+    done = subprocess.run([sys.executable, "-c", "import %s" % name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode:
+        pytest.skip("%s cannot be imported: %s" % (name, (done.stdout.decode(errors="replace").strip().splitlines() or ["?"])[-1]))
 
 
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(WORLD)]
