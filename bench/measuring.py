@@ -5,7 +5,7 @@ usage: bench/measuring.py MILLRACE WITHOUT [--rounds 100] [--seconds 0.4] [--onl
 
 WITHOUT is the command of a build with -DMILLRACE_MEASURING=OFF: the loader's clock stands still there, and no thread asks how long it
 ran or waited for a core. `bench loader` on two workers: photographs of a folder, coefficient records, and raw records of pictures so
-small that a batch takes less than a millisecond, which is where measuring costs most. Then training on a simulated device without and
+small that a batch takes less than a tenth of a millisecond, which is where measuring costs most. Then training on a simulated device without and
 with `--metrics` (asked four times a second) and `--live` (drawn on a terminal).
 
     rate    samples a second with measuring / without: the median over rounds, with its 95 % interval
@@ -35,7 +35,16 @@ LOADS = {
     "photos": ("photos", "rrc224", 64),
     "coefficient records": ("photos-coef.mrec", "rrc224", 64),
     "tiny raw records": ("tiny-raw.mrec", "none", 256),
+    "784-byte samples": ("gray28-raw.mrec", "none", 256),
 }
+
+
+def make_gray(millrace, cache):
+    """Pictures of 28 x 28 in gray, as MNIST has them."""
+    folder, records = os.path.join(cache, "gray28"), os.path.join(cache, "gray28-raw.mrec")
+    if not os.path.exists(records):
+        call([millrace, "synth", folder, "--quiet", "--force", "--size", "28", "--channels", "1", "--count", "1000"], 600)
+        call([millrace, "convert", folder, records, "--quiet", "--store", "raw"], 600)
 
 
 def bench_turn(program, data, augment, batch, seconds):
@@ -178,6 +187,7 @@ def main():
     ours, without = os.path.abspath(args.millrace), os.path.abspath(args.without)
     planner.MILLRACE = ours
     planner.make_data(args.cache)
+    make_gray(ours, args.cache)
     pairs = {}
     for name, (data, augment, batch) in LOADS.items():
         about = (os.path.join(args.cache, data), augment, batch, args.seconds)
