@@ -24,7 +24,7 @@ last="bench/peers.py --only ours"
 python3 "$bench/peers.py" "$millrace" --data d --cifar d --only ours,spdl --no-install --venv "$temp/venv" --cache "$temp/cache" \
     --rounds 1 --seconds 0.1 --threads 1 --json peers.json >out 2>err || fail "it failed"
 equal "$(rows run peers.json)" 1
-equal "$(($(rows contestant peers.json) + $(rows absent peers.json)))" 7 # five of ours, the yardstick, the peer that is not installed
+equal "$(($(rows contestant peers.json) + $(rows absent peers.json)))" 11 # five of ours, four through Python, the yardstick, the peer that is not installed
 grep -q '"id": "full-decode".*"samples_per_s": \[[1-9]' peers.json || fail "the yardstick has no rate"
 grep -q '"id": "folder".*"to_yardstick": {"median": [0-9]' peers.json || fail "no ratio to the yardstick"
 grep -q '"row": "absent", "id": "spdl".*no virtual environment' peers.json || fail "a peer that is absent has to be named"
