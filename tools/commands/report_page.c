@@ -49,6 +49,7 @@ typedef struct curve {
     const char *title, *unit, *key, *val_key; /* val_key NULL: no validation */
     double y_most;
     bool from_zero, of_steps;
+    bool computed; /* by a device: a simulated one has none */
 } curve;
 
 typedef struct curve_data {
@@ -114,10 +115,18 @@ static void add_line(curve_data *d, const report_page *p, int run, const char *k
     d->count++;
 }
 
+static bool is_simulated(const run_log *r)
+{
+    for (size_t i = 0; i < r->reports.count; i++)
+        if (cJSON_IsTrue(json_member(r->reports.at[i], "simulated"))) return true;
+    return false;
+}
+
 static bool put_curve(FILE *f, const report_page *p, const curve *c)
 {
     curve_data d = {.count = 0};
     for (int k = 0; k < p->runs; k++) {
+        if (c->computed && is_simulated(&p->run[k])) continue;
         add_line(&d, p, k, c->key, c->of_steps && p->run[k].steps.count, false);
         if (c->val_key) add_line(&d, p, k, c->val_key, false, true);
     }
@@ -127,27 +136,31 @@ static bool put_curve(FILE *f, const report_page *p, const curve *c)
     return drawn;
 }
 
-static bool any_simulated(const report_page *p)
+static void note_simulated(FILE *f, const report_page *p)
 {
-    for (int k = 0; k < p->runs; k++)
-        for (size_t i = 0; i < p->run[k].reports.count; i++)
-            if (cJSON_IsTrue(json_member(p->run[k].reports.at[i], "simulated"))) return true;
-    return false;
+    char name[96];
+    for (int k = 0; k < p->runs; k++) {
+        if (!is_simulated(&p->run[k])) continue;
+        if (p->runs > 1)
+            page_note(f,
+                      "%s ran on simulated devices, which compute nothing: it has no loss and no accuracy.",
+                      name_of_run(p, k, name, sizeof name));
+        else page_note(f, "A simulated device computes nothing: there is no loss and no accuracy.");
+    }
 }
 
 static void put_curves(FILE *f, const report_page *p)
 {
     static const curve curves[] = {
-        {"Loss", "mean over samples", "loss", "val_loss", NAN, false, true},
-        {"Accuracy", "part of samples that are right", "accuracy", "val_accuracy", NAN, true, true},
-        {"Rate", "samples/s", "samples_per_s", NULL, NAN, true, true},
-        {"Learning rate", "of the last step", "lr", NULL, NAN, true, true},
+        {"Loss", "mean over samples", "loss", "val_loss", NAN, false, true, true},
+        {"Accuracy", "part of samples that are right", "accuracy", "val_accuracy", NAN, true, true, true},
+        {"Rate", "samples/s", "samples_per_s", NULL, NAN, true, true, false},
+        {"Learning rate", "of the last step", "lr", NULL, NAN, true, true, false},
     };
-    const bool simulated = any_simulated(p);
     page_heading(f, "Training");
-    if (simulated) page_note(f, "A simulated device computes nothing: there is no loss and no accuracy.");
+    note_simulated(f, p);
     fputs("<div class=\"pair\">\n", f);
-    for (size_t i = simulated ? 2 : 0; i < sizeof curves / sizeof curves[0]; i++) put_curve(f, p, &curves[i]);
+    for (size_t i = 0; i < sizeof curves / sizeof curves[0]; i++) put_curve(f, p, &curves[i]);
     fputs("</div>\n", f);
 }
 
@@ -598,7 +611,7 @@ static void put_summary(FILE *f, const report_page *p, int k)
     page_text(f, text_or(json_text_of(set, "hardware"), text_or(json_text_of(set, "device"), "")));
     fprintf(f, "; %s samples/s in the last %s", page_number(json_number_of(last, "samples_per_s"), room),
             r->is_profile ? "run" : "epoch");
-    if (isfinite(json_number_of(last, "val_accuracy")) && !any_simulated(p))
+    if (isfinite(json_number_of(last, "val_accuracy")) && !is_simulated(r))
         fprintf(f, ", validation accuracy %.4f", json_number_of(last, "val_accuracy"));
     if (isfinite(json_number_of(last, "stall_fraction")))
         fprintf(f, ", device idle %.1f %% of it", 100 * json_number_of(last, "stall_fraction"));

@@ -20,6 +20,13 @@ equal "$(grep -c '<img' a.html)" 5
 grep -q 'class="time"' a.html || fail "no timeline in a.html"
 grep -q 'class="time"' p.html || fail "no timeline in p.html"
 grep -q '<h2>Ceilings' q.html || fail "no ceilings in q.html"
+# of two runs the one that computes has its curves
+grep -q 'a.jsonl ran on simulated devices' two.html || fail "what a.jsonl lacks is not said"
+for chart in Loss Accuracy; do
+    grep -q "<figcaption>$chart" two.html || fail "b.jsonl has no $chart"
+    ! grep -q "<figcaption>$chart" a.html || fail "a simulated device has a $chart"
+done
+! grep -q 'a.jsonl: validation' two.html || fail "a simulated run has a validation"
 grep -q 'class="differs"><td>seed' two.html || fail "seeds are not told apart"
 
 # validations inside epochs stand at their place among the epochs, with those behind them: ten steps an epoch
