@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Training-step rate of millrace, Keras/TensorFlow and PyTorch on the same cores, taking turns.
 
-usage: bench/trainer_peers.py MILLRACE [--rounds 5] [--threads N] [--seconds 4] [--nets n1,n3,n9,n11] [--python PYTHON] [--out FILE]
+usage: bench/trainer_peers.py MILLRACE [--rounds 5] [--threads N] [--seconds 4] [--nets n1,n3,n9,n11,r18] [--python PYTHON] [--out FILE]
 
 MILLRACE is the built command (build/release/tools/millrace). PYTHON is an interpreter with tensorflow and torch (one that is
-missing is listed and left out). All train the same network on one resident batch (128 pictures, 64 sequences) with the
-optimizer of its reference settings. In every round each program runs once, as a process of its own, for SECONDS; the figure of a run is
+missing is listed and left out). All train the same network on one resident batch (128 pictures, 64 sequences, 32 pictures of
+224 x 224 for ResNet-18, which needs torchvision, too) with the optimizer of its reference settings. In every round each program runs once, as a process of its own, for SECONDS; the figure of a run is
 batch / median step. Printed: medians over rounds, and the median of the per-round ratio ours / the faster peer.
 """
 import argparse
@@ -21,9 +21,10 @@ NETS = {  # name of ours, input h w c (or steps, values: rows with a single 1), 
     "n3": ("mnist-cnn", (28, 28, 1), "c32 c64 p d.25 f128 d.5 f10", "rmsprop", 128, 10),
     "n9": ("mnist-mlp", (28, 28, 1), "f512 f10", "sgd", 128, 10),
     "n11": ("gru-notes", (49, 128), "g1024x4 f512 f128", "adam", 64, 128),
+    "r18": ("resnet18", (224, 224, 3), "", "momentum", 32, 1000),
 }
-RATES = {"n1": 1e-4, "n3": 2e-3, "n9": 1e-2, "n11": 1e-3}
-DECAY = {"n11": 2e-6}
+RATES = {"n1": 1e-4, "n3": 2e-3, "n9": 1e-2, "n11": 1e-3, "r18": 0.1}
+DECAY = {"n11": 2e-6, "r18": 1e-4}
 
 
 def layers(text):
@@ -73,13 +74,18 @@ def torch_step(net, threads):
             flat = True
             stack += [nn.LazyLinear(rest[0])] + ([nn.ReLU()] if rest[1] else [])
     model = nn.Sequential(*stack).train()
+    if net == "r18":
+        import torchvision
+        model = torchvision.models.resnet18().train().to(memory_format=torch.channels_last)
     y = torch.randint(0, classes, (batch,))
     if len(shape) == 2:
         x = nn.functional.one_hot(torch.randint(0, shape[1], (batch, shape[0])), shape[1]).float()
     else:
         x = torch.rand(batch, shape[2], *shape[:2])
+        x = x.to(memory_format=torch.channels_last) if net == "r18" else x
     model(x)
     make = {"rmsprop": lambda p: torch.optim.RMSprop(p, RATES[net], alpha=0.9), "sgd": lambda p: torch.optim.SGD(p, RATES[net]),
+            "momentum": lambda p: torch.optim.SGD(p, RATES[net], momentum=0.9, weight_decay=DECAY[net]),
             "adam": lambda p: torch.optim.Adam(p, RATES[net], eps=1e-7, weight_decay=DECAY[net])}
     optimizer, loss = make[rule](model.parameters()), nn.CrossEntropyLoss()
 
@@ -88,6 +94,28 @@ def torch_step(net, threads):
         loss(model(x), y).backward()
         optimizer.step()
     return step, "torch " + torch.__version__
+
+
+def keras_resnet18(keras, shape, classes):
+    """As torchvision builds it, without weight decay."""
+    layers = keras.layers
+
+    def norm(x, relu=True):
+        x = layers.BatchNormalization(momentum=0.9, epsilon=1e-5)(x)
+        return layers.ReLU()(x) if relu else x
+
+    def conv(x, filters, side, stride=1):
+        x = layers.ZeroPadding2D(side // 2)(x) if side > 1 else x
+        return layers.Conv2D(filters, side, stride, use_bias=False)(x)
+    start = keras.Input(shape)
+    x = layers.MaxPooling2D(3, 2)(layers.ZeroPadding2D(1)(norm(conv(start, 64, 7, 2))))
+    for stage in range(4):
+        for block in range(2):
+            filters, stride = 64 << stage, 2 if stage and not block else 1
+            way = norm(conv(x, filters, 1, stride), False) if stride > 1 else x
+            x = norm(conv(norm(conv(x, filters, 3, stride)), filters, 3), False)
+            x = layers.ReLU()(layers.Add()([x, way]))
+    return keras.Model(start, layers.Dense(classes)(layers.GlobalAveragePooling2D()(x)))
 
 
 def keras_step(net, threads):
@@ -115,8 +143,9 @@ def keras_step(net, threads):
             stack += [] if flat else [keras.layers.Flatten()]
             flat = True
             stack.append(keras.layers.Dense(rest[0], activation="relu" if rest[1] else None))
-    model = keras.Sequential(stack)
-    make = {"rmsprop": keras.optimizers.RMSprop, "sgd": keras.optimizers.SGD, "adam": keras.optimizers.Adam}[rule]
+    model = keras_resnet18(keras, shape, classes) if net == "r18" else keras.Sequential(stack)
+    make = {"rmsprop": keras.optimizers.RMSprop, "sgd": keras.optimizers.SGD, "adam": keras.optimizers.Adam,
+            "momentum": lambda lr: keras.optimizers.SGD(lr, momentum=0.9)}[rule]
     model.compile(make(RATES[net]), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     x = np.random.rand(batch, *shape).astype("float32")
     if len(shape) == 2:
