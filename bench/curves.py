@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Learning curves of whole networks on real data, millrace's beside PyTorch's with the same settings and several seeds.
 
-usage: bench/curves.py MILLRACE DATA [--nets n5,n11] [--seeds 1,2,3] [--epochs N] [--threads N] [--python PYTHON] [--out FILE]
+usage: bench/curves.py MILLRACE DATA [--nets n5,n11] [--seeds 1,2,3] [--epochs N] [--threads N] [--device cpu|cuda:0]
+                       [--python PYTHON] [--out FILE]
 
 DATA is a folder with mnist/ (IDX files, gzip) and notes/ (train.csv.gz, val.csv.gz). PYTHON is an interpreter with torch.
 n5 is `mnist-vae` (batch 128, RMSprop 1e-3, 5 epochs), n11 `gru-notes` (batch 64, Adam 1e-3, decay of the recurrent weights, 15
@@ -108,22 +109,25 @@ def study(torch):
     return model, loss, torch.optim.Adam([{"params": decayed, "weight_decay": 2e-6}, {"params": others}], 1e-3, eps=1e-7), 64
 
 
-def run_torch(net, folder, seed, epochs, threads):
-    """Trains, and prints the epochs as JSON lines."""
+def run_torch(net, folder, seed, epochs, threads, device):
+    """Trains, and prints the epochs as JSON lines. On a GPU the whole set lies there from the beginning."""
     import torch
     torch.set_num_threads(threads)
     torch.manual_seed(seed)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = device != "cpu"
     train, val = (pictures(folder, "train"), pictures(folder, "t10k")) if NETS[net][1] == "mnist" else \
         (rows(folder, "train"), rows(folder, "val"))
     model, loss, optimizer, batch = {"n4": small, "n5": autoencoder, "n11": study}[net](torch)
     glorot(model)
+    model.to(device)
+    train, val = ([t.to(device) for t in part] for part in (train, val))
     for epoch in range(1, epochs + 1):
         row, start = {"epoch": epoch}, time.perf_counter()
         for name, (x, y), learning in (("", train, True), ("val_", val, False)):
             model.train(learning)
             total, right = 0.0, 0
             with torch.set_grad_enabled(learning):
-                for at in (torch.randperm(len(x)) if learning else torch.arange(len(x))).split(batch):
+                for at in (torch.randperm(len(x)) if learning else torch.arange(len(x))).to(device).split(batch):
                     value, hits = loss(x[at], y[at])
                     if learning:
                         optimizer.zero_grad(set_to_none=True)
@@ -168,6 +172,7 @@ def main():
     parser.add_argument("--seeds", default="1,2,3")
     parser.add_argument("--epochs", type=int, help="without it each network's own")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--who", default="millrace,torch")
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--out", default="curves.jsonl")
@@ -183,22 +188,25 @@ def main():
         source = [data] if folder == "mnist" else [os.path.join(data, "train.csv.gz"), "--val", os.path.join(data, "val.csv.gz")]
         for seed in args.seeds.split(","):
             for who in args.who.split(","):
-                if any((r["net"], r["who"], r["seed"], r["epochs"]) == (net, who, seed, epochs) for r in done):
+                key = (net, who, seed, epochs, args.device)
+                if any((r["net"], r["who"], r["seed"], r["epochs"], r.get("device", "cpu")) == key for r in done):
                     continue
                 command = {"millrace": [args.millrace, "train", *source, "--model", model, "--epochs", str(epochs), "--seed", seed,
-                                        "--threads", str(args.threads), "--json", "--quiet"],
-                           "torch": [args.python, __file__, "--torch", net, args.data, seed, str(epochs), str(args.threads)]}[who]
+                                        "--threads", str(args.threads), "--json", "--quiet", "--devices", args.device,
+                                        *([] if args.device == "cpu" else ["--precision", "tf32"])],
+                           "torch": [args.python, __file__, "--torch", net, args.data, seed, str(epochs), str(args.threads),
+                                     args.device]}[who]
                 got = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
-                new = [{"net": net, "who": who, "seed": seed, "epochs": epochs, "threads": args.threads, **row}
+                new = [{"net": net, "who": who, "seed": seed, "epochs": epochs, "threads": args.threads, "device": args.device, **row}
                        for row in (ours(got) if who == "millrace" else map(json.loads, got))]
                 done += new
                 with open(args.out, "a", encoding="utf-8") as f:
                     f.writelines(json.dumps(row) + "\n" for row in new)
-        table(net, [r for r in done if r["net"] == net and r["epochs"] == epochs])
+        table(net, [r for r in done if r["net"] == net and r["epochs"] == epochs and r.get("device", "cpu") == args.device])
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 7 and sys.argv[1] == "--torch":
-        run_torch(sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5]), int(sys.argv[6]))
+    if len(sys.argv) == 8 and sys.argv[1] == "--torch":
+        run_torch(sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5]), int(sys.argv[6]), sys.argv[7])
     else:
         main()

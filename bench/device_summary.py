@@ -15,6 +15,7 @@ import glob
 import importlib.metadata
 import json
 import os
+import re
 import statistics
 import sys
 
@@ -23,7 +24,7 @@ SECTIONS = ["info", "kernels", "train", "h2d", "resnet", "loader", "real", "sani
 LIBRARIES = ["libcublas.so.13", "libcudnn.so.9", "libnccl.so.2"]
 # Loss of a run on the device beside the same run on cpu, f32: relative difference allowed after so many steps. Rounding differs from
 # the first step on (1e-7 each), and training amplifies it.
-TOLERANCES = {"1": 1e-4, "3": 1e-3, "8": 2e-3, "64": 2e-2, "epoch": 5e-2}
+TOLERANCES = {"1": 1e-5, "3": 1e-4, "8": 1e-4, "64": 5e-3, "epoch": 5e-2}
 ACCURACY_TOLERANCE = 0.02
 
 
@@ -127,7 +128,7 @@ def info(cases, _raw):
             keep = ("Model name", "CPU(s)", "Thread(s) per core", "Socket(s)", "NUMA node(s)", "L3 cache", "model name")
             found["processor"] = {k.strip(): v.strip() for k, _, v in (line.partition(":") for line in said.splitlines()) if k.strip() in keep}
         elif "stdout" in case:
-            found[case["name"]] = said.strip()
+            found[case["name"]] = re.sub(r"\x1b\[[0-9;]*m", "", said).strip()
     return found, []
 
 

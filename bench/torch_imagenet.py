@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""A ResNet-18 on photographs in PyTorch, with millrace.torch.Loader and with DataLoader + torchvision, in turns: time and images/s.
+"""A ResNet on photographs in PyTorch, with millrace.torch.Loader and with DataLoader + torchvision, in turns: time and images/s.
 
-torch_imagenet.py DATA [--epochs 2] [--rounds 1] [--batch-size 64] [--workers 2] [--threads 0] [--freeze] [--limit BATCHES] [--json]
+torch_imagenet.py DATA [--device cpu] [--network resnet18] [--bf16] [--epochs 2] [--rounds 1] [--batch-size 64] [--workers 2]
+                       [--threads 0] [--freeze] [--limit BATCHES] [--loaders-only] [--json]
 
 DATA is a folder with one sub-folder per class, as ImageNet's train/. The two ways differ by the lines that make the loader, marked
 below, and by nothing else: the network, the optimizer (SGD 0.1, momentum 0.9, decay 1e-4), the loop that trains are the same. Both
@@ -9,8 +10,9 @@ deliver RandomResizedCrop(224) and flip, normalised, float32. The loop is the us
 on standard error. After each way's epochs the loaders are gone, so that the next one has the cores for itself.
 
 Where the processor trains, too, the training is nearly all of the time: `--freeze` trains the last layer only, on what the rest of the
-network gives, and `--limit 0` goes through the batches without a network; both show what is left of the difference as training gets
-quicker. Figures are of one run on one machine. Needs torch and torchvision.
+network gives, and `--loaders-only` goes through the batches without a network; both show what is left of the difference as training
+gets quicker. On a GPU (`--device cuda`) DataLoader pins its memory, and copies are not waited for. Figures are of one run on one
+machine. Needs torch and torchvision.
 """
 import argparse
 import json
@@ -27,7 +29,8 @@ from torch import nn
 
 def with_millrace(a):
     import millrace.torch
-    return millrace.torch.Loader(a.data, a.batch_size, augment="rrc224", training=True, workers=a.workers, seed=a.seed)
+    return millrace.torch.Loader(a.data, a.batch_size, augment="rrc224", training=True, workers=a.workers, seed=a.seed,
+                                 device=None if a.device == "cpu" else a.device)
 
 
 def with_data_loader(a):
@@ -35,7 +38,8 @@ def with_data_loader(a):
     from torchvision import transforms as t
     normalise = t.Normalize(mean=[0.485, 0.456, 0.406], std=[0.229, 0.224, 0.225])
     train = datasets.ImageFolder(a.data, t.Compose([t.RandomResizedCrop(224), t.RandomHorizontalFlip(), t.ToTensor(), normalise]))
-    return torch.utils.data.DataLoader(train, batch_size=a.batch_size, shuffle=True, num_workers=a.workers, persistent_workers=True)
+    return torch.utils.data.DataLoader(train, batch_size=a.batch_size, shuffle=True, num_workers=a.workers, persistent_workers=True,
+                                       pin_memory=a.device != "cpu")
 
 
 WAYS = {"millrace.torch.Loader": with_millrace, "DataLoader + torchvision": with_data_loader}
@@ -46,7 +50,7 @@ WAYS = {"millrace.torch.Loader": with_millrace, "DataLoader + torchvision": with
 def network(a, classes):
     import torchvision
     torch.manual_seed(a.seed)
-    net = torchvision.models.resnet18(num_classes=classes).to(memory_format=torch.channels_last)
+    net = getattr(torchvision.models, a.network)(num_classes=classes).to(a.device, memory_format=torch.channels_last)
     if a.freeze:
         for name, p in net.named_parameters():
             p.requires_grad_(name.startswith("fc."))
@@ -62,10 +66,12 @@ def train(a, loader, net, optimizer, name):
             loader.set_epoch(epoch)
         for step, (images, target) in enumerate(loader):
             images_seen += len(target)
+            images, target = images.to(a.device, non_blocking=True), target.to(a.device, non_blocking=True)
             if net is None:
                 continue
             images = images.to(memory_format=torch.channels_last)
-            loss = loss_of(net(images), target)
+            with torch.autocast(torch.device(a.device).type, torch.bfloat16, enabled=a.bf16):
+                loss = loss_of(net(images), target)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -76,14 +82,24 @@ def train(a, loader, net, optimizer, name):
     return images_seen, loss.item() if loss is not None else None
 
 
+def warm_up(a):
+    """Whatever a GPU's libraries do once in a process is neither way's."""
+    net = network(a, 1000)
+    with torch.autocast(torch.device(a.device).type, torch.bfloat16, enabled=a.bf16):
+        net(torch.zeros(a.batch_size, 3, 224, 224, device=a.device).contiguous(memory_format=torch.channels_last)).sum().backward()
+    torch.cuda.synchronize()
+
+
 def one_way(a, name):
     begun = time.perf_counter()
     loader = WAYS[name](a)
-    net = network(a, len(loader.dataset.classes)) if a.limit != 0 else None
+    net = network(a, len(loader.dataset.classes)) if not a.loaders_only else None
     optimizer = None
     if net is not None:
         optimizer = torch.optim.SGD([p for p in net.parameters() if p.requires_grad], 0.1, momentum=0.9, weight_decay=1e-4)
     images, loss = train(a, loader, net, optimizer, name)
+    if a.device != "cpu":
+        torch.cuda.synchronize()
     seconds = time.perf_counter() - begun
     del loader
     return {"seconds": seconds, "images": images, "images_per_s": images / seconds, "loss": loss}
@@ -92,6 +108,9 @@ def one_way(a, name):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("data")
+    p.add_argument("--device", default="cpu")
+    p.add_argument("--network", default="resnet18", help="of torchvision.models")
+    p.add_argument("--bf16", action="store_true", help="autocast")
     p.add_argument("--epochs", type=int, default=2)
     p.add_argument("--rounds", type=int, default=1)
     p.add_argument("--batch-size", type=int, default=64)
@@ -99,11 +118,14 @@ def main():
     p.add_argument("--threads", type=int, default=0, help="of torch; 0: its own choice")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--freeze", action="store_true")
-    p.add_argument("--limit", type=int, help="batches of each epoch; 0: all of them, without a network")
+    p.add_argument("--limit", type=int, help="batches of each epoch")
+    p.add_argument("--loaders-only", action="store_true", help="without a network")
     p.add_argument("--json", action="store_true")
     a = p.parse_args()
     if a.threads:
         torch.set_num_threads(a.threads)
+    if a.device != "cpu":
+        warm_up(a)
     got = {name: [] for name in WAYS}
     for k in range(a.rounds):
         for name in sorted(WAYS, reverse=bool(k % 2)):
@@ -112,7 +134,9 @@ def main():
     ratio = statistics.median(o["images_per_s"] / t["images_per_s"] for o, t in zip(ours, theirs))
     import torchvision
     told = {"event": "torch_imagenet", "torch": torch.__version__, "torchvision": torchvision.__version__,
-            "python": platform.python_version(), "epochs": a.epochs, "freeze": a.freeze, "network": a.limit != 0, "ways": got,
+            "python": platform.python_version(), "epochs": a.epochs, "freeze": a.freeze, "bf16": a.bf16,
+            "network": None if a.loaders_only else a.network, "device": a.device,
+            "hardware": torch.cuda.get_device_name(a.device) if a.device != "cpu" else platform.machine(), "ways": got,
             "ratio": ratio}
     if a.json:
         print(json.dumps(told))

@@ -5,8 +5,9 @@ usage: bench/trainer_peers.py MILLRACE [--rounds 5] [--threads N] [--seconds 4] 
 
 MILLRACE is the built command (build/release/tools/millrace). PYTHON is an interpreter with tensorflow and torch (one that is
 missing is listed and left out). All train the same network on one resident batch (128 pictures, 64 sequences, 32 pictures of
-224 x 224 for ResNet-18, which needs torchvision, too) with the optimizer of its reference settings. In every round each program runs once, as a process of its own, for SECONDS; the figure of a run is
-batch / median step. Printed: medians over rounds, and the median of the per-round ratio ours / the faster peer.
+224 x 224 for ResNet-18, which needs torchvision, too) with the optimizer of its reference settings (ResNet-18 in Keras without
+weight decay, which makes its step no longer). In every round each program runs once, as a process of its own, for SECONDS; the
+figure of a run is batch / median step. Printed: medians over rounds, and the median of the per-round ratio ours / the faster peer.
 """
 import argparse
 import json

@@ -59,7 +59,7 @@ class Loader(_Loader):
     batch          samples in the global batch: what resuming in another world needs to be the same
     memory_format  "channels_last" (the way pixels lie in the slot: the cheaper one) or "contiguous"
     device         where tensors go: None stays in host memory; "cuda" copies from pinned memory on a stream of its own, which
-                   torch's current stream waits for. Without a GPU at hand this part was read, not run
+                   torch's current stream waits for
     uint8          True: (n, channels, height, width) uint8 as decoded, over the batch's memory, for normalising on the device
     drop_last      the short last batch is left out, so that all ranks have as many samples. Where its samples do not go round, a
                    rank would get an empty batch, whose mean loss is no number: that is an error for training, else a warning
@@ -90,6 +90,7 @@ class Loader(_Loader):
         self._wanted: Optional[int] = None  # epoch, by set_epoch()
         self._resumed = False
         self._stream: Any = None
+        self._scale: Any = None  # means and deviations on the device
         if self._device is not None and self._device.type not in ("cpu", "cuda"):
             raise ArgumentError("device=%r: expected \"cpu\" or \"cuda\"" % (device,))
         channels = self._shape[2] if self._shape else 0
@@ -187,7 +188,7 @@ class Loader(_Loader):
         else:
             images = self._normalised(batch)
         if self._device is not None and self._device.type == "cuda":
-            return self._to_cuda(images, target)
+            return self._to_cuda(images, batch.affine, target)
         return images, target.to(torch.int64)
 
     def _normalised(self, batch: Batch) -> Any:
@@ -206,27 +207,37 @@ class Loader(_Loader):
             out.copy_(raw).mul_(pair[:, 0].view(n, 1, 1, 1)).add_(pair[:, 1].view(n, 1, 1, 1))
         return out
 
-    def _to_cuda(self, images: Any, target: Any) -> Tuple[Any, Any]:
+    def _to_cuda(self, images: Any, affine: Any, target: Any) -> Tuple[Any, Any]:
         """The copy goes on a stream of its own, behind which torch's current one waits; bytes cross, floats are made there."""
         if self._stream is None:
             self._stream = torch.cuda.Stream(self._device)
         with torch.cuda.stream(self._stream):
-            labels = target.pin_memory().to(self._device, non_blocking=True).to(torch.int64)
-            pixels = None
-            if images is not None:
-                pixels = images.pin_memory().to(self._device, non_blocking=True)
-                if not self._uint8:
-                    mean = torch.tensor(list(self._means), device=self._device)
-                    std = torch.tensor(list(self._stds), device=self._device)
-                    pixels = ((pixels.to(torch.float32) - mean) / std).permute(0, 3, 1, 2)
-                    if self._format == "contiguous":
-                        pixels = pixels.contiguous()
+            labels = self._across(target).to(torch.int64)
+            pixels = None if images is None else self._across(images)
+            if pixels is not None and not self._uint8:
+                pair = None if affine is None else self._across(torch.from_dlpack(affine))
+                pixels = self._floats(pixels, pair)
         current = torch.cuda.current_stream(self._device)
         current.wait_stream(self._stream)
         for t in (pixels, labels):
             if t is not None:
                 t.record_stream(current)
         return pixels, labels
+
+    def _across(self, host: Any) -> Any:
+        return host.pin_memory().to(self._device, non_blocking=True)
+
+    def _floats(self, pixels: Any, pair: Any) -> Any:
+        """(n, h, w, c) bytes as _normalised() would deliver them, made where they lie."""
+        made = pixels.to(torch.float32)
+        if pair is not None:
+            made = made * pair[:, 0].view(-1, 1, 1, 1) + pair[:, 1].view(-1, 1, 1, 1)
+        else:
+            if self._scale is None:
+                self._scale = tuple(torch.tensor(list(v), device=pixels.device) for v in (self._means, self._stds))
+            made = (made - self._scale[0]) / self._scale[1]
+        made = made.permute(0, 3, 1, 2)
+        return made.contiguous() if self._format == "contiguous" else made
 
     def __reduce__(self) -> Any:
         from ._loader import _again

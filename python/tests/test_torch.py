@@ -35,6 +35,20 @@ def test_numbers(shapes, memory_format):
         del b
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch sees no GPU")
+@pytest.mark.parametrize("how", [{}, {"memory_format": "contiguous"}, {"uint8": True}, {"augment": "rrc(32),standardise"}],
+                         ids=["channels_last", "contiguous", "uint8", "standardise"])
+def test_on_a_gpu_as_in_memory(shapes, how):
+    """What is kept stays as it was, while the pinned buffers behind it are used again."""
+    there, here = loader(shapes, device="cuda", **how), loader(shapes, **how)
+    kept = [batch for _ in range(3) for batch in there]
+    wanted = [(x.clone(), y) for _ in range(3) for x, y in here]
+    assert len(kept) == len(wanted) > 20
+    for (x, y), (want, target) in zip(kept, wanted):
+        assert x.is_cuda and y.is_cuda and x.dtype == want.dtype and y.dtype == torch.int64
+        assert x.stride() == want.stride() and torch.allclose(x.cpu(), want, atol=1e-5) and (y.cpu() == target).all()
+
+
 def test_uint8_is_the_slot(shapes):
     for x, y in loader(shapes, uint8=True):
         assert x.dtype == torch.uint8 and x.shape[1:] == (3, 32, 32) and x.data_ptr() % 64 == 0

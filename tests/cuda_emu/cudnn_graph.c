@@ -13,6 +13,7 @@
  *   4 broken       offered, but its plan cannot be finalised
  *   5 split        two sums that are added; its knob says where to divide; a large workspace
  *   6 coarse       16 bits only: sums kept in fewer bits
+ *   7 fourier      f32 only: by transforms, which on a GPU cost three digits; here factors are rounded to f16
  *
  * The environment can take some away: MILLRACE_EMU_CUDNN, words with commas between:
  *   fallback-only   heuristics of modes A, B and INSTANT support nothing
@@ -21,7 +22,7 @@
 
 #include "tests/cuda_emu/emu_cudnn.h"
 
-enum { PLAIN, TENSOR, ATOMICS, CONVERTING, BROKEN, SPLIT, COARSE, ENGINES };
+enum { PLAIN, TENSOR, ATOMICS, CONVERTING, BROKEN, SPLIT, COARSE, FOURIER, ENGINES };
 
 static const struct engine {
     cudnnBackendNumericalNote_t notes[2], notes_16[2]; /* with f32 tensors and with 16-bit ones */
@@ -78,6 +79,7 @@ static const struct engine {
                              CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION},
                 .note_count_16 = 2,
                 .half = true},
+    [FOURIER] = {.notes = {CUDNN_NUMERICAL_NOTE_FFT}, .note_count = 1, .f32 = true, .workspace_bytes = 65536},
 };
 
 static bool setting(const char *word)
@@ -399,6 +401,7 @@ static struct emu_dnn_way way_of(int engine, int64_t knob, const struct emu_dnn_
         way.workspace_bytes += (size_t)(c->w.dim[0] * c->w.dim[1]) * 4;
         break;
     case ATOMICS: way.any_order = true; break;
+    case FOURIER:
     case CONVERTING: way.rounding = EMU_TO_F16; break;
     case SPLIT:
         way.fraction = 64 * (unsigned)knob;
@@ -440,8 +443,8 @@ static cudnnStatus_t finalise_plan(struct emu_dnn_body *b)
 
 static const int lists[CUDNN_HEUR_MODES_COUNT][ENGINES + 1] = {
     /* best first; -1 ends */
-    [CUDNN_HEUR_MODE_A] = {TENSOR, CONVERTING, COARSE, ATOMICS, BROKEN, PLAIN, SPLIT, -1},
-    [CUDNN_HEUR_MODE_INSTANT] = {TENSOR, CONVERTING, COARSE, ATOMICS, BROKEN, PLAIN, SPLIT, -1},
+    [CUDNN_HEUR_MODE_A] = {TENSOR, FOURIER, CONVERTING, COARSE, ATOMICS, BROKEN, PLAIN, SPLIT, -1},
+    [CUDNN_HEUR_MODE_INSTANT] = {TENSOR, FOURIER, CONVERTING, COARSE, ATOMICS, BROKEN, PLAIN, SPLIT, -1},
     [CUDNN_HEUR_MODE_B] = {BROKEN, SPLIT, TENSOR, COARSE, PLAIN, ATOMICS, -1},
     [CUDNN_HEUR_MODE_FALLBACK] = {BROKEN, PLAIN, -1},
 };

@@ -391,8 +391,9 @@ static void engines_keep_their_notes(void **state)
         MRT_TRUE(memcmp(a, b, bytes) == 0);
         MRT_TRUE(run_engine(h, &c, 2, 5, a) < 2e-6 && run_engine(h, &c, 2, 5, b) < 2e-6);
         MRT_TRUE(memcmp(a, b, bytes) != 0); /* atomics: other bits each time */
-        const double tf32 = run_engine(h, &c, 1, 5, a), half = run_engine(h, &c, 3, 5, b);
-        MRT_TRUE(tf32 > 1e-5 && tf32 < 1e-3 && half > 1e-5 && half < 1e-3);
+        const double tf32 = run_engine(h, &c, 1, 5, a), half = run_engine(h, &c, 3, 5, b),
+                     fourier = run_engine(h, &c, 7, 5, b);
+        MRT_TRUE(tf32 > 1e-5 && tf32 < 1e-3 && half > 1e-5 && half < 1e-3 && fourier > 1e-5);
         c.type = c.weights = EMU_BF16;
         MRT_TRUE(run_engine(h, &c, 6, 5, NULL) > 2 * run_engine(h, &c, 0, 5, NULL)); /* coarse: worse than
                                                                                         bf16 is */
@@ -408,7 +409,7 @@ static void heuristics_list_configurations(void **state)
         cudnnBackendHeurMode_t mode;
         enum emu_type type;
         int64_t count;
-    } cases[] = {{CUDNN_HEUR_MODE_A, EMU_F32, 6},
+    } cases[] = {{CUDNN_HEUR_MODE_A, EMU_F32, 7},
                  {CUDNN_HEUR_MODE_A, EMU_BF16, 6},
                  {CUDNN_HEUR_MODE_B, EMU_F32, 5},
                  {CUDNN_HEUR_MODE_FALLBACK, EMU_F16, 2}};
