@@ -170,9 +170,10 @@ def test_torchrun_stop_and_resume_in_another_world(shapes, tmp_path):
     def run(world, state, steps):
         done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(world),
                                str(tmp_path / "main.py"), shapes, json.dumps(state), str(steps)], stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, timeout=300, env=dict(os.environ, OMP_NUM_THREADS="1"))
+                              stderr=subprocess.STDOUT, timeout=300,
+                              env=dict(os.environ, OMP_NUM_THREADS="1", PYTHONFAULTHANDLER="1"))
         text = done.stdout.decode()
-        assert done.returncode == 0, text[-3000:]
+        assert done.returncode == 0, text[-12000:]
         return json.loads([line for line in text.splitlines() if line.startswith("RESULT")][0][7:])
     begun, state = run(2, None, 2)
     rest, _ = run(3, state, 99)
