@@ -189,8 +189,9 @@ static void bias_back(uint32_t dtype, mr_activation act, uint32_t rows, uint32_t
          *again = put(MR_TENSOR_F32, NULL, c, 0);
     void *scratch = lab_memory(l, bytes), *dy_y = put(dtype, y, n, 0);
     MRT_OK(mri_cuda_bias_backward(stream(), rows, c, dtype, dy_y, d, dbias, scratch, act, &err), &err);
-    /* 1 - y * y near y = 1 depends on whether the product was rounded */
-    expect_close(get(dtype, d, n), expected, n, fmax(step_of(dtype), act == MR_ACT_TANH ? 1e-5 : 0), "dy");
+    /* a GPU does not round the product of 1 - y * y, which matters near y = 1 */
+    const double fused = act == MR_ACT_TANH && !getenv("MILLRACE_EMU_DEVICES") ? 1e-5 : 0;
+    expect_close(get(dtype, d, n), expected, n, fmax(step_of(dtype), fused), "dy");
     expect_close(get(MR_TENSOR_F32, dbias, c), sums, c, 1e-4, "dbias");
     void *d2 = put(dtype, dy, n, shift);
     MRT_OK(mri_cuda_bias_backward(stream(), rows, c, dtype, dy_y, d2, again, scratch, act, &err), &err);
