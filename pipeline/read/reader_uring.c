@@ -34,6 +34,18 @@ typedef struct uring {
     int broken;          /* errno that ended the ring; 0 while it works */
 } uring;
 
+/* A ring may be mapped where one lay that another thread destroyed. The kernel keeps their order, but
+ * liburing calls it past libc, where a detector of races sees nothing: what was written to the old ring would
+ * look like a race with the new one. The order it can see is this count, raised before a ring is destroyed
+ * and read after one is made. */
+static uint64_t rings_ended;
+
+static void destroy_ring(struct io_uring *ring)
+{
+    __atomic_fetch_add(&rings_ended, 1, __ATOMIC_RELEASE);
+    io_uring_queue_exit(ring);
+}
+
 /* For `depth` requests, and for being woken. */
 static int make_ring(struct io_uring *ring, uint32_t depth)
 {
@@ -44,6 +56,7 @@ static int make_ring(struct io_uring *ring, uint32_t depth)
     int rc = -EINVAL;
     for (size_t i = 0; i < MRI_ARRAY_COUNT(flags) && rc == -EINVAL; i++)
         rc = io_uring_queue_init(depth + 1, ring, flags[i]);
+    __atomic_load_n(&rings_ended, __ATOMIC_ACQUIRE);
     return rc;
 }
 
@@ -53,7 +66,7 @@ bool mri_uring_usable(uint32_t depth, char *note, size_t note_bytes)
     const int rc = make_ring(&ring, depth);
     if (note_bytes) note[0] = '\0';
     if (rc == 0) {
-        io_uring_queue_exit(&ring);
+        destroy_ring(&ring);
         return true;
     }
     char text[128];
@@ -73,7 +86,7 @@ static int uring_open(mri_reader *r, mr_error *err)
 static void uring_close(mri_reader *r)
 {
     uring *u = r->ring;
-    if (u && u->ready) io_uring_queue_exit(&u->ring);
+    if (u && u->ready) destroy_ring(&u->ring);
     free(u);
 }
 
