@@ -141,11 +141,16 @@ done >"$folder/LICENSES.txt"
 rm -rf "$folder/raw" "$folder/dist" "$folder/build"
 export PKG_CONFIG_LIBDIR="$prefix/lib/pkgconfig" CCACHE_BASEDIR="${CCACHE_BASEDIR:-$root}" CCACHE_NOHASHDIR=1
 env CC="$folder/cc" "$folder/venv/bin/python" -m pip wheel -q "$root" --no-build-isolation --no-deps -w "$folder/raw" \
-    -C build-dir="$folder/build" -C cmake.define.MILLRACE_DNNL_INCLUDE="$prefix/include" -C cmake.define.MILLRACE_INCLUDE_CURL="$prefix/include" \
-    -C cmake.define.CMAKE_C_COMPILER_LAUNCHER="${MILLRACE_WHEEL_LAUNCHER-}" -C cmake.define.MILLRACE_WERROR="${MILLRACE_WHEEL_WERROR-0}" \
-    -C cmake.define.MILLRACE_PYTHON_LICENSES="$folder/LICENSES.txt" \
-    -C cmake.define.CMAKE_C_FLAGS="-include $folder/newer_calls.h" \
-    -C cmake.define.OpenMP_C_FLAGS=-fopenmp -C cmake.define.OpenMP_C_LIB_NAMES=gomp -C cmake.define.OpenMP_gomp_LIBRARY=gomp \
+    --config-settings=build-dir="$folder/build" \
+    --config-settings=cmake.define.MILLRACE_DNNL_INCLUDE="$prefix/include" \
+    --config-settings=cmake.define.MILLRACE_INCLUDE_CURL="$prefix/include" \
+    --config-settings=cmake.define.CMAKE_C_COMPILER_LAUNCHER="${MILLRACE_WHEEL_LAUNCHER-}" \
+    --config-settings=cmake.define.MILLRACE_WERROR="${MILLRACE_WHEEL_WERROR-0}" \
+    --config-settings=cmake.define.MILLRACE_PYTHON_LICENSES="$folder/LICENSES.txt" \
+    --config-settings=cmake.define.CMAKE_C_FLAGS="-include $folder/newer_calls.h" \
+    --config-settings=cmake.define.OpenMP_C_FLAGS=-fopenmp \
+    --config-settings=cmake.define.OpenMP_C_LIB_NAMES=gomp \
+    --config-settings=cmake.define.OpenMP_gomp_LIBRARY=gomp \
     >"$folder/log" 2>&1 || {
     tail -50 "$folder/log" >&2
     fail "the wheel was not built"

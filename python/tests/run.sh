@@ -30,9 +30,9 @@ if [ -z "$wheel" ]; then
     rm -f "$folder"/dist/*.whl
     export CCACHE_BASEDIR="${CCACHE_BASEDIR:-$root}" CCACHE_NOHASHDIR=1
     # shellcheck disable=SC2086
-    $pip wheel "$root" --no-build-isolation --no-deps -w "$folder/dist" -C build-dir="$folder" \
-        -C cmake.define.CMAKE_C_COMPILER_LAUNCHER="${MILLRACE_WHEEL_LAUNCHER-}" \
-        -C cmake.define.MILLRACE_WERROR="${MILLRACE_WHEEL_WERROR-0}" >"$work/log" 2>&1 || {
+    $pip wheel "$root" --no-build-isolation --no-deps -w "$folder/dist" --config-settings=build-dir="$folder" \
+        --config-settings=cmake.define.CMAKE_C_COMPILER_LAUNCHER="${MILLRACE_WHEEL_LAUNCHER-}" \
+        --config-settings=cmake.define.MILLRACE_WERROR="${MILLRACE_WHEEL_WERROR-0}" >"$work/log" 2>&1 || {
         tail -50 "$work/log"
         exit 1
     }
