@@ -60,6 +60,12 @@ static int check_parts(const part_check *checks, const mr_batch *b, size_t sampl
         if (rc == MR_OK && p->affine)
             rc = compare(&checks[r], b, p->affine, b->affine + 2 * first, n * 2 * sizeof *b->affine,
                          "affine numbers", err);
+        if (rc == MR_OK && p->labels2)
+            rc = compare(&checks[r], b, p->labels2, b->labels2 + first, n * sizeof *b->labels2,
+                         "second labels", err);
+        if (rc == MR_OK && p->share2)
+            rc = compare(&checks[r], b, p->share2, b->share2 + first, n * sizeof *b->share2,
+                         "shares of second labels", err);
         if (rc == MR_OK) rc = check_fields(&checks[r], b, p, info, err);
     }
     return rc;
@@ -74,6 +80,10 @@ static mr_digest hash_sample(XXH3_state_t *state, const mr_batch *b, uint32_t i,
     XXH3_128bits_update(state, &b->labels[i], sizeof *b->labels);
     if (sample_bytes) XXH3_128bits_update(state, b->pixels + i * sample_bytes, sample_bytes);
     if (b->affine) XXH3_128bits_update(state, b->affine + 2 * (size_t)i, 2 * sizeof *b->affine);
+    if (b->labels2) {
+        XXH3_128bits_update(state, &b->labels2[i], sizeof *b->labels2);
+        XXH3_128bits_update(state, &b->share2[i], sizeof *b->share2);
+    }
     for (uint32_t k = 0; k < info->field_count; k++) {
         const mr_batch_field *f = &b->field[k];
         const size_t row = (size_t)f->width * info->field[k].element_bytes;

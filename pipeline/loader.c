@@ -190,6 +190,8 @@ static const mr_part *host_parts(mr_loader *l, const mri_slot *slot)
         p->pixels = slot->pixels ? slot->pixels + first * l->plan.layout.sample_bytes : NULL;
         p->labels = slot->labels + first;
         p->affine = slot->affine ? slot->affine + 2 * (size_t)first : NULL;
+        p->labels2 = slot->labels2 ? slot->labels2 + first : NULL;
+        p->share2 = slot->share2 ? slot->share2 + first : NULL;
         mri_fields_show(&l->plan.fields, slot->rows, first, p->field);
     }
     return parts;
@@ -207,6 +209,8 @@ static void describe(mr_loader *l, const mri_ring_batch *b, mr_batch *out)
         out->pixels = b->slot->pixels;
         out->labels = b->slot->labels;
         out->affine = b->slot->affine;
+        out->labels2 = b->slot->labels2;
+        out->share2 = b->slot->share2;
         out->ids = b->slot->ids;
         mri_fields_show(&l->plan.fields, b->slot->rows, 0, out->field);
     }

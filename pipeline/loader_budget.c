@@ -60,6 +60,7 @@ static void plan_chunks(const mri_loader_plan *plan, mri_memory_plan *p)
                                .readers = plan->cfg.readers,
                                .depth = plan->cfg.depth,
                                .chunk_samples_most = chunk_samples_most(info, p->resident > 0),
+                               .pairs = plan->layout.mixes,
                                .resident = p->resident > 0};
     const uint32_t n = mri_shape_chunk_samples(&p->shape);
     p->chunk_samples = n;

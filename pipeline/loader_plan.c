@@ -106,6 +106,7 @@ static int plan_pixels(mri_loader_plan *plan, mr_error *err)
     if (rc != MR_OK) return rc;
     mr_augment_normalise(plan->augment, plan->info.mean, plan->info.std, &plan->info.uses_affine);
     plan->info.augment = mr_augment_text(plan->augment);
+    plan->info.mixes = mri_augment_mixes(plan->augment);
     if (info->image_field < 0) return no_pictures(plan, err);
     uint32_t h = info->height, w = info->width;
     rc = mr_augment_output(plan->augment, h, w, &plan->info.height, &plan->info.width, err);
@@ -122,12 +123,41 @@ static int plan_pixels(mri_loader_plan *plan, mr_error *err)
     return MR_OK;
 }
 
+/* The places of a batch that are delivered here, are they whole pairs? */
+static bool has_whole_pairs(const mri_batches *b, uint64_t batch)
+{
+    uint32_t first, number;
+    mri_batches_own(b, batch, &first, &number);
+    return first % 2 == 0 && (number % 2 == 0 || first + number == mri_batches_count(b, batch));
+}
+
+static int check_mixing(const mri_loader_plan *plan, mr_error *err)
+{
+    const mri_batches *b = &plan->batches;
+    if (!plan->info.mixes) return MR_OK;
+    if (plan->cfg.field_count)
+        return mr_error_set(
+            err, MR_EINVAL,
+            "augment %s: mixed pictures go with labels, not with fields; leave out the fields",
+            plan->info.augment);
+    if (mr_source_info_of(plan->source)->label_field < 0)
+        return mr_error_set(err, MR_EINVAL, "augment %s: %s has no labels to mix", plan->info.augment,
+                            mr_source_info_of(plan->source)->path);
+    if (has_whole_pairs(b, 0) && has_whole_pairs(b, b->steps_per_epoch - 1)) return MR_OK;
+    return mr_error_set(
+        err, MR_EINVAL,
+        "augment %s: the %u parts of a batch cut pairs that are to be mixed; take a batch that "
+        "is a multiple of %llu, and tail drop or pad",
+        plan->info.augment, b->parts, 2 * (unsigned long long)b->parts);
+}
+
 static void plan_layout(mri_loader_plan *plan)
 {
     plan->layout =
         (mri_slot_layout){.batch = mri_batches_own_most(&plan->batches),
                           .sample_bytes = (size_t)plan->info.height * plan->info.width * plan->info.channels,
                           .uses_affine = plan->info.uses_affine,
+                          .mixes = plan->info.mixes,
                           .fields = &plan->fields};
 }
 
@@ -194,7 +224,7 @@ static void fill_info(mri_loader_plan *plan)
     plan->info.ignore_exif = plan->cfg.decode.ignore_exif;
     if (!plan->cfg.devices) return;
     const uint64_t sample =
-        plan->layout.sample_bytes + sizeof(int32_t) + (plan->info.uses_affine ? 2 * sizeof(float) : 0);
+        plan->layout.sample_bytes + sizeof(int32_t) + mri_slot_numbers_bytes(&plan->layout);
     const uint64_t part = (plan->info.batch - 1) / plan->batches.parts + 1;
     plan->info.device_bytes = plan->device_slots * (part * sample + mri_fields_bytes(&plan->fields, part));
 }
@@ -290,6 +320,7 @@ int mri_loader_plan_make(mri_loader_plan *plan, mr_error *err)
         plan_epochs(plan);
         rc = plan_pixels(plan, err);
     }
+    if (rc == MR_OK) rc = check_mixing(plan, err);
     if (rc == MR_OK) {
         plan_layout(plan);
         rc = plan_fields(plan, err);

@@ -83,12 +83,38 @@ static int bad_label(uint32_t i, int32_t label, uint32_t classes, mr_error *err)
                         (int)label, classes);
 }
 
+/* The second label of a sample and its share; of one that is not mixed both 0. */
+typedef struct second {
+    int32_t label;
+    float share;
+} second;
+
+static second second_of(const mr_op_args *a, uint32_t i)
+{
+    const second none = {0, 0};
+    return a->labels2 && a->share2[i] != 0 ? (second){a->labels2[i], a->share2[i]} : none;
+}
+
 static int check_labels(const mr_op_args *a, uint32_t classes, mr_error *err)
 {
-    for (uint32_t i = 0; i < a->n; i++)
-        if (a->labels[i] >= 0 && (uint32_t)a->labels[i] >= classes)
-            return bad_label(i, a->labels[i], classes, err);
+    for (uint32_t i = 0; i < a->n; i++) {
+        const second s = second_of(a, i);
+        if (a->labels[i] < 0) continue;
+        if ((uint32_t)a->labels[i] >= classes) return bad_label(i, a->labels[i], classes, err);
+        if (s.label < 0 || (uint32_t)s.label >= classes) return bad_label(i, s.label, classes, err);
+        if (!(s.share >= 0 && s.share <= 1))
+            return mr_error_set(err, MR_EINVAL,
+                                "loss: sample %u of the batch has %g of a second label, expected 0 to 1", i,
+                                (double)s.share);
+    }
     return MR_OK;
+}
+
+/* The one that it counts as. */
+static int32_t counts_as(const mr_op_args *a, uint32_t i)
+{
+    const second s = second_of(a, i);
+    return s.share > 0.5f ? s.label : a->labels[i];
 }
 
 static bool first_of_largest(const float *x, uint32_t classes, uint32_t label)
@@ -117,7 +143,12 @@ static double sigmoid(double u)
 static double softplus(double u) { return (u > 0 ? u : 0) + log1p(exp(-fabs(u))); }
 
 /* What is wanted of class 1. */
-static double wanted_of(int32_t label, double smoothing) { return label * (1 - smoothing) + smoothing / 2; }
+static double wanted_of(const mr_op_args *a, uint32_t i, double smoothing)
+{
+    const second s = second_of(a, i);
+    const double one = s.share > 0 ? a->labels[i] + (double)s.share * (s.label - a->labels[i]) : a->labels[i];
+    return one * (1 - smoothing) + smoothing / 2;
+}
 
 static int forward_binary(const mri_host_op *op, const mr_op_args *a)
 {
@@ -128,9 +159,9 @@ static int forward_binary(const mri_host_op *op, const mr_op_args *a)
         const double u = factor * (double)x[i];
         if (a->y) ((float *)a->y)[i] = (float)sigmoid(u);
         if (a->labels[i] < 0) continue;
-        m->loss_sum += weight_of(op) * (softplus(u) - wanted_of(a->labels[i], smoothing) * u);
+        m->loss_sum += weight_of(op) * (softplus(u) - wanted_of(a, i, smoothing) * u);
         if (op->base.desc.loss.silent) continue;
-        m->correct += (x[i] > 0) == (a->labels[i] == 1);
+        m->correct += (x[i] > 0) == (counts_as(a, i) == 1);
         m->count++;
     }
     return MR_OK;
@@ -142,7 +173,7 @@ static int backward_binary(const mri_host_op *op, const mr_op_args *a, double sc
     const float *x = a->x;
     float *dx = a->dx;
     for (uint32_t i = 0; i < a->n; i++) {
-        const double off = sigmoid(factor * (double)x[i]) - wanted_of(a->labels[i], smoothing);
+        const double off = sigmoid(factor * (double)x[i]) - wanted_of(a, i, smoothing);
         dx[i] = a->labels[i] < 0 ? 0 : (float)(scale * off);
     }
     return MR_OK;
@@ -166,6 +197,8 @@ static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
         losses[i] = 0;
         if (a->labels[i] < 0) continue;
         double wanted = (double)x[a->labels[i]] - (double)max;
+        const second s = second_of(a, i);
+        if (s.share > 0) wanted += (double)s.share * ((double)x[s.label] - (double)max - wanted);
         if (smoothing > 0) wanted = smoothed(x, classes, wanted, max, smoothing);
         losses[i] = weight_of(op) * (log(sum) - (double)factor * wanted);
     }
@@ -175,7 +208,7 @@ static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
         m->loss_sum += losses[i];
         if (op->base.desc.loss.silent) continue;
         m->correct +=
-            first_of_largest((const float *)a->x + (size_t)i * classes, classes, (uint32_t)a->labels[i]);
+            first_of_largest((const float *)a->x + (size_t)i * classes, classes, (uint32_t)counts_as(a, i));
         m->count++;
     }
     return MR_OK;
@@ -200,9 +233,12 @@ static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
             continue;
         }
         const double sum = exponentials(dx, (const float *)a->x + (size_t)i * classes, classes, factor, &max);
+        const second s = second_of(a, i);
+        const double other = (double)s.share * (1 - smoothing);
         for (uint32_t c = 0; c < classes; c++) {
-            const double p = (double)dx[c] / sum - ((int32_t)c == a->labels[i] ? at_label : everywhere);
-            dx[c] = (float)(scale * p);
+            double wanted = (int32_t)c == a->labels[i] ? at_label - other : everywhere;
+            if ((int32_t)c == s.label) wanted += other;
+            dx[c] = (float)(scale * ((double)dx[c] / sum - wanted));
         }
     }
     return MR_OK;

@@ -75,4 +75,16 @@ int mri_augment_run(const mr_augment *a, mri_scratch *s, const mr_value *value,
                     uint32_t out_w, uint8_t *dst, float *affine, const mri_boxes *boxes,
                     mri_geometry *geometry, mr_error *err);
 
+/* Two finished pictures of a batch. */
+typedef struct mri_mixed {
+    uint8_t *a, *b;
+    uint32_t height, width, channels;
+} mri_mixed;
+
+/* Are pictures of a batch mixed with each other? Never in evaluation. */
+bool mri_augment_mixes(const mr_augment *a);
+/* Mix a pair as the key of its first sample says. Gives the share that each then has of the other, 0 to 1; 0:
+ * they are as they were. Where nothing mixes it is not to be called. */
+float mri_augment_mix(const mr_augment *a, mri_sample_key key, const mri_mixed *m);
+
 #endif

@@ -17,6 +17,11 @@ static int check_place(const mri_spec *s, const char *start, const mri_op_type *
                              "the numbers are fixed already: one of standardise and normalise, once");
     if ((type->paint || type->run) && s->a->standardise)
         return mri_spec_fail(s, start, "standardise comes after everything that changes pixels");
+    if ((type->paint || type->run || type->mirrors) && s->mixes)
+        return mri_spec_fail(s, start, "mixup and cutmix come after everything that is done to one picture");
+    for (uint32_t k = 0; type->mix && k < s->a->mix_count; k++)
+        if (s->a->mix[k].op.type == type)
+            return mri_spec_fail(s, start, "it is there already, once is enough");
     return MR_OK;
 }
 
@@ -43,14 +48,20 @@ static int read_op(mri_spec *s, const char *start, const mri_op_type *type)
     rc = read_arguments(s, start, type);
     if (rc) return rc;
     s->count++;
+    s->mixes = s->mixes || type->mix;
+    if (type->mix) mri_augment_add_mix(s->a, &s->op);
     if (type->fix) {
         type->fix(s->a, &s->op);
         s->numbers_fixed = true;
-    } else if (s->training) {
+    } else if (s->training && !type->mix) {
         mri_augment_add(s->a, &s->op);
-    } else if (type->evaluate) {
+    } else if (!s->training && type->evaluate) {
         type->evaluate(s->a, &s->op);
     }
+    if (s->mixes && s->a->standardise)
+        return mri_spec_fail(s, start,
+                             "mixup and cutmix mix pixels, and standardise has its numbers from each picture "
+                             "before: use normalise");
     return MR_OK;
 }
 
@@ -129,6 +140,7 @@ int mr_augment_create(mr_augment **out, const char *spec, bool training, mr_erro
         return rc;
     }
     if (s.count == 0) mri_spec_put(&s, "none");
+    if (!training) a->mix_count = 0;
     *out = a;
     return MR_OK;
 }

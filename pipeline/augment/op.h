@@ -37,7 +37,7 @@ typedef struct mri_op {
 #define MRI_OP_ARGS(type, op)                                                                                \
     ((type *)((op)->args + 0 * sizeof(char[sizeof(type) <= sizeof(((mri_op *)0)->args) ? 1 : -1])))
 
-/* A row of the table. One of mirrors, paint, run and fix says what the operation does. */
+/* A row of the table. One of mirrors, paint, run, mix and fix says what the operation does. */
 struct mri_op_type {
     const char *name;
     const char *usage; /* how it is written, for messages and the manual */
@@ -49,6 +49,9 @@ struct mri_op_type {
      */
     void (*evaluate)(mr_augment *a, const mri_op *op);
 
+    /* Mixes two finished pictures by a draw; share: of the other picture, in 256ths, as a rule. Gives the
+     * share that it is. In no list: it comes when a batch's pictures are there. */
+    float (*mix)(mri_philox draw, uint32_t share, const mri_mixed *m);
     /* Is the picture to be mirrored? May be asked ahead of its turn. */
     bool (*mirrors)(const mri_frame *f, const mri_op *op);
     /* Changes pixels where they are, `count` of them with `channels` bytes each, by the operation's draw. It
@@ -64,9 +67,19 @@ struct mri_op_type {
     bool centres;   /* run: takes the middle, which a resize before it may take along */
 };
 
+enum { MRI_AUGMENT_MAX_MIX = 2 };
+
+/* One that mixes, and its distribution: a word of a draw comes to the first k 256ths with word < words[k]. */
+typedef struct mri_mix {
+    mri_op op;
+    uint64_t words[256];
+} mri_mix;
+
 struct mr_augment {
     uint32_t op_count;
     mri_op op[2 * MRI_AUGMENT_MAX_OPS]; /* for this mode: an operation may become two in evaluation */
+    uint32_t mix_count;
+    mri_mix mix[MRI_AUGMENT_MAX_MIX];
     bool standardise;
     float mean[4], std[4];
     char text[6144]; /* 32 operations of at most 170 characters, and room */
@@ -84,10 +97,12 @@ typedef struct mri_preset {
 const mri_preset *mri_preset_at(size_t k); /* NULL behind the last */
 
 /* Families. The last row has no name. */
-extern const mri_op_type mri_ops_resize[], mri_ops_window[], mri_ops_colour[], mri_ops_numbers[];
+extern const mri_op_type mri_ops_resize[], mri_ops_window[], mri_ops_colour[], mri_ops_numbers[],
+    mri_ops_mix[];
 
 /* Adds an operation to the list unchanged. */
 static inline void mri_augment_add(mr_augment *a, const mri_op *op) { a->op[a->op_count++] = *op; }
+void mri_augment_add_mix(mr_augment *a, const mri_op *op);
 /* Adds the centre crop of the size of another operation, in its place. */
 void mri_augment_add_center(mr_augment *a, const mri_op *op);
 

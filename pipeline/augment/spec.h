@@ -15,7 +15,7 @@ struct mri_spec {
     size_t text_used;
     uint32_t count; /* operations of the specification */
     mri_op op;      /* the one being read */
-    bool training, numbers_fixed;
+    bool training, numbers_fixed, mixes;
     const char *usage; /* of the operation being read, for messages */
     mr_error *err;
 };

@@ -39,6 +39,7 @@ typedef struct mri_step_record {
 typedef struct mri_run_shape {
     uint32_t batch, parts, prefetch, workers, readers, depth;
     uint32_t chunk_samples_most; /* however few workers there are */
+    bool pairs;                  /* chunks have even numbers of samples */
     bool resident;               /* nothing is left to read */
     bool quota;                  /* of processor time: threads stood still now and then */
 } mri_run_shape;
@@ -47,7 +48,8 @@ typedef struct mri_run_shape {
 static inline uint32_t mri_shape_chunk_samples(const mri_run_shape *s)
 {
     const uint32_t each = (s->batch - 1) / (2 * s->workers) + 1;
-    return each < s->chunk_samples_most ? each : s->chunk_samples_most;
+    const uint32_t samples = each < s->chunk_samples_most ? each : s->chunk_samples_most;
+    return samples + (s->pairs ? samples % 2 : 0);
 }
 
 /* Chunks of a loader with prefetch. Resident: no buffers, workers take turns with as many as they are. */

@@ -43,6 +43,16 @@ void mri_saturation(uint8_t *p, size_t pixels, uint32_t channels, int32_t factor
     }
 }
 
+void mri_blend(uint8_t *restrict a, uint8_t *restrict b, size_t bytes, uint32_t share)
+{
+    const uint16_t other = (uint16_t)share, own = (uint16_t)(256 - share);
+    for (size_t k = 0; k < bytes; k++) { /* sums stay below 2^16: sixteen bits are enough */
+        const uint16_t x = a[k], y = b[k];
+        a[k] = (uint8_t)((uint16_t)(own * x + other * y + 128) >> 8);
+        b[k] = (uint8_t)((uint16_t)(own * y + other * x + 128) >> 8);
+    }
+}
+
 void mri_standardise(const uint8_t *p, size_t bytes, float affine[2])
 {
     uint64_t sum = 0, squares = 0;

@@ -16,6 +16,8 @@ void mri_brightness(uint8_t *p, size_t bytes, int32_t delta);
 void mri_contrast(uint8_t *p, size_t pixels, uint32_t channels, int32_t factor);
 /* gray + factor * (x - gray), where gray is the pixel's. Nothing for one channel. */
 void mri_saturation(uint8_t *p, size_t pixels, uint32_t channels, int32_t factor);
+/* Each with `share` 256ths of the other, 0 to 256: halves rounded up, both from what they were. */
+void mri_blend(uint8_t *a, uint8_t *b, size_t bytes, uint32_t share);
 /* factor, offset such that factor * x + offset is (x - mean) / max(standard deviation, 1 / sqrt(bytes)), over
  * all values. */
 void mri_standardise(const uint8_t *p, size_t bytes, float affine[2]);

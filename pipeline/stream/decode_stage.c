@@ -148,6 +148,7 @@ static int place_all(worker *w, mri_chunk *c, uint64_t *large_ns, mr_error *err)
             c->slot->ids[c->first + k] = MR_NOWHERE;
         }
     }
+    if (rc == MR_OK && c->slot->labels2) mri_place_mix(cfg->place, c->slot, c->first, c->count, epoch);
     mri_seat_rest(&w->placer.seat);
     add_counts(w);
     return rc;

@@ -249,3 +249,31 @@ int mri_place_from_chunk(mri_placer *p, const mri_chunk *c, uint32_t k, uint64_t
     const int rc = mri_read_error(q, p->cfg->source, err);
     return mr_error_at(err, NULL, q->offset + s->at, s->sample), rc;
 }
+
+/* The key of a pair is its first sample's. */
+static void mix_pair(const mri_place_config *cfg, mri_slot *slot, uint32_t i, uint64_t epoch)
+{
+    const size_t bytes = cfg->layout->sample_bytes;
+    const mri_mixed pair = {.a = slot->pixels + i * bytes,
+                            .b = slot->pixels + (i + (size_t)1) * bytes,
+                            .height = cfg->height,
+                            .width = cfg->width,
+                            .channels = cfg->channels};
+    const float share =
+        mri_augment_mix(cfg->augment, (mri_sample_key){cfg->seed, epoch, slot->ids[i]}, &pair);
+    if (share == 0) return;
+    slot->labels2[i] = slot->labels[i + 1];
+    slot->labels2[i + 1] = slot->labels[i];
+    slot->share2[i] = slot->share2[i + 1] = share;
+}
+
+void mri_place_mix(const mri_place_config *cfg, mri_slot *slot, uint32_t first, uint32_t count,
+                   uint64_t epoch)
+{
+    for (uint32_t i = first; i < first + count; i++) {
+        slot->labels2[i] = -1;
+        slot->share2[i] = 0;
+    }
+    for (uint32_t i = first; i + 1 < first + count; i += 2)
+        if (slot->labels[i] >= 0 && slot->labels[i + 1] >= 0) mix_pair(cfg, slot, i, epoch);
+}

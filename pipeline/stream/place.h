@@ -59,4 +59,10 @@ int mri_place_from_chunk(mri_placer *p, const mri_chunk *c, uint32_t k, uint64_t
 int mri_place_alone(mri_placer *p, mri_slot *slot, uint32_t i, uint64_t epoch, uint64_t sample,
                     mr_error *err);
 
+/* Mix `count` places of a slot from an even one on, which are filled, in pairs; the batch is of this epoch.
+ * One that is left over, and pairs of which one does not count, stay as they are. Only where the slots have
+ * room for what was mixed. */
+void mri_place_mix(const mri_place_config *cfg, mri_slot *slot, uint32_t first, uint32_t count,
+                   uint64_t epoch);
+
 #endif

@@ -3,11 +3,15 @@
 
 #include "millrace/kernels.h"
 
+uint64_t mri_slot_numbers_bytes(const mri_slot_layout *l)
+{
+    return (l->uses_affine ? 2 * sizeof(float) : 0) + (l->mixes ? sizeof(int32_t) + sizeof(float) : 0);
+}
+
 uint64_t mri_slot_bytes(const mri_slot_layout *l)
 {
-    const uint64_t sample =
-        l->sample_bytes + sizeof(int32_t) + sizeof(uint64_t) + (l->uses_affine ? 2 * sizeof(float) : 0);
-    const uint64_t all = mri_plus(mri_plus(mri_times(sample, l->batch), 4 * MR_DEVICE_ALIGN),
+    const uint64_t sample = l->sample_bytes + sizeof(int32_t) + sizeof(uint64_t) + mri_slot_numbers_bytes(l);
+    const uint64_t all = mri_plus(mri_plus(mri_times(sample, l->batch), 6 * MR_DEVICE_ALIGN),
                                   mri_fields_bytes(l->fields, l->batch));
     return mri_align_up(mri_min_u64(all, UINT64_MAX / 2), MR_DEVICE_ALIGN);
 }
@@ -33,6 +37,10 @@ static void lay_out(const mri_slot_layout *l, mri_slot *slot, uint8_t *p)
     p += mri_align_up(batch * sizeof(uint64_t), MR_DEVICE_ALIGN);
     slot->affine = l->uses_affine ? (float *)(void *)p : NULL;
     p += l->uses_affine ? mri_align_up(batch * 2 * sizeof(float), MR_DEVICE_ALIGN) : 0;
+    slot->labels2 = l->mixes ? (int32_t *)(void *)p : NULL;
+    p += l->mixes ? mri_align_up(batch * sizeof(int32_t), MR_DEVICE_ALIGN) : 0;
+    slot->share2 = l->mixes ? (float *)(void *)p : NULL;
+    p += l->mixes ? mri_align_up(batch * sizeof(float), MR_DEVICE_ALIGN) : 0;
     mri_fields_layout(l->fields, p, batch, slot->rows);
 }
 

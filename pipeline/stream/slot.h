@@ -1,6 +1,7 @@
 /* pipeline/stream/slot.h: host memory of whole batches. Private.
  *
- *   slot   | pixels, uint8 NHWC | labels i32 | ids u64 | affine 2 x f32 | rows of fields |
+ *   slot   | pixels, uint8 NHWC | labels i32 | ids u64 | affine 2 x f32 | labels2 i32, share2 f32 |
+ *          | rows of fields |
  *
  * Each of these begins at a multiple of MR_DEVICE_ALIGN. */
 #ifndef MRI_SLOT_H
@@ -18,7 +19,9 @@ typedef struct mri_slot {
     uint32_t counted;   /* with done: samples with a label */
     uint8_t *pixels;    /* NULL where the source has no pictures */
     int32_t *labels;
-    float *affine; /* NULL where the augmentation does not standardise */
+    float *affine;    /* NULL where the augmentation does not standardise */
+    int32_t *labels2; /* NULL where the augmentation does not mix, like share2 */
+    float *share2;
     uint64_t *ids;
     mri_rows rows[MR_LOADER_MAX_FIELDS]; /* widths: set by mri_slot_close() */
 } mri_slot;
@@ -27,7 +30,7 @@ typedef struct mri_slot {
 typedef struct mri_slot_layout {
     uint32_t batch;      /* samples at most */
     size_t sample_bytes; /* pixels of one sample; 0: the source has no pictures */
-    bool uses_affine;
+    bool uses_affine, mixes;
     const mri_fields *fields;
 } mri_slot_layout;
 
@@ -40,6 +43,8 @@ typedef struct mri_slots {
 } mri_slots;
 
 uint64_t mri_slot_bytes(const mri_slot_layout *layout); /* saturated */
+/* Of it, for one sample: what goes to a device beside pixels, label and fields. */
+uint64_t mri_slot_numbers_bytes(const mri_slot_layout *layout);
 
 /* device: NULL, or whom the memory is pinned for. On failure mri_slots_fini() is still to be called. */
 int mri_slots_init(mri_slots *s, const mri_slot_layout *layout, uint32_t count, mr_device *device,

@@ -10,7 +10,7 @@
 #define REASON_NS 1000000000u
 
 typedef struct device_set {
-    void *pixels, *labels, *affine;
+    void *pixels, *labels, *affine, *labels2, *share2;
     void *field[MR_LOADER_MAX_FIELDS], *length[MR_LOADER_MAX_FIELDS];
     mr_event *start, *ready, *consumed;
 } device_set;
@@ -76,6 +76,9 @@ static int open_set(const mri_staging *s, const replica *p, device_set *set, mr_
     if (rc == MR_OK) rc = mr_device_alloc(p->device, n * sizeof(int32_t), &set->labels, err);
     if (rc == MR_OK && layout->uses_affine)
         rc = mr_device_alloc(p->device, n * 2 * sizeof(float), &set->affine, err);
+    if (rc == MR_OK && layout->mixes)
+        rc = mr_device_alloc(p->device, n * sizeof(int32_t), &set->labels2, err);
+    if (rc == MR_OK && layout->mixes) rc = mr_device_alloc(p->device, n * sizeof(float), &set->share2, err);
     if (rc == MR_OK) rc = open_fields(s, p, set, err);
     if (rc == MR_OK) rc = mr_event_create(&set->start, p->device, err);
     if (rc == MR_OK) rc = mr_event_create(&set->ready, p->device, err);
@@ -126,6 +129,8 @@ static void close_set(const replica *p, device_set *set)
     mr_device_free(p->device, set->pixels);
     mr_device_free(p->device, set->labels);
     mr_device_free(p->device, set->affine);
+    mr_device_free(p->device, set->labels2);
+    mr_device_free(p->device, set->share2);
     for (uint32_t k = 0; k < MR_LOADER_MAX_FIELDS; k++) {
         mr_device_free(p->device, set->field[k]);
         mr_device_free(p->device, set->length[k]);
@@ -185,14 +190,19 @@ static int queue_copies(mri_staging *s, uint32_t r, const mri_slot *slot, mr_par
     if (rc == MR_OK) rc = mr_event_record(set->start, copy);
     if (n > 0) {
         const size_t pixel_bytes = n * layout->sample_bytes,
-                     affine_bytes = set->affine ? n * 2 * sizeof(float) : 0;
+                     affine_bytes = set->affine ? n * 2 * sizeof(float) : 0,
+                     second_bytes = set->labels2 ? n * sizeof(int32_t) : 0;
         if (rc == MR_OK && pixel_bytes)
             rc = mr_copy_h2d_async(copy, set->pixels, slot->pixels + first * layout->sample_bytes,
                                    pixel_bytes);
         if (rc == MR_OK) rc = mr_copy_h2d_async(copy, set->labels, slot->labels + first, n * sizeof(int32_t));
         if (rc == MR_OK && affine_bytes)
             rc = mr_copy_h2d_async(copy, set->affine, slot->affine + 2 * first, affine_bytes);
-        mri_count(&s->bytes_copied[r], pixel_bytes + n * sizeof(int32_t) + affine_bytes);
+        if (rc == MR_OK && second_bytes)
+            rc = mr_copy_h2d_async(copy, set->labels2, slot->labels2 + first, second_bytes);
+        if (rc == MR_OK && second_bytes)
+            rc = mr_copy_h2d_async(copy, set->share2, slot->share2 + first, second_bytes);
+        mri_count(&s->bytes_copied[r], pixel_bytes + n * sizeof(int32_t) + affine_bytes + 2 * second_bytes);
     }
     for (uint32_t k = 0; k < layout->fields->count && rc == MR_OK; k++)
         rc = copy_field(s, r, slot, part, set, k);
@@ -200,6 +210,8 @@ static int queue_copies(mri_staging *s, uint32_t r, const mri_slot *slot, mr_par
     part->pixels = set->pixels;
     part->labels = set->labels;
     part->affine = set->affine;
+    part->labels2 = set->labels2;
+    part->share2 = set->share2;
     part->ready = set->ready;
     part->form = MR_PART_PIXELS;
     return rc;

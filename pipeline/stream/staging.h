@@ -1,6 +1,6 @@
 /* pipeline/stream/staging.h: from a host slot to every replica's device memory. Private.
  *
- *   per replica: device_slots sets of (pixels, labels, affine, fields), one copy stream
+ *   per replica: device_slots sets of (pixels, labels, affine, second labels, fields), one copy stream
  *
  *     copy stream:   wait consumed[d] ─ start[d] ─ copies ─ ready[d]
  *     consumer's:    wait ready[d] ─ uses set d ─ consumed[d]

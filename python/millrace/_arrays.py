@@ -5,7 +5,7 @@ import ctypes as C
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from . import _library as _l
-from ._errors import UnsupportedError
+from ._errors import ArgumentError, UnsupportedError
 
 # dtype of the library: name, type string of __array_interface__, code and bits of DLPack
 DTYPES = {1: ("uint8", "|u1", 1, 8), 2: ("int8", "|i1", 0, 8), 3: ("int16", "<i2", 0, 16), 4: ("int32", "<i4", 0, 32),
@@ -117,6 +117,9 @@ class Batch:
     images       uint8, (count, height, width, channels); None where the data have no pictures
     labels       int32, (count,); -1 for padding and samples without a label
     ids          uint64, (count,): number of each sample in the data set; 2**64 - 1 for padding
+    labels2      int32, (count,), where pictures are mixed (`mixup`, `cutmix`): a sample is share2 of a picture with this label and
+                 the rest of one with its own; -1: it is not mixed. Else None
+    share2       float32, (count,), 0 to 1, or None
     affine       float32, (count, 2) with `standardise`: value = pixel * a[0] + a[1]; else None
     fields       name -> Array, of the fields that the loader was asked for
     lengths      name -> Array int32 of those whose rows differ in length
@@ -125,8 +128,8 @@ class Batch:
     count        samples in it, those of this rank; `counted`: of them with a label
     first, all_count  they are [first, first + count) of a global batch of all_count samples
 
-    `images, labels = batch` works, too."""
-    __slots__ = ("_lease", "_loader", "images", "labels", "ids", "affine", "fields", "lengths", "epoch", "step", "global_step",
+    `images, labels = batch` works, too, but where pictures are mixed."""
+    __slots__ = ("_lease", "_loader", "images", "labels", "labels2", "share2", "ids", "affine", "fields", "lengths", "epoch", "step", "global_step",
                  "last", "count", "counted", "first", "all_count", "__weakref__")
 
     def __init__(self, loader: Any, lease: _Lease) -> None:
@@ -139,6 +142,8 @@ class Batch:
         self.counted, self.first, self.all_count = view.counted, view.first, view.all_count
         self.images: Optional[Array] = Array(lease, view.pixels, _U8, (n,) + shape) if shape else None
         self.labels = Array(lease, view.labels, _I32, (n,))
+        self.labels2: Optional[Array] = Array(lease, view.labels2, _I32, (n,)) if view.labels2 else None
+        self.share2: Optional[Array] = Array(lease, view.share2, _F32, (n,)) if view.share2 else None
         self.ids = Array(lease, view.ids, _U64, (n,))
         self.affine: Optional[Array] = Array(lease, view.affine, _F32, (n, 2)) if view.affine else None
         self.fields: Dict[str, Array] = {}
@@ -153,7 +158,26 @@ class Batch:
         return self.count
 
     def __iter__(self) -> Iterator[Any]:
+        if self.labels2 is not None:
+            raise ArgumentError("pictures of this batch are mixed, one label is not all there is to them: take batch.images, "
+                                "batch.labels, batch.labels2 and batch.share2")
         return iter((self.images, self.labels))
+
+    def soft_targets(self, num_classes: int) -> Any:
+        """How much of each class every sample is: a NumPy array of its own, float32 (count, num_classes); all 0 for samples that do
+        not count."""
+        import numpy
+        out = numpy.empty((self.count, num_classes), numpy.float32)
+        self._soft_targets(num_classes, out.ctypes.data)
+        return out
+
+    def _soft_targets(self, classes: int, address: int) -> None:
+        second = self.labels2.data_ptr if self.labels2 is not None else None
+        share = self.share2.data_ptr if self.share2 is not None else None
+        done = _l.native.mrp_soft_targets(self.labels.data_ptr, second, share, self.count, classes, address)
+        if done < self.count:
+            raise ArgumentError("sample %d: its label is not below the %d classes that num_classes= says" % (self.ids.tolist()[done],
+                                                                                                     classes))
 
     @property
     def names(self) -> List[str]:

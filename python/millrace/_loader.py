@@ -314,6 +314,7 @@ class Loader:
         self._steps, self._samples, self._per_epoch = info.steps_per_epoch, info.sample_count, info.epoch_samples
         self._mean, self._std = list(info.mean), list(info.std)
         self._augment = info.augment.decode()
+        self._mixes = bool(info.mixes)
         self._data = "%016x" % info.fingerprint
         how = (info.order, info.block, info.tail, info.length_window, bool(cfg.training), self._augment, cfg.channels,
                cfg.decode.pixels)
@@ -373,6 +374,21 @@ class Loader:
             return []
         names = C.cast(info.class_names, C.POINTER(C.c_char_p))
         return [names[k].decode("utf-8", "surrogateescape") for k in range(info.class_count)]
+
+    @property
+    def mixes(self) -> bool:
+        """Are pictures of a batch mixed with each other (`mixup`, `cutmix` in training)?"""
+        return self._mixes
+
+    def _soft_classes(self, num_classes: Optional[int]) -> int:
+        """Columns of soft targets, for adapters that hand those out; 0: labels say it all."""
+        if not self._mixes:
+            return 0
+        known = num_classes or self._source.info.class_count
+        if not known:
+            raise ArgumentError("pictures are mixed, so targets have a share for each class, and the data do not say how many there "
+                                "are: give num_classes=")
+        return int(known)
 
     @property
     def notes(self) -> str:

@@ -232,6 +232,7 @@ class mr_loader_info(Structure):
         ("ignore_exif", c_bool),
         ("labelled", c_bool),
         ("counts", c_bool),
+        ("mixes", c_bool),
     ]
 
 
@@ -261,6 +262,8 @@ class mr_batch(Structure):
         ("field", mr_batch_field * 4),
         ("first", c_uint32),
         ("all_count", c_uint32),
+        ("labels2", c_void_p),
+        ("share2", c_void_p),
     ]
 
 

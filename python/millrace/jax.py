@@ -6,13 +6,14 @@
         ..."""
 from __future__ import annotations
 
-from typing import Any, Iterator, Tuple
+from typing import Any, Iterator, List, Optional, Tuple
 
 try:
     import jax
 except ImportError as e:  # pragma: no cover
     raise ImportError("millrace.jax needs JAX: pip install jax") from e
 
+from ._arrays import Array
 from ._errors import ArgumentError
 from ._loader import Loader
 
@@ -24,22 +25,24 @@ def loader(path: Any, **settings: Any) -> Loader:
     return Loader(path, **settings)
 
 
-def batches(source: Loader, sharding: Any = None) -> Iterator[Tuple[Any, Any]]:
+def batches(source: Loader, sharding: Any = None, num_classes: Optional[int] = None) -> Iterator[Tuple[Any, Any]]:
     """(images, labels) of every batch that is left: uint8 (n, height, width, channels) and int32, over the batch's own memory on
-    the processor. With a sharding, global arrays made of the parts of all processes; the batch must then divide evenly, so use
+    the processor. Of mixed pictures (`mixup`, `cutmix`) labels are float32 (n, classes), num_classes where the data do not say how
+    many there are. With a sharding, global arrays made of the parts of all processes; the batch must then divide evenly, so use
     tail="drop" or "pad"."""
+    classes = source._soft_classes(num_classes)
     for batch in source:
-        arrays = []
-        for a in (batch.images, batch.labels):
+        arrays: List[Any] = []
+        for a in (batch.images, batch.soft_targets(classes) if classes else batch.labels):
             if a is None:
                 arrays.append(None)
             elif sharding is None:
-                arrays.append(jax.dlpack.from_dlpack(a))
+                arrays.append(jax.dlpack.from_dlpack(a) if isinstance(a, Array) else jax.numpy.asarray(a))
             else:
                 if batch.all_count % source.world:
                     raise ArgumentError("a batch of %d samples does not divide among %d processes: use tail=\"drop\" or \"pad\", and a "
                                         "batch that does" % (batch.all_count, source.world))
-                arrays.append(jax.make_array_from_process_local_data(sharding, a.numpy(), (batch.all_count,) + a.shape[1:]))
+                arrays.append(jax.make_array_from_process_local_data(sharding, a.numpy() if isinstance(a, Array) else a, (batch.all_count,) + a.shape[1:]))
         yield arrays[0], arrays[1]
         del batch, arrays
 

@@ -4,7 +4,7 @@
         ..."""
 from __future__ import annotations
 
-from typing import Any, Iterator, Tuple
+from typing import Any, Iterator, Optional, Tuple
 
 try:
     import tensorflow as tf
@@ -14,22 +14,27 @@ except ImportError as e:  # pragma: no cover
 from ._loader import Loader
 
 
-def dataset(source: Loader) -> Any:
+def dataset(source: Loader, num_classes: Optional[int] = None) -> Any:
     """(images, labels) of every batch that is left, uint8 (n, height, width, channels) and int32; tf.data copies each once. What
-    it takes ahead counts as delivered: take state_dict() between epochs only."""
+    it takes ahead counts as delivered: take state_dict() between epochs only. Of mixed pictures (`mixup`, `cutmix`) labels are
+    float32 (n, classes), num_classes where the data do not say how many there are."""
+    classes = source._soft_classes(num_classes)
+
     def generate() -> Iterator[Tuple[Any, Any]]:
         for batch in source:
-            yield batch.images.numpy(), batch.labels.numpy()
+            yield batch.images.numpy(), batch.soft_targets(classes) if classes else batch.labels.numpy()
             del batch
     height, width, channels = source.shape
     return tf.data.Dataset.from_generator(generate, output_signature=(
-        tf.TensorSpec((None, height, width, channels), tf.uint8), tf.TensorSpec((None,), tf.int32)))
+        tf.TensorSpec((None, height, width, channels), tf.uint8),
+        tf.TensorSpec((None, classes), tf.float32) if classes else tf.TensorSpec((None,), tf.int32)))
 
 
 def tensors(batch: Any) -> Tuple[Any, Any]:
     """(images, labels) of one batch without a copy."""
+    images, labels = batch
     take = tf.experimental.dlpack.from_dlpack  # it takes a capsule of the older kind
-    return take(batch.images.__dlpack__()), take(batch.labels.__dlpack__())
+    return take(images.__dlpack__()), take(labels.__dlpack__())
 
 
 __all__ = ["dataset", "tensors"]

@@ -64,14 +64,16 @@ class Loader(_Loader):
     drop_last      the short last batch is left out, so that all ranks have as many samples. Where its samples do not go round, a
                    rank would get an empty batch, whose mean loss is no number: that is an error for training, else a warning
     raw            True: millrace.Batch objects instead
+    num_classes    with `mixup` or `cutmix` in augment=, where the data do not say how many classes there are
 
-    Everything else is as for millrace.Loader, but `epochs`. Target -1 marks a sample without a label."""
+    Everything else is as for millrace.Loader, but `epochs`. Target -1 marks a sample without a label. Of mixed pictures the target
+    is float32 (n, classes), what CrossEntropyLoss takes as probabilities of classes: all 0 for a sample that does not count."""
 
     def __init__(self, path: Any, batch_size: Optional[int] = None, *, batch: Optional[int] = None,
                  memory_format: str = "channels_last", device: Any = None, uint8: bool = False, drop_last: bool = False,
-                 raw: bool = False, **settings: Any) -> None:
+                 raw: bool = False, num_classes: Optional[int] = None, **settings: Any) -> None:
         given = dict(settings, path=path, batch_size=batch_size, batch=batch, memory_format=memory_format, device=device, uint8=uint8,
-                     drop_last=drop_last, raw=raw)
+                     drop_last=drop_last, raw=raw, num_classes=num_classes)
         if (batch_size is None) == (batch is None):
             raise ArgumentError("give batch_size= (of each rank) or batch= (of all ranks together)")
         if "epochs" in settings:
@@ -86,6 +88,7 @@ class Loader(_Loader):
         super().__init__(path, batch=batch if batch is not None else batch_size * world, epochs=None, **settings)
         self._see_all_have_some()
         self._format, self._uint8, self._raw = memory_format, uint8, raw
+        self._soft = 0 if raw else self._soft_classes(num_classes)
         self._device = torch.device(device) if device is not None else None
         self._wanted: Optional[int] = None  # epoch, by set_epoch()
         self._resumed = False
@@ -176,7 +179,7 @@ class Loader(_Loader):
             del batch
 
     def _tensors(self, batch: Batch) -> Tuple[Any, Any]:
-        target = torch.from_dlpack(batch.labels)
+        target = self._target(batch)
         if batch.images is None:
             images = None
         elif self._uint8:
@@ -189,7 +192,14 @@ class Loader(_Loader):
             images = self._normalised(batch)
         if self._device is not None and self._device.type == "cuda":
             return self._to_cuda(images, batch.affine, target)
-        return images, target.to(torch.int64)
+        return images, target if self._soft else target.to(torch.int64)
+
+    def _target(self, batch: Batch) -> Any:
+        if not self._soft:
+            return torch.from_dlpack(batch.labels)
+        soft = torch.empty((batch.count, self._soft), dtype=torch.float32)
+        batch._soft_targets(self._soft, soft.data_ptr())
+        return soft
 
     def _normalised(self, batch: Batch) -> Any:
         pixels = batch.images
@@ -212,7 +222,9 @@ class Loader(_Loader):
         if self._stream is None:
             self._stream = torch.cuda.Stream(self._device)
         with torch.cuda.stream(self._stream):
-            labels = self._across(target).to(torch.int64)
+            labels = self._across(target)
+            if not self._soft:
+                labels = labels.to(torch.int64)
             pixels = None if images is None else self._across(images)
             if pixels is not None and not self._uint8:
                 pair = None if affine is None else self._across(torch.from_dlpack(affine))

@@ -57,6 +57,12 @@ MR_API void mrp_capsule_gone(void *capsule);
 MR_API void mrp_normalise(const uint8_t *pixels, uint32_t count, uint32_t height, uint32_t width,
                           uint32_t channels, const float *mean, const float *std, int planar, float *out);
 
+/* Of each class as much as a sample is of it, into out, count x classes: 1 - share2 of its label, share2 of
+ * the second one; nothing of samples that do not count (label < 0). labels2, share2: NULL where nothing is
+ * mixed. Gives count, or the first sample with a label that is not below classes. */
+MR_API uint32_t mrp_soft_targets(const int32_t *labels, const int32_t *labels2, const float *share2,
+                                 uint32_t count, uint32_t classes, float *out);
+
 /* ---- jobs.c: calls that take long ---- */
 /* How far a call has come, written by it and read by anybody; stop is written by anybody. */
 typedef struct mrp_progress {

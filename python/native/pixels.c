@@ -1,6 +1,8 @@
 /* python/native/pixels.c: see native.h. */
 #include "python/native/native.h"
 
+#include <string.h>
+
 #define CHANNELS_MOST 4
 
 /* value[c][v] of a pixel v: 256 floats a channel stay in the first cache. */
@@ -31,6 +33,22 @@ static void one_interleaved(const uint8_t *in, size_t pixels, uint32_t channels,
     }
     for (size_t i = 0; i < pixels; i++)
         for (uint32_t c = 0; c < channels; c++) out[i * channels + c] = table[c][in[i * channels + c]];
+}
+
+uint32_t mrp_soft_targets(const int32_t *labels, const int32_t *labels2, const float *share2, uint32_t count,
+                          uint32_t classes, float *out)
+{
+    memset(out, 0, (size_t)count * classes * sizeof *out);
+    for (uint32_t i = 0; i < count; i++) {
+        float *row = out + (size_t)i * classes;
+        if (labels[i] < 0) continue;
+        const float share = share2 ? share2[i] : 0;
+        const int32_t second = share > 0 ? labels2[i] : labels[i];
+        if ((uint32_t)labels[i] >= classes || (uint32_t)second >= classes) return i;
+        row[labels[i]] += 1 - share;
+        row[second] += share;
+    }
+    return count;
 }
 
 void mrp_normalise(const uint8_t *pixels, uint32_t count, uint32_t height, uint32_t width, uint32_t channels,

@@ -43,3 +43,20 @@ def test_tensorflow(shapes, settings):
         got.append((x.numpy().copy(), y.numpy().copy()))
         del batch, x, y
     same(got, want(shapes, settings))
+
+
+def test_mixed(shapes, settings):
+    """Adapters hand out a share of each class, not the first label alone."""
+    mixes = dict(settings, augment="rrc(32),cutmix(1)", training=True)
+    expected = [(np.asarray(b.images).copy(), b.soft_targets(10).tolist()) for b in millrace.Loader(shapes, **mixes)]
+    have = 0
+    for name in ("jax", "tensorflow"):
+        try:
+            adapter = __import__("millrace." + name, fromlist=[name])
+        except ImportError:
+            continue
+        have += 1
+        deliver = adapter.batches if name == "jax" else adapter.dataset
+        same([(np.array(x), np.array(y)) for x, y in deliver(millrace.Loader(shapes, **mixes))], expected)
+    if not have:
+        pytest.skip("neither JAX nor TensorFlow is here")

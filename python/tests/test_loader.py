@@ -33,7 +33,7 @@ def test_an_epoch(shapes, settings):
             for i, name in zip(y.tolist(), batch.names):
                 assert name.split("/")[0] == loader.classes[i]
             seen += batch.ids.tolist()
-            assert batch.affine is None and batch.fields == {}
+            assert batch.affine is None and batch.fields == {} and batch.labels2 is None and batch.share2 is None
         assert sorted(seen) == list(range(120))
         assert loader.stats()["batches"] == 8 and (loader.epoch, loader.step) == (1, 0)
 
@@ -248,3 +248,32 @@ def test_sequences(tmp_path, settings):
         assert batch.fields["tokens"].tolist()[1] == [8, 99, 99, 99]
     with pytest.raises(millrace.Error, match="boxes"):
         millrace.Loader(tmp_path / "rows.txt", batch=4, fields=["boxes"])
+
+
+def test_mixed(shapes, settings):
+    """Pictures that are mixed say how, and do not pass for what they were."""
+    mixed = millrace.Loader(shapes, **dict(settings, augment="rrc(32),mixup(1)", training=True))
+    plain = millrace.Loader(shapes, **dict(settings, augment="rrc(32)", training=True))
+    assert mixed.mixes and not plain.mixes
+    pairs = 0
+    for a, b in zip(mixed, plain):
+        with pytest.raises(millrace.ArgumentError, match="labels2"):
+            images, labels = a
+        x, y = a.images.numpy().astype(np.int32), b.images.numpy().astype(np.int32)
+        share, second = a.share2.numpy(), a.labels2.numpy()
+        for i in range(a.count):
+            other = i ^ 1
+            if other >= a.count:
+                assert share[i] == 0 and second[i] == -1
+                continue
+            w = int(share[i] * 256)
+            assert share[i] == w / 256 == share[other] and second[i] == (b.labels.numpy()[other] if w else -1)
+            assert (x[i] == ((256 - w) * y[i] + w * y[other] + 128) // 256).all()
+            pairs += 1
+        one = np.eye(10, dtype=np.float32)
+        want = one[a.labels.numpy()] * (1 - share)[:, None] + one[second] * share[:, None]
+        assert (a.soft_targets(10) == want).all() and (b.soft_targets(10) == one[b.labels.numpy()]).all()
+        with pytest.raises(millrace.ArgumentError, match="not below the 1 classes"):
+            a.soft_targets(1)
+        del a, b
+    assert pairs > 20

@@ -60,6 +60,18 @@ def test_without_normalise_it_is_as_to_tensor(shapes):
         assert torch.allclose(x, torch.from_dlpack(b.images).permute(0, 3, 1, 2).float() / 255)
 
 
+@pytest.mark.parametrize("device", [None, pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(),
+                                                                                        reason="PyTorch sees no GPU"))])
+def test_mixed(shapes, device):
+    mixes = AUGMENT.replace("flip", "flip,mixup(0.4),cutmix(1)")
+    for (x, y), b in zip(loader(shapes, augment=mixes, device=device),
+                         millrace.Loader(shapes, batch=16, augment=mixes, training=True, seed=3)):
+        assert y.dtype == torch.float32 and y.shape == (b.count, 10) and (y.cpu().numpy() == b.soft_targets(10)).all()
+        assert torch.allclose(y.sum(dim=1).cpu(), torch.ones(b.count)) and torch.nn.functional.cross_entropy(y * 3, y) > 0
+        del b
+    assert all(isinstance(b, millrace.Batch) for b in loader(shapes, augment=mixes, raw=True))
+
+
 def test_standardised(shapes):
     for x, _ in loader(shapes, augment="center(32),standardise"):
         assert abs(x.mean(dim=(1, 2, 3))).max() < 1e-3

@@ -425,12 +425,13 @@ static void maximum_takes_the_first(void **state)
 /* ---- loss ---- */
 
 /* A label beyond the classes is counted apart, gets no gradient, and leaves the others' alone; so does one
- * below zero. */
-static void bad_labels(void **state)
+ * below zero. mixes: the same ones are sound, and mixed with such a label. */
+static void check_bad_labels(bool mixes)
 {
-    (void)state;
     enum { N = 6, C = 5 };
-    static const int32_t labels[N] = {0, 5, -1, 4, INT32_MAX, INT32_MIN};
+    static const int32_t labels[N] = {0, 5, -1, 4, INT32_MAX, INT32_MIN}, sound[N] = {0, 1, -1, 4, 0, -2};
+    static const int32_t second[N] = {-9, 5, 0, 4, 0, 0};
+    static const float share[N] = {0, 0.5f, 0.5f, 1, -0.25f, 0.5f};
     mr_error err = MR_ERROR_INIT;
     mr_op *op;
     const mr_op_desc d = {.kind = MR_OP_LOSS,
@@ -446,7 +447,9 @@ static void bad_labels(void **state)
     mr_op_args a = {.n = N,
                     .x = put(MR_TENSOR_F32, x, N * C, 0),
                     .dx = put(MR_TENSOR_F32, NULL, N * C, 0),
-                    .labels = lab_copy_of(l, labels, sizeof labels),
+                    .labels = lab_copy_of(l, mixes ? sound : labels, sizeof labels),
+                    .labels2 = mixes ? lab_copy_of(l, second, sizeof second) : NULL,
+                    .share2 = mixes ? lab_copy_of(l, share, sizeof share) : NULL,
                     .metrics = lab_zeros(l, sizeof(mr_metrics)),
                     .scratch = lab_memory(l, mr_op_info_of(op)->scratch_bytes),
                     .values = lab_copy_of(l, &values, sizeof values),
@@ -470,6 +473,13 @@ static void bad_labels(void **state)
         }
     mr_op_destroy(op);
     clean_up();
+}
+
+static void bad_labels(void **state)
+{
+    (void)state;
+    check_bad_labels(false);
+    check_bad_labels(true);
 }
 
 /* ---- updates ---- */

@@ -432,6 +432,8 @@ inline void spans(const mrk_loss_args &a, emu_span_list &s)
     s.reads(a.x, (uint64_t)a.n * a.classes * size_of(a.dtype));
     s.writes(a.y, (uint64_t)a.n * a.classes * size_of(a.dtype));
     s.reads(a.labels, a.n * sizeof *a.labels);
+    s.reads(a.labels2, a.n * sizeof *a.labels2);
+    s.reads(a.share2, a.n * sizeof *a.share2);
     s.writes(a.losses, a.n * sizeof *a.losses);
     s.writes(a.marks, a.n * sizeof *a.marks);
 }
@@ -448,6 +450,8 @@ inline void spans(const mrk_loss_backward_args &a, emu_span_list &s)
     s.reads(a.x, (uint64_t)a.n * a.classes * size_of(a.dtype));
     s.writes(a.dx, (uint64_t)a.n * a.classes * size_of(a.dtype));
     s.reads(a.labels, a.n * sizeof *a.labels);
+    s.reads(a.labels2, a.n * sizeof *a.labels2);
+    s.reads(a.share2, a.n * sizeof *a.share2);
     s.reads(a.values, sizeof *a.values);
     s.reads(a.loss_scale, sizeof *a.loss_scale);
 }

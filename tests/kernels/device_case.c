@@ -108,6 +108,8 @@ static void place_args(struct lab *l, mr_op *op, const mr_op_desc *d, uint32_t n
     if (io->scale.scale > 0) a->loss_scale = lab_copy_of(l, &io->scale, sizeof io->scale);
     if (loss) {
         a->labels = lab_copy_of(l, io->labels, n * sizeof *io->labels);
+        if (io->labels2) a->labels2 = lab_copy_of(l, io->labels2, n * sizeof *io->labels2);
+        if (io->share2) a->share2 = lab_copy_of(l, io->share2, n * sizeof *io->share2);
         a->metrics = lab_zeros(l, sizeof *a->metrics);
     }
     a->saved = info->saved_bytes ? lab_memory(l, info->saved_bytes) : NULL;
@@ -321,6 +323,19 @@ static void raw_inputs(const struct op_case *c, uint64_t seed, struct op_io *io)
     }
 }
 
+/* Some mixed with none, some wholly another, some with their own label. */
+static void second_inputs(const struct op_case *c, uint64_t seed, struct op_io *io)
+{
+    const uint32_t classes = c->d.in.c > 1 ? c->d.in.c : 2;
+    io->labels2 = lab_host(c->n * sizeof *io->labels2);
+    io->share2 = lab_host(c->n * sizeof *io->share2);
+    for (uint32_t i = 0; i < c->n; i++) {
+        const uint64_t drawn = mri_mix64(seed * 31 + i);
+        io->share2[i] = (float)(drawn >> 20 & 7) / 7.0f;
+        io->labels2[i] = io->share2[i] > 0 ? (int32_t)(drawn % classes) : -5;
+    }
+}
+
 struct op_io op_inputs(const struct op_case *c, uint64_t seed)
 {
     const mr_op_desc *d = &c->d;
@@ -349,6 +364,7 @@ struct op_io op_inputs(const struct op_case *c, uint64_t seed)
             io.labels[i] = i % 4 == 3 ? -1 : (int32_t)(mri_mix64(seed + i) % (d->in.c > 1 ? d->in.c : 2));
         if (dtype == MR_TENSOR_F16) io.scale.scale = 1024;
     }
+    if (d->kind == MR_OP_LOSS && c->n % 2 == 1) second_inputs(c, seed, &io);
     param_inputs(c, seed, &io);
     return io;
 }

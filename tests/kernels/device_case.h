@@ -11,6 +11,8 @@ struct op_io {
     uint8_t *pixels, *flip;
     void *raw; /* FIELD, ONE_HOT: numbers of their type */
     int32_t *labels, *numbers;
+    int32_t *labels2;
+    float *share2;
     mr_step_values values;
     mr_loss_scale scale; /* scale.scale 0: none */
     uint64_t seed;

@@ -213,6 +213,7 @@ int mrt_rig_try(mrt_rig *rig, const mrt_rig_options *o, mr_error *err)
         rc = mr_parts_deal(&rig->parts, o->world, rig->count, o->parts, err);
     }
     rig->world = o->world;
+    rig->mixes = o->mixes;
     if (rc == MR_OK) {
         mr_trainer_config cfg;
         mr_trainer_defaults(&cfg);
@@ -344,6 +345,16 @@ static void put_fields(char *to, const mr_part *p, const uint8_t *pixels, size_t
     }
 }
 
+/* Every fifth with none, the others with the class that follows, by a quarter to the whole. */
+static void put_seconds(int32_t *labels2, float *share2, const mr_part *p, const int32_t *labels)
+{
+    for (uint32_t i = 0; i < p->count; i++) {
+        const uint32_t at = p->first + i;
+        labels2[i] = at % 5 ? (labels[at] + 1) % MRT_CLASSES : -1;
+        share2[i] = 0.25f * (float)(at % 5);
+    }
+}
+
 static void make_part(mrt_batch *m, const mrt_rig *rig, uint32_t at, const uint8_t *pixels,
                       const int32_t *labels)
 {
@@ -354,20 +365,35 @@ static void make_part(mrt_batch *m, const mrt_rig *rig, uint32_t at, const uint8
     const size_t pixel_bytes = (size_t)p->count * MRT_PIXELS, label_bytes = p->count * sizeof(int32_t);
     const size_t labels_at = (size_t)mri_align_up(pixel_bytes, 64),
                  fields_at = (size_t)mri_align_up(labels_at + label_bytes, 64),
-                 field_bytes = p->count * sizeof(toy_fields);
+                 field_bytes = p->count * sizeof(toy_fields),
+                 labels2_at = (size_t)mri_align_up(fields_at + field_bytes, 64),
+                 share2_at = (size_t)mri_align_up(labels2_at + label_bytes, 64);
     size_t field_at[MRT_FIELDS];
     char *fields = malloc(field_bytes);
+    int32_t *labels2 = malloc(label_bytes);
+    float *share2 = malloc(p->count * sizeof *share2);
     assert_non_null(fields);
+    assert_non_null(labels2);
+    assert_non_null(share2);
+    put_seconds(labels2, share2, p, labels);
     put_fields(fields, p, pixels, field_at);
     mr_stream *s;
     MRT_OK(mr_stream_create(&s, dev, MR_STREAM_COPY, &err), &err);
-    MRT_OK(mr_device_alloc(dev, fields_at + field_bytes, &m->memory[at], &err), &err);
+    MRT_OK(mr_device_alloc(dev, share2_at + label_bytes, &m->memory[at], &err), &err);
+    MRT_EQ(mr_copy_h2d_async(s, (char *)m->memory[at] + labels2_at, labels2, label_bytes), MR_OK);
+    MRT_EQ(mr_copy_h2d_async(s, (char *)m->memory[at] + share2_at, share2, label_bytes), MR_OK);
     MRT_EQ(mr_copy_h2d_async(s, (char *)m->memory[at] + fields_at, fields, field_bytes), MR_OK);
     MRT_EQ(mr_copy_h2d_async(s, m->memory[at], pixels + (size_t)p->first * MRT_PIXELS, pixel_bytes), MR_OK);
     MRT_EQ(mr_copy_h2d_async(s, (char *)m->memory[at] + labels_at, labels + p->first, label_bytes), MR_OK);
     MRT_OK(mr_stream_sync(s, &err), &err);
     mr_stream_destroy(s);
     free(fields);
+    free(labels2);
+    free(share2);
+    if (rig->mixes) {
+        p->labels2 = (char *)m->memory[at] + labels2_at;
+        p->share2 = (char *)m->memory[at] + share2_at;
+    }
     for (uint32_t k = 0; k < MRT_FIELDS; k++)
         p->field[k] = (mr_batch_field){.data = (char *)m->memory[at] + fields_at + field_at[k], .width = 1};
     p->pixels = m->memory[at];

@@ -21,6 +21,7 @@ typedef struct mrt_rig {
     mr_trainer *t;
     mr_parts parts;
     mr_world *world; /* the caller's */
+    bool mixes;      /* batches made by hand say that samples are mixed */
 } mrt_rig;
 
 typedef struct mrt_rig_options {
@@ -46,6 +47,7 @@ typedef struct mrt_rig_options {
     float average;
     uint32_t lookahead;
     const char *place; /* as mr_net_place() takes it; devices of a replica lie side by side */
+    bool mixes;
 } mrt_rig_options;
 
 mr_net *mrt_net_conv(void); /* convolutions, pooling, dropout, dense: all that is exact over replicas */

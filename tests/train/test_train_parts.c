@@ -15,6 +15,7 @@ typedef struct run {
     mr_update_kind update;
     uint32_t parts;
     uint64_t bucket_bytes;
+    bool mixes;
 } run;
 
 /* Full batches, one that has fewer samples than parts, one in which the last do not count. */
@@ -34,7 +35,8 @@ static outcome train(const run *r, uint32_t devices)
                                           .net = r->net,
                                           .update = r->update,
                                           .parts = r->parts,
-                                          .bucket_bytes = r->bucket_bytes});
+                                          .bucket_bytes = r->bucket_bytes,
+                                          .mixes = r->mixes});
     for (uint32_t s = 0, first = 0; s < STEPS; first += counts[s++]) {
         mrt_batch_make(&b, &rig, s, first, counts[s], NULL, s == 3 ? 5 : 0);
         MRT_OK(mr_trainer_step(rig.t, &b.b, &err), &err);
@@ -57,14 +59,15 @@ static bool same_metrics(const mr_metrics *a, const mr_metrics *b)
 }
 
 static const run runs[] = {
-    {"convolutions, 8 parts", NULL, MR_UPDATE_SGD, 8, 0},
-    {"convolutions, 8 parts in buckets", NULL, MR_UPDATE_ADAM, 8, 1024},
-    {"normalisation, 5 parts", mrt_net_norm, MR_UPDATE_MOMENTUM, 5, 0},
-    {"normalisation, 8 parts in buckets", mrt_net_norm, MR_UPDATE_SGD, 8, 512},
-    {"branches, 7 parts", mrt_net_branch, MR_UPDATE_SGD, 7, 2048},
-    {"residual, 3 parts", mrt_net_residual, MR_UPDATE_RMSPROP, 3, 0},
-    {"factors and dropped samples, 4 parts", mrt_net_mobile, MR_UPDATE_MOMENTUM, 4, 1024},
-    {"dense, 12 parts", mrt_net_dense, MR_UPDATE_SGD, 12, 0},
+    {"convolutions, 8 parts", NULL, MR_UPDATE_SGD, 8, 0, false},
+    {"convolutions, 8 parts in buckets", NULL, MR_UPDATE_ADAM, 8, 1024, false},
+    {"normalisation, 5 parts", mrt_net_norm, MR_UPDATE_MOMENTUM, 5, 0, false},
+    {"normalisation, 8 parts in buckets", mrt_net_norm, MR_UPDATE_SGD, 8, 512, false},
+    {"branches, 7 parts", mrt_net_branch, MR_UPDATE_SGD, 7, 2048, false},
+    {"residual, 3 parts", mrt_net_residual, MR_UPDATE_RMSPROP, 3, 0, false},
+    {"factors and dropped samples, 4 parts", mrt_net_mobile, MR_UPDATE_MOMENTUM, 4, 1024, false},
+    {"dense, 12 parts", mrt_net_dense, MR_UPDATE_SGD, 12, 0, false},
+    {"mixed samples, 5 parts", NULL, MR_UPDATE_ADAM, 5, 1024, true},
 };
 
 static void test_weights_do_not_depend_on_devices(void **state)

@@ -69,6 +69,7 @@ static const split_case cases[] = {
     {"LAMB, Lookahead", "0=0,rest=1", mrt_net_dense, 2, {.update = MR_UPDATE_LAMB, .lookahead = 2}},
     {"losses on both", "0-6=0,rest=1", mrt_net_coder, 2, {.update = MR_UPDATE_ADAM, .clip_value = 0.02f}},
     {"fields", "0-3=0,rest=1", mrt_net_fields, 2, {.update = MR_UPDATE_ADAM}},
+    {"mixed samples", "0-2=0,rest=1", mrt_net_conv, 2, {.label_smoothing = 0.1f, .mixes = true}},
     {"fields in three", "0-1=0,3-5=1,rest=2", mrt_net_fields, 3, {.weight_decay = 0.1f}},
 };
 

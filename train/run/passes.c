@@ -51,6 +51,8 @@ static mr_op_args args_of(const mri_replica *r, const mri_node *n, const share *
         .first = part->first,
         .affine = r->cfg.uses_affine ? part->affine : NULL,
         .labels = part->labels,
+        .labels2 = part->labels2,
+        .share2 = part->share2,
     };
     for (uint32_t p = 0; p < n->info->param_count; p++) {
         a.param[p] = weights + n->param_at[p];
@@ -263,7 +265,8 @@ static bool same_slot(const mri_recording *c, const mr_part *part, bool training
     for (uint32_t k = 0; k < MR_LOADER_MAX_FIELDS; k++)
         if (p->field[k].data != part->field[k].data) return false;
     return c->training == training && p->pixels == part->pixels && p->labels == part->labels &&
-           p->affine == part->affine && p->count == part->count && p->first == part->first;
+           p->affine == part->affine && p->labels2 == part->labels2 && p->share2 == part->share2 &&
+           p->count == part->count && p->first == part->first;
 }
 
 /* The recording for this slot, a new one while there is room; NULL: do without. */

@@ -60,6 +60,19 @@ static int open_passage(const mri_split *s, uint32_t at, uint32_t replica, uint3
                          &p->host, err);
 }
 
+enum { CARRIED_BYTES = 4 }; /* of a sample, each */
+
+static int open_carried(mri_leg *leg, mr_error *err)
+{
+    const size_t bytes = (size_t)leg->replica->cfg.max_batch * CARRIED_BYTES;
+    int rc = MR_OK;
+    for (uint32_t k = 0; k < MRI_CARRIED && rc == MR_OK; k++) {
+        rc = mr_device_alloc(leg->replica->dev, bytes, &leg->carried[k].device, err);
+        if (rc == MR_OK) rc = mr_host_alloc(leg->replica->dev, bytes, &leg->carried[k].host, err);
+    }
+    return rc;
+}
+
 static int open_leg(const mri_split *s, uint32_t at, uint32_t replica, mr_error *err)
 {
     const mri_stage *stage = &s->stages[at];
@@ -71,13 +84,7 @@ static int open_leg(const mri_split *s, uint32_t at, uint32_t replica, mr_error 
     int rc = mr_event_create(&leg->reached, leg->replica->dev, err);
     for (uint32_t i = 0; rc == MR_OK && i < stage->piece.link_count; i++)
         rc = open_passage(s, at, replica, i, err);
-    if (rc || at + 1 < s->count) return rc;
-    const size_t bytes = leg->replica->cfg.max_batch * sizeof(int32_t);
-    void *device = NULL, *host = NULL;
-    rc = mr_device_alloc(leg->replica->dev, bytes, &device, err);
-    if (rc == MR_OK) rc = mr_host_alloc(leg->replica->dev, bytes, &host, err);
-    leg->labels = device, leg->host_labels = host;
-    return rc;
+    return rc || at + 1 < s->count ? rc : open_carried(leg, err);
 }
 
 static int open_stage(mri_split *s, uint32_t at, mr_device *const *devices, const mri_replica_config *first,
@@ -125,8 +132,10 @@ static void close_leg(mri_leg *leg)
 {
     if (!leg->replica) return;
     for (uint32_t i = 0; i < leg->passage_count; i++) mr_host_free(leg->replica->dev, leg->passages[i].host);
-    mr_device_free(leg->replica->dev, leg->labels);
-    mr_host_free(leg->replica->dev, leg->host_labels);
+    for (uint32_t k = 0; k < MRI_CARRIED; k++) {
+        mr_device_free(leg->replica->dev, leg->carried[k].device);
+        mr_host_free(leg->replica->dev, leg->carried[k].host);
+    }
     mr_event_destroy(leg->reached);
     free(leg->passages);
     leg->replica->next = NULL;
@@ -254,11 +263,23 @@ static int part_of(const mri_split *s, uint32_t at, uint32_t replica, const mr_p
     const mri_leg *leg = &s->stages[at].legs[replica];
     *out = *part;
     if (at == 0) return MR_OK;
-    *out = (mr_part){.first = part->first, .count = part->count, .labels = leg->labels};
-    if (!part->labels) out->labels = NULL;
-    if (!leg->labels || !part->labels || part->count == 0) return MR_OK;
-    return carry(stream_of(s, 0, replica), stream_of(s, at, replica), leg->host_labels, part->labels,
-                 leg->labels, part->count * sizeof(int32_t), s->stages[0].legs[replica].reached);
+    const void *const given[MRI_CARRIED] = {part->labels, part->labels2, part->share2};
+    const void *taken[MRI_CARRIED] = {NULL};
+    mr_stream *from = stream_of(s, 0, replica), *to = stream_of(s, at, replica);
+    int rc = MR_OK;
+    for (uint32_t k = 0; k < MRI_CARRIED && rc == MR_OK; k++) {
+        const mri_carried *c = &leg->carried[k];
+        if (given[k]) taken[k] = c->device; /* NULL but in the last stage */
+        if (taken[k] && part->count > 0)
+            rc = carry(from, to, c->host, given[k], c->device, (size_t)part->count * CARRIED_BYTES,
+                       s->stages[0].legs[replica].reached);
+    }
+    *out = (mr_part){.first = part->first,
+                     .count = part->count,
+                     .labels = taken[0],
+                     .labels2 = taken[1],
+                     .share2 = taken[2]};
+    return rc;
 }
 
 /* Forward through all stages; parts: as each sees it, for backward. */

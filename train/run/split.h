@@ -23,13 +23,19 @@ typedef struct mri_passage {
     bool gradient;
 } mri_passage;
 
+/* What comes with samples for the losses of the last stage: labels, labels2, share2. */
+enum { MRI_CARRIED = 3 };
+typedef struct mri_carried {
+    void *device, *host; /* a batch of it, and on its way */
+} mri_carried;
+
 /* A replica's part of a stage. */
 typedef struct mri_leg {
     mri_replica *replica;
     mri_passage *passages; /* that come in */
     uint32_t passage_count;
-    int32_t *labels, *host_labels; /* of the last stage */
-    mr_event *reached;             /* what its stream has queued */
+    mri_carried carried[MRI_CARRIED];
+    mr_event *reached; /* what its stream has queued */
 } mri_leg;
 
 typedef struct mri_stage {

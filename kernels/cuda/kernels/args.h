@@ -512,6 +512,8 @@ struct mrk_loss_args {
     const void *x;
     void *y; /* softmax, or NULL */
     const int32_t *labels;
+    const int32_t *labels2; /* NULL: no sample is mixed */
+    const float *share2;
     double *losses;  /* n */
     uint32_t *marks; /* n, enum mrk_mark */
 };
@@ -531,6 +533,8 @@ struct mrk_loss_backward_args {
     const void *x;
     void *dx;
     const int32_t *labels;
+    const int32_t *labels2; /* NULL: no sample is mixed */
+    const float *share2;
     const mr_step_values *values;
     const mr_loss_scale *loss_scale; /* or NULL */
 };

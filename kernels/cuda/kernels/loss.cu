@@ -38,28 +38,56 @@ MRK_INLINE double sigmoid_of(double u)
     return u >= 0 ? 1 / (1 + e) : e / (1 + e);
 }
 
-MRK_INLINE double wanted_of(int32_t label, float smoothing)
+/* What is wanted of a sample: its label, of which the second one takes a share. */
+struct wanted_labels {
+    int32_t label, second; /* of one that is not mixed 0 */
+    double share;
+    bool counts, good; /* good: both are classes */
+    int32_t as;        /* the one it counts as */
+};
+
+template <class Args> MRK_INLINE wanted_labels wanted_of(const Args &a, uint32_t classes)
 {
-    return label * (1 - (double)smoothing) + (double)smoothing / 2;
+    const uint32_t i = blockIdx.x;
+    wanted_labels w = {a.labels[i], 0, 0, a.labels[i] >= 0, true, a.labels[i]};
+    bool good = w.label < (int32_t)classes;
+    if (a.labels2 && a.share2[i] != 0) {
+        w.second = a.labels2[i];
+        w.share = (double)a.share2[i];
+        good = good && w.second >= 0 && w.second < (int32_t)classes && w.share > 0 && w.share <= 1;
+        if (w.share > 0.5) w.as = w.second;
+    }
+    w.good = w.counts && good;
+    return w;
+}
+
+/* The same of class 1, of two classes. */
+MRK_INLINE double wanted_one(const wanted_labels &w, float smoothing)
+{
+    const double one = w.share > 0 ? w.label + w.share * (w.second - w.label) : w.label;
+    return one * (1 - (double)smoothing) + (double)smoothing / 2;
+}
+
+MRK_INLINE uint32_t mark_of(const wanted_labels &w, uint32_t silent, bool correct)
+{
+    if (!w.good) return w.counts ? MRK_MARK_BAD : MRK_MARK_SKIPPED;
+    if (silent) return MRK_MARK_SKIPPED;
+    return correct ? MRK_MARK_CORRECT : MRK_MARK_WRONG;
 }
 
 template <class T> MRK_INLINE void binary_loss(const mrk_loss_args &a)
 {
     const uint32_t i = blockIdx.x;
-    const int32_t label = a.labels[i];
-    const bool inside = label >= 0 && label < 2;
+    const wanted_labels wanted = wanted_of(a, 2);
     const float x = mrk_float(((const T *)a.x)[i]);
     const double u = (double)a.factor * (double)x;
     if (threadIdx.x > 0) return;
     if (a.y) mrk_round((float)sigmoid_of(u), (T *)a.y + i);
     const double largest = u > 0 ? u : 0;
-    a.losses[i] =
-        inside ? (double)a.weight * (largest + log1p(exp(-fabs(u))) - wanted_of(label, a.smoothing) * u) : 0;
-    a.marks[i] = inside      ? (a.silent                  ? MRK_MARK_SKIPPED
-                                : (x > 0) == (label == 1) ? MRK_MARK_CORRECT
-                                                          : MRK_MARK_WRONG)
-                 : label < 0 ? MRK_MARK_SKIPPED
-                             : MRK_MARK_BAD;
+    a.losses[i] = wanted.good ? (double)a.weight *
+                                    (largest + log1p(exp(-fabs(u))) - wanted_one(wanted, a.smoothing) * u)
+                              : 0;
+    a.marks[i] = mark_of(wanted, a.silent, (x > 0) == (wanted.as == 1));
 }
 
 template <class T> MRK_INLINE void loss(const mrk_loss_args &a, loss_share *share)
@@ -69,25 +97,22 @@ template <class T> MRK_INLINE void loss(const mrk_loss_args &a, loss_share *shar
         return;
     }
     const uint32_t i = blockIdx.x;
-    const int32_t label = a.labels[i];
-    const bool inside = label >= 0 && (uint32_t)label < a.classes;
+    const wanted_labels wanted = wanted_of(a, a.classes);
     const T *x = (const T *)a.x + (uint64_t)i * a.classes;
     const softmax s = softmax_of(x, a.classes, a.factor, &share->softmax);
     const double mean = a.smoothing > 0 ? mean_below(x, a.classes, s.top, share) : 0;
-    const bool lost = beaten(x, a.classes, inside ? (uint32_t)label : 0, share);
+    const bool lost = beaten(x, a.classes, wanted.good ? (uint32_t)wanted.as : 0, share);
     if (a.y)
         for (uint32_t c = threadIdx.x; c < a.classes; c += blockDim.x)
             mrk_round((float)((double)expf(a.factor * (mrk_float(x[c]) - s.top)) / s.sum),
                       (T *)a.y + (uint64_t)i * a.classes + c);
     if (threadIdx.x > 0) return;
-    double wanted = inside ? (double)mrk_float(x[label]) - (double)s.top : 0;
-    if (a.smoothing > 0) wanted += (double)a.smoothing * (mean - wanted);
-    a.losses[i] = inside ? (double)a.weight * (log(s.sum) - (double)a.factor * wanted) : 0;
-    a.marks[i] = inside      ? (a.silent ? MRK_MARK_SKIPPED
-                                : lost   ? MRK_MARK_WRONG
-                                         : MRK_MARK_CORRECT)
-                 : label < 0 ? MRK_MARK_SKIPPED
-                             : MRK_MARK_BAD;
+    double logit = wanted.good ? (double)mrk_float(x[wanted.label]) - (double)s.top : 0;
+    if (wanted.good && wanted.share > 0)
+        logit += wanted.share * ((double)mrk_float(x[wanted.second]) - (double)s.top - logit);
+    if (a.smoothing > 0) logit += (double)a.smoothing * (mean - logit);
+    a.losses[i] = wanted.good ? (double)a.weight * (log(s.sum) - (double)a.factor * logit) : 0;
+    a.marks[i] = mark_of(wanted, a.silent, !lost);
 }
 
 /* Loss and mark of each sample of x [n][classes], and y = softmax(x), y not x. Grid: n blocks. Same bits in
@@ -128,12 +153,12 @@ extern "C" __global__ void __launch_bounds__(MRK_THREADS) mrk_loss_sum(const str
 template <class T> MRK_INLINE void binary_loss_backward(const mrk_loss_backward_args &a)
 {
     const uint32_t i = blockIdx.x;
-    const int32_t label = a.labels[i];
+    const wanted_labels wanted = wanted_of(a, 2);
     const double scale = (double)a.values->scale * (a.loss_scale ? (double)a.loss_scale->scale : 1) *
                          (double)a.factor * (double)a.weight;
     const double u = (double)a.factor * (double)mrk_float(((const T *)a.x)[i]),
-                 off = sigmoid_of(u) - wanted_of(label, a.smoothing);
-    if (threadIdx.x == 0) mrk_round(label >= 0 && label < 2 ? (float)(scale * off) : 0, (T *)a.dx + i);
+                 off = sigmoid_of(u) - wanted_one(wanted, a.smoothing);
+    if (threadIdx.x == 0) mrk_round(wanted.good ? (float)(scale * off) : 0, (T *)a.dx + i);
 }
 
 template <class T> MRK_INLINE void loss_backward(const mrk_loss_backward_args &a, loss_share *share)
@@ -143,22 +168,23 @@ template <class T> MRK_INLINE void loss_backward(const mrk_loss_backward_args &a
         return;
     }
     const uint32_t i = blockIdx.x;
-    const int32_t label = a.labels[i];
-    const bool inside = label >= 0 && (uint32_t)label < a.classes; /* the same for the whole block */
+    const wanted_labels wanted = wanted_of(a, a.classes); /* the same for the whole block */
     const T *x = (const T *)a.x + (uint64_t)i * a.classes;
     T *dx = (T *)a.dx + (uint64_t)i * a.classes;
-    if (!inside) {
+    if (!wanted.good) {
         for (uint32_t c = threadIdx.x; c < a.classes; c += blockDim.x) mrk_round(0, dx + c);
         return;
     }
     const softmax s = softmax_of(x, a.classes, a.factor, &share->softmax);
     const double everywhere = (double)a.smoothing / a.classes,
-                 at_label = 1 - (double)a.smoothing + everywhere;
+                 other = wanted.share * (1 - (double)a.smoothing),
+                 at_label = 1 - (double)a.smoothing + everywhere - other;
     const double scale = (double)a.values->scale * (a.loss_scale ? (double)a.loss_scale->scale : 1) *
                          (double)a.factor * (double)a.weight;
     for (uint32_t c = threadIdx.x; c < a.classes; c += blockDim.x) {
-        const double p = (double)expf(a.factor * (mrk_float(x[c]) - s.top)) / s.sum -
-                         (c == (uint32_t)label ? at_label : everywhere);
+        double share = c == (uint32_t)wanted.label ? at_label : everywhere;
+        if (c == (uint32_t)wanted.second) share += other;
+        const double p = (double)expf(a.factor * (mrk_float(x[c]) - s.top)) / s.sum - share;
         mrk_round((float)(scale * p), dx + c);
     }
 }

@@ -28,6 +28,8 @@ static int forward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_
                                        .x = a->x,
                                        .y = a->y,
                                        .labels = a->labels,
+                                       .labels2 = a->labels2,
+                                       .share2 = a->share2,
                                        .losses = losses,
                                        .marks = marks};
     const int rc = mri_cuda_launch(s, MRK_loss, a->n, mri_grid_row_threads(d->in.c), 0, &loss, err);
@@ -48,6 +50,8 @@ static int backward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr
                                                 .x = a->x,
                                                 .dx = a->dx,
                                                 .labels = a->labels,
+                                                .labels2 = a->labels2,
+                                                .share2 = a->share2,
                                                 .values = a->values,
                                                 .loss_scale = a->loss_scale};
     return mri_cuda_launch(s, MRK_loss_backward, a->n, mri_grid_row_threads(d->in.c), 0, &args, err);

@@ -565,6 +565,12 @@ typedef struct mr_op_args {
     const mr_loss_scale *loss_scale; /* backward of losses; NULL: 1 */
     mr_metrics *metrics;             /* losses */
     void *dx2; /* gradient to x2, of what writes it (mr_op_info): written; NULL: nobody wants it */
+    /* LOSS: both n, or both NULL. Samples that are two pictures in one (mixup, cutmix): share2, 0 to 1, of
+     * what is wanted goes to the class of labels2 and the rest to that of labels, and it is right when the
+     * larger of the two (of equal ones labels) has the largest logit. share2 0: it is not mixed, and labels2
+     * not looked at. Samples that do not count stay so. */
+    const int32_t *labels2;
+    const float *share2;
 } mr_op_args;
 
 MR_API int mr_op_forward_async(mr_op *op, mr_stream *s, const mr_op_args *args);

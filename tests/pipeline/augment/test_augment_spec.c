@@ -146,16 +146,17 @@ static void errors_name_part_and_place(void **state)
 static void every_operation_is_described(void **state)
 {
     (void)state;
-    static const char *const names[] = {"rrc",        "resize",      "center",     "padcrop",
-                                        "shift",      "flip",        "brightness", "contrast",
-                                        "saturation", "standardise", "normalise"};
+    static const char *const names[] = {"rrc",       "resize",     "center",   "padcrop",    "shift",
+                                        "flip",      "brightness", "contrast", "saturation", "standardise",
+                                        "normalise", "mixup",      "cutmix"};
     const mri_op_type *type;
     size_t found = 0;
     for (size_t k = 0; (type = mri_op_type_at(k)) != NULL; k++) {
         const char *usage = NULL, *help = mr_augment_help((uint32_t)k, &usage);
         MRT_TRUE(help && help[0] && usage && strncmp(usage, type->name, strlen(type->name)) == 0);
         MRT_TRUE(mri_op_type_find(type->name, strlen(type->name)) == type);
-        MRT_EQ((type->run != NULL) + (type->paint != NULL) + (type->mirrors != NULL) + (type->fix != NULL),
+        MRT_EQ((type->run != NULL) + (type->paint != NULL) + (type->mirrors != NULL) + (type->mix != NULL) +
+                   (type->fix != NULL),
                1);
         error_is("unheardof", type->name);
         for (size_t n = 0; n < MRI_ARRAY_COUNT(names); n++) found += strcmp(names[n], type->name) == 0;

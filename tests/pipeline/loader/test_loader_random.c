@@ -33,7 +33,7 @@ enum {
     READBACKS = 4,
     LAG_BYTES = 1 << 20
 };
-enum { MOST_PIECES = 3 + 2 * MR_LOADER_MAX_FIELDS };
+enum { MOST_PIECES = 5 + 2 * MR_LOADER_MAX_FIELDS };
 
 #define COUNT_OF(a) (sizeof(a) / sizeof *(a))
 
@@ -225,7 +225,8 @@ static void add_pixel_sets(void)
         data_set *s = add_set(idx[i].name,
                               mrt_source(mrt_idx_set(idx[i].name, idx[i].count, idx[i].high, idx[i].wide)));
         s->known_pixels = true;
-        set_augments(s, "none", "padcrop(2),flip,brightness(20),standardise", "flip", NULL);
+        set_augments(s, "none", "padcrop(2),flip,brightness(20),standardise", "flip",
+                     "flip,mixup(0.5),cutmix(1,p=0.5)");
         if (idx[i].high > 100) set_augments(s, "resize(16x12)", "rrc(20),flip", "center(9)", NULL);
     }
     const mr_source *pixels = sets[2].src;
@@ -526,6 +527,8 @@ static void keep(reference *ref, const mr_batch *b)
     k->labels = copy_of(b->labels, b->count * sizeof *b->labels);
     k->ids = copy_of(b->ids, b->count * sizeof *b->ids);
     k->affine = copy_of(b->affine, b->count * 2 * sizeof *b->affine);
+    k->labels2 = copy_of(b->labels2, b->count * sizeof *b->labels2);
+    k->share2 = copy_of(b->share2, b->count * sizeof *b->share2);
     for (uint32_t i = 0; i < ref->info.field_count; i++) {
         const mr_batch_field *f = &b->field[i];
         k->field[i].data = copy_of(f->data, b->count * f->width * ref->info.field[i].element_bytes);
@@ -541,6 +544,8 @@ static void free_reference(reference *ref)
         free((void *)(uintptr_t)k->labels);
         free((void *)(uintptr_t)k->ids);
         free((void *)(uintptr_t)k->affine);
+        free((void *)(uintptr_t)k->labels2);
+        free((void *)(uintptr_t)k->share2);
         for (uint32_t f = 0; f < ref->info.field_count; f++) {
             free((void *)(uintptr_t)k->field[f].data);
             free((void *)(uintptr_t)k->field[f].length);
@@ -737,6 +742,10 @@ static uint32_t pieces_of(const reference *ref, const mr_batch *k, const mr_part
     out[count++] = (piece){p->labels, k->labels + first, n * sizeof *k->labels, "labels"};
     if (k->affine)
         out[count++] = (piece){p->affine, k->affine + 2 * first, n * 2 * sizeof *k->affine, "affine numbers"};
+    if (k->labels2) {
+        out[count++] = (piece){p->labels2, k->labels2 + first, n * sizeof *k->labels2, "second labels"};
+        out[count++] = (piece){p->share2, k->share2 + first, n * sizeof *k->share2, "shares"};
+    }
     for (uint32_t i = 0; i < ref->info.field_count; i++) {
         const mr_batch_field *f = &k->field[i];
         const size_t row = f->width * (size_t)ref->info.field[i].element_bytes;
@@ -772,10 +781,15 @@ static void compare_pieces(const reference *ref, const mr_batch *k, const mr_par
 static void compare_host(const trial *t, const reference *ref, const mr_batch *k, const mr_batch *b,
                          uint64_t batch, const char *when)
 {
-    mr_part all = {.count = b->count, .pixels = b->pixels, .labels = b->labels, .affine = b->affine};
+    mr_part all = {.count = b->count,
+                   .pixels = b->pixels,
+                   .labels = b->labels,
+                   .affine = b->affine,
+                   .labels2 = b->labels2,
+                   .share2 = b->share2};
     if (t->cfg.devices && !t->cfg.keep_host) {
-        CHECK(!b->pixels && !b->labels && !b->ids && !b->affine, "batch %llu has a host copy",
-              (unsigned long long)batch);
+        CHECK(!b->pixels && !b->labels && !b->ids && !b->affine && !b->labels2 && !b->share2,
+              "batch %llu has a host copy", (unsigned long long)batch);
         return;
     }
     memcpy(all.field, b->field, sizeof all.field);

@@ -116,11 +116,17 @@ MR_API int mr_coef_to_jpeg(mr_checker *c, const mr_value *value, const mr_decode
  *   flip                                  mirrors
  *   brightness contrast saturation        change pixels
  *   standardise normalise                 fix the numbers that go with them
+ *   mixup cutmix                          mix pictures of a batch, and their labels
  * mr_augment_help() says of each how it is written and what it does; `millrace help augment` prints that.
  *
  * rrc(..,covers=C) takes the boxes of the first field that a loader delivers as BOXES, else of the first for
  * which mr_field_role() says BOXES, as parts of the picture; a loader that has neither, or a cache, does not
  * open. Nothing of this in evaluation.
+ * mixup and cutmix take the samples of a batch in pairs, places 0 and 1, 2 and 3, ... of the global batch.
+ * Each of the two gets the same share of the other, drawn for the pair, and mr_batch.share2 says so. One that
+ * is left over, and a pair of which one does not count (label < 0), is not mixed. They need labels, go with
+ * no fields, and a loader that has only some parts of its batches must have whole pairs.
+ *
  * Presets: none, rrc224 = rrc(224),flip,normalise(imagenet); center224 =
  * resize(256),center(224),normalise(imagenet); cifar = padcrop(4),flip. A random operation is left out in
  * evaluation, except that rrc(N) becomes resize(N * 8/7),center(N) and padcrop with a SIZE its centre
@@ -380,6 +386,7 @@ typedef struct mr_loader_info {
     bool ignore_exif;       /* as configured */
     bool labelled;          /* the source has labels */
     bool counts;            /* samples do: labelled, or count_unlabelled */
+    bool mixes;             /* pictures of a batch are mixed with each other (mr_batch.labels2) */
 } mr_loader_info;
 
 /* The state of processing of a part's samples. There is one form; consumers must refuse a form that they do
@@ -419,6 +426,7 @@ typedef struct mr_part {
     mr_part_form form;
     /* in the order of the configuration; memory as that of pixels */
     mr_batch_field field[MR_LOADER_MAX_FIELDS];
+    const void *labels2, *share2; /* count int32, count float, or both NULL: as in mr_batch */
 } mr_part;
 
 typedef struct mr_batch {
@@ -439,6 +447,10 @@ typedef struct mr_batch {
                                                    set */
     uint32_t first, all_count; /* the batch is places [first, first + count) of a global batch of all_count
                                   samples: not all of it where other loaders have the other parts */
+    const int32_t *labels2; /* with pixels: a sample is share2 (0 to 1) of a picture with this label, and the
+                               rest of one with its own (mixup, cutmix; mr_op_args says what losses make of
+                               it). -1: it is not mixed. NULL where nothing is */
+    const float *share2;    /* 0: it is not mixed */
 } mr_batch;
 
 /* src must outlive the loader. MR_ELIMIT when the needed memory exceeds the budget: err says what needs how
