@@ -2,6 +2,7 @@
  * (is the split there, are the keys of use) are made here once. Which format it is, formats/open.c finds out.
  */
 #include "base/util.h"
+#include "formats/source/choice.h"
 #include "formats/source/classes.h"
 #include "formats/source/source.h"
 
@@ -54,6 +55,8 @@ int mri_source_begin(mr_source *src, const mr_source_config *cfg, mr_error *err)
     if (cfg->classes != MR_CLASSES_FIRST && !src->ops->class_rules)
         mri_source_tell(src, "the rule for class folders is passed over: it goes with folders of pictures");
     if (src->info.length_field == MR_NO_FIELD) one_length_for_all(&src->info);
+    rc = mri_choice_make(src, cfg, err);
+    if (rc) return rc;
     tell_of_remote(src);
     mri_source_tell_all(src);
     return mri_classes_follow(src, cfg, err);
@@ -63,12 +66,15 @@ int mri_source_open_as(mr_source **out, const mri_source_ops *ops, const char *p
                        const mr_source_config *cfg, mr_error *err)
 {
     *out = NULL;
+    mr_source_config all = *cfg; /* what it is looked into for are its samples as they are */
+    all.take_from = 0;
+    all.take_to = 1;
     mr_source *src = calloc(1, sizeof *src);
     if (src) src->path = strdup(path);
     int rc = src && src->path ? MR_OK : mr_error_set(err, MR_ENOMEM, "no memory to open a data set");
     if (!rc) {
         src->ops = ops;
-        rc = mri_source_begin(src, cfg, err);
+        rc = mri_source_begin(src, &all, err);
     }
     if (rc) mr_source_close(src);
     else *out = src;

@@ -29,11 +29,12 @@ const char *mri_source_input(const void *context, const struct stat *st)
         if ((file.fd >= 0 && fstat(file.fd, &in) == 0 && is_same(&in, st)) || is_named(file.path, st))
             return file.path;
     }
-    for (uint64_t i = 0; info->file_count == 0 && i < info->count; i++) {
-        char path[4096];
+    for (uint64_t i = 0; info->file_count == 0 && i < src->format_count; i++) { /* taken or not */
+        char path[4096] = "";
         mr_extent e; /* known without looking at the file, and it is one of many */
-        if (mr_source_extent(src, i, &e, NULL) == MR_OK && e.bytes != (uint64_t)st->st_size) continue;
-        if (is_named(mr_source_sample_path(src, i, path, sizeof path), st)) return info->path;
+        if (src->ops->extent(src, i, &e, NULL) == MR_OK && e.bytes != (uint64_t)st->st_size) continue;
+        src->ops->sample_path(src, i, path, sizeof path);
+        if (is_named(path, st)) return info->path;
     }
     return NULL;
 }

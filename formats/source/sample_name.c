@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/util.h"
+#include "formats/source/choice.h"
 #include "formats/source/value.h"
 
 enum { LOOKED_AT = 8 };
@@ -53,7 +54,9 @@ int mr_source_sample_name_get(const mr_source *src, uint64_t sample, const void 
         data = own;
         bytes = rc ? 0 : (size_t)e.bytes;
     }
-    if (!rc) rc = src->ops->sample_name(src, sample, data, bytes, buf, buf_bytes, err);
+    if (!rc)
+        rc = src->ops->sample_name(src, mri_choice_number(&src->choice, sample), data, bytes, buf, buf_bytes,
+                                   err);
     if (rc) buf[0] = '\0';
     free(own);
     return rc;

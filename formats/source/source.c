@@ -10,14 +10,17 @@
 
 #include "base/abi.h"
 #include "base/util.h"
+#include "formats/source/choice.h"
 #include "formats/source/classes.h"
 #include "formats/source/told.h"
 #include "formats/source/value.h"
 
 void mr_source_defaults_sized(mr_source_config *cfg, size_t struct_size)
 {
-    const mr_source_config all = {
-        .memory_bytes = (uint64_t)1 << 30, .label_offset = MR_LABEL_AUTO, .remote_bytes = (uint64_t)16 << 30};
+    const mr_source_config all = {.memory_bytes = (uint64_t)1 << 30,
+                                  .label_offset = MR_LABEL_AUTO,
+                                  .remote_bytes = (uint64_t)16 << 30,
+                                  .take_to = 1};
     mri_settings_give(cfg, struct_size, &all, sizeof all);
 }
 
@@ -47,6 +50,7 @@ void mr_source_close(mr_source *src)
     if (!src) return;
     if (src->ops) src->ops->close(src);
     mri_classes_fini(&src->classes);
+    mri_choice_fini(&src->choice);
     mri_remote_view_close(src->view); /* what formats read from goes after them */
     free(src->report);
     free(src->path);
@@ -114,13 +118,15 @@ static int no_such_sample(const mr_source *src, uint64_t sample, mr_error *err)
 int mr_source_extent(const mr_source *src, uint64_t sample, mr_extent *out, mr_error *err)
 {
     if (sample >= src->info.count) return no_such_sample(src, sample, err);
-    return mri_remote_view_place(src->view, src->ops->extent(src, sample, out, err), err);
+    const int rc = src->ops->extent(src, mri_choice_number(&src->choice, sample), out, err);
+    return mri_remote_view_place(src->view, mri_choice_place(&src->choice, sample, rc, err), err);
 }
 
 int mr_source_label(const mr_source *src, uint64_t sample, int64_t *out)
 {
     if (sample >= src->info.count) return MR_EINVAL;
-    const int rc = src->ops->label ? src->ops->label(src, sample, out) : MR_EUNSUPPORTED;
+    const int rc = src->ops->label ? src->ops->label(src, mri_choice_number(&src->choice, sample), out)
+                                   : MR_EUNSUPPORTED;
     return rc || !src->classes.number ? rc : mri_classes_renumber(&src->classes, out, NULL);
 }
 
@@ -129,7 +135,8 @@ int mr_source_length(const mr_source *src, uint64_t sample, uint32_t *out)
     const mr_source_info *info = &src->info;
     if (sample >= info->count) return MR_EINVAL;
     if (info->length_field == MR_NO_FIELD) return MR_EUNSUPPORTED;
-    if (info->fields[info->length_field].ndim == 0) return src->ops->length(src, sample, out);
+    if (info->fields[info->length_field].ndim == 0)
+        return src->ops->length(src, mri_choice_number(&src->choice, sample), out);
     *out = info->length_most;
     return MR_OK;
 }
@@ -177,7 +184,8 @@ char *mr_source_sample_path(const mr_source *src, uint64_t sample, char *buf, si
 {
     if (buf_bytes == 0) return buf;
     buf[0] = '\0';
-    if (sample < src->info.count) src->ops->sample_path(src, sample, buf, buf_bytes);
+    if (sample < src->info.count)
+        src->ops->sample_path(src, mri_choice_number(&src->choice, sample), buf, buf_bytes);
     mri_remote_view_name(src->view, buf, buf_bytes);
     return buf;
 }
@@ -190,7 +198,8 @@ static int parse(parse_call *call, const mr_source *src, uint64_t sample, const 
                  mr_sample *out, mr_error *err)
 {
     if (sample >= src->info.count) return no_such_sample(src, sample, err);
-    int rc = mri_remote_view_place(src->view, call(src, sample, data, bytes, out, err), err);
+    int rc = call(src, mri_choice_number(&src->choice, sample), data, bytes, out, err);
+    rc = mri_remote_view_place(src->view, mri_choice_place(&src->choice, sample, rc, err), err);
     if (rc || !src->classes.number || src->info.label_field < 0) return rc;
     rc = mri_classes_renumber(&src->classes, &out->value[src->info.label_field].i, err);
     if (!rc) return MR_OK;

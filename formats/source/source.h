@@ -41,7 +41,8 @@ typedef struct mri_source_ops {
      * can. */
     int (*open)(mr_source *src, const mr_source_config *cfg, mr_error *err);
     void (*close)(mr_source *src);
-    /* sample and file are checked before these are called */
+    /* sample and file are checked before these are called; samples are numbered as open() left them, where
+     * only some are taken, too */
     int (*extent)(const mr_source *src, uint64_t sample, mr_extent *out, mr_error *err);
     int (*label)(const mr_source *src, uint64_t sample, int64_t *out); /* NULL: not known without reading */
     /* asked where open set info.length_field and its shape is not fixed; may be NULL elsewhere */
@@ -70,6 +71,10 @@ typedef struct mri_source_ops {
                        size_t buf_bytes, mr_error *err);
 } mri_source_ops;
 
+typedef struct mri_choice { /* choice.h; number NULL: all samples, as the format numbers them */
+    uint64_t *number;
+} mri_choice;
+
 typedef struct mri_classes { /* classes.h; number NULL: classes are numbered as the format found them */
     uint32_t *number;        /* of each class the format found */
     uint32_t format_class_count;
@@ -82,6 +87,8 @@ struct mr_source {
     mr_source_info info;
     mr_field fields[5]; /* for formats with a schema of their own; info.fields points here or elsewhere */
     mri_classes classes;
+    mri_choice choice;
+    uint64_t format_count; /* samples there are, of which info.count are taken */
     void *state;
     char *report;             /* the lines of mri_source_tell(); info.told ends with them */
     const volatile int *stop; /* the caller's, or NULL */

@@ -49,6 +49,7 @@ uint64_t mri_resident_bytes(const mr_source *src)
     if (info->file_count == 0 || info->count == 0 || info->total_bytes / info->count > SMALL_BYTES)
         return UINT64_MAX;
     if (!lay_out(src, NULL, &bytes, &runs)) return UINT64_MAX;
+    if (info->total_bytes < bytes / 4) return UINT64_MAX; /* little of its files is wanted */
     return mri_align_up(bytes, HUGE_PAGE) + HUGE_PAGE + runs + info->count / 8 +
            info->file_count * sizeof(resident_file) + sizeof(mri_resident);
 }

@@ -77,7 +77,7 @@ class Source:
     """A data set that was opened, for those who need it beside a loader: the functions of this package use it."""
 
     def __init__(self, path: Any, *, format: Optional[str] = None, split: str = "auto", image_key: Optional[str] = None,
-                 label_key: Optional[str] = None, classes: str = "first", index_folder: Any = None) -> None:
+                 label_key: Optional[str] = None, classes: str = "first", index_folder: Any = None, take: Any = None) -> None:
         self._pid, self._pointer = os.getpid(), C.c_void_p()
         self._running: List[Any] = []
         cfg = _l.fill(_l.lib.mr_source_defaults_sized, mr_source_config())
@@ -86,6 +86,11 @@ class Source:
         self._stop = stop  # as long as the source
         cfg.split = _one_of("split", _SPLITS, split)
         cfg.classes = _one_of("classes", _CLASSES, classes)
+        if take is not None:
+            try:
+                cfg.take_from, cfg.take_to = (0.0, take) if isinstance(take, (int, float)) else take
+            except (TypeError, ValueError):
+                raise ArgumentError("take=%r: expected two parts of 1, such as (0, 0.9), or one" % (take,)) from None
         cfg.format = format.encode() if format else None
         cfg.image_key = image_key.encode() if image_key else None
         cfg.label_key = label_key.encode() if label_key else None
@@ -178,6 +183,8 @@ class Loader:
     hold        batches that may be in use at a time, each with memory of its own: the one that is used, the one before that a
                 variable still names, and what else you keep. With all in use the next one is a HeldError, never a hang
     split       "auto", "train", "test"
+    take        only some of the samples, (from, to) as parts of 1 of a drawn order that is the same in every run: (0, 0.9) and
+                (0.9, 1) share none and are all together; 0.1 is (0, 0.1)
     format, image_key, label_key, classes, index_folder   as `millrace help inspect` says of the options of these names
     channels    1, 3, or 0: what the data have
     fields      names of fields to deliver beside picture and label: boxes, masks, sequences; or dicts with "name" and
@@ -199,7 +206,7 @@ class Loader:
     def __init__(self, path: Any, *, batch: int = 128, augment: str = "none", training: bool = False,
                  epochs: Optional[int] = 1, seed: int = 0, order: str = "shuffle", tail: str = "keep",
                  rank: Optional[int] = None, world: Optional[int] = None, workers: int = 0, prefetch: int = 4, hold: int = 4,
-                 split: str = "auto", format: Optional[str] = None, image_key: Optional[str] = None,
+                 split: str = "auto", take: Any = None, format: Optional[str] = None, image_key: Optional[str] = None,
                  label_key: Optional[str] = None, classes: str = "first", index_folder: Any = None, channels: int = 0,
                  fields: Sequence[Union[str, Dict[str, Any]]] = (), length_window: int = 0, width_multiple: int = 1,
                  block: int = 256, cache: str = "off", cache_folder: Any = None, cache_bytes: Optional[int] = None,
@@ -223,8 +230,8 @@ class Loader:
         self._epochs = _ENDLESS if given["epochs"] is None else _count("epochs", given["epochs"], 1, _ENDLESS)
         self._epoch = self._step = 0  # of the batch that comes next
         self._cfg = self._settings(given)
-        self._source = Source(given["path"], **{k: given[k] for k in ("format", "split", "image_key", "label_key", "classes",
-                                                                      "index_folder")})
+        self._source = Source(given["path"], **{k: given[k] for k in ("format", "split", "take", "image_key", "label_key",
+                                                                      "classes", "index_folder")})
         self._inbox: Optional[Inbox] = Inbox()
         self._cfg.on_bad, self._cfg.bad_context = _l.ON_BAD, self._inbox.pointer
         self._cfg.on_note, self._cfg.note_context = _l.ON_NOTE, self._inbox.pointer

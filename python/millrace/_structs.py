@@ -60,6 +60,8 @@ class mr_source_config(Structure):
         ("stop", c_void_p),
         ("classes", c_int),
         ("outside", c_int),
+        ("take_from", c_double),
+        ("take_to", c_double),
     ]
 
 

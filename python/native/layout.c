@@ -61,6 +61,8 @@ static const struct row rows[] = {
     MEMBER(mr_source_config, stop),
     MEMBER(mr_source_config, classes),
     MEMBER(mr_source_config, outside),
+    MEMBER(mr_source_config, take_from),
+    MEMBER(mr_source_config, take_to),
     SIZE(mr_source_parts),
     MEMBER(mr_source_parts, there),
     MEMBER(mr_source_parts, taken),

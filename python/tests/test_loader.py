@@ -277,3 +277,17 @@ def test_mixed(shapes, settings):
             a.soft_targets(1)
         del a, b
     assert pairs > 20
+
+
+def test_take(shapes):
+    """Parts of the samples share none and are all together, in every run."""
+    def pictures(take):
+        loader = millrace.Loader(shapes, batch=16, augment="center(32)", order="sequential", take=take)
+        return loader.sample_count, [p.tobytes() for b in loader for p in b.images.numpy().copy()]
+    all_of_them, whole = pictures(None)
+    (low, a), (high, b) = pictures(0.8), pictures((0.8, 1))
+    assert low + high == all_of_them == len(a) + len(b) and low == round(0.8 * all_of_them)
+    assert sorted(a + b) == sorted(whole) and a == pictures((0, 0.8))[1] != whole[:low]
+    for wrong in [(0.5, 0.2), (0, 1.5), "half", (0, 0.1, 0.2)]:
+        with pytest.raises(millrace.ArgumentError):
+            millrace.Loader(shapes, batch=16, augment="center(32)", take=wrong)

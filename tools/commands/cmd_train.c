@@ -2,6 +2,7 @@
  * whose the folder of checkpoints is, the header, the table and the verdict. */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,6 +37,7 @@ typedef struct train_args {
     bool resume, force, override;
     uint64_t checkpoint_steps, max_steps;
     uint32_t keep, patience, warmup_steps;
+    double hold_out; /* NAN: not given */
     goal_args goal;
     uint32_t sync; /* one way so far: names what --sync will choose from */
     watch_args watch;
@@ -62,6 +64,8 @@ typedef struct train_run {
     run_args run; /* with the model's settings filled in */
     mr_run_folder *folder;
     tool_session s;
+    char taken[64], held_out[64]; /* with --hold-out: what is trained on, and what is not, as --take says it
+                                   */
     mr_source *val_src;
     mr_loader *val;
     mr_budget *budget; /* of both loaders; NULL: there is one */
@@ -223,18 +227,45 @@ static int check_part(const train_run *r)
     return EXIT_FAILED;
 }
 
-/* --val, else the test part that the data brings, else none. */
+/* --hold-out cuts what is taken of the data in two. */
+static int hold_out(train_run *r)
+{
+    const train_args *a = r->args;
+    double from, to;
+    if (isnan(a->hold_out)) return EXIT_DONE;
+    if (a->val) {
+        say("--hold-out validates on a part of the data, --val on others: give one of them");
+        return EXIT_MISUSED;
+    }
+    if (!(a->hold_out > 0 && a->hold_out < 1)) {
+        say("--hold-out: expected a part of the samples, above 0 and below 1, found %g", a->hold_out);
+        return EXIT_MISUSED;
+    }
+    const int status = setup_take(a->shared.data_opts.take, &from, &to);
+    if (status) return status;
+    const double cut = to - a->hold_out * (to - from);
+    snprintf(r->taken, sizeof r->taken, "%.17g:%.17g", from, cut);
+    snprintf(r->held_out, sizeof r->held_out, "%.17g:%.17g", cut, to);
+    r->shared.data_opts.take = r->taken;
+    return EXIT_DONE;
+}
+
+/* --val or --hold-out, else the test part that the data brings, else none. */
 static int open_val_source(train_run *r)
 {
     const train_args *a = r->args;
     const mr_source_info *info = mr_source_info_of(r->s.src);
     data_args d = r->shared.data_opts;
-    const bool own = a->val != NULL;
+    const bool own = a->val != NULL, held = r->held_out[0];
     if (own && strcmp(a->val, "none") == 0) return EXIT_DONE;
     if (own && info->has_test && d.split != MR_SPLIT_TEST)
         say("%s: its test or validation part is not used: --val %s", info->path, a->val);
-    if (!own && (!info->has_test || d.split == MR_SPLIT_TEST)) return EXIT_DONE;
-    d.split = own ? MR_SPLIT_AUTO : MR_SPLIT_TEST;
+    if (held && info->has_test && d.split != MR_SPLIT_TEST)
+        say("%s: its test or validation part is not used: --hold-out", info->path);
+    if (!own && !held && (!info->has_test || d.split == MR_SPLIT_TEST)) return EXIT_DONE;
+    d.take = held ? r->held_out : NULL;
+    if (!held) d.split = own ? MR_SPLIT_AUTO : MR_SPLIT_TEST;
+    else if (d.split == MR_SPLIT_AUTO && info->has_test) d.split = MR_SPLIT_TRAIN; /* the same one */
     const bool tells_classes = r->s.model->classes > 0; /* or it is all the same how many there are */
     const data_like like = {info->path, info->format, info->label_offset,
                             tells_classes ? info->class_names : NULL,
@@ -344,6 +375,7 @@ static int open_run(train_run *r)
     const session_args *a = &r->shared;
     tool_session *s = &r->s;
     int status = look_into_folder_together(r);
+    if (status == EXIT_DONE) status = hold_out(r);
     s->world = r->world.world;
     s->part = a->part;
     if (r->elastic->muster && !s->part.parts) s->part.parts = r->elastic->max; /* whoever computes them */
@@ -763,6 +795,8 @@ static const char *const sync_modes[] = {"sync", NULL};
 static const opt options[] = {
     {"val", OPT_TEXT, offsetof(train_args, val), 0, 0, NULL, "DATA",
      "validation data; none: do not (default: the test part of DATA, if any)", NULL},
+    {"hold-out", OPT_REAL, offsetof(train_args, hold_out), 0, 1, NULL, "PART",
+     "validate on this part of DATA, 0.1 for a tenth, and train on the rest", NULL},
     {"checkpoint", OPT_TEXT, offsetof(train_args, checkpoint), 0, 0, NULL, "DIR",
      "folder for weights and state, written at the end of each epoch", NULL},
     {"checkpoint-steps", OPT_U64, offsetof(train_args, checkpoint_steps), 0, 0x1p64, "0", NULL,
@@ -812,10 +846,8 @@ static const opt_positional positionals[] = {
 const command command_train = {
     .name = "train",
     .summary = "trains a network and tells where the time went",
-    .text = "Trains a named network. The order of samples, their pixels and, up to rounding, the weights do "
-            "not depend on "
-            "the loader's options, and a run that is stopped and resumed goes on with the batch it would "
-            "have had.\n"
+    .text = "Trains a named network. Order, pixels and, up to rounding, weights do not depend on the "
+            "loader's options; a resumed run goes on with the batch it would have had.\n"
             "Of each epoch it tells: wait ms, the time the trainer was blocked on the loader; exposed ms, "
             "the time the device "
             "stood idle between steps, from the device's own events; stall %, the idle part of the device's "

@@ -16,7 +16,7 @@ const char *const setup_pixels[] = {"own", "libjpeg", NULL};
 static const char *const class_rules[] = {"first", "depth", "none", NULL};
 
 static const char *const outsides[] = {"refuse", "take", NULL};
-const opt data_options[14] = {
+const opt data_options[15] = {
     {"format", OPT_TEXT, offsetof(data_args, format), 0, 0, NULL, "NAME",
      "format of the data, where its content does not tell; a name that is none lists all", NULL},
     {"split", OPT_CHOICE, offsetof(data_args, split), 0, 0, "auto", NULL,
@@ -53,6 +53,10 @@ const opt data_options[14] = {
     {"outside", OPT_CHOICE, offsetof(data_args, outside), 0, 0, "refuse", NULL,
      "files that a table names outside of its own folder (../x, /x, links that lead out): refused, or taken",
      outsides},
+    {"take", OPT_TEXT, offsetof(data_args, take), 0, 0, NULL, "LO:HI",
+     "only some of the samples, from and to as parts of 1 of a drawn order, the same in every run: 0:0.9 and "
+     "0.9:1 share none; 0.1 is 0:0.1",
+     NULL},
 };
 
 const char *const setup_orders[] = {"shuffle", "block", "sequential", NULL};

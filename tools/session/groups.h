@@ -25,6 +25,7 @@ typedef struct data_args {
     uint64_t remote_size;
     uint32_t classes; /* mr_class_rule */
     uint32_t outside; /* mr_outside */
+    const char *take; /* "LO:HI" or "HI"; NULL: all samples */
 } data_args;
 
 typedef struct run_args { /* what a run is: with the data, all that its result depends on */
@@ -74,7 +75,7 @@ extern const char *const setup_decays[];
 extern const char *const setup_orders[],
     *const setup_tails[], *const setup_pixels[], *const setup_exif[], *const setup_convolutions[];
 
-extern const opt output_options[2], data_options[14], run_options[14], loader_options[10], device_options[4],
+extern const opt output_options[2], data_options[15], run_options[14], loader_options[10], device_options[4],
     compute_options[6];
 extern const char *const setup_precisions[];
 

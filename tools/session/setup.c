@@ -29,6 +29,33 @@ static int take_label_offset(mr_source_config *cfg, const char *text)
     return EXIT_MISUSED;
 }
 
+static bool take_number(const char **at, double *out)
+{
+    char *end;
+    if (!isdigit((unsigned char)**at) && **at != '.') return false;
+    *out = strtod(*at, &end);
+    *at = end;
+    return true;
+}
+
+int setup_take(const char *text, double *from, double *to)
+{
+    const char *at = text;
+    *from = 0;
+    *to = 1;
+    if (!text) return EXIT_DONE;
+    bool good = take_number(&at, to);
+    if (good && *at == ':') {
+        *from = *to;
+        at++;
+        good = take_number(&at, to);
+    }
+    if (good && !*at && *from < *to && *to <= 1) return EXIT_DONE;
+    say("--take: expected two parts of 1, the first below the second, such as 0:0.9, or one, found '%s'",
+        text);
+    return EXIT_MISUSED;
+}
+
 /* Validation data are often another part of what was opened before and have the same to say. */
 static void report_once(const char *path, const char *text)
 {
@@ -56,7 +83,8 @@ static int fill_config(mr_source_config *cfg, const data_args *a)
     cfg->remote_bytes = a->remote_size;
     cfg->stop = &interrupt_flag;
     cfg->outside = (mr_outside)a->outside;
-    return take_label_offset(cfg, a->label_offset);
+    const int status = setup_take(a->take, &cfg->take_from, &cfg->take_to);
+    return status ? status : take_label_offset(cfg, a->label_offset);
 }
 
 /* What was open in *out before is closed. */

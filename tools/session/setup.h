@@ -8,6 +8,8 @@
 /* 0, or the exit status after saying what is wrong. What the source has to tell is said, once for each
  * text. */
 int setup_source(mr_source **out, const char *path, const data_args *a);
+/* What --take says, NULL: 0 and 1. */
+int setup_take(const char *text, double *from, double *to);
 /* For commands that seem to take all of the data: says when it is the train part alone. */
 void setup_tell_part(const mr_source *src, const data_args *a);
 

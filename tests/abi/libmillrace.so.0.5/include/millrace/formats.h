@@ -167,6 +167,11 @@ typedef struct mr_source_config {
                               over this */
     mr_outside outside;    /* of a table of paths (CSV); default REFUSE: who wrote the table does not choose
                               which files of this machine are read */
+    /* Some of the samples: those of ranks round(take_from * count) to round(take_to * count) - 1 in a drawn
+     * order, which follows from the number of samples alone. They stay in the order of the data, and are
+     * numbered anew from 0. So 0 to 0.9 and 0.9 to 1 share no sample and are all together. Default 0 and 1:
+     * all of them */
+    double take_from, take_to;
 } mr_source_config;
 
 #define MR_LABEL_AUTO INT64_MIN

@@ -1,0 +1,99 @@
+/* formats/source/choice.c: see choice.h. The rank of a sample is that of its key among all keys. Keys are all
+ * different, so a threshold between two of them cuts off exactly as many as it should. */
+#include "formats/source/choice.h"
+
+#include "base/random.h"
+#include "base/util.h"
+
+enum { DIGIT_BITS = 16, DIGITS = 4 };
+
+/* A bijection. */
+static uint64_t key_of(uint64_t number) { return mri_mix64(number ^ UINT64_C(0x6D696C6C72616365)); }
+
+/* The key of that rank, found digit by digit: how many keys begin like the one that is looked for and go on
+ * with each digit? */
+static int key_of_rank(uint64_t count, uint64_t rank, uint64_t *out, mr_error *err)
+{
+    uint64_t *seen = malloc(sizeof *seen << DIGIT_BITS), begin = 0;
+    if (!seen) return mr_error_set(err, MR_ENOMEM, "no memory to choose samples");
+    for (int digit = DIGITS - 1; digit >= 0; digit--) {
+        const int shift = digit * DIGIT_BITS, above = shift + DIGIT_BITS;
+        uint64_t d = 0;
+        memset(seen, 0, sizeof *seen << DIGIT_BITS);
+        for (uint64_t i = 0; i < count; i++) {
+            const uint64_t key = key_of(i);
+            if (above < 64 && key >> above != begin >> above) continue;
+            seen[key >> shift & ((1u << DIGIT_BITS) - 1)]++;
+        }
+        while (rank >= seen[d]) rank -= seen[d++];
+        begin |= d << shift;
+    }
+    free(seen);
+    *out = begin;
+    return MR_OK;
+}
+
+/* Keys from *from to *to, that one included. */
+static int keys_between(uint64_t count, uint64_t first, uint64_t end, uint64_t *from, uint64_t *to,
+                        mr_error *err)
+{
+    const int rc = key_of_rank(count, first, from, err);
+    return rc ? rc : key_of_rank(count, end - 1, to, err);
+}
+
+static int wrong(const mr_source_config *cfg, const mr_source *src, const char *what, mr_error *err)
+{
+    mr_error_set(err, MR_EINVAL, "take %.9g:%.9g of %llu samples: %s", cfg->take_from, cfg->take_to,
+                 (unsigned long long)src->info.count, what);
+    return mri_error_place(err, MR_EINVAL, src->path, MR_NOWHERE, MR_NOWHERE);
+}
+
+/* Sizes, of what is taken. An extent that cannot be had is found again where its sample is read. */
+static void measure(mr_source *src)
+{
+    src->info.max_extent_bytes = src->info.total_bytes = 0;
+    for (uint64_t k = 0; k < src->info.count; k++) {
+        mr_extent e;
+        if (src->ops->extent(src, src->choice.number[k], &e, NULL) != MR_OK) continue;
+        src->info.total_bytes += e.bytes;
+        if (e.bytes > src->info.max_extent_bytes) src->info.max_extent_bytes = e.bytes;
+    }
+}
+
+int mri_choice_make(mr_source *src, const mr_source_config *cfg, mr_error *err)
+{
+    const uint64_t all = src->format_count = src->info.count;
+    uint64_t from, to, used = 0;
+    if (!(cfg->take_from >= 0 && cfg->take_from < cfg->take_to && cfg->take_to <= 1))
+        return wrong(cfg, src, "expected two parts of 1, the first below the second", err);
+    if (all == 0 || (cfg->take_from == 0 && cfg->take_to == 1)) return MR_OK;
+    const uint64_t first = (uint64_t)(cfg->take_from * (double)all + 0.5),
+                   end = mri_min_u64((uint64_t)(cfg->take_to * (double)all + 0.5), all);
+    if (first >= end) return wrong(cfg, src, "that is none of them; take more", err);
+    int rc = mri_source_budget(
+        cfg, mri_plus(src->info.memory_bytes, mri_times(end - first, sizeof(uint64_t))), src->path, err);
+    if (rc == MR_OK) rc = keys_between(all, first, end, &from, &to, err);
+    if (rc) return rc;
+    uint64_t *number = malloc((size_t)(end - first) * sizeof *number);
+    if (!number) return mr_error_set(err, MR_ENOMEM, "no memory to choose samples");
+    for (uint64_t i = 0; i < all; i++) {
+        const uint64_t key = key_of(i);
+        if (key >= from && key <= to) number[used++] = i;
+    }
+    src->choice.number = number;
+    src->info.count = used;
+    src->info.memory_bytes += used * sizeof *number;
+    src->info.fingerprint = mri_mix64(mri_mix64(src->info.fingerprint ^ first) + end);
+    measure(src);
+    mri_source_tell(src, "%llu of %llu samples are taken, %.9g:%.9g of a drawn order",
+                    (unsigned long long)used, (unsigned long long)all, cfg->take_from, cfg->take_to);
+    return MR_OK;
+}
+
+void mri_choice_fini(mri_choice *c) { free(c->number); }
+
+int mri_choice_place(const mri_choice *c, uint64_t sample, int rc, mr_error *err)
+{
+    if (rc && err && c->number && err->sample == c->number[sample]) err->sample = sample;
+    return rc;
+}
