@@ -1,7 +1,7 @@
 /* pipeline/loader_budget.c: how large chunks are, and what a loader may come to hold (I10).
  *
  *   slots + read buffers + per worker (scratch, one spare sample) + the set itself where it is resident + the
- *   cache + windows of lengths + bookkeeping + what large pictures share <= budget
+ *   cache + order (windows of lengths, classes) + bookkeeping + what large pictures share <= budget
  *
  * Every term is the most there can be for this data set: the largest sample in every place of every chunk,
  * a picture of LEAST_PIXELS in every worker. Where there is not room for the largest picture that may be
@@ -87,8 +87,10 @@ static uint64_t cache_bytes(const mri_loader_plan *plan)
     return plan->cfg.cache == MR_CACHE_DISK ? index : mri_plus(index, plan->cfg.cache_bytes);
 }
 
-static uint64_t windows_bytes(const mri_loader_plan *plan)
+static uint64_t order_bytes(const mri_loader_plan *plan)
 {
+    const mr_source_info *info = mr_source_info_of(plan->source);
+    if (plan->cfg.order == MR_ORDER_BALANCED) return mri_balance_bytes(info->count, info->class_count);
     return plan->cfg.length_window
                ? mri_windows_bytes(plan->cfg.batch, plan->cfg.length_window, plan->info.epoch_samples)
                : 0;
@@ -160,14 +162,14 @@ static void plan_workers(const mri_loader_plan *plan, mri_memory_plan *p, uint64
 
 static mri_memory_plan plan_bytes(const mri_loader_plan *plan, uint64_t resident, uint64_t budget)
 {
-    mri_memory_plan p = {.resident = resident, .cache = cache_bytes(plan), .windows = windows_bytes(plan)};
+    mri_memory_plan p = {.resident = resident, .cache = cache_bytes(plan), .order = order_bytes(plan)};
     const uint64_t most = mr_source_info_of(plan->source)->max_extent_bytes;
     plan_chunks(plan, &p);
     p.slots = mri_times(mri_slot_bytes(&plan->layout), plan->slot_count);
     p.reads = read_buffer_bytes(plan, &p);
     const uint64_t forms = plan->cfg.cache != MR_CACHE_OFF ? plan->cache_form->bound(most) : 0;
     const uint64_t spares = mri_times(plan->cfg.workers, mri_plus(most, forms));
-    const uint64_t kept = mri_plus(mri_plus(p.resident, p.cache), p.windows);
+    const uint64_t kept = mri_plus(mri_plus(p.resident, p.cache), p.order);
     const uint64_t fixed =
         mri_plus(mri_plus(mri_plus(p.slots, p.reads), kept), mri_plus(spares, bookkeeping_bytes(plan, &p)));
     plan_workers(plan, &p, fixed, budget);
@@ -221,13 +223,13 @@ int mri_plan_memory(const mri_loader_plan *plan, mri_memory_plan *out, mr_error 
     return mr_error_set(
         err, MR_ELIMIT,
         "the loader needs %.1f MiB (%u slots %.1f, of them fields %.1f; read buffers %.1f, cache %.1f, "
-        "length windows %.1f, %u workers %.1f) "
+        "order of samples %.1f, %u workers %.1f) "
         "and the budget %s %.1f MiB: lower --batch, --prefetch, --depth, --workers, --cache, --length-window "
         "or a field's most, or raise --memory (pictures go in as %u x %u x %u; the "
         "largest sample is %.1f MiB)",
         (double)p.all / 1048576, plan->slot_count, (double)p.slots / 1048576,
         (double)mri_times(mri_fields_bytes(&plan->fields, plan->layout.batch), plan->slot_count) / 1048576,
-        (double)p.reads / 1048576, (double)p.cache / 1048576, (double)p.windows / 1048576, plan->cfg.workers,
+        (double)p.reads / 1048576, (double)p.cache / 1048576, (double)p.order / 1048576, plan->cfg.workers,
         (double)p.workers / 1048576, plan->cfg.budget ? "has left" : "is", (double)budget / 1048576,
         plan->info.height, plan->info.width, plan->info.channels,
         (double)mr_source_info_of(plan->source)->max_extent_bytes / 1048576);

@@ -32,6 +32,10 @@ static int check_settings(mri_loader_plan *plan, mr_error *err)
     if (info->count == 0) return mr_error_set(err, MR_EINVAL, "%s holds no samples", info->path);
     if (info->image_field < 0 && cfg->field_count == 0) return mri_fields_missing(info, err);
     if (cfg->length_window && info->length_field == MR_NO_FIELD) return mri_windows_no_lengths(info, err);
+    if (cfg->length_window && cfg->order == MR_ORDER_BALANCED)
+        return mr_error_set(err, MR_EINVAL,
+                            "a length window sorts samples, order balanced deals them by class: "
+                            "leave one of them out");
     if (cfg->channels != 0 && cfg->channels != 1 && cfg->channels != 3)
         return mr_error_set(err, MR_EINVAL, "channels %u: expected 1, 3 or 0 (what the data has)",
                             cfg->channels);

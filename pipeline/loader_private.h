@@ -19,7 +19,7 @@ typedef struct mri_memory_plan {
     uint64_t max_pixels; /* the largest picture that one worker can decode */
     mri_extremes share;  /* larger ones wait for room in the pool; pixels 0: every worker has room for any */
     /* resident 0: samples are read one by one; scratch: of the workers; all: reserved and pool */
-    uint64_t slots, reads, resident, cache, windows, workers, scratch, reserved, pool, all;
+    uint64_t slots, reads, resident, cache, order, workers, scratch, reserved, pool, all;
 } mri_memory_plan;
 
 /* Everything that is known before memory is taken; fixed from then on. Written by loader_plan.c; the settings

@@ -55,8 +55,15 @@ int mri_batches_add_windows(mri_batches *b, const mr_source *source, uint32_t wi
     return mri_windows_create(&b->windows, &cfg, err);
 }
 
+int mri_batches_add_classes(mri_batches *b, const mr_source *source, mr_error *err)
+{
+    return mri_balance_create(&b->balance, source, b->seed, err);
+}
+
 void mri_batches_fini(mri_batches *b)
 {
+    mri_balance_destroy(b->balance);
+    b->balance = NULL;
     mri_windows_destroy(b->windows);
     b->windows = NULL;
 }
@@ -115,8 +122,13 @@ int mri_batches_samples(const mri_batches *b, uint64_t batch, uint32_t first, ui
     uint64_t epoch, step;
     mri_batches_place(b, batch, &epoch, &step);
     if (b->windows) return mri_windows_list(b->windows, epoch, step, first, count, out, err);
-    const mri_epoch_order order = mri_epoch_order_make(b->order, b->block, b->seed, epoch, b->sample_count);
     const uint64_t base = step * b->batch + first;
+    if (b->balance) {
+        for (uint32_t k = 0; k < count; k++)
+            out[k] = mri_balance_sample(b->balance, epoch, (base + k) % b->sample_count);
+        return MR_OK;
+    }
+    const mri_epoch_order order = mri_epoch_order_make(b->order, b->block, b->seed, epoch, b->sample_count);
     for (uint32_t k = 0; k < count; k++)
         out[k] = mri_epoch_order_sample(&order, (base + k) % b->sample_count);
     return MR_OK;

@@ -10,6 +10,7 @@
 #ifndef MRI_BATCHES_H
 #define MRI_BATCHES_H
 
+#include "pipeline/order/balance.h"
 #include "pipeline/order/windows.h"
 
 typedef struct mri_batches {
@@ -22,6 +23,7 @@ typedef struct mri_batches {
     uint64_t sample_count, steps_per_epoch;
     uint64_t first_batch, end_batch; /* what this run delivers */
     mri_windows *windows;            /* NULL: batches are cut from the order as it is; else owned */
+    mri_balance *balance;            /* order BALANCED, else NULL; owned */
 } mri_batches;
 
 typedef struct mri_batches_config {
@@ -36,6 +38,8 @@ typedef struct mri_batches_config {
 int mri_batches_plan(mri_batches *b, const mri_batches_config *cfg, mr_error *err);
 /* Samples of one length into one batch (windows.h). */
 int mri_batches_add_windows(mri_batches *b, const mr_source *source, uint32_t window, mr_error *err);
+/* What order BALANCED needs to know (balance.h). */
+int mri_batches_add_classes(mri_batches *b, const mr_source *source, mr_error *err);
 void mri_batches_fini(mri_batches *b);
 
 /* Samples of an epoch that are delivered; that are left out; that are repeated to fill the last batch. */

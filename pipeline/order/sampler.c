@@ -111,6 +111,7 @@ uint64_t mri_epoch_order_sample(const mri_epoch_order *o, uint64_t position)
     case MR_ORDER_SHUFFLE: return mri_permute(&o->whole, position);
     case MR_ORDER_BLOCK: return block_order_sample(o, position);
     case MR_ORDER_SEQUENTIAL: break;
+    case MR_ORDER_BALANCED: break; /* balance.h knows, which has the classes */
     }
     return position;
 }
@@ -125,7 +126,7 @@ uint64_t mri_substitute(const mri_epoch_order *o, uint64_t position, uint32_t at
 uint64_t mr_order_sample(mr_order order, uint32_t block, uint64_t seed, uint64_t epoch, uint64_t count,
                          uint64_t position)
 {
-    if (position >= count) return MR_NOWHERE;
+    if (position >= count || order == MR_ORDER_BALANCED) return MR_NOWHERE;
     const mri_epoch_order o = mri_epoch_order_make(order, block, seed, epoch, count);
     return mri_epoch_order_sample(&o, position);
 }

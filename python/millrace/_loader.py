@@ -21,7 +21,7 @@ from ._waiting import run
 
 log = logging.getLogger("millrace")
 
-_ORDERS = {"shuffle": 0, "block": 1, "sequential": 2}
+_ORDERS = {"shuffle": 0, "block": 1, "sequential": 2, "balanced": 3}
 _TAILS = {"keep": 0, "drop": 1, "pad": 2}
 _IO = {"auto": 0, "io_uring": 1, "pread": 2}
 _CACHES = {"off": 0, "memory": 1, "disk": 2}
@@ -175,7 +175,8 @@ class Loader:
     training    random operations are on
     epochs      epochs 0 to epochs-1; None: without end
     seed        of order and augmentation
-    order       "shuffle", "block" (for slow media, blocks of `block` samples), "sequential"
+    order       "shuffle", "block" (for slow media, blocks of `block` samples), "sequential", "balanced" (every class as often as
+                every other)
     tail        "keep" a short last batch, "drop" it, "pad" it (label -1)
     rank, world this process delivers its part of every batch; by default as torchrun, mpirun or srun say
     workers     threads that decode; 0: the cores of this process, shared with the job's others on the machine

@@ -354,7 +354,7 @@ static void test_hostile_values_are_refused(void **state)
         {736, 4, 7},
         {60, 4, 1},
         {60, 4, 3},
-        {656, 4, 3},
+        {656, 4, 4},
         {664, 4, 3},
         {1024 + 63, 1, 'x'},
         {1024 + 64, 4, MRI_ROLE_COUNT},

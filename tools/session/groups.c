@@ -59,7 +59,7 @@ const opt data_options[15] = {
      NULL},
 };
 
-const char *const setup_orders[] = {"shuffle", "block", "sequential", NULL};
+const char *const setup_orders[] = {"shuffle", "block", "sequential", "balanced", NULL};
 const char *const setup_tails[] = {"keep", "drop", "pad", NULL};
 static const char *const bads[] = {"stop", "replace", "skip", NULL};
 
@@ -71,7 +71,9 @@ const opt run_options[14] = {
     {"seed", OPT_U64, offsetof(run_args, seed), 0, ANY, "0", NULL,
      "of order, augmentation, initial weights, dropout", NULL},
     {"order", OPT_CHOICE, offsetof(run_args, order), 0, 0, "shuffle", NULL,
-     "of samples in an epoch; block: shuffled blocks of neighbours, for slow media", setup_orders},
+     "of samples in an epoch; block: shuffled blocks of neighbours, for slow media; balanced: every class as "
+     "often as every other, samples of small ones several times",
+     setup_orders},
     {"block", OPT_U32, offsetof(run_args, block), 1, 16777216, "256", NULL,
      "samples in a block of --order block", NULL},
     {"tail", OPT_CHOICE, offsetof(run_args, tail), 0, 0, "keep", NULL,

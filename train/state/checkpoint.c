@@ -305,7 +305,7 @@ static int read_info(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
     if (mri_le32(h + 496) >= MR_LR_KIND_COUNT ||
         mri_le32(h + 516) > MRI_ARRAY_COUNT(ck->info.schedule.milestones))
         return damaged(err, MR_EFORMAT, ck, 496, "unknown schedule");
-    if (mri_le32(h + 656) > MR_ORDER_SEQUENTIAL || mri_le32(h + 664) > MR_TAIL_PAD)
+    if (mri_le32(h + 656) > MR_ORDER_BALANCED || mri_le32(h + 664) > MR_TAIL_PAD)
         return damaged(err, MR_EFORMAT, ck, 656, "unknown order of samples or tail");
     if (mri_le32(h + 668) > MR_PIXELS_LIBJPEG)
         return damaged(err, MR_EFORMAT, ck, 668, "unknown decoder of JPEGs");

@@ -191,7 +191,15 @@ MR_API int mr_trace_entries(const mr_trace *t, mr_trace_entry **out, size_t *cou
 
 /* ------------------------------------------------------------------------------ loader */
 
-typedef enum mr_order { MR_ORDER_SHUFFLE = 0, MR_ORDER_BLOCK, MR_ORDER_SEQUENTIAL } mr_order;
+typedef enum mr_order {
+    MR_ORDER_SHUFFLE = 0,
+    MR_ORDER_BLOCK,
+    MR_ORDER_SEQUENTIAL,
+    /* Every class as often as every other, one of each in a drawn order before any comes again. An epoch has
+     * as many samples as ever: those of small classes come several times in it, those of large ones once in
+     * several. For sources that know labels without reading (mr_source_label(), else MR_EUNSUPPORTED) */
+    MR_ORDER_BALANCED,
+} mr_order;
 typedef enum mr_tail { MR_TAIL_KEEP = 0, MR_TAIL_DROP, MR_TAIL_PAD } mr_tail;
 typedef enum mr_io { MR_IO_AUTO = 0, MR_IO_URING, MR_IO_PREAD } mr_io;
 typedef enum mr_cache { MR_CACHE_OFF = 0, MR_CACHE_MEMORY, MR_CACHE_DISK } mr_cache;

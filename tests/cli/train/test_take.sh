@@ -1,5 +1,6 @@
-# Some of the samples: --take in every command that reads data, --hold-out in train: what is trained on and what is validated
-# on share no sample, the same in every run, and a checkpoint does not go on with others.
+# Which samples: --take in every command that reads data, --hold-out in train: what is trained on and what is validated on
+# share no sample, the same in every run, and a checkpoint does not go on with others. --order balanced: a rare class comes as
+# often as the others, and a run goes on with that order.
 . "$(dirname "$0")/../lib.sh"
 
 run 0 synth d --classes 4 --count 25 --test-count 8 --size 16 --quiet
@@ -59,4 +60,17 @@ for wrong in 0 1; do
 done
 run 2 train d "$@" --hold-out 0.001
 err_has "that is none of them"
+
+# balanced: of 3, 25, 25 and 25 samples
+rm d/train/disc/0000[3-9].jpg d/train/disc/0001?.jpg d/train/disc/0002?.jpg
+run 0 train d "$@" --order balanced --epochs 4 --json
+weights=$(text weights)
+run 0 train d "$@" --order balanced --epochs 2 --checkpoint balanced
+run 0 train d --checkpoint balanced --resume --epochs 4 --quiet --json
+equal "$(text weights)" "$weights"
+run 2 train d --checkpoint balanced --resume --epochs 5 --order shuffle
+err_has "--order: the checkpoint was trained with balanced, found shuffle"
+run 0 export d gray --split train --quiet
+run 1 digest gray --classes none --order balanced
+err_has "order balanced deals samples by their classes: these data tell none"
 finish
