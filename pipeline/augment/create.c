@@ -15,7 +15,7 @@ static int check_place(const mri_spec *s, const char *start, const mri_op_type *
     if (type->fix && s->numbers_fixed)
         return mri_spec_fail(s, start,
                              "the numbers are fixed already: one of standardise and normalise, once");
-    if ((type->paint || type->run) && s->a->standardise)
+    if ((type->paint || type->touch || type->run) && s->a->standardise)
         return mri_spec_fail(s, start, "standardise comes after everything that changes pixels");
     return MR_OK;
 }
@@ -42,6 +42,10 @@ static int read_op(mri_spec *s, const char *start, const mri_op_type *type)
     mri_spec_put(s, "%s%s", s->count ? "," : "", type->name);
     rc = read_arguments(s, start, type);
     if (rc) return rc;
+    if (s->overflows)
+        return mri_spec_fail(s, start,
+                             "with all defaults written down the text is longer than %zu characters",
+                             sizeof s->a->text - 1);
     s->count++;
     if (type->fix) {
         type->fix(s->a, &s->op);

@@ -1,6 +1,8 @@
 /* pipeline/augment/frame.c: the picture on its way through the operations. */
 #include "pipeline/augment/frame.h"
 
+#include <math.h>
+
 mri_philox mri_draw(mri_sample_key key, uint32_t index, uint32_t block)
 {
     if (block >= MRI_DRAW_BLOCKS) { /* else it would be a block of the operation that follows */
@@ -16,13 +18,15 @@ mri_philox mri_draw(mri_sample_key key, uint32_t index, uint32_t block)
 int mri_frame_target(mri_frame *f, uint32_t next, uint64_t width, uint64_t height, bool *mirror,
                      uint8_t **out)
 {
-    bool last = true;
+    bool last = true, folds = true;
     *mirror = false;
     for (uint32_t k = next; k < f->a->op_count && last; k++) {
         const mri_op *op = &f->a->op[k];
         if (op->type->run) {
             last = false;
-        } else if (op->type->mirrors && !(f->flips_done >> k & 1)) {
+        } else if (op->type->touch) {
+            folds = false; /* flips behind it come after it */
+        } else if (folds && op->type->mirrors && !(f->flips_done >> k & 1)) {
             *mirror ^= op->type->mirrors(f, op);
             f->flips_done |= (uint64_t)1 << k;
         }
@@ -131,4 +135,28 @@ int mri_frame_writable(mri_frame *f, uint8_t **pixels)
     if (rc) return rc;
     *pixels = f->v.pixels == f->dst ? f->dst : f->s->work[f->v.pixels != f->s->work[0].data].data;
     return MR_OK;
+}
+
+int mri_frame_upright(mri_frame *f, uint8_t **pixels)
+{
+    const int rc = mri_frame_writable(f, pixels);
+    if (rc || !f->mirrored) return rc;
+    mri_mirror(*pixels, f->full_w, f->full_h, f->v.channels);
+    if (f->geometry) mri_geometry_window(f->geometry, 0, 0, f->full_w, f->full_h, MRI_OUTSIDE_ZERO, true);
+    f->mirrored = false;
+    return MR_OK;
+}
+
+void mri_frame_mean(const mri_frame *f, const uint8_t *pixels, uint8_t out[4])
+{
+    const size_t bytes = (size_t)f->full_w * f->full_h * f->v.channels;
+    uint64_t sum = 0;
+    if (f->a->standardise)
+        for (size_t k = 0; k < bytes; k++) sum += pixels[k];
+    for (int c = 0; c < 4; c++) {
+        const float mean = f->a->mean[c];
+        out[c] = f->a->standardise ? (uint8_t)((sum + bytes / 2) / bytes)
+                 : mean > 255      ? 255
+                                   : (uint8_t)floorf(mean + 0.5f);
+    }
 }

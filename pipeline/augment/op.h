@@ -5,7 +5,8 @@
  *   table.c   the families of rows, and the presets
  *   op_*.c    a family each: how its operations are written, and what they do to a picture
  *   spec.c    the words and numbers of the language
- *   augment.c runs a sample: a row's run(), paint() or mirrors() works on the picture so far (frame.h)
+ *   augment.c runs a sample: a row's run(), touch(), paint() or mirrors() works on the picture so far
+ *             (frame.h)
  *
  * Nothing but an operation's own family knows its name, its arguments or its draws. */
 #ifndef MRI_AUGMENT_OP_H
@@ -37,7 +38,7 @@ typedef struct mri_op {
 #define MRI_OP_ARGS(type, op)                                                                                \
     ((type *)((op)->args + 0 * sizeof(char[sizeof(type) <= sizeof(((mri_op *)0)->args) ? 1 : -1])))
 
-/* A row of the table. One of mirrors, paint, run and fix says what the operation does. */
+/* A row of the table. One of mirrors, paint, touch, run and fix says what the operation does. */
 struct mri_op_type {
     const char *name;
     const char *usage; /* how it is written, for messages and the manual */
@@ -51,9 +52,12 @@ struct mri_op_type {
 
     /* Is the picture to be mirrored? May be asked ahead of its turn. */
     bool (*mirrors)(const mri_frame *f, const mri_op *op);
-    /* Changes pixels where they are, `count` of them with `channels` bytes each, by the operation's draw. It
+    /* Changes pixels where they are, `count` of them with `channels` bytes each, by draws of the sample. It
      * must not matter where a pixel lies: flips that follow are folded in before. */
-    void (*paint)(const mri_op *op, mri_philox draw, uint8_t *pixels, size_t count, uint32_t channels);
+    void (*paint)(const mri_op *op, mri_sample_key key, uint8_t *pixels, size_t count, uint32_t channels);
+    /* Changes the picture in place, full_w x full_h pixels of v.channels bytes, packed and as it is to be
+     * seen: no flip is pending, and none that follows was folded in. Its size stays. */
+    int (*touch)(mri_frame *f, const mri_op *op, uint8_t *pixels);
     /* Moves pixels: makes another picture of the one so far, with the functions of frame.h. */
     int (*run)(mri_frame *f, const mri_op *op);
     /* Does nothing to pixels, but fixes the numbers that go with them. One such operation, once; it is in no
@@ -84,7 +88,8 @@ typedef struct mri_preset {
 const mri_preset *mri_preset_at(size_t k); /* NULL behind the last */
 
 /* Families. The last row has no name. */
-extern const mri_op_type mri_ops_resize[], mri_ops_window[], mri_ops_colour[], mri_ops_numbers[];
+extern const mri_op_type mri_ops_resize[], mri_ops_window[], mri_ops_colour[], mri_ops_tone[],
+    mri_ops_erase[], mri_ops_numbers[];
 
 /* Adds an operation to the list unchanged. */
 static inline void mri_augment_add(mr_augment *a, const mri_op *op) { a->op[a->op_count++] = *op; }

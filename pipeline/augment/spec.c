@@ -22,9 +22,11 @@ void mri_spec_put(mri_spec *s, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    const int n = vsnprintf(s->a->text + s->text_used, sizeof s->a->text - s->text_used, format, args);
+    const size_t room = sizeof s->a->text - s->text_used;
+    const int n = vsnprintf(s->a->text + s->text_used, room, format, args);
     va_end(args);
-    s->text_used += (size_t)n;
+    s->overflows |= (size_t)n >= room;
+    s->text_used += s->overflows ? 0 : (size_t)n;
 }
 
 void mri_spec_skip_spaces(mri_spec *s)
@@ -117,6 +119,29 @@ void mri_spec_put_number(mri_spec *s, mri_number n)
     if (!n.fraction) return;
     mri_spec_put(s, "/");
     put_decimal(s, n.digits_below, n.places_below);
+}
+
+int mri_spec_probability(mri_spec *s, mri_number *n)
+{
+    const char *start = s->at;
+    const int rc = mri_spec_number(s, n);
+    if (rc == MR_OK && mri_number_value(*n) > 1)
+        return mri_spec_fail(s, start, "expected a probability, 0 to 1: %s", s->usage);
+    return rc;
+}
+
+int mri_spec_last_probability(mri_spec *s, double *out)
+{
+    mri_number n = {.digits = 1, .digits_below = 1};
+    *out = 1;
+    if (!mri_spec_take(s, ',')) return MR_OK;
+    const int rc = mri_spec_probability(s, &n);
+    if (rc) return rc;
+    *out = mri_number_value(n);
+    if (*out == 1) return MR_OK;
+    mri_spec_put(s, ",");
+    mri_spec_put_number(s, n);
+    return MR_OK;
 }
 
 int mri_spec_whole(mri_spec *s, uint32_t low, uint32_t high, uint32_t *out)

@@ -115,8 +115,45 @@ MR_API int mr_coef_to_jpeg(mr_checker *c, const mr_value *value, const mr_decode
  *   rrc resize center padcrop shift       move pixels
  *   flip                                  mirrors
  *   brightness contrast saturation        change pixels
+ *   hue jitter
+ *   gray invert solarize posterize        change pixels with a probability
+ *   autocontrast equalize
+ *   erase cutout                          take a part of the picture away
  *   standardise normalise                 fix the numbers that go with them
  * mr_augment_help() says of each how it is written and what it does; `millrace help augment` prints that.
+ *
+ * Everything below works on bytes, 0..255, by whole numbers, so results are the same bits everywhere. A
+ * factor, and a turn of the hue, is drawn as a whole multiple of 1/65536; results are rounded, halves up,
+ * and clipped. Pictures have one channel or three here: gray ones stay gray, and alpha was dropped when the
+ * picture was decoded. Probabilities, P, are 0 to 1.
+ *
+ *   hue(D)           turns the hue, an angle on the hexagon of HSV, by a draw from [-D, D] of a whole turn, D
+ *                    up to 0.5. A pixel's largest and smallest channel keep their values. Gray pictures stay.
+ *   jitter(B,C,S,H[,P])  with probability P (default 1) four changes in an order that is drawn, each of 24 as
+ *                    likely: all values times a draw from [1-B, 1+B]; around the mean of the picture's gray
+ * as contrast() does, and around each pixel's gray as saturation() does, by draws from [1-C, 1+C] and [1-S,
+ * 1+S]; hue(H). A lower end below 0 is 0. B, C, S: 0 to 15.
+ *   gray(P)          all channels become the pixel's gray (BT.601, in 1/65536)
+ *   invert(P)        255 - x
+ *   solarize(T,P)    255 - x where x >= T, 0 to 256
+ *   posterize(B,P)   the B highest bits stay, 1 to 8
+ *   autocontrast(P)  of each channel the smallest value becomes 0, the largest 255. A channel of one value
+ *                    stays.
+ *   equalize(P)      of each channel, with step = (pixels - those of the largest value) / 255, x becomes
+ *                    ((pixels of smaller values) + step / 2) / step, at most 255, divisions rounded down. A
+ *                    channel where step is 0 stays.
+ *   erase(P[,scale=LO:HI][,ratio=LO:HI][,value=V])
+ *                    random erasing: with probability P a rectangle is drawn until one has at least a pixel
+ *                    and fewer rows and columns than the picture, 10 times at most, and if there is one, its
+ *                    pixels are replaced. Its area is a draw from scale (default 0.02:0.33) times the
+ *                    picture's, its height / width one from ratio (0.3:3.3), uniform in the logarithm, its
+ *                    place any at which it lies inside.
+ *   cutout(SIZE[,value=V])  the pixels of a square of that side around a drawn pixel, cut off at the border,
+ *                    are replaced
+ *     V: mean (default), the pixel that the device makes 0: the mean of normalise(), rounded, also where
+ *                    normalise() stands behind it; without normalise() 0; with standardise the mean of all
+ *                    values of the picture as it stands. zero: pixels of 0, black. random: each byte 0..255.
+ *                    Programs that erase behind normalising write 0 and mean what is called mean here.
  *
  * rrc(..,covers=C) takes the boxes of the first field that a loader delivers as BOXES, else of the first for
  * which mr_field_role() says BOXES, as parts of the picture; a loader that has neither, or a cache, does not
