@@ -23,7 +23,8 @@ static int check_place(const mri_spec *s, const char *start, const mri_op_type *
 static int read_arguments(mri_spec *s, const char *start, const mri_op_type *type)
 {
     const bool open = mri_spec_take(s, '(');
-    if (open != (type->read != NULL)) return mri_spec_fail(s, start, "expected %s", s->usage);
+    if (open != (type->read != NULL) && (open || !type->bare))
+        return mri_spec_fail(s, start, "expected %s", s->usage);
     if (!open) return MR_OK;
     mri_spec_put(s, "(");
     const int rc = type->read(s);
@@ -37,11 +38,18 @@ static int read_op(mri_spec *s, const char *start, const mri_op_type *type)
 {
     int rc = check_place(s, start, type);
     if (rc) return rc;
-    s->op = (mri_op){.type = type, .index = s->count};
+    s->op = (mri_op){.type = type, .index = s->count, .turns = type->turns};
     s->usage = type->usage;
     mri_spec_put(s, "%s%s", s->count ? "," : "", type->name);
     rc = read_arguments(s, start, type);
     if (rc) return rc;
+    s->turns += s->op.turns;
+    if (s->turns > MRI_GEOMETRY_TURNS)
+        return mri_spec_fail(
+            s, start,
+            "expected at most %d changes that turn, shear or scale, found %u: rotate, affine "
+            "and trivial count once, randaugment(N,M) N times",
+            MRI_GEOMETRY_TURNS, s->turns);
     if (s->overflows)
         return mri_spec_fail(s, start,
                              "with all defaults written down the text is longer than %zu characters",

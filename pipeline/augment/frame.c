@@ -13,6 +13,24 @@ mri_philox mri_draw(mri_sample_key key, uint32_t index, uint32_t block)
                           key.epoch);
 }
 
+/* The work buffer in which the picture is not, for width x height pixels. */
+static int room_beside(mri_frame *f, uint64_t width, uint64_t height, uint8_t **out)
+{
+    if (width > f->most_pixels / height)
+        return mr_error_set(
+            f->err, MR_ELIMIT,
+            "augmentation makes a picture of %llu x %llu in between; the limit is %llu pixels",
+            (unsigned long long)width, (unsigned long long)height, (unsigned long long)f->most_pixels);
+    mri_buffer *free_one = &f->s->work[f->v.pixels == f->s->work[0].data && f->v.pixels];
+    if (mri_buffer_need(free_one, (size_t)(width * height * f->v.channels)))
+        return mr_error_set(f->err, MR_ENOMEM, "no memory for a picture of %llu x %llu",
+                            (unsigned long long)width, (unsigned long long)height);
+    *out = free_one->data;
+    return MR_OK;
+}
+
+int mri_frame_spare(mri_frame *f, uint8_t **out) { return room_beside(f, f->full_w, f->full_h, out); }
+
 /* Where the result of the operations up to `next` goes, for width x height pixels. Takes in the flips that
  * follow. */
 int mri_frame_target(mri_frame *f, uint32_t next, uint64_t width, uint64_t height, bool *mirror,
@@ -41,17 +59,7 @@ int mri_frame_target(mri_frame *f, uint32_t next, uint64_t width, uint64_t heigh
         *out = f->dst;
         return MR_OK;
     }
-    if (width > f->most_pixels / height)
-        return mr_error_set(
-            f->err, MR_ELIMIT,
-            "augmentation makes a picture of %llu x %llu in between; the limit is %llu pixels",
-            (unsigned long long)width, (unsigned long long)height, (unsigned long long)f->most_pixels);
-    mri_buffer *free_one = &f->s->work[f->v.pixels == f->s->work[0].data && f->v.pixels];
-    if (mri_buffer_need(free_one, (size_t)(width * height * f->v.channels)))
-        return mr_error_set(f->err, MR_ENOMEM, "no memory for a picture of %llu x %llu",
-                            (unsigned long long)width, (unsigned long long)height);
-    *out = free_one->data;
-    return MR_OK;
+    return room_beside(f, width, height, out);
 }
 
 static int decode_part(mri_frame *f, mri_rect part)
@@ -159,4 +167,22 @@ void mri_frame_mean(const mri_frame *f, const uint8_t *pixels, uint8_t out[4])
                  : mean > 255      ? 255
                                    : (uint8_t)floorf(mean + 0.5f);
     }
+}
+
+void mri_frame_fill(const mri_frame *f, mri_fill fill, const uint8_t *pixels, uint8_t out[4])
+{
+    if (fill.mean) mri_frame_mean(f, pixels, out);
+    else memset(out, fill.value, 4);
+}
+
+int mri_frame_warp(mri_frame *f, uint8_t *pixels, const mri_warp *w, bool nearest, mri_fill fill)
+{
+    uint8_t *copy = NULL, pixel[4];
+    const int rc = mri_frame_spare(f, &copy);
+    if (rc) return rc;
+    mri_frame_fill(f, fill, pixels, pixel);
+    memcpy(copy, pixels, (size_t)f->full_w * f->full_h * f->v.channels);
+    mri_warp_picture(copy, f->full_w, f->full_h, f->v.channels, w, nearest, pixel, pixels);
+    if (f->geometry) mri_geometry_warp(f->geometry, w);
+    return MR_OK;
 }

@@ -79,9 +79,17 @@ int mri_frame_writable(mri_frame *f, uint8_t **pixels);
 /* The same with no mirror pending. */
 int mri_frame_upright(mri_frame *f, uint8_t **pixels);
 
+/* Room for as many bytes as the picture has, beside the picture. */
+int mri_frame_spare(mri_frame *f, uint8_t **out);
+
 /* The pixel that the device makes zero, or nearly: the mean of normalise(), rounded, within 0..255; 0 where
  * there is no normalise(). With standardise() the mean of all values of these pixels, the picture's. */
 void mri_frame_mean(const mri_frame *f, const uint8_t *pixels, uint8_t out[4]);
+
+/* fill as a pixel. */
+void mri_frame_fill(const mri_frame *f, mri_fill fill, const uint8_t *pixels, uint8_t out[4]);
+/* The picture through a map (warp.h), in place; what it shows of places outside is `fill`. */
+int mri_frame_warp(mri_frame *f, uint8_t *pixels, const mri_warp *w, bool nearest, mri_fill fill);
 
 /* For operations that make their result themselves: where it goes, for width x height pixels, and whether to
  * mirror it, for the flips that follow up to `next` and behind are taken in. Then mri_frame_replace() says it

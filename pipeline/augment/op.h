@@ -19,6 +19,12 @@
 #define MRI_AUGMENT_MAX_OPS  32
 #define MRI_AUGMENT_MAX_SIDE 32768
 
+/* What is put where a picture shows nothing. */
+typedef struct mri_fill {
+    bool mean; /* the pixel that the device makes zero (mri_frame_mean()) */
+    uint8_t value;
+} mri_fill;
+
 typedef struct mri_op_type mri_op_type;
 typedef struct mri_spec mri_spec;
 typedef struct mri_frame mri_frame;
@@ -30,6 +36,7 @@ typedef struct mri_op {
     uint32_t height, width; /* of the picture that comes out; 0: that of the one that goes in */
     bool shorter;           /* width is the length of the shorter side, height follows from the picture */
     bool takes_boxes;       /* crops go by the sample's boxes */
+    uint32_t turns;         /* maps (warp.h) the picture goes through at most */
     _Alignas(8) uint8_t args[64]; /* what read() made of the other arguments: MRI_OP_ARGS() */
 } mri_op;
 
@@ -64,6 +71,8 @@ struct mri_op_type {
      * list. */
     void (*fix)(mr_augment *a, const mri_op *op);
 
+    bool bare;      /* read: the parentheses may be left out; then everything is 0 */
+    uint32_t turns; /* touch: mri_op.turns, where read() says nothing else */
     bool resamples; /* run: takes its result at its size straight from the decoder */
     bool centres;   /* run: takes the middle, which a resize before it may take along */
 };
@@ -88,8 +97,8 @@ typedef struct mri_preset {
 const mri_preset *mri_preset_at(size_t k); /* NULL behind the last */
 
 /* Families. The last row has no name. */
-extern const mri_op_type mri_ops_resize[], mri_ops_window[], mri_ops_colour[], mri_ops_tone[],
-    mri_ops_erase[], mri_ops_numbers[];
+extern const mri_op_type mri_ops_resize[], mri_ops_window[], mri_ops_turn[], mri_ops_colour[], mri_ops_tone[],
+    mri_ops_smooth[], mri_ops_erase[], mri_ops_policy[], mri_ops_numbers[];
 
 /* Adds an operation to the list unchanged. */
 static inline void mri_augment_add(mr_augment *a, const mri_op *op) { a->op[a->op_count++] = *op; }

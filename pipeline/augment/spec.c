@@ -202,3 +202,27 @@ bool mri_spec_word(mri_spec *s, const char *text)
     s->at += n;
     return true;
 }
+
+int mri_spec_fill(mri_spec *s, mri_fill *out)
+{
+    uint32_t value = 0;
+    out->mean = mri_spec_word(s, "mean");
+    if (!out->mean && (*s->at < '0' || *s->at > '9'))
+        return mri_spec_fail(s, s->at, "expected fill=mean or a value of 0 to 255");
+    const int rc = out->mean ? MR_OK : mri_spec_whole(s, 0, 255, &value);
+    out->value = (uint8_t)value;
+    return rc;
+}
+
+void mri_spec_put_fill(mri_spec *s, mri_fill fill)
+{
+    if (fill.mean) mri_spec_put(s, ",fill=mean");
+    else if (fill.value) mri_spec_put(s, ",fill=%u", fill.value);
+}
+
+int mri_spec_nearest(mri_spec *s, bool *nearest)
+{
+    *nearest = mri_spec_word(s, "nearest");
+    if (*nearest || mri_spec_word(s, "bilinear")) return MR_OK;
+    return mri_spec_fail(s, s->at, "expected filter=bilinear or filter=nearest");
+}

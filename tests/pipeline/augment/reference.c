@@ -164,35 +164,46 @@ void mrt_ref_gray(mrt_ref *r, double p)
 
 void mrt_ref_invert(mrt_ref *r, double p) { mrt_ref_solarize(r, 0, p); }
 
+static void solarize_by(mr_image *p, double threshold)
+{
+    for (size_t k = 0; k < bytes_of(p); k++)
+        if (p->pixels[k] >= threshold) p->pixels[k] = (uint8_t)(255 - p->pixels[k]);
+}
+
 void mrt_ref_solarize(mrt_ref *r, int threshold, double p)
 {
-    for (size_t k = 0; mrt_ref_happens(r, p, 0, 0) && k < bytes_of(&r->p); k++)
-        if (r->p.pixels[k] >= threshold) r->p.pixels[k] = (uint8_t)(255 - r->p.pixels[k]);
+    if (mrt_ref_happens(r, p, 0, 0)) solarize_by(&r->p, threshold);
+}
+
+static void posterize_by(mr_image *p, int bits)
+{
+    const int step = 1 << (8 - bits);
+    for (size_t k = 0; k < bytes_of(p); k++) p->pixels[k] = (uint8_t)(p->pixels[k] / step * step);
 }
 
 void mrt_ref_posterize(mrt_ref *r, int bits, double p)
 {
-    const int step = 1 << (8 - bits);
-    for (size_t k = 0; mrt_ref_happens(r, p, 0, 0) && k < bytes_of(&r->p); k++)
-        r->p.pixels[k] = (uint8_t)(r->p.pixels[k] / step * step);
+    if (mrt_ref_happens(r, p, 0, 0)) posterize_by(&r->p, bits);
 }
 
-/* Pixels of a channel whose value is below v. */
-static size_t count_below(const mr_image *p, uint32_t channel, int v)
+/* below[v]: pixels of a channel whose value is below v. */
+static void count_below(const mr_image *p, uint32_t channel, size_t below[257])
 {
-    size_t n = 0;
-    for (size_t k = 0; k < pixels_of(p); k++) n += p->pixels[k * p->channels + channel] < v;
-    return n;
+    memset(below, 0, 257 * sizeof *below);
+    for (size_t k = 0; k < pixels_of(p); k++) below[p->pixels[k * p->channels + channel] + 1]++;
+    for (int v = 0; v < 256; v++) below[v + 1] += below[v];
 }
 
 void mrt_ref_autocontrast(mrt_ref *r, double p)
 {
     const uint32_t c = r->p.channels;
+    size_t below[257];
     if (!mrt_ref_happens(r, p, 0, 0)) return;
     for (uint32_t i = 0; i < c; i++) {
         int lo = 0, hi = 255;
-        while (count_below(&r->p, i, lo + 1) == 0) lo++;
-        while (count_below(&r->p, i, hi) == pixels_of(&r->p)) hi--;
+        count_below(&r->p, i, below);
+        while (below[lo + 1] == 0) lo++;
+        while (below[hi] == pixels_of(&r->p)) hi--;
         for (size_t k = i; lo < hi && k < bytes_of(&r->p); k += c)
             r->p.pixels[k] = mrt_ref_clip(255.0 * (r->p.pixels[k] - lo) / (hi - lo));
     }
@@ -201,15 +212,196 @@ void mrt_ref_autocontrast(mrt_ref *r, double p)
 void mrt_ref_equalize(mrt_ref *r, double p)
 {
     const uint32_t c = r->p.channels;
+    size_t below[257];
     if (!mrt_ref_happens(r, p, 0, 0)) return;
     for (uint32_t i = 0; i < c; i++) {
         int hi = 255;
-        double to[256];
-        while (count_below(&r->p, i, hi) == pixels_of(&r->p)) hi--;
-        const double step = floor((double)count_below(&r->p, i, hi) / 255);
-        for (int v = 0; v < 256; v++)
-            to[v] = fmin(255, floor(((double)count_below(&r->p, i, v) + floor(step / 2)) / step));
+        count_below(&r->p, i, below);
+        while (below[hi] == pixels_of(&r->p)) hi--;
+        const double step = floor((double)below[hi] / 255);
         for (size_t k = i; step > 0 && k < bytes_of(&r->p); k += c)
-            r->p.pixels[k] = (uint8_t)to[r->p.pixels[k]];
+            r->p.pixels[k] =
+                (uint8_t)fmin(255, floor(((double)below[r->p.pixels[k]] + floor(step / 2)) / step));
     }
+}
+
+/* ---- neighbours ---- */
+
+static void sharpen_by(mr_image *p, double factor)
+{
+    const long w = p->width, h = p->height, c = p->channels;
+    mr_image old = *p;
+    if (w < 3 || h < 3) return;
+    old.pixels = malloc(bytes_of(p));
+    memcpy(old.pixels, p->pixels, bytes_of(p));
+    for (long y = 1; y < h - 1; y++)
+        for (long x = 1; x < w - 1; x++)
+            for (long k = 0; k < c; k++) {
+                double sum = 0;
+                for (long dy = -1; dy <= 1; dy++)
+                    for (long dx = -1; dx <= 1; dx++)
+                        sum += (dx || dy ? 1 : 5) * old.pixels[((y + dy) * w + x + dx) * c + k];
+                const double smooth = floor(sum / 13 + 0.5);
+                uint8_t *at = p->pixels + (y * w + x) * c + k;
+                *at = mrt_ref_clip(smooth + factor * (*at - smooth));
+            }
+    mr_image_free(&old);
+}
+
+void mrt_ref_sharpness(mrt_ref *r, double lo, double hi, double p)
+{
+    if (mrt_ref_happens(r, p, 0, 1)) sharpen_by(&r->p, drawn(lo, hi, mrt_ref_draw(r, 0).v[0]));
+}
+
+/* The pixel at `at` of a side and its mirror images about the outermost pixels. */
+static long mirrored(long at, long side)
+{
+    while (side > 1 && (at < 0 || at >= side)) at = at < 0 ? -at : 2 * (side - 1) - at;
+    return side > 1 ? at : 0;
+}
+
+void mrt_ref_blur(mrt_ref *r, int kernel, double lo, double hi, double p)
+{
+    const long w = r->p.width, h = r->p.height, c = r->p.channels, half = kernel / 2;
+    if (!mrt_ref_happens(r, p, 0, 1)) return;
+    const double sigma = between(lo, hi, mrt_ref_draw(r, 0).v[0]);
+    double weight[64];
+    mr_image out = r->p;
+    out.pixels = malloc(bytes_of(&out));
+    for (long d = 0; d <= half; d++) weight[d] = exp(-(double)(d * d) / (2 * sigma * sigma));
+    for (long y = 0; y < h; y++)
+        for (long x = 0; x < w; x++)
+            for (long k = 0; k < c; k++) {
+                double sum = 0, all = 0;
+                for (long dy = -half; dy <= half; dy++)
+                    for (long dx = -half; dx <= half; dx++) {
+                        const double part = weight[labs(dx)] * weight[labs(dy)];
+                        sum += part * r->p.pixels[(mirrored(y + dy, h) * w + mirrored(x + dx, w)) * c + k];
+                        all += part;
+                    }
+                out.pixels[(y * w + x) * c + k] = mrt_ref_clip(sum / all);
+            }
+    mr_image_free(&r->p);
+    r->p = out;
+}
+
+/* ---- maps ---- */
+
+struct map {
+    double degrees, scale, shear_x, shear_y, move_x, move_y; /* degrees clockwise; shears are tangents */
+    bool corner;
+};
+
+static double value_at(const mr_image *p, double x, double y, uint32_t k, const uint8_t *fill)
+{
+    const bool inside = x >= 0 && y >= 0 && x < p->width && y < p->height;
+    return inside ? p->pixels[((size_t)y * p->width + (size_t)x) * p->channels + k] : fill ? fill[k] : 0;
+}
+
+/* Each step undone, the last one first. */
+static void map_by(mr_image *p, struct map m, mrt_ref_look look)
+{
+    const double cx = m.corner ? 0 : p->width / 2.0, cy = m.corner ? 0 : p->height / 2.0;
+    const double angle = m.degrees * acos(-1) / 180;
+    mr_image out = *p;
+    out.pixels = malloc(bytes_of(p));
+    for (uint32_t j = 0; j < p->height; j++)
+        for (uint32_t i = 0; i < p->width; i++) {
+            double x = i + 0.5 - m.move_x - cx, y = j + 0.5 - m.move_y - cy;
+            const double sx = x / m.scale, sy = y / m.scale;
+            x = cos(angle) * sx + sin(angle) * sy;
+            y = -sin(angle) * sx + cos(angle) * sy;
+            y += m.shear_y * x;
+            x += m.shear_x * y;
+            x += cx;
+            y += cy;
+            for (uint32_t k = 0; k < p->channels; k++) {
+                double v = value_at(p, floor(x), floor(y), k, look.fill);
+                if (!look.nearest) {
+                    const double left = floor(x - 0.5), top = floor(y - 0.5), fx = x - 0.5 - left,
+                                 fy = y - 0.5 - top;
+                    v = (1 - fy) * ((1 - fx) * value_at(p, left, top, k, look.fill) +
+                                    fx * value_at(p, left + 1, top, k, look.fill)) +
+                        fy * ((1 - fx) * value_at(p, left, top + 1, k, look.fill) +
+                              fx * value_at(p, left + 1, top + 1, k, look.fill));
+                }
+                out.pixels[((size_t)j * p->width + i) * p->channels + k] = mrt_ref_clip(v);
+            }
+        }
+    mr_image_free(p);
+    *p = out;
+}
+
+static double tangent(double degrees) { return tan(degrees * acos(-1) / 180); }
+
+void mrt_ref_rotate(mrt_ref *r, double degrees, mrt_ref_look look)
+{
+    map_by(&r->p, (struct map){.degrees = between(-degrees, degrees, mrt_ref_draw(r, 0).v[0]), .scale = 1},
+           look);
+}
+
+void mrt_ref_affine(mrt_ref *r, double degrees, const double move[2], const double scale[2],
+                    const double shear[2], mrt_ref_look look)
+{
+    const mri_philox a = mrt_ref_draw(r, 0), b = mrt_ref_draw(r, 1);
+    const double mx = move[0] * r->p.width, my = move[1] * r->p.height;
+    map_by(&r->p,
+           (struct map){.degrees = between(-degrees, degrees, a.v[0]),
+                        .move_x = floor(between(-mx, mx, a.v[1]) + 0.5),
+                        .move_y = floor(between(-my, my, a.v[2]) + 0.5),
+                        .scale = between(scale[0], scale[1], a.v[3]),
+                        .shear_x = tangent(between(-shear[0], shear[0], b.v[0])),
+                        .shear_y = tangent(between(-shear[1], shear[1], b.v[1]))},
+           look);
+}
+
+/* ---- policies ---- */
+
+/* torchvision's _augmentation_space(), in its order, at a level of 0 to 30. */
+static void deed(mr_image *p, int what, double level, double sign, bool wide, mrt_ref_look look)
+{
+    const double part = level / 30, w = p->width, h = p->height;
+    const double shear = sign * (wide ? 0.99 : 0.3) * part;
+    const double factor = floor((1 + sign * (wide ? 0.99 : 0.9) * part) * 65536 + 0.5) / 65536;
+    mrt_ref one = {.p = *p};
+    if (look.moves_only && what >= 6) return;
+    switch (what) {
+    case 0: return; /* Identity */
+    case 1: map_by(p, (struct map){.scale = 1, .shear_x = shear, .corner = true}, look); return;
+    case 2: map_by(p, (struct map){.scale = 1, .shear_y = shear, .corner = true}, look); return;
+    case 3:
+        map_by(p, (struct map){.scale = 1, .move_x = sign * floor((wide ? 32 : 150.0 / 331 * w) * part)},
+               look);
+        return;
+    case 4:
+        map_by(p, (struct map){.scale = 1, .move_y = sign * floor((wide ? 32 : 150.0 / 331 * h) * part)},
+               look);
+        return;
+    case 5: map_by(p, (struct map){.scale = 1, .degrees = -sign * (wide ? 135 : 30) * part}, look); return;
+    case 6: mrt_ref_scale_by(p, factor); return;
+    case 7: mrt_ref_saturation_by(p, factor); return;
+    case 8: mrt_ref_contrast_by(p, factor); return;
+    case 9: sharpen_by(p, factor); return;
+    case 10: posterize_by(p, 8 - (int)nearbyint(level / (30.0 / (wide ? 6 : 4)))); return;
+    case 11: solarize_by(p, 255 - 255 * part); return;
+    case 12: mrt_ref_autocontrast(&one, 1); return;
+    case 13: mrt_ref_equalize(&one, 1); return;
+    default: abort();
+    }
+}
+
+void mrt_ref_randaugment(mrt_ref *r, uint32_t n, uint32_t level, mrt_ref_look look)
+{
+    for (uint32_t k = 0; k < n; k++) {
+        const mri_philox d = mrt_ref_draw(r, k);
+        deed(&r->p, (int)(d.v[0] / 4294967296.0 * 14), level, d.v[1] / 4294967296.0 < 0.5 ? 1 : -1, false,
+             look);
+    }
+}
+
+void mrt_ref_trivial(mrt_ref *r, mrt_ref_look look)
+{
+    const mri_philox d = mrt_ref_draw(r, 0);
+    deed(&r->p, (int)(d.v[0] / 4294967296.0 * 14), floor(d.v[2] / 4294967296.0 * 31),
+         d.v[1] / 4294967296.0 < 0.5 ? 1 : -1, true, look);
 }

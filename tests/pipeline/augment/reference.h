@@ -34,6 +34,23 @@ void mrt_ref_posterize(mrt_ref *r, int bits, double p);
 void mrt_ref_autocontrast(mrt_ref *r, double p);
 void mrt_ref_equalize(mrt_ref *r, double p);
 
+void mrt_ref_sharpness(mrt_ref *r, double lo, double hi, double p);
+void mrt_ref_blur(mrt_ref *r, int kernel, double lo, double hi, double p);
+
+/* How a map looks the picture up. fill: per channel, or NULL: black. */
+typedef struct mrt_ref_look {
+    bool nearest;
+    const uint8_t *fill;
+    bool moves_only; /* of policies what moves pixels */
+} mrt_ref_look;
+
+void mrt_ref_rotate(mrt_ref *r, double degrees, mrt_ref_look look);
+/* most: of degrees, parts of the sides, shears in degrees. */
+void mrt_ref_affine(mrt_ref *r, double degrees, const double move[2], const double scale[2],
+                    const double shear[2], mrt_ref_look look);
+void mrt_ref_randaugment(mrt_ref *r, uint32_t n, uint32_t level, mrt_ref_look look);
+void mrt_ref_trivial(mrt_ref *r, mrt_ref_look look);
+
 /* By a value that is given instead of drawn. */
 void mrt_ref_scale_by(mr_image *p, double factor);
 void mrt_ref_contrast_by(mr_image *p, double factor);

@@ -83,7 +83,9 @@ static void probabilities_are_kept(void **state)
                  {"posterize(1,0.5)", 0.5},
                  {"autocontrast(0.9)", 0.9},
                  {"erase(0.25)", 0.25},
-                 {"jitter(0,0,1,0.5,1/3)", 1 / 3.0}};
+                 {"jitter(0,0,1,0.5,1/3)", 1 / 3.0},
+                 {"sharpness(3:3,0.3)", 0.3},
+                 {"blur(3,1:1,0.6)", 0.6}};
     uint8_t pixels[4 * 4 * 3], dst[sizeof pixels];
     for (size_t k = 0; k < sizeof pixels; k++) pixels[k] = (uint8_t)(60 + 11 * k);
     for (size_t n = 0; n < MRI_ARRAY_COUNT(cases); n++) {
@@ -295,6 +297,159 @@ static void jitter_is_uniform(void **state)
     }
 }
 
+/* ---- neighbours ---- */
+
+static void sharpness_is_uniform(void **state)
+{
+    (void)state;
+    uint8_t p[9] = {0, 0, 0, 0, 100, 0, 0, 0, 0}, dst[9]; /* smoothed: 500 / 13, rounded */
+    runner r = runner_of("sharpness(0.5:2)", p, 3, 3, 1);
+    histogram h = {{0}, 0};
+    for (uint32_t k = 0; k < MANY; k++) {
+        take(&r, k, dst);
+        add(&h, ((dst[4] - 38) / 62.0 - 0.5) / 1.5);
+    }
+    is_uniform(&h, "sharpness", 0.15);
+    runner_end(&r);
+}
+
+/* What stays in the middle of a row of 41 pixels says how wide it was blurred. */
+static double left_in_the_middle(double sigma)
+{
+    double all = 0;
+    for (int k = -20; k <= 20; k++) all += exp(-k * k / (2 * sigma * sigma));
+    return 255 / all;
+}
+
+static void blur_is_uniform(void **state)
+{
+    (void)state;
+    uint8_t p[101] = {0}, dst[101];
+    p[50] = 255;
+    runner r = runner_of("blur(41,0.6:1.6)", p, 101, 1, 1);
+    histogram h = {{0}, 0};
+    for (uint32_t k = 0; k < MANY; k++) {
+        take(&r, k, dst);
+        int tenth = 0;
+        while (tenth < BINS - 1 && dst[50] + 0.5 < left_in_the_middle(0.6 + 0.1 * (tenth + 1))) tenth++;
+        add(&h, (tenth + 0.5) / BINS);
+    }
+    is_uniform(&h, "blur", 0.25); /* a step of the middle is up to a quarter of a tenth */
+    runner_end(&r);
+}
+
+/* ---- maps ---- */
+
+static void turn_taken(const runner *r, uint32_t k, mri_geometry *g)
+{
+    static uint8_t dst[WIDE * HIGH];
+    const mri_sample_key key = {3, 4, k};
+    MRT_EQ(mri_augment_run(r->a, r->s, &r->v, &r->cfg, r->c, key, r->h, r->w, dst, NULL, NULL, g, NULL),
+           MR_OK);
+}
+
+static void turns_of_pictures_are_uniform(void **state)
+{
+    (void)state;
+    static uint8_t p[WIDE * HIGH];
+    const double degree = acos(-1) / 180;
+    runner turn = runner_of("rotate(30)", p, WIDE, HIGH, 1),
+           move = runner_of("affine(0,translate=0.1:0.2)", p, WIDE, HIGH, 1),
+           rest = runner_of("affine(180,scale=0.5:1.5)", p, WIDE, HIGH, 1),
+           shear = runner_of("affine(0,shear=30:20)", p, WIDE, HIGH, 1);
+    histogram angle = {{0}, 0}, x = {{0}, 0}, y = {{0}, 0}, around = {{0}, 0}, scale = {{0}, 0},
+              shear_x = {{0}, 0}, shear_y = {{0}, 0};
+    for (uint32_t k = 0; k < MANY / 10; k++) {
+        mri_geometry g;
+        const mri_geometry_turn *t = &g.turn[0];
+        turn_taken(&turn, k, &g);
+        MRT_EQ(g.turns, 1);
+        add(&angle, (atan2(t->xy, t->xx) / degree + 30) / 60);
+        turn_taken(&move, k, &g);
+        MRT_TRUE(t->xx == 1 && t->xy == 0 && t->x0 - 0.5 == floor(t->x0)); /* whole pixels */
+        add(&x, (t->x0 + 20) / 41);
+        add(&y, (t->y0 + 30) / 61);
+        turn_taken(&rest, k, &g);
+        add(&around, (atan2(t->xy, t->xx) / degree + 180) / 360);
+        add(&scale, 1 / sqrt(t->xx * t->yy - t->xy * t->yx) - 0.5);
+        turn_taken(&shear, k, &g); /* x = (1 + ab) i + a j, y = b i + j */
+        add(&shear_y, (atan(t->yx) / degree + 20) / 40);
+        add(&shear_x, (atan(t->xy) / degree + 30) / 60);
+    }
+    is_uniform(&angle, "angle", 0);
+    is_uniform(&x, "x", 0.1);
+    is_uniform(&y, "y", 0.1);
+    is_uniform(&around, "angle up to 180", 0);
+    is_uniform(&scale, "scale", 0);
+    is_uniform(&shear_x, "shear x", 0);
+    is_uniform(&shear_y, "shear y", 0);
+    runner_end(&turn);
+    runner_end(&move);
+    runner_end(&rest);
+    runner_end(&shear);
+}
+
+/* ---- policies ---- */
+
+/* Fourteen deeds, each as likely; the nine that go two ways, either way as likely: 23 results, told apart by
+ * what they are. */
+static void deeds_are_uniform(void **state)
+{
+    (void)state;
+    enum { SIDE = 40, RESULTS = 23 };
+    uint8_t *p = mrt_picture(SIDE, SIDE, 3, 1), dst[SIDE * SIDE * 3];
+    for (size_t k = 0; k < sizeof dst; k++) p[k] = (uint8_t)(40 + p[k] / 2 + k % 3 * 20);
+    runner r = runner_of("randaugment(1,17)", p, SIDE, SIDE, 3);
+    uint64_t seen[RESULTS + 1];
+    uint32_t count[RESULTS + 1] = {0}, results = 0, often = 0, rare = 0;
+    for (uint32_t k = 0; k < MANY; k++) {
+        uint64_t hash = 0;
+        uint32_t n = 0;
+        take(&r, k, dst);
+        for (size_t i = 0; i < sizeof dst; i++) hash = mri_mix64(hash ^ dst[i]);
+        while (n < results && seen[n] != hash) n++;
+        if (n == results) seen[results++] = hash;
+        MRT_TRUE(results <= RESULTS);
+        count[n]++;
+    }
+    MRT_EQ(results, RESULTS);
+    for (uint32_t n = 0; n < RESULTS; n++) { /* within five standard deviations */
+        often += fabs(count[n] - MANY / 14.0) < 5 * sqrt(MANY / 14.0);
+        rare += fabs(count[n] - MANY / 28.0) < 5 * sqrt(MANY / 28.0);
+    }
+    MRT_EQ(often, 5);
+    MRT_EQ(rare, 18);
+    runner_end(&r);
+    free(p);
+}
+
+/* Of a wide policy, the turns: 30 levels of 4.5 degrees, either way. */
+static void levels_are_uniform(void **state)
+{
+    (void)state;
+    static uint8_t p[WIDE * HIGH];
+    runner r = runner_of("trivial(filter=nearest)", p, WIDE, HIGH, 1);
+    uint32_t count[61] = {0}, all = 0;
+    for (uint32_t k = 0; k < MANY; k++) {
+        mri_geometry g;
+        turn_taken(&r, k, &g);
+        const mri_geometry_turn *t = &g.turn[0];
+        if (g.turns == 0 || fabs(t->xy + t->yx) > 1e-6 || fabs(t->xy) < 1e-6) continue; /* no turn */
+        const double level = atan2(t->xy, t->xx) / acos(-1) * 180 / 4.5;
+        MRT_TRUE(fabs(level - nearbyint(level)) < 1e-6);
+        count[30 + (int)nearbyint(level)]++;
+        all++;
+    }
+    const double expected = MANY / 14.0 / 62;
+    double sum = 0;
+    for (int k = 0; k < 61; k++)
+        if (k != 30) sum += (count[k] - expected) * (count[k] - expected) / expected;
+    MRT_EQ(count[30], 0);
+    MRT_TRUE(sum < 120); /* 60 degrees of freedom: more once in a hundred thousand */
+    MRT_TRUE(fabs(all - MANY / 14.0 * 30 / 31) < 5 * sqrt(MANY / 14.0));
+    runner_end(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -307,6 +462,11 @@ int main(void)
         cmocka_unit_test(noise_is_uniform),
         cmocka_unit_test(turns_are_uniform),
         cmocka_unit_test(jitter_is_uniform),
+        cmocka_unit_test(sharpness_is_uniform),
+        cmocka_unit_test(blur_is_uniform),
+        cmocka_unit_test(turns_of_pictures_are_uniform),
+        cmocka_unit_test(deeds_are_uniform),
+        cmocka_unit_test(levels_are_uniform),
     };
     return mrt_run(tests);
 }

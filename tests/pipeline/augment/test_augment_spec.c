@@ -60,6 +60,19 @@ static void texts_are_spelled_out(void **state)
     text_is("jitter(0,0,0,0,0.80),jitter(1,1,1,0.5,1.0)", "jitter(0,0,0,0,0.8),jitter(1,1,1,0.5)");
     text_is("gray(.1),invert(1),solarize(256,0.2),posterize(4, 0.5),autocontrast(0),equalize(1/3)",
             "gray(0.1),invert(1),solarize(256,0.2),posterize(4,0.5),autocontrast(0),equalize(1/3)");
+    text_is("sharpness(.5:2),sharpness(0:1,.3),blur(23,0.10:2.0),blur(1,1:1,0.5)",
+            "sharpness(0.5:2),sharpness(0:1,0.3),blur(23,0.1:2),blur(1,1:1,0.5)");
+    text_is("rotate(15),rotate(7.5,fill=mean,filter=nearest),rotate(180,filter=bilinear,fill=0)",
+            "rotate(15),rotate(7.5,filter=nearest,fill=mean),rotate(180)");
+    text_is("affine(10),affine(0,translate=0.1,scale=.8:1.2,shear=5,fill=128)",
+            "affine(10),affine(0,translate=0.1:0.1,scale=0.8:1.2,shear=5:0,fill=128)");
+    text_is("affine(1/2,shear=0:3,translate=0:1,scale=1:1,filter=nearest)",
+            "affine(1/2,translate=0:1,shear=0:3,filter=nearest)");
+    text_is("randaugment(2,9),randaugment(1,30,fill=mean,filter=nearest)",
+            "randaugment(2,9),randaugment(1,30,filter=nearest,fill=mean)");
+    text_is("trivial,trivial(fill=3),trivial(filter=nearest)",
+            "trivial,trivial(filter=bilinear,fill=3),trivial(filter=nearest)");
+    text_is("randaugment(16,0)", "randaugment(16,0)"); /* as many turns as there may be */
 }
 
 /* As many operations as long as they can be: numbers without a leading 0 come out longer than they went
@@ -167,6 +180,31 @@ static void errors_name_part_and_place(void **state)
     error_is("solarize(128)", "expected solarize(THRESHOLD,P)");
     error_is("posterize(0,1)", "whole number from 1 to 8");
     error_is("posterize(9,1)", "whole number from 1 to 8");
+    error_is("sharpness(0:17)", "0 <= LO <= HI <= 16");
+    error_is("sharpness(1)", "expected LO:HI: sharpness(LO:HI");
+    error_is("blur(4,1:2)", "character 6, \"4\": expected an odd number");
+    error_is("blur(65,1:2)", "whole number from 1 to 63");
+    error_is("blur(5)", "expected blur(KERNEL,LO:HI");
+    error_is("blur(5,0:1)", "0.01 <= LO");
+    error_is("blur(5,1:2,3)", "expected a probability");
+    error_is("rotate(181)", "character 8, \"181\": expected 0 to 180 degrees");
+    error_is("rotate(10,fill=256)", "whole number from 0 to 255");
+    error_is("rotate(10,fill=red)", "expected fill=mean or a value of 0 to 255");
+    error_is("rotate(10,filter=bicubic)", "expected filter=bilinear or filter=nearest");
+    error_is("rotate(10,shear=1)", "expected filter=bilinear|nearest or fill=mean|0..255");
+    error_is("affine(0,translate=2)", "expected one number or two, as X:Y, of 0 to 1: parts of the sides");
+    error_is("affine(0,shear=1:81)", "of 0 to 80: degrees");
+    error_is("affine(0,scale=0:1)", "0.1 <= LO");
+    error_is("affine(0,turn=1)", "expected translate=X[:Y], scale=LO:HI, shear=X[:Y]");
+    error_is("randaugment(2)", "expected randaugment(N,M");
+    error_is("randaugment(0,9)", "whole number from 1 to 16");
+    error_is("randaugment(2,31)", "whole number from 0 to 30");
+    error_is("randaugment(2,9,3)", "expected filter=");
+    error_is("trivial()", "expected filter=bilinear|nearest or fill=");
+    error_is("trivial(", "expected filter=");
+    error_is("randaugment(16,9),flip,rotate(1)",
+             "character 24, \"rotate(1\": expected at most 16 changes that turn, shear or scale, found 17");
+    error_is("standardise,rotate(1)", "comes after");
     error_is("standardise,erase(1)", "comes after");
     error_is("standardise,gray(1)", "comes after");
     char many[400] = "flip";
@@ -179,9 +217,10 @@ static void every_operation_is_described(void **state)
 {
     (void)state;
     static const char *const names[] = {
-        "rrc",       "resize",       "center",   "padcrop", "shift",  "flip",        "brightness",
-        "contrast",  "saturation",   "hue",      "jitter",  "gray",   "invert",      "solarize",
-        "posterize", "autocontrast", "equalize", "erase",   "cutout", "standardise", "normalise"};
+        "rrc",    "resize",     "center",      "padcrop",      "shift",       "flip",      "rotate",
+        "affine", "brightness", "contrast",    "saturation",   "hue",         "jitter",    "gray",
+        "invert", "solarize",   "posterize",   "autocontrast", "equalize",    "sharpness", "blur",
+        "erase",  "cutout",     "randaugment", "trivial",      "standardise", "normalise"};
     const mri_op_type *type;
     size_t found = 0;
     for (size_t k = 0; (type = mri_op_type_at(k)) != NULL; k++) {
@@ -205,11 +244,13 @@ static void random_operations_are_left_out(void **state)
 {
     (void)state;
     mr_augment *a;
-    MRT_EQ(mr_augment_create(&a,
-                             "erase(1),cutout(4),hue(0.1),jitter(1,1,1,0.5),gray(1),invert(1),solarize(0,1),"
-                             "posterize(1,1),autocontrast(1),equalize(1)",
-                             false, NULL),
-           MR_OK);
+    MRT_EQ(
+        mr_augment_create(&a,
+                          "erase(1),cutout(4),hue(0.1),jitter(1,1,1,0.5),gray(1),invert(1),solarize(0,1),"
+                          "posterize(1,1),autocontrast(1),equalize(1),sharpness(2:2),blur(3,1:1),rotate(9),"
+                          "affine(9),randaugment(1,9),trivial",
+                          false, NULL),
+        MR_OK);
     MRT_EQ(a->op_count, 0);
     mr_augment_destroy(a);
 }
