@@ -19,9 +19,9 @@ void mri_scale(uint8_t *p, size_t bytes, int32_t factor);
 void mri_contrast(uint8_t *p, size_t pixels, uint32_t channels, int32_t factor);
 /* gray + factor * (x - gray), where gray is the pixel's. Nothing for one channel. */
 void mri_saturation(uint8_t *p, size_t pixels, uint32_t channels, int32_t factor);
-/* The pixel's hue, an angle in the hexagon of HSV, moves on by turn / MRI_FACTOR_ONE of a whole turn; -1/2 to
+/* The pixel's hue, an angle in the hexagon of HSV, moves on by `by` / MRI_FACTOR_ONE of a whole turn; -1/2 to
  * 1/2. Its largest and smallest channel keep their values. Nothing for one channel. */
-void mri_hue(uint8_t *p, size_t pixels, uint32_t channels, int32_t turn);
+void mri_hue(uint8_t *p, size_t pixels, uint32_t channels, int32_t by);
 /* All channels become the pixel's gray. Nothing for one channel. */
 void mri_to_gray(uint8_t *p, size_t pixels, uint32_t channels);
 /* factor, offset such that factor * x + offset is (x - mean) / max(standard deviation, 1 / sqrt(bytes)), over

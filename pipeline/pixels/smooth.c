@@ -5,13 +5,15 @@
  * Sums are of whole numbers; loops run over the bytes of a row, one weight after the other. */
 #include "pipeline/pixels/smooth.h"
 
+#include "base/simd_loop.h"
+
 /* ---- sharpening ---- */
 
-static uint8_t clip(int32_t v) { return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v); }
+MRI_INLINE uint8_t clip(int32_t v) { return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v); }
 
 /* `count` bytes with their neighbours in the rows above and below; c: bytes from pixel to pixel. */
-static void sharpen_row(const uint8_t *above, const uint8_t *row, const uint8_t *below, size_t count,
-                        size_t c, int32_t factor, uint8_t *out)
+MRI_INLINE void sharpen_row_body(const uint8_t *above, const uint8_t *row, const uint8_t *below, size_t count,
+                                 size_t c, int32_t factor, uint8_t *out)
 {
     const int32_t rest = 65536 - factor;
     for (size_t k = 0; k < count; k++) {
@@ -22,6 +24,11 @@ static void sharpen_row(const uint8_t *above, const uint8_t *row, const uint8_t 
         out[k] = clip((row[l] * factor + smooth * rest + 32768) >> 16);
     }
 }
+
+MRI_SIMD_LOOP(sharpen_row,
+              (const uint8_t *above, const uint8_t *row, const uint8_t *below, size_t count, size_t c,
+               int32_t factor, uint8_t *out),
+              (above, row, below, count, c, factor, out))
 
 void mri_sharpen(uint8_t *p, uint32_t width, uint32_t height, uint32_t channels, int32_t factor,
                  uint8_t *copy)
@@ -50,6 +57,23 @@ static uint32_t reflected(int64_t at, uint32_t side)
     return (uint32_t)(at < side ? at : period - at);
 }
 
+/* One weight of two rows, or of two places of a row. */
+MRI_INLINE void add_bytes_body(const uint8_t *a, const uint8_t *b, size_t count, uint16_t weight,
+                               uint32_t *sum)
+{
+    for (size_t k = 0; k < count; k++) sum[k] += (uint32_t)weight * (uint16_t)(a[k] + b[k]);
+}
+MRI_SIMD_LOOP(add_bytes, (const uint8_t *a, const uint8_t *b, size_t count, uint16_t weight, uint32_t *sum),
+              (a, b, count, weight, sum))
+
+MRI_INLINE void add_words_body(const uint16_t *a, const uint16_t *b, size_t count, uint16_t weight,
+                               uint32_t *sum)
+{
+    for (size_t k = 0; k < count; k++) sum[k] += (uint32_t)weight * (uint16_t)(a[k] + b[k]);
+}
+MRI_SIMD_LOOP(add_words, (const uint16_t *a, const uint16_t *b, size_t count, uint16_t weight, uint32_t *sum),
+              (a, b, count, weight, sum))
+
 /* Columns of `count` bytes from `offset` of each row, around row y: 1/128 of a step. */
 static void blur_columns(const uint8_t *picture, size_t stride, uint32_t height, uint32_t y, size_t offset,
                          size_t count, const mri_blur_weights *w, uint16_t *out)
@@ -57,12 +81,10 @@ static void blur_columns(const uint8_t *picture, size_t stride, uint32_t height,
     uint32_t sum[STRIP_BYTES];
     const uint8_t *row = picture + y * stride + offset;
     for (size_t k = 0; k < count; k++) sum[k] = w->weight[0] * row[k] + 256;
-    for (uint32_t d = 1; d <= w->radius; d++) {
-        const uint8_t *above = picture + reflected((int64_t)y - d, height) * stride + offset,
-                      *below = picture + reflected((int64_t)y + d, height) * stride + offset;
-        const uint16_t weight = (uint16_t)w->weight[d];
-        for (size_t k = 0; k < count; k++) sum[k] += (uint32_t)weight * (uint16_t)(above[k] + below[k]);
-    }
+    for (uint32_t d = 1; d <= w->radius; d++)
+        add_bytes(picture + reflected((int64_t)y - d, height) * stride + offset,
+                  picture + reflected((int64_t)y + d, height) * stride + offset, count,
+                  (uint16_t)w->weight[d], sum);
     for (size_t k = 0; k < count; k++) out[k] = (uint16_t)(sum[k] >> 9);
 }
 
@@ -71,10 +93,8 @@ static void blur_row(const uint16_t *from, size_t count, size_t c, const mri_blu
 {
     uint32_t sum[3 * STRIP];
     for (size_t k = 0; k < count; k++) sum[k] = w->weight[0] * from[k] + (1u << 22);
-    for (uint32_t d = 1; d <= w->radius; d++) {
-        const uint16_t *left = from - d * c, *right = from + d * c, weight = (uint16_t)w->weight[d];
-        for (size_t k = 0; k < count; k++) sum[k] += (uint32_t)weight * (uint16_t)(left[k] + right[k]);
-    }
+    for (uint32_t d = 1; d <= w->radius; d++)
+        add_words(from - d * c, from + d * c, count, (uint16_t)w->weight[d], sum);
     for (size_t k = 0; k < count; k++) out[k] = (uint8_t)(sum[k] >> 23);
 }
 

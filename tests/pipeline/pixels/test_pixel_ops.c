@@ -3,6 +3,7 @@
  * rows end, and on every size with nothing written beside the picture. */
 #include <math.h>
 
+#include "base/simd.h"
 #include "base/util.h"
 #include "mrt.h"
 #include "pipeline/augment/turn.h"
@@ -344,49 +345,97 @@ static void quarters_are_exact(void **state)
         }
 }
 
-/* ---- every size ---- */
+/* ---- every size, every instruction set ---- */
 
-/* Neither beyond the picture nor beyond the copy, which the address sanitizer sees. */
-static void stays_in_the_picture(void **state)
+/* Everything there is, one after the other. copy: as large as the picture; nothing beyond either is touched,
+ * which the address sanitizer sees. */
+static void do_all(uint8_t *p, uint32_t w, uint32_t h, uint32_t c, uint8_t *copy)
+{
+    const size_t pixels = (size_t)w * h, bytes = pixels * c;
+    const mri_blur_weights b = weights_of(5, 2);
+    const mri_warp turned = mri_warp_of(&(mri_turn){.scale = 0.7, .degrees = 33}, w, h),
+                   sheared = mri_warp_of(&(mri_turn){.scale = 1.2, .shear_x = 0.4, .move_y = 1}, w, h);
+    mri_mirror(p, w, h, c);
+    mri_brightness(p, bytes, -7);
+    mri_hue(p, pixels, c, 12345);
+    mri_scale(p, bytes, 70000);
+    mri_contrast(p, pixels, c, 55555);
+    mri_saturation(p, pixels, c, 99999);
+    mri_sharpen(p, w, h, c, 100000, copy);
+    mri_blur(p, w, h, c, &b, copy);
+    memcpy(copy, p, bytes);
+    mri_warp_picture(copy, w, h, c, &turned, false, (uint8_t[4]){1, 2, 3, 4}, p);
+    memcpy(copy, p, bytes);
+    mri_warp_picture(copy, w, h, c, &sheared, true, (uint8_t[4]){1, 2, 3, 4}, p);
+    mri_hue(p, pixels, c, -30000);
+    mri_solarize(p, bytes, 200);
+    mri_posterize(p, bytes, 7);
+    mri_autocontrast(p, pixels, c);
+    mri_equalize(p, pixels, c);
+}
+
+static void every_variant_gives_the_same_bits(void **state)
 {
     (void)state;
-    static const uint32_t sizes[][2] = {{1, 1}, {1, 7}, {7, 1}, {2, 3}, {3, 2}, {33, 17}, {64, 1}};
+    static const uint32_t sizes[][2] = {{1, 1},  {1, 7},  {7, 1},   {2, 3},   {3, 2},    {33, 17},
+                                        {64, 1}, {65, 3}, {127, 5}, {300, 3}, {41, 100}, {1030, 1030}};
+    uint32_t variants = 0;
     for (size_t n = 0; n < MRI_ARRAY_COUNT(sizes); n++)
         for (uint32_t c = 1; c <= 3; c += 2) {
             const uint32_t w = sizes[n][0], h = sizes[n][1];
-            const size_t pixels = (size_t)w * h, bytes = pixels * c;
-            const mri_blur_weights b = weights_of(5, 2);
-            const mri_warp turned = mri_warp_of(&(mri_turn){.scale = 0.7, .degrees = 33}, w, h);
-            uint8_t *p = mrt_picture(w, h, c, n), *copy = malloc(bytes), *twice = malloc(bytes);
-            memcpy(twice, p, bytes);
-            mri_mirror(p, w, h, c);
-            mri_mirror(p, w, h, c);
-            MRT_TRUE(memcmp(p, twice, bytes) == 0);
-            mri_hue(p, pixels, c, 12345);
-            mri_scale(p, bytes, 70000);
-            mri_to_gray(p, pixels, c);
-            mri_invert(p, bytes);
-            mri_solarize(p, bytes, 256);
-            mri_posterize(p, bytes, 8);
-            mri_autocontrast(p, pixels, c);
-            mri_equalize(p, pixels, c);
-            mri_sharpen(p, w, h, c, 100000, copy);
-            mri_blur(p, w, h, c, &b, copy);
-            for (int nearest = 0; nearest < 2; nearest++)
-                mri_warp_picture(p, w, h, c, &turned, nearest, (uint8_t[4]){1, 2, 3, 4}, copy);
+            const size_t bytes = (size_t)w * h * c;
+            uint8_t *p = mrt_picture(w, h, c, n), *plain = malloc(bytes), *found = malloc(bytes),
+                    *copy = malloc(bytes);
+            const mri_simd_level before = mri_simd();
+            memcpy(plain, p, bytes);
+            MRT_TRUE(mri_simd_use(MRI_SIMD_PLAIN));
+            do_all(plain, w, h, c, copy);
+            for (int level = MRI_SIMD_PLAIN + 1; level <= MRI_SIMD_NEON; level++) {
+                if (!mri_simd_use((mri_simd_level)level)) continue;
+                memcpy(found, p, bytes);
+                do_all(found, w, h, c, copy);
+                for (size_t k = 0; k < bytes; k++)
+                    if (found[k] != plain[k])
+                        fail_msg("%u x %u x %u, %s: value %zu is %u, expected %u", w, h, c,
+                                 mri_simd_name((mri_simd_level)level), k, found[k], plain[k]);
+                variants++;
+            }
+            MRT_TRUE(mri_simd_use(before));
             free(p);
+            free(plain);
+            free(found);
             free(copy);
-            free(twice);
         }
+    if (variants == 0) print_message("this processor has the plain variant alone\n");
+}
+
+/* Sums over more bytes than are added up at a time. */
+static void means_of_large_pictures(void **state)
+{
+    (void)state;
+    enum { SIDE = 1100, LARGE = SIDE * SIDE * 3 };
+    uint8_t *p = malloc(LARGE);
+    double mean = 0;
+    for (size_t k = 0; k < LARGE; k++)
+        p[k] = (uint8_t)(k % 3 == 0 ? 255 : k % 3 == 1 ? 200 - k % 7 : k / 20000);
+    for (size_t k = 0; k < LARGE; k += 3)
+        mean += (19595.0 * p[k] + 38470.0 * p[k + 1] + 7471.0 * p[k + 2]) / 65536;
+    mri_contrast(p, SIDE * SIDE, 3, 0);
+    for (size_t k = 0; k < LARGE; k += 1000) MRT_EQ(p[k], (uint8_t)floor(mean / (SIDE * SIDE) + 0.5));
+    free(p);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equals_torchvision),   cmocka_unit_test(equalizes_as_torchvision),
-        cmocka_unit_test(blurs_at_every_side),  cmocka_unit_test(hues_of_all_colours),
-        cmocka_unit_test(sines_are_right),      cmocka_unit_test(quarters_are_exact),
-        cmocka_unit_test(stays_in_the_picture),
+        cmocka_unit_test(equals_torchvision),
+        cmocka_unit_test(equalizes_as_torchvision),
+        cmocka_unit_test(blurs_at_every_side),
+        cmocka_unit_test(hues_of_all_colours),
+        cmocka_unit_test(sines_are_right),
+        cmocka_unit_test(quarters_are_exact),
+        cmocka_unit_test(every_variant_gives_the_same_bits),
+        cmocka_unit_test(means_of_large_pictures),
     };
     return mrt_run(tests);
 }
