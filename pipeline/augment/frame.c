@@ -178,6 +178,10 @@ void mri_frame_fill(const mri_frame *f, mri_fill fill, const uint8_t *pixels, ui
 int mri_frame_warp(mri_frame *f, uint8_t *pixels, const mri_warp *w, bool nearest, mri_fill fill)
 {
     uint8_t *copy = NULL, pixel[4];
+    if (f->full_w > MRI_RESAMPLE_MAX_SIDE || f->full_h > MRI_RESAMPLE_MAX_SIDE)
+        return mr_error_set(f->err, MR_ELIMIT,
+                            "%u x %u pixels are to be turned or sheared: sides go up to %u", f->full_w,
+                            f->full_h, MRI_RESAMPLE_MAX_SIDE);
     const int rc = mri_frame_spare(f, &copy);
     if (rc) return rc;
     mri_frame_fill(f, fill, pixels, pixel);

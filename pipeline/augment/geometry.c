@@ -148,9 +148,9 @@ static bool place_span(const mri_geometry_side *s, uint32_t pixels, double lo, d
 
 /* ---- boxes that are turned ---- */
 
-/* Convex. Four corners, and each cut adds one at most: four cuts for the sides of each picture that is turned
- * and of each result. */
-enum { POLYGON_CORNERS = 4 + 4 * (2 * MRI_GEOMETRY_TURNS + 1) };
+/* Convex. Four corners, and each cut adds one at most: four cuts for the sides of each picture that is
+ * turned, and of the last result. */
+enum { POLYGON_CORNERS = 4 + 4 * (MRI_GEOMETRY_TURNS + 1) };
 
 struct point {
     double at[2]; /* x, y */
@@ -211,7 +211,6 @@ static bool turn_box(const mri_geometry *g, mri_box *b)
         const mri_geometry_turn *t = &g->turn[k];
         cut_to(&p, t->x.from, t->y.from, t->x.to, t->y.to);
         turn_polygon(t, &p);
-        cut_to(&p, 0, 0, t->w, t->h);
     }
     cut_to(&p, g->x.from, g->y.from, g->x.to, g->y.to);
     if (p.count == 0) return false;

@@ -6,7 +6,7 @@
 #include "base/util.h"
 
 /* Where the centre of result pixel (i, j) falls on the picture, in 1/2^32 of a pixel from its first corner:
- * x = xx * i + xy * j + x0, y = yx * i + yy * j + y0. */
+ * x = xx * i + xy * j + x0, y = yx * i + yy * j + y0. All of these within 64 bits, and a pixel beyond. */
 typedef struct mri_warp {
     int64_t xx, xy, x0, yx, yy, y0;
 } mri_warp;

@@ -715,6 +715,16 @@ static void sizes_that_do_not_fit_are_bad_samples(void **state)
         mr_augment_destroy(a);
     }
     MRT_HAS(err.text, "2100 x 2100 in between; the limit is 4194304 pixels");
+    /* places on a side that is longer than any that is resampled have no room in 64 bits */
+    enum { LONG = (1 << 20) + 1 };
+    memset(large, 0, LONG);
+    const mr_value line = mrt_pixels(large, LONG, 1, 1, MR_HWC);
+    MRT_EQ(mr_augment_create(&a, "affine(0,shear=80),center(8x1)", true, NULL), MR_OK);
+    MRT_EQ(
+        mri_augment_run(a, s, &line, &cfg, 1, (mri_sample_key){0, 0, 0}, 1, 8, dst, NULL, NULL, NULL, &err),
+        MR_ELIMIT);
+    MRT_HAS(err.text, "1048577 x 1 pixels are to be turned or sheared: sides go up to");
+    mr_augment_destroy(a);
     free(large);
     mri_scratch_destroy(s);
     free(p);

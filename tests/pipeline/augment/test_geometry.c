@@ -502,6 +502,7 @@ static void boxes_are_turned(void **state)
     box_is(&g, (float[4]){30, 12, 50, 12}, 0, 0, 0, 0);   /* no area, also when it lies across */
     g = turned_by(45, 1); /* a square becomes a rhombus, and its box is around that */
     box_is(&g, (float[4]){35, 15, 45, 25}, 40 - 10 * root, 20 - 10 * root, 40 + 10 * root, 20 + 10 * root);
+    box_is(&g, (float[4]){35, 20, 45, 20}, 0, 0, 0, 0); /* has none, however it lies */
     /* of one whose ends are cut off, it is around what is left */
     box_is(&g, (float[4]){0, 15, 80, 25}, 20 - 10 * root, 0, 60 + 10 * root, 40);
     g = turned_by(180, 2);
