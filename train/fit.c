@@ -563,6 +563,19 @@ static int begin_folder_of_all(fit *f, mr_error *err)
     return mri_ranks_share_error(ranks, ranks->rank == 0 ? begin_folder(f, err) : MR_OK, err);
 }
 
+/* A text cut short in a checkpoint would be another augmentation when the run goes on. */
+static int check_augment(const fit *f, mr_error *err)
+{
+    const size_t room = sizeof((mr_checkpoint_info *)0)->augment - 1,
+                 length = f->info->augment ? strlen(f->info->augment) : 0;
+    if (!f->cfg.checkpoint_dir || length <= room) return MR_OK;
+    return mr_error_set(err, MR_EINVAL,
+                        "augment, spelled out, has %zu characters, expected at most %zu, for which "
+                        "checkpoints have room: \"%.120s...\"; leave operations out, or train without "
+                        "checkpoints",
+                        length, room, f->info->augment);
+}
+
 static int begin(fit *f, mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_error *err)
 {
     *f = (fit){.t = t,
@@ -582,6 +595,7 @@ static int begin(fit *f, mr_trainer *t, mr_loader *loader, const mr_fit_config *
     int rc = mri_check_fields(t, f->info, err);
     if (rc == MR_OK) rc = mri_check_labels(t, loader, err);
     if (rc == MR_OK && cfg->val) rc = mri_check_labels(t, cfg->val, err);
+    if (rc == MR_OK) rc = check_augment(f, err);
     if (rc == MR_OK) rc = check_goal(f, err);
     if (rc == MR_OK) rc = mri_check_evaluations(&f->cfg, err);
     if (rc == MR_OK) rc = agree(f, err);

@@ -53,13 +53,21 @@ static int paint(mri_frame *f, const mri_op *op)
     uint8_t *pixels = NULL;
     const int rc = mri_frame_writable(f, &pixels);
     if (rc) return rc;
-    op->type->paint(op, mri_draw(f->key, op->index, 0), pixels, (size_t)f->full_w * f->full_h, f->v.channels);
+    op->type->paint(op, f->key, pixels, (size_t)f->full_w * f->full_h, f->v.channels);
     return MR_OK;
+}
+
+static int touch(mri_frame *f, const mri_op *op)
+{
+    uint8_t *pixels = NULL;
+    const int rc = mri_frame_upright(f, &pixels);
+    return rc ? rc : op->type->touch(f, op, pixels);
 }
 
 static int run_op(mri_frame *f, const mri_op *op)
 {
     if (op->type->run) return op->type->run(f, op);
+    if (op->type->touch) return touch(f, op);
     if (op->type->paint) return paint(f, op);
     if (!(f->flips_done >> f->at & 1)) f->mirrored ^= op->type->mirrors(f, op);
     return MR_OK;
@@ -96,7 +104,7 @@ int mri_augment_run(const mr_augment *a, mri_scratch *s, const mr_value *value,
         rc = run_op(&f, &a->op[f.at]);
         if (rc) return rc;
     }
-    if (f.picture || f.v.pixels != dst || f.mirrored) rc = mri_frame_whole(&f, a->op_count);
+    rc = f.picture || f.v.pixels != dst ? mri_frame_whole(&f, a->op_count) : mri_frame_upright(&f, &dst);
     if (rc == MR_OK && a->standardise) mri_standardise(dst, (size_t)out_h * out_w * channels, affine);
     return rc;
 }

@@ -56,12 +56,26 @@ typedef struct mri_geometry_side {
     uint32_t begin, end;
 } mri_geometry_side;
 
+/* A map that does not keep x and y apart (warp.h): a turn. The picture it is done to has sides x, y, as those
+ * of mri_geometry, of the turn before it, or of the upright picture. The centre of result pixel (i, j) lies
+ * at (xx * i + xy * j + x0, yx * i + yy * j + y0) of it. */
+typedef struct mri_geometry_turn {
+    mri_geometry_side x, y;
+    uint32_t w, h; /* of that picture, and of the result */
+    double xx, xy, x0, yx, yy, y0;
+} mri_geometry_turn;
+
+#define MRI_GEOMETRY_TURNS 16
+
 /* Where the picture in the batch lies in the stored one: the map that geometry.h applies to boxes and masks.
- * Stored: before EXIF orientation; upright: after it. */
+ * Stored: before EXIF orientation; upright: after it. x and y are of the last turn's result; without turns,
+ * of the upright picture. */
 typedef struct mri_geometry {
     uint32_t stored_w, stored_h, orientation; /* orientation: EXIF 1..8 as applied; 1 when it is ignored */
     uint32_t out_w, out_h;
     mri_geometry_side x, y;
+    uint32_t turns;
+    mri_geometry_turn turn[MRI_GEOMETRY_TURNS]; /* the first done first; the others are not set */
 } mri_geometry;
 
 /* Decode value (JPEG, PNG or PIXELS), augment, and write out_h * out_w * channels uint8 NHWC at dst, straight

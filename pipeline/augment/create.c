@@ -15,9 +15,9 @@ static int check_place(const mri_spec *s, const char *start, const mri_op_type *
     if (type->fix && s->numbers_fixed)
         return mri_spec_fail(s, start,
                              "the numbers are fixed already: one of standardise and normalise, once");
-    if ((type->paint || type->run) && s->a->standardise)
+    if ((type->paint || type->touch || type->run) && s->a->standardise)
         return mri_spec_fail(s, start, "standardise comes after everything that changes pixels");
-    if ((type->paint || type->run || type->mirrors) && s->mixes)
+    if ((type->paint || type->touch || type->run || type->mirrors) && s->mixes)
         return mri_spec_fail(s, start, "mixup and cutmix come after everything that is done to one picture");
     for (uint32_t k = 0; type->mix && k < s->a->mix_count; k++)
         if (s->a->mix[k].op.type == type)
@@ -28,7 +28,8 @@ static int check_place(const mri_spec *s, const char *start, const mri_op_type *
 static int read_arguments(mri_spec *s, const char *start, const mri_op_type *type)
 {
     const bool open = mri_spec_take(s, '(');
-    if (open != (type->read != NULL)) return mri_spec_fail(s, start, "expected %s", s->usage);
+    if (open != (type->read != NULL) && (open || !type->bare))
+        return mri_spec_fail(s, start, "expected %s", s->usage);
     if (!open) return MR_OK;
     mri_spec_put(s, "(");
     const int rc = type->read(s);
@@ -42,11 +43,22 @@ static int read_op(mri_spec *s, const char *start, const mri_op_type *type)
 {
     int rc = check_place(s, start, type);
     if (rc) return rc;
-    s->op = (mri_op){.type = type, .index = s->count};
+    s->op = (mri_op){.type = type, .index = s->count, .turns = type->turns};
     s->usage = type->usage;
     mri_spec_put(s, "%s%s", s->count ? "," : "", type->name);
     rc = read_arguments(s, start, type);
     if (rc) return rc;
+    s->turns += s->op.turns;
+    if (s->turns > MRI_GEOMETRY_TURNS)
+        return mri_spec_fail(
+            s, start,
+            "expected at most %d changes that turn, shear or scale, found %u: rotate, affine "
+            "and trivial count once, randaugment(N,M) N times",
+            MRI_GEOMETRY_TURNS, s->turns);
+    if (s->overflows)
+        return mri_spec_fail(s, start,
+                             "with all defaults written down the text is longer than %zu characters",
+                             sizeof s->a->text - 1);
     s->count++;
     s->mixes = s->mixes || type->mix;
     if (type->mix) mri_augment_add_mix(s->a, &s->op);

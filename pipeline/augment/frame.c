@@ -1,6 +1,8 @@
 /* pipeline/augment/frame.c: the picture on its way through the operations. */
 #include "pipeline/augment/frame.h"
 
+#include <math.h>
+
 mri_philox mri_draw(mri_sample_key key, uint32_t index, uint32_t block)
 {
     if (block >= MRI_DRAW_BLOCKS) { /* else it would be a block of the operation that follows */
@@ -11,18 +13,38 @@ mri_philox mri_draw(mri_sample_key key, uint32_t index, uint32_t block)
                           key.epoch);
 }
 
+/* The work buffer in which the picture is not, for width x height pixels. */
+static int room_beside(mri_frame *f, uint64_t width, uint64_t height, uint8_t **out)
+{
+    if (width > f->most_pixels / height)
+        return mr_error_set(
+            f->err, MR_ELIMIT,
+            "augmentation makes a picture of %llu x %llu in between; the limit is %llu pixels",
+            (unsigned long long)width, (unsigned long long)height, (unsigned long long)f->most_pixels);
+    mri_buffer *free_one = &f->s->work[f->v.pixels == f->s->work[0].data && f->v.pixels];
+    if (mri_buffer_need(free_one, (size_t)(width * height * f->v.channels)))
+        return mr_error_set(f->err, MR_ENOMEM, "no memory for a picture of %llu x %llu",
+                            (unsigned long long)width, (unsigned long long)height);
+    *out = free_one->data;
+    return MR_OK;
+}
+
+int mri_frame_spare(mri_frame *f, uint8_t **out) { return room_beside(f, f->full_w, f->full_h, out); }
+
 /* Where the result of the operations up to `next` goes, for width x height pixels. Takes in the flips that
  * follow. */
 int mri_frame_target(mri_frame *f, uint32_t next, uint64_t width, uint64_t height, bool *mirror,
                      uint8_t **out)
 {
-    bool last = true;
+    bool last = true, folds = true;
     *mirror = false;
     for (uint32_t k = next; k < f->a->op_count && last; k++) {
         const mri_op *op = &f->a->op[k];
         if (op->type->run) {
             last = false;
-        } else if (op->type->mirrors && !(f->flips_done >> k & 1)) {
+        } else if (op->type->touch) {
+            folds = false; /* flips behind it come after it */
+        } else if (folds && op->type->mirrors && !(f->flips_done >> k & 1)) {
             *mirror ^= op->type->mirrors(f, op);
             f->flips_done |= (uint64_t)1 << k;
         }
@@ -37,17 +59,7 @@ int mri_frame_target(mri_frame *f, uint32_t next, uint64_t width, uint64_t heigh
         *out = f->dst;
         return MR_OK;
     }
-    if (width > f->most_pixels / height)
-        return mr_error_set(
-            f->err, MR_ELIMIT,
-            "augmentation makes a picture of %llu x %llu in between; the limit is %llu pixels",
-            (unsigned long long)width, (unsigned long long)height, (unsigned long long)f->most_pixels);
-    mri_buffer *free_one = &f->s->work[f->v.pixels == f->s->work[0].data && f->v.pixels];
-    if (mri_buffer_need(free_one, (size_t)(width * height * f->v.channels)))
-        return mr_error_set(f->err, MR_ENOMEM, "no memory for a picture of %llu x %llu",
-                            (unsigned long long)width, (unsigned long long)height);
-    *out = free_one->data;
-    return MR_OK;
+    return room_beside(f, width, height, out);
 }
 
 static int decode_part(mri_frame *f, mri_rect part)
@@ -130,5 +142,51 @@ int mri_frame_writable(mri_frame *f, uint8_t **pixels)
     const int rc = ours ? MR_OK : mri_frame_whole(f, f->at);
     if (rc) return rc;
     *pixels = f->v.pixels == f->dst ? f->dst : f->s->work[f->v.pixels != f->s->work[0].data].data;
+    return MR_OK;
+}
+
+int mri_frame_upright(mri_frame *f, uint8_t **pixels)
+{
+    const int rc = mri_frame_writable(f, pixels);
+    if (rc || !f->mirrored) return rc;
+    mri_mirror(*pixels, f->full_w, f->full_h, f->v.channels);
+    if (f->geometry) mri_geometry_window(f->geometry, 0, 0, f->full_w, f->full_h, MRI_OUTSIDE_ZERO, true);
+    f->mirrored = false;
+    return MR_OK;
+}
+
+void mri_frame_mean(const mri_frame *f, const uint8_t *pixels, uint8_t out[4])
+{
+    const size_t bytes = (size_t)f->full_w * f->full_h * f->v.channels;
+    uint64_t sum = 0;
+    if (f->a->standardise)
+        for (size_t k = 0; k < bytes; k++) sum += pixels[k];
+    for (int c = 0; c < 4; c++) {
+        const float mean = f->a->mean[c];
+        out[c] = f->a->standardise ? (uint8_t)((sum + bytes / 2) / bytes)
+                 : mean > 255      ? 255
+                                   : (uint8_t)floorf(mean + 0.5f);
+    }
+}
+
+void mri_frame_fill(const mri_frame *f, mri_fill fill, const uint8_t *pixels, uint8_t out[4])
+{
+    if (fill.mean) mri_frame_mean(f, pixels, out);
+    else memset(out, fill.value, 4);
+}
+
+int mri_frame_warp(mri_frame *f, uint8_t *pixels, const mri_warp *w, bool nearest, mri_fill fill)
+{
+    uint8_t *copy = NULL, pixel[4];
+    if (f->full_w > MRI_RESAMPLE_MAX_SIDE || f->full_h > MRI_RESAMPLE_MAX_SIDE)
+        return mr_error_set(f->err, MR_ELIMIT,
+                            "%u x %u pixels are to be turned or sheared: sides go up to %u", f->full_w,
+                            f->full_h, MRI_RESAMPLE_MAX_SIDE);
+    const int rc = mri_frame_spare(f, &copy);
+    if (rc) return rc;
+    mri_frame_fill(f, fill, pixels, pixel);
+    memcpy(copy, pixels, (size_t)f->full_w * f->full_h * f->v.channels);
+    mri_warp_picture(copy, f->full_w, f->full_h, f->v.channels, w, nearest, pixel, pixels);
+    if (f->geometry) mri_geometry_warp(f->geometry, w);
     return MR_OK;
 }

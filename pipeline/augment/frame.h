@@ -7,8 +7,9 @@
  * last of dst. Few steps copy:
  *
  *   - A flip is a mark, folded into the next copy or resize. It commutes with the operations that paint, so
- *     flips that follow are folded in as well.
- *   - The last operation that moves pixels writes to dst; those that paint behind it work there in place. */
+ *     flips that follow are folded in as well, up to the next one that touches the picture as it is seen.
+ *   - The last operation that moves pixels to another picture writes to dst; those that paint or touch behind
+ *     it work there in place. */
 #ifndef MRI_AUGMENT_FRAME_H
 #define MRI_AUGMENT_FRAME_H
 
@@ -56,6 +57,12 @@ static inline double mri_between(double lo, double hi, uint32_t word)
     return lo + (hi - lo) * (word * (1.0 / 4294967296.0));
 }
 
+/* Yes with this probability, by a word of a draw. 1: always, 0: never. */
+static inline bool mri_happens(double probability, uint32_t word)
+{
+    return word * (1.0 / 4294967296.0) < probability;
+}
+
 /* Where the middle `part` of a side begins; before it where it is longer. */
 static inline int64_t mri_centred(uint64_t side, uint32_t part) { return ((int64_t)side - part) >> 1; }
 
@@ -69,6 +76,20 @@ int mri_frame_window(mri_frame *f, uint32_t next, int64_t x, int64_t y, uint32_t
 int mri_frame_whole(mri_frame *f, uint32_t next);
 /* Its pixels, where they may be written. */
 int mri_frame_writable(mri_frame *f, uint8_t **pixels);
+/* The same with no mirror pending. */
+int mri_frame_upright(mri_frame *f, uint8_t **pixels);
+
+/* Room for as many bytes as the picture has, beside the picture. */
+int mri_frame_spare(mri_frame *f, uint8_t **out);
+
+/* The pixel that the device makes zero, or nearly: the mean of normalise(), rounded, within 0..255; 0 where
+ * there is no normalise(). With standardise() the mean of all values of these pixels, the picture's. */
+void mri_frame_mean(const mri_frame *f, const uint8_t *pixels, uint8_t out[4]);
+
+/* fill as a pixel. */
+void mri_frame_fill(const mri_frame *f, mri_fill fill, const uint8_t *pixels, uint8_t out[4]);
+/* The picture through a map (warp.h), in place; what it shows of places outside is `fill`. */
+int mri_frame_warp(mri_frame *f, uint8_t *pixels, const mri_warp *w, bool nearest, mri_fill fill);
 
 /* For operations that make their result themselves: where it goes, for width x height pixels, and whether to
  * mirror it, for the flips that follow up to `next` and behind are taken in. Then mri_frame_replace() says it

@@ -6,9 +6,12 @@
  *                                                                         one stored pixel
  *                    upright ──────── cut, inverse ───────────► result    a box: two corners
  *
- * Every operation keeps x and y apart, so a side is a scale, an offset and three intervals (augment.h). Which
+ * Most operations keep x and y apart, so a side is a scale, an offset and three intervals (augment.h). Which
  * pixels show anything is kept in whole pixels, and is exact; the rest are doubles, added, multiplied and
- * divided in one order only. */
+ * divided in one order only.
+ *
+ * A turn mixes x and y. The sides of before it are put aside and new ones begin, of the turn's result; boxes
+ * and masks then go through one after the other. A box becomes a polygon there. */
 #include "pipeline/augment/geometry.h"
 
 #include <math.h>
@@ -23,11 +26,12 @@ static mri_geometry_side side_of(uint32_t pixels)
 void mri_geometry_start(mri_geometry *g, uint32_t stored_w, uint32_t stored_h, uint32_t orientation)
 {
     const bool swap = mri_orient_swaps(orientation);
-    *g = (mri_geometry){.stored_w = stored_w,
-                        .stored_h = stored_h,
-                        .orientation = orientation,
-                        .out_w = swap ? stored_h : stored_w,
-                        .out_h = swap ? stored_w : stored_h};
+    g->stored_w = stored_w;
+    g->stored_h = stored_h;
+    g->orientation = orientation;
+    g->out_w = swap ? stored_h : stored_w;
+    g->out_h = swap ? stored_w : stored_h;
+    g->turns = 0;
     g->x = side_of(g->out_w);
     g->y = side_of(g->out_h);
 }
@@ -104,6 +108,23 @@ void mri_geometry_resample(mri_geometry *g, const mri_axis *x, const mri_axis *y
     g->out_h = y->count;
 }
 
+void mri_geometry_warp(mri_geometry *g, const mri_warp *w)
+{
+    const double unit = 1.0 / 4294967296.0; /* exact: no place has more than 53 bits */
+    g->turn[g->turns++] = (mri_geometry_turn){.x = g->x,
+                                              .y = g->y,
+                                              .w = g->out_w,
+                                              .h = g->out_h,
+                                              .xx = (double)w->xx * unit,
+                                              .xy = (double)w->xy * unit,
+                                              .x0 = (double)w->x0 * unit,
+                                              .yx = (double)w->yx * unit,
+                                              .yy = (double)w->yy * unit,
+                                              .y0 = (double)w->y0 * unit};
+    g->x = side_of(g->out_w);
+    g->y = side_of(g->out_h);
+}
+
 /* ---- boxes ---- */
 
 static double within(double v, double lo, double hi) { return v < lo ? lo : v > hi ? hi : v; }
@@ -123,6 +144,83 @@ static bool place_span(const mri_geometry_side *s, uint32_t pixels, double lo, d
     out[0] = p < q ? p : q;
     out[1] = p < q ? q : p;
     return s->from < s->to && out[0] < out[1];
+}
+
+/* ---- boxes that are turned ---- */
+
+/* Convex. Four corners, and each cut adds one at most: four cuts for the sides of each picture that is
+ * turned, and of the last result. */
+enum { POLYGON_CORNERS = 4 + 4 * (MRI_GEOMETRY_TURNS + 1) };
+
+struct point {
+    double at[2]; /* x, y */
+};
+
+struct polygon {
+    uint32_t count;
+    struct point corner[POLYGON_CORNERS];
+};
+
+/* What lies beyond a line across one axis goes (Sutherland and Hodgman 1974). keep: 1, what lies above the
+ * limit stays; -1, below. */
+static void cut(struct polygon *p, int axis, double limit, double keep)
+{
+    const struct polygon old = *p;
+    p->count = 0;
+    for (uint32_t k = 0; k < old.count; k++) {
+        const struct point *a = &old.corner[k], *b = &old.corner[(k + 1) % old.count];
+        const double from = keep * (a->at[axis] - limit), to = keep * (b->at[axis] - limit);
+        if (from >= 0) p->corner[p->count++] = *a;
+        if ((from > 0 && to < 0) || (from < 0 && to > 0)) {
+            const double part = from / (from - to);
+            struct point *edge = &p->corner[p->count++];
+            edge->at[axis] = limit;
+            edge->at[1 - axis] = a->at[1 - axis] + part * (b->at[1 - axis] - a->at[1 - axis]);
+        }
+    }
+}
+
+static void cut_to(struct polygon *p, double x0, double y0, double x1, double y1)
+{
+    cut(p, 0, x0, 1);
+    cut(p, 0, x1, -1);
+    cut(p, 1, y0, 1);
+    cut(p, 1, y1, -1);
+}
+
+/* What is seen of the picture that t turns, in its result. */
+static void turn_polygon(const mri_geometry_turn *t, struct polygon *p)
+{
+    const double area = t->xx * t->yy - t->xy * t->yx;
+    for (uint32_t k = 0; k < p->count; k++) {
+        double *at = p->corner[k].at;
+        const double x = result_of(&t->x, at[0]) - t->x0, y = result_of(&t->y, at[1]) - t->y0;
+        at[0] = (t->yy * x - t->xy * y) / area + 0.5;
+        at[1] = (t->xx * y - t->yx * x) / area + 0.5;
+    }
+}
+
+/* An upright box in the result of the last turn, as far as the picture in the batch can show it. false:
+ * nothing of it. */
+static bool turn_box(const mri_geometry *g, mri_box *b)
+{
+    if (g->turns == 0) return true;
+    if (b->x0 >= b->x1 || b->y0 >= b->y1) return false;
+    struct polygon p = {4, {{{b->x0, b->y0}}, {{b->x1, b->y0}}, {{b->x1, b->y1}}, {{b->x0, b->y1}}}};
+    for (uint32_t k = 0; k < g->turns; k++) {
+        const mri_geometry_turn *t = &g->turn[k];
+        cut_to(&p, t->x.from, t->y.from, t->x.to, t->y.to);
+        turn_polygon(t, &p);
+    }
+    cut_to(&p, g->x.from, g->y.from, g->x.to, g->y.to);
+    if (p.count == 0) return false;
+    *b = (mri_box){INFINITY, INFINITY, -INFINITY, -INFINITY};
+    for (uint32_t k = 0; k < p.count; k++) {
+        const double x = p.corner[k].at[0], y = p.corner[k].at[1];
+        *b = (mri_box){x < b->x0 ? x : b->x0, y < b->y0 ? y : b->y0, x > b->x1 ? x : b->x1,
+                       y > b->y1 ? y : b->y1};
+    }
+    return b->x0 < b->x1 && b->y0 < b->y1;
 }
 
 /* Corners in pixels of the stored picture, cut to it, turned upright. */
@@ -207,7 +305,8 @@ int mri_boxes_place(const mri_geometry *g, const mr_value *boxes, bool in_pixels
         const mri_box b = corners(boxes, row);
         rc = check_box(&b, in_pixels, row, err);
         if (rc) return rc;
-        const mri_box upright = upright_box(g, b, in_pixels);
+        mri_box upright = upright_box(g, b, in_pixels);
+        if (!turn_box(g, &upright)) continue;
         float x[2], y[2], *to = out + (size_t)count * columns;
         if (!place_span(&g->x, g->out_w, upright.x0, upright.x1, x) ||
             !place_span(&g->y, g->out_h, upright.y0, upright.y1, y))
@@ -247,7 +346,8 @@ static bool seen_span(const mri_geometry_side *s, uint32_t pixels, double *lo, d
 static bool seen_box(const mri_geometry *g, const mri_boxes *b, uint64_t row, mri_box *out)
 {
     *out = upright_box(g, corners(b->value, row), b->in_pixels);
-    return seen_span(&g->x, g->out_w, &out->x0, &out->x1) && seen_span(&g->y, g->out_h, &out->y0, &out->y1);
+    return turn_box(g, out) && seen_span(&g->x, g->out_w, &out->x0, &out->x1) &&
+           seen_span(&g->y, g->out_h, &out->y0, &out->y1);
 }
 
 bool mri_boxes_pick(const mri_geometry *g, const mri_boxes *b, uint32_t word, mri_box *out)
@@ -276,12 +376,53 @@ static size_t bytes_into(uint32_t p, bool mirror, uint32_t pixels, size_t step)
     return (mirror ? pixels - 1 - p : p) * step;
 }
 
+/* Pixel (i, j) of a picture becomes the pixel that shows the same in the one its sides are of. false: it
+ * shows nothing. */
+static bool step_back(const mri_geometry_side *x, const mri_geometry_side *y, uint32_t *i, uint32_t *j)
+{
+    if (*i < x->begin || *i >= x->end || *j < y->begin || *j >= y->end) return false;
+    *i = pixel_of(x, *i);
+    *j = pixel_of(y, *j);
+    return true;
+}
+
+/* Result pixel (i, j) becomes the one of the turned picture on which its centre falls. */
+static bool turn_back(const mri_geometry_turn *t, uint32_t *i, uint32_t *j)
+{
+    const double x = t->xx * *i + t->xy * *j + t->x0, y = t->yx * *i + t->yy * *j + t->y0;
+    if (!(x >= 0 && y >= 0 && x < t->w && y < t->h)) return false;
+    *i = (uint32_t)x;
+    *j = (uint32_t)y;
+    return true;
+}
+
+/* Pixel by pixel, turn by turn. */
+static void place_turned(const mri_geometry *g, const uint8_t *mask, size_t stride, uint8_t *dst)
+{
+    const mri_orientation o = mri_orientation_of(g->orientation);
+    for (uint32_t y = 0; y < g->out_h; y++)
+        for (uint32_t x = 0; x < g->out_w; x++) {
+            uint32_t i = x, j = y, k = g->turns;
+            bool seen = step_back(&g->x, &g->y, &i, &j);
+            while (seen && k-- > 0)
+                seen = turn_back(&g->turn[k], &i, &j) && step_back(&g->turn[k].x, &g->turn[k].y, &i, &j);
+            if (!seen) continue;
+            const uint32_t sx = o.swap ? j : i, sy = o.swap ? i : j;
+            dst[(size_t)y * g->out_w + x] = mask[bytes_into(sy, o.mirror_y, g->stored_h, stride) +
+                                                 bytes_into(sx, o.mirror_x, g->stored_w, 1)];
+        }
+}
+
 void mri_mask_place(const mri_geometry *g, const uint8_t *mask, size_t stride, uint8_t outside, uint8_t *dst)
 {
     enum { STRIP = 512 }; /* columns whose places are looked up once for all rows */
     const mri_orientation t = mri_orientation_of(g->orientation);
     size_t into[STRIP];
     memset(dst, outside, (size_t)g->out_w * g->out_h);
+    if (g->turns > 0) {
+        place_turned(g, mask, stride, dst);
+        return;
+    }
     for (uint32_t at = g->x.begin; at < g->x.end; at += STRIP) {
         const uint32_t count = g->x.end - at < STRIP ? g->x.end - at : STRIP;
         for (uint32_t k = 0; k < count; k++) {

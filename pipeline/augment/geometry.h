@@ -1,7 +1,7 @@
 /* pipeline/augment/geometry.h: boxes and masks follow their picture. Private.
  *
- *   stored picture ──EXIF──► upright ──crop, resize, flip, shift──► the picture in the batch
- *                                 └────── mri_geometry (augment.h) ──────┘
+ *   stored picture ──EXIF──► upright ──crop, resize, flip, shift, turn──► the picture in the batch
+ *                                 └───────── mri_geometry (augment.h) ─────────┘
  *
  * Annotations are in the frame of the stored picture, as the programs that make them see it. */
 #ifndef MRI_GEOMETRY_H
@@ -9,10 +9,12 @@
 
 #include "pipeline/augment/augment.h"
 #include "pipeline/pixels/resample.h"
+#include "pipeline/pixels/warp.h"
 
 /* ---- following a picture (augment.c) ----
  * What a mask goes through is one map from the result's pixels to the stored ones, composed of those of all
- * operations. Boxes end where the picture does: repeated edges do not make them longer. */
+ * operations; at a turn the place is that of the pixel on which a centre falls. Boxes end where the picture
+ * does: repeated edges do not make them longer. */
 
 /* The picture as stored, upright. */
 void mri_geometry_start(mri_geometry *g, uint32_t stored_w, uint32_t stored_h, uint32_t orientation);
@@ -21,6 +23,8 @@ void mri_geometry_window(mri_geometry *g, int64_t x, int64_t y, uint32_t width, 
                          mri_outside outside, bool flip);
 /* It is resampled. */
 void mri_geometry_resample(mri_geometry *g, const mri_axis *x, const mri_axis *y, bool flip);
+/* It goes through a map, in its size. At most MRI_GEOMETRY_TURNS times. */
+void mri_geometry_warp(mri_geometry *g, const mri_warp *w);
 
 /* ---- taking others the same way ---- */
 
@@ -28,10 +32,10 @@ void mri_geometry_resample(mri_geometry *g, const mri_axis *x, const mri_axis *y
  * through g. Corners are parts of the stored picture's width and height, 0 to 1, or its pixels with
  * in_pixels. What lies outside of the picture in the batch is cut off; a box of which nothing is left, or
  * that has no area, is dropped. Of the *kept others, in their order: box k's `columns` floats at out, the
- * corners as parts of the picture in the batch, 0 to 1, the rest as they were; which[k]: its number in the
- * value. MR_EFORMAT: no boxes; a corner that is not a number, not in front of the other, or so far outside
- * that its unit must be another one. MR_ELIMIT: more than `most` in the value. out and which have room for
- * `most`. The same bits on every machine. */
+ * corners as parts of the picture in the batch, 0 to 1, the rest as they were (a box that was turned is the
+ * one around what is seen of it); which[k]: its number in the value. MR_EFORMAT: no boxes; a corner that is
+ * not a number, not in front of the other, or so far outside that its unit must be another one. MR_ELIMIT:
+ * more than `most` in the value. out and which have room for `most`. The same bits on every machine. */
 int mri_boxes_place(const mri_geometry *g, const mr_value *boxes, bool in_pixels, uint32_t columns,
                     uint32_t most, float *out, uint32_t *which, uint32_t *kept, mr_error *err);
 

@@ -5,7 +5,8 @@
  *   table.c   the families of rows, and the presets
  *   op_*.c    a family each: how its operations are written, and what they do to a picture
  *   spec.c    the words and numbers of the language
- *   augment.c runs a sample: a row's run(), paint() or mirrors() works on the picture so far (frame.h)
+ *   augment.c runs a sample: a row's run(), touch(), paint() or mirrors() works on the picture so far
+ *             (frame.h)
  *
  * Nothing but an operation's own family knows its name, its arguments or its draws. */
 #ifndef MRI_AUGMENT_OP_H
@@ -18,6 +19,12 @@
 #define MRI_AUGMENT_MAX_OPS  32
 #define MRI_AUGMENT_MAX_SIDE 32768
 
+/* What is put where a picture shows nothing. */
+typedef struct mri_fill {
+    bool mean; /* the pixel that the device makes zero (mri_frame_mean()) */
+    uint8_t value;
+} mri_fill;
+
 typedef struct mri_op_type mri_op_type;
 typedef struct mri_spec mri_spec;
 typedef struct mri_frame mri_frame;
@@ -29,6 +36,7 @@ typedef struct mri_op {
     uint32_t height, width; /* of the picture that comes out; 0: that of the one that goes in */
     bool shorter;           /* width is the length of the shorter side, height follows from the picture */
     bool takes_boxes;       /* crops go by the sample's boxes */
+    uint32_t turns;         /* maps (warp.h) the picture goes through at most */
     _Alignas(8) uint8_t args[64]; /* what read() made of the other arguments: MRI_OP_ARGS() */
 } mri_op;
 
@@ -37,7 +45,7 @@ typedef struct mri_op {
 #define MRI_OP_ARGS(type, op)                                                                                \
     ((type *)((op)->args + 0 * sizeof(char[sizeof(type) <= sizeof(((mri_op *)0)->args) ? 1 : -1])))
 
-/* A row of the table. One of mirrors, paint, run, mix and fix says what the operation does. */
+/* A row of the table. One of mirrors, paint, touch, run, mix and fix says what the operation does. */
 struct mri_op_type {
     const char *name;
     const char *usage; /* how it is written, for messages and the manual */
@@ -54,15 +62,20 @@ struct mri_op_type {
     float (*mix)(mri_philox draw, uint32_t share, const mri_mixed *m);
     /* Is the picture to be mirrored? May be asked ahead of its turn. */
     bool (*mirrors)(const mri_frame *f, const mri_op *op);
-    /* Changes pixels where they are, `count` of them with `channels` bytes each, by the operation's draw. It
+    /* Changes pixels where they are, `count` of them with `channels` bytes each, by draws of the sample. It
      * must not matter where a pixel lies: flips that follow are folded in before. */
-    void (*paint)(const mri_op *op, mri_philox draw, uint8_t *pixels, size_t count, uint32_t channels);
+    void (*paint)(const mri_op *op, mri_sample_key key, uint8_t *pixels, size_t count, uint32_t channels);
+    /* Changes the picture in place, full_w x full_h pixels of v.channels bytes, packed and as it is to be
+     * seen: no flip is pending, and none that follows was folded in. Its size stays. */
+    int (*touch)(mri_frame *f, const mri_op *op, uint8_t *pixels);
     /* Moves pixels: makes another picture of the one so far, with the functions of frame.h. */
     int (*run)(mri_frame *f, const mri_op *op);
     /* Does nothing to pixels, but fixes the numbers that go with them. One such operation, once; it is in no
      * list. */
     void (*fix)(mr_augment *a, const mri_op *op);
 
+    bool bare;      /* read: the parentheses may be left out; then everything is 0 */
+    uint32_t turns; /* touch: mri_op.turns, where read() says nothing else */
     bool resamples; /* run: takes its result at its size straight from the decoder */
     bool centres;   /* run: takes the middle, which a resize before it may take along */
 };
@@ -97,8 +110,8 @@ typedef struct mri_preset {
 const mri_preset *mri_preset_at(size_t k); /* NULL behind the last */
 
 /* Families. The last row has no name. */
-extern const mri_op_type mri_ops_resize[], mri_ops_window[], mri_ops_colour[], mri_ops_numbers[],
-    mri_ops_mix[];
+extern const mri_op_type mri_ops_resize[], mri_ops_window[], mri_ops_turn[], mri_ops_colour[], mri_ops_tone[],
+    mri_ops_smooth[], mri_ops_erase[], mri_ops_policy[], mri_ops_numbers[], mri_ops_mix[];
 
 /* Adds an operation to the list unchanged. */
 static inline void mri_augment_add(mr_augment *a, const mri_op *op) { a->op[a->op_count++] = *op; }

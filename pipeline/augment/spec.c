@@ -22,9 +22,11 @@ void mri_spec_put(mri_spec *s, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    const int n = vsnprintf(s->a->text + s->text_used, sizeof s->a->text - s->text_used, format, args);
+    const size_t room = sizeof s->a->text - s->text_used;
+    const int n = vsnprintf(s->a->text + s->text_used, room, format, args);
     va_end(args);
-    s->text_used += (size_t)n;
+    s->overflows |= (size_t)n >= room;
+    s->text_used += s->overflows ? 0 : (size_t)n;
 }
 
 void mri_spec_skip_spaces(mri_spec *s)
@@ -119,6 +121,29 @@ void mri_spec_put_number(mri_spec *s, mri_number n)
     put_decimal(s, n.digits_below, n.places_below);
 }
 
+int mri_spec_probability(mri_spec *s, mri_number *n)
+{
+    const char *start = s->at;
+    const int rc = mri_spec_number(s, n);
+    if (rc == MR_OK && mri_number_value(*n) > 1)
+        return mri_spec_fail(s, start, "expected a probability, 0 to 1: %s", s->usage);
+    return rc;
+}
+
+int mri_spec_last_probability(mri_spec *s, double *out)
+{
+    mri_number n = {.digits = 1, .digits_below = 1};
+    *out = 1;
+    if (!mri_spec_take(s, ',')) return MR_OK;
+    const int rc = mri_spec_probability(s, &n);
+    if (rc) return rc;
+    *out = mri_number_value(n);
+    if (*out == 1) return MR_OK;
+    mri_spec_put(s, ",");
+    mri_spec_put_number(s, n);
+    return MR_OK;
+}
+
 int mri_spec_whole(mri_spec *s, uint32_t low, uint32_t high, uint32_t *out)
 {
     const char *start = s->at;
@@ -176,4 +201,28 @@ bool mri_spec_word(mri_spec *s, const char *text)
     if (strncmp(s->at, text, n) != 0) return false;
     s->at += n;
     return true;
+}
+
+int mri_spec_fill(mri_spec *s, mri_fill *out)
+{
+    uint32_t value = 0;
+    out->mean = mri_spec_word(s, "mean");
+    if (!out->mean && (*s->at < '0' || *s->at > '9'))
+        return mri_spec_fail(s, s->at, "expected fill=mean or a value of 0 to 255");
+    const int rc = out->mean ? MR_OK : mri_spec_whole(s, 0, 255, &value);
+    out->value = (uint8_t)value;
+    return rc;
+}
+
+void mri_spec_put_fill(mri_spec *s, mri_fill fill)
+{
+    if (fill.mean) mri_spec_put(s, ",fill=mean");
+    else if (fill.value) mri_spec_put(s, ",fill=%u", fill.value);
+}
+
+int mri_spec_nearest(mri_spec *s, bool *nearest)
+{
+    *nearest = mri_spec_word(s, "nearest");
+    if (*nearest || mri_spec_word(s, "bilinear")) return MR_OK;
+    return mri_spec_fail(s, s->at, "expected filter=bilinear or filter=nearest");
 }

@@ -16,6 +16,8 @@ struct mri_spec {
     uint32_t count; /* operations of the specification */
     mri_op op;      /* the one being read */
     bool training, numbers_fixed, mixes;
+    uint32_t turns;    /* maps that operations may put the picture through, one after the other */
+    bool overflows;    /* the text in full has no room */
     const char *usage; /* of the operation being read, for messages */
     mr_error *err;
 };
@@ -33,12 +35,20 @@ double mri_number_value(mri_number n);
 int mri_spec_fail(const mri_spec *s, const char *where, const char *format, ...) MR_PRINTF(3, 4);
 
 void mri_spec_skip_spaces(mri_spec *s);
-bool mri_spec_take(mri_spec *s, char c);           /* this character, spaces around it */
-bool mri_spec_word(mri_spec *s, const char *text); /* these characters */
-int mri_spec_number(mri_spec *s, mri_number *n);   /* 0.75 or 3/4 */
-int mri_spec_decimal(mri_spec *s, mri_number *n);  /* 0.75 */
+bool mri_spec_take(mri_spec *s, char c);              /* this character, spaces around it */
+bool mri_spec_word(mri_spec *s, const char *text);    /* these characters */
+int mri_spec_number(mri_spec *s, mri_number *n);      /* 0.75 or 3/4 */
+int mri_spec_decimal(mri_spec *s, mri_number *n);     /* 0.75 */
+int mri_spec_probability(mri_spec *s, mri_number *n); /* 0 to 1 */
+/* [,P] behind the last argument, read and written down; 1 where it is not there, and then not written. */
+int mri_spec_last_probability(mri_spec *s, double *out);
 int mri_spec_whole(mri_spec *s, uint32_t low, uint32_t high, uint32_t *out);
 int mri_spec_range(mri_spec *s, double low, double high, mri_number out[2]); /* LO:HI */
+/* Behind "fill=": mean, or 0 to 255. Black is the default and not written down. */
+int mri_spec_fill(mri_spec *s, mri_fill *out);
+void mri_spec_put_fill(mri_spec *s, mri_fill fill);
+/* Behind "filter=": for maps, the nearest pixel or a mix. bilinear is the default and not written down. */
+int mri_spec_nearest(mri_spec *s, bool *nearest);
 /* SIZE or HxW: the operation's height and width. *single: one number for both. */
 int mri_spec_size(mri_spec *s, bool *single);
 

@@ -144,6 +144,22 @@ void mri_copy_window(const mri_view *v, int64_t x, int64_t y, uint32_t width, ui
     }
 }
 
+static void mirror_row(uint8_t *row, uint32_t width, uint32_t channels)
+{
+    uint8_t *end = row + (size_t)(width - 1) * channels;
+    for (; row < end; row += channels, end -= channels)
+        for (uint32_t c = 0; c < channels; c++) {
+            const uint8_t kept = row[c];
+            row[c] = end[c];
+            end[c] = kept;
+        }
+}
+
+void mri_mirror(uint8_t *pixels, uint32_t width, uint32_t height, uint32_t channels)
+{
+    for (uint32_t y = 0; y < height; y++) mirror_row(pixels + (size_t)y * width * channels, width, channels);
+}
+
 /* ---- orientation ---- */
 
 static const mri_orientation turns[9] = {{0, 0, 0}, {0, 0, 0}, {0, 1, 0}, {0, 1, 1}, {0, 0, 1},

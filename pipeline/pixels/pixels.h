@@ -51,6 +51,9 @@ typedef enum mri_outside { MRI_OUTSIDE_ZERO, MRI_OUTSIDE_EDGE } mri_outside;
 void mri_copy_window(const mri_view *v, int64_t x, int64_t y, uint32_t width, uint32_t height,
                      mri_outside outside, bool flip, uint8_t *dst);
 
+/* Turn a packed picture left to right, in place. channels 1 or 3. */
+void mri_mirror(uint8_t *pixels, uint32_t width, uint32_t height, uint32_t channels);
+
 /* EXIF orientations 1..8: the upright picture is the stored one with its axes exchanged or not, whose pixels
  * are then taken from the other end of the stored x or y or not. */
 typedef struct mri_orientation {

@@ -18,7 +18,8 @@ typedef struct run_options {
     mrt_rig_options rig;
     uint64_t epochs, start_epoch, start_step;
     uint32_t prefetch, workers, val_batch;
-} run_options; /* rig.trace is the loaders' too */
+    const char *augment; /* in training; NULL: flip */
+} run_options;           /* rig.trace is the loaders' too */
 
 static inline mr_loader *open_loader(const run *r, const mr_source *src, const run_options *o, bool training)
 {
@@ -31,7 +32,7 @@ static inline mr_loader *open_loader(const run *r, const mr_source *src, const r
     cfg.epochs = training ? o->epochs : UINT32_MAX;
     cfg.order = training ? MR_ORDER_SHUFFLE : MR_ORDER_SEQUENTIAL;
     cfg.training = training;
-    cfg.augment = training ? "flip" : "none";
+    cfg.augment = !training ? "none" : o->augment ? o->augment : "flip";
     cfg.prefetch = o->prefetch;
     cfg.workers = o->workers ? o->workers : 1;
     if (training) cfg.start_epoch = o->start_epoch, cfg.start_step = o->start_step;

@@ -154,6 +154,35 @@ static void test_checkpoints_kept(void **state)
     MRT_EQ(info.epoch, best_epoch + 1);
 }
 
+/* A checkpoint has room for 255 characters of augmentation: what is longer would be cut short there. */
+static void test_long_augmentations(void **state)
+{
+    (void)state;
+    char augment[300] = "brightness(0)";
+    for (int k = 1; k < 17; k++) strcat(augment, ",brightness(0)");
+    strcat(augment, ",hue(0.1),hue(0.1)");
+    MRT_EQ(strlen(augment), 255);
+    for (int longer = 0; longer < 3; longer++) { /* 255; 256; 256 without checkpoints */
+        run r;
+        seen s;
+        mr_error err = MR_ERROR_INIT;
+        run_options o = usual;
+        o.epochs = 1, o.augment = augment;
+        if (longer == 1) strcpy(augment + 254, "2)");
+        run_open(&r, &o);
+        const mr_fit_config cfg = fit_config(&r, &s, longer < 2 ? mrt_path("long%d", longer) : NULL);
+        const int rc = mr_fit(r.rig.t, r.train, &cfg, NULL, &err);
+        MRT_EQ(rc, longer == 1 ? MR_EINVAL : MR_OK);
+        if (longer == 1) MRT_HAS(err.text, "has 256 characters, expected at most 255");
+        if (longer == 0) {
+            mr_checkpoint_info info;
+            MRT_OK(mr_checkpoint_find(cfg.checkpoint_dir, NULL, 0, &info, NULL, 0, &err), &err);
+            MRT_STR(info.augment, augment);
+        }
+        run_close(&r);
+    }
+}
+
 static void test_early_stop(void **state)
 {
     (void)state;
@@ -384,6 +413,7 @@ int main(void)
         cmocka_unit_test(test_interrupted_anywhere_resumes_bit_for_bit),
         cmocka_unit_test(test_stopped_before_the_first_step),
         cmocka_unit_test(test_checkpoints_kept),
+        cmocka_unit_test(test_long_augmentations),
         cmocka_unit_test(test_early_stop),
         cmocka_unit_test(test_evaluation_does_not_depend_on_how),
         cmocka_unit_test(test_prefetch_overlaps_and_its_absence_does_not),

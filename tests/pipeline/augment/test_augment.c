@@ -7,21 +7,14 @@
 #include "base/util.h"
 #include "mrt.h"
 #include "pipeline/augment/op.h"
+#include "tests/pipeline/augment/reference.h"
 #include "tests/pipeline/pictures.h"
 
 /* ---- the reference ---- */
 
-typedef struct ref {
-    mr_image p;
-    mri_sample_key key;
-    uint32_t index;
-} ref;
+typedef mrt_ref ref;
 
-static mri_philox ref_draw(const ref *r, uint32_t block)
-{
-    return mri_philox4x32(mri_mix64(mri_mix64(r->key.seed) + 64 * (uint64_t)r->index + block), r->key.sample,
-                          r->key.epoch);
-}
+static mri_philox ref_draw(const ref *r, uint32_t block) { return mrt_ref_draw(r, block); }
 
 static void ref_window(ref *r, long x0, long y0, uint32_t w, uint32_t h, bool edge)
 {
@@ -145,6 +138,117 @@ static void ref_colour(ref *r, char what, double lo, double hi)
     }
 }
 
+/* Those of which nothing is left in evaluation, by their place behind the others. */
+static void run_more(int which, ref *r, bool training)
+{
+    static const double scale[2] = {0.02, 0.33}, ratio[2] = {0.3, 3.3};
+    static const uint8_t black[3] = {0};
+#define OP(i, what) (r->index = (i), what)
+    if (!training) {
+        if (which == 19) ref_shorter(r, 36), ref_center(r, 32, 32);
+        return;
+    }
+    switch (which) {
+    case 15:
+        OP(0, mrt_ref_erase(r, 0.7, scale, ratio, MRT_MEAN, black));
+        OP(1, ref_flip(r));
+        break;
+    case 16: OP(0, mrt_ref_erase(r, 1, (double[2]){0.1, 0.5}, (double[2]){1, 2}, MRT_RANDOM, black)); break;
+    case 17:
+        OP(0, ref_flip(r));
+        OP(1, mrt_ref_cutout(r, 9, MRT_MEAN, (uint8_t[3]){100, 50, 255}));
+        OP(2, ref_flip(r));
+        break;
+    case 18:
+        OP(0, ref_flip(r));
+        OP(1, mrt_ref_cutout(r, 12, MRT_MEAN, NULL));
+        break;
+    case 19:
+        OP(0, ref_rrc(r, 32, 0.08, 1));
+        OP(1, mrt_ref_erase(r, 0.9, scale, ratio, MRT_ZERO, NULL));
+        OP(2, ref_flip(r));
+        OP(3, mrt_ref_cutout(r, 4, MRT_RANDOM, NULL));
+        OP(4, ref_flip(r));
+        break;
+    case 20:
+        OP(0, mrt_ref_cutout(r, 5, MRT_RANDOM, NULL));
+        OP(1, ref_flip(r));
+        OP(2, ref_padcrop(r, 2, 0, 0));
+        OP(3, ref_flip(r));
+        OP(4, mrt_ref_cutout(r, 70, MRT_ZERO, NULL));
+        OP(5, ref_flip(r));
+        break;
+    case 21: OP(0, mrt_ref_hue(r, 0.5)); break;
+    case 22:
+        OP(0, ref_flip(r));
+        OP(1, mrt_ref_hue(r, 0.1));
+        OP(2, ref_flip(r));
+        break;
+    case 23: OP(0, mrt_ref_jitter(r, 0.4, 0.5, 0.6, 0.1, 1)); break;
+    case 24: OP(0, mrt_ref_jitter(r, 2, 0, 3, 0.5, 0.5)); break;
+    case 25: OP(0, mrt_ref_gray(r, 0.5)); break;
+    case 26:
+        OP(0, mrt_ref_invert(r, 0.5));
+        OP(1, ref_padcrop(r, 1, 0, 0));
+        break;
+    case 27: OP(0, mrt_ref_solarize(r, 128, 0.7)); break;
+    case 28: OP(0, mrt_ref_posterize(r, 3, 0.7)); break;
+    case 29: OP(0, mrt_ref_autocontrast(r, 0.6)); break;
+    case 30:
+        OP(0, mrt_ref_equalize(r, 0.6));
+        OP(1, ref_flip(r));
+        break;
+    case 31: OP(0, mrt_ref_sharpness(r, 0, 4, 1)); break;
+    case 32:
+        OP(0, ref_flip(r));
+        OP(1, mrt_ref_sharpness(r, 2, 2, 0.5));
+        OP(2, ref_flip(r));
+        break;
+    case 33: OP(0, mrt_ref_blur(r, 5, 0.1, 2, 1)); break;
+    case 34:
+        OP(0, ref_flip(r));
+        OP(1, mrt_ref_blur(r, 9, 0.5, 20, 0.4));
+        break;
+    case 35:
+        OP(0, mrt_ref_rotate(r, 180, (mrt_ref_look){.nearest = true, .fill = NULL}));
+        OP(1, ref_flip(r));
+        OP(2, mrt_ref_rotate(r, 30, (mrt_ref_look){.nearest = true, .fill = (uint8_t[3]){9, 8, 70}}));
+        break;
+    case 36:
+        OP(0, ref_flip(r));
+        OP(1, mrt_ref_rotate(r, 45, (mrt_ref_look){.fill = (uint8_t[3]){200, 200, 200}}));
+        OP(2, ref_flip(r));
+        break;
+    case 37:
+        OP(0, mrt_ref_affine(r, 30, (double[2]){0.1, 0.2}, (double[2]){0.7, 1.4}, (double[2]){20, 10},
+                             (mrt_ref_look){.nearest = true, .fill = NULL}));
+        break;
+    case 38:
+        OP(0, ref_flip(r));
+        OP(1, mrt_ref_affine(r, 0, (double[2]){0.3, 0.3}, (double[2]){1, 1}, (double[2]){40, 0},
+                             (mrt_ref_look){.fill = NULL}));
+        OP(2, ref_padcrop(r, 1, 0, 0));
+        break;
+    case 39:
+        OP(0, mrt_ref_randaugment(r, 2, 9, (mrt_ref_look){.nearest = true, .fill = NULL}));
+        OP(1, ref_flip(r));
+        break;
+    case 40:
+        OP(0, ref_flip(r));
+        OP(1, mrt_ref_randaugment(r, 3, 30, (mrt_ref_look){.nearest = true, .fill = (uint8_t[3]){7, 7, 7}}));
+        break;
+    case 41: OP(0, mrt_ref_randaugment(r, 1, 17, (mrt_ref_look){.fill = NULL})); break;
+    case 42: OP(0, mrt_ref_trivial(r, (mrt_ref_look){.fill = NULL})); break;
+    case 43:
+        OP(0, ref_flip(r));
+        OP(1, mrt_ref_trivial(r, (mrt_ref_look){.nearest = true, .fill = NULL}));
+        OP(2, ref_flip(r));
+        break;
+    default: fail();
+    }
+#undef OP
+}
+
 /* Specifications and what they do, written out by hand. Each case: training; then evaluation. */
 static void run_case(int which, ref *r, bool training)
 {
@@ -264,7 +368,7 @@ static void run_case(int which, ref *r, bool training)
             ref_padcrop(r, 2, 0, 0);
         }
         break;
-    default: fail();
+    default: run_more(which, r, training);
     }
 #undef OP
 }
@@ -285,7 +389,46 @@ static const char *const specs[] = {
     "flip,contrast(0.2:1.8),flip",
     "padcrop(4),saturation(0:2),flip",
     "brightness(20),padcrop(2)",
+    "erase(0.7),flip",
+    "erase(1,scale=0.1:0.5,ratio=1:2,value=random)",
+    "flip,cutout(9),flip,normalise(100:50.4:300/1)",
+    "flip,cutout(12),standardise",
+    "rrc(32),erase(0.9,value=zero),flip,cutout(4,value=random),flip",
+    "cutout(5,value=random),flip,padcrop(2),flip,cutout(70,value=zero),flip",
+    "hue(0.5)",
+    "flip,hue(0.1),flip",
+    "jitter(0.4,0.5,0.6,0.1)",
+    "jitter(2,0,3,0.5,0.5)",
+    "gray(0.5)",
+    "invert(0.5),padcrop(1)",
+    "solarize(128,0.7)",
+    "posterize(3,0.7)",
+    "autocontrast(0.6)",
+    "equalize(0.6),flip",
+    "sharpness(0:4)",
+    "flip,sharpness(2:2,0.5),flip",
+    "blur(5,0.1:2)",
+    "flip,blur(9,0.5:20,0.4)",
+    "rotate(180,filter=nearest),flip,rotate(30,filter=nearest,fill=mean),normalise(9:8:70/1)",
+    "flip,rotate(45,fill=200),flip",
+    "affine(30,translate=0.1:0.2,scale=0.7:1.4,shear=20:10,filter=nearest)",
+    "flip,affine(0,translate=0.3,shear=40),padcrop(1)",
+    "randaugment(2,9,filter=nearest),flip",
+    "flip,randaugment(3,30,filter=nearest,fill=7)",
+    "randaugment(1,17)",
+    "trivial",
+    "flip,trivial(filter=nearest),flip",
 };
+
+/* How far a value may be from the reference's: factors are kept in 1/65536, so a tie may fall the other way.
+ */
+static int slack_of(int which)
+{
+    static const int ones[] = {12, 13, 21, 22, 23, 24, 33, 34, 36, 38, 41, 42};
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(ones); k++)
+        if (ones[k] == which) return 1;
+    return 0;
+}
 
 static void compare(int which, mri_scratch *s, const mr_value *value, const mr_image *decoded,
                     mri_sample_key key, bool training)
@@ -308,11 +451,11 @@ static void compare(int which, mri_scratch *s, const mr_value *value, const mr_i
     mr_decode_config cfg;
     mr_decode_defaults(&cfg);
     cfg.pixels = MR_PIXELS_LIBJPEG; /* whose results are those of its whole picture */
-    MRT_OK(mri_augment_run(a, s, value, &cfg, decoded->channels, key, h, w, dst, NULL, NULL, NULL, &err),
+    float affine[2];
+    MRT_OK(mri_augment_run(a, s, value, &cfg, decoded->channels, key, h, w, dst, affine, NULL, NULL, &err),
            &err);
     MRT_TRUE(memcmp(dst + bytes, "ZZZZ", 4) == 0);
-    const int slack = which >= 12 && which <= 13 ? 1 : 0; /* factors are kept in 1/65536: a tie may fall the
-                                                             other way */
+    const int slack = slack_of(which);
     for (size_t k = 0; k < bytes; k++)
         if (abs(dst[k] - r.p.pixels[k]) > slack)
             fail_msg("%s (%s) of %u x %u: value %zu is %u, expected %u", specs[which],
@@ -326,7 +469,8 @@ static void compare(int which, mri_scratch *s, const mr_value *value, const mr_i
 static void equals_the_reference(void **state)
 {
     (void)state;
-    static const uint32_t sizes[][2] = {{32, 32}, {1, 1}, {61, 40}, {40, 61}, {120, 7}, {7, 120}, {200, 150}};
+    static const uint32_t sizes[][2] = {{32, 32}, {1, 1},   {1, 7},   {61, 40},  {40, 61},
+                                        {33, 17}, {120, 7}, {7, 120}, {200, 150}};
     mri_scratch *s;
     MRT_EQ(mri_scratch_create(&s), MR_OK);
     for (size_t n = 0; n < MRI_ARRAY_COUNT(sizes); n++) {
@@ -453,7 +597,11 @@ static void *work(void *arg)
     mr_decode_config cfg;
     mr_decode_defaults(&cfg);
     w->rc = mr_augment_create(
-        &a, "rrc(32),contrast(0.5:1.5),saturation(0.5:1.5),flip,brightness(10),standardise", true, NULL);
+        &a,
+        "rrc(32),contrast(0.5:1.5),saturation(0.5:1.5),jitter(0.4,0.4,0.4,0.1),erase(0.5,value=random),"
+        "flip,equalize(0.3),cutout(9),flip,rotate(20),blur(5,1:2),randaugment(2,9),trivial,brightness(10),"
+        "standardise",
+        true, NULL);
     if (w->rc) return NULL;
     w->rc = mri_scratch_create(&s);
     for (uint32_t k = w->from; k < 60 && w->rc == MR_OK; k += w->step) {
@@ -555,6 +703,29 @@ static void sizes_that_do_not_fit_are_bad_samples(void **state)
     MRT_EQ(mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){0, 0, 0}, 32, 32, dst, NULL, NULL, NULL, &err),
            MR_ELIMIT);
     mr_augment_destroy(a);
+    /* a large result is fine by itself; to turn it takes another picture of its size, in between */
+    uint8_t *large = malloc((size_t)2100 * 2100 * 3);
+    for (int turned = 0; turned < 2; turned++) {
+        MRT_EQ(
+            mr_augment_create(&a, turned ? "resize(2100x2100),rotate(3)" : "resize(2100x2100)", true, NULL),
+            MR_OK);
+        MRT_EQ(mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){0, 0, 0}, 2100, 2100, large, NULL, NULL,
+                               NULL, &err),
+               turned ? MR_ELIMIT : MR_OK);
+        mr_augment_destroy(a);
+    }
+    MRT_HAS(err.text, "2100 x 2100 in between; the limit is 4194304 pixels");
+    /* places on a side that is longer than any that is resampled have no room in 64 bits */
+    enum { LONG = (1 << 20) + 1 };
+    memset(large, 0, LONG);
+    const mr_value line = mrt_pixels(large, LONG, 1, 1, MR_HWC);
+    MRT_EQ(mr_augment_create(&a, "affine(0,shear=80),center(8x1)", true, NULL), MR_OK);
+    MRT_EQ(
+        mri_augment_run(a, s, &line, &cfg, 1, (mri_sample_key){0, 0, 0}, 1, 8, dst, NULL, NULL, NULL, &err),
+        MR_ELIMIT);
+    MRT_HAS(err.text, "1048577 x 1 pixels are to be turned or sheared: sides go up to");
+    mr_augment_destroy(a);
+    free(large);
     mri_scratch_destroy(s);
     free(p);
 }
@@ -572,7 +743,8 @@ static void survives_failing_allocations(void **state)
         mr_augment *a = NULL;
         mri_scratch *s = NULL;
         mrt_fail_alloc_at(n);
-        int rc = mr_augment_create(&a, "padcrop(4),rrc(48),center(32),flip", true, NULL);
+        int rc =
+            mr_augment_create(&a, "padcrop(4),rotate(9),rrc(48),center(32),flip,sharpness(1:2)", true, NULL);
         if (rc == MR_OK) rc = mri_scratch_create(&s);
         if (rc == MR_OK)
             rc = mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){0, 0, 0}, 32, 32, dst, NULL, NULL, NULL,
@@ -600,9 +772,12 @@ static void steady_state_allocates_nothing(void **state)
     mr_decode_defaults(&cfg);
     mr_augment *a;
     mri_scratch *s;
-    MRT_EQ(mr_augment_create(&a, "rrc(48,scale=1:1,ratio=1:1),padcrop(2),center(32),flip,contrast(0:2)", true,
-                             NULL),
-           MR_OK);
+    MRT_EQ(
+        mr_augment_create(&a,
+                          "rrc(48,scale=1:1,ratio=1:1),padcrop(2),center(32),flip,contrast(0:2),rotate(10),"
+                          "blur(3,1:1),randaugment(3,9)",
+                          true, NULL),
+        MR_OK);
     MRT_EQ(mri_scratch_create(&s), MR_OK);
     for (uint64_t k = 0; k < 20; k++) {
         if (k == 1) mrt_fail_alloc_at(0);

@@ -53,6 +53,26 @@ static void texts_are_spelled_out(void **state)
     text_is("brightness(63),contrast(0.2:1.8),saturation(.5:1),standardise",
             "brightness(63),contrast(0.2:1.8),saturation(0.5:1),standardise");
     text_is("normalise(1.5:2:3/10)", "normalise(1.5:2:3/10)");
+    text_is("erase(.5)", "erase(0.5,scale=0.02:0.33,ratio=0.3:3.3,value=mean)");
+    text_is("erase(1/4, value=random, ratio=1:2, scale=0:1)", "erase(1/4,scale=0:1,ratio=1:2,value=random)");
+    text_is("cutout(16),cutout(3,value=zero)", "cutout(16,value=mean),cutout(3,value=zero)");
+    text_is("hue(0.50),jitter(0.4,.4, 1/5,0.1)", "hue(0.5),jitter(0.4,0.4,1/5,0.1)");
+    text_is("jitter(0,0,0,0,0.80),jitter(1,1,1,0.5,1.0)", "jitter(0,0,0,0,0.8),jitter(1,1,1,0.5)");
+    text_is("gray(.1),invert(1),solarize(256,0.2),posterize(4, 0.5),autocontrast(0),equalize(1/3)",
+            "gray(0.1),invert(1),solarize(256,0.2),posterize(4,0.5),autocontrast(0),equalize(1/3)");
+    text_is("sharpness(.5:2),sharpness(0:1,.3),blur(23,0.10:2.0),blur(1,1:1,0.5)",
+            "sharpness(0.5:2),sharpness(0:1,0.3),blur(23,0.1:2),blur(1,1:1,0.5)");
+    text_is("rotate(15),rotate(7.5,fill=mean,filter=nearest),rotate(180,filter=bilinear,fill=0)",
+            "rotate(15),rotate(7.5,filter=nearest,fill=mean),rotate(180)");
+    text_is("affine(10),affine(0,translate=0.1,scale=.8:1.2,shear=5,fill=128)",
+            "affine(10),affine(0,translate=0.1:0.1,scale=0.8:1.2,shear=5:0,fill=128)");
+    text_is("affine(1/2,shear=0:3,translate=0:1,scale=1:1,filter=nearest)",
+            "affine(1/2,translate=0:1,shear=0:3,filter=nearest)");
+    text_is("randaugment(2,9),randaugment(1,30,fill=mean,filter=nearest)",
+            "randaugment(2,9),randaugment(1,30,filter=nearest,fill=mean)");
+    text_is("trivial,trivial(fill=3),trivial(filter=nearest)",
+            "trivial,trivial(filter=bilinear,fill=3),trivial(filter=nearest)");
+    text_is("randaugment(16,0)", "randaugment(16,0)"); /* as many turns as there may be */
 }
 
 /* As many operations as long as they can be: numbers without a leading 0 come out longer than they went
@@ -100,7 +120,7 @@ static void errors_name_part_and_place(void **state)
 {
     (void)state;
     error_is("", "character 1");
-    error_is("flip,blur(3)", "character 6, \"blur(3\": unknown; operations are rrc");
+    error_is("flip,smear(3)", "character 6, \"smear(3\": unknown; operations are rrc");
     error_is("flip,,flip", "character 6");
     error_is("flip,", "character 6");
     error_is("flip flip", "expected \",\" or the end");
@@ -137,6 +157,56 @@ static void errors_name_part_and_place(void **state)
     error_is("standardise,brightness(1)", "comes after");
     error_is("standardise,rrc224", "character 13, \"rrc224\"");
     error_is("flip\nflip", "expected");
+    error_is("erase", "expected erase(P");
+    error_is("erase()", "expected a number: erase(P");
+    error_is("flip,erase(1.5)", "character 12, \"1.5\": expected a probability, 0 to 1: erase(P");
+    error_is("erase(0.5,scale=0:1.1)", "0 <= LO <= HI <= 1");
+    error_is("erase(0.5,ratio=0:1)", "0.01 <= LO");
+    error_is("erase(0.5,value=black)", "character 17, \"black\": expected value=mean, value=zero or");
+    error_is("erase(0.5,size=3)", "expected scale=LO:HI, ratio=LO:HI or value=");
+    error_is("erase(0.5", "expected erase(P");
+    error_is("cutout(0)", "whole number from 1");
+    error_is("cutout(8,9)", "expected value=mean|zero|random");
+    error_is("hue(0.51)", "expected 0 to 0.5, parts of a whole turn");
+    error_is("hue", "expected hue(D)");
+    error_is("jitter(0.4,0.4,0.4)", "character 19, \"\": expected jitter(B,C,S,H");
+    error_is("jitter(16,0,0,0)", "character 8, \"16\": expected 0 to 15, for factors of 1 - it to 1 + it");
+    error_is("jitter(0,0,0,0.6)", "expected 0 to 0.5");
+    error_is("jitter(0,0,0,0,2)", "expected a probability");
+    error_is("jitter(0,0,0,0,0.5,1)", "expected jitter(");
+    error_is("gray(2)", "expected a probability, 0 to 1: gray(P)");
+    error_is("gray", "expected gray(P)");
+    error_is("solarize(257,1)", "whole number from 0 to 256");
+    error_is("solarize(128)", "expected solarize(THRESHOLD,P)");
+    error_is("posterize(0,1)", "whole number from 1 to 8");
+    error_is("posterize(9,1)", "whole number from 1 to 8");
+    error_is("sharpness(0:17)", "0 <= LO <= HI <= 16");
+    error_is("sharpness(1)", "expected LO:HI: sharpness(LO:HI");
+    error_is("blur(4,1:2)", "character 6, \"4\": expected an odd number");
+    error_is("blur(65,1:2)", "whole number from 1 to 63");
+    error_is("blur(5)", "expected blur(KERNEL,LO:HI");
+    error_is("blur(5,0:1)", "0.01 <= LO");
+    error_is("blur(5,1:2,3)", "expected a probability");
+    error_is("rotate(181)", "character 8, \"181\": expected 0 to 180 degrees");
+    error_is("rotate(10,fill=256)", "whole number from 0 to 255");
+    error_is("rotate(10,fill=red)", "expected fill=mean or a value of 0 to 255");
+    error_is("rotate(10,filter=bicubic)", "expected filter=bilinear or filter=nearest");
+    error_is("rotate(10,shear=1)", "expected filter=bilinear|nearest or fill=mean|0..255");
+    error_is("affine(0,translate=2)", "expected one number or two, as X:Y, of 0 to 1: parts of the sides");
+    error_is("affine(0,shear=1:81)", "of 0 to 80: degrees");
+    error_is("affine(0,scale=0:1)", "0.1 <= LO");
+    error_is("affine(0,turn=1)", "expected translate=X[:Y], scale=LO:HI, shear=X[:Y]");
+    error_is("randaugment(2)", "expected randaugment(N,M");
+    error_is("randaugment(0,9)", "whole number from 1 to 16");
+    error_is("randaugment(2,31)", "whole number from 0 to 30");
+    error_is("randaugment(2,9,3)", "expected filter=");
+    error_is("trivial()", "expected filter=bilinear|nearest or fill=");
+    error_is("trivial(", "expected filter=");
+    error_is("randaugment(16,9),flip,rotate(1)",
+             "character 24, \"rotate(1\": expected at most 16 changes that turn, shear or scale, found 17");
+    error_is("standardise,rotate(1)", "comes after");
+    error_is("standardise,erase(1)", "comes after");
+    error_is("standardise,gray(1)", "comes after");
     char many[400] = "flip";
     for (int k = 0; k < 32; k++) strcat(many, ",flip");
     error_is(many, "more than 32");
@@ -146,17 +216,19 @@ static void errors_name_part_and_place(void **state)
 static void every_operation_is_described(void **state)
 {
     (void)state;
-    static const char *const names[] = {"rrc",       "resize",     "center",   "padcrop",    "shift",
-                                        "flip",      "brightness", "contrast", "saturation", "standardise",
-                                        "normalise", "mixup",      "cutmix"};
+    static const char *const names[] = {
+        "rrc",        "resize",       "center",     "padcrop",   "shift",  "flip",  "rotate", "affine",
+        "brightness", "contrast",     "saturation", "hue",       "jitter", "gray",  "invert", "solarize",
+        "posterize",  "autocontrast", "equalize",   "sharpness", "blur",   "erase", "cutout", "randaugment",
+        "trivial",    "standardise",  "normalise",  "mixup",     "cutmix"};
     const mri_op_type *type;
     size_t found = 0;
     for (size_t k = 0; (type = mri_op_type_at(k)) != NULL; k++) {
         const char *usage = NULL, *help = mr_augment_help((uint32_t)k, &usage);
         MRT_TRUE(help && help[0] && usage && strncmp(usage, type->name, strlen(type->name)) == 0);
         MRT_TRUE(mri_op_type_find(type->name, strlen(type->name)) == type);
-        MRT_EQ((type->run != NULL) + (type->paint != NULL) + (type->mirrors != NULL) + (type->mix != NULL) +
-                   (type->fix != NULL),
+        MRT_EQ((type->run != NULL) + (type->paint != NULL) + (type->touch != NULL) + (type->mirrors != NULL) +
+                   (type->mix != NULL) + (type->fix != NULL),
                1);
         error_is("unheardof", type->name);
         for (size_t n = 0; n < MRI_ARRAY_COUNT(names); n++) found += strcmp(names[n], type->name) == 0;
@@ -165,6 +237,22 @@ static void every_operation_is_described(void **state)
     MRT_TRUE(found == MRI_ARRAY_COUNT(names) && mr_augment_help(1000, &usage) == NULL);
     MRT_STR(usage, "unchanged");
     error_is("unheardof", "presets none, rrc224, center224, cifar");
+}
+
+/* What is random is left out in evaluation, whatever its probability. */
+static void random_operations_are_left_out(void **state)
+{
+    (void)state;
+    mr_augment *a;
+    MRT_EQ(
+        mr_augment_create(&a,
+                          "erase(1),cutout(4),hue(0.1),jitter(1,1,1,0.5),gray(1),invert(1),solarize(0,1),"
+                          "posterize(1,1),autocontrast(1),equalize(1),sharpness(2:2),blur(3,1:1),rotate(9),"
+                          "affine(9),randaugment(1,9),trivial",
+                          false, NULL),
+        MR_OK);
+    MRT_EQ(a->op_count, 0);
+    mr_augment_destroy(a);
 }
 
 static void output_is(const char *spec, bool training, uint32_t in_h, uint32_t in_w, uint32_t h, uint32_t w)
@@ -244,7 +332,7 @@ int main(void)
         cmocka_unit_test(texts_are_spelled_out),        cmocka_unit_test(errors_name_part_and_place),
         cmocka_unit_test(sizes_are_reported),           cmocka_unit_test(normalise_numbers),
         cmocka_unit_test(exp_and_log_are_right),        cmocka_unit_test(the_longest_texts_have_room),
-        cmocka_unit_test(every_operation_is_described),
+        cmocka_unit_test(every_operation_is_described), cmocka_unit_test(random_operations_are_left_out),
     };
     return mrt_run(tests);
 }

@@ -6,58 +6,71 @@
 #include "base/util.h"
 #include "mrt.h"
 #include "pipeline/augment/geometry.h"
+#include "pipeline/augment/turn.h"
+#include "tests/pipeline/augment/reference.h"
 #include "tests/pipeline/pictures.h"
 
 enum { NOTHING = 250, DRAWS = 5, MOST_OUT = 420 }; /* sides stay below NOTHING */
+enum { MIXED = 100000 };                           /* a shortest side that makes nothing coarser */
 
 /* What a specification can do to a coordinate: 0: pixels are moved whole; else the shortest side there is in
  * between. */
 static const struct spec {
     const char *text;
     uint32_t least;
+    bool turns; /* a box's corner may be a tip that no pixel shows */
 } specs[] = {
-    {"none", 0},
-    {"flip", 0},
-    {"flip,flip", 0},
-    {"padcrop(4)", 0},
-    {"padcrop(4),flip", 0},
-    {"flip,padcrop(3,20)", 0},
-    {"padcrop(60,40x90),flip", 0},
-    {"center(20)", 0},
-    {"center(12x31),flip", 0},
-    {"center(200x240)", 0},
-    {"flip,center(90x30),flip", 0},
-    {"shift(0.25)", 0},
-    {"shift(0.5,0.1),flip", 0},
-    {"flip,shift(0.2,1),flip", 0},
-    {"shift(0.3),shift(0.4)", 0},
-    {"center(20),shift(0.4)", 0},
-    {"padcrop(5),shift(0.3),flip", 0},
-    {"shift(0.3),padcrop(7),flip", 0},
-    {"shift(0.5),center(150),shift(0.2)", 0},
-    {"center(9),center(60),flip", 0},
-    {"padcrop(2),flip,padcrop(1),flip,flip", 0},
-    {"flip,brightness(0),flip,contrast(1:1)", 0},
-    {"center(150x30),shift(0.9),flip,shift(0.1)", 0},
-    {"resize(40)", 9},
-    {"resize(40),center(32)", 9},
-    {"resize(31x25),flip", 25},
-    {"flip,resize(70x90,filter=bicubic)", 70},
-    {"resize(200x160)", 160},
-    {"resize(31x25),center(60),flip", 25},
-    {"resize(40),center(32),padcrop(4),flip", 9},
-    {"rrc(32)", 32},
-    {"rrc(32),flip", 32},
-    {"flip,rrc(47,scale=0.3:0.9,filter=bicubic),flip", 47},
-    {"rrc(60,scale=1:1),shift(0.3)", 60},
-    {"resize(50x30),resize(30x50),resize(45),center(40)", 30},
-    {"padcrop(20),rrc(60),flip", 60},
-    {"shift(0.5),rrc(60),flip", 60},
-    {"center(100),resize(64)", 64},
-    {"center(240x200),flip,resize(90),center(80)", 75},
-    {"rrc(50),center(70),resize(90),flip", 50},
-    {"resize(60),shift(0.4),resize(90x80),flip", 9},
-    {"shift(0.2),flip,padcrop(8),resize(100),shift(0.1),center(50)", 25},
+    {"none", 0, false},
+    {"flip", 0, false},
+    {"flip,flip", 0, false},
+    {"padcrop(4)", 0, false},
+    {"padcrop(4),flip", 0, false},
+    {"flip,padcrop(3,20)", 0, false},
+    {"padcrop(60,40x90),flip", 0, false},
+    {"center(20)", 0, false},
+    {"center(12x31),flip", 0, false},
+    {"center(200x240)", 0, false},
+    {"flip,center(90x30),flip", 0, false},
+    {"shift(0.25)", 0, false},
+    {"shift(0.5,0.1),flip", 0, false},
+    {"flip,shift(0.2,1),flip", 0, false},
+    {"shift(0.3),shift(0.4)", 0, false},
+    {"center(20),shift(0.4)", 0, false},
+    {"padcrop(5),shift(0.3),flip", 0, false},
+    {"shift(0.3),padcrop(7),flip", 0, false},
+    {"shift(0.5),center(150),shift(0.2)", 0, false},
+    {"center(9),center(60),flip", 0, false},
+    {"padcrop(2),flip,padcrop(1),flip,flip", 0, false},
+    {"flip,brightness(0),flip,contrast(1:1)", 0, false},
+    {"center(150x30),shift(0.9),flip,shift(0.1)", 0, false},
+    {"resize(40)", 9, false},
+    {"resize(40),center(32)", 9, false},
+    {"resize(31x25),flip", 25, false},
+    {"flip,resize(70x90,filter=bicubic)", 70, false},
+    {"resize(200x160)", 160, false},
+    {"resize(31x25),center(60),flip", 25, false},
+    {"resize(40),center(32),padcrop(4),flip", 9, false},
+    {"rrc(32)", 32, false},
+    {"rrc(32),flip", 32, false},
+    {"flip,rrc(47,scale=0.3:0.9,filter=bicubic),flip", 47, false},
+    {"rrc(60,scale=1:1),shift(0.3)", 60, false},
+    {"resize(50x30),resize(30x50),resize(45),center(40)", 30, false},
+    {"padcrop(20),rrc(60),flip", 60, false},
+    {"shift(0.5),rrc(60),flip", 60, false},
+    {"center(100),resize(64)", 64, false},
+    {"center(240x200),flip,resize(90),center(80)", 75, false},
+    {"rrc(50),center(70),resize(90),flip", 50, false},
+    {"resize(60),shift(0.4),resize(90x80),flip", 9, false},
+    {"shift(0.2),flip,padcrop(8),resize(100),shift(0.1),center(50)", 25, false},
+    {"rotate(180,filter=nearest)", 0, true},
+    {"flip,rotate(45,filter=nearest),flip", 0, true},
+    {"rotate(30,filter=nearest),center(60),rotate(30,filter=nearest),flip", 0, true},
+    {"affine(20,translate=0.2:0.1,shear=25:10,filter=nearest)", 0, true},
+    {"rotate(40)", MIXED, true},
+    {"flip,rotate(20),padcrop(4),flip", MIXED, true},
+    {"padcrop(4),rotate(20),affine(10,scale=0.9:1.5),flip", MIXED, true},
+    {"rotate(15),rrc(60),flip", 60, true},
+    {"resize(60x70),affine(10,shear=20:5),center(50),rotate(30)", 60, true},
 };
 
 static const uint32_t sizes[][2] = {{32, 32}, {57, 43}, {43, 110}, {231, 26}, {9, 17}};
@@ -161,9 +174,11 @@ static void masks_show_what_the_picture_shows(run *r, const uint8_t *columns, co
                 wrong(r, from_x[at] == NOTHING ? "nothing" : "something", x, y);
             if (r->spec->least == 0 && p[2] > 10 && p[2] < 245) wrong(r, "half a pixel", x, y);
             if (p[2] < 245 || from_x[at] == NOTHING) continue;
-            if (abs(from_x[at] - p[0]) > slack || abs(from_y[at] - p[1]) > slack) {
+            /* two turns take the nearest of mixed pixels; at the border what is outside is mixed in */
+            const double mixed = slack + (r->spec->turns ? 255 - p[2] + (r->spec->least ? r->grain : 0) : 0);
+            if (abs(from_x[at] - p[0]) > mixed || abs(from_y[at] - p[1]) > mixed) {
                 char what[64];
-                snprintf(what, sizeof what, "(%u, %u) +- %g", from_x[at], from_y[at], slack);
+                snprintf(what, sizeof what, "(%u, %u) +- %g", from_x[at], from_y[at], mixed);
                 wrong(r, what, x, y);
             }
         }
@@ -211,12 +226,15 @@ static void box_bounds_what_was_filled(run *r, rectangle b, bool in_pixels)
     MRT_OK(mri_boxes_place(&r->g, &v, in_pixels, 5, 1, placed, &which, &kept, &err), &err);
     const bool any = bounds(r, seen);
     /* an edge may be blurred over the coarsest pixel, and lie anywhere in one of the result's */
-    const double slack_x = r->spec->least ? 1 + 0.75 * r->grain / fabs(r->g.x.scale) : 1e-3;
-    const double slack_y = r->spec->least ? 1 + 0.75 * r->grain / fabs(r->g.y.scale) : 1e-3;
+    const double tip = r->spec->turns ? 3 : 0;
+    const double slack_x = tip + (r->spec->least ? 1 + 0.75 * r->grain / fabs(r->g.x.scale) : 1e-3);
+    const double slack_y = tip + (r->spec->least ? 1 + 0.75 * r->grain / fabs(r->g.y.scale) : 1e-3);
     const double wide = kept ? (placed[2] - placed[0]) * r->g.out_w : 0,
                  high = kept ? (placed[3] - placed[1]) * r->g.out_h : 0;
     if (!any && (wide <= slack_x || high <= slack_y)) return;
-    if (!kept && (seen[2] - seen[0] <= slack_x || seen[3] - seen[1] <= slack_y) && r->spec->least) return;
+    if (!kept && (seen[2] - seen[0] <= slack_x || seen[3] - seen[1] <= slack_y) &&
+        (r->spec->least || r->spec->turns))
+        return;
     if (!kept || !any)
         wrong(r, kept ? "a box of nothing" : "a box was dropped", (uint32_t)seen[0], (uint32_t)seen[1]);
     MRT_TRUE(placed[4] == 17 && which == 0);
@@ -397,6 +415,116 @@ static void boxes_are_cut_and_dropped(void **state)
     MRT_EQ(kept, 0);
 }
 
+/* What policies do to places, by the slow reference: the same to the pixel. (At other levels, such as 20,
+ * centres fall between two pixels, and doubles on either.) */
+static void masks_follow_policies(void **state)
+{
+    (void)state;
+    enum { W = 47, H = 31 };
+    static const char *const texts[] = {"randaugment(3,19,filter=nearest)", "trivial(filter=nearest)",
+                                        "flip,randaugment(16,9,filter=nearest)"};
+    uint8_t *p = mrt_picture(W, H, 3, 1), out[W * H * 3], mask[W * H], placed[W * H];
+    const mr_value v = mrt_pixels(p, W, H, 3, MR_HWC);
+    const mrt_ref_look look = {.nearest = true, .fill = (uint8_t[3]){NOTHING}, .moves_only = true};
+    mr_decode_config cfg;
+    mri_scratch *s;
+    mr_decode_defaults(&cfg);
+    MRT_EQ(mri_scratch_create(&s), MR_OK);
+    for (size_t n = 0; n < MRI_ARRAY_COUNT(texts); n++) {
+        mr_augment *a;
+        uint32_t turned = 0;
+        MRT_EQ(mr_augment_create(&a, texts[n], true, NULL), MR_OK);
+        for (uint64_t epoch = 0; epoch < 200; epoch++) {
+            const mri_sample_key key = {5, epoch, 8};
+            mri_geometry g;
+            mr_error err = MR_ERROR_INIT;
+            MRT_OK(mri_augment_run(a, s, &v, &cfg, 3, key, H, W, out, NULL, NULL, &g, &err), &err);
+            turned += g.turns > 0;
+            mrt_ref r = {.p = {W, H, 1, malloc(W * H)}, .key = key, .index = n == 2};
+            const bool flips = n == 2 && mri_philox4x32(mri_mix64(mri_mix64(5)), 8, epoch).v[0] >> 31;
+            for (uint32_t k = 0; k < W * H; k++) mask[k] = (uint8_t)(k * 7 % NOTHING);
+            for (uint32_t k = 0; k < W * H; k++) r.p.pixels[k] = mask[flips ? k / W * W + W - 1 - k % W : k];
+            if (n == 0) mrt_ref_randaugment(&r, 3, 19, look);
+            if (n == 1) mrt_ref_trivial(&r, look);
+            if (n == 2) mrt_ref_randaugment(&r, 16, 9, look);
+            mri_mask_place(&g, mask, W, NOTHING, placed);
+            for (uint32_t k = 0; k < W * H; k++)
+                if (placed[k] != r.p.pixels[k])
+                    fail_msg("%s, epoch %u: (%u, %u) is %u, expected %u", texts[n], (unsigned)epoch, k % W,
+                             k / W, placed[k], r.p.pixels[k]);
+            mr_image_free(&r.p);
+        }
+        MRT_TRUE(turned > 50); /* 5 of 14 */
+        mr_augment_destroy(a);
+    }
+    mri_scratch_destroy(s);
+    free(p);
+}
+
+/* 80 x 40 pixels. */
+static mri_geometry turned_by(double degrees, double scale)
+{
+    mri_geometry g = geometry(80, 40, 1);
+    const mri_warp w = mri_warp_of(&(mri_turn){.degrees = degrees, .scale = scale}, 80, 40);
+    mri_geometry_warp(&g, &w);
+    return g;
+}
+
+static void box_is(const mri_geometry *g, const float in[4], double x0, double y0, double x1, double y1)
+{
+    float out[4];
+    uint32_t which, kept;
+    const mr_value v = boxes_of(in, 1, 4);
+    mri_box seen; /* what a crop that asks for boxes goes by is the same */
+    MRT_EQ(mri_boxes_place(g, &v, true, 4, 1, out, &which, &kept, NULL), MR_OK);
+    MRT_EQ(mri_boxes_pick(g, &(mri_boxes){&v, true}, 12345, &seen), kept == 1);
+    MRT_EQ(kept, x0 < x1);
+    if (!kept) return;
+    MRT_TRUE(fabs(seen.x0 - x0) < 1e-4 && fabs(seen.y0 - y0) < 1e-4 && fabs(seen.x1 - x1) < 1e-4 &&
+             fabs(seen.y1 - y1) < 1e-4);
+    const double found[4] = {out[0] * g->out_w, out[1] * g->out_h, out[2] * g->out_w, out[3] * g->out_h};
+    const double expected[4] = {x0, y0, x1, y1};
+    for (int k = 0; k < 4; k++)
+        if (fabs(found[k] - expected[k]) > 1e-4)
+            fail_msg("corner %d of (%g, %g, %g, %g) lies at %g, expected %g", k, in[0], in[1], in[2], in[3],
+                     found[k], expected[k]);
+}
+
+static void boxes_are_turned(void **state)
+{
+    (void)state;
+    const double root = sqrt(0.5);
+    mri_geometry g = turned_by(90, 1); /* clockwise around (40, 20): x = 60 - y, y = x - 20 */
+    box_is(&g, (float[4]){30, 10, 45, 12}, 48, 10, 50, 25);
+    box_is(&g, (float[4]){0, 0, 80, 40}, 20, 0, 60, 40);  /* all there is to be seen */
+    box_is(&g, (float[4]){0, 0, 20, 40}, 0, 0, 0, 0);     /* ends where the picture does */
+    box_is(&g, (float[4]){10, 5, 30, 15}, 45, 0, 55, 10); /* cut at its side */
+    box_is(&g, (float[4]){30, 12, 50, 12}, 0, 0, 0, 0);   /* no area, also when it lies across */
+    g = turned_by(45, 1); /* a square becomes a rhombus, and its box is around that */
+    box_is(&g, (float[4]){35, 15, 45, 25}, 40 - 10 * root, 20 - 10 * root, 40 + 10 * root, 20 + 10 * root);
+    box_is(&g, (float[4]){35, 20, 45, 20}, 0, 0, 0, 0); /* has none, however it lies */
+    /* of one whose ends are cut off, it is around what is left */
+    box_is(&g, (float[4]){0, 15, 80, 25}, 20 - 10 * root, 0, 60 + 10 * root, 40);
+    g = turned_by(180, 2);
+    box_is(&g, (float[4]){35, 15, 40, 25}, 40, 10, 50, 30);
+    /* what is cut off at one turn does not come back at the next */
+    g = turned_by(0, 4);
+    const mri_warp back = mri_warp_of(&(mri_turn){.scale = 0.25}, 80, 40);
+    mri_geometry_warp(&g, &back);
+    box_is(&g, (float[4]){0, 0, 80, 40}, 30, 15, 50, 25);
+    box_is(&g, (float[4]){32, 0, 38, 16}, 32, 15, 38, 16);
+    box_is(&g, (float[4]){0, 0, 29, 40}, 0, 0, 0, 0);
+    /* a window between two turns and behind them */
+    g = turned_by(90, 1);
+    mri_geometry_window(&g, 20, 0, 40, 40, MRI_OUTSIDE_ZERO, true);
+    const mri_warp again = mri_warp_of(&(mri_turn){.scale = 1, .degrees = -90}, 40, 40);
+    mri_geometry_warp(&g, &again);
+    mri_geometry_window(&g, 0, 0, 40, 20, MRI_OUTSIDE_ZERO, false);
+    /* turned, mirrored, turned back: upside down */
+    box_is(&g, (float[4]){30, 25, 45, 27}, 10, 13, 25, 15);
+    box_is(&g, (float[4]){30, 10, 45, 12}, 0, 0, 0, 0);
+}
+
 static void boxes_of_doubles_and_of_none(void **state)
 {
     (void)state;
@@ -516,6 +644,8 @@ int main(void)
         cmocka_unit_test(follows_ignored_orientations),
         cmocka_unit_test(boxes_turn_with_the_picture),
         cmocka_unit_test(boxes_are_cut_and_dropped),
+        cmocka_unit_test(masks_follow_policies),
+        cmocka_unit_test(boxes_are_turned),
         cmocka_unit_test(boxes_of_doubles_and_of_none),
         cmocka_unit_test(boxes_that_are_none_are_refused),
         cmocka_unit_test(masks_are_cut_not_mixed),

@@ -155,6 +155,8 @@ static bool seen_span(const uint8_t *pixels, bool rows, uint32_t lo, uint32_t hi
 void mrt_near(float found, double expected) { MRT_TRUE(fabs((double)found - expected) < 1e-6); }
 
 /* Expected boxes of sample i into out (columns numbers each), their numbers into which. */
+void mrt_box_of(uint64_t i, uint32_t k, uint32_t out[4]) { box_of(i, k, out); }
+
 uint32_t mrt_expected_boxes(const uint8_t *pixels, uint64_t i, double out[4][4], uint32_t *which)
 {
     uint32_t kept = 0;

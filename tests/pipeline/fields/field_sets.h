@@ -40,6 +40,8 @@ uint32_t mrt_token_count(uint64_t i);
 
 mr_value mrt_tensor(mr_dtype dtype, const void *data, uint32_t ndim, uint64_t d0, uint64_t d1);
 
+/* Box k of sample i, in pixels: x0 y0 x1 y1. */
+void mrt_box_of(uint64_t i, uint32_t k, uint32_t out[4]);
 /* Boxes of sample i that are left, as parts of the picture: their numbers into which. Returns how many. */
 uint32_t mrt_expected_boxes(const uint8_t *pixels, uint64_t i, double out[4][4], uint32_t *which);
 void mrt_near(float found, double expected);

@@ -50,6 +50,64 @@ static void rows_are_those_of_the_samples(void **state)
     mr_source_close(src);
 }
 
+/* The pixels that show box k lie in its row, which is not much larger. slack: after a second turn a pixel
+ * shows what lies up to half a pixel aside. */
+static void box_is_around(const uint8_t *pixels, uint64_t id, uint32_t k, const float row[4], double slack)
+{
+    uint32_t box[4], seen[4] = {W, H, 0, 0};
+    mrt_box_of(id, k, box);
+    for (uint32_t y = 0; y < H; y++)
+        for (uint32_t x = 0; x < W; x++) {
+            const uint8_t *p = pixels + (y * W + x) * 3;
+            if (!p[2] || p[0] - 1u < box[0] || p[0] - 1u >= box[2] || p[1] - 1u < box[1] ||
+                p[1] - 1u >= box[3])
+                continue;
+            MRT_TRUE(x + 0.5 > row[0] * W - slack && x + 0.5 < row[2] * W + slack);
+            MRT_TRUE(y + 0.5 > row[1] * H - slack && y + 0.5 < row[3] * H + slack);
+            seen[0] = x < seen[0] ? x : seen[0], seen[1] = y < seen[1] ? y : seen[1];
+            seen[2] = x + 1 > seen[2] ? x + 1 : seen[2], seen[3] = y + 1;
+        }
+    if (seen[2] == 0) { /* a tip, in which no pixel has its centre */
+        MRT_TRUE((row[2] - row[0]) * W < 2 || (row[3] - row[1]) * H < 2);
+        return;
+    }
+    MRT_TRUE(seen[0] - row[0] * W < 2 && seen[1] - row[1] * H < 2);
+    MRT_TRUE(row[2] * W - seen[2] < 2 && row[3] * H - seen[3] < 2);
+}
+
+/* Boxes and masks go where a turned picture does. */
+static void rows_follow_turns(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"rotate(180,filter=nearest),flip",
+                                        "padcrop(2),affine(30,translate=0.1,scale=0.8:1.5,shear=20:10,"
+                                        "filter=nearest),flip,rotate(20,filter=nearest)"};
+    mr_source *src = mrt_field_set("turned", MRT_FINE);
+    for (size_t n = 0; n < MRI_ARRAY_COUNT(texts); n++) {
+        mr_error err = MR_ERROR_INIT;
+        mr_loader_config cfg = mrt_field_settings(mrt_followers, 4);
+        mr_loader *l;
+        mr_batch b;
+        uint32_t boxes = 0;
+        cfg.augment = texts[n];
+        MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
+        while (mr_loader_next(l, &b, MR_FOREVER, &err) == MR_OK) {
+            for (uint32_t i = 0; i < b.count; i++) {
+                const float *row = (const float *)b.field[0].data + (size_t)i * b.field[0].width * 5;
+                mrt_check_mask(&b, i, &b.field[2], 255);
+                MRT_EQ(b.field[0].length[i], b.field[1].length[i]);
+                for (int32_t k = 0; k < b.field[0].length[i]; k++, row += 5, boxes++)
+                    box_is_around(b.pixels + (size_t)i * H * W * 3, b.ids[i], (uint32_t)(row[4] - 0.5f), row,
+                                  n == 0 ? 1e-4 : 0.75);
+            }
+            MRT_OK(mr_loader_release(l, &b, NULL), NULL);
+        }
+        MRT_TRUE(boxes > 20);
+        mr_loader_close(l);
+    }
+    mr_source_close(src);
+}
+
 static void numbers_and_fixed_shapes_have_no_lengths(void **state)
 {
     (void)state;
@@ -334,6 +392,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_those_of_the_samples),
+        cmocka_unit_test(rows_follow_turns),
         cmocka_unit_test(numbers_and_fixed_shapes_have_no_lengths),
         cmocka_unit_test(parts_are_pieces_of_the_batch),
         cmocka_unit_test(padding_repeats_rows_and_empty_ones_are_padding),

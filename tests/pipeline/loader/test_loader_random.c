@@ -225,7 +225,7 @@ static void add_pixel_sets(void)
         data_set *s = add_set(idx[i].name,
                               mrt_source(mrt_idx_set(idx[i].name, idx[i].count, idx[i].high, idx[i].wide)));
         s->known_pixels = true;
-        set_augments(s, "none", "padcrop(2),flip,brightness(20),standardise", "flip",
+        set_augments(s, "none", "padcrop(2),flip,brightness(20),standardise", "flip,randaugment(2,9)",
                      "flip,mixup(0.5),cutmix(1,p=0.5)");
         if (idx[i].high > 100) set_augments(s, "resize(16x12)", "rrc(20),flip", "center(9)", NULL);
     }
@@ -260,8 +260,8 @@ static void add_jpeg_sets(void)
                                   convert(folder, made[i - 1].name, made[i - 1].to, made[i - 1].store, 0))
                         : add_set("folder", folder);
         s->jpegs = true;
-        set_augments(s, "rrc(24),flip", "resize(20x18)", "center(16),flip,standardise",
-                     "resize(30),padcrop(3,28),contrast(0.6:1.4)");
+        set_augments(s, "rrc(24),jitter(0.4,0.4,0.4,0.1),flip,erase(0.5)", "resize(20x18),blur(5,0.1:2)",
+                     "center(16),flip,standardise", "resize(30),padcrop(3,28),contrast(0.6:1.4)");
     }
 }
 
@@ -317,7 +317,7 @@ static void add_field_sets(void)
     data_set *s = add_set("fields.mrec", mrt_field_set("fields", MRT_FINE));
     s->fields[1] = mrt_followers, s->field_count[1] = 4;
     s->fields[2] = plain, s->field_count[2] = COUNT_OF(plain);
-    set_augments(s, "none", "padcrop(3),flip", "resize(8x6)", "rrc(8,covers=0.3),flip");
+    set_augments(s, "none", "padcrop(3),flip,trivial", "resize(8x6),rotate(30)", "rrc(8,covers=0.3),flip");
     s->cached = false;
     s = add_set("twisted.mrec", mrt_field_set("twisted", MRT_NAN_BOX));
     for (int k = 0; k < 3; k++) s->fields[k] = mrt_followers, s->field_count[k] = 4;

@@ -642,7 +642,8 @@ typedef struct mr_fit_config {
     size_t struct_size;
     uint64_t epochs;            /* stop after so many epochs, counted from epoch 0; 0: when the loader ends */
     mr_loader *val;             /* or NULL; an endless sequential loader on the same devices */
-    const char *checkpoint_dir; /* or NULL */
+    const char *checkpoint_dir; /* or NULL. With one, a loader's augmentation may have 255 characters, spelled
+                                   out (mr_loader_info.augment); a longer one is MR_EINVAL */
     uint64_t checkpoint_steps;  /* also every so many steps; 0: at the end of each epoch only */
     uint32_t keep;              /* newest checkpoints kept, the best besides; default 3 */
     uint32_t patience;          /* early stop after so many epochs without a better val_loss; 0: never */
