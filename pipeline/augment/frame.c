@@ -169,13 +169,7 @@ void mri_frame_mean(const mri_frame *f, const uint8_t *pixels, uint8_t out[4])
     }
 }
 
-void mri_frame_fill(const mri_frame *f, mri_fill fill, const uint8_t *pixels, uint8_t out[4])
-{
-    if (fill.mean) mri_frame_mean(f, pixels, out);
-    else memset(out, fill.value, 4);
-}
-
-int mri_frame_warp(mri_frame *f, uint8_t *pixels, const mri_warp *w, bool nearest, mri_fill fill)
+int mri_frame_warp(mri_frame *f, uint8_t *pixels, const mri_warp *w, mri_look look)
 {
     uint8_t *copy = NULL, pixel[4];
     if (f->full_w > MRI_RESAMPLE_MAX_SIDE || f->full_h > MRI_RESAMPLE_MAX_SIDE)
@@ -184,9 +178,10 @@ int mri_frame_warp(mri_frame *f, uint8_t *pixels, const mri_warp *w, bool neares
                             f->full_h, MRI_RESAMPLE_MAX_SIDE);
     const int rc = mri_frame_spare(f, &copy);
     if (rc) return rc;
-    mri_frame_fill(f, fill, pixels, pixel);
+    memset(pixel, look.fill.value, sizeof pixel);
+    if (look.fill.mean) mri_frame_mean(f, pixels, pixel);
     memcpy(copy, pixels, (size_t)f->full_w * f->full_h * f->v.channels);
-    mri_warp_picture(copy, f->full_w, f->full_h, f->v.channels, w, nearest, pixel, pixels);
+    mri_warp_picture(copy, f->full_w, f->full_h, f->v.channels, w, look.nearest, pixel, pixels);
     if (f->geometry) mri_geometry_warp(f->geometry, w);
     return MR_OK;
 }

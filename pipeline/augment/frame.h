@@ -86,10 +86,8 @@ int mri_frame_spare(mri_frame *f, uint8_t **out);
  * there is no normalise(). With standardise() the mean of all values of these pixels, the picture's. */
 void mri_frame_mean(const mri_frame *f, const uint8_t *pixels, uint8_t out[4]);
 
-/* fill as a pixel. */
-void mri_frame_fill(const mri_frame *f, mri_fill fill, const uint8_t *pixels, uint8_t out[4]);
-/* The picture through a map (warp.h), in place; what it shows of places outside is `fill`. */
-int mri_frame_warp(mri_frame *f, uint8_t *pixels, const mri_warp *w, bool nearest, mri_fill fill);
+/* The picture through a map (warp.h), in place, geometry with it. */
+int mri_frame_warp(mri_frame *f, uint8_t *pixels, const mri_warp *w, mri_look look);
 
 /* For operations that make their result themselves: where it goes, for width x height pixels, and whether to
  * mirror it, for the flips that follow up to `next` and behind are taken in. Then mri_frame_replace() says it

@@ -25,6 +25,12 @@ typedef struct mri_fill {
     uint8_t value;
 } mri_fill;
 
+/* How a map (warp.h) looks the picture up. */
+typedef struct mri_look {
+    bool nearest; /* the pixel a centre falls on; else a mix */
+    mri_fill fill;
+} mri_look;
+
 typedef struct mri_op_type mri_op_type;
 typedef struct mri_spec mri_spec;
 typedef struct mri_frame mri_frame;

@@ -14,8 +14,7 @@ enum { STRONGEST = 30, MOST_DEEDS = 16 }; /* 31 levels */
 
 struct policy {
     uint32_t count, level;
-    mri_fill fill;
-    bool nearest;
+    mri_look look;
 };
 
 typedef enum deed {
@@ -53,9 +52,9 @@ static const struct strength of_randaugment = {0.3, 150.0 / 331, 0, 30, 0.9, 4},
 
 static int read_look(mri_spec *s, struct policy *p)
 {
-    if (mri_spec_word(s, "filter=")) return mri_spec_nearest(s, &p->nearest);
-    if (mri_spec_word(s, "fill=")) return mri_spec_fill(s, &p->fill);
-    return mri_spec_fail(s, s->at, "expected filter=bilinear|nearest or fill=mean|0..255");
+    bool found;
+    const int rc = mri_spec_look(s, &p->look, &found);
+    return found ? rc : mri_spec_fail(s, s->at, "expected filter=bilinear|nearest or fill=mean|0..255");
 }
 
 static int read_randaugment(mri_spec *s)
@@ -69,8 +68,7 @@ static int read_randaugment(mri_spec *s)
     if (rc) return rc;
     s->op.turns = p->count;
     mri_spec_put(s, "%u,%u", p->count, p->level);
-    if (p->nearest) mri_spec_put(s, ",filter=nearest");
-    mri_spec_put_fill(s, p->fill);
+    mri_spec_put_look(s, p->look);
     return MR_OK;
 }
 
@@ -81,8 +79,8 @@ static int read_trivial(mri_spec *s)
     do rc = read_look(s, p);
     while (rc == MR_OK && mri_spec_take(s, ','));
     if (rc) return rc;
-    mri_spec_put(s, "filter=%s", p->nearest ? "nearest" : "bilinear");
-    mri_spec_put_fill(s, p->fill);
+    mri_spec_put(s, "filter=%s", p->look.nearest ? "nearest" : "bilinear");
+    mri_spec_put_look(s, (mri_look){.fill = p->look.fill});
     return MR_OK;
 }
 
@@ -107,7 +105,7 @@ static int turn(mri_frame *f, uint8_t *pixels, const struct policy *p, const str
     if (what == MOVE_Y) by.move_y = sign * move_of(most, f->full_h, level);
     if (what == ROTATE) by.degrees = -sign * at_level(most->degrees, level); /* counterclockwise */
     const mri_warp w = mri_warp_of(&by, f->full_w, f->full_h);
-    return mri_frame_warp(f, pixels, &w, p->nearest, p->fill);
+    return mri_frame_warp(f, pixels, &w, p->look);
 }
 
 static int scale(mri_frame *f, uint8_t *pixels, const struct strength *most, deed what, uint32_t level,

@@ -10,8 +10,7 @@ struct turning {
     double move_x, move_y; /* the most, as parts of the sides */
     double scale_lo, scale_hi;
     double shear_x, shear_y; /* the most, in degrees */
-    mri_fill fill;
-    bool nearest;
+    mri_look look;
 };
 
 enum { SHEAR_MOST = 80 };
@@ -27,22 +26,6 @@ static int read_degrees(mri_spec *s, double most, mri_number *n)
     return rc;
 }
 
-/* filter= and fill=, which come last in the text. *found: it was one of these. */
-static int read_look(mri_spec *s, struct turning *t, bool *found)
-{
-    *found = true;
-    if (mri_spec_word(s, "filter=")) return mri_spec_nearest(s, &t->nearest);
-    if (mri_spec_word(s, "fill=")) return mri_spec_fill(s, &t->fill);
-    *found = false;
-    return MR_OK;
-}
-
-static void put_look(mri_spec *s, const struct turning *t)
-{
-    if (t->nearest) mri_spec_put(s, ",filter=nearest");
-    mri_spec_put_fill(s, t->fill);
-}
-
 static int read_rotate(mri_spec *s)
 {
     struct turning *t = MRI_OP_ARGS(struct turning, &s->op);
@@ -50,14 +33,14 @@ static int read_rotate(mri_spec *s)
     int rc = read_degrees(s, 180, &degrees);
     while (rc == MR_OK && mri_spec_take(s, ',')) {
         bool found;
-        rc = read_look(s, t, &found);
+        rc = mri_spec_look(s, &t->look, &found);
         if (!found) rc = mri_spec_fail(s, s->at, "expected filter=bilinear|nearest or fill=mean|0..255");
     }
     if (rc) return rc;
     t->degrees = mri_number_value(degrees);
     t->scale_lo = t->scale_hi = 1;
     mri_spec_put_number(s, degrees);
-    put_look(s, t);
+    mri_spec_put_look(s, t->look);
     return MR_OK;
 }
 
@@ -96,7 +79,7 @@ static int read_affine(mri_spec *s)
     int rc = read_degrees(s, 180, &degrees);
     while (rc == MR_OK && mri_spec_take(s, ',')) {
         bool found;
-        rc = read_look(s, t, &found);
+        rc = mri_spec_look(s, &t->look, &found);
         if (found) continue;
         if (mri_spec_word(s, "translate=")) rc = read_pair(s, 1, "parts of the sides", NULL, move);
         else if (mri_spec_word(s, "scale=")) rc = mri_spec_range(s, 0.1, 10, scale);
@@ -118,7 +101,7 @@ static int read_affine(mri_spec *s)
     put_pair(s, "translate", move, 0);
     put_pair(s, "scale", scale, 1);
     put_pair(s, "shear", shear, 0);
-    put_look(s, t);
+    mri_spec_put_look(s, t->look);
     return MR_OK;
 }
 
@@ -151,7 +134,7 @@ static int touch_turn(mri_frame *f, const mri_op *op, uint8_t *pixels)
                          .shear_x = tangent(around(t->shear_x, e.v[0])),
                          .shear_y = tangent(around(t->shear_y, e.v[1]))};
     const mri_warp w = mri_warp_of(&by, f->full_w, f->full_h);
-    return mri_frame_warp(f, pixels, &w, t->nearest, t->fill);
+    return mri_frame_warp(f, pixels, &w, t->look);
 }
 
 const mri_op_type mri_ops_turn[] = {

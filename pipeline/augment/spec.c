@@ -203,7 +203,7 @@ bool mri_spec_word(mri_spec *s, const char *text)
     return true;
 }
 
-int mri_spec_fill(mri_spec *s, mri_fill *out)
+static int read_fill(mri_spec *s, mri_fill *out)
 {
     uint32_t value = 0;
     out->mean = mri_spec_word(s, "mean");
@@ -214,15 +214,25 @@ int mri_spec_fill(mri_spec *s, mri_fill *out)
     return rc;
 }
 
-void mri_spec_put_fill(mri_spec *s, mri_fill fill)
-{
-    if (fill.mean) mri_spec_put(s, ",fill=mean");
-    else if (fill.value) mri_spec_put(s, ",fill=%u", fill.value);
-}
-
-int mri_spec_nearest(mri_spec *s, bool *nearest)
+static int read_nearest(mri_spec *s, bool *nearest)
 {
     *nearest = mri_spec_word(s, "nearest");
     if (*nearest || mri_spec_word(s, "bilinear")) return MR_OK;
     return mri_spec_fail(s, s->at, "expected filter=bilinear or filter=nearest");
+}
+
+int mri_spec_look(mri_spec *s, mri_look *look, bool *found)
+{
+    *found = true;
+    if (mri_spec_word(s, "filter=")) return read_nearest(s, &look->nearest);
+    if (mri_spec_word(s, "fill=")) return read_fill(s, &look->fill);
+    *found = false;
+    return MR_OK;
+}
+
+void mri_spec_put_look(mri_spec *s, mri_look look)
+{
+    if (look.nearest) mri_spec_put(s, ",filter=nearest");
+    if (look.fill.mean) mri_spec_put(s, ",fill=mean");
+    else if (look.fill.value) mri_spec_put(s, ",fill=%u", look.fill.value);
 }

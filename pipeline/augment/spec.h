@@ -44,11 +44,10 @@ int mri_spec_probability(mri_spec *s, mri_number *n); /* 0 to 1 */
 int mri_spec_last_probability(mri_spec *s, double *out);
 int mri_spec_whole(mri_spec *s, uint32_t low, uint32_t high, uint32_t *out);
 int mri_spec_range(mri_spec *s, double low, double high, mri_number out[2]); /* LO:HI */
-/* Behind "fill=": mean, or 0 to 255. Black is the default and not written down. */
-int mri_spec_fill(mri_spec *s, mri_fill *out);
-void mri_spec_put_fill(mri_spec *s, mri_fill fill);
-/* Behind "filter=": for maps, the nearest pixel or a mix. bilinear is the default and not written down. */
-int mri_spec_nearest(mri_spec *s, bool *nearest);
+/* filter=bilinear|nearest or fill=mean|0..255, if that comes next (*found). What is bilinear, and black, is
+ * not written down. */
+int mri_spec_look(mri_spec *s, mri_look *look, bool *found);
+void mri_spec_put_look(mri_spec *s, mri_look look);
 /* SIZE or HxW: the operation's height and width. *single: one number for both. */
 int mri_spec_size(mri_spec *s, bool *single);
 
