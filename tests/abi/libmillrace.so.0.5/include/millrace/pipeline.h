@@ -131,55 +131,70 @@ MR_API int mr_coef_to_jpeg(mr_checker *c, const mr_value *value, const mr_decode
  * and clipped. Pictures have one channel or three here: gray ones stay gray, and alpha was dropped when the
  * picture was decoded. Probabilities, P, are 0 to 1.
  *
- *   hue(D)           turns the hue, an angle on the hexagon of HSV, by a draw from [-D, D] of a whole turn, D
- *                    up to 0.5. A pixel's largest and smallest channel keep their values. Gray pictures stay.
- *   jitter(B,C,S,H[,P])  with probability P (default 1) four changes in an order that is drawn, each of 24 as
- *                    likely: all values times a draw from [1-B, 1+B]; around the mean of the picture's gray
- * as contrast() does, and around each pixel's gray as saturation() does, by draws from [1-C, 1+C] and [1-S,
- * 1+S]; hue(H). A lower end below 0 is 0. B, C, S: 0 to 15.
- *   gray(P)          all channels become the pixel's gray (BT.601, in 1/65536)
- *   invert(P)        255 - x
- *   solarize(T,P)    255 - x where x >= T, 0 to 256
- *   posterize(B,P)   the B highest bits stay, 1 to 8
- *   autocontrast(P)  of each channel the smallest value becomes 0, the largest 255. A channel of one value
- *                    stays.
- *   equalize(P)      of each channel, with step = (pixels - those of the largest value) / 255, x becomes
- *                    ((pixels of smaller values) + step / 2) / step, at most 255, divisions rounded down. A
- *                    channel where step is 0 stays.
- *   sharpness(LO:HI[,P])  with probability P (default 1) smooth + F * (x - smooth), F a draw from LO:HI, 0 to
- *                    16, where smooth is the mean of the 3 x 3 pixels around, the middle one counted five
- *                    times, rounded. Outermost pixels stay.
- *   blur(K,LO:HI[,P])  with probability P (default 1) a normal distribution over K x K pixels, K odd, 1 to
- * 63, its standard deviation a draw from LO:HI, 0.01 to 100. Weights are whole multiples of 1/65536; columns,
+ * hue(D) turns the hue, an angle on the hexagon of HSV, by a draw from [-D, D] of a whole turn, D up to 0.5.
+ * A pixel's largest and smallest channel keep their values. Gray pictures stay.
+ *
+ * jitter(B,C,S,H[,P]), with probability P (default 1): four changes in an order that is drawn, each of 24 as
+ * likely. All values times a draw from [1-B, 1+B]; around the mean of the picture's gray as contrast() does,
+ * and around each pixel's gray as saturation() does, by draws from [1-C, 1+C] and [1-S, 1+S]; hue(H). A lower
+ * end below 0 is 0. B, C, S: 0 to 15.
+ *
+ * gray(P): all channels become the pixel's gray (BT.601, in 1/65536). invert(P): 255 - x. solarize(T,P): 255
+ * - x where x >= T, 0 to 256. posterize(B,P): the B highest bits stay, 1 to 8.
+ *
+ * autocontrast(P): of each channel the smallest value becomes 0, the largest 255. A channel of one value
+ * stays.
+ *
+ * equalize(P): of each channel, with step = (pixels - those of the largest value) / 255, x becomes ((pixels
+ * of smaller values) + step / 2) / step, at most 255, divisions rounded down. A channel where step is 0
+ * stays.
+ *
+ * sharpness(LO:HI[,P]), with probability P (default 1): smooth + F * (x - smooth), F a draw from LO:HI, 0 to
+ * 16, where smooth is the mean of the 3 x 3 pixels around, the middle one counted five times, rounded.
+ * Outermost pixels stay.
+ *
+ * blur(K,LO:HI[,P]), with probability P (default 1): a normal distribution over K x K pixels, K odd, 1 to 63,
+ * its standard deviation a draw from LO:HI, 0.01 to 100. Weights are whole multiples of 1/65536; columns,
  * rounded to 1/128, then rows. Beyond its border a picture goes on as its mirror image, outermost pixels not
- * repeated. rotate(DEG[,filter=bilinear|nearest][,fill=V]) turns around the middle by a draw from [-DEG, DEG]
- * degrees, DEG up to 180. The size stays: corners leave the picture, and fill comes in: 0 to 255 (default 0),
- * or mean, as erase has it. affine(DEG[,translate=X[:Y]][,scale=LO:HI][,shear=X[:Y]][,filter=F][,fill=V])
- *                    shears by draws from [-X, X] degrees along rows and [-Y, Y] along columns (default 0,
- *                    and Y 0; up to 80), turns as rotate does, and scales by a draw from LO:HI (1:1; 0.1 to
- *                    10), around the middle; then moves by draws from [-X, X] of the width and [-Y, Y] of the
- *                    height (0, and Y as X; up to 1), in whole pixels.
- *     Maps are kept in 1/2^32 of a pixel. nearest takes the pixel on which a result pixel's centre falls,
- *     bilinear mixes the four around by weights of 1/1024 a side; what lies outside is fill there, too. Boxes
- *     and masks that are delivered follow: a mask's pixel is the one under the centre, a box the one around
- *     what is seen of the turned one. Up to 16 such maps may follow each other, those of randaugment counted.
- *   randaugment(N,M[,filter=F][,fill=V])  N times, 1 to 16, one of fourteen deeds that is drawn, each as
+ * repeated.
+ *
+ * rotate(DEG[,filter=bilinear|nearest][,fill=V]) turns around the middle by a draw from [-DEG, DEG] degrees,
+ * DEG up to 180. The size stays: corners leave the picture, and fill comes in, 0 to 255 (default 0), or mean,
+ * as erase has it.
+ *
+ * affine(DEG[,translate=X[:Y]][,scale=LO:HI][,shear=X[:Y]][,filter=F][,fill=V]) shears by draws from [-X, X]
+ * degrees along rows and [-Y, Y] along columns (default 0, and Y 0; up to 80), turns as rotate does, and
+ * scales by a draw from LO:HI (1:1; 0.1 to 10), around the middle; then moves by draws from [-X, X] of the
+ * width and
+ * [-Y, Y] of the height (0, and Y as X; up to 1), in whole pixels.
+ *
+ * Maps are kept in 1/2^32 of a pixel. nearest takes the pixel on which a result pixel's centre falls,
+ * bilinear mixes the four around by weights of 1/1024 a side; what lies outside is fill there, too. Boxes and
+ * masks that are delivered follow: a mask's pixel is the one under the centre, a box the one around what is
+ * seen of the turned one. Up to 16 such maps may follow each other, those of randaugment counted.
+ *
+ * randaugment(N,M[,filter=F][,fill=V]): N times, 1 to 16, one of fourteen changes that is drawn, each as
  * likely, at level M of 0 to 30. Of those that go either way, either is as likely. At level 30: identity;
  * shear along rows or columns by a tangent of 0.3, around the first corner; move by 150/331 of the width or
  * the height, in whole pixels; rotate by 30 degrees; brightness, saturation, contrast, sharpness by a factor
  * of 1.9 or 0.1; posterize to 4 bits; solarize from 0; autocontrast; equalize. In between in proportion: at 0
- * factors are 1, bits 8, the threshold 255. trivial, or trivial([filter=F][,fill=V])  one of these, at a
- * level of 0 to 30 that is drawn, where level 30 is: a tangent of 0.99, 32 pixels, 135 degrees, factors
- * of 1.99 or 0.01, 2 bits. erase(P[,scale=LO:HI][,ratio=LO:HI][,value=V]) random erasing: with probability P
- * a rectangle is drawn until one has at least a pixel and fewer rows and columns than the picture, 10 times
- * at most, and if there is one, its pixels are replaced. Its area is a draw from scale (default 0.02:0.33)
- * times the picture's, its height / width one from ratio (0.3:3.3), uniform in the logarithm, its place any
- * at which it lies inside. cutout(SIZE[,value=V])  the pixels of a square of that side around a drawn pixel,
- * cut off at the border, are replaced V: mean (default), the pixel that the device makes 0: the mean of
- * normalise(), rounded, also where normalise() stands behind it; without normalise() 0; with standardise the
- * mean of all values of the picture as it stands. zero: pixels of 0, black. random: each byte 0..255.
- *                    Programs that erase behind normalising write 0 and mean what is called mean here.
- *                    Boxes and masks stay as they are.
+ * factors are 1, bits 8, the threshold 255.
+ *
+ * trivial, or trivial([filter=F][,fill=V]): one of these, at a level of 0 to 30 that is drawn, where level 30
+ * is a tangent of 0.99, 32 pixels, 135 degrees, factors of 1.99 or 0.01, 2 bits.
+ *
+ * erase(P[,scale=LO:HI][,ratio=LO:HI][,value=V]), random erasing: with probability P a rectangle is drawn
+ * until one has at least a pixel and fewer rows and columns than the picture, 10 times at most, and if there
+ * is one, its pixels are replaced. Its area is a draw from scale (default 0.02:0.33) times the picture's, its
+ * height / width one from ratio (0.3:3.3), uniform in the logarithm, its place any at which it lies inside.
+ *
+ * cutout(SIZE[,value=V]): the pixels of a square of that side around a drawn pixel, cut off at the border,
+ * are replaced.
+ *
+ * V is mean (default): the pixel that the device makes 0, the mean of normalise(), rounded, also where
+ * normalise() stands behind it; without normalise() 0; with standardise the mean of all values of the picture
+ * as it stands. zero: pixels of 0, black. random: each byte 0..255. Programs that erase behind normalising
+ * write 0 and mean what is called mean here. Boxes and masks stay as they are.
  *
  * rrc(..,covers=C) takes the boxes of the first field that a loader delivers as BOXES, else of the first for
  * which mr_field_role() says BOXES, as parts of the picture; a loader that has neither, or a cache, does not
