@@ -86,9 +86,16 @@ void mri_frame_replace(mri_frame *f, const uint8_t *pixels, uint32_t width, uint
     f->mirrored = false;
 }
 
-/* Pixels [at, at + count) of a side, as far as it has them; at least one. */
-static void cut(int64_t at, uint32_t count, uint32_t side, uint32_t *from, uint32_t *size)
+/* Pixels [at, at + count) of a side, as far as it has them; at least one. All where mirror images of some
+ * show beyond its ends. */
+static void cut(int64_t at, uint32_t count, uint32_t side, mri_outside outside, uint32_t *from,
+                uint32_t *size)
 {
+    if (outside == MRI_OUTSIDE_MIRROR && (at < 0 || at + count > (int64_t)side)) {
+        *from = 0;
+        *size = side;
+        return;
+    }
     const int64_t lo = at < 0 ? 0 : at > (int64_t)side - 1 ? (int64_t)side - 1 : at, end = at + count;
     *from = (uint32_t)lo;
     *size = end <= lo ? 1 : (uint32_t)((end > (int64_t)side ? (int64_t)side : end) - lo);
@@ -109,9 +116,9 @@ int mri_frame_window(mri_frame *f, uint32_t next, int64_t x, int64_t y, uint32_t
     if (f->geometry) mri_geometry_window(f->geometry, x, y, width, height, outside, mirror);
     if (f->picture) {
         mri_rect part;
-        cut(x, width, f->full_w, &part.x, &part.width);
-        cut(y, height, f->full_h, &part.y, &part.height);
-        if (part.width == width && part.height == height &&
+        cut(x, width, f->full_w, outside, &part.x, &part.width);
+        cut(y, height, f->full_h, outside, &part.y, &part.height);
+        if (part.x == x && part.y == y && part.width == width && part.height == height &&
             f->picture->decode_method == MRI_DECODE_PIXEL_PATH) {
             /* nothing outside: straight there */
             const mri_axis ax = mri_axis_window(f->full_w, part.x, width),

@@ -6,6 +6,7 @@
 
 struct padcrop {
     uint32_t pad;
+    bool mirror; /* the border shows mirror images */
 };
 
 struct shift {
@@ -24,17 +25,26 @@ static int read_center(mri_spec *s)
 
 static int read_padcrop(mri_spec *s)
 {
-    uint32_t *pad = &MRI_OP_ARGS(struct padcrop, &s->op)->pad;
-    int rc = mri_spec_whole(s, 0, MRI_AUGMENT_MAX_SIDE, pad);
+    struct padcrop *p = MRI_OP_ARGS(struct padcrop, &s->op);
+    bool single, sized = false;
+    int rc = mri_spec_whole(s, 0, MRI_AUGMENT_MAX_SIDE, &p->pad);
     if (rc) return rc;
-    mri_spec_put(s, "%u", *pad);
-    if (!mri_spec_take(s, ',')) return MR_OK;
-    bool single;
-    rc = mri_spec_size(s, &single);
-    if (rc) return rc;
-    mri_spec_put(s, ",");
-    mri_spec_put_size(s, single);
-    return MR_OK;
+    mri_spec_put(s, "%u", p->pad);
+    while (rc == MR_OK && !p->mirror && mri_spec_take(s, ',')) {
+        if (mri_spec_word(s, "border=mirror")) {
+            p->mirror = true;
+        } else if (sized) {
+            rc = mri_spec_fail(s, s->at, "expected border=mirror: %s", s->usage);
+        } else {
+            rc = mri_spec_size(s, &single);
+            if (rc) return rc;
+            mri_spec_put(s, ",");
+            mri_spec_put_size(s, single);
+            sized = true;
+        }
+    }
+    if (rc == MR_OK && p->mirror) mri_spec_put(s, ",border=mirror");
+    return rc;
 }
 
 enum { CENTER, PADCROP, SHIFT, FLIP }; /* rows of the table below */
@@ -82,7 +92,8 @@ static int run_center(mri_frame *f, const mri_op *op)
 
 static int run_padcrop(mri_frame *f, const mri_op *op)
 {
-    const uint32_t pad = MRI_OP_ARGS(struct padcrop, op)->pad;
+    const struct padcrop *p = MRI_OP_ARGS(struct padcrop, op);
+    const uint32_t pad = p->pad;
     const mri_philox d = mri_draw(f->key, op->index, 0);
     const uint32_t w = op->width ? op->width : f->full_w, h = op->height ? op->height : f->full_h;
     const uint64_t padded_w = (uint64_t)f->full_w + 2 * pad, padded_h = (uint64_t)f->full_h + 2 * pad;
@@ -90,7 +101,8 @@ static int run_padcrop(mri_frame *f, const mri_op *op)
         padded_w >= w ? mri_below(d.v[0], (uint32_t)(padded_w - w) + 1) : mri_centred(padded_w, w);
     const int64_t y =
         padded_h >= h ? mri_below(d.v[1], (uint32_t)(padded_h - h) + 1) : mri_centred(padded_h, h);
-    return mri_frame_window(f, f->at + 1, x - pad, y - pad, w, h, MRI_OUTSIDE_ZERO);
+    return mri_frame_window(f, f->at + 1, x - pad, y - pad, w, h,
+                            p->mirror ? MRI_OUTSIDE_MIRROR : MRI_OUTSIDE_ZERO);
 }
 
 static int run_shift(mri_frame *f, const mri_op *op)
@@ -117,9 +129,10 @@ const mri_op_type mri_ops_window[] = {
                 .run = run_center,
                 .centres = true},
     [PADCROP] = {.name = "padcrop",
-                 .usage = "padcrop(PAD[,SIZE])",
-                 .help = "zero padding on every side, then a random crop of the original size\n"
-                         "(or SIZE, or HxW). In evaluation: the centre crop of a given SIZE",
+                 .usage = "padcrop(PAD[,SIZE][,border=mirror])",
+                 .help = "zero padding on every side, or with border=mirror the picture's mirror\n"
+                         "image, then a random crop of the original size (or SIZE, or HxW). In\n"
+                         "evaluation: the centre crop of a given SIZE",
                  .read = read_padcrop,
                  .evaluate = evaluate_padcrop,
                  .run = run_padcrop},

@@ -108,10 +108,33 @@ static struct span span_of(int64_t x, size_t width, size_t picture)
     return s;
 }
 
-static void row_fill(const mri_view *v, const uint8_t *edge, size_t count, mri_outside outside, uint8_t *dst)
+uint32_t mri_reflected(int64_t at, uint32_t side)
 {
+    const int64_t period = 2 * ((int64_t)side - 1);
+    if (period == 0) return 0;
+    at %= period;
+    if (at < 0) at += period;
+    return (uint32_t)(at < side ? at : period - at);
+}
+
+/* Columns x, x + 1, ... of a row, in this order or from the last one on, where the row goes on as its mirror
+ * images. */
+static void row_reflect(const mri_view *v, const uint8_t *row, int64_t x, size_t count, bool flip,
+                        uint8_t *dst)
+{
+    const size_t step = v->plane_bytes ? 1 : v->channels;
+    for (size_t k = 0; k < count; k++, dst += v->channels)
+        row_repeat(v, row + mri_reflected(x + (int64_t)(flip ? count - 1 - k : k), v->width) * step, 1, dst);
+}
+
+/* `count` columns from x, all of them left of the row, or right of it. */
+static void row_fill(const mri_view *v, const uint8_t *row, int64_t x, size_t count, mri_outside outside,
+                     bool flip, uint8_t *dst)
+{
+    const size_t last = (v->width - 1) * (v->plane_bytes ? 1 : (size_t)v->channels);
     if (count == 0) return;
-    if (outside == MRI_OUTSIDE_EDGE) row_repeat(v, edge, count, dst);
+    if (outside == MRI_OUTSIDE_EDGE) row_repeat(v, x < 0 ? row : row + last, count, dst);
+    else if (outside == MRI_OUTSIDE_MIRROR) row_reflect(v, row, x, count, flip, dst);
     else memset(dst, 0, count * v->channels);
 }
 
@@ -132,15 +155,18 @@ void mri_copy_window(const mri_view *v, int64_t x, int64_t y, uint32_t width, ui
                 memset(dst, 0, row_bytes);
                 continue;
             }
-            from = from < 0 ? 0 : (int64_t)v->height - 1;
+            from = outside == MRI_OUTSIDE_MIRROR ? (int64_t)mri_reflected(from, v->height)
+                   : from < 0                    ? 0
+                                                 : (int64_t)v->height - 1;
         }
         const uint8_t *src = v->pixels + (size_t)from * v->stride;
-        const size_t head = (flip ? s.after : s.before) * v->channels;
-        const uint8_t *left = src, *right = src + (v->width - 1) * step;
-        row_fill(v, flip ? right : left, flip ? s.after : s.before, outside, dst);
-        row_copy(v, src + s.from * step, s.inside, flip, dst + head);
-        row_fill(v, flip ? left : right, flip ? s.before : s.after, outside,
-                 dst + head + s.inside * v->channels);
+        const int64_t behind = x + (int64_t)(s.before + s.inside);
+        uint8_t *left = dst + (flip ? (s.after + s.inside) * v->channels : 0),
+                *inside = dst + (flip ? s.after : s.before) * v->channels,
+                *right = dst + (flip ? 0 : (s.before + s.inside) * v->channels);
+        row_fill(v, src, x, s.before, outside, flip, left);
+        row_copy(v, src + s.from * step, s.inside, flip, inside);
+        row_fill(v, src, behind, s.after, outside, flip, right);
     }
 }
 

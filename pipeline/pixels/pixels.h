@@ -43,8 +43,11 @@ int mri_check_pixels(uint64_t width, uint64_t height, uint64_t max_pixels, mr_er
 /* The part r of v, without copying. */
 mri_view mri_view_part(const mri_view *v, mri_rect r);
 
-/* What lies outside the picture in a window. */
-typedef enum mri_outside { MRI_OUTSIDE_ZERO, MRI_OUTSIDE_EDGE } mri_outside;
+/* What lies outside the picture in a window. MIRROR: its mirror images, outermost pixels not repeated. */
+typedef enum mri_outside { MRI_OUTSIDE_ZERO, MRI_OUTSIDE_EDGE, MRI_OUTSIDE_MIRROR } mri_outside;
+
+/* The pixel of a side that its mirror images show at `at`. */
+uint32_t mri_reflected(int64_t at, uint32_t side);
 
 /* Copy the width x height window whose first pixel is (x, y) of v, which may lie outside, packed and
  * interleaved to dst, each row right to left with flip. channels 1 or 3. */

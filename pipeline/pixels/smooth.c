@@ -6,6 +6,7 @@
 #include "pipeline/pixels/smooth.h"
 
 #include "base/simd_loop.h"
+#include "pipeline/pixels/pixels.h"
 
 /* ---- sharpening ---- */
 
@@ -47,16 +48,6 @@ void mri_sharpen(uint8_t *p, uint32_t width, uint32_t height, uint32_t channels,
 
 enum { STRIP = 256, STRIP_BYTES = 3 * (STRIP + 2 * MRI_BLUR_RADIUS_MAX) };
 
-/* The pixel of a side that its mirror images show at `at`. */
-static uint32_t reflected(int64_t at, uint32_t side)
-{
-    const int64_t period = 2 * ((int64_t)side - 1);
-    if (period == 0) return 0;
-    at %= period;
-    if (at < 0) at += period;
-    return (uint32_t)(at < side ? at : period - at);
-}
-
 /* One weight of two rows, or of two places of a row. */
 MRI_INLINE void add_bytes_body(const uint8_t *a, const uint8_t *b, size_t count, uint16_t weight,
                                uint32_t *sum)
@@ -82,8 +73,8 @@ static void blur_columns(const uint8_t *picture, size_t stride, uint32_t height,
     const uint8_t *row = picture + y * stride + offset;
     for (size_t k = 0; k < count; k++) sum[k] = w->weight[0] * row[k] + 256;
     for (uint32_t d = 1; d <= w->radius; d++)
-        add_bytes(picture + reflected((int64_t)y - d, height) * stride + offset,
-                  picture + reflected((int64_t)y + d, height) * stride + offset, count,
+        add_bytes(picture + mri_reflected((int64_t)y - d, height) * stride + offset,
+                  picture + mri_reflected((int64_t)y + d, height) * stride + offset, count,
                   (uint16_t)w->weight[d], sum);
     for (size_t k = 0; k < count; k++) out[k] = (uint16_t)(sum[k] >> 9);
 }
@@ -108,9 +99,11 @@ static void blur_strip(const uint8_t *picture, uint32_t width, uint32_t height, 
     uint16_t *at_first = zero - (x - first) * c;
     blur_columns(picture, width * c, height, y, first * c, (last - first) * c, w, at_first);
     for (int64_t k = (int64_t)x - w->radius; k < first; k++)
-        memcpy(zero + (k - x) * (int64_t)c, at_first + (reflected(k, width) - first) * c, c * sizeof *strip);
+        memcpy(zero + (k - x) * (int64_t)c, at_first + (mri_reflected(k, width) - first) * c,
+               c * sizeof *strip);
     for (int64_t k = last; k < (int64_t)end + w->radius; k++)
-        memcpy(zero + (k - x) * (int64_t)c, at_first + (reflected(k, width) - first) * c, c * sizeof *strip);
+        memcpy(zero + (k - x) * (int64_t)c, at_first + (mri_reflected(k, width) - first) * c,
+               c * sizeof *strip);
     blur_row(zero, (end - x) * c, c, w, out);
 }
 

@@ -196,6 +196,9 @@ MR_API int mr_coef_to_jpeg(mr_checker *c, const mr_value *value, const mr_decode
  * as it stands. zero: pixels of 0, black. random: each byte 0..255. Programs that erase behind normalising
  * write 0 and mean what is called mean here. Boxes and masks stay as they are.
  *
+ * padcrop(..,border=mirror): the outermost pixels are not repeated; boxes end at the picture, and masks have
+ * nothing in its mirror images.
+ *
  * rrc(..,covers=C) takes the boxes of the first field that a loader delivers as BOXES, else of the first for
  * which mr_field_role() says BOXES, as parts of the picture; a loader that has neither, or a cache, does not
  * open. Nothing of this in evaluation.

@@ -10,7 +10,7 @@
 #include "tests/pipeline/augment/reference.h"
 #include "tests/pipeline/pictures.h"
 
-#define RECORDED 0x810b2e3020d3d0fcULL
+#define RECORDED 0x7da48163c0bac4caULL
 
 /* ---- the reference ---- */
 
@@ -18,14 +18,24 @@ typedef mrt_ref ref;
 
 static mri_philox ref_draw(const ref *r, uint32_t block) { return mrt_ref_draw(r, block); }
 
-static void ref_window(ref *r, long x0, long y0, uint32_t w, uint32_t h, bool edge)
+/* What lies outside a picture: zeros, its edge repeated, its mirror images. */
+enum { ZERO, EDGE, MIRROR };
+
+static long mirrored(long at, long side)
+{
+    while (at < 0 || at >= side) at = side == 1 ? 0 : at < 0 ? -at : 2 * (side - 1) - at;
+    return at;
+}
+
+static void ref_window(ref *r, long x0, long y0, uint32_t w, uint32_t h, int outside)
 {
     const uint32_t c = r->p.channels;
     mr_image out = {w, h, c, calloc((size_t)w * h, c)};
     for (long y = 0; y < (long)h; y++)
         for (long x = 0; x < (long)w; x++) {
             long sx = x0 + x, sy = y0 + y;
-            if (edge) {
+            if (outside == MIRROR) sx = mirrored(sx, r->p.width), sy = mirrored(sy, r->p.height);
+            if (outside == EDGE) {
                 sx = sx < 0 ? 0 : sx >= (long)r->p.width ? (long)r->p.width - 1 : sx;
                 sy = sy < 0 ? 0 : sy >= (long)r->p.height ? (long)r->p.height - 1 : sy;
             }
@@ -54,7 +64,7 @@ static void ref_shorter(ref *r, uint32_t n)
 static void ref_center(ref *r, uint32_t w, uint32_t h)
 {
     ref_window(r, (long)floor(((double)r->p.width - w) / 2), (long)floor(((double)r->p.height - h) / 2), w, h,
-               false);
+               ZERO);
 }
 
 static void ref_rrc(ref *r, uint32_t n, double lo, double hi)
@@ -67,14 +77,14 @@ static void ref_rrc(ref *r, uint32_t n, double lo, double hi)
         const double w = floor(sqrt(area * ratio) + 0.5), h = floor(sqrt(area / ratio) + 0.5);
         if (w < 1 || h < 1 || w > W || h > H) continue;
         ref_window(r, mri_below(d.v[2], (uint32_t)(W - w) + 1), mri_below(d.v[3], (uint32_t)(H - h) + 1),
-                   (uint32_t)w, (uint32_t)h, false);
+                   (uint32_t)w, (uint32_t)h, ZERO);
         ref_resize(r, n, n);
         return;
     }
     double w = W, h = H;
     if (W / H < 0.75) h = floor(W / 0.75 + 0.5);
     else if (W / H > 4 / 3.0) w = floor(H * (4 / 3.0) + 0.5);
-    ref_window(r, (long)((W - w) / 2), (long)((H - h) / 2), (uint32_t)w, (uint32_t)h, false);
+    ref_window(r, (long)((W - w) / 2), (long)((H - h) / 2), (uint32_t)w, (uint32_t)h, ZERO);
     ref_resize(r, n, n);
 }
 
@@ -93,24 +103,27 @@ static void ref_flip(ref *r)
             }
 }
 
-static void ref_padcrop(ref *r, uint32_t pad, uint32_t w, uint32_t h)
+static void ref_bordered(ref *r, uint32_t pad, uint32_t w, uint32_t h, int border)
 {
     const mri_philox d = ref_draw(r, 0);
     if (!w) {
         w = r->p.width;
         h = r->p.height;
     }
-    const long x = mri_below(d.v[0], r->p.width + 2 * pad - w + 1),
-               y = mri_below(d.v[1], r->p.height + 2 * pad - h + 1);
-    ref_window(r, x - pad, y - pad, w, h, false);
+    const long room_x = (long)(r->p.width + 2 * pad) - w, room_y = (long)(r->p.height + 2 * pad) - h;
+    const long x = room_x < 0 ? (long)floor((double)room_x / 2) : mri_below(d.v[0], (uint32_t)room_x + 1),
+               y = room_y < 0 ? (long)floor((double)room_y / 2) : mri_below(d.v[1], (uint32_t)room_y + 1);
+    ref_window(r, x - pad, y - pad, w, h, border);
 }
+
+static void ref_padcrop(ref *r, uint32_t pad, uint32_t w, uint32_t h) { ref_bordered(r, pad, w, h, ZERO); }
 
 static void ref_shift(ref *r, double fx, double fy)
 {
     const mri_philox d = ref_draw(r, 0);
     const uint32_t mx = (uint32_t)(fx * r->p.width), my = (uint32_t)(fy * r->p.height);
     ref_window(r, (long)mri_below(d.v[0], 2 * mx + 1) - mx, (long)mri_below(d.v[1], 2 * my + 1) - my,
-               r->p.width, r->p.height, true);
+               r->p.width, r->p.height, EDGE);
 }
 
 /* The result of a real-valued operation, compared within one step and replaced by what was found, so that
@@ -148,6 +161,7 @@ static void run_more(int which, ref *r, bool training)
 #define OP(i, what) (r->index = (i), what)
     if (!training) {
         if (which == 19) ref_shorter(r, 36), ref_center(r, 32, 32);
+        if (which == 45) ref_center(r, 50, 61), ref_center(r, 90, 7);
         return;
     }
     switch (which) {
@@ -245,6 +259,16 @@ static void run_more(int which, ref *r, bool training)
         OP(0, ref_flip(r));
         OP(1, mrt_ref_trivial(r, (mrt_ref_look){.nearest = true, .fill = NULL}));
         OP(2, ref_flip(r));
+        break;
+    case 44:
+        OP(0, ref_bordered(r, 4, 0, 0, MIRROR));
+        OP(1, ref_flip(r));
+        break;
+    case 45:
+        OP(0, ref_flip(r));
+        OP(1, ref_bordered(r, 90, 50, 61, MIRROR));
+        OP(2, ref_flip(r));
+        OP(3, ref_bordered(r, 0, 90, 7, MIRROR));
         break;
     default: fail();
     }
@@ -420,6 +444,8 @@ static const char *const specs[] = {
     "randaugment(1,17)",
     "trivial",
     "flip,trivial(filter=nearest),flip",
+    "padcrop(4,border=mirror),flip",
+    "flip,padcrop(90,61x50,border=mirror),flip,padcrop(0,7x90,border=mirror)",
 };
 
 /* How far a value may be from the reference's: factors are kept in 1/65536, so a tie may fall the other way.

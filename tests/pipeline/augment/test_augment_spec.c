@@ -45,6 +45,8 @@ static void texts_are_spelled_out(void **state)
     text_is("rrc224", "rrc(224,scale=0.08:1,ratio=3/4:4/3),flip,normalise(imagenet)");
     text_is("center224", "resize(256),center(224),normalise(imagenet)");
     text_is("cifar", "padcrop(4),flip");
+    text_is("padcrop(4,border=mirror),padcrop( 2 , 9x8 , border=mirror )",
+            "padcrop(4,border=mirror),padcrop(2,9x8,border=mirror)");
     text_is("cifar,normalise(none)", "padcrop(4),flip,normalise(none)");
     text_is(" rrc( 8 , ratio=1:2.50 ) , flip ", "rrc(8,scale=0.08:1,ratio=1:2.5),flip");
     text_is("resize(10x20),center(7x8),padcrop(2,5),padcrop(1,5x4)",
@@ -119,6 +121,9 @@ static void error_is(const char *spec, const char *part)
 static void errors_name_part_and_place(void **state)
 {
     (void)state;
+    error_is("padcrop(4,border=edge)", "expected a number: padcrop(PAD[,SIZE][,border=mirror])");
+    error_is("padcrop(4,3,5)", "expected border=mirror");
+    error_is("padcrop(4,border=mirror,3)", "expected padcrop(PAD[,SIZE][,border=mirror])");
     error_is("", "character 1");
     error_is("flip,smear(3)", "character 6, \"smear(3\": unknown; operations are rrc");
     error_is("flip,,flip", "character 6");
