@@ -801,6 +801,55 @@ static inline int mr_checkpoint_find(const char *path, char *found, size_t found
 /* The names of the classes it tells apart, for mr_source_config.class_names: one block, to be freed by the
  * caller; NULL, and *count 0, when the data set had none. path is a file. */
 MR_API int mr_checkpoint_class_names(const char *path, const char ***names, uint32_t *count, mr_error *err);
+/* ---- weights alone ---- */
+
+/* What tensors are called in a file of weights. */
+typedef enum mr_weight_names {
+    MR_NAMES_OWN = 0, /* LAYER/KIND/PARAMETER as in a checkpoint, layers as mr_net_layer() counts them;
+                         filters as rows x columns x channels, dense layers out x in, behind a picture in the
+                         order h, w, c */
+    /* torchvision's, for resnet18, 34 and 50, vgg16 and 19, mobilenet-v2, efficientnet-b0: filters as
+     * channels x rows x columns, dense layers behind a picture in the order c, h, w. load_state_dict() takes
+     * them as they are (num_batches_tracked, which it makes itself, is left out) */
+    MR_NAMES_TORCHVISION = 1,
+} mr_weight_names;
+
+typedef struct mr_weights_config {
+    size_t struct_size;
+    uint32_t names;  /* mr_weight_names; default own */
+    bool no_average; /* of a checkpoint with an average: the weights that training goes on with. Default
+                        false: the average, which is what evaluation takes */
+    bool force;      /* a file at path may be replaced; default false */
+} mr_weights_config;
+MR_API void mr_weights_defaults_sized(mr_weights_config *cfg, size_t struct_size);
+static inline void mr_weights_defaults(mr_weights_config *cfg)
+{
+    mr_weights_defaults_sized(cfg, sizeof *cfg);
+}
+
+typedef struct mr_weights_report {
+    size_t struct_size;
+    uint32_t tensors; /* weights and running statistics */
+    uint64_t numbers, bytes;
+    bool average; /* it is the average that was written */
+} mr_weights_report;
+
+/* Weights and running statistics of a checkpoint, a file, as float32 into a file of safetensors or a NumPy
+ * archive, by the end of its name (.safetensors, .npz). The same checkpoint gives the same bytes. Written
+ * aside, synced, renamed; waits for the disk. cfg and out may be NULL.
+ *
+ * MR_EINVAL        another ending
+ * MR_EEXIST        there is a file, and cfg->force is false
+ * MR_EUNSUPPORTED  torchvision has no such network, or not for pictures of this size */
+MR_API int mr_weights_export_sized(const char *checkpoint, const char *path, const mr_weights_config *cfg,
+                                   mr_weights_report *out, mr_error *err);
+static inline int mr_weights_export(const char *checkpoint, const char *path, const mr_weights_config *cfg,
+                                    mr_weights_report *out, mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_weights_export_sized(checkpoint, path, cfg, out, err);
+}
+
 /* Aside, synced, renamed. */
 MR_API int mr_trainer_save_sized(mr_trainer *t, const char *path, const mr_checkpoint_info *info,
                                  mr_error *err);
