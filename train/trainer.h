@@ -79,6 +79,12 @@ bool mri_trainer_simulates(const mr_trainer *t); /* loss and accuracy mean nothi
 /* Wait for everything queued; the sums over all replicas of one kind since they were last taken. */
 int mri_trainer_take_sums(mr_trainer *t, mri_sums which, mr_metrics *out, mr_error *err);
 
+/* ---- trainer_points.c ---- */
+
+/* What a kept point holds of all samples of the newest batch that this process computed, in the order of the
+ * batch. MR_EUNSUPPORTED: a device has several parts. */
+int mri_trainer_batch_values(mr_trainer *t, const mr_batch *b, mr_point point, float *out, mr_error *err);
+
 /* ---- trainer_state.c ---- */
 
 /* What a checkpoint says of a run besides what mr_trainer_save() adds. data may be NULL. The texts of info

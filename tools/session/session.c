@@ -200,6 +200,13 @@ int session_open_data(tool_session *s, const char *path, const data_args *data, 
     return status ? status : check_data(s, mr_source_info_of(s->src), need);
 }
 
+int session_open_data_to_predict(tool_session *s, const char *path, const data_args *data, uint32_t classes)
+{
+    const int status = setup_source_to_predict(&s->src, path, data);
+    s->class_count = classes;
+    return status ? status : check_data(s, mr_source_info_of(s->src), NEED_PICTURES);
+}
+
 int session_open_data_like(tool_session *s, const char *path, const data_args *data, const data_like *like)
 {
     const int status = setup_source_like(&s->src, path, data, like);

@@ -94,6 +94,8 @@ int session_take_numbers(tool_session *s, const run_args *run, uint32_t length);
 uint32_t session_class_count(const tool_session *s);
 /* Data to evaluate with, labels needed: setup_source_like(). */
 int session_open_data_like(tool_session *s, const char *path, const data_args *data, const data_like *like);
+/* Pictures for a network of so many classes, whatever they are labelled with. */
+int session_open_data_to_predict(tool_session *s, const char *path, const data_args *data, uint32_t classes);
 int session_open_devices(tool_session *s, const device_args *d);
 /* s->loader_cfg is complete. */
 int session_open_loader(tool_session *s);

@@ -8,6 +8,9 @@
 /* 0, or the exit status after saying what is wrong. What the source has to tell is said, once for each
  * text. */
 int setup_source(mr_source **out, const char *path, const data_args *a);
+/* The same for data whose classes are to be found: of two parts the one to test with, unless a says which.
+ * What was opened may be open when that fails. */
+int setup_source_to_predict(mr_source **out, const char *path, const data_args *a);
 /* For commands that seem to take all of the data: says when it is the train part alone. */
 void setup_tell_part(const mr_source *src, const data_args *a);
 

@@ -363,6 +363,17 @@ static void drop_nodes(mri_nodes *nodes)
     nodes->count = 0;
 }
 
+/* Are there points among those that are kept whose values have several pixels of several channels? Others lie
+ * the same in every layout. */
+static bool keeps_pictures(const mri_replica_config *cfg)
+{
+    for (uint32_t i = 0; i < cfg->kept.count; i++) {
+        uint32_t h, w, c;
+        if (!mr_net_shape(cfg->net, cfg->kept.at[i], &h, &w, &c) || (h * w > 1 && c > 1)) return true;
+    }
+    return false;
+}
+
 /* Convolutions choose the layout that is fastest for them. Where an addition then meets two, as of a picture
  * and what was made of it, or a recurrent layer one that it does not take, all are built once more in one
  * that every op knows. */
@@ -373,7 +384,7 @@ int mri_nodes_init(mri_nodes *nodes, mr_device *dev, const mri_replica_config *c
     *nodes = (mri_nodes){.node = calloc(3 * (size_t)net->layer_count + 2, /* forks, too */
                                         sizeof *nodes->node)};
     b.node_of = nodes->made_by = calloc((size_t)net->layer_count + 1, sizeof *b.node_of);
-    b.one_layout = cfg->kept.count > 0;
+    b.one_layout = keeps_pictures(cfg);
     int rc = MR_OK;
     if (!nodes->node || !b.node_of)
         rc = mr_error_set(err, MR_ENOMEM, "no memory for a network of %u layers", net->layer_count);

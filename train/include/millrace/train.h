@@ -223,6 +223,9 @@ static inline bool mr_net_loss(const mr_net *net, uint32_t at, mr_loss_row *out)
     out->struct_size = sizeof *out;
     return mr_net_loss_sized(net, at, out);
 }
+/* The point whose values, times the factor of mr_net_logit_factor(), are the logits of the (first) loss
+ * against labels; false: the network tells no classes apart. */
+MR_API bool mr_net_logits(const mr_net *net, mr_point *out);
 /* The first point that is drawn (mr_net_sample()); false: none is. */
 MR_API bool mr_net_drawn(const mr_net *net, mr_point *out);
 /* Pixels and channels of a point; false: there is no such point. */
@@ -480,7 +483,8 @@ typedef struct mr_trainer_config {
      * 0 (default): none. */
     float label_smoothing;
     /* With inference: points whose values mr_trainer_values() may ask for (the list must outlive the
-     * trainer). It takes more memory, and convolutions may be slower, as all operations get one layout. */
+     * trainer). It takes more memory, and where a point has several pixels of several channels convolutions
+     * may be slower, as all operations get one layout. */
     const mr_point *kept;
     uint32_t kept_count;
     /* What the batches have beside pictures: mr_loader_info's, for a network that takes fields
@@ -721,6 +725,38 @@ MR_API int mr_evaluate(mr_trainer *t, mr_loader *loader, double *loss, double *a
 /* The same; MR_ECANCELED soon after *stop is no longer 0. stop may be written by a signal handler. */
 MR_API int mr_evaluate_until(mr_trainer *t, mr_loader *loader, const volatile int *stop, double *loss,
                              double *accuracy, uint64_t *count, mr_error *err);
+
+/* What came out of one batch, in its order; valid during the call. */
+typedef struct mr_outputs {
+    size_t struct_size;
+    const uint64_t *ids;   /* sample numbers; MR_NOWHERE for padding and for samples that were skipped */
+    const int32_t *labels; /* -1: padding, a sample that was skipped, or one without a label */
+    uint32_t count, classes;
+    const float *logits; /* count x classes, with the network's logit factor; of one logit a 0 and it */
+} mr_outputs;
+
+typedef struct mr_outputs_config {
+    size_t struct_size;
+    /* After each batch, from the calling thread; an error ends the pass and is its result */
+    int (*on_outputs)(void *context, const mr_outputs *outputs, mr_error *err);
+    void *context;
+    const volatile int *stop; /* as of mr_evaluate_until(); may be NULL */
+} mr_outputs_config;
+MR_API void mr_outputs_defaults_sized(mr_outputs_config *cfg, size_t struct_size);
+static inline void mr_outputs_defaults(mr_outputs_config *cfg)
+{
+    mr_outputs_defaults_sized(cfg, sizeof *cfg);
+}
+
+/* mr_evaluate_until(), which tells the logits of every sample of this process besides. The trainer is for
+ * inference and keeps the point of mr_net_logits() (mr_trainer_config.kept); the loader has keep_host. Logits
+ * are the bits that evaluation computes. loss, accuracy and count all NULL: nothing is summed, and samples
+ * need no labels.
+ *
+ * MR_EINVAL        no on_outputs, a loader without keep_host, a network without classes or without that point
+ * MR_EUNSUPPORTED  a device computes several parts of a batch, or computes nothing (simulated) */
+MR_API int mr_evaluate_outputs(mr_trainer *t, mr_loader *loader, const mr_outputs_config *cfg, double *loss,
+                               double *accuracy, uint64_t *count, mr_error *err);
 
 /* Hash of all weights on replica r, in canonical order (I6: the same on all). */
 MR_API int mr_trainer_weights_hash(mr_trainer *t, uint32_t replica, uint64_t *lo, uint64_t *hi,
