@@ -13,6 +13,7 @@ typedef struct train_header {
     uint32_t convolution;  /* mr_convolution, as the user or the checkpoint wants it */
     const tool_world *world;
     const char *from; /* checkpoint resumed from, or NULL */
+    const session_begin *begin;
     uint64_t start_epoch, start_step;
 } train_header;
 

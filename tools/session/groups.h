@@ -118,11 +118,12 @@ typedef struct model_args {
     double label_smoothing;            /* NAN: the model's own */
     uint32_t decay_on;                 /* mr_decay_on */
     uint32_t lookahead;                /* 0: none */
+    const char *freeze;                /* NULL: not given; "none": nothing */
     double average;                    /* NAN: not given; 0: none */
     bool scale;                        /* batch and learning rate times the number of replicas */
 } model_args;
 
-extern const opt model_options[7], update_options[6];
+extern const opt model_options[7], update_options[7];
 #define MODEL_GROUP(type, member)                                                                            \
     {                                                                                                        \
         "Network", model_options, OPT_COUNT(model_options), offsetof(type, member), false                    \

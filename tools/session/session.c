@@ -123,6 +123,7 @@ int session_fill_rule(tool_session *s, const model_args *m, bool scale)
         isnan(m->label_smoothing) ? s->model->label_smoothing : (float)m->label_smoothing;
     s->rule.decay_on = (mr_decay_on)m->decay_on;
     s->rule.lookahead = m->lookahead;
+    s->rule.freeze = m->freeze && strcmp(m->freeze, "none") != 0 ? m->freeze : NULL;
     s->rule.average = isnan(m->average) ? 0 : (float)m->average;
     s->rule.update.lr = lr;
     s->rule.schedule.lr = lr;
@@ -381,6 +382,7 @@ void session_give_rule(const tool_session *s, mr_trainer_config *cfg)
     cfg->average = s->rule.average;
     cfg->lookahead = s->rule.lookahead;
     cfg->label_smoothing = s->rule.label_smoothing;
+    cfg->freeze = s->rule.freeze;
 }
 
 /* *place, which is to be freed, is NULL without --place. */
@@ -462,6 +464,29 @@ int session_load(tool_session *s, const char *path, mr_checkpoint_info *info)
 {
     mr_error err = MR_ERROR_INIT;
     return exit_status(mr_trainer_load(s->trainer, path, info, &err), &err);
+}
+
+typedef struct telling {
+    const char *path;
+} telling;
+
+static void on_taken(void *context, const char *text)
+{
+    const telling *t = context;
+    say("%s: %s", t->path, text);
+}
+
+int session_begin_with(tool_session *s, const char *path, const char *skip, session_begin *out)
+{
+    mr_error err = MR_ERROR_INIT;
+    telling t = {path};
+    mr_take_config cfg;
+    mr_take_defaults(&cfg);
+    cfg.path = path;
+    cfg.skip = skip;
+    cfg.on_note = on_taken, cfg.context = &t;
+    out->path = path;
+    return exit_status(mr_trainer_take(s->trainer, &cfg, &out->report, &err), &err);
 }
 
 /* ---- closing ---- */

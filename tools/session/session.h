@@ -16,6 +16,7 @@ typedef struct session_rule {
     mr_decay_on decay_on;
     uint32_t lookahead;
     float label_smoothing;
+    const char *freeze; /* NULL: nothing */
 } session_rule;
 
 /* Points of a network. */
@@ -65,6 +66,15 @@ int session_set_loader(tool_session *s, const session_args *a, const run_args *r
 int session_open_network(tool_session *s, uint64_t epochs, bool inference);
 /* A checkpoint into the trainer. */
 int session_load(tool_session *s, const char *path, mr_checkpoint_info *info);
+
+/* What the trainer took from a file to begin with. */
+typedef struct session_begin {
+    const char *path; /* NULL: nothing */
+    mr_take_report report;
+} session_begin;
+/* Weights of a file, or of another run's checkpoint, into the trainer; what was not taken, and what was not
+ * used, is said. skip may be NULL. */
+int session_begin_with(tool_session *s, const char *path, const char *skip, session_begin *out);
 
 /* Of the devices that are open; fewer than those with --place. */
 uint32_t session_replicas(const tool_session *s);

@@ -241,6 +241,12 @@ MR_API void mr_net_block(mr_net *net, const char *name);
 MR_API int mr_net_place(const mr_net *net, const char *text, uint32_t *place, uint32_t *devices,
                         mr_error *err);
 MR_API uint32_t mr_net_layer_count(const mr_net *net);
+/* Layers that a text names, for mr_trainer_config.freeze: their numbers as mr_net_layer() counts them and
+ * ranges of them ("7", "0-40", "41-"), blocks, kinds as they begin a layer's name ("batch_norm"), "head" (the
+ * last layer with weights) and "backbone" (all before it), separated by commas. chosen: room for
+ * mr_net_layer_count() of them, all of which are written. MR_EINVAL: err says which part of the text is
+ * wrong; or none of these has parameters. */
+MR_API int mr_net_choose(const mr_net *net, const char *text, bool *chosen, mr_error *err);
 
 /* MR_OK when the layers fit together and end in losses, or in a vector of logits (see losses). */
 MR_API int mr_net_check(const mr_net *net, mr_error *err);
@@ -498,6 +504,13 @@ typedef struct mr_trainer_config {
      * the loader puts them, and losses computed on the last. Weights are the same bits as on one device;
      * in bf16 what crosses is rounded once more. Not with other processes (world), f16, clip_norm, kept. */
     const uint32_t *place;
+    /* Layers whose parameters stay as they are, as mr_net_choose() takes them; copied; at most 63 bytes,
+     * which checkpoints keep. NULL or "" (default): none. They get no update and no weight decay, and no
+     * gradient is computed for what comes before the first trained one. Batch normalisations among them
+     * compute with their running statistics in training, too, which stay; through one of these no gradient is
+     * led, so nothing before it may be trained. MR_EINVAL: something is, or nothing at all would be trained.
+     * Without effect with inference. */
+    const char *freeze;
 } mr_trainer_config;
 
 MR_API void mr_trainer_defaults_sized(mr_trainer_config *cfg, size_t struct_size);
@@ -821,6 +834,7 @@ typedef struct mr_checkpoint_info {
     uint64_t reached_updates; /* 0: not reached */
     double reached_accuracy, reached_seconds, reached_eval_seconds;
     bool evaluation_pending; /* inside the epoch, behind its last step, a validation is still to come */
+    char freeze[64];         /* of mr_trainer_config; empty: none */
 } mr_checkpoint_info;
 
 /* Read and check a checkpoint's header; path is a file, or a folder: its newest whole checkpoint (resolved
@@ -884,6 +898,46 @@ static inline int mr_weights_export(const char *checkpoint, const char *path, co
 {
     if (out) out->struct_size = sizeof *out;
     return mr_weights_export_sized(checkpoint, path, cfg, out, err);
+}
+
+typedef struct mr_take_config {
+    size_t struct_size;
+    const char *path; /* a file of safetensors or a NumPy archive, as mr_weights_export() and others write
+                         them, or the checkpoint of a run of the same model, or a folder of them */
+    const char *skip; /* layers that begin as they do, as mr_net_choose() takes them; NULL: none */
+    bool no_average;  /* of a checkpoint with an average: its weights instead; default false */
+    /* What is not taken, and what the file has that is not used: some lines, in the first process; may be
+     * NULL */
+    void (*on_note)(void *context, const char *text);
+    void *context;
+} mr_take_config;
+MR_API void mr_take_defaults_sized(mr_take_config *cfg, size_t struct_size);
+static inline void mr_take_defaults(mr_take_config *cfg) { mr_take_defaults_sized(cfg, sizeof *cfg); }
+
+typedef struct mr_take_report {
+    size_t struct_size;
+    uint32_t names;               /* mr_weight_names, told apart by which of them the file has more of */
+    uint32_t taken, left, unused; /* tensors of the network that were taken and that were not; of the file
+                                     that were not used */
+    bool average;                 /* of the checkpoint */
+} mr_take_report;
+
+/* Weights and running statistics into a trainer that has done no update yet, in place of the initial ones:
+ * all that the network has must be there, each in its shape, but for the layers of cfg->skip, and for the
+ * last layer with weights when the file has it for another number of classes. Averages and Lookahead begin
+ * with them. In several processes all call it, and the first one reads. Weights stay as they were when it
+ * fails.
+ *
+ * MR_EINVAL       a tensor is missing or of another shape, or names are neither ours nor torchvision's
+ * MR_EUNSUPPORTED a tensor of another type than f16, bf16, f32, f64
+ * MR_EFORMAT, MR_ECHECKSUM  the file is damaged, or has a number that is not finite */
+MR_API int mr_trainer_take_sized(mr_trainer *t, const mr_take_config *cfg, mr_take_report *out,
+                                 mr_error *err);
+static inline int mr_trainer_take(mr_trainer *t, const mr_take_config *cfg, mr_take_report *out,
+                                  mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_trainer_take_sized(t, cfg, out, err);
 }
 
 /* Aside, synced, renamed. */
