@@ -88,7 +88,8 @@ static void test_nothing_moves_them_under_any_rule(void **state)
 {
     (void)state;
     for (int rule = 0; rule < MR_UPDATE_KIND_COUNT; rule++)
-        for (int extras = 0; extras < 2; extras++) {
+        for (int extras = getenv("MRT_DEVICES") ? 1 : 0; extras < 2; extras++) { /* emulated ones take their
+                                                                                    time */
             mrt_rig_options o = {.devices = devices(2),
                                  .net = mrt_net_residual,
                                  .update = (mr_update_kind)rule,
@@ -240,6 +241,7 @@ static void test_momentum_is_left_behind(void **state)
 {
     (void)state;
     for (int rule = 0; rule < MR_UPDATE_KIND_COUNT; rule++) {
+        if (getenv("MRT_DEVICES") && rule != MR_UPDATE_MOMENTUM && rule != MR_UPDATE_LAMB) continue;
         mr_error err = MR_ERROR_INIT;
         mr_checkpoint_info info = {.struct_size = sizeof info, .best_val_loss = INFINITY};
         const char *path = mrt_path("moving.mrck");
