@@ -31,10 +31,6 @@
 #include "tools/watch/step_line.h"
 #include "tools/watch/watch.h"
 
-typedef struct begin_args { /* weights to begin with */
-    const char *init, *skip;
-} begin_args;
-
 typedef struct train_args {
     const char *val, *checkpoint, *trace;
     begin_args begin;
@@ -805,18 +801,9 @@ static const opt options[] = {
     {"trace", OPT_TEXT, offsetof(train_args, trace), 0, 0, NULL, "FILE",
      "what every stage did when, a Chrome trace for ui.perfetto.dev", NULL},
 };
-static const opt begin_options[] = {
-    {"init", OPT_TEXT, offsetof(begin_args, init), 0, 0, NULL, "FILE",
-     "begin with the weights of FILE: .safetensors, .npz (our names or torchvision's), or another run's "
-     "checkpoint or "
-     "folder; the last layer begins anew where FILE tells another number of classes apart",
-     NULL},
-    {"init-skip", OPT_TEXT, offsetof(begin_args, skip), 0, 0, NULL, "LAYERS",
-     "--init: these layers begin anew, named as --freeze names them", NULL},
-};
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Training", options),
-    {"Beginning", begin_options, OPT_COUNT(begin_options), offsetof(train_args, begin), true},
+    BEGIN_GROUP(train_args, begin),
     GOAL_GROUP(train_args, goal),
     WATCH_GROUP(train_args, watch),
     SHOW_GROUP(train_args, show),

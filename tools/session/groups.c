@@ -231,3 +231,13 @@ const opt model_options[7] = {
     {"scale", OPT_FLAG, offsetof(model_args, scale), 0, 0, NULL, NULL,
      "multiply batch and learning rate by the number of replicas", NULL},
 };
+
+const opt begin_options[2] = {
+    {"init", OPT_TEXT, offsetof(begin_args, init), 0, 0, NULL, "FILE",
+     "begin with the weights of FILE: .safetensors, .npz (our names or torchvision's), or another run's "
+     "checkpoint or "
+     "folder; the last layer begins anew where FILE tells another number of classes apart",
+     NULL},
+    {"init-skip", OPT_TEXT, offsetof(begin_args, skip), 0, 0, NULL, "LAYERS",
+     "--init: these layers begin anew, named as --freeze names them", NULL},
+};

@@ -134,6 +134,16 @@ extern const opt model_options[7], update_options[7];
         "Updates", update_options, OPT_COUNT(update_options), offsetof(type, member), true                   \
     }
 
+typedef struct begin_args { /* weights to begin with */
+    const char *init, *skip;
+} begin_args;
+
+extern const opt begin_options[2];
+#define BEGIN_GROUP(type, member)                                                                            \
+    {                                                                                                        \
+        "Beginning", begin_options, OPT_COUNT(begin_options), offsetof(type, member), true                   \
+    }
+
 typedef struct part_args {
     uint32_t parts, part_threads; /* 0: not given */
     const char *place;            /* NULL: not given */

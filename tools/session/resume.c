@@ -221,9 +221,16 @@ int resume_rule(const resume_point *p, const session_args *a, tool_session *s, c
     int status = check_data(p, mr_source_info_of(s->src));
     if (status || (was_given(p, "optimizer") && now.update.kind != c->update.kind))
         return status; /* loading refuses it: the optimizer's state is another's */
-    s->rule = (session_rule){c->update,    c->schedule,        c->clip_value,
-                             c->clip_norm, c->average,         c->decay_on,
-                             c->lookahead, c->label_smoothing, c->freeze[0] ? c->freeze : NULL};
+    s->rule = (session_rule){c->update,
+                             c->schedule,
+                             c->clip_value,
+                             c->clip_norm,
+                             c->average,
+                             c->decay_on,
+                             c->lookahead,
+                             c->label_smoothing,
+                             c->freeze[0] ? c->freeze : NULL,
+                             0};
     if (was_given(p, "optimizer") && now.update.nesterov != c->update.nesterov) {
         say("--optimizer: the checkpoint was trained with%s Nesterov momentum; " TO_GO_ON,
             c->update.nesterov ? "" : "out");

@@ -383,6 +383,7 @@ void session_give_rule(const tool_session *s, mr_trainer_config *cfg)
     cfg->lookahead = s->rule.lookahead;
     cfg->label_smoothing = s->rule.label_smoothing;
     cfg->freeze = s->rule.freeze;
+    cfg->steps_per_epoch = s->rule.schedule_steps;
 }
 
 /* *place, which is to be freed, is NULL without --place. */

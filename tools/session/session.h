@@ -16,7 +16,8 @@ typedef struct session_rule {
     mr_decay_on decay_on;
     uint32_t lookahead;
     float label_smoothing;
-    const char *freeze; /* NULL: nothing */
+    const char *freeze;      /* NULL: nothing */
+    uint64_t schedule_steps; /* of an epoch, as the schedule counts; 0: as the loader has it */
 } session_rule;
 
 /* Points of a network. */
