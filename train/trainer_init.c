@@ -137,10 +137,11 @@ static int tell_names(taking *k)
     if (k->from.file && mri_weights_has_torchvision(t->cfg.net->name)) {
         theirs = calloc(own ? own : 1, sizeof *theirs);
         if (!theirs) return mr_error_set(k->err, MR_ENOMEM, "no memory for the names of %u tensors", own);
-        rc = mri_weights_torchvision(t->cfg.net, t->tensors.desc, own, theirs, NULL);
+        rc = mri_weights_torchvision(t->cfg.net, t->tensors.desc, own, theirs, ours ? NULL : k->err);
         if (rc) { /* of another size: then it goes by ours */
             free(theirs);
             theirs = NULL;
+            if (!ours) return wrong_file(k, rc);
         }
     }
     const uint32_t others = theirs ? count_found(k, theirs) : 0;

@@ -474,7 +474,7 @@ typedef struct telling {
 static void on_taken(void *context, const char *text)
 {
     const telling *t = context;
-    say("%s: %s", t->path, text);
+    say("%s: %s", t->path, shown_text(text)); /* names are somebody else's */
 }
 
 int session_begin_with(tool_session *s, const char *path, const char *skip, session_begin *out)
