@@ -79,10 +79,7 @@ static int put_header(mri_tensor_writer *w, const mri_tensor_note *notes, uint32
     }
     fputc('}', out);
     fflush(out);
-    while (bytes % ALIGN) {
-        fputc(' ', out);
-        fflush(out);
-    }
+    for (size_t padding = (ALIGN - bytes % ALIGN) % ALIGN; padding > 0; padding--) fputc(' ', out);
     const bool failed = ferror(out) != 0;
     int rc = fclose(out) == 0 && !failed ? MR_OK : MR_ENOMEM;
     if (rc) mr_error_set(err, rc, "no memory for the header of a file of weights");

@@ -47,6 +47,7 @@ typedef struct predict_run {
     uint64_t samples, bad_rows;
     pthread_mutex_t lock;
     bad_row *bad;                /* lock */
+    bool lost_reason;            /* lock; for want of memory: a row could not say why */
     mr_bad_report *watch_on_bad; /* the session's own, called first */
     void *watch_context;
 } predict_run;
@@ -58,20 +59,19 @@ static void on_bad(void *context, const mr_error *what, uint64_t substitute)
     predict_run *r = context;
     bad_row *b = calloc(1, sizeof *b);
     r->watch_on_bad(r->watch_context, what, substitute);
-    if (!b) return; /* its row says less */
-    b->sample = what->sample;
-    b->why = strdup(what->text);
+    if (b) b->sample = what->sample, b->why = strdup(what->text);
     pthread_mutex_lock(&r->lock);
-    b->next = r->bad;
-    r->bad = b;
+    if (b) b->next = r->bad, r->bad = b;
+    r->lost_reason = r->lost_reason || !b || !b->why;
     pthread_mutex_unlock(&r->lock);
 }
 
 /* Why a sample is bad, taken off the list; to be freed, may be NULL. */
-static char *take_reason(predict_run *r, uint64_t sample)
+static char *take_reason(predict_run *r, uint64_t sample, bool *lost)
 {
     char *why = NULL;
     pthread_mutex_lock(&r->lock);
+    *lost = r->lost_reason;
     for (bad_row **at = &r->bad; *at; at = &(*at)->next) {
         bad_row *b = *at;
         if (b->sample != sample) continue;
@@ -113,7 +113,12 @@ static bool put_rows(predict_run *r, const mr_outputs *o, FILE *out)
                 return false;
             continue;
         }
-        char *why = take_reason(r, sample);
+        bool lost;
+        char *why = take_reason(r, sample, &lost);
+        if (lost) {
+            free(why);
+            return false;
+        }
         rows_put_bad(&r->rows, out, sample, why ? why : "bad sample");
         r->bad_rows++;
         free(why);

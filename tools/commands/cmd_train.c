@@ -72,6 +72,7 @@ typedef struct train_run {
     char from[512];         /* checkpoint resumed from */
     mr_checkpoint_info start;
     session_begin begin;
+    frozen_count frozen;
     progress_bar bar;
     watch *watch;          /* or NULL */
     bool live_wanted;      /* and possible */
@@ -380,6 +381,7 @@ static int open_run(train_run *r)
     if (status == EXIT_DONE) status = session_open_network(s, r->run.epochs, false);
     if (status == EXIT_DONE && r->resumed) status = resume_check_convolution(&r->point, a, s, r->from);
     if (status == EXIT_DONE) status = r->resumed ? load(r) : begin_with(r);
+    if (status == EXIT_DONE) status = train_header_count_frozen(s, &r->frozen);
     return status;
 }
 
@@ -394,6 +396,7 @@ static void put_header(const train_run *r)
                             .world = &r->world,
                             .from = r->resumed ? r->from : NULL,
                             .begin = &r->begin,
+                            .frozen = &r->frozen,
                             .start_epoch = r->start.epoch,
                             .start_step = r->start.step};
     if (r->args->shared.output.json) train_header_json(&h);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/cli/exit.h"
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
 #include "tools/cli/report.h"
@@ -51,25 +52,22 @@ static void put_ranks(const train_header *h)
                s->parts.all);
 }
 
-/* What of the network is not trained. */
-typedef struct frozen_count {
-    uint32_t layers, all; /* with parameters */
-    uint64_t params;
-} frozen_count;
-
-static frozen_count count_frozen(const tool_session *s)
+int train_header_count_frozen(const tool_session *s, frozen_count *out)
 {
-    frozen_count f = {0};
+    mr_error err = MR_ERROR_INIT;
     mr_layer_row row;
+    *out = (frozen_count){0};
+    if (!s->rule.freeze) return EXIT_DONE;
     bool *frozen = calloc((size_t)mr_net_layer_count(s->net) + 1, sizeof *frozen);
-    const bool any = frozen && s->rule.freeze && mr_net_choose(s->net, s->rule.freeze, frozen, NULL) == MR_OK;
-    for (uint32_t at = 0; any && mr_net_layer(s->net, at, &row); at++) {
+    if (!frozen) return exit_no_memory("the list of frozen layers");
+    const int rc = mr_net_choose(s->net, s->rule.freeze, frozen, &err);
+    for (uint32_t at = 0; rc == MR_OK && mr_net_layer(s->net, at, &row); at++) {
         if (row.params == 0) continue;
-        f.all++;
-        if (frozen[at]) f.layers++, f.params += row.params;
+        out->all++;
+        if (frozen[at]) out->layers++, out->params += row.params;
     }
     free(frozen);
-    return f;
+    return setting_status(rc, &err);
 }
 
 static const char *names_text(uint32_t names)
@@ -86,7 +84,7 @@ static void put_beginning(const train_header *h)
                h->begin->report.names == MR_NAMES_TORCHVISION ? "torchvision's" : "our own",
                h->begin->report.average ? ", the average of its weights" : "");
     if (!s->rule.freeze) return;
-    const frozen_count f = count_frozen(s);
+    const frozen_count f = *h->frozen;
     printf("frozen   %s: %u of %u layers with parameters, %" PRIu64 " of %" PRIu64 " parameters\n",
            s->rule.freeze, f.layers, f.all, f.params, mr_net_param_count(s->net));
 }
@@ -175,9 +173,8 @@ void train_header_json(const train_header *h)
     json_u64(&j, "lookahead", s->rule.lookahead);
     json_float(&j, "average", s->rule.average);
     json_float(&j, "label_smoothing", s->rule.label_smoothing);
-    const frozen_count frozen = count_frozen(s);
     json_text(&j, "freeze", s->rule.freeze);
-    json_u64(&j, "frozen_parameters", frozen.params);
+    json_u64(&j, "frozen_parameters", h->frozen->params);
     json_text(&j, "init", h->begin->path);
     if (h->begin->path) {
         json_text(&j, "init_names", names_text(h->begin->report.names));
