@@ -24,7 +24,7 @@ static void put_overview(FILE *out)
           "shows where the time went.\n\nCommands:\n",
           out);
     for (size_t i = 0; i < OPT_COUNT(commands); i++)
-        fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+        fprintf(out, "  %-14s %s\n", commands[i]->name, commands[i]->summary);
     fputs(
         "\n'millrace help COMMAND' tells its options, with --all those it shares with other commands, too;\n"
         "'millrace help augment' the operations of --augment; 'millrace --version' the version.\n",

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/abi.h"
 #include "base/ranges.h"
 #include "train/stretch.h"
 
@@ -66,12 +67,105 @@ static int first_batch(mr_trainer *t, mr_loader *loader, const volatile int *sto
     return rc;
 }
 
-int mri_evaluate(mr_trainer *t, mr_loader *loader, bool afresh, const volatile int *stop, mr_metrics *out,
-                 mr_error *err)
+/* Where what comes out of a batch goes. */
+typedef struct teller {
+    const mr_outputs_config *cfg; /* NULL: nowhere */
+    mr_point point;
+    uint32_t classes, width; /* width: numbers that the network gives for a sample, 1 or classes */
+    float factor;
+    float *values;
+    void *unlabelled[MR_LOADER_MAX_PARTS]; /* nobody wants sums: of each replica, in place of labels */
+} teller;
+
+/* A loss refuses labels that the network has no class for; whose labels they are matters to sums alone. */
+static int make_unlabelled(mr_trainer *t, teller *to, uint32_t batch, mr_error *err)
 {
-    mri_range_begin(MRI_RANGE_EVALUATE, t->updates);
+    const size_t bytes = batch * sizeof(int32_t);
+    int rc = MR_OK;
+    for (uint32_t r = 0; rc == MR_OK && r < t->team.count; r++) {
+        rc = mr_device_alloc(t->team.devices[r], bytes, &to->unlabelled[r], err);
+        if (rc) return rc;
+        rc = mr_fill_async(t->team.replicas[r].stream, to->unlabelled[r], 0xFF, bytes); /* -1, every one */
+        if (rc) return mri_team_queue_failed(&t->team, r, rc, "an evaluation", err);
+    }
+    return rc;
+}
+
+/* The batch as the network gets it. */
+static int forward(mr_trainer *t, const teller *to, const mr_batch *b, mr_error *err)
+{
+    mr_part parts[MR_LOADER_MAX_PARTS];
+    mr_batch own = *b;
+    if (!to->unlabelled[0] || b->part_count != t->team.count) return mr_trainer_forward(t, b, err);
+    for (uint32_t p = 0; p < b->part_count; p++) parts[p] = b->parts[p], parts[p].labels = to->unlabelled[p];
+    own.parts = parts;
+    return mr_trainer_forward(t, &own, err);
+}
+
+static int begin_telling(mr_trainer *t, const mr_loader *loader, const mr_outputs_config *cfg, bool sums,
+                         teller *to, mr_error *err)
+{
+    const mr_net *net = t->cfg.net;
+    const uint32_t batch = mr_loader_info_of(loader)->batch;
+    *to = (teller){.cfg = cfg};
+    if (!cfg) return MR_OK;
+    if (!mr_net_logits(net, &to->point))
+        return mr_error_set(err, MR_EINVAL, "network %s tells no classes apart: it has no outputs to tell",
+                            mr_net_name(net));
+    to->classes = mr_net_class_count(net);
+    to->width = to->point ? net->layers[to->point - 1].out_c : net->c;
+    to->factor = net->logit_factor > 0 ? net->logit_factor : 1;
+    to->values = malloc((size_t)batch * to->classes * sizeof *to->values);
+    if (!to->values) return mr_error_set(err, MR_ENOMEM, "no memory for the outputs of a batch");
+    return sums ? MR_OK : make_unlabelled(t, to, batch, err);
+}
+
+/* What is queued is done. */
+static void end_telling(mr_trainer *t, teller *to)
+{
+    free(to->values);
+    for (uint32_t r = 0; r < t->team.count; r++) {
+        if (!to->unlabelled[r]) continue;
+        mr_stream_sync(t->team.replicas[r].stream, NULL);
+        mr_device_free(t->team.devices[r], to->unlabelled[r]);
+    }
+}
+
+/* One logit stands for class 1, against a 0 for class 0. In place, from behind. */
+static void widen(const teller *to, uint32_t count)
+{
+    for (uint32_t i = count; i-- > 0;) {
+        to->values[2 * i + 1] = to->values[i];
+        to->values[2 * i] = 0;
+    }
+}
+
+static int tell(mr_trainer *t, const teller *to, const mr_batch *b, mr_error *err)
+{
+    if (!to->cfg) return MR_OK;
+    if (!b->ids || !b->labels)
+        return mr_error_set(err, MR_EINVAL,
+                            "the batch does not say whose outputs they are: open the loader with keep_host");
+    int rc = mri_trainer_batch_values(t, b, to->point, to->values, err);
+    if (rc) return rc;
+    for (uint64_t i = 0; i < (uint64_t)b->count * to->width; i++) to->values[i] *= to->factor;
+    if (to->width == 1 && to->classes == 2) widen(to, b->count);
+    const mr_outputs o = {.struct_size = sizeof o,
+                          .ids = b->ids,
+                          .labels = b->labels,
+                          .count = b->count,
+                          .classes = to->classes,
+                          .logits = to->values};
+    return to->cfg->on_outputs(to->cfg->context, &o, err);
+}
+
+/* One pass; out may be NULL. */
+static int pass(mr_trainer *t, mr_loader *loader, bool afresh, const volatile int *stop, const teller *to,
+                mr_metrics *out, mr_error *err)
+{
     int rc = mri_check_fields(t, mr_loader_info_of(loader), err);
-    if (rc == MR_OK) rc = mri_trainer_take_sums(t, MRI_SUMS_EVALUATION, out, err); /* what was there before */
+    if (rc == MR_OK && out)
+        rc = mri_trainer_take_sums(t, MRI_SUMS_EVALUATION, out, err); /* what was there before */
     for (bool first = true, last = false; rc == MR_OK && !last; first = false) {
         mr_batch b;
         rc = afresh && first ? first_batch(t, loader, stop, &b, err)
@@ -81,10 +175,31 @@ int mri_evaluate(mr_trainer *t, mr_loader *loader, bool afresh, const volatile i
                               "the loader ended before the evaluation did: open it with more epochs");
         if (rc) break;
         last = b.last;
-        rc = mr_trainer_forward(t, &b, err);
+        rc = forward(t, to, &b, err);
+        if (rc == MR_OK) rc = tell(t, to, &b, err);
         rc = mri_give_back(t, loader, &b, rc, err);
     }
-    if (rc == MR_OK) rc = mri_trainer_take_sums(t, MRI_SUMS_EVALUATION, out, err);
+    return rc == MR_OK && out ? mri_trainer_take_sums(t, MRI_SUMS_EVALUATION, out, err) : rc;
+}
+
+int mri_evaluate(mr_trainer *t, mr_loader *loader, bool afresh, const volatile int *stop, mr_metrics *out,
+                 mr_error *err)
+{
+    const teller nowhere = {0};
+    mri_range_begin(MRI_RANGE_EVALUATE, t->updates);
+    const int rc = pass(t, loader, afresh, stop, &nowhere, out, err);
+    mri_range_end();
+    return rc;
+}
+
+int mri_evaluate_outputs(mr_trainer *t, mr_loader *loader, const mr_outputs_config *cfg, mr_metrics *out,
+                         mr_error *err)
+{
+    teller to;
+    mri_range_begin(MRI_RANGE_EVALUATE, t->updates);
+    int rc = begin_telling(t, loader, cfg, out != NULL, &to, err);
+    if (rc == MR_OK) rc = pass(t, loader, false, cfg->stop, &to, out, err);
+    end_telling(t, &to);
     mri_range_end();
     return rc;
 }
@@ -116,6 +231,31 @@ int mr_evaluate_until(mr_trainer *t, mr_loader *loader, const volatile int *stop
     mr_metrics m;
     int rc = mri_check_labels(t, loader, err);
     if (rc == MR_OK) rc = mri_evaluate(t, loader, false, stop, &m, err);
+    if (rc && rc != MR_ECANCELED) mri_ranks_fail(&t->team.ranks, err);
+    if (rc) return rc;
+    if (loss) *loss = mri_mean_of(m.loss_sum, m.count);
+    if (accuracy) *accuracy = mri_accuracy_of(t, m.correct, m.count);
+    if (count) *count = m.count;
+    return MR_OK;
+}
+
+void mr_outputs_defaults_sized(mr_outputs_config *cfg, size_t struct_size)
+{
+    const mr_outputs_config full = {.struct_size = sizeof full};
+    mri_settings_give(cfg, struct_size, &full, sizeof full);
+}
+
+int mr_evaluate_outputs(mr_trainer *t, mr_loader *loader, const mr_outputs_config *cfg, double *loss,
+                        double *accuracy, uint64_t *count, mr_error *err)
+{
+    mr_outputs_config own = {.struct_size = sizeof own};
+    mr_metrics m = {0};
+    const bool sums = loss || accuracy || count;
+    int rc = mri_settings_take(&own, sizeof own, cfg, "outputs", err);
+    if (rc == MR_OK && !own.on_outputs)
+        rc = mr_error_set(err, MR_EINVAL, "outputs: expected a function to tell them to");
+    if (rc == MR_OK && sums) rc = mri_check_labels(t, loader, err);
+    if (rc == MR_OK) rc = mri_evaluate_outputs(t, loader, &own, sums ? &m : NULL, err);
     if (rc && rc != MR_ECANCELED) mri_ranks_fail(&t->team.ranks, err);
     if (rc) return rc;
     if (loss) *loss = mri_mean_of(m.loss_sum, m.count);

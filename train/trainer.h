@@ -7,6 +7,7 @@
  *   trainer_open.c        opening and closing
  *   trainer.c             a step, sums
  *   trainer_state.c       between a trainer and a checkpoint: saving, loading, hashing
+ *   trainer_init.c        the weights that a run begins with, from a file
  *   trainer_points.c      what points of a network hold, computing from one of them on
  *   stretch.c             figures of steps while their epoch goes on
  *   stats.c, schedule.c   figures of a run; the learning rate
@@ -61,6 +62,8 @@ struct mr_trainer {
     uint32_t counted;    /* samples of the newest training batch that count, of all processes */
     uint64_t peek_steps; /* the sums are looked at after every so many updates, too; 0: seldom (trainer.c) */
     mr_loss_scale scale; /* f16: as last read from replica 0 */
+    char *freeze;        /* cfg's, or NULL */
+    bool *frozen;        /* by layer; NULL: none is */
     char note[1024];     /* something to tell, once; empty: nothing */
 
     mri_run_state run;     /* carried by checkpoints for mr_fit() */
@@ -78,6 +81,12 @@ float mri_trainer_lr(const mr_trainer *t, uint64_t update);
 bool mri_trainer_simulates(const mr_trainer *t); /* loss and accuracy mean nothing */
 /* Wait for everything queued; the sums over all replicas of one kind since they were last taken. */
 int mri_trainer_take_sums(mr_trainer *t, mri_sums which, mr_metrics *out, mr_error *err);
+
+/* ---- trainer_points.c ---- */
+
+/* What a kept point holds of all samples of the newest batch that this process computed, in the order of the
+ * batch. MR_EUNSUPPORTED: a device has several parts. */
+int mri_trainer_batch_values(mr_trainer *t, const mr_batch *b, mr_point point, float *out, mr_error *err);
 
 /* ---- trainer_state.c ---- */
 

@@ -98,7 +98,8 @@ static int check_config(const mr_trainer_config *cfg, mr_error *err)
     return rc ? rc : check_precision(cfg, err);
 }
 
-static mri_replica_config replica_config(const mr_trainer_config *cfg, const mr_parts *parts)
+static mri_replica_config replica_config(const mr_trainer_config *cfg, const mr_parts *parts,
+                                         const bool *frozen)
 {
     mri_replica_config r = {.net = cfg->net,
                             .global_batch = cfg->batch,
@@ -110,7 +111,7 @@ static mri_replica_config replica_config(const mr_trainer_config *cfg, const mr_
                             .label_smoothing = cfg->label_smoothing,
                             .clip_value = cfg->clip_value,
                             .clip_norm = cfg->clip_norm,
-                            .decay_on = cfg->decay_on,
+                            .touched = {.frozen = frozen, .decay_on = cfg->decay_on},
                             .average = cfg->average,
                             .lookahead = cfg->lookahead,
                             .kept = {cfg->kept, cfg->kept_count},
@@ -186,7 +187,7 @@ static void describe(const mr_trainer *t, char *out, size_t out_bytes)
         "%llu\n"
         "activations %u\noptimizer %d %g %g %g %g %g %g %g %d\nlearning rate %g, schedule %d %g %g %g %g, "
         "epochs %llu\nclipped %g, norm %g, decay on %d, average %g, lookahead %u, labels smoothed %g\nloss "
-        "scale %g\n"
+        "scale %g\nfrozen %s\n"
         "buckets of %llu bytes (%u)\nfor %s\nthreads of a device %u\nconvolutions %u\n",
         mr_version(), c->net->name, (unsigned long long)mr_net_param_count(c->net),
         mr_device_info_of(c->devices[0])->kind, mri_simd(), c->batch, t->team.parts.all,
@@ -196,8 +197,9 @@ static void describe(const mr_trainer *t, char *out, size_t out_bytes)
         c->schedule.kind, (double)c->schedule.factor, (double)c->schedule.floor_lr, (double)c->schedule.decay,
         c->schedule.warmup_epochs, (unsigned long long)c->epochs, (double)c->clip_value, (double)c->clip_norm,
         c->decay_on, (double)c->average, c->lookahead, (double)c->label_smoothing, (double)c->loss_scale,
-        (unsigned long long)c->bucket_bytes, rep->plan.bucket_count, c->inference ? "inference" : "training",
-        mr_device_info_of(c->devices[0])->threads, mr_trainer_convolution(t));
+        t->freeze ? t->freeze : "nothing", (unsigned long long)c->bucket_bytes, rep->plan.bucket_count,
+        c->inference ? "inference" : "training", mr_device_info_of(c->devices[0])->threads,
+        mr_trainer_convolution(t));
 }
 
 static int agree(const mr_trainer *t, mr_error *err)
@@ -326,7 +328,7 @@ static int open_parts(mr_trainer *t, mr_error *err)
     if (rc == MR_OK && t->cfg.place) t->cfg.devices = first;
     if (rc == MR_OK) rc = take_parts(&t->cfg, &parts, err);
     if (rc) return rc;
-    mri_replica_config replica = replica_config(&t->cfg, &parts);
+    mri_replica_config replica = replica_config(&t->cfg, &parts, t->frozen);
     for (uint32_t k = 0; rc == MR_OK && k < t->cfg.net->input_count; k++)
         rc = place_field(t->cfg.net, k, t->cfg.fields, t->cfg.field_count, &replica.in.fields[k], err);
     t->cfg.fields = NULL;
@@ -357,6 +359,31 @@ static int open_parts(mr_trainer *t, mr_error *err)
     return rc ? rc : mri_scale_set(&t->flights, &scale, &t->scale, err);
 }
 
+/* Which layers are frozen; something must be left to train. */
+static int take_frozen(mr_trainer *t, mr_error *err)
+{
+    const mr_net *net = t->cfg.net;
+    const char *text = t->cfg.freeze;
+    t->cfg.freeze = NULL;
+    if (!text || !*text || t->cfg.inference) return MR_OK;
+    if (strlen(text) >= sizeof((mr_checkpoint_info *)0)->freeze)
+        return mr_error_set(err, MR_EINVAL,
+                            "freeze \"%s\": expected at most %zu bytes, which a checkpoint has room for",
+                            text, sizeof((mr_checkpoint_info *)0)->freeze - 1);
+    t->freeze = strdup(text);
+    t->frozen = calloc((size_t)net->layer_count + 1, sizeof *t->frozen);
+    if (!t->freeze || !t->frozen)
+        return mr_error_set(err, MR_ENOMEM, "no memory for a list of %u layers", net->layer_count);
+    t->cfg.freeze = t->freeze;
+    const int rc = mr_net_choose(net, text, t->frozen, err);
+    if (rc) return rc;
+    for (uint32_t at = 0; at < net->layer_count; at++)
+        if (net->layers[at].params > 0 && !t->frozen[at]) return MR_OK;
+    return mr_error_set(err, MR_EINVAL,
+                        "freeze \"%s\": these are all layers with parameters: nothing would be trained",
+                        text);
+}
+
 int mr_trainer_open(mr_trainer **out, const mr_trainer_config *cfg, mr_error *err)
 {
     *out = NULL;
@@ -370,7 +397,8 @@ int mr_trainer_open(mr_trainer **out, const mr_trainer_config *cfg, mr_error *er
     t->cfg = mine;
     t->run.best_val_loss = INFINITY;
     mri_run_draw(t->run.id);
-    rc = open_parts(t, err);
+    rc = take_frozen(t, err);
+    if (rc == MR_OK) rc = open_parts(t, err);
     if (rc) {
         if (t->cfg.world) mr_world_abort(t->cfg.world, err); /* nobody is to wait for it */
         mr_trainer_close(t);
@@ -406,6 +434,8 @@ void mr_trainer_close(mr_trainer *t)
     mri_team_fini(&t->team);
     mri_tensors_fini(&t->tensors);
     free(t->streams);
+    free(t->freeze);
+    free(t->frozen);
     free(t);
 }
 

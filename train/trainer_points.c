@@ -1,5 +1,5 @@
-/* train/trainer_points.c: what points of a network hold, and computing from one of them on. On the first
- * device of a trainer for inference. */
+/* train/trainer_points.c: what points of a network hold, on every device of a trainer for inference, and
+ * computing from one of them on, on the first. */
 #include <math.h>
 
 #include "train/trainer.h"
@@ -28,11 +28,13 @@ static float value_of(const uint8_t *at, uint32_t dtype)
     return value;
 }
 
-/* The node whose output a kept point is. */
-static int find_node(const mr_trainer *t, mr_point point, const mri_node **out, mr_error *err)
+/* The node of a replica whose output a kept point is. */
+static int find_node(const mr_trainer *t, uint32_t replica, mr_point point, const mri_node **out,
+                     mr_error *err)
 {
-    const mri_nodes *nodes = &t->team.replicas[0].nodes;
+    const mri_nodes *nodes = &t->team.replicas[replica].nodes;
     bool kept = false;
+    *out = NULL;
     for (uint32_t i = 0; i < t->cfg.kept_count; i++) kept = kept || t->cfg.kept[i] == point;
     if (!kept) return mr_error_set(err, MR_EINVAL, "point %u is none of those that are kept", point);
     if (mri_trainer_simulates(t))
@@ -51,29 +53,57 @@ static char *place_of(const mri_replica *r, const mri_node *n)
     return r->memory.arena + r->plan.spans[n->y_span].at;
 }
 
+/* The first `count` samples of what it holds. Waits for what is queued there. */
+static int read_point(mri_replica *r, const mri_node *n, uint32_t count, float *out, mr_error *err)
+{
+    uint8_t *host;
+    const mr_tensor *tensor = &n->info->out;
+    const size_t bytes = tensor->sample_bytes * count, each = mr_tensor_element_bytes(tensor->dtype);
+    int rc = mr_host_alloc(r->dev, bytes, (void **)&host, err);
+    if (rc) return rc;
+    rc = mr_copy_d2h_async(r->stream, host, place_of(r, n), bytes);
+    if (rc == MR_OK) rc = mr_stream_sync(r->stream, err);
+    else mr_error_set(err, rc, "cannot copy what a point holds: %s", mr_status_text(rc));
+    for (size_t i = 0; rc == MR_OK && i < bytes / each; i++)
+        out[i] = value_of(host + i * each, tensor->dtype);
+    mr_host_free(r->dev, host);
+    return rc;
+}
+
 int mr_trainer_values(mr_trainer *t, mr_point point, uint32_t most, float *out, uint32_t *samples,
                       mr_error *err)
 {
     mri_replica *r = &t->team.replicas[0];
     const mri_node *n;
-    uint8_t *host;
     *samples = 0;
-    int rc = find_node(t, point, &n, err);
+    int rc = find_node(t, 0, point, &n, err);
     if (rc) return rc;
     const uint32_t count = r->last_count < most ? r->last_count : most;
-    const mr_tensor *tensor = &n->info->out;
-    const size_t bytes = tensor->sample_bytes * count, each = mr_tensor_element_bytes(tensor->dtype);
     if (count == 0) return MR_OK;
-    rc = mr_host_alloc(r->dev, bytes, (void **)&host, err);
-    if (rc) return rc;
-    rc = mr_copy_d2h_async(r->stream, host, place_of(r, n), bytes);
-    if (rc == MR_OK) rc = mr_stream_sync(r->stream, err);
-    else mr_error_set(err, rc, "cannot copy point %u: %s", point, mr_status_text(rc));
-    for (size_t i = 0; rc == MR_OK && i < bytes / each; i++)
-        out[i] = value_of(host + i * each, tensor->dtype);
-    mr_host_free(r->dev, host);
+    rc = read_point(r, n, count, out, err);
     if (rc == MR_OK) *samples = count;
     return rc;
+}
+
+int mri_trainer_batch_values(mr_trainer *t, const mr_batch *b, mr_point point, float *out, mr_error *err)
+{
+    uint64_t done = 0;
+    for (uint32_t r = 0; r < t->team.count; r++) {
+        const mr_part *part = &b->parts[mri_team_first_part(&t->team, r)];
+        const mri_node *n;
+        if (t->team.parts.of_device[r] != 1)
+            return mr_error_set(
+                err, MR_EUNSUPPORTED,
+                "a device that computes %u parts of a batch holds the outputs of the last alone: expected "
+                "one part a device",
+                t->team.parts.of_device[r]);
+        int rc = find_node(t, r, point, &n, err);
+        if (rc == MR_OK && part->count > 0)
+            rc = read_point(&t->team.replicas[r], n, part->count, out + done, err);
+        if (rc) return rc;
+        done += (uint64_t)part->count * n->info->out.h * n->info->out.w * n->info->out.c;
+    }
+    return MR_OK;
 }
 
 /* Of all nodes behind this one those that take nothing but it and each other. */
@@ -93,7 +123,7 @@ int mr_trainer_compute_from(mr_trainer *t, mr_point point, const float *values, 
     mri_replica *r = &t->team.replicas[0];
     const mri_node *n;
     void *host;
-    int rc = find_node(t, point, &n, err);
+    int rc = find_node(t, 0, point, &n, err);
     if (rc) return rc;
     if (samples == 0 || samples > r->cfg.max_batch)
         return mr_error_set(err, MR_EINVAL, "%u samples: expected 1 to %u, a part of a batch", samples,

@@ -166,6 +166,7 @@ static void complete(const mr_trainer *t, mr_checkpoint_info *own)
     own->average = t->cfg.average;
     own->lookahead = t->cfg.lookahead;
     own->label_smoothing = t->cfg.label_smoothing;
+    snprintf(own->freeze, sizeof own->freeze, "%s", t->freeze ? t->freeze : "");
     own->parts = t->team.parts.all;
     own->part_threads = mr_device_info_of(t->team.devices[0])->threads;
     own->convolution = mr_trainer_convolution(t);
@@ -288,6 +289,21 @@ static int check_tensors(const mr_trainer *t, const mri_checkpoint *ck, mr_error
     return MR_OK;
 }
 
+/* State of the optimizer of parameters that stay from here on, whatever they did before: what momentum is
+ * left would move them, and so would the weights that Lookahead goes back to. Those are the weights of the
+ * same name, in *of. */
+static bool is_frozen_state(const mr_trainer *t, uint32_t i, uint32_t *of)
+{
+    const mri_tensor_desc *d = &t->tensors.desc[i];
+    const bool slow = mri_tensors_is_lookahead(&t->tensors, &t->team.replicas[0], i),
+               slot = d->role == MRI_ROLE_SLOT0 || d->role == MRI_ROLE_SLOT1 || d->role == MRI_ROLE_SLOT2;
+    *of = UINT32_MAX;
+    if (!t->frozen || !slot || !t->frozen[strtoul(d->name, NULL, 10)]) return false;
+    for (uint32_t k = 0; slow && k < t->tensors.own; k++)
+        if (strcmp(t->tensors.desc[k].name, d->name) == 0) *of = k;
+    return true;
+}
+
 static int load_tensors(mr_trainer *t, const mri_checkpoint *ck, mr_error *err)
 {
     float *host = malloc((size_t)t->tensors.most_floats * sizeof *host);
@@ -295,7 +311,10 @@ static int load_tensors(mr_trainer *t, const mri_checkpoint *ck, mr_error *err)
     int rc = MR_OK;
     for (uint32_t i = 0; rc == MR_OK && i < t->tensors.count; i++) {
         mri_role role;
-        rc = mri_checkpoint_read(ck, source_of(t, ck, i, &role), host, err);
+        uint32_t of;
+        const bool stays = is_frozen_state(t, i, &of);
+        if (stays && of == UINT32_MAX) memset(host, 0, (size_t)t->tensors.desc[i].count * sizeof *host);
+        else rc = mri_checkpoint_read(ck, source_of(t, ck, stays ? of : i, &role), host, err);
         if (rc == MR_OK) rc = mri_tensor_import(&t->tensors, &t->team.replicas[0], i, host, err);
     }
     free(host);

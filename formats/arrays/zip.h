@@ -51,4 +51,13 @@ int mri_zip_unpack(const mri_zip *z, const mri_zip_member *m, mri_spill *out, mr
 /* Check the CRC of a located, stored member by reading all of it. */
 int mri_zip_check_stored(const mri_zip *z, const mri_zip_member *m, mr_error *err);
 
+/* ---- writing: archives of stored members ---- */
+enum { MRI_ZIP_OWN_HEAD = 46 + 28, MRI_ZIP_OWN_END = 98 }; /* room for a record, names not counted */
+/* In front of a member's bytes, and its line of the directory: name, bytes, packed, crc, header. The length
+ * of what was written to out, which has room for MRI_ZIP_OWN_HEAD and the name (at most 65,535 bytes). */
+size_t mri_zip_local_write(const mri_zip_member *m, uint8_t *out);
+size_t mri_zip_central_write(const mri_zip_member *m, uint8_t *out);
+/* Behind a directory that lies from begin to end. */
+size_t mri_zip_end_write(uint64_t count, uint64_t begin, uint64_t end, uint8_t out[MRI_ZIP_OWN_END]);
+
 #endif

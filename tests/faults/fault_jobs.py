@@ -81,6 +81,14 @@ JOBS = [
     Job("resume", "train ../in/photos --epochs 3 --checkpoint run --resume " + _TRAIN, copies=["run"], parts=PART + ["run", "run/*"], whole=WHOLE,
         measured=LOCK, optional=LOCK),
     Job("eval", "eval ../in/photos --checkpoint ../in/run --threads 1 --workers 1 --json --quiet"),
+    Job("eval-confusion", "eval ../in/photos --checkpoint ../in/run --threads 1 --workers 1 --confusion c.csv --json --quiet", again="--force",
+        parts=PART),
+    Job("predict", "predict ../in/photos --checkpoint ../in/run --threads 1 --workers 1 --out p.csv --json --quiet", again="--force", parts=PART),
+    Job("predict-broken", "predict ../in/broken --split train --checkpoint ../in/run --threads 1 --workers 1 --quiet", exit=3),
+    Job("export-weights", "export-weights ../in/run w.safetensors --json", again="--force", parts=PART),
+    Job("export-npz", "export-weights ../in/run w.npz --json", again="--force", parts=PART),
+    Job("train-init", "train ../in/photos --init ../in/w.npz --freeze backbone --epochs 1 " + _TRAIN),
+    Job("train-init-safe", "train ../in/photos --init ../in/w.safetensors --freeze 0 --epochs 1 " + _TRAIN),
 ]
 
 # Two at once: the same command twice in one folder.
@@ -116,6 +124,8 @@ def make_inputs(millrace, folder):
         f.write("image,label\n" + "".join(f"photos/train/{c}/{n},{c}\n" for c in sorted(os.listdir(train))
                                           for n in sorted(os.listdir(os.path.join(train, c)))))
     call("train", "photos", "--epochs", "1", "--checkpoint", "run", *TRAIN)
+    call("export-weights", "run", "w.npz")
+    call("export-weights", "run", "w.safetensors")
     shutil.copytree(os.path.join(folder, "photos"), os.path.join(folder, "broken"))
     first = sorted(os.listdir(os.path.join(folder, "broken", "train")))[0]
     name = os.path.join(folder, "broken", "train", first, "00001.jpg")

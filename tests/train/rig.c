@@ -238,6 +238,7 @@ int mrt_rig_try(mrt_rig *rig, const mrt_rig_options *o, mr_error *err)
         cfg.decay_on = o->decay_on;
         cfg.average = o->average;
         cfg.lookahead = o->lookahead;
+        cfg.freeze = o->freeze;
         cfg.update.weight_decay = o->weight_decay;
         cfg.parts = o->parts || o->world ? &rig->parts : NULL;
         cfg.world = o->world;

@@ -46,7 +46,8 @@ typedef struct mrt_rig_options {
     mr_decay_on decay_on;
     float average;
     uint32_t lookahead;
-    const char *place; /* as mr_net_place() takes it; devices of a replica lie side by side */
+    const char *place;  /* as mr_net_place() takes it; devices of a replica lie side by side */
+    const char *freeze; /* as mr_net_choose() takes it */
     bool mixes;
 } mrt_rig_options;
 

@@ -71,6 +71,7 @@ static mr_checkpoint_info info_of(uint64_t updates)
                                .lookahead = 6,
                                .label_smoothing = 0.125f,
                                .evaluation_pending = true,
+                               .freeze = "0-7",
                                .stop_at_accuracy = 0.9,
                                .train_seconds = 12.5,
                                .eval_seconds = 1.5,
@@ -141,6 +142,7 @@ static void test_round_trip(void **state)
     MRT_TRUE(i->clip_value == 0.5f && i->clip_norm == 3 && i->decay_on == MR_DECAY_ON_WEIGHTS &&
              i->average == 0.75f && i->lookahead == 6 && i->label_smoothing == 0.125f);
     MRT_TRUE(i->evaluation_pending);
+    MRT_STR(i->freeze, "0-7");
     MRT_TRUE(i->stop_at_accuracy == 0.9 && i->train_seconds == 12.5 && i->eval_seconds == 1.5 &&
              i->timed_from == 21 && i->reached_updates == 42 && i->reached_accuracy == 0.91 &&
              i->reached_seconds == 11.5 && i->reached_eval_seconds == 1.25);
@@ -341,7 +343,8 @@ static void test_hostile_values_are_refused(void **state)
         {896, 8, 0x4000000000000000u},
         {904, 8, 0x7ff8000000000000u},
         {912, 8, 0xbff0000000000000u},
-        {920, 1, 1},
+        {924, 1, 1}, /* behind the end of a text */
+        {984, 1, 1},
         {1016, 4, 1},
         {719, 1, 'x'},
         {728, 8, 0},

@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/advise/advise.h"
 #include "tools/cli/clock.h"
 #include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
 #include "tools/cli/progress.h"
-#include "tools/commands/advise.h"
 #include "tools/commands/commands.h"
 #include "tools/session/bad_list.h"
 #include "tools/session/sample_check.h"

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tools/cli/clock.h"
 #include "tools/cli/exit.h"
@@ -12,11 +13,12 @@
 #include "tools/cli/output.h"
 #include "tools/commands/commands.h"
 #include "tools/draw/draw.h"
+#include "tools/outputs/confusion.h"
 #include "tools/session/session.h"
 #include "tools/session/world.h"
 
 typedef struct eval_args {
-    const char *checkpoint, *draw;
+    const char *checkpoint, *draw, *confusion;
     bool force;
     rank_args rank;
     session_args shared;
@@ -30,6 +32,9 @@ typedef struct eval_run {
     mr_checkpoint_info info;
     char found[512];
     draw_points drawn;
+    session_points logits;
+    confusion confusion;
+    const char **names; /* of the checkpoint's classes, or NULL */
 } eval_run;
 
 static int find_checkpoint(eval_run *r)
@@ -51,14 +56,11 @@ static int find_checkpoint(eval_run *r)
 static int open_data(eval_run *r)
 {
     mr_error err = MR_ERROR_INIT;
-    const char **names;
     uint32_t count;
-    int status = exit_status(mr_checkpoint_class_names(r->found, &names, &count, &err), &err);
+    const int status = exit_status(mr_checkpoint_class_names(r->found, &r->names, &count, &err), &err);
     if (status) return status;
-    const data_like like = {r->found, r->info.format, r->info.label_offset, names, r->info.classes};
-    status = session_open_data_like(&r->s, r->args->shared.data, &r->args->shared.data_opts, &like);
-    free(names);
-    return status;
+    const data_like like = {r->found, r->info.format, r->info.label_offset, r->names, r->info.classes};
+    return session_open_data_like(&r->s, r->args->shared.data, &r->args->shared.data_opts, &like);
 }
 
 /* Refused before the evaluation, not behind it. */
@@ -80,6 +82,28 @@ static int prepare_drawing(eval_run *r)
     const int rc = mr_output_check(path, &cfg, &err);
     s->kept = &r->drawn.kept;
     return exit_status(rc, &err);
+}
+
+/* The same for the matrix. */
+static int prepare_confusion(eval_run *r)
+{
+    mr_error err = MR_ERROR_INIT;
+    mr_output_config cfg;
+    tool_session *s = &r->s;
+    const char *path = r->args->confusion;
+    const mr_source *src = s->src;
+    if (!path) return EXIT_DONE;
+    if (!mr_net_logits(s->net, &r->logits.at[0])) {
+        say("--confusion: %s tells no classes apart", s->model->name);
+        return EXIT_MISUSED;
+    }
+    r->logits.count = 1;
+    s->kept = &r->logits;
+    const int status = confusion_open(&r->confusion, mr_net_class_count(s->net));
+    if (status || !r->world.first) return status;
+    mr_output_defaults(&cfg);
+    cfg.inputs = &src, cfg.input_count = 1, cfg.force = r->args->force;
+    return exit_status(mr_output_check(path, &cfg, &err), &err);
 }
 
 static int open_run(eval_run *r)
@@ -110,14 +134,80 @@ static int open_run(eval_run *r)
     run.order = MR_ORDER_SEQUENTIAL;
     s->values = r->info.c;
     status = session_set_loader(s, &shared, &run, false, r->info.w);
+    s->loader_cfg.keep_host = a->confusion != NULL;
     if (status == EXIT_DONE) status = session_open_loader(s);
     s->rule.update = r->info.update;
     s->rule.schedule = r->info.schedule;
     if (status == EXIT_DONE) status = session_open_net(s);
     if (status == EXIT_DONE) status = prepare_drawing(r);
+    if (status == EXIT_DONE) status = prepare_confusion(r);
     if (status == EXIT_DONE) status = session_open_network(s, 1, true);
     if (status == EXIT_DONE) status = session_load(s, r->found, &r->info);
     return status;
+}
+
+/* ---- which classes are taken for which ---- */
+
+static int on_outputs(void *context, const mr_outputs *o, mr_error *err)
+{
+    eval_run *r = context;
+    (void)err;
+    confusion_add(&r->confusion, o);
+    return MR_OK;
+}
+
+static int pass(eval_run *r, double *loss, double *accuracy, uint64_t *count, mr_error *err)
+{
+    mr_outputs_config cfg;
+    if (!r->args->confusion)
+        return mr_evaluate_until(r->s.trainer, r->s.loader, &interrupt_flag, loss, accuracy, count, err);
+    mr_outputs_defaults(&cfg);
+    cfg.on_outputs = on_outputs, cfg.context = r, cfg.stop = &interrupt_flag;
+    return mr_evaluate_outputs(r->s.trainer, r->s.loader, &cfg, loss, accuracy, count, err);
+}
+
+/* Of all processes. */
+static int sum_confusion(eval_run *r)
+{
+    const mr_world *w = r->world.world;
+    confusion *c = &r->confusion;
+    if (!w || !c->count) return EXIT_DONE;
+    const size_t cells = (size_t)c->classes * c->classes;
+    const uint32_t ranks = mr_world_size(w);
+    uint64_t *all = calloc(cells * ranks, sizeof *all);
+    if (!all) return exit_no_memory("a confusion matrix");
+    const int status = world_gather(&r->world, c->count, cells * sizeof *all, all);
+    memset(c->count, 0, cells * sizeof *all);
+    for (size_t i = 0; status == EXIT_DONE && i < cells * ranks; i++) c->count[i % cells] += all[i];
+    free(all);
+    return status;
+}
+
+static int write_confusion(eval_run *r)
+{
+    mr_error err = MR_ERROR_INIT;
+    mr_output_config cfg;
+    mr_output *out;
+    char *text = NULL;
+    size_t bytes = 0;
+    const mr_source *src = r->s.src;
+    FILE *f = open_memstream(&text, &bytes);
+    if (!f) return exit_no_memory("a confusion matrix");
+    confusion_put_csv(&r->confusion, (const char *const *)r->names, f);
+    if (fclose(f) != 0) {
+        free(text);
+        return exit_no_memory("a confusion matrix");
+    }
+    mr_output_defaults(&cfg);
+    cfg.inputs = &src, cfg.input_count = 1, cfg.force = r->args->force;
+    int rc = mr_output_open(&out, r->args->confusion, &cfg, &err);
+    if (rc == MR_OK) {
+        rc = mr_output_write(out, text, bytes, &err);
+        if (rc) mr_output_abandon(out, false);
+        else rc = mr_output_commit(out, &err);
+    }
+    free(text);
+    return exit_status(rc, &err);
 }
 
 static int evaluate(eval_run *r)
@@ -126,10 +216,12 @@ static int evaluate(eval_run *r)
     double loss = 0, accuracy = 0;
     uint64_t count = 0;
     const uint64_t start = clock_ns();
-    const int rc =
-        mr_evaluate_until(r->s.trainer, r->s.loader, &interrupt_flag, &loss, &accuracy, &count, &err);
+    const int rc = pass(r, &loss, &accuracy, &count, &err);
     if (rc) return exit_status(rc, &err);
     const double seconds = seconds_since(start);
+    int status = sum_confusion(r);
+    if (status == EXIT_DONE && r->args->confusion && r->world.first) status = write_confusion(r);
+    if (status) return status;
     const char *shown = mr_source_info_of(r->s.src)->path;
     if (!r->args->shared.output.json) {
         printf("%s on %s: %" PRIu64 " samples, loss %.6f", shown_text(r->found), shown_text(shown), count,
@@ -137,6 +229,7 @@ static int evaluate(eval_run *r)
         if (!isnan(accuracy)) printf(", accuracy %.4f", accuracy);
         printf("; %.0f samples/s%s\n", (double)count / seconds,
                r->info.average > 0 ? " (average of weights)" : "");
+        if (r->args->confusion) confusion_put_worst(&r->confusion, (const char *const *)r->names);
         return EXIT_DONE;
     }
     json_line j = json_begin(stdout, "eval");
@@ -149,6 +242,10 @@ static int evaluate(eval_run *r)
     json_real(&j, "val_accuracy", accuracy);
     json_real(&j, "seconds", seconds);
     json_real(&j, "samples_per_s", (double)count / seconds);
+    if (r->args->confusion) {
+        json_text(&j, "confusion", r->args->confusion);
+        confusion_put_json(&r->confusion, (const char *const *)r->names, &j);
+    }
     json_end(&j);
     return EXIT_DONE;
 }
@@ -157,11 +254,19 @@ static int run(const void *args)
 {
     const eval_args *a = args;
     eval_run r = {.args = a, .s.compute = &a->shared.compute};
+    if (a->confusion && a->draw) {
+        say("--confusion and --draw: one is of networks that tell classes apart, the other of those that "
+            "give back "
+            "what they get");
+        return EXIT_MISUSED;
+    }
     int status = world_join(&r.world, &a->rank);
     if (status == EXIT_DONE) status = open_run(&r);
     if (status == EXIT_DONE) status = evaluate(&r);
     if (status == EXIT_DONE && a->draw) status = draw_to(&r.s, &r.drawn, a->draw, a->force);
     session_close(&r.s);
+    confusion_close(&r.confusion);
+    free(r.names);
     status = bad_watch_close(&r.s.bad, status);
     return world_leave(&r.world, status);
 }
@@ -171,8 +276,10 @@ static const opt options[] = {
      "a checkpoint, or the folder of a run: its newest", NULL},
     {"draw", OPT_TEXT, offsetof(eval_args, draw), 0, 0, NULL, "FILE.png",
      "of a network that gives back what it gets: pictures, what it makes of them, what it makes up", NULL},
-    {"force", OPT_FLAG, offsetof(eval_args, force), 0, 0, NULL, NULL, "--draw: over a file that is there",
-     NULL},
+    {"confusion", OPT_TEXT, offsetof(eval_args, confusion), 0, 0, NULL, "FILE.csv",
+     "which classes are taken for which, and how many of each are right; the worst are shown", NULL},
+    {"force", OPT_FLAG, offsetof(eval_args, force), 0, 0, NULL, NULL,
+     "--draw, --confusion: over a file that is there", NULL},
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Evaluation", options),     RUN_GROUP(eval_args, shared.run),

@@ -34,6 +34,7 @@
 
 typedef struct train_args {
     const char *val, *checkpoint, *trace;
+    begin_args begin;
     bool resume, force, override;
     uint64_t checkpoint_steps, max_steps;
     uint32_t keep, patience, warmup_steps;
@@ -74,6 +75,8 @@ typedef struct train_run {
     bool resumed, complete; /* complete: every epoch was done before */
     char from[512];         /* checkpoint resumed from */
     mr_checkpoint_info start;
+    session_begin begin;
+    frozen_count frozen;
     progress_bar bar;
     watch *watch;          /* or NULL */
     bool live_wanted;      /* and possible */
@@ -171,6 +174,10 @@ static int look_into_folder(train_run *r)
     const char *needs = a->resume ? "--resume" : a->override ? "--override" : a->force ? "--force" : NULL;
     if (!a->checkpoint && needs) {
         say("%s needs --checkpoint DIR, where the run left its state", needs);
+        return EXIT_MISUSED;
+    }
+    if (a->begin.skip && !a->begin.init) {
+        say("--init-skip needs --init: it says which layers do not come from there");
         return EXIT_MISUSED;
     }
     if (a->override && !a->resume) {
@@ -370,6 +377,14 @@ static int load(train_run *r)
     return exit_status(mr_trainer_restore(r->s.trainer, r->elastic->snapshot, &err), &err);
 }
 
+/* A run that goes on has its own weights: those it began with are not asked for again, so that one command
+ * line begins it and goes on with it. */
+static int begin_with(train_run *r)
+{
+    const train_args *a = r->args;
+    return a->begin.init ? session_begin_with(&r->s, a->begin.init, a->begin.skip, &r->begin) : EXIT_DONE;
+}
+
 static int open_run(train_run *r)
 {
     const session_args *a = &r->shared;
@@ -397,7 +412,8 @@ static int open_run(train_run *r)
     if (status == EXIT_DONE) status = open_val_loader(r);
     if (status == EXIT_DONE) status = session_open_network(s, r->run.epochs, false);
     if (status == EXIT_DONE && r->resumed) status = resume_check_convolution(&r->point, a, s, r->from);
-    if (status == EXIT_DONE && r->resumed) status = load(r);
+    if (status == EXIT_DONE) status = r->resumed ? load(r) : begin_with(r);
+    if (status == EXIT_DONE) status = train_header_count_frozen(s, &r->frozen);
     return status;
 }
 
@@ -411,6 +427,8 @@ static void put_header(const train_run *r)
                             .convolution = r->shared.device.convolution,
                             .world = &r->world,
                             .from = r->resumed ? r->from : NULL,
+                            .begin = &r->begin,
+                            .frozen = &r->frozen,
                             .start_epoch = r->start.epoch,
                             .start_step = r->start.step};
     if (r->args->shared.output.json) train_header_json(&h);
@@ -822,6 +840,7 @@ static const opt options[] = {
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Training", options),
+    BEGIN_GROUP(train_args, begin),
     GOAL_GROUP(train_args, goal),
     WATCH_GROUP(train_args, watch),
     SHOW_GROUP(train_args, show),
@@ -856,8 +875,7 @@ const command command_train = {
             "status 130. A folder of checkpoints belongs to one run. A run that diverges is status 1.",
     .examples = "  millrace train mnist --model mnist-cnn --epochs 2\n"
                 "  millrace train train.mrec --val test.mrec --model cifar-cnn --checkpoint run1 --resume\n"
-                "  millrace train train.mrec --model cifar-cnn --prefetch off\n"
-                "  millrace train train.mrec --model cifar-cnn --devices cpu:2 --json\n",
+                "  millrace train photos --model resnet18 --init resnet18.safetensors --freeze backbone\n",
     .positionals = positionals,
     .positional_count = OPT_COUNT(positionals),
     .groups = groups,

@@ -3,8 +3,10 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "tools/cli/exit.h"
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
 #include "tools/cli/report.h"
@@ -50,6 +52,43 @@ static void put_ranks(const train_header *h)
                s->parts.all);
 }
 
+int train_header_count_frozen(const tool_session *s, frozen_count *out)
+{
+    mr_error err = MR_ERROR_INIT;
+    mr_layer_row row;
+    *out = (frozen_count){0};
+    if (!s->rule.freeze) return EXIT_DONE;
+    bool *frozen = calloc((size_t)mr_net_layer_count(s->net) + 1, sizeof *frozen);
+    if (!frozen) return exit_no_memory("the list of frozen layers");
+    const int rc = mr_net_choose(s->net, s->rule.freeze, frozen, &err);
+    for (uint32_t at = 0; rc == MR_OK && mr_net_layer(s->net, at, &row); at++) {
+        if (row.params == 0) continue;
+        out->all++;
+        if (frozen[at]) out->layers++, out->params += row.params;
+    }
+    free(frozen);
+    return setting_status(rc, &err);
+}
+
+static const char *names_text(uint32_t names)
+{
+    return names == MR_NAMES_TORCHVISION ? "torchvision" : "own";
+}
+
+static void put_beginning(const train_header *h)
+{
+    const tool_session *s = h->s;
+    if (h->begin->path)
+        printf("init     %s: %u of %u tensors, %s names%s\n", shown_text(h->begin->path),
+               h->begin->report.taken, h->begin->report.taken + h->begin->report.left,
+               h->begin->report.names == MR_NAMES_TORCHVISION ? "torchvision's" : "our own",
+               h->begin->report.average ? ", the average of its weights" : "");
+    if (!s->rule.freeze) return;
+    const frozen_count f = *h->frozen;
+    printf("frozen   %s: %u of %u layers with parameters, %" PRIu64 " of %" PRIu64 " parameters\n",
+           s->rule.freeze, f.layers, f.all, f.params, mr_net_param_count(s->net));
+}
+
 void train_header_text(const train_header *h)
 {
     const tool_session *s = h->s;
@@ -70,6 +109,7 @@ void train_header_text(const train_header *h)
            (l->batch - 1) / s->parts.all + 1, s->parts.all == session_replicas(s) ? "replica" : "part",
            h->run->epochs, h->run->seed, l->augment);
     put_rule(s);
+    put_beginning(h);
     printf("devices  %u:", s->device_count);
     for (uint32_t i = 0; i < s->device_count && i < 8; i++)
         printf(" %s", mr_device_info_of(s->devices[i])->name);
@@ -133,6 +173,16 @@ void train_header_json(const train_header *h)
     json_u64(&j, "lookahead", s->rule.lookahead);
     json_float(&j, "average", s->rule.average);
     json_float(&j, "label_smoothing", s->rule.label_smoothing);
+    json_text(&j, "freeze", s->rule.freeze);
+    json_u64(&j, "frozen_parameters", h->frozen->params);
+    json_text(&j, "init", h->begin->path);
+    if (h->begin->path) {
+        json_text(&j, "init_names", names_text(h->begin->report.names));
+        json_u64(&j, "init_taken", h->begin->report.taken);
+        json_u64(&j, "init_left", h->begin->report.left);
+        json_u64(&j, "init_unused", h->begin->report.unused);
+        json_bool(&j, "init_average", h->begin->report.average);
+    }
     json_text(&j, "augment", l->augment);
     json_u64(&j, "prefetch", l->prefetch);
     json_u64(&j, "workers", l->workers);

@@ -6,6 +6,13 @@
 #include "tools/session/session.h"
 #include "tools/session/world.h"
 
+typedef struct frozen_count { /* what of the network is not trained */
+    uint32_t layers, all;     /* with parameters */
+    uint64_t params;
+} frozen_count;
+/* Of the network that is open; an exit status. */
+int train_header_count_frozen(const tool_session *s, frozen_count *out);
+
 typedef struct train_header {
     const tool_session *s; /* all of it is open */
     const mr_source *val;  /* or NULL */
@@ -13,6 +20,8 @@ typedef struct train_header {
     uint32_t convolution;  /* mr_convolution, as the user or the checkpoint wants it */
     const tool_world *world;
     const char *from; /* checkpoint resumed from, or NULL */
+    const session_begin *begin;
+    const frozen_count *frozen;
     uint64_t start_epoch, start_step;
 } train_header;
 

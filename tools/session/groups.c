@@ -196,7 +196,7 @@ const opt compute_options[6] = {
 
 const char *const setup_decays[] = {"all", "weights", NULL};
 
-const opt update_options[6] = {
+const opt update_options[7] = {
     {"label-smoothing", OPT_REAL, offsetof(model_args, label_smoothing), 0, 1, NULL, NULL,
      "the loss of training wants 1 - X of the label and X of all classes alike, such as 0.1; without it the "
      "model's own, 0 for most",
@@ -211,6 +211,11 @@ const opt update_options[6] = {
      "after every K updates go half the way back to where the weights were K updates before; 0: no", NULL},
     {"average", OPT_REAL, offsetof(model_args, average), 0, 1, NULL, "DECAY",
      "keep a moving average of the weights, such as 0.999, and evaluate that; without it, or 0: no", NULL},
+    {"freeze", OPT_TEXT, offsetof(model_args, freeze), 0, 0, NULL, "LAYERS",
+     "layers that stay as they are: numbers as of inspect --model, 0-40, blocks, kinds, backbone (all but "
+     "the last "
+     "with weights), head; none",
+     NULL},
 };
 
 const opt model_options[7] = {
@@ -231,4 +236,14 @@ const opt model_options[7] = {
      NULL},
     {"scale", OPT_FLAG, offsetof(model_args, scale), 0, 0, NULL, NULL,
      "multiply batch and learning rate by the number of replicas", NULL},
+};
+
+const opt begin_options[2] = {
+    {"init", OPT_TEXT, offsetof(begin_args, init), 0, 0, NULL, "FILE",
+     "begin with the weights of FILE: .safetensors, .npz (our names or torchvision's), or another run's "
+     "checkpoint or "
+     "folder; the last layer begins anew where FILE tells another number of classes apart",
+     NULL},
+    {"init-skip", OPT_TEXT, offsetof(begin_args, skip), 0, 0, NULL, "LAYERS",
+     "--init: these layers begin anew, named as --freeze names them", NULL},
 };

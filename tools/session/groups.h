@@ -119,11 +119,12 @@ typedef struct model_args {
     double label_smoothing;            /* NAN: the model's own */
     uint32_t decay_on;                 /* mr_decay_on */
     uint32_t lookahead;                /* 0: none */
+    const char *freeze;                /* NULL: not given; "none": nothing */
     double average;                    /* NAN: not given; 0: none */
     bool scale;                        /* batch and learning rate times the number of replicas */
 } model_args;
 
-extern const opt model_options[7], update_options[6];
+extern const opt model_options[7], update_options[7];
 #define MODEL_GROUP(type, member)                                                                            \
     {                                                                                                        \
         "Network", model_options, OPT_COUNT(model_options), offsetof(type, member), false                    \
@@ -132,6 +133,16 @@ extern const opt model_options[7], update_options[6];
 #define UPDATE_GROUP(type, member)                                                                           \
     {                                                                                                        \
         "Updates", update_options, OPT_COUNT(update_options), offsetof(type, member), true                   \
+    }
+
+typedef struct begin_args { /* weights to begin with */
+    const char *init, *skip;
+} begin_args;
+
+extern const opt begin_options[2];
+#define BEGIN_GROUP(type, member)                                                                            \
+    {                                                                                                        \
+        "Beginning", begin_options, OPT_COUNT(begin_options), offsetof(type, member), true                   \
     }
 
 typedef struct part_args {

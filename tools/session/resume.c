@@ -178,6 +178,15 @@ static void tell_epochs(const resume_point *p, const run_args *run, const mr_sch
         schedule_name(schedule), p->from->epochs, run->epochs);
 }
 
+static int take_frozen(const resume_point *p, const session_rule *now, session_rule *rule)
+{
+    const char *then = rule->freeze ? rule->freeze : "none", *found = now->freeze ? now->freeze : "none";
+    if (!was_given(p, "freeze") || strcmp(then, found) == 0) return EXIT_DONE;
+    const int status = changed(p, "freeze", then, found);
+    if (status == EXIT_DONE) rule->freeze = now->freeze;
+    return status;
+}
+
 static int take_rule(const resume_point *p, const session_args *a, const session_rule *now,
                      session_rule *rule)
 {
@@ -198,10 +207,11 @@ static int take_rule(const resume_point *p, const session_args *a, const session
     int status = EXIT_DONE;
     for (size_t i = 0; status == EXIT_DONE && i < OPT_COUNT(numbers); i++)
         status = take_number(p, numbers[i].option, numbers[i].given, numbers[i].now, numbers[i].rule);
-    if (status || !was_given(p, "decay-on") || on == then) return status;
+    if (status || !was_given(p, "decay-on") || on == then) return status ? status : take_frozen(p, now, rule);
     status = changed(p, "decay-on", setup_decays[then], setup_decays[on]);
-    if (status == EXIT_DONE) rule->decay_on = now->decay_on;
-    return status;
+    if (status) return status;
+    rule->decay_on = now->decay_on;
+    return take_frozen(p, now, rule);
 }
 
 int resume_rule(const resume_point *p, const session_args *a, tool_session *s, const run_args *run)
@@ -212,8 +222,16 @@ int resume_rule(const resume_point *p, const session_args *a, tool_session *s, c
     int status = check_data(p, mr_source_info_of(s->src));
     if (status || (was_given(p, "optimizer") && now.update.kind != c->update.kind))
         return status; /* loading refuses it: the optimizer's state is another's */
-    s->rule = (session_rule){c->update,  c->schedule, c->clip_value, c->clip_norm,
-                             c->average, c->decay_on, c->lookahead,  c->label_smoothing};
+    s->rule = (session_rule){c->update,
+                             c->schedule,
+                             c->clip_value,
+                             c->clip_norm,
+                             c->average,
+                             c->decay_on,
+                             c->lookahead,
+                             c->label_smoothing,
+                             c->freeze[0] ? c->freeze : NULL,
+                             0};
     if (was_given(p, "optimizer") && now.update.nesterov != c->update.nesterov) {
         say("--optimizer: the checkpoint was trained with%s Nesterov momentum; " TO_GO_ON,
             c->update.nesterov ? "" : "out");

@@ -123,6 +123,7 @@ int session_fill_rule(tool_session *s, const model_args *m, bool scale)
         isnan(m->label_smoothing) ? s->model->label_smoothing : (float)m->label_smoothing;
     s->rule.decay_on = (mr_decay_on)m->decay_on;
     s->rule.lookahead = m->lookahead;
+    s->rule.freeze = m->freeze && strcmp(m->freeze, "none") != 0 ? m->freeze : NULL;
     s->rule.average = isnan(m->average) ? 0 : (float)m->average;
     s->rule.update.lr = lr;
     s->rule.schedule.lr = lr;
@@ -198,6 +199,13 @@ int session_open_data(tool_session *s, const char *path, const data_args *data, 
 {
     const int status = setup_source(&s->src, path, data);
     return status ? status : check_data(s, mr_source_info_of(s->src), need);
+}
+
+int session_open_data_to_predict(tool_session *s, const char *path, const data_args *data, uint32_t classes)
+{
+    const int status = setup_source_to_predict(&s->src, path, data);
+    s->class_count = classes;
+    return status ? status : check_data(s, mr_source_info_of(s->src), NEED_PICTURES);
 }
 
 int session_open_data_like(tool_session *s, const char *path, const data_args *data, const data_like *like)
@@ -374,6 +382,8 @@ void session_give_rule(const tool_session *s, mr_trainer_config *cfg)
     cfg->average = s->rule.average;
     cfg->lookahead = s->rule.lookahead;
     cfg->label_smoothing = s->rule.label_smoothing;
+    cfg->freeze = s->rule.freeze;
+    cfg->steps_per_epoch = s->rule.schedule_steps;
 }
 
 /* *place, which is to be freed, is NULL without --place. */
@@ -455,6 +465,29 @@ int session_load(tool_session *s, const char *path, mr_checkpoint_info *info)
 {
     mr_error err = MR_ERROR_INIT;
     return exit_status(mr_trainer_load(s->trainer, path, info, &err), &err);
+}
+
+typedef struct telling {
+    const char *path;
+} telling;
+
+static void on_taken(void *context, const char *text)
+{
+    const telling *t = context;
+    say("%s: %s", t->path, shown_text(text)); /* names are somebody else's */
+}
+
+int session_begin_with(tool_session *s, const char *path, const char *skip, session_begin *out)
+{
+    mr_error err = MR_ERROR_INIT;
+    telling t = {path};
+    mr_take_config cfg;
+    mr_take_defaults(&cfg);
+    cfg.path = path;
+    cfg.skip = skip;
+    cfg.on_note = on_taken, cfg.context = &t;
+    out->path = path;
+    return exit_status(mr_trainer_take(s->trainer, &cfg, &out->report, &err), &err);
 }
 
 /* ---- closing ---- */

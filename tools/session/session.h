@@ -16,6 +16,8 @@ typedef struct session_rule {
     mr_decay_on decay_on;
     uint32_t lookahead;
     float label_smoothing;
+    const char *freeze;      /* NULL: nothing */
+    uint64_t schedule_steps; /* of an epoch, as the schedule counts; 0: as the loader has it */
 } session_rule;
 
 /* Points of a network. */
@@ -66,6 +68,15 @@ int session_open_network(tool_session *s, uint64_t epochs, bool inference);
 /* A checkpoint into the trainer. */
 int session_load(tool_session *s, const char *path, mr_checkpoint_info *info);
 
+/* What the trainer took from a file to begin with. */
+typedef struct session_begin {
+    const char *path; /* NULL: nothing */
+    mr_take_report report;
+} session_begin;
+/* Weights of a file, or of another run's checkpoint, into the trainer; what was not taken, and what was not
+ * used, is said. skip may be NULL. */
+int session_begin_with(tool_session *s, const char *path, const char *skip, session_begin *out);
+
 /* Of the devices that are open; fewer than those with --place. */
 uint32_t session_replicas(const tool_session *s);
 
@@ -94,6 +105,8 @@ int session_take_numbers(tool_session *s, const run_args *run, uint32_t length);
 uint32_t session_class_count(const tool_session *s);
 /* Data to evaluate with, labels needed: setup_source_like(). */
 int session_open_data_like(tool_session *s, const char *path, const data_args *data, const data_like *like);
+/* Pictures for a network of so many classes, whatever they are labelled with. */
+int session_open_data_to_predict(tool_session *s, const char *path, const data_args *data, uint32_t classes);
 int session_open_devices(tool_session *s, const device_args *d);
 /* s->loader_cfg is complete. */
 int session_open_loader(tool_session *s);

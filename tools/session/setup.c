@@ -106,6 +106,20 @@ int setup_source(mr_source **out, const char *path, const data_args *a)
     return status;
 }
 
+int setup_source_to_predict(mr_source **out, const char *path, const data_args *a)
+{
+    mr_source_config cfg;
+    int status = fill_config(&cfg, a);
+    *out = NULL;
+    if (!status) status = open_source(out, path, &cfg);
+    if (!status && cfg.split == MR_SPLIT_AUTO && mr_source_info_of(*out)->has_test) {
+        cfg.split = MR_SPLIT_TEST;
+        status = open_source(out, path, &cfg);
+    }
+    if (!status) report_once(mr_source_info_of(*out)->path, mr_source_info_of(*out)->told);
+    return status;
+}
+
 void setup_tell_part(const mr_source *src, const data_args *a)
 {
     const mr_source_info *info = mr_source_info_of(src);

@@ -10,6 +10,9 @@
 int setup_source(mr_source **out, const char *path, const data_args *a);
 /* What --take says, NULL: 0 and 1. */
 int setup_take(const char *text, double *from, double *to);
+/* The same for data whose classes are to be found: of two parts the one to test with, unless a says which.
+ * What was opened may be open when that fails. */
+int setup_source_to_predict(mr_source **out, const char *path, const data_args *a);
 /* For commands that seem to take all of the data: says when it is the train part alone. */
 void setup_tell_part(const mr_source *src, const data_args *a);
 

@@ -473,6 +473,18 @@ void mr_net_logit_factor(mr_net *net, float factor)
     net->logit_factor = factor;
 }
 
+bool mr_net_logits(const mr_net *net, mr_point *out)
+{
+    if (mr_net_class_count(net) == 0) return false;
+    *out = net->layer_count;
+    for (uint32_t i = 0; net->loss_count > 0 && i < net->layer_count; i++) {
+        if (net->layers[i].kind != MR_OP_LOSS) continue;
+        *out = net->layers[i].in;
+        break;
+    }
+    return true;
+}
+
 void mr_net_init(mr_net *net, mr_init init)
 {
     if (net->error.code == MR_OK && (uint32_t)init > MR_INIT_HE_OUT)

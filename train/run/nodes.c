@@ -130,6 +130,23 @@ static const mri_layer *field_of(const mr_net *net, const mri_layer *l)
     return mri_looks_up(l->kind) && l->in ? &net->layers[l->in - 1] : NULL;
 }
 
+static bool is_frozen(const building *b, uint32_t layer)
+{
+    return b->cfg->touched.frozen && !b->cfg->inference && layer != MRI_NONE &&
+           b->cfg->touched.frozen[b->net->layers[layer].number];
+}
+
+/* What stands before the node in the network is trained; a gradient would have to be led through fixed
+ * statistics. */
+static int refuse_frozen_norm(const building *b, uint32_t layer)
+{
+    return mr_error_set(
+        b->err, MR_EINVAL,
+        "layer %u (batch_norm) is frozen, and layers before it are trained: no gradient is led through "
+        "fixed statistics; freeze what is before it, too, or leave it out",
+        b->net->layers[layer].number);
+}
+
 /* Append an op that takes the outputs of nodes in and in2 (MRI_NONE: it has none). desc is completed. */
 static int add_node(building *b, mr_op_desc *desc, uint32_t in, uint32_t in2, uint32_t layer)
 {
@@ -158,11 +175,14 @@ static int add_node(building *b, mr_op_desc *desc, uint32_t in, uint32_t in2, ui
     }
     if (takes_rows_only(desc->kind)) b->layouts_differ |= desc->in.layout != MR_LAYOUT_NHWC;
     desc->need_dx = n.need_dx;
+    if (desc->kind == MR_OP_BATCHNORM && (n.need_dx || n.need_dx2) && is_frozen(b, layer))
+        return refuse_frozen_norm(b, layer);
     const int rc = mr_op_create(&n.op, b->dev, desc, b->err);
     if (rc) return rc;
     n.info = mr_op_info_of(n.op);
     n.desc = *desc;
-    n.backward = !b->cfg->inference && (n.need_dx || n.need_dx2 || n.info->param_count > 0);
+    n.frozen = is_frozen(b, layer);
+    n.backward = !b->cfg->inference && (n.need_dx || n.need_dx2 || (n.info->param_count > 0 && !n.frozen));
     if (in != MRI_NONE) {
         nodes->node[in].consumers++;
         if (in2 != MRI_NONE) nodes->node[in2].consumers++;
@@ -285,8 +305,11 @@ static int add_layers(building *b, uint32_t at, uint32_t *taken)
         if (l->port == MRI_PORT_IN) d.in = b->cfg->in.ports[at].tensor;
         return add_node(b, &d, l->port == MRI_PORT_IN ? MRI_NONE : take_point(b, l->in), MRI_NONE, at);
     }
-    if (is_residual(b->net, at)) {
-        const mr_point other = l[1].in == at + 1 ? l[1].in2 : l[1].in;
+    const mr_point other = is_residual(b->net, at) ? l[1].in == at + 1 ? l[1].in2 : l[1].in : MRI_NO_POINT;
+    /* fixed statistics, and a gradient through the addition alone: apart */
+    const bool apart = other != MRI_NO_POINT && is_frozen(b, at) && b->node_of[other] != MRI_NONE &&
+                       b->nodes->node[b->node_of[other]].backward;
+    if (other != MRI_NO_POINT && !apart) {
         const uint32_t in = b->node_of[l->in], in2 = b->node_of[other];
         const int rc = add_residual(b, at, other, taken);
         if (rc != MR_EUNSUPPORTED) return rc;
@@ -363,6 +386,17 @@ static void drop_nodes(mri_nodes *nodes)
     nodes->count = 0;
 }
 
+/* Are there points among those that are kept whose values have several pixels of several channels? Others lie
+ * the same in every layout. */
+static bool keeps_pictures(const mri_replica_config *cfg)
+{
+    for (uint32_t i = 0; i < cfg->kept.count; i++) {
+        uint32_t h, w, c;
+        if (!mr_net_shape(cfg->net, cfg->kept.at[i], &h, &w, &c) || (h * w > 1 && c > 1)) return true;
+    }
+    return false;
+}
+
 /* Convolutions choose the layout that is fastest for them. Where an addition then meets two, as of a picture
  * and what was made of it, or a recurrent layer one that it does not take, all are built once more in one
  * that every op knows. */
@@ -373,7 +407,7 @@ int mri_nodes_init(mri_nodes *nodes, mr_device *dev, const mri_replica_config *c
     *nodes = (mri_nodes){.node = calloc(3 * (size_t)net->layer_count + 2, /* forks, too */
                                         sizeof *nodes->node)};
     b.node_of = nodes->made_by = calloc((size_t)net->layer_count + 1, sizeof *b.node_of);
-    b.one_layout = cfg->kept.count > 0;
+    b.one_layout = keeps_pictures(cfg);
     int rc = MR_OK;
     if (!nodes->node || !b.node_of)
         rc = mr_error_set(err, MR_ENOMEM, "no memory for a network of %u layers", net->layer_count);

@@ -31,6 +31,11 @@ typedef struct mri_kept { /* points whose values stay */
     uint32_t count;
 } mri_kept;
 
+typedef struct mri_touched { /* which parameters an update changes, and which decay */
+    const bool *frozen;      /* by a layer's number in the whole network: they stay; NULL: none do */
+    mr_decay_on decay_on;
+} mri_touched;
+
 /* What all replicas of a trainer have in common, but for the last two. */
 typedef struct mri_replica_config {
     const mr_net *net;
@@ -42,7 +47,7 @@ typedef struct mri_replica_config {
     float mean[4], std[4];
     mr_update_desc update;
     float label_smoothing, clip_value, clip_norm;
-    mr_decay_on decay_on;
+    mri_touched touched;
     float average;         /* its decay; 0: none is kept */
     uint32_t lookahead;    /* updates; 0: none. The weights it goes back to are the last slot */
     uint32_t slot_count;   /* arrays of optimizer state */
@@ -72,6 +77,7 @@ typedef struct mri_node {
     mri_port port;          /* IN: y is written by others; OUT: the gradient to y is */
     bool inplace;           /* output in the input's place, and gradients too */
     bool backward;          /* takes part in the backward pass */
+    bool frozen;            /* its parameters stay, and so do its statistics, with which it computes */
     bool need_dx, need_dx2; /* a gradient to in, to in2, is needed */
     uint32_t y_span, saved_span, scratch_span[2] /* forward, backward */, dy_span, dy2_span, dx_span,
         dx2_span;

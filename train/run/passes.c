@@ -33,7 +33,7 @@ typedef struct share {
 static mr_op_args args_of(const mri_replica *r, const mri_node *n, const share *of)
 {
     const mr_part *part = of->part;
-    const bool own = of->number == 0 || !of->training || !r->memory.other_stats,
+    const bool own = of->number == 0 || !of->training || !r->memory.other_stats || n->frozen,
                averaged = !of->training && r->plan.averages;
     float *const stats = averaged ? r->memory.average_stats
                          : own    ? r->memory.stats
@@ -70,7 +70,7 @@ static int forward(const mri_replica *r, const share *of)
         const mri_node *n = &r->nodes.node[i];
         if (n->port) continue; /* it is where it belongs */
         mr_op_args a = args_of(r, n, of);
-        a.training = of->training;
+        a.training = of->training && !(n->frozen && n->kind == MR_OP_BATCHNORM);
         a.metrics = r->memory.sums[of->training ? MRI_SUMS_TRAINING : MRI_SUMS_EVALUATION] + of->number;
         a.scratch = span_at(r, n->scratch_span[0]);
         rc = mr_op_forward_async(n->op, r->stream, &a);
@@ -93,6 +93,17 @@ int mri_replica_forward_some(const mri_replica *r, const mr_part *part, const bo
     return rc;
 }
 
+/* Of parameters that stay: with gradients of zero every rule leaves them alone, and no norm counts them.
+ * Those of nodes without a backward pass are never written. */
+static int drop_gradients(const mri_replica *r, const mri_node *n)
+{
+    int rc = MR_OK;
+    for (uint32_t p = 0; rc == MR_OK && p < n->info->param_count; p++)
+        rc = mr_fill_async(r->stream, r->memory.grads + n->param_at[p], 0,
+                           (size_t)n->info->param[p].storage_count * sizeof(float));
+    return rc;
+}
+
 /* The nodes from `from` down to `to`. */
 static int backward(const mri_replica *r, const share *of, uint32_t from, uint32_t to)
 {
@@ -109,6 +120,7 @@ static int backward(const mri_replica *r, const share *of, uint32_t from, uint32
         a.dx2 = span_at(r, n->dx2_span);
         a.scratch = span_at(r, n->scratch_span[1]);
         rc = mr_op_backward_async(n->op, r->stream, &a);
+        if (rc == MR_OK && n->frozen) rc = drop_gradients(r, n);
     }
     mri_range_end();
     return rc;

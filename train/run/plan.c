@@ -183,6 +183,10 @@ static int fill_buckets(planning *p, mr_error *err)
     if (!plan->buckets)
         return mr_error_set(err, MR_ENOMEM, "no memory for %u gradient buckets", p->nodes->count);
     mri_plan_cut_buckets(plan, p->nodes, p->cfg->bucket_bytes);
+    if (plan->bucket_count == 0 && p->cfg->touched.frozen) /* a stage of a network on several devices */
+        return mr_error_set(
+            err, MR_EINVAL,
+            "all layers of one of the devices are frozen: place them with others that are trained");
     return MR_OK;
 }
 
@@ -210,8 +214,8 @@ static bool decays_by(const mri_replica_config *cfg, const mri_node *n, const mr
 {
     const bool weights = strcmp(param->name, "weights") == 0 || strcmp(param->name, "recurrent") == 0;
     const mr_net_decays own = n->layer == MRI_NONE ? MR_NET_DECAY_AS_TOLD : cfg->net->layers[n->layer].decay;
-    if (own == MR_NET_DECAY_NONE) return false;
-    return weights || (own == MR_NET_DECAY_AS_TOLD && cfg->decay_on == MR_DECAY_ON_ALL);
+    if (own == MR_NET_DECAY_NONE || n->frozen) return false;
+    return weights || (own == MR_NET_DECAY_AS_TOLD && cfg->touched.decay_on == MR_DECAY_ON_ALL);
 }
 
 static int mark_decays(planning *p, mr_error *err)
@@ -219,7 +223,8 @@ static int mark_decays(planning *p, mr_error *err)
     mri_plan *plan = p->plan;
     const mri_replica_config *cfg = p->cfg;
     if (cfg->inference || plan->weight_floats == 0) return MR_OK;
-    if (cfg->decay_on == MR_DECAY_ON_ALL && !mr_net_has_own_decay(cfg->net)) return MR_OK;
+    if (cfg->touched.decay_on == MR_DECAY_ON_ALL && !mr_net_has_own_decay(cfg->net) && !cfg->touched.frozen)
+        return MR_OK;
     plan->decays = calloc(1, (size_t)(plan->weight_floats / MR_UPDATE_STRETCH + 1));
     if (!plan->decays) return mr_error_set(err, MR_ENOMEM, "no memory for the list of what decays");
     for (uint32_t i = 0; i < p->nodes->count; i++) {

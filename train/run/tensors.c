@@ -4,6 +4,8 @@
 
 #include "train/run/tensors.h"
 
+static const mri_role slot_roles[MRI_SLOTS_MOST] = {MRI_ROLE_SLOT0, MRI_ROLE_SLOT1, MRI_ROLE_SLOT2};
+
 static uint32_t slots_of(const mri_replica *rep) { return rep->cfg.inference ? 0 : rep->cfg.slot_count; }
 
 static const mri_replica *stage_of(const mri_replica *rep, uint32_t stage)
@@ -76,7 +78,6 @@ static int list_holders(listing *list, mr_error *err)
 
 static void add_all(const listing *list)
 {
-    static const mri_role slots[MRI_SLOTS_MOST] = {MRI_ROLE_SLOT0, MRI_ROLE_SLOT1, MRI_ROLE_SLOT2};
     mri_tensors *t = list->t;
     for (uint32_t i = 0; i < list->count; i++) {
         const mr_op_info *info = node_of(list, &list->holders[i])->info;
@@ -89,7 +90,7 @@ static void add_all(const listing *list)
     for (uint32_t s = 0; s < slots_of(list->rep); s++)
         for (uint32_t i = 0; i < list->count; i++)
             for (uint32_t p = 0; p < node_of(list, &list->holders[i])->info->param_count; p++)
-                add_tensor(list, &list->holders[i], false, p, slots[s]);
+                add_tensor(list, &list->holders[i], false, p, slot_roles[s]);
     for (uint32_t i = 0; list->rep->plan.averages && i < t->own; i++) {
         t->desc[t->count] = t->desc[i];
         t->desc[t->count].role = mri_role_averaged(t->desc[i].role);
@@ -117,6 +118,12 @@ int mri_tensors_init(mri_tensors *t, const mri_replica *rep, mr_error *err)
     }
     free(list.holders);
     return rc;
+}
+
+bool mri_tensors_is_lookahead(const mri_tensors *t, const mri_replica *rep, uint32_t tensor)
+{
+    const uint32_t slots = slots_of(rep);
+    return rep->cfg.lookahead && slots > 0 && t->desc[tensor].role == slot_roles[slots - 1];
 }
 
 void mri_tensors_fini(mri_tensors *t)

@@ -30,6 +30,9 @@ typedef struct mri_tensors {
 int mri_tensors_init(mri_tensors *t, const mri_replica *rep, mr_error *err);
 void mri_tensors_fini(mri_tensors *t); /* accepts a zeroed one */
 
+/* Is it a weight that Lookahead goes back to? */
+bool mri_tensors_is_lookahead(const mri_tensors *t, const mri_replica *rep, uint32_t tensor);
+
 /* One of them (or its gradient) in canonical order, from and to a replica. Both wait. */
 int mri_tensor_export(const mri_tensors *t, const mri_replica *rep, uint32_t tensor, bool gradient,
                       float *out, mr_error *err);

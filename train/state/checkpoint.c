@@ -20,7 +20,8 @@ enum {
     TENSOR_ALIGN = 64,
     NAMES_AT = 728,
     GAP_AT = 853,
-    END_AT = 920,
+    FREEZE_AT = 920,
+    END_AT = 984,
     MOST_PART_THREADS = 4096,
     CRC_AT = HEADER_BYTES - 4,
     VERSION = 1
@@ -109,6 +110,7 @@ static const placed_field fields[] = {
     FIELD(896, reached_accuracy),
     FIELD(904, reached_seconds),
     FIELD(912, reached_eval_seconds),
+    FIELD(FREEZE_AT, freeze),
 };
 _Static_assert(sizeof(mr_update_kind) == 4 && sizeof(mr_schedule_kind) == 4 && sizeof(mr_order) == 4 &&
                    sizeof(mr_tail) == 4 && sizeof(mr_decay_on) == 4 && sizeof(mr_pixels) == 4 &&
@@ -298,7 +300,8 @@ static bool is_part(double v) { return v >= 0 && v <= 1; }
 
 static int read_info(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
 {
-    if (!is_text(h + 128, 64) || !is_text(h + 192, 256) || !is_text(h + 688, 32))
+    if (!is_text(h + 128, 64) || !is_text(h + 192, 256) || !is_text(h + 688, 32) ||
+        !is_text(h + FREEZE_AT, 64))
         return damaged(err, MR_EFORMAT, ck, 128, "a text has no end");
     if (mri_le32(h + 448) >= MR_UPDATE_KIND_COUNT || mri_le32(h + 480) > 1)
         return damaged(err, MR_EFORMAT, ck, 448, "unknown optimizer");

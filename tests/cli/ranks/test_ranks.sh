@@ -48,6 +48,18 @@ present run/best.mrck
 together 0 2 eval d --checkpoint run --json # other parts: products of a batch may add up in another order
 near "$(number val_loss)" "$val_loss"
 
+# all of them count which classes are taken for which, and one writes it; the first reads what a run begins with
+run 0 eval d --checkpoint run --confusion one.csv
+together 0 3 eval d --checkpoint run --confusion all.csv
+sed 1d one.csv | awk -F , '{ print $1, $(NF - 1) }' >one.samples
+sed 1d all.csv | awk -F , '{ for (i = 2; i < NF - 1; i++) n += $i; print $1, n; n = 0 }' >all.samples
+same one.samples all.samples
+run 0 export-weights run run.npz
+run 0 train d "$@" --init run.npz --freeze backbone --max-steps 3; weights=$(text weights)
+together 0 2 train d "$@" --init run.npz --freeze backbone --max-steps 3 --devices cpu:1
+equal "$(text weights)" "$weights"
+together "1 2" 2 train d "$@" --init nothing.npz --devices cpu:1; err_has "nothing.npz"
+
 # one trace of all, on one clock, which the report draws; a step is at the same time in all of them
 together 0 3 train d "$@" --trace all.json
 for r in 0 1 2; do

@@ -9,11 +9,11 @@ includes() { # PATTERN FILE...: lines that include what matches
     grep -nE "^#include \"$pattern" "$@"
 }
 includes 'tools/commands/' "$tools"/cli/*.[ch] && fail "cli/ knows commands/"
-grep -nE 'command_[a-z]+' "$tools"/cli/*.[ch] && fail "cli/ knows a command"
+grep -nE 'command_[a-z_]+' "$tools"/cli/*.[ch] && fail "cli/ knows a command"
 includes '(base|formats|kernels|pipeline|train)/' "$tools"/*.c "$tools"/*/*.[ch] && fail "tools/ uses a private header"
 for file in "$tools"/commands/*.c; do
     name=$(basename "$file" .c)
-    grep -noE '\bcommand_[a-z]+' "$file" | sed 's/^[0-9]*://' | sort -u | grep -vx "command_${name#cmd_}" && fail "$name knows another command"
+    grep -noE '\bcommand_[a-z_]+' "$file" | sed 's/^[0-9]*://' | sort -u | grep -vx "command_${name#cmd_}" && fail "$name knows another command"
 done
 [ "$(ls "$tools"/*.c)" = "$tools/main.c" ] || fail "expected main.c alone on top of cli/ and commands/"
 finish

@@ -14,10 +14,10 @@ run 0 man; cp out man.1
 grep -q '^\.TH MILLRACE 1' man.1 || fail "no title in the manual page"
 
 options_of() { sed -n 's/^  --\([a-z-]*\).*/\1/p' "$1" | sort; }                 # options that help explains
-manual_of() { sed -n "/^\.SS millrace $1/,/^\.S[SH]/p" man.1 | sed -n 's/\\//g; s/^\.B --\([a-z-]*\).*/\1/p' | sort; }
+manual_of() { sed 's/\\//g' man.1 | sed -n "/^\.SS millrace $1 /,/^\.S[SH]/p" | sed -n 's/^\.B --\([a-z-]*\).*/\1/p' | sort; }
 
 run 0 help
-commands=$(sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' out)
+commands=$(sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p' out)
 [ "$(printf '%s\n' "$commands" | wc -l)" -ge 11 ] || fail "expected 11 commands or more, found: $commands"
 for c in $commands; do
     run 0 help "$c" --all; compare "help-$c"

@@ -223,6 +223,9 @@ static inline bool mr_net_loss(const mr_net *net, uint32_t at, mr_loss_row *out)
     out->struct_size = sizeof *out;
     return mr_net_loss_sized(net, at, out);
 }
+/* The point whose values, times the factor of mr_net_logit_factor(), are the logits of the (first) loss
+ * against labels; false: the network tells no classes apart. */
+MR_API bool mr_net_logits(const mr_net *net, mr_point *out);
 /* The first point that is drawn (mr_net_sample()); false: none is. */
 MR_API bool mr_net_drawn(const mr_net *net, mr_point *out);
 /* Pixels and channels of a point; false: there is no such point. */
@@ -238,6 +241,12 @@ MR_API void mr_net_block(mr_net *net, const char *name);
 MR_API int mr_net_place(const mr_net *net, const char *text, uint32_t *place, uint32_t *devices,
                         mr_error *err);
 MR_API uint32_t mr_net_layer_count(const mr_net *net);
+/* Layers that a text names, for mr_trainer_config.freeze: their numbers as mr_net_layer() counts them and
+ * ranges of them ("7", "0-40", "41-"), blocks, kinds as they begin a layer's name ("batch_norm"), "head" (the
+ * last layer with weights) and "backbone" (all before it), separated by commas. chosen: room for
+ * mr_net_layer_count() of them, all of which are written. MR_EINVAL: err says which part of the text is
+ * wrong; or none of these has parameters. */
+MR_API int mr_net_choose(const mr_net *net, const char *text, bool *chosen, mr_error *err);
 
 /* MR_OK when the layers fit together and end in losses, or in a vector of logits (see losses). */
 MR_API int mr_net_check(const mr_net *net, mr_error *err);
@@ -480,7 +489,8 @@ typedef struct mr_trainer_config {
      * 0 (default): none. */
     float label_smoothing;
     /* With inference: points whose values mr_trainer_values() may ask for (the list must outlive the
-     * trainer). It takes more memory, and convolutions may be slower, as all operations get one layout. */
+     * trainer). It takes more memory, and where a point has several pixels of several channels convolutions
+     * may be slower, as all operations get one layout. */
     const mr_point *kept;
     uint32_t kept_count;
     /* What the batches have beside pictures: mr_loader_info's, for a network that takes fields
@@ -494,6 +504,13 @@ typedef struct mr_trainer_config {
      * the loader puts them, and losses computed on the last. Weights are the same bits as on one device;
      * in bf16 what crosses is rounded once more. Not with other processes (world), f16, clip_norm, kept. */
     const uint32_t *place;
+    /* Layers whose parameters stay as they are, as mr_net_choose() takes them; copied; at most 63 bytes,
+     * which checkpoints keep. NULL or "" (default): none. They get no update and no weight decay, and no
+     * gradient is computed for what comes before the first trained one. Batch normalisations among them
+     * compute with their running statistics in training, too, which stay; through one of these no gradient is
+     * led, so nothing before it may be trained. MR_EINVAL: something is, or nothing at all would be trained.
+     * Without effect with inference. */
+    const char *freeze;
 } mr_trainer_config;
 
 MR_API void mr_trainer_defaults_sized(mr_trainer_config *cfg, size_t struct_size);
@@ -723,6 +740,38 @@ MR_API int mr_evaluate(mr_trainer *t, mr_loader *loader, double *loss, double *a
 MR_API int mr_evaluate_until(mr_trainer *t, mr_loader *loader, const volatile int *stop, double *loss,
                              double *accuracy, uint64_t *count, mr_error *err);
 
+/* What came out of one batch, in its order; valid during the call. */
+typedef struct mr_outputs {
+    size_t struct_size;
+    const uint64_t *ids;   /* sample numbers; MR_NOWHERE for padding and for samples that were skipped */
+    const int32_t *labels; /* -1: padding, a sample that was skipped, or one without a label */
+    uint32_t count, classes;
+    const float *logits; /* count x classes, with the network's logit factor; of one logit a 0 and it */
+} mr_outputs;
+
+typedef struct mr_outputs_config {
+    size_t struct_size;
+    /* After each batch, from the calling thread; an error ends the pass and is its result */
+    int (*on_outputs)(void *context, const mr_outputs *outputs, mr_error *err);
+    void *context;
+    const volatile int *stop; /* as of mr_evaluate_until(); may be NULL */
+} mr_outputs_config;
+MR_API void mr_outputs_defaults_sized(mr_outputs_config *cfg, size_t struct_size);
+static inline void mr_outputs_defaults(mr_outputs_config *cfg)
+{
+    mr_outputs_defaults_sized(cfg, sizeof *cfg);
+}
+
+/* mr_evaluate_until(), which tells the logits of every sample of this process besides. The trainer is for
+ * inference and keeps the point of mr_net_logits() (mr_trainer_config.kept); the loader has keep_host. Logits
+ * are the bits that evaluation computes. loss, accuracy and count all NULL: nothing is summed, and samples
+ * need no labels.
+ *
+ * MR_EINVAL        no on_outputs, a loader without keep_host, a network without classes or without that point
+ * MR_EUNSUPPORTED  a device computes several parts of a batch, or computes nothing (simulated) */
+MR_API int mr_evaluate_outputs(mr_trainer *t, mr_loader *loader, const mr_outputs_config *cfg, double *loss,
+                               double *accuracy, uint64_t *count, mr_error *err);
+
 /* Hash of all weights on replica r, in canonical order (I6: the same on all). */
 MR_API int mr_trainer_weights_hash(mr_trainer *t, uint32_t replica, uint64_t *lo, uint64_t *hi,
                                    mr_error *err);
@@ -786,6 +835,7 @@ typedef struct mr_checkpoint_info {
     uint64_t reached_updates; /* 0: not reached */
     double reached_accuracy, reached_seconds, reached_eval_seconds;
     bool evaluation_pending; /* inside the epoch, behind its last step, a validation is still to come */
+    char freeze[64];         /* of mr_trainer_config; empty: none */
 } mr_checkpoint_info;
 
 /* Read and check a checkpoint's header; path is a file, or a folder: its newest whole checkpoint (resolved
@@ -802,6 +852,95 @@ static inline int mr_checkpoint_find(const char *path, char *found, size_t found
 /* The names of the classes it tells apart, for mr_source_config.class_names: one block, to be freed by the
  * caller; NULL, and *count 0, when the data set had none. path is a file. */
 MR_API int mr_checkpoint_class_names(const char *path, const char ***names, uint32_t *count, mr_error *err);
+/* ---- weights alone ---- */
+
+/* What tensors are called in a file of weights. */
+typedef enum mr_weight_names {
+    MR_NAMES_OWN = 0, /* LAYER/KIND/PARAMETER as in a checkpoint, layers as mr_net_layer() counts them;
+                         filters as rows x columns x channels, dense layers out x in, behind a picture in the
+                         order h, w, c */
+    /* torchvision's, for resnet18, 34 and 50, vgg16 and 19, mobilenet-v2, efficientnet-b0: filters as
+     * channels x rows x columns, dense layers behind a picture in the order c, h, w. load_state_dict() takes
+     * them as they are (num_batches_tracked, which it makes itself, is left out) */
+    MR_NAMES_TORCHVISION = 1,
+} mr_weight_names;
+
+typedef struct mr_weights_config {
+    size_t struct_size;
+    uint32_t names;  /* mr_weight_names; default own */
+    bool no_average; /* of a checkpoint with an average: the weights that training goes on with. Default
+                        false: the average, which is what evaluation takes */
+    bool force;      /* a file at path may be replaced; default false */
+} mr_weights_config;
+MR_API void mr_weights_defaults_sized(mr_weights_config *cfg, size_t struct_size);
+static inline void mr_weights_defaults(mr_weights_config *cfg)
+{
+    mr_weights_defaults_sized(cfg, sizeof *cfg);
+}
+
+typedef struct mr_weights_report {
+    size_t struct_size;
+    uint32_t tensors; /* weights and running statistics */
+    uint64_t numbers, bytes;
+    bool average; /* it is the average that was written */
+} mr_weights_report;
+
+/* Weights and running statistics of a checkpoint, a file, as float32 into a file of safetensors or a NumPy
+ * archive, by the end of its name (.safetensors, .npz). The same checkpoint gives the same bytes. Written
+ * aside, synced, renamed; waits for the disk. cfg and out may be NULL.
+ *
+ * MR_EINVAL        another ending
+ * MR_EEXIST        there is a file, and cfg->force is false
+ * MR_EUNSUPPORTED  torchvision has no such network, or not for pictures of this size */
+MR_API int mr_weights_export_sized(const char *checkpoint, const char *path, const mr_weights_config *cfg,
+                                   mr_weights_report *out, mr_error *err);
+static inline int mr_weights_export(const char *checkpoint, const char *path, const mr_weights_config *cfg,
+                                    mr_weights_report *out, mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_weights_export_sized(checkpoint, path, cfg, out, err);
+}
+
+typedef struct mr_take_config {
+    size_t struct_size;
+    const char *path; /* a file of safetensors or a NumPy archive, as mr_weights_export() and others write
+                         them, or the checkpoint of a run of the same model, or a folder of them */
+    const char *skip; /* layers that begin as they do, as mr_net_choose() takes them; NULL: none */
+    bool no_average;  /* of a checkpoint with an average: its weights instead; default false */
+    /* What is not taken, and what the file has that is not used: some lines, in the first process; may be
+     * NULL */
+    void (*on_note)(void *context, const char *text);
+    void *context;
+} mr_take_config;
+MR_API void mr_take_defaults_sized(mr_take_config *cfg, size_t struct_size);
+static inline void mr_take_defaults(mr_take_config *cfg) { mr_take_defaults_sized(cfg, sizeof *cfg); }
+
+typedef struct mr_take_report {
+    size_t struct_size;
+    uint32_t names;               /* mr_weight_names, told apart by which of them the file has more of */
+    uint32_t taken, left, unused; /* tensors of the network that were taken and that were not; of the file
+                                     that were not used */
+    bool average;                 /* of the checkpoint */
+} mr_take_report;
+
+/* Weights and running statistics into a trainer that has done no update yet, in place of the initial ones:
+ * all that the network has must be there, each in its shape, but for the layers of cfg->skip, and for the
+ * last layer with weights when the file has it for another number of classes. Averages and Lookahead begin
+ * with them. In several processes all call it, and the first one reads. Weights stay as they were when it
+ * fails.
+ *
+ * MR_EINVAL       a tensor is missing or of another shape, or names are neither ours nor torchvision's
+ * MR_EUNSUPPORTED a tensor of another type than f16, bf16, f32, f64
+ * MR_EFORMAT, MR_ECHECKSUM  the file is damaged, or has a number that is not finite */
+MR_API int mr_trainer_take_sized(mr_trainer *t, const mr_take_config *cfg, mr_take_report *out,
+                                 mr_error *err);
+static inline int mr_trainer_take(mr_trainer *t, const mr_take_config *cfg, mr_take_report *out,
+                                  mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_trainer_take_sized(t, cfg, out, err);
+}
+
 /* Aside, synced, renamed. */
 MR_API int mr_trainer_save_sized(mr_trainer *t, const char *path, const mr_checkpoint_info *info,
                                  mr_error *err);

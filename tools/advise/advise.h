@@ -1,4 +1,4 @@
-/* tools/commands/advise.h: the parts of `millrace convert SRC --advise`: what some of the data cost in each
+/* tools/advise/advise.h: the parts of `millrace convert SRC --advise`: what some of the data cost in each
  * form of storage, which form to take, and the report. */
 #ifndef TOOLS_ADVISE_H
 #define TOOLS_ADVISE_H

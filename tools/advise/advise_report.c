@@ -1,11 +1,11 @@
-/* tools/commands/advise_report.c: the advice as text and as JSON. */
+/* tools/advise/advise_report.c: the advice as text and as JSON. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
+#include "tools/advise/advise.h"
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
-#include "tools/commands/advise.h"
 
 static const char *where_it_fits(const advise_form *f)
 {

@@ -1,10 +1,10 @@
-/* tools/commands/advise.c: see advise.h. Every form is made of the same samples in a temporary folder and
+/* tools/advise/advise.c: see advise.h. Every form is made of the same samples in a temporary folder and
  * read from memory. What it would be from storage follows from its bytes, where the whole set is larger than
  * memory.
  *
  * The choice: of the forms that keep the pixels and fit on the disk, the fastest; among those nearly as fast
  * the smallest, and the data as they are before all others. */
-#include "tools/commands/advise.h"
+#include "tools/advise/advise.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,0 +1,170 @@
+/* tools/outputs/rows.c: see rows.h. */
+#include "tools/outputs/rows.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cli/json.h"
+
+enum { NAME_ROOM = 4096 };
+
+uint32_t rows_best(const float *logits, uint32_t classes)
+{
+    uint32_t best = 0;
+    for (uint32_t c = 1; c < classes; c++)
+        if (logits[c] > logits[best]) best = c;
+    return best;
+}
+
+const char *rows_class_name(const char *const *names, uint32_t at, char *buf, size_t buf_bytes)
+{
+    if (names) return names[at];
+    snprintf(buf, buf_bytes, "%" PRIu32, at);
+    return buf;
+}
+
+void rows_put_csv(FILE *out, const char *text)
+{
+    char shown[4 * NAME_ROOM];
+    mr_text_shown(text, shown, sizeof shown);
+    if (!strpbrk(shown, ",\"")) {
+        fputs(shown, out);
+        return;
+    }
+    fputc('"', out);
+    for (const char *p = shown; *p; p++) {
+        if (*p == '"') fputc('"', out);
+        fputc(*p, out);
+    }
+    fputc('"', out);
+}
+
+/* What a sample is called, else the file that it is in where each has its own. */
+static const char *name_of(const rows *r, uint64_t sample, char *buf, size_t buf_bytes)
+{
+    mr_extent e;
+    mr_source_sample_name(r->src, sample, NULL, 0, buf, buf_bytes);
+    if (!buf[0] && mr_source_extent(r->src, sample, &e, NULL) == MR_OK && e.file == MR_FILE_OF_SAMPLE)
+        mr_source_sample_path(r->src, sample, buf, buf_bytes);
+    return buf;
+}
+
+/* Of the data's own class; "": it has none. */
+static const char *label_name(const rows *r, int32_t label, char *buf, size_t buf_bytes)
+{
+    const mr_source_info *info = mr_source_info_of(r->src);
+    const bool known = info->label_field >= 0 && label >= 0 && (uint32_t)label < info->class_count;
+    return known ? rows_class_name(info->class_names, (uint32_t)label, buf, buf_bytes) : "";
+}
+
+/* ---- the likeliest classes ---- */
+
+typedef struct guess {
+    uint32_t class;
+    double probability;
+} guess;
+
+/* The `top` likeliest, the likeliest first, of equals the first. */
+static void choose(const rows *r, const float *logits, guess *out)
+{
+    const double most = (double)logits[rows_best(logits, r->classes)];
+    double sum = 0;
+    uint32_t count = 0;
+    for (uint32_t c = 0; c < r->classes; c++) sum += exp((double)logits[c] - most);
+    for (uint32_t c = 0; c < r->classes; c++) {
+        const guess g = {c, exp((double)logits[c] - most) / sum};
+        uint32_t at = count < r->top ? count++ : r->top;
+        if (at == r->top && !(g.probability > out[--at].probability)) continue;
+        for (; at > 0 && g.probability > out[at - 1].probability; at--) out[at] = out[at - 1];
+        out[at] = g;
+    }
+}
+
+/* ---- CSV ---- */
+
+void rows_begin(const rows *r, FILE *out)
+{
+    if (r->json) return;
+    fputs("sample,name,label,class,probability", out);
+    for (uint32_t i = 2; i <= r->top; i++) fprintf(out, ",class_%" PRIu32 ",probability_%" PRIu32, i, i);
+    fputs(",error\n", out);
+}
+
+static void put_csv(const rows *r, FILE *out, uint64_t sample, const char *name, const char *label,
+                    const guess *guesses, const char *error)
+{
+    char number[32];
+    fprintf(out, "%" PRIu64 ",", sample);
+    rows_put_csv(out, name);
+    fputc(',', out);
+    rows_put_csv(out, label);
+    for (uint32_t i = 0; i < r->top; i++) {
+        fputc(',', out);
+        if (guesses) rows_put_csv(out, rows_class_name(r->names, guesses[i].class, number, sizeof number));
+        fputc(',', out);
+        if (guesses) fprintf(out, "%.6g", guesses[i].probability);
+    }
+    fputc(',', out);
+    rows_put_csv(out, error);
+    fputc('\n', out);
+}
+
+/* ---- JSON ---- */
+
+static void put_guess(const rows *r, json_line *j, const guess *g)
+{
+    char number[32];
+    json_text(j, "class", rows_class_name(r->names, g->class, number, sizeof number));
+    json_u64(j, "class_number", g->class);
+    json_real(j, "probability", g->probability);
+}
+
+static void put_json(const rows *r, FILE *out, uint64_t sample, const char *name, const char *label,
+                     const guess *guesses, const char *error)
+{
+    json_line j = json_begin(out, "prediction");
+    json_u64(&j, "sample", sample);
+    json_text(&j, "name", name[0] ? name : NULL);
+    json_text(&j, "label", label[0] ? label : NULL);
+    if (guesses) put_guess(r, &j, guesses);
+    else json_text(&j, "class", NULL);
+    if (guesses && r->top > 1) {
+        json_array(&j, "top");
+        for (uint32_t i = 0; i < r->top; i++) {
+            json_object(&j, NULL);
+            put_guess(r, &j, &guesses[i]);
+            json_close_object(&j);
+        }
+        json_close_array(&j);
+    }
+    json_text(&j, "error", error[0] ? error : NULL);
+    json_end(&j);
+}
+
+/* ---- a row ---- */
+
+static void put(const rows *r, FILE *out, uint64_t sample, int32_t label, const guess *guesses,
+                const char *error)
+{
+    char name[NAME_ROOM], number[32];
+    const char *said = label_name(r, label, number, sizeof number);
+    name_of(r, sample, name, sizeof name);
+    (r->json ? put_json : put_csv)(r, out, sample, name, said, guesses, error);
+}
+
+bool rows_put(const rows *r, FILE *out, uint64_t sample, int32_t label, const float *logits)
+{
+    guess *guesses = malloc(r->top * sizeof *guesses);
+    if (!guesses) return false;
+    choose(r, logits, guesses);
+    put(r, out, sample, label, guesses, "");
+    free(guesses);
+    return true;
+}
+
+void rows_put_bad(const rows *r, FILE *out, uint64_t sample, const char *why)
+{
+    put(r, out, sample, -1, NULL, why);
+}

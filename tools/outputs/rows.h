@@ -1,0 +1,36 @@
+/* tools/outputs/rows.h: what a network says of each sample, as a row of CSV or a line of JSON.
+ *
+ * The room outputs/
+ *   takes      logits of batches (mr_outputs), names of classes and samples
+ *   gives      rows (here), a confusion matrix (confusion.h)
+ *   callers    commands/ */
+#ifndef TOOLS_ROWS_H
+#define TOOLS_ROWS_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "millrace/train.h"
+
+typedef struct rows {
+    const mr_source *src;
+    const char *const *names; /* of classes; NULL: they have none */
+    uint32_t classes, top;
+    bool json;
+} rows;
+
+/* CSV: the names of the columns; JSON: nothing. */
+void rows_begin(const rows *r, FILE *out);
+/* label: the sample's own class in the data, -1: none. False: no memory. */
+bool rows_put(const rows *r, FILE *out, uint64_t sample, int32_t label, const float *logits);
+/* A sample that could not be read, and why. */
+void rows_put_bad(const rows *r, FILE *out, uint64_t sample, const char *why);
+
+/* The class with the largest logit, the first of equals. */
+uint32_t rows_best(const float *logits, uint32_t classes);
+/* Its name, or its number in buf. */
+const char *rows_class_name(const char *const *names, uint32_t at, char *buf, size_t buf_bytes);
+/* A field of CSV: quoted where it must be; control characters as \xNN, which no terminal obeys. */
+void rows_put_csv(FILE *out, const char *text);
+
+#endif
