@@ -127,7 +127,7 @@ static void test_any_devices_agree(void **state)
             o.devices = devices(count);
             o.bucket_bytes = count == 3 ? 400 : 0;
             const bool same = mrt_same(run(&o, 4), one);
-            MRT_TRUE(same || getenv("MRT_DEVICES")); /* GPUs sum in an order of their own, frozen or not */
+            MRT_TRUE(same || getenv("MRT_DEVICES")); /* NCCL sums in an order of its own, frozen or not */
         }
     }
 }
