@@ -134,6 +134,13 @@ int mri_batches_samples(const mri_batches *b, uint64_t batch, uint32_t first, ui
     return MR_OK;
 }
 
+uint64_t mri_batches_turn(const mri_batches *b, uint64_t batch, uint32_t place)
+{
+    uint64_t epoch, step;
+    mri_batches_place(b, batch, &epoch, &step);
+    return b->balance ? epoch * b->sample_count + step * b->batch + place : epoch;
+}
+
 uint64_t mri_batches_substitute(const mri_batches *b, uint64_t batch, uint32_t place, uint32_t attempt)
 {
     uint64_t epoch, step;

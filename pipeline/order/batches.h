@@ -62,6 +62,9 @@ uint32_t mri_batches_own_most(const mri_batches *b);
 /* Samples at places [first, first + count) of a batch. Fails only where windows do. */
 int mri_batches_samples(const mri_batches *b, uint64_t batch, uint32_t first, uint32_t count, uint64_t *out,
                         mr_error *err);
+/* What tells one time that the sample at this place comes from the others, for its draws: the epoch, or in an
+ * order that repeats samples inside of one the position over all epochs. */
+uint64_t mri_batches_turn(const mri_batches *b, uint64_t batch, uint32_t place);
 /* Is this place past the last sample of its epoch (padding)? */
 static inline bool mri_batches_is_padding(const mri_batches *b, uint64_t step, uint32_t place)
 {

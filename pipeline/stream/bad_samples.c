@@ -70,12 +70,11 @@ static int replace(mri_bad_samples *b, mri_placer *p, const mri_chunk *c, uint32
                    mr_error *err)
 {
     const mr_error why = *err;
-    uint64_t epoch, step;
-    mri_batches_place(b->batches, c->batch, &epoch, &step);
+    const uint32_t place = c->slot->first + c->first + k;
+    const uint64_t turn = mri_batches_turn(b->batches, c->batch, place);
     for (uint32_t attempt = 0; attempt < MAX_SUBSTITUTES; attempt++) {
-        const uint64_t other =
-            mri_batches_substitute(b->batches, c->batch, c->slot->first + c->first + k, attempt);
-        const int rc = mri_place_alone(p, c->slot, c->first + k, epoch, other, err);
+        const uint64_t other = mri_batches_substitute(b->batches, c->batch, place, attempt);
+        const int rc = mri_place_alone(p, c->slot, c->first + k, turn, other, err);
         if (rc == MR_OK) {
             mri_count(&b->replaced, 1);
             if (is_new) mri_notice_bad(b->notices, &why, other);

@@ -128,15 +128,15 @@ static int place_all(worker *w, mri_chunk *c, uint64_t *large_ns, mr_error *err)
     const bool timed = w->stage->cfg.chunk_samples < SMALL_SAMPLES;
     uint64_t then = timed ? mri_now_ns() : 0;
     const mri_decode_config *cfg = &w->stage->cfg;
-    uint64_t epoch, step;
-    mri_batches_place(cfg->locator->batches, c->batch, &epoch, &step);
+    const mri_batches *batches = cfg->locator->batches;
+    const uint32_t place = c->slot->first + c->first;
     int rc = MR_OK;
     w->slowest.ns = 0;
     mri_seat_work(&w->placer.seat);
     for (uint32_t k = 0; k < c->count && rc == MR_OK; k++) {
         mri_seat_yield(&w->placer.seat);
         const uint64_t waited = w->placer.waited_ns;
-        rc = mri_place_from_chunk(&w->placer, c, k, epoch, err);
+        rc = mri_place_from_chunk(&w->placer, c, k, mri_batches_turn(batches, c->batch, place + k), err);
         if (timed) {
             const uint64_t now = mri_now_ns(), for_memory = w->placer.waited_ns - waited;
             *large_ns += large_part(w, &c->samples[k], now - then - mri_min_u64(for_memory, now - then));
@@ -148,7 +148,9 @@ static int place_all(worker *w, mri_chunk *c, uint64_t *large_ns, mr_error *err)
             c->slot->ids[c->first + k] = MR_NOWHERE;
         }
     }
-    if (rc == MR_OK && c->slot->labels2) mri_place_mix(cfg->place, c->slot, c->first, c->count, epoch);
+    for (uint32_t k = 0; rc == MR_OK && c->slot->labels2 && k < c->count; k += 2)
+        mri_place_mix(cfg->place, c->slot, c->first + k, k + 1 == c->count,
+                      mri_batches_turn(batches, c->batch, place + k));
     mri_seat_rest(&w->placer.seat);
     add_counts(w);
     return rc;

@@ -81,7 +81,7 @@ static bool is_label(const mr_source_info *info, int32_t label)
 typedef struct target {
     mri_slot *slot;
     uint32_t i;
-    uint64_t epoch, sample;
+    uint64_t turn, sample;
 } target;
 
 /* A picture that needs more memory than this worker always has waits for it here. What no budget is asked
@@ -115,7 +115,7 @@ static int place_image(mri_placer *p, const target *t, const mr_value *image, in
     const mri_place_config *cfg = p->cfg;
     mri_slot *slot = t->slot;
     if (image) {
-        const mri_sample_key key = {cfg->seed, t->epoch, t->sample};
+        const mri_sample_key key = {cfg->seed, t->turn, t->sample};
         int rc = take_room(p, image, err);
         if (rc != MR_OK) return rc;
         mri_range_begin(MRI_RANGE_AUGMENT, t->sample);
@@ -179,10 +179,10 @@ static int place_alone(mri_placer *p, const target *t, mr_error *err)
     return place_sample(p, t, p->spare, (size_t)e.bytes, cfg->no_checks, err);
 }
 
-int mri_place_alone(mri_placer *p, mri_slot *slot, uint32_t i, uint64_t epoch, uint64_t sample, mr_error *err)
+int mri_place_alone(mri_placer *p, mri_slot *slot, uint32_t i, uint64_t turn, uint64_t sample, mr_error *err)
 {
     p->refused = false;
-    return place_alone(p, &(target){slot, i, epoch, sample}, err);
+    return place_alone(p, &(target){slot, i, turn, sample}, err);
 }
 
 /* Bytes of a sample that a read brought, whole. */
@@ -227,10 +227,10 @@ static int place_from_memory(mri_placer *p, const mri_chunk_sample *s, const tar
     return rc;
 }
 
-int mri_place_from_chunk(mri_placer *p, const mri_chunk *c, uint32_t k, uint64_t epoch, mr_error *err)
+int mri_place_from_chunk(mri_placer *p, const mri_chunk *c, uint32_t k, uint64_t turn, mr_error *err)
 {
     const mri_chunk_sample *s = &c->samples[k];
-    const target t = {c->slot, c->first + k, epoch, s->sample};
+    const target t = {c->slot, c->first + k, turn, s->sample};
     p->refused = false;
     if (s->cached) return place_cached(p, c, s, &t, err);
     if (s->read == MRI_NO_READ) {
@@ -250,30 +250,22 @@ int mri_place_from_chunk(mri_placer *p, const mri_chunk *c, uint32_t k, uint64_t
     return mr_error_at(err, NULL, q->offset + s->at, s->sample), rc;
 }
 
-/* The key of a pair is its first sample's. */
-static void mix_pair(const mri_place_config *cfg, mri_slot *slot, uint32_t i, uint64_t epoch)
+void mri_place_mix(const mri_place_config *cfg, mri_slot *slot, uint32_t i, bool alone, uint64_t turn)
 {
     const size_t bytes = cfg->layout->sample_bytes;
+    for (uint32_t k = i; k < i + (alone ? 1 : 2); k++) {
+        slot->labels2[k] = -1;
+        slot->share2[k] = 0;
+    }
+    if (alone || slot->labels[i] < 0 || slot->labels[i + 1] < 0) return;
     const mri_mixed pair = {.a = slot->pixels + i * bytes,
                             .b = slot->pixels + (i + (size_t)1) * bytes,
                             .height = cfg->height,
                             .width = cfg->width,
                             .channels = cfg->channels};
-    const float share =
-        mri_augment_mix(cfg->augment, (mri_sample_key){cfg->seed, epoch, slot->ids[i]}, &pair);
+    const float share = mri_augment_mix(cfg->augment, (mri_sample_key){cfg->seed, turn, slot->ids[i]}, &pair);
     if (share == 0) return;
     slot->labels2[i] = slot->labels[i + 1];
     slot->labels2[i + 1] = slot->labels[i];
     slot->share2[i] = slot->share2[i + 1] = share;
-}
-
-void mri_place_mix(const mri_place_config *cfg, mri_slot *slot, uint32_t first, uint32_t count,
-                   uint64_t epoch)
-{
-    for (uint32_t i = first; i < first + count; i++) {
-        slot->labels2[i] = -1;
-        slot->share2[i] = 0;
-    }
-    for (uint32_t i = first; i + 1 < first + count; i += 2)
-        if (slot->labels[i] >= 0 && slot->labels[i + 1] >= 0) mix_pair(cfg, slot, i, epoch);
 }

@@ -53,16 +53,14 @@ uint64_t mri_place_bytes(const mr_source *source, const mr_decode_config *decode
 int mri_placer_init(mri_placer *p, const mri_place_config *cfg); /* on failure fini() is still to be called */
 void mri_placer_fini(mri_placer *p);                             /* accepts a zeroed one */
 
-/* Sample k of a chunk. */
-int mri_place_from_chunk(mri_placer *p, const mri_chunk *c, uint32_t k, uint64_t epoch, mr_error *err);
+/* Sample k of a chunk. turn: of its place (mri_batches_turn()). */
+int mri_place_from_chunk(mri_placer *p, const mri_chunk *c, uint32_t k, uint64_t turn, mr_error *err);
 /* Any sample into place i of a slot, read here: substitutes, and samples whose shared read failed. */
-int mri_place_alone(mri_placer *p, mri_slot *slot, uint32_t i, uint64_t epoch, uint64_t sample,
-                    mr_error *err);
+int mri_place_alone(mri_placer *p, mri_slot *slot, uint32_t i, uint64_t turn, uint64_t sample, mr_error *err);
 
-/* Mix `count` places of a slot from an even one on, which are filled, in pairs; the batch is of this epoch.
- * One that is left over, and pairs of which one does not count, stay as they are. Only where the slots have
- * room for what was mixed. */
-void mri_place_mix(const mri_place_config *cfg, mri_slot *slot, uint32_t first, uint32_t count,
-                   uint64_t epoch);
+/* Mix places i, an even one, and i + 1 of a slot, which are filled, by the key of the first; `alone`: there
+ * is no second one. If it is not mixed, or one of them does not count, both stay as they are, and the slot
+ * says so. Only where slots have room for what was mixed. */
+void mri_place_mix(const mri_place_config *cfg, mri_slot *slot, uint32_t i, bool alone, uint64_t turn);
 
 #endif

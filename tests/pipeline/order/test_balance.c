@@ -1,6 +1,7 @@
 /* Order balanced: every class as often as every other, all samples of a class before one comes again, over
  * epochs; the same whoever asks, resumed anywhere. */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/util.h"
 #include "mrt.h"
@@ -146,6 +147,49 @@ static void loaders_deliver_it(void **state)
     mr_source_close(src);
 }
 
+/* A sample that comes several times in an epoch is not the same picture each time; which one it is depends on
+ * nothing but its place. */
+static void repeated_samples_are_drawn_anew(void **state)
+{
+    (void)state;
+    enum { SIDE = 16, COUNT = 44 };
+    mrt_folder_set("anew", 2, COUNT / 2, SIDE, false);
+    for (int i = 2; i < COUNT / 2; i++) /* class 1 keeps two samples */
+        MRT_EQ(unlink(mrt_path("anew/class01/%04d.jpg", i)), 0);
+    mr_source *src = mrt_source(mrt_path("anew"));
+    mr_loader_config usual = mrt_training(8, 2, "padcrop(4),flip,erase(1,value=random),mixup(1)", NULL, 0);
+    usual.order = MR_ORDER_BALANCED;
+    const mr_digest expected = mrt_digest(src, &usual, NULL, NULL);
+    for (int k = 0; k < 3; k++) {
+        mr_loader_config cfg = usual;
+        if (k == 0) cfg.workers = 1;
+        if (k == 1) cfg.workers = 7;
+        if (k == 2) cfg.prefetch = 0;
+        MRT_TRUE(mrt_same(expected, mrt_digest(src, &cfg, NULL, NULL)));
+    }
+    static uint8_t seen[2 * COUNT][SIDE * SIDE * 3];
+    uint32_t rare = 0;
+    mr_error err = MR_ERROR_INIT;
+    mr_loader *l;
+    mr_batch b;
+    usual.augment = "padcrop(4),flip,erase(1,value=random)";
+    MRT_OK(mr_loader_open(&l, src, &usual, &err), &err);
+    int rc;
+    while ((rc = mr_loader_next(l, &b, MR_FOREVER, &err)) == MR_OK) {
+        for (uint32_t i = 0; i < b.count; i++) {
+            if (b.labels[i] != 1) continue;
+            memcpy(seen[rare], b.pixels + i * sizeof *seen, sizeof *seen);
+            for (uint32_t k = 0; k < rare; k++) MRT_TRUE(memcmp(seen[k], seen[rare], sizeof *seen) != 0);
+            rare++;
+        }
+        MRT_OK(mr_loader_release(l, &b, NULL), NULL);
+    }
+    MRT_EQ(rc, MR_EEND);
+    MRT_TRUE(rare >= 22); /* two epochs of 24, half of them */
+    mr_loader_close(l);
+    mr_source_close(src);
+}
+
 static void what_knows_no_classes_is_refused(void **state)
 {
     (void)state;
@@ -164,6 +208,7 @@ int main(void)
         cmocka_unit_test(classes_come_equally_often),
         cmocka_unit_test(orders_are_drawn),
         cmocka_unit_test(loaders_deliver_it),
+        cmocka_unit_test(repeated_samples_are_drawn_anew),
         cmocka_unit_test(what_knows_no_classes_is_refused),
     };
     return mrt_run(tests);

@@ -276,8 +276,9 @@ typedef enum mr_order {
     MR_ORDER_BLOCK,
     MR_ORDER_SEQUENTIAL,
     /* Every class as often as every other, one of each in a drawn order before any comes again. An epoch has
-     * as many samples as ever: those of small classes come several times in it, those of large ones once in
-     * several. For sources that know labels without reading (mr_source_label(), else MR_EUNSUPPORTED) */
+     * as many samples as ever: those of small classes come several times in it, each time with draws of
+     * its own, those of large ones once in several. For sources that know labels without reading
+     * (mr_source_label(), else MR_EUNSUPPORTED) */
     MR_ORDER_BALANCED,
 } mr_order;
 typedef enum mr_tail { MR_TAIL_KEEP = 0, MR_TAIL_DROP, MR_TAIL_PAD } mr_tail;
