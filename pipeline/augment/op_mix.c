@@ -29,10 +29,9 @@ static int read_mix(mri_spec *s)
     if (!mri_spec_take(s, ',')) return MR_OK;
     start = s->at;
     if (!mri_spec_word(s, "p=")) return mri_spec_fail(s, start, "expected p=: %s", s->usage);
-    rc = mri_spec_number(s, &n);
+    rc = mri_spec_probability(s, &n);
     if (rc) return rc;
     m->part = mri_number_value(n);
-    if (m->part > 1) return mri_spec_fail(s, start, "expected a probability, 0 to 1");
     mri_spec_put(s, ",p=");
     mri_spec_put_number(s, n);
     return MR_OK;
@@ -120,7 +119,7 @@ float mri_augment_mix(const mr_augment *a, mri_sample_key key, const mri_mixed *
     const mri_philox first = mri_draw(key, a->mix[0].op.index, 0);
     const mri_mix *mix = &a->mix[mri_below(first.v[0], a->mix_count)];
     const mri_philox how = mri_draw(key, mix->op.index, 1);
-    if (mri_between(0, 1, how.v[2]) >= MRI_OP_ARGS(struct mix, &mix->op)->part) return 0;
+    if (!mri_happens(MRI_OP_ARGS(struct mix, &mix->op)->part, how.v[2])) return 0;
     return mix->op.type->mix(how, share_of(mix->words, how.v[3]), m);
 }
 

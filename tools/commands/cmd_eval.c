@@ -186,11 +186,8 @@ static int sum_confusion(eval_run *r)
 static int write_confusion(eval_run *r)
 {
     mr_error err = MR_ERROR_INIT;
-    mr_output_config cfg;
-    mr_output *out;
     char *text = NULL;
     size_t bytes = 0;
-    const mr_source *src = r->s.src;
     FILE *f = open_memstream(&text, &bytes);
     if (!f) return exit_no_memory("a confusion matrix");
     confusion_put_csv(&r->confusion, (const char *const *)r->names, f);
@@ -198,14 +195,7 @@ static int write_confusion(eval_run *r)
         free(text);
         return exit_no_memory("a confusion matrix");
     }
-    mr_output_defaults(&cfg);
-    cfg.inputs = &src, cfg.input_count = 1, cfg.force = r->args->force;
-    int rc = mr_output_open(&out, r->args->confusion, &cfg, &err);
-    if (rc == MR_OK) {
-        rc = mr_output_write(out, text, bytes, &err);
-        if (rc) mr_output_abandon(out, false);
-        else rc = mr_output_commit(out, &err);
-    }
+    const int rc = setup_write_result(r->args->confusion, text, bytes, r->s.src, r->args->force, &err);
     free(text);
     return exit_status(rc, &err);
 }

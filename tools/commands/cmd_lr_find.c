@@ -150,17 +150,7 @@ static int write_csv(const find_run *r)
         free(text);
         return exit_no_memory("the rows");
     }
-    mr_output_config cfg;
-    mr_output *out;
-    const mr_source *src = r->s.src;
-    mr_output_defaults(&cfg);
-    cfg.inputs = &src, cfg.input_count = 1, cfg.force = r->args->force;
-    int rc = mr_output_open(&out, r->args->csv, &cfg, &err);
-    if (rc == MR_OK) {
-        rc = mr_output_write(out, text, bytes, &err);
-        if (rc) mr_output_abandon(out, false);
-        else rc = mr_output_commit(out, &err);
-    }
+    const int rc = setup_write_result(r->args->csv, text, bytes, r->s.src, r->args->force, &err);
     free(text);
     return exit_status(rc, &err);
 }

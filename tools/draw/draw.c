@@ -162,16 +162,7 @@ static int write_png(const draw_sheet *sheet, const mr_source *src, const char *
         say("%s: the picture cannot be made: %s", path, spng_strerror(failed));
         return EXIT_FAILED;
     }
-    mr_output_config cfg;
-    mr_output *out;
-    mr_output_defaults(&cfg);
-    cfg.inputs = &src, cfg.input_count = 1, cfg.force = force;
-    int rc = mr_output_open(&out, path, &cfg, &err);
-    if (rc == MR_OK) {
-        rc = mr_output_write(out, png, bytes, &err);
-        if (rc) mr_output_abandon(out, false);
-        else rc = mr_output_commit(out, &err);
-    }
+    const int rc = setup_write_result(path, png, bytes, src, force, &err);
     free(png);
     return exit_status(rc, &err);
 }

@@ -262,8 +262,8 @@ int setup_not_input(const char *option, const char *path, const mr_source *src)
     return EXIT_FAILED;
 }
 
-int setup_write_file(const char *path, const void *data, size_t bytes, const mr_source *src, bool force,
-                     mr_error *err)
+static int write_whole(const char *path, const void *data, size_t bytes, const mr_source *src, bool force,
+                       bool unsynced, mr_error *err)
 {
     mr_output *out;
     mr_output_config cfg;
@@ -271,13 +271,25 @@ int setup_write_file(const char *path, const void *data, size_t bytes, const mr_
     cfg.inputs = &src;
     cfg.input_count = 1;
     cfg.force = force;
-    cfg.unsynced = true;
+    cfg.unsynced = unsynced;
     int rc = mr_output_open(&out, path, &cfg, err);
     if (rc) return rc;
     rc = mr_output_write(out, data, bytes, err);
     if (rc == MR_OK) return mr_output_commit(out, err);
     mr_output_abandon(out, false);
     return rc;
+}
+
+int setup_write_result(const char *path, const void *data, size_t bytes, const mr_source *src, bool force,
+                       mr_error *err)
+{
+    return write_whole(path, data, bytes, src, force, false, err);
+}
+
+int setup_write_file(const char *path, const void *data, size_t bytes, const mr_source *src, bool force,
+                     mr_error *err)
+{
+    return write_whole(path, data, bytes, src, force, true, err);
 }
 
 void setup_decode(mr_decode_config *cfg, const data_args *a)

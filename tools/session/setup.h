@@ -43,7 +43,10 @@ void setup_loader(mr_loader_config *cfg, const data_args *data, const run_args *
 int setup_output(const char *option, const char *path);
 /* The same once the data are open: it is none of their files. src may be NULL. */
 int setup_not_input(const char *option, const char *path, const mr_source *src);
-/* A whole file, one of many: mr_output_sync_all() has to follow. src, or NULL, is not overwritten. */
+/* A whole file, on the disk when it returns. src, or NULL, is not overwritten. */
+int setup_write_result(const char *path, const void *data, size_t bytes, const mr_source *src, bool force,
+                       mr_error *err);
+/* The same of one of many: mr_output_sync_all() has to follow. */
 int setup_write_file(const char *path, const void *data, size_t bytes, const mr_source *src, bool force,
                      mr_error *err);
 

@@ -817,13 +817,14 @@ static inline int mr_replay(const mr_record *r, const mr_replay_config *cfg, mr_
     return mr_replay_sized(r, cfg, out, err);
 }
 
-/* The sample at a position of an epoch, computed by the sampler (I1) without a loader. */
+/* The sample at a position of an epoch, computed by the sampler (I1) without a loader. MR_NOWHERE: there is
+ * no such position, or the order is BALANCED, which needs the classes of a source. */
 MR_API uint64_t mr_order_sample(mr_order order, uint32_t block, uint64_t seed, uint64_t epoch, uint64_t count,
                                 uint64_t position);
 
 /* A hash over everything that loaders deliver, in order: epoch, step, and a hash of each sample's id, label,
- * pixels, affine numbers and fields. One digester may run over several loaders one after the other (stop and
- * resume): equal deliveries give equal digests, whatever the settings. */
+ * pixels, affine numbers, second label and fields. One digester may run over several loaders one after the
+ * other (stop and resume): equal deliveries give equal digests, whatever the settings. */
 typedef struct mr_digest {
     uint64_t lo, hi;
 } mr_digest;
