@@ -195,7 +195,7 @@ section_info() {
 section_kernels() {
     for name in test_device_net test_device_ops; do
         if test=$(program $name); then
-            run kernels "$name, f32" 150 env MRT_DEVICES="$device" "$test"
+            run kernels "$name, f32" 180 env MRT_DEVICES="$device" "$test"
             # a rehearsal need not compute all operations three times; the networks show that the other two run
             [ -z "$quick" ] || [ $name = test_device_net ] || continue
             run kernels "$name, tf32" 60 env MRT_DEVICES="$device" MRT_TF32=1 MRT_QUICK=1 "$test"
@@ -208,7 +208,7 @@ section_kernels() {
         if [ -n "$emulated" ]; then
             absent kernels test_cuda_$name "the device is emulated: ctest runs it there"
         elif test=$(program test_cuda_$name); then
-            run kernels test_cuda_$name 60 env MRT_DEVICES="$device" "$test"
+            run kernels test_cuda_$name 100 env MRT_DEVICES="$device" "$test"
         else
             absent kernels test_cuda_$name "not in this build"
         fi

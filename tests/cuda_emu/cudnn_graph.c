@@ -156,6 +156,13 @@ static cudnnStatus_t finalise_convolution(const struct emu_dnn_body *b)
     const int64_t mode = emu_dnn_int(b, CUDNN_ATTR_CONVOLUTION_CONV_MODE, -1);
     if (mode != CUDNN_CONVOLUTION && mode != CUDNN_CROSS_CORRELATION)
         return emu_dnn_error(CUDNN_STATUS_BAD_PARAM, "convolution: unknown mode");
+    if (memcmp(emu_dnn_values(b, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS)->data,
+               emu_dnn_values(b, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS)->data,
+               (size_t)spatial * sizeof(int64_t)) != 0)
+        return emu_dnn_error(
+            CUDNN_STATUS_NOT_SUPPORTED,
+            "convolution: padding that differs from side to side gives wrong weight gradients "
+            "in f32 (cuDNN 9.19 on an H100), and is not emulated");
     if (spatial != 2 || emu_dnn_int(b, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, -1) != CUDNN_DATA_FLOAT)
         return emu_dnn_error(CUDNN_STATUS_NOT_SUPPORTED,
                              "convolution: only two dimensions and sums in float are emulated");

@@ -72,6 +72,12 @@ inline void spans(const mrk_channels_args &a, emu_span_list &s)
     s.writes(a.to, ((a.rows - 1) * a.to_step + a.width) * size_of(a.dtype));
 }
 
+inline void spans(const mrk_window_args &a, emu_span_list &s)
+{
+    s.reads(a.from, a.n * a.from_h * a.from_w * a.c * size_of(a.dtype));
+    s.writes(a.to, a.n * a.to_h * a.to_w * a.c * size_of(a.dtype));
+}
+
 inline void spans(const mrk_activate_args &a, emu_span_list &s)
 {
     const uint64_t bytes = a.count * size_of(a.dtype);

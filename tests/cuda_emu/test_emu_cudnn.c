@@ -319,10 +319,10 @@ static struct conv random_conv(uint64_t *seed)
         c.stride[i] = (int64_t)test_up_to(seed, 3);
         c.dilation[i] = (int64_t)test_up_to(seed, 2);
         c.before[i] = (int64_t)test_up_to(seed, 4) - 1;
-        c.after[i] = (int64_t)test_up_to(seed, 4) - 1;
         const int64_t reach = c.dilation[i] * ((i ? c.s : c.r) - 1) + 1,
-                      room = (i ? c.w : c.h) + c.before[i] + c.after[i];
-        if (room < reach) c.before[i] += reach - room;
+                      room = (i ? c.w : c.h) + 2 * c.before[i];
+        if (room < reach) c.before[i] += (reach - room + 1) / 2;
+        c.after[i] = c.before[i];
     }
     c.p = (c.h + c.before[0] + c.after[0] - c.dilation[0] * (c.r - 1) - 1) / c.stride[0] + 1;
     c.q = (c.w + c.before[1] + c.after[1] - c.dilation[1] * (c.s - 1) - 1) / c.stride[1] + 1;
@@ -562,6 +562,24 @@ static void tensors_are_checked(void **state)
     }
 }
 
+static void padding_is_the_same_on_both_sides(void **state) /* what millrace must not ask for */
+{
+    (void)state;
+    const cudnnDataType_t compute = CUDNN_DATA_FLOAT;
+    const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
+    const int64_t two = 2, before[2] = {1, 0}, after[2] = {1, 1}, one[2] = {1, 1};
+    desc d = make(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+    GOOD(SET(d, CONVOLUTION_COMP_TYPE, DATA_TYPE, 1, &compute));
+    GOOD(SET(d, CONVOLUTION_CONV_MODE, CONVOLUTION_MODE, 1, &mode));
+    GOOD(SET(d, CONVOLUTION_SPATIAL_DIMS, INT64, 1, &two));
+    GOOD(SET(d, CONVOLUTION_PRE_PADDINGS, INT64, 2, before));
+    GOOD(SET(d, CONVOLUTION_POST_PADDINGS, INT64, 2, after));
+    GOOD(SET(d, CONVOLUTION_FILTER_STRIDES, INT64, 2, one));
+    GOOD(SET(d, CONVOLUTION_DILATIONS, INT64, 2, one));
+    BAD(NOT_SUPPORTED, cudnnBackendFinalize(d));
+    drop(&d, 1);
+}
+
 static void operations_are_checked(void **state)
 {
     (void)state;
@@ -756,6 +774,7 @@ int main(void)
         cmocka_unit_test(attributes_are_checked),
         cmocka_unit_test(nothing_mixes_types),
         cmocka_unit_test(tensors_are_checked),
+        cmocka_unit_test(padding_is_the_same_on_both_sides),
         cmocka_unit_test(operations_are_checked),
         cmocka_unit_test(executions_are_checked),
         cmocka_unit_test(the_environment_takes_engines_away),

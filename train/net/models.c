@@ -357,7 +357,8 @@ static const named_model models[] = {
       .update =
           {.kind = MR_UPDATE_MOMENTUM, .nesterov = true, .lr = 0.4f, .momentum = 0.9f, .weight_decay = 5e-4f},
       .schedule = {.kind = MR_LR_LINEAR, .lr = 0.4f, .warmup_epochs = 5},
-      .augment = "cifar",
+      .augment = "resize(32x32),padcrop(4,border=mirror),flip,cutout(8),"
+                 "normalise(125.3:123:113.9/63:62.1:66.7)",
       .label_smoothing = 0.2f},
      mri_build_cifar_fast,
      0},

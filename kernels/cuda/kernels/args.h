@@ -57,6 +57,7 @@
     X(batchnorm_dx)                                                                                          \
     X(dropout)                                                                                               \
     X(dropout_backward)                                                                                      \
+    X(window)                                                                                                \
     X(drop_samples)                                                                                          \
     X(drop_samples_backward)                                                                                 \
     X(recurrent_forward)                                                                                     \
@@ -110,6 +111,15 @@ struct mrk_channels_args { /* to[r][k] = from[r][k - at], at <= k < at + count, 
     uint32_t dtype, vectors; /* vectors: all counts below are multiples of a pack, too */
     uint32_t width, at, count;
     uint32_t to_step, from_step; /* values from one row to the next */
+    void *to;
+    const void *from;
+};
+
+struct mrk_window_args {     /* to[s][y][x] = from[s][y + top][x + left], and 0 where that lies outside */
+    uint64_t n;              /* samples */
+    uint32_t dtype, vectors; /* vectors: c is a multiple of a pack */
+    uint32_t to_h, to_w, from_h, from_w, c;
+    int32_t top, left;
     void *to;
     const void *from;
 };

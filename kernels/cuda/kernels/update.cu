@@ -8,6 +8,7 @@
  *
  * Everything element by element in float, in the order of ops/update.c. */
 #include "kernels/backend/update_rules.h"
+#include "kernels/cuda/kernels/join.h"
 #include "kernels/cuda/kernels/values.h"
 
 template <int N> MRK_INLINE uint32_t infinite(const mrk_update_check_args &a, uint64_t at)
@@ -53,17 +54,6 @@ template <int N> MRK_INLINE double squares(const mrk_update_squares_args &a, flo
     return sum;
 }
 
-/* sum of all threads of the block, for the first of them. All call; share: MRK_THREADS doubles. */
-MRK_INLINE double block_sum(double sum, double *share)
-{
-    share[threadIdx.x] = sum;
-    for (uint32_t half = MRK_THREADS / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (threadIdx.x < half) share[threadIdx.x] += share[threadIdx.x + half];
-    }
-    return share[0];
-}
-
 /* sums[b] = squares of stretch b. Grid: a block of MRK_THREADS for each stretch, or fewer that take turns.
  * Same bits in every run. */
 extern "C" __global__ void __launch_bounds__(MRK_THREADS)
@@ -79,9 +69,8 @@ extern "C" __global__ void __launch_bounds__(MRK_THREADS)
         for (uint64_t i = from + 4 * threadIdx.x; i < packed; i += 4 * MRK_THREADS)
             sum += squares<4>(a, unscale, i);
         for (uint64_t i = packed + threadIdx.x; i < to; i += MRK_THREADS) sum += squares<1>(a, unscale, i);
-        sum = block_sum(sum, share);
+        sum = joined(sum, share, join_sum());
         if (threadIdx.x == 0) a.sums[b] = sum;
-        __syncthreads(); /* before the share is used again */
     }
 }
 
@@ -92,7 +81,7 @@ extern "C" __global__ void __launch_bounds__(MRK_THREADS) mrk_update_norm(const 
     const double *sums = a.norm + MRI_UPDATE_NORM_HEAD;
     double sum = 0;
     for (uint64_t i = threadIdx.x; i < a.sums; i += MRK_THREADS) sum += sums[i];
-    sum = block_sum(sum, share);
+    sum = joined(sum, share, join_sum());
     if (threadIdx.x > 0) return;
     const double norm = sqrt(sum), limit = a.clip_norm;
     a.norm[0] = sum;
@@ -270,9 +259,8 @@ extern "C" __global__ void __launch_bounds__(MRK_THREADS)
     double of_w = 0, of_x = 0;
     for (uint64_t i = from + threadIdx.x; i < to; i += MRK_THREADS)
         of_w += a.sums[2 * i], of_x += a.sums[2 * i + 1];
-    of_w = block_sum(of_w, share);
-    __syncthreads();
-    of_x = block_sum(of_x, share);
+    of_w = joined(of_w, share, join_sum());
+    of_x = joined(of_x, share, join_sum());
     if (threadIdx.x == 0) a.trust[blockIdx.x] = of_w > 0 && of_x > 0 ? sqrt(of_w) / sqrt(of_x) : 1;
 }
 

@@ -22,3 +22,23 @@ int mri_cuda_copy_channels(const mri_cuda_op *op, mri_cuda_stream *s, const stru
     return mri_cuda_launch(s, MRK_channels, mri_grid_flat(args.rows * c->width, in->dtype, args.vectors),
                            MRK_THREADS, 0, &args, err);
 }
+
+int mri_cuda_reframe(mri_cuda_stream *s, uint32_t n, const mr_tensor *to_frame, void *to,
+                     const mr_tensor *from_frame, const void *from, int32_t top, int32_t left, mr_error *err)
+{
+    const uint32_t dtype = from_frame->dtype;
+    struct mrk_window_args args = {.n = n,
+                                   .dtype = dtype,
+                                   .to_h = to_frame->h,
+                                   .to_w = to_frame->w,
+                                   .from_h = from_frame->h,
+                                   .from_w = from_frame->w,
+                                   .c = from_frame->c,
+                                   .top = top,
+                                   .left = left,
+                                   .to = to,
+                                   .from = from};
+    args.vectors = args.c % mri_grid_pack(dtype) == 0 && MRI_GRID_ALIGNED(to, from);
+    return mri_cuda_launch(s, MRK_window, mri_grid_flat(mri_grid_elements(to_frame, n), dtype, args.vectors),
+                           MRK_THREADS, 0, &args, err);
+}

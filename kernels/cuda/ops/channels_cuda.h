@@ -1,4 +1,5 @@
-/* kernels/cuda/ops/channels_cuda.h: channels of one tensor as those of another, on a GPU. */
+/* kernels/cuda/ops/channels_cuda.h: channels of one tensor as those of another, and its pictures in a larger
+ * or smaller frame, on a GPU. */
 #ifndef MRI_CHANNELS_CUDA_H
 #define MRI_CHANNELS_CUDA_H
 
@@ -14,5 +15,10 @@ struct mri_cuda_channels {
 /* n samples, of the type and pixels of the operation's input. */
 int mri_cuda_copy_channels(const mri_cuda_op *op, mri_cuda_stream *s, const struct mri_cuda_channels *c,
                            uint32_t n, void *to, const void *from, mr_error *err);
+
+/* n pictures of `from` in the frames of `to`: what lies at (top, left) of `from` begins `to`, and what is
+ * outside `from` is zero. Both have the type and the channels of from. */
+int mri_cuda_reframe(mri_cuda_stream *s, uint32_t n, const mr_tensor *to_frame, void *to,
+                     const mr_tensor *from_frame, const void *from, int32_t top, int32_t left, mr_error *err);
 
 #endif

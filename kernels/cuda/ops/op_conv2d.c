@@ -8,15 +8,21 @@
  * other (its heuristics list nothing for an f32 one of half precision tensors), so those come through scratch
  * and a cast; their sums are float all the same.
  *
- *   scratch   | weights, w' or dw in its type | partial sums of dbias | workspace of the plan |
+ *   scratch   | weights, w' or dw in its type | partial sums of dbias | framed x | workspace of the plan |
  *
  * A transposed convolution is a convolution seen from its other end: what comes in stands where that one has
  * its output, and forward is its gradient to the input, backward to the input its forward.
+ *
+ * Padding that differs from side to side. cuDNN takes it, but its weight gradients in f32 are wrong then
+ * (9.19 on an H100, measured plans and others: windows of 3 x 3 in steps of 2 on even sides, and 5 x 3). So
+ * what one side has more is put around a copy of x, `framed`, and the plan sees padding that is the same on
+ * both; a gradient to x is made framed, and x is cut out of it.
  *
  * A plan knows its number of samples. Those for max_batch are made with the operation and measured; those for
  * a tail or an evaluation when such a batch first comes, by heuristics alone (a measurement would disturb the
  * run it happens in) and within the workspace that is there. They live as long as the operation: a recorded
  * graph may hold their kernels. */
+#include "kernels/cuda/ops/channels_cuda.h"
 #include "kernels/cuda/ops/linear_cuda.h"
 #include "kernels/cuda/plan/plan.h"
 
@@ -36,10 +42,30 @@ struct batch_plans {
 struct conv {
     struct batch_plans full; /* and those of other sizes behind it */
     struct mri_cuda_linear linear;
-    size_t workspace_at, workspace_bytes;
+    mr_tensor framed; /* x with what one side's padding has more; no bytes where neither has */
+    size_t framed_at, workspace_at, workspace_bytes;
 };
 
 static bool transposed(const mri_cuda_op *op) { return op->base.desc.kind == MR_OP_CONV2D_TRANSPOSED; }
+
+/* The tensor that a convolution takes; that a transposed one gives. */
+static const mr_tensor *near_side(const mri_cuda_op *op)
+{
+    return transposed(op) ? &op->base.info.out : &op->base.desc.in;
+}
+
+static uint32_t surplus(uint32_t of, uint32_t other) { return of > other ? of - other : 0; }
+
+static mr_tensor framed(const mri_cuda_op *op)
+{
+    const mr_op_window *w = &op->base.desc.conv2d.window;
+    mr_tensor t = *near_side(op);
+    const size_t pixels = (size_t)t.h * t.w;
+    t.h += surplus(w->pad_top, w->pad_bottom) + surplus(w->pad_bottom, w->pad_top);
+    t.w += surplus(w->pad_left, w->pad_right) + surplus(w->pad_right, w->pad_left);
+    t.sample_bytes = (size_t)t.h * t.w == pixels ? 0 : t.sample_bytes / pixels * t.h * t.w;
+    return t;
+}
 
 /* What the plan of a pass computes. */
 static enum mri_cuda_pass planned(const mri_cuda_op *op, enum mri_cuda_pass pass)
@@ -53,24 +79,23 @@ static struct mri_cuda_conv numbers(const mri_cuda_op *op, enum mri_cuda_pass pa
     const mr_op_desc *d = &op->base.desc;
     const mr_op_window *w = &d->conv2d.window;
     const mri_cuda_device *dev = mri_cuda_device_of(op->base.device);
-    const mr_tensor *near = transposed(op) ? &op->base.info.out : &d->in,
-                    *far = transposed(op) ? &d->in : &op->base.info.out;
+    const mr_tensor near = framed(op), *far = transposed(op) ? &d->in : &op->base.info.out;
     return (struct mri_cuda_conv){
         .pass = planned(op, pass),
         .n = n,
-        .h = near->h,
-        .w = near->w,
-        .c = near->c,
+        .h = near.h,
+        .w = near.w,
+        .c = near.c,
         .filters = far->c,
         .groups = mri_op_groups(d),
         .kernel_h = w->kernel_h,
         .kernel_w = w->kernel_w,
         .stride_h = w->stride_h,
         .stride_w = w->stride_w,
-        .pad_top = w->pad_top,
-        .pad_left = w->pad_left,
-        .pad_bottom = w->pad_bottom,
-        .pad_right = w->pad_right,
+        .pad_top = w->pad_top - surplus(w->pad_top, w->pad_bottom),
+        .pad_left = w->pad_left - surplus(w->pad_left, w->pad_right),
+        .pad_bottom = w->pad_top - surplus(w->pad_top, w->pad_bottom),
+        .pad_right = w->pad_left - surplus(w->pad_left, w->pad_right),
         .out_h = far->h,
         .out_w = far->w,
         .dtype = d->in.dtype,
@@ -125,7 +150,9 @@ static int make_full(const mri_cuda_op *op, struct conv *own, mr_error *err)
 static void lay_out(mri_cuda_op *op, struct conv *own)
 {
     mri_cuda_linear_lay_out(op, &own->linear);
-    own->workspace_at = (size_t)mri_align_up(own->linear.end, MR_DEVICE_ALIGN);
+    own->framed_at = (size_t)mri_align_up(own->linear.end, MR_DEVICE_ALIGN);
+    own->workspace_at = (size_t)mri_align_up(
+        own->framed_at + own->framed.sample_bytes * op->base.desc.max_batch, MR_DEVICE_ALIGN);
     op->base.info.scratch_bytes = own->workspace_at + own->workspace_bytes;
 }
 
@@ -136,6 +163,7 @@ static int prepare(mri_cuda_op *op, mr_error *err)
     if (!own) return mr_error_set(err, MR_ENOMEM, "conv2d: out of memory");
     int rc = mri_cuda_planner_ref(dev, err);
     if (rc) goto fail_own;
+    own->framed = framed(op);
     rc = make_full(op, own, err);
     if (rc) goto fail_plans;
     lay_out(op, own);
@@ -197,13 +225,25 @@ static void *workspace(const struct conv *own, const mr_op_args *a)
     return (unsigned char *)a->scratch + own->workspace_at;
 }
 
-/* x and y: of the operation. */
-static int run_plan(const mri_cuda_op *op, mri_cuda_plan *plan, mri_cuda_stream *s, const mr_op_args *a,
-                    const void *x, const void *weights, const void *y, const char *what, mr_error *err)
+/* The plan of a pass on x and y of the operation, by way of the framed copy where there is one. */
+static int run_plan(const mri_cuda_op *op, enum mri_cuda_pass pass, mri_cuda_plan *plan, mri_cuda_stream *s,
+                    const mr_op_args *a, const void *x, const void *weights, const void *y, const char *what,
+                    mr_error *err)
 {
-    const bool turned = transposed(op);
-    return mri_cuda_plan_run(plan, s, turned ? y : x, weights, turned ? x : y, workspace(op->own, a), what,
-                             err);
+    const struct conv *own = op->own;
+    const mr_op_window *w = &op->base.desc.conv2d.window;
+    const void *const near = transposed(op) ? y : x, *const far = transposed(op) ? x : y;
+    if (!own->framed.sample_bytes)
+        return mri_cuda_plan_run(plan, s, near, weights, far, workspace(own, a), what, err);
+    const bool written = planned(op, pass) == MRI_CUDA_DATA;
+    const int32_t top = (int32_t)surplus(w->pad_top, w->pad_bottom),
+                  left = (int32_t)surplus(w->pad_left, w->pad_right);
+    void *const copy = (unsigned char *)a->scratch + own->framed_at;
+    int rc = written ? MR_OK
+                     : mri_cuda_reframe(s, a->n, &own->framed, copy, near_side(op), near, -top, -left, err);
+    if (!rc) rc = mri_cuda_plan_run(plan, s, copy, weights, far, workspace(own, a), what, err);
+    if (rc || !written) return rc;
+    return mri_cuda_reframe(s, a->n, near_side(op), (void *)near, &own->framed, copy, top, left, err);
 }
 
 static int forward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_error *err)
@@ -213,7 +253,8 @@ static int forward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_
     mri_cuda_plan *plan = NULL;
     int rc = plan_for(op, s, MRI_CUDA_FORWARD, a->n, &plan, err);
     if (!rc) rc = mri_cuda_linear_weights(op, &own->linear, s, a, &weights, err);
-    if (!rc) rc = run_plan(op, plan, s, a, a->x, weights, a->y, op->code->forward_text, err);
+    if (!rc)
+        rc = run_plan(op, MRI_CUDA_FORWARD, plan, s, a, a->x, weights, a->y, op->code->forward_text, err);
     return rc ? rc : mri_cuda_linear_finish(op, &own->linear, s, a, err);
 }
 
@@ -224,7 +265,7 @@ static int weight_gradient(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args
     void *const dw = half ? a->scratch : (void *)a->dparam[0];
     mri_cuda_plan *plan;
     int rc = plan_for(op, s, MRI_CUDA_WEIGHTS, a->n, &plan, err);
-    if (!rc) rc = run_plan(op, plan, s, a, a->x, dw, a->dy, "conv2d weight gradient", err);
+    if (!rc) rc = run_plan(op, MRI_CUDA_WEIGHTS, plan, s, a, a->x, dw, a->dy, "conv2d weight gradient", err);
     if (rc || !half) return rc;
     return mri_cuda_cast(s, op->base.info.param[0].count, MR_TENSOR_F32, a->dparam[0], op->base.desc.in.dtype,
                          dw, err);
@@ -240,7 +281,7 @@ static int backward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr
     if (!rc) rc = mri_cuda_linear_begin_backward(op, &own->linear, s, a, err);
     if (!rc) rc = weight_gradient(op, s, a, err);
     if (rc || !d->need_dx) return rc;
-    return run_plan(op, plan, s, a, a->dx, mri_cuda_linear_kept(&own->linear, a), a->dy,
+    return run_plan(op, MRI_CUDA_DATA, plan, s, a, a->dx, mri_cuda_linear_kept(&own->linear, a), a->dy,
                     "conv2d data gradient", err);
 }
 
