@@ -85,6 +85,34 @@ int mr_op_param_export(mr_op *op, bool state, uint32_t which, const void *addres
 
 static bool is_limit(float v) { return v >= 0 && v <= FLT_MAX; }
 
+/* Floats that a matrix takes in the arrays. */
+static uint64_t stored(const mr_update_matrix *m)
+{
+    return m->op ? m->op->info.param[m->which].storage_count : m->rows * m->columns;
+}
+
+static bool are_matrices(const mr_update_config *cfg)
+{
+    uint64_t from = 0;
+    if (cfg->matrix_count && (!cfg->matrices || !cfg->room)) return false;
+    for (uint32_t i = 0; i < cfg->matrix_count; i++) {
+        const mr_update_matrix *m = &cfg->matrices[i];
+        if (!m->rows || !m->columns || m->rows > UINT32_MAX || m->columns > UINT32_MAX) return false;
+        if (m->op && m->which >= m->op->info.param_count) return false;
+        if (m->at % MR_UPDATE_STRETCH || m->at < from || stored(m) > cfg->args.count - m->at) return false;
+        from = m->at + stored(m);
+    }
+    return true;
+}
+
+uint64_t mr_update_room_bytes(const mr_device *dev, const mr_update_matrix *matrices, uint32_t count)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < count; i++)
+        most = mri_max_u64(most, dev->backend->update_room(dev, &matrices[i], stored(&matrices[i])));
+    return most;
+}
+
 static int run_update(mr_stream *s, const mr_update_config *cfg)
 {
     const mr_update_args *args = &cfg->args;
@@ -93,6 +121,7 @@ static int run_update(mr_stream *s, const mr_update_config *cfg)
         return MR_EINVAL;
     if (cfg->rule.kind == MR_UPDATE_LAMB && (!cfg->tensors || !cfg->trust || !cfg->tensor_count))
         return MR_EINVAL;
+    if (cfg->rule.kind == MR_UPDATE_MUON && !are_matrices(cfg)) return MR_EINVAL;
     if (args->count == 0) return MR_OK;
     if (!args->weights || !args->grads) return MR_EINVAL;
     for (uint32_t i = 0; i < mr_update_state_count(cfg->rule.kind); i++)

@@ -111,7 +111,7 @@ static mri_replica_config replica_config(const mr_trainer_config *cfg, const mr_
                             .label_smoothing = cfg->label_smoothing,
                             .clip_value = cfg->clip_value,
                             .clip_norm = cfg->clip_norm,
-                            .touched = {.frozen = frozen, .decay_on = cfg->decay_on},
+                            .touched = {frozen, cfg->decay_on, mri_net_head(cfg->net)},
                             .average = cfg->average,
                             .lookahead = cfg->lookahead,
                             .kept = {cfg->kept, cfg->kept_count},

@@ -137,6 +137,8 @@ struct mri_backend {
     const struct mri_event_calls *events;
     const struct mri_op_calls *ops;
     int (*update_async)(mr_stream *s, const mr_update_config *cfg);
+    /* bytes of mr_update_config.room for a matrix that is stored in so many floats */
+    uint64_t (*update_room)(const mr_device *dev, const mr_update_matrix *m, uint64_t stored);
     int (*average_async)(mr_stream *s, float *average, const float *from, uint64_t count, float decay);
     int (*add_async)(mr_stream *s, float *to, const float *from, uint64_t count);
     const struct mri_group_calls *groups;

@@ -7,7 +7,8 @@
 #include "base/abi.h"
 
 /* Constants: Adam and its kin, RMSprop and Adagrad as Keras has them, AdamW's decay as PyTorch has it,
- * Adadelta's rho and LAMB's as their authors, RMSprop's with momentum as EfficientNet's. */
+ * Adadelta's rho and LAMB's as their authors, RMSprop's with momentum as EfficientNet's, Muon's as PyTorch
+ * has them. */
 #define ADAM_CONSTANTS .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-7f
 static const mr_update_rule rules[] = {
     {"sgd", {.kind = MR_UPDATE_SGD}},
@@ -24,6 +25,8 @@ static const mr_update_rule rules[] = {
      {.kind = MR_UPDATE_LAMB, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-6f, .weight_decay = 0.01f}},
     {"rmsprop-momentum",
      {.kind = MR_UPDATE_RMSPROP_MOMENTUM, .rho = 0.9f, .momentum = 0.9f, .epsilon = 1e-3f}},
+    {"muon",
+     {.kind = MR_UPDATE_MUON, .nesterov = true, .momentum = 0.95f, ADAM_CONSTANTS, .weight_decay = 0.1f}},
 };
 enum { RULES = sizeof rules / sizeof *rules };
 
@@ -38,9 +41,10 @@ const mr_update_rule *mr_update_rule_find(const char *name)
 
 const char *mr_update_name(const mr_update_desc *desc)
 {
-    const bool nesterov = desc->kind == MR_UPDATE_MOMENTUM && desc->nesterov;
+    const bool two = desc->kind == MR_UPDATE_MOMENTUM; /* names, with nesterov and without */
     for (uint32_t i = 0; i < RULES; i++)
-        if (rules[i].desc.kind == desc->kind && rules[i].desc.nesterov == nesterov) return rules[i].name;
+        if (rules[i].desc.kind == desc->kind && (!two || rules[i].desc.nesterov == desc->nesterov))
+            return rules[i].name;
     return "an unknown rule";
 }
 
@@ -102,7 +106,8 @@ int mr_update_values(const mr_update_desc *desc, mr_step_values *out)
     case MR_UPDATE_NADAM:
     case MR_UPDATE_ADAMW:
     case MR_UPDATE_LAMB:
-    case MR_UPDATE_RMSPROP_MOMENTUM: break;
+    case MR_UPDATE_RMSPROP_MOMENTUM:
+    case MR_UPDATE_MUON: break;
     default: return MR_OK;
     }
     if (desc->step < 1) return MR_EINVAL;

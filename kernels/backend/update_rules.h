@@ -18,7 +18,11 @@
     X(NADAM, nadam, 2)                                                                                       \
     X(ADAMW, adamw, 2)                                                                                       \
     X(LAMB, lamb, 2)                                                                                         \
-    X(RMSPROP_MOMENTUM, rmsprop_momentum, 2)
+    X(RMSPROP_MOMENTUM, rmsprop_momentum, 2)                                                                 \
+    X(MUON, muon, 2)
+
+/* MUON's O is multiplied with this times the root of the longer side. */
+#define MRI_MUON_SCALE 0.2f
 
 /* The squares of a norm are added up in stretches of so many gradients, each by itself, then in order. */
 #define MRI_UPDATE_NORM_FLOATS 16384u

@@ -93,6 +93,7 @@ const struct mri_backend mri_cpu_backend = {
     .events = &mri_host_events,
     .ops = &mri_host_ops,
     .update_async = mri_host_update_async,
+    .update_room = mri_host_update_room,
     .average_async = mri_host_average_async,
     .add_async = mri_host_add_async,
     .groups = &mri_host_groups,

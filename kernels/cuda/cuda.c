@@ -157,6 +157,7 @@ const struct mri_backend mri_cuda_backend = {
     .events = &mri_cuda_events,
     .ops = &mri_cuda_ops,
     .update_async = mri_cuda_update_async,
+    .update_room = mri_cuda_update_room,
     .average_async = mri_cuda_average_async,
     .add_async = mri_cuda_add_async,
     .groups = &mri_cuda_groups,

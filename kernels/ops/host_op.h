@@ -43,6 +43,7 @@ struct mri_host_op {
 extern const struct mri_op_calls mri_host_ops;
 /* update.c */
 int mri_host_update_async(mr_stream *s, const mr_update_config *cfg);
+uint64_t mri_host_update_room(const mr_device *dev, const mr_update_matrix *m, uint64_t count);
 int mri_host_average_async(mr_stream *s, float *average, const float *from, uint64_t count, float decay);
 
 /* Code that some kinds have beside their reference. */

@@ -5,7 +5,7 @@
 #include "kernels/ops/recurrent.h"
 
 #include "kernels/host/simd_loop.h"
-#include "kernels/ops/product.h"
+#include "kernels/ops/matrix/product.h"
 
 enum { STRETCH = 256 };
 

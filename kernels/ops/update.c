@@ -10,6 +10,7 @@
 #include "kernels/backend/update_rules.h"
 #include "kernels/host/simd_loop.h"
 #include "kernels/ops/host_op.h"
+#include "kernels/ops/matrix/orthogonal.h"
 
 struct update {
     float lr, momentum, rho, beta1, beta2, epsilon, decay;
@@ -145,6 +146,31 @@ MRI_INLINE void rmsprop_momentum_body(struct arrays a, struct update u, size_t n
         w[i] -= v[i];
     }
 }
+
+/* What is in no matrix. */
+MRI_INLINE void muon_body(struct arrays a, struct update u, size_t n) { adamw_body(a, u, n); }
+
+/* The momentum of a matrix; out: what is to be made orthogonal. */
+MRI_INLINE void muon_momentum_body(struct arrays a, struct update u, size_t n, float *restrict out)
+{
+    const float *restrict g = a.g;
+    float *restrict m = a.s0;
+    for (size_t i = 0; i < n; i++) {
+        const float share = (1 - u.momentum) * gradient(u, g[i]);
+        m[i] = u.momentum * m[i] + share;
+        out[i] = u.nesterov ? u.momentum * m[i] + share : m[i];
+    }
+}
+MRI_SIMD_LOOP(muon_momentum, (struct arrays a, struct update u, size_t n, float *out), (a, u, n, out))
+
+/* rate: of the step that was made orthogonal. */
+MRI_INLINE void muon_step_body(float *restrict w, const float *restrict step, struct update u, float rate,
+                               size_t n)
+{
+    for (size_t i = 0; i < n; i++) w[i] -= u.lr * (u.decay * w[i]) + rate * step[i];
+}
+MRI_SIMD_LOOP(muon_step, (float *w, const float *step, struct update u, float rate, size_t n),
+              (w, step, u, rate, n))
 
 /* Before lr and the trust in it. */
 MRI_INLINE float lamb_step(struct update u, float w, float m, float v)
@@ -341,9 +367,74 @@ static void find_trust(const mr_update_config *c, struct arrays all, struct upda
     }
 }
 
+static void run_all(const mr_update_config *c, struct arrays all, struct update u, uint64_t from, uint64_t to)
+{
+#pragma omp parallel for schedule(static) if (to - from > MRI_PARALLEL_ELEMENTS)
+    for (uint64_t at = from; at < to; at += BLOCK) run_block(c, all, u, at, mri_min_u64(at + BLOCK, to));
+}
+
+/* ---- MUON: matrices ---- */
+
+static uint64_t stored(const mr_update_matrix *m)
+{
+    return m->op ? m->op->info.param[m->which].storage_count : m->rows * m->columns;
+}
+
+static uint64_t step_floats(uint64_t count) { return mri_align_up(count, MRI_CACHE_LINE / sizeof(float)); }
+
+/* Room: the step as it is stored, the same in canonical order where that is another, and what it takes to
+ * make it orthogonal. */
+uint64_t mri_host_update_room(const mr_device *dev, const mr_update_matrix *m, uint64_t count)
+{
+    return sizeof(float) * (step_floats(count) + (m->op ? step_floats(m->rows * m->columns) : 0) +
+                            mri_orthogonal_floats(m->rows, m->columns, dev->info.threads));
+}
+
+static int move_matrix(const mr_update_config *c, const mr_update_matrix *m, struct arrays a, struct update u,
+                       mr_error *err)
+{
+    const uint64_t count = stored(m);
+    const struct mri_op_calls *const calls = m->op ? m->op->device->backend->ops : NULL;
+    float *const step = c->room, *const plain = m->op ? step + step_floats(count) : step,
+                 *const room = plain + step_floats(m->rows * m->columns);
+    const float rate = u.lr * MRI_MUON_SCALE * sqrtf((float)mri_max_u64(m->rows, m->columns));
+#pragma omp parallel for schedule(static) if (count > MRI_PARALLEL_ELEMENTS)
+    for (uint64_t at = 0; at < count; at += BLOCK)
+        muon_momentum(behind(a, at), u, (size_t)mri_min_u64(BLOCK, count - at), step + at);
+    int rc = m->op ? calls->param_export(m->op, false, m->which, step, plain, err) : MR_OK;
+    if (rc == MR_OK) mri_orthogonalise(plain, m->rows, m->columns, u.epsilon, room);
+    if (rc == MR_OK && m->op) rc = calls->param_import(m->op, false, m->which, step, plain, err);
+    if (rc) return rc;
+#pragma omp parallel for schedule(static) if (count > MRI_PARALLEL_ELEMENTS)
+    for (uint64_t from = 0; from < count; from += BLOCK) {
+        struct update mine = u;
+        for (uint64_t at = from, end, to = mri_min_u64(from + BLOCK, count); at < to; at = end) {
+            end = alike_until(c, m->at + at, m->at + to) - m->at;
+            mine.decay = decaying(c, m->at + at) ? u.decay : 0;
+            muon_step(a.w + at, step + at, mine, rate, (size_t)(end - at));
+        }
+    }
+    return MR_OK;
+}
+
+/* Matrices, and what lies between them. */
+static int run_muon(const mr_update_config *c, struct arrays all, struct update u, mr_error *err)
+{
+    uint64_t from = 0;
+    for (uint32_t i = 0; i < c->matrix_count; i++) {
+        const mr_update_matrix *m = &c->matrices[i];
+        run_all(c, all, u, from, m->at);
+        const int rc = move_matrix(c, m, behind(all, m->at), u, err);
+        if (rc) return rc;
+        from = mri_min_u64(mri_align_up(m->at + stored(m), MR_UPDATE_STRETCH), c->args.count);
+    }
+    run_all(c, all, u, from, c->args.count);
+    return MR_OK;
+}
+
 static int run_update(mri_host_stream *s, const void *args, mr_error *err)
 {
-    (void)s, (void)err;
+    (void)s;
     const mr_update_config *c = args;
     const mr_update_args *a = &c->args;
     struct update u = settings_of(c);
@@ -357,10 +448,11 @@ static int run_update(mri_host_stream *s, const void *args, mr_error *err)
     if (scale) u.unscale = 1 / scale->scale;
     if (c->clip_norm > 0) u.factor = norm_factor(c, u);
     if (c->rule.kind == MR_UPDATE_LAMB) find_trust(c, all, u);
-#pragma omp parallel for schedule(static) if (count > MRI_PARALLEL_ELEMENTS)
-    for (uint64_t at = 0; at < count; at += BLOCK) run_block(c, all, u, at, mri_min_u64(at + BLOCK, count));
+    int rc = MR_OK;
+    if (c->rule.kind == MR_UPDATE_MUON) rc = run_muon(c, all, u, err);
+    else run_all(c, all, u, 0, count);
     if (scale) adapt(scale, false);
-    return MR_OK;
+    return rc;
 }
 
 int mri_host_update_async(mr_stream *s, const mr_update_config *cfg)

@@ -120,6 +120,12 @@ static int sim_open(mr_device **devices, const struct mri_spec *spec, const mr_d
     return rc;
 }
 
+static uint64_t sim_update_room(const mr_device *dev, const mr_update_matrix *m, uint64_t stored)
+{
+    (void)dev, (void)m, (void)stored;
+    return MRI_CACHE_LINE; /* an address */
+}
+
 static bool sim_list(uint32_t at, mr_device_listing *out)
 {
     if (at > 0) return false;
@@ -140,6 +146,7 @@ const struct mri_backend mri_sim_backend = {
     .events = &mri_host_events,
     .ops = &mri_host_ops,
     .update_async = sim_update_async,
+    .update_room = sim_update_room,
     .average_async = sim_average_async,
     .add_async = sim_add_async,
     .groups = &mri_host_groups_idle, /* replicas wait for each other, as they would */

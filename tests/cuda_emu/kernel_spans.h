@@ -561,6 +561,39 @@ inline void spans(const mrk_update_trust_args &a, emu_span_list &s)
     s.writes(a.trust, a.tensor_count * sizeof *a.trust);
 }
 
+inline void spans(const mrk_muon_momentum_args &m, emu_span_list &s)
+{
+    const mrk_update_args &a = m.of;
+    s.reads(a.grads, floats(a.count));
+    s.writes(a.state0, floats(a.count));
+    s.reads(a.values, sizeof *a.values);
+    s.reads(a.loss_scale, sizeof *a.loss_scale);
+    s.reads(a.norm, MRI_UPDATE_NORM_HEAD * sizeof *a.norm);
+    s.writes(m.step, floats(a.count));
+}
+
+inline void spans(const mrk_muon_scale_args &a, emu_span_list &s)
+{
+    s.writes(a.x, floats(a.count));
+    s.reads(a.norm, MRI_UPDATE_NORM_HEAD * sizeof *a.norm);
+}
+
+inline void spans(const mrk_muon_blend_args &a, emu_span_list &s)
+{
+    s.writes(a.x, floats(a.count));
+    s.reads(a.y, floats(a.count));
+}
+
+inline void spans(const mrk_muon_step_args &m, emu_span_list &s)
+{
+    const mrk_update_args &a = m.of;
+    s.writes(a.weights, floats(a.count));
+    s.reads(m.step, floats(a.count));
+    s.reads(a.values, sizeof *a.values);
+    s.reads(a.loss_scale, sizeof *a.loss_scale);
+    s.reads(a.decays, (a.count + MR_UPDATE_STRETCH - 1) / MR_UPDATE_STRETCH);
+}
+
 inline void spans(const mrk_average_args &a, emu_span_list &s)
 {
     s.writes(a.average, floats(a.count));

@@ -30,6 +30,14 @@ static void run_updates(struct lab *l, mr_update_desc d, bool clips, uint64_t co
                    tensor_count = numbers[stretches - 1] + 1;
     double *trust = lab_memory(l, (size_t)mr_update_trust_count(count, tensor_count) * sizeof *trust);
     free(numbers);
+    const mr_update_matrix matrices[] = {{.at = 64, .rows = 7, .columns = 20},
+                                         {.at = 256, .rows = 30, .columns = 11},
+                                         {.at = 1024, .rows = 96, .columns = 65}};
+    uint32_t matrix_count = 0;
+    while (matrix_count < MRI_ARRAY_COUNT(matrices) &&
+           matrices[matrix_count].at + matrices[matrix_count].rows * matrices[matrix_count].columns <= count)
+        matrix_count++;
+    void *room = lab_memory(l, mr_update_room_bytes(l->dev, matrices, matrix_count) + 1);
     double *norm = lab_memory(l, (size_t)mr_update_norm_count(count) * sizeof *norm);
     mr_step_values *values = lab_memory(l, sizeof *values);
     mr_loss_scale *scale = first_scale > 0 ? lab_copy_of(l, &start, sizeof start) : NULL;
@@ -55,6 +63,8 @@ static void run_updates(struct lab *l, mr_update_desc d, bool clips, uint64_t co
                                     .loss_scale = scale};
         if (d.kind == MR_UPDATE_LAMB)
             cfg.tensors = tensors, cfg.tensor_count = tensor_count, cfg.trust = trust;
+        if (d.kind == MR_UPDATE_MUON)
+            cfg.matrices = matrices, cfg.matrix_count = matrix_count, cfg.room = room;
         if (d.weight_decay > 0 && clips) cfg.decays = decays;
         if (clips) cfg.clip_value = 0.8f, cfg.clip_norm = step % 3 ? 0.4f : 1e6f, cfg.norm = norm;
         if (!l->rc) lab_note(l, mr_update_run_async(l->s, &cfg));

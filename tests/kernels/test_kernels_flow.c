@@ -548,7 +548,7 @@ static void expected_update(const mr_update_desc *d, double *w, double g, double
 {
     const double lr = (double)d->lr, rho = (double)d->rho, eps = (double)d->epsilon, m = (double)d->momentum;
     const double b1 = (double)d->beta1, b2 = (double)d->beta2, t = (double)d->step;
-    if (d->kind != MR_UPDATE_ADAMW) g += (double)d->weight_decay * *w;
+    if (d->kind != MR_UPDATE_ADAMW && d->kind != MR_UPDATE_MUON) g += (double)d->weight_decay * *w;
     switch (d->kind) {
     case MR_UPDATE_SGD: *w -= lr * g; break;
     case MR_UPDATE_MOMENTUM:
@@ -597,6 +597,7 @@ static void expected_update(const mr_update_desc *d, double *w, double g, double
         break;
     }
     case MR_UPDATE_LAMB: break; /* expected_lamb() */
+    case MR_UPDATE_MUON:        /* no matrices: test_kernels_muon.c has some */
     case MR_UPDATE_ADAMW: {
         const double before = *w;
         *s0 = b1 * *s0 + (1 - b1) * g;

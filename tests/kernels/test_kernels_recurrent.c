@@ -5,7 +5,7 @@
 
 #include "base/simd.h"
 #include "kernels/ops/gate_functions.h"
-#include "kernels/ops/product.h"
+#include "kernels/ops/matrix/product.h"
 #include "tests/kernels/rig.h"
 
 enum { MOST_UNITS = 64, GATES = 4, MAX_BATCH = 5 };

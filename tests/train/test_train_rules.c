@@ -313,6 +313,52 @@ static void lamb_knows_tensors(void **state)
     }
 }
 
+/* Muon's step of a matrix is nearly orthogonal: all its singular values are 0.7 to 1.2 times the same. The
+ * last layer, vectors and what is frozen are no matrices. */
+static void muon_knows_matrices(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {"cpu", "cpu:3"};
+    for (size_t d = 0; d < MRI_ARRAY_COUNT(devices); d++) {
+        mr_error err = MR_ERROR_INIT;
+        mrt_rig rig;
+        mrt_rig_open(&rig, &(mrt_rig_options){.devices = devices[d],
+                                              .net = mrt_net_norm,
+                                              .lr = 0.125f,
+                                              .seed = 8,
+                                              .update = MR_UPDATE_MUON});
+        const mri_tensors *t = &rig.t->tensors;
+        const mri_replica *last = &rig.t->team.replicas[rig.count - 1];
+        MRT_EQ(last->plan.matrix_count, 2); /* a convolution, and the first of two dense layers */
+        float **before = calloc(t->count, sizeof *before), *after = malloc(t->most_floats * sizeof *after);
+        uint32_t matrices = 0, others = 0;
+        for (uint32_t i = 0; i < t->own; i++) {
+            before[i] = malloc(t->desc[i].count * sizeof **before);
+            MRT_OK(mri_tensor_export(t, last, i, false, before[i], &err), &err);
+        }
+        mrt_train(&rig, 0, 0, 32);
+        for (uint32_t i = 0; i < t->own; i++) {
+            const mri_tensor_desc *desc = &t->desc[i];
+            MRT_OK(mri_tensor_export(t, last, i, false, after, &err), &err);
+            for (uint64_t k = 0; k < desc->count; k++) after[k] -= before[i][k];
+            free(before[i]);
+            if (desc->role != MRI_ROLE_WEIGHTS || desc->ndim < 2) continue;
+            const double rows = (double)desc->dim[0], columns = (double)desc->count / rows,
+                         scale = 0.125 * 0.2 * sqrt(fmax(rows, columns)), small = fmin(rows, columns),
+                         square = pow(norm_of(after, desc->count) / scale, 2);
+            if (square > 0.4 * small && square < 1.5 * small) matrices++;
+            else others++; /* as Adam: each weight by nearly the rate */
+            if (square > 1.5 * small)
+                for (uint64_t k = 0; k < desc->count; k++) MRT_TRUE(fabs((double)after[k]) < 0.126);
+        }
+        MRT_EQ(matrices, 2);
+        MRT_EQ(others, 1);
+        free(before);
+        free(after);
+        mrt_rig_close(&rig);
+    }
+}
+
 /* Plain descent in double beside it: fast weights from gradients, slow ones half the way. */
 static void lookahead_goes_half_the_way(void **state)
 {
@@ -569,12 +615,19 @@ static void wrong_settings_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_have_the_limits),       cmocka_unit_test(nothing_else_changes_bits),
-        cmocka_unit_test(each_changes_something),      cmocka_unit_test(decay_is_for_what_was_said),
-        cmocka_unit_test(layers_say_what_decays),      cmocka_unit_test(lamb_knows_tensors),
-        cmocka_unit_test(lookahead_goes_half_the_way), cmocka_unit_test(averages_follow),
-        cmocka_unit_test(averages_are_evaluated),      cmocka_unit_test(averages_go_through_checkpoints),
-        cmocka_unit_test(the_loss_has_its_settings),   cmocka_unit_test(wrong_settings_are_refused),
+        cmocka_unit_test(steps_have_the_limits),
+        cmocka_unit_test(nothing_else_changes_bits),
+        cmocka_unit_test(each_changes_something),
+        cmocka_unit_test(decay_is_for_what_was_said),
+        cmocka_unit_test(layers_say_what_decays),
+        cmocka_unit_test(lamb_knows_tensors),
+        cmocka_unit_test(muon_knows_matrices),
+        cmocka_unit_test(lookahead_goes_half_the_way),
+        cmocka_unit_test(averages_follow),
+        cmocka_unit_test(averages_are_evaluated),
+        cmocka_unit_test(averages_go_through_checkpoints),
+        cmocka_unit_test(the_loss_has_its_settings),
+        cmocka_unit_test(wrong_settings_are_refused),
     };
     return mrt_run(tests);
 }

@@ -67,6 +67,7 @@ static const split_case cases[] = {
     {"a short cut across", "0-1=0,rest=1", mrt_net_branch, 2, {.update = MR_UPDATE_MOMENTUM}},
     {"normalisation", "0-1=0,rest=1", mrt_net_norm, 2, {.update = MR_UPDATE_ADAMW, .average = 0.9f}},
     {"LAMB, Lookahead", "0=0,rest=1", mrt_net_dense, 2, {.update = MR_UPDATE_LAMB, .lookahead = 2}},
+    {"Muon", "0=0,rest=1", mrt_net_norm, 2, {.update = MR_UPDATE_MUON}},
     {"losses on both", "0-6=0,rest=1", mrt_net_coder, 2, {.update = MR_UPDATE_ADAM, .clip_value = 0.02f}},
     {"fields", "0-3=0,rest=1", mrt_net_fields, 2, {.update = MR_UPDATE_ADAM}},
     {"mixed samples", "0-2=0,rest=1", mrt_net_conv, 2, {.label_smoothing = 0.1f, .mixes = true}},

@@ -19,7 +19,7 @@ static int wrong(const choosing *c, const char *item, const char *why)
 }
 
 /* The last layer with weights: what tells the classes apart. */
-static uint32_t head_of(const mr_net *net)
+uint32_t mri_net_head(const mr_net *net)
 {
     uint32_t head = 0;
     for (uint32_t at = 0; at < net->layer_count; at++)
@@ -50,7 +50,7 @@ static int choose_range(const choosing *c, const char *item)
 static int choose_named(const choosing *c, const char *item)
 {
     const mr_net *net = c->net;
-    const uint32_t head = head_of(net);
+    const uint32_t head = mri_net_head(net);
     const bool backbone = strcmp(item, "backbone") == 0, is_head = strcmp(item, "head") == 0;
     bool any = backbone || is_head;
     for (uint32_t at = 0; at < net->layer_count; at++) {

@@ -88,13 +88,15 @@ static int take_tables(const taking *t, mr_error *err)
 {
     const mri_plan *plan = t->plan;
     const uint64_t trust_bytes = mri_plan_trust_bytes(plan);
-    void *decays = NULL, *tensors = NULL, *trust = NULL;
+    void *decays = NULL, *tensors = NULL, *trust = NULL, *room = NULL;
     int rc = take_table(t, plan->decays, mri_plan_decay_bytes(plan), &decays, err);
     t->m->decays = decays;
     if (rc == MR_OK) rc = take_table(t, plan->tensors, mri_plan_tensor_bytes(plan), &tensors, err);
     t->m->tensors = tensors;
     if (rc == MR_OK && trust_bytes) rc = mr_device_alloc(t->dev, (size_t)trust_bytes, &trust, err);
     t->m->trust = trust;
+    if (rc == MR_OK && plan->room_bytes) rc = mr_device_alloc(t->dev, (size_t)plan->room_bytes, &room, err);
+    t->m->room = room;
     return rc;
 }
 
@@ -128,6 +130,7 @@ void mri_memory_fini(mri_memory *m, mr_device *dev)
     mr_device_free(dev, m->arena);
     mr_device_free(dev, m->average_stats);
     mr_device_free(dev, m->average);
+    mr_device_free(dev, m->room);
     mr_device_free(dev, m->trust);
     mr_device_free(dev, m->tensors);
     mr_device_free(dev, m->decays);

@@ -34,6 +34,8 @@ typedef struct mri_kept { /* points whose values stay */
 typedef struct mri_touched { /* which parameters an update changes, and which decay */
     const bool *frozen;      /* by a layer's number in the whole network: they stay; NULL: none do */
     mr_decay_on decay_on;
+    uint32_t head; /* the last layer with weights, by its number in the whole network: none of MUON's matrices
+                    */
 } mri_touched;
 
 /* What all replicas of a trainer have in common, but for the last two. */

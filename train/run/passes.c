@@ -174,6 +174,9 @@ static int update(const mri_replica *r)
     cfg.tensors = r->memory.tensors;
     cfg.tensor_count = r->plan.tensor_count;
     cfg.trust = r->memory.trust;
+    cfg.matrices = r->plan.matrices;
+    cfg.matrix_count = r->plan.matrix_count;
+    cfg.room = r->memory.room;
     mri_range_begin(MRI_RANGE_UPDATE, r->plan.weight_floats);
     const int rc = mr_update_run_async(r->stream, &cfg);
     mri_range_end();

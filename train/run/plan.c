@@ -260,6 +260,34 @@ static int number_tensors(planning *p, mr_error *err)
     return MR_OK;
 }
 
+/* Is it a matrix that MUON moves? Filters and dense layers are, but for the last layer with weights, which
+ * says what the network tells. */
+static bool is_matrix(const mri_node *n)
+{
+    if (n->frozen || n->info->param_count == 0) return false;
+    return n->kind == MR_OP_DENSE || (n->kind == MR_OP_CONV2D && n->desc.conv2d.groups <= 1);
+}
+
+static int list_matrices(planning *p, mr_device *dev, mr_error *err)
+{
+    mri_plan *plan = p->plan;
+    const mri_replica_config *cfg = p->cfg;
+    if (cfg->inference || cfg->update.kind != MR_UPDATE_MUON) return MR_OK;
+    plan->matrices = calloc(p->nodes->count, sizeof *plan->matrices);
+    if (!plan->matrices) return mr_error_set(err, MR_ENOMEM, "no memory for the list of matrices");
+    for (uint32_t i = 0; i < p->nodes->count; i++) {
+        const mri_node *n = &p->nodes->node[i];
+        if (!is_matrix(n) || cfg->net->layers[n->layer].number == cfg->touched.head) continue;
+        const mr_param_info *weights = &n->info->param[0];
+        plan->matrices[plan->matrix_count++] = (mr_update_matrix){.at = n->param_at[0],
+                                                                  .rows = weights->dim[0],
+                                                                  .columns = weights->count / weights->dim[0],
+                                                                  .op = n->op};
+    }
+    plan->room_bytes = mr_update_room_bytes(dev, plan->matrices, plan->matrix_count);
+    return MR_OK;
+}
+
 static int too_large(const mri_replica_config *cfg, int rc, mr_error *err)
 {
     if (rc == MR_ENOMEM)
@@ -268,7 +296,7 @@ static int too_large(const mri_replica_config *cfg, int rc, mr_error *err)
                         cfg->net->name, cfg->max_batch);
 }
 
-static int place_all(planning *p, mr_error *err)
+static int place_all(planning *p, mr_device *dev, mr_error *err)
 {
     mri_plan *plan = p->plan;
     for (uint32_t i = 0; i < p->nodes->count; i++) {
@@ -288,6 +316,7 @@ static int place_all(planning *p, mr_error *err)
     if (plan->weight_floats > SIZE_MAX / 64) return too_large(p->cfg, MR_ELIMIT, err);
     rc = mark_decays(p, err);
     if (rc == MR_OK) rc = number_tensors(p, err);
+    if (rc == MR_OK) rc = list_matrices(p, dev, err);
     if (rc) return rc;
     plan->memory_bytes =
         plan->arena_bytes +
@@ -295,7 +324,7 @@ static int place_all(planning *p, mr_error *err)
                          (1 + (uint64_t)plan->other_stats + (uint64_t)plan->averages) * plan->stat_floats) +
         2 * cfg->folds.count * sizeof(mr_metrics) + sizeof(mr_step_values) + sizeof(mr_loss_scale) +
         mri_plan_norm_bytes(plan, cfg) + mri_plan_decay_bytes(plan) + mri_plan_tensor_bytes(plan) +
-        mri_plan_trust_bytes(plan);
+        mri_plan_trust_bytes(plan) + plan->room_bytes;
     return cfg->inference ? MR_OK : fill_buckets(p, err);
 }
 
@@ -347,7 +376,7 @@ int mri_plan_init(mri_plan *plan, mri_nodes *nodes, mr_device *dev, const mri_re
 {
     planning p = {.plan = plan, .nodes = nodes, .cfg = cfg, .batch = cfg->max_batch};
     *plan = (mri_plan){0};
-    const int rc = place_all(&p, err);
+    const int rc = place_all(&p, dev, err);
     return rc ? rc : check_limit(&p, dev, err);
 }
 
@@ -356,6 +385,7 @@ void mri_plan_fini(mri_plan *plan)
     free(plan->spans);
     free(plan->buckets);
     free(plan->decays);
+    free(plan->matrices);
     free(plan->tensors);
     *plan = (mri_plan){0};
 }

@@ -29,6 +29,9 @@ typedef struct mri_plan {
     uint8_t *decays;       /* as mr_update_config has them; NULL: all do */
     uint32_t *tensors;     /* LAMB: as mr_update_config has them, else NULL */
     uint32_t tensor_count;
+    mr_update_matrix *matrices; /* MUON: as mr_update_config has them */
+    uint32_t matrix_count;
+    uint64_t room_bytes; /* for them */
     mri_bucket *buckets; /* from the end of the gradients to their beginning */
     uint32_t bucket_count;
 } mri_plan;

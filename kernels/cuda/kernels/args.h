@@ -74,6 +74,10 @@
     X(update_norm)                                                                                           \
     X(update_moments)                                                                                        \
     X(update_trust)                                                                                          \
+    X(muon_momentum)                                                                                         \
+    X(muon_scale)                                                                                            \
+    X(muon_blend)                                                                                            \
+    X(muon_step)                                                                                             \
     X(update)                                                                                                \
     X(update_end)                                                                                            \
     X(average)
@@ -648,6 +652,32 @@ struct mrk_update_trust_args { /* LAMB: trust[t] from the sums of the stretches 
     const uint32_t *tensors;
     const double *sums;
     double *trust;
+};
+
+struct mrk_muon_momentum_args { /* MUON: step = what is to be made orthogonal, of.count values from of.grads,
+                                   of.state0 on */
+    struct mrk_update_args of;
+    float *step;
+};
+
+struct mrk_muon_scale_args { /* x /= max(sqrt(norm[0]), epsilon) */
+    uint64_t count;
+    float epsilon;
+    float *x;
+    const double *norm;
+};
+
+struct mrk_muon_blend_args { /* x = p x + q y */
+    uint64_t count;
+    float p, q;
+    float *x;
+    const float *y;
+};
+
+struct mrk_muon_step_args { /* weights -= lr (weight_decay weights + scale step) */
+    struct mrk_update_args of;
+    float scale;
+    const float *step;
 };
 
 struct mrk_average_args { /* average += share * (from - average) */

@@ -109,7 +109,9 @@ MRK_INLINE void step_of(const mrk_update_args &a, const settings &s, float decay
                         float &s0, float &s1)
 {
     const float plain = clipped(g * s.unscale, a.clip_value) * s.factor;
-    const float d = KIND == MR_UPDATE_ADAMW ? plain : plain + decay * w;
+    const bool apart = KIND == MR_UPDATE_ADAMW || KIND == MR_UPDATE_MUON; /* decay is no part of the gradient
+                                                                           */
+    const float d = apart ? plain : plain + decay * w;
     if (KIND == MR_UPDATE_SGD) {
         w -= s.lr * d;
     } else if (KIND == MR_UPDATE_MOMENTUM) {
@@ -138,11 +140,11 @@ MRK_INLINE void step_of(const mrk_update_args &a, const settings &s, float decay
         w -= s.rate * s0 / (s1 + a.epsilon);
     } else if (KIND == MR_UPDATE_LAMB) { /* moments are there */
         w -= s.lr * (s.rate * s0 / (sqrtf(s1) * s.root + a.epsilon) + decay * w);
-    } else { /* ADAM, NADAM, ADAMW */
+    } else { /* ADAM, NADAM, ADAMW; MUON, of what is in no matrix */
         s0 = a.beta1 * s0 + (1 - a.beta1) * d;
         s1 = a.beta2 * s1 + (1 - a.beta2) * d * d;
         const float size = sqrtf(s1) * s.root + a.epsilon;
-        const float decayed = KIND == MR_UPDATE_ADAMW ? s.lr * (decay * w) : 0;
+        const float decayed = apart ? s.lr * (decay * w) : 0;
         w -= decayed + (KIND == MR_UPDATE_NADAM ? s.rate * s0 + s.lr * d : s.rate * s0) / size;
     }
 }
@@ -262,6 +264,44 @@ extern "C" __global__ void __launch_bounds__(MRK_THREADS)
     of_w = joined(of_w, share, join_sum());
     of_x = joined(of_x, share, join_sum());
     if (threadIdx.x == 0) a.trust[blockIdx.x] = of_w > 0 && of_x > 0 ? sqrt(of_w) / sqrt(of_x) : 1;
+}
+
+/* ---- MUON: a matrix at a time (ops/matrix/orthogonal.h) ---- */
+
+/* Any grid, here and below. Same bits in every run. */
+extern "C" __global__ void __launch_bounds__(MRK_THREADS)
+    mrk_muon_momentum(const struct mrk_muon_momentum_args m)
+{
+    const mrk_update_args &a = m.of;
+    if (a.loss_scale && a.loss_scale->overflow) return;
+    const settings s = settings_of(a);
+    for (uint64_t i = mrk_thread(); i < a.count; i += mrk_threads()) {
+        const float share = (1 - a.momentum) * (clipped(a.grads[i] * s.unscale, a.clip_value) * s.factor),
+                    now = a.momentum * a.state0[i] + share;
+        a.state0[i] = now;
+        m.step[i] = a.nesterov ? a.momentum * now + share : now;
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(MRK_THREADS) mrk_muon_scale(const struct mrk_muon_scale_args a)
+{
+    const double norm = sqrt(a.norm[0]);
+    const float share = (float)(1 / (norm > (double)a.epsilon ? norm : (double)a.epsilon));
+    for (uint64_t i = mrk_thread(); i < a.count; i += mrk_threads()) a.x[i] *= share;
+}
+
+extern "C" __global__ void __launch_bounds__(MRK_THREADS) mrk_muon_blend(const struct mrk_muon_blend_args a)
+{
+    for (uint64_t i = mrk_thread(); i < a.count; i += mrk_threads()) a.x[i] = a.p * a.x[i] + a.q * a.y[i];
+}
+
+extern "C" __global__ void __launch_bounds__(MRK_THREADS) mrk_muon_step(const struct mrk_muon_step_args m)
+{
+    const mrk_update_args &a = m.of;
+    if (a.loss_scale && a.loss_scale->overflow) return;
+    const float lr = a.values->lr, rate = lr * m.scale;
+    for (uint64_t i = mrk_thread(); i < a.count; i += mrk_threads())
+        a.weights[i] -= lr * (decay_at(a, i) * a.weights[i]) + rate * m.step[i];
 }
 
 /* What follows from the update: half the scale and a skip counted after an overflow, twice the scale after

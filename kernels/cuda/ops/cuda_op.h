@@ -44,6 +44,7 @@ MRI_OP_CLASSES(MRI_CUDA_DECLARE)
 /* For struct mri_backend. */
 extern const struct mri_op_calls mri_cuda_ops;
 int mri_cuda_update_async(mr_stream *s, const mr_update_config *cfg);
+uint64_t mri_cuda_update_room(const mr_device *dev, const mr_update_matrix *m, uint64_t stored);
 int mri_cuda_average_async(mr_stream *s, float *average, const float *from, uint64_t count, float decay);
 int mri_cuda_add_async(mr_stream *s, float *to, const float *from, uint64_t count);
 

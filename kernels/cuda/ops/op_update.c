@@ -4,6 +4,8 @@
 
 #include "kernels/backend/update_rules.h"
 #include "kernels/cuda/ops/grid.h"
+#include "kernels/cuda/ops/linear_cuda.h"
+#include "kernels/ops/matrix/orthogonal.h"
 
 #define CHECK_EACH 8u /* blocks on a multiprocessor */
 
@@ -64,6 +66,145 @@ static int find_trust(mri_cuda_stream *s, const mr_update_config *c, struct mrk_
     return rc ? rc : mri_cuda_launch(s, MRK_update_trust, c->tensor_count, MRK_THREADS, 0, &trust, err);
 }
 
+/* The update of `count` weights from `from` on, a multiple of MR_UPDATE_STRETCH. */
+static struct mrk_update_args part_of(const struct mrk_update_args *all, uint64_t from, uint64_t count)
+{
+    struct mrk_update_args a = *all;
+    a.count = count;
+    a.weights += from;
+    a.grads += from;
+    if (a.state0) a.state0 += from;
+    if (a.state1) a.state1 += from;
+    if (a.decays) a.decays += from / MR_UPDATE_STRETCH;
+    return a;
+}
+
+static int step_by_step(mri_cuda_stream *s, const struct mrk_update_args *a, mr_error *err)
+{
+    if (a->count == 0) return MR_OK;
+    return mri_cuda_launch(s, MRK_update, mri_grid_flat(a->count, MR_TENSOR_F32, a->vectors), MRK_THREADS, 0,
+                           a, err);
+}
+
+/* ---- MUON: matrices (ops/matrix/orthogonal.h) ---- */
+
+/* Pieces of the room. */
+struct muon {
+    float *step, *next, *gram, *square;
+    double *norm;
+    uint64_t end; /* bytes */
+};
+
+static uint64_t piece(uint64_t *at, uint64_t bytes)
+{
+    const uint64_t from = *at;
+    *at += mri_align_up(bytes, MR_DEVICE_ALIGN);
+    return from;
+}
+
+static struct muon muon_of(void *room, uint64_t rows, uint64_t columns)
+{
+    const uint64_t small = rows < columns ? rows : columns, count = rows * columns;
+    uint64_t end = 0;
+    const uintptr_t at = (uintptr_t)room;
+    struct muon m;
+    m.step = (float *)(at + piece(&end, count * sizeof(float)));
+    m.next = (float *)(at + piece(&end, count * sizeof(float)));
+    m.gram = (float *)(at + piece(&end, small * small * sizeof(float)));
+    m.square = (float *)(at + piece(&end, small * small * sizeof(float)));
+    m.norm = (double *)(at + piece(&end, mr_update_norm_count(count) * sizeof(double)));
+    m.end = end;
+    return m;
+}
+
+uint64_t mri_cuda_update_room(const mr_device *dev, const mr_update_matrix *m, uint64_t stored)
+{
+    (void)dev, (void)stored;
+    return muon_of(NULL, m->rows, m->columns).end;
+}
+
+static int blend(mri_cuda_stream *s, uint64_t count, float p, float *x, float q, const float *y,
+                 mr_error *err)
+{
+    const struct mrk_muon_blend_args args = {.count = count, .p = p, .q = q, .x = x, .y = y};
+    return mri_cuda_launch(s, MRK_muon_blend, mri_grid_blocks(count, MRK_THREADS), MRK_THREADS, 0, &args,
+                           err);
+}
+
+/* What is row-major here is column-major for cuBLAS, transposed: rows and columns change places. */
+static int orthogonalise(mri_cuda_stream *s, const struct muon *m, int rows, int columns, mr_error *err)
+{
+    const bool flat = rows <= columns;
+    const int small = flat ? rows : columns, large = flat ? columns : rows;
+    const uint64_t count = (uint64_t)rows * (uint64_t)columns, squares = (uint64_t)small * (uint64_t)small;
+    const struct mri_cuda_matrix x = {m->step, CUDA_R_32F, columns, false},
+                                 gram = {m->gram, CUDA_R_32F, small, false},
+                                 square = {m->square, CUDA_R_32F, small, false},
+                                 next = {m->next, CUDA_R_32F, columns, false};
+    struct mri_cuda_matrix turned = x;
+    turned.transposed = true;
+    int rc = MR_OK;
+    for (int step = 0; step < MRI_ORTHOGONAL_STEPS && rc == MR_OK; step++) {
+        rc = mri_cuda_multiply(s, small, small, large, flat ? turned : x, flat ? x : turned, gram, "muon",
+                               err);
+        if (!rc) rc = mri_cuda_multiply(s, small, small, small, gram, gram, square, "muon", err);
+        if (!rc) rc = blend(s, squares, MRI_ORTHOGONAL_B, m->gram, MRI_ORTHOGONAL_C, m->square, err);
+        if (!rc)
+            rc = mri_cuda_multiply(s, columns, rows, small, flat ? x : gram, flat ? gram : x, next, "muon",
+                                   err);
+        if (!rc) rc = blend(s, count, MRI_ORTHOGONAL_A, m->step, 1, m->next, err);
+    }
+    return rc;
+}
+
+static int move_matrix(mri_cuda_stream *s, const mr_update_config *c, const struct mrk_update_args *all,
+                       const mr_update_matrix *matrix, mr_error *err)
+{
+    const uint64_t count = matrix->rows * matrix->columns;
+    const struct muon m = muon_of(c->room, matrix->rows, matrix->columns);
+    const uint32_t blocks = mri_grid_blocks(count, MRK_THREADS);
+    if (matrix->rows > INT32_MAX || matrix->columns > INT32_MAX)
+        return mr_error_set(err, MR_ELIMIT, "muon: a matrix of %llu x %llu is too large",
+                            (unsigned long long)matrix->rows, (unsigned long long)matrix->columns);
+    const struct mrk_muon_momentum_args momentum = {part_of(all, matrix->at, count), m.step};
+    const struct mrk_update_squares_args squares = {.count = count,
+                                                    .vectors = 1,
+                                                    .clip_value = INFINITY,
+                                                    .grads = m.step,
+                                                    .sums = m.norm + MRI_UPDATE_NORM_HEAD};
+    const struct mrk_update_norm_args norm = {
+        .sums = mr_update_norm_count(count) - MRI_UPDATE_NORM_HEAD, .clip_norm = INFINITY, .norm = m.norm};
+    const struct mrk_muon_scale_args scale = {
+        .count = count, .epsilon = all->epsilon, .x = m.step, .norm = m.norm};
+    const struct mrk_muon_step_args step = {
+        momentum.of, MRI_MUON_SCALE * sqrtf((float)mri_max_u64(matrix->rows, matrix->columns)), m.step};
+    int rc = mri_cuda_launch(s, MRK_muon_momentum, blocks, MRK_THREADS, 0, &momentum, err);
+    if (!rc)
+        rc = mri_cuda_launch(s, MRK_update_squares, mri_grid_blocks(norm.sums, 1), MRK_THREADS, 0, &squares,
+                             err);
+    if (!rc) rc = mri_cuda_launch(s, MRK_update_norm, 1, MRK_THREADS, 0, &norm, err);
+    if (!rc) rc = mri_cuda_launch(s, MRK_muon_scale, blocks, MRK_THREADS, 0, &scale, err);
+    if (!rc) rc = orthogonalise(s, &m, (int)matrix->rows, (int)matrix->columns, err);
+    return rc ? rc : mri_cuda_launch(s, MRK_muon_step, blocks, MRK_THREADS, 0, &step, err);
+}
+
+/* Matrices, and what lies between them. */
+static int muon(mri_cuda_stream *s, const mr_update_config *c, const struct mrk_update_args *all,
+                mr_error *err)
+{
+    uint64_t from = 0;
+    for (uint32_t i = 0; i < c->matrix_count; i++) {
+        const mr_update_matrix *m = &c->matrices[i];
+        const struct mrk_update_args between = part_of(all, from, m->at - from);
+        int rc = step_by_step(s, &between, err);
+        if (!rc) rc = move_matrix(s, c, all, m, err);
+        if (rc) return rc;
+        from = mri_min_u64(mri_align_up(m->at + m->rows * m->columns, MR_UPDATE_STRETCH), all->count);
+    }
+    const struct mrk_update_args rest = part_of(all, from, all->count - from);
+    return step_by_step(s, &rest, err);
+}
+
 static int update(mri_cuda_stream *s, const mr_update_config *c, mr_error *err)
 {
     const mr_update_desc *d = &c->rule;
@@ -91,8 +232,7 @@ static int update(mri_cuda_stream *s, const mr_update_config *c, mr_error *err)
     int rc = args.norm ? find_norm(s, c, args.clip_value, err) : MR_OK;
     if (rc == MR_OK && d->kind == MR_UPDATE_LAMB) rc = find_trust(s, c, &args, err);
     if (rc) return rc;
-    return mri_cuda_launch(s, MRK_update, mri_grid_flat(u->count, MR_TENSOR_F32, args.vectors), MRK_THREADS,
-                           0, &args, err);
+    return d->kind == MR_UPDATE_MUON ? muon(s, c, &args, err) : step_by_step(s, &args, err);
 }
 
 static int update_scaled(mri_cuda_stream *s, const mr_update_config *c, mr_error *err)

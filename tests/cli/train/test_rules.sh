@@ -6,7 +6,7 @@ run 0 synth d --classes 4 --count 20 --test-count 8 --size 16 --quiet
 set -- --model cifar-cnn --augment none --batch 16 --seed 5 --quiet
 
 # every rule: named, and the same bits when it was stopped in between
-for rule in sgd momentum nesterov rmsprop rmsprop-momentum adam adamw lamb nadam adamax adagrad adadelta; do
+for rule in sgd momentum nesterov rmsprop rmsprop-momentum adam adamw lamb muon nadam adamax adagrad adadelta; do
     run 0 train d "$@" --optimizer $rule --lr 1e-3 --epochs 2 --json
     grep '"event": "start"' out | grep -q "\"optimizer\": \"$rule\"" || fail "$last: not told that it is $rule"
     weights=$(text weights)
@@ -24,11 +24,11 @@ for rule in sgd rmsprop adam adamw lamb nadam adamax adagrad adadelta; do
     run 2 train d "$@" --optimizer $rule --momentum 0.9; err_has "--momentum: $rule takes none, and would ignore 0.9; "
 done
 run 2 train d "$@" --optimizer rmsprop --momentum 0.5; err_has "--optimizer rmsprop-momentum does"
-run 2 train d "$@" --optimizer adam --momentum 0.5; err_has "of --optimizer these do: momentum, nesterov, rmsprop-momentum"
+run 2 train d "$@" --optimizer adam --momentum 0.5; err_has "of --optimizer these do: momentum, nesterov, rmsprop-momentum, muon"
 run 2 train d --model mnist-mlp --augment "rrc(28)" --quiet --momentum 0.5; err_has "--momentum: sgd takes none"
 run 2 train d "$@" --show --optimizer adam --momentum 0.5; err_has "--momentum: adam takes none"
 run 2 bench trainer --model mnist-mlp --seconds 0.2 --momentum 0.5 --quiet; err_has "--momentum: sgd takes none"
-for rule in momentum nesterov rmsprop-momentum; do
+for rule in momentum nesterov rmsprop-momentum muon; do
     run 0 train d "$@" --optimizer $rule --lr 1e-3 --momentum 0.5 --epochs 1 --json
     weights=$(text weights)
     run 0 train d "$@" --optimizer $rule --lr 1e-3 --epochs 1 --json

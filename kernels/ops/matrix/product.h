@@ -1,5 +1,5 @@
-/* kernels/ops/product.h: products of matrices with one factor that is used again and again: c = a b, all in
- * f32.
+/* kernels/ops/matrix/product.h: products of matrices with one factor that is used again and again: c = a b,
+ * all in f32.
  *
  *   a (m x k) and b (k x n) lie anywhere, each with a step from row to row and one from column to column; c
  *   lies in rows.

@@ -1,4 +1,4 @@
-/* kernels/ops/product.c: see product.h. The scheme is Goto's (Goto & van de Geijn 2008):
+/* kernels/ops/matrix/product.c: see product.h. The scheme is Goto's (Goto & van de Geijn 2008):
  *
  *   b packed     for each block of `deep` rows of b: panels of some columns, [row][panel] each, which stay in
  *                the first-level cache while all rows of a pass over them
@@ -8,7 +8,7 @@
  * Edges are filled up with zeros when they are packed, and cut when they are stored. Few rows (a step of a
  * recurrent layer): all of a is packed together, then the threads share the panels. Many rows: the threads
  * share the rows, and each packs its own block of a. */
-#include "kernels/ops/product.h"
+#include "kernels/ops/matrix/product.h"
 
 #include <omp.h>
 
