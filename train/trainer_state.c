@@ -219,8 +219,8 @@ static int check_fits(const mr_trainer *t, const mri_checkpoint *ck, mr_error *e
         mr_error_set(err, MR_EINVAL,
                      "the checkpoint is of model %s with %llu parameters: expected %s with %llu", i->model,
                      found, net->name, own);
-    else if (found != own || i->h != net->h || i->w != net->w || i->c != net->c ||
-             i->classes != mr_net_class_count(net))
+    else if (found != own || i->c != net->c || i->classes != mr_net_class_count(net) ||
+             ((i->h != net->h || i->w != net->w) && !mri_net_takes_any_size(net)))
         mr_error_set(err, MR_EINVAL,
                      "the checkpoint has %llu parameters for %ux%ux%u pictures and %u classes: expected %llu "
                      "for %ux%ux%u and %u",

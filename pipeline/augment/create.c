@@ -12,6 +12,8 @@ static int check_place(const mri_spec *s, const char *start, const mri_op_type *
 {
     if (s->count == MRI_AUGMENT_MAX_OPS)
         return mri_spec_fail(s, start, "more than %d operations", MRI_AUGMENT_MAX_OPS);
+    if (type->evaluates && s->training)
+        return mri_spec_fail(s, start, "%s is of evaluations alone", type->name);
     if (type->fix && s->numbers_fixed)
         return mri_spec_fail(s, start,
                              "the numbers are fixed already: one of standardise and normalise, once");
@@ -158,6 +160,8 @@ int mr_augment_create(mr_augment **out, const char *spec, bool training, mr_erro
 }
 
 void mr_augment_destroy(mr_augment *a) { free(a); }
+
+uint32_t mr_augment_views(const mr_augment *a) { return a->views ? a->views : 1; }
 
 const char *mr_augment_text(const mr_augment *a) { return a->text; }
 

@@ -83,7 +83,11 @@ struct mri_op_type {
     bool bare;      /* read: the parentheses may be left out; then everything is 0 */
     uint32_t turns; /* touch: mri_op.turns, where read() says nothing else */
     bool resamples; /* run: takes its result at its size straight from the decoder */
-    bool centres;   /* run: takes the middle, which a resize before it may take along */
+    /* run: takes a window of its height and width that begins here of the whole, full_w x full_h pixels,
+     * which a resize before it may take along. NULL: it does another thing. */
+    void (*place)(const mri_op *op, mri_sample_key key, uint64_t full_w, uint64_t full_h, int64_t *x,
+                  int64_t *y);
+    bool evaluates; /* it is of evaluations alone */
 };
 
 enum { MRI_AUGMENT_MAX_MIX = 2 };
@@ -100,6 +104,7 @@ struct mr_augment {
     uint32_t mix_count;
     mri_mix mix[MRI_AUGMENT_MAX_MIX];
     bool standardise;
+    uint32_t views; /* of each picture in evaluation; 0: one */
     float mean[4], std[4];
     char text[6144]; /* 32 operations of at most 170 characters, and room */
 };
@@ -117,13 +122,17 @@ const mri_preset *mri_preset_at(size_t k); /* NULL behind the last */
 
 /* Families. The last row has no name. */
 extern const mri_op_type mri_ops_resize[], mri_ops_window[], mri_ops_turn[], mri_ops_colour[], mri_ops_tone[],
-    mri_ops_smooth[], mri_ops_erase[], mri_ops_policy[], mri_ops_numbers[], mri_ops_mix[];
+    mri_ops_smooth[], mri_ops_erase[], mri_ops_policy[], mri_ops_numbers[], mri_ops_mix[], mri_ops_views[];
 
 /* Adds an operation to the list unchanged. */
 static inline void mri_augment_add(mr_augment *a, const mri_op *op) { a->op[a->op_count++] = *op; }
 void mri_augment_add_mix(mr_augment *a, const mri_op *op);
 /* Adds the centre crop of the size of another operation, in its place. */
 void mri_augment_add_center(mr_augment *a, const mri_op *op);
+
+/* An operation of the list that takes the middle of a picture: by view v it takes the middle (v = 0, 5, ...),
+ * the upper left corner (1, 6), the upper right one, the lower left and the lower right one. */
+void mri_augment_take_corners(mri_op *center);
 
 /* Sides after resize(N): the shorter one N, the other in proportion, rounded down, at least 1. */
 void mri_shorter_side(uint32_t n, uint32_t in_h, uint32_t in_w, uint64_t *out_h, uint64_t *out_w);

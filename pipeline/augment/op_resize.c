@@ -218,14 +218,16 @@ static int plan_box(const mri_frame *f, mri_rect box, uint64_t width, uint64_t h
     return MR_OK;
 }
 
-/* A centre crop that follows and lies inside the result is all that is made of it. */
-static void take_centre_along(const mri_frame *f, struct plan *p)
+/* A crop that follows, whose place is known and inside the result, is all that is made of it. */
+static void take_crop_along(const mri_frame *f, struct plan *p)
 {
     const mri_op *crop = f->at + 1 < f->a->op_count ? &f->a->op[f->at + 1] : NULL;
-    if (!crop || !crop->type->centres || crop->width > p->x.out || crop->height > p->y.out) return;
-    p->x.first = (uint32_t)mri_centred(p->x.out, crop->width);
+    int64_t x, y;
+    if (!crop || !crop->type->place || crop->width > p->x.out || crop->height > p->y.out) return;
+    crop->type->place(crop, f->key, p->x.out, p->y.out, &x, &y);
+    p->x.first = (uint32_t)x;
     p->x.count = crop->width;
-    p->y.first = (uint32_t)mri_centred(p->y.out, crop->height);
+    p->y.first = (uint32_t)y;
     p->y.count = crop->height;
     p->op_count = 2;
 }
@@ -276,7 +278,7 @@ static int run_resize(mri_frame *f, const mri_op *op)
         rc = plan_box(f, (mri_rect){0, 0, f->full_w, f->full_h}, w, h, MRI_OP_ARGS(struct resize, op)->filter,
                       &p);
     if (rc) return rc;
-    take_centre_along(f, &p);
+    take_crop_along(f, &p);
     return run_plan(f, p);
 }
 

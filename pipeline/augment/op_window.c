@@ -4,6 +4,10 @@
 #include "pipeline/augment/frame.h"
 #include "pipeline/augment/spec.h"
 
+struct center {
+    bool corners; /* each view another corner */
+};
+
 struct padcrop {
     uint32_t pad;
     bool mirror; /* the border shows mirror images */
@@ -84,10 +88,28 @@ static int read_shift(mri_spec *s)
 
 /* ---- the picture ---- */
 
+void mri_augment_take_corners(mri_op *center) { MRI_OP_ARGS(struct center, center)->corners = true; }
+
+/* Where the part begins: the middle, or an end of the side; of a side that is shorter always the middle. */
+static int64_t at_end(uint64_t side, uint32_t part, bool middle, bool far)
+{
+    if (middle || side <= part) return mri_centred(side, part);
+    return far ? (int64_t)(side - part) : 0;
+}
+
+static void place_center(const mri_op *op, mri_sample_key key, uint64_t full_w, uint64_t full_h, int64_t *x,
+                         int64_t *y)
+{
+    const uint32_t corner = MRI_OP_ARGS(struct center, op)->corners ? (uint32_t)(key.epoch % 5) : 0;
+    *x = at_end(full_w, op->width, corner == 0, corner % 2 == 0);
+    *y = at_end(full_h, op->height, corner == 0, corner > 2);
+}
+
 static int run_center(mri_frame *f, const mri_op *op)
 {
-    return mri_frame_window(f, f->at + 1, mri_centred(f->full_w, op->width),
-                            mri_centred(f->full_h, op->height), op->width, op->height, MRI_OUTSIDE_ZERO);
+    int64_t x, y;
+    place_center(op, f->key, f->full_w, f->full_h, &x, &y);
+    return mri_frame_window(f, f->at + 1, x, y, op->width, op->height, MRI_OUTSIDE_ZERO);
 }
 
 static int run_padcrop(mri_frame *f, const mri_op *op)
@@ -127,7 +149,7 @@ const mri_op_type mri_ops_window[] = {
                 .read = read_center,
                 .evaluate = mri_augment_add,
                 .run = run_center,
-                .centres = true},
+                .place = place_center},
     [PADCROP] = {.name = "padcrop",
                  .usage = "padcrop(PAD[,SIZE][,border=mirror])",
                  .help = "zero padding on every side, or with border=mirror the picture's mirror\n"

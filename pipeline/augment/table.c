@@ -3,7 +3,7 @@
 
 static const mri_op_type *const families[] = {mri_ops_resize,  mri_ops_window, mri_ops_turn,  mri_ops_colour,
                                               mri_ops_tone,    mri_ops_smooth, mri_ops_erase, mri_ops_policy,
-                                              mri_ops_numbers, mri_ops_mix};
+                                              mri_ops_numbers, mri_ops_mix,    mri_ops_views};
 
 static const mri_preset presets[] = {
     {"none", ""},

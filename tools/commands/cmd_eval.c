@@ -14,11 +14,12 @@
 #include "tools/commands/commands.h"
 #include "tools/draw/draw.h"
 #include "tools/outputs/confusion.h"
+#include "tools/outputs/views.h"
 #include "tools/session/session.h"
 #include "tools/session/world.h"
 
 typedef struct eval_args {
-    const char *checkpoint, *draw, *confusion;
+    const char *checkpoint, *draw, *confusion, *views;
     bool force;
     rank_args rank;
     session_args shared;
@@ -34,6 +35,7 @@ typedef struct eval_run {
     draw_points drawn;
     session_points logits;
     confusion confusion;
+    views views;
     const char **names; /* of the checkpoint's classes, or NULL */
 } eval_run;
 
@@ -84,6 +86,21 @@ static int prepare_drawing(eval_run *r)
     return exit_status(rc, &err);
 }
 
+/* What the network says of samples is wanted for itself. */
+static int prepare_outputs(eval_run *r)
+{
+    tool_session *s = &r->s;
+    const char *option = r->args->confusion ? "--confusion" : "--views";
+    if (!r->args->confusion && !r->args->views) return EXIT_DONE;
+    if (!mr_net_logits(s->net, &r->logits.at[0])) {
+        say("%s: %s tells no classes apart", option, s->model->name);
+        return EXIT_MISUSED;
+    }
+    r->logits.count = 1;
+    s->kept = &r->logits;
+    return EXIT_DONE;
+}
+
 /* The same for the matrix. */
 static int prepare_confusion(eval_run *r)
 {
@@ -93,12 +110,6 @@ static int prepare_confusion(eval_run *r)
     const char *path = r->args->confusion;
     const mr_source *src = s->src;
     if (!path) return EXIT_DONE;
-    if (!mr_net_logits(s->net, &r->logits.at[0])) {
-        say("--confusion: %s tells no classes apart", s->model->name);
-        return EXIT_MISUSED;
-    }
-    r->logits.count = 1;
-    s->kept = &r->logits;
     const int status = confusion_open(&r->confusion, mr_net_class_count(s->net));
     if (status || !r->world.first) return status;
     mr_output_defaults(&cfg);
@@ -134,12 +145,15 @@ static int open_run(eval_run *r)
     run.order = MR_ORDER_SEQUENTIAL;
     s->values = r->info.c;
     status = session_set_loader(s, &shared, &run, false, r->info.w);
-    s->loader_cfg.keep_host = a->confusion != NULL;
+    s->loader_cfg.keep_host = a->confusion || a->views;
+    if (status == EXIT_DONE) status = views_open(&r->views, a->views, s->loader_cfg.augment);
+    if (a->views) s->loader_cfg.augment = r->views.augment, s->loader_cfg.epochs = r->views.count;
     if (status == EXIT_DONE) status = session_open_loader(s);
     s->rule.update = r->info.update;
     s->rule.schedule = r->info.schedule;
     if (status == EXIT_DONE) status = session_open_net(s);
     if (status == EXIT_DONE) status = prepare_drawing(r);
+    if (status == EXIT_DONE) status = prepare_outputs(r);
     if (status == EXIT_DONE) status = prepare_confusion(r);
     if (status == EXIT_DONE) status = session_open_network(s, 1, true);
     if (status == EXIT_DONE) status = session_load(s, r->found, &r->info);
@@ -156,9 +170,35 @@ static int on_outputs(void *context, const mr_outputs *o, mr_error *err)
     return MR_OK;
 }
 
+/* Several views: sums of all processes. */
+static int pass_views(eval_run *r, double *loss, double *accuracy, uint64_t *count, mr_error *err)
+{
+    views *v = &r->views;
+    const mr_world *w = r->world.world;
+    if (!mr_loader_info_of(r->s.loader)->labelled)
+        return mr_error_set(err, MR_EINVAL, "expected data with labels, found none");
+    if (r->args->confusion) v->on_outputs = on_outputs, v->context = r;
+    const int rc = views_run(v, r->s.trainer, r->s.loader, &interrupt_flag, err);
+    if (rc) return rc;
+    double mine[3] = {v->loss_sum, (double)v->right, (double)v->labelled}, sum[3] = {0};
+    const uint32_t ranks = w ? mr_world_size(w) : 1;
+    double *all = calloc(3 * (size_t)ranks, sizeof *all);
+    if (!all) return mr_error_set(err, MR_ENOMEM, "no memory for the sums of %u processes", ranks);
+    memcpy(all, mine, sizeof mine);
+    const bool told = !w || world_gather(&r->world, mine, sizeof mine, all) == EXIT_DONE;
+    for (uint32_t i = 0; i < 3 * ranks; i++) sum[i % 3] += all[i];
+    free(all);
+    if (!told) return mr_error_set(err, MR_EPEER, "another process did not tell what it found");
+    *loss = sum[0] / sum[2];
+    *accuracy = sum[1] / sum[2];
+    *count = (uint64_t)sum[2];
+    return MR_OK;
+}
+
 static int pass(eval_run *r, double *loss, double *accuracy, uint64_t *count, mr_error *err)
 {
     mr_outputs_config cfg;
+    if (r->args->views) return pass_views(r, loss, accuracy, count, err);
     if (!r->args->confusion)
         return mr_evaluate_until(r->s.trainer, r->s.loader, &interrupt_flag, loss, accuracy, count, err);
     mr_outputs_defaults(&cfg);
@@ -256,6 +296,7 @@ static int run(const void *args)
     if (status == EXIT_DONE && a->draw) status = draw_to(&r.s, &r.drawn, a->draw, a->force);
     session_close(&r.s);
     confusion_close(&r.confusion);
+    views_close(&r.views);
     free(r.names);
     status = bad_watch_close(&r.s.bad, status);
     return world_leave(&r.world, status);
@@ -268,6 +309,10 @@ static const opt options[] = {
      "of a network that gives back what it gets: pictures, what it makes of them, what it makes up", NULL},
     {"confusion", OPT_TEXT, offsetof(eval_args, confusion), 0, 0, NULL, "FILE.csv",
      "which classes are taken for which, and how many of each are right; the worst are shown", NULL},
+    {"views", OPT_TEXT, offsetof(eval_args, views), 0, 0, NULL, "KIND",
+     "judge each sample by the mean over several views: flip, and its mirror image; five, the middle and the "
+     "corners; ten, both",
+     NULL},
     {"force", OPT_FLAG, offsetof(eval_args, force), 0, 0, NULL, NULL,
      "--draw, --confusion: over a file that is there", NULL},
 };

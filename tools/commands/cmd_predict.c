@@ -17,10 +17,11 @@
 #include "tools/cli/progress.h"
 #include "tools/commands/commands.h"
 #include "tools/outputs/rows.h"
+#include "tools/outputs/views.h"
 #include "tools/session/session.h"
 
 typedef struct predict_args {
-    const char *checkpoint, *out;
+    const char *checkpoint, *out, *views;
     bool force;
     uint32_t top;
     session_args shared;
@@ -42,6 +43,7 @@ typedef struct predict_run {
     char found[4096];
     const char **names; /* of the checkpoint's classes, or NULL */
     rows rows;
+    views views;
     mr_output *out; /* NULL: standard output */
     progress_bar bar;
     uint64_t samples, bad_rows;
@@ -234,6 +236,9 @@ static int open_run(predict_run *r)
     s->loader_cfg.on_bad = on_bad, s->loader_cfg.bad_context = r;
     s->loader_cfg.keep_host = true;
     s->loader_cfg.count_unlabelled = true; /* so that only bad samples have no label */
+    status = views_open(&r->views, a->views, s->loader_cfg.augment);
+    if (status) return status;
+    if (a->views) s->loader_cfg.augment = r->views.augment, s->loader_cfg.epochs = r->views.count;
     status = session_open_loader(s);
     s->rule.update = r->info.update;
     s->rule.schedule = r->info.schedule;
@@ -301,7 +306,10 @@ static int predict(predict_run *r)
     mr_outputs_defaults(&cfg);
     cfg.on_outputs = on_outputs, cfg.context = r, cfg.stop = &interrupt_flag;
     progress_start(&r->bar, "predict", "samples", r->args->shared.output.quiet || !r->args->out);
-    int rc = mr_evaluate_outputs(r->s.trainer, r->s.loader, &cfg, NULL, NULL, NULL, &err);
+    r->views.on_outputs = on_outputs, r->views.context = r;
+    int rc = r->views.count > 1
+                 ? views_run(&r->views, r->s.trainer, r->s.loader, &interrupt_flag, &err)
+                 : mr_evaluate_outputs(r->s.trainer, r->s.loader, &cfg, NULL, NULL, NULL, &err);
     progress_end(&r->bar);
     if (r->out) {
         if (rc) mr_output_abandon(r->out, false);
@@ -321,6 +329,7 @@ static int run(const void *args)
     if (status == EXIT_DONE) status = predict(&r);
     mr_output_abandon(r.out, false);
     session_close(&r.s);
+    views_close(&r.views);
     drop_bad(&r);
     free(r.names);
     pthread_mutex_destroy(&r.lock);
@@ -331,6 +340,9 @@ static const opt options[] = {
     {"checkpoint", OPT_TEXT, offsetof(predict_args, checkpoint), 0, 0, NULL, "C",
      "a checkpoint, or the folder of a run: its newest", NULL},
     {"top", OPT_U32, offsetof(predict_args, top), 1, 1000000, "1", NULL, "so many of the likeliest classes",
+     NULL},
+    {"views", OPT_TEXT, offsetof(predict_args, views), 0, 0, NULL, "KIND",
+     "mean over several views: flip, and its mirror image; five, the middle and the corners; ten, both",
      NULL},
     {"out", OPT_TEXT, offsetof(predict_args, out), 0, 0, NULL, "FILE",
      "where rows go; without it standard output", NULL},

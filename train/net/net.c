@@ -865,3 +865,15 @@ bool mr_net_shape(const mr_net *net, mr_point point, uint32_t *h, uint32_t *w, u
     *h = l ? l->out_h : net->h, *w = l ? l->out_w : net->w, *c = l ? l->out_c : net->c;
     return true;
 }
+
+bool mri_net_takes_any_size(const mr_net *net)
+{
+    if (net->numbers || net->bare || net->input_count) return false;
+    for (uint32_t i = 0; i < net->layer_count; i++) {
+        const mri_layer *l = &net->layers[i],
+                        *in = l->in && l->in != MRI_NO_POINT ? &net->layers[l->in - 1] : NULL;
+        const bool one_place = in ? in->out_h == 1 && in->out_w == 1 : net->h == 1 && net->w == 1;
+        if (l->kind == MR_OP_RESHAPE || (l->kind == MR_OP_DENSE && !one_place)) return false;
+    }
+    return true;
+}

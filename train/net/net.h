@@ -104,6 +104,13 @@ static inline bool mri_layer_takes_two(const mri_layer *l)
 /* Does it take whole numbers themselves, not rows made of them? */
 static inline bool mri_looks_up(mr_op_kind kind) { return kind == MR_OP_EMBEDDING; }
 
+/* The last layer with weights; 0 where there is none. */
+uint32_t mri_net_head(const mr_net *net);
+
+/* Do its weights fit pictures of any size? A dense layer knows the places of what it takes, unless there is
+ * one. */
+bool mri_net_takes_any_size(const mr_net *net);
+
 /* Is it a further input? */
 static inline bool mri_is_input(mr_op_kind kind) { return kind == MR_OP_FIELD || kind == MR_OP_ONE_HOT; }
 

@@ -54,6 +54,9 @@ together 0 3 eval d --checkpoint run --confusion all.csv
 sed 1d one.csv | awk -F , '{ print $1, $(NF - 1) }' >one.samples
 sed 1d all.csv | awk -F , '{ for (i = 2; i < NF - 1; i++) n += $i; print $1, n; n = 0 }' >all.samples
 same one.samples all.samples
+run 0 eval d --checkpoint run --views flip --json; val_loss=$(number val_loss)
+together 0 3 eval d --checkpoint run --views flip --json
+near "$(number val_loss)" "$val_loss"
 run 0 export-weights run run.npz
 run 0 train d "$@" --init run.npz --freeze backbone --max-steps 3; weights=$(text weights)
 together 0 2 train d "$@" --init run.npz --freeze backbone --max-steps 3 --devices cpu:1

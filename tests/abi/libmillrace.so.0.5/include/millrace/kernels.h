@@ -610,13 +610,19 @@ typedef enum mr_update_kind {
     /* RMSprop with momentum as TensorFlow 1 has it: a = rho a + (1 - rho) g^2 from a = 1;
      * v = momentum v + lr g / sqrt(a + epsilon); w -= v. s0 = a - rho^t, s1 = v */
     MR_UPDATE_RMSPROP_MOMENTUM,
+    /* Jordan et al. 2024, of the matrices in mr_update_config: m = momentum m + (1 - momentum) g; u = m, or
+     * momentum m + (1 - momentum) g once more (nesterov); O is u brought near to an orthogonal matrix by five
+     * iterations of Newton and Schulz; w -= lr (weight_decay w + 0.2 sqrt(max(rows, columns)) O). The factor,
+     * of Liu et al. 2025, lets O be as large as a step of AdamW. All that is in no matrix moves as by ADAMW.
+     * s0 = m, s1 = v */
+    MR_UPDATE_MUON,
 } mr_update_kind;
-enum { MR_UPDATE_KIND_COUNT = MR_UPDATE_RMSPROP_MOMENTUM + 1 };
+enum { MR_UPDATE_KIND_COUNT = MR_UPDATE_MUON + 1 };
 
 typedef struct mr_update_desc {
     mr_update_kind kind;
     float lr, momentum, rho, beta1, beta2, epsilon;
-    float weight_decay; /* g += weight_decay * w, before anything else (ADAMW, LAMB: see there) */
+    float weight_decay; /* g += weight_decay * w, before anything else (ADAMW, LAMB, MUON: see there) */
     bool nesterov;
     uint64_t step; /* 1 for the first update (what Adam and its kin, and RMSPROP_MOMENTUM, take from t) */
 } mr_update_desc;
@@ -653,6 +659,15 @@ typedef struct mr_update_args {
 /* One update of all parameters. Of desc everything but lr and step counts, which are in args->values. */
 MR_API int mr_update_async(mr_stream *s, const mr_update_desc *desc, const mr_update_args *args);
 
+/* A parameter that is a matrix. What is left of its last stretch of MR_UPDATE_STRETCH floats is nobody's, and
+ * stays. */
+typedef struct mr_update_matrix {
+    uint64_t at;            /* where it begins in the arrays, a multiple of MR_UPDATE_STRETCH floats */
+    uint64_t rows, columns; /* in canonical order */
+    mr_op *op;              /* whose parameter `which` it is, stored as that stores it; NULL: row-major */
+    uint32_t which;
+} mr_update_matrix;
+
 /* An update that is told more. New settings come last. */
 typedef struct mr_update_config {
     size_t struct_size;
@@ -677,6 +692,12 @@ typedef struct mr_update_config {
     const uint32_t *tensors;
     double *trust;
     uint32_t tensor_count;
+    /* MUON: its matrices, in the order of their places and apart from each other (host memory that stays
+     * until the update has run, and as long as a graph that recorded it), and device memory of
+     * mr_update_room_bytes() for them. */
+    const mr_update_matrix *matrices;
+    uint32_t matrix_count;
+    void *room;
 } mr_update_config;
 #define MR_UPDATE_STRETCH 64u
 
@@ -684,6 +705,8 @@ MR_API void mr_update_defaults_sized(mr_update_config *cfg, size_t struct_size);
 static inline void mr_update_defaults(mr_update_config *cfg) { mr_update_defaults_sized(cfg, sizeof *cfg); }
 MR_API uint64_t mr_update_norm_count(uint64_t count);
 MR_API uint64_t mr_update_trust_count(uint64_t count, uint32_t tensor_count);
+/* What MUON needs for these matrices on this device; 0 for none. */
+MR_API uint64_t mr_update_room_bytes(const mr_device *dev, const mr_update_matrix *matrices, uint32_t count);
 /* MR_EINVAL: an address is missing, or a number makes no sense. */
 MR_API int mr_update_run_async(mr_stream *s, const mr_update_config *cfg);
 

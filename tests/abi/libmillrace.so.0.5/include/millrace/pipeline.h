@@ -210,7 +210,7 @@ MR_API int mr_coef_to_jpeg(mr_checker *c, const mr_value *value, const mr_decode
  * Presets: none, rrc224 = rrc(224),flip,normalise(imagenet); center224 =
  * resize(256),center(224),normalise(imagenet); cifar = padcrop(4),flip. A random operation is left out in
  * evaluation, except that rrc(N) becomes resize(N * 8/7),center(N) and padcrop with a SIZE its centre
- * crop. */
+ * crop. views is of evaluation alone: each epoch shows another view of a picture. */
 typedef struct mr_augment mr_augment;
 
 MR_API int mr_augment_create(mr_augment **out, const char *spec, bool training, mr_error *err);
@@ -221,6 +221,9 @@ MR_API int mr_augment_output(const mr_augment *a, uint32_t in_h, uint32_t in_w, 
                              uint32_t *out_w, mr_error *err);
 /* mean[c], std[c] of normalise(), in units of 0..255, for MR_OP_INPUT; uses_affine: standardise is there. */
 MR_API void mr_augment_normalise(const mr_augment *a, float mean[4], float std[4], bool *uses_affine);
+/* Views of each picture that views() asks for, 1 without it; epoch e of a loader shows view e % views. What
+ * is said of a picture is the mean of what is said of its views. */
+MR_API uint32_t mr_augment_views(const mr_augment *a);
 /* The specification in full, presets spelled out: what a checkpoint and a report keep. Owned by a. */
 MR_API const char *mr_augment_text(const mr_augment *a);
 /* The manual of the language: what operation `which` does, in lines, and in *usage how it is written. NULL
