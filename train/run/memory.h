@@ -27,6 +27,7 @@ typedef struct mri_memory { /* device memory where nothing else is said; NULL wh
     uint8_t *decays;                /* the plan's, or NULL */
     uint32_t *tensors;              /* the plan's, or NULL */
     double *trust;                  /* with tensors */
+    float *class_weights;           /* the settings', or NULL */
 } mri_memory;
 
 /* All of it, zeros where it is read before it is written; the stream is idle on return. On failure
