@@ -1,5 +1,5 @@
-/* formats/source/number_rows.h: a further field of a data set that is small enough to be kept in memory: numbers, in
- * rows of one shape, one for each sample. Private to formats/.
+/* formats/source/number_rows.h: a further field of a data set that is small enough to be kept in memory:
+ * numbers, in rows of one shape, one for each sample. Private to formats/.
  *
  * Takes numbers when a set is opened (cfg->target_key), in the order of its samples. Gives a TENSOR field and
  * its value for each sample. Callers: formats whose files have such numbers beside the samples. */
