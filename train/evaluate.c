@@ -72,6 +72,7 @@ typedef struct teller {
     const mr_outputs_config *cfg; /* NULL: nowhere */
     mr_point point;
     uint32_t classes, width; /* width: numbers that the network gives for a sample, 1 or classes */
+    bool targets;            /* they are compared with targets, not logits of classes */
     float factor;
     float *values;
     void *unlabelled[MR_LOADER_MAX_PARTS]; /* nobody wants sums: of each replica, in place of labels */
@@ -109,12 +110,13 @@ static int begin_telling(mr_trainer *t, const mr_loader *loader, const mr_output
     const uint32_t batch = mr_loader_info_of(loader)->batch;
     *to = (teller){.cfg = cfg};
     if (!cfg) return MR_OK;
-    if (!mr_net_logits(net, &to->point))
+    if (!mr_net_outputs(net, &to->point))
         return mr_error_set(err, MR_EINVAL, "network %s tells no classes apart: it has no outputs to tell",
                             mr_net_name(net));
-    to->classes = mr_net_class_count(net);
-    to->width = to->point ? net->layers[to->point - 1].out_c : net->c;
-    to->factor = net->logit_factor > 0 ? net->logit_factor : 1;
+    to->targets = mr_net_target_count(net) > 0;
+    to->classes = mri_net_told(net);
+    to->width = to->targets ? to->classes : to->point ? net->layers[to->point - 1].out_c : net->c;
+    to->factor = net->logit_factor > 0 && !to->targets ? net->logit_factor : 1;
     to->values = malloc((size_t)batch * to->classes * sizeof *to->values);
     if (!to->values) return mr_error_set(err, MR_ENOMEM, "no memory for the outputs of a batch");
     return sums ? MR_OK : make_unlabelled(t, to, batch, err);

@@ -491,7 +491,7 @@ static int check_goal(const fit *f, mr_error *err)
     const double accuracy = f->cfg.stop_at_accuracy;
     if (!(accuracy >= 0 && accuracy <= 1))
         return mr_error_set(err, MR_EINVAL, "an accuracy of %g to stop at: expected 0 (none) to 1", accuracy);
-    if (accuracy == 0 || mr_net_class_count(f->t->cfg.net)) return MR_OK;
+    if (accuracy == 0 || mri_net_answers(f->t->cfg.net)) return MR_OK;
     return mr_error_set(err, MR_EINVAL, "network %s tells no classes apart: there is no accuracy to stop at",
                         mr_net_name(f->t->cfg.net));
 }

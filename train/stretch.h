@@ -9,10 +9,11 @@
 
 static inline double mri_mean_of(double sum, uint64_t count) { return count ? sum / (double)count : 0; }
 
-/* Not a number where the network tells no classes apart. */
+/* Of classes, or of all labels of all samples; not a number where the network tells neither. */
 static inline double mri_accuracy_of(const mr_trainer *t, uint64_t correct, uint64_t count)
 {
-    return mr_net_class_count(t->cfg.net) ? mri_mean_of((double)correct, count) : NAN;
+    const uint32_t answers = mri_net_answers(t->cfg.net);
+    return answers ? mri_mean_of((double)correct, count * answers) : NAN;
 }
 
 /* One call of mr_fit(). */

@@ -58,13 +58,14 @@ struct mr_trainer {
     mri_bucket_tuner buckets; /* with cfg.tune_buckets, else done */
     mr_stream **streams;      /* of the team, one for each part */
 
-    uint64_t updates;    /* done, or queued */
-    uint32_t counted;    /* samples of the newest training batch that count, of all processes */
-    uint64_t peek_steps; /* the sums are looked at after every so many updates, too; 0: seldom (trainer.c) */
-    mr_loss_scale scale; /* f16: as last read from replica 0 */
-    char *freeze;        /* cfg's, or NULL */
-    bool *frozen;        /* by layer; NULL: none is */
-    char note[1024];     /* something to tell, once; empty: nothing */
+    uint64_t updates;     /* done, or queued */
+    uint32_t counted;     /* samples of the newest training batch that count, of all processes */
+    uint64_t peek_steps;  /* the sums are looked at after every so many updates, too; 0: seldom (trainer.c) */
+    mr_loss_scale scale;  /* f16: as last read from replica 0 */
+    char *freeze;         /* cfg's, or NULL */
+    bool *frozen;         /* by layer; NULL: none is */
+    float *class_weights; /* cfg's, or NULL */
+    char note[1024];      /* something to tell, once; empty: nothing */
 
     mri_run_state run;     /* carried by checkpoints for mr_fit() */
     mr_trainer *abandoned; /* list of those that could not be closed */

@@ -72,6 +72,51 @@ static int check_update(const mr_trainer_config *cfg, mr_error *err)
     return rc;
 }
 
+static int check_class_weights(const mr_trainer_config *cfg, mr_error *err)
+{
+    const uint32_t classes = mr_net_class_count(cfg->net);
+    if (!cfg->class_weights && !cfg->class_weight_count) return MR_OK;
+    if (classes == 0)
+        return mr_error_set(err, MR_EINVAL, "weights of classes: network %s tells no classes apart",
+                            cfg->net->name);
+    if (!cfg->class_weights || cfg->class_weight_count != classes)
+        return mr_error_set(err, MR_EINVAL,
+                            "weights of classes: expected %u, one for each class of network "
+                            "%s, found %u",
+                            classes, cfg->net->name, cfg->class_weights ? cfg->class_weight_count : 0);
+    float most = 0;
+    for (uint32_t c = 0; c < classes; c++) {
+        const float w = cfg->class_weights[c];
+        if (!(w >= 0) || isinf(w))
+            return mr_error_set(err, MR_EINVAL,
+                                "weights of classes: that of class %u is %g: expected a finite number, 0 or "
+                                "above",
+                                c, (double)w);
+        most = fmaxf(most, w);
+    }
+    return most > 0 ? MR_OK
+                    : mr_error_set(err, MR_EINVAL, "weights of classes: all are 0: nothing would be trained");
+}
+
+/* One that tells outputs alone has nothing to be trained on; weights go with every loss against labels. */
+static int check_losses(const mr_trainer_config *cfg, mr_error *err)
+{
+    const mr_net *net = cfg->net;
+    if (net->target_loss && net->open_end && !cfg->inference)
+        return mr_error_set(err, MR_EINVAL,
+                            "network %s ends in outputs without targets: expected the field that has them "
+                            "(mr_net_targets()) to train it",
+                            net->name);
+    for (uint32_t i = 0; cfg->class_weights && i < net->layer_count; i++)
+        if (net->layers[i].kind == MR_OP_LOSS && net->layers[i].out_c != cfg->class_weight_count &&
+            !(net->layers[i].out_c == 1 && cfg->class_weight_count == 2))
+            return mr_error_set(err, MR_EINVAL,
+                                "weights of classes: the losses of network %s tell different numbers of "
+                                "classes apart",
+                                net->name);
+    return check_class_weights(cfg, err);
+}
+
 static int check_config(const mr_trainer_config *cfg, mr_error *err)
 {
     if (!cfg->net) return mr_error_set(err, MR_EINVAL, "a trainer needs a network");
@@ -94,8 +139,9 @@ static int check_config(const mr_trainer_config *cfg, mr_error *err)
         if (!mri_net_has_tensor(cfg->net, cfg->kept[i]))
             return mr_error_set(err, MR_EINVAL, "network %s has no point %u to keep", cfg->net->name,
                                 cfg->kept[i]);
-    const int rc = check_update(cfg, err);
-    return rc ? rc : check_precision(cfg, err);
+    int rc = check_update(cfg, err);
+    if (rc == MR_OK) rc = check_precision(cfg, err);
+    return rc ? rc : check_losses(cfg, err);
 }
 
 static mri_replica_config replica_config(const mr_trainer_config *cfg, const mr_parts *parts,
@@ -108,7 +154,7 @@ static mri_replica_config replica_config(const mr_trainer_config *cfg, const mr_
                             .uses_affine = cfg->uses_affine,
                             .dtype = cfg->dtype,
                             .update = cfg->update,
-                            .label_smoothing = cfg->label_smoothing,
+                            .labels = {cfg->label_smoothing, cfg->class_weights, cfg->class_weight_count},
                             .clip_value = cfg->clip_value,
                             .clip_norm = cfg->clip_norm,
                             .touched = {frozen, cfg->decay_on, mri_net_head(cfg->net)},
@@ -188,6 +234,7 @@ static void describe(const mr_trainer *t, char *out, size_t out_bytes)
         "activations %u\noptimizer %d %g %g %g %g %g %g %g %d\nlearning rate %g, schedule %d %g %g %g %g, "
         "epochs %llu\nclipped %g, norm %g, decay on %d, average %g, lookahead %u, labels smoothed %g\nloss "
         "scale %g\nfrozen %s\n"
+        "targets %d of %s, %u weights of classes %08x\n"
         "buckets of %llu bytes (%u)\nfor %s\nthreads of a device %u\nconvolutions %u\n",
         mr_version(), c->net->name, (unsigned long long)mr_net_param_count(c->net),
         mr_device_info_of(c->devices[0])->kind, mri_simd(), c->batch, t->team.parts.all,
@@ -197,9 +244,11 @@ static void describe(const mr_trainer *t, char *out, size_t out_bytes)
         c->schedule.kind, (double)c->schedule.factor, (double)c->schedule.floor_lr, (double)c->schedule.decay,
         c->schedule.warmup_epochs, (unsigned long long)c->epochs, (double)c->clip_value, (double)c->clip_norm,
         c->decay_on, (double)c->average, c->lookahead, (double)c->label_smoothing, (double)c->loss_scale,
-        t->freeze ? t->freeze : "nothing", (unsigned long long)c->bucket_bytes, rep->plan.bucket_count,
-        c->inference ? "inference" : "training", mr_device_info_of(c->devices[0])->threads,
-        mr_trainer_convolution(t));
+        t->freeze ? t->freeze : "nothing", mr_net_target_loss(c->net), mri_net_target_field(c->net),
+        c->class_weight_count,
+        mr_crc32c(0, c->class_weights, c->class_weight_count * sizeof *c->class_weights),
+        (unsigned long long)c->bucket_bytes, rep->plan.bucket_count, c->inference ? "inference" : "training",
+        mr_device_info_of(c->devices[0])->threads, mr_trainer_convolution(t));
 }
 
 static int agree(const mr_trainer *t, mr_error *err)
@@ -384,6 +433,20 @@ static int take_frozen(mr_trainer *t, mr_error *err)
                         text);
 }
 
+/* Without effect in evaluation. */
+static int take_class_weights(mr_trainer *t, mr_error *err)
+{
+    mr_trainer_config *cfg = &t->cfg;
+    const size_t bytes = cfg->class_weight_count * sizeof *cfg->class_weights;
+    if (cfg->inference) cfg->class_weights = NULL, cfg->class_weight_count = 0;
+    if (!cfg->class_weights) return MR_OK;
+    t->class_weights = malloc(bytes);
+    if (!t->class_weights) return mr_error_set(err, MR_ENOMEM, "no memory for the weights of classes");
+    memcpy(t->class_weights, cfg->class_weights, bytes);
+    cfg->class_weights = t->class_weights;
+    return MR_OK;
+}
+
 int mr_trainer_open(mr_trainer **out, const mr_trainer_config *cfg, mr_error *err)
 {
     *out = NULL;
@@ -398,6 +461,7 @@ int mr_trainer_open(mr_trainer **out, const mr_trainer_config *cfg, mr_error *er
     t->run.best_val_loss = INFINITY;
     mri_run_draw(t->run.id);
     rc = take_frozen(t, err);
+    if (rc == MR_OK) rc = take_class_weights(t, err);
     if (rc == MR_OK) rc = open_parts(t, err);
     if (rc) {
         if (t->cfg.world) mr_world_abort(t->cfg.world, err); /* nobody is to wait for it */
@@ -436,6 +500,7 @@ void mr_trainer_close(mr_trainer *t)
     free(t->streams);
     free(t->freeze);
     free(t->frozen);
+    free(t->class_weights);
     free(t);
 }
 

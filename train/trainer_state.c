@@ -149,7 +149,11 @@ static void complete(const mr_trainer *t, mr_checkpoint_info *own)
     const mr_net *net = t->cfg.net;
     snprintf(own->model, sizeof own->model, "%s", net->name);
     own->h = net->h, own->w = net->w, own->c = net->c;
-    own->classes = mr_net_class_count(net);
+    own->classes = mri_net_told(net);
+    own->target_loss = mr_net_target_loss(net);
+    snprintf(own->targets, sizeof own->targets, "%s", mri_net_target_field(net));
+    own->class_weights = t->class_weights;
+    own->class_weight_count = t->cfg.class_weight_count;
     own->param_count = mr_net_param_count(net);
     own->updates = t->updates;
     memcpy(own->run, t->run.id, sizeof own->run);
@@ -219,13 +223,18 @@ static int check_fits(const mr_trainer *t, const mri_checkpoint *ck, mr_error *e
         mr_error_set(err, MR_EINVAL,
                      "the checkpoint is of model %s with %llu parameters: expected %s with %llu", i->model,
                      found, net->name, own);
-    else if (found != own || i->c != net->c || i->classes != mr_net_class_count(net) ||
+    else if (found != own || i->c != net->c || i->classes != mri_net_told(net) ||
              ((i->h != net->h || i->w != net->w) && !mri_net_takes_any_size(net)))
         mr_error_set(err, MR_EINVAL,
                      "the checkpoint has %llu parameters for %ux%ux%u pictures and %u classes: expected %llu "
                      "for %ux%ux%u and %u",
-                     found, i->h, i->w, i->c, i->classes, own, net->h, net->w, net->c,
-                     mr_net_class_count(net));
+                     found, i->h, i->w, i->c, i->classes, own, net->h, net->w, net->c, mri_net_told(net));
+    else if (i->target_loss != mr_net_target_loss(net) ||
+             (!net->open_end && strcmp(i->targets, mri_net_target_field(net)) != 0))
+        mr_error_set(
+            err, MR_EINVAL,
+            "the checkpoint is of a run with targets in field \"%s\" (loss %d): expected \"%s\" (%d)",
+            i->targets, (int)i->target_loss, mri_net_target_field(net), (int)mr_net_target_loss(net));
     else if (!t->cfg.inference && i->update.kind != t->cfg.update.kind)
         mr_error_set(
             err, MR_EINVAL,
@@ -407,7 +416,8 @@ typedef struct stored {
     mr_checkpoint_info info;
     uint32_t tensors; /* 0: nothing */
     uint64_t room, floats;
-    float *data; /* tensor behind tensor */
+    float *data;          /* tensor behind tensor */
+    float *class_weights; /* the info's, or NULL */
 } stored;
 
 struct mr_snapshot {
@@ -425,6 +435,8 @@ void mr_snapshot_destroy(mr_snapshot *s)
     if (!s) return;
     free(s->now.data);
     free(s->next.data);
+    free(s->now.class_weights);
+    free(s->next.class_weights);
     free(s);
 }
 
@@ -449,6 +461,19 @@ static uint64_t all_floats(const mri_tensors *tensors)
     return floats;
 }
 
+static int store_class_weights(stored *s, mr_error *err)
+{
+    const size_t bytes = s->info.class_weight_count * sizeof(float);
+    const float *from = s->info.class_weights;
+    s->info.class_weights = NULL;
+    free(s->class_weights);
+    s->class_weights = bytes ? malloc(bytes) : NULL;
+    if (bytes == 0) return MR_OK;
+    if (!s->class_weights) return mr_error_set(err, MR_ENOMEM, "no memory to keep the weights of classes");
+    s->info.class_weights = memcpy(s->class_weights, from, bytes);
+    return MR_OK;
+}
+
 static int store(mr_trainer *t, stored *s, mr_error *err)
 {
     s->floats = all_floats(&t->tensors);
@@ -459,7 +484,7 @@ static int store(mr_trainer *t, stored *s, mr_error *err)
         if (!s->data) return mr_error_set(err, MR_ENOMEM, "no memory to keep the state of training");
         s->room = s->floats;
     }
-    int rc = MR_OK;
+    int rc = store_class_weights(s, err);
     float *at = s->data;
     for (uint32_t i = 0; rc == MR_OK && i < t->tensors.count; at += t->tensors.desc[i++].count)
         rc = mri_tensor_export(&t->tensors, &t->team.replicas[0], i, false, at, err);
@@ -505,5 +530,6 @@ int mr_trainer_restore(mr_trainer *t, const mr_snapshot *s, mr_error *err)
     if (ranks->rank == 0) rc = import_all(t, s, err);
     rc = mri_ranks_share_error(ranks, rc, err);
     if (rc == MR_OK && ranks->rank == 0) info = s->now.info;
+    info.class_weights = NULL; /* memory of one process */
     return rc == MR_OK ? take_from_first(t, &info, err) : rc;
 }

@@ -8,7 +8,8 @@
  *
  * A sample is one step along the first dimension, read where it lies. What has to be changed first goes once
  * through a file without a name: deflated members, elements in big-endian order. Classes are integers of any
- * width, n or n x 1; they are kept in memory. Arrays that are no pictures of bytes are tensors, which can be
+ * width, n or n x 1; they are kept in memory, and so are the rows of the array that target_key names, a
+ * further field. Arrays that are no pictures of bytes are tensors, which can be
  * converted but not trained on as pictures; those may lack classes, pictures may not unless label_key is
  * "none". Refused with what to do instead: Python objects, structures, texts, arrays in Fortran order,
  * one-hot classes. */
@@ -23,6 +24,7 @@
 #include "formats/arrays/arrays.h"
 #include "formats/arrays/npy.h"
 #include "formats/arrays/zip.h"
+#include "formats/source/number_rows.h"
 #include "formats/source/source.h"
 #include "formats/source/value.h"
 #include "formats/storage/storage.h"
@@ -63,6 +65,7 @@ typedef struct npy { /* fixed after open */
     bool labelled;
     uint64_t count, sample_bytes;
     mr_value shape; /* of every sample but for its data */
+    mri_rows targets;
     char report_text[320];
 } npy;
 
@@ -445,6 +448,75 @@ static int plan_samples(mr_source *src, npy *x, const mr_source_config *cfg, mr_
     return !rc && a->swapped ? swap_bytes(&x->images, cfg->memory_bytes / 2, err) : rc;
 }
 
+/* ---- a further field ---- */
+/* The array of the part that the array of samples is of, else of this very name. */
+static bool find_targets(const store *s, const char *image, const char *key, char out[NAME_BYTES])
+{
+    static const char *const parts[] = {"train", "test", "val"};
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(parts); k++) {
+        if (!strstr(image, parts[k])) continue;
+        if (snprintf(out, NAME_BYTES, "%s_%s", key, parts[k]) < NAME_BYTES && has_array(s, out)) return true;
+        if (snprintf(out, NAME_BYTES, "%s_%s", parts[k], key) < NAME_BYTES && has_array(s, out)) return true;
+    }
+    return snprintf(out, NAME_BYTES, "%s", key) < NAME_BYTES && has_array(s, out);
+}
+
+static int check_targets(const npy *x, const array *of, const char *key, mr_error *err)
+{
+    char text[160];
+    const mri_npy *a = &of->a;
+    mri_npy_text(a, text, sizeof text);
+    int rc = MR_OK;
+    if (strlen(key) > MR_MAX_NAME)
+        rc = mr_error_set(err, MR_EINVAL, "targets %.80s...: a field's name has at most %d bytes", key,
+                          MR_MAX_NAME);
+    else if (!mri_npy_dtype(a))
+        rc = mr_error_set(err, MR_EUNSUPPORTED,
+                          "targets %s are %s: expected numbers; save %s.astype('float32')", key, text, key);
+    else if (a->fortran)
+        rc =
+            mr_error_set(err, MR_EUNSUPPORTED,
+                         "targets %s are %s in Fortran order: save np.ascontiguousarray(%s)", key, text, key);
+    else if (a->ndim == 0 || a->dim[0] != x->count || a->count == 0)
+        rc = mr_error_set(err, MR_EFORMAT,
+                          "targets %s are %s: expected a row for each of the %llu samples along the first "
+                          "dimension",
+                          key, text, (unsigned long long)x->count);
+    return rc ? mri_error_place(err, rc, of->path, MR_NOWHERE, MR_NOWHERE) : MR_OK;
+}
+
+static int take_targets(npy *x, array *of, const char *key, const mr_source_config *cfg, mr_error *err)
+{
+    mr_field f = mri_field(key, MR_TYPE_TENSOR);
+    int rc = check_targets(x, of, key, err);
+    if (!rc && of->a.swapped) rc = swap_bytes(of, cfg->memory_bytes / 4, err);
+    if (rc) return rc;
+    f.dtype = mri_npy_dtype(&of->a);
+    f.ndim = of->a.ndim > 1 ? of->a.ndim - 1 : 1;
+    f.dim[0] = 1;
+    for (uint32_t k = 1; k < of->a.ndim; k++) f.dim[k - 1] = of->a.dim[k];
+    rc = mri_rows_init(&x->targets, &f, x->count, cfg, of->path, err);
+    return rc ? rc
+              : mri_pread_all(of->fd, x->targets.data, (size_t)x->count * x->targets.row_bytes, of->first,
+                              of->path, err);
+}
+
+/* found: the array that they are, "" where none were asked for. */
+static int open_targets(npy *x, const char *image, const mr_source_config *cfg, char found[NAME_BYTES],
+                        mr_error *err)
+{
+    array of;
+    found[0] = '\0';
+    if (!cfg->target_key) return MR_OK;
+    if (!find_targets(&x->where, image, cfg->target_key, found))
+        return no_array(&x->where, cfg->target_key, " with targets", err);
+    int rc = array_open(&x->where, found, &of, true, cfg->memory_bytes / 4, err);
+    if (rc) return rc;
+    rc = take_targets(x, &of, cfg->target_key, cfg, err);
+    array_close(&of);
+    return rc;
+}
+
 /* ---- open ---- */
 /* A folder or an archive; for one .npy file the folder it lies in. */
 static int open_store(mr_source *src, store *s, char single[NAME_BYTES], mr_error *err)
@@ -495,7 +567,7 @@ static int choose_images(mr_source *src, npy *x, const mr_source_config *cfg, co
     return *name ? MR_OK : no_array(&x->where, NULL, want_test ? " for tests" : " for samples", err);
 }
 
-static int open_classes(mr_source *src, npy *x, const char *name, const char *other,
+static int open_classes(mr_source *src, npy *x, const char *name, const char *other, const char *targets,
                         const mr_source_config *cfg, mr_error *err)
 {
     char found[NAME_BYTES], other_found[NAME_BYTES];
@@ -506,10 +578,10 @@ static int open_classes(mr_source *src, npy *x, const char *name, const char *ot
         return open_labels(src, x, cfg->label_key, NULL, cfg, err);
     }
     const bool both = other && find_labels(&x->where, other, other_found);
-    if (find_labels(&x->where, name, found))
+    if (find_labels(&x->where, name, found) && strcmp(found, targets) != 0)
         return open_labels(src, x, found, both && strcmp(found, other_found) != 0 ? other_found : NULL, cfg,
                            err);
-    if (x->shape.type == MR_TYPE_TENSOR) return MR_OK;
+    if (x->shape.type == MR_TYPE_TENSOR || targets[0]) return MR_OK;
     char what[NAME_BYTES];
     snprintf(what, sizeof what,
              ", labels or y with the classes of %.100s (--label-key none if there are none)", name);
@@ -530,11 +602,15 @@ static void fill_info(mr_source *src, npy *x)
     info->max_extent_bytes = x->sample_bytes;
     info->total_bytes = x->count * x->sample_bytes;
     info->memory_bytes = sizeof *x + x->classes.count * sizeof *x->classes.value +
-                         mri_spill_memory(&x->images.spill) + x->where.zip.memory_bytes;
+                         mri_spill_memory(&x->images.spill) + x->where.zip.memory_bytes +
+                         x->count * x->targets.row_bytes;
     const uint64_t print =
         XXH3_64bits_withSeed(a->dim, sizeof a->dim, a->element_bytes + (uint64_t)(uint8_t)a->kind * 256);
     info->fingerprint = XXH3_64bits_withSeed(
         x->classes.value, x->labelled ? x->classes.count * sizeof *x->classes.value : 0, print);
+    if (mri_rows_there(&x->targets))
+        info->fingerprint =
+            XXH3_64bits_withSeed(x->targets.data, (size_t)x->count * x->targets.row_bytes, info->fingerprint);
     if (x->shape.type == MR_TYPE_PIXELS) {
         info->height = (uint32_t)x->shape.dim[0];
         info->width = (uint32_t)x->shape.dim[1];
@@ -548,9 +624,11 @@ static void fill_info(mr_source *src, npy *x)
         mri_source_set_image_label(src, f);
         info->image_field = -1;
     }
-    if (x->labelled) return;
-    info->field_count = 1;
-    info->label_field = -1;
+    if (!x->labelled) {
+        info->field_count = 1;
+        info->label_field = -1;
+    }
+    mri_rows_declare(&x->targets, src);
 }
 
 static void report_unchecked(mr_source *src, npy *x, const char *name)
@@ -569,14 +647,15 @@ static int npy_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
     if (!x) return no_memory(err, src->path);
     x->where.fd = x->images.fd = x->images.spill.fd = -1;
     src->state = x;
-    char single[NAME_BYTES];
+    char single[NAME_BYTES], targets[NAME_BYTES];
     const char *name = single, *other = NULL;
     int rc = open_store(src, &x->where, single, err);
     if (!rc && single[0]) rc = open_npy_file(&x->images, src->path, err);
     else if (!rc) rc = choose_images(src, x, cfg, &name, &other, err);
     if (!rc && !single[0]) rc = array_open(&x->where, name, &x->images, false, cfg->memory_bytes / 2, err);
     if (!rc) rc = plan_samples(src, x, cfg, err);
-    if (!rc) rc = open_classes(src, x, name, other, cfg, err);
+    if (!rc) rc = open_targets(x, name, cfg, targets, err);
+    if (!rc) rc = open_classes(src, x, name, other, targets, cfg, err);
     if (rc) return rc;
     report_unchecked(src, x, name);
     fill_info(src, x);
@@ -598,6 +677,7 @@ static void npy_close(mr_source *src)
     mri_zip_close(&x->where.zip);
     if (x->where.fd >= 0) close(x->where.fd);
     free(x->classes.value);
+    mri_rows_fini(&x->targets);
     free(x);
 }
 
@@ -657,11 +737,12 @@ static int npy_parse(const mr_source *src, uint64_t sample, const void *data, si
         return mri_error_place(err, MR_EFORMAT, x->images.path, x->images.first + sample * x->sample_bytes,
                                sample);
     }
-    out->value_count = src->info.field_count;
+    out->value_count = x->labelled ? 2 : 1;
     out->value[0] = x->shape;
     out->value[0].data = data;
     out->value[0].bytes = bytes;
     if (x->labelled) out->value[1] = (mr_value){.type = MR_TYPE_INT, .i = x->classes.value[sample]};
+    mri_rows_give(&x->targets, sample, out);
     return MR_OK;
 }
 

@@ -11,6 +11,8 @@
 #ifndef MRI_CSV_H
 #define MRI_CSV_H
 
+#include <string.h>
+
 #include "formats/storage/storage.h"
 
 enum { MRI_CSV_ROW_BYTES = 1 << 20, MRI_CSV_FIELDS = 4096 };
@@ -32,6 +34,15 @@ void mri_csv_close(mri_csv *c);
 int mri_csv_next(mri_csv *c, mr_error *err);
 
 static inline const char *mri_csv_place(const mri_csv *c, uint32_t at) { return c->row + c->place[at]; }
+
+/* What a place holds without the spaces around it: where it begins, and how long it is. */
+static inline const char *mri_csv_trimmed(const char *place, size_t *bytes)
+{
+    while (*place == ' ' || *place == '\t') place++;
+    *bytes = strlen(place);
+    while (*bytes > 0 && (place[*bytes - 1] == ' ' || place[*bytes - 1] == '\t')) --*bytes;
+    return place;
+}
 
 /* The separator of a text that begins with these bytes. */
 char mri_csv_separator(const uint8_t *head, size_t bytes);

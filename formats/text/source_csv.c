@@ -8,7 +8,8 @@
  * Paths are relative to the table's folder. Who wrote the table does not choose which files of this machine
  * are read: paths that lead out of the folder, by / or ../ or a link, are refused, or taken when that is
  * asked for; how many is then told, and nothing of their contents is quoted. Classes are all integers, or all
- * names, which are numbered in the order of their bytes; a mixture is refused. Spaces around a place do not
+ * names, which are numbered in the order of their bytes; a mixture is refused. Columns of numbers may become
+ * a further field (table_numbers.h); such a table needs no classes. Spaces around a place do not
  * count. Each sample is a file of its own, as in source_folder.c: one that is not there or too large is a bad
  * sample, found when it is asked for. A file named twice is refused: it would count twice, or have two
  * classes.
@@ -39,9 +40,11 @@
 #include "formats/fileset/fileset.h"
 #include "formats/source/classes.h"
 #include "formats/source/names.h"
+#include "formats/source/number_rows.h"
 #include "formats/source/source.h"
 #include "formats/source/value.h"
 #include "formats/text/csv.h"
+#include "formats/text/table_numbers.h"
 #include "formats/text/table_place.h"
 #include "formats/text/tables.h"
 
@@ -62,6 +65,9 @@ typedef struct table {
     size_t folder_bytes;      /* of src->path, its last slash included */
     int folder;               /* open while reading, else -1 */
     uint32_t image, column_label, columns;
+    bool labelled;
+    mri_table_numbers numbers;
+    mri_rows targets;
     uint64_t missing, missing_line, outside;
     char *real_folder; /* without links; NULL until it is needed, and after reading */
     bool placed;       /* the pictures lie at `place`, as no file the table names is there */
@@ -77,20 +83,10 @@ static const char *const id_names[] = {"id", "image_id", "id_code", "image_name"
 static const char *const label_names[] = {"label",      "class",  "target", "category",
                                           "class_name", "labels", "y"};
 
-/* What a place holds without the spaces around it. */
-static const char *trimmed(const char *text, size_t *bytes)
-{
-    while (*text == ' ' || *text == '\t') text++;
-    size_t n = strlen(text);
-    while (n > 0 && (text[n - 1] == ' ' || text[n - 1] == '\t')) n--;
-    *bytes = n;
-    return text;
-}
-
 static bool is_name(const char *place, const char *name)
 {
     size_t n;
-    const char *text = trimmed(place, &n);
+    const char *text = mri_csv_trimmed(place, &n);
     return n == strlen(name) && strncasecmp(text, name, n) == 0;
 }
 
@@ -155,19 +151,28 @@ static int choose_columns(table *t, const mri_csv *c, const mr_source_config *cf
 {
     int image = find_key(c, cfg->image_key, image_names, MRI_ARRAY_COUNT(image_names));
     if (image < 0 && !cfg->image_key) image = find_usual(c, id_names, MRI_ARRAY_COUNT(id_names));
-    const int label = find_key(c, cfg->label_key, label_names, MRI_ARRAY_COUNT(label_names));
+    int label = find_key(c, cfg->label_key, label_names, MRI_ARRAY_COUNT(label_names));
     *header = image >= 0 || (label >= 0 && cfg->label_key) || (label >= 0 && is_number(cfg->image_key));
     t->columns = c->count;
+    if (cfg->target_key) {
+        const int rc = mri_table_numbers_choose(&t->numbers, c, cfg->target_key, err);
+        if (rc) return rc;
+        if (!cfg->label_key && label >= 0 && mri_table_numbers_has(&t->numbers, (uint32_t)label)) label = -1;
+    }
+    t->labelled = !cfg->target_key || cfg->label_key || label >= 0;
     if (c->count < 2)
         return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line,
                                  "expected at least two columns (picture and class) between "
                                  "commas, semicolons or tabs, found one");
     int rc =
         choose_column(c, cfg->image_key, image, 0, *header, "picture", "--image-key NAME", &t->image, err);
-    if (!rc)
+    if (!rc && t->labelled)
         rc = choose_column(c, cfg->label_key, label, t->image == 1 ? 0 : 1, *header, "class",
                            "--label-key NAME", &t->column_label, err);
-    if (!rc && t->image == t->column_label)
+    if (!rc && mri_table_numbers_has(&t->numbers, t->image))
+        rc = mri_text_error_at(&c->text, err, MR_EINVAL, c->line,
+                               "column %u cannot be picture and target at once", t->image + 1);
+    if (!rc && t->labelled && t->image == t->column_label)
         rc = mri_text_error_at(&c->text, err, MR_EINVAL, c->line,
                                "column %u cannot be picture and class at once", t->image + 1);
     return rc;
@@ -338,7 +343,7 @@ static int add_path(mr_source *src, table *t, const mri_csv *c, bool first, cons
     size_t bytes;
     uint32_t number;
     bool is_new;
-    const char *text = trimmed(mri_csv_place(c, t->image), &bytes);
+    const char *text = mri_csv_trimmed(mri_csv_place(c, t->image), &bytes);
     if (bytes == 0)
         return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line, "the name of the picture is empty");
     if (!make_room(t)) return no_memory(src, err);
@@ -372,7 +377,7 @@ static int add_class(const mr_source *src, table *t, const mri_csv *c, mr_error 
     size_t bytes;
     uint32_t number;
     bool is_new;
-    const char *text = trimmed(mri_csv_place(c, t->column_label), &bytes);
+    const char *text = mri_csv_trimmed(mri_csv_place(c, t->column_label), &bytes);
     if (bytes == 0) return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line, "the class is empty");
     const int rc = add_name(src, &t->classes, text, bytes, &number, &is_new, err);
     if (rc) return rc;
@@ -393,6 +398,7 @@ static uint64_t memory_of(const table *t)
 {
     const uint64_t names = t->class_names ? t->classes.count * sizeof *t->class_names : 0;
     return sizeof *t + mri_names_memory(&t->paths) + mri_names_memory(&t->classes) +
+           mri_table_numbers_memory(&t->numbers) + t->paths.count * t->targets.row_bytes +
            (uint64_t)t->cap * 3 * sizeof(uint32_t) + (uint64_t)t->class_cap * sizeof *t->class_line + names;
 }
 
@@ -403,7 +409,8 @@ static int add_row(mr_source *src, table *t, const mri_csv *c, bool first, const
         return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line,
                                  "expected %u columns as in the first line, found %u", t->columns, c->count);
     int rc = add_path(src, t, c, first, cfg, err);
-    if (!rc) rc = add_class(src, t, c, err);
+    if (!rc && t->labelled) rc = add_class(src, t, c, err);
+    if (!rc && t->numbers.count) rc = mri_table_numbers_add(&t->numbers, c, err);
     return rc ? rc : mri_source_budget(cfg, memory_of(t), src->path, err);
 }
 
@@ -445,6 +452,7 @@ static void forget_rows(table *t)
 {
     mri_names_fini(&t->paths);
     mri_names_fini(&t->classes);
+    mri_table_numbers_fini(&t->numbers);
     t->missing = t->missing_line = t->outside = 0;
 }
 
@@ -526,6 +534,7 @@ static int number_names(mr_source *src, table *t, mr_error *err)
 static int number_classes(mr_source *src, table *t, const mr_source_config *cfg, mr_error *err)
 {
     uint32_t integer, name;
+    if (!t->labelled) return MR_OK;
     sort_of_classes(t, &integer, &name);
     if (integer != UINT32_MAX && name != UINT32_MAX)
         return bad_class(src, t, integer < name ? name : integer,
@@ -644,7 +653,9 @@ static int fill_info(mr_source *src, table *t, mr_error *err)
     XXH3_64bits_reset(x);
     XXH3_64bits_update(x, t->paths.text, t->paths.text_used);
     XXH3_64bits_update(x, t->size, t->paths.count * sizeof *t->size);
-    XXH3_64bits_update(x, t->label, t->paths.count * sizeof *t->label);
+    if (t->labelled) XXH3_64bits_update(x, t->label, t->paths.count * sizeof *t->label);
+    if (mri_rows_there(&t->targets))
+        XXH3_64bits_update(x, t->targets.data, t->paths.count * t->targets.row_bytes);
     for (uint32_t k = 0; t->class_names && k < info->class_count; k++)
         XXH3_64bits_update(x, t->class_names[k], strlen(t->class_names[k]) + 1);
     info->fingerprint = XXH3_64bits_digest(x);
@@ -658,6 +669,11 @@ static int fill_info(mr_source *src, table *t, mr_error *err)
     info->count = t->paths.count;
     info->memory_bytes = memory_of(t);
     mri_source_set_image_label(src, mri_field("image", MR_TYPE_IMAGE));
+    if (!t->labelled) {
+        info->field_count = 1;
+        info->label_field = -1;
+    }
+    mri_rows_declare(&t->targets, src);
     return MR_OK;
 }
 
@@ -722,6 +738,7 @@ static int read_table(mr_source *src, table *t, const mr_source_config *cfg, mr_
         }
     }
     if (!rc) rc = number_classes(src, t, cfg, err);
+    if (!rc) rc = mri_table_numbers_finish(&t->numbers, cfg->target_key, cfg, src->path, &t->targets, err);
     if (rc) return rc;
     close(t->folder);
     t->folder = -1;
@@ -812,6 +829,8 @@ static void csv_close(mr_source *src)
     if (t->folder >= 0) close(t->folder);
     mri_names_fini(&t->paths);
     mri_names_fini(&t->classes);
+    mri_table_numbers_fini(&t->numbers);
+    mri_rows_fini(&t->targets);
     free(t->size);
     free(t->line);
     free(t->label);
@@ -848,7 +867,9 @@ static int csv_extent(const mr_source *src, uint64_t sample, mr_extent *out, mr_
 
 static int csv_label(const mr_source *src, uint64_t sample, int64_t *out)
 {
-    *out = ((const table *)src->state)->label[sample];
+    const table *t = src->state;
+    if (!t->labelled) return MR_EUNSUPPORTED;
+    *out = t->label[sample];
     return MR_OK;
 }
 
@@ -868,9 +889,11 @@ static int csv_parse(const mr_source *src, uint64_t sample, const void *data, si
         csv_sample_path(src, sample, path, sizeof path);
         return mri_error_place(err, rc, path, 0, sample);
     }
-    out->value_count = 2;
+    const table *t = src->state;
+    out->value_count = t->labelled ? 2 : 1;
     out->value[0] = (mr_value){.type = (mr_type)kind, .data = data, .bytes = bytes};
-    out->value[1] = (mr_value){.type = MR_TYPE_INT, .i = ((const table *)src->state)->label[sample]};
+    if (t->labelled) out->value[1] = (mr_value){.type = MR_TYPE_INT, .i = t->label[sample]};
+    mri_rows_give(&t->targets, sample, out);
     return MR_OK;
 }
 

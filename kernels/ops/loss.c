@@ -2,6 +2,9 @@
  * largest logit out first. Exponentials in float, sums and metrics in double. Samples with a label below 0
  * count nothing and get no gradient.
  *
+ * With weights of classes what is wanted of a class counts as often as its weight says; every class is gone
+ * through then, where without them the label's is enough.
+ *
  * One logit is what two are whose first is 0, without the first: a sigmoid, computed in double. */
 #include <math.h>
 
@@ -45,9 +48,15 @@ static double smoothing_of(const mri_host_op *op, const mr_op_args *a)
     return a->training ? (double)op->base.desc.loss.smoothing : 0;
 }
 
+/* NULL: all count alike. */
+static const float *class_weights_of(const mri_host_op *op, const mr_op_args *a)
+{
+    return op->base.desc.loss.class_weights && a->training ? a->class_weights : NULL;
+}
+
 static bool lacks(const mr_op *op, const mr_op_args *a, bool backward)
 {
-    (void)op;
+    if (op->desc.loss.class_weights && a->training && !a->class_weights) return true;
     return !a->labels || (backward ? !a->x || !a->dx || !a->values : !a->metrics);
 }
 
@@ -132,6 +141,51 @@ static double smoothed(const float *x, uint32_t classes, double wanted, float ma
     return wanted + smoothing * (sum / classes - wanted);
 }
 
+/* What is wanted of every class, times its weight. */
+typedef struct wants {
+    const float *weights;
+    int32_t label, label2;
+    double at_label, at_second, everywhere;
+} wants;
+
+static wants wanted_of_sample(const mri_host_op *op, const mr_op_args *a, uint32_t i)
+{
+    const second s = second_of(a, i);
+    const double smoothing = smoothing_of(op, a), share = (double)s.share;
+    return (wants){class_weights_of(op, a),
+                   a->labels[i],
+                   s.label,
+                   (1 - smoothing) * (1 - share),
+                   (1 - smoothing) * share,
+                   smoothing / classes_of(op)};
+}
+
+static double weighted(const wants *w, uint32_t c)
+{
+    double share = w->everywhere;
+    if ((int32_t)c == w->label) share += w->at_label;
+    if ((int32_t)c == w->label2) share += w->at_second;
+    return (double)w->weights[c] * share;
+}
+
+static double weighted_sum(const wants *w, uint32_t classes)
+{
+    double sum = 0;
+    for (uint32_t c = 0; c < classes; c++) sum += weighted(w, c);
+    return sum;
+}
+
+/* sum: of the exponentials of all logits without the largest. */
+static double weighted_loss(const mri_host_op *op, const mr_op_args *a, uint32_t i, double sum, float max)
+{
+    const wants w = wanted_of_sample(op, a, i);
+    const uint32_t classes = classes_of(op);
+    const float *x = (const float *)a->x + (size_t)i * classes;
+    double logits = 0;
+    for (uint32_t c = 0; c < classes; c++) logits += weighted(&w, c) * ((double)x[c] - (double)max);
+    return weighted_sum(&w, classes) * log(sum) - (double)factor_of(op) * logits;
+}
+
 /* Of class 1; u: factor times its logit. */
 static double sigmoid(double u)
 {
@@ -150,16 +204,32 @@ static double wanted_of(const mr_op_args *a, uint32_t i, double smoothing)
     return one * (1 - smoothing) + smoothing / 2;
 }
 
+static double binary_loss(const mri_host_op *op, const mr_op_args *a, uint32_t i, double u)
+{
+    const float *weights = class_weights_of(op, a);
+    const double one = wanted_of(a, i, smoothing_of(op, a));
+    if (!weights) return softplus(u) - one * u;
+    return (double)weights[0] * (1 - one) * softplus(u) + (double)weights[1] * one * softplus(-u);
+}
+
+static double binary_slope(const mri_host_op *op, const mr_op_args *a, uint32_t i, double u)
+{
+    const float *weights = class_weights_of(op, a);
+    const double one = wanted_of(a, i, smoothing_of(op, a));
+    if (!weights) return sigmoid(u) - one;
+    return (double)weights[0] * (1 - one) * sigmoid(u) - (double)weights[1] * one * sigmoid(-u);
+}
+
 static int forward_binary(const mri_host_op *op, const mr_op_args *a)
 {
-    const double factor = (double)factor_of(op), smoothing = smoothing_of(op, a);
+    const double factor = (double)factor_of(op);
     const float *x = a->x;
     mr_metrics *m = a->metrics;
     for (uint32_t i = 0; i < a->n; i++) {
         const double u = factor * (double)x[i];
         if (a->y) ((float *)a->y)[i] = (float)sigmoid(u);
         if (a->labels[i] < 0) continue;
-        m->loss_sum += weight_of(op) * (softplus(u) - wanted_of(a, i, smoothing) * u);
+        m->loss_sum += weight_of(op) * binary_loss(op, a, i, u);
         if (op->base.desc.loss.silent) continue;
         m->correct += (x[i] > 0) == (counts_as(a, i) == 1);
         m->count++;
@@ -169,13 +239,11 @@ static int forward_binary(const mri_host_op *op, const mr_op_args *a)
 
 static int backward_binary(const mri_host_op *op, const mr_op_args *a, double scale)
 {
-    const double factor = (double)factor_of(op), smoothing = smoothing_of(op, a);
+    const double factor = (double)factor_of(op);
     const float *x = a->x;
     float *dx = a->dx;
-    for (uint32_t i = 0; i < a->n; i++) {
-        const double off = sigmoid(factor * (double)x[i]) - wanted_of(a, i, smoothing);
-        dx[i] = a->labels[i] < 0 ? 0 : (float)(scale * off);
-    }
+    for (uint32_t i = 0; i < a->n; i++)
+        dx[i] = a->labels[i] < 0 ? 0 : (float)(scale * binary_slope(op, a, i, factor * (double)x[i]));
     return MR_OK;
 }
 
@@ -196,6 +264,10 @@ static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
         for (uint32_t c = 0; p && c < classes; c++) p[c] = (float)((double)p[c] / sum);
         losses[i] = 0;
         if (a->labels[i] < 0) continue;
+        if (class_weights_of(op, a)) {
+            losses[i] = weight_of(op) * weighted_loss(op, a, i, sum, max);
+            continue;
+        }
         double wanted = (double)x[a->labels[i]] - (double)max;
         const second s = second_of(a, i);
         if (s.share > 0) wanted += (double)s.share * ((double)x[s.label] - (double)max - wanted);
@@ -212,6 +284,17 @@ static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
         m->count++;
     }
     return MR_OK;
+}
+
+/* dx holds the exponentials, whose sum is given. */
+static void weighted_gradient(const mri_host_op *op, const mr_op_args *a, uint32_t i, double sum,
+                              double scale, float *dx)
+{
+    const wants w = wanted_of_sample(op, a, i);
+    const uint32_t classes = classes_of(op);
+    const double all = weighted_sum(&w, classes);
+    for (uint32_t c = 0; c < classes; c++)
+        dx[c] = (float)(scale * (all * ((double)dx[c] / sum) - weighted(&w, c)));
 }
 
 static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
@@ -233,6 +316,10 @@ static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
             continue;
         }
         const double sum = exponentials(dx, (const float *)a->x + (size_t)i * classes, classes, factor, &max);
+        if (class_weights_of(op, a)) {
+            weighted_gradient(op, a, i, sum, scale, dx);
+            continue;
+        }
         const second s = second_of(a, i);
         const double other = (double)s.share * (1 - smoothing);
         for (uint32_t c = 0; c < classes; c++) {

@@ -1,7 +1,7 @@
 /* kernels/ops/pair_loss.c: losses of two tensors of one shape, element by element: cross-entropy of logits
- * against probabilities, squares of differences, the divergence of normal distributions from the standard
- * one; and pixel by pixel the cross-entropy of a softmax. Elements in float, their sums in double, one order
- * a sample. Layouts may differ: elements are met in canonical order. */
+ * against probabilities, squares of differences and their kin, the divergence of normal distributions from
+ * the standard one; and pixel by pixel the cross-entropy of a softmax. Elements in float, their sums in
+ * double, one order a sample. Layouts may differ: elements are met in canonical order. */
 #include <math.h>
 
 #include "kernels/backend/op_class.h"
@@ -59,13 +59,44 @@ static double weight_of(const mri_host_op *op)
 
 static bool counts(const mr_op_args *a, uint32_t i) { return !a->labels || a->labels[i] >= 0; }
 
+/* The first target of a sample that is none; NULL: all are. */
+static const float *bad_target(const mri_host_op *op, const mr_op_args *a, uint32_t i)
+{
+    const mr_op_desc *d = &op->base.desc;
+    const float *x2 = (const float *)a->x2 + i * mri_tensor_floats(&d->in2);
+    const bool shares = d->pair_loss.kind == MR_PAIR_CROSS_ENTROPY;
+    for (size_t p = 0; d->pair_loss.targets && counts(a, i) && p < (size_t)d->in.h * d->in.w; p++)
+        for (uint32_t c = 0; c < d->in.c; c++) {
+            const float *v = x2 + mri_tensor_index(&d->in2, p, c);
+            if (shares ? !(*v >= 0 && *v <= 1) : !isfinite(*v)) return v;
+        }
+    return NULL;
+}
+
+static int check_targets(const mri_host_op *op, const mr_op_args *a, mr_error *err)
+{
+    for (uint32_t i = 0; i < a->n; i++) {
+        const float *v = bad_target(op, a, i);
+        if (v)
+            return mr_error_set(err, MR_EINVAL,
+                                "loss: sample %u of the batch has a target of %g: expected %s", i, (double)*v,
+                                op->base.desc.pair_loss.kind == MR_PAIR_CROSS_ENTROPY
+                                    ? "0 to 1, as of labels that are there or not"
+                                    : "finite numbers");
+    }
+    return MR_OK;
+}
+
 /* Neither exponential overflows. */
 static float value(mr_pair_loss kind, float x, float x2)
 {
+    const float off = fabsf(x - x2);
     switch (kind) {
     case MR_PAIR_CROSS_ENTROPY: return (x > 0 ? x : 0) - x * x2 + log1pf(expf(-fabsf(x)));
     case MR_PAIR_SQUARES: return (x - x2) * (x - x2);
     case MR_PAIR_DIVERGENCE: return -0.5f * (1 + x2 - x * x - expf(x2));
+    case MR_PAIR_ABSOLUTE: return off;
+    case MR_PAIR_HUBER: return off < 1 ? 0.5f * off * off : off - 0.5f;
     case MR_PAIR_CLASSES: break; /* not by itself */
     }
     return 0;
@@ -73,12 +104,17 @@ static float value(mr_pair_loss kind, float x, float x2)
 
 static float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
 
+/* v brought into [-1, 1], with its sign as far as that goes. */
+static float limited(float v) { return v > 1 ? 1 : v < -1 ? -1 : v; }
+
 static float slope(mr_pair_loss kind, float x, float x2)
 {
     switch (kind) {
     case MR_PAIR_CROSS_ENTROPY: return sigmoid(x) - x2;
     case MR_PAIR_SQUARES: return 2 * (x - x2);
     case MR_PAIR_DIVERGENCE: return x;
+    case MR_PAIR_ABSOLUTE: return (float)((x > x2) - (x < x2));
+    case MR_PAIR_HUBER: return limited(x - x2);
     case MR_PAIR_CLASSES: break;
     }
     return 0;
@@ -90,6 +126,8 @@ static float slope2(mr_pair_loss kind, float x, float x2)
     case MR_PAIR_CROSS_ENTROPY: return -x;
     case MR_PAIR_SQUARES: return -2 * (x - x2);
     case MR_PAIR_DIVERGENCE: return 0.5f * (expf(x2) - 1);
+    case MR_PAIR_ABSOLUTE:
+    case MR_PAIR_HUBER: return -slope(kind, x, x2);
     case MR_PAIR_CLASSES: break;
     }
     return 0;
@@ -140,6 +178,20 @@ static void gradient_of_pixel(const mr_op_desc *d, const float *x, const float *
 
 /* ---- samples ---- */
 
+/* Elements that are told right, where that can be said. */
+static uint64_t right_of_sample(const mri_host_op *op, const mr_op_args *a, uint32_t i)
+{
+    const mr_op_desc *d = &op->base.desc;
+    const float *x = (const float *)a->x + i * mri_tensor_floats(&d->in),
+                *x2 = (const float *)a->x2 + i * mri_tensor_floats(&d->in2);
+    const bool labels = d->pair_loss.targets && d->pair_loss.kind == MR_PAIR_CROSS_ENTROPY;
+    uint64_t right = 0;
+    for (size_t p = 0; labels && p < (size_t)d->in.h * d->in.w; p++)
+        for (uint32_t c = 0; c < d->in.c; c++)
+            right += (x[mri_tensor_index(&d->in, p, c)] > 0) == (x2[mri_tensor_index(&d->in2, p, c)] > 0.5f);
+    return right;
+}
+
 static double loss_of_sample(const mri_host_op *op, const mr_op_args *a, uint32_t i)
 {
     const mr_op_desc *d = &op->base.desc;
@@ -159,14 +211,17 @@ static double loss_of_sample(const mri_host_op *op, const mr_op_args *a, uint32_
 
 static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
 {
-    (void)err;
+    const int rc = check_targets(op, a, err);
+    if (rc) return rc;
     double *losses = a->scratch;
 #pragma omp parallel for schedule(static) if (mri_tensor_floats(&op->base.desc.in) * a->n >                  \
                                               MRI_PARALLEL_ELEMENTS / 8)
     for (uint32_t i = 0; i < a->n; i++) losses[i] = counts(a, i) ? loss_of_sample(op, a, i) : 0;
     for (uint32_t i = 0; i < a->n; i++) {
         a->metrics->loss_sum += losses[i];
-        a->metrics->count += !op->base.desc.pair_loss.silent && counts(a, i);
+        if (op->base.desc.pair_loss.silent || !counts(a, i)) continue;
+        a->metrics->correct += right_of_sample(op, a, i);
+        a->metrics->count++;
     }
     return MR_OK;
 }
@@ -180,7 +235,7 @@ static void gradient_of_sample(const mri_host_op *op, const mr_op_args *a, uint3
     const float *x = (const float *)a->x + i * floats, *x2 = (const float *)a->x2 + i * floats2;
     float *dx = d->need_dx ? (float *)a->dx + i * floats : NULL,
           *dx2 = a->dx2 ? (float *)a->dx2 + i * floats2 : NULL;
-    const bool told = counts(a, i) && scale != 0;
+    const bool told = counts(a, i) && scale != 0 && !bad_target(op, a, i);
     const bool by_pixel = d->pair_loss.kind == MR_PAIR_CLASSES;
     for (size_t p = 0; told && by_pixel && p < pixels; p++) gradient_of_pixel(d, x, x2, p, scale, dx, dx2);
     for (size_t p = 0; !(told && by_pixel) && p < pixels; p++)

@@ -62,6 +62,7 @@ class mr_source_config(Structure):
         ("outside", c_int),
         ("take_from", c_double),
         ("take_to", c_double),
+        ("target_key", c_char_p),
     ]
 
 

@@ -63,6 +63,7 @@ static const struct row rows[] = {
     MEMBER(mr_source_config, outside),
     MEMBER(mr_source_config, take_from),
     MEMBER(mr_source_config, take_to),
+    MEMBER(mr_source_config, target_key),
     SIZE(mr_source_parts),
     MEMBER(mr_source_parts, there),
     MEMBER(mr_source_parts, taken),

@@ -440,6 +440,7 @@ inline void spans(const mrk_loss_args &a, emu_span_list &s)
     s.reads(a.labels, a.n * sizeof *a.labels);
     s.reads(a.labels2, a.n * sizeof *a.labels2);
     s.reads(a.share2, a.n * sizeof *a.share2);
+    s.reads(a.class_weights, (a.classes > 1 ? a.classes : 2) * sizeof *a.class_weights);
     s.writes(a.losses, a.n * sizeof *a.losses);
     s.writes(a.marks, a.n * sizeof *a.marks);
 }
@@ -458,6 +459,7 @@ inline void spans(const mrk_loss_backward_args &a, emu_span_list &s)
     s.reads(a.labels, a.n * sizeof *a.labels);
     s.reads(a.labels2, a.n * sizeof *a.labels2);
     s.reads(a.share2, a.n * sizeof *a.share2);
+    s.reads(a.class_weights, (a.classes > 1 ? a.classes : 2) * sizeof *a.class_weights);
     s.reads(a.values, sizeof *a.values);
     s.reads(a.loss_scale, sizeof *a.loss_scale);
 }

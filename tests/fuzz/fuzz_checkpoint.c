@@ -55,6 +55,14 @@ static size_t change(uint8_t *p, size_t size, const uint8_t *data, size_t bytes)
     return size;
 }
 
+/* Targets and weights of classes, which lie at the end. */
+static void repair_wants(uint8_t *p, size_t size)
+{
+    const size_t bytes = (mri_le32(p + 984) ? 64 : 0) + 4 * (size_t)mri_le32(p + 988),
+                 padded = (size_t)mri_align_up(bytes, 64);
+    if (bytes && padded <= size) mri_put_le32(p + 992, mr_crc32c(0, p + size - padded, bytes));
+}
+
 /* Of what the directory says, as far as it lies in the file. */
 static void repair(uint8_t *p, size_t size)
 {
@@ -66,6 +74,7 @@ static void repair(uint8_t *p, size_t size)
             mri_put_le32(e + 120, mr_crc32c(0, p + at, floats * sizeof(float)));
     }
     if (HEADER + ENTRY * count <= size) mri_put_le32(p + 28, mr_crc32c(0, p + HEADER, ENTRY * count));
+    repair_wants(p, size);
     mri_put_le32(p + HEADER - 4, mr_crc32c(0, p, HEADER - 4));
 }
 

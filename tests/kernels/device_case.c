@@ -109,6 +109,9 @@ static void place_args(struct lab *l, mr_op *op, const mr_op_desc *d, uint32_t n
     if (loss) {
         a->labels = lab_copy_of(l, io->labels, n * sizeof *io->labels);
         if (io->labels2) a->labels2 = lab_copy_of(l, io->labels2, n * sizeof *io->labels2);
+        if (io->class_weights)
+            a->class_weights =
+                lab_copy_of(l, io->class_weights, (d->in.c > 1 ? d->in.c : 2) * sizeof *io->class_weights);
         if (io->share2) a->share2 = lab_copy_of(l, io->share2, n * sizeof *io->share2);
         a->metrics = lab_zeros(l, sizeof *a->metrics);
     }
@@ -336,6 +339,20 @@ static void second_inputs(const struct op_case *c, uint64_t seed, struct op_io *
     }
 }
 
+static void weigh_classes(uint32_t classes, struct op_io *io)
+{
+    io->class_weights = lab_host(classes * sizeof *io->class_weights);
+    for (uint32_t k = 0; k < classes; k++) io->class_weights[k] = (float)(k * 5 % 7) / 4; /* 0, too */
+}
+
+/* Of several labels, 0, 1 and between; of numbers any. */
+static void target_inputs(const struct op_case *c, struct op_io *io)
+{
+    const size_t each = lab_elements(&c->d.in);
+    for (size_t i = 0; i < each * c->n && c->d.pair_loss.kind == MR_PAIR_CROSS_ENTROPY; i++)
+        io->x2[i] = i % 3 ? (float)(i % 2) : 0.25f;
+}
+
 struct op_io op_inputs(const struct op_case *c, uint64_t seed)
 {
     const mr_op_desc *d = &c->d;
@@ -365,6 +382,8 @@ struct op_io op_inputs(const struct op_case *c, uint64_t seed)
         if (dtype == MR_TENSOR_F16) io.scale.scale = 1024;
     }
     if (d->kind == MR_OP_LOSS && c->n % 2 == 1) second_inputs(c, seed, &io);
+    if (d->kind == MR_OP_LOSS && d->loss.class_weights) weigh_classes(d->in.c > 1 ? d->in.c : 2, &io);
+    if (d->kind == MR_OP_PAIR_LOSS && d->pair_loss.targets) target_inputs(c, &io);
     param_inputs(c, seed, &io);
     return io;
 }

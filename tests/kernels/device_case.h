@@ -12,7 +12,7 @@ struct op_io {
     void *raw; /* FIELD, ONE_HOT: numbers of their type */
     int32_t *labels, *numbers;
     int32_t *labels2;
-    float *share2;
+    float *share2, *class_weights;
     mr_step_values values;
     mr_loss_scale scale; /* scale.scale 0: none */
     uint64_t seed;

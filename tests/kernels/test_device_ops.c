@@ -370,12 +370,25 @@ static void check_loss(uint32_t dtype)
 {
     static const uint32_t classes[] = {2, 3, 10, 64, 65, 1000};
     for (size_t k = 0; k < MRI_ARRAY_COUNT(classes); k++)
-        for (int form = 0; form < 4; form++)
+        for (int form = 0; form < 8; form++)
             check((mr_op_desc){.kind = MR_OP_LOSS,
                                .training = true,
                                .need_dx = true,
-                               .loss = {.factor = form % 2 ? 2.5f : 0, .smoothing = form / 2 ? 0.3f : 0}},
+                               .loss = {.factor = form % 2 ? 2.5f : 0,
+                                        .smoothing = form / 2 % 2 ? 0.3f : 0,
+                                        .class_weights = form / 4}},
                   1, 1, classes[k], dtype);
+}
+
+/* One logit of two classes. */
+static void check_binary_loss(uint32_t dtype)
+{
+    for (int form = 0; form < 4; form++)
+        check((mr_op_desc){.kind = MR_OP_LOSS,
+                           .training = true,
+                           .need_dx = true,
+                           .loss = {.smoothing = form % 2 ? 0.3f : 0, .class_weights = form / 2}},
+              1, 1, 1, dtype);
 }
 
 static void check_pair_loss(uint32_t dtype)
@@ -390,6 +403,21 @@ static void check_pair_loss(uint32_t dtype)
                     .need_dx = true,
                     .pair_loss = {.kind = (mr_pair_loss)kind, .weight = k % 2 ? 0.5f : 0, .silent = k == 3}},
                 sides[k][0], sides[k][1], sides[k][2], dtype);
+}
+
+/* Numbers that the data want: told right or not, and counted. */
+static void check_targets(uint32_t dtype)
+{
+    static const mr_pair_loss kinds[] = {MR_PAIR_CROSS_ENTROPY, MR_PAIR_SQUARES, MR_PAIR_ABSOLUTE,
+                                         MR_PAIR_HUBER};
+    static const uint32_t sides[][3] = {{1, 1, 1}, {1, 1, 40}, {1, 1, 300}, {3, 2, 5}};
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(sides); k++)
+        for (size_t i = 0; i < MRI_ARRAY_COUNT(kinds); i++)
+            check((mr_op_desc){.kind = MR_OP_PAIR_LOSS,
+                               .training = true,
+                               .need_dx = true,
+                               .pair_loss = {.kind = kinds[i], .targets = true}},
+                  sides[k][0], sides[k][1], sides[k][2], dtype);
 }
 
 static void check_input(uint32_t dtype)
@@ -585,6 +613,7 @@ int main(void)
         {"activation", check_activation},
         {"dropout", check_dropout},
         {"loss", check_loss},
+        {"loss of one logit", check_binary_loss},
         {"gru", check_gru},
         {"lstm", check_lstm},
         {"concat", check_concat},
@@ -595,6 +624,7 @@ int main(void)
         {"reshape", check_reshape},
         {"sample", check_sample},
         {"pair loss", check_pair_loss},
+        {"targets", check_targets},
         {"scale", check_scale},
         {"lrn", check_lrn},
         {"softmax", check_softmax},

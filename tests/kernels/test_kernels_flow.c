@@ -326,8 +326,13 @@ static void check_loss(mr_loss_desc settings, bool training, bool mixes)
     float *share2 = rig_memory(&r, sizeof share);
     memcpy(labels2, second, sizeof second);
     memcpy(share2, share, sizeof share);
+    static const float given_weights[C] = {0.5f, 2, 0, 1, 3, 0.25f, 1.5f};
+    float *weights = rig_memory(&r, sizeof given_weights);
+    memcpy(weights, given_weights, sizeof given_weights);
+    const bool weighs = settings.class_weights && training;
     const mr_step_values values = {.scale = 0.2f};
     const mr_op_args a = {.n = N,
+                          .class_weights = settings.class_weights ? weights : NULL,
                           .labels2 = mixes ? labels2 : NULL,
                           .share2 = mixes ? share2 : NULL,
                           .x = x,
@@ -350,13 +355,18 @@ static void check_loss(mr_loss_desc settings, bool training, bool mixes)
         for (int c = 1; c < C; c++)
             if ((double)x[i * C + c] > top) top = (double)x[i * C + c], best = c;
         for (int c = 0; c < C; c++) sum += exp(factor * ((double)x[i * C + c] - top));
-        double ends = 0;
+        double ends = 0, all = 0; /* all: of what is wanted of the classes, as they weigh */
         const double part = mixes ? (double)share[i] : 0;
+        for (int c = 0; c < C; c++)
+            all += (weighs ? (double)weights[c] : 1) *
+                   ((1 - smoothing) * ((c == given[i] ? 1 - part : 0) + (c == second[i] ? part : 0)) +
+                    smoothing / C);
         for (int c = 0; c < C; c++) {
             const double z = factor * ((double)x[i * C + c] - top), p = exp(z) / sum,
                          both = (c == given[i] ? 1 - part : 0) + (c == second[i] ? part : 0),
-                         wanted = (1 - smoothing) * both + smoothing / C,
-                         g = given[i] < 0 ? 0 : 0.2 * factor * (p - wanted);
+                         wanted =
+                             (weighs ? (double)weights[c] : 1) * ((1 - smoothing) * both + smoothing / C),
+                         g = given[i] < 0 ? 0 : 0.2 * factor * (all * p - wanted);
             MRT_TRUE(fabs((double)dx[i * C + c] - g) < 1e-6);
             MRT_TRUE(fabs((double)y[i * C + c] - p) < 1e-6);
             if (wanted > 0) ends -= wanted * (z - log(sum));
@@ -390,8 +400,12 @@ static void check_loss(mr_loss_desc settings, bool training, bool mixes)
 static void loss_is_right(void **state)
 {
     (void)state;
-    static const mr_loss_desc settings[] = {
-        {0}, {.factor = 0.125f}, {.smoothing = 0.2f}, {.factor = 2.5f, .smoothing = 0.3f}};
+    static const mr_loss_desc settings[] = {{0},
+                                            {.factor = 0.125f},
+                                            {.smoothing = 0.2f},
+                                            {.factor = 2.5f, .smoothing = 0.3f},
+                                            {.class_weights = true},
+                                            {.factor = 0.5f, .smoothing = 0.3f, .class_weights = true}};
     for (size_t k = 0; k < MRI_ARRAY_COUNT(settings); k++)
         for (int form = 0; form < 4; form++) check_loss(settings[k], form % 2, form / 2);
 }
@@ -432,10 +446,13 @@ static struct told told_by(uint32_t logits, mr_loss_desc settings, bool referenc
     mr_metrics *metrics = rig_memory(&r, sizeof *metrics);
     memcpy(labels, given, sizeof given);
     for (uint32_t i = 0; i < LOGITS; i++) in[i * logits + logits - 1] = x[i];
+    float *weights = rig_memory(&r, 2 * sizeof *weights);
+    weights[0] = 0.5f, weights[1] = 2;
     const mr_step_values values = {.scale = 0.2f};
     const mr_op_args a = {.n = LOGITS,
                           .labels2 = mixes ? labels2 : NULL,
                           .share2 = mixes ? share2 : NULL,
+                          .class_weights = weights,
                           .x = in,
                           .y = y,
                           .dx = dx,
@@ -463,8 +480,11 @@ static struct told told_by(uint32_t logits, mr_loss_desc settings, bool referenc
 static void one_logit_tells_two_classes(void **state)
 {
     (void)state;
-    static const mr_loss_desc settings[] = {
-        {0}, {.factor = 0.5f, .weight = 3}, {.smoothing = 0.2f}, {.silent = true}};
+    static const mr_loss_desc settings[] = {{0},
+                                            {.factor = 0.5f, .weight = 3},
+                                            {.smoothing = 0.2f},
+                                            {.silent = true},
+                                            {.factor = 0.5f, .smoothing = 0.2f, .class_weights = true}};
     for (size_t k = 0; k < 4 * MRI_ARRAY_COUNT(settings); k++) {
         const mr_loss_desc how = settings[k / 4];
         const bool mixes = k / 2 % 2;
@@ -519,6 +539,41 @@ static void wrong_second_labels_are_refused(void **state)
         mr_op_destroy(op);
         rig_close(&r);
     }
+}
+
+/* Evaluation asks for no weights, and counts all classes alike; training without them is refused. */
+static void classes_weigh_in_training_alone(void **state)
+{
+    (void)state;
+    static const float logits[] = {1, 2, 0};
+    struct rig r;
+    mr_error err = MR_ERROR_INIT;
+    mr_op *op;
+    rig_open(&r, "cpu", false);
+    const mr_op_desc d = {.kind = MR_OP_LOSS,
+                          .in = rig_tensor(1, 1, 3, 0),
+                          .max_batch = 1,
+                          .training = true,
+                          .loss.class_weights = true};
+    MRT_OK(mr_op_create(&op, r.dev, &d, &err), &err);
+    float *x = rig_memory(&r, sizeof logits), *weights = rig_memory(&r, 3 * sizeof *weights);
+    int32_t *labels = rig_memory(&r, sizeof *labels);
+    memcpy(x, logits, sizeof logits);
+    weights[0] = 4;
+    mr_op_args a = {.n = 1, .x = x, .labels = labels};
+    a.metrics = rig_memory(&r, sizeof *a.metrics);
+    a.scratch = rig_memory(&r, mr_op_info_of(op)->scratch_bytes);
+    MRT_OK(mr_op_forward_async(op, r.s, &a), NULL);
+    MRT_OK(mr_stream_sync(r.s, &err), &err);
+    const double alike = a.metrics->loss_sum;
+    a.training = true;
+    MRT_EQ(mr_op_forward_async(op, r.s, &a), MR_EINVAL);
+    a.class_weights = weights;
+    MRT_OK(mr_op_forward_async(op, r.s, &a), NULL);
+    MRT_OK(mr_stream_sync(r.s, &err), &err);
+    MRT_TRUE(alike > 1.4 && fabs(a.metrics->loss_sum - 5 * alike) < 1e-12);
+    mr_op_destroy(op);
+    rig_close(&r);
 }
 
 static void wrong_losses_are_refused(void **state)
@@ -1377,6 +1432,7 @@ int main(void)
         cmocka_unit_test(draws_are_philox),
         cmocka_unit_test(loss_is_right),
         cmocka_unit_test(one_logit_tells_two_classes),
+        cmocka_unit_test(classes_weigh_in_training_alone),
         cmocka_unit_test(wrong_losses_are_refused),
         cmocka_unit_test(wrong_second_labels_are_refused),
         cmocka_unit_test(updates_follow_their_rules),

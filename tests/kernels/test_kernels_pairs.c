@@ -88,6 +88,8 @@ static double pair_value(mr_pair_loss kind, double x, double x2)
     const double s = 1 / (1 + exp(-x));
     if (kind == MR_PAIR_CROSS_ENTROPY) return -(x2 * log(s) + (1 - x2) * log(1 - s));
     if (kind == MR_PAIR_SQUARES) return (x - x2) * (x - x2);
+    if (kind == MR_PAIR_ABSOLUTE) return fabs(x - x2);
+    if (kind == MR_PAIR_HUBER) return fabs(x - x2) < 1 ? (x - x2) * (x - x2) / 2 : fabs(x - x2) - 0.5;
     return -0.5 * (1 + x2 - x * x - exp(x2));
 }
 
@@ -237,6 +239,55 @@ static void far_logits_stay_finite(void **state)
     rig_close(&r);
 }
 
+/* Of targets elements are counted that are told right; one that is none is an error, of samples that count.
+ */
+static void targets_are_checked_and_counted(void **state)
+{
+    (void)state;
+    enum { N = 3, C = 4 };
+    static const float logits[N * C] = {1, -1, 0, 3, 9, 9, 9, 9, -2, -2, 0.1f, 0};
+    static const float wanted[N * C] = {1, 0, 0, 0.4f, -7, NAN, 2, 1, 1, 0, 0.6f, 0.5f};
+    static const int32_t labels[N] = {0, -1, 5};
+    static const struct {
+        mr_pair_loss kind;
+        float value; /* in place of a target */
+        const char *what;
+    } cases[] = {{MR_PAIR_CROSS_ENTROPY, 0.25f, NULL},
+                 {MR_PAIR_CROSS_ENTROPY, 1.5f, "sample 2 of the batch has a target of 1.5: expected 0 to 1"},
+                 {MR_PAIR_CROSS_ENTROPY, NAN, "a target of nan: expected 0 to 1"},
+                 {MR_PAIR_SQUARES, -1e10f, NULL},
+                 {MR_PAIR_SQUARES, NAN, "sample 2 of the batch has a target of nan: expected finite numbers"},
+                 {MR_PAIR_HUBER, -INFINITY, "a target of -inf: expected finite"}};
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(cases); k++) {
+        struct rig r;
+        mr_error err = MR_ERROR_INIT;
+        mr_op *op;
+        rig_open(&r, "cpu", false);
+        const mr_op_desc d = {.kind = MR_OP_PAIR_LOSS,
+                              .in = rig_tensor(1, 1, C, 0),
+                              .in2 = rig_tensor(1, 1, C, 0),
+                              .max_batch = N,
+                              .training = true,
+                              .need_dx = true,
+                              .pair_loss = {.kind = cases[k].kind, .targets = true}};
+        MRT_OK(mr_op_create(&op, r.dev, &d, &err), &err);
+        float *x = rig_memory(&r, sizeof logits), *x2 = rig_memory(&r, sizeof wanted);
+        memcpy(x, logits, sizeof logits), memcpy(x2, wanted, sizeof wanted);
+        x2[2 * C + 2] = cases[k].value;
+        mr_op_args a = {.n = N, .training = true, .x = x, .x2 = x2, .labels = labels};
+        a.metrics = rig_memory(&r, sizeof *a.metrics);
+        a.scratch = rig_memory(&r, mr_op_info_of(op)->scratch_bytes);
+        MRT_OK(mr_op_forward_async(op, r.s, &a), NULL);
+        MRT_EQ(mr_stream_sync(r.s, &err), cases[k].what ? MR_EINVAL : MR_OK);
+        if (cases[k].what) MRT_HAS(err.text, cases[k].what);
+        else MRT_TRUE(a.metrics->count == 2 && a.metrics->bad == 0 && isfinite(a.metrics->loss_sum));
+        /* right: 1, 0, 0 of the first; 0, 0.5 of the last, for which 0.25 wants no */
+        if (!cases[k].what) MRT_EQ(a.metrics->correct, cases[k].kind == MR_PAIR_CROSS_ENTROPY ? 5 : 0);
+        mr_op_destroy(op);
+        rig_close(&r);
+    }
+}
+
 /* A loss against labels with a weight, and one that is not the first of its network. */
 static void losses_have_weights(void **state)
 {
@@ -280,8 +331,11 @@ static void losses_have_weights(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(draws_are_normal),      cmocka_unit_test(draws_depend_on_nothing_else),
-        cmocka_unit_test(pair_losses_are_right), cmocka_unit_test(far_logits_stay_finite),
+        cmocka_unit_test(draws_are_normal),
+        cmocka_unit_test(draws_depend_on_nothing_else),
+        cmocka_unit_test(pair_losses_are_right),
+        cmocka_unit_test(far_logits_stay_finite),
+        cmocka_unit_test(targets_are_checked_and_counted),
         cmocka_unit_test(losses_have_weights),
     };
     return mrt_run(tests);

@@ -235,6 +235,8 @@ int mrt_rig_try(mrt_rig *rig, const mrt_rig_options *o, mr_error *err)
         cfg.clip_value = o->clip_value;
         cfg.clip_norm = o->clip_norm;
         cfg.label_smoothing = o->label_smoothing;
+        cfg.class_weights = o->class_weights;
+        cfg.class_weight_count = o->class_weights ? MRT_CLASSES : 0;
         cfg.decay_on = o->decay_on;
         cfg.average = o->average;
         cfg.lookahead = o->lookahead;

@@ -49,6 +49,7 @@ typedef struct mrt_rig_options {
     const char *place;  /* as mr_net_place() takes it; devices of a replica lie side by side */
     const char *freeze; /* as mr_net_choose() takes it */
     bool mixes;
+    const float *class_weights; /* MRT_CLASSES of them, or NULL */
 } mrt_rig_options;
 
 mr_net *mrt_net_conv(void); /* convolutions, pooling, dropout, dense: all that is exact over replicas */

@@ -25,6 +25,8 @@ static int fill(void *context, uint32_t at, float *out, mr_error *err)
     return MR_OK;
 }
 
+static const float weights_of_classes[] = {0.5f, 2};
+
 static mr_checkpoint_info info_of(uint64_t updates)
 {
     mr_checkpoint_info info = {.model = "test",
@@ -72,6 +74,8 @@ static mr_checkpoint_info info_of(uint64_t updates)
                                .label_smoothing = 0.125f,
                                .evaluation_pending = true,
                                .freeze = "0-7",
+                               .class_weights = weights_of_classes,
+                               .class_weight_count = 2,
                                .stop_at_accuracy = 0.9,
                                .train_seconds = 12.5,
                                .eval_seconds = 1.5,
@@ -143,6 +147,8 @@ static void test_round_trip(void **state)
              i->average == 0.75f && i->lookahead == 6 && i->label_smoothing == 0.125f);
     MRT_TRUE(i->evaluation_pending);
     MRT_STR(i->freeze, "0-7");
+    MRT_TRUE(i->target_loss == MR_TARGET_NONE && !i->targets[0] && !i->class_weights);
+    MRT_TRUE(i->class_weight_count == 2 && memcmp(ck->class_weights, weights_of_classes, 8) == 0);
     MRT_TRUE(i->stop_at_accuracy == 0.9 && i->train_seconds == 12.5 && i->eval_seconds == 1.5 &&
              i->timed_from == 21 && i->reached_updates == 42 && i->reached_accuracy == 0.91 &&
              i->reached_seconds == 11.5 && i->reached_eval_seconds == 1.25);
@@ -235,6 +241,39 @@ static void test_same_state_same_bytes(void **state)
     assert_memory_equal(a, b, a_bytes);
     free(a);
     free(b);
+}
+
+/* In place of weights of classes: the name of a field, of which no byte changes unseen either. */
+static void test_targets_come_back(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    const char *path = mrt_path("targets.mrck");
+    int number = 42;
+    mr_checkpoint_info info = info_of(42);
+    info.class_weights = NULL, info.class_weight_count = 0, info.class_names = NULL;
+    info.target_loss = MR_TARGET_HUBER;
+    snprintf(info.targets, sizeof info.targets, "ink");
+    MRT_OK(mri_checkpoint_write(path, &info, tensors, TENSORS, fill, &number, &err), &err);
+    mri_checkpoint *ck;
+    MRT_OK(mri_checkpoint_open(&ck, path, &err), &err);
+    MRT_TRUE(ck->info.target_loss == MR_TARGET_HUBER && !ck->class_weights);
+    MRT_STR(ck->info.targets, "ink");
+    const uint64_t from = ck->wants.offset, end = ck->file_bytes;
+    mri_checkpoint_close(ck);
+    MRT_EQ(end - from, 64);
+    const int fd = open(path, O_RDWR | O_CLOEXEC);
+    MRT_TRUE(fd >= 0);
+    for (uint64_t at = from; at < end; at++) {
+        uint8_t byte, other;
+        MRT_EQ(pread(fd, &byte, 1, (off_t)at), 1);
+        other = byte ^ (uint8_t)(1u << at % 8);
+        MRT_EQ(pwrite(fd, &other, 1, (off_t)at), 1);
+        MRT_TRUE(read_all(path, &err) == MR_ECHECKSUM);
+        MRT_EQ(pwrite(fd, &byte, 1, (off_t)at), 1);
+    }
+    close(fd);
+    MRT_OK(read_all(path, &err), &err);
 }
 
 static void test_every_flipped_byte_is_seen(void **state)
@@ -344,7 +383,12 @@ static void test_hostile_values_are_refused(void **state)
         {904, 8, 0x7ff8000000000000u},
         {912, 8, 0xbff0000000000000u},
         {924, 1, 1}, /* behind the end of a text */
+        {984, 1, 5}, /* no such loss; one without the name of its field; weights of other classes, of none */
         {984, 1, 1},
+        {988, 4, 3},
+        {988, 4, 0},
+        {992, 4, 1},
+        {996, 1, 1},
         {1016, 4, 1},
         {719, 1, 'x'},
         {728, 8, 0},
@@ -398,7 +442,11 @@ static void test_older_files_do_not_know(void **state)
     static const size_t known_until[] = {824, 744};
     size_t bytes;
     const char *path = mrt_path("older.mrck");
-    write_at(path, 1);
+    mr_error none = MR_ERROR_INIT;
+    int number = 1;
+    mr_checkpoint_info older = info_of(1);
+    older.class_weights = NULL, older.class_weight_count = 0; /* they had nothing behind the names */
+    MRT_OK(mri_checkpoint_write(path, &older, tensors, TENSORS, fill, &number, &none), &none);
     uint8_t *file = mrt_read_file(path, &bytes);
     for (size_t i = 0; i < sizeof known_until / sizeof known_until[0]; i++) {
         mr_error err = MR_ERROR_INIT;
@@ -585,6 +633,7 @@ int main(void)
         cmocka_unit_test(test_names_of_classes),
         cmocka_unit_test(test_same_state_same_bytes),
         cmocka_unit_test(test_damage_after_verifying_is_seen),
+        cmocka_unit_test(test_targets_come_back),
         cmocka_unit_test(test_every_flipped_byte_is_seen),
         cmocka_unit_test(test_wrong_lengths_are_refused),
         cmocka_unit_test(test_hostile_values_are_refused),

@@ -50,7 +50,9 @@ static int find_checkpoint(eval_run *r)
     const int rc =
         mr_checkpoint_find(r->args->checkpoint, r->found, sizeof r->found, &r->info, note, sizeof note, &err);
     if (note[0]) say("%s", note);
-    return rc ? exit_status(rc, &err) : session_find_model(&r->s, r->info.model);
+    if (rc) return exit_status(rc, &err);
+    objective_of_checkpoint(&r->s.objective, &r->info, false);
+    return session_find_model(&r->s, r->info.model);
 }
 
 /* What classes and labels are called and where they begin, the checkpoint knows from the data it was trained
@@ -61,7 +63,8 @@ static int open_data(eval_run *r)
     uint32_t count;
     const int status = exit_status(mr_checkpoint_class_names(r->found, &r->names, &count, &err), &err);
     if (status) return status;
-    const data_like like = {r->found, r->info.format, r->info.label_offset, r->names, r->info.classes};
+    const uint32_t classes = r->info.target_loss ? 0 : r->info.classes;
+    const data_like like = {r->found, r->info.format, r->info.label_offset, r->names, classes};
     return session_open_data_like(&r->s, r->args->shared.data, &r->args->shared.data_opts, &like);
 }
 
@@ -256,7 +259,8 @@ static int evaluate(eval_run *r)
     if (!r->args->shared.output.json) {
         printf("%s on %s: %" PRIu64 " samples, loss %.6f", shown_text(r->found), shown_text(shown), count,
                loss);
-        if (!isnan(accuracy)) printf(", accuracy %.4f", accuracy);
+        if (!isnan(accuracy))
+            printf(", accuracy %.4f%s", accuracy, r->info.target_loss ? " of all labels" : "");
         printf("; %.0f samples/s%s\n", (double)count / seconds,
                r->info.average > 0 ? " (average of weights)" : "");
         if (r->args->confusion) confusion_put_worst(&r->confusion, (const char *const *)r->names);
@@ -268,6 +272,8 @@ static int evaluate(eval_run *r)
     json_text(&j, "data", shown);
     json_u64(&j, "samples", count);
     json_float(&j, "average", r->info.average);
+    json_text(&j, "loss_name", objective_names[r->info.target_loss]);
+    json_text(&j, "targets", r->info.targets[0] ? r->info.targets : NULL);
     json_real(&j, "val_loss", loss);
     json_real(&j, "val_accuracy", accuracy);
     json_real(&j, "seconds", seconds);

@@ -267,9 +267,13 @@ static const opt options[] = {
      NULL},
 };
 static const opt_group groups[] = {
-    OPT_OWN_GROUP("Rates", options),      BEGIN_GROUP(find_args, begin),
-    MODEL_GROUP(find_args, shared.model), UPDATE_GROUP(find_args, shared.model),
-    PART_GROUP(find_args, shared.part),   NETWORK_GROUPS(find_args),
+    OPT_OWN_GROUP("Rates", options),
+    BEGIN_GROUP(find_args, begin),
+    MODEL_GROUP(find_args, shared.model),
+    UPDATE_GROUP(find_args, shared.model),
+    OBJECTIVE_GROUP(find_args, shared.objective),
+    PART_GROUP(find_args, shared.part),
+    NETWORK_GROUPS(find_args),
 };
 static const opt_positional positionals[] = {
     DATA_POSITIONAL(find_args),

@@ -164,6 +164,17 @@ static int find_checkpoint(predict_run *r)
         say("%s: %s tells no classes apart: there is nothing to predict", r->found, r->info.model);
         return EXIT_MISUSED;
     }
+    if (r->info.target_loss && options_was_given(&r->args->given, "top")) {
+        say("--top: %s was trained with --loss %s, which tells no classes apart: leave --top out", r->found,
+            objective_names[r->info.target_loss]);
+        return EXIT_MISUSED;
+    }
+    if (r->info.target_loss && r->args->views) {
+        say("--views: %s was trained with --loss %s, which tells no classes apart: leave --views out",
+            r->found, objective_names[r->info.target_loss]);
+        return EXIT_MISUSED;
+    }
+    objective_of_checkpoint(&r->s.objective, &r->info, true);
     return session_find_model(&r->s, r->info.model);
 }
 
@@ -171,10 +182,11 @@ static int find_checkpoint(predict_run *r)
 static int open_data(predict_run *r)
 {
     data_args data = r->args->shared.data_opts;
-    const data_like like = {r->found, r->info.format, r->info.label_offset, r->names, r->info.classes};
+    const uint32_t classes = r->info.target_loss ? 0 : r->info.classes;
+    const data_like like = {r->found, r->info.format, r->info.label_offset, r->names, classes};
     if (r->s.model->numbers) return session_open_data_like(&r->s, r->args->shared.data, &data, &like);
     if (!options_was_given(&r->args->given, "classes")) data.classes = MR_CLASSES_NONE;
-    return session_open_data_to_predict(&r->s, r->args->shared.data, &data, r->info.classes);
+    return session_open_data_to_predict(&r->s, r->args->shared.data, &data, classes);
 }
 
 /* What the checkpoint was trained with, where nothing else is said. */
@@ -211,7 +223,8 @@ static int open_rows(predict_run *r)
                      .names = r->names,
                      .classes = r->info.classes,
                      .top = r->args->top < r->info.classes ? r->args->top : r->info.classes,
-                     .json = r->args->shared.output.json};
+                     .json = r->args->shared.output.json,
+                     .loss = r->info.target_loss};
     if (!r->args->out) return EXIT_DONE;
     mr_output_defaults(&cfg);
     cfg.inputs = &r->rows.src, cfg.input_count = 1, cfg.force = r->args->force;
@@ -244,7 +257,7 @@ static int open_run(predict_run *r)
     s->rule.schedule = r->info.schedule;
     if (status == EXIT_DONE) status = session_open_net(s);
     if (status == EXIT_DONE) {
-        r->kept.count = mr_net_logits(s->net, &r->kept.at[0]) ? 1 : 0;
+        r->kept.count = mr_net_outputs(s->net, &r->kept.at[0]) ? 1 : 0;
         s->kept = &r->kept;
         status = session_open_network(s, 1, true);
     }
@@ -360,15 +373,18 @@ static const opt_positional positionals[] = {
 const command command_predict = {
     .name = "predict",
     .summary = "what a checkpoint says of every sample, a row each",
-    .text = "Writes one row of CSV, or with --json one line of JSON, for every sample of DATA, in its order: "
-            "number, "
-            "name, label (the class that DATA gives it, if any), the likeliest class, its probability. Of "
-            "data in two "
-            "parts it is the test part. Pictures are prepared as in evaluation. DATA needs no labels, and a "
-            "folder of "
-            "pictures no folders of classes. A sample that cannot be read has a row that says why, and makes "
-            "the exit "
-            "status 3.",
+    .text =
+        "Writes one row of CSV, or with --json one line of JSON, for every sample of DATA, in its order: "
+        "number, "
+        "name, label (the class that DATA gives it, if any), the likeliest class, its probability. Of "
+        "data in two "
+        "parts it is the test part. Of a network with targets (train --loss) a row has the probability of "
+        "each label and the numbers of those above 0.5, or the values. Pictures are prepared as in "
+        "evaluation. DATA needs no labels, and a "
+        "folder of "
+        "pictures no folders of classes. A sample that cannot be read has a row that says why, and makes "
+        "the exit "
+        "status 3.",
     .examples = "  millrace predict photos --checkpoint run1\n"
                 "  millrace predict photos --checkpoint run1 --top 5 --out photos.csv\n",
     .positionals = positionals,

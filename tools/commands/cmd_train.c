@@ -5,6 +5,7 @@
 #include <math.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -263,6 +264,7 @@ static int open_val_source(train_run *r)
     const train_args *a = r->args;
     const mr_source_info *info = mr_source_info_of(r->s.src);
     data_args d = r->shared.data_opts;
+    session_fill_data(&r->s, &d);
     const bool own = a->val != NULL, held = r->held_out[0];
     if (own && strcmp(a->val, "none") == 0) return EXIT_DONE;
     if (own && info->has_test && d.split != MR_SPLIT_TEST)
@@ -273,7 +275,7 @@ static int open_val_source(train_run *r)
     d.take = held ? r->held_out : NULL;
     if (!held) d.split = own ? MR_SPLIT_AUTO : MR_SPLIT_TEST;
     else if (d.split == MR_SPLIT_AUTO && info->has_test) d.split = MR_SPLIT_TRAIN; /* the same one */
-    const bool tells_classes = r->s.model->classes > 0; /* or it is all the same how many there are */
+    const bool tells_classes = session_tells_classes(&r->s); /* or it is all the same how many there are */
     const data_like like = {info->path, info->format, info->label_offset,
                             tells_classes ? info->class_names : NULL,
                             tells_classes ? session_class_count(&r->s) : 0};
@@ -385,6 +387,41 @@ static int begin_with(train_run *r)
     return a->begin.init ? session_begin_with(&r->s, a->begin.init, a->begin.skip, &r->begin) : EXIT_DONE;
 }
 
+/* Those of the checkpoint, which the first process has; *weights is to be freed, NULL where there are none.
+ */
+static int read_weights(const train_run *r, float **weights)
+{
+    const uint32_t count = r->start.class_weight_count;
+    mr_checkpoint_info kept;
+    mr_error err = MR_ERROR_INIT;
+    uint32_t found = 0;
+    int status = EXIT_DONE;
+    *weights = NULL;
+    if (count == 0) return EXIT_DONE;
+    if (r->world.first && !r->from_memory)
+        status = exit_status(mr_checkpoint_class_weights(r->from, weights, &found, &err), &err);
+    if (status == EXIT_DONE && !*weights) {
+        *weights = calloc(count, sizeof **weights);
+        if (!*weights) status = exit_no_memory("weights of classes");
+    }
+    if (status == EXIT_DONE && r->from_memory && r->world.first &&
+        mr_snapshot_info(r->elastic->snapshot, &kept))
+        memcpy(*weights, kept.class_weights, count * sizeof **weights);
+    return r->world.world ? world_share(&r->world, status, *weights, count * sizeof **weights) : status;
+}
+
+/* The network, and the weights of its classes. */
+static int open_net(train_run *r)
+{
+    float *weights = NULL;
+    int status = session_open_net(&r->s);
+    if (status || !r->resumed) return status;
+    status = read_weights(r, &weights);
+    if (status == EXIT_DONE) return resume_weights(&r->point, &r->s, weights, r->start.class_weight_count);
+    free(weights);
+    return status;
+}
+
 static int open_run(train_run *r)
 {
     const session_args *a = &r->shared;
@@ -410,6 +447,7 @@ static int open_run(train_run *r)
     if (status == EXIT_DONE && r->resumed)
         status = resume_check_augment(&r->point, mr_loader_info_of(s->loader)->augment);
     if (status == EXIT_DONE) status = open_val_loader(r);
+    if (status == EXIT_DONE) status = open_net(r);
     if (status == EXIT_DONE) status = session_open_network(s, r->run.epochs, false);
     if (status == EXIT_DONE && r->resumed) status = resume_check_convolution(&r->point, a, s, r->from);
     if (status == EXIT_DONE) status = r->resumed ? load(r) : begin_with(r);
@@ -846,6 +884,7 @@ static const opt_group groups[] = {
     SHOW_GROUP(train_args, show),
     MODEL_GROUP(train_args, shared.model),
     UPDATE_GROUP(train_args, shared.model),
+    OBJECTIVE_GROUP(train_args, shared.objective),
     RUN_GROUP(train_args, shared.run),
     LOADER_GROUP(train_args, shared.loader),
     TUNE_GROUP(train_args, tune),
@@ -865,8 +904,9 @@ static const opt_positional positionals[] = {
 const command command_train = {
     .name = "train",
     .summary = "trains a network and tells where the time went",
-    .text = "Trains a named network. Order, pixels and, up to rounding, weights do not depend on the "
-            "loader's options; a resumed run goes on with the batch it would have had.\n"
+    .text = "Trains a named network. Up to rounding, weights do not depend on the loader's options.\n"
+            "Order and pixels are the same for any of them; a resumed run goes on with the batch it would "
+            "have had.\n"
             "Of each epoch it tells: wait ms, the time the trainer was blocked on the loader; exposed ms, "
             "the time the device "
             "stood idle between steps, from the device's own events; stall %, the idle part of the device's "

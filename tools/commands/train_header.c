@@ -13,6 +13,27 @@
 #include "tools/session/convolutions.h"
 #include "tools/session/schedule.h"
 
+static void put_class_weights(const objective *o)
+{
+    float least = o->class_weights[0], most = least;
+    for (uint32_t c = 1; c < o->class_weight_count; c++) {
+        if (o->class_weights[c] < least) least = o->class_weights[c];
+        if (o->class_weights[c] > most) most = o->class_weights[c];
+    }
+    printf(", classes weigh %.4g to %.4g", (double)least, (double)most);
+}
+
+/* "10 classes", "3 labels of attributes by bce" */
+static void put_told(const tool_session *s)
+{
+    const objective *o = &s->objective;
+    const bool labels = o->loss == MR_TARGET_LABELS, one = o->count == 1;
+    if (!o->loss) printf("%u classes", mr_net_class_count(s->net));
+    else
+        printf("%u %s%s of %s by %s", o->count, labels ? "label" : "number", one ? "" : "s", o->field,
+               objective_names[o->loss]);
+}
+
 static void put_rule(const tool_session *s)
 {
     printf("rule     %s, lr %g, schedule %s", mr_update_name(&s->rule.update), (double)s->rule.schedule.lr,
@@ -22,6 +43,7 @@ static void put_rule(const tool_session *s)
                mr_net_has_own_decay(s->net)              ? " on weights of some layers"
                : s->rule.decay_on == MR_DECAY_ON_WEIGHTS ? " on weights alone"
                                                          : "");
+    if (s->objective.class_weights) put_class_weights(&s->objective);
     if (s->rule.label_smoothing > 0) printf(", labels smoothed by %g", (double)s->rule.label_smoothing);
     if (s->rule.clip_value > 0) printf(", gradients clipped at %g", (double)s->rule.clip_value);
     if (s->rule.clip_norm > 0) printf(", gradient norm at most %g", (double)s->rule.clip_norm);
@@ -94,8 +116,10 @@ void train_header_text(const train_header *h)
     const tool_session *s = h->s;
     const mr_loader_info *l = mr_loader_info_of(s->loader);
     const mr_source_info *d = mr_source_info_of(s->src);
-    printf("model    %s (%s), %" PRIu64 " parameters, %u classes, input ", s->model->name, s->model->id,
-           mr_net_param_count(s->net), mr_net_class_count(s->net));
+    printf("model    %s (%s), %" PRIu64 " parameters, ", s->model->name, s->model->id,
+           mr_net_param_count(s->net));
+    put_told(s);
+    printf(", input ");
     if (s->model->numbers) printf("%u numbers\n", l->field[0].most);
     else printf("%u x %u x %u\n", l->height, l->width, l->channels);
     printf("data     %s (%s), %" PRIu64 " samples, %" PRIu64 " steps an epoch", shown_text(d->path),
@@ -143,6 +167,10 @@ void train_header_json(const train_header *h)
     json_text(&j, "model_id", s->model->id);
     json_u64(&j, "parameters", mr_net_param_count(s->net));
     json_u64(&j, "classes", mr_net_class_count(s->net));
+    json_text(&j, "loss_name", objective_names[s->objective.loss]);
+    json_text(&j, "targets", s->objective.field[0] ? s->objective.field : NULL);
+    json_u64(&j, "target_count", s->objective.count);
+    json_bool(&j, "class_weights", s->objective.class_weights != NULL);
     json_text(&j, "data", d->path);
     json_text(&j, "format", d->format);
     json_u64(&j, "samples", d->count);

@@ -82,11 +82,85 @@ static void choose(const rows *r, const float *logits, guess *out)
     }
 }
 
+/* ---- what is told of targets ---- */
+
+/* Above 0.5 it is there. */
+static double probability(float logit) { return 1 / (1 + exp(-(double)logit)); }
+
+static double told(const rows *r, float output)
+{
+    return r->loss == MR_TARGET_LABELS ? probability(output) : (double)output;
+}
+
+static void begin_targets(const rows *r, FILE *out)
+{
+    const bool labels = r->loss == MR_TARGET_LABELS;
+    fprintf(out, "sample,name%s", labels ? ",labels" : "");
+    for (uint32_t k = 0; k < r->classes; k++)
+        fprintf(out, ",%s_%" PRIu32, labels ? "probability" : "value", k);
+    fputs(",error\n", out);
+}
+
+/* outputs NULL: the sample could not be read. */
+static void put_targets_csv(const rows *r, FILE *out, uint64_t sample, const char *name, const float *outputs,
+                            const char *error)
+{
+    const char *gap = "";
+    fprintf(out, "%" PRIu64 ",", sample);
+    rows_put_csv(out, name);
+    if (r->loss == MR_TARGET_LABELS) fputc(',', out);
+    for (uint32_t k = 0; outputs && r->loss == MR_TARGET_LABELS && k < r->classes; k++) {
+        if (!(outputs[k] > 0)) continue;
+        fprintf(out, "%s%" PRIu32, gap, k);
+        gap = " ";
+    }
+    for (uint32_t k = 0; k < r->classes; k++) {
+        fputc(',', out);
+        if (outputs) fprintf(out, "%.6g", told(r, outputs[k]));
+    }
+    fputc(',', out);
+    rows_put_csv(out, error);
+    fputc('\n', out);
+}
+
+static void put_targets_json(const rows *r, FILE *out, uint64_t sample, const char *name,
+                             const float *outputs, const char *error)
+{
+    const bool labels = r->loss == MR_TARGET_LABELS;
+    json_line j = json_begin(out, "prediction");
+    json_u64(&j, "sample", sample);
+    json_text(&j, "name", name[0] ? name : NULL);
+    if (outputs && labels) {
+        json_array(&j, "labels");
+        for (uint32_t k = 0; k < r->classes; k++)
+            if (outputs[k] > 0) json_u64(&j, NULL, k);
+        json_close_array(&j);
+    }
+    if (outputs) {
+        json_array(&j, labels ? "probabilities" : "values");
+        for (uint32_t k = 0; k < r->classes; k++) json_real(&j, NULL, told(r, outputs[k]));
+        json_close_array(&j);
+    }
+    json_text(&j, "error", error[0] ? error : NULL);
+    json_end(&j);
+}
+
+static void put_targets(const rows *r, FILE *out, uint64_t sample, const float *outputs, const char *error)
+{
+    char name[NAME_ROOM];
+    name_of(r, sample, name, sizeof name);
+    (r->json ? put_targets_json : put_targets_csv)(r, out, sample, name, outputs, error);
+}
+
 /* ---- CSV ---- */
 
 void rows_begin(const rows *r, FILE *out)
 {
     if (r->json) return;
+    if (r->loss) {
+        begin_targets(r, out);
+        return;
+    }
     fputs("sample,name,label,class,probability", out);
     for (uint32_t i = 2; i <= r->top; i++) fprintf(out, ",class_%" PRIu32 ",probability_%" PRIu32, i, i);
     fputs(",error\n", out);
@@ -156,6 +230,10 @@ static void put(const rows *r, FILE *out, uint64_t sample, int32_t label, const 
 
 bool rows_put(const rows *r, FILE *out, uint64_t sample, int32_t label, const float *logits)
 {
+    if (r->loss) {
+        put_targets(r, out, sample, logits, "");
+        return true;
+    }
     guess *guesses = malloc(r->top * sizeof *guesses);
     if (!guesses) return false;
     choose(r, logits, guesses);
@@ -166,5 +244,6 @@ bool rows_put(const rows *r, FILE *out, uint64_t sample, int32_t label, const fl
 
 void rows_put_bad(const rows *r, FILE *out, uint64_t sample, const char *why)
 {
-    put(r, out, sample, -1, NULL, why);
+    if (r->loss) put_targets(r, out, sample, NULL, why);
+    else put(r, out, sample, -1, NULL, why);
 }

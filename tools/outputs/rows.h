@@ -17,11 +17,13 @@ typedef struct rows {
     const char *const *names; /* of classes; NULL: they have none */
     uint32_t classes, top;
     bool json;
+    mr_target_loss loss; /* of a network with targets: so many (classes) labels, or numbers; top is not asked
+                          */
 } rows;
 
 /* CSV: the names of the columns; JSON: nothing. */
 void rows_begin(const rows *r, FILE *out);
-/* label: the sample's own class in the data, -1: none. False: no memory. */
+/* label: the sample's own class in the data, -1: none. logits: as mr_outputs has them. False: no memory. */
 bool rows_put(const rows *r, FILE *out, uint64_t sample, int32_t label, const float *logits);
 /* A sample that could not be read, and why. */
 void rows_put_bad(const rows *r, FILE *out, uint64_t sample, const char *why);

@@ -16,7 +16,7 @@ const char *const setup_pixels[] = {"own", "libjpeg", NULL};
 static const char *const class_rules[] = {"first", "depth", "none", NULL};
 
 static const char *const outsides[] = {"refuse", "take", NULL};
-const opt data_options[15] = {
+const opt data_options[16] = {
     {"format", OPT_TEXT, offsetof(data_args, format), 0, 0, NULL, "NAME",
      "format of the data, where its content does not tell; a name that is none lists all", NULL},
     {"split", OPT_CHOICE, offsetof(data_args, split), 0, 0, "auto", NULL,
@@ -56,6 +56,10 @@ const opt data_options[15] = {
     {"take", OPT_TEXT, offsetof(data_args, take), 0, 0, NULL, "LO:HI",
      "only some of the samples, from and to as parts of 1 of a drawn order, the same in every run: 0:0.9 and "
      "0.9:1 share none; 0.1 is 0:0.1",
+     NULL},
+    {"target-key", OPT_TEXT, offsetof(data_args, target_key), 0, 0, NULL, "NAME",
+     "NumPy arrays, tables: the array, column, or columns (FIRST..LAST) of numbers that become a further "
+     "field",
      NULL},
 };
 
@@ -236,6 +240,21 @@ const opt model_options[7] = {
      NULL},
     {"scale", OPT_FLAG, offsetof(model_args, scale), 0, 0, NULL, NULL,
      "multiply batch and learning rate by the number of replicas", NULL},
+};
+
+const opt objective_options[3] = {
+    {"loss", OPT_CHOICE, offsetof(objective_args, loss), 0, 0, "own", NULL,
+     "own: the model's, of classes for most; bce: several labels a sample, there or not; mse, l1, huber: "
+     "numbers",
+     objective_names},
+    {"targets", OPT_TEXT, offsetof(objective_args, targets), 0, 0, NULL, "NAME",
+     "--loss: the field of the data that has the labels or numbers; of NumPy arrays and tables the array, "
+     "column, or columns (FIRST..LAST)",
+     NULL},
+    {"class-weights", OPT_TEXT, offsetof(objective_args, class_weights), 0, 0, NULL, "WHICH",
+     "the loss of training counts each class so often: balanced (rare ones more), numbers (0.5/2/1), or a "
+     "file of them; none",
+     NULL},
 };
 
 const opt begin_options[2] = {

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "tools/cli/options.h"
+#include "tools/fields/objective.h"
 
 typedef struct output_args {
     bool json, quiet;
@@ -23,9 +24,10 @@ typedef struct data_args {
     const char *index_folder;          /* NULL: the library's choice; "off": no index is kept */
     const char *remote_folder;         /* NULL: the library's choice */
     uint64_t remote_size;
-    uint32_t classes; /* mr_class_rule */
-    uint32_t outside; /* mr_outside */
-    const char *take; /* "LO:HI" or "HI"; NULL: all samples */
+    uint32_t classes;       /* mr_class_rule */
+    uint32_t outside;       /* mr_outside */
+    const char *take;       /* "LO:HI" or "HI"; NULL: all samples */
+    const char *target_key; /* NULL: none */
 } data_args;
 
 typedef struct run_args { /* what a run is: with the data, all that its result depends on */
@@ -75,7 +77,7 @@ extern const char *const setup_decays[];
 extern const char *const setup_orders[],
     *const setup_tails[], *const setup_pixels[], *const setup_exif[], *const setup_convolutions[];
 
-extern const opt output_options[2], data_options[15], run_options[14], loader_options[10], device_options[4],
+extern const opt output_options[2], data_options[16], run_options[14], loader_options[10], device_options[4],
     compute_options[6];
 extern const char *const setup_precisions[];
 
@@ -135,6 +137,12 @@ extern const opt model_options[7], update_options[7];
         "Updates", update_options, OPT_COUNT(update_options), offsetof(type, member), true                   \
     }
 
+extern const opt objective_options[3];
+#define OBJECTIVE_GROUP(type, member)                                                                        \
+    {                                                                                                        \
+        "What is learned", objective_options, OPT_COUNT(objective_options), offsetof(type, member), true     \
+    }
+
 typedef struct begin_args { /* weights to begin with */
     const char *init, *skip;
 } begin_args;
@@ -154,6 +162,7 @@ typedef struct part_args {
 typedef struct session_args {
     const char *data;
     model_args model;
+    objective_args objective;
     data_args data_opts;
     run_args run;
     loader_args loader;

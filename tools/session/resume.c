@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/cli/exit.h"
@@ -104,6 +105,27 @@ void resume_fill_convolution(const mr_checkpoint_info *from, const opt_given *gi
         d->convolution = choice_of(from->convolution);
 }
 
+/* The field may be named without its ending. */
+static bool names_field(const char *given, const char *field)
+{
+    const size_t n = strlen(given);
+    return strncmp(field, given, n) == 0 && (field[n] == '\0' || field[n] == '.');
+}
+
+static int fill_objective(const resume_point *p, objective_args *o)
+{
+    const mr_checkpoint_info *c = p->from;
+    if (!was_given(p, "loss")) o->loss = c->target_loss;
+    if (!same_choice("loss", objective_names, c->target_loss, o->loss)) return EXIT_MISUSED;
+    if (o->targets && !names_field(o->targets, c->targets)) {
+        say("--targets: the checkpoint was trained with %s, found %s; " TO_GO_ON,
+            c->targets[0] ? c->targets : "none", o->targets);
+        return EXIT_MISUSED;
+    }
+    o->targets = c->targets[0] ? c->targets : NULL;
+    return EXIT_DONE;
+}
+
 int resume_fill(const resume_point *p, session_args *a)
 {
     const mr_checkpoint_info *c = p->from;
@@ -121,7 +143,8 @@ int resume_fill(const resume_point *p, session_args *a)
         a->part.parts = c->parts;
     if (a->part.parts && !was_given(p, "part-threads")) a->part.part_threads = c->part_threads;
     resume_fill_convolution(c, p->given, &a->device);
-    int status = fill_order(p, &a->run, a->model.scale);
+    int status = fill_objective(p, &a->objective);
+    if (status == EXIT_DONE) status = fill_order(p, &a->run, a->model.scale);
     if (status == EXIT_DONE) status = fill_choice(p, "pixels", setup_pixels, c->pixels, &a->data_opts.pixels);
     if (status == EXIT_DONE && tells_exif(c))
         status = fill_choice(p, "exif", setup_exif, c->ignore_exif ? 1 : 0, &a->data_opts.exif);
@@ -244,6 +267,20 @@ int resume_rule(const resume_point *p, const session_args *a, tool_session *s, c
     s->rule.update.lr = s->rule.schedule.lr;
     if (status == EXIT_DONE) tell_epochs(p, run, &s->rule.schedule);
     return status;
+}
+
+int resume_weights(const resume_point *p, tool_session *s, float *then, uint32_t count)
+{
+    objective *o = &s->objective;
+    if (!was_given(p, "class-weights")) {
+        o->class_weights = then, o->class_weight_count = count;
+        return EXIT_DONE;
+    }
+    const int status = objective_take_weights(o, s->src, s->net);
+    const bool same = o->class_weight_count == count &&
+                      (count == 0 || memcmp(o->class_weights, then, count * sizeof *then) == 0);
+    free(then);
+    return status || same ? status : changed(p, "class-weights", count ? "others" : "none", o->weights);
 }
 
 int resume_check_augment(const resume_point *p, const char *now)

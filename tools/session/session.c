@@ -142,7 +142,16 @@ int session_fill_rule(tool_session *s, const model_args *m, bool scale)
 
 static bool takes_numbers(const tool_session *s) { return s->model && s->model->numbers; }
 
-static bool tells_classes(const tool_session *s) { return !s->model || s->model->classes > 0; }
+bool session_tells_classes(const tool_session *s)
+{
+    return !s->model || (s->model->classes > 0 && !s->objective.loss);
+}
+
+void session_fill_data(const tool_session *s, data_args *data)
+{
+    if (!data->target_key && s->objective.loss && !s->objective.outputs_only)
+        data->target_key = s->objective.field;
+}
 
 /* Where the format at hand would have it. */
 static const char *label_advice(const char *format)
@@ -182,13 +191,13 @@ static int check_data(const tool_session *s, const mr_source_info *info, session
                 : "'millrace inspect' tells what is in it");
         return EXIT_FAILED;
     }
-    if (numbers && info->label_field < 0) {
+    if (numbers && info->label_field < 0 && session_tells_classes(s)) {
         say("%s: expected a class for each sequence, found none; --label-key says which number of a line it "
             "is",
             info->path);
         return EXIT_FAILED;
     }
-    if (need == NEED_CLASSES && info->label_field < 0 && tells_classes(s)) {
+    if (need == NEED_CLASSES && info->label_field < 0 && session_tells_classes(s)) {
         say("%s: expected a class for each picture, found none; %s", info->path, label_advice(info->format));
         return EXIT_FAILED;
     }
@@ -197,21 +206,31 @@ static int check_data(const tool_session *s, const mr_source_info *info, session
 
 int session_open_data(tool_session *s, const char *path, const data_args *data, session_need need)
 {
-    const int status = setup_source(&s->src, path, data);
+    data_args all = *data;
+    session_fill_data(s, &all);
+    const int status = setup_source(&s->src, path, &all);
     return status ? status : check_data(s, mr_source_info_of(s->src), need);
 }
 
 int session_open_data_to_predict(tool_session *s, const char *path, const data_args *data, uint32_t classes)
 {
-    const int status = setup_source_to_predict(&s->src, path, data);
-    s->class_count = classes;
+    data_args all = *data;
+    if (!all.target_key && s->objective.loss) { /* a table of pictures and targets has no classes to ask for
+                                                 */
+        all.target_key = s->objective.field;
+        if (!setup_opens(path, &all)) all.target_key = NULL;
+    }
+    const int status = setup_source_to_predict(&s->src, path, &all);
+    s->objective.class_count = classes;
     return status ? status : check_data(s, mr_source_info_of(s->src), NEED_PICTURES);
 }
 
 int session_open_data_like(tool_session *s, const char *path, const data_args *data, const data_like *like)
 {
-    const int status = setup_source_like(&s->src, path, data, like);
-    s->class_count = like->class_count;
+    data_args all = *data;
+    session_fill_data(s, &all);
+    const int status = setup_source_like(&s->src, path, &all, like);
+    s->objective.class_count = like->class_count;
     return status ? status : check_data(s, mr_source_info_of(s->src), NEED_CLASSES);
 }
 
@@ -223,6 +242,11 @@ int session_take_fields(tool_session *s, const run_args *run)
     return status;
 }
 
+static int take_targets(tool_session *s)
+{
+    return objective_take_field(&s->objective, s->src, &s->loader_cfg, s->fields.field, &s->fields.count);
+}
+
 int session_take_numbers(tool_session *s, const run_args *run, uint32_t length)
 {
     if (run->fields) {
@@ -231,7 +255,7 @@ int session_take_numbers(tool_session *s, const run_args *run, uint32_t length)
         return EXIT_MISUSED;
     }
     if (!takes_numbers(s)) {
-        if (!run->length_window) return EXIT_DONE;
+        if (!run->length_window) return take_targets(s);
         say("--length-window: model %s takes pictures, which have no length", s->model->name);
         return EXIT_MISUSED;
     }
@@ -243,12 +267,13 @@ int session_take_numbers(tool_session *s, const run_args *run, uint32_t length)
     s->loader_cfg.fields = s->fields.field;
     s->loader_cfg.field_count = 1;
     s->loader_cfg.width_multiple = length; /* a network's input has one width */
-    return EXIT_DONE;
+    return take_targets(s);
 }
 
 uint32_t session_class_count(const tool_session *s)
 {
-    const uint32_t found = s->class_count ? s->class_count : mr_source_info_of(s->src)->class_count;
+    const uint32_t found =
+        s->objective.class_count ? s->objective.class_count : mr_source_info_of(s->src)->class_count;
     return takes_numbers(s) && found < s->model->classes ? s->model->classes : found;
 }
 
@@ -353,12 +378,30 @@ int session_open_loader(tool_session *s)
     return EXIT_DONE;
 }
 
-int session_open_net(tool_session *s)
+/* Its last point becomes what is compared with the targets. */
+static int add_targets(tool_session *s)
+{
+    mr_error err = MR_ERROR_INIT;
+    const objective *o = &s->objective;
+    uint32_t h, w, c;
+    if (!o->loss) return EXIT_DONE;
+    mr_net_shape(s->net, mr_net_here(s->net), &h, &w, &c);
+    if (h * w * c != o->count) {
+        say("--loss %s: model %s has one output where two are told apart: expected another model, or other "
+            "targets than %u numbers",
+            objective_names[o->loss], s->model->name, o->count);
+        return EXIT_MISUSED;
+    }
+    mr_net_targets(s->net, o->loss, o->outputs_only ? NULL : o->field);
+    return exit_status(mr_net_check(s->net, &err), &err);
+}
+
+static int build_net(tool_session *s)
 {
     mr_error err = MR_ERROR_INIT;
     const mr_loader_info *l = mr_loader_info_of(s->loader);
-    const uint32_t classes = session_class_count(s);
-    if (classes < 2 && tells_classes(s)) {
+    const uint32_t classes = s->objective.loss ? s->objective.count : session_class_count(s);
+    if (classes < 2 && session_tells_classes(s)) {
         say("%s: expected two classes or more to tell apart, found %u", mr_source_info_of(s->src)->path,
             classes);
         return EXIT_FAILED;
@@ -370,6 +413,12 @@ int session_open_net(tool_session *s)
     }
     return exit_status(mr_model_build(s->model, l->height, l->width, l->channels, classes, &s->net, &err),
                        &err);
+}
+
+int session_open_net(tool_session *s)
+{
+    const int status = build_net(s);
+    return status ? status : add_targets(s);
 }
 
 void session_give_rule(const tool_session *s, mr_trainer_config *cfg)
@@ -418,6 +467,9 @@ int session_open_trainer(tool_session *s, uint64_t epochs, bool inference)
     memcpy(cfg.std, l->std, sizeof cfg.std);
     cfg.uses_affine = l->uses_affine;
     cfg.inference = inference;
+    cfg.fields = l->field, cfg.field_count = l->field_count;
+    cfg.class_weights = s->objective.class_weights;
+    cfg.class_weight_count = s->objective.class_weight_count;
     if (s->kept) cfg.kept = s->kept->at, cfg.kept_count = s->kept->count;
     cfg.trace = s->trace;
     int status = s->compute ? setup_compute(&cfg, s->compute) : EXIT_DONE;
@@ -435,6 +487,7 @@ int session_open_trainer(tool_session *s, uint64_t epochs, bool inference)
 int session_open_to_train(tool_session *s, const session_args *a, run_args *run)
 {
     int status = session_find_model(s, a->model.model);
+    if (status == EXIT_DONE) status = objective_choose(&s->objective, &a->objective, s->model);
     if (status == EXIT_DONE) status = session_open_devices(s, &a->device);
     if (status == EXIT_DONE) status = session_open_data(s, a->data, &a->data_opts, NEED_CLASSES);
     if (status) return status;
@@ -450,14 +503,15 @@ int session_set_loader(tool_session *s, const session_args *a, const run_args *r
 {
     setup_loader(&s->loader_cfg, &a->data_opts, run, &a->loader);
     s->loader_cfg.training = training;
-    s->loader_cfg.count_unlabelled = !tells_classes(s);
+    s->loader_cfg.count_unlabelled = !session_tells_classes(s);
     const int status = session_take_numbers(s, run, length);
     return status ? status : bad_watch_open(&s->bad, s->src, run, &s->loader_cfg);
 }
 
 int session_open_network(tool_session *s, uint64_t epochs, bool inference)
 {
-    const int status = s->net ? EXIT_DONE : session_open_net(s);
+    int status = s->net ? EXIT_DONE : session_open_net(s);
+    if (status == EXIT_DONE && !inference) status = objective_take_weights(&s->objective, s->src, s->net);
     return status ? status : session_open_trainer(s, epochs, inference);
 }
 
@@ -522,4 +576,5 @@ void session_close(tool_session *s)
     s->devices = NULL;
     mr_source_close(s->src);
     s->src = NULL;
+    objective_close(&s->objective);
 }

@@ -4,8 +4,9 @@
 #ifndef TOOLS_SESSION_H
 #define TOOLS_SESSION_H
 
+#include "tools/fields/fields.h"
+#include "tools/fields/objective.h"
 #include "tools/session/bad_watch.h"
-#include "tools/session/fields.h"
 #include "tools/session/setup.h"
 
 /* How weights are trained, as mr_trainer_config has it. */
@@ -29,7 +30,6 @@ typedef struct session_points {
 typedef struct tool_session {
     const mr_model *model;
     mr_source *src;
-    uint32_t class_count; /* of the network; 0: as many as the data have */
     mr_device **devices;
     uint32_t device_count;
     mr_world *world;                              /* the caller's; NULL: started alone */
@@ -51,6 +51,7 @@ typedef struct tool_session {
     field_set fields;
     mr_loader_config loader_cfg; /* as opened */
     session_rule rule;
+    objective objective;
     char augment[512]; /* of input_size.h */
 } tool_session;
 
@@ -101,6 +102,10 @@ int session_take_fields(tool_session *s, const run_args *run);
 /* The same for what a network is to take: of one of numbers the sequences, so long (0: as the longest); of
  * others nothing but pictures. */
 int session_take_numbers(tool_session *s, const run_args *run, uint32_t length);
+/* Does the network tell classes apart, so that data need them? */
+bool session_tells_classes(const tool_session *s);
+/* *data with what else of the data is to be read: targets. */
+void session_fill_data(const tool_session *s, data_args *data);
 /* Of the data, or of those they are to be like; a network of numbers has its own at least. */
 uint32_t session_class_count(const tool_session *s);
 /* Data to evaluate with, labels needed: setup_source_like(). */
@@ -149,6 +154,9 @@ int resume_check_augment(const resume_point *p, const char *now);
  * run goes on, and its last bits are told to be others. name: of the checkpoint. */
 int resume_check_convolution(const resume_point *p, const session_args *a, const tool_session *s,
                              const char *name);
+/* The network is open: weights of classes, unless others are asked for those of the checkpoint, of which
+ * there are count; they are the session's from here on. */
+int resume_weights(const resume_point *p, tool_session *s, float *then, uint32_t count);
 /* What --convolution is where it was not given: the checkpoint's, or as it is where that does not know. */
 void resume_fill_convolution(const mr_checkpoint_info *from, const opt_given *given, device_args *d);
 

@@ -77,6 +77,7 @@ static int fill_config(mr_source_config *cfg, const data_args *a)
     cfg->classes = (mr_class_rule)a->classes;
     cfg->image_key = a->image_key;
     cfg->label_key = a->label_key;
+    cfg->target_key = a->target_key;
     cfg->no_index_file = a->index_folder && strcmp(a->index_folder, "off") == 0;
     cfg->index_folder = cfg->no_index_file ? NULL : a->index_folder;
     cfg->remote_folder = a->remote_folder;
@@ -104,6 +105,16 @@ int setup_source(mr_source **out, const char *path, const data_args *a)
     if (!status)
         report_once(mr_source_info_of(*out)->path, mr_source_info_of(*out)->told); /* as it may be shown */
     return status;
+}
+
+bool setup_opens(const char *path, const data_args *a)
+{
+    mr_source_config cfg;
+    mr_source *src = NULL;
+    mr_error err = MR_ERROR_INIT;
+    const bool opens = fill_config(&cfg, a) == EXIT_DONE && mr_source_open(&src, path, &cfg, &err) == MR_OK;
+    mr_source_close(src);
+    return opens;
 }
 
 int setup_source_to_predict(mr_source **out, const char *path, const data_args *a)

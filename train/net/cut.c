@@ -139,7 +139,7 @@ static int begin_part(const cutting *c, uint32_t s)
     piece->net->layer_count = piece->net->picture_consumers = piece->net->loss_count = 0;
     piece->net->bare = net->bare || s > 0;
     piece->net->numbers = net->numbers && s == 0;
-    piece->net->open_end = s + 1 < c->count || net->loss_count > 0;
+    piece->net->open_end = s + 1 < c->count || net->loss_count > 0 || net->open_end;
     piece->link_count = links;
     return MR_OK;
 }

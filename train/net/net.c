@@ -667,6 +667,68 @@ void mr_net_loss_pair(mr_net *net, mr_pair_loss kind, mr_point other, float weig
     if (take_like(net, l, other)) finish_loss(net, l);
 }
 
+/* A loss of each kind, and the current point, which stays the current one, with its field. */
+static void add_targets(mr_net *net, mr_target_loss kind, const char *field)
+{
+    static const mr_pair_loss pairs[] = {[MR_TARGET_LABELS] = MR_PAIR_CROSS_ENTROPY,
+                                         [MR_TARGET_SQUARES] = MR_PAIR_SQUARES,
+                                         [MR_TARGET_ABSOLUTE] = MR_PAIR_ABSOLUTE,
+                                         [MR_TARGET_HUBER] = MR_PAIR_HUBER};
+    const mr_point of = net->at;
+    uint32_t h, w, c;
+    if (!mr_net_shape(net, of, &h, &w, &c)) return;
+    mr_net_field(net, &(mr_field_input){.name = field, .h = h, .w = w, .c = c});
+    const mr_point wanted = net->at;
+    mr_net_from(net, of);
+    mr_net_loss_pair(net, pairs[kind], wanted, 1.0f / ((float)h * (float)w * (float)c));
+    if (net->error.code == MR_OK) net->layers[net->layer_count - 1].targets = true;
+}
+
+void mr_net_targets(mr_net *net, mr_target_loss kind, const char *field)
+{
+    if (net->error.code != MR_OK) return;
+    const char *wrong = (uint32_t)kind >= MR_TARGET_COUNT || !kind ? "unknown loss against targets"
+                        : net->layer_count == 0                    ? "there is no output yet"
+                        : net->target_loss                         ? "it is compared with targets already"
+                        : net->loss_count > 0                      ? "it has losses of its own"
+                                                                   : NULL;
+    if (wrong) {
+        mr_error_set(&net->error, MR_EINVAL, "network %s, targets: %s", net->name, wrong);
+        return;
+    }
+    net->target_loss = kind, net->target_of = net->at;
+    if (field) add_targets(net, kind, field);
+    else net->open_end = true;
+}
+
+mr_target_loss mr_net_target_loss(const mr_net *net) { return net->target_loss; }
+
+uint32_t mr_net_target_count(const mr_net *net)
+{
+    uint32_t h, w, c;
+    return net->target_loss && mr_net_shape(net, net->target_of, &h, &w, &c) ? h * w * c : 0;
+}
+
+bool mr_net_outputs(const mr_net *net, mr_point *out)
+{
+    if (!net->target_loss) return mr_net_logits(net, out);
+    *out = net->target_of;
+    return true;
+}
+
+const char *mri_net_target_field(const mr_net *net)
+{
+    for (uint32_t i = 0; i < net->layer_count; i++)
+        if (net->layers[i].targets) return net->input[net->layers[net->layers[i].in2 - 1].input].name;
+    return "";
+}
+
+uint32_t mri_net_answers(const mr_net *net)
+{
+    if (mr_net_class_count(net)) return 1;
+    return net->target_loss == MR_TARGET_LABELS ? mr_net_target_count(net) : 0;
+}
+
 void mr_net_scale(mr_net *net, mr_point factors)
 {
     mri_layer *l = mri_layer_begin(net, MR_OP_SCALE);
@@ -754,6 +816,7 @@ static uint32_t classes_of(uint32_t logits) { return logits > 1 ? logits : 2; }
 
 uint32_t mr_net_class_count(const mr_net *net)
 {
+    if (net->open_end && net->target_loss) return 0;
     for (uint32_t i = 0; i < net->layer_count && net->loss_count; i++)
         if (net->layers[i].kind == MR_OP_LOSS) return classes_of(net->layers[i].out_c);
     return net->layer_count && !net->loss_count ? classes_of(net->layers[net->layer_count - 1].out_c) : 0;
@@ -764,6 +827,8 @@ const char *mr_net_name(const mr_net *net) { return net->name; }
 static const char *const pair_names[] = {[MR_PAIR_CROSS_ENTROPY] = "cross_entropy",
                                          [MR_PAIR_CLASSES] = "classes",
                                          [MR_PAIR_SQUARES] = "squares",
+                                         [MR_PAIR_ABSOLUTE] = "absolute",
+                                         [MR_PAIR_HUBER] = "huber",
                                          [MR_PAIR_DIVERGENCE] = "divergence"};
 
 static bool describe_layer(const mr_net *net, uint32_t at, mr_layer_row *out)

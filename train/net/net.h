@@ -59,6 +59,7 @@ typedef struct mri_layer {
     float rate, momentum, epsilon;
     float weight;      /* losses; SAMPLE: factor of the log variance */
     mr_pair_loss pair; /* PAIR_LOSS */
+    bool targets;      /* PAIR_LOSS: of mr_net_targets() */
     mr_lrn_desc lrn;   /* LRN */
     uint32_t out_h, out_w, out_c;
     uint64_t params; /* trained */
@@ -86,8 +87,10 @@ struct mr_net {
     mr_point at; /* what the next layer takes */
     uint32_t picture_consumers;
     uint32_t loss_count;
-    bool open_end;   /* a part without the loss that ends a network */
-    mri_first first; /* of the layers to come; decay and block as well */
+    bool open_end; /* a part without the loss that ends a network, or one that tells outputs alone */
+    mr_target_loss target_loss;
+    mr_point target_of; /* with it: what is compared with the targets */
+    mri_first first;    /* of the layers to come; decay and block as well */
     mr_net_decays decay;
     char block[16];
     float logit_factor; /* 0: not given */
@@ -140,6 +143,17 @@ static inline bool mri_is_recurrent(mr_op_kind kind) { return kind == MR_OP_GRU 
 static inline bool mri_net_looks_up(const mr_net *net)
 {
     return net->numbers && net->picture_consumers == 1 && mri_is_recurrent(net->layers[0].kind);
+}
+
+/* What accuracy counts, of each sample: its class, or its labels; 0: there is no accuracy. */
+uint32_t mri_net_answers(const mr_net *net);
+/* The field that has the targets; "": none has. */
+const char *mri_net_target_field(const mr_net *net);
+/* What checkpoints call classes: those, or the numbers that targets have. */
+static inline uint32_t mri_net_told(const mr_net *net)
+{
+    const uint32_t classes = mr_net_class_count(net);
+    return classes ? classes : mr_net_target_count(net);
 }
 
 const char *mri_layer_kind_name(mr_op_kind kind, bool average); /* "conv2d", ... */

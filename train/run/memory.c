@@ -72,7 +72,7 @@ static int take_norm(const taking *t, mr_error *err)
     return rc;
 }
 
-/* A table of the plan's, or nothing when it has none. */
+/* A table of the plan's or the settings', or nothing when there is none. */
 static int take_table(const taking *t, const void *table, uint64_t bytes, void **out, mr_error *err)
 {
     if (bytes == 0) return MR_OK;
@@ -80,19 +80,22 @@ static int take_table(const taking *t, const void *table, uint64_t bytes, void *
     if (rc) return rc;
     const int copied = mr_copy_h2d_async(t->stream, *out, table, (size_t)bytes);
     if (copied == MR_OK || mr_stream_sync(t->stream, err) != MR_OK) return copied; /* the stream knows why */
-    return mr_error_set(err, copied, "%s: cannot copy a table of the update: %s",
-                        mr_device_info_of(t->dev)->name, mr_status_text(copied));
+    return mr_error_set(err, copied, "%s: cannot copy a table: %s", mr_device_info_of(t->dev)->name,
+                        mr_status_text(copied));
 }
 
 static int take_tables(const taking *t, mr_error *err)
 {
     const mri_plan *plan = t->plan;
     const uint64_t trust_bytes = mri_plan_trust_bytes(plan);
-    void *decays = NULL, *tensors = NULL, *trust = NULL, *room = NULL;
+    const uint64_t class_bytes = t->cfg->labels.class_weight_count * sizeof *t->cfg->labels.class_weights;
+    void *decays = NULL, *tensors = NULL, *trust = NULL, *classes = NULL, *room = NULL;
     int rc = take_table(t, plan->decays, mri_plan_decay_bytes(plan), &decays, err);
     t->m->decays = decays;
     if (rc == MR_OK) rc = take_table(t, plan->tensors, mri_plan_tensor_bytes(plan), &tensors, err);
     t->m->tensors = tensors;
+    if (rc == MR_OK) rc = take_table(t, t->cfg->labels.class_weights, class_bytes, &classes, err);
+    t->m->class_weights = classes;
     if (rc == MR_OK && trust_bytes) rc = mr_device_alloc(t->dev, (size_t)trust_bytes, &trust, err);
     t->m->trust = trust;
     if (rc == MR_OK && plan->room_bytes) rc = mr_device_alloc(t->dev, (size_t)plan->room_bytes, &room, err);
@@ -131,6 +134,7 @@ void mri_memory_fini(mri_memory *m, mr_device *dev)
     mr_device_free(dev, m->average_stats);
     mr_device_free(dev, m->average);
     mr_device_free(dev, m->room);
+    mr_device_free(dev, m->class_weights);
     mr_device_free(dev, m->trust);
     mr_device_free(dev, m->tensors);
     mr_device_free(dev, m->decays);

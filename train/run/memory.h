@@ -28,6 +28,7 @@ typedef struct mri_memory { /* device memory where nothing else is said; NULL wh
     uint32_t *tensors;              /* the plan's, or NULL */
     double *trust;                  /* with tensors */
     void *room;                     /* of the plan's matrices, or NULL */
+    float *class_weights;           /* the settings', or NULL */
 } mri_memory;
 
 /* All of it, zeros where it is read before it is written; the stream is idle on return. On failure

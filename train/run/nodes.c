@@ -95,7 +95,9 @@ static mr_op_desc describe_layer(const mri_layer *l)
     case MR_OP_UPSAMPLE: d.upsample = (mr_upsample_desc){.factor = l->stride, .bilinear = l->bilinear}; break;
     case MR_OP_RESHAPE: d.reshape = (mr_reshape_desc){l->out_h, l->out_w, l->out_c}; break;
     case MR_OP_SAMPLE: d.sample = (mr_sample_desc){.factor = l->weight, .op_id = l->number}; break;
-    case MR_OP_PAIR_LOSS: d.pair_loss = (mr_pair_loss_desc){.kind = l->pair, .weight = l->weight}; break;
+    case MR_OP_PAIR_LOSS:
+        d.pair_loss = (mr_pair_loss_desc){.kind = l->pair, .weight = l->weight, .targets = l->targets};
+        break;
     case MR_OP_LOSS: d.loss = (mr_loss_desc){.weight = l->weight}; break;
     case MR_OP_LRN: d.lrn = l->lrn; break;
     case MR_OP_SOFTMAX: d.softmax.log = l->log; break;
@@ -266,7 +268,8 @@ static void complete_loss(building *b, mr_op_desc *d)
     }
     d->loss.silent = !counts;
     d->loss.factor = b->net->logit_factor;
-    d->loss.smoothing = b->cfg->label_smoothing;
+    d->loss.smoothing = b->cfg->labels.smoothing;
+    d->loss.class_weights = b->cfg->labels.class_weights != NULL;
 }
 
 /* How many layers take a point as it is computed; others look its numbers up. */

@@ -38,6 +38,12 @@ typedef struct mri_touched { /* which parameters an update changes, and which de
                     */
 } mri_touched;
 
+typedef struct mri_labels { /* how losses against labels count them in training */
+    float smoothing;
+    const float *class_weights; /* NULL: all alike; so in inference */
+    uint32_t class_weight_count;
+} mri_labels;
+
 /* What all replicas of a trainer have in common, but for the last two. */
 typedef struct mri_replica_config {
     const mr_net *net;
@@ -48,7 +54,8 @@ typedef struct mri_replica_config {
     uint32_t dtype; /* of activations */
     float mean[4], std[4];
     mr_update_desc update;
-    float label_smoothing, clip_value, clip_norm;
+    mri_labels labels;
+    float clip_value, clip_norm;
     mri_touched touched;
     float average;         /* its decay; 0: none is kept */
     uint32_t lookahead;    /* updates; 0: none. The weights it goes back to are the last slot */

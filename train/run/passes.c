@@ -53,6 +53,7 @@ static mr_op_args args_of(const mri_replica *r, const mri_node *n, const share *
         .labels = part->labels,
         .labels2 = part->labels2,
         .share2 = part->share2,
+        .class_weights = r->memory.class_weights,
     };
     for (uint32_t p = 0; p < n->info->param_count; p++) {
         a.param[p] = weights + n->param_at[p];

@@ -323,8 +323,9 @@ static int place_all(planning *p, mr_device *dev, mr_error *err)
         sizeof(float) * (arrays * plan->weight_floats +
                          (1 + (uint64_t)plan->other_stats + (uint64_t)plan->averages) * plan->stat_floats) +
         2 * cfg->folds.count * sizeof(mr_metrics) + sizeof(mr_step_values) + sizeof(mr_loss_scale) +
-        mri_plan_norm_bytes(plan, cfg) + mri_plan_decay_bytes(plan) + mri_plan_tensor_bytes(plan) +
-        mri_plan_trust_bytes(plan) + plan->room_bytes;
+        cfg->labels.class_weight_count * sizeof *cfg->labels.class_weights + mri_plan_norm_bytes(plan, cfg) +
+        mri_plan_decay_bytes(plan) + mri_plan_tensor_bytes(plan) + mri_plan_trust_bytes(plan) +
+        plan->room_bytes;
     return cfg->inference ? MR_OK : fill_buckets(p, err);
 }
 

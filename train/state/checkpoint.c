@@ -21,7 +21,8 @@ enum {
     NAMES_AT = 728,
     GAP_AT = 853,
     FREEZE_AT = 920,
-    END_AT = 984,
+    WANTS_CRC_AT = 992,
+    END_AT = 996,
     MOST_PART_THREADS = 4096,
     CRC_AT = HEADER_BYTES - 4,
     VERSION = 1
@@ -111,10 +112,12 @@ static const placed_field fields[] = {
     FIELD(904, reached_seconds),
     FIELD(912, reached_eval_seconds),
     FIELD(FREEZE_AT, freeze),
+    FIELD(984, target_loss),
+    FIELD(988, class_weight_count),
 };
 _Static_assert(sizeof(mr_update_kind) == 4 && sizeof(mr_schedule_kind) == 4 && sizeof(mr_order) == 4 &&
                    sizeof(mr_tail) == 4 && sizeof(mr_decay_on) == 4 && sizeof(mr_pixels) == 4 &&
-                   sizeof(bool) == 1,
+                   sizeof(mr_target_loss) == 4 && sizeof(bool) == 1,
                "as CHECKPOINT.md says");
 
 static uint64_t data_offset_of(uint32_t tensor_count)
@@ -125,7 +128,7 @@ static uint64_t data_offset_of(uint32_t tensor_count)
 /* ------------------------------------------------------------------------------ writing */
 
 static void put_header(uint8_t *h, const mr_checkpoint_info *info, uint32_t count, uint32_t directory_crc,
-                       const mri_names_place *names)
+                       const mri_names_place *names, const mri_wants_place *wants)
 {
     mr_checkpoint_info clean = *info; /* texts zero-filled, unused milestones zero: same state, same bytes */
     strncpy(clean.model, info->model, sizeof clean.model);
@@ -139,7 +142,7 @@ static void put_header(uint8_t *h, const mr_checkpoint_info *info, uint32_t coun
     memcpy(h, magic, sizeof magic);
     mri_put_le32(h + 8, VERSION);
     mri_put_le32(h + 12, HEADER_BYTES);
-    mri_put_le64(h + 16, mri_align_up(names->offset + names->bytes, TENSOR_ALIGN));
+    mri_put_le64(h + 16, mri_checkpoint_wants_end(wants));
     mri_put_le32(h + 24, count);
     mri_put_le32(h + 28, directory_crc);
     mri_put_le64(h + 32, HEADER_BYTES);
@@ -148,6 +151,7 @@ static void put_header(uint8_t *h, const mr_checkpoint_info *info, uint32_t coun
         memcpy(h + fields[i].at, (const char *)&clean + fields[i].member, fields[i].bytes);
     mri_put_le64(h + NAMES_AT, names->bytes);
     mri_put_le32(h + NAMES_AT + 8, names->crc);
+    mri_put_le32(h + WANTS_CRC_AT, wants->crc);
     mri_put_le32(h + CRC_AT, mr_crc32c(0, h, CRC_AT));
 }
 
@@ -196,11 +200,14 @@ static int write_all(writing *w, const mr_checkpoint_info *info, const mri_tenso
 {
     uint64_t end;
     mri_names_place names;
+    mri_wants_place wants;
     int rc = write_tensors(w, tensors, count, source, context, &end, err);
     if (rc == MR_OK) rc = mri_checkpoint_names_write(&names, w->fd, w->part, info, end, err);
+    if (rc == MR_OK) end = mri_checkpoint_names_end(&names);
+    if (rc == MR_OK) rc = mri_checkpoint_wants_write(&wants, w->fd, w->part, info, end, err);
     if (rc) return rc;
     const uint32_t crc = mr_crc32c(0, w->head + HEADER_BYTES, (size_t)ENTRY_BYTES * count);
-    put_header(w->head, info, count, crc, &names);
+    put_header(w->head, info, count, crc, &names, &wants);
     return mri_pwrite_all(w->fd, w->head, (size_t)data_offset_of(count), 0, w->part, err);
 }
 
@@ -345,6 +352,15 @@ static int read_info(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
     ck->names = (mri_names_place){.bytes = mri_le64(h + NAMES_AT), .crc = mri_le32(h + NAMES_AT + 8)};
     if (ck->names.bytes == 0 && ck->names.crc)
         return damaged(err, MR_EFORMAT, ck, NAMES_AT, "a checksum of no names");
+    if (mri_le32(h + 984) >= MR_TARGET_COUNT)
+        return damaged(err, MR_EFORMAT, ck, 984, "unknown loss against targets");
+    if (ck->info.class_weight_count &&
+        (ck->info.class_weight_count != ck->info.classes || ck->info.target_loss))
+        return damaged(err, MR_EFORMAT, ck, 988, "there is not one weight for each class");
+    ck->wants =
+        (mri_wants_place){.bytes = mri_checkpoint_wants_bytes(&ck->info), .crc = mri_le32(h + WANTS_CRC_AT)};
+    if (ck->wants.bytes == 0 && ck->wants.crc)
+        return damaged(err, MR_EFORMAT, ck, WANTS_CRC_AT, "a checksum of no targets");
     if (isnan(ck->info.best_val_loss))
         return damaged(err, MR_EFORMAT, ck, 112, "the best loss is not a number");
     if (!(ck->info.first_loss >= 0) || isinf(ck->info.first_loss))
@@ -398,9 +414,12 @@ static int read_directory(mri_checkpoint *ck, uint32_t expected_crc, mr_error *e
     for (uint32_t i = 0; rc == MR_OK && i < ck->tensor_count; i++)
         rc = read_entry(ck, i, directory + (size_t)ENTRY_BYTES * i, &at, err);
     ck->names.offset = at;
-    if (rc == MR_OK && !mri_checkpoint_names_fit(&ck->names, ck->file_bytes))
+    ck->wants.offset = mri_checkpoint_names_end(&ck->names);
+    if (rc == MR_OK &&
+        !(mri_checkpoint_names_fit(&ck->names) && mri_checkpoint_wants_end(&ck->wants) == ck->file_bytes))
         rc = damaged(err, MR_EFORMAT, ck, ck->names.offset,
-                     "what is behind the last tensor is not as long as the names of classes");
+                     "what is behind the last tensor is not as long as the names of classes and what else "
+                     "there is");
     free(directory);
     return rc;
 }
@@ -437,6 +456,7 @@ int mri_checkpoint_open(mri_checkpoint **out, const char *path, mr_error *err)
     if (rc == MR_OK) rc = check_frame(ck, header, err);
     if (rc == MR_OK) rc = read_info(ck, header, err);
     if (rc == MR_OK) rc = read_directory(ck, mri_le32(header + 28), err);
+    if (rc == MR_OK) rc = mri_checkpoint_wants_read(ck, err);
     if (rc) {
         mri_checkpoint_close(ck);
         return rc;
@@ -453,6 +473,7 @@ void mri_checkpoint_close(mri_checkpoint *ck)
     free(ck->tensors);
     free(ck->offset);
     free(ck->crc);
+    free(ck->class_weights);
     free(ck);
 }
 

@@ -49,6 +49,11 @@ typedef struct mri_names_place { /* of the names of classes in the file */
     uint32_t crc;
 } mri_names_place;
 
+typedef struct mri_wants_place { /* of what a network is to tell, behind the names of classes */
+    uint64_t offset, bytes;      /* 0 bytes: there is none */
+    uint32_t crc;
+} mri_wants_place;
+
 typedef struct mri_checkpoint {
     int fd;
     char *path;
@@ -59,6 +64,8 @@ typedef struct mri_checkpoint {
     uint32_t *crc;
     uint64_t data_offset, file_bytes;
     mri_names_place names;
+    mri_wants_place wants;
+    float *class_weights; /* as many as the info says, or NULL */
 } mri_checkpoint;
 
 /* Header and directory, checked against each other and the file's length. */
@@ -77,11 +84,21 @@ int mri_checkpoint_read(const mri_checkpoint *ck, uint32_t at, float *out, mr_er
 /* ---- names of classes, behind the last tensor ---- */
 int mri_checkpoint_names_write(mri_names_place *place, int fd, const char *path,
                                const mr_checkpoint_info *info, uint64_t at, mr_error *err);
-/* Do they end with the file? */
-bool mri_checkpoint_names_fit(const mri_names_place *place, uint64_t file_bytes);
+/* Are they no longer than any data set could bring, and where do they end, zeros included? */
+bool mri_checkpoint_names_fit(const mri_names_place *place);
+uint64_t mri_checkpoint_names_end(const mri_names_place *place);
 int mri_checkpoint_names_check(const mri_checkpoint *ck, mr_error *err);
 /* As mr_checkpoint_class_names(); what it gives stays as it is where there are none. */
 int mri_checkpoint_names_read(const mri_checkpoint *ck, const char ***names, uint32_t *count, mr_error *err);
+
+/* ---- targets and weights of classes, behind the names ---- */
+int mri_checkpoint_wants_write(mri_wants_place *place, int fd, const char *path,
+                               const mr_checkpoint_info *info, uint64_t at, mr_error *err);
+/* So many bytes of what the info says there is. */
+uint64_t mri_checkpoint_wants_bytes(const mr_checkpoint_info *info);
+uint64_t mri_checkpoint_wants_end(const mri_wants_place *place);
+/* Into info and class_weights; place and counts are those of the header. */
+int mri_checkpoint_wants_read(mri_checkpoint *ck, mr_error *err);
 
 /* ---- the folder: step-NNNNNNNNNNNN.mrck by updates done, and best.mrck ---- */
 int mri_checkpoint_folder_make(const char *folder, mr_error *err);

@@ -36,10 +36,11 @@ int mri_checkpoint_names_write(mri_names_place *place, int fd, const char *path,
     return rc;
 }
 
-bool mri_checkpoint_names_fit(const mri_names_place *place, uint64_t file_bytes)
+bool mri_checkpoint_names_fit(const mri_names_place *place) { return place->bytes <= MOST_NAMES_BYTES; }
+
+uint64_t mri_checkpoint_names_end(const mri_names_place *place)
 {
-    return place->bytes <= MOST_NAMES_BYTES &&
-           mri_align_up(place->offset + place->bytes, NAMES_ALIGN) == file_bytes;
+    return mri_align_up(place->offset + place->bytes, NAMES_ALIGN);
 }
 
 static int damaged(const mri_checkpoint *ck, int code, const char *what, mr_error *err)

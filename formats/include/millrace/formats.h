@@ -172,6 +172,12 @@ typedef struct mr_source_config {
      * numbered anew from 0. So 0 to 0.9 and 0.9 to 1 share no sample and are all together. Default 0 and 1:
      * all of them */
     double take_from, take_to;
+    /* A further field of numbers, which keeps this name: of NumPy arrays the array of this name (in parts
+     * NAME_train and NAME_test, or train_NAME), a row for each sample; of a table (CSV) the column of this
+     * name or number, or all from one to another ("hat..glasses"), as f32. Kept in memory. Such data need no
+     * classes. Formats whose samples bring fields of their own (record files, TFRecord, tar) pass over it.
+     * NULL: none */
+    const char *target_key;
 } mr_source_config;
 
 #define MR_LABEL_AUTO INT64_MIN

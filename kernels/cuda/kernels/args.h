@@ -528,11 +528,13 @@ struct mrk_loss_args {
     const int32_t *labels;
     const int32_t *labels2; /* NULL: no sample is mixed */
     const float *share2;
-    double *losses;  /* n */
-    uint32_t *marks; /* n, enum mrk_mark */
+    const float *class_weights; /* NULL: all count alike */
+    double *losses;             /* n */
+    uint32_t *marks;            /* n, enum mrk_mark */
 };
 
-enum mrk_mark { MRK_MARK_SKIPPED, MRK_MARK_WRONG, MRK_MARK_CORRECT, MRK_MARK_BAD };
+/* Of a sample that counts, MRK_MARK_COUNTS, times MRK_MARK_RIGHT what it has told right. */
+enum mrk_mark { MRK_MARK_SKIPPED, MRK_MARK_BAD, MRK_MARK_COUNTS, MRK_MARK_RIGHT = 4 };
 
 struct mrk_loss_sum_args { /* one block */
     uint32_t n;
@@ -549,6 +551,7 @@ struct mrk_loss_backward_args {
     const int32_t *labels;
     const int32_t *labels2; /* NULL: no sample is mixed */
     const float *share2;
+    const float *class_weights;
     const mr_step_values *values;
     const mr_loss_scale *loss_scale; /* or NULL */
 };
@@ -558,18 +561,18 @@ struct mrk_loss_backward_args {
 struct mrk_pair_loss_args {
     uint64_t elements; /* of a sample */
     uint32_t classes;  /* of a pixel: its channels */
-    uint32_t n, dtype, kind, silent;
+    uint32_t n, dtype, kind, silent, targets;
     float weight;
     const void *x, *x2;
     const int32_t *labels; /* or NULL */
     double *losses;        /* n */
-    uint32_t *marks;       /* n, enum mrk_mark: WRONG counts, SKIPPED does not */
+    uint32_t *marks;       /* n, enum mrk_mark */
 };
 
 struct mrk_pair_loss_backward_args {
     uint64_t elements;
     uint32_t classes;
-    uint32_t n, dtype, kind;
+    uint32_t n, dtype, kind, targets;
     float weight;
     const void *x, *x2;
     void *dx, *dx2; /* or NULL */

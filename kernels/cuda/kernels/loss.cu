@@ -72,8 +72,43 @@ MRK_INLINE uint32_t mark_of(const wanted_labels &w, uint32_t silent, bool correc
 {
     if (!w.good) return w.counts ? MRK_MARK_BAD : MRK_MARK_SKIPPED;
     if (silent) return MRK_MARK_SKIPPED;
-    return correct ? MRK_MARK_CORRECT : MRK_MARK_WRONG;
+    return MRK_MARK_COUNTS + (correct ? MRK_MARK_RIGHT : 0);
 }
+
+/* With weights of classes: what is wanted of class c, times its weight. */
+MRK_INLINE double weighted(const wanted_labels &w, const float *weights, uint32_t c, uint32_t classes,
+                           float smoothing)
+{
+    const double kept = 1 - (double)smoothing;
+    double share = (double)smoothing / classes;
+    if (c == (uint32_t)w.label) share += kept * (1 - w.share);
+    if (c == (uint32_t)w.second) share += kept * w.share;
+    return (double)weights[c] * share;
+}
+
+/* Of all classes. */
+template <class Args> MRK_INLINE double weighted_sum(const wanted_labels &w, const Args &a, loss_share *share)
+{
+    double sum = 0;
+    for (uint32_t c = threadIdx.x; c < a.classes; c += blockDim.x)
+        sum += weighted(w, a.class_weights, c, a.classes, a.smoothing);
+    return joined(sum, share->sums, join_sum());
+}
+
+/* Of all classes, times their logits without the largest. */
+template <class T>
+MRK_INLINE double weighted_logits(const wanted_labels &w, const mrk_loss_args &a, const T *x, float top,
+                                  loss_share *share)
+{
+    double sum = 0;
+    for (uint32_t c = threadIdx.x; c < a.classes; c += blockDim.x)
+        sum +=
+            weighted(w, a.class_weights, c, a.classes, a.smoothing) * ((double)mrk_float(x[c]) - (double)top);
+    return joined(sum, share->sums, join_sum());
+}
+
+/* ln(1 + e^u) */
+MRK_INLINE double softplus_of(double u) { return (u > 0 ? u : 0) + log1p(exp(-fabs(u))); }
 
 template <class T> MRK_INLINE void binary_loss(const mrk_loss_args &a)
 {
@@ -83,10 +118,12 @@ template <class T> MRK_INLINE void binary_loss(const mrk_loss_args &a)
     const double u = (double)a.factor * (double)x;
     if (threadIdx.x > 0) return;
     if (a.y) mrk_round((float)sigmoid_of(u), (T *)a.y + i);
-    const double largest = u > 0 ? u : 0;
-    a.losses[i] = wanted.good ? (double)a.weight *
-                                    (largest + log1p(exp(-fabs(u))) - wanted_one(wanted, a.smoothing) * u)
-                              : 0;
+    const double one = wanted_one(wanted, a.smoothing);
+    double loss = softplus_of(u) - one * u;
+    if (a.class_weights)
+        loss = (double)a.class_weights[0] * (1 - one) * softplus_of(u) +
+               (double)a.class_weights[1] * one * softplus_of(-u);
+    a.losses[i] = wanted.good ? (double)a.weight * loss : 0;
     a.marks[i] = mark_of(wanted, a.silent, (x > 0) == (wanted.as == 1));
 }
 
@@ -102,6 +139,9 @@ template <class T> MRK_INLINE void loss(const mrk_loss_args &a, loss_share *shar
     const softmax s = softmax_of(x, a.classes, a.factor, &share->softmax);
     const double mean = a.smoothing > 0 ? mean_below(x, a.classes, s.top, share) : 0;
     const bool lost = beaten(x, a.classes, wanted.good ? (uint32_t)wanted.as : 0, share);
+    const bool weighs = a.class_weights && wanted.good; /* the same for the whole block */
+    const double all = weighs ? weighted_sum(wanted, a, share) : 0,
+                 logits = weighs ? weighted_logits(wanted, a, x, s.top, share) : 0;
     if (a.y)
         for (uint32_t c = threadIdx.x; c < a.classes; c += blockDim.x)
             mrk_round((float)((double)expf(a.factor * (mrk_float(x[c]) - s.top)) / s.sum),
@@ -111,7 +151,9 @@ template <class T> MRK_INLINE void loss(const mrk_loss_args &a, loss_share *shar
     if (wanted.good && wanted.share > 0)
         logit += wanted.share * ((double)mrk_float(x[wanted.second]) - (double)s.top - logit);
     if (a.smoothing > 0) logit += (double)a.smoothing * (mean - logit);
-    a.losses[i] = wanted.good ? (double)a.weight * (log(s.sum) - (double)a.factor * logit) : 0;
+    double loss = log(s.sum) - (double)a.factor * logit;
+    if (weighs) loss = all * log(s.sum) - (double)a.factor * logits;
+    a.losses[i] = wanted.good ? (double)a.weight * loss : 0;
     a.marks[i] = mark_of(wanted, a.silent, !lost);
 }
 
@@ -130,22 +172,22 @@ extern "C" __global__ void __launch_bounds__(MRK_THREADS) mrk_loss_sum(const str
 {
     __shared__ double sums[MRK_THREADS];
     __shared__ uint32_t marks[MRK_THREADS];
-    double sum = 0;
-    uint32_t correct = 0, count = 0, bad = 0;
+    double sum = 0, correct = 0; /* correct: whole, and exact */
+    uint32_t count = 0, bad = 0;
     for (uint32_t i = threadIdx.x; i < a.n; i += blockDim.x) {
         const uint32_t mark = a.marks[i];
         sum += a.losses[i];
-        correct += mark == MRK_MARK_CORRECT;
-        count += mark == MRK_MARK_CORRECT || mark == MRK_MARK_WRONG;
+        correct += mark / MRK_MARK_RIGHT;
+        count += mark % MRK_MARK_RIGHT == MRK_MARK_COUNTS;
         bad += mark == MRK_MARK_BAD;
     }
     sum = joined(sum, sums, join_sum());
-    correct = (uint32_t)joined(correct, marks, join_sum());
+    correct = joined(correct, sums, join_sum());
     count = (uint32_t)joined(count, marks, join_sum());
     bad = (uint32_t)joined(bad, marks, join_sum());
     if (threadIdx.x > 0) return;
     a.metrics->loss_sum += sum;
-    a.metrics->correct += correct;
+    a.metrics->correct += (uint64_t)correct;
     a.metrics->count += count;
     a.metrics->bad += bad;
 }
@@ -157,7 +199,11 @@ template <class T> MRK_INLINE void binary_loss_backward(const mrk_loss_backward_
     const double scale = (double)a.values->scale * (a.loss_scale ? (double)a.loss_scale->scale : 1) *
                          (double)a.factor * (double)a.weight;
     const double u = (double)a.factor * (double)mrk_float(((const T *)a.x)[i]),
-                 off = sigmoid_of(u) - wanted_one(wanted, a.smoothing);
+                 one = wanted_one(wanted, a.smoothing);
+    double off = sigmoid_of(u) - one;
+    if (a.class_weights)
+        off = (double)a.class_weights[0] * (1 - one) * sigmoid_of(u) -
+              (double)a.class_weights[1] * one * sigmoid_of(-u);
     if (threadIdx.x == 0) mrk_round(wanted.good ? (float)(scale * off) : 0, (T *)a.dx + i);
 }
 
@@ -181,16 +227,18 @@ template <class T> MRK_INLINE void loss_backward(const mrk_loss_backward_args &a
                  at_label = 1 - (double)a.smoothing + everywhere - other;
     const double scale = (double)a.values->scale * (a.loss_scale ? (double)a.loss_scale->scale : 1) *
                          (double)a.factor * (double)a.weight;
+    const double all = a.class_weights ? weighted_sum(wanted, a, share) : 1;
     for (uint32_t c = threadIdx.x; c < a.classes; c += blockDim.x) {
         double share = c == (uint32_t)wanted.label ? at_label : everywhere;
         if (c == (uint32_t)wanted.second) share += other;
-        const double p = (double)expf(a.factor * (mrk_float(x[c]) - s.top)) / s.sum - share;
+        if (a.class_weights) share = weighted(wanted, a.class_weights, c, a.classes, a.smoothing);
+        const double p = all * ((double)expf(a.factor * (mrk_float(x[c]) - s.top)) / s.sum) - share;
         mrk_round((float)(scale * p), dx + c);
     }
 }
 
-/* dx = scale * loss scale * factor * (softmax(factor x) - wanted), zero for labels that do not count; dx not
- * x. Grid: n blocks. Same bits in every run. */
+/* dx = scale * loss scale * factor * (softmax(factor x) - wanted), both times weights of classes, zero for
+ * labels that do not count; dx not x. Grid: n blocks. Same bits in every run. */
 extern "C" __global__ void __launch_bounds__(MRK_THREADS)
     mrk_loss_backward(const struct mrk_loss_backward_args a)
 {
@@ -205,7 +253,10 @@ extern "C" __global__ void __launch_bounds__(MRK_THREADS)
 MRK_INLINE float pair_value(uint32_t kind, float x, float x2)
 {
     if (kind == MR_PAIR_CROSS_ENTROPY) return (x > 0 ? x : 0) - x * x2 + log1pf(expf(-fabsf(x)));
+    const float off = fabsf(x - x2);
     if (kind == MR_PAIR_SQUARES) return (x - x2) * (x - x2);
+    if (kind == MR_PAIR_ABSOLUTE) return off;
+    if (kind == MR_PAIR_HUBER) return off < 1 ? 0.5f * off * off : off - 0.5f;
     return -0.5f * (1 + x2 - x * x - expf(x2));
 }
 
@@ -213,6 +264,8 @@ MRK_INLINE float pair_slope(uint32_t kind, float x, float x2)
 {
     if (kind == MR_PAIR_CROSS_ENTROPY) return 1.0f / (1.0f + expf(-x)) - x2;
     if (kind == MR_PAIR_SQUARES) return 2 * (x - x2);
+    if (kind == MR_PAIR_ABSOLUTE) return (float)((x > x2) - (x < x2));
+    if (kind == MR_PAIR_HUBER) return x - x2 > 1 ? 1 : x - x2 < -1 ? -1 : x - x2;
     return x;
 }
 
@@ -220,7 +273,37 @@ MRK_INLINE float pair_slope2(uint32_t kind, float x, float x2)
 {
     if (kind == MR_PAIR_CROSS_ENTROPY) return -x;
     if (kind == MR_PAIR_SQUARES) return -2 * (x - x2);
+    if (kind == MR_PAIR_ABSOLUTE || kind == MR_PAIR_HUBER) return -pair_slope(kind, x, x2);
     return 0.5f * (expf(x2) - 1);
+}
+
+/* What threads of a block share, one use after another. */
+union pair_share {
+    double sums[MRK_THREADS];
+    uint32_t marks[MRK_THREADS];
+};
+
+/* Is a target of the sample none? What is not finite is not 0 when it is taken from itself. */
+template <class T, class Args> MRK_INLINE bool has_bad_target(const Args &a, const T *x2, pair_share *share)
+{
+    uint32_t bad = 0;
+    if (!a.targets) return false;
+    for (uint64_t e = threadIdx.x; e < a.elements; e += blockDim.x) {
+        const float v = mrk_float(x2[e]);
+        bad |= a.kind == MR_PAIR_CROSS_ENTROPY ? !(v >= 0 && v <= 1) : !(v - v == 0);
+    }
+    return joined(bad, share->marks, join_either()) != 0;
+}
+
+/* Elements that are told right, where that can be said. */
+template <class T>
+MRK_INLINE uint32_t right_of(const mrk_pair_loss_args &a, const T *x, const T *x2, pair_share *share)
+{
+    uint32_t right = 0;
+    if (!a.targets || a.kind != MR_PAIR_CROSS_ENTROPY) return 0;
+    for (uint64_t e = threadIdx.x; e < a.elements; e += blockDim.x)
+        right += (mrk_float(x[e]) > 0) == (mrk_float(x2[e]) > 0.5f);
+    return (uint32_t)joined(right, share->marks, join_sum());
 }
 
 /* The classes of a pixel: ln softmax(x)_c = x_c - top - log_sum. */
@@ -251,37 +334,42 @@ template <class T> MRK_INLINE double pixel_loss(const T *x, const T *x2, uint32_
     return loss;
 }
 
-template <class T> MRK_INLINE void pair_loss(const mrk_pair_loss_args &a, double *share)
+template <class T> MRK_INLINE void pair_loss(const mrk_pair_loss_args &a, pair_share *share)
 {
     const uint32_t i = blockIdx.x;
-    const bool counts = !a.labels || a.labels[i] >= 0; /* the same for the whole block */
     const T *x = (const T *)a.x + i * a.elements, *x2 = (const T *)a.x2 + i * a.elements;
+    /* the same for the whole block */
+    const bool asked = !a.labels || a.labels[i] >= 0, bad = asked && has_bad_target(a, x2, share),
+               counts = asked && !bad;
     const bool pixels = a.kind == MR_PAIR_CLASSES;
     double sum = 0;
     for (uint64_t e = threadIdx.x; counts && pixels && e < a.elements / a.classes; e += blockDim.x)
         sum += pixel_loss(x + e * a.classes, x2 + e * a.classes, a.classes);
     for (uint64_t e = threadIdx.x; counts && !pixels && e < a.elements; e += blockDim.x)
         sum += (double)pair_value(a.kind, mrk_float(x[e]), mrk_float(x2[e]));
-    sum = joined(sum, share, join_sum());
+    sum = joined(sum, share->sums, join_sum());
+    const uint32_t right = counts && !a.silent ? right_of(a, x, x2, share) : 0;
     if (threadIdx.x > 0) return;
     a.losses[i] = counts ? (double)a.weight * sum : 0;
-    a.marks[i] = counts && !a.silent ? MRK_MARK_WRONG : MRK_MARK_SKIPPED;
+    uint32_t mark = bad ? MRK_MARK_BAD : MRK_MARK_SKIPPED;
+    if (counts && !a.silent) mark = MRK_MARK_COUNTS + MRK_MARK_RIGHT * right;
+    a.marks[i] = mark;
 }
 
 /* Loss and mark of each sample. Grid: n blocks of a power of two of threads. Same bits in every run. */
 extern "C" __global__ void __launch_bounds__(MRK_THREADS) mrk_pair_loss(const struct mrk_pair_loss_args a)
 {
-    __shared__ double share[MRK_THREADS];
-    if (a.dtype == MR_TENSOR_BF16) pair_loss<mrk_bf16>(a, share);
-    else if (a.dtype == MR_TENSOR_F16) pair_loss<mrk_f16>(a, share);
-    else pair_loss<float>(a, share);
+    __shared__ pair_share share;
+    if (a.dtype == MR_TENSOR_BF16) pair_loss<mrk_bf16>(a, &share);
+    else if (a.dtype == MR_TENSOR_F16) pair_loss<mrk_f16>(a, &share);
+    else pair_loss<float>(a, &share);
 }
 
-template <class T> MRK_INLINE void pair_loss_backward(const mrk_pair_loss_backward_args &a)
+template <class T> MRK_INLINE void pair_loss_backward(const mrk_pair_loss_backward_args &a, pair_share *share)
 {
     const uint32_t i = blockIdx.x;
-    const bool counts = !a.labels || a.labels[i] >= 0;
     const uint64_t start = i * a.elements;
+    const bool counts = (!a.labels || a.labels[i] >= 0) && !has_bad_target(a, (const T *)a.x2 + start, share);
     const float scale = (float)((double)a.weight * (double)a.values->scale *
                                 (a.loss_scale ? (double)a.loss_scale->scale : 1));
     const bool pixels = counts && a.kind == MR_PAIR_CLASSES;
@@ -307,7 +395,8 @@ template <class T> MRK_INLINE void pair_loss_backward(const mrk_pair_loss_backwa
 extern "C" __global__ void __launch_bounds__(MRK_THREADS)
     mrk_pair_loss_backward(const struct mrk_pair_loss_backward_args a)
 {
-    if (a.dtype == MR_TENSOR_BF16) pair_loss_backward<mrk_bf16>(a);
-    else if (a.dtype == MR_TENSOR_F16) pair_loss_backward<mrk_f16>(a);
-    else pair_loss_backward<float>(a);
+    __shared__ pair_share share;
+    if (a.dtype == MR_TENSOR_BF16) pair_loss_backward<mrk_bf16>(a, &share);
+    else if (a.dtype == MR_TENSOR_F16) pair_loss_backward<mrk_f16>(a, &share);
+    else pair_loss_backward<float>(a, &share);
 }

@@ -13,6 +13,11 @@ static int prepare(mri_cuda_op *op, mr_error *err)
 static float factor_of(const mr_op_desc *d) { return d->loss.factor > 0 ? d->loss.factor : 1; }
 static float weight_of(const mr_op_desc *d) { return d->loss.weight > 0 ? d->loss.weight : 1; }
 
+static const float *class_weights_of(const mr_op_desc *d, const mr_op_args *a)
+{
+    return d->loss.class_weights && a->training ? a->class_weights : NULL;
+}
+
 static int forward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_error *err)
 {
     const mr_op_desc *d = &op->base.desc;
@@ -30,6 +35,7 @@ static int forward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_
                                        .labels = a->labels,
                                        .labels2 = a->labels2,
                                        .share2 = a->share2,
+                                       .class_weights = class_weights_of(d, a),
                                        .losses = losses,
                                        .marks = marks};
     const int rc = mri_cuda_launch(s, MRK_loss, a->n, mri_grid_row_threads(d->in.c), 0, &loss, err);
@@ -52,6 +58,7 @@ static int backward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr
                                                 .labels = a->labels,
                                                 .labels2 = a->labels2,
                                                 .share2 = a->share2,
+                                                .class_weights = class_weights_of(d, a),
                                                 .values = a->values,
                                                 .loss_scale = a->loss_scale};
     return mri_cuda_launch(s, MRK_loss_backward, a->n, mri_grid_row_threads(d->in.c), 0, &args, err);

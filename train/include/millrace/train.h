@@ -197,7 +197,8 @@ MR_API void mr_net_sample(mr_net *net, mr_point log_variance, float factor);
  * label. One that names its losses is trained on their sum, each times its weight (finite, above 0); every
  * point must then be taken by a layer or a loss. A loss takes the current point, which stays the current one.
  * What mr_metrics and reports call loss is that sum, a mean over samples; accuracy is that of the first loss
- * against labels. An autoencoder whose pixels are to be probabilities:
+ * against labels, or against targets of several labels (below). An autoencoder whose pixels are to be
+ * probabilities:
  *
  *     ...                                          layers, the last without activation
  *     mr_net_loss_pair(net, MR_PAIR_CROSS_ENTROPY, 0, 1);          point 0: the pictures themselves
@@ -208,6 +209,32 @@ MR_API void mr_net_sample(mr_net *net, mr_point log_variance, float factor);
  * apart: binary cross-entropy of its sigmoid against labels 0 and 1, and a logit above 0 stands for 1. */
 MR_API void mr_net_loss_labels(mr_net *net, float weight);
 MR_API void mr_net_loss_pair(mr_net *net, mr_pair_loss kind, mr_point other, float weight);
+
+/* Targets: what the data want of a network that tells no classes apart. Its last point is compared with a
+ * field of as many numbers, by a loss that is the mean over them and then over the samples. */
+typedef enum mr_target_loss {
+    MR_TARGET_NONE = 0, /* there are none: the network has losses of its own, or classes */
+    MR_TARGET_LABELS,   /* several labels a sample: 0 or 1, or between, against the sigmoid of a logit each
+                           (MR_PAIR_CROSS_ENTROPY). Accuracy is the share of labels that are told right, of
+                           all labels of all samples: above 0.5 where the target is */
+    MR_TARGET_SQUARES,  /* real numbers: the square of what they are missed by. No accuracy */
+    MR_TARGET_ABSOLUTE, /* how far they are missed */
+    MR_TARGET_HUBER,    /* half the square up to 1, beyond that how far, less 1 / 2 */
+} mr_target_loss;
+enum { MR_TARGET_COUNT = MR_TARGET_HUBER + 1 };
+
+/* The current point, the last of a network that names no other loss, against this field of the batches
+ * (mr_net_field()), which has as many numbers of any type. Targets that are not finite, of LABELS not in
+ * [0, 1], end a run with MR_EINVAL. In bf16 and f16 they are rounded as activations are.
+ *
+ * field NULL: the network tells outputs and no loss, of data without targets. Such a one is for inference,
+ * and takes checkpoints of the other. */
+MR_API void mr_net_targets(mr_net *net, mr_target_loss kind, const char *field);
+MR_API mr_target_loss mr_net_target_loss(const mr_net *net);
+MR_API uint32_t mr_net_target_count(const mr_net *net); /* numbers of a sample; 0: there are no targets */
+/* The point that mr_evaluate_outputs() tells: that of mr_net_logits(), or the one that is compared with
+ * targets; false: the network has neither. */
+MR_API bool mr_net_outputs(const mr_net *net, mr_point *out);
 
 /* Loss number at, from 0, of those that are named; false past the end. */
 typedef struct mr_loss_row {
@@ -344,8 +371,9 @@ typedef struct mr_report {
     double wait_ms;              /* trainer blocked on the loader, sum after warm-up */
     double exposed_ms; /* device idle between steps by its events, sum after warm-up, mean over replicas */
     double stall_fraction; /* exposed / (exposed + computing) */
-    double loss, accuracy; /* exact sums over the epoch's training steps; accuracy, here and below: not a
-                              number where the network tells no classes apart */
+    double loss, accuracy; /* exact sums over the epoch's training steps; accuracy, here and below: of
+                              classes, or of labels (MR_TARGET_LABELS); not a number where the network tells
+                              neither */
     bool has_val;
     double val_loss, val_accuracy;
     float lr;               /* at the end of the epoch */
@@ -511,6 +539,14 @@ typedef struct mr_trainer_config {
      * led, so nothing before it may be trained. MR_EINVAL: something is, or nothing at all would be trained.
      * Without effect with inference. */
     const char *freeze;
+    /* Weights of classes in the losses of training against labels, one for each class of the network, finite
+     * and not below 0; copied, and kept in checkpoints. The loss of a sample is multiplied with the weight of
+     * its class (mr_loss_desc has label smoothing and mixed pictures), and the loss of a batch is the mean
+     * over its samples: so parts, replicas and processes add up to the same as one. PyTorch's 'mean' divides
+     * by the sum of the weights, which comes to the same where the weights of the samples are 1 on average.
+     * Evaluation's loss is without. NULL and 0 (default): none. Without effect with inference. */
+    const float *class_weights;
+    uint32_t class_weight_count;
 } mr_trainer_config;
 
 MR_API void mr_trainer_defaults_sized(mr_trainer_config *cfg, size_t struct_size);
@@ -746,7 +782,9 @@ typedef struct mr_outputs {
     const uint64_t *ids;   /* sample numbers; MR_NOWHERE for padding and for samples that were skipped */
     const int32_t *labels; /* -1: padding, a sample that was skipped, or one without a label */
     uint32_t count, classes;
-    const float *logits; /* count x classes, with the network's logit factor; of one logit a 0 and it */
+    const float *logits; /* count x classes, with the network's logit factor; of one logit a 0 and it. Of a
+                            network with targets what it gives, count x as many numbers: logits of
+                            MR_TARGET_LABELS, of others the values themselves */
 } mr_outputs;
 
 typedef struct mr_outputs_config {
@@ -763,9 +801,9 @@ static inline void mr_outputs_defaults(mr_outputs_config *cfg)
 }
 
 /* mr_evaluate_until(), which tells the logits of every sample of this process besides. The trainer is for
- * inference and keeps the point of mr_net_logits() (mr_trainer_config.kept); the loader has keep_host. Logits
- * are the bits that evaluation computes. loss, accuracy and count all NULL: nothing is summed, and samples
- * need no labels.
+ * inference and keeps the point of mr_net_outputs() (mr_trainer_config.kept); the loader has keep_host.
+ * Logits are the bits that evaluation computes. loss, accuracy and count all NULL: nothing is summed, and
+ * samples need no labels.
  *
  * MR_EINVAL        no on_outputs, a loader without keep_host, a network without classes or without that point
  * MR_EUNSUPPORTED  a device computes several parts of a batch, or computes nothing (simulated) */
@@ -836,6 +874,13 @@ typedef struct mr_checkpoint_info {
     double reached_accuracy, reached_seconds, reached_eval_seconds;
     bool evaluation_pending; /* inside the epoch, behind its last step, a validation is still to come */
     char freeze[64];         /* of mr_trainer_config; empty: none */
+    /* Of the network: with targets (mr_net_targets()) `classes` is how many numbers they are. Written by the
+     * trainer, like what follows. */
+    mr_target_loss target_loss;
+    char targets[64];            /* the field; empty: none */
+    const float *class_weights;  /* of mr_trainer_config, for writing; reading leaves NULL:
+                                    mr_checkpoint_class_weights() */
+    uint32_t class_weight_count; /* 0: none */
 } mr_checkpoint_info;
 
 /* Read and check a checkpoint's header; path is a file, or a folder: its newest whole checkpoint (resolved
@@ -852,6 +897,9 @@ static inline int mr_checkpoint_find(const char *path, char *found, size_t found
 /* The names of the classes it tells apart, for mr_source_config.class_names: one block, to be freed by the
  * caller; NULL, and *count 0, when the data set had none. path is a file. */
 MR_API int mr_checkpoint_class_names(const char *path, const char ***names, uint32_t *count, mr_error *err);
+/* The weights of its classes, to be freed by the caller; NULL, and *count 0, where it has none. path is a
+ * file. */
+MR_API int mr_checkpoint_class_weights(const char *path, float **weights, uint32_t *count, mr_error *err);
 /* ---- weights alone ---- */
 
 /* What tensors are called in a file of weights. */
@@ -957,7 +1005,8 @@ static inline int mr_trainer_save(mr_trainer *t, const char *path, const mr_chec
  * others still have the state from which all go on (mr_muster). One thread at a time. */
 MR_API int mr_snapshot_create(mr_snapshot **out); /* MR_ENOMEM */
 MR_API void mr_snapshot_destroy(mr_snapshot *s);  /* NULL is harmless */
-/* False, and *out as it was: it holds nothing yet. class_names is NULL. */
+/* False, and *out as it was: it holds nothing yet. class_names is NULL; class_weights are the snapshot's own,
+ * until the next one is taken. */
 MR_API bool mr_snapshot_info_sized(const mr_snapshot *s, mr_checkpoint_info *out);
 static inline bool mr_snapshot_info(const mr_snapshot *s, mr_checkpoint_info *out)
 {

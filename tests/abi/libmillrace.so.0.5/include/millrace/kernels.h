@@ -374,6 +374,10 @@ typedef struct mr_loss_desc {
     float smoothing; /* [0, 1) */
     float weight;    /* of the loss and its gradient, finite and above 0; 0 means 1 */
     bool silent;     /* of metrics only loss_sum is added to: another loss of the network counts samples */
+    /* In training each class has a weight, mr_op_args.class_weights: the loss is -sum of w q ln p. As in
+     * PyTorch's CrossEntropyLoss what smoothing gives a class has the weight of that class. The mean over a
+     * batch divides by its samples, not by the sum of their weights */
+    bool class_weights;
 } mr_loss_desc;
 
 typedef struct mr_reshape_desc {
@@ -398,8 +402,11 @@ typedef enum mr_pair_loss {
     /* x logits, x2 the wanted share of each class, of every pixel by itself: -sum over c of x2 ln softmax(x).
      * A single 1 is a label (ONE_HOT); a pixel of zeros does not count */
     MR_PAIR_CLASSES,
+    MR_PAIR_ABSOLUTE, /* |x - x2|; its slope at 0 is 0 */
+    /* (x - x2)^2 / 2 where they differ by less than 1, else |x - x2| - 1 / 2 (Huber 1964) */
+    MR_PAIR_HUBER,
 } mr_pair_loss;
-enum { MR_PAIR_COUNT = MR_PAIR_CLASSES + 1 };
+enum { MR_PAIR_COUNT = MR_PAIR_HUBER + 1 };
 
 /* A sample's loss is weight times the SUM over its elements. x and x2 may have different layouts. labels may
  * be NULL: every sample counts. */
@@ -407,6 +414,11 @@ typedef struct mr_pair_loss_desc {
     mr_pair_loss kind;
     float weight; /* finite and above 0; 0 means 1 */
     bool silent;  /* as in mr_loss_desc */
+    /* x2 are numbers that the data want of x, not something that is computed. A sample with one that is not
+     * finite, or of CROSS_ENTROPY not in [0, 1], is bad (mr_metrics) and gets no gradient; on the processor
+     * it ends the stream with an error. Of CROSS_ENTROPY metrics->correct counts elements: those where x > 0
+     * as x2 > 0.5 */
+    bool targets;
 } mr_pair_loss_desc;
 
 /* Krizhevsky et al. 2012, section 3.3, with the constants of TensorFlow's tf.nn.lrn:
@@ -509,10 +521,10 @@ MR_API const mr_op_info *mr_op_info_of(const mr_op *op);
 /* Sums over the batch, on the device; forward of LOSS adds to it. */
 typedef struct mr_metrics {
     double loss_sum;  /* of -log p(label) */
-    uint64_t correct; /* argmax == label (ties: the first) */
+    uint64_t correct; /* argmax == label (ties: the first); PAIR_LOSS: elements (mr_pair_loss_desc.targets) */
     uint64_t count;   /* samples with label >= 0 */
-    uint64_t bad; /* samples whose label is not below c: left out of all the above. A device that can stop the
-                     stream with an error does that instead */
+    uint64_t bad; /* samples whose label is not below c, or whose targets are none: left out of all the above.
+                     A device that can stop the stream with an error does that instead */
 } mr_metrics;
 
 /* What changes from step to step. Ops and updates read it from device memory when they run, so that a
@@ -571,6 +583,9 @@ typedef struct mr_op_args {
      * not looked at. Samples that do not count stay so. */
     const int32_t *labels2;
     const float *share2;
+    /* LOSS with mr_loss_desc.class_weights, when training: one for each class (two of one logit), finite and
+     * not below 0 */
+    const float *class_weights;
 } mr_op_args;
 
 MR_API int mr_op_forward_async(mr_op *op, mr_stream *s, const mr_op_args *args);

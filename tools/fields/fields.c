@@ -1,5 +1,5 @@
-/* tools/session/fields.c: see fields.h. */
-#include "tools/session/fields.h"
+/* tools/fields/fields.c: see fields.h. */
+#include "tools/fields/fields.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,8 +9,7 @@
 #include "tools/cli/output.h"
 #include "tools/cli/report.h"
 
-/* By its name, or by what stands in front of its ending where that is one field: boxes for boxes.npy. */
-static uint32_t find(const mr_source_info *info, const char *name)
+uint32_t fields_find(const mr_source_info *info, const char *name)
 {
     const size_t n = strlen(name);
     uint32_t found = info->field_count, count = 0;
@@ -70,7 +69,7 @@ static int take_field(mr_loader_field *f, const mr_source_info *info, char *item
 {
     char *rest = strchr(item, ':');
     if (rest) *rest++ = '\0';
-    const uint32_t at = find(info, item);
+    const uint32_t at = fields_find(info, item);
     *f = (mr_loader_field){.name = at < info->field_count ? info->fields[at].name : item,
                            .role = usual_role(info, at)};
     while (rest) {
