@@ -7,6 +7,7 @@
     Loader                             batches of a data set
     convert, inspect, verify, digest   what the command of these names does
     decode                             one picture, or part of one
+    write_records                      samples of your own into a record file
     millrace.torch, .jax, .tensorflow  adapters: import them by name
     Error and its kinds                what can go wrong
 
@@ -18,9 +19,10 @@ from ._errors import (ArgumentError, BadSampleError, CanceledError, ChecksumErro
 from ._jobs import convert, decode, digest, inspect, verify
 from ._library import version as _version
 from ._loader import Loader, Source
+from ._records import Samples, write_records
 
 __version__ = _version()
 __all__ = ["Array", "ArgumentError", "BadSampleError", "Batch", "CanceledError", "ChecksumError", "ClosedError", "DeviceError",
            "EndError", "Error", "ExistsError", "ForkError", "FormatError", "HeldError", "LimitError", "Loader", "NotFoundError",
-           "OutOfMemoryError", "PeerError", "Source", "StateError", "SystemCallError", "UnsupportedError", "convert", "decode",
-           "digest", "inspect", "verify"]
+           "OutOfMemoryError", "PeerError", "Samples", "Source", "StateError", "SystemCallError", "UnsupportedError", "convert", "decode",
+           "digest", "inspect", "verify", "write_records"]
