@@ -210,6 +210,10 @@ class mr_loader_config(Structure):
         ("first_part", c_uint32),
         ("keep", c_uint32),
         ("count_unlabelled", c_bool),
+        ("sampler_count", c_uint64),
+        ("sampler_samples", c_void_p),
+        ("sampler", c_void_p),
+        ("sampler_context", c_void_p),
     ]
 
 
@@ -263,6 +267,7 @@ class mr_loader_info(Structure):
         ("labelled", c_bool),
         ("counts", c_bool),
         ("mixes", c_bool),
+        ("sampled", c_bool),
     ]
 
 
