@@ -81,6 +81,9 @@ class Source:
                  label_key: Optional[str] = None, classes: str = "first", index_folder: Any = None, take: Any = None) -> None:
         self._pid, self._pointer = os.getpid(), C.c_void_p()
         self._running: List[Any] = []
+        if not isinstance(path, (str, bytes, os.PathLike)):
+            raise ArgumentError("path: found %s, expected a path or an address; of data of Python's own cache_records() makes a record "
+                                "file" % type(path).__name__)
         cfg = _l.fill(_l.lib.mr_source_defaults_sized, mr_source_config())
         stop = C.c_int(0)
         cfg.stop = C.addressof(stop)

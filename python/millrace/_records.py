@@ -4,7 +4,6 @@ from __future__ import annotations
 import ctypes as C
 import os
 import re
-import zlib
 from collections.abc import Mapping
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
@@ -412,6 +411,13 @@ def _classes_of(classes: Any) -> Optional[List[str]]:
     return out
 
 
+def _each(samples: Any) -> Iterator[Any]:
+    """By their numbers, where there is no other way (a PyTorch data set)."""
+    if not hasattr(samples, "__iter__") and hasattr(samples, "__getitem__") and hasattr(samples, "__len__"):
+        return (samples[k] for k in range(len(samples)))
+    return iter(samples)
+
+
 def write_records(path: Any, samples: Iterable[Any], schema: Optional[Dict[str, str]] = None, *,
                   classes: Optional[Sequence[str]] = None, force: bool = False, verify: bool = True,
                   provenance: Optional[str] = None) -> Dict[str, int]:
@@ -421,9 +427,10 @@ def write_records(path: Any, samples: Iterable[Any], schema: Optional[Dict[str, 
 
     path        of the file to make. It is written under another name and renamed when it is whole: after an exception, from
                 `samples` or of a sample that does not fit, nothing is there
-    samples     any iterable, gone through once, in this thread. A sample is a dict, {name: value}; a tuple, (image, label) or as
-                long as the schema; or an image alone. A loader trains on the fields "image" and "label"; "sample.name" is what
-                batch.names gives; others are delivered by Loader(fields=[name])
+    samples     any iterable, gone through once, in this thread, or something with __len__ and __getitem__ (a PyTorch data set). A
+                sample is a dict, {name: value}; a tuple, (image, label) or as long as the schema; or an image alone. A loader trains
+                on the fields "image" and "label"; "sample.name" is what batch.names gives; others are delivered by
+                Loader(fields=[name])
     schema      {name: kind}, the fields that every sample has:
                   "image"              bytes of a JPEG or PNG, or pixels: an array of uint8, (height, width[, channels])
                   "jpeg", "png"        bytes of this one only
@@ -453,7 +460,7 @@ def write_records(path: Any, samples: Iterable[Any], schema: Optional[Dict[str, 
     names = _classes_of(classes)
     fields = None if schema is None else _fields_of(schema)
     _check_place(path, bool(force))
-    source = iter(samples)
+    source = _each(samples)
     first: List[Any] = []
     inferred = schema is None
     if schema is None:

@@ -177,6 +177,17 @@ def test_schemas_that_cannot_be(tmp_path, schema, text):
     assert os.listdir(tmp_path) == []
 
 
+def test_pictures_of_pillow(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    path = tmp_path / "o.mrec"
+    a = np.random.default_rng(3).integers(0, 256, (2, 6, 5, 3), dtype=np.uint8)
+    millrace.write_records(path, [(image.fromarray(p), k) for k, p in enumerate(a)])
+    for b in millrace.Loader(path, batch=2, order="sequential"):
+        assert (b.images.numpy() == a).all()
+    with pytest.raises(millrace.ArgumentError, match="sample 1, field 'image': found a picture of mode P: convert"):
+        millrace.write_records(path, [image.fromarray(a[0]), image.fromarray(a[0]).convert("P")], force=True)
+
+
 def test_what_cannot_be_written(tmp_path):
     path = tmp_path / "o.mrec"
     for samples, more, text in (([], {}, "there are no samples"), ("photos", {}, "convert"), ([(b"\x89PNG", "cat")], {}, "classes="),
