@@ -9,6 +9,7 @@
     decode                             one picture, or part of one
     write_records, cache_records       samples of your own into a record file
     millrace.torch, .jax, .tensorflow  batches as these libraries take them: import them by name
+    millrace.adapters                  samples of Hugging Face's data sets and of Parquet files: import it by name
     Error and its kinds                what can go wrong
 
 The command itself is `millrace`, or `python -m millrace`."""
