@@ -340,7 +340,7 @@ class Loader:
         self._augment = info.augment.decode()
         self._mixes = bool(info.mixes)
         self._data = "%016x" % info.fingerprint
-        how = (info.order, info.block, info.tail, info.length_window, bool(cfg.training), self._augment, cfg.channels,
+        how: Tuple[Any, ...] = (info.order, info.block, info.tail, info.length_window, bool(cfg.training), self._augment, cfg.channels,
                cfg.decode.pixels)
         if self._order:
             how += (self._order.count, self._order.mark)

@@ -27,7 +27,7 @@ def _numbers(told: Any, count: int, where: str) -> Any:
             raise ArgumentError("%s: found an array of %s, shape %s: expected whole numbers in one dimension" % (where, a.dtype, a.shape))
         if not len(a):
             raise ArgumentError("%s: no samples" % where)
-        wrong = numpy.flatnonzero((a < 0) | (a >= count)) if int(a.min()) < 0 or int(a.max()) >= count else ()
+        wrong: Any = numpy.flatnonzero((a < 0) | (a >= count)) if int(a.min()) < 0 or int(a.max()) >= count else ()
         if len(wrong):
             _refuse(where, int(wrong[0]), int(a[wrong[0]]), count)
         return a.astype(numpy.uint64, order="C")  # a copy, whatever becomes of the caller's

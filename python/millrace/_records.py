@@ -296,7 +296,7 @@ def _kind_of(name: str, value: Any, classes: bool) -> str:
 
 
 def _infer(sample: Any, classes: bool) -> Dict[str, str]:
-    schema = {}
+    schema: Dict[str, str] = {}
     name = None
     try:
         for name, value in _named(sample, None).items():
@@ -353,7 +353,7 @@ class _Writer:
             raise _l.failed(rc, self.what)
 
     def append(self, sample: Any) -> None:
-        row, name = self.row, None
+        row, name = self.row, ""
         row.kept.clear()
         try:
             values = _named(sample, self.names)

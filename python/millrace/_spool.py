@@ -78,7 +78,7 @@ def cache_records(data: Any, folder: Any = None, *, key: Optional[str] = None, s
         key = data.key if key is None else key
         schema = data.schema if schema is None else schema
         classes = data.classes if classes is None else classes
-    settings = {"schema": schema, "classes": None if classes is None else list(classes)}
+    settings: Dict[str, Any] = {"schema": schema, "classes": None if classes is None else list(classes)}
     if key is None:
         if folder is not None:
             os.makedirs(folder, exist_ok=True)
