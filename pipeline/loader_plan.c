@@ -66,6 +66,9 @@ static int check_settings(mri_loader_plan *plan, mr_error *err)
 static int plan_batches(mri_loader_plan *plan, mr_error *err)
 {
     const mr_loader_config *cfg = &plan->cfg;
+    mri_own_order own;
+    const int rc = mri_own_order_make(&own, cfg, mr_source_info_of(plan->source)->count, err);
+    if (rc != MR_OK) return rc;
     const mri_batches_config batches = {.order = cfg->order,
                                         .block = cfg->block,
                                         .batch = cfg->batch,
@@ -77,14 +80,16 @@ static int plan_batches(mri_loader_plan *plan, mr_error *err)
                                         .sample_count = mr_source_info_of(plan->source)->count,
                                         .epochs = cfg->epochs,
                                         .start_epoch = cfg->start_epoch,
-                                        .start_step = cfg->start_step};
+                                        .start_step = cfg->start_step,
+                                        .own = own};
     return mri_batches_plan(&plan->batches, &batches, err);
 }
 
 static void plan_epochs(mri_loader_plan *plan)
 {
     const mri_batches *b = &plan->batches;
-    plan->info.sample_count = b->sample_count;
+    plan->info.sample_count = mr_source_info_of(plan->source)->count;
+    plan->info.sampled = b->own.count > 0;
     plan->info.steps_per_epoch = b->steps_per_epoch;
     plan->info.dropped = mri_batches_dropped(b);
     plan->info.padded = mri_batches_padded(b);

@@ -21,7 +21,7 @@ static int plan_range(mri_batches *b, const mri_batches_config *cfg, mr_error *e
 
 int mri_batches_plan(mri_batches *b, const mri_batches_config *cfg, mr_error *err)
 {
-    const uint64_t n = cfg->sample_count, batch = cfg->batch;
+    const uint64_t n = cfg->own.count ? cfg->own.count : cfg->sample_count, batch = cfg->batch;
     *b = (mri_batches){.order = cfg->order,
                        .block = cfg->block,
                        .batch = cfg->batch,
@@ -30,6 +30,7 @@ int mri_batches_plan(mri_batches *b, const mri_batches_config *cfg, mr_error *er
                        .parts = cfg->parts,
                        .own_first = cfg->own_first,
                        .own_parts = cfg->own_parts ? cfg->own_parts : cfg->parts,
+                       .own = cfg->own,
                        .sample_count = n,
                        .steps_per_epoch = n / batch + (n % batch && cfg->tail != MR_TAIL_DROP)};
     if (b->steps_per_epoch == 0)
@@ -123,6 +124,7 @@ int mri_batches_samples(const mri_batches *b, uint64_t batch, uint32_t first, ui
     mri_batches_place(b, batch, &epoch, &step);
     if (b->windows) return mri_windows_list(b->windows, epoch, step, first, count, out, err);
     const uint64_t base = step * b->batch + first;
+    if (b->own.count) return mri_own_order_list(&b->own, epoch, base, count, out, err);
     if (b->balance) {
         for (uint32_t k = 0; k < count; k++)
             out[k] = mri_balance_sample(b->balance, epoch, (base + k) % b->sample_count);
@@ -138,13 +140,15 @@ uint64_t mri_batches_turn(const mri_batches *b, uint64_t batch, uint32_t place)
 {
     uint64_t epoch, step;
     mri_batches_place(b, batch, &epoch, &step);
-    return b->balance ? epoch * b->sample_count + step * b->batch + place : epoch;
+    return b->balance || b->own.count ? epoch * b->sample_count + step * b->batch + place : epoch;
 }
 
-uint64_t mri_batches_substitute(const mri_batches *b, uint64_t batch, uint32_t place, uint32_t attempt)
+int mri_batches_substitute(const mri_batches *b, uint64_t batch, uint32_t place, uint32_t attempt,
+                           uint64_t *out, mr_error *err)
 {
     uint64_t epoch, step;
     mri_batches_place(b, batch, &epoch, &step);
     const mri_epoch_order order = mri_epoch_order_make(b->order, b->block, b->seed, epoch, b->sample_count);
-    return mri_substitute(&order, step * b->batch + place, attempt);
+    *out = mri_substitute(&order, step * b->batch + place, attempt);
+    return b->own.count ? mri_own_order_list(&b->own, epoch, *out, 1, out, err) : MR_OK;
 }

@@ -11,6 +11,7 @@
 #define MRI_BATCHES_H
 
 #include "pipeline/order/balance.h"
+#include "pipeline/order/own.h"
 #include "pipeline/order/windows.h"
 
 typedef struct mri_batches {
@@ -20,10 +21,11 @@ typedef struct mri_batches {
     mr_tail tail;
     uint32_t parts;                /* that a global batch is cut into */
     uint32_t own_first, own_parts; /* those that are delivered here: [own_first, own_first + own_parts) */
-    uint64_t sample_count, steps_per_epoch;
-    uint64_t first_batch, end_batch; /* what this run delivers */
-    mri_windows *windows;            /* NULL: batches are cut from the order as it is; else owned */
-    mri_balance *balance;            /* order BALANCED, else NULL; owned */
+    uint64_t sample_count, steps_per_epoch; /* positions of an epoch; batches of it */
+    uint64_t first_batch, end_batch;        /* what this run delivers */
+    mri_windows *windows;                   /* NULL: batches are cut from the order as it is; else owned */
+    mri_balance *balance;                   /* order BALANCED, else NULL; owned */
+    mri_own_order own;                      /* in place of all of these; count 0: none */
 } mri_batches;
 
 typedef struct mri_batches_config {
@@ -32,6 +34,7 @@ typedef struct mri_batches_config {
     uint64_t seed;
     mr_tail tail;
     uint64_t sample_count, epochs, start_epoch, start_step;
+    mri_own_order own; /* count 0: none; else an epoch has so many positions, not sample_count */
 } mri_batches_config;
 
 /* MR_EINVAL: nothing would be delivered. */
@@ -59,7 +62,8 @@ void mri_batches_own_part(const mri_batches *b, uint64_t batch, uint32_t r, uint
 void mri_batches_own(const mri_batches *b, uint64_t batch, uint32_t *first, uint32_t *number);
 uint32_t mri_batches_own_most(const mri_batches *b);
 
-/* Samples at places [first, first + count) of a batch. Fails only where windows do. */
+/* Samples at places [first, first + count) of a batch. Fails only where windows and orders of one's own do.
+ */
 int mri_batches_samples(const mri_batches *b, uint64_t batch, uint32_t first, uint32_t count, uint64_t *out,
                         mr_error *err);
 /* What tells one time that the sample at this place comes from the others, for its draws: the epoch, or in an
@@ -71,7 +75,9 @@ static inline bool mri_batches_is_padding(const mri_batches *b, uint64_t step, u
     return step * b->batch + place >= b->sample_count;
 }
 /* The sample that stands in for a damaged one at this place: attempt 0, 1, ... It follows from the place,
- * whatever order brought the damaged sample there. */
-uint64_t mri_batches_substitute(const mri_batches *b, uint64_t batch, uint32_t place, uint32_t attempt);
+ * whatever order brought the damaged sample there; in an order of one's own it is one of those of the epoch,
+ * and asking for it may fail. */
+int mri_batches_substitute(const mri_batches *b, uint64_t batch, uint32_t place, uint32_t attempt,
+                           uint64_t *out, mr_error *err);
 
 #endif

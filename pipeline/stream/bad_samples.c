@@ -73,8 +73,10 @@ static int replace(mri_bad_samples *b, mri_placer *p, const mri_chunk *c, uint32
     const uint32_t place = c->slot->first + c->first + k;
     const uint64_t turn = mri_batches_turn(b->batches, c->batch, place);
     for (uint32_t attempt = 0; attempt < MAX_SUBSTITUTES; attempt++) {
-        const uint64_t other = mri_batches_substitute(b->batches, c->batch, place, attempt);
-        const int rc = mri_place_alone(p, c->slot, c->first + k, turn, other, err);
+        uint64_t other;
+        int rc = mri_batches_substitute(b->batches, c->batch, place, attempt, &other, err);
+        if (rc != MR_OK) return rc;
+        rc = mri_place_alone(p, c->slot, c->first + k, turn, other, err);
         if (rc == MR_OK) {
             mri_count(&b->replaced, 1);
             if (is_new) mri_notice_bad(b->notices, &why, other);

@@ -7,7 +7,9 @@
     Loader                             batches of a data set
     convert, inspect, verify, digest   what the command of these names does
     decode                             one picture, or part of one
-    millrace.torch, .jax, .tensorflow  adapters: import them by name
+    write_records, cache_records       samples of your own into a record file
+    millrace.torch, .jax, .tensorflow  batches as these libraries take them: import them by name
+    millrace.adapters                  samples of Hugging Face's data sets and of Parquet files: import it by name
     Error and its kinds                what can go wrong
 
 The command itself is `millrace`, or `python -m millrace`."""
@@ -18,9 +20,11 @@ from ._errors import (ArgumentError, BadSampleError, CanceledError, ChecksumErro
 from ._jobs import convert, decode, digest, inspect, verify
 from ._library import version as _version
 from ._loader import Loader, Source
+from ._records import Samples, write_records
+from ._spool import cache_records
 
 __version__ = _version()
 __all__ = ["Array", "ArgumentError", "BadSampleError", "Batch", "CanceledError", "ChecksumError", "ClosedError", "DeviceError",
            "EndError", "Error", "ExistsError", "ForkError", "FormatError", "HeldError", "LimitError", "Loader", "NotFoundError",
-           "OutOfMemoryError", "PeerError", "Source", "StateError", "SystemCallError", "UnsupportedError", "convert", "decode",
-           "digest", "inspect", "verify"]
+           "OutOfMemoryError", "PeerError", "Samples", "Source", "StateError", "SystemCallError", "UnsupportedError",
+           "cache_records", "convert", "decode", "digest", "inspect", "verify", "write_records"]

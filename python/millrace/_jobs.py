@@ -22,14 +22,18 @@ Tell = Optional[Callable[[int, int, int], Any]]
 class _Job:
     """A long call: its progress, its reports, its stop."""
 
-    def __init__(self, progress: Tell, on_bad: Optional[Callable[[Exception], Any]]) -> None:
+    def __init__(self, progress: Tell, on_bad: Optional[Callable[[Exception], Any]], feed: Optional[Callable[[], None]] = None,
+                 stop: Optional[Callable[[], None]] = None) -> None:
         self.shared, self.progress, self.on_bad = _l.Progress(), progress, on_bad
+        self.feed, self.also_stop = feed, stop
         self.inbox = Inbox()  # as long as the call may use it
         self.shared.inbox = self.inbox.pointer
         self.bad: List[Exception] = []
         self.told = (-1, -1, -1)
 
     def look(self) -> None:
+        if self.feed:
+            self.feed()
         what, other, lost = _l.new_error(), C.c_uint64(), C.c_uint64()
         while _l.quick.mrp_inbox_take(self.shared.inbox, C.byref(what), C.byref(other), C.byref(lost)):
             e = _l.failed(what.code, what)
@@ -44,6 +48,8 @@ class _Job:
 
     def stop(self) -> None:
         self.shared.stop = 1
+        if self.also_stop:
+            self.also_stop()
 
     def run(self, call: Callable[[], int], what: Any) -> None:
         rc = run(call, self.stop, self.look)
@@ -111,9 +117,9 @@ def digest(path: Any, *, progress: Tell = None, **settings: Any) -> str:
     settings.setdefault("world", 1)
     settings["hold"] = 1
     with Loader(path, **settings) as loader:
-        job, what = _Job(progress, None), _l.new_error()
+        running, what = loader._open(), _l.new_error()
+        job = _Job(progress, None, lambda: loader._feed(job.shared.done), running.fed.close if running.fed else None)
         room, batches, samples = C.create_string_buffer(33), C.c_uint64(), C.c_uint64()
-        running = loader._open()
         job.run(lambda: _l.native.mrp_digest(running.pointer, C.byref(job.shared), room, C.byref(batches), C.byref(samples),
                                              C.byref(what)), what)
         loader._drain()

@@ -8,7 +8,7 @@ from typing import Any
 
 from . import _errors
 from ._structs import (mr_batch, mr_convert_config, mr_decode_config, mr_error, mr_image_part, mr_loader_config, mr_loader_info,
-                       mr_loader_stats, mr_source_config, mr_source_info)
+                       mr_loader_stats, mr_output_config, mr_source_config, mr_source_info, mr_value, mr_writer_config)
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 OK, EEND, EAGAIN, ECANCELED, ELIMIT = 0, -1, -2, -3, -12
@@ -88,6 +88,15 @@ _declare(quick_lib, "mr_loader_kept", _U32, _P)
 _declare(quick_lib, "mr_loader_stats_read_sized", None, _P, C.POINTER(mr_loader_stats))
 _declare(lib, "mr_decode_defaults_sized", None, C.POINTER(mr_decode_config), C.c_size_t)
 _declare(lib, "mr_convert_defaults_sized", None, C.POINTER(mr_convert_config), C.c_size_t)
+_declare(quick_lib, "mr_image_sniff", _INT, _P, C.c_size_t)
+_declare(lib, "mr_output_defaults_sized", None, C.POINTER(mr_output_config), C.c_size_t)
+_declare(lib, "mr_output_check", _INT, _S, C.POINTER(mr_output_config), _E)
+_declare(lib, "mr_writer_defaults_sized", None, C.POINTER(mr_writer_config), C.c_size_t)
+_declare(lib, "mr_writer_open", _INT, C.POINTER(_P), _S, C.POINTER(mr_writer_config), C.POINTER(_U64), _E)
+_declare(lib, "mr_writer_append", _INT, _P, _U64, C.POINTER(mr_value), _E)
+_declare(lib, "mr_writer_bytes", _U64, _P)
+_declare(lib, "mr_writer_finish", _INT, _P, _E)
+_declare(lib, "mr_writer_abort", None, _P, C.c_bool)
 _declare(native, "mrp_next", _INT, _P, _U32, _U64, C.POINTER(_P), _E)
 _declare(native, "mrp_decode", _INT, _P, C.c_size_t, C.POINTER(mr_image_part), C.POINTER(mr_decode_config), C.POINTER(_P), C.POINTER(_U32),
          _E)
@@ -98,6 +107,12 @@ _declare(quick, "mrp_export", _P, _P, _P, _INT, _INT, _INT, _P, _INT)
 _declare(quick, "mrp_inbox_create", _P)
 _declare(quick, "mrp_inbox_destroy", None, _P)
 _declare(quick, "mrp_inbox_take", _INT, _P, _E, C.POINTER(_U64), C.POINTER(_U64))
+_declare(quick, "mrp_orders_create", _P, _U64)
+_declare(quick, "mrp_orders_destroy", None, _P)
+_declare(native, "mrp_orders_put", _INT, _P, _U64, _P)
+_declare(quick, "mrp_orders_drop", None, _P, _U64)
+_declare(quick, "mrp_orders_wanted", _U64, _P)
+_declare(quick, "mrp_orders_close", None, _P)
 _declare(native, "mrp_soft_targets", _U32, _P, _P, _P, _U32, _U32, _P)
 _declare(native, "mrp_normalise", None, _P, _U32, _U32, _U32, _U32, _P, _P, _INT, _P)
 _declare(native, "mrp_convert", _INT, _P, _S, C.POINTER(mr_convert_config), C.POINTER(Progress), _P, _E)

@@ -16,6 +16,7 @@ from . import _library as _l
 from . import _ranks
 from ._arrays import Batch, _Lease
 from ._errors import ArgumentError, ClosedError, Error, ForkError, HeldError, StateError
+from ._orders import Fed, Order
 from ._structs import (mr_loader_config, mr_loader_field, mr_loader_info, mr_loader_stats, mr_source_config, mr_source_info)
 from ._waiting import run
 
@@ -80,6 +81,9 @@ class Source:
                  label_key: Optional[str] = None, classes: str = "first", index_folder: Any = None, take: Any = None) -> None:
         self._pid, self._pointer = os.getpid(), C.c_void_p()
         self._running: List[Any] = []
+        if not isinstance(path, (str, bytes, os.PathLike)):
+            raise ArgumentError("path: found %s, expected a path or an address; of data of Python's own cache_records() makes a record "
+                                "file" % type(path).__name__)
         cfg = _l.fill(_l.lib.mr_source_defaults_sized, mr_source_config())
         stop = C.c_int(0)
         cfg.stop = C.addressof(stop)
@@ -135,8 +139,8 @@ class Source:
 class _Running:
     """A loader of the library from its start to its end, which comes before that of what it uses."""
 
-    def __init__(self, source: Source, cfg: mr_loader_config, inbox: Inbox) -> None:
-        self.pid, self.pointer, self.source, self.inbox = os.getpid(), C.c_void_p(), source, inbox
+    def __init__(self, source: Source, cfg: mr_loader_config, inbox: Inbox, fed: Optional[Fed] = None) -> None:
+        self.pid, self.pointer, self.source, self.inbox, self.fed = os.getpid(), C.c_void_p(), source, inbox, fed
         source._running.append(self)
         what = _l.new_error()
         rc = _l.lib.mr_loader_open(C.byref(self.pointer), source._pointer, C.byref(cfg), C.byref(what))
@@ -146,6 +150,8 @@ class _Running:
 
     def close(self) -> None:
         pointer, self.pointer = self.pointer, C.c_void_p()
+        if self.fed:
+            self.fed.close()  # threads that wait for an order come back
         if pointer and self.pid == os.getpid():  # in a child of fork() there are no threads to wait for
             _l.lib.mr_loader_close(pointer)
         if self in self.source._running:
@@ -184,6 +190,10 @@ class Loader:
     hold        batches that may be in use at a time, each with memory of its own: the one that is used, the one before that a
                 variable still names, and what else you keep. With all in use the next one is a HeldError, never a hang
     split       "auto", "train", "test"
+    sampler     an order of your own in place of `order`: sample numbers, a sequence for every epoch (a list, a NumPy array, a range), or
+                a function of the epoch that gives one, always the same for the same epoch. More or fewer than the data have, the same
+                number in every epoch; a sample may come several times, each with draws of its own. It says the GLOBAL order: ranks
+                take their parts of its batches. A function is called by next(), in the thread that takes batches, some epochs ahead
     take        only some of the samples, (from, to) as parts of 1 of a drawn order that is the same in every run: (0, 0.9) and
                 (0.9, 1) share none and are all together; 0.1 is (0, 0.1)
     format, image_key, label_key, classes, index_folder   as `millrace help inspect` says of the options of these names
@@ -207,7 +217,7 @@ class Loader:
     def __init__(self, path: Any, *, batch: int = 128, augment: str = "none", training: bool = False,
                  epochs: Optional[int] = 1, seed: int = 0, order: str = "shuffle", tail: str = "keep",
                  rank: Optional[int] = None, world: Optional[int] = None, workers: int = 0, prefetch: int = 4, hold: int = 4,
-                 split: str = "auto", take: Any = None, format: Optional[str] = None, image_key: Optional[str] = None,
+                 sampler: Any = None, split: str = "auto", take: Any = None, format: Optional[str] = None, image_key: Optional[str] = None,
                  label_key: Optional[str] = None, classes: str = "first", index_folder: Any = None, channels: int = 0,
                  fields: Sequence[Union[str, Dict[str, Any]]] = (), length_window: int = 0, width_multiple: int = 1,
                  block: int = 256, cache: str = "off", cache_folder: Any = None, cache_bytes: Optional[int] = None,
@@ -236,6 +246,12 @@ class Loader:
         self._inbox: Optional[Inbox] = Inbox()
         self._cfg.on_bad, self._cfg.bad_context = _l.ON_BAD, self._inbox.pointer
         self._cfg.on_note, self._cfg.note_context = _l.ON_NOTE, self._inbox.pointer
+        self._order: Optional[Order] = None
+        if given["sampler"] is not None:
+            if given["order"] != "shuffle" or given["length_window"]:
+                raise ArgumentError("sampler= says where every sample stands: leave out order= and length_window=")
+            self._order = Order(given["sampler"], self._source.info.count)
+            self._order.settle(self._cfg)
         self._look()
         _open_loaders.add(self)
 
@@ -324,8 +340,10 @@ class Loader:
         self._augment = info.augment.decode()
         self._mixes = bool(info.mixes)
         self._data = "%016x" % info.fingerprint
-        how = (info.order, info.block, info.tail, info.length_window, bool(cfg.training), self._augment, cfg.channels,
+        how: Tuple[Any, ...] = (info.order, info.block, info.tail, info.length_window, bool(cfg.training), self._augment, cfg.channels,
                cfg.decode.pixels)
+        if self._order:
+            how += (self._order.count, self._order.mark)
         self._how = "%08x" % zlib.crc32(repr(how).encode())
         looked.close()
         self._drain()
@@ -470,10 +488,20 @@ class Loader:
             self._lost = lost.value
 
     def _open(self) -> _Running:
-        cfg = self._cfg
+        cfg, fed = self._cfg, None
         cfg.start_epoch, cfg.start_step = self._epoch, self._step
-        self._running = _Running(self._source, cfg, self._inbox)
+        if self._order and self._order.fixed is None:
+            under_way = cfg.prefetch + 1 + self._hold  # batches, at most, but for what `tune` finds
+            fed = Fed(self._order, self._epoch, self._epochs, 1 + under_way // self._steps if cfg.prefetch else 0)
+            self._order.settle(cfg, fed)
+        self._running = _Running(self._source, cfg, self._inbox, fed)
         return self._running
+
+    def _feed(self, done: int = 0) -> None:
+        """Orders of epochs that are asked for, or soon will be. done: batches since next() was called last, by others than it."""
+        running = self._running
+        if running and running.fed:
+            running.fed.feed(self._epoch + (self._step + done) // self._steps)
 
     def _stop_running(self) -> None:
         self._taken = None
@@ -490,6 +518,7 @@ class Loader:
         with self._lock:
             self._check()
             running = self._running or self._open()
+            self._feed()
             lease = self._taken = self._taken or _Lease()
             tries = 1 if _l.CPYTHON else 4  # where nothing is counted, one round does not find all
             while not lease.address:
@@ -498,6 +527,7 @@ class Loader:
                     break
                 if rc == _l.EAGAIN:  # signals are handled on the way round
                     self._check()
+                    self._feed()
                     continue
                 if rc == _l.ELIMIT and self.held >= self._hold:
                     if not tries:
@@ -560,7 +590,8 @@ class Loader:
                 "epoch": self._epoch, "step": self._step}
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
-        """Go on where a loader of the same data, seed, batch, order and augmentation was; rank and world may differ."""
+        """Go on where a loader of the same data, seed, batch, order and augmentation was; rank and world may differ. Of sampler=
+        the numbers of epoch 0 are compared: that a function gives others in a later epoch cannot be known."""
         self._check()
         mine = self.state_dict()
         if not isinstance(state, dict) or state.get("millrace") != 1:

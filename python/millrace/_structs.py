@@ -103,6 +103,34 @@ class mr_source_info(Structure):
     ]
 
 
+class mr_writer_config(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("field_count", c_uint32),
+        ("fields", POINTER(mr_field)),
+        ("class_count", c_uint32),
+        ("class_names", POINTER(c_char_p)),
+        ("provenance", c_char_p),
+        ("record_align", c_uint32),
+        ("force", c_bool),
+        ("resume", c_bool),
+        ("input", c_void_p),
+        ("verify", c_bool),
+    ]
+
+
+class mr_output_config(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("inputs", c_void_p),
+        ("input_count", c_uint32),
+        ("force", c_bool),
+        ("resume", c_bool),
+        ("unsynced", c_bool),
+        ("log", c_bool),
+    ]
+
+
 class mr_image(Structure):
     _fields_ = [
         ("width", c_uint32),
@@ -183,6 +211,10 @@ class mr_loader_config(Structure):
         ("first_part", c_uint32),
         ("keep", c_uint32),
         ("count_unlabelled", c_bool),
+        ("sampler_count", c_uint64),
+        ("sampler_samples", c_void_p),
+        ("sampler", c_void_p),
+        ("sampler_context", c_void_p),
     ]
 
 
@@ -236,6 +268,7 @@ class mr_loader_info(Structure):
         ("labelled", c_bool),
         ("counts", c_bool),
         ("mixes", c_bool),
+        ("sampled", c_bool),
     ]
 
 

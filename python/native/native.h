@@ -3,7 +3,7 @@
  *
  * Takes public calls of the library only, and the addresses of two functions of Python, whose header it does
  * not know: one build serves every interpreter. Gives batches with a count of references, DLPack tensors over
- * them, inboxes for reports, and long calls that can be stopped and looked at. Callers:
+ * them, inboxes for reports, orders of epochs, and long calls that can be stopped and looked at. Callers:
  * python/millrace/_library.py.
  *
  * mrp_ functions are no interface: the package and this library are of one build. Any thread, where nothing
@@ -24,6 +24,23 @@ MR_API void mrp_inbox_destroy(mrp_inbox *in);
 MR_API int mrp_inbox_take(mrp_inbox *in, mr_error *what, uint64_t *substitute, uint64_t *lost);
 MR_API void mrp_on_note(void *inbox, const char *text);                         /* mr_loader_config.on_note */
 MR_API void mrp_on_bad(void *inbox, const mr_error *what, uint64_t substitute); /* mr_bad_report */
+
+/* ---- orders.c: orders of epochs, given by Python, asked for by the library's threads ---- */
+typedef struct mrp_orders mrp_orders;
+
+MR_API mrp_orders *mrp_orders_create(uint64_t count); /* samples in an epoch; NULL: no memory */
+MR_API void mrp_orders_destroy(mrp_orders *o);        /* behind all loaders that use it; accepts NULL */
+/* The samples of an epoch, count of them, copied. MR_OK or MR_ENOMEM. */
+MR_API int mrp_orders_put(mrp_orders *o, uint64_t epoch, const uint64_t *samples);
+/* Epochs below this one are no longer asked for. */
+MR_API void mrp_orders_drop(mrp_orders *o, uint64_t epoch);
+/* An epoch that a thread waits for; MR_NOWHERE: none does. */
+MR_API uint64_t mrp_orders_wanted(mrp_orders *o);
+/* Whoever waits, and whoever asks from now on for what is not there, gets MR_ECANCELED. */
+MR_API void mrp_orders_close(mrp_orders *o);
+/* mr_sampler. Waits for the epoch to be put. */
+MR_API int mrp_orders_ask(void *orders, uint64_t epoch, uint64_t first, uint32_t count, uint64_t *out,
+                          mr_error *err);
 
 /* ---- batches.c: a batch and who uses it ---- */
 typedef struct mrp_batch mrp_batch;

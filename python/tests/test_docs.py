@@ -19,5 +19,6 @@ def test_block(block, shapes, tmp_path):
         pytest.importorskip("torch")
     if "import numpy" in block:
         pytest.importorskip("numpy")
-    names = {"PHOTOS": shapes, "RECORDS": str(tmp_path / "r.mrec"), "TAR": str(tmp_path / "t.tar"), "OUT": str(tmp_path / "o.mrec")}
+    names = {"PHOTOS": shapes, "RECORDS": str(tmp_path / "r.mrec"), "TAR": str(tmp_path / "t.tar"), "OUT": str(tmp_path / "o.mrec"),
+             "CACHE": str(tmp_path / "cache")}
     exec(compile(block, PAGE, "exec"), names)

@@ -196,3 +196,20 @@ def test_torchrun_stop_and_resume_in_another_world(shapes, tmp_path):
     rest, _ = run(3, state, 99)
     want = [y.tolist() for _, y in millrace.torch.Loader(shapes, batch=24, augment=AUGMENT, training=True, seed=3)]
     assert begun + rest == want
+
+
+def test_samplers_of_torch(shapes):
+    """Each with a seed of its epoch, so that it is a function of it; tensors of numbers, too."""
+    from torch.utils.data import DistributedSampler, WeightedRandomSampler
+    weights, generator = torch.linspace(1, 5, 120), torch.Generator()
+    spread = DistributedSampler(range(120), num_replicas=1, rank=0, seed=3)
+
+    def weighted(epoch):
+        return list(WeightedRandomSampler(weights, 50, generator=generator.manual_seed(epoch)))
+    for sampler in (weighted, lambda epoch: (spread.set_epoch(epoch), list(spread))[1], torch.arange(40).flip(0)):
+        batches = loader(shapes, 10, raw=True, sampler=sampler)
+        assert len(batches.dataset) == 120
+        for epoch in (0, 1, 4):
+            batches.set_epoch(epoch)
+            want = sampler(epoch) if callable(sampler) else sampler.tolist()
+            assert sum((b.ids.tolist() for b in batches), []) == want and len(batches) == len(want) // 10

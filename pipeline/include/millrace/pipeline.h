@@ -294,6 +294,18 @@ typedef enum mr_bad { MR_BAD_STOP = 0, MR_BAD_REPLACE, MR_BAD_SKIP } mr_bad;
  * once, no matter how many epochs contain it. */
 typedef void mr_bad_report(void *context, const mr_error *what, uint64_t substitute);
 
+/* An order of one's own: the samples at positions [first, first + count) of an epoch, into out[count], as
+ * numbers below the source's count. first + count is never above mr_loader_config.sampler_count.
+ *
+ * It must be a pure function of epoch and position: threads of the loader ask it, several at a time, in any
+ * order, for epochs ahead of the one that is delivered, for the same again, and a run that is resumed asks it
+ * anew; all of them must get the same. It may wait (the batches do, too), but not for this loader, and must
+ * return soon once the caller wants to stop or close the loader, which wait for it.
+ *
+ * MR_OK, or a negative code, which ends the run: mr_loader_next() returns it, with what err says. */
+typedef int mr_sampler(void *context, uint64_t epoch, uint64_t first, uint32_t count, uint64_t *out,
+                       mr_error *err);
+
 /* Fields of a sample that are delivered in addition to picture and label: boxes and masks, which follow their
  * picture through the augmentation, and tensors as they are: sequences, embeddings, numbers. */
 typedef enum mr_role {
@@ -416,6 +428,23 @@ typedef struct mr_loader_config {
                               count (mr_batch.counted): for networks that tell no classes apart. Padding and
                               samples that are skipped keep -1. Default false; nothing changes where there are
                               labels */
+    /* An order of one's own in place of `order` and `block`: an epoch has sampler_count positions, more or
+     * fewer than there are samples, and a sample may stand at any number of them, or at none. The one at each
+     * is sampler_samples[position], in every epoch: an array that is lent, stays as it is and outlives the
+     * loader. Or, with that NULL, what sampler(sampler_context, ...) says. sampler_count 0 and both NULL,
+     * the default: there is none.
+     *   All else is as with any order: batches are cut from the positions, tails dropped or padded, the parts
+     * of several loaders taken from the global batch, and a run that is resumed at an epoch and step goes on
+     * as it would have, where the sampler is the same one; the loader cannot know that. Random operations
+     * draw by the seed and the position over all epochs, so a sample that comes again is not the same picture
+     * again. A damaged sample is replaced by one that stands elsewhere in the epoch. Neither length_window
+     * nor order BALANCED goes with it.
+     *   A number that is none of the source's is MR_EINVAL with position, number and count: of an array when
+     * the loader is opened, of a function when the batch is read. */
+    uint64_t sampler_count;
+    const uint64_t *sampler_samples;
+    mr_sampler *sampler;
+    void *sampler_context;
 } mr_loader_config;
 
 typedef enum mr_tune {
@@ -452,7 +481,7 @@ typedef struct mr_loader_info {
                                          pictures */
     uint64_t sample_count;            /* in the data set */
     uint64_t steps_per_epoch;
-    uint64_t epoch_samples;   /* delivered per epoch: sample_count, or less (DROP) */
+    uint64_t epoch_samples;   /* delivered per epoch: sample_count, or sampler_count; or less (DROP) */
     uint64_t dropped, padded; /* per epoch, by the tail policy */
     uint32_t prefetch, workers, readers;
     const char *io;        /* "io_uring", "pread" */
@@ -479,6 +508,8 @@ typedef struct mr_loader_info {
     bool labelled;          /* the source has labels */
     bool counts;            /* samples do: labelled, or count_unlabelled */
     bool mixes;             /* pictures of a batch are mixed with each other (mr_batch.labels2) */
+    bool sampled;           /* the order is the caller's own (mr_loader_config.sampler), not `order`. A
+                               checkpoint does not say which: who goes on with one sets the same sampler */
 } mr_loader_info;
 
 /* The state of processing of a part's samples. There is one form; consumers must refuse a form that they do
