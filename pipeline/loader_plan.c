@@ -36,6 +36,16 @@ static int check_settings(mri_loader_plan *plan, mr_error *err)
         return mr_error_set(err, MR_EINVAL,
                             "a length window sorts samples, order balanced deals them by class: "
                             "leave one of them out");
+    if (cfg->repeats > 1 && (cfg->length_window || cfg->order == MR_ORDER_BALANCED || cfg->sampler_count))
+        return mr_error_set(err, MR_EINVAL,
+                            "repeats %u: %s says which samples come, and how often: leave one of them out",
+                            cfg->repeats,
+                            cfg->length_window   ? "a length window"
+                            : cfg->sampler_count ? "a sampler"
+                                                 : "order balanced");
+    if (cfg->repeats > cfg->batch)
+        return mr_error_set(err, MR_EINVAL, "repeats %u: expected at most the batch, %u", cfg->repeats,
+                            cfg->batch);
     if (cfg->channels != 0 && cfg->channels != 1 && cfg->channels != 3)
         return mr_error_set(err, MR_EINVAL, "channels %u: expected 1, 3 or 0 (what the data has)",
                             cfg->channels);
@@ -81,7 +91,8 @@ static int plan_batches(mri_loader_plan *plan, mr_error *err)
                                         .epochs = cfg->epochs,
                                         .start_epoch = cfg->start_epoch,
                                         .start_step = cfg->start_step,
-                                        .own = own};
+                                        .own = own,
+                                        .repeats = cfg->repeats};
     return mri_batches_plan(&plan->batches, &batches, err);
 }
 
@@ -227,6 +238,7 @@ static void fill_info(mri_loader_plan *plan)
     plan->info.block = plan->cfg.block;
     plan->info.tail = plan->cfg.tail;
     plan->info.length_window = plan->cfg.length_window;
+    plan->info.repeats = plan->batches.repeats;
     plan->info.labelled = mr_source_info_of(plan->source)->label_field >= 0;
     plan->info.counts = plan->info.labelled || plan->cfg.count_unlabelled;
     plan->info.pixels = plan->cfg.decode.pixels;

@@ -538,14 +538,14 @@ static int agree(const fit *f, mr_error *err)
     snprintf(
         text, sizeof text,
         "training data %016llx\nvalidation data %016llx\nbatch %u\norder %d, block %llu, length window %u, "
-        "sampler %d, samples %llu\n"
+        "repeats %u, sampler %d, samples %llu\n"
         "tail %d\npixels %d, exif %d\naugment %s\nupdates %llu, epoch %llu, step %llu\nepochs %llu\nmax "
         "steps %llu\n"
         "checkpoints %d, every %llu steps\npatience %u, accuracy %.17g\nevaluations every %llu steps, at %u "
         "points %08x\nreports every %llu steps\nsnapshots "
         "%d\n",
         (unsigned long long)i->fingerprint, val ? (unsigned long long)val->fingerprint : 0, i->batch,
-        i->order, (unsigned long long)i->block, i->length_window, i->sampled,
+        i->order, (unsigned long long)i->block, i->length_window, i->repeats, i->sampled,
         (unsigned long long)i->epoch_samples, i->tail, i->pixels, !i->ignore_exif,
         i->augment ? i->augment : "none", (unsigned long long)f->t->updates,
         (unsigned long long)f->run->at.epoch, (unsigned long long)f->run->at.step,

@@ -111,6 +111,7 @@ void mri_trainer_describe(const mr_trainer *t, const mr_loader_info *loader, con
                                 .tail = loader->tail,
                                 .pixels = loader->pixels,
                                 .length_window = loader->length_window,
+                                .repeats = loader->repeats > 1 ? loader->repeats : 0,
                                 .epochs = run->epochs,
                                 .patience = run->patience,
                                 .validation_pending = run->validation_pending,

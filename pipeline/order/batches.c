@@ -31,6 +31,7 @@ int mri_batches_plan(mri_batches *b, const mri_batches_config *cfg, mr_error *er
                        .own_first = cfg->own_first,
                        .own_parts = cfg->own_parts ? cfg->own_parts : cfg->parts,
                        .own = cfg->own,
+                       .repeats = cfg->repeats ? cfg->repeats : 1,
                        .sample_count = n,
                        .steps_per_epoch = n / batch + (n % batch && cfg->tail != MR_TAIL_DROP)};
     if (b->steps_per_epoch == 0)
@@ -117,6 +118,12 @@ uint32_t mri_batches_own_most(const mri_batches *b)
     return (uint32_t)(((uint64_t)b->batch * b->own_parts - 1) / b->parts) + 1;
 }
 
+/* Samples of a whole batch, each of which comes `repeats` times. */
+static uint32_t distinct(const mri_batches *b)
+{
+    return b->batch / b->repeats + (b->batch % b->repeats != 0);
+}
+
 int mri_batches_samples(const mri_batches *b, uint64_t batch, uint32_t first, uint32_t count, uint64_t *out,
                         mr_error *err)
 {
@@ -131,8 +138,9 @@ int mri_batches_samples(const mri_batches *b, uint64_t batch, uint32_t first, ui
         return MR_OK;
     }
     const mri_epoch_order order = mri_epoch_order_make(b->order, b->block, b->seed, epoch, b->sample_count);
+    const uint32_t each = distinct(b);
     for (uint32_t k = 0; k < count; k++)
-        out[k] = mri_epoch_order_sample(&order, (base + k) % b->sample_count);
+        out[k] = mri_epoch_order_sample(&order, (step * each + (first + k) % each) % b->sample_count);
     return MR_OK;
 }
 
@@ -140,7 +148,8 @@ uint64_t mri_batches_turn(const mri_batches *b, uint64_t batch, uint32_t place)
 {
     uint64_t epoch, step;
     mri_batches_place(b, batch, &epoch, &step);
-    return b->balance || b->own.count ? epoch * b->sample_count + step * b->batch + place : epoch;
+    if (b->balance || b->own.count) return epoch * b->sample_count + step * b->batch + place;
+    return epoch * b->repeats + place / distinct(b);
 }
 
 int mri_batches_substitute(const mri_batches *b, uint64_t batch, uint32_t place, uint32_t attempt,

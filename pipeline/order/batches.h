@@ -26,6 +26,7 @@ typedef struct mri_batches {
     mri_windows *windows;                   /* NULL: batches are cut from the order as it is; else owned */
     mri_balance *balance;                   /* order BALANCED, else NULL; owned */
     mri_own_order own;                      /* in place of all of these; count 0: none */
+    uint32_t repeats;                       /* of each sample in a batch, 1 at least; above: none of these */
 } mri_batches;
 
 typedef struct mri_batches_config {
@@ -35,6 +36,7 @@ typedef struct mri_batches_config {
     mr_tail tail;
     uint64_t sample_count, epochs, start_epoch, start_step;
     mri_own_order own; /* count 0: none; else an epoch has so many positions, not sample_count */
+    uint32_t repeats;  /* 0 is 1 */
 } mri_batches_config;
 
 /* MR_EINVAL: nothing would be delivered. */
@@ -66,7 +68,8 @@ uint32_t mri_batches_own_most(const mri_batches *b);
  */
 int mri_batches_samples(const mri_batches *b, uint64_t batch, uint32_t first, uint32_t count, uint64_t *out,
                         mr_error *err);
-/* What tells one time that the sample at this place comes from the others, for its draws: the epoch, or in an
+/* What tells one time that the sample at this place comes from the others, for its draws: the epoch, with
+ * repeats a number for each of an epoch's, or in an
  * order that repeats samples inside of one the position over all epochs. */
 uint64_t mri_batches_turn(const mri_batches *b, uint64_t batch, uint32_t place);
 /* Is this place past the last sample of its epoch (padding)? */

@@ -201,6 +201,7 @@ class Loader:
     fields      names of fields to deliver beside picture and label: boxes, masks, sequences; or dicts with "name" and
                 optionally "role", "most", "pad", "in_pixels"
     length_window, width_multiple   batches of samples of like length (millrace/pipeline.h)
+    repeats                         each sample comes so many times in its batch, augmented otherwise each time
     cache       "off", "memory", or "disk" in `cache_folder`: what the first epoch decoded, for the later ones; `cache_bytes`
                 at most (memory: None takes what fits)
     memory      bytes at most, 0: half of what the process may use
@@ -219,7 +220,7 @@ class Loader:
                  rank: Optional[int] = None, world: Optional[int] = None, workers: int = 0, prefetch: int = 4, hold: int = 4,
                  sampler: Any = None, split: str = "auto", take: Any = None, format: Optional[str] = None, image_key: Optional[str] = None,
                  label_key: Optional[str] = None, classes: str = "first", index_folder: Any = None, channels: int = 0,
-                 fields: Sequence[Union[str, Dict[str, Any]]] = (), length_window: int = 0, width_multiple: int = 1,
+                 fields: Sequence[Union[str, Dict[str, Any]]] = (), length_window: int = 0, width_multiple: int = 1, repeats: int = 1,
                  block: int = 256, cache: str = "off", cache_folder: Any = None, cache_bytes: Optional[int] = None,
                  memory: int = 0, bad: str = "stop", max_bad: int = 100,
                  on_bad: Optional[Callable[[Error, Optional[int]], None]] = None,
@@ -285,6 +286,7 @@ class Loader:
             if cfg.cache == _CACHES["disk"] and g["cache_bytes"] is None:
                 raise ArgumentError("cache=\"disk\" needs cache_bytes: how large its file may grow")
         cfg.length_window = _count("length_window", g["length_window"])
+        cfg.repeats = _count("repeats", g["repeats"])
         cfg.width_multiple = _count("width_multiple", g["width_multiple"], 1)
         cfg.tune = _TUNE_ALL if g["tune"] else 0
         cfg.keep = self._hold
@@ -342,6 +344,8 @@ class Loader:
         self._data = "%016x" % info.fingerprint
         how: Tuple[Any, ...] = (info.order, info.block, info.tail, info.length_window, bool(cfg.training), self._augment, cfg.channels,
                cfg.decode.pixels)
+        if info.repeats > 1:
+            how += ("repeats", info.repeats)
         if self._order:
             how += (self._order.count, self._order.mark)
         self._how = "%08x" % zlib.crc32(repr(how).encode())

@@ -215,6 +215,7 @@ class mr_loader_config(Structure):
         ("sampler_samples", c_void_p),
         ("sampler", c_void_p),
         ("sampler_context", c_void_p),
+        ("repeats", c_uint32),
     ]
 
 
@@ -268,6 +269,7 @@ class mr_loader_info(Structure):
         ("labelled", c_bool),
         ("counts", c_bool),
         ("mixes", c_bool),
+        ("repeats", c_uint32),
         ("sampled", c_bool),
     ]
 

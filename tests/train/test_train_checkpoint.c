@@ -55,6 +55,7 @@ static mr_checkpoint_info info_of(uint64_t updates)
                                .label_offset = -3,
                                .class_names = class_names,
                                .length_window = 6,
+                               .repeats = 3,
                                .run = {1, 2, 3, 255},
                                .epochs = 12,
                                .patience = 4,
@@ -138,6 +139,7 @@ static void test_round_trip(void **state)
     MRT_TRUE(i->pixels == MR_PIXELS_LIBJPEG && i->loss_scale == 1024 && i->loss_scale_good == 17 &&
              i->updates_skipped == 3);
     MRT_EQ(i->length_window, 6);
+    MRT_EQ(i->repeats, 3);
     MRT_TRUE(i->run[0] == 1 && i->run[3] == 255 && i->run[15] == 0 && i->epochs == 12 && i->patience == 4);
     MRT_TRUE(i->validation_pending && !i->stopped_early && i->ignore_exif && i->best_updates == 41);
     MRT_TRUE(i->first_loss == 2.5 && i->epoch_loss == 1.5 && i->epoch_accuracy == 0.75 &&
@@ -388,7 +390,9 @@ static void test_hostile_values_are_refused(void **state)
         {988, 4, 3},
         {988, 4, 0},
         {992, 4, 1},
-        {996, 1, 1},
+        {996, 4, 1}, /* repeats: once is 0; more than a batch has places */
+        {996, 4, 0xFFFFFF},
+        {1000, 1, 1},
         {1016, 4, 1},
         {719, 1, 'x'},
         {728, 8, 0},

@@ -144,6 +144,10 @@ static int open_run(eval_run *r)
         run.augment = r->info.augment; /* the same preparation as in training, without what is random */
     if (!run.batch) run.batch = r->info.batch;
     if (!options_was_given(&a->given, "seed")) run.seed = r->info.seed; /* of draws */
+    if (run.repeats > 1) {
+        say("--repeats %u: of training alone; an evaluation has each sample once", run.repeats);
+        return EXIT_MISUSED;
+    }
     run.epochs = 1;
     run.order = MR_ORDER_SEQUENTIAL;
     s->values = r->info.c;

@@ -209,6 +209,10 @@ static int fill_run(predict_run *r, session_args *shared, run_args *run)
     run->tail = MR_TAIL_KEEP;
     run->length_window = 0;
     r->s.values = info->c;
+    if (run->repeats > 1) {
+        say("--repeats %u: of training alone; a prediction has each sample once", run->repeats);
+        return EXIT_MISUSED;
+    }
     if (run->bad != MR_BAD_REPLACE) return EXIT_DONE;
     say("--bad replace: a row would tell of another sample than its own; skip gives it a row that says why");
     return EXIT_MISUSED;

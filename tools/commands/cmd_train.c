@@ -299,6 +299,7 @@ static int open_val_loader(train_run *r)
     cfg.epochs = UINT64_MAX;
     cfg.order = MR_ORDER_SEQUENTIAL;
     cfg.length_window = 0;
+    cfg.repeats = 0;
     cfg.tail = MR_TAIL_KEEP;
     cfg.prefetch = cfg.prefetch > 2 ? 2 : cfg.prefetch; /* it waits full while training runs: no more memory
                                                            than needed */

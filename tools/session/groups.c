@@ -67,7 +67,7 @@ const char *const setup_orders[] = {"shuffle", "block", "sequential", "balanced"
 const char *const setup_tails[] = {"keep", "drop", "pad", NULL};
 static const char *const bads[] = {"stop", "replace", "skip", NULL};
 
-const opt run_options[14] = {
+const opt run_options[15] = {
     {"batch", OPT_U32, offsetof(run_args, batch), 1, 1048576, NULL, NULL,
      "samples in a global batch, over all replicas; without it the model's own, else 128", NULL},
     {"epochs", OPT_U64, offsetof(run_args, epochs), 1, ANY, NULL, NULL,
@@ -107,6 +107,11 @@ const opt run_options[14] = {
      "sequences: sort samples by length inside windows of so many batches of the order, and deliver a "
      "window's batches in a drawn order: "
      "less padding",
+     NULL},
+    {"repeats", OPT_U32, offsetof(run_args, repeats), 1, 1048576, "1", NULL,
+     "each sample comes so many times in its batch, each time augmented otherwise; an epoch stays as long, "
+     "and "
+     "so has fewer samples",
      NULL},
 };
 

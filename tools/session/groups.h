@@ -43,6 +43,7 @@ typedef struct run_args { /* what a run is: with the data, all that its result d
     const char *fields; /* NULL: not given */
     uint32_t width_multiple;
     uint32_t length_window; /* batches; 0: off */
+    uint32_t repeats;       /* of each sample in a batch */
 } run_args;
 
 typedef struct loader_args { /* how it is fed: changes no bit of the result */
@@ -77,7 +78,7 @@ extern const char *const setup_decays[];
 extern const char *const setup_orders[],
     *const setup_tails[], *const setup_pixels[], *const setup_exif[], *const setup_convolutions[];
 
-extern const opt output_options[2], data_options[16], run_options[14], loader_options[10], device_options[4],
+extern const opt output_options[2], data_options[16], run_options[15], loader_options[10], device_options[4],
     compute_options[6];
 extern const char *const setup_precisions[];
 

@@ -74,13 +74,15 @@ static int fill_order(const resume_point *p, run_args *run, bool scale)
     if (!was_given(p, "block")) run->block = c->block;
     if (!was_given(p, "tail")) run->tail = c->tail;
     if (!was_given(p, "length-window")) run->length_window = c->length_window;
+    if (!was_given(p, "repeats")) run->repeats = c->repeats ? c->repeats : 1;
     if (!was_given(p, "epochs") && c->epochs) run->epochs = c->epochs;
     if (!was_given(p, "augment") && c->augment[0]) run->augment = c->augment;
     if (!same_setting("seed", c->seed, run->seed) ||
         !same_choice("order", setup_orders, c->order, run->order) ||
         !same_choice("tail", setup_tails, c->tail, run->tail) ||
         (run->order == MR_ORDER_BLOCK && !same_setting("block", c->block, run->block)) ||
-        !same_setting("length-window", c->length_window, run->length_window))
+        !same_setting("length-window", c->length_window, run->length_window) ||
+        !same_setting("repeats", c->repeats ? c->repeats : 1, run->repeats))
         return EXIT_MISUSED;
     return EXIT_DONE;
 }

@@ -335,6 +335,7 @@ void setup_loader(mr_loader_config *cfg, const data_args *data, const run_args *
     cfg->max_bad = run->max_bad;
     cfg->width_multiple = run->width_multiple;
     cfg->length_window = run->length_window;
+    cfg->repeats = run->repeats;
     cfg->prefetch = loader->prefetch;
     cfg->workers = loader->workers;
     cfg->readers = loader->readers;

@@ -22,7 +22,7 @@ enum {
     GAP_AT = 853,
     FREEZE_AT = 920,
     WANTS_CRC_AT = 992,
-    END_AT = 996,
+    END_AT = 1000,
     MOST_PART_THREADS = 4096,
     CRC_AT = HEADER_BYTES - 4,
     VERSION = 1
@@ -114,6 +114,7 @@ static const placed_field fields[] = {
     FIELD(FREEZE_AT, freeze),
     FIELD(984, target_loss),
     FIELD(988, class_weight_count),
+    FIELD(996, repeats),
 };
 _Static_assert(sizeof(mr_update_kind) == 4 && sizeof(mr_schedule_kind) == 4 && sizeof(mr_order) == 4 &&
                    sizeof(mr_tail) == 4 && sizeof(mr_decay_on) == 4 && sizeof(mr_pixels) == 4 &&
@@ -354,6 +355,8 @@ static int read_info(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
         return damaged(err, MR_EFORMAT, ck, NAMES_AT, "a checksum of no names");
     if (mri_le32(h + 984) >= MR_TARGET_COUNT)
         return damaged(err, MR_EFORMAT, ck, 984, "unknown loss against targets");
+    if (ck->info.repeats == 1 || ck->info.repeats > ck->info.batch)
+        return damaged(err, MR_EFORMAT, ck, 996, "each sample comes oftener than a batch has places");
     if (ck->info.class_weight_count &&
         (ck->info.class_weight_count != ck->info.classes || ck->info.target_loss))
         return damaged(err, MR_EFORMAT, ck, 988, "there is not one weight for each class");

@@ -34,6 +34,17 @@ for rule in momentum nesterov rmsprop-momentum muon; do
     run 0 train d "$@" --optimizer $rule --lr 1e-3 --epochs 1 --json
     [ "$(text weights)" != "$weights" ] || fail "$last: the momentum of $rule changes nothing"
 done
+# each sample several times in its batch
+run 0 train d "$@" --augment "padcrop(2)" --repeats 4 --epochs 2 --json; weights=$(text weights)
+run 0 train d "$@" --augment "padcrop(2)" --epochs 2 --json
+[ "$(text weights)" != "$weights" ] || fail "$last: --repeats changes nothing"
+run 0 train d "$@" --augment "padcrop(2)" --repeats 4 --epochs 2 --max-steps 3 --checkpoint repeats
+run 2 train d --quiet --checkpoint repeats --resume --repeats 2; err_has "--repeats"
+run 0 train d --quiet --checkpoint repeats --resume --json; equal "$(text weights)" "$weights"
+run 2 eval d --checkpoint repeats --repeats 2; err_has "of training alone"
+run 2 predict d --checkpoint repeats --repeats 2; err_has "of training alone"
+run 0 eval d --checkpoint repeats --json; equal "$(number samples)" 32
+
 # of a run that goes on the checkpoint's rule counts, not the model's
 run 0 train d --quiet --checkpoint nesterov --resume --epochs 3 --momentum 0.5 --override
 err_has "--momentum: the checkpoint was trained with 0.9; from here on 0.5"
