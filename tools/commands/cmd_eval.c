@@ -254,7 +254,11 @@ static int evaluate(eval_run *r)
     uint64_t count = 0;
     const uint64_t start = clock_ns();
     const int rc = pass(r, &loss, &accuracy, &count, &err);
-    if (rc) return exit_status(rc, &err);
+    if (rc) {
+        const int status = exit_status(rc, &err);
+        objective_explain(&r->s.objective, r->s.src, &err);
+        return status;
+    }
     const double seconds = seconds_since(start);
     int status = sum_confusion(r);
     if (status == EXIT_DONE && r->args->confusion && r->world.first) status = write_confusion(r);

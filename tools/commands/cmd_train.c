@@ -688,7 +688,11 @@ static int fit(train_run *r)
     int told = rc == MR_OK || rc == MR_ECANCELED ? footer(r, &last, rc == MR_OK) : EXIT_DONE;
     if (rc == MR_EEXIST)
         say("--force moves what is not of this run to a folder in %s (old-1, ...)", a->checkpoint);
-    if (rc) return exit_status(rc, &err);
+    if (rc) {
+        const int status = exit_status(rc, &err);
+        objective_explain(&r->s.objective, r->s.src, &err);
+        return status;
+    }
     if (!last.diverged || last.simulated) return told;
     say("the run has diverged: its last loss is not finite, or a thousand times the first; try a lower --lr");
     return EXIT_FAILED;

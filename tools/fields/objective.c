@@ -163,6 +163,20 @@ int objective_take_field(objective *o, const mr_source *src, mr_loader_config *c
     return EXIT_DONE;
 }
 
+void objective_explain(const objective *o, const mr_source *src, const mr_error *err)
+{
+    const mr_source_info *info = mr_source_info_of(src);
+    char text[256];
+    if (!o->loss || err->code != MR_EINVAL || !strstr(err->text, "target")) return;
+    const uint32_t at = fields_find(info, o->field);
+    if (at == info->field_count) return;
+    field_text(&info->fields[at], text, sizeof text);
+    say("%s: the targets are those of field %s, for --loss %s; leave such samples out of the data, or give "
+        "them "
+        "targets",
+        info->path, text, objective_names[o->loss]);
+}
+
 /* ---- weights of classes ---- */
 
 static int count_classes(const mr_source *src, uint32_t classes, uint64_t *count, uint64_t *all)

@@ -35,6 +35,8 @@ void objective_close(objective *o); /* accepts a zeroed one */
  * loss. */
 int objective_take_field(objective *o, const mr_source *src, mr_loader_config *cfg,
                          mr_loader_field fields[MR_LOADER_MAX_FIELDS], uint32_t *count);
+/* Says which field it is when a run has ended for targets that are none. */
+void objective_explain(const objective *o, const mr_source *src, const mr_error *err);
 /* What --class-weights says for these data and this network, unless there are weights already. */
 int objective_take_weights(objective *o, const mr_source *src, const mr_net *net);
 

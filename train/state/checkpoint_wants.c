@@ -28,7 +28,8 @@ int mri_checkpoint_wants_write(mri_wants_place *place, int fd, const char *path,
     char *bytes = calloc(1, padded);
     if (!bytes) return mr_error_set(err, MR_ENOMEM, "no memory to write targets and weights of classes");
     memcpy(bytes, info->targets, strnlen(info->targets, field_bytes(info) ? FIELD_BYTES - 1 : 0));
-    memcpy(bytes + field_bytes(info), info->class_weights, info->class_weight_count * sizeof(float));
+    if (info->class_weight_count)
+        memcpy(bytes + field_bytes(info), info->class_weights, info->class_weight_count * sizeof(float));
     place->crc = mr_crc32c(0, bytes, (size_t)place->bytes);
     const int rc = mri_pwrite_all(fd, bytes, padded, at, path, err);
     free(bytes);
