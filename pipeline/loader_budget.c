@@ -8,6 +8,7 @@
  * decoded in every worker, larger ones share what is left (budget/budget.h). Sums and products saturate: what
  * a hostile header claims ends as "over the budget", never as a small number. What the source itself keeps
  * (names, index) is bounded where it is opened. */
+#include "formats/source/source.h"
 #include "pipeline/loader_private.h"
 
 #define CHUNK_BYTES    65536u /* small samples share the cost of a lock ... */
@@ -65,7 +66,7 @@ static void plan_chunks(const mri_loader_plan *plan, mri_memory_plan *p)
     const uint32_t n = mri_shape_chunk_samples(&p->shape);
     p->chunk_samples = n;
     p->chunk_count = plan->threads ? mri_shape_chunk_count(&p->shape) : 1;
-    if (p->resident) {
+    if (p->resident || mri_source_is_made(plan->source)) { /* nothing is read into them */
         p->chunk_room = MRI_DIRECT_ALIGN;
         return;
     }
@@ -98,7 +99,7 @@ static uint64_t order_bytes(const mri_loader_plan *plan)
 
 static uint64_t read_buffer_bytes(const mri_loader_plan *plan, const mri_memory_plan *p)
 {
-    if (p->resident) return p->chunk_count * p->chunk_room;
+    if (p->resident || mri_source_is_made(plan->source)) return p->chunk_count * p->chunk_room;
     const uint64_t most = chunk_bytes_most(plan, p->chunk_samples);
     const uint64_t grown = most > p->chunk_room ? mri_plus(mri_plus(most, most / 4), MRI_DIRECT_ALIGN) : 0;
     return mri_times(p->chunk_count, mri_plus(p->chunk_room, grown));

@@ -317,6 +317,9 @@ int mri_source_read_bytes(const mr_source *src, uint64_t sample, void **buffer, 
 {
     int rc = mr_source_extent(src, sample, out, err);
     if (rc) return rc;
+    if (src->ops->fetch)
+        return src->ops->fetch(src, mri_choice_number(&src->choice, sample), buffer, buffer_bytes,
+                               &out->bytes, err);
     rc = grow(buffer, buffer_bytes, out->bytes, err);
     if (rc) return mri_error_place(err, rc, src->path, MR_NOWHERE, sample);
     rc = read_extent(src, sample, *buffer, out, until, err);

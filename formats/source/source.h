@@ -69,6 +69,10 @@ typedef struct mri_source_ops {
      * sample_path where each sample is a file, else none */
     int (*sample_name)(const mr_source *src, uint64_t sample, const void *data, size_t bytes, char *buf,
                        size_t buf_bytes, mr_error *err);
+    /* Samples do not lie in files: the bytes of one are made, into *buffer, grown as needed. extent() then
+     * says the most there can be. NULL: they lie where extent() says */
+    int (*fetch)(const mr_source *src, uint64_t sample, void **buffer, size_t *buffer_bytes, uint64_t *bytes,
+                 mr_error *err);
 } mri_source_ops;
 
 typedef struct mri_choice { /* choice.h; number NULL: all samples, as the format numbers them */
@@ -135,6 +139,9 @@ int mri_source_file_acquire(const mr_source *src, uint32_t file, bool must, int 
 mri_remote_file *mri_source_remote_at(const mr_source *src, uint32_t file);
 /* Is any of them? */
 bool mri_source_is_remote(const mr_source *src);
+
+/* Are its samples made when they are read? Then there is nothing to read in front of that. */
+static inline bool mri_source_is_made(const mr_source *src) { return src->ops->fetch != NULL; }
 
 /* mr_source_read() that stops waiting for a server once *until is true (read atomically). */
 int mri_source_read_until(const mr_source *src, uint64_t sample, void **buffer, size_t *buffer_bytes,

@@ -1,6 +1,8 @@
 /* pipeline/stream/locate.c: see locate.h. */
 #include "pipeline/stream/locate.h"
 
+#include "formats/source/source.h"
+
 static bool extend(mri_read *last, const mr_extent *e, size_t *at)
 {
     if (e->file == MR_FILE_OF_SAMPLE || last->file != e->file || e->offset < last->offset) return false;
@@ -46,6 +48,11 @@ static void locate_sample(const mri_locator *l, mri_chunk *c, mri_chunk_sample *
 {
     mr_extent e;
     if (locate_cached(l, c, s, may_read)) return;
+    if (mri_source_is_made(l->source)) {
+        s->bytes = 0;
+        in_memory(s, NULL); /* the worker makes it */
+        return;
+    }
     if (mr_source_extent(l->source, s->sample, &e, NULL) != MR_OK) {
         s->read = MRI_NO_READ; /* the worker asks again and handles the error as a bad sample */
         return;

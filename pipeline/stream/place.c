@@ -164,11 +164,21 @@ static int place_sample(mri_placer *p, const target *t, const void *data, size_t
     return MR_OK;
 }
 
+static int place_made(mri_placer *p, const target *t, mr_error *err)
+{
+    const mri_place_config *cfg = p->cfg;
+    mr_extent e;
+    const int rc =
+        mri_source_read_bytes(cfg->source, t->sample, &p->spare, &p->spare_bytes, &e, cfg->until, err);
+    return rc != MR_OK ? rc : place_sample(p, t, p->spare, (size_t)e.bytes, true, err);
+}
+
 static int place_alone(mri_placer *p, const target *t, mr_error *err)
 {
     const mri_place_config *cfg = p->cfg;
     mr_extent e;
     mr_sample ignored;
+    if (mri_source_is_made(cfg->source)) return place_made(p, t, err);
     int rc = mr_source_extent(cfg->source, t->sample, &e, err);
     if (rc == MR_OK)
         rc = mri_source_read_until(cfg->source, t->sample, &p->spare, &p->spare_bytes, &ignored, cfg->until,

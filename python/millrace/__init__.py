@@ -7,6 +7,7 @@
     Loader                             batches of a data set
     convert, inspect, verify, digest   what the command of these names does
     decode                             one picture, or part of one
+    Live                               samples that a Python object gives while they are loaded
     write_records, cache_records       samples of your own into a record file
     millrace.torch, .jax, .tensorflow  batches as these libraries take them: import them by name
     millrace.adapters                  samples of Hugging Face's data sets and of Parquet files: import it by name
@@ -19,12 +20,13 @@ from ._errors import (ArgumentError, BadSampleError, CanceledError, ChecksumErro
                       StateError, SystemCallError, UnsupportedError)
 from ._jobs import convert, decode, digest, inspect, verify
 from ._library import version as _version
+from ._live import Live
 from ._loader import Loader, Source
 from ._records import Samples, write_records
 from ._spool import cache_records
 
 __version__ = _version()
 __all__ = ["Array", "ArgumentError", "BadSampleError", "Batch", "CanceledError", "ChecksumError", "ClosedError", "DeviceError",
-           "EndError", "Error", "ExistsError", "ForkError", "FormatError", "HeldError", "LimitError", "Loader", "NotFoundError",
+           "EndError", "Error", "ExistsError", "ForkError", "FormatError", "HeldError", "LimitError", "Live", "Loader", "NotFoundError",
            "OutOfMemoryError", "PeerError", "Samples", "Source", "StateError", "SystemCallError", "UnsupportedError",
            "cache_records", "convert", "decode", "digest", "inspect", "verify", "write_records"]

@@ -51,9 +51,10 @@ class _Job:
         if self.also_stop:
             self.also_stop()
 
-    def run(self, call: Callable[[], int], what: Any) -> None:
+    def run(self, call: Callable[[], int], what: Any, source: Source) -> None:
         rc = run(call, self.stop, self.look)
         if rc != _l.OK:
+            source.raise_failure()
             raise _l.failed(rc, what)
 
 
@@ -90,7 +91,7 @@ def convert(path: Any, to: Any, *, kind: str = "mrec", store: str = "jpeg", resi
         cfg.max_bad = _count("max_bad", max_bad, 0, 2**64 - 1)
     result, what, name = mr_convert_result(), _l.new_error(), _l.encode(to)
     job.run(lambda: _l.native.mrp_convert(source._pointer, name, C.byref(cfg), C.byref(job.shared), C.byref(result),
-                                          C.byref(what)), what)
+                                          C.byref(what)), what, source)
     source.close()
     out: Dict[str, Any] = {n: getattr(result, n) for n, _ in mr_convert_result._fields_ if n != "struct_size"}
     out["errors"] = job.bad
@@ -105,7 +106,7 @@ def verify(path: Any, *, decode: bool = True, max_wrong: int = 100, progress: Te
     progress   as for convert(): samples done, samples, bytes"""
     source, job, what, wrong = _source(path, data), _Job(progress, on_bad), _l.new_error(), C.c_uint64()
     job.run(lambda: _l.native.mrp_verify(source._pointer, bool(decode), _count("max_wrong", max_wrong, 0, 2**64 - 1),
-                                         C.byref(job.shared), C.byref(wrong), C.byref(what)), what)
+                                         C.byref(job.shared), C.byref(wrong), C.byref(what)), what, source)
     source.close()
     return job.bad
 
@@ -121,7 +122,7 @@ def digest(path: Any, *, progress: Tell = None, **settings: Any) -> str:
         job = _Job(progress, None, lambda: loader._feed(job.shared.done), running.fed.close if running.fed else None)
         room, batches, samples = C.create_string_buffer(33), C.c_uint64(), C.c_uint64()
         job.run(lambda: _l.native.mrp_digest(running.pointer, C.byref(job.shared), room, C.byref(batches), C.byref(samples),
-                                             C.byref(what)), what)
+                                             C.byref(what)), what, loader._source)
         loader._drain()
         return room.value.decode()
 

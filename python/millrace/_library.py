@@ -8,7 +8,7 @@ from typing import Any
 
 from . import _errors
 from ._structs import (mr_batch, mr_convert_config, mr_decode_config, mr_error, mr_image_part, mr_loader_config, mr_loader_info,
-                       mr_loader_stats, mr_output_config, mr_source_config, mr_source_info, mr_value, mr_writer_config)
+                       mr_loader_stats, mr_output_config, mr_own_config, mr_source_config, mr_source_info, mr_value, mr_writer_config)
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 OK, EEND, EAGAIN, ECANCELED, ELIMIT = 0, -1, -2, -3, -12
@@ -107,6 +107,14 @@ _declare(quick, "mrp_export", _P, _P, _P, _INT, _INT, _INT, _P, _INT)
 _declare(quick, "mrp_inbox_create", _P)
 _declare(quick, "mrp_inbox_destroy", None, _P)
 _declare(quick, "mrp_inbox_take", _INT, _P, _E, C.POINTER(_U64), C.POINTER(_U64))
+_declare(lib, "mr_own_defaults_sized", None, C.POINTER(mr_own_config), C.c_size_t)
+_declare(lib, "mr_source_create", _INT, C.POINTER(_P), C.POINTER(mr_own_config), _E)
+_declare(quick, "mrp_maker_create", _P)
+_declare(quick, "mrp_maker_destroy", None, _P)
+_declare(quick, "mrp_maker_close", None, _P)
+_declare(native, "mrp_maker_take", _INT, _P, C.POINTER(_U64), C.POINTER(_P))
+_declare(native, "mrp_maker_give", None, _P, C.POINTER(mr_value))
+_declare(native, "mrp_maker_fail", None, _P, _INT, _S)
 _declare(quick, "mrp_orders_create", _P, _U64)
 _declare(quick, "mrp_orders_destroy", None, _P)
 _declare(native, "mrp_orders_put", _INT, _P, _U64, _P)

@@ -16,6 +16,7 @@ from . import _library as _l
 from . import _ranks
 from ._arrays import Batch, _Lease
 from ._errors import ArgumentError, ClosedError, Error, ForkError, HeldError, StateError
+from ._live import Live, Maker, unused
 from ._orders import Fed, Order
 from ._structs import (mr_loader_config, mr_loader_field, mr_loader_info, mr_loader_stats, mr_source_config, mr_source_info)
 from ._waiting import run
@@ -81,9 +82,16 @@ class Source:
                  label_key: Optional[str] = None, classes: str = "first", index_folder: Any = None, take: Any = None) -> None:
         self._pid, self._pointer = os.getpid(), C.c_void_p()
         self._running: List[Any] = []
+        self._maker: Optional[Maker] = None
         if not isinstance(path, (str, bytes, os.PathLike)):
-            raise ArgumentError("path: found %s, expected a path or an address; of data of Python's own cache_records() makes a record "
-                                "file" % type(path).__name__)
+            given = {"format": format, "split": split, "image_key": image_key, "label_key": label_key, "classes": classes,
+                     "index_folder": index_folder, "take": take}
+            usual = dict(dict.fromkeys(given), split="auto", classes="first")
+            live = path if isinstance(path, Live) else Live(path)
+            unused(live, given, usual)
+            self._maker = Maker(live)
+            self._maker.open(self._pointer)
+            return
         cfg = _l.fill(_l.lib.mr_source_defaults_sized, mr_source_config())
         stop = C.c_int(0)
         cfg.stop = C.addressof(stop)
@@ -124,7 +132,18 @@ class Source:
             out.append(room.value.decode("utf-8", "surrogateescape"))
         return out
 
+    def stop(self) -> None:
+        """Nobody waits for samples of a Python object any more."""
+        if getattr(self, "_maker", None) and self._pid == os.getpid():
+            self._maker.close()
+
+    def raise_failure(self) -> None:
+        """What a Python object raised that gives the samples."""
+        if self._maker:
+            self._maker.raise_failure()
+
     def close(self) -> None:
+        self.stop()
         for running in list(getattr(self, "_running", ())):
             running.close()
         pointer, self._pointer = self._pointer, C.c_void_p()
@@ -146,6 +165,7 @@ class _Running:
         rc = _l.lib.mr_loader_open(C.byref(self.pointer), source._pointer, C.byref(cfg), C.byref(what))
         if rc != _l.OK:
             source._running.remove(self)
+            source.raise_failure()
             raise _l.failed(rc, what)
 
     def close(self) -> None:
@@ -175,7 +195,8 @@ class Loader:
     begins anew. `by_epoch()` gives one epoch after the other. `len(loader)` is the number of batches in all epochs,
     `steps_per_epoch` in one.
 
-    path        a file, a folder or an http(s) address; the format is found by the content
+    path        a file, a folder or an http(s) address; the format is found by the content. Or a Python object that gives samples, by
+                __len__ and __getitem__: see Live
     batch       samples in a GLOBAL batch, over all ranks
     augment     what happens to a picture, e.g. "rrc224", "center224", "resize(256),center(224)"; `millrace help augment`
     training    random operations are on
@@ -231,6 +252,8 @@ class Loader:
         self._begin(given)
 
     def _begin(self, given: Dict[str, Any]) -> None:
+        if not isinstance(given["path"], (str, bytes, os.PathLike, Live)):
+            given = dict(given, path=Live(given["path"]))
         self._given = given
         self._pid, self._lock, self._closing = os.getpid(), threading.RLock(), threading.Lock()
         self._running: Optional[_Running] = None
@@ -283,6 +306,9 @@ class Loader:
             cfg.cache_folder = self._texts[-1]
         if cfg.cache:
             cfg.cache_bytes = _FITS if g["cache_bytes"] is None else _count("cache_bytes", g["cache_bytes"], 0, _FITS)
+            if cfg.cache == _CACHES["disk"] and isinstance(g["path"], Live) and g["path"].key is None:
+                raise ArgumentError("cache=\"disk\" of a Python object: say with Live(data, key=...) which data these are, since later "
+                                    "runs take what is kept for the same")
             if cfg.cache == _CACHES["disk"] and g["cache_bytes"] is None:
                 raise ArgumentError("cache=\"disk\" needs cache_bytes: how large its file may grow")
         cfg.length_window = _count("length_window", g["length_window"])
@@ -543,6 +569,7 @@ class Loader:
                 self._drain()
                 if failure is None:
                     raise StopIteration
+                self._source.raise_failure()
                 if self._closed:
                     raise ClosedError("the loader was closed while a batch was awaited")
                 raise failure
@@ -620,6 +647,7 @@ class Loader:
             self._closed = True
             if running and running.pointer:
                 _l.lib.mr_loader_stop(running.pointer)  # whoever waits in next() comes back
+            self._source.stop()
             with self._lock:
                 self._stop_running()
                 self._source.close()

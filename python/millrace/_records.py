@@ -324,21 +324,53 @@ def _wrong(number: int, text: str) -> ArgumentError:
     return e
 
 
+class Taker:
+    """Samples of a schema into values of the library."""
+
+    def __init__(self, fields: List[_Field], names: List[str], classes: Optional[List[str]], inferred: bool) -> None:
+        self.fields, self._names, self._inferred = fields, names, inferred
+        self._place = {f.name: k for k, f in enumerate(fields)}
+        self._row = _Row(fields, None if classes is None else {name: k for k, name in enumerate(classes)})
+
+    def take(self, number: int, sample: Any) -> Any:
+        """The values of sample `number`, which stay until the next one; an ArgumentError names number, field, found, expected."""
+        row, name = self._row, ""
+        row.kept.clear()
+        try:
+            values = _named(sample, self._names)
+        except _Wrong as e:
+            raise _wrong(number, ": found %s" % e) from None
+        if values.keys() != self._place.keys():
+            missing = [n for n in self._names if n not in values]
+            more = [str(n) for n in values if n not in self._place]
+            raise _wrong(number, ": %s; expected fields %s%s" % (
+                "; ".join(["field %r is missing" % n for n in missing] + ["field %r is not in the schema" % n for n in more]),
+                ", ".join(self._names), self._first()))
+        try:
+            for name, k in self._place.items():
+                row.take(k, values[name])
+        except _Wrong as e:
+            raise _wrong(number, ", field %r: found %s; expected %s%s"
+                         % (name, e, row.fields[self._place[name]].expected(), self._first())) from None
+        return row.values
+
+    def _first(self) -> str:
+        return " (as sample 0 has it; schema= says otherwise)" if self._inferred else ""
+
+
 class _Writer:
     """A record file in the making."""
 
-    def __init__(self, path: Any, fields: List[_Field], names: List[str], classes: Optional[List[str]], force: bool, verify: bool,
-                 provenance: Optional[str], inferred: bool) -> None:
-        self.pointer, self.names, self.inferred = C.c_void_p(), names, inferred
-        self.place = {f.name: k for k, f in enumerate(fields)}
-        self.row = _Row(fields, None if classes is None else {name: k for k, name in enumerate(classes)})
+    def __init__(self, path: Any, taker: Taker, classes: Optional[List[str]], force: bool, verify: bool,
+                 provenance: Optional[str]) -> None:
+        self.pointer, self._taker = C.c_void_p(), taker
         self.count, self.what = 0, _l.new_error()
         self._path = _l.encode(path)
-        self._rows = (mr_field * len(fields))()
-        for f, row in zip(fields, self._rows):
+        self._rows = (mr_field * len(taker.fields))()
+        for f, row in zip(taker.fields, self._rows):
             f.fill(row)
         cfg = self._cfg = _l.fill(_l.lib.mr_writer_defaults_sized, mr_writer_config())
-        cfg.field_count, cfg.fields = len(fields), self._rows
+        cfg.field_count, cfg.fields = len(taker.fields), self._rows
         if classes is not None:
             names_there = (C.c_char_p * max(len(classes), 1))(*[c.encode("utf-8", "surrogateescape") for c in classes])
             cfg.class_count, cfg.class_names = len(classes), C.cast(names_there, C.POINTER(C.c_char_p))
@@ -353,29 +385,9 @@ class _Writer:
             raise _l.failed(rc, self.what)
 
     def append(self, sample: Any) -> None:
-        row, name = self.row, ""
-        row.kept.clear()
-        try:
-            values = _named(sample, self.names)
-        except _Wrong as e:
-            raise _wrong(self.count, ": found %s" % e) from None
-        if values.keys() != self.place.keys():
-            missing = [n for n in self.names if n not in values]
-            more = [str(n) for n in values if n not in self.place]
-            raise _wrong(self.count, ": %s; expected fields %s%s" % (
-                "; ".join(["field %r is missing" % n for n in missing] + ["field %r is not in the schema" % n for n in more]),
-                ", ".join(self.names), self._first()))
-        try:
-            for name, k in self.place.items():
-                row.take(k, values[name])
-        except _Wrong as e:
-            raise _wrong(self.count, ", field %r: found %s; expected %s%s"
-                         % (name, e, row.fields[self.place[name]].expected(), self._first())) from None
-        self._done(_l.lib.mr_writer_append(self.pointer, self.count, row.values, C.byref(self.what)))
+        values = self._taker.take(self.count, sample)
+        self._done(_l.lib.mr_writer_append(self.pointer, self.count, values, C.byref(self.what)))
         self.count += 1
-
-    def _first(self) -> str:
-        return " (as sample 0 has it; schema= says otherwise)" if self.inferred else ""
 
     def finish(self) -> int:
         """Bytes of the records."""
@@ -474,7 +486,7 @@ def write_records(path: Any, samples: Iterable[Any], schema: Optional[Dict[str, 
     if names is not None and not any(f.name == "label" and f.type == _INT for f in fields):
         raise ArgumentError("classes= goes with a field \"label\" of kind \"int\"; the fields are: %s"
                             % ", ".join("%s (%s)" % (f.name, f.kind) for f in fields))
-    writer = _Writer(path, fields, list(schema), names, bool(force), bool(verify), provenance, inferred)
+    writer = _Writer(path, Taker(fields, list(schema), names, inferred), names, bool(force), bool(verify), provenance)
     try:
         writer.open()
         while first:

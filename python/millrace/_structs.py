@@ -119,6 +119,22 @@ class mr_writer_config(Structure):
     ]
 
 
+class mr_own_config(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("name", c_char_p),
+        ("count", c_uint64),
+        ("field_count", c_uint32),
+        ("fields", POINTER(mr_field)),
+        ("class_count", c_uint32),
+        ("class_names", POINTER(c_char_p)),
+        ("fingerprint", c_uint64),
+        ("sample_bytes_most", c_uint64),
+        ("fetch", c_void_p),
+        ("context", c_void_p),
+    ]
+
+
 class mr_output_config(Structure):
     _fields_ = [
         ("struct_size", c_size_t),

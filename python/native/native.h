@@ -3,8 +3,8 @@
  *
  * Takes public calls of the library only, and the addresses of two functions of Python, whose header it does
  * not know: one build serves every interpreter. Gives batches with a count of references, DLPack tensors over
- * them, inboxes for reports, orders of epochs, and long calls that can be stopped and looked at. Callers:
- * python/millrace/_library.py.
+ * them, inboxes for reports, orders of epochs, samples, and long calls that can be stopped and looked at.
+ * Callers: python/millrace/_library.py.
  *
  * mrp_ functions are no interface: the package and this library are of one build. Any thread, where nothing
  * else is said; none of them calls Python, but mrp_capsule_gone(). */
@@ -41,6 +41,23 @@ MR_API void mrp_orders_close(mrp_orders *o);
 /* mr_sampler. Waits for the epoch to be put. */
 MR_API int mrp_orders_ask(void *orders, uint64_t epoch, uint64_t first, uint32_t count, uint64_t *out,
                           mr_error *err);
+
+/* ---- maker.c: samples that one thread of Python makes for the library's threads ---- */
+typedef struct mrp_maker mrp_maker;
+typedef struct mrp_request mrp_request;
+
+MR_API mrp_maker *mrp_maker_create(void);    /* NULL: no memory */
+MR_API void mrp_maker_destroy(mrp_maker *m); /* behind the source and the thread; accepts NULL */
+/* Whoever waits for a sample goes with MR_ECANCELED, at once, and so does whoever takes or asks from now on.
+ */
+MR_API void mrp_maker_close(mrp_maker *m);
+/* mr_own_fetch. Waits until the sample was given. */
+MR_API int mrp_make(void *maker, uint64_t sample, mr_own_sample *to, mr_error *err);
+/* The sample that is wanted longest: waits for one. MR_ECANCELED: closed. *out goes to one of the next two.
+ */
+MR_API int mrp_maker_take(mrp_maker *m, uint64_t *sample, mrp_request **out);
+MR_API void mrp_maker_give(mrp_request *r, const mr_value *values);
+MR_API void mrp_maker_fail(mrp_request *r, int code, const char *text);
 
 /* ---- batches.c: a batch and who uses it ---- */
 typedef struct mrp_batch mrp_batch;

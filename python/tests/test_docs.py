@@ -9,6 +9,14 @@ with open(PAGE) as _f:
     BLOCKS = re.findall(r"^```python\n(.*?)^```", _f.read(), re.S | re.M)
 
 
+def picture_of(folder):
+    """The bytes of one."""
+    kind = sorted(os.listdir(folder))[0]
+    name = sorted(os.listdir(os.path.join(folder, kind)))[0]
+    with open(os.path.join(folder, kind, name), "rb") as f:
+        return f.read()
+
+
 def test_there_are_some():
     assert len(BLOCKS) >= 9
 
@@ -20,5 +28,5 @@ def test_block(block, shapes, tmp_path):
     if "import numpy" in block:
         pytest.importorskip("numpy")
     names = {"PHOTOS": shapes, "RECORDS": str(tmp_path / "r.mrec"), "TAR": str(tmp_path / "t.tar"), "OUT": str(tmp_path / "o.mrec"),
-             "CACHE": str(tmp_path / "cache")}
+             "CACHE": str(tmp_path / "cache"), "PICTURE": picture_of(shapes)}
     exec(compile(block, PAGE, "exec"), names)

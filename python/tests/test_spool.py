@@ -114,5 +114,5 @@ def test_what_it_is_not_for(tmp_path):
         millrace.cache_records(str(tmp_path))
     with pytest.raises(millrace.ArgumentError, match="key=3"):
         millrace.cache_records(Pets(), tmp_path, key=3)
-    with pytest.raises(millrace.ArgumentError, match="found Pets.*cache_records"):
-        millrace.Loader(Pets(), batch=2)
+    with pytest.raises(millrace.ArgumentError, match="found generator.*cache_records"):
+        millrace.Loader((k for k in ()), batch=2)

@@ -333,6 +333,52 @@ MR_API int mr_source_read(const mr_source *src, uint64_t sample, void **buffer, 
  * when it is damaged. Any thread. */
 MR_API int mr_source_check(const mr_source *src, mr_error *err);
 
+/* A source of the program's own: samples that it makes when they are wanted, in place of a data set on disk.
+ * What makes one is called for each sample each time it is wanted, by the threads that read: those that
+ * decode in a loader, several at a time, each for the next sample of the run that nobody has yet. */
+typedef struct mr_own_sample mr_own_sample;
+
+/* Make a sample: call mr_own_sample_give() once, in this call, and return what it returned; or fail with a
+ * negative code, err filled. MR_EFORMAT says that this sample is damaged, and the rest of those for which
+ * mr_error_of_sample() is true are taken so, too; others end the run.
+ *
+ * sample  its number, below count
+ *
+ * The same sample must be the same each time (I1). It may take long: whoever reads waits, also whoever stops
+ * a loader, until it returns. Any thread, several at once. */
+typedef int mr_own_fetch(void *context, uint64_t sample, mr_own_sample *to, mr_error *err);
+
+/* values: one for each field, as for mr_writer_append(); copied before this returns.
+ * MR_EFORMAT: they do not fit the schema. MR_ELIMIT: more than sample_bytes_most. MR_EINVAL: a second call */
+MR_API int mr_own_sample_give(mr_own_sample *to, const mr_value *values, mr_error *err);
+
+typedef struct mr_own_config {
+    size_t struct_size;
+    const char *name; /* for messages, in place of a path; copied; default "samples of the program" */
+    uint64_t count;   /* samples */
+    uint32_t field_count;
+    const mr_field *fields;         /* copied; a loader takes "image" and "label" */
+    uint32_t class_count;           /* 0: no classes known; else labels are below it */
+    const char *const *class_names; /* copied */
+    /* Which data these are: other data, another number. With count, fields and classes it is what a run that
+     * is resumed, and a cache on disk, go by */
+    uint64_t fingerprint;
+    /* A sample with more bytes, values and about 100 besides, is MR_ELIMIT; each worker of a loader may come
+     * to hold so much. Default 16 MiB */
+    uint64_t sample_bytes_most;
+    mr_own_fetch *fetch;
+    void *context;
+} mr_own_config;
+
+MR_API void mr_own_defaults_sized(mr_own_config *cfg, size_t struct_size);
+static inline void mr_own_defaults(mr_own_config *cfg) { mr_own_defaults_sized(cfg, sizeof *cfg); }
+
+/* Close with mr_source_close(), after which nothing is called. Loaders, mr_source_read() and mr_convert()
+ * take it like any other; it has no files, extents say sample_bytes_most, and labels are known after reading
+ * only. MR_EINVAL: no function, or fields or classes that cannot be. MR_ENOMEM. *out is NULL on every error.
+ */
+MR_API int mr_source_create(mr_source **out, const mr_own_config *cfg, mr_error *err);
+
 /* Names and one-line descriptions of the formats that can be opened, for --help: count, then each by
  * number. */
 MR_API uint32_t mr_source_format_count(void);

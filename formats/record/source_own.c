@@ -1,0 +1,235 @@
+/* formats/record/source_own.c: a source whose samples the program makes when they are wanted
+ * (mr_source_create()).
+ *
+ *   whoever reads ──mri_source_read_bytes()──► fetch(context, sample, to) ──mr_own_sample_give(to, values)──┐
+ *   parse() as of any record ◄── the reader's buffer: a record (FORMAT.md, 1.4) ◄───────────────────────────┘
+ *
+ * Values are copied while the program's function runs, so their memory is never asked for later, and what
+ * they must be is checked by the rules of record files. Nothing lies on disk: no path, no extents, no labels
+ * without reading. */
+#include "base/util.h"
+#include "formats/record/record.h"
+#include "formats/source/value.h"
+
+#include "base/abi.h"
+
+typedef struct own {
+    mri_meta meta;
+    mr_own_fetch *fetch;
+    void *context;
+    uint64_t count, most, fingerprint;
+} own;
+
+struct mr_own_sample { /* one that is asked for, on the stack of whoever reads */
+    const own *source;
+    uint64_t sample;
+    void **buffer;
+    size_t *buffer_bytes;
+    uint64_t bytes; /* of the record; 0: none was given */
+};
+
+void mr_own_defaults_sized(mr_own_config *cfg, size_t struct_size)
+{
+    const mr_own_config all = {.sample_bytes_most = (uint64_t)16 << 20};
+    mri_settings_give(cfg, struct_size, &all, sizeof all);
+}
+
+/* ---- one sample ---- */
+static int check_values(const own *o, const mr_value *values, mri_record_size *size, mr_error *err)
+{
+    const mri_meta *m = &o->meta;
+    int rc = MR_OK;
+    for (uint32_t k = 0; rc == MR_OK && k < m->field_count; k++)
+        rc = mri_value_check(&m->fields[k], &values[k], MR_EFORMAT, err);
+    if (rc != MR_OK) return rc;
+    if (m->label_field >= 0 && m->class_count > 0) {
+        const int64_t label = values[m->label_field].i;
+        if (label < 0 || label >= m->class_count)
+            return mr_error_set(err, MR_EFORMAT, "label %lld is outside the %u classes", (long long)label,
+                                m->class_count);
+    }
+    if (mri_record_measure(values, m->field_count, size) && size->record_bytes <= o->most) return MR_OK;
+    return mr_error_set(err, MR_ELIMIT, "the sample is larger than the %llu bytes that were said to suffice",
+                        (unsigned long long)o->most);
+}
+
+static int need(mr_own_sample *to, uint64_t bytes, mr_error *err)
+{
+    if (*to->buffer && bytes <= *to->buffer_bytes) return MR_OK;
+    void *larger = realloc(*to->buffer, (size_t)bytes);
+    if (!larger)
+        return mr_error_set(err, MR_ENOMEM, "no memory for a sample of %llu bytes",
+                            (unsigned long long)bytes);
+    *to->buffer = larger;
+    *to->buffer_bytes = (size_t)bytes;
+    return MR_OK;
+}
+
+int mr_own_sample_give(mr_own_sample *to, const mr_value *values, mr_error *err)
+{
+    const mri_meta *m = &to->source->meta;
+    mri_record_size size;
+    if (to->bytes) return mr_error_set(err, MR_EINVAL, "a sample is given once");
+    int rc = check_values(to->source, values, &size, err);
+    if (rc == MR_OK) rc = need(to, size.record_bytes, err);
+    if (rc != MR_OK) return rc;
+    uint8_t header[MRI_RECORD_HEADER_MAX], scratch[8], *at = *to->buffer;
+    mri_record_encode(values, m->field_count, to->sample, &size, header);
+    memcpy(at, header, size.header_bytes);
+    at += size.header_bytes;
+    for (uint32_t k = 0; k < m->field_count; k++) {
+        size_t bytes;
+        const void *data = mri_value_bytes(&values[k], scratch, &bytes);
+        const size_t gap = k + 1 < m->field_count ? (size_t)(mri_align_up(bytes, 8) - bytes) : 0;
+        if (bytes) memcpy(at, data, bytes);
+        memset(at + bytes, 0, gap);
+        at += bytes + gap;
+    }
+    to->bytes = size.record_bytes;
+    return MR_OK;
+}
+
+static int own_fetch(const mr_source *src, uint64_t sample, void **buffer, size_t *buffer_bytes,
+                     uint64_t *bytes, mr_error *err)
+{
+    const own *o = src->state;
+    mr_own_sample to = {.source = o, .sample = sample, .buffer = buffer, .buffer_bytes = buffer_bytes};
+    mr_error why = MR_ERROR_INIT;
+    int rc = o->fetch(o->context, sample, &to, &why);
+    if (rc > 0 || (rc == MR_OK && to.bytes == 0)) {
+        rc = mr_error_set(&why, MR_EINVAL, "the function that makes samples %s",
+                          rc > 0 ? "returned a positive number" : "gave none");
+    } else if (rc != MR_OK && why.code != rc) {
+        mr_error_set(&why, rc, "the function that makes samples failed, and did not say why");
+    }
+    *bytes = to.bytes;
+    if (rc == MR_OK) return MR_OK;
+    if (err) *err = why;
+    return mri_error_place(err, rc, NULL, MR_NOWHERE, sample);
+}
+
+/* ---- the source ---- */
+static void own_close(mr_source *src)
+{
+    own *o = src->state;
+    if (!o) return;
+    mri_meta_fini(&o->meta);
+    free(o);
+}
+
+static int own_extent(const mr_source *src, uint64_t sample, mr_extent *out, mr_error *err)
+{
+    (void)sample, (void)err;
+    *out = (mr_extent){MR_FILE_OF_SAMPLE, 0, src->info.max_extent_bytes};
+    return MR_OK;
+}
+
+static void own_path(const mr_source *src, uint64_t sample, char *buf, size_t buf_bytes)
+{
+    (void)src, (void)sample;
+    if (buf_bytes) buf[0] = '\0'; /* none is a file */
+}
+
+static int own_parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out,
+                     mr_error *err)
+{
+    const own *o = src->state;
+    mri_record_facts facts;
+    const int rc = mri_record_parse(&o->meta, data, bytes, out, &facts, err);
+    return rc == MR_OK ? MR_OK : mri_error_place(err, rc, NULL, MR_NOWHERE, sample);
+}
+
+static int own_parse_trusted(const mr_source *src, uint64_t sample, const void *data, size_t bytes,
+                             mr_sample *out, mr_error *err)
+{
+    const own *o = src->state;
+    (void)sample;
+    return mri_record_parse_trusted(&o->meta, data, bytes, out, err);
+}
+
+static int own_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
+{
+    const own *o = src->state;
+    const mri_meta *m = &o->meta;
+    mr_source_info *info = &src->info;
+    uint8_t *prefix;
+    mri_mrec_header h;
+    (void)cfg;
+    const int rc = mri_meta_encode(m, 0, &h, &prefix, err);
+    if (rc != MR_OK) return rc;
+    free(prefix);
+    info->format = "own";
+    info->count = o->count;
+    info->class_count = m->class_count;
+    info->class_names = m->class_names;
+    info->field_count = m->field_count;
+    info->fields = m->fields;
+    info->image_field = m->image_field;
+    info->label_field = m->label_field;
+    info->max_extent_bytes = o->most;
+    info->total_bytes = mri_times(o->count, o->most);
+    const mr_field *image = m->image_field >= 0 ? &m->fields[m->image_field] : NULL;
+    if (image && image->ndim == 3 && mri_max_u64(image->dim[0], image->dim[1]) <= UINT32_MAX) {
+        info->height = (uint32_t)image->dim[0];
+        info->width = (uint32_t)image->dim[1];
+        info->channels = (uint32_t)image->dim[2];
+    }
+    info->fingerprint = mri_mix64(mri_mix64(o->fingerprint ^ mri_mix64(o->count)) ^
+                                  ((uint64_t)h.schema_crc << 32 | h.classes_crc));
+    return MR_OK;
+}
+
+static const mri_source_ops own_ops = {
+    .name = "own",
+    .help = "samples that the program makes",
+    .open = own_open,
+    .close = own_close,
+    .extent = own_extent,
+    .sample_path = own_path,
+    .parse = own_parse,
+    .parse_trusted = own_parse_trusted,
+    .fetch = own_fetch,
+};
+
+static int make(mr_source *src, const mr_own_config *cfg, mr_error *err)
+{
+    own *o = calloc(1, sizeof *o);
+    src->path = strdup(cfg->name ? cfg->name : "samples of the program");
+    src->state = o;
+    if (!o || !src->path) return mr_error_set(err, MR_ENOMEM, "no memory for a source");
+    o->fetch = cfg->fetch;
+    o->context = cfg->context;
+    o->count = cfg->count;
+    o->most = cfg->sample_bytes_most;
+    o->fingerprint = cfg->fingerprint;
+    mr_writer_config as_written;
+    mr_source_config usual;
+    mr_writer_defaults(&as_written);
+    mr_source_defaults(&usual);
+    as_written.field_count = cfg->field_count;
+    as_written.fields = cfg->fields;
+    as_written.class_count = cfg->class_count;
+    as_written.class_names = cfg->class_names;
+    const int rc = mri_meta_copy(&o->meta, &as_written, err);
+    return rc == MR_OK ? mri_source_begin(src, &usual, err) : rc;
+}
+
+int mr_source_create(mr_source **out, const mr_own_config *cfg, mr_error *err)
+{
+    *out = NULL;
+    mr_own_config mine;
+    mr_own_defaults(&mine);
+    int rc = mri_settings_take(&mine, sizeof mine, cfg, "source", err);
+    if (rc != MR_OK) return rc;
+    if (!mine.fetch) return mr_error_set(err, MR_EINVAL, "a source of one's own needs a function: set fetch");
+    if (mine.sample_bytes_most == 0 || mine.sample_bytes_most > MRI_MAX_SAMPLE_BYTES)
+        return mr_error_set(err, MR_EINVAL, "sample_bytes_most %llu: expected 1 to 2 GiB",
+                            (unsigned long long)mine.sample_bytes_most);
+    mr_source *src = calloc(1, sizeof *src);
+    if (!src) return mr_error_set(err, MR_ENOMEM, "no memory for a source");
+    src->ops = &own_ops;
+    rc = make(src, &mine, err);
+    if (rc != MR_OK) mr_source_close(src);
+    else *out = src;
+    return rc;
+}

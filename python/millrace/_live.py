@@ -1,0 +1,138 @@
+"""Samples that a Python object gives while they are loaded."""
+from __future__ import annotations
+
+import ctypes as C
+import os
+import threading
+import zlib
+from typing import Any, Dict, List, Optional, Sequence
+
+from . import _library as _l
+from ._errors import ArgumentError
+from ._records import Taker, _classes_of, _fields_of, _infer
+from ._structs import mr_field, mr_own_config
+
+_EFORMAT = -7
+
+
+class Live:
+    """Data that a Python object makes, for Loader and everything else that takes a path: nothing is written to disk first.
+
+        loader = millrace.Loader(millrace.Live(dataset, classes=["cat", "dog"]), batch=64, augment="rrc224", training=True)
+
+    Loader(dataset) is Loader(Live(dataset)). data[k] is called by ONE thread of this process, which is made for it, while batches are
+    prepared, for one sample after the other, nearly in the order of the run (as many samples ahead as there are workers); the
+    library's threads decode and augment what it gives. It shares the GIL with your training, and no more than one core's worth of
+    samples comes from it: what takes long in Python (opening files, unpacking) is what write_records() or cache_records() does once.
+
+    data          has __len__ and __getitem__, 0 to len - 1: the same sample each time. Samples are as for write_records()
+    schema        {name: kind}, as for write_records(); None: as sample 0 is, which is asked for once more
+    classes       names of the classes, in the order of their numbers
+    key           a text that says which data these are, for state_dict() and a cache on disk, which compare it, the number of
+                  samples, schema and classes. None: they compare the others
+    sample_bytes  the most that one sample takes, in bytes; each worker may hold so much
+
+    A sample that does not fit the schema is a damaged one (Loader's bad=), with the error that write_records() would raise. An
+    exception of data[k] ends the run, and next() raises it. Closing the loader waits for no sample that is being made."""
+
+    def __init__(self, data: Any, schema: Optional[Dict[str, str]] = None, classes: Optional[Sequence[str]] = None,
+                 key: Optional[str] = None, sample_bytes: int = 16 << 20) -> None:
+        if isinstance(data, (list, tuple)) and data and isinstance(data[0], (str, os.PathLike)):
+            raise ArgumentError("path: found a list of paths, expected one; a folder, a pattern or a list of record files has one path")
+        if not hasattr(data, "__getitem__") or not hasattr(data, "__len__"):
+            raise ArgumentError("path: found %s, expected a path, an address, or an object with __len__ and __getitem__; cache_records() "
+                                "takes any iterable" % type(data).__name__)
+        if key is not None and not isinstance(key, str):
+            raise ArgumentError("key=%r: expected a text that says which data these are" % (key,))
+        self.data, self.schema, self.key, self.sample_bytes = data, schema, key, sample_bytes
+        self.classes = _classes_of(classes)
+
+    def __repr__(self) -> str:
+        return "Live(%s)" % type(self.data).__name__
+
+
+class Maker:
+    """The thread that asks the object, and the library's source over it."""
+
+    def __init__(self, live: Live) -> None:
+        self._live, self.failure = live, None  # type: ignore[var-annotated]
+        self._data, self._count = live.data, len(live.data)
+        self.pointer = _l.quick.mrp_maker_create()
+        if not self.pointer:
+            raise MemoryError("no memory for a list of samples")
+        self._taker: Optional[Taker] = None
+        self._ready = threading.Event()
+        if not self._count:
+            raise ArgumentError("%r has no samples" % live)
+        threading.Thread(target=self._run, name="millrace samples", daemon=True).start()
+
+    def open(self, pointer: C.c_void_p) -> None:
+        self._ready.wait()
+        self.raise_failure()
+        taker, live = self._taker, self._live
+        assert taker is not None
+        cfg, what = _l.fill(_l.lib.mr_own_defaults_sized, mr_own_config()), _l.new_error()
+        rows = (mr_field * len(taker.fields))()
+        for f, row in zip(taker.fields, rows):
+            f.fill(row)
+        cfg.name, cfg.count, cfg.field_count, cfg.fields = repr(live).encode(), self._count, len(rows), rows
+        if live.classes is not None:
+            names = (C.c_char_p * max(len(live.classes), 1))(*[c.encode("utf-8", "surrogateescape") for c in live.classes])
+            cfg.class_count, cfg.class_names = len(live.classes), C.cast(names, C.POINTER(C.c_char_p))
+        key = (live.key or "").encode("utf-8", "surrogateescape")
+        cfg.fingerprint = zlib.crc32(key) << 32 | zlib.crc32(key, 1)
+        cfg.sample_bytes_most, cfg.fetch, cfg.context = live.sample_bytes, C.cast(_l.native.mrp_make, C.c_void_p).value, self.pointer
+        rc = _l.lib.mr_source_create(C.byref(pointer), C.byref(cfg), C.byref(what))
+        if rc != _l.OK:
+            raise _l.failed(rc, what)
+
+    def _run(self) -> None:
+        try:
+            live, schema = self._live, self._live.schema
+            if schema is None:
+                schema = _infer(self._data[0], live.classes is not None)
+            self._taker = Taker(_fields_of(schema), list(schema), live.classes, live.schema is None)
+        except BaseException as e:
+            self.failure = e
+            return
+        finally:
+            self._ready.set()
+        sample, request = C.c_uint64(), C.c_void_p()
+        while _l.native.mrp_maker_take(self.pointer, C.byref(sample), C.byref(request)) == _l.OK:
+            self._make(sample.value, request)
+
+    def _make(self, number: int, request: C.c_void_p) -> None:
+        assert self._taker is not None
+        try:
+            given = self._data[number]
+            try:
+                values = self._taker.take(number, given)
+            except ArgumentError as e:
+                return _l.native.mrp_maker_fail(request, _EFORMAT, str(e).encode("utf-8", "replace"))
+        except BaseException as e:
+            self.failure = e
+            return _l.native.mrp_maker_fail(request, _l.ECANCELED, ("%s: %s" % (type(e).__name__, e)).encode("utf-8", "replace"))
+        _l.native.mrp_maker_give(request, values)
+
+    def raise_failure(self) -> None:
+        """What the object raised, if it did."""
+        failure, self.failure = self.failure, None
+        if isinstance(failure, StopIteration):  # it would end a loop, and say nothing
+            raise RuntimeError("the data raised StopIteration") from failure
+        if failure is not None:
+            raise failure
+
+    def close(self) -> None:
+        """Whoever waits for a sample comes back, and the thread ends when the object lets it. Again is harmless."""
+        _l.quick.mrp_maker_close(self.pointer)
+
+    def __del__(self, destroy: Any = _l.quick.mrp_maker_destroy) -> None:
+        if getattr(self, "pointer", None):
+            destroy(self.pointer)
+
+
+def unused(path: Any, options: Dict[str, Any], usual: Dict[str, Any]) -> None:
+    """Settings of data that are files, given with an object."""
+    names: List[str] = [n for n, v in options.items() if v != usual[n]]
+    if names:
+        raise ArgumentError("%s: of data that are files, and %r is not" % (", ".join("%s=" % n for n in names), path))

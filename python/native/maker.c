@@ -1,0 +1,144 @@
+/* python/native/maker.c: see native.h. Samples that one thread of Python makes for all threads of the library
+ * that want one.
+ *
+ *   library's threads   ask: a request into the queue, wait
+ *   Python's thread     take, make, give or fail           request: QUEUED, TAKEN, GIVING, DONE
+ *
+ * A request belongs to whoever asked, until it is taken; closing lets those who wait go at once, and a
+ * request that they leave behind in Python's hands is freed when it comes back. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "python/native/native.h"
+
+typedef enum state { QUEUED, TAKEN, GIVING, DONE, LEFT } state;
+
+struct mrp_request {
+    mrp_maker *maker;
+    mrp_request *next;
+    uint64_t sample;
+    mr_own_sample *to;
+    state state; /* lock */
+    int rc;
+    mr_error what;
+};
+
+struct mrp_maker {
+    pthread_mutex_t lock;
+    pthread_cond_t asked, done;
+    mrp_request *first, *last; /* lock, like all below */
+    int closed;
+};
+
+mrp_maker *mrp_maker_create(void)
+{
+    mrp_maker *m = calloc(1, sizeof *m);
+    if (!m) return NULL;
+    pthread_mutex_init(&m->lock, NULL);
+    pthread_cond_init(&m->asked, NULL);
+    pthread_cond_init(&m->done, NULL);
+    return m;
+}
+
+void mrp_maker_destroy(mrp_maker *m)
+{
+    if (!m) return;
+    pthread_cond_destroy(&m->done);
+    pthread_cond_destroy(&m->asked);
+    pthread_mutex_destroy(&m->lock);
+    free(m);
+}
+
+void mrp_maker_close(mrp_maker *m)
+{
+    pthread_mutex_lock(&m->lock);
+    m->closed = 1;
+    m->first = m->last = NULL; /* theirs, who asked and now go */
+    pthread_cond_broadcast(&m->asked);
+    pthread_cond_broadcast(&m->done);
+    pthread_mutex_unlock(&m->lock);
+}
+
+/* The lock is held. False: it was taken, and comes back later. */
+static int wait_locked(mrp_maker *m, mrp_request *r)
+{
+    while (r->state != DONE && (!m->closed || r->state == GIVING)) pthread_cond_wait(&m->done, &m->lock);
+    if (r->state == DONE || r->state == QUEUED) return 1;
+    r->state = LEFT;
+    return 0;
+}
+
+int mrp_make(void *maker, uint64_t sample, mr_own_sample *to, mr_error *err)
+{
+    mrp_maker *m = maker;
+    mrp_request *r = calloc(1, sizeof *r);
+    if (!r) return mr_error_set(err, MR_ENOMEM, "no memory to ask for a sample");
+    *r = (mrp_request){.maker = m, .sample = sample, .to = to, .rc = MR_ECANCELED};
+    pthread_mutex_lock(&m->lock);
+    if (!m->closed) {
+        if (m->last) m->last->next = r;
+        else m->first = r;
+        m->last = r;
+        pthread_cond_signal(&m->asked);
+    }
+    const int ours = wait_locked(m, r);
+    pthread_mutex_unlock(&m->lock);
+    if (!ours) return mr_error_set(err, MR_ECANCELED, "the data were closed");
+    const int rc = r->rc;
+    if (rc != MR_OK && r->what.code == rc) *err = r->what;
+    else if (rc != MR_OK) mr_error_set(err, rc, "the data were closed");
+    free(r);
+    return rc;
+}
+
+int mrp_maker_take(mrp_maker *m, uint64_t *sample, mrp_request **out)
+{
+    pthread_mutex_lock(&m->lock);
+    while (!m->first && !m->closed) pthread_cond_wait(&m->asked, &m->lock);
+    mrp_request *r = m->first;
+    if (r) {
+        m->first = r->next;
+        if (!m->first) m->last = NULL;
+        r->state = TAKEN;
+        *sample = r->sample;
+    }
+    *out = r;
+    pthread_mutex_unlock(&m->lock);
+    return r ? MR_OK : MR_ECANCELED;
+}
+
+/* Nobody waits for it any more: it is freed. */
+static int was_left(mrp_request *r)
+{
+    pthread_mutex_lock(&r->maker->lock);
+    const int left = r->state == LEFT;
+    if (!left) r->state = GIVING; /* from here whoever asked stays */
+    pthread_mutex_unlock(&r->maker->lock);
+    if (left) free(r);
+    return left;
+}
+
+static void done(mrp_request *r)
+{
+    mrp_maker *m = r->maker; /* r is gone once it is unlocked */
+    pthread_mutex_lock(&m->lock);
+    r->state = DONE;
+    pthread_cond_broadcast(&m->done);
+    pthread_mutex_unlock(&m->lock);
+}
+
+void mrp_maker_give(mrp_request *r, const mr_value *values)
+{
+    if (was_left(r)) return;
+    r->what = (mr_error)MR_ERROR_INIT;
+    r->rc = mr_own_sample_give(r->to, values, &r->what);
+    done(r);
+}
+
+void mrp_maker_fail(mrp_request *r, int code, const char *text)
+{
+    if (was_left(r)) return;
+    r->what = (mr_error)MR_ERROR_INIT;
+    r->rc = mr_error_set(&r->what, code, "%s", text);
+    done(r);
+}
