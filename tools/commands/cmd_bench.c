@@ -363,11 +363,10 @@ const command command_bench = {
             "faster than the slower of the first "
             "two; 'profile' puts "
             "them beside it.",
-    .examples =
-        "  millrace bench loader train.mrec --augment rrc224 --training --workers 2\n"
-        "  millrace bench trainer --model cifar-cnn --batch 128 --json\n  millrace bench limits train.mrec\n"
-        "  millrace bench storage train.mrec --accelerator h100\n"
-        "  mpirun -n 4 millrace bench exchange --rounds 10\n",
+    .examples = "  millrace bench loader train.mrec --augment rrc224 --training --workers 2\n"
+                "  millrace bench trainer --model cifar-cnn --batch 128 --json\n"
+                "  millrace bench storage train.mrec --accelerator h100\n"
+                "  mpirun -n 4 millrace bench exchange --rounds 10\n",
     .positionals = positionals,
     .positional_count = OPT_COUNT(positionals),
     .groups = groups,

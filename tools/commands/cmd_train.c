@@ -914,11 +914,10 @@ const command command_train = {
             "have had.\n"
             "Of each epoch it tells: wait ms, the time the trainer was blocked on the loader; exposed ms, "
             "the time the device "
-            "stood idle between steps, from the device's own events; stall %, the idle part of the device's "
-            "time.\n"
+            "stood idle between steps, from the device's own events; stall %, its share.\n"
             "Ctrl-C stops after the step, writes a checkpoint where --checkpoint is given, and exits with "
             "status 130. A folder of checkpoints belongs to one run. A run that diverges is status 1.",
-    .examples = "  millrace train mnist --model mnist-cnn --epochs 2\n"
+    .examples = ""
                 "  millrace train train.mrec --val test.mrec --model cifar-cnn --checkpoint run1 --resume\n"
                 "  millrace train photos --model resnet18 --init resnet18.safetensors --freeze backbone\n",
     .positionals = positionals,

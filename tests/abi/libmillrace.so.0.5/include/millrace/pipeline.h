@@ -445,6 +445,12 @@ typedef struct mr_loader_config {
     const uint64_t *sampler_samples;
     mr_sampler *sampler;
     void *sampler_context;
+    /* Repeated augmentation (Hoffer et al. 2020; Berman et al. 2019): each sample that an epoch has comes so
+     * many times in one batch, each time with other draws. A batch of B has ceil(B / repeats) samples, once
+     * each, then the same again; an epoch has as many positions as ever, and so that share of the samples,
+     * the next one others. 0 and 1, the default: once. Part of the order (I1): resume must say the same. Goes
+     * with orders SHUFFLE, BLOCK and SEQUENTIAL, with neither a sampler nor a length window */
+    uint32_t repeats;
 } mr_loader_config;
 
 typedef enum mr_tune {
@@ -508,6 +514,7 @@ typedef struct mr_loader_info {
     bool labelled;          /* the source has labels */
     bool counts;            /* samples do: labelled, or count_unlabelled */
     bool mixes;             /* pictures of a batch are mixed with each other (mr_batch.labels2) */
+    uint32_t repeats;       /* as configured, 1 at least */
     bool sampled;           /* the order is the caller's own (mr_loader_config.sampler), not `order`. A
                                checkpoint does not say which: who goes on with one sets the same sampler */
 } mr_loader_info;

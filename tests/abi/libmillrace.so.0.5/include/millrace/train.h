@@ -881,6 +881,7 @@ typedef struct mr_checkpoint_info {
     const float *class_weights;  /* of mr_trainer_config, for writing; reading leaves NULL:
                                     mr_checkpoint_class_weights() */
     uint32_t class_weight_count; /* 0: none */
+    uint32_t repeats;            /* of the loader, like order and block; 0: 1 */
 } mr_checkpoint_info;
 
 /* Read and check a checkpoint's header; path is a file, or a folder: its newest whole checkpoint (resolved
