@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Optional, Sequence
 from . import _library as _l
 from ._errors import ArgumentError
 from ._records import Taker, _classes_of, _fields_of, _infer
-from ._structs import mr_field, mr_own_config
+from ._structs import mr_own_config
 
 _EFORMAT = -7
 
@@ -55,7 +55,8 @@ class Maker:
     """The thread that asks the object, and the library's source over it."""
 
     def __init__(self, live: Live) -> None:
-        self._live, self.failure = live, None  # type: ignore[var-annotated]
+        self._live = live
+        self.failure: Optional[BaseException] = None
         self._data, self._count = live.data, len(live.data)
         self.pointer = _l.quick.mrp_maker_create()
         if not self.pointer:
@@ -72,13 +73,8 @@ class Maker:
         taker, live = self._taker, self._live
         assert taker is not None
         cfg, what = _l.fill(_l.lib.mr_own_defaults_sized, mr_own_config()), _l.new_error()
-        rows = (mr_field * len(taker.fields))()
-        for f, row in zip(taker.fields, rows):
-            f.fill(row)
-        cfg.name, cfg.count, cfg.field_count, cfg.fields = repr(live).encode(), self._count, len(rows), rows
-        if live.classes is not None:
-            names = (C.c_char_p * max(len(live.classes), 1))(*[c.encode("utf-8", "surrogateescape") for c in live.classes])
-            cfg.class_count, cfg.class_names = len(live.classes), C.cast(names, C.POINTER(C.c_char_p))
+        taker.settle(cfg)
+        cfg.name, cfg.count = repr(live).encode(), self._count
         key = (live.key or "").encode("utf-8", "surrogateescape")
         cfg.fingerprint = zlib.crc32(key) << 32 | zlib.crc32(key, 1)
         cfg.sample_bytes_most, cfg.fetch, cfg.context = live.sample_bytes, C.cast(_l.native.mrp_make, C.c_void_p).value, self.pointer

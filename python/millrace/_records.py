@@ -331,6 +331,16 @@ class Taker:
         self.fields, self._names, self._inferred = fields, names, inferred
         self._place = {f.name: k for k, f in enumerate(fields)}
         self._row = _Row(fields, None if classes is None else {name: k for k, name in enumerate(classes)})
+        self._rows = (mr_field * len(fields))()
+        for f, row in zip(fields, self._rows):
+            f.fill(row)
+        self._classes = classes and (C.c_char_p * len(classes))(*[c.encode("utf-8", "surrogateescape") for c in classes])
+
+    def settle(self, cfg: Any) -> None:
+        """Fields and classes into settings of the library; their memory is this one's."""
+        cfg.field_count, cfg.fields = len(self._rows), self._rows
+        if self._classes:
+            cfg.class_count, cfg.class_names = len(self._classes), C.cast(self._classes, C.POINTER(C.c_char_p))
 
     def take(self, number: int, sample: Any) -> Any:
         """The values of sample `number`, which stay until the next one; an ArgumentError names number, field, found, expected."""
@@ -361,19 +371,12 @@ class Taker:
 class _Writer:
     """A record file in the making."""
 
-    def __init__(self, path: Any, taker: Taker, classes: Optional[List[str]], force: bool, verify: bool,
-                 provenance: Optional[str]) -> None:
+    def __init__(self, path: Any, taker: Taker, force: bool, verify: bool, provenance: Optional[str]) -> None:
         self.pointer, self._taker = C.c_void_p(), taker
         self.count, self.what = 0, _l.new_error()
         self._path = _l.encode(path)
-        self._rows = (mr_field * len(taker.fields))()
-        for f, row in zip(taker.fields, self._rows):
-            f.fill(row)
         cfg = self._cfg = _l.fill(_l.lib.mr_writer_defaults_sized, mr_writer_config())
-        cfg.field_count, cfg.fields = len(taker.fields), self._rows
-        if classes is not None:
-            names_there = (C.c_char_p * max(len(classes), 1))(*[c.encode("utf-8", "surrogateescape") for c in classes])
-            cfg.class_count, cfg.class_names = len(classes), C.cast(names_there, C.POINTER(C.c_char_p))
+        taker.settle(cfg)
         cfg.force, cfg.verify = force, verify
         cfg.provenance = provenance.encode() if provenance else None
 
@@ -486,7 +489,7 @@ def write_records(path: Any, samples: Iterable[Any], schema: Optional[Dict[str, 
     if names is not None and not any(f.name == "label" and f.type == _INT for f in fields):
         raise ArgumentError("classes= goes with a field \"label\" of kind \"int\"; the fields are: %s"
                             % ", ".join("%s (%s)" % (f.name, f.kind) for f in fields))
-    writer = _Writer(path, Taker(fields, list(schema), names, inferred), names, bool(force), bool(verify), provenance)
+    writer = _Writer(path, Taker(fields, list(schema), names, inferred), bool(force), bool(verify), provenance)
     try:
         writer.open()
         while first:

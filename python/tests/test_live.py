@@ -7,6 +7,7 @@ import threading
 
 import millrace
 import pytest
+from drained import drain
 
 np = pytest.importorskip("numpy")
 
@@ -28,16 +29,6 @@ class Photos:
         self.threads.add(threading.get_ident())
         with open(self.paths[k][0], "rb") as f:
             return f.read(), self.paths[k][1]
-
-
-def drain(loader, most=None):
-    out = []
-    for batch in loader:
-        out.append((batch.epoch, batch.step, batch.ids.tolist(), batch.labels.tolist(), np.asarray(batch.images).tobytes()))
-        del batch
-        if most and len(out) == most:
-            break
-    return out
 
 
 @pytest.mark.parametrize("more", [{}, {"workers": 1}, {"workers": 5}, {"prefetch": 0}, {"hold": 1, "prefetch": 1}, {"order": "sequential"}])

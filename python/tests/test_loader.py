@@ -5,19 +5,9 @@ import pickle
 
 import millrace
 import pytest
+from drained import drain
 
 np = pytest.importorskip("numpy")
-
-
-def drain(loader, most=None):
-    """[(epoch, step, ids, labels, pixels as bytes)]"""
-    out = []
-    for batch in loader:
-        out.append((batch.epoch, batch.step, batch.ids.tolist(), batch.labels.tolist(), np.asarray(batch.images).tobytes()))
-        del batch
-        if most and len(out) == most:
-            break
-    return out
 
 
 def test_an_epoch(shapes, settings):

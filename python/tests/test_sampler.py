@@ -7,21 +7,11 @@ import threading
 
 import millrace
 import pytest
+from drained import drain
 
 np = pytest.importorskip("numpy")
 
 COUNT = 120  # of the shapes
-
-
-def drain(loader, most=None):
-    """[(epoch, step, ids, labels, pixels as bytes)]"""
-    out = []
-    for batch in loader:
-        out.append((batch.epoch, batch.step, batch.ids.tolist(), batch.labels.tolist(), np.asarray(batch.images).tobytes()))
-        del batch
-        if most and len(out) == most:
-            break
-    return out
 
 
 def ids(batches):
