@@ -7,16 +7,19 @@
  * Values are copied while the program's function runs, so their memory is never asked for later, and what
  * they must be is checked by the rules of record files. Nothing lies on disk: no path, no extents, no labels
  * without reading. */
-#include "base/util.h"
-#include "formats/record/record.h"
-#include "formats/source/value.h"
+#include <stdio.h>
 
 #include "base/abi.h"
+#include "base/util.h"
+#include "formats/record/record.h"
+#include "formats/source/sample_name.h"
+#include "formats/source/value.h"
 
 typedef struct own {
     mri_meta meta;
     mr_own_fetch *fetch;
     void *context;
+    int name; /* the field that says what samples are called; -1: none does */
     uint64_t count, most, fingerprint;
 } own;
 
@@ -147,6 +150,19 @@ static int own_parse_trusted(const mr_source *src, uint64_t sample, const void *
     return mri_record_parse_trusted(&o->meta, data, bytes, out, err);
 }
 
+static int own_name(const mr_source *src, uint64_t sample, const void *data, size_t bytes, char *buf,
+                    size_t buf_bytes, mr_error *err)
+{
+    const own *o = src->state;
+    const uint8_t *text;
+    size_t text_bytes;
+    (void)sample, (void)err;
+    if (o->name < 0 || !mri_record_payload(&o->meta, data, bytes, (uint32_t)o->name, &text, &text_bytes))
+        return MR_OK;
+    snprintf(buf, buf_bytes, "%.*s", (int)mri_min_u64(text_bytes, buf_bytes), (const char *)text);
+    return MR_OK;
+}
+
 static int own_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
 {
     const own *o = src->state;
@@ -186,6 +202,7 @@ static const mri_source_ops own_ops = {
     .close = own_close,
     .extent = own_extent,
     .sample_path = own_path,
+    .sample_name = own_name,
     .parse = own_parse,
     .parse_trusted = own_parse_trusted,
     .fetch = own_fetch,
@@ -211,7 +228,9 @@ static int make(mr_source *src, const mr_own_config *cfg, mr_error *err)
     as_written.class_count = cfg->class_count;
     as_written.class_names = cfg->class_names;
     const int rc = mri_meta_copy(&o->meta, &as_written, err);
-    return rc == MR_OK ? mri_source_begin(src, &usual, err) : rc;
+    if (rc != MR_OK) return rc;
+    o->name = mri_field_name(o->meta.fields, o->meta.field_count);
+    return mri_source_begin(src, &usual, err);
 }
 
 int mr_source_create(mr_source **out, const mr_own_config *cfg, mr_error *err)

@@ -208,12 +208,13 @@ static int parse(parse_call *call, const mr_source *src, uint64_t sample, const 
                            sample);
 }
 
-/* In a shared file the number alone says little to whoever made the pictures. What is to be fetched first, or
- * failed to be read, is not read for that. */
+/* In a shared file the number alone says little to whoever made the pictures. What is to be fetched or made
+ * first, or failed to be read, is not read for that. */
 static void add_name(const mr_source *src, uint64_t sample, mr_error *err)
 {
     char name[512], shown[768];
-    if (!src->ops->sample_name || err->code == MR_EIO || err->code == MR_ENOMEM || mri_source_is_remote(src))
+    if (!src->ops->sample_name || err->code == MR_EIO || err->code == MR_ENOMEM ||
+        mri_source_is_remote(src) || mri_source_is_made(src))
         return;
     mr_text_shown(mr_source_sample_name(src, sample, NULL, 0, name, sizeof name), shown, sizeof shown);
     const size_t at = strlen(err->text);

@@ -33,7 +33,8 @@ class Live:
     sample_bytes  the most that one sample takes, in bytes; each worker may hold so much
 
     A sample that does not fit the schema is a damaged one (Loader's bad=), with the error that write_records() would raise. An
-    exception of data[k] ends the run, and next() raises it. Closing the loader waits for no sample that is being made."""
+    exception of data[k] ends the run, and next() raises it. Closing the loader waits for no sample that is being made. Where samples
+    have a "sample.name", batch.names asks for those of the batch once more."""
 
     def __init__(self, data: Any, schema: Optional[Dict[str, str]] = None, classes: Optional[Sequence[str]] = None,
                  key: Optional[str] = None, sample_bytes: int = 16 << 20) -> None:

@@ -85,6 +85,19 @@ def test_with_a_sampler_a_cache_and_fields(shapes, settings, tmp_path):
         assert b.lengths["tokens"].tolist() == list(range(6)) and b.images.numpy()[5, 0, 0, 0] == 5
 
 
+def test_names(shapes, settings, tmp_path):
+    photos = Photos(shapes)
+    names = ["%03d.jpg" % k for k in range(120)]
+    rows = [dict(zip(("image", "label", "sample.name"), photos[k] + (names[k],))) for k in range(120)]
+    millrace.convert(rows, tmp_path / "o.mrec")
+    for data in (rows, tmp_path / "o.mrec"):
+        for b in millrace.Loader(data, **settings):
+            assert b.names == [names[i] for i in b.ids.tolist()]
+    rows[77]["image"] = b"no picture"
+    with pytest.raises(millrace.BadSampleError, match="sample 77"):
+        drain(millrace.Loader(rows, **settings))
+
+
 def test_the_jobs(shapes, settings, tmp_path):
     photos = Photos(shapes)
     live = millrace.Live(photos, classes=photos.kinds)
