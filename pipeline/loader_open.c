@@ -44,8 +44,7 @@ static int make_memory(mr_loader *l, mr_error *err)
     int rc = MR_OK;
     if (l->plan.cfg.length_window)
         rc = mri_batches_add_windows(&l->plan.batches, l->plan.source, l->plan.cfg.length_window, err);
-    if (rc == MR_OK && l->plan.cfg.order == MR_ORDER_BALANCED)
-        rc = mri_batches_add_classes(&l->plan.batches, l->plan.source, err);
+    if (rc == MR_OK) rc = mri_batches_add_dealer(&l->plan.batches, l->plan.source, err);
     if (rc == MR_OK && l->plan.cfg.cache != MR_CACHE_OFF) rc = make_cache(l, err);
     if (rc == MR_OK && memory->resident) rc = mri_resident_create(&l->resident, l->plan.source, err);
     if (rc != MR_OK) return rc;

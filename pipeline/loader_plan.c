@@ -32,17 +32,19 @@ static int check_settings(mri_loader_plan *plan, mr_error *err)
     if (info->count == 0) return mr_error_set(err, MR_EINVAL, "%s holds no samples", info->path);
     if (info->image_field < 0 && cfg->field_count == 0) return mri_fields_missing(info, err);
     if (cfg->length_window && info->length_field == MR_NO_FIELD) return mri_windows_no_lengths(info, err);
-    if (cfg->length_window && cfg->order == MR_ORDER_BALANCED)
+    const bool mixed = info->mix_count && cfg->order == MR_ORDER_SHUFFLE && !cfg->sampler_count,
+               deals = mixed || cfg->order == MR_ORDER_BALANCED;
+    const char *dealt = mixed ? "a mix" : "order balanced";
+    if (cfg->length_window && deals)
         return mr_error_set(err, MR_EINVAL,
-                            "a length window sorts samples, order balanced deals them by class: "
-                            "leave one of them out");
-    if (cfg->repeats > 1 && (cfg->length_window || cfg->order == MR_ORDER_BALANCED || cfg->sampler_count))
+                            "a length window sorts samples, %s deals them: leave one of them out", dealt);
+    if (cfg->repeats > 1 && (cfg->length_window || deals || cfg->sampler_count))
         return mr_error_set(err, MR_EINVAL,
                             "repeats %u: %s says which samples come, and how often: leave one of them out",
                             cfg->repeats,
                             cfg->length_window   ? "a length window"
                             : cfg->sampler_count ? "a sampler"
-                                                 : "order balanced");
+                                                 : dealt);
     if (cfg->repeats > cfg->batch)
         return mr_error_set(err, MR_EINVAL, "repeats %u: expected at most the batch, %u", cfg->repeats,
                             cfg->batch);

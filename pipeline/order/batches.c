@@ -57,15 +57,20 @@ int mri_batches_add_windows(mri_batches *b, const mr_source *source, uint32_t wi
     return mri_windows_create(&b->windows, &cfg, err);
 }
 
-int mri_batches_add_classes(mri_batches *b, const mr_source *source, mr_error *err)
+int mri_batches_add_dealer(mri_batches *b, const mr_source *source, mr_error *err)
 {
-    return mri_balance_create(&b->balance, source, b->seed, err);
+    const mr_source_info *info = mr_source_info_of(source);
+    if (b->order == MR_ORDER_BALANCED) return mri_balance_create(&b->balance, source, b->seed, err);
+    if (b->order != MR_ORDER_SHUFFLE || !info->mix_count || b->own.count) return MR_OK;
+    return mri_mixture_create(&b->mixture, info, b->seed, err);
 }
 
 void mri_batches_fini(mri_batches *b)
 {
     mri_balance_destroy(b->balance);
     b->balance = NULL;
+    mri_mixture_destroy(b->mixture);
+    b->mixture = NULL;
     mri_windows_destroy(b->windows);
     b->windows = NULL;
 }
@@ -132,9 +137,12 @@ int mri_batches_samples(const mri_batches *b, uint64_t batch, uint32_t first, ui
     if (b->windows) return mri_windows_list(b->windows, epoch, step, first, count, out, err);
     const uint64_t base = step * b->batch + first;
     if (b->own.count) return mri_own_order_list(&b->own, epoch, base, count, out, err);
-    if (b->balance) {
-        for (uint32_t k = 0; k < count; k++)
-            out[k] = mri_balance_sample(b->balance, epoch, (base + k) % b->sample_count);
+    if (b->balance || b->mixture) {
+        for (uint32_t k = 0; k < count; k++) {
+            const uint64_t at = (base + k) % b->sample_count;
+            out[k] = b->balance ? mri_balance_sample(b->balance, epoch, at)
+                                : mri_mixture_sample(b->mixture, epoch, at);
+        }
         return MR_OK;
     }
     const mri_epoch_order order = mri_epoch_order_make(b->order, b->block, b->seed, epoch, b->sample_count);
@@ -148,7 +156,7 @@ uint64_t mri_batches_turn(const mri_batches *b, uint64_t batch, uint32_t place)
 {
     uint64_t epoch, step;
     mri_batches_place(b, batch, &epoch, &step);
-    if (b->balance || b->own.count) return epoch * b->sample_count + step * b->batch + place;
+    if (b->balance || b->mixture || b->own.count) return epoch * b->sample_count + step * b->batch + place;
     return epoch * b->repeats + place / distinct(b);
 }
 

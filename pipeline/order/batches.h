@@ -11,6 +11,7 @@
 #define MRI_BATCHES_H
 
 #include "pipeline/order/balance.h"
+#include "pipeline/order/mixture.h"
 #include "pipeline/order/own.h"
 #include "pipeline/order/windows.h"
 
@@ -25,6 +26,7 @@ typedef struct mri_batches {
     uint64_t first_batch, end_batch;        /* what this run delivers */
     mri_windows *windows;                   /* NULL: batches are cut from the order as it is; else owned */
     mri_balance *balance;                   /* order BALANCED, else NULL; owned */
+    mri_mixture *mixture;                   /* order SHUFFLE of a mix, else NULL; owned */
     mri_own_order own;                      /* in place of all of these; count 0: none */
     uint32_t repeats;                       /* of each sample in a batch, 1 at least; above: none of these */
 } mri_batches;
@@ -43,8 +45,9 @@ typedef struct mri_batches_config {
 int mri_batches_plan(mri_batches *b, const mri_batches_config *cfg, mr_error *err);
 /* Samples of one length into one batch (windows.h). */
 int mri_batches_add_windows(mri_batches *b, const mr_source *source, uint32_t window, mr_error *err);
-/* What order BALANCED needs to know (balance.h). */
-int mri_batches_add_classes(mri_batches *b, const mr_source *source, mr_error *err);
+/* What orders that deal samples need to know: BALANCED (balance.h), SHUFFLE of a mix (mixture.h). Nothing for
+ * others. */
+int mri_batches_add_dealer(mri_batches *b, const mr_source *source, mr_error *err);
 void mri_batches_fini(mri_batches *b);
 
 /* Samples of an epoch that are delivered; that are left out; that are repeated to fill the last batch. */

@@ -195,6 +195,13 @@ typedef struct mr_source_parts {
     uint32_t taken; /* the one of them that was taken; 0: all samples there are */
 } mr_source_parts;
 
+/* One of the data sets that a mix has: samples [first, first + count) are its. */
+typedef struct mr_mix_set {
+    const char *path;
+    uint64_t first, count;
+    double share; /* that it is to have; those of all add up to 1 */
+} mr_mix_set;
+
 typedef struct mr_source_info {
     const char *format;             /* "folder", "idx", "cifar10", "cifar100", "mrec", "shards" */
     const char *path;               /* as opened; for a folder of tables, the table */
@@ -224,6 +231,8 @@ typedef struct mr_source_info {
     bool only_test; /* no part was asked for (MR_SPLIT_AUTO), and this is a test or validation part: there is
                        no train part. Nothing to train on unless somebody says so */
     mr_source_parts parts;
+    uint32_t mix_count;    /* data sets that this one is mixed of; 0: it is one */
+    const mr_mix_set *mix; /* of each; owned by the source */
 } mr_source_info;
 
 #define MR_NO_FIELD UINT32_MAX
