@@ -20,8 +20,8 @@
 /* Each is one mri_source_NAME. Surest signature first; "folder" takes every folder that no other format
  * knows. */
 #define FORMATS(one) /* clang-format off */ \
-    one(mrec) one(shards) one(tar) one(recordio) one(idx) one(npy) one(tfrecord) one(cifar) one(pixels) \
-    one(csv) one(sequence) one(folder) /* clang-format on */
+    one(mrec) one(shards) one(mix) one(tar) one(recordio) one(idx) one(npy) one(tfrecord) one(cifar) \
+    one(pixels) one(csv) one(sequence) one(folder) /* clang-format on */
 
 #define FORMAT_DECLARED(name) extern const mri_source_ops mri_source_##name;
 FORMATS(FORMAT_DECLARED)
@@ -288,7 +288,10 @@ static int open_any(mr_source *src, const char *path, mr_source_config *cfg, mr_
     return mri_remote_view_place(src->view, rc, err);
 }
 
-int mr_source_open(mr_source **out, const char *path, const mr_source_config *cfg, mr_error *err)
+static int open_member(mr_source **out, const char *path, const mr_source_config *cfg, mr_error *err);
+
+static int open_one(mr_source **out, const char *path, const mr_source_config *cfg, bool is_member,
+                    mr_error *err)
 {
     *out = NULL;
     mr_source_config mine;
@@ -298,6 +301,7 @@ int mr_source_open(mr_source **out, const char *path, const mr_source_config *cf
     mr_source *src = calloc(1, sizeof *src);
     if (!src) return mr_error_set(err, MR_ENOMEM, "no memory to open a data set");
     src->stop = mine.stop;
+    src->open_member = is_member ? NULL : open_member;
     const volatile int *before = mri_stop_at(mine.stop);
     rc = open_any(src, path, &mine, err);
     if (mri_stop_asked()) rc = mri_stopped(err); /* what could not be read for that may be missing in it */
@@ -308,4 +312,15 @@ int mr_source_open(mr_source **out, const char *path, const mr_source_config *cf
     }
     *out = src;
     return MR_OK;
+}
+
+/* One that another data set names: it names none itself, or there would be no end to it. */
+static int open_member(mr_source **out, const char *path, const mr_source_config *cfg, mr_error *err)
+{
+    return open_one(out, path, cfg, true, err);
+}
+
+int mr_source_open(mr_source **out, const char *path, const mr_source_config *cfg, mr_error *err)
+{
+    return open_one(out, path, cfg, false, err);
 }

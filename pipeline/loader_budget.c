@@ -108,7 +108,7 @@ static uint64_t read_buffer_bytes(const mri_loader_plan *plan, const mri_memory_
 static uint64_t bookkeeping_bytes(const mri_loader_plan *plan, const mri_memory_plan *p)
 {
     const uint64_t places = (uint64_t)p->chunk_count * p->chunk_samples;
-    const uint64_t paths = mr_source_info_of(plan->source)->file_count == 0
+    const uint64_t paths = mri_source_has_sample_files(plan->source)
                                ? (uint64_t)plan->cfg.readers * plan->cfg.depth * PATH_BYTES
                                : 0;
     const uint64_t threads = plan->threads ? (uint64_t)plan->cfg.readers + plan->cfg.workers + 1 : 1;

@@ -2,6 +2,8 @@
  * different, so a threshold between two of them cuts off exactly as many as it should. */
 #include "formats/source/choice.h"
 
+#include <stdio.h>
+
 #include "base/random.h"
 #include "base/util.h"
 
@@ -60,6 +62,23 @@ static void measure(mr_source *src)
     }
 }
 
+/* Numbers are ascending, so sets stay one behind the other. */
+static int choose_of_sets(mr_source *src, const mr_source_config *cfg, mr_error *err)
+{
+    uint64_t at = 0;
+    for (uint32_t k = 0; k < src->info.mix_count; k++) {
+        mr_mix_set *set = &src->mix[k];
+        const uint64_t end = set->first + set->count;
+        set->first = at;
+        while (at < src->info.count && src->choice.number[at] < end) at++;
+        set->count = at - set->first;
+        char what[600];
+        snprintf(what, sizeof what, "that is none of those of %.400s; take more", set->path);
+        if (set->count == 0) return wrong(cfg, src, what, err);
+    }
+    return MR_OK;
+}
+
 int mri_choice_make(mr_source *src, const mr_source_config *cfg, mr_error *err)
 {
     const uint64_t all = src->format_count = src->info.count;
@@ -87,7 +106,7 @@ int mri_choice_make(mr_source *src, const mr_source_config *cfg, mr_error *err)
     measure(src);
     mri_source_tell(src, "%llu of %llu samples are taken, %.9g:%.9g of a drawn order",
                     (unsigned long long)used, (unsigned long long)all, cfg->take_from, cfg->take_to);
-    return MR_OK;
+    return choose_of_sets(src, cfg, err);
 }
 
 void mri_choice_fini(mri_choice *c) { free(c->number); }

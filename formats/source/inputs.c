@@ -22,6 +22,8 @@ const char *mri_source_input(const void *context, const struct stat *st)
     const mr_source_info *info = mr_source_info_of(src);
     struct stat in;
     if (is_named(info->path, st)) return info->path;
+    for (uint32_t k = 0; k < info->mix_count; k++)
+        if (is_named(info->mix[k].path, st)) return info->mix[k].path;
     for (uint32_t f = 0; f < info->file_count; f++) {
         mr_source_file file;
         if (mr_source_file_at(src, f, &file) != MR_OK) continue;
@@ -29,7 +31,7 @@ const char *mri_source_input(const void *context, const struct stat *st)
         if ((file.fd >= 0 && fstat(file.fd, &in) == 0 && is_same(&in, st)) || is_named(file.path, st))
             return file.path;
     }
-    for (uint64_t i = 0; info->file_count == 0 && i < src->format_count; i++) { /* taken or not */
+    for (uint64_t i = 0; mri_source_has_sample_files(src) && i < src->format_count; i++) { /* taken or not */
         char path[4096] = "";
         mr_extent e; /* known without looking at the file, and it is one of many */
         if (src->ops->extent(src, i, &e, NULL) == MR_OK && e.bytes != (uint64_t)st->st_size) continue;

@@ -51,6 +51,7 @@ void mr_source_close(mr_source *src)
     if (src->ops) src->ops->close(src);
     mri_classes_fini(&src->classes);
     mri_choice_fini(&src->choice);
+    free(src->mix);
     mri_remote_view_close(src->view); /* what formats read from goes after them */
     free(src->report);
     free(src->path);
@@ -178,7 +179,13 @@ mri_remote_file *mri_source_remote_at(const mr_source *src, uint32_t file)
     return src->ops->remote_at && file < src->info.file_count ? src->ops->remote_at(src, file) : NULL;
 }
 
-bool mri_source_is_remote(const mr_source *src) { return mri_source_remote_at(src, 0) != NULL; }
+bool mri_source_is_remote(const mr_source *src)
+{
+    bool found = false; /* in a mix any of them can be */
+    for (uint32_t f = 0; src->ops->remote_at && !found && f < src->info.file_count; f++)
+        found = src->ops->remote_at(src, f) != NULL;
+    return found;
+}
 
 char *mr_source_sample_path(const mr_source *src, uint64_t sample, char *buf, size_t buf_bytes)
 {

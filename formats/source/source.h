@@ -94,10 +94,15 @@ struct mr_source {
     mri_choice choice;
     uint64_t format_count; /* samples there are, of which info.count are taken */
     void *state;
-    char *report;             /* the lines of mri_source_tell(); info.told ends with them */
-    const volatile int *stop; /* the caller's, or NULL */
-    mri_remote_view *view;    /* of a URL: what fetches, and the names its files have here. Closed after the
-                                 format; else NULL */
+    char *report;               /* the lines of mri_source_tell(); info.told ends with them */
+    const volatile int *stop;   /* the caller's, or NULL */
+    mri_remote_view *view;      /* of a URL: what fetches, and the names its files have here. Closed after the
+                                   format; else NULL */
+    mr_mix_set *mix;            /* what info.mix is; freed behind close(), which frees its paths; else NULL */
+    bool some_files_of_samples; /* beside shared files: some samples are files of their own, too */
+    /* mr_source_open() for a data set that this one names, set while a data set is opened that is named by
+     * the caller; NULL in one that another names. open.c stands above all formats */
+    int (*open_member)(mr_source **out, const char *path, const mr_source_config *cfg, mr_error *err);
     bool holds_none; /* open() failed because the folder holds no samples by the format's rules: what lies in
                         it may be what was meant */
 };
@@ -146,6 +151,12 @@ static inline bool mri_source_is_made(const mr_source *src) { return src->ops->f
 /* mr_source_read() that stops waiting for a server once *until is true (read atomically). */
 int mri_source_read_until(const mr_source *src, uint64_t sample, void **buffer, size_t *buffer_bytes,
                           mr_sample *out, const bool *until, mr_error *err);
+
+/* Are some of its samples files of their own? Where info.file_count is 0, all are. */
+static inline bool mri_source_has_sample_files(const mr_source *src)
+{
+    return src->info.file_count == 0 || src->some_files_of_samples;
+}
 
 /* Its bytes alone: *out says how many of *buffer they are. */
 int mri_source_read_bytes(const mr_source *src, uint64_t sample, void **buffer, size_t *buffer_bytes,

@@ -26,6 +26,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "formats/source/source.h"
 #include "formats/storage/kept.h"
 #include "pipeline/cache/cache_store.h"
 
@@ -495,8 +496,11 @@ int mri_cache_stamp(const mr_source *src, uint64_t *out, mr_error *err)
                            err); /* unpacked:
                        the packed one's */
     }
-    for (uint64_t i = 0; info->file_count == 0 && i < info->count && rc == MR_OK; i++) {
+    for (uint64_t i = 0; mri_source_has_sample_files(src) && i < info->count && rc == MR_OK; i++) {
         char path[PATH_ROOM];
+        mr_extent e;
+        if (info->file_count && mr_source_extent(src, i, &e, NULL) == MR_OK && e.file != MR_FILE_OF_SAMPLE)
+            continue;
         rc = mix_times(mr_source_sample_path(src, i, path, sizeof path), -1, i, &stamp, err);
     }
     *out = stamp;

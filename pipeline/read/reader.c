@@ -110,7 +110,7 @@ int mri_reader_create(mri_reader **out, mr_io kind, const mri_reader_config *cfg
 
     r->fd_count = r->file_count + (cfg->extra_path != NULL);
 
-    int rc = r->file_count == 0 ? allocate_paths(r, err) : MR_OK;
+    int rc = mri_source_has_sample_files(cfg->source) ? allocate_paths(r, err) : MR_OK;
     if (rc == MR_OK) rc = find_files_in_memory(r, err);
     if (rc == MR_OK && cfg->direct && r->fd_count > 0) rc = open_direct_files(r, err);
     if (rc == MR_OK) rc = r->kind->open(r, err);

@@ -36,6 +36,14 @@ mri_read *mri_read_pop(mri_read_list *l)
 void mri_read_now(mri_reader *r, mri_read *q)
 {
     ssize_t n;
+    if (q->path) {
+        q->fd = open(q->path, MRI_READ_OPEN_FLAGS);
+        if (q->fd < 0) {
+            mri_read_finish(r, q, MR_EIO, errno);
+            return;
+        }
+        if (!mri_read_opened(r, q)) return;
+    }
     do n = pread(mri_read_fd(r, q), q->buffer + q->done, q->window - q->done, (off_t)(q->at + q->done));
     while (!mri_read_took(r, q, n < 0 ? -errno : (int)n));
 }

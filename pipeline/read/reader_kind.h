@@ -85,7 +85,7 @@ bool mri_read_took(mri_reader *r, mri_read *q, int result);
 bool mri_read_opened(mri_reader *r, mri_read *q);
 /* A descriptor answered EAGAIN: true when it is to be asked again, false when the request ends with that. */
 bool mri_read_asks_again(const mri_reader *r, mri_read *q);
-/* Read to the end of the request in this thread: pread. */
+/* Read to the end of the request in this thread: pread. A file of its own is opened first. */
 void mri_read_now(mri_reader *r, mri_read *q);
 /* Finish: close an own file, give its name back, put it into done. */
 void mri_read_finish(mri_reader *r, mri_read *q, int status, int sys_errno);

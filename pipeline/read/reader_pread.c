@@ -1,7 +1,5 @@
 /* pipeline/read/reader_pread.c: the plain kind of reader: one request at a time, in the caller's thread. Its
  * parallelism is the number of reader threads. */
-#include <errno.h>
-
 #include "pipeline/read/reader_kind.h"
 
 static int pread_open(mri_reader *r, mr_error *err)
@@ -18,14 +16,6 @@ static int pread_advance(mri_reader *r, bool block, mr_error *err)
     mri_read *q = mri_read_pop(&r->pending);
     if (!q) return MR_OK;
     if (mri_read_start(r, q, true) == MRI_FINISHED) return MR_OK;
-    if (q->path) {
-        q->fd = open(q->path, MRI_READ_OPEN_FLAGS);
-        if (q->fd < 0) {
-            mri_read_finish(r, q, MR_EIO, errno);
-            return MR_OK;
-        }
-        if (!mri_read_opened(r, q)) return MR_OK;
-    }
     mri_read_now(r, q);
     return MR_OK;
 }

@@ -3,6 +3,8 @@
 
 #include <sys/mman.h>
 
+#include "formats/source/source.h"
+
 #define RUN_BYTES   (UINT64_C(1) << 20) /* large enough that a request costs nothing beside its bytes */
 #define SMALL_BYTES (UINT64_C(1) << 16) /* samples above this mean pay for their request anyhow */
 #define HUGE_PAGE   ((size_t)2 << 20)
@@ -46,7 +48,7 @@ uint64_t mri_resident_bytes(const mr_source *src)
 {
     const mr_source_info *info = mr_source_info_of(src);
     uint64_t bytes, runs;
-    if (info->file_count == 0 || info->count == 0 || info->total_bytes / info->count > SMALL_BYTES)
+    if (mri_source_has_sample_files(src) || info->count == 0 || info->total_bytes / info->count > SMALL_BYTES)
         return UINT64_MAX;
     if (!lay_out(src, NULL, &bytes, &runs)) return UINT64_MAX;
     if (info->total_bytes < bytes / 4) return UINT64_MAX; /* little of its files is wanted */

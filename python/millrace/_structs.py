@@ -73,6 +73,15 @@ class mr_source_parts(Structure):
     ]
 
 
+class mr_mix_set(Structure):
+    _fields_ = [
+        ("path", c_char_p),
+        ("first", c_uint64),
+        ("count", c_uint64),
+        ("share", c_double),
+    ]
+
+
 class mr_source_info(Structure):
     _fields_ = [
         ("format", c_char_p),
@@ -100,6 +109,8 @@ class mr_source_info(Structure):
         ("length_most", c_uint32),
         ("only_test", c_bool),
         ("parts", mr_source_parts),
+        ("mix_count", c_uint32),
+        ("mix", POINTER(mr_mix_set)),
     ]
 
 

@@ -189,10 +189,37 @@ static void report(const export_run *r)
     json_end(&j);
 }
 
+/* Below what do samples lie that are files of their own? NULL: none of them is one. at: 0 for the data, then
+ * one for each set of a mix. */
+static const char *folder_of_pictures(const mr_source *src, uint32_t at)
+{
+    const mr_source_info *info = mr_source_info_of(src);
+    mr_extent e;
+    if (at == 0) return info->file_count == 0 ? info->path : NULL;
+    const mr_mix_set *set = &info->mix[at - 1];
+    return mr_source_extent(src, set->first, &e, NULL) == MR_OK && e.file == MR_FILE_OF_SAMPLE ? set->path
+                                                                                               : NULL;
+}
+
+/* The input that `to` lies in, or NULL. */
+static const char *input_around(const mr_source *src, const char *to, bool *unknown)
+{
+    for (uint32_t k = 0; k <= mr_source_info_of(src)->mix_count; k++) {
+        const char *folder = folder_of_pictures(src, k);
+        errno = 0;
+        char *from = folder ? realpath(folder, NULL) : NULL;
+        *unknown |= folder && !from && errno == ENOMEM;
+        const size_t len = from ? strlen(from) : 0;
+        const bool inside = from && strncmp(to, from, len) == 0 && (to[len] == '/' || !to[len]);
+        free(from);
+        if (inside) return folder;
+    }
+    return NULL;
+}
+
 /* A folder of pictures would get more pictures, and folders that are no classes. */
 static int check_not_inside(const export_run *r)
 {
-    const mr_source_info *info = mr_source_info_of(r->src);
     char *parent = strdup(r->args->folder);
     if (!parent) {
         say("out of memory");
@@ -207,21 +234,16 @@ static int check_not_inside(const export_run *r)
     if (!to && slash) *slash = '\0';       /* not there yet: what it will be made in */
     if (!to) to = realpath(slash ? (*parent ? parent : "/") : ".", NULL);
     unknown |= !to && errno == ENOMEM;
-    char *from = realpath(info->path, NULL);
-    unknown |= !from && errno == ENOMEM;
-    const size_t len = from ? strlen(from) : 0;
-    const bool inside =
-        info->file_count == 0 && from && to && strncmp(to, from, len) == 0 && (to[len] == '/' || !to[len]);
+    const char *around = to ? input_around(r->src, to, &unknown) : NULL;
     free(parent);
     free(to);
-    free(from);
     if (unknown) {
         say("%s: out of memory: does this lie inside the input?", r->args->folder);
         return EXIT_FAILED;
     }
-    if (!inside) return EXIT_DONE;
+    if (!around) return EXIT_DONE;
     say("%s: this is inside the input (%s) and would be part of it the next time; choose a place outside",
-        r->args->folder, info->path);
+        r->args->folder, around);
     return EXIT_FAILED;
 }
 

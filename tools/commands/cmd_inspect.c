@@ -104,6 +104,19 @@ static void print_files(const mr_source *src, const mr_source_info *info)
     puts(info->file_count > MAX_FILES_SHOWN ? ", ..." : "");
 }
 
+/* "sets      2: photos.mrec (60000 samples, share 0.7), drawn (900 samples, share 0.3)" */
+static void print_mix(const mr_source_info *info)
+{
+    if (info->mix_count == 0) return;
+    printf("sets      %u", info->mix_count);
+    for (uint32_t k = 0; k < info->mix_count && k < MAX_FILES_SHOWN; k++) {
+        fputs(k ? ", " : ": ", stdout);
+        put_shown(info->mix[k].path);
+        printf(" (%" PRIu64 " samples, share %.4g)", info->mix[k].count, info->mix[k].share);
+    }
+    puts(info->mix_count > MAX_FILES_SHOWN ? ", ..." : "");
+}
+
 static bool is_of_index(const char *line)
 {
     return strncmp(line, "index ", 6) == 0 || strncmp(line, "the index ", 10) == 0;
@@ -143,6 +156,7 @@ static void print_source(const inspect_args *a, const mr_source *src, const mr_m
     printf("\nsamples   %" PRIu64 "%s\n", info->count,
            test_too ? " (a test part is there too: --split test)" : "");
     print_parts(info);
+    print_mix(info);
     printf("bytes     %s, largest sample %s\n", size_text((double)info->total_bytes, total, sizeof total),
            size_text((double)info->max_extent_bytes, most, sizeof most));
     if (info->height) printf("pictures  %u x %u x %u\n", info->height, info->width, info->channels);
@@ -199,6 +213,20 @@ static void json_set(json_line *j, const mr_source *src, const mr_source_info *i
     json_told(j, "notes", info, false);
 }
 
+static void json_mix(json_line *j, const mr_source_info *info)
+{
+    json_array(j, "mix");
+    for (uint32_t k = 0; k < info->mix_count; k++) {
+        json_object(j, NULL);
+        json_text(j, "path", info->mix[k].path);
+        json_u64(j, "first", info->mix[k].first);
+        json_u64(j, "count", info->mix[k].count);
+        json_real(j, "share", info->mix[k].share);
+        json_close_object(j);
+    }
+    json_close_array(j);
+}
+
 static void json_source(const mr_source *src, const mr_mrec_info *mrec)
 {
     const mr_source_info *info = mr_source_info_of(src);
@@ -234,6 +262,7 @@ static void json_source(const mr_source *src, const mr_mrec_info *mrec)
     snprintf(identity, sizeof identity, "%016" PRIx64, info->fingerprint);
     json_text(&j, "fingerprint", identity);
     json_set(&j, src, info);
+    if (info->mix_count) json_mix(&j, info);
     if (mrec) {
         json_u64(&j, "version_major", mrec->version_major);
         json_u64(&j, "version_minor", mrec->version_minor);

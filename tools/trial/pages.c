@@ -79,6 +79,8 @@ static int each_sample_file(const mr_source *src, file_work *work, void *context
     const uint64_t count = mr_source_info_of(src)->count;
     int rc = MR_OK;
     for (uint64_t i = 0; i < count && rc == MR_OK; i++) {
+        mr_extent e;
+        if (mr_source_extent(src, i, &e, NULL) == MR_OK && e.file != MR_FILE_OF_SAMPLE) continue;
         const int fd =
             open(mr_source_sample_path(src, i, path, sizeof path), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         if (fd < 0) continue;
@@ -90,8 +92,11 @@ static int each_sample_file(const mr_source *src, file_work *work, void *context
 
 static int each_file(const mr_source *src, file_work *work, void *context, mr_error *err)
 {
-    return mr_source_info_of(src)->file_count ? each_shared_file(src, work, context, err)
-                                              : each_sample_file(src, work, context, err);
+    const mr_source_info *info = mr_source_info_of(src);
+    int rc = info->file_count ? each_shared_file(src, work, context, err) : MR_OK;
+    if (rc == MR_OK && (info->file_count == 0 || info->mix_count)) /* a mix has both kinds */
+        rc = each_sample_file(src, work, context, err);
+    return rc;
 }
 
 static int fill_file(int fd, void *buffer, mr_error *err)
@@ -164,6 +169,12 @@ bool pages_direct_ok(const mr_source *src)
     mr_source_file file;
     for (uint32_t i = 0; i < count; i++)
         if (mr_source_file_at(src, i, &file) != MR_OK || !file.direct_ok) return false;
+    for (uint32_t k = 0; k < mr_source_info_of(src)->mix_count; k++) {
+        mr_extent e;
+        if (mr_source_extent(src, mr_source_info_of(src)->mix[k].first, &e, NULL) == MR_OK &&
+            e.file == MR_FILE_OF_SAMPLE)
+            return false;
+    }
     return count > 0;
 }
 

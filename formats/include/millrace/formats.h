@@ -195,15 +195,14 @@ typedef struct mr_source_parts {
     uint32_t taken; /* the one of them that was taken; 0: all samples there are */
 } mr_source_parts;
 
-/* One of the data sets that a mix has: samples [first, first + count) are its. */
-typedef struct mr_mix_set {
-    const char *path;
-    uint64_t first, count;
-    double share; /* that it is to have; those of all add up to 1 */
+typedef struct mr_mix_set { /* one of the data sets that a mix consists of */
+    const char *path;       /* as opened */
+    uint64_t first, count;  /* samples [first, first + count) are its; at least one */
+    double share;           /* that it is to have of what is drawn; those of a mix add up to 1 */
 } mr_mix_set;
 
 typedef struct mr_source_info {
-    const char *format;             /* "folder", "idx", "cifar10", "cifar100", "mrec", "shards" */
+    const char *format;             /* "folder", "idx", "cifar10", "cifar100", "mrec", "shards", "mix", ... */
     const char *path;               /* as opened; for a folder of tables, the table */
     uint64_t count;                 /* samples */
     uint32_t class_count;           /* 0: no classes known */

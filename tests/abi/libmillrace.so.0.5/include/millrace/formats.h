@@ -195,8 +195,14 @@ typedef struct mr_source_parts {
     uint32_t taken; /* the one of them that was taken; 0: all samples there are */
 } mr_source_parts;
 
+typedef struct mr_mix_set { /* one of the data sets that a mix consists of */
+    const char *path;       /* as opened */
+    uint64_t first, count;  /* samples [first, first + count) are its; at least one */
+    double share;           /* that it is to have of what is drawn; those of a mix add up to 1 */
+} mr_mix_set;
+
 typedef struct mr_source_info {
-    const char *format;             /* "folder", "idx", "cifar10", "cifar100", "mrec", "shards" */
+    const char *format;             /* "folder", "idx", "cifar10", "cifar100", "mrec", "shards", "mix", ... */
     const char *path;               /* as opened; for a folder of tables, the table */
     uint64_t count;                 /* samples */
     uint32_t class_count;           /* 0: no classes known */
@@ -224,6 +230,8 @@ typedef struct mr_source_info {
     bool only_test; /* no part was asked for (MR_SPLIT_AUTO), and this is a test or validation part: there is
                        no train part. Nothing to train on unless somebody says so */
     mr_source_parts parts;
+    uint32_t mix_count;    /* data sets that this one is mixed of; 0: it is one */
+    const mr_mix_set *mix; /* of each; owned by the source */
 } mr_source_info;
 
 #define MR_NO_FIELD UINT32_MAX
