@@ -279,6 +279,21 @@ static int add_up(mr_source *src, part *p, mr_error *err)
     return MR_OK;
 }
 
+/* The part that is taken of all sets that have parts; 0 where they do not agree. */
+static uint32_t part_taken(const mix *m)
+{
+    uint32_t taken = 0;
+    bool known = false;
+    for (uint32_t k = 0; k < m->count; k++) {
+        const mr_source_parts *one = &info_of(&m->part[k])->parts;
+        if (one->there == 0) continue;
+        if (known && one->taken != taken) return 0;
+        taken = one->taken;
+        known = true;
+    }
+    return taken;
+}
+
 /* What is the same for all sets is so for the whole. */
 static void set_common(mr_source *src)
 {
@@ -286,12 +301,11 @@ static void set_common(mr_source *src)
     mr_source_info *info = &src->info;
     info->has_test = true;
     info->label_offset = info_of(&m->part[0])->label_offset;
-    info->parts.taken = info_of(&m->part[0])->parts.taken;
+    info->parts.taken = part_taken(m);
     for (uint32_t k = 0; k < m->count; k++) {
         const mr_source_info *one = info_of(&m->part[k]);
         info->has_test &= one->has_test;
         if (one->label_offset != info->label_offset) info->label_offset = 0;
-        if (one->parts.taken != info->parts.taken) info->parts.taken = 0;
     }
 }
 

@@ -24,6 +24,17 @@ run 0 inspect mix.txt
 out_has "format    mix"
 out_has "sets      2: a part (16 samples, share 0.75), all.tar (40 samples, share 0.25)"
 run 0 verify mix.txt
+# parts: of the sets that have any; each set is asked for the one that is wanted
+printf 'millrace mix 1\n1 d\n1 all.tar\n' >parts.txt
+run 0 inspect parts.txt; out_has "parts     train (taken), test"
+run 1 inspect parts.txt --split test; err_has "all.tar: the data has no test part; line 3 of parts.txt names it"
+printf 'millrace mix 1\n1 d\n2 d\n' >parts.txt
+run 0 inspect parts.txt --split test; out_has "parts     train, test (taken)"
+mkdir only
+cp -r d/test only/
+printf 'millrace mix 1\n1 d\n1 only\n' >parts.txt
+run 1 train parts.txt --model cifar-cnn --val none --epochs 1
+err_has "there is no train part: the test or validation part is all that is taken (only)"
 
 # classes are numbered by their first appearance, and labels with them: a record file of it says the same
 run 0 convert mix.txt mixed.mrec --quiet

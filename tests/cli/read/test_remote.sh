@@ -144,6 +144,14 @@ run 0 inspect "$url/train.mrec"
 out_has "300"
 run 0 verify "$url/shards.mrec" --quiet
 out_has "0 wrong"
+# a mix of what is here, what is fetched as it is read, and what is fetched whole; a mix that is there itself is refused
+printf 'millrace mix 1\n1 pictures\n2 web/shards.mrec\n1 web/train-00000-of-%s\n' "$sets" >near.txt
+sed "s|web/|$url/|" near.txt >far.txt
+mixed=$(digest near.txt)
+equal "$(digest far.txt)" "$mixed"
+equal "$(digest far.txt --prefetch off)" "$mixed"
+cp near.txt web/near.txt
+run 1 inspect "$url/near.txt"; err_has "near.txt: a mix is read from a file here"
 
 # ---- a server that tells no version, and another content of the same size between two runs: the second run has nothing of the first ----
 mkdir bare
