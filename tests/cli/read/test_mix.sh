@@ -42,26 +42,33 @@ run 0 inspect mixed.mrec --json; equal "$(number class_count)" 10
 equal "$(grep -o '"classes": \[[^]]*' out | tr , '\n' | head -4 | sed 's/.*"\([^"]*\)"$/\1/' | tr '\n' ' ')" "$(ls "a part" | tr '\n' ' ')"
 run 0 verify mixed.mrec
 set -- --epochs 2 --seed 3 --batch 16 --training --augment cifar
-run 0 digest mixed.mrec "$@"; cp out want
+run 0 digest mixed.mrec "$@" --order sequential; cp out want
+run 0 digest mix.txt "$@"; cp out shuffled # by its shares, which record files do not know
+cmp -s shuffled want && fail "$last: the order is that of the sets"
 for how in "" "--workers 1" "--workers 5" "--prefetch off" "--io pread" "--readers 2" "--direct" "--cache ram:1G" "--split-at 3" "--cache disk:cache:1G"; do
     # shellcheck disable=SC2086
-    run 0 digest mix.txt "$@" $how
+    run 0 digest mix.txt "$@" $how --order sequential
     same out want
+    # shellcheck disable=SC2086
+    run 0 digest mix.txt "$@" $how
+    same out shuffled
 done
+run 2 digest mix.txt "$@" --repeats 2; err_has "a mix says which samples come"
 # no set of it lies in files that samples share, or each does: the same samples
 printf 'millrace mix 1\r\n3 records.mrec\r\n1 all.tar\r\n' >files.txt
 printf 'millrace mix 1\n3 a part\n1 d/train\n' >folders.txt
 for mix in files.txt folders.txt; do
-    run 0 digest $mix "$@"
+    run 0 digest $mix "$@" --order sequential
     cp out other
     run 0 convert $mix other.mrec --force --quiet
-    run 0 digest other.mrec "$@"
+    run 0 digest other.mrec "$@" --order sequential
     same out other
 done
-run 0 digest files.txt "$@"; same out want
+run 0 digest files.txt "$@" --order sequential; same out want
 # a network is trained and evaluated on it as on the record file
-run 0 train mixed.mrec --val mixed.mrec --model cifar-cnn --batch 16 --epochs 1 --seed 1 --quiet --json; loss=$(number val_loss)
-run 0 train mix.txt --val mix.txt --model cifar-cnn --batch 16 --epochs 1 --seed 1 --quiet --json
+set -- --model cifar-cnn --batch 16 --epochs 1 --seed 1 --order sequential --quiet --json
+run 0 train mixed.mrec --val mixed.mrec "$@"; loss=$(number val_loss)
+run 0 train mix.txt --val mix.txt "$@"
 equal "$(number val_loss)" "$loss"
 # some of the samples
 run 0 digest mix.txt --take 0:0.5 --epochs 1; out_has " 28 samples"

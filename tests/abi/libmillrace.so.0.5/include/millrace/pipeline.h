@@ -275,6 +275,11 @@ MR_API int mr_trace_entries(const mr_trace *t, mr_trace_entry **out, size_t *cou
 /* ------------------------------------------------------------------------------ loader */
 
 typedef enum mr_order {
+    /* A drawn order, another one in every epoch. Of a mix (mr_source_info.mix) each data set has its share of
+     * the positions, to a ten-thousandth, in rounds of a drawn order; its own samples come in a drawn order,
+     * none more than once oftener than another. An epoch has as many samples as ever: those of small sets
+     * with large shares come several times in it, each time with draws of its own, those of large ones with
+     * small shares once in several epochs */
     MR_ORDER_SHUFFLE = 0,
     MR_ORDER_BLOCK,
     MR_ORDER_SEQUENTIAL,
