@@ -79,13 +79,14 @@ class Source:
     """A data set that was opened, for those who need it beside a loader: the functions of this package use it."""
 
     def __init__(self, path: Any, *, format: Optional[str] = None, split: str = "auto", image_key: Optional[str] = None,
-                 label_key: Optional[str] = None, classes: str = "first", index_folder: Any = None, take: Any = None) -> None:
+                 label_key: Optional[str] = None, classes: str = "first", index_folder: Any = None, take: Any = None,
+                 target_key: Optional[str] = None) -> None:
         self._pid, self._pointer = os.getpid(), C.c_void_p()
         self._running: List[Any] = []
         self._maker: Optional[Maker] = None
         if not isinstance(path, (str, bytes, os.PathLike)):
             given = {"format": format, "split": split, "image_key": image_key, "label_key": label_key, "classes": classes,
-                     "index_folder": index_folder, "take": take}
+                     "index_folder": index_folder, "take": take, "target_key": target_key}
             usual = dict(dict.fromkeys(given), split="auto", classes="first")
             live = path if isinstance(path, Live) else Live(path)
             unused(live, given, usual)
@@ -106,6 +107,7 @@ class Source:
         cfg.format = format.encode() if format else None
         cfg.image_key = image_key.encode() if image_key else None
         cfg.label_key = label_key.encode() if label_key else None
+        cfg.target_key = target_key.encode() if target_key else None
         cfg.index_folder = _l.encode(index_folder) if index_folder else None
         name, what = _l.encode(path), _l.new_error()
 
@@ -217,7 +219,8 @@ class Loader:
                 take their parts of its batches. A function is called by next(), in the thread that takes batches, some epochs ahead
     take        only some of the samples, (from, to) as parts of 1 of a drawn order that is the same in every run: (0, 0.9) and
                 (0.9, 1) share none and are all together; 0.1 is (0, 0.1)
-    format, image_key, label_key, classes, index_folder   as `millrace help inspect` says of the options of these names
+    format, image_key, label_key, target_key, classes, index_folder   as `millrace help inspect` says of the options of these
+                names
     channels    1, 3, or 0: what the data have
     fields      names of fields to deliver beside picture and label: boxes, masks, sequences; or dicts with "name" and
                 optionally "role", "most", "pad", "in_pixels"
@@ -240,7 +243,8 @@ class Loader:
                  epochs: Optional[int] = 1, seed: int = 0, order: str = "shuffle", tail: str = "keep",
                  rank: Optional[int] = None, world: Optional[int] = None, workers: int = 0, prefetch: int = 4, hold: int = 4,
                  sampler: Any = None, split: str = "auto", take: Any = None, format: Optional[str] = None, image_key: Optional[str] = None,
-                 label_key: Optional[str] = None, classes: str = "first", index_folder: Any = None, channels: int = 0,
+                 label_key: Optional[str] = None, target_key: Optional[str] = None, classes: str = "first", index_folder: Any = None,
+                 channels: int = 0,
                  fields: Sequence[Union[str, Dict[str, Any]]] = (), length_window: int = 0, width_multiple: int = 1, repeats: int = 1,
                  block: int = 256, cache: str = "off", cache_folder: Any = None, cache_bytes: Optional[int] = None,
                  memory: int = 0, bad: str = "stop", max_bad: int = 100,
@@ -265,7 +269,7 @@ class Loader:
         self._epochs = _ENDLESS if given["epochs"] is None else _count("epochs", given["epochs"], 1, _ENDLESS)
         self._epoch = self._step = 0  # of the batch that comes next
         self._cfg = self._settings(given)
-        self._source = Source(given["path"], **{k: given[k] for k in ("format", "split", "take", "image_key", "label_key",
+        self._source = Source(given["path"], **{k: given[k] for k in ("format", "split", "take", "image_key", "label_key", "target_key",
                                                                       "classes", "index_folder")})
         self._inbox: Optional[Inbox] = Inbox()
         self._cfg.on_bad, self._cfg.bad_context = _l.ON_BAD, self._inbox.pointer

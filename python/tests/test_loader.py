@@ -281,3 +281,15 @@ def test_take(shapes):
     for wrong in [(0.5, 0.2), (0, 1.5), "half", (0, 0.1, 0.2)]:
         with pytest.raises(millrace.ArgumentError):
             millrace.Loader(shapes, batch=16, augment="center(32)", take=wrong)
+
+
+def test_targets_of_an_archive(tmp_path):
+    pictures = np.random.default_rng(1).integers(0, 255, (20, 6, 5), dtype=np.uint8)
+    traits = (pictures.reshape(20, 30)[:, :3] > 100).astype(np.uint8)
+    np.savez(tmp_path / "set.npz", images=pictures, traits=traits)
+    found = {}
+    with millrace.Loader(tmp_path / "set.npz", batch=7, target_key="traits", fields=["traits"]) as loader:
+        for batch in loader:
+            for k, sample in enumerate(batch.ids.tolist()):
+                found[sample] = (np.asarray(batch.images)[k, :, :, 0].tolist(), np.asarray(batch.fields["traits"])[k].tolist())
+    assert [found[k] for k in range(20)] == [(p.tolist(), t.tolist()) for p, t in zip(pictures, traits)]
