@@ -273,6 +273,13 @@ static void layers_say_what_decays(void **state)
     }
 }
 
+/* A net with a normalization, at a rate that is exact. */
+static void open_with(mrt_rig *rig, const char *device, mr_update_kind update)
+{
+    mrt_rig_open(rig, &(mrt_rig_options){
+                          .devices = device, .net = mrt_net_norm, .lr = 0.125f, .seed = 8, .update = update});
+}
+
 /* LAMB's step is as long as the rate times the tensor, of each tensor by itself. */
 static void lamb_knows_tensors(void **state)
 {
@@ -281,11 +288,7 @@ static void lamb_knows_tensors(void **state)
     for (size_t d = 0; d < MRI_ARRAY_COUNT(devices); d++) {
         mr_error err = MR_ERROR_INIT;
         mrt_rig rig;
-        mrt_rig_open(&rig, &(mrt_rig_options){.devices = devices[d],
-                                              .net = mrt_net_norm,
-                                              .lr = 0.125f,
-                                              .seed = 8,
-                                              .update = MR_UPDATE_LAMB});
+        open_with(&rig, devices[d], MR_UPDATE_LAMB);
         const mri_tensors *t = &rig.t->tensors;
         const mri_replica *last = &rig.t->team.replicas[rig.count - 1];
         float **before = calloc(t->count, sizeof *before), *after = malloc(t->most_floats * sizeof *after);
@@ -322,11 +325,7 @@ static void muon_knows_matrices(void **state)
     for (size_t d = 0; d < MRI_ARRAY_COUNT(devices); d++) {
         mr_error err = MR_ERROR_INIT;
         mrt_rig rig;
-        mrt_rig_open(&rig, &(mrt_rig_options){.devices = devices[d],
-                                              .net = mrt_net_norm,
-                                              .lr = 0.125f,
-                                              .seed = 8,
-                                              .update = MR_UPDATE_MUON});
+        open_with(&rig, devices[d], MR_UPDATE_MUON);
         const mri_tensors *t = &rig.t->tensors;
         const mri_replica *last = &rig.t->team.replicas[rig.count - 1];
         MRT_EQ(last->plan.matrix_count, 2); /* a convolution, and the first of two dense layers */

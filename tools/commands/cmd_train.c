@@ -917,8 +917,7 @@ const command command_train = {
             "stood idle between steps, from the device's own events; stall %, its share.\n"
             "Ctrl-C stops after the step, writes a checkpoint where --checkpoint is given, and exits with "
             "status 130. A folder of checkpoints belongs to one run. A run that diverges is status 1.",
-    .examples = ""
-                "  millrace train train.mrec --val test.mrec --model cifar-cnn --checkpoint run1 --resume\n"
+    .examples = "  millrace train train.mrec --val test.mrec --model cifar-cnn --checkpoint run1 --resume\n"
                 "  millrace train photos --model resnet18 --init resnet18.safetensors --freeze backbone\n",
     .positionals = positionals,
     .positional_count = OPT_COUNT(positionals),

@@ -70,6 +70,12 @@ static void blend_all(float *to, const float *from, float p, float q, size_t n)
     for (size_t at = 0; at < n; at += BLOCK) blend(to + at, from + at, p, q, n - at < BLOCK ? n - at : BLOCK);
 }
 
+static void scale_all(float *x, float by, size_t n)
+{
+#pragma omp parallel for schedule(static) if (n > MRI_PARALLEL_ELEMENTS)
+    for (size_t at = 0; at < n; at += BLOCK) scale(x + at, by, n - at < BLOCK ? n - at : BLOCK);
+}
+
 static double norm_of(const float *x, size_t n, double *sums)
 {
     const size_t blocks = n / BLOCK + (n % BLOCK != 0);
@@ -90,7 +96,7 @@ void mri_orthogonalise(float *x, uint64_t rows, uint64_t columns, float epsilon,
                  *const packed = room + p.packed, *const work = room + p.work;
     const double norm = norm_of(x, n, (double *)(void *)(room + p.sums));
     const float share = (float)(1 / (norm > (double)epsilon ? norm : (double)epsilon));
-    scale(x, share, n);
+    scale_all(x, share, n);
     /* the matrix with its shorter side first, and the other way round */
     const struct mri_matrix flat = {x, r <= c ? c : 1, r <= c ? 1 : c}, tall = {x, flat.column, flat.row},
                             whole = {x, c, 1}, inner = {gram, small, 1};
