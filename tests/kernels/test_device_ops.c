@@ -4,7 +4,7 @@
  *
  *   MRT_DEVICES=cuda:0  MRT_TF32=1  MRT_DETERMINISTIC=1 (every case twice, to the bit)  MRT_SEED=N
  *                       MRT_QUICK=1  MRT_OPS=NAME,... (these of the names it prints, alone; flow: updates,
- *                       copies, groups)
+ *                       copies, groups)  MRT_TYPES=f16,... (these types alone)
  *
  * One line for each operation and type, with the worst error; a table of failures at the end; exit status 1
  * when there are any.
@@ -586,10 +586,10 @@ static void check_recurrent(mr_op_kind kind, uint32_t dtype)
 static void check_gru(uint32_t dtype) { check_recurrent(MR_OP_GRU, dtype); }
 static void check_lstm(uint32_t dtype) { check_recurrent(MR_OP_LSTM, dtype); }
 
-/* Is it among the names of MRT_OPS? Without those all are. */
-static bool wanted(const char *name)
+/* Is it among the names of MRT_OPS, or MRT_TYPES? Without those all are. */
+static bool wanted(const char *setting, const char *name)
 {
-    const char *list = getenv("MRT_OPS");
+    const char *list = getenv(setting);
     const size_t length = strlen(name);
     if (!list) return true;
     for (const char *at = list; (at = strstr(at, name)) != NULL; at += length)
@@ -639,12 +639,13 @@ int main(void)
            lab_settings()->tf32 ? ", TF32" : "", lab_settings()->deterministic ? ", deterministic" : "",
            lab_settings()->quick ? ", quick" : "");
     for (size_t g = 0; g < MRI_ARRAY_COUNT(groups); g++)
-        for (size_t t = 0; t < MRI_ARRAY_COUNT(types) && wanted(groups[g].name); t++) {
+        for (size_t t = 0; t < MRI_ARRAY_COUNT(types) && wanted("MRT_OPS", groups[g].name); t++) {
+            if (!wanted("MRT_TYPES", lab_type_name(types[t]))) continue;
             lab_group_begin(groups[g].name, types[t]);
             groups[g].check(types[t]);
             lab_group_end();
         }
-    if (wanted("flow")) flow_check_all();
+    if (wanted("MRT_OPS", "flow")) flow_check_all();
     lab_close(&mrt_device);
     lab_close(&mrt_reference);
     return lab_report();
