@@ -169,31 +169,6 @@ static void charge_serial(meal *m, const mri_batch_times *t)
     put(m, MR_CAUSE_HOST, unasked - late);
 }
 
-static void charge_chunk(meal *m, const mri_batch_times *t)
-{
-    const mri_chunk_times *c = &t->last;
-    put_waking(m, take(m, c->work.ended_ns), c->closing_ns);
-    split(m, take(m, c->work.begun_ns), &c->work);
-    /* it waited for the worker; or the worker was free and was not woken, or had no slot to fill */
-    const uint64_t free_ns = mri_max_u64(c->before.ended_ns, c->read_ns);
-    const uint64_t idle_ns = c->asked_ns ? take(m, free_ns) : 0;
-    if (c->asked_ns) put_waking(m, idle_ns, late_of(c, idle_ns));
-    else charge(m, free_ns, MR_CAUSE_ROOM);
-    split(m, take(m, c->read_ns), &c->before);
-    put_reading(m, take(m, c->claimed_ns), c);
-    charge(m, c->asked_ns, MR_CAUSE_ROOM);
-    charge(m, 0, MR_CAUSE_READ);
-}
-
-/* Nobody had to wait for a slot: the loader is behind, and all its stages are at work. */
-static bool is_behind(const mri_batch_times *t)
-{
-    const mri_chunk_times *c = &t->last;
-    if (t->serial) return false;
-    if (c->asked_ns) return c->claimed_ns - c->asked_ns < AT_ONCE_NS;
-    return c->before.ended_ns && c->work.begun_ns - c->before.ended_ns < AT_ONCE_NS; /* nothing is read */
-}
-
 static uint64_t length_of(const mri_work *w) { return w->ended_ns - w->begun_ns; }
 
 /* ns of what all workers did for a batch: one chunk more or less that was held up is seen in its proportion,
@@ -217,6 +192,35 @@ static bool is_held_up_by_work(const mri_batch_times *t)
     const uint64_t worked = length_of(&c->before) + length_of(&c->work);
     if (c->before.ended_ns <= c->read_ns || c->before.rested_ns + c->work.rested_ns >= worked) return false;
     return t->load.passed_ns == 0 || t->load.worked_ns > LITTLE_REST * t->load.passed_ns;
+}
+
+static void charge_chunk(meal *m, const mri_batch_times *t)
+{
+    const mri_chunk_times *c = &t->last;
+    put_waking(m, take(m, c->work.ended_ns), c->closing_ns);
+    split(m, take(m, c->work.begun_ns), &c->work);
+    /* it waited for the worker; or the worker was free and was not woken, or had no slot to fill */
+    const uint64_t free_ns = mri_max_u64(c->before.ended_ns, c->read_ns);
+    const uint64_t idle_ns = c->asked_ns ? take(m, free_ns) : 0;
+    if (c->asked_ns) put_waking(m, idle_ns, late_of(c, idle_ns));
+    else charge(m, free_ns, MR_CAUSE_ROOM);
+    split(m, take(m, c->read_ns), &c->before);
+    put_reading(m, take(m, c->claimed_ns), c);
+    /* it waited for a buffer: workers had them, or storage did */
+    const uint64_t buffer_ns = take(m, c->room_ns);
+    if (is_held_up_by_work(t)) split_round(m, buffer_ns, t);
+    else put_reading(m, buffer_ns, c);
+    charge(m, c->asked_ns, MR_CAUSE_ROOM);
+    charge(m, 0, MR_CAUSE_READ);
+}
+
+/* Nobody had to wait for a slot: the loader is behind, and all its stages are at work. */
+static bool is_behind(const mri_batch_times *t)
+{
+    const mri_chunk_times *c = &t->last;
+    if (t->serial) return false;
+    if (c->asked_ns) return c->room_ns - c->asked_ns < AT_ONCE_NS;
+    return c->before.ended_ns && c->work.begun_ns - c->before.ended_ns < AT_ONCE_NS; /* nothing is read */
 }
 
 /* Some bytes were awaited nearly all the time: this chunk's may have come with those of another. */

@@ -4,10 +4,10 @@
  * A batch is there when its last chunk is. So who waits for it waits for that chunk, and the way back from
  * the device tells for what at any moment:
  *
- *      asked    claimed     read         taken       decoded full   came    copy starts  copy ends
- *   ─────┼─────────┼──────────┼─────────────┼────────────┼─────┼───────┼────────────┼───────────┼─────
- *   read │   room  │   read   │ the worker's│ this work, │lock │ copy  │ an earlier │   copy    │ host
- *        │         │          │ work before │ as it went │     │       │ copy       │           │
+ *      asked    room      claimed     read         taken       decoded full   came    copy starts  copy ends
+ *   ─────┼────────┼──────────┼──────────┼─────────────┼────────────┼─────┼───────┼────────────┼───────────┼─────
+ *   read │  room  │ the work │   read   │ the worker's│ this work, │lock │ copy  │ an earlier │   copy    │ host
+ *        │        │ before   │          │ work before │ as it went │     │       │ copy       │           │
  *
  * That is so for a loader that was ahead, waited for room, and is late with this batch: every stretch counts.
  * One that is never ahead works on many batches at a time, and what a batch spends in a stage that had waited
@@ -50,7 +50,8 @@ static inline void mri_work_add(mri_work *sum, const mri_work *one)
 /* How a chunk came to its place; the thread that has the chunk writes it. */
 typedef struct mri_chunk_times {
     uint64_t asked_ns;   /* a reader had time for it; 0: no reader is needed */
-    uint64_t claimed_ns; /* and there was room for it */
+    uint64_t room_ns;    /* and a slot had room for it */
+    uint64_t claimed_ns; /* and a buffer was free: workers had done with a chunk that was read before it */
     uint64_t read_ns;    /* its bytes are there */
     double delayed_part; /* of the reader's time for it, 0..1: the reader could have run */
     uint64_t awaited_ns; /* when it was taken, another worker had not come that had been woken then; 0: none

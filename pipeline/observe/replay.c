@@ -40,7 +40,8 @@ typedef struct reader {
     bool busy;
     uint32_t in_flight;
     chunk *chunk;
-    double asked, began;
+    bool no_room;               /* when it was looked at last no slot had room */
+    double asked, roomy, began; /* roomy: since then one has */
 } reader;
 
 typedef struct worker {
@@ -254,9 +255,12 @@ static activity advance(model *m)
 
 /* ------------------------------------------------------------------------------ reading */
 
-static bool can_claim(const model *m) { return m->next_batch < m->copied + m->slots && m->free_count > 0; }
+static bool has_room(const model *m) { return m->next_batch < m->copied + m->slots; }
 
-static chunk *claim(model *m, double asked)
+static bool can_claim(const model *m) { return has_room(m) && m->free_count > 0; }
+
+/* r: who reads it; NULL: nothing has to be read. */
+static chunk *claim(model *m, const reader *r)
 {
     chunk *c = m->free_chunks[--m->free_count];
     const batch *b = batch_of(m, m->next_batch);
@@ -264,7 +268,10 @@ static chunk *claim(model *m, double asked)
     const uint32_t left = b->samples - m->next_first;
     draw_chunk(m, c, left < m->chunk_samples ? left : m->chunk_samples);
     c->batch = m->next_batch;
-    if (asked >= 0) c->times = (mri_chunk_times){.asked_ns = ns(asked) + 1, .claimed_ns = ns(m->now) + 1};
+    if (r)
+        c->times = (mri_chunk_times){.asked_ns = ns(r->asked) + 1,
+                                     .room_ns = ns(fmax(r->asked, r->roomy)) + 1,
+                                     .claimed_ns = ns(m->now) + 1};
     m->next_first += c->samples;
     if (m->next_first == b->samples) {
         m->next_first = 0;
@@ -278,8 +285,10 @@ static bool from_memory(const model *m) { return m->shape.resident || m->cfg->re
 static bool read_more(model *m, uint32_t at)
 {
     reader *r = &m->readers[at];
+    if (r->no_room && has_room(m)) r->roomy = m->now;
+    r->no_room = !has_room(m);
     if (from_memory(m) || r->busy || r->in_flight >= m->cfg->depth || !can_claim(m)) return false;
-    chunk *c = claim(m, r->asked);
+    chunk *c = claim(m, r);
     c->reader = at;
     r->busy = true;
     r->began = m->now;
@@ -319,7 +328,7 @@ static bool decode_more(model *m, uint32_t at)
         w->chunk = m->queue[m->queue_first];
         m->queue_first = (m->queue_first + 1) % m->chunk_count;
         m->queue_count--;
-    } else if (from_memory(m) && can_claim(m)) w->chunk = claim(m, -1);
+    } else if (from_memory(m) && can_claim(m)) w->chunk = claim(m, NULL);
     if (!w->chunk) return false;
     w->chunk->times.before = w->last;
     begin(m, WORKER_LAG, at, draw_lag(m, m->now > w->since));

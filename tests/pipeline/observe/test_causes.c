@@ -67,6 +67,7 @@ static mri_batch_times staged_batch(void)
 {
     mri_batch_times t = {.batch = 3,
                          .last = {.asked_ns = AT(1100) - ROOM_NS,
+                                  .room_ns = AT(1100),
                                   .claimed_ns = AT(1100),
                                   .read_ns = AT(1300),
                                   .before = work_at(1250),
@@ -113,12 +114,29 @@ static void every_stretch_has_its_cause(void **state)
     MRT_EQ(of(&t, 1000 - ROOM_NS, 1100 - ROOM_NS, MR_CAUSE_READ), 100);
 }
 
+/* It had room, and waited for a buffer: workers that do not rest had them all, else storage did. */
+static void a_wait_for_a_buffer(void **state)
+{
+    (void)state;
+    mri_batch_times t = staged_batch();
+    t.round = round_of_two();
+    t.last.room_ns = AT(1000);
+    t.last.asked_ns = AT(1000) - ROOM_NS;
+    t.last.before = work_at(1150);
+    MRT_EQ(of(&t, 1000, 1100, MR_CAUSE_READ), 100);
+    MRT_EQ(of(&t, 900, 1000, MR_CAUSE_ROOM), 100);
+    t.last.read_ns = AT(1200); /* before the worker had done with the one before */
+    MRT_EQ(of(&t, 1000, 1100, MR_CAUSE_READ), 0);
+    MRT_EQ(of(&t, 1000, 1100, MR_CAUSE_DECODE), 24); /* of 250: two works of 100 and 50 of rest */
+    MRT_EQ(of(&t, 900, 1000, MR_CAUSE_ROOM), 100);
+}
+
 /* The reader did not wait: one stage has the whole interval, but for what the host had the batch. */
 static void a_loader_that_is_behind(void **state)
 {
     (void)state;
     mri_batch_times t = staged_batch();
-    t.last.asked_ns = t.last.claimed_ns = AT(1100);
+    t.last.asked_ns = t.last.room_ns = t.last.claimed_ns = AT(1100);
     t.last.before = work_at(1250); /* the chunk waited for its worker: it, too, is in the round */
     t.round = round_of_two();
     MRT_EQ(of(&t, 1500, 1700, MR_CAUSE_COPY), 0);
@@ -128,6 +146,11 @@ static void a_loader_that_is_behind(void **state)
     MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_CORES), 60); /* 20 of each work, 20 of being woken */
     MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_MEMORY), 20);
     MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_LOCK), 20 + 30);
+    t.last.asked_ns = AT(1100) - ROOM_NS; /* a wait for a buffer does not make it one that was ahead */
+    t.last.room_ns = t.last.asked_ns;
+    MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_DECODE), 60);
+    MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_READ), 0);
+    MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_ROOM), 0);
     t.round.ended_ns += 750; /* one of many chunks was blocked for that long, and another came last */
     MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_LOCK), 200);
     t.round = (mri_work){0}; /* another batch was full in the same moment, and has them */
@@ -152,7 +175,8 @@ static void a_loader_that_is_behind(void **state)
     t.copy = (mri_copy_times){0};
     MRT_EQ(of(&t, 1450, 1600, MR_CAUSE_HOST), 80);
     MRT_EQ(of(&t, 1450, 1600, MR_CAUSE_READ), 70);
-    t.last.asked_ns = t.last.claimed_ns = t.last.read_ns = 0; /* from memory, and the worker had no rest */
+    t.last.asked_ns = t.last.room_ns = t.last.claimed_ns = t.last.read_ns = 0; /* from memory, and the worker
+                                                                                  had no rest */
     MRT_EQ(of(&t, 1450, 1520, MR_CAUSE_READ), 0);
     MRT_EQ(of(&t, 1450, 1520, MR_CAUSE_ROOM), 0);
 }
@@ -178,7 +202,7 @@ static void a_worker_that_does_not_come(void **state)
     t.last.closing_ns = 15; /* between its work and the closed slot, the worker was not run either */
     MRT_EQ(of(&t, 1500 + (int64_t)long_ns, 1520 + (int64_t)long_ns, MR_CAUSE_CORES), 15);
     MRT_EQ(of(&t, 1500 + (int64_t)long_ns, 1520 + (int64_t)long_ns, MR_CAUSE_LOCK), 5);
-    t.last.asked_ns = t.last.claimed_ns; /* a loader that is behind, whose workers rest */
+    t.last.asked_ns = t.last.room_ns = t.last.claimed_ns; /* a loader that is behind, whose workers rest */
     t.last.before.rested_ns = 300;
     MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_READ), 250);
     t.last.awaited_ns = AT(1310);
@@ -192,7 +216,7 @@ static void bytes_that_come_for_many(void **state)
     (void)state;
     const uint64_t long_ns = 500000;
     mri_batch_times t = staged_batch();
-    t.last.asked_ns = t.last.claimed_ns;
+    t.last.asked_ns = t.last.room_ns = t.last.claimed_ns;
     t.last.before.rested_ns = 300;
     t.last.work = work_at(1400 + long_ns);
     t.full_ns = AT(1520 + long_ns);
@@ -221,7 +245,7 @@ static void a_worker_that_is_blocked(void **state)
     t.copy = (mri_copy_times){0};
     MRT_EQ(of(&t, 1350, 1400 + (int64_t)long_ns, MR_CAUSE_CORES), (long_ns + 50) / 10);
     MRT_EQ(of(&t, 1350, 1400 + (int64_t)long_ns, MR_CAUSE_LOCK), long_ns + 50 - (long_ns + 50) / 10);
-    t.last.asked_ns = t.last.claimed_ns; /* a loader that is behind */
+    t.last.asked_ns = t.last.room_ns = t.last.claimed_ns; /* a loader that is behind */
     MRT_EQ(of(&t, 1000, 2000, MR_CAUSE_CORES), 100);
     MRT_EQ(of(&t, 1000, 2000, MR_CAUSE_LOCK), 900);
 }
@@ -244,7 +268,7 @@ static void staging_that_comes_late(void **state)
     t.copy = (mri_copy_times){AT(1600 + long_ns), AT(1700 + long_ns)};
     MRT_EQ(of(&t, 1520, 1600 + (int64_t)long_ns, MR_CAUSE_COPY), 20);
     MRT_EQ(of(&t, 1520, 1600 + (int64_t)long_ns, MR_CAUSE_CORES), 60 + long_ns);
-    t.last.asked_ns = t.last.claimed_ns; /* a loader that is behind */
+    t.last.asked_ns = t.last.room_ns = t.last.claimed_ns; /* a loader that is behind */
     MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_CORES), 250);
     t.before_ns = AT(1590 + long_ns); /* the link was at work for all of that but a moment */
     MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_COPY), 250);
@@ -277,8 +301,8 @@ static void stretches_without_a_stage(void **state)
     MRT_EQ(of(&t, 1520, 1540, MR_CAUSE_COPY), 20);
     t.came_ns = t.noticed_ns = t.room_ns = t.staged_ns = 0; /* handed out in host memory */
     MRT_EQ(of(&t, 1520, 1600, MR_CAUSE_HOST), 80);
-    t.last.asked_ns = t.last.claimed_ns = t.last.read_ns = 0; /* from memory: no reader */
-    t.last.before = work_at(1250 - ROOM_NS);                  /* and the worker waited for a slot */
+    t.last.asked_ns = t.last.room_ns = t.last.claimed_ns = t.last.read_ns = 0; /* from memory: no reader */
+    t.last.before = work_at(1250 - ROOM_NS); /* and the worker waited for a slot */
     MRT_EQ(of(&t, 1350, 1400, MR_CAUSE_ROOM), 50);
     MRT_EQ(of(&t, 1250 - ROOM_NS, 1350 - ROOM_NS, MR_CAUSE_DECODE), 30);
     MRT_EQ(of(&t, 1250 - ROOM_NS, 1350 - ROOM_NS, MR_CAUSE_READ), 0);
@@ -322,7 +346,7 @@ static void causes_add_up(void **state)
     all[1].came_ns = 0;
     all[2].serial = true;
     all[3].batch = MR_NOWHERE;
-    all[4].last.asked_ns = all[4].last.claimed_ns;
+    all[4].last.asked_ns = all[4].last.room_ns = all[4].last.claimed_ns;
     all[5].came_ns = AT(1540);
     all[5].before_ns = AT(1530);
     for (int k = 0; k < 6; k++)
@@ -409,6 +433,10 @@ static void decoding_is_named(void **state)
                               c.ns[MR_CAUSE_QUOTA] + c.ns[MR_CAUSE_LOCK];
         MRT_TRUE(work > c.total_ns / 2);
         MRT_TRUE(c.ns[MR_CAUSE_READ] < c.total_ns / 2);
+        cfg.batch = 24; /* more than what the reader has buffers for: it waits for these, and nobody reads */
+        cfg.depth = 1;
+        const mr_causes d = waits_of(src, &cfg);
+        MRT_TRUE(d.ns[MR_CAUSE_READ] < d.total_ns / 4);
     }
     mr_source_close(src);
 }
@@ -555,6 +583,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_stretch_has_its_cause),
+        cmocka_unit_test(a_wait_for_a_buffer),
         cmocka_unit_test(a_loader_that_is_behind),
         cmocka_unit_test(a_worker_that_does_not_come),
         cmocka_unit_test(bytes_that_come_for_many),
