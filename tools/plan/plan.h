@@ -3,6 +3,7 @@
 #ifndef TOOLS_PLAN_H
 #define TOOLS_PLAN_H
 
+#include "tools/plan/plan_cores.h"
 #include "tools/session/session.h"
 
 typedef struct plan_args {
@@ -33,7 +34,7 @@ typedef struct plan_result {
     double copied_bytes; /* of a batch, to each device */
     mr_record_totals measured;
     double cores;        /* used by the whole process */
-    double stolen;       /* part of the cores' time that a virtual machine's host gave to others, 0..1 */
+    core_use use;        /* of all cores, by others and nobody */
     double from_storage; /* part of the bytes that did not come from the page cache, 0..1 */
     mr_replay_config base;
     plan_form form[PLAN_FORMS];

@@ -15,6 +15,7 @@
 #include "tools/trial/timed_step.h"
 
 enum { CHUNKS_KEPT = 65536 };
+#define SOME_IDLE 0.05 /* of the cores' time: whoever wanted to run did */
 
 /* ---- opening ---- */
 
@@ -68,21 +69,6 @@ static int run_steps(tool_session *s, uint64_t steps)
     return exit_status(mr_fit(s->trainer, s->loader, &cfg, NULL, &err), &err);
 }
 
-/* Of all cores, in ticks: stolen by the host, all; of /proc/stat (proc(5)). */
-static void core_ticks(double *stolen, double *all)
-{
-    unsigned long long t[8] = {0};
-    FILE *f = fopen("/proc/stat", "re");
-    *stolen = *all = 0;
-    if (!f) return;
-    if (fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &t[0], &t[1], &t[2], &t[3], &t[4], &t[5],
-               &t[6], &t[7]) == 8) {
-        *stolen = (double)t[7];
-        for (int i = 0; i < 8; i++) *all += (double)t[i];
-    }
-    fclose(f);
-}
-
 /* What was made ready before the clock ran, then steps for about so long. */
 static int run_for(tool_session *s, double seconds, mr_record *record, plan_result *p)
 {
@@ -91,8 +77,8 @@ static int run_for(tool_session *s, double seconds, mr_record *record, plan_resu
     int status = run_steps(s, warmup);
     double rate = (double)warmup / (seconds_since(start) + 1e-9), passed = 0, used = cpu_seconds();
     const double stored = pages_storage_bytes();
-    double stolen[2], all[2];
-    core_ticks(&stolen[0], &all[0]);
+    core_ticks before, after;
+    core_ticks_read(&before);
     mr_record_clear(record);
     start = clock_ns();
     for (uint64_t done = 0; status == EXIT_DONE && passed < seconds;) {
@@ -104,8 +90,8 @@ static int run_for(tool_session *s, double seconds, mr_record *record, plan_resu
         rate = (double)done / passed;
     }
     p->cores = passed > 0 ? (cpu_seconds() - used) / passed : 0;
-    core_ticks(&stolen[1], &all[1]);
-    if (all[1] > all[0]) p->stolen = (stolen[1] - stolen[0]) / (all[1] - all[0]);
+    core_ticks_read(&after);
+    core_use_between(&before, &after, p->cores, &p->use);
     mr_record_totals_read(record, &p->measured);
     const double bytes = p->measured.bytes_per_sample * p->measured.samples_per_s * passed;
     p->from_storage = bytes > 0 ? fmin(1, (pages_storage_bytes() - stored) / bytes) : 0;
@@ -198,8 +184,11 @@ int plan_measure(const plan_args *a, tool_session *s, mr_record **record, plan_r
     session_close_trainer(s);
     session_close_loader(s);
     s->loader_cfg.record = NULL;
-    if (p->base.cores > 1) p->base.crowd_part = fmin(1, fmax(0, (p->cores - 1) / (p->base.cores - 1)));
+    if (p->base.cores > 1)
+        p->base.crowd_part = fmin(1, fmax(0, (p->cores + p->use.others_ran - 1) / (p->base.cores - 1)));
     if (status == EXIT_DONE) status = plan_measure_crowd(s, fmin(2, fmax(0.3, a->seconds / 5)), p);
     if (status == EXIT_DONE) status = exit_status(mr_replay_find_others(*record, &p->base, &err), &err);
+    /* of many cores any number may have been busy when workers were hardly delayed */
+    if (p->use.known && p->use.idle > SOME_IDLE) p->base.others = fmin(p->base.others, p->use.others_ran);
     return status;
 }

@@ -43,10 +43,10 @@ void plan_print_text(const plan_result *p)
     if (p->base.crowd_times >= 1.05)
         printf("cores     all of them at work take %.2f times as long for a sample as one alone\n",
                p->base.crowd_times);
-    if (p->stolen >= 0.02)
+    if (p->use.stolen >= 0.02)
         printf("host      took %.0f %% of the cores' time for other machines: what was measured is slower "
                "for it\n",
-               100 * p->stolen);
+               100 * p->use.stolen);
     printf("a sample  %.3f ms of decoding, %.1f kB; a step %.3f ms\n\n", m->decode_ms_per_sample,
            1e-3 * m->bytes_per_sample, m->step_ms);
     printf("%-26s %10s %8s %7s  %-8s %9s %9s\n", "what would be, predicted", "samples/s", "+-", "times",
@@ -96,7 +96,7 @@ static void now_json(const plan_result *p)
     json_real(&j, "step_ms", m->step_ms);
     json_real(&j, "other_threads", p->base.others);
     json_real(&j, "crowd_times", p->base.crowd_times);
-    json_real(&j, "stolen", p->stolen);
+    json_real(&j, "stolen", p->use.stolen);
     json_real(&j, "predicted_samples_per_s", p->way[0].result.samples_per_s);
     json_text(&j, "predicted_limit", p->way[0].result.limit);
     json_text(&j, "advice", p->best ? p->way[p->best].set : NULL);
