@@ -121,7 +121,7 @@ static void check_updates(void)
 {
     static const uint64_t counts[] = {1, 255, 1023, 65537};
     lab_group_begin("update", MR_TENSOR_F32);
-    for (size_t k = 0; k < MRI_ARRAY_COUNT(counts); k++)
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(counts) - lab_settings()->quick; k++)
         for (uint32_t rule = 0; mr_update_rule_at(rule); rule++)
             for (uint32_t at = 0; at < 4; at++) {
                 mr_update_desc d = mr_update_rule_at(rule)->desc;
