@@ -4,10 +4,10 @@
  * A batch is there when its last chunk is. So who waits for it waits for that chunk, and the way back from
  * the device tells for what at any moment:
  *
- *      asked    room      claimed     read         taken       decoded full   came    copy starts  copy ends
- *   ─────┼────────┼──────────┼──────────┼─────────────┼────────────┼─────┼───────┼────────────┼───────────┼─────
- *   read │  room  │ the work │   read   │ the worker's│ this work, │lock │ copy  │ an earlier │   copy    │ host
- *        │        │ before   │          │ work before │ as it went │     │       │ copy       │           │
+ *     asked   room      claimed   read        taken       decoded full   came    copy starts copy ends
+ *   ────┼───────┼─────────┼─────────┼────────────┼────────────┼─────┼──────┼───────────┼──────────┼─────
+ *   read│ room  │the work │  read   │the worker's│ this work, │lock │ copy │an earlier │   copy   │ host
+ *       │       │before   │         │work before │ as it went │     │      │copy       │          │
  *
  * That is so for a loader that was ahead, waited for room, and is late with this batch: every stretch counts.
  * One that is never ahead works on many batches at a time, and what a batch spends in a stage that had waited

@@ -22,6 +22,7 @@
 #include "tools/session/bad_watch.h"
 #include "tools/session/trace_window.h"
 #include "tools/trial/measure.h"
+#include "tools/trial/timed_step.h"
 
 typedef struct profile_args {
     const char *trace, *html;
@@ -129,14 +130,15 @@ static int read_shape(tool_session *s, profile_result *p)
     memcpy(p->std, info->std, sizeof p->std);
     p->workers = info->workers;
     snprintf(p->io, sizeof p->io, "%s", info->io);
+    status = timed_step_net(s);
     session_close_loader(s);
-    return EXIT_DONE;
+    return status;
 }
 
 static int open_run(const profile_args *a, tool_session *s, profile_result *p)
 {
     run_args run;
-    int status = session_open_to_train(s, &a->shared, &run);
+    int status = timed_step_or_model(s, &a->shared, &run);
     if (status) return status;
     run.epochs = 1;
     status = session_set_loader(s, &a->shared, &run, true, 0);
@@ -243,10 +245,12 @@ const command command_profile = {
     .text =
         "Trains the same steps with prefetch off and on, and measures the loader alone and the trainer "
         "alone, in turns. Prints the stall table, what the device waited for, what each stage of the loader "
-        "did, the ceilings, how near the real run comes to them, and a verdict.",
+        "did, the ceilings, how near the real run comes to them, and a verdict. Simulated devices need no "
+        "model.",
     .examples =
         "  millrace profile train.mrec --model cifar-cnn --steps 100\n"
-        "  millrace profile train.mrec --model cifar-cnn --devices sim:8,step=3ms --trace trace.json\n",
+        "  millrace profile train.mrec --model cifar-cnn --devices sim:8,step=3ms --trace trace.json\n"
+        "  millrace profile photos --augment rrc224 --devices sim:1,step=20ms\n",
     .positionals = positionals,
     .positional_count = OPT_COUNT(positionals),
     .groups = groups,

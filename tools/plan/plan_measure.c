@@ -19,41 +19,16 @@ enum { CHUNKS_KEPT = 65536 };
 
 /* ---- opening ---- */
 
-static bool all_simulated(const tool_session *s)
-{
-    for (uint32_t d = 0; d < s->device_count; d++)
-        if (!mr_device_info_of(s->devices[d])->simulated) return false;
-    return true;
-}
-
-static int open_without_model(tool_session *s, const session_args *a, run_args *run)
-{
-    s->model = &timed_step_model;
-    int status = session_open_devices(s, &a->device);
-    if (status == EXIT_DONE && !all_simulated(s)) {
-        session_find_model(s, NULL);
-        say("(simulated devices, as --devices sim:1,step=3ms, need none)");
-        return EXIT_MISUSED;
-    }
-    if (status == EXIT_DONE) status = session_open_data(s, a->data, &a->data_opts, NEED_PICTURES);
-    if (status) return status;
-    *run = a->run;
-    session_fill_run(s, run, a->model.scale);
-    status = input_size_choose(s, a, a->run.augment != NULL, run);
-    return status ? status : session_fill_rule(s, &a->model, a->model.scale);
-}
-
 static int open_run(const plan_args *a, tool_session *s, mr_record *record)
 {
     run_args run;
-    int status = a->shared.model.model ? session_open_to_train(s, &a->shared, &run)
-                                       : open_without_model(s, &a->shared, &run);
+    int status = timed_step_or_model(s, &a->shared, &run);
     if (status == EXIT_DONE) status = session_set_loader(s, &a->shared, &run, true, 0);
     if (status) return status;
     s->loader_cfg.epochs = UINT64_MAX;
     s->loader_cfg.record = record;
     status = session_open_loader(s);
-    if (status == EXIT_DONE && s->model == &timed_step_model) status = timed_step_net(s);
+    if (status == EXIT_DONE) status = timed_step_net(s);
     return status ? status : session_open_network(s, 1, false);
 }
 

@@ -2,6 +2,7 @@
 #include "tools/trial/timed_step.h"
 
 #include "tools/cli/exit.h"
+#include "tools/cli/output.h"
 
 const mr_model timed_step_model = {.name = "timed step",
                                    .help = "nothing but the time that simulated devices give a step",
@@ -11,6 +12,35 @@ const mr_model timed_step_model = {.name = "timed step",
                                    .schedule = {.lr = 0.1f},
                                    .augment = "none"};
 
+static bool all_simulated(const tool_session *s)
+{
+    for (uint32_t d = 0; d < s->device_count; d++)
+        if (!mr_device_info_of(s->devices[d])->simulated) return false;
+    return true;
+}
+
+static int open_timed(tool_session *s, const session_args *a, run_args *run)
+{
+    s->model = &timed_step_model;
+    int status = session_open_devices(s, &a->device);
+    if (status == EXIT_DONE && !all_simulated(s)) {
+        session_find_model(s, NULL);
+        say("(simulated devices, as --devices sim:1,step=3ms, need none)");
+        return EXIT_MISUSED;
+    }
+    if (status == EXIT_DONE) status = session_open_data(s, a->data, &a->data_opts, NEED_PICTURES);
+    if (status) return status;
+    *run = a->run;
+    session_fill_run(s, run, a->model.scale);
+    status = input_size_choose(s, a, a->run.augment != NULL, run);
+    return status ? status : session_fill_rule(s, &a->model, a->model.scale);
+}
+
+int timed_step_or_model(tool_session *s, const session_args *a, run_args *run)
+{
+    return a->model.model ? session_open_to_train(s, a, run) : open_timed(s, a, run);
+}
+
 enum { POOL_PLACES = 65536 }; /* as many as a window of pool2d may have */
 
 int timed_step_net(tool_session *s)
@@ -18,6 +48,7 @@ int timed_step_net(tool_session *s)
     mr_error err = MR_ERROR_INIT;
     const mr_loader_info *l = mr_loader_info_of(s->loader);
     const uint32_t classes = mr_source_info_of(s->src)->class_count;
+    if (s->model != &timed_step_model) return EXIT_DONE;
     const int rc = mr_net_create(&s->net, timed_step_model.name, l->height, l->width, l->channels);
     if (rc) {
         mr_error_set(&err, rc, "no network for pictures of %u x %u", l->width, l->height);

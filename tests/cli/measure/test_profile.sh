@@ -32,5 +32,9 @@ for line in open("out"):
 EOF
 run 0 profile d --model cifar-cnn --batch 30 --steps 6 --seconds 0.2 --quiet --devices sim:1,step=20ms
 out_has "the device waited for"
+run 0 profile d --augment "resize(16x16)" --batch 30 --steps 6 --seconds 0.2 --quiet --devices sim:1,step=20ms
+out_has "timed step on"
+run 2 profile d --augment "resize(16x16)" --devices cpu
+err_has "simulated devices"
 run 1 profile nowhere --model cifar-cnn
 finish

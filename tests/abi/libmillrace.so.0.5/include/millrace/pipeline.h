@@ -823,8 +823,8 @@ typedef struct mr_replay_config {
     double read_core_times; /* what a reader's thread does on a core for a sample */
     double crowd_times; /* work on a core takes so many times as long when all cores are busy as when one is:
                            shared caches, hyper-threads; default 1 */
-    double crowd_part; /* of that, what the record has in it, 0..1: the part of the other cores that were busy
-                        */
+    double crowd_part;  /* of that, what the record has in it, 0..1: the part of the other cores that were
+                           busy, with this program or others */
 } mr_replay_config;
 
 /* The settings of the loader that filled the record, this machine's cores, durations as they are. MR_EINVAL:
