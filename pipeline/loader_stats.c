@@ -63,5 +63,14 @@ uint32_t mr_loader_odd(const mr_loader *l, mr_odd *out, uint32_t room)
 void mr_loader_record_step(const mr_loader *l, uint64_t global_step, uint32_t samples,
                            const uint64_t *start_ns, const uint64_t *end_ns, const mr_causes *causes)
 {
-    mri_record_step(l->plan.cfg.record, global_step, samples, start_ns, end_ns, l->plan.info.parts, causes);
+    mr_record *r = l->plan.cfg.record;
+    const uint32_t parts = l->plan.info.parts;
+    mr_causes all = *causes;
+    uint64_t since_ns[MR_LOADER_MAX_PARTS];
+    if (!r) return;
+    if (all.total_ns == 0 && mri_record_ended(r, parts, since_ns)) /* an epoch's first: nobody has asked */
+        for (uint32_t p = 0; p < parts; p++)
+            if (start_ns[p] > since_ns[p])
+                mr_loader_charge(l, global_step, p, since_ns[p], start_ns[p], &all);
+    mri_record_step(r, global_step, samples, start_ns, end_ns, parts, &all);
 }

@@ -103,9 +103,7 @@ static bool is_kept_from(const mri_chunk_times *c)
     return c->asked_ns && c->before.ended_ns >= c->read_ns && c->work.rested_ns >= LONG_REST_NS;
 }
 
-/* How much of ns, in which a chunk waited for a worker that had nothing to do, somebody was kept from
- * running: the worker that took it, or one that was woken before. */
-static uint64_t late_of(const mri_chunk_times *c, uint64_t ns)
+uint64_t mri_chunk_late_ns(const mri_chunk_times *c, uint64_t ns)
 {
     return mri_min_u64(ns, is_awaited(c) && !is_kept_from(c) ? c->work.begun_ns - c->awaited_ns
                                                              : c->work.late_ns);
@@ -202,7 +200,7 @@ static void charge_chunk(meal *m, const mri_batch_times *t)
     /* it waited for the worker; or the worker was free and was not woken, or had no slot to fill */
     const uint64_t free_ns = mri_max_u64(c->before.ended_ns, c->read_ns);
     const uint64_t idle_ns = c->asked_ns ? take(m, free_ns) : 0;
-    if (c->asked_ns) put_waking(m, idle_ns, late_of(c, idle_ns));
+    if (c->asked_ns) put_waking(m, idle_ns, mri_chunk_late_ns(c, idle_ns));
     else charge(m, free_ns, MR_CAUSE_ROOM);
     split(m, take(m, c->read_ns), &c->before);
     put_reading(m, take(m, c->claimed_ns), c);

@@ -61,6 +61,10 @@ typedef struct mri_chunk_times {
     mri_work work;
 } mri_chunk_times;
 
+/* How much of ns, in which a chunk waited for a worker that had nothing to do, somebody was kept from
+ * running: the worker that took it, or one that was woken before. */
+uint64_t mri_chunk_late_ns(const mri_chunk_times *c, uint64_t ns);
+
 typedef struct mri_copy_times {
     uint64_t start_ns, end_ns; /* by the events around it; 0: not known (yet) */
 } mri_copy_times;

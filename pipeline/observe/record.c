@@ -91,7 +91,16 @@ static uint64_t copied_locked(const mr_record *r, uint64_t batch)
     return 0;
 }
 
-/* Behind the first step. What nobody charged lies between two epochs, when the host had queued nothing. */
+bool mri_record_ended(mr_record *r, uint32_t parts, uint64_t *out)
+{
+    pthread_mutex_lock(&r->lock);
+    const bool any = r->last_end_ns > 0;
+    memcpy(out, r->ended_ns, parts * sizeof *out);
+    pthread_mutex_unlock(&r->lock);
+    return any;
+}
+
+/* Behind the first step. What nobody charged was the host's. */
 static void add_times_locked(mr_record *r, const uint64_t *start_ns, const uint64_t *end_ns,
                              uint32_t replicas, const mr_causes *causes)
 {

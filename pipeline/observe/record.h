@@ -21,6 +21,7 @@ typedef struct mri_chunk_record {
     uint64_t delayed_ns;     /* the worker could have run, and others did */
     bool woken;              /* the worker had waited for it */
     uint64_t lag_ns;         /* its bytes were there and the worker free: until it began */
+    uint64_t late_ns;        /* of that, it could have run */
 } mri_chunk_record;
 
 /* The copies of one batch; of parts the one that took longest. */
@@ -67,6 +68,8 @@ void mri_record_copies(mr_record *r, const mri_copy_record *c);
 /* start_ns, end_ns: of every replica; causes: what they were idle for, added up. */
 void mri_record_step(mr_record *r, uint64_t batch, uint32_t samples, const uint64_t *start_ns,
                      const uint64_t *end_ns, uint32_t replicas, const mr_causes *causes);
+/* When each part's last step was over; false: there is none yet. */
+bool mri_record_ended(mr_record *r, uint32_t parts, uint64_t *out);
 
 /* A copy of what is recorded, oldest first; mri_record_data_free() it. Any thread. */
 typedef struct mri_record_data {

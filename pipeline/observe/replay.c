@@ -33,6 +33,7 @@ typedef struct chunk {
     uint64_t batch;
     uint32_t samples, reader;
     double read_core, waits, ran, large, blocked, bytes; /* waits: for storage */
+    double late_ns; /* of the lag before its work: the worker could have run */
     mri_chunk_times times;
 } chunk;
 
@@ -79,7 +80,7 @@ typedef struct model {
     double part_times;                      /* size of a part, in parts of the recorded run */
     stretch chunks, copies, steps, lags[2]; /* lags: of workers that had not waited, and that had */
     bool lag_is_rare[2];
-    double lag_mean_ns[2];
+    double lag_mean_ns[2], late_mean_ns[2];
     uint32_t left;                              /* samples of the chunk of the record that is under way */
     double now, virtual_ns, shared_ns, core_ns; /* virtual: recorded work done by each thread; shared: its
                                                    time on a core */
@@ -159,23 +160,29 @@ static void look_at_lags(model *m)
         const mri_chunk_record *r = &m->data->chunk[i];
         count[r->woken]++;
         m->lag_mean_ns[r->woken] += (double)r->lag_ns;
+        m->late_mean_ns[r->woken] += (double)r->late_ns;
     }
     for (int k = 0; k < 2; k++) {
         m->lag_is_rare[k] = count[k] * 64 < m->chunks.count;
         if (count[k]) m->lag_mean_ns[k] /= (double)count[k];
+        if (count[k]) m->late_mean_ns[k] /= (double)count[k];
     }
 }
 
-/* How late the next worker begins; one that is woken later than one that has a chunk waiting. */
-static double draw_lag(model *m, bool woken)
+/* How late the next worker begins; one that is woken later than one that has a chunk waiting. late_ns: of
+ * that it could have run. */
+static double draw_lag(model *m, bool woken, double *late_ns)
 {
     stretch *s = &m->lags[woken];
+    *late_ns = m->late_mean_ns[woken];
     if (m->lag_is_rare[woken]) return m->lag_mean_ns[woken];
     for (size_t i = 0; i < s->count; i++) {
         const mri_chunk_record *r = &m->data->chunk[next_of(s)];
-        if (r->woken == woken) return (double)r->lag_ns;
+        if (r->woken != woken) continue;
+        *late_ns = (double)r->late_ns;
+        return (double)r->lag_ns;
     }
-    return 0;
+    return *late_ns = 0;
 }
 
 static void draw_batch(model *m, batch *b, uint64_t number)
@@ -331,14 +338,14 @@ static bool decode_more(model *m, uint32_t at)
     } else if (from_memory(m) && can_claim(m)) w->chunk = claim(m, NULL);
     if (!w->chunk) return false;
     w->chunk->times.before = w->last;
-    begin(m, WORKER_LAG, at, draw_lag(m, m->now > w->since));
+    begin(m, WORKER_LAG, at, draw_lag(m, m->now > w->since, &w->chunk->late_ns));
     return true;
 }
 
 static void has_begun(model *m, uint32_t at)
 {
     chunk *c = m->workers[at].chunk;
-    c->times.work = (mri_work){.begun_ns = ns(m->now) + 1};
+    c->times.work = (mri_work){.begun_ns = ns(m->now) + 1, .late_ns = ns(c->late_ns)};
     if (c->times.before.ended_ns) c->times.work.rested_ns = c->times.work.begun_ns - c->times.before.ended_ns;
     m->workers[at].shared_ns = m->shared_ns;
     begin_on_core(m, WORKER_CORE, at, 1, c->ran);

@@ -293,6 +293,7 @@ static void record_chunk(mr_record *record, const mri_chunk *c, const mri_work *
         const uint64_t could = mri_max_u64(c->times.before.ended_ns, c->times.read_ns);
         r.woken = c->times.before.ended_ns < c->times.read_ns;
         r.lag_ns = work->begun_ns - mri_min_u64(could, work->begun_ns);
+        r.late_ns = mri_chunk_late_ns(&c->times, r.lag_ns);
     }
     for (uint32_t i = 0; i < r.reads; i++) r.bytes += c->reads[i].bytes;
     mri_record_chunk(record, &r);

@@ -210,16 +210,18 @@ static void tell_tuner(const mri_flights *f, const uint64_t *start, const uint64
 
 /* A record has the times of parts: each has those of the replica that computed it. */
 static void record_step(const mri_flights *f, const mri_flight *one, const uint64_t *start,
-                        const uint64_t *end, const mr_causes *causes)
+                        const uint64_t *end, const idle *of)
 {
     uint64_t begun[MR_LOADER_MAX_PARTS], over[MR_LOADER_MAX_PARTS];
+    mr_causes causes = {0};
     if (!f->loader) return;
     for (uint32_t r = 0, p = 0; r < f->team->count; r++)
         for (uint32_t k = 0; k < f->team->parts.of_device[r]; k++, p++) {
             begun[p] = start[r];
             over[p] = end[r];
+            add_causes(&causes, &of[r].causes);
         }
-    mr_loader_record_step(f->loader, one->batch, one->samples, begun, over, causes);
+    mr_loader_record_step(f->loader, one->batch, one->samples, begun, over, &causes);
 }
 
 /* Where a device was idle before this step, the loader tells what for. */
@@ -243,7 +245,7 @@ static void add_step(mri_flights *f, const mri_flight *one, const uint64_t *star
         trace_idle(f, one, r, start[r], &of[r]);
     }
     f->idle_ns += causes.total_ns / f->team->count;
-    record_step(f, one, start, end, &causes);
+    record_step(f, one, start, end, of);
     mri_step_log_add(&f->log, start, computed, end, one->samples, &causes);
     tell_tuner(f, start, end);
 }

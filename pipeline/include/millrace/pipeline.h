@@ -770,7 +770,7 @@ static inline void mr_loader_tuning(const mr_loader *l, mr_tuning *out)
  * loader at a time. Any thread. */
 typedef struct mr_record mr_record;
 
-/* chunks_most: of chunks (64 bytes each) that are kept, 1.. ; MR_EINVAL, MR_ENOMEM. */
+/* chunks_most: of chunks (88 bytes each) that are kept, 1.. ; MR_EINVAL, MR_ENOMEM. */
 MR_API int mr_record_create(mr_record **out, uint32_t chunks_most);
 MR_API void mr_record_destroy(mr_record *r); /* accepts NULL */
 /* Forget what is recorded so far: a warm-up. */

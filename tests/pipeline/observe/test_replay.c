@@ -12,7 +12,7 @@ enum { BATCH = 16, CHUNKS = 800, SAMPLES = 2 };
 
 typedef struct times {
     /* ms; of chunks of SAMPLES, or of batches */
-    double read, reader_core, ran, blocked, copy, step, gap, delayed, lag;
+    double read, reader_core, ran, blocked, copy, step, gap, delayed, lag, late;
     bool woken;
 } times;
 
@@ -43,6 +43,7 @@ static mr_record *recorded(const times *t, uint32_t parts, uint32_t uneven)
                                                 .blocked_ns = in_ns(t->blocked),
                                                 .delayed_ns = in_ns(t->delayed),
                                                 .lag_ns = in_ns(t->lag),
+                                                .late_ns = in_ns(t->late),
                                                 .woken = t->woken});
     }
     uint64_t end[MR_LOADER_MAX_PARTS] = {0}, start[MR_LOADER_MAX_PARTS] = {0};
@@ -351,6 +352,21 @@ static void workers_begin_as_late_as_they_did(void **state)
     near(out.cores, 2.0 / 3, 0.02);
 }
 
+/* And for the same reason: it could have run, or it was not woken. */
+static void a_late_worker_has_its_cause(void **state)
+{
+    (void)state;
+    for (int could_run = 0; could_run < 2; could_run++) {
+        const times t = {.read = 0.1, .ran = 0.2, .lag = 2, .late = could_run ? 2 : 0, .step = 0.1};
+        mr_record *r = recorded(&t, 1, 0);
+        const mr_replay_config cfg = settings(r);
+        const mr_replay_result out = replayed(r, &cfg);
+        MRT_STR(out.limit, could_run ? "cores" : "lock");
+        near((double)out.causes.ns[could_run ? MR_CAUSE_CORES : MR_CAUSE_LOCK], (double)out.causes.total_ns,
+             0.1);
+    }
+}
+
 /* What a worker that was woken took is not asked of one that always has a chunk waiting. */
 static void who_has_work_is_not_woken(void **state)
 {
@@ -432,8 +448,9 @@ static void limits_have_names(void **state)
 
 /* ---- what a loader records ---- */
 
-/* A set through a loader with a simulated device, once; the consumer makes up its steps. */
-static mr_record *record_of(const mr_source *src, uint32_t prefetch)
+/* A set through a loader with a simulated device, once; the consumer makes up its steps. idle: what the
+ * device waited for before each. */
+static mr_record *record_of(const mr_source *src, uint32_t prefetch, const mr_causes *idle)
 {
     mr_loader *l;
     mr_batch b;
@@ -443,7 +460,6 @@ static mr_record *record_of(const mr_source *src, uint32_t prefetch)
     mr_record *r;
     mr_error err = MR_ERROR_INIT;
     mr_loader_config cfg = mrt_training(8, 2, "resize(16x16)", NULL, 0);
-    const mr_causes idle = {.ns = {[MR_CAUSE_DECODE] = 400}, .total_ns = 400};
     MRT_OK(mr_devices_open(&devices, &count, "sim:1", NULL, &err), &err);
     MRT_OK(mr_stream_create(&stream, devices[0], MR_STREAM_COMPUTE, &err), &err);
     MRT_EQ(mr_record_create(&r, 1000), MR_OK);
@@ -456,7 +472,7 @@ static mr_record *record_of(const mr_source *src, uint32_t prefetch)
     for (uint64_t at = 1000; mr_loader_next(l, &b, MR_FOREVER, &err) == MR_OK; at += 1000) {
         const uint64_t begun = at + 400, ended = at + 1000;
         MRT_EQ(mr_loader_release(l, &b, &stream), MR_OK);
-        mr_loader_record_step(l, b.global_step, b.count, &begun, &ended, &idle);
+        mr_loader_record_step(l, b.global_step, b.count, &begun, &ended, idle);
     }
     mr_loader_close(l);
     mr_stream_destroy(stream);
@@ -468,8 +484,9 @@ static void a_loader_records(void **state)
 {
     (void)state;
     mr_source *src = mrt_source(mrt_folder_set("recorded", 2, 24, 40, false));
+    const mr_causes idle = {.ns = {[MR_CAUSE_DECODE] = 400}, .total_ns = 400};
     for (uint32_t prefetch = 0; prefetch < 6; prefetch += 3) {
-        mr_record *r = record_of(src, prefetch);
+        mr_record *r = record_of(src, prefetch, &idle);
         mr_record_totals t;
         mri_record_data d;
         uint64_t samples = 0, bytes = 0;
@@ -497,6 +514,24 @@ static void a_loader_records(void **state)
     mr_source_close(src);
 }
 
+/* Before an epoch's first step nobody has asked what the device waits for: the loader is asked then. */
+static void steps_that_nobody_charged(void **state)
+{
+    (void)state;
+    mr_source *src = mrt_source(mrt_folder_set("uncharged", 2, 24, 40, false));
+    const mr_causes none = {0};
+    mr_record *r = record_of(src, 3, &none);
+    mr_record_totals t;
+    mr_record_totals_read(r, &t);
+    MRT_EQ(t.steps, 12);
+    near(t.idle, 0.4, 1e-9);
+    near((double)t.causes.total_ns, 11 * 400, 1e-9);
+    MRT_EQ(t.causes.ns[MR_CAUSE_HOST] + t.causes.ns[MR_CAUSE_UNKNOWN], 0); /* long before its batch was there
+                                                                            */
+    mr_record_destroy(r);
+    mr_source_close(src);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -517,12 +552,14 @@ int main(void)
         cmocka_unit_test(samples_in_memory_are_not_read),
         cmocka_unit_test(others_are_found),
         cmocka_unit_test(workers_begin_as_late_as_they_did),
+        cmocka_unit_test(a_late_worker_has_its_cause),
         cmocka_unit_test(who_has_work_is_not_woken),
         cmocka_unit_test(the_same_every_time),
         cmocka_unit_test(idle_time_is_charged_whole),
         cmocka_unit_test(nothing_is_not_replayed),
         cmocka_unit_test(limits_have_names),
         cmocka_unit_test(a_loader_records),
+        cmocka_unit_test(steps_that_nobody_charged),
     };
     return mrt_run(tests);
 }
