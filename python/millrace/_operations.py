@@ -168,7 +168,7 @@ class Operations(Server):
 
     def raise_failure(self, became: Error) -> None:
         """What a function raised, if one did, as the cause of what became of the run."""
-        failure = self.take_failure()
+        failure = self.take_failure() if became.code == _l.ECANCELED else None
         if failure is not None:
             e = OperationError(str(became))
             e.code, e.path, e.offset, e.sample = became.code, became.path, became.offset, became.sample

@@ -254,7 +254,8 @@ class Loader(_Loader):
         return made.contiguous() if self._format == "contiguous" else made
 
     def __reduce__(self) -> Any:
-        from ._loader import _again, see_sendable
+        from ._loader import _again
+        from ._operations import see_sendable
         see_sendable(self._given)
         return _again, (type(self), self._torch_given)
 

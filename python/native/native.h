@@ -3,7 +3,8 @@
  *
  * Takes public calls of the library only, and the addresses of two functions of Python, whose header it does
  * not know: one build serves every interpreter. Gives batches with a count of references, DLPack tensors over
- * them, inboxes for reports, orders of epochs, samples, and long calls that can be stopped and looked at.
+ * them, inboxes for reports, orders of epochs, samples, changed pictures, and long calls that can be stopped
+ * and looked at.
  * Callers: python/millrace/_library.py.
  *
  * mrp_ functions are no interface: the package and this library are of one build. Any thread, where nothing
