@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """What the Python door costs: batches through Python beside those of the C loader alone, in turns on the same cores.
 
-python_door.py --data PHOTOS [--records FILE.mrec ...] [--rounds 5] [--seconds 3] [--workers 2] [--only rates,costs,rival] [--json]
+python_door.py --data PHOTOS [--records FILE.mrec ...] [--rounds 5] [--seconds 3] [--workers 2] [--only rates,costs,rival,operation] [--json]
 
 For each batch size and each form of the data: samples per second of `millrace bench loader` (the command of the same package),
 of a loop over millrace.Loader that makes a NumPy array of every batch, and their ratio, medians over the rounds; the range of
 the ratios stands beside. The same for a second of processor time of all threads, which other programs disturb less (the
 command's start is in it, Python's is not). Then microseconds of the consumer's processor time: of a batch that is ready, from
-the call to the arrays; of one export to each array library that can be imported. With PyTorch and torchvision also DataLoader with as many worker processes,
-and millrace.torch.Loader with its floats. No figure means anything alone: all of them are of one run on one machine.
+the call to the arrays; of one export to each array library that can be imported. Then what a function of Python costs a picture
+in an augmentation. With PyTorch and torchvision also DataLoader with as many worker processes, and millrace.torch.Loader with
+its floats. No figure means anything alone: all of them are of one run on one machine.
 """
 import argparse
 import json
@@ -140,11 +141,25 @@ def small_costs(data, a):
     return out
 
 
+def operation_cost(data, a):
+    """Microseconds of wall time that a function of Python costs each picture, beside what it does: of one that does nothing, by one
+    worker."""
+    def nothing(pixels, arguments, draws):
+        pass
+
+    def rate(spec):
+        with millrace.Loader(data, batch=64, augment=spec, training=True, epochs=None, workers=1, operations={"my_nothing": nothing}) as l:
+            return timed(l, len, a.seconds)[0]
+    without, with_it = turns(a, lambda: rate("rrc(224)"), lambda: rate("rrc(224),my_nothing"))
+    return {"a function of Python for a picture of 224 x 224, in an augmentation": statistics.median(
+        (1 / w - 1 / o) * 1e6 for w, o in zip(with_it, without))}
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--data", required=True)
     p.add_argument("--records", nargs="*", default=[], help="record files of the same pictures")
-    p.add_argument("--only", default="rates,costs,rival")
+    p.add_argument("--only", default="rates,costs,rival,operation")
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--seconds", type=float, default=3)
     p.add_argument("--workers", type=int, default=2)
@@ -158,6 +173,8 @@ def main():
             c, python = turns(a, lambda: c_rate(data, batch, a), lambda: python_rate(data, batch, a))
             rows.append({"data": os.path.basename(data), "batch": batch, "wall": compare(python, c, 0), "processor": compare(python, c, 1)})
     costs = small_costs((a.records or [a.data])[0], a) if "costs" in wanted else {}
+    if "operation" in wanted:
+        costs.update(operation_cost((a.records or [a.data])[0], a))
     rival = None
     try:
         if "rival" not in wanted:

@@ -123,8 +123,9 @@ static uint64_t may_be_bad(const mr_loader_config *cfg) { return cfg->bad == MR_
 static int plan_pixels(mri_loader_plan *plan, mr_error *err)
 {
     const mr_source_info *info = mr_source_info_of(plan->source);
-    int rc = mr_augment_create(&plan->augment, plan->cfg.augment ? plan->cfg.augment : "none",
-                               plan->cfg.training, err);
+    int rc = mr_augment_create_own(&plan->augment, plan->cfg.augment ? plan->cfg.augment : "none",
+                                   plan->cfg.training, plan->cfg.operations, plan->cfg.operation_count, err);
+    plan->cfg.operations = NULL; /* the caller's */
     if (rc != MR_OK) return rc;
     mr_augment_normalise(plan->augment, plan->info.mean, plan->info.std, &plan->info.uses_affine);
     plan->info.augment = mr_augment_text(plan->augment);

@@ -102,7 +102,7 @@ static size_t list_name(char *text, size_t capacity, size_t used, bool first, co
 
 static int fail_unknown(const mri_spec *s, const char *start)
 {
-    char ops[320] = "", all[128] = "";
+    char ops[320] = "", all[128] = "", own[128] = "";
     size_t used = 0;
     const mri_op_type *type;
     const mri_preset *preset;
@@ -111,7 +111,14 @@ static int fail_unknown(const mri_spec *s, const char *start)
     used = 0;
     for (size_t k = 0; (preset = mri_preset_at(k)) != NULL; k++)
         used = list_name(all, sizeof all, used, k == 0, preset->name);
-    return mri_spec_fail(s, start, "unknown; operations are %s; presets %s", ops, all);
+    used = 0;
+    for (size_t k = 0; k < s->a->own_count; k++)
+        used = list_name(own, sizeof own, used, k == 0, s->a->own[k].name);
+    if (own[0])
+        return mri_spec_fail(s, start, "unknown; the program's own operations are %s, others %s; presets %s",
+                             own, ops, all);
+    return mri_spec_fail(
+        s, start, "unknown; operations are %s; presets %s; a program's own are known to it alone", ops, all);
 }
 
 static int read_item(mri_spec *s)
@@ -121,12 +128,10 @@ static int read_item(mri_spec *s)
     const size_t n = strspn(start, "abcdefghijklmnopqrstuvwxyz0123456789_");
     s->at += n;
     const mri_op_type *type = mri_op_type_find(start, n);
+    if (!type) type = mri_own_find(s->a, start, n);
     if (type) return read_op(s, start, type);
-    const mri_preset *preset;
-    for (size_t k = 0; (preset = mri_preset_at(k)) != NULL; k++)
-        if (strlen(preset->name) == n && memcmp(preset->name, start, n) == 0)
-            return read_preset(s, start, preset);
-    return fail_unknown(s, start);
+    const mri_preset *preset = mri_preset_find(start, n);
+    return preset ? read_preset(s, start, preset) : fail_unknown(s, start);
 }
 
 static int read_items(mri_spec *s)
@@ -140,6 +145,12 @@ static int read_items(mri_spec *s)
 
 int mr_augment_create(mr_augment **out, const char *spec, bool training, mr_error *err)
 {
+    return mr_augment_create_own(out, spec, training, NULL, 0, err);
+}
+
+int mr_augment_create_own(mr_augment **out, const char *spec, bool training,
+                          const mr_own_operation *operations, uint32_t count, mr_error *err)
+{
     *out = NULL;
     if (!spec) spec = "none";
     if (strlen(spec) > 4000)
@@ -147,10 +158,12 @@ int mr_augment_create(mr_augment **out, const char *spec, bool training, mr_erro
     mr_augment *a = calloc(1, sizeof *a);
     if (!a) return mr_error_set(err, MR_ENOMEM, "augment: no memory");
     for (int c = 0; c < 4; c++) a->std[c] = 255;
+    a->training = training;
     mri_spec s = {.spec = spec, .at = spec, .a = a, .training = training, .err = err};
-    const int rc = read_items(&s);
+    int rc = mri_own_take(a, operations, count, err);
+    if (rc == MR_OK) rc = read_items(&s);
     if (rc) {
-        free(a);
+        mr_augment_destroy(a);
         return rc;
     }
     if (s.count == 0) mri_spec_put(&s, "none");
@@ -159,7 +172,12 @@ int mr_augment_create(mr_augment **out, const char *spec, bool training, mr_erro
     return MR_OK;
 }
 
-void mr_augment_destroy(mr_augment *a) { free(a); }
+void mr_augment_destroy(mr_augment *a)
+{
+    if (!a) return;
+    mri_own_drop(a);
+    free(a);
+}
 
 uint32_t mr_augment_views(const mr_augment *a) { return a->views ? a->views : 1; }
 

@@ -4,6 +4,7 @@
  *   create.c  reads a specification: a row's read() takes what stands between the parentheses
  *   table.c   the families of rows, and the presets
  *   op_*.c    a family each: how its operations are written, and what they do to a picture
+ *   own.c     rows that a program brings
  *   spec.c    the words and numbers of the language
  *   augment.c runs a sample: a row's run(), touch(), paint() or mirrors() works on the picture so far
  *             (frame.h)
@@ -43,7 +44,7 @@ typedef struct mri_op {
     bool shorter;           /* width is the length of the shorter side, height follows from the picture */
     bool takes_boxes;       /* crops go by the sample's boxes */
     uint32_t turns;         /* maps (warp.h) the picture goes through at most */
-    _Alignas(8) uint8_t args[64]; /* what read() made of the other arguments: MRI_OP_ARGS() */
+    _Alignas(8) uint8_t args[72]; /* what read() made of the other arguments: MRI_OP_ARGS() */
 } mri_op;
 
 /* The arguments of an operation as its family's struct, which start as zeros. A struct that is too large for
@@ -98,7 +99,17 @@ typedef struct mri_mix {
     uint64_t words[256];
 } mri_mix;
 
+/* A row that the program brought. */
+typedef struct mri_own_op {
+    mri_op_type type; /* first: the row is found by it */
+    char name[32], usage[128];
+    mr_own_operation given; /* without its name */
+} mri_own_op;
+
 struct mr_augment {
+    bool training;
+    uint32_t own_count;
+    mri_own_op *own;
     uint32_t op_count;
     mri_op op[2 * MRI_AUGMENT_MAX_OPS]; /* for this mode: an operation may become two in evaluation */
     uint32_t mix_count;
@@ -114,11 +125,17 @@ const mri_op_type *mri_op_type_at(size_t k);
 /* The row of that name, `n` characters long; NULL: there is none. */
 const mri_op_type *mri_op_type_find(const char *name, size_t n);
 
+/* The program's own rows, which a keeps until mri_own_drop(). MR_EINVAL: one that cannot be. */
+int mri_own_take(mr_augment *a, const mr_own_operation *given, uint32_t count, mr_error *err);
+void mri_own_drop(mr_augment *a);
+const mri_op_type *mri_own_find(const mr_augment *a, const char *name, size_t n);
+
 /* Presets: names for whole specifications. */
 typedef struct mri_preset {
     const char *name, *spec;
 } mri_preset;
 const mri_preset *mri_preset_at(size_t k); /* NULL behind the last */
+const mri_preset *mri_preset_find(const char *name, size_t n);
 
 /* Families. The last row has no name. */
 extern const mri_op_type mri_ops_resize[], mri_ops_window[], mri_ops_turn[], mri_ops_colour[], mri_ops_tone[],

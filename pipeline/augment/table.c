@@ -30,6 +30,13 @@ const mri_op_type *mri_op_type_find(const char *name, size_t n)
 
 const mri_preset *mri_preset_at(size_t k) { return k < MRI_ARRAY_COUNT(presets) ? &presets[k] : NULL; }
 
+const mri_preset *mri_preset_find(const char *name, size_t n)
+{
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(presets); k++)
+        if (strlen(presets[k].name) == n && memcmp(presets[k].name, name, n) == 0) return &presets[k];
+    return NULL;
+}
+
 const char *mr_augment_help(uint32_t which, const char **usage)
 {
     const mri_op_type *t = mri_op_type_at(which);

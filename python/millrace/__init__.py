@@ -8,6 +8,7 @@
     convert, inspect, verify, digest   what the command of these names does
     decode                             one picture, or part of one
     Live                               samples that a Python object gives while they are loaded
+    Operation, Draws, OwnPicture       operations of your own in the augmentation
     write_records, cache_records       samples of your own into a record file
     millrace.torch, .jax, .tensorflow  batches as these libraries take them: import them by name
     millrace.adapters                  samples of Hugging Face's data sets and of Parquet files: import it by name
@@ -16,17 +17,20 @@
 The command itself is `millrace`, or `python -m millrace`."""
 from ._arrays import Array, Batch
 from ._errors import (ArgumentError, BadSampleError, CanceledError, ChecksumError, ClosedError, DeviceError, EndError, Error,
-                      ExistsError, ForkError, FormatError, HeldError, LimitError, NotFoundError, OutOfMemoryError, PeerError,
-                      StateError, SystemCallError, UnsupportedError)
+                      ExistsError, ForkError, FormatError, HeldError, LimitError, NotFoundError, OperationError, OutOfMemoryError,
+                      PeerError, StateError, SystemCallError, UnsupportedError)
 from ._jobs import convert, decode, digest, inspect, verify
 from ._library import version as _version
 from ._live import Live
 from ._loader import Loader, Source
+from ._operations import Draws, Operation
 from ._records import Samples, write_records
 from ._spool import cache_records
+from ._structs import mr_own_picture as OwnPicture
 
 __version__ = _version()
 __all__ = ["Array", "ArgumentError", "BadSampleError", "Batch", "CanceledError", "ChecksumError", "ClosedError", "DeviceError",
-           "EndError", "Error", "ExistsError", "ForkError", "FormatError", "HeldError", "LimitError", "Live", "Loader", "NotFoundError",
-           "OutOfMemoryError", "PeerError", "Samples", "Source", "StateError", "SystemCallError", "UnsupportedError",
+           "Draws", "EndError", "Error", "ExistsError", "ForkError", "FormatError", "HeldError", "LimitError", "Live", "Loader",
+           "NotFoundError", "Operation", "OperationError", "OutOfMemoryError", "OwnPicture", "PeerError", "Samples", "Source",
+           "StateError", "SystemCallError", "UnsupportedError",
            "cache_records", "convert", "decode", "digest", "inspect", "verify", "write_records"]

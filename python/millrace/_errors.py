@@ -92,6 +92,10 @@ class ClosedError(Error, ValueError):
     """The loader was closed."""
 
 
+class OperationError(Error):
+    """A function given as operations= raised an exception: `__cause__` is that."""
+
+
 class StateError(Error, ValueError):
     """A state does not belong to this data set or these settings."""
 

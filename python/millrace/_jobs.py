@@ -51,10 +51,12 @@ class _Job:
         if self.also_stop:
             self.also_stop()
 
-    def run(self, call: Callable[[], int], what: Any, source: Source) -> None:
+    def run(self, call: Callable[[], int], what: Any, source: Source, loader: Optional[Loader] = None) -> None:
         rc = run(call, self.stop, self.look)
         if rc != _l.OK:
             source.raise_failure()
+            if loader:
+                loader._raise_failure(_l.failed(rc, what))
             raise _l.failed(rc, what)
 
 
@@ -122,7 +124,7 @@ def digest(path: Any, *, progress: Tell = None, **settings: Any) -> str:
         job = _Job(progress, None, lambda: loader._feed(job.shared.done), running.fed.close if running.fed else None)
         room, batches, samples = C.create_string_buffer(33), C.c_uint64(), C.c_uint64()
         job.run(lambda: _l.native.mrp_digest(running.pointer, C.byref(job.shared), room, C.byref(batches), C.byref(samples),
-                                             C.byref(what)), what, loader._source)
+                                             C.byref(what)), what, loader._source, loader)
         loader._drain()
         return room.value.decode()
 

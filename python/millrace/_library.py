@@ -8,7 +8,8 @@ from typing import Any
 
 from . import _errors
 from ._structs import (mr_batch, mr_convert_config, mr_decode_config, mr_error, mr_image_part, mr_loader_config, mr_loader_info,
-                       mr_loader_stats, mr_output_config, mr_own_config, mr_source_config, mr_source_info, mr_value, mr_writer_config)
+                       mr_loader_stats, mr_output_config, mr_own_config, mr_own_picture, mr_source_config, mr_source_info, mr_value,
+                       mr_writer_config)
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 OK, EEND, EAGAIN, ECANCELED, ELIMIT = 0, -1, -2, -3, -12
@@ -115,6 +116,10 @@ _declare(quick, "mrp_maker_close", None, _P)
 _declare(native, "mrp_maker_take", _INT, _P, C.POINTER(_U64), C.POINTER(_P))
 _declare(native, "mrp_maker_give", None, _P, C.POINTER(mr_value))
 _declare(native, "mrp_maker_fail", None, _P, _INT, _S)
+_declare(quick_lib, "mr_own_draw", _U32, C.POINTER(mr_own_picture), _U64)
+_declare(quick, "mrp_request_picture", C.POINTER(mr_own_picture), _P)
+_declare(native, "mrp_request_read", _INT, _P, _P)
+_declare(native, "mrp_request_put", None, _P, _P)
 _declare(quick, "mrp_orders_create", _P, _U64)
 _declare(quick, "mrp_orders_destroy", None, _P)
 _declare(native, "mrp_orders_put", _INT, _P, _U64, _P)

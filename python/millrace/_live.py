@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Optional, Sequence
 from . import _library as _l
 from ._errors import ArgumentError
 from ._records import Taker, _classes_of, _fields_of, _infer
+from ._serving import Server
 from ._structs import mr_own_config
 
 _EFORMAT = -7
@@ -52,21 +53,18 @@ class Live:
         return "Live(%s)" % type(self.data).__name__
 
 
-class Maker:
+class Maker(Server):
     """The thread that asks the object, and the library's source over it."""
 
     def __init__(self, live: Live) -> None:
         self._live = live
-        self.failure: Optional[BaseException] = None
         self._data, self._count = live.data, len(live.data)
-        self.pointer = _l.quick.mrp_maker_create()
-        if not self.pointer:
-            raise MemoryError("no memory for a list of samples")
+        super().__init__("millrace samples")
         self._taker: Optional[Taker] = None
         self._ready = threading.Event()
         if not self._count:
             raise ArgumentError("%r has no samples" % live)
-        threading.Thread(target=self._run, name="millrace samples", daemon=True).start()
+        self.start()
 
     def open(self, pointer: C.c_void_p) -> None:
         self._ready.wait()
@@ -83,7 +81,7 @@ class Maker:
         if rc != _l.OK:
             raise _l.failed(rc, what)
 
-    def _run(self) -> None:
+    def _begin(self) -> bool:
         try:
             live, schema = self._live, self._live.schema
             if schema is None:
@@ -91,41 +89,30 @@ class Maker:
             self._taker = Taker(_fields_of(schema), list(schema), live.classes, live.schema is None)
         except BaseException as e:
             self.failure = e
-            return
+            return False
         finally:
             self._ready.set()
-        sample, request = C.c_uint64(), C.c_void_p()
-        while _l.native.mrp_maker_take(self.pointer, C.byref(sample), C.byref(request)) == _l.OK:
-            self._make(sample.value, request)
+        return True
 
-    def _make(self, number: int, request: C.c_void_p) -> None:
+    def _answer(self, number: int, request: C.c_void_p) -> None:
         assert self._taker is not None
         try:
             given = self._data[number]
             try:
                 values = self._taker.take(number, given)
             except ArgumentError as e:
-                return _l.native.mrp_maker_fail(request, _EFORMAT, str(e).encode("utf-8", "replace"))
+                return self._refuse(request, _EFORMAT, str(e))
         except BaseException as e:
-            self.failure = e
-            return _l.native.mrp_maker_fail(request, _l.ECANCELED, ("%s: %s" % (type(e).__name__, e)).encode("utf-8", "replace"))
+            return self._fail(request, e)
         _l.native.mrp_maker_give(request, values)
 
     def raise_failure(self) -> None:
         """What the object raised, if it did."""
-        failure, self.failure = self.failure, None
+        failure = self.take_failure()
         if isinstance(failure, StopIteration):  # it would end a loop, and say nothing
             raise RuntimeError("the data raised StopIteration") from failure
         if failure is not None:
             raise failure
-
-    def close(self) -> None:
-        """Whoever waits for a sample comes back, and the thread ends when the object lets it. Again is harmless."""
-        _l.quick.mrp_maker_close(self.pointer)
-
-    def __del__(self, destroy: Any = _l.quick.mrp_maker_destroy) -> None:
-        if getattr(self, "pointer", None):
-            destroy(self.pointer)
 
 
 def unused(path: Any, options: Dict[str, Any], usual: Dict[str, Any]) -> None:

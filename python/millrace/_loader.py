@@ -17,6 +17,7 @@ from . import _ranks
 from ._arrays import Batch, _Lease
 from ._errors import ArgumentError, ClosedError, Error, ForkError, HeldError, StateError
 from ._live import Live, Maker, unused
+from ._operations import Operations, see_sendable
 from ._orders import Fed, Order
 from ._structs import (mr_loader_config, mr_loader_field, mr_loader_info, mr_loader_stats, mr_source_config, mr_source_info)
 from ._waiting import run
@@ -160,8 +161,10 @@ class Source:
 class _Running:
     """A loader of the library from its start to its end, which comes before that of what it uses."""
 
-    def __init__(self, source: Source, cfg: mr_loader_config, inbox: Inbox, fed: Optional[Fed] = None) -> None:
+    def __init__(self, source: Source, cfg: mr_loader_config, inbox: Inbox, fed: Optional[Fed] = None,
+                 operations: Optional[Operations] = None) -> None:
         self.pid, self.pointer, self.source, self.inbox, self.fed = os.getpid(), C.c_void_p(), source, inbox, fed
+        self.operations = operations
         source._running.append(self)
         what = _l.new_error()
         rc = _l.lib.mr_loader_open(C.byref(self.pointer), source._pointer, C.byref(cfg), C.byref(what))
@@ -217,6 +220,11 @@ class Loader:
                 a function of the epoch that gives one, always the same for the same epoch. More or fewer than the data have, the same
                 number in every epoch; a sample may come several times, each with draws of its own. It says the GLOBAL order: ranks
                 take their parts of its batches. A function is called by next(), in the thread that takes batches, some epochs ahead
+    operations  {name: function}: operations of your own, which augment names like any other, as "rrc(224),my_salt(0.1),flip". A function
+                of Python, f(pixels, arguments, draws), changes pixels, a memoryview (height, width, channels) of uint8 that
+                numpy.asarray() takes, where they are; arguments are the numbers of the augmentation, draws what is random (Draws). One
+                thread calls it, under the GIL, for one picture after the other. A C function (mr_own_change in millrace/pipeline.h) is
+                given by address, by ctypes or as made by numba.cfunc; the library's threads call it. Operation(function, ...) says more
     take        only some of the samples, (from, to) as parts of 1 of a drawn order that is the same in every run: (0, 0.9) and
                 (0.9, 1) share none and are all together; 0.1 is (0, 0.1)
     format, image_key, label_key, target_key, classes, index_folder   as `millrace help inspect` says of the options of these
@@ -242,7 +250,7 @@ class Loader:
     def __init__(self, path: Any, *, batch: int = 128, augment: str = "none", training: bool = False,
                  epochs: Optional[int] = 1, seed: int = 0, order: str = "shuffle", tail: str = "keep",
                  rank: Optional[int] = None, world: Optional[int] = None, workers: int = 0, prefetch: int = 4, hold: int = 4,
-                 sampler: Any = None, split: str = "auto", take: Any = None, format: Optional[str] = None, image_key: Optional[str] = None,
+                 sampler: Any = None, operations: Optional[Dict[str, Any]] = None, split: str = "auto", take: Any = None, format: Optional[str] = None, image_key: Optional[str] = None,
                  label_key: Optional[str] = None, target_key: Optional[str] = None, classes: str = "first", index_folder: Any = None,
                  channels: int = 0,
                  fields: Sequence[Union[str, Dict[str, Any]]] = (), length_window: int = 0, width_multiple: int = 1, repeats: int = 1,
@@ -280,6 +288,10 @@ class Loader:
                 raise ArgumentError("sampler= says where every sample stands: leave out order= and length_window=")
             self._order = Order(given["sampler"], self._source.info.count)
             self._order.settle(self._cfg)
+        self._operations: Optional[Operations] = None
+        if given["operations"] is not None:
+            self._operations = Operations(given["operations"])
+            self._operations.settle(self._cfg)
         self._look()
         _open_loaders.add(self)
 
@@ -360,7 +372,7 @@ class Loader:
         full = (cfg.prefetch, cfg.keep, cfg.cache, cfg.tune, cfg.epochs)
         cfg.prefetch, cfg.keep, cfg.cache, cfg.tune, cfg.epochs = 0, 0, 0, 0, _ENDLESS
         try:
-            looked = _Running(self._source, cfg, self._inbox)
+            looked = _Running(self._source, cfg, self._inbox, None, self._operations)
         finally:
             cfg.prefetch, cfg.keep, cfg.cache, cfg.tune, cfg.epochs = full
         info: mr_loader_info = _l.quick_lib.mr_loader_info_of(looked.pointer).contents
@@ -528,7 +540,7 @@ class Loader:
             under_way = cfg.prefetch + 1 + self._hold  # batches, at most, but for what `tune` finds
             fed = Fed(self._order, self._epoch, self._epochs, 1 + under_way // self._steps if cfg.prefetch else 0)
             self._order.settle(cfg, fed)
-        self._running = _Running(self._source, cfg, self._inbox, fed)
+        self._running = _Running(self._source, cfg, self._inbox, fed, self._operations)
         return self._running
 
     def _feed(self, done: int = 0) -> None:
@@ -573,7 +585,7 @@ class Loader:
                 self._drain()
                 if failure is None:
                     raise StopIteration
-                self._source.raise_failure()
+                self._raise_failure(failure)
                 if self._closed:
                     raise ClosedError("the loader was closed while a batch was awaited")
                 raise failure
@@ -582,6 +594,12 @@ class Loader:
             self._taken = None
             self._drain()
             return batch
+
+    def _raise_failure(self, became: Error) -> None:
+        """What code of the caller's raised that runs in threads of its own."""
+        self._source.raise_failure()
+        if self._operations:
+            self._operations.raise_failure(became)
 
     def _begin_again(self) -> None:
         if self._epoch >= self._epochs:
@@ -652,6 +670,9 @@ class Loader:
             if running and running.pointer:
                 _l.lib.mr_loader_stop(running.pointer)  # whoever waits in next() comes back
             self._source.stop()
+            operations = getattr(self, "_operations", None)  # without, it did not come to be
+            if operations:
+                operations.close()
             with self._lock:
                 self._stop_running()
                 self._source.close()
@@ -668,6 +689,7 @@ class Loader:
             self.close()
 
     def __reduce__(self) -> Any:
+        see_sendable(self._given)
         return _again, (type(self), self._given)
 
     def __repr__(self) -> str:

@@ -188,6 +188,33 @@ class mr_loader_field(Structure):
     ]
 
 
+class mr_own_picture(Structure):
+    """What a C function that is an operation of one's own is told of a picture (millrace/pipeline.h)."""
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("sample", c_uint64),
+        ("key", c_uint64),
+        ("height", c_uint32),
+        ("width", c_uint32),
+        ("channels", c_uint32),
+        ("training", c_bool),
+        ("argument_count", c_uint32),
+        ("arguments", c_double * 8),
+        ("draws", c_uint32 * 16),
+    ]
+
+
+class mr_own_operation(Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("change", c_void_p),
+        ("context", c_void_p),
+        ("arguments_least", c_uint32),
+        ("arguments_most", c_uint32),
+        ("in_evaluation", c_bool),
+    ]
+
+
 class mr_loader_config(Structure):
     _fields_ = [
         ("struct_size", c_size_t),
@@ -243,6 +270,8 @@ class mr_loader_config(Structure):
         ("sampler", c_void_p),
         ("sampler_context", c_void_p),
         ("repeats", c_uint32),
+        ("operations", POINTER(mr_own_operation)),
+        ("operation_count", c_uint32),
     ]
 
 

@@ -124,6 +124,8 @@ class Loader(_Loader):
                              "make it later, or give rank= and world=" % (self._world, group[1]))
         self._stop_running()
         self._source.close()
+        if self._operations:
+            self._operations.close()
         self._begin(dict(self._given, rank=group[0], world=group[1], batch=self.batch if size is None else size * group[1]))
         self._epoch, self._step = epoch, step
         self._see_all_have_some()
@@ -253,6 +255,8 @@ class Loader(_Loader):
 
     def __reduce__(self) -> Any:
         from ._loader import _again
+        from ._operations import see_sendable
+        see_sendable(self._given)
         return _again, (type(self), self._torch_given)
 
 

@@ -1,23 +1,28 @@
-/* python/native/maker.c: see native.h. Samples that one thread of Python makes for all threads of the library
- * that want one.
+/* python/native/maker.c: see native.h. Samples that one thread of Python makes, and pictures that it changes,
+ * for all threads of the library that want one.
  *
  *   library's threads   ask: a request into the queue, wait
- *   Python's thread     take, make, give or fail           request: QUEUED, TAKEN, GIVING, DONE
+ *   Python's thread     take, make, give or fail           request: QUEUED, TAKEN, COPYING, DONE
+ *                       take, read, change, put or fail
  *
  * A request belongs to whoever asked, until it is taken; closing lets those who wait go at once, and a
- * request that they leave behind in Python's hands is freed when it comes back. */
+ * request that they leave behind in Python's hands is freed when it comes back. Memory of whoever asked is
+ * touched in COPYING only, while he stays. */
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "python/native/native.h"
 
-typedef enum state { QUEUED, TAKEN, GIVING, DONE, LEFT } state;
+typedef enum state { QUEUED, TAKEN, COPYING, DONE, LEFT } state;
 
 struct mrp_request {
     mrp_maker *maker;
     mrp_request *next;
-    uint64_t sample;
-    mr_own_sample *to;
+    uint64_t number;        /* of the sample, or of the function */
+    mr_own_sample *to;      /* a sample is wanted; else a picture is to be changed: */
+    mr_own_picture picture; /* a copy */
+    uint8_t *pixels;
     state state; /* lock */
     int rc;
     mr_error what;
@@ -62,18 +67,19 @@ void mrp_maker_close(mrp_maker *m)
 /* The lock is held. False: it was taken, and comes back later. */
 static int wait_locked(mrp_maker *m, mrp_request *r)
 {
-    while (r->state != DONE && (!m->closed || r->state == GIVING)) pthread_cond_wait(&m->done, &m->lock);
+    while (r->state != DONE && (!m->closed || r->state == COPYING)) pthread_cond_wait(&m->done, &m->lock);
     if (r->state == DONE || r->state == QUEUED) return 1;
     r->state = LEFT;
     return 0;
 }
 
-int mrp_make(void *maker, uint64_t sample, mr_own_sample *to, mr_error *err)
+static int ask(const mrp_request *what, mr_error *err)
 {
-    mrp_maker *m = maker;
-    mrp_request *r = calloc(1, sizeof *r);
-    if (!r) return mr_error_set(err, MR_ENOMEM, "no memory to ask for a sample");
-    *r = (mrp_request){.maker = m, .sample = sample, .to = to, .rc = MR_ECANCELED};
+    mrp_maker *m = what->maker;
+    mrp_request *r = malloc(sizeof *r);
+    if (!r) return mr_error_set(err, MR_ENOMEM, "no memory to ask Python");
+    *r = *what;
+    r->rc = MR_ECANCELED;
     pthread_mutex_lock(&m->lock);
     if (!m->closed) {
         if (m->last) m->last->next = r;
@@ -91,7 +97,19 @@ int mrp_make(void *maker, uint64_t sample, mr_own_sample *to, mr_error *err)
     return rc;
 }
 
-int mrp_maker_take(mrp_maker *m, uint64_t *sample, mrp_request **out)
+int mrp_make(void *maker, uint64_t sample, mr_own_sample *to, mr_error *err)
+{
+    return ask(&(mrp_request){.maker = maker, .number = sample, .to = to}, err);
+}
+
+int mrp_change(void *function, const mr_own_picture *picture, uint8_t *pixels, mr_error *err)
+{
+    const mrp_function *f = function;
+    return ask(&(mrp_request){.maker = f->maker, .number = f->number, .picture = *picture, .pixels = pixels},
+               err);
+}
+
+int mrp_maker_take(mrp_maker *m, uint64_t *number, mrp_request **out)
 {
     pthread_mutex_lock(&m->lock);
     while (!m->first && !m->closed) pthread_cond_wait(&m->asked, &m->lock);
@@ -100,7 +118,7 @@ int mrp_maker_take(mrp_maker *m, uint64_t *sample, mrp_request **out)
         m->first = r->next;
         if (!m->first) m->last = NULL;
         r->state = TAKEN;
-        *sample = r->sample;
+        *number = r->number;
     }
     *out = r;
     pthread_mutex_unlock(&m->lock);
@@ -112,7 +130,7 @@ static int was_left(mrp_request *r)
 {
     pthread_mutex_lock(&r->maker->lock);
     const int left = r->state == LEFT;
-    if (!left) r->state = GIVING; /* from here whoever asked stays */
+    if (!left) r->state = COPYING; /* from here whoever asked stays */
     pthread_mutex_unlock(&r->maker->lock);
     if (left) free(r);
     return left;
@@ -125,6 +143,33 @@ static void done(mrp_request *r)
     r->state = DONE;
     pthread_cond_broadcast(&m->done);
     pthread_mutex_unlock(&m->lock);
+}
+
+const mr_own_picture *mrp_request_picture(const mrp_request *r) { return &r->picture; }
+
+static size_t bytes_of(const mrp_request *r)
+{
+    return (size_t)r->picture.height * r->picture.width * r->picture.channels;
+}
+
+int mrp_request_read(mrp_request *r, uint8_t *pixels)
+{
+    mrp_maker *m = r->maker;
+    if (was_left(r)) return MR_ECANCELED;
+    memcpy(pixels, r->pixels, bytes_of(r));
+    pthread_mutex_lock(&m->lock);
+    r->state = TAKEN; /* whoever asked may go again */
+    pthread_cond_broadcast(&m->done);
+    pthread_mutex_unlock(&m->lock);
+    return MR_OK;
+}
+
+void mrp_request_put(mrp_request *r, const uint8_t *pixels)
+{
+    if (was_left(r)) return;
+    memcpy(r->pixels, pixels, bytes_of(r));
+    r->rc = MR_OK;
+    done(r);
 }
 
 void mrp_maker_give(mrp_request *r, const mr_value *values)

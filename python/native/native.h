@@ -3,7 +3,8 @@
  *
  * Takes public calls of the library only, and the addresses of two functions of Python, whose header it does
  * not know: one build serves every interpreter. Gives batches with a count of references, DLPack tensors over
- * them, inboxes for reports, orders of epochs, samples, and long calls that can be stopped and looked at.
+ * them, inboxes for reports, orders of epochs, samples, changed pictures, and long calls that can be stopped
+ * and looked at.
  * Callers: python/millrace/_library.py.
  *
  * mrp_ functions are no interface: the package and this library are of one build. Any thread, where nothing
@@ -42,7 +43,8 @@ MR_API void mrp_orders_close(mrp_orders *o);
 MR_API int mrp_orders_ask(void *orders, uint64_t epoch, uint64_t first, uint32_t count, uint64_t *out,
                           mr_error *err);
 
-/* ---- maker.c: samples that one thread of Python makes for the library's threads ---- */
+/* ---- maker.c: samples that one thread of Python makes, or pictures that it changes, for the library's
+ * threads ---- */
 typedef struct mrp_maker mrp_maker;
 typedef struct mrp_request mrp_request;
 
@@ -53,11 +55,23 @@ MR_API void mrp_maker_destroy(mrp_maker *m); /* behind the source and the thread
 MR_API void mrp_maker_close(mrp_maker *m);
 /* mr_own_fetch. Waits until the sample was given. */
 MR_API int mrp_make(void *maker, uint64_t sample, mr_own_sample *to, mr_error *err);
-/* The sample that is wanted longest: waits for one. MR_ECANCELED: closed. *out goes to one of the next two.
- */
-MR_API int mrp_maker_take(mrp_maker *m, uint64_t *sample, mrp_request **out);
+/* A function of Python's, as the context of an operation. */
+typedef struct mrp_function {
+    mrp_maker *maker;
+    uint64_t number;
+} mrp_function;
+/* mr_own_change. Waits until the picture was put. */
+MR_API int mrp_change(void *function, const mr_own_picture *picture, uint8_t *pixels, mr_error *err);
+/* What is wanted longest, the number of a sample or of a function: waits for one. MR_ECANCELED: closed. *out
+ * goes to one of those that follow, which end it: give (a sample), put (a picture) or fail. */
+MR_API int mrp_maker_take(mrp_maker *m, uint64_t *number, mrp_request **out);
 MR_API void mrp_maker_give(mrp_request *r, const mr_value *values);
 MR_API void mrp_maker_fail(mrp_request *r, int code, const char *text);
+/* The picture that is to be changed; valid until the request has ended. */
+MR_API const mr_own_picture *mrp_request_picture(const mrp_request *r);
+/* Its pixels, copied. MR_ECANCELED: nobody waits for it any more, and the request has ended. */
+MR_API int mrp_request_read(mrp_request *r, uint8_t *pixels);
+MR_API void mrp_request_put(mrp_request *r, const uint8_t *pixels);
 
 /* ---- batches.c: a batch and who uses it ---- */
 typedef struct mrp_batch mrp_batch;

@@ -25,7 +25,9 @@ def test_there_are_some():
 def test_block(block, shapes, tmp_path):
     if "millrace.torch" in block:
         pytest.importorskip("torch")
-    if "import numpy" in block:
+    if "import numba" in block:
+        pytest.importorskip("numba")
+    if "numpy" in block:
         pytest.importorskip("numpy")
     names = {"PHOTOS": shapes, "RECORDS": str(tmp_path / "r.mrec"), "TAR": str(tmp_path / "t.tar"), "OUT": str(tmp_path / "o.mrec"),
              "CACHE": str(tmp_path / "cache"), "PICTURE": picture_of(shapes)}

@@ -44,5 +44,17 @@ grep -q '^ 3 field position  *1x1x1$' "$scratch/out" || fail "two_inputs: expect
 example two_inputs "$data" && fail "two_inputs: expected a failure without the field"
 grep -q "position" "$scratch/out" || fail "two_inputs: expected the name of the field that is missing"
 
+example own_operation "$data" 1 || fail "own_operation"
+grep -q '^rrc(32,.*),my_salt(0.1),flip: 192 pictures, sum [1-9]' "$scratch/out" || fail "own_operation: expected 192 pictures"
+cp "$scratch/out" "$scratch/once"
+example own_operation "$data" 5 && cmp -s "$scratch/out" "$scratch/once" || fail "own_operation: other batches by five workers than by one"
+
+example own_source 192 || fail "own_source"
+[ "$(cat "$scratch/out")" = "left: 96, right: 96" ] || fail "own_source: expected as many squares on the left as on the right"
+
+example own_order "$data" || fail "own_order"
+printf 'epoch 0: samples 0 to 63\nepoch 1: samples 0 to 127\nepoch 2: samples 0 to 191\n' | cmp -s - "$scratch/out" ||
+    fail "own_order: expected a third more samples in each epoch"
+
 [ "$failures" -eq 0 ] || exit 1
 echo "the examples work"

@@ -214,6 +214,64 @@ MR_API int mr_coef_to_jpeg(mr_checker *c, const mr_value *value, const mr_decode
 typedef struct mr_augment mr_augment;
 
 MR_API int mr_augment_create(mr_augment **out, const char *spec, bool training, mr_error *err);
+
+/* An operation of one's own: a function of the program under a name that SPEC can have anywhere an operation
+ * that changes pixels can stand, as in resize(64x64),my_noise(3,0.5),flip. It is known to the loader, or the
+ * mr_augment, that is given it, and to nothing else: others of the same name are not in its way, and the
+ * command, which reads the language too, refuses the name. */
+enum { MR_OWN_ARGUMENTS = 8, MR_OWN_DRAWS = 16 };
+
+/* What such a function is told of the picture whose pixels it gets. */
+typedef struct mr_own_picture {
+    size_t struct_size;
+    uint64_t sample; /* its number in the source */
+    /* Of the draws: a hash of seed, epoch, sample and the place of the operation in SPEC (of the position
+     * instead of the epoch where a sample may come several times in one). A seed for a generator of one's
+     * own */
+    uint64_t key;
+    uint32_t height, width, channels; /* channels 1: gray, or 3: red, green, blue */
+    bool training;
+    uint32_t argument_count;
+    double arguments[MR_OWN_ARGUMENTS]; /* as SPEC has them; 0 behind the last */
+    uint32_t draws[MR_OWN_DRAWS];       /* the first words of mr_own_draw() */
+} mr_own_picture;
+
+/* Word k of a picture's draws, 0 to 2^32 - 1, each as likely; as many as are wanted, by k. Pure. Any thread.
+ */
+MR_API uint32_t mr_own_draw(const mr_own_picture *picture, uint64_t k);
+
+/* Change a picture in place.
+ *
+ * pixels  height * width * channels bytes, rows packed, without alignment: the picture as it is seen, all
+ *         flips in front are done. Its size stays as it is, so what makes another one is for resize or rrc.
+ *         Boxes and masks that are delivered do not learn of it: move nothing that they follow
+ *
+ * It must be a pure function of pixels and picture, so that batches depend on neither threads nor a stop and
+ * resume (I1, I2): all that is random comes from the draws. Workers call it, several at a time and in any
+ * order, maybe twice for a picture. It may take long: the batch waits, also whoever stops or closes the
+ * loader, until it returns. It may not call the loader.
+ *
+ * MR_OK, or the code of an error, with err filled; name, sample and file are put to it. MR_EFORMAT says that
+ * this sample is damaged, and the rest of those for which mr_error_of_sample() is true are taken so, too;
+ * others end the run. */
+typedef int mr_own_change(void *context, const mr_own_picture *picture, uint8_t *pixels, mr_error *err);
+
+typedef struct mr_own_operation {
+    /* a to z, 0 to 9 and _, a letter first, at most 31 of them; no operation and no preset. None of the
+     * language's will ever have a _ in its name */
+    const char *name;
+    mr_own_change *change;
+    void *context;
+    uint32_t arguments_least, arguments_most; /* numbers between its parentheses, 0 to 8; none: no
+                                                 parentheses. They are decimal or fractions, as 3, -0.5 or
+                                                 2/3, and have up to nine digits */
+    bool in_evaluation;                       /* it is done there, too; else left out, as what is random is */
+} mr_own_operation;
+
+/* mr_augment_create() with operations of one's own; they are copied, contexts are lent. MR_EINVAL also for a
+ * name that cannot be, is taken or comes twice. */
+MR_API int mr_augment_create_own(mr_augment **out, const char *spec, bool training,
+                                 const mr_own_operation *operations, uint32_t count, mr_error *err);
 MR_API void mr_augment_destroy(mr_augment *a);
 /* The output size for pictures of this size (0 x 0: sizes differ). MR_EINVAL when the result would not be one
  * fixed size: err says which operation to add. channels is passed through. */
@@ -456,6 +514,11 @@ typedef struct mr_loader_config {
      * the next one others. 0 and 1, the default: once. Part of the order (I1): resume must say the same. Goes
      * with orders SHUFFLE, BLOCK and SEQUENTIAL, with neither a sampler nor a length window */
     uint32_t repeats;
+    /* Operations of one's own that `augment` may name. Copied; contexts outlive the loader. A checkpoint has
+     * their names and arguments in the text of the augmentation, and whoever goes on with it gives the same
+     * functions again: what they do, the loader cannot know */
+    const mr_own_operation *operations;
+    uint32_t operation_count;
 } mr_loader_config;
 
 typedef enum mr_tune {
