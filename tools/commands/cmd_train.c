@@ -135,6 +135,7 @@ static int check_unused(const train_run *r)
     const int rc = mr_run_folder_find_any(r->folder, name, sizeof name, &err);
     if (rc == MR_ENOENT) return EXIT_DONE;
     if (rc) return exit_status(rc, &err);
+    exit_code = MR_EEXIST;
     say("%s: this folder holds the checkpoints of a run; --resume goes on with it, --force begins a new one "
         "and "
         "moves them to a folder in it (old-1, ...), or name another folder",
