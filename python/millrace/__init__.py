@@ -7,6 +7,7 @@
     Loader                             batches of a data set
     convert, inspect, verify, digest   what the command of these names does
     decode                             one picture, or part of one
+    train, evaluate, predict           the embedded trainer, in a process of its own
     Live                               samples that a Python object gives while they are loaded
     write_records, cache_records       samples of your own into a record file
     millrace.torch, .jax, .tensorflow  batches as these libraries take them: import them by name
@@ -15,8 +16,8 @@
 
 The command itself is `millrace`, or `python -m millrace`."""
 from ._arrays import Array, Batch
-from ._errors import (ArgumentError, BadSampleError, CanceledError, ChecksumError, ClosedError, DeviceError, EndError, Error,
-                      ExistsError, ForkError, FormatError, HeldError, LimitError, NotFoundError, OutOfMemoryError, PeerError,
+from ._errors import (ArgumentError, BadSampleError, CanceledError, ChecksumError, ClosedError, DeviceError, DivergedError, EndError,
+                      Error, ExistsError, ForkError, FormatError, HeldError, LimitError, NotFoundError, OutOfMemoryError, PeerError,
                       StateError, SystemCallError, UnsupportedError)
 from ._jobs import convert, decode, digest, inspect, verify
 from ._library import version as _version
@@ -24,9 +25,10 @@ from ._live import Live
 from ._loader import Loader, Source
 from ._records import Samples, write_records
 from ._spool import cache_records
+from ._train import TrainResult, evaluate, options, predict, train
 
 __version__ = _version()
 __all__ = ["Array", "ArgumentError", "BadSampleError", "Batch", "CanceledError", "ChecksumError", "ClosedError", "DeviceError",
-           "EndError", "Error", "ExistsError", "ForkError", "FormatError", "HeldError", "LimitError", "Live", "Loader", "NotFoundError",
-           "OutOfMemoryError", "PeerError", "Samples", "Source", "StateError", "SystemCallError", "UnsupportedError",
-           "cache_records", "convert", "decode", "digest", "inspect", "verify", "write_records"]
+           "DivergedError", "EndError", "Error", "ExistsError", "ForkError", "FormatError", "HeldError", "LimitError", "Live",
+           "Loader", "NotFoundError", "OutOfMemoryError", "PeerError", "Samples", "Source", "StateError", "SystemCallError", "TrainResult", "UnsupportedError",
+           "cache_records", "convert", "decode", "digest", "evaluate", "inspect", "options", "predict", "train", "verify", "write_records"]
