@@ -36,6 +36,16 @@ example own_training_loop "$data" || fail "own_training_loop"
 loss() { sed -n "s/^epoch $1: loss //p" "$scratch/out"; }
 awk "BEGIN { exit !($(loss 8) < 0.8 * $(loss 1)) }" || fail "own_training_loop: expected the loss to fall by a fifth"
 
+for devices in cpu cpu:3; do # the same on any number of them, but for the order of sums
+    example own_data $devices "$scratch/own.mrck" || fail "own_data on $devices"
+    first=$(sed -n 's/^step  1: loss \([0-9.]*\),.*/\1/p' "$scratch/out") last=$(sed -n 's/^step 60: loss \([0-9.]*\),.*/\1/p' "$scratch/out")
+    awk "BEGIN { exit !($last < 0.2 * $first) }" || fail "own_data on $devices: expected the loss to fall to a fifth"
+    grep -q '^evaluation: 112 samples, .* accuracy \(1.000\|0.9\)' "$scratch/out" || fail "own_data on $devices: expected nearly all right"
+done
+"$millrace" synth "$scratch/gray" --classes 4 --count 2 --channels 1 --quiet >/dev/null
+"$millrace" predict "$scratch/gray" --checkpoint "$scratch/own.mrck" --augment "resize(8x8),normalise(110/50)" >"$scratch/out" 2>&1 || fail "own_data: its checkpoint"
+[ "$(head -1 "$scratch/out")" = "sample,name,label,class,probability,error" ] || fail "own_data: expected rows of its checkpoint"
+
 example convert "$data" "$scratch/out.mrec" || fail "convert"
 grep -q "out.mrec: 192 records" "$scratch/out" || fail "convert: expected 192 records"
 "$millrace" verify "$scratch/out.mrec" >"$scratch/out" 2>&1 || fail "convert: what it wrote is damaged"

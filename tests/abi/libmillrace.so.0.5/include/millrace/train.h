@@ -608,7 +608,16 @@ MR_API uint32_t mr_trainer_convolution(const mr_trainer *t);
  * returns before it is done, at most two steps ahead of the devices. No part may exceed batch / parts,
  * rounded up. A batch in which nothing counts is a step with zero gradients. After an error of a device the
  * trainer is of no more use: every call returns that error. The caller then gives the batch back with
- * mr_loader_release(loader, batch, mr_trainer_streams(t)). */
+ * mr_loader_release(loader, batch, mr_trainer_streams(t)).
+ *
+ * A batch may be made by hand (docs/library.md, examples/own_data.c), all else in it zero: count, counted (of
+ * them with a label of 0 or more), global_step, which dropout draws by, part_count and parts, as many as the
+ * trainer computes; of each part first, count, pixels (uint8, count x h x w x c; of a network of numbers
+ * field[0] instead), labels (int32), field[] in the order of mr_trainer_config.fields, and ready, which the
+ * step waits for, or NULL. It is read before this returns; the memory of its parts is in use until an event
+ * that is recorded on mr_trainer_streams() afterwards is over.
+ *
+ * MR_EINVAL: the parts are not the trainer's, or lack what the network takes; nothing was queued */
 MR_API int mr_trainer_step(mr_trainer *t, const mr_batch *batch, mr_error *err);
 MR_API mr_stream *const *mr_trainer_streams(const mr_trainer *t); /* one for each part of this process */
 /* Forward only, metrics added to the evaluation sums. */
