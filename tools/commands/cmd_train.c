@@ -252,8 +252,11 @@ static int take_net(train_run *r)
     status = world_share(&r->world, status, e->net, e->net_bytes);
     if (status) return status;
     const int rc = mr_net_decode(&net, r->start.model, e->net, e->net_bytes, &err);
-    if (rc == MR_OK) session_take_net(&r->s, net, &r->start);
-    return exit_status(rc, &err);
+    if (rc) return exit_status(rc, &err);
+    if (mr_net_takes_numbers(net) && !options_was_given(&r->args->given, "channels"))
+        r->shared.run.channels = 0;
+    session_take_net(&r->s, net, &r->start);
+    return EXIT_DONE;
 }
 
 /* ---- validation data ---- */

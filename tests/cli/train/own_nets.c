@@ -1,7 +1,7 @@
 /* tests/cli/train/own_nets.c: trains networks from the builder, which the command has no name for, and leaves
  * their checkpoints.
  *
- *   own_nets classes|targets|bare DATA FOLDER EPOCHS STEPS
+ *   own_nets classes|targets|bare|numbers DATA FOLDER EPOCHS STEPS
  *   own_nets write|others DATA     records without pictures: a field of six numbers, and a class
  */
 #include <millrace/formats.h>
@@ -61,6 +61,13 @@ static mr_net *build(const char *kind, const mr_loader_info *in, uint32_t classe
         mr_net_dense(net, classes, MR_ACT_NONE);
         return net;
     }
+    if (strcmp(kind, "numbers") == 0) {
+        must(mr_net_create_numbers(&net, "of-words", in->field[0].most, CLASSES));
+        mr_net_embedding(net, 4);
+        mr_net_gru(net, 8, false);
+        mr_net_dense(net, classes, MR_ACT_NONE);
+        return net;
+    }
     const bool targets = strcmp(kind, "targets") == 0;
     must(mr_net_create(&net, targets ? "of-targets" : "of-classes", in->height, in->width, in->channels));
     mr_net_conv2d(net, 8, 3, 2, MR_PAD_SAME, MR_ACT_NONE);
@@ -89,15 +96,22 @@ int main(int argc, char **argv)
     const bool bare = strcmp(argv[1], "bare") == 0;
     must(mr_source_open(&source, argv[2], NULL, &err));
     must(mr_devices_open(&devices, &count, "cpu:1", NULL, &err));
-    const mr_loader_field field = {.name = bare ? "numbers" : "position"};
+    const bool numbers = strcmp(argv[1], "numbers") == 0;
+    const mr_source_info *of = mr_source_info_of(source);
+    const mr_loader_field field = {.name = numbers ? of->fields[of->length_field].name
+                                           : bare  ? "numbers"
+                                                   : "position",
+                                   .most = numbers ? of->length_most : 0,
+                                   .pad = numbers ? -1 : 0};
     mr_loader *loader = NULL;
     mr_loader_config feed;
     mr_loader_defaults(&feed);
     feed.devices = devices, feed.device_count = count;
     feed.batch = 20, feed.epochs = UINT64_MAX, feed.seed = 4, feed.training = true;
-    feed.augment = bare ? "none" : "resize(16x16),flip";
+    feed.augment = bare || numbers ? "none" : "resize(16x16),flip";
     feed.count_unlabelled = strcmp(argv[1], "targets") == 0;
     if (strcmp(argv[1], "classes") != 0) feed.fields = &field, feed.field_count = 1;
+    if (numbers) feed.width_multiple = field.most;
     must(mr_loader_open(&loader, source, &feed, &err));
     const mr_loader_info *info = mr_loader_info_of(loader);
 

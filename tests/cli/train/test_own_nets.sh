@@ -83,6 +83,16 @@ run 0 predict bare.mrec --checkpoint bare
 equal "$(wc -l <out)" 61
 run 0 train bare.mrec --checkpoint bare-part --resume --devices cpu:1 --json
 equal "$(text weights)" "$whole"
+# sequences of numbers, of which there are as many as a picture has channels
+awk 'BEGIN { for (k = 0; k < 60; k++) { for (i = 0; i < 5; i++) printf "%d ", (k * 3 + i * (k % 3)) % 3; print k % 3 } }' >words.txt
+run 0 convert words.txt words.mrec --quiet
+whole=$(trained numbers words.mrec words 3 0)
+trained numbers words.mrec words-part 3 4 >/dev/null
+run 0 eval words.mrec --checkpoint words --json
+equal "$(number samples)" 60
+run 0 train words.mrec --checkpoint words-part --resume --devices cpu:1 --json
+equal "$(text weights)" "$whole"
+
 "$own_nets" others others.mrec || fail "own_nets others"
 run 1 eval others.mrec --checkpoint bare; err_has "no field numbers, which network of-numbers takes"
 finish
