@@ -186,6 +186,11 @@ class Child:
                 if f:
                     f.close()
 
+    def __del__(self) -> None:
+        process = getattr(self, "_process", None)  # an exception came before run() could take care of it
+        if process is not None and process.poll() is None:
+            process.terminate()
+
     def _leave(self) -> None:
         if not self.stopped:
             self._signal()

@@ -315,3 +315,13 @@ def test_without_oneDNN_it_says_what_to_install(digits, monkeypatch):
         assert "apt install libdnnl" in str(e)
     else:
         assert os.environ.get("MILLRACE_PYTHON_LIBRARIES"), "the command of a wheel has no oneDNN of its own"
+
+
+def test_a_child_that_nobody_runs_is_ended(digits, tmp_path):
+    line = _command.words("train", "train", digits, dict(SIM, epochs=10**6, checkpoint=tmp_path / "run"))
+    child = _command.Child(line, lambda name, event: False, lambda text: None)
+    process = child._process
+    assert process.poll() is None
+    child.__del__()
+    process.communicate()
+    assert process.returncode in (143, -signal.SIGTERM)  # in good order, or before it could see to that
