@@ -8,8 +8,8 @@ near() { # of floats that were added up in another order
 }
 trained() { # KIND DATA FOLDER EPOCHS STEPS: the hash of its weights
     last="own_nets $*"
-    "$own_nets" "$@" >hash 2>err || fail "$last"
-    cut -d' ' -f1 hash
+    "$own_nets" "$@" >hash.txt 2>err || fail "$last"
+    cut -d' ' -f1 hash.txt
 }
 
 run 0 synth d --classes 3 --count 20 --seed 1 --quiet
@@ -59,7 +59,7 @@ run 1 eval four --checkpoint whole --split train; err_has "none of the 3 expecte
 # targets, which the network wants of the data, and of which predict tells what it makes
 printf 'path,position\n' >t.csv
 n=0
-for f in $d/*/*.jpg; do
+for f in "$d"/*/*.jpg; do
     printf '%s,%s\n' "$f" "0.$((n % 9))" >>t.csv
     n=$((n + 1))
 done
