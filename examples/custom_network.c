@@ -1,6 +1,9 @@
 /* custom_network.c: a network of one's own from the builder, trained for some steps.
  *
- *   custom_network DATA [STEPS]
+ *   custom_network DATA [STEPS [FOLDER]]
+ *
+ * With a folder the run is written there, network included, so that the command goes on with it: `millrace
+ * eval DATA --checkpoint FOLDER`, predict, train --resume, export-weights, inspect --model FOLDER.
  *
  * The same seed gives the same weights on every run, for any number of workers. */
 #include <millrace/train.h>
@@ -68,6 +71,8 @@ int main(int argc, char **argv)
     mr_report report;
     mr_fit_defaults(&fit);
     fit.max_steps = argc > 2 ? strtoull(argv[2], NULL, 10) : 50;
+    fit.checkpoint_dir = argc > 3 ? argv[3] : NULL;
+    fit.data = mr_source_info_of(source); /* what the checkpoint says of them */
     must(mr_fit(trainer, loader, &fit, &report, &err));
     printf("%s: %llu parameters, last epoch: loss %.4f, accuracy %.3f\n", mr_net_name(net),
            (unsigned long long)mr_net_param_count(net), report.loss, report.accuracy);

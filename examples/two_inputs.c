@@ -1,6 +1,6 @@
 /* two_inputs.c: a network with two inputs and two outputs.
  *
- *   two_inputs DATA.mrec [STEPS]
+ *   two_inputs DATA.mrec [STEPS [FOLDER]]
  *
  * DATA.mrec is what convert.c writes: a picture, its class, and the number "position". The network takes the
  * picture and the number. It tells the class from both, and the number from the picture alone.
@@ -89,6 +89,8 @@ int main(int argc, char **argv)
     mr_report report;
     mr_fit_defaults(&fit);
     fit.max_steps = argc > 2 ? strtoull(argv[2], NULL, 10) : 50;
+    fit.checkpoint_dir = argc > 3 ? argv[3] : NULL; /* for `millrace eval`, which finds the network in it */
+    fit.data = mr_source_info_of(source);
     must(mr_fit(trainer, loader, &fit, &report, &err));
     print_layers(net);
     printf("%s: %llu parameters, last epoch: loss of both %.4f, accuracy %.3f\n", mr_net_name(net),

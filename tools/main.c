@@ -2,6 +2,7 @@
  * --version, help and man. One thing is its own: a result that could not be written (disk full, pipe closed)
  * is a failure, not a success. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +60,23 @@ static int check_alone(const command *cmd)
     return EXIT_MISUSED;
 }
 
+static bool has_word(int argc, char *const *argv, const char *word)
+{
+    for (int i = 0; i < argc; i++)
+        if (strcmp(argv[i], word) == 0) return true;
+    return false;
+}
+
+/* Is there a --json that takes no value? That of `watch` names a file. */
+static bool tells_json(const command *cmd, int argc, char *const *argv)
+{
+    for (size_t g = 0; g < cmd->group_count; g++)
+        for (size_t i = 0; i < cmd->groups[g].count; i++)
+            if (strcmp(cmd->groups[g].options[i].name, "json") == 0)
+                return cmd->groups[g].options[i].kind == OPT_FLAG && has_word(argc, argv, "--json");
+    return false;
+}
+
 static int run_command(const command *cmd, int argc, char *const *argv)
 {
     char message[640];
@@ -76,10 +94,11 @@ static int run_command(const command *cmd, int argc, char *const *argv)
         status = EXIT_DONE;
     } else {
         interrupt_install();
-        status = check_alone(cmd);
+        status = interrupt_with_parent(getenv("MILLRACE_PARENT")) ? check_alone(cmd) : EXIT_SIGNAL + SIGTERM;
         if (status == EXIT_DONE) status = cmd->run(args);
     }
     free(args);
+    if (tells_json(cmd, argc, argv)) exit_tell_json(status);
     return status;
 }
 
@@ -95,7 +114,8 @@ static int run_help(int argc, char *const *argv)
     }
     const command *cmd = find_command(argv[0]);
     if (!cmd) return EXIT_MISUSED;
-    options_help(stdout, cmd, options_help_asked(argc - 1, argv + 1));
+    if (has_word(argc - 1, argv + 1, "--json")) options_help_json(stdout, cmd);
+    else options_help(stdout, cmd, options_help_asked(argc - 1, argv + 1));
     return EXIT_DONE;
 }
 

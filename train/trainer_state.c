@@ -7,6 +7,7 @@
 
 #include "base/abi.h"
 #include "base/ranges.h"
+#include "train/net/code.h"
 #include "train/state/run_folder.h"
 #include "train/trainer.h"
 
@@ -179,9 +180,14 @@ static void complete(const mr_trainer *t, mr_checkpoint_info *own)
 
 static int write_checkpoint(mr_trainer *t, const char *path, mr_checkpoint_info *own, mr_error *err)
 {
+    const mr_net *net = t->cfg.net;
+    bool keep;
     complete(t, own);
+    int rc = mri_net_wants_keeping(net, own->classes, &keep, err);
+    if (rc) return rc;
     mri_range_begin(MRI_RANGE_CHECKPOINT, t->updates);
-    const int rc = mri_checkpoint_write(path, own, t->tensors.desc, t->tensors.count, export_first, t, err);
+    rc = mri_checkpoint_write(path, own, keep ? net : NULL, t->tensors.desc, t->tensors.count, export_first,
+                              t, err);
     mri_range_end();
     return rc;
 }

@@ -7,6 +7,7 @@
     Loader                             batches of a data set
     convert, inspect, verify, digest   what the command of these names does
     decode                             one picture, or part of one
+    train, evaluate, predict           the embedded trainer, in a process of its own
     Live                               samples that a Python object gives while they are loaded
     Operation, Draws, OwnPicture       operations of your own in the augmentation
     write_records, cache_records       samples of your own into a record file
@@ -16,9 +17,9 @@
 
 The command itself is `millrace`, or `python -m millrace`."""
 from ._arrays import Array, Batch
-from ._errors import (ArgumentError, BadSampleError, CanceledError, ChecksumError, ClosedError, DeviceError, EndError, Error,
-                      ExistsError, ForkError, FormatError, HeldError, LimitError, NotFoundError, OperationError, OutOfMemoryError,
-                      PeerError, StateError, SystemCallError, UnsupportedError)
+from ._errors import (ArgumentError, BadSampleError, CanceledError, ChecksumError, ClosedError, DeviceError, DivergedError, EndError,
+                      Error, ExistsError, ForkError, FormatError, HeldError, LimitError, NotFoundError, OperationError,
+                      OutOfMemoryError, PeerError, StateError, SystemCallError, UnsupportedError)
 from ._jobs import convert, decode, digest, inspect, verify
 from ._library import version as _version
 from ._live import Live
@@ -27,10 +28,12 @@ from ._operations import Draws, Operation
 from ._records import Samples, write_records
 from ._spool import cache_records
 from ._structs import mr_own_picture as OwnPicture
+from ._train import TrainResult, evaluate, options, predict, train
 
 __version__ = _version()
 __all__ = ["Array", "ArgumentError", "BadSampleError", "Batch", "CanceledError", "ChecksumError", "ClosedError", "DeviceError",
-           "Draws", "EndError", "Error", "ExistsError", "ForkError", "FormatError", "HeldError", "LimitError", "Live", "Loader",
-           "NotFoundError", "Operation", "OperationError", "OutOfMemoryError", "OwnPicture", "PeerError", "Samples", "Source",
-           "StateError", "SystemCallError", "UnsupportedError",
-           "cache_records", "convert", "decode", "digest", "inspect", "verify", "write_records"]
+           "DivergedError", "Draws", "EndError", "Error", "ExistsError", "ForkError", "FormatError", "HeldError", "LimitError", "Live",
+           "Loader", "NotFoundError", "Operation", "OperationError", "OutOfMemoryError", "OwnPicture", "PeerError", "Samples", "Source",
+           "StateError", "SystemCallError", "TrainResult", "UnsupportedError",
+           "cache_records", "convert", "decode", "digest", "evaluate", "inspect", "options", "predict", "train", "verify",
+           "write_records"]

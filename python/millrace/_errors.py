@@ -1,7 +1,7 @@
 """What can go wrong, by kind."""
 from __future__ import annotations
 
-from typing import Optional
+from typing import Any, Optional
 
 from ._structs import mr_error
 
@@ -15,13 +15,15 @@ class Error(Exception):
     path    file that it is about, or None
     offset  bytes from the start of that file, or None
     sample  number of the sample in its data set, or None
-    errno   of the system call that failed, or None"""
+    errno   of the system call that failed, or None
+    result  of train(): what the run came to before, a TrainResult; else None"""
 
     code: int = 0
     path: Optional[str] = None
     offset: Optional[int] = None
     sample: Optional[int] = None
     errno: Optional[int] = None  # type: ignore[assignment]
+    result: Any = None
 
 
 class EndError(Error):
@@ -98,6 +100,10 @@ class OperationError(Error):
 
 class StateError(Error, ValueError):
     """A state does not belong to this data set or these settings."""
+
+
+class DivergedError(Error, ArithmeticError):
+    """The last loss of a run is no number, or a thousand times the first."""
 
 
 KINDS = {-1: EndError, -3: CanceledError, -4: OutOfMemoryError, -5: ArgumentError, -6: SystemCallError, -7: FormatError,

@@ -55,7 +55,16 @@ static size_t change(uint8_t *p, size_t size, const uint8_t *data, size_t bytes)
     return size;
 }
 
-/* Targets and weights of classes, which lie at the end. */
+/* The network, which lies at the end; so many bytes are before it. */
+static size_t repair_net(uint8_t *p, size_t size)
+{
+    const size_t bytes = mri_le32(p + 1000);
+    if (bytes > size) return size;
+    if (bytes) mri_put_le32(p + 1004, mr_crc32c(0, p + size - bytes, bytes));
+    return size - bytes;
+}
+
+/* Targets and weights of classes, which lie behind all else. */
 static void repair_wants(uint8_t *p, size_t size)
 {
     const size_t bytes = (mri_le32(p + 984) ? 64 : 0) + 4 * (size_t)mri_le32(p + 988),
@@ -74,7 +83,7 @@ static void repair(uint8_t *p, size_t size)
             mri_put_le32(e + 120, mr_crc32c(0, p + at, floats * sizeof(float)));
     }
     if (HEADER + ENTRY * count <= size) mri_put_le32(p + 28, mr_crc32c(0, p + HEADER, ENTRY * count));
-    repair_wants(p, size);
+    repair_wants(p, repair_net(p, size));
     mri_put_le32(p + HEADER - 4, mr_crc32c(0, p, HEADER - 4));
 }
 
@@ -88,6 +97,9 @@ static void read_all(const mri_checkpoint *ck)
         if (mri_checkpoint_read(ck, k, out, &err) != MR_OK && sane) abort();
         free(out);
     }
+    mr_net *net;
+    if (mri_checkpoint_net_read(ck, &net, &err) != MR_OK && sane) abort();
+    mr_net_destroy(net);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)

@@ -27,9 +27,24 @@ accuracy=$(sed -n 's/^two-convolutions: 11235 parameters, .* accuracy \([0-9.]*\
 cp "$scratch/out" "$scratch/once"
 example custom_network "$data" 120 && cmp -s "$scratch/out" "$scratch/once" || fail "custom_network: another result the second time"
 
+run=$scratch/run # its checkpoint brings the network, so the command takes it
+example custom_network "$data" 120 "$run" && "$millrace" eval "$data" --checkpoint "$run" >"$scratch/out" 2>&1 || fail "custom_network: eval of its checkpoint"
+grep -q "192 samples, loss" "$scratch/out" || fail "custom_network: expected an evaluation of 192 samples"
+"$millrace" inspect --model "$run" >"$scratch/out" 2>&1 && grep -q "conv2d 3x3/1 32 relu" "$scratch/out" || fail "custom_network: its layers"
+
 example own_training_loop "$data" || fail "own_training_loop"
 loss() { sed -n "s/^epoch $1: loss //p" "$scratch/out"; }
 awk "BEGIN { exit !($(loss 8) < 0.8 * $(loss 1)) }" || fail "own_training_loop: expected the loss to fall by a fifth"
+
+for devices in cpu cpu:3; do # the same on any number of them, but for the order of sums
+    example own_data $devices "$scratch/own.mrck" || fail "own_data on $devices"
+    first=$(sed -n 's/^step  1: loss \([0-9.]*\),.*/\1/p' "$scratch/out") last=$(sed -n 's/^step 60: loss \([0-9.]*\),.*/\1/p' "$scratch/out")
+    awk "BEGIN { exit !($last < 0.2 * $first) }" || fail "own_data on $devices: expected the loss to fall to a fifth"
+    grep -q '^evaluation: 112 samples, .* accuracy \(1.000\|0.9\)' "$scratch/out" || fail "own_data on $devices: expected nearly all right"
+done
+"$millrace" synth "$scratch/gray" --classes 4 --count 2 --channels 1 --quiet >/dev/null
+"$millrace" predict "$scratch/gray" --checkpoint "$scratch/own.mrck" --augment "resize(8x8),normalise(110/50)" >"$scratch/out" 2>&1 || fail "own_data: its checkpoint"
+[ "$(head -1 "$scratch/out")" = "sample,name,label,class,probability,error" ] || fail "own_data: expected rows of its checkpoint"
 
 example convert "$data" "$scratch/out.mrec" || fail "convert"
 grep -q "out.mrec: 192 records" "$scratch/out" || fail "convert: expected 192 records"
@@ -41,6 +56,9 @@ example two_inputs "$scratch/out.mrec" 120 || fail "two_inputs"
 accuracy=$(sed -n 's/^two-inputs: [0-9]* parameters, .* accuracy \([0-9.]*\)$/\1/p' "$scratch/out")
 [ -n "$accuracy" ] && awk "BEGIN { exit !($accuracy > 0.6) }" || fail "two_inputs: expected an accuracy above 0.6"
 grep -q '^ 3 field position  *1x1x1$' "$scratch/out" || fail "two_inputs: expected the second input as layer 3"
+example two_inputs "$scratch/out.mrec" 60 "$scratch/two" && "$millrace" eval "$scratch/out.mrec" --checkpoint "$scratch/two" >"$scratch/out" 2>&1 ||
+    fail "two_inputs: eval of its checkpoint"
+grep -q "192 samples, loss" "$scratch/out" || fail "two_inputs: expected an evaluation of 192 samples"
 example two_inputs "$data" && fail "two_inputs: expected a failure without the field"
 grep -q "position" "$scratch/out" || fail "two_inputs: expected the name of the field that is missing"
 

@@ -106,7 +106,7 @@ static void write_at(const char *path, uint64_t updates)
     mr_error err = MR_ERROR_INIT;
     int number = (int)(updates % 1000);
     const mr_checkpoint_info info = info_of(updates);
-    MRT_OK(mri_checkpoint_write(path, &info, tensors, TENSORS, fill, &number, &err), &err);
+    MRT_OK(mri_checkpoint_write(path, &info, NULL, tensors, TENSORS, fill, &number, &err), &err);
 }
 
 static int read_all(const char *path, mr_error *err)
@@ -191,7 +191,7 @@ static void test_names_of_classes(void **state)
     MRT_STR(names[1], "a dog");
     free(names);
     info.class_names = NULL;
-    MRT_OK(mri_checkpoint_write(path, &info, tensors, TENSORS, fill, &number, &err), &err);
+    MRT_OK(mri_checkpoint_write(path, &info, NULL, tensors, TENSORS, fill, &number, &err), &err);
     MRT_OK(read_all(path, &err), &err);
     names = (const char **)&info;
     MRT_OK(mr_checkpoint_class_names(path, &names, &count, &err), &err);
@@ -256,7 +256,7 @@ static void test_targets_come_back(void **state)
     info.class_weights = NULL, info.class_weight_count = 0, info.class_names = NULL;
     info.target_loss = MR_TARGET_HUBER;
     snprintf(info.targets, sizeof info.targets, "ink");
-    MRT_OK(mri_checkpoint_write(path, &info, tensors, TENSORS, fill, &number, &err), &err);
+    MRT_OK(mri_checkpoint_write(path, &info, NULL, tensors, TENSORS, fill, &number, &err), &err);
     mri_checkpoint *ck;
     MRT_OK(mri_checkpoint_open(&ck, path, &err), &err);
     MRT_TRUE(ck->info.target_loss == MR_TARGET_HUBER && !ck->class_weights);
@@ -450,7 +450,7 @@ static void test_older_files_do_not_know(void **state)
     int number = 1;
     mr_checkpoint_info older = info_of(1);
     older.class_weights = NULL, older.class_weight_count = 0; /* they had nothing behind the names */
-    MRT_OK(mri_checkpoint_write(path, &older, tensors, TENSORS, fill, &number, &none), &none);
+    MRT_OK(mri_checkpoint_write(path, &older, NULL, tensors, TENSORS, fill, &number, &none), &none);
     uint8_t *file = mrt_read_file(path, &bytes);
     for (size_t i = 0; i < sizeof known_until / sizeof known_until[0]; i++) {
         mr_error err = MR_ERROR_INIT;
@@ -494,15 +494,17 @@ static void test_failed_write_leaves_the_previous(void **state)
     int number = 2;
     const mr_checkpoint_info info = info_of(2);
     write_at(path, 1);
-    MRT_EQ(mri_checkpoint_write(path, &info, tensors, TENSORS, refuse_second, &number, &err), MR_EDEVICE);
+    MRT_EQ(mri_checkpoint_write(path, &info, NULL, tensors, TENSORS, refuse_second, &number, &err),
+           MR_EDEVICE);
     mr_checkpoint_info found;
     MRT_OK(mr_checkpoint_find(path, NULL, 0, &found, NULL, 0, &err), &err);
     MRT_EQ(found.updates, 1);
     MRT_TRUE(access(mrt_path("kept.mrck.part"), F_OK) != 0);
-    MRT_EQ(mri_checkpoint_write(mrt_path("no/folder.mrck"), &info, tensors, TENSORS, fill, &number, &err),
-           MR_ENOENT);
+    MRT_EQ(
+        mri_checkpoint_write(mrt_path("no/folder.mrck"), &info, NULL, tensors, TENSORS, fill, &number, &err),
+        MR_ENOENT);
     MRT_HAS(err.file, "no/folder.mrck");
-    MRT_EQ(mri_checkpoint_write(path, &info, tensors, 0, fill, &number, &err), MR_EINVAL);
+    MRT_EQ(mri_checkpoint_write(path, &info, NULL, tensors, 0, fill, &number, &err), MR_EINVAL);
 }
 
 static void test_find_in_folder(void **state)
@@ -596,7 +598,7 @@ static void test_links_are_not_followed(void **state)
     const mr_checkpoint_info info = info_of(1);
     mrt_write_file(mrt_path("precious"), "precious", 8);
     MRT_EQ(symlink(mrt_path("precious"), mrt_path("planted.mrck.part")), 0);
-    MRT_EQ(mri_checkpoint_write(mrt_path("planted.mrck"), &info, tensors, TENSORS, fill, &number, &err),
+    MRT_EQ(mri_checkpoint_write(mrt_path("planted.mrck"), &info, NULL, tensors, TENSORS, fill, &number, &err),
            MR_EINVAL);
     size_t bytes;
     char *text = mrt_read_file(mrt_path("precious"), &bytes);
@@ -613,7 +615,7 @@ static void test_allocation_failures(void **state)
     for (int n = 0; !done; n++) {
         mr_error err = MR_ERROR_INIT;
         mrt_fail_alloc_at(n);
-        const int rc = mri_checkpoint_write(path, &info, tensors, TENSORS, fill, &number, &err);
+        const int rc = mri_checkpoint_write(path, &info, NULL, tensors, TENSORS, fill, &number, &err);
         mrt_fail_alloc_at(-1);
         done = rc == MR_OK;
         if (!done) MRT_EQ(rc, MR_ENOMEM);

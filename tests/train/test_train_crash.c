@@ -43,7 +43,7 @@ static void write_until_killed(const char *folder, uint64_t updates)
                                    .updates = updates};
         memcpy(info.run, run, sizeof run);
         mri_checkpoint_step_path(folder, updates, path, sizeof path);
-        if (mri_checkpoint_write(path, &info, tensors, TENSORS, fill, &updates, NULL)) _exit(1);
+        if (mri_checkpoint_write(path, &info, NULL, tensors, TENSORS, fill, &updates, NULL)) _exit(1);
         mri_run_folder_wrote(f, updates);
         if (mri_run_folder_set_best(f, updates, note, sizeof note, NULL)) _exit(2);
         mri_run_folder_prune(f, KEEP, false, note, sizeof note);

@@ -49,7 +49,7 @@ static void write_to(const char *path, const uint8_t *run, uint64_t updates)
     mr_checkpoint_info info = {
         .model = "test", .h = 1, .w = 1, .c = 1, .classes = 2, .param_count = 1000, .updates = updates};
     memcpy(info.run, run, sizeof info.run);
-    MRT_OK(mri_checkpoint_write(path, &info, tensors, 1, fill, &updates, &err), &err);
+    MRT_OK(mri_checkpoint_write(path, &info, NULL, tensors, 1, fill, &updates, &err), &err);
 }
 
 static const char *step(const char *folder, uint64_t updates)

@@ -210,6 +210,8 @@ static void make_older(const char *path)
 {
     size_t bytes;
     uint8_t *all = mrt_read_file(path, &bytes);
+    bytes -= mri_le32(all + 1000); /* nor of networks in files */
+    mri_put_le64(all + 16, bytes);
     memset(all + 744, 0, 1020 - 744);
     mri_put_le32(all + 1020, mr_crc32c(0, all, 1020));
     mrt_write_file(path, all, bytes);

@@ -4,14 +4,17 @@
 #include <signal.h>
 
 #include "tools/cli/interrupt.h"
+#include "tools/cli/json.h"
 #include "tools/cli/output.h"
 
 int exit_code;
+static mr_error newest = MR_ERROR_INIT; /* of exit_code */
 
 int exit_status(int rc, const mr_error *err)
 {
     if (rc == MR_OK) return EXIT_DONE;
     exit_code = rc;
+    newest = *err;
     if (rc == MR_ECANCELED && interrupt_flag) {
         say("stopped by signal %d%s%s", interrupt_flag, err->text[0] ? ": " : "", err->text);
         return EXIT_SIGNAL + interrupt_flag;
@@ -31,4 +34,24 @@ int exit_no_memory(const char *what)
 {
     say("out of memory%s%s", what ? " for " : "", what ? what : "");
     return EXIT_FAILED;
+}
+
+void exit_tell_json(int status)
+{
+    if (status != EXIT_FAILED && status != EXIT_MISUSED) return;
+    /* with a code that the library gave, or that was set beside a message */
+    const int code = exit_code ? exit_code : status == EXIT_MISUSED ? MR_EINVAL : MR_OK;
+    const bool known = exit_code && newest.code == exit_code && newest.text[0];
+    char text[2048], said[2048];
+    if (!known && !*said_last(said, sizeof said)) return; /* its results say what is wrong */
+    json_line j = json_begin(stdout, "error");
+    json_i64(&j, "status", status);
+    if (code) json_i64(&j, "code", code);
+    else json_text(&j, "code", NULL);
+    json_text(&j, "text", known ? mr_error_format(&newest, text, sizeof text) : said);
+    json_text(&j, "file", known && newest.file[0] ? newest.file : NULL);
+    if (known && newest.offset != MR_NOWHERE) json_u64(&j, "offset", newest.offset);
+    if (known && newest.sample != MR_NOWHERE) json_u64(&j, "sample", newest.sample);
+    if (known && newest.sys_errno) json_i64(&j, "errno", newest.sys_errno);
+    json_end(&j);
 }

@@ -20,5 +20,9 @@ extern int exit_code; /* the newest rc of it that was not MR_OK */
 int setting_status(int rc, const mr_error *err);
 /* "out of memory" and what for; returns EXIT_FAILED. */
 int exit_no_memory(const char *what);
+/* Of a command with --json that failed with this status, the last line on stdout: an "error" event, the
+ * newest error with its code and place, or what was said last. Nothing of one that succeeded, was
+ * stopped, or found something wrong that its results tell. */
+void exit_tell_json(int status);
 
 #endif

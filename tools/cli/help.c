@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "millrace/base.h"
+#include "tools/cli/json.h"
 
 enum { WIDTH = 96, COLUMN = 26 };
 
@@ -163,6 +164,42 @@ void options_help(FILE *out, const command *cmd, opt_help how)
         if (how == OPT_HELP_ALL || !cmd->groups[g].common) put_group(out, &cmd->groups[g], how);
     if (how == OPT_HELP_SHORT) put_common(out, cmd);
     if (cmd->examples) fprintf(out, "\nExamples:\n%s", cmd->examples);
+}
+
+/* ---- for programs ---- */
+
+static void put_json_option(FILE *out, const opt_group *group, const opt *o)
+{
+    char value[256];
+    const bool number =
+        o->kind == OPT_U32 || o->kind == OPT_U64 || o->kind == OPT_REAL || o->kind == OPT_COUNT_OR_OFF;
+    value_text(o, value, sizeof value);
+    json_line j = json_begin(out, "option");
+    json_text(&j, "name", o->name);
+    json_text(&j, "group", group->title);
+    json_text(&j, "value", o->kind == OPT_FLAG ? NULL : value);
+    json_text(&j, "default", o->fallback);
+    if (number) json_real(&j, "least", o->low);
+    if (number) json_real(&j, "most", o->high);
+    if (o->kind == OPT_CHOICE) json_array(&j, "choices");
+    for (size_t k = 0; o->kind == OPT_CHOICE && o->choices[k]; k++) json_text(&j, NULL, o->choices[k]);
+    if (o->kind == OPT_CHOICE) json_close_array(&j);
+    json_text(&j, "help", o->help);
+    json_end(&j);
+}
+
+void options_help_json(FILE *out, const command *cmd)
+{
+    for (size_t i = 0; i < cmd->positional_count; i++) {
+        json_line j = json_begin(out, "argument");
+        json_text(&j, "name", cmd->positionals[i].name);
+        json_bool(&j, "required", cmd->positionals[i].required);
+        json_text(&j, "help", cmd->positionals[i].help);
+        json_end(&j);
+    }
+    for (size_t g = 0; g < cmd->group_count; g++)
+        for (size_t i = 0; i < cmd->groups[g].count; i++)
+            put_json_option(out, &cmd->groups[g], &cmd->groups[g].options[i]);
 }
 
 /* ---- the manual page ---- */

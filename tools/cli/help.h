@@ -5,6 +5,8 @@
 #include "tools/cli/options.h"
 
 void options_help(FILE *out, const command *cmd, opt_help how);
+/* The same for programs: a JSON line for each argument and option. */
+void options_help_json(FILE *out, const command *cmd);
 /* The whole manual page in roff. */
 void options_man(FILE *out, const command *const *commands, size_t count);
 

@@ -2,7 +2,9 @@
 #include "tools/cli/interrupt.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 volatile int interrupt_flag;
@@ -32,6 +34,14 @@ void interrupt_install(void)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     signal(SIGXFSZ, SIG_IGN); /* a file at its limit: the write fails and says so */
+}
+
+bool interrupt_with_parent(const char *parent)
+{
+    if (!parent) return true;
+    signal(SIGPIPE, SIG_IGN); /* nobody reads any more then, and that is not to be quicker than the SIGTERM */
+    const long id = strtol(parent, NULL, 10);
+    return prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && getppid() == (pid_t)id; /* it may have ended before */
 }
 
 void interrupt_leave(void)

@@ -8,6 +8,7 @@
 #include "tools/cli/progress.h"
 
 static char speaker[40] = "millrace";
+static char last[4096]; /* guarded by what progress_hold() takes */
 
 void say_as_rank(uint32_t rank) { snprintf(speaker, sizeof speaker, "millrace, rank %u", rank); }
 
@@ -21,7 +22,16 @@ void say(const char *format, ...)
     mr_text_shown(text, safe, sizeof safe); /* names may hold anything */
     progress_hold();
     fprintf(stderr, "%s: %s\n", speaker, safe);
+    snprintf(last, sizeof last, "%s", text);
     progress_release();
+}
+
+const char *said_last(char *buf, size_t buf_bytes)
+{
+    progress_hold();
+    snprintf(buf, buf_bytes, "%s", last);
+    progress_release();
+    return buf;
 }
 
 void put_shown(const char *text)

@@ -12,6 +12,8 @@
 /* "millrace: ..." on stderr. The progress bar, if one is shown, is wiped first. */
 void say(const char *format, ...) MR_PRINTF(1, 2);
 void say_error(const mr_error *err);
+/* The newest message, without the name in front; "": none yet. Returns buf. */
+const char *said_last(char *buf, size_t buf_bytes);
 /* "millrace, rank 2: ..." from now on. */
 void say_as_rank(uint32_t rank);
 

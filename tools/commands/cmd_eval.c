@@ -52,7 +52,7 @@ static int find_checkpoint(eval_run *r)
     if (note[0]) say("%s", note);
     if (rc) return exit_status(rc, &err);
     objective_of_checkpoint(&r->s.objective, &r->info, false);
-    return session_find_model(&r->s, r->info.model);
+    return session_model_of(&r->s, r->found, &r->info);
 }
 
 /* What classes and labels are called and where they begin, the checkpoint knows from the data it was trained

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
@@ -515,21 +516,40 @@ static void json_network(const mr_net *net)
     json_end(&j);
 }
 
+/* A named one, or that of a checkpoint. */
+static int find_network(const char *name, mr_net **net)
+{
+    mr_error err = MR_ERROR_INIT;
+    tool_session s = {0};
+    char found[4096], note[1024] = "";
+    mr_checkpoint_info info;
+    struct stat st;
+    if (!mr_model_find(name) && stat(name, &st) == 0) {
+        int rc = mr_checkpoint_find(name, found, sizeof found, &info, note, sizeof note, &err);
+        if (note[0]) say("%s", note);
+        if (rc == MR_OK) rc = mr_checkpoint_net(found, net, &err);
+        return exit_status(rc, &err);
+    }
+    const int status = session_find_model(&s, name);
+    return status ? status : exit_status(mr_model_build(s.model, 0, 0, 0, 0, net, &err), &err);
+}
+
 static void put_drawing(FILE *f, void *net) { graph_put(f, net); }
 
 static int show_network(const inspect_args *a)
 {
     mr_error err = MR_ERROR_INIT;
     mr_output_config cfg;
-    tool_session s = {0};
-    mr_net *net;
-    int status = session_find_model(&s, a->model);
+    mr_net *net = NULL;
+    int status = find_network(a->model, &net);
     if (status) return status;
     mr_output_defaults(&cfg);
     cfg.force = a->force;
     if (a->svg) status = exit_status(mr_output_check(a->svg, &cfg, &err), &err);
-    if (!status) status = exit_status(mr_model_build(s.model, 0, 0, 0, 0, &net, &err), &err);
-    if (status) return status;
+    if (status) {
+        mr_net_destroy(net);
+        return status;
+    }
     if (a->output.json) json_network(net);
     else if (!a->output.quiet) print_network(net);
     if (a->svg) status = exit_status(page_write(a->svg, put_drawing, net, &err), &err);
@@ -579,7 +599,7 @@ static const opt options[] = {
     {"workers", OPT_U32, offsetof(inspect_args, workers), 0, CHECK_WORKERS_MOST, "0", NULL,
      "threads of --bad; 0: one per core", NULL},
     {"model", OPT_TEXT, offsetof(inspect_args, model), 0, 0, NULL, "NAME",
-     "instead of a data set: the layers of a network that train knows", NULL},
+     "instead of a data set: the layers of a network that train knows, or of that of a checkpoint", NULL},
     {"svg", OPT_TEXT, offsetof(inspect_args, svg), 0, 0, NULL, "FILE.svg", "--model: draw it, too", NULL},
     {"force", OPT_FLAG, offsetof(inspect_args, force), 0, 0, NULL, NULL, "--svg: over a file that is there",
      NULL},

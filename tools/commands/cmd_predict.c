@@ -175,7 +175,7 @@ static int find_checkpoint(predict_run *r)
         return EXIT_MISUSED;
     }
     objective_of_checkpoint(&r->s.objective, &r->info, true);
-    return session_find_model(&r->s, r->info.model);
+    return session_model_of(&r->s, r->found, &r->info);
 }
 
 /* Folders of pictures need no folders of classes here. */

@@ -135,6 +135,7 @@ static int check_unused(const train_run *r)
     const int rc = mr_run_folder_find_any(r->folder, name, sizeof name, &err);
     if (rc == MR_ENOENT) return EXIT_DONE;
     if (rc) return exit_status(rc, &err);
+    exit_code = MR_EEXIST;
     say("%s: this folder holds the checkpoints of a run; --resume goes on with it, --force begins a new one "
         "and "
         "moves them to a folder in it (old-1, ...), or name another folder",
@@ -204,6 +205,7 @@ static int look_into_memory(train_run *r)
     mr_error err = MR_ERROR_INIT;
     mr_checkpoint_info on_disk;
     if (!mr_snapshot_info(r->elastic->snapshot, &r->start)) return look_into_folder(r);
+    r->start.net_bytes = r->elastic->net_bytes;
     bool there;
     int status = is_folder(r->args->checkpoint, &there);
     if (status == EXIT_DONE && there) status = take_folder(r);
@@ -219,6 +221,42 @@ static int look_into_memory(train_run *r)
     r->patience = r->start.patience;
     r->goal = r->start.stop_at_accuracy;
     return resume_fill(&r->point, &r->shared);
+}
+
+/* The network of a checkpoint, where no name stands for it. */
+static int read_net(train_run *r)
+{
+    mr_error err = MR_ERROR_INIT;
+    elastic *e = r->elastic;
+    mr_net *net;
+    size_t bytes = 0;
+    if (e->net) return EXIT_DONE; /* of a world before */
+    int rc = mr_checkpoint_net(r->from, &net, &err);
+    if (rc == MR_OK) rc = mr_net_encode(net, &e->net, &bytes, &err);
+    e->net_bytes = (uint32_t)bytes;
+    mr_net_destroy(net);
+    return exit_status(rc, &err);
+}
+
+/* The first process has it, and gives it to the others. */
+static int take_net(train_run *r)
+{
+    mr_error err = MR_ERROR_INIT;
+    elastic *e = r->elastic;
+    mr_net *net;
+    if (!r->resumed || (!r->start.net_bytes && mr_model_find(r->start.model))) return EXIT_DONE;
+    int status = r->world.first ? read_net(r) : EXIT_DONE;
+    status = world_share(&r->world, status, &e->net_bytes, sizeof e->net_bytes);
+    if (status == EXIT_DONE && !e->net) e->net = malloc(e->net_bytes);
+    if (status == EXIT_DONE && !e->net) status = exit_no_memory("the network");
+    status = world_share(&r->world, status, e->net, e->net_bytes);
+    if (status) return status;
+    const int rc = mr_net_decode(&net, r->start.model, e->net, e->net_bytes, &err);
+    if (rc) return exit_status(rc, &err);
+    if (mr_net_takes_numbers(net) && !options_was_given(&r->args->given, "channels"))
+        r->shared.run.channels = 0;
+    session_take_net(&r->s, net, &r->start);
+    return EXIT_DONE;
 }
 
 /* ---- validation data ---- */
@@ -428,6 +466,7 @@ static int open_run(train_run *r)
     const session_args *a = &r->shared;
     tool_session *s = &r->s;
     int status = look_into_folder_together(r);
+    if (status == EXIT_DONE) status = take_net(r);
     if (status == EXIT_DONE) status = hold_out(r);
     s->world = r->world.world;
     s->part = a->part;

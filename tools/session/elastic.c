@@ -67,6 +67,7 @@ void elastic_close(elastic *e)
 {
     mr_muster_close(e->muster);
     mr_snapshot_destroy(e->snapshot);
+    free(e->net);
     *e = (elastic){.min = 0};
 }
 

@@ -24,6 +24,8 @@ typedef struct elastic {
     const rank_args *rank;
     mr_muster *muster; /* NULL: the run is not elastic */
     mr_snapshot *snapshot;
+    void *net; /* of its own, that no name stands for, as mr_net_encode() gives it; NULL: it has a name */
+    uint32_t net_bytes;
     uint32_t worlds;   /* so far */
     uint32_t expected; /* of the next one; 0: not known */
     char why[600];     /* the newest world was left; empty: it is the first */

@@ -135,11 +135,13 @@ int resume_fill(const resume_point *p, session_args *a)
     if (!a->model.model) a->model.model = c->model;
     if (!a->model.optimizer && mr_update_rule_find(rule)) a->model.optimizer = rule;
     const mr_model *model = mr_model_find(a->model.model);
-    if (model && strcmp(c->model, model->name) != 0) {
-        say("--model: the checkpoint is of %s, found %s", c->model, model->name);
+    const char *name = model ? model->name : a->model.model;
+    if ((model || c->net_bytes) && strcmp(c->model, name) != 0) {
+        say("--model: the checkpoint is of %s, found %s", c->model, name);
         return EXIT_MISUSED;
     }
-    if (model && !model->numbers && !was_given(p, "channels") && (c->c == 1 || c->c == 3))
+    if (c->net_bytes) model = NULL; /* whatever it is called */
+    if (((model && !model->numbers) || c->net_bytes) && !was_given(p, "channels") && (c->c == 1 || c->c == 3))
         a->run.channels = c->c;
     if (c->parts > 1 && !was_given(p, "devices") && !was_given(p, "threads") && !was_given(p, "parts"))
         a->part.parts = c->parts;

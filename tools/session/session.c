@@ -175,6 +175,13 @@ static const char *label_advice(const char *format)
     return "put the pictures of each class in a folder of their own";
 }
 
+/* Has the network no input but fields of the data? */
+static bool takes_fields_alone(const tool_session *s)
+{
+    uint32_t h, w, c;
+    return s->own_net && !mr_net_shape(s->own_net, 0, &h, &w, &c);
+}
+
 static int check_data(const tool_session *s, const mr_source_info *info, session_need need)
 {
     const bool numbers = need == NEED_CLASSES && takes_numbers(s);
@@ -184,7 +191,7 @@ static int check_data(const tool_session *s, const mr_source_info *info, session
             info->path, s->model->name);
         return EXIT_FAILED;
     }
-    if (need >= NEED_PICTURES && !numbers && info->image_field < 0) {
+    if (need >= NEED_PICTURES && !numbers && info->image_field < 0 && !takes_fields_alone(s)) {
         say("%s: expected pictures, found none; %s", info->path,
             need == NEED_CLASSES && info->length_field != MR_NO_FIELD
                 ? "networks of sequences take what is in it, as --model notes-mlp"
@@ -242,8 +249,11 @@ int session_take_fields(tool_session *s, const run_args *run)
     return status;
 }
 
-static int take_targets(tool_session *s)
+/* Beside its pictures or sequences. */
+static int take_more(tool_session *s)
 {
+    const int status = session_take_own_fields(s);
+    if (status) return status;
     return objective_take_field(&s->objective, s->src, &s->loader_cfg, s->fields.field, &s->fields.count);
 }
 
@@ -255,7 +265,7 @@ int session_take_numbers(tool_session *s, const run_args *run, uint32_t length)
         return EXIT_MISUSED;
     }
     if (!takes_numbers(s)) {
-        if (!run->length_window) return take_targets(s);
+        if (!run->length_window) return take_more(s);
         say("--length-window: model %s takes pictures, which have no length", s->model->name);
         return EXIT_MISUSED;
     }
@@ -267,7 +277,7 @@ int session_take_numbers(tool_session *s, const run_args *run, uint32_t length)
     s->loader_cfg.fields = s->fields.field;
     s->loader_cfg.field_count = 1;
     s->loader_cfg.width_multiple = length; /* a network's input has one width */
-    return take_targets(s);
+    return take_more(s);
 }
 
 uint32_t session_class_count(const tool_session *s)
@@ -406,6 +416,7 @@ static int build_net(tool_session *s)
             classes);
         return EXIT_FAILED;
     }
+    if (s->own_net) return session_build_own(s, classes);
     if (takes_numbers(s)) { /* classes are of the same alphabet */
         const uint32_t values = s->values ? s->values : classes;
         return exit_status(mr_model_build(s->model, 1, l->field[0].most, values, classes, &s->net, &err),
@@ -486,7 +497,7 @@ int session_open_trainer(tool_session *s, uint64_t epochs, bool inference)
 
 int session_open_to_train(tool_session *s, const session_args *a, run_args *run)
 {
-    int status = session_find_model(s, a->model.model);
+    int status = s->own_net ? EXIT_DONE : session_find_model(s, a->model.model);
     if (status == EXIT_DONE) status = objective_choose(&s->objective, &a->objective, s->model);
     if (status == EXIT_DONE) status = session_open_devices(s, &a->device);
     if (status == EXIT_DONE) status = session_open_data(s, a->data, &a->data_opts, NEED_CLASSES);
@@ -571,7 +582,8 @@ void session_close(tool_session *s)
     session_close_trainer(s); /* first: what it has queued still reads the loader's memory */
     session_close_loader(s);
     mr_net_destroy(s->net);
-    s->net = NULL;
+    mr_net_destroy(s->own_net);
+    s->net = s->own_net = NULL;
     mr_devices_close(s->devices, s->device_count);
     s->devices = NULL;
     mr_source_close(s->src);

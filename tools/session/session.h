@@ -29,6 +29,8 @@ typedef struct session_points {
 
 typedef struct tool_session {
     const mr_model *model;
+    mr_model own;    /* of own_net.c: what model points to then, texts of a checkpoint's info in it */
+    mr_net *own_net; /* the same, until it is net; else NULL */
     mr_source *src;
     mr_device **devices;
     uint32_t device_count;
@@ -122,6 +124,17 @@ void session_give_rule(const tool_session *s, mr_trainer_config *cfg);
 /* Ends the program when its trainer gave up on a device that hangs: nothing could be closed without waiting
  * for it. */
 void session_leave_if_it_hangs(const mr_trainer *t);
+
+/* ---- networks of a checkpoint that no name stands for (own_net.c) ---- */
+
+/* The model of a checkpoint, which is a file: the named one, or the network that is in it. info stays. */
+int session_model_of(tool_session *s, const char *path, const mr_checkpoint_info *info);
+/* The second of them, which is the session's from here on. */
+void session_take_net(tool_session *s, mr_net *net, const mr_checkpoint_info *info);
+/* What it takes of each sample beside the pictures, into s->loader_cfg; of a named model nothing. */
+int session_take_own_fields(tool_session *s);
+/* It becomes s->net, for the loader that is open and data of so many classes, or they do not go together. */
+int session_build_own(tool_session *s, uint32_t classes);
 
 /* ---- pictures of one size for a network (input_size.c) ---- */
 

@@ -163,3 +163,21 @@ void mr_net_embedding(mr_net *net, uint32_t units)
     l->params = (uint64_t)l->out_c * units;
     mri_layer_finish(net, l, l->out_h, l->out_w, units);
 }
+
+bool mr_net_field_at(const mr_net *net, uint32_t at, mr_field_input *out)
+{
+    for (uint32_t i = 0; i < net->layer_count; i++) {
+        const mri_layer *l = &net->layers[i];
+        if (!mri_is_input(l->kind) || l->input != at) continue;
+        const mri_net_input *input = &net->input[at];
+        *out = (mr_field_input){.name = input->name,
+                                .h = l->out_h,
+                                .w = l->out_w,
+                                .c = input->whole ? 1 : l->out_c,
+                                .values = input->whole ? l->out_c : 0,
+                                .mean = input->mean,
+                                .std = input->std};
+        return true;
+    }
+    return false;
+}

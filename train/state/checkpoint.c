@@ -22,7 +22,8 @@ enum {
     GAP_AT = 853,
     FREEZE_AT = 920,
     WANTS_CRC_AT = 992,
-    END_AT = 1000,
+    NET_AT = 1000,
+    END_AT = 1008,
     MOST_PART_THREADS = 4096,
     CRC_AT = HEADER_BYTES - 4,
     VERSION = 1
@@ -128,8 +129,14 @@ static uint64_t data_offset_of(uint32_t tensor_count)
 
 /* ------------------------------------------------------------------------------ writing */
 
+typedef struct behind { /* what lies behind the tensors */
+    mri_names_place names;
+    mri_wants_place wants;
+    mri_net_place net;
+} behind;
+
 static void put_header(uint8_t *h, const mr_checkpoint_info *info, uint32_t count, uint32_t directory_crc,
-                       const mri_names_place *names, const mri_wants_place *wants)
+                       const behind *b)
 {
     mr_checkpoint_info clean = *info; /* texts zero-filled, unused milestones zero: same state, same bytes */
     strncpy(clean.model, info->model, sizeof clean.model);
@@ -143,16 +150,18 @@ static void put_header(uint8_t *h, const mr_checkpoint_info *info, uint32_t coun
     memcpy(h, magic, sizeof magic);
     mri_put_le32(h + 8, VERSION);
     mri_put_le32(h + 12, HEADER_BYTES);
-    mri_put_le64(h + 16, mri_checkpoint_wants_end(wants));
+    mri_put_le64(h + 16, mri_checkpoint_net_end(&b->net));
     mri_put_le32(h + 24, count);
     mri_put_le32(h + 28, directory_crc);
     mri_put_le64(h + 32, HEADER_BYTES);
     mri_put_le64(h + 40, data_offset_of(count));
     for (size_t i = 0; i < MRI_ARRAY_COUNT(fields); i++)
         memcpy(h + fields[i].at, (const char *)&clean + fields[i].member, fields[i].bytes);
-    mri_put_le64(h + NAMES_AT, names->bytes);
-    mri_put_le32(h + NAMES_AT + 8, names->crc);
-    mri_put_le32(h + WANTS_CRC_AT, wants->crc);
+    mri_put_le64(h + NAMES_AT, b->names.bytes);
+    mri_put_le32(h + NAMES_AT + 8, b->names.crc);
+    mri_put_le32(h + WANTS_CRC_AT, b->wants.crc);
+    mri_put_le32(h + NET_AT, b->net.bytes);
+    mri_put_le32(h + NET_AT + 4, b->net.crc);
     mri_put_le32(h + CRC_AT, mr_crc32c(0, h, CRC_AT));
 }
 
@@ -196,19 +205,27 @@ static int write_tensors(writing *w, const mri_tensor_desc *tensors, uint32_t co
     return MR_OK;
 }
 
-static int write_all(writing *w, const mr_checkpoint_info *info, const mri_tensor_desc *tensors,
-                     uint32_t count, mri_tensor_source *source, void *context, mr_error *err)
+static int write_behind(const writing *w, const mr_checkpoint_info *info, const mr_net *net, uint64_t end,
+                        behind *b, mr_error *err)
+{
+    int rc = mri_checkpoint_names_write(&b->names, w->fd, w->part, info, end, err);
+    if (rc == MR_OK) end = mri_checkpoint_names_end(&b->names);
+    if (rc == MR_OK) rc = mri_checkpoint_wants_write(&b->wants, w->fd, w->part, info, end, err);
+    if (rc == MR_OK) end = mri_checkpoint_wants_end(&b->wants);
+    return rc ? rc : mri_checkpoint_net_write(&b->net, w->fd, w->part, net, end, err);
+}
+
+static int write_all(writing *w, const mr_checkpoint_info *info, const mr_net *net,
+                     const mri_tensor_desc *tensors, uint32_t count, mri_tensor_source *source, void *context,
+                     mr_error *err)
 {
     uint64_t end;
-    mri_names_place names;
-    mri_wants_place wants;
+    behind b;
     int rc = write_tensors(w, tensors, count, source, context, &end, err);
-    if (rc == MR_OK) rc = mri_checkpoint_names_write(&names, w->fd, w->part, info, end, err);
-    if (rc == MR_OK) end = mri_checkpoint_names_end(&names);
-    if (rc == MR_OK) rc = mri_checkpoint_wants_write(&wants, w->fd, w->part, info, end, err);
+    if (rc == MR_OK) rc = write_behind(w, info, net, end, &b, err);
     if (rc) return rc;
     const uint32_t crc = mr_crc32c(0, w->head + HEADER_BYTES, (size_t)ENTRY_BYTES * count);
-    put_header(w->head, info, count, crc, &names, &wants);
+    put_header(w->head, info, count, crc, &b);
     return mri_pwrite_all(w->fd, w->head, (size_t)data_offset_of(count), 0, w->part, err);
 }
 
@@ -219,8 +236,9 @@ static size_t largest_bytes(const mri_tensor_desc *tensors, uint32_t count)
     return (size_t)mri_align_up(most * sizeof(float), TENSOR_ALIGN);
 }
 
-int mri_checkpoint_write(const char *path, const mr_checkpoint_info *info, const mri_tensor_desc *tensors,
-                         uint32_t count, mri_tensor_source *source, void *context, mr_error *err)
+int mri_checkpoint_write(const char *path, const mr_checkpoint_info *info, const mr_net *net,
+                         const mri_tensor_desc *tensors, uint32_t count, mri_tensor_source *source,
+                         void *context, mr_error *err)
 {
     const mri_output_rules rules = {.force = true, .take_part = true}; /* the folder is our own */
     if (count == 0 || count > MRI_CHECKPOINT_MAX_TENSORS)
@@ -236,7 +254,7 @@ int mri_checkpoint_write(const char *path, const mr_checkpoint_info *info, const
     if (rc == MR_OK) {
         w.fd = mri_output_fd(out);
         w.part = mri_output_part(out);
-        rc = write_all(&w, info, tensors, count, source, context, err);
+        rc = write_all(&w, info, net, tensors, count, source, context, err);
     }
     if (rc == MR_OK) rc = mri_output_commit(out, NULL, NULL, err);
     mri_output_close(out, false); /* nothing to resume from: it is written whole or not at all */
@@ -364,6 +382,10 @@ static int read_info(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
         (mri_wants_place){.bytes = mri_checkpoint_wants_bytes(&ck->info), .crc = mri_le32(h + WANTS_CRC_AT)};
     if (ck->wants.bytes == 0 && ck->wants.crc)
         return damaged(err, MR_EFORMAT, ck, WANTS_CRC_AT, "a checksum of no targets");
+    ck->net = (mri_net_place){.bytes = mri_le32(h + NET_AT), .crc = mri_le32(h + NET_AT + 4)};
+    ck->info.net_bytes = ck->net.bytes;
+    if (!mri_checkpoint_net_fits(&ck->net) || (ck->net.bytes == 0 && ck->net.crc))
+        return damaged(err, MR_EFORMAT, ck, NET_AT, "a network of no such length");
     if (isnan(ck->info.best_val_loss))
         return damaged(err, MR_EFORMAT, ck, 112, "the best loss is not a number");
     if (!(ck->info.first_loss >= 0) || isinf(ck->info.first_loss))
@@ -418,8 +440,9 @@ static int read_directory(mri_checkpoint *ck, uint32_t expected_crc, mr_error *e
         rc = read_entry(ck, i, directory + (size_t)ENTRY_BYTES * i, &at, err);
     ck->names.offset = at;
     ck->wants.offset = mri_checkpoint_names_end(&ck->names);
+    ck->net.offset = mri_checkpoint_wants_end(&ck->wants);
     if (rc == MR_OK &&
-        !(mri_checkpoint_names_fit(&ck->names) && mri_checkpoint_wants_end(&ck->wants) == ck->file_bytes))
+        !(mri_checkpoint_names_fit(&ck->names) && mri_checkpoint_net_end(&ck->net) == ck->file_bytes))
         rc = damaged(err, MR_EFORMAT, ck, ck->names.offset,
                      "what is behind the last tensor is not as long as the names of classes and what else "
                      "there is");
@@ -525,7 +548,8 @@ int mri_checkpoint_verify(const mri_checkpoint *ck, mr_error *err)
     int rc = MR_OK;
     for (uint32_t i = 0; rc == MR_OK && i < ck->tensor_count; i++) rc = verify_tensor(ck, i, chunk, err);
     free(chunk);
-    return rc ? rc : mri_checkpoint_names_check(ck, err);
+    if (rc == MR_OK) rc = mri_checkpoint_names_check(ck, err);
+    return rc ? rc : mri_checkpoint_net_check(ck, err);
 }
 
 int mr_checkpoint_class_names(const char *path, const char ***names, uint32_t *count, mr_error *err)

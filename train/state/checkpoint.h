@@ -40,9 +40,11 @@ typedef struct mri_tensor_desc {
 /* Write tensor number at (tensors[at].count floats) to out. */
 typedef int mri_tensor_source(void *context, uint32_t at, float *out, mr_error *err);
 
-/* All of it to a part file (PATH.part), synced, renamed, folder synced. On failure PATH is as it was. */
-int mri_checkpoint_write(const char *path, const mr_checkpoint_info *info, const mri_tensor_desc *tensors,
-                         uint32_t count, mri_tensor_source *source, void *context, mr_error *err);
+/* All of it to a part file (PATH.part), synced, renamed, folder synced. On failure PATH is as it was. net:
+ * one that is to be found in the file; NULL: its name says it. */
+int mri_checkpoint_write(const char *path, const mr_checkpoint_info *info, const mr_net *net,
+                         const mri_tensor_desc *tensors, uint32_t count, mri_tensor_source *source,
+                         void *context, mr_error *err);
 
 typedef struct mri_names_place { /* of the names of classes in the file */
     uint64_t offset, bytes;      /* 0 bytes: there are none */
@@ -53,6 +55,11 @@ typedef struct mri_wants_place { /* of what a network is to tell, behind the nam
     uint64_t offset, bytes;      /* 0 bytes: there is none */
     uint32_t crc;
 } mri_wants_place;
+
+typedef struct mri_net_place { /* of the network, last in the file */
+    uint64_t offset;
+    uint32_t bytes, crc; /* 0 bytes: there is none */
+} mri_net_place;
 
 typedef struct mri_checkpoint {
     int fd;
@@ -65,6 +72,7 @@ typedef struct mri_checkpoint {
     uint64_t data_offset, file_bytes;
     mri_names_place names;
     mri_wants_place wants;
+    mri_net_place net;
     float *class_weights; /* as many as the info says, or NULL */
 } mri_checkpoint;
 
@@ -99,6 +107,16 @@ uint64_t mri_checkpoint_wants_bytes(const mr_checkpoint_info *info);
 uint64_t mri_checkpoint_wants_end(const mri_wants_place *place);
 /* Into info and class_weights; place and counts are those of the header. */
 int mri_checkpoint_wants_read(mri_checkpoint *ck, mr_error *err);
+
+/* ---- a network that no name stands for, behind all of it ---- */
+int mri_checkpoint_net_write(mri_net_place *place, int fd, const char *path, const mr_net *net, uint64_t at,
+                             mr_error *err);
+/* Is it as long as a network may be, and where does it end? */
+bool mri_checkpoint_net_fits(const mri_net_place *place);
+uint64_t mri_checkpoint_net_end(const mri_net_place *place);
+/* *out is NULL where there is none. */
+int mri_checkpoint_net_read(const mri_checkpoint *ck, mr_net **out, mr_error *err);
+int mri_checkpoint_net_check(const mri_checkpoint *ck, mr_error *err);
 
 /* ---- the folder: step-NNNNNNNNNNNN.mrck by updates done, and best.mrck ---- */
 int mri_checkpoint_folder_make(const char *folder, mr_error *err);

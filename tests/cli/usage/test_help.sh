@@ -38,6 +38,9 @@ for c in $commands; do
         grep -q "has no option" err && fail "$c: --all shows --$name, which is not accepted"
         grep -qw -- "--$name" short.txt || fail "short help of $c does not name --$name"
     done <names
+    run 0 help "$c" --json # for programs: the same options
+    sed -n 's/^{"event": "option", "name": "\([a-z-]*\)".*/\1/p' out | sort >told
+    cmp -s names told || fail "$c: help --json and help --all differ: $(diff names told)"
     options_of short.txt >own
     if ! cmp -s names own; then
         grep -qF "millrace help $c --all" short.txt || fail "short help of $c does not say how to see the other options"

@@ -69,4 +69,21 @@ if [ -c /dev/full ]; then
     equal $status 1
     err_has "cannot write the results"
 fi
+
+# with --json what went wrong is told to programs, too, in the last line
+run 1 train nowhere --model cifar-cnn --json
+equal "$(tail -1 out)" '{"event": "error", "status": 1, "code": -10, "text": "nowhere: cannot look at it: No such file or directory", "file": "nowhere", "errno": 2}'
+run 2 train nowhere --batch many --json
+equal "$(cat out)" '{"event": "error", "status": 2, "code": -5, "text": "--batch: expected a whole number, found '"'many'"'", "file": null}'
+run 2 watch --json j.json --nosuch
+out_lacks '"event"' # that --json names a file
+run 0 devices --json
+out_lacks '"error"'
+
+# who starts it and says so is not outlived
+last="a run whose parent has ended"
+MILLRACE_PARENT=1 "$millrace" digest nowhere >out 2>err
+[ $? -eq 143 ] || fail "$last: expected to be stopped by SIGTERM"
+MILLRACE_PARENT=$$ "$millrace" digest nowhere >out 2>err
+[ $? -eq 1 ] || fail "$last: its parent is there"
 finish

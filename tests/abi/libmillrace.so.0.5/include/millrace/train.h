@@ -48,6 +48,9 @@ typedef struct mr_field_input {
     float mean, std;
 } mr_field_input;
 MR_API void mr_net_field(mr_net *net, const mr_field_input *field);
+/* Further input number at, from 0, of which the name is the network's; that of targets is one, too. False
+ * past the end. */
+MR_API bool mr_net_field_at(const mr_net *net, uint32_t at, mr_field_input *out);
 
 typedef enum mr_padding { MR_PAD_VALID = 0, MR_PAD_SAME = 1 } mr_padding;
 
@@ -281,6 +284,16 @@ MR_API uint64_t mr_net_param_count(const mr_net *net); /* trained */
 MR_API uint64_t mr_net_state_count(const mr_net *net); /* kept beside them: running means and variances */
 MR_API uint32_t mr_net_class_count(const mr_net *net); /* 2 of one logit; 0: it has no loss against labels */
 MR_API const char *mr_net_name(const mr_net *net);
+
+/* A network as bytes, without its name and targets: what a checkpoint keeps (train/state/CHECKPOINT.md).
+ * *bytes is to be freed by the caller. Decoding makes the network by the builder's calls, and takes nothing
+ * that encoding would not have written; what it makes may want its targets still, so mr_net_check() is the
+ * caller's.
+ *
+ * MR_EUNSUPPORTED  encoding: there are layers behind its targets, or a builder call has failed
+ * MR_EFORMAT       decoding: these bytes are no network */
+MR_API int mr_net_encode(const mr_net *net, void **bytes, size_t *count, mr_error *err);
+MR_API int mr_net_decode(mr_net **out, const char *name, const void *bytes, size_t count, mr_error *err);
 
 /* One row of `summary`, layer at from 0; false past the end. A layer that does not take the output of the one
  * before it says so ("conv2d 1x1/2 64 from 3"), what takes a second one names it ("add 3 relu"). */
@@ -595,7 +608,16 @@ MR_API uint32_t mr_trainer_convolution(const mr_trainer *t);
  * returns before it is done, at most two steps ahead of the devices. No part may exceed batch / parts,
  * rounded up. A batch in which nothing counts is a step with zero gradients. After an error of a device the
  * trainer is of no more use: every call returns that error. The caller then gives the batch back with
- * mr_loader_release(loader, batch, mr_trainer_streams(t)). */
+ * mr_loader_release(loader, batch, mr_trainer_streams(t)).
+ *
+ * A batch may be made by hand (docs/library.md, examples/own_data.c), all else in it zero: count, counted (of
+ * them with a label of 0 or more), global_step, which dropout draws by, part_count and parts, as many as the
+ * trainer computes; of each part first, count, pixels (uint8, count x h x w x c; of a network of numbers
+ * field[0] instead), labels (int32), field[] in the order of mr_trainer_config.fields, and ready, which the
+ * step waits for, or NULL. It is read before this returns; the memory of its parts is in use until an event
+ * that is recorded on mr_trainer_streams() afterwards is over.
+ *
+ * MR_EINVAL: the parts are not the trainer's, or lack what the network takes; nothing was queued */
 MR_API int mr_trainer_step(mr_trainer *t, const mr_batch *batch, mr_error *err);
 MR_API mr_stream *const *mr_trainer_streams(const mr_trainer *t); /* one for each part of this process */
 /* Forward only, metrics added to the evaluation sums. */
@@ -882,6 +904,7 @@ typedef struct mr_checkpoint_info {
                                     mr_checkpoint_class_weights() */
     uint32_t class_weight_count; /* 0: none */
     uint32_t repeats;            /* of the loader, like order and block; 0: 1 */
+    uint32_t net_bytes;          /* of its network in the file, for reading; 0: its name says it */
 } mr_checkpoint_info;
 
 /* Read and check a checkpoint's header; path is a file, or a folder: its newest whole checkpoint (resolved
@@ -901,6 +924,14 @@ MR_API int mr_checkpoint_class_names(const char *path, const char ***names, uint
 /* The weights of its classes, to be freed by the caller; NULL, and *count 0, where it has none. path is a
  * file. */
 MR_API int mr_checkpoint_class_weights(const char *path, float **weights, uint32_t *count, mr_error *err);
+/* The network of a checkpoint, to be destroyed by the caller: of one of mr_model_at() what mr_model_build()
+ * makes, of any other what the program that wrote it has built, which is in the file. Where it was trained on
+ * targets (mr_checkpoint_info.target_loss) mr_net_targets() is still to be called, with their field, or for
+ * outputs alone without. path is a file.
+ *
+ * MR_EUNSUPPORTED  it is neither: of a version before 0.5, or a network with layers behind its targets
+ * MR_EFORMAT, MR_ECHECKSUM  the file is damaged */
+MR_API int mr_checkpoint_net(const char *path, mr_net **out, mr_error *err);
 /* ---- weights alone ---- */
 
 /* What tensors are called in a file of weights. */
