@@ -32,10 +32,10 @@ from rounds import Absent, call, last_object, machine, tell, write_rows
 
 STEAL_MOST = 0.01
 LOADS = {
-    "photos": ("photos", "rrc224", 64),
-    "coefficient records": ("photos-coef.mrec", "rrc224", 64),
-    "tiny raw records": ("tiny-raw.mrec", "none", 256),
-    "784-byte samples": ("gray28-raw.mrec", "none", 256),
+    "photos": ("photos", "rrc224", 64, 3),
+    "coefficient records": ("photos-coef.mrec", "rrc224", 64, 3),
+    "tiny raw records": ("tiny-raw.mrec", "none", 256, 3),
+    "784-byte samples": ("gray28-raw.mrec", "none", 256, 1),  # as the networks of MNIST read them
 }
 
 
@@ -47,10 +47,10 @@ def make_gray(millrace, cache):
         call([millrace, "convert", folder, records, "--quiet", "--store", "raw"], 600)
 
 
-def bench_turn(program, data, augment, batch, seconds):
+def bench_turn(program, data, augment, batch, channels, seconds):
     """samples/s, and samples per second of processor time."""
-    words = [program, "bench", "loader", data, "--augment", augment, "--training", "--batch", str(batch), "--workers", "2", "--rounds", "1",
-             "--seconds", f"{seconds:g}", "--json", "--quiet"]
+    words = [program, "bench", "loader", data, "--augment", augment, "--training", "--batch", str(batch), "--channels", str(channels), "--workers", "2",
+             "--rounds", "1", "--seconds", f"{seconds:g}", "--json", "--quiet"]
     text, cost = call(words, 60 + 4 * seconds)
     found = last_object(text)
     return found["samples_per_s"], found["stages"]["decode"]["items"] / (cost.ru_utime + cost.ru_stime)
@@ -189,8 +189,8 @@ def main():
     planner.make_data(args.cache)
     make_gray(ours, args.cache)
     pairs = {}
-    for name, (data, augment, batch) in LOADS.items():
-        about = (os.path.join(args.cache, data), augment, batch, args.seconds)
+    for name, (data, augment, batch, channels) in LOADS.items():
+        about = (os.path.join(args.cache, data), augment, batch, channels, args.seconds)
         pairs[name] = {"with": lambda about=about: bench_turn(ours, *about), "without": lambda about=about: bench_turn(without, *about)}
     tiny, steps = os.path.join(args.cache, "tiny-raw.mrec"), max(100, round(args.seconds / 0.0005))
     for how in ("--metrics", "--live"):
