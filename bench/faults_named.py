@@ -50,12 +50,14 @@ class Fault:
     judge: what is right besides; it takes all lines of JSON and what was concluded from them."""
 
     def __init__(self, name, what, verdicts, *, env=None, options=(), spinners=0, pin=None, worker=None, file=None, data="photos",
-                 slack=SLACK, step_ms=0, steps=None, profile=False, devices="sim:1,step={:.3f}ms", prepare=None, judge=None):
+                 slack=SLACK, step_ms=0, steps=None, profile=False, devices="sim:1,step={:.3f}ms", prepare=None, judge=None,
+                 workers=WORKERS, batch=BATCH):
         self.name, self.what, self.verdicts = name, what, verdicts
         self.env, self.options, self.spinners, self.pin = env or {}, list(options), spinners, pin
         self.worker, self.file, self.data, self.slack, self.steps = worker, file, data, slack, steps
         self.step_ms = step_ms
         self.profile, self.devices, self.prepare, self.judge = profile, devices, prepare, judge
+        self.workers, self.batch = workers, batch
 
 
 def faults(slow_file):
@@ -84,6 +86,8 @@ def faults(slow_file):
               options=["--prefetch", "1"], slack=1.3, judge=replay_agrees),
         Fault("slow device", "one of four devices takes twice as long for a step", ["compute-bound"],
               devices="sim:4,step={:.3f}ms,slow={:.3f}ms", step_ms=LONG, judge=slow_device_is_named),
+        Fault("one worker", "one worker for batches of 256, of which the device could take four times as many as it makes",
+              ["input-bound"], workers=1, batch=256, slack=4),
         Fault("remote", "a server sleeps 50 ms before each answer, and is asked for one range at a time", ["storage-bound"],
               data="pixels",
               options=["--depth", "1", "--readers", "1", "--epochs", "1", "--warmup-steps", "3"], steps=0, step_ms=LONG, prepare=served),
@@ -361,8 +365,8 @@ def loader_rate(millrace, data):
 
 def command_of(millrace, data, fault, step_ms, seconds, options):
     steps = max(20, round(1000 * seconds / step_ms)) if fault.steps is None else fault.steps
-    words = [millrace, "profile" if fault.profile else "train", data, "--model", "resnet18", "--augment", "rrc224", "--batch", str(BATCH),
-             "--workers", str(WORKERS), "--resident", "0", "--devices", fault.devices.format(step_ms, 2 * step_ms), "--json", "--quiet"]
+    words = [millrace, "profile" if fault.profile else "train", data, "--model", "resnet18", "--augment", "rrc224", "--batch", str(fault.batch),
+             "--workers", str(fault.workers), "--resident", "0", "--devices", fault.devices.format(step_ms, 2 * step_ms), "--json", "--quiet"]
     if fault.profile:
         words += ["--steps", "30", "--seconds", "0.3"]
     else:
