@@ -8,6 +8,7 @@
 #include "tools/cli/output.h"
 
 int exit_code;
+bool exit_told;
 static mr_error newest = MR_ERROR_INIT; /* of exit_code */
 
 int exit_status(int rc, const mr_error *err)
@@ -38,12 +39,12 @@ int exit_no_memory(const char *what)
 
 void exit_tell_json(int status)
 {
-    if (status != EXIT_FAILED && status != EXIT_MISUSED) return;
+    if (exit_told || (status != EXIT_FAILED && status != EXIT_MISUSED)) return;
     /* with a code that the library gave, or that was set beside a message */
     const int code = exit_code ? exit_code : status == EXIT_MISUSED ? MR_EINVAL : MR_OK;
     const bool known = exit_code && newest.code == exit_code && newest.text[0];
     char text[2048], said[2048];
-    if (!known && !*said_last(said, sizeof said)) return; /* its results say what is wrong */
+    if (!known && !*said_last(said, sizeof said)) return;
     json_line j = json_begin(stdout, "error");
     json_i64(&j, "status", status);
     if (code) json_i64(&j, "code", code);

@@ -174,6 +174,7 @@ static int run(const void *args)
                 : is_record_file(&r) ? "make the file again from its source"
                                      : "replace the files listed, or remove them");
             status = EXIT_FAILED;
+            exit_told = true;
         }
     }
     mr_source_close(src);
