@@ -219,6 +219,25 @@ def test_an_exception_is_the_cause(shapes, settings, more, what):
     assert caught.value.__cause__ is what
 
 
+class Mute(Exception):
+    def __str__(self):
+        raise ValueError("no text")
+
+
+class MuteAndDamaged(Mute, millrace.BadSampleError):
+    pass
+
+
+def test_an_exception_that_cannot_say_what_it_is(shapes, settings):
+    settings.update(augment="resize(8x8),my_fail", operations={"my_fail": Fails(77, Mute())})
+    with pytest.raises(millrace.OperationError, match="Mute: .its __str__ raised ValueError") as caught:
+        drain(millrace.Loader(shapes, **settings))
+    assert isinstance(caught.value.__cause__, Mute)
+    settings.update(operations={"my_fail": Fails(77, MuteAndDamaged())})
+    with pytest.raises(millrace.BadSampleError, match="sample 77: .*its __str__ raised ValueError"):
+        drain(millrace.Loader(shapes, **settings))
+
+
 def test_what_it_returns(shapes, settings):
     settings.update(augment="resize(8x8),my_fail", operations={"my_fail": Fails(77, np.zeros(3))})
     with pytest.raises(millrace.OperationError, match="it returned ndarray: expected None, and the pixels changed where they are"):
