@@ -109,6 +109,7 @@ class Operations(Server):
     def __init__(self, told: Any) -> None:
         self._rows: Any = None
         self._functions: List[Callable[..., Any]] = []
+        self._of_c: List[Any] = []  # their addresses are in the rows
         if not isinstance(told, Mapping):
             raise ArgumentError("operations=: found %s, expected {name: function}" % type(told).__name__)
         super().__init__("millrace operations")
@@ -134,6 +135,7 @@ class Operations(Server):
         address = operation.address
         if address is not None:
             row.change, row.context = address, operation.context
+            self._of_c.append(operation.function)
             return
         context = self._contexts[self.count]
         context.maker, context.number = self.pointer, len(self._functions)
