@@ -67,6 +67,18 @@ static bool has_word(int argc, char *const *argv, const char *word)
     return false;
 }
 
+/* Whoever started us, if he has said so. It is of this process alone, not of what it starts. */
+static bool has_parent(void)
+{
+    static const char *const name = "MILLRACE_PARENT";
+    const char *parent = getenv(name);
+    const bool there = interrupt_with_parent(parent);
+    if (!there)
+        say("stopped: process %s, which %s names, has not started this one, or has ended", parent, name);
+    unsetenv(name);
+    return there;
+}
+
 /* Is there a --json that takes no value? That of `watch` names a file. */
 static bool tells_json(const command *cmd, int argc, char *const *argv)
 {
@@ -94,7 +106,7 @@ static int run_command(const command *cmd, int argc, char *const *argv)
         status = EXIT_DONE;
     } else {
         interrupt_install();
-        status = interrupt_with_parent(getenv("MILLRACE_PARENT")) ? check_alone(cmd) : EXIT_SIGNAL + SIGTERM;
+        status = has_parent() ? check_alone(cmd) : EXIT_SIGNAL + SIGTERM;
         if (status == EXIT_DONE) status = cmd->run(args);
     }
     free(args);

@@ -19,6 +19,7 @@ from ._errors import KINDS, ArgumentError, Error
 Event = Dict[str, Any]
 _OURS = ("json", "quiet")  # whoever calls says them itself
 _SPEAKER = re.compile(r"^millrace(, rank \d+)?: ")
+UNKNOWN = 256  # in place of an exit status
 
 
 def program() -> str:
@@ -121,7 +122,8 @@ def words(function: str, command: str, data: Any, given: Dict[str, Any]) -> List
 # ---- running ----
 
 class Child:
-    """A command that runs: run() gives its exit status when it has ended.
+    """A command that runs: run() gives its exit status when it has ended; UNKNOWN where this process ignores SIGCHLD, or something else
+    in it waits for its children.
 
     on_event  function of (name, dict) for each JSON line but errors; True: the run is to stop
     on_message  function of a text: what it says besides
@@ -177,7 +179,7 @@ class Child:
     def run(self) -> int:
         try:
             self._read(self._take)
-            return self._process.wait()
+            return self._wait()
         except BaseException:
             self._leave()
             raise
@@ -185,6 +187,17 @@ class Child:
             for f in (self._process.stdout, self._process.stderr):
                 if f:
                     f.close()
+
+    def _wait(self) -> int:
+        end: Any = None
+        try:
+            end = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
+        except ChildProcessError:
+            pass  # subprocess takes that for 0
+        self._process.wait()
+        if end is None:
+            return UNKNOWN
+        return end.si_status if end.si_code == os.CLD_EXITED else -end.si_status
 
     def __del__(self) -> None:
         process = getattr(self, "_process", None)  # an exception came before run() could take care of it
@@ -207,7 +220,10 @@ class Child:
         if what is None:
             if status in (128 + signal.SIGINT, 128 + signal.SIGTERM):
                 return _error(-3, "the run was stopped by a signal that did not come from here")
-            how = "was killed by signal %d" % -status if status < 0 else "ended with status %d" % status
+            if status == UNKNOWN:
+                how = "has ended, and how it did is not known: this process ignores SIGCHLD, or something else in it waits for children"
+            else:
+                how = "was killed by signal %d" % -status if status < 0 else "ended with status %d" % status
             return Error("\n".join(["the command %s" % how] + self.messages[-20:]))
         text = what["text"]
         behind = [k for k, m in enumerate(self.messages) if m == text]

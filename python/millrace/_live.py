@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Optional, Sequence
 from . import _library as _l
 from ._errors import ArgumentError
 from ._records import Taker, _classes_of, _fields_of, _infer
-from ._serving import Server
+from ._serving import Server, text_of
 from ._structs import mr_own_config
 
 _EFORMAT = -7
@@ -101,7 +101,7 @@ class Maker(Server):
             try:
                 values = self._taker.take(number, given)
             except ArgumentError as e:
-                return self._refuse(request, _EFORMAT, str(e))
+                return self._refuse(request, _EFORMAT, text_of(e))
         except BaseException as e:
             return self._fail(request, e)
         _l.native.mrp_maker_give(request, values)

@@ -291,6 +291,7 @@ class Loader:
         self._operations: Optional[Operations] = None
         if given["operations"] is not None:
             self._operations = Operations(given["operations"])
+            self._given = dict(given, operations=dict(given["operations"]))  # a copy is made of these, whatever becomes of theirs
             self._operations.settle(self._cfg)
         self._look()
         _open_loaders.add(self)

@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from . import _library as _l
 from ._errors import ArgumentError, BadSampleError, Error, FormatError, OperationError
-from ._serving import Server
+from ._serving import Server, text_of
 from ._structs import mr_loader_config, mr_own_operation, mr_own_picture
 
 _EFORMAT, _MOST = -7, 8
@@ -109,6 +109,7 @@ class Operations(Server):
     def __init__(self, told: Any) -> None:
         self._rows: Any = None
         self._functions: List[Callable[..., Any]] = []
+        self._of_c: List[Any] = []  # their addresses are in the rows
         if not isinstance(told, Mapping):
             raise ArgumentError("operations=: found %s, expected {name: function}" % type(told).__name__)
         super().__init__("millrace operations")
@@ -134,6 +135,7 @@ class Operations(Server):
         address = operation.address
         if address is not None:
             row.change, row.context = address, operation.context
+            self._of_c.append(operation.function)
             return
         context = self._contexts[self.count]
         context.maker, context.number = self.pointer, len(self._functions)
@@ -161,7 +163,7 @@ class Operations(Server):
                 raise ArgumentError("it returned %s: expected None, and the pixels changed where they are, as by "
                                     "numpy.asarray(pixels)[:] = ..." % type(back).__name__)
         except (BadSampleError, FormatError) as e:
-            return self._refuse(request, _EFORMAT, str(e))
+            return self._refuse(request, _EFORMAT, text_of(e))
         except BaseException as e:
             return self._fail(request, e)
         _l.native.mrp_request_put(request, C.addressof(at))

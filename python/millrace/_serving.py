@@ -9,6 +9,14 @@ from typing import Any, Optional
 from . import _library as _l
 
 
+def text_of(e: BaseException) -> str:
+    """What it says; its __str__ may be the caller's, and raise."""
+    try:
+        return str(e)
+    except BaseException as another:
+        return "(its __str__ raised %s)" % type(another).__name__
+
+
 class Server:
     """One thread, made for it, that takes one request after the other (python/native/maker.c): the library's threads wait for the
     answer, and never call Python.
@@ -44,7 +52,7 @@ class Server:
         """An exception that ends the run."""
         if self.failure is None:
             self.failure = e
-        self._refuse(request, _l.ECANCELED, "%s: %s" % (type(e).__name__, e))
+        self._refuse(request, _l.ECANCELED, "%s: %s" % (type(e).__name__, text_of(e)))
 
     @staticmethod
     def _refuse(request: C.c_void_p, code: int, text: str) -> None:

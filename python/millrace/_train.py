@@ -131,7 +131,9 @@ def _run(function: str, command: str, data: Any, given: Dict[str, Any], on_event
 
 
 def _ends(answer: Any) -> bool:
-    return answer is False or answer == "stop"
+    if isinstance(answer, str):
+        return answer == "stop"
+    return answer is False or (str(getattr(answer, "dtype", "")).endswith("bool") and not answer)  # what comparing arrays gives
 
 
 def _newest(folder: Any, result: TrainResult) -> None:
@@ -209,7 +211,8 @@ def train(data: Any, model: Optional[str] = None, *, epochs: Optional[int] = Non
     result.messages, result.stopped = child.messages, child.stopped
     if checkpoint is not None:
         _newest(checkpoint, result)
-    if status in (0, 3) or (child.stopped and status == 130):
+    known = status in (0, 3) or (child.stopped and status == 130)
+    if known or (status == _command.UNKNOWN and child.error is None and (child.stopped or result.end or result.rates)):
         return result
     failed = child.failed(status)
     if child.error is not None and result.end.get("diverged"):
@@ -243,7 +246,7 @@ def evaluate(checkpoint: Any, data: Any, *, on_message: Optional[Callable[[str],
         return False
     given = dict(settings, checkpoint=_checkpoint_of(checkpoint))
     child, status = _run("evaluate", "eval", data, given, on_event, on_message)
-    if status not in (0, 3) or not rows:
+    if status not in (0, 3, _command.UNKNOWN) or not rows or child.error is not None:
         raise child.failed(status)
     return rows[0]
 

@@ -134,6 +134,16 @@ def test_an_exception_is_raised_by_next(shapes, settings, more, what):
         millrace.digest(Fails(shapes, 77, what), **settings)
 
 
+class Mute(Exception):
+    def __str__(self):
+        raise ValueError("no text")
+
+
+def test_an_exception_that_cannot_say_what_it_is(shapes, settings):
+    with pytest.raises(Mute):
+        drain(millrace.Loader(Fails(shapes, 77, Mute()), **settings))
+
+
 def test_exceptions_at_the_start(shapes, settings):
     with pytest.raises(KeyError, match="mine"):
         millrace.Loader(Fails(shapes, 0, KeyError("mine")), **settings)

@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import weakref
 
 import millrace
 import pytest
@@ -95,6 +96,14 @@ def test_state(shapes, settings):
     assert [a[4] + b[4] for a, b in zip(*parts)] == [w[4] for w in want]
 
 
+def test_a_dict_that_changes_later(shapes, settings):
+    given = {"my_noise": noise}
+    loader = millrace.Loader(shapes, **dict(settings, augment=SPEC, operations=given))
+    want = drain(millrace.Loader(shapes, **told(settings)))
+    given.clear()
+    assert drain(pickle.loads(pickle.dumps(loader))) == drain(loader) == want
+
+
 def test_beside_a_live_source_and_in_a_digest(shapes, settings):
     rng = np.random.default_rng(0)
     rows = [(rng.integers(0, 256, (40, 40, 3), "uint8"), k % 3) for k in range(50)]
@@ -152,6 +161,22 @@ def test_a_c_function(shapes, settings, given):
         assert (batch.images.numpy() == 128).all()
     with pytest.raises(millrace.Error, match="'my_half': the address of a C function means nothing in another process"):
         pickle.dumps(loader)
+
+
+def test_a_c_function_stays_as_long_as_its_loader(shapes, settings):
+    def fill(context, about, pixels, err):
+        p = about.contents
+        ctypes.memset(pixels, 7, p.height * p.width * p.channels)
+        return 0
+    given = {"my_fill": CHANGE(fill), "my_other": millrace.Operation(CHANGE(fill))}
+    kept = [weakref.ref(given["my_fill"]), weakref.ref(given["my_other"].function)]
+    loader = millrace.Loader(shapes, **dict(settings, augment="resize(8x8),my_fill,my_other", operations=given))
+    given.clear()
+    gc.collect()
+    assert all(f() for f in kept) and (next(iter(loader)).images.numpy() == 7).all()
+    del loader
+    gc.collect()
+    assert not any(f() for f in kept)
 
 
 def test_a_c_function_fails(shapes, settings):
@@ -217,6 +242,25 @@ def test_an_exception_is_the_cause(shapes, settings, more, what):
     with pytest.raises(millrace.OperationError, match="operation my_fail") as caught:
         millrace.digest(shapes, **settings)
     assert caught.value.__cause__ is what
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise ValueError("no text")
+
+
+class MuteAndDamaged(Mute, millrace.BadSampleError):
+    pass
+
+
+def test_an_exception_that_cannot_say_what_it_is(shapes, settings):
+    settings.update(augment="resize(8x8),my_fail", operations={"my_fail": Fails(77, Mute())})
+    with pytest.raises(millrace.OperationError, match="Mute: .its __str__ raised ValueError") as caught:
+        drain(millrace.Loader(shapes, **settings))
+    assert isinstance(caught.value.__cause__, Mute)
+    settings.update(operations={"my_fail": Fails(77, MuteAndDamaged())})
+    with pytest.raises(millrace.BadSampleError, match="sample 77: .*its __str__ raised ValueError"):
+        drain(millrace.Loader(shapes, **settings))
 
 
 def test_what_it_returns(shapes, settings):

@@ -171,6 +171,8 @@ def test_an_epoch_ends_the_run(digits, tmp_path):
     for answer in False, "stop":
         result = millrace.train(digits, epochs=10**6, checkpoint=tmp_path / str(answer), on_epoch=lambda e: answer, **SIM)
         assert result.stopped and not result.complete and result.checkpoint and "not complete" in repr(result)
+    np = pytest.importorskip("numpy")
+    assert millrace.train(digits, epochs=10**6, on_epoch=lambda e: np.float32(e["epoch"]) < 1, **SIM).stopped
     goes_on = millrace.train(digits, epochs=3, on_epoch=lambda e: None, **SIM)
     assert goes_on.complete and len(goes_on.epochs) == 3 and goes_on.checkpoint is None
 
@@ -298,6 +300,35 @@ def test_a_child_that_is_killed_is_an_error(digits, tmp_path):
         os.kill(int(children[0]), signal.SIGKILL)
     with pytest.raises(millrace.Error, match="killed by signal 9"):
         millrace.train(digits, epochs=10**6, on_start=kill, **SIM)
+
+
+@pytest.fixture
+def unwatched():
+    """The system throws away how a child has ended."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGCHLD, before)
+
+
+def test_where_nobody_knows_how_the_child_ended(digits, tmp_path, unwatched):
+    run = millrace.train(digits, epochs=1, checkpoint=tmp_path / "run", **SIM)
+    assert run.complete and len(millrace.train(digits, epochs=2, show=True, **SIM).rates) == 3
+    assert millrace.evaluate(run, digits, devices=SIM["devices"])["samples"] == 30
+    with pytest.raises(millrace.NotFoundError):
+        millrace.train(tmp_path / "nothing", **SIM)
+    for call in millrace.predict, millrace.evaluate:
+        with pytest.raises(millrace.NotFoundError):
+            call(tmp_path / "nothing", digits)
+
+    def kill(event):
+        os.kill(int(open("/proc/self/task/%d/children" % threading.get_native_id()).read()), signal.SIGKILL)
+    with pytest.raises(millrace.Error, match="how it did is not known: this process ignores SIGCHLD"):
+        millrace.train(digits, epochs=10**6, on_start=kill, **SIM)
+
+
+def test_where_nobody_knows_whether_all_was_predicted(digits, whole, unwatched):
+    with pytest.raises(millrace.Error, match="how it did is not known"):
+        millrace.predict(whole["folder"], digits)
 
 
 def test_stopped_by_somebody_else(digits):

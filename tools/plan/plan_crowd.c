@@ -48,7 +48,9 @@ static int decode_ms(const tool_session *s, const sample_list *list, uint32_t wo
     cfg.batch = list->batch;
     cfg.sampler_samples = list->sample;
     cfg.sampler_count = list->count;
-    cfg.repeats = 0; /* neither goes with an order of one's own, nor changes what a sample costs */
+    cfg.order = MR_ORDER_SEQUENTIAL; /* an order of one's own goes with none of these, nor do they change what
+                                        a sample costs */
+    cfg.repeats = 0;
     cfg.length_window = 0;
     int rc = mr_record_create(&record, CHUNKS_KEPT);
     cfg.record = record;

@@ -33,6 +33,10 @@ run 0 plan d --model cifar-cnn --batch 30 --seconds 0.3 --quiet --no-forms
 out_has "measured"
 run 0 plan d --batch 30 --prefetch off --devices sim:1 --seconds 0.3 --quiet --no-forms
 out_has "prefetch off"
+for order in balanced block sequential; do
+    run 0 plan d --batch 30 --order $order --devices sim:1 --seconds 0.3 --quiet --no-forms
+    out_has "measured"
+done
 run 2 plan d --batch 30 --seconds 0.3
 err_has "simulated devices"
 run 1 plan nowhere --devices sim:1

@@ -84,6 +84,9 @@ out_lacks '"error"'
 last="a run whose parent has ended"
 MILLRACE_PARENT=1 "$millrace" digest nowhere >out 2>err
 [ $? -eq 143 ] || fail "$last: expected to be stopped by SIGTERM"
+err_has "process 1, which MILLRACE_PARENT names"
 MILLRACE_PARENT=$$ "$millrace" digest nowhere >out 2>err
 [ $? -eq 1 ] || fail "$last: its parent is there"
+MILLRACE_PARENT=$$ "$millrace" watch --json k.json -- "$millrace" digest nowhere >out 2>err
+[ $? -eq 1 ] || fail "$last: what it starts has another parent"
 finish
