@@ -190,6 +190,8 @@ class Child:
 
     def _wait(self) -> int:
         end: Any = None
+        if not hasattr(os, "waitid"):  # PyPy
+            return self._process.wait()
         try:
             end = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
         except ChildProcessError:
