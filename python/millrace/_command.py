@@ -189,6 +189,8 @@ class Child:
                     f.close()
 
     def _wait(self) -> int:
+        if not hasattr(os, "waitid"):  # an interpreter other than CPython
+            return self._process.wait()
         end: Any = None
         try:
             end = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
