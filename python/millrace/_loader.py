@@ -159,12 +159,15 @@ class Source:
 
 
 class _Running:
-    """A loader of the library from its start to its end, which comes before that of what it uses."""
+    """A loader of the library from its start, open(), to its end, which comes before that of what it uses."""
 
-    def __init__(self, source: Source, cfg: mr_loader_config, inbox: Inbox, fed: Optional[Fed] = None,
-                 operations: Optional[Operations] = None) -> None:
+    def __init__(self, source: Source, inbox: Inbox, fed: Optional[Fed] = None, operations: Optional[Operations] = None) -> None:
         self.pid, self.pointer, self.source, self.inbox, self.fed = os.getpid(), C.c_void_p(), source, inbox, fed
         self.operations = operations
+
+    def open(self, cfg: mr_loader_config) -> None:
+        """An interrupt may come when it runs, before anybody is told so: who made it has it already, then."""
+        source = self.source
         source._running.append(self)
         what = _l.new_error()
         rc = _l.lib.mr_loader_open(C.byref(self.pointer), source._pointer, C.byref(cfg), C.byref(what))
@@ -373,7 +376,8 @@ class Loader:
         full = (cfg.prefetch, cfg.keep, cfg.cache, cfg.tune, cfg.epochs)
         cfg.prefetch, cfg.keep, cfg.cache, cfg.tune, cfg.epochs = 0, 0, 0, 0, _ENDLESS
         try:
-            looked = _Running(self._source, cfg, self._inbox, None, self._operations)
+            looked = _Running(self._source, self._inbox, None, self._operations)
+            looked.open(cfg)
         finally:
             cfg.prefetch, cfg.keep, cfg.cache, cfg.tune, cfg.epochs = full
         info: mr_loader_info = _l.quick_lib.mr_loader_info_of(looked.pointer).contents
@@ -541,8 +545,9 @@ class Loader:
             under_way = cfg.prefetch + 1 + self._hold  # batches, at most, but for what `tune` finds
             fed = Fed(self._order, self._epoch, self._epochs, 1 + under_way // self._steps if cfg.prefetch else 0)
             self._order.settle(cfg, fed)
-        self._running = _Running(self._source, cfg, self._inbox, fed, self._operations)
-        return self._running
+        self._running = running = _Running(self._source, self._inbox, fed, self._operations)
+        running.open(cfg)
+        return running
 
     def _feed(self, done: int = 0) -> None:
         """Orders of epochs that are asked for, or soon will be. done: batches since next() was called last, by others than it."""
@@ -564,7 +569,7 @@ class Loader:
     def _next(self) -> Batch:
         with self._lock:
             self._check()
-            running = self._running or self._open()
+            running = self._running if self._running and self._running.pointer else self._open()
             self._feed()
             lease = self._taken = self._taken or _Lease()
             tries = 1 if _l.CPYTHON else 4  # where nothing is counted, one round does not find all

@@ -6,6 +6,7 @@ import pickle
 import millrace
 import pytest
 from drained import drain
+from millrace import _library
 
 np = pytest.importorskip("numpy")
 
@@ -293,3 +294,25 @@ def test_targets_of_an_archive(tmp_path):
             for k, sample in enumerate(batch.ids.tolist()):
                 found[sample] = (np.asarray(batch.images)[k, :, :, 0].tolist(), np.asarray(batch.fields["traits"])[k].tolist())
     assert [found[k] for k in range(20)] == [(p.tolist(), t.tolist()) for p, t in zip(pictures, traits)]
+
+
+def test_an_interrupt_as_it_begins(shapes, settings, monkeypatch):
+    """What has begun goes on: there is no second one beside it, which nobody would end."""
+    want = drain(millrace.Loader(shapes, **settings))
+    loader = millrace.Loader(shapes, **settings)
+
+    class Interrupted:
+        def __getattr__(self, name):
+            return getattr(lib, name)
+
+        def mr_loader_open(self, *arguments):
+            assert lib.mr_loader_open(*arguments) == 0
+            raise KeyboardInterrupt
+    lib = _library.lib
+    with monkeypatch.context() as m, pytest.raises(KeyboardInterrupt):
+        m.setattr(_library, "lib", Interrupted())
+        next(iter(loader))
+    assert drain(loader) == want
+    assert len(loader._source._running) == 1
+    loader.close()
+    assert loader._source._running == []
