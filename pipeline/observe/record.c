@@ -48,13 +48,18 @@ void mr_record_destroy(mr_record *r)
     free(r);
 }
 
-void mr_record_clear(mr_record *r)
+static void clear_locked(mr_record *r)
 {
-    pthread_mutex_lock(&r->lock);
     r->chunks = r->copies = r->steps = r->samples = 0;
     r->first_end_ns = r->last_end_ns = 0;
     r->compute_ns = r->idle_ns = 0;
     memset(r->cause_ns, 0, sizeof r->cause_ns);
+}
+
+void mr_record_clear(mr_record *r)
+{
+    pthread_mutex_lock(&r->lock);
+    clear_locked(r);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -62,6 +67,7 @@ void mri_record_set_shape(mr_record *r, const mri_run_shape *shape)
 {
     if (!r) return;
     pthread_mutex_lock(&r->lock);
+    if (r->shape.parts != shape->parts) clear_locked(r); /* steps of other parts say nothing of these */
     r->shape = *shape;
     pthread_mutex_unlock(&r->lock);
 }

@@ -189,8 +189,6 @@ class Child:
                     f.close()
 
     def _wait(self) -> int:
-        if not hasattr(os, "waitid"):  # an interpreter other than CPython
-            return self._process.wait()
         end: Any = None
         if not hasattr(os, "waitid"):  # PyPy
             return self._process.wait()

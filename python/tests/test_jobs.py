@@ -117,6 +117,7 @@ def test_training_says_what_it_needs(shapes, monkeypatch):
     print("train: exit status %d %s" % (code, wrong[-300:]))
 
 
+@pytest.mark.skipif("MILLRACE_PYTHON_LIBRARIES" in os.environ, reason="the wheel's promise; a build folder's library has the trainer")
 def test_nothing_of_oneDNN_or_OpenMP_is_loaded():
     text = subprocess.run([sys.executable, "-c", "import millrace; print(open('/proc/self/maps').read())"], stdout=subprocess.PIPE,
                           check=True).stdout.decode()

@@ -514,6 +514,22 @@ static void a_loader_records(void **state)
     mr_source_close(src);
 }
 
+static void other_parts_begin_anew(void **state)
+{
+    (void)state;
+    mr_record *r = recorded(&(times){.read = 1, .ran = 1, .copy = 1, .step = 1}, 1, 0);
+    mri_run_shape shape = {.batch = BATCH, .parts = 1, .prefetch = 2, .workers = 2, .readers = 1, .depth = 2};
+    mr_record_totals t;
+    mri_record_set_shape(r, &shape); /* other settings may follow each other */
+    mr_record_totals_read(r, &t);
+    MRT_EQ(t.steps, CHUNKS / (BATCH / SAMPLES));
+    shape.parts = 2;
+    mri_record_set_shape(r, &shape);
+    mr_record_totals_read(r, &t);
+    MRT_EQ(t.steps + t.chunks, 0);
+    mr_record_destroy(r);
+}
+
 /* Before an epoch's first step nobody has asked what the device waits for: the loader is asked then. */
 static void steps_that_nobody_charged(void **state)
 {
@@ -559,6 +575,7 @@ int main(void)
         cmocka_unit_test(nothing_is_not_replayed),
         cmocka_unit_test(limits_have_names),
         cmocka_unit_test(a_loader_records),
+        cmocka_unit_test(other_parts_begin_anew),
         cmocka_unit_test(steps_that_nobody_charged),
     };
     return mrt_run(tests);

@@ -836,7 +836,8 @@ typedef struct mr_record mr_record;
 /* chunks_most: of chunks (88 bytes each) that are kept, 1.. ; MR_EINVAL, MR_ENOMEM. */
 MR_API int mr_record_create(mr_record **out, uint32_t chunks_most);
 MR_API void mr_record_destroy(mr_record *r); /* accepts NULL */
-/* Forget what is recorded so far: a warm-up. */
+/* Forget what is recorded so far: a warm-up. A loader that has another number of parts than the one before
+ * does that, too. */
 MR_API void mr_record_clear(mr_record *r);
 /* A step of the batch of this number: when it began and ended on each of the loader's parts (CLOCK_MONOTONIC,
  * as events have them), and what their devices were idle for before it, added up. Nothing happens when the
