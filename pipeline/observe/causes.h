@@ -50,7 +50,7 @@ static inline void mri_work_add(mri_work *sum, const mri_work *one)
 /* How a chunk came to its place; the thread that has the chunk writes it. */
 typedef struct mri_chunk_times {
     uint64_t asked_ns;   /* a reader had time for it; 0: no reader is needed */
-    uint64_t room_ns;    /* and a slot had room for it */
+    uint64_t room_ns;    /* and a slot had room for it; where no buffer had to be waited for: claimed_ns */
     uint64_t claimed_ns; /* and a buffer was free: workers had done with a chunk that was read before it */
     uint64_t read_ns;    /* its bytes are there */
     double delayed_part; /* of the reader's time for it, 0..1: the reader could have run */

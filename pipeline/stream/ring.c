@@ -260,14 +260,16 @@ mri_chunk *mri_ring_claim(mri_ring *r, uint32_t reader, bool block, mri_stage_co
 {
     mri_chunk *c = NULL;
     const uint64_t asked = mri_now_ns();
-    uint64_t room = asked; /* since then it has waited for a buffer only */
+    uint64_t had_room = 0; /* since then it has waited for a buffer only */
     pthread_mutex_lock(&r->lock);
     while (block && !is_over(r) && !r->from_memory && r->next_batch < r->end_batch) {
-        const bool had_room = has_room_locked(r);
         if (reader >= r->limits.readers) pthread_cond_wait(&r->limited, &r->lock);
-        else if (!can_claim_locked(r)) wait_for_room_locked(r, waits);
-        else break;
-        if (!had_room) room = mri_now_ns();
+        else if (can_claim_locked(r)) break;
+        else {
+            if (!has_room_locked(r)) had_room = 0;
+            else if (!had_room) had_room = mri_now_ns();
+            wait_for_room_locked(r, waits);
+        }
     }
     const bool mine = !is_over(r) && !(block && r->from_memory) && reader < r->limits.readers; /* who may not
                                                                                                   wait is the
@@ -280,7 +282,8 @@ mri_chunk *mri_ring_claim(mri_ring *r, uint32_t reader, bool block, mri_stage_co
     pthread_mutex_unlock(&r->lock);
     if (c) {
         c->start_ns = mri_now_ns();
-        c->times = (mri_chunk_times){.asked_ns = asked, .room_ns = room, .claimed_ns = c->start_ns};
+        c->times = (mri_chunk_times){
+            .asked_ns = asked, .room_ns = had_room ? had_room : c->start_ns, .claimed_ns = c->start_ns};
     }
     return c;
 }
