@@ -70,5 +70,5 @@ void mri_cpu_time_look(mri_cpu_time *t, uint64_t wall_ns, uint64_t *ran_ns, uint
     if (wall_ns - *ran_ns < UNSEEN_NS) return;
     const uint64_t delayed = delayed_so_far(t);
     *delayed_ns = mri_min_u64(delayed - t->delayed_ns, wall_ns - *ran_ns);
-    t->delayed_ns = delayed;
+    t->delayed_ns += *delayed_ns; /* the others came while it looked: the next look's */
 }

@@ -31,8 +31,9 @@ void mri_cpu_time_close(mri_cpu_time *t); /* any thread; accepts one that was op
 /* As if it had looked now. */
 void mri_cpu_time_skip(mri_cpu_time *t);
 /* Times since the look before, of `wall_ns` that passed: ran_ns on a core, delayed_ns runnable and not run (a
- * cgroup that used up its quota is in it). Together at most wall_ns. One system call, two when the thread did
- * not run all the time. */
+ * cgroup that used up its quota is in it). Together at most wall_ns: delays beyond it came while it looked,
+ * which is where threads lose their core most often, and belong to the next look. One system call, two when
+ * the thread did not run all the time. */
 void mri_cpu_time_look(mri_cpu_time *t, uint64_t wall_ns, uint64_t *ran_ns, uint64_t *delayed_ns);
 
 #endif

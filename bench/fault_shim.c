@@ -2,7 +2,8 @@
  * left alone.
  *
  *   FAULT_FILE=TEXT FAULT_FILE_MS=N   pread() from a file with TEXT in its path takes N ms more: a slow disk
- *   FAULT_KB_S=N                      all pread()s together bring so many kB a second: a slow device
+ *   FAULT_KB_S=N                      all pread()s of readers (threads whose names begin so) together bring
+ *                                     so many kB a second: a slow device
  *   FAULT_LOCK_MS=N                   a thread takes a lock for N ms out of every N + 2, and every worker (a
  *                                     thread whose name begins so) needs it whenever it locks a mutex */
 #define _GNU_SOURCE
@@ -22,7 +23,7 @@ static long file_ms, lock_ms, kb_s;
 static pthread_mutex_t device = PTHREAD_MUTEX_INITIALIZER;
 static double free_at; /* the device: when it has brought what was asked for until now, in s */
 static const char *file_text;
-static __thread int is_worker; /* 0: nobody has looked; 1; -1 */
+static __thread int kind; /* of the thread, by the first letter of its name; 0: nobody has looked */
 
 static void rest(long ms)
 {
@@ -60,19 +61,19 @@ __attribute__((constructor)) static void begin(void)
     if (lock_ms && pthread_create(&thread, NULL, hold, NULL) == 0) pthread_detach(thread);
 }
 
-static bool worker(void)
+static bool is_a(const char *what)
 {
     char name[16] = "";
-    if (!is_worker) {
+    if (!kind) {
         if (pthread_getname_np(pthread_self(), name, sizeof name) != 0) return false;
-        is_worker = strncmp(name, "worker", 6) == 0 ? 1 : -1;
+        kind = strncmp(name, "worker", 6) == 0 ? 'w' : strncmp(name, "reader", 6) == 0 ? 'r' : '-';
     }
-    return is_worker > 0;
+    return kind == what[0];
 }
 
 int pthread_mutex_lock(pthread_mutex_t *lock)
 {
-    if (lock_ms && lock != &held && worker()) {
+    if (lock_ms && lock != &held && is_a("worker")) {
         real_lock(&held);
         pthread_mutex_unlock(&held);
     }
@@ -112,7 +113,7 @@ ssize_t pread(int fd, void *data, size_t bytes, off_t offset)
 {
     if (file_ms && file_text && is_slow(fd)) rest(file_ms);
     const ssize_t n = real_pread(fd, data, bytes, offset);
-    if (kb_s && n > 0) pace((size_t)n);
+    if (kb_s && n > 0 && is_a("reader")) pace((size_t)n);
     return n;
 }
 

@@ -169,12 +169,16 @@ static void charge_serial(meal *m, const mri_batch_times *t)
 
 static uint64_t length_of(const mri_work *w) { return w->ended_ns - w->begun_ns; }
 
+static uint64_t busy_ns(const mri_work *w) { return length_of(w) + w->held_ns; }
+
+static uint64_t leisure_ns(const mri_work *w) { return w->rested_ns - w->held_ns; }
+
 /* ns of what all workers did for a batch: one chunk more or less that was held up is seen in its proportion,
  * whichever came last. */
 static void split_round(meal *m, uint64_t ns, const mri_batch_times *t)
 {
     const mri_work *all = &t->round;
-    const uint64_t whole = length_of(all) + all->rested_ns, between = part_of(ns, all->rested_ns, whole);
+    const uint64_t whole = length_of(all) + all->held_ns, between = part_of(ns, all->held_ns, whole);
     if (whole == 0) { /* they were counted for a batch that was full in the same moment */
         split(m, ns, &t->last.work);
         return;
@@ -187,8 +191,9 @@ static void split_round(meal *m, uint64_t ns, const mri_batch_times *t)
 static bool is_held_up_by_work(const mri_batch_times *t)
 {
     const mri_chunk_times *c = &t->last;
-    const uint64_t worked = length_of(&c->before) + length_of(&c->work);
-    if (c->before.ended_ns <= c->read_ns || c->before.rested_ns + c->work.rested_ns >= worked) return false;
+    const uint64_t worked = busy_ns(&c->before) + busy_ns(&c->work);
+    if (c->before.ended_ns <= c->read_ns || leisure_ns(&c->before) + leisure_ns(&c->work) >= worked)
+        return false;
     return t->load.passed_ns == 0 || t->load.worked_ns > LITTLE_REST * t->load.passed_ns;
 }
 
@@ -243,18 +248,31 @@ static bool is_seen_late(const mri_batch_times *t)
            t->came_ns - since > t->before_ns - mri_min_u64(t->full_ns, t->before_ns);
 }
 
-static void charge_behind(meal *m, const mri_batch_times *t)
+/* The stage of a loader that is behind which all others wait for. */
+typedef enum stage { NONE, LINK, UNSEEN_LINK, WORKERS, KEPT_WORKER, UNWOKEN_WORKER, READING } stage;
+
+static stage held_up_by(const mri_batch_times *t)
+{
+    const mri_chunk_times *c = &t->last;
+    if (!is_behind(t)) return NONE;
+    if (is_seen_late(t)) return UNSEEN_LINK;
+    if (t->came_ns > t->full_ns) return LINK;
+    if (is_held_up_by_work(t) || !c->asked_ns) return WORKERS;
+    if (is_kept_from(c) && !is_held_up_by_reading(t)) return KEPT_WORKER;
+    if (is_held_up_by_waking(t)) return UNWOKEN_WORKER;
+    return is_held_up_by_reading(t) || t->reading.passed_ns == 0 ? READING : NONE;
+}
+
+static void charge_behind(meal *m, const mri_batch_times *t, stage at)
 {
     const mri_chunk_times *c = &t->last;
     if (t->copy.end_ns) charge(m, t->copy.end_ns, MR_CAUSE_HOST);
     if (!t->came_ns) charge(m, t->full_ns, MR_CAUSE_HOST);
     const uint64_t ns = take(m, 0);
-    if (is_seen_late(t)) put_waking(m, ns, ns);
-    else if (t->came_ns > t->full_ns) put(m, MR_CAUSE_COPY, ns);
-    else if (is_held_up_by_work(t) || !c->asked_ns) split_round(m, ns, t);
-    else if (is_kept_from(c) && !is_held_up_by_reading(t))
-        put_waking(m, ns, part_of(ns, c->work.late_ns, c->work.rested_ns));
-    else if (is_held_up_by_waking(t)) put_waking(m, ns, ns);
+    if (at == UNSEEN_LINK || at == UNWOKEN_WORKER) put_waking(m, ns, ns);
+    else if (at == LINK) put(m, MR_CAUSE_COPY, ns);
+    else if (at == WORKERS) split_round(m, ns, t);
+    else if (at == KEPT_WORKER) put_waking(m, ns, part_of(ns, c->work.late_ns, c->work.rested_ns));
     else put_reading(m, ns, c);
 }
 
@@ -267,8 +285,9 @@ void mri_causes_charge(const mri_batch_times *t, double throttled, uint64_t from
         charge(&m, 0, MR_CAUSE_UNKNOWN);
         return;
     }
-    if (is_behind(t)) {
-        charge_behind(&m, t);
+    const stage at = held_up_by(t);
+    if (at != NONE) {
+        charge_behind(&m, t, at);
         return;
     }
     if (t->came_ns) charge_staging(&m, t);

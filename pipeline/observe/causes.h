@@ -13,8 +13,9 @@
  * One that is never ahead works on many batches at a time, and what a batch spends in a stage that had waited
  * for it holds nobody up: made shorter, the next batch would come no sooner. There the whole interval is the
  * first stage's, on the way back, that found the batch waiting for it and has no rest: the link, else the
- * workers, else what is read. The workers' part is divided as all their work since the batch before went, not
- * as its last chunk did.
+ * workers, else what is read; where all of them rest, every stretch counts again. The workers' part is
+ * divided as all their work since the batch before went, not as its last chunk did; a lock between two pieces
+ * of work is no rest.
  *
  * Work splits into what ran, what waited for memory, what could have run and did not, and the rest: locks and
  * page faults. Every nanosecond of an interval lies in one stretch, so causes add up to the whole (I18). */
@@ -24,11 +25,12 @@
 #include "base/util.h"
 #include "millrace/pipeline.h"
 
-/* A stretch of a thread's work. All but the first four are parts of it. */
+/* A stretch of a thread's work. All but the first five are parts of it. */
 typedef struct mri_work {
     uint64_t begun_ns, ended_ns;
     uint64_t rested_ns;  /* before it began, since the one before it ended */
-    uint64_t late_ns;    /* before it began: it could have run already */
+    uint64_t held_ns;    /* of the rest: not for want of work, but for locks, or late */
+    uint64_t late_ns;    /* of that, it could have run already */
     uint64_t ran_ns;     /* on a core */
     uint64_t large_ns;   /* of that, for samples that took far more than others */
     uint64_t memory_ns;  /* waiting for the memory of large pictures */
@@ -40,6 +42,7 @@ static inline void mri_work_add(mri_work *sum, const mri_work *one)
 {
     sum->ended_ns += one->ended_ns - one->begun_ns;
     sum->rested_ns += one->rested_ns;
+    sum->held_ns += one->held_ns;
     sum->late_ns += one->late_ns;
     sum->ran_ns += one->ran_ns;
     sum->large_ns += one->large_ns;
@@ -56,6 +59,7 @@ typedef struct mri_chunk_times {
     double delayed_part; /* of the reader's time for it, 0..1: the reader could have run */
     uint64_t awaited_ns; /* when it was taken, another worker had not come that had been woken then; 0: none
                           */
+    uint64_t sought_ns;  /* before it was taken, so long had the worker had nothing to do */
     uint64_t closing_ns; /* from the end of the work until its slot was closed: the worker could have run */
     mri_work before;     /* what the worker that took it was at until then */
     mri_work work;
@@ -69,8 +73,8 @@ typedef struct mri_copy_times {
     uint64_t start_ns, end_ns; /* by the events around it; 0: not known (yet) */
 } mri_copy_times;
 
-/* How much of the last few batches' time a pool of threads was at work. One look at a chunk cannot tell:
- * bytes that come in bursts find busy workers in every burst, and workers that rest between them. */
+/* How much of the last few batches' time a pool of threads was at work, or held. One look at a chunk cannot
+ * tell: bytes that come in bursts find busy workers in every burst, and workers that rest between them. */
 typedef struct mri_load {
     uint64_t marked_ns;
     double worked_ns, passed_ns; /* of one thread; older batches count less */
@@ -79,6 +83,18 @@ typedef struct mri_load {
 /* A batch was full at now_ns, and until then, since the one before, `threads` of them worked so long
  * together. */
 void mri_load_mark(mri_load *l, uint64_t worked_ns, uint32_t threads, uint64_t now_ns);
+
+/* How long at least one of some stretches lasted that overlap; they are added in the order of their ends. */
+typedef struct mri_cover {
+    uint64_t ns, until_ns; /* until: what has been counted */
+} mri_cover;
+
+static inline void mri_cover_add(mri_cover *c, uint64_t begun_ns, uint64_t ended_ns)
+{
+    const uint64_t since = mri_max_u64(begun_ns, c->until_ns);
+    if (ended_ns > since) c->ns += ended_ns - since;
+    c->until_ns = mri_max_u64(c->until_ns, ended_ns);
+}
 
 typedef struct mri_batch_times {
     uint64_t batch;          /* MR_NOWHERE: nothing is known */

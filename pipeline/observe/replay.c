@@ -33,7 +33,7 @@ typedef struct chunk {
     uint64_t batch;
     uint32_t samples, reader;
     double read_core, waits, ran, large, blocked, bytes; /* waits: for storage */
-    double late_ns; /* of the lag before its work: the worker could have run */
+    double held_ns, late_ns;                             /* of the rest before its work: mri_work */
     mri_chunk_times times;
 } chunk;
 
@@ -94,8 +94,9 @@ typedef struct model {
     batch *batches; /* batch b at b % slots_kept */
     uint32_t slots, slots_kept;
     device devices[MR_LOADER_MAX_PARTS];
-    mri_load load;                                        /* of the workers */
+    mri_load load, reading;                               /* of the workers; of the readers together */
     mri_work round;                                       /* of the workers, since a batch was full */
+    mri_cover read;                                       /* since then, some chunk's bytes were awaited */
     uint64_t next_batch, copied, staged, queued, stepped; /* copied: slots of batches < copied are free */
     uint32_t next_first;
     bool lagging; /* staging is about to queue the copies of batch `copied` */
@@ -322,6 +323,7 @@ static void has_read(model *m, chunk *c)
     m->readers[c->reader].in_flight -= c->samples;
     m->readers[c->reader].asked = m->now;
     c->times.read_ns = ns(m->now) + 1;
+    mri_cover_add(&m->read, c->times.claimed_ns, c->times.read_ns);
     m->queue[(m->queue_first + m->queue_count++) % m->chunk_count] = c;
 }
 
@@ -338,15 +340,20 @@ static bool decode_more(model *m, uint32_t at)
     } else if (from_memory(m) && can_claim(m)) w->chunk = claim(m, NULL);
     if (!w->chunk) return false;
     w->chunk->times.before = w->last;
-    begin(m, WORKER_LAG, at, draw_lag(m, m->now > w->since, &w->chunk->late_ns));
+    const bool woken = m->now > w->since;
+    const double lag = draw_lag(m, woken, &w->chunk->late_ns);
+    w->chunk->held_ns = woken ? w->chunk->late_ns : lag;
+    begin(m, WORKER_LAG, at, lag);
     return true;
 }
 
 static void has_begun(model *m, uint32_t at)
 {
     chunk *c = m->workers[at].chunk;
-    c->times.work = (mri_work){.begun_ns = ns(m->now) + 1, .late_ns = ns(c->late_ns)};
-    if (c->times.before.ended_ns) c->times.work.rested_ns = c->times.work.begun_ns - c->times.before.ended_ns;
+    mri_work *work = &c->times.work;
+    *work = (mri_work){.begun_ns = ns(m->now) + 1, .late_ns = ns(c->late_ns)};
+    if (c->times.before.ended_ns) work->rested_ns = work->begun_ns - c->times.before.ended_ns;
+    work->held_ns = mri_min_u64(ns(c->held_ns), work->rested_ns);
     m->workers[at].shared_ns = m->shared_ns;
     begin_on_core(m, WORKER_CORE, at, 1, c->ran);
 }
@@ -379,11 +386,14 @@ static void has_decoded(model *m, uint32_t at)
     b->remaining -= c->samples;
     mri_work_add(&m->round, &c->times.work);
     if (b->remaining == 0) {
-        mri_load_mark(&m->load, m->round.ended_ns, m->shape.workers, ns(m->now) + 1);
+        mri_load_mark(&m->load, m->round.ended_ns + m->round.held_ns, m->shape.workers, ns(m->now) + 1);
+        mri_load_mark(&m->reading, m->read.ns, 1, ns(m->now) + 1);
         b->full = true;
         b->times.round = m->round;
         b->times.load = m->load;
+        b->times.reading = m->reading;
         m->round = (mri_work){0};
+        m->read.ns = 0;
         b->times.last = c->times;
         b->times.full_ns = ns(m->now) + 1;
     }

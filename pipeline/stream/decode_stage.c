@@ -23,6 +23,7 @@ typedef struct worker {
     mri_cpu_time cpu;
     mri_work last;                 /* what it did last */
     uint64_t unseen_ns, rested_ns; /* of work, and between, since the scheduler was asked last */
+    uint64_t closing_ns;           /* it was asked as a slot was closed: since the work it could have run */
     double mean_ns;                /* of its samples */
     uint32_t timed;                /* of them, at most MEAN_OF */
     mr_slow_sample slowest;        /* of the chunk at hand */
@@ -164,7 +165,7 @@ static uint64_t look_at_closing(worker *w)
     if (ns < LOOK_NS) return 0;
     mri_cpu_time_look(&w->cpu, w->unseen_ns + w->rested_ns + ns, &ran, &delayed);
     w->unseen_ns = w->rested_ns = 0;
-    return mri_min_u64(delayed, ns);
+    return w->closing_ns = mri_min_u64(delayed, ns);
 }
 
 static void give_back(worker *w, mri_chunk *c)
@@ -196,10 +197,11 @@ static void look_at_work(worker *w, mri_work *work)
         seen.ran_ns = mri_min_u64(seen.ran_ns, w->unseen_ns);
         /* delays of the work first, then of being woken for it */
         const uint64_t delayed = mri_min_u64(seen.delayed_ns, w->unseen_ns - seen.ran_ns);
-        work->late_ns = mri_min_u64(seen.delayed_ns - delayed, rest);
+        work->late_ns = mri_min_u64(w->closing_ns + seen.delayed_ns - delayed, rest);
+        work->held_ns = mri_max_u64(work->held_ns, work->late_ns);
         seen.delayed_ns = delayed;
         like = &seen;
-        w->unseen_ns = w->rested_ns = 0;
+        w->unseen_ns = w->rested_ns = w->closing_ns = 0;
     }
     const uint64_t whole = like->ended_ns - like->begun_ns;
     const double part = whole ? (double)wall / (double)whole : 0;
@@ -304,6 +306,7 @@ static int run_chunk(worker *w, mri_chunk *c, bool located, mr_error *err)
     mri_decode_stage *s = w->stage;
     mri_work work = {.begun_ns = mri_activity_begin(&s->counters.stage, MRI_BUSY)};
     if (w->last.ended_ns) work.rested_ns = work.begun_ns - w->last.ended_ns;
+    work.held_ns = work.rested_ns - mri_min_u64(c->times.sought_ns, work.rested_ns);
     const uint64_t batch = c->batch;
     const uint32_t count = c->count;
     int rc = MR_OK;

@@ -26,10 +26,10 @@ struct mri_ring {
     void *on_room_context;
     uint64_t next_batch;
     uint32_t next_first;
-    mri_load load;                   /* of the workers */
-    mri_load reading;                /* of the readers together */
-    uint64_t read_ns, read_until_ns; /* reading since the batch before; until when it is counted */
-    mri_work round;                  /* of the workers, since a batch was full */
+    mri_load load;    /* of the workers */
+    mri_load reading; /* of the readers together */
+    mri_cover read;   /* since a batch was full, some chunk's bytes were awaited */
+    mri_work round;   /* of the workers, since then */
     uint64_t freed, staged, copied, taken, released; /* taken, released: written by the consumer only */
     uint64_t copies_ns, looked_ns; /* the stager's: end of the last copies; when it last asked the scheduler
                                     */
@@ -180,14 +180,22 @@ static void wait_locked(mri_ring *r, pthread_cond_t *cond, mri_stage_counter *wa
     mri_activity_end(waits, reason, start);
 }
 
-static void rest_locked(mri_ring *r, mri_stage_counter *waits)
+/* How long. */
+static uint64_t rest_locked(mri_ring *r, mri_stage_counter *waits)
 {
     const uint64_t start = mri_activity_begin(waits, MRI_WAIT_INPUT);
     r->resting++;
     pthread_cond_wait(&r->work, &r->lock);
     r->resting--;
     if (r->woken) r->woken--; /* it runs: what it waits for from here on are locks */
-    mri_activity_end(waits, MRI_WAIT_INPUT, start);
+    return mri_activity_end(waits, MRI_WAIT_INPUT, start) - start;
+}
+
+static uint64_t wait_for_limit_locked(mri_ring *r)
+{
+    const uint64_t start = mri_now_ns();
+    pthread_cond_wait(&r->limited, &r->lock);
+    return mri_now_ns() - start;
 }
 
 /* ------------------------------------------------------------------------------ what became of a batch */
@@ -297,9 +305,7 @@ void mri_ring_read_done(mri_ring *r, mri_chunk *c)
     else r->work_head = c;
     r->work_tail = c;
     r->work_count++;
-    const uint64_t since = mri_max_u64(c->times.claimed_ns, r->read_until_ns);
-    if (c->times.read_ns > since) r->read_ns += c->times.read_ns - since;
-    r->read_until_ns = mri_max_u64(r->read_until_ns, c->times.read_ns);
+    mri_cover_add(&r->read, c->times.claimed_ns, c->times.read_ns);
     wake_worker_locked(r);
     pthread_mutex_unlock(&r->lock);
 }
@@ -328,11 +334,13 @@ static mri_chunk *pop_locked(mri_ring *r)
 mri_chunk *mri_ring_take_chunk(mri_ring *r, uint32_t worker, mri_stage_counter *waits, bool *located)
 {
     mri_chunk *c = NULL;
+    uint64_t sought_ns = 0;
     pthread_mutex_lock(&r->lock);
     mri_count_fill(waits, r->work_count, r->cfg.chunks->count);
     while (!is_over(r)) {
-        if (worker >= r->limits.workers) pthread_cond_wait(&r->limited, &r->lock);
-        else if (!r->work_head && !(r->from_memory && can_claim_locked(r))) rest_locked(r, waits);
+        if (worker >= r->limits.workers) sought_ns += wait_for_limit_locked(r);
+        else if (!r->work_head && !(r->from_memory && can_claim_locked(r)))
+            sought_ns += rest_locked(r, waits);
         else break;
     }
     *located = r->work_head != NULL;
@@ -342,7 +350,7 @@ mri_chunk *mri_ring_take_chunk(mri_ring *r, uint32_t worker, mri_stage_counter *
     pthread_mutex_unlock(&r->lock);
     tell_outside(r, tell);
     if (c && !*located) c->times = (mri_chunk_times){0};
-    if (c) c->times.awaited_ns = awaited_ns;
+    if (c) c->times.awaited_ns = awaited_ns, c->times.sought_ns = sought_ns;
     return c;
 }
 
@@ -371,8 +379,8 @@ void mri_ring_mark_full(mri_ring *r, mri_slot *slot, const mri_chunk_times *last
     slot->counted = counted;
     slot->done = true;
     const uint64_t now = mri_now_ns();
-    mri_load_mark(&r->load, r->round.ended_ns, r->limits.workers, now);
-    mri_load_mark(&r->reading, r->read_ns, 1, now);
+    mri_load_mark(&r->load, r->round.ended_ns + r->round.held_ns, r->limits.workers, now);
+    mri_load_mark(&r->reading, r->read.ns, 1, now);
     *times_locked(r, slot->batch) = (mri_batch_times){.batch = slot->batch,
                                                       .last = *last,
                                                       .full_ns = now,
@@ -380,7 +388,7 @@ void mri_ring_mark_full(mri_ring *r, mri_slot *slot, const mri_chunk_times *last
                                                       .load = r->load,
                                                       .reading = r->reading};
     r->round = (mri_work){0};
-    r->read_ns = 0;
+    r->read.ns = 0;
     pthread_cond_broadcast(&r->full);
     pthread_mutex_unlock(&r->lock);
 }

@@ -6,6 +6,7 @@
 #include "pipeline/observe/causes.h"
 #include "pipeline/observe/counter.h"
 #include "pipeline/stream/place.h"
+#include "pipeline/stream/ring.h"
 #include "tests/pipeline/sets.h"
 
 static uint64_t slow_read_ns; /* set before any thread starts */
@@ -37,6 +38,17 @@ int __wrap_mri_place_from_chunk(mri_placer *p, const mri_chunk *c, uint32_t k, u
     return __real_mri_place_from_chunk(p, c, k, epoch, err);
 }
 
+static uint64_t lock_ns; /* a worker needs so long to take a chunk; set before any starts */
+
+mri_chunk *__real_mri_ring_take_chunk(mri_ring *r, uint32_t worker, mri_stage_counter *waits, bool *located);
+mri_chunk *__wrap_mri_ring_take_chunk(mri_ring *r, uint32_t worker, mri_stage_counter *waits, bool *located);
+
+mri_chunk *__wrap_mri_ring_take_chunk(mri_ring *r, uint32_t worker, mri_stage_counter *waits, bool *located)
+{
+    if (lock_ns) pass(lock_ns);
+    return __real_mri_ring_take_chunk(r, worker, waits, located);
+}
+
 #define ROOM_NS 50000 /* long enough to be a wait */
 #define AT(ns)  (1000000 + (ns))
 
@@ -57,7 +69,7 @@ static mri_work round_of_two(void)
     mri_work sum = {0};
     for (uint64_t i = 0; i < 2; i++) {
         mri_work one = work_at(100 + 150 * i);
-        one.rested_ns = 50 * i, one.late_ns = 20 * i;
+        one.rested_ns = one.held_ns = 50 * i, one.late_ns = 20 * i;
         mri_work_add(&sum, &one);
     }
     return sum;
@@ -207,6 +219,47 @@ static void a_worker_that_does_not_come(void **state)
     MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_READ), 250);
     t.last.awaited_ns = AT(1310);
     MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_CORES), 250);
+}
+
+/* Between two pieces of work they wait for a lock: workers that rest, and for want of nothing to do. */
+static void workers_that_a_lock_holds(void **state)
+{
+    (void)state;
+    mri_batch_times t = staged_batch();
+    t.last.asked_ns = t.last.room_ns = t.last.claimed_ns;
+    t.last.before = work_at(1250); /* until 1350: the chunk was there at 1300 */
+    t.last.before.rested_ns = 700;
+    t.last.delayed_part = 0.9;
+    t.round = round_of_two();
+    t.round.rested_ns = 750;
+    t.load = (mri_load){.worked_ns = 900, .passed_ns = 1000};
+    MRT_EQ(of(&t, 1500, 1600, MR_CAUSE_LOCK), 0); /* they rest */
+    t.reading = (mri_load){.worked_ns = 10, .passed_ns = 1000};
+    t.last.before.held_ns = 700;
+    t.round.held_ns = 750;
+    t.round.late_ns = 0;
+    MRT_EQ(of(&t, 550, 1500, MR_CAUSE_READ), 0);
+    MRT_EQ(of(&t, 550, 1500, MR_CAUSE_LOCK), 750 + 20); /* between two works, and in them */
+    MRT_EQ(of(&t, 550, 1500, MR_CAUSE_CORES), 40);
+}
+
+/* Nobody waited for a slot, and no stage was at work all the time: a batch that takes long by itself. */
+static void a_batch_that_is_slow_by_itself(void **state)
+{
+    (void)state;
+    mri_batch_times t = staged_batch();
+    t.last.asked_ns = t.last.room_ns = t.last.claimed_ns;
+    t.last.before.rested_ns = 300;
+    MRT_EQ(of(&t, 1400, 1500, MR_CAUSE_READ), 100); /* how much of the time was read is not known */
+    t.reading = (mri_load){.worked_ns = 600, .passed_ns = 1000};
+    t.load = (mri_load){.worked_ns = 300, .passed_ns = 1000};
+    MRT_EQ(of(&t, 1400, 1500, MR_CAUSE_READ), 0);
+    MRT_EQ(of(&t, 1400, 1500, MR_CAUSE_LARGE), 30);
+    MRT_EQ(of(&t, 1300, 1350, MR_CAUSE_DECODE), 15);
+    MRT_EQ(of(&t, 1100, 1300, MR_CAUSE_READ), 200);
+    MRT_EQ(of(&t, 1600, 1700, MR_CAUSE_COPY), 100);
+    t.reading.worked_ns = 800;
+    MRT_EQ(of(&t, 1400, 1500, MR_CAUSE_READ), 100);
 }
 
 /* Bytes come for many chunks at once: the last of them was read in no time and then lay there, as a worker
@@ -441,6 +494,22 @@ static void decoding_is_named(void **state)
     mr_source_close(src);
 }
 
+static void locks_are_named(void **state)
+{
+    (void)state;
+    mr_source *src = mrt_source(mrt_folder_set("locked", 2, 24, 24, false));
+    lock_ns = 5000000;
+    mr_loader_config cfg = settings(4);
+    for (cfg.workers = 1; cfg.workers < 4; cfg.workers++) {
+        const mr_causes c = waits_of(src, &cfg);
+        const uint64_t cores = c.ns[MR_CAUSE_CORES] + c.ns[MR_CAUSE_QUOTA]; /* whatever else the machine does
+                                                                             */
+        MRT_TRUE(c.ns[MR_CAUSE_LOCK] > (c.total_ns - cores) / 2);
+    }
+    lock_ns = 0;
+    mr_source_close(src);
+}
+
 /* One picture of 900 x 900 among those of 40 x 40. */
 static void slow_samples_are_named(void **state)
 {
@@ -586,6 +655,8 @@ int main(void)
         cmocka_unit_test(a_wait_for_a_buffer),
         cmocka_unit_test(a_loader_that_is_behind),
         cmocka_unit_test(a_worker_that_does_not_come),
+        cmocka_unit_test(workers_that_a_lock_holds),
+        cmocka_unit_test(a_batch_that_is_slow_by_itself),
         cmocka_unit_test(bytes_that_come_for_many),
         cmocka_unit_test(a_worker_that_is_blocked),
         cmocka_unit_test(staging_that_comes_late),
@@ -597,6 +668,7 @@ int main(void)
         cmocka_unit_test(slow_reads_are_named),
         cmocka_unit_test(decoding_is_named),
         cmocka_unit_test(slow_samples_are_named),
+        cmocka_unit_test(locks_are_named),
         cmocka_unit_test(blocked_samples_are_not_named),
         cmocka_unit_test(intervals_of_others_are_charged),
         cmocka_unit_test(what_goes_on_is_counted),
