@@ -95,11 +95,11 @@ def faults(slow_file):
 
 
 LONG = 60  # ms
-# samples are to be named, however much the device waits for them
-SAMPLES = ["input-bound", "short of cores", "compute-bound"]
+# samples are to be named, however much the device waits for them; two workers and staging may want more than two cores
+SAMPLES = ["input-bound", "compute-bound", "short of cores"]
 
 # the device idles for what the one batch ahead could not hide, whichever stage that was
-PREFETCH_ONE = ["compute-bound", "uneven", "input-bound", "short of cores"]
+PREFETCH_ONE = ["compute-bound", "uneven", "input-bound"]
 
 
 # ---- what is injected ----
@@ -260,6 +260,9 @@ def marked_are_slowest(lines, row, about):
     told = [s for s in lines[-1]["slowest"] if s["times_mean"] >= 2][:3]
     row["slow_samples"] = [{"file": os.path.basename(s["name"]), "ms": round(s["ms"], 2), "times": round(s["times_mean"], 1)} for s in told]
     wrong = [s["file"] for s in row["slow_samples"] if not s["file"].startswith("planted")]
+    others = [name for name in row["causes_percent"] if name not in ("cores", "host")]
+    if row["verdict"] == "short of cores" and others[:1] not in (["large"], ["decode"]):
+        return f"next to cores: {', '.join(others[:1]) or 'nothing'}"
     return "no sample is named" if not told else f"named: {', '.join(wrong)}" if wrong else None
 
 

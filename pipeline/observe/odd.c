@@ -1,7 +1,7 @@
 /* pipeline/observe/odd.c: see odd.h. */
 #include "pipeline/observe/odd.h"
 
-#define LOST_NS 10000000u /* what all of its items took beyond the others': less is no matter */
+#define LOST_NS 50000000u /* what all of its items took beyond the others': less is no matter */
 
 /* A worker's samples are like the others', by chance: each takes those that come next. Files differ in how
  * large their samples are, and where they lie: a slow one is slow by the read and by the byte. */

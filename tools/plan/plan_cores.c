@@ -3,7 +3,6 @@
 
 #include <sched.h>
 #include <stdio.h>
-#include <unistd.h>
 
 void core_ticks_read(core_ticks *out)
 {

@@ -58,7 +58,7 @@ static void likes_are_not_named(void **state)
     MRT_EQ(mri_odd_find(MR_ODD_WORKER, all_slow, 3, o, 8), 0);
     const mri_toll few[2] = {toll(300, 1, 0, 0), toll(15, 30, 0, 0)}; /* large samples, by chance */
     MRT_EQ(mri_odd_find(MR_ODD_WORKER, few, 2, o, 8), 0);
-    const mri_toll little[2] = {toll(300, 0.001, 0, 0), toll(300, 0.03, 0, 0)}; /* 9 ms in all */
+    const mri_toll little[2] = {toll(300, 0.001, 0, 0), toll(300, 0.15, 0, 0)}; /* 45 ms in all */
     MRT_EQ(mri_odd_find(MR_ODD_WORKER, little, 2, o, 8), 0);
     const mri_toll none[3] = {{0}};
     MRT_EQ(mri_odd_find(MR_ODD_WORKER, none, 3, o, 8), 0);
