@@ -13,7 +13,7 @@
 #include "pipeline/stream/ring.h"
 #include "tests/formats/remote/mrt_http.h"
 
-enum { SIDE = 8, PIXELS = SIDE * SIDE, BATCH = 4, STEPS = 6, RECORDS = BATCH * STEPS, SLOTS = 3, BAD = 9 };
+enum { SIDE = 32, PIXELS = SIDE * SIDE, BATCH = 4, STEPS = 6, RECORDS = BATCH * STEPS, SLOTS = 3, BAD = 9 };
 
 /* ---- late reads ---- */
 
@@ -26,20 +26,22 @@ int __wrap_mri_reader_reap(mri_reader *r, bool block, mri_read **out, mr_error *
     return block ? __real_mri_reader_reap(r, block, out, err) : MR_OK;
 }
 
-static mri_chunk *held[SLOTS]; /* the reader's: there is one */
-static uint32_t held_count;    /* SLOTS: handed over, and from then on each at once */
+static mri_chunk *held[SLOTS * BATCH]; /* the reader's, of which there is one */
+static uint32_t held_count, held_samples;
 
 void __real_mri_ring_read_done(mri_ring *r, mri_chunk *c);
 void __wrap_mri_ring_read_done(mri_ring *r, mri_chunk *c);
 
+/* All of the first SLOTS batches together, the last one first; from then on each chunk at once. */
 void __wrap_mri_ring_read_done(mri_ring *r, mri_chunk *c)
 {
-    if (held_count == SLOTS) {
+    if (held_samples == SLOTS * BATCH) {
         __real_mri_ring_read_done(r, c);
         return;
     }
     held[held_count++] = c;
-    for (uint32_t k = SLOTS; held_count == SLOTS && k-- > 0;) __real_mri_ring_read_done(r, held[k]);
+    held_samples += c->count;
+    while (held_samples == SLOTS * BATCH && held_count > 0) __real_mri_ring_read_done(r, held[--held_count]);
 }
 
 /* ---- what the functions of the program wait for ---- */
@@ -48,7 +50,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t moved = PTHREAD_COND_INITIALIZER;
 static uint64_t delivered, full; /* lock, like all below: batches */
 static uint64_t called, waiting; /* calls of the function that the test is about; that wait in it */
-static bool open_gate, hung;
+static uint64_t opened;          /* 1: the gate, for good */
+static bool hung;
 
 void __real_mri_ring_mark_full(mri_ring *r, mri_slot *slot, const mri_chunk_times *last);
 void __wrap_mri_ring_mark_full(mri_ring *r, mri_slot *slot, const mri_chunk_times *last);
@@ -83,9 +86,10 @@ static int await(const uint64_t *what, uint64_t least, mr_error *err)
 
 static void begin(bool reversed)
 {
-    delivered = full = called = waiting = 0;
-    open_gate = hung = false;
-    held_count = reversed ? 0 : SLOTS;
+    delivered = full = called = waiting = opened = 0;
+    hung = false;
+    held_count = 0;
+    held_samples = reversed ? 0 : SLOTS * BATCH;
 }
 
 /* ---- the data, and the four ways to them ---- */
@@ -169,7 +173,7 @@ static mr_source *open_source(way w, bool bad)
     return src;
 }
 
-/* One worker, one reader: nobody else can do what they leave. A batch is a chunk. */
+/* One worker, one reader: nobody else can do what they leave. */
 static mr_loader_config settings(way w)
 {
     mr_loader_config cfg;
@@ -194,6 +198,7 @@ static void deliver_all(const mr_source *src, const mr_loader_config *cfg, uint3
     int rc;
     uint32_t seen = 0;
     MRT_OK(mr_loader_open(&l, src, cfg, &err), &err);
+    MRT_EQ(mr_loader_info_of(l)->resident_bytes > 0, cfg->resident_bytes > 0);
     while ((rc = mr_loader_next(l, &b, MR_FOREVER, &err)) == MR_OK) {
         for (uint32_t i = 0; i < b.count; i++) {
             if (b.ids[i] == MR_NOWHERE) continue;
@@ -253,7 +258,7 @@ static void a_sampler_waits_for_batches(void **state)
 static void set_sampler_resident(mr_loader_config *cfg)
 {
     set_sampler(cfg);
-    cfg->resident_bytes = 1 << 20;
+    cfg->resident_bytes = 1 << 28;
 }
 
 static void a_sampler_waits_for_batches_from_memory(void **state)
@@ -420,9 +425,7 @@ static void a_source_waits_for_batches(void **state)
 static int wait_for_gate(mr_error *err)
 {
     count(&waiting);
-    pthread_mutex_lock(&lock);
-    while (!open_gate) pthread_cond_wait(&moved, &lock);
-    pthread_mutex_unlock(&lock);
+    await(&opened, 1, err);
     return mr_error_set(err, MR_ECANCELED, "stopped");
 }
 
@@ -463,11 +466,9 @@ static void stop_at_gate(const mr_source *src, const mr_loader_config *cfg, uint
     MRT_OK(await(&waiting, 1, &err), &err);
     mr_loader_stop(l);
     MRT_EQ(mr_loader_next(l, &b, MR_FOREVER, &err), MR_ECANCELED);
-    pthread_mutex_lock(&lock);
-    open_gate = true;
-    pthread_cond_broadcast(&moved);
-    pthread_mutex_unlock(&lock);
+    count(&opened);
     mr_loader_close(l);
+    MRT_TRUE(!hung);
 }
 
 static void a_stop_ends_every_wait(void **state)
