@@ -526,7 +526,7 @@ typedef struct mr_loader_config {
      * again. A damaged sample is replaced by one that stands elsewhere in the epoch. Neither length_window
      * nor order BALANCED goes with it.
      *   A number that is none of the source's is MR_EINVAL with position, number and count: of an array when
-     * the loader is opened, of a function when the batch is read. */
+     * the loader is opened, of a function when it is asked. */
     uint64_t sampler_count;
     const uint64_t *sampler_samples;
     mr_sampler *sampler;

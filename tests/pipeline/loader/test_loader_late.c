@@ -5,6 +5,7 @@
  * Late means: a look finds no completion, only a wait does. And the first chunks of a run are handed to those
  * who decode in the reverse order, as if the first one's bytes had come last. */
 #include <pthread.h>
+#include <sched.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include "millrace/pipeline.h"
 #include "pipeline/stream/ring.h"
 #include "tests/formats/remote/mrt_http.h"
+#include "tests/pipeline/sets.h"
 
 enum { SIDE = 32, PIXELS = SIDE * SIDE, BATCH = 4, STEPS = 6, RECORDS = BATCH * STEPS, SLOTS = 3, BAD = 9 };
 
@@ -522,6 +524,64 @@ static void without_threads_the_caller_asks(void **state)
     mr_source_close(src);
 }
 
+/* ---- the same batches ---- */
+
+enum { POSITIONS = 3 * RECORDS + 5 };
+
+static int scattered(void *context, uint64_t epoch, uint64_t first, uint32_t number, uint64_t *out,
+                     mr_error *err)
+{
+    (void)context, (void)err;
+    for (uint32_t k = 0; k < number; k++) out[k] = ((first + k) * 7 + epoch * 5) % RECORDS;
+    sched_yield();
+    return MR_OK;
+}
+
+static int change_by_draws(void *context, const mr_own_picture *picture, uint8_t *pixels, mr_error *err)
+{
+    (void)context, (void)err;
+    for (uint32_t k = 0; k < PIXELS; k++) pixels[k] ^= (uint8_t)(picture->draws[k % MR_OWN_DRAWS] >> 24);
+    if (picture->draws[0] % 3 == 0) sched_yield();
+    return MR_OK;
+}
+
+static const mr_own_operation drawn = {.name = "drawn", .change = change_by_draws};
+
+/* Sampler, operation and substitutes at once: threads, room, memory and what is in use change no bit. */
+static void no_setting_changes_a_bit(void **state)
+{
+    (void)state;
+    mr_source *src = open_source(PREAD, true);
+    mr_loader_config usual = settings(PREAD);
+    uint64_t batches;
+    usual.sampler = scattered;
+    usual.sampler_count = POSITIONS;
+    usual.epochs = 8;
+    usual.augment = "drawn,flip";
+    usual.operations = &drawn;
+    usual.operation_count = 1;
+    usual.bad = MR_BAD_REPLACE;
+    usual.prefetch = 0;
+    begin(false);
+    const mr_digest expected = mrt_digest(src, &usual, &batches, NULL);
+    MRT_EQ(batches, 8 * ((POSITIONS + BATCH - 1) / BATCH));
+    for (uint32_t k = 0; k < 24; k++) {
+        mr_loader_config cfg = usual;
+        cfg.prefetch = 1 + k % 5;
+        cfg.workers = 1 + k % 4;
+        cfg.readers = 1 + k % 3;
+        cfg.depth = 1 + 5 * (k % 7);
+        cfg.parts = 1 + k % 2;
+        cfg.io = k % 2 ? MR_IO_PREAD : MR_IO_AUTO;
+        if (k % 4 == 1) cfg.resident_bytes = 1 << 28;
+        if (k % 4 == 2) cfg.cache = MR_CACHE_MEMORY, cfg.cache_bytes = 1 << 20;
+        if (k % 4 == 3) cfg.cache = MR_CACHE_MEMORY, cfg.cache_bytes = 8192;
+        if (k % 6 == 5) cfg.tune = MR_TUNE_ALL;
+        MRT_TRUE(mrt_same(expected, mrt_digest(src, &cfg, NULL, NULL)));
+    }
+    mr_source_close(src);
+}
+
 static int end_server(void **state)
 {
     (void)state;
@@ -542,6 +602,7 @@ int main(void)
         cmocka_unit_test(a_source_waits_for_batches),
         cmocka_unit_test(a_stop_ends_every_wait),
         cmocka_unit_test(without_threads_the_caller_asks),
+        cmocka_unit_test(no_setting_changes_a_bit),
     };
     setenv("MILLRACE_REMOTE", "tries=3,backoff-ms=5,stall-s=60", 1);
     write_records();
