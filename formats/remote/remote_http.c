@@ -29,7 +29,7 @@ enum {
     MOST_ASKED_S = 60,
     PROGRESS_BYTES = 65536,
     MOST_IGNORED = 65536,
-    CURL_TOO_LARGE = 100, /* CURLE_TOO_LARGE since curl 8.6, which also ends a head of more than 5,000 lines */
+    CURL_TOO_LARGE = 100, /* CURLE_TOO_LARGE of curl 8.6 and later, which ends a head of 5,000 lines itself */
     MOST_HEAD = 1 << 18,
     ANSWER_STALLS = 3,
     LOOK_MS = 100,
