@@ -185,6 +185,7 @@ int mri_loader_make(mr_loader *l, mr_error *err)
         mri_notice_text(&l->notices,
                         "no cache: the rest of the loader leaves too little of the memory budget "
                         "to keep a quarter of the set; raise --memory");
+    if (l->plan.shrunk[0]) mri_notice_text(&l->notices, l->plan.shrunk);
     int rc = make_budget(l, err);
     if (rc == MR_OK) rc = make_memory(l, err);
     if (rc == MR_OK) rc = make_ring(l, err);

@@ -1,5 +1,7 @@
 /* pipeline/loader_plan.c: from settings to all that follows from them, before memory is taken: which batches,
  * what size of picture, which fields, how many threads and slots, and what all of it may come to hold. */
+#include <stdio.h>
+
 #include "formats/source/source.h"
 #include "pipeline/fields/first_sample.h"
 #include "pipeline/loader_private.h"
@@ -262,6 +264,58 @@ static int plan_memory(mri_loader_plan *plan, mr_error *err)
     return rc;
 }
 
+/* ---- what nobody chose becomes less ---- */
+
+enum {
+    USUAL_PIXELS = 1 << 22,
+    DEPTH_LEAST = 4
+}; /* a photograph of four million pixels should have room, too */
+
+typedef struct chosen { /* by the program: these stay */
+    bool prefetch, workers, depth;
+} chosen;
+
+static uint32_t halved(uint32_t value, uint32_t least, bool stays)
+{
+    return stays || value <= least ? value : (uint32_t)mri_max_u64(value / 2, least);
+}
+
+/* false: all is at its least already. */
+static bool take_less(mr_loader_config *cfg, const chosen *by)
+{
+    const mr_loader_config before = *cfg;
+    cfg->prefetch = halved(cfg->prefetch, 1, by->prefetch);
+    cfg->workers = halved(cfg->workers, 1, by->workers);
+    cfg->depth = halved(cfg->depth, DEPTH_LEAST, by->depth);
+    return cfg->prefetch != before.prefetch || cfg->workers != before.workers || cfg->depth != before.depth;
+}
+
+static bool has_usual_room(const mri_loader_plan *plan)
+{
+    const mr_source_info *info = mr_source_info_of(plan->source);
+    return plan->memory.pool == 0 || (info->height && info->width) || plan->memory.max_pixels >= USUAL_PIXELS;
+}
+
+/* After rc, which is MR_ELIMIT: fewer slots, workers and reads in flight, until the budget has room for them
+ * and for a usual photograph. err is of the last try. */
+static int plan_less(mri_loader_plan *plan, const chosen *by, int rc, mr_error *err)
+{
+    const mr_loader_config asked = plan->cfg;
+    while (take_less(&plan->cfg, by)) {
+        plan_slots(plan);
+        rc = plan_memory(plan, err);
+        if (rc != MR_ELIMIT && (rc != MR_OK || has_usual_room(plan))) break;
+    }
+    if (rc == MR_OK)
+        snprintf(plan->shrunk, sizeof plan->shrunk,
+                 "the memory budget of %.1f MiB has room for prefetch %u, %u workers and depth %u, not for "
+                 "%u, %u and "
+                 "%u; --memory raises it",
+                 (double)mri_budget_of(plan) / 1048576, plan->cfg.prefetch, plan->cfg.workers,
+                 plan->cfg.depth, asked.prefetch, asked.workers, asked.depth);
+    return rc;
+}
+
 static void take_most(mr_loader_config *cfg, const uint32_t most[MRI_TUNED])
 {
     cfg->workers = most[MRI_TUNE_WORKERS];
@@ -350,11 +404,15 @@ int mri_loader_plan_make(mri_loader_plan *plan, mr_error *err)
         rc = plan_fields(plan, err);
     }
     if (rc != MR_OK) return rc;
+    const chosen by = {.prefetch = plan->cfg.prefetch != MRI_PREFETCH_DEFAULT,
+                       .workers = plan->cfg.workers > 0,
+                       .depth = plan->cfg.depth != MRI_DEPTH_DEFAULT};
     plan_threads(plan);
     plan_slots(plan);
     fill_info(plan);
     if (fits) plan->cfg.cache_bytes = 0; /* until the rest is known */
     rc = plan_memory(plan, err);
+    if (rc == MR_ELIMIT && plan->threads) rc = plan_less(plan, &by, rc, err);
     if (rc == MR_OK && plan->cfg.tune && plan->threads) rc = plan_tuning(plan, err);
     return rc == MR_OK && (fits || (plan->threads && may_cache(plan))) ? plan_cache_that_fits(plan, err) : rc;
 }

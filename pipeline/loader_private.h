@@ -24,6 +24,10 @@ typedef struct mri_memory_plan {
 
 /* Everything that is known before memory is taken; fixed from then on. Written by loader_plan.c; the settings
  * that it begins with are loader.c's. */
+/* mr_loader_defaults(); what nobody chose may become less where the budget has no room for it. */
+#define MRI_PREFETCH_DEFAULT 4
+#define MRI_DEPTH_DEFAULT    32
+
 typedef struct mri_loader_plan {
     mr_loader_config cfg;
     const mr_source *source;
@@ -38,6 +42,7 @@ typedef struct mri_loader_plan {
     bool threads;           /* prefetch on */
     bool cache_waits;       /* cfg.cache is what tuning may take into use */
     bool no_room_for_cache; /* one that fits was asked for, and is OFF now */
+    char shrunk[192];       /* which settings became less, and from what; "": none */
     uint32_t slot_count, device_slots;
     mri_tuner_config tune; /* with cfg.tune; cfg has the most of each then */
     mri_memory_plan memory;

@@ -438,7 +438,9 @@ typedef struct mr_loader_config {
                           default 256 */
     mr_tail tail;      /* KEEP: a short last batch. DROP: none. PAD: filled up with repeats labelled -1 */
     uint32_t prefetch; /* batches prepared ahead; 0: read, decode, copy in series in the caller's thread;
-                          default 4 */
+                          default 4. Where the memory budget has no room for the defaults of prefetch,
+                          workers (0) and depth, the loader takes less of them, down to 1, 1 and 4, and
+                          on_note reports it; other values stay as they are */
     uint32_t workers;  /* decode threads; 0: one per core of the process; prefetch 0 uses none */
     /* reader threads; 0: one with io_uring, four with pread (each has one read in flight) */
     uint32_t readers;

@@ -499,6 +499,68 @@ static void checkers_wait_for_memory(void **state)
     free(jpeg);
 }
 
+static void keep_note(void *context, const char *text) { snprintf(context, 512, "%s", text); }
+
+typedef struct opened {
+    int rc;
+    mr_loader_info info;
+    mr_digest digest;
+    char note[512];
+    mr_error err;
+} opened;
+
+static opened open_within(const mr_source *src, uint64_t bytes, uint32_t prefetch, uint32_t workers)
+{
+    opened o = {.err = MR_ERROR_INIT};
+    mr_loader *l;
+    mr_loader_config cfg;
+    mr_loader_defaults(&cfg);
+    cfg.batch = 64;
+    cfg.augment = "resize(224x224)";
+    cfg.memory_bytes = bytes;
+    cfg.on_note = keep_note;
+    cfg.note_context = o.note;
+    if (prefetch) cfg.prefetch = prefetch;
+    cfg.workers = workers;
+    o.rc = mr_loader_open(&l, src, &cfg, &o.err);
+    if (o.rc != MR_OK) return o;
+    o.info = *mr_loader_info_of(l);
+    mr_loader_close(l);
+    o.digest = mrt_digest(src, &cfg, NULL, NULL);
+    return o;
+}
+
+/* What the program did not choose becomes less, and a note says so; what it chose stays, or the loader is
+ * refused. */
+static void defaults_become_less_in_a_small_budget(void **state)
+{
+    (void)state;
+    mr_source *src;
+    mr_error err = MR_ERROR_INIT;
+    MRT_OK(mr_source_open(&src, mrt_folder_set("small-budget", 2, 40, 60, true), NULL, &err), &err);
+    const opened all = open_within(src, (uint64_t)8 << 30, 0, 0);
+    MRT_OK(all.rc, &all.err);
+    MRT_EQ(all.info.prefetch, 4);
+    MRT_STR(all.note, "");
+
+    const uint64_t small = (uint64_t)140 << 20; /* five slots of 9.2 MiB and one worker do not fit */
+    const opened less = open_within(src, small, 0, 0);
+    MRT_OK(less.rc, &less.err);
+    MRT_TRUE(less.info.prefetch >= 1 && less.info.prefetch < 4);
+    MRT_TRUE(less.info.workers >= 1);
+    MRT_TRUE(less.info.memory_bytes <= small);
+    MRT_HAS(less.note, "has room for prefetch");
+    MRT_TRUE(mrt_same(less.digest, all.digest));
+
+    const opened chosen = open_within(src, small, 24, 1);
+    MRT_EQ(chosen.rc, MR_ELIMIT);
+    MRT_HAS(chosen.err.text, "25 slots");
+    const opened never = open_within(src, (uint64_t)20 << 20, 0, 0);
+    MRT_EQ(never.rc, MR_ELIMIT);
+    MRT_HAS(never.err.text, "2 slots");
+    mr_source_close(src);
+}
+
 int main(int argc, char **argv)
 {
     prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); /* of stacks and buffers what is touched; children inherit it */
@@ -517,6 +579,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(two_loaders_share_a_budget),
         cmocka_unit_test(a_conversion_waits_for_memory),
         cmocka_unit_test(checkers_wait_for_memory),
+        cmocka_unit_test(defaults_become_less_in_a_small_budget),
     };
     if (MRT_SANITIZED) print_message("not run: what measures memory alone; a sanitizer's own counts\n");
     const int failed = MRT_SANITIZED ? 0 : mrt_run(alone);
