@@ -423,6 +423,7 @@ int mr_muster_form(mr_muster *m, uint32_t expected, uint64_t progress, const vol
         m->watch.front_here = is_front_here(&m->place);
         m->self.progress = progress;
         m->guests.changed_ns = mri_clock_ns();
+        m->guests.known_count = 0;
         mri_seek_init(&s->seeking);
         if (m->watch.front_here) mri_watch_take_front(&m->guests, &m->place);
         find_below(s, found);

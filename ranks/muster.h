@@ -44,7 +44,9 @@ typedef struct mri_guests {
     mri_guest *guest; /* [0, count), in the order in which they came */
     uint32_t count;
     struct pollfd *polls;
-    uint64_t changed_ns; /* when the last one came or went */
+    uint64_t changed_ns; /* when a process came that had not come to this muster before */
+    uint64_t known[MR_MUSTER_MOST];
+    uint32_t known_count; /* tokens of those that have come to it */
     atomic_uint here;
     bool between;       /* musters: there is a world */
     atomic_bool called; /* by one of another world, between musters */

@@ -38,7 +38,6 @@ static void count_here(mri_guests *g)
 
 void mri_guests_drop(mri_guests *g, uint32_t k)
 {
-    if (g->guest[k].here) g->changed_ns = mri_clock_ns();
     mri_link_fini(&g->guest[k].link);
     memmove(&g->guest[k], &g->guest[k + 1], (--g->count - k) * sizeof *g->guest);
     count_here(g);
@@ -113,6 +112,16 @@ static bool is_left_out(const mri_guests *g, const mri_wire_muster *who, char *w
     return lost >= g->leave_out;
 }
 
+/* A guest asks again every few seconds, because its host may have been stopped. That is no reason to wait for
+ * others once more: the muster would never end. */
+static void renew_for_new(mri_guests *g, uint64_t token)
+{
+    for (uint32_t i = 0; i < g->known_count; i++)
+        if (g->known[i] == token) return;
+    if (g->known_count < MRI_ARRAY_COUNT(g->known)) g->known[g->known_count++] = token;
+    g->changed_ns = mri_clock_ns();
+}
+
 /* False: it must go. */
 static bool take_message(mri_guests *g, uint32_t k, bool host)
 {
@@ -140,7 +149,7 @@ static bool take_message(mri_guests *g, uint32_t k, bool host)
         return false;
     }
     one->here = true;
-    g->changed_ns = mri_clock_ns();
+    renew_for_new(g, one->who.token);
     welcome(g, one);
     count_here(g);
     return true;

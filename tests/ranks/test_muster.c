@@ -1,10 +1,13 @@
 /* tests/ranks/test_muster.c: processes that find each other again whoever is lost. */
+#include <arpa/inet.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "ranks/muster.h"
 #include "worlds.h"
 
 enum { TURNS = 1 << 20 };
@@ -281,6 +284,48 @@ static void settings_that_make_no_sense(void **state)
     }
 }
 
+/* Comes to the guests' listener with this token and stays until it has been seen; then it goes, and is seen
+ * to. */
+static void come_and_go(mri_guests *g, uint64_t token)
+{
+    uint8_t out[MRI_WIRE_SMALL_BYTES];
+    mri_wire_muster me = {.token = token, .port = 1, .host = "here"};
+    struct sockaddr_in to;
+    socklen_t bytes = sizeof to;
+    MRT_EQ(getsockname(g->listeners[0], (struct sockaddr *)&to, &bytes), 0);
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    MRT_EQ(connect(fd, (struct sockaddr *)&to, bytes), 0);
+    mri_link link;
+    mri_link_init(&link, fd, MRI_WIRE_SMALL_BYTES);
+    memcpy(me.key, g->key, sizeof me.key);
+    MRT_EQ(mri_link_send(&link, MRI_WIRE_MUSTER, out, mri_wire_put_muster(out, &me)), MR_OK);
+    while (atomic_load(&g->here) == 0) mri_guests_serve(g, true, NULL, 0, 1000);
+    mri_link_fini(&link);
+    while (atomic_load(&g->here) > 0) mri_guests_look(g);
+}
+
+/* A guest asks again every few seconds. A host that waited anew each time would wait for ever. */
+static void asking_again_is_nothing_new(void **state)
+{
+    (void)state;
+    mri_guests g;
+    mr_error err = MR_ERROR_INIT;
+    const uint8_t key[MRI_WIRE_KEY_BYTES] = {7};
+    struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    MRT_OK(mri_guests_init(&g, key, &err), &err);
+    g.listeners[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    MRT_EQ(bind(g.listeners[0], (struct sockaddr *)&any, sizeof any), 0);
+    MRT_EQ(listen(g.listeners[0], 8), 0);
+    come_and_go(&g, 1);
+    const uint64_t first = g.changed_ns;
+    MRT_TRUE(first > 0);
+    come_and_go(&g, 1);
+    MRT_EQ(g.changed_ns, first);
+    come_and_go(&g, 2);
+    MRT_TRUE(g.changed_ns > first);
+    mri_guests_fini(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -290,6 +335,7 @@ int main(void)
         cmocka_unit_test(stopped_and_back),
         cmocka_unit_test(a_spare_one),
         cmocka_unit_test(left_out_for_a_while),
+        cmocka_unit_test(asking_again_is_nothing_new),
         cmocka_unit_test(too_few),
         cmocka_unit_test(settings_that_make_no_sense),
     };
