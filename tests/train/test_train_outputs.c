@@ -218,9 +218,84 @@ static void test_errors(void **state)
     mr_net_destroy(bare);
 }
 
+/* Points of one channel and of a number that no block divides: convolutions hold both in blocks of 16
+ * channels. */
+static mr_net *grey(void)
+{
+    mr_net *net;
+    MRT_EQ(mr_net_create(&net, "grey", MRT_SIDE, MRT_SIDE, 1), MR_OK);
+    mr_net_conv2d(net, 16, 3, 1, MR_PAD_SAME, MR_ACT_RELU);
+    mr_net_conv2d(net, 1, 3, 1, MR_PAD_SAME, MR_ACT_NONE);
+    mr_net_conv2d(net, 5, 3, 1, MR_PAD_SAME, MR_ACT_NONE);
+    mr_net_dense(net, MRT_CLASSES, MR_ACT_NONE);
+    return net;
+}
+
+enum { GUARD = 64, MOST_VALUES = BATCH * MRT_PIXELS * 16 + GUARD };
+
+/* What a point holds of the first batch; behind it nothing is written. */
+static uint32_t values_of(bool reference, uint32_t layer, float *out)
+{
+    mr_error err = MR_ERROR_INIT;
+    outputs_rig r = {.count = 1};
+    mr_loader_config loader;
+    mr_trainer_config cfg;
+    mr_devices_config d;
+    mr_batch b;
+    uint32_t samples, h, w, c;
+    mr_devices_defaults(&d);
+    d.reference = reference;
+    MRT_OK(mr_devices_open(&r.devices, &r.count, "cpu:1", &d, &err), &err);
+    MRT_OK(mr_source_open(&r.src, mrt_toy_set("outputs", 0, COUNT), NULL, &err), &err);
+    mr_loader_defaults(&loader);
+    loader.batch = BATCH;
+    loader.order = MR_ORDER_SEQUENTIAL;
+    loader.devices = r.devices, loader.device_count = r.count;
+    MRT_OK(mr_loader_open(&r.loader, r.src, &loader, &err), &err);
+    r.net = grey();
+    MRT_OK(mr_net_check(r.net, &err), &err);
+    r.point = layer;
+    mr_trainer_defaults(&cfg);
+    cfg.net = r.net;
+    cfg.devices = r.devices, cfg.device_count = r.count;
+    cfg.batch = BATCH;
+    cfg.seed = 5;
+    cfg.inference = true;
+    cfg.kept = &r.point, cfg.kept_count = 1;
+    MRT_OK(mr_trainer_open(&r.t, &cfg, &err), &err);
+    MRT_OK(mr_loader_next(r.loader, &b, MR_FOREVER, &err), &err);
+    MRT_OK(mr_trainer_forward(r.t, &b, &err), &err);
+    MRT_TRUE(mr_net_shape(r.net, layer, &h, &w, &c));
+    const uint32_t values = BATCH * h * w * c;
+    for (uint32_t i = 0; i < MOST_VALUES; i++) out[i] = 1e30f;
+    MRT_OK(mr_trainer_values(r.t, layer, BATCH, out, &samples, &err), &err);
+    MRT_EQ(samples, BATCH);
+    for (uint32_t i = values; i < MOST_VALUES; i++) MRT_TRUE(out[i] == 1e30f);
+    mr_loader_release(r.loader, &b, mr_trainer_streams(r.t));
+    close_rig(&r);
+    return values;
+}
+
+static void test_points_hold_rows_of_channels(void **state)
+{
+    (void)state;
+    float *fast = malloc(MOST_VALUES * sizeof *fast), *plain = malloc(MOST_VALUES * sizeof *plain);
+    assert_non_null(fast);
+    assert_non_null(plain);
+    for (uint32_t layer = 1; layer <= 3; layer++) {
+        const uint32_t values = values_of(false, layer, fast);
+        MRT_EQ(values_of(true, layer, plain), values);
+        for (uint32_t i = 0; i < values; i++)
+            MRT_TRUE(fabsf(fast[i] - plain[i]) <= 1e-4f * (1 + fabsf(plain[i])));
+    }
+    free(fast);
+    free(plain);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_points_hold_rows_of_channels),
         cmocka_unit_test(test_they_are_what_sums_are_of),
         cmocka_unit_test(test_any_devices_tell_the_same),
         cmocka_unit_test(test_one_logit_is_two),

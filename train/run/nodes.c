@@ -389,20 +389,24 @@ static void drop_nodes(mri_nodes *nodes)
     nodes->count = 0;
 }
 
-/* Are there points among those that are kept whose values have several pixels of several channels? Others lie
- * the same in every layout. */
-static bool keeps_pictures(const mri_replica_config *cfg)
+/* Does a point that is kept hold its values in another order than h x w x c, or with channels of padding
+ * between them, as a blocked layout does even with one channel? */
+static bool keeps_blocks(const mri_nodes *nodes, const mri_replica_config *cfg)
 {
     for (uint32_t i = 0; i < cfg->kept.count; i++) {
-        uint32_t h, w, c;
-        if (!mr_net_shape(cfg->net, cfg->kept.at[i], &h, &w, &c) || (h * w > 1 && c > 1)) return true;
+        const uint32_t node = nodes->made_by[cfg->kept.at[i]];
+        if (node == MRI_NONE) continue;
+        const mr_tensor *t = &nodes->node[node].info->out;
+        const size_t values = (size_t)t->h * t->w * t->c;
+        if (t->sample_bytes != values * mr_tensor_element_bytes(t->dtype)) return true;
+        if (t->layout != MR_LAYOUT_NHWC && t->h * t->w > 1 && t->c > 1) return true;
     }
     return false;
 }
 
 /* Convolutions choose the layout that is fastest for them. Where an addition then meets two, as of a picture
- * and what was made of it, or a recurrent layer one that it does not take, all are built once more in one
- * that every op knows. */
+ * and what was made of it, or a recurrent layer one that it does not take, or where a point is kept whose
+ * values somebody reads, all are built once more in one that every op knows. */
 int mri_nodes_init(mri_nodes *nodes, mr_device *dev, const mri_replica_config *cfg, mr_error *err)
 {
     const mr_net *net = cfg->net;
@@ -410,12 +414,11 @@ int mri_nodes_init(mri_nodes *nodes, mr_device *dev, const mri_replica_config *c
     *nodes = (mri_nodes){.node = calloc(3 * (size_t)net->layer_count + 2, /* forks, too */
                                         sizeof *nodes->node)};
     b.node_of = nodes->made_by = calloc((size_t)net->layer_count + 1, sizeof *b.node_of);
-    b.one_layout = keeps_pictures(cfg);
     int rc = MR_OK;
     if (!nodes->node || !b.node_of)
         rc = mr_error_set(err, MR_ENOMEM, "no memory for a network of %u layers", net->layer_count);
     else rc = build(&b);
-    if (rc && b.layouts_differ) {
+    if (rc ? b.layouts_differ : keeps_blocks(nodes, cfg)) {
         drop_nodes(nodes);
         b.one_layout = true, b.counted = false;
         rc = build(&b);

@@ -32,6 +32,10 @@ out_lacks "loss" # refused before it was computed
 run 0 eval d --checkpoint whole --draw seen.png --force
 run 2 eval d --checkpoint whole --draw seen.png --force --devices sim:1; err_has "--draw: mnist-vae gives back no pictures"
 
+# one channel, which convolutions hold in blocks of 16
+run 0 train d --channels 1 "$@" --epochs 1 --checkpoint grey
+run 0 eval d --checkpoint grey --draw grey.png; present grey.png
+
 # it needs no classes: pictures directly in a folder, or records without labels, in training and in validation
 mkdir flat
 find d/train -type f | sort | while read -r file; do cp "$file" "flat/$(echo "$file" | tr / _)"; done
