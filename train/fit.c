@@ -47,6 +47,7 @@ typedef struct fit {
     mri_stretches stretches;
     uint64_t peeks; /* looked at */
     bool told_diverged;
+    double newest_loss; /* of the training steps between the last two looks */
     mri_goal_clock clock;
 } fit;
 
@@ -106,6 +107,17 @@ static void watch_loss(fit *f, const mri_peek *now)
     const double loss = (now->sums.loss_sum - before->sums.loss_sum) / (double)count;
     if (f->run->first_loss == 0 && isfinite(loss)) f->run->first_loss = loss;
     if (has_diverged(f, loss)) tell_diverged(f, loss, "training");
+    else if (f->told_diverged && has_diverged(f, f->newest_loss))
+        tell(f, "the training loss has come down again to %g by update %llu", loss,
+             (unsigned long long)f->t->updates);
+    f->newest_loss = loss;
+}
+
+/* A few wild updates raise the mean of an epoch for good. It has diverged when the loss has not come down
+ * again. */
+static bool epoch_has_diverged(const fit *f, double mean)
+{
+    return has_diverged(f, mean) && (!isfinite(mean) || has_diverged(f, f->newest_loss));
 }
 
 static void report_stretch(fit *f, const mri_peek *now)
@@ -230,7 +242,7 @@ static int report_training(fit *f, mr_error *err)
     }
     r->simulated = mri_trainer_simulates(f->t);
     if (r->simulated) r->samples = f->epoch.samples; /* nothing was computed that could have counted them */
-    r->diverged = has_diverged(f, r->loss);
+    r->diverged = epoch_has_diverged(f, r->loss);
     if (r->diverged) tell_diverged(f, r->loss, "training");
     return MR_OK;
 }
@@ -463,7 +475,7 @@ static int behind_step(fit *f, mr_error *err)
 static int one_step(fit *f, mr_error *err)
 {
     mr_batch b;
-    if (f->cfg.max_steps && f->steps >= f->cfg.max_steps) return MR_EEND;
+    if (f->cfg.max_steps && f->cfg.steps_before + f->steps >= f->cfg.max_steps) return MR_EEND;
     if (f->epoch.steps == 0) begin_epoch(f);
     const uint64_t asked = mri_now_ns();
     int rc = mri_next_batch(f->t, f->loader, f->cfg.stop, &b, err);
@@ -540,7 +552,7 @@ static int agree(const fit *f, mr_error *err)
         "training data %016llx\nvalidation data %016llx\nbatch %u\norder %d, block %llu, length window %u, "
         "repeats %u, sampler %d, samples %llu\n"
         "tail %d\npixels %d, exif %d\naugment %s\nupdates %llu, epoch %llu, step %llu\nepochs %llu\nmax "
-        "steps %llu\n"
+        "steps %llu, before %llu\n"
         "checkpoints %d, every %llu steps\npatience %u, accuracy %.17g\nevaluations every %llu steps, at %u "
         "points %08x\nreports every %llu steps\nsnapshots "
         "%d\n",
@@ -550,8 +562,9 @@ static int agree(const fit *f, mr_error *err)
         i->augment ? i->augment : "none", (unsigned long long)f->t->updates,
         (unsigned long long)f->run->at.epoch, (unsigned long long)f->run->at.step,
         (unsigned long long)f->cfg.epochs, (unsigned long long)f->cfg.max_steps,
-        f->cfg.checkpoint_dir != NULL, (unsigned long long)f->cfg.checkpoint_steps, f->cfg.patience,
-        f->cfg.stop_at_accuracy, (unsigned long long)f->cfg.eval_steps, f->cfg.eval_at_count,
+        (unsigned long long)f->cfg.steps_before, f->cfg.checkpoint_dir != NULL,
+        (unsigned long long)f->cfg.checkpoint_steps, f->cfg.patience, f->cfg.stop_at_accuracy,
+        (unsigned long long)f->cfg.eval_steps, f->cfg.eval_at_count,
         mr_crc32c(0, f->cfg.eval_at, f->cfg.eval_at_count * sizeof *f->cfg.eval_at),
         f->cfg.on_step ? (unsigned long long)f->cfg.report_steps : 0, f->cfg.snapshot != NULL);
     return mri_ranks_agree(&f->t->team.ranks, text, err);

@@ -23,7 +23,8 @@ static double seconds_left(const mri_stretches *s, const mr_fit_config *cfg, uin
     const double per_epoch = (double)s->steps_per_epoch;
     double left = INFINITY;
     if (cfg->epochs) left = fmax(0, ((double)cfg->epochs - (double)s->at.epoch) * per_epoch - (double)step);
-    if (cfg->max_steps) left = fmin(left, fmax(0, (double)cfg->max_steps - (double)done));
+    if (cfg->max_steps)
+        left = fmin(left, fmax(0, (double)cfg->max_steps - (double)cfg->steps_before - (double)done));
     if (isinf(left) || done == 0) return -1;
     return left * 1e-9 * (double)(mri_now_ns() - s->call_begun_ns) / (double)done;
 }

@@ -385,14 +385,21 @@ static int look_into_folder_together(train_run *r)
         mr_checkpoint_info start;
         char from[sizeof r->from];
         uint32_t patience, worlds;
+        uint64_t begun_epoch, begun_step;
         double goal;
         bool resumed, from_memory;
     } found = {.resumed = false};
     int status = !r->world.first          ? EXIT_DONE
                  : r->elastic->worlds > 1 ? look_into_memory(r)
                                           : look_into_folder(r);
+    if (status == EXIT_DONE && r->elastic->worlds <= 1) {
+        r->elastic->begun_epoch = r->start.epoch;
+        r->elastic->begun_step = r->start.step;
+    }
     if (!r->world.world) return status;
     found.start = r->start;
+    found.begun_epoch = r->elastic->begun_epoch;
+    found.begun_step = r->elastic->begun_step;
     found.patience = r->patience;
     found.goal = r->goal;
     found.worlds = r->elastic->worlds;
@@ -400,7 +407,11 @@ static int look_into_folder_together(train_run *r)
     found.from_memory = r->from_memory;
     memcpy(found.from, r->from, sizeof found.from);
     status = world_share(&r->world, status, &found, sizeof found);
-    if (status == EXIT_DONE) r->elastic->worlds = found.worlds; /* of who has come later, too */
+    if (status == EXIT_DONE) { /* of who has come later, too */
+        r->elastic->worlds = found.worlds;
+        r->elastic->begun_epoch = found.begun_epoch;
+        r->elastic->begun_step = found.begun_step;
+    }
     if (status || r->world.first || !found.resumed) return status;
     r->from_memory = found.from_memory;
     r->start = found.start;
@@ -680,6 +691,16 @@ static void stop_showing(train_run *r)
 
 /* ---- running ---- */
 
+/* Steps from where the first world began to where this one begins. A world that goes back to an earlier state
+ * counts from there, so that --max-steps ends at the same step whoever is lost on the way. */
+static uint64_t steps_before(const train_run *r)
+{
+    const elastic *e = r->elastic;
+    const uint64_t each = mr_loader_info_of(r->s.loader)->steps_per_epoch;
+    if (e->worlds <= 1) return 0;
+    return (r->start.epoch - e->begun_epoch) * each + r->start.step - e->begun_step;
+}
+
 static int fit(train_run *r)
 {
     const train_args *a = r->args;
@@ -699,6 +720,7 @@ static int fit(train_run *r)
     cfg.eval_at_count = r->eval_at_count;
     cfg.on_eval = on_eval;
     cfg.max_steps = a->max_steps;
+    cfg.steps_before = steps_before(r);
     cfg.warmup_steps = a->warmup_steps;
     cfg.stop = &interrupt_flag;
     cfg.callbacks = (mr_callbacks){r, on_step, on_epoch, on_message};

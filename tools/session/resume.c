@@ -143,8 +143,16 @@ int resume_fill(const resume_point *p, session_args *a)
     if (c->net_bytes) model = NULL; /* whatever it is called */
     if (((model && !model->numbers) || c->net_bytes) && !was_given(p, "channels") && (c->c == 1 || c->c == 3))
         a->run.channels = c->c;
-    if (c->parts > 1 && !was_given(p, "devices") && !was_given(p, "threads") && !was_given(p, "parts"))
+    if (c->parts > 1 && !was_given(p, "parts")) {
+        if (was_given(p, "threads")) {
+            say("--threads: the checkpoint's batches have %u parts, each computed with --part-threads; leave "
+                "--threads "
+                "out, or give --parts 1 --part-threads N, which gives other weights",
+                c->parts);
+            return EXIT_MISUSED;
+        }
         a->part.parts = c->parts;
+    }
     if (a->part.parts && !was_given(p, "part-threads")) a->part.part_threads = c->part_threads;
     resume_fill_convolution(c, p->given, &a->device);
     int status = fill_objective(p, &a->objective);

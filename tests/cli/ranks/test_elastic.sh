@@ -80,6 +80,35 @@ ends 2
 same_weights
 run 0 eval d --checkpoint run
 
+# --max-steps counts from the beginning of the run, also after a process was lost and updates were done again
+run 0 train d "$@" --max-steps 21
+usual=$weights
+weights=$(text weights)
+for lost in 0 1; do
+    new_run
+    for n in 0 1 2; do
+        RANK=$n WORLD_SIZE=3 begin $n train d "$@" --max-steps 21 --elastic 1:4
+    done
+    until_said '"epoch": 1,'
+    lose $lost
+    for n in 0 1 2; do
+        [ $n -eq $lost ] || ends $n
+    done
+    same_weights
+done
+weights=$usual
+
+# two that are started by hand, without a launcher: the guest asks again while the host waits for more
+new_run
+for n in 0 1; do
+    begin $n train d "$@" --elastic 1:4
+done
+ends 0
+ends 1
+cat out.* >out
+equal "$(grep -c '"event": "start"' out)" 1
+same_weights
+
 # the one that writes the checkpoints is stopped: the others go on with its folder; then it is one of them again
 new_run
 rm -rf run

@@ -66,6 +66,12 @@ done
 grep '"event": "start"' out | grep -q '"decay_on": "weights"' || fail "$last: not on weights"
 run 0 train d --quiet --checkpoint one --resume --epochs 3 --json
 equal "$(text weights)" "$weights"
+# the checkpoint's parts stay, whatever devices compute them
+# shellcheck disable=SC2086
+run 0 train d "$@" $all --epochs 3 --checkpoint three --devices cpu:2 --max-steps 7
+run 2 train d --quiet --checkpoint three --resume --threads 2; err_has "--threads: the checkpoint's batches have 2 parts"
+run 0 train d --quiet --checkpoint three --resume --devices cpu:1 --json
+equal "$(text weights)" "$weights"
 
 # the average is evaluated, and told
 run 0 eval d --checkpoint one; out_has "(average of weights)"

@@ -395,8 +395,8 @@ typedef struct mr_report {
     mr_loader_stats stages; /* of this epoch */
     uint64_t peak_rss_bytes;
     bool simulated;
-    char verdict[256];               /* which stage limits, and what would help */
-    bool diverged;                   /* a loss is not finite, or a thousand times the run's first */
+    char verdict[256]; /* which stage limits, and what would help */
+    bool diverged; /* a loss is not finite, or a thousand times the run's first and has not come down again */
     mr_causes causes;                /* of exposed_ms: what the devices were idle for, mean over replicas */
     double step_ms_p95, step_ms_p99; /* of steps end to end: 95 and 99 of 100 took no longer */
     /* how many took how long: bin k from 0.01 ms * 2^(k/4) on to the next one; those beyond are in the last
@@ -758,6 +758,9 @@ typedef struct mr_fit_config {
     const double *eval_at;
     uint32_t eval_at_count;
     void (*on_eval)(void *context, const mr_eval_report *report); /* thread: as mr_callbacks */
+    /* Steps of max_steps that were done before this call, by a call for the same run that lost a process;
+     * default 0. */
+    uint64_t steps_before;
 } mr_fit_config;
 
 MR_API void mr_fit_defaults_sized(mr_fit_config *cfg, size_t struct_size);
@@ -774,7 +777,8 @@ static inline void mr_fit_defaults(mr_fit_config *cfg) { mr_fit_defaults_sized(c
  * too, from loaders opened with count_unlabelled.
  *
  * A loss that is not finite, or a thousand times the run's first (or that of guessing, if that is more), is
- * told within 64 steps, is never the best, and sets `diverged` of its epoch's report.
+ * told within 64 steps and is never the best. It sets `diverged` of its epoch's report, unless it has come
+ * down again by the end of the epoch.
  *
  * To resume, open the loader with start_epoch and start_step of the checkpoint, mr_trainer_load() it, and
  * call this: the run goes on bit for bit on the same number of devices (cuda: opened deterministic). Figures
