@@ -126,7 +126,10 @@ for name in "$@"; do
     case $status in
     0) said=passed passed=$((passed + 1)) ;;
     77) said="skipped: $(sed -n 's/^SKIP: //p' "$logs/$name.log" | tail -n 1)" ;;
-    *) said="FAILED with status $status: $logs/$name.log" failed=$((failed + 1)) ;;
+    *)
+        said="FAILED with status $status: $logs/$name.log" failed=$((failed + 1))
+        tail -n 30 "$logs/$name.log"
+        ;;
     esac
     printf '%-10s %s, %d:%02d minutes; %s\n' "$name" "$said" $((minutes / 60)) $((minutes % 60)) \
         "$(grep -E '^[0-9]+ passed, [0-9]+ failed|tests passed' "$logs/$name.log" | tail -n 1)"

@@ -13,6 +13,8 @@
 #   clang          clang, debug: everything but command lines and emulated GPUs
 #   tidy           clang-tidy over the tree, with the settings of the release build
 #   quickstart     tools/quickstart.sh, as a new user runs it
+#   debian13       tools/machines.sh kernels: the quickstart and the tests of kernels on a bare Debian 13; quickstart where none can be
+#                  laid over this machine
 #   --strict       a test that fails has failed; without it, one that passes when it is run again, alone, counts as FLAKY
 #
 # A part that fails does not keep the others from running. build/results has what each said, build/flaky.txt the tests that passed
@@ -34,9 +36,9 @@ all) parts="release large asan tsan clang" ;;
 esac
 for part in $parts; do
     case $part in
-    release | large | asan | asan-short | tsan | clang | tidy | quickstart) ;;
+    release | large | asan | asan-short | tsan | clang | tidy | quickstart | debian13) ;;
     *)
-        sed -n '5,17s/^# \{0,1\}//p' "$0" >&2
+        sed -n '5,19s/^# \{0,1\}//p' "$0" >&2
         exit 2
         ;;
     esac
@@ -137,6 +139,11 @@ run_part() {
     clang) run_tests clang build/clang -LE 'cli|emulated|large' ;;
     tidy) step tidy tools/scripts/tidy.sh build/release ;;
     quickstart) step quickstart tools/quickstart.sh ;;
+    debian13)
+        status=0
+        step debian13 tools/machines.sh kernels || status=$?
+        [ "$status" -ne 77 ] || step quickstart tools/quickstart.sh
+        ;;
     esac
 }
 
