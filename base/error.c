@@ -25,6 +25,17 @@ static const char *const status_texts[] = {
     [15] = "another process failed",
 };
 
+int mri_error_of_program(mr_error *why, int status, const char *who)
+{
+    if (status == MR_OK) return MR_OK;
+    if (status > 0 || status == MR_EEND || status == MR_EAGAIN)
+        return mr_error_set(why, MR_EINVAL,
+                            "%s returned %d: expected MR_OK or the code of an error, such as MR_EIO (%d)",
+                            who, status, MR_EIO);
+    if (why->code != status) mr_error_set(why, status, "%s failed, and did not say why", who);
+    return status;
+}
+
 const char *mr_status_text(int code)
 {
     const int at = -code;

@@ -25,12 +25,35 @@ static int check_counts(const mr_loader_config *cfg, mr_error *err)
     return MR_OK;
 }
 
+/* A number that stands for nothing is not taken for something else. */
+static int check_choices(const mr_loader_config *cfg, mr_error *err)
+{
+    const struct {
+        const char *name;
+        uint32_t value, last;
+    } choices[] = {
+        {"order", (uint32_t)cfg->order, MR_ORDER_BALANCED},
+        {"tail", (uint32_t)cfg->tail, MR_TAIL_PAD},
+        {"io", (uint32_t)cfg->io, MR_IO_PREAD},
+        {"cache", (uint32_t)cfg->cache, MR_CACHE_DISK},
+        {"bad", (uint32_t)cfg->bad, MR_BAD_SKIP},
+        {"pixels", (uint32_t)cfg->decode.pixels, MR_PIXELS_LIBJPEG},
+    };
+    for (size_t i = 0; i < MRI_ARRAY_COUNT(choices); i++)
+        if (choices[i].value > choices[i].last)
+            return mr_error_set(err, MR_EINVAL, "mr_loader_config.%s is %u: expected 0 to %u",
+                                choices[i].name, choices[i].value, choices[i].last);
+    return MR_OK;
+}
+
 static int check_settings(mri_loader_plan *plan, mr_error *err)
 {
     const mr_loader_config *cfg = &plan->cfg;
     const mr_source_info *info = mr_source_info_of(plan->source);
     if (cfg->batch == 0)
         return mr_error_set(err, MR_EINVAL, "batch 0: expected at least one sample per batch");
+    const int unknown = check_choices(cfg, err);
+    if (unknown) return unknown;
     if (info->count == 0) return mr_error_set(err, MR_EINVAL, "%s holds no samples", info->path);
     if (info->image_field < 0 && cfg->field_count == 0) return mri_fields_missing(info, err);
     if (cfg->length_window && info->length_field == MR_NO_FIELD) return mri_windows_no_lengths(info, err);

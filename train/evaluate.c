@@ -42,7 +42,16 @@ int mri_give_back(const mr_trainer *t, mr_loader *loader, mr_batch *b, int rc, m
 
 int mri_check_fields(const mr_trainer *t, const mr_loader_info *info, mr_error *err)
 {
-    if (!mr_net_takes_numbers(t->cfg.net)) return mri_trainer_check_fields(t, info, err);
+    const mr_net *net = t->cfg.net;
+    const bool pictures = !mr_net_takes_numbers(net) && info->height;
+    if (pictures && (net->h != info->height || net->w != info->width || net->c != info->channels))
+        return mr_error_set(
+            err, MR_EINVAL,
+            "network %s takes pictures of %u x %u x %u, the loader brings %u x %u x %u: its augmentation "
+            "needs resize(%ux%u), and its channels are to be %u",
+            mr_net_name(net), net->h, net->w, net->c, info->height, info->width, info->channels, net->h,
+            net->w, net->c);
+    if (!mr_net_takes_numbers(net)) return mri_trainer_check_fields(t, info, err);
     const mr_loader_field_info *field = &info->field[0];
     if (info->field_count > 0 && field->role == MR_ROLE_PLAIN && field->dtype == MR_I32 &&
         field->element_bytes == sizeof(int32_t))

@@ -98,13 +98,10 @@ static int own_fetch(const mr_source *src, uint64_t sample, void **buffer, size_
     const own *o = src->state;
     mr_own_sample to = {.source = o, .sample = sample, .buffer = buffer, .buffer_bytes = buffer_bytes};
     mr_error why = MR_ERROR_INIT;
-    int rc = o->fetch(o->context, sample, &to, &why);
-    if (rc > 0 || (rc == MR_OK && to.bytes == 0)) {
-        rc = mr_error_set(&why, MR_EINVAL, "the function that makes samples %s",
-                          rc > 0 ? "returned a positive number" : "gave none");
-    } else if (rc != MR_OK && why.code != rc) {
-        mr_error_set(&why, rc, "the function that makes samples failed, and did not say why");
-    }
+    const int status = o->fetch(o->context, sample, &to, &why);
+    int rc = mri_error_of_program(&why, status, "the function that makes samples");
+    if (rc == MR_OK && to.bytes == 0)
+        rc = mr_error_set(&why, MR_EINVAL, "the function that makes samples gave none");
     *bytes = to.bytes;
     if (rc == MR_OK) return MR_OK;
     if (err) *err = why;

@@ -52,12 +52,10 @@ static int list_inside(const mri_own_order *o, uint64_t epoch, uint64_t position
     mr_error why = MR_ERROR_INIT;
     int rc = MR_OK;
     if (o->sample) memcpy(out, o->sample + position, count * sizeof *out);
-    else rc = o->ask(o->context, epoch, position, count, out, &why);
+    else
+        rc = mri_error_of_program(&why, o->ask(o->context, epoch, position, count, out, &why), "the sampler");
     if (rc == MR_OK)
         return check(o, position, out, count, err); /* an array, too: it is the caller's memory */
-    if (rc > 0)
-        return mr_error_set(err, MR_EINVAL, "the sampler returned %d: expected MR_OK or a negative code", rc);
-    if (why.code != rc) mr_error_set(&why, rc, "the sampler failed, and did not say why");
     if (err) *err = why;
     return rc;
 }

@@ -218,6 +218,35 @@ static void test_errors(void **state)
     mr_net_destroy(bare);
 }
 
+/* A loader whose pictures are of another size: refused before a device reads behind them. */
+static void test_pictures_of_another_size_are_refused(void **state)
+{
+    (void)state;
+    outputs_rig r;
+    mr_error err = MR_ERROR_INIT;
+    mr_loader *other;
+    mr_loader_config cfg;
+    double loss, accuracy;
+    uint64_t count;
+    char text[64];
+    open_rig(&r, 1, classifier, false);
+    for (uint32_t k = 0; k < 3; k++) {
+        const uint32_t h = MRT_SIDE + (k == 0), w = MRT_SIDE + (k == 1);
+        mr_loader_defaults(&cfg);
+        cfg.batch = BATCH;
+        snprintf(text, sizeof text, "resize(%ux%u)", h, w);
+        cfg.augment = text;
+        cfg.channels = k == 2 ? 3 : 1;
+        cfg.devices = r.devices, cfg.device_count = r.count;
+        MRT_OK(mr_loader_open(&other, r.src, &cfg, &err), &err);
+        MRT_EQ(mr_evaluate(r.t, other, &loss, &accuracy, &count, &err), MR_EINVAL);
+        snprintf(text, sizeof text, "the loader brings %u x %u x %u", h, w, cfg.channels);
+        MRT_HAS(err.text, text);
+        mr_loader_close(other);
+    }
+    close_rig(&r);
+}
+
 /* Points of one channel and of a number that no block divides: convolutions hold both in blocks of 16
  * channels. */
 static mr_net *grey(void)
@@ -296,6 +325,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_points_hold_rows_of_channels),
+        cmocka_unit_test(test_pictures_of_another_size_are_refused),
         cmocka_unit_test(test_they_are_what_sums_are_of),
         cmocka_unit_test(test_any_devices_tell_the_same),
         cmocka_unit_test(test_one_logit_is_two),

@@ -487,6 +487,28 @@ static void refused(const mr_source *src, const mr_loader_config *cfg, int code,
     MRT_HAS(err.text, why);
 }
 
+/* A number that stands for no choice is not taken for another one. */
+static void choices_that_do_not_exist_are_refused(void **state)
+{
+    (void)state;
+    mr_source *src = mrt_source(mrt_idx_set("choices", 10, 4, 4));
+    mr_loader_config usual, cfg;
+    mr_loader_defaults(&usual);
+    cfg = usual, cfg.order = (mr_order)99;
+    refused(src, &cfg, MR_EINVAL, "mr_loader_config.order is 99: expected 0 to 3");
+    cfg = usual, cfg.tail = (mr_tail)3;
+    refused(src, &cfg, MR_EINVAL, "mr_loader_config.tail is 3: expected 0 to 2");
+    cfg = usual, cfg.io = (mr_io)9;
+    refused(src, &cfg, MR_EINVAL, "mr_loader_config.io is 9");
+    cfg = usual, cfg.cache = (mr_cache)3;
+    refused(src, &cfg, MR_EINVAL, "mr_loader_config.cache is 3");
+    cfg = usual, cfg.bad = (mr_bad)3;
+    refused(src, &cfg, MR_EINVAL, "mr_loader_config.bad is 3");
+    cfg = usual, cfg.decode.pixels = (mr_pixels)2;
+    refused(src, &cfg, MR_EINVAL, "mr_loader_config.pixels is 2");
+    mr_source_close(src);
+}
+
 static void settings_out_of_range_are_refused(void **state)
 {
     (void)state;
@@ -668,6 +690,7 @@ int main(void)
         cmocka_unit_test(polling_and_misuse),
         cmocka_unit_test(every_failed_allocation_is_reported),
         cmocka_unit_test(settings_out_of_range_are_refused),
+        cmocka_unit_test(choices_that_do_not_exist_are_refused),
         cmocka_unit_test(budget_is_not_met_by_refusing_every_picture),
         cmocka_unit_test(one_huge_sample_does_not_multiply),
         cmocka_unit_test(start_at_the_end_of_an_epoch),

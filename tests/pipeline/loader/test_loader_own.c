@@ -189,10 +189,13 @@ static void failures_are_told(void **state)
                  {MR_EIO, false, false, "the program's own words"},
                  {MR_ECANCELED, false, false, "the program's own words"},
                  {MR_OK, true, false, "gave none"},
-                 {5, true, false, "returned a positive number"}};
+                 {5, true, false, "samples returned 5: expected MR_OK or the code of an error"},
+                 {MR_EEND, true, false, "samples returned -1"},
+                 {MR_EAGAIN, true, false, "samples returned -2"}};
     for (size_t k = 0; k < MRI_ARRAY_COUNT(cases); k++) {
         maker m = {.bad = 41, .code = cases[k].code, .silent = cases[k].silent};
-        const int code = cases[k].code < 0 ? cases[k].code : cases[k].of_sample ? MR_EFORMAT : MR_EINVAL;
+        const bool is_error = cases[k].code < MR_EAGAIN;
+        const int code = is_error ? cases[k].code : cases[k].of_sample ? MR_EFORMAT : MR_EINVAL;
         mr_error err = MR_ERROR_INIT;
         uint64_t came;
         MRT_EQ(run(&m, MR_BAD_STOP, &err, &came), cases[k].of_sample ? MR_EBADSAMPLE : code);

@@ -279,6 +279,11 @@ static void what_is_wrong_is_named(void **state)
         fails_with(src, &cfg, MR_EPEER, "the sampler failed, and did not say why", 14);
         a.fails = 7;
         fails_with(src, &cfg, MR_EINVAL, "the sampler returned 7", 14);
+        a.fails = MR_EEND; /* would end the data */
+        fails_with(src, &cfg, MR_EINVAL, "the sampler returned -1: expected MR_OK or the code of an error",
+                   14);
+        a.fails = MR_EAGAIN; /* would be asked again, for ever */
+        fails_with(src, &cfg, MR_EINVAL, "the sampler returned -2", 14);
     }
     cfg = usual, cfg.sampler = NULL, cfg.sampler_samples = array, cfg.sampler_count = 4;
     mrt_refused(src, &cfg, MR_EINVAL, "gives sample 60 at position 2 of an epoch");
