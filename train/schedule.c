@@ -17,6 +17,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/number.h"
 #include "train/net/net.h"
 
 static double warmup_updates(const mr_schedule *s, uint64_t steps_per_epoch)
@@ -95,7 +96,7 @@ static bool take_number(const char **text, double *out)
 {
     char *end;
     if (!isdigit((unsigned char)**text) && **text != '.') return false; /* no signs, blanks, "nan", "inf" */
-    *out = strtod(*text, &end);
+    *out = mri_strtod(*text, &end);
     if (end == *text || !isfinite(*out)) return false;
     *text = end;
     return true;

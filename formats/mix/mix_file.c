@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/number.h"
 #include "base/util.h"
 #include "formats/remote/remote_url.h"
 
@@ -67,7 +68,7 @@ static int load(mri_mix_file *f, const char *path, size_t *bytes, mr_error *err)
 static bool take_share(const char *line, double *share, char **end)
 {
     const size_t len = strspn(line, "+-.0123456789eE");
-    *share = strtod(line, end); /* of the C locale, which no program of ours leaves */
+    *share = mri_strtod(line, end);
     return len > 0 && *end == line + len && *share >= SHARE_LEAST && *share <= SHARE_MOST;
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/number.h"
 #include "base/util.h"
 #include "formats/storage/outside.h"
 
@@ -250,7 +251,7 @@ static int parse_entry(mri_rec_entry *e, const text *t, const char *line, uint32
         return wrong_line(err, t, line, number, "a number, labels and a path with tabs between");
     for (uint32_t k = 0; p < last; k++) {
         char *end;
-        const double label = strtod(p + 1, &end);
+        const double label = mri_strtod(p + 1, &end);
         if (end == p + 1 || *end != '\t')
             return wrong_line(err, t, line, number, "a number, labels and a path with tabs between");
         if (k == label_at) e->label = (double)(float)label; /* as the record has it */

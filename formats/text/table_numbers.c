@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <strings.h>
 
+#include "base/number.h"
 #include "base/util.h"
 #include "formats/source/value.h"
 
@@ -66,7 +67,7 @@ static bool number_of(const char *place, float *out)
     const char *text = mri_csv_trimmed(place, &bytes);
     char *end;
     if (bytes == 0 || strspn(text, "+-.0123456789eE") < bytes) return false;
-    const double v = strtod(text, &end); /* of the C locale, which no program of ours leaves */
+    const double v = mri_strtod(text, &end);
     *out = (float)v;
     return end == text + bytes && fabs(v) <= (double)FLT_MAX;
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <math.h>
 
+#include "base/number.h"
 #include "kernels/backend/spec.h"
 
 /* One comma-separated item as a number of at most 9 digits; false when it is anything else. */
@@ -118,7 +119,7 @@ static bool parse_quantity(const char *text, double *value, const char **unit)
     if (!isdigit((unsigned char)text[0])) return false; /* strtod also takes signs, "inf" and "nan" */
     char *end;
     errno = 0;
-    *value = strtod(text, &end);
+    *value = mri_strtod(text, &end);
     *unit = end;
     return errno == 0 && isfinite(*value) && *value > 0;
 }

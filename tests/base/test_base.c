@@ -1,12 +1,14 @@
 /* base: the error record, Philox against its published test vectors, limits of the process. */
 #include <errno.h>
 #include <fcntl.h>
+#include <locale.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cgroup.h"
 #include "base/hash.h"
+#include "base/number.h"
 #include "base/process.h"
 #include "base/util.h"
 #include "mrt.h"
@@ -300,9 +302,25 @@ static void faults_of_samples(void **state)
     MRT_TRUE(mr_error_of_sample(MR_EFORMAT, &err)); /* of another error */
 }
 
+/* A program may have chosen a decimal comma. */
+static void numbers_have_points_in_every_locale(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "pl_PL.UTF-8"};
+    char *end;
+    uint32_t commas = 0;
+    for (size_t i = 0; i < MRI_ARRAY_COUNT(names); i++) commas += setlocale(LC_ALL, names[i]) != NULL;
+    if (!commas) print_message("not run: a decimal comma; no locale with one is installed\n");
+    const char text[] = "0.25,7";
+    MRT_TRUE(mri_strtod(text, &end) == 0.25);
+    MRT_TRUE(end == text + 4);
+    setlocale(LC_ALL, "C");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_have_points_in_every_locale),
         cmocka_unit_test(faults_of_samples),
         cmocka_unit_test(error_tells_place),
         cmocka_unit_test(long_names_keep_their_end),
