@@ -107,6 +107,7 @@ static int make_read_stage(mr_loader *l, mr_error *err)
     const mri_reader_config reader = {.source = l->plan.source,
                                       .depth = l->plan.cfg.depth,
                                       .direct = l->plan.cfg.direct,
+                                      .any_thread = !l->plan.threads, /* whoever asks for a batch reads */
                                       .buffers = l->chunks.pieces,
                                       .buffer_bytes = l->chunks.room,
                                       .buffer_count = l->resident ? 0 : l->chunks.count,

@@ -62,6 +62,7 @@ typedef struct mri_reader_config {
     const mr_source *source;
     uint32_t depth;       /* reads in flight */
     bool direct;          /* O_DIRECT for shared files that allow it */
+    bool any_thread;      /* calls come from several threads in turn, never two at once; else from one */
     void *const *buffers; /* registered with the kernel when it allows; all of buffer_bytes */
     uint32_t buffer_count;
     size_t buffer_bytes;

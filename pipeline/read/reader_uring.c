@@ -46,15 +46,16 @@ static void destroy_ring(struct io_uring *ring)
     io_uring_queue_exit(ring);
 }
 
-/* For `depth` requests, and for being woken. */
-static int make_ring(struct io_uring *ring, uint32_t depth)
+/* For `depth` requests, and for being woken. any_thread: more than one submits, which SINGLE_ISSUER refuses.
+ */
+static int make_ring(struct io_uring *ring, uint32_t depth, bool any_thread)
 {
     /* newest first: completions run in our own wait, on our own core (kernel 6.1); then what any io_uring
      * kernel knows */
     const unsigned flags[] = {IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
                               IORING_SETUP_COOP_TASKRUN, 0};
     int rc = -EINVAL;
-    for (size_t i = 0; i < MRI_ARRAY_COUNT(flags) && rc == -EINVAL; i++)
+    for (size_t i = any_thread ? 1 : 0; i < MRI_ARRAY_COUNT(flags) && rc == -EINVAL; i++)
         rc = io_uring_queue_init(depth + 1, ring, flags[i]);
     __atomic_load_n(&rings_ended, __ATOMIC_ACQUIRE);
     return rc;
@@ -63,7 +64,7 @@ static int make_ring(struct io_uring *ring, uint32_t depth)
 bool mri_uring_usable(uint32_t depth, char *note, size_t note_bytes)
 {
     struct io_uring ring;
-    const int rc = make_ring(&ring, depth);
+    const int rc = make_ring(&ring, depth, false);
     if (note_bytes) note[0] = '\0';
     if (rc == 0) {
         destroy_ring(&ring);
@@ -112,7 +113,7 @@ static void register_buffers(mri_reader *r, uring *u)
 
 static int make_ready(mri_reader *r, uring *u, mr_error *err)
 {
-    const int rc = make_ring(&u->ring, r->cfg.depth);
+    const int rc = make_ring(&u->ring, r->cfg.depth, r->cfg.any_thread);
     if (rc != 0) return mr_error_sys(err, -rc, "cannot make an io_uring of %u entries", r->cfg.depth);
     u->ready = true;
     register_files(r, u);

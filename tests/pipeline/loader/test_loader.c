@@ -487,6 +487,45 @@ static void refused(const mr_source *src, const mr_loader_config *cfg, int code,
     MRT_HAS(err.text, why);
 }
 
+typedef struct one_batch {
+    mr_loader *l;
+    int rc;
+    mr_error err;
+} one_batch;
+
+static void *take_one(void *arg)
+{
+    one_batch *o = arg;
+    mr_batch b;
+    o->rc = mr_loader_next(o->l, &b, MR_FOREVER, &o->err);
+    if (o->rc == MR_OK) mr_loader_release(o->l, &b, NULL);
+    return NULL;
+}
+
+/* Without prefetch whoever asks for a batch reads it: threads in turn, never two at once. */
+static void threads_ask_in_turn(void **state)
+{
+    (void)state;
+    mr_source *src = mrt_source(mrt_idx_set("turns", 60, 4, 4));
+    for (uint32_t way = 0; way < 2; way++) {
+        mr_error err = MR_ERROR_INIT;
+        one_batch o = {.err = MR_ERROR_INIT};
+        mr_loader_config cfg = settings(4);
+        cfg.prefetch = 0;
+        cfg.resident_bytes = 0; /* read each time */
+        cfg.io = way ? MR_IO_PREAD : MR_IO_AUTO;
+        MRT_OK(mr_loader_open(&o.l, src, &cfg, &err), &err);
+        for (uint32_t k = 0; k < 15; k++) {
+            pthread_t thread;
+            MRT_EQ(pthread_create(&thread, NULL, take_one, &o), 0);
+            pthread_join(thread, NULL);
+            MRT_OK(o.rc, &o.err);
+        }
+        mr_loader_close(o.l);
+    }
+    mr_source_close(src);
+}
+
 /* A number that stands for no choice is not taken for another one. */
 static void choices_that_do_not_exist_are_refused(void **state)
 {
@@ -691,6 +730,7 @@ int main(void)
         cmocka_unit_test(every_failed_allocation_is_reported),
         cmocka_unit_test(settings_out_of_range_are_refused),
         cmocka_unit_test(choices_that_do_not_exist_are_refused),
+        cmocka_unit_test(threads_ask_in_turn),
         cmocka_unit_test(budget_is_not_met_by_refusing_every_picture),
         cmocka_unit_test(one_huge_sample_does_not_multiply),
         cmocka_unit_test(start_at_the_end_of_an_epoch),
