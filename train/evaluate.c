@@ -43,6 +43,10 @@ int mri_give_back(const mr_trainer *t, mr_loader *loader, mr_batch *b, int rc, m
 int mri_check_fields(const mr_trainer *t, const mr_loader_info *info, mr_error *err)
 {
     const mr_net *net = t->cfg.net;
+    if (info->device_bytes == 0) /* its host memory would be filled again while a queued step reads it */
+        return mr_error_set(err, MR_EINVAL,
+                            "the loader was opened without devices: give it those of the trainer "
+                            "(mr_loader_config.devices, device_count)");
     const bool pictures = !mr_net_takes_numbers(net) && info->height;
     if (pictures && (net->h != info->height || net->w != info->width || net->c != info->channels))
         return mr_error_set(

@@ -244,6 +244,12 @@ static void test_pictures_of_another_size_are_refused(void **state)
         MRT_HAS(err.text, text);
         mr_loader_close(other);
     }
+    mr_loader_defaults(&cfg);
+    cfg.batch = BATCH;
+    MRT_OK(mr_loader_open(&other, r.src, &cfg, &err), &err);
+    MRT_EQ(mr_evaluate(r.t, other, &loss, &accuracy, &count, &err), MR_EINVAL);
+    MRT_HAS(err.text, "opened without devices");
+    mr_loader_close(other);
     close_rig(&r);
 }
 
