@@ -41,6 +41,7 @@ typedef struct set { /* fixed after open */
     mri_shard_facts facts; /* of all files */
     bool listed;           /* by a list of version 2: the facts are the list's, its files must fit them */
     mri_meta meta;         /* of all files: the first one's, whose memory it is */
+    bool keeps_numbers;    /* the first file is of version 1.3 */
     bool read_through;     /* whole indexes were read for the range of labels */
     mri_lengths lengths;   /* element_bytes 0: sizes of records do not tell them */
     int entries;           /* field with the entry points of the image field's JPEGs, or -1 */
@@ -102,6 +103,7 @@ static int add_facts(set *s, const mr_mrec *m, mr_error *err)
 static int add_opened(mr_source *src, mr_mrec *m, mr_error *err)
 {
     set *s = src->state;
+    if (s->count == 0) s->keeps_numbers = mri_mrec_header_keeps_numbers(&m->h);
     s->start[s->count + 1] = s->start[s->count] + m->h.count;
     s->file[s->count++] = m;
     src->info.memory_bytes += mri_mrec_memory_bytes(m);
@@ -125,8 +127,11 @@ static void count_classes(mr_source *src)
 {
     const set *s = src->state;
     const mri_shard_facts *f = &s->facts;
-    if (f->has_labels && f->label_min >= 0 && f->label_max < MRI_MAX_CLASSES)
+    if (f->has_labels && f->label_min >= 0 && f->label_max < MRI_MAX_CLASSES) {
         src->info.class_count = (uint32_t)(f->label_max + 1);
+        src->labels.min = f->label_min;
+        src->labels.max = f->label_max;
+    }
     if (s->read_through)
         mri_source_tell(src,
                         "the number of classes was found by reading the whole index, because a header of "
@@ -178,6 +183,8 @@ static int set_info(mr_source *src, const char *format, mr_error *err)
         info->width = (uint32_t)image->dim[1];
         info->channels = (uint32_t)image->dim[2];
     }
+    if (meta->label_start) src->labels.start = meta->label_start;
+    src->labels.unsure = info->class_count == 0 && info->label_field >= 0 && !s->keeps_numbers;
     if (info->class_count == 0 && info->label_field >= 0) count_classes(src);
     return make_page_cache(src, err);
 }

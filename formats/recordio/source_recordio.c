@@ -142,6 +142,7 @@ static void fill_info(mr_source *src, recordio *x, uint32_t packed_labels, const
     mr_source_info *info = &src->info;
     info->format = "recordio";
     mri_framed_info(&x->set.framed, info);
+    mri_framed_labels(&x->set.framed, &src->labels);
     info->fingerprint = x->set.framed.print;
     info->memory_bytes += sizeof *x;
     x->joined.most = cfg->memory_bytes > info->memory_bytes ? cfg->memory_bytes - info->memory_bytes : 0;

@@ -396,7 +396,6 @@ static int tar_known(void *context, mri_framed *f, mr_error *err)
     rc = mri_tar_classes_take(&t->classes, (const char *)f->note + text + 1, names, err);
     if (rc) return rc;
     doubt(t, f);
-    if (t->classes.count) f->label_offset = 0;
     return mri_source_budget(
         t->cfg, f->memory_bytes + f->note_bytes + t->classes.count * sizeof *t->classes.name, NULL, err);
 }
@@ -431,6 +430,7 @@ static uint64_t settings_of(const mri_tar_schema *s)
 static void fill_info(mr_source *src, tar *t)
 {
     mri_framed_info(&t->f, &src->info);
+    mri_framed_labels(&t->f, &src->labels);
     src->info.format = "tar";
     src->info.fields = t->schema.field;
     src->info.field_count = t->schema.field_count;

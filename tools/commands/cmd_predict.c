@@ -183,7 +183,7 @@ static int open_data(predict_run *r)
 {
     data_args data = r->args->shared.data_opts;
     const uint32_t classes = r->info.target_loss ? 0 : r->info.classes;
-    const data_like like = {r->found, r->info.format, r->info.label_offset, r->names, classes};
+    const data_like like = {r->found, r->info.label_offset, r->names, classes};
     if (r->s.model->numbers) return session_open_data_like(&r->s, r->args->shared.data, &data, &like);
     if (!options_was_given(&r->args->given, "classes")) data.classes = MR_CLASSES_NONE;
     return session_open_data_to_predict(&r->s, r->args->shared.data, &data, classes);
@@ -225,6 +225,7 @@ static int open_rows(predict_run *r)
     const mr_source *src = r->s.src;
     r->rows = (rows){.src = src,
                      .names = r->names,
+                     .first = r->info.label_offset,
                      .classes = r->info.classes,
                      .top = r->args->top < r->info.classes ? r->args->top : r->info.classes,
                      .json = r->args->shared.output.json,

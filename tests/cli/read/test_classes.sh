@@ -70,13 +70,47 @@ equal "$(number val_loss)" "$part"
 run 0 train train.tar "$@" --val "$shard" --json
 equal "$(number val_loss)" "$part"
 
-# by number: names on one side only do not say which class is missing
-run 0 train train.csv "$@" --val d/test --checkpoint numbers
-run 1 train train.csv "$@" --val lacks; err_has "lacks: expected 10 classes as in train.csv, found 9"
-run 1 eval lacks --checkpoint numbers; err_has "lacks: expected 10 classes as in numbers/step-"
-run 1 train d "$@" --val test_lacks.csv; err_has "whether its labels begin at 0 or 1 is not certain"
-run 0 train d "$@" --val test_lacks.csv --label-offset 0 --json
-equal "$(number val_loss)" "$loss"
+# names on one side only do not say which class is which
+run 0 train train.csv "$@" --val none --checkpoint numbers
+for val in d/test lacks; do
+    run 1 train train.csv "$@" --val $val
+    err_has "$val: names of classes on one side, numbers on the other: expected 10 classes as in train.csv (the numbers 0 to 9), found "
+    err_has "--match-classes order"
+    run 1 eval $val --checkpoint numbers; err_has "expected 10 classes as in numbers/step-"
+done
+run 1 train d "$@" --val test_lacks.csv; err_has "numbers of classes here, names on the other side: expected 10 classes as in d"
+err_has "found the numbers 1 to 9"
+run 0 train train.csv "$@" --val d/test --match-classes order --json
+whole=$(number val_loss)
+run 0 train train.csv "$@" --val test.csv --json
+equal "$(number val_loss)" "$whole"
+run 1 train train.csv "$@" --val lacks --match-classes order; err_has "as many classes on both sides"
+
+# folders that are called by numbers, more than an alphabet has in order, are these numbers
+mkdir numbered padded
+n=0
+for class in d/test/*; do
+    cp -r "$class" "numbered/$((n + 3))"
+    cp -r "$class" "padded/$(printf '%03d' $((n + 3)))"
+    n=$((n + 1))
+done
+table d/test 0 3 >test_from3.csv
+table d/train 0 3 >train_from3.csv
+run 0 train train_from3.csv "$@" --val test_from3.csv --json --checkpoint from3
+whole=$(number val_loss)
+run 0 convert numbered numbered.mrec --quiet
+for val in numbered padded numbered.mrec; do
+    run 0 train train_from3.csv "$@" --val $val --json
+    equal "$(number val_loss)" "$whole"
+    run 0 eval $val --checkpoint from3 --json
+    equal "$(number val_loss)" "$whole"
+done
+run 0 train padded "$@" --val none --checkpoint padded_run
+run 0 eval numbered --checkpoint padded_run --json
+whole=$(number val_loss)
+run 0 eval test_from3.csv --checkpoint padded_run --json
+equal "$(number val_loss)" "$whole"
+run 1 eval test.csv --checkpoint padded_run; err_has "a class is not among those expected"
 
 # labels begin where those trained on do, whatever the smallest here is
 run 0 train train.csv "$@" --val test_lacks.csv --label-offset 0 --json --checkpoint from0
@@ -91,4 +125,25 @@ equal "$(number val_loss)" "$loss"
 run 0 eval test_from2.csv --checkpoint from1 --json
 equal "$(number val_loss)" "$loss"
 run 1 eval test_from2.csv --checkpoint from1 --label-offset 0; err_has "expected 10 classes as in from1"
+err_has "(the numbers 0 to 9), found the numbers 2 to 10"
+
+# where classes begin is decided over all data that are used together, and a record file keeps the numbers
+run 0 train train.csv "$@" --val test_lacks.csv --json
+loss=$(number val_loss)
+run 0 convert train.csv train.mrec --quiet
+run 0 convert test_lacks.csv test_lacks.mrec --quiet
+for val in test_lacks.csv test_lacks.mrec; do
+    run 0 train train.mrec "$@" --val $val --json
+    equal "$(number val_loss)" "$loss"
+    run 0 train test_lacks.csv "$@" --val train.csv # the first class is missing where it trains
+    out_has "10 classes"
+    ! grep -q "is subtracted" err || fail "$last: told of an offset that was not taken"
+done
+run 0 train train_from1.csv "$@" --val test_from2.csv; err_has "train_from1.csv: labels start at 1: 1 is subtracted"
+out_has "10 classes"
+run 0 convert train_from1.csv declared.mrec --label-offset 1 --quiet # said once, it stays said
+run 0 train declared.mrec "$@" --val none; err_has "labels start at 1"
+run 0 convert declared.mrec again.tar --to tar --quiet
+run 0 train again.tar "$@" --val none; err_has "labels start at 1"
+run 0 inspect again.tar --record 0; out_has "label     int 1"
 finish

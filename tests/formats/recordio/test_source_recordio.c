@@ -578,9 +578,9 @@ static void labels_of_every_kind(void **state)
     add(&m, 5, 0, NULL, 40);
     write_rec(&m, "one");
     src = open_ok("one", NULL); /* from 1 on */
-    MRT_EQ(mr_source_info_of(src)->class_count, 5);
-    MRT_EQ(mr_source_info_of(src)->label_offset, 1);
-    MRT_HAS(mr_source_info_of(src)->told, "labels start at 1");
+    MRT_EQ(mr_source_info_of(src)->class_count, 6);
+    MRT_EQ(mr_source_info_of(src)->label_offset, 0);
+    MRT_EQ(mr_source_labels_of(src)->min, 1);
     mr_source_close(src);
 }
 

@@ -352,7 +352,7 @@ static void classes(void **state)
     MRT_EQ(class_of("number.cls", "11", NULL), -1);
     MRT_EQ(class_of("number.cls", "11", ".Number.cls"), 11);
     mrt_tar_cfg.label_offset = MR_LABEL_AUTO;
-    MRT_EQ(class_of("cls", "1", NULL), 0);
+    MRT_EQ(class_of("cls", "1", NULL), 1);
     mrt_tar_cfg.label_offset = 10;
     MRT_EQ(class_of("cls", "17", NULL), 7);
 }
