@@ -224,9 +224,10 @@ static void put_json(const rows *r, FILE *out, uint64_t sample, const char *name
 static void put(const rows *r, FILE *out, uint64_t sample, int32_t label, const guess *guesses,
                 const char *error)
 {
-    char name[NAME_ROOM], number[32];
+    char name[NAME_ROOM], number[32], folder[NAME_ROOM];
     const char *said = label_name(r, label, number, sizeof number);
     name_of(r, sample, name, sizeof name);
+    if (!said[0]) said = folder_labels_of(&r->folders, name, folder, sizeof folder);
     (r->json ? put_json : put_csv)(r, out, sample, name, said, guesses, error);
 }
 

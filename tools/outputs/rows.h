@@ -11,9 +11,11 @@
 #include <stdio.h>
 
 #include "millrace/train.h"
+#include "tools/outputs/folder_labels.h"
 
 typedef struct rows {
     const mr_source *src;
+    folder_labels folders;    /* of a folder of pictures taken without classes; else zeroed */
     const char *const *names; /* of classes; NULL: they have none */
     int64_t first;            /* then: number of the first one */
     uint32_t classes, top;
