@@ -105,6 +105,8 @@ int mri_framed_entry(const mri_framed *f, uint64_t sample, mri_entry *out, mr_er
 /* What sources answer with. */
 int mri_framed_extent(const mri_framed *f, uint64_t sample, mr_extent *out, mr_error *err);
 int mri_framed_file_at(const mri_framed *f, uint32_t file, mr_source_file *out);
+/* Are all labels in memory? */
+static inline bool mri_framed_labels_near(const mri_framed *f) { return f->entries.fd < 0; }
 /* MR_EUNSUPPORTED when the label is unknown or cannot be a class. */
 int mri_framed_label(const mri_framed *f, uint64_t sample, int64_t *out);
 /* For parse(): check a label as found in the data. *out is the label minus the offset; MR_EFORMAT with the

@@ -12,6 +12,7 @@
 
 #include "base/util.h"
 #include "formats/mix/mix_file.h"
+#include "formats/source/census.h"
 #include "formats/source/classes.h"
 #include "formats/source/names.h"
 #include "formats/source/sample_name.h"
@@ -496,6 +497,14 @@ static int mix_label(const mr_source *src, uint64_t sample, int64_t *out)
     return rc || !p->classes.number ? rc : mri_classes_renumber(&p->classes, out, NULL);
 }
 
+static bool mix_labels_near(const mr_source *src)
+{
+    const mix *m = src->state;
+    bool near = true;
+    for (uint32_t k = 0; near && k < m->count; k++) near = mri_source_labels_near(m->part[k].src);
+    return near;
+}
+
 static int mix_file_at(const mr_source *src, uint32_t file, mr_source_file *out)
 {
     const part *p = part_of_file(src, &file);
@@ -581,6 +590,7 @@ const mri_source_ops mri_source_mix = {
     .close = mix_close,
     .extent = mix_extent,
     .label = mix_label,
+    .labels_near = mix_labels_near,
     .file_at = mix_file_at,
     .file_acquire = mix_file_acquire,
     .file_release = mix_file_release,

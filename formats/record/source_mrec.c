@@ -483,6 +483,8 @@ static int set_label(const mr_source *src, uint64_t sample, int64_t *out)
     return MR_OK;
 }
 
+static bool set_labels_near(const mr_source *src) { return ((const set *)src->state)->pages == NULL; }
+
 static int set_length(const mr_source *src, uint64_t sample, uint32_t *out)
 {
     const set *s = src->state;
@@ -627,6 +629,7 @@ const mri_source_ops mri_source_mrec = {
     .close = set_close,
     .extent = set_extent,
     .label = set_label,
+    .labels_near = set_labels_near,
     .length = set_length,
     .file_at = set_file_at,
     .file_acquire = set_file_acquire,
@@ -647,6 +650,7 @@ const mri_source_ops mri_source_shards = {
     .close = set_close,
     .extent = set_extent,
     .label = set_label,
+    .labels_near = set_labels_near,
     .length = set_length,
     .file_at = set_file_at,
     .file_acquire = set_file_acquire,

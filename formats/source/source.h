@@ -45,6 +45,7 @@ typedef struct mri_source_ops {
      * only some are taken, too */
     int (*extent)(const mr_source *src, uint64_t sample, mr_extent *out, mr_error *err);
     int (*label)(const mr_source *src, uint64_t sample, int64_t *out); /* NULL: not known without reading */
+    bool (*labels_near)(const mr_source *src); /* label() reads no file; NULL: it never does */
     /* asked where open set info.length_field and its shape is not fixed; may be NULL elsewhere */
     int (*length)(const mr_source *src, uint64_t sample, uint32_t *out);
     /* NULL: each sample is a file */

@@ -491,6 +491,11 @@ static int tar_label(const mr_source *src, uint64_t sample, int64_t *out)
     return mri_framed_label(&((const tar *)src->state)->f, sample, out);
 }
 
+static bool tar_labels_near(const mr_source *src)
+{
+    return mri_framed_labels_near(&((const tar *)src->state)->f);
+}
+
 static int tar_file_at(const mr_source *src, uint32_t file, mr_source_file *out)
 {
     return mri_framed_file_at(&((const tar *)src->state)->f, file, out);
@@ -683,6 +688,7 @@ const mri_source_ops mri_source_tar = {
     .close = tar_close,
     .extent = tar_extent,
     .label = tar_label,
+    .labels_near = tar_labels_near,
     .file_at = tar_file_at,
     .file_acquire = tar_file_acquire,
     .file_release = tar_file_release,

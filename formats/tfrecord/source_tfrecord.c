@@ -259,6 +259,11 @@ static int tfrecord_label(const mr_source *src, uint64_t sample, int64_t *out)
     return mri_framed_label(&((const tfrecord *)src->state)->f, sample, out);
 }
 
+static bool tfrecord_labels_near(const mr_source *src)
+{
+    return mri_framed_labels_near(&((const tfrecord *)src->state)->f);
+}
+
 static int tfrecord_file_at(const mr_source *src, uint32_t file, mr_source_file *out)
 {
     return mri_framed_file_at(&((const tfrecord *)src->state)->f, file, out);
@@ -395,6 +400,7 @@ const mri_source_ops mri_source_tfrecord = {
     .close = tfrecord_close,
     .extent = tfrecord_extent,
     .label = tfrecord_label,
+    .labels_near = tfrecord_labels_near,
     .file_at = tfrecord_file_at,
     .file_acquire = tfrecord_file_acquire,
     .file_release = tfrecord_file_release,

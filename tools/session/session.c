@@ -230,6 +230,9 @@ int session_number_from(tool_session *s, const char *path, const data_args *data
 static int number_alone(tool_session *s, const session_args *a)
 {
     int64_t first = s->objective.first.number;
+    const mr_source_info *info = mr_source_info_of(s->src);
+    if (session_tells_classes(s) && info->class_names && info->class_count == 1)
+        say("%s: all samples have one class, %s", info->path, shown_text(info->class_names[0]));
     if (!session_tells_classes(s) || s->objective.first.later) return EXIT_DONE;
     const int status = s->objective.first.known ? EXIT_DONE : setup_label_start(s->src, NULL, &first);
     return status ? status : session_number_from(s, a->data, &a->data_opts, first);
