@@ -57,6 +57,7 @@ int mri_source_begin(mr_source *src, const mr_source_config *cfg, mr_error *err)
         mri_source_tell(src, "the rule for class folders is passed over: it goes with folders of pictures");
     if (src->info.length_field == MR_NO_FIELD) one_length_for_all(&src->info);
     rc = mri_choice_make(src, cfg, err);
+    if (!rc) rc = mri_census_check(src, cfg, err);
     if (!rc) rc = mri_census_tell(src, err);
     if (rc) return rc;
     tell_of_remote(src);

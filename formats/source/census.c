@@ -70,6 +70,26 @@ static void tell_empty(mr_source *src, const census *c)
                     empty, info->class_count, first_empty(src, c, text, sizeof text));
 }
 
+int mri_census_check(const mr_source *src, const mr_source_config *cfg, mr_error *err)
+{
+    const mr_source_info *info = &src->info;
+    void *buffer = NULL;
+    size_t bytes = 0;
+    mr_sample s;
+    mr_error why = MR_ERROR_INIT;
+    if (!src->open_member || info->label_field < 0 || info->class_count || info->count == 0 ||
+        !src->ops->label || cfg->label_offset != MR_LABEL_AUTO || mri_source_is_remote(src) ||
+        mri_source_is_made(src))
+        return MR_OK;
+    const int rc = mr_source_read(src, 0, &buffer, &bytes, &s, &why);
+    free(buffer);
+    if (rc != MR_EFORMAT) return MR_OK; /* whoever reads it is told */
+    const mr_error first = why;
+    mr_error_set(&why, MR_EFORMAT, "no sample has a label that is a class; the first: %.500s", first.text);
+    if (err) *err = why;
+    return mri_error_place(err, MR_EFORMAT, first.file, first.offset, first.sample);
+}
+
 int mri_census_tell(mr_source *src, mr_error *err)
 {
     const mr_source_info *info = &src->info;

@@ -10,6 +10,9 @@
 
 /* Behind open(), before classes are renumbered. */
 int mri_census_tell(mr_source *src, mr_error *err);
+/* MR_EFORMAT, with the first sample and what is wrong with its label: labels are there, and none is a class
+ * (texts, fractions, numbers that are too large). Found without reading more than that sample. */
+int mri_census_check(const mr_source *src, const mr_source_config *cfg, mr_error *err);
 /* Are the labels of all samples known without reading files? */
 bool mri_source_labels_near(const mr_source *src);
 

@@ -441,6 +441,8 @@ static void fill_info(mr_source *src, tar *t)
         src->info.fingerprint = XXH3_64bits_withSeed(t->schema.field[k].name, strlen(t->schema.field[k].name),
                                                      src->info.fingerprint);
     name_classes(&src->info, t);
+    if (t->schema.no_class[0])
+        mri_source_tell(src, "no class is taken: %s, as in the first sample", t->schema.no_class);
     tell(t, t->f.report_text);
     src->info.told = t->report_text[0] ? t->report_text : NULL;
 }

@@ -146,4 +146,27 @@ run 0 train declared.mrec "$@" --val none; err_has "labels start at 1"
 run 0 convert declared.mrec again.tar --to tar --quiet
 run 0 train again.tar "$@" --val none; err_has "labels start at 1"
 run 0 inspect again.tar --record 0; out_has "label     int 1"
+
+# labels that are no classes are named by every command
+printf 'cat' >n.cls
+printf '{"label": "cat"}' >n.json
+cp "$(find d/test -type f | head -1)" n.jpg
+cp n.jpg m.jpg
+tar -cf text.tar n.jpg n.cls
+tar -cf json.tar n.jpg n.json
+for command in inspect "train --model cifar-cnn"; do
+    # shellcheck disable=SC2086 # a command and its options
+    run 1 $command text.tar
+    err_has "text.tar: sample 0, offset"
+    err_has "no sample has a label that is a class; the first: member .cls: expected a class as whole number, found \"cat\""
+done
+run 0 inspect json.tar
+out_has "no class is taken: member .json, field \"label\": expected a class as whole number, found a text, as in the first sample"
+run 1 train json.tar --model cifar-cnn; err_has "no class is taken"
+printf 'path,label\nn.jpg,100\nm.jpg,200\n' >gaps.csv
+run 0 inspect gaps.csv; out_has "classes are the numbers 0 to 200; 199 of these 201 have no sample: 0, 1, 2 and 196 more"
+printf 'path,label\nn.jpg,20231106\nm.jpg,20231107\n' >dates.csv
+run 0 inspect dates.csv; out_has "20231106 of these 20231108 have no sample"
+printf 'path,label\nn.jpg,4\nm.jpg,4\n' >same.csv
+run 0 inspect same.csv; out_has "all 2 samples have one class, 4"
 finish
