@@ -283,7 +283,8 @@ static int check_gaps(int fd, const char *path, const mri_mrec_header *h, mr_err
 
 int mri_meta_read(mri_meta *m, int fd, const char *path, const mri_mrec_header *h, mr_error *err)
 {
-    *m = (mri_meta){.memory_bytes = sizeof *m, .coef = (h->flags & MRI_MREC_COEF) != 0};
+    *m = (mri_meta){
+        .memory_bytes = sizeof *m, .coef = (h->flags & MRI_MREC_COEF) != 0, .label_start = h->label_start};
     uint8_t *schema = NULL, *classes = NULL, *provenance = NULL;
     int rc = check_gaps(fd, path, h, err);
     if (!rc)

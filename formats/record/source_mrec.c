@@ -41,6 +41,7 @@ typedef struct set { /* fixed after open */
     mri_shard_facts facts; /* of all files */
     bool listed;           /* by a list of version 2: the facts are the list's, its files must fit them */
     mri_meta meta;         /* of all files: the first one's, whose memory it is */
+    uint32_t class_count;  /* as the files have them */
     bool keeps_numbers;    /* the first file is of version 1.3 */
     bool read_through;     /* whole indexes were read for the range of labels */
     mri_lengths lengths;   /* element_bytes 0: sizes of records do not tell them */
@@ -186,6 +187,7 @@ static int set_info(mr_source *src, const char *format, mr_error *err)
     if (meta->label_start) src->labels.start = meta->label_start;
     src->labels.unsure = info->class_count == 0 && info->label_field >= 0 && !s->keeps_numbers;
     if (info->class_count == 0 && info->label_field >= 0) count_classes(src);
+    s->class_count = info->class_count;
     return make_page_cache(src, err);
 }
 
@@ -477,8 +479,8 @@ static int set_label(const mr_source *src, uint64_t sample, int64_t *out)
     mri_index_entry e;
     const int rc = set_entry(src->state, sample, NULL, &e, NULL);
     if (rc) return rc;
-    if (src->info.class_count && (e.label < 0 || e.label >= src->info.class_count))
-        return MR_EFORMAT; /* nor will its record be taken */
+    const uint32_t classes = ((const set *)src->state)->class_count; /* whatever number they get afterwards */
+    if (classes && (e.label < 0 || e.label >= classes)) return MR_EFORMAT; /* nor will its record be taken */
     *out = e.label;
     return MR_OK;
 }

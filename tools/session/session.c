@@ -255,7 +255,7 @@ int session_open_data_like(tool_session *s, const char *path, const data_args *d
 {
     data_args all = *data;
     session_fill_data(s, &all);
-    const int status = setup_source_like(&s->src, path, &all, like);
+    const int status = setup_source_to_evaluate(&s->src, path, &all, like);
     s->objective.class_count = like->class_count;
     return status ? status : check_data(s, mr_source_info_of(s->src), NEED_CLASSES);
 }

@@ -180,14 +180,25 @@ static int declared_twice(const mr_source *a, const mr_source *b)
     return EXIT_FAILED;
 }
 
+/* What came of a guess, when this file was made, nobody can see any more. */
+static void doubt(const mr_source *unsure)
+{
+    say("%s: a record file of an earlier version: if the smallest label of its source was 1, 1 was "
+        "subtracted; "
+        "convert it again to be certain of its classes",
+        mr_source_info_of(unsure)->path);
+}
+
 /* Labels of an old record file may have lost 1, those of the other set have not. */
 static int check_sure(const mr_source *unsure, const mr_source *other)
 {
     const mr_source_labels *u = mr_source_labels_of(unsure), *o = mr_source_labels_of(other);
     int64_t first;
-    if (!u->unsure || u->min != 0 || o->unsure || is_named(mr_source_info_of(other)) ||
-        !first_number(other, &first) || first < 1)
+    if (!u->unsure || u->min != 0 || is_named(mr_source_info_of(other))) return EXIT_DONE;
+    if (o->unsure || !first_number(other, &first) || first < 1) {
+        doubt(unsure);
         return EXIT_DONE;
+    }
     say("%s: a record file of an earlier version, in which class 0 can be the 1 of its source; expected the "
         "numbers %" PRId64 " to %" PRId64 " as in %s, found %" PRId64 " to %" PRId64
         ": convert it again, or --label-offset 0 takes the numbers as they are",
@@ -242,6 +253,14 @@ static int open_to_test(mr_source **out, const char *path, mr_source_config *cfg
     if (status || cfg->split != MR_SPLIT_AUTO || !mr_source_info_of(*out)->has_test) return status;
     cfg->split = MR_SPLIT_TEST;
     return open_source(out, path, cfg);
+}
+
+int setup_source_to_evaluate(mr_source **out, const char *path, const data_args *a, const data_like *like)
+{
+    const int status = setup_source_like(out, path, a, like);
+    if (status == EXIT_DONE && !like->class_names && like->class_count && mr_source_labels_of(*out)->unsure)
+        doubt(*out);
+    return status;
 }
 
 int setup_source_beside(mr_source **out, const char *path, const data_args *a)

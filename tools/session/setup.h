@@ -37,6 +37,8 @@ typedef struct data_like {          /* what data to evaluate with have in common
 /* The same for data to evaluate with: of two parts the one to test with, unless a says which; classes and
  * labels numbered as in those trained on. *out may be open when that fails; the caller closes it. */
 int setup_source_like(mr_source **out, const char *path, const data_args *a, const data_like *like);
+/* The same for a checkpoint's classes: says what is doubtful of them. */
+int setup_source_to_evaluate(mr_source **out, const char *path, const data_args *a, const data_like *like);
 /* To look at: the same, with the classes that it has. */
 int setup_source_beside(mr_source **out, const char *path, const data_args *a);
 /* c may be NULL. */

@@ -141,6 +141,13 @@ for val in test_lacks.csv test_lacks.mrec; do
 done
 run 0 train train_from1.csv "$@" --val test_from2.csv; err_has "train_from1.csv: labels start at 1: 1 is subtracted"
 out_has "10 classes"
+run 0 train train_from1.csv "$@" --val test_from2.csv --epochs 2
+whole=$(sed -n 's/^weights *\([0-9a-f]*\).*/\1/p' out)
+run 0 train train_from1.csv "$@" --val test_from2.csv --checkpoint half
+run 0 train train_from1.csv "$@" --val test_from2.csv --epochs 2 --checkpoint half --resume
+equal "$(sed -n 's/^weights *\([0-9a-f]*\).*/\1/p' out)" "$whole"
+run 0 predict test_from2.csv --checkpoint half
+equal "$(sed 1d out | cut -d , -f 3 | sort -n | uniq | tr '\n' ' ')" "2 3 4 5 6 7 8 9 10 "
 run 0 convert train_from1.csv declared.mrec --label-offset 1 --quiet # said once, it stays said
 run 0 train declared.mrec "$@" --val none; err_has "labels start at 1"
 run 0 convert declared.mrec again.tar --to tar --quiet
