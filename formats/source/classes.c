@@ -130,6 +130,7 @@ int mri_classes_offset(mr_source *src, const mr_source_config *cfg, mr_error *er
     const int64_t asked = cfg->label_offset == MR_LABEL_AUTO ? 0 : cfg->label_offset;
     int64_t rest;
     if (info->label_field < 0 || asked == info->label_offset) return MR_OK;
+    if (info->class_names && cfg->class_count) return MR_OK; /* names are matched with those expected */
     int rc = __builtin_sub_overflow(asked, info->label_offset, &rest)
                  ? mr_error_set(err, MR_EINVAL, "--label-offset %lld is out of range", (long long)asked)
                  : MR_OK;
@@ -212,6 +213,16 @@ static int list_given_classes(mri_names *names, uint32_t *number, const mr_sourc
     return MR_OK;
 }
 
+/* Where some names are the same, an order would turn them around: nobody can mean that. */
+static bool share_a_name(const mr_source_info *info, const mr_source_config *cfg)
+{
+    for (uint32_t k = 0; info->class_names && cfg->class_names && k < info->class_count; k++)
+        for (uint32_t i = 0; i < cfg->class_count; i++)
+            if (info->class_names[k][0] && strcmp(info->class_names[k], cfg->class_names[i]) == 0)
+                return true;
+    return false;
+}
+
 static int not_among(const mr_source *src, const mr_source_config *cfg, uint32_t class_at, mr_error *err)
 {
     const mr_source_info *info = &src->info;
@@ -220,7 +231,9 @@ static int not_among(const mr_source *src, const mr_source_config *cfg, uint32_t
                         info->class_names[class_at], cfg->class_count, cfg->classes_of ? " as in " : "",
                         cfg->classes_of ? cfg->classes_of : "", theirs_text(cfg, some, sizeof some),
                         ours_text(src, found, sizeof found),
-                        info->class_count == cfg->class_count ? TAKE_OUT "; " BY_ORDER : TAKE_OUT);
+                        info->class_count == cfg->class_count && !share_a_name(info, cfg) ? TAKE_OUT
+                            "; " BY_ORDER
+                                                                                          : TAKE_OUT);
 }
 
 static int number_format_classes(mri_classes *c, mri_names *names, const uint32_t *theirs,
@@ -358,13 +371,29 @@ static int among_numbers(mr_source *src, const mr_source_config *cfg, mr_error *
 }
 
 /* ---- in order, because somebody says so ---- */
+/* The next class from k on that has samples, as far as names tell. */
+static uint32_t next_class(const char *const *names, uint32_t count, uint32_t k)
+{
+    while (names && k < count && !names[k][0]) k++;
+    return k;
+}
+
 static int in_order(mri_classes *c, const mr_source *src, const mr_source_config *cfg, mr_error *err)
 {
     const mr_source_info *info = &src->info;
-    if (info->class_count != cfg->class_count)
-        return mismatch(src, cfg, "--match-classes order", "it needs as many classes on both sides", err);
-    for (uint32_t k = 0; k < info->class_count; k++) c->number[k] = k;
-    return MR_OK;
+    int64_t first, last;
+    range_of(src, &first, &last);
+    uint32_t here = info->class_names ? 0 : (uint32_t)(first - info->label_offset), there = 0;
+    for (uint32_t k = 0; k < info->class_count; k++) c->number[k] = MRI_NO_CLASS;
+    for (;; here++, there++) {
+        here = next_class(info->class_names, info->class_count, here);
+        there = next_class(cfg->class_names, cfg->class_count, there);
+        if (here >= info->class_count || there >= cfg->class_count) break;
+        c->number[here] = there;
+    }
+    return here >= info->class_count && there >= cfg->class_count
+               ? MR_OK
+               : mismatch(src, cfg, "--match-classes order", "it needs as many classes on both sides", err);
 }
 
 /* ---- together ---- */
@@ -388,7 +417,8 @@ static int fill(mr_source *src, const mr_source_config *cfg, mr_error *err)
     const int rc = !info->class_names ? numbers_to_names(c, src, cfg, &why)
                    : cfg->class_names ? by_name(c, src, cfg, &why)
                                       : names_to_numbers(c, src, cfg, &why);
-    if (rc == MR_EFORMAT && cfg->match == MR_MATCH_ORDER) return in_order(c, src, cfg, err);
+    if (rc == MR_EFORMAT && cfg->match == MR_MATCH_ORDER && !share_a_name(info, cfg))
+        return in_order(c, src, cfg, err);
     if (rc && err) *err = why;
     return rc;
 }

@@ -793,7 +793,7 @@ static int open_like_train(mr_source *src, table *t, const char *folder, const m
         like.class_count = train->info.class_count;
     }
     rc = read_table(src, t, &like, err);
-    if (!rc && !cfg->class_names) rc = mri_classes_follow(src, &like, err);
+    if (!rc && !cfg->class_names && like.class_names) rc = mri_classes_follow(src, &like, err);
     mr_source_close(train);
     return rc;
 }

@@ -143,7 +143,7 @@ typedef enum mr_outside {
 typedef enum mr_class_match {
     MR_MATCH_AUTO = 0,  /* by name, or by number; a name that is a whole number is that number */
     MR_MATCH_ORDER = 1, /* also where neither is possible: class k of this set is class k of the others. Both
-                           sets need the same number of classes */
+                           sets need the same number of classes, and no name in common */
 } mr_class_match;
 
 typedef struct mr_source_config {

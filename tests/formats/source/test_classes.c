@@ -218,6 +218,23 @@ static void names_and_numbers(void **state)
     cfg = like(trained, 3);
     cfg.match = MR_MATCH_ORDER;
     follow(table, &cfg, "0 2 ");
+    const char *const holes[] = {"", "cat", "", "dog", "horse"}; /* numbers without samples are no classes */
+    cfg = like(holes, 5);
+    cfg.match = MR_MATCH_ORDER;
+    follow(table, &cfg, "1 4 ");
+    follow(folder, &cfg, "1 3 4 ");
+    follow(make_table("later.csv", "path,label\na.jpg,5\nb.jpg,7\n"), &cfg, "1 4 ");
+    const char *const others[] = {"Hund", "Katze", "Pferd"}, *const mixed[] = {"cat", "horse", "zebra"};
+    cfg = like(others, 3);
+    refuse_like(folder, &cfg, "class cat is none of the 3 expected", "--match-classes order");
+    cfg.match = MR_MATCH_ORDER;
+    follow(folder, &cfg, "0 1 2 ");
+    cfg = like(mixed, 3);
+    cfg.match = MR_MATCH_ORDER; /* cat is no horse, whatever the order */
+    refuse_like(folder, &cfg, "class dog is none of the 3 expected", "take it out");
+    cfg = like(NULL, 3);
+    cfg.label_offset = cfg.class_first = 1; /* said for both sides; names need none */
+    follow(make_folder("some", numbers + 1, 1), &cfg, "0 ");
 }
 
 static void what_no_number_can_be_given(void **state)
