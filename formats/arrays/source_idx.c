@@ -355,11 +355,14 @@ static int open_images(mr_source *src, idx *x, const char *path, const mr_source
     return MR_OK;
 }
 
-static uint32_t classes_in(const uint8_t *labels, uint32_t count, uint32_t at_least)
+static void count_classes(mr_source *src, const uint8_t *labels, uint32_t count)
 {
-    for (uint32_t k = 0; k < count; k++)
-        if (labels[k] >= at_least) at_least = (uint32_t)labels[k] + 1;
-    return at_least;
+    mr_source_labels *l = &src->labels;
+    for (uint32_t k = 0; k < count; k++) {
+        if (l->max < l->min || labels[k] < l->min) l->min = labels[k];
+        if (labels[k] > l->max) l->max = labels[k];
+    }
+    src->info.class_count = (uint32_t)(l->max + 1);
 }
 
 /* All parts speak of the same classes, also when the last one is missing in this part. */
@@ -373,7 +376,7 @@ static int count_other_classes(mr_source *src, const idx *x, int mine, const mr_
         if (part == mine || !x->path[part][LABELS]) continue;
         rc = read_labels(x->path[part][LABELS], cfg, &other, &count, err);
         if (rc) break;
-        src->info.class_count = classes_in(other, count, src->info.class_count);
+        count_classes(src, other, count);
         free(other);
     }
     return rc;
@@ -389,7 +392,7 @@ static int open_labels(mr_source *src, idx *x, const char *path, const mr_source
                      x->images.h.dim[0]);
         return mri_error_place(err, MR_EFORMAT, path, 4, MR_NOWHERE);
     }
-    src->info.class_count = classes_in(x->labels, count, 0);
+    count_classes(src, x->labels, count);
     return MR_OK;
 }
 

@@ -345,7 +345,7 @@ static int number_classes(mr_source *src, npy *x, const labels *other, const mr_
         mri_min_u64(other->count, 1) && other->least < x->classes.least ? other->least : x->classes.least;
     const int64_t largest =
         other->count && other->largest > x->classes.largest ? other->largest : x->classes.largest;
-    const int64_t offset = cfg->label_offset != MR_LABEL_AUTO ? cfg->label_offset : least == 1 ? 1 : 0;
+    const int64_t offset = cfg->label_offset != MR_LABEL_AUTO ? cfg->label_offset : 0;
     for (uint64_t k = 0; k < x->classes.count; k++) {
         int64_t v;
         if (__builtin_sub_overflow((int64_t)x->classes.value[k], offset, &v) || v < 0 || v >= INT32_MAX) {
@@ -362,6 +362,8 @@ static int number_classes(mr_source *src, npy *x, const labels *other, const mr_
         src->info.told = x->report_text;
     }
     src->info.label_offset = offset;
+    src->labels.min = least;
+    src->labels.max = largest;
     src->info.class_count = largest - offset < INT32_MAX ? (uint32_t)(largest - offset + 1) : 0;
     return MR_OK;
 }

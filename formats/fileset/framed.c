@@ -313,15 +313,12 @@ static int largest_class(const mri_framed *f, int64_t *out, mr_error *err)
     return rc == MR_EEND ? MR_OK : rc;
 }
 
-static int settle_labels(mri_framed *f, const mr_source_config *cfg, bool *shifted, mr_error *err)
+static int settle_labels(mri_framed *f, const mr_source_config *cfg, mr_error *err)
 {
     int64_t largest;
-    const bool guess = cfg->label_offset == MR_LABEL_AUTO && f->label_offset == MR_LABEL_AUTO;
-    if (guess) f->label_offset = f->entries.sums.class_min == 1 ? 1 : 0;
-    else if (cfg->label_offset != MR_LABEL_AUTO) f->label_offset = cfg->label_offset;
+    f->label_offset = cfg->label_offset == MR_LABEL_AUTO ? 0 : cfg->label_offset;
     const int rc = largest_class(f, &largest, err);
     f->class_count = (uint32_t)(largest + 1);
-    *shifted = guess && f->label_offset;
     return rc;
 }
 
@@ -418,7 +415,6 @@ int mri_framed_open(mri_framed *out, mri_filelist *files, const mri_framed_forma
                     const mr_source_config *cfg, mr_error *err)
 {
     mri_framed *f = out;
-    bool shifted = false;
     *f = (mri_framed){.kept.fd = -1};
     mri_entries_init(&f->entries);
     mri_accept *accept = files->accept;
@@ -427,13 +423,11 @@ int mri_framed_open(mri_framed *out, mri_filelist *files, const mri_framed_forma
     if (!rc) rc = open_files(f, accept, cfg, err);
     if (!rc) rc = index_files(f, format, cfg, err);
     if (rc) return rc;
-    f->label_offset = MR_LABEL_AUTO;
     rc = format->known ? format->known(format->context, f, err) : MR_OK;
-    if (!rc) rc = settle_labels(f, cfg, &shifted, err);
+    if (!rc) rc = settle_labels(f, cfg, err);
     if (!rc) rc = add_up(f, format, err);
     if (rc) return rc;
     if (!f->from_index) mri_framed_index_keep(f, format, cfg);
-    if (shifted) mri_framed_tell(f, "labels start at 1: 1 is subtracted");
     return MR_OK;
 }
 
@@ -543,6 +537,14 @@ void mri_framed_info(const mri_framed *f, mr_source_info *info)
     info->memory_bytes = f->memory_bytes;
     info->label_offset = f->label_offset;
     info->told = f->report_text[0] ? f->report_text : NULL;
+}
+
+void mri_framed_labels(const mri_framed *f, mr_source_labels *out)
+{
+    const mri_entries_sums *s = &f->entries.sums;
+    if (!s->labelled || f->class_count == 0) return;
+    out->max = (int64_t)f->class_count - 1 + f->label_offset;
+    out->min = s->class_max >= 0 ? s->class_min : s->label_min;
 }
 
 /* ---- compared with the data ---- */

@@ -55,7 +55,7 @@ typedef struct mri_framed {
     uint64_t fingerprint; /* of format, settings, offsets, bytes, labels */
     bool has_print;       /* print and print_seed came with the index */
     bool from_index;      /* nothing was scanned */
-    int64_t label_offset; /* cfg's, or as found */
+    int64_t label_offset; /* cfg's; 0 where that is MR_LABEL_AUTO */
     uint32_t class_count; /* largest possible label + 1, label_offset subtracted; 0 when no label is known */
     uint8_t *note;        /* what the format wants to find again without scanning (class names, ...) */
     size_t note_bytes;
@@ -83,10 +83,9 @@ typedef struct mri_framed_format {
     int (*scan)(void *context, mri_scan *s, uint32_t file, mr_error *err);
     /* After the last file, optional: *out (malloc'd) is kept with the index and comes back as `note`. */
     int (*note)(void *context, uint8_t **out, size_t *bytes, mr_error *err);
-    /* Optional; called when the index is complete, scanned or loaded. May set f->label_offset when the format
-     * knows it. */
+    /* Optional; called when the index is complete, scanned or loaded. */
     int (*known)(void *context, mri_framed *f, mr_error *err);
-    /* What the print begins with; asked after known(), when label_offset is settled. NULL: name and settings.
+    /* What the print begins with; asked when label_offset is settled. NULL: name and settings.
      */
     uint64_t (*print_seed)(const mri_framed *f, void *context);
     void *context;
@@ -106,6 +105,8 @@ int mri_framed_entry(const mri_framed *f, uint64_t sample, mri_entry *out, mr_er
 /* What sources answer with. */
 int mri_framed_extent(const mri_framed *f, uint64_t sample, mr_extent *out, mr_error *err);
 int mri_framed_file_at(const mri_framed *f, uint32_t file, mr_source_file *out);
+/* Are all labels in memory? */
+static inline bool mri_framed_labels_near(const mri_framed *f) { return f->entries.fd < 0; }
 /* MR_EUNSUPPORTED when the label is unknown or cannot be a class. */
 int mri_framed_label(const mri_framed *f, uint64_t sample, int64_t *out);
 /* For parse(): check a label as found in the data. *out is the label minus the offset; MR_EFORMAT with the
@@ -113,6 +114,8 @@ int mri_framed_label(const mri_framed *f, uint64_t sample, int64_t *out);
 int mri_framed_check_label(const mri_framed *f, int64_t found, int64_t *out, mr_error *err);
 /* Fill count, class count, label offset, sizes, fingerprint and told of info. */
 void mri_framed_info(const mri_framed *f, mr_source_info *info);
+/* Smallest and largest class; left as they are where no label is known. */
+void mri_framed_labels(const mri_framed *f, mr_source_labels *out);
 /* For mr_source_check(): scan the data again and compare with the index that was used. */
 int mri_framed_check(const mr_source *src, const mri_framed *f, mr_error *err);
 

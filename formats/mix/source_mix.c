@@ -12,6 +12,7 @@
 
 #include "base/util.h"
 #include "formats/mix/mix_file.h"
+#include "formats/source/census.h"
 #include "formats/source/classes.h"
 #include "formats/source/names.h"
 #include "formats/source/sample_name.h"
@@ -79,6 +80,7 @@ static int open_set(mr_source *src, const mri_mix_line *line, const mr_source_co
     mine.format = mine.target_key = NULL;
     mine.class_names = NULL;
     mine.class_count = 0;
+    mine.label_offset = MR_LABEL_AUTO; /* what is subtracted is subtracted from the whole */
     mine.take_from = 0;
     mine.take_to = 1;
     mine.memory_bytes -= mri_min_u64(mine.memory_bytes, src->info.memory_bytes);
@@ -128,63 +130,139 @@ static int check_all(const mr_source *src, has_fn *has, const char *what, mr_err
 /* ---- classes ---- */
 static int no_memory(mr_error *err) { return mr_error_set(err, MR_ENOMEM, "no memory for classes of a mix"); }
 
-static int add_names(mix *m, part *p, mr_error *err)
+static int number_classes_of(part *p, mr_error *err)
+{
+    mri_classes *c = &p->classes;
+    c->format_class_count = info_of(p)->class_count;
+    c->number = malloc(c->format_class_count * sizeof *c->number);
+    for (uint32_t k = 0; c->number && k < c->format_class_count; k++) c->number[k] = MRI_NO_CLASS;
+    return c->number ? MR_OK : no_memory(err);
+}
+
+/* Names that are numbers in all sets are compared as such. */
+static int add_names(mix *m, part *p, bool numbers, mr_error *err)
 {
     const mr_source_info *info = info_of(p);
-    mri_classes *c = &p->classes;
-    c->format_class_count = info->class_count;
-    c->number = malloc(info->class_count * sizeof *c->number);
-    if (!c->number) return no_memory(err);
+    int rc = number_classes_of(p, err);
+    if (rc) return rc;
+    const char **more = realloc(m->class_names, (m->names.count + (size_t)info->class_count) * sizeof *more);
+    if (!more) return no_memory(err);
+    m->class_names = more;
     for (uint32_t k = 0; k < info->class_count; k++) {
         bool is_new;
-        const char *name = info->class_names[k];
-        const int rc = mri_names_add(&m->names, name, strlen(name), &c->number[k], &is_new);
+        const char *name = info->class_names[k], *key = mri_class_name_key(name, numbers);
+        if (!name[0]) continue; /* a number without samples */
+        uint32_t *number = &p->classes.number[k];
+        rc = mri_names_add(&m->names, key, strlen(key), number, &is_new);
         if (rc == MR_ENOMEM) return no_memory(err);
         if (rc || m->names.count > MRI_MAX_CLASSES)
             return mr_error_set(err, MR_ELIMIT, "more classes than can be numbered");
+        if (is_new) m->class_names[*number] = name;
     }
     return MR_OK;
+}
+
+static bool names_are_numbers(const part *p)
+{
+    return mri_class_names_are_numbers(info_of(p)->class_names, info_of(p)->class_count);
 }
 
 static int merge_names(mr_source *src, mr_error *err)
 {
     mix *m = src->state;
+    bool numbers = true;
     int rc = MR_OK;
+    for (uint32_t k = 0; k < m->count; k++) numbers = numbers && names_are_numbers(&m->part[k]);
     for (uint32_t k = 0; !rc && k < m->count; k++) {
-        rc = add_names(m, &m->part[k], err);
+        rc = add_names(m, &m->part[k], numbers, err);
         src->info.memory_bytes += info_of(&m->part[k])->class_count * sizeof(uint32_t);
     }
     if (rc) return mri_error_place(err, rc, src->path, MR_NOWHERE, MR_NOWHERE);
     mri_names_seal(&m->names);
-    m->class_names = malloc(m->names.count * sizeof *m->class_names);
-    if (!m->class_names) return no_memory(err);
-    for (uint32_t k = 0; k < m->names.count; k++) m->class_names[k] = mri_name(&m->names, k);
     src->info.class_names = m->class_names;
     src->info.class_count = m->names.count;
     src->info.memory_bytes += mri_names_memory(&m->names) + m->names.count * sizeof *m->class_names;
     return MR_OK;
 }
 
-/* Labels without names mean the same everywhere, as far as anybody can know. */
-static void largest_count(mr_source *src)
+/* Of a set whose classes have names: each is a number. */
+static int names_to_numbers(part *p, mr_error *err)
 {
-    const mix *m = src->state;
-    for (uint32_t k = 0; k < m->count; k++)
-        if (info_of(&m->part[k])->class_count > src->info.class_count)
-            src->info.class_count = info_of(&m->part[k])->class_count;
+    const mr_source_info *info = info_of(p);
+    const int rc = number_classes_of(p, err);
+    for (uint32_t k = 0; !rc && k < info->class_count; k++) {
+        int64_t number;
+        if (!mri_class_name_number(info->class_names[k], &number)) continue; /* empty */
+        if (number >= MRI_MAX_CLASSES)
+            return mr_error_set(err, MR_EFORMAT, "class %.100s: expected a number below %lld",
+                                info->class_names[k], (long long)MRI_MAX_CLASSES);
+        p->classes.number[k] = (uint32_t)number;
+    }
+    return rc;
+}
+
+/* Names in some sets, numbers in others: the names are numbers, or nobody knows which class is which. */
+static int check_names(const mr_source *src, const part *named, const part *numbered, mr_error *err)
+{
+    char some[280];
+    if (names_are_numbers(named)) return MR_OK;
+    mr_error_set(
+        err, MR_EFORMAT,
+        "expected names of classes in all data sets of a mix or in none: %.150s (line %zu) has them "
+        "(%s), %.150s (line %zu) has the numbers %lld to %lld: name classes by these numbers, or give "
+        "both names",
+        info_of(named)->path, named->line,
+        mri_class_names_text(info_of(named)->class_names, info_of(named)->class_count, some, sizeof some),
+        info_of(numbered)->path, numbered->line, (long long)mr_source_labels_of(numbered->src)->min,
+        (long long)mr_source_labels_of(numbered->src)->max);
+    return mri_error_place(err, MR_EFORMAT, src->path, MR_NOWHERE, MR_NOWHERE);
+}
+
+static void widen(mr_source_labels *all, int64_t min, int64_t max)
+{
+    const bool first = all->min > all->max;
+    if (first || min < all->min) all->min = min;
+    if (first || max > all->max) all->max = max;
+}
+
+/* A number means the same in all sets. */
+static int merge_numbers(mr_source *src, const part *numbered, mr_error *err)
+{
+    mix *m = src->state;
+    mr_source_info *info = &src->info;
+    for (uint32_t k = 0; k < m->count; k++) {
+        part *p = &m->part[k];
+        const mr_source_labels *l = mr_source_labels_of(p->src);
+        if (has_names(p)) {
+            int rc = check_names(src, p, numbered, err);
+            if (!rc) rc = names_to_numbers(p, err);
+            if (rc)
+                return mri_error_place(err, rc, err && err->file[0] ? NULL : src->path, MR_NOWHERE,
+                                       MR_NOWHERE);
+            for (uint32_t c = 0; c < p->classes.format_class_count; c++)
+                if (p->classes.number[c] != MRI_NO_CLASS)
+                    widen(&src->labels, p->classes.number[c], p->classes.number[c]);
+        } else if (l->min <= l->max) {
+            widen(&src->labels, l->min, l->max);
+        }
+        if (l->start != MR_LABEL_AUTO) src->labels.start = l->start;
+        src->labels.unsure |= l->unsure;
+        const uint32_t count = has_names(p) ? (uint32_t)(src->labels.max + 1) : info_of(p)->class_count;
+        if (count > info->class_count) info->class_count = count;
+    }
+    return MR_OK;
 }
 
 static int settle_classes(mr_source *src, mr_error *err)
 {
     const mix *m = src->state;
+    const part *numbered = NULL;
     int rc = check_all(src, has_labels, "labels", err);
     if (rc || !has_labels(&m->part[0])) return rc;
-    rc = check_all(src, has_names, "names of classes", err);
-    if (!rc) rc = check_all(src, has_classes, "classes", err);
-    if (rc) return rc;
-    if (has_names(&m->part[0])) return merge_names(src, err);
-    largest_count(src);
-    return MR_OK;
+    rc = check_all(src, has_classes, "classes", err);
+    for (uint32_t k = 0; k < m->count; k++)
+        if (!numbered && !has_names(&m->part[k])) numbered = &m->part[k];
+    return rc ? rc : numbered ? merge_numbers(src, numbered, err) : merge_names(src, err);
 }
 
 /* ---- fields ---- */
@@ -300,12 +378,10 @@ static void set_common(mr_source *src)
     const mix *m = src->state;
     mr_source_info *info = &src->info;
     info->has_test = true;
-    info->label_offset = info_of(&m->part[0])->label_offset;
     info->parts.taken = part_taken(m);
     for (uint32_t k = 0; k < m->count; k++) {
         const mr_source_info *one = info_of(&m->part[k]);
         info->has_test &= one->has_test;
-        if (one->label_offset != info->label_offset) info->label_offset = 0;
     }
 }
 
@@ -421,6 +497,14 @@ static int mix_label(const mr_source *src, uint64_t sample, int64_t *out)
     return rc || !p->classes.number ? rc : mri_classes_renumber(&p->classes, out, NULL);
 }
 
+static bool mix_labels_near(const mr_source *src)
+{
+    const mix *m = src->state;
+    bool near = true;
+    for (uint32_t k = 0; near && k < m->count; k++) near = mri_source_labels_near(m->part[k].src);
+    return near;
+}
+
 static int mix_file_at(const mr_source *src, uint32_t file, mr_source_file *out)
 {
     const part *p = part_of_file(src, &file);
@@ -506,6 +590,7 @@ const mri_source_ops mri_source_mix = {
     .close = mix_close,
     .extent = mix_extent,
     .label = mix_label,
+    .labels_near = mix_labels_near,
     .file_at = mix_file_at,
     .file_acquire = mix_file_acquire,
     .file_release = mix_file_release,

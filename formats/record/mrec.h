@@ -12,8 +12,8 @@
 enum {
     MRI_MREC_BLOCK = 4096,
     MRI_MREC_MAJOR = 1,
-    MRI_MREC_MINOR = 2,
-    MRI_MREC_HEADER_BYTES = 176, /* bytes of the header block in use in version 1.2; 160 in 1.0 and 1.1 */
+    MRI_MREC_MINOR = 3,
+    MRI_MREC_HEADER_BYTES = 184, /* bytes of the header block in use in version 1.3; 176 in 1.2, 160 before */
     MRI_MREC_COMPLETE = 1,       /* flag: mr_writer_finish() has written index and header */
     MRI_MREC_COEF = 2,           /* flag, from 1.1 on: there are records with coefficients */
     MRI_RECORD_HEAD = 40,        /* bytes of a record header before its field entries */
@@ -40,7 +40,11 @@ typedef struct mri_mrec_header {
     uint64_t fingerprint;
     uint32_t schema_crc, classes_crc, provenance_crc;
     int64_t label_min, label_max; /* of all records; 0 before version 1.2 and where there is no record */
+    int64_t label_start;          /* number of the first class where it was declared; else 0 */
 } mri_mrec_header;
+
+/* Are labels the numbers of the data that were converted? Before, 1 could have been subtracted. */
+static inline bool mri_mrec_header_keeps_numbers(const mri_mrec_header *h) { return h->minor >= 3; }
 
 /* Does the header know the labels' range? */
 static inline bool mri_mrec_header_has_labels(const mri_mrec_header *h) { return h->minor >= 2; }
@@ -66,6 +70,7 @@ typedef struct mri_meta {
     uint32_t class_count;
     const char **class_names; /* one block with the text behind the pointers; NULL when there are none */
     char *provenance;         /* "" when none */
+    int64_t label_start;
     size_t memory_bytes;
 } mri_meta;
 

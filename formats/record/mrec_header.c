@@ -8,7 +8,7 @@
  * terminals. */
 static const uint8_t magic[8] = {0x89, 'M', 'R', 'E', 'C', '\r', '\n', 0x1a};
 
-enum { CRC_AT = MRI_MREC_BLOCK - 4, OLD_HEADER_BYTES = 160, LABELS_AT = 160 };
+enum { CRC_AT = MRI_MREC_BLOCK - 4, OLD_HEADER_BYTES = 160, LABELS_AT = 160, START_AT = 176 };
 
 bool mri_mrec_magic(const void *data, size_t bytes)
 {
@@ -34,6 +34,7 @@ void mri_mrec_header_encode(const mri_mrec_header *h, uint8_t block[MRI_MREC_BLO
     mri_put_le32(block + 152, h->provenance_crc);
     mri_put_le64(block + LABELS_AT, (uint64_t)h->label_min);
     mri_put_le64(block + LABELS_AT + 8, (uint64_t)h->label_max);
+    mri_put_le64(block + START_AT, (uint64_t)h->label_start);
     mri_put_le32(block + CRC_AT, mr_crc32c(0, block, CRC_AT));
 }
 
@@ -63,6 +64,15 @@ static void decode_numbers(const uint8_t *block, mri_mrec_header *h)
     if (!mri_mrec_header_has_labels(h)) return;
     h->label_min = (int64_t)mri_le64(block + LABELS_AT);
     h->label_max = (int64_t)mri_le64(block + LABELS_AT + 8);
+    if (mri_mrec_header_keeps_numbers(h)) h->label_start = (int64_t)mri_le64(block + START_AT);
+}
+
+/* Of the header block, in use in this version. */
+static uint32_t bytes_in_use(const mri_mrec_header *h)
+{
+    return mri_mrec_header_keeps_numbers(h) ? MRI_MREC_HEADER_BYTES
+           : mri_mrec_header_has_labels(h)  ? START_AT
+                                            : OLD_HEADER_BYTES;
 }
 
 /* err with the place in the header the text is about */
@@ -103,7 +113,7 @@ int mri_mrec_header_decode(const uint8_t block[MRI_MREC_BLOCK], mri_mrec_header 
     decode_numbers(block, h);
     const uint32_t header_bytes = mri_le32(block + 12);
     const bool known = h->minor <= MRI_MREC_MINOR;
-    const uint32_t expected = mri_mrec_header_has_labels(h) ? MRI_MREC_HEADER_BYTES : OLD_HEADER_BYTES;
+    const uint32_t expected = bytes_in_use(h);
     if (known ? header_bytes != expected : header_bytes < expected || header_bytes > CRC_AT) {
         mr_error_set(err, MR_EFORMAT, "expected a header of %u bytes, found %u", expected, header_bytes);
         at(err, 12);

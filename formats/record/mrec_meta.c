@@ -67,6 +67,7 @@ int mri_meta_copy(mri_meta *m, const mr_writer_config *cfg, mr_error *err)
         memcpy(to->dim, from->dim, from->ndim * sizeof to->dim[0]);
     }
     find_conventional_fields(m);
+    m->label_start = cfg->label_start;
     m->coef = true; /* the finished header tells whether any came */
     const char *text = cfg->provenance ? cfg->provenance : "";
     const size_t text_bytes = strlen(text);
@@ -131,7 +132,10 @@ static void put_classes(const mri_meta *m, uint8_t *p)
 int mri_meta_encode(const mri_meta *m, uint32_t record_align, mri_mrec_header *h, uint8_t **out,
                     mr_error *err)
 {
-    *h = (mri_mrec_header){.major = MRI_MREC_MAJOR, .minor = MRI_MREC_MINOR, .record_align = record_align};
+    *h = (mri_mrec_header){.major = MRI_MREC_MAJOR,
+                           .minor = MRI_MREC_MINOR,
+                           .record_align = record_align,
+                           .label_start = m->label_start};
     h->schema_offset = MRI_MREC_BLOCK;
     h->schema_bytes = schema_bytes(m);
     h->classes_offset = mri_align_up(h->schema_offset + h->schema_bytes, 8);
@@ -279,7 +283,8 @@ static int check_gaps(int fd, const char *path, const mri_mrec_header *h, mr_err
 
 int mri_meta_read(mri_meta *m, int fd, const char *path, const mri_mrec_header *h, mr_error *err)
 {
-    *m = (mri_meta){.memory_bytes = sizeof *m, .coef = (h->flags & MRI_MREC_COEF) != 0};
+    *m = (mri_meta){
+        .memory_bytes = sizeof *m, .coef = (h->flags & MRI_MREC_COEF) != 0, .label_start = h->label_start};
     uint8_t *schema = NULL, *classes = NULL, *provenance = NULL;
     int rc = check_gaps(fd, path, h, err);
     if (!rc)

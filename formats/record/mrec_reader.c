@@ -118,6 +118,7 @@ static void fill_info(mr_mrec *m)
         .class_names = m->meta.class_names,
         .provenance = m->meta.provenance,
         .fingerprint = m->h.fingerprint,
+        .label_start = m->h.label_start,
     };
 }
 

@@ -56,7 +56,8 @@ static bool same_field(const mr_field *a, const mr_field *b)
 
 static bool same_meta(const mri_meta *a, const mri_meta *b)
 {
-    bool same = a->field_count == b->field_count && a->class_count == b->class_count;
+    bool same = a->field_count == b->field_count && a->class_count == b->class_count &&
+                a->label_start == b->label_start;
     for (uint32_t k = 0; same && k < a->field_count; k++) same = same_field(&a->fields[k], &b->fields[k]);
     for (uint32_t k = 0; same && k < a->class_count; k++)
         same = strcmp(a->class_names[k], b->class_names[k]) == 0;

@@ -41,6 +41,8 @@ typedef struct set { /* fixed after open */
     mri_shard_facts facts; /* of all files */
     bool listed;           /* by a list of version 2: the facts are the list's, its files must fit them */
     mri_meta meta;         /* of all files: the first one's, whose memory it is */
+    uint32_t class_count;  /* as the files have them */
+    bool keeps_numbers;    /* the first file is of version 1.3 */
     bool read_through;     /* whole indexes were read for the range of labels */
     mri_lengths lengths;   /* element_bytes 0: sizes of records do not tell them */
     int entries;           /* field with the entry points of the image field's JPEGs, or -1 */
@@ -102,6 +104,7 @@ static int add_facts(set *s, const mr_mrec *m, mr_error *err)
 static int add_opened(mr_source *src, mr_mrec *m, mr_error *err)
 {
     set *s = src->state;
+    if (s->count == 0) s->keeps_numbers = mri_mrec_header_keeps_numbers(&m->h);
     s->start[s->count + 1] = s->start[s->count] + m->h.count;
     s->file[s->count++] = m;
     src->info.memory_bytes += mri_mrec_memory_bytes(m);
@@ -125,8 +128,11 @@ static void count_classes(mr_source *src)
 {
     const set *s = src->state;
     const mri_shard_facts *f = &s->facts;
-    if (f->has_labels && f->label_min >= 0 && f->label_max < MRI_MAX_CLASSES)
+    if (f->has_labels && f->label_min >= 0 && f->label_max < MRI_MAX_CLASSES) {
         src->info.class_count = (uint32_t)(f->label_max + 1);
+        src->labels.min = f->label_min;
+        src->labels.max = f->label_max;
+    }
     if (s->read_through)
         mri_source_tell(src,
                         "the number of classes was found by reading the whole index, because a header of "
@@ -178,7 +184,10 @@ static int set_info(mr_source *src, const char *format, mr_error *err)
         info->width = (uint32_t)image->dim[1];
         info->channels = (uint32_t)image->dim[2];
     }
+    if (meta->label_start) src->labels.start = meta->label_start;
+    src->labels.unsure = info->class_count == 0 && info->label_field >= 0 && !s->keeps_numbers;
     if (info->class_count == 0 && info->label_field >= 0) count_classes(src);
+    s->class_count = info->class_count;
     return make_page_cache(src, err);
 }
 
@@ -470,11 +479,13 @@ static int set_label(const mr_source *src, uint64_t sample, int64_t *out)
     mri_index_entry e;
     const int rc = set_entry(src->state, sample, NULL, &e, NULL);
     if (rc) return rc;
-    if (src->info.class_count && (e.label < 0 || e.label >= src->info.class_count))
-        return MR_EFORMAT; /* nor will its record be taken */
+    const uint32_t classes = ((const set *)src->state)->class_count; /* whatever number they get afterwards */
+    if (classes && (e.label < 0 || e.label >= classes)) return MR_EFORMAT; /* nor will its record be taken */
     *out = e.label;
     return MR_OK;
 }
+
+static bool set_labels_near(const mr_source *src) { return ((const set *)src->state)->pages == NULL; }
 
 static int set_length(const mr_source *src, uint64_t sample, uint32_t *out)
 {
@@ -620,6 +631,7 @@ const mri_source_ops mri_source_mrec = {
     .close = set_close,
     .extent = set_extent,
     .label = set_label,
+    .labels_near = set_labels_near,
     .length = set_length,
     .file_at = set_file_at,
     .file_acquire = set_file_acquire,
@@ -640,6 +652,7 @@ const mri_source_ops mri_source_shards = {
     .close = set_close,
     .extent = set_extent,
     .label = set_label,
+    .labels_near = set_labels_near,
     .length = set_length,
     .file_at = set_file_at,
     .file_acquire = set_file_acquire,

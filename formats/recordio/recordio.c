@@ -168,26 +168,37 @@ int64_t mri_object_at(const uint8_t *labels, const mri_objects *o, uint32_t k, f
     return (int64_t)label_at(labels, at);
 }
 
+/* What the header says: widths, and so how many objects. */
+static bool objects_in(const uint8_t *labels, uint32_t count, float most, mri_objects *out)
+{
+    const float head = count > 0 ? label_at(labels, 0) : 0, width = count > 1 ? label_at(labels, 1) : 0;
+    if (!is_whole(head, 2, most) || !is_whole(width, 5, most)) return false;
+    const uint32_t first = (uint32_t)head, each = (uint32_t)width;
+    *out = (mri_objects){first, each, 0};
+    if (count < first || (count - first) % each) return false;
+    out->count = (count - first) / each;
+    return true;
+}
+
 int mri_objects_of(const uint8_t *labels, uint32_t count, mri_objects *out, mr_error *err)
 {
-    *out = (mri_objects){0};
-    const float head = count > 0 ? label_at(labels, 0) : 0, width = count > 1 ? label_at(labels, 1) : 0;
-    if (!is_whole(head, 2, 1 << 20) || !is_whole(width, 5, 1 << 20))
+    mri_objects o = {0};
+    *out = o;
+    if (!objects_in(labels, count, 1 << 20, &o) && o.first)
+        return mr_error_set(err, MR_EFORMAT,
+                            "objects: expected %u labels and %u for each object, found %u labels", o.first,
+                            o.width, count);
+    if (!o.first)
         return mr_error_set(
             err, MR_EFORMAT,
             "objects: expected the widths of a header (2 or more) and of an object (5 or more) "
             "as the first of %u labels, found %g and %g",
-            count, (double)head, (double)width);
-    const uint32_t first = (uint32_t)head, each = (uint32_t)width;
-    if (count < first || (count - first) % each)
-        return mr_error_set(err, MR_EFORMAT,
-                            "objects: expected %u labels and %u for each object, found %u labels", first,
-                            each, count);
-    const mri_objects o = {first, each, (count - first) / each};
+            count, count > 0 ? (double)label_at(labels, 0) : 0, count > 1 ? (double)label_at(labels, 1) : 0);
     for (uint32_t k = 0; k < o.count; k++) {
-        const float class = label_at(labels, first + k * each);
         float b[4];
-        for (uint32_t c = 0; c < 4; c++) b[c] = label_at(labels, first + k * each + 1 + c);
+        const uint32_t at = o.first + k * o.width;
+        const float class = label_at(labels, at);
+        for (uint32_t c = 0; c < 4; c++) b[c] = label_at(labels, at + 1 + c);
         if (!is_object(class, b))
             return mr_error_set(
                 err, MR_EFORMAT,
@@ -199,12 +210,19 @@ int mri_objects_of(const uint8_t *labels, uint32_t count, mri_objects *out, mr_e
     return MR_OK;
 }
 
-bool mri_labels_of_detection(const uint8_t *labels, uint32_t count)
+/* Boxes that reach out of their picture are boxes nevertheless: the sample is bad, not another kind of set.
+ */
+bool mri_labels_of_detection(const uint8_t *labels, uint32_t count, bool *empty)
 {
     enum { MOST_WIDTH = 64 };
-    mri_objects o;
-    return mri_objects_of(labels, count, &o, NULL) == MR_OK && o.count > 0 && o.first <= MOST_WIDTH &&
-           o.width <= MOST_WIDTH;
+    mri_objects o = {0};
+    *empty = false;
+    if (!objects_in(labels, count, MOST_WIDTH, &o)) return false;
+    *empty = o.count == 0;
+    bool classes = o.count > 0;
+    for (uint32_t k = 0; classes && k < o.count; k++)
+        classes = is_whole(label_at(labels, o.first + k * o.width), 0, 1 << 20);
+    return classes;
 }
 
 /* ---- what else such records hold ---- */

@@ -84,8 +84,10 @@ typedef struct mri_objects {
 int mri_objects_of(const uint8_t *labels, uint32_t count, mri_objects *out, mr_error *err);
 /* Class and corners (xmin ymin xmax ymax) of object k of those that mri_objects_of() found good. */
 int64_t mri_object_at(const uint8_t *labels, const mri_objects *o, uint32_t k, float box[4]);
-/* Can these labels be nothing else? At least one object, and small widths. */
-bool mri_labels_of_detection(const uint8_t *labels, uint32_t count);
+/* Are they that? The header decides: small widths, a whole number of objects, at least one; what the objects
+ * are called are whole numbers. Where their boxes lie is not asked. *empty: a header that says of no objects,
+ * so that another record must decide. */
+bool mri_labels_of_detection(const uint8_t *labels, uint32_t count, bool *empty);
 /* Do these bytes begin as SageMaker's records do, which have this framing and hold a message of numbers? */
 bool mri_is_protobuf_record(const uint8_t *data, size_t bytes, uint64_t data_bytes);
 /* label_count floats behind it when label_count > 0 (then h->label is not written). Returns out's end. */

@@ -235,15 +235,21 @@ static int index_from_records(mri_rec_set *x, mri_scan *s, const mri_rec_lists *
     return MR_OK;
 }
 
-/* The first record says what kind they are; what is wrong with it is told elsewhere. *labels: how many it
- * has. */
-static int look_at_first(mri_rec_set *x, const mri_recordio_input *in, uint64_t offset, bool class_asked,
-                         uint32_t *labels, mr_error *err)
+typedef struct first_look {
+    uint32_t labels; /* of the record */
+    uint64_t end;    /* offset of the next one; 0: there is none to look at */
+} first_look;
+
+/* The first record says what kind they are, or where it has no objects a later one; what is wrong with it is
+ * told elsewhere. */
+static int look_at_one(mri_rec_set *x, const mri_recordio_input *in, uint64_t offset, bool class_asked,
+                       first_look *out, mr_error *err)
 {
     uint8_t data[MRI_PICTURE_HEAD_BYTES + MRI_REC_MOST_LABELS * sizeof(float)];
     mri_recordio_record r;
     mri_picture_head h;
-    *labels = 0;
+    bool empty;
+    *out = (first_look){0};
     int rc = mri_recordio_read_headers(in, offset, &r, err);
     const uint64_t bytes = rc ? 0 : mri_min_u64(sizeof data, r.data_bytes);
     if (!rc) rc = mri_recordio_copy(in, &r, data, bytes, err);
@@ -254,10 +260,23 @@ static int look_at_first(mri_rec_set *x, const mri_recordio_input *in, uint64_t 
             "records of SageMaker's protobuf format, which are vectors of numbers in this framing: "
             "expected pictures as MXNet's im2rec packs them; write the numbers to a NumPy file");
     if (mri_picture_head_parse(data, r.data_bytes, &h, NULL) != MR_OK) return MR_OK;
-    *labels = h.label_count;
+    out->labels = h.label_count;
     if (h.label_count > MRI_REC_MOST_LABELS || class_asked) return MR_OK;
-    x->detection = mri_labels_of_detection(data + MRI_PICTURE_HEAD_BYTES, h.label_count);
+    x->detection = mri_labels_of_detection(data + MRI_PICTURE_HEAD_BYTES, h.label_count, &empty);
+    if (empty) out->end = offset + r.bytes;
     return MR_OK;
+}
+
+/* *labels: how many the first one has. */
+static int look_at_first(mri_rec_set *x, const mri_recordio_input *in, uint64_t offset, bool class_asked,
+                         uint32_t *labels, mr_error *err)
+{
+    first_look look;
+    int rc = look_at_one(x, in, offset, class_asked, &look, err);
+    *labels = look.labels;
+    for (uint32_t k = 1; !rc && look.end && look.end < in->end && k < LOOKED_AT; k++)
+        rc = look_at_one(x, in, look.end, class_asked, &look, err);
+    return rc;
 }
 
 static int look_before_scan(mri_rec_set *x, mri_scan *s, mr_error *err)

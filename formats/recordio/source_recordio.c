@@ -21,7 +21,7 @@
 #include "formats/source/told.h"
 #include "formats/source/value.h"
 
-enum { INDEX_VERSION = 3 };
+enum { INDEX_VERSION = 4 };
 
 typedef struct recordio { /* fixed after open but for what a lock in it guards */
     mri_rec_set set;
@@ -142,6 +142,7 @@ static void fill_info(mr_source *src, recordio *x, uint32_t packed_labels, const
     mr_source_info *info = &src->info;
     info->format = "recordio";
     mri_framed_info(&x->set.framed, info);
+    mri_framed_labels(&x->set.framed, &src->labels);
     info->fingerprint = x->set.framed.print;
     info->memory_bytes += sizeof *x;
     x->joined.most = cfg->memory_bytes > info->memory_bytes ? cfg->memory_bytes - info->memory_bytes : 0;
@@ -193,6 +194,11 @@ static int recordio_extent(const mr_source *src, uint64_t sample, mr_extent *out
 static int recordio_label(const mr_source *src, uint64_t sample, int64_t *out)
 {
     return mri_framed_label(&((const recordio *)src->state)->set.framed, sample, out);
+}
+
+static bool recordio_labels_near(const mr_source *src)
+{
+    return mri_framed_labels_near(&((const recordio *)src->state)->set.framed);
 }
 
 static int recordio_file_at(const mr_source *src, uint32_t file, mr_source_file *out)
@@ -384,6 +390,7 @@ const mri_source_ops mri_source_recordio = {
     .close = recordio_close,
     .extent = recordio_extent,
     .label = recordio_label,
+    .labels_near = recordio_labels_near,
     .file_at = recordio_file_at,
     .file_acquire = recordio_file_acquire,
     .file_release = recordio_file_release,

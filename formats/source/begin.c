@@ -2,6 +2,7 @@
  * (is the split there, are the keys of use) are made here once. Which format it is, formats/open.c finds out.
  */
 #include "base/util.h"
+#include "formats/source/census.h"
 #include "formats/source/choice.h"
 #include "formats/source/classes.h"
 #include "formats/source/source.h"
@@ -9,12 +10,10 @@
 static int check_keys(const mri_source_ops *ops, const mr_source_config *cfg, mr_error *err)
 {
     if (!ops->no_keys) return MR_OK;
-    const char *given = cfg->image_key ? "--image-key" : cfg->label_key ? "--label-key" : "--label-offset";
-    if (!cfg->image_key && !cfg->label_key && (cfg->label_offset == MR_LABEL_AUTO || cfg->label_offset == 0))
-        return MR_OK;
+    if (!cfg->image_key && !cfg->label_key) return MR_OK;
     return mr_error_set(err, MR_EINVAL,
                         "%s: data of this format have one picture and one label: leave %s out", ops->name,
-                        given);
+                        cfg->image_key ? "--image-key" : "--label-key");
 }
 
 /* Sequences that all have one length have no field whose length differs, and a length all the same: the
@@ -44,6 +43,8 @@ int mri_source_begin(mr_source *src, const mr_source_config *cfg, mr_error *err)
     src->info.path = src->path;
     src->info.image_field = src->info.label_field = -1;
     src->info.length_field = MR_NO_FIELD;
+    src->labels.start = MR_LABEL_AUTO;
+    src->labels.max = -1; /* below the smallest: not known */
     int rc = check_keys(src->ops, cfg, err);
     if (!rc) rc = src->ops->open(src, cfg, err);
     if (rc) return rc;
@@ -56,10 +57,13 @@ int mri_source_begin(mr_source *src, const mr_source_config *cfg, mr_error *err)
         mri_source_tell(src, "the rule for class folders is passed over: it goes with folders of pictures");
     if (src->info.length_field == MR_NO_FIELD) one_length_for_all(&src->info);
     rc = mri_choice_make(src, cfg, err);
+    if (!rc) rc = mri_census_check(src, cfg, err);
+    if (!rc) rc = mri_census_tell(src, err);
     if (rc) return rc;
     tell_of_remote(src);
     mri_source_tell_all(src);
-    return mri_classes_follow(src, cfg, err);
+    rc = mri_classes_offset(src, cfg, err);
+    return rc ? rc : mri_classes_follow(src, cfg, err);
 }
 
 int mri_source_open_as(mr_source **out, const mri_source_ops *ops, const char *path,

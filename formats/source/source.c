@@ -109,6 +109,7 @@ const char *mr_part_name(uint32_t part)
 
 /* ---- calls of an open source ---- */
 const mr_source_info *mr_source_info_of(const mr_source *src) { return &src->info; }
+const mr_source_labels *mr_source_labels_of(const mr_source *src) { return &src->labels; }
 
 static int no_such_sample(const mr_source *src, uint64_t sample, mr_error *err)
 {
@@ -128,7 +129,7 @@ int mr_source_label(const mr_source *src, uint64_t sample, int64_t *out)
     if (sample >= src->info.count) return MR_EINVAL;
     const int rc = src->ops->label ? src->ops->label(src, mri_choice_number(&src->choice, sample), out)
                                    : MR_EUNSUPPORTED;
-    return rc || !src->classes.number ? rc : mri_classes_renumber(&src->classes, out, NULL);
+    return rc || !mri_classes_change(&src->classes) ? rc : mri_classes_renumber(&src->classes, out, NULL);
 }
 
 int mr_source_length(const mr_source *src, uint64_t sample, uint32_t *out)
@@ -207,7 +208,7 @@ static int parse(parse_call *call, const mr_source *src, uint64_t sample, const 
     if (sample >= src->info.count) return no_such_sample(src, sample, err);
     int rc = call(src, mri_choice_number(&src->choice, sample), data, bytes, out, err);
     rc = mri_remote_view_place(src->view, mri_choice_place(&src->choice, sample, rc, err), err);
-    if (rc || !src->classes.number || src->info.label_field < 0) return rc;
+    if (rc || !mri_classes_change(&src->classes) || src->info.label_field < 0) return rc;
     rc = mri_classes_renumber(&src->classes, &out->value[src->info.label_field].i, err);
     if (!rc) return MR_OK;
     char path[4096];

@@ -32,7 +32,7 @@ bool mri_probe_failed(mr_error *trouble, int rc, const mr_error *what);
 
 typedef struct mri_source_ops {
     const char *name, *help;
-    bool no_keys;     /* image_key, label_key and label_offset do not apply: giving one is an error */
+    bool no_keys;     /* image_key and label_key do not apply: giving one is an error */
     bool class_rules; /* cfg->classes applies; elsewhere it is told that it does not */
     /* Detect the format from the content. Formats are asked in the table's order, the surest signatures
      * first. */
@@ -45,6 +45,7 @@ typedef struct mri_source_ops {
      * only some are taken, too */
     int (*extent)(const mr_source *src, uint64_t sample, mr_extent *out, mr_error *err);
     int (*label)(const mr_source *src, uint64_t sample, int64_t *out); /* NULL: not known without reading */
+    bool (*labels_near)(const mr_source *src); /* label() reads no file; NULL: it never does */
     /* asked where open set info.length_field and its shape is not fixed; may be NULL elsewhere */
     int (*length)(const mr_source *src, uint64_t sample, uint32_t *out);
     /* NULL: each sample is a file */
@@ -79,9 +80,11 @@ typedef struct mri_choice { /* choice.h; number NULL: all samples, as the format
     uint64_t *number;
 } mri_choice;
 
-typedef struct mri_classes { /* classes.h; number NULL: classes are numbered as the format found them */
-    uint32_t *number;        /* of each class the format found */
+typedef struct mri_classes { /* classes.h; all zero: classes are numbered as the format found them */
+    int64_t subtract;        /* from each label, before all else */
+    uint32_t *number;        /* of each class the format found; NULL: the same */
     uint32_t format_class_count;
+    uint32_t limit;     /* without number: labels are below it; 0: any */
     const char **names; /* what info.class_names is then */
 } mri_classes;
 
@@ -89,6 +92,7 @@ struct mr_source {
     const mri_source_ops *ops;
     char *path;
     mr_source_info info;
+    mr_source_labels labels;
     mr_field fields[5]; /* for formats with a schema of their own; info.fields points here or elsewhere */
     mri_classes classes;
     mri_choice choice;

@@ -396,7 +396,6 @@ static int tar_known(void *context, mri_framed *f, mr_error *err)
     rc = mri_tar_classes_take(&t->classes, (const char *)f->note + text + 1, names, err);
     if (rc) return rc;
     doubt(t, f);
-    if (t->classes.count) f->label_offset = 0;
     return mri_source_budget(
         t->cfg, f->memory_bytes + f->note_bytes + t->classes.count * sizeof *t->classes.name, NULL, err);
 }
@@ -431,6 +430,7 @@ static uint64_t settings_of(const mri_tar_schema *s)
 static void fill_info(mr_source *src, tar *t)
 {
     mri_framed_info(&t->f, &src->info);
+    mri_framed_labels(&t->f, &src->labels);
     src->info.format = "tar";
     src->info.fields = t->schema.field;
     src->info.field_count = t->schema.field_count;
@@ -441,6 +441,8 @@ static void fill_info(mr_source *src, tar *t)
         src->info.fingerprint = XXH3_64bits_withSeed(t->schema.field[k].name, strlen(t->schema.field[k].name),
                                                      src->info.fingerprint);
     name_classes(&src->info, t);
+    if (t->schema.no_class[0])
+        mri_source_tell(src, "no class is taken: %s, as in the first sample", t->schema.no_class);
     tell(t, t->f.report_text);
     src->info.told = t->report_text[0] ? t->report_text : NULL;
 }
@@ -489,6 +491,11 @@ static int tar_extent(const mr_source *src, uint64_t sample, mr_extent *out, mr_
 static int tar_label(const mr_source *src, uint64_t sample, int64_t *out)
 {
     return mri_framed_label(&((const tar *)src->state)->f, sample, out);
+}
+
+static bool tar_labels_near(const mr_source *src)
+{
+    return mri_framed_labels_near(&((const tar *)src->state)->f);
 }
 
 static int tar_file_at(const mr_source *src, uint32_t file, mr_source_file *out)
@@ -683,6 +690,7 @@ const mri_source_ops mri_source_tar = {
     .close = tar_close,
     .extent = tar_extent,
     .label = tar_label,
+    .labels_near = tar_labels_near,
     .file_at = tar_file_at,
     .file_acquire = tar_file_acquire,
     .file_release = tar_file_release,

@@ -115,6 +115,7 @@ typedef struct mri_tar_schema {
     char image[MR_MAX_NAME + 1]; /* the member that was the picture where the schema was taken */
     mri_tar_label label_kind;
     char label[MR_MAX_NAME + 1]; /* TEXT: the member, JSON: the field */
+    char no_class[256];          /* why a usual field of .json is no class where there is no other; or "" */
     uint32_t field_count;
     int image_field, label_field;
     mr_field field[MR_MAX_FIELDS]; /* but for "image" and "label" named as their members are */

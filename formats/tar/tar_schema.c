@@ -326,9 +326,14 @@ static int usual_label(mri_tar_schema *s, const mri_tar_group *g, mri_tar_get *g
     const mri_tar_part *part = json_part(g);
     for (size_t k = 0; part && k < MRI_ARRAY_COUNT(label_fields); k++) {
         int64_t label;
+        mr_error why = MR_ERROR_INIT;
         label_is(s, MRI_TAR_LABEL_JSON, label_fields[k]);
-        const int rc = mri_tar_schema_label(s, part, get, context, &label, err);
+        const int rc = mri_tar_schema_label(s, part, get, context, &label, &why);
+        if (rc && err) *err = why;
+        if (rc == MR_OK) s->no_class[0] = '\0';
         if (rc == MR_OK || rc == MR_EIO || rc == MR_ENOMEM) return rc;
+        if (!s->no_class[0] && strstr(why.text, "expected a class as whole number"))
+            snprintf(s->no_class, sizeof s->no_class, "%.*s", (int)sizeof s->no_class - 1, why.text);
     }
     s->label_kind = MRI_TAR_NO_LABEL;
     return MR_OK;
@@ -427,7 +432,7 @@ int mri_tar_schema_take(mri_tar_schema *s, const mri_tar_group *g, mri_tar_get *
 {
     const mri_tar_part *image = NULL;
     mr_type type;
-    s->image[0] = '\0';
+    s->image[0] = s->no_class[0] = '\0';
     s->label_kind = MRI_TAR_NO_LABEL;
     s->field_count = 0;
     s->image_field = s->label_field = -1;

@@ -489,12 +489,8 @@ static int bad_class(const mr_source *src, const table *t, uint32_t class_at, co
 
 static int number_integers(mr_source *src, table *t, const mr_source_config *cfg, mr_error *err)
 {
-    int64_t value, least = INT64_MAX, largest = 0, offset = cfg->label_offset;
-    for (uint32_t k = 0; k < t->classes.count; k++) {
-        integer_of(mri_name(&t->classes, k), &value);
-        if (value < least) least = value;
-    }
-    if (offset == MR_LABEL_AUTO) offset = least == 1 ? 1 : 0;
+    const int64_t offset = cfg->label_offset == MR_LABEL_AUTO ? 0 : cfg->label_offset;
+    int64_t value, least = INT64_MAX, largest = 0;
     for (uint32_t k = 0; k < t->classes.count; k++) {
         integer_of(mri_name(&t->classes, k), &value);
         if (__builtin_sub_overflow(value, offset, &value) || value < 0)
@@ -502,10 +498,14 @@ static int number_integers(mr_source *src, table *t, const mr_source_config *cfg
                              err);
         if (value >= INT32_MAX) return bad_class(src, t, k, "too large: expected less than 2147483647", err);
         if (value > largest) largest = value;
+        if (value < least) least = value;
         t->class_line[k] = (uint32_t)value; /* its number from here on */
     }
     src->info.class_count = (uint32_t)largest + 1;
     src->info.label_offset = offset;
+    if (t->classes.count == 0) return MR_OK;
+    src->labels.min = least + offset;
+    src->labels.max = largest + offset;
     return MR_OK;
 }
 
@@ -793,7 +793,7 @@ static int open_like_train(mr_source *src, table *t, const char *folder, const m
         like.class_count = train->info.class_count;
     }
     rc = read_table(src, t, &like, err);
-    if (!rc && !cfg->class_names) rc = mri_classes_follow(src, &like, err);
+    if (!rc && !cfg->class_names && like.class_names) rc = mri_classes_follow(src, &like, err);
     mr_source_close(train);
     return rc;
 }

@@ -138,7 +138,7 @@ static int read_rows(const mr_source *src, pixels *x, mri_csv *c, const mr_sourc
 /* ---- open, close ---- */
 static int settle_labels(mr_source *src, pixels *x, const mr_source_config *cfg, mr_error *err)
 {
-    const int64_t offset = cfg->label_offset != MR_LABEL_AUTO ? cfg->label_offset : x->least == 1;
+    const int64_t offset = cfg->label_offset != MR_LABEL_AUTO ? cfg->label_offset : 0;
     int64_t least, largest;
     if (__builtin_sub_overflow((int64_t)x->least, offset, &least) || least < 0 ||
         __builtin_sub_overflow((int64_t)x->largest, offset, &largest) || largest >= INT32_MAX)
@@ -151,6 +151,8 @@ static int settle_labels(mr_source *src, pixels *x, const mr_source_config *cfg,
     for (uint64_t k = 0; k < x->count; k++) x->label[k] = (int32_t)(x->label[k] - offset);
     src->info.class_count = (uint32_t)largest + 1;
     src->info.label_offset = offset;
+    src->labels.min = x->least;
+    src->labels.max = x->largest;
     if (!offset) return MR_OK;
     snprintf(x->report_text, sizeof x->report_text, "%lld is subtracted from every class", (long long)offset);
     src->info.told = x->report_text;

@@ -195,6 +195,25 @@ static void set_fields(mr_source *src, const tfrecord *t)
     if (facts->key[MRI_TF_MASK]) src->fields[info->field_count++] = mri_field("mask", MR_TYPE_PNG);
 }
 
+/* Names are those of all samples, or of none: a number without a name has no sample. */
+static int check_names(tfrecord *t, mr_error *err)
+{
+    const mri_framed *f = &t->f;
+    mri_entries_walk w;
+    mri_entry one;
+    int64_t label;
+    bool all = true;
+    int rc = MR_OK;
+    if (!t->facts.class_names) return MR_OK;
+    mri_entries_walk_init(&w, &f->entries);
+    while (all && (rc = mri_entries_walk_next(&w, &one, err)) == MR_OK)
+        if (one.label != MRI_NO_LABEL && mri_framed_check_label(f, one.label, &label, NULL) == MR_OK)
+            all = label < (int64_t)f->class_count && t->facts.class_names[label][0];
+    mri_entries_walk_fini(&w);
+    if (!all) mri_tf_facts_fini(&t->facts);
+    return rc == MR_EEND ? MR_OK : rc;
+}
+
 static int tfrecord_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
 {
     tfrecord *t = calloc(1, sizeof *t);
@@ -210,9 +229,11 @@ static int tfrecord_open(mr_source *src, const mr_source_config *cfg, mr_error *
             return mr_error_set(err, MR_EFORMAT, "the records contradict each other");
     }
     rc = mri_tf_facts_names(&t->facts, t->f.class_count, t->f.label_offset, err);
+    if (!rc) rc = check_names(t, err);
     if (rc) return rc;
     src->info.format = "tfrecord";
     mri_framed_info(&t->f, &src->info);
+    mri_framed_labels(&t->f, &src->labels);
     src->info.class_names = t->facts.class_names;
     set_fields(src, t);
     return MR_OK;
@@ -236,6 +257,11 @@ static int tfrecord_extent(const mr_source *src, uint64_t sample, mr_extent *out
 static int tfrecord_label(const mr_source *src, uint64_t sample, int64_t *out)
 {
     return mri_framed_label(&((const tfrecord *)src->state)->f, sample, out);
+}
+
+static bool tfrecord_labels_near(const mr_source *src)
+{
+    return mri_framed_labels_near(&((const tfrecord *)src->state)->f);
 }
 
 static int tfrecord_file_at(const mr_source *src, uint32_t file, mr_source_file *out)
@@ -374,6 +400,7 @@ const mri_source_ops mri_source_tfrecord = {
     .close = tfrecord_close,
     .extent = tfrecord_extent,
     .label = tfrecord_label,
+    .labels_near = tfrecord_labels_near,
     .file_at = tfrecord_file_at,
     .file_acquire = tfrecord_file_acquire,
     .file_release = tfrecord_file_release,

@@ -405,23 +405,25 @@ bool mri_tf_facts_read(mri_tf_facts *out, const uint8_t *note, size_t bytes, uin
            (!out->has_box_labels || out->key[MRI_TF_BOX_LABEL]) && starts_fit(out->start, samples, s.boxes);
 }
 
+enum { MOST_WITHOUT = 65536 }; /* numbers without a name, that have no sample */
+
 int mri_tf_facts_names(mri_tf_facts *facts, uint32_t class_count, int64_t label_offset, mr_error *err)
 {
     const uint8_t *label = facts->name_label;
     const char *text = facts->name_text;
-    if (class_count == 0 || facts->name_count < class_count) return MR_OK;
+    if (class_count == 0 || facts->name_count == 0 || class_count > facts->name_count + MOST_WITHOUT)
+        return MR_OK;
     const char **names = calloc(class_count, sizeof *names);
     if (!names) return no_memory(err);
-    uint32_t named = 0;
     for (uint64_t k = 0; k < facts->name_count; k++, label += 8, text += strlen(text) + 1) {
         int64_t class_idx;
         if (__builtin_sub_overflow((int64_t)mri_le64(label), label_offset, &class_idx)) continue;
         if (class_idx < 0 || class_idx >= class_count || names[class_idx]) continue;
         names[class_idx] = text;
-        named++;
     }
-    if (named == class_count) facts->class_names = names;
-    else free(names);
+    for (uint32_t k = 0; k < class_count; k++)
+        if (!names[k]) names[k] = "";
+    facts->class_names = names;
     return MR_OK;
 }
 

@@ -42,6 +42,8 @@ struct mri_convert_kind {
     const char *name;   /* as in --to */
     uint32_t stores;    /* a bit for each mr_store that is possible */
     bool resumes;       /* an interrupted run can be resumed */
+    bool keeps_numbers; /* labels are written with the numbers of the source, whatever --label-offset says,
+                           which is kept beside them */
     bool picture_files; /* pixels become PNG (but for the picture with MR_STORE_RAW), coefficients JPEG */
     /* Whether the schema fits, and what its fields are called. Optional. */
     int (*plan)(mri_convert_plan *plan, mr_error *err);

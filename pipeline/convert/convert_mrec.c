@@ -88,6 +88,15 @@ int mri_mrec_take_over(mri_mrec_output *o, const char *path, mr_error *err)
 }
 
 /* ---- files ---- */
+/* Where classes are numbers: the first one, as --label-offset says it or the source declares it. */
+static int64_t first_class(const mri_convert_plan *plan)
+{
+    const mr_source_info *info = plan->info;
+    const mr_source_labels *l = mr_source_labels_of(plan->src);
+    if (info->class_names || info->label_field < 0) return 0;
+    return info->label_offset || l->start == MR_LABEL_AUTO ? info->label_offset : l->start;
+}
+
 static int open_writer(mri_mrec_output *o, bool resume, uint64_t *resume_source, mr_error *err)
 {
     const mri_convert_plan *plan = o->plan;
@@ -100,6 +109,7 @@ static int open_writer(mri_mrec_output *o, bool resume, uint64_t *resume_source,
     cfg.fields = plan->fields;
     cfg.class_count = plan->info->class_names ? plan->info->class_count : 0;
     cfg.class_names = plan->info->class_names;
+    cfg.label_start = first_class(plan);
     cfg.provenance = plan->provenance;
     cfg.force = plan->cfg.force;
     cfg.resume = resume;
@@ -317,6 +327,7 @@ static int mrec_finish(void *state, uint64_t *bytes, uint32_t *shards, mr_error 
 const mri_convert_kind mri_convert_mrec = {
     .name = "mrec",
     .stores = 1 << MR_STORE_JPEG | 1 << MR_STORE_RAW | 1 << MR_STORE_COEF,
+    .keeps_numbers = true,
     .resumes = true,
     .open = mrec_open,
     .append = mrec_append,

@@ -22,6 +22,8 @@ static void arrange(const mri_convert_plan *plan, mri_convert_item *item)
 {
     for (uint32_t k = 0; k < plan->field_count; k++)
         if (plan->from[k] >= 0) item->values[k] = item->sample.value[plan->from[k]];
+    if (plan->kind->keeps_numbers && plan->label >= 0 && !plan->info->class_names)
+        item->values[plan->label].i += plan->info->label_offset; /* which was subtracted: no overflow */
     if (plan->entries >= 0)
         item->values[plan->entries] =
             (mr_value){.type = MR_TYPE_BYTES, .data = item->entries, .bytes = item->entries_bytes};

@@ -444,7 +444,7 @@ class Loader:
 
     @property
     def classes(self) -> List[str]:
-        """Names of the classes; [] where the data have no names."""
+        """Names of the classes: a label is a position among them. [] where the data have no names: a label is the data's number."""
         self._check()
         info = self._source.info
         if not info.class_names:

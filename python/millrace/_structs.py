@@ -63,6 +63,9 @@ class mr_source_config(Structure):
         ("take_from", c_double),
         ("take_to", c_double),
         ("target_key", c_char_p),
+        ("class_first", c_int64),
+        ("classes_of", c_char_p),
+        ("match", c_int),
     ]
 
 
@@ -79,6 +82,15 @@ class mr_mix_set(Structure):
         ("first", c_uint64),
         ("count", c_uint64),
         ("share", c_double),
+    ]
+
+
+class mr_source_labels(Structure):
+    _fields_ = [
+        ("min", c_int64),
+        ("max", c_int64),
+        ("start", c_int64),
+        ("unsure", c_bool),
     ]
 
 
@@ -127,6 +139,7 @@ class mr_writer_config(Structure):
         ("resume", c_bool),
         ("input", c_void_p),
         ("verify", c_bool),
+        ("label_start", c_int64),
     ]
 
 

@@ -383,7 +383,7 @@ const command command_convert = {
             "parts of the picture, 0 to 1, and masks numbers of 8 bits (gray or palette PNG). Other fields "
             "stay as they are.\n"
             "With --to tfrecord or --to tar pictures keep their JPEG or PNG bytes, pixels become PNG, "
-            "coefficients JPEG; labels count from 0; what "
+            "coefficients JPEG; labels are the numbers of SRC; what "
             "was written is read back and compared before it takes its name. An interrupted run leaves "
             "nothing, a killed one files named .part.\n"
             "TFRecord: image/encoded, image/format (jpeg, png; with --store raw: raw, uint8 in image/height "

@@ -64,7 +64,7 @@ static int open_data(eval_run *r)
     const int status = exit_status(mr_checkpoint_class_names(r->found, &r->names, &count, &err), &err);
     if (status) return status;
     const uint32_t classes = r->info.target_loss ? 0 : r->info.classes;
-    const data_like like = {r->found, r->info.format, r->info.label_offset, r->names, classes};
+    const data_like like = {r->found, r->info.label_offset, r->names, classes};
     return session_open_data_like(&r->s, r->args->shared.data, &r->args->shared.data_opts, &like);
 }
 
@@ -114,6 +114,7 @@ static int prepare_confusion(eval_run *r)
     const mr_source *src = s->src;
     if (!path) return EXIT_DONE;
     const int status = confusion_open(&r->confusion, mr_net_class_count(s->net));
+    r->confusion.first = r->info.label_offset;
     if (status || !r->world.first) return status;
     mr_output_defaults(&cfg);
     cfg.inputs = &src, cfg.input_count = 1, cfg.force = r->args->force;

@@ -183,10 +183,24 @@ static int open_data(predict_run *r)
 {
     data_args data = r->args->shared.data_opts;
     const uint32_t classes = r->info.target_loss ? 0 : r->info.classes;
-    const data_like like = {r->found, r->info.format, r->info.label_offset, r->names, classes};
+    const data_like like = {r->found, r->info.label_offset, r->names, classes};
     if (r->s.model->numbers) return session_open_data_like(&r->s, r->args->shared.data, &data, &like);
     if (!options_was_given(&r->args->given, "classes")) data.classes = MR_CLASSES_NONE;
     return session_open_data_to_predict(&r->s, r->args->shared.data, &data, classes);
+}
+
+/* The folders that pictures lie in, where some of them are classes of the network. */
+static void open_folders(predict_run *r)
+{
+    const char *path = r->args->shared.data;
+    data_args data = r->args->shared.data_opts;
+    mr_source *classed = NULL;
+    data.take = NULL;
+    if (strcmp(mr_source_info_of(r->s.src)->format, "folder") != 0 || r->info.target_loss ||
+        options_was_given(&r->args->given, "classes") || !setup_opens(path, &data) ||
+        setup_source_beside(&classed, path, &data) != EXIT_DONE)
+        return;
+    folder_labels_open(&r->rows.folders, classed, r->names, r->info.label_offset, r->info.classes);
 }
 
 /* What the checkpoint was trained with, where nothing else is said. */
@@ -225,10 +239,12 @@ static int open_rows(predict_run *r)
     const mr_source *src = r->s.src;
     r->rows = (rows){.src = src,
                      .names = r->names,
+                     .first = r->info.label_offset,
                      .classes = r->info.classes,
                      .top = r->args->top < r->info.classes ? r->args->top : r->info.classes,
                      .json = r->args->shared.output.json,
                      .loss = r->info.target_loss};
+    open_folders(r);
     if (!r->args->out) return EXIT_DONE;
     mr_output_defaults(&cfg);
     cfg.inputs = &r->rows.src, cfg.input_count = 1, cfg.force = r->args->force;
@@ -347,6 +363,7 @@ static int run(const void *args)
     mr_output_abandon(r.out, false);
     session_close(&r.s);
     views_close(&r.views);
+    folder_labels_close(&r.rows.folders);
     drop_bad(&r);
     free(r.names);
     pthread_mutex_destroy(&r.lock);
@@ -386,7 +403,9 @@ const command command_predict = {
         "each label and the numbers of those above 0.5, or the values. Pictures are prepared as in "
         "evaluation. DATA needs no labels, and a "
         "folder of "
-        "pictures no folders of classes. A sample that cannot be read has a row that says why, and makes "
+        "pictures no folders of classes: where some of its folders are called like classes, they are the "
+        "labels. "
+        "A sample that cannot be read has a row that says why, and makes "
         "the exit "
         "status 3.",
     .examples = "  millrace predict photos --checkpoint run1\n"

@@ -296,28 +296,53 @@ static int hold_out(train_run *r)
     return EXIT_DONE;
 }
 
-/* --val or --hold-out, else the test part that the data brings, else none. */
-static int open_val_source(train_run *r)
+/* Numbers of classes begin where those of both sets begin: in one of them the first class may be missing. */
+static int settle_classes(train_run *r, const char *path, const data_args *d)
+{
+    mr_source *val = NULL;
+    int64_t first = 0;
+    const mr_source_info *info = mr_source_info_of(r->s.src);
+    if (r->resumed || !session_tells_classes(&r->s) || !setup_asks_where(info, d)) return EXIT_DONE;
+    int status = path ? setup_source_beside(&val, path, d) : EXIT_DONE;
+    if (status == EXIT_DONE) status = setup_label_start(r->s.src, val, &first);
+    if (status == EXIT_DONE)
+        status = session_number_from(&r->s, r->args->shared.data, &r->shared.data_opts, first);
+    mr_source_close(val);
+    return status;
+}
+
+/* --val or --hold-out, else the test part that the data brings, else none: then *path is NULL. */
+static void find_val(train_run *r, data_args *d, const char **path)
 {
     const train_args *a = r->args;
     const mr_source_info *info = mr_source_info_of(r->s.src);
+    const bool own = a->val != NULL, held = r->held_out[0];
+    *path = NULL;
+    if (own && strcmp(a->val, "none") == 0) return;
+    if (own && info->has_test && d->split != MR_SPLIT_TEST)
+        say("%s: its test or validation part is not used: --val %s", info->path, a->val);
+    if (held && info->has_test && d->split != MR_SPLIT_TEST)
+        say("%s: its test or validation part is not used: --hold-out", info->path);
+    if (!own && !held && (!info->has_test || d->split == MR_SPLIT_TEST)) return;
+    d->take = held ? r->held_out : NULL;
+    if (!held) d->split = own ? MR_SPLIT_AUTO : MR_SPLIT_TEST;
+    else if (d->split == MR_SPLIT_AUTO && info->has_test) d->split = MR_SPLIT_TRAIN; /* the same one */
+    *path = own ? a->val : a->shared.data;
+}
+
+static int open_val_source(train_run *r)
+{
+    const char *path;
     data_args d = r->shared.data_opts;
     session_fill_data(&r->s, &d);
-    const bool own = a->val != NULL, held = r->held_out[0];
-    if (own && strcmp(a->val, "none") == 0) return EXIT_DONE;
-    if (own && info->has_test && d.split != MR_SPLIT_TEST)
-        say("%s: its test or validation part is not used: --val %s", info->path, a->val);
-    if (held && info->has_test && d.split != MR_SPLIT_TEST)
-        say("%s: its test or validation part is not used: --hold-out", info->path);
-    if (!own && !held && (!info->has_test || d.split == MR_SPLIT_TEST)) return EXIT_DONE;
-    d.take = held ? r->held_out : NULL;
-    if (!held) d.split = own ? MR_SPLIT_AUTO : MR_SPLIT_TEST;
-    else if (d.split == MR_SPLIT_AUTO && info->has_test) d.split = MR_SPLIT_TRAIN; /* the same one */
+    find_val(r, &d, &path);
+    const int status = settle_classes(r, path, &d);
+    if (status || !path) return status;
+    const mr_source_info *info = mr_source_info_of(r->s.src);
     const bool tells_classes = session_tells_classes(&r->s); /* or it is all the same how many there are */
-    const data_like like = {info->path, info->format, info->label_offset,
-                            tells_classes ? info->class_names : NULL,
+    const data_like like = {info->path, info->label_offset, tells_classes ? info->class_names : NULL,
                             tells_classes ? session_class_count(&r->s) : 0};
-    return setup_source_like(&r->val_src, own ? a->val : a->shared.data, &d, &like);
+    return setup_source_like(&r->val_src, path, &d, &like);
 }
 
 static int check_evaluations(const train_run *r)
@@ -481,6 +506,9 @@ static int open_run(train_run *r)
     if (status == EXIT_DONE) status = hold_out(r);
     s->world = r->world.world;
     s->part = a->part;
+    s->objective.first.later = !r->resumed;
+    s->objective.first.known = r->resumed;
+    s->objective.first.number = r->start.label_offset;
     if (r->elastic->muster && !s->part.parts) s->part.parts = r->elastic->max; /* whoever computes them */
     if (status == EXIT_DONE) status = session_open_to_train(s, a, &r->run);
     if (status == EXIT_DONE) status = check_part(r);

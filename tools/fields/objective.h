@@ -11,12 +11,19 @@ typedef struct objective_args { /* what a network is trained to tell */
     const char *class_weights;  /* NULL: not given; "none" */
 } objective_args;
 
+typedef struct objective_first { /* number of the first class */
+    bool known;                  /* it is `number`, as a checkpoint has it */
+    bool later;                  /* the caller settles it: session_number_from() */
+    int64_t number;
+} objective_first;
+
 typedef struct objective {
     mr_target_loss loss; /* NONE: the model's own */
     char field[MR_MAX_NAME + 1];
     uint32_t count;       /* numbers of a sample; 0: not known yet */
     uint32_t class_count; /* without a loss: of the network; 0: as many as the data have */
     bool outputs_only;    /* the data need not have the field */
+    objective_first first;
     const char *weights;  /* --class-weights, or NULL */
     float *class_weights; /* or NULL */
     uint32_t class_weight_count;

@@ -69,12 +69,12 @@ void confusion_put_csv(const confusion *c, const char *const *names, FILE *out)
     fputs("class", out);
     for (uint32_t said = 0; said < c->classes; said++) {
         fputc(',', out);
-        rows_put_csv(out, rows_class_name(names, said, number, sizeof number));
+        rows_put_csv(out, rows_class_name(names, c->first, said, number, sizeof number));
     }
     fputs(",samples,accuracy\n", out);
     for (uint32_t class = 0; class < c->classes; class ++) {
         const class_row r = row_of(c, class);
-        rows_put_csv(out, rows_class_name(names, class, number, sizeof number));
+        rows_put_csv(out, rows_class_name(names, c->first, class, number, sizeof number));
         for (uint32_t said = 0; said < c->classes; said++)
             fprintf(out, ",%" PRIu64, c->count[(size_t) class * c->classes + said]);
         fprintf(out, ",%" PRIu64 ",", r.samples);
@@ -109,11 +109,12 @@ void confusion_put_worst(const confusion *c, const char *const *names)
     for (uint32_t i = 0; i < shown; i++) {
         const class_row *r = &all[i];
         printf("  %-*s %8.4f %6" PRIu64 " of %-7" PRIu64, NAME_WIDTH,
-               shown_text(rows_class_name(names, r->class, number, sizeof number)), accuracy_of(r), r->right,
-               r->samples);
+               shown_text(rows_class_name(names, c->first, r->class, number, sizeof number)), accuracy_of(r),
+               r->right, r->samples);
         if (r->taken)
             printf("  %s (%" PRIu64 ")",
-                   shown_text(rows_class_name(names, r->taken_for, number, sizeof number)), r->taken);
+                   shown_text(rows_class_name(names, c->first, r->taken_for, number, sizeof number)),
+                   r->taken);
         putchar('\n');
     }
     free(all);
@@ -126,13 +127,13 @@ void confusion_put_json(const confusion *c, const char *const *names, json_line 
     for (uint32_t i = 0; i < c->classes; i++) {
         const class_row r = row_of(c, i);
         json_object(j, NULL);
-        json_text(j, "class", rows_class_name(names, i, number, sizeof number));
+        json_text(j, "class", rows_class_name(names, c->first, i, number, sizeof number));
         json_u64(j, "class_number", i);
         json_u64(j, "samples", r.samples);
         json_u64(j, "correct", r.right);
         json_real(j, "accuracy", accuracy_of(&r));
         json_text(j, "taken_for",
-                  r.taken ? rows_class_name(names, r.taken_for, number, sizeof number) : NULL);
+                  r.taken ? rows_class_name(names, c->first, r.taken_for, number, sizeof number) : NULL);
         json_u64(j, "taken_for_count", r.taken);
         json_close_object(j);
     }

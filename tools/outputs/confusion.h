@@ -12,6 +12,7 @@ enum { CONFUSION_MOST_CLASSES = 8192 }; /* 512 MiB */
 
 typedef struct confusion {
     uint32_t classes;
+    int64_t first;   /* number of the first class, where they have no names; 0 at first */
     uint64_t *count; /* [class * classes + said] */
 } confusion;
 

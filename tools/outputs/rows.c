@@ -18,10 +18,10 @@ uint32_t rows_best(const float *logits, uint32_t classes)
     return best;
 }
 
-const char *rows_class_name(const char *const *names, uint32_t at, char *buf, size_t buf_bytes)
+const char *rows_class_name(const char *const *names, int64_t first, uint32_t at, char *buf, size_t buf_bytes)
 {
     if (names) return names[at];
-    snprintf(buf, buf_bytes, "%" PRIu32, at);
+    snprintf(buf, buf_bytes, "%" PRId64, first + at);
     return buf;
 }
 
@@ -56,7 +56,8 @@ static const char *label_name(const rows *r, int32_t label, char *buf, size_t bu
 {
     const mr_source_info *info = mr_source_info_of(r->src);
     const bool known = info->label_field >= 0 && label >= 0 && (uint32_t)label < info->class_count;
-    return known ? rows_class_name(info->class_names, (uint32_t)label, buf, buf_bytes) : "";
+    return known ? rows_class_name(info->class_names, info->label_offset, (uint32_t)label, buf, buf_bytes)
+                 : "";
 }
 
 /* ---- the likeliest classes ---- */
@@ -176,7 +177,8 @@ static void put_csv(const rows *r, FILE *out, uint64_t sample, const char *name,
     rows_put_csv(out, label);
     for (uint32_t i = 0; i < r->top; i++) {
         fputc(',', out);
-        if (guesses) rows_put_csv(out, rows_class_name(r->names, guesses[i].class, number, sizeof number));
+        if (guesses)
+            rows_put_csv(out, rows_class_name(r->names, r->first, guesses[i].class, number, sizeof number));
         fputc(',', out);
         if (guesses) fprintf(out, "%.6g", guesses[i].probability);
     }
@@ -190,7 +192,7 @@ static void put_csv(const rows *r, FILE *out, uint64_t sample, const char *name,
 static void put_guess(const rows *r, json_line *j, const guess *g)
 {
     char number[32];
-    json_text(j, "class", rows_class_name(r->names, g->class, number, sizeof number));
+    json_text(j, "class", rows_class_name(r->names, r->first, g->class, number, sizeof number));
     json_u64(j, "class_number", g->class);
     json_real(j, "probability", g->probability);
 }
@@ -222,9 +224,10 @@ static void put_json(const rows *r, FILE *out, uint64_t sample, const char *name
 static void put(const rows *r, FILE *out, uint64_t sample, int32_t label, const guess *guesses,
                 const char *error)
 {
-    char name[NAME_ROOM], number[32];
+    char name[NAME_ROOM], number[32], folder[NAME_ROOM];
     const char *said = label_name(r, label, number, sizeof number);
     name_of(r, sample, name, sizeof name);
+    if (!said[0]) said = folder_labels_of(&r->folders, name, folder, sizeof folder);
     (r->json ? put_json : put_csv)(r, out, sample, name, said, guesses, error);
 }
 

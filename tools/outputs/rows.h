@@ -11,10 +11,13 @@
 #include <stdio.h>
 
 #include "millrace/train.h"
+#include "tools/outputs/folder_labels.h"
 
 typedef struct rows {
     const mr_source *src;
+    folder_labels folders;    /* of a folder of pictures taken without classes; else zeroed */
     const char *const *names; /* of classes; NULL: they have none */
+    int64_t first;            /* then: number of the first one */
     uint32_t classes, top;
     bool json;
     mr_target_loss loss; /* of a network with targets: so many (classes) labels, or numbers; top is not asked
@@ -30,8 +33,9 @@ void rows_put_bad(const rows *r, FILE *out, uint64_t sample, const char *why);
 
 /* The class with the largest logit, the first of equals. */
 uint32_t rows_best(const float *logits, uint32_t classes);
-/* Its name, or its number in buf. */
-const char *rows_class_name(const char *const *names, uint32_t at, char *buf, size_t buf_bytes);
+/* Its name, or its number in buf: that of the first class and `at`. */
+const char *rows_class_name(const char *const *names, int64_t first, uint32_t at, char *buf,
+                            size_t buf_bytes);
 /* A field of CSV: quoted where it must be; control characters as \xNN, which no terminal obeys. */
 void rows_put_csv(FILE *out, const char *text);
 

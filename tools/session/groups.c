@@ -13,10 +13,11 @@ static const char *const splits[] = {"auto", "train", "test", NULL};
 const char *const setup_exif[] = {"apply", "ignore", NULL};
 const char *const setup_pixels[] = {"own", "libjpeg", NULL};
 
+static const char *const class_matches[] = {"auto", "order", NULL};
 static const char *const class_rules[] = {"first", "depth", "none", NULL};
 
 static const char *const outsides[] = {"refuse", "take", NULL};
-const opt data_options[16] = {
+const opt data_options[17] = {
     {"format", OPT_TEXT, offsetof(data_args, format), 0, 0, NULL, "NAME",
      "format of the data, where its content does not tell; a name that is none lists all", NULL},
     {"split", OPT_CHOICE, offsetof(data_args, split), 0, 0, "auto", NULL,
@@ -41,7 +42,11 @@ const opt data_options[16] = {
     {"label-key", OPT_TEXT, offsetof(data_args, label_key), 0, 0, NULL, "NAME",
      "which one is the class; of several labels that have no names: the number of one, from 0", NULL},
     {"label-offset", OPT_TEXT, offsetof(data_args, label_offset), 0, 0, "auto", "N",
-     "subtracted from every label; auto: 1 where the smallest label is 1, else 0", NULL},
+     "subtract N from every label; auto: training subtracts 1 where the smallest label of all data that it "
+     "uses is 1",
+     NULL},
+    {"match-classes", OPT_CHOICE, offsetof(data_args, match), 0, 0, "auto", NULL,
+     "match classes of two sets by name or number, or by order", class_matches},
     {"index-folder", OPT_TEXT, offsetof(data_args, index_folder), 0, 0, NULL, "DIR",
      "where the index of data without one is kept when it cannot lie beside them (default "
      "$XDG_CACHE_HOME/millrace); off: nowhere",

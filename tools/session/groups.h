@@ -28,6 +28,7 @@ typedef struct data_args {
     uint32_t outside;       /* mr_outside */
     const char *take;       /* "LO:HI" or "HI"; NULL: all samples */
     const char *target_key; /* NULL: none */
+    uint32_t match;         /* mr_class_match */
 } data_args;
 
 typedef struct run_args { /* what a run is: with the data, all that its result depends on */
@@ -78,7 +79,7 @@ extern const char *const setup_decays[];
 extern const char *const setup_orders[],
     *const setup_tails[], *const setup_pixels[], *const setup_exif[], *const setup_convolutions[];
 
-extern const opt output_options[2], data_options[16], run_options[15], loader_options[10], device_options[4],
+extern const opt output_options[2], data_options[17], run_options[15], loader_options[10], device_options[4],
     compute_options[6];
 extern const char *const setup_precisions[];
 

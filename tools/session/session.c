@@ -219,6 +219,25 @@ int session_open_data(tool_session *s, const char *path, const data_args *data, 
     return status ? status : check_data(s, mr_source_info_of(s->src), need);
 }
 
+int session_number_from(tool_session *s, const char *path, const data_args *data, int64_t first)
+{
+    data_args all = *data;
+    session_fill_data(s, &all);
+    return setup_source_from(&s->src, path, &all, first);
+}
+
+/* Of these data alone: cmd_train looks at what it validates with, too. */
+static int number_alone(tool_session *s, const session_args *a)
+{
+    int64_t first = s->objective.first.number;
+    const mr_source_info *info = mr_source_info_of(s->src);
+    if (session_tells_classes(s) && info->class_names && info->class_count == 1)
+        say("%s: all samples have one class, %s", info->path, shown_text(info->class_names[0]));
+    if (!session_tells_classes(s) || s->objective.first.later) return EXIT_DONE;
+    const int status = s->objective.first.known ? EXIT_DONE : setup_label_start(s->src, NULL, &first);
+    return status ? status : session_number_from(s, a->data, &a->data_opts, first);
+}
+
 int session_open_data_to_predict(tool_session *s, const char *path, const data_args *data, uint32_t classes)
 {
     data_args all = *data;
@@ -236,7 +255,7 @@ int session_open_data_like(tool_session *s, const char *path, const data_args *d
 {
     data_args all = *data;
     session_fill_data(s, &all);
-    const int status = setup_source_like(&s->src, path, &all, like);
+    const int status = setup_source_to_evaluate(&s->src, path, &all, like);
     s->objective.class_count = like->class_count;
     return status ? status : check_data(s, mr_source_info_of(s->src), NEED_CLASSES);
 }
@@ -501,6 +520,7 @@ int session_open_to_train(tool_session *s, const session_args *a, run_args *run)
     if (status == EXIT_DONE) status = objective_choose(&s->objective, &a->objective, s->model);
     if (status == EXIT_DONE) status = session_open_devices(s, &a->device);
     if (status == EXIT_DONE) status = session_open_data(s, a->data, &a->data_opts, NEED_CLASSES);
+    if (status == EXIT_DONE) status = number_alone(s, a);
     if (status) return status;
     *run = a->run;
     session_fill_run(s, run, a->model.scale);

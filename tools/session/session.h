@@ -110,6 +110,8 @@ bool session_tells_classes(const tool_session *s);
 void session_fill_data(const tool_session *s, data_args *data);
 /* Of the data, or of those they are to be like; a network of numbers has its own at least. */
 uint32_t session_class_count(const tool_session *s);
+/* Data to train on, which are open, again with this number as the first class. */
+int session_number_from(tool_session *s, const char *path, const data_args *data, int64_t first);
 /* Data to evaluate with, labels needed: setup_source_like(). */
 int session_open_data_like(tool_session *s, const char *path, const data_args *data, const data_like *like);
 /* Pictures for a network of so many classes, whatever they are labelled with. */

@@ -84,6 +84,7 @@ static int fill_config(mr_source_config *cfg, const data_args *a)
     cfg->remote_bytes = a->remote_size;
     cfg->stop = &interrupt_flag;
     cfg->outside = (mr_outside)a->outside;
+    cfg->match = (mr_class_match)a->match;
     const int status = setup_take(a->take, &cfg->take_from, &cfg->take_to);
     return status ? status : take_label_offset(cfg, a->label_offset);
 }
@@ -138,20 +139,136 @@ void setup_tell_part(const mr_source *src, const data_args *a)
         say("%s: the train part is taken; --split test takes the other", info->path);
 }
 
-/* Where neither side has names, numbers tell, and the highest class may be missing here: unless an offset was
- * only guessed. */
-static int check_classes(const mr_source_info *here, const data_like *like, bool guessed)
+/* ---- where classes begin ---- */
+
+static bool is_automatic(const data_args *a)
 {
-    const bool numbers = !here->class_names && !like->class_names,
-               begins_elsewhere = guessed && here->label_offset;
-    if (here->class_count == like->class_count || like->class_count == 0 || /* no class is told apart */
-        (numbers && !begins_elsewhere && here->class_count < like->class_count))
-        return EXIT_DONE;
-    say("%s: expected %u classes as in %s, found %u%s", here->path, like->class_count, like->path,
-        here->class_count,
-        begins_elsewhere ? "; whether its labels begin at 0 or 1 is not certain, --label-offset says it"
-                         : "");
+    return !a->label_offset || strcmp(a->label_offset, "auto") == 0;
+}
+
+/* Smallest class number of a set; false: not known. Names that are no numbers have none. */
+static bool first_number(const mr_source *src, int64_t *out)
+{
+    const mr_source_info *info = mr_source_info_of(src);
+    const mr_source_labels *l = mr_source_labels_of(src);
+    bool known = l->min <= l->max;
+    *out = l->min;
+    for (uint32_t k = 0; !known && info->class_names && k < info->class_count; k++) {
+        char *end;
+        const char *name = info->class_names[k];
+        const int64_t number = strtoll(name, &end, 10);
+        if (!isdigit((unsigned char)name[0]) || *end) return false;
+        if (k == 0 || number < *out) *out = number;
+    }
+    return known || info->class_names;
+}
+
+/* Are its classes named, whatever their numbers? */
+static bool is_named(const mr_source_info *info) { return info->class_names && info->class_names[0][0]; }
+
+bool setup_asks_where(const mr_source_info *info, const data_args *a)
+{
+    return is_automatic(a) && !is_named(info);
+}
+
+static int declared_twice(const mr_source *a, const mr_source *b)
+{
+    say("%s: classes begin at %" PRId64 ", as it was converted with --label-offset; in %s at %" PRId64
+        ": --label-offset says which it is",
+        mr_source_info_of(a)->path, mr_source_labels_of(a)->start, mr_source_info_of(b)->path,
+        mr_source_labels_of(b)->start);
     return EXIT_FAILED;
+}
+
+/* What came of a guess, when this file was made, nobody can see any more. */
+static void doubt(const mr_source *unsure)
+{
+    say("%s: a record file of an earlier version: if the smallest label of its source was 1, 1 was "
+        "subtracted; "
+        "convert it again to be certain of its classes",
+        mr_source_info_of(unsure)->path);
+}
+
+/* Labels of an old record file may have lost 1, those of the other set have not. */
+static int check_sure(const mr_source *unsure, const mr_source *other)
+{
+    const mr_source_labels *u = mr_source_labels_of(unsure), *o = mr_source_labels_of(other);
+    int64_t first;
+    if (!u->unsure || u->min != 0 || is_named(mr_source_info_of(other))) return EXIT_DONE;
+    if (o->unsure || !first_number(other, &first) || first < 1) {
+        doubt(unsure);
+        return EXIT_DONE;
+    }
+    say("%s: a record file of an earlier version, in which class 0 can be the 1 of its source; expected the "
+        "numbers %" PRId64 " to %" PRId64 " as in %s, found %" PRId64 " to %" PRId64
+        ": convert it again, or --label-offset 0 takes the numbers as they are",
+        mr_source_info_of(unsure)->path, o->min, o->max, mr_source_info_of(other)->path, u->min, u->max);
+    return EXIT_FAILED;
+}
+
+int setup_label_start(const mr_source *trained, const mr_source *other, int64_t *out)
+{
+    const mr_source *const all[] = {trained, other};
+    int64_t least = INT64_MAX, first;
+    *out = 0;
+    if (is_named(mr_source_info_of(trained))) return EXIT_DONE;
+    for (int k = 0; k < 2 && all[k]; k++) {
+        const int64_t start = mr_source_labels_of(all[k])->start;
+        if (start != MR_LABEL_AUTO && *out && start != *out) return declared_twice(trained, other);
+        if (start != MR_LABEL_AUTO) *out = start;
+        if (first_number(all[k], &first) && first < least) least = first;
+    }
+    if (!*out && least == 1) *out = 1;
+    if (!other || mr_source_info_of(trained)->class_count == 0) return EXIT_DONE;
+    const int status = check_sure(trained, other);
+    return status ? status : check_sure(other, trained);
+}
+
+int setup_source_from(mr_source **src, const char *path, const data_args *a, int64_t offset)
+{
+    mr_source_config cfg;
+    if (mr_source_info_of(*src)->label_offset == offset || !is_automatic(a)) return EXIT_DONE;
+    int status = fill_config(&cfg, a);
+    cfg.label_offset = offset;
+    if (!status) status = open_source(src, path, &cfg);
+    if (!status && offset)
+        say("%s: labels start at %" PRId64 ": %" PRId64 " is subtracted", mr_source_info_of(*src)->path,
+            offset, offset);
+    return status;
+}
+
+/* ---- two sets ---- */
+
+static int check_classes(const mr_source_info *here, const data_like *like)
+{
+    if (here->class_count || like->class_count == 0) return EXIT_DONE; /* no class is told apart */
+    say("%s: expected %u classes as in %s, found 0", here->path, like->class_count, like->path);
+    return EXIT_FAILED;
+}
+
+/* Of two splits the one to test with. */
+static int open_to_test(mr_source **out, const char *path, mr_source_config *cfg)
+{
+    int status = open_source(out, path, cfg);
+    if (status || cfg->split != MR_SPLIT_AUTO || !mr_source_info_of(*out)->has_test) return status;
+    cfg->split = MR_SPLIT_TEST;
+    return open_source(out, path, cfg);
+}
+
+int setup_source_to_evaluate(mr_source **out, const char *path, const data_args *a, const data_like *like)
+{
+    const int status = setup_source_like(out, path, a, like);
+    if (status == EXIT_DONE && !like->class_names && like->class_count && mr_source_labels_of(*out)->unsure)
+        doubt(*out);
+    return status;
+}
+
+int setup_source_beside(mr_source **out, const char *path, const data_args *a)
+{
+    mr_source_config cfg;
+    const int status = fill_config(&cfg, a);
+    *out = NULL;
+    return status ? status : open_to_test(out, path, &cfg);
 }
 
 int setup_source_like(mr_source **out, const char *path, const data_args *a, const data_like *like)
@@ -161,25 +278,12 @@ int setup_source_like(mr_source **out, const char *path, const data_args *a, con
     *out = NULL;
     cfg.class_names = like->class_names;
     cfg.class_count = like->class_count;
-    if (!status) status = open_source(out, path, &cfg);
-    if (!status && cfg.split == MR_SPLIT_AUTO && mr_source_info_of(*out)->has_test) {
-        cfg.split = MR_SPLIT_TEST;
-        status = open_source(out, path, &cfg);
-    }
-    if (status) return status;
-    /* where labels begin is found from what was trained on: a few samples to evaluate with may not have the
-     * first class. With names on both sides classes have been told apart already */
-    const mr_source_info *info = mr_source_info_of(*out);
-    const bool same_format = strcmp(info->format, like->format) == 0,
-               automatic = cfg.label_offset == MR_LABEL_AUTO;
-    const bool named = info->class_names && like->class_names;
-    if (automatic && same_format && !named && info->label_offset != like->label_offset) {
-        cfg.label_offset = like->label_offset;
-        status = open_source(out, path, &cfg);
-    }
+    cfg.classes_of = like->path;
+    cfg.class_first = is_automatic(a) ? like->label_offset : cfg.label_offset;
+    if (!status) status = open_to_test(out, path, &cfg);
     if (status) return status;
     report_once(mr_source_info_of(*out)->path, mr_source_info_of(*out)->told);
-    return check_classes(mr_source_info_of(*out), like, automatic && !same_format);
+    return check_classes(mr_source_info_of(*out), like);
 }
 
 /* 0 in *out: auto. Whether it is a power of two the trainer checks. */

@@ -18,10 +18,18 @@ int setup_source_to_predict(mr_source **out, const char *path, const data_args *
 /* For commands that seem to take all of the data: says when it is the train part alone. */
 void setup_tell_part(const mr_source *src, const data_args *a);
 
+/* Is it open where classes begin? Not where they have names, and where a says it. */
+bool setup_asks_where(const mr_source_info *info, const data_args *a);
+/* Which number is the first class of data to train on, and of `other` (NULL: none), used together with them:
+ * what one of them declares; 1 where that is the smallest number of all; else 0. An error where they cannot
+ * be told apart. Both are open with the labels that they have. */
+int setup_label_start(const mr_source *trained, const mr_source *other, int64_t *out);
+/* *src, opened with a, again, so that its classes begin there, unless a says where. */
+int setup_source_from(mr_source **src, const char *path, const data_args *a, int64_t offset);
+
 typedef struct data_like {          /* what data to evaluate with have in common with those trained on */
     const char *path;               /* where that is known from, for messages */
-    const char *format;             /* mr_source_info.format; "": not known */
-    int64_t label_offset;           /* goes for data of the same format */
+    int64_t label_offset;           /* number of the first class, where they have no names */
     const char *const *class_names; /* NULL: none, or not known */
     uint32_t class_count;
 } data_like;
@@ -29,6 +37,10 @@ typedef struct data_like {          /* what data to evaluate with have in common
 /* The same for data to evaluate with: of two parts the one to test with, unless a says which; classes and
  * labels numbered as in those trained on. *out may be open when that fails; the caller closes it. */
 int setup_source_like(mr_source **out, const char *path, const data_args *a, const data_like *like);
+/* The same for a checkpoint's classes: says what is doubtful of them. */
+int setup_source_to_evaluate(mr_source **out, const char *path, const data_args *a, const data_like *like);
+/* To look at: the same, with the classes that it has. */
+int setup_source_beside(mr_source **out, const char *path, const data_args *a);
 /* c may be NULL. */
 int setup_devices(mr_device ***out, uint32_t *count, const device_args *a, const compute_args *c);
 /* What c says about a trainer. */

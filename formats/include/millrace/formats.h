@@ -139,6 +139,13 @@ typedef enum mr_outside {
     MR_OUTSIDE_TAKE,
 } mr_outside;
 
+/* How classes of this set are matched with those that class_names and class_count name. */
+typedef enum mr_class_match {
+    MR_MATCH_AUTO = 0,  /* by name, or by number; a name that is a whole number is that number */
+    MR_MATCH_ORDER = 1, /* also where neither is possible: class k of this set is class k of the others. Both
+                           sets need the same number of classes, and no name in common */
+} mr_class_match;
+
 typedef struct mr_source_config {
     size_t struct_size;
     const char *format;    /* NULL: detected from the content. Else "folder", "idx", "cifar", "mrec", ... */
@@ -148,18 +155,19 @@ typedef struct mr_source_config {
     const char *image_key; /* the feature, member, column or array that is the picture; NULL: the usual names
                               of the format */
     const char *label_key; /* the same for the class */
-    int64_t label_offset;  /* subtracted from every label; MR_LABEL_AUTO (default): the smallest label found
-                              when that is 1, else 0 */
+    int64_t label_offset;  /* subtracted from every label; MR_LABEL_AUTO (default): nothing, labels are the
+                              numbers of the data. A program that needs classes from 0 looks at
+                              mr_source_labels_of() all sets that it uses together */
     const char *index_folder;  /* where the index is written when the data's folder cannot be written; NULL:
                                   $XDG_CACHE_HOME/millrace */
     bool no_index_file;        /* build the index in every run, keep none */
     const char *remote_folder; /* http(s)://: where what was fetched is kept; NULL:
                                   $XDG_CACHE_HOME/millrace/remote */
     uint64_t remote_bytes;     /* size limit of that; default 16 GiB */
-    const char *const *class_names; /* number classes like these, by name, where the data have names too; a
-                                       class that is none of them is MR_EFORMAT. Copied. NULL: as the data
-                                       number them */
-    uint32_t class_count;           /* of class_names */
+    const char *const *class_names; /* number classes like these; a class that is not among them is
+                                       MR_EFORMAT. An empty name is a number without samples. Copied. NULL:
+                                       see classes_of */
+    uint32_t class_count;           /* of class_names; 0: as the data number them */
     const volatile int *stop; /* a value other than 0 ends mr_source_open() and mr_source_check() soon, with
                                  MR_ECANCELED, and of http(s):// all waits for a server, at any time while
                                  the source is open; NULL: never */
@@ -178,6 +186,11 @@ typedef struct mr_source_config {
      * classes. Formats whose samples bring fields of their own (record files, TFRecord, tar) pass over it.
      * NULL: none */
     const char *target_key;
+    /* With class_names NULL and class_count above 0 the classes expected are the numbers class_first to
+     * class_first + class_count - 1. A set whose labels or names are not among them is MR_EFORMAT */
+    int64_t class_first;
+    const char *classes_of; /* the set that they come from, for messages; NULL: not named */
+    mr_class_match match;   /* default AUTO */
 } mr_source_config;
 
 #define MR_LABEL_AUTO INT64_MIN
@@ -273,6 +286,15 @@ MR_API int mr_source_open(mr_source **out, const char *path, const mr_source_con
 MR_API void mr_source_close(mr_source *src);
 
 MR_API const mr_source_info *mr_source_info_of(const mr_source *src);
+
+typedef struct mr_source_labels { /* what the data say of their classes' numbers */
+    int64_t min, max; /* smallest and largest class, before label_offset is subtracted; of NumPy arrays and
+                         IDX files over all their splits. min > max: not known */
+    int64_t start;    /* the first class, where the data declare it: a record file keeps what --label-offset
+                         was when it was written. MR_LABEL_AUTO: not declared */
+    bool unsure;      /* a record file before version 1.3, without class names: 1 may have been subtracted */
+} mr_source_labels;
+MR_API const mr_source_labels *mr_source_labels_of(const mr_source *src);
 
 /* sample < count. Does no I/O for formats whose index is in memory; a huge .mrec may read one index page. */
 MR_API int mr_source_extent(const mr_source *src, uint64_t sample, mr_extent *out, mr_error *err);
@@ -415,6 +437,8 @@ typedef struct mr_writer_config {
     bool resume;           /* go on after the last whole record of an interrupted run, if one is there */
     const mr_source *input; /* the file to make may be none of this source's; NULL: not asked */
     bool verify;            /* read the whole file back before it gets its name (mr_mrec_verify()) */
+    int64_t label_start; /* the number of the first class, where it is declared: kept for readers, labels are
+                            written as they are given. Default 0: not declared */
 } mr_writer_config;
 
 MR_API void mr_writer_defaults_sized(mr_writer_config *cfg, size_t struct_size);
@@ -461,6 +485,7 @@ typedef struct mr_mrec_info {
     const char *const *class_names;
     const char *provenance; /* "" when none */
     uint64_t fingerprint;
+    int64_t label_start; /* the number of the first class, where it was declared; else 0 */
 } mr_mrec_info;
 
 /* Header, schema and index of one .mrec file, checked. index_memory_bytes: an index up to this size is kept

@@ -11,7 +11,7 @@ out_has "$jpegs pictures stored as coefficients"; out_has "1 pictures that canno
 run 0 convert d again.mrec --store coef --workers 3 --json
 equal "$(number coefficients)" "$jpegs"; equal "$(number kept)" 1; equal "$(number with_entries)" 0
 same again.mrec want.mrec
-run 0 inspect want.mrec; out_has "version 1.2"; out_has '"store": "coef"'
+run 0 inspect want.mrec; out_has "version 1.3"; out_has '"store": "coef"'
 run 0 inspect want.mrec --record 3; out_has "image     coef, "; out_has "48 x 48 pixels, 3 channels of 8 bits, orientation 1, 4:"
 run 0 inspect want.mrec --record 3 --json; equal "$(text type)" bytes; grep -q '"type": "coef"' out || fail "the type is not told"
 run 0 verify want.mrec; out_has "0 wrong"

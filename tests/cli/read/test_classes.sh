@@ -70,13 +70,47 @@ equal "$(number val_loss)" "$part"
 run 0 train train.tar "$@" --val "$shard" --json
 equal "$(number val_loss)" "$part"
 
-# by number: names on one side only do not say which class is missing
-run 0 train train.csv "$@" --val d/test --checkpoint numbers
-run 1 train train.csv "$@" --val lacks; err_has "lacks: expected 10 classes as in train.csv, found 9"
-run 1 eval lacks --checkpoint numbers; err_has "lacks: expected 10 classes as in numbers/step-"
-run 1 train d "$@" --val test_lacks.csv; err_has "whether its labels begin at 0 or 1 is not certain"
-run 0 train d "$@" --val test_lacks.csv --label-offset 0 --json
-equal "$(number val_loss)" "$loss"
+# names on one side only do not say which class is which
+run 0 train train.csv "$@" --val none --checkpoint numbers
+for val in d/test lacks; do
+    run 1 train train.csv "$@" --val $val
+    err_has "$val: names of classes on one side, numbers on the other: expected 10 classes as in train.csv (the numbers 0 to 9), found "
+    err_has "--match-classes order"
+    run 1 eval $val --checkpoint numbers; err_has "expected 10 classes as in numbers/step-"
+done
+run 1 train d "$@" --val test_lacks.csv; err_has "numbers of classes here, names on the other side: expected 10 classes as in d"
+err_has "found the numbers 1 to 9"
+run 0 train train.csv "$@" --val d/test --match-classes order --json
+whole=$(number val_loss)
+run 0 train train.csv "$@" --val test.csv --json
+equal "$(number val_loss)" "$whole"
+run 1 train train.csv "$@" --val lacks --match-classes order; err_has "as many classes on both sides"
+
+# folders that are called by numbers, more than an alphabet has in order, are these numbers
+mkdir numbered padded
+n=0
+for class in d/test/*; do
+    cp -r "$class" "numbered/$((n + 3))"
+    cp -r "$class" "padded/$(printf '%03d' $((n + 3)))"
+    n=$((n + 1))
+done
+table d/test 0 3 >test_from3.csv
+table d/train 0 3 >train_from3.csv
+run 0 train train_from3.csv "$@" --val test_from3.csv --json --checkpoint from3
+whole=$(number val_loss)
+run 0 convert numbered numbered.mrec --quiet
+for val in numbered padded numbered.mrec; do
+    run 0 train train_from3.csv "$@" --val $val --json
+    equal "$(number val_loss)" "$whole"
+    run 0 eval $val --checkpoint from3 --json
+    equal "$(number val_loss)" "$whole"
+done
+run 0 train padded "$@" --val none --checkpoint padded_run
+run 0 eval numbered --checkpoint padded_run --json
+whole=$(number val_loss)
+run 0 eval test_from3.csv --checkpoint padded_run --json
+equal "$(number val_loss)" "$whole"
+run 1 eval test.csv --checkpoint padded_run; err_has "a class is not among those expected"
 
 # labels begin where those trained on do, whatever the smallest here is
 run 0 train train.csv "$@" --val test_lacks.csv --label-offset 0 --json --checkpoint from0
@@ -91,4 +125,55 @@ equal "$(number val_loss)" "$loss"
 run 0 eval test_from2.csv --checkpoint from1 --json
 equal "$(number val_loss)" "$loss"
 run 1 eval test_from2.csv --checkpoint from1 --label-offset 0; err_has "expected 10 classes as in from1"
+err_has "(the numbers 0 to 9), found the numbers 2 to 10"
+
+# where classes begin is decided over all data that are used together, and a record file keeps the numbers
+run 0 train train.csv "$@" --val test_lacks.csv --json
+loss=$(number val_loss)
+run 0 convert train.csv train.mrec --quiet
+run 0 convert test_lacks.csv test_lacks.mrec --quiet
+for val in test_lacks.csv test_lacks.mrec; do
+    run 0 train train.mrec "$@" --val $val --json
+    equal "$(number val_loss)" "$loss"
+    run 0 train test_lacks.csv "$@" --val train.csv # the first class is missing where it trains
+    out_has "10 classes"
+    ! grep -q "is subtracted" err || fail "$last: told of an offset that was not taken"
+done
+run 0 train train_from1.csv "$@" --val test_from2.csv; err_has "train_from1.csv: labels start at 1: 1 is subtracted"
+out_has "10 classes"
+run 0 train train_from1.csv "$@" --val test_from2.csv --epochs 2
+whole=$(sed -n 's/^weights *\([0-9a-f]*\).*/\1/p' out)
+run 0 train train_from1.csv "$@" --val test_from2.csv --checkpoint half
+run 0 train train_from1.csv "$@" --val test_from2.csv --epochs 2 --checkpoint half --resume
+equal "$(sed -n 's/^weights *\([0-9a-f]*\).*/\1/p' out)" "$whole"
+run 0 predict test_from2.csv --checkpoint half
+equal "$(sed 1d out | cut -d , -f 3 | sort -n | uniq | tr '\n' ' ')" "2 3 4 5 6 7 8 9 10 "
+run 0 convert train_from1.csv declared.mrec --label-offset 1 --quiet # said once, it stays said
+run 0 train declared.mrec "$@" --val none; err_has "labels start at 1"
+run 0 convert declared.mrec again.tar --to tar --quiet
+run 0 train again.tar "$@" --val none; err_has "labels start at 1"
+run 0 inspect again.tar --record 0; out_has "label     int 1"
+
+# labels that are no classes are named by every command
+printf 'cat' >n.cls
+printf '{"label": "cat"}' >n.json
+cp "$(find d/test -type f | head -1)" n.jpg
+cp n.jpg m.jpg
+tar -cf text.tar n.jpg n.cls
+tar -cf json.tar n.jpg n.json
+for command in inspect "train --model cifar-cnn"; do
+    # shellcheck disable=SC2086 # a command and its options
+    run 1 $command text.tar
+    err_has "text.tar: sample 0, offset"
+    err_has "no sample has a label that is a class; the first: member .cls: expected a class as whole number, found \"cat\""
+done
+run 0 inspect json.tar
+out_has "no class is taken: member .json, field \"label\": expected a class as whole number, found a text, as in the first sample"
+run 1 train json.tar --model cifar-cnn; err_has "no class is taken"
+printf 'path,label\nn.jpg,100\nm.jpg,200\n' >gaps.csv
+run 0 inspect gaps.csv; out_has "classes are the numbers 0 to 200; 199 of these 201 have no sample: 0, 1, 2 and 196 more"
+printf 'path,label\nn.jpg,20231106\nm.jpg,20231107\n' >dates.csv
+run 0 inspect dates.csv; out_has "20231106 of these 20231108 have no sample"
+printf 'path,label\nn.jpg,4\nm.jpg,4\n' >same.csv
+run 0 inspect same.csv; out_has "all 2 samples have one class, 4"
 finish

@@ -96,5 +96,18 @@ wrong "0 a part" "wrong.txt: line 2: expected a share"
 wrong "1 gone" "gone: cannot look at it: No such file or directory; line 2 of wrong.txt names it"
 wrong "1 mix.txt" "a mix is no part of another one: name its data sets instead; line 2 of wrong.txt names it"
 printf 'path,label\n%s,0\n%s,1\n' "a part/$first/$(ls "a part/$first" | tail -1)" "a part/$first/$(ls "a part/$first" | sed -n 2p)" >numbers.csv
-wrong "1 numbers.csv\n1 all.tar" "all.tar (line 3) has them, numbers.csv (line 2) has none"
+wrong "1 numbers.csv\n1 all.tar" "all.tar (line 3) has them ("
+err_has "numbers.csv (line 2) has the numbers 0 to 1"
+# names that are numbers are these numbers, in all sets of a mix
+mkdir called called/1 called/01
+cp "a part/$first/$(ls "a part/$first" | tail -1)" called/1/a.jpg
+cp "a part/$first/$(ls "a part/$first" | tail -1)" called/01/b.jpg
+mkdir padded padded/00 padded/12
+cp called/1/a.jpg padded/00/a.jpg
+cp called/1/a.jpg padded/12/b.jpg
+printf 'millrace mix 1\n1 numbers.csv\n1 padded\n' >numbers.txt
+run 0 inspect numbers.txt; out_has "classes   13"
+run 0 inspect numbers.txt --record 3; out_has "label     int 12"
+printf 'millrace mix 1\n1 called\n1 padded\n' >numbers.txt
+run 0 inspect numbers.txt; out_has "classes   3: 01, 00, 12"
 finish

@@ -16,8 +16,20 @@ equal "$(sed 1d out | cut -d , -f 1 | tr '\n' ' ')" "$(seq 0 14 | tr '\n' ' ')"
 equal "$(sed 1d out | awk -F , '$3 == $4' | wc -l | tr -d ' ')" "$right"
 grep -q '^0,test/disc/.*,disc,[a-z]*,0\.[0-9]*,$' out || fail "$last: not a row as expected: $(sed -n 2p out)"
 sed 1d out | cut -d , -f 2,4,5 >named
-run 0 predict d --checkpoint c # no labels are needed, nor told
-sed 1d out | awk -F , '$3 != ""' | grep -q . && fail "$last: a label that nobody asked for"
+cp out first.csv
+run 0 predict d --checkpoint c # no labels are needed; folders that are called like classes are labels
+same out first.csv
+mkdir tree tree/disc tree/disc/deep tree/other
+cp "$(find d/test/disc -type f | head -1)" tree/disc/deep/a.jpg
+cp tree/disc/deep/a.jpg tree/other/b.jpg
+cp tree/disc/deep/a.jpg tree/disc/d.jpg
+cp tree/disc/deep/a.jpg tree/c.jpg
+run 0 predict tree --checkpoint c
+equal "$(sed 1d out | cut -d , -f 2,3 | LC_ALL=C sort | tr '\n' ' ')" "c.jpg, disc/d.jpg,disc disc/deep/a.jpg,disc other/b.jpg,other "
+mv tree/disc tree/batch # no folder is called like a class: they are none
+run 0 predict tree --checkpoint c
+sed 1d out | awk -F , '$3 != ""' | grep -q . && fail "$last: a folder is taken for a class"
+run 0 predict d --checkpoint c
 sed 1d out | cut -d , -f 2,4,5 >unnamed
 same named unnamed
 cp out plain.csv

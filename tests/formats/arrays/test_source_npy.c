@@ -210,7 +210,7 @@ static void parts_of_a_folder(void **state)
 {
     (void)state;
     static const uint8_t train[] = {1, 2, 1, 3}, test[] = {1, 4};
-    static const int64_t want[] = {0, 1, 0, 2}, want_test[] = {0, 3};
+    static const int64_t want[] = {1, 2, 1, 3}, want_test[] = {1, 4};
     mrt_mkdir(mrt_path("parts"));
     put("parts/x_train.npy", pictures(buf, "4, 5, 5", 100, 1));
     put("parts/y_train.npy", classes(buf, "|u1", "4,", train, 4));
@@ -221,8 +221,10 @@ static void parts_of_a_folder(void **state)
     mr_source *src;
     mr_error err;
     MRT_OK(try_open("parts", NULL, MR_SPLIT_TRAIN, &src, &err), &err);
-    MRT_EQ(mr_source_info_of(src)->class_count, 4); /* of both parts */
-    MRT_EQ(mr_source_info_of(src)->label_offset, 1);
+    MRT_EQ(mr_source_info_of(src)->class_count, 5); /* of both parts */
+    MRT_EQ(mr_source_info_of(src)->label_offset, 0);
+    MRT_EQ(mr_source_labels_of(src)->min, 1);
+    MRT_EQ(mr_source_labels_of(src)->max, 4);
     MRT_TRUE(mr_source_info_of(src)->has_test);
     mr_source_close(src);
 }

@@ -415,7 +415,7 @@ static void coefficients_are_announced(void **state)
         MRT_OK(mr_mrec_verify(path, NULL, NULL, NULL, &err), &err);
         size_t size;
         uint8_t *file = mrt_read_file(path, &size);
-        MRT_EQ(file[10], 2);
+        MRT_EQ(file[10], 3);
         MRT_EQ(file[16], coef ? 3 : 1);
         file[16] = 1; /* a file that hides them: no reader may be surprised */
         const uint32_t crc = mr_crc32c(0, file, 4092);

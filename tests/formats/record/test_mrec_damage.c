@@ -151,7 +151,7 @@ static void versions_flags_and_mangling(void **state)
     mr_error err = MR_ERROR_INIT;
     bytes[8] = 2; /* major: whatever follows may mean something else, its checksum included */
     MRT_EQ(open_bytes(bytes, size, &err), MR_EUNSUPPORTED);
-    MRT_HAS(err.text, "version 2.2");
+    MRT_HAS(err.text, "version 2.3");
     bytes[8] = 1;
     bytes[10] = 7; /* minor: a longer header whose end is not known here */
     bytes[12] = 200;

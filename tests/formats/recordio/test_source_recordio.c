@@ -309,6 +309,33 @@ static void labels_of_detection(void **state)
     mr_source_close(src);
 }
 
+/* The header decides, whatever the boxes are, and a later record where the first has no objects. */
+static void detection_by_the_header(void **state)
+{
+    (void)state;
+    static maker m;
+    static const float far[14] = {4, 5, 100, 80, 3, 0.1f, 0.2f, 1.26f, 0.9f, 1, 0, 0, 1, 1};
+    m.size = m.count = 0;
+    add(&m, 0, 4, objects, 40);
+    add(&m, 0, 9, far, 40);
+    add(&m, 0, 14, objects, 40);
+    write_rec(&m, "far");
+    mr_source *src = open_ok("far", NULL);
+    MRT_EQ(mr_source_info_of(src)->label_field, -1);
+    MRT_HAS(mr_source_info_of(src)->told, "labels are those of object detection");
+    check_objects(src, 2, 2);
+    bad_sample(src, 1, "object 0: expected a class and a box");
+    mr_source_close(src);
+    m.size = m.count = 0;
+    for (int k = 0; k < 3; k++)
+        add(&m, 0, 4, objects, 40); /* as good as plain labels, and all of them one class */
+    write_rec(&m, "same");
+    src = open_ok("same", NULL);
+    MRT_EQ(mr_source_info_of(src)->label_field, 1);
+    MRT_HAS(mr_source_info_of(src)->told, "all 3 samples have one class, 4");
+    mr_source_close(src);
+}
+
 /* Labels that are no objects are one sample's fault. */
 static void objects_that_do_not_fit(void **state)
 {
@@ -578,9 +605,9 @@ static void labels_of_every_kind(void **state)
     add(&m, 5, 0, NULL, 40);
     write_rec(&m, "one");
     src = open_ok("one", NULL); /* from 1 on */
-    MRT_EQ(mr_source_info_of(src)->class_count, 5);
-    MRT_EQ(mr_source_info_of(src)->label_offset, 1);
-    MRT_HAS(mr_source_info_of(src)->told, "labels start at 1");
+    MRT_EQ(mr_source_info_of(src)->class_count, 6);
+    MRT_EQ(mr_source_info_of(src)->label_offset, 0);
+    MRT_EQ(mr_source_labels_of(src)->min, 1);
     mr_source_close(src);
 }
 
@@ -971,6 +998,7 @@ int main(void)
         cmocka_unit_test(lists_beside),
         cmocka_unit_test(lists_are_used),
         cmocka_unit_test(labels_of_detection),
+        cmocka_unit_test(detection_by_the_header),
         cmocka_unit_test(objects_that_do_not_fit),
         cmocka_unit_test(names_from_the_list),
         cmocka_unit_test(names_over_the_budget),

@@ -132,31 +132,109 @@ static void the_same_names_change_nothing(void **state)
     free(src);
 }
 
-static void classes_without_names_keep_their_numbers(void **state)
+static void refuse_like(const char *path, const mr_source_config *cfg, const char *why, const char *more)
 {
-    (void)state;
-    mr_source *src;
+    mr_source *src = (mr_source *)&src;
     mr_error err = MR_ERROR_INIT;
-    const mr_source_config cfg = like(trained, 3);
-    MRT_OK(mr_source_open(&src, make_table("numbers.csv", "path,label\na.jpg,0\nb.jpg,4\n"), &cfg, &err),
-           &err);
-    expect_labels(src, "0 4 ");
-    MRT_EQ(mr_source_info_of(src)->class_count, 5);
-    MRT_TRUE(mr_source_info_of(src)->class_names == NULL);
-    mr_source_close(src);
+    MRT_EQ(mr_source_open(&src, path, cfg, &err), MR_EFORMAT);
+    MRT_TRUE(src == NULL);
+    MRT_STR(err.file, path);
+    MRT_HAS(err.text, why);
+    MRT_HAS(err.text, more);
 }
 
 static void refuse(const char *path, const char *const *names, uint32_t count, const char *why,
                    const char *more)
 {
-    mr_source *src = (mr_source *)&src;
-    mr_error err = MR_ERROR_INIT;
     const mr_source_config cfg = like(names, count);
-    MRT_EQ(mr_source_open(&src, path, &cfg, &err), MR_EFORMAT);
-    MRT_TRUE(src == NULL);
-    MRT_STR(err.file, path);
-    MRT_HAS(err.text, why);
-    MRT_HAS(err.text, more);
+    refuse_like(path, &cfg, why, more);
+}
+
+/* Opened like cfg; labels of the samples, in order. */
+static void follow(const char *path, const mr_source_config *cfg, const char *labels)
+{
+    mr_source *src;
+    mr_error err = MR_ERROR_INIT;
+    MRT_OK(mr_source_open(&src, path, cfg, &err), &err);
+    expect_labels(src, labels);
+    MRT_EQ(mr_source_info_of(src)->class_count, cfg->class_count);
+    MRT_EQ(mr_source_info_of(src)->class_names == NULL, cfg->class_names == NULL);
+    mr_source_close(src);
+}
+
+static const char *const numbers[] = {"0", "1", "10", "11", "2"}; /* as an alphabet has them */
+
+static void names_that_are_numbers(void **state)
+{
+    (void)state;
+    const char *const padded[] = {"00", "02", "10"};
+    mr_source_config cfg = like(numbers, 5);
+    follow(make_folder("padded", padded, 3), &cfg, "0 4 2 ");
+    follow(make_table("ten.csv", "path,label\na.jpg,10\nb.jpg,2\nc.jpg,11\n"), &cfg, "2 4 3 ");
+    refuse(make_table("nine.csv", "path,label\na.jpg,10\nb.jpg,9\n"), numbers, 5,
+           "a class is not among those", "expected 5 classes (0, 1, 10, 11, 2), found the numbers 9 to 10");
+    const char *const twice[] = {"1", "01"};
+    refuse(make_table("one.csv", "path,label\na.jpg,1\n"), twice, 2,
+           "two of the names expected are one number", "");
+    cfg = like(NULL, 12);
+    follow(make_folder("numbers", numbers, 5), &cfg, "0 1 10 11 2 ");
+    cfg.class_first = 1;
+    follow(make_folder("from1", numbers + 1, 4), &cfg, "0 9 10 1 ");
+    refuse_like(make_folder("from0", numbers, 5), &cfg, "a class is not among those expected",
+                "expected 12 classes (the numbers 1 to 12), found 0, 1, 10, 11, 2");
+}
+
+static void numbers_on_both_sides(void **state)
+{
+    (void)state;
+    mr_source_config cfg = like(NULL, 3);
+    const char *two = make_table("two.csv", "path,label\na.jpg,1\nb.jpg,2\n");
+    follow(two, &cfg, "1 2 ");
+    cfg.class_count = 2;
+    cfg.classes_of = "data";
+    refuse_like(two, &cfg, "expected 2 classes as in data (the numbers 0 to 1), found the numbers 1 to 2",
+                "--match-classes order");
+    cfg.match = MR_MATCH_ORDER;
+    follow(two, &cfg, "0 1 ");
+    cfg = like(NULL, 3);
+    cfg.class_first = 1; /* the first class is missing here */
+    follow(make_table("later.csv", "path,label\na.jpg,2\nb.jpg,3\n"), &cfg, "1 2 ");
+}
+
+static void names_and_numbers(void **state)
+{
+    (void)state;
+    const char *table = make_table("numbers.csv", "path,label\na.jpg,0\nb.jpg,2\n"),
+               *folder = make_folder("names", trained, 3);
+    refuse(table, trained, 3, "numbers of classes here, names on the other side",
+           "expected 3 classes (cat, dog, horse), found the numbers 0 to 2");
+    mr_source_config cfg = like(NULL, 3);
+    refuse_like(folder, &cfg, "names of classes on one side, numbers on the other",
+                "expected 3 classes (the numbers 0 to 2), found cat, dog, horse");
+    cfg.match = MR_MATCH_ORDER;
+    follow(folder, &cfg, "0 1 2 ");
+    cfg.class_count = 4;
+    refuse_like(folder, &cfg, "--match-classes order", "as many classes on both sides");
+    cfg = like(trained, 3);
+    cfg.match = MR_MATCH_ORDER;
+    follow(table, &cfg, "0 2 ");
+    const char *const holes[] = {"", "cat", "", "dog", "horse"}; /* numbers without samples are no classes */
+    cfg = like(holes, 5);
+    cfg.match = MR_MATCH_ORDER;
+    follow(table, &cfg, "1 4 ");
+    follow(folder, &cfg, "1 3 4 ");
+    follow(make_table("later.csv", "path,label\na.jpg,5\nb.jpg,7\n"), &cfg, "1 4 ");
+    const char *const others[] = {"Hund", "Katze", "Pferd"}, *const mixed[] = {"cat", "horse", "zebra"};
+    cfg = like(others, 3);
+    refuse_like(folder, &cfg, "class cat is none of the 3 expected", "--match-classes order");
+    cfg.match = MR_MATCH_ORDER;
+    follow(folder, &cfg, "0 1 2 ");
+    cfg = like(mixed, 3);
+    cfg.match = MR_MATCH_ORDER; /* cat is no horse, whatever the order */
+    refuse_like(folder, &cfg, "class dog is none of the 3 expected", "take it out");
+    cfg = like(NULL, 3);
+    cfg.label_offset = cfg.class_first = 1; /* said for both sides; names need none */
+    follow(make_folder("some", numbers + 1, 1), &cfg, "0 ");
 }
 
 static void what_no_number_can_be_given(void **state)
@@ -238,7 +316,9 @@ int main(void)
         cmocka_unit_test(another_order),
         cmocka_unit_test(record_files_follow),
         cmocka_unit_test(the_same_names_change_nothing),
-        cmocka_unit_test(classes_without_names_keep_their_numbers),
+        cmocka_unit_test(names_that_are_numbers),
+        cmocka_unit_test(numbers_on_both_sides),
+        cmocka_unit_test(names_and_numbers),
         cmocka_unit_test(what_no_number_can_be_given),
         cmocka_unit_test(a_label_that_is_no_class),
         cmocka_unit_test(names_are_copied),

@@ -195,7 +195,7 @@ static void test_columns_beside_classes(void **state)
     MRT_EQ(mr_source_info_of(src)->label_field, -1);
     mr_source_close(src);
     MRT_OK(try_open(&src, name, NULL, MR_SPLIT_AUTO, &err), &err);
-    MRT_EQ(mr_source_info_of(src)->class_count, 2);
+    MRT_EQ(mr_source_info_of(src)->class_count, 3);
     mr_source_close(src);
 }
 

@@ -25,7 +25,7 @@ static int set_up(void **state)
 }
 
 /* Three pictures of 2 x 2. */
-static void expect(const char *text, const char *format, const char *labels)
+static void expect(const char *text, const char *format, uint32_t count, const char *labels)
 {
     static const uint8_t want[3][4] = {{0, 1, 2, 255}, {9, 8, 7, 6}, {0, 0, 0, 0}};
     mr_source *src;
@@ -37,7 +37,7 @@ static void expect(const char *text, const char *format, const char *labels)
     const mr_source_info *info = mr_source_info_of(src);
     MRT_STR(info->format, "pixels");
     MRT_EQ(info->count, 3);
-    MRT_TRUE(info->height == 2 && info->width == 2 && info->channels == 1 && info->class_count == 4);
+    MRT_TRUE(info->height == 2 && info->width == 2 && info->channels == 1 && info->class_count == count);
     for (uint64_t k = 0; k < 3; k++) {
         mr_sample s;
         int64_t label;
@@ -57,13 +57,13 @@ static void expect(const char *text, const char *format, const char *labels)
 static void tables(void **state)
 {
     (void)state;
-    expect("label,1x1,1x2,2x1,2x2\n3,0,1,2,255\n0,9,8,7,6\n1,0,0,0,0\n", NULL, "3 0 1 ");
-    expect("label,pixel0,pixel1,pixel2,pixel3\r\n3, 0,1,2 ,255\r\n0,9,8,7,6\r\n\r\n1,0,0,0,0", NULL,
+    expect("label,1x1,1x2,2x1,2x2\n3,0,1,2,255\n0,9,8,7,6\n1,0,0,0,0\n", NULL, 4, "3 0 1 ");
+    expect("label,pixel0,pixel1,pixel2,pixel3\r\n3, 0,1,2 ,255\r\n0,9,8,7,6\r\n\r\n1,0,0,0,0", NULL, 4,
            "3 0 1 ");
-    expect("Label,Pixel1,Pixel2,Pixel3,Pixel4\n4,0,1,2,255\n2,9,8,7,6\n1,0,0,0,0\n", NULL, "3 1 0 ");
-    expect("3;0;1;2;255\n0;9;8;7;6\n1;0;0;0;0\n", "pixels", "3 0 1 ");
+    expect("Label,Pixel1,Pixel2,Pixel3,Pixel4\n4,0,1,2,255\n2,9,8,7,6\n1,0,0,0,0\n", NULL, 5, "4 2 1 ");
+    expect("3;0;1;2;255\n0;9;8;7;6\n1;0;0;0;0\n", "pixels", 4, "3 0 1 ");
     cfg.label_offset = -1;
-    expect("2,0,1,2,255\n0,9,8,7,6\n1,0,0,0,0\n", "pixels", "3 1 2 ");
+    expect("2,0,1,2,255\n0,9,8,7,6\n1,0,0,0,0\n", "pixels", 4, "3 1 2 ");
 }
 
 static void refuse(const char *text, int code, const char *line, const char *why)
