@@ -7,6 +7,10 @@ foreach(room IN ITEMS base formats kernels ranks pipeline train)
             FILES_MATCHING PATTERN "*.h")
 endforeach()
 
+if(MILLRACE_DNNL STREQUAL "LINK") # what an archive of ours needs besides the libraries that pkg-config knows
+    set(MILLRACE_PC_DNNL "-ldnnl ")
+    set(MILLRACE_CONFIG_DNNL "dnnl;")
+endif()
 include(CMakePackageConfigHelpers)
 configure_package_config_file(cmake/millraceConfig.cmake.in ${PROJECT_BINARY_DIR}/millraceConfig.cmake
                               INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/millrace

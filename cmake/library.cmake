@@ -2,7 +2,7 @@
 get_property(rooms GLOBAL PROPERTY MILLRACE_ROOMS)
 set(MILLRACE_LIBRARIES MRDEP::uring MRDEP::jpeg MRDEP::spng MRDEP::isal MRDEP::xxhash MRDEP::cjson MRDEP::dnnl MRDEP::openmp
     Threads::Threads m ${CMAKE_DL_LIBS}) # dlopen(): libcurl, and CUDA's libraries
-if(MILLRACE_DNNL STREQUAL "LOAD") # kernels/host/compute_library.h
+if(MILLRACE_DNNL STREQUAL "LOAD" OR MILLRACE_PYTHON) # kernels/host/compute_library.h
     list(REMOVE_ITEM MILLRACE_LIBRARIES MRDEP::dnnl MRDEP::openmp)
 endif()
 set(MILLRACE_SHARED_LIBRARIES ${MILLRACE_LIBRARIES})

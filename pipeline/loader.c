@@ -30,6 +30,7 @@ static int start_stages(mr_loader *l, mr_error *err)
     int rc = mri_decode_stage_start(l->decode, err);
     if (rc == MR_OK && l->staging) rc = mri_staging_start(l->staging, err);
     if (rc == MR_OK) rc = mri_read_stage_start(l->read, err);
+    if (rc == MR_OK && l->order) rc = mri_order_stage_start(l->order, err);
     return rc;
 }
 
@@ -60,6 +61,7 @@ int mr_loader_open(mr_loader **out, const mr_source *src, const mr_loader_config
         mr_loader_close(l);
         return rc;
     }
+    mri_notices_tell(&l->notices);
     *out = l;
     return MR_OK;
 }
@@ -70,6 +72,7 @@ void mr_loader_close(mr_loader *l)
 {
     if (!l) return;
     mr_loader_stop(l);
+    mri_order_stage_join(l->order);
     mri_read_stage_join(l->read);
     mri_decode_stage_join(l->decode);
     mri_staging_join(l->staging);
@@ -78,6 +81,7 @@ void mr_loader_close(mr_loader *l)
     mri_charges_destroy(l->charges);
     mri_tuner_destroy(l->tuner);
     mri_decode_stage_destroy(l->decode);
+    mri_order_stage_destroy(l->order);
     mri_ring_destroy(l->ring);
     mri_chunks_fini(&l->chunks, lost);
     if (!lost) mri_resident_destroy(l->resident);
@@ -89,6 +93,7 @@ void mr_loader_close(mr_loader *l)
     mr_budget_destroy(l->own_budget);
     mri_loader_plan_drop(&l->plan);
     mri_bad_samples_fini(&l->bad);
+    mri_notices_tell(&l->notices);
     mri_notices_fini(&l->notices);
     mri_halt_fini(&l->halt);
     free(l);
@@ -217,10 +222,9 @@ static void describe(mr_loader *l, const mri_ring_batch *b, mr_batch *out)
     for (uint32_t k = 0; k < l->plan.fields.count; k++) out->field[k].width = out->parts[0].field[k].width;
 }
 
-int mr_loader_next_sized(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error *err)
+static int take_next(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error *err)
 {
     uint32_t room;
-    if (mri_result_check(out, err) != MR_OK) return MR_EINVAL;
     const int may = mri_ring_may_take(l->ring, &room);
     if (may == MR_EEND) return mr_error_set(err, MR_EEND, "all epochs are delivered");
     if (may != MR_OK) /* no other thread will give one back: waiting would never end */
@@ -241,6 +245,14 @@ int mr_loader_next_sized(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_er
     mri_count(&l->samples_out, batch.count);
     mri_tune_batch(l);
     return MR_OK;
+}
+
+int mr_loader_next_sized(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error *err)
+{
+    if (mri_result_check(out, err) != MR_OK) return MR_EINVAL;
+    const int rc = take_next(l, out, timeout_ns, err);
+    mri_notices_tell(&l->notices); /* of this batch, too */
+    return rc;
 }
 
 int mr_loader_release(mr_loader *l, mr_batch *batch, mr_stream *const *streams)

@@ -1,5 +1,6 @@
 /* pipeline/loader_open.c: from a plan to a loader whose stages are made and do not run yet. */
 #include "base/process.h"
+#include "formats/source/source.h"
 #include "pipeline/loader_private.h"
 
 static int make_cache(mr_loader *l, mr_error *err)
@@ -60,6 +61,25 @@ static int make_memory(mr_loader *l, mr_error *err)
     return mri_chunks_init(&l->chunks, memory->chunk_count, memory->chunk_samples, memory->chunk_room, err);
 }
 
+/* A function of the caller's may wait: it is asked by a thread for which nobody waits. */
+static bool asks_ahead(const mr_loader *l) { return l->plan.threads && l->plan.batches.own.ask; }
+
+/* Do workers call functions of the program: a source's, an operation's, or for a substitute the sampler? */
+static bool calls_program(const mr_loader *l)
+{
+    const mri_loader_plan *plan = &l->plan;
+    if (!plan->threads) return false;
+    return mri_source_is_made(plan->source) || plan->cfg.operation_count > 0 ||
+           (plan->batches.own.ask && plan->cfg.bad == MR_BAD_REPLACE);
+}
+
+static int make_order_stage(mr_loader *l, mr_error *err)
+{
+    const mri_order_config cfg = {
+        .ring = l->ring, .halt = &l->halt, .batches = &l->plan.batches, .trace = l->plan.cfg.trace};
+    return asks_ahead(l) ? mri_order_stage_create(&l->order, &cfg, err) : MR_OK;
+}
+
 static int make_ring(mr_loader *l, mr_error *err)
 {
     const mri_ring_config cfg = {.batches = &l->plan.batches,
@@ -70,7 +90,9 @@ static int make_ring(mr_loader *l, mr_error *err)
                                  .spare = l->plan.cfg.keep,
                                  .device_slots = l->plan.cfg.devices ? l->plan.device_slots : 0,
                                  .keep_host = l->plan.cfg.keep_host,
-                                 .free_order = l->plan.cfg.free_order && l->plan.threads};
+                                 .free_order = l->plan.cfg.free_order && l->plan.threads,
+                                 .calls = calls_program(l) && !l->plan.cfg.free_order,
+                                 .lists = asks_ahead(l)};
     return mri_ring_create(&l->ring, &cfg, err);
 }
 
@@ -166,6 +188,7 @@ int mri_loader_make(mr_loader *l, mr_error *err)
     int rc = make_budget(l, err);
     if (rc == MR_OK) rc = make_memory(l, err);
     if (rc == MR_OK) rc = make_ring(l, err);
+    if (rc == MR_OK) rc = make_order_stage(l, err);
     if (rc == MR_OK) rc = make_read_stage(l, err);
     if (rc == MR_OK) rc = make_decode_stage(l, err);
     if (rc == MR_OK) rc = mri_charges_create(&l->charges, l->ring, l->decode, err);

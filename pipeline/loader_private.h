@@ -68,6 +68,7 @@ struct mr_loader {
     mri_shelf *shelf; /* NULL: nothing can be kept */
     mri_chunks chunks;
     mri_ring *ring;
+    mri_order_stage *order; /* NULL: the order is no function of the caller's, or there are no threads */
     mri_read_stage *read;
     mri_decode_stage *decode;
     mri_staging *staging; /* NULL: batches stay in host memory */

@@ -373,8 +373,8 @@ static int open_parts(mr_trainer *t, mr_error *err)
     mr_parts parts;
     mr_device *const *devices = t->cfg.devices;
     mr_device *first[MR_LOADER_MAX_PARTS];
+    mr_device *const *replicas = t->cfg.place ? first : devices;
     int rc = t->cfg.place ? cut_network(t, first, err) : MR_OK;
-    if (rc == MR_OK && t->cfg.place) t->cfg.devices = first;
     if (rc == MR_OK) rc = take_parts(&t->cfg, &parts, err);
     if (rc) return rc;
     mri_replica_config replica = replica_config(&t->cfg, &parts, t->frozen);
@@ -388,7 +388,7 @@ static int open_parts(mr_trainer *t, mr_error *err)
         replica.in.split = true;
         replica.records = false;
     }
-    rc = mri_team_init(&t->team, t->cfg.devices, &parts, t->cfg.device_count, t->cfg.world, &replica, err);
+    rc = mri_team_init(&t->team, replicas, &parts, t->cfg.device_count, t->cfg.world, &replica, err);
     t->cfg.devices = t->team.devices;
     t->cfg.parts = NULL;
     if (rc == MR_OK) rc = list_streams(t, err);

@@ -29,6 +29,7 @@ enum {
     MOST_ASKED_S = 60,
     PROGRESS_BYTES = 65536,
     MOST_IGNORED = 65536,
+    CURL_TOO_LARGE = 100, /* CURLE_TOO_LARGE of curl 8.6 and later, which ends a head of 5,000 lines itself */
     MOST_HEAD = 1 << 18,
     ANSWER_STALLS = 3,
     LOOK_MS = 100,
@@ -203,14 +204,19 @@ static size_t on_body(char *data, size_t one, size_t bytes, void *context)
     return keep(t, (const uint8_t *)data, bytes) == MR_OK ? bytes : 0;
 }
 
+static void report_endless_head(mri_transfer *t)
+{
+    mr_error_set(&t->why, MR_EFORMAT,
+                 "the head of the server's answer does not end: expected at most %d bytes", MOST_HEAD);
+}
+
 static size_t on_line(char *line, size_t one, size_t bytes, void *context)
 {
     mri_transfer *t = context;
     (void)one;
     t->head_bytes += bytes;
     if (t->head_bytes > MOST_HEAD) {
-        mr_error_set(&t->why, MR_EFORMAT,
-                     "the head of the server's answer does not end: expected at most %d bytes", MOST_HEAD);
+        report_endless_head(t);
         return 0;
     }
     mri_answer_line(&t->answer, line, bytes);
@@ -424,6 +430,7 @@ static void report_transfer_error(http *h, mri_transfer *t, CURLcode code)
     else if (code == CURLE_OPERATION_TIMEDOUT)
         mr_error_set(&t->why, MR_EIO, "the server is silent or sends less than 1 KiB a second for %u s",
                      h->stall_s);
+    else if ((int)code == CURL_TOO_LARGE) report_endless_head(t);
     else if (leads_away(h, t, code))
         mr_error_set(
             &t->why, MR_EIO,

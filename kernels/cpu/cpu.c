@@ -19,14 +19,22 @@ static void begin_thread(mri_host_device *dev, mr_stream_role role)
 
 /* Where there is something faster than the reference. */
 static const struct mri_op_code *const faster[MR_OP_KIND_COUNT] = {
+    [MR_OP_GRU] = &mri_gru_packed,
+    [MR_OP_LSTM] = &mri_lstm_packed,
+#ifndef MRI_DNNL_OFF /* the plain C operations take NHWC only */
     [MR_OP_INPUT] = &mri_input_planar,
     [MR_OP_CONV2D] = &mri_conv2d_dnnl,
     [MR_OP_POOL2D] = &mri_pool2d_dnnl,
     [MR_OP_DENSE] = &mri_dense_dnnl,
-    [MR_OP_GRU] = &mri_gru_packed,
-    [MR_OP_LSTM] = &mri_lstm_packed,
     [MR_OP_CONV2D_TRANSPOSED] = &mri_conv2d_transposed_dnnl,
+#endif
 };
+
+#ifdef MRI_DNNL_OFF
+#define BUILT_WITHOUT "; plain C, built without oneDNN"
+#else
+#define BUILT_WITHOUT ""
+#endif
 
 static const struct mri_op_code *code_for(const mr_op *head)
 {
@@ -34,10 +42,10 @@ static const struct mri_op_code *code_for(const mr_op *head)
     return fast && !mri_host_device_of(head->device)->reference ? fast : head->is->reference;
 }
 
-/* The processor's model as the system tells it. */
+/* The processor's model as the system reports it, and what the build lacks. */
 static void processor_name(char *out, size_t out_bytes)
 {
-    snprintf(out, out_bytes, "processor");
+    snprintf(out, out_bytes, "processor" BUILT_WITHOUT);
     FILE *f = fopen("/proc/cpuinfo", "re");
     if (!f) return;
     char line[256];
@@ -45,7 +53,7 @@ static void processor_name(char *out, size_t out_bytes)
         const char *colon = strchr(line, ':');
         if (!colon || (strncmp(line, "model name", 10) != 0 && strncmp(line, "Model", 5) != 0)) continue;
         line[strcspn(line, "\n")] = '\0';
-        snprintf(out, out_bytes, "%s", colon + 1 + strspn(colon + 1, " \t"));
+        snprintf(out, out_bytes, "%s" BUILT_WITHOUT, colon + 1 + strspn(colon + 1, " \t"));
         break;
     }
     fclose(f);

@@ -12,7 +12,9 @@ int mri_compute_library_load(mr_error *err)
 #else
 
 #include <dlfcn.h>
+#ifndef MRI_DNNL_OFF
 #include <oneapi/dnnl/dnnl.h>
+#endif
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,25 +39,53 @@ int mri_compute_library_load(mr_error *err)
     X(omp_set_dynamic)                                                                                       \
     X(omp_set_num_threads)
 
-#define DNNL_CALLS(X)                                                                                        \
+#ifdef MRI_DNNL_OFF
+#define DNNL_OWN_CALLS(X)
+#elif DNNL_VERSION_MAJOR >= 3 /* kernels/ops/dnnl/onednn.c */
+#define DNNL_OWN_CALLS(X)                                                                                    \
+    X(dnnl_convolution_backward_data_primitive_desc_create)                                                  \
+    X(dnnl_convolution_backward_weights_primitive_desc_create)                                               \
+    X(dnnl_convolution_forward_primitive_desc_create)                                                        \
+    X(dnnl_deconvolution_backward_data_primitive_desc_create)                                                \
+    X(dnnl_deconvolution_backward_weights_primitive_desc_create)                                             \
+    X(dnnl_deconvolution_forward_primitive_desc_create)                                                      \
+    X(dnnl_inner_product_backward_data_primitive_desc_create)                                                \
+    X(dnnl_inner_product_backward_weights_primitive_desc_create)                                             \
+    X(dnnl_inner_product_forward_primitive_desc_create)                                                      \
+    X(dnnl_memory_desc_clone)                                                                                \
+    X(dnnl_memory_desc_create_with_tag)                                                                      \
+    X(dnnl_memory_desc_destroy)                                                                              \
+    X(dnnl_memory_desc_query)                                                                                \
+    X(dnnl_pooling_backward_primitive_desc_create)                                                           \
+    X(dnnl_pooling_forward_primitive_desc_create)
+#else
+#define DNNL_OWN_CALLS(X)                                                                                    \
     X(dnnl_convolution_backward_data_desc_init)                                                              \
     X(dnnl_convolution_backward_weights_desc_init)                                                           \
     X(dnnl_convolution_forward_desc_init)                                                                    \
     X(dnnl_deconvolution_backward_data_desc_init)                                                            \
     X(dnnl_deconvolution_backward_weights_desc_init)                                                         \
     X(dnnl_deconvolution_forward_desc_init)                                                                  \
-    X(dnnl_engine_create)                                                                                    \
     X(dnnl_inner_product_backward_data_desc_init)                                                            \
     X(dnnl_inner_product_backward_weights_desc_init)                                                         \
     X(dnnl_inner_product_forward_desc_init)                                                                  \
+    X(dnnl_memory_desc_init_by_tag)                                                                          \
+    X(dnnl_pooling_backward_desc_init)                                                                       \
+    X(dnnl_pooling_forward_desc_init)                                                                        \
+    X(dnnl_primitive_desc_create)
+#endif
+
+#ifdef MRI_DNNL_OFF
+#define DNNL_CALLS(X)
+#else
+#define DNNL_CALLS(X)                                                                                        \
+    DNNL_OWN_CALLS(X)                                                                                        \
+    X(dnnl_engine_create)                                                                                    \
     X(dnnl_memory_create)                                                                                    \
     X(dnnl_memory_desc_equal)                                                                                \
     X(dnnl_memory_desc_get_size)                                                                             \
-    X(dnnl_memory_desc_init_by_tag)                                                                          \
     X(dnnl_memory_destroy)                                                                                   \
     X(dnnl_memory_set_data_handle)                                                                           \
-    X(dnnl_pooling_backward_desc_init)                                                                       \
-    X(dnnl_pooling_forward_desc_init)                                                                        \
     X(dnnl_post_ops_append_eltwise)                                                                          \
     X(dnnl_post_ops_create)                                                                                  \
     X(dnnl_post_ops_destroy)                                                                                 \
@@ -65,7 +95,6 @@ int mri_compute_library_load(mr_error *err)
     X(dnnl_primitive_attr_set_scratchpad_mode)                                                               \
     X(dnnl_primitive_create)                                                                                 \
     X(dnnl_primitive_desc_clone)                                                                             \
-    X(dnnl_primitive_desc_create)                                                                            \
     X(dnnl_primitive_desc_destroy)                                                                           \
     X(dnnl_primitive_desc_query)                                                                             \
     X(dnnl_primitive_desc_query_md)                                                                          \
@@ -73,6 +102,7 @@ int mri_compute_library_load(mr_error *err)
     X(dnnl_primitive_execute)                                                                                \
     X(dnnl_reorder_primitive_desc_create)                                                                    \
     X(dnnl_stream_create)
+#endif
 
 #define CALLS(X) OPENMP_CALLS(X) DNNL_CALLS(X)
 
@@ -102,15 +132,7 @@ int mri_compute_library_load(mr_error *err)
 CALLS(PLACE) /* written once, before the first operation is made */
 CALLS(STUB)
 
-#define TEXT(x)     #x
-#define TEXT_OF(x)  TEXT(x)
-#define DNNL_FILE   "libdnnl.so." TEXT_OF(DNNL_VERSION_MAJOR)
 #define OPENMP_FILE "libgomp.so.1"
-#define REMEDY                                                                                               \
-    "training and evaluation on the processor are computed by oneDNN %d, which is not part of this "         \
-    "package; "                                                                                              \
-    "install it (Debian, Ubuntu: apt install libdnnl%d) or set MILLRACE_DNNL_PATH to its file; loading, "    \
-    "converting and checking data need none"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool loaded; /* lock */
@@ -119,55 +141,90 @@ struct call {
     const char *name;
     void **at;
 };
-#define ROW(name) {#name, &mri_at_##name},
+#define ROW(name)   {#name, &mri_at_##name},
 
-static void *open_library(const char *file, const char *place, char *reason, size_t reason_bytes)
-{
-    char path[4096];
-    void *handle = NULL;
-    reason[0] = '\0';
-    if (place && *place) {
-        handle = dlopen(place, RTLD_NOW | RTLD_LOCAL);
-        if (!handle && snprintf(path, sizeof path, "%s/%s", place, file) < (int)sizeof path)
-            handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    }
-    if (!handle) handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    const char *text = handle ? NULL : dlerror();
-    if (text) snprintf(reason, reason_bytes, "%s", text);
-    return handle;
-}
-
-static int fill(void *handle, const char *file, const struct call *calls, size_t count, mr_error *err)
+/* Fills in the addresses. The name of the first function that the library lacks; NULL: it has all. */
+static const char *missing(void *handle, const struct call *calls, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         *calls[i].at = dlsym(handle, calls[i].name);
-        if (!*calls[i].at)
-            return mr_error_set(err, MR_EUNSUPPORTED, "%s has no %s: it is another version; " REMEDY, file,
-                                calls[i].name, DNNL_VERSION_MAJOR, DNNL_VERSION_MAJOR);
+        if (!*calls[i].at) return calls[i].name;
     }
+    return NULL;
+}
+
+#ifndef MRI_DNNL_OFF
+
+#define MINOR_MOST 40 /* a distribution may put the minor version into the file's name: libdnnl.so.3.6 */
+#define REMEDY                                                                                               \
+    "training and evaluation on the processor are computed by oneDNN %d, which is not part of this "         \
+    "package; install it (Debian, Ubuntu: apt install libdnnl-dev; Python: pip install onednn-cpu-gomp) or " \
+    "set MILLRACE_DNNL_PATH to its file or folder; loading, converting and checking data need none"
+
+/* place: a file, a folder, or NULL for where the system looks. */
+static void *open_dnnl_in(const char *place, char *reason, size_t reason_bytes)
+{
+    char path[4096];
+    void *handle = NULL;
+    const char *folder = place ? place : "", *slash = place ? "/" : "";
+    for (int minor = 0; !handle && minor <= MINOR_MOST; minor++) {
+        const int length =
+            minor == 0 ? snprintf(path, sizeof path, "%s%slibdnnl.so.%d", folder, slash, DNNL_VERSION_MAJOR)
+                       : snprintf(path, sizeof path, "%s%slibdnnl.so.%d.%d", folder, slash,
+                                  DNNL_VERSION_MAJOR, MINOR_MOST + 1 - minor);
+        if (length >= (int)sizeof path) return NULL;
+        handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        const char *text = handle ? NULL : dlerror();
+        if (text && minor == 0) snprintf(reason, reason_bytes, "%s", text);
+    }
+    return handle;
+}
+
+static int load_dnnl(mr_error *err)
+{
+    static const struct call calls[] = {DNNL_CALLS(ROW)};
+    char reason[256] = "";
+    const char *place = getenv("MILLRACE_DNNL_PATH");
+    void *handle = NULL;
+    if (place && *place) {
+        handle = dlopen(place, RTLD_NOW | RTLD_LOCAL);
+        if (!handle) handle = open_dnnl_in(place, reason, sizeof reason);
+    }
+    if (!handle) handle = open_dnnl_in(NULL, reason, sizeof reason);
+    if (!handle) return mr_error_set(err, MR_EUNSUPPORTED, "%s; " REMEDY, reason, DNNL_VERSION_MAJOR);
+    const char *name = missing(handle, calls, sizeof calls / sizeof *calls);
+    if (!name) return MR_OK;
+    return mr_error_set(err, MR_EUNSUPPORTED, "%s has no %s: it is another version; " REMEDY,
+                        place && *place ? place : "libdnnl", name, DNNL_VERSION_MAJOR);
+}
+
+#else
+
+static int load_dnnl(mr_error *err)
+{
+    (void)err;
     return MR_OK;
 }
+
+#endif
 
 /* What was opened stays open: a stub may be called until the process ends. */
 static int load_locked(mr_error *err)
 {
-    static const struct call openmp[] = {OPENMP_CALLS(ROW)}, dnnl[] = {DNNL_CALLS(ROW)};
-    char reason[256];
-    void *handle = open_library(DNNL_FILE, getenv("MILLRACE_DNNL_PATH"), reason, sizeof reason);
-    if (!handle)
-        return mr_error_set(err, MR_EUNSUPPORTED, "%s; " REMEDY, reason, DNNL_VERSION_MAJOR,
-                            DNNL_VERSION_MAJOR);
-    int rc = fill(handle, DNNL_FILE, dnnl, sizeof dnnl / sizeof *dnnl, err);
+    static const struct call calls[] = {OPENMP_CALLS(ROW)};
+    const int rc = load_dnnl(err);
     if (rc) return rc;
-    handle = open_library(OPENMP_FILE, NULL, reason, sizeof reason);
+    void *handle = dlopen(OPENMP_FILE, RTLD_NOW | RTLD_LOCAL);
+    const char *text = handle ? NULL : dlerror();
     if (!handle)
         return mr_error_set(err, MR_EUNSUPPORTED,
-                            "%s; install OpenMP's run time (Debian, Ubuntu: apt install "
-                            "libgomp1)",
-                            reason);
-    rc = fill(handle, OPENMP_FILE, openmp, sizeof openmp / sizeof *openmp, err);
-    loaded = rc == MR_OK;
-    return rc;
+                            "%s; install OpenMP's run time (Debian, Ubuntu: apt install libgomp1)",
+                            text ? text : OPENMP_FILE);
+    const char *name = missing(handle, calls, sizeof calls / sizeof *calls);
+    if (name)
+        return mr_error_set(err, MR_EUNSUPPORTED, OPENMP_FILE " has no %s: it is another version", name);
+    loaded = true;
+    return MR_OK;
 }
 
 int mri_compute_library_load(mr_error *err)

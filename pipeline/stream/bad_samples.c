@@ -79,8 +79,7 @@ static int replace(mri_bad_samples *b, mri_placer *p, const mri_chunk *c, uint32
         rc = mri_place_alone(p, c->slot, c->first + k, turn, other, err);
         if (rc == MR_OK) {
             mri_count(&b->replaced, 1);
-            if (is_new) mri_notice_bad(b->notices, &why, other);
-            return MR_OK;
+            return is_new ? mri_notice_bad(b->notices, &why, other, err) : MR_OK;
         }
         if (p->refused || !mr_error_of_sample(rc, err)) return rc;
     }
@@ -94,7 +93,8 @@ int mri_bad_sample(mri_bad_samples *b, mri_placer *p, const mri_chunk *c, uint32
     mri_source_place(p->cfg->source, sample, err);
     mri_count(&b->bad, 1);
     if (b->policy == MR_BAD_STOP) {
-        mri_notice_bad(b->notices, err, MR_NOWHERE);
+        rc = mri_notice_bad(b->notices, err, MR_NOWHERE, err);
+        if (rc != MR_OK) return rc;
         err->code = MR_EBADSAMPLE;
         return MR_EBADSAMPLE;
     }
@@ -105,7 +105,6 @@ int mri_bad_sample(mri_bad_samples *b, mri_placer *p, const mri_chunk *c, uint32
     if (known > b->most) return too_many(b, err);
     if (b->policy == MR_BAD_REPLACE) return replace(b, p, c, k, is_new, err);
     mri_count(&b->skipped, 1);
-    if (is_new) mri_notice_bad(b->notices, err, MR_NOWHERE);
     mri_slot_blank(p->cfg->layout, c->slot, c->first + k);
-    return MR_OK;
+    return is_new ? mri_notice_bad(b->notices, err, MR_NOWHERE, err) : MR_OK;
 }

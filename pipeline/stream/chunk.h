@@ -31,6 +31,7 @@ typedef struct mri_chunk {
     mri_slot *slot;
     uint64_t batch;
     uint32_t first, count; /* places in the batch */
+    bool listed;           /* its samples stand in slot->ids already */
     uint8_t *fixed;        /* its piece of the registered arena */
     uint8_t *grown;        /* a larger private buffer, once it was needed */
     size_t grown_bytes;

@@ -95,7 +95,8 @@ int mri_locate(const mri_locator *l, mri_chunk *c, bool may_read, mr_error *err)
     /* the chunk's own until it is finished, and as long as it */
     uint64_t *const list = c->slot->ids + c->first;
     const uint32_t place = c->slot->first + c->first;
-    const int rc = mri_batches_samples(l->batches, c->batch, place, c->count, list, err);
+    int rc = MR_OK;
+    if (!c->listed) rc = mri_batches_samples(l->batches, c->batch, place, c->count, list, err);
     if (rc != MR_OK) return rc;
     c->read_count = 0;
     for (uint32_t k = 0; k < c->count; k++) {

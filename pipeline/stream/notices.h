@@ -1,5 +1,10 @@
-/* pipeline/stream/notices.h: reports to the user during a run: one bad sample or note at a time, from any
- * thread. Private. */
+/* pipeline/stream/notices.h: reports to the user during a run: bad samples and notes. Private.
+ *
+ *   any stage: what happened ──► queue ──► whoever takes batches: calls the listener
+ *
+ * A listener may take as long as it likes, so no stage calls it: mri_notices_tell() does, in the thread of
+ * whoever asks for batches. What was queued before a batch was full is told before that batch is handed
+ * out. */
 #ifndef MRI_NOTICES_H
 #define MRI_NOTICES_H
 
@@ -13,19 +18,28 @@ typedef struct mri_listener { /* each function may be NULL */
     void *note_context;
 } mri_listener;
 
+typedef struct mri_notice mri_notice;
+
 typedef struct mri_notices {
-    pthread_mutex_t lock; /* held while the listener is called */
-    mri_listener to;
+    mri_listener to;      /* fixed */
+    pthread_mutex_t lock; /* the three below */
+    mri_notice *first, *last;
+    bool lost;     /* for want of memory, a note */
+    bool any;      /* atomic: there may be something to tell */
     bool io_noted; /* atomic */
 } mri_notices;
 
 void mri_notices_init(mri_notices *n, const mri_listener *to);
-void mri_notices_fini(mri_notices *n);
+void mri_notices_fini(mri_notices *n); /* nobody is told what is left */
 
-void mri_notice_bad(mri_notices *n, const mr_error *what, uint64_t substitute);
+/* MR_ENOMEM: there is no memory to keep the report. */
+int mri_notice_bad(mri_notices *n, const mr_error *what, uint64_t substitute, mr_error *err);
 /* notices: a mri_notices; in this form they serve the cache and the readers. */
 void mri_notice_text(void *notices, const char *text);
 /* Several readers, one note. */
 void mri_notice_once(void *notices, const char *text);
+
+/* Call the listener with all that is queued, in order. One thread at a time; no lock is held. */
+void mri_notices_tell(mri_notices *n);
 
 #endif

@@ -12,10 +12,11 @@ struct mri_ring {
     mri_slot **slot;      /* in order of batches; changes in free order, and when one is kept (lock) */
     uint32_t *counted;    /* lock: device_slots: of batches that are staged, whose slot may be another's */
     pthread_mutex_t lock; /* all below */
-    pthread_cond_t room, work, full, ready, returned, limited;
+    pthread_cond_t room, work, full, ready, returned, limited, unlisted;
     mri_ring_limits limits;
     mri_chunk *free_chunks, *work_head, *work_tail;
     uint32_t work_count;
+    uint32_t at_work;        /* with `calls`: chunks that workers have */
     uint32_t resting, woken; /* workers that wait for work; and of these, told that there is some, so that
                                 they could run */
     uint64_t woken_ns;       /* when the first of them was */
@@ -24,6 +25,7 @@ struct mri_ring {
     uint32_t outside;        /* claims without block that found none: who made them waits elsewhere */
     void (*on_room)(void *context); /* fixed, like the next */
     void *on_room_context;
+    uint64_t listed; /* UINT64_MAX: nobody lists samples before they are claimed */
     uint64_t next_batch;
     uint32_t next_first;
     mri_load load;    /* of the workers */
@@ -38,12 +40,12 @@ struct mri_ring {
     uint32_t times_count, parts;
 };
 
-enum { CONDITIONS = 6, TIMES_KEPT = 16 };
+enum { CONDITIONS = 7, TIMES_KEPT = 16 };
 
 static void conditions(mri_ring *r, pthread_cond_t *all[CONDITIONS])
 {
-    pthread_cond_t *const list[CONDITIONS] = {&r->room,  &r->work,     &r->full,
-                                              &r->ready, &r->returned, &r->limited};
+    pthread_cond_t *const list[CONDITIONS] = {&r->room,     &r->work,    &r->full,    &r->ready,
+                                              &r->returned, &r->limited, &r->unlisted};
     memcpy(all, list, sizeof list);
 }
 
@@ -92,6 +94,7 @@ int mri_ring_create(mri_ring **out, const mri_ring_config *cfg, mr_error *err)
         r->free_chunks = &cfg->chunks->chunk[i];
     }
     r->next_batch = r->freed = r->staged = r->copied = r->taken = r->released = cfg->batches->first_batch;
+    r->listed = cfg->lists ? cfg->batches->first_batch : UINT64_MAX;
     pthread_condattr_t attr;
     pthread_cond_t *all[CONDITIONS];
     conditions(r, all);
@@ -123,7 +126,12 @@ static bool has_room_locked(const mri_ring *r)
     return r->next_batch < r->end_batch && r->next_batch < r->freed + r->limits.slots;
 }
 
-static bool can_claim_locked(const mri_ring *r) { return has_room_locked(r) && r->free_chunks; }
+static bool is_listed_locked(const mri_ring *r) { return r->next_batch < r->listed; }
+
+static bool can_claim_locked(const mri_ring *r)
+{
+    return has_room_locked(r) && r->free_chunks && is_listed_locked(r);
+}
 
 /* After room was made: is there somebody to tell, once the lock is given back? Not while workers have enough
  * to do: readers that come back by themselves, when something is read, take more at a time. */
@@ -166,6 +174,7 @@ void mri_ring_limit(mri_ring *r, const mri_ring_limits *limits)
     pthread_cond_broadcast(&r->limited);
     wake_workers_locked(r); /* a signal may have been for one that rests now */
     pthread_cond_broadcast(&r->room);
+    pthread_cond_signal(&r->unlisted);
     const bool tell = take_outside_locked(r);
     pthread_mutex_unlock(&r->lock);
     tell_outside(r, tell);
@@ -226,6 +235,30 @@ void mri_ring_mark_serial(mri_ring *r, uint64_t batch, const mri_chunk_times *al
     pthread_mutex_unlock(&r->lock);
 }
 
+/* ------------------------------------------------------------------------------ listing */
+
+mri_slot *mri_ring_wait_unlisted(mri_ring *r, uint64_t *batch)
+{
+    pthread_mutex_lock(&r->lock);
+    while (!is_over(r) && r->listed < r->end_batch && r->listed >= r->freed + r->limits.slots)
+        pthread_cond_wait(&r->unlisted, &r->lock);
+    mri_slot *slot = is_over(r) || r->listed >= r->end_batch ? NULL : slot_of(r, r->listed);
+    *batch = r->listed;
+    pthread_mutex_unlock(&r->lock);
+    return slot;
+}
+
+void mri_ring_mark_listed(mri_ring *r)
+{
+    pthread_mutex_lock(&r->lock);
+    r->listed++;
+    pthread_cond_broadcast(&r->room);
+    if (r->from_memory) wake_workers_locked(r);
+    const bool tell = take_outside_locked(r);
+    pthread_mutex_unlock(&r->lock);
+    tell_outside(r, tell);
+}
+
 /* ------------------------------------------------------------------------------ reading */
 
 static mri_chunk *claim_locked(mri_ring *r)
@@ -237,10 +270,12 @@ static mri_chunk *claim_locked(mri_ring *r)
         slot->batch = r->next_batch;
         mri_batches_own(r->cfg.batches, r->next_batch, &slot->first, &slot->count);
         slot->remaining = slot->count;
+        slot->at_work = 0;
         slot->done = false;
     }
     c->slot = slot;
     c->batch = r->next_batch;
+    c->listed = r->cfg.lists;
     c->first = r->next_first;
     c->count = (uint32_t)mri_min_u64(r->cfg.chunks->samples, slot->count - r->next_first);
     r->next_first += c->count;
@@ -259,8 +294,11 @@ void mri_ring_on_room(mri_ring *r, void (*woken)(void *context), void *context)
 
 static void wait_for_room_locked(mri_ring *r, mri_stage_counter *waits)
 {
+    const mri_activity reason = !has_room_locked(r) ? MRI_WAIT_ROOM
+                                : r->free_chunks    ? MRI_WAIT_INPUT
+                                                    : MRI_WAIT_BUFFER;
     mri_range_begin(MRI_RANGE_ROOM, 0);
-    wait_locked(r, &r->room, waits, has_room_locked(r) ? MRI_WAIT_BUFFER : MRI_WAIT_ROOM);
+    wait_locked(r, &r->room, waits, reason);
     mri_range_end();
 }
 
@@ -268,7 +306,8 @@ mri_chunk *mri_ring_claim(mri_ring *r, uint32_t reader, bool block, mri_stage_co
 {
     mri_chunk *c = NULL;
     const uint64_t asked = mri_now_ns();
-    uint64_t had_room = 0; /* since then it has waited for a buffer only */
+    uint64_t had_room = 0;   /* since then it has waited for a buffer only */
+    uint64_t had_buffer = 0; /* since then for the list of samples only: that counts as reading */
     pthread_mutex_lock(&r->lock);
     while (block && !is_over(r) && !r->from_memory && r->next_batch < r->end_batch) {
         if (reader >= r->limits.readers) pthread_cond_wait(&r->limited, &r->lock);
@@ -276,6 +315,8 @@ mri_chunk *mri_ring_claim(mri_ring *r, uint32_t reader, bool block, mri_stage_co
         else {
             if (!has_room_locked(r)) had_room = 0;
             else if (!had_room) had_room = mri_now_ns();
+            if (!has_room_locked(r) || !r->free_chunks) had_buffer = 0;
+            else if (!had_buffer) had_buffer = mri_now_ns();
             wait_for_room_locked(r, waits);
         }
     }
@@ -290,8 +331,9 @@ mri_chunk *mri_ring_claim(mri_ring *r, uint32_t reader, bool block, mri_stage_co
     pthread_mutex_unlock(&r->lock);
     if (c) {
         c->start_ns = mri_now_ns();
+        const uint64_t claimed = had_buffer ? had_buffer : c->start_ns;
         c->times = (mri_chunk_times){
-            .asked_ns = asked, .room_ns = had_room ? had_room : c->start_ns, .claimed_ns = c->start_ns};
+            .asked_ns = asked, .room_ns = had_room ? had_room : claimed, .claimed_ns = claimed};
     }
     return c;
 }
@@ -322,12 +364,61 @@ void mri_ring_serve_from_memory(mri_ring *r)
 
 /* ------------------------------------------------------------------------------ decoding */
 
-static mri_chunk *pop_locked(mri_ring *r)
+static bool is_full_locked(const mri_ring *r, uint64_t batch)
 {
-    mri_chunk *c = r->work_head;
-    r->work_head = c->next;
-    if (!r->work_head) r->work_tail = NULL;
+    const mri_slot *slot = slot_of(r, batch);
+    return slot->done && slot->batch == batch;
+}
+
+/* May a worker that has nothing begin with a chunk of this batch? One is left for the first that is not
+ * full. */
+static bool may_begin_locked(const mri_ring *r, uint64_t batch)
+{
+    if (!r->cfg.calls) return true;
+    uint64_t first = r->freed;
+    while (first < r->next_batch && is_full_locked(r, first)) first++;
+    if (batch <= first) return true;
+    const uint32_t at_first = slot_of(r, first)->batch == first ? slot_of(r, first)->at_work : 0;
+    return r->at_work - at_first + 1 < r->limits.workers;
+}
+
+/* The chunk in front of the one that is to be decoded next, which may be none: work_head then; and that
+ * one. NULL: there is none that this worker may have. */
+static mri_chunk *find_locked(const mri_ring *r, mri_chunk **before)
+{
+    mri_chunk *found = r->work_head;
+    *before = NULL;
+    if (!r->cfg.calls || !found) return found;
+    for (mri_chunk *c = found; c->next; c = c->next)
+        if (c->next->batch < found->batch) *before = c, found = c->next;
+    return may_begin_locked(r, found->batch) ? found : NULL;
+}
+
+static void take_out_locked(mri_ring *r, mri_chunk *c, mri_chunk *before)
+{
+    if (before) before->next = c->next;
+    else r->work_head = c->next;
+    if (r->work_tail == c) r->work_tail = before;
     r->work_count--;
+}
+
+/* Of those that come from memory, is there one for a worker? */
+static bool can_serve_locked(const mri_ring *r)
+{
+    return r->from_memory && can_claim_locked(r) && may_begin_locked(r, r->next_batch);
+}
+
+/* What a worker begins with; NULL: nothing. */
+static mri_chunk *begin_locked(mri_ring *r, bool *located)
+{
+    mri_chunk *before, *c = find_locked(r, &before);
+    *located = c != NULL;
+    if (c) take_out_locked(r, c, before);
+    else if (can_serve_locked(r)) c = claim_locked(r);
+    if (!c || !r->cfg.calls) return c;
+    c->slot->at_work++;
+    r->at_work++;
+    if (r->work_head) wake_worker_locked(r); /* who may have what this one left */
     return c;
 }
 
@@ -335,17 +426,15 @@ mri_chunk *mri_ring_take_chunk(mri_ring *r, uint32_t worker, mri_stage_counter *
 {
     mri_chunk *c = NULL;
     uint64_t sought_ns = 0;
+    *located = false;
     pthread_mutex_lock(&r->lock);
     mri_count_fill(waits, r->work_count, r->cfg.chunks->count);
     while (!is_over(r)) {
         if (worker >= r->limits.workers) sought_ns += wait_for_limit_locked(r);
-        else if (!r->work_head && !(r->from_memory && can_claim_locked(r)))
-            sought_ns += rest_locked(r, waits);
-        else break;
+        else if ((c = begin_locked(r, located))) break;
+        else sought_ns += rest_locked(r, waits);
     }
-    *located = r->work_head != NULL;
     const uint64_t awaited_ns = r->woken ? r->woken_ns : 0;
-    if (!is_over(r)) c = *located ? pop_locked(r) : claim_locked(r);
     const bool tell = take_outside_locked(r);
     pthread_mutex_unlock(&r->lock);
     tell_outside(r, tell);
@@ -359,6 +448,7 @@ mri_slot *mri_ring_return_chunk(mri_ring *r, mri_chunk *c)
     mri_slot *slot = c->slot;
     pthread_mutex_lock(&r->lock);
     slot->remaining -= c->count;
+    if (r->cfg.calls) slot->at_work--, r->at_work--;
     mri_work_add(&r->round, &c->times.work);
     const bool whole = slot->remaining == 0;
     c->next = r->free_chunks;
@@ -390,13 +480,8 @@ void mri_ring_mark_full(mri_ring *r, mri_slot *slot, const mri_chunk_times *last
     r->round = (mri_work){0};
     r->read.ns = 0;
     pthread_cond_broadcast(&r->full);
+    if (r->cfg.calls) wake_worker_locked(r); /* the first batch is another one */
     pthread_mutex_unlock(&r->lock);
-}
-
-static bool is_full_locked(const mri_ring *r, uint64_t batch)
-{
-    const mri_slot *slot = slot_of(r, batch);
-    return slot->done && slot->batch == batch;
 }
 
 bool mri_ring_is_full(mri_ring *r, uint64_t batch)
@@ -417,6 +502,7 @@ static void free_slots_locked(mri_ring *r)
     if (freed <= r->freed) return;
     r->freed = freed;
     pthread_cond_broadcast(&r->room);
+    if (r->cfg.lists) pthread_cond_signal(&r->unlisted);
     if (r->from_memory) wake_workers_locked(r);
 }
 

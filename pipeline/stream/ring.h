@@ -9,6 +9,7 @@
  * Batches are numbered as in batches.h; batch b lies in slot[b % slot_count] (in free order: where it came).
  * A slot that its consumer keeps leaves the ring for a spare one (shelf.h).
  *
+ *   listed                   batches < listed may be claimed; all, when nobody lists their samples before
  *   next_batch, next_first   the next position to claim
  *   staged                   batches < staged are in device memory, or on their way there behind an event
  *   copied                   the copies of batches < copied are over
@@ -20,6 +21,10 @@
  * staging and the consumer. The lock is taken a few times per chunk and per batch, never per sample, and
  * never held across I/O, decoding, a device call or a callback. Every wait ends when the halt is over, and is
  * counted in the counter that the caller gives, by its reason.
+ *
+ * A function of the program may wait until earlier batches were delivered. With `calls` workers therefore
+ * take the earliest chunk first, and one of them is left for the first batch that is not full: all others may
+ * wait in functions for later batches, and this one is decoded as soon as its bytes are there.
  *
  * Callers: the stages beside it, the loader, tests. It knows no stage. */
 #ifndef MRI_RING_H
@@ -41,6 +46,8 @@ typedef struct mri_ring_config {
     uint32_t device_slots; /* sets of device memory; 0: batches are handed out in host memory */
     bool keep_host;        /* with devices: a slot stays as it is until its batch is released */
     bool free_order;       /* without devices: whichever batch is full first is handed out next */
+    bool calls;            /* whoever decodes calls functions of the program, which may wait: below */
+    bool lists;            /* somebody lists the samples of each batch before it is claimed (order_stage.h) */
 } mri_ring_config;
 
 /* How many of what was made are in use. Threads are numbered from 0; those beyond rest. */
@@ -60,6 +67,13 @@ void mri_ring_limit(mri_ring *r, const mri_ring_limits *limits);
 /* batch: as it was given to the stages; its copy times are those of `part`. batch MR_NOWHERE in it: nothing
  * is known any more. */
 void mri_ring_times(mri_ring *r, uint64_t batch, uint32_t part, mri_batch_times *out);
+
+/* ---- listing, with `lists`: one thread ---- */
+/* Wait until the slot of the next batch is free, so that its samples can be listed in slot->ids, from the
+ * first that is delivered here on. NULL: all are listed, or it is over. */
+mri_slot *mri_ring_wait_unlisted(mri_ring *r, uint64_t *batch);
+/* They are listed: the batch may be claimed. */
+void mri_ring_mark_listed(mri_ring *r);
 
 /* ---- reading: any thread ---- */
 /* Take the next chunk of work for this reader. NULL: none can be had now (block false), none is left at all

@@ -15,6 +15,7 @@ typedef struct mri_slot {
     uint32_t first; /* place in the global batch of the first sample here */
     uint32_t count;
     uint32_t remaining; /* ring's lock: samples not yet in place */
+    uint32_t at_work;   /* the ring's: chunks of it that workers have */
     bool done;          /* ring's lock */
     uint32_t counted;   /* with done: samples with a label */
     uint8_t *pixels;    /* NULL where the source has no pictures */

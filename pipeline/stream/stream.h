@@ -18,7 +18,7 @@
  * Only the ring lies between two stages, so no stage knows another one. Calls go down:
  *
  *   charges                                  what those who wait for a batch wait for
- *   read stage, decode stage, staging
+ *   order stage, read stage, decode stage, staging
  *   bad samples                              what follows from a sample that cannot be placed
  *   locate, place                            where the bytes of samples are; what becomes of them
  *   ring                                     slots and chunks change hands
@@ -28,6 +28,7 @@
 
 #include "pipeline/stream/charges.h"
 #include "pipeline/stream/decode_stage.h"
+#include "pipeline/stream/order_stage.h"
 #include "pipeline/stream/read_stage.h"
 #include "pipeline/stream/staging.h"
 

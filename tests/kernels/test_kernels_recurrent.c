@@ -36,7 +36,7 @@ static void step_of(const struct model *m, const double *x, double *h, double *c
 {
     double next[MOST_UNITS], in, own;
     for (uint32_t u = 0; u < m->units; u++) {
-        double v[GATES];
+        double v[GATES] = {0};
         for (uint32_t g = 0; g < m->gates; g++) {
             sums(m, g, u, x, h, &in, &own);
             const bool reset = !m->lstm && g == 2;

@@ -1,8 +1,8 @@
 /* tools/commands/cmd_predict.c: `millrace predict DATA --checkpoint C`: what a checkpoint says of every
  * sample, one row each, in the order of the data set.
  *
- * A sample that cannot be read has a row, too, which says why. That comes from a worker thread (on_bad)
- * before the batch with its place does. */
+ * A sample that cannot be read has a row, too, which says why: on_bad reports it before the batch with its
+ * place comes. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>

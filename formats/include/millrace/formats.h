@@ -374,8 +374,15 @@ typedef struct mr_own_sample mr_own_sample;
  *
  * sample  its number, below count
  *
- * The same sample must be the same each time (I1). It may take long: whoever reads waits, also whoever stops
- * a loader, until it returns. Any thread, several at once. */
+ * The same sample must be the same each time (I1).
+ *
+ * Threads: a loader's workers, several at a time and in any order; with prefetch 0 the caller of
+ * mr_loader_next(); workers of mr_convert(), in order of the samples; the caller of mr_loader_open(), which
+ * may look at first samples, and of mr_source_read(). No lock is held.
+ *
+ * It may take long: whoever reads waits. In a loader with prefetch, and without free_order, it may wait until
+ * the batches before the sample's were delivered. mr_loader_stop() never waits for it; mr_loader_close() and
+ * mr_convert() return when it has returned. */
 typedef int mr_own_fetch(void *context, uint64_t sample, mr_own_sample *to, mr_error *err);
 
 /* values: one for each field, as for mr_writer_append(); copied before this returns.
@@ -494,7 +501,7 @@ MR_API int mr_mrec_extent(const mr_mrec *m, uint64_t record, uint64_t *offset, u
 MR_API int mr_mrec_parse(const mr_mrec *m, uint64_t record, const void *data, size_t bytes, mr_sample *out,
                          uint64_t *source_index, mr_error *err);
 
-/* Called for each finding; return false to stop. */
+/* Called for each finding, by the thread that called the check; return false to stop. */
 typedef bool mr_verify_report(void *context, const mr_error *what);
 
 typedef struct mr_verify_result {

@@ -763,7 +763,8 @@ typedef struct mr_wire {
     void *context;
     /* send[r] goes to rank r, receive[r] comes from it (`size` entries each, the own one is empty); the
      * process at the other end makes the same call with the same bytes. What it returns and tells becomes the
-     * error of the group's streams. */
+     * error of the group's streams. A thread of the group calls it, and the streams wait: it may wait for the
+     * other processes, and for nothing of this one. */
     int (*exchange)(void *context, const mr_piece *send, const mr_piece *receive, mr_error *err);
 } mr_wire;
 

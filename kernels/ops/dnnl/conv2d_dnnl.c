@@ -9,37 +9,6 @@
 #include "kernels/backend/op_class.h"
 #include "kernels/ops/dnnl/depthwise.h"
 
-static dnnl_primitive_desc_t describe_as(dnnl_alg_kind_t algorithm, const struct mri_linear *l,
-                                         enum mri_linear_pass pass, const dnnl_memory_desc_t *src,
-                                         const dnnl_memory_desc_t *weights, const dnnl_memory_desc_t *dst,
-                                         dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint)
-{
-    const mr_op_window *w = &l->op->base.desc.conv2d.window;
-    const dnnl_dims_t strides = {w->stride_h, w->stride_w}, before = {w->pad_top, w->pad_left},
-                      after = {w->pad_bottom, w->pad_right};
-    dnnl_convolution_desc_t cd;
-    dnnl_status_t st;
-    if (pass == MRI_LINEAR_FORWARD)
-        st = dnnl_convolution_forward_desc_init(&cd, dnnl_forward_training, algorithm, src, weights,
-                                                mri_linear_bias(l), dst, strides, before, after);
-    else if (pass == MRI_LINEAR_BACKWARD_DATA)
-        st = dnnl_convolution_backward_data_desc_init(&cd, algorithm, src, weights, dst, strides, before,
-                                                      after);
-    else
-        st = dnnl_convolution_backward_weights_desc_init(&cd, algorithm, src, weights, mri_linear_bias(l),
-                                                         dst, strides, before, after);
-    return mri_linear_primitive(st, &cd, attr, hint);
-}
-
-static dnnl_primitive_desc_t describe(const struct mri_linear *l, enum mri_linear_pass pass, uint32_t n,
-                                      const dnnl_memory_desc_t *src, const dnnl_memory_desc_t *weights,
-                                      const dnnl_memory_desc_t *dst, dnnl_primitive_attr_t attr,
-                                      const_dnnl_primitive_desc_t hint)
-{
-    (void)n;
-    return describe_as(dnnl_convolution_direct, l, pass, src, weights, dst, attr, hint);
-}
-
 static void choose_algorithms(struct mri_linear *l)
 {
     const mr_convolution choice = mri_host_device_of(l->op->base.device)->convolution;
@@ -59,12 +28,13 @@ static int choose_depthwise(struct mri_linear *l, mr_error *err)
     dnnl_primitive_attr_t attr;
     const int rc = mri_dnnl_attr(&attr, false, err);
     if (rc) return rc;
-    const dnnl_memory_desc_t src = mri_linear_src(l, n, l->src_layout), dst = mri_linear_dst(l, n);
-    dnnl_primitive_desc_t forward =
-                              describe(l, MRI_LINEAR_FORWARD, n, &src, &l->any_weights, &dst, attr, NULL),
-                          pd = forward ? describe(l, MRI_LINEAR_BACKWARD_WEIGHTS, n, &src, &l->any_weights,
-                                                  &dst, attr, forward)
-                                       : NULL;
+    struct mri_dnnl_mds set = {0};
+    mri_dnnl_md src = mri_linear_src(l, &set, n, l->src_layout), dst = mri_linear_dst(l, &set, n),
+                any = l->any_weights;
+    dnnl_primitive_desc_t forward = mri_linear_describe(l, MRI_LINEAR_FORWARD, src, any, dst, attr, NULL),
+                          pd = NULL;
+    if (forward) pd = mri_linear_describe(l, MRI_LINEAR_BACKWARD_WEIGHTS, src, any, dst, attr, forward);
+    mri_dnnl_mds_destroy(&set);
     if (!pd || !mri_dnnl_is_fast(pd)) mri_depthwise_take(l);
     if (pd) dnnl_primitive_desc_destroy(pd);
     if (forward) dnnl_primitive_desc_destroy(forward);
@@ -81,8 +51,8 @@ static int prepare(mri_host_op *op, mr_error *err)
                       grouped = {groups, d->conv2d.filters / groups, d->in.c / groups, w->kernel_h,
                                  w->kernel_w};
     struct mri_linear *l;
-    int rc = groups > 1 ? mri_linear_create(&l, op, describe, 5, grouped, dnnl_gohwi, err)
-                        : mri_linear_create(&l, op, describe, 4, plain, dnnl_ohwi, err);
+    int rc = groups > 1 ? mri_linear_create(&l, op, MRI_DNNL_CONVOLUTION, 5, grouped, dnnl_gohwi, err)
+                        : mri_linear_create(&l, op, MRI_DNNL_CONVOLUTION, 4, plain, dnnl_ohwi, err);
     if (!rc) rc = mri_linear_choose_layouts(l, err);
     if (!rc) choose_algorithms(l);
     if (!rc) rc = choose_depthwise(l, err);

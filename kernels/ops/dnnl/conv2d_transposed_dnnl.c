@@ -61,37 +61,13 @@ static void sum_bias(const mr_tensor *out, uint32_t n, const float *dy, float *d
     }
 }
 
-static dnnl_primitive_desc_t describe(const struct mri_linear *l, enum mri_linear_pass pass, uint32_t n,
-                                      const dnnl_memory_desc_t *src, const dnnl_memory_desc_t *weights,
-                                      const dnnl_memory_desc_t *dst, dnnl_primitive_attr_t attr,
-                                      const_dnnl_primitive_desc_t hint)
-{
-    (void)n;
-    const mr_op_window *w = &l->op->base.desc.conv2d.window;
-    const dnnl_dims_t strides = {w->stride_h, w->stride_w}, before = {w->pad_top, w->pad_left},
-                      after = {w->pad_bottom, w->pad_right};
-    const dnnl_alg_kind_t direct = dnnl_deconvolution_direct;
-    dnnl_deconvolution_desc_t dd;
-    dnnl_status_t st;
-    if (pass == MRI_LINEAR_FORWARD)
-        st = dnnl_deconvolution_forward_desc_init(&dd, dnnl_forward_training, direct, src, weights,
-                                                  mri_linear_bias(l), dst, strides, before, after);
-    else if (pass == MRI_LINEAR_BACKWARD_DATA)
-        st = dnnl_deconvolution_backward_data_desc_init(&dd, direct, src, weights, dst, strides, before,
-                                                        after);
-    else
-        st = dnnl_deconvolution_backward_weights_desc_init(&dd, direct, src, weights, mri_linear_bias(l), dst,
-                                                           strides, before, after);
-    return mri_linear_primitive(st, &dd, attr, hint);
-}
-
 static int prepare(mri_host_op *op, mr_error *err)
 {
     const mr_op_desc *d = &op->base.desc;
     const mr_op_window *w = &d->conv2d.window;
     const dnnl_dims_t weights = {d->conv2d.filters, d->in.c, w->kernel_h, w->kernel_w};
     struct mri_linear *l;
-    int rc = mri_linear_create(&l, op, describe, 4, weights, dnnl_ihwo, err);
+    int rc = mri_linear_create(&l, op, MRI_DNNL_DECONVOLUTION, 4, weights, dnnl_ihwo, err);
     if (!rc) {
         l->bare = true, l->has_bias = false;
         rc = mri_linear_choose_layouts(l, err);

@@ -4,29 +4,12 @@
  * zero and they stay zero. */
 #include "kernels/ops/dnnl/linear_dnnl.h"
 
-static dnnl_primitive_desc_t describe(const struct mri_linear *l, enum mri_linear_pass pass, uint32_t n,
-                                      const dnnl_memory_desc_t *src, const dnnl_memory_desc_t *weights,
-                                      const dnnl_memory_desc_t *dst, dnnl_primitive_attr_t attr,
-                                      const_dnnl_primitive_desc_t hint)
-{
-    (void)n;
-    dnnl_inner_product_desc_t id;
-    dnnl_status_t st;
-    if (pass == MRI_LINEAR_FORWARD)
-        st = dnnl_inner_product_forward_desc_init(&id, dnnl_forward_training, src, weights,
-                                                  mri_linear_bias(l), dst);
-    else if (pass == MRI_LINEAR_BACKWARD_DATA)
-        st = dnnl_inner_product_backward_data_desc_init(&id, src, weights, dst);
-    else st = dnnl_inner_product_backward_weights_desc_init(&id, src, weights, mri_linear_bias(l), dst);
-    return mri_linear_primitive(st, &id, attr, hint);
-}
-
 static int prepare(mri_host_op *op, mr_error *err)
 {
     const mr_op_desc *d = &op->base.desc;
     const dnnl_dims_t weights = {d->dense.units, (dnnl_dim_t)mri_tensor_floats(&d->in)};
     struct mri_linear *l;
-    int rc = mri_linear_create(&l, op, describe, 2, weights, dnnl_ab, err);
+    int rc = mri_linear_create(&l, op, MRI_DNNL_INNER_PRODUCT, 2, weights, dnnl_ab, err);
     if (!rc) rc = mri_linear_prepare(l, err);
     if (rc) mri_linear_release(op);
     return rc;

@@ -34,7 +34,7 @@ int mri_dnnl_attr(dnnl_primitive_attr_t *out, bool relu, mr_error *err)
     if (st == dnnl_success) st = dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);
     if (st == dnnl_success && relu) {
         st = dnnl_post_ops_create(&ops);
-        if (st == dnnl_success) st = dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_relu, 0, 0);
+        if (st == dnnl_success) st = mri_dnnl_append_relu(ops);
         if (st == dnnl_success) st = dnnl_primitive_attr_set_post_ops(*out, ops);
         if (ops) dnnl_post_ops_destroy(ops);
     }
@@ -45,8 +45,9 @@ int mri_dnnl_attr(dnnl_primitive_attr_t *out, bool relu, mr_error *err)
     return mri_dnnl_error(st, "attributes", err);
 }
 
-static dnnl_status_t add_arg(struct mri_dnnl_step *s, int arg, const dnnl_memory_desc_t *md)
+static dnnl_status_t add_arg(struct mri_dnnl_step *s, int arg, mri_dnnl_md md)
 {
+    if (!md) return dnnl_out_of_memory; /* oneDNN takes a NULL for an empty array */
     dnnl_memory_t memory;
     const dnnl_status_t st = dnnl_memory_create(&memory, md, engine, DNNL_MEMORY_NONE);
     if (st == dnnl_success) s->args[s->arg_count++] = (dnnl_exec_arg_t){arg, memory};
@@ -59,7 +60,7 @@ int mri_dnnl_step_create(struct mri_dnnl_step *out, dnnl_primitive_desc_t pd, co
     *out = (struct mri_dnnl_step){0};
     dnnl_status_t st = dnnl_primitive_create(&out->primitive, pd);
     for (; st == dnnl_success && args->arg; args++) st = add_arg(out, args->arg, args->md);
-    const dnnl_memory_desc_t *scratch = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
+    mri_dnnl_md scratch = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
     out->scratch_bytes = scratch ? dnnl_memory_desc_get_size(scratch) : 0;
     if (st == dnnl_success && out->scratch_bytes) st = add_arg(out, DNNL_ARG_SCRATCHPAD, scratch);
     dnnl_primitive_desc_destroy(pd);
@@ -84,8 +85,7 @@ int mri_dnnl_step_run(const struct mri_dnnl_step *s, void *const *addresses, voi
     return mri_dnnl_error(st, "running a primitive", err);
 }
 
-int mri_dnnl_reorder_create(struct mri_dnnl_step *out, const dnnl_memory_desc_t *from,
-                            const dnnl_memory_desc_t *to, mr_error *err)
+int mri_dnnl_reorder_create(struct mri_dnnl_step *out, mri_dnnl_md from, mri_dnnl_md to, mr_error *err)
 {
     *out = (struct mri_dnnl_step){0};
     dnnl_primitive_attr_t attr;
@@ -99,8 +99,7 @@ int mri_dnnl_reorder_create(struct mri_dnnl_step *out, const dnnl_memory_desc_t 
     return mri_dnnl_step_create(out, pd, args, err);
 }
 
-int mri_dnnl_reorder_once(const dnnl_memory_desc_t *from, const void *src, const dnnl_memory_desc_t *to,
-                          void *dst, mr_error *err)
+int mri_dnnl_reorder_once(mri_dnnl_md from, const void *src, mri_dnnl_md to, void *dst, mr_error *err)
 {
     struct mri_dnnl_step s;
     int rc = mri_dnnl_reorder_create(&s, from, to, err);
@@ -138,27 +137,19 @@ static dnnl_format_tag_t tag_of(const mr_tensor *t, uint32_t layout)
     }
 }
 
-dnnl_memory_desc_t mri_dnnl_tensor(const mr_tensor *t, uint32_t n, uint32_t layout)
+mri_dnnl_md mri_dnnl_tensor(struct mri_dnnl_mds *set, const mr_tensor *t, uint32_t n, uint32_t layout)
 {
     const dnnl_dims_t dims = {n, t->c, t->h, t->w};
-    dnnl_memory_desc_t md = {0};
-    dnnl_memory_desc_init_by_tag(&md, 4, dims, dnnl_f32, tag_of(t, layout));
-    return md;
+    return mri_dnnl_md_create(set, 4, dims, tag_of(t, layout));
 }
 
-dnnl_memory_desc_t mri_dnnl_any(const dnnl_memory_desc_t *md)
-{
-    dnnl_memory_desc_t any = {0};
-    dnnl_memory_desc_init_by_tag(&any, md->ndims, md->dims, md->data_type, dnnl_format_tag_any);
-    return any;
-}
-
-bool mri_dnnl_layout_of(const mr_tensor *t, uint32_t n, const dnnl_memory_desc_t *md, uint32_t *layout)
+bool mri_dnnl_layout_of(struct mri_dnnl_mds *set, const mr_tensor *t, uint32_t n, mri_dnnl_md md,
+                        uint32_t *layout)
 {
     static const uint32_t known[] = {MRI_LAYOUT_C16, MRI_LAYOUT_C8, MR_LAYOUT_NHWC, MRI_LAYOUT_NCHW};
     for (size_t i = 0; i < MRI_ARRAY_COUNT(known); i++) {
-        const dnnl_memory_desc_t candidate = mri_dnnl_tensor(t, n, known[i]);
-        if (!dnnl_memory_desc_equal(&candidate, md)) continue;
+        mri_dnnl_md candidate = mri_dnnl_tensor(set, t, n, known[i]);
+        if (!candidate || !md || !dnnl_memory_desc_equal(candidate, md)) continue;
         *layout = known[i];
         return true;
     }

@@ -11,8 +11,7 @@
 #ifndef MRI_DNNL_H
 #define MRI_DNNL_H
 
-#include <oneapi/dnnl/dnnl.h>
-
+#include "kernels/ops/dnnl/onednn.h"
 #include "kernels/ops/host_op.h"
 
 #define MRI_DNNL_MAX_ARGS 8
@@ -26,7 +25,7 @@ struct mri_dnnl_step {
 
 struct mri_dnnl_arg {
     int arg; /* DNNL_ARG_... */
-    const dnnl_memory_desc_t *md;
+    mri_dnnl_md md;
 };
 
 /* The one CPU engine and stream of the process. MR_EUNSUPPORTED when oneDNN refuses. */
@@ -46,21 +45,19 @@ void mri_dnnl_step_destroy(struct mri_dnnl_step *s); /* a zeroed step is fine */
 /* addresses in the order of args. */
 int mri_dnnl_step_run(const struct mri_dnnl_step *s, void *const *addresses, void *scratch, mr_error *err);
 /* from, to: different layouts of the same logical array. */
-int mri_dnnl_reorder_create(struct mri_dnnl_step *out, const dnnl_memory_desc_t *from,
-                            const dnnl_memory_desc_t *to, mr_error *err);
+int mri_dnnl_reorder_create(struct mri_dnnl_step *out, mri_dnnl_md from, mri_dnnl_md to, mr_error *err);
 /* Create, run once and forget. */
-int mri_dnnl_reorder_once(const dnnl_memory_desc_t *from, const void *src, const dnnl_memory_desc_t *to,
-                          void *dst, mr_error *err);
+int mri_dnnl_reorder_once(mri_dnnl_md from, const void *src, mri_dnnl_md to, void *dst, mr_error *err);
 
 /* Does this description run on code that is worth having? Not plain C++ loops, not im2col. */
 bool mri_dnnl_is_fast(const_dnnl_primitive_desc_t pd);
 const char *mri_dnnl_implementation(const_dnnl_primitive_desc_t pd);
 
 /* n samples of t as oneDNN sees them: 4 dimensions n, c, h, w. */
-dnnl_memory_desc_t mri_dnnl_tensor(const mr_tensor *t, uint32_t n, uint32_t layout);
-dnnl_memory_desc_t mri_dnnl_any(const dnnl_memory_desc_t *md); /* the same array, layout left open */
-/* The layout number that md has for n samples of t; false when it has none. */
-bool mri_dnnl_layout_of(const mr_tensor *t, uint32_t n, const dnnl_memory_desc_t *md, uint32_t *layout);
+mri_dnnl_md mri_dnnl_tensor(struct mri_dnnl_mds *set, const mr_tensor *t, uint32_t n, uint32_t layout);
+/* The layout number that md has for n samples of t; false when it has none, or the set has failed. */
+bool mri_dnnl_layout_of(struct mri_dnnl_mds *set, const mr_tensor *t, uint32_t n, mri_dnnl_md md,
+                        uint32_t *layout);
 
 /* ---- primitives by batch size ----
  * A network sees few: the full batch, the short last one, those of evaluation. */
@@ -79,9 +76,6 @@ void mri_dnnl_cache_clear(struct mri_dnnl_cache *c, mri_dnnl_drop *drop);
 
 /* Scratch is one block; steps and reordered copies take their pieces from it, each MR_DEVICE_ALIGN apart. */
 static inline size_t mri_dnnl_piece(size_t bytes) { return (size_t)mri_align_up(bytes, MR_DEVICE_ALIGN); }
-static inline size_t mri_dnnl_bytes(const dnnl_memory_desc_t *md)
-{
-    return mri_dnnl_piece(dnnl_memory_desc_get_size(md));
-}
+static inline size_t mri_dnnl_bytes(mri_dnnl_md md) { return mri_dnnl_piece(dnnl_memory_desc_get_size(md)); }
 
 #endif

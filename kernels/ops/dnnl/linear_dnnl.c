@@ -21,32 +21,51 @@ struct variant {
     void *own_scratch; /* when this batch size needs more than the op's scratch holds */
 };
 
-dnnl_memory_desc_t mri_linear_src(const struct mri_linear *l, uint32_t n, uint32_t layout)
+mri_dnnl_md mri_linear_src(const struct mri_linear *l, struct mri_dnnl_mds *set, uint32_t n, uint32_t layout)
 {
     const mr_tensor *in = &l->op->base.desc.in;
-    if (!l->flat) return mri_dnnl_tensor(in, n, layout);
+    if (!l->flat) return mri_dnnl_tensor(set, in, n, layout);
     const dnnl_dims_t dims = {n, (dnnl_dim_t)mri_tensor_floats(in)};
-    dnnl_memory_desc_t md = {0};
-    dnnl_memory_desc_init_by_tag(&md, 2, dims, dnnl_f32, dnnl_ab);
-    return md;
+    return mri_dnnl_md_create(set, 2, dims, dnnl_ab);
 }
 
-static dnnl_memory_desc_t dst_as(const struct mri_linear *l, uint32_t n, uint32_t layout)
+static mri_dnnl_md dst_as(const struct mri_linear *l, struct mri_dnnl_mds *set, uint32_t n, uint32_t layout)
 {
     const mr_tensor *out = &l->op->base.info.out;
-    if (!l->flat) return mri_dnnl_tensor(out, n, layout);
+    if (!l->flat) return mri_dnnl_tensor(set, out, n, layout);
     const dnnl_dims_t dims = {n, out->c};
-    dnnl_memory_desc_t md = {0};
-    dnnl_memory_desc_init_by_tag(&md, 2, dims, dnnl_f32, dnnl_ab);
-    return md;
+    return mri_dnnl_md_create(set, 2, dims, dnnl_ab);
 }
 
-dnnl_memory_desc_t mri_linear_dst(const struct mri_linear *l, uint32_t n)
+mri_dnnl_md mri_linear_dst(const struct mri_linear *l, struct mri_dnnl_mds *set, uint32_t n)
 {
-    return dst_as(l, n, l->op->base.info.out.layout);
+    return dst_as(l, set, n, l->op->base.info.out.layout);
 }
 
-static const dnnl_memory_desc_t *weights_of(const_dnnl_primitive_desc_t pd, enum mri_linear_pass pass)
+dnnl_primitive_desc_t mri_linear_describe(const struct mri_linear *l, enum mri_linear_pass pass,
+                                          mri_dnnl_md src, mri_dnnl_md weights, mri_dnnl_md dst,
+                                          dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint)
+{
+    static const dnnl_prop_kind_t kinds[3] = {dnnl_forward_training, dnnl_backward_data,
+                                              dnnl_backward_weights};
+    struct mri_dnnl_product p = {.kind = l->kind,
+                                 .pass = kinds[pass],
+                                 .src = src,
+                                 .weights = weights,
+                                 .bias = mri_linear_bias(l),
+                                 .dst = dst,
+                                 .hint = hint};
+    if (!l->flat) {
+        const mr_op_window *w = &l->op->base.desc.conv2d.window;
+        p.strides[0] = w->stride_h, p.strides[1] = w->stride_w;
+        p.before[0] = w->pad_top, p.before[1] = w->pad_left;
+        p.after[0] = w->pad_bottom, p.after[1] = w->pad_right;
+    }
+    dnnl_primitive_desc_t pd;
+    return mri_dnnl_product(&pd, mri_dnnl_engine(), &p, attr) == dnnl_success ? pd : NULL;
+}
+
+static mri_dnnl_md weights_of(const_dnnl_primitive_desc_t pd, enum mri_linear_pass pass)
 {
     return dnnl_primitive_desc_query_md(
         pd, pass == MRI_LINEAR_BACKWARD_WEIGHTS ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
@@ -67,21 +86,35 @@ static bool is_reference(const_dnnl_primitive_desc_t pd)
 #define WORTH_COPIES 32768.0
 
 /* A backward pass in a plain layout instead of the reference *pd, where oneDNN has code for it. */
-static void avoid_reference(const struct mri_linear *l, enum mri_linear_pass pass, uint32_t n,
-                            const_dnnl_primitive_desc_t hint, dnnl_primitive_attr_t attr, struct pass *p,
-                            dnnl_primitive_desc_t *pd)
+static void avoid_reference(const struct mri_linear *l, struct mri_dnnl_mds *set, enum mri_linear_pass pass,
+                            uint32_t n, const_dnnl_primitive_desc_t hint, dnnl_primitive_attr_t attr,
+                            struct pass *p, dnnl_primitive_desc_t *pd)
 {
     static const uint32_t plain[] = {MRI_LAYOUT_NCHW, MR_LAYOUT_NHWC};
     const bool worth = !l->flat && l->op->base.info.flops_per_sample >= WORTH_COPIES;
     for (size_t i = 0; worth && is_reference(*pd) && i < MRI_ARRAY_COUNT(plain); i++) {
-        const dnnl_memory_desc_t src = mri_linear_src(l, n, plain[i]), dst = dst_as(l, n, plain[i]);
-        dnnl_primitive_desc_t other = l->describe(l, pass, n, &src, &l->any_weights, &dst, attr, hint);
+        mri_dnnl_md src = mri_linear_src(l, set, n, plain[i]), dst = dst_as(l, set, n, plain[i]);
+        dnnl_primitive_desc_t other = mri_linear_describe(l, pass, src, l->any_weights, dst, attr, hint);
         if (other && !is_reference(other)) {
             dnnl_primitive_desc_destroy(*pd);
             *pd = other;
             p->src_layout = p->dst_layout = plain[i];
         } else if (other) dnnl_primitive_desc_destroy(other);
     }
+}
+
+/* Destroys the set and *pd where a descriptor of the set could not be made, or where there is no *pd. */
+static int end_of_describing(struct mri_dnnl_mds *set, dnnl_primitive_desc_t *pd, const struct mri_linear *l,
+                             mr_error *err)
+{
+    const bool failed = set->failed;
+    mri_dnnl_mds_destroy(set);
+    if (*pd && !failed) return MR_OK;
+    if (*pd) dnnl_primitive_desc_destroy(*pd);
+    *pd = NULL;
+    return failed
+               ? mr_error_set(err, MR_ENOMEM, "no memory for the layouts of %s", l->op->base.is->name)
+               : mr_error_set(err, MR_EUNSUPPORTED, "oneDNN has no %s of this shape", l->op->base.is->name);
 }
 
 /* The pass with the stored weights, unless free choice of layout finds better code. */
@@ -93,24 +126,21 @@ static int describe_pass(const struct mri_linear *l, enum mri_linear_pass pass, 
     const int rc = mri_dnnl_attr(&attr, fuses_relu(l, pass), err);
     if (rc) return rc;
     p->src_layout = l->src_layout, p->dst_layout = l->op->base.info.out.layout;
-    const dnnl_memory_desc_t src = mri_linear_src(l, n, l->src_layout), dst = mri_linear_dst(l, n);
-    dnnl_primitive_desc_t open = l->describe(l, pass, n, &src, &l->any_weights, &dst, attr, hint),
+    struct mri_dnnl_mds set = {0};
+    mri_dnnl_md src = mri_linear_src(l, &set, n, l->src_layout), dst = mri_linear_dst(l, &set, n);
+    dnnl_primitive_desc_t open = mri_linear_describe(l, pass, src, l->any_weights, dst, attr, hint),
                           stored = NULL;
-    if (!open || !dnnl_memory_desc_equal(weights_of(open, pass), &l->weights))
-        stored = l->describe(l, pass, n, &src, &l->weights, &dst, attr, hint);
-    if (!open && !stored) {
-        dnnl_primitive_attr_destroy(attr);
-        return mr_error_set(err, MR_EUNSUPPORTED, "oneDNN has no code for pass %d of this shape", (int)pass);
-    }
+    if (!open || !dnnl_memory_desc_equal(weights_of(open, pass), l->weights))
+        stored = mri_linear_describe(l, pass, src, l->weights, dst, attr, hint);
     if (open && stored && strcmp(mri_dnnl_implementation(open), mri_dnnl_implementation(stored)) != 0) {
         dnnl_primitive_desc_destroy(stored);
         stored = NULL;
     }
     *out = stored ? stored : open;
     if (stored && open) dnnl_primitive_desc_destroy(open);
-    if (pass != MRI_LINEAR_FORWARD) avoid_reference(l, pass, n, hint, attr, p, out);
+    if (pass != MRI_LINEAR_FORWARD && *out) avoid_reference(l, &set, pass, n, hint, attr, p, out);
     dnnl_primitive_attr_destroy(attr);
-    return MR_OK;
+    return end_of_describing(&set, out, l, err);
 }
 
 /* Of src, weights, dst, bias. */
@@ -123,14 +153,38 @@ static const int ids[3][4] = {
 static int create_run(struct pass *p, const struct mri_linear *l, enum mri_linear_pass pass,
                       dnnl_primitive_desc_t pd, uint32_t n, mr_error *err)
 {
-    const dnnl_memory_desc_t src = mri_linear_src(l, n, p->src_layout), dst = dst_as(l, n, p->dst_layout),
-                             w = *weights_of(pd, pass);
-    const struct mri_dnnl_arg args[] = {{ids[pass][0], &src},
-                                        {ids[pass][1], &w},
-                                        {ids[pass][2], &dst},
-                                        {mri_linear_bias(l) ? ids[pass][3] : 0, &l->bias},
+    struct mri_dnnl_mds set = {0};
+    const struct mri_dnnl_arg args[] = {{ids[pass][0], mri_linear_src(l, &set, n, p->src_layout)},
+                                        {ids[pass][1], weights_of(pd, pass)},
+                                        {ids[pass][2], dst_as(l, &set, n, p->dst_layout)},
+                                        {mri_linear_bias(l) ? ids[pass][3] : 0, l->bias},
                                         {0, NULL}};
-    return mri_dnnl_step_create(&p->run, pd, args, err);
+    const int rc = mri_dnnl_step_create(&p->run, pd, args, err);
+    mri_dnnl_mds_destroy(&set);
+    return rc;
+}
+
+/* The layouts that a pass takes and gives, and those of the arrays it gets. */
+struct layouts {
+    mri_dnnl_md weights, mine, theirs, my_dst, their_dst;
+};
+
+static int create_reorders(struct pass *p, const struct mri_linear *l, enum mri_linear_pass pass,
+                           const struct layouts *m, mr_error *err)
+{
+    int rc = MR_OK;
+    if (!m->weights || !m->mine || !m->theirs || !m->my_dst || !m->their_dst)
+        return mr_error_set(err, MR_ENOMEM, "no memory for the layouts of %s", l->op->base.is->name);
+    if (!dnnl_memory_desc_equal(m->weights, l->weights))
+        rc = pass == MRI_LINEAR_BACKWARD_WEIGHTS
+                 ? mri_dnnl_reorder_create(&p->weights, m->weights, l->weights, err)
+                 : mri_dnnl_reorder_create(&p->weights, l->weights, m->weights, err);
+    if (!rc && !dnnl_memory_desc_equal(m->mine, m->theirs))
+        rc = pass == MRI_LINEAR_BACKWARD_DATA ? mri_dnnl_reorder_create(&p->src, m->mine, m->theirs, err)
+                                              : mri_dnnl_reorder_create(&p->src, m->theirs, m->mine, err);
+    if (!rc && !dnnl_memory_desc_equal(m->my_dst, m->their_dst)) /* backward only */
+        rc = mri_dnnl_reorder_create(&p->dst, m->their_dst, m->my_dst, err);
+    return rc;
 }
 
 /* pd: NULL for a pass of our own; taken over. */
@@ -140,26 +194,23 @@ static int create_pass(struct pass *p, const struct mri_linear *l, enum mri_line
     const uint32_t given = l->op->base.desc.in.layout;
     if (!pd) p->src_layout = l->src_layout, p->dst_layout = l->op->base.info.out.layout;
     const struct mri_linear_own *ours = &l->own[pass];
-    const dnnl_memory_desc_t w = pd ? *weights_of(pd, pass) : ours->weights,
-                             mine = mri_linear_src(l, n, p->src_layout), theirs = mri_linear_src(l, n, given),
-                             my_dst = dst_as(l, n, p->dst_layout), their_dst = mri_linear_dst(l, n);
+    struct mri_dnnl_mds set = {0};
+    const struct layouts m = {.weights = pd ? mri_dnnl_md_copy(&set, weights_of(pd, pass)) : ours->weights,
+                              .mine = mri_linear_src(l, &set, n, p->src_layout),
+                              .theirs = mri_linear_src(l, &set, n, given),
+                              .my_dst = dst_as(l, &set, n, p->dst_layout),
+                              .their_dst = mri_linear_dst(l, &set, n)};
     int rc = pd ? create_run(p, l, pass, pd, n, err) : MR_OK;
-    if (!rc && !dnnl_memory_desc_equal(&w, &l->weights))
-        rc = pass == MRI_LINEAR_BACKWARD_WEIGHTS ? mri_dnnl_reorder_create(&p->weights, &w, &l->weights, err)
-                                                 : mri_dnnl_reorder_create(&p->weights, &l->weights, &w, err);
-    if (!rc && !dnnl_memory_desc_equal(&mine, &theirs))
-        rc = pass == MRI_LINEAR_BACKWARD_DATA ? mri_dnnl_reorder_create(&p->src, &mine, &theirs, err)
-                                              : mri_dnnl_reorder_create(&p->src, &theirs, &mine, err);
-    if (!rc && !dnnl_memory_desc_equal(&my_dst, &their_dst)) /* backward only */
-        rc = mri_dnnl_reorder_create(&p->dst, &their_dst, &my_dst, err);
+    if (!rc) rc = create_reorders(p, l, pass, &m, err);
     size_t own = pd ? p->run.scratch_bytes : ours->scratch_bytes;
     if (p->weights.scratch_bytes > own) own = p->weights.scratch_bytes;
     if (p->src.scratch_bytes > own) own = p->src.scratch_bytes;
     if (p->dst.scratch_bytes > own) own = p->dst.scratch_bytes;
     p->src_at = mri_dnnl_piece(own);
-    p->dst_at = p->src_at + (p->src.primitive ? mri_dnnl_bytes(&mine) : 0);
-    p->weights_at = p->dst_at + (p->dst.primitive ? mri_dnnl_bytes(&my_dst) : 0);
-    p->scratch_bytes = p->weights_at + (p->weights.primitive ? mri_dnnl_bytes(&w) : 0);
+    p->dst_at = p->src_at + (p->src.primitive ? mri_dnnl_bytes(m.mine) : 0);
+    p->weights_at = p->dst_at + (p->dst.primitive ? mri_dnnl_bytes(m.my_dst) : 0);
+    p->scratch_bytes = p->weights_at + (p->weights.primitive ? mri_dnnl_bytes(m.weights) : 0);
+    mri_dnnl_mds_destroy(&set);
     return rc;
 }
 
@@ -248,41 +299,43 @@ static int make_variant(mri_host_op *op, uint32_t n, void **out, mr_error *err)
     return rc;
 }
 
-static void store_weights_as(struct mri_linear *l, const dnnl_memory_desc_t *md)
+static int store_weights_as(struct mri_linear *l, mri_dnnl_md md, mr_error *err)
 {
-    l->weights = *md;
+    l->weights = mri_dnnl_md_copy(&l->mds, md);
+    if (!l->weights) return mr_error_set(err, MR_ENOMEM, "no memory for the layout of weights");
     l->op->base.info.param[0].storage_count = dnnl_memory_desc_get_size(md) / sizeof(float);
+    return MR_OK;
 }
 
 /* The forward pass, a primitive at max_batch, says how weights are stored. */
 static int choose_weights(struct mri_linear *l, mr_error *err)
 {
     const uint32_t n = l->op->base.desc.max_batch;
-    if (l->own[MRI_LINEAR_FORWARD].run) {
-        store_weights_as(l, &l->own[MRI_LINEAR_FORWARD].weights);
-        return MR_OK;
-    }
-    const dnnl_memory_desc_t src = mri_linear_src(l, n, l->src_layout), dst = mri_linear_dst(l, n);
+    if (l->own[MRI_LINEAR_FORWARD].run) return store_weights_as(l, l->own[MRI_LINEAR_FORWARD].weights, err);
     dnnl_primitive_attr_t attr;
-    const int rc = mri_dnnl_attr(&attr, fuses_relu(l, MRI_LINEAR_FORWARD), err);
+    int rc = mri_dnnl_attr(&attr, fuses_relu(l, MRI_LINEAR_FORWARD), err);
     if (rc) return rc;
-    dnnl_primitive_desc_t pd = l->describe(l, MRI_LINEAR_FORWARD, n, &src, &l->any_weights, &dst, attr, NULL);
+    struct mri_dnnl_mds set = {0};
+    mri_dnnl_md src = mri_linear_src(l, &set, n, l->src_layout), dst = mri_linear_dst(l, &set, n);
+    dnnl_primitive_desc_t pd =
+        mri_linear_describe(l, MRI_LINEAR_FORWARD, src, l->any_weights, dst, attr, NULL);
     dnnl_primitive_attr_destroy(attr);
-    if (!pd) return mr_error_set(err, MR_EUNSUPPORTED, "oneDNN has no code for this shape");
-    store_weights_as(l, weights_of(pd, MRI_LINEAR_FORWARD));
+    rc = end_of_describing(&set, &pd, l, err);
+    if (rc) return rc;
+    rc = store_weights_as(l, weights_of(pd, MRI_LINEAR_FORWARD), err);
     dnnl_primitive_desc_destroy(pd);
-    return MR_OK;
+    return rc;
 }
 
 /* Forward at max_batch with the output's layout open; the input's as given, or open too. */
-static dnnl_primitive_desc_t probe(const struct mri_linear *l, bool open_src, dnnl_primitive_attr_t attr)
+static dnnl_primitive_desc_t probe(const struct mri_linear *l, struct mri_dnnl_mds *set, bool open_src,
+                                   dnnl_primitive_attr_t attr)
 {
     const mr_op_desc *d = &l->op->base.desc;
-    dnnl_memory_desc_t src = mri_linear_src(l, d->max_batch, d->in.layout),
-                       dst = mri_linear_dst(l, d->max_batch);
-    dst = mri_dnnl_any(&dst);
-    if (open_src) src = mri_dnnl_any(&src);
-    return l->describe(l, MRI_LINEAR_FORWARD, d->max_batch, &src, &l->any_weights, &dst, attr, NULL);
+    mri_dnnl_md src = mri_linear_src(l, set, d->max_batch, d->in.layout);
+    mri_dnnl_md dst = mri_dnnl_md_any(set, mri_linear_dst(l, set, d->max_batch));
+    if (open_src) src = mri_dnnl_md_any(set, src);
+    return mri_linear_describe(l, MRI_LINEAR_FORWARD, src, l->any_weights, dst, attr, NULL);
 }
 
 /* Ours are only the layouts that keep samples apart; NHWC when oneDNN picks another. */
@@ -292,22 +345,24 @@ int mri_linear_choose_layouts(struct mri_linear *l, mr_error *err)
     mr_tensor *out = &l->op->base.info.out;
     if (d->want == MR_WANT_NHWC) return MR_OK; /* what the output is set to already */
     dnnl_primitive_attr_t attr;
-    const int rc = mri_dnnl_attr(&attr, fuses_relu(l, MRI_LINEAR_FORWARD), err);
+    int rc = mri_dnnl_attr(&attr, fuses_relu(l, MRI_LINEAR_FORWARD), err);
     if (rc) return rc;
-    dnnl_primitive_desc_t pd = probe(l, false, attr);
+    struct mri_dnnl_mds set = {0};
+    dnnl_primitive_desc_t pd = probe(l, &set, false, attr);
     if (!pd || !mri_dnnl_is_fast(pd)) {
         if (pd) dnnl_primitive_desc_destroy(pd);
-        pd = probe(l, true, attr);
+        pd = probe(l, &set, true, attr);
     }
     dnnl_primitive_attr_destroy(attr);
-    if (!pd)
-        return mr_error_set(err, MR_EUNSUPPORTED, "oneDNN has no %s of this shape", l->op->base.is->name);
     uint32_t src_layout, dst_layout;
     const bool known =
-        mri_dnnl_layout_of(&d->in, d->max_batch, dnnl_primitive_desc_query_md(pd, dnnl_query_src_md, 0),
+        pd &&
+        mri_dnnl_layout_of(&set, &d->in, d->max_batch, dnnl_primitive_desc_query_md(pd, dnnl_query_src_md, 0),
                            &src_layout) &&
-        mri_dnnl_layout_of(out, d->max_batch, dnnl_primitive_desc_query_md(pd, dnnl_query_dst_md, 0),
+        mri_dnnl_layout_of(&set, out, d->max_batch, dnnl_primitive_desc_query_md(pd, dnnl_query_dst_md, 0),
                            &dst_layout);
+    rc = end_of_describing(&set, &pd, l, err);
+    if (rc) return rc;
     dnnl_primitive_desc_destroy(pd);
     l->src_layout = known ? src_layout : MR_LAYOUT_NHWC;
     mri_tensor_set_layout(out, known ? dst_layout : MR_LAYOUT_NHWC);
@@ -327,7 +382,7 @@ int mri_linear_prepare(struct mri_linear *l, mr_error *err)
     return MR_OK;
 }
 
-int mri_linear_create(struct mri_linear **out, mri_host_op *op, mri_linear_describe *describe, int dim_count,
+int mri_linear_create(struct mri_linear **out, mri_host_op *op, enum mri_dnnl_kind kind, int dim_count,
                       const dnnl_dims_t weights, dnnl_format_tag_t tag, mr_error *err)
 {
     const int rc = mri_dnnl_start(err);
@@ -335,14 +390,16 @@ int mri_linear_create(struct mri_linear **out, mri_host_op *op, mri_linear_descr
     struct mri_linear *l = *out = op->own = calloc(1, sizeof *l);
     if (!l) return mr_error_set(err, MR_ENOMEM, "no memory for %s", op->base.is->name);
     l->op = op;
-    l->describe = describe;
-    l->flat = dim_count == 2;
+    l->kind = kind;
+    l->flat = kind == MRI_DNNL_INNER_PRODUCT;
     l->src_layout = op->base.desc.in.layout;
     l->has_bias = op->base.info.param_count > 1;
     const dnnl_dims_t bias = {op->base.info.out.c};
-    dnnl_memory_desc_init_by_tag(&l->any_weights, dim_count, weights, dnnl_f32, dnnl_format_tag_any);
-    dnnl_memory_desc_init_by_tag(&l->canonical, dim_count, weights, dnnl_f32, tag);
-    dnnl_memory_desc_init_by_tag(&l->bias, 1, bias, dnnl_f32, dnnl_a);
+    l->any_weights = mri_dnnl_md_create(&l->mds, dim_count, weights, dnnl_format_tag_any);
+    l->canonical = mri_dnnl_md_create(&l->mds, dim_count, weights, tag);
+    l->bias = mri_dnnl_md_create(&l->mds, 1, bias, dnnl_a);
+    if (!l->any_weights || !l->canonical || !l->bias)
+        return mr_error_set(err, MR_ENOMEM, "no memory for the layouts of %s", op->base.is->name);
     return MR_OK;
 }
 
@@ -351,17 +408,8 @@ void mri_linear_release(mri_host_op *op)
     struct mri_linear *l = op->own;
     if (!l) return;
     mri_dnnl_cache_clear(&l->cache, drop_variant);
+    mri_dnnl_mds_destroy(&l->mds);
     free(l);
-}
-
-dnnl_primitive_desc_t mri_linear_primitive(dnnl_status_t described, const_dnnl_op_desc_t desc,
-                                           dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint)
-{
-    dnnl_primitive_desc_t pd;
-    if (described != dnnl_success ||
-        dnnl_primitive_desc_create(&pd, desc, attr, mri_dnnl_engine(), hint) != dnnl_success)
-        return NULL;
-    return pd;
 }
 
 int mri_linear_import(mri_host_op *op, bool state, uint32_t which, float *address, const float *host,
@@ -369,7 +417,7 @@ int mri_linear_import(mri_host_op *op, bool state, uint32_t which, float *addres
 {
     (void)state;
     const struct mri_linear *l = op->own;
-    if (which == 0) return mri_dnnl_reorder_once(&l->canonical, host, &l->weights, address, err);
+    if (which == 0) return mri_dnnl_reorder_once(l->canonical, host, l->weights, address, err);
     memcpy(address, host, op->base.info.param[1].count * sizeof(float));
     return MR_OK;
 }
@@ -379,7 +427,7 @@ int mri_linear_export(mri_host_op *op, bool state, uint32_t which, const float *
 {
     (void)state;
     const struct mri_linear *l = op->own;
-    if (which == 0) return mri_dnnl_reorder_once(&l->weights, address, &l->canonical, host, err);
+    if (which == 0) return mri_dnnl_reorder_once(l->weights, address, l->canonical, host, err);
     memcpy(host, address, op->base.info.param[1].count * sizeof(float));
     return MR_OK;
 }

@@ -13,14 +13,6 @@ enum mri_linear_pass { MRI_LINEAR_FORWARD, MRI_LINEAR_BACKWARD_DATA, MRI_LINEAR_
 
 struct mri_linear;
 
-/* A primitive description of one pass over n samples, weights as given (a layout or "any"), other arrays as
- * in l. hint: the forward description. NULL when oneDNN has none. */
-typedef dnnl_primitive_desc_t mri_linear_describe(const struct mri_linear *l, enum mri_linear_pass pass,
-                                                  uint32_t n, const dnnl_memory_desc_t *src,
-                                                  const dnnl_memory_desc_t *weights,
-                                                  const dnnl_memory_desc_t *dst, dnnl_primitive_attr_t attr,
-                                                  const_dnnl_primitive_desc_t hint);
-
 /* A pass by code of our own over n samples. Arrays as a primitive of the pass has them: src or its gradient,
  * weights or theirs, dst or its gradient; bias: the forward pass's, or where backward to the weights puts its
  * gradient; NULL: none. An activation that forward fuses is applied. */
@@ -28,18 +20,18 @@ typedef void mri_linear_own_run(const struct mri_linear *l, enum mri_linear_pass
                                 float *weights, float *dst, float *bias, void *scratch);
 
 struct mri_linear_own {
-    mri_linear_own_run *run;    /* NULL: oneDNN's primitive */
-    dnnl_memory_desc_t weights; /* as it takes or gives them */
-    size_t scratch_bytes;       /* for any number of samples */
+    mri_linear_own_run *run; /* NULL: oneDNN's primitive */
+    mri_dnnl_md weights;     /* as it takes or gives them; in the layer's set */
+    size_t scratch_bytes;    /* for any number of samples */
 };
 
 struct mri_linear {
     mri_host_op *op;
-    mri_linear_describe *describe;
-    uint32_t src_layout;        /* what the primitives take; the tensor's own, or x is reordered */
-    dnnl_memory_desc_t weights; /* as stored */
-    dnnl_memory_desc_t any_weights, canonical;
-    dnnl_memory_desc_t bias;
+    enum mri_dnnl_kind kind;
+    uint32_t src_layout;     /* what the primitives take; the tensor's own, or x is reordered */
+    struct mri_dnnl_mds mds; /* of the layer: all below, and those of own */
+    mri_dnnl_md weights;     /* as stored */
+    mri_dnnl_md any_weights, canonical, bias;
     bool has_bias;
     bool bare;                    /* bias and activation are the operation's own affair */
     bool flat;                    /* dense: 2 dimensions, a sample is a vector in stored order */
@@ -49,16 +41,13 @@ struct mri_linear {
 };
 
 /* NULL: the layer has none. */
-static inline const dnnl_memory_desc_t *mri_linear_bias(const struct mri_linear *l)
-{
-    return l->has_bias ? &l->bias : NULL;
-}
+static inline mri_dnnl_md mri_linear_bias(const struct mri_linear *l) { return l->has_bias ? l->bias : NULL; }
 
 /* prepare() of an operation in two steps: op->own becomes a linear layer whose weights have these dimensions,
  * those of canonical order under `tag` (2: flat); *out may be changed (src_layout,
  * the op's output, passes of our own) before mri_linear_prepare() chooses the stored weights and makes the
  * primitives of max_batch. After a failure of either, or of what is between, mri_linear_release(). */
-int mri_linear_create(struct mri_linear **out, mri_host_op *op, mri_linear_describe *describe, int dim_count,
+int mri_linear_create(struct mri_linear **out, mri_host_op *op, enum mri_dnnl_kind kind, int dim_count,
                       const dnnl_dims_t weights, dnnl_format_tag_t tag, mr_error *err);
 /* Between them, of convolutions: the layouts of input and output that the forward primitive is fastest with.
  */
@@ -74,14 +63,16 @@ int mri_linear_import(mri_host_op *op, bool state, uint32_t which, float *addres
 int mri_linear_export(mri_host_op *op, bool state, uint32_t which, const float *address, float *host,
                       mr_error *err);
 
-/* A primitive description from one of an operation; NULL when oneDNN has none. */
-dnnl_primitive_desc_t mri_linear_primitive(dnnl_status_t described, const_dnnl_op_desc_t desc,
-                                           dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint);
+/* A primitive descriptor of one pass. weights: a layout or "any". hint: the forward descriptor. The caller
+ * destroys the result; NULL when oneDNN has no code. */
+dnnl_primitive_desc_t mri_linear_describe(const struct mri_linear *l, enum mri_linear_pass pass,
+                                          mri_dnnl_md src, mri_dnnl_md weights, mri_dnnl_md dst,
+                                          dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint);
 
 bool mri_linear_wants_pass(const struct mri_linear *l, enum mri_linear_pass pass);
 
 /* What the primitives take and give for n samples. */
-dnnl_memory_desc_t mri_linear_src(const struct mri_linear *l, uint32_t n, uint32_t layout);
-dnnl_memory_desc_t mri_linear_dst(const struct mri_linear *l, uint32_t n);
+mri_dnnl_md mri_linear_src(const struct mri_linear *l, struct mri_dnnl_mds *set, uint32_t n, uint32_t layout);
+mri_dnnl_md mri_linear_dst(const struct mri_linear *l, struct mri_dnnl_mds *set, uint32_t n);
 
 #endif

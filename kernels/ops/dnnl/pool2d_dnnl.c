@@ -20,26 +20,29 @@ static void drop_variant(void *pointer)
     free(v);
 }
 
-/* kind: forward training or inference; dnnl_backward with hint. */
+/* kind: forward training or inference; dnnl_backward_data with hint. */
 static int describe(const mri_host_op *op, dnnl_prop_kind_t kind, uint32_t n,
                     const_dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *out, mr_error *err)
 {
     const mr_op_desc *d = &op->base.desc;
-    const dnnl_alg_kind_t alg = d->pool2d.average ? dnnl_pooling_avg_exclude_padding : dnnl_pooling_max;
-    const dnnl_memory_desc_t src = mri_dnnl_tensor(&d->in, n, d->in.layout),
-                             dst = mri_dnnl_tensor(&op->base.info.out, n, d->in.layout);
     const mr_op_window *w = &d->pool2d.window;
-    const dnnl_dims_t strides = {w->stride_h, w->stride_w}, kernel = {w->kernel_h, w->kernel_w};
-    const dnnl_dims_t before = {w->pad_top, w->pad_left}, after = {w->pad_bottom, w->pad_right};
-    dnnl_pooling_desc_t pd;
-    dnnl_status_t st =
-        kind == dnnl_backward
-            ? dnnl_pooling_backward_desc_init(&pd, alg, &src, &dst, strides, kernel, before, after)
-            : dnnl_pooling_forward_desc_init(&pd, kind, alg, &src, &dst, strides, kernel, before, after);
     dnnl_primitive_attr_t attr;
     const int rc = mri_dnnl_attr(&attr, false, err);
     if (rc) return rc;
-    if (st == dnnl_success) st = dnnl_primitive_desc_create(out, &pd, attr, mri_dnnl_engine(), hint);
+    struct mri_dnnl_mds set = {0};
+    const struct mri_dnnl_pooling p = {.pass = kind,
+                                       .algorithm = d->pool2d.average ? dnnl_pooling_avg_exclude_padding
+                                                                      : dnnl_pooling_max,
+                                       .src = mri_dnnl_tensor(&set, &d->in, n, d->in.layout),
+                                       .dst = mri_dnnl_tensor(&set, &op->base.info.out, n, d->in.layout),
+                                       .strides = {w->stride_h, w->stride_w},
+                                       .kernel = {w->kernel_h, w->kernel_w},
+                                       .before = {w->pad_top, w->pad_left},
+                                       .after = {w->pad_bottom, w->pad_right},
+                                       .hint = hint};
+    const dnnl_status_t st =
+        set.failed ? dnnl_out_of_memory : mri_dnnl_pooling(out, mri_dnnl_engine(), &p, attr);
+    mri_dnnl_mds_destroy(&set);
     dnnl_primitive_attr_destroy(attr);
     return mri_dnnl_error(st, "describing a pooling", err);
 }
@@ -48,16 +51,18 @@ static int create_step(struct mri_dnnl_step *out, const mri_host_op *op, bool ba
                        dnnl_primitive_desc_t pd, mr_error *err)
 {
     const uint32_t layout = op->base.desc.in.layout;
-    const dnnl_memory_desc_t src = mri_dnnl_tensor(&op->base.desc.in, n, layout),
-                             dst = mri_dnnl_tensor(&op->base.info.out, n, layout);
-    const dnnl_memory_desc_t *work = dnnl_primitive_desc_query_md(pd, dnnl_query_workspace_md, 0);
+    struct mri_dnnl_mds set = {0};
+    mri_dnnl_md src = mri_dnnl_tensor(&set, &op->base.desc.in, n, layout),
+                dst = mri_dnnl_tensor(&set, &op->base.info.out, n, layout),
+                work = dnnl_primitive_desc_query_md(pd, dnnl_query_workspace_md, 0);
     const bool has_work = work && dnnl_memory_desc_get_size(work) > 0;
-    const dnnl_memory_desc_t kept = has_work ? *work : (dnnl_memory_desc_t){0};
-    const struct mri_dnnl_arg args[] = {{backward ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, &src},
-                                        {backward ? DNNL_ARG_DIFF_DST : DNNL_ARG_DST, &dst},
-                                        {has_work ? DNNL_ARG_WORKSPACE : 0, &kept},
+    const struct mri_dnnl_arg args[] = {{backward ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, src},
+                                        {backward ? DNNL_ARG_DIFF_DST : DNNL_ARG_DST, dst},
+                                        {has_work ? DNNL_ARG_WORKSPACE : 0, work},
                                         {0, NULL}};
-    return mri_dnnl_step_create(out, pd, args, err);
+    const int rc = mri_dnnl_step_create(out, pd, args, err);
+    mri_dnnl_mds_destroy(&set);
+    return rc;
 }
 
 static int fill_training(struct variant *v, const mri_host_op *op, uint32_t n, mr_error *err)
@@ -65,9 +70,9 @@ static int fill_training(struct variant *v, const mri_host_op *op, uint32_t n, m
     dnnl_primitive_desc_t forward, pd;
     int rc = describe(op, dnnl_forward_training, n, NULL, &forward, err);
     if (rc) return rc;
-    const dnnl_memory_desc_t *work = dnnl_primitive_desc_query_md(forward, dnnl_query_workspace_md, 0);
+    mri_dnnl_md work = dnnl_primitive_desc_query_md(forward, dnnl_query_workspace_md, 0);
     v->saved_bytes = work ? dnnl_memory_desc_get_size(work) : 0;
-    rc = describe(op, dnnl_backward, n, forward, &pd, err);
+    rc = describe(op, dnnl_backward_data, n, forward, &pd, err);
     if (!rc) rc = create_step(&v->backward, op, true, n, pd, err);
     if (rc) dnnl_primitive_desc_destroy(forward);
     else rc = create_step(&v->train, op, false, n, forward, err);

@@ -333,7 +333,7 @@ void mri_winograd_take(struct mri_linear *l, enum mri_linear_pass pass, bool eve
     if (!is_here(&p)) return;
     struct mri_linear_own *own = &l->own[pass];
     const dnnl_dims_t weights = {out->c, d->in.c, 3, 3};
-    dnnl_memory_desc_init_by_tag(&own->weights, 4, weights, dnnl_f32, dnnl_hwio);
+    own->weights = mri_dnnl_md_create(&l->mds, 4, weights, dnnl_hwio); /* NULL: create_pass() reports it */
     own->scratch_bytes = scratch_floats(l, &p, pass) * sizeof(float);
     own->run = run;
 }

@@ -247,9 +247,16 @@ MR_API uint32_t mr_own_draw(const mr_own_picture *picture, uint64_t k);
  *         Boxes and masks that are delivered do not learn of it: move nothing that they follow
  *
  * It must be a pure function of pixels and picture, so that batches depend on neither threads nor a stop and
- * resume (I1, I2): all that is random comes from the draws. Workers call it, several at a time and in any
- * order, maybe twice for a picture. It may take long: the batch waits, also whoever stops or closes the
- * loader, until it returns. It may not call the loader.
+ * resume (I1, I2): all that is random comes from the draws. It may be called twice for a picture.
+ *
+ * Threads: the loader's workers call it, several at a time and in any order; with prefetch 0 the caller of
+ * mr_loader_next(). No lock is held.
+ *
+ * It may take long: the picture's batch waits. It may wait for this loader to deliver the batches before the
+ * picture's, because the loader always leaves one worker for the first batch that is not decoded. That does
+ * not hold with free_order or prefetch 0, nor for pictures so large that workers wait for each other's memory
+ * (memory_bytes). mr_loader_stop() never waits for it; mr_loader_close() returns when it has returned. It
+ * must not take, release or close.
  *
  * MR_OK, or the code of an error, with err filled; name, sample and file are put to it. MR_EFORMAT says that
  * this sample is damaged, and the rest of those for which mr_error_of_sample() is true are taken so, too;
@@ -353,8 +360,14 @@ typedef enum mr_cache { MR_CACHE_OFF = 0, MR_CACHE_MEMORY, MR_CACHE_DISK } mr_ca
 #define MR_CACHE_FITS UINT64_MAX
 typedef enum mr_bad { MR_BAD_STOP = 0, MR_BAD_REPLACE, MR_BAD_SKIP } mr_bad;
 
-/* A damaged sample is reported to the caller's function from a worker thread, one at a time; each sample
- * once, no matter how many epochs contain it. */
+/* A damaged sample is reported to the caller's function; each sample once, no matter how many epochs contain
+ * it. substitute: the sample in its place, or MR_NOWHERE.
+ *
+ * Thread: the one that calls mr_loader_next(), before that returns the sample's batch, or the error that the
+ * sample ends the run with; the one that calls mr_loader_close(), for samples whose batch nobody took. One
+ * call at a time, without a lock. Readers and workers go on meanwhile, as far as there is room. It may take
+ * long, and may call mr_loader_stop(); it must not wait for a batch of this loader, and must not take,
+ * release or close. */
 typedef void mr_bad_report(void *context, const mr_error *what, uint64_t substitute);
 
 /* An order of one's own: the samples at positions [first, first + count) of an epoch, into out[count], as
@@ -362,8 +375,17 @@ typedef void mr_bad_report(void *context, const mr_error *what, uint64_t substit
  *
  * It must be a pure function of epoch and position: threads of the loader ask it, several at a time, in any
  * order, for epochs ahead of the one that is delivered, for the same again, and a run that is resumed asks it
- * anew; all of them must get the same. It may wait (the batches do, too), but not for this loader, and must
- * return soon once the caller wants to stop or close the loader, which wait for it.
+ * anew; all of them must get the same.
+ *
+ * Threads: one thread of the loader, which does nothing else, asks for the batches to come, a batch at a time
+ * and in order. A worker asks for the sample in place of a damaged one (bad REPLACE). With prefetch 0 the
+ * caller of mr_loader_next() asks. No lock is held.
+ *
+ * It may wait, also for this loader to deliver the batches before the first one that it is asked about: these
+ * are read, decoded and delivered meanwhile. For a substitute that is any position of the epoch, asked for
+ * the batch with the damaged sample. With prefetch 0 it must not wait for a batch. mr_loader_stop() never
+ * waits for it; mr_loader_close() returns when it has returned, so it must return soon once the caller wants
+ * to close. It must not take, release or close.
  *
  * MR_OK, or a negative code, which ends the run: mr_loader_next() returns it, with what err says. */
 typedef int mr_sampler(void *context, uint64_t epoch, uint64_t first, uint32_t count, uint64_t *out,
@@ -453,7 +475,8 @@ typedef struct mr_loader_config {
                              of it; DISK: of the file and its index. What does not fit is read from the data
                              in every epoch: nothing is evicted */
     void (*on_note)(void *context, const char *text); /* notes for the user that do not stop the run, each
-                                                         once; from any thread, one at a time; or NULL */
+                                                         once; or NULL. Threads and what it may do: as
+                                                         mr_bad_report, and from mr_loader_open() */
     void *note_context;
     bool free_order; /* deliver whichever batch is complete first: the same batches in an order that depends
                         on the machine, to measure the cost of the fixed order. Host memory only, and only
@@ -503,7 +526,7 @@ typedef struct mr_loader_config {
      * again. A damaged sample is replaced by one that stands elsewhere in the epoch. Neither length_window
      * nor order BALANCED goes with it.
      *   A number that is none of the source's is MR_EINVAL with position, number and count: of an array when
-     * the loader is opened, of a function when the batch is read. */
+     * the loader is opened, of a function when it is asked. */
     uint64_t sampler_count;
     const uint64_t *sampler_samples;
     mr_sampler *sampler;
@@ -655,8 +678,9 @@ typedef struct mr_batch {
  * much and which setting to lower. Starts threads unless prefetch is 0. Devices, trace and bad_context must
  * outlive the loader too. */
 MR_API int mr_loader_open(mr_loader **out, const mr_source *src, const mr_loader_config *cfg, mr_error *err);
-/* Stops (if still running), waits for what is in flight, joins, frees. All batches must have been released.
- * Accepts NULL. */
+/* Stops (if still running), waits for what is in flight and for functions of the program that have not
+ * returned, joins, reports what on_bad and on_note have yet to be told, frees. All batches must have been
+ * released. Accepts NULL. */
 MR_API void mr_loader_close(mr_loader *l);
 MR_API const mr_loader_info *mr_loader_info_of(const mr_loader *l);
 
@@ -699,8 +723,8 @@ MR_API void mr_kept_drop(mr_kept *k);
 /* Batches of this loader that are kept now. Any thread. */
 MR_API uint32_t mr_loader_kept(const mr_loader *l);
 
-/* Any thread, a signal handler's thread included (not the handler itself): every wait ends with
- * MR_ECANCELED. */
+/* Any thread, a signal handler's thread included (not the handler itself), and any function of the program
+ * that the loader calls: every wait ends with MR_ECANCELED. Waits for no such function. */
 MR_API void mr_loader_stop(mr_loader *l);
 
 /* Sum of times of all threads of a stage, ns, since open. */
@@ -942,8 +966,9 @@ typedef struct mr_digester mr_digester;
 
 MR_API int mr_digester_create(mr_digester **out);
 MR_API void mr_digester_destroy(mr_digester *d);
-/* For loaders of parts of a batch: called for each batch with the digests of its `all` samples, of which
- * those of [first, first + count) are known here; it puts the others' in their places, or returns an error.
+/* For loaders of parts of a batch: called by the thread in mr_digester_run(), for each batch, with the
+ * digests of its `all` samples, of which those of [first, first + count) are known here; it puts the others'
+ * in their places, or returns an error.
  */
 typedef int mr_digest_share(void *context, mr_digest *samples, uint32_t first, uint32_t count, uint32_t all,
                             mr_error *err);

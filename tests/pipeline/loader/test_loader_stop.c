@@ -102,6 +102,14 @@ static void close_without_taking_anything(void **state)
     mr_source_close(src);
 }
 
+static int in_turn(void *context, uint64_t epoch, uint64_t first, uint32_t count, uint64_t *out,
+                   mr_error *err)
+{
+    (void)context, (void)epoch, (void)err;
+    for (uint32_t k = 0; k < count; k++) out[k] = first + k;
+    return MR_OK;
+}
+
 /* The system refuses the n-th thread: open says so, and joins those that had started. */
 static void refused_threads_are_reported(void **state)
 {
@@ -113,13 +121,15 @@ static void refused_threads_are_reported(void **state)
     MRT_OK(mr_devices_open(&devices, &cfg.device_count, "cpu:2", NULL, &err), &err);
     cfg.devices = devices;
     cfg.readers = 3;
+    cfg.sampler = in_turn;
+    cfg.sampler_count = 20;
     for (int n = 0;; n++) {
         mr_loader *l = (mr_loader *)&cfg; /* poison */
         threads_left = n;
         const int rc = mr_loader_open(&l, src, &cfg, &err);
         threads_left = -1;
         if (rc == MR_OK) {
-            MRT_EQ(n, 2 + 2 + 1 + 3); /* copy streams, workers, stager, readers */
+            MRT_EQ(n, 2 + 2 + 1 + 3 + 1); /* copy streams, workers, stager, readers, order */
             mr_loader_close(l);
             break;
         }

@@ -32,7 +32,9 @@ void line_open(line *l, const line_config *cfg)
                                   .halt = &l->halt,
                                   .slots = &l->slots,
                                   .chunks = &l->chunks,
-                                  .workers = 1,
+                                  .workers = at_least_one(cfg->workers),
+                                  .lists = cfg->lists,
+                                  .calls = cfg->calls,
                                   .device_slots = cfg->device_slots,
                                   .free_order = cfg->free_order};
     MRT_OK(mri_ring_create(&l->ring, &ring, &err), &err);

@@ -11,7 +11,8 @@ enum { LINE_HIGH = 4, LINE_WIDE = 5, LINE_PIXELS = LINE_HIGH * LINE_WIDE };
 typedef struct line_config {
     uint32_t samples, batch, slots, chunks, chunk_samples, epochs;
     uint32_t device_slots, parts;
-    bool free_order;
+    uint32_t workers; /* that decode */
+    bool free_order, lists, calls;
 } line_config;
 
 typedef struct line {

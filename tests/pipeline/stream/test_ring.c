@@ -44,6 +44,86 @@ static void take_one(line *l, uint64_t expected)
 
 static void count_up(void *context) { ++*(int *)context; }
 
+/* With somebody who lists samples, a batch is claimed when it is listed; who found none is told. */
+static void claims_wait_for_lists(void **state)
+{
+    (void)state;
+    line l;
+    bool ended;
+    int told = 0;
+    uint64_t batch;
+    line_open(&l, &(line_config){
+                      .samples = 12, .batch = 4, .slots = 2, .chunks = 6, .chunk_samples = 2, .lists = true});
+    mri_ring_on_room(l.ring, count_up, &told);
+    MRT_TRUE(mri_ring_claim(l.ring, 0, false, &l.waits, &ended) == NULL);
+    MRT_TRUE(!ended);
+    for (uint64_t b = 0; b < 2; b++) {
+        assert_non_null(mri_ring_wait_unlisted(l.ring, &batch));
+        MRT_EQ(batch, b);
+        mri_ring_mark_listed(l.ring);
+        MRT_EQ(told, 1);
+        line_make_batch(&l);
+    }
+    MRT_TRUE(mri_ring_claim(l.ring, 0, false, &l.waits, &ended) == NULL);
+    take_one(&l, 0);
+    mri_ring_release(l.ring); /* a slot is free for the third, which nobody has listed */
+    MRT_TRUE(mri_ring_claim(l.ring, 0, false, &l.waits, &ended) == NULL);
+    MRT_EQ(told, 1);
+    assert_non_null(mri_ring_wait_unlisted(l.ring, &batch));
+    MRT_EQ(batch, 2);
+    mri_ring_mark_listed(l.ring);
+    MRT_EQ(told, 2);
+    line_make_batch(&l);
+    MRT_TRUE(mri_ring_wait_unlisted(l.ring, &batch) == NULL);
+    line_close(&l);
+}
+
+typedef struct late_worker {
+    line *l;
+    mri_stage_counter waits;
+    mri_chunk *got; /* atomic */
+} late_worker;
+
+static void *takes_one(void *arg)
+{
+    late_worker *w = arg;
+    bool located;
+    __atomic_store_n(&w->got, mri_ring_take_chunk(w->l->ring, 1, &w->waits, &located), __ATOMIC_RELEASE);
+    return NULL;
+}
+
+/* Of workers that call functions of the program one is left for the first batch that is not full, though
+ * chunks of later ones are there. */
+static void one_worker_is_left_for_the_first_batch(void **state)
+{
+    (void)state;
+    line l;
+    bool ended, located;
+    pthread_t thread;
+    late_worker w = {.l = &l};
+    line_open(&l, &(line_config){.samples = 8,
+                                 .batch = 2,
+                                 .slots = 4,
+                                 .chunks = 4,
+                                 .chunk_samples = 2,
+                                 .workers = 2,
+                                 .calls = true});
+    mri_chunk *c[4];
+    for (int i = 0; i < 4; i++) c[i] = mri_ring_claim(l.ring, 0, false, &l.waits, &ended);
+    for (int i = 3; i > 0; i--) mri_ring_read_done(l.ring, c[i]);
+    mri_chunk *later = mri_ring_take_chunk(l.ring, 0, &l.waits, &located);
+    MRT_EQ(later->batch, 1); /* the earliest that is there */
+    MRT_EQ(pthread_create(&thread, NULL, takes_one, &w), 0);
+    line_await(&w.waits.fill_samples, 0); /* it holds the lock until it rests */
+    mri_ring_read_done(l.ring, c[0]);
+    pthread_join(thread, NULL);
+    MRT_EQ(w.got->batch, 0);
+    line_fill(&l, w.got); /* now batch 1 is the first, and has its worker */
+    MRT_EQ(mri_ring_take_chunk(l.ring, 1, &l.waits, &located)->batch, 2);
+    line_fill(&l, later);
+    line_close(&l);
+}
+
 /* Who found no chunk and waits elsewhere is told once, when there is one. */
 static void room_is_told_of(void **state)
 {
@@ -324,6 +404,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(claims_are_bounded_by_slots),
         cmocka_unit_test(room_is_told_of),
+        cmocka_unit_test(claims_wait_for_lists),
+        cmocka_unit_test(one_worker_is_left_for_the_first_batch),
         cmocka_unit_test(a_consumer_that_keeps_batches_keeps_them),
         cmocka_unit_test(order_of_delivery),
         cmocka_unit_test(waits_are_counted_by_their_reason),

@@ -162,17 +162,18 @@ typedef struct decode_rig {
     mri_notices notices;
     mri_bad_samples bad;
     mri_decode_stage *stage;
-    pthread_mutex_t gate; /* a worker that reports a bad sample waits here */
-    uint64_t reported;    /* atomic */
+    pthread_mutex_t gate; /* a worker that decodes waits here */
+    uint64_t decoded;     /* atomic: samples whose decoding has begun */
 } decode_rig;
 
-static void report_slowly(void *context, const mr_error *what, uint64_t substitute)
+static int decode_slowly(void *context, const mr_own_picture *picture, uint8_t *pixels, mr_error *err)
 {
     decode_rig *g = context;
-    (void)what, (void)substitute;
-    mri_count(&g->reported, 1);
+    (void)picture, (void)pixels, (void)err;
+    mri_count(&g->decoded, 1);
     pthread_mutex_lock(&g->gate);
     pthread_mutex_unlock(&g->gate);
+    return MR_OK;
 }
 
 static void open_decode(decode_rig *g, const line_config *cfg, mr_bad policy, uint32_t workers)
@@ -181,7 +182,9 @@ static void open_decode(decode_rig *g, const line_config *cfg, mr_bad policy, ui
     memset(g, 0, sizeof *g);
     line_open(&g->l, cfg);
     mr_decode_defaults(&g->decode);
-    MRT_OK(mr_augment_create(&g->augment, "none", false, &err), &err);
+    const mr_own_operation slowly = {
+        .name = "slowly", .change = decode_slowly, .context = g, .in_evaluation = true};
+    MRT_OK(mr_augment_create_own(&g->augment, "slowly", false, &slowly, 1, &err), &err);
     g->locator =
         (mri_locator){.batches = &g->l.batches, .source = g->l.source, .chunk_room = g->l.chunks.room};
     g->place = (mri_place_config){.source = g->l.source,
@@ -194,7 +197,7 @@ static void open_decode(decode_rig *g, const line_config *cfg, mr_bad policy, ui
                                   .channels = 1,
                                   .until = &g->l.halt.over};
     pthread_mutex_init(&g->gate, NULL);
-    const mri_listener listener = {.on_bad = report_slowly, .bad_context = g};
+    const mri_listener listener = {0};
     mri_notices_init(&g->notices, &listener);
     mri_bad_samples_init(&g->bad, &g->l.batches, &g->notices, policy, 100);
     const mri_decode_config decode = {.ring = g->l.ring,
@@ -301,10 +304,9 @@ static bool reader_is_held_back(void)
                 MR_BAD_SKIP, 1);
     pthread_mutex_lock(&g.gate);
     mri_halt *const halt = &g.l.halt;
-    lose_the_file();
     MRT_OK(mri_decode_stage_start(g.stage, &err), &err);
-    bring(&g, true);
-    line_await(&g.reported, 0);
+    bring(&g, false);
+    line_await(&g.decoded, 0);
     MRT_EQ(pthread_create(&thread, NULL, brings_while_there_is_room, &r), 0);
     line_await(&r.brought, 2); /* of four buffers one is with the decoder */
     const struct timespec nap = {.tv_nsec = 20000000};

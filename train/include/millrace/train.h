@@ -438,6 +438,9 @@ typedef struct mr_eval_report {
     bool simulated; /* loss and accuracy mean nothing */
 } mr_eval_report;
 
+/* Called by the thread in mr_fit(), without a lock. They may take long: the loader prepares batches and the
+ * devices compute what is queued meanwhile, and other processes of the run wait. They must not wait for the
+ * loader or the trainer; mr_loader_stop() is allowed. */
 typedef struct mr_callbacks {
     void *context;
     void (*on_step)(void *context, uint64_t epoch, uint64_t step, uint64_t steps_per_epoch,
@@ -735,8 +738,8 @@ typedef struct mr_fit_config {
      * ..., after every 64th, and after every report_steps-th (`due`). Nobody waits for them: a report comes
      * when its step is over, up to two steps late, and the last ones of an epoch before its on_epoch. NULL:
      * not. */
-    void (*on_step)(void *context, const mr_step_report *report);
-    uint64_t report_steps; /* 0 (default): none is due */
+    void (*on_step)(void *context, const mr_step_report *report); /* thread: as mr_callbacks */
+    uint64_t report_steps;                                        /* 0 (default): none is due */
     /* NULL, or where the state is kept as training goes on: before every checkpoint, after every epoch, and
      * in between as often as it costs a hundredth of the time. All processes have one, or none. */
     mr_snapshot *snapshot;
@@ -754,7 +757,7 @@ typedef struct mr_fit_config {
     uint64_t eval_steps;
     const double *eval_at;
     uint32_t eval_at_count;
-    void (*on_eval)(void *context, const mr_eval_report *report);
+    void (*on_eval)(void *context, const mr_eval_report *report); /* thread: as mr_callbacks */
 } mr_fit_config;
 
 MR_API void mr_fit_defaults_sized(mr_fit_config *cfg, size_t struct_size);
@@ -987,8 +990,8 @@ typedef struct mr_take_config {
                          them, or the checkpoint of a run of the same model, or a folder of them */
     const char *skip; /* layers that begin as they do, as mr_net_choose() takes them; NULL: none */
     bool no_average;  /* of a checkpoint with an average: its weights instead; default false */
-    /* What is not taken, and what the file has that is not used: some lines, in the first process; may be
-     * NULL */
+    /* What is not taken, and what the file has that is not used: some lines, in the first process, from the
+     * calling thread; may be NULL */
     void (*on_note)(void *context, const char *text);
     void *context;
 } mr_take_config;
