@@ -1,7 +1,7 @@
 /* formats/arrays/npy_names.c: see npy_names.h.
  *
- *   x_train  train_images  X_train  images_train  ...      pictures of a part: a word of parts.h and one of these
- *   images  x  X  data  arr_0                              pictures of no part in particular */
+ *   x_train  train_images  images_train  ...      pictures of a part: a word of parts.h and one of these
+ *   images  x  X  data  arr_0                     pictures of no part in particular */
 #include "formats/arrays/npy_names.h"
 
 #include <stdio.h>
