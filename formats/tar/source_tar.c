@@ -552,15 +552,25 @@ static int check_parts(const mri_tar_group *g, mr_error *err)
     return MR_OK;
 }
 
+/* The archive was changed, with its size and times kept: what else the index says of it may be wrong, too. */
+static int other_label(const tar *t, int64_t found, int64_t own, mr_error *err)
+{
+    mri_framed_index_drop(&t->f);
+    return mr_error_set(
+        err, MR_EFORMAT,
+        "the index has class %lld for this sample, the sample itself %lld: the archive was changed "
+        "behind the index, which is removed; run it again",
+        (long long)found, (long long)own);
+}
+
 static int parse_label(const tar *t, uint64_t sample, const mri_tar_group *g, in_memory *m, mr_value *out,
                        mr_error *err)
 {
     char key[128], names[256];
     const mri_tar_part *part = NULL;
     mri_entry e;
-    int64_t found = MRI_NO_LABEL;
-    if (mri_framed_entry(&t->f, sample, &e, NULL) == MR_OK)
-        found = e.label; /* else it is read from the member */
+    int64_t found = MRI_NO_LABEL, own;
+    if (mri_framed_entry(&t->f, sample, &e, NULL) == MR_OK) found = e.label;
     for (uint32_t k = 0; !part && k < g->count; k++)
         if (mri_tar_schema_is_label(&t->schema, &g->part[k])) part = &g->part[k];
     if (!part) {
@@ -572,9 +582,9 @@ static int parse_label(const tar *t, uint64_t sample, const mri_tar_group *g, in
             mri_tar_group_names(g, names, sizeof names));
         return mri_error_place(err, MR_EFORMAT, NULL, g->begin, MR_NOWHERE);
     }
-    int rc =
-        found == MRI_NO_LABEL ? mri_tar_schema_label(&t->schema, part, memory_get, m, &found, err) : MR_OK;
-    if (!rc) rc = mri_framed_check_label(&t->f, found, &out->i, err);
+    int rc = mri_tar_schema_label(&t->schema, part, memory_get, m, &own, err);
+    if (!rc && found != MRI_NO_LABEL && found != own) rc = other_label(t, found, own, err);
+    if (!rc) rc = mri_framed_check_label(&t->f, own, &out->i, err);
     if (rc) return mri_error_place(err, rc, NULL, part->data, MR_NOWHERE);
     out->type = MR_TYPE_INT;
     return MR_OK;
