@@ -17,6 +17,7 @@
 #define MRI_FOLDER_H
 
 #include <dirent.h>
+#include <limits.h>
 
 #include "formats/source/source.h"
 
@@ -121,9 +122,10 @@ int mri_folder_error(mr_error *err, int code, const char *where, const char *nam
 /* ---- classes (tree.c) ---- */
 /* Folders below `part` whose pictures are taken, sorted by their paths below it: the classes, but with
  * MR_CLASSES_NONE every folder, `part` itself ("") included. MR_EFORMAT where there are none; err says what
- * the tree looks like instead, and what to do. */
-int mri_tree_classes(mri_listing *out, int part, const char *where, mri_left_out *left,
-                     const mr_source_config *cfg, mr_error *err);
+ * the tree looks like instead, and what to do. inner: the folder in every class folder that has the pictures,
+ * or "". */
+int mri_tree_classes(mri_listing *out, int part, const char *where, char inner[NAME_MAX + 1],
+                     mri_left_out *left, const mr_source_config *cfg, mr_error *err);
 
 /* ---- parts (folder_parts.c) ---- */
 typedef struct mri_folder_parts { /* names of folders; "": there is none */

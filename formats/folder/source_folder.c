@@ -11,7 +11,9 @@
  *          begins */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -27,7 +29,8 @@
 #define MOST_PICTURE_BYTES ((uint64_t)256 << 20)
 
 typedef struct folder {
-    const char *part; /* "" or the part's sub-folder */
+    const char *part;         /* "" or the part's sub-folder */
+    char inner[NAME_MAX + 1]; /* the folder in every class folder that its pictures lie in; "": none */
     mri_folder_parts parts;
     bool labels;              /* the folders are classes */
     mri_listing classes;      /* their names */
@@ -87,7 +90,7 @@ static int no_memory(mr_error *err, const char *where) { return mri_folder_no_me
 static int list_classes(mr_source *src, folder *f, int part, const char *where, mri_left_out *left,
                         const mr_source_config *cfg, mr_error *err)
 {
-    const int rc = mri_tree_classes(&f->classes, part, where, left, cfg, err);
+    const int rc = mri_tree_classes(&f->classes, part, where, f->inner, left, cfg, err);
     src->holds_none = rc == MR_EFORMAT;
     if (rc) return rc;
     f->class_names = malloc(f->classes.count * sizeof *f->class_names);
@@ -113,18 +116,31 @@ static int find_class(const folder *f, const char *name)
     return -1;
 }
 
+static bool is_of_pictures(const char *name)
+{
+    static const char *const names[] = {"images",   "image",  "imgs",  "img",
+                                        "pictures", "photos", "jpegs", "jpg"};
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(names); k++)
+        if (strcasecmp(name, names[k]) == 0) return true;
+    return false;
+}
+
 /* Every class of the test part has a number from the train part, or its labels would mean something else. */
 static int check_test_classes(folder *f, int part, const char *where, const mr_source_config *cfg,
                               mr_error *err)
 {
     mri_listing l = {0};
-    int rc = mri_tree_classes(&l, part, where, &f->left, cfg, err);
+    int rc = mri_tree_classes(&l, part, where, f->inner, &f->left, cfg, err);
     f->left.of[MRI_LEFT_EMPTY].count = 0; /* it need not have all of them */
     for (size_t k = 0; !rc && k < l.count; k++) {
         const char *name = mri_listing_name(&l, k);
         if (find_class(f, name) >= 0) continue;
-        rc = mri_folder_error(err, mr_error_set(err, MR_EFORMAT, "the train part has no class of this name"),
-                              where, name);
+        mr_error_set(err, MR_EFORMAT, "the train part has no class of this name%s",
+                     l.count > 1 || !is_of_pictures(name)
+                         ? ""
+                         : ": all pictures lie in one folder, which says no class; a table of them and their "
+                           "classes can be named (--val FILE), or none is used (--val none)");
+        rc = mri_folder_error(err, MR_EFORMAT, where, name);
     }
     mri_listing_fini(&l);
     return rc;
@@ -137,10 +153,16 @@ static int add_class(folder *f, int part, size_t class_at, bool may_lack, const 
     char path[MRI_FOLDER_PATH];
     struct stat st;
     snprintf(path, sizeof path, "%s%s%s", where, name[0] ? "/" : "", name);
-    if (may_lack && fstatat(part, name, &st, 0) != 0 && errno == ENOENT) return MR_OK;
     mri_listing l = {0};
     const mri_list_what want = {.files = &l, .tell_folders = cfg->classes == MR_CLASSES_FIRST};
-    int rc = mri_list_folder(part, name[0] ? name : ".", path, &want, &f->left, err);
+    const mri_list_what beside = {.tell_files = true};
+    char below[MRI_FOLDER_PATH];
+    snprintf(below, sizeof below, "%s%s%s", name[0] ? name : ".", f->inner[0] ? "/" : "", f->inner);
+    if ((may_lack || f->inner[0]) && fstatat(part, below, &st, 0) != 0 && errno == ENOENT) return MR_OK;
+    int rc = f->inner[0] ? mri_list_folder(part, name, path, &beside, &f->left, err) : MR_OK;
+    const size_t at = strlen(path);
+    if (f->inner[0]) snprintf(path + at, sizeof path - at, "/%s", f->inner);
+    if (!rc) rc = mri_list_folder(part, below, path, &want, &f->left, err);
     if (!rc && f->names_used + l.text_used > UINT32_MAX)
         rc = mr_error_set(err, MR_ELIMIT, "more than 4 GiB of file names: convert the classes in groups");
     if (!rc && !add_files(f, &l)) rc = no_memory(err, path);
@@ -276,6 +298,10 @@ static int folder_open(mr_source *src, const mr_source_config *cfg, mr_error *er
     close(root);
     if (rc) return rc;
     mri_left_out_tell(&f->left, src);
+    if (f->inner[0])
+        mri_source_tell(
+            src, "every class folder has its pictures in a folder %s/: the folders above are the classes",
+            f->inner);
     shrink(f);
     return fill_info(src, f, err);
 }
@@ -319,8 +345,9 @@ static void folder_sample_path(const mr_source *src, uint64_t sample, char *buf,
 {
     const folder *f = src->state;
     const char *class_name = f->class_names[class_of(src, sample)];
-    snprintf(buf, buf_bytes, "%s%s%s%s%s/%s", src->path, f->part[0] ? "/" : "", f->part,
-             class_name[0] ? "/" : "", class_name, f->names + f->name_at[sample]);
+    snprintf(buf, buf_bytes, "%s%s%s%s%s%s%s/%s", src->path, f->part[0] ? "/" : "", f->part,
+             class_name[0] ? "/" : "", class_name, f->inner[0] ? "/" : "", f->inner,
+             f->names + f->name_at[sample]);
 }
 
 static int folder_extent(const mr_source *src, uint64_t sample, mr_extent *out, mr_error *err)
