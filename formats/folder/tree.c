@@ -39,8 +39,8 @@ static int judge(mri_listing *out, const mri_contents *c, const char *where, con
 /* ---- the first level ---- */
 /* The one folder in this one, whose name is `inner` where that is known; *found false: there is none,
  * several, or another one. */
-static int find_inner(int part, const char *where, const char *name, char inner[NAME_MAX + 1], bool *found,
-                      mr_error *err)
+static int find_inner(mri_dir part, const char *where, const char *name, char inner[NAME_MAX + 1],
+                      bool *found, mr_error *err)
 {
     char path[MRI_FOLDER_PATH];
     mri_listing l = {0};
@@ -64,7 +64,7 @@ static int find_inner(int part, const char *where, const char *name, char inner[
 
 /* Folders with one folder of one name in each, and pictures in that: at least two. Then they are the classes.
  */
-static int fixed_level(mri_listing *out, int part, const char *where, const mri_listing *folders,
+static int fixed_level(mri_listing *out, mri_dir part, const char *where, const mri_listing *folders,
                        uint64_t *with_pictures, char inner[NAME_MAX + 1], mr_error *err)
 {
     bool found = folders->count >= 2;
@@ -78,7 +78,7 @@ static int fixed_level(mri_listing *out, int part, const char *where, const mri_
     return rc;
 }
 
-static int first_level(mri_listing *out, int part, const char *where, uint64_t *with_pictures,
+static int first_level(mri_listing *out, mri_dir part, const char *where, uint64_t *with_pictures,
                        char inner[NAME_MAX + 1], mri_left_out *left, mr_error *err)
 {
     mri_listing folders = {0}, deeper = {0};
@@ -122,10 +122,11 @@ typedef struct walk {
 static const char *below(const walk *w) { return w->path[w->root_bytes] ? w->path + w->root_bytes + 1 : ""; }
 
 /* Is it one of the folders it lies in? Links lead anywhere. */
-static int enter(walk *w, int fd, uint32_t level, bool *again, mr_error *err)
+static int enter(walk *w, mri_dir fd, uint32_t level, bool *again, mr_error *err)
 {
     struct stat st;
-    if (fstat(fd, &st) != 0)
+    if (fd.in) return MR_OK; /* nothing in an archive lies above itself */
+    if (fstat(fd.at, &st) != 0)
         return mri_error_place(err, mr_error_sys(err, errno, "cannot look at it"), w->path, MR_NOWHERE,
                                MR_NOWHERE);
     for (uint32_t k = 0; k < level; k++)
@@ -135,7 +136,7 @@ static int enter(walk *w, int fd, uint32_t level, bool *again, mr_error *err)
     return MR_OK;
 }
 
-static int take_folder(walk *w, int fd, uint32_t level, bool has_folders, mr_error *err)
+static int take_folder(walk *w, mri_dir fd, uint32_t level, bool has_folders, mr_error *err)
 {
     mri_contents c;
     if (w->cfg->classes == MR_CLASSES_NONE)
@@ -147,12 +148,13 @@ static int take_folder(walk *w, int fd, uint32_t level, bool has_folders, mr_err
     return judge(w->out, &c, w->path, below(w), w->with_pictures, w->left, err);
 }
 
-static int walk_folder(walk *w, int fd, uint32_t level, mr_error *err);
+static int walk_folder(walk *w, mri_dir fd, uint32_t level, mr_error *err);
 
-static int walk_into(walk *w, int fd, uint32_t level, const char *name, mr_error *err)
+static int walk_into(walk *w, mri_dir fd, uint32_t level, const char *name, mr_error *err)
 {
     const size_t bytes = strlen(w->path);
-    int inner, rc;
+    mri_dir inner;
+    int rc;
     if (level + 1 == MOST_LEVELS || bytes + strlen(name) + 2 > sizeof w->path)
         return mri_error_place(
             err, mr_error_set(err, MR_ELIMIT, "more than %d levels of folders", MOST_LEVELS - 1), w->path,
@@ -161,13 +163,13 @@ static int walk_into(walk *w, int fd, uint32_t level, const char *name, mr_error
     rc = mri_folder_open(fd, name, w->path, &inner, err);
     if (!rc) {
         rc = walk_folder(w, inner, level + 1, err);
-        close(inner);
+        mri_folder_close(inner);
     }
     w->path[bytes] = '\0';
     return rc;
 }
 
-static int walk_folder(walk *w, int fd, uint32_t level, mr_error *err)
+static int walk_folder(walk *w, mri_dir fd, uint32_t level, mr_error *err)
 {
     mri_listing folders = {0};
     const bool beside = level == 0 && w->cfg->classes == MR_CLASSES_DEPTH;
@@ -187,7 +189,7 @@ static int walk_folder(walk *w, int fd, uint32_t level, mr_error *err)
     return rc;
 }
 
-static int all_levels(mri_listing *out, int part, const char *where, uint64_t *with_pictures,
+static int all_levels(mri_listing *out, mri_dir part, const char *where, uint64_t *with_pictures,
                       mri_left_out *left, const mr_source_config *cfg, mr_error *err)
 {
     walk *w = calloc(1, sizeof *w);
@@ -205,7 +207,7 @@ static int all_levels(mri_listing *out, int part, const char *where, uint64_t *w
 }
 
 /* ---- what it is instead ---- */
-static int no_classes(int part, const char *where, const mri_left_out *left, mr_error *err)
+static int no_classes(mri_dir part, const char *where, const mri_left_out *left, mr_error *err)
 {
     mri_contents c;
     char text[512];
@@ -245,7 +247,7 @@ static int one_is_no_class(const mri_listing *out, const char *where, const mri_
     return mri_error_place(err, rc, where, MR_NOWHERE, MR_NOWHERE);
 }
 
-int mri_tree_classes(mri_listing *out, int part, const char *where, char inner[NAME_MAX + 1],
+int mri_tree_classes(mri_listing *out, mri_dir part, const char *where, char inner[NAME_MAX + 1],
                      mri_left_out *left, const mr_source_config *cfg, mr_error *err)
 {
     uint64_t with_pictures = 0;
