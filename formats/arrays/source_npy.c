@@ -23,23 +23,17 @@
 #include "base/util.h"
 #include "formats/arrays/arrays.h"
 #include "formats/arrays/npy.h"
+#include "formats/arrays/npy_names.h"
 #include "formats/arrays/zip.h"
 #include "formats/source/number_rows.h"
 #include "formats/source/source.h"
 #include "formats/source/value.h"
 #include "formats/storage/storage.h"
 
-enum { PIECE = 64 << 10, NAME_BYTES = 256 };
+enum { NAME_BYTES = MRI_NPY_NAME_BYTES };
 #define CHECKED_AT_OPEN_BYTES                                                                                \
     ((uint64_t)256 << 20) /* a tenth of a second from memory, a second from a disk, which training reads     \
                              anyway */
-
-typedef struct store { /* where arrays are looked for by name */
-    char path[4096];   /* a folder, or the archive */
-    bool is_zip;
-    int fd; /* archive */
-    mri_zip zip;
-} store;
 
 typedef struct array {
     mri_npy a;
@@ -59,7 +53,7 @@ typedef struct labels {
 } labels;
 
 typedef struct npy { /* fixed after open */
-    store where;
+    mri_npy_store where;
     array images;
     labels classes;
     bool labelled;
@@ -73,77 +67,6 @@ static int no_memory(mr_error *err, const char *path)
 {
     return mri_error_place(err, mr_error_set(err, MR_ENOMEM, "no memory for arrays"), path, MR_NOWHERE,
                            MR_NOWHERE);
-}
-
-/* ---- names ---- */
-static const char *const train_names[] = {
-    "x_train", "X_train", "train_images", "train_x", "train_data", "images", "x", "X", "data", "arr_0"};
-static const char *const test_names[] = {"x_test", "X_test", "test_images", "test_x", "test_data",
-                                         "x_val",  "X_val",  "val_images",  "val_x"};
-static const char *const label_names[] = {"labels", "y", "label", "targets"};
-static const char *const pairs[][2] = {
-    /* part of a name, and what stands there in the name of its classes */
-    {"images", "labels"}, {"image", "label"}, {"arr_0", "arr_1"}, {"x_", "y_"}, {"X_", "y_"}, {"_x", "_y"},
-    {"_X", "_y"},         {"data", "labels"}, {"x", "y"},         {"X", "y"},   {"X", "Y"},
-};
-
-static bool has_array(const store *s, const char *name)
-{
-    char file[NAME_BYTES + 8];
-    if ((size_t)snprintf(file, sizeof file, "%s.npy", name) >= sizeof file) return false;
-    if (s->is_zip) return mri_zip_find(&s->zip, file) != NULL;
-    char path[sizeof s->path + sizeof file];
-    snprintf(path, sizeof path, "%s/%s", s->path, file);
-    return access(path, F_OK) == 0;
-}
-
-static const char *first_of(const store *s, const char *const *names, size_t count)
-{
-    for (size_t k = 0; k < count; k++)
-        if (has_array(s, names[k])) return names[k];
-    return NULL;
-}
-
-/* name with the first `from` in it replaced; false: it has none, or that is too long. */
-static bool replaced(const char *name, const char *from, const char *to, char out[NAME_BYTES])
-{
-    const char *at = strstr(name, from);
-    if (!at) return false;
-    return snprintf(out, NAME_BYTES, "%.*s%s%s", (int)(at - name), name, to, at + strlen(from)) < NAME_BYTES;
-}
-
-/* The array of classes that belongs to this one; false: none is there. */
-static bool find_labels(const store *s, const char *image, char out[NAME_BYTES])
-{
-    static const char *const tails[] = {"_labels", "_label"};
-    for (size_t k = 0; k < MRI_ARRAY_COUNT(tails); k++)
-        if (snprintf(out, NAME_BYTES, "%s%s", image, tails[k]) < NAME_BYTES && has_array(s, out)) return true;
-    for (size_t k = 0; k < MRI_ARRAY_COUNT(pairs); k++)
-        if (replaced(image, pairs[k][0], pairs[k][1], out) && has_array(s, out)) return true;
-    const char *usual = first_of(s, label_names, MRI_ARRAY_COUNT(label_names));
-    if (!usual || strcmp(usual, image) == 0) return false;
-    snprintf(out, NAME_BYTES, "%s", usual);
-    return true;
-}
-
-/* "x_train, y_train" of an archive, for messages. */
-static const char *names_text(const store *s, char *buf, size_t buf_bytes)
-{
-    size_t at = 0;
-    buf[0] = '\0';
-    for (uint32_t k = 0; s->is_zip && k < s->zip.count && at < buf_bytes; k++)
-        at += (size_t)snprintf(buf + at, buf_bytes - at, "%s%.60s", k ? ", " : "", s->zip.member[k].name);
-    return buf;
-}
-
-static int no_array(const store *s, const char *name, const char *what, mr_error *err)
-{
-    char names[300];
-    if (s->is_zip)
-        mr_error_set(err, MR_ENOENT, "no array %s%s%s; there are: %s", name ? "named " : "with a usual name",
-                     name ? name : "", what, names_text(s, names, sizeof names));
-    else mr_error_set(err, MR_ENOENT, "no %s.npy%s", name ? name : "x_train", what);
-    return mri_error_place(err, MR_ENOENT, s->path, MR_NOWHERE, MR_NOWHERE);
 }
 
 /* ---- one array ---- */
@@ -197,7 +120,8 @@ static int open_npy_file(array *x, const char *path, mr_error *err)
 /* Members that are only stored are read in place. Their CRC is one over all samples, so that no sample can be
  * compared with it when it is read: it is checked here where reading it all costs little, else by
  * npy_check(). check: in any case. */
-static int open_member(store *s, const char *name, array *x, bool check, uint64_t memory_bytes, mr_error *err)
+static int open_member(mri_npy_store *s, const char *name, array *x, bool check, uint64_t memory_bytes,
+                       mr_error *err)
 {
     mri_zip_member *m = mri_zip_find(&s->zip, name);
     x->path = strdup(s->path);
@@ -224,7 +148,8 @@ static int open_member(store *s, const char *name, array *x, bool check, uint64_
     return read_header(x, 0, m->bytes, err);
 }
 
-static int array_open(store *s, const char *name, array *x, bool check, uint64_t memory_bytes, mr_error *err)
+static int array_open(mri_npy_store *s, const char *name, array *x, bool check, uint64_t memory_bytes,
+                      mr_error *err)
 {
     char file[NAME_BYTES + 8], path[sizeof s->path + sizeof file];
     *x = (array){.fd = -1, .spill.fd = -1};
@@ -320,7 +245,8 @@ static int take_labels(const array *x, labels *out, mr_error *err)
     return MR_OK;
 }
 
-static int read_labels(store *s, const char *name, const mr_source_config *cfg, labels *out, mr_error *err)
+static int read_labels(mri_npy_store *s, const char *name, const mr_source_config *cfg, labels *out,
+                       mr_error *err)
 {
     array x;
     *out = (labels){.least = INT32_MAX, .largest = INT32_MIN};
@@ -337,14 +263,11 @@ static int read_labels(store *s, const char *name, const mr_source_config *cfg, 
     return rc;
 }
 
-/* Both parts speak of the same classes: the offset and their number come from both. */
-static int number_classes(mr_source *src, npy *x, const labels *other, const mr_source_config *cfg,
+/* All parts speak of the same classes: the offset and their number come from all of them (range). */
+static int number_classes(mr_source *src, npy *x, const labels *range, const mr_source_config *cfg,
                           mr_error *err)
 {
-    const int64_t least =
-        mri_min_u64(other->count, 1) && other->least < x->classes.least ? other->least : x->classes.least;
-    const int64_t largest =
-        other->count && other->largest > x->classes.largest ? other->largest : x->classes.largest;
+    const int64_t least = range->least, largest = range->largest;
     const int64_t offset = cfg->label_offset != MR_LABEL_AUTO ? cfg->label_offset : 0;
     for (uint64_t k = 0; k < x->classes.count; k++) {
         int64_t v;
@@ -368,10 +291,26 @@ static int number_classes(mr_source *src, npy *x, const labels *other, const mr_
     return MR_OK;
 }
 
-static int open_labels(mr_source *src, npy *x, const char *name, const char *other_name,
-                       const mr_source_config *cfg, mr_error *err)
+typedef struct others { /* arrays of classes of other parts */
+    char name[MRI_PART_COUNT][NAME_BYTES];
+    int count;
+} others;
+
+/* The smallest and the largest class of this one count, too. */
+static int widen(npy *x, const char *name, labels *range, const mr_source_config *cfg, mr_error *err)
 {
     labels other = {0};
+    const int rc = read_labels(&x->where, name, cfg, &other, err);
+    free(other.value);
+    if (rc || other.count == 0) return rc;
+    if (other.least < range->least) range->least = other.least;
+    if (other.largest > range->largest) range->largest = other.largest;
+    return MR_OK;
+}
+
+static int open_labels(mr_source *src, npy *x, const char *name, const others *rest,
+                       const mr_source_config *cfg, mr_error *err)
+{
     int rc = read_labels(&x->where, name, cfg, &x->classes, err);
     if (rc) return rc;
     if (x->classes.count != x->count) {
@@ -380,9 +319,9 @@ static int open_labels(mr_source *src, npy *x, const char *name, const char *oth
                           (unsigned long long)x->classes.count, name, (unsigned long long)x->count);
         return mri_error_place(err, rc, src->path, MR_NOWHERE, MR_NOWHERE);
     }
-    if (other_name) rc = read_labels(&x->where, other_name, cfg, &other, err);
-    if (!rc) rc = number_classes(src, x, &other, cfg, err);
-    free(other.value);
+    labels range = x->classes;
+    for (int k = 0; !rc && k < rest->count; k++) rc = widen(x, rest->name[k], &range, cfg, err);
+    if (!rc) rc = number_classes(src, x, &range, cfg, err);
     x->labelled = rc == MR_OK;
     return rc;
 }
@@ -451,18 +390,6 @@ static int plan_samples(mr_source *src, npy *x, const mr_source_config *cfg, mr_
 }
 
 /* ---- a further field ---- */
-/* The array of the part that the array of samples is of, else of this very name. */
-static bool find_targets(const store *s, const char *image, const char *key, char out[NAME_BYTES])
-{
-    static const char *const parts[] = {"train", "test", "val"};
-    for (size_t k = 0; k < MRI_ARRAY_COUNT(parts); k++) {
-        if (!strstr(image, parts[k])) continue;
-        if (snprintf(out, NAME_BYTES, "%s_%s", key, parts[k]) < NAME_BYTES && has_array(s, out)) return true;
-        if (snprintf(out, NAME_BYTES, "%s_%s", parts[k], key) < NAME_BYTES && has_array(s, out)) return true;
-    }
-    return snprintf(out, NAME_BYTES, "%s", key) < NAME_BYTES && has_array(s, out);
-}
-
 static int check_targets(const npy *x, const array *of, const char *key, mr_error *err)
 {
     char text[160];
@@ -510,8 +437,8 @@ static int open_targets(npy *x, const char *image, const mr_source_config *cfg, 
     array of;
     found[0] = '\0';
     if (!cfg->target_key) return MR_OK;
-    if (!find_targets(&x->where, image, cfg->target_key, found))
-        return no_array(&x->where, cfg->target_key, " with targets", err);
+    if (!mri_npy_find_targets(&x->where, image, cfg->target_key, found))
+        return mri_npy_no_array(&x->where, cfg->target_key, " with targets", err);
     int rc = array_open(&x->where, found, &of, true, cfg->memory_bytes / 4, err);
     if (rc) return rc;
     rc = take_targets(x, &of, cfg->target_key, cfg, err);
@@ -521,7 +448,7 @@ static int open_targets(npy *x, const char *image, const mr_source_config *cfg, 
 
 /* ---- open ---- */
 /* A folder or an archive; for one .npy file the folder it lies in. */
-static int open_store(mr_source *src, store *s, char single[NAME_BYTES], mr_error *err)
+static int open_store(mr_source *src, mri_npy_store *s, char single[NAME_BYTES], mr_error *err)
 {
     struct stat st;
     uint8_t head[MRI_PROBE_BYTES];
@@ -547,49 +474,72 @@ static int open_store(mr_source *src, store *s, char single[NAME_BYTES], mr_erro
     return MR_OK;
 }
 
-/* The array of samples by name, and the name of the other part's, or NULL. */
-static int choose_images(mr_source *src, npy *x, const mr_source_config *cfg, const char **name,
-                         const char **other, mr_error *err)
+typedef struct choice { /* arrays of samples, by name */
+    const char *taken;
+    mri_npy_parts parts; /* all that there are; none where somebody named one */
+} choice;
+
+static int choose_images(mr_source *src, npy *x, const mr_source_config *cfg, choice *out, mr_error *err)
 {
-    const char *train = first_of(&x->where, train_names, MRI_ARRAY_COUNT(train_names));
-    const char *test = first_of(&x->where, test_names, MRI_ARRAY_COUNT(test_names));
-    *other = NULL;
-    *name = cfg->image_key;
-    if (*name) return has_array(&x->where, *name) ? MR_OK : no_array(&x->where, *name, "", err);
-    src->info.has_test = test != NULL;
-    src->info.only_test = cfg->split == MR_SPLIT_AUTO && !train && test;
+    mri_npy_parts *p = &out->parts;
+    *out = (choice){.taken = cfg->image_key};
+    if (out->taken)
+        return mri_npy_has(&x->where, out->taken) ? MR_OK : mri_npy_no_array(&x->where, out->taken, "", err);
+    mri_npy_find_parts(&x->where, p);
+    const bool train = p->name[MRI_TRAIN][0], val = p->name[MRI_VALIDATION][0], test = p->name[MRI_TEST][0];
+    src->info.has_test = val || test;
+    src->info.only_test = cfg->split == MR_SPLIT_AUTO && !train && src->info.has_test;
     const bool want_test = cfg->split == MR_SPLIT_TEST || (cfg->split == MR_SPLIT_AUTO && !train);
-    bool there[MRI_PART_COUNT] = {[MRI_TRAIN] = train != NULL};
-    const mri_part test_part = test ? mri_part_of_name(test) : MRI_TEST;
-    there[test_part] = true;
-    if (test) mri_source_set_parts(src, there, want_test ? test_part : MRI_TRAIN);
-    *name = want_test ? test : train;
-    *other = want_test ? train : test;
-    if (!*name && *other) return mri_source_no_part(src, want_test ? MRI_TEST : MRI_TRAIN, err);
-    return *name ? MR_OK : no_array(&x->where, NULL, want_test ? " for tests" : " for samples", err);
+    const mri_part part = !want_test ? MRI_TRAIN : val ? MRI_VALIDATION : MRI_TEST;
+    const bool there[MRI_PART_COUNT] = {[MRI_TRAIN] = train, [MRI_VALIDATION] = val, [MRI_TEST] = test};
+    if (src->info.has_test) mri_source_set_parts(src, there, part);
+    out->taken = p->name[part];
+    if (out->taken[0]) {
+        if (val && test)
+            mri_source_tell(src, "of %s and %s the part to test with is %s; --image-key %s takes the other",
+                            p->name[MRI_VALIDATION], p->name[MRI_TEST], p->name[MRI_VALIDATION],
+                            p->name[MRI_TEST]);
+        return MR_OK;
+    }
+    if (train || src->info.has_test) return mri_source_no_part(src, want_test ? MRI_TEST : MRI_TRAIN, err);
+    return mri_npy_no_array(&x->where, NULL, want_test ? " for tests" : " for samples", err);
 }
 
-static int open_classes(mr_source *src, npy *x, const char *name, const char *other, const char *targets,
+/* The arrays of classes of the parts that were not taken, but for `found`. */
+static void find_others(const npy *x, const choice *of, const char *found, others *out)
+{
+    out->count = 0;
+    for (int part = MRI_TRAIN; part < MRI_PART_COUNT; part++) {
+        char *name = out->name[out->count];
+        if (!of->parts.name[part][0] || strcmp(of->parts.name[part], of->taken) == 0) continue;
+        if (mri_npy_find_labels(&x->where, of->parts.name[part], name) && strcmp(name, found) != 0)
+            out->count++;
+    }
+}
+
+static int open_classes(mr_source *src, npy *x, const choice *of, const char *targets,
                         const mr_source_config *cfg, mr_error *err)
 {
-    char found[NAME_BYTES], other_found[NAME_BYTES];
+    const char *name = of->taken;
+    char found[NAME_BYTES];
+    others rest = {0};
     if (cfg->label_key && strcmp(cfg->label_key, "none") == 0) return MR_OK;
     if (cfg->label_key) {
-        if (!has_array(&x->where, cfg->label_key))
-            return no_array(&x->where, cfg->label_key, " with classes", err);
-        return open_labels(src, x, cfg->label_key, NULL, cfg, err);
+        if (!mri_npy_has(&x->where, cfg->label_key))
+            return mri_npy_no_array(&x->where, cfg->label_key, " with classes", err);
+        return open_labels(src, x, cfg->label_key, &rest, cfg, err);
     }
-    const bool both = other && find_labels(&x->where, other, other_found);
-    if (find_labels(&x->where, name, found) && strcmp(found, targets) != 0)
-        return open_labels(src, x, found, both && strcmp(found, other_found) != 0 ? other_found : NULL, cfg,
-                           err);
+    if (mri_npy_find_labels(&x->where, name, found) && strcmp(found, targets) != 0) {
+        find_others(x, of, found, &rest);
+        return open_labels(src, x, found, &rest, cfg, err);
+    }
     if (x->shape.type == MR_TYPE_TENSOR || targets[0]) return MR_OK;
     char what[NAME_BYTES];
     snprintf(what, sizeof what,
              ", labels or y with the classes of %.100s (--label-key none if there are none)", name);
     char wanted[NAME_BYTES];
     snprintf(wanted, sizeof wanted, "%.200s_labels", name);
-    const int rc = no_array(&x->where, wanted, what, err);
+    const int rc = mri_npy_no_array(&x->where, wanted, what, err);
     return mri_error_place(err, rc, src->path, MR_NOWHERE, MR_NOWHERE); /* the file, not the folder that its
                                                                            labels could lie in */
 }
@@ -650,16 +600,17 @@ static int npy_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
     x->where.fd = x->images.fd = x->images.spill.fd = -1;
     src->state = x;
     char single[NAME_BYTES], targets[NAME_BYTES];
-    const char *name = single, *other = NULL;
+    choice of = {.taken = single};
     int rc = open_store(src, &x->where, single, err);
     if (!rc && single[0]) rc = open_npy_file(&x->images, src->path, err);
-    else if (!rc) rc = choose_images(src, x, cfg, &name, &other, err);
-    if (!rc && !single[0]) rc = array_open(&x->where, name, &x->images, false, cfg->memory_bytes / 2, err);
+    else if (!rc) rc = choose_images(src, x, cfg, &of, err);
+    if (!rc && !single[0])
+        rc = array_open(&x->where, of.taken, &x->images, false, cfg->memory_bytes / 2, err);
     if (!rc) rc = plan_samples(src, x, cfg, err);
-    if (!rc) rc = open_targets(x, name, cfg, targets, err);
-    if (!rc) rc = open_classes(src, x, name, other, targets, cfg, err);
+    if (!rc) rc = open_targets(x, of.taken, cfg, targets, err);
+    if (!rc) rc = open_classes(src, x, &of, targets, cfg, err);
     if (rc) return rc;
-    report_unchecked(src, x, name);
+    report_unchecked(src, x, of.taken);
     fill_info(src, x);
     return mri_source_budget(cfg, src->info.memory_bytes, src->path, err);
 }
@@ -692,10 +643,10 @@ static bool npy_probe(const mri_probe *p)
         const size_t n = mri_le16(p->head + 26);
         return n >= 4 && n <= p->head_bytes - 30 && memcmp(p->head + 30 + n - 4, ".npy", 4) == 0;
     }
-    store s = {.fd = -1};
+    mri_npy_store s = {.fd = -1};
+    mri_npy_parts parts;
     if ((size_t)snprintf(s.path, sizeof s.path, "%s", p->path) >= sizeof s.path) return false;
-    return first_of(&s, train_names, MRI_ARRAY_COUNT(train_names)) ||
-           first_of(&s, test_names, MRI_ARRAY_COUNT(test_names));
+    return mri_npy_find_parts(&s, &parts);
 }
 
 static int npy_extent(const mr_source *src, uint64_t sample, mr_extent *out, mr_error *err)

@@ -159,7 +159,7 @@ static int take_member(mri_zip *z, const uint8_t *p, size_t left, size_t *used, 
         return wrong(z, err, at, "a member reaches into the directory or past it");
     m->name = strndup((const char *)p + CENTRAL_BYTES, name);
     if (!m->name) return no_memory(z, err);
-    if (mri_zip_find(z, m->name)) {
+    if (!z->many && mri_zip_find(z, m->name)) {
         z->count++; /* so that its name is freed */
         mr_error_set(err, MR_EFORMAT, "zip: two members named %.200s", m->name);
         return mri_error_place(err, MR_EFORMAT, z->path, at, MR_NOWHERE);
@@ -184,12 +184,14 @@ static int take_members(mri_zip *z, const ending *e, const uint8_t *p, mr_error 
 
 static int read_directory(mri_zip *z, const ending *e, mr_error *err)
 {
-    if (e->count > MRI_ZIP_MEMBERS || e->bytes > DIRECTORY_MOST)
+    const uint64_t members = z->many ? MRI_ZIP_MANY : MRI_ZIP_MEMBERS;
+    if (e->count > members || e->bytes > z->directory_most)
         return mri_error_place(
             err,
             mr_error_set(err, MR_ELIMIT,
-                         "zip: %llu members and %llu bytes of directory: expected at most %d and 16 MiB",
-                         (unsigned long long)e->count, (unsigned long long)e->bytes, MRI_ZIP_MEMBERS),
+                         "zip: %llu members and %llu bytes of directory: expected at most %llu and %llu MiB",
+                         (unsigned long long)e->count, (unsigned long long)e->bytes,
+                         (unsigned long long)members, (unsigned long long)(z->directory_most >> 20)),
             z->path, e->offset, MR_NOWHERE);
     if (e->bytes > e->offset || e->directory != e->offset - e->bytes)
         return wrong(
@@ -207,14 +209,27 @@ static int read_directory(mri_zip *z, const ending *e, mr_error *err)
     return rc;
 }
 
-int mri_zip_open(mri_zip *z, int fd, uint64_t file_bytes, const char *path, mr_error *err)
+static int open_zip(mri_zip *z, mr_error *err)
 {
     ending e;
-    *z = (mri_zip){.path = path, .fd = fd, .file_bytes = file_bytes};
     int rc = read_end(z, &e, err);
     if (!rc) rc = read_directory(z, &e, err);
     if (rc) mri_zip_close(z);
     return rc;
+}
+
+int mri_zip_open(mri_zip *z, int fd, uint64_t file_bytes, const char *path, mr_error *err)
+{
+    *z = (mri_zip){.path = path, .fd = fd, .file_bytes = file_bytes, .directory_most = DIRECTORY_MOST};
+    return open_zip(z, err);
+}
+
+int mri_zip_open_many(mri_zip *z, int fd, uint64_t file_bytes, const char *path, uint64_t memory_bytes,
+                      mr_error *err)
+{
+    *z = (mri_zip){.path = path, .fd = fd, .file_bytes = file_bytes, .many = true};
+    z->directory_most = memory_bytes / 4; /* records, and as much for what is made of them */
+    return open_zip(z, err);
 }
 
 void mri_zip_close(mri_zip *z)

@@ -12,7 +12,7 @@
 
 #include "formats/storage/storage.h"
 
-enum { MRI_ZIP_MEMBERS = 4096 };
+enum { MRI_ZIP_MEMBERS = 4096, MRI_ZIP_MANY = 1 << 24 };
 
 typedef struct mri_zip_member {
     char *name;
@@ -30,12 +30,18 @@ typedef struct mri_zip {
     mri_zip_member *member;
     uint32_t count;
     uint64_t memory_bytes;
+    bool many; /* mri_zip_open_many() */
+    uint64_t directory_most;
 } mri_zip;
 
 bool mri_is_zip(const void *head, size_t bytes);
 
 /* Read the central directory, of which at most 16 MiB and MRI_ZIP_MEMBERS are taken. */
 int mri_zip_open(mri_zip *z, int fd, uint64_t file_bytes, const char *path, mr_error *err);
+/* The same for archives of pictures: up to 2^24 members, which the caller looks for names that come twice; at
+ * most memory_bytes are taken. */
+int mri_zip_open_many(mri_zip *z, int fd, uint64_t file_bytes, const char *path, uint64_t memory_bytes,
+                      mr_error *err);
 void mri_zip_close(mri_zip *z); /* accepts a zeroed one */
 
 /* By name, "x_train.npy"; NULL when it is not there. */

@@ -176,6 +176,7 @@ static int look_at(mri_framed_file *file, mri_accept *accept, bool *packed, mr_e
     if (!S_ISREG(st.st_mode)) return mr_error_set(err, MR_EFORMAT, "not a regular file");
     file->bytes = file->stored_bytes = (uint64_t)st.st_size;
     file->changed_ns = change_time(&st);
+    file->system_ns = (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec;
     bool accepted;
     const int rc = mri_filelist_head(file->fd, file->path, file->bytes, accept, &accepted, packed, err);
     if (rc) return rc;
@@ -446,6 +447,7 @@ void mri_framed_close(mri_framed *f)
     free(f->note);
     free(f->image_key);
     free(f->label_key);
+    free(f->index_path);
     *f = (mri_framed){.kept.fd = -1};
     mri_entries_init(&f->entries);
 }

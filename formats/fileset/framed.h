@@ -4,10 +4,10 @@
  *
  * Building the index takes one pass over all data, so it is built once and kept: NAME.mridx beside the first
  * file, or, when that folder cannot be written, in cfg->index_folder or $XDG_CACHE_HOME/millrace. It is used
- * as long as format, settings, and the name, size and modification time of every file are unchanged, and
- * rebuilt otherwise; a damaged index, or one that somebody else could have written, is not an error and not
- * used. It is written to a part file and renamed. A packed file is unpacked once per run, into an unnamed
- * file (gunzip.h); its index holds offsets of the unpacked bytes.
+ * as long as format, settings, and the name, size and both times (of modification, of change) of every file
+ * are unchanged, and rebuilt otherwise; a damaged index, or one that somebody else could have written, is not
+ * an error and not used. It is written to a part file and renamed. A packed file is unpacked once per run,
+ * into an unnamed file (gunzip.h); its index holds offsets of the unpacked bytes.
  *
  *   scan(file) ──► add(offset, bytes, label) ...     formats bring scan(); it must report the first error in
  *                                                    the framing, with file and offset, and may not guess
@@ -32,6 +32,7 @@ typedef struct mri_framed_file {
     uint64_t bytes;        /* unpacked */
     uint64_t stored_bytes; /* as on disk */
     int64_t changed_ns;    /* mtime */
+    int64_t system_ns;     /* ctime */
     uint64_t first;        /* number of its first sample */
 } mri_framed_file;
 
@@ -55,6 +56,7 @@ typedef struct mri_framed {
     uint64_t fingerprint; /* of format, settings, offsets, bytes, labels */
     bool has_print;       /* print and print_seed came with the index */
     bool from_index;      /* nothing was scanned */
+    char *index_path;     /* of the index that was loaded or kept, or NULL */
     int64_t label_offset; /* cfg's; 0 where that is MR_LABEL_AUTO */
     uint32_t class_count; /* largest possible label + 1, label_offset subtracted; 0 when no label is known */
     uint8_t *note;        /* what the format wants to find again without scanning (class names, ...) */
@@ -116,6 +118,10 @@ int mri_framed_check_label(const mri_framed *f, int64_t found, int64_t *out, mr_
 void mri_framed_info(const mri_framed *f, mr_source_info *info);
 /* Smallest and largest class; left as they are where no label is known. */
 void mri_framed_labels(const mri_framed *f, mr_source_labels *out);
+/* A sample's bytes are not what the index that was loaded says: it is removed, and the next run builds it
+ * anew.
+ */
+void mri_framed_index_drop(const mri_framed *f);
 /* For mr_source_check(): scan the data again and compare with the index that was used. */
 int mri_framed_check(const mr_source *src, const mri_framed *f, mr_error *err);
 

@@ -1,6 +1,6 @@
 /* formats/fileset/framed_index.c: the kept index of a data set of framed samples.
  *
- *   0   "mridx 2\n"
+ *   0   "mridx 3\n"
  *   8   u32  CRC32C of all that follows up to the pages, then of the note
  *   12  u32  version of the format's scan
  *   16  16   name of the format, zeros behind it
@@ -12,8 +12,11 @@
  *   88  i64 x 4  smallest and largest label, smallest and largest of those that can be classes
  *   120 u64 x 2  fingerprint of the entries, and what it begins with
  *   136 files   x { u64 hash of the name | u64 bytes on disk | i64 time of change, ns | u64 bytes unpacked |
- *                   u64 first sample }
+ *                   u64 first sample | i64 time of change as the system keeps it (ctime), ns }
  *       zeros up to a multiple of 4096, pages of entries (entries.h), then the note; nothing behind it
+ *
+ * A program that writes a file again can give it the old time, with the same size; the system's own time it
+ * cannot give. A copy of data and index has another one and is scanned once more.
  *
  * Little-endian. All that opening needs stands in front, and each page has a checksum of its own: an index
  * larger than memory is opened without reading it. It is a copy of what a scan finds: whatever is wrong with
@@ -32,8 +35,8 @@
 #include "formats/fileset/framed.h"
 #include "formats/storage/kept.h"
 
-enum { HEADER = 136, NAME_BYTES = 16, FILE_BYTES = 40, MOST_PATH = 4096 };
-static const char magic[8] = {'m', 'r', 'i', 'd', 'x', ' ', '2', '\n'};
+enum { HEADER = 136, NAME_BYTES = 16, FILE_BYTES = 48, MOST_PATH = 4096 };
+static const char magic[8] = {'m', 'r', 'i', 'd', 'x', ' ', '3', '\n'};
 static const char ending[] = ".mridx";
 
 /* ---- places ---- */
@@ -137,6 +140,7 @@ static void encode_head(uint8_t *p, const mri_framed *f, const mri_framed_format
         mri_put_le64(q + 16, (uint64_t)file->changed_ns);
         mri_put_le64(q + 24, file->bytes);
         mri_put_le64(q + 32, file->first);
+        mri_put_le64(q + 40, (uint64_t)file->system_ns);
     }
 }
 
@@ -267,6 +271,7 @@ static bool load_from(const char *path, mri_framed *f, const mri_framed_format *
         free(head);
     }
     if (!loaded) forget(f);
+    if (loaded) f->index_path = strdup(path); /* NULL: then it stays */
     if (loaded && f->entries.fd >= 0) {
         f->kept.fd = fd; /* read as long as the data set is open */
     } else {
@@ -353,6 +358,11 @@ static bool may_replace(const char *path)
     close(fd);
     if (!index) errno = EEXIST;
     return index;
+}
+
+void mri_framed_index_drop(const mri_framed *f)
+{
+    if (f->index_path && may_replace(f->index_path)) unlink(f->index_path);
 }
 
 /* A name for a file that has none. Where nothing has its name it gets that at once, and a run that is killed
@@ -449,6 +459,7 @@ void mri_framed_index_keep(mri_framed *f, const mri_framed_format *format, const
     const int code = errno;
     char shown[160], why[64] = "";
     mr_text_shown(path, shown, sizeof shown);
+    if (kept && !f->index_path) f->index_path = strdup(path);
     if (kept) mri_framed_tell(f, "index kept in %s", shown);
     else
         mri_framed_tell(

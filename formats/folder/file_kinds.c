@@ -86,24 +86,35 @@ static bool is_outside(const char *root, const char *where, const char *name)
     return mri_leads_outside(root, path);
 }
 
-int mri_file_look(int dir, const char *root, const char *where, const char *name, mri_file_kind *kind,
-                  const char **what, char *buf, size_t buf_bytes, mr_error *err)
+static int head_on_disk(int dir, const char *where, const char *name, mri_file_kind *kind, uint8_t *head,
+                        size_t *bytes, mr_error *err)
 {
-    uint8_t head[LOOK_BYTES];
-    char found[MRI_PICTURE_KIND_BYTES];
     const int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    const ssize_t n = fd < 0 ? -1 : read_head(fd, head, sizeof head);
+    const ssize_t n = fd < 0 ? -1 : read_head(fd, head, *bytes);
     const int why = errno;
     if (fd >= 0) close(fd);
     if (n < 0 && (why == ENOENT || why == ELOOP)) return *kind = MRI_FILE_GONE, MR_OK;
     if (n < 0)
         return mri_folder_error(err, mri_error_denied(err, mr_error_sys(err, why, "cannot look into it")),
                                 where, name);
-    if (mr_image_sniff(head, (size_t)n)) return *kind = MRI_FILE_PICTURE, MR_OK;
-    if (!strchr(name, '.') && mri_picture_lost(head, (size_t)n)) return *kind = MRI_FILE_PICTURE, MR_OK;
+    *bytes = (size_t)n;
+    return MR_OK;
+}
+
+int mri_file_look(mri_dir dir, const char *root, const char *where, const char *name, mri_file_kind *kind,
+                  const char **what, char *buf, size_t buf_bytes, mr_error *err)
+{
+    uint8_t head[LOOK_BYTES];
+    char found[MRI_PICTURE_KIND_BYTES];
+    size_t n = sizeof head;
+    const int rc = dir.in ? mri_members_head(dir.in, mri_members_find(dir.in, dir.at, name), head, &n, err)
+                          : head_on_disk(dir.at, where, name, kind, head, &n, err);
+    if (rc || *kind == MRI_FILE_GONE) return rc;
+    if (mr_image_sniff(head, n)) return *kind = MRI_FILE_PICTURE, MR_OK;
+    if (!strchr(name, '.') && mri_picture_lost(head, n)) return *kind = MRI_FILE_PICTURE, MR_OK;
     if (*kind == MRI_FILE_UNDECODED) return MR_OK;
     *kind = MRI_FILE_OTHER;
-    const char *text = mri_picture_kind(head, (size_t)n, found);
+    const char *text = mri_picture_kind(head, n, found);
     if (text == found && (!root || is_outside(root, where, name))) text = "not quoted";
     snprintf(buf, buf_bytes, "%.*s", (int)strcspn(text, ":"), text); /* without the advice */
     *what = buf;

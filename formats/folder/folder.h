@@ -8,6 +8,7 @@
  *   folder_parts.c    which folders in it are parts (train, test, val), and which belong to none
  *   tree.c            which folders of a part are classes, by the rule that was asked for
  *   listing.c         what lies in one folder
+ *   members.c         the same of an archive whose members lie in folders
  *   file_kinds.c      is this file a picture?
  *   left_out.c        what was not taken, and what the user is told about it
  *   source_folder.c   the samples: names and sizes of all files, and the calls of a source
@@ -17,7 +18,9 @@
 #define MRI_FOLDER_H
 
 #include <dirent.h>
+#include <limits.h>
 
+#include "formats/folder/members.h"
 #include "formats/source/source.h"
 
 enum { MRI_FOLDER_PATH = 2 * 4096 }; /* of paths that are put together for messages */
@@ -92,7 +95,7 @@ mri_file_kind mri_file_kind_of_name(const char *name, const char **what);
 /* The same from the file's first bytes, where the name does not say that it is a picture or is none; *what is
  * buf or a static text, which quotes the file only where it lies below root (NULL: nowhere). A file that may
  * not be read counts as a picture: whoever reads it is told why not. */
-int mri_file_look(int dir, const char *root, const char *where, const char *name, mri_file_kind *kind,
+int mri_file_look(mri_dir dir, const char *root, const char *where, const char *name, mri_file_kind *kind,
                   const char **what, char *buf, size_t buf_bytes, mr_error *err);
 
 /* ---- one folder (listing.c) ---- */
@@ -103,7 +106,7 @@ typedef struct mri_list_what {
 
 /* Sorted. Hidden entries are counted, links followed. where: the folder's path, for messages. out may be
  * NULL. */
-int mri_list_folder(int parent, const char *name, const char *where, const mri_list_what *want,
+int mri_list_folder(mri_dir parent, const char *name, const char *where, const mri_list_what *want,
                     mri_left_out *out, mr_error *err);
 
 typedef struct mri_contents {
@@ -111,19 +114,24 @@ typedef struct mri_contents {
 } mri_contents;
 
 /* What kinds of entries there are. Ends early once there is a picture, unless `all`. */
-int mri_look_into(int parent, const char *name, const char *where, bool all, mri_contents *out,
+int mri_look_into(mri_dir parent, const char *name, const char *where, bool all, mri_contents *out,
                   mr_error *err);
 
-int mri_folder_open(int parent, const char *name, const char *where, int *fd, mr_error *err);
+/* Of what lies on disk a descriptor, of an archive a node. */
+int mri_folder_open(mri_dir parent, const char *name, const char *where, mri_dir *out, mr_error *err);
+void mri_folder_close(mri_dir dir);
+/* Is there such an entry? What the system says otherwise than that there is none counts as yes. */
+bool mri_folder_has(mri_dir dir, const char *path);
 int mri_folder_no_memory(mr_error *err, const char *where);
 int mri_folder_error(mr_error *err, int code, const char *where, const char *name);
 
 /* ---- classes (tree.c) ---- */
 /* Folders below `part` whose pictures are taken, sorted by their paths below it: the classes, but with
  * MR_CLASSES_NONE every folder, `part` itself ("") included. MR_EFORMAT where there are none; err says what
- * the tree looks like instead, and what to do. */
-int mri_tree_classes(mri_listing *out, int part, const char *where, mri_left_out *left,
-                     const mr_source_config *cfg, mr_error *err);
+ * the tree looks like instead, and what to do. inner: the folder in every class folder that has the pictures,
+ * or "". */
+int mri_tree_classes(mri_listing *out, mri_dir part, const char *where, char inner[NAME_MAX + 1],
+                     mri_left_out *left, const mr_source_config *cfg, mr_error *err);
 
 /* ---- parts (folder_parts.c) ---- */
 typedef struct mri_folder_parts { /* names of folders; "": there is none */
@@ -133,7 +141,7 @@ typedef struct mri_folder_parts { /* names of folders; "": there is none */
 
 /* folders: those of the data set's folder. Those that belong to no part, where there are parts, are left out.
  */
-int mri_folder_find_parts(mri_folder_parts *out, int root, const char *where, const mri_listing *folders,
+int mri_folder_find_parts(mri_folder_parts *out, mri_dir root, const char *where, const mri_listing *folders,
                           mri_left_out *left, mr_error *err);
 
 #endif

@@ -50,7 +50,7 @@ static role role_of(const char *name)
 static bool is_to_test(const role *r) { return r->part == MRI_VALIDATION || r->part == MRI_TEST; }
 
 typedef struct search {
-    int root;
+    mri_dir root;
     const char *where;
     const mri_listing *folders;
     mr_error *err;
@@ -160,7 +160,7 @@ static bool any_part(const mri_listing *folders)
     return false;
 }
 
-int mri_folder_find_parts(mri_folder_parts *out, int root, const char *where, const mri_listing *folders,
+int mri_folder_find_parts(mri_folder_parts *out, mri_dir root, const char *where, const mri_listing *folders,
                           mri_left_out *left, mr_error *err)
 {
     const search s = {root, where, folders, err};

@@ -68,53 +68,106 @@ int mri_folder_no_memory(mr_error *err, const char *where)
 }
 
 /* ---- entries ---- */
-int mri_folder_open(int parent, const char *name, const char *where, int *fd, mr_error *err)
+int mri_folder_open(mri_dir parent, const char *name, const char *where, mri_dir *out, mr_error *err)
 {
-    *fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (*fd >= 0) return MR_OK;
+    *out = (mri_dir){parent.in, -1};
+    if (parent.in) {
+        const int at = mri_members_find(parent.in, parent.at, name);
+        if (at >= 0 && parent.in->node[at].is_folder) return out->at = at, MR_OK;
+        return mri_error_place(err, mr_error_set(err, MR_ENOENT, "there is no such folder in the archive"),
+                               where, MR_NOWHERE, MR_NOWHERE);
+    }
+    out->at = openat(parent.at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (out->at >= 0) return MR_OK;
     return mri_error_place(err, mri_error_denied(err, mr_error_sys(err, errno, "cannot open the folder")),
                            where, MR_NOWHERE, MR_NOWHERE);
 }
 
-static int open_dir(int parent, const char *name, const char *where, DIR **out, mr_error *err)
+void mri_folder_close(mri_dir dir)
 {
-    int fd;
-    const int rc = mri_folder_open(parent, name, where, &fd, err);
+    if (!dir.in && dir.at >= 0) close(dir.at);
+}
+
+bool mri_folder_has(mri_dir dir, const char *path)
+{
+    struct stat st;
+    if (dir.in) return mri_members_find(dir.in, dir.at, path) >= 0;
+    return fstatat(dir.at, path, &st, 0) == 0 || errno != ENOENT;
+}
+
+typedef struct entries { /* of one folder, one after the other */
+    mri_dir dir;
+    DIR *d;   /* on disk */
+    int next; /* in an archive */
+    struct {
+        const char *name;
+        unsigned char type; /* DT_... */
+        int at;             /* in an archive */
+    } one;
+} entries;
+
+static int open_dir(mri_dir parent, const char *name, const char *where, entries *out, mr_error *err)
+{
+    *out = (entries){.d = NULL};
+    const int rc = mri_folder_open(parent, name, where, &out->dir, err);
     if (rc) return rc;
-    *out = fdopendir(fd);
-    if (*out) return MR_OK;
-    close(fd);
+    if (parent.in) return out->next = parent.in->node[out->dir.at].child, MR_OK;
+    out->d = fdopendir(out->dir.at);
+    if (out->d) return MR_OK;
+    close(out->dir.at);
     return mri_folder_no_memory(err, where);
 }
 
-/* *out NULL: no more. "." and ".." are passed over. */
-static int next_entry(DIR *d, const char *where, const struct dirent **out, mr_error *err)
+static void close_dir(entries *e)
 {
+    if (e->d) closedir(e->d);
+}
+
+static bool next_member(entries *e)
+{
+    const mri_members *m = e->dir.in;
+    if (e->next < 0) return false;
+    e->one.name = mri_members_name(m, e->next);
+    e->one.type = m->node[e->next].is_folder ? DT_DIR : DT_REG;
+    e->one.at = e->next;
+    e->next = m->node[e->next].next;
+    return true;
+}
+
+/* *more false: there is none. "." and ".." are passed over. */
+static int next_entry(entries *e, const char *where, bool *more, mr_error *err)
+{
+    const struct dirent *found;
+    if (mri_stop_asked()) return mri_stopped(err);
+    if (e->dir.in) return *more = next_member(e), MR_OK;
     do {
         if (mri_stop_asked()) return mri_stopped(err);
         errno = 0;
-        *out = readdir(d);
-    } while (*out && (strcmp((*out)->d_name, ".") == 0 || strcmp((*out)->d_name, "..") == 0));
-    if (*out || !errno) return MR_OK;
+        found = readdir(e->d);
+    } while (found && (strcmp(found->d_name, ".") == 0 || strcmp(found->d_name, "..") == 0));
+    *more = found != NULL;
+    if (found) e->one.name = found->d_name, e->one.type = found->d_type;
+    if (found || !errno) return MR_OK;
     return mri_error_place(err, mr_error_sys(err, errno, "cannot list"), where, MR_NOWHERE, MR_NOWHERE);
 }
 
 typedef enum kind_of_entry { A_FILE, A_FOLDER, NO_FILE, TO_NOTHING } kind_of_entry;
 
 /* Links are followed. The size of a file is asked for only where it is wanted: that is a call for each. */
-static int look_at(int dir, const char *where, const struct dirent *e, bool sizes, kind_of_entry *kind,
-                   uint64_t *bytes, mr_error *err)
+static int look_at(const entries *e, const char *where, bool sizes, kind_of_entry *kind, uint64_t *bytes,
+                   mr_error *err)
 {
     struct stat st;
-    if (e->d_type == DT_DIR || (e->d_type == DT_REG && !sizes)) {
-        *kind = e->d_type == DT_DIR ? A_FOLDER : A_FILE;
+    if (e->one.type == DT_DIR || (e->one.type == DT_REG && (!sizes || e->dir.in))) {
+        *kind = e->one.type == DT_DIR ? A_FOLDER : A_FILE;
+        if (e->dir.in) *bytes = e->dir.in->node[e->one.at].bytes;
         return MR_OK;
     }
     *kind = TO_NOTHING;
-    if (fstatat(dir, e->d_name, &st, 0) != 0) {
+    if (fstatat(e->dir.at, e->one.name, &st, 0) != 0) {
         if (errno == ELOOP || errno == ENOENT) return MR_OK;
         return mri_folder_error(err, mri_error_denied(err, mr_error_sys(err, errno, "cannot look at it")),
-                                where, e->d_name);
+                                where, e->one.name);
     }
     *kind = S_ISDIR(st.st_mode) ? A_FOLDER : S_ISREG(st.st_mode) ? A_FILE : NO_FILE;
     *bytes = (uint64_t)st.st_size;
@@ -122,8 +175,8 @@ static int look_at(int dir, const char *where, const struct dirent *e, bool size
 }
 
 /* What a file is, by its name, and by its first bytes where the name does not tell. */
-static int kind_of_file(int dir, const char *root, const char *where, const char *name, mri_file_kind *kind,
-                        const char **what, char *buf, size_t buf_bytes, mr_error *err)
+static int kind_of_file(mri_dir dir, const char *root, const char *where, const char *name,
+                        mri_file_kind *kind, const char **what, char *buf, size_t buf_bytes, mr_error *err)
 {
     *kind = mri_file_kind_of_name(name, what);
     if (*kind != MRI_FILE_UNKNOWN && *kind != MRI_FILE_UNDECODED) return MR_OK;
@@ -137,8 +190,8 @@ static mri_left left_as(mri_file_kind kind)
                                         : MRI_LEFT_NO_PICTURE;
 }
 
-static int take_file(int dir, const char *where, const char *name, uint64_t bytes, const mri_list_what *want,
-                     mri_left_out *out, mr_error *err)
+static int take_file(mri_dir dir, const char *where, const char *name, uint64_t bytes,
+                     const mri_list_what *want, mri_left_out *out, mr_error *err)
 {
     char buf[128];
     const char *what;
@@ -150,59 +203,60 @@ static int take_file(int dir, const char *where, const char *name, uint64_t byte
     return mri_listing_add(want->files, name, bytes) ? MR_OK : mri_folder_no_memory(err, where);
 }
 
-static int take_entry(int dir, const char *where, const struct dirent *e, const mri_list_what *want,
-                      mri_left_out *out, mr_error *err)
+static int take_entry(const entries *e, const char *where, const mri_list_what *want, mri_left_out *out,
+                      mr_error *err)
 {
+    const char *name = e->one.name;
     kind_of_entry kind;
     uint64_t bytes = 0;
     const bool files = want->files || want->tell_files;
-    if (e->d_name[0] == '.') {
+    if (name[0] == '.') {
         if (out && files) out->hidden++;
         return MR_OK;
     }
-    const int rc = look_at(dir, where, e, want->files != NULL, &kind, &bytes, err);
+    const int rc = look_at(e, where, want->files != NULL, &kind, &bytes, err);
     if (rc) return rc;
-    if (kind == A_FILE) return files ? take_file(dir, where, e->d_name, bytes, want, out, err) : MR_OK;
+    if (kind == A_FILE) return files ? take_file(e->dir, where, name, bytes, want, out, err) : MR_OK;
     if (kind == A_FOLDER && want->folders)
-        return mri_listing_add(want->folders, e->d_name, 0) ? MR_OK : mri_folder_no_memory(err, where);
+        return mri_listing_add(want->folders, name, 0) ? MR_OK : mri_folder_no_memory(err, where);
     if (kind == A_FOLDER ? want->tell_folders : files)
         mri_leave_out(out,
                       kind == A_FOLDER     ? MRI_LEFT_INSIDE
                       : kind == TO_NOTHING ? MRI_LEFT_LINK
                                            : MRI_LEFT_NO_PICTURE,
-                      where, e->d_name, NULL);
+                      where, name, NULL);
     return MR_OK;
 }
 
-int mri_list_folder(int parent, const char *name, const char *where, const mri_list_what *want,
+int mri_list_folder(mri_dir parent, const char *name, const char *where, const mri_list_what *want,
                     mri_left_out *out, mr_error *err)
 {
-    DIR *d;
-    const struct dirent *e;
-    int rc = open_dir(parent, name, where, &d, err);
+    entries e;
+    bool more = true;
+    int rc = open_dir(parent, name, where, &e, err);
     if (rc) return rc;
-    while (!rc && !(rc = next_entry(d, where, &e, err)) && e)
-        rc = take_entry(dirfd(d), where, e, want, out, err);
-    closedir(d);
+    while (!rc && !(rc = next_entry(&e, where, &more, err)) && more)
+        rc = take_entry(&e, where, want, out, err);
+    close_dir(&e);
     if (rc) return rc;
     if (want->folders) mri_listing_sort(want->folders);
     if (want->files) mri_listing_sort(want->files);
     return MR_OK;
 }
 
-static int look_at_kinds(int dir, const char *where, const struct dirent *e, mri_contents *out, mr_error *err)
+static int look_at_kinds(const entries *e, const char *where, mri_contents *out, mr_error *err)
 {
     char buf[128];
     const char *what;
     mri_file_kind file;
     kind_of_entry kind;
     uint64_t ignored;
-    if (e->d_name[0] == '.') return MR_OK;
-    int rc = look_at(dir, where, e, false, &kind, &ignored, err);
+    if (e->one.name[0] == '.') return MR_OK;
+    int rc = look_at(e, where, false, &kind, &ignored, err);
     if (rc) return rc;
     if (kind == A_FOLDER) out->folders = true;
     if (kind != A_FILE) return MR_OK;
-    rc = kind_of_file(dir, NULL, where, e->d_name, &file, &what, buf, sizeof buf, err);
+    rc = kind_of_file(e->dir, NULL, where, e->one.name, &file, &what, buf, sizeof buf, err);
     if (rc) return rc;
     out->pictures |= file == MRI_FILE_PICTURE;
     out->undecoded |= file == MRI_FILE_UNDECODED;
@@ -210,18 +264,19 @@ static int look_at_kinds(int dir, const char *where, const struct dirent *e, mri
     return MR_OK;
 }
 
-int mri_look_into(int parent, const char *name, const char *where, bool all, mri_contents *out, mr_error *err)
+int mri_look_into(mri_dir parent, const char *name, const char *where, bool all, mri_contents *out,
+                  mr_error *err)
 {
-    DIR *d;
-    const struct dirent *e = NULL;
+    entries e;
+    bool more = true;
     *out = (mri_contents){0};
-    int rc = open_dir(parent, name, where, &d, err);
+    int rc = open_dir(parent, name, where, &e, err);
     if (rc) return rc;
     while (!rc && !(out->pictures && (!all || out->folders))) {
-        rc = next_entry(d, where, &e, err);
-        if (rc || !e) break;
-        rc = look_at_kinds(dirfd(d), where, e, out, err);
+        rc = next_entry(&e, where, &more, err);
+        if (rc || !more) break;
+        rc = look_at_kinds(&e, where, out, err);
     }
-    closedir(d);
+    close_dir(&e);
     return rc;
 }

@@ -11,7 +11,9 @@
  *          begins */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -21,13 +23,15 @@
 #include "formats/image/picture_kind.h"
 #include "formats/source/value.h"
 #include "formats/storage/outside.h"
+#include "formats/storage/storage.h"
 
 /* A larger file is a bad sample that nobody reads: it would cost its size in memory only to be told that it
  * is no picture. A PNG of the 100 million pixels that decoders accept by default stays below. */
 #define MOST_PICTURE_BYTES ((uint64_t)256 << 20)
 
 typedef struct folder {
-    const char *part; /* "" or the part's sub-folder */
+    const char *part;         /* "" or the part's sub-folder */
+    char inner[NAME_MAX + 1]; /* the folder in every class folder that its pictures lie in; "": none */
     mri_folder_parts parts;
     bool labels;              /* the folders are classes */
     mri_listing classes;      /* their names */
@@ -40,12 +44,30 @@ typedef struct folder {
     size_t cap;
     uint64_t count;
     mri_left_out left; /* while opening */
+    /* of an archive */
+    bool archive;
+    mri_members members;
+    uint32_t *node; /* of each sample */
+    char *root;     /* the path, and what is inside the archive; of a folder its path */
 } folder;
 
 /* ---- the arena of names ---- */
-static bool add_files(folder *f, const mri_listing *l)
+static bool add_nodes(folder *f, const mri_listing *l, int where)
 {
     size_t cap = f->cap;
+    if (!f->archive) return true;
+    if (!mri_make_room((void **)&f->node, &cap, f->count, l->count, sizeof *f->node)) return false;
+    for (size_t k = 0; k < l->count; k++) {
+        const int at = mri_members_find(&f->members, where, mri_listing_name(l, k));
+        f->node[f->count + k] = at < 0 ? 0 : (uint32_t)at; /* it was listed */
+    }
+    return true;
+}
+
+static bool add_files(folder *f, const mri_listing *l, int where)
+{
+    size_t cap = f->cap;
+    if (!add_nodes(f, l, where)) return false;
     if (!mri_make_room((void **)&f->name_at, &cap, f->count, l->count, sizeof *f->name_at)) return false;
     cap = f->cap;
     if (!mri_make_room((void **)&f->size, &cap, f->count, l->count, sizeof *f->size)) return false;
@@ -78,16 +100,17 @@ static uint64_t memory_of(const folder *f)
 {
     return sizeof *f + f->names_cap + f->cap * (sizeof *f->name_at + sizeof *f->size) + f->classes.text_cap +
            f->classes.cap * sizeof(mri_listed) +
+           (f->archive ? mri_members_memory(&f->members) + f->cap * sizeof *f->node : 0) +
            f->classes.count * (sizeof *f->class_names + sizeof *f->first);
 }
 
 /* ---- classes ---- */
 static int no_memory(mr_error *err, const char *where) { return mri_folder_no_memory(err, where); }
 
-static int list_classes(mr_source *src, folder *f, int part, const char *where, mri_left_out *left,
+static int list_classes(mr_source *src, folder *f, mri_dir part, const char *where, mri_left_out *left,
                         const mr_source_config *cfg, mr_error *err)
 {
-    const int rc = mri_tree_classes(&f->classes, part, where, left, cfg, err);
+    const int rc = mri_tree_classes(&f->classes, part, where, f->inner, left, cfg, err);
     src->holds_none = rc == MR_EFORMAT;
     if (rc) return rc;
     f->class_names = malloc(f->classes.count * sizeof *f->class_names);
@@ -113,37 +136,56 @@ static int find_class(const folder *f, const char *name)
     return -1;
 }
 
+static bool is_of_pictures(const char *name)
+{
+    static const char *const names[] = {"images",   "image",  "imgs",  "img",
+                                        "pictures", "photos", "jpegs", "jpg"};
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(names); k++)
+        if (strcasecmp(name, names[k]) == 0) return true;
+    return false;
+}
+
 /* Every class of the test part has a number from the train part, or its labels would mean something else. */
-static int check_test_classes(folder *f, int part, const char *where, const mr_source_config *cfg,
+static int check_test_classes(folder *f, mri_dir part, const char *where, const mr_source_config *cfg,
                               mr_error *err)
 {
     mri_listing l = {0};
-    int rc = mri_tree_classes(&l, part, where, &f->left, cfg, err);
+    int rc = mri_tree_classes(&l, part, where, f->inner, &f->left, cfg, err);
     f->left.of[MRI_LEFT_EMPTY].count = 0; /* it need not have all of them */
     for (size_t k = 0; !rc && k < l.count; k++) {
         const char *name = mri_listing_name(&l, k);
         if (find_class(f, name) >= 0) continue;
-        rc = mri_folder_error(err, mr_error_set(err, MR_EFORMAT, "the train part has no class of this name"),
-                              where, name);
+        mr_error_set(err, MR_EFORMAT, "the train part has no class of this name%s",
+                     l.count > 1 || !is_of_pictures(name)
+                         ? ""
+                         : ": all pictures lie in one folder, which says no class; a table of them and their "
+                           "classes can be named (--val FILE), or none is used (--val none)");
+        rc = mri_folder_error(err, MR_EFORMAT, where, name);
     }
     mri_listing_fini(&l);
     return rc;
 }
 
-static int add_class(folder *f, int part, size_t class_at, bool may_lack, const char *where,
+static int add_class(folder *f, mri_dir part, size_t class_at, bool may_lack, const char *where,
                      const mr_source_config *cfg, mr_error *err)
 {
     const char *name = f->class_names[class_at];
     char path[MRI_FOLDER_PATH];
-    struct stat st;
     snprintf(path, sizeof path, "%s%s%s", where, name[0] ? "/" : "", name);
-    if (may_lack && fstatat(part, name, &st, 0) != 0 && errno == ENOENT) return MR_OK;
     mri_listing l = {0};
     const mri_list_what want = {.files = &l, .tell_folders = cfg->classes == MR_CLASSES_FIRST};
-    int rc = mri_list_folder(part, name[0] ? name : ".", path, &want, &f->left, err);
+    const mri_list_what beside = {.tell_files = true};
+    char below[MRI_FOLDER_PATH];
+    snprintf(below, sizeof below, "%s%s%s", name[0] ? name : ".", f->inner[0] ? "/" : "", f->inner);
+    if ((may_lack || f->inner[0]) && !mri_folder_has(part, below)) return MR_OK;
+    int rc = f->inner[0] ? mri_list_folder(part, name, path, &beside, &f->left, err) : MR_OK;
+    const size_t at = strlen(path);
+    if (f->inner[0]) snprintf(path + at, sizeof path - at, "/%s", f->inner);
+    if (!rc) rc = mri_list_folder(part, below, path, &want, &f->left, err);
     if (!rc && f->names_used + l.text_used > UINT32_MAX)
         rc = mr_error_set(err, MR_ELIMIT, "more than 4 GiB of file names: convert the classes in groups");
-    if (!rc && !add_files(f, &l)) rc = no_memory(err, path);
+    if (!rc && !add_files(f, &l, part.in ? mri_members_find(part.in, part.at, below) : -1))
+        rc = no_memory(err, path);
     mri_listing_fini(&l);
     return rc;
 }
@@ -157,7 +199,7 @@ static int no_pictures(const folder *f, const char *where, mr_error *err)
     return mri_error_place(err, rc, where, MR_NOWHERE, MR_NOWHERE);
 }
 
-static int add_classes(mr_source *src, folder *f, int part, bool may_lack, const char *where,
+static int add_classes(mr_source *src, folder *f, mri_dir part, bool may_lack, const char *where,
                        const mr_source_config *cfg, mr_error *err)
 {
     for (size_t k = 0; k < f->classes.count; k++) {
@@ -173,15 +215,15 @@ static int add_classes(mr_source *src, folder *f, int part, bool may_lack, const
 
 /* ---- parts ---- */
 /* Classes as `like` has them, where that is another part. */
-static int open_part(mr_source *src, folder *f, int root, const char *like, const mr_source_config *cfg,
+static int open_part(mr_source *src, folder *f, mri_dir root, const char *like, const mr_source_config *cfg,
                      mr_error *err)
 {
     char where[4096], like_where[4096];
-    mri_left_out other = {.root = src->path};
-    int part = -1, like_part = -1;
+    mri_left_out other = {.root = f->root};
+    mri_dir part = {.at = -1}, like_part = {.at = -1};
     const bool same = strcmp(like, f->part) == 0;
-    snprintf(where, sizeof where, "%s%s%s", src->path, f->part[0] ? "/" : "", f->part);
-    snprintf(like_where, sizeof like_where, "%s/%s", src->path, like);
+    snprintf(where, sizeof where, "%s%s%s", f->root, f->part[0] ? "/" : "", f->part);
+    snprintf(like_where, sizeof like_where, "%s/%s", f->root, like);
     int rc = mri_folder_open(root, f->part[0] ? f->part : ".", where, &part, err);
     if (!rc && !same) rc = mri_folder_open(root, like, like_where, &like_part, err);
     if (!rc)
@@ -189,27 +231,27 @@ static int open_part(mr_source *src, folder *f, int root, const char *like, cons
                           same ? &f->left : &other, cfg, err);
     if (!rc && !same) rc = check_test_classes(f, part, where, cfg, err);
     if (!rc) rc = add_classes(src, f, part, !same, where, cfg, err);
-    if (part >= 0) close(part);
-    if (like_part >= 0) close(like_part);
+    mri_folder_close(part);
+    mri_folder_close(like_part);
     return rc;
 }
 
-static int find_parts(mr_source *src, folder *f, int root, mr_error *err)
+static int find_parts(mr_source *src, folder *f, mri_dir root, mr_error *err)
 {
     mri_listing folders = {0};
     mri_list_what want = {.folders = &folders};
-    int rc = mri_list_folder(root, ".", src->path, &want, NULL, err);
-    if (!rc) rc = mri_folder_find_parts(&f->parts, root, src->path, &folders, &f->left, err);
+    int rc = mri_list_folder(root, ".", f->root, &want, NULL, err);
+    if (!rc) rc = mri_folder_find_parts(&f->parts, root, f->root, &folders, &f->left, err);
     mri_listing_fini(&folders);
     if (rc || !(f->parts.train[0] || f->parts.test[0])) return rc;
     want = (mri_list_what){.tell_files = true};
     if (f->parts.passed[0])
         mri_source_tell(src, "of %s/ and %s/ the part to test with is %s/", f->parts.test, f->parts.passed,
                         f->parts.test);
-    return mri_list_folder(root, ".", src->path, &want, &f->left, err);
+    return mri_list_folder(root, ".", f->root, &want, &f->left, err);
 }
 
-static int open_tree(mr_source *src, folder *f, int root, const mr_source_config *cfg, mr_error *err)
+static int open_tree(mr_source *src, folder *f, mri_dir root, const mr_source_config *cfg, mr_error *err)
 {
     const mri_folder_parts *p = &f->parts;
     int rc = find_parts(src, f, root, err);
@@ -218,7 +260,7 @@ static int open_tree(mr_source *src, folder *f, int root, const mr_source_config
     src->info.only_test = src->info.has_test && !p->train[0] && cfg->split == MR_SPLIT_AUTO;
     if (src->info.has_test && !p->train[0] && cfg->split == MR_SPLIT_TRAIN)
         return mri_error_place(err, mr_error_set(err, MR_ENOENT, "no train part: found only %s/", p->test),
-                               src->path, MR_NOWHERE, MR_NOWHERE);
+                               f->root, MR_NOWHERE, MR_NOWHERE);
     const bool test = src->info.has_test && (cfg->split == MR_SPLIT_TEST || src->info.only_test);
     f->part = test ? p->test : p->train;
     bool there[MRI_PART_COUNT] = {false};
@@ -262,22 +304,50 @@ static int fill_info(mr_source *src, folder *f, mr_error *err)
     return MR_OK;
 }
 
-static int folder_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
+/* The folder, or what is inside the archive. */
+static int open_root(mr_source *src, folder *f, const mr_source_config *cfg, mri_dir *root, mr_error *err)
+{
+    const mri_dir here = {NULL, AT_FDCWD};
+    const char *inside = f->members.inside;
+    int rc = f->archive ? mri_members_open(&f->members, src->path, cfg, err) : MR_OK;
+    if (rc) return rc;
+    const size_t room = strlen(src->path) + strlen(inside) + 2;
+    f->root = malloc(room);
+    if (!f->root) return no_memory(err, src->path);
+    snprintf(f->root, room, "%s%s%s", src->path, inside[0] ? "/" : "", inside);
+    f->left.root = f->root;
+    if (!f->archive) return mri_folder_open(here, src->path, src->path, root, err);
+    *root = (mri_dir){&f->members, mri_members_find(&f->members, 0, inside)};
+    return MR_OK;
+}
+
+static int open_as(mr_source *src, bool archive, const mr_source_config *cfg, mr_error *err)
 {
     folder *f = calloc(1, sizeof *f);
+    mri_dir root;
     if (!f) return no_memory(err, src->path);
     f->part = "";
     f->labels = cfg->classes != MR_CLASSES_NONE;
-    f->left.root = src->path;
+    f->archive = archive;
+    f->members.fd = -1;
     src->state = f;
-    int root, rc = mri_folder_open(AT_FDCWD, src->path, src->path, &root, err);
+    int rc = open_root(src, f, cfg, &root, err);
     if (rc) return rc;
     rc = open_tree(src, f, root, cfg, err);
-    close(root);
+    mri_folder_close(root);
     if (rc) return rc;
     mri_left_out_tell(&f->left, src);
+    if (f->inner[0])
+        mri_source_tell(
+            src, "every class folder has its pictures in a folder %s/: the folders above are the classes",
+            f->inner);
     shrink(f);
     return fill_info(src, f, err);
+}
+
+static int folder_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
+{
+    return open_as(src, false, cfg, err);
 }
 
 static void folder_close(mr_source *src)
@@ -290,6 +360,9 @@ static void folder_close(mr_source *src)
     free(f->names);
     free(f->name_at);
     free(f->size);
+    free(f->node);
+    free(f->root);
+    mri_members_close(&f->members);
     free(f);
 }
 
@@ -319,8 +392,9 @@ static void folder_sample_path(const mr_source *src, uint64_t sample, char *buf,
 {
     const folder *f = src->state;
     const char *class_name = f->class_names[class_of(src, sample)];
-    snprintf(buf, buf_bytes, "%s%s%s%s%s/%s", src->path, f->part[0] ? "/" : "", f->part,
-             class_name[0] ? "/" : "", class_name, f->names + f->name_at[sample]);
+    snprintf(buf, buf_bytes, "%s%s%s%s%s%s%s/%s", f->root, f->part[0] ? "/" : "", f->part,
+             class_name[0] ? "/" : "", class_name, f->inner[0] ? "/" : "", f->inner,
+             f->names + f->name_at[sample]);
 }
 
 static int folder_extent(const mr_source *src, uint64_t sample, mr_extent *out, mr_error *err)
@@ -376,4 +450,139 @@ const mri_source_ops mri_source_folder = {
     .label = folder_label,
     .sample_path = folder_sample_path,
     .parse = folder_parse,
+};
+
+/* ---- class folders in an archive ---- */
+extern const mri_source_ops mri_source_archive;
+static const mri_source_ops deflated;
+
+static bool archive_probe(const mri_probe *p) { return mri_members_probe(p); }
+
+static int archive_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
+{
+    const int rc = open_as(src, true, cfg, err);
+    const folder *f = src->state;
+    if (rc) return rc;
+    if (f->members.inside[0])
+        mri_source_tell(src,
+                        "all pictures of the archive lie in %s/, which is taken for the data set's folder",
+                        f->members.inside);
+    if (f->members.cut)
+        mri_source_tell(
+            src, "the archive has no end mark: some writers leave it out; otherwise the end is missing, and "
+                 "samples with it");
+    src->info.format = "archive";
+    if (f->members.any_deflated) src->ops = &deflated;
+    else src->info.file_count = 1;
+    return MR_OK;
+}
+
+static int archive_check(const mr_source *src, mr_error *err)
+{
+    const mri_members *m = &((const folder *)src->state)->members;
+    if (!m->cut) return MR_OK;
+    mr_error_set(
+        err, MR_EFORMAT,
+        "the archive has no end mark: some writers leave it out; otherwise it was cut between two members, "
+        "and samples are missing: compare its size with the original's, or copy it again");
+    return mri_error_place(err, MR_EFORMAT, m->path, m->file_bytes, MR_NOWHERE);
+}
+
+static int archive_extent(const mr_source *src, uint64_t sample, mr_extent *out, mr_error *err)
+{
+    const folder *f = src->state;
+    const int rc = folder_extent(src, sample, out, err);
+    if (!rc) *out = (mr_extent){0, f->members.node[f->node[sample]].offset, f->size[sample]};
+    return rc;
+}
+
+static int archive_file_at(const mr_source *src, uint32_t file, mr_source_file *out)
+{
+    const mri_members *m = &((const folder *)src->state)->members;
+    (void)file;
+    *out = (mr_source_file){.path = m->path, .fd = m->fd, .bytes = m->file_bytes, .direct_ok = !m->unpacked};
+    return MR_OK;
+}
+
+/* A zip's members have a checksum each. */
+static int archive_parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes,
+                         mr_sample *out, mr_error *err)
+{
+    const folder *f = src->state;
+    const mri_member *n = &f->members.node[f->node[sample]];
+    if (!f->members.is_zip || mri_members_crc(data, bytes) == n->crc)
+        return folder_parse(src, sample, data, bytes, out, err);
+    char path[4096];
+    folder_sample_path(src, sample, path, sizeof path);
+    return mri_error_place(err, mr_error_set(err, MR_ECHECKSUM, "zip: the CRC of the member does not match"),
+                           path, MR_NOWHERE, sample);
+}
+
+static int archive_name(const mr_source *src, uint64_t sample, const void *data, size_t bytes, char *buf,
+                        size_t buf_bytes, mr_error *err)
+{
+    const folder *f = src->state;
+    char path[4096];
+    (void)data, (void)bytes, (void)err;
+    folder_sample_path(src, sample, path, sizeof path);
+    const char *name = path + mri_min_u64(strlen(f->root), strlen(path));
+    if (strlen(path) < sizeof path - 1) snprintf(buf, buf_bytes, "%s", name + strspn(name, "/"));
+    return MR_OK;
+}
+
+static int archive_fetch(const mr_source *src, uint64_t sample, void **buffer, size_t *buffer_bytes,
+                         uint64_t *bytes, mr_error *err)
+{
+    const folder *f = src->state;
+    const mri_member *n = &f->members.node[f->node[sample]];
+    mr_extent e;
+    int rc = folder_extent(src, sample, &e, err);
+    if (rc) return rc;
+    *bytes = f->size[sample];
+    if (*buffer_bytes < *bytes || !*buffer) {
+        void *larger = realloc(*buffer, *bytes ? (size_t)*bytes : 1);
+        if (!larger) return no_memory(err, src->path);
+        *buffer = larger;
+        *buffer_bytes = (size_t)*bytes;
+    }
+    rc = n->deflated ? mri_members_inflate(&f->members, n->offset, n->packed, n->bytes, n->crc, *buffer, err)
+                     : mri_pread_all(f->members.fd, *buffer, (size_t)*bytes, n->offset, src->path, err);
+    if (!rc) return MR_OK;
+    char path[4096];
+    folder_sample_path(src, sample, path, sizeof path);
+    return mri_error_place(err, rc, path, MR_NOWHERE, sample);
+}
+
+const mri_source_ops mri_source_archive = {
+    .name = "archive",
+    .help =
+        "a tar (plain, gzip) or zip archive of pictures in class folders, as a folder; a tar of one tar for "
+        "each class",
+    .no_keys = true,
+    .class_rules = true,
+    .probe = archive_probe,
+    .open = archive_open,
+    .close = folder_close,
+    .extent = archive_extent,
+    .label = folder_label,
+    .file_at = archive_file_at,
+    .check = archive_check,
+    .sample_path = folder_sample_path,
+    .parse = archive_parse,
+    .sample_name = archive_name,
+};
+
+/* Samples are unpacked when they are read. */
+static const mri_source_ops deflated = {
+    .name = "archive",
+    .no_keys = true,
+    .class_rules = true,
+    .open = archive_open,
+    .close = folder_close,
+    .extent = folder_extent,
+    .label = folder_label,
+    .sample_path = folder_sample_path,
+    .parse = archive_parse,
+    .sample_name = archive_name,
+    .fetch = archive_fetch,
 };

@@ -5,9 +5,14 @@
  *                                                              plants/rose
  *   none    PART/1.jpg  PART/any/2.jpg                         no classes: every folder counts
  *
+ * Where the first level holds no pictures, but each folder in it one folder of one and the same name that
+ * does (PART/n01443537/images/0.JPEG), the first level is the classes all the same: it is the one whose names
+ * differ.
+ *
  * A folder with nothing in it is a class that has no pictures yet. One that holds other files only (COCO's
  * annotations) or only folders, where they are not looked into, is none. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -32,11 +37,53 @@ static int judge(mri_listing *out, const mri_contents *c, const char *where, con
 }
 
 /* ---- the first level ---- */
-static int first_level(mri_listing *out, int part, const char *where, uint64_t *with_pictures,
-                       mri_left_out *left, mr_error *err)
+/* The one folder in this one, whose name is `inner` where that is known; *found false: there is none,
+ * several, or another one. */
+static int find_inner(mri_dir part, const char *where, const char *name, char inner[NAME_MAX + 1],
+                      bool *found, mr_error *err)
 {
-    mri_listing folders = {0};
+    char path[MRI_FOLDER_PATH];
+    mri_listing l = {0};
+    mri_contents c = {0};
+    const mri_list_what want = {.folders = &l};
+    snprintf(path, sizeof path, "%s/%s", where, name);
+    int rc = mri_list_folder(part, name, path, &want, NULL, err);
+    const char *only = !rc && l.count == 1 ? mri_listing_name(&l, 0) : "";
+    *found = only[0] && (!inner[0] || strcmp(inner, only) == 0);
+    if (*found) {
+        char below[2 * NAME_MAX + 2];
+        snprintf(inner, NAME_MAX + 1, "%s", only);
+        snprintf(below, sizeof below, "%s/%s", name, inner);
+        snprintf(path, sizeof path, "%s/%s", where, below);
+        rc = mri_look_into(part, below, path, false, &c, err);
+        *found = c.pictures;
+    }
+    mri_listing_fini(&l);
+    return rc;
+}
+
+/* Folders with one folder of one name in each, and pictures in that: at least two. Then they are the classes.
+ */
+static int fixed_level(mri_listing *out, mri_dir part, const char *where, const mri_listing *folders,
+                       uint64_t *with_pictures, char inner[NAME_MAX + 1], mr_error *err)
+{
+    bool found = folders->count >= 2;
+    int rc = MR_OK;
+    for (size_t k = 0; !rc && found && k < folders->count; k++)
+        rc = find_inner(part, where, mri_listing_name(folders, k), inner, &found, err);
+    if (!found || rc) inner[0] = '\0';
+    for (size_t k = 0; !rc && found && k < folders->count; k++)
+        if (!mri_listing_add(out, mri_listing_name(folders, k), 0)) rc = mri_folder_no_memory(err, where);
+    if (found) *with_pictures = folders->count;
+    return rc;
+}
+
+static int first_level(mri_listing *out, mri_dir part, const char *where, uint64_t *with_pictures,
+                       char inner[NAME_MAX + 1], mri_left_out *left, mr_error *err)
+{
+    mri_listing folders = {0}, deeper = {0};
     const mri_list_what want = {.folders = &folders, .tell_files = true};
+    const mri_left_out before = *left;
     int rc = mri_list_folder(part, ".", where, &want, left, err);
     for (size_t k = 0; !rc && k < folders.count; k++) {
         const char *name = mri_listing_name(&folders, k);
@@ -44,9 +91,17 @@ static int first_level(mri_listing *out, int part, const char *where, uint64_t *
         mri_contents c;
         snprintf(path, sizeof path, "%s/%s", where, name);
         rc = mri_look_into(part, name, path, false, &c, err);
+        if (!rc && c.folders && !c.pictures && !mri_listing_add(&deeper, name, 0))
+            rc = mri_folder_no_memory(err, path);
         if (!rc) rc = judge(out, &c, path, name, with_pictures, left, err);
     }
+    if (!rc && *with_pictures == 0) rc = fixed_level(out, part, where, &deeper, with_pictures, inner, err);
+    if (!rc && inner[0]) {
+        left->of[MRI_LEFT_DEEPER] = before.of[MRI_LEFT_DEEPER];
+        mri_listing_sort(out);
+    }
     mri_listing_fini(&folders);
+    mri_listing_fini(&deeper);
     return rc;
 }
 
@@ -67,10 +122,11 @@ typedef struct walk {
 static const char *below(const walk *w) { return w->path[w->root_bytes] ? w->path + w->root_bytes + 1 : ""; }
 
 /* Is it one of the folders it lies in? Links lead anywhere. */
-static int enter(walk *w, int fd, uint32_t level, bool *again, mr_error *err)
+static int enter(walk *w, mri_dir fd, uint32_t level, bool *again, mr_error *err)
 {
     struct stat st;
-    if (fstat(fd, &st) != 0)
+    if (fd.in) return MR_OK; /* nothing in an archive lies above itself */
+    if (fstat(fd.at, &st) != 0)
         return mri_error_place(err, mr_error_sys(err, errno, "cannot look at it"), w->path, MR_NOWHERE,
                                MR_NOWHERE);
     for (uint32_t k = 0; k < level; k++)
@@ -80,7 +136,7 @@ static int enter(walk *w, int fd, uint32_t level, bool *again, mr_error *err)
     return MR_OK;
 }
 
-static int take_folder(walk *w, int fd, uint32_t level, bool has_folders, mr_error *err)
+static int take_folder(walk *w, mri_dir fd, uint32_t level, bool has_folders, mr_error *err)
 {
     mri_contents c;
     if (w->cfg->classes == MR_CLASSES_NONE)
@@ -92,12 +148,13 @@ static int take_folder(walk *w, int fd, uint32_t level, bool has_folders, mr_err
     return judge(w->out, &c, w->path, below(w), w->with_pictures, w->left, err);
 }
 
-static int walk_folder(walk *w, int fd, uint32_t level, mr_error *err);
+static int walk_folder(walk *w, mri_dir fd, uint32_t level, mr_error *err);
 
-static int walk_into(walk *w, int fd, uint32_t level, const char *name, mr_error *err)
+static int walk_into(walk *w, mri_dir fd, uint32_t level, const char *name, mr_error *err)
 {
     const size_t bytes = strlen(w->path);
-    int inner, rc;
+    mri_dir inner;
+    int rc;
     if (level + 1 == MOST_LEVELS || bytes + strlen(name) + 2 > sizeof w->path)
         return mri_error_place(
             err, mr_error_set(err, MR_ELIMIT, "more than %d levels of folders", MOST_LEVELS - 1), w->path,
@@ -106,13 +163,13 @@ static int walk_into(walk *w, int fd, uint32_t level, const char *name, mr_error
     rc = mri_folder_open(fd, name, w->path, &inner, err);
     if (!rc) {
         rc = walk_folder(w, inner, level + 1, err);
-        close(inner);
+        mri_folder_close(inner);
     }
     w->path[bytes] = '\0';
     return rc;
 }
 
-static int walk_folder(walk *w, int fd, uint32_t level, mr_error *err)
+static int walk_folder(walk *w, mri_dir fd, uint32_t level, mr_error *err)
 {
     mri_listing folders = {0};
     const bool beside = level == 0 && w->cfg->classes == MR_CLASSES_DEPTH;
@@ -132,7 +189,7 @@ static int walk_folder(walk *w, int fd, uint32_t level, mr_error *err)
     return rc;
 }
 
-static int all_levels(mri_listing *out, int part, const char *where, uint64_t *with_pictures,
+static int all_levels(mri_listing *out, mri_dir part, const char *where, uint64_t *with_pictures,
                       mri_left_out *left, const mr_source_config *cfg, mr_error *err)
 {
     walk *w = calloc(1, sizeof *w);
@@ -150,7 +207,7 @@ static int all_levels(mri_listing *out, int part, const char *where, uint64_t *w
 }
 
 /* ---- what it is instead ---- */
-static int no_classes(int part, const char *where, const mri_left_out *left, mr_error *err)
+static int no_classes(mri_dir part, const char *where, const mri_left_out *left, mr_error *err)
 {
     mri_contents c;
     char text[512];
@@ -190,12 +247,13 @@ static int one_is_no_class(const mri_listing *out, const char *where, const mri_
     return mri_error_place(err, rc, where, MR_NOWHERE, MR_NOWHERE);
 }
 
-int mri_tree_classes(mri_listing *out, int part, const char *where, mri_left_out *left,
-                     const mr_source_config *cfg, mr_error *err)
+int mri_tree_classes(mri_listing *out, mri_dir part, const char *where, char inner[NAME_MAX + 1],
+                     mri_left_out *left, const mr_source_config *cfg, mr_error *err)
 {
     uint64_t with_pictures = 0;
+    inner[0] = '\0';
     const int rc = cfg->classes == MR_CLASSES_FIRST
-                       ? first_level(out, part, where, &with_pictures, left, err)
+                       ? first_level(out, part, where, &with_pictures, inner, left, err)
                        : all_levels(out, part, where, &with_pictures, left, cfg, err);
     if (rc || cfg->classes == MR_CLASSES_NONE) return rc;
     if (out->count == 0 || (with_pictures == 0 && left->of[MRI_LEFT_DEEPER].count))

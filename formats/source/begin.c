@@ -55,6 +55,8 @@ int mri_source_begin(mr_source *src, const mr_source_config *cfg, mr_error *err)
         mri_source_tell(src, "there is no train part: the test or validation part is all that is taken");
     if (cfg->classes != MR_CLASSES_FIRST && !src->ops->class_rules)
         mri_source_tell(src, "the rule for class folders is passed over: it goes with folders of pictures");
+    if (cfg->split_key && !src->ops->split_keys && src->info.mix_count == 0)
+        mri_source_tell(src, "--split-key is passed over: it goes with tables");
     if (src->info.length_field == MR_NO_FIELD) one_length_for_all(&src->info);
     rc = mri_choice_make(src, cfg, err);
     if (!rc) rc = mri_census_check(src, cfg, err);

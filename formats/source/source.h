@@ -34,6 +34,7 @@ typedef struct mri_source_ops {
     const char *name, *help;
     bool no_keys;     /* image_key and label_key do not apply: giving one is an error */
     bool class_rules; /* cfg->classes applies; elsewhere it is told that it does not */
+    bool split_keys;  /* the same for cfg->split_key */
     /* Detect the format from the content. Formats are asked in the table's order, the surest signatures
      * first. */
     bool (*probe)(const mri_probe *p);

@@ -15,26 +15,29 @@
 #include <stdio.h>
 #include <xxhash.h>
 
-#include "base/hash.h"
 #include "base/util.h"
 #include "formats/fileset/fileset.h"
 #include "formats/source/value.h"
 #include "formats/storage/storage.h"
 #include "formats/tar/tar.h"
 #include "formats/tar/tar_classes.h"
+#include "formats/tar/tar_keys.h"
 #include "formats/tar/tar_sample.h"
 
-enum { CUT = '1', WHOLE = '0' }; /* the first byte of the note */
-enum { LOOKED_AT = 64, VERSION = 3 };
+enum { NOTE = '0', NOTE_CUT = 1, NOTE_LAST_DOT = 2 }; /* the first byte of the note: NOTE and these */
+enum { LOOKED_AT = 64, VERSION = 4 };
 
 typedef struct tar { /* fixed after open */
     mri_framed f;
     mri_tar_schema schema;
     mri_tar_classes classes;
+    mri_tar_dot dot;
     char report_text[1024];
     /* while opening */
     const mr_source_config *cfg;
     bool has_schema;
+    bool keys_settle; /* somebody named a member with a dot in it: the first dot holds */
+    bool folds;       /* the first dot does not make samples, the last one does */
     mri_tar_notes notes;
     uint32_t cut, first_cut; /* archives that end behind a member, without one block of zeros */
     bool alone_cut;      /* one, and there is no other that tells whether its writer leaves the mark out */
@@ -115,6 +118,17 @@ static int check_keys(const mri_tar_schema *s, const char *path, mr_error *err)
     return mri_error_place(err, MR_EFORMAT, path, 0, MR_NOWHERE);
 }
 
+/* A sample as the dot that is tried makes it. t->folds: to be opened once more by the other. */
+static int check_dots(tar *t, const mri_tar_group *g, mr_error *err)
+{
+    if (t->keys_settle) return MR_OK;
+    if (t->dot == MRI_TAR_LAST_DOT) return mri_tar_dots_check(g, err);
+    const mri_tar_dots dots = mri_tar_dots_of(g);
+    if (dots == MRI_TAR_DOTS_UNCLEAR) return mri_tar_dots_unclear(g, err);
+    t->folds = dots == MRI_TAR_DOTS_LAST;
+    return t->folds ? mr_error_set(err, MR_EFORMAT, "names with dots in them") : MR_OK;
+}
+
 /* From the first samples of a file; a file without any leaves it to the next one. What is wrong with the
  * framing is for scan() to tell. */
 static int choose(tar *t, mri_tar_get *get, void *context, uint64_t file_bytes, const char *path,
@@ -125,11 +139,13 @@ static int choose(tar *t, mri_tar_get *get, void *context, uint64_t file_bytes, 
     mri_tar_schema s = t->schema;
     int best = -1, rc = MR_OK;
     mri_tar_samples_init(&it, get, context, 0, file_bytes, NULL);
+    it.dot = t->dot;
     for (int k = 0; k < LOOKED_AT && best < BEST_SCORE && !rc; k++) {
         const int end = mri_tar_samples_next(&it, &g, err);
         if (end == MR_EIO || end == MR_ENOMEM) return end;
         if (end) break;
         rc = check_cifar(&g, path, err);
+        if (!rc) rc = check_dots(t, &g, err);
         if (!rc) rc = mri_tar_schema_take(&s, &g, get, context, err);
         if (rc || score(&s, &g) <= best) continue;
         best = score(&s, &g);
@@ -162,46 +178,11 @@ static int choose_again(tar *t, mr_error *err)
     return rc;
 }
 
-/* ---- keys seen in one file ----
- * Only there: every shard may begin its numbers anew. Two keys of one hash would be told as one that comes
- * again. */
-typedef struct keys {
-    uint64_t *hash; /* open addressing; 0 is free */
-    uint64_t count, cap;
-} keys;
-
-static bool keys_put(keys *k, uint64_t hash)
-{
-    uint64_t at = hash & (k->cap - 1);
-    for (; k->hash[at]; at = (at + 1) & (k->cap - 1))
-        if (k->hash[at] == hash) return false;
-    k->hash[at] = hash;
-    k->count++;
-    return true;
-}
-
-static int keys_grow(keys *k, const mr_source_config *cfg, mr_error *err)
-{
-    if (k->count < k->cap / 4 * 3) return MR_OK;
-    keys larger = {.cap = k->cap ? 2 * k->cap : 1024};
-    const int rc = mri_source_budget(cfg, larger.cap * sizeof *larger.hash, NULL, err);
-    if (rc) return rc;
-    larger.hash = calloc(larger.cap, sizeof *larger.hash);
-    if (!larger.hash)
-        return mr_error_set(err, MR_ENOMEM, "no memory for the keys of %llu samples",
-                            (unsigned long long)k->count);
-    for (uint64_t at = 0; at < k->cap; at++)
-        if (k->hash[at]) keys_put(&larger, k->hash[at]);
-    free(k->hash);
-    *k = larger;
-    return MR_OK;
-}
-
 /* ---- the scan ---- */
 typedef struct scanning {
     tar *t;
     mri_scan *s;
-    keys keys;
+    mri_tar_keys keys;
     int64_t label; /* of the sample being gathered */
     mri_tar_samples it;
     mri_tar_group g;
@@ -243,10 +224,11 @@ static int on_note(void *context, const mri_tar_member *m, mr_error *err)
 static int add_sample(scanning *w, int64_t label, mr_error *err)
 {
     const mri_tar_group *g = &w->g;
-    const uint64_t hash = mri_hash_name(g->key, g->key_bytes);
-    int rc = keys_grow(&w->keys, w->t->cfg, err);
+    bool again;
+    int rc = check_dots(w->t, g, err);
+    if (!rc) rc = mri_tar_keys_put(&w->keys, g->key, g->key_bytes, w->t->cfg, &again, err);
     if (rc) return rc;
-    if (!keys_put(&w->keys, hash ? hash : 1)) mri_tar_note(&w->t->notes, MRI_TAR_KEY_AGAIN, g->begin, g->key);
+    if (again) mri_tar_note(&w->t->notes, MRI_TAR_KEY_AGAIN, g->begin, g->key);
     return mri_scan_add(w->s, g->begin, g->end - g->begin, label, err);
 }
 
@@ -271,6 +253,7 @@ static int tar_scan(void *context, mri_scan *s, uint32_t file, mr_error *err)
     w->t = t;
     w->s = s;
     mri_tar_samples_init(&w->it, scan_get, s, 0, bytes, &t->notes);
+    w->it.dot = t->dot;
     w->it.on_part = on_part;
     w->it.on_note = on_note;
     w->it.on_context = w;
@@ -278,7 +261,7 @@ static int tar_scan(void *context, mri_scan *s, uint32_t file, mr_error *err)
     if (rc == MR_EEND) rc = mri_tar_finish(&w->it.walk, err);
     if (!rc && w->it.walk.end_blocks < 2) mri_tar_note(&t->notes, MRI_TAR_NO_END, w->it.walk.at, "");
     if (!rc && w->it.walk.end_blocks == 0 && t->cut++ == 0) t->first_cut = file;
-    free(w->keys.hash);
+    mri_tar_keys_fini(&w->keys);
     free(w);
     return rc;
 }
@@ -325,8 +308,8 @@ static size_t say(char *buf, size_t room, const tar *t, mri_tar_irregularity wha
     return n < 0 || (size_t)n >= room ? room - 1 : (size_t)n;
 }
 
-/* Kept with the index: what was odd when it was built is odd in the next run. | 1: a lone archive without end
- * mark | text | 0 | names of classes, as they stand | */
+/* Kept with the index: what was odd when it was built is odd in the next run. | '0' and what NOTE_CUT (a lone
+ * archive without end mark), NOTE_LAST_DOT say | text | 0 | names of classes, as they stand | */
 static int tar_note(void *context, uint8_t **out, size_t *bytes, mr_error *err)
 {
     const tar *t = context;
@@ -334,7 +317,8 @@ static int tar_note(void *context, uint8_t **out, size_t *bytes, mr_error *err)
     size_t at = 0;
     const int rc = check_ends(t, err);
     if (rc) return rc;
-    text[0] = t->cut == 1 && t->f.file_count == 1 ? CUT : WHOLE;
+    text[0] = (char)(NOTE + (t->cut == 1 && t->f.file_count == 1 ? NOTE_CUT : 0) +
+                     (t->dot == MRI_TAR_LAST_DOT ? NOTE_LAST_DOT : 0));
     at = 1;
     text[at] = '\0';
     for (int k = 0; k < MRI_TAR_IRREGULARITIES; k++)
@@ -384,12 +368,19 @@ static int tar_known(void *context, mri_framed *f, mr_error *err)
     char raw[sizeof t->report_text];
     const size_t text = f->note_bytes ? strnlen((const char *)f->note, f->note_bytes) : 0,
                  shown = text ? mri_min_u64(text - 1, sizeof raw - 1) : 0;
+    const unsigned flags = text ? (unsigned)(f->note[0] - NOTE) : 0;
+    t->dot = flags & NOTE_LAST_DOT ? MRI_TAR_LAST_DOT : MRI_TAR_FIRST_DOT;
     int rc = choose_again(t, err);
     if (rc) return rc;
-    t->alone_cut = text && f->note[0] == CUT;
+    t->alone_cut = flags & NOTE_CUT;
     if (shown) memcpy(raw, f->note + 1, shown);
     raw[shown] = '\0';
     mr_text_shown(raw, t->report_text, sizeof t->report_text);
+    if (t->dot == MRI_TAR_LAST_DOT)
+        tell(
+            t,
+            "names of members have dots in them: the last dot ends the name of a sample, since the first one "
+            "would make one sample of several, or hide their classes");
     if (text == f->note_bytes) return MR_OK;
     const size_t names = f->note_bytes - text - 1;
     f->memory_bytes += names;
@@ -447,17 +438,15 @@ static void fill_info(mr_source *src, tar *t)
     src->info.told = t->report_text[0] ? t->report_text : NULL;
 }
 
-static int tar_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
+static int open_by(mr_source *src, tar *t, mri_tar_dot dot, const mr_source_config *cfg, mr_error *err)
 {
-    tar *t = calloc(1, sizeof *t);
-    if (!t) return mr_error_set(err, MR_ENOMEM, "no memory for an archive");
-    src->state = t;
-    t->cfg = cfg;
     mri_filelist files;
+    *t = (tar){.cfg = cfg, .dot = dot};
     int rc = mri_tar_schema_init(&t->schema, cfg->image_key, cfg->label_key, err);
+    t->keys_settle = strchr(t->schema.image_key, '.') || strchr(t->schema.label_key, '.');
     if (!rc) rc = mri_filelist_find(&files, src->path, cfg->split, tar_accept, err);
     if (rc) return rc;
-    mri_filelist_tell(&files, src);
+    if (dot == MRI_TAR_FIRST_DOT) mri_filelist_tell(&files, src);
     const mri_framed_format format = {.name = "tar",
                                       .version = VERSION,
                                       .settings = settings_of(&t->schema),
@@ -469,6 +458,21 @@ static int tar_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
     free(t->class_text);
     t->class_text = NULL;
     t->cfg = NULL;
+    return rc;
+}
+
+static int tar_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
+{
+    tar *t = calloc(1, sizeof *t);
+    if (!t) return mr_error_set(err, MR_ENOMEM, "no memory for an archive");
+    src->state = t;
+    int rc = open_by(src, t, MRI_TAR_FIRST_DOT, cfg, err);
+    if (rc && t->folds) {
+        mri_framed_close(&t->f);
+        mri_tar_classes_fini(&t->classes);
+        if (err) *err = (mr_error)MR_ERROR_INIT;
+        rc = open_by(src, t, MRI_TAR_LAST_DOT, cfg, err);
+    }
     if (!rc) fill_info(src, t);
     return rc;
 }
@@ -555,15 +559,25 @@ static int check_parts(const mri_tar_group *g, mr_error *err)
     return MR_OK;
 }
 
+/* The archive was changed, with its size and times kept: what else the index says of it may be wrong, too. */
+static int other_label(const tar *t, int64_t found, int64_t own, mr_error *err)
+{
+    mri_framed_index_drop(&t->f);
+    return mr_error_set(
+        err, MR_EFORMAT,
+        "the index has class %lld for this sample, the sample itself %lld: the archive was changed "
+        "behind the index, which is removed; run it again",
+        (long long)found, (long long)own);
+}
+
 static int parse_label(const tar *t, uint64_t sample, const mri_tar_group *g, in_memory *m, mr_value *out,
                        mr_error *err)
 {
     char key[128], names[256];
     const mri_tar_part *part = NULL;
     mri_entry e;
-    int64_t found = MRI_NO_LABEL;
-    if (mri_framed_entry(&t->f, sample, &e, NULL) == MR_OK)
-        found = e.label; /* else it is read from the member */
+    int64_t found = MRI_NO_LABEL, own;
+    if (mri_framed_entry(&t->f, sample, &e, NULL) == MR_OK) found = e.label;
     for (uint32_t k = 0; !part && k < g->count; k++)
         if (mri_tar_schema_is_label(&t->schema, &g->part[k])) part = &g->part[k];
     if (!part) {
@@ -575,9 +589,9 @@ static int parse_label(const tar *t, uint64_t sample, const mri_tar_group *g, in
             mri_tar_group_names(g, names, sizeof names));
         return mri_error_place(err, MR_EFORMAT, NULL, g->begin, MR_NOWHERE);
     }
-    int rc =
-        found == MRI_NO_LABEL ? mri_tar_schema_label(&t->schema, part, memory_get, m, &found, err) : MR_OK;
-    if (!rc) rc = mri_framed_check_label(&t->f, found, &out->i, err);
+    int rc = mri_tar_schema_label(&t->schema, part, memory_get, m, &own, err);
+    if (!rc && found != MRI_NO_LABEL && found != own) rc = other_label(t, found, own, err);
+    if (!rc) rc = mri_framed_check_label(&t->f, own, &out->i, err);
     if (rc) return mri_error_place(err, rc, NULL, part->data, MR_NOWHERE);
     out->type = MR_TYPE_INT;
     return MR_OK;
@@ -637,6 +651,7 @@ static int tar_parse(const mr_source *src, uint64_t sample, const void *data, si
     if (rc) return rc;
     in_memory m = {data, e.offset, bytes};
     mri_tar_samples_init(&it, memory_get, &m, e.offset, e.offset + bytes, NULL);
+    it.dot = t->dot;
     rc = mri_tar_samples_next(&it, &g, err);
     if (rc == MR_EEND)
         rc = mr_error_set(err, MR_EFORMAT,
@@ -672,6 +687,7 @@ static int tar_name(const mr_source *src, uint64_t sample, const void *data, siz
     const bool room = it && g;
     if (room) {
         mri_tar_samples_init(it, memory_get, &m, e.offset, e.offset + bytes, NULL);
+        it->dot = t->dot;
         if (mri_tar_samples_next(it, g, NULL) == MR_OK) name_group(t, g, &m, buf, buf_bytes);
     }
     free(it);

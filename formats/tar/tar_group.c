@@ -4,11 +4,12 @@
 #include "base/util.h"
 #include "formats/tar/tar_sample.h"
 
-bool mri_tar_split(const char *name, size_t bytes, size_t *key_bytes)
+bool mri_tar_split(const char *name, size_t bytes, mri_tar_dot which, size_t *key_bytes)
 {
     const char *slash = memrchr(name, '/', bytes);
     const char *last = slash ? slash + 1 : name;
-    const char *dot = memchr(last, '.', bytes - (size_t)(last - name));
+    const size_t rest = bytes - (size_t)(last - name);
+    const char *dot = which == MRI_TAR_FIRST_DOT ? memchr(last, '.', rest) : memrchr(last, '.', rest);
     if (!dot || dot == last) return false;
     *key_bytes = (size_t)(dot - name);
     return true;
@@ -114,6 +115,7 @@ void mri_tar_samples_init(mri_tar_samples *it, mri_tar_get *get, void *context, 
                           mri_tar_notes *notes)
 {
     mri_tar_init(&it->walk, get, context, at, end);
+    it->dot = MRI_TAR_FIRST_DOT;
     it->pending_key = 0;
     it->link.key_bytes = 0;
     it->notes = notes;
@@ -159,7 +161,7 @@ static void begin(mri_tar_samples *it, mri_tar_group *g, const mri_tar_member *m
 static bool belongs(mri_tar_samples *it, mri_tar_group *g, const mri_tar_member *m, size_t *key_bytes)
 {
     if (m->kind == MRI_TAR_FOLDER) return false;
-    const bool has_key = mri_tar_split(m->name, m->name_bytes, key_bytes);
+    const bool has_key = mri_tar_split(m->name, m->name_bytes, it->dot, key_bytes);
     if (m->kind != MRI_TAR_FILE && m->kind != MRI_TAR_SPARSE) {
         mri_tar_note(it->notes, MRI_TAR_NO_BYTES, m->head, m->name);
         if (has_key) pass(it, g, m, *key_bytes);

@@ -4,9 +4,10 @@
  *   dir/0017.jpg  dir/0017.cls  dir/0017.meta.json      key "dir/0017", members "jpg", "cls", "meta.json"
  *
  * The rules of WebDataset: the key ends at the first dot of the last path component, the rest is the
- * case-insensitive name of the member; neighbours with the same key are one sample. Names of the form __x__
- * (alone or as first folder) are metadata of a writer and skipped. A name without a key (no dot, or a leading
- * dot) belongs to no sample. */
+ * case-insensitive name of the member; neighbours with the same key are one sample. Where that would fold
+ * pictures into one sample or hide labels (cat.0001.jpg, cat.0001.cls, cat.0002.jpg), the key ends at the
+ * last dot, for all of the set (tar_dots.c). Names of the form __x__ (alone or as first folder) are metadata
+ * of a writer and skipped. A name without a key (no dot, or a leading dot) belongs to no sample. */
 #ifndef MRI_TAR_SAMPLE_H
 #define MRI_TAR_SAMPLE_H
 
@@ -19,8 +20,12 @@ enum {
     MRI_TAR_MAX_JSON = 1 << 20,  /* bytes of a JSON member that holds the class */
 };
 
+/* Where the key of a name ends: at the first dot (WebDataset's rule), or at the last one, which is for
+ * archives whose names have dots in them (tar_dots.c). */
+typedef enum mri_tar_dot { MRI_TAR_FIRST_DOT, MRI_TAR_LAST_DOT } mri_tar_dot;
+
 /* Length of the key of a name; the name of the member follows after a dot. False: there is no key. */
-bool mri_tar_split(const char *name, size_t bytes, size_t *key_bytes);
+bool mri_tar_split(const char *name, size_t bytes, mri_tar_dot dot, size_t *key_bytes);
 bool mri_tar_is_meta(const char *name);
 
 /* ---- one sample's members ---- */
@@ -88,6 +93,7 @@ typedef struct mri_tar_link { /* what holds no bytes, in front of the sample tha
 
 typedef struct mri_tar_samples {
     mri_tar walk;
+    mri_tar_dot dot;        /* MRI_TAR_FIRST_DOT at first */
     mri_tar_member pending; /* the first of the next sample */
     size_t pending_key;
     mri_tar_link link;
@@ -106,6 +112,19 @@ void mri_tar_samples_init(mri_tar_samples *it, mri_tar_get *get, void *context, 
 /* MR_EEND behind the last one; else as mri_tar_next(). */
 int mri_tar_samples_next(mri_tar_samples *it, mri_tar_group *g, mr_error *err);
 void mri_tar_note(mri_tar_notes *n, mri_tar_irregularity what, uint64_t offset, const char *name);
+
+/* ---- names with dots in them (tar_dots.c) ---- */
+typedef enum mri_tar_dots {
+    MRI_TAR_DOTS_FINE,    /* the first dot makes one sample of it */
+    MRI_TAR_DOTS_LAST,    /* several samples, or a hidden label: the last dot makes whole samples */
+    MRI_TAR_DOTS_UNCLEAR, /* several pictures or classes in one sample, and no dot makes whole samples */
+} mri_tar_dots;
+/* g: as the first dot makes it. */
+mri_tar_dots mri_tar_dots_of(const mri_tar_group *g);
+/* MR_EFORMAT with the names of its members and what to try. */
+int mri_tar_dots_unclear(const mri_tar_group *g, mr_error *err);
+/* g: as the last dot makes it. MR_EFORMAT: without a picture, since the names are of both kinds. */
+int mri_tar_dots_check(const mri_tar_group *g, mr_error *err);
 
 /* ---- what the members mean ---- */
 typedef enum mri_tar_label { MRI_TAR_NO_LABEL, MRI_TAR_LABEL_TEXT, MRI_TAR_LABEL_JSON } mri_tar_label;
@@ -128,6 +147,8 @@ int mri_tar_schema_init(mri_tar_schema *s, const char *image_key, const char *la
  * image_field, label_field. */
 int mri_tar_schema_take(mri_tar_schema *s, const mri_tar_group *g, mri_tar_get *get, void *context,
                         mr_error *err);
+/* "mask.png", "segmentation.png": a picture that belongs to another one. */
+bool mri_tar_is_mask(const char *ext);
 /* Could this part hold the class? */
 bool mri_tar_schema_is_label(const mri_tar_schema *s, const mri_tar_part *part);
 /* The class in it: MR_EFORMAT, MR_ELIMIT when there is none. */

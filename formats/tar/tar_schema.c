@@ -79,7 +79,7 @@ static bool is_other_field(const mri_tar_schema *s, const char *ext)
 
 /* "mask.png", "segmentation.png": a word of the name begins so. A mask is a picture, too, but belongs to
  * another one. */
-static bool is_mask(const char *ext)
+bool mri_tar_is_mask(const char *ext)
 {
     for (const char *word = ext; *word; word += strcspn(word, "."), word += *word == '.')
         for (size_t k = 0; k < MRI_ARRAY_COUNT(mask_words); k++)
@@ -94,9 +94,9 @@ static int rank_of(const mri_tar_schema *s, const char *ext)
     if (s->image[0] && strcmp(ext, s->image) == 0) return 0;
     for (size_t k = 0; k < MRI_ARRAY_COUNT(image_members); k++) {
         if (strcmp(ext, image_members[k]) == 0) return 1 + (int)k;
-        if (ends_as(ext, image_members[k]) && !is_mask(ext)) return WORST_RANK - 2;
+        if (ends_as(ext, image_members[k]) && !mri_tar_is_mask(ext)) return WORST_RANK - 2;
     }
-    return is_mask(ext) ? WORST_RANK : WORST_RANK - 1;
+    return mri_tar_is_mask(ext) ? WORST_RANK : WORST_RANK - 1;
 }
 
 /* The first picture in the order of preference; *out stays NULL when there is none. */

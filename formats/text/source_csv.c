@@ -17,6 +17,8 @@
  * A table as Kaggle has it names its pictures without folder and ending, in a column called id:
  * table_place.h.
  *
+ * A column may say which part a row is of: table_parts.h.
+ *
  * A folder may stand for the tables in it: train.csv and val.csv, or train/ and val/ with one each
  * (filelist.h); one for each part.
  *
@@ -45,6 +47,7 @@
 #include "formats/source/value.h"
 #include "formats/text/csv.h"
 #include "formats/text/table_numbers.h"
+#include "formats/text/table_parts.h"
 #include "formats/text/table_place.h"
 #include "formats/text/tables.h"
 
@@ -67,6 +70,8 @@ typedef struct table {
     uint32_t image, column_label, columns;
     bool labelled;
     mri_table_numbers numbers;
+    mri_table_parts parts;
+    bool lone; /* no table of other parts lies beside it */
     mri_rows targets;
     uint64_t missing, missing_line, outside;
     char *real_folder; /* without links; NULL until it is needed, and after reading */
@@ -176,6 +181,26 @@ static int choose_columns(table *t, const mri_csv *c, const mr_source_config *cf
         rc = mri_text_error_at(&c->text, err, MR_EINVAL, c->line,
                                "column %u cannot be picture and class at once", t->image + 1);
     return rc;
+}
+
+/* The column of parts is read before all else. */
+static int find_parts(mr_source *src, table *t, mri_csv *c, const mr_source_config *cfg, mr_error *err)
+{
+    bool header = false;
+    int rc = mri_csv_next(c, err);
+    if (rc == MR_EEND) return MR_OK; /* told by read_rows() */
+    if (!rc) rc = choose_columns(t, c, cfg, &header, err);
+    if (rc) return rc;
+    int used[4] = {(int)t->image, t->labelled ? (int)t->column_label : -1, -1, -1};
+    rc = mri_table_parts_choose(&t->parts, c, header, cfg->split_key, used, err);
+    if (rc || t->parts.column < 0) return rc;
+    if (!t->parts.asked && mri_table_numbers_has(&t->numbers, (uint32_t)t->parts.column)) {
+        t->parts.column = -1; /* it is asked for as numbers */
+        return MR_OK;
+    }
+    if (!header) mri_table_parts_see(&t->parts, c);
+    while ((rc = mri_csv_next(c, err)) == MR_OK) mri_table_parts_see(&t->parts, c);
+    return rc == MR_EEND ? mri_table_parts_settle(&t->parts, src, cfg, t->lone, err) : rc;
 }
 
 /* ---- one row ---- */
@@ -372,16 +397,18 @@ static int add_path(mr_source *src, table *t, const mri_csv *c, bool first, cons
     return MR_OK;
 }
 
-static int add_class(const mr_source *src, table *t, const mri_csv *c, mr_error *err)
+/* taken: of the sample that was added last; else the class of a row of another part, which may have none. */
+static int add_class(const mr_source *src, table *t, const mri_csv *c, bool taken, mr_error *err)
 {
     size_t bytes;
     uint32_t number;
     bool is_new;
     const char *text = mri_csv_trimmed(mri_csv_place(c, t->column_label), &bytes);
+    if (bytes == 0 && !taken) return MR_OK;
     if (bytes == 0) return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line, "the class is empty");
     const int rc = add_name(src, &t->classes, text, bytes, &number, &is_new, err);
     if (rc) return rc;
-    t->label[t->paths.count - 1] = (int32_t)number;
+    if (taken) t->label[t->paths.count - 1] = (int32_t)number;
     if (!is_new) return MR_OK;
     if (number >= t->class_cap) {
         const uint32_t cap = t->class_cap ? 2 * t->class_cap : 16;
@@ -408,8 +435,13 @@ static int add_row(mr_source *src, table *t, const mri_csv *c, bool first, const
     if (c->count != t->columns)
         return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line,
                                  "expected %u columns as in the first line, found %u", t->columns, c->count);
+    const mri_part part = t->parts.taken ? mri_table_parts_of(&t->parts, c) : MRI_NO_PART;
+    if (part != t->parts.taken) /* the classes of both are numbered together; those of a test part may be
+                                   hidden */
+        return t->labelled && (part == MRI_TRAIN || part == MRI_VALIDATION) ? add_class(src, t, c, false, err)
+                                                                            : MR_OK;
     int rc = add_path(src, t, c, first, cfg, err);
-    if (!rc && t->labelled) rc = add_class(src, t, c, err);
+    if (!rc && t->labelled) rc = add_class(src, t, c, true, err);
     if (!rc && t->numbers.count) rc = mri_table_numbers_add(&t->numbers, c, err);
     return rc ? rc : mri_source_budget(cfg, memory_of(t), src->path, err);
 }
@@ -720,6 +752,13 @@ static int read_file(mr_source *src, table *t, const mr_source_config *cfg, mr_e
     mri_csv c;
     int rc = mri_csv_open(&c, src->path, err);
     if (rc) return rc;
+    if (!t->placed) { /* else they are known */
+        rc = find_parts(src, t, &c, cfg, err);
+        mri_csv_close(&c);
+        forget_rows(t);
+        if (!rc) rc = mri_csv_open(&c, src->path, err);
+        if (rc) return rc;
+    }
     rc = read_rows(src, t, &c, cfg, err);
     mri_csv_close(&c);
     return rc;
@@ -815,10 +854,12 @@ static int csv_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
     table *t = calloc(1, sizeof *t);
     if (!t) return no_memory(src, err);
     t->folder = -1;
+    t->parts.column = -1;
     src->state = t;
     if (stat(src->path, &st) != 0)
         return mri_error_place(err, mr_error_sys(err, errno, "cannot look at the table"), src->path,
                                MR_NOWHERE, MR_NOWHERE);
+    t->lone = !S_ISDIR(st.st_mode);
     return S_ISDIR(st.st_mode) ? open_from_folder(src, t, cfg, err) : read_table(src, t, cfg, err);
 }
 
@@ -901,6 +942,7 @@ const mri_source_ops mri_source_csv = {
     .name = "csv",
     .help = "a table in text (commas, semicolons or tabs; plain or gzip) with the paths of pictures and "
             "their classes",
+    .split_keys = true,
     .probe = csv_probe,
     .open = csv_open,
     .close = csv_close,

@@ -61,7 +61,7 @@ class _Job:
 
 
 def _source(path: Any, options: Dict[str, Any]) -> Source:
-    known = ("format", "split", "image_key", "label_key", "target_key", "classes", "index_folder")
+    known = ("format", "split", "image_key", "label_key", "target_key", "split_key", "classes", "index_folder")
     for name in options:
         if name not in known:
             raise TypeError("%s: not known here; of the data set: %s" % (name, ", ".join(known)))
@@ -78,7 +78,7 @@ def convert(path: Any, to: Any, *, kind: str = "mrec", store: str = "jpeg", resi
     progress  function of (samples done, samples, bytes written), called in this thread some times a second; an exception from it
               ends the conversion and is raised; so does Ctrl-C. What was written can be resumed
     on_bad    function of an Error: a damaged sample, which is left out
-    data      format, split, image_key, label_key, target_key, classes, index_folder
+    data      format, split, image_key, label_key, target_key, split_key, classes, index_folder
 
     Gives a dict: records, bad, bytes_in, bytes_out, shards, ..., and "errors", the first 100 of the damaged ones."""
     source, job = _source(path, data), _Job(progress, on_bad)

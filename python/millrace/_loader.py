@@ -81,13 +81,13 @@ class Source:
 
     def __init__(self, path: Any, *, format: Optional[str] = None, split: str = "auto", image_key: Optional[str] = None,
                  label_key: Optional[str] = None, classes: str = "first", index_folder: Any = None, take: Any = None,
-                 target_key: Optional[str] = None) -> None:
+                 target_key: Optional[str] = None, split_key: Optional[str] = None) -> None:
         self._pid, self._pointer = os.getpid(), C.c_void_p()
         self._running: List[Any] = []
         self._maker: Optional[Maker] = None
         if not isinstance(path, (str, bytes, os.PathLike)):
             given = {"format": format, "split": split, "image_key": image_key, "label_key": label_key, "classes": classes,
-                     "index_folder": index_folder, "take": take, "target_key": target_key}
+                     "index_folder": index_folder, "take": take, "target_key": target_key, "split_key": split_key}
             usual = dict(dict.fromkeys(given), split="auto", classes="first")
             live = path if isinstance(path, Live) else Live(path)
             unused(live, given, usual)
@@ -109,6 +109,7 @@ class Source:
         cfg.image_key = image_key.encode() if image_key else None
         cfg.label_key = label_key.encode() if label_key else None
         cfg.target_key = target_key.encode() if target_key else None
+        cfg.split_key = split_key.encode() if split_key else None
         cfg.index_folder = _l.encode(index_folder) if index_folder else None
         name, what = _l.encode(path), _l.new_error()
 
@@ -230,7 +231,7 @@ class Loader:
                 given by address, by ctypes or as made by numba.cfunc; the library's threads call it. Operation(function, ...) says more
     take        only some of the samples, (from, to) as parts of 1 of a drawn order that is the same in every run: (0, 0.9) and
                 (0.9, 1) share none and are all together; 0.1 is (0, 0.1)
-    format, image_key, label_key, target_key, classes, index_folder   as `millrace help inspect` says of the options of these
+    format, image_key, label_key, target_key, split_key, classes, index_folder   as `millrace help inspect` says of the options of these
                 names
     channels    1, 3, or 0: what the data have
     fields      names of fields to deliver beside picture and label: boxes, masks, sequences; or dicts with "name" and
@@ -254,7 +255,8 @@ class Loader:
                  epochs: Optional[int] = 1, seed: int = 0, order: str = "shuffle", tail: str = "keep",
                  rank: Optional[int] = None, world: Optional[int] = None, workers: int = 0, prefetch: int = 4, hold: int = 4,
                  sampler: Any = None, operations: Optional[Dict[str, Any]] = None, split: str = "auto", take: Any = None, format: Optional[str] = None, image_key: Optional[str] = None,
-                 label_key: Optional[str] = None, target_key: Optional[str] = None, classes: str = "first", index_folder: Any = None,
+                 label_key: Optional[str] = None, target_key: Optional[str] = None, split_key: Optional[str] = None,
+                 classes: str = "first", index_folder: Any = None,
                  channels: int = 0,
                  fields: Sequence[Union[str, Dict[str, Any]]] = (), length_window: int = 0, width_multiple: int = 1, repeats: int = 1,
                  block: int = 256, cache: str = "off", cache_folder: Any = None, cache_bytes: Optional[int] = None,
@@ -281,7 +283,7 @@ class Loader:
         self._epoch = self._step = 0  # of the batch that comes next
         self._cfg = self._settings(given)
         self._source = Source(given["path"], **{k: given[k] for k in ("format", "split", "take", "image_key", "label_key", "target_key",
-                                                                      "classes", "index_folder")})
+                                                                      "split_key", "classes", "index_folder")})
         self._inbox: Optional[Inbox] = Inbox()
         self._cfg.on_bad, self._cfg.bad_context = _l.ON_BAD, self._inbox.pointer
         self._cfg.on_note, self._cfg.note_context = _l.ON_NOTE, self._inbox.pointer

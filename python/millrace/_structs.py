@@ -66,6 +66,7 @@ class mr_source_config(Structure):
         ("class_first", c_int64),
         ("classes_of", c_char_p),
         ("match", c_int),
+        ("split_key", c_char_p),
     ]
 
 

@@ -67,6 +67,7 @@ static const struct row rows[] = {
     MEMBER(mr_source_config, class_first),
     MEMBER(mr_source_config, classes_of),
     MEMBER(mr_source_config, match),
+    MEMBER(mr_source_config, split_key),
     SIZE(mr_source_labels),
     MEMBER(mr_source_labels, min),
     MEMBER(mr_source_labels, max),

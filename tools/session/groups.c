@@ -17,7 +17,7 @@ static const char *const class_matches[] = {"auto", "order", NULL};
 static const char *const class_rules[] = {"first", "depth", "none", NULL};
 
 static const char *const outsides[] = {"refuse", "take", NULL};
-const opt data_options[17] = {
+const opt data_options[18] = {
     {"format", OPT_TEXT, offsetof(data_args, format), 0, 0, NULL, "NAME",
      "format of the data, where its content does not tell; a name that is none lists all", NULL},
     {"split", OPT_CHOICE, offsetof(data_args, split), 0, 0, "auto", NULL,
@@ -65,6 +65,10 @@ const opt data_options[17] = {
     {"target-key", OPT_TEXT, offsetof(data_args, target_key), 0, 0, NULL, "NAME",
      "NumPy arrays, tables: the array, column, or columns (FIRST..LAST) of numbers that become a further "
      "field",
+     NULL},
+    {"split-key", OPT_TEXT, offsetof(data_args, split_key), 0, 0, NULL, "NAME",
+     "tables: the column that says the part of a row (train, val, test); NAME=VALUE: rows with VALUE are the "
+     "part to test with; without it split, set, is_train and the like; none: no column",
      NULL},
 };
 

@@ -28,6 +28,7 @@ typedef struct data_args {
     uint32_t outside;       /* mr_outside */
     const char *take;       /* "LO:HI" or "HI"; NULL: all samples */
     const char *target_key; /* NULL: none */
+    const char *split_key;  /* NULL: the usual names */
     uint32_t match;         /* mr_class_match */
 } data_args;
 
@@ -79,7 +80,7 @@ extern const char *const setup_decays[];
 extern const char *const setup_orders[],
     *const setup_tails[], *const setup_pixels[], *const setup_exif[], *const setup_convolutions[];
 
-extern const opt output_options[2], data_options[17], run_options[15], loader_options[10], device_options[4],
+extern const opt output_options[2], data_options[18], run_options[15], loader_options[10], device_options[4],
     compute_options[6];
 extern const char *const setup_precisions[];
 

@@ -78,6 +78,7 @@ static int fill_config(mr_source_config *cfg, const data_args *a)
     cfg->image_key = a->image_key;
     cfg->label_key = a->label_key;
     cfg->target_key = a->target_key;
+    cfg->split_key = a->split_key;
     cfg->no_index_file = a->index_folder && strcmp(a->index_folder, "off") == 0;
     cfg->index_folder = cfg->no_index_file ? NULL : a->index_folder;
     cfg->remote_folder = a->remote_folder;

@@ -191,6 +191,11 @@ typedef struct mr_source_config {
     int64_t class_first;
     const char *classes_of; /* the set that they come from, for messages; NULL: not named */
     mr_class_match match;   /* default AUTO */
+    /* Of a table (CSV) the column, by name or number, that says which part a row is of: train, val, test and
+     * the like, or "NAME=VALUE": rows with that value are the part to test with, all others the train part.
+     * NULL: a column called split, set, subset, is_train, ..., where its values are parts; "none": no column.
+     * Other formats pass over it */
+    const char *split_key;
 } mr_source_config;
 
 #define MR_LABEL_AUTO INT64_MIN

@@ -353,6 +353,36 @@ static void a_member_twice_is_one_bad_sample(void **state)
     mr_source_close(src);
 }
 
+/* The class of a sample is the one in its bytes; where the index has another one, the index goes. */
+static void a_class_that_changed_behind_the_index_is_an_error(void **state)
+{
+    (void)state;
+    mrt_tar_cfg.no_index_file = false;
+    for (int loaded = 0; loaded < 2; loaded++) {
+        mr_sample s;
+        mr_error err = MR_ERROR_INIT;
+        mrt_tar a = {0}, b = {0};
+        mrt_tar_picture(&a, "0.jpg");
+        mrt_tar_text(&a, "0.cls", "1");
+        mrt_tar_end(&a);
+        mrt_tar_picture(&b, "0.jpg");
+        mrt_tar_text(&b, "0.cls", "2");
+        mrt_tar_end(&b);
+        mrt_tar_save(&a, "behind.tar");
+        if (loaded) mr_source_close(mrt_tar_open_one("behind.tar"));
+        mr_source *src = mrt_tar_open_one("behind.tar");
+        MRT_EQ(access(mrt_path("behind.tar.mridx"), F_OK), 0);
+        mrt_tar_save(&b, "behind.tar");
+        MRT_EQ(mr_source_read(src, 0, &mrt_tar_buf, &mrt_tar_buf_bytes, &s, &err), MR_EFORMAT);
+        MRT_HAS(err.text, "the index has class 1 for this sample, the sample itself 2");
+        MRT_EQ(access(mrt_path("behind.tar.mridx"), F_OK), -1);
+        mr_source_close(src);
+        src = mrt_tar_open_one("behind.tar");
+        mrt_tar_get(src, 0);
+        mr_source_close(src);
+    }
+}
+
 /* The archive that CIFAR is downloaded as is none of samples. */
 static void the_archive_of_cifar_is_refused(void **state)
 {
@@ -388,6 +418,7 @@ int main(void)
         TEST(oddities),
         TEST(archives_that_are_wrong),
         TEST(a_member_twice_is_one_bad_sample),
+        TEST(a_class_that_changed_behind_the_index_is_an_error),
         TEST(the_archive_of_cifar_is_refused),
     };
     return mrt_run(tests);

@@ -1,0 +1,152 @@
+/* formats/folder/members_probe.c: is an archive one of class folders, or one of samples (WebDataset)?
+ *
+ *   two folders with pictures, and no picture with a member of its key beside it      class folders
+ *   a member 0017.cls, 0017.json, ... beside 0017.jpg; __classes__                    samples
+ *   archives in the archive                                                           class folders
+ *
+ * Of a packed archive its beginning is looked at: pictures in a folder and nothing beside them is enough
+ * there. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "formats/arrays/zip.h"
+#include "formats/folder/folder.h"
+#include "formats/folder/members.h"
+#include "formats/storage/storage.h"
+#include "formats/tar/tar.h"
+#include "formats/tar/tar_sample.h"
+
+enum { PACKED_LOOK = 1 << 20, UNPACKED_LOOK = 8 << 20, WHOLE_SET = 2, MOST_NAME = MRI_TAR_MAX_NAME };
+
+typedef struct look {
+    uint32_t pictures, folders, archives;
+    bool samples; /* of WebDataset */
+    char folder[MOST_NAME + 1], key[MOST_NAME + 1];
+    bool key_has_picture;
+} look;
+
+static bool is_of_picture(const char *name)
+{
+    const char *what, *slash = strrchr(name, '/');
+    return mri_file_kind_of_name(slash ? slash + 1 : name, &what) == MRI_FILE_PICTURE;
+}
+
+static void see(look *l, const char *name)
+{
+    const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
+    const size_t folder = slash ? (size_t)(slash - name) : 0, bytes = strlen(name);
+    const char *dot = strrchr(last, '.');
+    const size_t key = dot ? (size_t)(dot - name) : bytes;
+    const bool picture = is_of_picture(name);
+    if (mri_tar_is_meta(name) && strncmp(name, "__MACOSX", 8) != 0) l->samples = true;
+    if (last[0] == '.' || strncmp(name, "__MACOSX", 8) == 0) return;
+    if (strlen(l->key) == key && strncmp(l->key, name, key) == 0) {
+        l->samples |= picture || l->key_has_picture;
+    } else {
+        snprintf(l->key, sizeof l->key, "%.*s", (int)key, name);
+        l->key_has_picture = false;
+    }
+    l->key_has_picture |= picture;
+    if (!picture || folder == 0) return;
+    l->pictures++;
+    if (l->folders > 0 && strlen(l->folder) == folder && strncmp(l->folder, name, folder) == 0) return;
+    snprintf(l->folder, sizeof l->folder, "%.*s", (int)folder, name);
+    l->folders++;
+}
+
+static bool is_decided(const look *l)
+{
+    return l->samples || (l->folders >= WHOLE_SET && l->pictures > WHOLE_SET);
+}
+
+static int scan_get(void *context, uint64_t offset, size_t bytes, const uint8_t **out, mr_error *err)
+{
+    return mri_file_scan_get(context, offset, bytes, out, err);
+}
+
+typedef struct piece {
+    const uint8_t *data;
+    size_t bytes;
+} piece;
+
+static int piece_get(void *context, uint64_t offset, size_t bytes, const uint8_t **out, mr_error *err)
+{
+    const piece *p = context;
+    if (offset > p->bytes || bytes > p->bytes - offset)
+        return mr_error_set(err, MR_EFORMAT, "it ends here, as far as it was looked at");
+    *out = p->data + offset;
+    return MR_OK;
+}
+
+static void walk(look *l, mri_tar_get *get, void *context, uint64_t bytes)
+{
+    mri_tar_member m;
+    mri_tar *t = malloc(sizeof *t);
+    if (!t) return;
+    mri_tar_init(t, get, context, 0, bytes);
+    while (!is_decided(l) && !mri_stop_asked() && mri_tar_next(t, &m, NULL) == MR_OK) {
+        const size_t n = strlen(m.name);
+        if (m.kind != MRI_TAR_FILE && m.kind != MRI_TAR_HARD_LINK && m.kind != MRI_TAR_SYMBOLIC_LINK)
+            continue;
+        if (m.kind == MRI_TAR_FILE && n > 4 && strcmp(m.name + n - 4, ".tar") == 0) l->archives++;
+        see(l, m.name);
+    }
+    free(t);
+}
+
+static bool probe_packed(int fd, const mri_probe *p)
+{
+    look *l = calloc(1, sizeof *l);
+    uint8_t *in = malloc(PACKED_LOOK), *out = malloc(UNPACKED_LOOK);
+    const size_t n = (size_t)mri_min_u64(PACKED_LOOK, p->bytes);
+    bool found = false;
+    if (l && in && out && mri_pread_all(fd, in, n, 0, p->path, NULL) == MR_OK) {
+        piece whole = {out, mri_gunzip_head(in, n, out, UNPACKED_LOOK)};
+        walk(l, piece_get, &whole, UINT64_MAX / 2);
+        found = !l->samples && l->pictures > WHOLE_SET && l->folders > 0;
+    }
+    free(l);
+    free(in);
+    free(out);
+    return found;
+}
+
+static bool probe_tar(int fd, const mri_probe *p)
+{
+    look *l = calloc(1, sizeof *l);
+    mri_file_scan w;
+    if (!l) return false;
+    mri_file_scan_init(&w, fd, p->path, p->bytes);
+    walk(l, scan_get, &w, p->bytes);
+    mri_file_scan_fini(&w);
+    const bool found =
+        !l->samples && (l->folders >= WHOLE_SET || (l->archives >= WHOLE_SET && l->pictures == 0));
+    free(l);
+    return found;
+}
+
+static bool probe_zip(int fd, const mri_probe *p)
+{
+    mri_zip z;
+    bool found = false;
+    if (mri_zip_open_many(&z, fd, p->bytes, p->path, (uint64_t)1 << 30, NULL) != MR_OK) return false;
+    for (uint32_t k = 0; !found && k < z.count; k++)
+        found = strchr(z.member[k].name, '/') && is_of_picture(z.member[k].name);
+    mri_zip_close(&z);
+    return found;
+}
+
+bool mri_members_probe(const mri_probe *p)
+{
+    if (p->is_folder || p->is_pattern) return false;
+    const bool zip = mri_is_zip(p->head, p->head_bytes), tar = mri_tar_is_header(p->head, p->head_bytes);
+    const bool packed = !tar && p->inner != p->head && mri_tar_is_header(p->inner, p->inner_bytes);
+    if (!zip && !tar && !packed) return false;
+    const int fd = open(p->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return false;
+    const bool found = zip ? probe_zip(fd, p) : tar ? probe_tar(fd, p) : probe_packed(fd, p);
+    close(fd);
+    return found;
+}

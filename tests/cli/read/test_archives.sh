@@ -1,0 +1,87 @@
+# Class folders in an archive, as sets are downloaded: the same samples in the same order as the unpacked folder.
+. "$(dirname "$0")/../lib.sh"
+command -v python3 >/dev/null || skip "python3 is not there"
+make() { PYTHONPATH="$here/read" python3 -c "from made import *
+def all_files(folder):
+    for where, _, files in sorted(os.walk(folder)):
+        for name in files:
+            path = os.path.join(where, name)
+            yield os.path.relpath(path, '.'), open(path, 'rb').read()
+$1" || fail "python3: $1"; }
+make '
+for part, n in (("train", 6), ("val", 2)):
+    for c, name in enumerate(("ant", "bee", "cat")):
+        for k in range(n):
+            put("set/%s/%s/%02d.png" % (part, name, k), picture(c + 3 * k + (50 if part == "val" else 0)))
+put("set/README.md", b"read me")
+put("set/train/bee/notes.txt", b"no picture")
+files = list(all_files("set"))[::-1] # another order than the one of names
+tar("set.tar", files); tar("set.tar.gz", files, "w:gz"); zip_of("set.zip", files); zip_of("packed.zip", files, zipfile.ZIP_DEFLATED)
+zip_of("mixed.zip", files[:9]); zipfile.ZipFile("mixed.zip", "a", zipfile.ZIP_DEFLATED).close()
+with zipfile.ZipFile("mixed.zip", "a", zipfile.ZIP_DEFLATED) as z: [z.writestr(*one) for one in files[9:]]
+tar("bare.tar", [(name[4:], data) for name, data in files])
+for c in ("ant", "bee", "cat"): tar(c + ".tar", [(os.path.basename(n), d) for n, d in files if "/train/%s/" % c in n])
+tar("tars.tar", [(c + ".tar", open(c + ".tar", "rb").read()) for c in ("cat", "ant", "bee")])
+'
+digest() { run 0 digest "$@" --index-folder off; cut -d' ' -f1 out; }
+train=$(digest set); val=$(digest set --split test)
+for set in set.tar set.tar.gz set.zip packed.zip mixed.zip bare.tar; do
+    run 0 inspect $set; out_has "format    archive"; out_has "samples   18"; out_has "parts     train (taken), validation"
+    out_has "classes   3: ant, bee, cat"; out_has "files that are no pictures (README.md, train/bee/notes.txt)"
+    equal "$(digest $set)" "$train"
+    equal "$(digest $set --split test)" "$val"
+    equal "$(digest $set --order sequential --workers 3)" "$(digest set --order sequential)"
+    run 0 verify $set; out_has "0 wrong"
+    run 0 convert $set $set.mrec --quiet; equal "$(digest $set.mrec)" "$train"
+    run 0 inspect $set --record 7; out_has "bee/01.png"
+    run 0 train $set --model cifar-cnn-small --augment 'resize(32)' --epochs 1 --batch 6 --quiet
+done
+run 0 inspect set.tar; out_has "all pictures of the archive lie in set/"; run 0 inspect bare.tar; out_lacks "all pictures of the archive"
+# a tar of one tar for each class: ImageNet
+run 0 inspect tars.tar; out_has "samples   18"; out_has "classes   3: ant, bee, cat"
+equal "$(digest tars.tar)" "$(digest set/train)"
+run 0 convert tars.tar t.mrec --quiet; equal "$(digest t.mrec)" "$(digest set/train)"
+# other rules for folders
+run 0 inspect bare.tar --classes none; out_lacks "classes   "
+
+# archives of samples stay what they are
+make 'tar("web.tar", [("%s/%s" % (f, n), d) for f in ("a", "b") for n, d in labelled(["0", "1"])])'
+run 0 inspect web.tar; out_has "format    tar"; out_has "samples   4"
+make 'npz("x.npz", [("x", bytes(640), (10, 8, 8)), ("y", bytes(10), (10,))])'
+run 0 inspect x.npz; out_has "format    npz"
+
+# refused by name
+bad() { # MEMBERS TEXT
+    make "tar('bad.tar', [('a/0.png', picture(0)), ('a/1.png', picture(1)), ('b/0.png', picture(2))] + $1)"
+    for command in inspect verify "convert --force" digest; do
+        # shellcheck disable=SC2086 # options
+        case $command in convert*) run 1 $command bad.tar bad.mrec ;; *) run 1 $command bad.tar ;; esac
+        err_has "bad.tar"; err_has "$2"
+    done
+}
+bad "[('../c/0.png', picture(3))]" 'member "../c/0.png" leads out of the archive'
+bad "[('/c/0.png', picture(3))]" 'member "/c/0.png" leads out of the archive'
+bad "[('b/0.png', picture(3))]" 'member "b/0.png" comes twice'
+bad "[('b/0.png/x.png', picture(3))]" 'member "b/0.png/x.png" is a file and a folder at once'
+make '
+with tarfile.open("bad.tar", "w") as t:
+    for name in ("a/0.png", "a/1.png", "b/0.png"):
+        i = tarfile.TarInfo(name); i.size = len(picture(0)); t.addfile(i, io.BytesIO(picture(0)))
+    i = tarfile.TarInfo("b/1.png"); i.type = tarfile.SYMTYPE; i.linkname = "../a/0.png"; t.addfile(i)
+'
+run 1 inspect bad.tar; err_has 'member "b/1.png" is a symbolic link'
+make '
+data = bytearray(open("set.zip", "rb").read())
+at = data.index(b"PK\1\2"); data[at + 8] |= 1; data[6] |= 1
+open("secret.zip", "wb").write(data)
+data = bytearray(open("set.zip", "rb").read()); at = data.rindex(b"IDAT"); data[at + 6] ^= 255
+open("flipped.zip", "wb").write(data)
+data = bytearray(open("packed.zip", "rb").read()); at = data.index(b"PK\1\2"); data[at + 24:at + 28] = b"\xff\xff\xff\x7f"; open("bomb.zip", "wb").write(data)
+'
+run 1 inspect secret.zip; err_has "is encrypted"
+run 1 verify flipped.zip; grep -q "CRC" out err || fail "flipped.zip: expected the CRC to be told"
+run 1 inspect bomb.zip; err_has "says more bytes than it can hold"
+head -c 2400 set.tar >cut.tar; run 1 inspect cut.tar; err_has "cut.tar"; err_has "is the file whole?"
+head -c 12288 bare.tar >cut.tar; run 0 inspect cut.tar; out_has "the archive has no end mark"; run 1 verify cut.tar; out_has "cut between two members"
+head -c 900 set.zip >cut.zip; run 1 inspect cut.zip; err_has "cut.zip"
+finish
