@@ -43,7 +43,7 @@ for devices in cpu cpu:3; do # the same on any number of them, but for the order
     grep -q '^evaluation: 112 samples, .* accuracy \(1.000\|0.9\)' "$scratch/out" || fail "own_data on $devices: expected nearly all right"
 done
 "$millrace" synth "$scratch/gray" --classes 4 --count 2 --channels 1 --quiet >/dev/null
-"$millrace" predict "$scratch/gray" --checkpoint "$scratch/own.mrck" --augment "resize(8x8),normalise(110/50)" >"$scratch/out" 2>&1 || fail "own_data: its checkpoint"
+"$millrace" predict "$scratch/gray" --checkpoint "$scratch/own.mrck" --augment "resize(8x8),normalise(110/50)" >"$scratch/out" 2>"$scratch/err" || fail "own_data: its checkpoint"
 [ "$(head -1 "$scratch/out")" = "sample,name,label,class,probability,error" ] || fail "own_data: expected rows of its checkpoint"
 
 example convert "$data" "$scratch/out.mrec" || fail "convert"

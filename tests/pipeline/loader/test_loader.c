@@ -461,7 +461,7 @@ static void one_huge_sample_does_not_multiply(void **state)
     mr_loader *l;
     cfg.augment = "resize(8x8)";
     cfg.depth = 2;
-    cfg.workers = 1;
+    cfg.workers = cfg.readers = 1;
     cfg.memory_bytes = 144 << 20;
     MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
     mr_loader_close(l);

@@ -59,6 +59,7 @@ static int measure(char **argv)
     mr_loader_defaults(&cfg);
     cfg.batch = (uint32_t)atoi(argv[2]);
     cfg.prefetch = (uint32_t)atoi(argv[3]);
+    cfg.readers = 1; /* pread has four, each with buffers */
     cfg.workers = (uint32_t)atoi(argv[4]);
     cfg.augment = argv[5];
     cfg.training = true;

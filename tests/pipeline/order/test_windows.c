@@ -569,10 +569,13 @@ static void what_is_refused(void **state)
     cfg.length_window = 0;
     MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
     MRT_EQ(with - mr_loader_info_of(l)->memory_bytes, mri_windows_bytes(12, 1 << 20, 2000));
-    const uint64_t without = mr_loader_info_of(l)->memory_bytes;
+    mr_loader_close(l);
+    cfg.prefetch = 3, cfg.workers = 2, cfg.depth = 16; /* defaults would give way */
+    cfg.memory_bytes = 0;
+    MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
+    cfg.memory_bytes = mr_loader_info_of(l)->memory_bytes + 1000;
     mr_loader_close(l);
     cfg.length_window = 1 << 20;
-    cfg.memory_bytes = without + 1000;
     MRT_EQ(mr_loader_open(&l, src, &cfg, &err), MR_ELIMIT);
     MRT_HAS(err.text, "--length-window");
     mr_source_close(src);
