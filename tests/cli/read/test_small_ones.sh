@@ -28,4 +28,12 @@ make '[tar(n, labelled(["%s%d" % (n[0], k) for k in range(3)])) for n in ("x.tar
 run 0 inspect '{x,y}.tar'; out_has "samples   6"
 run 0 inspect '{x,z{0..1}}.tar'; out_has "samples   9"
 run 1 inspect '{x,w}.tar'; err_has "w.tar"; err_has "the pattern asks for it"
+
+# MNIST as Kaggle has it: files with dots in their names beside folders of the same names
+make '
+for base, kind, magic, n in (("train-images", "idx3-ubyte", 0x803, 20), ("train-labels", "idx1-ubyte", 0x801, 20), ("t10k-images", "idx3-ubyte", 0x803, 10), ("t10k-labels", "idx1-ubyte", 0x801, 10)):
+    data = struct.pack(">II", magic, n) + (struct.pack(">II", 4, 4) + bytes(16 * n) if magic == 0x803 else bytes(k % 10 for k in range(n)))
+    put("mnist/%s.%s" % (base, kind), data); put("mnist/%s-%s/%s-%s" % (base, kind, base, kind), data)
+'
+run 0 inspect mnist; out_has "format    idx"; out_has "samples   20"; run 0 inspect mnist --split test; out_has "samples   10"
 finish
