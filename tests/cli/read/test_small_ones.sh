@@ -29,6 +29,15 @@ run 0 inspect '{x,y}.tar'; out_has "samples   6"
 run 0 inspect '{x,z{0..1}}.tar'; out_has "samples   9"
 run 1 inspect '{x,w}.tar'; err_has "w.tar"; err_has "the pattern asks for it"
 
+# class folders whose accents are written in two forms of Unicode
+make '
+for part, name in (("train", "caf\u00e9"), ("val", "cafe\u0301")):
+    [put("accents/%s/%s/%d.png" % (part, c, k), picture(k)) for c in (name, "tea") for k in range(3)]
+'
+run 1 inspect accents --split test; err_has "one that looks the same"; err_has "NFC, NFD"
+mv accents/val/caf* accents/train
+run 0 inspect accents; out_has "two classes look the same"; out_has "classes   3"
+
 # MNIST as Kaggle has it: files with dots in their names beside folders of the same names
 make '
 for base, kind, magic, n in (("train-images", "idx3-ubyte", 0x803, 20), ("train-labels", "idx1-ubyte", 0x801, 20), ("t10k-images", "idx3-ubyte", 0x803, 10), ("t10k-labels", "idx1-ubyte", 0x801, 10)):
