@@ -255,6 +255,15 @@ static int take_file(char *path[MRI_PART_COUNT][KINDS], const char *folder, int 
     return mri_error_place(err, rc, where, MR_NOWHERE, MR_NOWHERE);
 }
 
+/* Kaggle's train-images.idx3-ubyte has a folder train-images-idx3-ubyte/ beside it, with the same file in it.
+ */
+static bool is_folder(int dir, const struct dirent *e)
+{
+    struct stat st;
+    if (e->d_type != DT_UNKNOWN && e->d_type != DT_LNK) return e->d_type == DT_DIR;
+    return fstatat(dir, e->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode);
+}
+
 /* most: a flat folder of a million files is not read to find out that it is none of ours. */
 static int scan_folder(const char *folder, char *path[MRI_PART_COUNT][KINDS], uint32_t most, mr_error *err)
 {
@@ -272,6 +281,7 @@ static int scan_folder(const char *folder, char *path[MRI_PART_COUNT][KINDS], ui
         if (!e) break;
         if (e->d_name[0] == '.' || (!named_idx(e->d_name) && !mri_part_of_name(e->d_name))) continue;
         looked++;
+        if (is_folder(dirfd(d), e)) continue;
         rc = take_file(path, folder, dirfd(d), e->d_name, err);
     }
     closedir(d);

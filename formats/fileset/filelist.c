@@ -267,10 +267,57 @@ static int add_named(mri_filelist *l, const char *path, mr_error *err)
     return misplaced(err, rc, path);
 }
 
+static int add_pattern(mri_filelist *l, const char *pattern, uint32_t most, mr_error *err);
+
+/* The comma or brace that ends the piece at `at`, braces in it passed over; NULL: there is none. */
+static const char *end_of_piece(const char *at)
+{
+    for (int depth = 0; *at; at++) {
+        if (*at == '{') depth++;
+        else if (depth == 0 && (*at == ',' || *at == '}')) return at;
+        else if (*at == '}') depth--;
+    }
+    return NULL;
+}
+
+/* HEAD {a,b} TAIL, as a shell has it: where it opens and closes. */
+static bool list_of(const char *pattern, const char **open, const char **close)
+{
+    for (const char *at = pattern; (at = strchr(at, '{')); at++) {
+        const char *end = end_of_piece(at + 1);
+        const bool list = end && *end == ',';
+        while (end && *end == ',') end = end_of_piece(end + 1);
+        if (!list || !end) continue;
+        *open = at;
+        *close = end;
+        return true;
+    }
+    return false;
+}
+
+static int add_list(mri_filelist *l, const char *pattern, const char *open, const char *close, uint32_t most,
+                    mr_error *err)
+{
+    const size_t bytes = strlen(pattern) + 1;
+    char *next = malloc(bytes);
+    if (!next) return no_memory(err);
+    int rc = MR_OK;
+    for (const char *at = open + 1; !rc && at <= close && l->count < most;) {
+        const char *end = end_of_piece(at);
+        snprintf(next, bytes, "%.*s%.*s%s", (int)(open - pattern), pattern, (int)(end - at), at, close + 1);
+        rc = add_pattern(l, next, most, err);
+        at = end + 1;
+    }
+    free(next);
+    return rc;
+}
+
 /* Deep as there are ranges in the pattern; a path has room for no more than MRI_MOST_PATH / 6 of them. */
 static int add_pattern(mri_filelist *l, const char *pattern, uint32_t most, mr_error *err)
 {
     range r;
+    const char *open, *close;
+    if (list_of(pattern, &open, &close)) return add_list(l, pattern, open, close, most, err);
     if (!range_of(pattern, &r))
         return strpbrk(pattern, "*?") ? add_matches(l, pattern, most, err) : add_named(l, pattern, err);
     if (r.from > r.to) return mr_error_set(err, MR_EINVAL, "the range {%u..%u} runs backwards", r.from, r.to);

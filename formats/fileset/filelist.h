@@ -8,7 +8,8 @@
  *                              parts (parts.h: imagenet-val-000000.tar) those of the part asked for. Of NAME
  *                              and NAME.gz the plain one is taken. The parts may be folders in it instead,
  *                              with these words in their names (train2017)
- *   a pattern                  NAME-{000000..000146}.tar, and *, ? as a shell has them: all that it names
+ *   a pattern                  NAME-{000000..000146}.tar, {a,b}.tar, and *, ? as a shell has them: all that
+ *                              it names
  * Order: the numbers of a set, else the bytes of the names. Of a validation and a test part, the validation
  * part is what MR_SPLIT_TEST means: the labels of a test part are often kept from the public.
  *

@@ -133,6 +133,10 @@ int mri_folder_error(mr_error *err, int code, const char *where, const char *nam
 int mri_tree_classes(mri_listing *out, mri_dir part, const char *where, char inner[NAME_MAX + 1],
                      mri_left_out *left, const mr_source_config *cfg, mr_error *err);
 
+/* ---- names (accents.c) ---- */
+/* Two names that differ in how their accents are written alone: as letters, or as marks behind letters. */
+bool mri_names_look_alike(const char *a, const char *b);
+
 /* ---- parts (folder_parts.c) ---- */
 typedef struct mri_folder_parts { /* names of folders; "": there is none */
     char train[256], test[256];

@@ -18,7 +18,7 @@
 #include "formats/tar/tar.h"
 #include "formats/tar/tar_sample.h"
 
-enum { PACKED_LOOK = 1 << 20, UNPACKED_LOOK = 8 << 20, WHOLE_SET = 2, MOST_NAME = MRI_TAR_MAX_NAME };
+enum { PACKED_LOOK = 256 << 10, UNPACKED_LOOK = 1 << 20, WHOLE_SET = 2, MOST_NAME = MRI_TAR_MAX_NAME };
 
 typedef struct look {
     uint32_t pictures, folders, archives;

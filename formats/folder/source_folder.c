@@ -145,6 +145,27 @@ static bool is_of_pictures(const char *name)
     return false;
 }
 
+static const char *look_alike(const folder *f, const char *name)
+{
+    for (size_t k = 0; k < f->classes.count; k++)
+        if (mri_names_look_alike(f->class_names[k], name)) return f->class_names[k];
+    return NULL;
+}
+
+static void tell_look_alikes(mr_source *src, const folder *f)
+{
+    for (size_t k = 0; f->labels && k < f->classes.count; k++) {
+        const char *name = f->class_names[k], *other = strpbrk(name, "\xcc\xcd") ? look_alike(f, name) : NULL;
+        if (!other) continue;
+        mri_source_tell(src,
+                        "two classes look the same, %s and %s: their accents are written in two forms of "
+                        "Unicode (NFC, NFD); "
+                        "rename one where they are one class (convmv -f utf8 -t utf8 --nfc)",
+                        other, name);
+        return;
+    }
+}
+
 /* Every class of the test part has a number from the train part, or its labels would mean something else. */
 static int check_test_classes(folder *f, mri_dir part, const char *where, const mr_source_config *cfg,
                               mr_error *err)
@@ -155,11 +176,19 @@ static int check_test_classes(folder *f, mri_dir part, const char *where, const 
     for (size_t k = 0; !rc && k < l.count; k++) {
         const char *name = mri_listing_name(&l, k);
         if (find_class(f, name) >= 0) continue;
-        mr_error_set(err, MR_EFORMAT, "the train part has no class of this name%s",
-                     l.count > 1 || !is_of_pictures(name)
-                         ? ""
-                         : ": all pictures lie in one folder, which says no class; a table of them and their "
-                           "classes can be named (--val FILE), or none is used (--val none)");
+        if (look_alike(f, name))
+            mr_error_set(
+                err, MR_EFORMAT,
+                "the train part has no class of this name, but one that looks the same: its accents are "
+                "written "
+                "in another form of Unicode (NFC, NFD); rename one of them (convmv -f utf8 -t utf8 --nfc)");
+        else
+            mr_error_set(
+                err, MR_EFORMAT, "the train part has no class of this name%s",
+                l.count > 1 || !is_of_pictures(name)
+                    ? ""
+                    : ": all pictures lie in one folder, which says no class; a table of them and their "
+                      "classes can be named (--val FILE), or none is used (--val none)");
         rc = mri_folder_error(err, MR_EFORMAT, where, name);
     }
     mri_listing_fini(&l);
@@ -337,6 +366,7 @@ static int open_as(mr_source *src, bool archive, const mr_source_config *cfg, mr
     mri_folder_close(root);
     if (rc) return rc;
     mri_left_out_tell(&f->left, src);
+    tell_look_alikes(src, f);
     if (f->inner[0])
         mri_source_tell(
             src, "every class folder has its pictures in a folder %s/: the folders above are the classes",

@@ -1,11 +1,13 @@
 /* formats/image/exif.c: orientation from EXIF: a little TIFF file whose first directory holds it (tag 0x0112,
- * a SHORT).
+ * a SHORT; some programs write a LONG).
  *
  *   "II*\0" or "MM\0*" | offset of the directory | ... | entry count | 12 bytes an entry: tag, type, count,
  *   value | ...
  *
  * EXIF is advice, not content: what is broken or out of reach counts as absent. */
 #include "formats/image/exif.h"
+
+enum { SHORT = 3, LONG = 4 }; /* of the TIFF specification */
 
 static uint32_t tiff16(const uint8_t *p, bool big) { return big ? mri_be16(p) : mri_le16(p); }
 static uint32_t tiff32(const uint8_t *p, bool big) { return big ? mri_be32(p) : mri_le32(p); }
@@ -22,8 +24,9 @@ uint32_t mri_exif_orientation(const uint8_t *tiff, size_t bytes)
         const size_t at = directory + 2 + 12 * k;
         if (at > bytes || bytes - at < 12) return 1;
         if (tiff16(tiff + at, big) != 0x0112) continue;
-        if (tiff16(tiff + at + 2, big) != 3 || tiff32(tiff + at + 4, big) != 1) return 1;
-        const uint32_t value = tiff16(tiff + at + 8, big);
+        const uint32_t type = tiff16(tiff + at + 2, big);
+        if ((type != SHORT && type != LONG) || tiff32(tiff + at + 4, big) != 1) return 1;
+        const uint32_t value = type == SHORT ? tiff16(tiff + at + 8, big) : tiff32(tiff + at + 8, big);
         return value >= 1 && value <= 8 ? value : 1;
     }
     return 1;

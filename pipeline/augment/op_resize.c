@@ -268,12 +268,24 @@ static int run_rrc(mri_frame *f, const mri_op *op)
     return rc ? rc : run_plan(f, p);
 }
 
+/* The crop that follows takes a piece of it only: then a picture thinner than that, 9000 x 1, is stretched
+ * less and not refused. */
+static uint64_t side_for_crop(const mri_frame *f, uint64_t side)
+{
+    const mri_op *crop = f->at + 1 < f->a->op_count ? &f->a->op[f->at + 1] : NULL;
+    return crop && crop->type->place ? mri_min_u64(side, MRI_RESAMPLE_MAX_SIDE) : side;
+}
+
 static int run_resize(mri_frame *f, const mri_op *op)
 {
     struct plan p;
     uint64_t w = op->width, h = op->height;
     int rc = interleave(f);
-    if (op->shorter) mri_shorter_side(op->width, f->full_h, f->full_w, &h, &w);
+    if (op->shorter) {
+        mri_shorter_side(op->width, f->full_h, f->full_w, &h, &w);
+        w = side_for_crop(f, w);
+        h = side_for_crop(f, h);
+    }
     if (rc == MR_OK)
         rc = plan_box(f, (mri_rect){0, 0, f->full_w, f->full_h}, w, h, MRI_OP_ARGS(struct resize, op)->filter,
                       &p);

@@ -16,8 +16,8 @@ for k, (one, word) in enumerate([("%s_images", "val"), ("x_%s", "val"), ("x_%s",
 '
 for k in 0 1 2 3 4 5; do
     for set in $k.npz $k; do
-        run 0 inspect $set; out_has "samples   10"; out_has "parts     train (taken), validation, test"; out_has "classes   3"
-        run 0 inspect $set --split test; out_has "samples   6"; out_has "parts     train, validation (taken), test"
+        run 0 inspect "$set"; out_has "samples   10"; out_has "parts     train (taken), validation, test"; out_has "classes   3"
+        run 0 inspect "$set" --split test; out_has "samples   6"; out_has "parts     train, validation (taken), test"
         out_has "the part to test with is"; out_has "takes the other"; out_has "classes   3"
     done
 done

@@ -142,6 +142,14 @@ static void test_orientation(void **state)
     MRT_EQ(l.frame.orientation, 6);
     MRT_OK(mr_image_header_parse(b.p, b.count, &h, &err), &err);
     MRT_EQ(h.orientation, 6);
+    add_start(&b); /* the same as a LONG */
+    ADD(&b, 0xff, 0xe1, 0, 34, 'E', 'x', 'i', 'f', 0, 0, 'M', 'M', 0, 42, 0, 0, 0, 8, 0, 1, 1, 0x12, 0, 4, 0,
+        0, 0, 1, 0, 0, 0, 6, 0, 0, 0, 0);
+    add_frame(&b, 0x11);
+    add_scan(&b);
+    add_end(&b);
+    MRT_OK(parse(&b, &l, &err), &err);
+    MRT_EQ(l.frame.orientation, 6);
 }
 
 static void test_scans(void **state)
