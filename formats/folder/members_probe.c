@@ -105,7 +105,8 @@ static bool probe_packed(int fd, const mri_probe *p)
     if (l && in && out && mri_pread_all(fd, in, n, 0, p->path, NULL) == MR_OK) {
         piece whole = {out, mri_gunzip_head(in, n, out, UNPACKED_LOOK)};
         walk(l, piece_get, &whole, UINT64_MAX / 2);
-        found = !l->samples && l->pictures > WHOLE_SET && l->folders > 0;
+        const bool all = n == p->bytes && whole.bytes < UNPACKED_LOOK; /* nothing may follow */
+        found = !l->samples && l->pictures > 0 && l->folders >= (all ? WHOLE_SET : 1);
     }
     free(l);
     free(in);

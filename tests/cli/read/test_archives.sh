@@ -47,6 +47,8 @@ run 0 inspect bare.tar --classes none; out_lacks "classes   "
 # archives of samples stay what they are
 make 'tar("web.tar", [("%s/%s" % (f, n), d) for f in ("a", "b") for n, d in labelled(["0", "1"])])'
 run 0 inspect web.tar; out_has "format    tar"; out_has "samples   4"
+make '[tar("one" + e, [("f/%d.png" % k, picture(k)) for k in range(4)], m) for e, m in ((".tar", "w"), (".tar.gz", "w:gz"))]'
+for set in one.tar one.tar.gz; do run 0 inspect $set; out_has "format    tar"; out_has "samples   4"; done
 make 'npz("x.npz", [("x", bytes(640), (10, 8, 8)), ("y", bytes(10), (10,))])'
 run 0 inspect x.npz; out_has "format    npz"
 
