@@ -3,6 +3,17 @@
 # MILLRACE_STATIC_DEPS: for a build folder that is carried to another machine. Libraries that have an archive are linked in; of the
 # rest portable.cmake puts copies beside the programs.
 option(MILLRACE_STATIC_DEPS "Programs that run where none of the libraries below is installed" OFF)
+include(CheckSymbolExists)
+if(NOT CMAKE_SYSTEM_NAME STREQUAL "Linux")
+    message(FATAL_ERROR "millrace runs on Linux (io_uring, epoll, /proc): found ${CMAKE_SYSTEM_NAME}. A container with Debian works elsewhere")
+endif()
+if(NOT CMAKE_SIZEOF_VOID_P EQUAL 8)
+    message(FATAL_ERROR "millrace needs a 64-bit system: a pointer has ${CMAKE_SIZEOF_VOID_P} bytes here")
+endif()
+check_symbol_exists(__GLIBC__ features.h MILLRACE_GLIBC)
+if(NOT MILLRACE_GLIBC)
+    message(FATAL_ERROR "millrace needs the GNU C library: musl is not supported. A container with Debian works there")
+endif()
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 
