@@ -12,11 +12,12 @@
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
 #include "tools/commands/commands.h"
+#include "tools/session/same_pictures.h"
 #include "tools/session/sample_check.h"
 #include "tools/session/setup.h"
 
 typedef struct verify_args {
-    const char *path;
+    const char *path, *other;
     bool no_decode;
     uint32_t workers;
     uint64_t max_wrong, memory;
@@ -152,6 +153,48 @@ static void report(const verify_run *r, double seconds)
     json_end(&j);
 }
 
+/* ---- two sets ---- */
+
+static void report_same(const verify_args *a, const mr_source *src, const mr_source *other,
+                        const same_pictures *same)
+{
+    char one[256], two[256];
+    mr_source_sample_name(src, same->first, NULL, 0, one, sizeof one);
+    mr_source_sample_name(other, same->second, NULL, 0, two, sizeof two);
+    if (a->output.json) {
+        json_line j = json_begin(stdout, "same_pictures");
+        json_text(&j, "data", mr_source_info_of(src)->path);
+        json_text(&j, "other", mr_source_info_of(other)->path);
+        json_u64(&j, "pictures", mr_source_info_of(other)->count);
+        json_u64(&j, "same", same->count);
+        json_end(&j);
+    } else {
+        printf("%s: %" PRIu64 " of %" PRIu64 " pictures are in %s, too",
+               shown_text(mr_source_info_of(other)->path), same->count, mr_source_info_of(other)->count,
+               mr_source_info_of(src)->path);
+        if (same->count)
+            printf("; the first is sample %" PRIu64 "%s%s, there sample %" PRIu64 "%s%s", same->second,
+                   two[0] ? " " : "", shown_text(two), same->first, one[0] ? " " : "", one);
+        printf("\n");
+    }
+}
+
+static int compare_with_other(const verify_args *a, const mr_source *src)
+{
+    mr_source *other;
+    same_pictures same;
+    int status = setup_source(&other, a->other, &a->data);
+    if (status) return status;
+    status = find_same_pictures(src, other, &same);
+    if (status == EXIT_DONE) report_same(a, src, other, &same);
+    mr_source_close(other);
+    if (status || same.count == 0) return status;
+    say("%" PRIu64 " pictures are in both sets: what was trained on one is not validated by the other",
+        same.count);
+    exit_told = true;
+    return EXIT_FAILED;
+}
+
 static int run(const void *args)
 {
     verify_run r = {.args = args};
@@ -177,6 +220,7 @@ static int run(const void *args)
             exit_told = true;
         }
     }
+    if (status == EXIT_DONE && r.args->other) status = compare_with_other(r.args, src);
     mr_source_close(src);
     return status;
 }
@@ -198,6 +242,8 @@ static const opt_group groups[] = {
 };
 static const opt_positional positionals[] = {
     {"DATA", offsetof(verify_args, path), true, "a record file, a shard list, or any data set"},
+    {"OTHER", offsetof(verify_args, other), false,
+     "report pictures of this data set that DATA has, too (the same bytes); it is not checked otherwise"},
 };
 
 const command command_verify = {
@@ -208,7 +254,8 @@ const command command_verify = {
             "data set is read and its picture decoded, entry points and coefficients included. What is wrong "
             "is listed on standard output, with file, sample and "
             "offset; the exit status is then 1.",
-    .examples = "  millrace verify train.mrec\n  millrace verify photos --max-wrong 0\n",
+    .examples = "  millrace verify train.mrec\n  millrace verify photos --max-wrong 0\n"
+                "  millrace verify photos/train photos/val\n",
     .positionals = positionals,
     .positional_count = OPT_COUNT(positionals),
     .groups = groups,

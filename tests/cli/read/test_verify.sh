@@ -51,4 +51,16 @@ run 1 verify alone/a.tar --no-decode --json; equal "$(number wrong)" 1
 run 0 verify habit --no-decode; err_has "2 archives have no end mark"
 head -c 512 /dev/zero >>alone/a.tar # half a mark: nothing is missing
 run 0 verify alone --no-decode; err_has "1 archive has no end mark"
+# the same picture in two sets, whatever it is called and wherever it lies
+mkdir -p one/x one/y two/x
+run 0 synth plain --classes 2 --count 4 --size 16 --quiet
+set -- plain/train/*/*
+cp "$1" one/x/a.jpg; cp "$2" one/x/b.jpg; cp "$5" one/y/c.jpg
+cp "$3" two/x/a.jpg; cp "$2" two/x/z.jpg
+run 1 verify one two; out_has "two: 1 of 2 pictures are in one, too; the first is sample 1 x/z.jpg, there sample 1 x/b.jpg"
+err_has "1 pictures are in both sets"
+run 1 verify one two --json; equal "$(text event) $(number same)" "same_pictures 1"
+rm two/x/z.jpg
+run 0 verify one two; out_has "two: 0 of 1 pictures are in one, too"
+run 1 verify one nowhere; err_has "nowhere"
 finish
