@@ -512,6 +512,7 @@ static int open_run(train_run *r)
     if (r->elastic->muster && !s->part.parts) s->part.parts = r->elastic->max; /* whoever computes them */
     if (status == EXIT_DONE) status = session_open_to_train(s, a, &r->run);
     if (status == EXIT_DONE) status = check_part(r);
+    if (status == EXIT_DONE && r->shared.data_opts.take && r->world.first) setup_tell_untrained(s->src);
     if (status == EXIT_DONE && r->resumed) status = resume_rule(&r->point, a, s, &r->run);
     if (status == EXIT_DONE) status = open_val_source(r);
     if (status == EXIT_DONE) status = check_evaluations(r);

@@ -140,6 +140,27 @@ void setup_tell_part(const mr_source *src, const data_args *a)
         say("%s: the train part is taken; --split test takes the other", info->path);
 }
 
+void setup_tell_untrained(const mr_source *src)
+{
+    const mr_source_info *info = mr_source_info_of(src);
+    uint32_t found = 0, first = 0;
+    int64_t label;
+    bool *seen = info->class_names ? calloc(info->class_count, sizeof *seen) : NULL;
+    bool known = seen != NULL;
+    for (uint64_t i = 0; known && i < info->count; i++) {
+        known = mr_source_label(src, i, &label) == MR_OK;
+        if (!known || label < 0 || label >= info->class_count || seen[label]) continue;
+        seen[label] = true;
+        found++;
+    }
+    while (known && first < info->class_count && seen[first]) first++;
+    if (known && found < info->class_count)
+        say("%s: class %s%s has no sample among those that are trained on: take another part",
+            shown_text(info->path), info->class_names[first],
+            found + 1 < info->class_count ? " (and others)" : "");
+    free(seen);
+}
+
 /* ---- where classes begin ---- */
 
 static bool is_automatic(const data_args *a)

@@ -17,6 +17,9 @@ int setup_take(const char *text, double *from, double *to);
 int setup_source_to_predict(mr_source **out, const char *path, const data_args *a);
 /* For commands that seem to take all of the data: says when it is the train part alone. */
 void setup_tell_part(const mr_source *src, const data_args *a);
+/* After --take or --hold-out: says which class has no sample among those that are taken, where the data know
+ * labels without reading samples. */
+void setup_tell_untrained(const mr_source *src);
 
 /* Is it open where classes begin? Not where they have names, and where a says it. */
 bool setup_asks_where(const mr_source_info *info, const data_args *a);

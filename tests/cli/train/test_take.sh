@@ -73,4 +73,13 @@ err_has "--order: the checkpoint was trained with balanced, found shuffle"
 run 0 export d gray --split train --quiet
 run 1 digest gray --classes none --order balanced
 err_has "order balanced deals samples by their classes: these data tell none"
+# a class all of whose samples are held out
+run 0 synth rare --classes 3 --count 20 --size 16 --quiet
+for picture in rare/train/disc/*; do case $picture in */00000.jpg) ;; *) rm "$picture" ;; esac; done
+missing=0
+for part in 0:0.5 0.5:1; do # its one picture is in one of them
+    run 0 train rare --model cifar-cnn-small --epochs 1 --max-steps 1 --val none --take $part --quiet
+    ! grep -q "class disc has no sample among those that are trained on" err || missing=$((missing + 1))
+done
+equal $missing 1
 finish
