@@ -13,6 +13,7 @@
 #include "base/util.h"
 #include "formats/arrays/zip.h"
 #include "formats/folder/folder.h"
+#include "formats/folder/members_pack.h"
 #include "formats/storage/storage.h"
 #include "formats/tar/tar.h"
 
@@ -287,10 +288,13 @@ static int open_bytes(mri_members *m, const mr_source_config *cfg, uint8_t head[
     const size_t bytes = (size_t)mri_min_u64(MRI_PROBE_BYTES, m->file_bytes);
     memset(head, 0, MRI_PROBE_BYTES);
     rc = mri_pread_all(m->fd, head, bytes, 0, m->path, err);
-    if (rc || !mri_is_packed(head, bytes)) return rc;
+    const mri_pack pack = mri_pack_of(head, bytes);
+    if (rc || (!pack && !mri_is_packed(head, bytes))) return rc;
     int out;
-    rc = mri_unpack_file(m->fd, m->file_bytes, m->path, cfg->memory_bytes / 2, &out, &m->file_bytes,
-                         &m->in_memory, err);
+    rc = pack ? mri_pack_unpack(m->fd, pack, m->file_bytes, m->path, cfg->memory_bytes / 2, &out,
+                                &m->file_bytes, &m->in_memory, err)
+              : mri_unpack_file(m->fd, m->file_bytes, m->path, cfg->memory_bytes / 2, &out, &m->file_bytes,
+                                &m->in_memory, err);
     if (rc) return rc;
     close(m->fd);
     m->fd = out;

@@ -2,6 +2,7 @@
  *
  *   train/airplane/0001.jpg  train/ship/0001.jpg ...    a tar archive, plain or packed; a zip archive
  *   n01440764.tar  n01443537.tar ...                    a tar archive of such: each is a folder of its name
+ *   7z, rar; tar packed by bzip2, xz, zstd              what libarchive makes of it: members_pack.h
  *
  * Nothing is unpacked by name. Refused, by name: what leads out of the archive (.., /), a name twice, links
  * and devices, sparse files, encrypted members and those packed by other methods than deflate. */

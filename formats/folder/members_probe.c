@@ -14,6 +14,7 @@
 #include "formats/arrays/zip.h"
 #include "formats/folder/folder.h"
 #include "formats/folder/members.h"
+#include "formats/folder/members_pack.h"
 #include "formats/storage/storage.h"
 #include "formats/tar/tar.h"
 #include "formats/tar/tar_sample.h"
@@ -96,6 +97,38 @@ static void walk(look *l, mri_tar_get *get, void *context, uint64_t bytes)
     free(t);
 }
 
+/* The beginning; all: nothing may follow. */
+static bool is_found(const look *l, bool all)
+{
+    return !l->samples && l->pictures > 0 && l->folders >= (all ? WHOLE_SET : 1);
+}
+
+static bool see_name(void *context, const char *name)
+{
+    see(context, name);
+    return !is_decided(context);
+}
+
+static bool probe_pack(int fd, mri_pack pack)
+{
+    look *l = calloc(1, sizeof *l);
+    uint8_t *out = malloc(UNPACKED_LOOK);
+    bool found = false;
+    if (l && out && !mri_pack_is_filter(pack)) {
+        const bool all = mri_pack_names(fd, pack, see_name, l);
+        found = is_found(l, all);
+    } else if (l && out) {
+        piece whole = {out, mri_pack_head(fd, pack, out, UNPACKED_LOOK)};
+        if (mri_tar_is_header(out, whole.bytes)) walk(l, piece_get, &whole, UINT64_MAX / 2);
+        const bool all = whole.bytes < UNPACKED_LOOK;
+        found = is_found(l, all) ||
+                (l->archives > 0 && !l->samples && l->pictures == 0 && l->archives >= (all ? WHOLE_SET : 1));
+    }
+    free(l);
+    free(out);
+    return found;
+}
+
 static bool probe_packed(int fd, const mri_probe *p)
 {
     look *l = calloc(1, sizeof *l);
@@ -105,8 +138,7 @@ static bool probe_packed(int fd, const mri_probe *p)
     if (l && in && out && mri_pread_all(fd, in, n, 0, p->path, NULL) == MR_OK) {
         piece whole = {out, mri_gunzip_head(in, n, out, UNPACKED_LOOK)};
         walk(l, piece_get, &whole, UINT64_MAX / 2);
-        const bool all = n == p->bytes && whole.bytes < UNPACKED_LOOK; /* nothing may follow */
-        found = !l->samples && l->pictures > 0 && l->folders >= (all ? WHOLE_SET : 1);
+        found = is_found(l, n == p->bytes && whole.bytes < UNPACKED_LOOK);
     }
     free(l);
     free(in);
@@ -144,10 +176,14 @@ bool mri_members_probe(const mri_probe *p)
     if (p->is_folder || p->is_pattern) return false;
     const bool zip = mri_is_zip(p->head, p->head_bytes), tar = mri_tar_is_header(p->head, p->head_bytes);
     const bool packed = !tar && p->inner != p->head && mri_tar_is_header(p->inner, p->inner_bytes);
-    if (!zip && !tar && !packed) return false;
+    const mri_pack pack = mri_pack_of(p->head, p->head_bytes);
+    if (!zip && !tar && !packed && !pack) return false;
     const int fd = open(p->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return false;
-    const bool found = zip ? probe_zip(fd, p) : tar ? probe_tar(fd, p) : probe_packed(fd, p);
+    const bool found = zip    ? probe_zip(fd, p)
+                       : tar  ? probe_tar(fd, p)
+                       : pack ? probe_pack(fd, pack)
+                              : probe_packed(fd, p);
     close(fd);
     return found;
 }

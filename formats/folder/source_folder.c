@@ -586,8 +586,8 @@ static int archive_fetch(const mr_source *src, uint64_t sample, void **buffer, s
 const mri_source_ops mri_source_archive = {
     .name = "archive",
     .help =
-        "a tar (plain, gzip) or zip archive of pictures in class folders, as a folder; a tar of one tar for "
-        "each class",
+        "a tar (plain or packed), zip, 7z or rar archive of pictures in class folders, as a folder; a tar of "
+        "one tar for each class",
     .no_keys = true,
     .class_rules = true,
     .probe = archive_probe,

@@ -10,6 +10,9 @@ static bool begins(const uint8_t *head, size_t bytes, const char *text)
     return bytes >= strlen(text) && strncasecmp((const char *)head, text, strlen(text)) == 0;
 }
 
+/* A probe could not look inside without the library, or saw no class folders. */
+#define OR_INSTALL "; archives of class folders are read as they are where libarchive13 is installed"
+
 static const struct {
     const char *magic;
     size_t bytes;
@@ -31,13 +34,15 @@ static const struct {
     {"\211HDF\r\n\032\n", 8,
      "this is an HDF5 file: save its arrays with NumPy (h5py; numpy.savez('set.npz', x_train=..., "
      "y_train=...))"},
-    {"(\265/\375", 4, "this is packed by zstd, which is not unpacked here: zstd -d, and open what it makes"},
+    {"(\265/\375", 4,
+     "this is packed by zstd, which is not unpacked here: zstd -d, and open what it makes" OR_INSTALL},
     {"\3757zXZ\0", 6,
-     "this is packed by xz, which is not unpacked here: xz -d (tar xf), and open what it makes"},
+     "this is packed by xz, which is not unpacked here: xz -d (tar xf), and open what it makes" OR_INSTALL},
     {"BZh", 3,
-     "this is packed by bzip2, which is not unpacked here: bzip2 -d (tar xf), and open what it makes"},
-    {"7z\274\257\047\034", 6, "this is a 7z archive: unpack it (7z x), and open what it makes"},
-    {"Rar!\032\007", 6, "this is a rar archive: unpack it (unrar x), and open what it makes"},
+     "this is packed by bzip2, which is not unpacked here: bzip2 -d (tar xf), and open what it "
+     "makes" OR_INSTALL},
+    {"7z\274\257\047\034", 6, "this is a 7z archive: unpack it (7z x), and open what it makes" OR_INSTALL},
+    {"Rar!\032\007", 6, "this is a rar archive: unpack it (unrar x), and open what it makes" OR_INSTALL},
     {"\377\376", 2, "this is text in UTF-16: iconv -f UTF-16 -t UTF-8 makes UTF-8 of it"},
     {"\376\377", 2, "this is text in UTF-16: iconv -f UTF-16 -t UTF-8 makes UTF-8 of it"},
 };

@@ -7,6 +7,14 @@ def all_files(folder):
         for name in files:
             path = os.path.join(where, name)
             yield os.path.relpath(path, '.'), open(path, 'rb').read()
+def stored_rar(files): # the format of RAR 4; nothing is packed
+    def block(kind, flags, body, data=b''):
+        head = struct.pack('<BHH', kind, flags, 7 + len(body)) + body
+        return struct.pack('<H', zlib.crc32(head) & 0xffff) + head + data
+    def one(name, data):
+        fields = len(data), len(data), 3, zlib.crc32(data), 0, 20, 0x30, len(name), 0o100644
+        return block(0x74, 0x8000, struct.pack('<IIBIIBBHI', *fields) + name.encode(), data)
+    return b'Rar!\\x1a\\x07\\x00' + block(0x73, 0, bytes(6)) + b''.join(one(*f) for f in files) + block(0x7b, 0x4000, b'')
 $1" || fail "python3: $1"; }
 make '
 for part, n in (("train", 6), ("val", 2)):
@@ -43,6 +51,59 @@ equal "$(digest tars.tar)" "$(digest set/train)"
 run 0 convert tars.tar t.mrec --quiet; equal "$(digest t.mrec)" "$(digest set/train)"
 # other rules for folders
 run 0 inspect bare.tar --classes none; out_lacks "classes   "
+
+# what libarchive unpacks; pack ENDING makes it from set.tar or set/
+pack() {
+    case $1 in
+    bz2) command -v bzip2 >/dev/null && bzip2 -kc set.tar >set.tar.bz2 ;;
+    xz) command -v xz >/dev/null && xz -kc set.tar >set.tar.xz ;;
+    zst) command -v zstd >/dev/null && zstd -qc set.tar >set.tar.zst ;;
+    7z) command -v 7z >/dev/null && 7z a set.tar.7z set >/dev/null ;;
+    rar) make 'open("set.tar.rar", "wb").write(stored_rar(list(all_files("set"))))' ;;
+    esac
+}
+mkdir broken; : >broken/libarchive.so.13
+here_is_libarchive() { ! "$millrace" inspect --format archive none.xz 2>&1 | grep -q libarchive13; }
+printf '\3757zXZ\0' >none.xz
+for kind in bz2 xz zst 7z rar; do
+    pack $kind || { echo "not tested: $kind, its packer is not there"; continue; }
+    set=set.tar.$kind
+    here_is_libarchive || { run 1 inspect $set; err_has "libarchive13"; run 1 inspect $set --format archive; err_has "apt install libarchive13"; continue; }
+    run 0 inspect $set; out_has "format    archive"; out_has "samples   18"; out_has "classes   3: ant, bee, cat"
+    equal "$(digest $set)" "$train"
+    equal "$(digest $set --split test)" "$val"
+    equal "$(digest $set --order sequential --workers 3)" "$(digest set --order sequential)"
+    run 0 verify $set; out_has "0 wrong"
+    run 0 convert $set $set.mrec --quiet; equal "$(digest $set.mrec)" "$train"
+    LD_LIBRARY_PATH=$temp/broken run 1 inspect $set; err_has "is installed"
+    LD_LIBRARY_PATH=$temp/broken run 1 inspect $set --format archive; err_has "apt install libarchive13"
+    head -c $(($(wc -c <$set) * 2 / 3)) $set >cut.$kind
+    run 1 inspect cut.$kind --format archive; err_has "cut.$kind"; err_has "cannot be unpacked"
+done
+if [ -f set.tar.xz ] && here_is_libarchive; then
+    xz -kc tars.tar >tars.tar.xz; equal "$(digest tars.tar.xz)" "$(digest set/train)"
+    for name in '../c/0.png' 'b/0.png'; do
+        make "tar('bad.tar', [('a/0.png', picture(0)), ('a/1.png', picture(1)), ('b/0.png', picture(2)), ('$name', picture(3))])"
+        xz -kc bad.tar >bad.tar.xz; run 1 inspect bad.tar.xz; err_has "member \"$name\""
+    done
+    make "tar('web.tar', [('%s/%s' % (f, n), d) for f in ('a', 'b') for n, d in labelled(['0', '1'])])"
+    xz -kc web.tar >web.tar.xz; run 1 inspect web.tar.xz; err_has "xz -d"
+    make "tar('bomb.tar', [('a/0.png', picture(0)), ('a/1.png', picture(1)), ('b/0.png', picture(2)), ('b/1.png', bytes(300 << 20))])"
+    xz -0c bomb.tar >bomb.tar.xz; rm bomb.tar; run 1 inspect bomb.tar.xz; err_has "fill the disk"
+fi
+if here_is_libarchive; then # cut between two files; one volume of several
+    make 'd = bytearray(open("set.tar.rar", "rb").read()); open("short.rar", "wb").write(d[:-7]); d[10] |= 1; open("volume.rar", "wb").write(d)'
+    run 0 inspect short.rar; out_has "the archive has no end mark"; run 1 verify short.rar; out_has "no end mark"
+    run 1 inspect volume.rar --format archive; err_has "one volume of a rar archive of several"
+fi
+if [ -f set.tar.7z ] && here_is_libarchive; then
+    mkdir -p long/ant long/empty long/Bär; cp set/train/ant/00.png long/ant; cp set/train/ant/01.png "long/Bär/größe-$(printf '%0120d' 7).png"
+    7z a long.7z long >/dev/null; equal "$(digest long.7z)" "$(digest long)"
+    run 0 inspect long.7z; out_has "classes   3: "; LC_ALL=C run 0 inspect long.7z; out_has "Bär"
+    7z a -psecret secret.7z set >/dev/null; run 1 inspect secret.7z; err_has "is encrypted"
+    (cd set && ln -s ../README.md train/ant/z.png && 7z a -snl ../links.7z . >/dev/null); rm set/train/ant/z.png
+    run 1 inspect links.7z; err_has 'z.png" is a symbolic link'
+fi
 
 # archives of samples stay what they are
 make 'tar("web.tar", [("%s/%s" % (f, n), d) for f in ("a", "b") for n, d in labelled(["0", "1"])])'
