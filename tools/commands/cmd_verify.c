@@ -12,7 +12,7 @@
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
 #include "tools/commands/commands.h"
-#include "tools/session/same_pictures.h"
+#include "tools/fields/same_pictures.h"
 #include "tools/session/sample_check.h"
 #include "tools/session/setup.h"
 

@@ -1,4 +1,4 @@
-/* tools/session/same_pictures.h: pictures that two data sets have in common, by their bytes. */
+/* tools/fields/same_pictures.h: pictures that two data sets have in common, by their bytes. */
 #ifndef TOOLS_SAME_PICTURES_H
 #define TOOLS_SAME_PICTURES_H
 

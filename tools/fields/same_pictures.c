@@ -1,5 +1,5 @@
-/* tools/session/same_pictures.c: see same_pictures.h. */
-#include "tools/session/same_pictures.h"
+/* tools/fields/same_pictures.c: see same_pictures.h. */
+#include "tools/fields/same_pictures.h"
 
 #include <stdlib.h>
 #include <string.h>
