@@ -95,6 +95,10 @@ if here_is_libarchive; then # cut between two files; one volume of several
     make 'd = bytearray(open("set.tar.rar", "rb").read()); open("short.rar", "wb").write(d[:-7]); d[10] |= 1; open("volume.rar", "wb").write(d)'
     run 0 inspect short.rar; out_has "the archive has no end mark"; run 1 verify short.rar; out_has "no end mark"
     run 1 inspect volume.rar --format archive; err_has "one volume of a rar archive of several"
+    # a block whose sizes add up to 2^64, and so to nothing: no loop
+    make 'import struct; b = struct.pack("<HBHHIII", 0, 0x74, 0x8100, 7, 2**32 - 7, 0, 0); b += bytes(32 - len(b)) + struct.pack("<I", 2**32 - 1); open("wraps.rar", "wb").write(open("set.tar.rar", "rb").read()[:7 + 13] + b + bytes(100))'
+    "$millrace" inspect wraps.rar --format archive >out 2>err
+    "$millrace" verify wraps.rar >out 2>err
 fi
 if [ -f set.tar.7z ] && here_is_libarchive; then
     mkdir -p long/ant long/empty long/Bär; cp set/train/ant/00.png long/ant; cp set/train/ant/01.png "long/Bär/größe-$(printf '%0120d' 7).png"
