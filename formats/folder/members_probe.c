@@ -81,19 +81,35 @@ static int piece_get(void *context, uint64_t offset, size_t bytes, const uint8_t
     return MR_OK;
 }
 
-static void walk(look *l, mri_tar_get *get, void *context, uint64_t bytes)
+/* What was not looked at decides how the archive is read, so opening ends with it. */
+static bool no_memory(const mri_probe *p)
+{
+    mr_error why = MR_ERROR_INIT;
+    mr_error_set(&why, MR_ENOMEM, "no memory to look into an archive");
+    mr_error_at(&why, p->path, MR_NOWHERE, MR_NOWHERE);
+    mri_probe_failed(p->trouble, MR_ENOMEM, &why);
+    return false;
+}
+
+static void walk(const mri_probe *p, look *l, mri_tar_get *get, void *context, uint64_t bytes)
 {
     mri_tar_member m;
+    mr_error why = MR_ERROR_INIT;
+    int rc = MR_OK;
     mri_tar *t = malloc(sizeof *t);
-    if (!t) return;
+    if (!t) {
+        no_memory(p);
+        return;
+    }
     mri_tar_init(t, get, context, 0, bytes);
-    while (!is_decided(l) && !mri_stop_asked() && mri_tar_next(t, &m, NULL) == MR_OK) {
+    while (!is_decided(l) && !mri_stop_asked() && (rc = mri_tar_next(t, &m, &why)) == MR_OK) {
         const size_t n = strlen(m.name);
         if (m.kind != MRI_TAR_FILE && m.kind != MRI_TAR_HARD_LINK && m.kind != MRI_TAR_SYMBOLIC_LINK)
             continue;
         if (m.kind == MRI_TAR_FILE && n > 4 && strcmp(m.name + n - 4, ".tar") == 0) l->archives++;
         see(l, m.name);
     }
+    if (rc != MR_EEND) mri_probe_failed(p->trouble, rc, &why);
     free(t);
 }
 
@@ -109,17 +125,18 @@ static bool see_name(void *context, const char *name)
     return !is_decided(context);
 }
 
-static bool probe_pack(int fd, mri_pack pack)
+static bool probe_pack(int fd, const mri_probe *p, mri_pack pack)
 {
     look *l = calloc(1, sizeof *l);
     uint8_t *out = malloc(UNPACKED_LOOK);
     bool found = false;
+    if (!l || !out) no_memory(p);
     if (l && out && !mri_pack_is_filter(pack)) {
         const bool all = mri_pack_names(fd, pack, see_name, l);
         found = is_found(l, all);
     } else if (l && out) {
         piece whole = {out, mri_pack_head(fd, pack, out, UNPACKED_LOOK)};
-        if (mri_tar_is_header(out, whole.bytes)) walk(l, piece_get, &whole, UINT64_MAX / 2);
+        if (mri_tar_is_header(out, whole.bytes)) walk(p, l, piece_get, &whole, UINT64_MAX / 2);
         const bool all = whole.bytes < UNPACKED_LOOK;
         found = is_found(l, all) ||
                 (l->archives > 0 && !l->samples && l->pictures == 0 && l->archives >= (all ? WHOLE_SET : 1));
@@ -135,9 +152,10 @@ static bool probe_packed(int fd, const mri_probe *p)
     uint8_t *in = malloc(PACKED_LOOK), *out = malloc(UNPACKED_LOOK);
     const size_t n = (size_t)mri_min_u64(PACKED_LOOK, p->bytes);
     bool found = false;
+    if (!l || !in || !out) no_memory(p);
     if (l && in && out && mri_pread_all(fd, in, n, 0, p->path, NULL) == MR_OK) {
         piece whole = {out, mri_gunzip_head(in, n, out, UNPACKED_LOOK)};
-        walk(l, piece_get, &whole, UINT64_MAX / 2);
+        walk(p, l, piece_get, &whole, UINT64_MAX / 2);
         found = is_found(l, n == p->bytes && whole.bytes < UNPACKED_LOOK);
     }
     free(l);
@@ -150,9 +168,9 @@ static bool probe_tar(int fd, const mri_probe *p)
 {
     look *l = calloc(1, sizeof *l);
     mri_file_scan w;
-    if (!l) return false;
+    if (!l) return no_memory(p);
     mri_file_scan_init(&w, fd, p->path, p->bytes);
-    walk(l, scan_get, &w, p->bytes);
+    walk(p, l, scan_get, &w, p->bytes);
     mri_file_scan_fini(&w);
     const bool found =
         !l->samples && (l->folders >= WHOLE_SET || (l->archives >= WHOLE_SET && l->pictures == 0));
@@ -163,8 +181,11 @@ static bool probe_tar(int fd, const mri_probe *p)
 static bool probe_zip(int fd, const mri_probe *p)
 {
     mri_zip z;
+    mr_error why = MR_ERROR_INIT;
     bool found = false;
-    if (mri_zip_open_many(&z, fd, p->bytes, p->path, (uint64_t)1 << 30, NULL) != MR_OK) return false;
+    const int rc = mri_zip_open_many(&z, fd, p->bytes, p->path, (uint64_t)1 << 30, &why);
+    if (rc == MR_ENOMEM) mri_probe_failed(p->trouble, rc, &why);
+    if (rc != MR_OK) return false;
     for (uint32_t k = 0; !found && k < z.count; k++)
         found = strchr(z.member[k].name, '/') && is_of_picture(z.member[k].name);
     mri_zip_close(&z);
@@ -182,7 +203,7 @@ bool mri_members_probe(const mri_probe *p)
     if (fd < 0) return false;
     const bool found = zip    ? probe_zip(fd, p)
                        : tar  ? probe_tar(fd, p)
-                       : pack ? probe_pack(fd, pack)
+                       : pack ? probe_pack(fd, p, pack)
                               : probe_packed(fd, p);
     close(fd);
     return found;

@@ -265,7 +265,7 @@ static void broken(mrt_odd *o, int variant)
     mrt_odd_base(o);
     insert_exif(o, 20, part, bytes);
     if (variant == NO_NULS) o->data[28] = 'X';
-    twin_with(o, 1);
+    twin_with(o, variant == LONG ? 6 : 1); /* some programs write it as a LONG; others show it turned, too */
 }
 
 /* A directory that says it goes on at itself: nobody follows. */
