@@ -87,7 +87,7 @@ run_one() { # NAME
     no-dnnl) MACHINE_ROOT_FIRST=$install machine trixie "$(build build/release -DMILLRACE_TESTS=ON -DMILLRACE_DNNL=OFF) && $tests" ;;
     kernels)
         machine trixie "tools/quickstart.sh && $install && cmake --preset release -DMILLRACE_TESTS=ON >/tmp/build.log &&
-            cmake --build build/release --target tests/kernels/all test_train_trainer test_train_winograd >>/tmp/build.log && $kernel_tests"
+            cmake --build build/release --target mrt_launch tests/kernels/all test_train_trainer test_train_winograd >>/tmp/build.log && $kernel_tests"
         ;;
     esac
 }
