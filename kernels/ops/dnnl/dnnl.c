@@ -22,8 +22,8 @@ dnnl_engine_t mri_dnnl_engine(void) { return engine; }
 int mri_dnnl_error(dnnl_status_t status, const char *what, mr_error *err)
 {
     if (status == dnnl_success) return MR_OK;
-    return mr_error_set(err, status == dnnl_out_of_memory ? MR_ENOMEM : MR_EDEVICE,
-                        "oneDNN: %s failed with status %d", what, (int)status);
+    if (status == dnnl_out_of_memory) return mr_error_set(err, MR_ENOMEM, "oneDNN: no memory for %s", what);
+    return mr_error_set(err, MR_EDEVICE, "oneDNN: %s failed with status %d", what, (int)status);
 }
 
 int mri_dnnl_attr(dnnl_primitive_attr_t *out, bool relu, mr_error *err)
