@@ -190,17 +190,22 @@ static int open_data(predict_run *r)
 }
 
 /* The folders that pictures lie in, where some of them are classes of the network. */
-static void open_folders(predict_run *r)
+static int open_folders(predict_run *r)
 {
+    bool opens;
     const char *path = r->args->shared.data;
     data_args data = r->args->shared.data_opts;
     mr_source *classed = NULL;
     data.take = NULL;
     if (strcmp(mr_source_info_of(r->s.src)->format, "folder") != 0 || r->info.target_loss ||
-        options_was_given(&r->args->given, "classes") || !setup_opens(path, &data) ||
-        setup_source_beside(&classed, path, &data) != EXIT_DONE)
-        return;
-    folder_labels_open(&r->rows.folders, classed, r->names, r->info.label_offset, r->info.classes);
+        options_was_given(&r->args->given, "classes"))
+        return EXIT_DONE;
+    int status = setup_opens(&opens, path, &data); /* what the system refuses ends it: labels would be missing
+                                                    */
+    if (status == EXIT_DONE && opens) status = setup_source_beside(&classed, path, &data);
+    if (status == EXIT_DONE && opens)
+        folder_labels_open(&r->rows.folders, classed, r->names, r->info.label_offset, r->info.classes);
+    return status;
 }
 
 /* What the checkpoint was trained with, where nothing else is said. */
@@ -244,8 +249,8 @@ static int open_rows(predict_run *r)
                      .top = r->args->top < r->info.classes ? r->args->top : r->info.classes,
                      .json = r->args->shared.output.json,
                      .loss = r->info.target_loss};
-    open_folders(r);
-    if (!r->args->out) return EXIT_DONE;
+    const int status = open_folders(r);
+    if (status || !r->args->out) return status;
     mr_output_defaults(&cfg);
     cfg.inputs = &r->rows.src, cfg.input_count = 1, cfg.force = r->args->force;
     return exit_status(mr_output_open(&r->out, r->args->out, &cfg, &err), &err);

@@ -244,7 +244,10 @@ int session_open_data_to_predict(tool_session *s, const char *path, const data_a
     if (!all.target_key && s->objective.loss) { /* a table of pictures and targets has no classes to ask for
                                                  */
         all.target_key = s->objective.field;
-        if (!setup_opens(path, &all)) all.target_key = NULL;
+        bool opens;
+        const int looked = setup_opens(&opens, path, &all);
+        if (looked) return looked;
+        if (!opens) all.target_key = NULL;
     }
     const int status = setup_source_to_predict(&s->src, path, &all);
     s->objective.class_count = classes;

@@ -109,14 +109,20 @@ int setup_source(mr_source **out, const char *path, const data_args *a)
     return status;
 }
 
-bool setup_opens(const char *path, const data_args *a)
+int setup_opens(bool *opens, const char *path, const data_args *a)
 {
     mr_source_config cfg;
     mr_source *src = NULL;
     mr_error err = MR_ERROR_INIT;
-    const bool opens = fill_config(&cfg, a) == EXIT_DONE && mr_source_open(&src, path, &cfg, &err) == MR_OK;
+    *opens = false;
+    if (fill_config(&cfg, a) != EXIT_DONE) return EXIT_DONE;
+    const int rc = mr_source_open(&src, path, &cfg, &err);
     mr_source_close(src);
-    return opens;
+    *opens = rc == MR_OK;
+    return rc == MR_OK || mr_error_of_sample(rc, &err) || rc == MR_EINVAL || rc == MR_EUNSUPPORTED ||
+                   rc == MR_ENOENT
+               ? EXIT_DONE
+               : exit_status(rc, &err);
 }
 
 int setup_source_to_predict(mr_source **out, const char *path, const data_args *a)

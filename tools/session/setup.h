@@ -8,8 +8,9 @@
 /* 0, or the exit status after saying what is wrong. What the source has to tell is said, once for each
  * text. */
 int setup_source(mr_source **out, const char *path, const data_args *a);
-/* Could it be opened so? Nothing is said, and nothing stays open. */
-bool setup_opens(const char *path, const data_args *a);
+/* *opens: could it be opened so? Nothing stays open. An exit status, with its message, where the system
+ * refused to look: that is no answer. */
+int setup_opens(bool *opens, const char *path, const data_args *a);
 /* What --take says, NULL: 0 and 1. */
 int setup_take(const char *text, double *from, double *to);
 /* The same for data whose classes are to be found: of two parts the one to test with, unless a says which.
