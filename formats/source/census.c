@@ -6,7 +6,7 @@
 #include "base/util.h"
 
 typedef struct census {
-    uint8_t *used;          /* a bit for each class */
+    uint8_t *used;          /* a bit for each class; NULL: there are too many for that */
     uint64_t labelled, one; /* samples with a class; one of these classes */
     uint32_t classes;       /* that have samples */
 } census;
@@ -42,6 +42,38 @@ static void tell_one_class(mr_source *src, const census *c)
                         (long long)c->one + (long long)info->label_offset);
 }
 
+/* Labels that are numbers of another kind (years, identifiers): a bit for each would be most of the memory.
+ */
+static bool are_too_many(const mr_source *src)
+{
+    enum { ALWAYS_BYTES = 64 << 10, BYTES_A_SAMPLE = 4 };
+    return src->info.class_count / 8 > ALWAYS_BYTES + BYTES_A_SAMPLE * src->format_count;
+}
+
+static int by_label(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static int count_sorted(const mr_source *src, census *c, mr_error *err)
+{
+    uint32_t *all = malloc(src->format_count * sizeof *all + 1);
+    if (!all)
+        return mr_error_set(err, MR_ENOMEM, "no memory to count the classes of %llu samples",
+                            (unsigned long long)src->format_count);
+    for (uint64_t k = 0; k < src->format_count; k++) {
+        int64_t label;
+        if (src->ops->label(src, k, &label) == MR_OK && label >= 0 && label < src->info.class_count)
+            all[c->labelled++] = (uint32_t)label;
+    }
+    qsort(all, c->labelled, sizeof *all, by_label);
+    for (uint64_t k = 0; k < c->labelled; k++) c->classes += k == 0 || all[k] != all[k - 1];
+    if (c->labelled) c->one = all[0];
+    free(all);
+    return MR_OK;
+}
+
 /* "0, 1, 2 and 96 more" */
 static const char *first_empty(const mr_source *src, const census *c, char *buf, size_t buf_bytes)
 {
@@ -63,11 +95,12 @@ static void tell_empty(mr_source *src, const census *c)
 {
     const mr_source_info *info = &src->info;
     const uint32_t empty = info->class_count - c->classes;
-    char text[128];
+    char text[128] = "";
     if (empty == 0 || (empty == 1 && info->label_offset == 0 && src->labels.min == 1)) return;
-    mri_source_tell(src, "classes are the numbers %lld to %lld; %u of these %u have no sample: %s",
+    if (c->used) first_empty(src, c, text, sizeof text);
+    mri_source_tell(src, "classes are the numbers %lld to %lld; %u of these %u have no sample%s%s",
                     (long long)info->label_offset, (long long)info->label_offset + info->class_count - 1,
-                    empty, info->class_count, first_empty(src, c, text, sizeof text));
+                    empty, info->class_count, text[0] ? ": " : "", text);
 }
 
 int mri_census_check(const mr_source *src, const mr_source_config *cfg, mr_error *err)
@@ -96,9 +129,14 @@ int mri_census_tell(mr_source *src, mr_error *err)
     census c = {0};
     if (!src->open_member || info->label_field < 0 || info->class_count == 0 || !mri_source_labels_near(src))
         return MR_OK;
-    c.used = calloc(info->class_count / 8 + 1, 1);
-    if (!c.used) return mr_error_set(err, MR_ENOMEM, "no memory to count %u classes", info->class_count);
-    count_labels(src, &c);
+    if (are_too_many(src)) {
+        const int rc = count_sorted(src, &c, err);
+        if (rc) return rc;
+    } else {
+        c.used = calloc(info->class_count / 8 + 1, 1);
+        if (!c.used) return mr_error_set(err, MR_ENOMEM, "no memory to count %u classes", info->class_count);
+        count_labels(src, &c);
+    }
     const bool declared = info->class_names && info->class_count == 1; /* as a single folder: nobody is
                                                                           surprised */
     if (c.classes == 1 && c.labelled > 1 && !declared) tell_one_class(src, &c);
