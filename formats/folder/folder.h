@@ -58,6 +58,7 @@ typedef enum mri_left {
     MRI_LEFT_DEEPER,     /* folders that hold folders only */
     MRI_LEFT_OTHERS,     /* folders that hold other files only */
     MRI_LEFT_NO_PART,    /* folders beside the parts */
+    MRI_LEFT_SYSTEM,     /* folders of an operating system: __MACOSX */
     MRI_LEFT_EMPTY,      /* taken all the same: class folders without pictures */
     MRI_LEFT_KINDS
 } mri_left;

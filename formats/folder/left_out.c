@@ -18,6 +18,7 @@ static const struct {
                          "; --classes depth makes a class of each folder"},
     [MRI_LEFT_OTHERS] = {"folder that holds other files only", "folders that hold other files only", ""},
     [MRI_LEFT_NO_PART] = {"folder that is no part", "folders that are no parts", ""},
+    [MRI_LEFT_SYSTEM] = {"folder of an operating system", "folders of an operating system", ""},
     [MRI_LEFT_EMPTY] = {"class folder", "class folders", ""},
 };
 

@@ -203,6 +203,17 @@ static int take_file(mri_dir dir, const char *where, const char *name, uint64_t 
     return mri_listing_add(want->files, name, bytes) ? MR_OK : mri_folder_no_memory(err, where);
 }
 
+/* Folders that operating systems and servers put beside the files of people: copies and thumbnails of their
+ * files, files that were deleted. */
+static bool is_of_system(const char *name)
+{
+    static const char *const names[] = {
+        "__MACOSX", "@eaDir", "#recycle", "$RECYCLE.BIN", "System Volume Information", "lost+found"};
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(names); k++)
+        if (strcmp(name, names[k]) == 0) return true;
+    return false;
+}
+
 static int take_entry(const entries *e, const char *where, const mri_list_what *want, mri_left_out *out,
                       mr_error *err)
 {
@@ -217,6 +228,10 @@ static int take_entry(const entries *e, const char *where, const mri_list_what *
     const int rc = look_at(e, where, want->files != NULL, &kind, &bytes, err);
     if (rc) return rc;
     if (kind == A_FILE) return files ? take_file(e->dir, where, name, bytes, want, out, err) : MR_OK;
+    if (kind == A_FOLDER && is_of_system(name)) {
+        if (want->folders || want->tell_folders) mri_leave_out(out, MRI_LEFT_SYSTEM, where, name, NULL);
+        return MR_OK;
+    }
     if (kind == A_FOLDER && want->folders)
         return mri_listing_add(want->folders, name, 0) ? MR_OK : mri_folder_no_memory(err, where);
     if (kind == A_FOLDER ? want->tell_folders : files)
@@ -254,7 +269,7 @@ static int look_at_kinds(const entries *e, const char *where, mri_contents *out,
     if (e->one.name[0] == '.') return MR_OK;
     int rc = look_at(e, where, false, &kind, &ignored, err);
     if (rc) return rc;
-    if (kind == A_FOLDER) out->folders = true;
+    if (kind == A_FOLDER) out->folders |= !is_of_system(e->one.name);
     if (kind != A_FILE) return MR_OK;
     rc = kind_of_file(e->dir, NULL, where, e->one.name, &file, &what, buf, sizeof buf, err);
     if (rc) return rc;

@@ -116,8 +116,8 @@ run 0 convert small twice/a.tar --to tar --quiet
 cp twice/a.tar "twice/a (1).tar"
 samples=$(tar tf twice/a.tar | grep -c 'jpg$')
 run 0 convert twice twice.mrec --json; equal "$(number records)" $((2 * samples))
-err_has "1 of 2 files has the size, the beginning and the end of another (a.tar is as a (1).tar): if it is a copy, every sample in it counts twice"
-run 0 train twice --model cifar-cnn --epochs 1 --quiet; err_has "1 of 2 files has the size, the beginning and the end of another"
+err_has "1 of 2 files has the same bytes as another (a.tar as a (1).tar): every sample in it counts twice"
+run 0 train twice --model cifar-cnn --epochs 1 --quiet; err_has "1 of 2 files has the same bytes as another"
 run 0 train twice/a.tar --model cifar-cnn --epochs 1 --quiet
 ! grep -q "of another" err || fail "$last: told of one archive"
 

@@ -1,6 +1,7 @@
 /* File lists: single files, numbered sets, folders with parts, patterns; what is missing or ambiguous is
  * named. */
 #include <errno.h>
+#include <fcntl.h>
 #include <isa-l/igzip_lib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -394,27 +395,49 @@ static void copies_are_told(void **state)
     enum { BYTES = 20000 };
     static char text[BYTES] = "MARK";
     mrt_mkdir(mrt_path("copies"));
-    for (int k = 0; k < 3; k++) {
-        text[BYTES / 2] = (char)k; /* in the middle nobody looks */
+    for (int k = 0; k < 3; k++)
         mrt_write_file(mrt_path("copies/a%s.bin", k == 0 ? "" : k == 1 ? " (1)" : " (2)"), text, BYTES);
-    }
+    text[BYTES / 2] = 1; /* shards of one writer: the same size, beginning and end */
+    mrt_write_file(mrt_path("copies/a3.bin"), text, BYTES);
     text[BYTES - 1] = 1;
     mrt_write_file(mrt_path("copies/b.bin"), text, BYTES);
     text[4000] = 1;
     mrt_write_file(mrt_path("copies/c.bin"), text, BYTES);
     mrt_write_file(mrt_path("copies/d.bin"), text, BYTES - 1);
-    MRT_STR(all_of(mrt_path("copies")), "a (1).bin a (2).bin a.bin b.bin c.bin d.bin");
+    MRT_STR(all_of(mrt_path("copies")), "a (1).bin a (2).bin a.bin a3.bin b.bin c.bin d.bin");
     MRT_STR(
         told,
-        "2 of 6 files have the size, the beginning and the end of another (a (2).bin is as a (1).bin): if "
-        "they are copies, every sample in them counts twice; remove them, or name the files to use by a "
-        "pattern");
+        "2 of 7 files have the same bytes as another (a (2).bin as a (1).bin): every sample in them counts "
+        "twice; remove them, or name the files to use by a pattern");
     unlink(mrt_path("copies/a (2).bin"));
-    MRT_STR(all_of(mrt_path("copies/*.bin")), "a (1).bin a.bin b.bin c.bin d.bin");
-    MRT_HAS(told, "1 of 5 files has the size, the beginning and the end of another (a.bin is as a (1).bin)");
+    MRT_STR(all_of(mrt_path("copies/*.bin")), "a (1).bin a.bin a3.bin b.bin c.bin d.bin");
+    MRT_HAS(
+        told,
+        "1 of 6 files has the same bytes as another (a.bin as a (1).bin): every sample in it counts twice");
     unlink(mrt_path("copies/a (1).bin"));
     all_of(mrt_path("copies"));
     MRT_STR(told, "");
+}
+
+/* Beyond 64 MiB blocks are compared, and the message says so. */
+static void large_copies_are_compared_by_blocks(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"a.bin", "b.bin", "c.bin"};
+    const off_t bytes = (64 << 20) + 5;
+    mrt_mkdir(mrt_path("large"));
+    for (size_t k = 0; k < 3; k++) {
+        mrt_write_file(mrt_path("large/%s", names[k]), "MARK", 4);
+        assert_int_equal(truncate(mrt_path("large/%s", names[k]), bytes), 0);
+    }
+    const int fd = open(mrt_path("large/c.bin"), O_WRONLY | O_CLOEXEC);
+    static char some[600000]; /* longer than from one block to the next */
+    memset(some, 1, sizeof some);
+    assert_int_equal(pwrite(fd, some, sizeof some, 30 << 20), sizeof some);
+    close(fd);
+    MRT_STR(all_of(mrt_path("large")), "a.bin b.bin c.bin");
+    MRT_HAS(told, "1 of 3 files has the same bytes as another (b.bin as a.bin, by 256 blocks of 4 KiB that "
+                  "were compared)");
 }
 
 static void no_gaps_where_numbers_do_not_count(void **state)
@@ -572,7 +595,7 @@ static void patterns_take_all_or_fail(void **state)
     mrt_mkdir(mrt_path("pall"));
     put(mrt_path("pall/x-train-0.bin"));
     put(mrt_path("pall/x-val-0.bin"));
-    put(mrt_path("pall/x-train-0.bin.mridx")); /* we write it there */
+    put(mrt_path("pall/x-train-0.bin.mridx")); /* as 0.4 wrote it */
     MRT_STR(all_of(mrt_path("pall/x-*")), "x-train-0.bin x-val-0.bin");
     MRT_HAS(told, "files of several parts are taken together");
     mrt_mkdir(mrt_path("pall/x-more"));
@@ -630,6 +653,7 @@ int main(void)
         cmocka_unit_test(patterns_take_all_or_fail),
         cmocka_unit_test(gaps_are_told),
         cmocka_unit_test(copies_are_told),
+        cmocka_unit_test(large_copies_are_compared_by_blocks),
         cmocka_unit_test(no_gaps_where_numbers_do_not_count),
         cmocka_unit_test(allocations_fail_in_turn),
     };
