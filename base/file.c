@@ -127,3 +127,14 @@ int mri_sync_folder_of(const char *path, mr_error *err)
     if (fd >= 0) close(fd);
     return rc;
 }
+
+bool mri_make_folders_of(char *path, unsigned mode)
+{
+    for (char *at = path[0] ? strchr(path + 1, '/') : NULL; at; at = strchr(at + 1, '/')) {
+        if (!at[strspn(at, "/")]) break; /* slashes at the end */
+        *at = '\0';
+        if (mkdir(path, mode) != 0 && errno != EEXIST) return false;
+        *at = '/';
+    }
+    return true;
+}

@@ -26,6 +26,9 @@ int mri_too_many_files(uint64_t together, mr_error *err);
  * about. false: why (may be NULL) is written, as in "it belongs to user 1001". */
 enum { MRI_DISTRUST_BYTES = 96 };
 bool mri_file_is_trusted(int fd, char why[MRI_DISTRUST_BYTES]);
+/* Makes the folders that path lies in, those that exist excepted. False, with errno: path is now the folder
+ * that cannot be made. */
+bool mri_make_folders_of(char *path, unsigned mode);
 /* fsync the file's folder after a rename, so that the name survives a crash. */
 int mri_sync_folder_of(const char *path, mr_error *err);
 

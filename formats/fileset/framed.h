@@ -2,7 +2,7 @@
  * open files, unpacked where they are packed, and the index: for each sample its file, offset, bytes and
  * label. Private.
  *
- * Building the index takes one pass over all data, so it is built once and kept: NAME.mridx beside the first
+ * Building the index takes one pass over all data, so it is built once and kept: .NAME.mridx beside the first
  * file, or, when that folder cannot be written, in cfg->index_folder or $XDG_CACHE_HOME/millrace. It is used
  * as long as format, settings, and the name, size and both times (of modification, of change) of every file
  * are unchanged, and rebuilt otherwise; a damaged index, or one that somebody else could have written, is not

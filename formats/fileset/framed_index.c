@@ -40,7 +40,16 @@ static const char magic[8] = {'m', 'r', 'i', 'd', 'x', ' ', '3', '\n'};
 static const char ending[] = ".mridx";
 
 /* ---- places ---- */
+/* DIR/.NAME.mridx: hidden, so that patterns such as NAME* of other programs do not name it. */
 static bool in_data_folder(char *out, size_t bytes, const mri_framed *f)
+{
+    const char *path = f->file[0].path, *slash = strrchr(path, '/');
+    const int folder = slash ? (int)(slash + 1 - path) : 0;
+    return (size_t)snprintf(out, bytes, "%.*s.%s%s", folder, path, path + folder, ending) < bytes;
+}
+
+/* DIR/NAME.mridx, as 0.4 and earlier wrote it: read and never written. */
+static bool not_hidden(char *out, size_t bytes, const mri_framed *f)
 {
     return (size_t)snprintf(out, bytes, "%s%s", f->file[0].path, ending) < bytes;
 }
@@ -61,17 +70,6 @@ static bool in_cache(char *out, size_t bytes, const mri_framed *f, const mr_sour
         n = snprintf(out, bytes, "%s/.cache/millrace/%s-%016llx%s", home, name, hash, ending);
     else return false;
     return n > 0 && (size_t)n < bytes;
-}
-
-/* False, with errno: path is now the folder that cannot be made. */
-static bool make_folders_of(char *path)
-{
-    for (char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
-        *at = '\0';
-        if (mkdir(path, 0700) != 0 && errno != EEXIST) return false;
-        *at = '/';
-    }
-    return true;
 }
 
 /* ---- header ---- */
@@ -289,6 +287,7 @@ bool mri_framed_index_load(mri_framed *f, const mri_framed_format *format, const
     char path[MOST_PATH];
     if (cfg->no_index_file || f->file_count == 0) return false;
     if (in_data_folder(path, sizeof path, f) && load_from(path, f, format, cfg, rc, err)) return true;
+    if (!*rc && not_hidden(path, sizeof path, f) && load_from(path, f, format, cfg, rc, err)) return true;
     return !*rc && in_cache(path, sizeof path, f, cfg) && load_from(path, f, format, cfg, rc, err);
 }
 
@@ -403,7 +402,7 @@ int mri_framed_index_spill(mri_framed *f, const mr_source_config *cfg, mr_error 
     char path[MOST_PATH];
     bool begun = !cfg->no_index_file && in_data_folder(path, sizeof path, f) && begin_at(&f->kept, path);
     if (!begun && !cfg->no_index_file && in_cache(path, sizeof path, f, cfg))
-        begun = make_folders_of(path) && begin_at(&f->kept, path);
+        begun = mri_make_folders_of(path, 0700) && begin_at(&f->kept, path);
     if (!begun) begun = begin_unnamed(&f->kept);
     if (begun) return MR_OK;
     return mr_error_sys(
@@ -454,7 +453,7 @@ void mri_framed_index_keep(mri_framed *f, const mri_framed_format *format, const
     } else {
         kept = in_data_folder(path, sizeof path, f) && keep_at(path, f, format);
         if (!kept && in_cache(path, sizeof path, f, cfg))
-            kept = make_folders_of(path) && keep_at(path, f, format);
+            kept = mri_make_folders_of(path, 0700) && keep_at(path, f, format);
     }
     const int code = errno;
     char shown[160], why[64] = "";

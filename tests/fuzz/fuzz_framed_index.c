@@ -104,7 +104,7 @@ static void keep(int at)
     char name[64];
     mrt_fuzz_begin(b->file_bytes, FUZZ_DECLARED);
     if (fuzz_open(mrt_fuzz_file(sets[at].name, b->file, b->file_bytes), &cfg) != MR_OK) abort();
-    snprintf(name, sizeof name, "%s.mridx", sets[at].name);
+    snprintf(name, sizeof name, ".%s.mridx", sets[at].name);
     b->index_bytes = mrt_fuzz_read(name, b->index, sizeof b->index);
     mrt_fuzz_end();
     if (b->index_bytes <= HEAD || b->index_bytes > sizeof b->index) abort(); /* it was written */
@@ -168,7 +168,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     char name[64];
     const mr_source_config cfg = config(at);
     fuzz_labels_are_hints = true; /* the index says what it likes */
-    snprintf(name, sizeof name, "%s.mridx", sets[at].name);
+    snprintf(name, sizeof name, ".%s.mridx", sets[at].name);
     mrt_fuzz_begin(b->file_bytes + size, FUZZ_DECLARED);
     const char *path = mrt_fuzz_file(sets[at].name, b->file, b->file_bytes);
     mrt_fuzz_file(name, index, size);

@@ -31,15 +31,15 @@ run 2 inspect d --bad --record 0; err_has "expected one of them"
 if command -v python3 >/dev/null; then
     python3 "$here/peers/recordio.py" own d/train r || fail "packing failed"
     rm r.idx r.lst
-    run 3 inspect r.rec --bad --json --index-folder off; equal "$(number bad)" 2; absent r.rec.mridx
+    run 3 inspect r.rec --bad --json --index-folder off; equal "$(number bad)" 2; absent .r.rec.mridx
     grep '"event": "bad"' out >inspected
     equal "$(grep -c '"file": "r.rec", "offset": [0-9]*, "code": "..*", "reason": "..*"' inspected)" 2
     run 3 convert r.rec r.mrec --quiet; same r.mrec.bad.jsonl inspected
     listed r.rec
     run 1 train r.rec --model mnist-mlp --epochs 1 --batch 8 --bad replace --max-bad 1 --quiet; err_has "more than 1 samples are damaged (--max-bad)"
     # options of foreign formats, and what their sources tell
-    rm -f r.rec.mridx
-    run 0 inspect r.rec; err_has "r.rec: index kept in"; err_has "r.rec.mridx"
+    rm -f .r.rec.mridx
+    run 0 inspect r.rec; err_has "r.rec: index kept in"; err_has ".r.rec.mridx"
     run 0 inspect r.rec; equal "$(cat err)" ""
     run 2 inspect r.rec --image-key image; err_has "one picture"
     run 2 inspect r.rec --label-key name; err_has "found 'name'"

@@ -32,7 +32,7 @@ for data in d p ix list.csv coef.mrec raw.mrec shards.mrec; do
         [ "$shards" -gt 1 ] || fail "$last: expected several files"
         names=$(printf 'many/x-00000-of-%05d' "$shards"); [ $to = tfrecord ] || names=$(printf 'many/x-{000000..%06d}.tar' $((shards - 1)))
         run 0 digest "$names" "$@" --quiet; same out want
-        rm -f many/*.mridx
+        rm -f many/.*.mridx
         run 0 digest many "$@" --quiet; same out want
     done
     # one to the other and on to record files: still the same

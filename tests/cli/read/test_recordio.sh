@@ -14,7 +14,7 @@ for lists in both idx lst none; do
     for again in 1 2; do # the second time from the index kept beside it
         run 0 digest $lists/r.rec --epochs 2; equal "$(cut -d' ' -f1 out)" "$batches"
     done
-    present $lists/r.rec.mridx
+    present $lists/.r.rec.mridx
 done
 run 0 inspect both; out_has "format    recordio"; out_has "samples   60"; out_has "classes   3"
 run 0 inspect both/r.rec --record 59; out_has "label     int 2"

@@ -10,7 +10,7 @@ def members(kind, labels, other=False):
 $1" || fail "python3: $1"; }
 for kind in cls json; do
     make "tar('x.tar', members('$kind', [0, 1, 2, 0])); os.utime('x.tar', (10**9, 10**9))"
-    run 0 digest x.tar; old=$(cut -d' ' -f1 out); present x.tar.mridx
+    run 0 digest x.tar; old=$(cut -d' ' -f1 out); present .x.tar.mridx
     for other in False True; do # the same order of members, and another one
         make "tar('x.tar', members('$kind', [2, 0, 1, 1], $other)); os.utime('x.tar', (10**9, 10**9))"
         make "tar('y.tar', members('$kind', [2, 0, 1, 1], $other))"
@@ -21,7 +21,7 @@ for kind in cls json; do
         make "tar('x.tar', members('$kind', [0, 1, 2, 0])); os.utime('x.tar', (10**9, 10**9))"
         run 0 digest x.tar; equal "$(cut -d' ' -f1 out)" "$old"
     done
-    rm -f ./*.mridx
+    rm -f .*.mridx
 done
 # the index is used when nothing was changed
 run 0 inspect x.tar; run 0 inspect x.tar; out_lacks "index kept"

@@ -14,8 +14,8 @@ for data in plain gzip zlib one from1 plain/train-00003-of-00005 "gzip/train-{00
     run 0 digest "$data" "$@"; same out want # scanned
     run 0 digest "$data" "$@" --workers 3 --io pread; same out want # from the index
 done
-present plain/train-00000-of-00005.mridx
-present one.mridx
+present plain/.train-00000-of-00005.mridx
+present .one.mridx
 run 0 digest png --augment none --batch 7; cp out want_noise
 run 0 digest raw --augment none --batch 7; same out want_noise
 

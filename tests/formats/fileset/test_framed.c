@@ -214,11 +214,11 @@ static void damaged_indexes_are_built_anew(void **state)
     open_ok(&f, mrt_path("damaged"));
     mri_framed_close(&f);
     size_t bytes;
-    uint8_t *index = mrt_read_file(mrt_path("damaged.mridx"), &bytes);
+    uint8_t *index = mrt_read_file(mrt_path(".damaged.mridx"), &bytes);
     MRT_EQ(bytes, 4096 + 4096 + 4);
     for (size_t k = 6; k < bytes; k += k < 200 || k > 8190 ? 1 : 61) { /* before that it is no index */
         index[k] ^= 0x41;
-        mrt_write_file(mrt_path("damaged.mridx"), index, bytes);
+        mrt_write_file(mrt_path(".damaged.mridx"), index, bytes);
         index[k] ^= 0x41;
         open_ok(&f, mrt_path("damaged"));
         MRT_EQ(scans, 1);
@@ -226,7 +226,7 @@ static void damaged_indexes_are_built_anew(void **state)
         mri_framed_close(&f);
     }
     for (size_t k = 6; k < bytes; k += k < 200 || k > 8180 ? 1 : 97) {
-        mrt_write_file(mrt_path("damaged.mridx"), index, k);
+        mrt_write_file(mrt_path(".damaged.mridx"), index, k);
         open_ok(&f, mrt_path("damaged"));
         MRT_EQ(scans, 1);
         mri_framed_close(&f);
@@ -240,7 +240,7 @@ static void damaged_indexes_are_built_anew(void **state)
         if (turn) memcpy(one, entry, 20);
         else mri_put_le64(one, 1000);
         mri_put_le32(page, mr_crc32c(0, page + 4, 4092));
-        mrt_write_file(mrt_path("damaged.mridx"), index, bytes);
+        mrt_write_file(mrt_path(".damaged.mridx"), index, bytes);
         open_ok(&f, mrt_path("damaged"));
         MRT_EQ(scans, 1);
         mri_framed_close(&f);
@@ -263,7 +263,7 @@ static void indexes_of_others(void **state)
     write_frames(mrt_path("others/data"), 20, 0);
     open_ok(&f, mrt_path("others/data"));
     mri_framed_close(&f);
-    MRT_EQ(chmod(mrt_path("others/data.mridx"), 0666), 0);
+    MRT_EQ(chmod(mrt_path("others/.data.mridx"), 0666), 0);
     open_ok(&f, mrt_path("others/data"));
     MRT_EQ(scans, 1);
     MRT_HAS(f.report_text, "data.mridx is not used, because others may write to it");
@@ -274,27 +274,27 @@ static void indexes_of_others(void **state)
     MRT_STR(f.report_text, "");
     mri_framed_close(&f);
     if (geteuid() == 0) { /* only then can a file be another's */
-        MRT_EQ(chown(mrt_path("others/data.mridx"), 4711, 4711), 0);
+        MRT_EQ(chown(mrt_path("others/.data.mridx"), 4711, 4711), 0);
         open_ok(&f, mrt_path("others/data"));
         MRT_EQ(scans, 1);
         MRT_HAS(f.report_text, "data.mridx is not used, because it belongs to user 4711");
         mri_framed_close(&f);
     }
-    MRT_EQ(rename(mrt_path("others/data.mridx"), mrt_path("others/elsewhere")), 0);
-    MRT_EQ(symlink("elsewhere", mrt_path("others/data.mridx")), 0); /* no link is followed */
+    MRT_EQ(rename(mrt_path("others/.data.mridx"), mrt_path("others/elsewhere")), 0);
+    MRT_EQ(symlink("elsewhere", mrt_path("others/.data.mridx")), 0); /* no link is followed */
     scans = 0;
     MRT_OK(try_open(&f, mrt_path("others/data"), &cfg, &err), &err);
     MRT_EQ(scans, 1);
     MRT_HAS(f.report_text, "others/cache/data-");
     mri_framed_close(&f);
-    MRT_EQ(unlink(mrt_path("others/data.mridx")), 0);
-    mrt_write_file(mrt_path("others/data.mridx"), "mine, and precious", 18);
+    MRT_EQ(unlink(mrt_path("others/.data.mridx")), 0);
+    mrt_write_file(mrt_path("others/.data.mridx"), "mine, and precious", 18);
     write_frames(mrt_path("others/data"), 21, 0);
     MRT_OK(try_open(&f, mrt_path("others/data"), &cfg, &err), &err);
     MRT_HAS(f.report_text, "others/cache/data-");
     mri_framed_close(&f);
     size_t bytes;
-    uint8_t *p = mrt_read_file(mrt_path("others/data.mridx"), &bytes);
+    uint8_t *p = mrt_read_file(mrt_path("others/.data.mridx"), &bytes);
     MRT_EQ(bytes, 18);
     free(p);
 }
@@ -352,7 +352,7 @@ static void too_many_for_memory(void **state)
     mri_framed_close(&f);
     cfg.label_offset = MR_LABEL_AUTO;
     /* a page that is damaged is named, and no other */
-    const int fd = open(mrt_path("much/data.mridx"), O_WRONLY | O_CLOEXEC);
+    const int fd = open(mrt_path("much/.data.mridx"), O_WRONLY | O_CLOEXEC);
     MRT_EQ(pwrite(fd, "x", 1, 4096 + 700 * 4096 + 77), 1);
     close(fd);
     MRT_OK(try_open(&f, mrt_path("much/data"), &cfg, &err), &err);
@@ -440,8 +440,8 @@ static void folders_that_cannot_be_written(void **state)
     mr_source_config cfg;
     mr_source_defaults(&cfg);
     mrt_mkdir(mrt_path("fixed"));
-    mrt_mkdir(mrt_path("fixed/data.mridx")); /* a folder where the index would lie: no rename replaces it, for
-                                                root neither */
+    mrt_mkdir(mrt_path("fixed/.data.mridx")); /* a folder where the index would lie: no rename replaces it,
+                                                for root neither */
     write_frames(mrt_path("fixed/data"), 20, 0);
     cfg.index_folder = mrt_path("cache/of/mine");
     mr_error err = MR_ERROR_INIT;
@@ -532,7 +532,7 @@ static void wrong_files_are_named(void **state)
     MRT_HAS(err.text, "ends behind the end");
     MRT_HAS(err.file, "/cut");
     MRT_EQ(err.offset, bytes - 8 - 19);
-    MRT_TRUE(!there(mrt_path("cut.mridx")));
+    MRT_TRUE(!there(mrt_path(".cut.mridx")));
     mrt_write_file(mrt_path("nothing"), "", 0);
     MRT_EQ(try_open(&f, mrt_path("nothing"), NULL, &err), MR_EFORMAT);
     MRT_HAS(err.text, "no sample");
@@ -541,7 +541,7 @@ static void wrong_files_are_named(void **state)
     cfg.memory_bytes = 2000;
     write_frames(mrt_path("many"), 500, 0);
     MRT_EQ(try_open(&f, mrt_path("many"), &cfg, &err), MR_ELIMIT);
-    MRT_TRUE(!there(mrt_path("many.mridx")));
+    MRT_TRUE(!there(mrt_path(".many.mridx")));
 }
 
 static void packed_files_are_unpacked(void **state)
@@ -634,7 +634,7 @@ static void builders_at_once(void **state)
     (void)state;
     mrt_mkdir(mrt_path("race"));
     snprintf(race_path, sizeof race_path, "%s", mrt_path("race/data"));
-    snprintf(race_index, sizeof race_index, "%s", mrt_path("race/data.mridx"));
+    snprintf(race_index, sizeof race_index, "%s", mrt_path("race/.data.mridx"));
     write_frames(race_path, 300, 0);
     pthread_t thread[4];
     for (int k = 0; k < 4; k++) MRT_EQ(pthread_create(&thread[k], NULL, open_and_close, race_path), 0);
@@ -659,7 +659,7 @@ static void allocations_fail_in_turn(void **state)
         for (long n = 0;; n++) {
             mr_error err = MR_ERROR_INIT;
             mri_framed f;
-            if (!turn) unlink(mrt_path("alloc.mridx"));
+            if (!turn) unlink(mrt_path(".alloc.mridx"));
             mrt_fail_alloc_at(n);
             const int rc = try_open(&f, mrt_path("alloc"), NULL, &err);
             mrt_fail_alloc_at(-1);

@@ -136,7 +136,7 @@ static void index_kept(void **state)
     mrt_tar_text(&a, "../1.cls", "0");
     mrt_tar_save(&a, "kept.tar");
     mr_source *first = mrt_tar_open_one("kept.tar"), *second = mrt_tar_open_one("kept.tar");
-    MRT_EQ(access(mrt_path("kept.tar.mridx"), R_OK), 0);
+    MRT_EQ(access(mrt_path(".kept.tar.mridx"), R_OK), 0);
     MRT_TRUE(mr_source_info_of(first)->fingerprint == mr_source_info_of(second)->fingerprint);
     MRT_EQ(mr_source_info_of(second)->field_count, 3);
     field_is(second, 2, "caption.txt", MR_TYPE_TEXT);
@@ -433,7 +433,7 @@ static void allocations_fail(void **state)
     for (int kept = 0; kept < 2; kept++) {
         mrt_tar_cfg.no_index_file = kept == 0;
         for (int n = 0;; n++) {
-            if (kept) unlink(mrt_path("alloc.tar.mridx"));
+            if (kept) unlink(mrt_path(".alloc.tar.mridx"));
             mr_error err = MR_ERROR_INIT;
             mr_source *src;
             mrt_fail_alloc_at(n);

@@ -40,7 +40,7 @@ static void is_bad(int code, uint64_t offset, const char *text)
         MRT_EQ(mrt_tar_get(src, 2).value[1].i, 0);
         mr_source_close(src);
     }
-    unlink(mrt_path("bad.tar.mridx"));
+    unlink(mrt_path(".bad.tar.mridx"));
 }
 
 static void bad_class(const char *text, const char *told)
@@ -371,11 +371,11 @@ static void a_class_that_changed_behind_the_index_is_an_error(void **state)
         mrt_tar_save(&a, "behind.tar");
         if (loaded) mr_source_close(mrt_tar_open_one("behind.tar"));
         mr_source *src = mrt_tar_open_one("behind.tar");
-        MRT_EQ(access(mrt_path("behind.tar.mridx"), F_OK), 0);
+        MRT_EQ(access(mrt_path(".behind.tar.mridx"), F_OK), 0);
         mrt_tar_save(&b, "behind.tar");
         MRT_EQ(mr_source_read(src, 0, &mrt_tar_buf, &mrt_tar_buf_bytes, &s, &err), MR_EFORMAT);
         MRT_HAS(err.text, "the index has class 1 for this sample, the sample itself 2");
-        MRT_EQ(access(mrt_path("behind.tar.mridx"), F_OK), -1);
+        MRT_EQ(access(mrt_path(".behind.tar.mridx"), F_OK), -1);
         mr_source_close(src);
         src = mrt_tar_open_one("behind.tar");
         mrt_tar_get(src, 0);

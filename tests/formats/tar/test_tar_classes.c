@@ -86,9 +86,9 @@ static void scanned_and_kept(mrt_tar *a, const char *told)
     named("one.tar", told);
     cfg.no_index_file = false;
     named("one.tar", told);
-    MRT_EQ(access(mrt_path("one.tar.mridx"), R_OK), 0);
+    MRT_EQ(access(mrt_path(".one.tar.mridx"), R_OK), 0);
     named("one.tar", told);
-    unlink(mrt_path("one.tar.mridx"));
+    unlink(mrt_path(".one.tar.mridx"));
     cfg.no_index_file = true;
 }
 

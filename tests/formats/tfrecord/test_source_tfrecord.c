@@ -53,7 +53,7 @@ static void restart(void) { t.used = t.last = 0; }
 static const char *save(const char *name)
 {
     mrt_write_file(mrt_path("%s", name), t.bytes, t.used);
-    unlink(mrt_path("%s.mridx", name));
+    unlink(mrt_path(".%s.mridx", name));
     return mrt_path("%s", name);
 }
 
@@ -728,12 +728,12 @@ static void indexes_that_lie(void **state)
     }
     mr_source_close(open_with(save("liar"), NULL));
     size_t bytes;
-    uint8_t *index = mrt_read_file(mrt_path("liar.mridx"), &bytes);
+    uint8_t *index = mrt_read_file(mrt_path(".liar.mridx"), &bytes);
     for (size_t k = 12; k < bytes; k += k == 180 ? 4096 - 180 : k == 4200 ? 8192 - 4200 : 1) {
         for (int bit = 0; bit < 8; bit += 7) {
             index[k] ^= (uint8_t)(1 << bit);
             seal_index(index, bytes);
-            mrt_write_file(mrt_path("liar.mridx"), index, bytes);
+            mrt_write_file(mrt_path(".liar.mridx"), index, bytes);
             index[k] ^= (uint8_t)(1 << bit);
             mr_source *src = open_with(mrt_path("liar"), NULL);
             MRT_EQ(mr_source_info_of(src)->count, 3);
@@ -753,14 +753,14 @@ static void indexes_that_lie(void **state)
     label[0] = label[20];
     label[20] = kept;
     seal_index(index, bytes);
-    mrt_write_file(mrt_path("liar.mridx"), index, bytes);
+    mrt_write_file(mrt_path(".liar.mridx"), index, bytes);
     mr_error err = MR_ERROR_INIT;
     mr_source *src = open_with(mrt_path("liar"), NULL);
     MRT_EQ(mr_source_check(src, &err), MR_EFORMAT);
     MRT_HAS(err.text, "the index is not the data's");
     MRT_EQ(err.sample, 0);
     mr_source_close(src);
-    unlink(mrt_path("liar.mridx"));
+    unlink(mrt_path(".liar.mridx"));
     mr_source_close(open_with(mrt_path("liar"), NULL));
     src = open_with(mrt_path("liar"), NULL);
     MRT_OK(mr_source_check(src, &err), &err);
@@ -789,7 +789,7 @@ static void allocations_fail_in_turn(void **state)
         for (long n = 0;; n++) {
             mr_source *src = (mr_source *)&src;
             mr_error err = MR_ERROR_INIT;
-            if (!turn) unlink(mrt_path("alloc.mridx"));
+            if (!turn) unlink(mrt_path(".alloc.mridx"));
             mrt_fail_alloc_at(n);
             const int rc = mr_source_open(&src, mrt_path("alloc"), NULL, &err);
             mrt_fail_alloc_at(-1);
