@@ -133,6 +133,7 @@ static int measure_sample(const form_sample *f, const mr_source *src, const mr_l
         return EXIT_FAILED;
     }
     progress_start(&bar, "advise", "forms", quiet);
+    bar.untimed = true;
     const int status = measure_forms(f, info, like, &bar, r);
     progress_end(&bar);
     r->sampled = f->count;

@@ -46,7 +46,7 @@ static bool parse_measure(const char *text, const char *const *unit_text, const 
     const double v = strtod(text, &end);
     if (end == text || errno || !isfinite(v)) return false;
     for (size_t k = 0; unit_text[k]; k++) {
-        if (strcmp(end, unit_text[k]) != 0) continue;
+        if (strcasecmp(end, unit_text[k]) != 0) continue;
         *out = v * unit_value[k];
         return true;
     }

@@ -67,23 +67,49 @@ void progress_start(progress_bar *p, const char *label, const char *unit, bool q
 }
 
 /* A bar of two lines could not be wiped. */
-static void cut_to_terminal(char *text)
+static size_t width_of_terminal(void)
 {
     struct winsize size;
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 && strlen(text) >= size.ws_col)
-        text[size.ws_col - 1] = '\0';
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1u : 79u;
 }
 
-static void draw_bar_locked(progress_bar *p, double part, uint64_t done, uint64_t count, double rate,
+/* ", 1750/s, 2:05 left": empty before anything was done. */
+static void rate_text(const progress_bar *p, uint64_t done, uint64_t count, uint64_t now, char *out,
+                      size_t bytes)
+{
+    const double seconds = (double)(now - p->start_ns) * 1e-9;
+    const double rate = seconds > 0 ? (double)(done - p->start_done) / seconds : 0;
+    out[0] = '\0';
+    if (rate <= 0) return;
+    const int used = snprintf(out, bytes, rate < 10 ? ", %.1f/s" : ", %.0f/s", rate);
+    const double left = done < count && !p->untimed ? (double)(count - done) / rate : 0;
+    if (left < 1 || left > 1e8) return;
+    const unsigned s = (unsigned)(left + 0.5);
+    if (s < 3600) snprintf(out + used, bytes - (size_t)used, ", %u:%02u left", s / 60, s % 60);
+    else snprintf(out + used, bytes - (size_t)used, ", %u:%02u:%02u left", s / 3600, s / 60 % 60, s % 60);
+}
+
+/* On a narrow terminal the cells shrink, then the note is cut; rate and time left stay. */
+static void draw_bar_locked(progress_bar *p, uint64_t done, uint64_t count, const char *rate,
                             const char *note)
 {
-    enum { CELLS = 24 };
-    char cells[CELLS + 1], text[512];
-    for (int i = 0; i < CELLS; i++) cells[i] = (double)i < part * CELLS ? '#' : '.';
-    cells[CELLS] = '\0';
-    snprintf(text, sizeof text, "%s [%s] %" PRIu64 "/%" PRIu64 " %s, %.0f/s%s%s", p->label, cells, done,
-             count, p->unit, rate, note ? ", " : "", note ? note : "");
-    cut_to_terminal(text);
+    enum { CELLS = 24, LEAST_CELLS = 8, AROUND = 3 };
+    char cells[CELLS + AROUND + 1] = "", counts[256], text[512];
+    const size_t width = width_of_terminal();
+    snprintf(counts, sizeof counts, "%" PRIu64 "/%" PRIu64 " %s%s", done, count, p->unit, rate);
+    const size_t fixed = strlen(p->label) + 1 + strlen(counts), more = note ? strlen(note) + 2 : 0;
+    const size_t room = width > fixed ? width - fixed : 0;
+    size_t n = room > AROUND + more ? room - AROUND - more : 0;
+    if (n < LEAST_CELLS) n = room >= AROUND + LEAST_CELLS ? LEAST_CELLS : 0;
+    if (n > CELLS) n = CELLS;
+    if (n > 0) {
+        const double part = count ? (double)done / (double)count : 0;
+        cells[0] = '[';
+        for (size_t i = 0; i < n; i++) cells[1 + i] = (double)i < part * (double)n ? '#' : '.';
+        memcpy(cells + 1 + n, "] ", 3);
+    }
+    snprintf(text, sizeof text, "%s %s%s%s%s", p->label, cells, counts, note ? ", " : "", note ? note : "");
+    if (strlen(text) > width) text[width] = '\0';
     fprintf(stderr, "\r\033[K%s", text);
     fflush(stderr);
     p->drawn = true;
@@ -95,16 +121,18 @@ void progress_show(progress_bar *p, uint64_t done, uint64_t count, const char *n
     if (p->start_done == UINT64_MAX) p->start_done = done;
     const uint64_t now = clock_ns();
     if (now < p->next_ns) return;
-    const double rate = (double)(done - p->start_done) / ((double)(now - p->start_ns) * 1e-9 + 1e-9);
+    char rate[64];
+    rate_text(p, done, count, now, rate, sizeof rate);
+    if (note && !note[0]) note = NULL;
     progress_lock();
     show_as_locked(wipe_bar, p); /* also when it was ended before: the next epoch goes on with the bar */
     if (p->terminal) {
         p->next_ns = now + 250000000u;
-        draw_bar_locked(p, count ? (double)done / (double)count : 0, done, count, rate, note);
+        draw_bar_locked(p, done, count, rate, note);
     } else {
         p->next_ns = now + 5000000000u;
-        fprintf(stderr, "%s: %" PRIu64 " of %" PRIu64 " %s, %.0f/s%s%s\n", p->label, done, count, p->unit,
-                rate, note ? ", " : "", note ? note : "");
+        fprintf(stderr, "%s: %" PRIu64 " of %" PRIu64 " %s%s%s%s\n", p->label, done, count, p->unit, rate,
+                note ? ", " : "", note ? note : "");
     }
     progress_unlock();
 }

@@ -11,6 +11,7 @@
 typedef struct progress_bar {
     const char *label, *unit;
     bool quiet, terminal, drawn;
+    bool untimed; /* set after progress_start(): no time left is shown */
     uint64_t start_ns, next_ns;
     uint64_t start_done; /* what was done before: not part of the rate */
 } progress_bar;

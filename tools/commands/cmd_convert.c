@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "tools/advise/advise.h"
 #include "tools/cli/clock.h"
@@ -19,7 +20,7 @@
 
 enum { STORE_JPEG = 0, STORE_RAW = 1, STORE_COEF = 2 };
 enum { BAD_SKIP = 0, BAD_STOP = 1 };
-enum { TO_MREC = 0, TO_TFRECORD = 1, TO_TAR = 2 };
+enum { TO_MREC = 0, TO_TFRECORD = 1, TO_TAR = 2, TO_NONE = -1 };
 
 typedef struct convert_args {
     const char *src, *dst;
@@ -45,7 +46,6 @@ static void on_progress(void *context, uint64_t done, uint64_t count, uint64_t b
     convert_run *r = context;
     char text[32], note[64];
     bad_list_begin(&r->bad); /* by now the output was accepted */
-    if (r->bar.quiet || clock_ns() < r->bar.next_ns) return;
     snprintf(note, sizeof note, "%s read", size_text((double)bytes, text, sizeof text));
     progress_show(&r->bar, done, count, note);
 }
@@ -196,7 +196,10 @@ static const char *const bads[] = {"skip", "stop", NULL};
 
 static const opt options[] = {
     {"to", OPT_CHOICE, offsetof(convert_args, to), 0, 0, "mrec", NULL,
-     "mrec: record files; tfrecord: TensorFlow's, of tf.train.Example; tar: WebDataset", tos},
+     "mrec: record files; tfrecord: TensorFlow's, of tf.train.Example; tar: WebDataset; without it the "
+     "format that "
+     "DST's ending stands for",
+     tos},
     {"store", OPT_CHOICE, offsetof(convert_args, store), 0, 0, "jpeg", NULL,
      "jpeg: pictures keep their bytes; raw: decoded pixels; coef: JPEGs as their coefficients, without loss: "
      "about 1.45 times the "
@@ -301,6 +304,56 @@ static int advise(const convert_args *a)
     return status;
 }
 
+/* ---- what DST is ---- */
+
+/* The format that an ending of file names stands for; TO_NONE: one that convert cannot write. */
+static const struct ending {
+    const char *text;
+    int to;
+} endings[] = {
+    {".mrec", TO_MREC},   {".tfrecord", TO_TFRECORD}, {".tfrecords", TO_TFRECORD}, {".tar", TO_TAR},
+    {".tar.gz", TO_NONE}, {".tgz", TO_NONE},          {".tfrecord.gz", TO_NONE},   {".zip", TO_NONE},
+    {".7z", TO_NONE},     {".rec", TO_NONE},          {".npz", TO_NONE},           {".npy", TO_NONE},
+    {".csv", TO_NONE},    {".h5", TO_NONE},           {".hdf5", TO_NONE},          {".parquet", TO_NONE},
+    {".lmdb", TO_NONE},   {".beton", TO_NONE},        {".mds", TO_NONE},
+};
+
+static const struct ending *ending_of(const char *dst)
+{
+    const size_t n = strlen(dst);
+    for (size_t k = 0; k < OPT_COUNT(endings); k++) {
+        const size_t bytes = strlen(endings[k].text);
+        if (n > bytes && strcasecmp(dst + n - bytes, endings[k].text) == 0) return &endings[k];
+    }
+    return NULL;
+}
+
+/* Without --to the ending of DST chooses the format. */
+static int choose_to(convert_args *a)
+{
+    const bool given = options_was_given(&a->given, "to");
+    const struct ending *e = a->dst ? ending_of(a->dst) : NULL;
+    if (a->dst && strcmp(a->dst, "-") == 0) {
+        say("-: convert cannot write to standard output, as it reads back what it wrote; give DST a name, "
+            "such as "
+            "photos.mrec");
+        return EXIT_MISUSED;
+    }
+    if (!e || (given && e->to == (int)a->to)) return EXIT_DONE;
+    if (e->to == TO_NONE) {
+        say("%s: convert cannot write %s files; expected a name that ends in .mrec, .tfrecord or .tar",
+            a->dst, e->text);
+        return EXIT_MISUSED;
+    }
+    if (given) {
+        say("%s: the name ends in %s, and --to is %s; leave --to out, or give DST another name", a->dst,
+            e->text, tos[a->to]);
+        return EXIT_MISUSED;
+    }
+    a->to = (uint32_t)e->to;
+    return EXIT_DONE;
+}
+
 /* What cannot go together, or is missing. */
 static int check_args(const convert_args *a)
 {
@@ -331,13 +384,14 @@ static int check_args(const convert_args *a)
 
 static int run(const void *args)
 {
-    const convert_args *a = args;
+    convert_args own = *(const convert_args *)args, *a = &own;
     if (a->channels == 2) {
         say("--channels: expected 0, 1 or 3, found 2");
         return EXIT_MISUSED;
     }
     if (a->advise) return advise(a);
-    int status = check_args(a);
+    int status = choose_to(a);
+    if (status == EXIT_DONE) status = check_args(a);
     if (status) return status;
     convert_run r = {.args = a};
     mr_source *src;
@@ -360,7 +414,7 @@ static const opt_positional positionals[] = {
     {"SRC", offsetof(convert_args, src), true,
      "a folder of pictures, TFRecords, tar archives, RecordIO, IDX, CIFAR, CSV, .npy, a record file"},
     {"DST", offsetof(convert_args, dst), false,
-     "the file to make; by custom its name ends in .mrec, .tfrecord or .tar"},
+     "the file to make; the ending .mrec, .tfrecord or .tar chooses the format"},
 };
 
 const command command_convert = {

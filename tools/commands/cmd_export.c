@@ -9,12 +9,14 @@
 #include <sys/stat.h>
 
 #include "tools/cli/exit.h"
+#include "tools/cli/folders.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
 #include "tools/cli/progress.h"
 #include "tools/commands/commands.h"
 #include "tools/commands/export_name.h"
+#include "tools/outputs/renamed.h"
 #include "tools/session/setup.h"
 
 typedef struct export_args {
@@ -30,6 +32,7 @@ typedef struct export_run {
     mr_decode_config decode;
     mr_checker *checker;
     export_names names;
+    renamed_list renamed;
     progress_bar bar;
     uint64_t files, bytes, bad;
     bool is_bad; /* the sample itself is why export_one() failed */
@@ -37,7 +40,7 @@ typedef struct export_run {
 
 static int make_folder(const char *path, mr_error *err)
 {
-    if (mkdir(path, 0777) == 0 || errno == EEXIST) return MR_OK;
+    if (make_folder_deep(path, 0777) || errno == EEXIST) return MR_OK;
     mr_error_sys(err, errno, "cannot make the folder");
     return mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
 }
@@ -68,6 +71,18 @@ static const char *class_name(const mr_source_info *info, const mr_sample *sampl
     return buf;
 }
 
+/* In DIR.names.jsonl, beside the folder: inside it the list would be part of the set. */
+static int list_change(export_run *r, uint64_t at, const char *name, const char *file, mr_error *err)
+{
+    char path[4096];
+    const char *folder = r->args->folder;
+    size_t n = strlen(folder);
+    while (n > 1 && folder[n - 1] == '/') n--;
+    if (snprintf(path, sizeof path, "%.*s.names.jsonl", (int)n, folder) >= (int)sizeof path)
+        return mr_error_set(err, MR_EINVAL, "the folder's name is too long");
+    return renamed_add(&r->renamed, path, r->src, r->args->force, at, name, file, err);
+}
+
 /* The path of its file, whose folders are made. */
 static int choose_path(export_run *r, uint64_t at, const mr_sample *sample, const void *buffer,
                        const char *extension, bool unchanged, char *path, size_t path_bytes, mr_error *err)
@@ -84,7 +99,10 @@ static int choose_path(export_run *r, uint64_t at, const mr_sample *sample, cons
                              .ending = extension,
                              .unchanged = unchanged,
                              .number = at};
-    if (!export_name(&r->names, &s, chosen)) return mr_error_set(err, MR_ENOMEM, "no memory for names");
+    bool changed;
+    if (!export_name(&r->names, &s, chosen, &changed))
+        return mr_error_set(err, MR_ENOMEM, "no memory for names");
+    if (changed && (rc = list_change(r, at, name, chosen, err)) != MR_OK) return rc;
     const int n = snprintf(path, path_bytes, "%s/%s", r->args->folder, chosen);
     if (n >= (int)path_bytes) return mr_error_set(err, MR_EINVAL, "the folder's name is too long");
     return make_folders(path, strlen(r->args->folder) + 1, err);
@@ -167,7 +185,9 @@ static int export_all(export_run *r, mr_error *err)
     free(buffer);
     export_names_fini(&r->names);
     mr_checker_destroy(r->checker);
-    return rc ? rc : mr_output_sync_all(r->args->folder, err);
+    const int listed = renamed_close(&r->renamed, rc == MR_OK, rc ? NULL : err);
+    if (rc || listed) return rc ? rc : listed;
+    return mr_output_sync_all(r->args->folder, err);
 }
 
 static void report(const export_run *r)
@@ -178,6 +198,9 @@ static void report(const export_run *r)
                size_text((double)r->bytes, text, sizeof text));
         if (r->bad) printf("; %" PRIu64 " bad sample%s left out", r->bad, r->bad == 1 ? "" : "s");
         putchar('\n');
+        if (r->renamed.count)
+            printf("%" PRIu64 " name%s changed to be usable as file names; listed in %s\n", r->renamed.count,
+                   r->renamed.count == 1 ? " was" : "s were", shown_text(r->renamed.path));
         return;
     }
     json_line j = json_begin(stdout, "export");
@@ -186,6 +209,7 @@ static void report(const export_run *r)
     json_u64(&j, "files", r->files);
     json_u64(&j, "bytes", r->bytes);
     json_u64(&j, "bad", r->bad);
+    json_u64(&j, "renamed", r->renamed.count);
     json_end(&j);
 }
 

@@ -10,6 +10,7 @@ static int make(const plan_args *a, tool_session *s, mr_record **record, plan_re
 {
     progress_bar bar;
     progress_start(&bar, "plan", "parts", a->shared.output.quiet);
+    bar.untimed = true;
     int status = plan_measure(a, s, record, p);
     progress_show(&bar, 1, 3, "measured");
     if (status == EXIT_DONE && !a->no_forms) status = plan_measure_forms(s, p);

@@ -173,6 +173,7 @@ static int measure_all(const profile_args *a, tool_session *s, profile_result *p
     progress_bar bar;
     int status = EXIT_DONE;
     progress_start(&bar, "profile", "parts", a->shared.output.quiet);
+    bar.untimed = true;
     for (uint32_t turn = 0; status == EXIT_DONE && turn < PROFILE_TURNS; turn++)
         status = measure_turn(a, s, p, turn, turn + 1 == PROFILE_TURNS ? trace : NULL, &bar);
     progress_end(&bar);

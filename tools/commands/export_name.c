@@ -8,10 +8,18 @@
 #include <strings.h>
 
 enum {
-    LONGEST_PART = 200,
+    LONGEST_PART = 200, /* a temporary file's name is longer than its own */
     LONGEST = 2048,
     LEAST_ROOM = 1024
-}; /* a part file's name is longer than its own */
+};
+
+static uint64_t hash_bytes(const char *text, size_t bytes)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    for (size_t k = 0; k < bytes; k++) h = (h ^ (unsigned char)text[k]) * 0x100000001b3u;
+    h ^= h >> 32;
+    return h ? h : 1;
+}
 
 /* ---- one safe path ---- */
 /* Of the control character that stands here: those of ASCII, and U+0080 to U+009F in UTF-8. 0: it is none. */
@@ -22,8 +30,33 @@ static size_t control_bytes(const char *at)
     return c < 0x20 || c == 0x7f;
 }
 
-/* Parts between slashes, without those that lead elsewhere; control characters and points in front become _.
- * False: nothing is left, or too much. */
+/* One part of a path. Control characters and a point in front become _. Of a part that is too long the
+ * beginning stays, then come a hash of all of it, so that two of them stay two, and its ending. Returns the
+ * bytes written. */
+static size_t put_safe_part(const char *part, size_t n, char *out)
+{
+    enum { LONGEST_ENDING = 10, HASH = 17 };
+    size_t kept = n, used = 0, ending = n;
+    if (n > LONGEST_PART) {
+        while (ending > 0 && n - ending <= LONGEST_ENDING && part[ending - 1] != '.') ending--;
+        ending = ending > 0 && n - ending <= LONGEST_ENDING ? ending - 1 : n;
+        kept = LONGEST_PART - HASH - (n - ending);
+        while (kept > 0 && ((unsigned char)part[kept] & 0xc0) == 0x80) kept--; /* no half a character */
+    }
+    for (size_t k = 0; k < kept; k++) {
+        const size_t control = control_bytes(part + k);
+        out[used++] = control || (k == 0 && part[k] == '.') ? '_' : part[k];
+        if (control > 1) k++;
+    }
+    if (n > LONGEST_PART) {
+        used += (size_t)sprintf(out + used, "-%016" PRIx64, hash_bytes(part, n));
+        memcpy(out + used, part + ending, n - ending);
+        used += n - ending;
+    }
+    return used;
+}
+
+/* Parts between slashes, without those that lead elsewhere. False: nothing is left, or too much. */
 static bool make_safe(const char *name, char *out, size_t room)
 {
     size_t used = 0;
@@ -31,13 +64,9 @@ static bool make_safe(const char *name, char *out, size_t room)
         const size_t n = strcspn(at, "/");
         const bool skip = n == 0 || (n == 1 && at[0] == '.') || (n == 2 && at[0] == '.' && at[1] == '.');
         if (!skip) {
-            if (n > LONGEST_PART || used + n + 2 > room) return false;
+            if (used + (n < LONGEST_PART ? n : LONGEST_PART) + 2 > room) return false;
             if (used) out[used++] = '/';
-            for (size_t k = 0; k < n; k++) {
-                const size_t control = control_bytes(at + k);
-                out[used++] = control || (k == 0 && at[k] == '.') ? '_' : at[k];
-                if (control > 1) k++;
-            }
+            used += put_safe_part(at, n, out + used);
         }
         at += n + (at[n] == '/');
     }
@@ -68,13 +97,7 @@ static void set_ending(char *name, const char *ending)
 }
 
 /* ---- names in use ---- */
-static uint64_t hash_of(const char *text)
-{
-    uint64_t h = 0xcbf29ce484222325u;
-    for (; *text; text++) h = (h ^ (unsigned char)*text) * 0x100000001b3u;
-    h ^= h >> 32;
-    return h ? h : 1;
-}
+static uint64_t hash_of(const char *text) { return hash_bytes(text, strlen(text)); }
 
 static bool put(export_names *n, uint64_t hash)
 {
@@ -125,20 +148,25 @@ static void add_number(char out[EXPORT_NAME_ROOM], uint64_t number)
     strcpy(out + stem, end);
 }
 
-bool export_name(export_names *n, const export_sample *s, char out[EXPORT_NAME_ROOM])
+bool export_name(export_names *n, const export_sample *s, char out[EXPORT_NAME_ROOM], bool *changed)
 {
     char class_path[LONGEST / 4], name[LONGEST / 2];
     if (!grow(n)) return false;
     const bool has_class = s->class_name[0] && make_safe(s->class_name, class_path, sizeof class_path);
     const char *between = "/";
+    *changed = s->name[0];
     if (!has_class) class_path[0] = '\0', between = "";
     if (make_safe(s->name, name, sizeof name)) {
         const bool inside = has_class && holds_class(name, class_path);
+        *changed = strcmp(name, s->name) != 0;
         snprintf(out, EXPORT_NAME_ROOM, "%s%s%s", inside ? "" : class_path, inside ? "" : between, name);
         if (!s->unchanged) set_ending(out, s->ending);
     } else {
         snprintf(out, EXPORT_NAME_ROOM, "%s%s%08" PRIu64 ".%s", class_path, between, s->number, s->ending);
     }
-    for (int again = 0; again < 4 && !put(n, hash_of(out)); again++) add_number(out, s->number);
+    for (int again = 0; again < 4 && !put(n, hash_of(out)); again++) {
+        *changed |= s->name[0] != '\0';
+        add_number(out, s->number);
+    }
     return true;
 }

@@ -23,8 +23,9 @@ typedef struct export_sample {
     uint64_t number;
 } export_sample;
 
-/* "cat/1.jpg", from the name; else "CLASS/00000017.jpg". False: no memory. */
-bool export_name(export_names *n, const export_sample *s, char out[EXPORT_NAME_ROOM]);
+/* "cat/1.jpg", from the name; else "CLASS/00000017.jpg". *changed: the sample has a name, and the path does
+ * not end in it (apart from the ending that the file's kind asks for). False: no memory. */
+bool export_name(export_names *n, const export_sample *s, char out[EXPORT_NAME_ROOM], bool *changed);
 void export_names_fini(export_names *n);
 
 #endif

@@ -15,4 +15,20 @@ run 0 export raw.mrec pixels
 run 0 digest raw.mrec; cp out want
 run 0 digest pixels; same out want
 run 1 export nowhere x
+
+# names that no file can have here: another one in the same folder, counted and listed; two of them stay two
+long=$(printf 'a%.0s' $(seq 240))
+mv d/train/disc/00000.jpg "d/train/disc/${long}1.jpg"
+mv d/train/disc/00001.jpg "d/train/disc/${long}2.jpg"
+mv d/train/disc/00002.jpg "d/train/disc/new
+line.jpg"
+run 0 convert d odd.mrec --quiet
+run 0 export odd.mrec odd --quiet; out_has "3 names were changed to be usable as file names; listed in odd.names.jsonl"
+equal "$(find odd/train/disc -name 'a*.jpg' | wc -l)" 2
+present odd/train/disc/new_line.jpg
+equal "$(grep -c '"event": "renamed"' odd.names.jsonl)" 3
+grep -qF '"name": "train/disc/new\nline.jpg", "file": "train/disc/new_line.jpg"}' odd.names.jsonl || fail "odd.names.jsonl: no new line"
+run 0 digest odd.mrec; cut -d' ' -f1 out >want
+run 0 inspect odd; out_has "samples   15"; out_has "classes   3: disc, ring, square"
+run 0 export d.mrec none --quiet --json; equal "$(number renamed)" 0; absent none.names.jsonl
 finish

@@ -57,6 +57,17 @@ mkdir -p s/train/disc; plant s/train/disc/00000.jpg; run 1 synth s --force --qui
 plant o-00001.part; run 1 convert d o --to tfrecord --shard-size 4K; err_has "o-00001.part"
 equal "$(cat victim)" precious
 
+# the ending of DST chooses the format; one that --to contradicts, or that is no format to write, is refused
+mkdir endings
+run 0 convert d endings/a.tar --quiet; tar tf endings/a.tar >/dev/null || fail "endings/a.tar: no tar archive"
+run 0 convert d endings/b.TFRecord --quiet; run 0 inspect endings/b.TFRecord; out_has "format    tfrecord"
+run 0 convert d endings/c --quiet; run 0 inspect endings/c; out_has "format    mrec"
+run 0 convert d endings/c.tar --to tar --quiet
+run 2 convert d endings/d.tar --to mrec; err_has "the name ends in .tar, and --to is mrec"
+run 2 convert d endings/d.rec; err_has "convert cannot write .rec files; expected a name that ends in .mrec, .tfrecord or .tar"
+run 2 convert d -; err_has "cannot write to standard output"
+absent endings/d.tar; absent endings/d.rec; absent ./-
+
 # a second name is as good as a link
 ln victim m.mrec.part; run 1 convert d m.mrec --force; err_has "other names"; equal "$(cat victim)" precious
 rm m.mrec.part

@@ -18,6 +18,7 @@ run 0 synth p --classes 12 --count 2 --image png --channels 1 --size 16 --max-si
 run 0 inspect p --json
 equal "$(number class_count)" 12
 run 0 verify p
-run 1 synth "$temp/no/such/parent"
+echo text >no-folder
+run 1 synth no-folder/below
 err_has "cannot make the folder"
 finish

@@ -37,6 +37,7 @@ wrong "expected a whole number, found ''" convert a b --resize=
 wrong "expected 0 to 65535, found '65536'" convert a b --resize 65536
 wrong "expected 1 to 100, found '0'" convert a b --quality 0
 wrong "found '99999999999999999999'" digest a --seed 99999999999999999999
+run 0 synth sizes --classes 2 --count 2 --size 16 --quiet; run 0 convert sizes sizes.mrec --shard-size 64k --quiet
 wrong "a size such as 4096, 64K or 1.5G, found '1Q'" convert a b --shard-size 1Q
 wrong "a time such as 10s or 250ms, found 'soon'" bench loader a --seconds soon
 wrong "a whole number or off, found 'on'" train a --prefetch on
