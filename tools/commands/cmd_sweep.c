@@ -13,6 +13,7 @@
 
 #include "millrace/formats.h"
 #include "tools/cli/exit.h"
+#include "tools/cli/folders.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
@@ -307,7 +308,7 @@ static int take_folder(sweep_run *s)
     const char *folder = s->args->out;
     char path[PATH_MAX];
     mr_error err = MR_ERROR_INIT;
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+    if (!make_folder_deep(folder, 0777) && errno != EEXIST)
         return exit_status(mr_error_sys(&err, errno, "--out %s: cannot make it", folder), &err);
     DIR *d = opendir(folder);
     if (!d) return exit_status(mr_error_sys(&err, errno, "--out %s: cannot look into it", folder), &err);

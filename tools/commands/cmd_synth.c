@@ -10,6 +10,7 @@
 
 #include "tools/cli/clock.h"
 #include "tools/cli/exit.h"
+#include "tools/cli/folders.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
@@ -36,7 +37,7 @@ static const char *const parts[] = {"train", "test"};
 
 static int make_folder(const char *path, mr_error *err)
 {
-    if (mkdir(path, 0777) == 0 || errno == EEXIST) return MR_OK;
+    if (make_folder_deep(path, 0777) || errno == EEXIST) return MR_OK;
     mr_error_sys(err, errno, "cannot make the folder");
     return mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
 }

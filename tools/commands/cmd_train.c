@@ -697,6 +697,7 @@ static int start_showing(train_run *r)
 {
     if (!r->live_wanted) {
         progress_start(&r->bar, "train", "steps", r->args->shared.output.quiet);
+        r->bar.untimed = true; /* the note has it */
         return EXIT_DONE;
     }
     snprintf(r->title, sizeof r->title, "millrace train: %s on %s", r->s.model->name,

@@ -128,6 +128,33 @@ static int fill_objective(const resume_point *p, objective_args *o)
     return EXIT_DONE;
 }
 
+static int check_part(const resume_point *p, const char *option, uint32_t then, uint32_t now)
+{
+    char a[16], b[16];
+    if (then == 0 || then == now || !was_given(p, option)) return EXIT_DONE;
+    snprintf(a, sizeof a, "%u", then);
+    snprintf(b, sizeof b, "%u", now);
+    return changed(p, option, a, b);
+}
+
+/* How a batch is cut, and with how many threads a part is computed: both change the last bits of sums. */
+static int fill_parts(const resume_point *p, session_args *a)
+{
+    const mr_checkpoint_info *c = p->from;
+    if (c->parts > 1 && !was_given(p, "parts")) {
+        if (was_given(p, "threads")) {
+            say("--threads: the checkpoint's batches have %u parts, each computed with --part-threads; leave "
+                "--threads out, or give --override --parts 1 --part-threads N, which gives other weights",
+                c->parts);
+            return EXIT_MISUSED;
+        }
+        a->part.parts = c->parts;
+    }
+    if (a->part.parts && !was_given(p, "part-threads")) a->part.part_threads = c->part_threads;
+    const int status = check_part(p, "parts", c->parts, a->part.parts);
+    return status ? status : check_part(p, "part-threads", c->part_threads, a->part.part_threads);
+}
+
 int resume_fill(const resume_point *p, session_args *a)
 {
     const mr_checkpoint_info *c = p->from;
@@ -143,19 +170,10 @@ int resume_fill(const resume_point *p, session_args *a)
     if (c->net_bytes) model = NULL; /* whatever it is called */
     if (((model && !model->numbers) || c->net_bytes) && !was_given(p, "channels") && (c->c == 1 || c->c == 3))
         a->run.channels = c->c;
-    if (c->parts > 1 && !was_given(p, "parts")) {
-        if (was_given(p, "threads")) {
-            say("--threads: the checkpoint's batches have %u parts, each computed with --part-threads; leave "
-                "--threads "
-                "out, or give --parts 1 --part-threads N, which gives other weights",
-                c->parts);
-            return EXIT_MISUSED;
-        }
-        a->part.parts = c->parts;
-    }
-    if (a->part.parts && !was_given(p, "part-threads")) a->part.part_threads = c->part_threads;
+    int status = fill_parts(p, a);
+    if (status) return status;
     resume_fill_convolution(c, p->given, &a->device);
-    int status = fill_objective(p, &a->objective);
+    status = fill_objective(p, &a->objective);
     if (status == EXIT_DONE) status = fill_order(p, &a->run, a->model.scale);
     if (status == EXIT_DONE) status = fill_choice(p, "pixels", setup_pixels, c->pixels, &a->data_opts.pixels);
     if (status == EXIT_DONE && tells_exif(c))

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/cli/folders.h"
 #include "tools/cli/output.h"
 
 const opt tune_options[2] = {
@@ -44,18 +45,6 @@ static bool find_place(char *out, size_t bytes, uint64_t name)
         n = snprintf(out, bytes, "%s/.cache/millrace/tune/%016" PRIx64 ".txt", home, name);
     if (n <= 0 || (size_t)n >= bytes) out[0] = '\0';
     return out[0] != '\0';
-}
-
-static bool make_folders_of(const char *path)
-{
-    char folder[4096];
-    snprintf(folder, sizeof folder, "%s", path);
-    for (char *at = strchr(folder + 1, '/'); at; at = strchr(at + 1, '/')) {
-        *at = '\0';
-        if (mkdir(folder, 0700) != 0 && errno != EEXIST) return false;
-        *at = '/';
-    }
-    return true;
 }
 
 /* All that the best settings may depend on; a line each, so that one can read it. */
@@ -155,7 +144,7 @@ static int keep(const tune_run *t, const mr_tuning *found, uint64_t bucket, mr_e
     mr_output_config cfg;
     mr_output_defaults(&cfg);
     cfg.force = true;
-    if (!make_folders_of(t->path)) return mr_error_sys(err, errno, "cannot make its folder");
+    if (!make_folders_of(t->path, 0700)) return mr_error_sys(err, errno, "cannot make its folder");
     int rc = mr_output_open(&out, t->path, &cfg, err);
     if (rc) return rc;
     snprintf(text, sizeof text, FOUND, found->workers, found->prefetch, found->depth, found->readers,

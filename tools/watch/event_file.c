@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tools/cli/folders.h"
+
 enum { ATTEMPTS = 10, RECORD = 4096 };
 
 static double wall_s(void)
@@ -44,7 +46,7 @@ static int make_folder(event_file *e, const char *folder, mr_error *err)
     if (strlen(folder) >= sizeof e->folder - 256)
         return mr_error_set(err, MR_EINVAL, "path too long: %zu characters", strlen(folder));
     strcpy(e->folder, folder);
-    e->made_folder = mkdir(folder, 0777) == 0;
+    e->made_folder = make_folder_deep(folder, 0777);
     const int why = errno;
     if (e->made_folder || (why == EEXIST && stat(folder, &st) == 0 && S_ISDIR(st.st_mode))) return MR_OK;
     if (why == EEXIST)
