@@ -35,7 +35,7 @@ SHORTER = [  # pattern, options
     (r"^millrace plan", "--seconds 0.3"),
     (r"^millrace bench loader", "--seconds 0.1 --rounds 1"),
     (r"^millrace bench trainer", "--seconds 0.1 --rounds 1"),
-    (r"^millrace bench storage", "--seconds 0.1 --rounds 1"),
+    (r"^millrace bench storage .*--step", "--seconds 0.1 --rounds 1 --from cache"),
     (r"train .*--parts 8", "--batch 8"),
     (r"--epochs 60", "--max-steps 20"),
     (r"^millrace watch --data", "--measure 0.1"),
@@ -47,6 +47,7 @@ SKIPPED = [
     (r"https://server", "names no real server"),
     (r"^sbatch|portable/|--elastic", "needs several machines"),
     (r"^nsys", "needs nsys and a GPU"),
+    (r"^millrace bench storage .*--accelerator", "measures for a minute; cli_bench_storage has it with fewer steps"),
 ]
 
 
@@ -133,7 +134,7 @@ class Data:
             file.write(data if isinstance(data, bytes) else data.encode())
 
     def make(self):
-        self.run("synth", "photos", "--classes", "4", "--count", "16", "--test-count", "8", "--size", "64", "--seed", "1")
+        self.run("synth", "photos", "--classes", "4", "--count", "12", "--test-count", "4", "--size", "64", "--seed", "1")
         os.rename(self.path("photos/test"), self.path("photos/val"))
         self.run("synth", "cifar", "--classes", "4", "--count", "16", "--size", "32", "--seed", "2")
         self.run("convert", "photos", "photos.mrec")
