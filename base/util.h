@@ -5,7 +5,8 @@
  *   file.h      whole reads and writes
  *   process.h   threads; cores and memory that may be used
  *   random.h    random bits by key and counter
- * Whoever needs instruction sets, ranges for a profiler or tables of names includes simd.h, ranges.h, hash.h.
+ * Whoever needs instruction sets, ranges for a profiler, tables of names or libraries that are opened late
+ * includes simd.h, ranges.h, hash.h, library.h.
  * Everybody may call.
  */
 #ifndef MRI_UTIL_H

@@ -1,7 +1,7 @@
 # libmillrace, static and shared, from the rooms' objects.
 get_property(rooms GLOBAL PROPERTY MILLRACE_ROOMS)
 set(MILLRACE_LIBRARIES MRDEP::uring MRDEP::jpeg MRDEP::spng MRDEP::isal MRDEP::xxhash MRDEP::cjson MRDEP::dnnl MRDEP::openmp
-    Threads::Threads m ${CMAKE_DL_LIBS}) # dlopen(): libcurl, libarchive, and CUDA's libraries
+    Threads::Threads m ${CMAKE_DL_LIBS}) # dlopen(): libcurl, libarchive, libcrypto, and CUDA's libraries
 if(MILLRACE_DNNL STREQUAL "LOAD" OR MILLRACE_PYTHON) # kernels/host/compute_library.h
     list(REMOVE_ITEM MILLRACE_LIBRARIES MRDEP::dnnl MRDEP::openmp)
 endif()

@@ -21,9 +21,15 @@ void mri_link_init(mri_link *l, int fd, uint32_t most)
     l->most = most;
 }
 
+void mri_link_host(mri_link *l, int fd, uint32_t most, const mri_secret *secret)
+{
+    mri_link_init(l, fd, most);
+    mri_seal_host(&l->seal, secret);
+}
+
 int mri_link_reserve(mri_link *l)
 {
-    const size_t bytes = MRI_WIRE_HEAD_BYTES + (size_t)l->most;
+    const size_t bytes = MRI_WIRE_HEAD_BYTES + (size_t)l->most + MRI_SEAL_TAG_BYTES;
     l->in = malloc(bytes);
     l->out = malloc(2 * bytes);
     if (!l->in || !l->out) return MR_ENOMEM;
@@ -47,12 +53,14 @@ void mri_link_fini(mri_link *l)
     if (fd >= 0) close(fd);
 }
 
-int mri_link_connect(mri_link *l, const struct sockaddr *to, socklen_t bytes, uint32_t most)
+int mri_link_connect(mri_link *l, const struct sockaddr *to, socklen_t bytes, uint32_t most,
+                     const mri_secret *secret)
 {
     const int fd = socket(to->sa_family, LINK_FLAGS, 0);
     if (fd < 0) return errno;
     never_wait_for_more(fd);
     mri_link_init(l, fd, most);
+    l->seal.secret = secret;
     l->connecting = true;
     if (connect(fd, to, bytes) == 0 || errno == EINPROGRESS || errno == EINTR) return 0;
     const int rc = errno;
@@ -71,26 +79,23 @@ static bool is_own_echo(int fd)
            memcmp(&own, &peer, own_bytes) == 0;
 }
 
-int mri_link_connected(mri_link *l)
+/* 0: it is there. */
+static int look_whether_reached(const mri_link *l)
 {
     int rc = 0;
     socklen_t bytes = sizeof rc;
-    if (!l->connecting) return 0;
     if (getsockopt(l->fd, SOL_SOCKET, SO_ERROR, &rc, &bytes) != 0) return errno;
     if (rc) return rc;
     struct sockaddr_storage peer;
     socklen_t peer_bytes = sizeof peer;
     if (getpeername(l->fd, (struct sockaddr *)&peer, &peer_bytes) != 0)
         return errno == ENOTCONN ? EINPROGRESS : errno;
-    if (is_own_echo(l->fd)) return ECONNREFUSED;
-    l->connecting = false;
-    mri_link_flush(l);
-    return 0;
+    return is_own_echo(l->fd) ? ECONNREFUSED : 0;
 }
 
 short mri_link_events(const mri_link *l)
 {
-    if (l->connecting) return POLLOUT;
+    if (l->connecting && !l->reached) return POLLOUT;
     return (short)(POLLIN | (mri_link_is_flushed(l) ? 0 : POLLOUT));
 }
 
@@ -112,18 +117,22 @@ static bool make_room(mri_link *l, size_t bytes)
 
 int mri_link_send(mri_link *l, mri_wire_kind kind, const void *data, size_t bytes)
 {
+    const bool sealed = l->seal.state == MRI_SEAL_READY;
+    const size_t tag = sealed ? MRI_SEAL_TAG_BYTES : 0;
     if (l->broken) return MR_OK;
-    if (!make_room(l, MRI_WIRE_HEAD_BYTES + bytes)) return MR_ENOMEM;
-    mri_wire_put_head(l->out + l->out_have, kind, (uint32_t)bytes);
-    if (bytes) memcpy(l->out + l->out_have + MRI_WIRE_HEAD_BYTES, data, bytes);
-    l->out_have += MRI_WIRE_HEAD_BYTES + bytes;
+    if (!make_room(l, MRI_WIRE_HEAD_BYTES + bytes + tag)) return MR_ENOMEM;
+    uint8_t *message = l->out + l->out_have;
+    mri_wire_put_head(message, kind, (uint32_t)(bytes + tag));
+    if (bytes) memcpy(message + MRI_WIRE_HEAD_BYTES, data, bytes);
+    if (sealed && !mri_seal_close(&l->seal, message, MRI_WIRE_HEAD_BYTES + bytes)) return MR_ENOMEM;
+    l->out_have += MRI_WIRE_HEAD_BYTES + bytes + tag;
     mri_link_flush(l);
     return MR_OK;
 }
 
 void mri_link_flush(mri_link *l)
 {
-    while (!l->connecting && !mri_link_is_flushed(l)) {
+    while ((!l->connecting || l->reached) && !mri_link_is_flushed(l)) {
         const ssize_t n =
             send(l->fd, l->out + l->out_at, l->out_have - l->out_at, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n > 0) l->out_at += (size_t)n;
@@ -151,18 +160,149 @@ static int fill(mri_link *l, size_t bytes)
     return MR_OK;
 }
 
-int mri_link_read(mri_link *l, mri_wire_head *head, const uint8_t **data)
+static int refuse(mri_link *l, mri_refusal why)
 {
-    if (l->connecting) return MR_EAGAIN;
+    l->refusal = why;
+    return MR_EFORMAT;
+}
+
+/* One message as it is on the wire. */
+static int read_bare(mri_link *l, mri_wire_head *head, uint8_t **data)
+{
+    const uint32_t tag = l->seal.state == MRI_SEAL_READY ? MRI_SEAL_TAG_BYTES : 0;
     int rc = l->in_have < MRI_WIRE_HEAD_BYTES ? fill(l, MRI_WIRE_HEAD_BYTES) : MR_OK;
     if (rc != MR_OK) return rc;
-    if (!mri_wire_get_head(l->in, head) || head->bytes > l->most) return MR_EFORMAT;
+    if (!mri_wire_get_head(l->in, head) || head->bytes > l->most + tag)
+        return refuse(l, tag ? MRI_REFUSED_ALTERED : MRI_REFUSED_NO_RANK);
     rc = fill(l, MRI_WIRE_HEAD_BYTES + (size_t)head->bytes);
     if (rc != MR_OK) return rc;
     *data = l->in + MRI_WIRE_HEAD_BYTES;
     l->in_have = 0;
     return MR_OK;
 }
+
+/* ---- the proof ---- */
+
+static const struct refusal {
+    int code;
+    const char *said; /* to the one that is refused: not proved, so nobody ends by it */
+} refusals[MRI_REFUSALS] = {
+    [MRI_REFUSED_VERSION] = {MR_EUNSUPPORTED, "another version of millrace meets there"},
+    [MRI_REFUSED_NO_SECRET] = {MR_ENOENT, "the ranks there have a secret, and this process has none: give it "
+                                          "their MILLRACE_SECRET_FILE or MILLRACE_SECRET"},
+    [MRI_REFUSED_SECRET] = {MR_EINVAL, "the ranks there have another secret"},
+    [MRI_REFUSED_NEEDS_ONE] = {MR_EEXIST, "the ranks there have no secret, and this process has one"},
+};
+
+/* And tell it. */
+static int refuse_aloud(mri_link *l, mri_refusal why)
+{
+    uint8_t out[MRI_WIRE_SMALL_BYTES];
+    (void)mri_link_send(l, MRI_WIRE_OTHER, out,
+                        mri_wire_put_reason(out, refusals[why].code, refusals[why].said));
+    (void)shutdown(l->fd, SHUT_WR);
+    return refuse(l, why);
+}
+
+/* Of the host: MR_OK while the other end may yet prove the secret. */
+static int hear_proof(mri_link *l, const mri_wire_head *head, const uint8_t *data)
+{
+    mri_seal_word reply;
+    if (head->version != MRI_WIRE_VERSION) return refuse_aloud(l, MRI_REFUSED_VERSION);
+    const mri_seal_step step = mri_seal_take(&l->seal, head->kind, data, head->bytes, &reply);
+    if (step == MRI_SEAL_WRONG) return refuse_aloud(l, MRI_REFUSED_SECRET);
+    if (step == MRI_SEAL_STRANGE) return refuse_aloud(l, MRI_REFUSED_NO_SECRET);
+    /* the last word of the proof has no tag yet */
+    const mri_seal_state state = l->seal.state;
+    l->seal.state = MRI_SEAL_AT_PROOF;
+    const int rc = mri_link_send(l, reply.kind, reply.data, reply.bytes);
+    l->seal.state = state;
+    return rc;
+}
+
+static int open_message(mri_link *l, mri_wire_head *head)
+{
+    if (head->bytes < MRI_SEAL_TAG_BYTES) return refuse(l, MRI_REFUSED_ALTERED);
+    head->bytes -= MRI_SEAL_TAG_BYTES;
+    return mri_seal_check(&l->seal, l->in, MRI_WIRE_HEAD_BYTES + (size_t)head->bytes)
+               ? MR_OK
+               : refuse(l, MRI_REFUSED_ALTERED);
+}
+
+int mri_link_read(mri_link *l, mri_wire_head *head, const uint8_t **data)
+{
+    uint8_t *bare;
+    int rc = l->connecting ? MR_EAGAIN : MR_OK;
+    while (rc == MR_OK) {
+        rc = read_bare(l, head, &bare);
+        if (rc) break;
+        *data = bare;
+        if (l->seal.state == MRI_SEAL_READY) return open_message(l, head);
+        if (l->seal.state == MRI_SEAL_OPEN)
+            return head->kind == MRI_WIRE_KNOCK ? refuse_aloud(l, MRI_REFUSED_NEEDS_ONE) : MR_OK;
+        rc = hear_proof(l, head, bare);
+    }
+    return rc;
+}
+
+/* Of the guest: why the host refuses it, as an errno. */
+static int errno_of_refusal(const uint8_t *data, size_t bytes)
+{
+    char text[MRI_WIRE_TEXT_BYTES];
+    int code;
+    if (!mri_wire_get_reason(data, bytes, &code, text)) return EPROTO;
+    if (code == refusals[MRI_REFUSED_SECRET].code) return EKEYREJECTED;
+    return code == refusals[MRI_REFUSED_NEEDS_ONE].code ? ENOKEY : EPROTO;
+}
+
+static int prove(mri_link *l)
+{
+    mri_link_flush(l);
+    for (;;) {
+        mri_wire_head head;
+        mri_seal_word reply;
+        uint8_t *data;
+        const int rc = read_bare(l, &head, &data);
+        if (rc == MR_EAGAIN) return EINPROGRESS;
+        if (rc == MR_ENOMEM) return ENOMEM;
+        if (rc) return rc == MR_EFORMAT ? EPROTO : ECONNRESET;
+        if (head.kind == MRI_WIRE_OTHER) return errno_of_refusal(data, head.bytes);
+        if (head.version != MRI_WIRE_VERSION) return EPROTO;
+        const mri_seal_step step = mri_seal_take(&l->seal, head.kind, data, head.bytes, &reply);
+        if (step == MRI_SEAL_WRONG) return EKEYREJECTED;
+        if (step == MRI_SEAL_STRANGE) return EPROTO;
+        if (step == MRI_SEAL_DONE) return 0;
+        if (mri_link_send(l, reply.kind, reply.data, reply.bytes) != MR_OK) return ENOMEM;
+    }
+}
+
+int mri_link_connected(mri_link *l)
+{
+    mri_seal_word first;
+    int rc = l->connecting && !l->reached ? look_whether_reached(l) : 0;
+    if (rc || !l->connecting) return rc;
+    if (!l->reached) {
+        l->reached = true;
+        if (!mri_seal_guest(&l->seal, l->seal.secret, &first)) return EAGAIN;
+        if (first.bytes && mri_link_send(l, first.kind, first.data, first.bytes) != MR_OK) return ENOMEM;
+    }
+    rc = l->seal.state == MRI_SEAL_OPEN ? 0 : prove(l);
+    if (rc) return rc;
+    l->connecting = false;
+    mri_link_flush(l);
+    return 0;
+}
+
+const char *mri_link_errno_text(int sys_errno, char *buf, size_t bytes)
+{
+    if (sys_errno == EPROTO) return "no process of this version of millrace listens there";
+    if (sys_errno == EKEYREJECTED)
+        return "who listens there has another secret (MILLRACE_SECRET_FILE, MILLRACE_SECRET)";
+    if (sys_errno == ENOKEY) return "who listens there has no secret, and this process has one";
+    return strerror_r(sys_errno, buf, bytes);
+}
+
+/* ---- listening ---- */
 
 static int bound_socket(int *out, const struct sockaddr *at, socklen_t bytes)
 {

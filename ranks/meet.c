@@ -20,8 +20,10 @@ int mri_meeting_init(mri_meeting *m, const mr_world_config *cfg, mr_error *err)
     memset(m, 0, sizeof *m);
     m->cfg = cfg;
     m->listener = -1;
-    const int rc = mri_place_find(&m->place, cfg, err);
+    int rc = mri_place_find(&m->place, cfg, err);
+    if (rc == MR_OK) rc = mri_secret_find(&m->secret, cfg->secret, cfg->secret_bytes, err);
     if (rc != MR_OK) return rc;
+    mri_door_init(&m->door);
     m->star = calloc(cfg->size, sizeof *m->star);
     m->seats = calloc(cfg->size, sizeof *m->seats);
     for (uint32_t r = 0; m->star && r < cfg->size; r++) m->star[r] = MRI_LINK_NONE;
@@ -42,6 +44,8 @@ void mri_meeting_fini(mri_meeting *m)
     if (m->listener >= 0) close(m->listener);
     free(m->star);
     free(m->seats);
+    mri_secret_fini(&m->secret);
+    mri_door_fini(&m->door);
     m->star = NULL;
     m->seats = NULL;
     m->listener = -1;

@@ -1,11 +1,13 @@
 /* ranks/meet.h: how ranks find each other. Private.
  *
  * Takes a place (meet_place.h) and who this rank is. Gives, by a meeting at rank 0 and then between all, one
- * socket for each other rank and lane. All or nobody: a rank has them only when rank 0 said that all do.
+ * socket for each other rank and lane. All or nobody: a rank has them only when rank 0 said that all do. In a
+ * run with a secret nothing is taken from a connection that has not proved it, on any lane.
  * Blocks; one thread. Callers: world.c. */
 #ifndef MRI_MEET_H
 #define MRI_MEET_H
 
+#include "ranks/door.h"
 #include "ranks/link.h"
 #include "ranks/meet_place.h"
 
@@ -17,6 +19,8 @@ enum {
 typedef struct mri_meeting {
     const mr_world_config *cfg;
     mri_place place;
+    mri_secret secret;
+    mri_door door; /* who was turned away */
     uint64_t token;
     char host[MRI_WIRE_HOST_BYTES]; /* this one */
     int listener;
@@ -33,8 +37,9 @@ void mri_meeting_fini(mri_meeting *m);
 int mri_meet_as_host(mri_meeting *m, mr_error *err);
 int mri_meet_as_guest(mri_meeting *m, mr_error *err);
 
-/* fds[lane * size + rank]; -1 for the own rank. On failure none is open. */
-int mri_mesh_join(mri_meeting *m, int *fds, mr_error *err);
+/* fds[lane * size + rank]; -1 for the own rank. On failure none is open. seals[rank]: of the pulse's lane,
+ * whose messages go on. */
+int mri_mesh_join(mri_meeting *m, int *fds, mri_seal *seals, mr_error *err);
 
 /* "rank 3 (host b)" into one of a few rotating buffers of the thread. */
 const char *mri_meet_name(uint32_t rank, const char *host);

@@ -47,7 +47,8 @@ static void note(seeking *s, bool other, const char *text)
 static void note_errno(seeking *s, int sys_errno)
 {
     char text[128];
-    note(s, false, strerror_r(sys_errno, text, sizeof text));
+    note(s, sys_errno == EKEYREJECTED || sys_errno == ENOKEY,
+         mri_link_errno_text(sys_errno, text, sizeof text));
 }
 
 static void fail_attempt(attempt *a)
@@ -142,8 +143,8 @@ static int serve_attempt(seeking *s, attempt *a, mr_error *err)
 
 static void start_attempt(seeking *s, attempt *a)
 {
-    const int rc =
-        mri_link_connect(&a->link, (const struct sockaddr *)&a->to, a->to_bytes, MRI_WIRE_SMALL_BYTES);
+    const int rc = mri_link_connect(&a->link, (const struct sockaddr *)&a->to, a->to_bytes,
+                                    MRI_WIRE_SMALL_BYTES, &s->m->secret);
     if (rc == 0) return;
     note_errno(s, rc);
     fail_attempt(a);

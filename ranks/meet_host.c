@@ -190,8 +190,16 @@ static bool serve(hosting *h, guest *g)
     for (;;) {
         const int rc = mri_link_read(&g->link, &head, &data);
         if (rc == MR_EAGAIN) return true;
+        if (rc == MR_EFORMAT && h->m->secret.set) mri_door_turn_away(&h->m->door, &g->link);
         if (rc != MR_OK || !take_message(h, g, &head, data)) return false;
     }
+}
+
+static void turn_away_silent(hosting *h, guest *g)
+{
+    if (!h->m->secret.set || g->link.fd < 0) return;
+    g->link.refusal = MRI_REFUSED_SILENT;
+    mri_door_turn_away(&h->m->door, &g->link);
 }
 
 static void accept_all(hosting *h)
@@ -207,11 +215,12 @@ static void accept_all(hosting *h)
                 close(fd);
                 continue;
             }
+            if (h->guests[oldest].state == GUEST_STRANGER) turn_away_silent(h, &h->guests[oldest]);
             drop(h, oldest);
         }
         guest *g = &h->guests[h->count++];
         *g = (guest){.state = GUEST_STRANGER, .due = mri_clock_ns() + SILENT_S * SECOND_NS};
-        mri_link_init(&g->link, fd, MRI_WIRE_SMALL_BYTES);
+        mri_link_host(&g->link, fd, MRI_WIRE_SMALL_BYTES, &h->m->secret);
     }
     if (!sys_errno || h->why.code) return;
     mr_error_sys(&h->why, sys_errno, "%s cannot accept connections", mri_meet_name(0, h->m->host));
@@ -235,12 +244,17 @@ static uint32_t leaving_count(const hosting *h)
 static void refuse_missing(hosting *h)
 {
     const uint32_t missing = h->m->cfg->size - 1 - here_count(h);
-    char others[48] = "";
+    char others[48] = "", strangers[160] = "";
+    uint64_t turned_away;
     uint32_t rank = 1;
+    const char *why = mri_door_newest(&h->m->door, &turned_away);
+    if (why)
+        snprintf(strangers, sizeof strangers, "; %llu connections were turned away: %s",
+                 (unsigned long long)turned_away, why);
     for (guest *g; rank < h->m->cfg->size && (g = find_rank(h, rank)) && g->state == GUEST_HERE;) rank++;
     if (missing > 1) snprintf(others, sizeof others, " and %u others", missing - 1);
-    refuse(h, MR_EPEER, "rank %u%s did not come to %s within %.3g s", rank, others,
-           mri_meet_name(0, h->m->host), h->m->cfg->meet_s);
+    refuse(h, MR_EPEER, "rank %u%s did not come to %s within %.3g s%s", rank, others,
+           mri_meet_name(0, h->m->host), h->m->cfg->meet_s, strangers);
 }
 
 static void poll_once(hosting *h)
@@ -258,7 +272,9 @@ static void poll_once(hosting *h)
     for (uint32_t k = polled; k-- > 0;) { /* from the end: drop() moves the last one here */
         guest *g = &h->guests[k];
         const bool may_go = g->state == GUEST_STRANGER || g->state == GUEST_LEAVING;
-        if ((h->polls[k + 1].revents && !serve(h, g)) || (may_go && now >= g->due)) drop(h, k);
+        const bool late = may_go && now >= g->due;
+        if (late && g->state == GUEST_STRANGER) turn_away_silent(h, g);
+        if (late || (h->polls[k + 1].revents && !serve(h, g))) drop(h, k);
     }
     if (h->polls[0].revents) accept_all(h);
 }

@@ -8,19 +8,24 @@
 
 #include "ranks/meet.h"
 
+#define MS_NS     UINT64_C(1000000)
 #define SECOND_NS UINT64_C(1000000000)
 
 enum {
     STRANGERS_MOST = 64, /* beside the ranks */
+    ACCEPTS_MOST = 32,   /* before those who are there have their turn */
+    AGAIN_MS = 50,       /* until a call is made again that was cut off, by a crowd of strangers, say */
     LEAST_S = 10,        /* to connect: meet_s may be short, and this begins when all are there */
     VERDICT_S = 5,       /* rank 0 waits so much longer than the others, to hear what they lack */
 };
 
 typedef struct meshing {
     mri_meeting *m;
-    int *fds;          /* the result */
+    int *fds;          /* the result, */
+    mri_seal *seals;   /* of the pulse's lane, too */
     uint32_t missing;  /* of it */
     mri_link *calls;   /* to lower ranks: [lane * rank + peer] */
+    uint64_t *again;   /* calls that are made again then; 0: not */
     mri_link *callers; /* who has connected and not yet said who it is: [0, caller_count) */
     uint32_t call_count, caller_count, caller_room;
     struct pollfd *polls;        /* listener, star, calls, callers */
@@ -36,6 +41,10 @@ static const char *name_of(const meshing *h, uint32_t r) { return mri_meet_name(
 
 static void keep(meshing *h, uint32_t lane, uint32_t peer, mri_link *l)
 {
+    if (lane == MRI_LANE_PULSE) {
+        h->seals[peer] = l->seal;
+        h->seals[peer].secret = NULL; /* the meeting's */
+    }
     h->fds[(size_t)lane * size_of(h) + peer] = mri_link_release(l);
     h->missing--;
 }
@@ -55,8 +64,10 @@ static void fail_call(meshing *h, uint32_t k, int sys_errno)
     const mri_wire_seat *seat = &h->m->seats[peer];
     char address[INET6_ADDRSTRLEN] = "";
     inet_ntop(seat->family == 4 ? AF_INET : AF_INET6, seat->address, address, sizeof address);
+    const bool cut_off = sys_errno == ECONNRESET && h->calls[k].reached;
     mri_link_fini(&h->calls[k]);
-    if (h->why.code) return;
+    if (cut_off) h->again[k] = mri_clock_ns() + AGAIN_MS * MS_NS; /* a rank that is lost refuses it then */
+    if (h->why.code || cut_off) return;
     mr_error_sys(&h->why, sys_errno, "%s cannot reach %s at %s port %u", name_of(h, rank_of(h)),
                  name_of(h, peer), address, seat->port);
 }
@@ -73,8 +84,19 @@ static void start_call(meshing *h, uint32_t k)
             zero.sin6_family == AF_INET6)
             v6->sin6_scope_id = zero.sin6_scope_id;
     }
-    const int rc = mri_link_connect(&h->calls[k], (const struct sockaddr *)&to, bytes, MRI_WIRE_SMALL_BYTES);
+    const int rc = mri_link_connect(&h->calls[k], (const struct sockaddr *)&to, bytes, MRI_WIRE_SMALL_BYTES,
+                                    &h->m->secret);
     if (rc) fail_call(h, k, rc);
+}
+
+/* When its time has come; returns when to look again. */
+static uint64_t call_again(meshing *h, uint32_t k)
+{
+    const uint64_t due = h->again[k];
+    if (mri_clock_ns() < due) return due;
+    h->again[k] = 0;
+    start_call(h, k);
+    return h->again[k] ? h->again[k] : UINT64_MAX;
 }
 
 static void serve_call(meshing *h, uint32_t k)
@@ -124,6 +146,7 @@ static bool serve_caller(meshing *h, mri_link *l)
     uint8_t out[MRI_WIRE_SMALL_BYTES];
     const int rc = mri_link_read(l, &head, &data);
     if (rc == MR_EAGAIN) return true;
+    if (rc == MR_EFORMAT && h->m->secret.set) mri_door_turn_away(&h->m->door, l);
     if (rc == MR_OK && head.kind == MRI_WIRE_HELLO)
         (void)mri_link_send(l, MRI_WIRE_OTHER, out,
                             mri_wire_put_reason(out, MR_EEXIST, "all ranks are there"));
@@ -144,12 +167,21 @@ static void drop_caller(meshing *h, uint32_t k)
     memmove(&h->callers[k], &h->callers[k + 1], (--h->caller_count - k) * sizeof *h->callers);
 }
 
+/* The one that has been there longest; of those without a proof, where there is a secret. */
+static void drop_oldest(meshing *h)
+{
+    uint32_t oldest = 0;
+    while (oldest + 1 < h->caller_count && h->callers[oldest].seal.state == MRI_SEAL_READY) oldest++;
+    if (h->callers[oldest].seal.state == MRI_SEAL_READY) oldest = 0;
+    drop_caller(h, oldest);
+}
+
 static void accept_all(meshing *h)
 {
-    int fd, sys_errno;
-    while ((fd = mri_link_accept(h->m->listener, &sys_errno)) >= 0) {
-        if (h->caller_count == h->caller_room) drop_caller(h, 0); /* silent for longest */
-        mri_link_init(&h->callers[h->caller_count++], fd, MRI_WIRE_SMALL_BYTES);
+    int fd = -1, sys_errno = 0;
+    for (uint32_t k = 0; k < ACCEPTS_MOST && (fd = mri_link_accept(h->m->listener, &sys_errno)) >= 0; k++) {
+        if (h->caller_count == h->caller_room) drop_oldest(h);
+        mri_link_host(&h->callers[h->caller_count++], fd, MRI_WIRE_SMALL_BYTES, &h->m->secret);
     }
     if (sys_errno && !h->why.code)
         mr_error_sys(&h->why, sys_errno, "%s cannot accept connections", name_of(h, rank_of(h)));
@@ -268,8 +300,10 @@ static void poll_once(meshing *h, uint64_t due)
     h->polls[0] = (struct pollfd){.fd = h->m->listener, .events = POLLIN};
     for (uint32_t k = 0; k < star_count; k++)
         star[k] = (struct pollfd){.fd = h->m->star[k].fd, .events = mri_link_events(&h->m->star[k])};
-    for (uint32_t k = 0; k < h->call_count; k++)
+    for (uint32_t k = 0; k < h->call_count; k++) {
+        if (h->again[k]) due = mri_min_u64(due, call_again(h, k));
         calls[k] = (struct pollfd){.fd = h->calls[k].fd, .events = mri_link_events(&h->calls[k])};
+    }
     for (uint32_t k = 0; k < callers; k++)
         strangers[k] = (struct pollfd){.fd = h->callers[k].fd, .events = POLLIN};
     if (poll(h->polls, 1 + star_count + h->call_count + callers, mri_meet_wait_ms(due)) < 0) return;
@@ -303,13 +337,14 @@ static int allocate(meshing *h, mr_error *err)
     h->call_count = MRI_LANES * rank_of(h);
     h->caller_room = MRI_LANES * (uint32_t)size + STRANGERS_MOST;
     h->calls = calloc(h->call_count + 1, sizeof *h->calls);
+    h->again = calloc(h->call_count + 1, sizeof *h->again);
     h->callers = calloc(h->caller_room, sizeof *h->callers);
     h->polls = calloc(1 + size + h->call_count + h->caller_room, sizeof *h->polls);
     h->done = calloc(size, sizeof *h->done);
     h->missing = (uint32_t)(lanes * (size - 1));
     for (size_t k = 0; k < lanes * size; k++) h->fds[k] = -1;
     for (uint32_t k = 0; h->calls && k < h->call_count; k++) h->calls[k] = MRI_LINK_NONE;
-    if (h->calls && h->callers && h->polls && h->done) return MR_OK;
+    if (h->calls && h->again && h->callers && h->polls && h->done) return MR_OK;
     return mr_error_set(err, MR_ENOMEM, "no memory to connect %zu ranks", size);
 }
 
@@ -318,14 +353,15 @@ static void end(meshing *h)
     for (uint32_t k = 0; h->calls && k < h->call_count; k++) mri_link_fini(&h->calls[k]);
     while (h->caller_count) drop_caller(h, h->caller_count - 1);
     free(h->calls);
+    free(h->again);
     free(h->callers);
     free(h->polls);
     free(h->done);
 }
 
-int mri_mesh_join(mri_meeting *m, int *fds, mr_error *err)
+int mri_mesh_join(mri_meeting *m, int *fds, mri_seal *seals, mr_error *err)
 {
-    meshing h = {.m = m, .fds = fds};
+    meshing h = {.m = m, .fds = fds, .seals = seals};
     int rc = allocate(&h, err);
     if (rc == MR_OK) {
         connect_all(&h);

@@ -24,6 +24,7 @@ typedef struct seen {
 struct mr_muster {
     mr_muster_config cfg;
     mri_place place;
+    mri_secret secret;
     mri_wire_muster self;
     mri_guests guests;
     mri_watch watch;
@@ -99,11 +100,16 @@ int mr_muster_open(mr_muster **out, const mr_muster_config *cfg, mr_error *err)
     mr_muster *m = calloc(1, sizeof *m);
     if (!m) return mr_error_set(err, MR_ENOMEM, "no memory for a muster");
     m->cfg = mine;
-    m->guests = (mri_guests){.listeners = {-1, -1}};
-    m->watch = (mri_watch){.wake_fd = -1};
+    m->watch = (mri_watch){.wake_fd = -1, .lost.host = MRI_LINK_NONE};
     rc = find_place(m, err);
+    if (rc == MR_OK) rc = mri_secret_find(&m->secret, mine.secret, mine.secret_bytes, err);
+    if (rc) {
+        free(m);
+        return rc;
+    }
+    m->cfg.secret = NULL; /* the caller's */
     memcpy(m->self.key, m->place.key, sizeof m->self.key);
-    if (rc == MR_OK) rc = mri_guests_init(&m->guests, m->place.key, err);
+    rc = mri_guests_init(&m->guests, m->place.key, &m->secret, err);
     if (rc == MR_OK) rc = mri_watch_init(&m->watch, &m->guests, &m->place, err);
     m->guests.min = mine.min;
     m->guests.leave_out = mine.leave_out;
@@ -123,7 +129,18 @@ void mr_muster_close(mr_muster *m)
     if (!m) return;
     mri_watch_fini(&m->watch);
     mri_guests_fini(&m->guests);
+    mri_secret_fini(&m->secret);
     free(m);
+}
+
+mr_guard mr_muster_guard(const mr_muster *m)
+{
+    return m->secret.set ? MR_GUARD_SECRET : m->place.this_host_only ? MR_GUARD_HOST : MR_GUARD_NONE;
+}
+
+bool mr_muster_turned_away(mr_muster *m, char *text, size_t text_bytes)
+{
+    return mri_door_tell(&m->guests.door, text, text_bytes);
 }
 
 bool mr_muster_is_wanted(const mr_muster *m)
@@ -153,7 +170,7 @@ static bool is_front_here(const mri_place *p)
 {
     mri_seeking s;
     bool here = p->this_host_only;
-    mri_seek_init(&s);
+    mri_seek_init(&s, NULL);
     mri_seek_places(&s, p, NULL, 0);
     for (uint32_t k = 0; k < s.count && !here; k++) {
         struct sockaddr_storage at = s.probe[k].to;
@@ -175,16 +192,50 @@ static bool address_of(const mri_link *l, mri_wire_seat *out)
            mri_wire_seat_from(out, (const struct sockaddr *)&from);
 }
 
-/* Whose state is rank 0's: UINT32_MAX for the host itself. */
-static uint32_t farthest(const mr_muster *m, uint32_t count)
+static bool is_run(const uint8_t a[MRI_WIRE_KEY_BYTES], const uint8_t b[MRI_WIRE_KEY_BYTES])
+{
+    return memcmp(a, b, MRI_WIRE_KEY_BYTES) == 0;
+}
+
+/* How many guests with the state of a run were in the run of this one. */
+static uint32_t count_of_run(const mr_muster *m, uint32_t count, const mri_wire_muster *who)
+{
+    uint32_t same = 0;
+    for (uint32_t k = 0; k < count; k++) {
+        const mri_wire_muster *other = &m->guests.guest[k].who;
+        same += other->progress && is_run(other->run, who->run);
+    }
+    return same;
+}
+
+/* The run that goes on: the host's own. A host that was in no world yet takes the one in which most of its
+ * guests with a state were, else any. NULL: nobody was in one. */
+static const uint8_t *choose_run(const mr_muster *m, uint32_t count)
+{
+    const uint8_t *best = NULL;
+    uint32_t most = 0;
+    if (mri_wire_has_run(m->self.run)) return m->self.run;
+    for (uint32_t k = 0; k < count; k++) {
+        const mri_wire_muster *who = &m->guests.guest[k].who;
+        const uint32_t same = who->progress ? count_of_run(m, count, who) : 0;
+        if (!mri_wire_has_run(who->run) || (best && same <= most)) continue;
+        most = same;
+        best = who->run;
+    }
+    return best;
+}
+
+/* Whose state is rank 0's: UINT32_MAX for the host itself. Those of another run have none for this one. */
+static uint32_t farthest(const mr_muster *m, const uint8_t *run, uint32_t count)
 {
     uint32_t best = UINT32_MAX;
     uint64_t most = m->self.progress;
-    for (uint32_t k = 0; k < count; k++)
-        if (m->guests.guest[k].who.progress > most) {
-            best = k;
-            most = m->guests.guest[k].who.progress;
-        }
+    for (uint32_t k = 0; run && k < count; k++) {
+        const mri_wire_muster *who = &m->guests.guest[k].who;
+        if (who->progress <= most || !is_run(who->run, run)) continue;
+        best = k;
+        most = who->progress;
+    }
     return best;
 }
 
@@ -205,7 +256,8 @@ static bool seat(mr_muster *m, mri_wire_mustered *w, uint32_t rank, uint32_t k)
 static bool assign(mr_muster *m, mri_wire_mustered *w, uint32_t *rank_of, uint32_t *own_rank)
 {
     const uint32_t guests = (uint32_t)mri_min_u64(atomic_load(&m->guests.here), m->cfg.max - 1);
-    const uint32_t zero = farthest(m, guests);
+    const uint8_t *run = choose_run(m, guests);
+    const uint32_t zero = farthest(m, run, guests);
     uint32_t rank = 1;
     bool ok = seat(m, w, 0, zero);
     *own_rank = 0;
@@ -222,6 +274,8 @@ static bool assign(mr_muster *m, mri_wire_mustered *w, uint32_t *rank_of, uint32
     w->size = guests + 1;
     w->progress = zero == UINT32_MAX ? m->self.progress : m->guests.guest[zero].who.progress;
     mri_meet_draw(w->nonce, sizeof w->nonce);
+    if (run) memcpy(w->run, run, sizeof w->run);
+    else mri_meet_draw(w->run, sizeof w->run);
     return ok;
 }
 
@@ -260,7 +314,7 @@ typedef struct search {
     struct pollfd polls[MRI_PROBES_MOST + 1];
     uint32_t expected;
     seen below;
-    uint64_t due_ns, front_ns, host_ns;
+    uint64_t began_ns, due_ns, front_ns, host_ns;
     uint64_t word_ns; /* until which the host's word is waited for */
     bool had_front, host;
 } search;
@@ -315,8 +369,11 @@ static int hear(search *s, mri_wire_mustered *w)
     const int rc = mri_link_read(l, &head, &data);
     if (rc == MR_EAGAIN && mri_clock_ns() < s->word_ns) return rc;
     if (rc == MR_OK && head.kind == MRI_WIRE_MUSTERED && mri_wire_get_mustered(data, head.bytes, w) &&
-        w->tokens[w->rank] == s->m->self.token)
-        return MR_OK;
+        w->tokens[w->rank] == s->m->self.token) {
+        if (!s->m->self.progress || is_run(w->run, s->m->self.run)) return MR_OK;
+        snprintf(s->seeking.last, sizeof s->seeking.last, "another run has that place");
+        s->due_ns = mri_min_u64(s->due_ns, s->began_ns + (uint64_t)(1e9 * s->m->cfg.meet_s));
+    }
     mri_seek_lost_host(&s->seeking);
     return MR_EAGAIN;
 }
@@ -419,18 +476,23 @@ int mr_muster_form(mr_muster *m, uint32_t expected, uint64_t progress, const vol
     if (rc == MR_OK) {
         s->m = m;
         s->expected = expected ? expected : m->cfg.max;
-        s->due_ns = mri_clock_ns() + (uint64_t)(1e9 * m->cfg.meet_s);
+        s->began_ns = mri_clock_ns();
+        s->due_ns = s->began_ns + (uint64_t)(1e9 * m->cfg.meet_s);
         m->watch.front_here = is_front_here(&m->place);
         m->self.progress = progress;
         m->guests.changed_ns = mri_clock_ns();
         m->guests.known_count = 0;
-        mri_seek_init(&s->seeking);
+        mri_seek_init(&s->seeking, &m->secret);
         if (m->watch.front_here) mri_watch_take_front(&m->guests, &m->place);
         find_below(s, found);
         choose_places(s);
         rc = find_others(s, w, stop, err);
     }
-    if (rc == MR_OK) rc = start_watch(m, s, w, err);
+    if (rc == MR_OK) {
+        memcpy(m->self.run, w->run, sizeof m->self.run);
+        memcpy(m->guests.run, w->run, sizeof m->guests.run);
+        rc = start_watch(m, s, w, err);
+    }
     if (rc == MR_OK) {
         m->world = *w;
         atomic_store(&m->room, w->size < m->cfg.max);

@@ -7,6 +7,9 @@
  * its word; the first that has nobody alive below it is the host. Whoever comes to a process that is not the
  * host is sent away and looks again. So all come to one host, whoever is lost meanwhile.
  *
+ * In a run with a secret nobody is listened to who has not proved it. A world's members know a number, drawn
+ * for the first world and told to members only; the state of a process counts when it knows that number.
+ *
  *   muster.c        the public calls: the search, what a host decides, what all are told
  *   muster_seek.c   the places below: who of them is alive, and who is the host
  *   muster_guests.c who has come here
@@ -28,7 +31,10 @@ typedef struct mri_guest {
     mri_wire_muster who;
 } mri_guest;
 
-enum { MRI_GUESTS_MOST = MR_MUSTER_MOST + 32 };
+enum {
+    MRI_STRANGERS_MOST = 64, /* who have not said who they are; one more, and the oldest goes */
+    MRI_GUESTS_MOST = MR_MUSTER_MOST + MRI_STRANGERS_MOST,
+};
 
 typedef struct mri_loss {
     uint64_t at_ns;
@@ -41,6 +47,9 @@ enum { MRI_LOSSES_MOST = 256 };
 typedef struct mri_guests {
     int listeners[2]; /* own, front; -1: none */
     uint8_t key[MRI_WIRE_KEY_BYTES];
+    uint8_t run[MRI_WIRE_KEY_BYTES]; /* of this process; zeros: it was in no world yet */
+    const mri_secret *secret;        /* the muster's */
+    mri_door door;
     mri_guest *guest; /* [0, count), in the order in which they came */
     uint32_t count;
     struct pollfd *polls;
@@ -56,7 +65,8 @@ typedef struct mri_guests {
     uint64_t forget_ns;
 } mri_guests;
 
-int mri_guests_init(mri_guests *g, const uint8_t key[MRI_WIRE_KEY_BYTES], mr_error *err);
+int mri_guests_init(mri_guests *g, const uint8_t key[MRI_WIRE_KEY_BYTES], const mri_secret *secret,
+                    mr_error *err);
 void mri_guests_fini(mri_guests *g);
 /* One poll() of at most wait_ms over the listeners, guests and `more` other descriptors, whose results are in
  * extra. host: those who come are welcome; else they are sent to look again. */
@@ -85,13 +95,14 @@ enum { MRI_PROBES_MOST = 4 + MR_MUSTER_MOST };
 typedef struct mri_seeking {
     mri_place_probe probe[MRI_PROBES_MOST]; /* the front's addresses, then seats */
     uint32_t count, fronts;
+    const mri_secret *secret;
     mri_wire_kind says;             /* MUSTER, or CALL */
     mri_link host;                  /* who has said WELCOME, */
     uint32_t host_at;               /* and the place */
     char last[MRI_WIRE_TEXT_BYTES]; /* what was seen last */
 } mri_seeking;
 
-void mri_seek_init(mri_seeking *s);
+void mri_seek_init(mri_seeking *s, const mri_secret *secret);
 void mri_seek_fini(mri_seeking *s);
 /* The places of a search: the front's addresses unless it is here, and the first `seats` of them. */
 void mri_seek_places(mri_seeking *s, const mri_place *front, const mri_wire_seat *seats, uint32_t count);

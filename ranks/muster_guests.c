@@ -5,11 +5,17 @@
 
 #include "ranks/muster.h"
 
-enum { STRANGER_S = 5, TURN_MS = 200 };
+enum {
+    STRANGER_S = 5,
+    TURN_MS = 200,
+    ACCEPTS_MOST = 16, /* before those who are there have their turn */
+};
 
-int mri_guests_init(mri_guests *g, const uint8_t key[MRI_WIRE_KEY_BYTES], mr_error *err)
+int mri_guests_init(mri_guests *g, const uint8_t key[MRI_WIRE_KEY_BYTES], const mri_secret *secret,
+                    mr_error *err)
 {
-    *g = (mri_guests){.listeners = {-1, -1}};
+    *g = (mri_guests){.listeners = {-1, -1}, .secret = secret};
+    mri_door_init(&g->door);
     memcpy(g->key, key, sizeof g->key);
     g->guest = calloc(MRI_GUESTS_MOST, sizeof *g->guest);
     g->polls = calloc(MRI_GUESTS_MOST + 3 + MRI_PROBES_MOST + 1, sizeof *g->polls);
@@ -26,6 +32,7 @@ void mri_guests_fini(mri_guests *g)
     free(g->guest);
     free(g->polls);
     free(g->loss);
+    mri_door_fini(&g->door);
     *g = (mri_guests){.listeners = {-1, -1}};
 }
 
@@ -43,25 +50,47 @@ void mri_guests_drop(mri_guests *g, uint32_t k)
     count_here(g);
 }
 
+static void turn_away_silent(mri_guests *g, uint32_t k)
+{
+    if (!g->secret->set) return;
+    g->guest[k].link.refusal = MRI_REFUSED_SILENT;
+    mri_door_turn_away(&g->door, &g->guest[k].link);
+}
+
+/* One more may come: strangers never take the room of those who are known, nor of one another for long. */
+static void make_room(mri_guests *g)
+{
+    uint32_t strangers = 0, oldest = 0;
+    for (uint32_t k = g->count; k-- > 0;)
+        if (!g->guest[k].here) {
+            strangers++;
+            oldest = k;
+        }
+    if (strangers < MRI_STRANGERS_MOST) return;
+    turn_away_silent(g, oldest);
+    mri_guests_drop(g, oldest);
+}
+
 static void accept_all(mri_guests *g, int listener)
 {
-    int fd, sys_errno;
-    while ((fd = mri_link_accept(listener, &sys_errno)) >= 0) {
+    int fd = -1, sys_errno = 0;
+    for (uint32_t k = 0; k < ACCEPTS_MOST && (fd = mri_link_accept(listener, &sys_errno)) >= 0; k++) {
+        make_room(g);
         if (g->count == MRI_GUESTS_MOST) {
             close(fd);
             continue;
         }
         mri_guest *one = &g->guest[g->count++];
         *one = (mri_guest){.due = mri_clock_ns() + STRANGER_S * UINT64_C(1000000000)};
-        mri_link_init(&one->link, fd, MRI_WIRE_SMALL_BYTES);
+        mri_link_host(&one->link, fd, MRI_WIRE_SMALL_BYTES, g->secret);
     }
     if (sys_errno) (void)poll(NULL, 0, TURN_MS); /* no descriptors: it waits in the queue */
 }
 
-static void send_away(mri_guest *one, const char *why)
+static void send_away(mri_guest *one, int code, const char *why)
 {
     uint8_t out[MRI_WIRE_SMALL_BYTES];
-    (void)mri_link_send(&one->link, MRI_WIRE_OTHER, out, mri_wire_put_reason(out, MR_EAGAIN, why));
+    (void)mri_link_send(&one->link, MRI_WIRE_OTHER, out, mri_wire_put_reason(out, code, why));
     (void)shutdown(one->link.fd, SHUT_WR);
 }
 
@@ -103,7 +132,8 @@ static bool is_left_out(const mri_guests *g, const mri_wire_muster *who, char *w
     const uint64_t now = mri_clock_ns(), count = mri_min_u64(g->losses, MRI_LOSSES_MOST);
     uint32_t lost = 0;
     const bool enough = g->between || 1 + atomic_load(&g->here) >= g->min;
-    if (!g->leave_out || who->progress || !enough) return false;
+    const bool of_this_run = who->progress && memcmp(who->run, g->run, sizeof g->run) == 0;
+    if (!g->leave_out || of_this_run || !enough) return false;
     for (uint64_t i = 0; i < count; i++)
         lost += now - g->loss[i].at_ns < g->forget_ns && strcmp(g->loss[i].host, who->host) == 0;
     snprintf(why, why_bytes,
@@ -122,6 +152,12 @@ static void renew_for_new(mri_guests *g, uint64_t token)
     g->changed_ns = mri_clock_ns();
 }
 
+/* With a state that does not go on here. A run's number is told to its members only. */
+static bool is_of_another_run(const mri_guests *g, const mri_wire_muster *who)
+{
+    return who->progress && mri_wire_has_run(g->run) && memcmp(who->run, g->run, sizeof g->run) != 0;
+}
+
 /* False: it must go. */
 static bool take_message(mri_guests *g, uint32_t k, bool host)
 {
@@ -132,20 +168,25 @@ static bool take_message(mri_guests *g, uint32_t k, bool host)
     mri_link_flush(&one->link);
     const int rc = mri_link_read(&one->link, &head, &data);
     if (rc == MR_EAGAIN) return true;
+    if (rc == MR_EFORMAT && g->secret->set) mri_door_turn_away(&g->door, &one->link);
     if (rc != MR_OK || one->here || (head.kind != MRI_WIRE_MUSTER && head.kind != MRI_WIRE_CALL) ||
         head.version != MRI_WIRE_VERSION || !mri_wire_get_muster(data, head.bytes, &one->who))
         return false;
     if (memcmp(one->who.key, g->key, sizeof g->key) != 0) {
-        send_away(one, "another job meets there");
+        send_away(one, MR_ENOENT, "another job meets there");
+        return false;
+    }
+    if (is_of_another_run(g, &one->who)) {
+        send_away(one, MR_EEXIST, "another run of this job has that place");
         return false;
     }
     if (head.kind == MRI_WIRE_CALL && g->between) atomic_store(&g->called, true);
     if (!host || head.kind == MRI_WIRE_CALL || is_here_already(g, k)) {
-        send_away(one, "it looks for the others itself");
+        send_away(one, MR_EAGAIN, "it looks for the others itself");
         return false;
     }
     if (is_left_out(g, &one->who, why, sizeof why)) {
-        send_away(one, why);
+        send_away(one, MR_EAGAIN, why);
         return false;
     }
     one->here = true;
@@ -168,6 +209,7 @@ void mri_guests_serve(mri_guests *g, bool host, struct pollfd *extra, uint32_t m
     const uint64_t now = mri_clock_ns();
     for (uint32_t k = polled; k-- > 0;) { /* from the end: drop() moves those behind */
         const bool late = !g->guest[k].here && now >= g->guest[k].due;
+        if (late) turn_away_silent(g, k);
         if (late || (ready > 0 && guests[k].revents && !take_message(g, k, host))) mri_guests_drop(g, k);
     }
     for (int k = 0; k < 2; k++)
@@ -185,7 +227,7 @@ void mri_guests_dismiss(mri_guests *g)
 {
     for (uint32_t k = g->count; k-- > 0;) {
         if (!g->guest[k].here) continue;
-        send_away(&g->guest[k], "it looks for the others itself");
+        send_away(&g->guest[k], MR_EAGAIN, "it looks for the others itself");
         mri_guests_drop(g, k);
     }
 }

@@ -16,9 +16,10 @@ enum {
     AGAIN_SILENT_MS = 500,
 };
 
-void mri_seek_init(mri_seeking *s)
+void mri_seek_init(mri_seeking *s, const mri_secret *secret)
 {
     memset(s, 0, sizeof *s);
+    s->secret = secret;
     s->host = MRI_LINK_NONE;
     s->says = MRI_WIRE_MUSTER;
 }
@@ -80,14 +81,14 @@ static void put_off(mri_seeking *s, mri_place_probe *p, bool alive, uint32_t aga
 static void put_off_errno(mri_seeking *s, mri_place_probe *p, int sys_errno)
 {
     char text[128];
-    put_off(s, p, false, AGAIN_DEAD_MS, strerror_r(sys_errno, text, sizeof text));
+    put_off(s, p, false, AGAIN_DEAD_MS, mri_link_errno_text(sys_errno, text, sizeof text));
 }
 
 static void ask(mri_seeking *s, mri_place_probe *p)
 {
     p->asked_ns = mri_clock_ns();
-    const int rc =
-        mri_link_connect(&p->link, (const struct sockaddr *)&p->to, p->to_bytes, MRI_WIRE_SMALL_BYTES);
+    const int rc = mri_link_connect(&p->link, (const struct sockaddr *)&p->to, p->to_bytes,
+                                    MRI_WIRE_SMALL_BYTES, s->secret);
     if (rc) put_off_errno(s, p, rc);
 }
 

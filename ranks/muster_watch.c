@@ -14,7 +14,7 @@ enum { TURN_MS = 200, FRONT_MS = 500 };
 int mri_watch_init(mri_watch *w, mri_guests *guests, const mri_place *front, mr_error *err)
 {
     *w = (mri_watch){.guests = guests, .front = front};
-    mri_seek_init(&w->lost);
+    mri_seek_init(&w->lost, guests->secret);
     w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     return w->wake_fd < 0 ? mr_error_sys(err, errno, "cannot make an eventfd") : MR_OK;
 }

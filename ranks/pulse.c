@@ -373,7 +373,7 @@ static mri_pulse *create(uint32_t rank, uint32_t size, const char (*hosts)[MRI_W
     return p;
 }
 
-static int start(mri_pulse *p, const int *fds, mr_error *err)
+static int start(mri_pulse *p, const int *fds, const mri_seal *seals, mr_error *err)
 {
     if (p->poke_fd < 0 || p->wake_fd < 0) return mr_error_sys(err, errno, "no descriptor for the pulse");
     if (p->size == 1) return MR_OK;
@@ -383,6 +383,7 @@ static int start(mri_pulse *p, const int *fds, mr_error *err)
     int rc = p->peers && p->polls ? MR_OK : MR_ENOMEM;
     for (uint32_t r = 0; p->peers && r < p->size; r++) {
         mri_link_init(&p->peers[r].link, fds[r], MRI_WIRE_SMALL_BYTES);
+        p->peers[r].link.seal = seals[r];
         p->peers[r].heard = p->last_turn;
         if (rc == MR_OK && fds[r] >= 0) rc = mri_link_reserve(&p->peers[r].link);
     }
@@ -393,10 +394,10 @@ static int start(mri_pulse *p, const int *fds, mr_error *err)
 }
 
 int mri_pulse_open(mri_pulse **out, uint32_t rank, uint32_t size, const char (*hosts)[MRI_WIRE_HOST_BYTES],
-                   const int *fds, double silence_s, mr_error *err)
+                   const int *fds, const mri_seal *seals, double silence_s, mr_error *err)
 {
     mri_pulse *p = create(rank, size, hosts, silence_s);
-    const int rc = p ? start(p, fds, err) : mr_error_set(err, MR_ENOMEM, "no memory for the pulse");
+    const int rc = p ? start(p, fds, seals, err) : mr_error_set(err, MR_ENOMEM, "no memory for the pulse");
     const bool owned = p && (p->peers || size == 1);
     for (uint32_t r = 0; !owned && r < size; r++)
         if (fds[r] >= 0) close(fds[r]);

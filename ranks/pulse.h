@@ -7,15 +7,15 @@
 #ifndef MRI_PULSE_H
 #define MRI_PULSE_H
 
-#include "ranks/wire.h"
+#include "ranks/seal.h"
 
 typedef struct mri_pulse mri_pulse;
 
-/* fds[rank], -1 for the own one: the pulse's from here on, also when this fails. hosts: by rank, as long as
- * the pulse. silence_s 0: silence is no reason. Of a world of one there is no thread, and nothing but
- * mri_pulse_give_up() ends it. */
+/* fds[rank], -1 for the own one: the pulse's from here on, also when this fails. seals[rank]: how far what
+ * was said on it is sealed. hosts: by rank, as long as the pulse. silence_s 0: silence is no reason. Of a
+ * world of one there is no thread, and nothing but mri_pulse_give_up() ends it. */
 int mri_pulse_open(mri_pulse **out, uint32_t rank, uint32_t size, const char (*hosts)[MRI_WIRE_HOST_BYTES],
-                   const int *fds, double silence_s, mr_error *err);
+                   const int *fds, const mri_seal *seals, double silence_s, mr_error *err);
 /* Farewell to all who are left. NULL is harmless. */
 void mri_pulse_close(mri_pulse *p);
 

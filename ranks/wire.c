@@ -244,7 +244,8 @@ bool mri_wire_get_blame(const void *in, size_t bytes, uint32_t size, mri_blame *
 size_t mri_wire_put_muster(uint8_t *out, const mri_wire_muster *muster)
 {
     uint8_t *at = put_bytes(out, muster->key, sizeof muster->key);
-    at = put16(put64(put64(at, muster->token), muster->progress), muster->port);
+    at = put_bytes(put64(at, muster->token), muster->run, sizeof muster->run);
+    at = put16(put64(at, muster->progress), muster->port);
     return (size_t)(put_text(at, muster->host, sizeof muster->host) - out);
 }
 
@@ -253,6 +254,7 @@ bool mri_wire_get_muster(const void *in, size_t bytes, mri_wire_muster *out)
     reading r = {in, bytes, false};
     get_key(&r, out->key);
     out->token = get64(&r);
+    get_key(&r, out->run);
     out->progress = get64(&r);
     out->port = get16(&r);
     get_text(&r, out->host, sizeof out->host);
@@ -262,6 +264,7 @@ bool mri_wire_get_muster(const void *in, size_t bytes, mri_wire_muster *out)
 size_t mri_wire_put_mustered(uint8_t *out, const mri_wire_mustered *mustered)
 {
     uint8_t *at = put_bytes(out, mustered->nonce, sizeof mustered->nonce);
+    at = put_bytes(at, mustered->run, sizeof mustered->run);
     at = put64(put32(put32(at, mustered->rank), mustered->size), mustered->progress);
     for (uint32_t i = 0; i < mustered->size; i++)
         at = put64(put_seat(at, &mustered->seats[i]), mustered->tokens[i]);
@@ -272,6 +275,7 @@ bool mri_wire_get_mustered(const void *in, size_t bytes, mri_wire_mustered *out)
 {
     reading r = {in, bytes, false};
     get_key(&r, out->nonce);
+    get_key(&r, out->run);
     out->rank = get32(&r);
     out->size = get32(&r);
     out->progress = get64(&r);

@@ -5,6 +5,9 @@
  *
  *   head  | magic 4 | version 2 | kind 2 | bytes 4 |, then so many bytes of the kind; all little-endian
  *
+ * In a run with a secret both ends of a connection first prove that they know it, and each message then ends
+ * with a tag (seal.h).
+ *
  *   guest                    rank 0                       rank b            rank a < b
  *     HELLO ────────────────►   WELCOME, or OTHER:            JOIN, by lane ──► JOINED
  *                                 not there, try on
@@ -31,7 +34,7 @@ static inline uint64_t mri_clock_ns(void)
 }
 
 #define MRI_WIRE_MAGIC   0x7752724du /* "MrRw" */
-#define MRI_WIRE_VERSION 1u
+#define MRI_WIRE_VERSION 2u
 
 enum {
     MRI_WIRE_HEAD_BYTES = 12,
@@ -63,6 +66,10 @@ typedef enum mri_wire_kind {
     MRI_WIRE_MUSTER,
     MRI_WIRE_MUSTERED,
     MRI_WIRE_CALL,  /* as MUSTER, of one who is in a world and does not ask to be taken in */
+    MRI_WIRE_KNOCK, /* these four: seal.h */
+    MRI_WIRE_CHALLENGE,
+    MRI_WIRE_PROOF,
+    MRI_WIRE_PROVED,
     MRI_WIRE_KINDS, /* above all */
 } mri_wire_kind;
 
@@ -142,18 +149,25 @@ bool mri_wire_get_blame(const void *in, size_t bytes, uint32_t size, mri_blame *
 typedef struct mri_wire_muster {
     uint8_t key[MRI_WIRE_KEY_BYTES]; /* of the job */
     uint64_t token;                  /* of the process */
+    uint8_t run[MRI_WIRE_KEY_BYTES]; /* of mri_wire_mustered; zeros: it was in no world yet */
     uint64_t progress;               /* of its state; 0: it has none */
     uint16_t port;                   /* where others find it when they look again */
     char host[MRI_WIRE_HOST_BYTES];
 } mri_wire_muster;
+static inline bool mri_wire_has_run(const uint8_t run[MRI_WIRE_KEY_BYTES])
+{
+    static const uint8_t none[MRI_WIRE_KEY_BYTES];
+    return memcmp(run, none, sizeof none) != 0;
+}
 size_t mri_wire_put_muster(uint8_t *out, const mri_wire_muster *muster);
 bool mri_wire_get_muster(const void *in, size_t bytes, mri_wire_muster *out);
 
 enum { MRI_WIRE_MUSTER_MOST = 256 }; /* ranks of a world that is mustered */
-enum { MRI_WIRE_MUSTERED_BYTES = 64 + MRI_WIRE_MUSTER_MOST * (MRI_WIRE_SEAT_BYTES + 8) };
+enum { MRI_WIRE_MUSTERED_BYTES = 80 + MRI_WIRE_MUSTER_MOST * (MRI_WIRE_SEAT_BYTES + 8) };
 
 typedef struct mri_wire_mustered {
     uint8_t nonce[MRI_WIRE_KEY_BYTES]; /* of the world to come */
+    uint8_t run[MRI_WIRE_KEY_BYTES];   /* drawn for its first world: only members know it */
     uint32_t rank, size;
     uint64_t progress;                         /* of rank 0 */
     mri_wire_seat seats[MRI_WIRE_MUSTER_MOST]; /* by rank; port: where it is found again. That of the host

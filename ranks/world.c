@@ -14,6 +14,8 @@ struct mr_world {
     char (*hosts)[MRI_WIRE_HOST_BYTES];
     mri_pulse *pulse;
     mri_channel *channels[MR_WORLD_CHANNELS];
+    mr_guard guard;
+    mri_door door; /* who was turned away while the ranks met */
 };
 
 /* ---- open, close ---- */
@@ -50,24 +52,26 @@ static int check_settings(const mr_world_config *c, mr_error *err)
     return MR_OK;
 }
 
-static int meet(mr_world *w, const mr_world_config *cfg, int *fds, mr_error *err)
+static int meet(mr_world *w, const mr_world_config *cfg, int *fds, mri_seal *seals, mr_error *err)
 {
     mri_meeting m;
     int rc = mri_meeting_init(&m, cfg, err);
     if (rc != MR_OK) return rc;
     rc = cfg->rank == 0 ? mri_meet_as_host(&m, err) : mri_meet_as_guest(&m, err);
-    if (rc == MR_OK) rc = mri_mesh_join(&m, fds, err);
+    if (rc == MR_OK) rc = mri_mesh_join(&m, fds, seals, err);
     for (uint32_t r = 0; rc == MR_OK && r < cfg->size; r++)
         memcpy(w->hosts[r], m.seats[r].host, sizeof *w->hosts);
+    w->guard = m.secret.set ? MR_GUARD_SECRET : m.place.this_host_only ? MR_GUARD_HOST : MR_GUARD_NONE;
+    mri_door_take(&w->door, &m.door);
     mri_meeting_fini(&m);
     return rc;
 }
 
 /* Each part takes its sockets, whether it can be opened or not. */
-static int open_parts(mr_world *w, const mr_world_config *cfg, int *fds, mr_error *err)
+static int open_parts(mr_world *w, const mr_world_config *cfg, int *fds, const mri_seal *seals, mr_error *err)
 {
     const char(*hosts)[MRI_WIRE_HOST_BYTES] = (const char(*)[MRI_WIRE_HOST_BYTES])w->hosts;
-    int rc = mri_pulse_open(&w->pulse, w->rank, w->size, hosts, fds + (size_t)MRI_LANE_PULSE * w->size,
+    int rc = mri_pulse_open(&w->pulse, w->rank, w->size, hosts, fds + (size_t)MRI_LANE_PULSE * w->size, seals,
                             cfg->silence_s, err);
     for (uint32_t c = 0; c < MR_WORLD_CHANNELS; c++) {
         const int opened = mri_channel_open(&w->channels[c], c, w->rank, w->size, hosts,
@@ -83,14 +87,18 @@ static int open_world(mr_world *w, const mr_world_config *cfg, mr_error *err)
 {
     w->rank = cfg->rank;
     w->size = cfg->size;
+    w->guard = MR_GUARD_HOST; /* a world of one opens no socket */
     w->hosts = calloc(cfg->size, sizeof *w->hosts);
     int *fds = malloc(MRI_LANES * (size_t)cfg->size * sizeof *fds), rc = MR_OK;
-    if (!w->hosts || !fds) rc = mr_error_set(err, MR_ENOMEM, "no memory for a world of %u ranks", cfg->size);
+    mri_seal *seals = calloc(cfg->size, sizeof *seals);
+    if (!w->hosts || !fds || !seals)
+        rc = mr_error_set(err, MR_ENOMEM, "no memory for a world of %u ranks", cfg->size);
     for (size_t k = 0; rc == MR_OK && k < MRI_LANES * (size_t)cfg->size; k++) fds[k] = -1;
-    if (rc == MR_OK && cfg->size > 1) rc = meet(w, cfg, fds, err);
+    if (rc == MR_OK && cfg->size > 1) rc = meet(w, cfg, fds, seals, err);
     else if (rc == MR_OK && gethostname(w->hosts[0], sizeof *w->hosts - 1) != 0) w->hosts[0][0] = '\0';
-    if (rc == MR_OK) rc = open_parts(w, cfg, fds, err);
+    if (rc == MR_OK) rc = open_parts(w, cfg, fds, seals, err);
     free(fds);
+    free(seals);
     return rc;
 }
 
@@ -103,6 +111,7 @@ int mr_world_open(mr_world **out, const mr_world_config *cfg, mr_error *err)
     if (rc != MR_OK) return rc;
     mr_world *w = calloc(1, sizeof *w);
     if (!w) return mr_error_set(err, MR_ENOMEM, "no memory for a world");
+    mri_door_init(&w->door);
     rc = open_world(w, &mine, err);
     if (rc == MR_OK) *out = w;
     else mr_world_close(w);
@@ -114,12 +123,18 @@ void mr_world_close(mr_world *w)
     if (!w) return;
     mri_pulse_close(w->pulse); /* the farewell first: what ends without it is lost */
     for (uint32_t c = 0; c < MR_WORLD_CHANNELS; c++) mri_channel_close(w->channels[c]);
+    mri_door_fini(&w->door);
     free(w->hosts);
     free(w);
 }
 
 uint32_t mr_world_rank(const mr_world *w) { return w->rank; }
 uint32_t mr_world_size(const mr_world *w) { return w->size; }
+mr_guard mr_world_guard(const mr_world *w) { return w->guard; }
+bool mr_world_turned_away(mr_world *w, char *text, size_t text_bytes)
+{
+    return mri_door_tell(&w->door, text, text_bytes);
+}
 const char *mr_world_host(const mr_world *w, uint32_t rank) { return rank < w->size ? w->hosts[rank] : ""; }
 
 /* ---- calls ---- */

@@ -43,6 +43,7 @@ typedef struct fit {
     uint64_t saved_updates, skipped_before;
     bool saved;                     /* anything, by this call */
     uint64_t keep_ns, keep_took_ns; /* the state is kept again from the first on; the shortest it took */
+    uint64_t keep_pause;            /* of the time that it took, until then */
     rate rate;
     mri_stretches stretches;
     uint64_t peeks; /* looked at */
@@ -153,10 +154,12 @@ static void prune(const fit *f, bool last)
     tell_note(f, note);
 }
 
-/* In memory; all processes after the same step. */
+/* In memory; all processes after the same step. After the first step of a call, then in pauses that double up
+ * to a hundred times what it takes: a run that loses ranks again and again loses at most half of what it did
+ * in between, and a long one spends a hundredth of its time. */
 static int keep(fit *f, mr_error *err)
 {
-    enum { SHARE = 100 }; /* of the time */
+    enum { FIRST_PAUSE = 2, LAST_PAUSE = 100 };
     mr_checkpoint_info info;
     if (!f->cfg.snapshot) return MR_OK;
     int rc = mri_flights_drain(&f->t->flights, err); /* they would have been waited for anyway */
@@ -168,7 +171,8 @@ static int keep(fit *f, mr_error *err)
     rc = mr_trainer_snapshot(f->t, f->cfg.snapshot, &info, err);
     const uint64_t now = mri_now_ns(), took = now - begun_ns;
     f->keep_took_ns = f->keep_took_ns ? mri_min_u64(f->keep_took_ns, took) : took;
-    f->keep_ns = now + SHARE * f->keep_took_ns;
+    f->keep_pause = f->keep_pause ? mri_min_u64(2 * f->keep_pause, LAST_PAUSE) : FIRST_PAUSE;
+    f->keep_ns = now + f->keep_pause * f->keep_took_ns;
     return rc;
 }
 

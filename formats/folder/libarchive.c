@@ -1,15 +1,12 @@
 /* formats/folder/libarchive.c: opens libarchive; see libarchive.h. */
 #include "formats/folder/libarchive.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 
+#include "base/library.h"
 #include "base/util.h"
 
-static const struct symbol {
-    const char *name;
-    size_t place; /* in the table */
-} symbols[] = {
+static const mri_symbol symbols[] = {
 #define SYMBOL(result, f, parameters) {#f, offsetof(mri_libarchive, f)},
     MRI_LIBARCHIVE_CALLS(SYMBOL)
 #undef SYMBOL
@@ -21,23 +18,19 @@ static bool filled;          /* lock */
 
 static int fill(mr_error *err)
 {
-    void *handle = dlopen("libarchive.so.13", RTLD_NOW | RTLD_LOCAL);
-    if (!handle)
+    static const char *const files[] = {"libarchive.so.13", NULL};
+    const char *what;
+    const int rc = mri_library_open(&table, files, symbols, MRI_ARRAY_COUNT(symbols), &what);
+    if (rc == MR_ENOENT)
         return mr_error_set(err, MR_EUNSUPPORTED,
                             "archives packed by bzip2, xz, zstd, 7z and rar need libarchive (Debian and "
                             "Ubuntu: apt install libarchive13), or unpack it and open what it makes: %s",
-                            dlerror());
-    for (size_t k = 0; k < MRI_ARRAY_COUNT(symbols); k++) {
-        void *function = dlsym(handle, symbols[k].name);
-        if (!function) {
-            dlclose(handle);
-            return mr_error_set(err, MR_EUNSUPPORTED,
-                                "libarchive.so.13 here has no %s: libarchive 3.4 or newer is needed, or "
-                                "unpack the archive and open what it makes",
-                                symbols[k].name);
-        }
-        memcpy((char *)&table + symbols[k].place, &function, sizeof function);
-    }
+                            what);
+    if (rc)
+        return mr_error_set(err, MR_EUNSUPPORTED,
+                            "libarchive.so.13 here has no %s: libarchive 3.4 or newer is needed, or "
+                            "unpack the archive and open what it makes",
+                            what);
     return MR_OK;
 }
 

@@ -1,14 +1,10 @@
 /* formats/remote/remote_curl.c: opens libcurl; see remote_curl.h. */
 #include "formats/remote/remote_curl.h"
 
-#include <dlfcn.h>
-
+#include "base/library.h"
 #include "base/util.h"
 
-static const struct symbol {
-    const char *name;
-    size_t place; /* in the table */
-} symbols[] = {
+static const mri_symbol symbols[] = {
 #define SYMBOL(f) {#f, offsetof(mri_curl_api, f)},
     MRI_CURL_CALLS(SYMBOL)
 #undef SYMBOL
@@ -20,21 +16,16 @@ static bool filled;        /* lock */
 
 static int fill(mr_error *err)
 {
-    void *handle = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
-    if (!handle)
+    static const char *const files[] = {"libcurl.so.4", NULL};
+    const char *what;
+    const int rc = mri_library_open(&table, files, symbols, MRI_ARRAY_COUNT(symbols), &what);
+    if (rc == MR_ENOENT)
         return mr_error_set(err, MR_EUNSUPPORTED,
                             "http and https need libcurl (Debian and Ubuntu: apt install libcurl4): %s",
-                            dlerror());
-    for (size_t k = 0; k < MRI_ARRAY_COUNT(symbols); k++) {
-        void *function = dlsym(handle, symbols[k].name);
-        if (!function) {
-            dlclose(handle);
-            return mr_error_set(err, MR_EUNSUPPORTED,
-                                "libcurl.so.4 here has no %s: http and https need libcurl 7.68 or newer",
-                                symbols[k].name);
-        }
-        memcpy((char *)&table + symbols[k].place, &function, sizeof function);
-    }
+                            what);
+    if (rc)
+        return mr_error_set(err, MR_EUNSUPPORTED,
+                            "libcurl.so.4 here has no %s: http and https need libcurl 7.68 or newer", what);
     if (table.curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK) return MR_OK;
     return mr_error_set(err, MR_EUNSUPPORTED, "libcurl cannot be initialised");
 }

@@ -10,6 +10,8 @@
 #include "ranks/meet_place.h"
 #include "worlds.h"
 
+#define SECRET "what the ranks of these tests know"
+
 static void pause_ms(long ms) { nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL); }
 
 typedef struct settings { /* of one rank; what is not set is the test's */
@@ -17,6 +19,7 @@ typedef struct settings { /* of one rank; what is not set is the test's */
     size_t card_bytes;
     double meet_s;
     bool by_launcher; /* job and meet as the environment says */
+    const char *secret;
 } settings;
 
 static void meets(mrt_worlds *w, uint32_t slot, uint32_t rank, uint32_t size, const void *what)
@@ -35,6 +38,8 @@ static void meets(mrt_worlds *w, uint32_t slot, uint32_t rank, uint32_t size, co
     cfg.card = s->card;
     cfg.card_bytes = s->card_bytes ? s->card_bytes : s->card ? strlen(s->card) : 0;
     if (s->meet_s > 0) cfg.meet_s = s->meet_s;
+    cfg.secret = s->secret;
+    cfg.secret_bytes = s->secret ? strlen(s->secret) : 0;
     if (mrt_keep(me, mr_world_open(&world, &cfg, &err), &err) != MR_OK) return;
     atomic_store(&me->mark, 1);
     const uint32_t mine = 1000 + slot;
@@ -68,13 +73,47 @@ static void a_large_card_is_right(void **state)
     (void)state;
     char *card = malloc(65536);
     mrt_noise(card, 65536, 3);
-    const settings all = {.card = card, .card_bytes = 65536};
-    mrt_worlds *w = mrt_worlds_new();
-    mrt_start_all(w, 3, meets, &all);
-    mrt_wait_all(w, 3);
-    for (uint32_t r = 0; r < 3; r++) mrt_said(w, r, MR_OK, "");
-    mrt_worlds_free(w);
+    for (int with = 0; with < 2; with++) {
+        const settings all = {.card = card, .card_bytes = 65536, .secret = with ? SECRET : NULL};
+        mrt_worlds *w = mrt_worlds_new();
+        mrt_start_all(w, 3, meets, &all);
+        mrt_wait_all(w, 3);
+        for (uint32_t r = 0; r < 3; r++) mrt_said(w, r, MR_OK, "");
+        mrt_worlds_free(w);
+    }
     free(card);
+}
+
+/* One of two has another secret, or none, or is the only one that has one: it is nobody's rank, and both
+ * sides say why. */
+static void without_the_secret_nobody_takes_part(void **state)
+{
+    (void)state;
+    static const settings with = {.meet_s = 4, .secret = SECRET}, without = {.meet_s = 4},
+                          old = {.meet_s = 4, .secret = "the secret of an earlier run"};
+    static const struct {
+        const settings *zero, *one;
+        const char *of_zero, *of_one;
+    } cases[] = {
+        {&with, &old, "it has another secret", "has another secret"},
+        {&with, &without, "it did not prove the secret of the run",
+         "have a secret, and this process has none"},
+        {&without, &with, "rank 1 did not come", "has no secret, and this process has one"},
+    };
+    enum { CASES = sizeof cases / sizeof *cases };
+    mrt_worlds *w[CASES];
+    for (size_t k = 0; k < CASES; k++) {
+        w[k] = mrt_worlds_new();
+        mrt_start(w[k], 0, 0, 2, meets, cases[k].zero);
+        mrt_start(w[k], 1, 1, 2, meets, cases[k].one);
+    }
+    for (size_t k = 0; k < CASES; k++) {
+        mrt_wait_all(w[k], 2);
+        mrt_said(w[k], 0, MR_EPEER, "rank 1 did not come");
+        mrt_said(w[k], 0, MR_EPEER, cases[k].of_zero);
+        mrt_said(w[k], 1, MR_EPEER, cases[k].of_one);
+        mrt_worlds_free(w[k]);
+    }
 }
 
 /* Three processes, the last of which says what does not fit: all are told who and what. */
@@ -164,15 +203,13 @@ static int dial_until(uint16_t port)
 
 /* Silence, nonsense, half a head, a head that promises too much, a message out of turn, all before and among
  * the ranks; more of them than rank 0 has room for. */
-static void strangers_do_no_harm(void **state)
+static void strangers_come(const settings *s)
 {
-    (void)state;
-    static const settings s = {.card = "x"};
     enum { STRANGERS = 100 };
     int fds[STRANGERS];
     mrt_worlds *w = mrt_worlds_new();
     const uint16_t port = (uint16_t)atoi(strchr(w->meet, ':') + 1);
-    mrt_start(w, 0, 0, 3, meets, &s);
+    mrt_start(w, 0, 0, 3, meets, s);
     for (int i = 0; i < STRANGERS; i++) {
         uint8_t noise[4096], head[MRI_WIRE_HEAD_BYTES];
         fds[i] = dial_until(port);
@@ -186,18 +223,26 @@ static void strangers_do_no_harm(void **state)
             (void)!send(fds[i], head, sizeof head, MSG_NOSIGNAL);
             (void)!send(fds[i], noise, 30, MSG_NOSIGNAL);
         }
-        if (i == 50) mrt_start(w, 1, 1, 3, meets, &s);
+        if (i == 50) mrt_start(w, 1, 1, 3, meets, s);
         if (i % 7 == 6) {
             close(fds[i]);
             fds[i] = -1;
         }
     }
-    mrt_start(w, 2, 2, 3, meets, &s);
+    mrt_start(w, 2, 2, 3, meets, s);
     mrt_wait_all(w, 3);
     for (uint32_t r = 0; r < 3; r++) mrt_said(w, r, MR_OK, "");
     for (int i = 0; i < STRANGERS; i++)
         if (fds[i] >= 0) close(fds[i]);
     mrt_worlds_free(w);
+}
+
+static void strangers_do_no_harm(void **state)
+{
+    (void)state;
+    static const settings without = {.card = "x"}, with = {.card = "x", .secret = SECRET};
+    strangers_come(&without);
+    strangers_come(&with);
 }
 
 /* ---- several jobs ---- */
@@ -303,7 +348,9 @@ static const char *const variables[] = {"OMPI_COMM_WORLD_RANK",
                                         "SLURM_RESTART_COUNT",
                                         "MILLRACE_HOST_SUFFIX",
                                         "MILLRACE_MEET",
-                                        "MILLRACE_JOB"};
+                                        "MILLRACE_JOB",
+                                        "MILLRACE_SECRET",
+                                        "MILLRACE_SECRET_FILE"};
 
 static void environment(const char *text)
 {
@@ -485,7 +532,7 @@ static void ranks_of_one_proxy_are_one_job(void **state)
 static void opens_without_memory(mrt_worlds *w, uint32_t slot, uint32_t rank, uint32_t size, const void *what)
 {
     const long *fails = what; /* by rank */
-    static const settings s = {.meet_s = 0.4};
+    static const settings s = {.meet_s = 0.4, .secret = SECRET};
     if (fails[rank] >= 0) mrt_fail_alloc_at(fails[rank]);
     meets(w, slot, rank, size, &s);
     mrt_fail_alloc_at(-1);
@@ -518,6 +565,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(different_cards_are_told),
         cmocka_unit_test(a_large_card_is_right),
+        cmocka_unit_test(without_the_secret_nobody_takes_part),
         cmocka_unit_test(places_that_do_not_fit_are_told),
         cmocka_unit_test(missing_ranks_are_named),
         cmocka_unit_test(nobody_at_rank_0_is_told),

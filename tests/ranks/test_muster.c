@@ -17,6 +17,7 @@ typedef struct job {
     double settle_s, meet_s;
     uint32_t leave_out;
     double leave_out_s;
+    const char *secret; /* or NULL */
 } job;
 
 static mr_muster *open_muster(const mrt_worlds *w, const job *j, mr_error *err)
@@ -32,6 +33,8 @@ static mr_muster *open_muster(const mrt_worlds *w, const job *j, mr_error *err)
     cfg.meet_s = j->meet_s;
     cfg.leave_out = j->leave_out;
     cfg.leave_out_s = j->leave_out_s;
+    cfg.secret = j->secret;
+    cfg.secret_bytes = j->secret ? strlen(j->secret) : 0;
     return mr_muster_open(&m, &cfg, err) == MR_OK ? m : NULL;
 }
 
@@ -82,6 +85,8 @@ static void live(mrt_worlds *w, uint32_t slot, uint32_t rank, uint32_t size, con
         mr_world_defaults(&cfg);
         cfg.meet_s = 5;
         cfg.silence_s = 2;
+        cfg.secret = j->secret;
+        cfg.secret_bytes = j->secret ? strlen(j->secret) : 0;
         rc = mrt_keep(me, mr_muster_form(m, expected, turn, NULL, &cfg, &err), &err);
         if (rc) break;
         if (mr_world_open(&world, &cfg, &err) != MR_OK) continue;
@@ -144,14 +149,17 @@ static void end_all(mrt_worlds *w, uint32_t count, uint32_t size)
 
 static const job usual = {.min = 1, .max = 8, .expected = 4, .settle_s = 1, .meet_s = 30};
 
+static const job secret = {
+    .min = 1, .max = 8, .expected = 4, .settle_s = 1, .meet_s = 30, .secret = "known to all of the run"};
+
 static void whoever_is_lost_the_rest_goes_on(void **state)
 {
     (void)state;
-    for (uint32_t lost = 0; lost < 4; lost++) {
+    for (uint32_t lost = 0; lost < 8; lost++) { /* the second four with a secret */
         mrt_worlds *w = mrt_worlds_new();
-        mrt_start_all(w, 4, live, &usual);
+        mrt_start_all(w, 4, live, lost < 4 ? &usual : &secret);
         wait_for(w, 4, 4);
-        lose(w, lost);
+        lose(w, lost % 4);
         wait_for(w, 4, 3);
         end_all(w, 4, 3);
     }
@@ -274,8 +282,13 @@ static void too_few(void **state)
 static void settings_that_make_no_sense(void **state)
 {
     (void)state;
-    static const job bad[] = {{0, 4, 0, 1, 1, 0, 0},  {3, 2, 0, 1, 1, 0, 0}, {1, 257, 0, 1, 1, 0, 0},
-                              {1, 4, 0, -1, 1, 0, 0}, {1, 4, 0, 1, 0, 0, 0}, {1, 4, 0, 1, 1, 1, -1}};
+    static const job bad[] = {{0, 4, 0, 1, 1, 0, 0, NULL},
+                              {3, 2, 0, 1, 1, 0, 0, NULL},
+                              {1, 257, 0, 1, 1, 0, 0, NULL},
+                              {1, 4, 0, -1, 1, 0, 0, NULL},
+                              {1, 4, 0, 1, 0, 0, 0, NULL},
+                              {1, 4, 0, 1, 1, 1, -1, NULL},
+                              {1, 4, 0, 1, 1, 0, 0, "15 bytes or few"}};
     mrt_worlds w = {.meet = "127.0.0.1:1"};
     for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
         mr_error err = MR_ERROR_INIT;
@@ -312,7 +325,8 @@ static void asking_again_is_nothing_new(void **state)
     mr_error err = MR_ERROR_INIT;
     const uint8_t key[MRI_WIRE_KEY_BYTES] = {7};
     struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    MRT_OK(mri_guests_init(&g, key, &err), &err);
+    const mri_secret no_secret = {.set = false};
+    MRT_OK(mri_guests_init(&g, key, &no_secret, &err), &err);
     g.listeners[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     MRT_EQ(bind(g.listeners[0], (struct sockaddr *)&any, sizeof any), 0);
     MRT_EQ(listen(g.listeners[0], 8), 0);

@@ -5,7 +5,7 @@
 #include "ranks/transfer.h"
 #include "ranks/wire.h"
 
-enum { SIZE = 5, LANES = 3 };
+enum { SIZE = 5, LANES = 3, KINDS = 8 };
 
 static bool ended(const char *text, size_t room) { return memchr(text, 0, room) != NULL; }
 
@@ -18,6 +18,8 @@ static unsigned read_all(const uint8_t *in, size_t bytes)
     mri_wire_welcome welcome;
     mri_wire_join join;
     mri_blame blame;
+    mri_wire_muster muster;
+    static mri_wire_mustered mustered;
     mri_wire_seat seats[SIZE];
     uint8_t nonce[MRI_WIRE_KEY_BYTES];
     char text[MRI_WIRE_TEXT_BYTES];
@@ -35,6 +37,10 @@ static unsigned read_all(const uint8_t *in, size_t bytes)
         took |= 16, assert_true(join.from < SIZE && join.to < SIZE && join.lane < LANES);
     if (mri_wire_get_blame(copy, bytes, SIZE, &blame))
         took |= 32, assert_true(blame.rank < SIZE && ended(blame.text, sizeof blame.text));
+    if (mri_wire_get_muster(copy, bytes, &muster))
+        took |= 64, assert_true(ended(muster.host, sizeof muster.host) && muster.port);
+    if (mri_wire_get_mustered(copy, bytes, &mustered))
+        took |= 128, assert_true(mustered.rank < mustered.size && mustered.size <= MRI_WIRE_MUSTER_MOST);
     free(copy);
     return took;
 }
@@ -46,10 +52,15 @@ static size_t message(uint32_t kind, uint8_t *out)
     mri_wire_welcome welcome = {.left_ms = 123};
     mri_wire_join join = {.from = 4, .to = 1, .lane = 2};
     mri_blame blame = {.rank = 2, .how = MRI_BLAME_GAVE_UP, .text = "the disk is full"};
+    mri_wire_muster muster = {.token = 78, .progress = 9, .port = 4001, .host = "node-4"};
+    static mri_wire_mustered mustered = {.rank = 1, .size = 2, .progress = 10, .tokens = {3, 4}};
     mri_wire_seat seats[SIZE] = {{.family = 4, .address = {10, 0, 0, 1}, .port = 5, .host = "a"}};
     for (uint32_t r = 1; r < SIZE; r++) seats[r] = seats[0];
     seats[4].family = 6;
     mrt_noise(hello.key, sizeof hello.key, 1);
+    mrt_noise(muster.run, sizeof muster.run, 2);
+    mrt_noise(mustered.run, sizeof mustered.run, 2);
+    mustered.seats[0] = mustered.seats[1] = seats[0];
     memset(seats[2].host, 'x', sizeof seats[2].host - 1);
     switch (kind) {
     case 0: return mri_wire_put_hello(out, &hello);
@@ -57,6 +68,8 @@ static size_t message(uint32_t kind, uint8_t *out)
     case 2: return mri_wire_put_reason(out, MR_EINVAL, "two processes are rank 2");
     case 3: return mri_wire_put_roster(out, hello.key, seats, SIZE);
     case 4: return mri_wire_put_join(out, &join);
+    case 6: return mri_wire_put_muster(out, &muster);
+    case 7: return mri_wire_put_mustered(out, &mustered);
     default: return mri_wire_put_blame(out, &blame);
     }
 }
@@ -88,6 +101,13 @@ static void messages_come_out_as_they_went_in(void **state)
     MRT_TRUE(mri_wire_get_blame(out, message(5, out), SIZE, &blame));
     MRT_TRUE(blame.rank == 2 && blame.how == MRI_BLAME_GAVE_UP);
     MRT_STR(blame.text, "the disk is full");
+    mri_wire_muster muster;
+    static mri_wire_mustered mustered;
+    MRT_TRUE(mri_wire_get_muster(out, message(6, out), &muster));
+    MRT_TRUE(muster.token == 78 && muster.progress == 9 && muster.port == 4001);
+    MRT_TRUE(mri_wire_get_mustered(out, message(7, out), &mustered));
+    MRT_TRUE(mustered.rank == 1 && mustered.size == 2 && mustered.progress == 10 && mustered.tokens[1] == 4);
+    assert_memory_equal(mustered.run, muster.run, sizeof muster.run);
 }
 
 static void heads_come_out_as_they_went_in(void **state)
@@ -128,7 +148,7 @@ static void cut_and_longer_messages_are_refused(void **state)
 {
     (void)state;
     static uint8_t out[MRI_WIRE_ROSTER_BYTES + 1];
-    for (uint32_t kind = 0; kind < 6; kind++) {
+    for (uint32_t kind = 0; kind < KINDS; kind++) {
         const size_t bytes = message(kind, out);
         MRT_TRUE(read_all(out, bytes) & 1u << kind);
         for (size_t cut = 0; cut < bytes; cut++) MRT_TRUE(!(read_all(out, cut) & 1u << kind));
@@ -143,7 +163,7 @@ static void changed_messages_stay_in_their_bounds(void **state)
     static uint8_t out[MRI_WIRE_ROSTER_BYTES];
     for (uint32_t i = 0; i < 60000; i++) {
         mri_philox word = mri_philox4x32(5, i, 0);
-        size_t bytes = message(i % 6, out);
+        size_t bytes = message(i % KINDS, out);
         for (uint32_t k = 0; k <= word.v[0] % 4; k++) {
             const mri_philox at = mri_philox4x32(5, i, k + 1);
             out[mri_below(at.v[0], (uint32_t)bytes)] = at.v[1] % 3 ? (uint8_t)at.v[2] : 0xff;

@@ -58,6 +58,7 @@ typedef struct train_run {
     elastic *elastic;    /* not NULL; its muster says whether the run is */
     world_clock clock;   /* of the trace */
     bool from_memory;    /* resumed from the snapshot that rank 0 holds */
+    uint64_t reached;    /* steps of the run when the world before was left, by any of its processes */
     char own_list[4096]; /* of bad samples, of a process that is not the first */
     session_args shared; /* of args, with those of the checkpoint where none were given */
     uint32_t patience;   /* the same */
@@ -403,6 +404,18 @@ static void set_start(train_run *r)
     if (over) cfg->epochs = r->start.epoch + 1; /* none of it is taken */
 }
 
+/* How far the world before was. */
+static int share_reached(train_run *r)
+{
+    uint64_t *all = calloc(r->world.at.size, sizeof *all);
+    if (!all) return exit_no_memory("how far the run was");
+    const int status = world_gather(&r->world, &r->elastic->reached, sizeof *all, all);
+    for (uint32_t k = 0; status == EXIT_DONE && k < r->world.at.size; k++)
+        if (all[k] > r->reached) r->reached = all[k];
+    free(all);
+    return status;
+}
+
 /* What the first process found in the folder, for all. */
 static int look_into_folder_together(train_run *r)
 {
@@ -437,6 +450,7 @@ static int look_into_folder_together(train_run *r)
         r->elastic->begun_epoch = found.begun_epoch;
         r->elastic->begun_step = found.begun_step;
     }
+    if (status == EXIT_DONE && r->elastic->muster) status = share_reached(r);
     if (status || r->world.first || !found.resumed) return status;
     r->from_memory = found.from_memory;
     r->start = found.start;
@@ -553,11 +567,18 @@ static void put_header(const train_run *r)
     else train_header_text(&h);
 }
 
+/* Steps of the run at which this world begins. */
+static uint64_t begins_at(const train_run *r)
+{
+    return r->start.epoch * mr_loader_info_of(r->s.loader)->steps_per_epoch + r->start.step;
+}
+
 /* In place of a header: who goes on, and from where. */
 static void put_world(const train_run *r)
 {
     const elastic *e = r->elastic;
     const uint32_t size = r->world.at.size;
+    const uint64_t begin = begins_at(r), again = r->reached > begin ? r->reached - begin : 0;
     const double seconds = e->left_ns ? seconds_since(e->left_ns) : 0;
     if (r->args->shared.output.json) {
         json_line j = json_begin(stdout, "world");
@@ -566,12 +587,14 @@ static void put_world(const train_run *r)
         json_text(&j, "why", e->why[0] ? e->why : NULL);
         json_u64(&j, "updates", r->resumed ? r->start.updates : 0);
         json_text(&j, "from", r->resumed ? r->from : NULL);
+        json_u64(&j, "steps_again", again);
         json_real(&j, "seconds", seconds);
         json_end(&j);
         return;
     }
-    printf("world    %u: %u rank%s%s%s, from step %" PRIu64 ", after %.1f s\n", e->worlds, size,
-           size == 1 ? "" : "s", e->why[0] ? ", " : "", e->why, r->resumed ? r->start.updates : 0, seconds);
+    printf("world    %u: %u rank%s%s%s, from step %" PRIu64 ", %" PRIu64 " step%s done again, after %.1f s\n",
+           e->worlds, size, size == 1 ? "" : "s", e->why[0] ? ", " : "", e->why,
+           r->resumed ? r->start.updates : 0, again, again == 1 ? "" : "s", seconds);
 }
 
 static void on_step(void *context, uint64_t epoch, uint64_t step, uint64_t steps_per_epoch,
@@ -770,6 +793,7 @@ static int fit(train_run *r)
     if (shown) return shown;
     const int rc = mr_fit(r->s.trainer, r->s.loader, &cfg, &last, &err);
     stop_showing(r);
+    r->elastic->reached = r->last_step ? r->last_step : begins_at(r);
     int regroup;
     if (rc == MR_ECANCELED && elastic_takes_stop(r->elastic, &r->world, &regroup)) return regroup;
     if (r->world.first) tune_end(&r->tune, &r->s, &a->tune);

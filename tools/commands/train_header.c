@@ -52,6 +52,11 @@ static void put_rule(const tool_session *s)
     putchar('\n');
 }
 
+static const char *starter(const tool_world *w)
+{
+    return w->at.launcher == MR_LAUNCHER_NONE ? "hand" : mr_launcher_name(w->at.launcher);
+}
+
 /* Who else there is, and whose gradients are added in which order. */
 static void put_ranks(const train_header *h)
 {
@@ -61,9 +66,8 @@ static void put_ranks(const train_header *h)
     uint32_t hosts = ranks > 0;
     for (uint32_t r = 1; r < ranks; r++) hosts += strcmp(mr_world_host(w, r), mr_world_host(w, r - 1)) != 0;
     if (ranks > 1)
-        printf("ranks    %u, started by %s, on %u host%s (%s%s)\n", ranks,
-               mr_launcher_name(h->world->at.launcher), hosts, hosts > 1 ? "s" : "", mr_world_host(w, 0),
-               hosts > 1 ? ", ..." : "");
+        printf("ranks    %u, started by %s, on %u host%s (%s%s)\n", ranks, starter(h->world), hosts,
+               hosts > 1 ? "s" : "", mr_world_host(w, 0), hosts > 1 ? ", ..." : "");
     if (s->part.parts || ranks > 1)
         printf("parts    %u of a batch, %u to %u of them here%s%u%s: the same weights on 1 to %u devices\n",
                s->parts.all, s->parts.first, s->parts.first + s->parts.count - 1,

@@ -78,6 +78,30 @@ static uint64_t progress(const elastic *e)
     return mr_snapshot_info(e->snapshot, &info) ? info.updates + 1 : 0;
 }
 
+static void tell_turned_away(const elastic *e)
+{
+    char text[512];
+    while (mr_muster_turned_away(e->muster, text, sizeof text)) say("%s", text);
+}
+
+/* Of processes that are started by hand each is somebody's; of a launcher's the first speaks for all. */
+static void tell_waiting(const elastic *e, const tool_world *w)
+{
+    const double quiet_s = 5 * OTHERS_S;
+    if (e->worlds || (w->at.launcher != MR_LAUNCHER_NONE && w->at.rank)) return;
+    const uint32_t all = e->expected && e->expected < e->max ? e->expected : e->max;
+    say("looking for the other processes: a new run begins with %u, or with at least %u when no other has "
+        "come for %g s; a run that is there takes this one in while it has fewer than %u",
+        all, e->min, quiet_s, e->max);
+}
+
+/* What holds for all worlds, once. */
+static void tell_guard(const elastic *e, const mr_world_config *cfg)
+{
+    if (!e->worlds && cfg->rank == 0 && mr_muster_guard(e->muster) == MR_GUARD_NONE) world_tell_open();
+    tell_turned_away(e);
+}
+
 /* A rank may be lost while they connect: again. */
 int elastic_join(elastic *e, tool_world *w)
 {
@@ -87,6 +111,7 @@ int elastic_join(elastic *e, tool_world *w)
     int status = setting_status(mr_launch_find(&w->at, &err), &err);
     if (status) return status;
     if (!e->worlds) e->expected = w->at.launcher == MR_LAUNCHER_NONE ? 0 : w->at.size;
+    tell_waiting(e, w);
     for (int rc = MR_EPEER; rc == MR_EPEER;) {
         world_settings(&cfg, e->rank);
         rc = mr_muster_form(e->muster, e->expected, progress(e), &interrupt_flag, &cfg, &err);
@@ -95,6 +120,7 @@ int elastic_join(elastic *e, tool_world *w)
         rc = mr_world_open(&w->world, &cfg, &err);
         if (rc && rc != MR_EPEER) return exit_status(rc, &err);
     }
+    tell_guard(e, &cfg);
     w->at.rank = cfg.rank;
     w->at.size = cfg.size;
     e->worlds++;
@@ -103,7 +129,9 @@ int elastic_join(elastic *e, tool_world *w)
 
 void elastic_look(const elastic *e)
 {
-    if (!e->muster || !mr_muster_is_wanted(e->muster)) return;
+    if (!e->muster) return;
+    tell_turned_away(e);
+    if (!mr_muster_is_wanted(e->muster)) return;
     (void)__sync_bool_compare_and_swap((int *)&interrupt_flag, 0, INTERRUPT_REGROUP);
 }
 

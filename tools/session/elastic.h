@@ -28,11 +28,12 @@ typedef struct elastic {
     uint32_t net_bytes;
     uint64_t begun_epoch, begun_step; /* where the first world began: --max-steps counts from there */
     uint32_t worlds;                  /* so far */
-    uint32_t expected;                /* of the next one; 0: not known */
-    char why[600];                    /* the newest world was left; empty: it is the first */
-    uint64_t left_ns;                 /* when */
-    bool wanted;                      /* it was left for a process that has come */
-    bool lost_folder; /* while this process was stopped, say, another one went on with the checkpoints */
+    uint64_t reached;  /* steps of the run when this process left its world; 0: it was in none */
+    uint32_t expected; /* of the next one; 0: not known */
+    char why[600];     /* the newest world was left; empty: it is the first */
+    uint64_t left_ns;  /* when */
+    bool wanted;       /* it was left for a process that has come */
+    bool lost_folder;  /* while this process was stopped, say, another one went on with the checkpoints */
 } elastic;
 
 /* An exit status. */

@@ -13,7 +13,7 @@
 #include "tools/cli/folders.h"
 #include "tools/cli/output.h"
 
-const opt tune_options[2] = {
+const opt tune_options[4] = {
     {"tune", OPT_FLAG, offsetof(tune_args, on), 0, 0, NULL, NULL,
      "look for the fastest workers, prefetch, depth, readers and buckets during the first steps, and cache "
      "in "
@@ -21,6 +21,10 @@ const opt tune_options[2] = {
      NULL},
     {"tune-again", OPT_FLAG, offsetof(tune_args, again), 0, 0, NULL, NULL,
      "the same, though an earlier run has kept something", NULL},
+    {"autotune", OPT_FLAG, offsetof(tune_args, on), 0, 0, NULL, NULL,
+     "--tune by another name: mpirun of Open MPI takes --tune for itself", NULL},
+    {"retune", OPT_FLAG, offsetof(tune_args, again), 0, 0, NULL, NULL,
+     "--tune-again by another name, for the same reason", NULL},
 };
 
 #define FOUND "found workers %u prefetch %u depth %u readers %u cache %u bucket %" SCNu64 "\n"

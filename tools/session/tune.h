@@ -16,7 +16,7 @@ typedef struct tune_run {
     bool known; /* used as kept: nothing is looked for */
 } tune_run;
 
-extern const opt tune_options[2];
+extern const opt tune_options[4];
 #define TUNE_GROUP(type, member)                                                                             \
     {                                                                                                        \
         "Tuning", tune_options, OPT_COUNT(tune_options), offsetof(type, member), true                        \

@@ -87,6 +87,19 @@ int world_enter(tool_world *w, const rank_args *a)
     return status ? status : agree(w, a);
 }
 
+void world_tell_open(void)
+{
+    say("no secret: whoever reaches a port of this run on any of its hosts can take part in it, and read and "
+        "change what it computes; give all its processes one by MILLRACE_SECRET_FILE (docs/ranks.md)");
+}
+
+void world_tell_guard(const tool_world *w)
+{
+    char text[512];
+    if (w->first && mr_world_guard(w->world) == MR_GUARD_NONE) world_tell_open();
+    while (mr_world_turned_away(w->world, text, sizeof text)) say("%s", text);
+}
+
 int world_join(tool_world *w, const rank_args *a)
 {
     mr_error err = MR_ERROR_INIT;
@@ -99,7 +112,9 @@ int world_join(tool_world *w, const rank_args *a)
     cfg.rank = w->at.rank;
     cfg.size = w->at.size;
     status = exit_status(mr_world_open(&w->world, &cfg, &err), &err);
-    return status ? status : world_enter(w, a);
+    if (status == EXIT_DONE) status = world_enter(w, a);
+    if (status == EXIT_DONE) world_tell_guard(w);
+    return status;
 }
 
 int world_gather(const tool_world *w, const void *mine, size_t bytes, void *all)

@@ -86,6 +86,37 @@ done
 RANK=0 WORLD_SIZE=2 run 2 convert d d.mrec; err_has "convert is done by one process"
 absent d.mrec
 
+# who may join: a run that listens to other hosts says that it is open, unless it has a secret; the same weights with one
+open="no secret: whoever reaches a port of this run"
+short="train d --model cifar-cnn --quiet --max-steps 2 --seed 1 --parts 2 --json"
+# shellcheck disable=SC2086 # words
+{
+    run 0 $short
+    quiet=$(text weights)
+    together 0 2 $short
+    equal "$(text weights)" "$quiet"
+    ! grep -q "no secret" err || fail "$last: a run on this host alone says that it is open"
+    of_rank() { echo "--meet 0.0.0.0:$((21000 + $$ % 9000))"; }
+    together 0 2 $short
+    equal "$(grep -c "millrace, rank 0: $open" err)" 1
+    equal "$(grep -c "$open" err)" 1
+    (umask 077; echo "what the ranks of this test know" >secret)
+    MILLRACE_SECRET_FILE=$PWD/secret
+    export MILLRACE_SECRET_FILE
+    together 0 2 $short
+    equal "$(text weights)" "$quiet"
+    ! grep -q "no secret" err || fail "$last: a run with a secret says that it is open"
+    of_rank() { :; }
+    chmod 644 secret
+    RANK=0 WORLD_SIZE=2 run 1 $short --meet 127.0.0.1; err_has "secret: MILLRACE_SECRET_FILE: others can read or write it (mode 644)"
+    RANK=0 WORLD_SIZE=1 run 2 $short --elastic 1:2 --meet 127.0.0.1:1; err_has "others can read or write it"
+    unset MILLRACE_SECRET_FILE
+    MILLRACE_SECRET=short
+    export MILLRACE_SECRET
+    RANK=0 WORLD_SIZE=2 run 1 $short --meet 127.0.0.1; err_has "MILLRACE_SECRET: a secret of 5 bytes: expected 16"
+    unset MILLRACE_SECRET
+}
+
 # what does not fit
 of_rank() { [ "$1" -eq 1 ] && echo --batch 41; }
 together "1 2" 2 train d --model cifar-cnn --quiet --epochs 1; err_has "batch 41"; err_has "rank 1"

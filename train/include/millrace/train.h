@@ -740,8 +740,9 @@ typedef struct mr_fit_config {
      * not. */
     void (*on_step)(void *context, const mr_step_report *report); /* thread: as mr_callbacks */
     uint64_t report_steps;                                        /* 0 (default): none is due */
-    /* NULL, or where the state is kept as training goes on: before every checkpoint, after every epoch, and
-     * in between as often as it costs a hundredth of the time. All processes have one, or none. */
+    /* NULL, or where the state is kept as training goes on: after the first step, before every checkpoint,
+     * after every epoch, and in between in pauses that double until keeping costs a hundredth of the time.
+     * All processes have one, or none. */
     mr_snapshot *snapshot;
     /* Stop when an accuracy is at least this, above 0 to 1: that of a validation, or without val that of an
      * epoch's training steps (of a whole epoch that this call has run: part of one says less). What it took
