@@ -19,6 +19,7 @@ static bool is_zero(const uint8_t *p, size_t bytes)
 
 int mri_settings_take(void *out, size_t out_bytes, const void *settings, const char *name, mr_error *err)
 {
+    if (!settings) return MR_OK;
     const size_t bytes = stated_size(settings);
     if (!is_size(bytes))
         return mr_error_set(err, MR_EINVAL, "%s settings without struct_size: begin with mr_%s_defaults()",

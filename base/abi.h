@@ -11,8 +11,9 @@
 
 #define MRI_MOST_STRUCT_BYTES 65536u /* above that struct_size was never set */
 
-/* out holds the defaults; what the caller's struct has of it replaces them. MR_EINVAL: struct_size was never
- * set, or the caller set something that came after this library. name: "loader" of mr_loader_defaults(). */
+/* out holds the defaults; what the caller's struct has of it replaces them; NULL: nothing does. MR_EINVAL:
+ * struct_size was never set, or the caller set something that came after this library. name: "loader" of
+ * mr_loader_defaults(). */
 int mri_settings_take(void *out, size_t out_bytes, const void *settings, const char *name, mr_error *err);
 
 /* `full` begins with the defaults; of it the caller has `bytes`, and knows it: struct_size is set. */

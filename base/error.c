@@ -23,6 +23,7 @@ static const char *const status_texts[] = {
     [13] = "device error",
     [14] = "bad sample",
     [15] = "another process failed",
+    [16] = "in use",
 };
 
 int mri_error_of_program(mr_error *why, int status, const char *who)
@@ -60,7 +61,7 @@ int mr_error_set(mr_error *err, int code, const char *format, ...)
     err->code = code;
     va_list args;
     va_start(args, format);
-    vsnprintf(err->text, sizeof err->text, format, args);
+    vsnprintf(err->text, sizeof err->text, format ? format : "", args);
     va_end(args);
     return code;
 }
@@ -77,7 +78,7 @@ int mr_error_sys(mr_error *err, int sys_errno, const char *format, ...)
     err->sys_errno = sys_errno;
     va_list args;
     va_start(args, format);
-    int at = vsnprintf(err->text, sizeof err->text, format, args);
+    int at = vsnprintf(err->text, sizeof err->text, format ? format : "", args);
     va_end(args);
     if (at < 0) at = 0;
     if ((size_t)at < sizeof err->text) {
@@ -190,7 +191,7 @@ char *mr_text_shown(const char *text, char *buf, size_t buf_bytes)
 {
     if (!buf || buf_bytes == 0) return buf;
     text_out o = {buf, buf_bytes, 0};
-    put_text(&o, text);
+    if (text) put_text(&o, text);
     buf[o.at] = '\0';
     return buf;
 }
@@ -200,6 +201,10 @@ char *mr_error_format(const mr_error *err, char *buf, size_t buf_bytes)
     if (!buf || buf_bytes == 0) return buf;
     text_out o = {buf, buf_bytes, 0};
     char number[64];
+    if (!err) {
+        buf[0] = '\0';
+        return buf;
+    }
     if (err->file[0]) {
         put_text(&o, err->file);
         put_text(&o, ": ");

@@ -2,6 +2,7 @@
  */
 #include "base/process.h"
 
+#include <fenv.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@ static void *thread_main(void *arg)
 {
     const thread_start start = *(thread_start *)arg;
     free(arg);
+    fesetenv(FE_DFL_ENV); /* a program that rounds otherwise, or flushes to zero, gets the same bits */
     pthread_setname_np(pthread_self(), start.name);
     mri_range_name_thread(start.name);
     return start.main(start.arg);
@@ -40,6 +42,21 @@ static void signals_of_others(sigset_t *set, const sigset_t *callers)
         if (sigismember(callers, own[k]) == 0) sigdelset(set, own[k]);
 }
 
+#define STACK_BYTES ((size_t)1 << 20)
+
+/* A program may have small stacks (ulimit -s), which its threads get unless they say otherwise: too small for
+ * what libraries below put there. False: the system's are large enough. */
+static bool state_stack(pthread_attr_t *out)
+{
+    size_t bytes;
+    if (pthread_attr_init(out) != 0) return false;
+    if (pthread_attr_getstacksize(out, &bytes) == 0 && bytes < STACK_BYTES &&
+        pthread_attr_setstacksize(out, STACK_BYTES) == 0)
+        return true;
+    pthread_attr_destroy(out);
+    return false;
+}
+
 int mri_thread_start(pthread_t *out, const char *name, void *(*main)(void *), void *arg)
 {
     thread_start *start = malloc(sizeof *start);
@@ -49,9 +66,12 @@ int mri_thread_start(pthread_t *out, const char *name, void *(*main)(void *), vo
     sigset_t others, before;
     pthread_sigmask(SIG_SETMASK, NULL, &before);
     signals_of_others(&others, &before);
+    pthread_attr_t attributes;
+    const bool stated = state_stack(&attributes);
     pthread_sigmask(SIG_SETMASK, &others, NULL); /* inherited by the new thread */
-    const int rc = pthread_create(out, NULL, thread_main, start);
+    const int rc = pthread_create(out, stated ? &attributes : NULL, thread_main, start);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (stated) pthread_attr_destroy(&attributes);
     if (rc) free(start);
     return rc ? MR_ENOMEM : MR_OK;
 }

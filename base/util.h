@@ -3,6 +3,7 @@
  * Takes nothing from any other room. Gives clock, checked sizes and little-endian numbers here, and
  *   error.h     places for the error record
  *   file.h      whole reads and writes
+ *   handle.h    what public functions ask of pointers and handles
  *   process.h   threads; cores and memory that may be used
  *   random.h    random bits by key and counter
  * Whoever needs instruction sets, ranges for a profiler, tables of names or libraries that are opened late
@@ -18,6 +19,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/handle.h"
 #include "base/process.h"
 #include "base/random.h"
 #include "millrace/base.h"

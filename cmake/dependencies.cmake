@@ -23,6 +23,7 @@ function(millrace_need name module package)
         message(FATAL_ERROR "millrace needs ${module} (Debian and Ubuntu: apt install ${package})")
     endif()
     set_property(GLOBAL APPEND PROPERTY MILLRACE_SHARED_DEPS ${${name}_LINK_LIBRARIES}) # python/CMakeLists.txt
+    set_property(GLOBAL APPEND PROPERTY MILLRACE_PC_PRIVATE ${${name}_STATIC_LDFLAGS})  # install.cmake
     if(MILLRACE_STATIC_DEPS)
         string(REGEX REPLACE "^lib" "" stem ${module})
         find_library(MILLRACE_ARCHIVE_${name} NAMES lib${stem}.a HINTS ${${name}_LIBRARY_DIRS} ${${name}_LIBDIR})

@@ -7,6 +7,11 @@ foreach(room IN ITEMS base formats kernels ranks pipeline train)
             FILES_MATCHING PATTERN "*.h")
 endforeach()
 
+# What an archive of ours stands on, by name and not as packages: whoever links the shared library needs none of them, and pkg-config
+# asks for the files of all packages that are named as required, for --cflags, too.
+get_property(private GLOBAL PROPERTY MILLRACE_PC_PRIVATE)
+list(REMOVE_DUPLICATES private)
+list(JOIN private " " MILLRACE_PC_PRIVATE)
 if(MILLRACE_DNNL STREQUAL "LINK") # what an archive of ours needs besides the libraries that pkg-config knows
     set(MILLRACE_PC_DNNL "-ldnnl ")
     set(MILLRACE_CONFIG_DNNL "dnnl;")

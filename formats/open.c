@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/abi.h"
+#include "base/floats.h"
 #include "base/util.h"
 #include "formats/fileset/file_names.h"
 #include "formats/fileset/fileset.h"
@@ -205,6 +206,7 @@ static void look_at_one(inside *in, const char *path, int level)
     if (find_format(&ops, path, &st, &unused) != MR_OK) return;
     if (ops == formats[MRI_ARRAY_COUNT(formats) - 1]) { /* the one that takes every folder */
         mr_source *src = calloc(1, sizeof *src);
+        if (src) src->process = mri_process();
         if (src) src->path = strdup(path);
         if (src) src->ops = ops;
         const int rc = src && src->path ? mri_source_begin(src, in->cfg, &unused) : MR_ENOMEM;
@@ -290,16 +292,35 @@ static int open_any(mr_source *src, const char *path, mr_source_config *cfg, mr_
 
 static int open_member(mr_source **out, const char *path, const mr_source_config *cfg, mr_error *err);
 
+/* A number that stands for no choice. */
+static int check_choices(const mr_source_config *cfg, mr_error *err)
+{
+    const struct {
+        const char *name;
+        uint32_t value, most;
+    } choices[] = {{"split", (uint32_t)cfg->split, MR_SPLIT_TEST},
+                   {"classes", (uint32_t)cfg->classes, MR_CLASSES_NONE},
+                   {"outside", (uint32_t)cfg->outside, MR_OUTSIDE_TAKE},
+                   {"match", (uint32_t)cfg->match, MR_MATCH_ORDER}};
+    for (size_t i = 0; i < MRI_ARRAY_COUNT(choices); i++)
+        if (choices[i].value > choices[i].most)
+            return mr_error_set(err, MR_EINVAL, "mr_source_config.%s is %u: expected 0 to %u",
+                                choices[i].name, choices[i].value, choices[i].most);
+    return MR_OK;
+}
+
 static int open_one(mr_source **out, const char *path, const mr_source_config *cfg, bool is_member,
                     mr_error *err)
 {
     *out = NULL;
     mr_source_config mine;
     mr_source_defaults(&mine);
-    int rc = cfg ? mri_settings_take(&mine, sizeof mine, cfg, "source", err) : MR_OK;
+    int rc = mri_settings_take(&mine, sizeof mine, cfg, "source", err);
+    if (rc == MR_OK) rc = check_choices(&mine, err);
     if (rc) return rc;
     mr_source *src = calloc(1, sizeof *src);
     if (!src) return mr_error_set(err, MR_ENOMEM, "no memory to open a data set");
+    src->process = mri_process();
     src->stop = mine.stop;
     src->open_member = is_member ? NULL : open_member;
     const volatile int *before = mri_stop_at(mine.stop);
@@ -322,5 +343,9 @@ static int open_member(mr_source **out, const char *path, const mr_source_config
 
 int mr_source_open(mr_source **out, const char *path, const mr_source_config *cfg, mr_error *err)
 {
+    MRI_DEFAULT_FLOATS;
+    MRI_GIVEN(err, out);
+    *out = NULL;
+    MRI_GIVEN(err, path);
     return open_one(out, path, cfg, false, err);
 }

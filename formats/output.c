@@ -7,6 +7,7 @@
 #include "formats/storage/output.h"
 
 struct mr_output {
+    uint32_t process; /* that opened it (base/handle.h) */
     mri_output *out;
     mr_output_config cfg; /* what rules.context points to */
 };
@@ -42,6 +43,7 @@ int mr_output_check(const char *path, const mr_output_config *cfg, mr_error *err
 {
     mr_output_config mine;
     mri_output_rules rules;
+    MRI_GIVEN(err, path);
     const int rc = take(&mine, cfg, &rules, err);
     return rc ? rc : mri_output_check(path, &rules, err);
 }
@@ -49,9 +51,12 @@ int mr_output_check(const char *path, const mr_output_config *cfg, mr_error *err
 int mr_output_open(mr_output **out, const char *path, const mr_output_config *cfg, mr_error *err)
 {
     mri_output_rules rules;
-    mr_output *o = calloc(1, sizeof *o);
+    MRI_GIVEN(err, out);
     *out = NULL;
+    MRI_GIVEN(err, path);
+    mr_output *o = calloc(1, sizeof *o);
     if (!o) return mr_error_set(err, MR_ENOMEM, "out of memory for an output");
+    o->process = mri_process();
     int rc = take(&o->cfg, cfg, &rules, err);
     if (!rc)
         rc = o->cfg.log ? mri_output_open_log(&o->out, path, &rules, err)
@@ -61,11 +66,13 @@ int mr_output_open(mr_output **out, const char *path, const mr_output_config *cf
     return rc;
 }
 
-int mr_output_fd(const mr_output *o) { return mri_output_fd(o->out); }
+int mr_output_fd(const mr_output *o) { return MRI_IS_OWN(o) ? mri_output_fd(o->out) : -1; }
 
 int mr_output_write(mr_output *o, const void *data, size_t bytes, mr_error *err)
 {
     struct stat st;
+    MRI_OWN(err, o);
+    if (bytes > 0) MRI_GIVEN(err, data);
     const char *part = mri_output_part(o->out);
     if (fstat(mri_output_fd(o->out), &st) != 0)
         return mri_error_place(err, mr_error_sys(err, errno, "cannot look at it"), part, MR_NOWHERE,
@@ -75,6 +82,7 @@ int mr_output_write(mr_output *o, const void *data, size_t bytes, mr_error *err)
 
 int mr_output_commit(mr_output *o, mr_error *err)
 {
+    MRI_OWN(err, o);
     const int rc = mri_output_commit(o->out, NULL, NULL, err);
     mr_output_abandon(o, false);
     return rc;
@@ -82,17 +90,22 @@ int mr_output_commit(mr_output *o, mr_error *err)
 
 void mr_output_abandon(mr_output *o, bool keep)
 {
-    if (!o) return;
+    if (!o || mri_is_inherited(o->process)) return;
     mri_output_close(o->out, keep);
     free(o);
 }
 
-int mr_output_sync_all(const char *folder, mr_error *err) { return mri_output_sync_all(folder, err); }
+int mr_output_sync_all(const char *folder, mr_error *err)
+{
+    MRI_GIVEN(err, folder);
+    return mri_output_sync_all(folder, err);
+}
 
 int mr_output_remove(const char *path, const mr_output_config *cfg, mr_error *err)
 {
     mr_output_config mine;
     mri_output_rules rules;
+    MRI_GIVEN(err, path);
     const int rc = take(&mine, cfg, &rules, err);
     return rc ? rc : mri_output_remove(path, &rules, err);
 }

@@ -29,14 +29,14 @@ static int find_backend(const char *kind, const struct mri_backend **out, mr_err
     return mr_error_set(err, MR_EINVAL, "devices: unknown kind \"%s\"; known kinds: %s", kind, known);
 }
 
-int mr_devices_open(mr_device ***out, uint32_t *count, const char *spec_text, const mr_devices_config *cfg,
+int mr_devices_open(mr_device ***out, uint32_t *count, const char *spec, const mr_devices_config *cfg,
                     mr_error *err)
 {
-    if (!out || !count)
-        return mr_error_set(err, MR_EINVAL, "mr_devices_open: out and count must not be NULL");
+    MRI_GIVEN(err, out);
     *out = NULL;
+    MRI_GIVEN(err, count);
     *count = 0;
-    if (!spec_text) return mr_error_set(err, MR_EINVAL, "mr_devices_open: no device text");
+    MRI_GIVEN(err, spec);
     mr_devices_config full;
     mr_devices_defaults(&full);
     int rc = cfg ? mri_settings_take(&full, sizeof full, cfg, "devices", err) : MR_OK;
@@ -46,33 +46,34 @@ int mr_devices_open(mr_device ***out, uint32_t *count, const char *spec_text, co
                           (int)full.convolution);
     if (rc) return rc;
 
-    struct mri_spec spec;
+    struct mri_spec parsed;
     const struct mri_backend *backend = NULL;
-    rc = mri_spec_parse(&spec, spec_text, err);
-    if (!rc) rc = find_backend(spec.kind, &backend, err);
-    if (!rc) rc = backend->count(&spec, err);
+    rc = mri_spec_parse(&parsed, spec, err);
+    if (!rc) rc = find_backend(parsed.kind, &backend, err);
+    if (!rc) rc = backend->count(&parsed, err);
     if (rc) return rc;
 
-    mr_device **devices = calloc(spec.count, sizeof(mr_device *));
-    if (!devices) return mr_error_set(err, MR_ENOMEM, "no memory for %u devices", spec.count);
-    rc = backend->open(devices, &spec, &full, err);
+    mr_device **devices = calloc(parsed.count, sizeof(mr_device *));
+    if (!devices) return mr_error_set(err, MR_ENOMEM, "no memory for %u devices", parsed.count);
+    rc = backend->open(devices, &parsed, &full, err);
     if (rc) {
         free(devices);
         return rc;
     }
+    for (uint32_t i = 0; i < parsed.count; i++) devices[i]->process = mri_process();
     *out = devices;
-    *count = spec.count;
+    *count = parsed.count;
     return MR_OK;
 }
 
 void mr_devices_close(mr_device **devices, uint32_t count)
 {
-    if (!devices) return;
+    if (!devices || (count && mri_is_inherited(devices[0]->process))) return;
     while (count-- > 0) devices[count]->backend->close(devices[count]);
     free(devices);
 }
 
-const mr_device_info *mr_device_info_of(const mr_device *dev) { return &dev->info; }
+const mr_device_info *mr_device_info_of(const mr_device *dev) { return dev ? &dev->info : NULL; }
 
 static bool list(uint32_t at, mr_device_listing *out)
 {
@@ -97,36 +98,34 @@ static bool list(uint32_t at, mr_device_listing *out)
 bool mr_device_list_sized(uint32_t at, mr_device_listing *out)
 {
     mr_device_listing row = {0};
+    if (!out || mri_result_check(out, NULL) != MR_OK) return false;
     const bool found = list(at, &row);
     if (found) mri_result_give(out, &row, sizeof row);
     return found;
 }
 
-static int check_alloc(const mr_device *dev, void **out, const char *call, mr_error *err)
-{
-    if (!dev || !out) return mr_error_set(err, MR_EINVAL, "%s: dev and out must not be NULL", call);
-    *out = NULL;
-    return MR_OK;
-}
-
 int mr_device_alloc(mr_device *dev, size_t bytes, void **out, mr_error *err)
 {
-    const int rc = check_alloc(dev, out, "mr_device_alloc", err);
-    return rc ? rc : dev->backend->memory->device_alloc(dev, bytes ? bytes : 1, out, err);
+    MRI_GIVEN(err, out);
+    *out = NULL;
+    MRI_OWN(err, dev);
+    return dev->backend->memory->device_alloc(dev, bytes ? bytes : 1, out, err);
 }
 
 int mr_host_alloc(mr_device *dev, size_t bytes, void **out, mr_error *err)
 {
-    const int rc = check_alloc(dev, out, "mr_host_alloc", err);
-    return rc ? rc : dev->backend->memory->host_alloc(dev, bytes ? bytes : 1, out, err);
+    MRI_GIVEN(err, out);
+    *out = NULL;
+    MRI_OWN(err, dev);
+    return dev->backend->memory->host_alloc(dev, bytes ? bytes : 1, out, err);
 }
 
 void mr_device_free(mr_device *dev, void *address)
 {
-    if (dev && address) dev->backend->memory->device_free(dev, address);
+    if (dev && address && !mri_is_inherited(dev->process)) dev->backend->memory->device_free(dev, address);
 }
 
 void mr_host_free(mr_device *dev, void *address)
 {
-    if (dev && address) dev->backend->memory->host_free(dev, address);
+    if (dev && address && !mri_is_inherited(dev->process)) dev->backend->memory->host_free(dev, address);
 }

@@ -16,6 +16,8 @@ static int check_streams(mr_stream *const *streams, uint32_t count, mr_error *er
                             MRI_MAX_REPLICAS);
     for (uint32_t i = 0; i < count; i++) {
         if (!streams[i]) return mr_error_set(err, MR_EINVAL, "mr_group_open: stream %u is NULL", i);
+        if (mri_is_inherited(streams[i]->device->process))
+            return mri_error_inherited(err, "mr_group_open", streams[i]->device->name);
         if (streams[i]->device->backend != streams[0]->device->backend)
             return mr_error_set(err, MR_EINVAL, "mr_group_open: %s and %s are different kinds of device",
                                 streams[0]->device->name, streams[i]->device->name);
@@ -81,7 +83,7 @@ int mr_group_open(mr_group **out, const mr_group_config *cfg, mr_error *err)
 {
     mr_group_config mine;
     struct mri_group_plan plan = {0};
-    if (!out) return mr_error_set(err, MR_EINVAL, "mr_group_open: out must not be NULL");
+    MRI_GIVEN(err, out);
     *out = NULL;
     mr_group_defaults(&mine);
     int rc = mri_settings_take(&mine, sizeof mine, cfg, "group", err);
@@ -93,6 +95,7 @@ int mr_group_open(mr_group **out, const mr_group_config *cfg, mr_error *err)
         return rc;
     }
     (*out)->plan = plan;
+    (*out)->process = mri_process();
     (*out)->plan.streams = NULL;
     return MR_OK;
 }
@@ -108,7 +111,7 @@ int mr_group_create(mr_group **out, mr_stream *const *streams, uint32_t count, m
 
 void mr_group_destroy(mr_group *g)
 {
-    if (!g) return;
+    if (!g || mri_is_inherited(g->process)) return;
     struct mri_group_plan plan = g->plan;
     g->backend->groups->destroy(g);
     free_plan(&plan);
@@ -116,7 +119,8 @@ void mr_group_destroy(mr_group *g)
 
 static int check_values(const mr_group *g, float *const *values, uint32_t count)
 {
-    if (!g || !values) return MR_EINVAL;
+    MRI_OWN(NULL, g);
+    MRI_GIVEN(NULL, values);
     for (uint32_t i = 0; i < count; i++)
         if (!values[i]) return MR_EINVAL;
     return MR_OK;
@@ -146,5 +150,5 @@ int mr_group_broadcast_async(mr_group *g, float *const *values, uint64_t count, 
 
 void mr_group_abort(mr_group *g)
 {
-    if (g) g->backend->groups->abort(g);
+    if (g && !mri_is_inherited(g->process)) g->backend->groups->abort(g);
 }

@@ -7,9 +7,10 @@
 
 int mr_op_create(mr_op **out, mr_device *dev, const mr_op_desc *desc, mr_error *err)
 {
-    if (!out) return mr_error_set(err, MR_EINVAL, "mr_op_create: out must not be NULL");
+    MRI_GIVEN(err, out);
     *out = NULL;
-    if (!dev || !desc) return mr_error_set(err, MR_EINVAL, "mr_op_create: dev and desc must not be NULL");
+    MRI_OWN(err, dev);
+    MRI_GIVEN(err, desc);
     mr_op head = {.device = dev, .is = mri_op_class_of(desc->kind), .desc = *desc};
     if (!head.is) return mr_error_set(err, MR_EINVAL, "unknown operation %d", (int)desc->kind);
     const int rc = mri_op_describe(head.is, desc, &head.info, err);
@@ -18,14 +19,15 @@ int mr_op_create(mr_op **out, mr_device *dev, const mr_op_desc *desc, mr_error *
 
 void mr_op_destroy(mr_op *op)
 {
-    if (op) op->device->backend->ops->destroy(op);
+    if (op && !mri_is_inherited(op->device->process)) op->device->backend->ops->destroy(op);
 }
 
-const mr_op_info *mr_op_info_of(const mr_op *op) { return &op->info; }
+const mr_op_info *mr_op_info_of(const mr_op *op) { return op ? &op->info : NULL; }
 
 static int check_run(const mr_op *op, const mr_stream *s, const mr_op_args *a)
 {
-    if (!op || !s || !a || s->device != op->device || a->n < 1 || a->n > op->desc.max_batch) return MR_EINVAL;
+    MRI_OWN_AS(NULL, op, op->device->process);
+    if (!s || !a || s->device != op->device || a->n < 1 || a->n > op->desc.max_batch) return MR_EINVAL;
     return MR_OK;
 }
 
@@ -59,11 +61,8 @@ int mr_op_backward_async(mr_op *op, mr_stream *s, const mr_op_args *args)
     return op->device->backend->ops->backward_async(op, s, args);
 }
 
-static int check_param(const mr_op *op, bool state, uint32_t which, const void *address, const float *host,
-                       mr_error *err)
+static int check_param(const mr_op *op, bool state, uint32_t which, mr_error *err)
 {
-    if (!op || !address || !host)
-        return mr_error_set(err, MR_EINVAL, "parameters: op, address and host must not be NULL");
     const uint32_t count = state ? op->info.state_count : op->info.param_count;
     if (which >= count)
         return mr_error_set(err, MR_EINVAL, "parameters: number %u asked for, the operation has %u", which,
@@ -73,13 +72,19 @@ static int check_param(const mr_op *op, bool state, uint32_t which, const void *
 
 int mr_op_param_import(mr_op *op, bool state, uint32_t which, void *address, const float *host, mr_error *err)
 {
-    const int rc = check_param(op, state, which, address, host, err);
+    MRI_OWN_AS(err, op, op->device->process);
+    MRI_GIVEN(err, address);
+    MRI_GIVEN(err, host);
+    const int rc = check_param(op, state, which, err);
     return rc ? rc : op->device->backend->ops->param_import(op, state, which, address, host, err);
 }
 
 int mr_op_param_export(mr_op *op, bool state, uint32_t which, const void *address, float *host, mr_error *err)
 {
-    const int rc = check_param(op, state, which, address, host, err);
+    MRI_OWN_AS(err, op, op->device->process);
+    MRI_GIVEN(err, address);
+    MRI_GIVEN(err, host);
+    const int rc = check_param(op, state, which, err);
     return rc ? rc : op->device->backend->ops->param_export(op, state, which, address, host, err);
 }
 
@@ -108,6 +113,7 @@ static bool are_matrices(const mr_update_config *cfg)
 uint64_t mr_update_room_bytes(const mr_device *dev, const mr_update_matrix *matrices, uint32_t count)
 {
     uint64_t most = 0;
+    if (!dev || !matrices) return 0;
     for (uint32_t i = 0; i < count; i++)
         most = mri_max_u64(most, dev->backend->update_room(dev, &matrices[i], stored(&matrices[i])));
     return most;
@@ -116,7 +122,8 @@ uint64_t mr_update_room_bytes(const mr_device *dev, const mr_update_matrix *matr
 static int run_update(mr_stream *s, const mr_update_config *cfg)
 {
     const mr_update_args *args = &cfg->args;
-    if (!s || (unsigned)cfg->rule.kind >= MR_UPDATE_KIND_COUNT || !args->values) return MR_EINVAL;
+    MRI_OWN_AS(NULL, s, s->device->process);
+    if ((unsigned)cfg->rule.kind >= MR_UPDATE_KIND_COUNT || !args->values) return MR_EINVAL;
     if (!is_limit(cfg->clip_value) || !is_limit(cfg->clip_norm) || (cfg->clip_norm > 0 && !cfg->norm))
         return MR_EINVAL;
     if (cfg->rule.kind == MR_UPDATE_LAMB && (!cfg->tensors || !cfg->trust || !cfg->tensor_count))
@@ -146,12 +153,14 @@ int mr_update_async(mr_stream *s, const mr_update_desc *desc, const mr_update_ar
 
 int mr_average_async(mr_stream *s, float *average, const float *from, uint64_t count, float decay)
 {
-    if (!s || ((!average || !from) && count) || !(decay >= 0 && decay < 1)) return MR_EINVAL;
+    MRI_OWN_AS(NULL, s, s->device->process);
+    if (((!average || !from) && count) || !(decay >= 0 && decay < 1)) return MR_EINVAL;
     return count ? s->device->backend->average_async(s, average, from, count, decay) : MR_OK;
 }
 
 int mr_add_async(mr_stream *s, float *to, const float *from, uint64_t count)
 {
-    if (!s || ((!to || !from) && count)) return MR_EINVAL;
+    MRI_OWN_AS(NULL, s, s->device->process);
+    if ((!to || !from) && count) return MR_EINVAL;
     return count ? s->device->backend->add_async(s, to, from, count) : MR_OK;
 }

@@ -6,7 +6,7 @@ int mr_stream_create(mr_stream **out, mr_device *dev, mr_stream_role role, mr_er
 {
     if (!out) return mr_error_set(err, MR_EINVAL, "mr_stream_create: out must not be NULL");
     *out = NULL;
-    if (!dev) return mr_error_set(err, MR_EINVAL, "mr_stream_create: no device");
+    MRI_OWN(err, dev);
     if ((unsigned)role > MR_STREAM_EXCHANGE)
         return mr_error_set(err, MR_EINVAL, "mr_stream_create: unknown role %d", (int)role);
     return dev->backend->streams->create(out, dev, role, err);
@@ -14,26 +14,28 @@ int mr_stream_create(mr_stream **out, mr_device *dev, mr_stream_role role, mr_er
 
 void mr_stream_destroy(mr_stream *s)
 {
-    if (s) s->device->backend->streams->destroy(s);
+    if (s && !mri_is_inherited(s->device->process)) s->device->backend->streams->destroy(s);
 }
 
-mr_device *mr_stream_device(const mr_stream *s) { return s->device; }
+mr_device *mr_stream_device(const mr_stream *s) { return s ? s->device : NULL; }
 
 int mr_stream_sync(mr_stream *s, mr_error *err)
 {
-    if (!s) return mr_error_set(err, MR_EINVAL, "mr_stream_sync: no stream");
+    MRI_OWN_AS(err, s, s->device->process);
     return s->device->backend->streams->wait(s, MR_FOREVER, err);
 }
 
 int mr_stream_wait(mr_stream *s, uint64_t timeout_ns, mr_error *err)
 {
-    if (!s) return mr_error_set(err, MR_EINVAL, "mr_stream_wait: no stream");
+    MRI_OWN_AS(err, s, s->device->process);
     return s->device->backend->streams->wait(s, timeout_ns, err);
 }
 
 int mr_stream_wait_event(mr_stream *s, mr_event *e)
 {
-    if (!s || !e || s->device->backend != e->device->backend) return MR_EINVAL;
+    MRI_OWN_AS(NULL, s, s->device->process);
+    MRI_OWN_AS(NULL, e, e->device->process);
+    if (s->device->backend != e->device->backend) return MR_EINVAL;
     return s->device->backend->events->queue_wait(s, e);
 }
 
@@ -41,44 +43,51 @@ int mr_event_create(mr_event **out, mr_device *dev, mr_error *err)
 {
     if (!out) return mr_error_set(err, MR_EINVAL, "mr_event_create: out must not be NULL");
     *out = NULL;
-    if (!dev) return mr_error_set(err, MR_EINVAL, "mr_event_create: no device");
+    MRI_OWN(err, dev);
     return dev->backend->events->create(out, dev, err);
 }
 
 void mr_event_destroy(mr_event *e)
 {
-    if (e) e->device->backend->events->destroy(e);
+    if (e && !mri_is_inherited(e->device->process)) e->device->backend->events->destroy(e);
 }
 
 int mr_event_record(mr_event *e, mr_stream *s)
 {
-    if (!s || !e || s->device->backend != e->device->backend) return MR_EINVAL;
+    MRI_OWN_AS(NULL, s, s->device->process);
+    MRI_OWN_AS(NULL, e, e->device->process);
+    if (s->device->backend != e->device->backend) return MR_EINVAL;
     return e->device->backend->events->record(e, s);
 }
 
-int mr_event_query(mr_event *e) { return e ? e->device->backend->events->query(e) : MR_EINVAL; }
+int mr_event_query(mr_event *e)
+{
+    MRI_OWN_AS(NULL, e, e->device->process);
+    return e->device->backend->events->query(e);
+}
 
 int mr_event_sync(mr_event *e, mr_error *err)
 {
-    if (!e) return mr_error_set(err, MR_EINVAL, "mr_event_sync: no event");
+    MRI_OWN_AS(err, e, e->device->process);
     return e->device->backend->events->wait(e, MR_FOREVER, err);
 }
 
 int mr_event_wait(mr_event *e, uint64_t timeout_ns, mr_error *err)
 {
-    if (!e) return mr_error_set(err, MR_EINVAL, "mr_event_wait: no event");
+    MRI_OWN_AS(err, e, e->device->process);
     return e->device->backend->events->wait(e, timeout_ns, err);
 }
 
 int mr_event_time_ns(mr_event *e, uint64_t *out)
 {
-    if (!e || !out) return MR_EINVAL;
+    MRI_OWN_AS(NULL, e, e->device->process);
+    MRI_GIVEN(NULL, out);
     return e->device->backend->events->time_ns(e, out);
 }
 
 static int copy_async(mr_stream *s, enum mri_copy_kind kind, void *dst, const void *src, size_t bytes)
 {
-    if (!s) return MR_EINVAL;
+    MRI_OWN_AS(NULL, s, s->device->process);
     if (bytes == 0) return MR_OK;
     if (!dst || !src) return MR_EINVAL;
     return s->device->backend->copies->copy_async(s, kind, dst, src, bytes);
@@ -101,7 +110,7 @@ int mr_copy_d2d_async(mr_stream *s, void *device_dst, const void *device_src, si
 
 int mr_fill_async(mr_stream *s, void *device_dst, uint8_t byte, size_t bytes)
 {
-    if (!s) return MR_EINVAL;
+    MRI_OWN_AS(NULL, s, s->device->process);
     if (bytes == 0) return MR_OK;
     if (!device_dst) return MR_EINVAL;
     return s->device->backend->copies->fill_async(s, device_dst, byte, bytes);

@@ -135,6 +135,7 @@ static int add(mr_digester *d, const mr_batch *b, const mr_loader_info *info, mr
 
 int mr_digester_create(mr_digester **out)
 {
+    MRI_GIVEN(NULL, out);
     *out = NULL;
     mr_digester *d = calloc(1, sizeof *d);
     if (!d) return MR_ENOMEM;
@@ -160,12 +161,14 @@ void mr_digester_destroy(mr_digester *d)
 
 void mr_digester_share(mr_digester *d, mr_digest_share *share, void *context)
 {
+    if (!d) return;
     d->share = share;
     d->context = context;
 }
 
 mr_digest mr_digester_result(const mr_digester *d)
 {
+    if (!d) return (mr_digest){0};
     const XXH128_hash_t h = XXH3_128bits_digest(d->hash);
     return (mr_digest){h.low64, h.high64};
 }
@@ -201,6 +204,10 @@ static void close_checks(part_check *checks, mr_device *const *devices, uint32_t
 int mr_digester_run(mr_digester *d, mr_loader *l, mr_device *const *devices, uint64_t max_batches,
                     uint64_t *batches, uint64_t *samples, mr_error *err)
 {
+    MRI_GIVEN(err, d);
+    MRI_GIVEN(err, l);
+    MRI_GIVEN(err, batches);
+    MRI_GIVEN(err, samples);
     const mr_loader_info *info = mr_loader_info_of(l);
     const size_t sample_bytes = (size_t)info->height * info->width * info->channels;
     part_check checks[MR_LOADER_MAX_PARTS] = {{NULL, NULL}};

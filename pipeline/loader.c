@@ -1,8 +1,12 @@
 /* pipeline/loader.c: open, hand out, take back, stop, close. The picture stands in
  * stream/stream.h. */
+#include <stdatomic.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/abi.h"
+#include "base/floats.h"
+#include "formats/source/source.h"
 #include "pipeline/loader_private.h"
 
 #define LOOK_NS 1000000u /* how often the scheduler is asked at most: four system calls */
@@ -36,14 +40,22 @@ static int start_stages(mr_loader *l, mr_error *err)
 
 int mr_loader_open(mr_loader **out, const mr_source *src, const mr_loader_config *cfg, mr_error *err)
 {
+    MRI_DEFAULT_FLOATS;
+    MRI_GIVEN(err, out);
     *out = NULL;
+    MRI_OWN(err, src);
     mr_loader *l = calloc(1, sizeof *l);
     if (!l) return mr_error_set(err, MR_ENOMEM, "no memory for a loader");
+    l->process = mri_process();
     mr_loader_defaults(&l->plan.cfg);
     int rc = mri_settings_take(&l->plan.cfg, sizeof l->plan.cfg, cfg, "loader", err);
     if (rc != MR_OK) {
         free(l);
         return rc;
+    }
+    if (l->plan.cfg.budget && !mri_budget_is_own(l->plan.cfg.budget)) {
+        free(l);
+        return mri_error_inherited(err, __func__, "budget");
     }
     l->plan.cfg.decode.struct_size = sizeof l->plan.cfg.decode; /* a member has the size it has */
     l->plan.source = src;
@@ -66,12 +78,63 @@ int mr_loader_open(mr_loader **out, const mr_source *src, const mr_loader_config
     return MR_OK;
 }
 
-void mr_loader_stop(mr_loader *l) { mri_halt_stop(&l->halt); }
+void mr_loader_stop(mr_loader *l)
+{
+    if (MRI_IS_OWN(l)) mri_halt_stop(&l->halt);
+}
+
+/* Is this a thread of the loader, or one that is in its mr_loader_next() or mr_loader_close()? Then a
+ * function of the program is running, which the loader waits for. */
+static bool is_function_of(const mr_loader *l)
+{
+    return l->consumer.inside == (uintptr_t)pthread_self() || mri_halt_is_served(&l->halt);
+}
+
+static int refuse(const mr_loader *l, const char *call, mr_error *err)
+{
+    (void)l;
+    return mr_error_set(
+        err, MR_EINVAL,
+        "%s: a function that the loader has called (sampler, operation, fetch, on_bad, on_note) "
+        "must not call it: the loader waits for that function",
+        call);
+}
+
+/* This thread takes a batch, or closes: one at a time. */
+static int enter(mr_loader *l, const char *call, mr_error *err)
+{
+    uintptr_t nobody = 0;
+    if (is_function_of(l)) return refuse(l, call, err);
+    if (atomic_compare_exchange_strong(&l->consumer.inside, &nobody, (uintptr_t)pthread_self())) return MR_OK;
+    return mr_error_set(err, MR_EBUSY, "%s: another thread is taking a batch of this loader: one at a time",
+                        call);
+}
+
+/* Whoever takes a batch in another thread leaves soon after the stop. */
+static void enter_to_close(mr_loader *l)
+{
+    const struct timespec nap = {.tv_nsec = 1000000};
+    while (enter(l, "mr_loader_close", NULL) != MR_OK) nanosleep(&nap, NULL);
+}
+
+/* It would wait for the function that calls it. Whoever takes the next batch is told. */
+static void refuse_to_close(mr_loader *l)
+{
+    mr_error why = MR_ERROR_INIT;
+    refuse(l, "mr_loader_close", &why);
+    l->consumer.close_refused = true;
+    mri_halt_fail(&l->halt, MR_EINVAL, &why);
+}
 
 void mr_loader_close(mr_loader *l)
 {
-    if (!l) return;
+    if (!MRI_IS_OWN(l)) return;
+    if (is_function_of(l)) {
+        refuse_to_close(l);
+        return;
+    }
     mr_loader_stop(l);
+    enter_to_close(l);
     mri_order_stage_join(l->order);
     mri_read_stage_join(l->read);
     mri_decode_stage_join(l->decode);
@@ -99,18 +162,24 @@ void mr_loader_close(mr_loader *l)
     free(l);
 }
 
-const mr_loader_info *mr_loader_info_of(const mr_loader *l) { return &l->plan.info; }
+const mr_loader_info *mr_loader_info_of(const mr_loader *l) { return l ? &l->plan.info : NULL; }
 
 /* ------------------------------------------------------------------------------ next, release */
 
-/* Prefetch off: the chunks of the next batch, one after the other, in the caller's thread. */
-static int fill_inline(mr_loader *l, mr_error *err)
+/* Prefetch off: the chunks of the next batch, one after the other, in the caller's thread, until the time is
+ * over. At least one: who only polls gets on, too. */
+static int fill_inline(mr_loader *l, uint64_t until_ns, mr_error *err)
 {
     const uint64_t batch = mri_ring_next(l->ring);
-    mri_chunk_times all = {.asked_ns = mri_now_ns()};
-    int rc = mri_read_resident_inline(l->read, err);
-    uint64_t read_ns = mri_now_ns() - all.asked_ns;
-    while (rc == MR_OK && !mri_ring_is_full(l->ring, batch)) {
+    mri_serial *s = &l->consumer.serial;
+    int rc = MR_OK;
+    if (!s->begun) {
+        *s = (mri_serial){.begun = true, .all = {.asked_ns = mri_now_ns()}};
+        rc = mri_read_resident_inline(l->read, err);
+        s->read_ns = mri_now_ns() - s->all.asked_ns;
+    }
+    for (bool first = true; rc == MR_OK && !mri_ring_is_full(l->ring, batch); first = false) {
+        if (!first && mri_now_ns() >= until_ns) return MR_EAGAIN;
         bool ended;
         mri_stage_counter unused = {0}; /* nothing here waits for another thread */
         mri_chunk *c = mri_ring_claim(l->ring, 0, false, &unused, &ended);
@@ -118,13 +187,14 @@ static int fill_inline(mr_loader *l, mr_error *err)
         const uint64_t start = mri_now_ns();
         mri_work work = {0};
         rc = mri_read_chunk_inline(l->read, c, err);
-        read_ns += mri_now_ns() - start;
+        s->read_ns += mri_now_ns() - start;
         if (rc == MR_OK) rc = mri_decode_chunk_inline(l->decode, c, &work, err);
-        mri_work_add(&all.work, &work);
+        mri_work_add(&s->all.work, &work);
     }
     if (rc == MR_OK)
-        mri_ring_mark_serial(l->ring, batch, &all, read_ns,
+        mri_ring_mark_serial(l->ring, batch, &s->all, s->read_ns,
                              l->staging ? mri_staging_seen_late(l->staging) : 0);
+    s->begun = false;
     return rc;
 }
 
@@ -136,15 +206,16 @@ static void count_wait(mr_loader *l, uint64_t since_ns)
 }
 
 /* Prefetch off: everything happens here, one thing after the other. What goes wrong is said by the wait. */
-static void prepare_inline(mr_loader *l)
+static int prepare_inline(mr_loader *l, uint64_t timeout_ns)
 {
     const uint64_t start = mri_now_ns();
     mr_error failed = MR_ERROR_INIT;
-    if (mri_ring_is_ready(l->ring)) return;
-    int rc = fill_inline(l, &failed);
+    if (mri_ring_is_ready(l->ring)) return MR_OK;
+    int rc = fill_inline(l, mri_plus(start, timeout_ns), &failed);
     if (rc == MR_OK && l->staging) rc = mri_stage_inline(l->staging, mri_ring_next(l->ring), &failed);
-    if (rc != MR_OK) mri_halt_fail(&l->halt, rc, &failed);
+    if (rc != MR_OK && rc != MR_EAGAIN) mri_halt_fail(&l->halt, rc, &failed);
     count_wait(l, start);
+    return rc == MR_EAGAIN ? rc : MR_OK;
 }
 
 static void watch_consumer(mr_loader *l)
@@ -227,12 +298,12 @@ static int take_next(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error 
     uint32_t room;
     const int may = mri_ring_may_take(l->ring, &room);
     if (may == MR_EEND) return mr_error_set(err, MR_EEND, "all epochs are delivered");
-    if (may != MR_OK) /* no other thread will give one back: waiting would never end */
+    if (may != MR_OK) /* perhaps no other thread will give one back: waiting would never end */
         return mr_error_set(
-            err, MR_EINVAL,
+            err, MR_EBUSY,
             "release a batch before asking for the next: the loader has room for %u, and all are held", room);
-    if (!l->plan.threads) prepare_inline(l);
-    const int rc = wait_for_batch(l, timeout_ns, err);
+    int rc = l->plan.threads ? MR_OK : prepare_inline(l, timeout_ns);
+    if (rc == MR_OK) rc = wait_for_batch(l, timeout_ns, err);
     if (rc != MR_OK) return rc;
     mri_ring_batch taken;
     mr_batch batch;
@@ -249,16 +320,26 @@ static int take_next(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error 
 
 int mr_loader_next_sized(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error *err)
 {
+    MRI_DEFAULT_FLOATS;
+    MRI_OWN(err, l);
+    MRI_GIVEN(err, out);
     if (mri_result_check(out, err) != MR_OK) return MR_EINVAL;
-    const int rc = take_next(l, out, timeout_ns, err);
+    int rc = enter(l, "mr_loader_next", err);
+    if (rc != MR_OK) return rc;
+    rc = take_next(l, out, timeout_ns, err);
     mri_notices_tell(&l->notices); /* of this batch, too */
+    if (l->consumer.close_refused) rc = mri_halt_reason(&l->halt, err);
+    l->consumer.inside = 0;
     return rc;
 }
 
 int mr_loader_release(mr_loader *l, mr_batch *batch, mr_stream *const *streams)
 {
     mr_error failed = MR_ERROR_INIT;
-    if (!mri_ring_may_release(l->ring, batch->global_step) || (l->staging && !streams)) return MR_EINVAL;
+    MRI_OWN(NULL, l);
+    MRI_GIVEN(NULL, batch);
+    if (is_function_of(l) || (l->staging && !streams)) return MR_EINVAL;
+    if (!mri_ring_may_release(l->ring, batch->global_step)) return MR_EINVAL;
     int rc = MR_OK;
     /* prefetch off: nothing overlaps, so the next read starts when this step's work is over */
     if (l->staging)
@@ -271,13 +352,18 @@ int mr_loader_release(mr_loader *l, mr_batch *batch, mr_stream *const *streams)
 /* ------------------------------------------------------------------------------ keep, drop */
 
 struct mr_kept {
+    uint32_t process; /* that keeps it (base/handle.h) */
     mri_shelf *shelf;
     mri_slot *slot;
 };
 
 int mr_loader_keep(mr_loader *l, const mr_batch *batch, mr_kept **out, mr_error *err)
 {
+    MRI_GIVEN(err, out);
     *out = NULL;
+    MRI_OWN(err, l);
+    MRI_GIVEN(err, batch);
+    if (is_function_of(l)) return refuse(l, "mr_loader_keep", err);
     if (!l->shelf)
         return mr_error_set(err, MR_EINVAL, "nothing can be kept of this loader: mr_loader_config.keep is 0");
     if (!mri_ring_may_release(l->ring, batch->global_step))
@@ -291,6 +377,7 @@ int mr_loader_keep(mr_loader *l, const mr_batch *batch, mr_kept **out, mr_error 
         return mr_error_set(err, MR_ELIMIT, "%u batches are kept, the most there is room for (keep)",
                             l->plan.cfg.keep);
     }
+    k->process = l->process;
     k->shelf = l->shelf;
     k->slot = mri_ring_release_kept(l->ring, instead);
     *out = k;
@@ -299,9 +386,12 @@ int mr_loader_keep(mr_loader *l, const mr_batch *batch, mr_kept **out, mr_error 
 
 void mr_kept_drop(mr_kept *k)
 {
-    if (!k) return;
+    if (!MRI_IS_OWN(k)) return;
     mri_shelf_return(k->shelf, k->slot);
     free(k);
 }
 
-uint32_t mr_loader_kept(const mr_loader *l) { return l->shelf ? mri_shelf_kept(l->shelf) : 0; }
+uint32_t mr_loader_kept(const mr_loader *l)
+{
+    return MRI_IS_OWN(l) && l->shelf ? mri_shelf_kept(l->shelf) : 0;
+}

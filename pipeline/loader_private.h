@@ -48,16 +48,29 @@ typedef struct mri_loader_plan {
     mri_memory_plan memory;
 } mri_loader_plan;
 
-/* How long whoever takes batches waited for the one that it takes next. */
+/* Prefetch off: what was done so far for the batch that comes next. */
+typedef struct mri_serial {
+    bool begun;
+    mri_chunk_times all;
+    uint64_t read_ns;
+} mri_serial;
+
+/* Whoever takes batches: how long it waited for the one that it takes next, and what it is at. */
 typedef struct mri_consumer {
     uint64_t waited_ns, late_ns; /* late: of that, it could have run */
     uint64_t looked_ns;          /* when the scheduler was asked last */
     double late_part;            /* of the wait it was asked about */
     mri_cpu_time cpu;            /* of the thread that waited last */
     pid_t thread;                /* that one; 0: none yet */
+    mri_serial serial;
+    /* The thread that takes a batch, or closes; none: 0. It and its loader's threads may be in a function of
+     * the program, and what they may not call there is refused */
+    _Atomic uintptr_t inside;
+    _Atomic bool close_refused;
 } mri_consumer;
 
 struct mr_loader {
+    uint32_t process; /* that opened it (base/handle.h) */
     mri_loader_plan plan;
     mri_place_config place; /* fixed once the stages are made, like the locator */
     mri_locator locator;

@@ -34,28 +34,34 @@ static void read_stats(const mr_loader *l, mr_loader_stats *out)
 
 void mr_loader_stats_read_sized(const mr_loader *l, mr_loader_stats *out)
 {
-    mr_loader_stats all;
-    read_stats(l, &all);
+    mr_loader_stats all = {0};
+    if (MRI_IS_OWN(l)) read_stats(l, &all);
     mri_result_give(out, &all, sizeof all);
 }
 
-void mr_loader_waits(const mr_loader *l, mr_causes *out) { *out = mri_charges_of_consumer(l->charges); }
+void mr_loader_waits(const mr_loader *l, mr_causes *out)
+{
+    if (out) *out = MRI_IS_OWN(l) ? mri_charges_of_consumer(l->charges) : (mr_causes){0};
+}
 
 /* With free order only the consumer knows which batch came in whose place. */
 void mr_loader_charge(const mr_loader *l, uint64_t global_step, uint32_t part, uint64_t from_ns,
                       uint64_t to_ns, mr_causes *add)
 {
+    if (!MRI_IS_OWN(l) || !add) return;
     const bool known = part < l->plan.info.parts && !l->plan.cfg.free_order;
     mri_charge(l->charges, known ? global_step : MR_NOWHERE, known ? part : 0, from_ns, to_ns, add);
 }
 
 uint32_t mr_loader_slowest(const mr_loader *l, mr_slow_sample *out, uint32_t room)
 {
+    if (!MRI_IS_OWN(l) || !out) return 0;
     return mri_decode_stage_slowest(l->decode, out, room);
 }
 
 uint32_t mr_loader_odd(const mr_loader *l, mr_odd *out, uint32_t room)
 {
+    if (!MRI_IS_OWN(l) || !out) return 0;
     const uint32_t workers = mri_decode_stage_odd(l->decode, out, room);
     return workers + mri_read_stage_odd(l->read, out + workers, room - workers);
 }
@@ -63,6 +69,7 @@ uint32_t mr_loader_odd(const mr_loader *l, mr_odd *out, uint32_t room)
 void mr_loader_record_step(const mr_loader *l, uint64_t global_step, uint32_t samples,
                            const uint64_t *start_ns, const uint64_t *end_ns, const mr_causes *causes)
 {
+    if (!MRI_IS_OWN(l) || !start_ns || !end_ns || !causes) return;
     mr_record *r = l->plan.cfg.record;
     const uint32_t parts = l->plan.info.parts;
     mr_causes all = *causes;

@@ -99,12 +99,17 @@ void mri_tune_batch(mr_loader *l)
 
 void mr_loader_tuning_sized(const mr_loader *l, mr_tuning *out)
 {
-    mr_tuning all = {.done = true,
-                     .workers = l->plan.info.workers,
-                     .prefetch = l->plan.info.prefetch,
-                     .depth = l->plan.cfg.depth,
-                     .readers = l->plan.info.readers,
-                     .gain = 1};
+    mr_tuning all = {.done = true};
+    if (!MRI_IS_OWN(l)) {
+        mri_result_give(out, &all, sizeof all);
+        return;
+    }
+    all = (mr_tuning){.done = true,
+                      .workers = l->plan.info.workers,
+                      .prefetch = l->plan.info.prefetch,
+                      .depth = l->plan.cfg.depth,
+                      .readers = l->plan.info.readers,
+                      .gain = 1};
     if (l->tuner) mri_tuner_result(l->tuner, &all);
     if (l->plan.cfg.cache == MR_CACHE_MEMORY && !l->plan.cache_waits)
         all.cache_bytes = l->plan.cfg.cache_bytes;

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/abi.h"
+#include "base/floats.h"
 #include "base/ranges.h"
 #include "train/stretch.h"
 
@@ -243,9 +244,15 @@ int mr_evaluate(mr_trainer *t, mr_loader *loader, double *loss, double *accuracy
 int mr_evaluate_until(mr_trainer *t, mr_loader *loader, const volatile int *stop, double *loss,
                       double *accuracy, uint64_t *count, mr_error *err)
 {
+    MRI_DEFAULT_FLOATS;
+    MRI_OWN(err, t);
+    MRI_GIVEN(err, loader);
     mr_metrics m;
-    int rc = mri_check_labels(t, loader, err);
+    int rc = mri_trainer_enter(t, "mr_evaluate", err);
+    if (rc) return rc;
+    rc = mri_check_labels(t, loader, err);
     if (rc == MR_OK) rc = mri_evaluate(t, loader, false, stop, &m, err);
+    rc = mri_trainer_leave(t, "mr_evaluate", rc, err);
     if (rc && rc != MR_ECANCELED) mri_ranks_fail(&t->team.ranks, err);
     if (rc) return rc;
     if (loss) *loss = mri_mean_of(m.loss_sum, m.count);
@@ -263,14 +270,20 @@ void mr_outputs_defaults_sized(mr_outputs_config *cfg, size_t struct_size)
 int mr_evaluate_outputs(mr_trainer *t, mr_loader *loader, const mr_outputs_config *cfg, double *loss,
                         double *accuracy, uint64_t *count, mr_error *err)
 {
+    MRI_DEFAULT_FLOATS;
+    MRI_OWN(err, t);
+    MRI_GIVEN(err, loader);
     mr_outputs_config own = {.struct_size = sizeof own};
     mr_metrics m = {0};
     const bool sums = loss || accuracy || count;
     int rc = mri_settings_take(&own, sizeof own, cfg, "outputs", err);
     if (rc == MR_OK && !own.on_outputs)
         rc = mr_error_set(err, MR_EINVAL, "outputs: expected a function to tell them to");
-    if (rc == MR_OK && sums) rc = mri_check_labels(t, loader, err);
+    if (rc == MR_OK) rc = mri_trainer_enter(t, "mr_evaluate_outputs", err);
+    if (rc) return rc;
+    if (sums) rc = mri_check_labels(t, loader, err);
     if (rc == MR_OK) rc = mri_evaluate_outputs(t, loader, &own, sums ? &m : NULL, err);
+    rc = mri_trainer_leave(t, "mr_evaluate_outputs", rc, err);
     if (rc && rc != MR_ECANCELED) mri_ranks_fail(&t->team.ranks, err);
     if (rc) return rc;
     if (loss) *loss = mri_mean_of(m.loss_sum, m.count);

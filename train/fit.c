@@ -14,6 +14,7 @@
 #include <stdio.h>
 
 #include "base/abi.h"
+#include "base/floats.h"
 #include "base/ranges.h"
 #include "train/evaluate.h"
 #include "train/figures.h"
@@ -650,7 +651,7 @@ static int finish(fit *f, int rc, mr_report *last, mr_error *err)
     return second;
 }
 
-int mr_fit_sized(mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_report *last, mr_error *err)
+static int run_fit(mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_report *last, mr_error *err)
 {
     fit f;
     mr_fit_config mine;
@@ -675,4 +676,13 @@ int mr_fit_sized(mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_
     rc = catch_up(&f, epochs_before, patience_before, err);
     while (rc == MR_OK) rc = one_step(&f, err);
     return finish(&f, rc, last, err);
+}
+
+int mr_fit_sized(mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_report *last, mr_error *err)
+{
+    MRI_DEFAULT_FLOATS;
+    MRI_OWN(err, t);
+    MRI_GIVEN(err, loader);
+    const int rc = mri_trainer_enter(t, "mr_fit", err);
+    return rc ? rc : mri_trainer_leave(t, "mr_fit", run_fit(t, loader, cfg, last, err), err);
 }

@@ -41,8 +41,8 @@ bool mri_goal_look(mri_goal *g, const mri_goal_clock *clock, double accuracy, ui
 
 void mr_trainer_goal_sized(const mr_trainer *t, mr_goal *out)
 {
-    const mri_goal *g = &t->run.goal;
-    const double per_epoch = (double)t->cfg.steps_per_epoch;
+    const mri_goal none = {0}, *g = t ? &t->run.goal : &none;
+    const double per_epoch = t ? (double)t->cfg.steps_per_epoch : 0;
     const mr_goal all = {.accuracy = g->accuracy,
                          .seconds = g->time.training,
                          .eval_seconds = g->time.evaluation,

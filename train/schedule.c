@@ -17,6 +17,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/floats.h"
 #include "base/number.h"
 #include "train/net/net.h"
 
@@ -75,6 +76,8 @@ static double one_cycle(const mr_schedule *s, double update, double all)
 
 float mr_schedule_lr(const mr_schedule *s, uint64_t update, uint64_t steps_per_epoch, uint64_t epochs)
 {
+    MRI_DEFAULT_FLOATS;
+    if (!s) return 0;
     const double warm = warmup_updates(s, steps_per_epoch), at = (double)update,
                  per_epoch = (double)steps_per_epoch;
     if (at < warm) return (float)((double)s->lr * (at + 1) / warm);
@@ -233,6 +236,9 @@ static int take_kind(mr_schedule *s, const char **at, const char *text, mr_error
 
 int mr_schedule_parse(mr_schedule *out, const char *text, float lr, mr_error *err)
 {
+    MRI_DEFAULT_FLOATS;
+    MRI_GIVEN(err, out);
+    MRI_GIVEN(err, text);
     mr_schedule s = {.lr = lr, .factor = 0.1f};
     const char *at = text;
     double value;

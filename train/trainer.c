@@ -17,6 +17,7 @@
 #include <stdio.h>
 
 #include "base/abi.h"
+#include "base/floats.h"
 #include "base/ranges.h"
 #include "train/trainer.h"
 
@@ -203,9 +204,33 @@ static int change_buckets(mr_trainer *t, mr_error *err)
     return MR_OK;
 }
 
+int mri_trainer_enter(mr_trainer *t, const char *call, mr_error *err)
+{
+    const uintptr_t self = (uintptr_t)pthread_self();
+    uintptr_t nobody = 0;
+    if (atomic_compare_exchange_strong(&t->inside, &nobody, self)) return MR_OK;
+    if (nobody == self)
+        return mr_error_set(
+            err, MR_EINVAL,
+            "%s: a function that mr_fit() or an evaluation of this trainer has called must not "
+            "call it",
+            call);
+    return mr_error_set(err, MR_EBUSY, "%s: another thread trains or evaluates with this trainer", call);
+}
+
+int mri_trainer_leave(mr_trainer *t, const char *call, int rc, mr_error *err)
+{
+    if (t->close_refused)
+        rc = mr_error_set(err, MR_EINVAL, "mr_trainer_close: a function that %s has called must not call it",
+                          call);
+    t->close_refused = false;
+    t->inside = 0;
+    return rc;
+}
+
 void mr_trainer_bucket_tuning_sized(const mr_trainer *t, mr_bucket_tuning *out)
 {
-    const mri_bucket_tuner *b = &t->buckets;
+    const mri_bucket_tuner none = {.done = true}, *b = t ? &t->buckets : &none;
     const mr_bucket_tuning all = {
         .done = b->done, .sizes = b->sizes, .bytes = b->bytes[mri_bucket_tuner_place(b)], .gain = b->gain};
     mri_result_give(out, &all, sizeof all);
@@ -261,6 +286,8 @@ static int beat(mr_trainer *t, const mr_batch *b, bool training, uint32_t *count
 
 int mr_trainer_rank_times_sized(const mr_trainer *t, uint32_t rank, mr_rank_times *out, mr_error *err)
 {
+    MRI_OWN(err, t);
+    MRI_GIVEN(err, out);
     const mri_ranks *ranks = &t->team.ranks;
     const mri_beat *b = &ranks->beats[rank < ranks->size ? rank : 0];
     const double steps = b->steps ? (double)b->steps : 1;
@@ -318,6 +345,9 @@ static int train_step(mr_trainer *t, const mr_batch *batch, mr_error *err)
 
 int mr_trainer_step(mr_trainer *t, const mr_batch *batch, mr_error *err)
 {
+    MRI_DEFAULT_FLOATS;
+    MRI_OWN(err, t);
+    MRI_GIVEN(err, batch);
     mri_range_begin(MRI_RANGE_STEP, batch->global_step);
     const int rc = train_step(t, batch, err);
     mri_range_end();
@@ -326,6 +356,9 @@ int mr_trainer_step(mr_trainer *t, const mr_batch *batch, mr_error *err)
 
 int mr_trainer_forward(mr_trainer *t, const mr_batch *batch, mr_error *err)
 {
+    MRI_DEFAULT_FLOATS;
+    MRI_OWN(err, t);
+    MRI_GIVEN(err, batch);
     mri_flight *f = NULL;
     uint32_t counted = 0;
     int rc = check_batch(t, batch, err);
@@ -360,6 +393,7 @@ int mri_trainer_take_sums(mr_trainer *t, mri_sums which, mr_metrics *out, mr_err
 
 int mr_trainer_metrics(mr_trainer *t, mr_metrics *training, mr_metrics *evaluation, mr_error *err)
 {
+    MRI_OWN(err, t);
     mr_metrics sums[2];
     int rc = mri_team_error(&t->team, err);
     if (rc == MR_OK) rc = mri_trainer_take_sums(t, MRI_SUMS_TRAINING, &sums[0], err);

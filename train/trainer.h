@@ -19,6 +19,8 @@
 #ifndef MRI_TRAINER_H
 #define MRI_TRAINER_H
 
+#include <stdatomic.h>
+
 #include "train/goal.h"
 #include "train/run/run.h"
 #include "train/state/run_folder.h"
@@ -49,6 +51,7 @@ typedef struct mri_run_state {
 } mri_run_state;
 
 struct mr_trainer {
+    uint32_t process;      /* that opened it (base/handle.h) */
     mr_trainer_config cfg; /* devices: the team's copy */
     mri_team team;
     mri_exchange exchange;
@@ -67,8 +70,11 @@ struct mr_trainer {
     float *class_weights; /* cfg's, or NULL */
     char note[1024];      /* something to tell, once; empty: nothing */
 
-    mri_run_state run;     /* carried by checkpoints for mr_fit() */
-    mr_trainer *abandoned; /* list of those that could not be closed */
+    mri_run_state run;          /* carried by checkpoints for mr_fit() */
+    mr_trainer *abandoned;      /* list of those that could not be closed */
+    _Atomic bool close_refused; /* closed by a function that it has called: the call returns that as its error
+                                 */
+    _Atomic uintptr_t inside;   /* the thread that is in mr_fit() or an evaluation; none: 0 */
 };
 
 /* ---- trainer_open.c ---- */
@@ -77,6 +83,12 @@ struct mr_trainer {
 int mri_trainer_check_fields(const mr_trainer *t, const mr_loader_info *info, mr_error *err);
 
 /* ---- trainer.c ---- */
+
+/* A call that asks functions of the program, which must not make another such call, begins and ends.
+ * MR_EINVAL: one of them does. MR_EBUSY: another thread is in one. */
+int mri_trainer_enter(mr_trainer *t, const char *call, mr_error *err);
+/* rc, or MR_EINVAL: a function of the program tried to close the trainer. */
+int mri_trainer_leave(mr_trainer *t, const char *call, int rc, mr_error *err);
 
 float mri_trainer_lr(const mr_trainer *t, uint64_t update);
 bool mri_trainer_simulates(const mr_trainer *t); /* loss and accuracy mean nothing */

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "base/abi.h"
+#include "base/floats.h"
 #include "formats/arrays/tensor_file.h"
 #include "train/state/weights.h"
 #include "train/trainer.h"
@@ -417,6 +418,8 @@ void mr_take_defaults_sized(mr_take_config *cfg, size_t struct_size)
 
 int mr_trainer_take_sized(mr_trainer *t, const mr_take_config *cfg, mr_take_report *out, mr_error *err)
 {
+    MRI_DEFAULT_FLOATS;
+    MRI_OWN(err, t);
     const mri_ranks *ranks = &t->team.ranks;
     mr_take_config own = {.struct_size = sizeof own};
     mr_take_report report = {.struct_size = sizeof report};

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/abi.h"
+#include "base/floats.h"
 #include "base/simd.h"
 #include "train/trainer.h"
 
@@ -42,6 +43,9 @@ static int check_precision(const mr_trainer_config *cfg, mr_error *err)
         return mr_error_set(err, MR_EINVAL,
                             "loss scale %g: expected 0, to adapt, or a power of two from 1 to %d", scale,
                             MOST_SCALE);
+    if ((unsigned)cfg->schedule.kind >= MR_LR_KIND_COUNT)
+        return mr_error_set(err, MR_EINVAL, "mr_trainer_config.schedule.kind is %u: expected 0 to %d",
+                            (unsigned)cfg->schedule.kind, MR_LR_KIND_COUNT - 1);
     if (!(cfg->watchdog_s >= 0))
         return mr_error_set(err, MR_EINVAL, "watchdog of %g s: expected 0 or more", cfg->watchdog_s);
     return mr_net_check(cfg->net, err);
@@ -449,6 +453,8 @@ static int take_class_weights(mr_trainer *t, mr_error *err)
 
 int mr_trainer_open(mr_trainer **out, const mr_trainer_config *cfg, mr_error *err)
 {
+    MRI_DEFAULT_FLOATS;
+    MRI_GIVEN(err, out);
     *out = NULL;
     mr_trainer_config mine;
     mr_trainer_defaults(&mine);
@@ -457,6 +463,7 @@ int mr_trainer_open(mr_trainer **out, const mr_trainer_config *cfg, mr_error *er
     if (rc) return rc;
     mr_trainer *t = calloc(1, sizeof *t);
     if (!t) return mr_error_set(err, MR_ENOMEM, "no memory for a trainer");
+    t->process = mri_process();
     t->cfg = mine;
     t->run.best_val_loss = INFINITY;
     mri_run_draw(t->run.id);
@@ -485,7 +492,11 @@ static void abandon(mr_trainer *t)
 
 void mr_trainer_close(mr_trainer *t)
 {
-    if (!t) return;
+    if (!MRI_IS_OWN(t)) return;
+    if (mri_trainer_enter(t, "mr_trainer_close", NULL) != MR_OK) { /* a function that it has called does */
+        t->close_refused = true;
+        return;
+    }
     if (t->flights.hangs && !mri_flights_have_drained(&t->flights)) {
         abandon(t);
         return;
@@ -504,10 +515,11 @@ void mr_trainer_close(mr_trainer *t)
     free(t);
 }
 
-bool mr_trainer_hangs(const mr_trainer *t) { return t->flights.hangs; }
+bool mr_trainer_hangs(const mr_trainer *t) { return t && t->flights.hangs; }
 
 bool mr_trainer_op_sized(const mr_trainer *t, uint32_t at, mr_trainer_op *out)
 {
+    if (!t || !out || mri_result_check(out, NULL) != MR_OK) return false;
     const mri_replica *rep = &t->team.replicas[0];
     while (rep && at >= rep->nodes.count) {
         at -= rep->nodes.count;
@@ -533,10 +545,11 @@ static uint32_t convolution_of(const mri_nodes *nodes)
 
 uint32_t mr_trainer_convolution(const mr_trainer *t)
 {
+    if (!t) return 0;
     uint32_t known = 0;
     for (const mri_replica *r = &t->team.replicas[0]; r; r = r->next)
         known = (uint32_t)mri_max_u64(known, convolution_of(&r->nodes));
     return known;
 }
 
-mr_stream *const *mr_trainer_streams(const mr_trainer *t) { return t->streams; }
+mr_stream *const *mr_trainer_streams(const mr_trainer *t) { return t ? t->streams : NULL; }

@@ -73,6 +73,9 @@ static int read_point(mri_replica *r, const mri_node *n, uint32_t count, float *
 int mr_trainer_values(mr_trainer *t, mr_point point, uint32_t most, float *out, uint32_t *samples,
                       mr_error *err)
 {
+    MRI_OWN(err, t);
+    MRI_GIVEN(err, out);
+    MRI_GIVEN(err, samples);
     mri_replica *r = &t->team.replicas[0];
     const mri_node *n;
     *samples = 0;
@@ -120,6 +123,8 @@ static void mark_behind(const mri_nodes *nodes, const mri_node *from, bool *want
 int mr_trainer_compute_from(mr_trainer *t, mr_point point, const float *values, uint32_t samples,
                             mr_error *err)
 {
+    MRI_OWN(err, t);
+    MRI_GIVEN(err, values);
     mri_replica *r = &t->team.replicas[0];
     const mri_node *n;
     void *host;

@@ -21,6 +21,9 @@ static int settle(mr_trainer *t, mr_error *err)
 
 int mr_trainer_weights_hash(mr_trainer *t, uint32_t replica, uint64_t *lo, uint64_t *hi, mr_error *err)
 {
+    MRI_OWN(err, t);
+    MRI_GIVEN(err, lo);
+    MRI_GIVEN(err, hi);
     if (replica >= t->team.count)
         return mr_error_set(err, MR_EINVAL, "replica %u of %u", replica, t->team.count);
     int rc = settle(t, err);
@@ -206,6 +209,9 @@ static int begin_saving(mr_trainer *t, const mr_checkpoint_info *info, mr_checkp
 
 int mr_trainer_save_sized(mr_trainer *t, const char *path, const mr_checkpoint_info *info, mr_error *err)
 {
+    MRI_OWN(err, t);
+    MRI_GIVEN(err, path);
+    MRI_GIVEN(err, info);
     mr_checkpoint_info own;
     const int rc = begin_saving(t, info, &own, err);
     if (rc) return rc;
@@ -402,6 +408,8 @@ static int take_from_first(mr_trainer *t, mr_checkpoint_info *info, mr_error *er
 
 int mr_trainer_load_sized(mr_trainer *t, const char *path, mr_checkpoint_info *out, mr_error *err)
 {
+    MRI_OWN(err, t);
+    MRI_GIVEN(err, path);
     const mri_ranks *ranks = &t->team.ranks;
     mri_checkpoint *ck = NULL;
     mr_checkpoint_info info = {0};
@@ -433,6 +441,7 @@ struct mr_snapshot {
 
 int mr_snapshot_create(mr_snapshot **out)
 {
+    MRI_GIVEN(NULL, out);
     *out = calloc(1, sizeof **out);
     return *out ? MR_OK : MR_ENOMEM;
 }
@@ -449,13 +458,17 @@ void mr_snapshot_destroy(mr_snapshot *s)
 
 bool mr_snapshot_info_sized(const mr_snapshot *s, mr_checkpoint_info *out)
 {
-    if (!s->now.tensors || mri_result_check(out, NULL)) return false;
+    if (!s || !out || !s->now.tensors || mri_result_check(out, NULL)) return false;
     mri_result_give(out, &s->now.info, sizeof s->now.info);
     return true;
 }
 
 int mr_run_folder_take_over(mr_run_folder **out, const char *path, const mr_snapshot *of_run, mr_error *err)
 {
+    MRI_GIVEN(err, out);
+    *out = NULL;
+    MRI_GIVEN(err, path);
+    MRI_GIVEN(err, of_run);
     mr_checkpoint_info info;
     const bool any = mr_snapshot_info(of_run, &info);
     return mri_run_folder_open(out, path, any ? info.run : NULL, err);
@@ -501,6 +514,9 @@ static int store(mr_trainer *t, stored *s, mr_error *err)
 
 int mr_trainer_snapshot(mr_trainer *t, mr_snapshot *s, const mr_checkpoint_info *info, mr_error *err)
 {
+    MRI_OWN(err, t);
+    MRI_GIVEN(err, s);
+    MRI_GIVEN(err, info);
     stored next = s->next;
     int rc = begin_saving(t, info, &next.info, err);
     if (rc == MR_OK) {
@@ -530,8 +546,10 @@ static int import_all(mr_trainer *t, const mr_snapshot *s, mr_error *err)
 
 int mr_trainer_restore(mr_trainer *t, const mr_snapshot *s, mr_error *err)
 {
+    MRI_OWN(err, t);
     const mri_ranks *ranks = &t->team.ranks;
     mr_checkpoint_info info = {0};
+    if (ranks->rank == 0) MRI_GIVEN(err, s);
     int rc = settle(t, err);
     if (rc) return rc;
     if (ranks->rank == 0) rc = import_all(t, s, err);

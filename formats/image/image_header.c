@@ -19,6 +19,7 @@ static const uint8_t png_signature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, 
 int mr_image_sniff(const void *data, size_t bytes)
 {
     const uint8_t *p = data;
+    if (!p) return 0;
     if (bytes >= 3 && p[0] == 0xff && p[1] == 0xd8 && p[2] == 0xff) return MR_TYPE_JPEG;
     if (bytes >= sizeof png_signature && memcmp(p, png_signature, sizeof png_signature) == 0)
         return MR_TYPE_PNG;
@@ -215,6 +216,8 @@ static int png_parse(const uint8_t *p, size_t bytes, mr_image_header *out, mr_er
 int mr_image_header_parse_sized(const void *data, size_t bytes, mr_image_header *out, mr_error *err)
 {
     mr_image_header header = {.orientation = 1};
+    MRI_GIVEN(err, data);
+    MRI_GIVEN(err, out);
     const int type = mr_image_sniff(data, bytes);
     int rc = mri_result_check(out, err);
     if (rc) return rc;
@@ -247,6 +250,8 @@ static int value_header(const mr_value *value, mr_image_header *out, mr_error *e
 int mr_value_header_sized(const mr_value *value, mr_image_header *out, mr_error *err)
 {
     mr_image_header header = {0};
+    MRI_GIVEN(err, value);
+    MRI_GIVEN(err, out);
     int rc = mri_result_check(out, err);
     if (rc == MR_OK) rc = value_header(value, &header, err);
     if (rc == MR_OK) mri_result_give(out, &header, sizeof header);

@@ -150,7 +150,9 @@ static int open_any(mr_mrec **out, const char *path, mri_remote_file *remote, ui
 
 int mr_mrec_open(mr_mrec **out, const char *path, uint64_t index_memory_bytes, mr_error *err)
 {
+    MRI_GIVEN(err, out);
     *out = NULL;
+    MRI_GIVEN(err, path);
     if (mri_is_url(path))
         return mr_error_set(err, MR_EUNSUPPORTED,
                             "only files here are opened this way: download it, or open it as a data set");
@@ -172,9 +174,9 @@ void mr_mrec_close(mr_mrec *m)
     free(m);
 }
 
-const mr_mrec_info *mr_mrec_info_of(const mr_mrec *m) { return &m->info; }
+const mr_mrec_info *mr_mrec_info_of(const mr_mrec *m) { return m ? &m->info : NULL; }
 
-int mr_mrec_fd(const mr_mrec *m) { return m->fd; }
+int mr_mrec_fd(const mr_mrec *m) { return m ? m->fd : -1; }
 
 uint64_t mri_mrec_memory_bytes(const mr_mrec *m)
 {
@@ -270,6 +272,9 @@ int mri_mrec_entry(const mr_mrec *m, uint64_t record, mri_index_entry *out, mr_e
 int mr_mrec_extent(const mr_mrec *m, uint64_t record, uint64_t *offset, uint64_t *bytes, mr_error *err)
 {
     mri_index_entry e;
+    MRI_GIVEN(err, m);
+    MRI_GIVEN(err, offset);
+    MRI_GIVEN(err, bytes);
     const int rc = mri_mrec_entry(m, record, &e, err);
     if (rc) return rc;
     *offset = e.offset;
@@ -303,6 +308,9 @@ int mr_mrec_parse(const mr_mrec *m, uint64_t record, const void *data, size_t by
                   uint64_t *source_index, mr_error *err)
 {
     mri_record_facts facts;
+    MRI_GIVEN(err, m);
+    MRI_GIVEN(err, data);
+    MRI_GIVEN(err, out);
     int rc = mri_record_parse(&m->meta, data, bytes, out, &facts, err);
     if (rc) return placed(m, record, rc, err);
     /* in memory only: a page read for each record would double the I/O, and verify looks at every page */

@@ -212,6 +212,7 @@ int mr_mrec_verify_until_sized(const char *path, const volatile int *stop, mr_ve
                                void *context, mr_verify_result *out, mr_error *err)
 {
     mr_verify_result result = {0};
+    MRI_GIVEN(err, path);
     int rc = mri_result_check(out, err);
     if (rc) return rc;
     const volatile int *before = mri_stop_at(stop);

@@ -130,7 +130,12 @@ static int write_list(mri_shards *s, const char *list_path, const char *const *p
 int mr_shards_write(const char *list_path, const char *const *paths, const uint64_t *counts,
                     uint32_t path_count, bool force, mr_error *err)
 {
+    MRI_GIVEN(err, list_path);
     if (path_count == 0) return mr_error_set(err, MR_EINVAL, "a shard list needs shards");
+    MRI_GIVEN(err, paths);
+    MRI_GIVEN(err, counts);
+    for (uint32_t i = 0; i < path_count; i++)
+        if (!paths[i]) return mr_error_set(err, MR_EINVAL, "mr_shards_write: path %u must not be NULL", i);
     mri_shards s = {.version = MRI_SHARDS_FACTS, .count = path_count};
     s.shard = calloc(path_count, sizeof *s.shard);
     if (!s.shard) return mr_error_set(err, MR_ENOMEM, "no memory for a list of %u shards", path_count);

@@ -70,6 +70,8 @@ static int need(mr_own_sample *to, uint64_t bytes, mr_error *err)
 
 int mr_own_sample_give(mr_own_sample *to, const mr_value *values, mr_error *err)
 {
+    MRI_GIVEN(err, to);
+    MRI_GIVEN(err, values);
     const mri_meta *m = &to->source->meta;
     mri_record_size size;
     if (to->bytes) return mr_error_set(err, MR_EINVAL, "a sample is given once");
@@ -205,6 +207,20 @@ static const mri_source_ops own_ops = {
     .fetch = own_fetch,
 };
 
+enum { NUMBER_BYTES = 11 }; /* of a uint32_t as text */
+
+/* Classes without names are called by their numbers: one block, to be freed. */
+static const char **numbers_as_names(uint32_t count)
+{
+    const char **names = calloc(count, sizeof *names + NUMBER_BYTES);
+    char *text = names ? (char *)(names + count) : NULL;
+    for (uint32_t k = 0; names && k < count; k++, text += NUMBER_BYTES) {
+        snprintf(text, NUMBER_BYTES, "%u", k);
+        names[k] = text;
+    }
+    return names;
+}
+
 static int make(mr_source *src, const mr_own_config *cfg, mr_error *err)
 {
     own *o = calloc(1, sizeof *o);
@@ -223,8 +239,12 @@ static int make(mr_source *src, const mr_own_config *cfg, mr_error *err)
     as_written.field_count = cfg->field_count;
     as_written.fields = cfg->fields;
     as_written.class_count = cfg->class_count;
-    as_written.class_names = cfg->class_names;
+    const char **numbers = NULL;
+    if (cfg->class_count && !cfg->class_names && !(numbers = numbers_as_names(cfg->class_count)))
+        return mr_error_set(err, MR_ENOMEM, "no memory for the names of %u classes", cfg->class_count);
+    as_written.class_names = numbers ? numbers : cfg->class_names;
     const int rc = mri_meta_copy(&o->meta, &as_written, err);
+    free(numbers);
     if (rc != MR_OK) return rc;
     o->name = mri_field_name(o->meta.fields, o->meta.field_count);
     return mri_source_begin(src, &usual, err);
@@ -232,6 +252,7 @@ static int make(mr_source *src, const mr_own_config *cfg, mr_error *err)
 
 int mr_source_create(mr_source **out, const mr_own_config *cfg, mr_error *err)
 {
+    MRI_GIVEN(err, out);
     *out = NULL;
     mr_own_config mine;
     mr_own_defaults(&mine);
@@ -243,6 +264,7 @@ int mr_source_create(mr_source **out, const mr_own_config *cfg, mr_error *err)
                             (unsigned long long)mine.sample_bytes_most);
     mr_source *src = calloc(1, sizeof *src);
     if (!src) return mr_error_set(err, MR_ENOMEM, "no memory for a source");
+    src->process = mri_process();
     src->ops = &own_ops;
     rc = make(src, &mine, err);
     if (rc != MR_OK) mr_source_close(src);

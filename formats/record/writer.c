@@ -136,14 +136,17 @@ static int open_writer(mr_writer *w, const char *path, const mr_writer_config *c
 int mr_writer_open(mr_writer **out, const char *path, const mr_writer_config *cfg, uint64_t *resume_source,
                    mr_error *err)
 {
-    *out = NULL;
     if (resume_source) *resume_source = 0;
+    MRI_GIVEN(err, out);
+    *out = NULL;
+    MRI_GIVEN(err, path);
     mr_writer_config mine;
     mr_writer_defaults(&mine);
     int rc = mri_settings_take(&mine, sizeof mine, cfg, "writer", err);
     if (rc) return rc;
     mr_writer *w = calloc(1, sizeof *w);
     if (!w) return mr_error_set(err, MR_ENOMEM, "no memory for a writer");
+    w->process = mri_process();
     w->log.fd = -1;
     rc = open_writer(w, path, &mine, err);
     if (rc) {
@@ -212,6 +215,8 @@ static int put_record(mr_writer *w, const mr_value *values, const uint8_t *heade
 
 int mr_writer_append(mr_writer *w, uint64_t source_index, const mr_value *values, mr_error *err)
 {
+    MRI_OWN(err, w);
+    MRI_GIVEN(err, values);
     if (w->failure.code) {
         if (err) *err = w->failure;
         return w->failure.code;
@@ -240,13 +245,14 @@ int mr_writer_append(mr_writer *w, uint64_t source_index, const mr_value *values
     return rc;
 }
 
-uint64_t mr_writer_count(const mr_writer *w) { return w->h.count; }
+uint64_t mr_writer_count(const mr_writer *w) { return w ? w->h.count : 0; }
 
-uint64_t mr_writer_bytes(const mr_writer *w) { return w->end; }
+uint64_t mr_writer_bytes(const mr_writer *w) { return w ? w->end : 0; }
 
 uint64_t mr_writer_record_bytes(const mr_writer *w, const mr_value *values)
 {
     mri_record_size size;
+    if (!w || !values) return 0;
     if (!mri_record_measure(values, w->meta.field_count, &size)) return UINT64_MAX;
     return mri_align_up(size.record_bytes, mri_writer_align(w, size.record_bytes));
 }
@@ -304,6 +310,7 @@ static int read_back(void *context, int fd, const char *part, mr_error *err)
 
 int mr_writer_finish(mr_writer *w, mr_error *err)
 {
+    MRI_OWN(err, w);
     int rc = complete(w, err);
     if (!rc) rc = mri_output_commit(w->out, w->verify ? read_back : NULL, NULL, err);
     destroy(w, true);
@@ -321,7 +328,7 @@ int mri_writer_seal(mr_writer *w, mr_error *err)
 
 void mr_writer_abort(mr_writer *w, bool keep)
 {
-    if (!w) return;
+    if (!w || mri_is_inherited(w->process)) return;
     if (keep && !w->failure.code) flush(w, NULL); /* what does not get there is done again on resume */
     destroy(w, keep);
 }

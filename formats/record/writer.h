@@ -27,6 +27,7 @@ int mri_index_log_emit(mri_index_log *log,
                        mr_error *err);
 
 struct mr_writer {
+    uint32_t process; /* that opened it (base/handle.h) */
     mri_meta meta;
     mri_mrec_header h; /* of the unfinished file until finish; sums grow with every record */
     uint8_t *prefix;   /* the file's first h.data_offset bytes */

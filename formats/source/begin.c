@@ -76,6 +76,7 @@ int mri_source_open_as(mr_source **out, const mri_source_ops *ops, const char *p
     all.take_from = 0;
     all.take_to = 1;
     mr_source *src = calloc(1, sizeof *src);
+    if (src) src->process = mri_process();
     if (src) src->path = strdup(path);
     int rc = src && src->path ? MR_OK : mr_error_set(err, MR_ENOMEM, "no memory to open a data set");
     if (!rc) {

@@ -42,8 +42,10 @@ int mr_source_sample_name_get(const mr_source *src, uint64_t sample, const void 
     size_t own_bytes = 0;
     mr_extent e;
     int rc = MR_OK;
+    MRI_GIVEN(err, buf);
     if (buf_bytes == 0) return MR_OK;
     buf[0] = '\0';
+    MRI_OWN(err, src);
     if (sample >= src->info.count) return MR_OK;
     if (!src->ops->sample_name) {
         if (src->info.file_count == 0) name_of_path(src, sample, buf, buf_bytes);

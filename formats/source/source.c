@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/abi.h"
+#include "base/floats.h"
 #include "base/util.h"
 #include "formats/source/choice.h"
 #include "formats/source/classes.h"
@@ -47,7 +48,7 @@ int mri_source_budget(const mr_source_config *cfg, uint64_t bytes, const char *p
 
 void mr_source_close(mr_source *src)
 {
-    if (!src) return;
+    if (!src || mri_is_inherited(src->process)) return;
     if (src->ops) src->ops->close(src);
     mri_classes_fini(&src->classes);
     mri_choice_fini(&src->choice);
@@ -108,8 +109,8 @@ const char *mr_part_name(uint32_t part)
 }
 
 /* ---- calls of an open source ---- */
-const mr_source_info *mr_source_info_of(const mr_source *src) { return &src->info; }
-const mr_source_labels *mr_source_labels_of(const mr_source *src) { return &src->labels; }
+const mr_source_info *mr_source_info_of(const mr_source *src) { return src ? &src->info : NULL; }
+const mr_source_labels *mr_source_labels_of(const mr_source *src) { return src ? &src->labels : NULL; }
 
 static int no_such_sample(const mr_source *src, uint64_t sample, mr_error *err)
 {
@@ -119,6 +120,8 @@ static int no_such_sample(const mr_source *src, uint64_t sample, mr_error *err)
 
 int mr_source_extent(const mr_source *src, uint64_t sample, mr_extent *out, mr_error *err)
 {
+    MRI_OWN(err, src);
+    MRI_GIVEN(err, out);
     if (sample >= src->info.count) return no_such_sample(src, sample, err);
     const int rc = src->ops->extent(src, mri_choice_number(&src->choice, sample), out, err);
     return mri_remote_view_place(src->view, mri_choice_place(&src->choice, sample, rc, err), err);
@@ -126,6 +129,8 @@ int mr_source_extent(const mr_source *src, uint64_t sample, mr_extent *out, mr_e
 
 int mr_source_label(const mr_source *src, uint64_t sample, int64_t *out)
 {
+    MRI_OWN(NULL, src);
+    MRI_GIVEN(NULL, out);
     if (sample >= src->info.count) return MR_EINVAL;
     const int rc = src->ops->label ? src->ops->label(src, mri_choice_number(&src->choice, sample), out)
                                    : MR_EUNSUPPORTED;
@@ -134,6 +139,8 @@ int mr_source_label(const mr_source *src, uint64_t sample, int64_t *out)
 
 int mr_source_length(const mr_source *src, uint64_t sample, uint32_t *out)
 {
+    MRI_OWN(NULL, src);
+    MRI_GIVEN(NULL, out);
     const mr_source_info *info = &src->info;
     if (sample >= info->count) return MR_EINVAL;
     if (info->length_field == MR_NO_FIELD) return MR_EUNSUPPORTED;
@@ -146,6 +153,8 @@ int mr_source_length(const mr_source *src, uint64_t sample, uint32_t *out)
 int mr_source_file_at_sized(const mr_source *src, uint32_t file, mr_source_file *out)
 {
     mr_source_file found = {0};
+    MRI_OWN(NULL, src);
+    MRI_GIVEN(NULL, out);
     if (file >= src->info.file_count || mri_result_check(out, NULL) != MR_OK) return MR_EINVAL;
     const int rc = src->ops->file_at(src, file, &found);
     if (rc == MR_OK) mri_result_give(out, &found, sizeof found);
@@ -167,12 +176,14 @@ int mri_source_file_acquire(const mr_source *src, uint32_t file, bool must, int 
 
 int mr_source_file_acquire(const mr_source *src, uint32_t file, int *fd, mr_error *err)
 {
+    MRI_OWN(err, src);
+    MRI_GIVEN(err, fd);
     return mri_source_file_acquire(src, file, true, fd, err);
 }
 
 void mr_source_file_release(const mr_source *src, uint32_t file)
 {
-    if (src->ops->file_release) src->ops->file_release(src, file);
+    if (src && !mri_is_inherited(src->process) && src->ops->file_release) src->ops->file_release(src, file);
 }
 
 mri_remote_file *mri_source_remote_at(const mr_source *src, uint32_t file)
@@ -190,8 +201,9 @@ bool mri_source_is_remote(const mr_source *src)
 
 char *mr_source_sample_path(const mr_source *src, uint64_t sample, char *buf, size_t buf_bytes)
 {
-    if (buf_bytes == 0) return buf;
+    if (!buf || buf_bytes == 0) return buf;
     buf[0] = '\0';
+    if (!src || mri_is_inherited(src->process)) return buf;
     if (sample < src->info.count)
         src->ops->sample_path(src, mri_choice_number(&src->choice, sample), buf, buf_bytes);
     mri_remote_view_name(src->view, buf, buf_bytes);
@@ -247,6 +259,9 @@ void mri_source_place(const mr_source *src, uint64_t sample, mr_error *err)
 int mr_source_parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out,
                     mr_error *err)
 {
+    MRI_OWN(err, src);
+    MRI_GIVEN(err, data);
+    MRI_GIVEN(err, out);
     return parse(src->ops->parse, src, sample, data, bytes, out, err);
 }
 
@@ -259,6 +274,7 @@ int mri_source_parse_trusted(const mr_source *src, uint64_t sample, const void *
 
 int mr_source_check(const mr_source *src, mr_error *err)
 {
+    MRI_OWN(err, src);
     if (!src->ops->check) return MR_OK;
     const volatile int *before = mri_stop_at(src->stop);
     const int rc = src->ops->check(src, err);
@@ -347,5 +363,10 @@ int mri_source_read_until(const mr_source *src, uint64_t sample, void **buffer, 
 int mr_source_read(const mr_source *src, uint64_t sample, void **buffer, size_t *buffer_bytes, mr_sample *out,
                    mr_error *err)
 {
+    MRI_DEFAULT_FLOATS;
+    MRI_OWN(err, src);
+    MRI_GIVEN(err, buffer);
+    MRI_GIVEN(err, buffer_bytes);
+    MRI_GIVEN(err, out);
     return mri_source_read_until(src, sample, buffer, buffer_bytes, out, NULL, err);
 }

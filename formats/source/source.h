@@ -91,6 +91,7 @@ typedef struct mri_classes { /* classes.h; all zero: classes are numbered as the
 
 struct mr_source {
     const mri_source_ops *ops;
+    uint32_t process; /* that opened it (base/handle.h) */
     char *path;
     mr_source_info info;
     mr_source_labels labels;

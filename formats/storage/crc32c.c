@@ -10,6 +10,7 @@
 uint32_t mr_crc32c(uint32_t crc, const void *data, size_t bytes)
 {
     const uint8_t *p = data;
+    if (!p) return crc;
     while (bytes > 0) { /* the length is an int there */
         const size_t part = bytes < ((size_t)1 << 30) ? bytes : (size_t)1 << 30;
         /* the parameter is not const in ISA-L's header, but the buffer is only read */

@@ -65,8 +65,9 @@ static uint8_t *put_event(uint8_t *p, const mr_scalar_event *e)
 static bool can_be(const mr_scalar_event *e)
 {
     if (e->first + e->restart + (e->count > 0) > 1 || e->count > MR_SCALARS_MOST) return false;
+    if (e->count && !e->scalars) return false;
     for (uint32_t i = 0; i < e->count; i++)
-        if (strlen(e->scalars[i].tag) > TAG_MOST) return false;
+        if (!e->scalars[i].tag || strlen(e->scalars[i].tag) > TAG_MOST) return false;
     return true;
 }
 
@@ -74,6 +75,7 @@ size_t mr_scalar_event_record_sized(const mr_scalar_event *event, void *out, siz
 {
     mr_scalar_event e = {0};
     uint8_t *p = out;
+    if (!event || (!out && room)) return 0;
     if (mri_settings_take(&e, sizeof e, event, "scalar event", NULL) != MR_OK || !can_be(&e)) return 0;
     const uint64_t data = event_bytes(&e);
     const size_t all = MRI_TFRECORD_HEAD + (size_t)data + MRI_TFRECORD_TAIL;

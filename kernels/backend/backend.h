@@ -21,6 +21,7 @@ struct mri_spec;
 
 struct mr_device {
     const struct mri_backend *backend;
+    uint32_t process;    /* that opened it (base/handle.h); set by the caller of open */
     mr_device_info info; /* name and hardware point at the arrays below */
     char name[96];
     char hardware[128];
@@ -55,6 +56,7 @@ struct mri_group_plan {
 
 struct mr_group {
     const struct mri_backend *backend; /* a group may be destroyed after its streams */
+    uint32_t process;                  /* set by the caller of create */
     struct mri_group_plan plan;        /* set by the caller of create, freed behind destroy */
     uint32_t count;
     mr_stream *streams[]; /* count */

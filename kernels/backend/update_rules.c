@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/abi.h"
+#include "base/floats.h"
 
 /* Constants: Adam and its kin, RMSprop and Adagrad as Keras has them, AdamW's decay as PyTorch has it,
  * Adadelta's rho and LAMB's as their authors, RMSprop's with momentum as EfficientNet's, Muon's as PyTorch
@@ -34,15 +35,15 @@ const mr_update_rule *mr_update_rule_at(uint32_t at) { return at < RULES ? &rule
 
 const mr_update_rule *mr_update_rule_find(const char *name)
 {
-    for (uint32_t i = 0; i < RULES; i++)
+    for (uint32_t i = 0; name && i < RULES; i++)
         if (strcmp(rules[i].name, name) == 0) return &rules[i];
     return NULL;
 }
 
 const char *mr_update_name(const mr_update_desc *desc)
 {
-    const bool two = desc->kind == MR_UPDATE_MOMENTUM; /* names, with nesterov and without */
-    for (uint32_t i = 0; i < RULES; i++)
+    const bool two = desc && desc->kind == MR_UPDATE_MOMENTUM; /* names, with nesterov and without */
+    for (uint32_t i = 0; desc && i < RULES; i++)
         if (rules[i].desc.kind == desc->kind && (!two || rules[i].desc.nesterov == desc->nesterov))
             return rules[i].name;
     return "an unknown rule";
@@ -98,6 +99,9 @@ static void nadam_values(const mr_update_desc *d, mr_step_values *out)
 
 int mr_update_values(const mr_update_desc *desc, mr_step_values *out)
 {
+    MRI_DEFAULT_FLOATS;
+    MRI_GIVEN(NULL, desc);
+    MRI_GIVEN(NULL, out);
     out->lr = desc->lr;
     out->adam_rate = out->adam_root = 0;
     switch (desc->kind) {

@@ -9,12 +9,39 @@
 #include "kernels/backend/spec.h"
 #include "kernels/ops/host_op.h"
 
+/* Threads that OpenMP gives this thread of those that it asks for from now on: a limit of the program or of
+ * its environment (OMP_THREAD_LIMIT, OMP_MAX_ACTIVE_LEVELS) may leave fewer. oneDNN and winograd.c cut their
+ * work for the number that was asked for, and would wait for the others for ever. */
+static uint32_t granted(uint32_t wanted)
+{
+    uint32_t threads = 1;
+    omp_set_num_threads((int)wanted);
+    omp_set_dynamic(0);
+#pragma omp parallel
+    if (omp_get_thread_num() == 0) threads = (uint32_t)omp_get_num_threads();
+    return threads;
+}
+
 /* Operations queued on a compute stream use the device's share of the cores; a copy stream needs only its own
  * thread. */
 static void begin_thread(mri_host_device *dev, mr_stream_role role)
 {
-    omp_set_num_threads(role == MR_STREAM_COMPUTE ? (int)dev->base.info.threads : 1);
-    omp_set_dynamic(0);
+    const uint32_t wanted = role == MR_STREAM_COMPUTE ? dev->base.info.threads : 1, got = granted(wanted);
+    mr_error why = MR_ERROR_INIT;
+    if (got >= wanted) return;
+    mr_error_set(&why, MR_EDEVICE,
+                 "%s: OpenMP gave a stream %u threads; it had given the device %u when it was opened",
+                 dev->base.name, got, wanted);
+    mri_host_device_fail(dev, &why);
+}
+
+static int count_threads(void *context, mr_error *err)
+{
+    (void)err;
+    mri_host_device *dev = context;
+    dev->base.info.threads = granted(dev->base.info.threads);
+    omp_set_num_threads((int)dev->base.info.threads);
+    return MR_OK;
 }
 
 /* Where there is something faster than the reference. */
@@ -67,16 +94,21 @@ static int cpu_open(mr_device **devices, const struct mri_spec *spec, const mr_d
                             spec->options[0].name);
     const uint32_t budget = cfg->compute_threads ? cfg->compute_threads : mri_core_count();
     const int rc = mri_host_devices_create(devices, spec->count, &mri_cpu_backend, err);
+    int started = MR_OK;
     for (uint32_t i = 0; !rc && i < spec->count; i++) {
         mri_host_device *dev = mri_host_device_of(devices[i]);
         dev->base.info.threads = budget > spec->count ? budget / spec->count : 1;
         dev->reference = cfg->reference;
         dev->convolution = cfg->convolution;
         dev->code_for = code_for;
-        dev->thread_begin = begin_thread;
         processor_name(dev->base.hardware, sizeof dev->base.hardware);
+        started = mri_host_maker_start(dev, err);
+        if (started == MR_OK) started = mri_host_make(dev, count_threads, dev, err);
+        dev->thread_begin = begin_thread;
+        if (started != MR_OK) break;
     }
-    return rc;
+    for (uint32_t i = 0; started != MR_OK && i < spec->count; i++) mri_host_device_close(devices[i]);
+    return rc ? rc : started;
 }
 
 static bool cpu_list(uint32_t at, mr_device_listing *out)

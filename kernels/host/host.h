@@ -25,6 +25,8 @@
 
 struct mri_op_code;
 
+struct mri_host_stream;
+
 typedef struct mri_host_device {
     mr_device base;
     uint64_t memory_limit_bytes;
@@ -40,6 +42,7 @@ typedef struct mri_host_device {
     mr_error error;           /* lock */
     void (*thread_begin)(struct mri_host_device *dev, mr_stream_role role); /* in each stream's thread; may be
                                                                                NULL */
+    struct mri_host_stream *maker; /* where mri_host_make() works; NULL: in the thread that calls it */
 } mri_host_device;
 
 static inline mri_host_device *mri_host_device_of(mr_device *dev) { return (mri_host_device *)dev; }
@@ -52,6 +55,17 @@ void mri_host_device_close(mr_device *dev);
 void mri_host_device_fail(mri_host_device *dev, const mr_error *error);
 
 typedef struct mri_host_stream mri_host_stream;
+
+/* A thread of the device's own for what is done while others wait: operations are made, parameters brought
+ * from one layout into another. OpenMP is then asked in threads of this library only: it keeps threads for
+ * each thread that asks, and a child of fork() lacks those that belong to its one thread. Begun when the
+ * device is opened, ended with it. MR_ENOMEM: the system refused a thread. */
+int mri_host_maker_start(mri_host_device *dev, mr_error *err);
+void mri_host_maker_stop(mri_host_device *dev); /* accepts a device without one */
+/* Call work(context) there and wait; what it returns, with what it wrote to err. From a thread of a stream it
+ * is called at once. */
+typedef int mri_host_work(void *context, mr_error *err);
+int mri_host_make(mri_host_device *dev, mri_host_work *work, void *context, mr_error *err);
 
 #define MRI_TASK_ARGS_BYTES 304
 enum { MRI_TASK_ALWAYS = 1 }; /* run after a failure too; look at mri_host_stream_failed() */

@@ -40,6 +40,7 @@ int mri_host_devices_create(mr_device **devices, uint32_t count, const struct mr
 void mri_host_device_close(mr_device *base)
 {
     mri_host_device *dev = mri_host_device_of(base);
+    mri_host_maker_stop(dev);
     pthread_mutex_destroy(&dev->lock);
     free(dev);
 }

@@ -110,9 +110,12 @@ static int run_task(mri_host_stream *s, const struct task *t, mr_error *err)
     return rc;
 }
 
+static _Thread_local bool is_stream; /* this thread is a stream's */
+
 static void *stream_main(void *arg)
 {
     mri_host_stream *s = arg;
+    is_stream = true;
     if (s->device->thread_begin) s->device->thread_begin(s->device, s->base.role);
     struct task task;
     mr_error err = MR_ERROR_INIT;
@@ -141,7 +144,9 @@ static void *stream_main(void *arg)
     return NULL;
 }
 
-static int stream_create(mr_stream **out, mr_device *dev, mr_stream_role role, mr_error *err)
+/* what: the last part of the thread's name. */
+static int begin_stream(mri_host_stream **out, mr_device *dev, mr_stream_role role, const char *what,
+                        mr_error *err)
 {
     mri_host_stream *s = calloc(1, sizeof *s);
     struct task *ring = calloc(FIRST_RING_TASKS, sizeof *ring);
@@ -160,13 +165,12 @@ static int stream_create(mr_stream **out, mr_device *dev, mr_stream_role role, m
     pthread_cond_init(&s->over, &monotonic);
     pthread_condattr_destroy(&monotonic);
     char name[16];
-    snprintf(name, sizeof name, "mr-%.4s%u-%s", dev->info.kind, dev->info.index % 1000u,
-             role == MR_STREAM_COPY ? "copy" : "comp");
+    snprintf(name, sizeof name, "mr-%.4s%u-%s", dev->info.kind, dev->info.index % 1000u, what);
     if (mri_thread_start(&s->thread, name, stream_main, s) != MR_OK) {
         mri_host_stream_unref(s);
         return mr_error_set(err, MR_ENOMEM, "%s: the system refused a thread for a stream", dev->name);
     }
-    *out = &s->base;
+    *out = s;
     return MR_OK;
 
 fail:
@@ -175,9 +179,16 @@ fail:
     return mr_error_set(err, MR_ENOMEM, "%s: no memory for a stream", dev->name);
 }
 
-static void stream_destroy(mr_stream *base)
+static int stream_create(mr_stream **out, mr_device *dev, mr_stream_role role, mr_error *err)
 {
-    mri_host_stream *s = (mri_host_stream *)base;
+    mri_host_stream *s;
+    const int rc = begin_stream(&s, dev, role, role == MR_STREAM_COPY ? "copy" : "comp", err);
+    if (rc == MR_OK) *out = &s->base;
+    return rc;
+}
+
+static void end_stream(mri_host_stream *s)
+{
     pthread_mutex_lock(&s->lock);
     s->stop = true;
     pthread_cond_signal(&s->queued);
@@ -185,6 +196,8 @@ static void stream_destroy(mr_stream *base)
     pthread_join(s->thread, NULL);
     mri_host_stream_unref(s);
 }
+
+static void stream_destroy(mr_stream *base) { end_stream((mri_host_stream *)base); }
 
 /* Twice the ring; tasks keep their numbers, so each moves to its number's slot in the new size. */
 static int grow_ring_locked(mri_host_stream *s)
@@ -285,6 +298,46 @@ static int stream_wait(mr_stream *base, uint64_t timeout_ns, mr_error *err)
         pthread_mutex_unlock(&s->device->lock);
     }
     return rc;
+}
+
+/* ---- the maker ---- */
+
+int mri_host_maker_start(mri_host_device *dev, mr_error *err)
+{
+    return begin_stream(&dev->maker, &dev->base, MR_STREAM_COMPUTE, "make", err);
+}
+
+void mri_host_maker_stop(mri_host_device *dev)
+{
+    if (dev->maker) end_stream(dev->maker);
+    dev->maker = NULL;
+}
+
+struct made { /* the caller's, who waits */
+    mri_host_work *work;
+    void *context;
+    mr_error *err;
+    int rc;
+};
+
+/* An error is the caller's and none of the device. */
+static int run_made(mri_host_stream *s, const void *args, mr_error *err)
+{
+    (void)s, (void)err;
+    struct made *m = *(struct made *const *)args;
+    m->rc = m->work(m->context, m->err);
+    return MR_OK;
+}
+
+int mri_host_make(mri_host_device *dev, mri_host_work *work, void *context, mr_error *err)
+{
+    struct made made = {work, context, err, MR_OK}, *const at = &made;
+    uint64_t number;
+    if (!dev->maker || is_stream) return work(context, err);
+    const int rc = mri_host_push(dev->maker, run_made, &at, sizeof at, MRI_TASK_ALWAYS, &number);
+    if (rc) return mr_error_set(err, rc, "%s: no memory for a task", dev->base.name);
+    mri_host_stream_wait(dev->maker, number, MR_FOREVER, NULL);
+    return made.rc;
 }
 
 const struct mri_stream_calls mri_host_streams = {

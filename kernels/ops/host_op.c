@@ -2,8 +2,6 @@
  * layouts. */
 #include "kernels/ops/host_op.h"
 
-#include <omp.h>
-
 #include "kernels/backend/op_class.h"
 
 static int check_tensors(const mr_op *head, mr_error *err)
@@ -21,18 +19,19 @@ static int check_tensors(const mr_op *head, mr_error *err)
     return MR_OK;
 }
 
-/* Primitives are made for the number of threads that holds in the thread that creates them: the device's, for
- * this call. */
+static int prepare_there(void *context, mr_error *err)
+{
+    mri_host_op *op = context;
+    return op->code->prepare(op, err);
+}
+
+/* Primitives are made for the number of threads that holds in the thread that creates them: a thread of the
+ * device. */
 static int prepare(mri_host_op *op, mr_error *err)
 {
-    const uint32_t threads = op->base.device->info.threads;
-    const int before = omp_get_max_threads();
     if (op->base.is->keeps_layout) op->base.info.out = op->base.desc.in;
     if (!op->code->prepare) return MR_OK;
-    if (threads) omp_set_num_threads((int)threads);
-    const int rc = op->code->prepare(op, err);
-    if (threads) omp_set_num_threads(before);
-    return rc;
+    return mri_host_make(mri_host_device_of(op->base.device), prepare_there, op, err);
 }
 
 static int op_create(mr_op **out, const mr_op *head, mr_error *err)
@@ -101,20 +100,42 @@ static size_t param_bytes(const mr_op *op, bool state, uint32_t which)
     return (size_t)(state ? op->info.state[which].count : op->info.param[which].count) * sizeof(float);
 }
 
+struct param_call {
+    mri_host_op *op;
+    bool state;
+    uint32_t which;
+    void *to;
+    const void *from;
+};
+
+static int import_there(void *context, mr_error *err)
+{
+    const struct param_call *c = context;
+    return c->op->code->param_import(c->op, c->state, c->which, c->to, c->from, err);
+}
+
 static int op_param_import(mr_op *base, bool state, uint32_t which, void *address, const float *host,
                            mr_error *err)
 {
-    mri_host_op *op = (mri_host_op *)base;
-    if (op->code->param_import) return op->code->param_import(op, state, which, address, host, err);
+    struct param_call call = {(mri_host_op *)base, state, which, address, host};
+    if (call.op->code->param_import)
+        return mri_host_make(mri_host_device_of(base->device), import_there, &call, err);
     memcpy(address, host, param_bytes(base, state, which));
     return MR_OK;
+}
+
+static int export_there(void *context, mr_error *err)
+{
+    const struct param_call *c = context;
+    return c->op->code->param_export(c->op, c->state, c->which, c->from, c->to, err);
 }
 
 static int op_param_export(mr_op *base, bool state, uint32_t which, const void *address, float *host,
                            mr_error *err)
 {
-    mri_host_op *op = (mri_host_op *)base;
-    if (op->code->param_export) return op->code->param_export(op, state, which, address, host, err);
+    struct param_call call = {(mri_host_op *)base, state, which, host, address};
+    if (call.op->code->param_export)
+        return mri_host_make(mri_host_device_of(base->device), export_there, &call, err);
     memcpy(host, address, param_bytes(base, state, which));
     return MR_OK;
 }

@@ -6,6 +6,7 @@
  * Names and arguments are the table's (op.h), words and numbers spec.h's. */
 #include <stdio.h>
 
+#include "base/floats.h"
 #include "pipeline/augment/spec.h"
 
 static int check_place(const mri_spec *s, const char *start, const mri_op_type *type)
@@ -151,6 +152,8 @@ int mr_augment_create(mr_augment **out, const char *spec, bool training, mr_erro
 int mr_augment_create_own(mr_augment **out, const char *spec, bool training,
                           const mr_own_operation *operations, uint32_t count, mr_error *err)
 {
+    MRI_DEFAULT_FLOATS;
+    MRI_GIVEN(err, out);
     *out = NULL;
     if (!spec) spec = "none";
     if (strlen(spec) > 4000)
@@ -179,12 +182,13 @@ void mr_augment_destroy(mr_augment *a)
     free(a);
 }
 
-uint32_t mr_augment_views(const mr_augment *a) { return a->views ? a->views : 1; }
+uint32_t mr_augment_views(const mr_augment *a) { return !a ? 0 : a->views ? a->views : 1; }
 
-const char *mr_augment_text(const mr_augment *a) { return a->text; }
+const char *mr_augment_text(const mr_augment *a) { return a ? a->text : NULL; }
 
 void mr_augment_normalise(const mr_augment *a, float mean[4], float std[4], bool *uses_affine)
 {
+    if (!a || !mean || !std || !uses_affine) return;
     memcpy(mean, a->mean, sizeof a->mean);
     memcpy(std, a->std, sizeof a->std);
     *uses_affine = a->standardise;

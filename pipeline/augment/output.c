@@ -10,6 +10,9 @@ void mri_shorter_side(uint32_t n, uint32_t in_h, uint32_t in_w, uint64_t *out_h,
 int mr_augment_output(const mr_augment *a, uint32_t in_h, uint32_t in_w, uint32_t *out_h, uint32_t *out_w,
                       mr_error *err)
 {
+    MRI_GIVEN(err, a);
+    MRI_GIVEN(err, out_h);
+    MRI_GIVEN(err, out_w);
     uint64_t h = in_h, w = in_w;
     bool known = in_h != 0 && in_w != 0;
     for (uint32_t k = 0; k < a->op_count; k++) {

@@ -48,6 +48,7 @@ static int read_own(mri_spec *s)
 
 uint32_t mr_own_draw(const mr_own_picture *picture, uint64_t k)
 {
+    if (!picture) return 0;
     return mri_philox4x32(picture->key, k / 4, 0).v[k % 4];
 }
 

@@ -41,6 +41,6 @@ const char *mr_augment_help(uint32_t which, const char **usage)
 {
     const mri_op_type *t = mri_op_type_at(which);
     if (!t) return NULL;
-    *usage = t->usage;
+    if (usage) *usage = t->usage;
     return t->help;
 }

@@ -9,7 +9,8 @@
 #endif
 
 struct mr_budget {
-    uint64_t total; /* fixed */
+    uint32_t process; /* that opened it (base/handle.h) */
+    uint64_t total;   /* fixed */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     uint64_t reserved, lent; /* lock, like the rest */
@@ -20,8 +21,10 @@ struct mr_budget {
 
 int mr_budget_create(mr_budget **out, uint64_t bytes)
 {
+    MRI_GIVEN(NULL, out);
     mr_budget *b = *out = calloc(1, sizeof *b);
     if (!b) return MR_ENOMEM;
+    b->process = mri_process();
     b->total = bytes ? bytes : mri_memory_limit_bytes() / 2;
     pthread_mutex_init(&b->lock, NULL);
     pthread_cond_init(&b->changed, NULL);
@@ -30,12 +33,13 @@ int mr_budget_create(mr_budget **out, uint64_t bytes)
 
 void mr_budget_destroy(mr_budget *b)
 {
-    if (!b) return;
+    if (!MRI_IS_OWN(b)) return;
     pthread_cond_destroy(&b->changed);
     pthread_mutex_destroy(&b->lock);
     free(b);
 }
 
+bool mri_budget_is_own(const mr_budget *b) { return MRI_IS_OWN(b); }
 uint64_t mri_budget_bytes(const mr_budget *b) { return b->total; }
 
 uint64_t mri_budget_left(mr_budget *b)

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "base/abi.h"
+#include "base/floats.h"
 #include "base/util.h"
 #include "pipeline/convert/convert_pool.h"
 
@@ -50,6 +51,9 @@ static int check_settings(const mr_convert_config *cfg, mr_error *err)
 {
     if (cfg->store != MR_STORE_JPEG && cfg->store != MR_STORE_RAW && cfg->store != MR_STORE_COEF)
         return mr_error_set(err, MR_EINVAL, "store: expected jpeg, raw or coef, found %d", (int)cfg->store);
+    mr_decode_config unused;
+    const int rc = mri_decode_settings(&unused, &cfg->decode, err);
+    if (rc) return rc;
     if (cfg->quality < 1 || cfg->quality > 100)
         return mr_error_set(err, MR_EINVAL, "quality: expected 1 to 100, found %u", cfg->quality);
     if (cfg->resize > 65535)
@@ -186,8 +190,11 @@ static int convert(const mri_convert_plan *plan, const char *dst, mr_convert_res
 int mr_convert_sized(const mr_source *src, const char *dst, const mr_convert_config *cfg,
                      mr_convert_result *out, mr_error *err)
 {
+    MRI_DEFAULT_FLOATS;
     mri_convert_plan plan;
     mr_convert_result result = {0};
+    MRI_OWN(err, src);
+    MRI_GIVEN(err, dst);
     int rc = mri_result_check(out, err);
     if (rc) return rc;
     rc = make_plan(&plan, src, cfg, err);

@@ -25,6 +25,7 @@ uint64_t mri_picture_check_bytes(const mr_image_header *header, uint64_t counted
 }
 
 struct mr_checker {
+    uint32_t process;      /* that opened it (base/handle.h) */
     mri_transcoder *whole; /* NULL: made with the next picture */
     mri_seat seat;
 };
@@ -46,6 +47,7 @@ static int need_whole(mr_checker *c, mr_error *err)
 
 void mr_checker_share(mr_checker *c, mr_budget *b)
 {
+    if (!c || (b && !mri_budget_is_own(b))) return;
     mri_seat_remove(&c->seat);
     if (b) mri_seat_add(&c->seat, b, drop_buffers, c, NULL);
 }
@@ -62,9 +64,11 @@ static int take_room(mr_checker *c, const mr_value *value, const mr_decode_confi
 
 int mr_checker_create(mr_checker **out)
 {
+    MRI_GIVEN(NULL, out);
     *out = NULL;
     mr_checker *c = calloc(1, sizeof *c);
     if (!c) return MR_ENOMEM;
+    c->process = mri_process();
     const int rc = mri_transcoder_create(&c->whole);
     if (rc) {
         free(c);
@@ -76,7 +80,7 @@ int mr_checker_create(mr_checker **out)
 
 void mr_checker_destroy(mr_checker *c)
 {
-    if (!c) return;
+    if (!MRI_IS_OWN(c)) return;
     mri_seat_remove(&c->seat);
     mri_transcoder_destroy(c->whole);
     free(c);
@@ -84,6 +88,8 @@ void mr_checker_destroy(mr_checker *c)
 
 int mr_checker_run(mr_checker *c, const mr_value *value, const mr_decode_config *cfg, mr_error *err)
 {
+    MRI_OWN(err, c);
+    MRI_GIVEN(err, value);
     mr_decode_config all;
     int rc = mri_decode_settings(&all, cfg, err);
     if (rc != MR_OK) return rc;
@@ -100,8 +106,12 @@ int mr_coef_to_jpeg(mr_checker *c, const mr_value *value, const mr_decode_config
                     size_t *bytes, mr_error *err)
 {
     mr_decode_config all;
+    MRI_GIVEN(err, data);
     *data = NULL;
+    MRI_GIVEN(err, bytes);
     *bytes = 0;
+    MRI_OWN(err, c);
+    MRI_GIVEN(err, value);
     int rc = mri_decode_settings(&all, cfg, err);
     if (rc == MR_OK) rc = need_whole(c, err);
     if (rc) return rc;

@@ -1,6 +1,7 @@
 /* pipeline/decode/image.c: one picture at a time, for tools: decode and resize into memory of the caller's
  * own. */
 #include "base/abi.h"
+#include "base/floats.h"
 #include "pipeline/decode/decoders.h"
 
 void mr_decode_defaults_sized(mr_decode_config *cfg, size_t struct_size)
@@ -18,7 +19,11 @@ void mr_image_part_defaults_sized(mr_image_part *part, size_t struct_size)
 int mri_decode_settings(mr_decode_config *out, const mr_decode_config *cfg, mr_error *err)
 {
     mr_decode_defaults(out);
-    return cfg ? mri_settings_take(out, sizeof *out, cfg, "decode", err) : MR_OK;
+    const int rc = mri_settings_take(out, sizeof *out, cfg, "decode", err);
+    if (rc == MR_OK && (uint32_t)out->pixels > MR_PIXELS_LIBJPEG)
+        return mr_error_set(err, MR_EINVAL, "mr_decode_config.pixels is %u: expected 0 to %u",
+                            (uint32_t)out->pixels, MR_PIXELS_LIBJPEG);
+    return rc;
 }
 
 void mr_image_free(mr_image *image)
@@ -69,8 +74,11 @@ static int decode_whole(const mr_value *value, const mr_decode_config *cfg, mr_i
 
 int mr_image_decode(const mr_value *value, const mr_decode_config *cfg, mr_image *out, mr_error *err)
 {
+    MRI_DEFAULT_FLOATS;
+    MRI_GIVEN(err, out);
     mr_decode_config all;
     *out = (mr_image){0};
+    MRI_GIVEN(err, value);
     const int rc = mri_decode_settings(&all, cfg, err);
     return rc == MR_OK ? decode_whole(value, &all, out, err) : rc;
 }
@@ -127,9 +135,12 @@ static int decode_part(const mr_value *value, mr_image_part *p, const mr_decode_
 int mr_image_decode_part(const mr_value *value, const mr_image_part *part, const mr_decode_config *cfg,
                          mr_image *out, mr_error *err)
 {
+    MRI_DEFAULT_FLOATS;
     mr_decode_config all;
     mr_image_part p = {.struct_size = sizeof p};
+    MRI_GIVEN(err, out);
     *out = (mr_image){0};
+    MRI_GIVEN(err, value);
     int rc = mri_decode_settings(&all, cfg, err);
     if (rc == MR_OK) rc = mri_settings_take(&p, sizeof p, part, "image_part", err);
     return rc == MR_OK ? decode_part(value, &p, &all, out, err) : rc;
@@ -137,6 +148,9 @@ int mr_image_decode_part(const mr_value *value, const mr_image_part *part, const
 
 int mr_image_resize(const mr_image *in, uint32_t width, uint32_t height, mr_image *out, mr_error *err)
 {
+    MRI_DEFAULT_FLOATS;
+    MRI_GIVEN(err, out);
+    MRI_GIVEN(err, in);
     *out = (mr_image){0};
     if (!in->pixels || (in->channels != 1 && in->channels != 3))
         return mr_error_set(err, MR_EINVAL, "resize takes pictures of 1 or 3 channels, found %u",

@@ -48,8 +48,11 @@ static void compress(struct encoder *e, const mr_image *in, int quality)
 
 int mr_image_encode_jpeg(const mr_image *in, int quality, void **data, size_t *bytes, mr_error *err)
 {
+    MRI_GIVEN(err, data);
     *data = NULL;
+    MRI_GIVEN(err, bytes);
     *bytes = 0;
+    MRI_GIVEN(err, in);
     int rc = check_image(in, JPEG_MAX_DIMENSION, "JPEG", err);
     if (rc) return rc;
     if (quality < 1 || quality > 100)
@@ -99,8 +102,11 @@ static int png_write(spng_ctx *ctx, const mr_image *in, void **data, size_t *byt
 
 int mr_image_encode_png(const mr_image *in, void **data, size_t *bytes, mr_error *err)
 {
+    MRI_GIVEN(err, data);
     *data = NULL;
+    MRI_GIVEN(err, bytes);
     *bytes = 0;
+    MRI_GIVEN(err, in);
     const int rc = check_image(in, INT32_MAX, "PNG", err);
     if (rc) return rc;
     spng_ctx *ctx = spng_ctx_new(SPNG_CTX_ENCODER);

@@ -77,6 +77,7 @@ static bool is_called(const char *name, const char *what)
 
 mr_role mr_field_role(const mr_source_info *info, uint32_t field)
 {
+    if (!info || field >= info->field_count) return MR_ROLE_PLAIN;
     const mr_field *f = &info->fields[field];
     const bool tensor = f->type == MR_TYPE_TENSOR;
     if (info->image_field < 0 || (int)field == info->image_field) return MR_ROLE_PLAIN;

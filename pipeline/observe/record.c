@@ -6,6 +6,7 @@
 enum { STEPS_MOST = 16384 }; /* and as many batches */
 
 struct mr_record {
+    uint32_t process;     /* that opened it (base/handle.h) */
     pthread_mutex_t lock; /* all below */
     mri_run_shape shape;
     mri_chunk_record *chunk;
@@ -22,9 +23,11 @@ struct mr_record {
 
 int mr_record_create(mr_record **out, uint32_t chunks_most)
 {
+    MRI_GIVEN(NULL, out);
     *out = NULL;
     mr_record *r = chunks_most ? calloc(1, sizeof *r) : NULL;
     if (!r) return chunks_most ? MR_ENOMEM : MR_EINVAL;
+    r->process = mri_process();
     r->chunks_most = chunks_most;
     r->chunk = calloc(chunks_most, sizeof *r->chunk);
     r->copy = calloc(STEPS_MOST, sizeof *r->copy);
@@ -40,7 +43,7 @@ int mr_record_create(mr_record **out, uint32_t chunks_most)
 
 void mr_record_destroy(mr_record *r)
 {
-    if (!r) return;
+    if (!MRI_IS_OWN(r)) return;
     pthread_mutex_destroy(&r->lock);
     free(r->chunk);
     free(r->copy);
@@ -58,10 +61,13 @@ static void clear_locked(mr_record *r)
 
 void mr_record_clear(mr_record *r)
 {
+    if (!MRI_IS_OWN(r)) return;
     pthread_mutex_lock(&r->lock);
     clear_locked(r);
     pthread_mutex_unlock(&r->lock);
 }
+
+uint32_t mri_record_process(const mr_record *r) { return r->process; }
 
 void mri_record_set_shape(mr_record *r, const mri_run_shape *shape)
 {
@@ -178,6 +184,10 @@ void mr_record_totals_read_sized(const mr_record *record, mr_record_totals *out)
 {
     mr_record *r = (mr_record *)record; /* its lock */
     mr_record_totals t = {0};
+    if (!MRI_IS_OWN(r)) {
+        mri_result_give(out, &t, sizeof t);
+        return;
+    }
     pthread_mutex_lock(&r->lock);
     const double ns = (double)(r->last_end_ns - r->first_end_ns), device = r->compute_ns + r->idle_ns;
     add_chunks_locked(r, &t);

@@ -62,6 +62,7 @@ static inline uint32_t mri_shape_chunk_count(const mri_run_shape *s)
 }
 
 /* All accept NULL and do nothing then. */
+uint32_t mri_record_process(const mr_record *r); /* that made it (base/handle.h) */
 void mri_record_set_shape(mr_record *r, const mri_run_shape *shape);
 void mri_record_chunk(mr_record *r, const mri_chunk_record *c);
 void mri_record_copies(mr_record *r, const mri_copy_record *c);

@@ -14,6 +14,7 @@ enum { PARTS = 8, BATCHES_FEWEST = 50, BATCHES_MOST = 4000 };
 
 const char *mr_limit_name(double idle, const mr_causes *c)
 {
+    if (!c) return "compute";
     mr_causes sum = *c;
     int most = 0;
     if (idle < IDLE_LIMIT || c->total_ns == 0) return "compute";
@@ -84,6 +85,8 @@ static int take(const mr_record *r, mri_record_data *out, mr_error *err)
 
 int mr_replay_defaults_sized(const mr_record *r, mr_replay_config *cfg, size_t struct_size, mr_error *err)
 {
+    MRI_OWN_AS(err, r, mri_record_process(r));
+    MRI_GIVEN(err, cfg);
     mri_record_data d;
     const int rc = take(r, &d, err);
     if (rc != MR_OK) return rc;
@@ -209,6 +212,9 @@ static int replay_parts(const mri_record_data *d, const mr_replay_config *cfg, m
 
 int mr_replay_sized(const mr_record *r, const mr_replay_config *cfg, mr_replay_result *out, mr_error *err)
 {
+    MRI_OWN_AS(err, r, mri_record_process(r));
+    MRI_GIVEN(err, cfg);
+    MRI_GIVEN(err, out);
     mr_replay_config mine = {0};
     mr_replay_result all = {0};
     mri_record_data d;
@@ -270,6 +276,8 @@ static int find_others(const mri_record_data *d, mr_replay_config *cfg)
 
 int mr_replay_find_others(const mr_record *r, mr_replay_config *cfg, mr_error *err)
 {
+    MRI_OWN_AS(err, r, mri_record_process(r));
+    MRI_GIVEN(err, cfg);
     mr_replay_config mine = {0};
     mri_record_data d;
     int rc = mri_settings_take(&mine, sizeof mine, cfg, "replay", err);

@@ -12,6 +12,7 @@
 #define TRACK_NAME MRI_TRACE_NAME
 
 struct mr_trace {
+    uint32_t process; /* that opened it (base/handle.h) */
     pthread_mutex_t lock;
     mri_trace_anchor opened; /* fixed */
     uint64_t first, steps;   /* lock: only spans of these are kept; steps 0: all */
@@ -40,10 +41,12 @@ mri_trace_anchor mri_trace_anchor_now(void)
 
 int mr_trace_create(mr_trace **out, size_t max_spans)
 {
+    MRI_GIVEN(NULL, out);
     *out = NULL;
     if (max_spans == 0) return MR_EINVAL;
     mr_trace *t = calloc(1, sizeof *t);
     if (!t) return MR_ENOMEM;
+    t->process = mri_process();
     t->ring = calloc(max_spans, sizeof *t->ring);
     if (!t->ring) {
         free(t);
@@ -58,7 +61,7 @@ int mr_trace_create(mr_trace **out, size_t max_spans)
 
 void mr_trace_destroy(mr_trace *t)
 {
-    if (!t) return;
+    if (!MRI_IS_OWN(t)) return;
     pthread_mutex_destroy(&t->lock);
     free(t->ring);
     free(t);
@@ -66,7 +69,7 @@ void mr_trace_destroy(mr_trace *t)
 
 void mr_trace_keep(mr_trace *t, uint64_t first, uint64_t steps)
 {
-    if (!t) return;
+    if (!MRI_IS_OWN(t)) return;
     pthread_mutex_lock(&t->lock);
     t->first = first;
     t->steps = steps;
@@ -92,7 +95,7 @@ static const char *track_locked(mr_trace *t, const char *name)
 void mr_trace_span(mr_trace *t, const char *track, const char *name, uint64_t start_ns, uint64_t end_ns,
                    uint64_t batch)
 {
-    if (!t) return;
+    if (!MRI_IS_OWN(t) || !track || !name) return;
     pthread_mutex_lock(&t->lock);
     if (is_kept_locked(t, batch))
         t->ring[t->added++ % t->cap] =
@@ -123,6 +126,11 @@ static int take_snapshot(const mr_trace *t, snapshot *out)
 
 int mr_trace_entries(const mr_trace *t, mr_trace_entry **out, size_t *count)
 {
+    MRI_GIVEN(NULL, out);
+    *out = NULL;
+    MRI_GIVEN(NULL, count);
+    *count = 0;
+    MRI_OWN(NULL, t);
     snapshot s;
     const int rc = take_snapshot(t, &s);
     *out = s.entries;
@@ -177,8 +185,11 @@ static void fill_head(mri_trace_head *h, const mr_trace *t, const snapshot *s)
 int mr_trace_pack(const mr_trace *t, void **out, size_t *bytes, mr_error *err)
 {
     snapshot s;
+    MRI_GIVEN(err, out);
     *out = NULL;
+    MRI_GIVEN(err, bytes);
     *bytes = 0;
+    MRI_OWN(err, t);
     if (take_snapshot(t, &s) != MR_OK) return mr_error_set(err, MR_ENOMEM, "no memory for the trace");
     const size_t tracks_at = sizeof(mri_trace_head) + s.count * sizeof(mri_trace_span);
     const size_t names_at = tracks_at + s.track_count * TRACK_NAME;

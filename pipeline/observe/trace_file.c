@@ -174,6 +174,8 @@ static void write_events(FILE *f, const view *v, uint32_t count)
 
 int mr_trace_write_parts(const mr_trace_part *parts, uint32_t count, const char *path, mr_error *err)
 {
+    if (count) MRI_GIVEN(err, parts);
+    MRI_GIVEN(err, path);
     const mri_output_rules rules = {.force = true};
     mri_output *o = NULL;
     view *views = calloc(count ? count : 1, sizeof *views);
@@ -198,6 +200,7 @@ int mr_trace_write_parts(const mr_trace_part *parts, uint32_t count, const char 
 
 int mr_trace_write(const mr_trace *t, const char *path, mr_error *err)
 {
+    MRI_GIVEN(err, path);
     void *pack;
     size_t bytes;
     int rc = mr_trace_pack(t, &pack, &bytes, err);

@@ -7,9 +7,9 @@
  * by many samples and the loader's buffers are registered where the kernel allows it (RLIMIT_MEMLOCK may
  * not): then a read costs no reference counting and no page pinning.
  *
- * A ring that cannot be made where it is first needed (the thread has another policy than the one that asked)
- * is replaced by pread(). A ring that breaks while reads are in flight ends the reader, but not before the
- * kernel has let go of every buffer. */
+ * A ring that cannot be made where it is first needed (the thread has another policy than the one that
+ * asked), or takes nothing from the start, is replaced by pread(). A ring that breaks while reads are in
+ * flight ends the reader, but not before the kernel has let go of every buffer. */
 #include <errno.h>
 #include <fcntl.h>
 #include <liburing.h>
@@ -31,6 +31,8 @@ typedef struct uring {
     bool fixed_buffers;
     bool listening;      /* the ring looks at wake_fd */
     mri_read_list again; /* active requests whose next operation is to be queued */
+    bool entered;        /* the kernel has taken something from it */
+    uint32_t put_off;    /* times that it said "later" before that */
     int broken;          /* errno that ended the ring; 0 while it works */
 } uring;
 
@@ -284,7 +286,8 @@ static int break_ring(mri_reader *r, uring *u, int error, mr_error *err)
                                                               their end */
         r->lost = !wait_for_kernel(r, u);
     }
-    return mr_error_sys(err, u->broken, "io_uring cannot submit (try --io pread)");
+    return mr_error_sys(err, u->broken,
+                        "io_uring cannot submit (reading with pread instead is a setting: io)");
 }
 
 static int fall_back(mri_reader *r, bool block, const mr_error *why)
@@ -296,6 +299,34 @@ static int fall_back(mri_reader *r, bool block, const mr_error *why)
     r->kind = &mri_reader_pread;
     if (r->cfg.note) r->cfg.note(r->cfg.note_context, text);
     return r->kind->advance(r, block, NULL);
+}
+
+#define PUT_OFF_MOST 1000u
+
+/* The system does not let this process enter a ring. A filter of system calls may say so by any of these; one
+ * that says "later" for ever is known by that. */
+static bool is_refusal(uring *u, int error)
+{
+    if (error == EAGAIN || error == EBUSY) return ++u->put_off > PUT_OFF_MOST;
+    return error == EPERM || error == EACCES || error == ENOSYS || error == EOPNOTSUPP;
+}
+
+/* Nothing has ever got into the kernel: what is queued is read here, and all else with pread. */
+static int do_without(mri_reader *r, uring *u, bool block, int error)
+{
+    const struct io_uring_sq *sq = &u->ring.sq;
+    const unsigned count = io_uring_sq_ready(&u->ring);
+    mr_error why = MR_ERROR_INIT;
+    for (unsigned i = 0; i < count; i++) {
+        mri_read *q = (mri_read *)(uintptr_t)sq->sqes[(sq->sqe_tail - count + i) & sq->ring_mask].user_data;
+        if (q) mri_read_push(&u->again, q);
+    }
+    for (mri_read *q = mri_read_pop(&u->again); q; q = mri_read_pop(&u->again)) {
+        r->active--;
+        mri_read_now(r, q);
+    }
+    mr_error_sys(&why, error, "the kernel takes nothing from an io_uring");
+    return fall_back(r, block && !r->done.head, &why);
 }
 
 static int uring_advance(mri_reader *r, bool block, mr_error *err)
@@ -312,6 +343,8 @@ static int uring_advance(mri_reader *r, bool block, mr_error *err)
         const bool listening = u->listening;
         const int rc =
             wait ? io_uring_submit_and_wait(&u->ring, 1) : io_uring_submit_and_get_events(&u->ring);
+        if (!u->entered && is_refusal(u, -rc)) return do_without(r, u, block, -rc);
+        u->entered = u->entered || rc > 0;
         const unsigned seen = take_completions(r, u);
         /* EBUSY, EAGAIN: the kernel wants completions taken first; EINTR: a signal */
         if (rc < 0 && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY) return break_ring(r, u, -rc, err);

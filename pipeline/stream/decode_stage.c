@@ -350,6 +350,7 @@ static void *worker_main(void *arg)
     mri_decode_stage *s = w->stage;
     const uint32_t number = (uint32_t)(w - s->workers);
     int rc = MR_OK;
+    mri_halt_serve(s->cfg.halt);
     mri_cpu_time_open(&w->cpu);
     while (rc == MR_OK) {
         bool located;

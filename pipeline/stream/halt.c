@@ -30,6 +30,11 @@ static void end(mri_halt *h, int code, const mr_error *error)
     for (uint32_t i = 0; i < h->waiter_count; i++) h->waiter[i].wake(h->waiter[i].context);
 }
 
+static _Thread_local const mri_halt *served;
+
+void mri_halt_serve(const mri_halt *h) { served = h; }
+bool mri_halt_is_served(const mri_halt *h) { return served == h; }
+
 void mri_halt_stop(mri_halt *h) { end(h, MR_OK, NULL); }
 void mri_halt_fail(mri_halt *h, int code, const mr_error *error) { end(h, code, error); }
 

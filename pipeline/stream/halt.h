@@ -35,6 +35,9 @@ static inline bool mri_halt_is_over(const mri_halt *h) { return __atomic_load_n(
 /* From any thread; again is harmless. fail keeps the error if it is the first, and nobody stopped before. */
 void mri_halt_stop(mri_halt *h);
 void mri_halt_fail(mri_halt *h, int code, const mr_error *error);
+/* The thread that calls it works for this loader until it ends. */
+void mri_halt_serve(const mri_halt *h);
+bool mri_halt_is_served(const mri_halt *h); /* by the thread that asks */
 /* It is over: the first error, or MR_ECANCELED. */
 int mri_halt_reason(mri_halt *h, mr_error *err);
 

@@ -22,6 +22,7 @@ static void *order_main(void *arg)
     const mri_order_config *cfg = &((mri_order_stage *)arg)->cfg;
     mr_error err = MR_ERROR_INIT;
     uint64_t batch;
+    mri_halt_serve(cfg->halt);
     for (mri_slot *slot; (slot = mri_ring_wait_unlisted(cfg->ring, &batch));) {
         uint32_t first, count;
         const uint64_t start = mri_now_ns();

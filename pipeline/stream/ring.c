@@ -580,7 +580,7 @@ int mri_ring_may_take(mri_ring *r, uint32_t *room)
     *room = r->cfg.device_slots ? r->cfg.device_slots : r->slot_count;
     const bool live = !is_over(r); /* what ended it is said by wait() */
     const int rc = live && r->taken >= r->end_batch          ? MR_EEND
-                   : live && r->taken >= r->released + *room ? MR_EINVAL
+                   : live && r->taken >= r->released + *room ? MR_EBUSY
                                                              : MR_OK;
     pthread_mutex_unlock(&r->lock);
     return rc;
@@ -659,9 +659,12 @@ bool mri_ring_is_ahead(mri_ring *r)
     return ahead;
 }
 
-bool mri_ring_may_release(const mri_ring *r, uint64_t place)
+bool mri_ring_may_release(mri_ring *r, uint64_t place)
 {
-    return place == r->released && r->released < r->taken;
+    pthread_mutex_lock(&r->lock);
+    const bool may = place == r->released && r->released < r->taken;
+    pthread_mutex_unlock(&r->lock);
+    return may;
 }
 
 static void release_locked(mri_ring *r)

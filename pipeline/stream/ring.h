@@ -118,7 +118,7 @@ typedef struct mri_ring_batch {
     mri_slot *slot; /* in the consumer's hands without devices, or with keep_host */
 } mri_ring_batch;
 
-/* MR_OK; MR_EEND: all batches are taken; MR_EINVAL: all of *room are held. */
+/* MR_OK; MR_EEND: all batches are taken; MR_EBUSY: all of *room are held. */
 int mri_ring_may_take(mri_ring *r, uint32_t *room);
 /* The next batch can be taken, or it is over. */
 bool mri_ring_is_ready(mri_ring *r);
@@ -128,8 +128,9 @@ uint64_t mri_ring_next(const mri_ring *r); /* the place of the batch that is tak
 void mri_ring_take(mri_ring *r, mri_ring_batch *out);
 /* Another full batch lies behind those that were taken, be it staged or not. */
 bool mri_ring_is_ahead(mri_ring *r);
-/* May this one be given back? In the order of delivery, each once. */
-bool mri_ring_may_release(const mri_ring *r, uint64_t place);
+/* May this one be given back? In the order of delivery, each once. Any thread, like release(); one at a time.
+ */
+bool mri_ring_may_release(mri_ring *r, uint64_t place);
 void mri_ring_release(mri_ring *r);
 /* The same, but its slot leaves the ring, and `instead`, which is free, takes its place. */
 mri_slot *mri_ring_release_kept(mri_ring *r, mri_slot *instead);

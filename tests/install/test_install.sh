@@ -36,7 +36,8 @@ foreign=$(nm -D --defined-only "$library" | sed 's/.* //' | grep -v '^mr_') && {
 LD_LIBRARY_PATH=$libdir
 export LD_LIBRARY_PATH
 
-eval "\$cc -std=c11 -Wall -Wextra -Werror $(pc --cflags) \"\$examples/loader.c\" -o \"\$scratch/shared\" $(pc --libs)"
+alone() { PKG_CONFIG_LIBDIR=$PKG_CONFIG_PATH pc "$@"; } # whoever links the shared library needs the files of no other package
+eval "\$cc -std=c11 -Wall -Wextra -Werror $(alone --cflags) \"\$examples/loader.c\" -o \"\$scratch/shared\" $(alone --libs)"
 "$scratch/shared" "$scratch/data" | tee "$scratch/out"
 grep -q 'batch 0: ' "$scratch/out"
 

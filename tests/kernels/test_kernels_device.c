@@ -65,7 +65,7 @@ static void bad_texts_name_the_part(void **state)
     refuse("sim:2,speed=3", MR_EINVAL, "no option \"speed\"");
     refuse("sim:2,step=1ms,step=2ms", MR_EINVAL, "twice");
     refuse("sim:2,step=1ms,4", MR_EINVAL, "numbers come first");
-    refuse(NULL, MR_EINVAL, "no device text");
+    refuse(NULL, MR_EINVAL, "spec must not be NULL");
 }
 
 static void good_texts_say_what_they_are(void **state)

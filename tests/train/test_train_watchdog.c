@@ -37,6 +37,26 @@ static void test_what_comes_back_is_closed(void **state)
     mrt_rig_close(&rig);
 }
 
+/* On the processor as on any device. */
+static void test_the_processor_is_watched_too(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    mrt_rig rig;
+    mrt_batch b;
+    static mrt_gate gate;
+    mrt_rig_open(&rig, &(mrt_rig_options){.devices = "cpu", .watchdog_s = 0.05});
+    mrt_batch_make(&b, &rig, 7, 0, 32, NULL, 0);
+    mrt_gate_push(&gate, rig.t->team.streams[0]);
+    MRT_OK(mr_trainer_step(rig.t, &b.b, &err), &err);
+    MRT_EQ(mr_trainer_metrics(rig.t, NULL, NULL, &err), MR_EDEVICE);
+    MRT_HAS(err.text, "step 7 is not over after 0.05 s: still at work: replica 0 (cpu:0)");
+    mrt_gate_open(&gate);
+    mr_stream_sync(rig.t->team.streams[0], NULL);
+    mr_device_free(rig.devices[0], b.memory[0]);
+    mrt_rig_close(&rig);
+}
+
 /* Nobody watches a call that cannot be queued: it must not wait for what hangs before it. */
 static void test_a_call_that_is_refused_does_not_wait_for_a_hanging_stream(void **state)
 {
@@ -79,6 +99,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_step_in_time_is_nothing_to_tell),
         cmocka_unit_test(test_what_comes_back_is_closed),
+        cmocka_unit_test(test_the_processor_is_watched_too),
         cmocka_unit_test(test_a_call_that_is_refused_does_not_wait_for_a_hanging_stream),
         cmocka_unit_test(test_a_replica_that_hangs_is_named),
     };

@@ -203,9 +203,7 @@ const opt compute_options[6] = {
      "behind it",
      NULL},
     {"watchdog", OPT_SECONDS, offsetof(compute_args, watchdog), 0, 1e6, "300", "TIME",
-     "a step on a GPU or sim that is not over after so long ends the run and names the replica that hangs; "
-     "0: never",
-     NULL},
+     "end the run when a step is not over after this time, and name the replica that hangs; 0: never", NULL},
     {"loss-scale", OPT_TEXT, offsetof(compute_args, loss_scale), 0, 0, "auto", "N",
      "f16: gradients are multiplied by this power of two on their way; auto: as large as goes without "
      "overflow",

@@ -15,6 +15,8 @@
 mri_layer *mri_layer_begin(mr_net *net, mr_op_kind kind);
 /* Keep an error that names the layer. */
 void mri_layer_refuse(mr_net *net, const mri_layer *l, const char *what);
+/* A call's settings are given; else that is the error. */
+bool mri_layer_is_told(mr_net *net, const mri_layer *l, const void *settings);
 /* Give the layer its output shape and count it, or refuse what no device could hold. */
 void mri_layer_finish(mr_net *net, mri_layer *l, uint64_t h, uint64_t w, uint64_t c);
 /* The same with an activation behind it, which may become a layer of its own. */

@@ -65,6 +65,9 @@ static int choose_named(const choosing *c, const char *item)
 
 int mr_net_choose(const mr_net *net, const char *text, bool *chosen, mr_error *err)
 {
+    MRI_GIVEN(err, net);
+    MRI_GIVEN(err, text);
+    MRI_GIVEN(err, chosen);
     const choosing c = {net, chosen, err};
     const size_t bytes = strlen(text) + 1;
     char *copy = malloc(bytes), *rest = copy;

@@ -127,8 +127,11 @@ static bool count_layers(const mr_net *net, uint32_t *count)
 int mr_net_encode(const mr_net *net, void **bytes, size_t *count, mr_error *err)
 {
     uint32_t layers;
+    MRI_GIVEN(err, bytes);
     *bytes = NULL;
+    MRI_GIVEN(err, count);
     *count = 0;
+    MRI_GIVEN(err, net);
     if (net->error.code != MR_OK || !count_layers(net, &layers))
         return mr_error_set(err, MR_EUNSUPPORTED, "network %s cannot be written: %s", net->name,
                             net->error.code ? net->error.text : "there are layers behind its targets");
@@ -300,7 +303,10 @@ int mr_net_decode(mr_net **out, const char *name, const void *coded, size_t coun
     const uint8_t *bytes = coded;
     head h;
     mr_net *net;
+    MRI_GIVEN(err, out);
     *out = NULL;
+    MRI_GIVEN(err, name);
+    MRI_GIVEN(err, coded);
     if (count < MRI_CODE_HEAD_BYTES || count > MRI_CODE_MOST_BYTES) return damaged(err, "its length is none");
     memcpy(&h, bytes, sizeof h);
     if (h.layers == 0 || h.layers > MRI_NET_MAX_LAYERS ||

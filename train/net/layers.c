@@ -9,9 +9,9 @@
 void mr_net_pool(mr_net *net, const mr_pool *p)
 {
     mri_layer *l = mri_layer_begin(net, MR_OP_POOL2D);
-    const uint32_t kernel_w = p->kernel_w ? p->kernel_w : p->kernel;
     uint32_t h, w;
-    if (!l) return;
+    if (!l || !mri_layer_is_told(net, l, p)) return;
+    const uint32_t kernel_w = p->kernel_w ? p->kernel_w : p->kernel;
     l->average = p->average;
     if (p->pad > 0 && p->padding != MR_PAD_VALID) {
         mri_layer_refuse(net, l, "padding of so many rows goes with \"valid\", not with \"same\"");
@@ -134,8 +134,8 @@ static bool check_field(mr_net *net, const mri_layer *l, const mr_field_input *f
 
 void mr_net_field(mr_net *net, const mr_field_input *f)
 {
-    mri_layer *l = mri_layer_begin(net, f->values ? MR_OP_ONE_HOT : MR_OP_FIELD);
-    if (!l || !check_field(net, l, f)) return;
+    mri_layer *l = mri_layer_begin(net, f && f->values ? MR_OP_ONE_HOT : MR_OP_FIELD);
+    if (!l || !mri_layer_is_told(net, l, f) || !check_field(net, l, f)) return;
     const uint64_t h = f->h ? f->h : 1, w = f->w ? f->w : 1, c = f->c ? f->c : 1;
     mri_net_input *input = &net->input[net->input_count];
     *input = (mri_net_input){.whole = f->values > 0, .mean = f->mean, .std = f->std};
@@ -166,6 +166,7 @@ void mr_net_embedding(mr_net *net, uint32_t units)
 
 bool mr_net_field_at(const mr_net *net, uint32_t at, mr_field_input *out)
 {
+    if (!net || !out) return false;
     for (uint32_t i = 0; i < net->layer_count; i++) {
         const mri_layer *l = &net->layers[i];
         if (!mri_is_input(l->kind) || l->input != at) continue;

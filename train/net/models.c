@@ -465,7 +465,9 @@ static const named_model *entry_of(const mr_model *m)
 int mr_model_build(const mr_model *m, uint32_t h, uint32_t w, uint32_t c, uint32_t classes, mr_net **out,
                    mr_error *err)
 {
+    MRI_GIVEN(err, out);
     *out = NULL;
+    MRI_GIVEN(err, m);
     const named_model *entry = entry_of(m);
     if (!entry) return mr_error_set(err, MR_EINVAL, "no such model: expected one of mr_model_at()'s");
     if (h == 0 && w == 0) h = m->h, w = m->w;

@@ -60,6 +60,7 @@ const char *mri_layer_kind_name(mr_op_kind kind, bool average)
 
 int mr_net_create(mr_net **out, const char *name, uint32_t h, uint32_t w, uint32_t c)
 {
+    if (!out) return MR_EINVAL;
     *out = NULL;
     if (!name || h == 0 || w == 0 || c == 0 || c > 4)
         return MR_EINVAL; /* mr_op_desc has room for four channels' means */
@@ -75,6 +76,7 @@ int mr_net_create(mr_net **out, const char *name, uint32_t h, uint32_t w, uint32
 
 int mr_net_create_numbers(mr_net **out, const char *name, uint32_t length, uint32_t values)
 {
+    if (!out) return MR_EINVAL;
     *out = NULL;
     if (length == 0 || values == 0 || length > MRI_NET_MAX_ELEMENTS / values) return MR_EINVAL;
     const int rc = mr_net_create(out, name, 1, length, 1);
@@ -93,7 +95,7 @@ int mr_net_create_bare(mr_net **out, const char *name)
     return MR_OK;
 }
 
-bool mr_net_takes_numbers(const mr_net *net) { return net->numbers; }
+bool mr_net_takes_numbers(const mr_net *net) { return net && net->numbers; }
 
 void mr_net_destroy(mr_net *net)
 {
@@ -128,6 +130,12 @@ void mri_layer_refuse(mr_net *net, const mri_layer *l, const char *what)
                  what);
 }
 
+bool mri_layer_is_told(mr_net *net, const mri_layer *l, const void *settings)
+{
+    if (!settings) mri_layer_refuse(net, l, "it needs its settings, found NULL");
+    return settings != NULL;
+}
+
 static uint32_t *takers_of(mr_net *net, mr_point p)
 {
     return p ? &net->layers[p - 1].consumers : &net->picture_consumers;
@@ -135,7 +143,7 @@ static uint32_t *takers_of(mr_net *net, mr_point p)
 
 mri_layer *mri_layer_begin(mr_net *net, mr_op_kind kind)
 {
-    if (net->error.code != MR_OK || !make_room(net)) return NULL;
+    if (!net || net->error.code != MR_OK || !make_room(net)) return NULL;
     mri_layer *l = &net->layers[net->layer_count];
     *l = (mri_layer){.kind = kind,
                      .number = net->layer_count,
@@ -223,6 +231,10 @@ bool mri_layer_place_window(mr_net *net, mri_layer *l, uint32_t size, uint32_t s
         mri_layer_refuse(net, l, "window and stride must be at least 1");
         return false;
     }
+    if ((uint32_t)padding > MR_PAD_SAME) {
+        mri_layer_refuse(net, l, "unknown padding: expected valid (0) or same (1)");
+        return false;
+    }
     if (pad >= size || pad >= size_w) {
         mri_layer_refuse(net, l, "the padding must be smaller than the window");
         return false;
@@ -271,7 +283,7 @@ void mr_net_conv(mr_net *net, const mr_conv *c)
     mri_layer *l = mri_layer_begin(net, MR_OP_CONV2D);
     uint32_t h, w;
     double per_output;
-    if (!l || !take_conv(net, l, c, &per_output)) return;
+    if (!l || !mri_layer_is_told(net, l, c) || !take_conv(net, l, c, &per_output)) return;
     if (!mri_layer_place_window(net, l, c->kernel, c->kernel_w ? c->kernel_w : c->kernel, c->stride,
                                 c->padding, c->pad, &h, &w))
         return;
@@ -301,13 +313,13 @@ void mr_net_conv_transposed(mr_net *net, const mr_conv *c)
     mri_layer *l = mri_layer_begin(net, MR_OP_CONV2D_TRANSPOSED);
     uint64_t h, w;
     double per_output;
-    if (!l || !take_conv(net, l, c, &per_output)) return;
+    if (!l || !mri_layer_is_told(net, l, c) || !take_conv(net, l, c, &per_output)) return;
     if (l->groups > 1) {
         mri_layer_refuse(net, l, "there are no groups of transposed convolutions");
         return;
     }
     l->kernel = c->kernel, l->kernel_w = c->kernel_w ? c->kernel_w : c->kernel, l->stride = c->stride;
-    if (c->kernel == 0 || c->stride == 0 || c->stride > (1u << 12) ||
+    if (c->kernel == 0 || c->stride == 0 || c->stride > (1u << 12) || (uint32_t)c->padding > MR_PAD_SAME ||
         !turned_window(l->out_h, l->kernel, l->stride, c, &h, &l->pad_top, &l->pad_bottom) ||
         !turned_window(l->out_w, l->kernel_w, l->stride, c, &w, &l->pad_left, &l->pad_right)) {
         mri_layer_refuse(
@@ -421,7 +433,7 @@ void mr_net_drop_samples(mr_net *net, float rate) { dropout(net, rate, true); }
 void mr_net_norm(mr_net *net, const mr_norm *n)
 {
     mri_layer *l = mri_layer_begin(net, MR_OP_BATCHNORM);
-    if (!l) return;
+    if (!l || !mri_layer_is_told(net, l, n)) return;
     if (!(n->momentum >= 0.0f && n->momentum < 1.0f) || !(n->epsilon > 0.0f) || !isfinite(n->epsilon) ||
         !mri_known_activation(n->activation)) {
         mri_layer_refuse(net, l, "momentum in [0, 1), epsilon above 0 and a known activation are needed");
@@ -464,6 +476,7 @@ void mri_layer_port(mr_net *part, const mr_net *whole, mr_point p, mri_port port
 
 void mr_net_logit_factor(mr_net *net, float factor)
 {
+    if (!net) return;
     if (net->error.code != MR_OK) return;
     if (!(factor > 0) || isinf(factor))
         mr_error_set(&net->error, MR_EINVAL, "network %s: logit factor %g: expected a finite number above 0",
@@ -475,6 +488,7 @@ void mr_net_logit_factor(mr_net *net, float factor)
 
 bool mr_net_logits(const mr_net *net, mr_point *out)
 {
+    if (!net || !out) return false;
     if (mr_net_class_count(net) == 0) return false;
     *out = net->layer_count;
     for (uint32_t i = 0; net->loss_count > 0 && i < net->layer_count; i++) {
@@ -487,6 +501,7 @@ bool mr_net_logits(const mr_net *net, mr_point *out)
 
 void mr_net_init(mr_net *net, mr_init init)
 {
+    if (!net) return;
     if (net->error.code == MR_OK && (uint32_t)init > MR_INIT_HE_OUT)
         mr_error_set(&net->error, MR_EINVAL, "network %s: unknown initial weights %d", net->name, (int)init);
     net->first.init = init;
@@ -495,6 +510,7 @@ void mr_net_init(mr_net *net, mr_init init)
 
 void mr_net_init_deviation(mr_net *net, float deviation)
 {
+    if (!net) return;
     if (net->error.code == MR_OK && (!(deviation > 0) || isinf(deviation)))
         mr_error_set(&net->error, MR_EINVAL,
                      "network %s: weights that begin with deviation %g: expected a finite number above 0",
@@ -504,6 +520,7 @@ void mr_net_init_deviation(mr_net *net, float deviation)
 
 void mr_net_init_bias(mr_net *net, float value)
 {
+    if (!net) return;
     if (net->error.code == MR_OK && !isfinite(value))
         mr_error_set(&net->error, MR_EINVAL, "network %s: biases that begin at %g: expected a finite number",
                      net->name, (double)value);
@@ -512,6 +529,7 @@ void mr_net_init_bias(mr_net *net, float value)
 
 void mr_net_decay(mr_net *net, mr_net_decays on)
 {
+    if (!net) return;
     if (net->error.code == MR_OK && (uint32_t)on > MR_NET_DECAY_NONE)
         mr_error_set(&net->error, MR_EINVAL, "network %s: unknown choice %d of what decays", net->name,
                      (int)on);
@@ -520,6 +538,7 @@ void mr_net_decay(mr_net *net, mr_net_decays on)
 
 bool mr_net_has_own_decay(const mr_net *net)
 {
+    if (!net) return false;
     for (uint32_t i = 0; i < net->layer_count; i++)
         if (net->layers[i].params > 0 && net->layers[i].decay != MR_NET_DECAY_AS_TOLD) return true;
     return false;
@@ -527,9 +546,10 @@ bool mr_net_has_own_decay(const mr_net *net)
 
 void mr_net_block(mr_net *net, const char *name)
 {
-    const size_t bytes = strlen(name);
-    if (net->error.code != MR_OK) return;
-    if (bytes >= sizeof net->block || strpbrk(name, "=,") || (name[0] >= '0' && name[0] <= '9'))
+    const size_t bytes = name ? strlen(name) : 0;
+    if (!net || net->error.code != MR_OK) return;
+    if (!name) mr_error_set(&net->error, MR_EINVAL, "network %s: a block without a name", net->name);
+    else if (bytes >= sizeof net->block || strpbrk(name, "=,") || (name[0] >= '0' && name[0] <= '9'))
         mr_error_set(&net->error, MR_EINVAL,
                      "network %s: block \"%s\": expected a name of up to 15 letters and digits that begins "
                      "with a letter",
@@ -537,12 +557,13 @@ void mr_net_block(mr_net *net, const char *name)
     else memcpy(net->block, name, bytes + 1);
 }
 
-uint32_t mr_net_layer_count(const mr_net *net) { return net->layer_count; }
+uint32_t mr_net_layer_count(const mr_net *net) { return net ? net->layer_count : 0; }
 
-mr_point mr_net_here(const mr_net *net) { return net->at; }
+mr_point mr_net_here(const mr_net *net) { return net ? net->at : 0; }
 
 void mr_net_from(mr_net *net, mr_point point)
 {
+    if (!net) return;
     if (net->error.code != MR_OK) return;
     if (!mri_net_has_tensor(net, point))
         mr_error_set(&net->error, MR_EINVAL, "network %s: there is no point %u after %u layers", net->name,
@@ -594,7 +615,7 @@ void mr_net_concat(mr_net *net, const mr_point *others, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         mri_layer *l = mri_layer_begin(net, MR_OP_CONCAT);
         uint32_t c;
-        if (!l || !take_second(net, l, others[i], &c)) return;
+        if (!l || !mri_layer_is_told(net, l, others) || !take_second(net, l, others[i], &c)) return;
         mri_layer_finish(net, l, l->out_h, l->out_w, (uint64_t)l->out_c + c);
     }
 }
@@ -686,7 +707,7 @@ static void add_targets(mr_net *net, mr_target_loss kind, const char *field)
 
 void mr_net_targets(mr_net *net, mr_target_loss kind, const char *field)
 {
-    if (net->error.code != MR_OK) return;
+    if (!net || net->error.code != MR_OK) return;
     const char *wrong = (uint32_t)kind >= MR_TARGET_COUNT || !kind ? "unknown loss against targets"
                         : net->layer_count == 0                    ? "there is no output yet"
                         : net->target_loss                         ? "it is compared with targets already"
@@ -701,16 +722,22 @@ void mr_net_targets(mr_net *net, mr_target_loss kind, const char *field)
     else net->open_end = true;
 }
 
-mr_target_loss mr_net_target_loss(const mr_net *net) { return net->target_loss; }
+mr_target_loss mr_net_target_loss(const mr_net *net)
+{
+    if (!net) return MR_TARGET_NONE;
+    return net->target_loss;
+}
 
 uint32_t mr_net_target_count(const mr_net *net)
 {
+    if (!net) return 0;
     uint32_t h, w, c;
     return net->target_loss && mr_net_shape(net, net->target_of, &h, &w, &c) ? h * w * c : 0;
 }
 
 bool mr_net_outputs(const mr_net *net, mr_point *out)
 {
+    if (!net || !out) return false;
     if (!net->target_loss) return mr_net_logits(net, out);
     *out = net->target_of;
     return true;
@@ -784,6 +811,10 @@ static int check_logits(const mr_net *net, mr_error *err)
 
 int mr_net_check(const mr_net *net, mr_error *err)
 {
+    if (!net)
+        return mr_error_set(err, MR_EINVAL,
+                            "there is no network: mr_net_create() expects a name, pictures of at least 1 x 1 "
+                            "with 1 to 4 channels, out of memory apart");
     if (net->error.code != MR_OK) {
         if (err) *err = net->error;
         return net->error.code;
@@ -799,6 +830,7 @@ int mr_net_check(const mr_net *net, mr_error *err)
 
 uint64_t mr_net_param_count(const mr_net *net)
 {
+    if (!net) return 0;
     uint64_t sum = 0;
     for (uint32_t i = 0; i < net->layer_count; i++) sum += net->layers[i].params;
     return sum;
@@ -806,6 +838,7 @@ uint64_t mr_net_param_count(const mr_net *net)
 
 uint64_t mr_net_state_count(const mr_net *net)
 {
+    if (!net) return 0;
     uint64_t sum = 0;
     for (uint32_t i = 0; i < net->layer_count; i++) sum += net->layers[i].states;
     return sum;
@@ -816,13 +849,14 @@ static uint32_t classes_of(uint32_t logits) { return logits > 1 ? logits : 2; }
 
 uint32_t mr_net_class_count(const mr_net *net)
 {
+    if (!net) return 0;
     if (net->open_end && net->target_loss) return 0;
     for (uint32_t i = 0; i < net->layer_count && net->loss_count; i++)
         if (net->layers[i].kind == MR_OP_LOSS) return classes_of(net->layers[i].out_c);
     return net->layer_count && !net->loss_count ? classes_of(net->layers[net->layer_count - 1].out_c) : 0;
 }
 
-const char *mr_net_name(const mr_net *net) { return net->name; }
+const char *mr_net_name(const mr_net *net) { return net ? net->name : NULL; }
 
 static const char *const pair_names[] = {[MR_PAIR_CROSS_ENTROPY] = "cross_entropy",
                                          [MR_PAIR_CLASSES] = "classes",
@@ -891,6 +925,7 @@ static bool describe_layer(const mr_net *net, uint32_t at, mr_layer_row *out)
 
 bool mr_net_layer_sized(const mr_net *net, uint32_t at, mr_layer_row *out)
 {
+    if (!net || !out) return false;
     mr_layer_row row = {0};
     const bool found = describe_layer(net, at, &row);
     if (found) mri_result_give(out, &row, sizeof row);
@@ -899,6 +934,7 @@ bool mr_net_layer_sized(const mr_net *net, uint32_t at, mr_layer_row *out)
 
 bool mr_net_loss_sized(const mr_net *net, uint32_t at, mr_loss_row *out)
 {
+    if (!net || !out) return false;
     for (uint32_t i = 0; i < net->layer_count; i++) {
         const mri_layer *l = &net->layers[i];
         if (!mri_is_loss(l->kind) || at-- > 0) continue;
@@ -915,6 +951,7 @@ bool mr_net_loss_sized(const mr_net *net, uint32_t at, mr_loss_row *out)
 
 bool mr_net_drawn(const mr_net *net, mr_point *out)
 {
+    if (!net || !out) return false;
     for (uint32_t i = 0; i < net->layer_count; i++) {
         if (net->layers[i].kind != MR_OP_SAMPLE) continue;
         *out = i + 1;
@@ -925,6 +962,7 @@ bool mr_net_drawn(const mr_net *net, mr_point *out)
 
 bool mr_net_shape(const mr_net *net, mr_point point, uint32_t *h, uint32_t *w, uint32_t *c)
 {
+    if (!net || !h || !w || !c) return false;
     if (!mri_net_has_tensor(net, point)) return false;
     const mri_layer *l = point ? &net->layers[point - 1] : NULL;
     *h = l ? l->out_h : net->h, *w = l ? l->out_w : net->w, *c = l ? l->out_c : net->c;

@@ -97,6 +97,10 @@ static int put_rest(const placing *p)
 
 int mr_net_place(const mr_net *net, const char *text, uint32_t *place, uint32_t *devices, mr_error *err)
 {
+    MRI_GIVEN(err, net);
+    MRI_GIVEN(err, text);
+    MRI_GIVEN(err, place);
+    MRI_GIVEN(err, devices);
     placing p = {.net = net, .place = place, .placed = calloc((size_t)net->layer_count + 1, 1), .err = err};
     const size_t bytes = strlen(text) + 1;
     char *copy = malloc(bytes), *rest = copy;

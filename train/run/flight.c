@@ -77,9 +77,7 @@ static int bark(mri_flights *f, const mri_flight *one, mr_error *err)
 static int wait_end(mri_flights *f, const mri_flight *one, uint32_t r, mr_error *err)
 {
     mr_error why = MR_ERROR_INIT;
-    /* what the processor computes may take as long as it takes: it is at work as long as we are */
-    const bool may_hang = strcmp(mr_device_info_of(f->team->devices[r])->kind, "cpu") != 0;
-    const double ns = may_hang ? f->watchdog_s * 1e9 : 0;
+    const double ns = f->watchdog_s * 1e9;
     const int rc = mr_event_wait(one->end[r], ns > 0 && ns < 1e18 ? (uint64_t)ns : MR_FOREVER, &why);
     if (rc == MR_EAGAIN) return bark(f, one, err);
     return rc ? mri_team_fail(f->team, &why, err) : MR_OK;

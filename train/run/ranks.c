@@ -74,6 +74,7 @@ static int deal(const uint32_t *counts, uint32_t rank, uint32_t size, uint32_t p
 
 int mr_parts_deal_sized(mr_parts *out, mr_world *world, uint32_t device_count, uint32_t parts, mr_error *err)
 {
+    MRI_GIVEN(err, out);
     const uint32_t size = world ? mr_world_size(world) : 1, rank = world ? mr_world_rank(world) : 0;
     mr_parts all = {.all = 0};
     int rc = mri_result_check(out, err);

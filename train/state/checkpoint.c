@@ -555,8 +555,11 @@ int mri_checkpoint_verify(const mri_checkpoint *ck, mr_error *err)
 int mr_checkpoint_class_names(const char *path, const char ***names, uint32_t *count, mr_error *err)
 {
     mri_checkpoint *ck;
+    MRI_GIVEN(err, names);
     *names = NULL;
+    MRI_GIVEN(err, count);
     *count = 0;
+    MRI_GIVEN(err, path);
     int rc = mri_checkpoint_open(&ck, path, err);
     if (rc) return rc;
     rc = mri_checkpoint_names_read(ck, names, count, err);

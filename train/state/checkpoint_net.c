@@ -70,7 +70,9 @@ int mri_checkpoint_net_check(const mri_checkpoint *ck, mr_error *err)
 int mr_checkpoint_net(const char *path, mr_net **out, mr_error *err)
 {
     mri_checkpoint *ck;
+    MRI_GIVEN(err, out);
     *out = NULL;
+    MRI_GIVEN(err, path);
     int rc = mri_checkpoint_open(&ck, path, err);
     if (rc) return rc;
     const mr_checkpoint_info *i = &ck->info;

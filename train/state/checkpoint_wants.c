@@ -86,8 +86,11 @@ int mri_checkpoint_wants_read(mri_checkpoint *ck, mr_error *err)
 int mr_checkpoint_class_weights(const char *path, float **weights, uint32_t *count, mr_error *err)
 {
     mri_checkpoint *ck;
+    MRI_GIVEN(err, weights);
     *weights = NULL;
+    MRI_GIVEN(err, count);
     *count = 0;
+    MRI_GIVEN(err, path);
     const int rc = mri_checkpoint_open(&ck, path, err);
     if (rc) return rc;
     *weights = ck->class_weights;

@@ -317,6 +317,7 @@ static int find(const char *path, char *found, size_t found_bytes, mr_checkpoint
 int mr_checkpoint_find_sized(const char *path, char *found, size_t found_bytes, mr_checkpoint_info *out,
                              char *note, size_t note_bytes, mr_error *err)
 {
+    MRI_GIVEN(err, path);
     mr_checkpoint_info info;
     int rc = mri_result_check(out, err);
     if (rc == MR_OK) rc = find(path, found, found_bytes, &info, note, note_bytes, err);

@@ -21,6 +21,7 @@ typedef struct whole_file {
 } whole_file;
 
 struct mr_run_folder {
+    uint32_t process; /* that opened it (base/handle.h) */
     char *path;
     mri_run_lock lock;
     uint8_t run[MRI_RUN_BYTES]; /* from claim on */
@@ -50,6 +51,7 @@ int mri_run_folder_open(mr_run_folder **out, const char *path, const uint8_t *fr
         return mr_error_set(err, MR_EINVAL, "path too long: %zu characters", strlen(path));
     mr_run_folder *f = calloc(1, sizeof *f);
     if (!f) return mr_error_set(err, MR_ENOMEM, "no memory for a folder of checkpoints");
+    f->process = mri_process();
     f->lock.fd = -1;
     f->since = UINT64_MAX;
     f->path = strdup(path);
@@ -63,25 +65,28 @@ int mri_run_folder_open(mr_run_folder **out, const char *path, const uint8_t *fr
 
 int mr_run_folder_open(mr_run_folder **out, const char *path, mr_error *err)
 {
+    MRI_GIVEN(err, out);
+    *out = NULL;
+    MRI_GIVEN(err, path);
     return mri_run_folder_open(out, path, NULL, err);
 }
 
 void mr_run_folder_close(mr_run_folder *f)
 {
-    if (!f) return;
+    if (!MRI_IS_OWN(f)) return;
     mri_run_lock_drop(&f->lock);
     free(f->path);
     free(f->whole);
     free(f);
 }
 
-const char *mr_run_folder_note(const mr_run_folder *f) { return f->lock.note[0] ? f->lock.note : NULL; }
+const char *mr_run_folder_note(const mr_run_folder *f) { return f && f->lock.note[0] ? f->lock.note : NULL; }
 
 const char *mri_run_folder_path(const mr_run_folder *f) { return f->path; }
 
 bool mr_run_folder_was_lost(const mr_run_folder *f)
 {
-    return mri_run_lock_check(&f->lock, f->path, NULL) == MR_EPEER;
+    return MRI_IS_OWN(f) && mri_run_lock_check(&f->lock, f->path, NULL) == MR_EPEER;
 }
 
 int mri_run_folder_check(const mr_run_folder *f, mr_error *err)
@@ -91,6 +96,8 @@ int mri_run_folder_check(const mr_run_folder *f, mr_error *err)
 
 int mr_run_folder_find_any(const mr_run_folder *f, char *name, size_t name_bytes, mr_error *err)
 {
+    MRI_OWN(err, f);
+    MRI_GIVEN(err, name);
     char path[PATH_BYTES];
     struct stat st;
     uint64_t *steps;

@@ -121,6 +121,8 @@ void mr_weights_defaults_sized(mr_weights_config *cfg, size_t struct_size)
 int mr_weights_export_sized(const char *checkpoint, const char *path, const mr_weights_config *cfg,
                             mr_weights_report *out, mr_error *err)
 {
+    MRI_GIVEN(err, checkpoint);
+    MRI_GIVEN(err, path);
     mr_weights_config own = {.struct_size = sizeof own};
     mr_weights_report report = {.struct_size = sizeof report};
     exporting x = {0};

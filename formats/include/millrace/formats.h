@@ -110,7 +110,7 @@ MR_API int mr_image_sniff(const void *data, size_t bytes);
 MR_API int mr_image_header_parse_sized(const void *data, size_t bytes, mr_image_header *out, mr_error *err);
 static inline int mr_image_header_parse(const void *data, size_t bytes, mr_image_header *out, mr_error *err)
 {
-    out->struct_size = sizeof *out;
+    if (out) out->struct_size = sizeof *out;
     return mr_image_header_parse_sized(data, bytes, out, err);
 }
 
@@ -118,7 +118,7 @@ static inline int mr_image_header_parse(const void *data, size_t bytes, mr_image
 MR_API int mr_value_header_sized(const mr_value *value, mr_image_header *out, mr_error *err);
 static inline int mr_value_header(const mr_value *value, mr_image_header *out, mr_error *err)
 {
-    out->struct_size = sizeof *out;
+    if (out) out->struct_size = sizeof *out;
     return mr_value_header_sized(value, out, err);
 }
 
@@ -321,7 +321,7 @@ MR_API int mr_source_length(const mr_source *src, uint64_t sample, uint32_t *out
 MR_API int mr_source_file_at_sized(const mr_source *src, uint32_t file, mr_source_file *out);
 static inline int mr_source_file_at(const mr_source *src, uint32_t file, mr_source_file *out)
 {
-    out->struct_size = sizeof *out;
+    if (out) out->struct_size = sizeof *out;
     return mr_source_file_at_sized(src, file, out);
 }
 
@@ -401,7 +401,7 @@ typedef struct mr_own_config {
     uint32_t field_count;
     const mr_field *fields;         /* copied; a loader takes "image" and "label" */
     uint32_t class_count;           /* 0: no classes known; else labels are below it */
-    const char *const *class_names; /* copied */
+    const char *const *class_names; /* copied; NULL: they are called by their numbers, 0, 1, ... */
     /* Which data these are: other data, another number. With count, fields and classes it is what a run that
      * is resumed, and a cache on disk, go by */
     uint64_t fingerprint;
@@ -622,7 +622,9 @@ typedef struct mr_scalar_event {
 MR_API size_t mr_scalar_event_record_sized(const mr_scalar_event *event, void *out, size_t room);
 static inline size_t mr_scalar_event_record(const mr_scalar_event *event, void *out, size_t room)
 {
-    mr_scalar_event sized = *event;
+    mr_scalar_event sized;
+    if (!event) return 0;
+    sized = *event;
     sized.struct_size = sizeof sized;
     return mr_scalar_event_record_sized(&sized, out, room);
 }

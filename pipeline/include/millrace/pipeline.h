@@ -680,33 +680,38 @@ typedef struct mr_batch {
  * much and which setting to lower. Starts threads unless prefetch is 0. Devices, trace and bad_context must
  * outlive the loader too. */
 MR_API int mr_loader_open(mr_loader **out, const mr_source *src, const mr_loader_config *cfg, mr_error *err);
-/* Stops (if still running), waits for what is in flight and for functions of the program that have not
- * returned, joins, reports what on_bad and on_note have yet to be told, frees. All batches must have been
- * released. Accepts NULL. */
+/* Stops (if still running), waits for what is in flight, for functions of the program that have not returned
+ * and for a thread that is in mr_loader_next(); joins, reports what on_bad and on_note have yet to be told,
+ * frees. All batches must have been released. Any thread, once. Called by a function that the loader has
+ * called (on_bad, on_note, sampler, an operation, a fetch) it does not close: the loader stops, and
+ * mr_loader_next() returns MR_EINVAL that says so. In a child of fork() it does nothing. Accepts NULL. */
 MR_API void mr_loader_close(mr_loader *l);
 MR_API const mr_loader_info *mr_loader_info_of(const mr_loader *l);
 
-/* Take the next batch, in order. One consumer thread.
+/* Take the next batch, in order. One thread at a time; a second one gets MR_EBUSY.
  *
  * MR_OK         *out is on loan until mr_loader_release(). Device parts are ready for work queued behind
  * parts[r].ready
  * MR_EEND       all epochs are delivered
- * MR_EAGAIN     nothing ready within timeout_ns (0 polls, MR_FOREVER waits)
+ * MR_EAGAIN     nothing ready within timeout_ns (0 polls, MR_FOREVER waits). With prefetch 0 the call works
+ *               for itself: it ends a chunk of up to 64 samples that it has begun, and a later call goes on
  * MR_ECANCELED  mr_loader_stop() was called
- * MR_EINVAL     every batch there is room for is held: prefetch + 1, with devices 2, with prefetch off 1;
- * release one first
+ * MR_EBUSY      another thread is in this call or in mr_loader_close(); or every batch there is room for is
+ *               held (prefetch + 1, with devices 2, with prefetch 0 one): call again once one is released,
+ * here or in another thread
+ * MR_EINVAL     a function that the loader has called calls it; l or out is NULL; l is the parent's of fork()
  * other < 0     the first error of any stage, now and on every later call; err tells it */
 MR_API int mr_loader_next_sized(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error *err);
 static inline int mr_loader_next(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error *err)
 {
-    out->struct_size = sizeof *out;
+    if (out) out->struct_size = sizeof *out;
     return mr_loader_next_sized(l, out, timeout_ns, err);
 }
 
 /* Release a batch. streams[r] (NULL without devices) is the stream that uses part r: its device memory is
  * written again only after the work that is queued there now. Batches are released in the order in which they
- * were taken. When a device fails here, the batch is released nevertheless, and mr_loader_next() returns the
- * error. */
+ * were taken, by any thread, one at a time. When a device fails here, the batch is released nevertheless, and
+ * mr_loader_next() returns the error. */
 MR_API int mr_loader_release(mr_loader *l, mr_batch *batch, mr_stream *const *streams);
 
 /* Keep a batch instead of releasing it: the loader gives its place to spare memory and goes on as if it had
@@ -786,7 +791,7 @@ typedef struct mr_loader_stats {
 MR_API void mr_loader_stats_read_sized(const mr_loader *l, mr_loader_stats *out);
 static inline void mr_loader_stats_read(const mr_loader *l, mr_loader_stats *out)
 {
-    out->struct_size = sizeof *out;
+    if (out) out->struct_size = sizeof *out;
     mr_loader_stats_read_sized(l, out);
 }
 
@@ -848,7 +853,7 @@ typedef struct mr_tuning {
 MR_API void mr_loader_tuning_sized(const mr_loader *l, mr_tuning *out);
 static inline void mr_loader_tuning(const mr_loader *l, mr_tuning *out)
 {
-    out->struct_size = sizeof *out;
+    if (out) out->struct_size = sizeof *out;
     mr_loader_tuning_sized(l, out);
 }
 
@@ -891,7 +896,7 @@ typedef struct mr_record_totals {
 MR_API void mr_record_totals_read_sized(const mr_record *r, mr_record_totals *out);
 static inline void mr_record_totals_read(const mr_record *r, mr_record_totals *out)
 {
-    out->struct_size = sizeof *out;
+    if (out) out->struct_size = sizeof *out;
     mr_record_totals_read_sized(r, out);
 }
 
@@ -949,7 +954,7 @@ MR_API int mr_replay_sized(const mr_record *r, const mr_replay_config *cfg, mr_r
 static inline int mr_replay(const mr_record *r, const mr_replay_config *cfg, mr_replay_result *out,
                             mr_error *err)
 {
-    out->struct_size = sizeof *out;
+    if (out) out->struct_size = sizeof *out;
     return mr_replay_sized(r, cfg, out, err);
 }
 

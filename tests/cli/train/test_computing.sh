@@ -17,7 +17,6 @@ for precision in tf32 bf16 f16; do
     status=1 train_on cpu --precision $precision; err_has "offered on cuda devices"
 done
 status=1 train_on sim:1,step=1s --watchdog 1ms; err_has "is not over after 0.001 s"
-train_on cpu --watchdog 1ms # what the processor computes may take its time
 
 # layers on several devices: the bits of one
 on_one="--model cifar-cnn --augment none --batch 8 --epochs 2 --val none --seed 3 --quiet --json"

@@ -649,8 +649,10 @@ static void killed_while_it_fills(void **state)
             mr_loader_config cfg = settings(MR_CACHE_DISK, 1 << 20, NULL);
             mr_loader *l;
             mr_batch b;
+            mr_source *own; /* the parent's is of no use here */
             cfg.epochs = UINT64_MAX;
-            if (mr_loader_open(&l, src, &cfg, NULL) != MR_OK) _exit(1);
+            if (mr_source_open(&own, mr_source_info_of(src)->path, NULL, NULL) != MR_OK) _exit(1);
+            if (mr_loader_open(&l, own, &cfg, NULL) != MR_OK) _exit(1);
             while (mr_loader_next(l, &b, MR_FOREVER, NULL) == MR_OK) mr_loader_release(l, &b, NULL);
             _exit(2);
         }

@@ -646,7 +646,7 @@ static void holding_everything_is_reported(void **state)
     cfg.prefetch = 2;
     MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
     for (int i = 0; i < 3; i++) MRT_OK(mr_loader_next(l, &held[i], MR_FOREVER, &err), &err);
-    MRT_EQ(mr_loader_next(l, &b, MR_FOREVER, &err), MR_EINVAL); /* and does not wait for ever */
+    MRT_EQ(mr_loader_next(l, &b, MR_FOREVER, &err), MR_EBUSY); /* and does not wait for ever */
     MRT_HAS(err.text, "release");
     MRT_EQ(mr_loader_release(l, &held[0], NULL), MR_OK);
     MRT_OK(mr_loader_next(l, &b, MR_FOREVER, &err), &err);
@@ -678,7 +678,7 @@ static void polling_and_misuse(void **state)
     cfg.prefetch = 0;
     MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
     MRT_OK(mr_loader_next(l, &b, MR_FOREVER, &err), &err);
-    MRT_EQ(mr_loader_next(l, &c, MR_FOREVER, &err), MR_EINVAL);
+    MRT_EQ(mr_loader_next(l, &c, MR_FOREVER, &err), MR_EBUSY);
     MRT_EQ(mr_loader_release(l, &b, NULL), MR_OK);
     MRT_OK(mr_loader_next(l, &b, MR_FOREVER, &err), &err);
     mr_loader_close(l);

@@ -15,8 +15,9 @@
 #include "tests/pipeline/sets.h"
 
 /* What the kernel answers is made up here: rings that are refused, submissions that fail after a while. */
-static int rings_refused;     /* with this errno; 0: they are made */
-static int rings_left;        /* atomic: so many are made all the same */
+static int rings_refused; /* with this errno; 0: they are made */
+static int rings_left;    /* atomic: so many are made all the same */
+static int submit_error = EFAULT;
 static int submits_left = -1; /* then each fails; -1: none does */
 static int waits_fail;
 
@@ -45,12 +46,12 @@ int __wrap_io_uring_queue_init(unsigned entries, struct io_uring *ring, unsigned
 
 int __wrap_io_uring_submit_and_wait(struct io_uring *ring, unsigned count)
 {
-    return submit_fails() ? -EFAULT : __real_io_uring_submit_and_wait(ring, count);
+    return submit_fails() ? -submit_error : __real_io_uring_submit_and_wait(ring, count);
 }
 
 int __wrap_io_uring_submit_and_get_events(struct io_uring *ring)
 {
-    return submit_fails() ? -EFAULT : __real_io_uring_submit_and_get_events(ring);
+    return submit_fails() ? -submit_error : __real_io_uring_submit_and_get_events(ring);
 }
 
 int __wrap___io_uring_get_cqe(struct io_uring *ring, struct io_uring_cqe **out, unsigned submit,
@@ -463,6 +464,34 @@ static void a_loader_goes_on_without_rings(void **state)
     }
 }
 
+/* A ring is made, and the system lets nobody enter it: pread() reads, and a note says so. */
+static void a_ring_that_takes_nothing_is_replaced(void **state)
+{
+    (void)state;
+    static const int errors[] = {EPERM, ENOSYS, EACCES, EAGAIN};
+    if (!have_uring()) return;
+    for (size_t k = 0; k < 2 * MRI_ARRAY_COUNT(errors); k++) {
+        mr_loader_config cfg;
+        mr_loader_defaults(&cfg);
+        cfg.resident_bytes = 0;
+        uint32_t notes = 0;
+        cfg.on_note = count_note;
+        cfg.note_context = &notes;
+        cfg.readers = 1;
+        cfg.prefetch = k < MRI_ARRAY_COUNT(errors) ? 2 : 0;
+        const mr_digest expected = mrt_digest(source, &cfg, NULL, NULL);
+        notes = 0;
+        submit_error = errors[k % MRI_ARRAY_COUNT(errors)];
+        submits_left = 1;
+        const mr_digest d = mrt_digest(source, &cfg, NULL, NULL);
+        const bool asked = submits_left == 0;
+        submits_left = -1;
+        submit_error = EFAULT;
+        MRT_TRUE(d.lo == expected.lo && d.hi == expected.hi);
+        MRT_EQ(notes, asked);
+    }
+}
+
 /* Whoever reads: the error is told, and what was in flight is gone before the loader is. */
 static void a_loader_ends_with_its_ring(void **state)
 {
@@ -678,6 +707,7 @@ int main(void)
         cmocka_unit_test(refusals_to_wait_have_an_end),
         cmocka_unit_test(a_pipe_is_not_waited_for),
         cmocka_unit_test(a_refused_ring_is_done_without),
+        cmocka_unit_test(a_ring_that_takes_nothing_is_replaced),
         cmocka_unit_test(a_loader_ends_with_its_ring),
         cmocka_unit_test(a_reader_is_stopped_while_its_ring_is_refused),
         cmocka_unit_test(a_loader_goes_on_without_rings),

@@ -250,7 +250,7 @@ typedef struct mr_loss_row {
 MR_API bool mr_net_loss_sized(const mr_net *net, uint32_t at, mr_loss_row *out);
 static inline bool mr_net_loss(const mr_net *net, uint32_t at, mr_loss_row *out)
 {
-    out->struct_size = sizeof *out;
+    if (out) out->struct_size = sizeof *out;
     return mr_net_loss_sized(net, at, out);
 }
 /* The point whose values, times the factor of mr_net_logit_factor(), are the logits of the (first) loss
@@ -309,7 +309,7 @@ typedef struct mr_layer_row {
 MR_API bool mr_net_layer_sized(const mr_net *net, uint32_t at, mr_layer_row *out);
 static inline bool mr_net_layer(const mr_net *net, uint32_t at, mr_layer_row *out)
 {
-    out->struct_size = sizeof *out;
+    if (out) out->struct_size = sizeof *out;
     return mr_net_layer_sized(net, at, out);
 }
 
@@ -472,7 +472,7 @@ MR_API int mr_parts_deal_sized(mr_parts *out, mr_world *world, uint32_t device_c
 static inline int mr_parts_deal(mr_parts *out, mr_world *world, uint32_t device_count, uint32_t parts,
                                 mr_error *err)
 {
-    out->struct_size = sizeof *out;
+    if (out) out->struct_size = sizeof *out;
     return mr_parts_deal_sized(out, world, device_count, parts, err);
 }
 
@@ -601,7 +601,7 @@ typedef struct mr_trainer_op {
 MR_API bool mr_trainer_op_sized(const mr_trainer *t, uint32_t at, mr_trainer_op *out);
 static inline bool mr_trainer_op_at(const mr_trainer *t, uint32_t at, mr_trainer_op *out)
 {
-    out->struct_size = sizeof *out;
+    if (out) out->struct_size = sizeof *out;
     return mr_trainer_op_sized(t, at, out);
 }
 /* What mr_checkpoint_info.convolution of this trainer's checkpoints will be. */
@@ -653,7 +653,7 @@ typedef struct mr_rank_times {
 MR_API int mr_trainer_rank_times_sized(const mr_trainer *t, uint32_t rank, mr_rank_times *out, mr_error *err);
 static inline int mr_trainer_rank_times(const mr_trainer *t, uint32_t rank, mr_rank_times *out, mr_error *err)
 {
-    out->struct_size = sizeof *out;
+    if (out) out->struct_size = sizeof *out;
     return mr_trainer_rank_times_sized(t, rank, out, err);
 }
 
@@ -668,7 +668,7 @@ typedef struct mr_bucket_tuning {
 MR_API void mr_trainer_bucket_tuning_sized(const mr_trainer *t, mr_bucket_tuning *out);
 static inline void mr_trainer_bucket_tuning(const mr_trainer *t, mr_bucket_tuning *out)
 {
-    out->struct_size = sizeof *out;
+    if (out) out->struct_size = sizeof *out;
     mr_trainer_bucket_tuning_sized(t, out);
 }
 
@@ -689,7 +689,7 @@ typedef struct mr_goal {
 MR_API void mr_trainer_goal_sized(const mr_trainer *t, mr_goal *out);
 static inline void mr_trainer_goal(const mr_trainer *t, mr_goal *out)
 {
-    out->struct_size = sizeof *out;
+    if (out) out->struct_size = sizeof *out;
     mr_trainer_goal_sized(t, out);
 }
 
@@ -1035,7 +1035,9 @@ MR_API int mr_trainer_save_sized(mr_trainer *t, const char *path, const mr_check
 static inline int mr_trainer_save(mr_trainer *t, const char *path, const mr_checkpoint_info *info,
                                   mr_error *err)
 {
-    mr_checkpoint_info sized = *info;
+    mr_checkpoint_info sized;
+    if (!info) return mr_trainer_save_sized(t, path, NULL, err);
+    sized = *info;
     sized.struct_size = sizeof sized;
     return mr_trainer_save_sized(t, path, &sized, err);
 }
@@ -1050,7 +1052,7 @@ MR_API void mr_snapshot_destroy(mr_snapshot *s);  /* NULL is harmless */
 MR_API bool mr_snapshot_info_sized(const mr_snapshot *s, mr_checkpoint_info *out);
 static inline bool mr_snapshot_info(const mr_snapshot *s, mr_checkpoint_info *out)
 {
-    out->struct_size = sizeof *out;
+    if (out) out->struct_size = sizeof *out;
     return mr_snapshot_info_sized(s, out);
 }
 /* As saving: all processes call it after the same step, and each has all of it. On failure s holds what it
