@@ -29,7 +29,9 @@ static const char *is_input(const void *context, const struct stat *st)
 static int take(mr_output_config *mine, const mr_output_config *cfg, mri_output_rules *rules, mr_error *err)
 {
     mr_output_defaults(mine);
-    const int rc = cfg ? mri_settings_take(mine, sizeof *mine, cfg, "output", err) : MR_OK;
+    int rc = mri_settings_take(mine, sizeof *mine, cfg, "output", err);
+    if (rc == MR_OK && mine->input_count && !mine->inputs)
+        rc = mr_error_set(err, MR_EINVAL, "mr_output_config: %u inputs, and no list", mine->input_count);
     *rules = (mri_output_rules){.force = mine->force,
                                 .take_part = mine->force,
                                 .resume = mine->resume,

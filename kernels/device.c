@@ -6,6 +6,8 @@
 #include "kernels/backend/spec.h"
 #include "kernels/backends.h"
 
+#define MOST_THREADS 4096u /* OpenMP ends the process where the system refuses it one */
+
 void mr_devices_defaults_sized(mr_devices_config *cfg, size_t struct_size)
 {
     const mr_devices_config all = {0};
@@ -40,6 +42,9 @@ int mr_devices_open(mr_device ***out, uint32_t *count, const char *spec, const m
     mr_devices_config full;
     mr_devices_defaults(&full);
     int rc = cfg ? mri_settings_take(&full, sizeof full, cfg, "devices", err) : MR_OK;
+    if (!rc && full.compute_threads > MOST_THREADS)
+        rc = mr_error_set(err, MR_EINVAL, "devices: %u threads: expected at most %u", full.compute_threads,
+                          MOST_THREADS);
     if (!rc && (unsigned)full.convolution > MR_CONVOLUTION_WINOGRAD)
         rc = mr_error_set(err, MR_EINVAL,
                           "devices: convolution %d: expected auto (0), direct (1) or winograd (2)",

@@ -20,7 +20,13 @@ import sys
 HEADERS = ["base/include/millrace/base.h", "formats/include/millrace/formats.h", "kernels/include/millrace/kernels.h",
            "pipeline/include/millrace/pipeline.h", "ranks/include/millrace/ranks.h", "train/include/millrace/train.h"]
 NUMBERS = {"uint32_t": "UINT32_MAX", "uint64_t": "UINT64_MAX", "mr_point": "UINT32_MAX", "int": "INT_MAX", "float": "NAN"}
+MEMBERS = {"uint32_t": ("0", "UINT32_MAX"), "uint64_t": ("0", "UINT64_MAX"), "int64_t": ("INT64_MIN", "INT64_MAX"),
+           "float": ("NAN", "-1"), "double": ("NAN", "-1"), "size_t": ("0", "SIZE_MAX")}
 ERROR = "mr_error*"
+# Where functions of the program are called, and when: what is called there with everything else as it should be.
+TIMES = {"mr_loader": (("by a worker's function", "rig_in_worker"), ("by on_bad", "rig_in_on_bad"),
+                       ("after mr_loader_stop()", "rig_after_stop")),
+         "mr_trainer": (("by on_step of mr_fit()", "rig_in_on_step"),)}
 
 
 def headers(root):
@@ -56,10 +62,22 @@ def choices_of(struct, structs, enums):
     return found
 
 
+def numbers_of(struct, structs):
+    """(member, type) of those that are numbers, in the same way."""
+    found = []
+    for q in re.finditer(r"\n\s*(\w+) ([\w, ]+);", structs[struct]):
+        for member in re.split(r",\s*", q.group(2)):
+            if q.group(1) in MEMBERS:
+                found.append((member, q.group(1)))
+            elif q.group(1) in structs:
+                found += [("%s.%s" % (member, inner), kind) for inner, kind in numbers_of(q.group(1), structs)]
+    return [(m, k) for m, k in found if not m.endswith("struct_size")]
+
+
 def sized(text, enums):
-    """{struct: [members that are enumerations]} of those that begin with their size."""
+    """{struct: ([members that are enumerations], [(member, type) of numbers])} of those that begin with their size."""
     structs = {m.group(1): m.group(2) for m in re.finditer(r"typedef struct (mr_\w+) \{(.*?)\n\} \1;", text, flags=re.S)}
-    return {name: choices_of(name, structs, enums) for name, body in structs.items() if re.match(r"\s*size_t struct_size;", body)}
+    return {name: (choices_of(name, structs, enums), numbers_of(name, structs)) for name, body in structs.items() if re.match(r"\s*size_t struct_size;", body)}
 
 
 def read_rows(path):
@@ -106,7 +124,7 @@ class Maker:
             right = "rig_%s()" % bare[3:]
         return right, own
 
-    def add(self, what, function, result, params, wrong, want, before="", inherited=False):
+    def add(self, what, function, result, params, wrong, want, before="", inherited=False, time=""):
         """wrong: {name: expression}."""
         number = len(self.cells)
         args = ", ".join(wrong.get(n) or "a%d" % i for i, (_, n) in enumerate(params))
@@ -134,7 +152,9 @@ class Maker:
             decls.append("    " + before)
         if inherited:
             decls.append("    rig_fork();")
-        body = "static long cell_%d(void)\n{\n%s\n%s\n}\n" % (number, "\n".join(decls), run)
+        body = "static long cell_%d%s(void)\n{\n%s\n%s\n}\n" % (number, "_then" if time else "", "\n".join(decls), run)
+        if time:
+            body += "static long cell_%d(void) { return %s(cell_%d_then); }\n" % (number, time, number)
         self.cells.append((what, body, want))
 
     def refused(self, result, row):
@@ -186,12 +206,20 @@ class Maker:
                     if bare == "mr_own_picture" or (bare == "mr_batch" and name != "mr_loader_next_sized"):
                         continue  # made by the library
                     self.with_value(name, result, params, n, kind, edit, "%s: %s %s" % (name, n, what), want)
-                for member in self.sizes[bare] if settings else []:
+                for member in self.sizes[bare][0] if settings else []:
                     self.with_value(name, result, params, n, kind, "((%s *)rig_value)->%s = 99" % (bare, member),
                                     "%s: %s.%s is 99" % (name, n, member), no)
+                for member, number in self.sizes[bare][1] if settings else []:
+                    for value in MEMBERS[number]:
+                        self.with_value(name, result, params, n, kind, "((%s *)rig_value)->%s = %s" % (bare, member, value),
+                                        "%s: %s.%s is %s" % (name, n, member, value), "RIG_ANY")
         if owned and not name.endswith(("_info_of", "_labels_of")):
             closes = re.search(r"_(close|destroy|abandon|abort|drop|free|release)$", name)
             self.add("%s: after fork()" % name, name, result, params, {}, no if result == "int" and not closes else "RIG_ANY", inherited=True)
+
+        for bare, times in TIMES.items():
+            for when, how in times if bare in [self.bare(k) for k, _ in params if k.count("*") == 1] else ():
+                self.add("%s: %s" % (name, when), name, result, params, {}, "RIG_ANY", time=how)
 
     def with_value(self, name, result, params, n, kind, edit, what, want):
         right, own = self.value(name, kind, n)

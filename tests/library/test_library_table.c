@@ -12,6 +12,7 @@
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,6 +39,7 @@ struct cell {
 };
 
 static mr_error err = MR_ERROR_INIT;
+static int report_fd; /* results go through a pipe: exit statuses are too small for them */
 
 /* What a cell needs must be there. */
 static void need(int rc, const char *what)
@@ -138,9 +140,30 @@ static mr_value *rig_value(void)
     return values;
 }
 
+/* ---- at another time: a function of the program makes the call ---- */
+
+enum { CALLING = 24 }; /* the sample whose function does; it waits until the rig is there */
+static atomic_bool armed, called;
+static bool in_worker, in_on_bad; /* fixed before the loader is opened */
+static long (*then)(void);
+static _Atomic long then_result;
+
+static void call_then(void)
+{
+    if (called) return;
+    called = true;
+    then_result = then();
+    long result = then_result; /* what follows may end the loader in any way */
+    if (write(report_fd, &result, sizeof result) != sizeof result) _exit(98);
+    _exit(0);
+}
+
 static int fetch(void *context, uint64_t sample, mr_own_sample *to, mr_error *why)
 {
-    (void)context, (void)sample;
+    (void)context;
+    while ((in_worker || in_on_bad) && sample == CALLING && !armed) usleep(100);
+    if (in_worker && sample == CALLING) call_then();
+    if (in_on_bad && sample == CALLING) return mr_error_set(why, MR_EFORMAT, "damaged");
     return mr_own_sample_give(to, rig_value(), why);
 }
 
@@ -344,6 +367,12 @@ static mr_update_matrix *rig_update_matrix(void)
 
 /* ---- loader ---- */
 
+static void on_bad(void *context, const mr_error *what, uint64_t substitute)
+{
+    (void)context, (void)what, (void)substitute;
+    call_then();
+}
+
 static mr_loader_config *rig_loader_config(void)
 {
     mr_loader_config *c = rig_copy(NULL, sizeof *c);
@@ -352,6 +381,8 @@ static mr_loader_config *rig_loader_config(void)
     c->order = MR_ORDER_SEQUENTIAL;
     c->epochs = 2;
     c->keep = 1;
+    c->bad = MR_BAD_SKIP;
+    c->on_bad = in_on_bad ? on_bad : NULL;
     return c;
 }
 
@@ -598,14 +629,59 @@ static void rig_fork(void)
     _exit(WEXITSTATUS(status));
 }
 
+static long drain_until_called(long (*cell)(void))
+{
+    mr_batch *b;
+    then = cell;
+    rig_batch(); /* it stays held */
+    rig_device_batch();
+    armed = true;
+    do b = rig_empty_batch();
+    while (mr_loader_next(rig_loader(), b, MR_FOREVER, &err) == MR_OK);
+    return then_result;
+}
+
+static long rig_in_worker(long (*cell)(void))
+{
+    in_worker = true;
+    return drain_until_called(cell);
+}
+
+static long rig_in_on_bad(long (*cell)(void))
+{
+    in_on_bad = true;
+    return drain_until_called(cell);
+}
+
+static long rig_after_stop(long (*cell)(void))
+{
+    rig_batch();
+    rig_device_batch();
+    mr_loader_stop(rig_loader());
+    mr_loader_stop(rig_device_loader());
+    return cell();
+}
+
+static void on_step(void *context, uint64_t epoch, uint64_t step, uint64_t steps_per_epoch, double rate)
+{
+    (void)context, (void)epoch, (void)step, (void)steps_per_epoch, (void)rate;
+    call_then();
+}
+
+static long rig_in_on_step(long (*cell)(void))
+{
+    mr_fit_config *c = rig_fit_config();
+    then = cell;
+    c->callbacks.on_step = on_step;
+    mr_fit(rig_trainer(), rig_device_loader(), c, NULL, &err);
+    return then_result;
+}
+
 #include "rig_values.h"
 
 #include "library_cells.h"
 
 /* ---- running ---- */
-
-/* The result goes through a pipe: exit statuses are too small for it. */
-static int report_fd;
 
 static void run_cell(const struct cell *c)
 {
