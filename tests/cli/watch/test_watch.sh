@@ -53,7 +53,8 @@ run 1 train d "$@" --csv /dev/null --checkpoint run3 --resume; err_has "/dev/nul
 ln -s whole.csv link.csv
 run 1 train d "$@" --csv link.csv --checkpoint run3 --resume; err_has "link.csv"
 run 1 train d "$@" --tensorboard whole.csv; err_has "expected a folder"; out_lacks "model"
-run 1 train d "$@" --tensorboard no/where; err_has "no/where"
+run 1 train d "$@" --tensorboard whole.csv/below; err_has "whole.csv/below: cannot make the folder"
+run 0 train d "$@" --tensorboard runs/new; present runs/new
 run 2 train d "$@" --trace same --csv same; err_has "--trace and --csv both name"
 run 2 train d "$@" --metrics 65536; err_has "from 0 to 65535"; out_lacks "model"
 run 1 train d "$@" --metrics nowhere.invalid:9100; err_has "cannot find the host"
