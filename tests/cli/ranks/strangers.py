@@ -2,8 +2,9 @@
 """Runs with a secret among strangers, on this host: words without a proof, wrong, old, replayed, reflected, altered, cut and repeated
 ones, slow ones, crowds; somebody who takes a port that a lost process had; processes with an old secret, or none.
 
-usage: tests/cli/ranks/strangers.py --binary MILLRACE [--rounds N] [--seed N] [--work DIR]
+usage: tests/cli/ranks/strangers.py --binary MILLRACE [--few] [--rounds N] [--seed N] [--work DIR]
 
+    --few        a dozen attacks on one port of an elastic run, and on a meeting
     --rounds N   every attack so often, in another order each time (1)
 
 Expected every time: no step is lost and no rank ends by it; the weights are those of the undisturbed run; memory stays as it was; each
@@ -249,8 +250,11 @@ def replay(port, key, secret):
     until_closed(g.sock)
     for cut in (len(g.sent), 12 + 16 + 12 + 32, 40):
         s = connect(port)
-        s.sendall(g.sent[:cut])
-        s.shutdown(socket.SHUT_WR)
+        try:
+            s.sendall(g.sent[:cut])
+            s.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
         assert struct.pack("<HI", PROVED, 32) not in receive(s, 4096), "what was heard is a proof"
         until_closed(s)
 
@@ -316,6 +320,57 @@ ATTACKS = {
     "another run": inside(lambda g, key: [g.sealed(MUSTER, muster(key, 1 << 40, os.urandom(16)))]),
     "another run's call": inside(lambda g, key: [g.sealed(CALL, muster(key, 1 << 40, os.urandom(16)))]),
 }
+
+# ---- somebody between two processes ----
+
+
+class Relay:
+    """Passes on what comes to its port. change(of_guest, number, message) says what becomes of each message: what to send instead."""
+
+    def __init__(self, to, change=lambda of_guest, number, whole: whole):
+        self.to, self.change, self.heard = to, change, []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.listen, daemon=True).start()
+
+    def listen(self):
+        while True:
+            try:
+                guest, _ = self.listener.accept()
+                host = socket.create_connection(("127.0.0.1", self.to))
+            except OSError:
+                return
+            words = []
+            self.heard.append(words)
+            for args in ((guest, host, True, words), (host, guest, False, [])):
+                threading.Thread(target=self.pass_on, args=args, daemon=True).start()
+
+    def pass_on(self, from_, to, of_guest, words):
+        try:
+            while True:
+                head = receive(from_, 12)
+                if len(head) < 12:
+                    break
+                words.append(head + receive(from_, struct.unpack("<8xI", head)[0]))
+                changed = self.change(of_guest, len(words) - 1, words[-1])
+                if changed is None:
+                    break
+                to.sendall(changed)
+        except OSError:
+            pass
+        for s in (from_, to):
+            try:
+                s.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def close(self):
+        self.listener.close()
+
+
+def change_one(of_guest, number, how):
+    return lambda guest, at, whole: how(whole) if (guest, at) == (of_guest, number) else whole
+
 
 # ---- processes of a run ----
 
@@ -383,6 +438,10 @@ class Run:
         self.processes.append(Process(self, len(self.processes), **more))
         return self.processes[-1]
 
+    def start_all(self, size):
+        """As a launcher does, so that nobody waits for more."""
+        return [self.start(RANK=str(r), WORLD_SIZE=str(size)) for r in range(size)]
+
     def wait_for(self, what, condition):
         due = time.monotonic() + LIMIT_S
         while not condition():
@@ -419,9 +478,11 @@ class Run:
 
 
 class Judge:
-    def __init__(self, millrace, work, seed):
-        self.millrace, self.work, self.rng = os.path.abspath(millrace), work, random.Random(seed)
+    def __init__(self, options, work):
+        self.millrace, self.work, self.rng = os.path.abspath(options.binary), work, random.Random(options.seed)
+        self.few, self.rounds = options.few, options.rounds
         self.env = {k: v for k, v in os.environ.items() if not k.startswith(LAUNCHERS)}
+        self.env["ASAN_OPTIONS"] = ":".join(filter(None, (self.env.get("ASAN_OPTIONS"), "quarantine_size_mb=8")))
         self.call("synth", "set", "--count", "40", "--channels", "1", "--size", "28", "--quiet")
 
     def call(self, *arguments):
@@ -445,9 +506,10 @@ def each_once(p):
     assert len(lines) <= 17, f"process {p.number} has {len(lines)} lines"
 
 
-def attack_all(judge, ports, key, secret, rounds):
+def attack_all(judge, ports, key, secret):
     """Every attack on every port, several at once. What went wrong."""
-    todo = [(name, port) for _ in range(rounds) for name in ATTACKS for port in ports]
+    names = sorted(ATTACKS)[::3] if judge.few else list(ATTACKS)
+    todo = [(name, port) for _ in range(judge.rounds) for name in names for port in (ports[:1] if judge.few else ports)]
     judge.rng.shuffle(todo)
     wrong, lock = [], threading.Lock()
 
@@ -475,16 +537,16 @@ def attack_all(judge, ports, key, secret, rounds):
 # ---- runs ----
 
 
-def an_elastic_run(judge, rounds):
+def an_elastic_run(judge):
     run = Run(judge, ["--elastic", "2:4", "--log-steps", "1"])
     try:
-        ranks = [run.start(), run.start(arguments=["--meet-wait", "60"])]
+        ranks = run.start_all(2)
         run.wait_for("steps", lambda: run.steps() >= 5)
         before = [p.status() for p in ranks]
         ports = sorted({port for p in ranks for port in p.ports()} | {run.port})
-        late = [run.start(MILLRACE_SECRET_FILE="", arguments=["--meet-wait", "2"]),
-                run.start(MILLRACE_SECRET_FILE="", MILLRACE_SECRET="the secret of an earlier run", arguments=["--meet-wait", "2"])]
-        wrong = attack_all(judge, ports, job_key("muster", ""), run.secret, rounds)
+        old = {"MILLRACE_SECRET_FILE": "", "MILLRACE_SECRET": "the secret of an earlier run", "arguments": ["--meet-wait", "2"]}
+        late = [run.start(MILLRACE_SECRET_FILE="", arguments=["--meet-wait", "2"]), run.start(**old), run.start(**old)]
+        wrong = attack_all(judge, ports, job_key("muster", ""), run.secret)
         assert not wrong, " / ".join(wrong)
         for p in late:
             assert p.process.wait(LIMIT_S) == 1, f"process {p.number} without the secret: {p.said()}"
@@ -496,19 +558,19 @@ def an_elastic_run(judge, rounds):
             assert len(p.ports()) <= 2
         run.end(ranks)
         for p in ranks:
-            each_once(p)
+            if not judge.few or "turned away" in p.said():
+                each_once(p)
     finally:
         run.kill()
 
 
-def a_port_that_was_left(judge, rounds):
+def a_port_that_was_left(judge):
     """Who has the port of the run is killed, and a stranger takes it: it says that it will look, and never ends a run by it."""
     run = Run(judge, ["--elastic", "1:4", "--log-steps", "1", "--leave-out", "0"])
     ended = threading.Event()
     try:
-        ranks = [run.start() for _ in range(3)]
-        run.wait_for("a world of three", lambda: any(e["ranks"] == 3 for p in ranks for e in p.events("start")) or
-                     any(e["ranks"] == 3 for e in run.worlds()))
+        ranks = run.start_all(3)
+        run.wait_for("a world of three", lambda: any(e["ranks"] == 3 for p in ranks for e in p.events("start") + p.events("world")))
         run.go_on()
         first = next(p for p in ranks if run.port in p.ports())
         first.process.kill()
@@ -542,14 +604,70 @@ def a_port_that_was_left(judge, rounds):
         run.kill()
 
 
-def a_meeting(judge, rounds):
+CHANGES = {
+    "altered": lambda whole: altered(whole, len(whole) - 1),
+    "another kind": lambda whole: altered(whole, 6),
+    "another length": lambda whole: altered(whole, 8),
+    "in the middle": lambda whole: altered(whole, 12 + (len(whole) - 12) // 2),
+    "repeated": lambda whole: whole * 2,
+    "left out": lambda whole: b"",
+    "cut": lambda whole: whole[:-3],
+    "cut off": lambda whole: None,
+}
+
+
+def a_relay(judge):
+    """Somebody sits between a new process and the run. It can keep the process out, and no more."""
+    run = Run(judge, ["--elastic", "2:4", "--log-steps", "1", "--leave-out", "0"])
+    relays = []
+
+    def come_by(change=None, **more):
+        relays.append(Relay(run.port, change) if change else Relay(run.port))
+        return run.start(MILLRACE_MEET=f"127.0.0.1:{relays[-1].port}", **more)
+
+    try:
+        ranks = run.start_all(2)
+        run.wait_for("steps", lambda: run.steps() >= 5)
+        late = [come_by(change_one(of_guest, number, CHANGES[how]), arguments=["--meet-wait", "1"])
+                for of_guest, number in ((True, 0), (True, 1), (True, 2), (False, 0), (False, 1)) for how in CHANGES
+                if how != "repeated" or (of_guest, number) not in ((True, 2), (False, 1))]  # the process is there before it shows
+        for p in late:
+            assert p.process.wait(LIMIT_S) == 1, f"process {p.number} came by a relay that alters words: {p.said()}"
+        run.go_on()
+        assert not run.worlds(ranks), f"a relay has changed the world: {run.worlds(ranks)}"
+        guest = come_by(lambda of_guest, number, whole: whole)
+        run.wait_for("a world of three", lambda: any(e["ranks"] == 3 for e in run.worlds()))
+        guest.process.kill()
+        guest.process.wait()
+        run.wait_for("two again", lambda: run.worlds(ranks) and run.worlds(ranks)[-1]["ranks"] == 2)
+        run.go_on()
+        before = len(run.worlds())
+        for words_heard in relays[-1].heard:
+            for _ in range(10):
+                s = connect(run.port)
+                try:
+                    s.sendall(b"".join(words_heard))
+                    s.shutdown(socket.SHUT_WR)
+                except OSError:
+                    pass  # it has hung up
+                until_closed(s)
+        run.go_on()
+        assert len(run.worlds()) == before, "what a process said, said again, has changed the world"
+        run.end(ranks)
+    finally:
+        for relay in relays:
+            relay.close()
+        run.kill()
+
+
+def a_meeting(judge):
     """Ranks that a launcher started: strangers come before the second one does."""
     run = Run(judge, ["--max-steps", "40", "--meet-wait", "100"])
     try:
         run.env.update(RANK="0", WORLD_SIZE="2")
         ranks = [run.start()]
         run.wait_for("its port", lambda: port_is_open(run.port))
-        wrong = attack_all(judge, [run.port], job_key("RANK and WORLD_SIZE", "", "", ""), run.secret, rounds)
+        wrong = attack_all(judge, [run.port], job_key("RANK and WORLD_SIZE", "", "", ""), run.secret)
         assert not wrong, " / ".join(wrong)
         crowding = threading.Thread(target=lambda: [crowd(run.port, bytes(16), "") for _ in range(2)], daemon=True)
         crowding.start()
@@ -566,17 +684,18 @@ def a_meeting(judge, rounds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", required=True)
+    parser.add_argument("--few", action="store_true")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--work")
     options = parser.parse_args()
     work, bad = tempfile.mkdtemp(prefix="millrace-strangers-", dir=options.work), 0
-    judge = Judge(options.binary, work, options.seed)
+    judge = Judge(options, work)
     try:
-        for run in (an_elastic_run, a_port_that_was_left, a_meeting):
+        for run in (an_elastic_run, a_meeting) if options.few else (an_elastic_run, a_meeting, a_port_that_was_left, a_relay):
             begun = time.monotonic()
             try:
-                run(judge, options.rounds)
+                run(judge)
                 print(f"{run.__name__}: as expected, {time.monotonic() - begun:.1f} s", flush=True)
             except (AssertionError, LookupError, OSError, subprocess.SubprocessError) as e:
                 bad += 1

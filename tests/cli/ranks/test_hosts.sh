@@ -104,7 +104,11 @@ for n in 3 4; do
     ended 120 0 0 0 0
     equal "$(text weights)" "$weights"
     equal "$(sed -n 's/.*"ranks": \([0-9]*\).*/\1/p' out)" $n
+    [ $n = 4 ] || equal "$(grep -c "no secret: whoever reaches a port" err)" 1
+    MILLRACE_SECRET="what all ranks of these hosts know" # from here on
+    export MILLRACE_SECRET
 done
+! grep -q "no secret" err || fail "$last: a run with a secret says that it is open"
 
 # two jobs at one place and port; and a port that somebody else has
 fixed_port=17999
