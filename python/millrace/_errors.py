@@ -108,7 +108,7 @@ class DivergedError(Error, ArithmeticError):
 
 KINDS = {-1: EndError, -3: CanceledError, -4: OutOfMemoryError, -5: ArgumentError, -6: SystemCallError, -7: FormatError,
          -8: ChecksumError, -9: UnsupportedError, -10: NotFoundError, -11: ExistsError, -12: LimitError, -13: DeviceError,
-         -14: BadSampleError, -15: PeerError, -16: StateError}
+         -14: BadSampleError, -15: PeerError}
 
 
 def make(code: int, what: mr_error, message: str) -> Error:

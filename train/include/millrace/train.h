@@ -440,7 +440,8 @@ typedef struct mr_eval_report {
 
 /* Called by the thread in mr_fit(), without a lock. They may take long: the loader prepares batches and the
  * devices compute what is queued meanwhile, and other processes of the run wait. They must not wait for the
- * loader or the trainer; mr_loader_stop() is allowed. */
+ * loader or the trainer; mr_loader_stop() is allowed. mr_fit(), evaluations and mr_trainer_close() of the
+ * same trainer are refused there: MR_EINVAL; a close is what the call under way returns as its error. */
 typedef struct mr_callbacks {
     void *context;
     void (*on_step)(void *context, uint64_t epoch, uint64_t step, uint64_t steps_per_epoch,
@@ -583,9 +584,9 @@ typedef struct mr_trainer mr_trainer;
  *
  * MR_ELIMIT: over memory_bytes or the device's memory; err names need, limit and the batch that would fit. */
 MR_API int mr_trainer_open(mr_trainer **out, const mr_trainer_config *cfg, mr_error *err);
-/* Waits for what is queued. After the watchdog ended a run it waits a moment only: when a device still does
- * not answer, its streams and memory are left to the end of the process, because nobody can know when it will
- * be done with them. */
+/* Waits for what is queued. Accepts NULL; in a child of fork() it does nothing. After the watchdog ended a
+ * run it waits a moment only: when a device still does not answer, its streams and memory are left to the end
+ * of the process, because nobody can know when it will be done with them. */
 MR_API void mr_trainer_close(mr_trainer *t);
 /* The watchdog ended this run: closing the loader and the devices may wait as long as the device hangs. A
  * program that has told the error does best to end at once, with _exit(). */
@@ -768,6 +769,7 @@ MR_API void mr_fit_defaults_sized(mr_fit_config *cfg, size_t struct_size);
 static inline void mr_fit_defaults(mr_fit_config *cfg) { mr_fit_defaults_sized(cfg, sizeof *cfg); }
 
 /* Train until loader ends: epochs, evaluation, reports, checkpoints. MR_ECANCELED when stop was set.
+ * MR_EBUSY: another thread trains or evaluates with this trainer.
  *
  * checkpoint_dir belongs to one run: the trainer's, which began with mr_trainer_open() or goes on with what
  * mr_trainer_load() read. MR_EEXIST, before the first step: it holds checkpoints of another run, or of this
