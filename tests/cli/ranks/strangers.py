@@ -82,7 +82,7 @@ def job_key(*names):
 
 
 def muster(key, progress=0, run=bytes(16), port=40000):
-    return key + struct.pack("<Q16sQH", random.getrandbits(63), run, progress, port) + text("stranger")
+    return key + struct.pack("<Q16sQIH", random.getrandbits(63), run, progress, 2, port) + text("stranger")
 
 
 def hello(key, rank, size):
