@@ -171,7 +171,9 @@ static int keep(fit *f, mr_error *err)
     rc = mr_trainer_snapshot(f->t, f->cfg.snapshot, &info, err);
     const uint64_t now = mri_now_ns(), took = now - begun_ns;
     f->keep_took_ns = f->keep_took_ns ? mri_min_u64(f->keep_took_ns, took) : took;
-    f->keep_pause = f->keep_pause ? mri_min_u64(2 * f->keep_pause, LAST_PAUSE) : FIRST_PAUSE;
+    if (!f->keep_pause) f->keep_pause = FIRST_PAUSE;
+    else if (begun_ns >= f->keep_ns)
+        f->keep_pause = mri_min_u64(2 * f->keep_pause, LAST_PAUSE); /* it was due */
     f->keep_ns = now + f->keep_pause * f->keep_took_ns;
     return rc;
 }
