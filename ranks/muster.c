@@ -349,14 +349,32 @@ static void choose_places(search *s)
 /* Nobody hosts who stands nowhere: the others could not find it. */
 static bool has_place(const mr_muster *m) { return m->guests.listeners[1] >= 0 || m->world.size > 0; }
 
+/* Guests that were in a world before. Are all here for whom they wait? A host that is new knows it from them
+ * alone: it may have found the place of one that was lost before they did. */
+static uint32_t members_here(const mr_muster *m, bool *all)
+{
+    uint32_t members = 0, expected = 0;
+    for (uint32_t k = 0; k < m->guests.count; k++) {
+        const mri_guest *guest = &m->guests.guest[k];
+        if (!guest->here || !mri_wire_has_run(guest->who.run)) continue;
+        members++;
+        if (guest->who.expected > expected) expected = guest->who.expected;
+    }
+    *all = expected && members >= expected;
+    return members;
+}
+
 static bool is_enough(const search *s)
 {
     const mr_muster *m = s->m;
     const uint32_t count = 1 + atomic_load(&m->guests.here);
-    if (count >= s->expected || count >= m->cfg.max) return count >= m->cfg.min;
+    bool all = false;
+    const bool goes_on = m->world.size || members_here(m, &all) > 0;
+    if (count >= s->expected || count >= m->cfg.max || (goes_on && !m->world.size && all))
+        return count >= m->cfg.min;
     const uint64_t since = mri_max_u64(s->host_ns, m->guests.changed_ns);
     return count >= m->cfg.min &&
-           mri_clock_ns() >= since + (uint64_t)((m->world.size ? 1e9 : 5e9) * m->cfg.settle_s);
+           mri_clock_ns() >= since + (uint64_t)((goes_on ? 1e9 : 5e9) * m->cfg.settle_s);
 }
 
 /* Of who has welcomed us. MR_EAGAIN: not yet, or never. */
@@ -480,6 +498,7 @@ int mr_muster_form(mr_muster *m, uint32_t expected, uint64_t progress, const vol
         s->due_ns = s->began_ns + (uint64_t)(1e9 * m->cfg.meet_s);
         m->watch.front_here = is_front_here(&m->place);
         m->self.progress = progress;
+        m->self.expected = expected;
         m->guests.changed_ns = mri_clock_ns();
         m->guests.known_count = 0;
         mri_seek_init(&s->seeking, &m->secret);

@@ -245,7 +245,7 @@ size_t mri_wire_put_muster(uint8_t *out, const mri_wire_muster *muster)
 {
     uint8_t *at = put_bytes(out, muster->key, sizeof muster->key);
     at = put_bytes(put64(at, muster->token), muster->run, sizeof muster->run);
-    at = put16(put64(at, muster->progress), muster->port);
+    at = put16(put32(put64(at, muster->progress), muster->expected), muster->port);
     return (size_t)(put_text(at, muster->host, sizeof muster->host) - out);
 }
 
@@ -256,6 +256,7 @@ bool mri_wire_get_muster(const void *in, size_t bytes, mri_wire_muster *out)
     out->token = get64(&r);
     get_key(&r, out->run);
     out->progress = get64(&r);
+    out->expected = get32(&r);
     out->port = get16(&r);
     get_text(&r, out->host, sizeof out->host);
     return all_read(&r) && out->port != 0;

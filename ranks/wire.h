@@ -151,6 +151,7 @@ typedef struct mri_wire_muster {
     uint64_t token;                  /* of the process */
     uint8_t run[MRI_WIRE_KEY_BYTES]; /* of mri_wire_mustered; zeros: it was in no world yet */
     uint64_t progress;               /* of its state; 0: it has none */
+    uint32_t expected;               /* ranks that it waits for; 0: it does not know */
     uint16_t port;                   /* where others find it when they look again */
     char host[MRI_WIRE_HOST_BYTES];
 } mri_wire_muster;

@@ -155,9 +155,9 @@ static void prune(const fit *f, bool last)
     tell_note(f, note);
 }
 
-/* In memory; all processes after the same step. After the first step of a call, then in pauses that double up
- * to a hundred times what it takes: a run that loses ranks again and again loses at most half of what it did
- * in between, and a long one spends a hundredth of its time. */
+/* In memory; all processes after the same step. Before the first step of a call, then in pauses that double
+ * up to a hundred times what it takes: a run that loses ranks again and again loses at most half of what it
+ * did in between, and a long one spends a hundredth of its time. */
 static int keep(fit *f, mr_error *err)
 {
     enum { FIRST_PAUSE = 2, LAST_PAUSE = 100 };
@@ -172,7 +172,9 @@ static int keep(fit *f, mr_error *err)
     rc = mr_trainer_snapshot(f->t, f->cfg.snapshot, &info, err);
     const uint64_t now = mri_now_ns(), took = now - begun_ns;
     f->keep_took_ns = f->keep_took_ns ? mri_min_u64(f->keep_took_ns, took) : took;
-    f->keep_pause = f->keep_pause ? mri_min_u64(2 * f->keep_pause, LAST_PAUSE) : FIRST_PAUSE;
+    if (!f->keep_pause) f->keep_pause = FIRST_PAUSE;
+    else if (begun_ns >= f->keep_ns)
+        f->keep_pause = mri_min_u64(2 * f->keep_pause, LAST_PAUSE); /* it was due */
     f->keep_ns = now + f->keep_pause * f->keep_took_ns;
     return rc;
 }
@@ -674,6 +676,7 @@ static int run_fit(mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, m
     check_validation(&f);
     mri_goal_begin(&t->run.goal, &f.clock, mine.stop_at_accuracy, t->updates, mri_now_ns());
     rc = catch_up(&f, epochs_before, patience_before, err);
+    if (rc == MR_OK) rc = keep(&f, err); /* a process that is new has the state from now on */
     while (rc == MR_OK) rc = one_step(&f, err);
     return finish(&f, rc, last, err);
 }

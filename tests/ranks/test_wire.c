@@ -52,7 +52,7 @@ static size_t message(uint32_t kind, uint8_t *out)
     mri_wire_welcome welcome = {.left_ms = 123};
     mri_wire_join join = {.from = 4, .to = 1, .lane = 2};
     mri_blame blame = {.rank = 2, .how = MRI_BLAME_GAVE_UP, .text = "the disk is full"};
-    mri_wire_muster muster = {.token = 78, .progress = 9, .port = 4001, .host = "node-4"};
+    mri_wire_muster muster = {.token = 78, .progress = 9, .expected = 3, .port = 4001, .host = "node-4"};
     static mri_wire_mustered mustered = {.rank = 1, .size = 2, .progress = 10, .tokens = {3, 4}};
     mri_wire_seat seats[SIZE] = {{.family = 4, .address = {10, 0, 0, 1}, .port = 5, .host = "a"}};
     for (uint32_t r = 1; r < SIZE; r++) seats[r] = seats[0];
@@ -104,7 +104,7 @@ static void messages_come_out_as_they_went_in(void **state)
     mri_wire_muster muster;
     static mri_wire_mustered mustered;
     MRT_TRUE(mri_wire_get_muster(out, message(6, out), &muster));
-    MRT_TRUE(muster.token == 78 && muster.progress == 9 && muster.port == 4001);
+    MRT_TRUE(muster.token == 78 && muster.progress == 9 && muster.expected == 3 && muster.port == 4001);
     MRT_TRUE(mri_wire_get_mustered(out, message(7, out), &mustered));
     MRT_TRUE(mustered.rank == 1 && mustered.size == 2 && mustered.progress == 10 && mustered.tokens[1] == 4);
     assert_memory_equal(mustered.run, muster.run, sizeof muster.run);

@@ -140,6 +140,8 @@ def main():
             more = ["--elastic", f"1:{MOST}", "--leave-out", "0"] + (["--silence", "1"] if options.stops else [])
             more += ["--checkpoint", "run", "--checkpoint-steps", "5"] if options.checkpoint else []
             own = {**env, "MILLRACE_MEET": f"127.0.0.1:{rng.randrange(20000, 32000)}", "MILLRACE_JOB": f"{work}.{runs}"}
+            if runs % 2:
+                own["MILLRACE_SECRET"] = "every other run of these has a secret"
             processes = []
 
             def start(processes=processes, own=own, more=more):

@@ -741,7 +741,7 @@ typedef struct mr_fit_config {
      * not. */
     void (*on_step)(void *context, const mr_step_report *report); /* thread: as mr_callbacks */
     uint64_t report_steps;                                        /* 0 (default): none is due */
-    /* NULL, or where the state is kept as training goes on: after the first step, before every checkpoint,
+    /* NULL, or where the state is kept as training goes on: before the first step, before every checkpoint,
      * after every epoch, and in between in pauses that double until keeping costs a hundredth of the time.
      * All processes have one, or none. */
     mr_snapshot *snapshot;
