@@ -30,7 +30,7 @@ for how in "train d --model cifar-cnn --trace" "profile d --model cifar-cnn --tr
     done
 done
 run 1 train d --model cifar-cnn --checkpoint mine; err_has "mine: expected a folder for checkpoints, found a file"
-run 1 train d --model cifar-cnn --checkpoint no/where; err_has "no/where"
+run 1 train d --model cifar-cnn --checkpoint mine/below; err_has "mine/below: cannot make the folder"
 equal "$(cat mine)" mine
 
 # every command fails when what it says cannot be written
