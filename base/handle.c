@@ -1,7 +1,7 @@
 /* base/handle.c: see handle.h. */
 #include "base/handle.h"
 
-#include <pthread.h>
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,14 +13,47 @@ static _Atomic uint32_t generation = 1;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool counts;
 
-static void count_child(void) { generation++; }
+enum { GLOBALS_MOST = 16 };
+static pthread_mutex_t globals_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t *globals[GLOBALS_MOST]; /* globals_lock */
+static uint32_t global_count;                  /* globals_lock */
 
-static void begin_counting(void) { counts = pthread_atfork(NULL, NULL, count_child) == 0; }
+static void before_fork(void)
+{
+    pthread_mutex_lock(&globals_lock);
+    for (uint32_t i = 0; i < global_count; i++) pthread_mutex_lock(globals[i]);
+}
+
+static void in_parent(void)
+{
+    for (uint32_t i = global_count; i-- > 0;) pthread_mutex_unlock(globals[i]);
+    pthread_mutex_unlock(&globals_lock);
+}
+
+static void in_child(void)
+{
+    in_parent();
+    generation++;
+}
+
+static void begin_counting(void) { counts = pthread_atfork(before_fork, in_parent, in_child) == 0; }
 
 uint32_t mri_process(void)
 {
     pthread_once(&once, begin_counting);
     return counts ? generation : (uint32_t)getpid();
+}
+
+void mri_lock_global(pthread_mutex_t *lock)
+{
+    uint32_t i = 0;
+    pthread_once(&once, begin_counting);
+    pthread_mutex_lock(&globals_lock);
+    while (i < global_count && globals[i] != lock) i++;
+    assert(i < GLOBALS_MOST);
+    if (i == global_count) globals[global_count++] = lock;
+    pthread_mutex_unlock(&globals_lock);
+    pthread_mutex_lock(lock);
 }
 
 /* The public name of a function: of "mr_loader_next_sized" the part that programs call. */

@@ -9,12 +9,18 @@
 #ifndef MRI_HANDLE_H
 #define MRI_HANDLE_H
 
+#include <pthread.h>
+
 #include "millrace/base.h"
 
 /* Which process this is, among those that fork() has made of one another. Never 0. Any thread. */
 uint32_t mri_process(void);
 /* opened_in 0: nobody noted it. */
 static inline bool mri_is_inherited(uint32_t opened_in) { return opened_in && opened_in != mri_process(); }
+
+/* Lock a mutex of the whole process, which is unlocked as any other. fork() waits for whoever has it, so that
+ * a child finds it free and what it guards whole. Not while another such mutex is locked. */
+void mri_lock_global(pthread_mutex_t *lock);
 
 /* MR_EINVAL: "mr_loader_open: out must not be NULL". call may end in _sized, which is not named. */
 int mri_error_null(mr_error *err, const char *call, const char *what);

@@ -32,7 +32,7 @@ static int fill(mr_error *err)
 
 const mri_curl_api *mri_curl_need(mr_error *err)
 {
-    pthread_mutex_lock(&lock);
+    mri_lock_global(&lock);
     if (!filled) filled = fill(err) == MR_OK;
     const bool usable = filled;
     pthread_mutex_unlock(&lock);

@@ -74,7 +74,7 @@ int mri_open_pool_create(mri_open_pool **out, uint32_t count, uint32_t most, con
     p->ops = *ops;
     p->count = count;
     p->most = most;
-    pthread_mutex_lock(&pools_lock);
+    mri_lock_global(&pools_lock);
     p->next = pools;
     pools = p;
     pthread_mutex_unlock(&pools_lock);
@@ -91,7 +91,7 @@ static void close_node(mri_open_pool *p, node *n)
 void mri_open_pool_destroy(mri_open_pool *p)
 {
     if (!p) return;
-    pthread_mutex_lock(&pools_lock);
+    mri_lock_global(&pools_lock);
     mri_open_pool **at = &pools;
     while (*at != p) at = &(*at)->next;
     *at = p->next;
@@ -146,7 +146,7 @@ static bool find_locked(mri_open_pool *p, uint32_t number, void **object)
 /* Half of what each pool may have, as far as it is idle. Pools stay while this goes on. */
 static void close_idle(void)
 {
-    pthread_mutex_lock(&pools_lock);
+    mri_lock_global(&pools_lock);
     for (mri_open_pool *p = pools; p; p = p->next)
         for (uint32_t k = 0; k <= p->most / 2; k++) {
             pthread_mutex_lock(&p->lock);

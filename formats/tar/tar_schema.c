@@ -241,7 +241,7 @@ static int label_in_object(const cJSON *root, const mri_tar_part *part, const ch
 static cJSON *parse_json(const char *p, size_t bytes, const char **end, bool *no_memory)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&lock);
+    mri_lock_global(&lock);
     errno = 0;
     cJSON *root = cJSON_ParseWithLengthOpts(p, bytes, end, 0);
     *no_memory = !root && errno == ENOMEM;

@@ -20,6 +20,8 @@ int mri_compute_library_load(mr_error *err)
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/handle.h"
+
 /* What the objects of this library ask of the two; the linker names one that is missing here. */
 #define OPENMP_CALLS(X)                                                                                      \
     X(GOMP_barrier)                                                                                          \
@@ -229,7 +231,7 @@ static int load_locked(mr_error *err)
 
 int mri_compute_library_load(mr_error *err)
 {
-    pthread_mutex_lock(&lock);
+    mri_lock_global(&lock);
     const int rc = loaded ? MR_OK : load_locked(err);
     pthread_mutex_unlock(&lock);
     return rc;
