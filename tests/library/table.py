@@ -23,6 +23,7 @@ NUMBERS = {"uint32_t": "UINT32_MAX", "uint64_t": "UINT64_MAX", "mr_point": "UINT
 MEMBERS = {"uint32_t": ("0", "UINT32_MAX"), "uint64_t": ("0", "UINT64_MAX"), "int64_t": ("INT64_MIN", "INT64_MAX"),
            "float": ("NAN", "-1"), "double": ("NAN", "-1"), "size_t": ("0", "SIZE_MAX")}
 ERROR = "mr_error*"
+ELEMENTS = {"class_count"}  # of an array that the caller gives: a larger number is read beyond it, and nobody can know
 # Where functions of the program are called, and when: what is called there with everything else as it should be.
 TIMES = {"mr_loader": (("by a worker's function", "rig_in_worker"), ("by on_bad", "rig_in_on_bad"),
                        ("after mr_loader_stop()", "rig_after_stop")),
@@ -210,7 +211,7 @@ class Maker:
                     self.with_value(name, result, params, n, kind, "((%s *)rig_value)->%s = 99" % (bare, member),
                                     "%s: %s.%s is 99" % (name, n, member), no)
                 for member, number in self.sizes[bare][1] if settings else []:
-                    for value in MEMBERS[number]:
+                    for value in MEMBERS[number][:1] if member in ELEMENTS else MEMBERS[number]:
                         self.with_value(name, result, params, n, kind, "((%s *)rig_value)->%s = %s" % (bare, member, value),
                                         "%s: %s.%s is %s" % (name, n, member, value), "RIG_ANY")
         if owned and not name.endswith(("_info_of", "_labels_of")):
