@@ -24,6 +24,6 @@ static inline mri_floats mri_floats_begin(void)
 static inline void mri_floats_end(mri_floats *f) { fesetenv(&f->before); }
 
 #define MRI_DEFAULT_FLOATS                                                                                   \
-    mri_floats mri_floats_here __attribute__((cleanup(mri_floats_end))) = mri_floats_begin()
+    mri_floats mri_floats_here __attribute__((unused, cleanup(mri_floats_end))) = mri_floats_begin()
 
 #endif
