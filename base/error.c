@@ -61,7 +61,8 @@ int mr_error_set(mr_error *err, int code, const char *format, ...)
     err->code = code;
     va_list args;
     va_start(args, format);
-    vsnprintf(err->text, sizeof err->text, format ? format : "", args);
+    if (format) vsnprintf(err->text, sizeof err->text, format, args);
+    else err->text[0] = '\0';
     va_end(args);
     return code;
 }
@@ -78,7 +79,8 @@ int mr_error_sys(mr_error *err, int sys_errno, const char *format, ...)
     err->sys_errno = sys_errno;
     va_list args;
     va_start(args, format);
-    int at = vsnprintf(err->text, sizeof err->text, format ? format : "", args);
+    int at = format ? vsnprintf(err->text, sizeof err->text, format, args) : 0;
+    if (!format) err->text[0] = '\0';
     va_end(args);
     if (at < 0) at = 0;
     if ((size_t)at < sizeof err->text) {
