@@ -5,6 +5,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "ranks/tls.h"
+
 void mri_meet_draw(void *out, size_t bytes)
 {
     if (getrandom(out, bytes, 0) == (ssize_t)bytes) return;
@@ -22,6 +24,7 @@ int mri_meeting_init(mri_meeting *m, const mr_world_config *cfg, mr_error *err)
     m->listener = -1;
     int rc = mri_place_find(&m->place, cfg, err);
     if (rc == MR_OK) rc = mri_secret_find(&m->secret, cfg->secret, cfg->secret_bytes, err);
+    if (rc == MR_OK) rc = mri_tls_wanted(&m->tls, cfg->tls, &m->secret, err);
     if (rc != MR_OK) return rc;
     mri_door_init(&m->door);
     m->star = calloc(cfg->size, sizeof *m->star);

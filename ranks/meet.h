@@ -20,6 +20,7 @@ typedef struct mri_meeting {
     const mr_world_config *cfg;
     mri_place place;
     mri_secret secret;
+    bool tls;      /* on the lanes of calls */
     mri_door door; /* who was turned away */
     uint64_t token;
     char host[MRI_WIRE_HOST_BYTES]; /* this one */

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/handle.h"
 #include "base/library.h"
 
 #define HOW "set a new one: (umask 077; openssl rand -hex 32 >FILE)"
@@ -48,7 +49,7 @@ static int fill(mr_error *err)
 
 static int need_crypto(mr_error *err)
 {
-    pthread_mutex_lock(&lock);
+    mri_lock_global(&lock);
     const int rc = filled ? MR_OK : fill(err);
     filled = rc == MR_OK;
     pthread_mutex_unlock(&lock);

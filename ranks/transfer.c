@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "ranks/meet.h"
+#include "ranks/tls.h"
 
 enum {
     TRANSFER_MAGIC = 0x6252724d,
@@ -30,6 +31,7 @@ struct mri_channel {
     const char (*hosts)[MRI_WIRE_HOST_BYTES];
     mri_pulse *pulse;
     int *fds;
+    mri_tls **tls; /* by rank; all NULL without TLS */
     flow *flows;
     struct pollfd *polls; /* the pulse's, then who has something left */
     uint32_t *polled;     /* whose the others are */
@@ -79,12 +81,19 @@ static int give_up(mri_channel *c, mr_error *err, const mr_error *why)
     return why->code;
 }
 
+/* A record of the handshake (RFC 8446, section 5.1). */
+static bool speaks_tls(const uint8_t head[MRI_TRANSFER_HEAD_BYTES]) { return head[0] == 22 && head[1] == 3; }
+
 static int check_head(mri_channel *c, uint32_t r, mr_error *err)
 {
     mri_transfer_head head;
     mr_error why = MR_ERROR_INIT;
     const uint64_t expected = c->flows[r].to_get - MRI_TRANSFER_HEAD_BYTES;
-    if (!mri_transfer_get_head(c->flows[r].get_head, &head) || head.channel != c->id)
+    if (!c->tls[r] && speaks_tls(c->flows[r].get_head))
+        mr_error_set(&why, MR_EINVAL,
+                     "%s has TLS and %s has not: set MILLRACE_TLS to 1 for all ranks or for none",
+                     name_of(c, r), name_of(c, c->rank));
+    else if (!mri_transfer_get_head(c->flows[r].get_head, &head) || head.channel != c->id)
         mr_error_set(&why, MR_EFORMAT, "%s sent %s bytes that are no message of a rank", name_of(c, r),
                      name_of(c, c->rank));
     else if (head.call != c->call || head.number != c->number || head.round != c->round)
@@ -117,16 +126,28 @@ static size_t what_is_left(struct iovec out[2], uint8_t *head, const mr_world_pi
     return count;
 }
 
+static ssize_t send_pieces(mri_channel *c, uint32_t r, struct iovec *pieces, size_t count)
+{
+    const struct msghdr message = {.msg_iov = pieces, .msg_iovlen = count};
+    if (c->tls[r]) return mri_tls_send(c->tls[r], pieces, count);
+    return sendmsg(c->fds[r], &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static ssize_t receive_pieces(mri_channel *c, uint32_t r, struct iovec *pieces, size_t count)
+{
+    struct msghdr message = {.msg_iov = pieces, .msg_iovlen = count};
+    if (c->tls[r]) return mri_tls_receive(c->tls[r], pieces, count);
+    return recvmsg(c->fds[r], &message, MSG_DONTWAIT);
+}
+
 static bool would_wait(void) { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
 static void send_step(mri_channel *c, uint32_t r, const mr_world_piece *piece)
 {
     flow *f = &c->flows[r];
     struct iovec left[2];
-    struct msghdr message = {.msg_iov = left};
     if (f->ended || f->sent == f->to_send) return;
-    message.msg_iovlen = what_is_left(left, f->send_head, piece, f->sent);
-    const ssize_t n = sendmsg(c->fds[r], &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t n = send_pieces(c, r, left, what_is_left(left, f->send_head, piece, f->sent));
     if (n > 0) f->sent += (uint64_t)n;
     else if (n < 0 && !would_wait())
         f->to_send = f->sent; /* what it has sent before it ended can still be read */
@@ -138,10 +159,8 @@ static int receive_step(mri_channel *c, uint32_t r, const mr_world_piece *piece,
 {
     flow *f = &c->flows[r];
     struct iovec left[2];
-    struct msghdr message = {.msg_iov = left};
     if (f->ended || f->got == f->to_get) return MR_OK;
-    message.msg_iovlen = what_is_left(left, f->get_head, piece, f->got);
-    const ssize_t n = recvmsg(c->fds[r], &message, MSG_DONTWAIT);
+    const ssize_t n = receive_pieces(c, r, left, what_is_left(left, f->get_head, piece, f->got));
     if (n < 0 && would_wait()) return MR_OK;
     if (n <= 0) {
         f->ended = true;
@@ -175,16 +194,20 @@ static void start_flows(mri_channel *c, const mr_world_piece *send, const mr_wor
     }
 }
 
-/* Fills polls; *suspect is a rank whose connection has ended, or size. */
-static uint32_t list_left(mri_channel *c, uint32_t *suspect)
+/* Fills polls; *suspect is a rank whose connection has ended, or size; *has_more: poll() does not see all
+ * that has come.
+ */
+static uint32_t list_left(mri_channel *c, uint32_t *suspect, bool *has_more)
 {
     uint32_t count = 0;
     *suspect = c->size;
+    *has_more = false;
     for (uint32_t r = 0; r < c->size; r++) {
         const flow *f = &c->flows[r];
         const bool sends = f->sent < f->to_send, gets = f->got < f->to_get;
         if (f->ended) *suspect = r;
         if (f->ended || (!sends && !gets)) continue;
+        if (gets && c->tls[r] && mri_tls_has_more(c->tls[r])) *has_more = true;
         c->polled[count] = r;
         c->polls[++count] =
             (struct pollfd){.fd = c->fds[r], .events = (short)((sends ? POLLOUT : 0) | (gets ? POLLIN : 0))};
@@ -208,17 +231,19 @@ int mri_channel_transfer(mri_channel *c, uint32_t round, const mr_world_piece *s
     for (uint32_t r = 0; r < c->size; r++) send_step(c, r, &send[r]);
     for (;;) {
         uint32_t suspect;
-        const uint32_t count = list_left(c, &suspect);
+        bool has_more;
+        const uint32_t count = list_left(c, &suspect, &has_more);
         if (suspect != c->size) mri_pulse_suspect(c->pulse, c->id, suspect);
         if (count == 0 && suspect == c->size) break;
         c->polls[0] = (struct pollfd){.fd = mri_pulse_wake_fd(c->pulse), .events = POLLIN};
-        (void)poll(c->polls, count + 1, suspect == c->size ? -1 : SUSPECT_AGAIN_MS);
+        (void)poll(c->polls, count + 1, has_more ? 0 : suspect == c->size ? -1 : SUSPECT_AGAIN_MS);
         if (mri_pulse_has_ended(c->pulse)) return fail_by_verdict(c, true, err);
         for (uint32_t k = 0; k < count; k++) {
             const uint32_t r = c->polled[k];
             const short seen = c->polls[k + 1].revents;
             if (seen & (POLLOUT | POLLERR | POLLHUP)) send_step(c, r, &send[r]);
-            const int rc = seen & (POLLIN | POLLERR | POLLHUP) ? receive_step(c, r, &receive[r], err) : MR_OK;
+            const bool gets = seen & (POLLIN | POLLERR | POLLHUP) || (has_more && c->tls[r]);
+            const int rc = gets ? receive_step(c, r, &receive[r], err) : MR_OK;
             if (rc != MR_OK) return rc;
         }
     }
@@ -264,6 +289,66 @@ void mri_channel_traffic(const mri_channel *c, uint64_t *sent, uint64_t *receive
     *received = atomic_load_explicit(&c->received, memory_order_relaxed);
 }
 
+/* ---- TLS ---- */
+
+/* Fills polls with the ranks whose handshake goes on; returns their number. */
+static int greet_all(mri_channel *c, bool *ready, uint32_t *count, mr_error *err)
+{
+    *count = 0;
+    for (uint32_t r = 0; r < c->size; r++) {
+        short events = 0;
+        const char *what = "";
+        if (!c->tls[r] || ready[r]) continue;
+        const int rc = mri_tls_greet(c->tls[r], &events, &what);
+        ready[r] = rc == MR_OK;
+        if (rc == MR_EAGAIN) c->polls[++*count] = (struct pollfd){.fd = c->fds[r], .events = events};
+        if (rc != MR_OK && rc != MR_EAGAIN) {
+            mr_error why = MR_ERROR_INIT;
+            mr_error_set(&why, MR_EPEER, "no TLS between %s and %s: %s", name_of(c, c->rank), name_of(c, r),
+                         what);
+            return give_up(c, err, &why);
+        }
+    }
+    return MR_OK;
+}
+
+/* Every rank is here: they have just met. The pulse ends the wait for one that is gone. */
+static int greet(mri_channel *c, mr_error *err)
+{
+    uint32_t count;
+    bool *ready = calloc(c->size, sizeof *ready);
+    if (!ready) return mr_error_set(err, MR_ENOMEM, "no memory for TLS");
+    int rc = greet_all(c, ready, &count, err);
+    while (rc == MR_OK && count) {
+        c->polls[0] = (struct pollfd){.fd = mri_pulse_wake_fd(c->pulse), .events = POLLIN};
+        (void)poll(c->polls, count + 1, -1);
+        rc = mri_pulse_has_ended(c->pulse)
+                 ? mri_pulse_verdict(c->pulse, "it was agreeing on keys of TLS", err)
+                 : greet_all(c, ready, &count, err);
+    }
+    free(ready);
+    return rc;
+}
+
+int mri_channel_encrypt(mri_channel *c, const mri_seal *seals, mr_error *err)
+{
+    char label[] = "millrace tls lane 0";
+    int rc = MR_OK;
+    label[sizeof label - 2] = (char)('0' + c->id);
+    for (uint32_t r = 0; rc == MR_OK && r < c->size; r++) {
+        const bool calls = c->rank > r; /* as in the mesh */
+        uint8_t key[MRI_KEY_BYTES];
+        if (r == c->rank) continue;
+        if (mri_secret_tag(calls ? seals[r].out_key : seals[r].in_key, label, sizeof label, key))
+            rc = mri_tls_open(&c->tls[r], c->fds[r], calls, key, err);
+        else rc = mr_error_set(err, MR_EUNSUPPORTED, "libcrypto has failed");
+        explicit_bzero(key, sizeof key);
+    }
+    return rc == MR_OK ? greet(c, err) : rc;
+}
+
+/* ---- open, close ---- */
+
 int mri_channel_open(mri_channel **out, uint32_t id, uint32_t rank, uint32_t size,
                      const char (*hosts)[MRI_WIRE_HOST_BYTES], const int *fds, mri_pulse *pulse,
                      mr_error *err)
@@ -271,12 +356,13 @@ int mri_channel_open(mri_channel **out, uint32_t id, uint32_t rank, uint32_t siz
     mri_channel *c = calloc(1, sizeof *c);
     if (c) {
         c->fds = calloc(size, sizeof *c->fds);
+        c->tls = calloc(size, sizeof *c->tls);
         c->flows = calloc(size, sizeof *c->flows);
         c->polls = calloc(size + 1, sizeof *c->polls);
         c->polled = calloc(size, sizeof *c->polled);
         c->pieces = calloc(2 * (size_t)size, sizeof *c->pieces);
     }
-    if (c && c->fds && c->flows && c->polls && c->polled && c->pieces) {
+    if (c && c->fds && c->tls && c->flows && c->polls && c->polled && c->pieces) {
         c->id = id;
         c->rank = rank;
         c->size = size;
@@ -295,8 +381,10 @@ int mri_channel_open(mri_channel **out, uint32_t id, uint32_t rank, uint32_t siz
 void mri_channel_close(mri_channel *c)
 {
     if (!c) return;
+    for (uint32_t r = 0; c->tls && r < c->size; r++) mri_tls_close(c->tls[r]);
     for (uint32_t r = 0; c->fds && r < c->size; r++)
         if (c->fds[r] >= 0) close(c->fds[r]);
+    free(c->tls);
     free(c->fds);
     free(c->flows);
     free(c->polls);

@@ -37,6 +37,9 @@ int mri_channel_open(mri_channel **out, uint32_t id, uint32_t rank, uint32_t siz
                      const char (*hosts)[MRI_WIRE_HOST_BYTES], const int *fds, mri_pulse *pulse,
                      mr_error *err);
 void mri_channel_close(mri_channel *c);
+/* Before the first call: TLS with each other rank, keyed by the seals of their pulse lanes. All ranks at
+ * once. */
+int mri_channel_encrypt(mri_channel *c, const mri_seal *seals, mr_error *err);
 void mri_channel_traffic(const mri_channel *c, uint64_t *sent, uint64_t *received);
 
 /* A call is begin, any number of transfers while they succeed, end with what came of it. */

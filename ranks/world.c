@@ -15,6 +15,7 @@ struct mr_world {
     mri_pulse *pulse;
     mri_channel *channels[MR_WORLD_CHANNELS];
     mr_guard guard;
+    bool encrypts;
     mri_door door; /* who was turned away while the ranks met */
 };
 
@@ -61,6 +62,7 @@ static int meet(mr_world *w, const mr_world_config *cfg, int *fds, mri_seal *sea
     if (rc == MR_OK) rc = mri_mesh_join(&m, fds, seals, err);
     for (uint32_t r = 0; rc == MR_OK && r < cfg->size; r++)
         memcpy(w->hosts[r], m.seats[r].host, sizeof *w->hosts);
+    w->encrypts = m.tls;
     w->guard = m.secret.set ? MR_GUARD_SECRET : m.place.this_host_only ? MR_GUARD_HOST : MR_GUARD_NONE;
     mri_door_take(&w->door, &m.door);
     mri_meeting_fini(&m);
@@ -78,6 +80,8 @@ static int open_parts(mr_world *w, const mr_world_config *cfg, int *fds, const m
                                             fds + (size_t)c * w->size, w->pulse, rc == MR_OK ? err : NULL);
         if (rc == MR_OK) rc = opened;
     }
+    for (uint32_t c = 0; rc == MR_OK && w->encrypts && c < MR_WORLD_CHANNELS; c++)
+        rc = mri_channel_encrypt(w->channels[c], seals, err);
     if (rc != MR_OK && w->pulse)
         mri_pulse_give_up(w->pulse, "its world cannot be opened"); /* the others have theirs */
     return rc;
@@ -131,6 +135,7 @@ void mr_world_close(mr_world *w)
 uint32_t mr_world_rank(const mr_world *w) { return w->rank; }
 uint32_t mr_world_size(const mr_world *w) { return w->size; }
 mr_guard mr_world_guard(const mr_world *w) { return w->guard; }
+bool mr_world_encrypts(const mr_world *w) { return w->encrypts; }
 bool mr_world_turned_away(mr_world *w, char *text, size_t text_bytes)
 {
     return mri_door_tell(&w->door, text, text_bytes);

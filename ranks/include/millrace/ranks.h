@@ -6,10 +6,11 @@
  *
  * Trust: the processes of a run can share a secret (mr_world_config.secret). Both ends of every connection
  * then prove that they know it before anything else they say is believed, and all messages by which the ranks
- * meet, watch each other and find each other again are signed; the payload of calls is not, and nothing is
- * encrypted. Connections without a proof are closed, are bounded in number and memory, and hold nobody up.
- * Without a secret, whoever reaches the port and knows the job's name can take part: a run whose ranks are
- * all on one host then listens on the loopback device alone, and mr_world_guard() says what holds. */
+ * meet, watch each other and find each other again are signed. The data of calls is neither signed nor
+ * encrypted, unless mr_world_config.tls asks for it. Connections without a proof are closed, are bounded in
+ * number and memory, and hold nobody up. Without a secret, whoever reaches the port and knows the job's name
+ * can take part: a run whose ranks are all on one host then listens on the loopback device alone, and
+ * mr_world_guard() says what holds. */
 #ifndef MILLRACE_RANKS_H
 #define MILLRACE_RANKS_H
 
@@ -101,6 +102,10 @@ typedef struct mr_world_config {
      * (MR_EUNSUPPORTED). */
     const void *secret;
     size_t secret_bytes;
+    /* Encrypt the data of calls with TLS 1.3; the variable MILLRACE_TLS=1 asks for it, too. All ranks must
+     * agree. The key comes from the secret (MR_EINVAL without one). TLS needs OpenSSL's libssl at run time
+     * (MR_EUNSUPPORTED). The messages by which ranks meet and watch each other stay signed and readable. */
+    bool tls;
 } mr_world_config;
 
 MR_API void mr_world_defaults_sized(mr_world_config *cfg, size_t struct_size);
@@ -137,6 +142,8 @@ typedef enum mr_guard {
 } mr_guard;
 /* Who could have been one of the ranks. */
 MR_API mr_guard mr_world_guard(const mr_world *w);
+/* The data of calls is encrypted (mr_world_config.tls). False for a world of one. */
+MR_API bool mr_world_encrypts(const mr_world *w);
 /* A line about connections that were turned away while the ranks met: from where, and why. Each kind of each
  * address once, of a few addresses. False: there is no other one. Only with a secret. Any thread. */
 MR_API bool mr_world_turned_away(mr_world *w, char *text, size_t text_bytes);
