@@ -1,26 +1,57 @@
 /* tools/cli/interrupt.c: see interrupt.h. */
 #include "tools/cli/interrupt.h"
 
+#include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 volatile int interrupt_flag;
-const char *volatile interrupt_parting;
+static const char *_Atomic parting; /* what ends the line that is on the terminal */
+static _Atomic pid_t drawer;        /* the thread that is writing to the terminal, 0: nobody */
+static atomic_bool ending;          /* the second signal has come: nothing is drawn from now on */
 
 static const int taken[] = {SIGINT, SIGTERM, SIGXFSZ};
 static struct sigaction before[sizeof taken / sizeof *taken];
 
+/* The thread that draws may be the one that the signal interrupted. */
+static bool another_draws(void)
+{
+    const pid_t thread = drawer;
+    return thread != 0 && thread != gettid();
+}
+
+static void end_now(int number)
+{
+    enum { WAITS = 200 };
+    ending = true;
+    for (int i = 0; i < WAITS && another_draws(); i++) poll(NULL, 0, 1);
+    const char *last = parting;
+    if (last && write(STDERR_FILENO, last, strlen(last)) < 0) _exit(128 + number);
+    _exit(128 + number);
+}
+
 static void on_signal(int number)
 {
-    if (interrupt_flag > 0) {
-        const char *parting = interrupt_parting;
-        if (parting && write(STDERR_FILENO, parting, strlen(parting)) < 0) _exit(128 + number);
-        _exit(128 + number);
-    }
+    if (interrupt_flag > 0) end_now(number);
     __atomic_store_n(&interrupt_flag, number, __ATOMIC_RELAXED); /* threads look at it, too */
+}
+
+void interrupt_drawing(void)
+{
+    drawer = gettid();
+    if (!ending) return;
+    drawer = 0;
+    for (;;) pause();
+}
+
+void interrupt_drawn(const char *last)
+{
+    parting = last;
+    drawer = 0;
 }
 
 void interrupt_install(void)

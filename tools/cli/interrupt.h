@@ -17,8 +17,10 @@ void interrupt_leave(void);
  * does): when it ends, however it does, this process gets a SIGTERM. False: it has ended already. */
 bool interrupt_with_parent(const char *parent);
 
-/* What the second signal writes to stderr before it ends the program: the end of a line that is being drawn.
- * NULL: nothing. */
-extern const char *volatile interrupt_parting;
+/* Around each write that leaves the cursor in the middle of a line, or wipes such a line. The second signal
+ * waits for interrupt_drawn() (at most a fifth of a second), writes `parting` to stderr and ends the program;
+ * later drawings wait for that end. NULL: nothing is left to part from. */
+void interrupt_drawing(void);
+void interrupt_drawn(const char *parting);
 
 #endif

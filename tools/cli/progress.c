@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tools/cli/clock.h"
+#include "tools/cli/interrupt.h"
 
 static pthread_mutex_t terminal = PTHREAD_MUTEX_INITIALIZER;
 static void (*wipe_shown)(void *context); /* terminal: what is on it now, so that a message can wipe it */
@@ -43,8 +44,12 @@ void progress_show_as(void (*wipe)(void *context), void *context)
 static void wipe_bar(void *context)
 {
     progress_bar *p = context;
-    if (p->drawn) fputs("\r\033[K", stderr);
+    if (!p->drawn) return;
+    interrupt_drawing();
+    fputs("\r\033[K", stderr);
+    fflush(stderr);
     p->drawn = false;
+    interrupt_drawn(NULL);
 }
 
 /* A terminal that says it is dumb cannot wipe a line. */
@@ -110,9 +115,11 @@ static void draw_bar_locked(progress_bar *p, uint64_t done, uint64_t count, cons
     }
     snprintf(text, sizeof text, "%s %s%s%s%s", p->label, cells, counts, note ? ", " : "", note ? note : "");
     if (strlen(text) > width) text[width] = '\0';
+    interrupt_drawing();
     fprintf(stderr, "\r\033[K%s", text);
     fflush(stderr);
     p->drawn = true;
+    interrupt_drawn("\n");
 }
 
 void progress_show(progress_bar *p, uint64_t done, uint64_t count, const char *note)

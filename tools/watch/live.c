@@ -110,11 +110,12 @@ static void wipe(void *context)
 {
     live_view *v = context;
     if (!v->drawn) return;
+    interrupt_drawing();
     go_up_locked(v, stderr, style_now(v).columns);
     fputs("\033[J", stderr);
     fflush(stderr);
     v->drawn = 0;
-    interrupt_parting = NULL;
+    interrupt_drawn(NULL);
 }
 
 /* In one write, so that nothing flickers. */
@@ -128,11 +129,12 @@ static void draw_locked(live_view *v, const live_lines *lines, uint32_t columns)
     for (uint32_t i = 0; i < lines->count; i++) fprintf(out, "%s%s\033[K", i ? "\r\n" : "", lines->text[i]);
     fputs("\033[J", out);
     if (fclose(out) == 0) {
+        interrupt_drawing();
         fwrite(text, 1, bytes, stderr);
         fflush(stderr);
         v->drawn = lines->count;
         memcpy(v->width, lines->width, sizeof v->width);
-        interrupt_parting = "\r\n";
+        interrupt_drawn("\r\n");
     }
     free(text);
 }
