@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """Elastic runs of 1 to 4 processes, of which some are killed or stopped at any moment while others join; judges what comes of it.
 
-usage: tests/cli/ranks/kills_elastic.py --binary MILLRACE [--kills N] [--stops SHARE] [--seed N] [--checkpoint] [--work DIR]
+usage: tests/cli/ranks/kills_elastic.py --binary MILLRACE [--kills N] [--stops SHARE] [--seed N] [--checkpoint] [--max-steps N] [--work DIR]
 
     --kills N      at least so many kills and stops, over as many runs as that takes (300)
     --stops SHARE  of all disturbances so many are stops of 0.5 to 8 s; a process is lost after 1 s (0)
     --checkpoint   with a folder of checkpoints, too
+    --max-steps N  end after N steps (0: after 8 epochs)
+
+Of three runs one has no secret, one has a secret, and one has a secret and TLS.
 
 Expected every time: whoever is not killed ends with status 0 within the limit, one of them prints the result, and its weights are those
 of the undisturbed run. Exit status: 0 nothing was found, 1 something was."""
@@ -124,13 +127,15 @@ def main():
     parser.add_argument("--stops", type=float, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--checkpoint", action="store_true")
+    parser.add_argument("--max-steps", type=int, default=0)
     parser.add_argument("--work")
     options = parser.parse_args()
+    train = TRAIN + (["--max-steps", str(options.max_steps)] if options.max_steps else [])
     millrace, rng = os.path.abspath(options.binary), random.Random(options.seed)
     work = tempfile.mkdtemp(prefix="millrace-elastic-", dir=options.work)
     env = {k: v for k, v in os.environ.items() if not k.startswith(LAUNCHERS)}
     subprocess.run([millrace, "synth", "set", "--count", "24", "--quiet"], cwd=work, env=env, check=True, stdout=subprocess.DEVNULL)
-    alone = subprocess.run([millrace, *TRAIN], cwd=work, env=env, check=True, capture_output=True, text=True)
+    alone = subprocess.run([millrace, *train], cwd=work, env=env, check=True, capture_output=True, text=True)
     expected = json.loads(alone.stdout.splitlines()[-1])["weights"]
     kills = stops = runs = joined = bad = 0
     seconds = []
@@ -140,12 +145,14 @@ def main():
             more = ["--elastic", f"1:{MOST}", "--leave-out", "0"] + (["--silence", "1"] if options.stops else [])
             more += ["--checkpoint", "run", "--checkpoint-steps", "5"] if options.checkpoint else []
             own = {**env, "MILLRACE_MEET": f"127.0.0.1:{rng.randrange(20000, 32000)}", "MILLRACE_JOB": f"{work}.{runs}"}
-            if runs % 2:
-                own["MILLRACE_SECRET"] = "every other run of these has a secret"
+            if runs % 3:
+                own["MILLRACE_SECRET"] = "two runs of three have a secret"
+            if runs % 3 == 2:
+                own["MILLRACE_TLS"] = "1"
             processes = []
 
             def start(processes=processes, own=own, more=more):
-                processes.append(Process(len(processes), [millrace, *TRAIN, *more], work, own))
+                processes.append(Process(len(processes), [millrace, *train, *more], work, own))
 
             for _ in range(rng.randrange(2, MOST + 1)):
                 start()
