@@ -1,7 +1,9 @@
 /* formats/source/inputs.c: is this file one that a source reads? Asked before something is written over it,
- * by the file itself and not by its name: names have links. */
+ * by the file itself and not by its name: names have links. And is it still the file that it was? */
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
+#include "base/util.h"
 #include "formats/source/source.h"
 
 static bool is_same(const struct stat *a, const struct stat *b)
@@ -39,4 +41,37 @@ const char *mri_source_input(const void *context, const struct stat *st)
         if (is_named(path, st)) return info->path;
     }
     return NULL;
+}
+
+/* File systems in user space may number their files anew with each mount. */
+static bool keeps_inodes(const char *path, int fd)
+{
+    enum { FUSE_MAGIC = 0x65735546 };
+    struct statfs fs;
+    return (path ? statfs(path, &fs) : fstatfs(fd, &fs)) == 0 && fs.f_type != FUSE_MAGIC;
+}
+
+static uint64_t stamp_of(const char *path, int fd)
+{
+    struct stat st;
+    if ((path ? stat(path, &st) : fstat(fd, &st)) != 0) return 0;
+    uint64_t stamp = mri_mix64((uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec);
+    stamp = mri_mix64(stamp ^ (uint64_t)st.st_size);
+    if (keeps_inodes(path, fd)) stamp = mri_mix64(stamp ^ (uint64_t)st.st_ino);
+    return stamp ? stamp : 1;
+}
+
+uint64_t mri_source_stamp(const mr_source *src, uint64_t sample)
+{
+    char path[4096];
+    mr_extent at;
+    mr_source_file file;
+    if (mri_source_is_remote(src) || mri_source_is_made(src)) return 0;
+    if (mr_source_extent(src, sample, &at, NULL) != MR_OK) return 0;
+    if (at.file == MR_FILE_OF_SAMPLE)
+        return stamp_of(mr_source_sample_path(src, sample, path, sizeof path), -1);
+    if (mr_source_file_at(src, at.file, &file) != MR_OK) return 0;
+    return file.direct_ok && file.fd >= 0 ? stamp_of(NULL, file.fd) : stamp_of(file.path, -1); /* unpacked:
+                                                                                                  the packed
+                                                                                                  one's */
 }

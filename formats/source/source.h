@@ -137,6 +137,10 @@ int mri_source_no_part(const mr_source *src, mri_part part, mr_error *err);
 struct stat;
 const char *mri_source_input(const void *src, const struct stat *st);
 
+/* Time of change, size and inode of the file that holds the sample, as one number; 0: not known (a server's
+ * file, one that is missing). A file that is rewritten with other bytes has another one. Any thread. */
+uint64_t mri_source_stamp(const mr_source *src, uint64_t sample);
+
 /* "image" and "label" as fields 0 and 1 of a source. */
 void mri_source_set_image_label(mr_source *src, mr_field image);
 

@@ -132,8 +132,8 @@ static void count(const mri_convert_plan *plan, const mri_convert_item *item, mr
     out->coefficients += plan->image >= 0 && item->values[plan->image].type == MR_TYPE_COEF;
 }
 
-static int run(const mri_convert_plan *plan, void *output, mri_convert_pool *pool, uint64_t first,
-               mr_convert_result *out, mr_error *err)
+static int run(const mri_convert_plan *plan, void *output, mri_taken *taken, mri_convert_pool *pool,
+               uint64_t first, mr_convert_result *out, mr_error *err)
 {
     mri_convert_item *item;
     int rc;
@@ -145,6 +145,8 @@ static int run(const mri_convert_plan *plan, void *output, mri_convert_pool *poo
             return item->rc;
         }
         out->bytes_in += item->bytes_in;
+        rc = taken ? mri_taken_note(taken, item->source_index, item->stamp, err) : MR_OK;
+        if (rc) return rc;
         rc = item->rc ? take_bad(plan, item, out, reason, err)
                       : plan->kind->append(output, item->source_index, item->values, err);
         if (rc) return rc;
@@ -162,11 +164,25 @@ static int run(const mri_convert_plan *plan, void *output, mri_convert_pool *poo
     return MR_OK;
 }
 
+/* Of a conversion that was complete a killed run may have left it: then it is opened to be removed, if that
+ * can be. */
+static int open_taken(mri_taken **out, const mri_convert_plan *plan, const char *dst, uint64_t first,
+                      mr_error *err)
+{
+    const bool complete = first >= plan->info->count;
+    const int rc = mri_taken_open(out, plan, dst, complete ? NULL : err);
+    if (rc == MR_OK || !complete) return rc;
+    mri_taken_close(*out, true);
+    *out = NULL;
+    return MR_OK;
+}
+
 static int convert(const mri_convert_plan *plan, const char *dst, mr_convert_result *out, mr_error *err)
 {
     const mri_convert_kind *kind = plan->kind;
     void *output;
     mri_convert_pool *pool = NULL;
+    mri_taken *taken = NULL;
     uint64_t first;
     int rc = kind->open(&output, plan, dst, &first, &out->resumed, err);
     if (rc == MR_EEND) { /* an earlier run had come to the end */
@@ -177,13 +193,16 @@ static int convert(const mri_convert_plan *plan, const char *dst, mr_convert_res
     }
     out->records = out->resumed;
     out->bad = first - out->resumed; /* what earlier runs passed over */
-    if (out->bad) rc = mri_convert_tell_passed(plan, output, first, err);
+    if (kind->resumes) rc = open_taken(&taken, plan, dst, first, err);
+    if (rc == MR_OK && out->bad) rc = mri_convert_tell_passed(plan, output, first, err);
+    if (rc == MR_OK && taken && first < plan->info->count) rc = mri_taken_check(taken, first, err);
     if (rc == MR_OK) rc = mri_convert_pool_start(&pool, plan, first, err);
-    if (rc == MR_OK) rc = run(plan, output, pool, first, out, err);
+    if (rc == MR_OK) rc = run(plan, output, taken, pool, first, out, err);
     mri_convert_pool_stop(pool);
     if (rc == MR_OK) rc = kind->finish(output, &out->bytes_out, &out->shards, err);
     /* with no record at all there is nothing to go on from */
     kind->close(output, out->records > 0);
+    mri_taken_close(taken, rc != MR_OK && out->records > 0);
     return rc;
 }
 

@@ -9,6 +9,7 @@
  *   convert_companions.c   boxes and masks follow it where it was resized, cut or turned     (any thread)
  *   convert_pool.c         workers over a bounded window, results in source order
  *   convert_passed.c       what an earlier run passed over, told again                       (calling thread)
+ *   convert_taken.c        the files that were read are the same when a run goes on          (calling thread)
  *   convert_target.c       the output is not the input
  *   convert_mrec.c         .mrec files, and what an earlier run left of them                 (calling thread)
  *   convert_shards.c       a set of them: the old one or the new one                         (calling thread)
@@ -31,5 +32,16 @@ extern const mri_convert_kind mri_convert_mrec, mri_convert_tfrecord, mri_conver
 /* Samples below first that no record is of, and that cfg.bad_told says no to: on_bad is told of them.
  * MR_EEXIST: one of them is sound by now. (convert_passed.c) */
 int mri_convert_tell_passed(const mri_convert_plan *plan, void *state, uint64_t first, mr_error *err);
+
+/* What the samples' files were when they were read: DST.taken.part, 8 bytes for each sample by its number,
+ * removed with the end of the conversion. (convert_taken.c) */
+typedef struct mri_taken mri_taken;
+int mri_taken_open(mri_taken **out, const mri_convert_plan *plan, const char *dst, mr_error *err);
+/* MR_EEXIST: a file of the samples [0, first) is another one by now; err names it. Those that were not noted
+ * pass. */
+int mri_taken_check(const mri_taken *t, uint64_t first, mr_error *err);
+/* Before the sample is written. */
+int mri_taken_note(mri_taken *t, uint64_t sample, uint64_t stamp, mr_error *err);
+void mri_taken_close(mri_taken *t, bool keep); /* NULL is harmless */
 
 #endif

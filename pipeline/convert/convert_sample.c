@@ -85,6 +85,7 @@ void mri_convert_sample(const mri_convert_plan *plan, mri_convert_desk *desk, mr
     item->error = (mr_error)MR_ERROR_INIT;
     item->rc = mr_source_extent(plan->src, item->source_index, &extent, &item->error);
     item->bytes_in = extent.bytes;
+    item->stamp = plan->kind->resumes ? mri_source_stamp(plan->src, item->source_index) : 0;
     if (item->rc == MR_OK)
         item->rc = mr_source_read(plan->src, item->source_index, &item->buffer, &item->buffer_bytes,
                                   &item->sample, &item->error);

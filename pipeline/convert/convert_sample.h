@@ -18,7 +18,8 @@ typedef struct mri_convert_item {
     mr_value values[MR_MAX_FIELDS]; /* the output's */
     bool transcoded, kept;          /* kept: coefficients were asked for, and it cannot be */
     uint64_t bytes_in;
-    void *buffer; /* what was read; kept and grown from sample to sample while it is small */
+    uint64_t stamp; /* of the file it was read from, before it was read (mri_source_stamp()) */
+    void *buffer;   /* what was read; kept and grown from sample to sample while it is small */
     size_t buffer_bytes;
     void *made; /* pixels, coefficients or an encoded picture; malloc'd for this sample */
     size_t made_bytes;

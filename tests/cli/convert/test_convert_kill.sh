@@ -50,4 +50,24 @@ last="convert with Ctrl-C"
 run 3 convert d i.mrec --resize 40 --resume
 same i.mrec want.mrec
 same i.mrec.bad.jsonl want.mrec.bad.jsonl
+# What was read before is the same when it goes on, or it does not go on: a picture of the same size with other bytes.
+run 0 synth e --count 60 --size 48 --quiet
+first=$(find e/train -name '*.jpg' | sort | head -n 1) last_one=$(find e/train -name '*.jpg' | sort | tail -n 1)
+cp -p "$last_one" whole && head -c 500 whole >"$last_one"
+for shards in "" "--shard-size 100K"; do
+    # shellcheck disable=SC2086 # options
+    run 1 convert e "c$shards.mrec" --resize 40 --bad stop --workers 2 $shards
+    cp -p "$first" kept && printf x | dd of="$first" bs=1 seek=600 conv=notrunc status=none
+    # shellcheck disable=SC2086
+    run 1 convert e "c$shards.mrec" --resize 40 --workers 2 --resume $shards
+    if [ -n "$shards" ]; then
+        err_has "the data changed since this conversion was interrupted"
+    else
+        err_has "$first"; err_has "was replaced or changed after the interrupted run had read it"; err_has ", 1 of the samples so far"
+    fi
+    # shellcheck disable=SC2086
+    run 3 convert e "c$shards.mrec" --resize 40 --workers 2 --force $shards
+    cp -p kept "$first"
+done
+ls ./*taken* >left 2>/dev/null && fail "left behind: $(cat left)"
 finish

@@ -311,7 +311,7 @@ static void interrupted_runs_are_kept(void **state)
         mr_error err = MR_ERROR_INIT;
         prepare(&s);
         shell("rm -rf '%s/w' && mkdir '%s/w'", mrt_temp(), mrt_temp());
-        MRT_TRUE(!run_killed(&s, sharded ? 14 : 4, false));
+        MRT_TRUE(!run_killed(&s, COUNT + (sharded ? 14 : 6), false));
         static char before[NAMES_MOST][64], after[NAMES_MOST][64];
         const int n = names("w", before, true);
         MRT_TRUE(n > 0);
