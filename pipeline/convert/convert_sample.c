@@ -62,16 +62,34 @@ void mri_convert_desk_fini(mri_convert_desk *d)
 }
 
 /* What is decoded, what becomes of that, and what it is stored as. */
+static uint64_t most_bytes(const mri_convert_plan *plan, const mr_value *image, const mr_image_header *h,
+                           uint64_t counted)
+{
+    const mr_convert_config *cfg = &plan->cfg;
+    const bool stays = cfg->store == MR_STORE_JPEG && cfg->resize == 0;
+    if (counted <= SHARE_PIXELS || (stays && mri_picture_is_streamed(image, h, &cfg->decode))) return 0;
+    return mri_picture_check_bytes(h, counted) + 4 * 3 * counted;
+}
+
+/* A picture that needs more than there is at all is a bad one: others fit. */
+static int too_large(const mri_convert_desk *d, int rc, const mr_image_header *h, uint64_t bytes,
+                     mr_error *err)
+{
+    mri_seat_error(&d->seat, rc, h->width, h->height, bytes, 0, "", err);
+    err->sys_errno = 0;
+    return rc;
+}
+
 static int take_room(const mri_convert_plan *plan, mri_convert_desk *d, mri_convert_item *item)
 {
     mr_image_header h;
     const mr_value *image = &item->sample.value[plan->info->image_field];
     const uint64_t counted = mri_picture_counted(image, &plan->cfg.decode, &h);
-    if (counted > SHARE_PIXELS) {
-        const uint64_t bytes = mri_picture_check_bytes(&h, counted) + 4 * 3 * counted;
+    const uint64_t bytes = counted ? most_bytes(plan, image, &h, counted) : 0;
+    if (bytes) {
         const int rc = mri_seat_need(&d->seat, bytes, bytes);
-        item->fatal = rc != MR_OK; /* whatever it is, the picture is not to blame */
-        if (rc) return mri_seat_error(&d->seat, rc, h.width, h.height, bytes, 0, "", &item->error);
+        item->fatal = rc != MR_OK && rc != MR_ELIMIT;
+        if (rc) return too_large(d, rc, &h, bytes, &item->error);
     }
     if (d->whole || mri_transcoder_create(&d->whole) == MR_OK) return MR_OK;
     return mr_error_set(&item->error, MR_ENOMEM, "no memory for decoders");

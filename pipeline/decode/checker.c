@@ -24,6 +24,12 @@ uint64_t mri_picture_check_bytes(const mr_image_header *header, uint64_t counted
     return header->type == MR_TYPE_PNG ? 2 * pixels : pixels + 2 * mri_jpeg_coefficient_bound(counted);
 }
 
+bool mri_picture_is_streamed(const mr_value *value, const mr_image_header *h, const mr_decode_config *cfg)
+{
+    return value->type == MR_TYPE_JPEG && !h->progressive && !h->arithmetic && h->bit_depth == 8 &&
+           (h->channels == 1 || h->channels == 3) && cfg->pixels != MR_PIXELS_LIBJPEG;
+}
+
 struct mr_checker {
     uint32_t process;      /* that opened it (base/handle.h) */
     mri_transcoder *whole; /* NULL: made with the next picture */
@@ -56,7 +62,7 @@ static int take_room(mr_checker *c, const mr_value *value, const mr_decode_confi
 {
     mr_image_header h;
     const uint64_t counted = c->seat.budget ? mri_picture_counted(value, cfg, &h) : 0;
-    if (counted <= SHARE_PIXELS) return MR_OK;
+    if (counted <= SHARE_PIXELS || mri_picture_is_streamed(value, &h, cfg)) return MR_OK;
     const uint64_t bytes = mri_picture_check_bytes(&h, counted);
     return mri_seat_error(&c->seat, mri_seat_need(&c->seat, bytes, bytes), h.width, h.height, bytes, 0, "",
                           err);

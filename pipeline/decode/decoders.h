@@ -116,5 +116,9 @@ int mri_picture_check(struct mri_transcoder *w, const mr_value *value, const mr_
                       mr_error *err);
 /* The most that takes, of a picture that counts so many pixels. */
 uint64_t mri_picture_check_bytes(const mr_image_header *header, uint64_t counted);
+/* Its check decodes one row of blocks at a time, so the picture's size needs no memory: sequential Huffman
+ * JPEG, unless pixels are asked of libjpeg. */
+bool mri_picture_is_streamed(const mr_value *value, const mr_image_header *header,
+                             const mr_decode_config *cfg);
 
 #endif

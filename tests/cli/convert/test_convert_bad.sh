@@ -79,6 +79,15 @@ rm "$c"/?-*
 run 1 convert d y.mrec; err_has "exists"; same y.mrec.bad.jsonl want.jsonl
 run 0 convert d y.mrec --force; absent y.mrec.bad.jsonl
 
+# a picture that is too large for the memory is a bad sample, not the end; where it stays as it is, it needs no memory
+run 0 synth large --count 1 --size 1800 --quiet
+run 0 synth small --count 1 --size 40 --quiet
+cp large/train/disc/00000.jpg small/train/disc/large.jpg
+run 0 convert small l.mrec --memory 64M
+run 3 convert small r.mrec --memory 64M --resize 32
+grep -q "large.jpg.*may take .* MiB" r.mrec.bad.jsonl || fail "$last: $(cat r.mrec.bad.jsonl)"
+run 0 verify small --memory 64M
+
 # nothing but damaged samples
 mkdir -p b/one
 echo no >b/one/1.jpg
