@@ -132,14 +132,29 @@ static int verify_samples(verify_run *r)
     return status || reported_enough(r) || interrupt_flag ? status : check_files(&c);
 }
 
+/* Is there a checksum of every sample's bytes? A mix has those of its members. */
+static bool has_checksums(const verify_run *r)
+{
+    static const char *const formats[] = {"mrec", "shards", "tfrecord", "archive", "mix"};
+    const char *format = mr_source_info_of(r->src)->format;
+    for (size_t k = 0; k < sizeof formats / sizeof *formats; k++)
+        if (strcmp(format, formats[k]) == 0) return true;
+    return false;
+}
+
 static void report(const verify_run *r, double seconds)
 {
     char text[32];
+    const mr_source_info *info = mr_source_info_of(r->src);
     if (!r->args->output.json) {
         printf("%s: %" PRIu64 " of %" PRIu64 " samples checked%s, %s read in %.2f s, %" PRIu64 " wrong\n",
-               shown_text(mr_source_info_of(r->src)->path), r->done, mr_source_info_of(r->src)->count,
-               r->args->no_decode ? " (not decoded)" : "", size_text((double)r->bytes, text, sizeof text),
-               seconds, r->wrong);
+               shown_text(info->path), r->done, info->count, r->args->no_decode ? " (not decoded)" : "",
+               size_text((double)r->bytes, text, sizeof text), seconds, r->wrong);
+        if (!has_checksums(r))
+            printf("The format %s has no checksums of its contents: a changed byte that still decodes is not "
+                   "found. Record "
+                   "files have them (millrace convert).\n",
+                   info->format);
         return;
     }
     json_line j = json_begin(stdout, "verify");
@@ -147,6 +162,7 @@ static void report(const verify_run *r, double seconds)
     json_u64(&j, "samples", mr_source_info_of(r->src)->count);
     json_u64(&j, "checked", r->done);
     json_bool(&j, "decoded", !r->args->no_decode);
+    json_bool(&j, "checksums", has_checksums(r));
     json_u64(&j, "bytes", r->bytes);
     json_u64(&j, "wrong", r->wrong);
     json_real(&j, "seconds", seconds);
@@ -253,7 +269,9 @@ const command command_verify = {
             "every sample of the "
             "data set is read and its picture decoded, entry points and coefficients included. What is wrong "
             "is listed on standard output, with file, sample and "
-            "offset; the exit status is then 1.",
+            "offset; the exit status is then 1. Formats without checksums are reported: a changed byte that "
+            "still decodes "
+            "cannot be found there.",
     .examples = "  millrace verify train.mrec\n  millrace verify photos --max-wrong 0\n"
                 "  millrace verify photos/train photos/val\n",
     .positionals = positionals,

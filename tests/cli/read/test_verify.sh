@@ -5,7 +5,9 @@ run 0 synth d --classes 3 --count 6 --quiet
 run 0 convert d d.mrec --quiet
 run 0 verify d.mrec; out_has "18 of 18 samples checked"; out_has "0 wrong"
 run 0 verify d.mrec --no-decode; out_has "not decoded"
-run 0 verify d --json; equal "$(number wrong)" 0
+run 0 verify d --json; equal "$(number wrong)" 0; out_has '"checksums": false'
+run 0 verify d; out_has "The format folder has no checksums of its contents"
+run 0 verify d.mrec; out_lacks "no checksums"
 size=$(wc -c <d.mrec | tr -d ' ')
 at=0
 while [ $at -lt "$size" ]; do
