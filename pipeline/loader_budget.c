@@ -99,7 +99,10 @@ static uint64_t order_bytes(const mri_loader_plan *plan)
 
 static uint64_t read_buffer_bytes(const mri_loader_plan *plan, const mri_memory_plan *p)
 {
-    if (p->resident || mri_source_is_made(plan->source)) return p->chunk_count * p->chunk_room;
+    const uint64_t begun =
+        mri_source_is_begun(plan->source) ? mr_source_info_of(plan->source)->max_extent_bytes : 0;
+    if (p->resident || mri_source_is_made(plan->source))
+        return mri_times(p->chunk_count, mri_plus(p->chunk_room, mri_times(p->chunk_samples, begun)));
     const uint64_t most = chunk_bytes_most(plan, p->chunk_samples);
     const uint64_t grown = most > p->chunk_room ? mri_plus(mri_plus(most, most / 4), MRI_DIRECT_ALIGN) : 0;
     return mri_times(p->chunk_count, mri_plus(p->chunk_room, grown));
@@ -120,7 +123,7 @@ static uint64_t bookkeeping_bytes(const mri_loader_plan *plan, const mri_memory_
 /* What a worker may come to hold for such pictures. */
 static uint64_t worker_bytes(const mri_loader_plan *plan, mri_extremes seen)
 {
-    return mri_place_bytes(plan->source, &plan->cfg.decode, &plan->fields,
+    return mri_place_bytes(plan->source, plan->augment, &plan->cfg.decode, &plan->fields,
                            plan->cfg.cache != MR_CACHE_OFF ? plan->cache_form : NULL,
                            (uint64_t)plan->info.height * plan->info.width, seen);
 }

@@ -7,6 +7,8 @@
  * Values are copied while the program's function runs, so their memory is never asked for later, and what
  * they must be is checked by the rules of record files. Nothing lies on disk: no path, no extents, no labels
  * without reading. */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "base/abi.h"
@@ -18,17 +20,19 @@
 typedef struct own {
     mri_meta meta;
     mr_own_fetch *fetch;
+    mr_own_begin *begin; /* or NULL */
     void *context;
     int name; /* the field that says what samples are called; -1: none does */
     uint64_t count, most, fingerprint;
 } own;
 
-struct mr_own_sample { /* one that is asked for, on the stack of whoever reads */
+struct mr_own_sample { /* one that is asked for: on the stack of whoever reads, or begun and of its own */
     const own *source;
     uint64_t sample;
-    void **buffer;
-    size_t *buffer_bytes;
-    uint64_t bytes; /* of the record; 0: none was given */
+    mri_making *making; /* where it goes */
+    bool begun;
+    atomic_bool given;   /* or failed */
+    atomic_uint holders; /* of one that was begun: who may still use it */
 };
 
 void mr_own_defaults_sized(mr_own_config *cfg, size_t struct_size)
@@ -56,29 +60,26 @@ static int check_values(const own *o, const mr_value *values, mri_record_size *s
                         (unsigned long long)o->most);
 }
 
-static int need(mr_own_sample *to, uint64_t bytes, mr_error *err)
+static int need(mri_making *m, uint64_t bytes, mr_error *err)
 {
-    if (*to->buffer && bytes <= *to->buffer_bytes) return MR_OK;
-    void *larger = realloc(*to->buffer, (size_t)bytes);
+    if (m->buffer && bytes <= m->buffer_bytes) return MR_OK;
+    void *larger = realloc(m->buffer, (size_t)bytes);
     if (!larger)
         return mr_error_set(err, MR_ENOMEM, "no memory for a sample of %llu bytes",
                             (unsigned long long)bytes);
-    *to->buffer = larger;
-    *to->buffer_bytes = (size_t)bytes;
+    m->buffer = larger;
+    m->buffer_bytes = (size_t)bytes;
     return MR_OK;
 }
 
-int mr_own_sample_give(mr_own_sample *to, const mr_value *values, mr_error *err)
+static int write_record(mr_own_sample *to, const mr_value *values, mr_error *err)
 {
-    MRI_GIVEN(err, to);
-    MRI_GIVEN(err, values);
     const mri_meta *m = &to->source->meta;
     mri_record_size size;
-    if (to->bytes) return mr_error_set(err, MR_EINVAL, "a sample is given once");
     int rc = check_values(to->source, values, &size, err);
-    if (rc == MR_OK) rc = need(to, size.record_bytes, err);
+    if (rc == MR_OK) rc = need(to->making, size.record_bytes, err);
     if (rc != MR_OK) return rc;
-    uint8_t header[MRI_RECORD_HEADER_MAX], scratch[8], *at = *to->buffer;
+    uint8_t header[MRI_RECORD_HEADER_MAX], scratch[8], *at = to->making->buffer;
     mri_record_encode(values, m->field_count, to->sample, &size, header);
     memcpy(at, header, size.header_bytes);
     at += size.header_bytes;
@@ -90,24 +91,123 @@ int mr_own_sample_give(mr_own_sample *to, const mr_value *values, mr_error *err)
         memset(at + bytes, 0, gap);
         at += bytes + gap;
     }
-    to->bytes = size.record_bytes;
+    to->making->bytes = size.record_bytes;
     return MR_OK;
+}
+
+/* ---- a sample that was begun ---- */
+static void let_go(mr_own_sample *to)
+{
+    if (atomic_fetch_sub(&to->holders, 1) == 1) free(to);
+}
+
+/* Nothing of its mri_making is used after this. */
+static void finish(mr_own_sample *to, int rc, const mr_error *why)
+{
+    mri_making *m = to->making;
+    m->rc = rc;
+    if (rc != MR_OK) {
+        m->error = *why;
+        mri_error_place(&m->error, rc, NULL, MR_NOWHERE, to->sample);
+    }
+    m->done(m);
+    let_go(to);
+}
+
+int mr_own_sample_give(mr_own_sample *to, const mr_value *values, mr_error *err)
+{
+    MRI_GIVEN(err, to);
+    MRI_GIVEN(err, values);
+    mr_error why = MR_ERROR_INIT;
+    if (atomic_exchange(&to->given, true)) return mr_error_set(err, MR_EINVAL, "a sample is given once");
+    const int rc = write_record(to, values, &why);
+    if (rc != MR_OK && err) *err = why;
+    if (to->begun) finish(to, rc, &why);
+    else if (rc != MR_OK) atomic_store(&to->given, false); /* the function may try again */
+    return rc;
+}
+
+void mr_own_sample_fail(mr_own_sample *to, int status, const mr_error *why)
+{
+    mr_error mine = MR_ERROR_INIT;
+    if (!to || !to->begun || atomic_exchange(&to->given, true)) return;
+    if (why) mine = *why;
+    const int rc = mri_error_of_program(&mine, status ? status : MR_EINVAL, "the program that makes samples");
+    finish(to, rc, &mine);
+}
+
+static void own_begin(const mr_source *src, uint64_t sample, mri_making *m)
+{
+    const own *o = src->state;
+    mr_own_sample *to = calloc(1, sizeof *to);
+    m->bytes = 0;
+    m->error = (mr_error)MR_ERROR_INIT;
+    if (!to) {
+        m->rc = mr_error_set(&m->error, MR_ENOMEM, "no memory for a sample");
+        m->done(m);
+        return;
+    }
+    to->source = o;
+    to->sample = sample;
+    to->making = m;
+    to->begun = true;
+    atomic_init(&to->holders, 2); /* this call, and whoever gives it */
+    mr_error why = MR_ERROR_INIT;
+    const int status = o->begin(o->context, sample, to, &why);
+    if (status != MR_OK) mr_own_sample_fail(to, status, &why);
+    let_go(to);
+}
+
+typedef struct awaited {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool done;
+} awaited;
+
+static void has_come(mri_making *m)
+{
+    awaited *a = m->owner;
+    pthread_mutex_lock(&a->lock);
+    a->done = true;
+    pthread_cond_signal(&a->changed);
+    pthread_mutex_unlock(&a->lock);
+}
+
+static void begin_and_wait(const mr_source *src, uint64_t sample, mri_making *m)
+{
+    awaited a = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+    m->done = has_come;
+    m->owner = &a;
+    own_begin(src, sample, m);
+    pthread_mutex_lock(&a.lock);
+    while (!a.done) pthread_cond_wait(&a.changed, &a.lock);
+    pthread_mutex_unlock(&a.lock);
+    pthread_cond_destroy(&a.changed);
+    pthread_mutex_destroy(&a.lock);
+}
+
+static void make_here(const own *o, uint64_t sample, mri_making *m)
+{
+    mr_own_sample to = {.source = o, .sample = sample, .making = m};
+    const int status = o->fetch(o->context, sample, &to, &m->error);
+    m->rc = mri_error_of_program(&m->error, status, "the function that makes samples");
+    if (m->rc == MR_OK && m->bytes == 0)
+        m->rc = mr_error_set(&m->error, MR_EINVAL, "the function that makes samples gave none");
 }
 
 static int own_fetch(const mr_source *src, uint64_t sample, void **buffer, size_t *buffer_bytes,
                      uint64_t *bytes, mr_error *err)
 {
     const own *o = src->state;
-    mr_own_sample to = {.source = o, .sample = sample, .buffer = buffer, .buffer_bytes = buffer_bytes};
-    mr_error why = MR_ERROR_INIT;
-    const int status = o->fetch(o->context, sample, &to, &why);
-    int rc = mri_error_of_program(&why, status, "the function that makes samples");
-    if (rc == MR_OK && to.bytes == 0)
-        rc = mr_error_set(&why, MR_EINVAL, "the function that makes samples gave none");
-    *bytes = to.bytes;
-    if (rc == MR_OK) return MR_OK;
-    if (err) *err = why;
-    return mri_error_place(err, rc, NULL, MR_NOWHERE, sample);
+    mri_making m = {.buffer = *buffer, .buffer_bytes = *buffer_bytes, .error = MR_ERROR_INIT};
+    if (o->begin) begin_and_wait(src, sample, &m);
+    else make_here(o, sample, &m);
+    *buffer = m.buffer;
+    *buffer_bytes = m.buffer_bytes;
+    *bytes = m.bytes;
+    if (m.rc == MR_OK) return MR_OK;
+    if (err) *err = m.error;
+    return mri_error_place(err, m.rc, NULL, MR_NOWHERE, sample);
 }
 
 /* ---- the source ---- */
@@ -194,18 +294,11 @@ static int own_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
     return MR_OK;
 }
 
-static const mri_source_ops own_ops = {
-    .name = "own",
-    .help = "samples that the program makes",
-    .open = own_open,
-    .close = own_close,
-    .extent = own_extent,
-    .sample_path = own_path,
-    .sample_name = own_name,
-    .parse = own_parse,
-    .parse_trusted = own_parse_trusted,
-    .fetch = own_fetch,
-};
+#define OWN_OPS                                                                                              \
+    .name = "own", .help = "samples that the program makes", .open = own_open, .close = own_close,           \
+    .extent = own_extent, .sample_path = own_path, .sample_name = own_name, .parse = own_parse,              \
+    .parse_trusted = own_parse_trusted, .fetch = own_fetch
+static const mri_source_ops own_ops = {OWN_OPS}, begun_ops = {OWN_OPS, .begin = own_begin};
 
 enum { NUMBER_BYTES = 11 }; /* of a uint32_t as text */
 
@@ -228,6 +321,7 @@ static int make(mr_source *src, const mr_own_config *cfg, mr_error *err)
     src->state = o;
     if (!o || !src->path) return mr_error_set(err, MR_ENOMEM, "no memory for a source");
     o->fetch = cfg->fetch;
+    o->begin = cfg->begin;
     o->context = cfg->context;
     o->count = cfg->count;
     o->most = cfg->sample_bytes_most;
@@ -258,14 +352,15 @@ int mr_source_create(mr_source **out, const mr_own_config *cfg, mr_error *err)
     mr_own_defaults(&mine);
     int rc = mri_settings_take(&mine, sizeof mine, cfg, "source", err);
     if (rc != MR_OK) return rc;
-    if (!mine.fetch) return mr_error_set(err, MR_EINVAL, "a source of one's own needs a function: set fetch");
+    if (!mine.fetch && !mine.begin)
+        return mr_error_set(err, MR_EINVAL, "a source of one's own needs a function: set fetch or begin");
     if (mine.sample_bytes_most == 0 || mine.sample_bytes_most > MRI_MAX_SAMPLE_BYTES)
         return mr_error_set(err, MR_EINVAL, "sample_bytes_most %llu: expected 1 to 2 GiB",
                             (unsigned long long)mine.sample_bytes_most);
     mr_source *src = calloc(1, sizeof *src);
     if (!src) return mr_error_set(err, MR_ENOMEM, "no memory for a source");
     src->process = mri_process();
-    src->ops = &own_ops;
+    src->ops = mine.begin ? &begun_ops : &own_ops;
     rc = make(src, &mine, err);
     if (rc != MR_OK) mr_source_close(src);
     else *out = src;

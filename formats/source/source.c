@@ -272,6 +272,11 @@ int mri_source_parse_trusted(const mr_source *src, uint64_t sample, const void *
                  bytes, out, err);
 }
 
+void mri_source_begin_sample(const mr_source *src, uint64_t sample, mri_making *m)
+{
+    src->ops->begin(src, mri_choice_number(&src->choice, sample), m);
+}
+
 int mr_source_check(const mr_source *src, mr_error *err)
 {
     MRI_OWN(err, src);

@@ -30,6 +30,16 @@ typedef struct mri_probe { /* what a format may look at to detect its files */
  * be NULL. */
 bool mri_probe_failed(mr_error *trouble, int rc, const mr_error *what);
 
+typedef struct mri_making { /* a sample that is made while others are */
+    void *buffer;           /* its bytes, grown as needed; whoever begins it frees it */
+    size_t buffer_bytes;
+    uint64_t bytes; /* of them that are the sample's */
+    int rc;         /* MR_OK, or why there is none: error */
+    mr_error error;
+    void (*done)(struct mri_making *m);
+    void *owner; /* of done */
+} mri_making;
+
 typedef struct mri_source_ops {
     const char *name, *help;
     bool no_keys;     /* image_key and label_key do not apply: giving one is an error */
@@ -75,6 +85,9 @@ typedef struct mri_source_ops {
      * says the most there can be. NULL: they lie where extent() says */
     int (*fetch)(const mr_source *src, uint64_t sample, void **buffer, size_t *buffer_bytes, uint64_t *bytes,
                  mr_error *err);
+    /* The same without waiting: m->done is called once, from any thread, maybe before this returns. Only with
+     * fetch. NULL: fetch waits */
+    void (*begin)(const mr_source *src, uint64_t sample, mri_making *m);
 } mri_source_ops;
 
 typedef struct mri_choice { /* choice.h; number NULL: all samples, as the format numbers them */
@@ -157,6 +170,10 @@ bool mri_source_is_remote(const mr_source *src);
 
 /* Are its samples made when they are read? Then there is nothing to read in front of that. */
 static inline bool mri_source_is_made(const mr_source *src) { return src->ops->fetch != NULL; }
+
+/* Can one thread begin several of them at a time? Then mri_source_begin_sample() begins one. */
+static inline bool mri_source_is_begun(const mr_source *src) { return src->ops->begin != NULL; }
+void mri_source_begin_sample(const mr_source *src, uint64_t sample, mri_making *m);
 
 /* mr_source_read() that stops waiting for a server once *until is true (read atomically). */
 int mri_source_read_until(const mr_source *src, uint64_t sample, void **buffer, size_t *buffer_bytes,

@@ -27,11 +27,30 @@ void mri_scratch_destroy(mri_scratch *s)
     free(s);
 }
 
-uint64_t mri_scratch_bound_bytes(const mr_decode_config *decode, mri_extremes seen, uint64_t out_pixels)
+/* The largest picture that an operation may make of one that is as large as `seen`. */
+static mri_extremes largest_between(const mr_augment *a, mri_extremes seen)
 {
-    const uint64_t between = mri_max_u64(mri_min_u64(seen.pixels, decode->max_pixels), MRI_BETWEEN_PIXELS);
-    return sizeof(mri_scratch) + 2 * 3 * between +
-           mri_decoder_bound_bytes(decode, seen, mri_max_u64(between, out_pixels), MRI_AUGMENT_MAX_SIDE);
+    mri_extremes most = seen;
+    for (uint32_t k = 0; k < a->op_count; k++) {
+        const mri_op *op = &a->op[k];
+        const bool follows = op->shorter || !op->height != !op->width; /* a side depends on the picture */
+        if (!follows && !op->height) continue;                         /* its size stays */
+        most.pixels =
+            mri_max_u64(most.pixels, follows ? MRI_BETWEEN_PIXELS : mri_times(op->height, op->width));
+        most.side =
+            mri_max_u64(most.side, follows ? MRI_AUGMENT_MAX_SIDE : mri_max_u64(op->height, op->width));
+    }
+    return most;
+}
+
+uint64_t mri_scratch_bound_bytes(const mr_augment *a, const mr_decode_config *decode, mri_extremes seen,
+                                 uint64_t out_pixels)
+{
+    seen.pixels = mri_min_u64(seen.pixels, decode->max_pixels);
+    const mri_extremes between = largest_between(a, seen);
+    return sizeof(mri_scratch) + 2 * 3 * between.pixels +
+           mri_decoder_bound_bytes(decode, seen, mri_max_u64(between.pixels, out_pixels),
+                                   mri_min_u64(between.side, MRI_AUGMENT_MAX_SIDE));
 }
 
 bool mri_augment_resamples_first(const mr_augment *a)

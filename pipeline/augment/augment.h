@@ -20,9 +20,10 @@ typedef struct mri_scratch mri_scratch;
 int mri_scratch_create(mri_scratch **out);
 void mri_scratch_destroy(mri_scratch *s); /* accepts NULL */
 void mri_scratch_drop(mri_scratch *s);    /* its buffers; it can be used as before */
-/* Upper bound of the memory of one scratch under these limits, when no picture is larger than `seen` and
- * results have out_pixels. */
-uint64_t mri_scratch_bound_bytes(const mr_decode_config *decode, mri_extremes seen, uint64_t out_pixels);
+/* Upper bound of the memory of one scratch for this augmentation under these limits, when no picture is
+ * larger than `seen` and results have out_pixels. */
+uint64_t mri_scratch_bound_bytes(const mr_augment *a, const mr_decode_config *decode, mri_extremes seen,
+                                 uint64_t out_pixels);
 
 /* Is the first operation that needs pixels a resize? */
 bool mri_augment_resamples_first(const mr_augment *a);

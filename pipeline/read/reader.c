@@ -105,6 +105,7 @@ int mri_reader_create(mri_reader **out, mr_io kind, const mri_reader_config *cfg
     if (r->cfg.depth == 0) r->cfg.depth = 1;
     r->kind = kind == MR_IO_PREAD ? &mri_reader_pread : &mri_reader_uring;
     if (mri_source_is_remote(cfg->source)) r->kind = &mri_reader_remote;
+    if (mri_source_is_begun(cfg->source)) r->kind = &mri_reader_own;
     r->wake_fd = -1;
     r->file_count = mr_source_info_of(cfg->source)->file_count;
 
@@ -156,6 +157,13 @@ void mri_reader_destroy(mri_reader *r)
     free(r);
 }
 
+void mri_read_forget(mri_read *q)
+{
+    if (q->made) free(q->made->buffer);
+    free(q->made);
+    q->made = NULL;
+}
+
 void mri_reader_submit(mri_reader *r, mri_read *q)
 {
     r->submitted++;
@@ -200,6 +208,10 @@ static int why_refused(const mri_read *q, const mr_source *source, mr_error *err
 
 int mri_read_error(const mri_read *q, const mr_source *source, mr_error *err)
 {
+    if (q->made && q->file == MR_FILE_OF_SAMPLE && q->made->rc != MR_OK) {
+        if (err) *err = q->made->error;
+        return mri_error_place(err, q->made->rc, NULL, MR_NOWHERE, q->sample);
+    }
     const int refused = why_refused(q, source, err);
     if (refused) return mri_error_place(err, refused, NULL, MR_NOWHERE, q->sample);
     int rc = q->status;

@@ -45,13 +45,15 @@ typedef struct mri_read {
     int lease;      /* the reader's: whose fd is, and who gets it back */
     bool is_direct; /* fd is read with O_DIRECT */
     int stage;
-    uint64_t at;            /* window start in the file */
-    size_t window, done;    /* bytes of the window, bytes of it read */
-    char *path;             /* own file's name while it is being opened */
-    mri_block_request want; /* of a remote file: its blocks */
-    void *own;              /* the kind's */
-    bool has_arrived;       /* the kind's */
-    uint32_t refusals;      /* EAGAIN, one after the other */
+    uint64_t at;             /* window start in the file */
+    size_t window, done;     /* bytes of the window, bytes of it read */
+    char *path;              /* own file's name while it is being opened */
+    mri_block_request want;  /* of a remote file: its blocks */
+    void *own;               /* the kind's */
+    bool has_arrived;        /* the kind's */
+    struct mri_making *made; /* of samples that are begun: NULL at first, then kept; mri_read_forget() frees
+                                it */
+    uint32_t refusals;       /* EAGAIN, one after the other */
 } mri_read;
 
 typedef struct mri_reader_counts {
@@ -104,6 +106,9 @@ uint32_t mri_reader_in_flight(const mri_reader *r); /* submitted, not yet reaped
  * them. */
 bool mri_reader_keeps_buffers(const mri_reader *r);
 mri_reader_counts mri_reader_counts_of(const mri_reader *r);
+
+/* What was kept for a request that is not used again. */
+void mri_read_forget(mri_read *request);
 
 /* Bytes of buffer a request needs: with O_DIRECT the window is widened to whole blocks. */
 size_t mri_reader_room(bool direct, uint64_t offset, size_t bytes);

@@ -27,7 +27,7 @@ typedef struct mri_reader_kind {
                                     could be woken */
 } mri_reader_kind;
 
-extern const mri_reader_kind mri_reader_uring, mri_reader_pread, mri_reader_remote;
+extern const mri_reader_kind mri_reader_uring, mri_reader_pread, mri_reader_remote, mri_reader_own;
 
 struct mri_reader {
     mri_reader_config cfg;

@@ -25,6 +25,7 @@ int mri_chunks_init(mri_chunks *c, uint32_t count, uint32_t samples, size_t room
 void mri_chunks_fini(mri_chunks *c, bool keep_buffers)
 {
     for (uint32_t i = 0; c->chunk && i < c->count && !keep_buffers; i++) free(c->chunk[i].grown);
+    for (size_t i = 0; c->reads && i < (size_t)c->count * c->samples; i++) mri_read_forget(&c->reads[i]);
     if (!keep_buffers) free(c->arena);
     free(c->pieces);
     free(c->chunk);

@@ -21,8 +21,13 @@ static void plan_read(mri_chunk *c, mri_chunk_sample *s, const mr_extent *e)
         return;
     }
     s->read = c->read_count++;
-    c->reads[s->read] = (mri_read){
-        .file = e->file, .sample = s->sample, .offset = e->offset, .bytes = (size_t)e->bytes, .owner = c};
+    mri_read *q = &c->reads[s->read];
+    *q = (mri_read){.file = e->file,
+                    .sample = s->sample,
+                    .offset = e->offset,
+                    .bytes = (size_t)e->bytes,
+                    .owner = c,
+                    .made = q->made};
 }
 
 static void in_memory(mri_chunk_sample *s, const uint8_t *at)
@@ -48,6 +53,11 @@ static void locate_sample(const mri_locator *l, mri_chunk *c, mri_chunk_sample *
 {
     mr_extent e;
     if (locate_cached(l, c, s, may_read)) return;
+    if (mri_source_is_begun(l->source) && may_read) {
+        s->bytes = 1; /* the reader knows how many when it has come */
+        plan_read(c, s, &(mr_extent){MR_FILE_OF_SAMPLE, 0, s->bytes});
+        return;
+    }
     if (mri_source_is_made(l->source)) {
         s->bytes = 0;
         in_memory(s, NULL); /* the worker makes it */

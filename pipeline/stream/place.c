@@ -4,12 +4,13 @@
 #include "base/ranges.h"
 #include "formats/source/source.h"
 
-uint64_t mri_place_bytes(const mr_source *source, const mr_decode_config *decode, const mri_fields *fields,
-                         const mri_cache_form *cache_form, uint64_t out_pixels, mri_extremes seen)
+uint64_t mri_place_bytes(const mr_source *source, const mr_augment *augment, const mr_decode_config *decode,
+                         const mri_fields *fields, const mri_cache_form *cache_form, uint64_t out_pixels,
+                         mri_extremes seen)
 {
     if (mr_source_info_of(source)->image_field < 0) return mri_field_scratch_bound_bytes(fields, 0);
     const bool maker = cache_form && cache_form->maker_bytes;
-    return mri_plus(mri_plus(mri_scratch_bound_bytes(decode, seen, out_pixels),
+    return mri_plus(mri_plus(mri_scratch_bound_bytes(augment, decode, seen, out_pixels),
                              mri_field_scratch_bound_bytes(fields, seen.pixels)),
                     maker ? cache_form->maker_bytes(decode, seen) : 0);
 }
@@ -22,8 +23,9 @@ static mri_extremes larger_of(mri_extremes a, mri_extremes b)
 /* All of a worker's memory when it has pictures like these, and those that are its share. */
 static uint64_t worker_bytes(const mri_place_config *cfg, mri_extremes seen)
 {
-    return mri_place_bytes(cfg->source, cfg->decode, cfg->fields, cfg->cache ? cfg->cache_form : NULL,
-                           (uint64_t)cfg->height * cfg->width, larger_of(seen, cfg->share));
+    return mri_place_bytes(cfg->source, cfg->augment, cfg->decode, cfg->fields,
+                           cfg->cache ? cfg->cache_form : NULL, (uint64_t)cfg->height * cfg->width,
+                           larger_of(seen, cfg->share));
 }
 
 static void drop_buffers(void *context)
@@ -251,6 +253,7 @@ int mri_place_from_chunk(mri_placer *p, const mri_chunk *c, uint32_t k, uint64_t
     }
     if (s->read == MRI_IN_MEMORY) return place_from_memory(p, s, &t, err);
     const mri_read *q = &c->reads[s->read];
+    if (came(q, s) && q->made) return place_sample(p, &t, q->data, (size_t)q->made->bytes, true, err);
     if (came(q, s)) return place_sample(p, &t, q->data + s->at, s->bytes, p->cfg->no_checks, err);
     /* which samples share a read depends on workers and readers; which one is bad must not (I2, I7). Asking a
      * server that does not answer again helps nothing */

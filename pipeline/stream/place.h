@@ -47,8 +47,9 @@ typedef struct mri_placer {
 
 /* What a worker may come to hold for such pictures. cache_form: NULL without a cache; out_pixels: of a
  * picture in the batch. */
-uint64_t mri_place_bytes(const mr_source *source, const mr_decode_config *decode, const mri_fields *fields,
-                         const mri_cache_form *cache_form, uint64_t out_pixels, mri_extremes seen);
+uint64_t mri_place_bytes(const mr_source *source, const mr_augment *augment, const mr_decode_config *decode,
+                         const mri_fields *fields, const mri_cache_form *cache_form, uint64_t out_pixels,
+                         mri_extremes seen);
 
 int mri_placer_init(mri_placer *p, const mri_place_config *cfg); /* on failure fini() is still to be called */
 void mri_placer_fini(mri_placer *p);                             /* accepts a zeroed one */

@@ -391,8 +391,25 @@ typedef struct mr_own_sample mr_own_sample;
 typedef int mr_own_fetch(void *context, uint64_t sample, mr_own_sample *to, mr_error *err);
 
 /* values: one for each field, as for mr_writer_append(); copied before this returns.
- * MR_EFORMAT: they do not fit the schema. MR_ELIMIT: more than sample_bytes_most. MR_EINVAL: a second call */
+ * MR_EFORMAT: they do not fit the schema. MR_ELIMIT: more than sample_bytes_most. MR_EINVAL: a second call.
+ * For a sample that was begun (mr_own_begin) an error is the sample's, and `to` is gone in any case. */
 MR_API int mr_own_sample_give(mr_own_sample *to, const mr_value *values, mr_error *err);
+
+/* Begin to make a sample and return at once: for sources that wait for a network or a data base. The sample
+ * is given later, by mr_own_sample_give() or mr_own_sample_fail(), exactly once, from any thread, also before
+ * this returns. A loader begins up to `depth` samples for each reader and decodes those that have come, so a
+ * wait of one does not delay the others; mr_convert() and mr_source_read() wait for one at a time in each
+ * thread.
+ *
+ * Returns MR_OK, or a status as mr_own_fetch does: then the sample has failed, and `to` is not used again.
+ *
+ * Threads: a loader's reader (which makes the others wait meanwhile); else as mr_own_fetch. Closing a loader
+ * waits for what was begun; mr_loader_stop() does not. */
+typedef int mr_own_begin(void *context, uint64_t sample, mr_own_sample *to, mr_error *err);
+
+/* A sample that was begun cannot be made: status and why as mr_own_fetch returns them; why may be NULL. `to`
+ * is gone. */
+MR_API void mr_own_sample_fail(mr_own_sample *to, int status, const mr_error *why);
 
 typedef struct mr_own_config {
     size_t struct_size;
@@ -410,6 +427,7 @@ typedef struct mr_own_config {
     uint64_t sample_bytes_most;
     mr_own_fetch *fetch;
     void *context;
+    mr_own_begin *begin; /* in place of fetch; with both, begin is used. Default NULL */
 } mr_own_config;
 
 MR_API void mr_own_defaults_sized(mr_own_config *cfg, size_t struct_size);
@@ -417,7 +435,8 @@ static inline void mr_own_defaults(mr_own_config *cfg) { mr_own_defaults_sized(c
 
 /* Close with mr_source_close(), after which nothing is called. Loaders, mr_source_read() and mr_convert()
  * take it like any other; it has no files, extents say sample_bytes_most, and labels are known after reading
- * only. MR_EINVAL: no function, or fields or classes that cannot be. MR_ENOMEM. *out is NULL on every error.
+ * only. MR_EINVAL: neither function, or fields or classes that cannot be. MR_ENOMEM. *out is NULL on every
+ * error.
  */
 MR_API int mr_source_create(mr_source **out, const mr_own_config *cfg, mr_error *err);
 

@@ -44,8 +44,11 @@ void mri_libjpeg_check_scans(mri_libjpeg_errors *e, const struct jpeg_decompress
 
 uint64_t mri_jpeg_coefficient_bound(uint64_t max_pixels)
 {
-    /* Four components of two bytes each, and what block borders add to small or thin pictures. */
-    return (max_pixels > UINT64_MAX / 16 ? UINT64_MAX / 2 : 8 * max_pixels) + (16u << 20);
+    /* Four components of two bytes each, of width + 31 and height + 31 samples: sides are filled up to whole
+     * MCUs. Of thin pictures the borders count most, up to those of the longest side that JPEG knows. */
+    const uint64_t borders =
+        mri_min_u64((uint64_t)16 << 20, mri_plus(mri_times(8 * 31, max_pixels), 8 * 32 * 32));
+    return (max_pixels > UINT64_MAX / 16 ? UINT64_MAX / 2 : 8 * max_pixels) + borders;
 }
 
 int mri_libjpeg_check_coefficients(const struct jpeg_decompress_struct *d, uint64_t max_pixels, mr_error *err)

@@ -1,5 +1,8 @@
 /* A source of the program's own: loaders deliver what a record file of the same samples gives, to the bit;
- * samples that fail are named and passed over or end the run; each allocation that fails is told. */
+ * samples that fail are named and passed over or end the run; each allocation that fails is told. All of it
+ * three times: samples made by who waits for them, begun and given at once, begun and given later by another
+ * thread. */
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/util.h"
@@ -8,7 +11,10 @@
 
 enum { COUNT = 70, SIDE = 12, TOKENS = 9 };
 
+typedef enum made { FETCHED, BEGUN, LATE } made;
+
 typedef struct maker {
+    made kind;
     uint64_t bad;   /* a sample that cannot be made, or MR_NOWHERE */
     int code;       /* what making it returns */
     bool silent;    /* it gives nothing */
@@ -55,6 +61,94 @@ static int make(void *context, uint64_t sample, mr_own_sample *to, mr_error *err
     return mr_own_sample_give(to, v, err);
 }
 
+static int give_at_once(void *context, uint64_t sample, mr_own_sample *to, mr_error *err)
+{
+    const int rc = make(context, sample, to, err);
+    const maker *m = context;
+    /* a program that goes on without having given it cannot be found out: it would be waited for */
+    return rc == MR_OK && sample == m->bad && m->silent ? MR_EINVAL : rc;
+}
+
+/* ---- given by a thread of its own, in another order ---- */
+typedef struct waiting {
+    maker *maker;
+    uint64_t sample;
+    mr_own_sample *to;
+} waiting;
+
+static struct late {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    waiting list[1024];
+    uint32_t count, most, crowd; /* crowd: so many wait before one is given, while that many are left */
+    uint64_t left;
+    bool over;
+} late = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static int give_later(void *context, uint64_t sample, mr_own_sample *to, mr_error *err)
+{
+    (void)err;
+    pthread_mutex_lock(&late.lock);
+    MRT_TRUE(late.count < MRI_ARRAY_COUNT(late.list));
+    late.list[late.count++] = (waiting){context, sample, to};
+    if (late.count > late.most) late.most = late.count;
+    pthread_cond_signal(&late.changed);
+    pthread_mutex_unlock(&late.lock);
+    return MR_OK;
+}
+
+static bool is_enough(void)
+{
+    const uint64_t crowd = late.crowd < late.left ? late.crowd : late.left;
+    return late.count > 0 && late.count >= crowd;
+}
+
+static void *give_all(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&late.lock);
+    while (!late.over || late.count > 0) {
+        if (!is_enough() && !late.over) {
+            pthread_cond_wait(&late.changed, &late.lock);
+            continue;
+        }
+        const uint32_t at = late.crowd > 1 ? 0 : late.count - 1; /* a crowd of the newest would hold up the
+                                                                    first batch */
+        const waiting w = late.list[at];
+        memmove(late.list + at, late.list + at + 1, (--late.count - at) * sizeof w);
+        if (late.left > 0) late.left--;
+        pthread_mutex_unlock(&late.lock);
+        mr_error err = MR_ERROR_INIT;
+        /* what could not be given has failed with that, and w.to is gone; else nothing was given */
+        const bool given = w.sample != w.maker->bad || (!w.maker->code && !w.maker->silent);
+        const int rc = make(w.maker, w.sample, w.to, &err);
+        if (!given) mr_own_sample_fail(w.to, rc, &err);
+        pthread_mutex_lock(&late.lock);
+    }
+    pthread_mutex_unlock(&late.lock);
+    return NULL;
+}
+
+static pthread_t giver;
+
+static void begin_giving(uint32_t crowd, uint64_t left)
+{
+    late.crowd = crowd;
+    late.left = left;
+    late.most = 0;
+    late.over = false;
+    MRT_EQ(pthread_create(&giver, NULL, give_all, NULL), 0);
+}
+
+static void end_giving(void)
+{
+    pthread_mutex_lock(&late.lock);
+    late.over = true;
+    pthread_cond_signal(&late.changed);
+    pthread_mutex_unlock(&late.lock);
+    MRT_EQ(pthread_join(giver, NULL), 0);
+}
+
 static const char *const names[] = {"a", "b", "c"};
 
 static mr_own_config made_by(maker *m)
@@ -66,7 +160,8 @@ static mr_own_config made_by(maker *m)
     cfg.fields = fields;
     cfg.class_count = 3;
     cfg.class_names = names;
-    cfg.fetch = make;
+    if (m->kind == FETCHED) cfg.fetch = make;
+    else cfg.begin = m->kind == BEGUN ? give_at_once : give_later;
     cfg.context = m;
     return cfg;
 }
@@ -96,10 +191,9 @@ static mr_source *written(void)
 
 static const mr_loader_field tokens_too = {.name = "tokens", .most = TOKENS};
 
-static void the_same_as_a_file(void **state)
+static void the_same_as_a_file(made kind)
 {
-    (void)state;
-    maker m = {.bad = MR_NOWHERE};
+    maker m = {.kind = kind, .bad = MR_NOWHERE};
     mr_source *own = own_source(&m), *file = written();
     const mr_source_info *info = mr_source_info_of(own);
     MRT_TRUE(info->count == COUNT && info->class_count == 3 && info->field_count == 3 &&
@@ -117,6 +211,12 @@ static void the_same_as_a_file(void **state)
         if (k == 5) cfg.no_checks = true, cfg.tune = MR_TUNE_ALL;
         MRT_TRUE(mrt_same(expected, mrt_digest(own, &cfg, NULL, NULL)));
     }
+    for (uint32_t readers = 1; readers < 4; readers++) {
+        mr_loader_config cfg = usual;
+        cfg.readers = readers;
+        cfg.depth = 1 + readers * readers;
+        MRT_TRUE(mrt_same(expected, mrt_digest(own, &cfg, NULL, NULL)));
+    }
     mr_loader_config cached = mrt_training(16, 3, "rrc(8),flip", NULL, 0);
     const mr_digest plain = mrt_digest(file, &cached, NULL, NULL);
     cached.cache = MR_CACHE_MEMORY;
@@ -124,14 +224,19 @@ static void the_same_as_a_file(void **state)
     m.calls = 0;
     MRT_TRUE(mrt_same(plain, mrt_digest(own, &cached, NULL, NULL)));
     MRT_TRUE(m.calls >= COUNT && m.calls < 2 * COUNT); /* not again in later epochs */
+    cached.cache = MR_CACHE_DISK;
+    char folder[1024];
+    snprintf(folder, sizeof folder, "%s", mrt_path("cache%d", kind));
+    cached.cache_folder = folder;
+    MRT_TRUE(mrt_same(plain, mrt_digest(own, &cached, NULL, NULL)));
+    MRT_TRUE(mrt_same(plain, mrt_digest(own, &cached, NULL, NULL)));
     mr_source_close(own);
     mr_source_close(file);
 }
 
-static void it_is_read_and_converted(void **state)
+static void it_is_read_and_converted(made kind)
 {
-    (void)state;
-    maker m = {.bad = MR_NOWHERE};
+    maker m = {.kind = kind, .bad = MR_NOWHERE};
     mr_source *own = own_source(&m), *file = written(), *copy;
     void *buffer = NULL;
     size_t room = 0;
@@ -176,9 +281,8 @@ static int run(maker *m, mr_bad bad, mr_error *err, uint64_t *came)
     return rc;
 }
 
-static void failures_are_told(void **state)
+static void failures_are_told(made kind)
 {
-    (void)state;
     static const struct {
         int code;
         bool silent, of_sample;
@@ -193,7 +297,9 @@ static void failures_are_told(void **state)
                  {MR_EEND, true, false, "samples returned -1"},
                  {MR_EAGAIN, true, false, "samples returned -2"}};
     for (size_t k = 0; k < MRI_ARRAY_COUNT(cases); k++) {
-        maker m = {.bad = 41, .code = cases[k].code, .silent = cases[k].silent};
+        maker m = {.kind = kind, .bad = 41, .code = cases[k].code, .silent = cases[k].silent};
+        if (kind != FETCHED && cases[k].silent && !cases[k].of_sample)
+            continue; /* told by another text, or waited for */
         const bool is_error = cases[k].code < MR_EAGAIN;
         const int code = is_error ? cases[k].code : cases[k].of_sample ? MR_EFORMAT : MR_EINVAL;
         mr_error err = MR_ERROR_INIT;
@@ -250,6 +356,27 @@ static void settings_that_cannot_be(void **state)
     mr_source_close(src);
 }
 
+/* What 64 workers may come to hold follows from the limits that the program gives. */
+static void small_limits_need_little_memory(void **state)
+{
+    (void)state;
+    maker m = {.bad = MR_NOWHERE};
+    mr_own_config cfg = made_by(&m);
+    mr_error err = MR_ERROR_INIT;
+    mr_source *src;
+    mr_loader *l;
+    cfg.sample_bytes_most = 4096;
+    MRT_OK(mr_source_create(&src, &cfg, &err), &err);
+    mr_loader_config loader = mrt_training(16, 1, "rrc(8)", NULL, 0);
+    loader.workers = 64;
+    loader.decode.max_pixels = 4096;
+    MRT_OK(mr_loader_open(&l, src, &loader, &err), &err);
+    print_message("64 workers: %.1f MiB\n", (double)mr_loader_info_of(l)->memory_bytes / 1048576);
+    MRT_TRUE(mr_loader_info_of(l)->memory_bytes < (uint64_t)64 * 5 << 20);
+    mr_loader_close(l);
+    mr_source_close(src);
+}
+
 static void no_memory_is_told(void **state)
 {
     (void)state;
@@ -273,11 +400,87 @@ static void no_memory_is_told(void **state)
     }
 }
 
+static void as_fetched(void **state)
+{
+    (void)state;
+    the_same_as_a_file(FETCHED);
+    it_is_read_and_converted(FETCHED);
+    failures_are_told(FETCHED);
+}
+
+static void as_begun(void **state)
+{
+    (void)state;
+    the_same_as_a_file(BEGUN);
+    it_is_read_and_converted(BEGUN);
+    failures_are_told(BEGUN);
+}
+
+static void as_begun_and_given_later(void **state)
+{
+    (void)state;
+    begin_giving(1, 0);
+    the_same_as_a_file(LATE);
+    it_is_read_and_converted(LATE);
+    failures_are_told(LATE);
+    end_giving();
+}
+
+/* Nothing is given before eight wait: one thread begins them all, and no more than depth. */
+static void many_wait_at_a_time(void **state)
+{
+    (void)state;
+    enum { DEPTH = 8 };
+    maker m = {.kind = LATE, .bad = MR_NOWHERE};
+    mr_source *own = own_source(&m);
+    mr_loader_config cfg = mrt_training(COUNT / 7, 1, "rrc(8)", NULL, 0);
+    cfg.readers = 1;
+    cfg.depth = DEPTH;
+    cfg.workers = 1;
+    begin_giving(DEPTH, COUNT);
+    mrt_digest(own, &cfg, NULL, NULL);
+    end_giving();
+    MRT_EQ(late.most, DEPTH);
+    mr_source_close(own);
+}
+
+/* Closed and stopped while samples are on their way: all of them come first. */
+static void closed_while_some_are_on_their_way(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        maker m = {.kind = LATE, .bad = MR_NOWHERE};
+        mr_source *own = own_source(&m);
+        mr_loader_config cfg = mrt_training(16, MR_FOREVER, "rrc(8)", NULL, 0);
+        mr_error err = MR_ERROR_INIT;
+        mr_loader *l;
+        mr_batch b;
+        cfg.readers = 1 + k % 2;
+        begin_giving(4, UINT64_MAX);
+        MRT_OK(mr_loader_open(&l, own, &cfg, &err), &err);
+        MRT_OK(mr_loader_next(l, &b, MR_FOREVER, &err), &err);
+        if (k > 1) mr_loader_stop(l);
+        pthread_mutex_lock(&late.lock);
+        late.crowd = 1;
+        pthread_cond_signal(&late.changed);
+        pthread_mutex_unlock(&late.lock);
+        mr_loader_close(l);
+        MRT_EQ(late.count, 0);
+        end_giving();
+        mr_source_close(own);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_as_a_file), cmocka_unit_test(it_is_read_and_converted),
-        cmocka_unit_test(failures_are_told),  cmocka_unit_test(settings_that_cannot_be),
+        cmocka_unit_test(as_fetched),
+        cmocka_unit_test(as_begun),
+        cmocka_unit_test(as_begun_and_given_later),
+        cmocka_unit_test(many_wait_at_a_time),
+        cmocka_unit_test(closed_while_some_are_on_their_way),
+        cmocka_unit_test(settings_that_cannot_be),
+        cmocka_unit_test(small_limits_need_little_memory),
         cmocka_unit_test(no_memory_is_told),
     };
     return mrt_run(tests);
