@@ -14,7 +14,8 @@
 const char *const mri_changes_names[] = {[MRI_CHANGES_SPEED] = "speed",
                                          [MRI_CHANGES_ORDER] = "order",
                                          [MRI_CHANGES_PIXELS] = "content",
-                                         [MRI_CHANGES_END] = "end"};
+                                         [MRI_CHANGES_END] = "end",
+                                         [MRI_CHANGES_WEIGHTS] = "weights"};
 const char *const mri_resume_names[] = {[MRI_RESUME_FREE] = "free",
                                         [MRI_RESUME_TAKE] = "take",
                                         [MRI_RESUME_SAME] = "same",
@@ -91,19 +92,22 @@ static bool parse_number(const char *text, double *out)
     return parse_measure(text, no_unit, one, out);
 }
 
-static bool is_in_range(const mri_setting *s, double v) { return v >= s->least && v <= s->most; }
+static bool is_in_range(const mri_setting *s, double v)
+{
+    return v >= s->least && (s->below ? v < s->most : v <= s->most);
+}
 
-static const char *range_text(const mri_setting *s, char *buf, size_t buf_bytes)
+const char *mri_setting_range(const mri_setting *s, char *buf, size_t buf_bytes)
 {
     if (s->most >= 0x1p53) snprintf(buf, buf_bytes, "%.15g or more", s->least);
-    else snprintf(buf, buf_bytes, "%.15g to %.15g", s->least, s->most);
+    else snprintf(buf, buf_bytes, "%.15g to %s%.15g", s->least, s->below ? "below " : "", s->most);
     return buf;
 }
 
 static bool check_range(const parsing *p, double v)
 {
     char range[64];
-    return is_in_range(p->s, v) || expected(p, "%s,", range_text(p->s, range, sizeof range));
+    return is_in_range(p->s, v) || expected(p, "%s,", mri_setting_range(p->s, range, sizeof range));
 }
 
 static uint64_t whole_bytes(double v) { return v >= 0x1p64 ? UINT64_MAX : (uint64_t)v; }
@@ -124,14 +128,17 @@ static bool take_whole(const parsing *p, void *value)
     return true;
 }
 
-static bool take_real(const parsing *p, double *value)
+static bool take_real(const parsing *p, void *value)
 {
     double v = 0;
     const bool seconds = p->s->kind == MRI_SETTING_SECONDS;
     if (!(seconds ? parse_seconds(p->text, &v) : parse_number(p->text, &v)))
         return expected(p, "%s,", seconds ? "a time such as 10s or 250ms" : "a number");
+    if (p->s->kind == MRI_SETTING_FLOAT)
+        v = v > FLT_MAX ? v : (double)(float)v; /* as it is checked and kept */
     if (!check_range(p, v)) return false;
-    *value = v;
+    if (p->s->kind == MRI_SETTING_FLOAT) *(float *)value = (float)v;
+    else *(double *)value = v;
     return true;
 }
 
@@ -198,6 +205,7 @@ bool mri_setting_parse(const mri_setting *s, void *settings, const char *text, c
     case MRI_SETTING_U64:
     case MRI_SETTING_COUNT_OR_OFF: return take_whole(&p, value);
     case MRI_SETTING_REAL:
+    case MRI_SETTING_FLOAT:
     case MRI_SETTING_SECONDS: return take_real(&p, value);
     case MRI_SETTING_SIZE: return take_size(&p, value);
     case MRI_SETTING_TEXT: return take_text(&p, value);
@@ -217,6 +225,16 @@ static uint32_t choice_count(const mri_setting *s)
     return n;
 }
 
+/* As few digits as say which float it is. */
+static const char *put_float(float value, char *buf, size_t buf_bytes)
+{
+    for (int digits = 1; digits <= 9; digits++) {
+        snprintf(buf, buf_bytes, "%.*g", digits, (double)value);
+        if ((float)mri_strtod(buf, NULL) == value) break;
+    }
+    return buf;
+}
+
 const char *mri_setting_text(const mri_setting *s, const void *settings, char *buf, size_t buf_bytes)
 {
     const void *value = (const char *)settings + s->at;
@@ -224,6 +242,7 @@ const char *mri_setting_text(const mri_setting *s, const void *settings, char *b
     switch (s->kind) {
     case MRI_SETTING_REAL:
     case MRI_SETTING_SECONDS: snprintf(buf, buf_bytes, "%.9g", *(const double *)value); return buf;
+    case MRI_SETTING_FLOAT: return put_float(*(const float *)value, buf, buf_bytes);
     case MRI_SETTING_TEXT:
         snprintf(buf, buf_bytes, "%s", *(const char *const *)value ? *(const char *const *)value : "");
         return buf;
@@ -260,6 +279,7 @@ static bool number_of(const mri_setting *s, const void *settings, double *out)
     case MRI_SETTING_CHOICE: *out = *(const uint32_t *)value; return true;
     case MRI_SETTING_U64:
     case MRI_SETTING_SIZE: *out = (double)*(const uint64_t *)value; return true;
+    case MRI_SETTING_FLOAT: *out = (double)*(const float *)value; return true;
     case MRI_SETTING_REAL:
     case MRI_SETTING_SECONDS: *out = *(const double *)value; return true;
     default: return false;
@@ -274,7 +294,8 @@ static int refuse(const mri_setting *s, const void *settings, const char *name, 
         return mr_error_set(err, MR_EINVAL, "%s.%s is %s: expected 0 to %u", name, s->member, found,
                             choice_count(s) - 1);
     return mr_error_set(err, MR_EINVAL, "%s.%s is %s: expected %s%s%s", name, s->member, found,
-                        range_text(s, range, sizeof range), s->unit ? " " : "", s->unit ? s->unit : "");
+                        mri_setting_range(s, range, sizeof range), s->unit ? " " : "",
+                        s->unit ? s->unit : "");
 }
 
 int mri_settings_check(const mri_setting *rows, size_t count, const void *settings, const char *name,

@@ -23,6 +23,7 @@
 #ifndef MRI_SETTING_H
 #define MRI_SETTING_H
 
+#include <float.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -30,15 +31,16 @@
 #include "millrace/base.h"
 
 typedef enum mri_setting_kind {
-    MRI_SETTING_FLAG,         /* bool: an option without a value */
-    MRI_SETTING_U32,          /* uint32_t */
-    MRI_SETTING_U64,          /* uint64_t */
-    MRI_SETTING_REAL,         /* double; NAN when neither given nor defaulted */
-    MRI_SETTING_SIZE,         /* uint64_t bytes: 4096, 64K, 1.5G (powers of 1024) */
-    MRI_SETTING_SECONDS,      /* double: 10, 10s, 250ms */
-    MRI_SETTING_TEXT,         /* const char *, the caller's; NULL when not given */
-    MRI_SETTING_CHOICE,       /* uint32_t or an enumeration: place in choices */
-    MRI_SETTING_EITHER,       /* bool: false is the first of two choices, true the second */
+    MRI_SETTING_FLAG,    /* bool: an option without a value */
+    MRI_SETTING_U32,     /* uint32_t */
+    MRI_SETTING_U64,     /* uint64_t */
+    MRI_SETTING_REAL,    /* double; NAN when neither given nor defaulted */
+    MRI_SETTING_FLOAT,   /* float; of an option that is not given: zero, or NAN where it is the model's */
+    MRI_SETTING_SIZE,    /* uint64_t bytes: 4096, 64K, 1.5G (powers of 1024) */
+    MRI_SETTING_SECONDS, /* double: 10, 10s, 250ms */
+    MRI_SETTING_TEXT,    /* const char *, the caller's; NULL when not given */
+    MRI_SETTING_CHOICE,  /* uint32_t or an enumeration: place in choices */
+    MRI_SETTING_EITHER,  /* bool: false is the first of two choices, true the second */
     MRI_SETTING_COUNT_OR_OFF, /* uint32_t: "off" is 0 */
     MRI_SETTING_CACHE,        /* mri_cache_spec: off, ram, ram:SIZE, disk:DIR:SIZE */
 } mri_setting_kind;
@@ -54,6 +56,7 @@ typedef struct mri_cache_spec {
 #define MRI_TYPE_U32          uint32_t
 #define MRI_TYPE_U64          uint64_t
 #define MRI_TYPE_REAL         double
+#define MRI_TYPE_FLOAT        float
 #define MRI_TYPE_SIZE         uint64_t
 #define MRI_TYPE_SECONDS      double
 #define MRI_TYPE_TEXT         const char *
@@ -64,10 +67,11 @@ typedef struct mri_cache_spec {
 
 /* What of a result another value changes. */
 typedef enum mri_changes {
-    MRI_CHANGES_SPEED,  /* nothing: how fast batches come, how much memory they take, what is reported */
-    MRI_CHANGES_ORDER,  /* which samples come in which batch */
-    MRI_CHANGES_PIXELS, /* what a batch has of its samples */
-    MRI_CHANGES_END,    /* when the run ends */
+    MRI_CHANGES_SPEED,   /* nothing: how fast batches come, how much memory they take, what is reported */
+    MRI_CHANGES_ORDER,   /* which samples come in which batch */
+    MRI_CHANGES_PIXELS,  /* what a batch has of its samples */
+    MRI_CHANGES_END,     /* when the run ends */
+    MRI_CHANGES_WEIGHTS, /* what training makes of the same batches */
 } mri_changes;
 
 /* What a resumed run does with another value than the checkpoint's. */
@@ -92,6 +96,8 @@ typedef struct mri_setting {
     const char *value;    /* what stands for the value in help; NULL: made from kind and choices */
     const char *help;
     const char *const *choices; /* CHOICE, EITHER: NULL-terminated */
+
+    bool below; /* `most` itself is out of the range */
 
     /* Rows of this room have these, too. */
     const char *member; /* of the public struct */
@@ -124,6 +130,9 @@ bool mri_setting_parse(const mri_setting *s, void *settings, const char *text, c
                        size_t message_bytes);
 /* The value of s in settings as the user would type it, into buf, which is returned. */
 const char *mri_setting_text(const mri_setting *s, const void *settings, char *buf, size_t buf_bytes);
+
+/* "1 to 9", "0 or more", "0 to below 1" into buf, which is returned. */
+const char *mri_setting_range(const mri_setting *s, char *buf, size_t buf_bytes);
 
 /* Defaults of all rows into settings; what no row stands for stays as it is. */
 void mri_settings_fill(const mri_setting *rows, size_t count, void *settings);

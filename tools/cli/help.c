@@ -12,10 +12,9 @@ enum { WIDTH = 96, COLUMN = 26 };
 static void value_text(const opt *o, char *buf, size_t buf_bytes)
 {
     static const char *const of_kind[] = {
-        [MRI_SETTING_FLAG] = "",     [MRI_SETTING_U32] = "N",
-        [MRI_SETTING_U64] = "N",     [MRI_SETTING_REAL] = "X",
-        [MRI_SETTING_SIZE] = "SIZE", [MRI_SETTING_SECONDS] = "TIME",
-        [MRI_SETTING_TEXT] = "TEXT", [MRI_SETTING_COUNT_OR_OFF] = "off|N",
+        [MRI_SETTING_FLAG] = "",        [MRI_SETTING_U32] = "N",     [MRI_SETTING_U64] = "N",
+        [MRI_SETTING_REAL] = "X",       [MRI_SETTING_FLOAT] = "X",   [MRI_SETTING_SIZE] = "SIZE",
+        [MRI_SETTING_SECONDS] = "TIME", [MRI_SETTING_TEXT] = "TEXT", [MRI_SETTING_COUNT_OR_OFF] = "off|N",
     };
     if (o->value || !o->choices) {
         snprintf(buf, buf_bytes, "%s", o->value ? o->value : of_kind[o->kind]);
@@ -29,7 +28,7 @@ static void value_text(const opt *o, char *buf, size_t buf_bytes)
 static bool has_range(const opt *o)
 {
     return o->kind == MRI_SETTING_U32 || o->kind == MRI_SETTING_U64 || o->kind == MRI_SETTING_REAL ||
-           o->kind == MRI_SETTING_COUNT_OR_OFF;
+           o->kind == MRI_SETTING_FLOAT || o->kind == MRI_SETTING_COUNT_OR_OFF;
 }
 
 /* As the user would type it; NULL: help says what happens without the option. */
@@ -41,7 +40,7 @@ static void full_help(const opt *o, opt_help how, char *buf, size_t buf_bytes)
     const bool bounded = how == OPT_HELP_ALL && has_range(o) && o->most < 0xffffffffu;
     const char *standard = default_text(o);
     char range[64] = "", fallback[96] = "";
-    if (bounded) snprintf(range, sizeof range, "%.15g to %.15g", o->least, o->most);
+    if (bounded) mri_setting_range(o, range, sizeof range);
     if (standard) snprintf(fallback, sizeof fallback, "%sdefault %s", bounded ? "; " : "", standard);
     const bool extra = bounded || standard;
     snprintf(buf, buf_bytes, "%s%s%s%s%s", o->help, extra ? " (" : "", range, fallback, extra ? ")" : "");

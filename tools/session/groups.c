@@ -124,27 +124,9 @@ const opt compute_options[6] = {
                 "without overflow"),
 };
 
-const char *const setup_decays[] = {"all", "weights", NULL};
-
-const opt update_options[7] = {
-    OPT(model_args, label_smoothing, REAL, .option = "label-smoothing", .most = 1,
-        .help = "the loss of training wants 1 - X of the label and X of all classes alike, such as 0.1; "
-                "without it the model's own, 0 for most"),
-    OPT(model_args, decay_on, CHOICE, .option = "decay-on", .standard = "all", .choices = setup_decays,
-        .help = "weights: weight decay leaves biases and the scale and shift of normalisation alone"),
-    OPT(model_args, clip_value, REAL, .option = "clip-value", .most = 1e30,
-        .help = "bring each element of the gradient into [-X, X]; without it, or 0: no"),
-    OPT(model_args, clip_norm, REAL, .option = "clip-norm", .most = 1e30,
-        .help = "scale the gradient down to a norm of X where it is above; without it, or 0: no"),
-    OPT(model_args, lookahead, U32, .option = "lookahead", .most = 1000000, .standard = "0", .value = "K",
-        .help =
-            "after every K updates go half the way back to where the weights were K updates before; 0: no"),
-    OPT(model_args, average, REAL, .option = "average", .most = 1, .value = "DECAY",
-        .help =
-            "keep a moving average of the weights, such as 0.999, and evaluate that; without it, or 0: no"),
-    OPT(model_args, freeze, TEXT, .option = "freeze", .value = "LAYERS",
-        .help = "layers that stay as they are: numbers as of inspect --model, 0-40, blocks, kinds, backbone "
-                "(all but the last with weights), head; none"),
+const opt update_options[UPDATE_OPTIONS] = {
+#define MRI_SETTING(...) MRI_ROW(model_args, __VA_ARGS__),
+#include "settings/updates.rows"
 };
 
 const opt model_options[7] = {

@@ -55,6 +55,10 @@ enum {
 #define MRI_OPTION                     MRI_SETTING
 #include "settings/batches.rows"
     ,
+    UPDATE_OPTIONS = 0
+#define MRI_SETTING(member, kind, ...) +1
+#include "settings/updates.rows"
+    ,
     LOADER_OPTIONS = 0
 #define MRI_SETTING(member, kind, ...) +1
 #define MRI_OPTION                     MRI_SETTING
@@ -79,8 +83,6 @@ typedef struct compute_args { /* how devices compute, for commands that train or
     const char *loss_scale;
 } compute_args;
 
-/* Names of mr_decay_on. */
-extern const char *const setup_decays[];
 extern const char *const setup_convolutions[]; /* of mr_convolution, in their order */
 
 extern const opt output_options[2], data_options[14 + DECODE_OPTIONS], run_options[RUN_OPTIONS],
@@ -123,16 +125,13 @@ extern const opt part_options[3];
 typedef struct model_args {
     const char *model, *optimizer, *schedule;
     double lr, momentum, weight_decay; /* NAN: the model's own */
-    double clip_value, clip_norm;      /* NAN: not given; 0: none */
-    double label_smoothing;            /* NAN: the model's own */
-    uint32_t decay_on;                 /* mr_decay_on */
-    uint32_t lookahead;                /* 0: none */
-    const char *freeze;                /* NULL: not given; "none": nothing */
-    double average;                    /* NAN: not given; 0: none */
     bool scale;                        /* batch and learning rate times the number of replicas */
+    /* label_smoothing NAN: the model's own; freeze NULL: not given, "none": nothing */
+#define MRI_SETTING(member, kind, ...) MRI_TYPE_##kind member;
+#include "settings/updates.rows"
 } model_args;
 
-extern const opt model_options[7], update_options[7];
+extern const opt model_options[7], update_options[UPDATE_OPTIONS];
 #define MODEL_GROUP(type, member)                                                                            \
     {                                                                                                        \
         "Network", model_options, OPT_COUNT(model_options), offsetof(type, member), false                    \

@@ -274,6 +274,23 @@ static int take_frozen(const resume_point *p, const session_rule *now, session_r
     return status;
 }
 
+/* rule has the checkpoint's values. */
+static int take_kept(const resume_point *p, const session_rule *now, session_rule *rule)
+{
+    char then[64], found[64], why[256];
+    int status = EXIT_DONE;
+    for (size_t i = 0; status == EXIT_DONE && i < RULE_KEPT; i++) {
+        const mri_setting *s = &rule_kept[i];
+        mri_setting_text(s, rule, then, sizeof then);
+        mri_setting_text(s, now, found, sizeof found);
+        if (!was_given(p, s->option) || strcmp(then, found) == 0) continue;
+        status = s->resume == MRI_RESUME_OVERRIDE ? changed(p, s->option, then, found)
+                                                  : refused(s->option, then, found);
+        if (status == EXIT_DONE) mri_setting_parse(s, rule, found, why, sizeof why);
+    }
+    return status;
+}
+
 static int take_rule(const resume_point *p, const session_args *a, const session_rule *now,
                      session_rule *rule)
 {
@@ -285,20 +302,12 @@ static int take_rule(const resume_point *p, const session_args *a, const session
         {"lr", was_given(p, "lr") || a->model.scale, now->schedule.lr, &rule->schedule.lr},
         {"momentum", was_given(p, "momentum"), now->update.momentum, &rule->update.momentum},
         {"weight-decay", was_given(p, "weight-decay"), now->update.weight_decay, &rule->update.weight_decay},
-        {"clip-value", was_given(p, "clip-value"), now->clip_value, &rule->clip_value},
-        {"clip-norm", was_given(p, "clip-norm"), now->clip_norm, &rule->clip_norm},
-        {"average", was_given(p, "average"), now->average, &rule->average},
-        {"label-smoothing", was_given(p, "label-smoothing"), now->label_smoothing, &rule->label_smoothing},
     };
-    const uint32_t then = rule->decay_on, on = now->decay_on;
     int status = EXIT_DONE;
     for (size_t i = 0; status == EXIT_DONE && i < OPT_COUNT(numbers); i++)
         status = take_number(p, numbers[i].option, numbers[i].given, numbers[i].now, numbers[i].rule);
-    if (status || !was_given(p, "decay-on") || on == then) return status ? status : take_frozen(p, now, rule);
-    status = changed(p, "decay-on", setup_decays[then], setup_decays[on]);
-    if (status) return status;
-    rule->decay_on = now->decay_on;
-    return take_frozen(p, now, rule);
+    if (status == EXIT_DONE) status = take_kept(p, now, rule);
+    return status ? status : take_frozen(p, now, rule);
 }
 
 int resume_rule(const resume_point *p, const session_args *a, tool_session *s, const run_args *run)
@@ -309,23 +318,15 @@ int resume_rule(const resume_point *p, const session_args *a, tool_session *s, c
     int status = check_data(p, mr_source_info_of(s->src));
     if (status || (was_given(p, "optimizer") && now.update.kind != c->update.kind))
         return status; /* loading refuses it: the optimizer's state is another's */
-    s->rule = (session_rule){c->update,
-                             c->schedule,
-                             c->clip_value,
-                             c->clip_norm,
-                             c->average,
-                             c->decay_on,
-                             c->lookahead,
-                             c->label_smoothing,
-                             c->freeze[0] ? c->freeze : NULL,
-                             0};
+    s->rule = (session_rule){
+        .update = c->update, .schedule = c->schedule, .freeze = c->freeze[0] ? c->freeze : NULL};
+#define MRI_KEPT(member, kind, ...) s->rule.member = c->member;
+#include "settings/updates.rows"
     if (was_given(p, "optimizer") && now.update.nesterov != c->update.nesterov) {
         say("--optimizer: the checkpoint was trained with%s Nesterov momentum; " TO_GO_ON,
             c->update.nesterov ? "" : "out");
         return EXIT_MISUSED;
     }
-    if (was_given(p, "lookahead") && !same_setting("lookahead", c->lookahead, now.lookahead))
-        return EXIT_MISUSED;
     if (was_given(p, "schedule")) status = take_schedule(p, &now.schedule, &s->rule.schedule);
     if (status == EXIT_DONE) status = take_rule(p, a, &now, &s->rule);
     s->rule.update.lr = s->rule.schedule.lr;
