@@ -11,22 +11,6 @@
 
 #define LOOK_NS 1000000u /* how often the scheduler is asked at most: four system calls */
 
-void mr_loader_defaults_sized(mr_loader_config *cfg, size_t struct_size)
-{
-    mr_loader_config all = {.batch = 128,
-                            .epochs = 1,
-                            .block = 256,
-                            .prefetch = MRI_PREFETCH_DEFAULT,
-                            .depth = MRI_DEPTH_DEFAULT,
-                            .augment = "none",
-                            .max_bad = 100,
-                            .parts = 1,
-                            .resident_bytes = (uint64_t)1 << 30,
-                            .width_multiple = 1};
-    mr_decode_defaults(&all.decode);
-    mri_settings_give(cfg, struct_size, &all, sizeof all);
-}
-
 /* ------------------------------------------------------------------------------ open, stop, close */
 
 static int start_stages(mr_loader *l, mr_error *err)

@@ -8,52 +8,12 @@
 
 enum { ALL_PARTS_MOST = 1 << 20 };
 
-/* Far above what helps, and low enough that no count below overflows. */
-static int check_counts(const mr_loader_config *cfg, mr_error *err)
-{
-    const struct {
-        const char *name;
-        uint32_t value, most;
-    } counts[] = {
-        {"prefetch", cfg->prefetch, 65535}, {"workers", cfg->workers, 4096}, {"readers", cfg->readers, 1024},
-        {"depth", cfg->depth, 4096},        {"keep", cfg->keep, 4096},
-    };
-    for (size_t i = 0; i < MRI_ARRAY_COUNT(counts); i++)
-        if (counts[i].value > counts[i].most)
-            return mr_error_set(err, MR_EINVAL, "%s %u: expected at most %u", counts[i].name, counts[i].value,
-                                counts[i].most);
-    return MR_OK;
-}
-
-/* A number that stands for nothing is not taken for something else. */
-static int check_choices(const mr_loader_config *cfg, mr_error *err)
-{
-    const struct {
-        const char *name;
-        uint32_t value, last;
-    } choices[] = {
-        {"order", (uint32_t)cfg->order, MR_ORDER_BALANCED},
-        {"tail", (uint32_t)cfg->tail, MR_TAIL_PAD},
-        {"io", (uint32_t)cfg->io, MR_IO_PREAD},
-        {"cache", (uint32_t)cfg->cache, MR_CACHE_DISK},
-        {"bad", (uint32_t)cfg->bad, MR_BAD_SKIP},
-        {"pixels", (uint32_t)cfg->decode.pixels, MR_PIXELS_LIBJPEG},
-    };
-    for (size_t i = 0; i < MRI_ARRAY_COUNT(choices); i++)
-        if (choices[i].value > choices[i].last)
-            return mr_error_set(err, MR_EINVAL, "mr_loader_config.%s is %u: expected 0 to %u",
-                                choices[i].name, choices[i].value, choices[i].last);
-    return MR_OK;
-}
-
 static int check_settings(mri_loader_plan *plan, mr_error *err)
 {
     const mr_loader_config *cfg = &plan->cfg;
     const mr_source_info *info = mr_source_info_of(plan->source);
-    if (cfg->batch == 0)
-        return mr_error_set(err, MR_EINVAL, "batch 0: expected at least one sample per batch");
-    const int unknown = check_choices(cfg, err);
-    if (unknown) return unknown;
+    const int rc = mri_loader_check(cfg, err);
+    if (rc != MR_OK) return rc;
     if (info->count == 0) return mr_error_set(err, MR_EINVAL, "%s holds no samples", info->path);
     if (info->image_field < 0 && cfg->field_count == 0) return mri_fields_missing(info, err);
     if (cfg->length_window && info->length_field == MR_NO_FIELD) return mri_windows_no_lengths(info, err);
@@ -97,7 +57,7 @@ static int check_settings(mri_loader_plan *plan, mr_error *err)
     plan->info.parts = parts;
     if (cfg->tune > MR_TUNE_ALL)
         return mr_error_set(err, MR_EINVAL, "tune %#x: expected bits of %#x", cfg->tune, MR_TUNE_ALL);
-    return check_counts(cfg, err);
+    return MR_OK;
 }
 
 static int plan_batches(mri_loader_plan *plan, mr_error *err)
@@ -231,7 +191,6 @@ static void plan_threads(mri_loader_plan *plan)
 {
     mr_loader_config *cfg = &plan->cfg;
     plan->io = cfg->io;
-    if (cfg->depth == 0) cfg->depth = 1;
     if (plan->io != MR_IO_PREAD && !mri_uring_usable(cfg->depth, plan->io_note, sizeof plan->io_note))
         plan->io = MR_IO_PREAD;
     if (plan->io != MR_IO_PREAD) plan->io = MR_IO_URING;
@@ -297,6 +256,15 @@ enum {
 typedef struct chosen { /* by the program: these stay */
     bool prefetch, workers, depth;
 } chosen;
+
+static chosen chosen_by(const mr_loader_config *cfg)
+{
+    mr_loader_config usual;
+    mr_loader_defaults(&usual);
+    return (chosen){.prefetch = cfg->prefetch != usual.prefetch,
+                    .workers = cfg->workers != usual.workers,
+                    .depth = cfg->depth != usual.depth};
+}
 
 static uint32_t halved(uint32_t value, uint32_t least, bool stays)
 {
@@ -427,9 +395,7 @@ int mri_loader_plan_make(mri_loader_plan *plan, mr_error *err)
         rc = plan_fields(plan, err);
     }
     if (rc != MR_OK) return rc;
-    const chosen by = {.prefetch = plan->cfg.prefetch != MRI_PREFETCH_DEFAULT,
-                       .workers = plan->cfg.workers > 0,
-                       .depth = plan->cfg.depth != MRI_DEPTH_DEFAULT};
+    const chosen by = chosen_by(&plan->cfg);
     plan_threads(plan);
     plan_slots(plan);
     fill_info(plan);

@@ -24,10 +24,6 @@ typedef struct mri_memory_plan {
 
 /* Everything that is known before memory is taken; fixed from then on. Written by loader_plan.c; the settings
  * that it begins with are loader.c's. */
-/* mr_loader_defaults(); what nobody chose may become less where the budget has no room for it. */
-#define MRI_PREFETCH_DEFAULT 4
-#define MRI_DEPTH_DEFAULT    32
-
 typedef struct mri_loader_plan {
     mr_loader_config cfg;
     const mr_source *source;
@@ -97,6 +93,10 @@ struct mr_loader {
     uint64_t wait_ns, batches_out, samples_out; /* atomic; the consumer's */
     mri_consumer consumer;
 };
+
+/* ---- loader_settings.c ---- */
+/* MR_EINVAL: a setting is out of its range; err names it. */
+int mri_loader_check(const mr_loader_config *cfg, mr_error *err);
 
 /* ---- loader_plan.c ---- */
 /* From cfg and source, which are set. On failure mri_loader_plan_drop() is still to be called. */

@@ -5,6 +5,7 @@
  *   goal.c                an accuracy at which a run ends, and what it took to reach it
  *   figures.c             what the report of an epoch says of time
  *   trainer_open.c        opening and closing
+ *   trainer_settings.c    settings that have rows (settings/updates.rows)
  *   trainer.c             a step, sums
  *   trainer_state.c       between a trainer and a checkpoint: saving, loading, hashing
  *   trainer_init.c        the weights that a run begins with, from a file
@@ -76,6 +77,15 @@ struct mr_trainer {
                                  */
     _Atomic uintptr_t inside;   /* the thread that is in mr_fit() or an evaluation; none: 0 */
 };
+
+/* ---- trainer_settings.c ---- */
+void mri_trainer_fill(mr_trainer_config *cfg); /* defaults of settings that have rows */
+/* MR_EINVAL: a setting is out of its range; err names it. */
+int mri_trainer_check(const mr_trainer_config *cfg, mr_error *err);
+/* Lines with the settings that all processes must have alike; returns their length. */
+size_t mri_trainer_tell(const mr_trainer_config *cfg, char *out, size_t out_bytes);
+/* What checkpoints keep of them. */
+void mri_trainer_keep(const mr_trainer_config *cfg, mr_checkpoint_info *out);
 
 /* ---- trainer_open.c ---- */
 

@@ -24,6 +24,7 @@ void mr_trainer_defaults_sized(mr_trainer_config *cfg, size_t struct_size)
     all.dtype = MR_TENSOR_F32;
     all.bucket_bytes = 25u << 20;
     all.watchdog_s = 300;
+    mri_trainer_fill(&all);
     mri_settings_give(cfg, struct_size, &all, sizeof all);
 }
 
@@ -51,29 +52,12 @@ static int check_precision(const mr_trainer_config *cfg, mr_error *err)
     return mr_net_check(cfg->net, err);
 }
 
-static int check_limit(const char *what, float limit, mr_error *err)
-{
-    if (limit >= 0 && isfinite(limit)) return MR_OK;
-    return mr_error_set(err, MR_EINVAL, "%s %g: expected 0, for none, or a finite number above", what,
-                        (double)limit);
-}
-
 static int check_update(const mr_trainer_config *cfg, mr_error *err)
 {
     if ((unsigned)cfg->update.kind >= MR_UPDATE_KIND_COUNT)
         return mr_error_set(err, MR_EINVAL, "optimizer %d: there are %d, counted from 0",
                             (int)cfg->update.kind, MR_UPDATE_KIND_COUNT);
-    if ((unsigned)cfg->decay_on > MR_DECAY_ON_WEIGHTS)
-        return mr_error_set(err, MR_EINVAL, "decay_on %d: expected all or weights", (int)cfg->decay_on);
-    if (!(cfg->average >= 0 && cfg->average < 1))
-        return mr_error_set(err, MR_EINVAL, "average %g: expected 0, for none, or a decay below 1",
-                            (double)cfg->average);
-    if (!(cfg->label_smoothing >= 0 && cfg->label_smoothing < 1))
-        return mr_error_set(err, MR_EINVAL, "label_smoothing %g: expected 0, for none, to below 1",
-                            (double)cfg->label_smoothing);
-    int rc = check_limit("clip_value", cfg->clip_value, err);
-    if (rc == MR_OK) rc = check_limit("clip_norm", cfg->clip_norm, err);
-    return rc;
+    return mri_trainer_check(cfg, err);
 }
 
 static int check_class_weights(const mr_trainer_config *cfg, mr_error *err)
@@ -236,8 +220,7 @@ static void describe(const mr_trainer *t, char *out, size_t out_bytes)
         "millrace %s\nmodel %s with %llu parameters\ndevice %s\ninstructions %d\nbatch %u\nparts %u\nseed "
         "%llu\n"
         "activations %u\noptimizer %d %g %g %g %g %g %g %g %d\nlearning rate %g, schedule %d %g %g %g %g, "
-        "epochs %llu\nclipped %g, norm %g, decay on %d, average %g, lookahead %u, labels smoothed %g\nloss "
-        "scale %g\nfrozen %s\n"
+        "epochs %llu\nloss scale %g\n"
         "targets %d of %s, %u weights of classes %08x\n"
         "buckets of %llu bytes (%u)\nfor %s\nthreads of a device %u\nconvolutions %u\n",
         mr_version(), c->net->name, (unsigned long long)mr_net_param_count(c->net),
@@ -246,10 +229,8 @@ static void describe(const mr_trainer *t, char *out, size_t out_bytes)
         (double)c->update.rho, (double)c->update.beta1, (double)c->update.beta2, (double)c->update.epsilon,
         (double)c->update.weight_decay, (double)c->update.lr, c->update.nesterov, (double)c->schedule.lr,
         c->schedule.kind, (double)c->schedule.factor, (double)c->schedule.floor_lr, (double)c->schedule.decay,
-        c->schedule.warmup_epochs, (unsigned long long)c->epochs, (double)c->clip_value, (double)c->clip_norm,
-        c->decay_on, (double)c->average, c->lookahead, (double)c->label_smoothing, (double)c->loss_scale,
-        t->freeze ? t->freeze : "nothing", mr_net_target_loss(c->net), mri_net_target_field(c->net),
-        c->class_weight_count,
+        c->schedule.warmup_epochs, (unsigned long long)c->epochs, (double)c->loss_scale,
+        mr_net_target_loss(c->net), mri_net_target_field(c->net), c->class_weight_count,
         mr_crc32c(0, c->class_weights, c->class_weight_count * sizeof *c->class_weights),
         (unsigned long long)c->bucket_bytes, rep->plan.bucket_count, c->inference ? "inference" : "training",
         mr_device_info_of(c->devices[0])->threads, mr_trainer_convolution(t));
@@ -257,11 +238,12 @@ static void describe(const mr_trainer *t, char *out, size_t out_bytes)
 
 static int agree(const mr_trainer *t, mr_error *err)
 {
-    char text[2048];
+    char text[2560];
     const mr_schedule *s = &t->cfg.schedule;
     if (t->team.ranks.size == 1) return MR_OK;
-    describe(t, text, sizeof text - 512);
+    describe(t, text, sizeof text - 1024);
     size_t used = strlen(text);
+    used += mri_trainer_tell(&t->cfg, text + used, sizeof text - 512 - used);
     for (uint32_t i = 0; i < s->milestone_count && i < MRI_ARRAY_COUNT(s->milestones); i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%.17g", i ? " " : "milestones ",
                                  s->milestones[i]);

@@ -169,12 +169,7 @@ static void complete(const mr_trainer *t, mr_checkpoint_info *own)
     own->loss_scale = scaled ? t->scale.scale : 0;
     own->loss_scale_good = scaled ? t->scale.good : 0;
     own->updates_skipped = scaled ? t->scale.skipped : 0;
-    own->clip_value = t->cfg.clip_value;
-    own->clip_norm = t->cfg.clip_norm;
-    own->decay_on = t->cfg.decay_on;
-    own->average = t->cfg.average;
-    own->lookahead = t->cfg.lookahead;
-    own->label_smoothing = t->cfg.label_smoothing;
+    mri_trainer_keep(&t->cfg, own);
     snprintf(own->freeze, sizeof own->freeze, "%s", t->freeze ? t->freeze : "");
     own->parts = t->team.parts.all;
     own->part_threads = mr_device_info_of(t->team.devices[0])->threads;

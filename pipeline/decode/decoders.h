@@ -23,7 +23,11 @@ struct mri_jpeg;
 struct mri_libjpeg;
 struct mri_transcoder;
 
-/* A caller's settings, NULL: the defaults, for functions of the public header (image.c). */
+/* ---- settings (decode_settings.c) ---- */
+
+/* MR_EINVAL: a setting is out of its range; err says which of `name`. */
+int mri_decode_check(const mr_decode_config *cfg, const char *name, mr_error *err);
+/* A caller's settings, NULL: the defaults, for functions of the public header. */
 int mri_decode_settings(mr_decode_config *out, const mr_decode_config *cfg, mr_error *err);
 
 /* ---- PNG (png.c) ---- */

@@ -4,26 +4,10 @@
 #include "base/floats.h"
 #include "pipeline/decode/decoders.h"
 
-void mr_decode_defaults_sized(mr_decode_config *cfg, size_t struct_size)
-{
-    const mr_decode_config all = {.max_pixels = 100000000, .max_scans = 100};
-    mri_settings_give(cfg, struct_size, &all, sizeof all);
-}
-
 void mr_image_part_defaults_sized(mr_image_part *part, size_t struct_size)
 {
     const mr_image_part all = {0};
     mri_settings_give(part, struct_size, &all, sizeof all);
-}
-
-int mri_decode_settings(mr_decode_config *out, const mr_decode_config *cfg, mr_error *err)
-{
-    mr_decode_defaults(out);
-    const int rc = mri_settings_take(out, sizeof *out, cfg, "decode", err);
-    if (rc == MR_OK && (uint32_t)out->pixels > MR_PIXELS_LIBJPEG)
-        return mr_error_set(err, MR_EINVAL, "mr_decode_config.pixels is %u: expected 0 to %u",
-                            (uint32_t)out->pixels, MR_PIXELS_LIBJPEG);
-    return rc;
 }
 
 void mr_image_free(mr_image *image)

@@ -8,7 +8,7 @@
 
 #include "pipeline/fields/first_sample.h"
 
-enum { MOST_UNKNOWN = 4096, MOST_COLUMNS = 4096, MOST_MULTIPLE = 1 << 20 };
+enum { MOST_UNKNOWN = 4096, MOST_COLUMNS = 4096 };
 
 /* ------------------------------------------------------------------------------ names */
 
@@ -343,9 +343,6 @@ int mri_fields_plan(mri_fields *f, mr_loader_field_info *info, const mri_fields_
     if (count > MR_LOADER_MAX_FIELDS || (count && !cfg->asked))
         return mr_error_set(err, MR_EINVAL, "%u fields: expected at most %d, and a list of them", count,
                             MR_LOADER_MAX_FIELDS);
-    if (cfg->width_multiple == 0 || cfg->width_multiple > MOST_MULTIPLE)
-        return mr_error_set(err, MR_EINVAL, "widths that are multiples of %u: expected 1..%d",
-                            cfg->width_multiple, MOST_MULTIPLE);
     if (count && cfg->cached)
         return mr_error_set(err, MR_EINVAL,
                             "a cache keeps pictures and labels alone: leave out --cache or --fields");

@@ -1,65 +1,25 @@
-"""The two libraries of this package, their functions, and the rules of who may call them."""
+"""The functions of the two libraries of this package, and the rules of who may call them."""
 from __future__ import annotations
 
 import ctypes as C
 import os
-import sys
 from typing import Any
 
 from . import _errors
+from ._native import CPYTHON, FOLDER, lib, native, quick, quick_lib
 from ._structs import (mr_batch, mr_convert_config, mr_decode_config, mr_error, mr_image_part, mr_loader_config, mr_loader_info,
                        mr_loader_stats, mr_output_config, mr_own_config, mr_own_picture, mr_source_config, mr_source_info, mr_value,
                        mr_writer_config)
 
-FOLDER = os.path.dirname(os.path.abspath(__file__))
 OK, EEND, EAGAIN, ECANCELED, ELIMIT = 0, -1, -2, -3, -12
 NOWHERE = _errors.NOWHERE
 SLICE_NS = 50_000_000  # waits come back to Python so often, for signals
-
-CPYTHON = hasattr(C, "pythonapi")
-
-
-def _refuse_sub_interpreters() -> None:
-    if not CPYTHON or not hasattr(C.pythonapi, "PyInterpreterState_GetID"):
-        return
-    get, number = C.pythonapi.PyInterpreterState_Get, C.pythonapi.PyInterpreterState_GetID
-    get.restype, get.argtypes = C.c_void_p, []
-    number.restype, number.argtypes = C.c_int64, [C.c_void_p]
-    if number(get()) != 0:
-        raise ImportError("millrace does not work in a sub-interpreter: deleters of its arrays may run in any interpreter; import "
-                          "it in the main one, or in a process of its own (multiprocessing with \"spawn\")")
-
-
-_refuse_sub_interpreters()
 
 
 class Progress(C.Structure):
     """mrp_progress of native.h."""
     _fields_ = [("done", C.c_uint64), ("count", C.c_uint64), ("bytes", C.c_uint64), ("stop", C.c_int), ("inbox", C.c_void_p)]
 
-
-def _path_of(name: str) -> str:
-    folder = os.environ.get("MILLRACE_PYTHON_LIBRARIES")  # a build folder, for those who work on the library
-    if folder:
-        for place in (folder, os.path.join(folder, "python")):
-            if os.path.exists(os.path.join(place, name)):
-                return os.path.join(place, name)
-    return os.path.join(FOLDER, "lib", name)
-
-
-def _load(name: str, kind: Any) -> Any:
-    try:
-        return kind(_path_of(name))
-    except OSError as e:
-        raise ImportError("millrace: %s; the package is not whole, or not made for this system: install millrace-loader again" % e) \
-            from None
-
-
-# C calls through CDLL drop the GIL, through PyDLL they keep it: for what takes less than dropping it.
-_quick = C.PyDLL if CPYTHON else C.CDLL
-# The library itself is found through the native part, which needs it and stands beside it.
-lib = native = _load("libmillrace_python.so", C.CDLL)
-quick_lib = quick = _load("libmillrace_python.so", _quick)
 
 _P, _U32, _U64, _S, _INT = C.c_void_p, C.c_uint32, C.c_uint64, C.c_char_p, C.c_int
 _E = C.POINTER(mr_error)
@@ -131,7 +91,6 @@ _declare(native, "mrp_normalise", None, _P, _U32, _U32, _U32, _U32, _P, _P, _INT
 _declare(native, "mrp_convert", _INT, _P, _S, C.POINTER(mr_convert_config), C.POINTER(Progress), _P, _E)
 _declare(native, "mrp_verify", _INT, _P, _INT, _U64, C.POINTER(Progress), C.POINTER(_U64), _E)
 _declare(native, "mrp_digest", _INT, _P, C.POINTER(Progress), _P, C.POINTER(_U64), C.POINTER(_U64), _E)
-_declare(quick, "mrp_layout", C.c_int64, _S, _S, C.POINTER(_U64))
 
 ON_NOTE = C.cast(native.mrp_on_note, _P).value
 ON_BAD = C.cast(native.mrp_on_bad, _P).value

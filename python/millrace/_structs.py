@@ -1,8 +1,63 @@
 """The library's structs, as millrace/base.h, formats.h and pipeline.h have them; what each member means is said there.
 
-tests/test_layout.py compares every size and offset with what the C compiler says."""
+Members that are settings are not repeated here: the library has a row for each (settings/*.rows), and its native part says where
+they are. tests/test_layout.py compares every size and offset with what the C compiler says."""
+from __future__ import annotations
+
+import ctypes
 from ctypes import (POINTER, Structure, c_bool, c_char, c_char_p, c_double, c_float, c_int, c_int64, c_size_t, c_uint32, c_uint64,
                     c_void_p)
+from typing import Any, Iterator, List, Tuple
+
+from ._native import quick
+
+
+class mrp_setting(Structure):
+    """mrp_setting of native.h: a member that is a setting, as its row says."""
+    _fields_ = [
+        ("member", c_char_p),
+        ("kind", c_char_p),
+        ("standard", c_char_p),
+        ("unit", c_char_p),
+        ("help", c_char_p),
+        ("choices", POINTER(c_char_p)),
+        ("least", c_double),
+        ("most", c_double),
+        ("offset", c_uint64),
+        ("bytes", c_uint64),
+    ]
+
+
+quick.mrp_layout.restype, quick.mrp_layout.argtypes = c_int64, [c_char_p, c_char_p, POINTER(c_uint64)]
+quick.mrp_setting_at.restype, quick.mrp_setting_at.argtypes = c_int, [c_char_p, c_uint32, POINTER(mrp_setting)]
+_KINDS = {b"flag": c_bool, b"u32": c_uint32, b"u64": c_uint64, b"real": c_double, b"size": c_uint64, b"seconds": c_double,
+          b"text": c_char_p, b"choice": c_uint32, b"either": c_bool, b"count or off": c_uint32}
+
+
+def settings(struct: str) -> Iterator[mrp_setting]:
+    """The settings of a struct of the library."""
+    row = mrp_setting()
+    k = 0
+    while quick.mrp_setting_at(struct.encode(), k, ctypes.byref(row)) == 0:
+        yield row
+        row, k = mrp_setting(), k + 1
+
+
+def _members(struct: str, **others: Any) -> List[Tuple[str, Any]]:
+    """_fields_ of a struct with settings: these by their rows, and others by the types given here. A member of neither is space."""
+    size, end = c_uint64(), 0
+    placed = [(row.offset, row.member.decode(), _KINDS[row.kind]) for row in settings(struct)]
+    placed += [(quick.mrp_layout(struct.encode(), name.encode(), ctypes.byref(size)), name, kind) for name, kind in others.items()]
+    fields: List[Tuple[str, Any]] = []
+    quick.mrp_layout(struct.encode(), None, ctypes.byref(size))
+    for offset, name, kind in sorted(placed) + [(size.value, "", c_char)]:
+        align = ctypes.alignment(kind)
+        if (end + align - 1) // align * align < offset:
+            fields.append(("_space%d" % end, c_char * (offset - end)))
+        if name:
+            fields.append((name, kind))
+        end = offset + ctypes.sizeof(kind)
+    return fields
 
 
 class mr_error(Structure):
@@ -182,14 +237,7 @@ class mr_image(Structure):
 
 
 class mr_decode_config(Structure):
-    _fields_ = [
-        ("struct_size", c_size_t),
-        ("channels", c_uint32),
-        ("max_pixels", c_uint64),
-        ("max_scans", c_uint32),
-        ("ignore_exif", c_bool),
-        ("pixels", c_int),
-    ]
+    _fields_ = _members("mr_decode_config", struct_size=c_size_t, channels=c_uint32)
 
 
 class mr_loader_field(Structure):
@@ -230,63 +278,13 @@ class mr_own_operation(Structure):
 
 
 class mr_loader_config(Structure):
-    _fields_ = [
-        ("struct_size", c_size_t),
-        ("batch", c_uint32),
-        ("seed", c_uint64),
-        ("epochs", c_uint64),
-        ("order", c_int),
-        ("block", c_uint32),
-        ("tail", c_int),
-        ("prefetch", c_uint32),
-        ("workers", c_uint32),
-        ("readers", c_uint32),
-        ("depth", c_uint32),
-        ("io", c_int),
-        ("direct", c_bool),
-        ("training", c_bool),
-        ("augment", c_char_p),
-        ("channels", c_uint32),
-        ("decode", mr_decode_config),
-        ("bad", c_int),
-        ("max_bad", c_uint64),
-        ("on_bad", c_void_p),
-        ("bad_context", c_void_p),
-        ("memory_bytes", c_uint64),
-        ("start_epoch", c_uint64),
-        ("start_step", c_uint64),
-        ("devices", c_void_p),
-        ("device_count", c_uint32),
-        ("parts", c_uint32),
-        ("trace", c_void_p),
-        ("keep_host", c_bool),
-        ("resident_bytes", c_uint64),
-        ("cache", c_int),
-        ("cache_folder", c_char_p),
-        ("cache_bytes", c_uint64),
-        ("on_note", c_void_p),
-        ("note_context", c_void_p),
-        ("free_order", c_bool),
-        ("no_checks", c_bool),
-        ("fields", POINTER(mr_loader_field)),
-        ("field_count", c_uint32),
-        ("length_window", c_uint32),
-        ("width_multiple", c_uint32),
-        ("budget", c_void_p),
-        ("record", c_void_p),
-        ("tune", c_uint32),
-        ("all_parts", c_uint32),
-        ("first_part", c_uint32),
-        ("keep", c_uint32),
-        ("count_unlabelled", c_bool),
-        ("sampler_count", c_uint64),
-        ("sampler_samples", c_void_p),
-        ("sampler", c_void_p),
-        ("sampler_context", c_void_p),
-        ("repeats", c_uint32),
-        ("operations", POINTER(mr_own_operation)),
-        ("operation_count", c_uint32),
-    ]
+    _fields_ = _members("mr_loader_config", struct_size=c_size_t, decode=mr_decode_config, on_bad=c_void_p,
+                        bad_context=c_void_p, start_epoch=c_uint64, start_step=c_uint64, devices=c_void_p,
+                        device_count=c_uint32, trace=c_void_p, on_note=c_void_p, note_context=c_void_p,
+                        fields=POINTER(mr_loader_field), field_count=c_uint32, budget=c_void_p, record=c_void_p,
+                        tune=c_uint32, all_parts=c_uint32, first_part=c_uint32, sampler_count=c_uint64,
+                        sampler_samples=c_void_p, sampler=c_void_p, sampler_context=c_void_p,
+                        operations=POINTER(mr_own_operation), operation_count=c_uint32)
 
 
 class mr_loader_field_info(Structure):

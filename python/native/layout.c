@@ -3,19 +3,26 @@
 #include <string.h>
 
 #include "python/native/native.h"
+#include "settings/setting.h"
 
 struct row {
     const char *type, *member;
     uint64_t offset, bytes;
+    const mri_setting *setting; /* NULL: the member is none */
 };
 
 #define SIZE(type)                                                                                           \
     {                                                                                                        \
-#type, NULL, 0, sizeof(type)                                                                         \
+#type, NULL, 0, sizeof(type), NULL                                                                   \
     }
 #define MEMBER(type, member)                                                                                 \
     {                                                                                                        \
-#type, #member, offsetof(type, member), sizeof(((type *)0)->member)                                  \
+#type, #member, offsetof(type, member), sizeof(((type *)0)->member), NULL                            \
+    }
+#define SETTING(type, member, ...)                                                                           \
+    {                                                                                                        \
+#type, #member, offsetof(type, member), sizeof(((type *)0)->member),                                 \
+            &(const mri_setting)MRI_ROW(type, member, __VA_ARGS__)                                           \
     }
 
 static const struct row rows[] = {
@@ -148,12 +155,11 @@ static const struct row rows[] = {
     MEMBER(mr_image, channels),
     MEMBER(mr_image, pixels),
     SIZE(mr_decode_config),
+#define MRI_SETTING(...) SETTING(mr_decode_config, __VA_ARGS__),
+#define MRI_MEMBER       MRI_SETTING
+#include "settings/decode.rows"
     MEMBER(mr_decode_config, struct_size),
     MEMBER(mr_decode_config, channels),
-    MEMBER(mr_decode_config, max_pixels),
-    MEMBER(mr_decode_config, max_scans),
-    MEMBER(mr_decode_config, ignore_exif),
-    MEMBER(mr_decode_config, pixels),
     SIZE(mr_loader_field),
     MEMBER(mr_loader_field, name),
     MEMBER(mr_loader_field, role),
@@ -179,59 +185,34 @@ static const struct row rows[] = {
     MEMBER(mr_own_operation, arguments_most),
     MEMBER(mr_own_operation, in_evaluation),
     SIZE(mr_loader_config),
+#define MRI_SETTING(...) SETTING(mr_loader_config, __VA_ARGS__),
+#define MRI_MEMBER       MRI_SETTING
+#include "settings/batches.rows"
+#define MRI_SETTING(...) SETTING(mr_loader_config, __VA_ARGS__),
+#define MRI_MEMBER       MRI_SETTING
+#include "settings/loader.rows"
     MEMBER(mr_loader_config, struct_size),
-    MEMBER(mr_loader_config, batch),
-    MEMBER(mr_loader_config, seed),
-    MEMBER(mr_loader_config, epochs),
-    MEMBER(mr_loader_config, order),
-    MEMBER(mr_loader_config, block),
-    MEMBER(mr_loader_config, tail),
-    MEMBER(mr_loader_config, prefetch),
-    MEMBER(mr_loader_config, workers),
-    MEMBER(mr_loader_config, readers),
-    MEMBER(mr_loader_config, depth),
-    MEMBER(mr_loader_config, io),
-    MEMBER(mr_loader_config, direct),
-    MEMBER(mr_loader_config, training),
-    MEMBER(mr_loader_config, augment),
-    MEMBER(mr_loader_config, channels),
     MEMBER(mr_loader_config, decode),
-    MEMBER(mr_loader_config, bad),
-    MEMBER(mr_loader_config, max_bad),
     MEMBER(mr_loader_config, on_bad),
     MEMBER(mr_loader_config, bad_context),
-    MEMBER(mr_loader_config, memory_bytes),
     MEMBER(mr_loader_config, start_epoch),
     MEMBER(mr_loader_config, start_step),
     MEMBER(mr_loader_config, devices),
     MEMBER(mr_loader_config, device_count),
-    MEMBER(mr_loader_config, parts),
     MEMBER(mr_loader_config, trace),
-    MEMBER(mr_loader_config, keep_host),
-    MEMBER(mr_loader_config, resident_bytes),
-    MEMBER(mr_loader_config, cache),
-    MEMBER(mr_loader_config, cache_folder),
-    MEMBER(mr_loader_config, cache_bytes),
     MEMBER(mr_loader_config, on_note),
     MEMBER(mr_loader_config, note_context),
-    MEMBER(mr_loader_config, free_order),
-    MEMBER(mr_loader_config, no_checks),
     MEMBER(mr_loader_config, fields),
     MEMBER(mr_loader_config, field_count),
-    MEMBER(mr_loader_config, length_window),
-    MEMBER(mr_loader_config, width_multiple),
     MEMBER(mr_loader_config, budget),
     MEMBER(mr_loader_config, record),
     MEMBER(mr_loader_config, tune),
     MEMBER(mr_loader_config, all_parts),
     MEMBER(mr_loader_config, first_part),
-    MEMBER(mr_loader_config, keep),
-    MEMBER(mr_loader_config, count_unlabelled),
     MEMBER(mr_loader_config, sampler_count),
     MEMBER(mr_loader_config, sampler_samples),
     MEMBER(mr_loader_config, sampler),
     MEMBER(mr_loader_config, sampler_context),
-    MEMBER(mr_loader_config, repeats),
     MEMBER(mr_loader_config, operations),
     MEMBER(mr_loader_config, operation_count),
     SIZE(mr_loader_field_info),
@@ -389,4 +370,32 @@ int64_t mrp_layout(const char *type, const char *member, uint64_t *bytes)
         return (int64_t)r->offset;
     }
     return -1;
+}
+
+static const char *const kinds[] = {
+    [MRI_SETTING_FLAG] = "flag",     [MRI_SETTING_U32] = "u32",
+    [MRI_SETTING_U64] = "u64",       [MRI_SETTING_REAL] = "real",
+    [MRI_SETTING_SIZE] = "size",     [MRI_SETTING_SECONDS] = "seconds",
+    [MRI_SETTING_TEXT] = "text",     [MRI_SETTING_CHOICE] = "choice",
+    [MRI_SETTING_EITHER] = "either", [MRI_SETTING_COUNT_OR_OFF] = "count or off",
+};
+
+int mrp_setting_at(const char *type, uint32_t k, mrp_setting *out)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const mri_setting *s = rows[i].setting;
+        if (!s || strcmp(rows[i].type, type) != 0 || k--) continue;
+        *out = (mrp_setting){.member = s->member,
+                             .kind = kinds[s->kind],
+                             .standard = s->standard,
+                             .unit = s->unit,
+                             .help = s->help,
+                             .choices = s->choices,
+                             .least = s->least,
+                             .most = s->most,
+                             .offset = rows[i].offset,
+                             .bytes = rows[i].bytes};
+        return MR_OK;
+    }
+    return MR_EEND;
 }

@@ -135,4 +135,15 @@ MR_API int mrp_digest(mr_loader *l, mrp_progress *progress, char out[33], uint64
  * here. */
 MR_API int64_t mrp_layout(const char *type, const char *member, uint64_t *bytes);
 
+/* A member of a struct that is a setting, as its row says (settings/setting.h). */
+typedef struct mrp_setting {
+    const char *member, *kind;          /* "flag", "u32", "choice", ... */
+    const char *standard, *unit, *help; /* or NULL */
+    const char *const *choices;         /* NULL-terminated, or NULL */
+    double least, most;
+    uint64_t offset, bytes;
+} mrp_setting;
+/* The k-th one of a struct. MR_EEND: there is none. */
+MR_API int mrp_setting_at(const char *type, uint32_t k, mrp_setting *out);
+
 #endif

@@ -168,6 +168,10 @@ class CheckGraph(unittest.TestCase):
             "tools/more.c -> formats/store/store.h: include (tools uses only public headers)",
         )
 
+    def test_open_folders_are_for_all_above(self):
+        files = {"tools/more.c": '#include "formats/store/store.h"\n'}
+        self.found(files, rules=RULES + "open formats\n")
+
     def test_circle_across_rooms(self):
         status, lines = check(
             {

@@ -12,10 +12,11 @@ enum { WIDTH = 96, COLUMN = 26 };
 static void value_text(const opt *o, char *buf, size_t buf_bytes)
 {
     static const char *const of_kind[] = {
-        [OPT_FLAG] = "",     [OPT_U32] = "N",        [OPT_U64] = "N",     [OPT_REAL] = "X",
-        [OPT_SIZE] = "SIZE", [OPT_SECONDS] = "TIME", [OPT_TEXT] = "TEXT", [OPT_COUNT_OR_OFF] = "off|N",
+        [MRI_SETTING_FLAG] = "",        [MRI_SETTING_U32] = "N",     [MRI_SETTING_U64] = "N",
+        [MRI_SETTING_REAL] = "X",       [MRI_SETTING_FLOAT] = "X",   [MRI_SETTING_SIZE] = "SIZE",
+        [MRI_SETTING_SECONDS] = "TIME", [MRI_SETTING_TEXT] = "TEXT", [MRI_SETTING_COUNT_OR_OFF] = "off|N",
     };
-    if (o->value || o->kind != OPT_CHOICE) {
+    if (o->value || !o->choices) {
         snprintf(buf, buf_bytes, "%s", o->value ? o->value : of_kind[o->kind]);
         return;
     }
@@ -24,16 +25,24 @@ static void value_text(const opt *o, char *buf, size_t buf_bytes)
         at += (size_t)snprintf(buf + at, buf_bytes - at, "%s%s", k ? "|" : "", o->choices[k]);
 }
 
+static bool has_range(const opt *o)
+{
+    return o->kind == MRI_SETTING_U32 || o->kind == MRI_SETTING_U64 || o->kind == MRI_SETTING_REAL ||
+           o->kind == MRI_SETTING_FLOAT || o->kind == MRI_SETTING_COUNT_OR_OFF;
+}
+
+/* As the user would type it; NULL: help says what happens without the option. */
+static const char *default_text(const opt *o) { return o->of_model ? NULL : o->standard; }
+
 /* Help, then range (not in short help) and default, as one text to be wrapped. */
 static void full_help(const opt *o, opt_help how, char *buf, size_t buf_bytes)
 {
-    const bool number =
-        o->kind == OPT_U32 || o->kind == OPT_U64 || o->kind == OPT_REAL || o->kind == OPT_COUNT_OR_OFF;
-    const bool bounded = how == OPT_HELP_ALL && number && o->high < 0xffffffffu;
+    const bool bounded = how == OPT_HELP_ALL && has_range(o) && o->most < 0xffffffffu;
+    const char *standard = default_text(o);
     char range[64] = "", fallback[96] = "";
-    if (bounded) snprintf(range, sizeof range, "%.15g to %.15g", o->low, o->high);
-    if (o->fallback) snprintf(fallback, sizeof fallback, "%sdefault %s", bounded ? "; " : "", o->fallback);
-    const bool extra = bounded || o->fallback;
+    if (bounded) mri_setting_range(o, range, sizeof range);
+    if (standard) snprintf(fallback, sizeof fallback, "%sdefault %s", bounded ? "; " : "", standard);
+    const bool extra = bounded || standard;
     snprintf(buf, buf_bytes, "%s%s%s%s%s", o->help, extra ? " (" : "", range, fallback, extra ? ")" : "");
 }
 
@@ -105,7 +114,7 @@ static void put_group(FILE *out, const opt_group *group, opt_help how)
     fprintf(out, "\n%s:\n", group->title);
     for (size_t i = 0; i < group->count; i++) {
         value_text(&group->options[i], value, sizeof value);
-        snprintf(line, sizeof line, "--%s%s%s", group->options[i].name, *value ? " " : "", value);
+        snprintf(line, sizeof line, "--%s%s%s", group->options[i].option, *value ? " " : "", value);
         full_help(&group->options[i], how, help, sizeof help);
         put_row(out, line, help);
     }
@@ -131,7 +140,7 @@ static void put_common(FILE *out, const command *cmd)
         if (!group->common) continue;
         for (size_t i = 0; i < group->count && at < sizeof names; i++)
             at += (size_t)snprintf(names + at, sizeof names - at, "%s--%s", i ? " " : "",
-                                   group->options[i].name);
+                                   group->options[i].option);
         char title[64];
         snprintf(title, sizeof title, "%.*s", (int)strcspn(group->title, "("), group->title);
         put_row(out, title, names);
@@ -168,23 +177,34 @@ void options_help(FILE *out, const command *cmd, opt_help how)
 
 /* ---- for programs ---- */
 
+/* Whole numbers as they are. */
+static void put_json_limit(json_line *j, const char *key, double v)
+{
+    if (v >= 0 && v < 0x1p53 && v == (double)(uint64_t)v) json_u64(j, key, (uint64_t)v);
+    else json_real(j, key, v);
+}
+
 static void put_json_option(FILE *out, const opt_group *group, const opt *o)
 {
     char value[256];
-    const bool number =
-        o->kind == OPT_U32 || o->kind == OPT_U64 || o->kind == OPT_REAL || o->kind == OPT_COUNT_OR_OFF;
     value_text(o, value, sizeof value);
     json_line j = json_begin(out, "option");
-    json_text(&j, "name", o->name);
+    json_text(&j, "name", o->option);
     json_text(&j, "group", group->title);
-    json_text(&j, "value", o->kind == OPT_FLAG ? NULL : value);
-    json_text(&j, "default", o->fallback);
-    if (number) json_real(&j, "least", o->low);
-    if (number) json_real(&j, "most", o->high);
-    if (o->kind == OPT_CHOICE) json_array(&j, "choices");
-    for (size_t k = 0; o->kind == OPT_CHOICE && o->choices[k]; k++) json_text(&j, NULL, o->choices[k]);
-    if (o->kind == OPT_CHOICE) json_close_array(&j);
+    json_text(&j, "value", o->kind == MRI_SETTING_FLAG ? NULL : value);
+    json_text(&j, "default", default_text(o));
+    if (has_range(o)) put_json_limit(&j, "least", o->least);
+    if (has_range(o)) put_json_limit(&j, "most", o->most);
+    if (o->choices) json_array(&j, "choices");
+    for (size_t k = 0; o->choices && o->choices[k]; k++) json_text(&j, NULL, o->choices[k]);
+    if (o->choices) json_close_array(&j);
     json_text(&j, "help", o->help);
+    if (o->since) {
+        json_text(&j, "unit", o->unit);
+        json_text(&j, "changes", mri_changes_names[o->changes]);
+        json_text(&j, "resume", mri_resume_names[o->resume]);
+        json_text(&j, "since", o->since);
+    }
     json_end(&j);
 }
 
@@ -237,7 +257,7 @@ static void man_command(FILE *out, const command *cmd)
             const opt *o = &cmd->groups[g].options[i];
             char value[256];
             value_text(o, value, sizeof value);
-            snprintf(line, sizeof line, "--%s%s%s", o->name, *value ? " " : "", value);
+            snprintf(line, sizeof line, "--%s%s%s", o->option, *value ? " " : "", value);
             full_help(o, OPT_HELP_ALL, help, sizeof help);
             fputs(".TP\n.B ", out);
             put_roff(out, line);

@@ -95,6 +95,23 @@ void json_float(json_line *j, const char *key, float value)
     fputs(isfinite(value) ? float_text(value, text, sizeof text) : "null", j->out);
 }
 
+void json_setting(json_line *j, const mri_setting *s, const void *settings)
+{
+    const void *value = (const char *)settings + s->at;
+    char text[512];
+    switch (s->kind) {
+    case MRI_SETTING_FLOAT: json_float(j, s->member, *(const float *)value); return;
+    case MRI_SETTING_REAL:
+    case MRI_SETTING_SECONDS: json_real(j, s->member, *(const double *)value); return;
+    case MRI_SETTING_FLAG: json_bool(j, s->member, *(const bool *)value); return;
+    case MRI_SETTING_U32:
+    case MRI_SETTING_COUNT_OR_OFF: json_u64(j, s->member, *(const uint32_t *)value); return;
+    case MRI_SETTING_U64:
+    case MRI_SETTING_SIZE: json_u64(j, s->member, *(const uint64_t *)value); return;
+    default: json_text(j, s->member, mri_setting_text(s, settings, text, sizeof text)); return;
+    }
+}
+
 void json_bool(json_line *j, const char *key, bool value)
 {
     put_key(j, key);

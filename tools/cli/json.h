@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "settings/setting.h"
+
 typedef struct json_line {
     FILE *out;
     bool comma; /* the next key needs one in front */
@@ -25,6 +27,8 @@ void json_i64(json_line *j, const char *key, int64_t value);
 void json_float(json_line *j, const char *key, float value); /* no digit more than it has; null: not finite */
 void json_real(json_line *j, const char *key, double value);
 void json_bool(json_line *j, const char *key, bool value);
+/* Under the name of its member. */
+void json_setting(json_line *j, const mri_setting *s, const void *settings);
 void json_object(json_line *j, const char *key); /* until json_close_object() */
 void json_close_object(json_line *j);
 void json_array(json_line *j, const char *key); /* members take key NULL */

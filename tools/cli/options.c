@@ -25,143 +25,9 @@ static bool __attribute__((format(printf, 2, 3))) wrong(const word_parse *p, con
 
 /* ---- values ---- */
 
-/* Digits only: strtoull alone would take "-1" and " 7". */
-static bool parse_whole(const char *text, uint64_t *out)
-{
-    if (text[0] < '0' || text[0] > '9') return false;
-    char *end;
-    errno = 0;
-    const unsigned long long v = strtoull(text, &end, 10);
-    if (errno || *end) return false;
-    *out = v;
-    return true;
-}
-
-/* A finite number with one of the units behind it; unit_text[k] is worth unit_value[k]. */
-static bool parse_measure(const char *text, const char *const *unit_text, const double *unit_value,
-                          double *out)
-{
-    char *end;
-    errno = 0;
-    const double v = strtod(text, &end);
-    if (end == text || errno || !isfinite(v)) return false;
-    for (size_t k = 0; unit_text[k]; k++) {
-        if (strcasecmp(end, unit_text[k]) != 0) continue;
-        *out = v * unit_value[k];
-        return true;
-    }
-    return false;
-}
-
-static bool parse_size(const char *text, double *out)
-{
-    static const char *const unit[] = {"", "B", "K", "KiB", "M", "MiB", "G", "GiB", "T", "TiB", NULL};
-    static const double worth[] = {1, 1, 0x1p10, 0x1p10, 0x1p20, 0x1p20, 0x1p30, 0x1p30, 0x1p40, 0x1p40};
-    return parse_measure(text, unit, worth, out);
-}
-
-static bool parse_seconds(const char *text, double *out)
-{
-    static const char *const unit[] = {"", "s", "ms", "us", "min", "h", NULL};
-    static const double worth[] = {1, 1, 1e-3, 1e-6, 60, 3600};
-    return parse_measure(text, unit, worth, out);
-}
-
-static bool in_range(const word_parse *p, const opt *o, const char *text, double v)
-{
-    if (v >= o->low && v <= o->high) return true;
-    if (o->high >= 0x1p53) return wrong(p, "--%s: expected %.15g or more, found '%s'", o->name, o->low, text);
-    return wrong(p, "--%s: expected %.15g to %.15g, found '%s'", o->name, o->low, o->high, text);
-}
-
-static bool store_whole(const word_parse *p, const opt *o, void *field, const char *text)
-{
-    uint64_t v = 0;
-    if (o->kind == OPT_COUNT_OR_OFF && strcmp(text, "off") == 0) {
-        *(uint32_t *)field = 0;
-        return true;
-    }
-    if (!parse_whole(text, &v))
-        return wrong(p, "--%s: expected %s, found '%s'", o->name,
-                     o->kind == OPT_COUNT_OR_OFF ? "a whole number or off" : "a whole number", text);
-    if (!in_range(p, o, text, (double)v)) return false;
-    if (o->kind == OPT_U64) *(uint64_t *)field = v;
-    else *(uint32_t *)field = (uint32_t)v;
-    return true;
-}
-
-static bool store_real(const word_parse *p, const opt *o, void *field, const char *text)
-{
-    static const char *const no_unit[] = {"", NULL};
-    static const double one[] = {1};
-    double v = 0;
-    const bool size = o->kind == OPT_SIZE, seconds = o->kind == OPT_SECONDS;
-    const char *what = size      ? "a size such as 4096, 64K or 1.5G"
-                       : seconds ? "a time such as 10s or 250ms"
-                                 : "a number";
-    if (!(size      ? parse_size(text, &v)
-          : seconds ? parse_seconds(text, &v)
-                    : parse_measure(text, no_unit, one, &v)))
-        return wrong(p, "--%s: expected %s, found '%s'", o->name, what, text);
-    if (!in_range(p, o, text, v)) return false;
-    if (size) *(uint64_t *)field = v >= 0x1p64 ? UINT64_MAX : (uint64_t)v;
-    else *(double *)field = v;
-    return true;
-}
-
-static bool store_cache(const word_parse *p, const opt *o, opt_cache *to, const char *text)
-{
-    const char *size = strrchr(text, ':'); /* a folder's name may have colons of its own */
-    const bool memory = strncmp(text, "ram:", 4) == 0, disk = strncmp(text, "disk:", 5) == 0;
-    double bytes = 0;
-    *to = (opt_cache){0};
-    if (strcmp(text, "off") == 0) return true;
-    if (strcmp(text, "ram") == 0) {
-        *to = (opt_cache){.kind = 1, .bytes = UINT64_MAX};
-        return true;
-    }
-    const size_t name = disk ? (size_t)(size - text) : 0;
-    bool good = memory || (disk && name > 5 && name - 5 < sizeof to->folder);
-    good = good && parse_size(size + 1, &bytes) && bytes >= 1 && (!memory || size == text + 3);
-    if (!good)
-        return wrong(p, "--%s: expected off, ram, ram:SIZE or disk:FOLDER:SIZE, such as ram:8G; found '%s'",
-                     o->name, text);
-    to->kind = memory ? 1 : 2;
-    to->bytes = bytes >= 0x1p64 ? UINT64_MAX : (uint64_t)bytes;
-    if (disk) memcpy(to->folder, text + 5, name - 5);
-    return true;
-}
-
-static bool store_choice(const word_parse *p, const opt *o, void *field, const char *text)
-{
-    char known[256] = "";
-    for (uint32_t k = 0; o->choices[k]; k++) {
-        if (strcmp(text, o->choices[k]) == 0) {
-            *(uint32_t *)field = k;
-            return true;
-        }
-        const size_t at = strlen(known);
-        snprintf(known + at, sizeof known - at, "%s%s", k ? ", " : "", o->choices[k]);
-    }
-    return wrong(p, "--%s: expected one of %s; found '%s'", o->name, known, text);
-}
-
 static bool store(const word_parse *p, const opt *o, size_t base, const char *text)
 {
-    void *field = p->args + base + o->field;
-    switch (o->kind) {
-    case OPT_FLAG: *(bool *)field = true; return true;
-    case OPT_TEXT:
-        if (text && !*text) return wrong(p, "--%s: expected a value, found ''", o->name);
-        *(const char **)field = text;
-        return true;
-    case OPT_CHOICE: return store_choice(p, o, field, text);
-    case OPT_REAL:
-    case OPT_SIZE:
-    case OPT_SECONDS: return store_real(p, o, field, text);
-    case OPT_CACHE: return store_cache(p, o, field, text);
-    default: return store_whole(p, o, field, text);
-    }
+    return mri_setting_parse(o, p->args + base, text, p->message, p->message_bytes);
 }
 
 static bool fill_defaults(const word_parse *p)
@@ -171,10 +37,12 @@ static bool fill_defaults(const word_parse *p)
         const opt_group *group = &p->cmd->groups[g];
         for (size_t i = 0; i < group->count; i++) {
             const opt *o = &group->options[i];
-            if (o->fallback) {
-                if (!store(p, o, group->base, o->fallback)) return false;
-            } else if (o->kind == OPT_REAL || o->kind == OPT_SECONDS) {
-                *(double *)(p->args + group->base + o->field) = NAN;
+            if (o->standard && !o->of_model) {
+                if (!store(p, o, group->base, o->standard)) return false;
+            } else if (o->kind == MRI_SETTING_REAL || o->kind == MRI_SETTING_SECONDS) {
+                *(double *)(p->args + group->base + o->at) = NAN;
+            } else if (o->kind == MRI_SETTING_FLOAT && o->of_model) {
+                *(float *)(p->args + group->base + o->at) = NAN;
             }
         }
     }
@@ -232,7 +100,7 @@ static const opt *option_at(const command *cmd, size_t at, size_t *base)
     return NULL;
 }
 
-static const char *option_name(const void *cmd, size_t at) { return option_at(cmd, at, NULL)->name; }
+static const char *option_name(const void *cmd, size_t at) { return option_at(cmd, at, NULL)->option; }
 
 /* What training programs call it, where letters do not lead there. */
 static const struct {
@@ -286,7 +154,7 @@ static bool has_option(const command *cmd, const char *name)
 {
     const opt *o;
     for (size_t at = 0; (o = option_at(cmd, at, NULL)) != NULL; at++)
-        if (strcmp(o->name, name) == 0) return true;
+        if (strcmp(o->option, name) == 0) return true;
     return false;
 }
 
@@ -311,7 +179,7 @@ static const opt *find_option(const word_parse *p, const char *name, size_t name
     size_t count = 0;
     const opt *o;
     for (; (o = option_at(p->cmd, count, base)) != NULL; count++)
-        if (strlen(o->name) == name_bytes && memcmp(o->name, name, name_bytes) == 0) return o;
+        if (strlen(o->option) == name_bytes && memcmp(o->option, name, name_bytes) == 0) return o;
     char typed[64], known[64];
     snprintf(typed, sizeof typed, "%.*s", (int)(name_bytes < 63 ? name_bytes : 63), name);
     if (known_elsewhere(p->cmd, typed, known, sizeof known)) {
@@ -336,8 +204,8 @@ static void note_given(const word_parse *p, const opt *o)
 {
     if (!p->cmd->given_at) return;
     opt_given *given = (opt_given *)(void *)(p->args + p->cmd->given_at);
-    if (given->count < OPT_COUNT(given->name) && !options_was_given(given, o->name))
-        given->name[given->count++] = o->name;
+    if (given->count < OPT_COUNT(given->name) && !options_was_given(given, o->option))
+        given->name[given->count++] = o->option;
 }
 
 /* word is "--name" or "--name=value"; next the word behind it, or NULL. */
@@ -350,15 +218,15 @@ static bool take_option(const word_parse *p, const char *word, const char *next,
     if (!o) return false;
     note_given(p, o);
     *used_next = false;
-    if (o->kind == OPT_FLAG) {
-        if (equals) return wrong(p, "--%s takes no value, found '%s'", o->name, equals + 1);
+    if (o->kind == MRI_SETTING_FLAG) {
+        if (equals) return wrong(p, "--%s takes no value, found '%s'", o->option, equals + 1);
         return store(p, o, base, NULL);
     }
     const char *value = equals ? equals + 1 : next;
-    if (!value) return wrong(p, "--%s needs a value", o->name);
+    if (!value) return wrong(p, "--%s needs a value", o->option);
     if (!equals && strncmp(value, "--", 2) == 0) /* more likely forgotten than meant */
-        return wrong(p, "--%s needs a value, found '%s'; one that begins so is written --%s=VALUE", o->name,
-                     value, o->name);
+        return wrong(p, "--%s needs a value, found '%s'; one that begins so is written --%s=VALUE", o->option,
+                     value, o->option);
     *used_next = !equals;
     return store(p, o, base, value);
 }

@@ -22,36 +22,14 @@
 #include <stdint.h>
 #include <stdio.h>
 
-typedef enum opt_kind {                   /* type of the field it is stored in */
-                        OPT_FLAG,         /* bool: true when given */
-                        OPT_U32,          /* uint32_t */
-                        OPT_U64,          /* uint64_t */
-                        OPT_REAL,         /* double; NAN when neither given nor defaulted */
-                        OPT_SIZE,         /* uint64_t bytes: 4096, 64K, 1.5G (powers of 1024) */
-                        OPT_SECONDS,      /* double: 10, 10s, 250ms */
-                        OPT_TEXT,         /* const char *, pointing into argv; NULL when not given */
-                        OPT_CHOICE,       /* uint32_t: place in choices */
-                        OPT_COUNT_OR_OFF, /* uint32_t: "off" is 0 */
-                        OPT_CACHE,        /* opt_cache: off, ram:SIZE, disk:DIR:SIZE */
-} opt_kind;
+#include "settings/setting.h"
 
-typedef struct opt_cache {
-    uint32_t kind; /* 0 off, 1 memory, 2 disk */
-    uint64_t bytes;
-    char folder[4096];
-} opt_cache;
-
-typedef struct opt {
-    const char *name; /* without the dashes */
-    opt_kind kind;
-    size_t field;         /* offset in the struct of its table */
-    double low, high;     /* numbers: the range, both ends in it */
-    const char *fallback; /* default as the user would type it; NULL: zero, NAN or NULL, and help says what
-                             that means */
-    const char *value;    /* what stands for the value in help; NULL: made from kind and choices */
-    const char *help;
-    const char *const *choices; /* CHOICE: NULL-terminated */
-} opt;
+/* A row of settings/ (setting.h). */
+typedef mri_setting opt;
+/* One that is an option of a command alone: OPT(struct of the table, member, kind, .option = "name", ...,
+ * .help =
+ * "..."). Numbers need .most. */
+#define OPT MRI_ROW
 
 typedef struct opt_group {
     const char *title;

@@ -223,8 +223,8 @@ static void set_loader(tool_session *s, const storage_unit *u, const session_arg
     run.batch = u->batch;
     run.augment = u->augment;
     if (!options_was_given(given, "prefetch"))
-        loader.prefetch = PREFETCH;                                 /* batches of N accelerators are large */
-    if (!options_was_given(given, "resident")) loader.resident = 0; /* samples come from their files */
+        loader.prefetch = PREFETCH; /* batches of N accelerators are large */
+    if (!options_was_given(given, "resident")) loader.resident_bytes = 0; /* samples come from their files */
     setup_loader(&s->loader_cfg, &shared->data_opts, &run, &loader);
     s->loader_cfg.training = true;
     s->loader_cfg.epochs = UINT64_MAX;

@@ -195,61 +195,50 @@ static const char *const stores[] = {"jpeg", "raw", "coef", NULL};
 static const char *const bads[] = {"skip", "stop", NULL};
 
 static const opt options[] = {
-    {"to", OPT_CHOICE, offsetof(convert_args, to), 0, 0, "mrec", NULL,
-     "mrec: record files; tfrecord: TensorFlow's, of tf.train.Example; tar: WebDataset; without it the "
-     "format that "
-     "DST's ending stands for",
-     tos},
-    {"store", OPT_CHOICE, offsetof(convert_args, store), 0, 0, "jpeg", NULL,
-     "jpeg: pictures keep their bytes; raw: decoded pixels; coef: JPEGs as their coefficients, without loss: "
-     "about 1.45 times the "
-     "bytes, and no entropy decoding left to do",
-     stores},
-    {"resize", OPT_U32, offsetof(convert_args, resize), 0, 65535, "0", NULL,
-     "make the shorter side at most so many pixels; 0: as it is", NULL},
-    {"quality", OPT_U32, offsetof(convert_args, quality), 1, 100, "90", NULL,
-     "of JPEGs that --resize makes again", NULL},
-    {"transcode", OPT_FLAG, offsetof(convert_args, transcode), 0, 0, NULL, NULL,
-     "make progressive and arithmetic JPEGs sequential, which decodes faster; coefficients and other "
-     "segments stay",
-     NULL},
-    {"no-entries", OPT_FLAG, offsetof(convert_args, no_entries), 0, 0, NULL, NULL,
-     "no entry points beside JPEGs (1 % of their bytes, with which a crop is decoded without what is above "
-     "it and left of it)",
-     NULL},
-    {"no-names", OPT_FLAG, offsetof(convert_args, no_names), 0, 0, NULL, NULL,
-     "leave out what the samples were called; else it is kept, and 'export' gives the files these names "
-     "again",
-     NULL},
-    {"center-square", OPT_FLAG, offsetof(convert_args, center_square), 0, 0, NULL, NULL,
-     "--store raw --resize N: cut to the middle N x N, all of one size", NULL},
-    {"channels", OPT_U32, offsetof(convert_args, channels), 0, 3, "0", NULL,
-     "of decoded pictures: 1 gray, 3 colour, 0 as they are", NULL},
-    {"shard-size", OPT_SIZE, offsetof(convert_args, shard_bytes), 0, 0x1p64, "0", NULL,
-     "begin another file before one grows past this; DST is then a list of files, or what the names of the "
-     "files begin with "
-     "(DST-00000-of-00128, DST-000000.tar); 0: one file",
-     NULL},
-    {"workers", OPT_U32, offsetof(convert_args, workers), 0, 1024, "0", NULL, "threads; 0: one per core",
-     NULL},
-    {"memory", OPT_SIZE, offsetof(convert_args, memory), 0, 0x1p64, "0", NULL,
-     "for large pictures, which take turns; 0: half of it", NULL},
-    {"resume", OPT_FLAG, offsetof(convert_args, resume), 0, 0, NULL, NULL,
-     "go on where an interrupted run stopped", NULL},
-    {"force", OPT_FLAG, offsetof(convert_args, force), 0, 0, NULL, NULL,
-     "replace an output that exists or an interrupted run left", NULL},
-    {"bad", OPT_CHOICE, offsetof(convert_args, bad), 0, 0, "skip", NULL,
-     "damaged samples: pass over and list them, or stop at the first", bads},
-    {"max-bad", OPT_U64, offsetof(convert_args, max_bad), 1, 0x1p64, NULL, NULL,
-     "stop when more samples than this are bad; without it: never", NULL},
-    {"no-check", OPT_FLAG, offsetof(convert_args, no_check), 0, 0, NULL, NULL,
-     "keep pictures that stay as they are even when they cannot be decoded", NULL},
-    {"advise", OPT_FLAG, offsetof(convert_args, advise), 0, 0, NULL, NULL,
-     "measure on a sample what each form costs, recommend one; no DST", NULL},
-    {"augment", OPT_TEXT, offsetof(convert_args, augment), 0, 0, NULL, "SPEC",
-     "--advise: what is done to pictures; else rrc224, small ones: none", NULL},
-    {"no-verify", OPT_FLAG, offsetof(convert_args, no_verify), 0, 0, NULL, NULL,
-     "do not read the result back", NULL},
+    OPT(convert_args, to, CHOICE, .option = "to", .standard = "mrec", .choices = tos,
+        .help = "mrec: record files; tfrecord: TensorFlow's, of tf.train.Example; tar: WebDataset; without "
+                "it the format that DST's ending stands for"),
+    OPT(convert_args, store, CHOICE, .option = "store", .standard = "jpeg", .choices = stores,
+        .help = "jpeg: pictures keep their bytes; raw: decoded pixels; coef: JPEGs as their coefficients, "
+                "without loss: about 1.45 times the bytes, and no entropy decoding left to do"),
+    OPT(convert_args, resize, U32, .option = "resize", .most = 65535, .standard = "0",
+        .help = "make the shorter side at most so many pixels; 0: as it is"),
+    OPT(convert_args, quality, U32, .option = "quality", .least = 1, .most = 100, .standard = "90",
+        .help = "of JPEGs that --resize makes again"),
+    OPT(convert_args, transcode, FLAG, .option = "transcode",
+        .help = "make progressive and arithmetic JPEGs sequential, which decodes faster; coefficients and "
+                "other segments stay"),
+    OPT(convert_args, no_entries, FLAG, .option = "no-entries",
+        .help = "no entry points beside JPEGs (1 % of their bytes, with which a crop is decoded without what "
+                "is above it and left of it)"),
+    OPT(convert_args, no_names, FLAG, .option = "no-names",
+        .help = "leave out what the samples were called; else it is kept, and 'export' gives the files these "
+                "names again"),
+    OPT(convert_args, center_square, FLAG, .option = "center-square",
+        .help = "--store raw --resize N: cut to the middle N x N, all of one size"),
+    OPT(convert_args, channels, U32, .option = "channels", .most = 3, .standard = "0",
+        .help = "of decoded pictures: 1 gray, 3 colour, 0 as they are"),
+    OPT(convert_args, shard_bytes, SIZE, .option = "shard-size", .most = MRI_ANY, .standard = "0",
+        .help = "begin another file before one grows past this; DST is then a list of files, or what the "
+                "names of the files begin with (DST-00000-of-00128, DST-000000.tar); 0: one file"),
+    OPT(convert_args, workers, U32, .option = "workers", .most = 1024, .standard = "0",
+        .help = "threads; 0: one per core"),
+    OPT(convert_args, memory, SIZE, .option = "memory", .most = MRI_ANY, .standard = "0",
+        .help = "for large pictures, which take turns; 0: half of it"),
+    OPT(convert_args, resume, FLAG, .option = "resume", .help = "go on where an interrupted run stopped"),
+    OPT(convert_args, force, FLAG, .option = "force",
+        .help = "replace an output that exists or an interrupted run left"),
+    OPT(convert_args, bad, CHOICE, .option = "bad", .standard = "skip", .choices = bads,
+        .help = "damaged samples: pass over and list them, or stop at the first"),
+    OPT(convert_args, max_bad, U64, .option = "max-bad", .least = 1, .most = MRI_ANY,
+        .help = "stop when more samples than this are bad; without it: never"),
+    OPT(convert_args, no_check, FLAG, .option = "no-check",
+        .help = "keep pictures that stay as they are even when they cannot be decoded"),
+    OPT(convert_args, advise, FLAG, .option = "advise",
+        .help = "measure on a sample what each form costs, recommend one; no DST"),
+    OPT(convert_args, augment, TEXT, .option = "augment", .value = "SPEC",
+        .help = "--advise: what is done to pictures; else rrc224, small ones: none"),
+    OPT(convert_args, no_verify, FLAG, .option = "no-verify", .help = "do not read the result back"),
 };
 
 /* ---- advice ---- */
@@ -263,7 +252,7 @@ static int check_advise(const convert_args *a)
     }
     for (uint32_t i = 0; i < a->given.count; i++)
         for (size_t k = 0; k < OPT_COUNT(options); k++) {
-            bool goes = strcmp(a->given.name[i], options[k].name) != 0;
+            bool goes = strcmp(a->given.name[i], options[k].option) != 0;
             for (size_t t = 0; t < OPT_COUNT(taken); t++)
                 goes = goes || strcmp(a->given.name[i], taken[t]) == 0;
             if (goes) continue;

@@ -151,16 +151,16 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    {"training", OPT_FLAG, offsetof(digest_args, training), 0, 0, NULL, NULL,
-     "with random augmentation, as in training", NULL},
-    {"parts", OPT_U32, offsetof(digest_args, parts), 1, 64, "1", NULL,
-     "without --devices: cut batches for so many replicas", NULL},
-    {"start-epoch", OPT_U64, offsetof(digest_args, start_epoch), 0, 0x1p64, "0", NULL,
-     "begin as if resumed here", NULL},
-    {"start-step", OPT_U64, offsetof(digest_args, start_step), 0, 0x1p64, "0", NULL, "and at this step of it",
-     NULL},
-    {"split-at", OPT_U64, offsetof(digest_args, split_at), 1, 0x1p64, NULL, NULL,
-     "stop after so many batches and go on with a second loader; the digest is over both", NULL},
+    OPT(digest_args, training, FLAG, .option = "training",
+        .help = "with random augmentation, as in training"),
+    OPT(digest_args, parts, U32, .option = "parts", .least = 1, .most = 64, .standard = "1",
+        .help = "without --devices: cut batches for so many replicas"),
+    OPT(digest_args, start_epoch, U64, .option = "start-epoch", .most = MRI_ANY, .standard = "0",
+        .help = "begin as if resumed here"),
+    OPT(digest_args, start_step, U64, .option = "start-step", .most = MRI_ANY, .standard = "0",
+        .help = "and at this step of it"),
+    OPT(digest_args, split_at, U64, .option = "split-at", .least = 1, .most = MRI_ANY,
+        .help = "stop after so many batches and go on with a second loader; the digest is over both"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Digest", options),

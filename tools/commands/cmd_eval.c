@@ -138,7 +138,7 @@ static int open_run(eval_run *r)
     char list[4096];
     run.bad_list = world_own_file(&r->world, run.bad_list, list, sizeof list);
     if (!options_was_given(&a->given, "pixels")) shared.data_opts.pixels = r->info.pixels;
-    if (!options_was_given(&a->given, "exif") && r->info.ignore_exif) shared.data_opts.exif = 1;
+    if (!options_was_given(&a->given, "exif") && r->info.ignore_exif) shared.data_opts.ignore_exif = true;
     if (!s->model->numbers && !options_was_given(&a->given, "channels") && (r->info.c == 1 || r->info.c == 3))
         run.channels = r->info.c;
     if (!run.augment)
@@ -318,18 +318,17 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    {"checkpoint", OPT_TEXT, offsetof(eval_args, checkpoint), 0, 0, NULL, "C",
-     "a checkpoint, or the folder of a run: its newest", NULL},
-    {"draw", OPT_TEXT, offsetof(eval_args, draw), 0, 0, NULL, "FILE.png",
-     "of a network that gives back what it gets: pictures, what it makes of them, what it makes up", NULL},
-    {"confusion", OPT_TEXT, offsetof(eval_args, confusion), 0, 0, NULL, "FILE.csv",
-     "which classes are taken for which, and how many of each are right; the worst are shown", NULL},
-    {"views", OPT_TEXT, offsetof(eval_args, views), 0, 0, NULL, "KIND",
-     "judge each sample by the mean over several views: flip, and its mirror image; five, the middle and the "
-     "corners; ten, both",
-     NULL},
-    {"force", OPT_FLAG, offsetof(eval_args, force), 0, 0, NULL, NULL,
-     "--draw, --confusion: over a file that is there", NULL},
+    OPT(eval_args, checkpoint, TEXT, .option = "checkpoint", .value = "C",
+        .help = "a checkpoint, or the folder of a run: its newest"),
+    OPT(eval_args, draw, TEXT, .option = "draw", .value = "FILE.png",
+        .help =
+            "of a network that gives back what it gets: pictures, what it makes of them, what it makes up"),
+    OPT(eval_args, confusion, TEXT, .option = "confusion", .value = "FILE.csv",
+        .help = "which classes are taken for which, and how many of each are right; the worst are shown"),
+    OPT(eval_args, views, TEXT, .option = "views", .value = "KIND",
+        .help = "judge each sample by the mean over several views: flip, and its mirror image; five, the "
+                "middle and the corners; ten, both"),
+    OPT(eval_args, force, FLAG, .option = "force", .help = "--draw, --confusion: over a file that is there"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Evaluation", options),     RUN_GROUP(eval_args, shared.run),

@@ -299,9 +299,9 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    {"force", OPT_FLAG, offsetof(export_args, force), 0, 0, NULL, NULL, "replace files that exist", NULL},
-    {"numbered", OPT_FLAG, offsetof(export_args, numbered), 0, 0, NULL, NULL,
-     "DIR/CLASS/NNNNNNNN.jpg, the number being the sample's, whatever the samples are called", NULL},
+    OPT(export_args, force, FLAG, .option = "force", .help = "replace files that exist"),
+    OPT(export_args, numbered, FLAG, .option = "numbered",
+        .help = "DIR/CLASS/NNNNNNNN.jpg, the number being the sample's, whatever the samples are called"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Options", options),

@@ -79,16 +79,13 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    {"names", OPT_CHOICE, offsetof(weights_args, names), 0, 0, "own", NULL,
-     "what tensors are called: LAYER/KIND/PARAMETER, or as torchvision's networks have them, with their "
-     "layouts",
-     name_kinds},
-    {"weights", OPT_CHOICE, offsetof(weights_args, weights), 0, 0, "auto", NULL,
-     "of a run with --average: its average, which is what is evaluated and what auto takes, or the weights "
-     "that "
-     "training goes on with",
-     weight_kinds},
-    {"force", OPT_FLAG, offsetof(weights_args, force), 0, 0, NULL, NULL, "over a file that is there", NULL},
+    OPT(weights_args, names, CHOICE, .option = "names", .standard = "own", .choices = name_kinds,
+        .help = "what tensors are called: LAYER/KIND/PARAMETER, or as torchvision's networks have them, with "
+                "their layouts"),
+    OPT(weights_args, weights, CHOICE, .option = "weights", .standard = "auto", .choices = weight_kinds,
+        .help = "of a run with --average: its average, which is what is evaluated and what auto takes, or "
+                "the weights that training goes on with"),
+    OPT(weights_args, force, FLAG, .option = "force", .help = "over a file that is there"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Weights", options),

@@ -591,18 +591,18 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    {"record", OPT_TEXT, offsetof(inspect_args, record), 0, 0, NULL, "I",
-     "show the fields of one sample; the first is 0", NULL},
-    {"bad", OPT_FLAG, offsetof(inspect_args, bad), 0, 0, NULL, NULL,
-     "read and decode every sample, and list those that cannot be used; exit status 3 when there are any",
-     NULL},
-    {"workers", OPT_U32, offsetof(inspect_args, workers), 0, CHECK_WORKERS_MOST, "0", NULL,
-     "threads of --bad; 0: one per core", NULL},
-    {"model", OPT_TEXT, offsetof(inspect_args, model), 0, 0, NULL, "NAME",
-     "instead of a data set: the layers of a network that train knows, or of that of a checkpoint", NULL},
-    {"svg", OPT_TEXT, offsetof(inspect_args, svg), 0, 0, NULL, "FILE.svg", "--model: draw it, too", NULL},
-    {"force", OPT_FLAG, offsetof(inspect_args, force), 0, 0, NULL, NULL, "--svg: over a file that is there",
-     NULL},
+    OPT(inspect_args, record, TEXT, .option = "record", .value = "I",
+        .help = "show the fields of one sample; the first is 0"),
+    OPT(inspect_args, bad, FLAG, .option = "bad",
+        .help = "read and decode every sample, and list those that cannot be used; exit status 3 when there "
+                "are any"),
+    OPT(inspect_args, workers, U32, .option = "workers", .most = CHECK_WORKERS_MOST, .standard = "0",
+        .help = "threads of --bad; 0: one per core"),
+    OPT(inspect_args, model, TEXT, .option = "model", .value = "NAME",
+        .help =
+            "instead of a data set: the layers of a network that train knows, or of that of a checkpoint"),
+    OPT(inspect_args, svg, TEXT, .option = "svg", .value = "FILE.svg", .help = "--model: draw it, too"),
+    OPT(inspect_args, force, FLAG, .option = "force", .help = "--svg: over a file that is there"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Options", options),

@@ -256,15 +256,14 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    {"from", OPT_REAL, offsetof(find_args, from), 0, 1000, "1e-7", NULL, "the first rate", NULL},
-    {"to", OPT_REAL, offsetof(find_args, to), 0, 1000, "10", NULL,
-     "the last, if the loss does not diverge before", NULL},
-    {"steps", OPT_U32, offsetof(find_args, steps), STEPS_LEAST, 1000000, "100", NULL, "from one to the other",
-     NULL},
-    {"csv", OPT_TEXT, offsetof(find_args, csv), 0, 0, NULL, "FILE", "every step: rate, loss, smoothed loss",
-     NULL},
-    {"force", OPT_FLAG, offsetof(find_args, force), 0, 0, NULL, NULL, "--csv: over a file that is there",
-     NULL},
+    OPT(find_args, from, REAL, .option = "from", .most = 1000, .standard = "1e-7", .help = "the first rate"),
+    OPT(find_args, to, REAL, .option = "to", .most = 1000, .standard = "10",
+        .help = "the last, if the loss does not diverge before"),
+    OPT(find_args, steps, U32, .option = "steps", .least = STEPS_LEAST, .most = 1000000, .standard = "100",
+        .help = "from one to the other"),
+    OPT(find_args, csv, TEXT, .option = "csv", .value = "FILE",
+        .help = "every step: rate, loss, smoothed loss"),
+    OPT(find_args, force, FLAG, .option = "force", .help = "--csv: over a file that is there"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Rates", options),

@@ -38,10 +38,11 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    {"seconds", OPT_SECONDS, offsetof(plan_args, seconds), 0.01, 3600, "10", "TIME", "how long to measure",
-     NULL},
-    {"no-forms", OPT_FLAG, offsetof(plan_args, no_forms), 0, 0, NULL, NULL,
-     "do not convert some of the pictures in a temporary folder to see what other forms would cost", NULL},
+    OPT(plan_args, seconds, SECONDS, .option = "seconds", .least = 0.01, .most = 3600, .standard = "10",
+        .value = "TIME", .help = "how long to measure"),
+    OPT(plan_args, no_forms, FLAG, .option = "no-forms",
+        .help =
+            "do not convert some of the pictures in a temporary folder to see what other forms would cost"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Plan", options),

@@ -215,7 +215,7 @@ static int fill_run(predict_run *r, session_args *shared, run_args *run)
     const mr_checkpoint_info *info = &r->info;
     *run = shared->run;
     if (!options_was_given(given, "pixels")) shared->data_opts.pixels = info->pixels;
-    if (!options_was_given(given, "exif") && info->ignore_exif) shared->data_opts.exif = 1;
+    if (!options_was_given(given, "exif") && info->ignore_exif) shared->data_opts.ignore_exif = true;
     if (!r->s.model->numbers && !options_was_given(given, "channels") && (info->c == 1 || info->c == 3))
         run->channels = info->c;
     if (!run->augment) run->augment = info->augment;
@@ -376,17 +376,16 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    {"checkpoint", OPT_TEXT, offsetof(predict_args, checkpoint), 0, 0, NULL, "C",
-     "a checkpoint, or the folder of a run: its newest", NULL},
-    {"top", OPT_U32, offsetof(predict_args, top), 1, 1000000, "1", NULL, "so many of the likeliest classes",
-     NULL},
-    {"views", OPT_TEXT, offsetof(predict_args, views), 0, 0, NULL, "KIND",
-     "mean over several views: flip, and its mirror image; five, the middle and the corners; ten, both",
-     NULL},
-    {"out", OPT_TEXT, offsetof(predict_args, out), 0, 0, NULL, "FILE",
-     "where rows go; without it standard output", NULL},
-    {"force", OPT_FLAG, offsetof(predict_args, force), 0, 0, NULL, NULL, "--out: over a file that is there",
-     NULL},
+    OPT(predict_args, checkpoint, TEXT, .option = "checkpoint", .value = "C",
+        .help = "a checkpoint, or the folder of a run: its newest"),
+    OPT(predict_args, top, U32, .option = "top", .least = 1, .most = 1000000, .standard = "1",
+        .help = "so many of the likeliest classes"),
+    OPT(predict_args, views, TEXT, .option = "views", .value = "KIND",
+        .help = "mean over several views: flip, and its mirror image; five, the middle and the corners; ten, "
+                "both"),
+    OPT(predict_args, out, TEXT, .option = "out", .value = "FILE",
+        .help = "where rows go; without it standard output"),
+    OPT(predict_args, force, FLAG, .option = "force", .help = "--out: over a file that is there"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Prediction", options),

@@ -219,15 +219,15 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    {"steps", OPT_U64, offsetof(profile_args, steps), 1, 0x1p32, "60", NULL,
-     "of each of the two runs, in three parts, without those that warm them up; a part has at most an epoch",
-     NULL},
-    {"seconds", OPT_SECONDS, offsetof(profile_args, seconds), 0.01, 3600, "2", "TIME",
-     "for each of the two ceilings", NULL},
-    {"trace", OPT_TEXT, offsetof(profile_args, trace), 0, 0, NULL, "FILE",
-     "what every stage did when, with prefetch on, as a Chrome trace (ui.perfetto.dev shows it)", NULL},
-    {"html", OPT_TEXT, offsetof(profile_args, html), 0, 0, NULL, "FILE",
-     "the report with a timeline, as one HTML page", NULL},
+    OPT(profile_args, steps, U64, .option = "steps", .least = 1, .most = 0x1p32, .standard = "60",
+        .help = "of each of the two runs, in three parts, without those that warm them up; a part has at "
+                "most an epoch"),
+    OPT(profile_args, seconds, SECONDS, .option = "seconds", .least = 0.01, .most = 3600, .standard = "2",
+        .value = "TIME", .help = "for each of the two ceilings"),
+    OPT(profile_args, trace, TEXT, .option = "trace", .value = "FILE",
+        .help = "what every stage did when, with prefetch on, as a Chrome trace (ui.perfetto.dev shows it)"),
+    OPT(profile_args, html, TEXT, .option = "html", .value = "FILE",
+        .help = "the report with a timeline, as one HTML page"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Profile", options),

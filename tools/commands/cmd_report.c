@@ -205,15 +205,15 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    {"html", OPT_TEXT, offsetof(report_args, html), 0, 0, "report.html", "FILE", "the page to write", NULL},
-    {"trace", OPT_TEXT, offsetof(report_args, trace), 0, 0, NULL, "FILE",
-     "what train --trace FILE wrote in the same run: a timeline", NULL},
-    {"bad-list", OPT_TEXT, offsetof(report_args, bad_list), 0, 0, NULL, "FILE",
-     "what train --bad-list FILE wrote in the same run", NULL},
-    {"samples", OPT_U32, offsetof(report_args, samples), 0, REPORT_SAMPLES_MOST, "0", NULL,
-     "show so many pictures, read and augmented as the run did", NULL},
-    {"force", OPT_FLAG, offsetof(report_args, force), 0, 0, NULL, NULL, "replace a file that is no such page",
-     NULL},
+    OPT(report_args, html, TEXT, .option = "html", .standard = "report.html", .value = "FILE",
+        .help = "the page to write"),
+    OPT(report_args, trace, TEXT, .option = "trace", .value = "FILE",
+        .help = "what train --trace FILE wrote in the same run: a timeline"),
+    OPT(report_args, bad_list, TEXT, .option = "bad-list", .value = "FILE",
+        .help = "what train --bad-list FILE wrote in the same run"),
+    OPT(report_args, samples, U32, .option = "samples", .most = REPORT_SAMPLES_MOST, .standard = "0",
+        .help = "show so many pictures, read and augmented as the run did"),
+    OPT(report_args, force, FLAG, .option = "force", .help = "replace a file that is no such page"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Report", options),

@@ -384,12 +384,12 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    {"out", OPT_TEXT, offsetof(sweep_args, out), 0, 0, "sweep", "FOLDER",
-     "logs of all runs, results.csv, sweep.html; a folder that is new, empty or of a sweep", NULL},
-    {"plot", OPT_TEXT, offsetof(sweep_args, plot), 0, 0, NULL, "OPTION",
-     "what the charts are drawn over (default: batch, else the first option with several values)", NULL},
-    {"dry-run", OPT_FLAG, offsetof(sweep_args, dry_run), 0, 0, NULL, NULL,
-     "print the commands and which of them are done; run nothing", NULL},
+    OPT(sweep_args, out, TEXT, .option = "out", .standard = "sweep", .value = "FOLDER",
+        .help = "logs of all runs, results.csv, sweep.html; a folder that is new, empty or of a sweep"),
+    OPT(sweep_args, plot, TEXT, .option = "plot", .value = "OPTION",
+        .help = "what the charts are drawn over (default: batch, else the first option with several values)"),
+    OPT(sweep_args, dry_run, FLAG, .option = "dry-run",
+        .help = "print the commands and which of them are done; run nothing"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Sweep", options),

@@ -384,7 +384,7 @@ static int open_val_loader(train_run *r)
 static int share_budget(train_run *r)
 {
     if (!r->val_src) return EXIT_DONE;
-    if (mr_budget_create(&r->budget, r->args->shared.loader.memory) != MR_OK)
+    if (mr_budget_create(&r->budget, r->args->shared.loader.memory_bytes) != MR_OK)
         return exit_no_memory("the loaders' budget");
     r->s.loader_cfg.budget = r->budget;
     return EXIT_DONE;
@@ -969,32 +969,32 @@ static int run(const void *args)
 
 static const char *const sync_modes[] = {"sync", NULL};
 static const opt options[] = {
-    {"val", OPT_TEXT, offsetof(train_args, val), 0, 0, NULL, "DATA",
-     "validation data; none: do not (default: the test part of DATA, if any)", NULL},
-    {"hold-out", OPT_REAL, offsetof(train_args, hold_out), 0, 1, NULL, "PART",
-     "validate on this part of DATA, 0.1 for a tenth, and train on the rest", NULL},
-    {"checkpoint", OPT_TEXT, offsetof(train_args, checkpoint), 0, 0, NULL, "DIR",
-     "folder for weights and state, written at the end of each epoch", NULL},
-    {"checkpoint-steps", OPT_U64, offsetof(train_args, checkpoint_steps), 0, 0x1p64, "0", NULL,
-     "write a checkpoint after so many steps, too; 0: do not", NULL},
-    {"keep", OPT_U32, offsetof(train_args, keep), 1, 1000000, "3", NULL,
-     "newest checkpoints that stay, the best besides", NULL},
-    {"resume", OPT_FLAG, offsetof(train_args, resume), 0, 0, NULL, NULL,
-     "go on from the newest checkpoint of --checkpoint, with its settings", NULL},
-    {"override", OPT_FLAG, offsetof(train_args, override), 0, 0, NULL, NULL,
-     "with --resume: what is given here replaces the checkpoint's settings", NULL},
-    {"force", OPT_FLAG, offsetof(train_args, force), 0, 0, NULL, NULL,
-     "move other runs' checkpoints in --checkpoint to a folder in it", NULL},
-    {"patience", OPT_U32, offsetof(train_args, patience), 0, 1000000, "0", NULL,
-     "stop after N epochs without a lower val_loss; 0: never", NULL},
-    {"max-steps", OPT_U64, offsetof(train_args, max_steps), 0, 0x1p64, "0", NULL,
-     "stop after so many steps; 0: no limit", NULL},
-    {"warmup-steps", OPT_U32, offsetof(train_args, warmup_steps), 0, 1000000, "3", NULL,
-     "first steps of an epoch that are left out of the rates", NULL},
-    {"sync", OPT_CHOICE, offsetof(train_args, sync), 0, 0, "sync", NULL,
-     "how replicas exchange gradients: all, after every step", sync_modes},
-    {"trace", OPT_TEXT, offsetof(train_args, trace), 0, 0, NULL, "FILE",
-     "what every stage did when, a Chrome trace for ui.perfetto.dev", NULL},
+    OPT(train_args, val, TEXT, .option = "val", .value = "DATA",
+        .help = "validation data; none: do not (default: the test part of DATA, if any)"),
+    OPT(train_args, hold_out, REAL, .option = "hold-out", .most = 1, .value = "PART",
+        .help = "validate on this part of DATA, 0.1 for a tenth, and train on the rest"),
+    OPT(train_args, checkpoint, TEXT, .option = "checkpoint", .value = "DIR",
+        .help = "folder for weights and state, written at the end of each epoch"),
+    OPT(train_args, checkpoint_steps, U64, .option = "checkpoint-steps", .most = MRI_ANY, .standard = "0",
+        .help = "write a checkpoint after so many steps, too; 0: do not"),
+    OPT(train_args, keep, U32, .option = "keep", .least = 1, .most = 1000000, .standard = "3",
+        .help = "newest checkpoints that stay, the best besides"),
+    OPT(train_args, resume, FLAG, .option = "resume",
+        .help = "go on from the newest checkpoint of --checkpoint, with its settings"),
+    OPT(train_args, override, FLAG, .option = "override",
+        .help = "with --resume: what is given here replaces the checkpoint's settings"),
+    OPT(train_args, force, FLAG, .option = "force",
+        .help = "move other runs' checkpoints in --checkpoint to a folder in it"),
+    OPT(train_args, patience, U32, .option = "patience", .most = 1000000, .standard = "0",
+        .help = "stop after N epochs without a lower val_loss; 0: never"),
+    OPT(train_args, max_steps, U64, .option = "max-steps", .most = MRI_ANY, .standard = "0",
+        .help = "stop after so many steps; 0: no limit"),
+    OPT(train_args, warmup_steps, U32, .option = "warmup-steps", .most = 1000000, .standard = "3",
+        .help = "first steps of an epoch that are left out of the rates"),
+    OPT(train_args, sync, CHOICE, .option = "sync", .standard = "sync", .choices = sync_modes,
+        .help = "how replicas exchange gradients: all, after every step"),
+    OPT(train_args, trace, TEXT, .option = "trace", .value = "FILE",
+        .help = "what every stage did when, a Chrome trace for ui.perfetto.dev"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Training", options),

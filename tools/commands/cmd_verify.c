@@ -242,14 +242,14 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    {"no-decode", OPT_FLAG, offsetof(verify_args, no_decode), 0, 0, NULL, NULL,
-     "check checksums and headers, decode no picture", NULL},
-    {"workers", OPT_U32, offsetof(verify_args, workers), 0, CHECK_WORKERS_MOST, "0", NULL,
-     "threads; 0: one per core", NULL},
-    {"memory", OPT_SIZE, offsetof(verify_args, memory), 0, 0x1p64, "0", NULL,
-     "memory for large pictures, which take turns; 0: half of what there is", NULL},
-    {"max-wrong", OPT_U64, offsetof(verify_args, max_wrong), 0, 0x1p64, "100", NULL,
-     "stop after telling so many; 0: never", NULL},
+    OPT(verify_args, no_decode, FLAG, .option = "no-decode",
+        .help = "check checksums and headers, decode no picture"),
+    OPT(verify_args, workers, U32, .option = "workers", .most = CHECK_WORKERS_MOST, .standard = "0",
+        .help = "threads; 0: one per core"),
+    OPT(verify_args, memory, SIZE, .option = "memory", .most = MRI_ANY, .standard = "0",
+        .help = "memory for large pictures, which take turns; 0: half of what there is"),
+    OPT(verify_args, max_wrong, U64, .option = "max-wrong", .most = MRI_ANY, .standard = "100",
+        .help = "stop after telling so many; 0: never"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Options", options),

@@ -171,20 +171,20 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    {"data", OPT_TEXT, offsetof(watch_command_args, shared.data), 0, 0, NULL, "DATA",
-     "what the program trains on: opens of its files are counted, and when it has ended our loader is "
-     "measured on it",
-     NULL},
-    {"samples", OPT_U64, offsetof(watch_command_args, samples), 1, 0x1p64, NULL, NULL,
-     "how many samples the program takes in all: exact where opens and bytes are estimates", NULL},
-    {"interval", OPT_SECONDS, offsetof(watch_command_args, interval), 0.01, 60, "250ms", "TIME",
-     "between two looks at its processes; longer where a look takes long", NULL},
-    {"seconds", OPT_SECONDS, offsetof(watch_command_args, seconds), 0.1, 1e7, NULL, "TIME",
-     "end the program after so long, with SIGTERM; without it it runs to its end", NULL},
-    {"measure", OPT_SECONDS, offsetof(watch_command_args, measure), 0.1, 3600, "3s", "TIME",
-     "how long to measure our loader", NULL},
-    {"json", OPT_TEXT, offsetof(watch_command_args, json), 0, 0, NULL, "FILE",
-     "the report as one JSON object, too; /dev/fd/3 is a descriptor", NULL},
+    OPT(watch_command_args, shared.data, TEXT, .option = "data", .value = "DATA",
+        .help = "what the program trains on: opens of its files are counted, and when it has ended our "
+                "loader is measured on it"),
+    OPT(watch_command_args, samples, U64, .option = "samples", .least = 1, .most = MRI_ANY,
+        .help = "how many samples the program takes in all: exact where opens and bytes are estimates"),
+    OPT(watch_command_args, interval, SECONDS, .option = "interval", .least = 0.01, .most = 60,
+        .standard = "250ms", .value = "TIME",
+        .help = "between two looks at its processes; longer where a look takes long"),
+    OPT(watch_command_args, seconds, SECONDS, .option = "seconds", .least = 0.1, .most = 1e7, .value = "TIME",
+        .help = "end the program after so long, with SIGTERM; without it it runs to its end"),
+    OPT(watch_command_args, measure, SECONDS, .option = "measure", .least = 0.1, .most = 3600,
+        .standard = "3s", .value = "TIME", .help = "how long to measure our loader"),
+    OPT(watch_command_args, json, TEXT, .option = "json", .value = "FILE",
+        .help = "the report as one JSON object, too; /dev/fd/3 is a descriptor"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Watching", options),

@@ -199,12 +199,7 @@ void train_header_json(const train_header *h)
     json_float(&j, "lr", s->rule.schedule.lr);
     json_text(&j, "schedule", schedule_name(&s->rule.schedule));
     json_float(&j, "weight_decay", s->rule.update.weight_decay);
-    json_text(&j, "decay_on", setup_decays[s->rule.decay_on]);
-    json_float(&j, "clip_value", s->rule.clip_value);
-    json_float(&j, "clip_norm", s->rule.clip_norm);
-    json_u64(&j, "lookahead", s->rule.lookahead);
-    json_float(&j, "average", s->rule.average);
-    json_float(&j, "label_smoothing", s->rule.label_smoothing);
+    for (size_t i = 0; i < RULE_KEPT; i++) json_setting(&j, &rule_kept[i], &s->rule);
     json_text(&j, "freeze", s->rule.freeze);
     json_u64(&j, "frozen_parameters", h->frozen->params);
     json_text(&j, "init", h->begin->path);

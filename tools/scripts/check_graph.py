@@ -201,7 +201,7 @@ def main():
         tree = Tree(given.root)
         if not tree.files:
             raise RulesError(
-                f"{given.root}: no source files in base, formats, kernels, pipeline, train, tools"
+                f"{given.root}: no source files in base, settings, formats, kernels, pipeline, train, tools"
             )
         if given.draw:
             draw(tree, rules, given.draw)

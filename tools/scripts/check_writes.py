@@ -7,7 +7,7 @@ import pathlib
 import re
 import sys
 
-ROOMS = ("base", "formats", "kernels", "pipeline", "ranks", "tools", "train")
+ROOMS = ("base", "formats", "kernels", "pipeline", "ranks", "settings", "tools", "train")
 ROAD = {"formats/storage/output.c", "formats/storage/kept.c"}
 CALLS = re.compile(
     r"\bO_CREAT\b|\bO_TMPFILE\b|\bO_TRUNC\b|\bfopen(64)?\s*\([^;]*\"[rbe]*[wa+][^\"]*\"|\bfreopen\s*\(|\bcreat\s*\(|\brename(at2?)?\s*\("

@@ -10,6 +10,7 @@ class Rules:
         self.house = []  # floors of top folders, the highest first
         self.floors = {}  # top folder: its floors of rooms
         self.public_only = set()
+        self.open = set()
         self.limits = {}
         self.path = path
         section = None
@@ -39,12 +40,14 @@ class Rules:
             return self.floors.setdefault(words[1], [])
         if words[0] == "public-only":
             self.public_only.update(words[1:])
+        elif words[0] == "open":
+            self.open.update(words[1:])
         elif words[0] == "limit" and len(words) == 3 and words[2].isdigit():
             self.limits[words[1]] = int(words[2])
         else:
             raise RulesError(
-                f"{self.path}:{number}: expected house, floors FOLDER, public-only FOLDER.. or "
-                f"limit NAME NUMBER, found '{' '.join(words)}'"
+                f"{self.path}:{number}: expected house, floors FOLDER, public-only FOLDER.., open "
+                f"FOLDER.. or limit NAME NUMBER, found '{' '.join(words)}'"
             )
         return None
 
@@ -55,7 +58,8 @@ class Rules:
         above, below = source.split("/")[0], target.split("/")[0]
         if above == below:
             return self.refusal_by(self.height[source][0], self.height[target][0], source, target)
-        if include and above in self.public_only and not target.endswith("/public"):
+        closed = below not in self.open and not target.endswith("/public")
+        if include and above in self.public_only and closed:
             return f"{above} uses only public headers"
         return self.refusal_by(self.top_height[above], self.top_height[below], above, below)
 

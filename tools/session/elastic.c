@@ -30,14 +30,12 @@ static bool read_range(elastic *e, const char *text)
 }
 
 const opt elastic_options[2] = {
-    {"elastic", OPT_TEXT, offsetof(elastic_args, range), 0, 0, NULL, "MIN:MAX",
-     "go on when a process is lost, as long as MIN are left, and take in others that come, up to MAX; the "
-     "batch "
-     "is cut into --parts, MAX by default",
-     NULL},
-    {"leave-out", OPT_U32, offsetof(elastic_args, leave_out), 0, MR_MUSTER_MOST, "3", NULL,
-     "take no new processes of a host that has lost so many in ten minutes, while there are MIN; 0: do",
-     NULL},
+    OPT(elastic_args, range, TEXT, .option = "elastic", .value = "MIN:MAX",
+        .help = "go on when a process is lost, as long as MIN are left, and take in others that come, up to "
+                "MAX; the batch is cut into --parts, MAX by default"),
+    OPT(elastic_args, leave_out, U32, .option = "leave-out", .most = MR_MUSTER_MOST, .standard = "3",
+        .help = "take no new processes of a host that has lost so many in ten minutes, while there are MIN; "
+                "0: do"),
 };
 
 int elastic_open(elastic *e, const elastic_args *a, const rank_args *rank)

@@ -10,15 +10,13 @@
 #include "tools/cli/output.h"
 
 const opt goal_options[3] = {
-    {"eval-steps", OPT_U64, offsetof(goal_args, eval_steps), 0, 0x1p63, "0", NULL,
-     "validate after every so many steps, too; 0: after epochs alone", NULL},
-    {"eval-at", OPT_TEXT, offsetof(goal_args, eval_at), 0, 0, NULL, "E1/E2/...",
-     "validate where so many epochs are done, too: 0.5/1.25", NULL},
-    {"stop-at-accuracy", OPT_REAL, offsetof(goal_args, stop_at_accuracy), 0, 1, "0", NULL,
-     "stop when the validation's accuracy (without validation: an epoch's) is this or more, and tell the "
-     "time to it; 0: "
-     "never",
-     NULL},
+    OPT(goal_args, eval_steps, U64, .option = "eval-steps", .most = 0x1p63, .standard = "0",
+        .help = "validate after every so many steps, too; 0: after epochs alone"),
+    OPT(goal_args, eval_at, TEXT, .option = "eval-at", .value = "E1/E2/...",
+        .help = "validate where so many epochs are done, too: 0.5/1.25"),
+    OPT(goal_args, stop_at_accuracy, REAL, .option = "stop-at-accuracy", .most = 1, .standard = "0",
+        .help = "stop when the validation's accuracy (without validation: an epoch's) is this or more, and "
+                "tell the time to it; 0: never"),
 };
 
 int goal_points(const goal_args *a, double out[GOAL_POINTS_MOST], uint32_t *count)

@@ -15,10 +15,8 @@ typedef struct output_args {
 typedef struct data_args {
     const char *format;
     uint32_t split; /* mr_split */
-    uint32_t exif;  /* 0 apply, 1 ignore */
-    uint64_t max_pixels;
-    uint32_t max_scans;
-    uint32_t pixels;                   /* mr_pixels */
+#define MRI_SETTING(member, kind, ...) MRI_TYPE_##kind member;
+#include "settings/decode.rows"
     const char *image_key, *label_key; /* NULL: the format's usual names */
     const char *label_offset;          /* "auto" or a number */
     const char *index_folder;          /* NULL: the library's choice; "off": no index is kept */
@@ -32,29 +30,40 @@ typedef struct data_args {
     uint32_t match;         /* mr_class_match */
 } data_args;
 
-typedef struct run_args { /* what a run is: with the data, all that its result depends on */
-    uint32_t batch;       /* 0: not given */
-    uint64_t epochs;      /* 0: not given */
-    uint64_t seed;
-    uint32_t order, block, tail;
-    const char *augment; /* NULL: not given */
-    uint32_t channels;
-    uint32_t bad;
-    uint64_t max_bad;
-    const char *bad_list;
-    const char *fields; /* NULL: not given */
-    uint32_t width_multiple;
-    uint32_t length_window; /* batches; 0: off */
-    uint32_t repeats;       /* of each sample in a batch */
+/* Members of mr_loader_config, and what the command makes of its own options. */
+typedef struct run_args { /* what a run is: with the data, all that its result depends on. batch, epochs 0,
+                             augment NULL: not given */
+#define MRI_SETTING(member, kind, ...) MRI_TYPE_##kind member;
+#define MRI_OPTION                     MRI_SETTING
+#include "settings/batches.rows"
 } run_args;
 
 typedef struct loader_args { /* how it is fed: changes no bit of the result */
-    uint32_t prefetch, workers, readers, depth, io;
-    bool direct;
-    uint64_t memory, resident;
-    opt_cache cache;
-    uint32_t checks; /* 0 on, 1 off */
+#define MRI_SETTING(member, kind, ...) MRI_TYPE_##kind member;
+#define MRI_OPTION                     MRI_SETTING
+#include "settings/loader.rows"
 } loader_args;
+
+/* How many options there are of each. */
+enum {
+    DECODE_OPTIONS = 0
+#define MRI_SETTING(member, kind, ...) +1
+#include "settings/decode.rows"
+    ,
+    RUN_OPTIONS = 0
+#define MRI_SETTING(member, kind, ...) +1
+#define MRI_OPTION                     MRI_SETTING
+#include "settings/batches.rows"
+    ,
+    UPDATE_OPTIONS = 0
+#define MRI_SETTING(member, kind, ...) +1
+#include "settings/updates.rows"
+    ,
+    LOADER_OPTIONS = 0
+#define MRI_SETTING(member, kind, ...) +1
+#define MRI_OPTION                     MRI_SETTING
+#include "settings/loader.rows"
+};
 
 typedef struct device_args {
     const char *devices;
@@ -74,14 +83,10 @@ typedef struct compute_args { /* how devices compute, for commands that train or
     const char *loss_scale;
 } compute_args;
 
-/* Names of mr_decay_on. */
-extern const char *const setup_decays[];
-/* Names of mr_order, mr_tail, mr_pixels and mr_convolution, in their order, and of what is done with EXIF. */
-extern const char *const setup_orders[],
-    *const setup_tails[], *const setup_pixels[], *const setup_exif[], *const setup_convolutions[];
+extern const char *const setup_convolutions[]; /* of mr_convolution, in their order */
 
-extern const opt output_options[2], data_options[18], run_options[15], loader_options[10], device_options[4],
-    compute_options[6];
+extern const opt output_options[2], data_options[14 + DECODE_OPTIONS], run_options[RUN_OPTIONS],
+    loader_options[LOADER_OPTIONS], device_options[4], compute_options[6];
 extern const char *const setup_precisions[];
 
 #define OUTPUT_GROUP(type, member)                                                                           \
@@ -120,16 +125,13 @@ extern const opt part_options[3];
 typedef struct model_args {
     const char *model, *optimizer, *schedule;
     double lr, momentum, weight_decay; /* NAN: the model's own */
-    double clip_value, clip_norm;      /* NAN: not given; 0: none */
-    double label_smoothing;            /* NAN: the model's own */
-    uint32_t decay_on;                 /* mr_decay_on */
-    uint32_t lookahead;                /* 0: none */
-    const char *freeze;                /* NULL: not given; "none": nothing */
-    double average;                    /* NAN: not given; 0: none */
     bool scale;                        /* batch and learning rate times the number of replicas */
+    /* label_smoothing NAN: the model's own; freeze NULL: not given, "none": nothing */
+#define MRI_SETTING(member, kind, ...) MRI_TYPE_##kind member;
+#include "settings/updates.rows"
 } model_args;
 
-extern const opt model_options[7], update_options[7];
+extern const opt model_options[7], update_options[UPDATE_OPTIONS];
 #define MODEL_GROUP(type, member)                                                                            \
     {                                                                                                        \
         "Network", model_options, OPT_COUNT(model_options), offsetof(type, member), false                    \

@@ -27,7 +27,7 @@ static bool read_size(const mr_source *src, const data_args *data, void **buffer
         mr_value_header(&sample.value[info->image_field], &h, NULL) != MR_OK)
         return false;
     if ((uint64_t)h.width * h.height > data->max_pixels) return false;
-    const bool turned = data->exif == 0 && h.orientation >= 5;
+    const bool turned = !data->ignore_exif && h.orientation >= 5;
     out->width = turned ? h.height : h.width;
     out->height = turned ? h.width : h.height;
     return true;

@@ -20,18 +20,24 @@ static bool was_given(const resume_point *p, const char *option)
 
 /* ---- what makes it another run ---- */
 
+static int refused(const char *option, const char *then, const char *now)
+{
+    say("--%s: the checkpoint was trained with %s, found %s; " TO_GO_ON, option, then, now);
+    return EXIT_MISUSED;
+}
+
 static bool same_setting(const char *option, uint64_t then, uint64_t now)
 {
+    char a[24], b[24];
     if (then == now) return true;
-    say("--%s: the checkpoint was trained with %" PRIu64 ", found %" PRIu64 "; " TO_GO_ON, option, then, now);
-    return false;
+    snprintf(a, sizeof a, "%" PRIu64, then);
+    snprintf(b, sizeof b, "%" PRIu64, now);
+    return refused(option, a, b) == EXIT_DONE;
 }
 
 static bool same_choice(const char *option, const char *const *names, uint32_t then, uint32_t now)
 {
-    if (then == now) return true;
-    say("--%s: the checkpoint was trained with %s, found %s; " TO_GO_ON, option, names[then], names[now]);
-    return false;
+    return then == now || refused(option, names[then], names[now]) == EXIT_DONE;
 }
 
 /* ---- what may be changed on purpose ---- */
@@ -56,35 +62,59 @@ static int changed_number(const resume_point *p, const char *option, float then,
     return changed(p, option, float_text(then, a, sizeof a), float_text(now, b, sizeof b));
 }
 
-static int fill_choice(const resume_point *p, const char *option, const char *const *names, uint32_t then,
-                       uint32_t *now)
-{
-    if (!was_given(p, option)) *now = then;
-    return *now == then ? EXIT_DONE : changed(p, option, names[then], names[*now]);
-}
-
 /* ---- before anything is opened ---- */
+
+/* A setting that checkpoints keep: its row for the command's struct, and for the checkpoint. */
+typedef struct kept_setting {
+    mri_setting now, then;
+} kept_setting;
+#define KEPT(args, ...)                                                                                      \
+    {                                                                                                        \
+        MRI_ROW(args, __VA_ARGS__), MRI_ROW(mr_checkpoint_info, __VA_ARGS__)                                 \
+    }
+
+static const kept_setting kept_of_run[] = {
+#define MRI_KEPT(...) KEPT(run_args, __VA_ARGS__),
+#include "settings/batches.rows"
+};
+
+static const kept_setting kept_of_data[] = {
+#define MRI_KEPT(...) KEPT(data_args, __VA_ARGS__),
+#include "settings/decode.rows"
+};
+
+/* Without the option, args gets the checkpoint's value; with another value, what the row says of --resume
+ * happens. */
+static int fill_kept(const resume_point *p, const kept_setting *kept, size_t count, const void *from,
+                     void *args)
+{
+    char then[64], now[64], why[256];
+    int status = EXIT_DONE;
+    for (size_t i = 0; status == EXIT_DONE && i < count; i++) {
+        const mri_setting *s = &kept[i].now;
+        mri_setting_text(&kept[i].then, from, then, sizeof then);
+        if (!was_given(p, s->option) && !mri_setting_parse(s, args, then, why, sizeof why)) {
+            say("%s", why);
+            return EXIT_MISUSED;
+        }
+        if (strcmp(then, mri_setting_text(s, args, now, sizeof now)) == 0) continue;
+        status = s->resume == MRI_RESUME_OVERRIDE ? changed(p, s->option, then, now)
+                                                  : refused(s->option, then, now);
+    }
+    return status;
+}
 
 static int fill_order(const resume_point *p, run_args *run, bool scale)
 {
-    const mr_checkpoint_info *c = p->from;
-    if (!was_given(p, "batch") && !scale) run->batch = c->batch;
-    if (!was_given(p, "seed")) run->seed = c->seed;
-    if (!was_given(p, "order")) run->order = c->order;
-    if (!was_given(p, "block")) run->block = c->block;
-    if (!was_given(p, "tail")) run->tail = c->tail;
-    if (!was_given(p, "length-window")) run->length_window = c->length_window;
-    if (!was_given(p, "repeats")) run->repeats = c->repeats ? c->repeats : 1;
-    if (!was_given(p, "epochs") && c->epochs) run->epochs = c->epochs;
-    if (!was_given(p, "augment") && c->augment[0]) run->augment = c->augment;
-    if (!same_setting("seed", c->seed, run->seed) ||
-        !same_choice("order", setup_orders, c->order, run->order) ||
-        !same_choice("tail", setup_tails, c->tail, run->tail) ||
-        (run->order == MR_ORDER_BLOCK && !same_setting("block", c->block, run->block)) ||
-        !same_setting("length-window", c->length_window, run->length_window) ||
-        !same_setting("repeats", c->repeats ? c->repeats : 1, run->repeats))
-        return EXIT_MISUSED;
-    return EXIT_DONE;
+    mr_checkpoint_info c = *p->from;
+    if (!c.repeats) c.repeats = 1;
+    if (!run->repeats) run->repeats = 1;
+    if (c.order != MR_ORDER_BLOCK && (was_given(p, "block") || !c.block)) /* nothing depends on it */
+        c.block = run->block;
+    if (!was_given(p, "batch") && !scale) run->batch = c.batch;
+    if (!was_given(p, "epochs") && c.epochs) run->epochs = c.epochs;
+    if (!was_given(p, "augment") && c.augment[0]) run->augment = p->from->augment;
+    return fill_kept(p, kept_of_run, OPT_COUNT(kept_of_run), &c, run);
 }
 
 /* Checkpoints of programs before runs had a name say nothing of EXIF. */
@@ -92,6 +122,13 @@ static bool tells_exif(const mr_checkpoint_info *c)
 {
     static const uint8_t none[sizeof c->run];
     return memcmp(c->run, none, sizeof none) != 0;
+}
+
+static int fill_data(const resume_point *p, data_args *data)
+{
+    mr_checkpoint_info c = *p->from;
+    if (!tells_exif(&c)) c.ignore_exif = data->ignore_exif;
+    return fill_kept(p, kept_of_data, OPT_COUNT(kept_of_data), &c, data);
 }
 
 static bool is_winograd(uint32_t convolution) { return convolution >= MR_WINOGRAD_TABLE_FIRST; }
@@ -175,10 +212,7 @@ int resume_fill(const resume_point *p, session_args *a)
     resume_fill_convolution(c, p->given, &a->device);
     status = fill_objective(p, &a->objective);
     if (status == EXIT_DONE) status = fill_order(p, &a->run, a->model.scale);
-    if (status == EXIT_DONE) status = fill_choice(p, "pixels", setup_pixels, c->pixels, &a->data_opts.pixels);
-    if (status == EXIT_DONE && tells_exif(c))
-        status = fill_choice(p, "exif", setup_exif, c->ignore_exif ? 1 : 0, &a->data_opts.exif);
-    return status;
+    return status == EXIT_DONE ? fill_data(p, &a->data_opts) : status;
 }
 
 /* ---- the data and the rule ---- */
@@ -240,6 +274,23 @@ static int take_frozen(const resume_point *p, const session_rule *now, session_r
     return status;
 }
 
+/* rule has the checkpoint's values. */
+static int take_kept(const resume_point *p, const session_rule *now, session_rule *rule)
+{
+    char then[64], found[64], why[256];
+    int status = EXIT_DONE;
+    for (size_t i = 0; status == EXIT_DONE && i < RULE_KEPT; i++) {
+        const mri_setting *s = &rule_kept[i];
+        mri_setting_text(s, rule, then, sizeof then);
+        mri_setting_text(s, now, found, sizeof found);
+        if (!was_given(p, s->option) || strcmp(then, found) == 0) continue;
+        status = s->resume == MRI_RESUME_OVERRIDE ? changed(p, s->option, then, found)
+                                                  : refused(s->option, then, found);
+        if (status == EXIT_DONE) mri_setting_parse(s, rule, found, why, sizeof why);
+    }
+    return status;
+}
+
 static int take_rule(const resume_point *p, const session_args *a, const session_rule *now,
                      session_rule *rule)
 {
@@ -251,20 +302,12 @@ static int take_rule(const resume_point *p, const session_args *a, const session
         {"lr", was_given(p, "lr") || a->model.scale, now->schedule.lr, &rule->schedule.lr},
         {"momentum", was_given(p, "momentum"), now->update.momentum, &rule->update.momentum},
         {"weight-decay", was_given(p, "weight-decay"), now->update.weight_decay, &rule->update.weight_decay},
-        {"clip-value", was_given(p, "clip-value"), now->clip_value, &rule->clip_value},
-        {"clip-norm", was_given(p, "clip-norm"), now->clip_norm, &rule->clip_norm},
-        {"average", was_given(p, "average"), now->average, &rule->average},
-        {"label-smoothing", was_given(p, "label-smoothing"), now->label_smoothing, &rule->label_smoothing},
     };
-    const uint32_t then = rule->decay_on, on = now->decay_on;
     int status = EXIT_DONE;
     for (size_t i = 0; status == EXIT_DONE && i < OPT_COUNT(numbers); i++)
         status = take_number(p, numbers[i].option, numbers[i].given, numbers[i].now, numbers[i].rule);
-    if (status || !was_given(p, "decay-on") || on == then) return status ? status : take_frozen(p, now, rule);
-    status = changed(p, "decay-on", setup_decays[then], setup_decays[on]);
-    if (status) return status;
-    rule->decay_on = now->decay_on;
-    return take_frozen(p, now, rule);
+    if (status == EXIT_DONE) status = take_kept(p, now, rule);
+    return status ? status : take_frozen(p, now, rule);
 }
 
 int resume_rule(const resume_point *p, const session_args *a, tool_session *s, const run_args *run)
@@ -275,23 +318,15 @@ int resume_rule(const resume_point *p, const session_args *a, tool_session *s, c
     int status = check_data(p, mr_source_info_of(s->src));
     if (status || (was_given(p, "optimizer") && now.update.kind != c->update.kind))
         return status; /* loading refuses it: the optimizer's state is another's */
-    s->rule = (session_rule){c->update,
-                             c->schedule,
-                             c->clip_value,
-                             c->clip_norm,
-                             c->average,
-                             c->decay_on,
-                             c->lookahead,
-                             c->label_smoothing,
-                             c->freeze[0] ? c->freeze : NULL,
-                             0};
+    s->rule = (session_rule){
+        .update = c->update, .schedule = c->schedule, .freeze = c->freeze[0] ? c->freeze : NULL};
+#define MRI_KEPT(member, kind, ...) s->rule.member = c->member;
+#include "settings/updates.rows"
     if (was_given(p, "optimizer") && now.update.nesterov != c->update.nesterov) {
         say("--optimizer: the checkpoint was trained with%s Nesterov momentum; " TO_GO_ON,
             c->update.nesterov ? "" : "out");
         return EXIT_MISUSED;
     }
-    if (was_given(p, "lookahead") && !same_setting("lookahead", c->lookahead, now.lookahead))
-        return EXIT_MISUSED;
     if (was_given(p, "schedule")) status = take_schedule(p, &now.schedule, &s->rule.schedule);
     if (status == EXIT_DONE) status = take_rule(p, a, &now, &s->rule);
     s->rule.update.lr = s->rule.schedule.lr;

@@ -101,6 +101,11 @@ static int set_momentum(mr_update_desc *u, double momentum)
     return EXIT_MISUSED;
 }
 
+const mri_setting rule_kept[RULE_KEPT] = {
+#define MRI_KEPT(...) MRI_ROW(session_rule, __VA_ARGS__),
+#include "settings/updates.rows"
+};
+
 int session_fill_rule(tool_session *s, const model_args *m, bool scale)
 {
     mr_error err = MR_ERROR_INIT;
@@ -117,14 +122,10 @@ int session_fill_rule(tool_session *s, const model_args *m, bool scale)
         if (status) return status;
     }
     if (!isnan(m->weight_decay)) s->rule.update.weight_decay = (float)m->weight_decay;
-    s->rule.clip_value = isnan(m->clip_value) ? 0 : (float)m->clip_value;
-    s->rule.clip_norm = isnan(m->clip_norm) ? 0 : (float)m->clip_norm;
-    s->rule.label_smoothing =
-        isnan(m->label_smoothing) ? s->model->label_smoothing : (float)m->label_smoothing;
-    s->rule.decay_on = (mr_decay_on)m->decay_on;
-    s->rule.lookahead = m->lookahead;
-    s->rule.freeze = m->freeze && strcmp(m->freeze, "none") != 0 ? m->freeze : NULL;
-    s->rule.average = isnan(m->average) ? 0 : (float)m->average;
+#define MRI_SETTING(member, kind, ...) s->rule.member = m->member;
+#include "settings/updates.rows"
+    if (isnan(m->label_smoothing)) s->rule.label_smoothing = s->model->label_smoothing;
+    if (m->freeze && strcmp(m->freeze, "none") == 0) s->rule.freeze = NULL;
     s->rule.update.lr = lr;
     s->rule.schedule.lr = lr;
     if (!m->schedule) return EXIT_DONE;
@@ -458,13 +459,8 @@ void session_give_rule(const tool_session *s, mr_trainer_config *cfg)
 {
     cfg->update = s->rule.update;
     cfg->schedule = s->rule.schedule;
-    cfg->clip_value = s->rule.clip_value;
-    cfg->clip_norm = s->rule.clip_norm;
-    cfg->decay_on = s->rule.decay_on;
-    cfg->average = s->rule.average;
-    cfg->lookahead = s->rule.lookahead;
-    cfg->label_smoothing = s->rule.label_smoothing;
-    cfg->freeze = s->rule.freeze;
+#define MRI_SETTING(member, kind, ...) cfg->member = s->rule.member;
+#include "settings/updates.rows"
     cfg->steps_per_epoch = s->rule.schedule_steps;
 }
 

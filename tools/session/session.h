@@ -13,13 +13,18 @@
 typedef struct session_rule {
     mr_update_desc update;
     mr_schedule schedule;
-    float clip_value, clip_norm, average; /* 0: none */
-    mr_decay_on decay_on;
-    uint32_t lookahead;
-    float label_smoothing;
-    const char *freeze;      /* NULL: nothing */
+#define MRI_SETTING(member, kind, ...) MRI_TYPE_##kind member; /* freeze NULL: nothing */
+#include "settings/updates.rows"
     uint64_t schedule_steps; /* of an epoch, as the schedule counts; 0: as the loader has it */
 } session_rule;
+
+/* Rows of its members that checkpoints keep. */
+enum {
+    RULE_KEPT = 0
+#define MRI_KEPT(member, kind, ...) +1
+#include "settings/updates.rows"
+};
+extern const mri_setting rule_kept[RULE_KEPT];
 
 /* Points of a network. */
 typedef struct session_points {

@@ -438,10 +438,8 @@ int setup_write_file(const char *path, const void *data, size_t bytes, const mr_
 void setup_decode(mr_decode_config *cfg, const data_args *a)
 {
     mr_decode_defaults(cfg);
-    cfg->max_pixels = a->max_pixels;
-    cfg->max_scans = a->max_scans;
-    cfg->ignore_exif = a->exif == 1;
-    cfg->pixels = (mr_pixels)a->pixels;
+#define MRI_SETTING(member, kind, ...) cfg->member = a->member;
+#include "settings/decode.rows"
 }
 
 static void on_note(void *context, const char *text)
@@ -455,31 +453,17 @@ void setup_loader(mr_loader_config *cfg, const data_args *data, const run_args *
 {
     mr_loader_defaults(cfg);
     setup_decode(&cfg->decode, data);
-    if (run->batch) cfg->batch = run->batch;
-    if (run->epochs) cfg->epochs = run->epochs;
-    if (run->augment) cfg->augment = run->augment;
-    cfg->seed = run->seed;
-    cfg->order = (mr_order)run->order;
-    cfg->block = run->block;
-    cfg->tail = (mr_tail)run->tail;
-    cfg->channels = run->channels;
-    cfg->bad = (mr_bad)run->bad;
-    cfg->max_bad = run->max_bad;
-    cfg->width_multiple = run->width_multiple;
-    cfg->length_window = run->length_window;
-    cfg->repeats = run->repeats;
-    cfg->prefetch = loader->prefetch;
-    cfg->workers = loader->workers;
-    cfg->readers = loader->readers;
-    cfg->depth = loader->depth;
-    cfg->io = (mr_io)loader->io;
-    cfg->direct = loader->direct;
-    cfg->memory_bytes = loader->memory;
-    cfg->resident_bytes = loader->resident;
+    const mr_loader_config usual = *cfg;
+#define MRI_SETTING(member, kind, ...) cfg->member = run->member;
+#include "settings/batches.rows"
+#define MRI_SETTING(member, kind, ...) cfg->member = loader->member;
+#include "settings/loader.rows"
+    if (!run->batch) cfg->batch = usual.batch;
+    if (!run->epochs) cfg->epochs = usual.epochs;
+    if (!run->augment) cfg->augment = usual.augment;
     cfg->cache = (mr_cache)loader->cache.kind;
     cfg->cache_bytes = loader->cache.bytes;
     cfg->cache_folder = loader->cache.folder;
-    cfg->no_checks = loader->checks == 1;
     cfg->on_note = on_note;
     if (cfg->no_checks) say("--checks off: checksums of records are not computed");
 }

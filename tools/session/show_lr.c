@@ -71,9 +71,9 @@ int show_lr(tool_session *s, const session_args *a, const show_args *show, uint6
 }
 
 const opt show_options[2] = {
-    {"show", OPT_FLAG, offsetof(show_args, show), 0, 0, NULL, NULL,
-     "print the learning rate at the beginning of each epoch (--log-steps N: at every N-th update) and end",
-     NULL},
-    {"show-steps", OPT_U64, offsetof(show_args, steps), 0, 0x1p32, "0", NULL,
-     "with --show: updates of an epoch, DATA is then not looked at; 0: those of DATA", NULL},
+    OPT(show_args, show, FLAG, .option = "show",
+        .help = "print the learning rate at the beginning of each epoch (--log-steps N: at every N-th "
+                "update) and end"),
+    OPT(show_args, steps, U64, .option = "show-steps", .most = 0x1p32, .standard = "0",
+        .help = "with --show: updates of an epoch, DATA is then not looked at; 0: those of DATA"),
 };

@@ -8,10 +8,9 @@
 #include "tools/cli/output.h"
 
 const opt trace_options[1] = {
-    {"trace-steps", OPT_TEXT, offsetof(trace_args, steps), 0, 0, NULL, "FIRST:COUNT",
-     "keep only what belongs to these steps in the trace; the first step of a run is 1. For long runs: the "
-     "trace keeps the newest 262,144 spans",
-     NULL},
+    OPT(trace_args, steps, TEXT, .option = "trace-steps", .value = "FIRST:COUNT",
+        .help = "keep only what belongs to these steps in the trace; the first step of a run is 1. For long "
+                "runs: the trace keeps the newest 262,144 spans"),
 };
 
 /* Digits, at least 1. *end: behind them. */

@@ -14,17 +14,16 @@
 #include "tools/cli/output.h"
 
 const opt tune_options[4] = {
-    {"tune", OPT_FLAG, offsetof(tune_args, on), 0, 0, NULL, NULL,
-     "look for the fastest workers, prefetch, depth, readers and buckets during the first steps, and cache "
-     "in "
-     "memory if the loader is the limit; what is given stays, what is found is kept for the next run",
-     NULL},
-    {"tune-again", OPT_FLAG, offsetof(tune_args, again), 0, 0, NULL, NULL,
-     "the same, though an earlier run has kept something", NULL},
-    {"autotune", OPT_FLAG, offsetof(tune_args, on), 0, 0, NULL, NULL,
-     "--tune by another name: mpirun of Open MPI takes --tune for itself", NULL},
-    {"retune", OPT_FLAG, offsetof(tune_args, again), 0, 0, NULL, NULL,
-     "--tune-again by another name, for the same reason", NULL},
+    OPT(tune_args, on, FLAG, .option = "tune",
+        .help = "look for the fastest workers, prefetch, depth, readers and buckets during the first steps, "
+                "and cache in memory if the loader is the limit; what is given stays, what is found is kept "
+                "for the next run"),
+    OPT(tune_args, again, FLAG, .option = "tune-again",
+        .help = "the same, though an earlier run has kept something"),
+    OPT(tune_args, on, FLAG, .option = "autotune",
+        .help = "--tune by another name: mpirun of Open MPI takes --tune for itself"),
+    OPT(tune_args, again, FLAG, .option = "retune",
+        .help = "--tune-again by another name, for the same reason"),
 };
 
 #define FOUND "found workers %u prefetch %u depth %u readers %u cache %u bucket %" SCNu64 "\n"

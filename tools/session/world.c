@@ -12,15 +12,13 @@
 #include "tools/cli/output.h"
 
 const opt rank_options[3] = {
-    {"meet", OPT_TEXT, offsetof(rank_args, meet), 0, 0, NULL, "HOST:PORT",
-     "where the processes of one run meet: an address of the first one's host and a free port; needed where "
-     "the "
-     "launcher does not say (mpirun over several hosts)",
-     NULL},
-    {"meet-wait", OPT_SECONDS, offsetof(rank_args, meet_s), 0.1, 1e6, "60", "TIME",
-     "so long they wait for each other at the start", NULL},
-    {"silence", OPT_SECONDS, offsetof(rank_args, silence_s), 0, 1e6, "10", "TIME",
-     "a process that is not heard of for so long is lost; 0: never; the same for all", NULL},
+    OPT(rank_args, meet, TEXT, .option = "meet", .value = "HOST:PORT",
+        .help = "where the processes of one run meet: an address of the first one's host and a free port; "
+                "needed where the launcher does not say (mpirun over several hosts)"),
+    OPT(rank_args, meet_s, SECONDS, .option = "meet-wait", .least = 0.1, .most = 1e6, .standard = "60",
+        .value = "TIME", .help = "so long they wait for each other at the start"),
+    OPT(rank_args, silence_s, SECONDS, .option = "silence", .most = 1e6, .standard = "10", .value = "TIME",
+        .help = "a process that is not heard of for so long is lost; 0: never; the same for all"),
 };
 
 /* Each process of a host its part of the cores; whoever is bound to some has it already. */

@@ -23,23 +23,19 @@ struct watch {
 };
 
 const opt watch_options[5] = {
-    {"live", OPT_FLAG, offsetof(watch_args, live), 0, 0, NULL, NULL,
-     "in place of the bar a view of stages, devices and rates, drawn four times a second; on a terminal",
-     NULL},
-    {"log-steps", OPT_U64, offsetof(watch_args, log_steps), 0, 0x1p63, "0", NULL,
-     "tell loss, accuracy, learning rate and rate after every so many steps, too: --json, --csv, "
-     "--tensorboard; 0: of "
-     "epochs only",
-     NULL},
-    {"tensorboard", OPT_TEXT, offsetof(watch_args, tensorboard), 0, 0, NULL, "DIR",
-     "folder for an event file that TensorBoard shows", NULL},
-    {"csv", OPT_TEXT, offsetof(watch_args, csv), 0, 0, NULL, "FILE",
-     "a line for each epoch; a resumed run goes on with the file", NULL},
-    {"metrics", OPT_TEXT, offsetof(watch_args, metrics), 0, 0, NULL, "[HOST:]PORT",
-     "figures of the run for Prometheus at http://HOST:PORT/metrics while it goes on; without HOST this "
-     "machine "
-     "alone can ask; 0: any port that is free, which is told",
-     NULL},
+    OPT(watch_args, live, FLAG, .option = "live",
+        .help = "in place of the bar a view of stages, devices and rates, drawn four times a second; on a "
+                "terminal"),
+    OPT(watch_args, log_steps, U64, .option = "log-steps", .most = 0x1p63, .standard = "0",
+        .help = "tell loss, accuracy, learning rate and rate after every so many steps, too: --json, --csv, "
+                "--tensorboard; 0: of epochs only"),
+    OPT(watch_args, tensorboard, TEXT, .option = "tensorboard", .value = "DIR",
+        .help = "folder for an event file that TensorBoard shows"),
+    OPT(watch_args, csv, TEXT, .option = "csv", .value = "FILE",
+        .help = "a line for each epoch; a resumed run goes on with the file"),
+    OPT(watch_args, metrics, TEXT, .option = "metrics", .value = "[HOST:]PORT",
+        .help = "figures of the run for Prometheus at http://HOST:PORT/metrics while it goes on; without "
+                "HOST this machine alone can ask; 0: any port that is free, which is told"),
 };
 
 static int open_page(watch *w, const char *where)

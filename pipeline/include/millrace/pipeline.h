@@ -38,7 +38,7 @@ typedef enum mr_pixels { MR_PIXELS_OWN = 0, MR_PIXELS_LIBJPEG = 1 } mr_pixels;
 typedef struct mr_decode_config {
     size_t struct_size;
     uint32_t channels;   /* 1, 3, or 0: as stored (gray stays 1, everything else becomes 3) */
-    uint64_t max_pixels; /* refuse larger images before memory is taken; default 100,000,000 */
+    uint64_t max_pixels; /* refuse larger images before memory is taken; 1 or more; default 100,000,000 */
     uint32_t max_scans;  /* refuse progressive JPEG with more scans; default 100 */
     bool ignore_exif;    /* default false: EXIF orientation is applied */
     mr_pixels pixels;    /* JPEG: whose arithmetic */
@@ -427,24 +427,30 @@ typedef struct mr_loader_field {
  * MASK. Everything else is PLAIN. */
 MR_API mr_role mr_field_role(const mr_source_info *info, uint32_t field);
 
+/* mr_loader_defaults() sets the defaults. mr_loader_open() refuses a value outside of the range in the
+ * comment of its member, and a number that its enumeration does not have, with MR_EINVAL and the member's
+ * name. Defaults and ranges are the same as those of the command's options; docs/settings.md has them in
+ * tables. */
 typedef struct mr_loader_config {
     size_t struct_size;
-    uint32_t batch;  /* samples in a GLOBAL batch, 1.. ; default 128 */
+    uint32_t batch;  /* samples in a GLOBAL batch, 1 or more; default 128 */
     uint64_t seed;   /* default 0 */
-    uint64_t epochs; /* epochs 0 .. epochs-1 are delivered (from start_epoch on); UINT64_MAX: endless; default
-                        1 */
+    uint64_t epochs; /* epochs 0 .. epochs-1 are delivered (from start_epoch on), 1 or more; UINT64_MAX:
+                        endless; default 1 */
     mr_order order;
     uint32_t block;    /* BLOCK: samples per block; blocks are shuffled, and samples inside a window of 16;
-                          default 256 */
+                          1 or more; default 256 */
     mr_tail tail;      /* KEEP: a short last batch. DROP: none. PAD: filled up with repeats labelled -1 */
-    uint32_t prefetch; /* batches prepared ahead; 0: read, decode, copy in series in the caller's thread;
-                          default 4. Where the memory budget has no room for the defaults of prefetch,
-                          workers (0) and depth, the loader takes less of them, down to 1, 1 and 4, and
-                          on_note reports it; other values stay as they are */
-    uint32_t workers;  /* decode threads; 0: one per core of the process; prefetch 0 uses none */
-    /* reader threads; 0: one with io_uring, four with pread (each has one read in flight) */
+    uint32_t prefetch; /* batches prepared ahead, up to 65,535; 0: read, decode, copy in series in the
+                          caller's thread; default 4. Where the memory budget has no room for the defaults of
+                          prefetch, workers (0) and depth, the loader takes less of them, down to 1, 1 and 4,
+                          and on_note reports it; other values stay as they are */
+    uint32_t workers;  /* decode threads, up to 4,096; 0 (default): one per core of the process; prefetch 0
+                          uses none */
+    /* reader threads, up to 1,024; 0 (default): one with io_uring, four with pread (each has one read in
+     * flight) */
     uint32_t readers;
-    uint32_t depth;      /* reads in flight per reader, default 32 */
+    uint32_t depth;      /* reads in flight per reader, 1 to 4,096; default 32 */
     mr_io io;            /* AUTO: io_uring, or pread threads where the kernel refuses it */
     bool direct;         /* O_DIRECT for shared files on a local disk; default false */
     bool training;       /* random augmentation on */
@@ -493,7 +499,7 @@ typedef struct mr_loader_config {
                                 source that knows lengths (mr_source_length(), else MR_EUNSUPPORTED). 0:
                                 off. Part of the order (I1): resume must say the same */
     uint32_t width_multiple; /* rows of differing length are padded to the batch's longest, rounded up to a
-                                multiple of this; default 1 */
+                                multiple of this, 1 to 1,048,576; default 1 */
     mr_budget *budget; /* shared with others, in place of memory_bytes; must outlive the loader. NULL: its own
                         */
     struct mr_record *record; /* gets how long things took (below); must outlive the loader. NULL: nobody does
@@ -536,8 +542,8 @@ typedef struct mr_loader_config {
     /* Repeated augmentation (Hoffer et al. 2020; Berman et al. 2019): each sample that an epoch has comes so
      * many times in one batch, each time with other draws. A batch of B has ceil(B / repeats) samples, once
      * each, then the same again; an epoch has as many positions as ever, and so that share of the samples,
-     * the next one others. 0 and 1, the default: once. Part of the order (I1): resume must say the same. Goes
-     * with orders SHUFFLE, BLOCK and SEQUENTIAL, with neither a sampler nor a length window */
+     * the next one others. 1, the default, and 0: once. Part of the order (I1): resume must say the same.
+     * Goes with orders SHUFFLE, BLOCK and SEQUENTIAL, with neither a sampler nor a length window */
     uint32_t repeats;
     /* Operations of one's own that `augment` may name. Copied; contexts outlive the loader. A checkpoint has
      * their names and arguments in the text of the augmentation, and whoever goes on with it gives the same

@@ -6,7 +6,6 @@ import argparse
 import concurrent.futures
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -16,9 +15,23 @@ COMMON = {"--model": "cifar-cnn", "--augment": "resize(32x32)", "--batch": "8", 
 GIVEN_AGAIN = ("--devices", "--hold-out", "--val")  # what no checkpoint keeps
 
 
+# What rows of settings (settings/setting.h) call a kind of resume.txt.
+POLICIES = {"kept": ("same",), "changes": ("override",), "said": ("override",), "speed": ("free",), "run": ("free", "take")}
+
+
 def options_of(millrace):
-    text = subprocess.run([millrace, "help", "train", "--all"], capture_output=True, text=True, check=True).stdout
-    return re.findall(r"^  --([a-z-]+)", text, re.M)
+    """{option: what `help --json` says of it}"""
+    text = subprocess.run([millrace, "help", "train", "--json"], capture_output=True, text=True, check=True).stdout
+    return {o["name"]: o for o in map(json.loads, text.splitlines()) if o["event"] == "option"}
+
+
+def row_by(option):
+    """The row of a setting that changes no bit, which needs none in resume.txt; None: it needs one."""
+    if option.get("changes") != "speed":
+        return None
+    least, most = option.get("least", 0), option.get("most", 0)
+    values = option.get("choices") or [str(n) for n in (least + 1, least + 2) if n <= most]
+    return [option["name"], *values[:2], "speed"] if len(values) > 1 else None
 
 
 def rows_of(path):
@@ -94,10 +107,16 @@ def main():
     millrace = os.path.abspath(asked.millrace)
     rows = list(rows_of(os.path.join(os.path.dirname(os.path.abspath(__file__)), "resume.txt")))
     wrong = []
+    options = options_of(millrace)
     known = [row[0] for row in rows]
-    for option in options_of(millrace):
-        if option not in known:
-            wrong.append(f"--{option}: no row in resume.txt")
+    made = [row_by(option) for name, option in options.items() if name not in known]
+    rows += [row for row in made if row]
+    for option in options.keys() - {row[0] for row in rows}:
+        wrong.append(f"--{option}: no row in resume.txt")
+    for option, kind in ((row[0], row[3]) for row in rows if len(row) >= 4):
+        policy = options[option].get("resume")
+        if policy and policy not in POLICIES.get(kind, (policy,)):
+            wrong.append(f"--{option}: {kind} in resume.txt, and {policy} in the row of the setting")
     asked_rows = [row for row in rows if len(row) >= 4 and asked.only in ("", row[0])]
     with tempfile.TemporaryDirectory(prefix="millrace-resume-") as room:
         def one(number):

@@ -95,8 +95,8 @@ err_has "--decay-on: the checkpoint was trained with weights; from here on all"
 run 0 eval d --checkpoint other; out_lacks "average"
 run 0 train d --quiet --checkpoint other --resume --epochs 5 --override --average 0.75
 run 0 eval d --checkpoint other; out_has "(average of weights)"
-run 2 train d "$@" --average 1; err_has "average 1: expected"
-run 2 train d "$@" --label-smoothing 1; err_has "label_smoothing 1: expected"
+run 2 train d "$@" --average 1; err_has "--average: expected 0 to below 1"
+run 2 train d "$@" --label-smoothing 1; err_has "--label-smoothing: expected 0 to below 1"
 run 2 train d "$@" --clip-norm -1; err_has "--clip-norm"
 run 2 train d "$@" --max-grad-norm 1; err_has "--clip-norm"
 run 0 bench trainer --model mnist-mlp --seconds 0.2 --optimizer nadam --clip-norm 1 --average 0.99 --decay-on weights --weight-decay 0.1 --quiet

@@ -1,5 +1,6 @@
 # Help, version and manual page: compared with files. Short help shows a command's own options and names the others; --all shows every
-# option that the command accepts, and the manual page the same.
+# option that the command accepts, and the manual page the same. Groups of options that commands share are compared with files of
+# their own (group-TITLE), so that another option of one changes one file; in the others a group is its title in brackets.
 . "$(dirname "$0")/../lib.sh"
 
 part() { sed -n "s/^#define MR_VERSION_$1 *\([0-9]*\)$/\1/p" "$here/../../base/include/millrace/base.h"; }
@@ -16,18 +17,46 @@ grep -q '^\.TH MILLRACE 1' man.1 || fail "no title in the manual page"
 options_of() { sed -n 's/^  --\([a-z-]*\).*/\1/p' "$1" | sort; }                 # options that help explains
 manual_of() { sed 's/\\//g' man.1 | sed -n "/^\.SS millrace $1 /,/^\.S[SH]/p" | sed -n 's/^\.B --\([a-z-]*\).*/\1/p' | sort; }
 
+# fold short.txt all.txt: short and all have titles in place of common groups; group-TITLE has the lines of each.
+fold() {
+    rm -f group-*
+    awk '/^Common options/ { common = 1; print; next }
+         common && /^$/ { common = 0 }
+         common { if (/^  [A-Z]/) { sub(/  +--.*/, ""); print "  [" substr($0, 3) "]" } next }
+         { print }' "$1" >short
+    sed -n 's/^  \[\(.*\)\]$/\1/p' short >titles
+    awk 'NR == FNR { common[$0] = 1; next }
+         /^$/ { file = "" }
+         file { print >file; next }
+         { title = $0; sub(/( \(.*)?:$/, "", title) }
+         /^[A-Z].*:$/ && title in common {
+             print "[" title "]"; file = title; gsub(/ /, "-", file); file = "group-" tolower(file); print >file; next }
+         { print }' titles "$2" >all
+}
+
 run 0 help
 commands=$(sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p' out)
 [ "$(printf '%s\n' "$commands" | wc -l)" -ge 11 ] || fail "expected 11 commands or more, found: $commands"
 for c in $commands; do
-    run 0 help "$c" --all; compare "help-$c"
+    run 0 help "$c" --all
     cp out all.txt
     run 0 "$c" --help --all; same out all.txt
     run 0 "$c" -h --all; same out all.txt
-    run 0 help "$c"; compare "short-$c"
+    run 0 help "$c"
     cp out short.txt
     run 0 "$c" --help; same out short.txt
     run 0 "$c" -h; same out short.txt
+    fold short.txt all.txt
+    for what in short all; do
+        cp $what out
+        last="help $c"
+        compare "$(echo $what | sed s/all/help/)-$c"
+    done
+    for group in group-*; do
+        [ -f "$group" ] || continue # the command shares none
+        cp "$group" out
+        compare "$group"
+    done
     [ "$(awk 'length > 96' all.txt short.txt | wc -l)" -eq 0 ] || fail "help of $c has lines longer than 96 characters"
     [ "$(wc -l <short.txt)" -lt 66 ] || fail "short help of $c has $(wc -l <short.txt) lines: expected below 66"
     options_of all.txt >names

@@ -173,7 +173,7 @@ static void settings_that_cannot_be_are_refused(void **state)
     mrt_refused(src, &cfg, MR_EINVAL, "5 fields: expected at most 4");
     cfg = mrt_field_settings(mrt_followers, 4);
     cfg.width_multiple = 0;
-    mrt_refused(src, &cfg, MR_EINVAL, "multiples of 0");
+    mrt_refused(src, &cfg, MR_EINVAL, "mr_loader_config.width_multiple is 0: expected 1 to 1048576");
     mr_source_close(src);
 }
 

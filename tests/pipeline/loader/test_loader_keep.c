@@ -110,7 +110,7 @@ static void too_many_are_refused(void **state)
     MRT_OK(mr_loader_release(l, &b[0], NULL), NULL);
     mr_loader_close(l);
     cfg.keep = 4097;
-    mrt_refused(src, &cfg, MR_EINVAL, "keep 4097");
+    mrt_refused(src, &cfg, MR_EINVAL, "mr_loader_config.keep is 4097: expected 0 to 4096 batches");
     mr_source_close(src);
 }
 

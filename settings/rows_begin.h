@@ -1,0 +1,14 @@
+/* settings/rows_begin.h: words that whoever includes rows has not defined. At the top of each file of rows,
+ * so without a guard. See setting.h. */
+#ifndef MRI_SETTING
+#define MRI_SETTING(member, kind, ...)
+#endif
+#ifndef MRI_KEPT
+#define MRI_KEPT MRI_SETTING
+#endif
+#ifndef MRI_MEMBER
+#define MRI_MEMBER(member, kind, ...)
+#endif
+#ifndef MRI_OPTION
+#define MRI_OPTION(name, kind, ...)
+#endif

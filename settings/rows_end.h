@@ -1,0 +1,5 @@
+/* settings/rows_end.h: at the end of each file of rows. See rows_begin.h. */
+#undef MRI_SETTING
+#undef MRI_KEPT
+#undef MRI_MEMBER
+#undef MRI_OPTION

@@ -1,0 +1,312 @@
+/* settings/setting.c: values of settings and texts. See setting.h. */
+#include "settings/setting.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/number.h"
+
+const char *const mri_changes_names[] = {[MRI_CHANGES_SPEED] = "speed",
+                                         [MRI_CHANGES_ORDER] = "order",
+                                         [MRI_CHANGES_PIXELS] = "content",
+                                         [MRI_CHANGES_END] = "end",
+                                         [MRI_CHANGES_WEIGHTS] = "weights"};
+const char *const mri_resume_names[] = {[MRI_RESUME_FREE] = "free",
+                                        [MRI_RESUME_TAKE] = "take",
+                                        [MRI_RESUME_SAME] = "same",
+                                        [MRI_RESUME_OVERRIDE] = "override",
+                                        [MRI_RESUME_AGAIN] = "again"};
+
+/* Where a message goes. */
+typedef struct parsing {
+    const mri_setting *s;
+    const char *text;
+    char *message;
+    size_t message_bytes;
+} parsing;
+
+static bool __attribute__((format(printf, 2, 3))) expected(const parsing *p, const char *format, ...)
+{
+    char what[512];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(what, sizeof what, format, list);
+    va_end(list);
+    snprintf(p->message, p->message_bytes, "--%s: expected %s found '%s'", p->s->option, what, p->text);
+    return false;
+}
+
+/* ---- texts to values ---- */
+
+/* Digits only: strtoull alone would take "-1" and " 7". */
+static bool parse_whole(const char *text, uint64_t *out)
+{
+    if (text[0] < '0' || text[0] > '9') return false;
+    char *end;
+    errno = 0;
+    const unsigned long long v = strtoull(text, &end, 10);
+    if (errno || *end) return false;
+    *out = v;
+    return true;
+}
+
+/* A finite number with one of the units behind it; unit_text[k] is worth unit_value[k]. */
+static bool parse_measure(const char *text, const char *const *unit_text, const double *unit_value,
+                          double *out)
+{
+    char *end;
+    errno = 0;
+    const double v = mri_strtod(text, &end);
+    if (end == text || errno || !isfinite(v)) return false;
+    for (size_t k = 0; unit_text[k]; k++) {
+        if (strcasecmp(end, unit_text[k]) != 0) continue;
+        *out = v * unit_value[k];
+        return true;
+    }
+    return false;
+}
+
+static bool parse_size(const char *text, double *out)
+{
+    static const char *const unit[] = {"", "B", "K", "KiB", "M", "MiB", "G", "GiB", "T", "TiB", NULL};
+    static const double worth[] = {1, 1, 0x1p10, 0x1p10, 0x1p20, 0x1p20, 0x1p30, 0x1p30, 0x1p40, 0x1p40};
+    return parse_measure(text, unit, worth, out);
+}
+
+static bool parse_seconds(const char *text, double *out)
+{
+    static const char *const unit[] = {"", "s", "ms", "us", "min", "h", NULL};
+    static const double worth[] = {1, 1, 1e-3, 1e-6, 60, 3600};
+    return parse_measure(text, unit, worth, out);
+}
+
+static bool parse_number(const char *text, double *out)
+{
+    static const char *const no_unit[] = {"", NULL};
+    static const double one[] = {1};
+    return parse_measure(text, no_unit, one, out);
+}
+
+static bool is_in_range(const mri_setting *s, double v)
+{
+    return v >= s->least && (s->below ? v < s->most : v <= s->most);
+}
+
+const char *mri_setting_range(const mri_setting *s, char *buf, size_t buf_bytes)
+{
+    if (s->most >= 0x1p53) snprintf(buf, buf_bytes, "%.15g or more", s->least);
+    else snprintf(buf, buf_bytes, "%.15g to %s%.15g", s->least, s->below ? "below " : "", s->most);
+    return buf;
+}
+
+static bool check_range(const parsing *p, double v)
+{
+    char range[64];
+    return is_in_range(p->s, v) || expected(p, "%s,", mri_setting_range(p->s, range, sizeof range));
+}
+
+static uint64_t whole_bytes(double v) { return v >= 0x1p64 ? UINT64_MAX : (uint64_t)v; }
+
+static bool take_whole(const parsing *p, void *value)
+{
+    const bool may_be_off = p->s->kind == MRI_SETTING_COUNT_OR_OFF;
+    uint64_t v = 0;
+    if (may_be_off && strcmp(p->text, "off") == 0) {
+        *(uint32_t *)value = 0;
+        return true;
+    }
+    if (!parse_whole(p->text, &v))
+        return expected(p, "%s,", may_be_off ? "a whole number or off" : "a whole number");
+    if (!check_range(p, (double)v)) return false;
+    if (p->s->kind == MRI_SETTING_U64) *(uint64_t *)value = v;
+    else *(uint32_t *)value = (uint32_t)v;
+    return true;
+}
+
+static bool take_real(const parsing *p, void *value)
+{
+    double v = 0;
+    const bool seconds = p->s->kind == MRI_SETTING_SECONDS;
+    if (!(seconds ? parse_seconds(p->text, &v) : parse_number(p->text, &v)))
+        return expected(p, "%s,", seconds ? "a time such as 10s or 250ms" : "a number");
+    if (p->s->kind == MRI_SETTING_FLOAT)
+        v = v > FLT_MAX ? v : (double)(float)v; /* as it is checked and kept */
+    if (!check_range(p, v)) return false;
+    if (p->s->kind == MRI_SETTING_FLOAT) *(float *)value = (float)v;
+    else *(double *)value = v;
+    return true;
+}
+
+static bool take_size(const parsing *p, uint64_t *value)
+{
+    double v = 0;
+    if (!parse_size(p->text, &v)) return expected(p, "a size such as 4096, 64K or 1.5G,");
+    if (!check_range(p, v)) return false;
+    *value = whole_bytes(v);
+    return true;
+}
+
+static bool take_cache(const parsing *p, mri_cache_spec *to)
+{
+    const char *text = p->text, *size = strrchr(text, ':'); /* a folder's name may have colons of its own */
+    const bool memory = strncmp(text, "ram:", 4) == 0, disk = strncmp(text, "disk:", 5) == 0;
+    double bytes = 0;
+    *to = (mri_cache_spec){0};
+    if (strcmp(text, "off") == 0) return true;
+    if (strcmp(text, "ram") == 0) {
+        *to = (mri_cache_spec){.kind = 1, .bytes = UINT64_MAX};
+        return true;
+    }
+    const size_t name = disk ? (size_t)(size - text) : 0;
+    bool good = memory || (disk && name > 5 && name - 5 < sizeof to->folder);
+    good = good && parse_size(size + 1, &bytes) && bytes >= 1 && (!memory || size == text + 3);
+    if (!good) return expected(p, "off, ram, ram:SIZE or disk:FOLDER:SIZE, such as ram:8G;");
+    to->kind = memory ? 1 : 2;
+    to->bytes = whole_bytes(bytes);
+    if (disk) memcpy(to->folder, text + 5, name - 5);
+    return true;
+}
+
+static bool take_choice(const parsing *p, void *value)
+{
+    char known[256] = "";
+    for (uint32_t k = 0; p->s->choices[k]; k++) {
+        if (strcmp(p->text, p->s->choices[k]) == 0) {
+            if (p->s->kind == MRI_SETTING_EITHER) *(bool *)value = k == 1;
+            else *(uint32_t *)value = k;
+            return true;
+        }
+        const size_t at = strlen(known);
+        snprintf(known + at, sizeof known - at, "%s%s", k ? ", " : "", p->s->choices[k]);
+    }
+    return expected(p, "one of %s;", known);
+}
+
+static bool take_text(const parsing *p, const char **value)
+{
+    if (p->text && !*p->text) return expected(p, "a value,");
+    *value = p->text;
+    return true;
+}
+
+bool mri_setting_parse(const mri_setting *s, void *settings, const char *text, char *message,
+                       size_t message_bytes)
+{
+    const parsing p = {s, text, message, message_bytes};
+    void *value = (char *)settings + s->at;
+    switch (s->kind) {
+    case MRI_SETTING_FLAG: *(bool *)value = true; return true;
+    case MRI_SETTING_U32:
+    case MRI_SETTING_U64:
+    case MRI_SETTING_COUNT_OR_OFF: return take_whole(&p, value);
+    case MRI_SETTING_REAL:
+    case MRI_SETTING_FLOAT:
+    case MRI_SETTING_SECONDS: return take_real(&p, value);
+    case MRI_SETTING_SIZE: return take_size(&p, value);
+    case MRI_SETTING_TEXT: return take_text(&p, value);
+    case MRI_SETTING_CHOICE:
+    case MRI_SETTING_EITHER: return take_choice(&p, value);
+    case MRI_SETTING_CACHE: return take_cache(&p, value);
+    }
+    return false;
+}
+
+/* ---- values to texts ---- */
+
+static uint32_t choice_count(const mri_setting *s)
+{
+    uint32_t n = 0;
+    while (s->choices[n]) n++;
+    return n;
+}
+
+/* As few digits as say which float it is. */
+static const char *put_float(float value, char *buf, size_t buf_bytes)
+{
+    for (int digits = 1; digits <= 9; digits++) {
+        snprintf(buf, buf_bytes, "%.*g", digits, (double)value);
+        if ((float)mri_strtod(buf, NULL) == value) break;
+    }
+    return buf;
+}
+
+const char *mri_setting_text(const mri_setting *s, const void *settings, char *buf, size_t buf_bytes)
+{
+    const void *value = (const char *)settings + s->at;
+    uint64_t whole = 0;
+    switch (s->kind) {
+    case MRI_SETTING_REAL:
+    case MRI_SETTING_SECONDS: snprintf(buf, buf_bytes, "%.9g", *(const double *)value); return buf;
+    case MRI_SETTING_FLOAT: return put_float(*(const float *)value, buf, buf_bytes);
+    case MRI_SETTING_TEXT:
+        snprintf(buf, buf_bytes, "%s", *(const char *const *)value ? *(const char *const *)value : "");
+        return buf;
+    case MRI_SETTING_CACHE: snprintf(buf, buf_bytes, "%u", ((const mri_cache_spec *)value)->kind); return buf;
+    case MRI_SETTING_U64:
+    case MRI_SETTING_SIZE: whole = *(const uint64_t *)value; break;
+    case MRI_SETTING_FLAG:
+    case MRI_SETTING_EITHER: whole = *(const bool *)value; break;
+    default: whole = *(const uint32_t *)value;
+    }
+    if (s->choices && whole < choice_count(s)) snprintf(buf, buf_bytes, "%s", s->choices[whole]);
+    else if (s->kind == MRI_SETTING_COUNT_OR_OFF && whole == 0) snprintf(buf, buf_bytes, "off");
+    else snprintf(buf, buf_bytes, "%llu", (unsigned long long)whole);
+    return buf;
+}
+
+/* ---- all rows of a struct ---- */
+
+void mri_settings_fill(const mri_setting *rows, size_t count, void *settings)
+{
+    char message[512]; /* what is wrong with a default the tests find */
+    for (size_t i = 0; i < count; i++)
+        if (rows[i].standard && rows[i].kind != MRI_SETTING_FLAG)
+            mri_setting_parse(&rows[i], settings, rows[i].standard, message, sizeof message);
+}
+
+/* The number that the range is of; false: the kind has no range. */
+static bool number_of(const mri_setting *s, const void *settings, double *out)
+{
+    const void *value = (const char *)settings + s->at;
+    switch (s->kind) {
+    case MRI_SETTING_U32:
+    case MRI_SETTING_COUNT_OR_OFF:
+    case MRI_SETTING_CHOICE: *out = *(const uint32_t *)value; return true;
+    case MRI_SETTING_U64:
+    case MRI_SETTING_SIZE: *out = (double)*(const uint64_t *)value; return true;
+    case MRI_SETTING_FLOAT: *out = (double)*(const float *)value; return true;
+    case MRI_SETTING_REAL:
+    case MRI_SETTING_SECONDS: *out = *(const double *)value; return true;
+    default: return false;
+    }
+}
+
+static int refuse(const mri_setting *s, const void *settings, const char *name, mr_error *err)
+{
+    char found[64], range[64];
+    mri_setting_text(s, settings, found, sizeof found);
+    if (s->kind == MRI_SETTING_CHOICE)
+        return mr_error_set(err, MR_EINVAL, "%s.%s is %s: expected 0 to %u", name, s->member, found,
+                            choice_count(s) - 1);
+    return mr_error_set(err, MR_EINVAL, "%s.%s is %s: expected %s%s%s", name, s->member, found,
+                        mri_setting_range(s, range, sizeof range), s->unit ? " " : "",
+                        s->unit ? s->unit : "");
+}
+
+int mri_settings_check(const mri_setting *rows, size_t count, const void *settings, const char *name,
+                       mr_error *err)
+{
+    double v;
+    for (size_t i = 0; i < count; i++) {
+        const mri_setting *s = &rows[i];
+        if (!number_of(s, settings, &v)) continue;
+        if (s->kind == MRI_SETTING_CHOICE ? v >= choice_count(s) : !is_in_range(s, v))
+            return refuse(s, settings, name, err);
+    }
+    return MR_OK;
+}

@@ -1,0 +1,340 @@
+/* tests/settings/test_settings.c: rows of settings: each is whole, its default is in its range and the
+ * library's, texts become values and back, and docs/settings.md has the table that follows from them. With
+ * MILLRACE_UPDATE set the page is written. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "millrace/train.h"
+#include "mrt.h"
+#include "settings/setting.h"
+
+static const mri_setting batches[] = {
+#define MRI_SETTING(member, kind, ...) MRI_ROW(mr_loader_config, member, kind, __VA_ARGS__),
+#define MRI_MEMBER                     MRI_SETTING
+#include "settings/batches.rows"
+};
+static const mri_setting loader[] = {
+#define MRI_SETTING(member, kind, ...) MRI_ROW(mr_loader_config, member, kind, __VA_ARGS__),
+#define MRI_MEMBER                     MRI_SETTING
+#include "settings/loader.rows"
+};
+static const mri_setting decode[] = {
+#define MRI_SETTING(member, kind, ...) MRI_ROW(mr_decode_config, member, kind, __VA_ARGS__),
+#define MRI_MEMBER                     MRI_SETTING
+#include "settings/decode.rows"
+};
+static const mri_setting updates[] = {
+#define MRI_SETTING(member, kind, ...) MRI_ROW(mr_trainer_config, member, kind, __VA_ARGS__),
+#define MRI_MEMBER                     MRI_SETTING
+#include "settings/updates.rows"
+};
+static const char *const kept[] = {
+#define MRI_KEPT(member, kind, ...) #member,
+#include "settings/updates.rows"
+#define MRI_KEPT(member, kind, ...) #member,
+#include "settings/batches.rows"
+#define MRI_KEPT(member, kind, ...) #member,
+#include "settings/decode.rows"
+};
+
+static mr_loader_config loader_usual;
+static mr_decode_config decode_usual;
+static mr_trainer_config trainer_usual;
+
+static const struct {
+    const char *type, *title;
+    const mri_setting *rows;
+    size_t count;
+    const void *usual;
+} tables[] = {
+    {"mr_loader_config", "What is delivered", batches, MRI_ARRAY_COUNT(batches), &loader_usual},
+    {"mr_loader_config", "How it is made", loader, MRI_ARRAY_COUNT(loader), &loader_usual},
+    {"mr_decode_config", "Pictures", decode, MRI_ARRAY_COUNT(decode), &decode_usual},
+    {"mr_trainer_config", "Updates", updates, MRI_ARRAY_COUNT(updates), &trainer_usual},
+};
+
+static int take_defaults(void **state)
+{
+    (void)state;
+    mr_loader_defaults(&loader_usual);
+    mr_decode_defaults(&decode_usual);
+    mr_trainer_defaults(&trainer_usual);
+    return 0;
+}
+
+/* ---- rows ---- */
+
+static bool is_kept(const mri_setting *s)
+{
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(kept); k++)
+        if (strcmp(kept[k], s->member) == 0) return true;
+    return false;
+}
+
+static void rows_are_whole(void **state)
+{
+    (void)state;
+    for (size_t t = 0; t < MRI_ARRAY_COUNT(tables); t++)
+        for (size_t i = 0; i < tables[t].count; i++) {
+            const mri_setting *s = &tables[t].rows[i];
+            const bool chosen = s->kind == MRI_SETTING_CHOICE || s->kind == MRI_SETTING_EITHER;
+            if (!s->since || chosen != (s->choices != NULL) || (s->option && !s->help) || s->least > s->most)
+                fail_msg("%s: since, choices, help or range", s->member);
+            if (s->changes == MRI_CHANGES_SPEED && s->resume != MRI_RESUME_FREE)
+                fail_msg("%s changes no bit: --resume may take any", s->member);
+            if (is_kept(s) && s->resume == MRI_RESUME_FREE)
+                fail_msg("%s: checkpoints keep it, and --resume says nothing of it", s->member);
+        }
+}
+
+static void defaults_are_in_their_ranges(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    for (size_t t = 0; t < MRI_ARRAY_COUNT(tables); t++) {
+        union {
+            mr_loader_config loader;
+            mr_decode_config decode;
+            mr_trainer_config trainer;
+        } all = {0};
+        char message[512];
+        for (size_t i = 0; i < tables[t].count; i++) {
+            const mri_setting *s = &tables[t].rows[i];
+            if (s->standard && !mri_setting_parse(s, &all, s->standard, message, sizeof message))
+                fail_msg("%s: %s", s->member, message);
+        }
+        MRT_OK(mri_settings_check(tables[t].rows, tables[t].count, &all, tables[t].type, &err), &err);
+    }
+}
+
+static void the_library_has_the_defaults_of_the_rows(void **state)
+{
+    (void)state;
+    for (size_t t = 0; t < MRI_ARRAY_COUNT(tables); t++)
+        for (size_t i = 0; i < tables[t].count; i++) {
+            const mri_setting *s = &tables[t].rows[i];
+            char text[64], want[64] = "0";
+            union {
+                mr_loader_config loader;
+                mr_decode_config decode;
+                mr_trainer_config trainer;
+            } all = {0};
+            mri_settings_fill(s, 1, &all);
+            mri_setting_text(s, &all, want, sizeof want);
+            mri_setting_text(s, tables[t].usual, text, sizeof text);
+            if (strcmp(text, want) != 0) fail_msg("%s: the library has %s", s->member, text);
+        }
+}
+
+static void what_is_out_of_range_is_named(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    mr_loader_config cfg = loader_usual;
+    cfg.prefetch = 65536;
+    MRT_EQ(mri_settings_check(loader, MRI_ARRAY_COUNT(loader), &cfg, "mr_loader_config", &err), MR_EINVAL);
+    MRT_HAS(err.text, "mr_loader_config.prefetch is 65536: expected 0 to 65535 batches");
+    cfg = loader_usual;
+    cfg.depth = 0;
+    MRT_EQ(mri_settings_check(loader, MRI_ARRAY_COUNT(loader), &cfg, "mr_loader_config", &err), MR_EINVAL);
+    MRT_HAS(err.text, "mr_loader_config.depth is 0: expected 1 to 4096 reads");
+    cfg = loader_usual;
+    cfg.batch = 0;
+    MRT_EQ(mri_settings_check(batches, MRI_ARRAY_COUNT(batches), &cfg, "mr_loader_config", &err), MR_EINVAL);
+    MRT_HAS(err.text, "mr_loader_config.batch is 0: expected 1 to 4294967295 samples");
+}
+
+/* ---- texts ---- */
+
+typedef struct every_kind {
+    bool flag, either;
+    uint32_t u32, choice, count;
+    uint64_t u64, size;
+    double real, seconds;
+    float real32;
+    const char *text;
+    mri_cache_spec cache;
+} every_kind;
+
+static const mri_setting kinds[] = {
+    MRI_ROW(every_kind, flag, FLAG, .option = "flag"),
+    MRI_ROW(every_kind, u32, U32, .option = "u32", .least = 1, .most = 9),
+    MRI_ROW(every_kind, u64, U64, .option = "u64", .most = MRI_ANY),
+    MRI_ROW(every_kind, real, REAL, .option = "real", .most = 1),
+    MRI_ROW(every_kind, real32, FLOAT, .option = "float", .most = 1, .below = true),
+    MRI_ROW(every_kind, size, SIZE, .option = "size", .least = 1, .most = MRI_ANY),
+    MRI_ROW(every_kind, seconds, SECONDS, .option = "seconds", .most = 100),
+    MRI_ROW(every_kind, text, TEXT, .option = "text"),
+    MRI_ROW(every_kind, choice, CHOICE, .option = "choice", .choices = MRI_CHOICES("one", "two")),
+    MRI_ROW(every_kind, either, EITHER, .option = "either", .choices = MRI_CHOICES("on", "off")),
+    MRI_ROW(every_kind, count, COUNT_OR_OFF, .option = "count", .most = 9),
+    MRI_ROW(every_kind, cache, CACHE, .option = "cache"),
+};
+
+static const mri_setting *kind_of(const char *name)
+{
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(kinds); k++)
+        if (strcmp(kinds[k].option, name) == 0) return &kinds[k];
+    fail_msg("no row %s", name);
+    return NULL;
+}
+
+static void texts_become_values_and_back(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *text, *back;
+    } cases[] = {
+        {"flag", "", "1"},
+        {"u32", "9", "9"},
+        {"u64", "18446744073709551615", "18446744073709551615"},
+        {"real", "0.5", "0.5"},
+        {"size", "1.5K", "1536"},
+        {"size", "2MiB", "2097152"},
+        {"size", "7", "7"},
+        {"seconds", "250ms", "0.25"},
+        {"seconds", "1min", "60"},
+        {"text", "a b", "a b"},
+        {"float", "0.1", "0.1"},
+        {"choice", "two", "two"},
+        {"either", "off", "off"},
+        {"either", "on", "on"},
+        {"count", "off", "off"},
+        {"count", "3", "3"},
+        {"cache", "ram", "1"},
+        {"cache", "disk:/a:b:1K", "2"},
+    };
+    for (size_t i = 0; i < MRI_ARRAY_COUNT(cases); i++) {
+        const mri_setting *s = kind_of(cases[i].name);
+        every_kind all = {0};
+        char message[512] = "", text[64];
+        if (!mri_setting_parse(s, &all, cases[i].text, message, sizeof message)) fail_msg("%s", message);
+        MRT_STR(mri_setting_text(s, &all, text, sizeof text), cases[i].back);
+    }
+    every_kind all = {0};
+    char message[512];
+    assert_true(mri_setting_parse(kind_of("cache"), &all, "disk:/a:b:1K", message, sizeof message));
+    MRT_STR(all.cache.folder, "/a:b");
+    MRT_EQ(all.cache.bytes, 1024);
+}
+
+static void texts_that_stand_for_nothing_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *text, *message;
+    } cases[] = {
+        {"u32", "0", "--u32: expected 1 to 9, found '0'"},
+        {"u32", "10", "--u32: expected 1 to 9, found '10'"},
+        {"u32", " 3", "--u32: expected a whole number, found ' 3'"},
+        {"u32", "3x", "--u32: expected a whole number, found '3x'"},
+        {"u64", "-1", "--u64: expected a whole number, found '-1'"},
+        {"u64", "18446744073709551616", "--u64: expected a whole number, found '18446744073709551616'"},
+        {"real", "1.01", "--real: expected 0 to 1, found '1.01'"},
+        {"real", "nan", "--real: expected a number, found 'nan'"},
+        {"real", "", "--real: expected a number, found ''"},
+        {"float", "1", "--float: expected 0 to below 1, found '1'"},
+        {"float", "0.99999999999", "--float: expected 0 to below 1, found '0.99999999999'"},
+        {"size", "0", "--size: expected 1 or more, found '0'"},
+        {"size", "1Q", "--size: expected a size such as 4096, 64K or 1.5G, found '1Q'"},
+        {"seconds", "soon", "--seconds: expected a time such as 10s or 250ms, found 'soon'"},
+        {"text", "", "--text: expected a value, found ''"},
+        {"choice", "three", "--choice: expected one of one, two; found 'three'"},
+        {"either", "yes", "--either: expected one of on, off; found 'yes'"},
+        {"count", "on", "--count: expected a whole number or off, found 'on'"},
+        {"cache",
+         "ram:", "--cache: expected off, ram, ram:SIZE or disk:FOLDER:SIZE, such as ram:8G; found 'ram:'"},
+        {"cache", "disk::1",
+         "--cache: expected off, ram, ram:SIZE or disk:FOLDER:SIZE, such as ram:8G; found 'disk::1'"},
+        {"cache", "disk",
+         "--cache: expected off, ram, ram:SIZE or disk:FOLDER:SIZE, such as ram:8G; found 'disk'"},
+    };
+    for (size_t i = 0; i < MRI_ARRAY_COUNT(cases); i++) {
+        every_kind all = {0};
+        char message[512] = "";
+        assert_false(mri_setting_parse(kind_of(cases[i].name), &all, cases[i].text, message, sizeof message));
+        MRT_STR(message, cases[i].message);
+    }
+}
+
+/* ---- the page ---- */
+
+static const char *const resumes[] = {[MRI_RESUME_FREE] = "free",
+                                      [MRI_RESUME_TAKE] = "kept, may change",
+                                      [MRI_RESUME_SAME] = "kept",
+                                      [MRI_RESUME_OVERRIDE] = "kept, `--override`",
+                                      [MRI_RESUME_AGAIN] = "again"};
+
+static void put_range(FILE *f, const mri_setting *s)
+{
+    const bool has_range = s->kind != MRI_SETTING_FLAG && s->kind != MRI_SETTING_TEXT;
+    if (s->choices)
+        for (size_t k = 0; s->choices[k]; k++) fprintf(f, "%s%s", k ? ", " : "", s->choices[k]);
+    else if (has_range && s->most >= UINT32_MAX) fprintf(f, "%.15g or more", s->least);
+    else if (has_range) fprintf(f, "%.15g to %.15g", s->least, s->most);
+    if (s->unit) fprintf(f, " %s", s->unit);
+}
+
+static void put_row(FILE *f, const mri_setting *s)
+{
+    fprintf(f, "| `--%s` | `%s` | %s | ", s->option, s->member, s->standard ? s->standard : "");
+    put_range(f, s);
+    fprintf(f, " | %s | %s | %s | %s |\n", mri_changes_names[s->changes], resumes[s->resume], s->since,
+            s->help);
+}
+
+static void put_tables(FILE *f)
+{
+    for (size_t t = 0; t < MRI_ARRAY_COUNT(tables); t++) {
+        fprintf(f, "\n## %s (`%s`)\n\n", tables[t].title, tables[t].type);
+        fputs("| option | member | default | range | changes | `--resume` | since | |\n", f);
+        fputs("|---|---|---|---|---|---|---|---|\n", f);
+        for (size_t i = 0; i < tables[t].count; i++)
+            if (tables[t].rows[i].option) put_row(f, &tables[t].rows[i]);
+    }
+}
+
+/* What is before the first table is written by hand. */
+static void the_page_follows_from_the_rows(void **state)
+{
+    (void)state;
+    enum { MOST = 1 << 18 };
+    const char *root = getenv("MRT_SOURCE_DIR");
+    char path[4096], *page = calloc(1, MOST), *made = NULL;
+    size_t bytes = 0;
+    if (!root) fail_msg("MRT_SOURCE_DIR is not set: run by ctest");
+    snprintf(path, sizeof path, "%s/docs/settings.md", root);
+    FILE *f = fopen(path, "r");
+    MRT_TRUE(f && fread(page, 1, MOST - 1, f) > 0 && fclose(f) == 0);
+    char *first = strstr(page, "\n## ");
+    MRT_TRUE(first != NULL);
+    f = open_memstream(&made, &bytes);
+    put_tables(f);
+    fclose(f);
+    const bool same = strcmp(first, made) == 0;
+    if (!same && getenv("MILLRACE_UPDATE")) {
+        f = fopen(path, "w");
+        MRT_TRUE(f && fprintf(f, "%.*s%s", (int)(first - page), page, made) > 0 && fclose(f) == 0);
+    } else if (!same) {
+        fail_msg(
+            "docs/settings.md is not what the rows say: MILLRACE_UPDATE=1 ctest -R '^settings$' writes it");
+    }
+    free(page);
+    free(made);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_whole),
+        cmocka_unit_test(defaults_are_in_their_ranges),
+        cmocka_unit_test(the_library_has_the_defaults_of_the_rows),
+        cmocka_unit_test(what_is_out_of_range_is_named),
+        cmocka_unit_test(texts_become_values_and_back),
+        cmocka_unit_test(texts_that_stand_for_nothing_are_refused),
+        cmocka_unit_test(the_page_follows_from_the_rows),
+    };
+    return cmocka_run_group_tests(tests, take_defaults, NULL);
+}

@@ -1,0 +1,35 @@
+/* train/trainer_settings.c: settings of a trainer by their rows (settings/updates.rows): ranges, what all
+ * processes must have alike, and what checkpoints keep. */
+#include <stdio.h>
+
+#include "settings/setting.h"
+#include "train/trainer.h"
+
+static const mri_setting rows[] = {
+#define MRI_SETTING(...) MRI_ROW(mr_trainer_config, __VA_ARGS__),
+#define MRI_MEMBER       MRI_SETTING
+#include "settings/updates.rows"
+};
+
+void mri_trainer_fill(mr_trainer_config *cfg) { mri_settings_fill(rows, MRI_ARRAY_COUNT(rows), cfg); }
+
+int mri_trainer_check(const mr_trainer_config *cfg, mr_error *err)
+{
+    return mri_settings_check(rows, MRI_ARRAY_COUNT(rows), cfg, "mr_trainer_config", err);
+}
+
+size_t mri_trainer_tell(const mr_trainer_config *cfg, char *out, size_t out_bytes)
+{
+    size_t used = 0;
+    char value[64];
+    for (size_t i = 0; i < MRI_ARRAY_COUNT(rows) && used < out_bytes; i++)
+        used += (size_t)snprintf(out + used, out_bytes - used, "%s %s\n", rows[i].member,
+                                 mri_setting_text(&rows[i], cfg, value, sizeof value));
+    return used < out_bytes ? used : out_bytes - 1;
+}
+
+void mri_trainer_keep(const mr_trainer_config *cfg, mr_checkpoint_info *out)
+{
+#define MRI_KEPT(member, ...) out->member = cfg->member;
+#include "settings/updates.rows"
+}
