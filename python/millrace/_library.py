@@ -79,6 +79,7 @@ _declare(lib, "mr_source_open", _INT, C.POINTER(_P), _S, C.POINTER(mr_source_con
 _declare(lib, "mr_source_close", None, _P)
 _declare(quick_lib, "mr_source_info_of", C.POINTER(mr_source_info), _P)
 _declare(lib, "mr_source_sample_name_get", _INT, _P, _U64, _P, C.c_size_t, _P, C.c_size_t, _E)
+_declare(quick_lib, "mr_source_label", _INT, _P, _U64, C.POINTER(C.c_int64))
 _declare(quick_lib, "mr_field_role", _INT, C.POINTER(mr_source_info), _U32)
 _declare(lib, "mr_loader_defaults_sized", None, C.POINTER(mr_loader_config), C.c_size_t)
 _declare(lib, "mr_loader_open", _INT, C.POINTER(_P), _P, C.POINTER(mr_loader_config), _E)

@@ -7,7 +7,7 @@
             ..."""
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 try:
     import torch
@@ -16,16 +16,22 @@ except ImportError as e:  # pragma: no cover
 
 from . import _library as _l
 from . import _ranks
+from ._arguments import take_sampler, translate
 from ._arrays import Batch
 from ._errors import ArgumentError, StateError
 from ._loader import Loader as _Loader
-from ._loader import log
+from ._loader import log, settings_of
+from ._passes import Pass, Passes
 
-_FORMATS = ("channels_last", "contiguous")
+_FORMATS = {"contiguous": "contiguous", "channels_last": "channels_last", torch.contiguous_format: "contiguous",
+            torch.channels_last: "channels_last"}
+_WHOLE = ("samples come in batches, from the loader that this belongs to: use it as it is; it divides its batches among ranks itself and "
+          "needs no DataLoader, DistributedSampler or prepare_data_loader() around it, and no Subset: take=(0, 0.1) is a part of the data, "
+          "sampler=[...] are these samples")
 
 
-class _Dataset:
-    """What stands where a data set is looked for: its length, its classes."""
+class _Dataset(torch.utils.data.Dataset):
+    """What stands where a data set is looked for: its length, its classes, its targets."""
 
     def __init__(self, loader: "Loader") -> None:
         self._loader = loader
@@ -34,65 +40,156 @@ class _Dataset:
         return self._loader.sample_count
 
     def __getitem__(self, at: Any) -> Any:
-        raise TypeError("samples come in batches, from the loader that this belongs to: use it as it is; it divides its batches among "
-                        "ranks itself and needs no DataLoader, DistributedSampler or prepare_data_loader() around it")
+        if not isinstance(at, _Place):
+            raise TypeError(_WHOLE)
+        at.of.skip_to(at.step)
+        return next(at.of)
 
     @property
-    def classes(self) -> Any:
+    def classes(self) -> List[str]:
         return self._loader.classes
 
     @property
     def class_to_idx(self) -> Dict[str, int]:
         return {name: k for k, name in enumerate(self._loader.classes)}
 
+    @property
+    def targets(self) -> List[int]:
+        """The class of every sample, in the order of the data."""
+        return self._loader.targets
 
-class Loader(_Loader):
+
+class _Sampler(torch.utils.data.Sampler):
+    """What stands where a sampler is looked for: this rank's number of samples, and set_epoch()."""
+
+    def __init__(self, loader: "Loader") -> None:
+        self._loader = loader
+
+    def __len__(self) -> int:
+        """The most that a rank gets of an epoch, before drop_last."""
+        return -(-(self._loader._per_epoch + self._loader._dropped) // self._loader.world)
+
+    def __iter__(self) -> Iterator[int]:
+        raise TypeError(_WHOLE)
+
+    def set_epoch(self, epoch: int) -> None:
+        self._loader.set_epoch(epoch)
+
+
+class _Place:
+    """A batch of an iteration, as an index of _Dataset."""
+    __slots__ = ("of", "step")
+
+    def __init__(self, of: Pass, step: int) -> None:
+        self.of, self.step = of, step
+
+
+class _BatchSampler(torch.utils.data.Sampler):
+    """What stands where a batch sampler is looked for. A DataLoader of loader.dataset, this (or one that leaves out the first of
+    these), and loader.collate_fn gives the loader's batches; those that are left out are not made."""
+
+    def __init__(self, loader: "Loader") -> None:
+        self._loader, self.sampler = loader, _Sampler(loader)
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __iter__(self) -> Iterator[List[_Place]]:
+        began = self._loader._begin_pass()
+        for step in range(began.step, len(self._loader)):
+            yield [_Place(began, step)]
+
+    @property
+    def batch_size(self) -> int:
+        return self._loader.batch_size
+
+    @property
+    def drop_last(self) -> bool:
+        return self._loader.drop_last
+
+    def set_epoch(self, epoch: int) -> None:
+        self._loader.set_epoch(epoch)
+
+
+def whole(batches: Sequence[Any]) -> Any:
+    """loader.collate_fn: batches come made."""
+    return batches[0]
+
+
+class Loader(Passes):
     """Batches as (images, target): float32, normalised as the augmentation says, (n, channels, height, width), and int64.
 
     Every `for` over it is one epoch, as with a DataLoader: the one of `set_epoch()`, else the one after the last. After
-    `load_state_dict()` the first one goes on in the middle of its epoch. `len(loader)` is the number of batches in an epoch,
-    `len(loader.dataset)` the number of samples. A rank of torch.distributed's group (else of torchrun, mpirun, srun) gets its own part
-    of every batch: no DistributedSampler, no `accelerator.prepare()` is needed; the group may come up after the loader was made.
-    `loader.sampler` is the loader, for those who call set_epoch() there.
+    `load_state_dict()` the first one goes on in the middle of its epoch. Iterations are independent: `next(iter(loader))` inside of a
+    loop over the same loader takes nothing from that loop, and costs threads and memory of its own; the loader's state is that of the
+    iteration that was begun last and is still there. `len(loader)` is the number of batches in an epoch, `len(loader.dataset)` the number
+    of samples, `len(loader.sampler)` that of this rank. A rank of torch.distributed's group (else of torchrun, mpirun, srun) gets its own
+    part of every batch: no DistributedSampler, no `accelerator.prepare()` is needed; the group may come up after the loader was made.
 
     batch_size     samples in a batch of THIS rank, as with a DataLoader; or
     batch          samples in the global batch: what resuming in another world needs to be the same
-    memory_format  "channels_last" (the way pixels lie in the slot: the cheaper one) or "contiguous"
+    memory_format  "contiguous", or "channels_last" (the way pixels lie in memory: the cheaper one where the model takes it), or what
+                   torch calls so. With uint8=True "channels_last" unless it is given
     device         where tensors go: None stays in host memory; "cuda" copies from pinned memory on a stream of its own, which
                    torch's current stream waits for
     uint8          True: (n, channels, height, width) uint8 as decoded, over the batch's memory, for normalising on the device
     drop_last      the short last batch is left out, so that all ranks have as many samples. Where its samples do not go round, a
                    rank would get an empty batch, whose mean loss is no number: that is an error for training, else a warning
     raw            True: millrace.Batch objects instead
+    keys           names of images and target, such as ("pixel_values", "labels"): batches are dicts with these, as Hugging Face's models
+                   take them, and with the fields of fields=
+    ignore_index   target of a sample that does not count: padding, damaged, without a label. -100 is what torch's losses leave out
     num_classes    with `mixup` or `cutmix` in augment=, where the data do not say how many classes there are
 
-    Everything else is as for millrace.Loader, but `epochs`. Target -1 marks a sample without a label. Of mixed pictures the target
-    is float32 (n, classes), what CrossEntropyLoss takes as probabilities of classes: all 0 for a sample that does not count."""
+    Everything else is as for millrace.Loader, but `epochs`; with fields= batches are (images, target, {name: tensor}), lengths of rows
+    that differ under "name.length". Of mixed pictures the target is float32 (n, classes), what CrossEntropyLoss takes as probabilities
+    of classes: all 0 for a sample that does not count.
 
-    def __init__(self, path: Any, batch_size: Optional[int] = None, *, batch: Optional[int] = None,
-                 memory_format: str = "channels_last", device: Any = None, uint8: bool = False, drop_last: bool = False,
-                 raw: bool = False, num_classes: Optional[int] = None, **settings: Any) -> None:
-        given = dict(settings, path=path, batch_size=batch_size, batch=batch, memory_format=memory_format, device=device, uint8=uint8,
-                     drop_last=drop_last, raw=raw, num_classes=num_classes)
-        if (batch_size is None) == (batch is None):
-            raise ArgumentError("give batch_size= (of each rank) or batch= (of all ranks together)")
+    DataLoader's names are taken, too: shuffle (order), num_workers (workers; 0: as many as fit), prefetch_factor (prefetch), generator
+    (its seed), sampler and batch_sampler (any of PyTorch's), pin_memory, persistent_workers, worker_init_fn, multiprocessing_context and
+    timeout, which change nothing. What has no meaning here is an error that says what to write."""
+
+    num_workers, timeout, pin_memory, persistent_workers, in_order = 0, 0, False, False, True  # processes: there are none
+    collate_fn = staticmethod(whole)
+    worker_init_fn: Any = None
+    multiprocessing_context: Any = None
+    generator: Any = None
+    prefetch_factor: Any = None
+    pin_memory_device = ""
+
+    def __init__(self, path: Any, batch_size: Optional[int] = None, shuffle: Optional[bool] = None, *, batch: Optional[int] = None,
+                 memory_format: Any = None, device: Any = None, uint8: bool = False, drop_last: bool = False, raw: bool = False,
+                 keys: Optional[Sequence[str]] = None, ignore_index: int = -100, num_classes: Optional[int] = None,
+                 **settings: Any) -> None:
+        given = dict(settings, path=path, batch_size=batch_size, shuffle=shuffle, batch=batch, memory_format=memory_format, device=device,
+                     uint8=uint8, drop_last=drop_last, raw=raw, keys=keys, ignore_index=ignore_index, num_classes=num_classes)
         if "epochs" in settings:
             raise ArgumentError("epochs=: every `for` over this loader is one epoch")
-        if memory_format not in _FORMATS:
-            raise ArgumentError("memory_format=%r: expected one of %s" % (memory_format, ", ".join(map(repr, _FORMATS))))
+        settings.update(batch_size=batch_size, drop_last=drop_last, shuffle=shuffle, device=device)
+        translate(settings, _NAMES)
+        take_sampler(settings)
+        batch_size, drop_last = settings.pop("batch_size"), settings.pop("drop_last")
+        settings.pop("device")
+        if (batch_size is None) == (batch is None):
+            raise ArgumentError("give batch_size= (of each rank) or batch= (of all ranks together)")
+        if memory_format not in _FORMATS and memory_format is not None:
+            raise ArgumentError("memory_format=%r: expected \"contiguous\" or \"channels_last\"" % (memory_format,))
+        if keys is not None and (isinstance(keys, str) or len(keys) != 2):
+            raise ArgumentError("keys=%r: expected two names, of images and target" % (keys,))
         if drop_last:
             settings["tail"] = "drop"
-        self._torch_given = given
+        self._torch_given = dict(given, batch_size=batch_size)
+        self._again_given = given
         rank, world = _ranks.find(settings.get("rank"), settings.get("world"))
         settings.update(rank=rank, world=world)
         super().__init__(path, batch=batch if batch is not None else batch_size * world, epochs=None, **settings)
         self._see_all_have_some()
-        self._format, self._uint8, self._raw = memory_format, uint8, raw
+        self._format = _FORMATS[memory_format] if memory_format is not None else "channels_last" if uint8 else "contiguous"
+        self._uint8, self._raw = uint8, raw
+        self._keys, self._ignore = keys, ignore_index
         self._soft = 0 if raw else self._soft_classes(num_classes)
         self._device = torch.device(device) if device is not None else None
-        self._wanted: Optional[int] = None  # epoch, by set_epoch()
-        self._resumed = False
-        self._stream: Any = None
+        self._stream_of_copies: Any = None
         self._scale: Any = None  # means and deviations on the device
         if self._device is not None and self._device.type not in ("cpu", "cuda"):
             raise ArgumentError("device=%r: expected \"cpu\" or \"cuda\"" % (device,))
@@ -118,16 +215,18 @@ class Loader(_Loader):
         if group is None or group == (self._rank, self._world):
             return
         self._check()
-        epoch, step, size = self._epoch, self._step, self._torch_given["batch_size"]
-        if step and size is not None and group[1] != self._world:
+        place, size = self._place(), self._torch_given["batch_size"]
+        if place[1] and size is not None and group[1] != self._world:
             raise StateError("this loader was in the middle of an epoch, on batches for %d ranks, when torch.distributed began with %d: "
                              "make it later, or give rank= and world=" % (self._world, group[1]))
-        self._stop_running()
+        for stream in self._streams():
+            stream.stop()
         self._source.close()
         if self._operations:
             self._operations.close()
+        kept = self._next_epoch, self._wanted, self._resumed
         self._begin(dict(self._given, rank=group[0], world=group[1], batch=self.batch if size is None else size * group[1]))
-        self._epoch, self._step = epoch, step
+        self._rest, (self._next_epoch, self._wanted, self._resumed) = place, kept
         self._see_all_have_some()
 
     @property
@@ -135,8 +234,13 @@ class Loader(_Loader):
         return _Dataset(self)
 
     @property
-    def sampler(self) -> "Loader":
-        return self
+    def sampler(self) -> _Sampler:
+        self._settle()
+        return _Sampler(self)
+
+    @property
+    def batch_sampler(self) -> _BatchSampler:
+        return _BatchSampler(self)
 
     @property
     def batch_size(self) -> int:
@@ -144,13 +248,13 @@ class Loader(_Loader):
         self._settle()
         return -(-self.batch // self._world)
 
+    @property
+    def drop_last(self) -> bool:
+        return self._given["tail"] == "drop"
+
     def __len__(self) -> int:
         self._settle()
         return self._steps
-
-    def set_epoch(self, epoch: int) -> None:
-        """The next `for` delivers this epoch."""
-        self._wanted = int(epoch)
 
     def state_dict(self) -> Dict[str, Any]:
         self._settle()
@@ -159,26 +263,18 @@ class Loader(_Loader):
     def load_state_dict(self, state: Dict[str, Any]) -> None:
         self._settle()
         super().load_state_dict(state)
-        self._resumed = True
 
-    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
-        self._check()
-        self._settle()
-        wanted, self._wanted = self._wanted, None
-        if self._resumed and (wanted is None or wanted == self._epoch):
-            pass  # in the middle of it
-        elif wanted is not None:
-            self.seek(wanted, 0)
-        elif self._step:
-            self.seek(self._epoch + 1, 0)
-        self._resumed = False
-        return self._of_epoch(self._epoch)
-
-    def _of_epoch(self, epoch: int) -> Iterator[Any]:
-        while self._epoch == epoch:
-            batch = self._next()
-            yield batch if self._raw else self._tensors(batch)
-            del batch
+    def _deliver(self, batch: Batch) -> Any:
+        if self._raw:
+            return batch
+        images, target = self._tensors(batch)
+        if self._keys is None and not batch.fields:
+            return images, target
+        fields = {name: torch.from_dlpack(a) for name, a in batch.fields.items()}
+        fields.update((name + ".length", torch.from_dlpack(a)) for name, a in batch.lengths.items())
+        if self._keys is None:
+            return images, target, fields
+        return dict(fields, **{self._keys[0]: images, self._keys[1]: target})
 
     def _tensors(self, batch: Batch) -> Tuple[Any, Any]:
         target = self._target(batch)
@@ -194,11 +290,12 @@ class Loader(_Loader):
             images = self._normalised(batch)
         if self._device is not None and self._device.type == "cuda":
             return self._to_cuda(images, batch.affine, target)
-        return images, target if self._soft else target.to(torch.int64)
+        return images, target
 
     def _target(self, batch: Batch) -> Any:
         if not self._soft:
-            return torch.from_dlpack(batch.labels)
+            labels = torch.from_dlpack(batch.labels).to(torch.int64)
+            return labels if batch.counted == batch.count else labels.masked_fill_(labels < 0, self._ignore)
         soft = torch.empty((batch.count, self._soft), dtype=torch.float32)
         batch._soft_targets(self._soft, soft.data_ptr())
         return soft
@@ -221,18 +318,16 @@ class Loader(_Loader):
 
     def _to_cuda(self, images: Any, affine: Any, target: Any) -> Tuple[Any, Any]:
         """The copy goes on a stream of its own, behind which torch's current one waits; bytes cross, floats are made there."""
-        if self._stream is None:
-            self._stream = torch.cuda.Stream(self._device)
-        with torch.cuda.stream(self._stream):
+        if self._stream_of_copies is None:
+            self._stream_of_copies = torch.cuda.Stream(self._device)
+        with torch.cuda.stream(self._stream_of_copies):
             labels = self._across(target)
-            if not self._soft:
-                labels = labels.to(torch.int64)
             pixels = None if images is None else self._across(images)
             if pixels is not None and not self._uint8:
                 pair = None if affine is None else self._across(torch.from_dlpack(affine))
                 pixels = self._floats(pixels, pair)
         current = torch.cuda.current_stream(self._device)
-        current.wait_stream(self._stream)
+        current.wait_stream(self._stream_of_copies)
         for t in (pixels, labels):
             if t is not None:
                 t.record_stream(current)
@@ -257,7 +352,9 @@ class Loader(_Loader):
         from ._loader import _again
         from ._operations import see_sendable
         see_sendable(self._given)
-        return _again, (type(self), self._torch_given)
+        return _again, (type(self), self._again_given)
 
+
+_NAMES = settings_of(_Loader) + settings_of(Loader)  # what __init__ has words for
 
 __all__ = ["Loader"]

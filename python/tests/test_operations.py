@@ -357,7 +357,7 @@ gate, main = threading.Event(), threading.main_thread().ident
 def awaited():
     frame = sys._current_frames().get(main)
     while frame:
-        if frame.f_code.co_name == "_next":
+        if frame.f_code.co_name == "next":
             return True
         frame = frame.f_back
 
