@@ -15,6 +15,7 @@ from . import _library as _l
 from . import _ranks
 from ._arrays import Batch
 from ._errors import ArgumentError, ClosedError, Error, ForkError, StateError, UnsupportedError
+from ._finish import U8, Finish
 from ._live import Live, Maker, unused
 from ._operations import Operations, see_sendable
 from ._orders import Order
@@ -233,6 +234,7 @@ class Loader:
         self._hold = _count("hold", given["hold"], 1, _KEEP_MOST)
         self._epochs = _ENDLESS if given["epochs"] is None else _count("epochs", given["epochs"], 1, _ENDLESS)
         self._stream = Stream(self)
+        self._finish: Optional[Finish] = None
         self._cfg = self._settings(given)
         self._source = Source(given["path"], **{k: given[k] for k in ("format", "split", "take", "image_key", "label_key", "target_key",
                                                                       "split_key", "classes", "index_folder")})
@@ -342,10 +344,10 @@ class Loader:
         self._field_shapes = [(info.field[k].name.decode(), info.field[k].dtype, bool(info.field[k].varies),
                                tuple(info.field[k].dim[:info.field[k].ndim])) for k in range(info.field_count)]
         self._steps, self._samples, self._per_epoch = info.steps_per_epoch, info.sample_count, info.epoch_samples
-        self._dropped = info.dropped
+        self._dropped, self._memory = info.dropped, info.memory_bytes
         self._mean, self._std = list(info.mean), list(info.std)
         self._augment = info.augment.decode()
-        self._mixes = bool(info.mixes)
+        self._mixes, self._labelled = bool(info.mixes), bool(info.labelled)
         self._data = "%016x" % info.fingerprint
         how: Tuple[Any, ...] = (info.order, info.block, info.tail, info.length_window, bool(cfg.training), self._augment, cfg.channels,
                cfg.decode.pixels)
@@ -399,6 +401,12 @@ class Loader:
     @property
     def std(self) -> List[float]:
         return self._std[:self._shape[2]] if self._shape else []
+
+    def _numbers(self) -> Tuple[List[float], List[float]]:
+        """Means and deviations by which pixels become floats; of an augmentation that says none, 0 and 255."""
+        std = [s if s else 1.0 for s in self.std]
+        plain = not any(self.mean) and all(s == 1.0 for s in std)
+        return ([0.0] * len(std), [255.0] * len(std)) if plain else (self.mean, std)
 
     @property
     def classes(self) -> List[str]:
@@ -545,6 +553,13 @@ class Loader:
         self._check()
         check_step(step, self._steps)
         self._stream.seek(_count("epoch", epoch, 0, _ENDLESS), _count("step", step, 0, _ENDLESS))
+
+    def _finish_bytes(self, classes: int = 0) -> None:
+        """Batches have memory that is used again when nobody has it, whatever others make of their arrays: `hold` does not limit them.
+        classes: targets are shares of so many."""
+        if self._finish is None or self._finish.classes != classes:
+            self._finish = Finish(self, U8, False, classes=classes)
+            self._stream.stop()  # the position stays
 
     def _names(self, ids: List[int]) -> List[str]:
         self._check()

@@ -15,7 +15,7 @@ class Pass:
 
     def __init__(self, loader: "Passes", epoch: int, step: int, before: int) -> None:
         self._loader, self._stream = loader, loader._free_stream(epoch, step)
-        self.epoch, self.step, self.taken = epoch, step, False
+        self.epoch, self.step, self.start, self.taken = epoch, step, step, False
         self.before = before  # the number of the next epoch as it was without this pass
         self.over, self._pid = False, os.getpid()
 
@@ -59,6 +59,8 @@ class Passes(Loader):
 
     Its state is that of the iteration that was begun last and is still under way, else where the last one ended."""
 
+    _parts_count = True  # an iteration that ends before its epoch does has had this epoch; else the next one begins it again
+
     def _begin(self, given: Dict[str, Any]) -> None:
         self._rest, self._next_epoch = (0, 0), 0
         self._wanted: Optional[int] = None  # epoch, by set_epoch()
@@ -91,10 +93,10 @@ class Passes(Loader):
         self._passes = [r for r in self._passes if r() is not None and r() is not of]
         if whole:
             self._rest = (self._next_epoch, 0)
-        elif of.taken:
+        elif of.taken and self._parts_count:
             self._rest = (of.epoch, of.step)
         else:  # as if it had not been begun
-            self._rest, self._resumed = (of.epoch, of.step), self._resumed or of.step > 0
+            self._rest, self._resumed = (of.epoch, of.start), self._resumed or of.start > 0
             if self._next_epoch == of.epoch + 1:
                 self._next_epoch = of.before
         if of._stream is not self._stream:

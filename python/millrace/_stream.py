@@ -11,6 +11,7 @@ from typing import Any, Optional
 from . import _library as _l
 from ._arrays import Batch, _Lease
 from ._errors import ArgumentError, ClosedError, HeldError
+from ._finish import Finish, Finisher
 from ._operations import Operations
 from ._orders import Fed
 
@@ -35,9 +36,9 @@ class Running:
 
     def __init__(self, source: Any, inbox: Optional[Inbox], fed: Optional[Fed] = None, operations: Optional[Operations] = None) -> None:
         self.pid, self.pointer, self.source, self.inbox, self.fed = os.getpid(), C.c_void_p(), source, inbox, fed
-        self.operations = operations
+        self.operations, self.finisher = operations, Finisher()
 
-    def open(self, cfg: Any) -> None:
+    def open(self, cfg: Any, finish: Optional[Finish] = None) -> None:
         """An interrupt may come when it runs, before anybody is told so: who made it has it already, then."""
         source = self.source
         source._running.append(self)
@@ -47,6 +48,8 @@ class Running:
             source._running.remove(self)
             source.raise_failure()
             raise _l.failed(rc, what)
+        if finish:
+            self.finisher.open(self.pointer, finish)
 
     def stop(self) -> None:
         """Whoever waits for a batch comes back."""
@@ -58,6 +61,9 @@ class Running:
         if self.fed:
             self.fed.close()  # threads that wait for an order come back
         if pointer and self.pid == os.getpid():  # in a child of fork() there are no threads to wait for
+            if self.finisher.pointer:
+                _l.lib.mr_loader_stop(pointer)
+                self.finisher.close()
             _l.lib.mr_loader_close(pointer)
         if self in self.source._running:
             self.source._running.remove(self)
@@ -79,12 +85,15 @@ class Stream:
         self.running: Optional[Running] = None
         self._taken: Optional[_Lease] = None  # by a call that did not come to its end
         self._error = _l.new_error()
+        self._finish: Optional[Finish] = None
 
     @property
     def held(self) -> int:
         """Batches in use."""
         running = self.running
-        return _l.quick_lib.mr_loader_kept(running.pointer) if running and running.pointer else 0
+        if not running or not running.pointer:
+            return 0
+        return running.finisher.held() if running.finisher.pointer else _l.quick_lib.mr_loader_kept(running.pointer)
 
     def seek(self, epoch: int, step: int) -> None:
         """The batch that comes next is this one."""
@@ -112,12 +121,15 @@ class Stream:
         cfg.start_epoch, cfg.start_step = self.epoch, self.step
         if not self._cached:
             cfg.cache = cfg.cache_bytes = cfg.tune = 0
+        self._finish = finish = loader._finish
+        if finish:
+            cfg.keep = 0
         if loader._order and loader._order.fixed is None:
-            under_way = cfg.prefetch + 1 + loader._hold  # batches, at most, but for what `tune` finds
+            under_way = cfg.prefetch + 1 + (finish.how.ahead if finish else loader._hold)  # batches, at most, but for what `tune` finds
             fed = Fed(loader._order, self.epoch, loader._epochs, 1 + under_way // loader._steps if cfg.prefetch else 0)
             loader._order.settle(cfg, fed)
         self.running = running = Running(loader._source, loader._inbox, fed, loader._operations)
-        running.open(cfg)
+        running.open(cfg, finish)
         return running
 
     def feed(self, done: int = 0) -> None:
@@ -127,6 +139,8 @@ class Stream:
             running.fed.feed(self.epoch + (self.step + done) // self._loader._steps)
 
     def _held_error(self) -> HeldError:
+        if self._finish and self.running:
+            return self.running.finisher.held_error(self._finish)
         hold = self._loader._hold
         return HeldError("all %d batches that may be in use are: their arrays (or tensors made of them) are still referenced, and "
                          "their memory is not taken from them; drop or copy what you keep of earlier batches, or raise hold=%d "
@@ -139,24 +153,28 @@ class Stream:
             loader._check()
             running = self.running if self.running and self.running.pointer else self.open()
             self.feed()
+            finish = self._finish
             lease = self._taken = self._taken or _Lease()
             tries = 1 if _l.CPYTHON else 4  # where nothing is counted, one round does not find all
             while not lease.address:
-                rc = _l.native.mrp_next(running.pointer, loader._hold, _l.SLICE_NS, C.byref(lease.address), C.byref(self._error))
+                if finish:
+                    rc = _l.native.mrp_finisher_next(running.finisher.pointer, _l.SLICE_NS, C.byref(lease.address), C.byref(self._error))
+                else:
+                    rc = _l.native.mrp_next(running.pointer, loader._hold, _l.SLICE_NS, C.byref(lease.address), C.byref(self._error))
                 if rc == _l.OK:
                     break
                 if rc == _l.EAGAIN:  # signals are handled on the way round
                     loader._check()
                     self.feed()
                     continue
-                if rc == _l.ELIMIT and self.held >= loader._hold:
+                if rc == _l.EBUSY or (rc == _l.ELIMIT and not finish and self.held >= loader._hold):
                     if not tries:
                         raise self._held_error()
                     gc.collect()  # some may hang in circles
                     tries -= 1
                     continue
                 self._end(rc)
-            batch = Batch(loader, lease)
+            batch = Batch(loader, lease, finish)
             self.epoch, self.step = (batch.epoch + 1, 0) if batch.last else (batch.epoch, batch.step + 1)
             self._taken = None
             loader._drain(self._error)

@@ -14,17 +14,19 @@ try:
 except ImportError as e:  # pragma: no cover
     raise ImportError("millrace.torch needs PyTorch: pip install torch") from e
 
-from . import _library as _l
 from . import _ranks
 from ._arguments import take_sampler, translate
 from ._arrays import Batch
 from ._errors import ArgumentError, StateError
+from ._finish import BF16, F16, F32, U8, Finish
 from ._loader import Loader as _Loader
 from ._loader import log, settings_of
 from ._passes import Pass, Passes
 
 _FORMATS = {"contiguous": "contiguous", "channels_last": "channels_last", torch.contiguous_format: "contiguous",
             torch.channels_last: "channels_last"}
+_LITTLE = 1 << 20
+_KINDS = {torch.float32: F32, torch.float16: F16, torch.bfloat16: BF16, torch.uint8: U8}
 _WHOLE = ("samples come in batches, from the loader that this belongs to: use it as it is; it divides its batches among ranks itself and "
           "needs no DataLoader, DistributedSampler or prepare_data_loader() around it, and no Subset: take=(0, 0.1) is a part of the data, "
           "sampler=[...] are these samples")
@@ -111,6 +113,12 @@ class _BatchSampler(torch.utils.data.Sampler):
         self._loader.set_epoch(epoch)
 
 
+def _apart(array: Any) -> Any:
+    """With memory of its own, where that is little: who keeps all targets of an epoch does not keep all its pictures."""
+    tensor = torch.from_dlpack(array)
+    return tensor.clone() if array.nbytes <= _LITTLE else tensor
+
+
 def whole(batches: Sequence[Any]) -> Any:
     """loader.collate_fn: batches come made."""
     return batches[0]
@@ -132,7 +140,8 @@ class Loader(Passes):
                    torch calls so. With uint8=True "channels_last" unless it is given
     device         where tensors go: None stays in host memory; "cuda" copies from pinned memory on a stream of its own, which
                    torch's current stream waits for
-    uint8          True: (n, channels, height, width) uint8 as decoded, over the batch's memory, for normalising on the device
+    dtype          torch.float32, float16, bfloat16 or uint8, or its name. uint8 are the pixels as decoded, for normalising on the device
+    uint8          True: dtype=torch.uint8. Where channels_last, they are the batch's own memory, of which `hold` says how many there are
     drop_last      the short last batch is left out, so that all ranks have as many samples. Where its samples do not go round, a
                    rank would get an empty batch, whose mean loss is no number: that is an error for training, else a warning
     raw            True: millrace.Batch objects instead
@@ -158,10 +167,10 @@ class Loader(Passes):
     pin_memory_device = ""
 
     def __init__(self, path: Any, batch_size: Optional[int] = None, shuffle: Optional[bool] = None, *, batch: Optional[int] = None,
-                 memory_format: Any = None, device: Any = None, uint8: bool = False, drop_last: bool = False, raw: bool = False,
+                 memory_format: Any = None, dtype: Any = torch.float32, device: Any = None, uint8: bool = False, drop_last: bool = False, raw: bool = False,
                  keys: Optional[Sequence[str]] = None, ignore_index: int = -100, num_classes: Optional[int] = None,
                  **settings: Any) -> None:
-        given = dict(settings, path=path, batch_size=batch_size, shuffle=shuffle, batch=batch, memory_format=memory_format, device=device,
+        given = dict(settings, path=path, batch_size=batch_size, shuffle=shuffle, batch=batch, memory_format=memory_format, dtype=dtype, device=device,
                      uint8=uint8, drop_last=drop_last, raw=raw, keys=keys, ignore_index=ignore_index, num_classes=num_classes)
         if "epochs" in settings:
             raise ArgumentError("epochs=: every `for` over this loader is one epoch")
@@ -174,6 +183,10 @@ class Loader(Passes):
             raise ArgumentError("give batch_size= (of each rank) or batch= (of all ranks together)")
         if memory_format not in _FORMATS and memory_format is not None:
             raise ArgumentError("memory_format=%r: expected \"contiguous\" or \"channels_last\"" % (memory_format,))
+        kind = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
+        if kind not in _KINDS or uint8 and dtype not in ("float32", torch.float32, torch.uint8):
+            raise ArgumentError("dtype=%r%s: expected one of %s" % (dtype, " and uint8=True" if uint8 else "", ", ".join(map(str, _KINDS))))
+        kind = torch.uint8 if uint8 else kind
         if keys is not None and (isinstance(keys, str) or len(keys) != 2):
             raise ArgumentError("keys=%r: expected two names, of images and target" % (keys,))
         if drop_last:
@@ -184,20 +197,24 @@ class Loader(Passes):
         settings.update(rank=rank, world=world)
         super().__init__(path, batch=batch if batch is not None else batch_size * world, epochs=None, **settings)
         self._see_all_have_some()
-        self._format = _FORMATS[memory_format] if memory_format is not None else "channels_last" if uint8 else "contiguous"
-        self._uint8, self._raw = uint8, raw
-        self._keys, self._ignore = keys, ignore_index
+        self._dtype = kind
+        self._format = _FORMATS[memory_format] if memory_format is not None else "channels_last" if kind is torch.uint8 else "contiguous"
+        self._raw, self._keys, self._ignore = raw, keys, ignore_index
         self._soft = 0 if raw else self._soft_classes(num_classes)
         self._device = torch.device(device) if device is not None else None
         self._stream_of_copies: Any = None
         self._scale: Any = None  # means and deviations on the device
         if self._device is not None and self._device.type not in ("cpu", "cuda"):
             raise ArgumentError("device=%r: expected \"cpu\" or \"cuda\"" % (device,))
-        channels = self._shape[2] if self._shape else 0
-        std = [s if s else 1.0 for s in self._std[:channels]]
-        plain = not any(self._mean[:channels]) and all(s == 1.0 for s in std)
-        self._means = (_l.C.c_float * max(channels, 1))(*([0.0] * channels if plain else self._mean[:channels]))
-        self._stds = (_l.C.c_float * max(channels, 1))(*([255.0] * channels if plain else std))
+        self._on_gpu = self._device is not None and self._device.type == "cuda"
+        self._choose_form()
+
+    def _choose_form(self) -> None:
+        """Batches that stay in host memory are finished ahead of the loop, unless they are the loader's own memory."""
+        self._means, self._stds = self._numbers()
+        planar = self._format == "contiguous"
+        if not self._raw and not self._on_gpu and (planar or self._dtype is not torch.uint8):
+            self._finish = Finish(self, _KINDS[self._dtype], planar, self._means, self._stds, self._ignore, self._soft)
 
     def _see_all_have_some(self) -> None:
         last = self._per_epoch - (self._steps - 1) * self.batch
@@ -227,6 +244,7 @@ class Loader(Passes):
         kept = self._next_epoch, self._wanted, self._resumed
         self._begin(dict(self._given, rank=group[0], world=group[1], batch=self.batch if size is None else size * group[1]))
         self._rest, (self._next_epoch, self._wanted, self._resumed) = place, kept
+        self._choose_form()
         self._see_all_have_some()
 
     @property
@@ -270,27 +288,24 @@ class Loader(Passes):
         images, target = self._tensors(batch)
         if self._keys is None and not batch.fields:
             return images, target
-        fields = {name: torch.from_dlpack(a) for name, a in batch.fields.items()}
-        fields.update((name + ".length", torch.from_dlpack(a)) for name, a in batch.lengths.items())
+        fields = {name: _apart(a) for name, a in batch.fields.items()}
+        fields.update((name + ".length", _apart(a)) for name, a in batch.lengths.items())
         if self._keys is None:
             return images, target, fields
         return dict(fields, **{self._keys[0]: images, self._keys[1]: target})
 
+    # Tensors of host memory that somebody keeps are never overwritten: the memory of a batch is used again when nobody has it.
+
     def _tensors(self, batch: Batch) -> Tuple[Any, Any]:
+        images = None if batch.images is None else torch.from_dlpack(batch.images)
+        if batch.targets is not None:
+            if images is not None and self._format == "channels_last":
+                images = images.permute(0, 3, 1, 2)
+            return images, _apart(batch.targets)
         target = self._target(batch)
-        if batch.images is None:
-            images = None
-        elif self._uint8:
-            images = torch.from_dlpack(batch.images).permute(0, 3, 1, 2)
-            if self._format == "contiguous":
-                images = images.contiguous()
-        elif self._device is not None and self._device.type == "cuda":
-            images = torch.from_dlpack(batch.images)
-        else:
-            images = self._normalised(batch)
-        if self._device is not None and self._device.type == "cuda":
+        if self._on_gpu:
             return self._to_cuda(images, batch.affine, target)
-        return images, target
+        return None if images is None else images.permute(0, 3, 1, 2), target
 
     def _target(self, batch: Batch) -> Any:
         if not self._soft:
@@ -300,22 +315,6 @@ class Loader(Passes):
         batch._soft_targets(self._soft, soft.data_ptr())
         return soft
 
-    def _normalised(self, batch: Batch) -> Any:
-        pixels = batch.images
-        assert pixels is not None
-        n, height, width, channels = pixels.shape
-        planar = self._format == "contiguous"
-        if planar:
-            out = torch.empty((n, channels, height, width), dtype=torch.float32)
-        else:
-            out = torch.empty((n, channels, height, width), dtype=torch.float32, memory_format=torch.channels_last)
-        _l.native.mrp_normalise(pixels.data_ptr, n, height, width, channels, self._means, self._stds, planar, out.data_ptr())
-        if batch.affine is not None:  # standardise: another pair of numbers for each picture
-            pair = torch.from_dlpack(batch.affine)
-            raw = torch.from_dlpack(pixels).permute(0, 3, 1, 2)
-            out.copy_(raw).mul_(pair[:, 0].view(n, 1, 1, 1)).add_(pair[:, 1].view(n, 1, 1, 1))
-        return out
-
     def _to_cuda(self, images: Any, affine: Any, target: Any) -> Tuple[Any, Any]:
         """The copy goes on a stream of its own, behind which torch's current one waits; bytes cross, floats are made there."""
         if self._stream_of_copies is None:
@@ -323,9 +322,9 @@ class Loader(Passes):
         with torch.cuda.stream(self._stream_of_copies):
             labels = self._across(target)
             pixels = None if images is None else self._across(images)
-            if pixels is not None and not self._uint8:
+            if pixels is not None:
                 pair = None if affine is None else self._across(torch.from_dlpack(affine))
-                pixels = self._floats(pixels, pair)
+                pixels = self._formed(pixels, pair)
         current = torch.cuda.current_stream(self._device)
         current.wait_stream(self._stream_of_copies)
         for t in (pixels, labels):
@@ -336,17 +335,19 @@ class Loader(Passes):
     def _across(self, host: Any) -> Any:
         return host.pin_memory().to(self._device, non_blocking=True)
 
-    def _floats(self, pixels: Any, pair: Any) -> Any:
-        """(n, h, w, c) bytes as _normalised() would deliver them, made where they lie."""
-        made = pixels.to(torch.float32)
-        if pair is not None:
-            made = made * pair[:, 0].view(-1, 1, 1, 1) + pair[:, 1].view(-1, 1, 1, 1)
-        else:
-            if self._scale is None:
-                self._scale = tuple(torch.tensor(list(v), device=pixels.device) for v in (self._means, self._stds))
-            made = (made - self._scale[0]) / self._scale[1]
-        made = made.permute(0, 3, 1, 2)
-        return made.contiguous() if self._format == "contiguous" else made
+    def _formed(self, pixels: Any, pair: Any) -> Any:
+        """(n, h, w, c) bytes as a finished batch has them, made where they lie."""
+        if self._dtype is not torch.uint8:
+            made = pixels.to(torch.float32)
+            if pair is not None:
+                made = made * pair[:, 0].view(-1, 1, 1, 1) + pair[:, 1].view(-1, 1, 1, 1)
+            else:
+                if self._scale is None:
+                    self._scale = tuple(torch.tensor(list(v), device=pixels.device) for v in (self._means, self._stds))
+                made = (made - self._scale[0]) / self._scale[1]
+            pixels = made.to(self._dtype)
+        pixels = pixels.permute(0, 3, 1, 2)
+        return pixels.contiguous() if self._format == "contiguous" else pixels
 
     def __reduce__(self) -> Any:
         from ._loader import _again
