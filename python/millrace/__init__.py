@@ -11,7 +11,8 @@
     Live                               samples that a Python object gives while they are loaded
     Operation, Draws, OwnPicture       operations of your own in the augmentation
     write_records, cache_records       samples of your own into a record file
-    millrace.torch, .jax, .tensorflow  batches as these libraries take them: import them by name
+    millrace.torch, .jax, .tensorflow, .keras
+                                       batches as these libraries take them: import them by name
     millrace.adapters                  samples of Hugging Face's data sets and of Parquet files: import it by name
     Error and its kinds                what can go wrong
 

@@ -11,7 +11,7 @@ from ._errors import ArgumentError, UnsupportedError
 DTYPES = {1: ("uint8", "|u1", 1, 8), 2: ("int8", "|i1", 0, 8), 3: ("int16", "<i2", 0, 16), 4: ("int32", "<i4", 0, 32),
           5: ("int64", "<i8", 0, 64), 6: ("float16", "<f2", 2, 16), 7: ("bfloat16", "<V2", 4, 16), 8: ("float32", "<f4", 2, 32),
           9: ("float64", "<f8", 2, 64), 10: ("uint64", "<u8", 1, 64)}
-_U8, _I32, _F32, _U64 = 1, 4, 8, 10
+_U8, _I32, _I64, _F32, _U64 = 1, 4, 5, 8, 10
 _LEGACY, _VERSIONED = b"dltensor", b"dltensor_versioned"  # static: a capsule keeps the pointer
 _shapes: Dict[Tuple[int, ...], Any] = {}
 
@@ -129,10 +129,10 @@ class Batch:
     first, all_count  they are [first, first + count) of a global batch of all_count samples
 
     `images, labels = batch` works, too, but where pictures are mixed."""
-    __slots__ = ("_lease", "_loader", "images", "labels", "labels2", "share2", "ids", "affine", "fields", "lengths", "epoch", "step", "global_step",
+    __slots__ = ("_lease", "_loader", "targets", "images", "labels", "labels2", "share2", "ids", "affine", "fields", "lengths", "epoch", "step", "global_step",
                  "last", "count", "counted", "first", "all_count", "__weakref__")
 
-    def __init__(self, loader: Any, lease: _Lease) -> None:
+    def __init__(self, loader: Any, lease: _Lease, finish: Any = None) -> None:
         self._lease = lease
         view = _l.quick.mrp_batch_view(lease.address).contents
         shape = loader._shape
@@ -140,7 +140,13 @@ class Batch:
         self._loader = loader
         self.epoch, self.step, self.global_step, self.last = view.epoch, view.step, view.global_step, view.last
         self.counted, self.first, self.all_count = view.counted, view.first, view.all_count
-        self.images: Optional[Array] = Array(lease, view.pixels, _U8, (n,) + shape) if shape else None
+        kind = _U8
+        self.targets: Optional[Array] = None  # of a finished batch: what a loss takes
+        if finish:
+            at = _l.quick.mrp_batch_targets(lease.address)
+            kind, shape = finish.dtype, finish.shape if shape else shape
+            self.targets = Array(lease, at, _F32, (n, finish.classes)) if finish.classes else Array(lease, at, _I64, (n,))
+        self.images: Optional[Array] = Array(lease, view.pixels, kind, (n,) + shape) if shape else None
         self.labels = Array(lease, view.labels, _I32, (n,))
         self.labels2: Optional[Array] = Array(lease, view.labels2, _I32, (n,)) if view.labels2 else None
         self.share2: Optional[Array] = Array(lease, view.share2, _F32, (n,)) if view.share2 else None

@@ -119,13 +119,15 @@ def digest(path: Any, *, progress: Tell = None, **settings: Any) -> str:
     settings.setdefault("rank", 0)
     settings.setdefault("world", 1)
     settings["hold"] = 1
+    if settings.get("sampler") is None:
+        settings.setdefault("order", "shuffle")  # the command's default
     with Loader(path, **settings) as loader:
-        running, what = loader._open(), _l.new_error()
-        job = _Job(progress, None, lambda: loader._feed(job.shared.done), running.fed.close if running.fed else None)
+        running, what = loader._stream.open(), _l.new_error()
+        job = _Job(progress, None, lambda: loader._stream.feed(job.shared.done), running.fed.close if running.fed else None)
         room, batches, samples = C.create_string_buffer(33), C.c_uint64(), C.c_uint64()
         job.run(lambda: _l.native.mrp_digest(running.pointer, C.byref(job.shared), room, C.byref(batches), C.byref(samples),
                                              C.byref(what)), what, loader._source, loader)
-        loader._drain()
+        loader._drain(what)
         return room.value.decode()
 
 

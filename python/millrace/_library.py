@@ -11,7 +11,7 @@ from ._structs import (mr_batch, mr_convert_config, mr_decode_config, mr_error, 
                        mr_loader_stats, mr_output_config, mr_own_config, mr_own_picture, mr_source_config, mr_source_info, mr_value,
                        mr_writer_config)
 
-OK, EEND, EAGAIN, ECANCELED, ELIMIT = 0, -1, -2, -3, -12
+OK, EEND, EAGAIN, ECANCELED, ELIMIT, EBUSY = 0, -1, -2, -3, -12, -16
 NOWHERE = _errors.NOWHERE
 SLICE_NS = 50_000_000  # waits come back to Python so often, for signals
 
@@ -39,6 +39,7 @@ _declare(lib, "mr_source_open", _INT, C.POINTER(_P), _S, C.POINTER(mr_source_con
 _declare(lib, "mr_source_close", None, _P)
 _declare(quick_lib, "mr_source_info_of", C.POINTER(mr_source_info), _P)
 _declare(lib, "mr_source_sample_name_get", _INT, _P, _U64, _P, C.c_size_t, _P, C.c_size_t, _E)
+_declare(quick_lib, "mr_source_label", _INT, _P, _U64, C.POINTER(C.c_int64))
 _declare(quick_lib, "mr_field_role", _INT, C.POINTER(mr_source_info), _U32)
 _declare(lib, "mr_loader_defaults_sized", None, C.POINTER(mr_loader_config), C.c_size_t)
 _declare(lib, "mr_loader_open", _INT, C.POINTER(_P), _P, C.POINTER(mr_loader_config), _E)
@@ -87,7 +88,11 @@ _declare(quick, "mrp_orders_drop", None, _P, _U64)
 _declare(quick, "mrp_orders_wanted", _U64, _P)
 _declare(quick, "mrp_orders_close", None, _P)
 _declare(native, "mrp_soft_targets", _U32, _P, _P, _P, _U32, _U32, _P)
-_declare(native, "mrp_normalise", None, _P, _U32, _U32, _U32, _U32, _P, _P, _INT, _P)
+_declare(native, "mrp_finisher_open", _INT, C.POINTER(_P), _P, _P, _E)
+_declare(native, "mrp_finisher_next", _INT, _P, _U64, C.POINTER(_P), _E)
+_declare(quick, "mrp_finisher_held", _U32, _P, C.POINTER(_U64))
+_declare(native, "mrp_finisher_close", None, _P)
+_declare(quick, "mrp_batch_targets", _P, _P)
 _declare(native, "mrp_convert", _INT, _P, _S, C.POINTER(mr_convert_config), C.POINTER(Progress), _P, _E)
 _declare(native, "mrp_verify", _INT, _P, _INT, _U64, C.POINTER(Progress), C.POINTER(_U64), _E)
 _declare(native, "mrp_digest", _INT, _P, C.POINTER(Progress), _P, C.POINTER(_U64), C.POINTER(_U64), _E)
@@ -129,6 +134,11 @@ def fill(function: Any, struct: Any) -> Any:
     """Defaults of a struct of settings."""
     function(C.byref(struct), C.sizeof(struct))
     return struct
+
+
+def element_bytes(kind: int) -> int:
+    """Of an element of this type of the library."""
+    return {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 2, 7: 2, 8: 4, 9: 8, 10: 8}[kind]
 
 
 def encode(path: Any) -> bytes:

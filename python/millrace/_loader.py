@@ -3,10 +3,9 @@ from __future__ import annotations
 
 import atexit
 import ctypes as C
-import gc
+import inspect
 import logging
 import os
-import sys
 import threading
 import weakref
 import zlib
@@ -14,11 +13,14 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 
 from . import _library as _l
 from . import _ranks
-from ._arrays import Batch, _Lease
-from ._errors import ArgumentError, ClosedError, Error, ForkError, HeldError, StateError
+from ._arrays import Batch
+from ._errors import ArgumentError, ClosedError, Error, ForkError, StateError, UnsupportedError
+from ._finish import U8, Finish
 from ._live import Live, Maker, unused
 from ._operations import Operations, see_sendable
-from ._orders import Fed, Order
+from ._orders import Order
+from ._stream import Inbox, Running, Stream, check_step
+from ._stream import ending as _ending
 from ._structs import (mr_loader_config, mr_loader_field, mr_loader_info, mr_loader_stats, mr_source_config, mr_source_info)
 from ._waiting import run
 
@@ -44,7 +46,6 @@ def _close_all() -> None:
 
 
 atexit.register(_close_all)  # threads of the library end before the process takes its memory apart
-_ending = getattr(sys, "is_finalizing", lambda: False)  # then all is closed, and what modules knew may be gone
 
 
 def _one_of(what: str, table: Dict[str, int], value: str) -> int:
@@ -61,19 +62,6 @@ def _count(what: str, value: Any, least: int = 0, most: int = 2**32 - 1) -> int:
     if not least <= n <= most:
         raise ArgumentError("%s=%d: expected %d to %d" % (what, n, least, most))
     return n
-
-
-class Inbox:
-    """Reports of the library's threads; it lives as long as one of them may write there."""
-
-    def __init__(self) -> None:
-        self.pointer = _l.quick.mrp_inbox_create()
-        if not self.pointer:
-            raise MemoryError("no memory for a list of reports")
-
-    def __del__(self, destroy: Any = _l.quick.mrp_inbox_destroy) -> None:
-        if getattr(self, "pointer", None):
-            destroy(self.pointer)
 
 
 class Source:
@@ -159,38 +147,6 @@ class Source:
             self.close()
 
 
-class _Running:
-    """A loader of the library from its start, open(), to its end, which comes before that of what it uses."""
-
-    def __init__(self, source: Source, inbox: Inbox, fed: Optional[Fed] = None, operations: Optional[Operations] = None) -> None:
-        self.pid, self.pointer, self.source, self.inbox, self.fed = os.getpid(), C.c_void_p(), source, inbox, fed
-        self.operations = operations
-
-    def open(self, cfg: mr_loader_config) -> None:
-        """An interrupt may come when it runs, before anybody is told so: who made it has it already, then."""
-        source = self.source
-        source._running.append(self)
-        what = _l.new_error()
-        rc = _l.lib.mr_loader_open(C.byref(self.pointer), source._pointer, C.byref(cfg), C.byref(what))
-        if rc != _l.OK:
-            source._running.remove(self)
-            source.raise_failure()
-            raise _l.failed(rc, what)
-
-    def close(self) -> None:
-        pointer, self.pointer = self.pointer, C.c_void_p()
-        if self.fed:
-            self.fed.close()  # threads that wait for an order come back
-        if pointer and self.pid == os.getpid():  # in a child of fork() there are no threads to wait for
-            _l.lib.mr_loader_close(pointer)
-        if self in self.source._running:
-            self.source._running.remove(self)
-
-    def __del__(self, ending: Any = _ending) -> None:
-        if not ending():
-            self.close()
-
-
 class Loader:
     """Batches of a data set, read, decoded and augmented by threads of the library, in order and on time.
 
@@ -212,7 +168,7 @@ class Loader:
     epochs      epochs 0 to epochs-1; None: without end
     seed        of order and augmentation
     order       "shuffle", "block" (for slow media, blocks of `block` samples), "sequential", "balanced" (every class as often as
-                every other)
+                every other). None: "shuffle" with training=True, else "sequential", so that predictions are in the data's order
     tail        "keep" a short last batch, "drop" it, "pad" it (label -1)
     rank, world this process delivers its part of every batch; by default as torchrun, mpirun or srun say
     workers     threads that decode; 0: the cores of this process, shared with the job's others on the machine
@@ -252,7 +208,7 @@ class Loader:
     "spawn", it is its arguments. `with` closes it; so does the end of its last reference."""
 
     def __init__(self, path: Any, *, batch: int = 128, augment: str = "none", training: bool = False,
-                 epochs: Optional[int] = 1, seed: int = 0, order: str = "shuffle", tail: str = "keep",
+                 epochs: Optional[int] = 1, seed: int = 0, order: Optional[str] = None, tail: str = "keep",
                  rank: Optional[int] = None, world: Optional[int] = None, workers: int = 0, prefetch: int = 4, hold: int = 4,
                  sampler: Any = None, operations: Optional[Dict[str, Any]] = None, split: str = "auto", take: Any = None, format: Optional[str] = None, image_key: Optional[str] = None,
                  label_key: Optional[str] = None, target_key: Optional[str] = None, split_key: Optional[str] = None,
@@ -272,15 +228,13 @@ class Loader:
         if not isinstance(given["path"], (str, bytes, os.PathLike, Live)):
             given = dict(given, path=Live(given["path"]))
         self._given = given
-        self._pid, self._lock, self._closing = os.getpid(), threading.RLock(), threading.Lock()
-        self._running: Optional[_Running] = None
+        self._pid, self._closing = os.getpid(), threading.Lock()
         self._closed, self._lost = False, 0
-        self._taken: Optional[_Lease] = None  # by a call that did not come to its end
-        self._error = _l.new_error()
         self._rank, self._world = _ranks.find(given["rank"], given["world"])
         self._hold = _count("hold", given["hold"], 1, _KEEP_MOST)
         self._epochs = _ENDLESS if given["epochs"] is None else _count("epochs", given["epochs"], 1, _ENDLESS)
-        self._epoch = self._step = 0  # of the batch that comes next
+        self._stream = Stream(self)
+        self._finish: Optional[Finish] = None
         self._cfg = self._settings(given)
         self._source = Source(given["path"], **{k: given[k] for k in ("format", "split", "take", "image_key", "label_key", "target_key",
                                                                       "split_key", "classes", "index_folder")})
@@ -289,7 +243,7 @@ class Loader:
         self._cfg.on_note, self._cfg.note_context = _l.ON_NOTE, self._inbox.pointer
         self._order: Optional[Order] = None
         if given["sampler"] is not None:
-            if given["order"] != "shuffle" or given["length_window"]:
+            if given["order"] not in (None, "shuffle") or given["length_window"]:
                 raise ArgumentError("sampler= says where every sample stands: leave out order= and length_window=")
             self._order = Order(given["sampler"], self._source.info.count)
             self._order.settle(self._cfg)
@@ -306,7 +260,10 @@ class Loader:
         cfg.batch = _count("batch", g["batch"], 1)
         cfg.seed = _count("seed", g["seed"], 0, 2**64 - 1)
         cfg.epochs = self._epochs
-        cfg.order = _one_of("order", _ORDERS, g["order"])
+        order = g["order"]
+        if order is None:
+            order = "shuffle" if g["training"] or g["length_window"] or g["sampler"] is not None else "sequential"
+        cfg.order = _one_of("order", _ORDERS, order)
         cfg.tail = _one_of("tail", _TAILS, g["tail"])
         cfg.block = _count("block", g["block"], 1)
         cfg.prefetch = _count("prefetch", g["prefetch"])
@@ -378,7 +335,7 @@ class Loader:
         full = (cfg.prefetch, cfg.keep, cfg.cache, cfg.tune, cfg.epochs)
         cfg.prefetch, cfg.keep, cfg.cache, cfg.tune, cfg.epochs = 0, 0, 0, 0, _ENDLESS
         try:
-            looked = _Running(self._source, self._inbox, None, self._operations)
+            looked = Running(self._source, self._inbox, None, self._operations)
             looked.open(cfg)
         finally:
             cfg.prefetch, cfg.keep, cfg.cache, cfg.tune, cfg.epochs = full
@@ -387,9 +344,10 @@ class Loader:
         self._field_shapes = [(info.field[k].name.decode(), info.field[k].dtype, bool(info.field[k].varies),
                                tuple(info.field[k].dim[:info.field[k].ndim])) for k in range(info.field_count)]
         self._steps, self._samples, self._per_epoch = info.steps_per_epoch, info.sample_count, info.epoch_samples
+        self._dropped, self._memory = info.dropped, info.memory_bytes
         self._mean, self._std = list(info.mean), list(info.std)
         self._augment = info.augment.decode()
-        self._mixes = bool(info.mixes)
+        self._mixes, self._labelled = bool(info.mixes), bool(info.labelled)
         self._data = "%016x" % info.fingerprint
         how: Tuple[Any, ...] = (info.order, info.block, info.tail, info.length_window, bool(cfg.training), self._augment, cfg.channels,
                cfg.decode.pixels)
@@ -399,7 +357,7 @@ class Loader:
             how += (self._order.count, self._order.mark)
         self._how = "%08x" % zlib.crc32(repr(how).encode())
         looked.close()
-        self._drain()
+        self._drain(_l.new_error())
 
     # ------------------------------------------------------------------ what is known
 
@@ -444,6 +402,12 @@ class Loader:
     def std(self) -> List[float]:
         return self._std[:self._shape[2]] if self._shape else []
 
+    def _numbers(self) -> Tuple[List[float], List[float]]:
+        """Means and deviations by which pixels become floats; of an augmentation that says none, 0 and 255."""
+        std = [s if s else 1.0 for s in self.std]
+        plain = not any(self.mean) and all(s == 1.0 for s in std)
+        return ([0.0] * len(std), [255.0] * len(std)) if plain else (self.mean, std)
+
     @property
     def classes(self) -> List[str]:
         """Names of the classes: a label is a position among them. [] where the data have no names: a label is the data's number."""
@@ -453,6 +417,18 @@ class Loader:
             return []
         names = C.cast(info.class_names, C.POINTER(C.c_char_p))
         return [names[k].decode("utf-8", "surrogateescape") for k in range(info.class_count)]
+
+    @property
+    def targets(self) -> List[int]:
+        """The label of every sample, in the order of the data, without reading pictures; -1: it has none."""
+        self._check()
+        out, label = [], C.c_int64()
+        for k in range(self._samples):
+            rc = _l.quick_lib.mr_source_label(self._source._pointer, k, C.byref(label))
+            if rc != _l.OK:
+                raise UnsupportedError("this data set knows its labels only when samples are read: take them from the batches")
+            out.append(label.value)
+        return out
 
     @property
     def mixes(self) -> bool:
@@ -478,21 +454,27 @@ class Loader:
     @property
     def epoch(self) -> int:
         """Of the batch that comes next."""
-        return self._epoch
+        return self._place()[0]
 
     @property
     def step(self) -> int:
-        return self._step
+        return self._place()[1]
+
+    def _place(self) -> Tuple[int, int]:
+        """Epoch and step of the batch that comes next."""
+        return self._stream.epoch, self._stream.step
+
+    def _streams(self) -> List[Stream]:
+        return [self._stream]
 
     @property
     def held(self) -> int:
         """Batches in use."""
-        running = self._running
-        return _l.quick_lib.mr_loader_kept(running.pointer) if running and running.pointer else 0
+        return sum(s.held for s in self._streams())
 
     def stats(self) -> Dict[str, Any]:
         """Counters since iterating began (again): see mr_loader_stats in millrace/pipeline.h; {} before."""
-        running = self._running
+        running = self._stream.running
         if not running or not running.pointer:
             return {}
         s = mr_loader_stats()
@@ -520,9 +502,9 @@ class Loader:
         if self._closed:
             raise ClosedError("the loader was closed")
 
-    def _drain(self) -> None:
-        """Hand out what threads of the library reported."""
-        what, substitute, lost = self._error, C.c_uint64(), C.c_uint64()
+    def _drain(self, what: Any) -> None:
+        """Hand out what threads of the library reported, each by the way of `what`."""
+        substitute, lost = C.c_uint64(), C.c_uint64()
         while self._inbox:  # a callback may close the loader
             kind = _l.quick.mrp_inbox_take(self._inbox.pointer, C.byref(what), C.byref(substitute), C.byref(lost))
             if kind == 0:
@@ -540,69 +522,6 @@ class Loader:
             log.warning("%d reports were lost: more than there is room for between two batches", lost.value - self._lost)
             self._lost = lost.value
 
-    def _open(self) -> _Running:
-        cfg, fed = self._cfg, None
-        cfg.start_epoch, cfg.start_step = self._epoch, self._step
-        if self._order and self._order.fixed is None:
-            under_way = cfg.prefetch + 1 + self._hold  # batches, at most, but for what `tune` finds
-            fed = Fed(self._order, self._epoch, self._epochs, 1 + under_way // self._steps if cfg.prefetch else 0)
-            self._order.settle(cfg, fed)
-        self._running = running = _Running(self._source, self._inbox, fed, self._operations)
-        running.open(cfg)
-        return running
-
-    def _feed(self, done: int = 0) -> None:
-        """Orders of epochs that are asked for, or soon will be. done: batches since next() was called last, by others than it."""
-        running = self._running
-        if running and running.fed:
-            running.fed.feed(self._epoch + (self._step + done) // self._steps)
-
-    def _stop_running(self) -> None:
-        self._taken = None
-        running, self._running = self._running, None
-        if running:
-            running.close()
-
-    def _held_error(self) -> HeldError:
-        return HeldError("all %d batches that may be in use are: their arrays (or tensors made of them) are still referenced, and "
-                         "their memory is not taken from them; drop or copy what you keep of earlier batches, or raise hold=%d "
-                         "(each takes the memory of one batch)" % (self._hold, self._hold))
-
-    def _next(self) -> Batch:
-        with self._lock:
-            self._check()
-            running = self._running if self._running and self._running.pointer else self._open()
-            self._feed()
-            lease = self._taken = self._taken or _Lease()
-            tries = 1 if _l.CPYTHON else 4  # where nothing is counted, one round does not find all
-            while not lease.address:
-                rc = _l.native.mrp_next(running.pointer, self._hold, _l.SLICE_NS, C.byref(lease.address), C.byref(self._error))
-                if rc == _l.OK:
-                    break
-                if rc == _l.EAGAIN:  # signals are handled on the way round
-                    self._check()
-                    self._feed()
-                    continue
-                if rc == _l.ELIMIT and self.held >= self._hold:
-                    if not tries:
-                        raise self._held_error()
-                    gc.collect()  # some may hang in circles
-                    tries -= 1
-                    continue
-                failure = None if rc == _l.EEND else _l.failed(rc, self._error)
-                self._drain()
-                if failure is None:
-                    raise StopIteration
-                self._raise_failure(failure)
-                if self._closed:
-                    raise ClosedError("the loader was closed while a batch was awaited")
-                raise failure
-            batch = Batch(self, lease)
-            self._epoch, self._step = (batch.epoch + 1, 0) if batch.last else (batch.epoch, batch.step + 1)
-            self._taken = None
-            self._drain()
-            return batch
-
     def _raise_failure(self, became: Error) -> None:
         """What code of the caller's raised that runs in threads of its own."""
         self._source.raise_failure()
@@ -610,7 +529,7 @@ class Loader:
             self._operations.raise_failure(became)
 
     def _begin_again(self) -> None:
-        if self._epoch >= self._epochs:
+        if self._stream.epoch >= self._epochs:
             self.seek(0, 0)
 
     def __iter__(self) -> Iterator[Batch]:
@@ -622,22 +541,25 @@ class Loader:
         """(epoch, its batches), from where the loader is to the end of all epochs."""
         self._check()
         self._begin_again()
-        while self._epoch < self._epochs:
-            epoch = self._epoch
+        stream = self._stream
+        while stream.epoch < self._epochs:
+            epoch = stream.epoch
             yield epoch, _Iterator(self, epoch)
-            if self._epoch == epoch:  # its rest was not wanted
+            if stream.epoch == epoch:  # its rest was not wanted
                 self.seek(epoch + 1, 0)
 
     def seek(self, epoch: int, step: int = 0) -> None:
         """The batch that comes next is this one."""
-        with self._lock:
-            self._check()
-            if step >= self._steps:
-                raise ArgumentError("step %d: an epoch has %d" % (step, self._steps))
-            if (epoch, step) == (self._epoch, self._step):
-                return
-            self._stop_running()
-            self._epoch, self._step = _count("epoch", epoch, 0, _ENDLESS), _count("step", step, 0, _ENDLESS)
+        self._check()
+        check_step(step, self._steps)
+        self._stream.seek(_count("epoch", epoch, 0, _ENDLESS), _count("step", step, 0, _ENDLESS))
+
+    def _finish_bytes(self, classes: int = 0) -> None:
+        """Batches have memory that is used again when nobody has it, whatever others make of their arrays: `hold` does not limit them.
+        classes: targets are shares of so many."""
+        if self._finish is None or self._finish.classes != classes:
+            self._finish = Finish(self, U8, False, classes=classes)
+            self._stream.stop()  # the position stays
 
     def _names(self, ids: List[int]) -> List[str]:
         self._check()
@@ -648,7 +570,7 @@ class Loader:
     def state_dict(self) -> Dict[str, Any]:
         """Where the loader is: small, and the same for every rank and any number of them."""
         return {"millrace": 1, "data": self._data, "how": self._how, "seed": self._given["seed"], "batch": self.batch,
-                "epoch": self._epoch, "step": self._step}
+                "epoch": self.epoch, "step": self.step}
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
         """Go on where a loader of the same data, seed, batch, order and augmentation was; rank and world may differ. Of sampler=
@@ -673,18 +595,19 @@ class Loader:
         if getattr(self, "_pid", None) != os.getpid() or self._closed:
             return
         with self._closing:
-            running = self._running
             self._closed = True
-            if running and running.pointer:
-                _l.lib.mr_loader_stop(running.pointer)  # whoever waits in next() comes back
+            streams = self._streams()
+            for stream in streams:
+                stream.interrupt()  # whoever waits in next() comes back
             self._source.stop()
             operations = getattr(self, "_operations", None)  # without, it did not come to be
             if operations:
                 operations.close()
-            with self._lock:
-                self._stop_running()
-                self._source.close()
-                self._taken = self._inbox = None
+            for stream in streams:
+                with stream.lock:
+                    stream.stop()
+            self._source.close()
+            self._inbox = None
 
     def __enter__(self) -> "Loader":
         return self
@@ -701,8 +624,13 @@ class Loader:
         return _again, (type(self), self._given)
 
     def __repr__(self) -> str:
-        return "<millrace.%s %s, batch %d, epoch %d step %d>" % (type(self).__name__, self._given["path"], self.batch, self._epoch,
-                                                               self._step)
+        return "<millrace.%s %s, batch %d, epoch %d step %d>" % (type(self).__name__, self._given["path"], self.batch, self.epoch,
+                                                               self.step)
+
+
+def settings_of(kind: Any) -> List[str]:
+    """Names of the arguments of a loader of this kind."""
+    return [n for n in inspect.signature(kind.__init__).parameters if n not in ("self", "settings")]
 
 
 def _again(kind: Any, given: Dict[str, Any]) -> Any:
@@ -719,7 +647,7 @@ class _Iterator:
         return self
 
     def __next__(self) -> Batch:
-        loader = self._loader
-        if loader._epoch >= loader._epochs or (self._epoch is not None and loader._epoch != self._epoch):
+        loader, stream = self._loader, self._loader._stream
+        if stream.epoch >= loader._epochs or (self._epoch is not None and stream.epoch != self._epoch):
             raise StopIteration
-        return loader._next()
+        return stream.next()

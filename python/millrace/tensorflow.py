@@ -15,14 +15,16 @@ from ._loader import Loader
 
 
 def dataset(source: Loader, num_classes: Optional[int] = None) -> Any:
-    """(images, labels) of every batch that is left, uint8 (n, height, width, channels) and int32; tf.data copies each once. What
-    it takes ahead counts as delivered: take state_dict() between epochs only. Of mixed pictures (`mixup`, `cutmix`) labels are
-    float32 (n, classes), num_classes where the data do not say how many there are."""
+    """(images, labels) of every batch that is left, uint8 (n, height, width, channels) and int32. TensorFlow takes their memory without
+    a copy where it can; that is used again when no tensor has it any more, so prefetch(), cache(), list() and whatever else keeps
+    tensors may do so, as far as memory goes. What it takes ahead counts as delivered: take state_dict() between epochs only. Of mixed
+    pictures (`mixup`, `cutmix`) labels are float32 (n, classes), num_classes where the data do not say how many there are."""
     classes = source._soft_classes(num_classes)
 
     def generate() -> Iterator[Tuple[Any, Any]]:
+        source._finish_bytes(classes)
         for batch in source:
-            yield batch.images.numpy(), batch.soft_targets(classes) if classes else batch.labels.numpy()
+            yield batch.images.numpy(), (batch.targets if classes else batch.labels).numpy().copy()  # who keeps all labels keeps no pictures
             del batch
     height, width, channels = source.shape
     return tf.data.Dataset.from_generator(generate, output_signature=(

@@ -7,25 +7,33 @@
             ..."""
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 try:
     import torch
 except ImportError as e:  # pragma: no cover
     raise ImportError("millrace.torch needs PyTorch: pip install torch") from e
 
-from . import _library as _l
 from . import _ranks
+from ._arguments import take_sampler, translate
 from ._arrays import Batch
 from ._errors import ArgumentError, StateError
+from ._finish import BF16, F16, F32, U8, Finish
 from ._loader import Loader as _Loader
-from ._loader import log
+from ._loader import log, settings_of
+from ._passes import Pass, Passes
 
-_FORMATS = ("channels_last", "contiguous")
+_FORMATS = {"contiguous": "contiguous", "channels_last": "channels_last", torch.contiguous_format: "contiguous",
+            torch.channels_last: "channels_last"}
+_LITTLE = 1 << 20
+_KINDS = {torch.float32: F32, torch.float16: F16, torch.bfloat16: BF16, torch.uint8: U8}
+_WHOLE = ("samples come in batches, from the loader that this belongs to: use it as it is; it divides its batches among ranks itself and "
+          "needs no DataLoader, DistributedSampler or prepare_data_loader() around it, and no Subset: take=(0, 0.1) is a part of the data, "
+          "sampler=[...] are these samples")
 
 
-class _Dataset:
-    """What stands where a data set is looked for: its length, its classes."""
+class _Dataset(torch.utils.data.Dataset):
+    """What stands where a data set is looked for: its length, its classes, its targets."""
 
     def __init__(self, loader: "Loader") -> None:
         self._loader = loader
@@ -34,73 +42,179 @@ class _Dataset:
         return self._loader.sample_count
 
     def __getitem__(self, at: Any) -> Any:
-        raise TypeError("samples come in batches, from the loader that this belongs to: use it as it is; it divides its batches among "
-                        "ranks itself and needs no DataLoader, DistributedSampler or prepare_data_loader() around it")
+        if not isinstance(at, _Place):
+            raise TypeError(_WHOLE)
+        at.of.skip_to(at.step)
+        return next(at.of)
 
     @property
-    def classes(self) -> Any:
+    def classes(self) -> List[str]:
         return self._loader.classes
 
     @property
     def class_to_idx(self) -> Dict[str, int]:
         return {name: k for k, name in enumerate(self._loader.classes)}
 
+    @property
+    def targets(self) -> List[int]:
+        """The class of every sample, in the order of the data."""
+        return self._loader.targets
 
-class Loader(_Loader):
+
+class _Sampler(torch.utils.data.Sampler):
+    """What stands where a sampler is looked for: this rank's number of samples, and set_epoch()."""
+
+    def __init__(self, loader: "Loader") -> None:
+        self._loader = loader
+
+    def __len__(self) -> int:
+        """The most that a rank gets of an epoch, before drop_last."""
+        return -(-(self._loader._per_epoch + self._loader._dropped) // self._loader.world)
+
+    def __iter__(self) -> Iterator[int]:
+        raise TypeError(_WHOLE)
+
+    def set_epoch(self, epoch: int) -> None:
+        self._loader.set_epoch(epoch)
+
+
+class _Place:
+    """A batch of an iteration, as an index of _Dataset."""
+    __slots__ = ("of", "step")
+
+    def __init__(self, of: Pass, step: int) -> None:
+        self.of, self.step = of, step
+
+
+class _BatchSampler(torch.utils.data.Sampler):
+    """What stands where a batch sampler is looked for. A DataLoader of loader.dataset, this (or one that leaves out the first of
+    these), and loader.collate_fn gives the loader's batches; those that are left out are not made."""
+
+    def __init__(self, loader: "Loader") -> None:
+        self._loader, self.sampler = loader, _Sampler(loader)
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __iter__(self) -> Iterator[List[_Place]]:
+        began = self._loader._begin_pass()
+        for step in range(began.step, len(self._loader)):
+            yield [_Place(began, step)]
+
+    @property
+    def batch_size(self) -> int:
+        return self._loader.batch_size
+
+    @property
+    def drop_last(self) -> bool:
+        return self._loader.drop_last
+
+    def set_epoch(self, epoch: int) -> None:
+        self._loader.set_epoch(epoch)
+
+
+def _apart(array: Any) -> Any:
+    """With memory of its own, where that is little: who keeps all targets of an epoch does not keep all its pictures."""
+    tensor = torch.from_dlpack(array)
+    return tensor.clone() if array.nbytes <= _LITTLE else tensor
+
+
+def whole(batches: Sequence[Any]) -> Any:
+    """loader.collate_fn: batches come made."""
+    return batches[0]
+
+
+class Loader(Passes):
     """Batches as (images, target): float32, normalised as the augmentation says, (n, channels, height, width), and int64.
 
     Every `for` over it is one epoch, as with a DataLoader: the one of `set_epoch()`, else the one after the last. After
-    `load_state_dict()` the first one goes on in the middle of its epoch. `len(loader)` is the number of batches in an epoch,
-    `len(loader.dataset)` the number of samples. A rank of torch.distributed's group (else of torchrun, mpirun, srun) gets its own part
-    of every batch: no DistributedSampler, no `accelerator.prepare()` is needed; the group may come up after the loader was made.
-    `loader.sampler` is the loader, for those who call set_epoch() there.
+    `load_state_dict()` the first one goes on in the middle of its epoch. Iterations are independent: `next(iter(loader))` inside of a
+    loop over the same loader takes nothing from that loop, and costs threads and memory of its own; the loader's state is that of the
+    iteration that was begun last and is still there. `len(loader)` is the number of batches in an epoch, `len(loader.dataset)` the number
+    of samples, `len(loader.sampler)` that of this rank. A rank of torch.distributed's group (else of torchrun, mpirun, srun) gets its own
+    part of every batch: no DistributedSampler, no `accelerator.prepare()` is needed; the group may come up after the loader was made.
 
     batch_size     samples in a batch of THIS rank, as with a DataLoader; or
     batch          samples in the global batch: what resuming in another world needs to be the same
-    memory_format  "channels_last" (the way pixels lie in the slot: the cheaper one) or "contiguous"
+    memory_format  "contiguous", or "channels_last" (the way pixels lie in memory: the cheaper one where the model takes it), or what
+                   torch calls so. With uint8=True "channels_last" unless it is given
     device         where tensors go: None stays in host memory; "cuda" copies from pinned memory on a stream of its own, which
                    torch's current stream waits for
-    uint8          True: (n, channels, height, width) uint8 as decoded, over the batch's memory, for normalising on the device
+    dtype          torch.float32, float16, bfloat16 or uint8, or its name. uint8 are the pixels as decoded, for normalising on the device
+    uint8          True: dtype=torch.uint8. Where channels_last, they are the batch's own memory, of which `hold` says how many there are
     drop_last      the short last batch is left out, so that all ranks have as many samples. Where its samples do not go round, a
                    rank would get an empty batch, whose mean loss is no number: that is an error for training, else a warning
     raw            True: millrace.Batch objects instead
+    keys           names of images and target, such as ("pixel_values", "labels"): batches are dicts with these, as Hugging Face's models
+                   take them, and with the fields of fields=
+    ignore_index   target of a sample that does not count: padding, damaged, without a label. -100 is what torch's losses leave out
     num_classes    with `mixup` or `cutmix` in augment=, where the data do not say how many classes there are
 
-    Everything else is as for millrace.Loader, but `epochs`. Target -1 marks a sample without a label. Of mixed pictures the target
-    is float32 (n, classes), what CrossEntropyLoss takes as probabilities of classes: all 0 for a sample that does not count."""
+    Everything else is as for millrace.Loader, but `epochs`; with fields= batches are (images, target, {name: tensor}), lengths of rows
+    that differ under "name.length". Of mixed pictures the target is float32 (n, classes), what CrossEntropyLoss takes as probabilities
+    of classes: all 0 for a sample that does not count.
 
-    def __init__(self, path: Any, batch_size: Optional[int] = None, *, batch: Optional[int] = None,
-                 memory_format: str = "channels_last", device: Any = None, uint8: bool = False, drop_last: bool = False,
-                 raw: bool = False, num_classes: Optional[int] = None, **settings: Any) -> None:
-        given = dict(settings, path=path, batch_size=batch_size, batch=batch, memory_format=memory_format, device=device, uint8=uint8,
-                     drop_last=drop_last, raw=raw, num_classes=num_classes)
-        if (batch_size is None) == (batch is None):
-            raise ArgumentError("give batch_size= (of each rank) or batch= (of all ranks together)")
+    DataLoader's names are taken, too: shuffle (order), num_workers (workers; 0: as many as fit), prefetch_factor (prefetch), generator
+    (its seed), sampler and batch_sampler (any of PyTorch's), pin_memory, persistent_workers, worker_init_fn, multiprocessing_context and
+    timeout, which change nothing. What has no meaning here is an error that says what to write."""
+
+    num_workers, timeout, pin_memory, persistent_workers, in_order = 0, 0, False, False, True  # processes: there are none
+    collate_fn = staticmethod(whole)
+    worker_init_fn: Any = None
+    multiprocessing_context: Any = None
+    generator: Any = None
+    prefetch_factor: Any = None
+    pin_memory_device = ""
+
+    def __init__(self, path: Any, batch_size: Optional[int] = None, shuffle: Optional[bool] = None, *, batch: Optional[int] = None,
+                 memory_format: Any = None, dtype: Any = torch.float32, device: Any = None, uint8: bool = False, drop_last: bool = False, raw: bool = False,
+                 keys: Optional[Sequence[str]] = None, ignore_index: int = -100, num_classes: Optional[int] = None,
+                 **settings: Any) -> None:
+        given = dict(settings, path=path, batch_size=batch_size, shuffle=shuffle, batch=batch, memory_format=memory_format, dtype=dtype, device=device,
+                     uint8=uint8, drop_last=drop_last, raw=raw, keys=keys, ignore_index=ignore_index, num_classes=num_classes)
         if "epochs" in settings:
             raise ArgumentError("epochs=: every `for` over this loader is one epoch")
-        if memory_format not in _FORMATS:
-            raise ArgumentError("memory_format=%r: expected one of %s" % (memory_format, ", ".join(map(repr, _FORMATS))))
+        settings.update(batch_size=batch_size, drop_last=drop_last, shuffle=shuffle, device=device)
+        translate(settings, _NAMES)
+        take_sampler(settings)
+        batch_size, drop_last = settings.pop("batch_size"), settings.pop("drop_last")
+        settings.pop("device")
+        if (batch_size is None) == (batch is None):
+            raise ArgumentError("give batch_size= (of each rank) or batch= (of all ranks together)")
+        if memory_format not in _FORMATS and memory_format is not None:
+            raise ArgumentError("memory_format=%r: expected \"contiguous\" or \"channels_last\"" % (memory_format,))
+        kind = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
+        if kind not in _KINDS or uint8 and dtype not in ("float32", torch.float32, torch.uint8):
+            raise ArgumentError("dtype=%r%s: expected one of %s" % (dtype, " and uint8=True" if uint8 else "", ", ".join(map(str, _KINDS))))
+        kind = torch.uint8 if uint8 else kind
+        if keys is not None and (isinstance(keys, str) or len(keys) != 2):
+            raise ArgumentError("keys=%r: expected two names, of images and target" % (keys,))
         if drop_last:
             settings["tail"] = "drop"
-        self._torch_given = given
+        self._torch_given = dict(given, batch_size=batch_size)
+        self._again_given = given
         rank, world = _ranks.find(settings.get("rank"), settings.get("world"))
         settings.update(rank=rank, world=world)
         super().__init__(path, batch=batch if batch is not None else batch_size * world, epochs=None, **settings)
         self._see_all_have_some()
-        self._format, self._uint8, self._raw = memory_format, uint8, raw
+        self._dtype = kind
+        self._format = _FORMATS[memory_format] if memory_format is not None else "channels_last" if kind is torch.uint8 else "contiguous"
+        self._raw, self._keys, self._ignore = raw, keys, ignore_index
         self._soft = 0 if raw else self._soft_classes(num_classes)
         self._device = torch.device(device) if device is not None else None
-        self._wanted: Optional[int] = None  # epoch, by set_epoch()
-        self._resumed = False
-        self._stream: Any = None
+        self._stream_of_copies: Any = None
         self._scale: Any = None  # means and deviations on the device
         if self._device is not None and self._device.type not in ("cpu", "cuda"):
             raise ArgumentError("device=%r: expected \"cpu\" or \"cuda\"" % (device,))
-        channels = self._shape[2] if self._shape else 0
-        std = [s if s else 1.0 for s in self._std[:channels]]
-        plain = not any(self._mean[:channels]) and all(s == 1.0 for s in std)
-        self._means = (_l.C.c_float * max(channels, 1))(*([0.0] * channels if plain else self._mean[:channels]))
-        self._stds = (_l.C.c_float * max(channels, 1))(*([255.0] * channels if plain else std))
+        self._on_gpu = self._device is not None and self._device.type == "cuda"
+        self._choose_form()
+
+    def _choose_form(self) -> None:
+        """Batches that stay in host memory are finished ahead of the loop, unless they are the loader's own memory."""
+        self._means, self._stds = self._numbers()
+        planar = self._format == "contiguous"
+        if not self._raw and not self._on_gpu and (planar or self._dtype is not torch.uint8):
+            self._finish = Finish(self, _KINDS[self._dtype], planar, self._means, self._stds, self._ignore, self._soft)
 
     def _see_all_have_some(self) -> None:
         last = self._per_epoch - (self._steps - 1) * self.batch
@@ -118,16 +232,19 @@ class Loader(_Loader):
         if group is None or group == (self._rank, self._world):
             return
         self._check()
-        epoch, step, size = self._epoch, self._step, self._torch_given["batch_size"]
-        if step and size is not None and group[1] != self._world:
+        place, size = self._place(), self._torch_given["batch_size"]
+        if place[1] and size is not None and group[1] != self._world:
             raise StateError("this loader was in the middle of an epoch, on batches for %d ranks, when torch.distributed began with %d: "
                              "make it later, or give rank= and world=" % (self._world, group[1]))
-        self._stop_running()
+        for stream in self._streams():
+            stream.stop()
         self._source.close()
         if self._operations:
             self._operations.close()
+        kept = self._next_epoch, self._wanted, self._resumed
         self._begin(dict(self._given, rank=group[0], world=group[1], batch=self.batch if size is None else size * group[1]))
-        self._epoch, self._step = epoch, step
+        self._rest, (self._next_epoch, self._wanted, self._resumed) = place, kept
+        self._choose_form()
         self._see_all_have_some()
 
     @property
@@ -135,8 +252,13 @@ class Loader(_Loader):
         return _Dataset(self)
 
     @property
-    def sampler(self) -> "Loader":
-        return self
+    def sampler(self) -> _Sampler:
+        self._settle()
+        return _Sampler(self)
+
+    @property
+    def batch_sampler(self) -> _BatchSampler:
+        return _BatchSampler(self)
 
     @property
     def batch_size(self) -> int:
@@ -144,13 +266,13 @@ class Loader(_Loader):
         self._settle()
         return -(-self.batch // self._world)
 
+    @property
+    def drop_last(self) -> bool:
+        return self._given["tail"] == "drop"
+
     def __len__(self) -> int:
         self._settle()
         return self._steps
-
-    def set_epoch(self, epoch: int) -> None:
-        """The next `for` delivers this epoch."""
-        self._wanted = int(epoch)
 
     def state_dict(self) -> Dict[str, Any]:
         self._settle()
@@ -159,80 +281,52 @@ class Loader(_Loader):
     def load_state_dict(self, state: Dict[str, Any]) -> None:
         self._settle()
         super().load_state_dict(state)
-        self._resumed = True
 
-    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
-        self._check()
-        self._settle()
-        wanted, self._wanted = self._wanted, None
-        if self._resumed and (wanted is None or wanted == self._epoch):
-            pass  # in the middle of it
-        elif wanted is not None:
-            self.seek(wanted, 0)
-        elif self._step:
-            self.seek(self._epoch + 1, 0)
-        self._resumed = False
-        return self._of_epoch(self._epoch)
+    def _deliver(self, batch: Batch) -> Any:
+        if self._raw:
+            return batch
+        images, target = self._tensors(batch)
+        if self._keys is None and not batch.fields:
+            return images, target
+        fields = {name: _apart(a) for name, a in batch.fields.items()}
+        fields.update((name + ".length", _apart(a)) for name, a in batch.lengths.items())
+        if self._keys is None:
+            return images, target, fields
+        return dict(fields, **{self._keys[0]: images, self._keys[1]: target})
 
-    def _of_epoch(self, epoch: int) -> Iterator[Any]:
-        while self._epoch == epoch:
-            batch = self._next()
-            yield batch if self._raw else self._tensors(batch)
-            del batch
+    # Tensors of host memory that somebody keeps are never overwritten: the memory of a batch is used again when nobody has it.
 
     def _tensors(self, batch: Batch) -> Tuple[Any, Any]:
+        images = None if batch.images is None else torch.from_dlpack(batch.images)
+        if batch.targets is not None:
+            if images is not None and self._format == "channels_last":
+                images = images.permute(0, 3, 1, 2)
+            return images, _apart(batch.targets)
         target = self._target(batch)
-        if batch.images is None:
-            images = None
-        elif self._uint8:
-            images = torch.from_dlpack(batch.images).permute(0, 3, 1, 2)
-            if self._format == "contiguous":
-                images = images.contiguous()
-        elif self._device is not None and self._device.type == "cuda":
-            images = torch.from_dlpack(batch.images)
-        else:
-            images = self._normalised(batch)
-        if self._device is not None and self._device.type == "cuda":
+        if self._on_gpu:
             return self._to_cuda(images, batch.affine, target)
-        return images, target if self._soft else target.to(torch.int64)
+        return None if images is None else images.permute(0, 3, 1, 2), target
 
     def _target(self, batch: Batch) -> Any:
         if not self._soft:
-            return torch.from_dlpack(batch.labels)
+            labels = torch.from_dlpack(batch.labels).to(torch.int64)
+            return labels if batch.counted == batch.count else labels.masked_fill_(labels < 0, self._ignore)
         soft = torch.empty((batch.count, self._soft), dtype=torch.float32)
         batch._soft_targets(self._soft, soft.data_ptr())
         return soft
 
-    def _normalised(self, batch: Batch) -> Any:
-        pixels = batch.images
-        assert pixels is not None
-        n, height, width, channels = pixels.shape
-        planar = self._format == "contiguous"
-        if planar:
-            out = torch.empty((n, channels, height, width), dtype=torch.float32)
-        else:
-            out = torch.empty((n, channels, height, width), dtype=torch.float32, memory_format=torch.channels_last)
-        _l.native.mrp_normalise(pixels.data_ptr, n, height, width, channels, self._means, self._stds, planar, out.data_ptr())
-        if batch.affine is not None:  # standardise: another pair of numbers for each picture
-            pair = torch.from_dlpack(batch.affine)
-            raw = torch.from_dlpack(pixels).permute(0, 3, 1, 2)
-            out.copy_(raw).mul_(pair[:, 0].view(n, 1, 1, 1)).add_(pair[:, 1].view(n, 1, 1, 1))
-        return out
-
     def _to_cuda(self, images: Any, affine: Any, target: Any) -> Tuple[Any, Any]:
         """The copy goes on a stream of its own, behind which torch's current one waits; bytes cross, floats are made there."""
-        if self._stream is None:
-            self._stream = torch.cuda.Stream(self._device)
-        with torch.cuda.stream(self._stream):
+        if self._stream_of_copies is None:
+            self._stream_of_copies = torch.cuda.Stream(self._device)
+        with torch.cuda.stream(self._stream_of_copies):
             labels = self._across(target)
-            if not self._soft:
-                labels = labels.to(torch.int64)
             pixels = None if images is None else self._across(images)
-            if pixels is not None and not self._uint8:
+            if pixels is not None:
                 pair = None if affine is None else self._across(torch.from_dlpack(affine))
-                pixels = self._floats(pixels, pair)
+                pixels = self._formed(pixels, pair)
         current = torch.cuda.current_stream(self._device)
-        current.wait_stream(self._stream)
+        current.wait_stream(self._stream_of_copies)
         for t in (pixels, labels):
             if t is not None:
                 t.record_stream(current)
@@ -241,23 +335,27 @@ class Loader(_Loader):
     def _across(self, host: Any) -> Any:
         return host.pin_memory().to(self._device, non_blocking=True)
 
-    def _floats(self, pixels: Any, pair: Any) -> Any:
-        """(n, h, w, c) bytes as _normalised() would deliver them, made where they lie."""
-        made = pixels.to(torch.float32)
-        if pair is not None:
-            made = made * pair[:, 0].view(-1, 1, 1, 1) + pair[:, 1].view(-1, 1, 1, 1)
-        else:
-            if self._scale is None:
-                self._scale = tuple(torch.tensor(list(v), device=pixels.device) for v in (self._means, self._stds))
-            made = (made - self._scale[0]) / self._scale[1]
-        made = made.permute(0, 3, 1, 2)
-        return made.contiguous() if self._format == "contiguous" else made
+    def _formed(self, pixels: Any, pair: Any) -> Any:
+        """(n, h, w, c) bytes as a finished batch has them, made where they lie."""
+        if self._dtype is not torch.uint8:
+            made = pixels.to(torch.float32)
+            if pair is not None:
+                made = made * pair[:, 0].view(-1, 1, 1, 1) + pair[:, 1].view(-1, 1, 1, 1)
+            else:
+                if self._scale is None:
+                    self._scale = tuple(torch.tensor(list(v), device=pixels.device) for v in (self._means, self._stds))
+                made = (made - self._scale[0]) / self._scale[1]
+            pixels = made.to(self._dtype)
+        pixels = pixels.permute(0, 3, 1, 2)
+        return pixels.contiguous() if self._format == "contiguous" else pixels
 
     def __reduce__(self) -> Any:
         from ._loader import _again
         from ._operations import see_sendable
         see_sendable(self._given)
-        return _again, (type(self), self._torch_given)
+        return _again, (type(self), self._again_given)
 
+
+_NAMES = settings_of(_Loader) + settings_of(Loader)  # what __init__ has words for
 
 __all__ = ["Loader"]

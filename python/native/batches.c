@@ -1,18 +1,9 @@
 /* python/native/batches.c: see native.h. */
-#include <stdatomic.h>
+#include "python/native/batch.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "python/native/native.h"
-
-struct mrp_batch {
-    atomic_int refs;
-    pid_t process; /* that took it */
-    mr_kept *kept; /* or */
-    void *pixels;  /* of mrp_decode() */
-    mr_batch view;
-};
 
 int mrp_next(mr_loader *l, uint32_t keep, uint64_t timeout_ns, mrp_batch **out, mr_error *err)
 {
@@ -37,12 +28,18 @@ int mrp_next(mr_loader *l, uint32_t keep, uint64_t timeout_ns, mrp_batch **out, 
 
 const mr_batch *mrp_batch_view(const mrp_batch *b) { return &b->view; }
 
+const void *mrp_batch_targets(const mrp_batch *b) { return b->targets; }
+
 void mrp_batch_ref(mrp_batch *b) { atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed); }
 
 void mrp_batch_unref(mrp_batch *b)
 {
     if (atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1) return;
     if (b->process != getpid()) return; /* a lock may have been held when the process was copied */
+    if (b->gone) {
+        b->gone(b);
+        return;
+    }
     mr_kept_drop(b->kept);
     free(b->pixels);
     free(b);

@@ -99,12 +99,35 @@ MR_API void *mrp_export(mrp_batch *b, void *data, int code, int bits, int ndim, 
 /* The destructor of a capsule: called with the GIL, maybe with an exception set, and touches neither. */
 MR_API void mrp_capsule_gone(void *capsule);
 
-/* ---- pixels.c ---- */
-/* count pictures of height x width x channels, uint8, to float: (pixel - mean[c]) / std[c], in the same order
- * of bytes, or with planar in planes. One thread. */
-MR_API void mrp_normalise(const uint8_t *pixels, uint32_t count, uint32_t height, uint32_t width,
-                          uint32_t channels, const float *mean, const float *std, int planar, float *out);
+/* ---- finish.c: batches made ready by a thread of its own, ahead of whoever takes them ---- */
+typedef struct mrp_finisher mrp_finisher;
 
+typedef struct mrp_finish {
+    uint32_t height, width, channels; /* of a picture; 0: there are none */
+    int dtype;                        /* mr_dtype of what pixels become: U8, F16, BF16, F32 */
+    int planar;            /* (count, channels, height, width), else (count, height, width, channels) */
+    float mean[4], std[4]; /* a value is (pixel - mean) / std; U8: the pixel */
+    int64_t ignore;        /* target of a sample whose label is below 0 */
+    uint32_t classes;      /* targets are shares of so many classes; 0: they are labels, int64 */
+    uint32_t ahead;        /* batches finished ahead; 0: mrp_finisher_next() does it */
+    uint64_t bytes_most;   /* of all finished batches, in use or ready; there are always a few */
+    uint32_t field_count;
+    uint64_t field_bytes[4]; /* of a row, or of an element of a row where rows differ in width */
+} mrp_finish;
+
+/* Take the batches of a loader from now on: nobody else does. Their pixels and all that comes with them are
+ * copied into memory that is used again once nobody has it, and never before. */
+MR_API int mrp_finisher_open(mrp_finisher **out, mr_loader *l, const mrp_finish *how, mr_error *err);
+/* As mrp_next(); MR_EBUSY: the batches in use take bytes_most, and none is ready. One thread at a time. */
+MR_API int mrp_finisher_next(mrp_finisher *f, uint64_t timeout_ns, mrp_batch **out, mr_error *err);
+/* Batches in use, and bytes of all. */
+MR_API uint32_t mrp_finisher_held(mrp_finisher *f, uint64_t *bytes);
+/* Behind mr_loader_stop(), before mr_loader_close(). Batches in use live on. Accepts NULL. */
+MR_API void mrp_finisher_close(mrp_finisher *f);
+/* int64 (count), or float (count, classes). */
+MR_API const void *mrp_batch_targets(const mrp_batch *b);
+
+/* ---- pixels.c ---- */
 /* Of each class as much as a sample is of it, into out, count x classes: 1 - share2 of its label, share2 of
  * the second one; nothing of samples that do not count (label < 0). labels2, share2: NULL where nothing is
  * mixed. Gives count, or the first sample with a label that is not below classes. */

@@ -1,38 +1,99 @@
-/* python/native/pixels.c: see native.h. */
-#include "python/native/native.h"
+/* python/native/pixels.c: see native.h and batch.h. */
+#include "python/native/batch.h"
 
 #include <string.h>
 
 #define CHANNELS_MOST 4
 
-/* value[c][v] of a pixel v: 256 floats a channel stay in the first cache. */
-static void make_table(float table[CHANNELS_MOST][256], uint32_t channels, const float *mean,
-                       const float *std)
+/* What a pixel becomes: value[c][v], 256 of a channel, which stay in the first cache. */
+typedef union table {
+    float f32[CHANNELS_MOST][256];
+    uint16_t f16[CHANNELS_MOST][256]; /* or bfloat16 */
+} table;
+
+/* The nearest, ties to even. */
+static uint16_t to_bfloat16(float x)
 {
-    for (uint32_t c = 0; c < channels; c++)
-        for (uint32_t v = 0; v < 256; v++) table[c][v] = ((float)v - mean[c]) / std[c];
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-static void one_planar(const uint8_t *in, size_t pixels, uint32_t channels, float table[CHANNELS_MOST][256],
-                       float *out)
+/* The nearest, ties to even; too large a number is infinite, too small a one a subnormal or 0. */
+static uint16_t to_float16(float x)
 {
-    for (uint32_t c = 0; c < channels; c++)
-        for (size_t i = 0; i < pixels; i++) out[c * pixels + i] = table[c][in[i * channels + c]];
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
+    bits &= 0x7fffffff;
+    if (bits >= 0x47800000) return sign | (bits > 0x7f800000 ? 0x7e00 : 0x7c00); /* 65536 and more */
+    if (bits < 0x38800000) { /* below 2^-14: steps of 2^-24 */
+        float magnitude;
+        memcpy(&magnitude, &bits, sizeof magnitude);
+        const float rounded = magnitude + 0.5f; /* one step of a float from 0.5 on is 2^-24 */
+        memcpy(&bits, &rounded, sizeof bits);
+        return (uint16_t)(sign | (bits - 0x3f000000));
+    }
+    bits += 0xfff + (bits >> 13 & 1);
+    return (uint16_t)(sign | ((bits - 0x38000000) >> 13));
 }
 
-static void one_interleaved(const uint8_t *in, size_t pixels, uint32_t channels,
-                            float table[CHANNELS_MOST][256], float *out)
+static void make_table(table *t, const mrp_finish *how, const float *affine)
 {
-    if (channels == 3) {
-        for (size_t i = 0; i < 3 * pixels; i += 3) {
-            out[i] = table[0][in[i]];
-            out[i + 1] = table[1][in[i + 1]];
-            out[i + 2] = table[2][in[i + 2]];
+    for (uint32_t c = 0; c < how->channels; c++)
+        for (uint32_t v = 0; v < 256; v++) {
+            const float x =
+                affine ? (float)v * affine[0] + affine[1] : ((float)v - how->mean[c]) / how->std[c];
+            if (how->dtype == MR_F32) t->f32[c][v] = x;
+            else t->f16[c][v] = how->dtype == MR_BF16 ? to_bfloat16(x) : to_float16(x);
         }
+}
+
+/* Pixels [from, pixels) of a picture: VALUE(c, v) of each. */
+#define FORM(VALUE)                                                                                          \
+    for (uint32_t c = 0; c < channels; c++)                                                                  \
+        for (size_t i = from; i < pixels; i++)                                                               \
+    out[how->planar ? c * pixels + i : i * channels + c] = VALUE(c, in[i * channels + c])
+
+static void form_one(const mrp_finish *how, const uint8_t *in, size_t from, size_t pixels, const table *t,
+                     void *to)
+{
+    const uint32_t channels = how->channels;
+#define AS_F32(c, v) t->f32[c][v]
+#define AS_F16(c, v) t->f16[c][v]
+#define AS_U8(c, v)  (v)
+    if (how->dtype == MR_F32) {
+        float *out = to;
+        FORM(AS_F32);
+    } else if (how->dtype == MR_U8) {
+        uint8_t *out = to;
+        FORM(AS_U8);
+    } else {
+        uint16_t *out = to;
+        FORM(AS_F16);
+    }
+}
+
+void mrp_form_pixels(const mrp_finish *how, const uint8_t *pixels, uint32_t count, const float *affine,
+                     void *out)
+{
+    table t;
+    const size_t each = (size_t)how->height * how->width, values = each * how->channels;
+    const size_t bytes = values * (how->dtype == MR_U8 ? 1 : how->dtype == MR_F32 ? 4 : 2);
+    if (how->channels > CHANNELS_MOST) return;
+    if (how->dtype == MR_U8 && !how->planar) {
+        memcpy(out, pixels, count * values);
         return;
     }
-    for (size_t i = 0; i < pixels; i++)
-        for (uint32_t c = 0; c < channels; c++) out[i * channels + c] = table[c][in[i * channels + c]];
+    for (uint32_t i = 0; i < count; i++) {
+        const uint8_t *in = pixels + i * values;
+        const float *pair = affine ? affine + 2 * (size_t)i : NULL;
+        void *to = (uint8_t *)out + i * bytes;
+        const size_t done = mrp_form_avx2(how, in, each, pair, to);
+        if (done == each) continue;
+        if (how->dtype != MR_U8) make_table(&t, how, pair);
+        form_one(how, in, done, each, &t, to);
+    }
 }
 
 uint32_t mrp_soft_targets(const int32_t *labels, const int32_t *labels2, const float *share2, uint32_t count,
@@ -49,16 +110,4 @@ uint32_t mrp_soft_targets(const int32_t *labels, const int32_t *labels2, const f
         row[second] += share;
     }
     return count;
-}
-
-void mrp_normalise(const uint8_t *pixels, uint32_t count, uint32_t height, uint32_t width, uint32_t channels,
-                   const float *mean, const float *std, int planar, float *out)
-{
-    float table[CHANNELS_MOST][256];
-    const size_t each = (size_t)height * width, bytes = each * channels;
-    if (channels > CHANNELS_MOST) return;
-    make_table(table, channels, mean, std);
-    for (uint32_t i = 0; i < count; i++)
-        if (planar) one_planar(pixels + i * bytes, each, channels, table, out + i * bytes);
-        else one_interleaved(pixels + i * bytes, each, channels, table, out + i * bytes);
 }

@@ -60,3 +60,43 @@ def test_mixed(shapes, settings):
         same([(np.array(x), np.array(y)) for x, y in deliver(millrace.Loader(shapes, **mixes))], expected)
     if not have:
         pytest.skip("neither JAX nor TensorFlow is here")
+
+
+# ---------------------------------------------------------------------- whoever keeps what it was given
+
+def many(shapes, **more):
+    """30 batches: far more than a loader lends by default."""
+    return millrace.Loader(shapes, **dict(dict(batch=4, augment="rrc(32),flip", training=True, seed=3, workers=2), **more))
+
+
+KEEPERS = {"prefetch": lambda ds, tf: ds.prefetch(tf.data.AUTOTUNE), "a long prefetch": lambda ds, tf: ds.prefetch(25),
+           "map": lambda ds, tf: ds.map(lambda x, y: (x, y), num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE),
+           "cache": lambda ds, tf: ds.cache(), "list": lambda ds, tf: list(ds), "plain": lambda ds, tf: ds}
+
+
+@pytest.mark.parametrize("keeper", KEEPERS)
+def test_tensorflow_keeps_what_it_likes(shapes, keeper):
+    tf = pytest.importorskip("tensorflow")
+    import millrace.tensorflow
+    expected = [(np.asarray(b.images).copy(), b.labels.tolist()) for b in many(shapes)]
+    for _ in range(3):
+        kept = [(x, y) for x, y in KEEPERS[keeper](millrace.tensorflow.dataset(many(shapes)), tf)]
+        same([(x.numpy(), y.numpy()) for x, y in kept], expected)
+
+
+def test_tensorflow_shuffles(shapes):
+    pytest.importorskip("tensorflow")
+    import millrace.tensorflow
+    got = [y.numpy().tolist() for _, y in millrace.tensorflow.dataset(many(shapes)).shuffle(20)]
+    assert sorted(got) == sorted(b.labels.tolist() for b in many(shapes))
+
+
+def test_jax_keeps_and_donates(shapes):
+    """Arrays that are kept stay, and a computation that was given the memory of one may write there."""
+    jax = pytest.importorskip("jax")
+    import millrace.jax
+    expected = [(np.asarray(b.images).copy(), b.labels.tolist()) for b in many(shapes)]
+    same(list(millrace.jax.batches(many(shapes))), expected)
+    donated = jax.jit(lambda x: x ^ 255, donate_argnums=0)
+    same([(donated(x), y) for x, y in millrace.jax.batches(many(shapes))], [(a ^ 255, b) for a, b in expected])
+    same([(jax.device_put(x), jax.device_put(y)) for x, y in millrace.jax.batches(many(shapes))], expected)

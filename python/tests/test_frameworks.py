@@ -1,4 +1,5 @@
-"""Lightning, Accelerate and Ray Train with two processes each: every rank its own samples, and a run that goes on as if never stopped.
+"""Lightning, Accelerate and Ray Train with two processes each: every rank its own samples, and a run that goes on as if never stopped; and
+what these and Hugging Face's Trainer do with loaders for validation and for the rest of an epoch.
 
 Each framework trains three epochs in one go; then as far as the middle of the second epoch, with its own checkpoint there, which holds
 the loader's state; then from that checkpoint to the end, in new processes. A test is skipped where its framework is not installed."""
@@ -195,7 +196,7 @@ def look(bench, data):
         assert [s[:2] for s in whole[rank]["seen"]] == [[e, s] for e in range(EPOCHS) for s in range(STEPS)]
         assert begun[rank]["seen"][:STOP] == whole[rank]["seen"][:STOP]
         assert rest[rank]["seen"] == whole[rank]["seen"][STOP:]
-        assert whole[rank]["epochs"] == list(range(EPOCHS)) and rest[rank]["epochs"] == [1, 2]
+        assert sorted(set(whole[rank]["epochs"])) == list(range(EPOCHS)) and sorted(set(rest[rank]["epochs"])) == [1, 2]
         assert begun[0]["saved"] and rest[rank]["loaded"] == 1
         assert rest[rank]["weights"] == whole[rank]["weights"] == whole[0]["weights"] != begun[rank]["weights"]
     for k, ids in enumerate(want):  # disjoint and complete: the global batch, in ranks' order
@@ -251,3 +252,124 @@ def test_processes_that_torch_spawned(shapes, tmp_path):
     got = Bench(tmp_path, shapes, SPAWNED, []).run("whole")
     want = [b.ids.tolist() for b in millrace.Loader(shapes, batch=20, augment=AUGMENT, training=True, seed=3, rank=0, world=1)]
     assert [a[2] + b[2] for a, b in zip(got[0]["seen"], got[1]["seen"])] == want
+
+
+# ---------------------------------------------------------------------- loaders for validation, batches left out
+
+VALIDATED = """
+import json, sys, warnings
+import lightning, torch, millrace.torch
+warnings.simplefilter("error", category=lightning.fabric.utilities.warnings.PossibleUserWarning)
+data = sys.argv[1]
+
+class Net(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net, self.right, self.seen = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3072, 10)), [], 0
+    def training_step(self, batch, at):
+        return torch.nn.functional.cross_entropy(self.net(batch[0]), batch[1])
+    def validation_step(self, batch, at):
+        self.seen += len(batch[1])
+        self.log("loss", torch.nn.functional.cross_entropy(self.net(batch[0]), batch[1]))
+    test_step = validation_step
+    def predict_step(self, batch, at):
+        return batch[1]
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), 0.01)
+
+class Data(lightning.LightningDataModule):
+    def train_dataloader(self):
+        return millrace.torch.Loader(data, batch_size=20, augment="rrc(32),flip", training=True, shuffle=True, num_workers=1)
+    def val_dataloader(self):
+        return millrace.torch.Loader(data, batch_size=20, augment="center(32)", num_workers=1)
+    test_dataloader = predict_dataloader = val_dataloader
+
+lightning.seed_everything(1, workers=True)
+trainer = lightning.Trainer(accelerator="cpu", max_epochs=2, logger=False, enable_checkpointing=False, enable_progress_bar=False,
+                            enable_model_summary=False, num_sanity_val_steps=2)
+net, d = Net(), Data()
+trainer.fit(net, d.train_dataloader(), d.val_dataloader())
+loaders = net.seen
+trainer.fit_loop.max_epochs = 4
+trainer.fit(net, datamodule=d)
+trainer.validate(net, datamodule=d)
+trainer.test(net, d.test_dataloader())
+labels = torch.cat(trainer.predict(net, datamodule=d)).tolist()
+print("RESULT", json.dumps([loaders, net.seen, labels]))
+"""
+
+SKIPPED = """
+import json, sys
+import accelerate, millrace.torch
+loader = millrace.torch.Loader(sys.argv[1], batch_size=20, augment="rrc(32)", training=True, seed=3)
+accelerator = accelerate.Accelerator(cpu=True)
+want = [y.tolist() for _ in range(2) for _, y in loader]
+loader.set_epoch(1)
+rest = accelerator.skip_first_batches(accelerator.prepare(loader), 4)
+got = [y.tolist() for _, y in rest]
+print("RESULT", json.dumps([len(rest), got == want[10:]]))
+"""
+
+TRAINER = """
+import json, os, sys
+import torch, transformers, millrace.torch
+data, out = sys.argv[1:]
+seen = []
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.net = torch.nn.Linear(3072, 10)
+    def forward(self, pixel_values, labels):
+        if self.training:
+            seen.append(labels.tolist())
+        logits = self.net(pixel_values.flatten(1))
+        return dict(loss=torch.nn.functional.cross_entropy(logits, labels), logits=logits)
+
+class Trainer(transformers.Trainer):
+    def get_train_dataloader(self):
+        return millrace.torch.Loader(data, batch_size=20, augment="rrc(32),flip", training=True, seed=3, keys=("pixel_values", "labels"))
+    def get_eval_dataloader(self, eval_dataset=None):
+        return millrace.torch.Loader(data, batch_size=20, augment="center(32)", keys=("pixel_values", "labels"))
+
+def run(resume):
+    arguments = transformers.TrainingArguments(out, num_train_epochs=3, per_device_train_batch_size=20, save_steps=9, save_strategy="steps",
+                                               report_to=[], use_cpu=True, disable_tqdm=True, logging_steps=1000)
+    trainer = Trainer(Net(), arguments)
+    trainer.train(resume_from_checkpoint=resume)
+    return trainer
+
+run(None)
+whole, seen = seen, []
+trainer = run(os.path.join(out, "checkpoint-9"))
+found = trainer.evaluate()
+print("RESULT", json.dumps([len(whole), seen == whole[9:], "eval_loss" in found]))
+"""
+
+
+def result(script, folder, *arguments):
+    (folder / "main.py").write_text(script)
+    done = subprocess.run([sys.executable, str(folder / "main.py")] + list(arguments), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          timeout=600, cwd=str(folder), env=dict(os.environ, OMP_NUM_THREADS="1"))
+    text = done.stdout.decode(errors="replace")
+    assert done.returncode == 0, text[-4000:]
+    return json.loads([line for line in text.splitlines() if line.startswith("RESULT")][0][7:])
+
+
+def test_lightning_validates(shapes, tmp_path):
+    """Loaders and a data module, for fit, validate, test and predict; and it warns of nothing."""
+    needs("lightning")
+    loaders, all_of_them, labels = result(VALIDATED, tmp_path, shapes)
+    assert loaders == 40 + 2 * 120 and all_of_them == loaders + 40 + 2 * 120 + 120 + 120
+    assert labels == [k for k in range(10) for _ in range(12)]
+
+
+def test_accelerate_leaves_out_batches(shapes, tmp_path):
+    needs("accelerate")
+    assert result(SKIPPED, tmp_path, shapes) == [2, True]
+
+
+def test_hugging_face_trainer_goes_on_in_the_middle_of_an_epoch(shapes, tmp_path):
+    needs("transformers.trainer")
+    assert result(TRAINER, tmp_path, shapes, str(tmp_path / "run")) == [18, True, True]

@@ -199,7 +199,7 @@ main = threading.main_thread().ident
 def waits():
     frame = sys._current_frames().get(main)
     while frame:
-        if frame.f_code.co_name == "_next":
+        if frame.f_code.co_name == "next":
             return True
         frame = frame.f_back
 def tell():

@@ -156,7 +156,7 @@ def test_a_c_function(shapes, settings, given):
     settings.update(augment="resize(8x8),my_half(128)", operations={"my_half": given})
     before = threading.active_count()
     loader = millrace.Loader(shapes, **settings)
-    assert threading.active_count() == before  # none of Python for it
+    assert threading.active_count() <= before  # none of Python for it; one of an earlier test may end
     for batch in loader:
         assert (batch.images.numpy() == 128).all()
     with pytest.raises(millrace.Error, match="'my_half': the address of a C function means nothing in another process"):
@@ -357,7 +357,7 @@ gate, main = threading.Event(), threading.main_thread().ident
 def awaited():
     frame = sys._current_frames().get(main)
     while frame:
-        if frame.f_code.co_name == "_next":
+        if frame.f_code.co_name == "next":
             return True
         frame = frame.f_back
 

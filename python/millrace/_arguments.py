@@ -1,0 +1,174 @@
+"""Arguments of PyTorch's DataLoader, for a loader of ours: what each means here, or what to write in its place."""
+from __future__ import annotations
+
+import difflib
+import logging
+from typing import Any, Callable, Dict, List, Set
+
+from ._errors import ArgumentError
+
+log = logging.getLogger("millrace")
+
+# Names that change nothing here, and why. Their usual values are passed over in silence.
+_NEEDLESS = {
+    "persistent_workers": (False, "threads of the library go on from epoch to epoch"),
+    "multiprocessing_context": (None, "there are threads and no worker processes"),
+    "worker_init_fn": (None, "no worker process runs Python"),
+    "pin_memory_device": ("", "device= says where batches go"),
+    "timeout": (0, "a lost file or server is an error by itself"),
+    "in_order": (True, "batches always come in order"),
+}
+# Names that have no meaning here, and what to write.
+_REFUSED = {
+    "transform": "pictures are augmented by threads of the library: say what happens to them by augment=, such as \"rrc224\" "
+                 "(millrace.help: `millrace help augment`), and with operations={\"my_name\": function} what it does not have",
+    "target_transform": "change the target in the loop, or write it into the data (millrace.write_records)",
+    "collate_fn": "batches are made by the library: raw=True gives millrace.Batch objects, keys=(\"pixel_values\", \"labels\") dicts, and "
+                  "mixup and cutmix are operations of augment=",
+    "dataset": "give the data first, without a name: Loader(path_or_dataset, batch_size=...)",
+}
+_told: Set[str] = set()
+
+
+def _tell(name: str, why: str) -> None:
+    """Once in a process."""
+    if name not in _told:
+        _told.add(name)
+        log.warning("%s= changes nothing here: %s", name, why)
+
+
+def _spoken_for(settings: Dict[str, Any], name: str, other: str) -> None:
+    if settings.get(other) is not None:
+        raise ArgumentError("%s= and %s= say the same in two ways: give one of them" % (name, other))
+
+
+def _shuffle(settings: Dict[str, Any], value: Any) -> None:
+    if value is None:
+        return
+    _spoken_for(settings, "shuffle", "order")
+    if settings.get("sampler") is not None:
+        if value:
+            raise ArgumentError("shuffle=True and sampler=: a sampler says the order; leave out shuffle=")
+        return
+    settings["order"] = "shuffle" if value else "sequential"
+
+
+def _num_workers(settings: Dict[str, Any], value: Any) -> None:
+    if settings.get("workers"):
+        raise ArgumentError("num_workers= and workers= say the same in two ways: give one of them")
+    settings["workers"] = value  # 0, none besides the caller there, is here the number that fits the machine
+
+
+def _prefetch_factor(settings: Dict[str, Any], value: Any) -> None:
+    if value is not None:
+        _spoken_for(settings, "prefetch_factor", "prefetch")
+        settings["prefetch"] = value
+
+
+def _pin_memory(settings: Dict[str, Any], value: Any) -> None:
+    if value and settings.get("device") is None:
+        _tell("pin_memory", "device=\"cuda\" delivers batches on the GPU, from pinned memory")
+
+
+def _generator(settings: Dict[str, Any], value: Any) -> None:
+    if value is not None:
+        _spoken_for(settings, "generator", "seed")
+        if not hasattr(value, "initial_seed"):
+            raise ArgumentError("generator=: found %s, expected a torch.Generator, whose seed is taken; or give seed=" % type(value).__name__)
+        settings["seed"] = value.initial_seed() % 2**64
+
+
+def _batch_sampler(settings: Dict[str, Any], value: Any) -> None:
+    if value is None:
+        return
+    if not all(hasattr(value, n) for n in ("sampler", "batch_size", "drop_last")):
+        raise ArgumentError("batch_sampler=: found %s, whose batches are its own secret; give sampler=, the order of all samples, and "
+                            "batch_size=, into which it is cut" % type(value).__name__)
+    for name in ("sampler", "batch_size", "drop_last"):
+        if settings.get(name):
+            raise ArgumentError("batch_sampler= and %s=: a batch sampler says both; give one of them" % name)
+    settings["sampler"], settings["batch_size"], settings["drop_last"] = value.sampler, value.batch_size, value.drop_last
+
+
+_TAKEN: Dict[str, Callable[[Dict[str, Any], Any], None]] = {
+    "batch_sampler": _batch_sampler, "shuffle": _shuffle, "num_workers": _num_workers, "prefetch_factor": _prefetch_factor,
+    "pin_memory": _pin_memory, "generator": _generator}
+NAMES = frozenset(_TAKEN) | frozenset(_NEEDLESS) | frozenset(_REFUSED)
+
+
+def translate(settings: Dict[str, Any], known: List[str]) -> None:
+    """DataLoader's names in `settings` become those of `known`, or are an error that says what to write."""
+    for name, way in _REFUSED.items():
+        if name in settings and settings.pop(name) is not None:
+            raise ArgumentError("%s=: %s" % (name, way))
+    for name, (usual, why) in _NEEDLESS.items():
+        if name in settings:
+            value = settings.pop(name)
+            if value is not None and value != usual:
+                _tell(name, why)
+    for name, take in _TAKEN.items():
+        if name in settings:
+            take(settings, settings.pop(name))
+    for name in settings:
+        if name not in known:
+            near = difflib.get_close_matches(name, known + sorted(_TAKEN), 1)
+            raise TypeError("Loader() has no argument %r%s; help(millrace.torch.Loader) lists them" % (
+                name, ": did you mean %r?" % near[0] if near else ""))
+
+
+# ---------------------------------------------------------------------- samplers
+
+def take_sampler(settings: Dict[str, Any]) -> None:
+    """sampler= as a sampler of PyTorch's is, into what the loader takes: a function of the epoch. Those whose order the loader has
+    itself become order=."""
+    sampler = settings.get("sampler")
+    if sampler is None or callable(sampler) or hasattr(sampler, "__getitem__"):
+        return  # numbers, or a function of the epoch
+    if not hasattr(sampler, "__iter__"):
+        raise ArgumentError("sampler=: found %s, expected numbers of samples, a function of the epoch that gives them, or a sampler of "
+                            "PyTorch's" % type(sampler).__name__)
+    kind = type(sampler).__name__ if type(sampler).__module__.startswith("torch.utils.data") else ""
+    order = None
+    if kind == "DistributedSampler":  # ranks take their parts of every batch themselves
+        order = "shuffle" if sampler.shuffle else "sequential"
+        if sampler.shuffle and not settings.get("seed"):
+            settings["seed"] = sampler.seed
+        if sampler.drop_last:
+            settings["drop_last"] = True
+    elif kind == "SequentialSampler":
+        order = "sequential"
+    elif kind == "RandomSampler" and not sampler.replacement and sampler.num_samples == len(sampler.data_source):
+        order = "shuffle"
+    if order is not None:
+        settings.pop("sampler")
+        if settings.get("order") not in (None, order):
+            raise ArgumentError("sampler=%s and order=%r: they are two orders; give one of them" % (kind, settings["order"]))
+        settings["order"] = order
+        return
+    if hasattr(sampler, "num_replicas") and getattr(sampler, "num_replicas") not in (None, 1):
+        raise ArgumentError("sampler=: %s gives one rank's share, and the loader divides batches among ranks itself: give the order of all "
+                            "samples, the same on all ranks" % type(sampler).__name__)
+    settings["sampler"] = Asked(sampler, settings.get("seed") or 0)
+
+
+class Asked:
+    """A sampler of PyTorch's as a function of the epoch: what it draws then follows from seed and epoch and from nothing else."""
+
+    def __init__(self, sampler: Any, seed: int) -> None:
+        self._sampler, self._seed = sampler, seed
+        if self(0) != self(0):
+            raise ArgumentError("sampler=: %s gives another order each time it is asked for the same epoch, though PyTorch's generators and "
+                                "its set_epoch() said which; give a function of the epoch that draws from a generator seeded by it"
+                                % type(sampler).__name__)
+
+    def __call__(self, epoch: int) -> List[int]:
+        import torch
+        s = self._sampler
+        seed = (self._seed * 1_000_003 + epoch) % 2**63
+        if hasattr(s, "set_epoch"):
+            s.set_epoch(epoch)
+        if isinstance(getattr(s, "generator", None), torch.Generator):
+            s.generator.manual_seed(seed)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return [int(n) for n in s]

@@ -1,0 +1,278 @@
+"""millrace.torch.Loader as code that was written for DataLoader reads it: arguments, attributes, iterations within iterations."""
+import gc
+import itertools
+import pickle
+
+import millrace
+import pytest
+
+torch = pytest.importorskip("torch")
+np = pytest.importorskip("numpy")
+import millrace.torch  # noqa: E402
+from millrace import _arguments  # noqa: E402
+from torch.utils.data import (BatchSampler, DataLoader, DistributedSampler, RandomSampler, SequentialSampler, SubsetRandomSampler,  # noqa: E402
+                              WeightedRandomSampler)
+
+AUGMENT = "rrc(32),flip,normalise(imagenet)"
+
+
+def loader(data, batch_size=16, **more):
+    return millrace.torch.Loader(data, batch_size, **dict(dict(augment=AUGMENT, training=True, seed=3, workers=2), **more))
+
+
+def ids(batches):
+    return [b.ids.tolist() for b in batches]
+
+
+def epochs(data, count=4, **more):
+    """Sample numbers of each batch of each epoch, by the plain loader."""
+    plain = millrace.Loader(data, **dict(dict(batch=16, augment=AUGMENT, training=True, seed=3, epochs=count, rank=0, world=1), **more))
+    return [ids(batches) for _, batches in plain.by_epoch()]
+
+
+# ---------------------------------------------------------------------- iterations
+
+def test_an_iteration_within_an_iteration_takes_nothing_from_it(shapes):
+    """As callbacks do that log a batch: next(iter(loader)) in the loop over the loader."""
+    want, l = epochs(shapes), loader(shapes, raw=True)
+    got = []
+    for k, batch in enumerate(l):
+        got.append(batch.ids.tolist())
+        if k % 3 == 0:
+            assert next(iter(l)).ids.tolist() == want[1 + k // 3][0]
+    assert got == want[0]
+
+
+def test_two_iterations_at_once_are_two_epochs(shapes):
+    want = epochs(shapes)
+    l = loader(shapes, raw=True)
+    got = [(a.ids.tolist(), b.ids.tolist()) for a, b in zip(l, l)]
+    assert got == list(zip(want[0], want[1]))
+    assert ids(l) == want[2]
+
+
+def test_iterations_that_end_give_their_threads_back(shapes):
+    l = loader(shapes, raw=True, hold=16)
+    outer = iter(l)
+    next(outer)
+    for _ in range(5):
+        next(iter(l))
+    gc.collect()
+    assert len(l._streams()) == 1 and len(l._source._running) == 1
+    inner = iter(l)
+    next(inner)
+    assert len(l._source._running) == 2
+    del inner, outer
+    gc.collect()
+    assert len(l._streams()) == 1 and len(l._under_way()) == 0
+
+
+def test_the_state_is_that_of_the_iteration_that_is_under_way(shapes):
+    """A batch that was looked at in between changes neither where a run goes on nor what it has then."""
+    l = loader(shapes, raw=True)
+    got = []
+    for k, batch in enumerate(l):
+        got.append(batch.ids.tolist())
+        if k == 2:
+            next(iter(l))
+            state = pickle.loads(pickle.dumps(l.state_dict()))
+    assert (state["epoch"], state["step"]) == (0, 3)
+    rest = ids(l)  # the epoch that follows
+    again = loader(shapes, raw=True)
+    again.load_state_dict(state)
+    assert ids(again) == got[3:] and ids(again) == rest
+
+
+def test_an_iteration_of_which_nothing_was_taken_did_not_begin(shapes):
+    want, l = epochs(shapes), loader(shapes, raw=True)
+    iter(l)
+    assert ids(l) == want[0]
+    state = l.state_dict()
+    l.load_state_dict(dict(state, epoch=1, step=5))
+    iter(l)
+    assert ids(l) == want[1][5:]
+
+
+def test_by_epoch(shapes):
+    want, l = epochs(shapes), loader(shapes, raw=True)
+    got = []
+    for epoch, batches in itertools.islice(l.by_epoch(), 3):
+        got.append([b.ids.tolist() for b in itertools.islice(batches, 2)])
+    assert got == [w[:2] for w in want[:3]] and len(l._streams()) == 1
+
+
+# ---------------------------------------------------------------------- what is read of a loader
+
+def test_attributes(shapes):
+    l = loader(shapes, rank=1, world=4, drop_last=True)
+    assert len(l.sampler) == 30 and len(l.batch_sampler) == len(l) == 1 and l.batch_sampler.batch_size == l.batch_size == 16
+    assert l.drop_last and l.batch_sampler.drop_last and not loader(shapes).drop_last
+    assert (l.num_workers, l.pin_memory, l.timeout, l.persistent_workers, l.prefetch_factor, l.multiprocessing_context) == (
+        0, False, 0, False, None, None)
+    assert l.worker_init_fn is None and l.generator is None and l.collate_fn([3]) == 3
+    d = l.dataset
+    assert len(d) == 120 and d.class_to_idx == {name: k for k, name in enumerate(d.classes)}
+    assert d.targets == [k for k in range(10) for _ in range(12)]
+    assert isinstance(d, torch.utils.data.Dataset) and isinstance(l.sampler, torch.utils.data.Sampler)
+    l.worker_init_fn = print  # as Lightning's seed_everything(workers=True) sets it
+
+
+@pytest.mark.parametrize("world", [1, 2, 3, 7])
+def test_samplers_of_all_ranks_cover_the_data(shapes, world):
+    """PyTorch's ImageNet example validates what they leave with a DataLoader of loader.dataset: nothing is to be left."""
+    ranks = [loader(shapes, rank=rank, world=world, training=False) for rank in range(world)]
+    assert len(ranks[0].sampler) * world >= len(ranks[0].dataset)
+    assert max(sum(len(y) for _, y in l) for l in ranks) <= len(ranks[0].sampler)
+
+
+def test_a_subset_of_its_data_set_is_told(shapes):
+    with pytest.raises(TypeError, match="take=.*sampler="):
+        torch.utils.data.Subset(loader(shapes).dataset, [3, 4])[0]
+
+
+class Skipping:
+    """accelerate.data_loader.SkipBatchSampler, as its caller needs it."""
+
+    def __init__(self, batch_sampler, skipped):
+        self.batch_sampler, self.skipped = batch_sampler, skipped
+
+    def __iter__(self):
+        return itertools.islice(self.batch_sampler, self.skipped, None)
+
+    def __len__(self):
+        return len(self.batch_sampler) - self.skipped
+
+
+def test_batches_are_left_out_as_by_accelerate(shapes):
+    """A DataLoader of data set, batch sampler and collate_fn gives the loader's batches, those that are left out unmade; and
+    Hugging Face's Trainer says the epoch to the batch sampler that is wrapped."""
+    want = epochs(shapes)
+    l = loader(shapes, raw=True)
+    around = DataLoader(l.dataset, batch_sampler=Skipping(l.batch_sampler, 5), num_workers=l.num_workers, collate_fn=l.collate_fn)
+    assert len(around) == 3 and ids(around) == want[0][5:] and l.stats()["batches"] < 8
+    around.batch_sampler.batch_sampler.set_epoch(2)
+    assert ids(around) == want[2][5:]
+    images, target = next(iter(DataLoader(loader(shapes).dataset, batch_sampler=loader(shapes).batch_sampler,
+                                          collate_fn=millrace.torch.Loader.collate_fn)))
+    assert images.shape == (16, 3, 32, 32) and target.dtype == torch.int64
+
+
+def test_a_loader_as_lightning_reads_those_for_validation(shapes):
+    l = loader(shapes, training=False)
+    sampler = l.batch_sampler.sampler if l.batch_sampler is not None else l.sampler  # _is_dataloader_shuffled()
+    assert not isinstance(sampler, RandomSampler) and hasattr(sampler, "set_epoch")
+
+
+# ---------------------------------------------------------------------- arguments
+
+@pytest.mark.parametrize("theirs,ours", [
+    (dict(shuffle=True), dict(order="shuffle")), (dict(shuffle=False), dict(order="sequential")), (dict(shuffle=None), {}),
+    (dict(num_workers=3), dict(workers=3)), (dict(num_workers=0), dict(workers=0)), (dict(prefetch_factor=2), dict(prefetch=2)),
+    (dict(prefetch_factor=None), {}), (dict(drop_last=True), dict(tail="drop")), (dict(collate_fn=None), {}),
+    (dict(generator=torch.Generator().manual_seed(9)), dict(seed=9)), (dict(pin_memory=True, persistent_workers=True, timeout=30), {}),
+    (dict(worker_init_fn=print, multiprocessing_context="fork", pin_memory_device="cuda", in_order=False), {}),
+    (dict(sampler=SequentialSampler(range(120))), dict(order="sequential")), (dict(sampler=RandomSampler(range(120))), dict(order="shuffle")),
+    (dict(sampler=DistributedSampler(range(120), 2, 0, seed=7)), dict(order="shuffle", seed=7)),
+    (dict(sampler=DistributedSampler(range(120), 2, 0, shuffle=False, drop_last=True)), dict(order="sequential", tail="drop")),
+    (dict(batch_size=None, batch_sampler=BatchSampler(SequentialSampler(range(120)), 16, True)), dict(order="sequential", tail="drop")),
+    (dict(memory_format=torch.channels_last), dict(memory_format="channels_last"))])
+def test_names_of_data_loader(shapes, theirs, ours):
+    a, b = (millrace.torch.Loader(shapes, **dict(dict(batch_size=16, augment=AUGMENT, training=True, raw=True), **more))
+            for more in (theirs, ours))
+    assert ids(a) == ids(b) and a._cfg.workers == b._cfg.workers and a._cfg.prefetch == b._cfg.prefetch
+
+
+def test_what_changes_nothing_is_told_once(shapes, caplog, monkeypatch):
+    monkeypatch.setattr(_arguments, "_told", set())
+    for _ in range(2):
+        loader(shapes, persistent_workers=True, worker_init_fn=print, pin_memory=False, timeout=0)
+    assert [r.getMessage().split("=")[0] for r in caplog.records] == ["persistent_workers", "worker_init_fn"]
+
+
+@pytest.mark.parametrize("wrong,way", [
+    (dict(transform=abs), "augment="), (dict(collate_fn=list), "raw=True"), (dict(shuffle=True, order="block"), "one of them"),
+    (dict(shuffle=True, sampler=[1, 2]), "leave out shuffle="), (dict(batch_sampler=[[1, 2]]), "sampler="),
+    (dict(batch_sampler=BatchSampler(SequentialSampler(range(9)), 3, False)), "batch_size="), (dict(prefetch_factor=2, prefetch=3), "one of them"),
+    (dict(num_workers=2, workers=2), "one of them"), (dict(generator=7), "seed="), (dict(sampler=7), "sampler"), (dict(keys="image"), "two names"),
+    (dict(memory_format="nchw"), "channels_last"), (dict(dataset=[1]), "without a name")])
+def test_what_is_refused_says_the_way(shapes, wrong, way):
+    with pytest.raises(millrace.ArgumentError, match=way):
+        loader(shapes, **wrong)
+
+
+def test_a_name_that_is_none(shapes):
+    with pytest.raises(TypeError, match="'agument': did you mean 'augment'"):
+        millrace.torch.Loader(shapes, 16, agument="rrc224")
+
+
+class Backwards(torch.utils.data.Sampler):
+    def __len__(self):
+        return 40
+
+    def __iter__(self):
+        return iter(range(39, -1, -1))
+
+
+class Restless(Backwards):
+    def __iter__(self):
+        return iter(np.random.default_rng().permutation(40))
+
+
+@pytest.mark.parametrize("make", [
+    lambda: WeightedRandomSampler(torch.linspace(1, 5, 120), 50), lambda: SubsetRandomSampler(range(20, 60)), Backwards,
+    lambda: RandomSampler(range(120), replacement=True, num_samples=70), lambda: torch.arange(40).flip(0), lambda: range(7, 47),
+    lambda: WeightedRandomSampler(torch.linspace(1, 5, 120), 50, generator=torch.Generator())], ids=str)
+def test_samplers_of_pytorch(shapes, make):
+    """As they are: each epoch has an order of its own, the same again in another run, and torch's generator stays as it was."""
+    before = torch.random.get_rng_state()
+    a, b = (loader(shapes, 10, raw=True, sampler=make()) for _ in range(2))
+    first, second = [sum(ids(a), []) for _ in range(2)]
+    assert (torch.random.get_rng_state() == before).all()
+    b.set_epoch(1)
+    assert sum(ids(b), []) == second and len(first) == len(list(make()))
+    assert (first == second) == isinstance(make(), (Backwards, torch.Tensor, range))
+
+
+def test_a_sampler_that_cannot_be_asked_again(shapes):
+    with pytest.raises(millrace.ArgumentError, match="function of the epoch"):
+        loader(shapes, sampler=Restless())
+
+
+# ---------------------------------------------------------------------- evaluation, targets, fields
+
+def test_evaluation_is_in_the_order_of_the_data(shapes):
+    for make in (lambda **how: millrace.Loader(shapes, batch=16, augment="center(32)", **how), lambda **how: loader(
+            shapes, augment="center(32)", raw=True, **dict(dict(training=False), **how))):
+        assert sum(ids(make()), []) == list(range(120))
+        assert sum(ids(make(order="shuffle")), []) != list(range(120))
+        assert sum(ids(make(training=True)), []) != list(range(120))
+
+
+def test_targets_that_do_not_count_are_left_out_by_losses(shapes):
+    """Padding, and samples that are damaged."""
+    batches = list(loader(shapes, 9, tail="pad", training=False))
+    last = batches[-1][1]
+    assert last.tolist()[3:] == [-100] * 6 and (last[:3] >= 0).all()
+    assert torch.nn.functional.cross_entropy(torch.zeros(9, 10), last) == pytest.approx(np.log(10))
+    assert list(loader(shapes, 9, tail="pad", ignore_index=255))[-1][1].tolist()[3:] == [255] * 6
+    assert [b.labels.tolist()[3:] for b in loader(shapes, 9, tail="pad", raw=True)][-1] == [-1] * 6
+
+
+@pytest.fixture
+def scored(tmp_path):
+    path = str(tmp_path / "scored.mrec")
+    millrace.write_records(path, (dict(image=np.full((8, 8, 3), k, "uint8"), label=k % 3, score=k / 100, tokens=np.arange(k % 4 + 1, dtype="int32"))
+                                  for k in range(20)))
+    return path
+
+
+def test_fields_are_delivered(scored):
+    images, target, fields = next(iter(millrace.torch.Loader(scored, 4, fields=["score", "tokens"])))
+    assert torch.allclose(fields["score"].flatten().float(), torch.arange(4) / 100) and fields["tokens.length"].tolist() == [1, 2, 3, 4]
+    assert fields["tokens"].shape == (4, 4) and sorted(fields) == ["score", "tokens", "tokens.length"]
+
+
+def test_batches_as_dicts(scored):
+    batch = next(iter(millrace.torch.Loader(scored, 4, fields=["score"], keys=("pixel_values", "labels"))))
+    assert sorted(batch) == ["labels", "pixel_values", "score"] and batch["labels"].tolist() == [0, 1, 2, 0]
+    assert sorted(next(iter(millrace.torch.Loader(scored, 4, keys=["x", "y"])))) == ["x", "y"]
