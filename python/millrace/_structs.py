@@ -212,6 +212,7 @@ class mr_own_config(Structure):
         ("sample_bytes_most", c_uint64),
         ("fetch", c_void_p),
         ("context", c_void_p),
+        ("begin", c_void_p),
     ]
 
 

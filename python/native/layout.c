@@ -149,6 +149,7 @@ static const struct row rows[] = {
     MEMBER(mr_own_config, sample_bytes_most),
     MEMBER(mr_own_config, fetch),
     MEMBER(mr_own_config, context),
+    MEMBER(mr_own_config, begin),
     SIZE(mr_image),
     MEMBER(mr_image, width),
     MEMBER(mr_image, height),
