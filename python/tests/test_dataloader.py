@@ -258,6 +258,15 @@ def test_targets_that_do_not_count_are_left_out_by_losses(shapes):
     assert [b.labels.tolist()[3:] for b in loader(shapes, 9, tail="pad", raw=True)][-1] == [-1] * 6
 
 
+def test_numbers_of_torchvision_are_told(shapes):
+    """Means and deviations of pixels from 0 to 1; the error has them for 0 to 255."""
+    with pytest.raises(millrace.ArgumentError, match=r"write normalise\((.*)\)") as e:
+        loader(shapes, augment="rrc(32),normalise(0.4914:0.4822:0.4465/0.2023:0.1994:0.2010)")
+    images, _ = next(iter(loader(shapes, augment="rrc(32)," + str(e.value).split("write ")[1])))
+    assert abs(images).max() < 4
+    loader(shapes, augment="rrc(32),normalise(none)"), loader(shapes, augment="rrc(32),standardise")
+
+
 @pytest.fixture
 def scored(tmp_path):
     path = str(tmp_path / "scored.mrec")
