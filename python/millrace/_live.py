@@ -16,6 +16,22 @@ from ._structs import mr_own_config
 _EFORMAT = -7
 
 
+def _names_in(data: Any) -> Optional[List[str]]:
+    """Names of classes that a data set has as torchvision's have them."""
+    names = getattr(data, "classes", None)
+    good = isinstance(names, (list, tuple)) and names and all(isinstance(n, str) and "\0" not in n for n in names)
+    return list(names) if good and len(set(names)) == len(names) else None
+
+
+def _size(sample: Any) -> Any:
+    """Of the sample's picture of PIL; None: it is none."""
+    if isinstance(sample, dict):
+        sample = sample.get("image")
+    elif isinstance(sample, tuple) and sample:
+        sample = sample[0]
+    return sample.size if hasattr(sample, "getbands") else None
+
+
 class Live:
     """Data that a Python object makes, for Loader and everything else that takes a path: nothing is written to disk first.
 
@@ -28,7 +44,7 @@ class Live:
 
     data          has __len__ and __getitem__, 0 to len - 1: the same sample each time. Samples are as for write_records()
     schema        {name: kind}, as for write_records(); None: as sample 0 is, which is asked for once more
-    classes       names of the classes, in the order of their numbers
+    classes       names of the classes, in the order of their numbers; None: data.classes, where it is a list of names
     key           a text that says which data these are, for state_dict() and a cache on disk, which compare it, the number of
                   samples, schema and classes. None: they compare the others
     sample_bytes  the most that one sample takes, in bytes; each worker may hold so much
@@ -47,7 +63,7 @@ class Live:
         if key is not None and not isinstance(key, str):
             raise ArgumentError("key=%r: expected a text that says which data these are" % (key,))
         self.data, self.schema, self.key, self.sample_bytes = data, schema, key, sample_bytes
-        self.classes = _classes_of(classes)
+        self.classes = _classes_of(_names_in(data) if classes is None else classes)
 
     def __repr__(self) -> str:
         return "Live(%s)" % type(self.data).__name__
@@ -85,7 +101,7 @@ class Maker(Server):
         try:
             live, schema = self._live, self._live.schema
             if schema is None:
-                schema = _infer(self._data[0], live.classes is not None)
+                schema = self._inferred()
             self._taker = Taker(_fields_of(schema), list(schema), live.classes, live.schema is None)
         except BaseException as e:
             self.failure = e
@@ -93,6 +109,15 @@ class Maker(Server):
         finally:
             self._ready.set()
         return True
+
+    def _inferred(self) -> Dict[str, str]:
+        """As sample 0 is. Pictures of PIL may have any size where some of them differ."""
+        first = self._data[0]
+        schema = _infer(first, self._live.classes is not None)
+        size = _size(first)
+        if size and any(_size(self._data[k]) != size for k in {1 % self._count, self._count // 2, self._count - 1}):
+            schema["image"] = "image"
+        return schema
 
     def _answer(self, number: int, request: C.c_void_p) -> None:
         assert self._taker is not None

@@ -347,6 +347,7 @@ class Loader:
         self._dropped, self._memory = info.dropped, info.memory_bytes
         self._mean, self._std = list(info.mean), list(info.std)
         self._augment = info.augment.decode()
+        self._see_units()
         self._mixes, self._labelled = bool(info.mixes), bool(info.labelled)
         self._data = "%016x" % info.fingerprint
         how: Tuple[Any, ...] = (info.order, info.block, info.tail, info.length_window, bool(cfg.training), self._augment, cfg.channels,
@@ -358,6 +359,15 @@ class Loader:
         self._how = "%08x" % zlib.crc32(repr(how).encode())
         looked.close()
         self._drain(_l.new_error())
+
+    def _see_units(self) -> None:
+        """Deviations that are all below 1 are of pixels from 0 to 1, as torchvision has them: floats would be in the hundreds."""
+        mean, std = self.mean, self.std
+        if not std or not all(0 < s < 1 for s in std) or max(mean) > 1:
+            return
+        numbers = "/".join(":".join("%g" % round(255 * v, 3) for v in values) for values in (mean, std))
+        raise ArgumentError("augment=%r: deviations of %s are those of pixels from 0 to 1, and pixels are 0 to 255 here: write normalise(%s)"
+                            % (self._given["augment"], ", ".join("%g" % round(s, 6) for s in std), numbers))
 
     # ------------------------------------------------------------------ what is known
 

@@ -89,6 +89,20 @@ class Order:
             cfg.sampler, cfg.sampler_context = _ASK, fed.pointer if fed else None
 
 
+class _Memory:
+    """The library's memory for orders."""
+
+    def __init__(self, count: int) -> None:
+        self._pid = os.getpid()
+        self.pointer = _l.quick.mrp_orders_create(count)
+        if not self.pointer:
+            raise MemoryError("no memory for the order of an epoch")
+
+    def __del__(self, destroy: Any = _l.quick.mrp_orders_destroy, pid: Any = os.getpid) -> None:
+        if getattr(self, "pointer", None) and self._pid == pid():
+            destroy(self.pointer)
+
+
 class Fed:
     """Orders of epochs for one run of a loader, given ahead of what its threads ask for, in the thread that takes batches: Python
     is never called from theirs.
@@ -99,9 +113,8 @@ class Fed:
 
     def __init__(self, order: Order, first: int, end: int, ahead: int) -> None:
         self._order, self._next, self._end, self._ahead, self._pid = order, first, end, ahead, os.getpid()
-        self.pointer = _l.quick.mrp_orders_create(order.count)
-        if not self.pointer:
-            raise MemoryError("no memory for the order of an epoch")
+        self.memory = _Memory(order.count)
+        self.pointer = self.memory.pointer
         self.feed(first)
 
     def feed(self, epoch: int) -> None:
@@ -119,10 +132,6 @@ class Fed:
             self._next += 1
 
     def close(self) -> None:
-        """Whoever waits comes back; from any thread. The memory stays as long as this."""
+        """Whoever waits comes back; from any thread. The memory stays as long as this, or whoever else has it."""
         if self._pid == os.getpid():
             _l.quick.mrp_orders_close(self.pointer)
-
-    def __del__(self, destroy: Any = _l.quick.mrp_orders_destroy, pid: Any = os.getpid) -> None:
-        if getattr(self, "pointer", None) and self._pid == pid():
-            destroy(self.pointer)

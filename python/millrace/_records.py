@@ -100,6 +100,8 @@ def _is_bytes(value: Any) -> bool:
 
 def _shown(value: Any) -> str:
     """A value, for messages."""
+    if hasattr(value, "getbands") and hasattr(value, "size"):
+        return "a picture of mode %s, %d x %d" % (value.mode, value.size[0], value.size[1])
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if dtype is not None and isinstance(shape, tuple) or hasattr(value, "__array_interface__"):
         return "%s of %s, shape %s" % (type(value).__name__, dtype, tuple(shape or ()))
@@ -170,6 +172,10 @@ class _Row:
         if found != dtype:
             raise _Wrong(_shown(value))
         if kind == _PIXELS:
+            if _is_planar(dims):
+                import numpy
+                kept = numpy.ascontiguousarray(numpy.asarray(kept).transpose(1, 2, 0))
+                address, dims = kept.ctypes.data, tuple(kept.shape)
             dims = dims + (1,) if len(dims) == 2 else dims
             if len(dims) != 3 or not 1 <= dims[2] <= 4 or 0 in dims:
                 raise _Wrong(_shown(value))
@@ -269,6 +275,11 @@ def _named(sample: Any, fields: Optional[List[str]]) -> Mapping:
     return {names[0]: sample}
 
 
+def _is_planar(shape: Tuple[int, ...]) -> bool:
+    """(channels, height, width), as torch has pictures: the other way round there would be too many channels."""
+    return len(shape) == 3 and shape[0] in (1, 3, 4) and shape[2] > 4
+
+
 def _kind_of(name: str, value: Any, classes: bool) -> str:
     if _is_bytes(value):
         return "image" if name != "sample.name" and _sniff(_plain(value)) else "bytes"
@@ -287,6 +298,8 @@ def _kind_of(name: str, value: Any, classes: bool) -> str:
     if not found:
         raise _Wrong("%s: expected elements of %s" % (_shown(value), ", ".join(_ELEMENTS)))
     if name == "image" and found == 1 and len(shape) in (2, 3):
+        if _is_planar(shape):
+            shape = shape[1:] + shape[:1]
         shape = shape if len(shape) == 3 else shape + (1,)
         return "pixels[%d,%d,%d]" % shape
     words = name.split(".")
@@ -447,7 +460,8 @@ def write_records(path: Any, samples: Iterable[Any], schema: Optional[Dict[str, 
                 on the fields "image" and "label"; "sample.name" is what batch.names gives; others are delivered by
                 Loader(fields=[name])
     schema      {name: kind}, the fields that every sample has:
-                  "image"              bytes of a JPEG or PNG, or pixels: an array of uint8, (height, width[, channels])
+                  "image"              bytes of a JPEG or PNG, or pixels: an array of uint8, (height, width[, channels]) or, with
+                                       1, 3 or 4 channels, as torch has it, (channels, height, width)
                   "jpeg", "png"        bytes of this one only
                   "pixels"             an array of uint8; "pixels[32,32,3]": all of this size, then gray ones stay gray
                   "int", "float"       a number of 64 bits; of "label" with `classes` also the name of a class

@@ -6,7 +6,8 @@ import gc
 import os
 import sys
 import threading
-from typing import Any, Optional
+import weakref
+from typing import Any, Dict, Optional, Tuple
 
 from . import _library as _l
 from ._arrays import Batch, _Lease
@@ -16,6 +17,10 @@ from ._operations import Operations
 from ._orders import Fed
 
 ending = getattr(sys, "is_finalizing", lambda: False)  # then all is closed, and what modules knew may be gone
+
+
+# What threads of a run write to, by the run: the collector of cycles may finalise a run's parts before the run, not these.
+_in_use: Dict[int, Tuple[Any, ...]] = {}
 
 
 class Inbox:
@@ -42,10 +47,12 @@ class Running:
         """An interrupt may come when it runs, before anybody is told so: who made it has it already, then."""
         source = self.source
         source._running.append(self)
+        _in_use[id(self)] = (self.inbox, self.fed.memory if self.fed else None)
         what = _l.new_error()
         rc = _l.lib.mr_loader_open(C.byref(self.pointer), source._pointer, C.byref(cfg), C.byref(what))
         if rc != _l.OK:
             source._running.remove(self)
+            del _in_use[id(self)]
             source.raise_failure()
             raise _l.failed(rc, what)
         if finish:
@@ -65,6 +72,7 @@ class Running:
                 _l.lib.mr_loader_stop(pointer)
                 self.finisher.close()
             _l.lib.mr_loader_close(pointer)
+        _in_use.pop(id(self), None)
         if self in self.source._running:
             self.source._running.remove(self)
 
@@ -80,7 +88,8 @@ class Stream:
     cached       whether the loader's cache is used: it has one, so one stream uses it"""
 
     def __init__(self, loader: Any, epoch: int = 0, step: int = 0, cached: bool = True) -> None:
-        self._loader, self.epoch, self.step, self._cached = loader, epoch, step, cached
+        self._loader = weakref.ref(loader)  # which has this: whoever takes batches has it, too
+        self.epoch, self.step, self._cached = epoch, step, cached
         self.lock = threading.RLock()
         self.running: Optional[Running] = None
         self._taken: Optional[_Lease] = None  # by a call that did not come to its end
@@ -116,7 +125,7 @@ class Stream:
             running.stop()
 
     def open(self) -> Running:
-        loader, fed = self._loader, None
+        loader, fed = self._loader(), None
         cfg = type(loader._cfg).from_buffer_copy(loader._cfg)  # what its pointers name is the loader's
         cfg.start_epoch, cfg.start_step = self.epoch, self.step
         if not self._cached:
@@ -136,19 +145,19 @@ class Stream:
         """Orders of epochs that are asked for, or soon will be. done: batches since next() was called last, by others than it."""
         running = self.running
         if running and running.fed:
-            running.fed.feed(self.epoch + (self.step + done) // self._loader._steps)
+            running.fed.feed(self.epoch + (self.step + done) // self._loader()._steps)
 
     def _held_error(self) -> HeldError:
         if self._finish and self.running:
             return self.running.finisher.held_error(self._finish)
-        hold = self._loader._hold
+        hold = self._loader()._hold
         return HeldError("all %d batches that may be in use are: their arrays (or tensors made of them) are still referenced, and "
                          "their memory is not taken from them; drop or copy what you keep of earlier batches, or raise hold=%d "
                          "(each takes the memory of one batch)" % (hold, hold))
 
     def next(self) -> Batch:
         """The batch of the position, which moves on. StopIteration: all epochs are over."""
-        loader = self._loader
+        loader = self._loader()
         with self.lock:
             loader._check()
             running = self.running if self.running and self.running.pointer else self.open()
@@ -182,7 +191,7 @@ class Stream:
 
     def _end(self, rc: int) -> None:
         """Raise what a call came to that delivered nothing."""
-        loader = self._loader
+        loader = self._loader()
         failure = None if rc == _l.EEND else _l.failed(rc, self._error)
         loader._drain(self._error)
         if failure is None:

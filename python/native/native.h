@@ -2,9 +2,10 @@
  * made it, deleters that run in any thread, reports from threads of the library. Private to the package.
  *
  * Takes public calls of the library only, and the addresses of two functions of Python, whose header it does
- * not know: one build serves every interpreter. Gives batches with a count of references, DLPack tensors over
- * them, inboxes for reports, orders of epochs, samples, changed pictures, and long calls that can be stopped
- * and looked at.
+ * not know: one build serves every interpreter. Gives batches with a count of references, finished ahead
+ * where asked, DLPack tensors over them, inboxes for reports, orders of epochs, samples, changed pictures,
+ * and long calls that can be stopped and looked at.
+ *
  * Callers: python/millrace/_library.py.
  *
  * mrp_ functions are no interface: the package and this library are of one build. Any thread, where nothing

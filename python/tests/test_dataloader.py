@@ -258,6 +258,45 @@ def test_targets_that_do_not_count_are_left_out_by_losses(shapes):
     assert [b.labels.tolist()[3:] for b in loader(shapes, 9, tail="pad", raw=True)][-1] == [-1] * 6
 
 
+def test_numbers_of_torchvision_are_told(shapes):
+    """Means and deviations of pixels from 0 to 1; the error has them for 0 to 255."""
+    with pytest.raises(millrace.ArgumentError, match=r"write normalise\((.*)\)") as e:
+        loader(shapes, augment="rrc(32),normalise(0.4914:0.4822:0.4465/0.2023:0.1994:0.2010)")
+    images, _ = next(iter(loader(shapes, augment="rrc(32)," + str(e.value).split("write ")[1])))
+    assert abs(images).max() < 4
+    loader(shapes, augment="rrc(32),normalise(none)"), loader(shapes, augment="rrc(32),standardise")
+
+
+class Made:
+    classes = ["even", "odd"]
+
+    def __init__(self, make):
+        self.make = make
+
+    def __len__(self):
+        return 20
+
+    def __getitem__(self, k):
+        return self.make(k), k % 2
+
+
+@pytest.mark.parametrize("kind", [np.asarray, torch.from_numpy], ids=["numpy", "torch"])
+def test_a_data_set_of_planes(kind):
+    """(channels, height, width), as torch has pictures."""
+    rng = np.random.default_rng(1)
+    pixels = rng.integers(0, 256, (20, 3, 8, 9), dtype="uint8")
+    l = millrace.torch.Loader(Made(lambda k: kind(pixels[k])), 20, uint8=True)
+    assert (next(iter(l))[0].numpy() == pixels).all() and l.dataset.classes == ["even", "odd"]
+
+
+def test_a_data_set_of_pil_pictures_of_several_sizes():
+    pil = pytest.importorskip("PIL.Image")
+    of = Made(lambda k: pil.new("RGB", (9 + k, 8), (k, 2 * k, 3 * k)))
+    images, _ = next(iter(millrace.torch.Loader(of, 20, uint8=True, augment="resize(8x8)")))
+    assert images.shape == (20, 3, 8, 8) and images[:, :, 3, 3].tolist() == [[k, 2 * k, 3 * k] for k in range(20)]
+    assert next(iter(millrace.torch.Loader(Made(lambda k: pil.new("RGB", (9, 8))), 4)))[0].shape == (4, 3, 8, 9)
+
+
 @pytest.fixture
 def scored(tmp_path):
     path = str(tmp_path / "scored.mrec")

@@ -55,7 +55,7 @@ def test_float16_of_numbers_of_all_sizes(tmp_path):
     pixels = np.arange(256, dtype="uint8").repeat(3).reshape(16, 16, 3)
     path = str(tmp_path / "all.mrec")
     millrace.write_records(path, [dict(image=pixels, label=0)])
-    for std in ("0.001", "0.0015", "400000", "30000000", "700000000"):
+    for std in ("1.5", "400000", "30000000", "700000000"):
         for crop in ("none", "center(5)"):
             augment = "%snormalise(0/%s)" % ("" if crop == "none" else crop + ",", std)
             for dtype in (torch.float16, torch.bfloat16):

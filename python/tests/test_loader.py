@@ -1,4 +1,5 @@
 """What a loader delivers, and how it goes on."""
+import gc
 import json
 import os
 import pickle
@@ -316,3 +317,27 @@ def test_an_interrupt_as_it_begins(shapes, settings, monkeypatch):
     assert len(loader._source._running) == 1
     loader.close()
     assert loader._source._running == []
+
+
+def test_the_last_reference_closes_it(shapes, settings):
+    """No cycle holds it: its threads end at once."""
+    gc.disable()
+    try:
+        loader = millrace.Loader(shapes, **settings)
+        next(iter(loader))
+        source = loader._source
+        assert len(source._running) == 1
+        del loader
+        assert source._running == []
+    finally:
+        gc.enable()
+
+
+def test_cycles_are_collected_in_any_order(shapes, settings):
+    """The collector finalises a loader's parts in an order of its own while threads of the library write to them."""
+    for k in range(40):
+        loader = millrace.Loader(shapes, **dict(settings, epochs=None, sampler=lambda epoch: list(range(40))))
+        next(iter(loader))
+        loader.itself = loader, loader._stream.running, loader._inbox, loader._source
+        del loader
+        gc.collect()
