@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/abi.h"
+#include "base/handle.h"
 
 #define MS_NS     UINT64_C(1000000)
 #define SECOND_NS UINT64_C(1000000000)
@@ -22,6 +23,7 @@ typedef struct seen {
 } seen;
 
 struct mr_muster {
+    uint32_t process; /* that opened it (base/handle.h) */
     mr_muster_config cfg;
     mri_place place;
     mri_secret secret;
@@ -93,12 +95,14 @@ static int listen_own(mr_muster *m, mr_error *err)
 int mr_muster_open(mr_muster **out, const mr_muster_config *cfg, mr_error *err)
 {
     mr_muster_config mine = defaults;
+    MRI_GIVEN(err, out);
     *out = NULL;
     int rc = mri_settings_take(&mine, sizeof mine, cfg, "muster", err);
     if (rc == MR_OK) rc = check_settings(&mine, err);
     if (rc) return rc;
     mr_muster *m = calloc(1, sizeof *m);
     if (!m) return mr_error_set(err, MR_ENOMEM, "no memory for a muster");
+    m->process = mri_process();
     m->cfg = mine;
     m->watch = (mri_watch){.wake_fd = -1, .lost.host = MRI_LINK_NONE};
     rc = find_place(m, err);
@@ -126,7 +130,7 @@ int mr_muster_open(mr_muster **out, const mr_muster_config *cfg, mr_error *err)
 
 void mr_muster_close(mr_muster *m)
 {
-    if (!m) return;
+    if (!MRI_IS_OWN(m)) return;
     mri_watch_fini(&m->watch);
     mri_guests_fini(&m->guests);
     mri_secret_fini(&m->secret);
@@ -135,22 +139,25 @@ void mr_muster_close(mr_muster *m)
 
 mr_guard mr_muster_guard(const mr_muster *m)
 {
+    if (!m) return MR_GUARD_NONE;
     return m->secret.set ? MR_GUARD_SECRET : m->place.this_host_only ? MR_GUARD_HOST : MR_GUARD_NONE;
 }
 
 bool mr_muster_turned_away(mr_muster *m, char *text, size_t text_bytes)
 {
-    return mri_door_tell(&m->guests.door, text, text_bytes);
+    return MRI_IS_OWN(m) && text && mri_door_tell(&m->guests.door, text, text_bytes);
 }
 
 bool mr_muster_is_wanted(const mr_muster *m)
 {
+    if (!m) return false;
     if (atomic_load(&m->watch.found)) return true;
     return atomic_load(&m->room) && (atomic_load(&m->guests.here) > 0 || atomic_load(&m->guests.called));
 }
 
 void mr_muster_lost(mr_muster *m, const char *host)
 {
+    if (!MRI_IS_OWN(m) || !host) return;
     if (m->lost_count == MRI_ARRAY_COUNT(m->lost_hosts)) return;
     snprintf(m->lost_hosts[m->lost_count++], sizeof m->lost_hosts[0], "%s", host);
 }
@@ -485,6 +492,10 @@ static int start_watch(mr_muster *m, const search *s, const mri_wire_mustered *n
 int mr_muster_form(mr_muster *m, uint32_t expected, uint64_t progress, const volatile int *stop,
                    mr_world_config *world, mr_error *err)
 {
+    MRI_OWN(err, m);
+    MRI_GIVEN(err, world);
+    const int sized = mri_result_check(world, err);
+    if (sized) return sized;
     search *s = calloc(1, sizeof *s);
     mri_wire_mustered *w = calloc(1, sizeof *w);
     int rc = s && w ? MR_OK : mr_error_set(err, MR_ENOMEM, "no memory for a muster");

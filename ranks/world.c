@@ -4,12 +4,14 @@
 #include <unistd.h>
 
 #include "base/abi.h"
+#include "base/handle.h"
 #include "ranks/meet.h"
 #include "ranks/transfer.h"
 
 enum { SPARE_FILES = 64 }; /* for the rest of the program, beside the sockets */
 
 struct mr_world {
+    uint32_t process; /* that opened it (base/handle.h) */
     uint32_t rank, size;
     char (*hosts)[MRI_WIRE_HOST_BYTES];
     mri_pulse *pulse;
@@ -109,12 +111,14 @@ static int open_world(mr_world *w, const mr_world_config *cfg, mr_error *err)
 int mr_world_open(mr_world **out, const mr_world_config *cfg, mr_error *err)
 {
     mr_world_config mine = defaults;
+    MRI_GIVEN(err, out);
     *out = NULL;
     int rc = mri_settings_take(&mine, sizeof mine, cfg, "world", err);
     if (rc == MR_OK) rc = check_settings(&mine, err);
     if (rc != MR_OK) return rc;
     mr_world *w = calloc(1, sizeof *w);
     if (!w) return mr_error_set(err, MR_ENOMEM, "no memory for a world");
+    w->process = mri_process();
     mri_door_init(&w->door);
     rc = open_world(w, &mine, err);
     if (rc == MR_OK) *out = w;
@@ -124,7 +128,7 @@ int mr_world_open(mr_world **out, const mr_world_config *cfg, mr_error *err)
 
 void mr_world_close(mr_world *w)
 {
-    if (!w) return;
+    if (!MRI_IS_OWN(w)) return;
     mri_pulse_close(w->pulse); /* the farewell first: what ends without it is lost */
     for (uint32_t c = 0; c < MR_WORLD_CHANNELS; c++) mri_channel_close(w->channels[c]);
     mri_door_fini(&w->door);
@@ -132,15 +136,18 @@ void mr_world_close(mr_world *w)
     free(w);
 }
 
-uint32_t mr_world_rank(const mr_world *w) { return w->rank; }
-uint32_t mr_world_size(const mr_world *w) { return w->size; }
-mr_guard mr_world_guard(const mr_world *w) { return w->guard; }
-bool mr_world_encrypts(const mr_world *w) { return w->encrypts; }
+uint32_t mr_world_rank(const mr_world *w) { return w ? w->rank : 0; }
+uint32_t mr_world_size(const mr_world *w) { return w ? w->size : 0; }
+mr_guard mr_world_guard(const mr_world *w) { return w ? w->guard : MR_GUARD_NONE; }
+bool mr_world_encrypts(const mr_world *w) { return w && w->encrypts; }
 bool mr_world_turned_away(mr_world *w, char *text, size_t text_bytes)
 {
-    return mri_door_tell(&w->door, text, text_bytes);
+    return MRI_IS_OWN(w) && text && mri_door_tell(&w->door, text, text_bytes);
 }
-const char *mr_world_host(const mr_world *w, uint32_t rank) { return rank < w->size ? w->hosts[rank] : ""; }
+const char *mr_world_host(const mr_world *w, uint32_t rank)
+{
+    return w && rank < w->size ? w->hosts[rank] : "";
+}
 
 /* ---- calls ---- */
 
@@ -170,6 +177,7 @@ static bool are_pieces(const mr_world *w, const mr_world_piece *pieces)
 int mr_world_exchange(mr_world *w, uint32_t channel, const mr_world_piece *send,
                       const mr_world_piece *receive, mr_error *err)
 {
+    MRI_OWN(err, w);
     if (!are_pieces(w, send) || !are_pieces(w, receive))
         return misuse(w, err, "an exchange of bytes that are nowhere (NULL)");
     const int rc = begin(w, channel, MRI_CALL_EXCHANGE, err);
@@ -197,6 +205,7 @@ static int broadcast(mr_world *w, mri_channel *c, const mr_world_piece *piece, u
 
 int mr_world_broadcast(mr_world *w, uint32_t channel, void *data, size_t bytes, uint32_t root, mr_error *err)
 {
+    MRI_OWN(err, w);
     if (root >= w->size) return misuse(w, err, "a broadcast of a rank that a world does not have");
     if (bytes && !data) return misuse(w, err, "a broadcast of bytes that are nowhere (NULL)");
     int rc = begin(w, channel, MRI_CALL_BROADCAST, err);
@@ -210,6 +219,7 @@ int mr_world_gather(mr_world *w, uint32_t channel, const void *mine, size_t byte
 {
     mr_world_piece *send, *receive;
     size_t total;
+    MRI_OWN(err, w);
     if (!mri_mul_size(bytes, w->size, &total) || (bytes && (!mine || !all)))
         return misuse(w, err, "a gather of bytes that are nowhere (NULL), or too many");
     int rc = begin(w, channel, MRI_CALL_GATHER, err);
@@ -230,6 +240,7 @@ int mr_world_gather(mr_world *w, uint32_t channel, const void *mine, size_t byte
 /* Dissemination: in round k hear of the 2^k ranks before those heard of so far. */
 int mr_world_barrier(mr_world *w, uint32_t channel, mr_error *err)
 {
+    MRI_OWN(err, w);
     int rc = begin(w, channel, MRI_CALL_BARRIER, err);
     if (rc != MR_OK) return rc;
     mri_channel *c = w->channels[channel];
@@ -246,6 +257,7 @@ int mr_world_barrier(mr_world *w, uint32_t channel, mr_error *err)
 void mr_world_abort(mr_world *w, const mr_error *why)
 {
     char text[MRI_WIRE_TEXT_BYTES] = "";
+    if (!MRI_IS_OWN(w)) return;
     if (why) mr_error_format(why, text, sizeof text);
     mri_pulse_give_up(w->pulse, text[0] ? text : "it does not say why");
 }
@@ -253,6 +265,7 @@ void mr_world_abort(mr_world *w, const mr_error *why)
 bool mr_world_was_lost(const mr_world *w, uint32_t *rank)
 {
     mri_blame_how how;
+    if (!MRI_IS_OWN(w) || !rank) return false;
     if (!mri_pulse_blames(w->pulse, rank, &how)) return false;
     return *rank != w->rank || how != MRI_BLAME_GAVE_UP;
 }
@@ -260,7 +273,7 @@ bool mr_world_was_lost(const mr_world *w, uint32_t *rank)
 void mr_world_traffic(const mr_world *w, uint64_t *sent, uint64_t *received)
 {
     uint64_t all_sent = 0, all_received = 0;
-    for (uint32_t c = 0; c < MR_WORLD_CHANNELS; c++) {
+    for (uint32_t c = 0; w && c < MR_WORLD_CHANNELS; c++) {
         uint64_t one_sent, one_received;
         mri_channel_traffic(w->channels[c], &one_sent, &one_received);
         all_sent += one_sent;

@@ -8,7 +8,6 @@ the type of its result (=VALUE), and a word for each argument that can be wrong:
     NAME!        a pointer: NULL is refused            NAME?        a pointer: NULL is taken
     NAME>CODE    a number: the largest of its type gives this code, or is taken (OK)
     NAME-        a number of elements that the caller has: it is not to be wrong
-    later        not tested yet, with a reason behind it
 
 Enumerations, settings and results need no word: 99 in place of an enumeration, and of each enumeration in settings, is refused; settings
 and results are given with the size of an older and of a newer header, and with none. A function without a row, a row without a function,
@@ -171,8 +170,6 @@ class Maker:
     def function(self, name, result, params, row):
         words = {re.match(r"^\w+", w).group(0): w[len(re.match(r"^\w+", w).group(0)):] for w in row if re.match(r"^\w+", w)}
         no = self.refused(result, row)
-        if "later" in row:
-            return
         missing = [n for k, n in params if k.endswith("*") and n not in words and k != ERROR]
         unknown = [w for w in words if w not in [n for _, n in params]]
         if missing or unknown:
@@ -231,7 +228,7 @@ class Maker:
 
 # Handles that belong to the process that opened them.
 OWNED = {"mr_source", "mr_loader", "mr_trainer", "mr_device", "mr_stream", "mr_event", "mr_op", "mr_group", "mr_graph", "mr_writer", "mr_output",
-         "mr_run_folder", "mr_kept", "mr_trace", "mr_record", "mr_checker", "mr_budget"}
+         "mr_run_folder", "mr_kept", "mr_trace", "mr_record", "mr_checker", "mr_budget", "mr_world", "mr_muster"}
 
 
 def main():

@@ -110,6 +110,7 @@ RESULT(weights_report)
 RESULT(take_report)
 RESULT(own_picture)
 RESULT(scalar_event)
+RESULT(launch)
 
 #define SETTINGS(name, defaults)                                                                             \
     static mr_##name *rig_##name(void)                                                                       \
@@ -507,6 +508,41 @@ static mr_augment *rig_augment(void)
 }
 static mr_own_operation *rig_own_operation(void) { return rig_room(); }
 
+/* ---- ranks: a world of one ---- */
+
+static mr_world_config *rig_world_config(void)
+{
+    mr_world_config *c = rig_copy(NULL, sizeof *c);
+    mr_world_defaults(c);
+    return c;
+}
+static mr_world *rig_world(void)
+{
+    static mr_world *w;
+    if (!w) need(mr_world_open(&w, rig_world_config(), &err), "world");
+    return w;
+}
+
+static mr_muster_config *rig_muster_config(void)
+{
+    static char job[32];
+    mr_muster_config *c = rig_copy(NULL, sizeof *c);
+    mr_muster_defaults(c);
+    snprintf(job, sizeof job, "table %ld", (long)getpid()); /* chooses the port, too */
+    c->meet = "127.0.0.1";
+    c->job = job;
+    c->max = 1;
+    c->settle_s = 0.01;
+    c->meet_s = 2;
+    return c;
+}
+static mr_muster *rig_muster(void)
+{
+    static mr_muster *m;
+    if (!m) need(mr_muster_open(&m, rig_muster_config(), &err), "muster");
+    return m;
+}
+
 /* ---- training ---- */
 
 static mr_net *rig_net(void)
@@ -609,8 +645,6 @@ static mr_norm *rig_norm(void)
     return &n;
 }
 static const mr_model *rig_model(void) { return mr_model_at(0); }
-static mr_world *rig_world(void) { return NULL; }
-
 /* What is called from here on runs in a child of the process that has opened all of it. */
 static void rig_fork(void)
 {

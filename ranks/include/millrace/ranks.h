@@ -44,7 +44,7 @@ typedef struct mr_launch {
 MR_API int mr_launch_find_sized(mr_launch *out, mr_error *err);
 static inline int mr_launch_find(mr_launch *out, mr_error *err)
 {
-    out->struct_size = sizeof *out;
+    if (out) out->struct_size = sizeof *out;
     return mr_launch_find_sized(out, err);
 }
 
@@ -118,8 +118,9 @@ static inline void mr_world_defaults(mr_world_config *cfg) { mr_world_defaults_s
  * cfg  not kept
  *
  * Keeps 3 sockets for each other rank (RLIMIT_NOFILE: MR_ELIMIT where that is too few) and a thread. At most
- * 4096 ranks. No SIGPIPE. After fork() the child must not use the world, and not keep it: as long as its
- * copies of the sockets are open, others learn of this rank's end by its silence only.
+ * 4096 ranks. No SIGPIPE. After fork() the child cannot use the world (MR_EINVAL; mr_world_close() does
+ * nothing). It should not live on: as long as its copies of the sockets are open, others learn of this rank's
+ * end by its silence only.
  *
  * MR_EINVAL     settings that make no sense here, or do not fit those of other ranks
  * MR_EPEER      a rank did not come, or went away meanwhile
@@ -130,6 +131,7 @@ MR_API int mr_world_open(mr_world **out, const mr_world_config *cfg, mr_error *e
  * for their hosts to have the message). No other call may be running. NULL is harmless. */
 MR_API void mr_world_close(mr_world *w);
 
+/* These, and the questions below, answer 0, false or "" where w is NULL. */
 MR_API uint32_t mr_world_rank(const mr_world *w);
 MR_API uint32_t mr_world_size(const mr_world *w);
 /* The name of a rank's host as it told it; "" where rank is none. Lives as long as w. */
