@@ -107,7 +107,8 @@ static bool port_number(const char *text, uint16_t *port)
     return value >= 1 && value <= UINT16_MAX;
 }
 
-bool mri_place_split(const char *text, char host[256], uint16_t *port)
+/* HOST:PORT, [ADDRESS]:PORT or HOST; *port is 0 where none is given. False: it is none of them. */
+static bool place_split(const char *text, char host[256], uint16_t *port)
 {
     const char *from = text, *end = text + strlen(text), *colon = strrchr(text, ':');
     *port = 0;
@@ -137,7 +138,7 @@ static bool is_loopback(const char *host)
 static int take_text(mri_place *out, const char *text, const char *where, mr_error *err)
 {
     uint16_t port = 0;
-    if (!mri_place_split(text, out->host, &port))
+    if (!place_split(text, out->host, &port))
         return mr_error_set(err, MR_EINVAL, "%s: expected HOST:PORT, found '%.200s'", where, text);
     if (port) out->ports[out->port_count++] = port;
     return MR_OK;

@@ -24,7 +24,4 @@ int mri_place_find(mri_place *out, const mr_world_config *cfg, mr_error *err);
  * nobody else is to. */
 mri_listen_at mri_place_listens(const mri_place *p);
 
-/* HOST:PORT, [ADDRESS]:PORT or HOST; *port is 0 where none is given. False: it is none of them. */
-bool mri_place_split(const char *text, char host[256], uint16_t *port);
-
 #endif

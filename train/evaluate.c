@@ -208,8 +208,10 @@ int mri_evaluate(mr_trainer *t, mr_loader *loader, bool afresh, const volatile i
     return rc;
 }
 
-int mri_evaluate_outputs(mr_trainer *t, mr_loader *loader, const mr_outputs_config *cfg, mr_metrics *out,
-                         mr_error *err)
+/* Evaluate from where the loader stands and report outputs as cfg says (its stop included). out NULL: no sums
+ * are needed, and labels may be any. */
+static int evaluate_outputs(mr_trainer *t, mr_loader *loader, const mr_outputs_config *cfg, mr_metrics *out,
+                            mr_error *err)
 {
     teller to;
     mri_range_begin(MRI_RANGE_EVALUATE, t->updates);
@@ -282,7 +284,7 @@ int mr_evaluate_outputs(mr_trainer *t, mr_loader *loader, const mr_outputs_confi
     if (rc == MR_OK) rc = mri_trainer_enter(t, "mr_evaluate_outputs", err);
     if (rc) return rc;
     if (sums) rc = mri_check_labels(t, loader, err);
-    if (rc == MR_OK) rc = mri_evaluate_outputs(t, loader, &own, sums ? &m : NULL, err);
+    if (rc == MR_OK) rc = evaluate_outputs(t, loader, &own, sums ? &m : NULL, err);
     rc = mri_trainer_leave(t, "mr_evaluate_outputs", rc, err);
     if (rc && rc != MR_ECANCELED) mri_ranks_fail(&t->team.ranks, err);
     if (rc) return rc;

@@ -16,11 +16,6 @@ int mri_give_back(const mr_trainer *t, mr_loader *loader, mr_batch *b, int rc, m
 int mri_evaluate(mr_trainer *t, mr_loader *loader, bool afresh, const volatile int *stop, mr_metrics *out,
                  mr_error *err);
 
-/* The same from where the loader stands, which tells what came out (cfg, its stop included). out: NULL:
- * nobody wants sums, and labels may be any. */
-int mri_evaluate_outputs(mr_trainer *t, mr_loader *loader, const mr_outputs_config *cfg, mr_metrics *out,
-                         mr_error *err);
-
 /* A network of numbers gets them as field 0, and each network the fields that it takes; else MR_EINVAL. */
 int mri_check_fields(const mr_trainer *t, const mr_loader_info *info, mr_error *err);
 

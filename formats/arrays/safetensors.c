@@ -16,7 +16,8 @@ bool mri_is_safetensors(const uint8_t *head, size_t bytes, uint64_t file_bytes)
            length <= file_bytes - MRI_SAFETENSORS_LENGTH_BYTES;
 }
 
-uint32_t mri_safetensors_element_bytes(const char *dtype)
+/* Bytes of an element of a type by its name; 0: not known. */
+static uint32_t safetensors_element_bytes(const char *dtype)
 {
     static const struct {
         const char *name;
@@ -247,7 +248,7 @@ static int take_item(reading *r, mri_safetensor *t, unsigned *seen)
 /* Bytes that type and shape come to, against the offsets. */
 static int check_tensor(const reading *r, mri_safetensor *t, const char *at, uint64_t data_bytes)
 {
-    uint64_t bytes = mri_safetensors_element_bytes(t->dtype);
+    uint64_t bytes = safetensors_element_bytes(t->dtype);
     t->element_bytes = (uint32_t)bytes;
     bool fits = true;
     for (uint32_t d = 0; d < t->ndim; d++) fits = fits && !__builtin_mul_overflow(bytes, t->dim[d], &bytes);

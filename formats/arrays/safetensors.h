@@ -42,7 +42,4 @@ int mri_safetensors_parse(const char *text, size_t bytes, uint64_t data_bytes, m
                           mr_error *err);
 void mri_safetensors_free(mri_safetensors *s); /* accepts a zeroed one */
 
-/* Bytes of an element of a type by its name; 0: not known. */
-uint32_t mri_safetensors_element_bytes(const char *dtype);
-
 #endif

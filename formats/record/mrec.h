@@ -49,7 +49,6 @@ static inline bool mri_mrec_header_keeps_numbers(const mri_mrec_header *h) { ret
 /* Does the header know the labels' range? */
 static inline bool mri_mrec_header_has_labels(const mri_mrec_header *h) { return h->minor >= 2; }
 
-bool mri_mrec_magic(const void *data, size_t bytes);
 void mri_mrec_header_encode(const mri_mrec_header *h, uint8_t block[MRI_MREC_BLOCK]);
 /* Magic, version and checksum only: enough to know the settings of an unfinished file. */
 int mri_mrec_header_decode(const uint8_t block[MRI_MREC_BLOCK], mri_mrec_header *out, mr_error *err);

@@ -11,7 +11,7 @@ struct mr_mrec {
     mri_meta meta;
     mr_mrec_info info;
     char *path;
-    int fd;                  /* of a remote file: read it with mri_mrec_pread() or after a request only */
+    int fd;                  /* of a remote file: read it as mrec_reader.c does or after a request only */
     mri_remote_file *remote; /* NULL: a local file. Outlives this */
     uint8_t *index;          /* all pages, checked; NULL: read page by page */
 };
@@ -19,8 +19,6 @@ struct mr_mrec {
 /* mr_mrec_open() of a remote file. */
 int mri_mrec_open_remote(mr_mrec **out, mri_remote_file *remote, uint64_t index_memory_bytes, mr_error *err);
 
-/* fixed after open; any thread */
-int mri_mrec_pread(const mr_mrec *m, void *data, size_t bytes, uint64_t offset, mr_error *err);
 int mri_mrec_entry(const mr_mrec *m, uint64_t record, mri_index_entry *out, mr_error *err);
 /* A page of the index from disk, checked with the places of its entries. */
 int mri_mrec_index_page(const mr_mrec *m, uint64_t page, uint8_t out[MRI_MREC_BLOCK], mr_error *err);

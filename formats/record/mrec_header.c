@@ -10,7 +10,7 @@ static const uint8_t magic[8] = {0x89, 'M', 'R', 'E', 'C', '\r', '\n', 0x1a};
 
 enum { CRC_AT = MRI_MREC_BLOCK - 4, OLD_HEADER_BYTES = 160, LABELS_AT = 160, START_AT = 176 };
 
-bool mri_mrec_magic(const void *data, size_t bytes)
+static bool mrec_magic(const void *data, size_t bytes)
 {
     return bytes >= sizeof magic && memcmp(data, magic, sizeof magic) == 0;
 }
@@ -92,7 +92,7 @@ static int not_our_magic(const uint8_t *block, mr_error *err)
 
 int mri_mrec_header_decode(const uint8_t block[MRI_MREC_BLOCK], mri_mrec_header *h, mr_error *err)
 {
-    if (!mri_mrec_magic(block, MRI_MREC_BLOCK)) return not_our_magic(block, err);
+    if (!mrec_magic(block, MRI_MREC_BLOCK)) return not_our_magic(block, err);
     *h = (mri_mrec_header){.major = mri_le16(block + 8), .minor = mri_le16(block + 10)};
     if (h->major != MRI_MREC_MAJOR) { /* before the checksum: another major version may keep it elsewhere */
         mr_error_set(err, MR_EUNSUPPORTED,

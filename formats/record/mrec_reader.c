@@ -17,7 +17,7 @@ static int error_at(const mr_mrec *m, mr_error *err, int code, uint64_t offset, 
     return code;
 }
 
-int mri_mrec_pread(const mr_mrec *m, void *data, size_t bytes, uint64_t offset, mr_error *err)
+static int mrec_pread(const mr_mrec *m, void *data, size_t bytes, uint64_t offset, mr_error *err)
 {
     return m->remote ? mri_remote_read(m->remote, data, bytes, offset, err)
                      : mri_pread_all(m->fd, data, bytes, offset, m->path, err);
@@ -45,7 +45,7 @@ static int read_header(mr_mrec *m, uint64_t file_bytes, mr_error *err)
                                      MRI_MREC_BLOCK, (unsigned long long)file_bytes),
                         0, MR_NOWHERE);
     uint8_t block[MRI_MREC_BLOCK];
-    int rc = mri_mrec_pread(m, block, sizeof block, 0, err);
+    int rc = mrec_pread(m, block, sizeof block, 0, err);
     if (rc) return rc;
     rc = mri_mrec_header_decode(block, &m->h, err);
     if (!rc) rc = mri_mrec_header_check(&m->h, file_bytes, err);
@@ -91,7 +91,7 @@ static int load_index(mr_mrec *m, mr_error *err)
                         mr_error_set(err, MR_ENOMEM, "no memory for %llu bytes of index",
                                      (unsigned long long)m->h.index_bytes),
                         MR_NOWHERE, MR_NOWHERE);
-    int rc = mri_mrec_pread(m, m->index, (size_t)m->h.index_bytes, m->h.index_offset, err);
+    int rc = mrec_pread(m, m->index, (size_t)m->h.index_bytes, m->h.index_offset, err);
     mri_index_walk walk;
     mri_index_walk_init(&walk, &m->h);
     const uint64_t pages = mri_index_pages(m->h.count);
@@ -209,8 +209,8 @@ static int labels_of_index(const mr_mrec *m, int64_t *min, int64_t *max, mr_erro
     for (uint64_t page = 0; !rc && page < pages; page++) {
         const uint64_t left = pages - page;
         if (run && page % RUN == 0)
-            rc = mri_mrec_pread(m, run, (size_t)mri_min_u64(left, RUN) * MRI_MREC_BLOCK, page_offset(m, page),
-                                err);
+            rc = mrec_pread(m, run, (size_t)mri_min_u64(left, RUN) * MRI_MREC_BLOCK, page_offset(m, page),
+                            err);
         const uint8_t *bytes =
             m->index ? m->index + page * MRI_MREC_BLOCK : run + page % RUN * MRI_MREC_BLOCK;
         if (!rc) rc = labels_of_page(m, page, bytes, min, max, err);
@@ -237,7 +237,7 @@ static bool lies_in_data(const mr_mrec *m, const mri_index_entry *e)
 int mri_mrec_index_page(const mr_mrec *m, uint64_t page, uint8_t out[MRI_MREC_BLOCK], mr_error *err)
 {
     const uint32_t entries = mri_index_entries(m->h.count, page);
-    int rc = mri_mrec_pread(m, out, MRI_MREC_BLOCK, page_offset(m, page), err);
+    int rc = mrec_pread(m, out, MRI_MREC_BLOCK, page_offset(m, page), err);
     if (rc) return rc;
     rc = mri_index_check(out, page, entries, err);
     for (uint32_t slot = 0; !rc && slot < entries; slot++) {

@@ -4,7 +4,8 @@
 #include "base/util.h"
 #include "formats/tar/tar_sample.h"
 
-bool mri_tar_split(const char *name, size_t bytes, mri_tar_dot which, size_t *key_bytes)
+/* Length of the key of a name; the name of the member follows after a dot. False: there is no key. */
+static bool tar_split(const char *name, size_t bytes, mri_tar_dot which, size_t *key_bytes)
 {
     const char *slash = memrchr(name, '/', bytes);
     const char *last = slash ? slash + 1 : name;
@@ -21,12 +22,12 @@ bool mri_tar_is_meta(const char *name)
     return bytes >= 4 && memcmp(name, "__", 2) == 0 && memcmp(name + bytes - 2, "__", 2) == 0;
 }
 
-bool mri_tar_group_has(const mri_tar_group *g, const char *key, size_t key_bytes)
+static bool tar_group_has(const mri_tar_group *g, const char *key, size_t key_bytes)
 {
     return g->key_bytes == key_bytes && memcmp(g->key, key, key_bytes) == 0;
 }
 
-void mri_tar_group_begin(mri_tar_group *g, const mri_tar_member *m, size_t key_bytes)
+static void tar_group_begin(mri_tar_group *g, const mri_tar_member *m, size_t key_bytes)
 {
     g->key_bytes = key_bytes;
     memcpy(g->key, m->name, key_bytes);
@@ -47,7 +48,8 @@ static void lower(char *out, const char *name, size_t bytes)
     out[bytes] = '\0';
 }
 
-mri_tar_part *mri_tar_group_add(mri_tar_group *g, const mri_tar_member *m)
+/* The part it became, or NULL when there is no room. */
+static mri_tar_part *tar_group_add(mri_tar_group *g, const mri_tar_member *m)
 {
     g->end = m->data + m->bytes;
     if (g->count == MRI_TAR_MAX_PARTS) {
@@ -62,7 +64,8 @@ mri_tar_part *mri_tar_group_add(mri_tar_group *g, const mri_tar_member *m)
     return p;
 }
 
-void mri_tar_group_pass(mri_tar_group *g, mri_tar_kind kind, const char *name, size_t name_bytes)
+/* What has the key, but holds no bytes. */
+static void tar_group_pass(mri_tar_group *g, mri_tar_kind kind, const char *name, size_t name_bytes)
 {
     if (g->passed != MRI_TAR_FILE) return;
     g->passed = kind;
@@ -126,7 +129,7 @@ void mri_tar_samples_init(mri_tar_samples *it, mri_tar_get *get, void *context, 
 
 static int take(mri_tar_samples *it, mri_tar_group *g, const mri_tar_member *m, mr_error *err)
 {
-    const mri_tar_part *part = mri_tar_group_add(g, m);
+    const mri_tar_part *part = tar_group_add(g, m);
     return part && it->on_part ? it->on_part(it->on_context, part, err) : MR_OK;
 }
 
@@ -135,10 +138,10 @@ static int take(mri_tar_samples *it, mri_tar_group *g, const mri_tar_member *m, 
 static void pass(mri_tar_samples *it, mri_tar_group *g, const mri_tar_member *m, size_t key_bytes)
 {
     mri_tar_link *l = &it->link;
-    if (mri_tar_group_has(g, m->name, key_bytes)) {
+    if (tar_group_has(g, m->name, key_bytes)) {
         g->end = m->data;
         l->key_bytes = 0; /* behind one of the next sample's: their extents would overlap */
-        mri_tar_group_pass(g, m->kind, m->name, m->name_bytes);
+        tar_group_pass(g, m->kind, m->name, m->name_bytes);
         return;
     }
     if (l->key_bytes == key_bytes && memcmp(l->name, m->name, key_bytes) == 0)
@@ -151,17 +154,17 @@ static void pass(mri_tar_samples *it, mri_tar_group *g, const mri_tar_member *m,
 static void begin(mri_tar_samples *it, mri_tar_group *g, const mri_tar_member *m, size_t key_bytes)
 {
     const mri_tar_link *l = &it->link;
-    mri_tar_group_begin(g, m, key_bytes);
-    if (l->key_bytes == 0 || !mri_tar_group_has(g, l->name, l->key_bytes)) return;
+    tar_group_begin(g, m, key_bytes);
+    if (l->key_bytes == 0 || !tar_group_has(g, l->name, l->key_bytes)) return;
     g->begin = l->head;
-    mri_tar_group_pass(g, l->kind, l->name, l->name_bytes);
+    tar_group_pass(g, l->kind, l->name, l->name_bytes);
 }
 
 /* A member that counts, and the length of its key; of others is noted what there is to tell. */
 static bool belongs(mri_tar_samples *it, mri_tar_group *g, const mri_tar_member *m, size_t *key_bytes)
 {
     if (m->kind == MRI_TAR_FOLDER) return false;
-    const bool has_key = mri_tar_split(m->name, m->name_bytes, it->dot, key_bytes);
+    const bool has_key = tar_split(m->name, m->name_bytes, it->dot, key_bytes);
     if (m->kind != MRI_TAR_FILE && m->kind != MRI_TAR_SPARSE) {
         mri_tar_note(it->notes, MRI_TAR_NO_BYTES, m->head, m->name);
         if (has_key) pass(it, g, m, *key_bytes);
@@ -193,7 +196,7 @@ int mri_tar_samples_next(mri_tar_samples *it, mri_tar_group *g, mr_error *err)
             continue;
         }
         if (!belongs(it, g, &m, &key_bytes)) continue;
-        if (g->key_bytes && !mri_tar_group_has(g, m.name, key_bytes)) {
+        if (g->key_bytes && !tar_group_has(g, m.name, key_bytes)) {
             it->pending = m;
             it->pending_key = key_bytes;
             return MR_OK;

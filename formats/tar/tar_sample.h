@@ -24,8 +24,6 @@ enum {
  * archives whose names have dots in them (tar_dots.c). */
 typedef enum mri_tar_dot { MRI_TAR_FIRST_DOT, MRI_TAR_LAST_DOT } mri_tar_dot;
 
-/* Length of the key of a name; the name of the member follows after a dot. False: there is no key. */
-bool mri_tar_split(const char *name, size_t bytes, mri_tar_dot dot, size_t *key_bytes);
 bool mri_tar_is_meta(const char *name);
 
 /* ---- one sample's members ---- */
@@ -46,12 +44,6 @@ typedef struct mri_tar_group {
     mri_tar_part part[MRI_TAR_MAX_PARTS];
 } mri_tar_group;
 
-bool mri_tar_group_has(const mri_tar_group *g, const char *key, size_t key_bytes);
-void mri_tar_group_begin(mri_tar_group *g, const mri_tar_member *m, size_t key_bytes);
-/* The part it became, or NULL when there is no room. */
-mri_tar_part *mri_tar_group_add(mri_tar_group *g, const mri_tar_member *m);
-/* What has the key, but holds no bytes. */
-void mri_tar_group_pass(mri_tar_group *g, mri_tar_kind kind, const char *name, size_t name_bytes);
 /* A part by its name, or NULL. */
 const mri_tar_part *mri_tar_group_find(const mri_tar_group *g, const char *ext);
 /* The names of its members, for messages: "jpg, cls". */

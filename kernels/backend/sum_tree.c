@@ -4,7 +4,8 @@
 #include "base/util.h"
 #include "kernels/backend/sum_tree.h"
 
-uint32_t mri_sum_first_half(uint32_t n)
+/* Leaves of a node's first child: the largest power of two below n; n > 1. */
+static uint32_t sum_first_half(uint32_t n)
 {
     uint32_t half = 1;
     while (2 * half < n) half *= 2;
@@ -16,7 +17,7 @@ bool mri_sum_is_node(uint32_t leaves, mr_sum_node node)
     mr_sum_node at = {0, leaves};
     while (at.first != node.first || at.count != node.count) {
         if (at.count <= node.count || at.count < 2) return false;
-        const uint32_t half = mri_sum_first_half(at.count);
+        const uint32_t half = sum_first_half(at.count);
         if (node.first < at.first + half) at.count = half;
         else at = (mr_sum_node){at.first + half, at.count - half};
     }
@@ -31,7 +32,7 @@ static uint32_t cover(mr_sum_node at, uint32_t from, uint32_t to, mr_sum_node *o
         if (out) out[found] = at;
         return found + 1;
     }
-    const uint32_t half = mri_sum_first_half(at.count);
+    const uint32_t half = sum_first_half(at.count);
     found = cover((mr_sum_node){at.first, half}, from, to, out, found);
     return cover((mr_sum_node){at.first + half, at.count - half}, from, to, out, found);
 }
@@ -73,7 +74,7 @@ static int compile(compiling *c, mr_sum_node node)
         return MR_OK;
     }
     if (node.count < 2) return MR_EINVAL;
-    const uint32_t half = mri_sum_first_half(node.count);
+    const uint32_t half = sum_first_half(node.count);
     const mr_sum_node second = {node.first + half, node.count - half};
     const int rc = compile(c, (mr_sum_node){node.first, half});
     const uint32_t direct = find(c->have, c->have_count, second);

@@ -26,8 +26,6 @@ typedef struct mri_sum_program {
 
 #define MRI_SUM_DEPTH 18u /* of any program for MR_SUM_MOST_LEAVES */
 
-/* Leaves of a node's first child: the largest power of two below n; n > 1. */
-uint32_t mri_sum_first_half(uint32_t n);
 bool mri_sum_is_node(uint32_t leaves, mr_sum_node node);
 
 /* From have[0..count), which may lie in any order, to `want`. MR_EINVAL: they do not make it up. */

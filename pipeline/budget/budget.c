@@ -40,7 +40,6 @@ void mr_budget_destroy(mr_budget *b)
 }
 
 bool mri_budget_is_own(const mr_budget *b) { return MRI_IS_OWN(b); }
-uint64_t mri_budget_bytes(const mr_budget *b) { return b->total; }
 
 uint64_t mri_budget_left(mr_budget *b)
 {

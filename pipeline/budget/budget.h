@@ -53,8 +53,7 @@ int mri_seat_error(const mri_seat *s, int rc, uint32_t w, uint32_t h, uint64_t b
 int mri_budget_reserve(mr_budget *b, uint64_t bytes);
 void mri_budget_return(mr_budget *b, uint64_t bytes);
 bool mri_budget_is_own(const mr_budget *b); /* this process has made it (base/handle.h) */
-uint64_t mri_budget_bytes(const mr_budget *b);
-uint64_t mri_budget_left(mr_budget *b); /* not reserved */
+uint64_t mri_budget_left(mr_budget *b);     /* not reserved */
 /* Who waits looks at `over` again. */
 void mri_budget_wake(void *budget);
 

@@ -22,7 +22,7 @@ static int keep_it(void *maker, const mr_value *in, mr_value *out)
     return MR_OK;
 }
 
-const mri_cache_form mri_cache_encoded = {.name = "stored", .bound = same_bytes, .make = keep_it};
+static const mri_cache_form cache_encoded = {.name = "stored", .bound = same_bytes, .make = keep_it};
 
 /* ---- coefficients ---- */
 
@@ -140,22 +140,22 @@ static int painter_make(void *maker, const mr_value *in, mr_value *out)
     return MR_OK;
 }
 
-const mri_cache_form mri_cache_gray = {"gray",       pixels_bound,  painter_create, painter_destroy,
-                                       painter_drop, painter_bytes, painter_make};
-const mri_cache_form mri_cache_colour = {"colour",     pixels_bound,  painter_create, painter_destroy,
-                                         painter_drop, painter_bytes, painter_make};
+static const mri_cache_form cache_gray = {"gray",       pixels_bound,  painter_create, painter_destroy,
+                                          painter_drop, painter_bytes, painter_make};
+static const mri_cache_form cache_colour = {"colour",     pixels_bound,  painter_create, painter_destroy,
+                                            painter_drop, painter_bytes, painter_make};
 
 /* ---- which ---- */
 
 const mri_cache_form *mri_cache_form_for(const mr_augment *augment, const mr_decode_config *decode,
                                          mr_type type, uint32_t height, uint32_t width, uint32_t channels)
 {
-    if (type == MR_TYPE_PIXELS || type == MR_TYPE_COEF) return &mri_cache_encoded;
+    if (type == MR_TYPE_PIXELS || type == MR_TYPE_COEF) return &cache_encoded;
     const bool libjpeg = decode->pixels == MR_PIXELS_LIBJPEG;
     const bool small = height && width && (uint64_t)height * width <= SMALL_PIXELS;
     /* resampled from planes of chroma or from finished pixels is not the same; and pixels do not tell whose
      * they are, or how turned */
     if (small && !libjpeg && !decode->ignore_exif && !mri_augment_resamples_first(augment))
-        return channels == 1 ? &mri_cache_gray : &mri_cache_colour;
-    return libjpeg ? &mri_cache_encoded : &mri_cache_coefficients;
+        return channels == 1 ? &cache_gray : &cache_colour;
+    return libjpeg ? &cache_encoded : &mri_cache_coefficients;
 }

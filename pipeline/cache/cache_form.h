@@ -23,10 +23,8 @@ typedef struct mri_cache_form {
     int (*make)(void *maker, const mr_value *in, mr_value *out);
 } mri_cache_form;
 
-extern const mri_cache_form mri_cache_encoded;      /* bytes as they came */
 extern const mri_cache_form mri_cache_coefficients; /* JPEGs without what is left to undo of their entropy
                                                        coding */
-extern const mri_cache_form mri_cache_gray, mri_cache_colour; /* upright pixels of 1, of 3 channels */
 
 /* The form for pictures of this type (IMAGE: any): what is nothing but pixels or coefficients stays as it is;
  * small ones of one size (height, width; 0: sizes differ) that are not resampled at once become pixels;

@@ -23,7 +23,8 @@ struct mr_trace {
     uint32_t track_count;                /* lock */
 };
 
-mri_trace_anchor mri_trace_anchor_now(void)
+/* The closest of a few looks: a thread may lose its core between two clocks. */
+static mri_trace_anchor trace_anchor_now(void)
 {
     mri_trace_anchor best = {.within_ns = UINT64_MAX};
     for (int i = 0; i < 5; i++) {
@@ -53,7 +54,7 @@ int mr_trace_create(mr_trace **out, size_t max_spans)
         return MR_ENOMEM;
     }
     t->cap = max_spans;
-    t->opened = mri_trace_anchor_now();
+    t->opened = trace_anchor_now();
     pthread_mutex_init(&t->lock, NULL);
     *out = t;
     return MR_OK;
@@ -172,7 +173,7 @@ static void fill_head(mri_trace_head *h, const mr_trace *t, const snapshot *s)
 {
     h->magic = MRI_TRACE_MAGIC;
     h->anchors[0] = t->opened;
-    h->anchors[1] = mri_trace_anchor_now();
+    h->anchors[1] = trace_anchor_now();
     h->dropped = s->dropped;
     h->first = s->first;
     h->steps = s->steps;

@@ -33,7 +33,4 @@ typedef struct mri_trace_span {
     uint32_t track, name; /* track UINT32_MAX: "other" */
 } mri_trace_span;
 
-/* The closest of a few looks: a thread may lose its core between two clocks. */
-mri_trace_anchor mri_trace_anchor_now(void);
-
 #endif

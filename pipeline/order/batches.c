@@ -99,7 +99,8 @@ uint32_t mri_batches_count(const mri_batches *b, uint64_t batch)
     return (uint32_t)mri_min_u64(b->batch, b->sample_count - step * b->batch);
 }
 
-void mri_batches_part(const mri_batches *b, uint32_t count, uint32_t r, uint32_t *first, uint32_t *number)
+/* Part r of a batch of count samples: [first, first + number). */
+static void batches_part(const mri_batches *b, uint32_t count, uint32_t r, uint32_t *first, uint32_t *number)
 {
     const uint64_t parts = b->parts;
     *first = (uint32_t)((uint64_t)count * r / parts);
@@ -108,7 +109,7 @@ void mri_batches_part(const mri_batches *b, uint32_t count, uint32_t r, uint32_t
 
 void mri_batches_own_part(const mri_batches *b, uint64_t batch, uint32_t r, uint32_t *first, uint32_t *number)
 {
-    mri_batches_part(b, mri_batches_count(b, batch), b->own_first + r, first, number);
+    batches_part(b, mri_batches_count(b, batch), b->own_first + r, first, number);
 }
 
 void mri_batches_own(const mri_batches *b, uint64_t batch, uint32_t *first, uint32_t *number)

@@ -56,8 +56,6 @@ uint64_t mri_batches_padded(const mri_batches *b);
 
 void mri_batches_place(const mri_batches *b, uint64_t batch, uint64_t *epoch, uint64_t *step);
 uint32_t mri_batches_count(const mri_batches *b, uint64_t batch); /* samples in it */
-/* Part r of a batch of count samples: [first, first + number). */
-void mri_batches_part(const mri_batches *b, uint32_t count, uint32_t r, uint32_t *first, uint32_t *number);
 
 /* The r-th part of those that are delivered here. */
 void mri_batches_own_part(const mri_batches *b, uint64_t batch, uint32_t r, uint32_t *first,

@@ -34,7 +34,4 @@ void json_close_object(json_line *j);
 void json_array(json_line *j, const char *key); /* members take key NULL */
 void json_close_array(json_line *j);
 
-/* The text alone, quoted and escaped. */
-void json_put_text(FILE *out, const char *text);
-
 #endif

@@ -93,7 +93,8 @@ static double part_of_idle(double idle, const mr_causes *c, mr_cause cause)
     return c->total_ns > 0 ? idle * (double)c->ns[cause] / (double)c->total_ns : 0;
 }
 
-double report_cause_part(const mr_report *r, mr_cause cause)
+/* What a cause took of the devices' time, 0..1. */
+static double report_cause_part(const mr_report *r, mr_cause cause)
 {
     return part_of_idle(r->stall_fraction, &r->causes, cause);
 }
@@ -106,7 +107,8 @@ void report_idle_json(json_line *j, const char *key, double idle, const mr_cause
     json_close_object(j);
 }
 
-void report_causes_json(json_line *j, const mr_report *r)
+/* All causes of a report, as "causes". */
+static void report_causes_json(json_line *j, const mr_report *r)
 {
     report_idle_json(j, "causes", r->stall_fraction, &r->causes);
 }

@@ -16,12 +16,8 @@ void report_table_row(const mr_report *r, bool has_val); /* has_val: of the head
 void report_json(json_line *j, const mr_report *r, uint32_t replicas);
 /* read, decode, copy: parts of the time that their threads were working or waiting. */
 void report_stages_json(json_line *j, const mr_loader_stats *s, double seconds);
-/* What a cause took of the devices' time, 0..1. */
-double report_cause_part(const mr_report *r, mr_cause cause);
 /* An object of causes, parts of the devices' time; together they are idle. */
 void report_idle_json(json_line *j, const char *key, double idle, const mr_causes *causes);
-/* The same as "causes", of a whole report. */
-void report_causes_json(json_line *j, const mr_report *r);
 /* A column for each of the reports, a row for each cause that one of them has. */
 void report_causes_text(const char *const *names, const mr_report *const *reports, uint32_t count);
 /* cache_hits, cache_entries, cache_bytes. */

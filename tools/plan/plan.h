@@ -44,11 +44,6 @@ typedef struct plan_result {
     char command[2048]; /* that makes the data of the best way; "": it is an option, or there is none */
 } plan_result;
 
-/* How far off a prediction may be, in samples/s: what the record varies by (mr_replay_result), and how far
- * off nine of ten predictions of a change, or of the run as it is, were in bench/planner.py (docs/plan.md),
- * as independent of each other. */
-double plan_error(const plan_result *p, const plan_way *way);
-
 /* Data, devices, network, loader: opened, run for about a->seconds, and closed but for data and devices.
  * *record is the caller's to destroy. */
 int plan_measure(const plan_args *a, tool_session *s, mr_record **record, plan_result *p);

@@ -280,7 +280,9 @@ static int take_more(tool_session *s)
     return objective_take_field(&s->objective, s->src, &s->loader_cfg, s->fields.field, &s->fields.count);
 }
 
-int session_take_numbers(tool_session *s, const run_args *run, uint32_t length)
+/* The field that a network of numbers takes: sequences of `length` (0: as the longest). Other networks take
+ * pictures alone. */
+static int session_take_numbers(tool_session *s, const run_args *run, uint32_t length)
 {
     if (run->fields) {
         say("--fields: a network takes its pictures or sequences and no more; digest and bench loader "

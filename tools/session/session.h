@@ -106,9 +106,6 @@ typedef enum session_need {
 int session_open_data(tool_session *s, const char *path, const data_args *data, session_need need);
 /* run->fields into s->loader_cfg, once data and settings are there. */
 int session_take_fields(tool_session *s, const run_args *run);
-/* The same for what a network is to take: of one of numbers the sequences, so long (0: as the longest); of
- * others nothing but pictures. */
-int session_take_numbers(tool_session *s, const run_args *run, uint32_t length);
 /* Does the network tell classes apart, so that data need them? */
 bool session_tells_classes(const tool_session *s);
 /* *data with what else of the data is to be read: targets. */

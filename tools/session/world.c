@@ -91,7 +91,8 @@ void world_tell_open(void)
         "change what it computes; give all its processes one by MILLRACE_SECRET_FILE (docs/ranks.md)");
 }
 
-void world_tell_guard(const tool_world *w)
+/* Says what connections were turned away, and when nothing keeps others out. */
+static void world_tell_guard(const tool_world *w)
 {
     char text[512];
     if (w->first && mr_world_guard(w->world) == MR_GUARD_NONE) world_tell_open();

@@ -32,8 +32,6 @@ int world_join(tool_world *w, const rank_args *a);
 void world_settings(mr_world_config *cfg, const rank_args *a);
 /* The second half of it, for a world that is open: w->at and w->world are set. */
 int world_enter(tool_world *w, const rank_args *a);
-/* Says what connections were turned away, and when nothing keeps others out. */
-void world_tell_guard(const tool_world *w);
 /* The same line, where the muster has the port. */
 void world_tell_open(void);
 /* The exit status of the run: EXIT_BAD_SAMPLES when that is any process's and all others are done. With

@@ -19,14 +19,10 @@ void mri_layer_refuse(mr_net *net, const mri_layer *l, const char *what);
 bool mri_layer_is_told(mr_net *net, const mri_layer *l, const void *settings);
 /* Give the layer its output shape and count it, or refuse what no device could hold. */
 void mri_layer_finish(mr_net *net, mri_layer *l, uint64_t h, uint64_t w, uint64_t c);
-/* The same with an activation behind it, which may become a layer of its own. */
-void mri_layer_finish_with(mr_net *net, mri_layer *l, uint64_t h, uint64_t w, uint64_t c,
-                           mr_activation activation);
 /* Window and padding of l, whose input is as l's output stands; *h and *w: windows that fit. false: refused.
  */
 bool mri_layer_place_window(mr_net *net, mri_layer *l, uint32_t size, uint32_t size_w, uint32_t stride,
                             mr_padding padding, uint32_t pad, uint32_t *h, uint32_t *w);
-bool mri_known_activation(mr_activation a);
 /* Of a part of a network (cut.h), which has room: a copy of a layer that takes these points of the part; and
  * a layer that hands on a point of the whole network, and takes `in`. */
 void mri_layer_copy(mr_net *part, const mri_layer *l, mr_point in, mr_point in2);

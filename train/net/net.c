@@ -20,7 +20,8 @@ static const char *const activation_names[] = {
     [MR_ACT_RELU6] = "relu6",     [MR_ACT_SILU] = "silu", [MR_ACT_GELU] = "gelu",
 };
 
-const char *mri_activation_name(mr_activation a)
+/* "relu", ...; "" for none */
+static const char *activation_name(mr_activation a)
 {
     return (uint32_t)a < MRI_ARRAY_COUNT(activation_names) ? activation_names[a] : "?";
 }
@@ -191,8 +192,8 @@ static void finish_loss(mr_net *net, mri_layer *l)
 
 /* The activation asked for behind a layer of another kind. One that cannot be part of its operation becomes a
  * layer of its own, once the other is finished. */
-void mri_layer_finish_with(mr_net *net, mri_layer *l, uint64_t h, uint64_t w, uint64_t c,
-                           mr_activation activation)
+static void layer_finish_with(mr_net *net, mri_layer *l, uint64_t h, uint64_t w, uint64_t c,
+                              mr_activation activation)
 {
     const bool apart = mr_activation_needs_x(activation);
     l->activation = apart ? MR_ACT_NONE : activation;
@@ -200,7 +201,7 @@ void mri_layer_finish_with(mr_net *net, mri_layer *l, uint64_t h, uint64_t w, ui
     if (apart) mr_net_activation(net, activation);
 }
 
-bool mri_known_activation(mr_activation a) { return (uint32_t)a < MRI_ARRAY_COUNT(activation_names); }
+static bool known_activation(mr_activation a) { return (uint32_t)a < MRI_ARRAY_COUNT(activation_names); }
 
 /* One axis of a window: output size and padding; false when the window does not fit. SAME puts the odd row
  * behind. */
@@ -254,7 +255,7 @@ static bool take_conv(mr_net *net, mri_layer *l, const mr_conv *c, double *per_o
 {
     const uint32_t kernel_w = c->kernel_w ? c->kernel_w : c->kernel;
     if (c->filters == 0 || c->filters > (1u << 24) || c->kernel > (1u << 12) || kernel_w > (1u << 12) ||
-        !mri_known_activation(c->activation)) {
+        !known_activation(c->activation)) {
         mri_layer_refuse(net, l, "filters 1..2^24, kernel 1..4096 and a known activation are needed");
         return false;
     }
@@ -288,7 +289,7 @@ void mr_net_conv(mr_net *net, const mr_conv *c)
                                 c->padding, c->pad, &h, &w))
         return;
     l->flops = 2.0 * per_output * c->filters * h * w;
-    mri_layer_finish_with(net, l, h, w, c->filters, c->activation);
+    layer_finish_with(net, l, h, w, c->filters, c->activation);
 }
 
 /* One axis of a transposed window. SAME leaves out the odd row behind, as the convolution it turns around
@@ -330,7 +331,7 @@ void mr_net_conv_transposed(mr_net *net, const mr_conv *c)
         return;
     }
     l->flops = 2.0 * per_output * c->filters * l->out_h * l->out_w;
-    mri_layer_finish_with(net, l, h, w, c->filters, c->activation);
+    layer_finish_with(net, l, h, w, c->filters, c->activation);
 }
 
 void mr_net_conv2d(mr_net *net, uint32_t filters, uint32_t kernel, uint32_t stride, mr_padding padding,
@@ -347,14 +348,14 @@ void mr_net_dense(mr_net *net, uint32_t units, mr_activation activation)
 {
     mri_layer *l = mri_layer_begin(net, MR_OP_DENSE);
     if (!l) return;
-    if (units == 0 || units > (1u << 28) || !mri_known_activation(activation)) {
+    if (units == 0 || units > (1u << 28) || !known_activation(activation)) {
         mri_layer_refuse(net, l, "units 1..2^28 and a known activation are needed");
         return;
     }
     l->filters = units, l->first = net->first;
     l->params = ((uint64_t)mri_layer_elements(l) + 1) * units; /* below 2^60: no overflow */
     l->flops = 2.0 * mri_layer_elements(l) * units;
-    mri_layer_finish_with(net, l, 1, 1, units, activation);
+    layer_finish_with(net, l, 1, 1, units, activation);
 }
 
 static void recurrent(mr_net *net, mr_op_kind kind, uint32_t gates, uint32_t biases, uint32_t units,
@@ -392,7 +393,7 @@ void mr_net_activation(mr_net *net, mr_activation activation)
 {
     mri_layer *l = mri_layer_begin(net, MR_OP_ACTIVATION);
     if (!l) return;
-    if (!mri_known_activation(activation) || activation == MR_ACT_NONE) {
+    if (!known_activation(activation) || activation == MR_ACT_NONE) {
         mri_layer_refuse(net, l, "a known activation is needed");
         return;
     }
@@ -435,7 +436,7 @@ void mr_net_norm(mr_net *net, const mr_norm *n)
     mri_layer *l = mri_layer_begin(net, MR_OP_BATCHNORM);
     if (!l || !mri_layer_is_told(net, l, n)) return;
     if (!(n->momentum >= 0.0f && n->momentum < 1.0f) || !(n->epsilon > 0.0f) || !isfinite(n->epsilon) ||
-        !mri_known_activation(n->activation)) {
+        !known_activation(n->activation)) {
         mri_layer_refuse(net, l, "momentum in [0, 1), epsilon above 0 and a known activation are needed");
         return;
     }
@@ -444,7 +445,7 @@ void mr_net_norm(mr_net *net, const mr_norm *n)
     l->params = (2 - (uint64_t)n->no_scale) * l->out_c;
     l->states = 2 * (uint64_t)l->out_c;
     l->flops = 2.0 * mri_layer_elements(l);
-    mri_layer_finish_with(net, l, l->out_h, l->out_w, l->out_c, n->activation);
+    layer_finish_with(net, l, l->out_h, l->out_w, l->out_c, n->activation);
 }
 
 void mr_net_batch_norm(mr_net *net, float momentum, float epsilon, mr_activation activation)
@@ -597,7 +598,7 @@ void mr_net_add(mr_net *net, mr_point other, mr_activation activation)
     mri_layer *l = mri_layer_begin(net, MR_OP_ADD);
     uint32_t c;
     if (!l) return;
-    if (!mri_known_activation(activation)) {
+    if (!known_activation(activation)) {
         mri_layer_refuse(net, l, "a known activation is needed");
         return;
     }
@@ -607,7 +608,7 @@ void mr_net_add(mr_net *net, mr_point other, mr_activation activation)
         return;
     }
     l->flops = mri_layer_elements(l);
-    mri_layer_finish_with(net, l, l->out_h, l->out_w, l->out_c, activation);
+    layer_finish_with(net, l, l->out_h, l->out_w, l->out_c, activation);
 }
 
 void mr_net_concat(mr_net *net, const mr_point *others, uint32_t count)
@@ -805,7 +806,7 @@ static int check_logits(const mr_net *net, mr_error *err)
         return mr_error_set(
             err, MR_EINVAL,
             "network %s ends in %s: expected bare logits, the loss brings the softmax or sigmoid", net->name,
-            is_softmax(last) ? "softmax" : mri_activation_name(last->activation));
+            is_softmax(last) ? "softmax" : activation_name(last->activation));
     return MR_OK;
 }
 
@@ -869,7 +870,7 @@ static bool describe_layer(const mr_net *net, uint32_t at, mr_layer_row *out)
 {
     if (at >= net->layer_count) return false;
     const mri_layer *l = &net->layers[at];
-    const char *kind = mri_layer_kind_name(l->kind, l->average), *act = mri_activation_name(l->activation);
+    const char *kind = mri_layer_kind_name(l->kind, l->average), *act = activation_name(l->activation);
     const char *gap = *act ? " " : "";
     char *name = out->name, groups[24] = "";
     const size_t room = sizeof out->name;

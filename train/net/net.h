@@ -157,6 +157,5 @@ static inline uint32_t mri_net_told(const mr_net *net)
 }
 
 const char *mri_layer_kind_name(mr_op_kind kind, bool average); /* "conv2d", ... */
-const char *mri_activation_name(mr_activation a);               /* "relu", ...; "" for none */
 
 #endif

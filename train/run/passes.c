@@ -184,7 +184,8 @@ static int update(const mri_replica *r)
     return rc;
 }
 
-uint32_t mri_replica_segments(const mri_replica *r, bool training)
+/* How many segments there are (mri_replica_run()). */
+static uint32_t replica_segments(const mri_replica *r, bool training)
 {
     if (!training) return 1;
     return r->plan.bucket_count + !r->cfg.together;
@@ -252,7 +253,7 @@ void mri_passes_fini(mri_replica *r)
 {
     for (uint32_t i = 0; i < r->passes.recording_count; i++) {
         mri_recording *c = &r->passes.recordings[i];
-        for (uint32_t k = 0; k < mri_replica_segments(r, c->training); k++) mr_graph_destroy(c->graphs[k]);
+        for (uint32_t k = 0; k < replica_segments(r, c->training); k++) mr_graph_destroy(c->graphs[k]);
         free(c->graphs);
     }
     r->passes.recording_count = 0;
@@ -293,7 +294,7 @@ static mri_recording *recording_of(mri_replica *r, const mr_part *part, bool tra
     if (r->passes.recording_count == MRI_RECORDINGS) return NULL;
     mri_recording *c = &r->passes.recordings[r->passes.recording_count];
     *c = (mri_recording){.part = *part, .training = training};
-    c->graphs = calloc(mri_replica_segments(r, training), sizeof *c->graphs);
+    c->graphs = calloc(replica_segments(r, training), sizeof *c->graphs);
     if (!c->graphs) return NULL;
     r->passes.recording_count++;
     return c;
@@ -330,6 +331,6 @@ int mri_replica_run(mri_replica *r, uint32_t number, const mr_part *part, bool t
         mri_range_end();
         return rc;
     }
-    if (c && segment + 1 == mri_replica_segments(r, training)) c->ran = true;
+    if (c && segment + 1 == replica_segments(r, training)) c->ran = true;
     return queue(r, &of, segment);
 }

@@ -70,7 +70,6 @@ int mri_replica_values(mri_replica *r, uint32_t slot, const mr_step_values *valu
  * ends where bucket k is complete (the first begins with forward); the update follows as a segment of its
  * own, or at the end of the last one when the settings say together. An evaluation is one segment. number: of
  * the part among the replica's; whole: a full batch, worth recording. */
-uint32_t mri_replica_segments(const mri_replica *r, bool training);
 int mri_replica_run(mri_replica *r, uint32_t number, const mr_part *part, bool training, bool whole,
                     uint32_t segment);
 /* Of a split one: queue forward. */

@@ -569,4 +569,3 @@ void mri_cuda_plan_destroy(mri_cuda_plan *p)
 }
 
 size_t mri_cuda_plan_workspace(const mri_cuda_plan *p) { return (size_t)p->workspace_bytes; }
-float mri_cuda_plan_milliseconds(const mri_cuda_plan *p) { return p->milliseconds; }

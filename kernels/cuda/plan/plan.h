@@ -53,7 +53,6 @@ int mri_cuda_plan_create(mri_cuda_plan **out, mri_cuda_device *dev, const struct
 void mri_cuda_plan_destroy(mri_cuda_plan *p); /* accepts NULL; nothing queued, nothing recorded may use it */
 
 size_t mri_cuda_plan_workspace(const mri_cuda_plan *p);
-float mri_cuda_plan_milliseconds(const mri_cuda_plan *p); /* measured; 0 when it was not */
 
 /* Queue it. what: "conv2d forward", for errors. MR_EINVAL: an address is not aligned. */
 int mri_cuda_plan_run(mri_cuda_plan *p, mri_cuda_stream *s, const void *x, const void *w, const void *y,

@@ -3,7 +3,7 @@
 #include "base/simd.h"
 #include "pipeline/decode/jpeg/run.h"
 
-uint32_t mri_run_mcus_plain(mri_run *r, uint32_t count) { return run_mcus(r, count); }
+static uint32_t run_mcus_plain(mri_run *r, uint32_t count) { return run_mcus(r, count); }
 
 uint32_t mri_run_mcus(mri_run *r, uint32_t count)
 {
@@ -12,5 +12,5 @@ uint32_t mri_run_mcus(mri_run *r, uint32_t count)
     if (level == MRI_SIMD_AVX512) return mri_run_mcus_avx512(r, count);
     if (level == MRI_SIMD_AVX2) return mri_run_mcus_avx2(r, count);
 #endif
-    return mri_run_mcus_plain(r, count);
+    return run_mcus_plain(r, count);
 }

@@ -59,7 +59,6 @@ typedef struct mri_run {
 /* Decode up to count MCUs; returns how many: fewer at the limit, or when bad. Every variant gives the
  * same. */
 uint32_t mri_run_mcus(mri_run *r, uint32_t count);
-uint32_t mri_run_mcus_plain(mri_run *r, uint32_t count);
 uint32_t mri_run_mcus_avx2(mri_run *r, uint32_t count);
 uint32_t mri_run_mcus_avx512(mri_run *r, uint32_t count);
 
