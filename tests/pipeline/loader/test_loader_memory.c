@@ -454,8 +454,8 @@ static void a_conversion_waits_for_memory(void **state)
         free(other);
         const budgeted never = converted_in(root, workers[w], 60, "100", to);
         MRT_EQ(never.ended, MR_OK);
-        MRT_EQ(never.samples, 40);
-        MRT_EQ(never.bad, HUGE);
+        MRT_EQ(never.samples + never.bad, 40 + HUGE);
+        MRT_TRUE(never.bad > 0 && (MRT_SANITIZED || never.bad == HUGE)); /* pictures are smaller there */
         const budgeted streamed = converted_in(root, workers[w], 60, "0", to);
         MRT_EQ(streamed.ended, MR_OK);
         MRT_TRUE(streamed.samples > 40 && streamed.samples + streamed.bad == 40 + HUGE); /* PNG is decoded
