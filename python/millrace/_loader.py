@@ -183,7 +183,7 @@ class Loader:
     operations  {name: function}: operations of your own, which augment names like any other, as "rrc(224),my_salt(0.1),flip". A function
                 of Python, f(pixels, arguments, draws), changes pixels, a memoryview (height, width, channels) of uint8 that
                 numpy.asarray() takes, where they are; arguments are the numbers of the augmentation, draws what is random (Draws). One
-                thread calls it, under the GIL, for one picture after the other. A C function (mr_own_change in millrace/pipeline.h) is
+                thread calls it, under the GIL, for one picture after the other. A C function (mr_own_change in millrace/augment.h) is
                 given by address, by ctypes or as made by numba.cfunc; the library's threads call it. Operation(function, ...) says more
     take        only some of the samples, (from, to) as parts of 1 of a drawn order that is the same in every run: (0, 0.9) and
                 (0.9, 1) share none and are all together; 0.1 is (0, 0.1)
@@ -192,7 +192,7 @@ class Loader:
     channels    1, 3, or 0: what the data have
     fields      names of fields to deliver beside picture and label: boxes, masks, sequences; or dicts with "name" and
                 optionally "role", "most", "pad", "in_pixels"
-    length_window, width_multiple   batches of samples of like length (millrace/pipeline.h)
+    length_window, width_multiple   batches of samples of like length (millrace/loader.h)
     repeats                         each sample comes so many times in its batch, augmented otherwise each time
     cache       "off", "memory", or "disk" in `cache_folder`: what the first epoch decoded, for the later ones; `cache_bytes`
                 at most (memory: None takes what fits)
@@ -483,7 +483,7 @@ class Loader:
         return sum(s.held for s in self._streams())
 
     def stats(self) -> Dict[str, Any]:
-        """Counters since iterating began (again): see mr_loader_stats in millrace/pipeline.h; {} before."""
+        """Counters since iterating began (again): see mr_loader_stats in millrace/observe.h; {} before."""
         running = self._stream.running
         if not running or not running.pointer:
             return {}

@@ -1,4 +1,4 @@
-"""The library's structs, as millrace/base.h, formats.h and pipeline.h have them; what each member means is said there.
+"""The library's structs, as the public headers have them; what each member means is said there.
 
 Members that are settings are not repeated here: the library has a row for each (settings/*.rows), and its native part says where
 they are. tests/test_layout.py compares every size and offset with what the C compiler says."""
@@ -252,7 +252,7 @@ class mr_loader_field(Structure):
 
 
 class mr_own_picture(Structure):
-    """What a C function that is an operation of one's own is told of a picture (millrace/pipeline.h)."""
+    """What a C function that is an operation of one's own is told of a picture (millrace/augment.h)."""
     _fields_ = [
         ("struct_size", c_size_t),
         ("sample", c_uint64),

@@ -23,8 +23,8 @@ expect() {
 }
 
 expect 0 "headers symbols numbers types caller" nothing base.h ''
-expect 0 "headers types" "settings grow at their end" pipeline.h 's/^} mr_loader_config;/    uint64_t another;\n} mr_loader_config;/'
-expect 0 "headers types" "a result grows at its end" pipeline.h 's/^} mr_batch;/    uint64_t another;\n} mr_batch;/'
+expect 0 "headers types" "settings grow at their end" loader.h 's/^} mr_loader_config;/    uint64_t another;\n} mr_loader_config;/'
+expect 0 "headers types" "a result grows at its end" loader.h 's/^} mr_batch;/    uint64_t another;\n} mr_batch;/'
 expect 0 types "another function" base.h 's/^MR_API const char \*mr_version(void);/&\nMR_API int mr_another(void);/'
 another_kind() { # FIELDS: what it is told
     printf '%s\n' 's/^} mr_op_kind;/    MR_OP_ANOTHER,\n&/; s/MR_OP_KIND_COUNT = .*+ 1/MR_OP_KIND_COUNT = MR_OP_ANOTHER + 1/' \
@@ -33,14 +33,14 @@ another_kind() { # FIELDS: what it is told
 }
 expect 0 "headers numbers types" "an enumeration grows at its end" kernels.h "$(another_kind 'float factor;')"
 expect 1 types "what a kind is told has no room" kernels.h "$(another_kind 'double factor[100];')"
-expect 1 types "a member in the middle of settings" pipeline.h 's/^    mr_order order;$/    uint64_t another;\n&/'
-expect 1 types "a member of another type" pipeline.h 's/^    uint32_t prefetch;/    uint64_t prefetch;/'
-expect 1 types "a member less" pipeline.h '/^    const uint64_t \*ids;/d'
+expect 1 types "a member in the middle of settings" loader.h 's/^    mr_order order;$/    uint64_t another;\n&/'
+expect 1 types "a member of another type" loader.h 's/^    uint32_t prefetch;/    uint64_t prefetch;/'
+expect 1 types "a member less" loader.h '/^    const uint64_t \*ids;/d'
 expect 1 types "a value that grows" base.h 's/^} mr_error;/    int another;\n} mr_error;/'
 expect 1 types "an argument of another type" formats.h 's/mr_crc32c(uint32_t crc/mr_crc32c(uint64_t crc/'
 expect 1 types "a function that is gone" formats.h 's/^MR_API uint32_t mr_crc32c/MR_API uint32_t mr_crc32d/'
 expect 1 numbers "a code with another number" base.h 's/MR_SPLIT_TEST = 2/&/; s/^    MR_EEND = -1,/    MR_EEND = -31,/'
-expect 1 numbers "an enumeration with other numbers" pipeline.h 's/MR_TAIL_KEEP = 0/MR_TAIL_NONE = 0, MR_TAIL_KEEP = 1/'
+expect 1 numbers "an enumeration with other numbers" loader.h 's/MR_TAIL_KEEP = 0/MR_TAIL_NONE = 0, MR_TAIL_KEEP = 1/'
 expect 1 numbers "a count that shrinks" kernels.h 's/MR_OP_KIND_COUNT = .*+ 1/MR_OP_KIND_COUNT = MR_OP_LOSS + 1/'
 expect 1 headers "a header that is not C++" base.h 's/^#endif$/&\nstatic inline int mr_new(void) { int class = 0; return class; }/'
 exit $failures

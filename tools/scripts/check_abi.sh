@@ -88,14 +88,15 @@ numbers() {
 }
 
 check_headers() {
-    for room in $rooms; do
-        echo "#include <millrace/$room.h>" >"$work/one.c"
+    for header in "${today#-I}"/millrace/*.h; do
+        name=${header##*/}
+        echo "#include <millrace/$name>" >"$work/one.c"
         cp "$work/one.c" "$work/one.cc"
         $CC -std=c11 -Wall -Wextra -Wpedantic -Werror "$today" -fsyntax-only "$work/one.c" ||
-            fail "millrace/$room.h does not compile alone as C11"
+            fail "millrace/$name does not compile alone as C11"
         ! command -v "$CXX" >/dev/null ||
             $CXX -std=c++17 -Wall -Wextra -Wpedantic -Werror "$today" -fsyntax-only "$work/one.cc" ||
-            fail "millrace/$room.h does not compile alone as C++17"
+            fail "millrace/$name does not compile alone as C++17"
     done
     command -v "$CXX" >/dev/null || echo "not run: C++17, there is no $CXX"
 }

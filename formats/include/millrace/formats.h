@@ -538,7 +538,7 @@ typedef struct mr_verify_result {
 /* Read every byte of the file and check it: header, schema, index, every record, every padding byte, nothing
  * after the end. MR_OK when the file is correct, MR_ECHECKSUM or MR_EFORMAT when it is not (report got the
  * findings), other < 0 when the check itself failed. report may be NULL. Does not decode images:
- * mr_image_decode() in pipeline.h does. */
+ * mr_image_decode() in image.h does. */
 MR_API int mr_mrec_verify_sized(const char *path, mr_verify_report *report, void *context,
                                 mr_verify_result *out, mr_error *err);
 static inline int mr_mrec_verify(const char *path, mr_verify_report *report, void *context,

@@ -1,5 +1,5 @@
 /* tests/pipeline/augment/reference.h: what operations do to a whole picture, slow and obvious, in doubles
- * where they are not about whole numbers. Written from the papers and from what pipeline.h says. */
+ * where they are not about whole numbers. Written from the papers and from what augment.h says. */
 #ifndef MRT_AUGMENT_REFERENCE_H
 #define MRT_AUGMENT_REFERENCE_H
 

@@ -1,4 +1,4 @@
-/* augment_draws: what random operations draw is distributed as pipeline.h says: seen from their results
+/* augment_draws: what random operations draw is distributed as augment.h says: seen from their results
  * alone, over many samples, epochs and seeds. All draws are fixed, so a bound holds always or never. */
 #include <math.h>
 
