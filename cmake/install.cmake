@@ -2,7 +2,7 @@
 install(TARGETS millrace_static millrace_shared
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-foreach(room IN ITEMS base formats kernels ranks pipeline train)
+foreach(room IN ITEMS base formats kernels ranks pipeline train run)
     install(DIRECTORY ${PROJECT_SOURCE_DIR}/${room}/include/millrace DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
             FILES_MATCHING PATTERN "*.h")
 endforeach()

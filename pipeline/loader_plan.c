@@ -80,6 +80,9 @@ static int plan_batches(mri_loader_plan *plan, mr_error *err)
                                         .start_step = cfg->start_step,
                                         .own = own,
                                         .repeats = cfg->repeats};
+    plan->info.seed = cfg->seed;
+    plan->info.start_epoch = cfg->start_epoch;
+    plan->info.start_step = cfg->start_step;
     return mri_batches_plan(&plan->batches, &batches, err);
 }
 

@@ -18,6 +18,7 @@
 #include "base/ranges.h"
 #include "train/evaluate.h"
 #include "train/figures.h"
+#include "train/state/going_on.h"
 #include "train/stretch.h"
 
 #define DIVERGED 1000 /* times the first loss */
@@ -598,6 +599,20 @@ static int check_augment(const fit *f, mr_error *err)
                         length, room, f->info->augment);
 }
 
+/* A run that was just loaded: is this the loader that it goes on with? */
+static int check_goes_on(const fit *f, mr_error *err)
+{
+    const mr_trainer *t = f->t;
+    mr_checkpoint_info now;
+    if (!f->run->resumed || t->updates != f->run->from || is_over(f) || f->info->sampled) return MR_OK;
+    if (t->cfg.seed != t->loaded.seed)
+        return mr_error_set(err, MR_EINVAL,
+                            "the trainer has seed %llu, the checkpoint that it goes on from %llu",
+                            (unsigned long long)t->cfg.seed, (unsigned long long)t->loaded.seed);
+    mri_trainer_describe(t, f->info, f->cfg.data, &now);
+    return mri_going_on_check(&t->loaded, &now, f->info, err);
+}
+
 static int begin(fit *f, mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_error *err)
 {
     *f = (fit){.t = t,
@@ -618,6 +633,7 @@ static int begin(fit *f, mr_trainer *t, mr_loader *loader, const mr_fit_config *
     if (rc == MR_OK) rc = mri_check_labels(t, loader, err);
     if (rc == MR_OK && cfg->val) rc = mri_check_labels(t, cfg->val, err);
     if (rc == MR_OK) rc = check_augment(f, err);
+    if (rc == MR_OK) rc = check_goes_on(f, err);
     if (rc == MR_OK) rc = check_goal(f, err);
     if (rc == MR_OK) rc = mri_check_evaluations(&f->cfg, err);
     if (rc == MR_OK) rc = agree(f, err);

@@ -72,6 +72,7 @@ struct mr_trainer {
     char note[1024];      /* something to tell, once; empty: nothing */
 
     mri_run_state run;          /* carried by checkpoints for mr_fit() */
+    mr_checkpoint_info loaded;  /* while run.resumed: the checkpoint; texts of it are not kept */
     mr_trainer *abandoned;      /* list of those that could not be closed */
     _Atomic bool close_refused; /* closed by a function that it has called: the call returns that as its error
                                  */

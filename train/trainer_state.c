@@ -110,6 +110,8 @@ void mri_trainer_describe(const mr_trainer *t, const mr_loader_info *loader, con
                                 .fingerprint = loader->fingerprint,
                                 .best_val_loss = run->best_val_loss,
                                 .epochs_without_better = run->epochs_without_better,
+                                .own_order_seed = loader->seed != t->cfg.seed,
+                                .order_seed = loader->seed != t->cfg.seed ? loader->seed : 0,
                                 .order = loader->order,
                                 .block = loader->block,
                                 .tail = loader->tail,
@@ -397,6 +399,7 @@ static int take_from_first(mr_trainer *t, mr_checkpoint_info *info, mr_error *er
     if (rc == MR_OK) {
         t->updates = info->updates;
         take_run(&t->run, info);
+        t->loaded = *info;
     }
     return rc;
 }

@@ -340,6 +340,9 @@ class mr_loader_info(Structure):
         ("mixes", c_bool),
         ("repeats", c_uint32),
         ("sampled", c_bool),
+        ("seed", c_uint64),
+        ("start_epoch", c_uint64),
+        ("start_step", c_uint64),
     ]
 
 

@@ -12,7 +12,7 @@ failures=0
 # expect STATUS PART NAME HEADER SED: with this edit of a header that part of the check ends so.
 expect() {
     rm -rf "$work/millrace"
-    for room in base formats kernels ranks pipeline train; do cp -r "$root/$room/include/millrace" "$work/"; done
+    for room in base formats kernels ranks pipeline train run; do cp -r "$root/$room/include/millrace" "$work/"; done
     sed -i "$5" "$work/millrace/$4"
     ! diff -rq "$work/millrace/$4" "$(ls "$root"/*/include/millrace/"$4")" >/dev/null || [ "$3" = nothing ] ||
         { echo "FAILED: $3: the edit changes nothing"; failures=1; }

@@ -74,5 +74,26 @@ example own_order "$data" || fail "own_order"
 printf 'epoch 0: samples 0 to 63\nepoch 1: samples 0 to 127\nepoch 2: samples 0 to 191\n' | cmp -s - "$scratch/out" ||
     fail "own_order: expected a third more samples in each epoch"
 
+# a run that stops inside an epoch, and its checkpoint in other programs: the command's own figures
+set -- --model mnist-cnn --augment "rrc(28),flip" --batch 20 --lr 1e-3 --seed 3 --quiet
+"$millrace" train "$data" "$@" --epochs 3 --checkpoint "$scratch/whole" >"$scratch/out" 2>&1 || fail "train"
+weights=$(sed -n 's/^weights *\([0-9a-f]*\).*/\1/p' "$scratch/out")
+"$millrace" train "$data" "$@" --epochs 2 --max-steps 13 --checkpoint "$scratch/part" >"$scratch/out" 2>&1 || fail "train, stopped"
+example resume "$scratch/part" "$data" 3 || fail "resume"
+"$millrace" train "$data" --checkpoint "$scratch/part" --resume --quiet >"$scratch/out" 2>&1 || fail "train --resume behind resume"
+[ -n "$weights" ] && grep -q "^weights *$weights" "$scratch/out" || fail "resume: expected the weights of the whole run, $weights"
+example resume "$scratch/part" "$scratch/gray" 4 && fail "resume: expected a failure with other data"
+grep -q "these are not the data" "$scratch/out" || fail "resume: expected other data to be named"
+
+"$millrace" eval "$data" --checkpoint "$scratch/whole" >"$scratch/out" 2>&1 || fail "eval"
+figures=$(sed -n 's/.*192 samples, loss \([0-9.]*\), accuracy \([0-9.]*\).*/192 samples: loss \1, accuracy \2/p' "$scratch/out")
+example evaluate "$scratch/whole" "$data" || fail "evaluate"
+[ -n "$figures" ] && [ "$(cat "$scratch/out")" = "$figures" ] || fail "evaluate: expected $figures, as the command's"
+"$millrace" predict "$data" --checkpoint "$scratch/whole" >"$scratch/out" 2>"$scratch/err" || fail "predict"
+awk -F, -v names="$(ls "$data")" 'BEGIN { for (k = split(names, name, "\n"); k; k--) number[name[k]] = k - 1 } NR > 1 { print $1, number[$4] }' \
+    "$scratch/out" >"$scratch/command"
+example predict "$scratch/whole" "$data" || fail "predict"
+cut -d' ' -f1-2 "$scratch/out" | cmp - "$scratch/command" || fail "predict: expected the classes that the command tells"
+
 [ "$failures" -eq 0 ] || exit 1
 echo "the examples work"

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "millrace/train.h"
+#include "millrace/run.h"
 #include "mrt.h"
 
 enum { SAMPLES = 64, SIDE = 4, BATCH = 8, CLASSES = 4 };
@@ -596,7 +596,7 @@ static mr_outputs_config *rig_outputs_config(void)
     c->on_outputs = on_outputs;
     return c;
 }
-static const char *rig_checkpoint(void)
+static const char *rig_checkpoint_path(void)
 {
     static char path[512];
     mr_checkpoint_info *info = rig_checkpoint_info();
@@ -609,7 +609,14 @@ static mr_take_config *rig_take_config(void)
 {
     mr_take_config *c = rig_copy(NULL, sizeof *c);
     mr_take_defaults(c);
-    c->path = rig_checkpoint();
+    c->path = rig_checkpoint_path();
+    return c;
+}
+static mr_checkpoint *rig_checkpoint(void)
+{
+    static mr_checkpoint *c;
+    if (!c)
+        need(mr_checkpoint_open(&c, rig_checkpoint_path(), MR_USE_EVALUATE, &err), "a checkpoint's settings");
     return c;
 }
 static mr_snapshot *rig_snapshot(void)
@@ -626,6 +633,7 @@ static mr_run_folder *rig_run_folder(void)
     if (!f) need(mr_run_folder_open(&f, rig_file("run"), &err), "folder of a run");
     return f;
 }
+static const mr_field *rig_field(void) { return &fields[0]; }
 static mr_conv *rig_conv(void)
 {
     static mr_conv c;

@@ -393,7 +393,9 @@ static void test_hostile_values_are_refused(void **state)
         {996, 4, 1}, /* repeats: once is 0; more than a batch has places */
         {996, 4, 0xFFFFFF},
         {1000, 1, 1},
-        {1016, 4, 1},
+        {1008, 8, 7}, /* a seed of the order, and it is not used */
+        {1016, 1, 2},
+        {1017, 1, 1},
         {719, 1, 'x'},
         {728, 8, 0},
         {728, 8, 9},

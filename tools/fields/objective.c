@@ -132,14 +132,6 @@ static int count_numbers(objective *o, const mr_source *src, uint32_t at)
     return EXIT_DONE;
 }
 
-/* What a row that is too short is filled with is no target. */
-static double no_target(const mr_field *f)
-{
-    const bool real = f->dtype == MR_F16 || f->dtype == MR_BF16 || f->dtype == MR_F32 || f->dtype == MR_F64;
-    if (f->type != MR_TYPE_TENSOR) return 0;
-    return real ? (double)NAN : f->dtype == MR_U8 ? 255 : -1;
-}
-
 int objective_take_field(objective *o, const mr_source *src, mr_loader_config *cfg,
                          mr_loader_field fields[MR_LOADER_MAX_FIELDS], uint32_t *count)
 {
@@ -157,7 +149,7 @@ int objective_take_field(objective *o, const mr_source *src, mr_loader_config *c
     const int status = count_numbers(o, src, at);
     if (status) return status;
     snprintf(o->field, sizeof o->field, "%s", f->name);
-    fields[*count] = (mr_loader_field){.name = f->name, .most = o->count, .pad = no_target(f)};
+    fields[*count] = (mr_loader_field){.name = f->name, .most = o->count, .pad = mr_target_pad(f)};
     cfg->fields = fields;
     cfg->field_count = ++*count;
     return EXIT_DONE;

@@ -15,7 +15,7 @@ build=$(cd "$1" && pwd)
 root=$(cd "$(dirname "$0")/../.." && pwd)
 CC=${CC:-cc}
 CXX=${CXX:-c++}
-rooms="base formats kernels ranks pipeline train"
+rooms="base formats kernels ranks pipeline train run"
 library=$build/libmillrace.so
 work=$(mktemp -d "${TMPDIR:-/tmp}/millrace-abi-XXXXXX")
 trap 'rm -rf "$work"' EXIT

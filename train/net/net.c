@@ -723,6 +723,13 @@ void mr_net_targets(mr_net *net, mr_target_loss kind, const char *field)
     else net->open_end = true;
 }
 
+double mr_target_pad(const mr_field *f)
+{
+    if (!f || f->type != MR_TYPE_TENSOR) return 0;
+    const bool real = f->dtype == MR_F16 || f->dtype == MR_BF16 || f->dtype == MR_F32 || f->dtype == MR_F64;
+    return real ? (double)NAN : f->dtype == MR_U8 ? 255 : -1;
+}
+
 mr_target_loss mr_net_target_loss(const mr_net *net)
 {
     if (!net) return MR_TARGET_NONE;

@@ -23,7 +23,8 @@ enum {
     FREEZE_AT = 920,
     WANTS_CRC_AT = 992,
     NET_AT = 1000,
-    END_AT = 1008,
+    ORDER_SEED_AT = 1008,
+    END_AT = 1017,
     MOST_PART_THREADS = 4096,
     CRC_AT = HEADER_BYTES - 4,
     VERSION = 1
@@ -116,6 +117,8 @@ static const placed_field fields[] = {
     FIELD(984, target_loss),
     FIELD(988, class_weight_count),
     FIELD(996, repeats),
+    FIELD(ORDER_SEED_AT, order_seed),
+    FIELD(ORDER_SEED_AT + 8, own_order_seed),
 };
 _Static_assert(sizeof(mr_update_kind) == 4 && sizeof(mr_schedule_kind) == 4 && sizeof(mr_order) == 4 &&
                    sizeof(mr_tail) == 4 && sizeof(mr_decay_on) == 4 && sizeof(mr_pixels) == 4 &&
@@ -340,7 +343,7 @@ static int read_info(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
         return damaged(err, MR_EFORMAT, ck, 668, "unknown decoder of JPEGs");
     if (!all_zero(h + 484, 4) || !all_zero(h + GAP_AT, 3) || !all_zero(h + END_AT, CRC_AT - END_AT))
         return damaged(err, MR_EFORMAT, ck, END_AT, "not zero");
-    if (h[772] > 1 || h[773] > 1 || h[774] > 1 || h[775] || h[852] > 1)
+    if (h[772] > 1 || h[773] > 1 || h[774] > 1 || h[775] || h[852] > 1 || h[ORDER_SEED_AT + 8] > 1)
         return damaged(err, MR_EFORMAT, ck, 772, "what is told of the run is neither yes nor no");
     for (size_t i = 0; i < MRI_ARRAY_COUNT(fields); i++)
         memcpy((char *)&ck->info + fields[i].member, h + fields[i].at, fields[i].bytes);
@@ -386,6 +389,8 @@ static int read_info(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
     ck->info.net_bytes = ck->net.bytes;
     if (!mri_checkpoint_net_fits(&ck->net) || (ck->net.bytes == 0 && ck->net.crc))
         return damaged(err, MR_EFORMAT, ck, NET_AT, "a network of no such length");
+    if (!ck->info.own_order_seed && ck->info.order_seed)
+        return damaged(err, MR_EFORMAT, ck, ORDER_SEED_AT, "a seed of the order that is not used");
     if (isnan(ck->info.best_val_loss))
         return damaged(err, MR_EFORMAT, ck, 112, "the best loss is not a number");
     if (!(ck->info.first_loss >= 0) || isinf(ck->info.first_loss))

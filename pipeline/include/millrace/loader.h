@@ -298,6 +298,8 @@ typedef struct mr_loader_info {
     uint32_t repeats;       /* as configured, 1 at least */
     bool sampled;           /* the order is the caller's own (mr_loader_config.sampler), not `order`. A
                                checkpoint does not say which: who goes on with one sets the same sampler */
+    uint64_t seed;          /* as configured, like the two below */
+    uint64_t start_epoch, start_step; /* of the first batch */
 } mr_loader_info;
 
 /* The state of processing of a part's samples. There is one form; consumers must refuse a form that they do

@@ -76,6 +76,8 @@ typedef struct mr_checkpoint_info {
     uint32_t class_weight_count; /* 0: none */
     uint32_t repeats;            /* of the loader, like order and block; 0: 1 */
     uint32_t net_bytes;          /* of its network in the file, for reading; 0: its name says it */
+    bool own_order_seed;         /* the loader's seed is order_seed, not seed, which is the trainer's */
+    uint64_t order_seed;         /* else 0 */
 } mr_checkpoint_info;
 
 /* Read and check a checkpoint's header; path is a file, or a folder: its newest whole checkpoint (resolved

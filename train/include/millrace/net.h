@@ -3,6 +3,7 @@
 #ifndef MILLRACE_NET_H
 #define MILLRACE_NET_H
 
+#include "millrace/formats.h"
 #include "millrace/kernels.h"
 
 #ifdef __cplusplus
@@ -228,6 +229,9 @@ enum { MR_TARGET_COUNT = MR_TARGET_HUBER + 1 };
  * and takes checkpoints of the other. */
 MR_API void mr_net_targets(mr_net *net, mr_target_loss kind, const char *field);
 MR_API mr_target_loss mr_net_target_loss(const mr_net *net);
+/* What rows of targets that are too short are filled with (mr_loader_field.pad), which is no target: NaN, -1,
+ * or 255 of bytes; 0 of a field with one number a sample. */
+MR_API double mr_target_pad(const mr_field *field);
 MR_API uint32_t mr_net_target_count(const mr_net *net); /* numbers of a sample; 0: there are no targets */
 /* The point that mr_evaluate_outputs() tells: that of mr_net_logits(), or the one that is compared with
  * targets; false: the network has neither. */

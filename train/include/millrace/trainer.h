@@ -404,15 +404,17 @@ static inline void mr_fit_defaults(mr_fit_config *cfg) { mr_fit_defaults_sized(c
  * told within 64 steps and is never the best. It sets `diverged` of its epoch's report, unless it has come
  * down again by the end of the epoch.
  *
- * To resume, open the loader with start_epoch and start_step of the checkpoint, mr_trainer_load() it, and
- * call this: the run goes on bit for bit on the same number of devices (cuda: opened deterministic). Figures
- * of an epoch that is resumed, or ended early, are of the steps that ran in this call. A validation that was
- * still to come is done first; its report has steps 0, loss and accuracy as they were. A run that was stopped
- * early stays so, unless patience or epochs are more than they were; one that has reached stop_at_accuracy,
- * unless that is above the accuracy it had then. Whatever ends the run
+ * To resume, open loader and trainer with the settings of the checkpoint (run.h),
+ * mr_trainer_load() it, and call this: the run goes on bit for bit on the same number of devices (cuda:
+ * opened deterministic). MR_EINVAL where the loader or the trainer has another batch, seed, order or position
+ * than the checkpoint's run. Figures of an epoch that is resumed, or ended early, are of the steps that ran
+ * in this call. A validation that was still to come is done first; its report has steps 0, loss and accuracy
+ * as they were. A run that was stopped early stays so, unless patience or epochs are more than they were; one
+ * that has reached stop_at_accuracy, unless that is above the accuracy it had then. Whatever ends the run
  * (the last epoch, early stopping, stop_at_accuracy, max_steps, stop, an error of the loader), what was
  * trained is saved first when there is a checkpoint_dir; only an error of the trainer itself leaves the last
- * one standing. last (may be NULL) gets the report of the last epoch, or part of one, that ran. */
+ * one standing. last (may be NULL) gets
+ * the report of the last epoch, or part of one, that ran. */
 MR_API int mr_fit_sized(mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_report *last,
                         mr_error *err);
 static inline int mr_fit(mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_report *last,

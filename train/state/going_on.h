@@ -1,0 +1,12 @@
+/* train/state/going_on.h: what a run that goes on must have in common with its first part. */
+#ifndef MRI_TRAIN_GOING_ON_H
+#define MRI_TRAIN_GOING_ON_H
+
+#include "millrace/checkpoint.h"
+
+/* MR_EINVAL, and err names the setting, where the loader, which `now` describes, delivers other batches than
+ * the checkpoint's run had, or begins at another position. */
+int mri_going_on_check(const mr_checkpoint_info *then, const mr_checkpoint_info *now,
+                       const mr_loader_info *loader, mr_error *err);
+
+#endif
