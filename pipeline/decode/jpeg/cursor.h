@@ -20,11 +20,12 @@ typedef struct mri_cursor {
     int32_t dc[MRI_JPEG_MAX_COMPONENTS]; /* predictions, in the order of the scan */
     mri_run run;
 
-    bool begun;           /* what follows is meant */
-    size_t next;          /* file: first byte not in the feed */
-    size_t fill;          /* bytes in the feed */
-    bool ended;           /* next is at a marker or the end */
-    bool marking;         /* the caller's to set, before moving: entries are compared or told */
+    bool skim;    /* the caller's to set, before moving: no block is wanted, skim[] of the tables is made */
+    bool begun;   /* what follows is meant */
+    size_t next;  /* file: first byte not in the feed */
+    size_t fill;  /* bytes in the feed */
+    bool ended;   /* next is at a marker or the end */
+    bool marking; /* the caller's to set, before moving: entries are compared or told */
     size_t mark, mark_at; /* a byte of the feed and, when marking, its place in the file */
     uint8_t feed[MRI_FEED_BYTES + MRI_UNSTUFF_SLACK + MRI_MCU_BYTES + 64]; /* an MCU that runs over the end
                                                                               stays inside */

@@ -15,7 +15,8 @@
 
 #include "pipeline/decode/jpeg/cursor.h"
 
-#define TABLES 4 /* a picture needs 3 of a kind; the rest outlive it, for pictures with the same ones */
+#define SKIM_BLOCKS 512 /* as long as this takes to skim, it takes to make the tables for it */
+#define TABLES      4 /* a picture needs 3 of a kind; the rest outlive it, for pictures with the same ones */
 
 struct mri_entropy {
     mri_jpeg_layout layout;
@@ -188,6 +189,21 @@ static void aim(mri_run_block *b, const mri_block_window *w, const mri_block_row
     }
 }
 
+/* Onward to MCU number to; no block is wanted. */
+static int skim(mri_entropy *e, mri_cursor *c, uint64_t to, mr_error *err)
+{
+    const uint64_t blocks = (to - c->at) * c->run.block_count;
+    c->skim = true;
+    for (uint32_t k = 0; k < c->run.block_count; k++) {
+        mri_huff_ac *t = &e->ac[c->run.block[k].ac - e->ac];
+        if (blocks >= SKIM_BLOCKS) mri_huff_skim_build(t);
+        c->skim &= t->skims;
+    }
+    const int rc = mri_cursor_go(c, to, err);
+    c->skim = false;
+    return rc;
+}
+
 /* To MCU number to, storing nothing; entry points may shorten the way. hint: MCUs of this row that will be
  * wanted from there. */
 static int pass(mri_entropy *e, mri_cursor *c, uint64_t to, uint32_t hint, mr_error *err)
@@ -211,7 +227,7 @@ static int pass(mri_entropy *e, mri_cursor *c, uint64_t to, uint32_t hint, mr_er
     }
     if (c->at == to) return MR_OK;
     for (uint32_t k = 0; k < c->run.block_count; k++) c->run.block[k].wide = 0;
-    return mri_cursor_go(c, to, err);
+    return skim(e, c, to, err);
 }
 
 static int backwards(uint32_t mcu_row, mr_error *err)
@@ -315,13 +331,16 @@ static int collect_entries(mri_entropy *e, uint32_t gap, mri_jpeg_entry *entry, 
 {
     mri_cursor *c = &e->cursor[0];
     c->marking = true;
+    if (c->total * c->run.block_count >= SKIM_BLOCKS)
+        for (uint32_t k = 0; k < c->run.block_count; k++)
+            mri_huff_skim_build(&e->ac[c->run.block[k].ac - e->ac]);
     for (uint64_t row = 0; row < c->high; row++)
         for (uint32_t column = 0; column < c->wide; column += gap) {
-            int rc = mri_cursor_go(c, row * c->wide + column, err);
+            int rc = skim(e, c, row * c->wide + column, err);
             if (rc == MR_OK) rc = mri_cursor_position(c, entry++, err);
             if (rc) return rc;
         }
-    const int rc = mri_cursor_go(c, c->total, err);
+    const int rc = skim(e, c, c->total, err);
     return rc ? rc : finish_scan(e, c, err);
 }
 

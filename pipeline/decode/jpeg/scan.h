@@ -61,6 +61,9 @@ typedef struct mri_run {
 uint32_t mri_run_mcus(mri_run *r, uint32_t count);
 uint32_t mri_run_mcus_avx2(mri_run *r, uint32_t count);
 uint32_t mri_run_mcus_avx512(mri_run *r, uint32_t count);
+/* The same for MCUs none of whose blocks is wanted, with tables whose skim[] is made. */
+uint32_t mri_skim_mcus(mri_run *r, uint32_t count);
+uint32_t mri_skim_mcus_avx2(mri_run *r, uint32_t count);
 
 static inline __attribute__((always_inline)) void mri_bits_load(mri_bits *in)
 {
