@@ -14,6 +14,7 @@
 #include "pipeline/decode/jpeg/entropy.h"
 
 #include "pipeline/decode/jpeg/cursor.h"
+#include "pipeline/decode/jpeg/lanes.h"
 
 #define SKIM_BLOCKS 512 /* as long as this takes to skim, it takes to make the tables for it */
 #define TABLES      4 /* a picture needs 3 of a kind; the rest outlive it, for pictures with the same ones */
@@ -23,7 +24,10 @@ struct mri_entropy {
     mri_jpeg_entries entries;
     const uint8_t *data;
     size_t bytes;
-    bool with_entries;
+    bool with_entries, with_lanes;
+    uint32_t next_row; /* MCU row from which on rows may be asked for, where lanes decode */
+    mri_lanes *lanes;  /* NULL: none at this level */
+    uint64_t lane_rows;
     mri_block_window window[MRI_JPEG_MAX_COMPONENTS];
     mri_cursor cursor[MRI_JPEG_ENTRY_COMPONENTS]; /* of each scan */
     uint64_t picture;                             /* count of opens */
@@ -38,12 +42,25 @@ int mri_entropy_create(mri_entropy **out)
     *out = e;
     if (!e) return MR_ENOMEM;
     memset(e, 0, sizeof *e);
-    return MR_OK;
+    if (!mri_lanes_supported() || mri_lanes_create(&e->lanes) == MR_OK) return MR_OK;
+    free(e);
+    *out = NULL;
+    return MR_ENOMEM;
 }
 
-void mri_entropy_destroy(mri_entropy *e) { free(e); }
+void mri_entropy_destroy(mri_entropy *e)
+{
+    if (!e) return;
+    mri_lanes_destroy(e->lanes);
+    free(e);
+}
 
-uint64_t mri_entropy_bytes(void) { return sizeof(mri_entropy); }
+uint64_t mri_entropy_bytes(void)
+{
+    return sizeof(mri_entropy) + (mri_lanes_supported() ? mri_lanes_bytes() : 0);
+}
+
+uint64_t mri_entropy_lane_rows(const mri_entropy *e) { return e->lane_rows; }
 
 /* ---- opening ---- */
 
@@ -110,12 +127,30 @@ static int start_scan(mri_entropy *e, uint32_t idx, mr_error *err)
     return MR_OK;
 }
 
+static void open_lanes(mri_entropy *e)
+{
+    const mri_cursor *c = &e->cursor[0];
+    e->with_lanes = e->lanes && mri_lanes_supported();
+    if (e->with_lanes)
+        mri_lanes_open(e->lanes, &(mri_lanes_picture){.data = e->data,
+                                                      .scan = c->scan,
+                                                      .entries = &e->entries,
+                                                      .block = c->run.block,
+                                                      .ac = e->ac,
+                                                      .dc = e->dc,
+                                                      .prediction = c->dc,
+                                                      .block_count = c->run.block_count,
+                                                      .wide = c->wide,
+                                                      .high = c->high});
+}
+
 int mri_entropy_open(mri_entropy *e, const void *data, size_t bytes, const void *entries,
                      size_t entries_bytes, const mri_jpeg_frame **frame, mr_error *err)
 {
     e->data = data;
     e->bytes = bytes;
-    e->with_entries = false;
+    e->with_entries = e->with_lanes = false;
+    e->next_row = 0;
     e->picture++;
     memset(e->window, 0, sizeof e->window);
     int rc = mri_jpeg_layout_parse(&e->layout, data, bytes, err);
@@ -126,6 +161,7 @@ int mri_entropy_open(mri_entropy *e, const void *data, size_t bytes, const void 
         e->cursor[0].entries = &e->entries;
         e->cursor[0].marking = true;
         e->with_entries = true;
+        if (rc == MR_OK) open_lanes(e);
     }
     if (rc) {
         e->layout.scan_count = 0;
@@ -152,10 +188,7 @@ int mri_entropy_window(mri_entropy *e, const mri_block_window *window, mr_error 
 
 /* ---- rows ---- */
 
-/* Wanted MCUs of a scan's row: columns [from, to); none when equal. */
-typedef struct mcu_span {
-    uint32_t from, to;
-} mcu_span;
+typedef mri_lanes_span mcu_span; /* of a scan's row; none when from == to */
 
 static bool wants(const mri_block_window *w, uint32_t row)
 {
@@ -189,7 +222,7 @@ static void aim(mri_run_block *b, const mri_block_window *w, const mri_block_row
     }
 }
 
-/* Onward to MCU number to; no block is wanted. */
+/* Onward to MCU number to, storing nothing. */
 static int skim(mri_entropy *e, mri_cursor *c, uint64_t to, mr_error *err)
 {
     const uint64_t blocks = (to - c->at) * c->run.block_count;
@@ -198,6 +231,7 @@ static int skim(mri_entropy *e, mri_cursor *c, uint64_t to, mr_error *err)
         mri_huff_ac *t = &e->ac[c->run.block[k].ac - e->ac];
         if (blocks >= SKIM_BLOCKS) mri_huff_skim_build(t);
         c->skim &= t->skims;
+        c->run.block[k].wide = 0;
     }
     const int rc = mri_cursor_go(c, to, err);
     c->skim = false;
@@ -225,8 +259,6 @@ static int pass(mri_entropy *e, mri_cursor *c, uint64_t to, uint32_t hint, mr_er
             if (rc) return rc;
         }
     }
-    if (c->at == to) return MR_OK;
-    for (uint32_t k = 0; k < c->run.block_count; k++) c->run.block[k].wide = 0;
     return skim(e, c, to, err);
 }
 
@@ -236,12 +268,59 @@ static int backwards(uint32_t mcu_row, mr_error *err)
                         mcu_row);
 }
 
+/* ---- rows in lanes ---- */
+
+/* Wanted MCUs of a row of the one scan that has them all. */
+static mcu_span row_span(const mri_entropy *e, uint32_t row)
+{
+    mcu_span span = {0, 0};
+    for (uint32_t k = 0; k < e->layout.frame.component_count; k++) {
+        const mri_jpeg_component *c = &e->layout.frame.component[k];
+        const mri_block_window *w = &e->window[k];
+        for (uint32_t v = 0; v < c->v; v++)
+            if (wants(w, row * c->v + v)) add_span(&span, w, c->h);
+    }
+    return span;
+}
+
+/* The aimed row, by lanes; false: by the cursor. */
+static bool lanes_row(mri_entropy *e, const mri_cursor *c, uint32_t row)
+{
+    if (!mri_lanes_has(e->lanes, row)) {
+        mcu_span span[MRI_LANE_ROWS];
+        uint32_t count = 0;
+        while (count < MRI_LANE_ROWS && row + count < c->high) {
+            span[count] = row_span(e, row + count);
+            if (span[count].from == span[count].to) break;
+            count++;
+        }
+        e->with_lanes = mri_lanes_decode(e->lanes, row, span, count);
+    }
+    const bool good = mri_lanes_has(e->lanes, row) && mri_lanes_row(e->lanes, row, c->run.block);
+    e->lane_rows += good;
+    return good;
+}
+
+/* After the picture's last MCU, decoded by lanes: the cursor goes there as well, since what follows is its to
+ * judge. */
+static int follow(mri_entropy *e, mri_cursor *c, mr_error *err)
+{
+    const int rc = pass(e, c, c->total - 1, 1, err);
+    return rc ? rc : skim(e, c, c->total, err);
+}
+
+/* ---- a row ---- */
+
 /* One row of a scan's MCUs, once aimed. */
 static int scan_row(mri_entropy *e, mri_cursor *c, uint32_t row, mcu_span span, mr_error *err)
 {
     if (span.from == span.to) return MR_OK;
     const uint64_t start = (uint64_t)row * c->wide;
-    if (c->at > start + span.from) return backwards(row, err);
+    if (c->at > start + span.from || row < e->next_row) return backwards(row, err);
+    if (e->with_lanes) {
+        e->next_row = row + 1;
+        if (lanes_row(e, c, row)) return row + 1 == c->high && span.to == c->wide ? follow(e, c, err) : MR_OK;
+    }
     mri_run_block aimed[MRI_MCU_BLOCKS];
     memcpy(aimed, c->run.block, c->run.block_count * sizeof aimed[0]);
     const int rc = pass(e, c, start + span.from, span.to - span.from, err);

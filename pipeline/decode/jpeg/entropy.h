@@ -21,6 +21,8 @@ typedef struct mri_entropy mri_entropy; /* tables and buffers of one thread */
 int mri_entropy_create(mri_entropy **out);
 void mri_entropy_destroy(mri_entropy *e); /* accepts NULL */
 uint64_t mri_entropy_bytes(void);         /* what it holds: it never grows */
+/* MCU rows that lanes (lanes.h) have decoded so far; for tests. */
+uint64_t mri_entropy_lane_rows(const mri_entropy *e);
 
 /* Start on a picture. data stays the caller's and must stay until the next open. entries NULL: there are
  * none.
