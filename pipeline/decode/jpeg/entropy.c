@@ -13,8 +13,8 @@
  * A scan of one component has MCUs of one block, and v of its rows make a row of the frame (T.81, A.2). */
 #include "pipeline/decode/jpeg/entropy.h"
 
-#include "pipeline/decode/jpeg/cursor.h"
-#include "pipeline/decode/jpeg/lanes.h"
+#include "pipeline/decode/jpeg/scan/cursor.h"
+#include "pipeline/decode/jpeg/scan/lanes.h"
 
 #define SKIM_BLOCKS 512 /* as long as this takes to skim, it takes to make the tables for it */
 #define TABLES      4 /* a picture needs 3 of a kind; the rest outlive it, for pictures with the same ones */

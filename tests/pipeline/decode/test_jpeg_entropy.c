@@ -4,7 +4,7 @@
 #include "formats/image/jpeg_entry.h"
 #include "mrt.h"
 #include "pipeline/decode/jpeg/entropy.h"
-#include "pipeline/decode/jpeg/scan.h"
+#include "pipeline/decode/jpeg/scan/scan.h"
 #include "tests/pipeline/decode/coefs.h"
 
 #define MANY (1u << 22)

@@ -1,4 +1,4 @@
-/* pipeline/decode/jpeg/lanes_inner.h: what lanes.c and the loop of lanes_avx512.c share. Private.
+/* pipeline/decode/jpeg/scan/lanes_inner.h: what lanes.c and the loop of lanes_avx512.c share. Private.
  *
  * Table entries, 32 bits. From bit
  *   0  8 bits: bits of all its symbols and values, at most MRI_LANE_BITS
@@ -16,7 +16,7 @@
 #ifndef MRI_LANES_INNER_H
 #define MRI_LANES_INNER_H
 
-#include "pipeline/decode/jpeg/lanes.h"
+#include "pipeline/decode/jpeg/scan/lanes.h"
 
 #define MRI_LANE_BITS 25 /* a window of 32 has so many at any bit of a byte */
 #define MRI_LANE_END  129

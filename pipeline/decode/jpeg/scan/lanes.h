@@ -1,4 +1,4 @@
-/* pipeline/decode/jpeg/lanes.h: segments between entry points, decoded in the lanes of AVX-512. Private.
+/* pipeline/decode/jpeg/scan/lanes.h: segments between entry points, decoded in the lanes of AVX-512. Private.
  *
  * Entry points cut rows of MCUs into segments. A batch is the segments of some rows that hold wanted blocks;
  * each lane decodes a segment of its own and takes the next one when it is through.
@@ -14,7 +14,7 @@
 #define MRI_LANES_H
 
 #include "formats/image/jpeg_entry.h"
-#include "pipeline/decode/jpeg/scan.h"
+#include "pipeline/decode/jpeg/scan/scan.h"
 
 #define MRI_LANE_TABLES 4 /* of a kind; as many as the entropy decoder keeps */
 

@@ -1,9 +1,9 @@
-/* pipeline/decode/jpeg/lanes.c: see lanes.h. Here: segments out of entry points, their bytes, what lanes do
- * between two runs of the loop, and the comparison with the entry points. */
-#include "pipeline/decode/jpeg/lanes.h"
+/* pipeline/decode/jpeg/scan/lanes.c: see lanes.h. Here: segments out of entry points, their bytes, what lanes
+ * do between two runs of the loop, and the comparison with the entry points. */
+#include "pipeline/decode/jpeg/scan/lanes.h"
 
 #include "base/simd.h"
-#include "pipeline/decode/jpeg/lanes_inner.h"
+#include "pipeline/decode/jpeg/scan/lanes_inner.h"
 
 #define LEAST_SEGMENTS 20        /* fewer: the scalar loop is as fast, and needs no tables of ours */
 #define TWO_GROUPS     24        /* segments from which a second group of lanes is worth it */
@@ -215,7 +215,7 @@ uint32_t mri_lanes_attend(mri_lanes *l, mri_lane_group *g, uint32_t hard)
     return (uint32_t)__builtin_popcount(g->live);
 }
 
-static void run(mri_lanes *l)
+static void decode_segments(mri_lanes *l)
 {
     const uint32_t groups = l->segment_count >= TWO_GROUPS ? 2 : 1;
     l->segment_next = 0;
@@ -251,7 +251,7 @@ bool mri_lanes_decode(mri_lanes *l, uint32_t first, const mri_lanes_span *span, 
     memset(l->bytes + r.bytes, 0xff, AHEAD_BYTES);
     l->byte_limit = r.bytes + 8;
     set_tables(l);
-    run(l);
+    decode_segments(l);
     return true;
 }
 

@@ -1,5 +1,5 @@
-/* pipeline/decode/jpeg/run.h: the loop the entropy decoder lives in, as functions to be inlined in one file
- * for each instruction set. Private.
+/* pipeline/decode/jpeg/scan/run.h: the loop the entropy decoder lives in, as functions to be inlined in one
+ * file for each instruction set. Private.
  *
  * A load leaves at least 56 bits, enough for four AC windows, or for one symbol of any length (31 bits).
  *
@@ -10,7 +10,7 @@
 #ifndef MRI_RUN_H
 #define MRI_RUN_H
 
-#include "pipeline/decode/jpeg/scan.h"
+#include "pipeline/decode/jpeg/scan/scan.h"
 
 #define INLINE      static inline __attribute__((always_inline))
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)

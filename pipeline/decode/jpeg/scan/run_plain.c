@@ -1,7 +1,7 @@
-/* pipeline/decode/jpeg/run_plain.c: runs of MCUs in plain C; run_avx2.c has the same for processors with
+/* pipeline/decode/jpeg/scan/run_plain.c: runs of MCUs in plain C; run_avx2.c has the same for processors with
  * shifts that spare the flags (BMI2). */
 #include "base/simd.h"
-#include "pipeline/decode/jpeg/run.h"
+#include "pipeline/decode/jpeg/scan/run.h"
 
 static uint32_t run_mcus_plain(mri_run *r, uint32_t count) { return run_mcus(r, count); }
 static uint32_t skim_mcus_plain(mri_run *r, uint32_t count) { return skim_mcus(r, count); }

@@ -1,11 +1,11 @@
-/* pipeline/decode/jpeg/cursor.c: see cursor.h.
+/* pipeline/decode/jpeg/scan/cursor.c: see cursor.h.
  *
  *   feed   |......used......|U...................|limit.......an MCU at least.......|
  *          0             our place                                                  fill
  *
  * At the end of the data the limit is the fill itself, and ones stand behind it: all ones is no code, so an
  * MCU that needs more stops there, whatever the feed held before. */
-#include "pipeline/decode/jpeg/cursor.h"
+#include "pipeline/decode/jpeg/scan/cursor.h"
 
 #define FAR_DC    (1 << 30) /* a row of MCUs adds less than this; T.81 allows a few thousand */
 #define CODE_BITS 16        /* the longest */

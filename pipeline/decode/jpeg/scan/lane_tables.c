@@ -1,6 +1,6 @@
-/* pipeline/decode/jpeg/lane_tables.c: tables of the lanes, from the codes of a Huffman table; see
+/* pipeline/decode/jpeg/scan/lane_tables.c: tables of the lanes, from the codes of a Huffman table; see
  * lanes_inner.h. */
-#include "pipeline/decode/jpeg/lanes_inner.h"
+#include "pipeline/decode/jpeg/scan/lanes_inner.h"
 
 #define WINDOWS (1u << MRI_LANE_AC_BITS)
 #define HARD    (MRI_LANE_HARD | MRI_LANE_ODD << 8)

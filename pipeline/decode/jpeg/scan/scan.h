@@ -1,5 +1,5 @@
-/* pipeline/decode/jpeg/scan.h: the inner parts of the entropy decoder: bytes without stuffing, and runs of
- * MCUs. Private.
+/* pipeline/decode/jpeg/scan/scan.h: the inner parts of the entropy decoder: bytes without stuffing, and runs
+ * of MCUs. Private.
  *
  *   file bytes --unstuff--> feed (a few KiB, stays in the first cache) --run--> coefficients
  *
@@ -10,7 +10,7 @@
 #define MRI_SCAN_H
 
 #include "formats/image/jpeg_frame.h"
-#include "pipeline/decode/jpeg/huffman.h"
+#include "pipeline/decode/jpeg/scan/huffman.h"
 
 #define MRI_MCU_BLOCKS 10
 /* No MCU is longer: per block 64 symbols of 16 + 15 bits; and the 8 bytes a reader looks ahead. */

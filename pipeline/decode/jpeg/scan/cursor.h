@@ -1,4 +1,4 @@
-/* pipeline/decode/jpeg/cursor.h: a position in one scan, and decoding onward from it. Private.
+/* pipeline/decode/jpeg/scan/cursor.h: a position in one scan, and decoding onward from it. Private.
  *
  * The bytes ahead of the place lie unstuffed in the cursor's own feed, some KiB of them, refilled as it
  * moves; the file's bytes are touched once, in order, and not at all before the place a cursor was set to. */
@@ -6,7 +6,7 @@
 #define MRI_CURSOR_H
 
 #include "formats/image/jpeg_entry.h"
-#include "pipeline/decode/jpeg/scan.h"
+#include "pipeline/decode/jpeg/scan/scan.h"
 
 typedef struct mri_cursor {
     const uint8_t *data; /* the file */

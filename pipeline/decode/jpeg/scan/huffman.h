@@ -1,5 +1,5 @@
-/* pipeline/decode/jpeg/huffman.h: Huffman tables made fast: a window of the next bits to everything they say.
- * Private.
+/* pipeline/decode/jpeg/scan/huffman.h: Huffman tables made fast: a window of the next bits to everything they
+ * say. Private.
  *
  * An AC entry holds the first symbol of the window with its value, and the second one as well when both fit,
  * so that the chain look up - shift - look up, which is what entropy decoding waits for, is walked 11 times

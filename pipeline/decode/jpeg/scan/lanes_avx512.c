@@ -1,4 +1,4 @@
-/* pipeline/decode/jpeg/lanes_avx512.c: the loop of the lanes (lanes_inner.h), 16 or 32 segments at once.
+/* pipeline/decode/jpeg/scan/lanes_avx512.c: the loop of the lanes (lanes_inner.h), 16 or 32 segments at once.
  *
  * A lane has the next 32 bits of its segment in a window that is loaded once in two steps. A step looks up a
  * table: up to two AC symbols, one whose value is cut out of the bits, or a DC symbol. Blocks end, and the
@@ -15,7 +15,7 @@
 #include <immintrin.h>
 
 #include "base/simd.h"
-#include "pipeline/decode/jpeg/lanes_inner.h"
+#include "pipeline/decode/jpeg/scan/lanes_inner.h"
 
 #define INLINE static inline __attribute__((always_inline)) MRI_TARGET_AVX512
 #define STEPS  2 /* in a round: three leave too few bits too often */
@@ -48,7 +48,7 @@ INLINE __m512i plus_byte(__m512i a, __m512i b, unsigned byte)
     return _mm512_dpbusd_epi32(a, b, words(1u << 8 * byte));
 }
 
-INLINE void load(vectors *v, const mri_lane_group *g)
+INLINE void lanes_load(vectors *v, const mri_lane_group *g)
 {
     v->byte = _mm512_load_si512(g->byte);
     v->used = _mm512_load_si512(g->used);
@@ -60,7 +60,7 @@ INLINE void load(vectors *v, const mri_lane_group *g)
     v->live = g->live;
 }
 
-INLINE void save(const vectors *v, mri_lane_group *g)
+INLINE void lanes_save(const vectors *v, mri_lane_group *g)
 {
     _mm512_store_si512(g->byte, v->byte);
     _mm512_store_si512(g->used, v->used);
@@ -160,7 +160,7 @@ INLINE void write_all(stores *s, uint32_t count, int16_t *coef)
     }
 }
 
-INLINE void run(mri_lanes *l, const uint32_t groups)
+INLINE void decode_lanes(mri_lanes *l, const uint32_t groups)
 {
     const tables t = {l->bytes,
                       l->table.entry,
@@ -178,7 +178,7 @@ INLINE void run(mri_lanes *l, const uint32_t groups)
 #pragma GCC unroll 2
     for (uint32_t g = 0; g < groups; g++) {
         live += mri_lanes_attend(l, &l->group[g], 0);
-        load(&v[g], &l->group[g]);
+        lanes_load(&v[g], &l->group[g]);
         asked[g] = ask_bits(&v[g], &t);
     }
     while (live) {
@@ -213,22 +213,22 @@ INLINE void run(mri_lanes *l, const uint32_t groups)
         live = 0;
 #pragma GCC unroll 2
         for (uint32_t g = 0; g < groups; g++) {
-            save(&v[g], &l->group[g]);
+            lanes_save(&v[g], &l->group[g]);
             live += mri_lanes_attend(l, &l->group[g], hard[g]);
-            load(&v[g], &l->group[g]);
+            lanes_load(&v[g], &l->group[g]);
             asked[g] = ask_bits(&v[g], &t);
         }
     }
     write_all(pending, STEPS * 2, coef);
 }
 
-static MRI_TARGET_AVX512 __attribute__((noinline)) void run_1(mri_lanes *l) { run(l, 1); }
-static MRI_TARGET_AVX512 __attribute__((noinline)) void run_2(mri_lanes *l) { run(l, 2); }
+static MRI_TARGET_AVX512 __attribute__((noinline)) void decode_1(mri_lanes *l) { decode_lanes(l, 1); }
+static MRI_TARGET_AVX512 __attribute__((noinline)) void decode_2(mri_lanes *l) { decode_lanes(l, 2); }
 
 void mri_lanes_run_avx512(mri_lanes *l, uint32_t groups)
 {
-    if (groups == 1) run_1(l);
-    else run_2(l);
+    if (groups == 1) decode_1(l);
+    else decode_2(l);
 }
 
 /* ---- storing ---- */

@@ -1,9 +1,9 @@
-/* pipeline/decode/jpeg/huffman.c: see huffman.h. Source: ITU-T T.81, annex C (codes from counts), F.2.2
+/* pipeline/decode/jpeg/scan/huffman.c: see huffman.h. Source: ITU-T T.81, annex C (codes from counts), F.2.2
  * (symbols and values).
  *
  * Windows are filled from left to right: codes in rising order take falling shares, and within a code so do
  * its values. */
-#include "pipeline/decode/jpeg/huffman.h"
+#include "pipeline/decode/jpeg/scan/huffman.h"
 
 static uint32_t spec_bytes(const uint8_t *spec)
 {

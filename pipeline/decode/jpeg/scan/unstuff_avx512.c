@@ -1,5 +1,5 @@
-/* pipeline/decode/jpeg/unstuff_avx512.c: unstuff.c with 64 bytes at a time, whatever is in them: no branch to
- * mispredict at an FF, and no load whose address waits for the load before it.
+/* pipeline/decode/jpeg/scan/unstuff_avx512.c: unstuff.c with 64 bytes at a time, whatever is in them: no
+ * branch to mispredict at an FF, and no load whose address waits for the load before it.
  *
  * A zero after an FF is dropped. Anything else after an FF is a marker: the plain variant finishes there and
  * at the end of src. An FF at the end of a step is carried to the next step in a bit; when there is no next
@@ -8,7 +8,7 @@
 #include <immintrin.h>
 
 #include "base/simd.h"
-#include "pipeline/decode/jpeg/scan.h"
+#include "pipeline/decode/jpeg/scan/scan.h"
 
 MRI_TARGET_AVX512 size_t mri_unstuff_avx512(const uint8_t *src, size_t bytes, uint8_t *dst, size_t want,
                                             size_t *used)
