@@ -15,9 +15,12 @@
 
 #include "pipeline/decode/jpeg/scan/cursor.h"
 #include "pipeline/decode/jpeg/scan/lanes.h"
+#include "pipeline/pixels/pixels.h"
 
-#define SKIM_BLOCKS 512 /* as long as this takes to skim, it takes to make the tables for it */
-#define TABLES      4 /* a picture needs 3 of a kind; the rest outlive it, for pictures with the same ones */
+#define SKIM_BLOCKS  512   /* as long as this takes to skim, it takes to make the tables for it */
+#define NOTED_MOST   4096  /* entry points of a picture of 12 megapixels, 4:2:0 */
+#define LARGE_PIXELS 16384 /* smaller pictures are decoded without lanes, and have no entry points noted */
+#define TABLES       4 /* a picture needs 3 of a kind; the rest outlive it, for pictures with the same ones */
 
 struct mri_entropy {
     mri_jpeg_layout layout;
@@ -26,8 +29,10 @@ struct mri_entropy {
     size_t bytes;
     bool with_entries, with_lanes;
     uint32_t next_row; /* MCU row from which on rows may be asked for, where lanes decode */
-    mri_lanes *lanes;  /* NULL: none at this level */
+    mri_lanes *lanes;  /* NULL: not needed so far */
     uint64_t lane_rows;
+    mri_buffer noted; /* entry points of this picture */
+    bool notes;
     mri_block_window window[MRI_JPEG_MAX_COMPONENTS];
     mri_cursor cursor[MRI_JPEG_ENTRY_COMPONENTS]; /* of each scan */
     uint64_t picture;                             /* count of opens */
@@ -42,23 +47,25 @@ int mri_entropy_create(mri_entropy **out)
     *out = e;
     if (!e) return MR_ENOMEM;
     memset(e, 0, sizeof *e);
-    if (!mri_lanes_supported() || mri_lanes_create(&e->lanes) == MR_OK) return MR_OK;
-    free(e);
-    *out = NULL;
-    return MR_ENOMEM;
+    return MR_OK;
 }
 
 void mri_entropy_destroy(mri_entropy *e)
 {
     if (!e) return;
     mri_lanes_destroy(e->lanes);
+    mri_buffer_free(&e->noted);
     free(e);
 }
 
-uint64_t mri_entropy_bytes(void)
+uint64_t mri_entropy_bytes(uint64_t pixels)
 {
-    return sizeof(mri_entropy) + (mri_lanes_supported() ? mri_lanes_bytes() : 0);
+    if (pixels < LARGE_PIXELS) return sizeof(mri_entropy);
+    return sizeof(mri_entropy) + NOTED_MOST * sizeof(mri_jpeg_entry) +
+           (mri_lanes_supported() ? mri_lanes_bytes() : 0);
 }
+
+static bool is_large(const mri_jpeg_frame *f) { return (uint64_t)f->width * f->height >= LARGE_PIXELS; }
 
 uint64_t mri_entropy_lane_rows(const mri_entropy *e) { return e->lane_rows; }
 
@@ -130,7 +137,8 @@ static int start_scan(mri_entropy *e, uint32_t idx, mr_error *err)
 static void open_lanes(mri_entropy *e)
 {
     const mri_cursor *c = &e->cursor[0];
-    e->with_lanes = e->lanes && mri_lanes_supported();
+    e->with_lanes = mri_lanes_supported() && is_large(&e->layout.frame) &&
+                    (e->lanes || mri_lanes_create(&e->lanes) == MR_OK);
     if (e->with_lanes)
         mri_lanes_open(e->lanes, &(mri_lanes_picture){.data = e->data,
                                                       .scan = c->scan,
@@ -149,7 +157,7 @@ int mri_entropy_open(mri_entropy *e, const void *data, size_t bytes, const void 
 {
     e->data = data;
     e->bytes = bytes;
-    e->with_entries = e->with_lanes = false;
+    e->with_entries = e->with_lanes = e->notes = false;
     e->next_row = 0;
     e->picture++;
     memset(e->window, 0, sizeof e->window);
@@ -406,21 +414,47 @@ int mri_entropy_end(mri_entropy *e, mr_error *err)
 
 /* ---- entry points ---- */
 
-static int collect_entries(mri_entropy *e, uint32_t gap, mri_jpeg_entry *entry, mr_error *err)
+static size_t entry_count(const mri_jpeg_frame *f, uint32_t gap)
+{
+    return (size_t)((f->mcus_wide + gap - 1) / gap) * f->mcus_high;
+}
+
+static void note_entries(mri_cursor *c, uint32_t gap, mri_jpeg_entry *entry)
+{
+    c->marking = true;
+    c->noted = entry;
+    c->noted_gap = gap;
+}
+
+/* The rest of the scan, to which entry points are noted, and its end. */
+static int note_rest(mri_entropy *e, mr_error *err)
 {
     mri_cursor *c = &e->cursor[0];
-    c->marking = true;
     if (c->total * c->run.block_count >= SKIM_BLOCKS)
         for (uint32_t k = 0; k < c->run.block_count; k++)
             mri_huff_skim_build(&e->ac[c->run.block[k].ac - e->ac]);
-    for (uint64_t row = 0; row < c->high; row++)
-        for (uint32_t column = 0; column < c->wide; column += gap) {
-            int rc = skim(e, c, row * c->wide + column, err);
-            if (rc == MR_OK) rc = mri_cursor_position(c, entry++, err);
-            if (rc) return rc;
-        }
     const int rc = skim(e, c, c->total, err);
     return rc ? rc : finish_scan(e, c, err);
+}
+
+bool mri_entropy_note(mri_entropy *e)
+{
+    const size_t count = entry_count(&e->layout.frame, MRI_JPEG_ENTRY_GAP);
+    e->notes = e->layout.scan_count == 1 && !e->with_entries && is_large(&e->layout.frame) &&
+               count <= NOTED_MOST && mri_buffer_need(&e->noted, count * sizeof(mri_jpeg_entry)) == MR_OK;
+    if (e->notes) note_entries(&e->cursor[0], MRI_JPEG_ENTRY_GAP, (mri_jpeg_entry *)(void *)e->noted.data);
+    return e->notes;
+}
+
+int mri_entropy_noted(mri_entropy *e, void **out, size_t *bytes, mr_error *err)
+{
+    if (!e->notes || e->layout.scan_count != 1)
+        return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: no entry points were noted");
+    const int rc = note_rest(e, err);
+    e->notes = false;
+    return rc ? rc
+              : mri_jpeg_entries_pack(&e->layout, e->data, e->bytes, MRI_JPEG_ENTRY_GAP, e->cursor[0].noted,
+                                      out, bytes, err);
 }
 
 int mri_jpeg_entries_build_gap(mri_entropy *e, const void *jpeg, size_t bytes, uint32_t gap, void **out,
@@ -434,10 +468,11 @@ int mri_jpeg_entries_build_gap(mri_entropy *e, const void *jpeg, size_t bytes, u
     if (e->layout.scan_count != 1)
         return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: %u scans; entry points are for pictures of one",
                             e->layout.scan_count);
-    const size_t count = (size_t)((f->mcus_wide + gap - 1) / gap) * f->mcus_high;
+    const size_t count = entry_count(f, gap);
     mri_jpeg_entry *entry = calloc(count, sizeof *entry);
     if (!entry) return mr_error_set(err, MR_ENOMEM, "no memory for %zu entry points", count);
-    rc = collect_entries(e, gap, entry, err);
+    note_entries(&e->cursor[0], gap, entry);
+    rc = note_rest(e, err);
     if (rc == MR_OK) rc = mri_jpeg_entries_pack(&e->layout, jpeg, bytes, gap, entry, out, out_bytes, err);
     free(entry);
     e->layout.scan_count = 0;

@@ -26,7 +26,10 @@ typedef struct mri_cursor {
     size_t fill;  /* bytes in the feed */
     bool ended;   /* next is at a marker or the end */
     bool marking; /* the caller's to set, before moving: entries are compared or told */
-    size_t mark, mark_at; /* a byte of the feed and, when marking, its place in the file */
+    mri_jpeg_entry *noted; /* the caller's to set, before moving: where entry points go, those of all rows; or
+                              NULL */
+    uint32_t noted_gap;    /* one every so many MCUs of a row */
+    size_t mark, mark_at;  /* a byte of the feed and, when marking, its place in the file */
     uint8_t feed[MRI_FEED_BYTES + MRI_UNSTUFF_SLACK + MRI_MCU_BYTES + 64]; /* an MCU that runs over the end
                                                                               stays inside */
 } mri_cursor;
@@ -39,9 +42,6 @@ int mri_cursor_enter(mri_cursor *c, const mri_jpeg_entry *entry, uint64_t at, si
 
 /* Decode up to MCU number end, comparing the entries passed with where we are. */
 int mri_cursor_go(mri_cursor *c, uint64_t end, mr_error *err);
-
-/* The current position as an entry point; consumes the restart marker that is due. */
-int mri_cursor_position(mri_cursor *c, mri_jpeg_entry *out, mr_error *err);
 
 /* After the last MCU: *at is the file's place of the marker that ends the scan, and nothing is between.
  * MR_EUNSUPPORTED: some bytes are, of which libjpeg tells only by chance. */

@@ -41,7 +41,7 @@
 
 /* Room of a batch: blocks of coefficients, with the spare one after each segment (512 KiB stay in the second
  * cache); bytes of the file without stuffing; segments. */
-#define MRI_LANE_BLOCKS   4096
+#define MRI_LANE_BLOCKS   8192
 #define MRI_LANE_BYTES    (128 << 10)
 #define MRI_LANE_SEGMENTS 256
 
