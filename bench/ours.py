@@ -100,12 +100,19 @@ def made_by_convert(millrace, name, job, threads):
     return job["made"][name]
 
 
+def first_epoch(millrace):
+    """Options with which every epoch is like the first: no entry points are kept in memory."""
+    return ["--entries", "0"] if "--entries" in call([millrace, "bench", "--help", "--all"], 60)[0] else []
+
+
 def our_loader(millrace, name, jobs, threads, variant="", env=None, extra=()):
     """The contestant `name`, or a variant of it: another environment or further options."""
     label, store, job = OURS[name]
     if job not in jobs:
         raise Absent("no --cifar FOLDER was given")
     data, about = made_by_convert(millrace, name, jobs[job], threads) if store else (jobs[job]["folder"], {})
+    if name == "folder" and variant != "kept":
+        extra = [*extra, *first_epoch(millrace)]
     if about.get("entry_points") is False:
         label = "millrace, records (no entry points)"
     return Loader(f"{name}@{variant}" if variant else name, f"{label}, {variant}" if variant else label, millrace, data, threads,

@@ -3,7 +3,9 @@
 
 usage: bench/ratios.py MILLRACE --data FOLDER [--rounds 5] [--seconds 2] [--threads 2] [--json OUT] [--cache DIR]
 
-    folder, records, coef, raw / full decode    RandomResizedCrop(224) + flip to batches of 64, beside plain libjpeg-turbo decoding
+    folder, records, coef, raw / full decode    RandomResizedCrop(224) + flip to batches of 64, beside plain libjpeg-turbo decoding;
+                                                the folder as in a first epoch
+    folder@kept                                 the folder with entry points kept in memory: a turn begins with its first epoch
     avx2 / avx512                               each of them with MILLRACE_SIMD set
     order / free order, checks / no checks      what the promises cost, where this version can do without them
     overlap                                     time of an overlapped epoch / the longer of loading alone and computing alone, on a
@@ -19,7 +21,7 @@ import statistics
 import sys
 import time
 
-from ours import OURS, YARDSTICK, cache_folder, convert_command, job_about, jpeg_files, our_loader, write_job, yardstick
+from ours import OURS, YARDSTICK, cache_folder, convert_command, job_about, first_epoch, jpeg_files, our_loader, write_job, yardstick
 from rounds import (Absent, ROUNDS_FEWEST, absent_row, call, column, contestant_row, last_object, machine, pair_row, ratios,
                     run_rounds, run_row, tell, use_cores, warn_if_shared, write_rows)
 
@@ -152,6 +154,10 @@ def gather(args, jobs):
                 add(f"{name}@{level}", loader(name, level, env={"MILLRACE_SIMD": level}))
             else:
                 absent[f"{name}@{level}"] = f"this processor has no {flag}"
+    if first_epoch(args.millrace):
+        add("folder@kept", loader("folder", "kept"))
+    else:
+        absent["folder@kept"] = "this version keeps no entry points in memory"
     add("folder@free", lambda: loader("folder", "free", extra=without(free_order(help_text), "free order"))())
     add("records@unchecked", lambda: loader("records", "unchecked", extra=without(no_checks(help_text), "reading without checks"))())
     for ident, over in OVERLAPS.items():
@@ -165,7 +171,7 @@ def gather(args, jobs):
 
 
 PAIRS = ([(name, YARDSTICK) for name in PHOTOS] + [(f"{name}@avx2", f"{name}@avx512") for name in PHOTOS] +
-         [("folder", "folder@free"), ("records", "records@unchecked"), ("convert", "jpegtran")])
+         [("folder@kept", YARDSTICK), ("folder", "folder@free"), ("records", "records@unchecked"), ("convert", "jpegtran")])
 
 
 def rows_of(args, cores, jobs, contestants, results, absent, took):

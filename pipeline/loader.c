@@ -135,6 +135,7 @@ void mr_loader_close(mr_loader *l)
     mri_shelf_close(l->shelf, &l->slots);
     free(l->host_parts);
     if (l->consumer.thread) mri_cpu_time_close(&l->consumer.cpu);
+    mri_points_destroy(l->points);
     mri_cache_close(l->cache); /* readers are gone: nobody reads its file */
     if (l->reserved && l->plan.cfg.budget) mri_budget_return(l->plan.cfg.budget, l->plan.memory.reserved);
     mr_budget_destroy(l->own_budget);

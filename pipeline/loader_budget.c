@@ -164,16 +164,18 @@ static void plan_workers(const mri_loader_plan *plan, mri_memory_plan *p, uint64
     p->max_pixels = fits.pixels;
 }
 
-static mri_memory_plan plan_bytes(const mri_loader_plan *plan, uint64_t resident, uint64_t budget)
+static mri_memory_plan plan_bytes(const mri_loader_plan *plan, uint64_t resident, uint64_t points,
+                                  uint64_t budget)
 {
-    mri_memory_plan p = {.resident = resident, .cache = cache_bytes(plan), .order = order_bytes(plan)};
+    mri_memory_plan p = {
+        .resident = resident, .cache = cache_bytes(plan), .points = points, .order = order_bytes(plan)};
     const uint64_t most = mr_source_info_of(plan->source)->max_extent_bytes;
     plan_chunks(plan, &p);
     p.slots = mri_times(mri_slot_bytes(&plan->layout), plan->slot_count);
     p.reads = read_buffer_bytes(plan, &p);
     const uint64_t forms = plan->cfg.cache != MR_CACHE_OFF ? plan->cache_form->bound(most) : 0;
     const uint64_t spares = mri_times(plan->cfg.workers, mri_plus(most, forms));
-    const uint64_t kept = mri_plus(mri_plus(p.resident, p.cache), p.order);
+    const uint64_t kept = mri_plus(mri_plus(p.resident, p.cache), mri_plus(p.points, p.order));
     const uint64_t fixed =
         mri_plus(mri_plus(mri_plus(p.slots, p.reads), kept), mri_plus(spares, bookkeeping_bytes(plan, &p)));
     plan_workers(plan, &p, fixed, budget);
@@ -191,6 +193,27 @@ static uint64_t resident_bytes(const mri_loader_plan *plan, uint64_t budget)
         return 0; /* one of them is enough, and this one was asked for */
     const uint64_t bytes = mri_resident_bytes(plan->source);
     return bytes <= mri_min_u64(plan->cfg.resident_bytes, budget / 4) ? bytes : 0;
+}
+
+static bool has_entry_points(const mr_source_info *info)
+{
+    for (uint32_t k = 0; k < info->field_count; k++)
+        if (strcmp(info->fields[k].name, "image.entries") == 0) return true;
+    return false;
+}
+
+/* Entry points of JPEGs that have none, for the epochs after the first. */
+static uint64_t points_bytes(const mri_loader_plan *plan, uint64_t budget)
+{
+    const mr_source_info *info = mr_source_info_of(plan->source);
+    const mr_loader_config *cfg = &plan->cfg;
+    const mr_type type = info->image_field >= 0 ? info->fields[info->image_field].type : MR_TYPE_PIXELS;
+    if (cfg->cache != MR_CACHE_OFF || cfg->decode.pixels != MR_PIXELS_OWN ||
+        cfg->epochs - cfg->start_epoch <= 1 ||
+        (type != MR_TYPE_JPEG && type != MR_TYPE_BYTES && type != MR_TYPE_IMAGE) ||
+        mri_source_is_made(plan->source) || has_entry_points(info))
+        return 0;
+    return mri_min_u64(mri_points_bytes(info), mri_min_u64(cfg->entry_bytes, budget / 8));
 }
 
 /* All pictures have one size, and not one of them fits. */
@@ -217,8 +240,10 @@ int mri_plan_memory(const mri_loader_plan *plan, mri_memory_plan *out, mr_error 
 {
     const uint64_t budget = mri_budget_of(plan);
     const mr_source_info *info = mr_source_info_of(plan->source);
-    mri_memory_plan p = plan_bytes(plan, resident_bytes(plan, budget), budget);
-    if (p.all > budget && p.resident) p = plan_bytes(plan, 0, budget);
+    const uint64_t points = points_bytes(plan, budget);
+    mri_memory_plan p = plan_bytes(plan, resident_bytes(plan, budget), points, budget);
+    if (p.all > budget && points) p = plan_bytes(plan, resident_bytes(plan, budget), 0, budget);
+    if (p.all > budget && p.resident) p = plan_bytes(plan, 0, 0, budget);
     *out = p;
     const bool one_size = info->image_field >= 0 && info->height && info->width;
     if (p.all <= budget && one_size && p.max_pixels < largest_picture(plan).pixels)

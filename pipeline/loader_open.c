@@ -47,6 +47,8 @@ static int make_memory(mr_loader *l, mr_error *err)
         rc = mri_batches_add_windows(&l->plan.batches, l->plan.source, l->plan.cfg.length_window, err);
     if (rc == MR_OK) rc = mri_batches_add_dealer(&l->plan.batches, l->plan.source, err);
     if (rc == MR_OK && l->plan.cfg.cache != MR_CACHE_OFF) rc = make_cache(l, err);
+    if (rc == MR_OK && memory->points)
+        rc = mri_points_create(&l->points, mr_source_info_of(l->plan.source)->count, memory->points, err);
     if (rc == MR_OK && memory->resident) rc = mri_resident_create(&l->resident, l->plan.source, err);
     if (rc != MR_OK) return rc;
     l->host_parts = calloc((size_t)l->plan.slot_count * l->plan.info.parts, sizeof *l->host_parts);
@@ -144,6 +146,7 @@ static int make_decode_stage(mr_loader *l, mr_error *err)
                                   .keeps = keeps, /* unchecked ones on disk: later runs would take them for
                                                      checked */
                                   .resident = l->resident,
+                                  .points = l->points,
                                   .no_checks = l->plan.cfg.no_checks,
                                   .unlabelled = l->plan.cfg.count_unlabelled ? 0 : -1,
                                   .until = &l->halt.over,

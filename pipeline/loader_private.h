@@ -19,7 +19,7 @@ typedef struct mri_memory_plan {
     uint64_t max_pixels; /* the largest picture that one worker can decode */
     mri_extremes share;  /* larger ones wait for room in the pool; pixels 0: every worker has room for any */
     /* resident 0: samples are read one by one; scratch: of the workers; all: reserved and pool */
-    uint64_t slots, reads, resident, cache, order, workers, scratch, reserved, pool, all;
+    uint64_t slots, reads, resident, cache, points, order, workers, scratch, reserved, pool, all;
 } mri_memory_plan;
 
 /* Everything that is known before memory is taken; fixed from then on. Written by loader_plan.c; the settings
@@ -77,7 +77,8 @@ struct mr_loader {
     mri_notices notices;
     mri_bad_samples bad;
     mri_resident *resident;
-    mri_cache *cache; /* NULL: none */
+    mri_points *points; /* or NULL */
+    mri_cache *cache;   /* NULL: none */
     mri_slots slots;
     mri_shelf *shelf; /* NULL: nothing can be kept */
     mri_chunks chunks;

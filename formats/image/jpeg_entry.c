@@ -32,8 +32,11 @@ static int32_t get_signed(const mri_jpeg_entries *t, uint64_t bit, unsigned widt
 
 static void put_bits(uint8_t *fields, uint64_t *bit, unsigned width, uint64_t value)
 {
-    for (unsigned k = 0; k < width; k++, ++*bit)
-        fields[*bit >> 3] |= (uint8_t)((value >> k & 1) << (*bit & 7));
+    uint64_t v; /* widths and 7 bits before them fit; 8 bytes follow the fields */
+    memcpy(&v, fields + (*bit >> 3), sizeof v);
+    v |= (value & ((UINT64_C(1) << width) - 1)) << (*bit & 7);
+    memcpy(fields + (*bit >> 3), &v, sizeof v);
+    *bit += width;
 }
 
 static void widen(uint8_t *width, uint64_t value)
@@ -118,7 +121,7 @@ int mri_jpeg_entries_pack(const mri_jpeg_layout *layout, const void *jpeg, size_
     if (rc) return rc;
     lay_out(&t, layout);
     const uint64_t size = field_bytes(&t, layout->frame.mcus_high);
-    uint8_t *p = calloc(1, HEAD_BYTES + (size_t)size);
+    uint8_t *p = calloc(1, HEAD_BYTES + (size_t)size + sizeof(uint64_t));
     if (!p)
         return mr_error_set(err, MR_ENOMEM, "no memory for %llu bytes of entry points",
                             (unsigned long long)size);

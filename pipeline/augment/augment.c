@@ -20,6 +20,8 @@ void mri_scratch_drop(mri_scratch *s)
     for (size_t k = 0; k < MRI_ARRAY_COUNT(s->work); k++) mri_buffer_free(&s->work[k]);
 }
 
+mri_decoder *mri_scratch_decoder(mri_scratch *s) { return &s->decoder; }
+
 void mri_scratch_destroy(mri_scratch *s)
 {
     if (!s) return;

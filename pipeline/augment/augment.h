@@ -20,6 +20,7 @@ typedef struct mri_scratch mri_scratch;
 int mri_scratch_create(mri_scratch **out);
 void mri_scratch_destroy(mri_scratch *s); /* accepts NULL */
 void mri_scratch_drop(mri_scratch *s);    /* its buffers; it can be used as before */
+mri_decoder *mri_scratch_decoder(mri_scratch *s);
 /* Upper bound of the memory of one scratch for this augmentation under these limits, when no picture is
  * larger than `seen` and results have out_pixels. */
 uint64_t mri_scratch_bound_bytes(const mr_augment *a, const mr_decode_config *decode, mri_extremes seen,

@@ -64,7 +64,8 @@ static void packer_destroy(void *maker)
  * same time. */
 static uint64_t packer_bytes(const mr_decode_config *decode, mri_extremes seen)
 {
-    return 2 * mri_jpeg_coefficient_bound(mri_min_u64(seen.pixels, decode->max_pixels)) + mri_entropy_bytes();
+    return 2 * mri_jpeg_coefficient_bound(mri_min_u64(seen.pixels, decode->max_pixels)) +
+           mri_entropy_bytes(0);
 }
 
 /* Photographs come to one and a half times their bytes; flat pictures to a few times more. */

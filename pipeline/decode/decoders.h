@@ -56,7 +56,13 @@ typedef struct mri_decoder {
     mri_pixel_path *pixel_path;
     mri_resample_plan *plan;
     mri_buffer pixels, other; /* as decoded; upright or with other channels */
+    bool notes; /* the caller's to set, before opening: entry points of JPEGs that have none are noted */
+    bool noted; /* of the picture that is open */
 } mri_decoder;
+
+/* Entry points of the JPEG that was opened with `notes` and decoded without an error; *out is malloc'd.
+ * Anything but MR_OK: there are none. */
+int mri_decoder_noted(mri_decoder *d, void **out, size_t *bytes);
 
 void mri_decoder_free(mri_decoder *d);
 /* How large pictures are: no more pixels, no side longer. */

@@ -41,7 +41,8 @@ uint64_t mri_decoder_bound_bytes(const mr_decode_config *cfg, mri_extremes most,
                                                                                       */
     const uint64_t other = 3 * mri_max_u64(seen, results); /* the road's results too, before they are turned
                                                               upright */
-    return libraries + 3 * seen + other + remade + mri_entropy_bytes() + mri_jpeg_coefficient_bound(seen) +
+    return libraries + 3 * seen + other + remade + mri_entropy_bytes(most.pixels) +
+           mri_jpeg_coefficient_bound(seen) +
            mri_pixel_path_bound_bytes(seen, mri_min_u64(seen_side, JPEG_MOST_SIDE), side) +
            mri_resample_bound_bytes(seen_side, side);
 }
@@ -140,6 +141,11 @@ static int pixel_path_ready(mri_decoder *d, mr_error *err)
     return d->plan || mri_resample_plan_create(&d->plan) == MR_OK ? MR_OK : no_memory(err);
 }
 
+int mri_decoder_noted(mri_decoder *d, void **out, size_t *bytes)
+{
+    return d->noted ? mri_entropy_noted(d->entropy, out, bytes, NULL) : MR_EUNSUPPORTED;
+}
+
 /* ---- opening ---- */
 
 static int open_coef(mri_picture *p, mri_decoder *d, const mr_decode_config *cfg, mr_error *err)
@@ -174,6 +180,7 @@ static int open_jpeg(mri_picture *p, mri_decoder *d, const mr_decode_config *cfg
     if (rc) return rc;
     rc = mri_entropy_open(d->entropy, v->data, v->bytes, v->entries, v->entries_bytes, &f, err);
     if (rc == MR_OK) {
+        d->noted = d->notes && mri_entropy_note(d->entropy);
         p->from = (mri_coefficients){d->entropy, f, entropy_window, entropy_rows, entropy_end};
     } else {
         mr_image_header h; /* what is wrong with its header, or too large, is that first of all, as every
@@ -234,6 +241,7 @@ int mri_picture_open(mri_picture *p, mri_decoder *d, const mr_value *value, cons
                      mr_error *err)
 {
     *p = (mri_picture){.value = value, .orientation = 1, .decode_method = MRI_DECODE_RAW};
+    d->noted = false;
     int rc;
     switch (value->type) {
     case MR_TYPE_PIXELS: rc = open_pixels(p, cfg, err); break;

@@ -109,6 +109,40 @@ static int take_room(mri_placer *p, const mr_value *image, mr_error *err)
                           "lower --workers, --prefetch or --batch, ", err);
 }
 
+/* Pixels of a picture into their place. */
+static int run_augment(mri_placer *p, const target *t, const mr_value *image, const mri_boxes *boxes,
+                       mri_geometry *geometry, mr_error *err)
+{
+    const mri_place_config *cfg = p->cfg;
+    const mri_sample_key key = {cfg->seed, t->turn, t->sample};
+    return mri_augment_run(cfg->augment, p->scratch, image, cfg->decode, cfg->channels, key, cfg->height,
+                           cfg->width, t->slot->pixels + t->i * cfg->layout->sample_bytes,
+                           t->slot->affine ? t->slot->affine + 2 * (size_t)t->i : NULL, boxes, geometry, err);
+}
+
+/* The same with entry points that are kept for the picture, or are noted now and kept. */
+static int run_with_points(mri_placer *p, const target *t, const mr_value *image, const mri_boxes *boxes,
+                           mri_geometry *geometry, mr_error *err)
+{
+    mri_points *points = p->cfg->points;
+    mr_value with = *image;
+    if (mri_points_find(points, t->sample, &with)) {
+        mr_error none = MR_ERROR_INIT;
+        if (run_augment(p, t, &with, boxes, geometry, &none) == MR_OK) return MR_OK;
+        return run_augment(p, t, image, boxes, geometry, err); /* which says what is wrong */
+    }
+    mri_scratch_decoder(p->scratch)->notes = true;
+    const int rc = run_augment(p, t, image, boxes, geometry, err);
+    mri_scratch_decoder(p->scratch)->notes = false;
+    void *entries;
+    size_t bytes;
+    if (rc != MR_OK || mri_decoder_noted(mri_scratch_decoder(p->scratch), &entries, &bytes) != MR_OK)
+        return rc;
+    mri_points_keep(points, t->sample, image, entries, bytes);
+    free(entries);
+    return MR_OK;
+}
+
 /* Decode and augment. image NULL: the source has no pictures; boxes: what crops go by, or NULL; geometry:
  * where to say what became of it, or NULL. */
 static int place_image(mri_placer *p, const target *t, const mr_value *image, int32_t label,
@@ -117,13 +151,13 @@ static int place_image(mri_placer *p, const target *t, const mr_value *image, in
     const mri_place_config *cfg = p->cfg;
     mri_slot *slot = t->slot;
     if (image) {
-        const mri_sample_key key = {cfg->seed, t->turn, t->sample};
         int rc = take_room(p, image, err);
         if (rc != MR_OK) return rc;
         mri_range_begin(MRI_RANGE_AUGMENT, t->sample);
-        rc = mri_augment_run(cfg->augment, p->scratch, image, cfg->decode, cfg->channels, key, cfg->height,
-                             cfg->width, slot->pixels + t->i * cfg->layout->sample_bytes,
-                             slot->affine ? slot->affine + 2 * (size_t)t->i : NULL, boxes, geometry, err);
+        const bool points = cfg->points && !image->entries && image->type != MR_TYPE_PIXELS &&
+                            image->type != MR_TYPE_COEF &&
+                            mr_image_sniff(image->data, image->bytes) == MR_TYPE_JPEG;
+        rc = (points ? run_with_points : run_augment)(p, t, image, boxes, geometry, err);
         mri_range_end();
         if (rc != MR_OK) return rc;
     }

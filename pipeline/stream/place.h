@@ -9,6 +9,7 @@
 #include "pipeline/augment/augment.h"
 #include "pipeline/budget/budget.h"
 #include "pipeline/cache/cache.h"
+#include "pipeline/cache/points.h"
 #include "pipeline/read/resident.h"
 #include "pipeline/stream/chunk.h"
 
@@ -24,6 +25,7 @@ typedef struct mri_place_config { /* fixed */
     const mri_cache_form *cache_form; /* with a cache */
     bool keeps;                       /* good samples are offered to the cache */
     mri_resident *resident;           /* or NULL */
+    mri_points *points;               /* or NULL */
     bool no_checks;
     int32_t unlabelled; /* label of a sample that has none */
     const bool *until;  /* atomic: a wait for a server, or for memory, ends when it is true */

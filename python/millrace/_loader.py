@@ -197,6 +197,8 @@ class Loader:
     cache       "off", "memory", or "disk" in `cache_folder`: what the first epoch decoded, for the later ones; `cache_bytes`
                 at most (memory: None takes what fits)
     memory      bytes at most, 0: half of what the process may use
+    entry_bytes memory for entry points of JPEGs that have none, noted in the first of several epochs: later ones skip what is
+                above a crop; at most an eighth of `memory`; 0: never
     bad         a damaged sample: "stop" (BadSampleError), "replace" it by another one, "skip"; at most `max_bad` of them
     on_bad      function of (error, substitute), called by next() for each; else it is logged
     on_note     function of a text; else it is logged
@@ -216,7 +218,7 @@ class Loader:
                  channels: int = 0,
                  fields: Sequence[Union[str, Dict[str, Any]]] = (), length_window: int = 0, width_multiple: int = 1, repeats: int = 1,
                  block: int = 256, cache: str = "off", cache_folder: Any = None, cache_bytes: Optional[int] = None,
-                 memory: int = 0, bad: str = "stop", max_bad: int = 100,
+                 memory: int = 0, entry_bytes: int = 1 << 30, bad: str = "stop", max_bad: int = 100,
                  on_bad: Optional[Callable[[Error, Optional[int]], None]] = None,
                  on_note: Optional[Callable[[str], None]] = None, readers: int = 0, depth: int = 32, io: str = "auto",
                  direct: bool = False, pixels: str = "own", tune: bool = False) -> None:
@@ -279,6 +281,7 @@ class Loader:
         cfg.bad = _one_of("bad", _BAD, g["bad"])
         cfg.max_bad = _count("max_bad", g["max_bad"], 0, 2**64 - 1)
         cfg.memory_bytes = _count("memory", g["memory"], 0, 2**64 - 1)
+        cfg.entry_bytes = _count("entry_bytes", g["entry_bytes"], 0, 2**64 - 1)
         cfg.cache = _one_of("cache", _CACHES, g["cache"])
         if g["cache_folder"] is not None:
             self._texts.append(_l.encode(g["cache_folder"]))

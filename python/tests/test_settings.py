@@ -24,6 +24,9 @@ def value_of(row):
         return standard
     if kind == "flag":
         return False
+    if kind == "size":
+        units = "KMGT"
+        return int(standard[:-1]) << 10 * (1 + units.index(standard[-1])) if standard[-1] in units else int(standard)
     return 0 if standard == "off" else float(standard)
 
 

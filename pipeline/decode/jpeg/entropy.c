@@ -13,16 +13,26 @@
  * A scan of one component has MCUs of one block, and v of its rows make a row of the frame (T.81, A.2). */
 #include "pipeline/decode/jpeg/entropy.h"
 
-#include "pipeline/decode/jpeg/cursor.h"
+#include "pipeline/decode/jpeg/scan/cursor.h"
+#include "pipeline/decode/jpeg/scan/lanes.h"
+#include "pipeline/pixels/pixels.h"
 
-#define TABLES 4 /* a picture needs 3 of a kind; the rest outlive it, for pictures with the same ones */
+#define SKIM_BLOCKS  512   /* as long as this takes to skim, it takes to make the tables for it */
+#define NOTED_MOST   4096  /* entry points of a picture of 12 megapixels, 4:2:0 */
+#define LARGE_PIXELS 16384 /* smaller pictures are decoded without lanes, and have no entry points noted */
+#define TABLES       4 /* a picture needs 3 of a kind; the rest outlive it, for pictures with the same ones */
 
 struct mri_entropy {
     mri_jpeg_layout layout;
     mri_jpeg_entries entries;
     const uint8_t *data;
     size_t bytes;
-    bool with_entries;
+    bool with_entries, with_lanes;
+    uint32_t next_row; /* MCU row from which on rows may be asked for, where lanes decode */
+    mri_lanes *lanes;  /* NULL: not needed so far */
+    uint64_t lane_rows;
+    mri_buffer noted; /* entry points of this picture */
+    bool notes;
     mri_block_window window[MRI_JPEG_MAX_COMPONENTS];
     mri_cursor cursor[MRI_JPEG_ENTRY_COMPONENTS]; /* of each scan */
     uint64_t picture;                             /* count of opens */
@@ -40,9 +50,24 @@ int mri_entropy_create(mri_entropy **out)
     return MR_OK;
 }
 
-void mri_entropy_destroy(mri_entropy *e) { free(e); }
+void mri_entropy_destroy(mri_entropy *e)
+{
+    if (!e) return;
+    mri_lanes_destroy(e->lanes);
+    mri_buffer_free(&e->noted);
+    free(e);
+}
 
-uint64_t mri_entropy_bytes(void) { return sizeof(mri_entropy); }
+uint64_t mri_entropy_bytes(uint64_t pixels)
+{
+    if (pixels < LARGE_PIXELS) return sizeof(mri_entropy);
+    return sizeof(mri_entropy) + NOTED_MOST * sizeof(mri_jpeg_entry) +
+           (mri_lanes_supported() ? mri_lanes_bytes() : 0);
+}
+
+static bool is_large(const mri_jpeg_frame *f) { return (uint64_t)f->width * f->height >= LARGE_PIXELS; }
+
+uint64_t mri_entropy_lane_rows(const mri_entropy *e) { return e->lane_rows; }
 
 /* ---- opening ---- */
 
@@ -109,12 +134,31 @@ static int start_scan(mri_entropy *e, uint32_t idx, mr_error *err)
     return MR_OK;
 }
 
+static void open_lanes(mri_entropy *e)
+{
+    const mri_cursor *c = &e->cursor[0];
+    e->with_lanes = mri_lanes_supported() && is_large(&e->layout.frame) &&
+                    (e->lanes || mri_lanes_create(&e->lanes) == MR_OK);
+    if (e->with_lanes)
+        mri_lanes_open(e->lanes, &(mri_lanes_picture){.data = e->data,
+                                                      .scan = c->scan,
+                                                      .entries = &e->entries,
+                                                      .block = c->run.block,
+                                                      .ac = e->ac,
+                                                      .dc = e->dc,
+                                                      .prediction = c->dc,
+                                                      .block_count = c->run.block_count,
+                                                      .wide = c->wide,
+                                                      .high = c->high});
+}
+
 int mri_entropy_open(mri_entropy *e, const void *data, size_t bytes, const void *entries,
                      size_t entries_bytes, const mri_jpeg_frame **frame, mr_error *err)
 {
     e->data = data;
     e->bytes = bytes;
-    e->with_entries = false;
+    e->with_entries = e->with_lanes = e->notes = false;
+    e->next_row = 0;
     e->picture++;
     memset(e->window, 0, sizeof e->window);
     int rc = mri_jpeg_layout_parse(&e->layout, data, bytes, err);
@@ -125,6 +169,7 @@ int mri_entropy_open(mri_entropy *e, const void *data, size_t bytes, const void 
         e->cursor[0].entries = &e->entries;
         e->cursor[0].marking = true;
         e->with_entries = true;
+        if (rc == MR_OK) open_lanes(e);
     }
     if (rc) {
         e->layout.scan_count = 0;
@@ -151,10 +196,7 @@ int mri_entropy_window(mri_entropy *e, const mri_block_window *window, mr_error 
 
 /* ---- rows ---- */
 
-/* Wanted MCUs of a scan's row: columns [from, to); none when equal. */
-typedef struct mcu_span {
-    uint32_t from, to;
-} mcu_span;
+typedef mri_lanes_span mcu_span; /* of a scan's row; none when from == to */
 
 static bool wants(const mri_block_window *w, uint32_t row)
 {
@@ -188,6 +230,22 @@ static void aim(mri_run_block *b, const mri_block_window *w, const mri_block_row
     }
 }
 
+/* Onward to MCU number to, storing nothing. */
+static int skim(mri_entropy *e, mri_cursor *c, uint64_t to, mr_error *err)
+{
+    const uint64_t blocks = (to - c->at) * c->run.block_count;
+    c->skim = true;
+    for (uint32_t k = 0; k < c->run.block_count; k++) {
+        mri_huff_ac *t = &e->ac[c->run.block[k].ac - e->ac];
+        if (blocks >= SKIM_BLOCKS) mri_huff_skim_build(t);
+        c->skim &= t->skims;
+        c->run.block[k].wide = 0;
+    }
+    const int rc = mri_cursor_go(c, to, err);
+    c->skim = false;
+    return rc;
+}
+
 /* To MCU number to, storing nothing; entry points may shorten the way. hint: MCUs of this row that will be
  * wanted from there. */
 static int pass(mri_entropy *e, mri_cursor *c, uint64_t to, uint32_t hint, mr_error *err)
@@ -209,9 +267,7 @@ static int pass(mri_entropy *e, mri_cursor *c, uint64_t to, uint32_t hint, mr_er
             if (rc) return rc;
         }
     }
-    if (c->at == to) return MR_OK;
-    for (uint32_t k = 0; k < c->run.block_count; k++) c->run.block[k].wide = 0;
-    return mri_cursor_go(c, to, err);
+    return skim(e, c, to, err);
 }
 
 static int backwards(uint32_t mcu_row, mr_error *err)
@@ -220,12 +276,59 @@ static int backwards(uint32_t mcu_row, mr_error *err)
                         mcu_row);
 }
 
+/* ---- rows in lanes ---- */
+
+/* Wanted MCUs of a row of the one scan that has them all. */
+static mcu_span row_span(const mri_entropy *e, uint32_t row)
+{
+    mcu_span span = {0, 0};
+    for (uint32_t k = 0; k < e->layout.frame.component_count; k++) {
+        const mri_jpeg_component *c = &e->layout.frame.component[k];
+        const mri_block_window *w = &e->window[k];
+        for (uint32_t v = 0; v < c->v; v++)
+            if (wants(w, row * c->v + v)) add_span(&span, w, c->h);
+    }
+    return span;
+}
+
+/* The aimed row, by lanes; false: by the cursor. */
+static bool lanes_row(mri_entropy *e, const mri_cursor *c, uint32_t row)
+{
+    if (!mri_lanes_has(e->lanes, row)) {
+        mcu_span span[MRI_LANE_ROWS];
+        uint32_t count = 0;
+        while (count < MRI_LANE_ROWS && row + count < c->high) {
+            span[count] = row_span(e, row + count);
+            if (span[count].from == span[count].to) break;
+            count++;
+        }
+        e->with_lanes = mri_lanes_decode(e->lanes, row, span, count);
+    }
+    const bool good = mri_lanes_has(e->lanes, row) && mri_lanes_row(e->lanes, row, c->run.block);
+    e->lane_rows += good;
+    return good;
+}
+
+/* After the picture's last MCU, decoded by lanes: the cursor goes there as well, since what follows is its to
+ * judge. */
+static int follow(mri_entropy *e, mri_cursor *c, mr_error *err)
+{
+    const int rc = pass(e, c, c->total - 1, 1, err);
+    return rc ? rc : skim(e, c, c->total, err);
+}
+
+/* ---- a row ---- */
+
 /* One row of a scan's MCUs, once aimed. */
 static int scan_row(mri_entropy *e, mri_cursor *c, uint32_t row, mcu_span span, mr_error *err)
 {
     if (span.from == span.to) return MR_OK;
     const uint64_t start = (uint64_t)row * c->wide;
-    if (c->at > start + span.from) return backwards(row, err);
+    if (c->at > start + span.from || row < e->next_row) return backwards(row, err);
+    if (e->with_lanes) {
+        e->next_row = row + 1;
+        if (lanes_row(e, c, row)) return row + 1 == c->high && span.to == c->wide ? follow(e, c, err) : MR_OK;
+    }
     mri_run_block aimed[MRI_MCU_BLOCKS];
     memcpy(aimed, c->run.block, c->run.block_count * sizeof aimed[0]);
     const int rc = pass(e, c, start + span.from, span.to - span.from, err);
@@ -311,18 +414,47 @@ int mri_entropy_end(mri_entropy *e, mr_error *err)
 
 /* ---- entry points ---- */
 
-static int collect_entries(mri_entropy *e, uint32_t gap, mri_jpeg_entry *entry, mr_error *err)
+static size_t entry_count(const mri_jpeg_frame *f, uint32_t gap)
+{
+    return (size_t)((f->mcus_wide + gap - 1) / gap) * f->mcus_high;
+}
+
+static void note_entries(mri_cursor *c, uint32_t gap, mri_jpeg_entry *entry)
+{
+    c->marking = true;
+    c->noted = entry;
+    c->noted_gap = gap;
+}
+
+/* The rest of the scan, to which entry points are noted, and its end. */
+static int note_rest(mri_entropy *e, mr_error *err)
 {
     mri_cursor *c = &e->cursor[0];
-    c->marking = true;
-    for (uint64_t row = 0; row < c->high; row++)
-        for (uint32_t column = 0; column < c->wide; column += gap) {
-            int rc = mri_cursor_go(c, row * c->wide + column, err);
-            if (rc == MR_OK) rc = mri_cursor_position(c, entry++, err);
-            if (rc) return rc;
-        }
-    const int rc = mri_cursor_go(c, c->total, err);
+    if (c->total * c->run.block_count >= SKIM_BLOCKS)
+        for (uint32_t k = 0; k < c->run.block_count; k++)
+            mri_huff_skim_build(&e->ac[c->run.block[k].ac - e->ac]);
+    const int rc = skim(e, c, c->total, err);
     return rc ? rc : finish_scan(e, c, err);
+}
+
+bool mri_entropy_note(mri_entropy *e)
+{
+    const size_t count = entry_count(&e->layout.frame, MRI_JPEG_ENTRY_GAP);
+    e->notes = e->layout.scan_count == 1 && !e->with_entries && is_large(&e->layout.frame) &&
+               count <= NOTED_MOST && mri_buffer_need(&e->noted, count * sizeof(mri_jpeg_entry)) == MR_OK;
+    if (e->notes) note_entries(&e->cursor[0], MRI_JPEG_ENTRY_GAP, (mri_jpeg_entry *)(void *)e->noted.data);
+    return e->notes;
+}
+
+int mri_entropy_noted(mri_entropy *e, void **out, size_t *bytes, mr_error *err)
+{
+    if (!e->notes || e->layout.scan_count != 1)
+        return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: no entry points were noted");
+    const int rc = note_rest(e, err);
+    e->notes = false;
+    return rc ? rc
+              : mri_jpeg_entries_pack(&e->layout, e->data, e->bytes, MRI_JPEG_ENTRY_GAP, e->cursor[0].noted,
+                                      out, bytes, err);
 }
 
 int mri_jpeg_entries_build_gap(mri_entropy *e, const void *jpeg, size_t bytes, uint32_t gap, void **out,
@@ -336,10 +468,11 @@ int mri_jpeg_entries_build_gap(mri_entropy *e, const void *jpeg, size_t bytes, u
     if (e->layout.scan_count != 1)
         return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: %u scans; entry points are for pictures of one",
                             e->layout.scan_count);
-    const size_t count = (size_t)((f->mcus_wide + gap - 1) / gap) * f->mcus_high;
+    const size_t count = entry_count(f, gap);
     mri_jpeg_entry *entry = calloc(count, sizeof *entry);
     if (!entry) return mr_error_set(err, MR_ENOMEM, "no memory for %zu entry points", count);
-    rc = collect_entries(e, gap, entry, err);
+    note_entries(&e->cursor[0], gap, entry);
+    rc = note_rest(e, err);
     if (rc == MR_OK) rc = mri_jpeg_entries_pack(&e->layout, jpeg, bytes, gap, entry, out, out_bytes, err);
     free(entry);
     e->layout.scan_count = 0;

@@ -20,7 +20,11 @@ typedef struct mri_entropy mri_entropy; /* tables and buffers of one thread */
 
 int mri_entropy_create(mri_entropy **out);
 void mri_entropy_destroy(mri_entropy *e); /* accepts NULL */
-uint64_t mri_entropy_bytes(void);         /* what it holds: it never grows */
+/* The most it holds after pictures of up to so many pixels: lanes and noted entry points come with the first
+ * that need them. */
+uint64_t mri_entropy_bytes(uint64_t pixels);
+/* MCU rows that lanes (lanes.h) have decoded so far; for tests. */
+uint64_t mri_entropy_lane_rows(const mri_entropy *e);
 
 /* Start on a picture. data stays the caller's and must stay until the next open. entries NULL: there are
  * none.
@@ -41,6 +45,13 @@ int mri_entropy_end(mri_entropy *e, mr_error *err);
  * passes them. MR_EUNSUPPORTED, rarely: bytes of which libjpeg warns or not by chance (up to 7 left over
  * before a marker, fill bytes inside the data, ...): ask libjpeg. A code that is in no table is always
  * damage, though libjpeg-turbo's fast loop passes over it in silence. */
+
+/* After open, without entry points: note them on the way. False: this picture cannot have them, or has too
+ * many. */
+bool mri_entropy_note(mri_entropy *e);
+/* After mri_entropy_end(), the bytes as at open: the noted entry points, of the rest of the picture as well.
+ * As mri_jpeg_entries_build(); the rest is decoded for it, so the picture is proved whole. */
+int mri_entropy_noted(mri_entropy *e, void **out, size_t *bytes, mr_error *err);
 
 /* Entry points for a JPEG (formats/image/jpeg_entry.h): decodes all of it, and so proves it whole as well.
  * *out is malloc'd. Ends what was open.

@@ -232,6 +232,11 @@ typedef struct mr_loader_config {
      * functions again: what they do, the loader cannot know */
     const mr_own_operation *operations;
     uint32_t operation_count;
+    /* Where there are several epochs and no cache: entry points of JPEGs that have none are noted when a
+     * picture is first decoded, and kept in memory, so that later epochs decode it as they would from a
+     * record with entry points. At most so many bytes, an eighth of the memory budget, and what the set
+     * needs; 0: never; default 1 GiB. Changes no bit of a batch */
+    uint64_t entry_bytes;
 } mr_loader_config;
 
 typedef enum mr_tune {

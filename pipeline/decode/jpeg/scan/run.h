@@ -1,5 +1,5 @@
-/* pipeline/decode/jpeg/run.h: the loop the entropy decoder lives in, as functions to be inlined in one file
- * for each instruction set. Private.
+/* pipeline/decode/jpeg/scan/run.h: the loop the entropy decoder lives in, as functions to be inlined in one
+ * file for each instruction set. Private.
  *
  * A load leaves at least 56 bits, enough for four AC windows, or for one symbol of any length (31 bits).
  *
@@ -10,7 +10,7 @@
 #ifndef MRI_RUN_H
 #define MRI_RUN_H
 
-#include "pipeline/decode/jpeg/scan.h"
+#include "pipeline/decode/jpeg/scan/scan.h"
 
 #define INLINE      static inline __attribute__((always_inline))
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -149,6 +149,55 @@ INLINE uint32_t run_mcus(mri_run *r, uint32_t count)
 bad:
     r->bits = in;
     r->bad = true;
+    return done;
+}
+
+/* One window of a skimming table; false, and nothing dropped, when the block does not simply go on. */
+INLINE bool skim_step(mri_bits *in, const uint16_t *t, unsigned *k, unsigned *e, unsigned *all)
+{
+    *e = t[in->window >> (64 - MRI_AC_BITS)];
+    *all = *k + (*e >> 8);
+    if (*all > 62) return false;
+    mri_bits_drop(in, *e & 31);
+    *k = *all;
+    return true;
+}
+
+/* ac_block() of a block that nobody wants: false for a bad code. */
+INLINE bool skim_block(mri_bits *in, const mri_huff_ac *t)
+{
+    unsigned k = 0, e, all;
+    bool on = skim_step(in, t->skim, &k, &e, &all);
+    for (;;) {
+        while (on) {
+            mri_bits_load(in);
+            on = skim_step(in, t->skim, &k, &e, &all) && skim_step(in, t->skim, &k, &e, &all);
+        }
+        if (!(all & MRI_SKIM_ODD)) {
+            mri_bits_drop(in, e & 31);
+            return true;
+        }
+        mri_bits_load(in);
+        k = one_symbol(in, t, k, NULL, false);
+        if (k > 62) return k != BLOCK_BAD;
+        on = true;
+    }
+}
+
+INLINE uint32_t skim_mcus(mri_run *r, uint32_t count)
+{
+    mri_bits in = r->bits;
+    const uint8_t *const limit = r->limit;
+    mri_run_block *const end = r->block + r->block_count;
+    uint32_t done = 0;
+    for (; done < count && in.from <= limit; done++)
+        for (mri_run_block *b = r->block; b < end; b++)
+            if (UNLIKELY(!dc_step(&in, b->dc, b->prediction) || !skim_block(&in, b->ac))) {
+                r->bits = in;
+                r->bad = true;
+                return done;
+            }
+    r->bits = in;
     return done;
 }
 

@@ -1,11 +1,11 @@
-/* pipeline/decode/jpeg/cursor.c: see cursor.h.
+/* pipeline/decode/jpeg/scan/cursor.c: see cursor.h.
  *
  *   feed   |......used......|U...................|limit.......an MCU at least.......|
  *          0             our place                                                  fill
  *
  * At the end of the data the limit is the fill itself, and ones stand behind it: all ones is no code, so an
  * MCU that needs more stops there, whatever the feed held before. */
-#include "pipeline/decode/jpeg/cursor.h"
+#include "pipeline/decode/jpeg/scan/cursor.h"
 
 #define FAR_DC    (1 << 30) /* a row of MCUs adds less than this; T.81 allows a few thousand */
 #define CODE_BITS 16        /* the longest */
@@ -163,7 +163,8 @@ void mri_cursor_start(mri_cursor *c, const void *data, const mri_jpeg_scan *scan
     c->data = data;
     c->scan = scan;
     c->entries = NULL;
-    c->marking = false;
+    c->marking = c->skim = false;
+    c->noted = NULL;
     c->at = 0;
     c->restart_left = scan->restart_interval;
     c->restart_next = 0;
@@ -190,7 +191,8 @@ int mri_cursor_enter(mri_cursor *c, const mri_jpeg_entry *entry, uint64_t at, si
     return MR_OK;
 }
 
-int mri_cursor_position(mri_cursor *c, mri_jpeg_entry *out, mr_error *err)
+/* The current position as an entry point; consumes the restart marker that is due. */
+static int cursor_position(mri_cursor *c, mri_jpeg_entry *out, mr_error *err)
 {
     if (!c->begun) feed_begin(c, c->scan->begin, MRI_FEED_BYTES);
     if (restart_due(c)) {
@@ -212,7 +214,7 @@ static int compare(mri_cursor *c, mr_error *err)
     else
         mri_jpeg_entries_next(c->entries, row, idx - 1, &c->expected_entry); /* decoding passes all of a row,
                                                                       from the one it began with */
-    const int rc = mri_cursor_position(c, &here, err);
+    const int rc = cursor_position(c, &here, err);
     if (rc) return rc;
     bool same = here.bit == c->expected_entry.bit;
     for (uint32_t k = 0; k < c->scan->component_count; k++) same &= here.dc[k] == c->expected_entry.dc[k];
@@ -228,7 +230,17 @@ static uint32_t span(const mri_cursor *c, uint64_t end)
     if (c->scan->restart_interval && c->restart_left < count) count = c->restart_left;
     if (c->entries && c->entries->gap - column % c->entries->gap < count)
         count = c->entries->gap - column % c->entries->gap;
+    if (c->noted && c->noted_gap - column % c->noted_gap < count)
+        count = c->noted_gap - column % c->noted_gap;
     return count;
+}
+
+static int note(mri_cursor *c, mr_error *err)
+{
+    const uint32_t row = (uint32_t)(c->at / c->wide), column = (uint32_t)(c->at % c->wide);
+    const uint32_t per_row = (c->wide + c->noted_gap - 1) / c->noted_gap;
+    if (column % c->noted_gap) return MR_OK;
+    return cursor_position(c, &c->noted[(size_t)row * per_row + column / c->noted_gap], err);
 }
 
 static int run_span(mri_cursor *c, uint32_t count, mr_error *err)
@@ -238,7 +250,7 @@ static int run_span(mri_cursor *c, uint32_t count, mr_error *err)
             return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: a DC prediction of %d at MCU %llu",
                                 (int)c->dc[k], (unsigned long long)c->at);
     while (count > 0) {
-        const uint32_t done = mri_run_mcus(&c->run, count);
+        const uint32_t done = c->skim ? mri_skim_mcus(&c->run, count) : mri_run_mcus(&c->run, count);
         c->at += done;
         if (c->scan->restart_interval) c->restart_left -= done;
         count -= done;
@@ -252,7 +264,8 @@ int mri_cursor_go(mri_cursor *c, uint64_t end, mr_error *err)
 {
     if (!c->begun && end > 0) feed_begin(c, c->scan->begin, MRI_FEED_BYTES);
     while (c->at < end) {
-        int rc = restart_due(c) ? take_restart(c, err) : MR_OK;
+        int rc = c->noted ? note(c, err) : MR_OK;
+        if (rc == MR_OK && restart_due(c)) rc = take_restart(c, err);
         if (rc == MR_OK) rc = run_span(c, span(c, end), err);
         if (rc == MR_OK && c->entries && c->at < c->total && c->at % c->wide % c->entries->gap == 0)
             rc = compare(c, err);

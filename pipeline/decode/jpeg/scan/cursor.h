@@ -1,4 +1,4 @@
-/* pipeline/decode/jpeg/cursor.h: a position in one scan, and decoding onward from it. Private.
+/* pipeline/decode/jpeg/scan/cursor.h: a position in one scan, and decoding onward from it. Private.
  *
  * The bytes ahead of the place lie unstuffed in the cursor's own feed, some KiB of them, refilled as it
  * moves; the file's bytes are touched once, in order, and not at all before the place a cursor was set to. */
@@ -6,7 +6,7 @@
 #define MRI_CURSOR_H
 
 #include "formats/image/jpeg_entry.h"
-#include "pipeline/decode/jpeg/scan.h"
+#include "pipeline/decode/jpeg/scan/scan.h"
 
 typedef struct mri_cursor {
     const uint8_t *data; /* the file */
@@ -20,12 +20,16 @@ typedef struct mri_cursor {
     int32_t dc[MRI_JPEG_MAX_COMPONENTS]; /* predictions, in the order of the scan */
     mri_run run;
 
-    bool begun;           /* what follows is meant */
-    size_t next;          /* file: first byte not in the feed */
-    size_t fill;          /* bytes in the feed */
-    bool ended;           /* next is at a marker or the end */
-    bool marking;         /* the caller's to set, before moving: entries are compared or told */
-    size_t mark, mark_at; /* a byte of the feed and, when marking, its place in the file */
+    bool skim;    /* the caller's to set, before moving: no block is wanted, skim[] of the tables is made */
+    bool begun;   /* what follows is meant */
+    size_t next;  /* file: first byte not in the feed */
+    size_t fill;  /* bytes in the feed */
+    bool ended;   /* next is at a marker or the end */
+    bool marking; /* the caller's to set, before moving: entries are compared or told */
+    mri_jpeg_entry *noted; /* the caller's to set, before moving: where entry points go, those of all rows; or
+                              NULL */
+    uint32_t noted_gap;    /* one every so many MCUs of a row */
+    size_t mark, mark_at;  /* a byte of the feed and, when marking, its place in the file */
     uint8_t feed[MRI_FEED_BYTES + MRI_UNSTUFF_SLACK + MRI_MCU_BYTES + 64]; /* an MCU that runs over the end
                                                                               stays inside */
 } mri_cursor;
@@ -38,9 +42,6 @@ int mri_cursor_enter(mri_cursor *c, const mri_jpeg_entry *entry, uint64_t at, si
 
 /* Decode up to MCU number end, comparing the entries passed with where we are. */
 int mri_cursor_go(mri_cursor *c, uint64_t end, mr_error *err);
-
-/* The current position as an entry point; consumes the restart marker that is due. */
-int mri_cursor_position(mri_cursor *c, mri_jpeg_entry *out, mr_error *err);
 
 /* After the last MCU: *at is the file's place of the marker that ends the scan, and nothing is between.
  * MR_EUNSUPPORTED: some bytes are, of which libjpeg tells only by chance. */

@@ -1,5 +1,5 @@
-/* pipeline/decode/jpeg/scan.h: the inner parts of the entropy decoder: bytes without stuffing, and runs of
- * MCUs. Private.
+/* pipeline/decode/jpeg/scan/scan.h: the inner parts of the entropy decoder: bytes without stuffing, and runs
+ * of MCUs. Private.
  *
  *   file bytes --unstuff--> feed (a few KiB, stays in the first cache) --run--> coefficients
  *
@@ -10,7 +10,7 @@
 #define MRI_SCAN_H
 
 #include "formats/image/jpeg_frame.h"
-#include "pipeline/decode/jpeg/huffman.h"
+#include "pipeline/decode/jpeg/scan/huffman.h"
 
 #define MRI_MCU_BLOCKS 10
 /* No MCU is longer: per block 64 symbols of 16 + 15 bits; and the 8 bytes a reader looks ahead. */
@@ -61,6 +61,9 @@ typedef struct mri_run {
 uint32_t mri_run_mcus(mri_run *r, uint32_t count);
 uint32_t mri_run_mcus_avx2(mri_run *r, uint32_t count);
 uint32_t mri_run_mcus_avx512(mri_run *r, uint32_t count);
+/* The same for MCUs none of whose blocks is wanted, with tables whose skim[] is made. */
+uint32_t mri_skim_mcus(mri_run *r, uint32_t count);
+uint32_t mri_skim_mcus_avx2(mri_run *r, uint32_t count);
 
 static inline __attribute__((always_inline)) void mri_bits_load(mri_bits *in)
 {

@@ -1,5 +1,5 @@
-/* pipeline/decode/jpeg/huffman.h: Huffman tables made fast: a window of the next bits to everything they say.
- * Private.
+/* pipeline/decode/jpeg/scan/huffman.h: Huffman tables made fast: a window of the next bits to everything they
+ * say. Private.
  *
  * An AC entry holds the first symbol of the window with its value, and the second one as well when both fit,
  * so that the chain look up - shift - look up, which is what entropy decoding waits for, is walked 11 times
@@ -37,6 +37,15 @@ static inline int mri_ac_last_value(uint32_t e) { return (int32_t)e >> 26; }
 /* DC entry, from bit 0: bits of code and value; 8: of the code; 16: of the value. 0: the code does not
  * fit. */
 
+/* Skimming entry, in 16 bits: all symbols whose codes lie in the window; the bits of the last value need not.
+ *   0  5 bits: bits of all symbols, at most MRI_SKIM_BITS
+ *   8  8 bits: how far all go, at most 62, and MRI_SKIM_END more when the last is an end of block
+ * Added to the position k of the last coefficient (0 to 62) this gives: below 63, the block goes on; 63 or
+ * without MRI_SKIM_ODD, the block is over; with it, read one symbol with mri_huff_search(). */
+#define MRI_SKIM_BITS 25 /* what a load leaves at least after a DC symbol */
+#define MRI_SKIM_END  129
+#define MRI_SKIM_ODD  64
+
 #define MRI_HUFF_MAX_SYMBOLS 256
 #define MRI_HUFF_SPEC        (16 + MRI_HUFF_MAX_SYMBOLS)
 
@@ -49,7 +58,9 @@ typedef struct mri_huff_codes {
 
 typedef struct mri_huff_ac {
     _Alignas(64) uint32_t window[MRI_HUFF_WINDOW(MRI_AC_BITS)];
+    _Alignas(64) uint16_t skim[MRI_HUFF_WINDOW(MRI_AC_BITS)]; /* valid when skims */
     mri_huff_codes codes;
+    bool skims;
 } mri_huff_ac;
 
 typedef struct mri_huff_dc {
@@ -61,6 +72,8 @@ typedef struct mri_huff_dc {
  * bits; t is then empty. */
 bool mri_huff_ac_build(mri_huff_ac *t, const uint8_t *spec);
 bool mri_huff_dc_build(mri_huff_dc *t, const uint8_t *spec);
+/* Make skim[] of a table that was built; nothing when it is there. */
+void mri_huff_skim_build(mri_huff_ac *t);
 /* Made of this very spec? */
 bool mri_huff_is(const mri_huff_codes *c, const uint8_t *spec);
 

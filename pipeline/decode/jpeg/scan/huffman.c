@@ -1,9 +1,9 @@
-/* pipeline/decode/jpeg/huffman.c: see huffman.h. Source: ITU-T T.81, annex C (codes from counts), F.2.2
+/* pipeline/decode/jpeg/scan/huffman.c: see huffman.h. Source: ITU-T T.81, annex C (codes from counts), F.2.2
  * (symbols and values).
  *
  * Windows are filled from left to right: codes in rising order take falling shares, and within a code so do
  * its values. */
-#include "pipeline/decode/jpeg/huffman.h"
+#include "pipeline/decode/jpeg/scan/huffman.h"
 
 static uint32_t spec_bytes(const uint8_t *spec)
 {
@@ -123,6 +123,7 @@ static void put_symbols(uint32_t *window, const uint8_t *spec, const uint32_t *c
 
 bool mri_huff_ac_build(mri_huff_ac *t, const uint8_t *spec)
 {
+    t->skims = false;
     if (!make_codes(&t->codes, spec)) return false;
     uint32_t space[2 * MRI_HUFF_WINDOW(MRI_AC_BITS)]; /* gains of w bits: 2^w from 2^w on */
     const uint32_t *gain[MRI_AC_BITS];
@@ -136,4 +137,52 @@ bool mri_huff_ac_build(mri_huff_ac *t, const uint8_t *spec)
     }
     put_symbols(t->window, t->codes.spec, gain);
     return true;
+}
+
+/* ---- skimming ---- */
+
+/* A symbol, and what a window of the bits after its value adds. */
+static uint16_t skim_entry(unsigned bits, unsigned far, uint16_t more)
+{
+    const unsigned all_bits = bits + (more & 31), all_far = far + (more >> 8 & 127);
+    if ((more & 31) && all_bits <= MRI_SKIM_BITS && all_far <= 62u + (more >> 15))
+        return (uint16_t)(all_bits | (far + (more >> 8)) << 8);
+    return (uint16_t)(bits | far << 8);
+}
+
+/* Windows of width bits. narrower: those of w bits from 2^w on, for each w below width; odd: the entry of a
+ * window that begins with no code that lies in it. */
+static void skim_windows(uint16_t *out, const uint8_t *spec, unsigned width, const uint16_t *narrower,
+                         uint16_t odd)
+{
+    const uint8_t *symbol = spec + 16;
+    uint16_t *const end = out + (1u << width);
+    for (unsigned l = 1; l <= width; l++)
+        for (unsigned n = spec[l - 1]; n > 0; n--, symbol++) {
+            const unsigned size = *symbol & 15, run = *symbol >> 4, bits = l + size;
+            const uint32_t all = 1u << (width - l);
+            const bool over = size == 0 && run < 15;
+            if (over || bits >= width) {
+                const uint16_t e = bits > MRI_SKIM_BITS ? odd
+                                   : over               ? (uint16_t)(bits | MRI_SKIM_END << 8)
+                                                        : (uint16_t)(bits | (run + 1) << 8);
+                for (uint32_t k = 0; k < all; k++) *out++ = e;
+                continue;
+            }
+            const uint32_t share = 1u << (width - bits); /* the same for each value */
+            for (uint32_t k = 0; k < share; k++) out[k] = skim_entry(bits, run + 1, narrower[share + k]);
+            for (uint32_t k = share; k < all; k += share) memcpy(out + k, out, share * sizeof *out);
+            out += all;
+        }
+    while (out < end) *out++ = odd;
+}
+
+void mri_huff_skim_build(mri_huff_ac *t)
+{
+    if (t->skims) return;
+    uint16_t narrower[MRI_HUFF_WINDOW(MRI_AC_BITS)];
+    for (unsigned w = 0; w < MRI_AC_BITS; w++)
+        skim_windows(narrower + (1u << w), t->codes.spec, w, narrower, 0);
+    skim_windows(t->skim, t->codes.spec, MRI_AC_BITS, narrower, MRI_SKIM_ODD << 8);
+    t->skims = true;
 }

@@ -1,7 +1,7 @@
-/* pipeline/decode/jpeg/unstuff.c: entropy-coded bytes without their stuffing: FF 00 becomes FF.
+/* pipeline/decode/jpeg/scan/unstuff.c: entropy-coded bytes without their stuffing: FF 00 becomes FF.
  * unstuff_avx512.c has a faster way. */
 #include "base/simd.h"
-#include "pipeline/decode/jpeg/scan.h"
+#include "pipeline/decode/jpeg/scan/scan.h"
 
 size_t mri_unstuff_plain(const uint8_t *src, size_t bytes, uint8_t *dst, size_t want, size_t *used)
 {

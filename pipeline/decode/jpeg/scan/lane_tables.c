@@ -1,0 +1,141 @@
+/* pipeline/decode/jpeg/scan/lane_tables.c: tables of the lanes, from the codes of a Huffman table; see
+ * lanes_inner.h. */
+#include "pipeline/decode/jpeg/scan/lanes_inner.h"
+
+#define WINDOWS (1u << MRI_LANE_AC_BITS)
+#define HARD    (MRI_LANE_HARD | MRI_LANE_ODD << 8)
+
+/* An AC symbol whose value, if it has one, is cut out of the bits. */
+static uint32_t single(unsigned symbol, unsigned l)
+{
+    const unsigned size = symbol & 15, far = (symbol >> 4) + 1;
+    if (l + size > MRI_LANE_BITS) return HARD;
+    if (size) return (l + size) | far << 8 | far << 16 | (uint32_t)size << 24;
+    return l | (far == 16 ? 16u : MRI_LANE_END) << 8 | 1 << 16;
+}
+
+static uint32_t *put(uint32_t *out, uint32_t count, uint32_t entry)
+{
+    for (uint32_t k = 0; k < count; k++) out[k] = entry;
+    return out + count;
+}
+
+static unsigned value_byte(uint32_t v, unsigned size)
+{
+    return (v < 1u << (size - 1) ? v + 1 - (1u << size) : v) & 0xff;
+}
+
+/* What a window adds to the entry of a first symbol before it, in count windows of AC_BITS. */
+static void put_gains(const mri_huff_codes *c, uint32_t *entry, uint32_t *values)
+{
+    const uint8_t *symbol = c->spec + 16;
+    uint32_t *const end = entry + WINDOWS;
+    memset(values, 0, WINDOWS * sizeof *values);
+    for (unsigned l = 1; l <= MRI_LANE_AC_BITS; l++)
+        for (unsigned n = c->spec[l - 1]; n > 0; n--, symbol++) {
+            const unsigned size = *symbol & 15, far = (*symbol >> 4) + 1, bits = l + size;
+            const uint32_t all = 1u << (MRI_LANE_AC_BITS - l);
+            uint32_t *const past = entry + all;
+            if (size == 0) {
+                put(entry, all, far == 16 ? 0 : l | MRI_LANE_END << 8);
+            } else if (bits > MRI_LANE_AC_BITS || size > 7 || far > 3) {
+                put(entry, all, 0);
+            } else {
+                const uint32_t share = 1u << (MRI_LANE_AC_BITS - bits);
+                for (uint32_t v = 0; v < 1u << size; v++) {
+                    put(values + v * share, share, (uint32_t)value_byte(v, size) << 8 * far);
+                    entry = put(entry, share, bits | far << 8);
+                }
+            }
+            values += all;
+            entry = past;
+        }
+    put(entry, (uint32_t)(end - entry), 0);
+}
+
+/* A first symbol whose value fits in the window, with its gains: those of the bits behind it. */
+static void put_pair(unsigned symbol, unsigned l, const uint32_t *gain, const uint32_t *gain_values,
+                     uint32_t *entry, uint32_t *values)
+{
+    const unsigned size = symbol & 15, bits = l + size;
+    const uint32_t share = 1u << (MRI_LANE_AC_BITS - bits), first = single(symbol, l) & 0xffffff;
+    for (uint32_t v = 0; v < 1u << size; v++, entry += share, values += share) {
+        const uint32_t value = value_byte(v, size);
+        for (uint32_t k = 0; k < share; k++) entry[k] = first + gain[share + k];
+        for (uint32_t k = 0; k < share; k++) values[k] = value | gain_values[share + k];
+    }
+}
+
+static void put_pairs(const mri_huff_codes *c, const uint32_t *gain, const uint32_t *gain_values,
+                      uint32_t *entry, uint32_t *values, uint32_t miss)
+{
+    const uint8_t *symbol = c->spec + 16;
+    uint32_t *const end = entry + WINDOWS;
+    memset(values, 0, WINDOWS * sizeof *values);
+    for (unsigned l = 1; l <= MRI_LANE_AC_BITS; l++)
+        for (unsigned n = c->spec[l - 1]; n > 0; n--, symbol++) {
+            const unsigned size = *symbol & 15;
+            const uint32_t all = 1u << (MRI_LANE_AC_BITS - l);
+            if (size == 0 || size > 7 || l + size > MRI_LANE_AC_BITS) put(entry, all, single(*symbol, l));
+            else put_pair(*symbol, l, gain, gain_values, entry, values);
+            entry += all;
+            values += all;
+        }
+    put(entry, (uint32_t)(end - entry), miss);
+}
+
+/* One symbol for each window of `bits` bits, those with codes of l0 to bits. */
+static void put_singles(const mri_huff_codes *c, unsigned l0, unsigned bits, uint32_t *entry, uint32_t *end)
+{
+    const uint8_t *symbol = c->spec + 16;
+    for (unsigned l = 1; l < l0; l++) symbol += c->spec[l - 1];
+    for (unsigned l = l0; l <= bits; l++)
+        for (unsigned n = c->spec[l - 1]; n > 0; n--)
+            entry = put(entry, 1u << (bits - l), single(*symbol++, l));
+    put(entry, (uint32_t)(end - entry), HARD);
+}
+
+static bool is_of(const mri_huff_codes *made, const mri_huff_codes *codes)
+{
+    return made->spec_bytes == codes->spec_bytes && memcmp(made->spec, codes->spec, codes->spec_bytes) == 0;
+}
+
+void mri_lane_tables_ac(mri_lane_tables *t, uint32_t set, const mri_huff_codes *codes)
+{
+    if (is_of(&t->ac[set], codes)) return;
+    t->ac[set] = *codes;
+    uint32_t *const e = t->entry + (size_t)set * MRI_LANE_SET, *const v =
+                                                                   t->values + (size_t)set * MRI_LANE_SET;
+    uint32_t gain[2 * WINDOWS], gain_values[2 * WINDOWS]; /* of w bits: 2^w from 2^w on */
+    put_gains(codes, gain + WINDOWS, gain_values + WINDOWS);
+    for (unsigned w = MRI_LANE_AC_BITS; w-- > 0;)
+        for (uint32_t k = 0; k < 1u << w; k++) {
+            const uint32_t wider = (2u << w) + 2 * k, fits = (gain[wider] & 0xff) <= w ? UINT32_MAX : 0;
+            gain[(1u << w) + k] = gain[wider] & fits;
+            gain_values[(1u << w) + k] = gain_values[wider] & fits;
+        }
+    const uint32_t past = codes->past[MRI_LANE_AC_BITS], long_count = (1u << 16) - past;
+    const bool fit = long_count <= MRI_LANE_LONG_ENTRIES;
+    put_pairs(codes, gain, gain_values, e + MRI_LANE_AC_AT, v + MRI_LANE_AC_AT,
+              fit ? MRI_LANE_LONG | MRI_LANE_ODD << 8 : HARD);
+    put_singles(codes, 1, MRI_LANE_CAREFUL_BITS, e + MRI_LANE_CAREFUL_AT,
+                e + MRI_LANE_CAREFUL_AT + (1 << MRI_LANE_CAREFUL_BITS));
+    const uint32_t first = MRI_LANE_LONG_AT + ((16 + past) & 31);
+    if (fit) put_singles(codes, MRI_LANE_AC_BITS + 1, 16, e + first, e + first + long_count);
+    t->long_at[set] = set * MRI_LANE_SET + first - past;
+}
+
+void mri_lane_tables_dc(mri_lane_tables *t, uint32_t set, const mri_huff_codes *codes)
+{
+    if (is_of(&t->dc[set], codes)) return;
+    t->dc[set] = *codes;
+    const uint8_t *symbol = codes->spec + 16;
+    uint32_t *e = t->entry + (size_t)set * MRI_LANE_SET + MRI_LANE_DC_AT, *const end =
+                                                                              e + (1 << MRI_LANE_DC_BITS);
+    for (unsigned l = 1; l <= MRI_LANE_DC_BITS; l++)
+        for (unsigned n = codes->spec[l - 1]; n > 0; n--, symbol++)
+            e = put(e, 1u << (MRI_LANE_DC_BITS - l),
+                    l + *symbol > MRI_LANE_BITS ? HARD
+                                                : (l + *symbol) | MRI_LANE_DC << 8 | (uint32_t)*symbol << 24);
+    put(e, (uint32_t)(end - e), HARD);
+}

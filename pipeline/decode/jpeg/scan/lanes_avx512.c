@@ -1,0 +1,271 @@
+/* pipeline/decode/jpeg/scan/lanes_avx512.c: the loop of the lanes (lanes_inner.h), 16 or 32 segments at once.
+ *
+ * A lane has the next 32 bits of its segment in a window that is loaded once in two steps. A step looks up a
+ * table: up to two AC symbols, one whose value is cut out of the bits, or a DC symbol. Blocks end, and the
+ * next table is chosen, by masks. A lane whose step cannot be taken, for want of bits or because its entry is
+ * none for it, stands still and looks elsewhere in its next step:
+ *
+ *   entry long     in the table of long codes, in the second step
+ *   block too full with MRI_LANE_ODD after two steps: in the table of single symbols, up to the end of the
+ * block hard, or none of these: mri_lanes_attend() reads one symbol
+ *
+ * Values are written one round late, by scalar stores. The next table look-up would else wait for their
+ * addresses, and scatters take no less time on any processor that was tried. */
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#include "base/simd.h"
+#include "pipeline/decode/jpeg/scan/lanes_inner.h"
+
+#define INLINE static inline __attribute__((always_inline)) MRI_TARGET_AVX512
+#define STEPS  2 /* in a round: three leave too few bits too often */
+
+typedef struct vectors { /* mri_lane_group in registers */
+    __m512i byte, used, window, at, end, state, table;
+    __mmask16 ac, live;
+} vectors;
+
+typedef struct looked { /* what a step finds in the tables */
+    __m512i entry, values;
+} looked;
+
+typedef struct stores { /* of one step: 4 coefficients a lane */
+    _Alignas(64) uint64_t values[16];
+    uint32_t at[16];
+} stores;
+
+typedef struct tables {
+    const uint8_t *bytes;
+    const uint32_t *entry, *values;
+    __m512i next, next_table, careful, longer, byte_limit;
+} tables;
+
+INLINE __m512i words(uint32_t v) { return _mm512_set1_epi32((int)v); }
+
+/* a + one byte of each word of b: which is 1 in that byte of the constant. */
+INLINE __m512i plus_byte(__m512i a, __m512i b, unsigned byte)
+{
+    return _mm512_dpbusd_epi32(a, b, words(1u << 8 * byte));
+}
+
+INLINE void lanes_load(vectors *v, const mri_lane_group *g)
+{
+    v->byte = _mm512_load_si512(g->byte);
+    v->used = _mm512_load_si512(g->used);
+    v->at = _mm512_load_si512(g->at);
+    v->end = _mm512_load_si512(g->end);
+    v->state = _mm512_load_si512(g->state);
+    v->table = _mm512_load_si512(g->table);
+    v->ac = g->ac;
+    v->live = g->live;
+}
+
+INLINE void lanes_save(const vectors *v, mri_lane_group *g)
+{
+    _mm512_store_si512(g->byte, v->byte);
+    _mm512_store_si512(g->used, v->used);
+    _mm512_store_si512(g->at, v->at);
+    _mm512_store_si512(g->state, v->state);
+    _mm512_store_si512(g->table, v->table);
+    g->ac = v->ac;
+}
+
+/* Whole bytes that were used are left behind; the 32 bits there, not yet shifted. */
+INLINE __m512i ask_bits(vectors *v, const tables *t)
+{
+    v->byte = _mm512_min_epu32(_mm512_add_epi32(v->byte, _mm512_srli_epi32(v->used, 3)), t->byte_limit);
+    v->used = _mm512_and_si512(v->used, words(7));
+    return _mm512_i32gather_epi32(v->byte, t->bytes, 1);
+}
+
+INLINE __m512i take_bits(__m512i asked, __m512i used)
+{
+    const __m512i swap = _mm512_set4_epi32(0x0c0d0e0f, 0x08090a0b, 0x04050607, 0x00010203);
+    return _mm512_sllv_epi32(_mm512_shuffle_epi8(asked, swap), used);
+}
+
+INLINE looked look_up(const vectors *v, const tables *t, __m512i table)
+{
+    const __m512i zero = _mm512_setzero_si512();
+    const __m512i at = _mm512_add_epi32(_mm512_shrdv_epi32(v->window, zero, table), table);
+    return (looked){_mm512_i32gather_epi32(at, t->entry, 4),
+                    _mm512_mask_i32gather_epi32(zero, v->ac, at, t->values, 4)};
+}
+
+INLINE void write(const stores *s, int16_t *coef)
+{
+#pragma GCC unroll 16
+    for (int k = 0; k < 16; k++) memcpy(coef + s->at[k], &s->values[k], 8);
+}
+
+/* The value behind the code, in the low `size` bits of what was rotated by code and value; 0 for size 0. */
+INLINE __m512i cut_value(__m512i rotated, __m512i entry)
+{
+    const __m512i size = _mm512_srli_epi32(entry, 24), above = _mm512_sllv_epi32(words(UINT32_MAX), size);
+    const __m512i positive = _mm512_srai_epi32(_mm512_rorv_epi32(rotated, size), 31);
+    return _mm512_sub_epi32(positive, _mm512_ternarylogic_epi32(positive, rotated, above, 0xb1));
+}
+
+/* Coefficients of a step: 4 bytes to 4 words a lane, the first one or'ed with the cut value. */
+INLINE void put_values(stores *s, __m512i bytes, __m512i cut)
+{
+    const __m512i low = _mm512_set1_epi64(0xffff);
+    const __m512i half[2] = {_mm512_cvtepi8_epi16(_mm512_castsi512_si256(bytes)),
+                             _mm512_cvtepi8_epi16(_mm512_extracti64x4_epi64(bytes, 1))};
+    const __m512i first[2] = {_mm512_cvtepu32_epi64(_mm512_castsi512_si256(cut)),
+                              _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64(cut, 1))};
+    for (int k = 0; k < 2; k++)
+        _mm512_store_si512(s->values + 8 * k, _mm512_ternarylogic_epi64(half[k], first[k], low, 0xf8));
+}
+
+/* Take what was looked up where it can be taken. Returns lanes for which it is no entry whatever bits follow.
+ */
+INLINE __mmask16 step(vectors *v, const tables *t, looked found, __mmask16 live, stores *s)
+{
+    const __m512i e = found.entry, used = plus_byte(v->used, e, 0),
+                  k = plus_byte(_mm512_and_si512(v->at, words(63)), e, 1),
+                  rotated = _mm512_rolv_epi32(v->window, e);
+    const __mmask16 odd = _mm512_mask_test_epi32_mask(live, k, words(MRI_LANE_ODD));
+    const __mmask16 ok = _mm512_mask_cmple_epu32_mask(live & (__mmask16)~odd, used, words(32));
+    const __mmask16 change = _mm512_mask_cmpge_epu32_mask(ok, k, words(63)), over = change & v->ac,
+                    on = ok & (__mmask16)~change;
+    const __m512i at = v->at;
+    v->window = _mm512_mask_mov_epi32(v->window, ok, rotated);
+    v->used = _mm512_mask_mov_epi32(v->used, ok, used);
+    v->ac ^= change;
+    v->table = _mm512_mask_permutexvar_epi32(v->table, change, v->state, t->next_table);
+    v->state = _mm512_mask_permutexvar_epi32(v->state, change, v->state, t->next);
+    _mm512_storeu_si512(s->at, _mm512_mask_mov_epi32(words(MRI_LANE_SPARE), ok, plus_byte(at, e, 2)));
+    put_values(s, found.values, cut_value(rotated, e));
+    v->at = _mm512_mask_sub_epi32(_mm512_mask_mov_epi32(at, on, plus_byte(at, e, 1)), over,
+                                  _mm512_or_si512(at, words(63)), words(UINT32_MAX));
+    return odd;
+}
+
+/* The second step's odd ones: those that may do better symbol by symbol do so from now on; the rest. */
+INLINE __mmask16 careful(vectors *v, const tables *t, __m512i entry, __mmask16 odd, __mmask16 was_ac)
+{
+    const __mmask16 hard = _mm512_mask_test_epi32_mask(odd, entry, words(MRI_LANE_HARD));
+    const __mmask16 again = odd & was_ac & (__mmask16) ~(hard | _mm512_movepi32_mask(entry));
+    const __m512i before = v->table;
+    v->table = _mm512_mask_permutexvar_epi32(before, again, v->state, t->careful);
+    return hard | _mm512_mask_cmpeq_epi32_mask(again, before, v->table);
+}
+
+INLINE void write_all(stores *s, uint32_t count, int16_t *coef)
+{
+    for (uint32_t k = 0; k < count; k++) {
+        write(&s[k], coef);
+        _mm512_storeu_si512(s[k].at, words(MRI_LANE_SPARE));
+    }
+}
+
+INLINE void decode_lanes(mri_lanes *l, const uint32_t groups)
+{
+    const tables t = {l->bytes,
+                      l->table.entry,
+                      l->table.values,
+                      _mm512_load_si512(l->next),
+                      _mm512_load_si512(l->next_table),
+                      _mm512_load_si512(l->careful),
+                      _mm512_load_si512(l->longer),
+                      words(l->byte_limit)};
+    int16_t *const coef = l->coef;
+    vectors v[2];
+    stores pending[STEPS * 2] = {0};
+    __m512i asked[2];
+    uint32_t live = 0;
+#pragma GCC unroll 2
+    for (uint32_t g = 0; g < groups; g++) {
+        live += mri_lanes_attend(l, &l->group[g], 0);
+        lanes_load(&v[g], &l->group[g]);
+        asked[g] = ask_bits(&v[g], &t);
+    }
+    while (live) {
+        looked found[2];
+        __mmask16 hard[2], rare = 0;
+#pragma GCC unroll 2
+        for (uint32_t g = 0; g < groups; g++) {
+            v[g].window = take_bits(asked[g], v[g].used);
+            found[g] = look_up(&v[g], &t, v[g].table);
+        }
+#pragma GCC unroll 2
+        for (uint32_t g = 0; g < groups; g++) {
+            const looked first = found[g];
+            write(&pending[g], coef);
+            step(&v[g], &t, first, v[g].live, &pending[g]);
+            const __mmask16 longer = _mm512_movepi32_mask(first.entry);
+            found[g] =
+                look_up(&v[g], &t, _mm512_mask_permutexvar_epi32(v[g].table, longer, v[g].state, t.longer));
+        }
+#pragma GCC unroll 2
+        for (uint32_t g = 0; g < groups; g++) { /* not beyond the segment: its end is to be known to the bit
+                                                 */
+            const __mmask16 on = _mm512_mask_cmplt_epu32_mask(v[g].live, v[g].at, v[g].end), was_ac = v[g].ac;
+            write(&pending[2 + g], coef);
+            const __mmask16 odd = step(&v[g], &t, found[g], on, &pending[2 + g]);
+            hard[g] = careful(&v[g], &t, found[g].entry, odd, was_ac);
+            asked[g] = ask_bits(&v[g], &t);
+            rare |= hard[g] | _mm512_mask_cmpge_epu32_mask(v[g].live, v[g].at, v[g].end);
+        }
+        if (__builtin_expect(rare == 0, 1)) continue;
+        write_all(pending, STEPS * 2, coef);
+        live = 0;
+#pragma GCC unroll 2
+        for (uint32_t g = 0; g < groups; g++) {
+            lanes_save(&v[g], &l->group[g]);
+            live += mri_lanes_attend(l, &l->group[g], hard[g]);
+            lanes_load(&v[g], &l->group[g]);
+            asked[g] = ask_bits(&v[g], &t);
+        }
+    }
+    write_all(pending, STEPS * 2, coef);
+}
+
+static MRI_TARGET_AVX512 __attribute__((noinline)) void decode_1(mri_lanes *l) { decode_lanes(l, 1); }
+static MRI_TARGET_AVX512 __attribute__((noinline)) void decode_2(mri_lanes *l) { decode_lanes(l, 2); }
+
+void mri_lanes_run_avx512(mri_lanes *l, uint32_t groups)
+{
+    if (groups == 1) decode_1(l);
+    else decode_2(l);
+}
+
+/* ---- storing ---- */
+
+/* Where in zigzag order the coefficients of natural order are, 0 to 31 and 32 to 63. */
+static const _Alignas(64) uint16_t zigzag_of[MRI_JPEG_BLOCK] = {
+    0,  1,  5,  6,  14, 15, 27, 28, 2,  4,  7,  13, 16, 26, 29, 42, 3,  8,  12, 17, 25, 30,
+    41, 43, 9,  11, 18, 24, 31, 40, 44, 53, 10, 19, 23, 32, 39, 45, 52, 54, 20, 22, 33, 38,
+    46, 51, 55, 60, 21, 34, 37, 47, 50, 56, 59, 61, 35, 36, 48, 49, 57, 58, 62, 63};
+
+MRI_TARGET_AVX512 void mri_lanes_store_avx512(mri_lanes *l, const mri_lane_segment *s,
+                                              const mri_run_block *block, int32_t *dc)
+{
+    const __m512i zero = _mm512_setzero_si512(), upper = _mm512_load_si512(zigzag_of),
+                  lower = _mm512_load_si512(zigzag_of + 32);
+    const mri_run_block *const end = block + l->picture.block_count;
+    int16_t *z = l->coef + s->at;
+    for (uint32_t mcu = s->from; mcu < s->to; mcu++)
+        for (const mri_run_block *b = block; b < end; b++, z += MRI_JPEG_BLOCK) {
+            const __m512i v0 = _mm512_load_si512(z), v1 = _mm512_load_si512(z + 32);
+            int32_t *const sum = &dc[b->prediction - l->picture.prediction];
+            const uint32_t x = b->x + b->step * mcu;
+            *sum += z[0];
+            _mm512_store_si512(z, zero);
+            _mm512_store_si512(z + 32, zero);
+            if (x >= b->wide) continue;
+            const uint64_t some =
+                (uint64_t)_mm512_test_epi16_mask(v1, v1) << 32 | _mm512_test_epi16_mask(v0, v0);
+            int16_t *const out = b->coef[x];
+            _mm512_store_si512(
+                out, _mm512_mask_set1_epi16(_mm512_permutex2var_epi16(v0, upper, v1), 1, (short)*sum));
+            _mm512_store_si512(out + 32, _mm512_permutex2var_epi16(v0, lower, v1));
+            b->last[x] = (uint8_t)(63 - __builtin_clzll(some | 1));
+        }
+    _mm512_store_si512(z, zero);
+    _mm512_store_si512(z + 32, zero);
+}
+#else
+typedef int mri_lanes_avx512_is_empty;
+#endif

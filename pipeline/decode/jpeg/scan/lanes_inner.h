@@ -1,0 +1,108 @@
+/* pipeline/decode/jpeg/scan/lanes_inner.h: what lanes.c and the loop of lanes_avx512.c share. Private.
+ *
+ * Table entries, 32 bits. From bit
+ *   0  8 bits: bits of all its symbols and values, at most MRI_LANE_BITS
+ *   8  8 bits: how far all go; MRI_LANE_END more when the last is an end of block; MRI_LANE_DC: a DC symbol;
+ *      MRI_LANE_ODD: this entry cannot be taken
+ *  16  8 bits: how far the first value goes
+ *  24  5 bits: size of the value that follows the code in the bits; 0 when the values are in values[]
+ *  30  MRI_LANE_HARD: read one symbol in plain C
+ *  31  MRI_LANE_LONG: the code is longer than the window, and in the table of long codes
+ * Added to the position k of the last coefficient "how far" has bit 6 set when the entry cannot be taken, and
+ * is at least 63 when it can and ends the block (or is a DC symbol).
+ *
+ * One number tells where a table begins and how many bits its windows have: a table of n bits begins at an
+ * index that is 32 - n modulo 32, so that the window is shifted right by the index. */
+#ifndef MRI_LANES_INNER_H
+#define MRI_LANES_INNER_H
+
+#include "pipeline/decode/jpeg/scan/lanes.h"
+
+#define MRI_LANE_BITS 25 /* a window of 32 has so many at any bit of a byte */
+#define MRI_LANE_END  129
+#define MRI_LANE_DC   128
+#define MRI_LANE_ODD  64
+#define MRI_LANE_HARD 0x40000000u
+#define MRI_LANE_LONG 0x80000000u
+
+#define MRI_LANE_AC_BITS      11 /* two symbols at once where they fit */
+#define MRI_LANE_CAREFUL_BITS 10 /* one symbol: for the end of a block that fills up */
+#define MRI_LANE_DC_BITS      9
+#define MRI_LANE_LONG_ENTRIES                                                                                \
+    4096 /* windows of 16 bits from the first one whose code is longer than AC_BITS */
+
+/* Indexes in a set of tables: each region is 32 entries larger than its table. */
+#define MRI_LANE_AC_AT      (32 - MRI_LANE_AC_BITS)
+#define MRI_LANE_CAREFUL_AT (2048 + 32 + 32 - MRI_LANE_CAREFUL_BITS)
+#define MRI_LANE_DC_AT      (2048 + 1024 + 64 + 32 - MRI_LANE_DC_BITS)
+#define MRI_LANE_LONG_AT    (2048 + 1024 + 512 + 96)
+#define MRI_LANE_SET        (2048 + 1024 + 512 + MRI_LANE_LONG_ENTRIES + 128)
+#define MRI_LANE_PARKED     (MRI_LANE_TABLES * MRI_LANE_SET + 31) /* a lane without work looks here: 1 bit */
+
+/* Room of a batch: blocks of coefficients, with the spare one after each segment (512 KiB stay in the second
+ * cache); bytes of the file without stuffing; segments. */
+#define MRI_LANE_BLOCKS   8192
+#define MRI_LANE_BYTES    (128 << 10)
+#define MRI_LANE_SEGMENTS 256
+
+#define MRI_LANE_SPARE                                                                                       \
+    8 /* index of coefficients that nobody reads, in a block before the first segment's                      \
+       */
+
+typedef struct mri_lane_tables {
+    _Alignas(64) uint32_t entry[MRI_LANE_PARKED + 33];
+    _Alignas(64) uint32_t values[MRI_LANE_PARKED + 33]; /* 4 signed bytes: coefficients from the first one on
+                                                         */
+    uint32_t long_at[MRI_LANE_TABLES];                  /* index of window 0 of the long codes, modulo 2^32 */
+    mri_huff_codes ac[MRI_LANE_TABLES], dc[MRI_LANE_TABLES]; /* what they were made of */
+} mri_lane_tables;
+
+/* Tables of one set, made anew when they are of other codes. */
+void mri_lane_tables_ac(mri_lane_tables *t, uint32_t set, const mri_huff_codes *codes);
+void mri_lane_tables_dc(mri_lane_tables *t, uint32_t set, const mri_huff_codes *codes);
+
+typedef struct mri_lane_segment {
+    uint32_t bit, end_bit; /* of bytes[]; where it begins, and where the next one does */
+    uint32_t at, end;      /* its coefficients; a block of spare ones follows */
+    uint32_t from, to;     /* MCU columns */
+    int32_t dc[MRI_JPEG_ENTRY_COMPONENTS], next_dc[MRI_JPEG_ENTRY_COMPONENTS];
+    bool whole; /* it ends at an entry point, with which we compare */
+    bool good;
+} mri_lane_segment;
+
+/* State of an MCU: 2 * block + (1 in its AC part). */
+#define MRI_LANE_STATES 16
+
+/* 16 lanes, between two runs of the loop. */
+typedef struct mri_lane_group {
+    _Alignas(64) uint32_t byte[16], used[16]; /* place: 8 * byte + used, used below 8 */
+    _Alignas(64) uint32_t at[16], end[16];    /* next coefficient; where the segment's end */
+    _Alignas(64) uint32_t state[16], table[16];
+    uint32_t segment[16];
+    uint16_t ac, live; /* bits of lanes: in the AC part; at work */
+} mri_lane_group;
+
+struct mri_lanes {
+    mri_lane_tables table;
+    mri_lanes_picture picture;
+    /* by state: its table; the next state and its table; its tables of single symbols and of long codes */
+    _Alignas(64) uint32_t table_of[MRI_LANE_STATES], next[MRI_LANE_STATES], next_table[MRI_LANE_STATES];
+    _Alignas(64) uint32_t careful[MRI_LANE_STATES], longer[MRI_LANE_STATES];
+    mri_lane_group group[2];
+    uint32_t byte_limit; /* no lane reads from beyond: 8 bytes follow */
+    uint32_t first_row, row_count, rows_left, segment_count, segment_next; /* rows_left: not stored yet */
+    uint32_t row_end[MRI_LANE_ROWS]; /* segments up to the end of each row */
+    mri_lane_segment segment[MRI_LANE_SEGMENTS];
+    _Alignas(64) int16_t coef[(MRI_LANE_BLOCKS + 1) * MRI_JPEG_BLOCK]; /* zero but while a batch is there */
+    uint8_t bytes[MRI_LANE_BYTES + 2 * MRI_UNSTUFF_SLACK];
+};
+
+/* Lanes whose segment is over take the next one; those of `hard` read a symbol first. Returns lanes at work.
+ */
+uint32_t mri_lanes_attend(mri_lanes *l, mri_lane_group *g, uint32_t hard);
+
+void mri_lanes_run_avx512(mri_lanes *l, uint32_t groups);
+/* Blocks of one segment to their places; adds up the DC differences in dc. Leaves zeros behind. */
+void mri_lanes_store_avx512(mri_lanes *l, const mri_lane_segment *s, const mri_run_block *block, int32_t *dc);
+
+#endif
