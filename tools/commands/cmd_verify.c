@@ -132,16 +132,6 @@ static int verify_samples(verify_run *r)
     return status || reported_enough(r) || interrupt_flag ? status : check_files(&c);
 }
 
-/* Is there a checksum of every sample's bytes? A mix has those of its members. */
-static bool has_checksums(const verify_run *r)
-{
-    static const char *const formats[] = {"mrec", "shards", "tfrecord", "archive", "mix"};
-    const char *format = mr_source_info_of(r->src)->format;
-    for (size_t k = 0; k < sizeof formats / sizeof *formats; k++)
-        if (strcmp(format, formats[k]) == 0) return true;
-    return false;
-}
-
 static void report(const verify_run *r, double seconds)
 {
     char text[32];
@@ -150,7 +140,7 @@ static void report(const verify_run *r, double seconds)
         printf("%s: %" PRIu64 " of %" PRIu64 " samples checked%s, %s read in %.2f s, %" PRIu64 " wrong\n",
                shown_text(info->path), r->done, info->count, r->args->no_decode ? " (not decoded)" : "",
                size_text((double)r->bytes, text, sizeof text), seconds, r->wrong);
-        if (!has_checksums(r))
+        if (!mr_source_has_checksums(r->src))
             printf("The format %s has no checksums of its contents: a changed byte that still decodes is not "
                    "found. Record "
                    "files have them (millrace convert).\n",
@@ -162,7 +152,7 @@ static void report(const verify_run *r, double seconds)
     json_u64(&j, "samples", mr_source_info_of(r->src)->count);
     json_u64(&j, "checked", r->done);
     json_bool(&j, "decoded", !r->args->no_decode);
-    json_bool(&j, "checksums", has_checksums(r));
+    json_bool(&j, "checksums", mr_source_has_checksums(r->src));
     json_u64(&j, "bytes", r->bytes);
     json_u64(&j, "wrong", r->wrong);
     json_real(&j, "seconds", seconds);

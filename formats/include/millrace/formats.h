@@ -368,6 +368,11 @@ MR_API int mr_source_read(const mr_source *src, uint64_t sample, void **buffer, 
  * when it is damaged. Any thread. */
 MR_API int mr_source_check(const mr_source *src, mr_error *err);
 
+/* Has each sample's bytes a checksum, which mr_source_parse() or mr_source_check() compare? Without one a
+ * changed byte that can still be decoded is not found. Of a mix: have all of its members? May look at the
+ * files' ends and headers. Any thread. */
+MR_API bool mr_source_has_checksums(const mr_source *src);
+
 /* A source of the program's own: samples that it makes when they are wanted, in place of a data set on disk.
  * What makes one is called for each sample each time it is wanted, by the threads that read: those that
  * decode in a loader, several at a time, each for the next sample of the run that nobody has yet. */
