@@ -4,8 +4,8 @@
 #include "tools/cli/exit.h"
 #include "tools/cli/output.h"
 #include "tools/commands/commands.h"
+#include "tools/facts/stats.h"
 #include "tools/session/setup.h"
-#include "tools/sets/stats.h"
 
 typedef struct stats_args {
     const char *set;

@@ -1,4 +1,4 @@
-/* tools/sets/stats.h: what a data set consists of, counted: classes, pictures, bytes, channels, duplicates.
+/* tools/facts/stats.h: what a data set consists of, counted: classes, pictures, bytes, channels, duplicates.
  *
  *   collect   every sample is read once, on several threads: its label, its picture's header, a hash of its
  *             bytes; of some the pixels are decoded (stats_collect.c)
@@ -17,6 +17,7 @@ typedef struct stats_config {
     uint32_t workers;  /* 0: one per core */
     uint64_t channels; /* pictures to decode, evenly spaced */
     bool quiet;
+    bool pixel_hash; /* of decoded pixels, in place of the picture's bytes */
     bool (*wrong)(void *context, const mr_error *what); /* a bad sample, in order */
     void *context;
 } stats_config;

@@ -1,5 +1,5 @@
-/* tools/sets/stats.c: the facts of all samples, summed up in their order. See stats.h. */
-#include "tools/sets/stats.h"
+/* tools/facts/stats.c: the facts of all samples, summed up in their order. See stats.h. */
+#include "tools/facts/stats.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
-/* tools/sets/stats_print.c: what was counted, as text and as one JSON object. See stats.h. */
+/* tools/facts/stats_print.c: what was counted, as text and as one JSON object. See stats.h. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
-#include "tools/sets/stats.h"
+#include "tools/facts/stats.h"
 
 enum { CLASSES_SHOWN = 20, NAME_ROOM = 512 };
 
