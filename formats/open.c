@@ -132,6 +132,12 @@ static int look_at(const char *path, struct stat *st, mr_error *err)
     return MR_OK;
 }
 
+static bool ends_in_mrec(const char *path)
+{
+    const size_t n = strlen(path);
+    return n > 5 && strcmp(path + n - 5, ".mrec") == 0;
+}
+
 static int find_format(const mri_source_ops **out, const char *path, const struct stat *st, mr_error *err)
 {
     uint8_t head[MRI_PROBE_BYTES], inner[512];
@@ -170,6 +176,14 @@ static int find_format(const mri_source_ops **out, const char *path, const struc
     const char *placeholder = mri_placeholder_describe(p.head, p.head_bytes);
     if (placeholder)
         return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "%s", placeholder), path, 0, MR_NOWHERE);
+    if (p.is_pattern && ends_in_mrec(path)) {
+        mr_error_set(err, MR_EUNSUPPORTED,
+                     "record files are not named by a pattern but by their list, NAME.mrec beside "
+                     "NAME-00000.mrec: open "
+                     "that. Where the list or a file is lost, 'millrace repair' with this pattern makes the "
+                     "list again");
+        return mri_error_place(err, MR_EUNSUPPORTED, path, MR_NOWHERE, MR_NOWHERE);
+    }
     if (p.is_pattern)
         return list_formats(err, path, "no files of a format known here are named by this pattern");
     return list_formats(err, path, "no format known here begins like this");

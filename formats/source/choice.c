@@ -109,6 +109,60 @@ int mri_choice_make(mr_source *src, const mr_source_config *cfg, mr_error *err)
     return choose_of_sets(src, cfg, err);
 }
 
+static int check_chosen(const mr_source *src, const uint64_t *samples, uint64_t count, mr_error *err)
+{
+    if (count == 0) return mr_error_set(err, MR_EINVAL, "%s: no sample is chosen", src->path);
+    for (uint64_t k = 0; k < count; k++)
+        if (samples[k] >= src->info.count || (k && samples[k] <= samples[k - 1]))
+            return mr_error_set(err, MR_EINVAL, "expected rising numbers of samples below %llu, found %llu",
+                                (unsigned long long)src->info.count, (unsigned long long)samples[k]);
+    return MR_OK;
+}
+
+/* How many of the samples are of this set of a mix, from *at on. */
+static uint64_t of_set(const mr_mix_set *set, const uint64_t *samples, uint64_t count, uint64_t *at)
+{
+    const uint64_t first = *at;
+    while (*at < count && samples[*at] < set->first + set->count) ++*at;
+    return *at - first;
+}
+
+static int check_sets(const mr_source *src, const uint64_t *samples, uint64_t count, mr_error *err)
+{
+    uint64_t at = 0;
+    for (uint32_t k = 0; k < src->info.mix_count; k++)
+        if (of_set(&src->mix[k], samples, count, &at) == 0)
+            return mr_error_set(err, MR_EINVAL, "no sample of %.400s is chosen", src->mix[k].path);
+    return MR_OK;
+}
+
+int mr_source_choose(mr_source *src, const uint64_t *samples, uint64_t count, mr_error *err)
+{
+    MRI_OWN(err, src);
+    MRI_GIVEN(err, samples);
+    int rc = check_chosen(src, samples, count, err);
+    if (!rc) rc = check_sets(src, samples, count, err);
+    if (rc) return rc;
+    if (count == src->info.count) return MR_OK;
+    uint64_t *number = malloc((size_t)count * sizeof *number), hash = src->info.fingerprint, at = 0;
+    if (!number) return mr_error_set(err, MR_ENOMEM, "no memory to choose samples");
+    for (uint64_t k = 0; k < count; k++) {
+        number[k] = mri_choice_number(&src->choice, samples[k]);
+        hash = mri_mix64(hash ^ samples[k]);
+    }
+    for (uint32_t k = 0; k < src->info.mix_count; k++) {
+        const uint64_t first = at, found = of_set(&src->mix[k], samples, count, &at);
+        src->mix[k].first = first;
+        src->mix[k].count = found;
+    }
+    free(src->choice.number);
+    src->choice.number = number;
+    src->info.count = count;
+    src->info.fingerprint = hash;
+    measure(src);
+    return MR_OK;
+}
+
 void mri_choice_fini(mri_choice *c) { free(c->number); }
 
 int mri_choice_place(const mri_choice *c, uint64_t sample, int rc, mr_error *err)

@@ -449,3 +449,62 @@ int mri_classes_follow(mr_source *src, const mr_source_config *cfg, mr_error *er
     if (rc) return mri_error_place(err, rc, src->path, MR_NOWHERE, MR_NOWHERE);
     return numbers ? MR_OK : take_theirs(src, cfg, err);
 }
+
+/* ---- as a program says ---- */
+static int check_names(const mr_source *src, const uint32_t *to, const char *const *names, uint32_t count,
+                       mr_error *err)
+{
+    const mr_source_info *info = &src->info;
+    if (info->label_field < 0 || info->class_count == 0)
+        return mr_error_set(err, MR_EINVAL, "%s: the data have no classes to name", src->path);
+    if (count == 0 || count > MRI_MAX_CLASSES)
+        return mr_error_set(err, MR_EINVAL, "expected 1 to %lld classes, found %u",
+                            (long long)MRI_MAX_CLASSES, count);
+    for (uint32_t k = 0; k < info->class_count; k++)
+        if (to[k] >= count && to[k] != MRI_NO_CLASS)
+            return mr_error_set(err, MR_EINVAL, "class %u: expected a number below %u, found %u", k, count,
+                                to[k]);
+    for (uint32_t k = 0; k < count; k++)
+        if (!names[k])
+            return mr_error_set(err, MR_EINVAL, "mr_source_name_classes: name %u must not be NULL", k);
+    return MR_OK;
+}
+
+int mr_source_name_classes(mr_source *src, const uint32_t *to, const char *const *names, uint32_t count,
+                           mr_error *err)
+{
+    MRI_OWN(err, src);
+    MRI_GIVEN(err, to);
+    MRI_GIVEN(err, names);
+    int rc = check_names(src, to, names, count, err);
+    if (rc) return rc;
+    mri_classes *c = &src->classes;
+    mr_source_info *info = &src->info;
+    const uint32_t before = c->number ? c->format_class_count : info->class_count;
+    uint32_t *number = malloc(before * sizeof *number);
+    const char **copy = mri_class_names_copy(names, count);
+    if (!number || !copy) {
+        free(number);
+        free(copy);
+        return no_memory(err);
+    }
+    for (uint32_t k = 0; k < before; k++) {
+        const uint32_t now = c->number ? c->number[k] : k;
+        number[k] = now == MRI_NO_CLASS ? MRI_NO_CLASS : to[now];
+        info->fingerprint = mri_mix64(info->fingerprint ^ number[k]); /* other labels */
+    }
+    free(c->number);
+    free(c->names);
+    c->number = number;
+    c->names = copy;
+    c->format_class_count = before;
+    c->limit = 0;
+    info->class_names = copy;
+    info->class_count = count;
+    info->label_offset = 0;
+    src->labels.min = 0; /* of names, whatever the numbers were */
+    src->labels.max = (int64_t)count - 1;
+    src->labels.start = MR_LABEL_AUTO;
+    src->labels.unsure = false;
+    return MR_OK;
+}

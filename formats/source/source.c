@@ -287,6 +287,16 @@ int mr_source_check(const mr_source *src, mr_error *err)
     return mri_remote_view_place(src->view, rc, err);
 }
 
+bool mr_source_has_checksums(const mr_source *src)
+{
+    static const char *const formats[] = {"mrec", "shards", "tfrecord", "archive"};
+    if (!MRI_IS_OWN(src)) return false;
+    if (src->ops->has_sums) return src->ops->has_sums(src);
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(formats); k++)
+        if (strcmp(src->info.format, formats[k]) == 0) return true;
+    return false;
+}
+
 /* ---- one sample for tools ---- */
 static int read_own_file(const char *path, void *buffer, const mr_extent *e, uint64_t sample, mr_error *err)
 {

@@ -67,6 +67,8 @@ typedef struct mri_source_ops {
     void (*file_release)(const mr_source *src, uint32_t file);
     int (*check)(const mr_source *src, mr_error *err); /* mr_source_check(); NULL: the samples' own bytes show
                                                           everything */
+    /* mr_source_has_checksums(); NULL: by the format. */
+    bool (*has_sums)(const mr_source *src);
     void (*sample_path)(const mr_source *src, uint64_t sample, char *buf, size_t buf_bytes);
     int (*parse)(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out,
                  mr_error *err);

@@ -511,3 +511,18 @@ int mri_output_spill(int *fd, const char *beside, mr_error *err)
     free(folder);
     return rc;
 }
+
+int mri_output_keep_as(const char *path, const char *name, bool force, mr_error *err)
+{
+    struct stat a, b;
+    const mri_output_rules rules = {.force = true};
+    if (lstat(path, &a) == 0 && lstat(name, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+        return MR_OK;
+    const int rc = force ? mri_output_remove(name, &rules, err) : MR_OK;
+    if (rc) return rc;
+    if (link(path, name) == 0) return mri_sync_folder_of(name, err);
+    if (errno == EEXIST)
+        mr_error_set(err, MR_EEXIST, "it exists already: remove it, or replace it with force (--force)");
+    else mr_error_sys(err, errno, "cannot keep what the file was under this name");
+    return mri_error_place(err, err && err->code ? err->code : MR_EIO, name, MR_NOWHERE, MR_NOWHERE);
+}

@@ -94,6 +94,10 @@ int mri_output_open_log(mri_output **out, const char *path, const mri_output_rul
 /* A file without a name on the file system where `beside` lies or will lie. */
 int mri_output_spill(int *fd, const char *beside, mr_error *err);
 
+/* Give the file at path a second name, under which it stays when an output replaces it. Again: nothing
+ * happens. MR_EEXIST: another file has that name; with force that one is removed. */
+int mri_output_keep_as(const char *path, const char *name, bool force, mr_error *err);
+
 /* Remove a file that an output of ours was: a regular file, no link is followed. MR_OK when it is not
  * there. */
 int mri_output_remove(const char *path, const mri_output_rules *rules, mr_error *err);

@@ -23,6 +23,7 @@
 #include "formats/tar/tar_classes.h"
 #include "formats/tar/tar_keys.h"
 #include "formats/tar/tar_sample.h"
+#include "formats/tar/tar_sums.h"
 
 enum { NOTE = '0', NOTE_CUT = 1, NOTE_LAST_DOT = 2 }; /* the first byte of the note: NOTE and these */
 enum { LOOKED_AT = 64, VERSION = 4 };
@@ -517,10 +518,38 @@ static void tar_file_release(const mr_source *src, uint32_t file)
     mri_framed_file_release(&((const tar *)src->state)->f, file);
 }
 
+typedef int look_at_file(bool *out, int fd, const char *path, uint64_t bytes, mr_error *err);
+
+static int with_file(const tar *t, uint32_t k, look_at_file *look, bool *out, mr_error *err)
+{
+    int fd;
+    *out = false;
+    int rc = mri_framed_file_acquire(&t->f, k, true, &fd, err);
+    if (rc) return rc;
+    rc = look(out, fd, t->f.file[k].path, t->f.file[k].bytes, err);
+    mri_framed_file_release(&t->f, k);
+    return rc;
+}
+
+static bool tar_has_sums(const mr_source *src)
+{
+    const tar *t = src->state;
+    bool has = t->f.file_count > 0;
+    for (uint32_t k = 0; has && k < t->f.file_count; k++)
+        if (with_file(t, k, mri_tar_sums_at_end, &has, NULL)) has = false;
+    for (uint32_t k = 0; has && k < t->f.file_count; k++)
+        if (with_file(t, k, mri_tar_sums_fit, &has, NULL)) has = false;
+    return has;
+}
+
 static int tar_check(const mr_source *src, mr_error *err)
 {
     const tar *t = src->state;
-    const int rc = mri_framed_check(src, &t->f, err);
+    int rc = mri_framed_check(src, &t->f, err);
+    for (uint32_t k = 0; !rc && k < t->f.file_count; k++) {
+        bool fit;
+        rc = with_file(t, k, mri_tar_sums_check, &fit, err);
+    }
     if (rc || !t->alone_cut) return rc;
     mr_error_set(err, MR_EFORMAT,
                  "the archive has no end mark: some writers leave it out; otherwise it was cut between two "
@@ -711,6 +740,7 @@ const mri_source_ops mri_source_tar = {
     .file_acquire = tar_file_acquire,
     .file_release = tar_file_release,
     .check = tar_check,
+    .has_sums = tar_has_sums,
     .sample_path = tar_sample_path,
     .parse = tar_parse,
     .sample_name = tar_name,

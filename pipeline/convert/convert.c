@@ -87,8 +87,8 @@ static char *make_provenance(const mri_convert_plan *p)
     return text;
 }
 
-static int make_plan(mri_convert_plan *plan, const mr_source *src, const mr_convert_config *cfg,
-                     mr_error *err)
+int mri_convert_plan_make(mri_convert_plan *plan, const mr_source *src, const mr_convert_config *cfg,
+                          mr_error *err)
 {
     memset(plan, 0, sizeof *plan);
     plan->src = src;
@@ -216,7 +216,7 @@ int mr_convert_sized(const mr_source *src, const char *dst, const mr_convert_con
     MRI_GIVEN(err, dst);
     int rc = mri_result_check(out, err);
     if (rc) return rc;
-    rc = make_plan(&plan, src, cfg, err);
+    rc = mri_convert_plan_make(&plan, src, cfg, err);
     if (rc == MR_OK) rc = convert(&plan, dst, &result, err);
     free(plan.provenance);
     mri_result_give(out, &result, sizeof result);

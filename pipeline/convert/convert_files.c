@@ -201,6 +201,8 @@ int mri_files_put_zeros(mri_files *f, uint64_t bytes, mr_error *err)
     return rc;
 }
 
+uint64_t mri_files_bytes(const mri_files *f) { return f->now.bytes; }
+
 /* ---- files ---- */
 static int begin_file(mri_files *f, mr_error *err)
 {
@@ -231,7 +233,8 @@ static int keep_facts(mri_files *f, mr_error *err)
 
 static int end_file(mri_files *f, mr_error *err)
 {
-    int rc = f->format->zeros ? mri_files_put_zeros(f, f->format->zeros(f->now.bytes), err) : MR_OK;
+    int rc = f->format->end ? f->format->end(f->state, f, err) : MR_OK;
+    if (!rc && f->format->zeros) rc = mri_files_put_zeros(f, f->format->zeros(f->now.bytes), err);
     if (!rc) rc = flush(f, err);
     if (!rc) rc = mri_output_sync(f->out, err);
     if (rc) return rc;

@@ -26,6 +26,8 @@ typedef struct mri_files_format {
     /* The sample that put() is to write, and how many bytes that will be. */
     int (*take)(void *state, uint64_t source_index, const mr_value *values, uint64_t *bytes, mr_error *err);
     int (*put)(void *state, mri_files *f, mr_error *err);
+    /* What stands behind the samples of each file; optional. */
+    int (*end)(void *state, mri_files *f, mr_error *err);
     uint64_t (*zeros)(uint64_t bytes); /* that end a file of so many bytes; optional */
     void (*shard_name)(char *out, size_t room, const char *dst, uint32_t at, uint32_t count);
     bool (*is_shard)(const char *dst, const char *name); /* of dst (its last component), of any number */
@@ -33,6 +35,7 @@ typedef struct mri_files_format {
 
 int mri_files_put(mri_files *f, const void *data, size_t bytes, mr_error *err);
 int mri_files_put_zeros(mri_files *f, uint64_t bytes, mr_error *err);
+uint64_t mri_files_bytes(const mri_files *f); /* of the file so far */
 
 /* The functions of a kind. */
 int mri_files_open(void **out, const mri_convert_plan *plan, const char *dst, const mri_files_format *format,

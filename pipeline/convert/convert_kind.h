@@ -26,6 +26,11 @@ typedef struct mri_convert_plan {
     char *provenance;                             /* settings and source as JSON: identifies a conversion */
 } mri_convert_plan;
 
+/* Check the settings, choose the fields (convert.c). provenance is the caller's to free, after an error, too.
+ */
+int mri_convert_plan_make(mri_convert_plan *plan, const mr_source *src, const mr_convert_config *cfg,
+                          mr_error *err);
+
 /* ---- the fields (convert_fields.c, convert_companions.c) ---- */
 /* Fields, order and fixed shapes of the output. MR_EINVAL, MR_EUNSUPPORTED: the settings do not fit the
  * source. */

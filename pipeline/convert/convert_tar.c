@@ -7,6 +7,7 @@
  *   KEY.NAME.ENDING   every other field: text and numbers .txt (text named txt, text, transcript or json
  *                     keeps that name), tensors .npy, pictures .jpg or .png, bytes without an ending of ours.
  *                     A name that has the ending already gets no second one
+ *   __checksums__/N   checksums of the members before it (tar_sums.h)
  *
  * KEY is what the sample was called (its file's path below the data set's folder, its key in another
  * archive), without the ending; where that is not known, and where a key comes again, it is the sample's
@@ -22,6 +23,7 @@
 #include "formats/source/elements.h"
 #include "formats/tar/tar_classes.h"
 #include "formats/tar/tar_sample.h"
+#include "formats/tar/tar_sums.h"
 #include "pipeline/convert/convert.h"
 #include "pipeline/convert/convert_files.h"
 
@@ -49,6 +51,7 @@ typedef struct tar_state {
     uint64_t *keys; /* hashes of those in use, open addressing, 0 is free; NULL where all keys are numbers */
     uint64_t key_room;
     int digits;
+    mri_tar_sums sums;   /* of the archive being written */
     char key[NAME_ROOM]; /* of the sample being written */
     uint32_t count;
     member member[MR_MAX_FIELDS];
@@ -284,6 +287,8 @@ static int tar_take(void *state, uint64_t source_index, const mr_value *values, 
         member_name(s, &s->member[k], name);
         *bytes += bytes_of(name, s->member[k].head_bytes + s->member[k].bytes);
     }
+    *bytes += mri_tar_sums_due(&s->sums) ? 2 * mri_tar_sums_bytes(&s->sums, s->count)
+                                         : mri_tar_sums_bytes(&s->sums, s->count);
     return rc;
 }
 
@@ -300,15 +305,27 @@ static int put_member(mri_files *f, const char *name, const void *head, size_t h
     return rc ? rc : mri_files_put_zeros(f, mri_align_up(all, MRI_TAR_BLOCK) - all, err);
 }
 
+static int put_sums(tar_state *s, mri_files *f, mr_error *err)
+{
+    const char *text;
+    size_t bytes;
+    const int rc = mri_tar_sums_make(&s->sums, mri_files_bytes(f), &text, &bytes, err);
+    return rc ? rc : put_member(f, s->sums.name, text, bytes, NULL, 0, err);
+}
+
 static int tar_put(void *state, mri_files *f, mr_error *err)
 {
-    const tar_state *s = state;
+    tar_state *s = state;
     char name[NAME_ROOM + sizeof s->member[0].ending];
-    int rc = MR_OK;
+    int rc = mri_tar_sums_due(&s->sums) ? put_sums(s, f, err) : MR_OK;
     for (uint32_t k = 0; !rc && k < s->count; k++) {
         const member *m = &s->member[k];
+        const uint64_t all = (uint64_t)m->head_bytes + m->bytes;
         member_name(s, m, name);
-        rc = put_member(f, name, m->head, m->head_bytes, m->data, m->bytes, err);
+        const uint64_t data = mri_files_bytes(f) + mri_tar_head_bytes(name, all);
+        const uint32_t crc = mr_crc32c(mr_crc32c(0, m->head, m->head_bytes), m->data, m->bytes);
+        rc = mri_tar_sums_add(&s->sums, data, all, crc, err);
+        if (!rc) rc = put_member(f, name, m->head, m->head_bytes, m->data, m->bytes, err);
     }
     return rc;
 }
@@ -316,8 +333,19 @@ static int tar_put(void *state, mri_files *f, mr_error *err)
 /* ---- archives ---- */
 static int tar_begin(void *state, mri_files *f, mr_error *err)
 {
-    const tar_state *s = state;
-    return s->classes ? put_member(f, MRI_TAR_CLASSES, s->classes, s->classes_bytes, NULL, 0, err) : MR_OK;
+    tar_state *s = state;
+    mri_tar_sums_restart(&s->sums);
+    if (!s->classes) return MR_OK;
+    const int rc =
+        mri_tar_sums_add(&s->sums, mri_files_bytes(f) + mri_tar_head_bytes(MRI_TAR_CLASSES, s->classes_bytes),
+                         s->classes_bytes, mr_crc32c(0, s->classes, s->classes_bytes), err);
+    return rc ? rc : put_member(f, MRI_TAR_CLASSES, s->classes, s->classes_bytes, NULL, 0, err);
+}
+
+static int tar_end(void *state, mri_files *f, mr_error *err)
+{
+    tar_state *s = state;
+    return s->sums.count ? put_sums(s, f, err) : MR_OK;
 }
 
 static uint64_t tar_zeros(uint64_t bytes)
@@ -346,6 +374,7 @@ static void tar_destroy(void *state)
 {
     tar_state *s = state;
     drop_made(s);
+    mri_tar_sums_fini(&s->sums);
     free(s->classes);
     free(s->keys);
     free(s);
@@ -401,6 +430,7 @@ static const mri_files_format format = {
     .begin = tar_begin,
     .take = tar_take,
     .put = tar_put,
+    .end = tar_end,
     .zeros = tar_zeros,
     .shard_name = tar_shard_name,
     .is_shard = tar_is_shard,

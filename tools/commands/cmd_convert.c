@@ -14,6 +14,7 @@
 #include "tools/cli/output.h"
 #include "tools/cli/progress.h"
 #include "tools/commands/commands.h"
+#include "tools/facts/choose.h"
 #include "tools/session/bad_list.h"
 #include "tools/session/sample_check.h"
 #include "tools/session/setup.h"
@@ -29,6 +30,7 @@ typedef struct convert_args {
     const char *augment;
     opt_given given;
     uint64_t shard_bytes, max_bad, memory;
+    choose_args choose;
     data_args data;
     output_args output;
 } convert_args;
@@ -38,6 +40,7 @@ typedef struct convert_run {
     const mr_source *src;
     progress_bar bar;
     bad_list bad;
+    choose_result chosen;
     uint64_t start_ns;
 } convert_run;
 
@@ -111,6 +114,21 @@ static void report_shards(const convert_args *a, uint32_t shards)
     else printf("named \"%.*s-{000000..%06" PRIu32 "}.tar\"\n", stem, dst, shards - 1);
 }
 
+static void json_chosen(json_line *j, const choose_result *c)
+{
+    if (!c->asked) return;
+    json_object(j, "chosen");
+    json_u64(j, "of", c->before);
+    json_u64(j, "other_classes", c->other_classes);
+    json_u64(j, "where", c->where);
+    json_u64(j, "copies", c->copies);
+    json_u64(j, "share", c->share);
+    json_u64(j, "drawn", c->drawn);
+    json_u64(j, "classes_renamed", c->renamed);
+    json_u64(j, "classes_merged", c->merged);
+    json_close_object(j);
+}
+
 static void report(const convert_run *r, const mr_convert_result *res)
 {
     const convert_args *a = r->args;
@@ -132,6 +150,7 @@ static void report(const convert_run *r, const mr_convert_result *res)
         json_u64(&j, "bytes_in", res->bytes_in);
         json_u64(&j, "bytes_out", res->bytes_out);
         json_u64(&j, "shards", res->shards);
+        json_chosen(&j, &r->chosen);
         json_real(&j, "seconds", seconds);
         json_real(&j, "records_per_s", rate);
         json_text(&j, "bad_list", res->bad ? r->bad.path : NULL);
@@ -241,6 +260,32 @@ static const opt options[] = {
     OPT(convert_args, no_verify, FLAG, .option = "no-verify", .help = "do not read the result back"),
 };
 
+static const char *const dedups[] = {"none", "bytes", "pixels", NULL};
+
+static const opt choice[] = {
+    OPT(choose_args, classes_from, TEXT, .option = "classes-from", .value = "FILE",
+        .help = "name classes that have numbers: a line for each, from the first number on"),
+    OPT(choose_args, rename_classes, TEXT, .option = "rename-classes", .value = "FILE",
+        .help = "rename classes: lines \"OLD<tab>NEW\"; classes that get one name become one"),
+    OPT(choose_args, only_classes, TEXT, .option = "only-classes", .value = "LIST",
+        .help = "take samples of these classes only, names with commas between them; classes with names are "
+                "numbered anew"),
+    OPT(choose_args, where, TEXT, .option = "where", .value = "CONDITIONS",
+        .help = "take samples for which all hold, with commas between them: label, width, height, bytes with "
+                "<, <=, >, >=, "
+                "=, !=; key (the name), class with =, != or ~, !~ and a pattern: \"width>=256,key~train/*\""),
+    OPT(choose_args, dedup, CHOICE, .option = "dedup", .standard = "none", .choices = dedups,
+        .help =
+            "leave out samples whose picture an earlier one has: the same bytes, or the same decoded pixels"),
+    OPT(choose_args, take_each, TEXT, .option = "take-each", .value = "LO:HI",
+        .help = "take these parts of 1 of each class, in a drawn order: 0:0.9 and 0.9:1 share no sample and "
+                "lack none"),
+    OPT(choose_args, sample, U64, .option = "sample", .most = MRI_ANY, .standard = "0",
+        .help = "draw so many samples of those that are left; 0: all"),
+    OPT(choose_args, sample_seed, U64, .option = "seed", .most = MRI_ANY, .standard = "0",
+        .help = "of --sample: another number draws others"),
+};
+
 /* ---- advice ---- */
 
 static int check_advise(const convert_args *a)
@@ -248,6 +293,10 @@ static int check_advise(const convert_args *a)
     static const char *const taken[] = {"advise", "augment", "workers", "channels"};
     if (a->dst) {
         say("--advise writes nothing: leave %s out", a->dst);
+        return EXIT_MISUSED;
+    }
+    if (choose_asked(&a->choose)) {
+        say("--advise measures the data as they are: leave the options that choose samples or classes out");
         return EXIT_MISUSED;
     }
     for (uint32_t i = 0; i < a->given.count; i++)
@@ -388,13 +437,17 @@ static int run(const void *args)
     if (status) return status;
     setup_tell_part(src, &a->data);
     r.src = src;
-    status = convert(&r);
+    mr_decode_config decode;
+    setup_decode(&decode, &a->data);
+    status = choose_samples(src, &a->choose, &decode, a->output.quiet, &r.chosen);
+    if (status == EXIT_DONE) status = convert(&r);
     mr_source_close(src);
     return status;
 }
 
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Conversion", options),
+    {"Choice", choice, OPT_COUNT(choice), offsetof(convert_args, choose), true},
     DATA_GROUP(convert_args, data),
     OUTPUT_GROUP(convert_args, output),
 };
@@ -448,6 +501,7 @@ const command command_convert = {
                 "  millrace convert imagenet/train train.mrec --shard-size 4G --resume\n"
                 "  millrace convert mnist test.mrec --split test\n"
                 "  millrace convert train.mrec train --to tfrecord --shard-size 128M\n"
+                "  millrace convert photos part.mrec --where \"width>=64,height>=64\" --dedup bytes\n"
                 "  millrace convert photos --advise\n",
     .positionals = positionals,
     .positional_count = OPT_COUNT(positionals),

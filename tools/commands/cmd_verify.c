@@ -13,11 +13,12 @@
 #include "tools/cli/output.h"
 #include "tools/commands/commands.h"
 #include "tools/fields/same_pictures.h"
+#include "tools/manifest/manifest.h"
 #include "tools/session/sample_check.h"
 #include "tools/session/setup.h"
 
 typedef struct verify_args {
-    const char *path, *other;
+    const char *path, *other, *manifest;
     bool no_decode;
     uint32_t workers;
     uint64_t max_wrong, memory;
@@ -31,6 +32,7 @@ typedef struct verify_run {
     bool files_wrong; /* what cannot be read from a record file is told already */
     bool set_wrong;   /* a file is not the one that the list names: its samples cannot be read */
     uint64_t done, bytes, wrong;
+    uint64_t manifest_files, manifest_wrong; /* compared with --manifest */
 } verify_run;
 
 static bool reported_enough(const verify_run *r)
@@ -107,7 +109,27 @@ static int verify_files(verify_run *r)
         r->bytes += result.bytes;
         if (rc != MR_OK && (!result.wrong || !mr_error_of_sample(rc, &err))) return exit_status(rc, &err);
     }
-    r->files_wrong = r->wrong > 0;
+    r->files_wrong = r->wrong > r->manifest_wrong;
+    return EXIT_DONE;
+}
+
+/* ---- a manifest ---- */
+
+static int verify_manifest(verify_run *r)
+{
+    const verify_args *a = r->args;
+    mr_error err = MR_ERROR_INIT;
+    uint64_t files = 0, bytes = 0;
+    char text[32];
+    if (!a->manifest) return EXIT_DONE;
+    const int rc = manifest_compare(a->manifest, a->path, r->src, a->workers, a->output.quiet,
+                                    &interrupt_flag, on_wrong, r, &files, &bytes, &err);
+    if (rc) return exit_status(rc, &err);
+    if (!a->output.json)
+        printf("%s: %" PRIu64 " files, %s compared, %" PRIu64 " wrong\n", shown_text(a->manifest), files,
+               size_text((double)bytes, text, sizeof text), r->wrong);
+    r->manifest_files = files;
+    r->manifest_wrong = r->wrong;
     return EXIT_DONE;
 }
 
@@ -132,16 +154,6 @@ static int verify_samples(verify_run *r)
     return status || reported_enough(r) || interrupt_flag ? status : check_files(&c);
 }
 
-/* Is there a checksum of every sample's bytes? A mix has those of its members. */
-static bool has_checksums(const verify_run *r)
-{
-    static const char *const formats[] = {"mrec", "shards", "tfrecord", "archive", "mix"};
-    const char *format = mr_source_info_of(r->src)->format;
-    for (size_t k = 0; k < sizeof formats / sizeof *formats; k++)
-        if (strcmp(format, formats[k]) == 0) return true;
-    return false;
-}
-
 static void report(const verify_run *r, double seconds)
 {
     char text[32];
@@ -150,7 +162,7 @@ static void report(const verify_run *r, double seconds)
         printf("%s: %" PRIu64 " of %" PRIu64 " samples checked%s, %s read in %.2f s, %" PRIu64 " wrong\n",
                shown_text(info->path), r->done, info->count, r->args->no_decode ? " (not decoded)" : "",
                size_text((double)r->bytes, text, sizeof text), seconds, r->wrong);
-        if (!has_checksums(r))
+        if (!mr_source_has_checksums(r->src) && !r->args->manifest)
             printf("The format %s has no checksums of its contents: a changed byte that still decodes is not "
                    "found. Record "
                    "files have them (millrace convert).\n",
@@ -162,9 +174,10 @@ static void report(const verify_run *r, double seconds)
     json_u64(&j, "samples", mr_source_info_of(r->src)->count);
     json_u64(&j, "checked", r->done);
     json_bool(&j, "decoded", !r->args->no_decode);
-    json_bool(&j, "checksums", has_checksums(r));
+    json_bool(&j, "checksums", mr_source_has_checksums(r->src));
     json_u64(&j, "bytes", r->bytes);
     json_u64(&j, "wrong", r->wrong);
+    if (r->args->manifest) json_u64(&j, "manifest_files", r->manifest_files);
     json_real(&j, "seconds", seconds);
     json_end(&j);
 }
@@ -220,7 +233,8 @@ static int run(const void *args)
     setup_tell_part(src, &r.args->data);
     const uint64_t start = clock_ns();
     r.src = src;
-    status = verify_files(&r);
+    status = verify_manifest(&r);
+    if (status == EXIT_DONE && !reported_enough(&r) && !interrupt_flag) status = verify_files(&r);
     if (status == EXIT_DONE && !reported_enough(&r) && !interrupt_flag && !r.set_wrong)
         status = verify_samples(&r);
     if (interrupt_flag) status = EXIT_SIGNAL + interrupt_flag;
@@ -244,6 +258,9 @@ static int run(const void *args)
 static const opt options[] = {
     OPT(verify_args, no_decode, FLAG, .option = "no-decode",
         .help = "check checksums and headers, decode no picture"),
+    OPT(verify_args, manifest, TEXT, .option = "manifest", .value = "FILE",
+        .help = "compare the files with a manifest ('millrace manifest', 'sha256sum') first: size, SHA-256, "
+                "none missing, none more"),
     OPT(verify_args, workers, U32, .option = "workers", .most = CHECK_WORKERS_MOST, .standard = "0",
         .help = "threads; 0: one per core"),
     OPT(verify_args, memory, SIZE, .option = "memory", .most = MRI_ANY, .standard = "0",

@@ -1,5 +1,5 @@
 /* tools/commands/commands.h: the subcommands of `millrace`. Each is one file, cmd_NAME.c, that gives a
- * `const command`; main.c picks one.
+ * `const command`; main.c picks one. Those about sets as a whole lie in tools/sets.
  *
  *   takes      words that cli/options.h has parsed into the command's struct
  *   gives      results on stdout, the rest on stderr, an exit status
@@ -15,9 +15,10 @@
 
 /* All of them, in the order in which help lists them. */
 #define COMMANDS(one) /* clang-format off */ \
-    one(convert) one(export) one(export_weights) one(inspect) one(verify) one(train) one(eval) \
-    one(predict) one(lr_find) one(profile) one(report) one(plan) one(sweep) one(bench) one(watch) \
-    one(digest) one(devices) one(synth) /* clang-format on */
+    one(convert) one(export) one(export_weights) one(inspect) one(verify) one(repair) one(stats) \
+    one(manifest) one(train) one(eval) one(predict) one(lr_find) one(profile) one(report) one(plan) \
+    one(sweep) \
+    one(bench) one(watch) one(digest) one(devices) one(synth) /* clang-format on */
 
 #define COMMAND_DECLARED(name) extern const command command_##name;
 COMMANDS(COMMAND_DECLARED)

@@ -368,6 +368,24 @@ MR_API int mr_source_read(const mr_source *src, uint64_t sample, void **buffer, 
  * when it is damaged. Any thread. */
 MR_API int mr_source_check(const mr_source *src, mr_error *err);
 
+/* Has each sample's bytes a checksum, which mr_source_parse() or mr_source_check() compare? Without one a
+ * changed byte that can still be decoded is not found. Of a mix: have all of its members? May look at the
+ * files' ends and headers. Any thread. */
+MR_API bool mr_source_has_checksums(const mr_source *src);
+
+/* Keep some samples of an open source, and forget the others. samples: count of its numbers, rising; they are
+ * copied. From here on sample k is what samples[k] was; the fingerprint is another one. Call it before
+ * anybody else uses the source. MR_EINVAL: none, a number that is not there, or they do not rise; of a mix a
+ * set would keep none. MR_ENOMEM. After an error the source is as it was. */
+MR_API int mr_source_choose(mr_source *src, const uint64_t *samples, uint64_t count, mr_error *err);
+
+/* Number and name the classes of an open source anew. to: for each of its class_count classes the new number,
+ * below count; UINT32_MAX: a sample of this class is damaged from here on. Several may become one. names:
+ * count of them, copied. Call it before anybody else uses the source. MR_EINVAL: the source has no classes or
+ * labels, or a number or name cannot be. MR_ENOMEM. After an error the source is as it was. */
+MR_API int mr_source_name_classes(mr_source *src, const uint32_t *to, const char *const *names,
+                                  uint32_t count, mr_error *err);
+
 /* A source of the program's own: samples that it makes when they are wanted, in place of a data set on disk.
  * What makes one is called for each sample each time it is wanted, by the threads that read: those that
  * decode in a loader, several at a time, each for the next sample of the run that nobody has yet. */

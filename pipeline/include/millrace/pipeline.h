@@ -4,7 +4,8 @@
  *   augment.h  the language for what happens to a picture on its way into a batch
  *   loader.h   batches, in order and on time
  *   observe.h  where time goes: counters, causes, traces, records and their replay
- *   convert.h  any source into record files, TFRecords or tar */
+ *   convert.h  any source into record files, TFRecords or tar
+ *   repair.h   what is whole out of damaged and incomplete sets */
 #ifndef MILLRACE_PIPELINE_H
 #define MILLRACE_PIPELINE_H
 
@@ -13,5 +14,6 @@
 #include "millrace/image.h"
 #include "millrace/loader.h"
 #include "millrace/observe.h"
+#include "millrace/repair.h"
 
 #endif

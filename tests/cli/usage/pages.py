@@ -22,7 +22,7 @@ import tempfile
 import time
 import zipfile
 
-COMMANDS = ("synth convert export verify inspect digest train eval predict lr-find profile plan sweep report watch "
+COMMANDS = ("synth convert export verify repair stats manifest inspect digest train eval predict lr-find profile plan sweep report watch "
             "export-weights bench devices").split()
 LAUNCHERS = ("mpirun", "srun", "torchrun", "sbatch", "nsys")
 SHORTER = [  # pattern, options

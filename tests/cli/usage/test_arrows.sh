@@ -11,7 +11,7 @@ includes() { # PATTERN FILE...: lines that include what matches
 includes 'tools/commands/' "$tools"/cli/*.[ch] && fail "cli/ knows commands/"
 grep -nE 'command_[a-z_]+' "$tools"/cli/*.[ch] && fail "cli/ knows a command"
 includes '(base|formats|kernels|pipeline|train)/' "$tools"/*.c "$tools"/*/*.[ch] && fail "tools/ uses a private header"
-for file in "$tools"/commands/*.c; do
+for file in "$tools"/commands/*.c "$tools"/sets/*.c; do
     name=$(basename "$file" .c)
     grep -noE '\bcommand_[a-z_]+' "$file" | sed 's/^[0-9]*://' | sort -u | grep -vx "command_${name#cmd_}" && fail "$name knows another command"
 done

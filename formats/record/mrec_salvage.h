@@ -1,0 +1,14 @@
+/* formats/record/mrec_salvage.h: what is whole in a damaged .mrec file (formats/storage/salvage.h). Private.
+ */
+#ifndef MRI_MREC_SALVAGE_H
+#define MRI_MREC_SALVAGE_H
+
+#include "formats/record/mrec.h"
+#include "formats/storage/salvage.h"
+
+extern const mri_salvage_ops mri_salvage_mrec;
+
+/* Of the new file: for records that come from somewhere else. */
+mr_writer *mri_mrec_salvage_writer(void *out);
+
+#endif

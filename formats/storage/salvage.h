@@ -1,0 +1,47 @@
+/* formats/storage/salvage.h: what is whole in a damaged file. Private.
+ *
+ *   open ──► next: WHOLE, LOST, NOTE in the order of the file ──► MR_EEND ──► close
+ *   create ──► put each WHOLE ──► finish
+ *
+ * Takes a file of one format, cut, changed or incomplete. Gives its samples as pieces of bytes: those that
+ * are whole as far as the format can show it, and where samples are lost. Nothing is ever made up: what
+ * cannot be shown to be whole is lost. Callers: pipeline/repair. One thread at a time for each. */
+#ifndef MRI_SALVAGE_H
+#define MRI_SALVAGE_H
+
+#include "millrace/base.h"
+
+typedef enum mri_salvage_what {
+    MRI_SALVAGE_WHOLE, /* one sample */
+    MRI_SALVAGE_LOST,  /* one or more samples */
+    MRI_SALVAGE_NOTE,  /* damage that costs no sample */
+} mri_salvage_what;
+
+enum { MRI_SALVAGE_NAME = 1024 };
+
+typedef struct mri_salvage_item {
+    mri_salvage_what what;
+    uint64_t offset, bytes; /* in the file. LOST: whatever begins in there; up to the end of the set's file
+                               when that is not known */
+    uint64_t count;         /* LOST: how many samples; 0: not known */
+    uint64_t number;        /* of the (first) sample in the converted source; MR_NOWHERE: not known */
+    char name[MRI_SALVAGE_NAME]; /* what it was called; "": not known */
+    mr_error why;                /* LOST, NOTE; file and offset are set */
+    const void *data;            /* WHOLE: the bytes, until the next call */
+} mri_salvage_item;
+
+typedef struct mri_salvage_ops {
+    const char *format; /* as mr_source_info.format has it */
+    /* like: another file of the same set, for what the damaged one no longer says of itself, or NULL.
+     * MR_EFORMAT: nothing can be taken out of it. */
+    int (*open)(void **walk, const char *path, const char *like, mr_error *err);
+    int (*next)(void *walk, mri_salvage_item *item, mr_error *err);
+    void (*close)(void *walk); /* accepts NULL */
+    /* A new file with the settings of the one that is walked; written as output.h says. */
+    int (*create)(void **out, const void *walk, const char *path, bool force, mr_error *err);
+    int (*put)(void *out, const mri_salvage_item *whole, mr_error *err);
+    int (*finish)(void *out, mr_error *err); /* frees in every case */
+    void (*abandon)(void *out);              /* accepts NULL */
+} mri_salvage_ops;
+
+#endif

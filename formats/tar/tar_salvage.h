@@ -1,0 +1,14 @@
+/* formats/tar/tar_salvage.h: what is whole in a damaged archive of samples (formats/storage/salvage.h).
+ * Private. */
+#ifndef MRI_TAR_SALVAGE_H
+#define MRI_TAR_SALVAGE_H
+
+#include "formats/storage/salvage.h"
+
+extern const mri_salvage_ops mri_salvage_tar;
+
+/* Has the archive that is walked checksums of its members, and they fit? Else a changed byte of a member is
+ * not seen. */
+bool mri_tar_salvage_has_sums(const void *walk);
+
+#endif

@@ -1,0 +1,79 @@
+/* pipeline/repair/repair.h: the parts of mr_repair(). Private.
+ *
+ * Takes the files of a set, damaged or missing ones among them, and a second copy or the source of it. Gives
+ * files of what is whole, and says what is lost. Callers: programs, through mr_repair().
+ *
+ *   repair_set.c     which files the set consists of, and which of them are missing
+ *   repair_file.c    one file: its pieces, those of the copy, and what the source gives again
+ *   repair_again.c   records made again from the source, by the conversion's own settings
+ *   repair.c         looks at all files, then writes: damaged ones anew, whole ones as they are, the list
+ *
+ * What is whole in a file is the formats' to say (formats/storage/salvage.h). All of it is the calling
+ * thread's. */
+#ifndef MRI_REPAIR_H
+#define MRI_REPAIR_H
+
+#include "formats/record/shards.h"
+#include "formats/storage/salvage.h"
+#include "millrace/pipeline.h"
+
+/* ---- which files (repair_set.c) ---- */
+typedef struct mri_repair_file {
+    char *path; /* where it is, or would be */
+    bool there;
+    bool listed;    /* the list says of it: */
+    mri_shard line; /* its path is not used */
+    /* found by looking */
+    bool whole;
+    char *other; /* why it is not the file that the list knows, or NULL */
+    bool kept;   /* there will be a file */
+    uint64_t samples;
+    uint64_t first_source, last_source; /* of record files: of the whole records; MR_NOWHERE: none */
+} mri_repair_file;
+
+typedef struct mri_repair_set {
+    const mri_salvage_ops *ops;
+    char *list;       /* of record files: its path, there or not; NULL: one file alone */
+    bool list_there;  /* and can be read */
+    bool alone;       /* one file, no set */
+    bool counted;     /* names say how many files there are (-of-) */
+    char *list_wrong; /* why the list cannot be used, or NULL */
+    mri_repair_file *file;
+    uint32_t count, cap;
+} mri_repair_set;
+
+/* MR_ENOENT, MR_EUNSUPPORTED: nothing here that can be repaired. */
+int mri_repair_set_find(mri_repair_set *s, const char *path, mr_error *err);
+/* What a second copy has and the set has not: files behind its last one. */
+int mri_repair_set_add_copy(mri_repair_set *s, const char *copy, mr_error *err);
+void mri_repair_set_fini(mri_repair_set *s);
+
+/* ---- again from the source (repair_again.c) ---- */
+typedef struct mri_repair_again mri_repair_again;
+
+/* like: a file of the set, whose provenance says how it was made. MR_EINVAL: src is not what it was made
+ * from, with what differs. */
+int mri_repair_again_open(mri_repair_again **out, const mr_source *src, const char *like, mr_error *err);
+void mri_repair_again_close(mri_repair_again *a);           /* accepts NULL */
+uint64_t mri_repair_again_count(const mri_repair_again *a); /* samples of the source */
+uint64_t mri_repair_again_shard_bytes(const mri_repair_again *a);
+/* The values of sample i, until the next call. MR_EEND: it is a bad one, as it was for the conversion. */
+int mri_repair_again_make(mri_repair_again *a, uint64_t i, const mr_value **values, char *name, size_t room,
+                          mr_error *err);
+
+/* ---- one file (repair_file.c) ---- */
+typedef struct mri_repair {
+    const mr_repair_config *cfg;
+    const mri_repair_set *set;
+    mri_repair_again *again;
+    bool quiet; /* looking before writing: nothing is reported */
+    mr_repair_result *result;
+    uint64_t position; /* of the next sample in the set; MR_NOWHERE: not known any more */
+} mri_repair;
+
+/* file's pieces, to `to` or nowhere (NULL). *found: samples that the new file has; facts of `file` are
+ * filled. */
+int mri_repair_one(mri_repair *r, mri_repair_file *file, const char *to, bool force, mr_error *err);
+void mri_repair_report(const mri_repair *r, const mr_repair_finding *f);
+
+#endif

@@ -1,0 +1,79 @@
+# convert that chooses: each step takes what it says and no more, what is left out is counted, classes keep their samples.
+. "$(dirname "$0")/../lib.sh"
+
+run 0 synth d --classes 4 --count 10 --size 40 --quiet
+mv d/train s
+cp s/disc/00000.jpg s/ring/zcopy.jpg # the bytes of another class's picture
+names() { "$millrace" export "$1" names-of --force --quiet >/dev/null 2>&1; (cd names-of && find . -type f | sort); rm -rf names-of; }
+
+run 0 convert s only.mrec --only-classes ring,disc --quiet
+err_has "21 of 41 samples are taken"; err_has "left out: 20 of other classes"; err_has "class ring, number 2, is ring, number 1 now"
+run 0 inspect only.mrec; out_has "classes   2: disc, ring"
+names only.mrec >got; (cd s && find ./disc ./ring -type f | sort) >want; same got want
+run 0 stats only.mrec --quiet; out_has "      10  disc"; out_has "      11  ring"
+
+# every condition, alone and together
+run 0 convert s w.mrec --where 'key~ring/*' --quiet --json --force; equal "$(number records)" 11; equal "$(number where)" 30
+run 0 convert s w.mrec --where 'key!~ring/*' --quiet --json --force; equal "$(number records)" 30
+run 0 convert s w.mrec --where 'key=ring/zcopy.jpg' --quiet --json --force; equal "$(number records)" 1
+run 0 convert s w.mrec --where 'class!=ring' --quiet --json --force; equal "$(number records)" 30
+run 0 convert s w.mrec --where 'label>=1,label<3' --quiet --json --force; equal "$(number records)" 21
+run 0 convert s w.mrec --where 'width=40,height<=40,bytes>0,bytes<1M' --quiet --json --force; equal "$(number records)" 41
+size=$(wc -c <s/disc/00003.jpg)
+run 0 convert s w.mrec --where "bytes=$size" --quiet --json --force
+equal "$(number records)" "$(find s -name '*.jpg' -size "${size}c" | wc -l)"
+run 1 convert s x.mrec --where 'width>4K'; err_has "no sample is left of 41"
+for wrong in wid=3 'width~3' 'key<3' width= 'width=x' 'width=3,' '' 'width=99999999999999999999'; do
+    run 2 convert s x.mrec --where "$wrong"; err_has "--where"
+done
+absent x.mrec
+
+run 0 convert s dedup.mrec --dedup bytes --quiet
+err_has "left out: 1 with the same bytes as an earlier sample, 1 of them in another class"
+names dedup.mrec | grep -q zcopy && fail "the copy was kept"
+run 0 export dedup.mrec png --quiet
+run 0 convert s dedup.tar --dedup pixels --quiet; err_has "left out: 1 with the same pixels"
+
+# shares of each class: no sample twice, none missing, and of each class as many
+run 0 convert s a.mrec --take-each 0:0.7 --quiet
+run 0 convert s b.mrec --take-each 0.7:1 --quiet
+{ names a.mrec; names b.mrec; } | sort >got; (cd s && find . -type f | sort) >want; same got want
+run 0 stats a.mrec --quiet; out_has "       7  disc"; out_has "       8  ring"
+run 0 convert s n.mrec --sample 7 --seed 3 --quiet --json; equal "$(number records)" 7; equal "$(number drawn)" 34
+run 0 convert s n2.mrec --sample 7 --seed 3 --workers 3 --quiet; same n.mrec n2.mrec
+run 0 convert s n3.mrec --sample 7 --seed 4 --quiet
+cmp -s n.mrec n3.mrec && fail "another seed draws the same"
+run 0 convert s all.mrec --sample 100 --quiet; err_has "there are 41, and all are taken"
+run 0 convert s plain.mrec --quiet; same all.mrec plain.mrec
+
+# names
+printf 'ring\tround\ndisc\tround\n# a comment\nsquare\tbox\n' >rename
+run 0 convert s r.mrec --rename-classes rename --quiet
+err_has "1 class becomes one with another"; err_has "class square, number 3, is box, number 2 now"
+run 0 inspect r.mrec; out_has "classes   3: round, frame, box"
+run 0 stats r.mrec --quiet; out_has "      21  round"
+run 0 convert s r2.mrec --rename-classes rename --only-classes box,round --where 'class=box' --quiet
+run 0 inspect r2.mrec; out_has "classes   2: round, box"; out_has "samples   10"
+printf 'ring round\n' >bad; run 1 convert s x.mrec --rename-classes bad; err_has "line 1: expected"
+printf 'cat\tdog\n' >bad; run 1 convert s x.mrec --rename-classes bad; err_has 'no class "cat"'
+run 1 convert s x.mrec --only-classes ring,cat; err_has 'no class "cat"'
+run 1 convert s x.mrec --classes-from rename; err_has "have names"
+mkdir m
+printf '\0\0\010\003\0\0\0\003\0\0\0\002\0\0\0\002\012\036\012\036\012\036\012\036\001\001\001\001' >m/train-images-idx3-ubyte
+printf '\0\0\010\001\0\0\0\003\0\001\002' >m/train-labels-idx1-ubyte
+printf 'zero\none\ntwo\n' >three
+run 0 convert m m.mrec --classes-from three --quiet; run 0 inspect m.mrec; out_has "classes   3: zero, one, two"
+printf 'zero\none\n' >two; run 1 convert m x.mrec --classes-from two; err_has "expected 3 names"
+run 0 convert m m2.mrec --only-classes 0,2 --quiet; run 0 digest m2.mrec # numbers stay numbers
+run 0 stats m2.mrec --quiet; out_has "       1  2"; out_has "       0  1"
+
+# what cannot be read is not judged: it is listed as ever
+head -c 100 s/ring/00003.jpg >short && cp short s/ring/00003.jpg
+run 3 convert s bad.mrec --where 'width>=1' --dedup bytes --quiet; out_has "1 bad sample"; grep -q 00003.jpg bad.mrec.bad.jsonl || fail "it is not listed"
+run 2 convert s --advise --sample 3
+
+# an interrupted run goes on with the same choice only
+run 1 convert s stop.mrec --where 'class!=frame' --bad stop --quiet
+run 1 convert s stop.mrec --resume --quiet
+run 3 convert s stop.mrec --where 'class!=frame' --resume --quiet
+finish

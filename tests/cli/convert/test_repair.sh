@@ -1,0 +1,139 @@
+# repair: what is whole comes out of cut, changed and incomplete sets of all formats that are written; what is lost is named; a second
+# copy and the source give it back, to the same bytes.
+. "$(dirname "$0")/../lib.sh"
+
+# change FILE OFFSET [BYTES]: other bytes there
+change() { head -c "${3:-4}" /dev/zero | tr '\0' 'Z' | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }
+cut_to() { head -c "$2" "$1" >short && cat short >"$1" && rm short; }
+# same_files A B: folders with the same files
+same_files() {
+    for f in "$1"/*; do same "$f" "$2/${f##*/}"; done
+    equal "$(ls "$2" | wc -l)" "$(ls "$1" | wc -l)"
+}
+# damaged: a fresh copy of the set to damage
+damaged() { rm -rf bad out_set && cp -r "$1" bad; }
+
+run 0 synth d --classes 3 --count 20 --quiet
+mkdir mrec tar tfrecord
+run 0 convert d mrec/s.mrec --shard-size 40K --quiet
+run 0 convert d tar/s --to tar --shard-size 60K --quiet
+run 0 convert d tfrecord/s --to tfrecord --shard-size 30K --quiet
+
+# nothing wrong: nothing is told, nothing changes
+for set in mrec/s.mrec tar/s tfrecord/s 'mrec/s-*.mrec' tar tfrecord; do
+    run 0 repair "$set"; out_has "60 samples whole, nothing lost"
+done
+
+# ---- record files ----
+damaged mrec
+change bad/s-00001.mrec 9000
+run 1 repair bad/s.mrec; out_has "1 damaged; 59 samples whole, 1 lost"; out_has "lost: sample "; out_has "Nothing was changed."
+absent bad/s-00001.mrec.damaged
+run 3 repair bad/s.mrec out_set; out_has "number "; out_has "train/"
+run 0 verify out_set/s.mrec; out_has "59 of 59"
+run 0 repair bad/s.mrec back --from mrec; out_has "1 put back, nothing lost"; same_files mrec back
+rm -rf back
+run 0 repair bad/s.mrec back --from d; out_has "made again from the source"; same_files mrec back
+rm -rf back
+run 3 repair bad/s.mrec --in-place --quiet; present bad/s-00001.mrec.damaged
+run 0 verify bad/s.mrec; out_has "59 of 59"
+run 0 repair bad/s.mrec; out_has "59 samples whole, nothing lost"
+
+damaged mrec # a file that is gone: by the list, by its number, from the copy and from the source
+rm bad/s-00001.mrec
+run 1 repair bad/s.mrec --json
+equal "$(number missing)" 1
+grep -q '"event": "lost".*"samples": [1-9]' out || fail "$last: no count of what is lost"
+run 1 convert 'bad/s-*.mrec' x.mrec; err_has "millrace repair"
+run 0 repair bad/s.mrec back --from d --quiet; same_files mrec back; rm -rf back
+rm bad/s.mrec
+run 0 repair 'bad/s-*.mrec' back --from mrec --quiet; same_files mrec back; rm -rf back
+run 0 repair bad/s.mrec back --from d --quiet; same_files mrec back; rm -rf back
+run 3 repair 'bad/s-*.mrec' --in-place --quiet; present bad/s.mrec; out_has "more than 0 lost"
+run 0 verify bad/s.mrec
+
+damaged mrec # cut, the header lost, the list lost
+cut_to bad/s-00000.mrec 20000
+change bad/s-00002.mrec 0 4096
+rm bad/s.mrec
+run 1 repair bad/s; out_has "the file is cut"; out_has "s.mrec: the list of the files is missing"
+run 0 repair bad/s.mrec back --from d --quiet; same_files mrec back; rm -rf back
+run 0 repair bad/s.mrec back --from mrec/s.mrec --quiet; same_files mrec back; rm -rf back
+for bytes in 0 1 100 4095 4096 8192; do # whatever is left of it
+    damaged mrec
+    cut_to bad/s-00001.mrec $bytes
+    run 3 repair bad/s.mrec out_set; out_has " lost"
+    equal "$(sed -n 's/.*; \([0-9]*\) samples whole, .*/\1/p' out)" "$(sed -n 's/^end .* shards \([0-9]*\) records.*/\1/p' out_set/s.mrec)"
+    run 0 verify out_set/s.mrec
+    run 0 repair bad/s.mrec back --from d --quiet; same_files mrec back; rm -rf back
+done
+
+# one file alone, its index gone
+damaged mrec
+size=$(wc -c <bad/s-00000.mrec)
+change bad/s-00000.mrec $((size - 2000))
+run 0 repair bad/s-00000.mrec one.mrec; out_has "nothing lost"; same one.mrec mrec/s-00000.mrec
+
+# ---- archives and TFRecord files ----
+for kind in tar tfrecord; do
+    damaged $kind
+    second=$(ls $kind | sed -n 2p)
+    change "bad/$second" 9000
+    run 1 verify bad --no-decode
+    run 3 repair bad/s out_set; out_has "1 damaged; 59 samples whole, 1 lost"; out_has "lost: sample "; out_has "(train/"
+    run 0 verify out_set; out_has "59 of 59"
+    run 0 repair bad/s back --from $kind; same_files $kind back; rm -rf back
+    for bytes in 0 100 512 9999; do
+        damaged $kind
+        cut_to "bad/$second" $bytes
+        run 3 repair bad/s out_set; out_has "more than 0 lost"
+        run 0 verify out_set
+        run 0 repair bad/s back --from $kind --quiet; same_files $kind back; rm -rf back
+    done
+    damaged $kind
+    rm "bad/$second"
+    run 1 repair bad/s; out_has "$second: the file is missing"
+    run 3 repair bad/s out_set; run 0 verify out_set
+    run 0 repair bad/s back --from $kind --quiet; same_files $kind back; rm -rf back
+    run 1 repair bad/s back --from d; err_has "only record files can be made again"
+done
+run 3 repair bad/s out_set --force; out_has "The files have new numbers"
+run 1 repair bad/s --in-place; err_has "give a folder"
+
+damaged tar # members' headers, the end mark
+for at in 0 512 1536; do change "bad/s-000000.tar" $at 8; done
+run 3 repair bad/s out_set; run 0 verify out_set
+run 0 repair bad/s back --from tar --quiet; same_files tar back; rm -rf back
+
+# ---- what is refused ----
+damaged mrec
+change bad/s-00001.mrec 9000
+run 0 synth other --classes 3 --count 20 --seed 5 --quiet
+run 0 convert other other.mrec --shard-size 40K --quiet
+rm other.mrec && mkdir o && mv other-*.mrec o && for f in o/*; do mv "$f" "o/s${f#o/other}"; done
+run 1 repair bad/s.mrec back --from o; err_has "is no copy of it"; rm -rf back
+run 1 repair bad/s.mrec back --from other; err_has "expected the source of this set"; absent back
+run 2 repair bad/s.mrec back --in-place
+run 1 repair bad/s.mrec bad; err_has "the damaged file itself"
+run 1 repair nothing; err_has "no such file"
+run 1 repair d; err_has "which are what can be repaired"
+mkdir out_set; : >out_set/s-00000.mrec
+run 1 repair bad/s.mrec out_set; err_has "exists already"
+
+# ---- killed again and again, it comes to the same ----
+damaged mrec
+rm bad/s-00001.mrec
+cut_to bad/s-00000.mrec 20000
+n=0
+until "$millrace" repair bad/s.mrec >look 2>err && grep -q "60 samples whole, nothing lost" look; do
+    n=$((n + 1))
+    [ $n -le 200 ] || { fail "repair --in-place does not come to its end"; break; }
+    "$millrace" repair bad/s.mrec --in-place --from d >out 2>err &
+    pid=$!
+    [ $n -gt 12 ] || { sleep "0.00$((n % 10))"; kill -9 $pid 2>/dev/null; }
+    wait $pid 2>/dev/null
+done
+for f in mrec/*; do same "$f" "bad/${f##*/}"; done
+run 0 verify bad/s.mrec; out_has "60 of 60"
+ls bad/*.part >left 2>/dev/null && fail "left behind: $(cat left)"
+finish

@@ -1,0 +1,46 @@
+# manifest: names, sizes and sums that sha256sum reads; verify --manifest finds what is changed, missing and more.
+. "$(dirname "$0")/../lib.sh"
+
+run 0 synth d --classes 2 --count 5 --quiet
+odd="d/train/disc/a
+b\\c.jpg"
+cp d/train/disc/00001.jpg "$odd"
+run 0 manifest d d.sha256 --quiet; out_has "files"
+if command -v sha256sum >/dev/null; then
+    sha256sum -c --quiet --strict d.sha256 || fail "sha256sum does not read it"
+    sha256sum d/train/*/*.jpg d/test/*/*.jpg >plain.sha256
+    run 0 verify d/train --manifest plain.sha256 --quiet
+fi
+run 0 verify d --manifest d.sha256 --quiet; out_has "compared, 0 wrong"; out_lacks "no checksums"
+run 1 manifest d d.sha256 --quiet; err_has "exists already"
+run 0 manifest d d.sha256 --quiet --force --json; equal "$(number files)" "$(find d -type f -exec echo x \; | wc -l)"
+mkdir e && run 0 manifest d e/d.sha256 --quiet # from another folder: names that hold anywhere
+run 0 verify d --manifest e/d.sha256 --quiet
+
+# changed, missing, more
+cp d/train/disc/00000.jpg kept
+printf x | dd of=d/train/disc/00000.jpg bs=1 seek=300 conv=notrunc status=none
+mv d/train/ring/00002.jpg gone
+cp kept d/train/ring/new.jpg
+run 1 verify d --manifest d.sha256 --no-decode --quiet
+out_has "d/train/disc/00000.jpg: expected SHA-256"
+out_has "d/train/ring/00002.jpg: cannot open"
+out_has "d/train/ring/new.jpg: the manifest does not name this file"
+out_has "compared, 3 wrong"
+printf more >>d/train/disc/00001.jpg
+run 1 verify d --manifest d.sha256 --no-decode --quiet --json; grep -q '00001.jpg.*expected [0-9]* bytes as in the manifest' out || fail "no size"
+
+# record files: the list and its files
+cp kept d/train/disc/00000.jpg
+run 0 convert d/train s.mrec --shard-size 20K --quiet
+run 0 manifest s.mrec s.sha256 --quiet
+run 0 verify s.mrec --manifest s.sha256 --quiet
+equal "$(grep -c '\.mrec$' s.sha256)" "$(ls s*.mrec | wc -l)"
+
+# a manifest that is damaged or none
+head -n 5 s.sha256 >cut.sha256; run 1 verify s.mrec --manifest cut.sha256 --quiet; err_has "the end line is missing"
+sed 3d s.sha256 >less.sha256; run 1 verify s.mrec --manifest less.sha256 --quiet; err_has "line "
+echo nothing >none.sha256; run 1 verify s.mrec --manifest none.sha256 --quiet; err_has "line 1: expected"
+: >empty.sha256; run 1 verify s.mrec --manifest empty.sha256 --quiet; err_has "found no file"
+run 1 verify s.mrec --manifest nowhere --quiet
+finish

@@ -1,0 +1,71 @@
+/* tools/facts/choose.h: which samples of a data set are taken, and what their classes are called.
+ *
+ *   classes from a file ─► renamed ─► only some ─► where ─► no copies ─► a share of each class ─► so many
+ *
+ * Each step sees what the one before left. What each leaves out is counted, and said. Samples that cannot be
+ * read stay: whoever reads the data meets them and says so. Callers: commands that make another set of one.
+ */
+#ifndef TOOLS_CHOOSE_H
+#define TOOLS_CHOOSE_H
+
+#include "millrace/pipeline.h"
+#include "tools/session/groups.h"
+
+typedef struct choose_args {
+    const char *classes_from, *rename_classes, *only_classes, *where, *take_each; /* NULL: not given */
+    uint32_t dedup;                                                               /* choose_dedup */
+    uint64_t sample;                                                              /* 0: all */
+    uint64_t sample_seed;
+} choose_args;
+
+typedef enum choose_dedup { CHOOSE_COPIES, CHOOSE_BYTES, CHOOSE_PIXELS } choose_dedup;
+
+typedef struct choose_result {
+    bool asked; /* something was to be chosen */
+    uint64_t before, after;
+    uint64_t other_classes, where, copies, copies_crossing, share, drawn; /* left out by each step */
+    uint32_t classes_before, classes_after, renamed, merged;
+} choose_result;
+
+/* Change src as a says. decode: for --dedup pixels. 0, or an exit status. What was left out is said. */
+int choose_samples(mr_source *src, const choose_args *a, const mr_decode_config *decode, bool quiet,
+                   choose_result *out);
+/* Is anything of it given? */
+bool choose_asked(const choose_args *a);
+
+/* ---- conditions (choose_where.c) ---- */
+typedef struct where_sample {
+    const char *key, *class_name;
+    int64_t label;
+    uint64_t width, height, bytes;
+} where_sample;
+
+enum { WHERE_TERMS = 32, WHERE_TEXT = 256 };
+
+typedef struct where_term {
+    enum { WHERE_KEY, WHERE_CLASS, WHERE_LABEL, WHERE_WIDTH, WHERE_HEIGHT, WHERE_BYTES } field;
+    enum {
+        WHERE_EQUAL,
+        WHERE_UNEQUAL,
+        WHERE_LESS,
+        WHERE_LEAST,
+        WHERE_MORE,
+        WHERE_MOST,
+        WHERE_LIKE,
+        WHERE_UNLIKE
+    } op;
+    int64_t number;
+    char text[WHERE_TEXT];
+} where_term;
+
+typedef struct where {
+    where_term term[WHERE_TERMS];
+    uint32_t count;
+} where;
+
+/* "width>=256,label=3": false with a message of what is wrong. */
+bool where_parse(where *w, const char *text, char *why, size_t why_bytes);
+bool where_holds(const where *w, const where_sample *s);
+bool where_needs_picture(const where *w);
+
+#endif

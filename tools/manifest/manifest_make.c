@@ -1,0 +1,193 @@
+/* tools/manifest/manifest_make.c: which files a manifest has, and the text. See manifest.h. */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tools/manifest/manifest.h"
+
+static int no_memory(mr_error *err)
+{
+    return mr_error_set(err, MR_ENOMEM, "no memory for the names of files");
+}
+
+int manifest_add(manifest *m, const char *path, mr_error *err)
+{
+    if (m->count == m->cap) {
+        const uint64_t cap = m->cap ? 2 * m->cap : 64;
+        manifest_file *more = realloc(m->file, cap * sizeof *more);
+        if (!more) return no_memory(err);
+        m->file = more;
+        m->cap = cap;
+    }
+    manifest_file *f = &m->file[m->count];
+    *f = (manifest_file){.path = strdup(path), .why = MR_ERROR_INIT};
+    if (!f->path) return no_memory(err);
+    m->count++;
+    return MR_OK;
+}
+
+static int by_path(const void *a, const void *b)
+{
+    const manifest_file *x = a, *y = b;
+    return strcmp(x->path, y->path);
+}
+
+/* By the bytes of the paths. */
+static void sort(manifest *m)
+{
+    if (m->count > 1) qsort(m->file, m->count, sizeof *m->file, by_path);
+}
+
+void manifest_free(manifest *m)
+{
+    for (uint64_t k = 0; k < m->count; k++) free(m->file[k].path);
+    free(m->file);
+    *m = (manifest){0};
+}
+
+/* ---- which files ---- */
+static bool same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return a && b && stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static bool is_part(const char *name)
+{
+    const size_t n = strlen(name);
+    return n > 5 && strcmp(name + n - 5, ".part") == 0;
+}
+
+static int add_below(manifest *m, const char *folder, const char *without, int depth, mr_error *err)
+{
+    DIR *d = depth < 64 ? opendir(folder) : NULL;
+    int rc = MR_OK;
+    if (!d) {
+        if (depth >= 64) errno = ELOOP;
+        mr_error_sys(err, errno, "cannot list the folder");
+        return mr_error_at(err, folder, MR_NOWHERE, MR_NOWHERE);
+    }
+    for (struct dirent *e; !rc && (e = readdir(d));) {
+        char path[PATH_MAX];
+        struct stat st;
+        if (e->d_name[0] == '.' || is_part(e->d_name)) continue;
+        const char *gap = folder[strlen(folder) - 1] == '/' ? "" : "/";
+        if (snprintf(path, sizeof path, "%s%s%s", folder, gap, e->d_name) >= (int)sizeof path)
+            rc = mr_error_set(err, MR_EINVAL, "a path below %.200s is too long", folder);
+        else if (stat(path, &st) != 0) {
+            if (errno != ENOENT) rc = mr_error_sys(err, errno, "cannot look at %.400s", path);
+        } else if (S_ISDIR(st.st_mode)) rc = add_below(m, path, without, depth + 1, err);
+        else if (S_ISREG(st.st_mode) && !same_file(path, without)) rc = manifest_add(m, path, err);
+    }
+    closedir(d);
+    return rc;
+}
+
+static int add_source(manifest *m, const mr_source *src, mr_error *err)
+{
+    const mr_source_info *info = mr_source_info_of(src);
+    int rc = MR_OK;
+    for (uint32_t k = 0; !rc && k < info->file_count; k++) {
+        mr_source_file f;
+        rc = mr_source_file_at(src, k, &f);
+        if (rc) return mr_error_set(err, rc, "the data set does not say which files it has");
+        rc = manifest_add(m, f.path, err);
+    }
+    for (uint64_t k = 0; !rc && info->file_count == 0 && k < info->count; k++) {
+        char path[PATH_MAX];
+        rc = manifest_add(m, mr_source_sample_path(src, k, path, sizeof path), err);
+    }
+    return rc;
+}
+
+int manifest_find(manifest *m, const char *path, const mr_source *src, const char *without, mr_error *err)
+{
+    struct stat st;
+    const bool there = stat(path, &st) == 0;
+    int rc;
+    if (there && S_ISDIR(st.st_mode)) rc = add_below(m, path, without, 0, err);
+    else rc = src ? add_source(m, src, err) : MR_OK;
+    bool listed = false;
+    for (uint64_t k = 0; !rc && k < m->count; k++) listed = listed || same_file(m->file[k].path, path);
+    if (!rc && there && S_ISREG(st.st_mode) && !listed) rc = manifest_add(m, path, err);
+    sort(m);
+    return rc;
+}
+
+/* ---- the text ---- */
+static int put(mr_output *o, char *buffer, size_t *used, const char *text, size_t bytes, mr_error *err)
+{
+    if (*used + bytes > 65536) {
+        const int rc = mr_output_write(o, buffer, *used, err);
+        if (rc) return rc;
+        *used = 0;
+    }
+    memcpy(buffer + *used, text, bytes);
+    *used += bytes;
+    return MR_OK;
+}
+
+/* What the file is called from the manifest's folder. */
+static bool name_from(const char *home, const char *path, char out[PATH_MAX])
+{
+    char real[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    if (!realpath(folder, real)) return false;
+    const size_t n = strlen(real), h = strlen(home);
+    const char *gap = n > 0 && real[n - 1] == '/' ? "" : "/";
+    char whole[2 * PATH_MAX];
+    snprintf(whole, sizeof whole, "%s%s%s", real, gap, slash ? slash + 1 : path);
+    const bool below = strncmp(whole, home, h) == 0 && (whole[h] == '/' || (h > 0 && home[h - 1] == '/'));
+    const char *name = below ? whole + h + (whole[h] == '/') : whole;
+    return (size_t)snprintf(out, PATH_MAX, "%s", name) < PATH_MAX;
+}
+
+static int put_files(mr_output *o, const manifest *m, const char *home, char *buffer, mr_error *err)
+{
+    static const char head[] = "# millrace manifest 1\n";
+    char line[MANIFEST_LINE], name[PATH_MAX];
+    size_t used = 0;
+    uint64_t bytes = 0;
+    int rc = put(o, buffer, &used, head, sizeof head - 1, err);
+    for (uint64_t k = 0; !rc && k < m->count; k++) {
+        const manifest_file *f = &m->file[k];
+        if (!name_from(home, f->path, name))
+            return mr_error_sys(err, errno, "cannot resolve %.400s", f->path);
+        bytes += f->bytes;
+        rc = put(o, buffer, &used, line, (size_t)snprintf(line, sizeof line, "# %" PRIu64 "\n", f->bytes),
+                 err);
+        if (!rc) rc = put(o, buffer, &used, line, manifest_format_line(f->sum, name, line), err);
+    }
+    const size_t n =
+        (size_t)snprintf(line, sizeof line, "# end %" PRIu64 " files %" PRIu64 " bytes\n", m->count, bytes);
+    if (!rc) rc = put(o, buffer, &used, line, n, err);
+    return rc ? rc : mr_output_write(o, buffer, used, err);
+}
+
+int manifest_write(const manifest *m, const char *path, bool force, mr_error *err)
+{
+    mr_output_config cfg;
+    mr_output *o;
+    char folder[PATH_MAX], home[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    mr_output_defaults(&cfg);
+    cfg.force = force;
+    int rc = mr_output_open(&o, path, &cfg, err);
+    if (rc) return rc;
+    char *buffer = malloc(65536 + MANIFEST_LINE);
+    if (!buffer) rc = no_memory(err);
+    else if (!realpath(folder, home)) rc = mr_error_sys(err, errno, "cannot resolve the manifest's folder");
+    else rc = put_files(o, m, home, buffer, err);
+    free(buffer);
+    if (!rc) return mr_output_commit(o, err);
+    mr_output_abandon(o, false);
+    return rc;
+}

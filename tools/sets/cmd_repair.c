@@ -1,0 +1,224 @@
+/* tools/sets/cmd_repair.c: `millrace repair SET [DST]`: what is whole in a damaged set, and what is lost. The
+ * work is mr_repair(); here are its options, the lines for what it finds, and the closing line. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/cli/exit.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/json.h"
+#include "tools/cli/output.h"
+#include "tools/commands/commands.h"
+#include "tools/session/setup.h"
+
+typedef struct repair_args {
+    const char *set, *dst, *from;
+    bool in_place, force;
+    data_args data;
+    output_args output;
+} repair_args;
+
+static const char *const whats[] = {[MR_REPAIR_DAMAGE] = "damage",
+                                    [MR_REPAIR_LOST] = "lost",
+                                    [MR_REPAIR_PUT_BACK] = "put_back",
+                                    [MR_REPAIR_MISSING] = "missing",
+                                    [MR_REPAIR_FILE] = "file"};
+
+static void json_finding(const mr_repair_finding *f)
+{
+    json_line j = json_begin(stdout, whats[f->what]);
+    json_text(&j, "file", f->file);
+    if (f->to) json_text(&j, "to", f->to);
+    if (f->offset != MR_NOWHERE) json_u64(&j, "offset", f->offset);
+    if (f->count) json_u64(&j, "samples", f->count);
+    if (f->position != MR_NOWHERE && f->what == MR_REPAIR_LOST) json_u64(&j, "sample", f->position);
+    if (f->number != MR_NOWHERE) json_u64(&j, "source_number", f->number);
+    if (f->name[0]) json_text(&j, "name", f->name);
+    json_text(&j, "reason", f->text);
+    json_end(&j);
+}
+
+/* "sample 17 (cat/3.jpg)", "samples 17 to 20", "samples, how many is not known". */
+static void put_which(const mr_repair_finding *f)
+{
+    if (f->count == 0) printf("one or more samples");
+    else if (f->position == MR_NOWHERE) printf("%" PRIu64 " sample%s", f->count, f->count == 1 ? "" : "s");
+    else if (f->count == 1) printf("sample %" PRIu64, f->position);
+    else printf("samples %" PRIu64 " to %" PRIu64, f->position, f->position + f->count - 1);
+    if (f->number != MR_NOWHERE) printf(", number %" PRIu64 " of the source", f->number);
+    if (f->name[0]) printf(" (%s)", shown_text(f->name));
+}
+
+static void on_finding(void *context, const mr_repair_finding *f)
+{
+    const repair_args *a = context;
+    if (a->output.json) {
+        json_finding(f);
+        return;
+    }
+    if (f->what == MR_REPAIR_FILE) {
+        if (!a->output.quiet)
+            printf("%s: written, %" PRIu64 " samples (%s)\n", shown_text(f->to), f->count, f->text);
+        return;
+    }
+    printf("%s", shown_text(f->file));
+    if (f->offset != MR_NOWHERE) printf(", offset %" PRIu64, f->offset);
+    printf(": ");
+    if (f->what == MR_REPAIR_LOST) {
+        printf("lost: ");
+        put_which(f);
+        printf(": %s\n", f->text);
+    } else if (f->what == MR_REPAIR_PUT_BACK) {
+        printf("%s: ", a->dst || a->in_place ? "put back" : "can be put back");
+        put_which(f);
+        printf(": %s\n", f->text);
+    } else if (f->what == MR_REPAIR_MISSING && f->count)
+        printf("%s, with %" PRIu64 " samples\n", f->text, f->count);
+    else printf("%s\n", f->text);
+}
+
+static void json_result(const repair_args *a, const mr_repair_result *r)
+{
+    json_line j = json_begin(stdout, "repair");
+    json_text(&j, "data", a->set);
+    json_text(&j, "output", a->in_place ? a->set : a->dst);
+    json_text(&j, "format", r->format);
+    json_u64(&j, "files", r->files);
+    json_u64(&j, "damaged", r->damaged);
+    json_u64(&j, "missing", r->missing);
+    json_u64(&j, "written", r->written);
+    json_bool(&j, "list_damaged", r->list_damaged);
+    json_bool(&j, "list_written", r->list_written);
+    json_u64(&j, "samples", r->samples);
+    json_u64(&j, "put_back", r->put_back);
+    json_u64(&j, "lost", r->lost);
+    json_bool(&j, "more_lost", r->lost_unknown);
+    json_bool(&j, "renumbered", r->renumbered);
+    json_bool(&j, "checksums", !r->unprotected);
+    json_end(&j);
+}
+
+static bool is_wrong(const mr_repair_result *r) { return r->damaged || r->missing || r->list_damaged; }
+
+static void text_result(const repair_args *a, const mr_repair_result *r)
+{
+    printf("%s: %" PRIu32 " %s file%s", shown_text(a->set), r->files, r->format, r->files == 1 ? "" : "s");
+    if (r->damaged) printf(", %" PRIu32 " damaged", r->damaged);
+    if (r->missing) printf(", %" PRIu32 " missing", r->missing);
+    printf("; %" PRIu64 " samples whole", r->samples - r->put_back);
+    if (r->put_back)
+        printf(", %" PRIu64 " %s", r->put_back, a->dst || a->in_place ? "put back" : "can be put back");
+    if (r->lost || r->lost_unknown)
+        printf(", %s%" PRIu64 " lost", r->lost_unknown ? "more than " : "", r->lost);
+    else printf(", nothing lost");
+    putchar('\n');
+    if (r->renumbered)
+        printf("The files have new numbers, as their names say how many there are: fewer than the %" PRIu32
+               " of the set.\n",
+               r->files);
+    if (r->unprotected)
+        printf("Archives without checksums of their members are among them: a changed byte in a picture is "
+               "not found "
+               "here. "
+               "'millrace verify' decodes them all.\n");
+    if (!a->dst && !a->in_place && is_wrong(r))
+        printf("Nothing was changed. Give DST to write what is whole there, or --in-place to replace the "
+               "damaged "
+               "files.\n");
+}
+
+/* A second copy is of the format of the set; everything else is a source to convert from. */
+static int open_from(const repair_args *a, mr_repair_config *cfg, mr_source **src)
+{
+    bool copy;
+    *src = NULL;
+    if (!a->from) return EXIT_DONE;
+    const int rc = mr_repair_is_copy(a->set, a->from, &copy, NULL);
+    if (rc == MR_OK && copy) {
+        cfg->copy = a->from;
+        return EXIT_DONE;
+    }
+    const int status = setup_source(src, a->from, &a->data);
+    cfg->source = *src;
+    return status;
+}
+
+static int run(const void *args)
+{
+    const repair_args *a = args;
+    mr_error err = MR_ERROR_INIT;
+    mr_repair_config cfg;
+    mr_repair_result r = {0};
+    mr_source *src;
+    if (a->dst && a->in_place) {
+        say("DST and --in-place do not go together: choose where the repaired files go");
+        return EXIT_MISUSED;
+    }
+    mr_repair_defaults(&cfg);
+    cfg.dst = a->dst;
+    cfg.in_place = a->in_place;
+    cfg.force = a->force;
+    cfg.report = on_finding;
+    cfg.context = (void *)(uintptr_t)a;
+    cfg.stop = &interrupt_flag;
+    int status = open_from(a, &cfg, &src);
+    if (status == EXIT_DONE) {
+        const int rc = mr_repair(a->set, &cfg, &r, &err);
+        status = exit_status(rc, &err);
+    }
+    mr_source_close(src);
+    if (status) return status;
+    if (a->output.json) json_result(a, &r);
+    else text_result(a, &r);
+    if (!a->dst && !a->in_place && is_wrong(&r)) {
+        exit_told = true;
+        return EXIT_FAILED;
+    }
+    return r.lost || r.lost_unknown ? EXIT_BAD_SAMPLES : EXIT_DONE;
+}
+
+static const opt options[] = {
+    OPT(repair_args, from, TEXT, .option = "from", .value = "SET",
+        .help = "put back what is lost from SET: a second copy (its folder or one of its files, damaged or "
+                "not), or "
+                "what record files were converted from"),
+    OPT(repair_args, in_place, FLAG, .option = "in-place",
+        .help = "replace the damaged files; what they were stays as NAME.damaged"),
+    OPT(repair_args, force, FLAG, .option = "force", .help = "replace files of DST, and NAME.damaged"),
+};
+static const opt_group groups[] = {
+    OPT_OWN_GROUP("Options", options),
+    DATA_GROUP(repair_args, data),
+    OUTPUT_GROUP(repair_args, output),
+};
+static const opt_positional positionals[] = {
+    {"SET", offsetof(repair_args, set), true,
+     "a shard list, a file, a folder, a pattern in quotes, or what the names of the files begin with"},
+    {"DST", offsetof(repair_args, dst), false,
+     "write what is whole there: a folder to make, or a file where SET is one file"},
+};
+
+const command command_repair = {
+    .name = "repair",
+    .summary = "takes what is whole out of a damaged set, says what is lost",
+    .text = "Reads record files, tar archives or TFRecord files that are cut, changed or missing, and "
+            "reports each sample "
+            "that is lost, by its number and name. Without DST and --in-place nothing is written, and the "
+            "exit status is 1 "
+            "when something is wrong. What is written has every whole sample once, in the old order, with "
+            "its old bytes; "
+            "the list of record files is made again. A file from which nothing is lost is written as it was. "
+            "The exit "
+            "status is 3 when samples are lost for good. Records that are made again from their source are "
+            "converted with "
+            "the settings that the set keeps; a source that changed is refused.",
+    .examples = "  millrace repair train.mrec\n  millrace repair train.mrec whole.mrec\n"
+                "  millrace repair train.mrec --in-place\n",
+    .positionals = positionals,
+    .positional_count = OPT_COUNT(positionals),
+    .groups = groups,
+    .group_count = OPT_COUNT(groups),
+    .args_bytes = sizeof(repair_args),
+    .alone = true,
+    .run = run,
+};

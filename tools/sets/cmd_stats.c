@@ -1,0 +1,82 @@
+/* tools/sets/cmd_stats.c: `millrace stats SET`: what a data set consists of, as numbers. */
+#include <stdio.h>
+
+#include "tools/cli/exit.h"
+#include "tools/cli/output.h"
+#include "tools/commands/commands.h"
+#include "tools/facts/stats.h"
+#include "tools/session/setup.h"
+
+typedef struct stats_args {
+    const char *set;
+    uint64_t channels;
+    uint32_t workers;
+    data_args data;
+    output_args output;
+} stats_args;
+
+static bool on_wrong(void *context, const mr_error *what)
+{
+    (void)context;
+    say_error(what);
+    return true;
+}
+
+static int run(const void *args)
+{
+    const stats_args *a = args;
+    mr_source *src;
+    stats s = {0};
+    int status = setup_source(&src, a->set, &a->data);
+    if (status) return status;
+    setup_tell_part(src, &a->data);
+    stats_config cfg = {
+        .workers = a->workers, .channels = a->channels, .quiet = a->output.quiet, .wrong = on_wrong};
+    setup_decode(&cfg.decode, &a->data);
+    status = stats_collect(&s, src, &cfg);
+    if (status == EXIT_DONE) status = stats_sum_up(&s);
+    if (status == EXIT_DONE) {
+        if (a->output.json) stats_print_json(&s);
+        else stats_print_text(&s);
+        if (s.bad) status = EXIT_BAD_SAMPLES;
+    }
+    stats_free(&s);
+    mr_source_close(src);
+    return status;
+}
+
+static const opt options[] = {
+    OPT(stats_args, channels, U64, .option = "channels", .most = MRI_ANY, .standard = "1000",
+        .help = "decode so many pictures, evenly spaced, for mean and deviation of their channels; 0: none, "
+                "headers only"),
+    OPT(stats_args, workers, U32, .option = "workers", .most = 256, .standard = "0",
+        .help = "threads; 0: one per core"),
+};
+static const opt_group groups[] = {
+    OPT_OWN_GROUP("Options", options),
+    DATA_GROUP(stats_args, data),
+    OUTPUT_GROUP(stats_args, output),
+};
+static const opt_positional positionals[] = {
+    {"SET", offsetof(stats_args, set), true, "any data set"},
+};
+
+const command command_stats = {
+    .name = "stats",
+    .summary = "counts a data set: classes, kinds and sizes of pictures, channels, duplicates",
+    .text = "Reads every sample once and prints how many samples each class has, which kinds and sizes of "
+            "pictures there "
+            "are, how the JPEGs are made (subsampling, progressive), mean and deviation of the channels as "
+            "--augment takes "
+            "them in normalise(), and which samples have the same bytes. In mean and deviation each picture "
+            "counts the same, "
+            "whatever its size. Samples that cannot be read are reported, and the exit status is then 3.",
+    .examples = "  millrace stats photos\n  millrace stats train.mrec --channels 0 --json\n",
+    .positionals = positionals,
+    .positional_count = OPT_COUNT(positionals),
+    .groups = groups,
+    .group_count = OPT_COUNT(groups),
+    .args_bytes = sizeof(stats_args),
+    .alone = true,
+    .run = run,
+};
