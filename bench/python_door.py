@@ -52,7 +52,7 @@ def timed(batches, count, seconds, warm=3):
 
 def python_rate(data, batch, a):
     import numpy
-    with millrace.Loader(data, batch=batch, augment=AUGMENT, training=True, epochs=None, workers=a.workers, rank=0, world=1) as loader:
+    with millrace.Loader(data, batch=batch, augment=AUGMENT, training=True, epochs=None, workers=a.workers, entry_bytes=0, rank=0, world=1) as loader:
         return timed(loader, lambda b: len(numpy.asarray(b.images)) + 0 * len(numpy.asarray(b.labels)), a.seconds)
 
 

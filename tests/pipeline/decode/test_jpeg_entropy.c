@@ -403,49 +403,6 @@ static void test_flipped_bits(void **state)
     MRT_TRUE(left < turns / 4);  /* and little is left to libjpeg */
 }
 
-/* Pictures large enough for the skimming tables. Making entry points skims all of a picture: its verdict is
- * that of storing all of it. */
-static const mrt_coefs_kind skimmed_kinds[] = {
-    {.components = 3, .width = 200, .height = 160, .h = {2, 1, 1}, .v = {2, 1, 1}, .density = 9, .range = 60},
-    {.components = 3, .width = 130, .height = 100, .density = 30, .range = 1023, .optimize = true},
-    {.components = 1, .width = 260, .height = 180, .density = 62, .range = 3, .restart = 40},
-};
-
-static void check_skimmed(uint64_t seed)
-{
-    for (size_t n = 0; n < MRI_ARRAY_COUNT(skimmed_kinds); n++) {
-        size_t bytes;
-        uint8_t *data = mrt_coefs_write(&skimmed_kinds[n], seed, &bytes);
-        for (int turn = 0; turn < 150; turn++) {
-            mr_error err = MR_ERROR_INIT;
-            const size_t at = draw(&seed, (uint32_t)bytes), bit = draw(&seed, 8);
-            const size_t cut = draw(&seed, 4) ? bytes : draw(&seed, (uint32_t)bytes);
-            void *entries = NULL;
-            size_t entries_bytes;
-            picture p;
-            data[at] ^= (uint8_t)(1u << bit);
-            const int stored = decode(data, cut, NULL, 0, NULL, &p, &err);
-            picture_free(&p);
-            const int skimmed = mri_jpeg_entries_build(entropy, data, cut, &entries, &entries_bytes, &err);
-            if (skimmed != stored)
-                fail_msg("bit %zu of byte %zu: stored %d, skimmed %d", bit, at, stored, skimmed);
-            free(entries);
-            data[at] ^= (uint8_t)(1u << bit);
-        }
-        free(data);
-    }
-}
-
-static void test_skimmed(void **state)
-{
-    (void)state;
-    const mri_simd_level before = mri_simd();
-    static const mri_simd_level levels[] = {MRI_SIMD_PLAIN, MRI_SIMD_AVX2, MRI_SIMD_AVX512, MRI_SIMD_NEON};
-    for (uint64_t k = 0; k < 4; k++)
-        if (mri_simd_use(levels[k])) check_skimmed(k + 1);
-    mri_simd_use(before);
-}
-
 static void test_left_to_libjpeg(void **state)
 {
     (void)state;
@@ -694,7 +651,6 @@ int main(void)
         cmocka_unit_test(test_levels),
         cmocka_unit_test(test_truncated),
         cmocka_unit_test(test_flipped_bits),
-        cmocka_unit_test(test_skimmed),
         cmocka_unit_test(test_left_to_libjpeg),
         cmocka_unit_test(test_damaged_entries),
         cmocka_unit_test(test_left_over_by_far),
