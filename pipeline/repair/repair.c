@@ -292,12 +292,22 @@ static int open_again(mri_repair *r, mr_error *err)
             "only record files can be made again from their source: of %s files give a second copy, or "
             "convert the source again",
             r->set->ops->format);
+    /* of a set that grew, its files are of several sources: one of them is this */
+    int first = MR_OK;
+    mr_error why = MR_ERROR_INIT;
     for (uint32_t k = 0; k < r->set->count; k++) {
         mr_mrec *m;
+        mr_error now = MR_ERROR_INIT;
         if (!r->set->file[k].there || mr_mrec_open(&m, r->set->file[k].path, 0, NULL) != MR_OK) continue;
         mr_mrec_close(m);
-        return mri_repair_again_open(&r->again, r->cfg->source, r->set->file[k].path, err);
+        const int rc = mri_repair_again_open(&r->again, r->cfg->source, r->set->file[k].path, &now);
+        if (rc == MR_OK) return MR_OK;
+        if (!first) why = now;
+        if (!first) first = rc;
+        if (rc != MR_EINVAL) break;
     }
+    if (first && err) *err = why;
+    if (first) return first;
     return mr_error_set(err, MR_EFORMAT,
                         "no file of the set says any more how it was made: convert the source again");
 }
