@@ -248,6 +248,15 @@ static int check_dst(const mri_repair *r, mr_error *err)
     return MR_OK;
 }
 
+/* A run that was killed over it leaves its part file. */
+static bool list_was_begun(const char *list)
+{
+    struct stat st;
+    char part[MRI_MOST_PATH + 8];
+    snprintf(part, sizeof part, "%s.part", list);
+    return lstat(part, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & S_ISVTX) && st.st_uid == geteuid();
+}
+
 static int write_all(mri_repair *r, mr_error *err)
 {
     const mri_repair_set *s = r->set;
@@ -275,7 +284,8 @@ static int write_all(mri_repair *r, mr_error *err)
         if (!rc) rc = write_one(r, f, to[k], err);
         if (!rc && s->ops == &mri_salvage_mrec) rc = check_again(r, f, to[k], lost, err);
     }
-    const bool lists = s->list && (r->cfg->dst || out->list_damaged || out->damaged || out->missing);
+    const bool lists = s->list && (r->cfg->dst || out->list_damaged || out->damaged || out->missing ||
+                                   list_was_begun(s->list));
     if (!rc && lists && out->samples > 0) rc = write_list(r, to, err);
     for (uint32_t k = 0; to && k < s->count; k++) free(to[k]);
     free(to);
