@@ -555,6 +555,12 @@ static void abandon(void *out)
     free(o);
 }
 
+const char *mri_mrec_salvage_provenance(const void *state)
+{
+    const walk *w = state;
+    return w->like ? NULL : w->meta.provenance;
+}
+
 mr_writer *mri_mrec_salvage_writer(void *out) { return ((output *)out)->writer; }
 
 const mri_salvage_ops mri_salvage_mrec = {

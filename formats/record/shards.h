@@ -7,6 +7,7 @@
 #define MRI_SHARDS_H
 
 #include "formats/record/mrec_file.h"
+#include "formats/storage/output.h"
 
 enum { MRI_SHARDS_COUNTS = 1, MRI_SHARDS_FACTS = 2 }; /* versions */
 
@@ -42,6 +43,10 @@ void mri_shards_fini(mri_shards *s);
 char *mri_shards_resolve(const char *list_path, const char *shard_path);
 /* Bytes of a path up to its last slash, which is counted. */
 size_t mri_shards_folder_bytes(const char *path);
+
+/* mr_shards_write() to an output that is open for the list's path; it is committed. */
+int mri_shards_write_to(mri_output *o, const char *const *paths, const uint64_t *counts, uint32_t path_count,
+                        mr_error *err);
 
 /* ---- facts (shard_facts.c) ---- */
 /* Of no file yet. */

@@ -113,6 +113,14 @@ static int put_lines(mri_output *o, const mri_shards *s, mr_error *err)
     return rc ? mri_error_place(err, rc, mri_output_part(o), MR_NOWHERE, MR_NOWHERE) : MR_OK;
 }
 
+static int fill_list(mri_shards *s, mri_output *o, const char *const *paths, const uint64_t *counts,
+                     mr_error *err)
+{
+    int rc = look_at_all(s, paths, counts, err);
+    if (!rc) rc = put_lines(o, s, err);
+    return rc ? rc : mri_output_commit(o, NULL, NULL, err);
+}
+
 static int write_list(mri_shards *s, const char *list_path, const char *const *paths, const uint64_t *counts,
                       bool force, mr_error *err)
 {
@@ -120,10 +128,19 @@ static int write_list(mri_shards *s, const char *list_path, const char *const *p
     mri_output *o;
     int rc = mri_output_open(&o, list_path, &rules, err);
     if (rc) return rc;
-    rc = look_at_all(s, paths, counts, err);
-    if (!rc) rc = put_lines(o, s, err);
-    if (!rc) rc = mri_output_commit(o, NULL, NULL, err);
+    rc = fill_list(s, o, paths, counts, err);
     mri_output_close(o, false);
+    return rc;
+}
+
+int mri_shards_write_to(mri_output *o, const char *const *paths, const uint64_t *counts, uint32_t path_count,
+                        mr_error *err)
+{
+    mri_shards s = {.version = MRI_SHARDS_FACTS, .count = path_count};
+    s.shard = calloc(path_count, sizeof *s.shard);
+    if (!s.shard) return mr_error_set(err, MR_ENOMEM, "no memory for a list of %u shards", path_count);
+    const int rc = fill_list(&s, o, paths, counts, err);
+    free(s.shard);
     return rc;
 }
 

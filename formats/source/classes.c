@@ -480,6 +480,10 @@ int mr_source_name_classes(mr_source *src, const uint32_t *to, const char *const
     if (rc) return rc;
     mri_classes *c = &src->classes;
     mr_source_info *info = &src->info;
+    bool same = info->class_names && info->class_count == count;
+    for (uint32_t k = 0; same && k < count; k++)
+        same = to[k] == k && strcmp(info->class_names[k], names[k]) == 0;
+    if (same) return MR_OK;
     const uint32_t before = c->number ? c->format_class_count : info->class_count;
     uint32_t *number = malloc(before * sizeof *number);
     const char **copy = mri_class_names_copy(names, count);

@@ -526,3 +526,20 @@ int mri_output_keep_as(const char *path, const char *name, bool force, mr_error 
     else mr_error_sys(err, errno, "cannot keep what the file was under this name");
     return mri_error_place(err, err && err->code ? err->code : MR_EIO, name, MR_NOWHERE, MR_NOWHERE);
 }
+
+int mri_output_move(const char *from, const char *to, mr_error *err)
+{
+    struct stat a, b;
+    const bool same =
+        lstat(from, &a) == 0 && lstat(to, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    if (!same && link(from, to) != 0) {
+        if (errno == EEXIST)
+            mr_error_set(err, MR_EEXIST, "it exists already: move it elsewhere, and try again");
+        else mr_error_sys(err, errno, "cannot give a file this name");
+        return mri_error_place(err, err && err->code ? err->code : MR_EIO, to, MR_NOWHERE, MR_NOWHERE);
+    }
+    if (unlink(from) != 0)
+        return mri_error_place(err, mr_error_sys(err, errno, "cannot remove it"), from, MR_NOWHERE,
+                               MR_NOWHERE);
+    return mri_sync_folder_of(to, err);
+}

@@ -98,6 +98,10 @@ int mri_output_spill(int *fd, const char *beside, mr_error *err);
  * happens. MR_EEXIST: another file has that name; with force that one is removed. */
 int mri_output_keep_as(const char *path, const char *name, bool force, mr_error *err);
 
+/* Another name in the same folder for a file that an output of ours was. MR_EEXIST: there is a file of that
+ * name. */
+int mri_output_move(const char *from, const char *to, mr_error *err);
+
 /* Remove a file that an output of ours was: a regular file, no link is followed. MR_OK when it is not
  * there. */
 int mri_output_remove(const char *path, const mri_output_rules *rules, mr_error *err);

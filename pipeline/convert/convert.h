@@ -10,6 +10,7 @@
  *   convert_pool.c         workers over a bounded window, results in source order
  *   convert_passed.c       what an earlier run passed over, told again                       (calling thread)
  *   convert_taken.c        the files that were read are the same when a run goes on          (calling thread)
+ *   convert_differs.c      why a run cannot go on: which settings differ
  *   convert_target.c       the output is not the input
  *   convert_mrec.c         .mrec files, and what an earlier run left of them                 (calling thread)
  *   convert_shards.c       a set of them: the old one or the new one                         (calling thread)
@@ -43,5 +44,11 @@ int mri_taken_check(const mri_taken *t, uint64_t first, mr_error *err);
 /* Before the sample is written. */
 int mri_taken_note(mri_taken *t, uint64_t sample, uint64_t stamp, mr_error *err);
 void mri_taken_close(mri_taken *t, bool keep); /* NULL is harmless */
+
+/* "--resize was 0, is 40": what differs in two provenances. Returns buf. (convert_differs.c) */
+char *mri_convert_differs(const char *was, const char *is, char *buf, size_t room);
+/* A part file that was begun by another conversion: err says what differs, where the file still tells.
+ * MR_EEXIST. */
+int mri_convert_part_differs(const mri_convert_plan *plan, const char *part, mr_error *err);
 
 #endif

@@ -73,13 +73,15 @@ int mri_mrec_take_over(mri_mrec_output *o, const char *path, mr_error *err)
     int rc = mr_mrec_open(&m, path, INDEX_MEMORY_BYTES, err);
     if (rc) return rc;
     const mr_mrec_info *info = mr_mrec_info_of(m);
+    char differs[512];
     if (strcmp(info->provenance, o->plan->provenance) != 0)
         rc = mri_error_place(
             err,
-            mr_error_set(err, MR_EEXIST,
-                         "cannot resume: this file was made from other data or with other settings (%s); "
-                         "give the same ones, or start again with force",
-                         info->provenance),
+            mr_error_set(
+                err, MR_EEXIST,
+                "cannot resume: this file was made otherwise: %s; give the same data and settings, or "
+                "begin anew with force (--force)",
+                mri_convert_differs(info->provenance, o->plan->provenance, differs, sizeof differs)),
             path, MR_NOWHERE, MR_NOWHERE);
     if (rc == MR_OK) rc = last_source_of(m, path, &o->last_source, err);
     if (rc == MR_OK) rc = keep_file(o, info, err);
@@ -115,7 +117,12 @@ static int open_writer(mri_mrec_output *o, bool resume, uint64_t *resume_source,
     cfg.resume = resume;
     cfg.verify = plan->cfg.verify;
     cfg.input = plan->src;
-    return mr_writer_open(&o->writer, o->path, &cfg, resume_source, err);
+    const int rc = mr_writer_open(&o->writer, o->path, &cfg, resume_source, err);
+    if (rc != MR_EEXIST || !resume) return rc;
+    char *part = mri_mrec_file_path(o, o->shard, ".part");
+    if (part) mri_convert_part_differs(plan, part, err);
+    free(part);
+    return rc;
 }
 
 /* Of the file at `at`, which an earlier run finished. */

@@ -248,6 +248,15 @@ static int check_dst(const mri_repair *r, mr_error *err)
     return MR_OK;
 }
 
+/* A run that was killed over it leaves its part file. */
+static bool list_was_begun(const char *list)
+{
+    struct stat st;
+    char part[MRI_MOST_PATH + 8];
+    snprintf(part, sizeof part, "%s.part", list);
+    return lstat(part, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & S_ISVTX) && st.st_uid == geteuid();
+}
+
 static int write_all(mri_repair *r, mr_error *err)
 {
     const mri_repair_set *s = r->set;
@@ -275,7 +284,8 @@ static int write_all(mri_repair *r, mr_error *err)
         if (!rc) rc = write_one(r, f, to[k], err);
         if (!rc && s->ops == &mri_salvage_mrec) rc = check_again(r, f, to[k], lost, err);
     }
-    const bool lists = s->list && (r->cfg->dst || out->list_damaged || out->damaged || out->missing);
+    const bool lists = s->list && (r->cfg->dst || out->list_damaged || out->damaged || out->missing ||
+                                   list_was_begun(s->list));
     if (!rc && lists && out->samples > 0) rc = write_list(r, to, err);
     for (uint32_t k = 0; to && k < s->count; k++) free(to[k]);
     free(to);
@@ -292,12 +302,22 @@ static int open_again(mri_repair *r, mr_error *err)
             "only record files can be made again from their source: of %s files give a second copy, or "
             "convert the source again",
             r->set->ops->format);
+    /* of a set that grew, its files are of several sources: one of them is this */
+    int first = MR_OK;
+    mr_error why = MR_ERROR_INIT;
     for (uint32_t k = 0; k < r->set->count; k++) {
         mr_mrec *m;
+        mr_error now = MR_ERROR_INIT;
         if (!r->set->file[k].there || mr_mrec_open(&m, r->set->file[k].path, 0, NULL) != MR_OK) continue;
         mr_mrec_close(m);
-        return mri_repair_again_open(&r->again, r->cfg->source, r->set->file[k].path, err);
+        const int rc = mri_repair_again_open(&r->again, r->cfg->source, r->set->file[k].path, &now);
+        if (rc == MR_OK) return MR_OK;
+        if (!first) why = now;
+        if (!first) first = rc;
+        if (rc != MR_EINVAL) break;
     }
+    if (first && err) *err = why;
+    if (first) return first;
     return mr_error_set(err, MR_EFORMAT,
                         "no file of the set says any more how it was made: convert the source again");
 }

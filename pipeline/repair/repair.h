@@ -8,6 +8,8 @@
  *   repair_again.c   records made again from the source, by the conversion's own settings
  *   repair.c         looks at all files, then writes: damaged ones anew, whole ones as they are, the list
  *
+ *   append.c         mr_append(): more samples for a set of record files, by the settings that it keeps
+ *
  * What is whole in a file is the formats' to say (formats/storage/salvage.h). All of it is the calling
  * thread's. */
 #ifndef MRI_REPAIR_H
@@ -16,6 +18,7 @@
 #include "formats/record/shards.h"
 #include "formats/storage/salvage.h"
 #include "millrace/pipeline.h"
+#include "pipeline/convert/convert_kind.h"
 
 /* ---- which files (repair_set.c) ---- */
 typedef struct mri_repair_file {
@@ -28,6 +31,7 @@ typedef struct mri_repair_file {
     char *other; /* why it is not the file that the list knows, or NULL */
     bool kept;   /* there will be a file */
     uint64_t samples;
+    enum { MRI_MADE_UNKNOWN, MRI_MADE_SO, MRI_MADE_OTHERWISE } made; /* from the source that is there? */
     uint64_t first_source, last_source; /* of record files: of the whole records; MR_NOWHERE: none */
 } mri_repair_file;
 
@@ -54,12 +58,19 @@ typedef struct mri_repair_again mri_repair_again;
 /* like: a file of the set, whose provenance says how it was made. MR_EINVAL: src is not what it was made
  * from, with what differs. */
 int mri_repair_again_open(mri_repair_again **out, const mr_source *src, const char *like, mr_error *err);
+/* Is that the provenance of what it makes? */
+bool mri_repair_again_is(const mri_repair_again *a, const char *provenance);
 void mri_repair_again_close(mri_repair_again *a);           /* accepts NULL */
 uint64_t mri_repair_again_count(const mri_repair_again *a); /* samples of the source */
 uint64_t mri_repair_again_shard_bytes(const mri_repair_again *a);
 /* The values of sample i, until the next call. MR_EEND: it is a bad one, as it was for the conversion. */
 int mri_repair_again_make(mri_repair_again *a, uint64_t i, const mr_value **values, char *name, size_t room,
                           mr_error *err);
+
+/* The settings of a conversion that made the file. MR_EINVAL: it does not say them. */
+int mri_repair_config_of(mr_convert_config *out, const mr_mrec *m, const char *path, mr_error *err);
+/* Would records of this plan have the file's fields? */
+bool mri_repair_same_fields(const mri_convert_plan *plan, const mr_mrec *m);
 
 /* ---- one file (repair_file.c) ---- */
 typedef struct mri_repair {

@@ -65,18 +65,15 @@ static int differs(const settings *s, const mri_convert_plan *plan, const char *
     return mri_error_place(err, MR_EINVAL, like, MR_NOWHERE, MR_NOWHERE);
 }
 
-static int plan_again(mri_repair_again *a, const mr_source *src, const mr_mrec *m, const char *like,
-                      mr_error *err)
+int mri_repair_config_of(mr_convert_config *out, const mr_mrec *m, const char *path, mr_error *err)
 {
     const mr_mrec_info *info = mr_mrec_info_of(m);
     settings s = {0};
     mr_convert_config cfg;
     if (!read_provenance(info->provenance, &s)) {
-        mr_error_set(
-            err, MR_EINVAL,
-            "this file does not say how it was made (it was not made by 'millrace convert'): only a second "
-            "copy can give samples back");
-        return mri_error_place(err, MR_EINVAL, like, MR_NOWHERE, MR_NOWHERE);
+        mr_error_set(err, MR_EINVAL,
+                     "this file does not say how it was made: it was not made by 'millrace convert'");
+        return mri_error_place(err, MR_EINVAL, path, MR_NOWHERE, MR_NOWHERE);
     }
     mr_convert_defaults(&cfg);
     cfg.store = strcmp(s.store, "raw") == 0    ? MR_STORE_RAW
@@ -96,12 +93,31 @@ static int plan_again(mri_repair_again *a, const mr_source *src, const mr_mrec *
     cfg.no_names = true;
     for (uint32_t k = 0; k < info->field_count; k++)
         cfg.no_names = cfg.no_names && strcmp(info->fields[k].name, "sample.name") != 0;
-    const int rc = mri_convert_plan_make(&a->plan, src, &cfg, err);
-    if (rc) return rc;
-    bool same = strcmp(a->plan.provenance, info->provenance) == 0 && a->plan.field_count == info->field_count;
+    *out = cfg;
+    return MR_OK;
+}
+
+bool mri_repair_same_fields(const mri_convert_plan *plan, const mr_mrec *m)
+{
+    const mr_mrec_info *info = mr_mrec_info_of(m);
+    bool same = plan->field_count == info->field_count;
     for (uint32_t k = 0; same && k < info->field_count; k++)
-        same = strcmp(a->plan.fields[k].name, info->fields[k].name) == 0 &&
-               a->plan.fields[k].type == info->fields[k].type;
+        same = strcmp(plan->fields[k].name, info->fields[k].name) == 0 &&
+               plan->fields[k].type == info->fields[k].type;
+    return same;
+}
+
+static int plan_again(mri_repair_again *a, const mr_source *src, const mr_mrec *m, const char *like,
+                      mr_error *err)
+{
+    settings s = {0};
+    mr_convert_config cfg;
+    int rc = mri_repair_config_of(&cfg, m, like, err);
+    if (!rc) rc = mri_convert_plan_make(&a->plan, src, &cfg, err);
+    if (rc) return rc;
+    read_provenance(mr_mrec_info_of(m)->provenance, &s);
+    const bool same = strcmp(a->plan.provenance, mr_mrec_info_of(m)->provenance) == 0 &&
+                      mri_repair_same_fields(&a->plan, m);
     return same ? MR_OK : differs(&s, &a->plan, like, err);
 }
 
@@ -134,6 +150,11 @@ void mri_repair_again_close(mri_repair_again *a)
     mr_budget_destroy(a->budget);
     free(a->plan.provenance);
     free(a);
+}
+
+bool mri_repair_again_is(const mri_repair_again *a, const char *provenance)
+{
+    return strcmp(a->plan.provenance, provenance) == 0;
 }
 
 uint64_t mri_repair_again_count(const mri_repair_again *a) { return a->plan.info->count; }

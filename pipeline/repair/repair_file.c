@@ -190,13 +190,34 @@ static bool follows_missing(const job *j)
     return at + 1 < s->count && !s->file[at + 1].there;
 }
 
-/* The first record of the files behind this one. */
+/* The first record of the files behind this one that are of the same source. */
 static uint64_t source_behind(const job *j)
 {
     const mri_repair_set *s = j->r->set;
-    for (size_t k = (size_t)(j->file - s->file) + 1; k < s->count; k++)
+    for (size_t k = (size_t)(j->file - s->file) + 1; k < s->count && s->file[k].made != MRI_MADE_OTHERWISE;
+         k++)
         if (s->file[k].first_source != MR_NOWHERE) return s->file[k].first_source;
     return mri_repair_again_count(j->r->again);
+}
+
+/* Where the source's next record is, behind the files before this one that are of it. */
+static uint64_t source_before(const mri_repair_set *s, const mri_repair_file *file)
+{
+    while (file > s->file && (--file)->made != MRI_MADE_OTHERWISE)
+        if (file->last_source != MR_NOWHERE) return file->last_source + 1;
+    return 0;
+}
+
+/* Were the file's records made of the source that is there? It says so, or, when it is lost, both neighbours
+ * that say anything: in a set that grew there are several sources. */
+static bool is_of_source(const mri_repair_set *s, const mri_repair_file *file)
+{
+    if (file->made != MRI_MADE_UNKNOWN) return file->made == MRI_MADE_SO;
+    const size_t at = (size_t)(file - s->file);
+    size_t before = at, behind = at;
+    while (before > 0 && s->file[before].made == MRI_MADE_UNKNOWN) before--;
+    while (behind + 1 < s->count && s->file[behind].made == MRI_MADE_UNKNOWN) behind++;
+    return s->file[before].made != MRI_MADE_OTHERWISE && s->file[behind].made != MRI_MADE_OTHERWISE;
 }
 
 /* Does this record begin another file, as it did when the set was made? */
@@ -268,7 +289,8 @@ static void keep_lost(job *j)
 /* ---- one after the other ---- */
 static bool makes_again(const job *j)
 {
-    return j->r->again && j->out && !j->copy && j->next_source != MR_NOWHERE;
+    return j->r->again && j->out && !j->copy && j->next_source != MR_NOWHERE &&
+           is_of_source(j->r->set, j->file);
 }
 
 static int take(job *j, mr_error *err)
@@ -388,6 +410,12 @@ static int run(job *j, const char *copy, const char *to, bool force, mr_error *e
 {
     int rc = open_all(j, copy, err);
     const bool walks = j->file->there || j->from_copy;
+    if (!rc && j->r->again && j->walk && j->file->there) {
+        const char *how = mri_mrec_salvage_provenance(j->walk);
+        j->file->made = !how                                    ? MRI_MADE_UNKNOWN
+                        : mri_repair_again_is(j->r->again, how) ? MRI_MADE_SO
+                                                                : MRI_MADE_OTHERWISE;
+    }
     if (!rc && to) rc = j->walk ? j->ops->create(&j->out, j->walk, to, force, err) : MR_OK;
     if (rc) return rc;
     rc = walks ? walk_all(j, err) : make_missing(j, err);
@@ -413,8 +441,7 @@ int mri_repair_one(mri_repair *r, mri_repair_file *file, const char *to, bool fo
     j->ops = r->set->ops;
     j->shown = file->path;
     j->next_source = r->set->ops == &mri_salvage_mrec ? 0 : MR_NOWHERE;
-    for (const mri_repair_file *before = file; j->next_source == 0 && before > r->set->file;)
-        if ((--before)->last_source != MR_NOWHERE) j->next_source = before->last_source + 1;
+    if (j->next_source == 0) j->next_source = source_before(r->set, file);
     file->samples = 0;
     file->whole = file->there;
     file->first_source = file->last_source = MR_NOWHERE;

@@ -158,6 +158,14 @@ static void report(const convert_run *r, const mr_convert_result *res)
         return;
     }
     char in[32], out[32];
+    if (a->resume && made == 0 && res->bytes_in == 0 && res->resumed == res->records) {
+        printf("%s: was finished already, with %" PRIu64 " records, %s\n", shown_text(a->dst), res->records,
+               size_text((double)res->bytes_out, out, sizeof out));
+        if (res->bad)
+            printf("%" PRIu64 " bad sample%s passed over, listed in %s\n", res->bad, res->bad == 1 ? "" : "s",
+                   shown_text(r->bad.path));
+        return;
+    }
     printf("%s: %" PRIu64 " records", shown_text(a->dst), res->records);
     if (res->shards > 1 || a->shard_bytes)
         printf(" in %" PRIu32 " file%s", res->shards, res->shards == 1 ? "" : "s");

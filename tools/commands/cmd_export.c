@@ -21,7 +21,7 @@
 
 typedef struct export_args {
     const char *data, *folder;
-    bool force, numbered;
+    bool force, numbered, resume;
     data_args data_opts;
     output_args output;
 } export_args;
@@ -34,8 +34,8 @@ typedef struct export_run {
     export_names names;
     renamed_list renamed;
     progress_bar bar;
-    uint64_t files, bytes, bad;
-    bool is_bad; /* the sample itself is why export_one() failed */
+    uint64_t files, bytes, bad, there; /* there: of the files, by an earlier run (--resume) */
+    bool is_bad;                       /* the sample itself is why export_one() failed */
 } export_run;
 
 static int make_folder(const char *path, mr_error *err)
@@ -80,7 +80,7 @@ static int list_change(export_run *r, uint64_t at, const char *name, const char 
     while (n > 1 && folder[n - 1] == '/') n--;
     if (snprintf(path, sizeof path, "%.*s.names.jsonl", (int)n, folder) >= (int)sizeof path)
         return mr_error_set(err, MR_EINVAL, "the folder's name is too long");
-    return renamed_add(&r->renamed, path, r->src, r->args->force, at, name, file, err);
+    return renamed_add(&r->renamed, path, r->src, r->args->force || r->args->resume, at, name, file, err);
 }
 
 /* The path of its file, whose folders are made. */
@@ -108,11 +108,41 @@ static int choose_path(export_run *r, uint64_t at, const mr_sample *sample, cons
     return make_folders(path, strlen(r->args->folder) + 1, err);
 }
 
-static int write_file(const export_run *r, const char *path, const void *data, size_t bytes, mr_error *err)
+/* Does the file have these bytes? */
+static bool has_bytes(const char *path, const struct stat *st, const void *data, size_t bytes)
+{
+    char piece[65536];
+    if (!S_ISREG(st->st_mode) || (uint64_t)st->st_size != bytes) return false;
+    FILE *f = fopen(path, "re");
+    size_t at = 0, n = 0;
+    while (f && at < bytes && (n = fread(piece, 1, sizeof piece, f)) > 0) {
+        if (n > bytes - at || memcmp(piece, (const char *)data + at, n) != 0) break;
+        at += n;
+    }
+    if (f) fclose(f);
+    return f && at == bytes;
+}
+
+static int write_file(export_run *r, const char *path, const void *data, size_t bytes, mr_error *err)
 {
     struct stat st;
-    if (!r->args->force && lstat(path, &st) == 0) {
-        mr_error_set(err, MR_EEXIST, "the file exists; choose another folder, or replace files with --force");
+    const bool exists = !r->args->force && lstat(path, &st) == 0;
+    if (exists && r->args->resume && has_bytes(path, &st, data, bytes)) {
+        r->there++;
+        return MR_OK;
+    }
+    if (exists && r->args->resume) {
+        mr_error_set(
+            err, MR_EEXIST,
+            "the file exists, and is not what the data have: it is of no earlier run; choose another folder, "
+            "or replace files with --force");
+        return mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
+    }
+    if (exists) {
+        mr_error_set(err, MR_EEXIST,
+                     "the file exists; choose another folder, go on with an interrupted run (--resume), or "
+                     "replace files "
+                     "with --force");
         return mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
     }
     return setup_write_file(path, data, bytes, r->src, r->args->force, err);
@@ -196,6 +226,7 @@ static void report(const export_run *r)
     if (!r->args->output.json) {
         printf("%s: %" PRIu64 " files, %s", shown_text(r->args->folder), r->files,
                size_text((double)r->bytes, text, sizeof text));
+        if (r->there) printf(", %" PRIu64 " of them from an earlier run", r->there);
         if (r->bad) printf("; %" PRIu64 " bad sample%s left out", r->bad, r->bad == 1 ? "" : "s");
         putchar('\n');
         if (r->renamed.count)
@@ -209,6 +240,7 @@ static void report(const export_run *r)
     json_u64(&j, "files", r->files);
     json_u64(&j, "bytes", r->bytes);
     json_u64(&j, "bad", r->bad);
+    json_u64(&j, "resumed", r->there);
     json_u64(&j, "renamed", r->renamed.count);
     json_end(&j);
 }
@@ -300,6 +332,8 @@ static int run(const void *args)
 
 static const opt options[] = {
     OPT(export_args, force, FLAG, .option = "force", .help = "replace files that exist"),
+    OPT(export_args, resume, FLAG, .option = "resume",
+        .help = "go on with an interrupted run: files that are there with these bytes stay"),
     OPT(export_args, numbered, FLAG, .option = "numbered",
         .help = "DIR/CLASS/NNNNNNNN.jpg, the number being the sample's, whatever the samples are called"),
 };

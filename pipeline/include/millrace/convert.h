@@ -1,4 +1,5 @@
-/* millrace/convert.h: any source into record files (resumable), TFRecords or tar, in parallel. */
+/* millrace/convert.h: any source into record files (resumable), TFRecords or tar, in parallel; samples added
+ * to a set of record files. */
 #ifndef MILLRACE_CONVERT_H
 #define MILLRACE_CONVERT_H
 
@@ -90,6 +91,49 @@ static inline int mr_convert(const mr_source *src, const char *dst, const mr_con
 {
     if (out) out->struct_size = sizeof *out;
     return mr_convert_sized(src, dst, cfg, out, err);
+}
+
+/* ---- adding to a set ---- */
+
+typedef struct mr_append_config {
+    size_t struct_size;
+    uint32_t workers;      /* 0: one per core */
+    uint64_t memory_bytes; /* as in mr_convert_config */
+    bool force;            /* what an interrupted call with other samples left is thrown away */
+    void (*progress)(void *context, uint64_t done, uint64_t count, uint64_t bytes);
+    mr_bad_report *on_bad; /* samples of src that are left out, in its order */
+    void *context;
+    const volatile int *stop;
+} mr_append_config;
+
+MR_API void mr_append_defaults_sized(mr_append_config *cfg, size_t struct_size);
+static inline void mr_append_defaults(mr_append_config *cfg) { mr_append_defaults_sized(cfg, sizeof *cfg); }
+
+typedef struct mr_append_result {
+    size_t struct_size;
+    uint64_t before, after; /* samples of the set */
+    uint64_t bad;           /* of src, left out */
+    uint32_t files;         /* new ones */
+    bool resumed; /* an interrupted call with the same samples was finished: they are in the set once */
+} mr_append_result;
+
+/* Add the samples of src to a set of record files, behind those that it has, in new files: numbers and bytes
+ * of the old ones stay. They are converted by the settings that the set keeps; fields and classes must be
+ * those of the set (mr_source_config.class_names). list_path: the set's shard list. Until the new list is in
+ * place the set is what it was. A call that was killed is finished by the same call; two calls for one set do
+ * not run together.
+ *
+ * MR_EEXIST    another program writes the list, or a file has a name that a new one needs; or an interrupted
+ *              call with other samples is not finished, and force is false, or was finished now
+ * MR_EINVAL, MR_EFORMAT  the samples do not fit the set, or it is no set of record files; err says what
+ * differs MR_ECANCELED stopped; the same call goes on */
+MR_API int mr_append_sized(const char *list_path, const mr_source *src, const mr_append_config *cfg,
+                           mr_append_result *out, mr_error *err);
+static inline int mr_append(const char *list_path, const mr_source *src, const mr_append_config *cfg,
+                            mr_append_result *out, mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_append_sized(list_path, src, cfg, out, err);
 }
 
 #ifdef __cplusplus

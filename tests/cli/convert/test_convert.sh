@@ -17,7 +17,8 @@ equal "$(number records)" 60
 run 1 convert d one.mrec; err_has "exists"
 run 0 convert d one.mrec --force; same one.mrec three.mrec
 run 0 convert d one.mrec --resume --json; equal "$(number resumed)" 300
-run 1 convert d one.mrec --resume --quality 50; err_has "other settings"
+run 1 convert d one.mrec --resume --quality 50; err_has "--quality was 90, is 50"
+run 0 convert d one.mrec --resume; out_has "was finished already"
 
 # input is not output
 run 1 convert one.mrec one.mrec --force; err_has "also the input"

@@ -16,6 +16,25 @@ run 0 digest raw.mrec; cp out want
 run 0 digest pixels; same out want
 run 1 export nowhere x
 
+# an interrupted run is gone on with: what is there stays, what is missing comes, what is another file is refused
+find back -type f | sort >all
+sed -n '1~3p' all | while read -r f; do rm "$f"; done
+run 0 export d.mrec back --resume --json; equal "$(number resumed)" 10; equal "$(number files)" 15
+find back -type f | sort >again; same again all
+cat back/train/*/*.jpg >got; cat d/train/*/*.jpg >want; same got want
+printf x | dd of=back/train/disc/00001.jpg bs=1 seek=100 conv=notrunc status=none
+run 1 export d.mrec back --resume; err_has "is not what the data have"; err_has "00001.jpg"
+rm -r back
+for n in 1 2 3; do
+    "$millrace" export d.mrec back --resume --quiet >out 2>err &
+    pid=$!
+    sleep 0.00$n
+    kill -9 $pid 2>/dev/null
+    wait $pid 2>/dev/null
+done
+run 0 export d.mrec back --resume
+find back -type f | sort >again; same again all
+
 # names that no file can have here: another one in the same folder, counted and listed; two of them stay two
 long=$(printf 'a%.0s' $(seq 240))
 mv d/train/disc/00000.jpg "d/train/disc/${long}1.jpg"

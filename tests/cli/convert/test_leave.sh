@@ -57,7 +57,7 @@ run 0 convert d k.tar --to tar
 out_has "k.tar: 120 records"
 tar tf k.tar >names || fail "tar tf k.tar"
 equal "$(head -2 names | tr '\n' ' ')" "__classes__ train/checks/00000.jpg "
-equal "$(wc -l <names | tr -d ' ')" 241
+equal "$(wc -l <names | tr -d ' ')" 242
 mkdir x; tar xf k.tar -C x; same x/train/disc/00003.jpg d/train/disc/00003.jpg
 equal "$(cat x/train/columns/00000.cls)" 1
 equal "$(sed -n 4p x/__classes__)" disc

@@ -22,7 +22,7 @@ import tempfile
 import time
 import zipfile
 
-COMMANDS = ("synth convert export verify repair stats manifest inspect digest train eval predict lr-find profile plan sweep report watch "
+COMMANDS = ("synth convert export verify repair append stats manifest inspect digest train eval predict lr-find profile plan sweep report watch "
             "export-weights bench devices").split()
 LAUNCHERS = ("mpirun", "srun", "torchrun", "sbatch", "nsys")
 SHORTER = [  # pattern, options
@@ -138,6 +138,7 @@ class Data:
         os.rename(self.path("photos/test"), self.path("photos/val"))
         self.run("synth", "cifar", "--classes", "4", "--count", "16", "--size", "32", "--seed", "2")
         self.run("convert", "photos", "photos.mrec")
+        self.run("convert", "photos", "shards.mrec", "--shard-size", "40K")
         for part, to in (("train", "train"), ("val", "test")):
             self.run("convert", f"cifar/{part}" if part == "train" else "cifar/test", f"{to}.mrec")
         shutil.copytree(self.path("photos"), self.path("imagenet"))

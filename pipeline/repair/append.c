@@ -1,0 +1,361 @@
+/* pipeline/repair/append.c: mr_append(): more samples for a set of record files.
+ *
+ *   lock     the list's part file: two calls for one set do not run together
+ *   convert  into a set of its own, .STEM.append.mrec: interrupted, it is gone on with
+ *   names    .STEM.append-00000.mrec ──► STEM-00009.mrec, ...: behind the numbers that there are
+ *   list     old lines and new ones, in place of the old list: only now the set is another one
+ *   end      .STEM.append.mrec goes
+ *
+ * While .STEM.append.mrec is there all samples are converted: what is left to do follows from which files
+ * have their names. Killed at any point, the set is the old one or the new one, and the next call does the
+ * rest, once. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/abi.h"
+#include "base/floats.h"
+#include "base/util.h"
+#include "formats/fileset/file_names.h"
+#include "pipeline/repair/repair.h"
+
+typedef struct append {
+    const char *list_path;
+    const mr_source *src;
+    const mr_append_config *cfg;
+    mr_append_result *result;
+    mri_shards list, made;    /* the set's; of the samples that are added */
+    char stem[MRI_MOST_PATH]; /* of the set's files, without the number */
+    char aside[MRI_MOST_PATH];
+    uint64_t next; /* number of the first new file */
+    int digits;
+    mri_output *lock;
+    mri_output_rules rules;
+} append;
+
+void mr_append_defaults_sized(mr_append_config *cfg, size_t struct_size)
+{
+    const mr_append_config all = {0};
+    mri_settings_give(cfg, struct_size, &all, sizeof all);
+}
+
+static int no_memory(mr_error *err) { return mr_error_set(err, MR_ENOMEM, "no memory to add to a set"); }
+
+static int place(const append *a, int rc, mr_error *err)
+{
+    return mri_error_place(err, rc, a->list_path, MR_NOWHERE, MR_NOWHERE);
+}
+
+/* ---- the set ---- */
+/* STEM-00008.mrec: what the next file is called. */
+static bool take_names(append *a)
+{
+    for (uint32_t k = 0; k < a->list.count; k++) {
+        const char *path = a->list.shard[k].path, *end = path + strlen(path), *at;
+        uint64_t number = 0;
+        if (end - path < 7 || strcmp(end - 5, ".mrec") != 0) return false;
+        for (at = end - 5; at > path && at[-1] >= '0' && at[-1] <= '9'; at--) {
+        }
+        if (at == end - 5 || at == path || at[-1] != '-' || end - 5 - at > 9) return false;
+        for (const char *p = at; p < end - 5; p++) number = number * 10 + (uint64_t)(*p - '0');
+        char *whole = mri_shards_resolve(a->list_path, path);
+        if (!whole) return false;
+        const int stem = (int)(strlen(whole) - (size_t)(end - at) - 1);
+        if (k == 0) {
+            snprintf(a->stem, sizeof a->stem, "%.*s", stem, whole);
+            a->digits = (int)(end - 5 - at);
+        }
+        const bool same = strlen(a->stem) == (size_t)stem && memcmp(a->stem, whole, (size_t)stem) == 0;
+        free(whole);
+        if (!same) return false;
+        if (number >= a->next) a->next = number + 1;
+    }
+    return true;
+}
+
+static int open_set(append *a, mr_error *err)
+{
+    char head[32] = "";
+    FILE *f = fopen(a->list_path, "re");
+    if (!f) return place(a, mr_error_sys(err, errno, "cannot open"), err);
+    const size_t n = fread(head, 1, sizeof head, f);
+    fclose(f);
+    if (!mri_shards_magic(head, n))
+        return place(
+            a,
+            mr_error_set(
+                err, MR_EINVAL,
+                "expected the list of a set of record files, as 'convert --shard-size' makes it; only "
+                "to such a set samples can be added"),
+            err);
+    const int rc = mri_shards_read(&a->list, a->list_path, err);
+    if (rc) return rc;
+    a->result->before = a->result->after = a->list.records;
+    if (!take_names(a))
+        return place(
+            a,
+            mr_error_set(
+                err, MR_EINVAL,
+                "expected files named STEM-00000.mrec, STEM-00001.mrec, ... in the list, found others"),
+            err);
+    const char *name = mri_file_name(a->stem);
+    snprintf(a->aside, sizeof a->aside, "%.*s.%s.append.mrec", (int)(name - a->stem), a->stem, name);
+    return MR_OK;
+}
+
+static char *file_of(const append *a, uint32_t k)
+{
+    char path[MRI_MOST_PATH + 32];
+    snprintf(path, sizeof path, "%s-%0*" PRIu64 ".mrec", a->stem, a->digits, a->next + k);
+    return strdup(path);
+}
+
+/* ---- convert ---- */
+/* The first file of the set, for settings and fields. */
+static int open_first(const append *a, mr_mrec **out, char **path, mr_error *err)
+{
+    *path = mri_shards_resolve(a->list_path, a->list.shard[0].path);
+    return *path ? mr_mrec_open(out, *path, 0, err) : no_memory(err);
+}
+
+static bool same_classes(const mr_source_info *info, const mr_mrec_info *set)
+{
+    if (set->class_count == 0) return info->class_names == NULL;
+    bool same = info->class_names && info->class_count == set->class_count;
+    for (uint32_t k = 0; same && k < set->class_count; k++)
+        same = strcmp(info->class_names[k], set->class_names[k]) == 0;
+    return same;
+}
+
+static int check_fit(const append *a, const mr_convert_config *cfg, const mr_mrec *m, mr_error *err)
+{
+    mri_convert_plan plan;
+    if (!same_classes(mr_source_info_of(a->src), mr_mrec_info_of(m)))
+        return place(
+            a, mr_error_set(err, MR_EINVAL, "the classes of the samples to add are not those of the set"),
+            err);
+    int rc = mri_convert_plan_make(&plan, a->src, cfg, err);
+    if (!rc && !mri_repair_same_fields(&plan, m))
+        rc = place(a,
+                   mr_error_set(err, MR_EINVAL, "the samples to add have other fields than those of the set"),
+                   err);
+    free(plan.provenance);
+    return rc;
+}
+
+static int convert(append *a, mr_error *err)
+{
+    mr_mrec *m = NULL;
+    mr_convert_config cfg;
+    mr_convert_result made = {.struct_size = sizeof made};
+    char *path;
+    int rc = open_first(a, &m, &path, err);
+    if (!rc) rc = mri_repair_config_of(&cfg, m, path, err);
+    if (!rc) rc = check_fit(a, &cfg, m, err);
+    if (m) mr_mrec_close(m);
+    free(path);
+    if (rc) return rc;
+    if (cfg.shard_bytes == 0) cfg.shard_bytes = UINT64_MAX / 2;
+    cfg.workers = a->cfg->workers;
+    cfg.memory_bytes = a->cfg->memory_bytes;
+    cfg.progress = a->cfg->progress;
+    cfg.on_bad = a->cfg->on_bad;
+    cfg.context = a->cfg->context;
+    cfg.stop = a->cfg->stop;
+    cfg.resume = !a->cfg->force;
+    cfg.force = a->cfg->force;
+    rc = mr_convert(a->src, a->aside, &cfg, &made, err);
+    a->result->bad = made.bad;
+    return rc;
+}
+
+/* ---- names and list ---- */
+/* The file of that line has its name by now. */
+static int check_moved(const mri_shard *line, const char *path, mr_error *err)
+{
+    mr_mrec *m;
+    const int rc = mr_mrec_open(&m, path, 0, err);
+    if (rc) return rc;
+    const bool same =
+        mr_mrec_info_of(m)->fingerprint == line->fingerprint && mr_mrec_info_of(m)->count == line->count;
+    mr_mrec_close(m);
+    if (same) return MR_OK;
+    return mri_error_place(
+        err, mr_error_set(err, MR_EEXIST, "this is not the file that an interrupted call had made"), path,
+        MR_NOWHERE, MR_NOWHERE);
+}
+
+static int name_all(const append *a, mr_error *err)
+{
+    int rc = MR_OK;
+    for (uint32_t k = 0; !rc && k < a->made.count; k++) {
+        struct stat st;
+        char *from = mri_shards_resolve(a->aside, a->made.shard[k].path), *to = file_of(a, k);
+        if (!from || !to) rc = no_memory(err);
+        else if (lstat(from, &st) == 0) rc = mri_output_move(from, to, err);
+        else rc = check_moved(&a->made.shard[k], to, err);
+        free(from);
+        free(to);
+    }
+    return rc;
+}
+
+static int write_list(append *a, mr_error *err)
+{
+    const uint32_t count = a->list.count + a->made.count;
+    char **paths = calloc(count, sizeof *paths);
+    uint64_t *counts = calloc(count, sizeof *counts);
+    int rc = paths && counts ? MR_OK : no_memory(err);
+    for (uint32_t k = 0; !rc && k < count; k++) {
+        const bool old = k < a->list.count;
+        paths[k] =
+            old ? mri_shards_resolve(a->list_path, a->list.shard[k].path) : file_of(a, k - a->list.count);
+        counts[k] = old ? a->list.shard[k].count : a->made.shard[k - a->list.count].count;
+        if (!paths[k]) rc = no_memory(err);
+    }
+    if (!rc) rc = mri_shards_write_to(a->lock, (const char *const *)paths, counts, count, err);
+    for (uint32_t k = 0; paths && k < count; k++) free(paths[k]);
+    free(paths);
+    free(counts);
+    return rc;
+}
+
+/* ---- what an interrupted call left ---- */
+/* Are its files in the list already, behind all others? Then the list alone was left to remove. */
+static bool is_listed(const append *a)
+{
+    if (a->list.version != MRI_SHARDS_FACTS || a->made.count > a->list.count) return false;
+    const uint32_t first = a->list.count - a->made.count;
+    for (uint32_t k = 0; k < a->made.count; k++) {
+        struct stat st;
+        char *from = mri_shards_resolve(a->aside, a->made.shard[k].path);
+        const bool left = from && lstat(from, &st) == 0;
+        free(from);
+        if (left || a->list.shard[first + k].fingerprint != a->made.shard[k].fingerprint ||
+            a->list.shard[first + k].count != a->made.shard[k].count)
+            return false;
+    }
+    return true;
+}
+
+/* Was that call for these samples? The first of its files says it, under one of its two names. */
+static int is_same_source(const append *a, bool listed, bool *same, mr_error *err)
+{
+    mr_mrec *m;
+    struct stat st;
+    char *path = mri_shards_resolve(a->aside, a->made.shard[0].path), want[64];
+    if (path && lstat(path, &st) != 0) {
+        free(path);
+        path = listed ? mri_shards_resolve(a->list_path, a->list.shard[a->list.count - a->made.count].path)
+                      : file_of(a, 0);
+    }
+    int rc = path ? mr_mrec_open(&m, path, 0, err) : no_memory(err);
+    free(path);
+    if (rc) return rc;
+    snprintf(want, sizeof want, "\"fingerprint\": \"%016" PRIx64 "\"",
+             mr_source_info_of(a->src)->fingerprint);
+    *same = strstr(mr_mrec_info_of(m)->provenance, want) != NULL;
+    mr_mrec_close(m);
+    return MR_OK;
+}
+
+static int end(append *a, mr_error *err)
+{
+    /* a conversion that was killed behind its list leaves the last two */
+    static const char *const endings[] = {"", ".conversion.part", ".taken.part"};
+    const mri_output_rules rules = {.force = true};
+    int rc = MR_OK;
+    for (size_t k = MRI_ARRAY_COUNT(endings); !rc && k > 0; k--) { /* the list last: it says that there is
+                                                                      something */
+        char path[MRI_MOST_PATH + 32];
+        snprintf(path, sizeof path, "%s%s", a->aside, endings[k - 1]);
+        rc = mri_output_remove(path, &rules, err);
+    }
+    return rc ? rc : mri_sync_folder_of(a->list_path, err);
+}
+
+static void count_added(append *a)
+{
+    a->result->after = a->result->before + a->made.records;
+    a->result->files = a->made.count;
+}
+
+/* All samples are converted: names, list, end. */
+static int finish(append *a, mr_error *err)
+{
+    int rc = a->made.shard ? MR_OK : mri_shards_read(&a->made, a->aside, err);
+    if (!rc) rc = name_all(a, err);
+    if (!rc) rc = write_list(a, err);
+    if (!rc) rc = end(a, err);
+    if (!rc) count_added(a);
+    return rc;
+}
+
+/* *done: these samples are in the set now. */
+static int finish_earlier(append *a, bool *done, mr_error *err)
+{
+    bool same;
+    *done = false;
+    int rc = mri_shards_read(&a->made, a->aside, err);
+    const bool listed = !rc && is_listed(a);
+    if (!rc) rc = is_same_source(a, listed, &same, err);
+    if (!rc && listed) rc = end(a, err);
+    else if (!rc) rc = finish(a, err);
+    if (rc) return rc;
+    if (same) {
+        if (listed) a->result->before -= a->made.records;
+        count_added(a);
+        *done = a->result->resumed = true;
+        return MR_OK;
+    }
+    if (listed) { /* that one had come to its end */
+        mri_shards_fini(&a->made);
+        return MR_OK;
+    }
+    mr_error_set(err, MR_EEXIST,
+                 "an interrupted call had converted other samples, %" PRIu64
+                 " of them: they are in the set now; call again to add these",
+                 a->made.records);
+    return place(a, MR_EEXIST, err);
+}
+
+static int run(append *a, mr_error *err)
+{
+    struct stat st;
+    bool done = false;
+    a->rules = (mri_output_rules){.force = true, .input = mri_source_input, .context = a->src};
+    int rc = mri_output_open(&a->lock, a->list_path, &a->rules, err);
+    if (!rc) rc = open_set(a, err);
+    if (!rc && lstat(a->aside, &st) == 0) rc = finish_earlier(a, &done, err);
+    if (!rc && !done) rc = convert(a, err);
+    return rc || done ? rc : finish(a, err);
+}
+
+int mr_append_sized(const char *list_path, const mr_source *src, const mr_append_config *cfg,
+                    mr_append_result *out, mr_error *err)
+{
+    MRI_DEFAULT_FLOATS;
+    mr_append_config mine;
+    mr_append_result result = {0};
+    MRI_GIVEN(err, list_path);
+    MRI_OWN(err, src);
+    int rc = mri_result_check(out, err);
+    if (rc) return rc;
+    mr_append_defaults(&mine);
+    rc = mri_settings_take(&mine, sizeof mine, cfg, "append", err);
+    if (rc) return rc;
+    append *a = calloc(1, sizeof *a);
+    if (!a) return no_memory(err);
+    a->list_path = list_path;
+    a->src = src;
+    a->cfg = &mine;
+    a->result = &result;
+    rc = run(a, err);
+    mri_output_close(a->lock, false);
+    mri_shards_fini(&a->list);
+    mri_shards_fini(&a->made);
+    free(a);
+    mri_result_give(out, &result, sizeof result);
+    return rc;
+}

@@ -1,0 +1,119 @@
+# append: numbers and bytes of the old samples stay, the new ones are in the set once, whatever happens in between; the set is the one
+# that is made when all samples are converted at once, but for where files begin.
+. "$(dirname "$0")/../lib.sh"
+
+run 0 synth d --classes 3 --count 30 --size 48 --quiet
+mkdir a b
+for c in disc ring square; do
+    mkdir a/$c b/$c
+    cp d/train/$c/0000?.jpg d/train/$c/0001?.jpg a/$c
+    cp d/train/$c/0002?.jpg b/$c
+done
+mkdir first
+run 0 convert a first/s.mrec --shard-size 30K --quiet
+fresh() { rm -rf set && cp -r first set; }
+old_files_same() { for f in first/s-*.mrec; do same "$f" "set/${f##*/}"; done; }
+listed() { "$millrace" export "$1" out_names --force --quiet >/dev/null 2>&1; (cd out_names && find . -type f | sort); rm -rf out_names; }
+
+fresh
+run 0 append set/s.mrec b --quiet; out_has "90 samples, 30 of them new"
+old_files_same
+run 0 verify set/s.mrec --quiet; out_has "90 of 90"
+listed set/s.mrec >got; (cd d/train && find . -type f | sort) >want; same got want
+for i in 0 17 59; do # the old numbers
+    run 0 inspect first/s.mrec --record $i --quiet; grep -v '^data' out >want_record
+    run 0 inspect set/s.mrec --record $i --quiet; grep -v '^data' out >got_record
+    equal "$(grep 'sample.name' got_record)" "$(grep 'sample.name' want_record)"
+done
+cp -r set whole
+run 0 append set/s.mrec b --update --quiet --json; equal "$(number known)" 30; equal "$(number after)" 90
+run 0 append set/s.mrec d/train --update --quiet; out_has "nothing to add"
+for f in whole/*; do same "$f" "set/${f##*/}"; done
+equal "$(ls -A set | wc -l)" "$(ls -A whole | wc -l)"
+
+# only some of them are new
+fresh
+cp a/disc/00001.jpg b/disc/00001.jpg
+run 0 append set/s.mrec b --update --quiet; out_has "90 samples, 30 of them new"; rm b/disc/00001.jpg
+
+# what does not fit changes nothing
+fresh
+cp -r b c && mv c/ring c/zebra
+run 1 append set/s.mrec c --quiet; err_has 'its class "zebra" is none of set/s.mrec'
+run 0 convert b one.mrec --quiet
+run 1 append one.mrec b --quiet; err_has "expected the list of a set of record files"
+mkdir m
+printf '\0\0\010\003\0\0\0\003\0\0\0\002\0\0\0\002\012\036\012\036\012\036\012\036\001\001\001\001' >m/train-images-idx3-ubyte
+printf '\0\0\010\001\0\0\0\003\0\001\002' >m/train-labels-idx1-ubyte
+run 1 append set/s.mrec m --quiet; err_has "classes are numbers"
+run 1 append set/s.mrec nowhere --quiet
+run 1 append nowhere.mrec b --quiet
+for f in first/*; do same "$f" "set/${f##*/}"; done
+equal "$(ls -A set | wc -l)" "$(ls -A first | wc -l)"
+run 0 append set/s.mrec one.mrec --quiet; out_has "30 of them new" # from another format
+
+# a bad sample is left out and told
+fresh
+cp -r b bad && head -c 300 bad/ring/00025.jpg >short && cp short bad/ring/00025.jpg
+run 3 append set/s.mrec bad --quiet; out_has "89 samples, 29 of them new"; out_has "1 bad sample was left out"; err_has "00025.jpg"
+
+# killed at any moment, the set is the old one or the new one; the same command comes to the same bytes, and adds nothing twice
+for n in 0 1 2 3 4 5 6 7 8 9; do
+    fresh
+    "$millrace" append set/s.mrec b --quiet >out 2>err &
+    pid=$!
+    sleep "0.0$((n * 6 % 10))$n"
+    kill -9 $pid 2>/dev/null
+    wait $pid 2>/dev/null
+    last="append killed, try $n"
+    "$millrace" verify set/s.mrec --quiet --no-decode >out 2>err || fail "the set is neither the old nor the new one"
+    grep -q "60 of 60" out || grep -q "90 of 90" out || fail "neither 60 nor 90 samples"
+    if grep -q "60 of 60" out || [ -e set/.s.append.mrec ]; then run 0 append set/s.mrec b --quiet; fi
+    for f in whole/*; do same "$f" "set/${f##*/}"; done
+    for f in set/* set/.[!.]*; do
+        case ${f#set/} in
+        s* | '*' | '.[!.]*') ;;
+        *) fail "left behind: $f" ;;
+        esac
+    done
+done
+
+# a step at a time, as a kill leaves it: converted; some have their names; all and the list
+run 0 convert b aside.mrec --shard-size 30K --quiet
+fresh
+for f in aside-*.mrec; do cp "$f" "set/.s.append${f#aside}"; done
+sed 's/aside/.s.append/' aside.mrec >set/x
+(cd set && for f in .s.append-*.mrec; do echo "$f"; done >../parts)
+run 0 repair 'set/.s.append-*.mrec' --in-place --quiet; rm -f set/x
+mv "set/.s.append-00000.mrec" set/s-00007.mrec
+run 0 append set/s.mrec b --quiet; out_has "An interrupted run was finished"; out_has "90 samples, 30 of them new"
+for f in whole/*; do same "$f" "set/${f##*/}"; done
+
+# of other samples: these come first, and that is told
+fresh
+for f in aside-*.mrec; do cp "$f" "set/.s.append${f#aside}"; done
+run 0 repair 'set/.s.append-*.mrec' --in-place --quiet
+run 1 append set/s.mrec a --quiet; err_has "an interrupted call had converted other samples, 30 of them: they are in the set now"
+for f in whole/*; do same "$f" "set/${f##*/}"; done
+
+# two at once: one is done, the other is done or refused, nothing is lost
+fresh
+"$millrace" append set/s.mrec b --quiet >out1 2>err1 & one=$!
+"$millrace" append set/s.mrec one.mrec --quiet >out2 2>err2 & two=$!
+wait $one; r1=$?
+wait $two; r2=$?
+last="two appends at once ($r1, $r2)"
+[ $r1 -eq 0 ] || [ $r2 -eq 0 ] || { cat err1 err2; fail "none of both was done"; }
+expected=60
+[ $r1 -eq 0 ] && expected=$((expected + 30))
+[ $r2 -eq 0 ] && expected=$((expected + 30))
+run 0 verify set/s.mrec --quiet; out_has "$expected of $expected"
+
+# a set that grew is repaired from the source that a file was made of, and from no other
+cp -r whole grown
+printf XXXX | dd of=grown/s-00008.mrec bs=1 seek=9000 conv=notrunc status=none
+run 3 repair grown/s.mrec from_a --from a --quiet; out_has "1 lost"; rm -rf from_a
+run 0 repair grown/s.mrec from_b --from b --quiet; for f in whole/*; do same "$f" "from_b/${f##*/}"; done
+rm grown/s-00008.mrec grown/s-00002.mrec
+run 3 repair grown/s.mrec from_a2 --from a --quiet; out_has "s-00008.mrec: lost"; same from_a2/s-00002.mrec whole/s-00002.mrec
+finish

@@ -1,0 +1,266 @@
+/* tools/sets/cmd_append.c: `millrace append SET SRC`: more samples for a set of record files. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cli/exit.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/json.h"
+#include "tools/cli/output.h"
+#include "tools/cli/progress.h"
+#include "tools/commands/commands.h"
+#include "tools/session/sample_check.h"
+#include "tools/session/setup.h"
+
+typedef struct append_args {
+    const char *set, *src;
+    bool update, force;
+    uint32_t workers;
+    uint64_t memory;
+    data_args data;
+    output_args output;
+} append_args;
+
+typedef struct append_run {
+    const append_args *args;
+    mr_source *src;
+    progress_bar bar;
+    uint64_t known, set_count; /* left out by --update; samples of the set */
+} append_run;
+
+static void on_progress(void *context, uint64_t done, uint64_t count, uint64_t bytes)
+{
+    append_run *r = context;
+    char text[32], note[64];
+    snprintf(note, sizeof note, "%s read", size_text((double)bytes, text, sizeof text));
+    progress_show(&r->bar, done, count, note);
+}
+
+static void on_bad(void *context, const mr_error *what, uint64_t substitute)
+{
+    const append_run *r = context;
+    mr_error placed = *what;
+    (void)substitute;
+    check_place(r->src, &placed);
+    say_error(&placed);
+}
+
+/* ---- only what is new ---- */
+static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+static void free_names(char **names, uint64_t count)
+{
+    for (uint64_t k = 0; names && k < count; k++) free(names[k]);
+    free(names);
+}
+
+/* What the samples of the set are called, sorted. */
+static int names_of(const char *set, const data_args *data, char ***out, uint64_t *count)
+{
+    mr_source *src;
+    char name[4096];
+    mr_error err = MR_ERROR_INIT;
+    data_args plain = *data;
+    plain.take = NULL; /* of SRC */
+    *out = NULL;
+    *count = 0;
+    int status = setup_source(&src, set, &plain);
+    if (status) return status;
+    const uint64_t all = mr_source_info_of(src)->count;
+    *out = calloc((size_t)all + 1, sizeof **out);
+    if (!*out) status = exit_no_memory("the names of samples");
+    for (uint64_t k = 0; !status && k < all; k++) {
+        const int rc = mr_source_sample_name_get(src, k, NULL, 0, name, sizeof name, &err);
+        if (rc) status = exit_status(rc, &err);
+        else if (!((*out)[k] = strdup(name))) status = exit_no_memory("the names of samples");
+        else ++*count;
+        if (interrupt_flag) status = EXIT_SIGNAL + interrupt_flag;
+    }
+    if (!status && all && (*out)[0] && !(*out)[0][0]) {
+        say("--update: the samples of %s have no names, by which new ones would be known", set);
+        status = EXIT_FAILED;
+    }
+    if (*count) qsort(*out, (size_t)*count, sizeof **out, by_text);
+    mr_source_close(src);
+    return status;
+}
+
+/* *none: nothing is new. */
+static int keep_new(append_run *r, bool *none)
+{
+    char **names, name[4096], *key = name;
+    uint64_t count, n = 0;
+    mr_error err = MR_ERROR_INIT;
+    const uint64_t all = mr_source_info_of(r->src)->count;
+    *none = false;
+    int status = names_of(r->args->set, &r->args->data, &names, &count);
+    uint64_t *fresh = status ? NULL : malloc((size_t)(all + 1) * sizeof *fresh);
+    if (!status && !fresh) status = exit_no_memory("the numbers of samples");
+    for (uint64_t k = 0; !status && k < all; k++) {
+        const int rc = mr_source_sample_name_get(r->src, k, NULL, 0, name, sizeof name, &err);
+        if (rc) status = exit_status(rc, &err);
+        else if (!name[0] || !bsearch(&key, names, (size_t)count, sizeof *names, by_text)) fresh[n++] = k;
+    }
+    r->known = all - n;
+    r->set_count = count;
+    *none = n == 0;
+    if (!status && n) status = exit_status(mr_source_choose(r->src, fresh, n, &err), &err);
+    if (!status)
+        say("%" PRIu64 " of %" PRIu64 " samples are new; the others have names that the set has", n, all);
+    free(fresh);
+    free_names(names, count);
+    return status;
+}
+
+/* ---- the set's classes ---- */
+/* Each class of src by its name. */
+static int match_classes(mr_source *src, const char *set, const mr_source_info *want)
+{
+    const mr_source_info *info = mr_source_info_of(src);
+    mr_error err = MR_ERROR_INIT;
+    if (!want->class_names || info->label_field < 0 || info->class_count == 0)
+        return EXIT_DONE; /* mr_append() judges */
+    if (!info->class_names) {
+        say("%s: its classes are numbers, those of %s have names: convert --classes-from gives them names",
+            info->path, set);
+        return EXIT_FAILED;
+    }
+    uint32_t *to = malloc((size_t)info->class_count * sizeof *to);
+    if (!to) return exit_no_memory("the names of classes");
+    int status = EXIT_DONE;
+    for (uint32_t k = 0; !status && k < info->class_count; k++) {
+        to[k] = UINT32_MAX;
+        for (uint32_t c = 0; to[k] == UINT32_MAX && c < want->class_count; c++)
+            if (strcmp(info->class_names[k], want->class_names[c]) == 0) to[k] = c;
+        if (to[k] != UINT32_MAX || !info->class_names[k][0]) continue;
+        say("%s: its class \"%s\" is none of %s: convert both to a new set, or rename the class (convert "
+            "--rename-classes)",
+            info->path, info->class_names[k], set);
+        status = EXIT_FAILED;
+    }
+    if (!status)
+        status =
+            exit_status(mr_source_name_classes(src, to, want->class_names, want->class_count, &err), &err);
+    free(to);
+    return status;
+}
+
+static int open_like(const append_args *a, mr_source **out)
+{
+    mr_source *set;
+    data_args plain = a->data;
+    plain.take = NULL; /* of SRC */
+    int status = setup_source(&set, a->set, &plain);
+    *out = NULL;
+    if (status) return status;
+    status = setup_source(out, a->src, &a->data);
+    if (status == EXIT_DONE) setup_tell_part(*out, &a->data);
+    if (status == EXIT_DONE) status = match_classes(*out, a->set, mr_source_info_of(set));
+    mr_source_close(set);
+    return status;
+}
+
+static void report(const append_run *r, const mr_append_result *res)
+{
+    const append_args *a = r->args;
+    if (a->output.json) {
+        json_line j = json_begin(stdout, "append");
+        json_text(&j, "data", a->set);
+        json_text(&j, "source", a->src);
+        json_u64(&j, "before", res->before);
+        json_u64(&j, "after", res->after);
+        json_u64(&j, "files", res->files);
+        json_u64(&j, "bad", res->bad);
+        json_u64(&j, "known", r->known);
+        json_bool(&j, "resumed", res->resumed);
+        json_end(&j);
+        return;
+    }
+    printf("%s: %" PRIu64 " samples, %" PRIu64 " of them new, in %" PRIu32 " file%s\n", shown_text(a->set),
+           res->after, res->after - res->before, res->files, res->files == 1 ? "" : "s");
+    if (res->resumed) printf("An interrupted run was finished: the samples are in the set once.\n");
+    if (res->bad) printf("%" PRIu64 " bad sample%s left out\n", res->bad, res->bad == 1 ? " was" : "s were");
+}
+
+static int add(append_run *r)
+{
+    const append_args *a = r->args;
+    mr_append_config cfg;
+    mr_append_result res = {0};
+    mr_error err = MR_ERROR_INIT;
+    bool none = false;
+    int status = a->update ? keep_new(r, &none) : EXIT_DONE;
+    if (status) return status;
+    if (none) {
+        res.before = res.after = r->set_count;
+        if (a->output.json) report(r, &res);
+        else printf("%s: nothing to add\n", shown_text(a->set));
+        return EXIT_DONE;
+    }
+    mr_append_defaults(&cfg);
+    cfg.workers = a->workers;
+    cfg.memory_bytes = a->memory;
+    cfg.force = a->force;
+    cfg.progress = on_progress;
+    cfg.on_bad = on_bad;
+    cfg.context = r;
+    cfg.stop = &interrupt_flag;
+    progress_start(&r->bar, "append", "samples", a->output.quiet);
+    const int rc = mr_append(a->set, r->src, &cfg, &res, &err);
+    progress_end(&r->bar);
+    status = exit_status(rc, &err);
+    if (rc == MR_OK) report(r, &res);
+    return status == EXIT_DONE && res.bad ? EXIT_BAD_SAMPLES : status;
+}
+
+static int run(const void *args)
+{
+    append_run r = {.args = args};
+    int status = open_like(r.args, &r.src);
+    if (status == EXIT_DONE) status = add(&r);
+    mr_source_close(r.src);
+    return status;
+}
+
+static const opt options[] = {
+    OPT(append_args, update, FLAG, .option = "update",
+        .help = "add only samples whose names the set does not have"),
+    OPT(append_args, workers, U32, .option = "workers", .most = 1024, .standard = "0",
+        .help = "threads; 0: one per core"),
+    OPT(append_args, memory, SIZE, .option = "memory", .most = MRI_ANY, .standard = "0",
+        .help = "for large pictures, which take turns; 0: half of it"),
+    OPT(append_args, force, FLAG, .option = "force",
+        .help = "throw away what an interrupted run with other samples left"),
+};
+static const opt_group groups[] = {
+    OPT_OWN_GROUP("Options", options),
+    DATA_GROUP(append_args, data),
+    OUTPUT_GROUP(append_args, output),
+};
+static const opt_positional positionals[] = {
+    {"SET", offsetof(append_args, set), true, "the list of a set of record files (convert --shard-size)"},
+    {"SRC", offsetof(append_args, src), true, "any data set with the fields and classes of SET"},
+};
+
+const command command_append = {
+    .name = "append",
+    .summary = "adds the samples of another data set to a set of record files",
+    .text = "Writes new files behind those of SET, by the settings that SET keeps, and then its list anew. "
+            "Numbers and bytes of "
+            "the samples that are there stay; SET is what it was until the new list is in place. A run that "
+            "was killed is "
+            "finished by the same command, and its samples are in SET once. Two runs for one SET do not go "
+            "together: the second "
+            "is refused. Classes are matched by their names; a class that SET does not have is an error. The "
+            "order of an epoch "
+            "depends on the number of samples, so a training begins anew with the larger set.",
+    .examples = "  millrace append shards.mrec photos\n  millrace append shards.mrec photos --update\n",
+    .positionals = positionals,
+    .positional_count = OPT_COUNT(positionals),
+    .groups = groups,
+    .group_count = OPT_COUNT(groups),
+    .args_bytes = sizeof(append_args),
+    .alone = true,
+    .run = run,
+};
