@@ -28,13 +28,15 @@ static const char *const status_texts[] = {
 
 int mri_error_of_program(mr_error *why, int status, const char *who)
 {
+    int rc = status;
     if (status == MR_OK) return MR_OK;
     if (status > 0 || status == MR_EEND || status == MR_EAGAIN)
-        return mr_error_set(why, MR_EINVAL,
-                            "%s returned %d: expected MR_OK or the code of an error, such as MR_EIO (%d)",
-                            who, status, MR_EIO);
-    if (why->code != status) mr_error_set(why, status, "%s failed, and did not say why", who);
-    return status;
+        rc = mr_error_set(why, MR_EINVAL,
+                          "%s returned %d: expected MR_OK or the code of an error, such as MR_EIO (%d)", who,
+                          status, MR_EIO);
+    else if (why->code != status) mr_error_set(why, status, "%s failed, and did not say why", who);
+    why->host = status;
+    return rc;
 }
 
 const char *mr_status_text(int code)
@@ -49,6 +51,7 @@ const char *mr_version(void) { return MR_VERSION_TEXT; }
 static void clear_place(mr_error *err)
 {
     err->sys_errno = 0;
+    err->host = 0;
     err->offset = MR_NOWHERE;
     err->sample = MR_NOWHERE;
     err->file[0] = '\0';

@@ -79,14 +79,14 @@ static int touch_own(mri_frame *f, const mri_op *op, uint8_t *pixels)
     mr_error why = MR_ERROR_INIT;
     const int rc = own->given.change(own->given.context, &picture, pixels, &why);
     if (rc == MR_OK) return MR_OK;
-    if (rc > 0 || rc == MR_EEND || rc == MR_EAGAIN)
-        return mr_error_set(f->err, MR_EINVAL,
-                            "operation %s returned %d: expected MR_OK or the code of an error", own->name,
-                            rc);
-    mr_error_set(f->err, rc, "operation %s: %s", own->name,
-                 why.code == rc && why.text[0] ? why.text : "it failed, and did not say why");
-    if (f->err && why.code == rc) f->err->sys_errno = why.sys_errno;
-    return rc;
+    const bool told = why.code == rc && why.text[0];
+    char who[64];
+    snprintf(who, sizeof who, "operation %s", own->name);
+    const int code = mri_error_of_program(&why, rc, who);
+    if (told) mr_error_set(f->err, code, "operation %s: %s", own->name, why.text);
+    else mr_error_set(f->err, code, "%s", why.text);
+    if (f->err) f->err->sys_errno = why.sys_errno, f->err->host = rc;
+    return code;
 }
 
 /* ---- rows ---- */

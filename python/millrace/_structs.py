@@ -68,6 +68,7 @@ class mr_error(Structure):
         ("sample", c_uint64),
         ("file", c_char * 512),
         ("text", c_char * 768),
+        ("host", c_int),
     ]
 
 

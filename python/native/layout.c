@@ -33,6 +33,7 @@ static const struct row rows[] = {
     MEMBER(mr_error, sample),
     MEMBER(mr_error, file),
     MEMBER(mr_error, text),
+    MEMBER(mr_error, host),
     SIZE(mr_value),
     MEMBER(mr_value, type),
     MEMBER(mr_value, dtype),

@@ -1,9 +1,11 @@
 /* What a host has set in its process: limits of OpenMP, rounding, denormals, small stacks, descriptors,
- * refused system calls. The same bits come out, or a clear error. "limited" as the first argument: OpenMP
- * gives one thread. */
+ * refused system calls, timers. The same bits come out, or a clear error. "limited" as the first argument:
+ * OpenMP gives one thread. */
 #include <errno.h>
 #include <fenv.h>
+#include <signal.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #if defined(__x86_64__)
@@ -78,10 +80,29 @@ static void rounding_of_the_host_changes_no_weight(void **state)
 #endif
 }
 
+static volatile sig_atomic_t rang;
+static void on_alarm(int number) { rang += number > 0; }
+
+/* A host with a timer of 1 kHz whose handler lets system calls be interrupted. */
+static void timers_of_the_host_change_no_weight(void **state)
+{
+    (void)state;
+    const mrt_hash as_ever = train_with(2);
+    const struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
+    const struct sigaction handler = {.sa_handler = on_alarm};
+    struct sigaction before;
+    MRT_EQ(sigaction(SIGALRM, &handler, &before), 0);
+    MRT_EQ(setitimer(ITIMER_REAL, &often, NULL), 0);
+    for (uint32_t i = 0; i < 3 || !rang; i++) MRT_TRUE(mrt_same(train_with(2), as_ever));
+    MRT_EQ(setitimer(ITIMER_REAL, &never, NULL), 0);
+    MRT_EQ(sigaction(SIGALRM, &before, NULL), 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest limited[] = {cmocka_unit_test(threads_are_those_that_openmp_gives)};
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rounding_of_the_host_changes_no_weight)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rounding_of_the_host_changes_no_weight),
+                                       cmocka_unit_test(timers_of_the_host_change_no_weight)};
     if (argc > 1 && strcmp(argv[1], "limited") == 0) return mrt_run(limited);
     return mrt_run(tests);
 }

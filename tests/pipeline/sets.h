@@ -31,6 +31,6 @@ void mrt_refused(const mr_source *src, const mr_loader_config *cfg, int code, co
 
 /* Digest of what a loader with this configuration delivers; keeps nothing. */
 mr_digest mrt_digest(const mr_source *src, const mr_loader_config *cfg, uint64_t *batches, uint64_t *samples);
-static inline bool mrt_same(mr_digest a, mr_digest b) { return a.lo == b.lo && a.hi == b.hi; }
+static inline bool mrt_same_batches(mr_digest a, mr_digest b) { return a.lo == b.lo && a.hi == b.hi; }
 
 #endif

@@ -54,7 +54,7 @@ fi
 # probe INCLUDE_DIR OUTPUT: an object with the types of all functions that are kept, as these headers have them.
 probe() {
     {
-        echo '#include <millrace/train.h>'
+        echo '#include <millrace/run.h>'
         sed 's/.*/extern const __typeof__(\&&) probe_&; const __typeof__(\&&) probe_& = \&&;/' "$kept/symbols"
     } >"$work/probe.c"
     $CC -std=gnu11 -g -O0 -fPIC -shared "-I$1" "$work/probe.c" -o "$2"
@@ -63,7 +63,7 @@ probe() {
 # layout INCLUDE_DIR OUTPUT: where each member that is kept lies there, how large it is, and of which class of types.
 layout() {
     {
-        printf '#include <millrace/train.h>\n#include <stdio.h>\n#define SHOW(s, m) \\\n'
+        printf '#include <millrace/run.h>\n#include <stdio.h>\n#define SHOW(s, m) \\\n'
         printf '    printf("%%s.%%s: offset %%zu, %%zu bytes, class %%d\\n", #s, #m, offsetof(s, m), sizeof(((s *)0)->m), \\\n'
         printf '           __builtin_classify_type(((s *)0)->m))\nint main(void)\n{\n'
         abidw "$work/kept.so" | awk -F"'" '
@@ -77,9 +77,9 @@ layout() {
 
 # numbers INCLUDE_DIR OUTPUT: what each enumerator that is kept stands for there.
 numbers() {
-    echo '#include <millrace/train.h>' >"$work/enumerators.c"
+    echo '#include <millrace/run.h>' >"$work/enumerators.c"
     {
-        printf '#include <millrace/train.h>\n#include <stdio.h>\nint main(void)\n{\n'
+        printf '#include <millrace/run.h>\n#include <stdio.h>\nint main(void)\n{\n'
         $CC -E -P "-I$kept/include" "$work/enumerators.c" | grep -oE '\bMR_[A-Z0-9_]+\b' | sort -u |
             sed 's/.*/    printf("& is %lld\\n", (long long)&);/'
         echo '    return 0; }'

@@ -111,11 +111,13 @@ typedef struct mr_error {
     uint64_t sample; /* sample index in its source, or MR_NOWHERE */
     char file[512];  /* file that the error is about; empty when none. Of long names the end is kept */
     char text[768];  /* what was expected, what was found, what to try */
+    int host; /* what a function of the program returned (a sampler, a fetch, an operation), where that is
+                 the error; else 0 */
 } mr_error;
 
 #define MR_ERROR_INIT                                                                                        \
     {                                                                                                        \
-        0, 0, MR_NOWHERE, MR_NOWHERE, {0}, { 0 }                                                             \
+        0, 0, MR_NOWHERE, MR_NOWHERE, {0}, {0}, 0                                                            \
     }
 
 /* Write code and text, clear the place, and return code, so that a failing function ends with

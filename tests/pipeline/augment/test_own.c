@@ -249,22 +249,22 @@ static void the_same_whoever_runs_it(void **state)
         if (k == 5) cfg.cache = MR_CACHE_MEMORY, cfg.cache_bytes = MR_CACHE_FITS;
         if (k == 6) cfg.augment = "rrc(8),my_noise(3),flip,my_noise(0)";
         if (k == 7) cfg.tune = MR_TUNE_ALL;
-        MRT_TRUE(mrt_same(expected, mrt_digest(src, &cfg, NULL, NULL)));
+        MRT_TRUE(mrt_same_batches(expected, mrt_digest(src, &cfg, NULL, NULL)));
     }
     static const char *const others[] = {"rrc(8),my_noise(4),flip,my_noise",
                                          "rrc(8),flip,my_noise(3),my_noise", "rrc(8),my_noise(3),flip",
                                          "rrc(8),flip"};
     for (size_t k = 0; k < MRI_ARRAY_COUNT(others); k++) {
         const mr_loader_config cfg = with(&op, others[k]);
-        MRT_TRUE(!mrt_same(expected, mrt_digest(src, &cfg, NULL, NULL)));
+        MRT_TRUE(!mrt_same_batches(expected, mrt_digest(src, &cfg, NULL, NULL)));
     }
     mr_loader_config cfg = usual;
     cfg.seed++;
-    MRT_TRUE(!mrt_same(expected, mrt_digest(src, &cfg, NULL, NULL)));
+    MRT_TRUE(!mrt_same_batches(expected, mrt_digest(src, &cfg, NULL, NULL)));
     cfg = usual, cfg.training = false, calls = 0;
     mr_loader_config plain = usual;
     plain.training = false, plain.augment = "rrc(8)", plain.operation_count = 0;
-    MRT_TRUE(mrt_same(mrt_digest(src, &plain, NULL, NULL), mrt_digest(src, &cfg, NULL, NULL)));
+    MRT_TRUE(mrt_same_batches(mrt_digest(src, &plain, NULL, NULL), mrt_digest(src, &cfg, NULL, NULL)));
     MRT_EQ(calls, 0);
     mr_source_close(src);
 }
@@ -291,7 +291,7 @@ static void resumed_at_any_batch(void **state)
             MRT_EQ(batches, part ? 8 - at : at);
             mr_loader_close(l);
         }
-        MRT_TRUE(mrt_same(mrt_digest(src, &usual, NULL, NULL), mr_digester_result(d)));
+        MRT_TRUE(mrt_same_batches(mrt_digest(src, &usual, NULL, NULL), mr_digester_result(d)));
         mr_digester_destroy(d);
     }
     mr_source_close(src);
@@ -408,11 +408,11 @@ static void failures_are_told(void **state)
         const char *text;
     } cases[] = {
         {{17, MR_EFORMAT, 0, false}, MR_EBADSAMPLE, true, "operation my_fail: the program's own words"},
-        {{17, MR_EFORMAT, 0, true}, MR_EBADSAMPLE, true, "operation my_fail: it failed, and did not say why"},
+        {{17, MR_EFORMAT, 0, true}, MR_EBADSAMPLE, true, "operation my_fail failed, and did not say why"},
         {{17, MR_ELIMIT, 0, false}, MR_EBADSAMPLE, true, "operation my_fail: the program's own words"},
         {{17, MR_ELIMIT, ENOMEM, false}, MR_ELIMIT, false, "operation my_fail: the program's own words"},
         {{17, MR_EINVAL, 0, false}, MR_EINVAL, false, "operation my_fail: the program's own words"},
-        {{17, MR_EPEER, 0, true}, MR_EPEER, false, "operation my_fail: it failed, and did not say why"},
+        {{17, MR_EPEER, 0, true}, MR_EPEER, false, "operation my_fail failed, and did not say why"},
         {{17, 4, 0, false}, MR_EINVAL, false, "operation my_fail returned 4: expected MR_OK or the code of"},
         {{17, MR_EEND, 0, false}, MR_EINVAL, false, "operation my_fail returned -1"},
     };
@@ -435,6 +435,7 @@ static void failures_are_told(void **state)
         }
         MRT_EQ(rc, cases[k / 4].code);
         MRT_EQ(err.sample, 17);
+        MRT_EQ(err.host, cases[k / 4].how.code);
         MRT_HAS(err.file, "0017.jpg");
         MRT_HAS(err.text, cases[k / 4].text);
     }

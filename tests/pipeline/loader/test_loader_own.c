@@ -209,27 +209,27 @@ static void the_same_as_a_file(made kind)
         if (k == 3) cfg.parts = 3;
         if (k == 4) cfg.io = MR_IO_PREAD, cfg.direct = true;
         if (k == 5) cfg.no_checks = true, cfg.tune = MR_TUNE_ALL;
-        MRT_TRUE(mrt_same(expected, mrt_digest(own, &cfg, NULL, NULL)));
+        MRT_TRUE(mrt_same_batches(expected, mrt_digest(own, &cfg, NULL, NULL)));
     }
     for (uint32_t readers = 1; readers < 4; readers++) {
         mr_loader_config cfg = usual;
         cfg.readers = readers;
         cfg.depth = 1 + readers * readers;
-        MRT_TRUE(mrt_same(expected, mrt_digest(own, &cfg, NULL, NULL)));
+        MRT_TRUE(mrt_same_batches(expected, mrt_digest(own, &cfg, NULL, NULL)));
     }
     mr_loader_config cached = mrt_training(16, 3, "rrc(8),flip", NULL, 0);
     const mr_digest plain = mrt_digest(file, &cached, NULL, NULL);
     cached.cache = MR_CACHE_MEMORY;
     cached.cache_bytes = MR_CACHE_FITS;
     m.calls = 0;
-    MRT_TRUE(mrt_same(plain, mrt_digest(own, &cached, NULL, NULL)));
+    MRT_TRUE(mrt_same_batches(plain, mrt_digest(own, &cached, NULL, NULL)));
     MRT_TRUE(m.calls >= COUNT && m.calls < 2 * COUNT); /* not again in later epochs */
     cached.cache = MR_CACHE_DISK;
     char folder[1024];
     snprintf(folder, sizeof folder, "%s", mrt_path("cache%d", kind));
     cached.cache_folder = folder;
-    MRT_TRUE(mrt_same(plain, mrt_digest(own, &cached, NULL, NULL)));
-    MRT_TRUE(mrt_same(plain, mrt_digest(own, &cached, NULL, NULL)));
+    MRT_TRUE(mrt_same_batches(plain, mrt_digest(own, &cached, NULL, NULL)));
+    MRT_TRUE(mrt_same_batches(plain, mrt_digest(own, &cached, NULL, NULL)));
     mr_source_close(own);
     mr_source_close(file);
 }
@@ -254,7 +254,7 @@ static void it_is_read_and_converted(made kind)
     MRT_OK(mr_convert(own, mrt_path("converted.mrec"), &cfg, NULL, &err), &err);
     copy = mrt_source(mrt_path("converted.mrec"));
     const mr_loader_config usual = mrt_training(16, 1, "rrc(8)", &tokens_too, 1);
-    MRT_TRUE(mrt_same(mrt_digest(file, &usual, NULL, NULL), mrt_digest(copy, &usual, NULL, NULL)));
+    MRT_TRUE(mrt_same_batches(mrt_digest(file, &usual, NULL, NULL), mrt_digest(copy, &usual, NULL, NULL)));
     mr_source_close(copy);
     mr_source_close(own);
     mr_source_close(file);
@@ -306,6 +306,7 @@ static void failures_are_told(made kind)
         uint64_t came;
         MRT_EQ(run(&m, MR_BAD_STOP, &err, &came), cases[k].of_sample ? MR_EBADSAMPLE : code);
         MRT_HAS(err.text, cases[k].text);
+        if (cases[k].code != MR_OK) MRT_EQ(err.host, cases[k].code);
         MRT_EQ(err.sample, 41);
         MRT_EQ(run(&m, MR_BAD_SKIP, &err, &came), cases[k].of_sample ? MR_EEND : code);
         if (cases[k].of_sample) MRT_EQ(came, COUNT - 1);

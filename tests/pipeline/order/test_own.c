@@ -120,15 +120,15 @@ static void the_same_whoever_asks(void **state)
         if (k == 3) cfg.resident_bytes = 0, cfg.io = MR_IO_PREAD, cfg.readers = 3;
         if (k == 4) cfg.cache = MR_CACHE_MEMORY, cfg.cache_bytes = MR_CACHE_FITS;
         if (k == 5) cfg.order = MR_ORDER_SEQUENTIAL;
-        MRT_TRUE(mrt_same(expected, mrt_digest(src, &cfg, NULL, NULL)));
+        MRT_TRUE(mrt_same_batches(expected, mrt_digest(src, &cfg, NULL, NULL)));
     }
     usual.epochs = 1;
     const mr_digest one = mrt_digest(src, &usual, NULL, NULL);
     usual.sampler = NULL;
     usual.sampler_samples = array;
-    MRT_TRUE(mrt_same(one, mrt_digest(src, &usual, NULL, NULL)));
+    MRT_TRUE(mrt_same_batches(one, mrt_digest(src, &usual, NULL, NULL)));
     usual.seed++;
-    MRT_TRUE(!mrt_same(one, mrt_digest(src, &usual, NULL, NULL)));
+    MRT_TRUE(!mrt_same_batches(one, mrt_digest(src, &usual, NULL, NULL)));
     mr_source_close(src);
 }
 
@@ -259,6 +259,27 @@ static void fails_with(const mr_source *src, const mr_loader_config *cfg, int co
     mr_loader_close(l);
 }
 
+static void what_the_sampler_returned_is_told(void **state)
+{
+    (void)state;
+    mr_source *src = mrt_source(mrt_idx_set("returned", COUNT, 1, 1));
+    static const int codes[] = {MR_EPEER, 7, MR_EEND};
+    for (size_t i = 0; i < MRI_ARRAY_COUNT(codes); i++) {
+        asked a = never_wrong(LONGER);
+        mr_loader_config cfg = by_function(16, &a);
+        mr_error err = MR_ERROR_INIT;
+        mr_loader *l;
+        mr_batch b;
+        a.bad_epoch = 0, a.bad_position = 0, a.fails = codes[i];
+        int rc = mr_loader_open(&l, src, &cfg, &err);
+        while (rc == MR_OK && (rc = mr_loader_next(l, &b, MR_FOREVER, &err)) == MR_OK)
+            MRT_OK(mr_loader_release(l, &b, NULL), NULL);
+        MRT_EQ(err.host, codes[i]);
+        mr_loader_close(l);
+    }
+    mr_source_close(src);
+}
+
 static void what_is_wrong_is_named(void **state)
 {
     (void)state;
@@ -363,6 +384,7 @@ int main(void)
         cmocka_unit_test(resumed_anywhere_by_any_ranks),
         cmocka_unit_test(repeated_samples_are_drawn_anew),
         cmocka_unit_test(substitutes_are_of_the_epoch),
+        cmocka_unit_test(what_the_sampler_returned_is_told),
         cmocka_unit_test(what_is_wrong_is_named),
         cmocka_unit_test(a_loader_stops_while_its_sampler_waits),
     };

@@ -5,6 +5,24 @@
  * it, which sample, what was expected, what was found. The library never prints, never exits and keeps no
  * message in a global.
  *
+ * What holds of every function of every header, unless it says otherwise:
+ *
+ * - NULL. Optional are err, configurations (NULL: the defaults) and what is said to accept NULL; every close,
+ *   destroy, abandon and abort accepts it. In any other place NULL is MR_EINVAL, with the name of the
+ * argument in err; a function without a status then does nothing and returns 0, false or NULL (descriptors:
+ * -1). An out pointer of a handle is set to NULL first, so that it is NULL on every error.
+ * - Enumerations. A value that stands for no choice is MR_EINVAL.
+ * - Which thread. Handles may be used by any thread, one at a time; what is said to be for any thread may be
+ *   called by several at once. A call that asks functions of the program is refused inside of these
+ *   (MR_EINVAL), and while another thread is in it (MR_EBUSY).
+ * - fork(). What is open belongs to the process that opened it. In a child its functions return MR_EINVAL (or
+ *   0, false, NULL), closing does nothing, and files that are being written stay the parent's. What a child
+ *   opens itself works. Networks, augmentations, checkers of values, record files (mr_mrec) and snapshots are
+ *   memory alone and work in both.
+ * - Floating point. Results are those of rounding to nearest with denormals, whatever the caller has set, and
+ *   its setting stays; functions of the program are called with the default.
+ * - Texts of errors name settings as the command's options: --memory is memory_bytes of the configuration.
+ *
  * Threads: but for mr_use_cores(), everything here is a pure function of its arguments and of the machine. */
 #ifndef MILLRACE_BASE_H
 #define MILLRACE_BASE_H
@@ -68,6 +86,7 @@ enum {
     MR_EDEVICE = -13,     /* a device operation failed */
     MR_EBADSAMPLE = -14,  /* a sample is damaged and the policy is to stop */
     MR_EPEER = -15,       /* another process of this job gave up, died or fell silent */
+    MR_EBUSY = -16,       /* it is in use: by another thread's call, or all of it is on loan */
 };
 
 /* Any thread. A static text such as "checksum mismatch"; never NULL. */
@@ -92,11 +111,13 @@ typedef struct mr_error {
     uint64_t sample; /* sample index in its source, or MR_NOWHERE */
     char file[512];  /* file that the error is about; empty when none. Of long names the end is kept */
     char text[768];  /* what was expected, what was found, what to try */
+    int host; /* what a function of the program returned (a sampler, a fetch, an operation), where that is
+                 the error; else 0 */
 } mr_error;
 
 #define MR_ERROR_INIT                                                                                        \
     {                                                                                                        \
-        0, 0, MR_NOWHERE, MR_NOWHERE, {0}, { 0 }                                                             \
+        0, 0, MR_NOWHERE, MR_NOWHERE, {0}, {0}, 0                                                            \
     }
 
 /* Write code and text, clear the place, and return code, so that a failing function ends with

@@ -110,7 +110,7 @@ MR_API int mr_image_sniff(const void *data, size_t bytes);
 MR_API int mr_image_header_parse_sized(const void *data, size_t bytes, mr_image_header *out, mr_error *err);
 static inline int mr_image_header_parse(const void *data, size_t bytes, mr_image_header *out, mr_error *err)
 {
-    out->struct_size = sizeof *out;
+    if (out) out->struct_size = sizeof *out;
     return mr_image_header_parse_sized(data, bytes, out, err);
 }
 
@@ -118,7 +118,7 @@ static inline int mr_image_header_parse(const void *data, size_t bytes, mr_image
 MR_API int mr_value_header_sized(const mr_value *value, mr_image_header *out, mr_error *err);
 static inline int mr_value_header(const mr_value *value, mr_image_header *out, mr_error *err)
 {
-    out->struct_size = sizeof *out;
+    if (out) out->struct_size = sizeof *out;
     return mr_value_header_sized(value, out, err);
 }
 
@@ -139,6 +139,13 @@ typedef enum mr_outside {
     MR_OUTSIDE_TAKE,
 } mr_outside;
 
+/* How classes of this set are matched with those that class_names and class_count name. */
+typedef enum mr_class_match {
+    MR_MATCH_AUTO = 0,  /* by name, or by number; a name that is a whole number is that number */
+    MR_MATCH_ORDER = 1, /* also where neither is possible: class k of this set is class k of the others. Both
+                           sets need the same number of classes, and no name in common */
+} mr_class_match;
+
 typedef struct mr_source_config {
     size_t struct_size;
     const char *format;    /* NULL: detected from the content. Else "folder", "idx", "cifar", "mrec", ... */
@@ -148,18 +155,19 @@ typedef struct mr_source_config {
     const char *image_key; /* the feature, member, column or array that is the picture; NULL: the usual names
                               of the format */
     const char *label_key; /* the same for the class */
-    int64_t label_offset;  /* subtracted from every label; MR_LABEL_AUTO (default): the smallest label found
-                              when that is 1, else 0 */
+    int64_t label_offset;  /* subtracted from every label; MR_LABEL_AUTO (default): nothing, labels are the
+                              numbers of the data. A program that needs classes from 0 looks at
+                              mr_source_labels_of() all sets that it uses together */
     const char *index_folder;  /* where the index is written when the data's folder cannot be written; NULL:
                                   $XDG_CACHE_HOME/millrace */
     bool no_index_file;        /* build the index in every run, keep none */
     const char *remote_folder; /* http(s)://: where what was fetched is kept; NULL:
                                   $XDG_CACHE_HOME/millrace/remote */
     uint64_t remote_bytes;     /* size limit of that; default 16 GiB */
-    const char *const *class_names; /* number classes like these, by name, where the data have names too; a
-                                       class that is none of them is MR_EFORMAT. Copied. NULL: as the data
-                                       number them */
-    uint32_t class_count;           /* of class_names */
+    const char *const *class_names; /* number classes like these; a class that is not among them is
+                                       MR_EFORMAT. An empty name is a number without samples. Copied. NULL:
+                                       see classes_of */
+    uint32_t class_count;           /* of class_names; 0: as the data number them */
     const volatile int *stop; /* a value other than 0 ends mr_source_open() and mr_source_check() soon, with
                                  MR_ECANCELED, and of http(s):// all waits for a server, at any time while
                                  the source is open; NULL: never */
@@ -178,6 +186,16 @@ typedef struct mr_source_config {
      * classes. Formats whose samples bring fields of their own (record files, TFRecord, tar) pass over it.
      * NULL: none */
     const char *target_key;
+    /* With class_names NULL and class_count above 0 the classes expected are the numbers class_first to
+     * class_first + class_count - 1. A set whose labels or names are not among them is MR_EFORMAT */
+    int64_t class_first;
+    const char *classes_of; /* the set that they come from, for messages; NULL: not named */
+    mr_class_match match;   /* default AUTO */
+    /* Of a table (CSV) the column, by name or number, that says which part a row is of: train, val, test and
+     * the like, or "NAME=VALUE": rows with that value are the part to test with, all others the train part.
+     * NULL: a column called split, set, subset, is_train, ..., where its values are parts; "none": no column.
+     * Other formats pass over it */
+    const char *split_key;
 } mr_source_config;
 
 #define MR_LABEL_AUTO INT64_MIN
@@ -274,6 +292,15 @@ MR_API void mr_source_close(mr_source *src);
 
 MR_API const mr_source_info *mr_source_info_of(const mr_source *src);
 
+typedef struct mr_source_labels { /* what the data say of their classes' numbers */
+    int64_t min, max; /* smallest and largest class, before label_offset is subtracted; of NumPy arrays and
+                         IDX files over all their splits. min > max: not known */
+    int64_t start;    /* the first class, where the data declare it: a record file keeps what --label-offset
+                         was when it was written. MR_LABEL_AUTO: not declared */
+    bool unsure;      /* a record file before version 1.3, without class names: 1 may have been subtracted */
+} mr_source_labels;
+MR_API const mr_source_labels *mr_source_labels_of(const mr_source *src);
+
 /* sample < count. Does no I/O for formats whose index is in memory; a huge .mrec may read one index page. */
 MR_API int mr_source_extent(const mr_source *src, uint64_t sample, mr_extent *out, mr_error *err);
 
@@ -294,7 +321,7 @@ MR_API int mr_source_length(const mr_source *src, uint64_t sample, uint32_t *out
 MR_API int mr_source_file_at_sized(const mr_source *src, uint32_t file, mr_source_file *out);
 static inline int mr_source_file_at(const mr_source *src, uint32_t file, mr_source_file *out)
 {
-    out->struct_size = sizeof *out;
+    if (out) out->struct_size = sizeof *out;
     return mr_source_file_at_sized(src, file, out);
 }
 
@@ -341,6 +368,24 @@ MR_API int mr_source_read(const mr_source *src, uint64_t sample, void **buffer, 
  * when it is damaged. Any thread. */
 MR_API int mr_source_check(const mr_source *src, mr_error *err);
 
+/* Has each sample's bytes a checksum, which mr_source_parse() or mr_source_check() compare? Without one a
+ * changed byte that can still be decoded is not found. Of a mix: have all of its members? May look at the
+ * files' ends and headers. Any thread. */
+MR_API bool mr_source_has_checksums(const mr_source *src);
+
+/* Keep some samples of an open source, and forget the others. samples: count of its numbers, rising; they are
+ * copied. From here on sample k is what samples[k] was; the fingerprint is another one. Call it before
+ * anybody else uses the source. MR_EINVAL: none, a number that is not there, or they do not rise; of a mix a
+ * set would keep none. MR_ENOMEM. After an error the source is as it was. */
+MR_API int mr_source_choose(mr_source *src, const uint64_t *samples, uint64_t count, mr_error *err);
+
+/* Number and name the classes of an open source anew. to: for each of its class_count classes the new number,
+ * below count; UINT32_MAX: a sample of this class is damaged from here on. Several may become one. names:
+ * count of them, copied. Call it before anybody else uses the source. MR_EINVAL: the source has no classes or
+ * labels, or a number or name cannot be. MR_ENOMEM. After an error the source is as it was. */
+MR_API int mr_source_name_classes(mr_source *src, const uint32_t *to, const char *const *names,
+                                  uint32_t count, mr_error *err);
+
 /* A source of the program's own: samples that it makes when they are wanted, in place of a data set on disk.
  * What makes one is called for each sample each time it is wanted, by the threads that read: those that
  * decode in a loader, several at a time, each for the next sample of the run that nobody has yet. */
@@ -352,13 +397,37 @@ typedef struct mr_own_sample mr_own_sample;
  *
  * sample  its number, below count
  *
- * The same sample must be the same each time (I1). It may take long: whoever reads waits, also whoever stops
- * a loader, until it returns. Any thread, several at once. */
+ * The same sample must be the same each time (I1).
+ *
+ * Threads: a loader's workers, several at a time and in any order; with prefetch 0 the caller of
+ * mr_loader_next(); workers of mr_convert(), in order of the samples; the caller of mr_loader_open(), which
+ * may look at first samples, and of mr_source_read(). No lock is held.
+ *
+ * It may take long: whoever reads waits. In a loader with prefetch, and without free_order, it may wait until
+ * the batches before the sample's were delivered. mr_loader_stop() never waits for it; mr_loader_close() and
+ * mr_convert() return when it has returned. */
 typedef int mr_own_fetch(void *context, uint64_t sample, mr_own_sample *to, mr_error *err);
 
 /* values: one for each field, as for mr_writer_append(); copied before this returns.
- * MR_EFORMAT: they do not fit the schema. MR_ELIMIT: more than sample_bytes_most. MR_EINVAL: a second call */
+ * MR_EFORMAT: they do not fit the schema. MR_ELIMIT: more than sample_bytes_most. MR_EINVAL: a second call.
+ * For a sample that was begun (mr_own_begin) an error is the sample's, and `to` is gone in any case. */
 MR_API int mr_own_sample_give(mr_own_sample *to, const mr_value *values, mr_error *err);
+
+/* Begin to make a sample and return at once: for sources that wait for a network or a data base. The sample
+ * is given later, by mr_own_sample_give() or mr_own_sample_fail(), exactly once, from any thread, also before
+ * this returns. A loader begins up to `depth` samples for each reader and decodes those that have come, so a
+ * wait of one does not delay the others; mr_convert() and mr_source_read() wait for one at a time in each
+ * thread.
+ *
+ * Returns MR_OK, or a status as mr_own_fetch does: then the sample has failed, and `to` is not used again.
+ *
+ * Threads: a loader's reader (which makes the others wait meanwhile); else as mr_own_fetch. Closing a loader
+ * waits for what was begun; mr_loader_stop() does not. */
+typedef int mr_own_begin(void *context, uint64_t sample, mr_own_sample *to, mr_error *err);
+
+/* A sample that was begun cannot be made: status and why as mr_own_fetch returns them; why may be NULL. `to`
+ * is gone. */
+MR_API void mr_own_sample_fail(mr_own_sample *to, int status, const mr_error *why);
 
 typedef struct mr_own_config {
     size_t struct_size;
@@ -367,7 +436,7 @@ typedef struct mr_own_config {
     uint32_t field_count;
     const mr_field *fields;         /* copied; a loader takes "image" and "label" */
     uint32_t class_count;           /* 0: no classes known; else labels are below it */
-    const char *const *class_names; /* copied */
+    const char *const *class_names; /* copied; NULL: they are called by their numbers, 0, 1, ... */
     /* Which data these are: other data, another number. With count, fields and classes it is what a run that
      * is resumed, and a cache on disk, go by */
     uint64_t fingerprint;
@@ -376,6 +445,7 @@ typedef struct mr_own_config {
     uint64_t sample_bytes_most;
     mr_own_fetch *fetch;
     void *context;
+    mr_own_begin *begin; /* in place of fetch; with both, begin is used. Default NULL */
 } mr_own_config;
 
 MR_API void mr_own_defaults_sized(mr_own_config *cfg, size_t struct_size);
@@ -383,7 +453,8 @@ static inline void mr_own_defaults(mr_own_config *cfg) { mr_own_defaults_sized(c
 
 /* Close with mr_source_close(), after which nothing is called. Loaders, mr_source_read() and mr_convert()
  * take it like any other; it has no files, extents say sample_bytes_most, and labels are known after reading
- * only. MR_EINVAL: no function, or fields or classes that cannot be. MR_ENOMEM. *out is NULL on every error.
+ * only. MR_EINVAL: neither function, or fields or classes that cannot be. MR_ENOMEM. *out is NULL on every
+ * error.
  */
 MR_API int mr_source_create(mr_source **out, const mr_own_config *cfg, mr_error *err);
 
@@ -408,6 +479,8 @@ typedef struct mr_writer_config {
     bool resume;           /* go on after the last whole record of an interrupted run, if one is there */
     const mr_source *input; /* the file to make may be none of this source's; NULL: not asked */
     bool verify;            /* read the whole file back before it gets its name (mr_mrec_verify()) */
+    int64_t label_start; /* the number of the first class, where it is declared: kept for readers, labels are
+                            written as they are given. Default 0: not declared */
 } mr_writer_config;
 
 MR_API void mr_writer_defaults_sized(mr_writer_config *cfg, size_t struct_size);
@@ -454,6 +527,7 @@ typedef struct mr_mrec_info {
     const char *const *class_names;
     const char *provenance; /* "" when none */
     uint64_t fingerprint;
+    int64_t label_start; /* the number of the first class, where it was declared; else 0 */
 } mr_mrec_info;
 
 /* Header, schema and index of one .mrec file, checked. index_memory_bytes: an index up to this size is kept
@@ -469,7 +543,7 @@ MR_API int mr_mrec_extent(const mr_mrec *m, uint64_t record, uint64_t *offset, u
 MR_API int mr_mrec_parse(const mr_mrec *m, uint64_t record, const void *data, size_t bytes, mr_sample *out,
                          uint64_t *source_index, mr_error *err);
 
-/* Called for each finding; return false to stop. */
+/* Called for each finding, by the thread that called the check; return false to stop. */
 typedef bool mr_verify_report(void *context, const mr_error *what);
 
 typedef struct mr_verify_result {
@@ -482,7 +556,7 @@ typedef struct mr_verify_result {
 /* Read every byte of the file and check it: header, schema, index, every record, every padding byte, nothing
  * after the end. MR_OK when the file is correct, MR_ECHECKSUM or MR_EFORMAT when it is not (report got the
  * findings), other < 0 when the check itself failed. report may be NULL. Does not decode images:
- * mr_image_decode() in pipeline.h does. */
+ * mr_image_decode() in image.h does. */
 MR_API int mr_mrec_verify_sized(const char *path, mr_verify_report *report, void *context,
                                 mr_verify_result *out, mr_error *err);
 static inline int mr_mrec_verify(const char *path, mr_verify_report *report, void *context,
@@ -585,7 +659,9 @@ typedef struct mr_scalar_event {
 MR_API size_t mr_scalar_event_record_sized(const mr_scalar_event *event, void *out, size_t room);
 static inline size_t mr_scalar_event_record(const mr_scalar_event *event, void *out, size_t room)
 {
-    mr_scalar_event sized = *event;
+    mr_scalar_event sized;
+    if (!event) return 0;
+    sized = *event;
     sized.struct_size = sizeof sized;
     return mr_scalar_event_record_sized(&sized, out, room);
 }

@@ -44,7 +44,8 @@ typedef struct mr_device_info {
     const char *name;       /* "cpu:0", with options that matter: "sim:3 step=3.1ms h2d=25GB/s" */
     const char *hardware;   /* what it is: CPU model, GPU name */
     uint32_t index;         /* replica number within its kind */
-    uint32_t threads;       /* cpu: threads the compute streams of this device use; else 0 */
+    uint32_t threads;       /* cpu: threads the compute streams of this device use; else 0. What OpenMP gives
+                               of those that were asked for: limits such as OMP_THREAD_LIMIT make it less */
     uint64_t memory_bytes;  /* usable; 0 when only the host's own limit applies */
     bool simulated;         /* computes nothing: loss and accuracy mean nothing */
     double h2d_bytes_per_s; /* link rate where it is a given (sim); else 0 */
@@ -67,7 +68,8 @@ typedef enum mr_convolution {
 
 typedef struct mr_devices_config {
     size_t struct_size;
-    uint32_t compute_threads; /* core budget shared by all cpu devices; 0: every core of the process */
+    uint32_t compute_threads; /* core budget shared by all cpu devices; 0: every core of the process. A device
+                                 that OpenMP gives fewer threads has those (mr_device_info.threads) */
     bool reference;           /* cpu: the plain C reference of every op instead of oneDNN */
     bool tf32;                /* cuda: f32 convolutions and products may round their factors to TF32 */
     bool deterministic;       /* cuda: only algorithms that give the same bits in every run, chosen without
@@ -117,7 +119,7 @@ typedef struct mr_device_listing {
 MR_API bool mr_device_list_sized(uint32_t at, mr_device_listing *out);
 static inline bool mr_device_list(uint32_t at, mr_device_listing *out)
 {
-    out->struct_size = sizeof *out;
+    if (out) out->struct_size = sizeof *out;
     return mr_device_list_sized(at, out);
 }
 
@@ -763,7 +765,8 @@ typedef struct mr_wire {
     void *context;
     /* send[r] goes to rank r, receive[r] comes from it (`size` entries each, the own one is empty); the
      * process at the other end makes the same call with the same bytes. What it returns and tells becomes the
-     * error of the group's streams. */
+     * error of the group's streams. A thread of the group calls it, and the streams wait: it may wait for the
+     * other processes, and for nothing of this one. */
     int (*exchange)(void *context, const mr_piece *send, const mr_piece *receive, mr_error *err);
 } mr_wire;
 

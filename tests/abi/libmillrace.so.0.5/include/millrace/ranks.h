@@ -4,9 +4,13 @@
  * by environment variables which it is: mr_launch_find(). As a world they meet over TCP, exchange bytes, and
  * notice when one of them dies, falls silent or gives up.
  *
- * Trust: whoever knows a job's key (see mr_world_config.job) and reaches rank 0's port while the ranks meet
- * can take part; bytes are neither encrypted nor signed. What arrives is bounded and checked, so that others
- * who connect do no harm. */
+ * Trust: the processes of a run can share a secret (mr_world_config.secret). Both ends of every connection
+ * then prove that they know it before anything else they say is believed, and all messages by which the ranks
+ * meet, watch each other and find each other again are signed. The data of calls is neither signed nor
+ * encrypted, unless mr_world_config.tls asks for it. Connections without a proof are closed, are bounded in
+ * number and memory, and hold nobody up. Without a secret, whoever reaches the port and knows the job's name
+ * can take part: a run whose ranks are all on one host then listens on the loopback device alone, and
+ * mr_world_guard() says what holds. */
 #ifndef MILLRACE_RANKS_H
 #define MILLRACE_RANKS_H
 
@@ -40,7 +44,7 @@ typedef struct mr_launch {
 MR_API int mr_launch_find_sized(mr_launch *out, mr_error *err);
 static inline int mr_launch_find(mr_launch *out, mr_error *err)
 {
-    out->struct_size = sizeof *out;
+    if (out) out->struct_size = sizeof *out;
     return mr_launch_find_sized(out, err);
 }
 
@@ -81,7 +85,8 @@ typedef struct mr_world_config {
      * outside. */
     const char *meet;
     /* What tells this job from others that meet at the same place at the same time; at most one may have
-     * it. NULL: the launcher's names of the job. The variable MILLRACE_JOB is added to either. */
+     * it. NULL: the launcher's names of the job. The variable MILLRACE_JOB is added to either. It is a name,
+     * no secret: anybody may guess it. */
     const char *job;
     /* Bytes that must be equal on all ranks, such as version and settings as lines of text: where they
      * differ, the error tells the first such line. At most 64 KiB. */
@@ -90,6 +95,17 @@ typedef struct mr_world_config {
     double meet_s; /* all ranks must have come by then; to connect they have as long again, at least 10 s; 60
                     */
     double silence_s; /* a rank that is not heard of for so long is lost; 0: never. At least 0.5; 10 */
+    /* What all processes of the run know and nobody else does: 16 to 4096 bytes, 32 random ones are good.
+     * NULL: the contents of the file that the variable MILLRACE_SECRET_FILE names, without newlines at the
+     * end, which nobody but its owner (this user or root) may read or write; else the variable
+     * MILLRACE_SECRET; else there is none. A secret needs OpenSSL's libcrypto at run time
+     * (MR_EUNSUPPORTED). */
+    const void *secret;
+    size_t secret_bytes;
+    /* Encrypt the data of calls with TLS 1.3; the variable MILLRACE_TLS=1 asks for it, too. All ranks must
+     * agree. The key comes from the secret (MR_EINVAL without one). TLS needs OpenSSL's libssl at run time
+     * (MR_EUNSUPPORTED). The messages by which ranks meet and watch each other stay signed and readable. */
+    bool tls;
 } mr_world_config;
 
 MR_API void mr_world_defaults_sized(mr_world_config *cfg, size_t struct_size);
@@ -102,8 +118,9 @@ static inline void mr_world_defaults(mr_world_config *cfg) { mr_world_defaults_s
  * cfg  not kept
  *
  * Keeps 3 sockets for each other rank (RLIMIT_NOFILE: MR_ELIMIT where that is too few) and a thread. At most
- * 4096 ranks. No SIGPIPE. After fork() the child must not use the world, and not keep it: as long as its
- * copies of the sockets are open, others learn of this rank's end by its silence only.
+ * 4096 ranks. No SIGPIPE. After fork() the child cannot use the world (MR_EINVAL; mr_world_close() does
+ * nothing). It should not live on: as long as its copies of the sockets are open, others learn of this rank's
+ * end by its silence only.
  *
  * MR_EINVAL     settings that make no sense here, or do not fit those of other ranks
  * MR_EPEER      a rank did not come, or went away meanwhile
@@ -114,10 +131,24 @@ MR_API int mr_world_open(mr_world **out, const mr_world_config *cfg, mr_error *e
  * for their hosts to have the message). No other call may be running. NULL is harmless. */
 MR_API void mr_world_close(mr_world *w);
 
+/* These, and the questions below, answer 0, false or "" where w is NULL. */
 MR_API uint32_t mr_world_rank(const mr_world *w);
 MR_API uint32_t mr_world_size(const mr_world *w);
 /* The name of a rank's host as it told it; "" where rank is none. Lives as long as w. */
 MR_API const char *mr_world_host(const mr_world *w, uint32_t rank);
+
+typedef enum mr_guard {
+    MR_GUARD_NONE = 0, /* whoever reaches the port can take part, and read and change what the run computes */
+    MR_GUARD_HOST,     /* whoever has an account on this host can; a world of one has no port */
+    MR_GUARD_SECRET,   /* whoever knows the secret can */
+} mr_guard;
+/* Who could have been one of the ranks. */
+MR_API mr_guard mr_world_guard(const mr_world *w);
+/* The data of calls is encrypted (mr_world_config.tls). False for a world of one. */
+MR_API bool mr_world_encrypts(const mr_world *w);
+/* A line about connections that were turned away while the ranks met: from where, and why. Each kind of each
+ * address once, of a few addresses. False: there is no other one. Only with a secret. Any thread. */
+MR_API bool mr_world_turned_away(mr_world *w, char *text, size_t text_bytes);
 
 typedef struct mr_world_piece {
     void *data;
@@ -176,6 +207,8 @@ typedef struct mr_muster_config {
      * min without them; 0: they are. 0 and 600 */
     uint32_t leave_out;
     double leave_out_s;
+    const void *secret; /* of mr_world_config; give it to each world, too */
+    size_t secret_bytes;
 } mr_muster_config;
 
 MR_API void mr_muster_defaults_sized(mr_muster_config *cfg, size_t struct_size);
@@ -191,7 +224,8 @@ MR_API void mr_muster_close(mr_muster *m); /* NULL is harmless */
  *
  * expected  as many need not wait for more; 0: cfg.max
  * progress  how far the state is that this process holds; 0: it holds none. The one with the most becomes
- *           rank 0
+ *           rank 0. Believed of processes that were in a world of this run before, which share a number that
+ *           nobody else is told: any other comes as a new one, with no state
  * stop      may be NULL; non-zero: MR_ECANCELED soon
  *
  * MR_EPEER: fewer than cfg.min came within meet_s. MR_ECANCELED, MR_ENOMEM, MR_EIO. */
@@ -200,6 +234,10 @@ MR_API int mr_muster_form(mr_muster *m, uint32_t expected, uint64_t progress, co
 
 /* A rank on this host was lost. Before the next muster, by the thread that calls mr_muster_form(). */
 MR_API void mr_muster_lost(mr_muster *m, const char *host);
+
+/* As those of a world, for all musters. */
+MR_API mr_guard mr_muster_guard(const mr_muster *m);
+MR_API bool mr_muster_turned_away(mr_muster *m, char *text, size_t text_bytes);
 
 /* Is there somebody who could be of the world: who waits here, while it has fewer than `max`, or in another
  * world of the job? Any thread, at any time; costs next to nothing. */
