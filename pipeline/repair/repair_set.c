@@ -158,7 +158,7 @@ static int add_gaps(mri_repair_set *s, mr_error *err)
     if (mri_piece_of(mri_file_name(s->file[0].path), &p)) return add_pieces(s, &p, err);
     if (!number_of(s->file[0].path, &first) || !number_of(s->file[found - 1].path, &last)) return MR_OK;
     if (last.stem_bytes != first.stem_bytes ||
-        memcmp(s->file[0].path, s->file[found - 1].path, first.stem_bytes))
+        memcmp(s->file[0].path, s->file[found - 1].path, first.stem_bytes) != 0)
         return MR_OK;
     if (last.number > MOST_NUMBER || (last.number + 1) / 64 > found) return MR_OK; /* no numbers of files */
     for (uint32_t k = 0, at = 0; k <= last.number; k++) {
