@@ -29,6 +29,7 @@ int main(int argc, char **argv)
     mr_trainer_defaults(&training);
     int rc = argc > 2 ? mr_checkpoint_open(&from, argv[1], MR_USE_EVALUATE, &err)
                       : mr_error_set(&err, MR_EINVAL, "usage: evaluate CHECKPOINT DATA");
+    if (mr_checkpoint_note(from)) fprintf(stderr, "%s\n", mr_checkpoint_note(from));
     if (rc == MR_OK) rc = mr_checkpoint_source(from, &source, &err);
     if (rc == MR_OK) rc = mr_source_open(&data, argv[2], &source, &err);
     if (rc == MR_OK) rc = mr_checkpoint_devices(from, &device, &err);

@@ -16,11 +16,13 @@
 #include "base/abi.h"
 #include "base/handle.h"
 #include "settings/setting.h"
+#include "train/state/going_on.h"
 
 struct mr_checkpoint {
     uint32_t process; /* that opened it */
     mr_checkpoint_info info;
     char path[4096];
+    char note[1024];
     mr_use use;
     const char **class_names; /* or NULL, like what follows */
     uint32_t class_name_count;
@@ -37,7 +39,6 @@ struct mr_checkpoint {
 
 int mr_checkpoint_open(mr_checkpoint **out, const char *path, mr_use use, mr_error *err)
 {
-    char note[1024];
     MRI_GIVEN(err, out);
     *out = NULL;
     MRI_GIVEN(err, path);
@@ -48,7 +49,7 @@ int mr_checkpoint_open(mr_checkpoint **out, const char *path, mr_use use, mr_err
     if (!c) return mr_error_set(err, MR_ENOMEM, "no memory for a checkpoint's settings");
     c->process = mri_process();
     c->use = use;
-    int rc = mr_checkpoint_find(path, c->path, sizeof c->path, &c->info, note, sizeof note, err);
+    int rc = mr_checkpoint_find(path, c->path, sizeof c->path, &c->info, c->note, sizeof c->note, err);
     if (rc == MR_OK) rc = mr_checkpoint_class_names(c->path, &c->class_names, &c->class_name_count, err);
     if (rc == MR_OK)
         rc = mr_checkpoint_class_weights(c->path, &c->class_weights, &c->class_weight_count, err);
@@ -77,6 +78,8 @@ const mr_checkpoint_info *mr_checkpoint_info_of(const mr_checkpoint *c) { return
 
 const char *mr_checkpoint_path(const mr_checkpoint *c) { return c ? c->path : NULL; }
 
+const char *mr_checkpoint_note(const mr_checkpoint *c) { return c && c->note[0] ? c->note : NULL; }
+
 /* ---- what a run keeps of the loader ---- */
 
 /* A setting that checkpoints keep: its row for the loader's struct, and for the checkpoint. */
@@ -97,11 +100,6 @@ static const kept_setting kept_of_decode[] = {
 #include "settings/decode.rows"
 };
 
-static uint64_t order_seed(const mr_checkpoint_info *i)
-{
-    return i->own_order_seed ? i->order_seed : i->seed;
-}
-
 static int differs(const char *member, const char *then, const char *now, mr_error *err)
 {
     return mr_error_set(err, MR_EINVAL,
@@ -118,7 +116,7 @@ static int take_kept(const kept_setting *kept, size_t count, const mr_checkpoint
 {
     char then[64], now[64], by_default[64], why[256];
     mr_checkpoint_info from = c->info;
-    from.seed = order_seed(&from);
+    from.seed = mri_order_seed(&from);
     for (size_t i = 0; i < count; i++) {
         const mri_setting *s = &kept[i].now;
         mri_setting_text(&kept[i].then, &from, then, sizeof then);
@@ -269,7 +267,7 @@ static void fill_rest(mr_checkpoint *c, const mr_loader_config *defaults, mr_loa
         cfg->start_epoch = i->epoch;
         cfg->start_step = i->step;
     } else {
-        cfg->seed = order_seed(i);
+        cfg->seed = mri_order_seed(i);
         cfg->order = MR_ORDER_SEQUENTIAL;
         cfg->keep_host = c->use == MR_USE_PREDICT;
     }

@@ -1,5 +1,7 @@
 /* train_going_on: settings out of a checkpoint (mr_checkpoint_open()). A run goes on with them bit for bit,
  * and with no others; what is only evaluated takes what the program says. */
+#include <unistd.h>
+
 #include "millrace/run.h"
 #include "tests/train/fit_rig.h"
 
@@ -170,6 +172,25 @@ static void test_other_data_are_refused(void **state)
     close_all(&g);
 }
 
+/* Going on from an older checkpoint than the newest one is told. */
+static void test_a_damaged_newest_one_is_told(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    const char *folder = mrt_path("going-on-damaged");
+    char path[4096];
+    mr_checkpoint *c;
+    stopped(folder, STEPS + 2); /* one at the end of the epoch, one behind the step */
+    MRT_OK(mr_checkpoint_open(&c, folder, MR_USE_TRAIN, &err), &err);
+    MRT_TRUE(mr_checkpoint_note(c) == NULL);
+    snprintf(path, sizeof path, "%s", mr_checkpoint_path(c));
+    mr_checkpoint_close(c);
+    MRT_EQ(truncate(path, 2000), 0);
+    MRT_OK(mr_checkpoint_open(&c, folder, MR_USE_TRAIN, &err), &err);
+    MRT_TRUE(mr_checkpoint_note(c) != NULL && strcmp(mr_checkpoint_path(c), path) != 0);
+    mr_checkpoint_close(c);
+}
+
 static void test_evaluation_takes_other_settings(void **state)
 {
     (void)state;
@@ -202,6 +223,7 @@ int main(void)
         cmocka_unit_test(test_a_run_goes_on_bit_for_bit),
         cmocka_unit_test(test_other_settings_are_refused),
         cmocka_unit_test(test_other_data_are_refused),
+        cmocka_unit_test(test_a_damaged_newest_one_is_told),
         cmocka_unit_test(test_evaluation_takes_other_settings),
     };
     return mrt_run(tests);

@@ -8,11 +8,6 @@
 #include "base/util.h"
 #include "settings/setting.h"
 
-static uint64_t order_seed(const mr_checkpoint_info *i)
-{
-    return i->own_order_seed ? i->order_seed : i->seed;
-}
-
 static const mri_setting kept[] = {
 #define MRI_KEPT(...) MRI_ROW(mr_checkpoint_info, __VA_ARGS__),
 #include "settings/batches.rows"
@@ -59,7 +54,7 @@ int mri_going_on_check(const mr_checkpoint_info *then, const mr_checkpoint_info 
         mri_setting_text(s, now, b, sizeof b);
         if (strcmp(a, b) != 0) rc = another(s->member, a, b, err);
     }
-    if (rc == MR_OK && tells_run(then)) rc = check_number("seed", order_seed(then), loader->seed, err);
+    if (rc == MR_OK && tells_run(then)) rc = check_number("seed", mri_order_seed(then), loader->seed, err);
     if (rc == MR_OK) rc = check_number("start_epoch", then->epoch, loader->start_epoch, err);
     return rc ? rc : check_number("start_step", then->step, loader->start_step, err);
 }

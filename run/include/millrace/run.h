@@ -44,6 +44,9 @@ MR_API void mr_checkpoint_close(mr_checkpoint *c);
 /* On loan, like the path of the file. NULL of NULL. */
 MR_API const mr_checkpoint_info *mr_checkpoint_info_of(const mr_checkpoint *c);
 MR_API const char *mr_checkpoint_path(const mr_checkpoint *c);
+/* Why the newest checkpoint of the folder was passed over for an older one: it is damaged, or of another run.
+ * NULL: it was not. On loan. */
+MR_API const char *mr_checkpoint_note(const mr_checkpoint *c);
 /* How labels and classes are numbered. Of data with two parts cfg->split says which, as always. */
 MR_API int mr_checkpoint_source(const mr_checkpoint *c, mr_source_config *cfg, mr_error *err);
 /* How convolutions were computed. */
