@@ -32,8 +32,8 @@ typedef enum mr_type {                     /* numbers are on disk: never renumbe
                        MR_TYPE_BYTES = 7,  /* anything */
                        MR_TYPE_TEXT = 8,   /* UTF-8, no terminator */
                        MR_TYPE_IMAGE = 9,  /* in a schema only: each record holds JPEG, PNG, PIXELS or COEF */
-                       MR_TYPE_COEF = 10, /* a JPEG's quantised coefficients, packed: entropy decoding is done
-                                           */
+                       MR_TYPE_COEF = 10,  /* a JPEG's quantised coefficients, packed: entropy decoding is
+                                              done */
 } mr_type;
 
 typedef enum mr_dtype { /* numbers are on disk */
@@ -161,12 +161,12 @@ typedef struct mr_source_config {
     int64_t label_offset;  /* subtracted from every label; MR_LABEL_AUTO (default): 0, labels are the numbers
                               in the data. A program that needs classes from 0 reads mr_source_labels_of() of
                               all sets that it uses together */
-    const char *index_folder;  /* folder for the index when the data's folder is not writable; NULL:
-                                  $XDG_CACHE_HOME/millrace */
-    bool no_index_file;        /* build the index in every run, write no index file */
-    const char *remote_folder; /* http(s)://: folder for fetched bytes; NULL: $XDG_CACHE_HOME/millrace/remote
-                                */
-    uint64_t remote_bytes;     /* size limit of remote_folder; default 16 GiB */
+    const char *index_folder;       /* folder for the index when the data's folder is not writable; NULL:
+                                       $XDG_CACHE_HOME/millrace */
+    bool no_index_file;             /* build the index in every run, write no index file */
+    const char *remote_folder;      /* http(s)://: folder for fetched bytes; NULL:
+                                       $XDG_CACHE_HOME/millrace/remote */
+    uint64_t remote_bytes;          /* size limit of remote_folder; default 16 GiB */
     const char *const *class_names; /* numbers classes by their position here; another class is MR_EFORMAT. An
                                        empty name is a number without samples. Copied. NULL: class_first
                                        applies */

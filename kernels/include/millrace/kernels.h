@@ -454,7 +454,7 @@ typedef struct mr_op_desc {
     mr_activation activation; /* of ACTIVATION, or fused after CONV2D, CONV2D_TRANSPOSED, DENSE, BATCHNORM,
                                  ADD (only if mr_activation_needs_x() is false); other kinds ignore it */
     mr_wanted_layout want;    /* layout of the output of INPUT, CONV2D and CONV2D_TRANSPOSED (not NCHW);
-                                 MR_WANT_ANY: the device chooses. Other kinds keep the layout of their input */
+                                 MR_WANT_ANY: the device chooses. All other kinds keep their input's layout */
     union { /* the member that kind selects; name it in an initialiser, which zeroes its other members */
         mr_conv2d_desc conv2d; /* CONV2D, CONV2D_TRANSPOSED */
         mr_pool2d_desc pool2d;
@@ -500,8 +500,8 @@ typedef struct mr_op_info {
     mr_tensor out;
     uint32_t param_count; /* trained */
     mr_param_info param[MR_OP_MAX_PARAMS];
-    uint32_t state_count; /* state that is not trained (running statistics); forward updates it when training
-                           */
+    uint32_t state_count; /* state that is not trained (running statistics); forward updates it when
+                             training */
     mr_param_info state[MR_OP_MAX_PARAMS];
     size_t saved_bytes;   /* memory that forward writes and backward reads, for max_batch samples */
     size_t scratch_bytes; /* memory that is free between calls; ops of one stream may share it */

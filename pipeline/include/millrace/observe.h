@@ -226,8 +226,8 @@ typedef struct mr_replay_config {
     double cores;        /* that workers, readers, copies and steps share; each thread gets the same part */
     uint32_t step_cores; /* that a step wants on each device: threads of cpu devices. 0: it has its own */
     double others;       /* threads of other programs that want to run all the time; 0: the machine is ours */
-    double copy_core_ms; /* of the copies of a batch to one device: a core copies for so long, as batches were
-                          */
+    double copy_core_ms; /* of the copies of a batch to one device: a core copies for so long, as batches
+                            were */
     double read_times;   /* durations are multiplied by these. read: until storage has answered; 0: samples
                             are in memory, no reader is needed */
     double decode_times, copy_times, step_times;

@@ -92,8 +92,8 @@ typedef struct mr_world_config {
      * differ, the error tells the first such line. At most 64 KiB. */
     const void *card;
     size_t card_bytes;
-    double meet_s; /* all ranks must have come by then; to connect they have as long again, at least 10 s; 60
-                    */
+    double meet_s;    /* all ranks must have come by then; to connect they have as long again, at least 10 s;
+                         60 */
     double silence_s; /* a rank that is not heard of for so long is lost; 0: never. At least 0.5; 10 */
     /* What all processes of the run know and nobody else does: 16 to 4096 bytes, 32 random ones are good.
      * NULL: the contents of the file that the variable MILLRACE_SECRET_FILE names, without newlines at the

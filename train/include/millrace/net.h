@@ -132,8 +132,8 @@ MR_API void mr_net_reshape(mr_net *net, uint32_t h, uint32_t w, uint32_t c);
 
 MR_API void mr_net_max_pool_padded(mr_net *net, uint32_t size, uint32_t stride, uint32_t pad);
 MR_API void mr_net_avg_pool_padded(mr_net *net, uint32_t size, uint32_t stride, uint32_t pad); /* padding is
-                                                                                                   not counted
-                                                                                                */
+                                                                                                  not
+                                                                                                  counted */
 MR_API void mr_net_global_avg_pool(mr_net *net); /* to 1 x 1 x c */
 MR_API void mr_net_global_max_pool(mr_net *net);
 MR_API void mr_net_pad_channels(mr_net *net, uint32_t before, uint32_t behind); /* with zeros */
