@@ -1,5 +1,5 @@
-/* millrace/augment.h: the language for what happens to a picture on its way into a batch, and operations of
- * one's own. */
+/* millrace/augment.h: the augmentation language, which describes how a picture is changed for a batch, and
+ * operations of the program's own. */
 #ifndef MILLRACE_AUGMENT_H
 #define MILLRACE_AUGMENT_H
 
@@ -18,179 +18,181 @@ extern "C" {
  *   gray invert solarize posterize        change pixels with a probability
  *   autocontrast equalize
  *   sharpness blur                        mix pixels with their neighbours
- *   erase cutout                          take a part of the picture away
- *   randaugment trivial                   draw which of these to do
- *   standardise normalise                 fix the numbers that go with them
- *   mixup cutmix                          mix pictures of a batch, and their labels
- * mr_augment_help() says of each how it is written and what it does; `millrace help augment` prints that.
+ *   erase cutout                          overwrite an area of the picture
+ *   randaugment trivial                   choose operations at random
+ *   standardise normalise                 set the numbers for normalisation
+ *   mixup cutmix                          mix pictures of a batch and their labels
+ * mr_augment_help() returns syntax and effect of each operation; `millrace help augment` prints them.
  *
- * Everything below works on bytes, 0..255, by whole numbers, so results are the same bits everywhere. A
- * factor, and a turn of the hue, is drawn as a whole multiple of 1/65536; results are rounded, halves up,
- * and clipped. Pictures have one channel or three here: gray ones stay gray, and alpha was dropped when the
- * picture was decoded. Probabilities, P, are 0 to 1.
+ * All operations compute on bytes, 0..255, in integer arithmetic, so results have the same bits everywhere.
+ * Factors and hue angles are drawn as whole multiples of 1/65536; results are rounded half up and clipped.
+ * Pictures have one or three channels: gray pictures stay gray, and decoding has dropped alpha. A probability
+ * P is 0 to 1.
  *
- * hue(D) turns the hue, an angle on the hexagon of HSV, by a draw from [-D, D] of a whole turn, D up to 0.5.
- * A pixel's largest and smallest channel keep their values. Gray pictures stay.
+ * hue(D) rotates the hue, an angle on the hexagon of HSV, by a random fraction of a full turn from [-D, D], D
+ * up to 0.5. A pixel's largest and smallest channel keep their values. Gray pictures are unchanged.
  *
- * jitter(B,C,S,H[,P]), with probability P (default 1): four changes in an order that is drawn, each of 24 as
- * likely. All values times a draw from [1-B, 1+B]; around the mean of the picture's gray as contrast() does,
- * and around each pixel's gray as saturation() does, by draws from [1-C, 1+C] and [1-S, 1+S]; hue(H). A lower
- * end below 0 is 0. B, C, S: 0 to 15.
+ * jitter(B,C,S,H[,P]), with probability P (default 1): four changes in random order, all 24 orders equally
+ * likely. All values are multiplied by a draw from [1-B, 1+B]; contrast() with a factor from [1-C, 1+C];
+ * saturation() with a factor from [1-S, 1+S]; hue(H). A lower bound below 0 becomes 0. B, C, S: 0 to 15.
  *
- * gray(P): all channels become the pixel's gray (BT.601, in 1/65536). invert(P): 255 - x. solarize(T,P): 255
- * - x where x >= T, 0 to 256. posterize(B,P): the B highest bits stay, 1 to 8.
+ * With probability P: gray(P) sets all channels to the pixel's gray (BT.601, in 1/65536); invert(P) replaces
+ * x by 255 - x; solarize(T,P) replaces x >= T by 255 - x, T 0 to 256; posterize(B,P) keeps the B highest
+ * bits, B 1 to 8.
  *
- * autocontrast(P): of each channel the smallest value becomes 0, the largest 255. A channel of one value
- * stays.
+ * autocontrast(P) stretches each channel so that its smallest value becomes 0 and its largest 255. A channel
+ * with only one value is unchanged.
  *
- * equalize(P): of each channel, with step = (pixels - those of the largest value) / 255, x becomes ((pixels
- * of smaller values) + step / 2) / step, at most 255, divisions rounded down. A channel where step is 0
- * stays.
+ * equalize(P) equalises each channel's histogram: with step = (number of pixels - number of pixels with the
+ * largest value) / 255, x becomes ((number of pixels with smaller values) + step / 2) / step, at most 255;
+ * divisions round down. A channel with step 0 is unchanged.
  *
- * sharpness(LO:HI[,P]), with probability P (default 1): smooth + F * (x - smooth), F a draw from LO:HI, 0 to
- * 16, where smooth is the mean of the 3 x 3 pixels around, the middle one counted five times, rounded.
- * Outermost pixels stay.
+ * sharpness(LO:HI[,P]), with probability P (default 1): x becomes smooth + F * (x - smooth), with F drawn
+ * from LO:HI, 0 to 16. smooth is the rounded mean of the surrounding 3 x 3 pixels, the middle pixel counted
+ * five times. The outermost pixels are unchanged.
  *
- * blur(K,LO:HI[,P]), with probability P (default 1): a normal distribution over K x K pixels, K odd, 1 to 63,
- * its standard deviation a draw from LO:HI, 0.01 to 100. Weights are whole multiples of 1/65536; columns,
- * rounded to 1/128, then rows. Beyond its border a picture goes on as its mirror image, outermost pixels not
- * repeated.
+ * blur(K,LO:HI[,P]), with probability P (default 1): a Gaussian filter of K x K pixels, K odd, 1 to 63, with
+ * a standard deviation drawn from LO:HI, 0.01 to 100. Weights are whole multiples of 1/65536; the filter runs
+ * over columns, rounded to 1/128, then over rows. Beyond its border a picture continues as its mirror image,
+ * without repeating the outermost pixels.
  *
- * rotate(DEG[,filter=bilinear|nearest][,fill=V]) turns around the middle by a draw from [-DEG, DEG] degrees,
- * DEG up to 180. The size stays: corners leave the picture, and fill comes in, 0 to 255 (default 0), or mean,
- * as erase has it.
+ * rotate(DEG[,filter=bilinear|nearest][,fill=V]) rotates around the centre by an angle drawn from [-DEG, DEG]
+ * degrees, DEG up to 180. The size is unchanged: corners leave the picture, and uncovered pixels get fill: 0
+ * to 255 (default 0), or mean, as for erase.
  *
- * affine(DEG[,translate=X[:Y]][,scale=LO:HI][,shear=X[:Y]][,filter=F][,fill=V]) shears by draws from [-X, X]
- * degrees along rows and [-Y, Y] along columns (default 0, and Y 0; up to 80), turns as rotate does, and
- * scales by a draw from LO:HI (1:1; 0.1 to 10), around the middle; then moves by draws from [-X, X] of the
- * width and
- * [-Y, Y] of the height (0, and Y as X; up to 1), in whole pixels.
+ * affine(DEG[,translate=X[:Y]][,scale=LO:HI][,shear=X[:Y]][,filter=F][,fill=V]) shears by angles drawn from
+ * [-X, X] degrees along rows and [-Y, Y] along columns (default 0 for both, up to 80), rotates like rotate,
+ * and scales by a factor drawn from LO:HI (default 1:1; 0.1 to 10), all around the centre; then translates by
+ * fractions drawn from [-X, X] of the width and [-Y, Y] of the height (default 0, Y defaults to X; up to 1),
+ * in whole pixels.
  *
- * Maps are kept in 1/2^32 of a pixel. nearest takes the pixel on which a result pixel's centre falls,
- * bilinear mixes the four around by weights of 1/1024 a side; what lies outside is fill there, too. Boxes and
- * masks that are delivered follow: a mask's pixel is the one under the centre, a box the one around what is
- * seen of the turned one. Up to 16 such maps may follow each other, those of randaugment counted.
+ * Coordinates are computed in 1/2^32 of a pixel. nearest takes the pixel under the centre of a result pixel;
+ * bilinear mixes the four surrounding pixels with weights of 1/1024 per axis, and pixels outside the picture
+ * count as fill. Delivered boxes and masks follow the map: a mask takes the pixel under the centre, a box
+ * becomes the bounding box of the visible area of the mapped box. Up to 16 such maps may follow each other,
+ * including the maps of randaugment.
  *
- * randaugment(N,M[,filter=F][,fill=V]): N times, 1 to 16, one of fourteen changes that is drawn, each as
- * likely, at level M of 0 to 30. Of those that go either way, either is as likely. At level 30: identity;
- * shear along rows or columns by a tangent of 0.3, around the first corner; move by 150/331 of the width or
- * the height, in whole pixels; rotate by 30 degrees; brightness, saturation, contrast, sharpness by a factor
- * of 1.9 or 0.1; posterize to 4 bits; solarize from 0; autocontrast; equalize. In between in proportion: at 0
- * factors are 1, bits 8, the threshold 255.
+ * randaugment(N,M[,filter=F][,fill=V]) applies N (1 to 16) times one of fourteen changes, drawn with equal
+ * probability, at level M of 0 to 30. Changes with two directions take either with equal probability. The
+ * changes at level 30: identity; shear along rows or columns by a tangent of 0.3, around the first corner;
+ * translate by 150/331 of the width or the height, in whole pixels; rotate by 30 degrees; brightness,
+ * saturation, contrast, sharpness by a factor of 1.9 or 0.1; posterize to 4 bits; solarize from 0;
+ * autocontrast; equalize. Lower levels are proportional: at level 0 factors are 1, bits 8, the threshold 255.
  *
- * trivial, or trivial([filter=F][,fill=V]): one of these, at a level of 0 to 30 that is drawn, where level 30
- * is a tangent of 0.99, 32 pixels, 135 degrees, factors of 1.99 or 0.01, 2 bits.
+ * trivial, or trivial([filter=F][,fill=V]), applies one of these changes at a level drawn from 0 to 30; level
+ * 30 is a tangent of 0.99, 32 pixels, 135 degrees, factors of 1.99 or 0.01, 2 bits.
  *
- * erase(P[,scale=LO:HI][,ratio=LO:HI][,value=V]), random erasing: with probability P a rectangle is drawn
- * until one has at least a pixel and fewer rows and columns than the picture, 10 times at most, and if there
- * is one, its pixels are replaced. Its area is a draw from scale (default 0.02:0.33) times the picture's, its
- * height / width one from ratio (0.3:3.3), uniform in the logarithm, its place any at which it lies inside.
+ * erase(P[,scale=LO:HI][,ratio=LO:HI][,value=V]), random erasing: with probability P up to 10 rectangles are
+ * drawn until one has at least one pixel and fewer rows and columns than the picture; its pixels are
+ * replaced. The rectangle's area is a draw from scale (default 0.02:0.33) times the picture's area, its
+ * height / width a draw from ratio (default 0.3:3.3), uniform in the logarithm, its position any that lies
+ * inside the picture.
  *
- * cutout(SIZE[,value=V]): the pixels of a square of that side around a drawn pixel, cut off at the border,
- * are replaced.
+ * cutout(SIZE[,value=V]) replaces the pixels of a square with side SIZE around a random pixel, clipped at the
+ * border.
  *
- * V is mean (default): the pixel that the device makes 0, the mean of normalise(), rounded, also where
- * normalise() stands behind it; without normalise() 0; with standardise the mean of all values of the picture
- * as it stands. zero: pixels of 0, black. random: each byte 0..255. Programs that erase behind normalising
- * write 0 and mean what is called mean here. Boxes and masks stay as they are.
+ * V is mean, zero or random. mean (default) is the pixel that becomes 0 after normalisation: the rounded mean
+ * of normalise(), also if normalise() comes later; 0 without normalise(); with standardise the mean of all
+ * values of the current picture. Programs that erase after normalising with 0 do the same as mean. zero:
+ * pixels of 0, black. random: each byte is drawn from 0..255. Boxes and masks are unchanged.
  *
- * padcrop(..,border=mirror): the outermost pixels are not repeated; boxes end at the picture, and masks have
- * nothing in its mirror images.
+ * padcrop(..,border=mirror) does not repeat the outermost pixels; boxes are clipped at the picture's border,
+ * and masks have their pad value in the mirrored area.
  *
- * rrc(..,covers=C) takes the boxes of the first field that a loader delivers as BOXES, else of the first for
- * which mr_field_role() says BOXES, as parts of the picture; a loader that has neither, or a cache, does not
- * open. Nothing of this in evaluation.
- * mixup and cutmix take the samples of a batch in pairs, places 0 and 1, 2 and 3, ... of the global batch.
- * Each of the two gets the same share of the other, drawn for the pair, and mr_batch.share2 says so. One that
- * is left over, and a pair of which one does not count (label < 0), is not mixed. They need labels, go with
- * no fields, and a loader that has only some parts of its batches must have whole pairs.
+ * rrc(..,covers=C) uses the boxes of the first field that the loader delivers as BOXES, else of the first
+ * field for which mr_field_role() returns BOXES, as fractions of the picture. A loader with no such field, or
+ * with a cache, does not open. Evaluation ignores covers.
+ * mixup and cutmix mix the samples of a batch in pairs: samples 0 and 1, 2 and 3, ... of the global batch.
+ * Each sample gets the same share of its partner, drawn per pair and delivered in mr_batch.share2. A single
+ * last sample, and a pair with a sample that does not count (label < 0), is not mixed. mixup and cutmix need
+ * labels and exclude fields; a loader of some shares of the batches must have whole pairs.
  *
  * Presets: none, rrc224 = rrc(224),flip,normalise(imagenet); center224 =
- * resize(256),center(224),normalise(imagenet); cifar = padcrop(4),flip. A random operation is left out in
- * evaluation, except that rrc(N) becomes resize(N * 8/7),center(N) and padcrop with a SIZE its centre
- * crop. views is of evaluation alone: each epoch shows another view of a picture. */
+ * resize(256),center(224),normalise(imagenet); cifar = padcrop(4),flip. Evaluation omits random operations,
+ * except that rrc(N) becomes resize(N * 8/7),center(N) and padcrop with a SIZE becomes its centre crop. views
+ * applies to evaluation only: each epoch delivers another view of a picture. */
 typedef struct mr_augment mr_augment;
 
 MR_API int mr_augment_create(mr_augment **out, const char *spec, bool training, mr_error *err);
 
-/* An operation of one's own: a function of the program under a name that SPEC can have anywhere an operation
- * that changes pixels can stand, as in resize(64x64),my_noise(3,0.5),flip. It is known to the loader, or the
- * mr_augment, that is given it, and to nothing else: others of the same name are not in its way, and the
- * command, which reads the language too, refuses the name. */
+/* An operation of the program's own: a function with a name that SPEC may contain wherever it may contain an
+ * operation that changes pixels, as in resize(64x64),my_noise(3,0.5),flip. Only the loader or mr_augment that
+ * receives it knows it: other loaders may use the same name, and the command, which reads the language too,
+ * refuses the name. */
 enum { MR_OWN_ARGUMENTS = 8, MR_OWN_DRAWS = 16 };
 
-/* What such a function is told of the picture whose pixels it gets. */
+/* Input of an operation of the program's own. */
 typedef struct mr_own_picture {
     size_t struct_size;
     uint64_t sample; /* its number in the source */
-    /* Of the draws: a hash of seed, epoch, sample and the place of the operation in SPEC (of the position
-     * instead of the epoch where a sample may come several times in one). A seed for a generator of one's
-     * own */
+    /* Key of the draws: a hash of seed, epoch, sample and the operation's position in SPEC (if a sample may
+     * come several times in an epoch, of its position instead of the epoch). A seed for the program's own
+     * generator */
     uint64_t key;
     uint32_t height, width, channels; /* channels 1: gray, or 3: red, green, blue */
     bool training;
     uint32_t argument_count;
-    double arguments[MR_OWN_ARGUMENTS]; /* as SPEC has them; 0 behind the last */
+    double arguments[MR_OWN_ARGUMENTS]; /* the numbers in SPEC; 0 after the last */
     uint32_t draws[MR_OWN_DRAWS];       /* the first words of mr_own_draw() */
 } mr_own_picture;
 
-/* Word k of a picture's draws, 0 to 2^32 - 1, each as likely; as many as are wanted, by k. Pure. Any thread.
- */
+/* Return word k of a picture's draws, uniform in 0 to 2^32 - 1, for any k. Pure. Any thread. */
 MR_API uint32_t mr_own_draw(const mr_own_picture *picture, uint64_t k);
 
 /* Change a picture in place.
  *
- * pixels  height * width * channels bytes, rows packed, without alignment: the picture as it is seen, all
- *         flips in front are done. Its size stays as it is, so what makes another one is for resize or rrc.
- *         Boxes and masks that are delivered do not learn of it: move nothing that they follow
+ * pixels  height * width * channels bytes, rows packed, without alignment: the picture after all earlier
+ *         operations, including flips. Its size cannot change; use resize or rrc for that. Delivered boxes
+ *         and masks do not follow this operation: do not move pixels that they refer to
  *
- * It must be a pure function of pixels and picture, so that batches depend on neither threads nor a stop and
- * resume (I1, I2): all that is random comes from the draws. It may be called twice for a picture.
+ * It must be a pure function of pixels and picture, so that batches do not depend on threads or on stop and
+ * resume (I1, I2): take all randomness from the draws. It may be called twice for a picture.
  *
  * Threads: the loader's workers call it, several at a time and in any order; with prefetch 0 the caller of
  * mr_loader_next(). No lock is held.
  *
  * It may take long: the picture's batch waits. It may wait for this loader to deliver the batches before the
- * picture's, because the loader always leaves one worker for the first batch that is not decoded. That does
- * not hold with free_order or prefetch 0, nor for pictures so large that workers wait for each other's memory
- * (memory_bytes). mr_loader_stop() never waits for it; mr_loader_close() returns when it has returned. It
- * must not take, release or close.
+ * picture's, because the loader always leaves one worker for the first batch that is not decoded. It must not
+ * wait with free_order or prefetch 0, nor for pictures so large that workers wait for each other's memory
+ * (memory_bytes). mr_loader_stop() never waits for it; mr_loader_close() returns after it has returned. It
+ * must not take or release a batch or close the loader.
  *
- * MR_OK, or the code of an error, with err filled; name, sample and file are put to it. MR_EFORMAT says that
- * this sample is damaged, and the rest of those for which mr_error_of_sample() is true are taken so, too;
- * others end the run. */
+ * Returns MR_OK, or a negative code and fills err; the loader adds name, sample and file. MR_EFORMAT and
+ * every other error for which mr_error_of_sample() returns true mark this sample as damaged; all other errors
+ * end the run. */
 typedef int mr_own_change(void *context, const mr_own_picture *picture, uint8_t *pixels, mr_error *err);
 
 typedef struct mr_own_operation {
-    /* a to z, 0 to 9 and _, a letter first, at most 31 of them; no operation and no preset. None of the
-     * language's will ever have a _ in its name */
+    /* letters a to z, digits and _, beginning with a letter, at most 31 characters; not the name of an
+     * operation or preset. Operations of the language never have a _ in their names */
     const char *name;
     mr_own_change *change;
     void *context;
-    uint32_t arguments_least, arguments_most; /* numbers between its parentheses, 0 to 8; none: no
-                                                 parentheses. They are decimal or fractions, as 3, -0.5 or
-                                                 2/3, and have up to nine digits */
-    bool in_evaluation;                       /* it is done there, too; else left out, as what is random is */
+    uint32_t arguments_least, arguments_most; /* number of arguments in parentheses, 0 to 8; without arguments
+                                                 there are no parentheses. Arguments are decimal numbers or
+                                                 fractions, such as 3, -0.5 or 2/3, with up to nine digits */
+    bool in_evaluation; /* evaluation runs it too; false: evaluation omits it, like random operations */
 } mr_own_operation;
 
-/* mr_augment_create() with operations of one's own; they are copied, contexts are lent. MR_EINVAL also for a
- * name that cannot be, is taken or comes twice. */
+/* mr_augment_create() with operations of the program's own, which are copied; their contexts must outlive the
+ * mr_augment. MR_EINVAL also for a name that is invalid, taken or repeated. */
 MR_API int mr_augment_create_own(mr_augment **out, const char *spec, bool training,
                                  const mr_own_operation *operations, uint32_t count, mr_error *err);
 MR_API void mr_augment_destroy(mr_augment *a);
-/* The output size for pictures of this size (0 x 0: sizes differ). MR_EINVAL when the result would not be one
- * fixed size: err says which operation to add. channels is passed through. */
+/* Return the output size for pictures of this size (0 x 0: sizes differ). MR_EINVAL when the result has no
+ * fixed size; err names the operation to add. The number of channels is unchanged. */
 MR_API int mr_augment_output(const mr_augment *a, uint32_t in_h, uint32_t in_w, uint32_t *out_h,
                              uint32_t *out_w, mr_error *err);
-/* mean[c], std[c] of normalise(), in units of 0..255, for MR_OP_INPUT; uses_affine: standardise is there. */
+/* Return mean[c] and std[c] of normalise(), in units of 0..255, for MR_OP_INPUT; uses_affine: SPEC contains
+ * standardise. */
 MR_API void mr_augment_normalise(const mr_augment *a, float mean[4], float std[4], bool *uses_affine);
-/* Views of each picture that views() asks for, 1 without it; epoch e of a loader shows view e % views. What
- * is said of a picture is the mean of what is said of its views. */
+/* Return the number of views per picture set by views(), 1 without it; epoch e of a loader delivers view e %
+ * views. The prediction for a picture is the mean of the predictions for its views. */
 MR_API uint32_t mr_augment_views(const mr_augment *a);
-/* The specification in full, presets spelled out: what a checkpoint and a report keep. Owned by a. */
+/* Return the full specification with presets expanded, as stored in checkpoints and reports. Owned by a. */
 MR_API const char *mr_augment_text(const mr_augment *a);
-/* The manual of the language: what operation `which` does, in lines, and in *usage how it is written. NULL
- * behind the last one. Static strings. */
+/* Return the manual of operation `which`, in lines, and its syntax in *usage. NULL after the last operation.
+ * Static strings. */
 MR_API const char *mr_augment_help(uint32_t which, const char **usage);
 
 #ifdef __cplusplus

@@ -1,11 +1,11 @@
 /* millrace/pipeline.h: all of the pipeline's headers:
  *
  *   image.h    one picture: decode, resize, encode
- *   augment.h  the language for what happens to a picture on its way into a batch
- *   loader.h   batches, in order and on time
+ *   augment.h  the augmentation language: how a picture is changed for a batch
+ *   loader.h   batches of samples from storage, in a fixed order
  *   observe.h  where time goes: counters, causes, traces, records and their replay
  *   convert.h  any source into record files, TFRecords or tar
- *   repair.h   what is whole out of damaged and incomplete sets */
+ *   repair.h   repair of damaged and incomplete sets */
 #ifndef MILLRACE_PIPELINE_H
 #define MILLRACE_PIPELINE_H
 
