@@ -111,8 +111,8 @@ typedef struct mr_odd {
 
 /* Write the outliers so far, workers first, each kind sorted by `times`: workers with at least twice the
  * others' time; files with at least three times the others' time both per read and per byte, and at least 0.3
- * ms per read. Files are compared if the source has 2 to 4,096 of them and samples are read from them one by
- * one. Returns their number, at most room. Any thread. */
+ * ms more per read. Each has lost 50 ms or more in total. Files are compared if the source has 2 to 4,096 of
+ * them and samples are read from them one by one. Returns their number, at most room. Any thread. */
 MR_API uint32_t mr_loader_odd(const mr_loader *l, mr_odd *out, uint32_t room);
 
 /* Results of mr_loader_config.tune so far. */
