@@ -113,7 +113,7 @@ typedef struct mr_error {
     int sys_errno;   /* errno of the failing system call, else 0 */
     uint64_t offset; /* bytes from the start of file, or MR_NOWHERE */
     uint64_t sample; /* sample index in its source, or MR_NOWHERE */
-    char file[512];  /* the file concerned, "" when there is none; a longer name loses its beginning */
+    char file[512];  /* the file of the error, or ""; a longer name loses its beginning */
     char text[768];  /* the expected value, the found value, a remedy */
     int host; /* the status that a callback of the program (sampler, fetch, operation) returned, when that is
                  the error; else 0 */

@@ -1,4 +1,4 @@
-/* millrace/formats.h: what bytes on disk mean.
+/* millrace/formats.h: data sets, pictures' headers and record files on disk.
  *
  *   values and schemas     named, typed fields of a sample
  *   image headers          size and kind of a JPEG or PNG without decoding it
@@ -238,7 +238,7 @@ typedef struct mr_source_info {
     uint64_t total_bytes;             /* sum of all extents */
     bool has_test;                    /* the data also have a test split (MR_SPLIT_TEST) */
     uint64_t fingerprint;   /* hash of format, count, sizes, labels and names: identifies the data set */
-    uint64_t memory_bytes;  /* what this source holds in memory */
+    uint64_t memory_bytes;  /* memory that this source holds */
     uint64_t skipped_files; /* folder: ignored entries: hidden files, files that are not pictures, dangling
                                links, folders at a level that is not searched */
     int64_t label_offset;   /* subtracted from the labels found */

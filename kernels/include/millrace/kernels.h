@@ -574,7 +574,7 @@ typedef struct mr_op_args {
     float *dparam[MR_OP_MAX_PARAMS]; /* gradients: written, not added to */
     float *state[MR_OP_MAX_PARAMS];
     void *saved, *scratch;
-    bool training; /* DROPOUT, BATCHNORM, GRU, LSTM (forward saves what backward needs) */
+    bool training; /* DROPOUT, BATCHNORM, GRU, LSTM (forward saves data for backward) */
     uint64_t seed; /* DROPOUT, SAMPLE: bits of a sample depend only on (seed, op_id, values->step, first + its
                       index, element) */
     uint32_t first;                  /* index of this share's first sample in the global batch */

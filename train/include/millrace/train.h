@@ -4,7 +4,7 @@
  *   trainer.h     the training loop, evaluation, reports
  *   checkpoint.h  the state of a run in files and in memory
  *
- * and those of the pipeline (pipeline.h). */
+ * and the headers of the pipeline (pipeline.h). */
 #ifndef MILLRACE_TRAIN_H
 #define MILLRACE_TRAIN_H
 
