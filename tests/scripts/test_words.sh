@@ -42,6 +42,7 @@ found "$work/broken.md" 1
 printf 'int told; /* the\n * lines; what\n * is read */\n' >"$work/broken.h"
 found "$work/broken.h" 2
 
+# shellcheck disable=SC2016 # the backquotes of Markdown
 printf '# What is told\n\nThe key `told` is a list.\n\n```\nwhat is told\n```\n\n| none | are |\n| those | that |\n' >"$work/clean.md"
 clean "$work/clean.md"
 printf 'int told; /* lines for the user */\nint those, that; /* two numbers */\n' >"$work/clean.h"

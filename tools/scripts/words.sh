@@ -5,7 +5,6 @@
 #        tools/scripts/words.sh FILE...     these files
 # exit status 1: turns were found; each is printed with its line and a better word
 set -eu
-cd "$(dirname "$0")/../.."
 
 # Pages that still have such turns. A page that is cleaned leaves this list, and none enters it.
 # docs/settings.md follows from settings/*.rows.
@@ -35,6 +34,7 @@ TURNS='
 '
 
 if [ $# -eq 0 ]; then
+    cd "$(dirname "$0")/../.."
     # shellcheck disable=SC2046 # no name has a space
     set -- $(pages)
 fi
