@@ -98,6 +98,7 @@ _declare(native, "mrp_verify", _INT, _P, _INT, _U64, C.POINTER(Progress), C.POIN
 _declare(native, "mrp_digest", _INT, _P, C.POINTER(Progress), _P, C.POINTER(_U64), C.POINTER(_U64), _E)
 
 ON_NOTE = C.cast(native.mrp_on_note, _P).value
+MAKE_NOTHING = C.cast(native.mrp_make_nothing, _P).value
 ON_BAD = C.cast(native.mrp_on_bad, _P).value
 CAPSULE_GONE = C.cast(native.mrp_capsule_gone, _P).value
 

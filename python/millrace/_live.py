@@ -65,6 +65,10 @@ class Live:
         self.data, self.schema, self.key, self.sample_bytes = data, schema, key, sample_bytes
         self.classes = _classes_of(_names_in(data) if classes is None else classes)
 
+    def maker(self) -> Any:
+        """What the library's source is made by."""
+        return Maker(self)
+
     def __repr__(self) -> str:
         return "Live(%s)" % type(self.data).__name__
 

@@ -16,7 +16,7 @@ from . import _ranks
 from ._arrays import Batch
 from ._errors import ArgumentError, ClosedError, Error, ForkError, StateError, UnsupportedError
 from ._finish import U8, Finish
-from ._live import Live, Maker, unused
+from ._live import Live, unused
 from ._operations import Operations, see_sendable
 from ._orders import Order
 from ._stream import Inbox, Running, Stream, check_step
@@ -72,14 +72,14 @@ class Source:
                  target_key: Optional[str] = None, split_key: Optional[str] = None) -> None:
         self._pid, self._pointer = os.getpid(), C.c_void_p()
         self._running: List[Any] = []
-        self._maker: Optional[Maker] = None
+        self._maker: Any = None
         if not isinstance(path, (str, bytes, os.PathLike)):
             given = {"format": format, "split": split, "image_key": image_key, "label_key": label_key, "classes": classes,
                      "index_folder": index_folder, "take": take, "target_key": target_key, "split_key": split_key}
             usual = dict(dict.fromkeys(given), split="auto", classes="first")
             live = path if isinstance(path, Live) else Live(path)
             unused(live, given, usual)
-            self._maker = Maker(live)
+            self._maker = live.maker()
             self._maker.open(self._pointer)
             return
         cfg = _l.fill(_l.lib.mr_source_defaults_sized, mr_source_config())

@@ -147,9 +147,12 @@ class Passes(Loader):
             epoch, step = (self._next_epoch if wanted is None else wanted), 0
             self._next_epoch = epoch + 1
         self._resumed = False
-        began = Pass(self, epoch, step, before)
+        began = self._pass_of(epoch, step, before)
         self._passes.append(weakref.ref(began))
         return began
+
+    def _pass_of(self, epoch: int, step: int, before: int) -> Pass:
+        return Pass(self, epoch, step, before)
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         return self._begin_pass()

@@ -17,10 +17,13 @@ except ImportError as e:  # pragma: no cover
 from . import _ranks
 from ._arguments import take_sampler, translate
 from ._arrays import Batch
+from ._collate import Collation, as_lists
 from ._errors import ArgumentError, StateError
 from ._finish import BF16, F16, F32, U8, Finish
 from ._loader import Loader as _Loader
 from ._loader import log, settings_of
+from ._made import MadePass
+from ._own import Own, OwnMixin
 from ._passes import Pass, Passes
 
 _FORMATS = {"contiguous": "contiguous", "channels_last": "channels_last", torch.contiguous_format: "contiguous",
@@ -124,7 +127,7 @@ def whole(batches: Sequence[Any]) -> Any:
     return batches[0]
 
 
-class Loader(Passes):
+class Loader(OwnMixin, Passes):
     """Batches as (images, target): float32, normalised as the augmentation says, (n, channels, height, width), and int64.
 
     Every `for` over it is one epoch, as with a DataLoader: the one of `set_epoch()`, else the one after the last. After
@@ -175,6 +178,7 @@ class Loader(Passes):
         if "epochs" in settings:
             raise ArgumentError("epochs=: every `for` over this loader is one epoch")
         settings.update(batch_size=batch_size, drop_last=drop_last, shuffle=shuffle, device=device)
+        self._own = Own.of(path, settings)
         translate(settings, _NAMES)
         take_sampler(settings)
         batch_size, drop_last = settings.pop("batch_size"), settings.pop("drop_last")
@@ -195,7 +199,8 @@ class Loader(Passes):
         self._again_given = given
         rank, world = _ranks.find(settings.get("rank"), settings.get("world"))
         settings.update(rank=rank, world=world)
-        super().__init__(path, batch=batch if batch is not None else batch_size * world, epochs=None, **settings)
+        ahead = self._own.settle(settings) if self._own else 0
+        super().__init__(self._own.path if self._own else path, batch=batch if batch is not None else batch_size * world, epochs=None, **settings)
         self._see_all_have_some()
         self._dtype = kind
         self._format = _FORMATS[memory_format] if memory_format is not None else "channels_last" if kind is torch.uint8 else "contiguous"
@@ -207,12 +212,19 @@ class Loader(Passes):
         if self._device is not None and self._device.type not in ("cpu", "cuda"):
             raise ArgumentError("device=%r: expected \"cpu\" or \"cuda\"" % (device,))
         self._on_gpu = self._device is not None and self._device.type == "cuda"
+        if self._own:
+            if raw:
+                raise ArgumentError("raw=True: these samples are made by Python, and collate_fn= says what a batch is")
+            self._makers = self._own.makers(self._given, Collation(self._own.pictures_formed, self._format == "contiguous", kind, self._given["channels"],
+                                                                  ignore_index), ahead)
         self._choose_form()
 
     def _choose_form(self) -> None:
         """Batches that stay in host memory are finished ahead of the loop, unless they are the loader's own memory."""
         self._means, self._stds = self._numbers()
         planar = self._format == "contiguous"
+        if self._own:
+            return
         if not self._raw and not self._on_gpu and (planar or self._dtype is not torch.uint8):
             self._finish = Finish(self, _KINDS[self._dtype], planar, self._means, self._stds, self._ignore, self._soft)
 
@@ -281,6 +293,27 @@ class Loader(Passes):
     def load_state_dict(self, state: Dict[str, Any]) -> None:
         self._settle()
         super().load_state_dict(state)
+
+    @property
+    def shape(self) -> Tuple[int, ...]:
+        """(height, width, channels) of every picture; () where Python makes them."""
+        return () if self._own else super().shape
+
+    def _pass_of(self, epoch: int, step: int, before: int) -> Pass:
+        return MadePass(self, epoch, step, before) if self._own else super()._pass_of(epoch, step, before)
+
+    def _deliver_made(self, made: Any) -> Any:
+        """A batch that Python made."""
+        if self._on_gpu:
+            made = self._across_all(made, self._across)
+        if self._keys is not None and isinstance(made, tuple) and len(made) == 2:
+            return dict(zip(self._keys, made))
+        return made
+
+    def close(self) -> None:
+        if self._makers:
+            self._makers.pool.close()
+        super().close()
 
     def _deliver(self, batch: Batch) -> Any:
         if self._raw:
@@ -358,4 +391,4 @@ class Loader(Passes):
 
 _NAMES = settings_of(_Loader) + settings_of(Loader)  # what __init__ has words for
 
-__all__ = ["Loader"]
+__all__ = ["Loader", "as_lists"]

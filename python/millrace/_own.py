@@ -1,0 +1,136 @@
+"""millrace.torch.Loader over code of Python's own: what its arguments say of that."""
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, Dict, List, Optional
+
+import torch
+
+from ._collate import Collation
+from ._errors import ArgumentError, BadSampleError
+from ._live import Live
+from ._loader import log
+from ._made import Made, Makers
+from ._making import Bad, Job
+
+_FUNCTIONS = ("transform", "target_transform", "collate_fn")
+_MORE = ("worker_init_fn", "multiprocessing_context", "timeout", "persistent_workers")
+# What says something of pictures that the library decodes, and its usual value.
+_OF_THE_LIBRARY = {"operations": None, "fields": (), "cache": "off", "tune": False, "length_window": 0, "width_multiple": 1}
+
+
+class Own:
+    """The part that is Python's own of one loader's arguments.
+
+    path  what stands for the data in the library's loader"""
+
+    def __init__(self, live: Live, given: Dict[str, Any], workers: int) -> None:
+        self.live, self._given, self.workers = live, given, workers
+        self.path = Made(live)
+        self._makers: Optional[Makers] = None
+        self.pictures_formed = given["transform"] is None  # what a transform gives is finished
+
+    # ------------------------------------------------------------------ is it?
+
+    @classmethod
+    def of(cls, path: Any, settings: Dict[str, Any]) -> Optional["Own"]:
+        """Takes out of the settings what is for Python; None: the library makes the batches."""
+        functions = {n: settings.pop(n, None) for n in _FUNCTIONS}
+        asked = [n for n in _FUNCTIONS if functions[n] is not None]
+        for n in asked:
+            if not callable(functions[n]):
+                raise ArgumentError("%s=: found %s, expected a function" % (n, type(functions[n]).__name__))
+        augment = settings.get("augment", "none")
+        if isinstance(path, (str, bytes, os.PathLike)):
+            if not asked:
+                return None
+            raise ArgumentError("%s=: goes with a Python object as data" % asked[0])
+        if asked and augment != "none":
+            raise ArgumentError("%s= and augment=%r: pictures are changed by one of them: leave out augment=, or write %s as an operation "
+                                "(operations=)" % (asked[0], augment, asked[0]))
+        if not asked and augment != "none":
+            return None
+        workers = settings.get("num_workers") or settings.get("workers") or 0
+        live = path if isinstance(path, Live) else Live(path)
+        given = dict(functions, **{n: settings.get(n) for n in _MORE})
+        own = cls(live, given, workers)
+        if not asked and (live.schema is not None or own._pictures()):
+            return None
+        for n in _MORE:
+            settings.pop(n, None)
+        for n, usual in _OF_THE_LIBRARY.items():
+            if settings.get(n, usual) != usual and settings.get(n) is not None:
+                raise ArgumentError("%s=: of pictures that the library decodes and augments, and these samples are made by Python: %s" % (
+                    n, "further fields are members of a sample, and of the batch" if n == "fields" else "leave it out"))
+        return own
+
+    def _pictures(self) -> bool:
+        """Are samples pictures with a class, which the library takes from here? A worker is asked, where there are some, so that files
+        which data open when they are first used are not open in this process when others are made of it."""
+        job = self._job({"seed": 0}, None)
+        if not self.workers:
+            from ._making import generators_kept
+            with generators_kept():
+                return job.probe() == "pictures"
+        makers = self._made_by(job, 4)
+        try:
+            return makers.pool.ask("probe") == "pictures"
+        finally:
+            if self._makers is None:
+                makers.pool.close()
+
+    # ------------------------------------------------------------------ the loader's
+
+    def settle(self, settings: Dict[str, Any]) -> int:
+        """Into settings of the library's loader, which delivers numbers of samples; gives batches to be made ahead."""
+        prefetch = settings.get("prefetch", 4)
+        settings.update(prefetch=0, workers=1)
+        return prefetch  # type: ignore[no-any-return]
+
+    def _job(self, given: Dict[str, Any], collation: Optional[Collation]) -> Job:
+        g = self._given
+        return Job(self.live.data, len(self.live.data), seed=given["seed"], transform=g["transform"], target_transform=g["target_transform"],
+                   collate=g["collate_fn"], collation=collation, bad=given.get("bad", "stop"), worker_init=g["worker_init_fn"])
+
+    def _made_by(self, job: Job, prefetch: int) -> Makers:
+        timeout = self._given["timeout"] or 0
+        return Makers(job, self.workers, self._given["multiprocessing_context"], timeout, prefetch, lambda text: log.info("%s", text))
+
+    def makers(self, given: Dict[str, Any], collation: Collation, prefetch: int) -> Makers:
+        return self._made_by(self._job(given, collation), prefetch)
+
+
+class OwnMixin:
+    """What a loader of PyTorch's has for batches that Python makes."""
+
+    _makers: Optional[Makers] = None
+    _own: Optional[Own] = None
+    _given: Dict[str, Any]
+
+    def _report(self, bad: List[Bad]) -> None:
+        """Damaged samples of a batch, as the library reports those that it finds."""
+        assert self._makers is not None
+        for b in bad:
+            self._makers.bad_count += 1
+            e = BadSampleError("sample %d: %s" % (b.sample, b.text))
+            e.sample = b.sample
+            call = self._given["on_bad"]
+            call(e, b.substitute) if call else log.warning("damaged: %s", e)
+            if self._makers.bad_count > self._given["max_bad"]:
+                over = BadSampleError("%d samples are damaged, more than max_bad=%d; the last one is %s" % (
+                    self._makers.bad_count, self._given["max_bad"], e))
+                over.sample = b.sample
+                raise over
+
+    def _across_all(self, made: Any, move: Callable[[Any], Any]) -> Any:
+        if isinstance(made, torch.Tensor):
+            return move(made)
+        if isinstance(made, dict):
+            return {k: self._across_all(v, move) for k, v in made.items()}
+        if isinstance(made, tuple) and hasattr(made, "_fields"):
+            return type(made)(*(self._across_all(v, move) for v in made))
+        if isinstance(made, (list, tuple)):
+            return type(made)(self._across_all(v, move) for v in made)
+        return made
+
+

@@ -1,0 +1,288 @@
+"""millrace.torch.Loader over code of Python's own: finished tensors, transforms, collation, in this process and in worker processes."""
+import os
+import random
+import signal
+import subprocess
+import sys
+
+import millrace
+import pytest
+
+np = pytest.importorskip("numpy")
+torch = pytest.importorskip("torch")
+import millrace.torch as mt  # noqa: E402
+
+FORK = dict(num_workers=2, multiprocessing_context="fork")
+
+
+class Drawn(torch.utils.data.Dataset):
+    """Tensors that depend on the sample and on all global generators."""
+
+    def __init__(self, count=40):
+        self.count = count
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, k):
+        draws = [torch.rand(1).item(), np.random.rand(), random.random(), millrace.sample_seed() % 1000]
+        return torch.tensor([float(k)] + draws), k % 5
+
+
+class Failing(Drawn):
+    def __init__(self, which, how):
+        super().__init__()
+        self.which, self.how = which, how
+
+    def __getitem__(self, k):
+        if k in self.which:
+            self.how()
+        return torch.full((2, 3), float(k)), k % 5
+
+
+def raises():
+    raise KeyError("no such picture")
+
+
+def all_of(loader):
+    return [[m.clone() if isinstance(m, torch.Tensor) else m for m in b] for b in loader]
+
+
+def same(a, b):
+    return len(a) == len(b) and all(torch.equal(x, y) for p, q in zip(a, b) for x, y in zip(p, q))
+
+
+def test_any_number_of_workers():
+    """Batches and what is drawn follow from seed, epoch and sample; the caller's generators are left alone."""
+    torch.manual_seed(7)
+    before = torch.default_generator.get_state()
+    got = []
+    for settings in ({}, FORK, dict(FORK, num_workers=3)):
+        with mt.Loader(Drawn(), 8, shuffle=True, seed=3, **settings) as loader:
+            got.append(all_of(loader) + all_of(loader))
+    assert torch.equal(before, torch.default_generator.get_state())
+    assert same(got[0], got[1]) and same(got[0], got[2])
+    first, second = got[0][:5], got[0][5:]
+    ids = [torch.cat([b[0][:, 0] for b in e]).tolist() for e in (first, second)]
+    assert sorted(ids[0]) == sorted(ids[1]) == list(range(40)) and ids[0] != ids[1]
+    draws = torch.cat([b[0][:, 1:] for b in got[0]])
+    assert all(len(set(draws[:, k].tolist())) == 80 for k in range(3))
+
+
+def test_resume_and_ranks():
+    """A state taken in the middle, while batches are ahead of the loop, goes on exactly, also as two ranks."""
+    with mt.Loader(Drawn(), batch=8, shuffle=True, seed=3, **FORK) as loader:
+        whole = all_of(loader) + all_of(loader)
+        it = iter(loader)
+        for _ in range(2):
+            next(it)
+        state = loader.state_dict()
+        rest = all_of(it)
+    with mt.Loader(Drawn(), batch=8, shuffle=True, seed=3) as loader:
+        loader.load_state_dict(state)
+        assert same(all_of(loader), rest)
+    parts = []
+    for rank in range(2):
+        with mt.Loader(Drawn(), batch=8, shuffle=True, seed=3, rank=rank, world=2, **FORK) as loader:
+            parts.append(all_of(loader))
+    joined = [[torch.cat([a, b]) for a, b in zip(x, y)] for x, y in zip(*parts)]
+    assert same(joined, whole[:5])
+
+
+def test_iterations_within_iterations():
+    with mt.Loader(Drawn(), 8, shuffle=True, seed=3, **FORK) as loader:
+        want = all_of(loader)
+        loader.set_epoch(0)
+        got = []
+        for b in loader:
+            got.append([m.clone() for m in b])
+            next(iter(loader))
+        assert same(got, want)
+
+
+def test_kept_batches_never_change():
+    """Memory is used again when nobody has it, and not before; what is kept outlives the workers."""
+    class Large(Drawn):
+        def __getitem__(self, k):
+            return torch.full((3, 64, 64), float(k)), k
+
+    with mt.Loader(Large(), 4, **FORK) as loader:
+        kept = [x for x, _ in loader] + [x[1:2] for x, _ in loader]
+        fds = len(os.listdir("/proc/self/fd"))
+    for k, x in enumerate(kept):
+        first = 4 * (k % 10) + k // 10
+        assert x[:, 0, 0, 0].tolist() == list(range(first, first + len(x))) and (x == x[:, :1, :1, :1]).all()
+    assert fds < 60
+
+
+def test_exceptions_name_the_sample():
+    for settings in ({}, FORK):
+        with mt.Loader(Failing({13}, raises), 8, **settings) as loader:
+            it = iter(loader)
+            assert next(it)[0][0, 0, 0] == 0
+            with pytest.raises(KeyError, match="no such picture") as e:
+                next(it)
+            told = str(e.value.__cause__) + "".join(getattr(e.value, "__notes__", []))
+            assert "sample 13" in told
+            if settings:
+                assert "worker process" in told and 'raise KeyError("no such picture")' in told
+
+
+def test_bad_samples_are_counted():
+    bad = []
+    for settings in ({}, FORK):
+        with mt.Loader(Failing({3, 13}, raises), 8, bad="skip", on_bad=lambda e, s: bad.append((e.sample, s)), **settings) as loader:
+            got = all_of(loader)
+        assert torch.cat([b[1] for b in got]).tolist() == [-100 if k in (3, 13) else k % 5 for k in range(40)]
+        assert got[0][0][3].eq(0).all()
+        assert sorted(bad) == [(3, None), (13, None)]
+        bad.clear()
+    with mt.Loader(Failing({3, 4}, raises), 8, bad="replace", on_bad=lambda e, s: bad.append((e.sample, s)), **FORK) as loader:
+        assert next(iter(loader))[0][:, 0, 0].tolist() == [0, 1, 2, 5, 5, 5, 6, 7]
+    assert bad == [(3, 5), (4, 5)]
+    with mt.Loader(Failing({3, 4}, raises), 8, bad="skip", collate_fn=lambda samples: len(samples)) as loader:
+        assert list(loader) == [6, 8, 8, 8, 8]
+    with mt.Loader(Failing({3, 13}, raises), 8, bad="skip", max_bad=1) as loader:
+        with pytest.raises(millrace.BadSampleError, match="max_bad=1"):
+            list(loader)
+
+
+@pytest.mark.parametrize("how", ["kill", "exit", "segfault"])
+def test_a_worker_that_dies(how):
+    def die():
+        if how == "exit":
+            os._exit(3)
+        number = signal.SIGKILL if how == "kill" else signal.SIGSEGV
+        if how == "segfault":
+            signal.signal(number, signal.SIG_DFL)  # pytest's handler would print
+        os.kill(os.getpid(), number)
+    data = Failing({13}, die)
+    with mt.Loader(data, 4, **FORK) as loader:
+        it = iter(loader)
+        with pytest.raises(millrace.WorkerError, match="sample 13") as e:
+            for _ in range(10):
+                next(it)
+        assert e.value.sample == 13
+        assert {"kill": "SIGKILL", "exit": "status 3", "segfault": "SIGSEGV"}[how] in str(e.value)
+        data.which = set()
+        assert next(it)[0][:, 0, 0].tolist() == [12, 13, 14, 15]  # workers that are begun anew go on there
+
+
+def test_targets_of_every_kind():
+    class Of(Drawn):
+        def __init__(self, target):
+            super().__init__(6)
+            self.target = target
+
+        def __getitem__(self, k):
+            return (torch.full((2, 2), float(k)),) + self.target(k)
+
+    def batch(target, **more):
+        with mt.Loader(Of(target), 3, **more) as loader:
+            return next(iter(loader))
+    x, y = batch(lambda k: (k / 2,))
+    assert y.dtype == torch.float64 and y.tolist() == [0, 0.5, 1]
+    x, y = batch(lambda k: (np.arange(3) + k,))
+    assert y.tolist() == [[0, 1, 2], [1, 2, 3], [2, 3, 4]]
+    x, y, name, more = batch(lambda k: (k, "p%d" % k, {"w": torch.tensor(k), "s": (k, 2.5)}), **FORK)
+    assert name == ["p0", "p1", "p2"] and more["w"].tolist() == [0, 1, 2] and more["s"][1].tolist() == [2.5] * 3
+    x, y = batch(lambda k: ({"boxes": torch.ones(2, 4), "labels": torch.tensor([k, k])},))
+    assert isinstance(y, list) and [t["labels"].tolist() for t in y] == [[0, 0], [1, 1], [2, 2]]  # also where all have as many
+    x, y = batch(lambda k: ({"points": np.ones((k, 2), "float32")},), **FORK)
+    assert [tuple(t["points"].shape) for t in y] == [(0, 2), (1, 2), (2, 2)] and isinstance(y[0]["points"], torch.Tensor)
+    d = mt.Loader([{"pixel_values": torch.ones(3, 2, 2), "labels": k} for k in range(4)], 2)
+    assert next(iter(d))["labels"].tolist() == [0, 1]
+
+
+def test_finished_tensors_keep_their_bits():
+    values = torch.tensor([[-0.0, float("nan"), 1e-45], [float("inf"), -3.5, 2.0]])
+    for kind in (torch.float32, torch.float16, torch.bfloat16, torch.float64):
+        data = [(values.to(kind).expand(3, 2, 3).contiguous(), k) for k in range(4)]
+        for settings in ({}, FORK):
+            with mt.Loader(data, 4, **settings) as loader:
+                x, y = next(iter(loader))
+            want = torch.stack([d[0] for d in data])
+            assert x.dtype == kind and x.view(torch.uint8).equal(want.view(torch.uint8))
+
+
+def test_unequal_shapes_are_refused():
+    data = [(torch.zeros(3, 4, 4 + k), k) for k in range(4)]
+    with pytest.raises(millrace.ArgumentError, match="3x4x4 and 3x4x5.*Resize"):
+        next(iter(mt.Loader(data, 2)))
+    images, targets = next(iter(mt.Loader(data, 2, collate_fn=mt.as_lists)))
+    assert [i.shape[2] for i in images] == [4, 5] and targets == [0, 1]
+
+
+def test_worker_init_and_info():
+    seen = []
+
+    class Info(Drawn):
+        def __getitem__(self, k):
+            info = torch.utils.data.get_worker_info()
+            return torch.tensor([info.id, info.num_workers, self.mine])
+
+        mine = 0
+
+    data = Info()
+
+    def begin(number):
+        torch.utils.data.get_worker_info().dataset.mine = number + 10
+    with mt.Loader(data, 8, worker_init_fn=begin, **FORK) as loader:
+        for b in loader:
+            seen += b.tolist()
+    assert {tuple(s) for s in seen} <= {(0, 2, 10), (1, 2, 11)} and len(seen) == 40
+
+
+def test_changed_data_reach_the_workers():
+    data = Failing(set(), raises)
+    with mt.Loader(data, 8, **FORK) as loader:
+        list(loader)
+        data.which = {0}
+        with pytest.raises(KeyError):
+            next(iter(loader))
+
+
+SCRIPT = """
+import os, sys, time, torch, millrace.torch
+class Slow(torch.utils.data.Dataset):
+    def __len__(self): return 64
+    def __getitem__(self, k):
+        open(os.path.join(sys.argv[1], str(os.getpid())), "w").close()
+        if k > 4: time.sleep(1000)
+        return torch.zeros(3, 64, 64), k
+loader = millrace.torch.Loader(Slow(), 2, num_workers=2, multiprocessing_context="fork")
+it = iter(loader)
+kept = next(it)
+print("ready", flush=True)
+for batch in it:
+    pass
+"""
+
+
+def ended(pid):
+    try:
+        with open("/proc/%d/stat" % pid) as f:
+            return f.read().rsplit(")", 1)[1].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_no_worker_is_left(tmp_path, how):
+    """After Ctrl-C and after the parent was killed, with workers in the middle of a sample."""
+    seen = tmp_path / "workers"
+    seen.mkdir()
+    (tmp_path / "main.py").write_text(SCRIPT)
+    p = subprocess.Popen([sys.executable, str(tmp_path / "main.py"), str(seen)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert p.stdout.readline() == b"ready\n"
+        workers = [int(n) for n in os.listdir(seen)]
+        assert workers
+        p.send_signal(how)
+        _, told = p.communicate(timeout=60)
+        assert how == signal.SIGKILL or b"KeyboardInterrupt" in told
+        while not all(ended(w) for w in workers):  # the test's time limit ends it
+            pass
+    finally:
+        p.kill()
+        p.communicate()
