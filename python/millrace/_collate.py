@@ -2,14 +2,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, Dict, List
 
 import torch
 
 from ._errors import ArgumentError, BadSampleError
 from ._making import MISSING, Job
 
-_FIRST_SEEN = 4  # samples that say whether targets differ in length
 _IMAGES, _LABELS = ("image", "img", "pixel_values"), ("label", "target", "labels")
 
 
@@ -34,6 +33,14 @@ def _tensors(value: Any) -> Any:
     return value
 
 
+def _shapes(job: Job, at: Any, number: int) -> Any:
+    """Of all that the dict has which is this member of a sample; None: it cannot be made."""
+    try:
+        return tuple((n, tuple(getattr(v, "shape", ()))) for n, v in job.sample(0, 0, number)[at].items())
+    except Exception:
+        return None
+
+
 def _shape(value: Any) -> str:
     return "x".join(map(str, value.shape)) or "a number"
 
@@ -47,7 +54,7 @@ class Collation:
 
     def __init__(self, formed: bool, planar: bool, dtype: Any, channels: int, ignore: int) -> None:
         self.formed, self.planar, self.dtype, self.channels, self.ignore = formed, planar, dtype, channels, ignore
-        self._differ: Optional[bool] = None
+        self._differ: Dict[Any, bool] = {}
 
     # ------------------------------------------------------------------ samples
 
@@ -60,16 +67,16 @@ class Collation:
             samples = [filler if s is MISSING else s for s in samples]
         take = room.take if room is not None else lambda size: None
         if isinstance(good, Mapping):
-            return {k: self._member(job, [s[k] for s in samples], take, k in _IMAGES, str(k)) for k in good}
+            return {k: self._member(job, samples, k, take, k in _IMAGES, str(k)) for k in good}
         if isinstance(good, tuple) and not hasattr(good, "_fields"):
             self._see_lengths(samples, len(good))
-            return tuple(self._member(job, [s[k] for s in samples], take, k == 0, "member %d" % k) for k in range(len(good)))
+            return tuple(self._member(job, samples, k, take, k == 0, "member %d" % k) for k in range(len(good)))
         if hasattr(good, "_fields"):
-            return type(good)(*(self._member(job, [s[k] for s in samples], take, k == 0, n) for k, n in enumerate(good._fields)))
+            return type(good)(*(self._member(job, samples, k, take, k == 0, n) for k, n in enumerate(good._fields)))
         if isinstance(good, list):
             self._see_lengths(samples, len(good))
-            return [self._member(job, [s[k] for s in samples], take, k == 0, "member %d" % k) for k in range(len(good))]
-        return self._member(job, samples, take, True, "the sample")
+            return [self._member(job, samples, k, take, k == 0, "member %d" % k) for k in range(len(good))]
+        return self._member(job, samples, None, take, True, "the sample")
 
     @staticmethod
     def _see_lengths(samples: List[Any], count: int) -> None:
@@ -118,11 +125,12 @@ class Collation:
 
     # ------------------------------------------------------------------ one member of all samples
 
-    def _member(self, job: Job, values: List[Any], take: Callable[[int], Any], image: bool, name: str) -> Any:
+    def _member(self, job: Job, samples: List[Any], at: Any, take: Callable[[int], Any], image: bool, name: str) -> Any:
+        values = samples if at is None else [s[at] for s in samples]
         if image:
             values = [self._pixels(v) for v in values]
         first = values[0]
-        if isinstance(first, Mapping) and not image and self._lengths_differ(job, first):
+        if isinstance(first, Mapping) and not image and self._lengths_differ(job, at, first):
             return [_tensors(v) for v in values]
         made = self._stack(values, take, name)
         if image and self.formed and isinstance(made, torch.Tensor) and made.dtype == torch.uint8:
@@ -153,21 +161,17 @@ class Collation:
             pixels = pixels.contiguous()
         return pixels if self.dtype == torch.uint8 else pixels.to(torch.float32).div_(255).to(self.dtype)
 
-    def _lengths_differ(self, job: Job, first: Any) -> bool:
+    def _lengths_differ(self, job: Job, at: Any, first: Any) -> bool:
         """Targets of detection, whose number of boxes differs: a list of dicts, in every batch. Some of the first samples say so."""
-        if self._differ is None:
+        if at not in self._differ:
             names = set(first)
             if "boxes" in names or "bboxes" in names:
-                self._differ = True
+                self._differ[at] = True
             elif not any(getattr(v, "shape", None) for v in first.values()):
-                self._differ = False
+                self._differ[at] = False
             else:
-                shapes = set()
-                for k in sorted({0, 1 % job.count, job.count // 2, job.count - 1})[:_FIRST_SEEN]:
-                    target = job.sample(0, 0, k)[1]
-                    shapes.add(tuple((n, tuple(getattr(v, "shape", ()))) for n, v in target.items()))
-                self._differ = len(shapes) > 1
-        return self._differ
+                self._differ[at] = len({_shapes(job, at, k) for k in {0, 1 % job.count, job.count // 2, job.count - 1}} - {None}) > 1
+        return self._differ[at]
 
     def _stack(self, values: List[Any], take: Callable[[int], Any], name: str) -> Any:
         first = values[0]

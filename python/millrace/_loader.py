@@ -147,6 +147,17 @@ class Source:
             self.close()
 
 
+def targets_of(source: Source, count: int) -> List[int]:
+    """Labels of all samples, without reading them."""
+    out, label = [], C.c_int64()
+    for k in range(count):
+        rc = _l.quick_lib.mr_source_label(source._pointer, k, C.byref(label))
+        if rc != _l.OK:
+            raise UnsupportedError("this data set knows its labels only when samples are read: take them from the batches")
+        out.append(label.value)
+    return out
+
+
 class Loader:
     """Batches of a data set, read, decoded and augmented by threads of the library, in order and on time.
 
@@ -435,13 +446,7 @@ class Loader:
     def targets(self) -> List[int]:
         """The label of every sample, in the order of the data, without reading pictures; -1: it has none."""
         self._check()
-        out, label = [], C.c_int64()
-        for k in range(self._samples):
-            rc = _l.quick_lib.mr_source_label(self._source._pointer, k, C.byref(label))
-            if rc != _l.OK:
-                raise UnsupportedError("this data set knows its labels only when samples are read: take them from the batches")
-            out.append(label.value)
-        return out
+        return targets_of(self._source, self._samples)
 
     @property
     def mixes(self) -> bool:

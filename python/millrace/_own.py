@@ -7,13 +7,13 @@ from typing import Any, Callable, Dict, List, Optional
 import torch
 
 from ._collate import Collation
-from ._errors import ArgumentError, BadSampleError
+from ._decoded import OF_THE_SOURCE, Decoded
+from ._errors import ArgumentError, BadSampleError, UnsupportedError
 from ._live import Live
 from ._loader import log
 from ._made import Made, Makers
 from ._making import Bad, Job
 
-_FUNCTIONS = ("transform", "target_transform", "collate_fn")
 _MORE = ("worker_init_fn", "multiprocessing_context", "timeout", "persistent_workers")
 # What says something of pictures that the library decodes, and its usual value.
 _OF_THE_LIBRARY = {"operations": None, "fields": (), "cache": "off", "tune": False, "length_window": 0, "width_multiple": 1}
@@ -33,25 +33,24 @@ class Own:
     # ------------------------------------------------------------------ is it?
 
     @classmethod
-    def of(cls, path: Any, settings: Dict[str, Any]) -> Optional["Own"]:
+    def of(cls, path: Any, functions: Dict[str, Any], settings: Dict[str, Any], ignore: int) -> Optional["Own"]:
         """Takes out of the settings what is for Python; None: the library makes the batches."""
-        functions = {n: settings.pop(n, None) for n in _FUNCTIONS}
-        asked = [n for n in _FUNCTIONS if functions[n] is not None]
+        asked = [n for n in functions if functions[n] is not None]
         for n in asked:
             if not callable(functions[n]):
                 raise ArgumentError("%s=: found %s, expected a function" % (n, type(functions[n]).__name__))
         augment = settings.get("augment", "none")
-        if isinstance(path, (str, bytes, os.PathLike)):
-            if not asked:
-                return None
-            raise ArgumentError("%s=: goes with a Python object as data" % asked[0])
+        files = isinstance(path, (str, bytes, os.PathLike))
+        if files and not asked:
+            return None
         if asked and augment != "none":
-            raise ArgumentError("%s= and augment=%r: pictures are changed by one of them: leave out augment=, or write %s as an operation "
-                                "(operations=)" % (asked[0], augment, asked[0]))
+            raise ArgumentError("%s= and augment=%r: samples come from Python or from the library: leave out augment= (the library then only "
+                                "decodes), or %s" % (asked[0], augment, "say all of it by augment= and operations={\"my_name\": function}"
+                                                     if asked[0] == "transform" else "leave out %s=" % asked[0]))
         if not asked and augment != "none":
             return None
         workers = settings.get("num_workers") or settings.get("workers") or 0
-        live = path if isinstance(path, Live) else Live(path)
+        live = cls._of_files(path, settings, ignore) if files else path if isinstance(path, Live) else Live(path)
         given = dict(functions, **{n: settings.get(n) for n in _MORE})
         own = cls(live, given, workers)
         if not asked and (live.schema is not None or own._pictures()):
@@ -63,6 +62,15 @@ class Own:
                 raise ArgumentError("%s=: of pictures that the library decodes and augments, and these samples are made by Python: %s" % (
                     n, "further fields are members of a sample, and of the batch" if n == "fields" else "leave it out"))
         return own
+
+    @staticmethod
+    def _of_files(path: Any, settings: Dict[str, Any], ignore: int) -> Live:
+        """Pictures of a data set of files, decoded by the library in whichever process wants them."""
+        fields = settings.pop("fields", ())
+        data = Decoded(path, {n: settings.pop(n) for n in OF_THE_SOURCE if n in settings},
+                       [f if isinstance(f, str) else dict(f).get("name", "") for f in fields], settings.get("channels", 0),
+                       settings.pop("pixels", "own"), ignore)
+        return Live(data, key=data.key)
 
     def _pictures(self) -> bool:
         """Are samples pictures with a class, which the library takes from here? A worker is asked, where there are some, so that files
@@ -106,6 +114,23 @@ class OwnMixin:
     _makers: Optional[Makers] = None
     _own: Optional[Own] = None
     _given: Dict[str, Any]
+
+    @property
+    def classes(self) -> List[str]:
+        """Names of the classes; [] where the data have none."""
+        if self._own:
+            return list(self._own.live.classes or [])
+        return super().classes  # type: ignore[misc, no-any-return]
+
+    @property
+    def targets(self) -> List[int]:
+        """The label of every sample, in the order of the data, without reading pictures."""
+        if not self._own:
+            return super().targets  # type: ignore[misc, no-any-return]
+        targets = getattr(self._own.live.data, "targets", None)
+        if targets is None:
+            raise UnsupportedError("these data are a Python object without `targets`: take them from the batches")
+        return [int(t) for t in targets]
 
     def _report(self, bad: List[Bad]) -> None:
         """Damaged samples of a batch, as the library reports those that it finds."""

@@ -7,7 +7,7 @@
             ..."""
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 try:
     import torch
@@ -152,6 +152,16 @@ class Loader(OwnMixin, Passes):
                    take them, and with the fields of fields=
     ignore_index   target of a sample that does not count: padding, damaged, without a label. -100 is what torch's losses leave out
     num_classes    with `mixup` or `cutmix` in augment=, where the data do not say how many classes there are
+    transform      function of a decoded picture (of PIL, where that is installed, else an array of uint8), as torchvision's transforms are;
+                   with it Python makes the samples, also of files and records, which the library decodes
+    target_transform  the same of the target
+    collate_fn     function of a list of samples that gives the batch; default: as PyTorch's default_collate, targets of detection (dicts
+                   with "boxes", or whose tensors differ in length) as a list of dicts. as_lists takes samples of any size
+
+    Samples that Python makes, with these functions or by a data set of finished tensors, are made by num_workers processes
+    (multiprocessing_context= "fork", "spawn", "forkserver"; the system's default), in threads on a Python without the GIL, or with
+    num_workers=0 inside next(). Order, ranks, states and bad= are the same as for other data. Before each sample the global generators
+    of Python, NumPy and PyTorch are seeded from seed, epoch and sample, so a batch does not depend on the number of workers.
 
     Everything else is as for millrace.Loader, but `epochs`; with fields= batches are (images, target, {name: tensor}), lengths of rows
     that differ under "name.length". Of mixed pictures the target is float32 (n, classes), what CrossEntropyLoss takes as probabilities
@@ -172,13 +182,16 @@ class Loader(OwnMixin, Passes):
     def __init__(self, path: Any, batch_size: Optional[int] = None, shuffle: Optional[bool] = None, *, batch: Optional[int] = None,
                  memory_format: Any = None, dtype: Any = torch.float32, device: Any = None, uint8: bool = False, drop_last: bool = False, raw: bool = False,
                  keys: Optional[Sequence[str]] = None, ignore_index: int = -100, num_classes: Optional[int] = None,
-                 **settings: Any) -> None:
+                 transform: Optional[Callable[[Any], Any]] = None, target_transform: Optional[Callable[[Any], Any]] = None,
+                 collate_fn: Optional[Callable[[List[Any]], Any]] = None, **settings: Any) -> None:
         given = dict(settings, path=path, batch_size=batch_size, shuffle=shuffle, batch=batch, memory_format=memory_format, dtype=dtype, device=device,
-                     uint8=uint8, drop_last=drop_last, raw=raw, keys=keys, ignore_index=ignore_index, num_classes=num_classes)
+                     uint8=uint8, drop_last=drop_last, raw=raw, keys=keys, ignore_index=ignore_index, num_classes=num_classes,
+                     transform=transform, target_transform=target_transform, collate_fn=collate_fn)
         if "epochs" in settings:
             raise ArgumentError("epochs=: every `for` over this loader is one epoch")
         settings.update(batch_size=batch_size, drop_last=drop_last, shuffle=shuffle, device=device)
-        self._own = Own.of(path, settings)
+        functions = {"transform": transform, "target_transform": target_transform, "collate_fn": collate_fn}
+        self._own = Own.of(path, functions, settings, ignore_index)
         translate(settings, _NAMES)
         take_sampler(settings)
         batch_size, drop_last = settings.pop("batch_size"), settings.pop("drop_last")

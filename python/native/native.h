@@ -93,6 +93,10 @@ MR_API void mrp_batch_unref(mrp_batch *b);
 MR_API int mrp_decode(const void *data, size_t bytes, const mr_image_part *part, const mr_decode_config *cfg,
                       mrp_batch **out, uint32_t shape[3], mr_error *err);
 
+/* The same of a value of a sample, in whichever form it holds a picture. */
+MR_API int mrp_decode_value(const mr_value *value, const mr_image_part *part, const mr_decode_config *cfg,
+                            mrp_batch **out, uint32_t shape[3], mr_error *err);
+
 /* ---- dlpack.c ---- */
 /* Addresses of PyCapsule_IsValid() and PyCapsule_GetPointer(). */
 MR_API void mrp_dlpack_start(void *is_valid, void *get_pointer);
