@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 
 from . import _library as _l
 from . import _ranks
-from ._arrays import Batch
+from ._arrays import Batch, refuse_copy
 from ._errors import ArgumentError, ClosedError, Error, ForkError, StateError, UnsupportedError
 from ._finish import U8, Finish
 from ._live import Live, unused
@@ -175,6 +175,7 @@ class Loader:
                 __len__ and __getitem__: see Live
     batch       samples in a GLOBAL batch, over all ranks
     augment     what happens to a picture, e.g. "rrc224", "center224", "resize(256),center(224)"; `millrace help augment`
+    normalise   (means, deviations) of pixels from 0 to 1, as torchvision has them: in place of normalise() at the end of augment
     training    random operations are on
     epochs      epochs 0 to epochs-1; None: without end
     seed        of order and augmentation
@@ -223,7 +224,7 @@ class Loader:
     def __init__(self, path: Any, *, batch: int = 128, augment: str = "none", training: bool = False,
                  epochs: Optional[int] = 1, seed: int = 0, order: Optional[str] = None, tail: str = "keep",
                  rank: Optional[int] = None, world: Optional[int] = None, workers: int = 0, prefetch: int = 4, hold: int = 4,
-                 sampler: Any = None, operations: Optional[Dict[str, Any]] = None, split: str = "auto", take: Any = None, format: Optional[str] = None, image_key: Optional[str] = None,
+                 sampler: Any = None, operations: Optional[Dict[str, Any]] = None, normalise: Any = None, split: str = "auto", take: Any = None, format: Optional[str] = None, image_key: Optional[str] = None,
                  label_key: Optional[str] = None, target_key: Optional[str] = None, split_key: Optional[str] = None,
                  classes: str = "first", index_folder: Any = None,
                  channels: int = 0,
@@ -285,7 +286,7 @@ class Loader:
         cfg.readers, cfg.depth = _count("readers", g["readers"]), _count("depth", g["depth"], 1)
         cfg.io = _one_of("io", _IO, g["io"])
         cfg.direct, cfg.training = bool(g["direct"]), bool(g["training"])
-        self._texts = [str(g["augment"]).encode()]
+        self._texts = [self._augmentation(g).encode()]
         cfg.augment = self._texts[0]
         cfg.channels = _count("channels", g["channels"], 0, 3)
         cfg.decode.pixels = _one_of("pixels", _PIXELS, g["pixels"])
@@ -311,6 +312,24 @@ class Loader:
         cfg.keep = self._hold
         cfg.all_parts, cfg.first_part = self._world, self._rank
         return cfg
+
+    @staticmethod
+    def _augmentation(g: Dict[str, Any]) -> str:
+        """augment=, with what normalise= says at its end."""
+        text, told = str(g["augment"]), g["normalise"]
+        if told is None:
+            return text
+        if "normalise(" in text or "standardise" in text:
+            raise ArgumentError("normalise= and augment=%r: both say how pixels become floats; give one of them" % text)
+        try:
+            mean, std = ([float(v) for v in (part if hasattr(part, "__iter__") else [part])] for part in told)
+        except (TypeError, ValueError):
+            raise ArgumentError("normalise=%r: expected (means, deviations) of pixels from 0 to 1, one number for each channel" % (told,)) from None
+        if not 1 <= len(mean) == len(std) <= 4 or not all(0 <= m <= 1 for m in mean) or not all(0 < s <= 1 for s in std):
+            raise ArgumentError("normalise=%r: expected as many means as deviations, of pixels from 0 to 1; those of 0 to 255 are "
+                                "augment=\"...,normalise(means/deviations)\"" % (told,))
+        numbers = "/".join(":".join("%.9g" % (255 * v) for v in values) for values in (mean, std))
+        return "%snormalise(%s)" % ("" if text in ("", "none") else text + ",", numbers)
 
     def _take_fields(self, cfg: mr_loader_config) -> None:
         fields = self._given["fields"]
@@ -380,8 +399,9 @@ class Loader:
         if not std or not all(0 < s < 1 for s in std) or max(mean) > 1:
             return
         numbers = "/".join(":".join("%g" % round(255 * v, 3) for v in values) for values in (mean, std))
-        raise ArgumentError("augment=%r: deviations of %s are those of pixels from 0 to 1, and pixels are 0 to 255 here: write normalise(%s)"
-                            % (self._given["augment"], ", ".join("%g" % round(s, 6) for s in std), numbers))
+        raise ArgumentError("augment=%r: deviations of %s are those of pixels from 0 to 1, and pixels are 0 to 255 here: write normalise(%s), or give "
+                            "normalise=((%s), (%s)) in place of it" % ((self._given["augment"], ", ".join("%g" % round(s, 6) for s in std), numbers)
+                                                          + tuple(", ".join("%g" % round(v, 6) for v in vs) for vs in (mean, std))))
 
     # ------------------------------------------------------------------ what is known
 
@@ -657,6 +677,11 @@ def _again(kind: Any, given: Dict[str, Any]) -> Any:
 
 class _Iterator:
     """Batches of a loader, up to the end of one epoch or of all."""
+
+    _no_copy = "it is a position in a loader under way; the loader can be pickled, and state_dict() is its position"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return refuse_copy(self)
 
     def __init__(self, loader: Loader, epoch: Optional[int]) -> None:
         self._loader, self._epoch = loader, epoch

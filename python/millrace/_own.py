@@ -12,11 +12,15 @@ from ._errors import ArgumentError, BadSampleError, UnsupportedError
 from ._live import Live
 from ._loader import log
 from ._made import Made, Makers
-from ._making import Bad, Job
+from ._making import Bad, Job, generators_kept, is_picture, kind_of
+from ._records import _shown as shown
 
 _MORE = ("worker_init_fn", "multiprocessing_context", "timeout", "persistent_workers")
 # What says something of pictures that the library decodes, and its usual value.
-_OF_THE_LIBRARY = {"operations": None, "fields": (), "cache": "off", "tune": False, "length_window": 0, "width_multiple": 1}
+_OF_THE_LIBRARY = {"operations": None, "normalise": None, "fields": (), "cache": "off", "tune": False, "length_window": 0, "width_multiple": 1}
+
+
+TARGET = "target"
 
 
 class Own:
@@ -48,7 +52,7 @@ class Own:
                                 "decodes), or %s" % (asked[0], augment, "say all of it by augment= and operations={\"my_name\": function}"
                                                      if asked[0] == "transform" else "leave out %s=" % asked[0]))
         if not asked and augment != "none":
-            return None
+            return None  # see for_augmentation()
         workers = settings.get("num_workers") or settings.get("workers") or 0
         live = cls._of_files(path, settings, ignore) if files else path if isinstance(path, Live) else Live(path)
         given = dict(functions, **{n: settings.get(n) for n in _MORE})
@@ -77,7 +81,6 @@ class Own:
         which data open when they are first used are not open in this process when others are made of it."""
         job = self._job({"seed": 0}, None)
         if not self.workers:
-            from ._making import generators_kept
             with generators_kept():
                 return job.probe() == "pictures"
         makers = self._made_by(job, 4)
@@ -106,6 +109,48 @@ class Own:
 
     def makers(self, given: Dict[str, Any], collation: Collation, prefetch: int) -> Makers:
         return self._made_by(self._job(given, collation), prefetch)
+
+
+class Targeted:
+    """Pictures that the library augments, and targets that it has no label for, as a further field."""
+
+    def __init__(self, data: Any) -> None:
+        self.data = data
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __getitem__(self, k: int) -> Any:
+        image, target = self.data[k]
+        return {"image": image, TARGET: target.numpy() if isinstance(target, torch.Tensor) else target}
+
+
+def for_augmentation(path: Any, settings: Dict[str, Any]) -> Any:
+    """The data of a loader with augment=, which takes pictures with classes: (data, are targets a field?). Of others, which the library
+    cannot have, an error that says what to do."""
+    if isinstance(path, (str, bytes, os.PathLike, Live)) or not hasattr(path, "__getitem__") or not hasattr(path, "__len__") \
+            or isinstance(path, (list, tuple)) and path and isinstance(path[0], (str, os.PathLike)) or not len(path):
+        return path, False
+    with generators_kept():
+        sample = path[0]
+    if kind_of(sample) == "pictures":
+        return path, False
+    image = sample.get("image") if isinstance(sample, dict) else sample[0] if isinstance(sample, tuple) and sample else sample
+    if not is_picture(image):
+        raise ArgumentError("augment=%r: of pictures (of PIL, arrays of uint8, bytes of JPEG or PNG), and sample 0 has %s: leave out augment= for "
+                            "finished tensors" % (settings["augment"], shown(image)))
+    if isinstance(sample, dict):
+        return path, False  # its fields are as fields= says
+    if len(sample) == 2 and (isinstance(sample[1], float) or getattr(sample[1], "shape", None) is not None):
+        if settings.get("bad") == "skip" or settings.get("tail") == "pad":
+            raise ArgumentError("bad=\"skip\" and tail=\"pad\" go with targets that are classes, and those of sample 0 are %s: no value of theirs "
+                                "says that a sample does not count" % shown(sample[1]))
+        settings["fields"] = list(settings.get("fields") or ()) + [{"name": TARGET, "role": "plain"}]
+        return Targeted(path), True
+    raise ArgumentError("augment=%r: sample 0 is %s. Beside a picture and a class the library takes named fields: give samples as dicts, "
+                        "{\"image\": ..., \"label\": ..., \"boxes\": ...}, with fields=[\"boxes\"], which are changed as the picture is; or leave out "
+                        "augment= and change both by a transform in Python" % (
+                            settings["augment"], "(%s)" % ", ".join(shown(v) for v in sample) if isinstance(sample, tuple) else shown(sample)))
 
 
 class OwnMixin:

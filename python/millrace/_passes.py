@@ -5,13 +5,18 @@ import os
 import weakref
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from ._arrays import Batch
+from ._arrays import Batch, refuse_copy
 from ._loader import Loader
 from ._stream import Stream, check_step, ending
 
 
 class Pass:
     """One iteration over one epoch. Its position is its own: another iteration over the same loader does not move it."""
+
+    _no_copy = "it is a position in a loader under way; the loader can be pickled, and state_dict() is its position"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return refuse_copy(self)
 
     def __init__(self, loader: "Passes", epoch: int, step: int, before: int) -> None:
         self._loader, self._stream = loader, loader._free_stream(epoch, step)

@@ -23,7 +23,7 @@ from ._finish import BF16, F16, F32, U8, Finish
 from ._loader import Loader as _Loader
 from ._loader import log, settings_of
 from ._made import MadePass
-from ._own import Own, OwnMixin
+from ._own import TARGET, Own, OwnMixin, for_augmentation
 from ._passes import Pass, Passes
 
 _FORMATS = {"contiguous": "contiguous", "channels_last": "channels_last", torch.contiguous_format: "contiguous",
@@ -192,6 +192,7 @@ class Loader(OwnMixin, Passes):
         settings.update(batch_size=batch_size, drop_last=drop_last, shuffle=shuffle, device=device)
         functions = {"transform": transform, "target_transform": target_transform, "collate_fn": collate_fn}
         self._own = Own.of(path, functions, settings, ignore_index)
+        path, self._target_field = (path, False) if self._own or settings.get("augment", "none") == "none" else for_augmentation(path, settings)
         translate(settings, _NAMES)
         take_sampler(settings)
         batch_size, drop_last = settings.pop("batch_size"), settings.pop("drop_last")
@@ -335,10 +336,25 @@ class Loader(OwnMixin, Passes):
         if self._keys is None and not batch.fields:
             return images, target
         fields = {name: _apart(a) for name, a in batch.fields.items()}
-        fields.update((name + ".length", _apart(a)) for name, a in batch.lengths.items())
+        if self._target_field:
+            target = self._own_target(fields.pop(TARGET), batch)
+        fields.update((name + ".length", _apart(a)) for name, a in batch.lengths.items() if name != TARGET or not self._target_field)
+        if self._keys is None and not fields:
+            return images, target
         if self._keys is None:
             return images, target, fields
         return dict(fields, **{self._keys[0]: images, self._keys[1]: target})
+
+    def _own_target(self, target: Any, batch: Batch) -> Any:
+        """Of a field: a number or an array of each sample."""
+        lengths = batch.lengths.get(TARGET)
+        if lengths is not None and batch.count:
+            told = torch.from_dlpack(lengths)
+            self._target_length = getattr(self, "_target_length", int(told[0]))
+            if not bool((told == self._target_length).all()):
+                raise ArgumentError("targets of %d and of other lengths: with augment= all have the same; give samples as dicts, with the target as "
+                                    "a field (fields=), or leave out augment=" % self._target_length)
+        return self._across(target) if self._on_gpu else target
 
     # Tensors of host memory that somebody keeps are never overwritten: the memory of a batch is used again when nobody has it.
 

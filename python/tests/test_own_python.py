@@ -341,3 +341,76 @@ def test_target_transform_and_names(shapes):
                          ({"transform": plain, "num_workers": 1, "multiprocessing_context": "thread"}, "expected \"fork\"")):
         with pytest.raises(millrace.ArgumentError, match=match):
             next(iter(mt.Loader(shapes, 16, **wrong)))
+
+
+# ---------------------------------------------------------------------- pictures that the library augments
+
+def pictures(target=lambda k: k, count=6):
+    rng = np.random.default_rng(0)
+    return [(rng.integers(0, 256, (3, 8, 9), dtype="uint8"), target(k)) for k in range(count)]
+
+
+def test_pictures_in_every_layout():
+    """(channels, height, width), as tensors and arrays; gray ones of two dimensions."""
+    data = pictures()
+    want = next(iter(mt.Loader([(a.transpose(1, 2, 0).copy(), k) for a, k in data], 6)))[0]
+    for change in (lambda a: a, torch.from_numpy, lambda a: torch.from_numpy(a).permute(1, 2, 0)):
+        for more in ({}, dict(augment="resize(8x9)"), FORK):
+            assert torch.equal(next(iter(mt.Loader([(change(a), k) for a, k in data], 6, **more)))[0], want)
+    gray = next(iter(mt.Loader([(a[0], k) for a, k in data], 6)))[0]
+    assert gray.shape == (6, 1, 8, 9)
+    assert torch.equal(gray, next(iter(mt.Loader([(torch.from_numpy(a[:1]), k) for a, k in data], 6)))[0])
+
+
+def test_pictures_of_pil_in_every_mode():
+    Image = pytest.importorskip("PIL.Image")
+    colour = Image.fromarray(np.random.default_rng(0).integers(0, 256, (8, 9, 3), dtype="uint8"))
+    data = [(colour.convert(mode).resize((9 + k, 8)), k) for k, mode in enumerate(("RGB", "L", "P", "RGBA", "CMYK", "LA", "1", "YCbCr"))]
+    x, y = next(iter(mt.Loader(data, 8, augment="resize(8x8)")))
+    assert x.shape == (8, 3, 8, 8) and y.tolist() == list(range(8))
+    for k, (picture, _) in enumerate(data):
+        plain_one = picture if picture.mode == "L" else picture.convert("L" if picture.mode in ("1", "LA") else "RGB")
+        one = next(iter(mt.Loader([(plain_one, 0)], 1, augment="resize(8x8)", channels=3)))[0]
+        assert torch.equal(one[0], x[k])
+    with pytest.raises(millrace.ArgumentError, match="I;16.*8 bits"):
+        mt.Loader([(Image.fromarray(np.zeros((4, 4), "uint16")), 0)], 1, augment="resize(8x8)")
+
+
+def test_targets_with_augmentation():
+    """Numbers and arrays come as they are, and never as the target of a sample that does not count."""
+    y = next(iter(mt.Loader(pictures(lambda k: k / 2), 6, augment="flip", training=True, order="sequential")))[1]
+    assert y.dtype == torch.float64 and y.tolist() == [k / 2 for k in range(6)]
+    for target in (lambda k: torch.full((4,), k / 2), lambda k: torch.full((2, 2), k), lambda k: np.array([k, 1], "float32")):
+        y = next(iter(mt.Loader(pictures(target), 6, augment="flip")))[1]
+        assert torch.equal(y, torch.stack([torch.as_tensor(target(k)) for k in range(6)]))
+    for target, more, match in ((lambda k: {"boxes": torch.ones(k, 4)}, {}, "named fields"), (lambda k: k / 2, {"bad": "skip"}, "does not count")):
+        with pytest.raises(millrace.ArgumentError, match=match):
+            mt.Loader(pictures(target), 2, augment="flip", **more)
+    with pytest.raises(millrace.ArgumentError, match="other lengths"):
+        list(mt.Loader(pictures(lambda k: np.ones(k + 1)), 2, augment="flip"))
+    with pytest.raises(millrace.ArgumentError, match="finished tensors"):
+        mt.Loader([(torch.zeros(3, 4, 4), 0)], 1, augment="flip")
+
+
+def test_normalise_of_torchvision(shapes):
+    mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+    with mt.Loader(shapes, 16, augment="center(32)", normalise=(mean, std)) as a, mt.Loader(shapes, 16, augment="center(32)") as b:
+        x, y = next(iter(a))[0], next(iter(b))[0]
+        assert torch.allclose(x, (y - torch.tensor(mean).view(3, 1, 1)) / torch.tensor(std).view(3, 1, 1), atol=1e-5)
+    for wrong in (dict(augment="center(32),normalise(imagenet)", normalise=(mean, std)), dict(normalise=((124, 116, 104), (58, 57, 57))),
+                  dict(normalise=7), dict(normalise=((0.5,), (0.5, 0.5)))):
+        with pytest.raises(millrace.ArgumentError, match="normalise="):
+            mt.Loader(shapes, 16, **wrong)
+
+
+def test_copies_are_refused(shapes):
+    import copy
+    import pickle
+    with millrace.Loader(shapes, batch=16, augment="center(32)") as loader, mt.Loader(shapes, 16, augment="center(32)") as other:
+        its = iter(loader), iter(other)
+        batch = next(its[0])
+        for what in (batch, batch.images) + its:
+            for way in (copy.copy, copy.deepcopy, pickle.dumps):
+                with pytest.raises(TypeError, match="cannot be copied or pickled"):
+                    way(what)
+        assert len(copy.deepcopy(other)) == len(other)  # its arguments
