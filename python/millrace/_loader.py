@@ -399,9 +399,10 @@ class Loader:
         if not std or not all(0 < s < 1 for s in std) or max(mean) > 1:
             return
         numbers = "/".join(":".join("%g" % round(255 * v, 3) for v in values) for values in (mean, std))
-        raise ArgumentError("augment=%r: deviations of %s are those of pixels from 0 to 1, and pixels are 0 to 255 here: write normalise(%s), or give "
-                            "normalise=((%s), (%s)) in place of it" % ((self._given["augment"], ", ".join("%g" % round(s, 6) for s in std), numbers)
-                                                          + tuple(", ".join("%g" % round(v, 6) for v in vs) for vs in (mean, std))))
+        given = "((%s), (%s))" % tuple(", ".join("%g" % round(v, 6) for v in values) for values in (mean, std))
+        raise ArgumentError("augment=%r: deviations of %s are those of pixels from 0 to 1, and pixels are 0 to 255 here: give normalise=%s in place "
+                            "of normalise(), or write normalise(%s)"
+                            % (self._given["augment"], ", ".join("%g" % round(s, 6) for s in std), given, numbers))
 
     # ------------------------------------------------------------------ what is known
 

@@ -6,10 +6,12 @@ from typing import Any, Callable, Dict, List, Optional
 
 import torch
 
+from . import _library as _l
 from ._collate import Collation
 from ._decoded import OF_THE_SOURCE, Decoded
 from ._errors import ArgumentError, BadSampleError, UnsupportedError
 from ._live import Live
+from ._live_workers import LiveOfWorkers
 from ._loader import log
 from ._made import Made, Makers
 from ._making import Bad, Job, generators_kept, is_picture, kind_of
@@ -111,8 +113,14 @@ class Own:
         return self._made_by(self._job(given, collation), prefetch)
 
 
+def with_field(sample: Any) -> Any:
+    """A picture that the library augments, and a target that it has no label for, as a further field."""
+    image, target = sample
+    return {"image": image, TARGET: target.numpy() if isinstance(target, torch.Tensor) else target}
+
+
 class Targeted:
-    """Pictures that the library augments, and targets that it has no label for, as a further field."""
+    """Samples of another object, each with_field()."""
 
     def __init__(self, data: Any) -> None:
         self.data = data
@@ -121,36 +129,64 @@ class Targeted:
         return len(self.data)
 
     def __getitem__(self, k: int) -> Any:
-        image, target = self.data[k]
-        return {"image": image, TARGET: target.numpy() if isinstance(target, torch.Tensor) else target}
+        return with_field(self.data[k])
 
 
 def for_augmentation(path: Any, settings: Dict[str, Any]) -> Any:
-    """The data of a loader with augment=, which takes pictures with classes: (data, are targets a field?). Of others, which the library
-    cannot have, an error that says what to do."""
-    if isinstance(path, (str, bytes, os.PathLike, Live)) or not hasattr(path, "__getitem__") or not hasattr(path, "__len__") \
-            or isinstance(path, (list, tuple)) and path and isinstance(path[0], (str, os.PathLike)) or not len(path):
+    """The data of a loader whose batches the library makes: (data, are targets a field?). With num_workers= samples of a Python object
+    come from so many processes. Of samples that the library cannot have, an error that says what to do."""
+    if isinstance(path, (str, bytes, os.PathLike)) or not hasattr(path, "__getitem__") and not isinstance(path, Live) \
+            or isinstance(path, (list, tuple)) and path and isinstance(path[0], (str, os.PathLike)):
         return path, False
-    with generators_kept():
-        sample = path[0]
+    live, count = path if isinstance(path, Live) else Live(path), settings.get("num_workers") or 0
+    if not len(live.data) or isinstance(live, LiveOfWorkers):
+        return path, False
+    if count:
+        settings.pop("num_workers")
+        context = settings.pop("multiprocessing_context", None)
+        if context != "threads":
+            live = LiveOfWorkers(live, count, context, settings.pop("worker_init_fn", None), 0)
+            settings["workers"] = max(_l.quick_lib.mr_cores(), 2 * count)  # threads of the library, some of which wait for samples
+    try:
+        field = _targets_are_a_field(live, settings)
+    except BaseException:
+        if isinstance(live, LiveOfWorkers):
+            live.forget()
+        raise
+    if not field:
+        return live, False
+    if isinstance(live, LiveOfWorkers):
+        live.change = with_field
+        return live, True
+    return Live(Targeted(live.data), live.schema, live.classes, live.key, live.sample_bytes), True
+
+
+def _targets_are_a_field(live: Live, settings: Dict[str, Any]) -> bool:
+    if live.schema is not None:
+        return False
+    if isinstance(live, LiveOfWorkers):
+        sample = live.first()
+    else:
+        with generators_kept():
+            sample = live.data[0]
     if kind_of(sample) == "pictures":
-        return path, False
+        return False
     image = sample.get("image") if isinstance(sample, dict) else sample[0] if isinstance(sample, tuple) and sample else sample
     if not is_picture(image):
         raise ArgumentError("augment=%r: of pictures (of PIL, arrays of uint8, bytes of JPEG or PNG), and sample 0 has %s: leave out augment= for "
-                            "finished tensors" % (settings["augment"], shown(image)))
+                            "finished tensors" % (settings.get("augment", "none"), shown(image)))
     if isinstance(sample, dict):
-        return path, False  # its fields are as fields= says
+        return False  # its fields are as fields= says
     if len(sample) == 2 and (isinstance(sample[1], float) or getattr(sample[1], "shape", None) is not None):
         if settings.get("bad") == "skip" or settings.get("tail") == "pad":
             raise ArgumentError("bad=\"skip\" and tail=\"pad\" go with targets that are classes, and those of sample 0 are %s: no value of theirs "
                                 "says that a sample does not count" % shown(sample[1]))
         settings["fields"] = list(settings.get("fields") or ()) + [{"name": TARGET, "role": "plain"}]
-        return Targeted(path), True
+        return True
     raise ArgumentError("augment=%r: sample 0 is %s. Beside a picture and a class the library takes named fields: give samples as dicts, "
                         "{\"image\": ..., \"label\": ..., \"boxes\": ...}, with fields=[\"boxes\"], which are changed as the picture is; or leave out "
                         "augment= and change both by a transform in Python" % (
-                            settings["augment"], "(%s)" % ", ".join(shown(v) for v in sample) if isinstance(sample, tuple) else shown(sample)))
+                            settings.get("augment", "none"), "(%s)" % ", ".join(shown(v) for v in sample) if isinstance(sample, tuple) else shown(sample)))
 
 
 class OwnMixin:

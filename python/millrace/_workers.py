@@ -369,6 +369,18 @@ class Processes:
         with self._lock:
             self._guarded(0)
 
+    def connections(self) -> List[Any]:
+        """From which there is something to receive when one is ready."""
+        with self._lock:
+            return [w.conn for w in self._workers]
+
+    def ready(self, number: int) -> bool:
+        return number in self._results
+
+    def result(self, number: int) -> Any:
+        """Of one that is ready: see raise_failed()."""
+        return self._results.pop(number)
+
     def take(self, number: int, check: Callable[[], None]) -> Tuple[Any, List[Any]]:
         begun = time.monotonic()
         with self._lock:
@@ -383,8 +395,7 @@ class Processes:
                     self._late(number)
             result = self._results.pop(number)
             self._guarded(0)
-            if isinstance(result, _Failed):
-                raise_of(result.sample, result.where, result.error, result.trace)
+            raise_failed(result)
             return result
 
     def _knows(self, number: int) -> bool:
@@ -542,6 +553,13 @@ class Processes:
 class _Failed:
     def __init__(self, sample: Optional[int], where: str, error: Optional[BaseException], trace: str) -> None:
         self.sample, self.where, self.error, self.trace = sample, where, error, trace
+
+
+def raise_failed(result: Any) -> Any:
+    """The batch of a result, or what its making raised."""
+    if isinstance(result, _Failed):
+        raise_of(result.sample, result.where, result.error, result.trace)
+    return result[0]
 
 
 class Here:

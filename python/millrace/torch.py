@@ -192,7 +192,7 @@ class Loader(OwnMixin, Passes):
         settings.update(batch_size=batch_size, drop_last=drop_last, shuffle=shuffle, device=device)
         functions = {"transform": transform, "target_transform": target_transform, "collate_fn": collate_fn}
         self._own = Own.of(path, functions, settings, ignore_index)
-        path, self._target_field = (path, False) if self._own or settings.get("augment", "none") == "none" else for_augmentation(path, settings)
+        path, self._target_field = (path, False) if self._own else for_augmentation(path, settings)
         translate(settings, _NAMES)
         take_sampler(settings)
         batch_size, drop_last = settings.pop("batch_size"), settings.pop("drop_last")

@@ -414,3 +414,51 @@ def test_copies_are_refused(shapes):
                 with pytest.raises(TypeError, match="cannot be copied or pickled"):
                     way(what)
         assert len(copy.deepcopy(other)) == len(other)  # its arguments
+
+
+class Made(Drawn):
+    """Pictures of several sizes, deterministic."""
+    classes = ["a", "b", "c"]
+
+    def __init__(self, at=None, how=None):
+        super().__init__()
+        self.at, self.how = at, how
+
+    def __getitem__(self, k):
+        if k == self.at:
+            self.how()
+        return np.random.default_rng(k).integers(0, 256, (40, 40, 3), dtype="uint8"), k % 3
+
+
+def test_workers_for_pictures_that_the_library_augments():
+    """num_workers= makes samples in processes; decoding, order and draws stay the library's."""
+    got = []
+    for more in ({}, FORK):
+        with mt.Loader(Made(), 8, augment="rrc(32),flip", training=True, seed=3, **more) as loader:
+            assert loader.classes == ["a", "b", "c"]
+            got.append(all_of(loader) + all_of(loader))
+    assert same(*got)
+    y = next(iter(mt.Loader(pictures(lambda k: k / 2), 6, augment="flip", **FORK)))[1]
+    assert y.tolist() == [k / 2 for k in range(6)]
+    with mt.Loader(Made(13, raises), 8, augment="flip", **FORK) as loader, pytest.raises(KeyError) as e:
+        list(loader)
+    assert "sample 13" in str(e.value.__cause__)
+    with mt.Loader(Made(13, lambda: os._exit(3)), 8, augment="flip", **FORK) as loader:
+        with pytest.raises(millrace.WorkerError, match="status 3 while it made sample 13"):
+            list(loader)
+
+
+def test_without_shared_memory(monkeypatch, caplog):
+    """Where the system gives none, batches go through files without a name, and that is told."""
+    monkeypatch.setattr(os, "memfd_create", lambda name: (_ for _ in ()).throw(OSError(38, "not there")))
+    data = [(torch.full((3, 64, 64), float(k)), k) for k in range(8)]
+    with caplog.at_level("INFO", "millrace"), mt.Loader(data, 4, **FORK) as loader:
+        assert [x[:, 0, 0, 0].tolist() for x, _ in loader] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert any("temporary folder" in r.getMessage() for r in caplog.records)
+
+
+def test_what_cannot_be_sent_is_told():
+    with pytest.raises(millrace.ArgumentError, match="cannot be pickled.*\"fork\""):
+        next(iter(mt.Loader(Drawn(), 4, num_workers=1, multiprocessing_context="spawn", collate_fn=lambda samples: samples)))
+    with pytest.raises(millrace.WorkerError, match="timeout=0.5 seconds"):
+        next(iter(mt.Loader(Failing({3}, lambda: __import__("time").sleep(1000)), 4, timeout=0.5, collate_fn=len, **FORK)))
