@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the Python door costs: batches through Python beside those of the C loader alone, in turns on the same cores.
 
-python_door.py --data PHOTOS [--records FILE.mrec ...] [--rounds 5] [--seconds 3] [--workers 2] [--only rates,costs,rival,operation] [--json]
+python_door.py --data PHOTOS [--records FILE.mrec ...] [--rounds 5] [--seconds 3] [--workers 2] [--only rates,costs,rival,operation,own] [--json]
 
 For each batch size and each form of the data: samples per second of `millrace bench loader` (the command of the same package),
 of a loop over millrace.Loader that makes a NumPy array of every batch, and their ratio, medians over the rounds; the range of
@@ -9,7 +9,7 @@ the ratios stands beside. The same for a second of processor time of all threads
 command's start is in it, Python's is not). Then microseconds of the consumer's processor time: of a batch that is ready, from
 the call to the arrays; of one export to each array library that can be imported. Then what a function of Python costs a picture
 in an augmentation. With PyTorch and torchvision also DataLoader with as many worker processes, and millrace.torch.Loader with
-its floats. No figure means anything alone: all of them are of one run on one machine.
+its floats, and a Dataset of PIL and torchvision by worker processes of both (own). No figure means anything alone: all of them are of one run on one machine.
 """
 import argparse
 import json
@@ -79,6 +79,32 @@ def rival_rate(data, batch, a):
         while True:
             yield from loader
     return timed(epochs(), lambda b: len(b[1]), a.seconds)
+
+
+def own_data(data):
+    """Pictures opened by PIL and changed by torchvision, as public scripts do."""
+    import torchvision.datasets as datasets
+    import torchvision.transforms as t
+    return datasets.ImageFolder(data, t.Compose([t.RandomResizedCrop(224), t.RandomHorizontalFlip(), t.ToTensor(),
+                                                 t.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])]))
+
+
+def own_python_rates(a):
+    """The same Dataset by worker processes of DataLoader and of millrace.torch.Loader, which stay from round to round."""
+    import torch
+    import millrace.torch
+    torch.set_num_threads(1)
+    data_set = own_data(a.data)
+    theirs = torch.utils.data.DataLoader(data_set, batch_size=64, shuffle=True, num_workers=a.workers, persistent_workers=True)
+    ours = millrace.torch.Loader(data_set, 64, shuffle=True, num_workers=a.workers)
+
+    def epochs(loader):
+        while True:
+            yield from loader
+    loops = epochs(theirs), epochs(ours)
+    got = turns(a, *(lambda loop=loop: timed(loop, lambda b: len(b[1]), a.seconds, warm=6) for loop in loops))
+    ours.close()
+    return got
 
 
 def turns(a, *ways):
@@ -159,7 +185,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--data", required=True)
     p.add_argument("--records", nargs="*", default=[], help="record files of the same pictures")
-    p.add_argument("--only", default="rates,costs,rival,operation")
+    p.add_argument("--only", default="rates,costs,rival,operation,own")
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--seconds", type=float, default=3)
     p.add_argument("--workers", type=int, default=2)
@@ -175,7 +201,10 @@ def main():
     costs = small_costs((a.records or [a.data])[0], a) if "costs" in wanted else {}
     if "operation" in wanted:
         costs.update(operation_cost((a.records or [a.data])[0], a))
-    rival = None
+    rival = own = None
+    if "own" in wanted:
+        theirs, ours = own_python_rates(a)
+        own = compare(ours, theirs, 0)
     try:
         if "rival" not in wanted:
             raise ImportError("not asked for")
@@ -186,7 +215,8 @@ def main():
     except ImportError as e:
         print("SKIP: beside DataLoader: %s" % e, file=sys.stderr)
     if a.json:
-        print(json.dumps({"event": "python_door", "python": sys.version.split()[0], "rates": rows, "microseconds": costs, "rival": rival}))
+        print(json.dumps({"event": "python_door", "python": sys.version.split()[0], "rates": rows, "microseconds": costs, "rival": rival,
+                          "own": own}))
         return
     for r in rows:
         for what in ("wall", "processor"):
@@ -195,6 +225,9 @@ def main():
                   (r["data"], r["batch"], what, x["theirs"], x["ours"], x["ratio"], x["least"], x["most"]))
     for name, us in costs.items():
         print("%8.1f us   %s" % (us, name))
+    if own:
+        print("a Dataset of PIL and torchvision, batch 64: DataLoader %.1f/s, millrace.torch %.1f/s: %.3f times (%.3f to %.3f)" %
+              (own["theirs"], own["ours"], own["ratio"], own["least"], own["most"]))
     if rival:
         print("floats, batch 64: DataLoader + torchvision %.0f/s, millrace.torch %.0f/s: %.2f times (%.2f to %.2f); torch %s" %
               (rival["theirs"], rival["ours"], rival["ratio"], rival["least"], rival["most"], rival["torch"]))

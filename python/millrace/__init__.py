@@ -10,6 +10,7 @@
     train, evaluate, predict           the embedded trainer, in a process of its own
     Live                               samples that a Python object gives while they are loaded
     Operation, Draws, OwnPicture       operations of your own in the augmentation
+    sample_seed                        what a random transform in Python is seeded by
     write_records, cache_records       samples of your own into a record file
     millrace.torch, .jax, .tensorflow, .keras
                                        batches as these libraries take them: import them by name
@@ -20,11 +21,12 @@ The command itself is `millrace`, or `python -m millrace`."""
 from ._arrays import Array, Batch
 from ._errors import (ArgumentError, BadSampleError, CanceledError, ChecksumError, ClosedError, DeviceError, DivergedError, EndError,
                       Error, ExistsError, ForkError, FormatError, HeldError, LimitError, NotFoundError, OperationError,
-                      OutOfMemoryError, PeerError, StateError, SystemCallError, UnsupportedError)
+                      OutOfMemoryError, PeerError, StateError, SystemCallError, UnsupportedError, WorkerError)
 from ._jobs import convert, decode, digest, inspect, verify
 from ._library import version as _version
 from ._live import Live
 from ._loader import Loader, Source
+from ._making import sample_seed
 from ._operations import Draws, Operation
 from ._records import Samples, write_records
 from ._spool import cache_records
@@ -35,6 +37,6 @@ __version__ = _version()
 __all__ = ["Array", "ArgumentError", "BadSampleError", "Batch", "CanceledError", "ChecksumError", "ClosedError", "DeviceError",
            "DivergedError", "Draws", "EndError", "Error", "ExistsError", "ForkError", "FormatError", "HeldError", "LimitError", "Live",
            "Loader", "NotFoundError", "Operation", "OperationError", "OutOfMemoryError", "OwnPicture", "PeerError", "Samples", "Source",
-           "StateError", "SystemCallError", "TrainResult", "UnsupportedError",
-           "cache_records", "convert", "decode", "digest", "evaluate", "inspect", "options", "predict", "train", "verify",
+           "StateError", "SystemCallError", "TrainResult", "UnsupportedError", "WorkerError",
+           "cache_records", "convert", "decode", "digest", "evaluate", "inspect", "options", "predict", "sample_seed", "train", "verify",
            "write_records"]

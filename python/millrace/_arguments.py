@@ -20,11 +20,6 @@ _NEEDLESS = {
 }
 # Names that have no meaning here, and what to write.
 _REFUSED = {
-    "transform": "pictures are augmented by threads of the library: say what happens to them by augment=, such as \"rrc224\" "
-                 "(millrace.help: `millrace help augment`), and with operations={\"my_name\": function} what it does not have",
-    "target_transform": "change the target in the loop, or write it into the data (millrace.write_records)",
-    "collate_fn": "batches are made by the library: raw=True gives millrace.Batch objects, keys=(\"pixel_values\", \"labels\") dicts, and "
-                  "mixup and cutmix are operations of augment=",
     "dataset": "give the data first, without a name: Loader(path_or_dataset, batch_size=...)",
 }
 _told: Set[str] = set()

@@ -16,13 +16,23 @@ _LEGACY, _VERSIONED = b"dltensor", b"dltensor_versioned"  # static: a capsule ke
 _shapes: Dict[Tuple[int, ...], Any] = {}
 
 
+def refuse_copy(what: Any) -> Any:
+    """copy.copy(), copy.deepcopy() and pickle end up here."""
+    raise TypeError("%s cannot be copied or pickled: %s" % (type(what).__name__, what._no_copy))
+
+
 class _Lease:
     """One reference to a batch of the library. C writes the address here, so that no exception, which may come between any two
     steps of Python (Ctrl-C), can lose it."""
     __slots__ = ("address",)
 
+    _no_copy = "it is a reference to memory of this process"
+
     def __init__(self) -> None:
         self.address = C.c_void_p()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return refuse_copy(self)
 
     def __del__(self, unref: Any = _l.quick.mrp_batch_unref) -> None:
         if self.address:
@@ -40,6 +50,7 @@ class Array:
     dtype   "uint8", "int32", ...
     nbytes  in all"""
     __slots__ = ("_lease", "_data", "_kind", "shape", "__weakref__")
+    _no_copy = "its memory is the loader's; copy what you keep, as by numpy.array(a) or torch.from_dlpack(a).clone()"
 
     def __init__(self, lease: _Lease, data: int, kind: int, shape: Tuple[int, ...]) -> None:
         self._lease, self._data, self._kind, self.shape = lease, data, kind, shape
@@ -59,6 +70,9 @@ class Array:
     def data_ptr(self) -> int:
         """Address of the first element."""
         return self._data
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return refuse_copy(self)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -131,6 +145,7 @@ class Batch:
     `images, labels = batch` works, too, but where pictures are mixed."""
     __slots__ = ("_lease", "_loader", "targets", "images", "labels", "labels2", "share2", "ids", "affine", "fields", "lengths", "epoch", "step", "global_step",
                  "last", "count", "counted", "first", "all_count", "__weakref__")
+    _no_copy = "its memory is the loader's; copy the arrays that you keep, as by numpy.array(batch.images), and send those"
 
     def __init__(self, loader: Any, lease: _Lease, finish: Any = None) -> None:
         self._lease = lease
@@ -159,6 +174,9 @@ class Batch:
             self.fields[name] = Array(lease, f.data, kind, (n, f.width) + dims if varies else (n,) + dims)
             if varies:
                 self.lengths[name] = Array(lease, f.length, _I32, (n,))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return refuse_copy(self)
 
     def __len__(self) -> int:
         return self.count

@@ -98,6 +98,10 @@ class OperationError(Error):
     """A function given as operations= raised an exception: `__cause__` is that."""
 
 
+class WorkerError(Error, RuntimeError):
+    """A worker process that runs Python ended, took longer than timeout=, or raised what cannot be sent: `sample` is the one it had."""
+
+
 class StateError(Error, ValueError):
     """A state does not belong to this data set or these settings."""
 

@@ -8,7 +8,7 @@ from typing import Any
 from . import _errors
 from ._native import CPYTHON, FOLDER, lib, native, quick, quick_lib
 from ._structs import (mr_batch, mr_convert_config, mr_decode_config, mr_error, mr_image_part, mr_loader_config, mr_loader_info,
-                       mr_loader_stats, mr_output_config, mr_own_config, mr_own_picture, mr_source_config, mr_source_info, mr_value,
+                       mr_loader_stats, mr_output_config, mr_own_config, mr_own_picture, mr_sample, mr_source_config, mr_source_info, mr_value,
                        mr_writer_config)
 
 OK, EEND, EAGAIN, ECANCELED, ELIMIT, EBUSY = 0, -1, -2, -3, -12, -16
@@ -62,6 +62,10 @@ _declare(lib, "mr_writer_abort", None, _P, C.c_bool)
 _declare(native, "mrp_next", _INT, _P, _U32, _U64, C.POINTER(_P), _E)
 _declare(native, "mrp_decode", _INT, _P, C.c_size_t, C.POINTER(mr_image_part), C.POINTER(mr_decode_config), C.POINTER(_P), C.POINTER(_U32),
          _E)
+_declare(native, "mrp_decode_value", _INT, C.POINTER(mr_value), C.POINTER(mr_image_part), C.POINTER(mr_decode_config), C.POINTER(_P),
+         C.POINTER(_U32), _E)
+_declare(lib, "mr_source_read", _INT, _P, _U64, C.POINTER(_P), C.POINTER(C.c_size_t), C.POINTER(mr_sample), _E)
+_declare(lib, "mr_source_sample_path", _S, _P, _U64, _P, C.c_size_t)
 _declare(quick, "mrp_batch_view", C.POINTER(mr_batch), _P)
 _declare(quick, "mrp_batch_unref", None, _P)
 _declare(quick, "mrp_dlpack_start", None, _P, _P)
@@ -98,6 +102,7 @@ _declare(native, "mrp_verify", _INT, _P, _INT, _U64, C.POINTER(Progress), C.POIN
 _declare(native, "mrp_digest", _INT, _P, C.POINTER(Progress), _P, C.POINTER(_U64), C.POINTER(_U64), _E)
 
 ON_NOTE = C.cast(native.mrp_on_note, _P).value
+MAKE_NOTHING = C.cast(native.mrp_make_nothing, _P).value
 ON_BAD = C.cast(native.mrp_on_bad, _P).value
 CAPSULE_GONE = C.cast(native.mrp_capsule_gone, _P).value
 

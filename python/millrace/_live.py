@@ -23,13 +23,33 @@ def _names_in(data: Any) -> Optional[List[str]]:
     return list(names) if good and len(set(names)) == len(names) else None
 
 
-def _size(sample: Any) -> Any:
-    """Of the sample's picture of PIL; None: it is none."""
+def plain_picture(value: Any) -> Any:
+    """A picture of PIL in the mode that the library has for it: gray stays gray, alpha is dropped as from files, all else is RGB."""
+    mode = getattr(value, "mode", None)
+    if mode in ("L", "RGB") or not isinstance(mode, str) or not hasattr(value, "getbands"):
+        return value
+    if mode in ("I", "F") or mode.startswith("I;"):
+        raise ArgumentError("a picture of PIL of mode %s, which has more than 8 bits: make one of 8 bits of it in the data, or give tensors of "
+                            "floats without augment=" % mode)
+    return value.convert("L" if mode in ("1", "LA", "La") else "RGB")
+
+
+def plain_sample(sample: Any) -> Any:
+    """With its picture so."""
+    if isinstance(sample, dict):
+        return dict(sample, image=plain_picture(sample["image"])) if "image" in sample else sample
+    if isinstance(sample, tuple) and sample:
+        return (plain_picture(sample[0]),) + sample[1:]
+    return plain_picture(sample)
+
+
+def _form(sample: Any) -> Any:
+    """Size and mode of the sample's picture of PIL; None: it is none."""
     if isinstance(sample, dict):
         sample = sample.get("image")
     elif isinstance(sample, tuple) and sample:
         sample = sample[0]
-    return sample.size if hasattr(sample, "getbands") else None
+    return (sample.size, sample.mode) if hasattr(sample, "getbands") else None
 
 
 class Live:
@@ -64,6 +84,10 @@ class Live:
             raise ArgumentError("key=%r: expected a text that says which data these are" % (key,))
         self.data, self.schema, self.key, self.sample_bytes = data, schema, key, sample_bytes
         self.classes = _classes_of(_names_in(data) if classes is None else classes)
+
+    def maker(self) -> Any:
+        """What the library's source is made by."""
+        return Maker(self)
 
     def __repr__(self) -> str:
         return "Live(%s)" % type(self.data).__name__
@@ -111,11 +135,11 @@ class Maker(Server):
         return True
 
     def _inferred(self) -> Dict[str, str]:
-        """As sample 0 is. Pictures of PIL may have any size where some of them differ."""
-        first = self._data[0]
+        """As sample 0 is. Pictures of PIL may have any size, and be gray or not, where some of them differ."""
+        first = plain_sample(self._data[0])
         schema = _infer(first, self._live.classes is not None)
-        size = _size(first)
-        if size and any(_size(self._data[k]) != size for k in {1 % self._count, self._count // 2, self._count - 1}):
+        form = _form(first)
+        if form and any(_form(plain_sample(self._data[k])) != form for k in {1 % self._count, self._count // 2, self._count - 1}):
             schema["image"] = "image"
         return schema
 
@@ -124,7 +148,7 @@ class Maker(Server):
         try:
             given = self._data[number]
             try:
-                values = self._taker.take(number, given)
+                values = self._taker.take(number, plain_sample(given))
             except ArgumentError as e:
                 return self._refuse(request, _EFORMAT, text_of(e))
         except BaseException as e:

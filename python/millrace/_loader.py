@@ -13,10 +13,10 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 
 from . import _library as _l
 from . import _ranks
-from ._arrays import Batch
+from ._arrays import Batch, refuse_copy
 from ._errors import ArgumentError, ClosedError, Error, ForkError, StateError, UnsupportedError
 from ._finish import U8, Finish
-from ._live import Live, Maker, unused
+from ._live import Live, unused
 from ._operations import Operations, see_sendable
 from ._orders import Order
 from ._stream import Inbox, Running, Stream, check_step
@@ -72,14 +72,14 @@ class Source:
                  target_key: Optional[str] = None, split_key: Optional[str] = None) -> None:
         self._pid, self._pointer = os.getpid(), C.c_void_p()
         self._running: List[Any] = []
-        self._maker: Optional[Maker] = None
+        self._maker: Any = None
         if not isinstance(path, (str, bytes, os.PathLike)):
             given = {"format": format, "split": split, "image_key": image_key, "label_key": label_key, "classes": classes,
                      "index_folder": index_folder, "take": take, "target_key": target_key, "split_key": split_key}
             usual = dict(dict.fromkeys(given), split="auto", classes="first")
             live = path if isinstance(path, Live) else Live(path)
             unused(live, given, usual)
-            self._maker = Maker(live)
+            self._maker = live.maker()
             self._maker.open(self._pointer)
             return
         cfg = _l.fill(_l.lib.mr_source_defaults_sized, mr_source_config())
@@ -147,6 +147,17 @@ class Source:
             self.close()
 
 
+def targets_of(source: Source, count: int) -> List[int]:
+    """Labels of all samples, without reading them."""
+    out, label = [], C.c_int64()
+    for k in range(count):
+        rc = _l.quick_lib.mr_source_label(source._pointer, k, C.byref(label))
+        if rc != _l.OK:
+            raise UnsupportedError("this data set knows its labels only when samples are read: take them from the batches")
+        out.append(label.value)
+    return out
+
+
 class Loader:
     """Batches of a data set, read, decoded and augmented by threads of the library, in order and on time.
 
@@ -164,6 +175,7 @@ class Loader:
                 __len__ and __getitem__: see Live
     batch       samples in a GLOBAL batch, over all ranks
     augment     what happens to a picture, e.g. "rrc224", "center224", "resize(256),center(224)"; `millrace help augment`
+    normalise   (means, deviations) of pixels from 0 to 1, as torchvision has them: in place of normalise() at the end of augment
     training    random operations are on
     epochs      epochs 0 to epochs-1; None: without end
     seed        of order and augmentation
@@ -212,7 +224,7 @@ class Loader:
     def __init__(self, path: Any, *, batch: int = 128, augment: str = "none", training: bool = False,
                  epochs: Optional[int] = 1, seed: int = 0, order: Optional[str] = None, tail: str = "keep",
                  rank: Optional[int] = None, world: Optional[int] = None, workers: int = 0, prefetch: int = 4, hold: int = 4,
-                 sampler: Any = None, operations: Optional[Dict[str, Any]] = None, split: str = "auto", take: Any = None, format: Optional[str] = None, image_key: Optional[str] = None,
+                 sampler: Any = None, operations: Optional[Dict[str, Any]] = None, normalise: Any = None, split: str = "auto", take: Any = None, format: Optional[str] = None, image_key: Optional[str] = None,
                  label_key: Optional[str] = None, target_key: Optional[str] = None, split_key: Optional[str] = None,
                  classes: str = "first", index_folder: Any = None,
                  channels: int = 0,
@@ -274,7 +286,7 @@ class Loader:
         cfg.readers, cfg.depth = _count("readers", g["readers"]), _count("depth", g["depth"], 1)
         cfg.io = _one_of("io", _IO, g["io"])
         cfg.direct, cfg.training = bool(g["direct"]), bool(g["training"])
-        self._texts = [str(g["augment"]).encode()]
+        self._texts = [self._augmentation(g).encode()]
         cfg.augment = self._texts[0]
         cfg.channels = _count("channels", g["channels"], 0, 3)
         cfg.decode.pixels = _one_of("pixels", _PIXELS, g["pixels"])
@@ -300,6 +312,24 @@ class Loader:
         cfg.keep = self._hold
         cfg.all_parts, cfg.first_part = self._world, self._rank
         return cfg
+
+    @staticmethod
+    def _augmentation(g: Dict[str, Any]) -> str:
+        """augment=, with what normalise= says at its end."""
+        text, told = str(g["augment"]), g["normalise"]
+        if told is None:
+            return text
+        if "normalise(" in text or "standardise" in text:
+            raise ArgumentError("normalise= and augment=%r: both say how pixels become floats; give one of them" % text)
+        try:
+            mean, std = ([float(v) for v in (part if hasattr(part, "__iter__") else [part])] for part in told)
+        except (TypeError, ValueError):
+            raise ArgumentError("normalise=%r: expected (means, deviations) of pixels from 0 to 1, one number for each channel" % (told,)) from None
+        if not 1 <= len(mean) == len(std) <= 4 or not all(0 <= m <= 1 for m in mean) or not all(0 < s <= 1 for s in std):
+            raise ArgumentError("normalise=%r: expected as many means as deviations, of pixels from 0 to 1; those of 0 to 255 are "
+                                "augment=\"...,normalise(means/deviations)\"" % (told,))
+        numbers = "/".join(":".join("%.9g" % (255 * v) for v in values) for values in (mean, std))
+        return "%snormalise(%s)" % ("" if text in ("", "none") else text + ",", numbers)
 
     def _take_fields(self, cfg: mr_loader_config) -> None:
         fields = self._given["fields"]
@@ -369,8 +399,10 @@ class Loader:
         if not std or not all(0 < s < 1 for s in std) or max(mean) > 1:
             return
         numbers = "/".join(":".join("%g" % round(255 * v, 3) for v in values) for values in (mean, std))
-        raise ArgumentError("augment=%r: deviations of %s are those of pixels from 0 to 1, and pixels are 0 to 255 here: write normalise(%s)"
-                            % (self._given["augment"], ", ".join("%g" % round(s, 6) for s in std), numbers))
+        given = "((%s), (%s))" % tuple(", ".join("%g" % round(v, 6) for v in values) for values in (mean, std))
+        raise ArgumentError("augment=%r: deviations of %s are those of pixels from 0 to 1, and pixels are 0 to 255 here: give normalise=%s in place "
+                            "of normalise(), or write normalise(%s)"
+                            % (self._given["augment"], ", ".join("%g" % round(s, 6) for s in std), given, numbers))
 
     # ------------------------------------------------------------------ what is known
 
@@ -435,13 +467,7 @@ class Loader:
     def targets(self) -> List[int]:
         """The label of every sample, in the order of the data, without reading pictures; -1: it has none."""
         self._check()
-        out, label = [], C.c_int64()
-        for k in range(self._samples):
-            rc = _l.quick_lib.mr_source_label(self._source._pointer, k, C.byref(label))
-            if rc != _l.OK:
-                raise UnsupportedError("this data set knows its labels only when samples are read: take them from the batches")
-            out.append(label.value)
-        return out
+        return targets_of(self._source, self._samples)
 
     @property
     def mixes(self) -> bool:
@@ -652,6 +678,11 @@ def _again(kind: Any, given: Dict[str, Any]) -> Any:
 
 class _Iterator:
     """Batches of a loader, up to the end of one epoch or of all."""
+
+    _no_copy = "it is a position in a loader under way; the loader can be pickled, and state_dict() is its position"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return refuse_copy(self)
 
     def __init__(self, loader: Loader, epoch: Optional[int]) -> None:
         self._loader, self._epoch = loader, epoch

@@ -5,13 +5,18 @@ import os
 import weakref
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from ._arrays import Batch
+from ._arrays import Batch, refuse_copy
 from ._loader import Loader
 from ._stream import Stream, check_step, ending
 
 
 class Pass:
     """One iteration over one epoch. Its position is its own: another iteration over the same loader does not move it."""
+
+    _no_copy = "it is a position in a loader under way; the loader can be pickled, and state_dict() is its position"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return refuse_copy(self)
 
     def __init__(self, loader: "Passes", epoch: int, step: int, before: int) -> None:
         self._loader, self._stream = loader, loader._free_stream(epoch, step)
@@ -147,9 +152,12 @@ class Passes(Loader):
             epoch, step = (self._next_epoch if wanted is None else wanted), 0
             self._next_epoch = epoch + 1
         self._resumed = False
-        began = Pass(self, epoch, step, before)
+        began = self._pass_of(epoch, step, before)
         self._passes.append(weakref.ref(began))
         return began
+
+    def _pass_of(self, epoch: int, step: int, before: int) -> Pass:
+        return Pass(self, epoch, step, before)
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         return self._begin_pass()

@@ -217,7 +217,8 @@ def _interface(value: Any, dtype: int) -> Any:
     """Something with __array_interface__: of lists one of the elements that are expected."""
     mode = getattr(value, "mode", None)
     if isinstance(mode, str) and hasattr(value, "getbands") and mode not in ("L", "RGB"):
-        raise _Wrong("a picture of mode %s: convert(\"RGB\") it, or give its file's bytes" % mode)
+        raise _Wrong("a picture of mode %s: %s, or give its file's bytes" % (
+            mode, "make one of 8 bits of it" if mode[0] in "IF" else "convert(\"RGB\") it"))
     if hasattr(value, "__array_interface__") or value is None or isinstance(value, (str, bytes, int, float, Mapping)):
         return value
     import numpy

@@ -88,6 +88,10 @@ class mr_value(Structure):
     ]
 
 
+class mr_sample(Structure):
+    _fields_ = [("value_count", c_uint32), ("value", mr_value * 32)]  # MR_MAX_FIELDS
+
+
 class mr_field(Structure):
     _fields_ = [
         ("name", c_char * 64),

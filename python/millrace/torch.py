@@ -7,7 +7,7 @@
             ..."""
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 try:
     import torch
@@ -17,10 +17,13 @@ except ImportError as e:  # pragma: no cover
 from . import _ranks
 from ._arguments import take_sampler, translate
 from ._arrays import Batch
+from ._collate import Collation, as_lists
 from ._errors import ArgumentError, StateError
 from ._finish import BF16, F16, F32, U8, Finish
 from ._loader import Loader as _Loader
 from ._loader import log, settings_of
+from ._made import MadePass
+from ._own import TARGET, Own, OwnMixin, for_augmentation
 from ._passes import Pass, Passes
 
 _FORMATS = {"contiguous": "contiguous", "channels_last": "channels_last", torch.contiguous_format: "contiguous",
@@ -124,7 +127,7 @@ def whole(batches: Sequence[Any]) -> Any:
     return batches[0]
 
 
-class Loader(Passes):
+class Loader(OwnMixin, Passes):
     """Batches as (images, target): float32, normalised as the augmentation says, (n, channels, height, width), and int64.
 
     Every `for` over it is one epoch, as with a DataLoader: the one of `set_epoch()`, else the one after the last. After
@@ -149,6 +152,16 @@ class Loader(Passes):
                    take them, and with the fields of fields=
     ignore_index   target of a sample that does not count: padding, damaged, without a label. -100 is what torch's losses leave out
     num_classes    with `mixup` or `cutmix` in augment=, where the data do not say how many classes there are
+    transform      function of a decoded picture (of PIL, where that is installed, else an array of uint8), as torchvision's transforms are;
+                   with it Python makes the samples, also of files and records, which the library decodes
+    target_transform  the same of the target
+    collate_fn     function of a list of samples that gives the batch; default: as PyTorch's default_collate, targets of detection (dicts
+                   with "boxes", or whose tensors differ in length) as a list of dicts. as_lists takes samples of any size
+
+    Samples that Python makes, with these functions or by a data set of finished tensors, are made by num_workers processes
+    (multiprocessing_context= "fork", "spawn", "forkserver"; the system's default), in threads on a Python without the GIL, or with
+    num_workers=0 inside next(). Order, ranks, states and bad= are the same as for other data. Before each sample the global generators
+    of Python, NumPy and PyTorch are seeded from seed, epoch and sample, so a batch does not depend on the number of workers.
 
     Everything else is as for millrace.Loader, but `epochs`; with fields= batches are (images, target, {name: tensor}), lengths of rows
     that differ under "name.length". Of mixed pictures the target is float32 (n, classes), what CrossEntropyLoss takes as probabilities
@@ -169,12 +182,17 @@ class Loader(Passes):
     def __init__(self, path: Any, batch_size: Optional[int] = None, shuffle: Optional[bool] = None, *, batch: Optional[int] = None,
                  memory_format: Any = None, dtype: Any = torch.float32, device: Any = None, uint8: bool = False, drop_last: bool = False, raw: bool = False,
                  keys: Optional[Sequence[str]] = None, ignore_index: int = -100, num_classes: Optional[int] = None,
-                 **settings: Any) -> None:
+                 transform: Optional[Callable[[Any], Any]] = None, target_transform: Optional[Callable[[Any], Any]] = None,
+                 collate_fn: Optional[Callable[[List[Any]], Any]] = None, **settings: Any) -> None:
         given = dict(settings, path=path, batch_size=batch_size, shuffle=shuffle, batch=batch, memory_format=memory_format, dtype=dtype, device=device,
-                     uint8=uint8, drop_last=drop_last, raw=raw, keys=keys, ignore_index=ignore_index, num_classes=num_classes)
+                     uint8=uint8, drop_last=drop_last, raw=raw, keys=keys, ignore_index=ignore_index, num_classes=num_classes,
+                     transform=transform, target_transform=target_transform, collate_fn=collate_fn)
         if "epochs" in settings:
             raise ArgumentError("epochs=: every `for` over this loader is one epoch")
         settings.update(batch_size=batch_size, drop_last=drop_last, shuffle=shuffle, device=device)
+        functions = {"transform": transform, "target_transform": target_transform, "collate_fn": collate_fn}
+        self._own = Own.of(path, functions, settings, ignore_index)
+        path, self._target_field = (path, False) if self._own else for_augmentation(path, settings)
         translate(settings, _NAMES)
         take_sampler(settings)
         batch_size, drop_last = settings.pop("batch_size"), settings.pop("drop_last")
@@ -195,7 +213,8 @@ class Loader(Passes):
         self._again_given = given
         rank, world = _ranks.find(settings.get("rank"), settings.get("world"))
         settings.update(rank=rank, world=world)
-        super().__init__(path, batch=batch if batch is not None else batch_size * world, epochs=None, **settings)
+        ahead = self._own.settle(settings) if self._own else 0
+        super().__init__(self._own.path if self._own else path, batch=batch if batch is not None else batch_size * world, epochs=None, **settings)
         self._see_all_have_some()
         self._dtype = kind
         self._format = _FORMATS[memory_format] if memory_format is not None else "channels_last" if kind is torch.uint8 else "contiguous"
@@ -207,12 +226,19 @@ class Loader(Passes):
         if self._device is not None and self._device.type not in ("cpu", "cuda"):
             raise ArgumentError("device=%r: expected \"cpu\" or \"cuda\"" % (device,))
         self._on_gpu = self._device is not None and self._device.type == "cuda"
+        if self._own:
+            if raw:
+                raise ArgumentError("raw=True: these samples are made by Python, and collate_fn= says what a batch is")
+            self._makers = self._own.makers(self._given, Collation(self._own.pictures_formed, self._format == "contiguous", kind, self._given["channels"],
+                                                                  ignore_index), ahead)
         self._choose_form()
 
     def _choose_form(self) -> None:
         """Batches that stay in host memory are finished ahead of the loop, unless they are the loader's own memory."""
         self._means, self._stds = self._numbers()
         planar = self._format == "contiguous"
+        if self._own:
+            return
         if not self._raw and not self._on_gpu and (planar or self._dtype is not torch.uint8):
             self._finish = Finish(self, _KINDS[self._dtype], planar, self._means, self._stds, self._ignore, self._soft)
 
@@ -282,6 +308,27 @@ class Loader(Passes):
         self._settle()
         super().load_state_dict(state)
 
+    @property
+    def shape(self) -> Tuple[int, ...]:
+        """(height, width, channels) of every picture; () where Python makes them."""
+        return () if self._own else super().shape
+
+    def _pass_of(self, epoch: int, step: int, before: int) -> Pass:
+        return MadePass(self, epoch, step, before) if self._own else super()._pass_of(epoch, step, before)
+
+    def _deliver_made(self, made: Any) -> Any:
+        """A batch that Python made."""
+        if self._on_gpu:
+            made = self._across_all(made, self._across)
+        if self._keys is not None and isinstance(made, tuple) and len(made) == 2:
+            return dict(zip(self._keys, made))
+        return made
+
+    def close(self) -> None:
+        if self._makers:
+            self._makers.pool.close()
+        super().close()
+
     def _deliver(self, batch: Batch) -> Any:
         if self._raw:
             return batch
@@ -289,10 +336,25 @@ class Loader(Passes):
         if self._keys is None and not batch.fields:
             return images, target
         fields = {name: _apart(a) for name, a in batch.fields.items()}
-        fields.update((name + ".length", _apart(a)) for name, a in batch.lengths.items())
+        if self._target_field:
+            target = self._own_target(fields.pop(TARGET), batch)
+        fields.update((name + ".length", _apart(a)) for name, a in batch.lengths.items() if name != TARGET or not self._target_field)
+        if self._keys is None and not fields:
+            return images, target
         if self._keys is None:
             return images, target, fields
         return dict(fields, **{self._keys[0]: images, self._keys[1]: target})
+
+    def _own_target(self, target: Any, batch: Batch) -> Any:
+        """Of a field: a number or an array of each sample."""
+        lengths = batch.lengths.get(TARGET)
+        if lengths is not None and batch.count:
+            told = torch.from_dlpack(lengths)
+            self._target_length = getattr(self, "_target_length", int(told[0]))
+            if not bool((told == self._target_length).all()):
+                raise ArgumentError("targets of %d and of other lengths: with augment= all have the same; give samples as dicts, with the target as "
+                                    "a field (fields=), or leave out augment=" % self._target_length)
+        return self._across(target) if self._on_gpu else target
 
     # Tensors of host memory that somebody keeps are never overwritten: the memory of a batch is used again when nobody has it.
 
@@ -358,4 +420,4 @@ class Loader(Passes):
 
 _NAMES = settings_of(_Loader) + settings_of(Loader)  # what __init__ has words for
 
-__all__ = ["Loader"]
+__all__ = ["Loader", "as_lists"]

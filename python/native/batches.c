@@ -73,9 +73,16 @@ int mrp_decode(const void *data, size_t bytes, const mr_image_part *part, const 
         return mr_error_set(err, MR_EUNSUPPORTED, "neither a JPEG nor a PNG: %zu bytes of something else",
                             bytes);
     const mr_value value = {.type = (mr_type)type, .data = data, .bytes = bytes};
+    return mrp_decode_value(&value, part, cfg, out, shape, err);
+}
+
+int mrp_decode_value(const mr_value *value, const mr_image_part *part, const mr_decode_config *cfg,
+                     mrp_batch **out, uint32_t shape[3], mr_error *err)
+{
     mr_image image;
-    int rc = part ? mr_image_decode_part(&value, part, cfg, &image, err)
-                  : mr_image_decode(&value, cfg, &image, err);
+    *out = NULL;
+    int rc = part ? mr_image_decode_part(value, part, cfg, &image, err)
+                  : mr_image_decode(value, cfg, &image, err);
     if (rc != MR_OK) return rc;
     rc = own(&image, out, err);
     shape[0] = image.height;

@@ -102,6 +102,14 @@ int mrp_make(void *maker, uint64_t sample, mr_own_sample *to, mr_error *err)
     return ask(&(mrp_request){.maker = maker, .number = sample, .to = to}, err);
 }
 
+int mrp_make_nothing(void *nothing, uint64_t sample, mr_own_sample *to, mr_error *err)
+{
+    (void)nothing, (void)sample;
+    static const uint8_t pixel = 0;
+    const mr_value value = {.type = MR_TYPE_PIXELS, .ndim = 3, .dim = {1, 1, 1}, .data = &pixel, .bytes = 1};
+    return mr_own_sample_give(to, &value, err);
+}
+
 int mrp_change(void *function, const mr_own_picture *picture, uint8_t *pixels, mr_error *err)
 {
     const mrp_function *f = function;

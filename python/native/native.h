@@ -56,6 +56,9 @@ MR_API void mrp_maker_destroy(mrp_maker *m); /* behind the source and the thread
 MR_API void mrp_maker_close(mrp_maker *m);
 /* mr_own_fetch. Waits until the sample was given. */
 MR_API int mrp_make(void *maker, uint64_t sample, mr_own_sample *to, mr_error *err);
+/* mr_own_fetch of a source with one field, a picture of one pixel: for loaders of whose batches only the numbers
+ * of the samples are used. */
+MR_API int mrp_make_nothing(void *nothing, uint64_t sample, mr_own_sample *to, mr_error *err);
 /* A function of Python's, as the context of an operation. */
 typedef struct mrp_function {
     mrp_maker *maker;
@@ -89,6 +92,10 @@ MR_API void mrp_batch_unref(mrp_batch *b);
  * height, width and channels. */
 MR_API int mrp_decode(const void *data, size_t bytes, const mr_image_part *part, const mr_decode_config *cfg,
                       mrp_batch **out, uint32_t shape[3], mr_error *err);
+
+/* The same of a value of a sample, in whichever form it holds a picture. */
+MR_API int mrp_decode_value(const mr_value *value, const mr_image_part *part, const mr_decode_config *cfg,
+                            mrp_batch **out, uint32_t shape[3], mr_error *err);
 
 /* ---- dlpack.c ---- */
 /* Addresses of PyCapsule_IsValid() and PyCapsule_GetPointer(). */

@@ -1,0 +1,171 @@
+"""A data set whose batches Python makes: the library says which samples come when, to which rank."""
+from __future__ import annotations
+
+import array
+import ctypes as C
+import sys
+import zlib
+from collections import deque
+from typing import Any, Callable, Deque, List, Tuple
+
+from . import _library as _l
+from ._errors import ArgumentError
+from ._live import Live
+from ._making import Job, Task
+from ._passes import Pass
+from ._structs import mr_field, mr_own_config
+from ._workers import Here, Lost, Processes, Threads
+
+_PIXELS = 3
+_SIMPLE = (int, float, str, bytes, bool, type(None))
+
+
+class Made(Live):
+    """Samples of a Python object by their numbers only: the library makes the order, and nothing of the samples themselves."""
+
+    def __init__(self, live: Live) -> None:
+        self.data, self.schema, self.key, self.sample_bytes = live.data, live.schema, live.key, live.sample_bytes
+        self.classes = live.classes
+
+    def maker(self) -> Any:
+        return Numbers(self)
+
+    def __repr__(self) -> str:
+        return "Live(%s)" % type(self.data).__name__
+
+
+class Numbers:
+    """A source of the library that has so many samples, and nothing in them."""
+
+    def __init__(self, made: Made) -> None:
+        self._made, self._count = made, len(made.data)
+        if not self._count:
+            raise ArgumentError("%r has no samples" % made)
+
+    def open(self, pointer: C.c_void_p) -> None:
+        cfg, what = _l.fill(_l.lib.mr_own_defaults_sized, mr_own_config()), _l.new_error()
+        fields = (mr_field * 1)()
+        fields[0].name, fields[0].type, fields[0].ndim = b"image", _PIXELS, 3  # a loader needs one
+        fields[0].dim[:3] = (1, 1, 1)
+        cfg.name, cfg.count, cfg.field_count, cfg.fields = repr(self._made).encode(), self._count, 1, fields
+        key = (self._made.key or "").encode("utf-8", "surrogateescape")
+        cfg.fingerprint = zlib.crc32(key) << 32 | zlib.crc32(key, 2)
+        cfg.sample_bytes_most, cfg.fetch = 4096, _l.MAKE_NOTHING
+        rc = _l.lib.mr_source_create(C.byref(pointer), C.byref(cfg), C.byref(what))
+        if rc != _l.OK:
+            raise _l.failed(rc, what)
+
+    def close(self) -> None:
+        """It has no thread."""
+
+    def raise_failure(self) -> None:
+        """It calls no code of the caller's."""
+
+
+def mark_of(data: Any, depth: int = 2) -> Any:
+    """What can be seen of an object's attributes without looking far: another mark, and worker processes have an old copy."""
+    names = getattr(data, "__dict__", None)
+    if not isinstance(names, dict):
+        return id(data)
+    out: List[Any] = [id(data)]
+    for name, value in names.items():
+        if isinstance(value, _SIMPLE):
+            out.append((name, value))
+        elif depth > 1 and hasattr(value, "__dict__") and not isinstance(value, type):
+            out.append((name, mark_of(value, depth - 1)))
+        else:
+            out.append((name, id(value)))
+    return out
+
+
+class Makers:
+    """Who makes the batches of one loader, and what is known of them.
+
+    ahead  batches that are under way, at most"""
+
+    def __init__(self, job: Job, count: int, context: Any, timeout: float, prefetch: int, note: Callable[[str], None]) -> None:
+        free = not getattr(sys, "_is_gil_enabled", lambda: True)()
+        if count and (context == "threads" or context is None and free):
+            job.global_seeds = False
+            self.pool: Any = Threads(job, count)
+        elif count:
+            self.pool = Processes(job, count, context, timeout, note)
+        else:
+            self.pool = Here(job)
+        self.job, self.ahead, self.bad_count = job, max(prefetch, 2 * count) if count and prefetch else 1, 0
+        self._note, self._mark = note, mark_of(job.data)
+
+    def renew(self) -> None:
+        """An epoch begins: workers get what the program changed about its data."""
+        mark = mark_of(self.job.data)
+        if mark != self._mark:
+            self._mark = mark
+            if isinstance(self.pool, Processes):
+                self._note("the data have other attributes than before: worker processes begin anew with them")
+                self.pool.stop()
+
+
+class MadePass(Pass):
+    """An iteration whose batches Python makes: some of them ahead of the loop."""
+
+    def __init__(self, loader: Any, epoch: int, step: int, before: int) -> None:
+        super().__init__(loader, epoch, step, before)
+        self._ahead: Deque[Tuple[int, int, bool]] = deque()  # number of the task, step, is it the last one?
+        self._asked_all = False
+        if all(not p._ahead for p in loader._under_way() if p is not self):
+            loader._makers.renew()
+
+    def _fill(self) -> None:
+        makers = self._loader._makers
+        while len(self._ahead) < makers.ahead and not self._asked_all:
+            b = self._stream.next()
+            task = Task(b.epoch, b.step * self._loader.batch + b.first, array.array("Q", b.ids.tolist()).tobytes())
+            self._ahead.append((makers.pool.submit(task), b.step, b.last))
+            self._asked_all = b.last
+
+    def __next__(self) -> Any:
+        if self.over:
+            raise StopIteration
+        loader = self._loader
+        with self._stream.lock:
+            try:
+                while True:
+                    self._fill()
+                    number, step, last = self._ahead[0]
+                    try:
+                        made, bad = loader._makers.pool.take(number, loader._check)
+                        break
+                    except Lost:
+                        self._forget()
+                self._ahead.popleft()
+                self._fill()
+                loader._makers.pool.begin()
+            except BaseException:
+                self._forget()
+                raise
+            self.taken, self.step = True, step + 1
+            if last:
+                self.close(True)
+        loader._report(bad)
+        return loader._deliver_made(made)
+
+    def _forget(self) -> None:
+        """What is under way is not wanted; the position is that of what was delivered."""
+        ahead, self._ahead, self._asked_all = self._ahead, deque(), False
+        if ahead:
+            self._loader._makers.pool.drop([number for number, _, _ in ahead])
+        if not self._loader._closed:
+            self._stream.seek(self.epoch, self.step)
+
+    def skip_to(self, step: int) -> None:
+        if step != self.step:
+            self.step = step
+            self._forget()
+
+    def close(self, whole: bool = False) -> None:
+        if not self.over and self._ahead:
+            ahead, self._ahead = self._ahead, deque()
+            self._loader._makers.pool.drop([number for number, _, _ in ahead])
+        super().close(whole)
+
+

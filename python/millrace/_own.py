@@ -1,0 +1,242 @@
+"""millrace.torch.Loader over code of Python's own: what its arguments say of that."""
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, Dict, List, Optional
+
+import torch
+
+from . import _library as _l
+from ._collate import Collation
+from ._decoded import OF_THE_SOURCE, Decoded
+from ._errors import ArgumentError, BadSampleError, UnsupportedError
+from ._live import Live
+from ._live_workers import LiveOfWorkers
+from ._loader import log
+from ._made import Made, Makers
+from ._making import Bad, Job, generators_kept, is_picture, kind_of
+from ._records import _shown as shown
+
+_MORE = ("worker_init_fn", "multiprocessing_context", "timeout", "persistent_workers")
+# What says something of pictures that the library decodes, and its usual value.
+_OF_THE_LIBRARY = {"operations": None, "normalise": None, "fields": (), "cache": "off", "tune": False, "length_window": 0, "width_multiple": 1}
+
+
+TARGET = "target"
+
+
+class Own:
+    """The part that is Python's own of one loader's arguments.
+
+    path  what stands for the data in the library's loader"""
+
+    def __init__(self, live: Live, given: Dict[str, Any], workers: int) -> None:
+        self.live, self._given, self.workers = live, given, workers
+        self.path = Made(live)
+        self._makers: Optional[Makers] = None
+        self.pictures_formed = given["transform"] is None  # what a transform gives is finished
+
+    # ------------------------------------------------------------------ is it?
+
+    @classmethod
+    def of(cls, path: Any, functions: Dict[str, Any], settings: Dict[str, Any], ignore: int) -> Optional["Own"]:
+        """Takes out of the settings what is for Python; None: the library makes the batches."""
+        asked = [n for n in functions if functions[n] is not None]
+        for n in asked:
+            if not callable(functions[n]):
+                raise ArgumentError("%s=: found %s, expected a function" % (n, type(functions[n]).__name__))
+        augment = settings.get("augment", "none")
+        files = isinstance(path, (str, bytes, os.PathLike))
+        if files and not asked:
+            return None
+        if asked and augment != "none":
+            raise ArgumentError("%s= and augment=%r: samples come from Python or from the library: leave out augment= (the library then only "
+                                "decodes), or %s" % (asked[0], augment, "say all of it by augment= and operations={\"my_name\": function}"
+                                                     if asked[0] == "transform" else "leave out %s=" % asked[0]))
+        if not asked and augment != "none":
+            return None  # see for_augmentation()
+        workers = settings.get("num_workers") or settings.get("workers") or 0
+        live = cls._of_files(path, settings, ignore) if files else path if isinstance(path, Live) else Live(path)
+        given = dict(functions, **{n: settings.get(n) for n in _MORE})
+        own = cls(live, given, workers)
+        if not asked and (live.schema is not None or own._pictures()):
+            return None
+        for n in _MORE:
+            settings.pop(n, None)
+        for n, usual in _OF_THE_LIBRARY.items():
+            if settings.get(n, usual) != usual and settings.get(n) is not None:
+                raise ArgumentError("%s=: of pictures that the library decodes and augments, and these samples are made by Python: %s" % (
+                    n, "further fields are members of a sample, and of the batch" if n == "fields" else "leave it out"))
+        return own
+
+    @staticmethod
+    def _of_files(path: Any, settings: Dict[str, Any], ignore: int) -> Live:
+        """Pictures of a data set of files, decoded by the library in whichever process wants them."""
+        fields = settings.pop("fields", ())
+        data = Decoded(path, {n: settings.pop(n) for n in OF_THE_SOURCE if n in settings},
+                       [f if isinstance(f, str) else dict(f).get("name", "") for f in fields], settings.get("channels", 0),
+                       settings.pop("pixels", "own"), ignore)
+        return Live(data, key=data.key)
+
+    def _pictures(self) -> bool:
+        """Are samples pictures with a class, which the library takes from here? A worker is asked, where there are some, so that files
+        which data open when they are first used are not open in this process when others are made of it."""
+        job = self._job({"seed": 0}, None)
+        if not self.workers:
+            with generators_kept():
+                return job.probe() == "pictures"
+        makers = self._made_by(job, 4)
+        try:
+            return makers.pool.ask("probe") == "pictures"
+        finally:
+            if self._makers is None:
+                makers.pool.close()
+
+    # ------------------------------------------------------------------ the loader's
+
+    def settle(self, settings: Dict[str, Any]) -> int:
+        """Into settings of the library's loader, which delivers numbers of samples; gives batches to be made ahead."""
+        prefetch = settings.get("prefetch", 4)
+        settings.update(prefetch=0, workers=1)
+        return prefetch  # type: ignore[no-any-return]
+
+    def _job(self, given: Dict[str, Any], collation: Optional[Collation]) -> Job:
+        g = self._given
+        return Job(self.live.data, len(self.live.data), seed=given["seed"], transform=g["transform"], target_transform=g["target_transform"],
+                   collate=g["collate_fn"], collation=collation, bad=given.get("bad", "stop"), worker_init=g["worker_init_fn"])
+
+    def _made_by(self, job: Job, prefetch: int) -> Makers:
+        timeout = self._given["timeout"] or 0
+        return Makers(job, self.workers, self._given["multiprocessing_context"], timeout, prefetch, lambda text: log.info("%s", text))
+
+    def makers(self, given: Dict[str, Any], collation: Collation, prefetch: int) -> Makers:
+        return self._made_by(self._job(given, collation), prefetch)
+
+
+def with_field(sample: Any) -> Any:
+    """A picture that the library augments, and a target that it has no label for, as a further field."""
+    image, target = sample
+    return {"image": image, TARGET: target.numpy() if isinstance(target, torch.Tensor) else target}
+
+
+class Targeted:
+    """Samples of another object, each with_field()."""
+
+    def __init__(self, data: Any) -> None:
+        self.data = data
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __getitem__(self, k: int) -> Any:
+        return with_field(self.data[k])
+
+
+def for_augmentation(path: Any, settings: Dict[str, Any]) -> Any:
+    """The data of a loader whose batches the library makes: (data, are targets a field?). With num_workers= samples of a Python object
+    come from so many processes. Of samples that the library cannot have, an error that says what to do."""
+    if isinstance(path, (str, bytes, os.PathLike)) or not hasattr(path, "__getitem__") and not isinstance(path, Live) \
+            or isinstance(path, (list, tuple)) and path and isinstance(path[0], (str, os.PathLike)):
+        return path, False
+    live, count = path if isinstance(path, Live) else Live(path), settings.get("num_workers") or 0
+    if not len(live.data) or isinstance(live, LiveOfWorkers):
+        return path, False
+    if count:
+        settings.pop("num_workers")
+        context = settings.pop("multiprocessing_context", None)
+        if context != "threads":
+            live = LiveOfWorkers(live, count, context, settings.pop("worker_init_fn", None), 0)
+            settings["workers"] = max(_l.quick_lib.mr_cores(), 2 * count)  # threads of the library, some of which wait for samples
+    try:
+        field = _targets_are_a_field(live, settings)
+    except BaseException:
+        if isinstance(live, LiveOfWorkers):
+            live.forget()
+        raise
+    if not field:
+        return live, False
+    if isinstance(live, LiveOfWorkers):
+        live.change = with_field
+        return live, True
+    return Live(Targeted(live.data), live.schema, live.classes, live.key, live.sample_bytes), True
+
+
+def _targets_are_a_field(live: Live, settings: Dict[str, Any]) -> bool:
+    if live.schema is not None:
+        return False
+    if isinstance(live, LiveOfWorkers):
+        sample = live.first()
+    else:
+        with generators_kept():
+            sample = live.data[0]
+    if kind_of(sample) == "pictures":
+        return False
+    image = sample.get("image") if isinstance(sample, dict) else sample[0] if isinstance(sample, tuple) and sample else sample
+    if not is_picture(image):
+        raise ArgumentError("augment=%r: of pictures (of PIL, arrays of uint8, bytes of JPEG or PNG), and sample 0 has %s: leave out augment= for "
+                            "finished tensors" % (settings.get("augment", "none"), shown(image)))
+    if isinstance(sample, dict):
+        return False  # its fields are as fields= says
+    if len(sample) == 2 and (isinstance(sample[1], float) or getattr(sample[1], "shape", None) is not None):
+        if settings.get("bad") == "skip" or settings.get("tail") == "pad":
+            raise ArgumentError("bad=\"skip\" and tail=\"pad\" go with targets that are classes, and those of sample 0 are %s: no value of theirs "
+                                "says that a sample does not count" % shown(sample[1]))
+        settings["fields"] = list(settings.get("fields") or ()) + [{"name": TARGET, "role": "plain"}]
+        return True
+    raise ArgumentError("augment=%r: sample 0 is %s. Beside a picture and a class the library takes named fields: give samples as dicts, "
+                        "{\"image\": ..., \"label\": ..., \"boxes\": ...}, with fields=[\"boxes\"], which are changed as the picture is; or leave out "
+                        "augment= and change both by a transform in Python" % (
+                            settings.get("augment", "none"), "(%s)" % ", ".join(shown(v) for v in sample) if isinstance(sample, tuple) else shown(sample)))
+
+
+class OwnMixin:
+    """What a loader of PyTorch's has for batches that Python makes."""
+
+    _makers: Optional[Makers] = None
+    _own: Optional[Own] = None
+    _given: Dict[str, Any]
+
+    @property
+    def classes(self) -> List[str]:
+        """Names of the classes; [] where the data have none."""
+        if self._own:
+            return list(self._own.live.classes or [])
+        return super().classes  # type: ignore[misc, no-any-return]
+
+    @property
+    def targets(self) -> List[int]:
+        """The label of every sample, in the order of the data, without reading pictures."""
+        if not self._own:
+            return super().targets  # type: ignore[misc, no-any-return]
+        targets = getattr(self._own.live.data, "targets", None)
+        if targets is None:
+            raise UnsupportedError("these data are a Python object without `targets`: take them from the batches")
+        return [int(t) for t in targets]
+
+    def _report(self, bad: List[Bad]) -> None:
+        """Damaged samples of a batch, as the library reports those that it finds."""
+        assert self._makers is not None
+        for b in bad:
+            self._makers.bad_count += 1
+            e = BadSampleError("sample %d: %s" % (b.sample, b.text))
+            e.sample = b.sample
+            call = self._given["on_bad"]
+            call(e, b.substitute) if call else log.warning("damaged: %s", e)
+            if self._makers.bad_count > self._given["max_bad"]:
+                over = BadSampleError("%d samples are damaged, more than max_bad=%d; the last one is %s" % (
+                    self._makers.bad_count, self._given["max_bad"], e))
+                over.sample = b.sample
+                raise over
+
+    def _across_all(self, made: Any, move: Callable[[Any], Any]) -> Any:
+        if isinstance(made, torch.Tensor):
+            return move(made)
+        if isinstance(made, dict):
+            return {k: self._across_all(v, move) for k, v in made.items()}
+        if isinstance(made, tuple) and hasattr(made, "_fields"):
+            return type(made)(*(self._across_all(v, move) for v in made))
+        if isinstance(made, (list, tuple)):
+            return type(made)(self._across_all(v, move) for v in made)
+        return made
+
+

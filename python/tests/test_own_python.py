@@ -1,0 +1,464 @@
+"""millrace.torch.Loader over code of Python's own: finished tensors, transforms, collation, in this process and in worker processes."""
+import os
+import random
+import signal
+import subprocess
+import sys
+
+import millrace
+import pytest
+
+np = pytest.importorskip("numpy")
+torch = pytest.importorskip("torch")
+import millrace.torch as mt  # noqa: E402
+
+FORK = dict(num_workers=2, multiprocessing_context="fork")
+
+
+class Drawn(torch.utils.data.Dataset):
+    """Tensors that depend on the sample and on all global generators."""
+
+    def __init__(self, count=40):
+        self.count = count
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, k):
+        draws = [torch.rand(1).item(), np.random.rand(), random.random(), millrace.sample_seed() % 1000]
+        return torch.tensor([float(k)] + draws), k % 5
+
+
+class Failing(Drawn):
+    def __init__(self, which, how):
+        super().__init__()
+        self.which, self.how = which, how
+
+    def __getitem__(self, k):
+        if k in self.which:
+            self.how()
+        return torch.full((2, 3), float(k)), k % 5
+
+
+def raises():
+    raise KeyError("no such picture")
+
+
+def all_of(loader):
+    return [[m.clone() if isinstance(m, torch.Tensor) else m for m in b] for b in loader]
+
+
+def same(a, b):
+    return len(a) == len(b) and all(torch.equal(x, y) for p, q in zip(a, b) for x, y in zip(p, q))
+
+
+def test_any_number_of_workers():
+    """Batches and what is drawn follow from seed, epoch and sample; the caller's generators are left alone."""
+    torch.manual_seed(7)
+    before = torch.default_generator.get_state()
+    got = []
+    for settings in ({}, FORK, dict(FORK, num_workers=3)):
+        with mt.Loader(Drawn(), 8, shuffle=True, seed=3, **settings) as loader:
+            got.append(all_of(loader) + all_of(loader))
+    assert torch.equal(before, torch.default_generator.get_state())
+    assert same(got[0], got[1]) and same(got[0], got[2])
+    first, second = got[0][:5], got[0][5:]
+    ids = [torch.cat([b[0][:, 0] for b in e]).tolist() for e in (first, second)]
+    assert sorted(ids[0]) == sorted(ids[1]) == list(range(40)) and ids[0] != ids[1]
+    draws = torch.cat([b[0][:, 1:] for b in got[0]])
+    assert all(len(set(draws[:, k].tolist())) == 80 for k in range(3))
+
+
+def test_resume_and_ranks():
+    """A state taken in the middle, while batches are ahead of the loop, goes on exactly, also as two ranks."""
+    with mt.Loader(Drawn(), batch=8, shuffle=True, seed=3, **FORK) as loader:
+        whole = all_of(loader) + all_of(loader)
+        it = iter(loader)
+        for _ in range(2):
+            next(it)
+        state = loader.state_dict()
+        rest = all_of(it)
+    with mt.Loader(Drawn(), batch=8, shuffle=True, seed=3) as loader:
+        loader.load_state_dict(state)
+        assert same(all_of(loader), rest)
+    parts = []
+    for rank in range(2):
+        with mt.Loader(Drawn(), batch=8, shuffle=True, seed=3, rank=rank, world=2, **FORK) as loader:
+            parts.append(all_of(loader))
+    joined = [[torch.cat([a, b]) for a, b in zip(x, y)] for x, y in zip(*parts)]
+    assert same(joined, whole[:5])
+
+
+def test_iterations_within_iterations():
+    with mt.Loader(Drawn(), 8, shuffle=True, seed=3, **FORK) as loader:
+        want = all_of(loader)
+        loader.set_epoch(0)
+        got = []
+        for b in loader:
+            got.append([m.clone() for m in b])
+            next(iter(loader))
+        assert same(got, want)
+
+
+def test_kept_batches_never_change():
+    """Memory is used again when nobody has it, and not before; what is kept outlives the workers."""
+    class Large(Drawn):
+        def __getitem__(self, k):
+            return torch.full((3, 64, 64), float(k)), k
+
+    with mt.Loader(Large(), 4, **FORK) as loader:
+        kept = [x for x, _ in loader] + [x[1:2] for x, _ in loader]
+        fds = len(os.listdir("/proc/self/fd"))
+    for k, x in enumerate(kept):
+        first = 4 * (k % 10) + k // 10
+        assert x[:, 0, 0, 0].tolist() == list(range(first, first + len(x))) and (x == x[:, :1, :1, :1]).all()
+    assert fds < 60
+
+
+def test_exceptions_name_the_sample():
+    for settings in ({}, FORK):
+        with mt.Loader(Failing({13}, raises), 8, **settings) as loader:
+            it = iter(loader)
+            assert next(it)[0][0, 0, 0] == 0
+            with pytest.raises(KeyError, match="no such picture") as e:
+                next(it)
+            told = str(e.value.__cause__) + "".join(getattr(e.value, "__notes__", []))
+            assert "sample 13" in told
+            if settings:
+                assert "worker process" in told and 'raise KeyError("no such picture")' in told
+
+
+def test_bad_samples_are_counted():
+    bad = []
+    for settings in ({}, FORK):
+        with mt.Loader(Failing({3, 13}, raises), 8, bad="skip", on_bad=lambda e, s: bad.append((e.sample, s)), **settings) as loader:
+            got = all_of(loader)
+        assert torch.cat([b[1] for b in got]).tolist() == [-100 if k in (3, 13) else k % 5 for k in range(40)]
+        assert got[0][0][3].eq(0).all()
+        assert sorted(bad) == [(3, None), (13, None)]
+        bad.clear()
+    with mt.Loader(Failing({3, 4}, raises), 8, bad="replace", on_bad=lambda e, s: bad.append((e.sample, s)), **FORK) as loader:
+        assert next(iter(loader))[0][:, 0, 0].tolist() == [0, 1, 2, 5, 5, 5, 6, 7]
+    assert bad == [(3, 5), (4, 5)]
+    with mt.Loader(Failing({3, 4}, raises), 8, bad="skip", collate_fn=lambda samples: len(samples)) as loader:
+        assert list(loader) == [6, 8, 8, 8, 8]
+    with mt.Loader(Failing({3, 13}, raises), 8, bad="skip", max_bad=1) as loader:
+        with pytest.raises(millrace.BadSampleError, match="max_bad=1"):
+            list(loader)
+
+
+@pytest.mark.parametrize("how", ["kill", "exit", "segfault"])
+def test_a_worker_that_dies(how):
+    def die():
+        if how == "exit":
+            os._exit(3)
+        number = signal.SIGKILL if how == "kill" else signal.SIGSEGV
+        if how == "segfault":
+            signal.signal(number, signal.SIG_DFL)  # pytest's handler would print
+        os.kill(os.getpid(), number)
+    data = Failing({13}, die)
+    with mt.Loader(data, 4, **FORK) as loader:
+        it, had = iter(loader), 0
+        with pytest.raises(millrace.WorkerError, match="sample 13") as e:
+            while True:
+                had += len(next(it)[0])
+        assert e.value.sample == 13
+        assert {"kill": "SIGKILL", "exit": "status 3", "segfault": "SIGSEGV"}[how] in str(e.value)
+        data.which = set()
+        assert had <= 12 and torch.cat([x for x, _ in it])[:, 0, 0].tolist() == list(range(had, 40))  # workers that are begun anew go on
+
+
+def test_targets_of_every_kind():
+    class Of(Drawn):
+        def __init__(self, target):
+            super().__init__(6)
+            self.target = target
+
+        def __getitem__(self, k):
+            return (torch.full((2, 2), float(k)),) + self.target(k)
+
+    def batch(target, **more):
+        with mt.Loader(Of(target), 3, **more) as loader:
+            return next(iter(loader))
+    x, y = batch(lambda k: (k / 2,))
+    assert y.dtype == torch.float64 and y.tolist() == [0, 0.5, 1]
+    x, y = batch(lambda k: (np.arange(3) + k,))
+    assert y.tolist() == [[0, 1, 2], [1, 2, 3], [2, 3, 4]]
+    x, y, name, more = batch(lambda k: (k, "p%d" % k, {"w": torch.tensor(k), "s": (k, 2.5)}), **FORK)
+    assert name == ["p0", "p1", "p2"] and more["w"].tolist() == [0, 1, 2] and more["s"][1].tolist() == [2.5] * 3
+    x, y = batch(lambda k: ({"boxes": torch.ones(2, 4), "labels": torch.tensor([k, k])},))
+    assert isinstance(y, list) and [t["labels"].tolist() for t in y] == [[0, 0], [1, 1], [2, 2]]  # also where all have as many
+    x, y = batch(lambda k: ({"points": np.ones((k, 2), "float32")},), **FORK)
+    assert [tuple(t["points"].shape) for t in y] == [(0, 2), (1, 2), (2, 2)] and isinstance(y[0]["points"], torch.Tensor)
+    d = mt.Loader([{"pixel_values": torch.ones(3, 2, 2), "labels": k} for k in range(4)], 2)
+    assert next(iter(d))["labels"].tolist() == [0, 1]
+
+
+def test_finished_tensors_keep_their_bits():
+    values = torch.tensor([[-0.0, float("nan"), 1e-45], [float("inf"), -3.5, 2.0]])
+    for kind in (torch.float32, torch.float16, torch.bfloat16, torch.float64):
+        data = [(values.to(kind).expand(3, 2, 3).contiguous(), k) for k in range(4)]
+        for settings in ({}, FORK):
+            with mt.Loader(data, 4, **settings) as loader:
+                x, y = next(iter(loader))
+            want = torch.stack([d[0] for d in data])
+            assert x.dtype == kind and x.view(torch.uint8).equal(want.view(torch.uint8))
+
+
+def test_unequal_shapes_are_refused():
+    data = [(torch.zeros(3, 4, 4 + k), k) for k in range(4)]
+    with pytest.raises(millrace.ArgumentError, match="3x4x4 and 3x4x5.*Resize"):
+        next(iter(mt.Loader(data, 2)))
+    images, targets = next(iter(mt.Loader(data, 2, collate_fn=mt.as_lists)))
+    assert [i.shape[2] for i in images] == [4, 5] and targets == [0, 1]
+
+
+def test_worker_init_and_info():
+    seen = []
+
+    class Info(Drawn):
+        def __getitem__(self, k):
+            info = torch.utils.data.get_worker_info()
+            return torch.tensor([info.id, info.num_workers, self.mine])
+
+        mine = 0
+
+    data = Info()
+
+    def begin(number):
+        torch.utils.data.get_worker_info().dataset.mine = number + 10
+    with mt.Loader(data, 8, worker_init_fn=begin, **FORK) as loader:
+        for b in loader:
+            seen += b.tolist()
+    assert {tuple(s) for s in seen} <= {(0, 2, 10), (1, 2, 11)} and len(seen) == 40
+
+
+def test_changed_data_reach_the_workers():
+    data = Failing(set(), raises)
+    with mt.Loader(data, 8, **FORK) as loader:
+        list(loader)
+        data.which = {0}
+        with pytest.raises(KeyError):
+            next(iter(loader))
+
+
+SCRIPT = """
+import os, sys, time, torch, millrace.torch
+class Slow(torch.utils.data.Dataset):
+    def __len__(self): return 64
+    def __getitem__(self, k):
+        open(os.path.join(sys.argv[1], str(os.getpid())), "w").close()
+        if k > 4: time.sleep(1000)
+        return torch.zeros(3, 64, 64), k
+loader = millrace.torch.Loader(Slow(), 2, num_workers=2, multiprocessing_context="fork")
+it = iter(loader)
+kept = next(it)
+print("ready", flush=True)
+for batch in it:
+    pass
+"""
+
+
+def ended(pid):
+    try:
+        with open("/proc/%d/stat" % pid) as f:
+            return f.read().rsplit(")", 1)[1].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_no_worker_is_left(tmp_path, how):
+    """After Ctrl-C and after the parent was killed, with workers in the middle of a sample."""
+    seen = tmp_path / "workers"
+    seen.mkdir()
+    (tmp_path / "main.py").write_text(SCRIPT)
+    p = subprocess.Popen([sys.executable, str(tmp_path / "main.py"), str(seen)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert p.stdout.readline() == b"ready\n"
+        workers = [int(n) for n in os.listdir(seen)]
+        assert workers
+        p.send_signal(how)
+        _, told = p.communicate(timeout=60)
+        assert how == signal.SIGKILL or b"KeyboardInterrupt" in told
+        while not all(ended(w) for w in workers):  # the test's time limit ends it
+            pass
+    finally:
+        p.kill()
+        p.communicate()
+
+
+def plain(picture):
+    """A transform without torchvision."""
+    a = np.asarray(picture)
+    assert a.dtype == np.uint8
+    return torch.from_numpy(a[:32, :32].copy()).permute(2, 0, 1).float() / 255
+
+
+@pytest.mark.parametrize("data", ["folder", "records"])
+def test_transform_on_files(shapes, records, data):
+    """The library decodes, in whichever process; names, labels and pixels are those of a loader without transform."""
+    path = shapes if data == "folder" else records
+    with mt.Loader(path, 16, channels=3) as want:
+        whole = {}
+        k = 0
+        for images, target in want:
+            for x, y in zip(images, target):
+                whole[k] = (x[:, :32, :32].clone(), int(y))
+                k += 1
+        classes, targets = want.classes, want.targets
+    for settings in ({}, FORK):
+        with mt.Loader(path, 16, transform=plain, channels=3, **settings) as loader:
+            assert loader.classes == classes and loader.dataset.targets == targets and len(loader.dataset) == len(whole)
+            k = 0
+            for images, target in loader:
+                for x, y in zip(images, target):
+                    assert int(y) == whole[k][1] and torch.allclose(x, whole[k][0], atol=1e-6)
+                    k += 1
+            assert k == len(whole)
+
+
+def test_transform_on_damaged_files(shapes, tmp_path):
+    import shutil
+    copy = tmp_path / "photos"
+    shutil.copytree(shapes, copy)
+    victim = sorted(copy.glob("*/*"))[5]
+    victim.write_bytes(victim.read_bytes()[:300])
+    with mt.Loader(copy, 16, transform=plain, channels=3, bad="skip", **FORK) as loader:
+        targets = torch.cat([y for _, y in loader])
+    assert (targets == -100).nonzero().flatten().tolist() == [5]
+    with pytest.raises(millrace.Error, match=victim.name) as e:
+        list(mt.Loader(copy, 16, transform=plain, channels=3, **FORK))
+    assert e.value.path
+
+
+def test_target_transform_and_names(shapes):
+    with mt.Loader(shapes, 16, transform=plain, target_transform=lambda y: y + 100, channels=3, keys=("pixel_values", "labels")) as loader:
+        b = next(iter(loader))
+    assert set(b) == {"pixel_values", "labels"} and int(b["labels"].min()) >= 100
+    for wrong, match in (({"augment": "rrc224", "transform": plain}, "leave out augment="), ({"transform": 3}, "expected a function"),
+                         ({"transform": plain, "raw": True}, "collate_fn="), ({"transform": plain, "operations": {"my_x": print}}, "operations="),
+                         ({"transform": plain, "num_workers": 1, "multiprocessing_context": "thread"}, "expected \"fork\"")):
+        with pytest.raises(millrace.ArgumentError, match=match):
+            next(iter(mt.Loader(shapes, 16, **wrong)))
+
+
+# ---------------------------------------------------------------------- pictures that the library augments
+
+def pictures(target=lambda k: k, count=6):
+    rng = np.random.default_rng(0)
+    return [(rng.integers(0, 256, (3, 8, 9), dtype="uint8"), target(k)) for k in range(count)]
+
+
+def test_pictures_in_every_layout():
+    """(channels, height, width), as tensors and arrays; gray ones of two dimensions."""
+    data = pictures()
+    want = next(iter(mt.Loader([(a.transpose(1, 2, 0).copy(), k) for a, k in data], 6)))[0]
+    for change in (lambda a: a, torch.from_numpy, lambda a: torch.from_numpy(a).permute(1, 2, 0)):
+        for more in ({}, dict(augment="resize(8x9)"), FORK):
+            assert torch.equal(next(iter(mt.Loader([(change(a), k) for a, k in data], 6, **more)))[0], want)
+    gray = next(iter(mt.Loader([(a[0], k) for a, k in data], 6)))[0]
+    assert gray.shape == (6, 1, 8, 9)
+    assert torch.equal(gray, next(iter(mt.Loader([(torch.from_numpy(a[:1]), k) for a, k in data], 6)))[0])
+
+
+def test_pictures_of_pil_in_every_mode():
+    Image = pytest.importorskip("PIL.Image")
+    colour = Image.fromarray(np.random.default_rng(0).integers(0, 256, (8, 9, 3), dtype="uint8"))
+    data = [(colour.convert(mode).resize((9 + k, 8)), k) for k, mode in enumerate(("RGB", "L", "P", "RGBA", "CMYK", "LA", "1", "YCbCr"))]
+    x, y = next(iter(mt.Loader(data, 8, augment="resize(8x8)")))
+    assert x.shape == (8, 3, 8, 8) and y.tolist() == list(range(8))
+    for k, (picture, _) in enumerate(data):
+        plain_one = picture if picture.mode == "L" else picture.convert("L" if picture.mode in ("1", "LA") else "RGB")
+        one = next(iter(mt.Loader([(plain_one, 0)], 1, augment="resize(8x8)", channels=3)))[0]
+        assert torch.equal(one[0], x[k])
+    with pytest.raises(millrace.ArgumentError, match="I;16.*8 bits"):
+        mt.Loader([(Image.fromarray(np.zeros((4, 4), "uint16")), 0)], 1, augment="resize(8x8)")
+
+
+def test_targets_with_augmentation():
+    """Numbers and arrays come as they are, and never as the target of a sample that does not count."""
+    y = next(iter(mt.Loader(pictures(lambda k: k / 2), 6, augment="flip", training=True, order="sequential")))[1]
+    assert y.dtype == torch.float64 and y.tolist() == [k / 2 for k in range(6)]
+    for target in (lambda k: torch.full((4,), k / 2), lambda k: torch.full((2, 2), k), lambda k: np.array([k, 1], "float32")):
+        y = next(iter(mt.Loader(pictures(target), 6, augment="flip")))[1]
+        assert torch.equal(y, torch.stack([torch.as_tensor(target(k)) for k in range(6)]))
+    for target, more, match in ((lambda k: {"boxes": torch.ones(k, 4)}, {}, "named fields"), (lambda k: k / 2, {"bad": "skip"}, "does not count")):
+        with pytest.raises(millrace.ArgumentError, match=match):
+            mt.Loader(pictures(target), 2, augment="flip", **more)
+    with pytest.raises(millrace.ArgumentError, match="other lengths"):
+        list(mt.Loader(pictures(lambda k: np.ones(k + 1)), 2, augment="flip"))
+    with pytest.raises(millrace.ArgumentError, match="finished tensors"):
+        mt.Loader([(torch.zeros(3, 4, 4), 0)], 1, augment="flip")
+
+
+def test_normalise_of_torchvision(shapes):
+    mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+    with mt.Loader(shapes, 16, augment="center(32)", normalise=(mean, std)) as a, mt.Loader(shapes, 16, augment="center(32)") as b:
+        x, y = next(iter(a))[0], next(iter(b))[0]
+        assert torch.allclose(x, (y - torch.tensor(mean).view(3, 1, 1)) / torch.tensor(std).view(3, 1, 1), atol=1e-5)
+    for wrong in (dict(augment="center(32),normalise(imagenet)", normalise=(mean, std)), dict(normalise=((124, 116, 104), (58, 57, 57))),
+                  dict(normalise=7), dict(normalise=((0.5,), (0.5, 0.5)))):
+        with pytest.raises(millrace.ArgumentError, match="normalise="):
+            mt.Loader(shapes, 16, **wrong)
+
+
+def test_copies_are_refused(shapes):
+    import copy
+    import pickle
+    with millrace.Loader(shapes, batch=16, augment="center(32)") as loader, mt.Loader(shapes, 16, augment="center(32)") as other:
+        its = iter(loader), iter(other)
+        batch = next(its[0])
+        for what in (batch, batch.images) + its:
+            for way in (copy.copy, copy.deepcopy, pickle.dumps):
+                with pytest.raises(TypeError, match="cannot be copied or pickled"):
+                    way(what)
+        assert len(copy.deepcopy(other)) == len(other)  # its arguments
+
+
+class Made(Drawn):
+    """Pictures of several sizes, deterministic."""
+    classes = ["a", "b", "c"]
+
+    def __init__(self, at=None, how=None):
+        super().__init__()
+        self.at, self.how = at, how
+
+    def __getitem__(self, k):
+        if k == self.at:
+            self.how()
+        return np.random.default_rng(k).integers(0, 256, (40, 40, 3), dtype="uint8"), k % 3
+
+
+def test_workers_for_pictures_that_the_library_augments():
+    """num_workers= makes samples in processes; decoding, order and draws stay the library's."""
+    got = []
+    for more in ({}, FORK):
+        with mt.Loader(Made(), 8, augment="rrc(32),flip", training=True, seed=3, **more) as loader:
+            assert loader.classes == ["a", "b", "c"]
+            got.append(all_of(loader) + all_of(loader))
+    assert same(*got)
+    y = next(iter(mt.Loader(pictures(lambda k: k / 2), 6, augment="flip", **FORK)))[1]
+    assert y.tolist() == [k / 2 for k in range(6)]
+    with mt.Loader(Made(13, raises), 8, augment="flip", **FORK) as loader, pytest.raises(KeyError) as e:
+        list(loader)
+    assert "sample 13" in str(e.value.__cause__)
+    with mt.Loader(Made(13, lambda: os._exit(3)), 8, augment="flip", **FORK) as loader:
+        with pytest.raises(millrace.WorkerError, match="status 3 while it made sample 13"):
+            list(loader)
+
+
+def test_without_shared_memory(monkeypatch, caplog):
+    """Where the system gives none, batches go through files without a name, and that is told."""
+    monkeypatch.setattr(os, "memfd_create", lambda name: (_ for _ in ()).throw(OSError(38, "not there")))
+    data = [(torch.full((3, 64, 64), float(k)), k) for k in range(8)]
+    with caplog.at_level("INFO", "millrace"), mt.Loader(data, 4, **FORK) as loader:
+        assert [x[:, 0, 0, 0].tolist() for x, _ in loader] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert any("temporary folder" in r.getMessage() for r in caplog.records)
+
+
+def test_what_cannot_be_sent_is_told():
+    with pytest.raises(millrace.ArgumentError, match="cannot be pickled.*\"fork\""):
+        next(iter(mt.Loader(Drawn(), 4, num_workers=1, multiprocessing_context="spawn", collate_fn=lambda samples: samples)))
+    with pytest.raises(millrace.WorkerError, match="timeout=0.5 seconds"):
+        next(iter(mt.Loader(Failing({3}, lambda: __import__("time").sleep(1000)), 4, timeout=0.5, collate_fn=len, **FORK)))
