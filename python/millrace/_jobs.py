@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import ctypes as C
 import os
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 from . import _library as _l
 from ._errors import ArgumentError
@@ -11,6 +11,11 @@ from ._loader import _PIXELS, Inbox, Loader, Source, _count, _one_of
 from ._arrays import Array, _Lease
 from ._structs import mr_convert_config, mr_convert_result, mr_decode_config, mr_image_part
 from ._waiting import run
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._typed import LoaderSettings, Pixels, SourceSettings
 
 _STORES = {"jpeg": 0, "raw": 1, "coef": 2}
 _TO = {"mrec": 0, "tfrecord": 1, "tar": 2}
@@ -60,7 +65,7 @@ class _Job:
             raise _l.failed(rc, what)
 
 
-def _source(path: Any, options: Dict[str, Any]) -> Source:
+def _source(path: Any, options: Any) -> Source:
     known = ("format", "split", "image_key", "label_key", "target_key", "split_key", "classes", "index_folder")
     for name in options:
         if name not in known:
@@ -72,7 +77,7 @@ def convert(path: Any, to: Any, *, kind: str = "mrec", store: str = "jpeg", resi
             center_square: bool = False, workers: int = 0, shard_bytes: int = 0, resume: bool = False, force: bool = False,
             check: bool = True, verify: bool = True, entries: bool = True, transcode: bool = False, names: bool = True,
             max_bad: Optional[int] = None, memory: int = 0, progress: Tell = None,
-            on_bad: Optional[Callable[[Exception], Any]] = None, **data: Any) -> Dict[str, Any]:
+            on_bad: Optional[Callable[[Exception], Any]] = None, **data: Unpack[SourceSettings]) -> Dict[str, Any]:
     """Any data set into record files (kind "mrec"), "tfrecord" or "tar", as `millrace convert` does; settings as its options.
 
     progress  function of (samples done, samples, bytes written), called in this thread some times a second; an exception from it
@@ -101,7 +106,7 @@ def convert(path: Any, to: Any, *, kind: str = "mrec", store: str = "jpeg", resi
 
 
 def verify(path: Any, *, decode: bool = True, max_wrong: int = 100, progress: Tell = None,
-           on_bad: Optional[Callable[[Exception], Any]] = None, **data: Any) -> List[Exception]:
+           on_bad: Optional[Callable[[Exception], Any]] = None, **data: Unpack[SourceSettings]) -> List[Exception]:
     """Read everything, check every checksum, decode every picture: what is wrong, as a list of Errors; [] where nothing is.
 
     max_wrong  end after so many; 0: never. The list has the first 100; on_bad is called with every one
@@ -113,7 +118,7 @@ def verify(path: Any, *, decode: bool = True, max_wrong: int = 100, progress: Te
     return job.bad
 
 
-def digest(path: Any, *, progress: Tell = None, **settings: Any) -> str:
+def digest(path: Any, *, progress: Tell = None, **settings: Unpack[LoaderSettings]) -> str:
     """A hash over everything that a Loader of these settings delivers, over all ranks' places that this one has: 32 hexadecimal
     digits, the same as `millrace digest` prints. progress: batches done, batches of an epoch, 0."""
     settings.setdefault("rank", 0)
@@ -131,7 +136,7 @@ def digest(path: Any, *, progress: Tell = None, **settings: Any) -> str:
         return room.value.decode()
 
 
-def inspect(path: Any, **data: Any) -> Dict[str, Any]:
+def inspect(path: Any, **data: Unpack[SourceSettings]) -> Dict[str, Any]:
     """What a data set is: format, count, classes, fields, sizes, and `told`: what was left out, shifted or indexed."""
     source = _source(path, data)
     info = source.info
@@ -158,7 +163,7 @@ def _field(f: Any) -> Dict[str, Any]:
 
 
 def decode(data: Any, *, crop: Optional[Tuple[int, int, int, int]] = None, size: Any = None, flip: bool = False,
-           channels: int = 0, exif: bool = True, pixels: str = "own", max_pixels: int = 100_000_000) -> Array:
+           channels: int = 0, exif: bool = True, pixels: Pixels = "own", max_pixels: int = 100_000_000) -> Array:
     """One JPEG or PNG, or part of it, as an Array: uint8, (height, width, channels).
 
     data      its bytes (bytes, bytearray, memoryview, a NumPy array of uint8)

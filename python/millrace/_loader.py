@@ -9,7 +9,7 @@ import os
 import threading
 import weakref
 import zlib
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from . import _library as _l
 from . import _ranks
@@ -23,6 +23,9 @@ from ._stream import Inbox, Running, Stream, check_step
 from ._stream import ending as _ending
 from ._structs import (mr_loader_config, mr_loader_field, mr_loader_info, mr_loader_stats, mr_source_config, mr_source_info)
 from ._waiting import run
+
+if TYPE_CHECKING:
+    from ._typed import Bad, Cache, Classes, Io, Pixels, SampleOrder, Split, Tail
 
 log = logging.getLogger("millrace")
 
@@ -67,8 +70,8 @@ def _count(what: str, value: Any, least: int = 0, most: int = 2**32 - 1) -> int:
 class Source:
     """A data set that was opened, for those who need it beside a loader: the functions of this package use it."""
 
-    def __init__(self, path: Any, *, format: Optional[str] = None, split: str = "auto", image_key: Optional[str] = None,
-                 label_key: Optional[str] = None, classes: str = "first", index_folder: Any = None, take: Any = None,
+    def __init__(self, path: Any, *, format: Optional[str] = None, split: Split = "auto", image_key: Optional[str] = None,
+                 label_key: Optional[str] = None, classes: Classes = "first", index_folder: Any = None, take: Any = None,
                  target_key: Optional[str] = None, split_key: Optional[str] = None) -> None:
         self._pid, self._pointer = os.getpid(), C.c_void_p()
         self._running: List[Any] = []
@@ -222,18 +225,18 @@ class Loader:
     "spawn", it is its arguments. `with` closes it; so does the end of its last reference."""
 
     def __init__(self, path: Any, *, batch: int = 128, augment: str = "none", training: bool = False,
-                 epochs: Optional[int] = 1, seed: int = 0, order: Optional[str] = None, tail: str = "keep",
+                 epochs: Optional[int] = 1, seed: int = 0, order: Optional[SampleOrder] = None, tail: Tail = "keep",
                  rank: Optional[int] = None, world: Optional[int] = None, workers: int = 0, prefetch: int = 4, hold: int = 4,
-                 sampler: Any = None, operations: Optional[Dict[str, Any]] = None, normalise: Any = None, split: str = "auto", take: Any = None, format: Optional[str] = None, image_key: Optional[str] = None,
-                 label_key: Optional[str] = None, target_key: Optional[str] = None, split_key: Optional[str] = None,
-                 classes: str = "first", index_folder: Any = None,
-                 channels: int = 0,
+                 sampler: Any = None, operations: Optional[Dict[str, Any]] = None, normalise: Any = None, split: Split = "auto", take: Any = None,
+                 format: Optional[str] = None, image_key: Optional[str] = None, label_key: Optional[str] = None,
+                 target_key: Optional[str] = None, split_key: Optional[str] = None, classes: Classes = "first",
+                 index_folder: Any = None, channels: int = 0,
                  fields: Sequence[Union[str, Dict[str, Any]]] = (), length_window: int = 0, width_multiple: int = 1, repeats: int = 1,
-                 block: int = 256, cache: str = "off", cache_folder: Any = None, cache_bytes: Optional[int] = None,
-                 memory: int = 0, entry_bytes: int = 1 << 30, bad: str = "stop", max_bad: int = 100,
+                 block: int = 256, cache: Cache = "off", cache_folder: Any = None, cache_bytes: Optional[int] = None,
+                 memory: int = 0, entry_bytes: int = 1 << 30, bad: Bad = "stop", max_bad: int = 100,
                  on_bad: Optional[Callable[[Error, Optional[int]], None]] = None,
-                 on_note: Optional[Callable[[str], None]] = None, readers: int = 0, depth: int = 32, io: str = "auto",
-                 direct: bool = False, pixels: str = "own", tune: bool = False) -> None:
+                 on_note: Optional[Callable[[str], None]] = None, readers: int = 0, depth: int = 32, io: Io = "auto",
+                 direct: bool = False, pixels: Pixels = "own", tune: bool = False) -> None:
         given = dict(locals())
         del given["self"]
         self._begin(given)

@@ -6,7 +6,7 @@ import os
 import re
 import tempfile
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from . import _command
 from ._errors import ArgumentError, DivergedError
@@ -14,6 +14,11 @@ from ._loader import log
 from ._live import Live
 from ._records import Samples, write_records
 from ._spool import cache_records
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._typed import EvalSettings, PredictSettings, TrainSettings
 
 Event = Dict[str, Any]
 Call = Optional[Callable[[Event], Any]]
@@ -151,7 +156,7 @@ def _newest(folder: Any, result: TrainResult) -> None:
 def train(data: Any, model: Optional[str] = None, *, epochs: Optional[int] = None, batch: Optional[int] = None, lr: Optional[float] = None,
           devices: Any = None, augment: Optional[str] = None, val: Any = None, hold_out: Optional[float] = None, checkpoint: Any = None,
           resume: bool = False, seed: Optional[int] = None, on_start: Call = None, on_step: Call = None, on_eval: Call = None,
-          on_epoch: Call = None, on_message: Optional[Callable[[str], Any]] = None, **settings: Any) -> TrainResult:
+          on_epoch: Call = None, on_message: Optional[Callable[[str], Any]] = None, **settings: Unpack[TrainSettings]) -> TrainResult:
     """Train a network with the embedded trainer, as `millrace train DATA` does, and wait for its end.
 
         result = millrace.train("photos", "cifar-cnn", epochs=10, augment="resize(32x32),flip", checkpoint="run1",
@@ -229,7 +234,8 @@ def _checkpoint_of(checkpoint: Any) -> Any:
     return checkpoint
 
 
-def evaluate(checkpoint: Any, data: Any, *, on_message: Optional[Callable[[str], Any]] = None, **settings: Any) -> Event:
+def evaluate(checkpoint: Any, data: Any, *, on_message: Optional[Callable[[str], Any]] = None,
+             **settings: Unpack[EvalSettings]) -> Event:
     """Exact loss and accuracy of a checkpoint on a data set, as `millrace eval` tells them: a dict with samples, val_loss, val_accuracy,
     seconds, samples_per_s, ...; None for a number that there is none of.
 
@@ -252,7 +258,7 @@ def evaluate(checkpoint: Any, data: Any, *, on_message: Optional[Callable[[str],
 
 
 def predict(checkpoint: Any, data: Any, *, on_row: Call = None, on_message: Optional[Callable[[str], Any]] = None,
-            **settings: Any) -> List[Event]:
+            **settings: Unpack[PredictSettings]) -> List[Event]:
     """What a checkpoint says of every sample, as `millrace predict` does: a dict for each, in the order of the data.
 
     A dict has sample (its number), name, label (the class that the data give it, or None), class, class_number, probability; with

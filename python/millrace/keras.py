@@ -5,7 +5,7 @@
     model.fit(train, validation_data=val, epochs=10)"""
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
 
 try:
     import keras
@@ -21,6 +21,11 @@ from ._arrays import Batch
 from ._errors import ArgumentError
 from ._finish import KINDS, Finish
 from ._passes import Passes
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._typed import PassSettings
 
 
 class _Loader(Passes):
@@ -71,7 +76,7 @@ class Dataset(keras.utils.PyDataset, DataAdapter):  # type: ignore[misc]
     batches is used again when no tensor has it any more, so whatever keeps some may do so."""
 
     def __init__(self, path: Any, batch_size: Optional[int] = None, *, batch: Optional[int] = None, dtype: str = "float32",
-                 data_format: Optional[str] = None, num_classes: Optional[int] = None, **settings: Any) -> None:
+                 data_format: Optional[str] = None, num_classes: Optional[int] = None, **settings: Unpack[PassSettings]) -> None:
         super().__init__(workers=1, use_multiprocessing=False)
         if (batch_size is None) == (batch is None):
             raise ArgumentError("give batch_size= (of each process) or batch= (of all together)")

@@ -7,7 +7,8 @@
             ..."""
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import (TYPE_CHECKING, Any, Callable, Dict, Generic, Iterator, List, Literal, Optional, Sequence, Tuple, TypeVar, Union,
+                    overload)
 
 try:
     import torch
@@ -26,6 +27,13 @@ from ._made import MadePass
 from ._own import TARGET, Own, OwnMixin, for_augmentation
 from ._passes import Pass, Passes
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._typed_torch import DataLoaderSettings
+
+Fields = Sequence[Union[str, Dict[str, Any]]]
+Item = TypeVar("Item", covariant=True)  # what an iteration delivers
 _FORMATS = {"contiguous": "contiguous", "channels_last": "channels_last", torch.contiguous_format: "contiguous",
             torch.channels_last: "channels_last"}
 _LITTLE = 1 << 20
@@ -127,7 +135,7 @@ def whole(batches: Sequence[Any]) -> Any:
     return batches[0]
 
 
-class Loader(OwnMixin, Passes):
+class Loader(OwnMixin, Passes, Generic[Item]):
     """Batches as (images, target): float32, normalised as the augmentation says, (n, channels, height, width), and int64.
 
     Every `for` over it is one epoch, as with a DataLoader: the one of `set_epoch()`, else the one after the last. After
@@ -179,8 +187,26 @@ class Loader(OwnMixin, Passes):
     prefetch_factor: Any = None
     pin_memory_device = ""
 
+    @overload
+    def __init__(self: "Loader[Batch]", path: Any, batch_size: Optional[int] = ..., shuffle: Optional[bool] = ..., *, raw: Literal[True],
+                 fields: Fields = ..., **settings: Unpack[DataLoaderSettings]) -> None: ...
+
+    @overload
+    def __init__(self: "Loader[Dict[str, torch.Tensor]]", path: Any, batch_size: Optional[int] = ..., shuffle: Optional[bool] = ..., *,
+                 keys: Sequence[str], fields: Fields = ..., **settings: Unpack[DataLoaderSettings]) -> None: ...
+
+    @overload
+    def __init__(self: "Loader[Tuple[torch.Tensor, torch.Tensor, Dict[str, torch.Tensor]]]", path: Any, batch_size: Optional[int] = ...,
+                 shuffle: Optional[bool] = ..., *, fields: Fields, **settings: Unpack[DataLoaderSettings]) -> None: ...
+
+    @overload
+    def __init__(self: "Loader[Tuple[torch.Tensor, torch.Tensor]]", path: Any, batch_size: Optional[int] = ...,
+                 shuffle: Optional[bool] = ..., **settings: Unpack[DataLoaderSettings]) -> None: ...
+
     def __init__(self, path: Any, batch_size: Optional[int] = None, shuffle: Optional[bool] = None, *, batch: Optional[int] = None,
-                 memory_format: Any = None, dtype: Any = torch.float32, device: Any = None, uint8: bool = False, drop_last: bool = False, raw: bool = False,
+                 memory_format: Union[None, Literal["contiguous", "channels_last"], torch.memory_format] = None,
+                 dtype: Union[Literal["float32", "float16", "bfloat16", "uint8"], torch.dtype] = torch.float32,
+                 device: Union[None, str, torch.device] = None, uint8: bool = False, drop_last: bool = False, raw: bool = False,
                  keys: Optional[Sequence[str]] = None, ignore_index: int = -100, num_classes: Optional[int] = None,
                  transform: Optional[Callable[[Any], Any]] = None, target_transform: Optional[Callable[[Any], Any]] = None,
                  collate_fn: Optional[Callable[[List[Any]], Any]] = None, **settings: Any) -> None:
@@ -328,6 +354,9 @@ class Loader(OwnMixin, Passes):
         if self._makers:
             self._makers.pool.close()
         super().close()
+
+    if TYPE_CHECKING:
+        def __iter__(self) -> Iterator[Item]: ...
 
     def _deliver(self, batch: Batch) -> Any:
         if self._raw:

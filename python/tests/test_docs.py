@@ -1,13 +1,20 @@
-"""The blocks of docs/python.md with our lines run as they stand."""
+"""The blocks with our lines run as they stand: those of docs/python.md, docs/from-dataloader.md and the wheel's README."""
 import os
 import re
 
 import millrace
 import pytest
 
-PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "python.md")
-with open(PAGE) as _f:
-    BLOCKS = re.findall(r"^```python\n(.*?)^```", _f.read(), re.S | re.M)
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+PAGES = ["docs/python.md", "docs/from-dataloader.md", "python/README.md"]
+
+
+def blocks_of(page):
+    with open(os.path.join(ROOT, page)) as f:
+        return re.findall(r"^```python\n(.*?)^```", f.read(), re.S | re.M)
+
+
+BLOCKS = [(page, block) for page in PAGES for block in blocks_of(page)]
 
 
 def picture_of(folder):
@@ -19,11 +26,11 @@ def picture_of(folder):
 
 
 def test_there_are_some():
-    assert len(BLOCKS) >= 9
+    assert all(len(blocks_of(page)) >= least for page, least in zip(PAGES, (9, 9, 2)))
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=[b.strip().splitlines()[-1][:40] for b in BLOCKS])
-def test_block(block, shapes, tmp_path):
+@pytest.mark.parametrize("page,block", BLOCKS, ids=[b.strip().splitlines()[-1][:40] for _, b in BLOCKS])
+def test_block(page, block, shapes, tmp_path):
     if "millrace.torch" in block:
         pytest.importorskip("torch")
     if "import numba" in block:
@@ -34,7 +41,7 @@ def test_block(block, shapes, tmp_path):
              "CACHE": str(tmp_path / "cache"), "PICTURE": picture_of(shapes)}
     names["RUN"] = str(tmp_path / "run")
     try:
-        exec(compile(block, PAGE, "exec"), names)
+        exec(compile(block, page, "exec"), names)
     except millrace.UnsupportedError as e:
         if "millrace.train(" not in block:
             raise

@@ -1,0 +1,313 @@
+"""Arguments of loaders and commands. For type checkers and editors: no program imports this when it runs.
+
+Written by tools/scripts/python_types.py."""
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, Dict, Literal, Optional, Sequence, TypedDict, Union
+
+from ._errors import Error
+
+SampleOrder = Literal["shuffle", "block", "sequential", "balanced"]
+Tail = Literal["keep", "drop", "pad"]
+Io = Literal["auto", "io_uring", "pread"]
+Cache = Literal["off", "memory", "disk"]
+Bad = Literal["stop", "replace", "skip"]
+Split = Literal["auto", "train", "test"]
+Classes = Literal["first", "depth", "none"]
+Pixels = Literal["own", "libjpeg"]
+Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
+Words = Union[str, float, Sequence[Union[str, float]]]  # a list stands for what is separated at the command line
+
+
+class SourceSettings(TypedDict, total=False):
+    """What a data set is opened with."""
+    format: Optional[str]
+    split: Split
+    image_key: Optional[str]
+    label_key: Optional[str]
+    classes: Classes
+    index_folder: Any
+    take: Any
+    target_key: Optional[str]
+    split_key: Optional[str]
+
+
+class Settings(SourceSettings, total=False):
+    """Arguments of all loaders."""
+    augment: str
+    training: bool
+    seed: int
+    order: Optional[SampleOrder]
+    tail: Tail
+    rank: Optional[int]
+    world: Optional[int]
+    workers: int
+    prefetch: int
+    hold: int
+    sampler: Any
+    operations: Optional[Dict[str, Any]]
+    normalise: Any
+    channels: int
+    length_window: int
+    width_multiple: int
+    repeats: int
+    block: int
+    cache: Cache
+    cache_folder: Any
+    cache_bytes: Optional[int]
+    memory: int
+    entry_bytes: int
+    bad: Bad
+    max_bad: int
+    on_bad: Optional[Callable[[Error, Optional[int]], None]]
+    on_note: Optional[Callable[[str], None]]
+    readers: int
+    depth: int
+    io: Io
+    direct: bool
+    pixels: Pixels
+    tune: bool
+
+
+class PassSettings(Settings, total=False):
+    """Arguments of loaders whose iterations are epochs."""
+    fields: Sequence[Union[str, Dict[str, Any]]]
+
+
+class LoaderSettings(PassSettings, total=False):
+    """Arguments of millrace.Loader."""
+    batch: int
+    epochs: Optional[int]
+
+
+class TrainSettings(TypedDict, total=False):
+    """Options of `millrace train`."""
+    checkpoint_steps: Optional[int]
+    keep: Optional[int]
+    override: bool
+    force: bool
+    patience: Optional[int]
+    max_steps: Optional[int]
+    warmup_steps: Optional[int]
+    sync: Optional[Literal["sync"]]
+    trace: Optional[Path]
+    init: Optional[Path]
+    init_skip: Optional[Words]
+    eval_steps: Optional[int]
+    eval_at: Optional[Words]
+    stop_at_accuracy: Optional[float]
+    live: bool
+    log_steps: Optional[int]
+    tensorboard: Optional[Path]
+    csv: Optional[Path]
+    metrics: Optional[Union[int, str]]
+    show: bool
+    show_steps: Optional[int]
+    optimizer: Optional[str]
+    momentum: Optional[float]
+    weight_decay: Optional[float]
+    schedule: Optional[Words]
+    scale: bool
+    decay_on: Optional[Literal["all", "weights"]]
+    clip_value: Optional[float]
+    clip_norm: Optional[float]
+    lookahead: Optional[int]
+    average: Optional[float]
+    label_smoothing: Optional[float]
+    freeze: Optional[Words]
+    loss: Optional[Literal["own", "bce", "mse", "l1", "huber"]]
+    targets: Optional[str]
+    class_weights: Optional[Words]
+    order: Optional[Literal["shuffle", "block", "sequential", "balanced"]]
+    block: Optional[int]
+    tail: Optional[Literal["keep", "drop", "pad"]]
+    channels: Optional[int]
+    bad: Optional[Literal["stop", "replace", "skip"]]
+    max_bad: Optional[int]
+    bad_list: Optional[Path]
+    fields: Optional[Words]
+    width_multiple: Optional[int]
+    length_window: Optional[Union[int, Literal["off"], bool]]
+    repeats: Optional[int]
+    prefetch: Optional[Union[int, Literal["off"], bool]]
+    workers: Optional[int]
+    readers: Optional[int]
+    depth: Optional[int]
+    io: Optional[Literal["auto", "uring", "pread"]]
+    direct: bool
+    memory: Optional[Union[int, str]]
+    resident: Optional[Union[int, str]]
+    cache: Optional[Words]
+    entries: Optional[Union[int, str]]
+    checks: Optional[Union[Literal["on", "off"], bool]]
+    tune: bool
+    tune_again: bool
+    autotune: bool
+    retune: bool
+    trace_steps: Optional[Words]
+    threads: Optional[int]
+    kernels: Optional[Literal["fast", "reference"]]
+    convolution: Optional[Literal["auto", "direct"]]
+    parts: Optional[int]
+    part_threads: Optional[int]
+    place: Optional[Words]
+    meet: Optional[Words]
+    meet_wait: Optional[Union[float, str]]
+    silence: Optional[Union[float, str]]
+    elastic: Optional[Words]
+    leave_out: Optional[int]
+    precision: Optional[Literal["f32", "tf32", "bf16", "f16"]]
+    deterministic: bool
+    graph: Optional[Union[Literal["on", "off"], bool]]
+    bucket: Optional[Union[int, str]]
+    watchdog: Optional[Union[float, str]]
+    loss_scale: Optional[Union[int, Literal["auto"]]]
+    format: Optional[str]
+    split: Optional[Literal["auto", "train", "test"]]
+    classes: Optional[Literal["first", "depth", "none"]]
+    exif: Optional[Literal["apply", "ignore"]]
+    max_pixels: Optional[int]
+    max_scans: Optional[int]
+    pixels: Optional[Literal["own", "libjpeg"]]
+    image_key: Optional[str]
+    label_key: Optional[str]
+    label_offset: Optional[Union[int, Literal["auto"]]]
+    match_classes: Optional[Literal["auto", "order"]]
+    index_folder: Optional[Path]
+    remote_cache: Optional[Path]
+    remote_size: Optional[Union[int, str]]
+    outside: Optional[Literal["refuse", "take"]]
+    take: Optional[Words]
+    target_key: Optional[str]
+    split_key: Optional[str]
+
+
+class EvalSettings(TypedDict, total=False):
+    """Options of `millrace eval`."""
+    draw: Optional[Words]
+    confusion: Optional[Words]
+    views: Optional[Words]
+    force: bool
+    batch: Optional[int]
+    epochs: Optional[int]
+    seed: Optional[int]
+    order: Optional[Literal["shuffle", "block", "sequential", "balanced"]]
+    block: Optional[int]
+    tail: Optional[Literal["keep", "drop", "pad"]]
+    augment: Optional[Words]
+    channels: Optional[int]
+    bad: Optional[Literal["stop", "replace", "skip"]]
+    max_bad: Optional[int]
+    bad_list: Optional[Path]
+    fields: Optional[Words]
+    width_multiple: Optional[int]
+    length_window: Optional[Union[int, Literal["off"], bool]]
+    repeats: Optional[int]
+    prefetch: Optional[Union[int, Literal["off"], bool]]
+    workers: Optional[int]
+    readers: Optional[int]
+    depth: Optional[int]
+    io: Optional[Literal["auto", "uring", "pread"]]
+    direct: bool
+    memory: Optional[Union[int, str]]
+    resident: Optional[Union[int, str]]
+    cache: Optional[Words]
+    entries: Optional[Union[int, str]]
+    checks: Optional[Union[Literal["on", "off"], bool]]
+    devices: Optional[Words]
+    threads: Optional[int]
+    kernels: Optional[Literal["fast", "reference"]]
+    convolution: Optional[Literal["auto", "direct"]]
+    parts: Optional[int]
+    part_threads: Optional[int]
+    place: Optional[Words]
+    meet: Optional[Words]
+    meet_wait: Optional[Union[float, str]]
+    silence: Optional[Union[float, str]]
+    precision: Optional[Literal["f32", "tf32", "bf16", "f16"]]
+    deterministic: bool
+    graph: Optional[Union[Literal["on", "off"], bool]]
+    bucket: Optional[Union[int, str]]
+    watchdog: Optional[Union[float, str]]
+    loss_scale: Optional[Union[int, Literal["auto"]]]
+    format: Optional[str]
+    split: Optional[Literal["auto", "train", "test"]]
+    classes: Optional[Literal["first", "depth", "none"]]
+    exif: Optional[Literal["apply", "ignore"]]
+    max_pixels: Optional[int]
+    max_scans: Optional[int]
+    pixels: Optional[Literal["own", "libjpeg"]]
+    image_key: Optional[str]
+    label_key: Optional[str]
+    label_offset: Optional[Union[int, Literal["auto"]]]
+    match_classes: Optional[Literal["auto", "order"]]
+    index_folder: Optional[Path]
+    remote_cache: Optional[Path]
+    remote_size: Optional[Union[int, str]]
+    outside: Optional[Literal["refuse", "take"]]
+    take: Optional[Words]
+    target_key: Optional[str]
+    split_key: Optional[str]
+
+
+class PredictSettings(TypedDict, total=False):
+    """Options of `millrace predict`."""
+    top: Optional[int]
+    views: Optional[Words]
+    out: Optional[Path]
+    force: bool
+    batch: Optional[int]
+    epochs: Optional[int]
+    seed: Optional[int]
+    order: Optional[Literal["shuffle", "block", "sequential", "balanced"]]
+    block: Optional[int]
+    tail: Optional[Literal["keep", "drop", "pad"]]
+    augment: Optional[Words]
+    channels: Optional[int]
+    bad: Optional[Literal["stop", "replace", "skip"]]
+    max_bad: Optional[int]
+    bad_list: Optional[Path]
+    fields: Optional[Words]
+    width_multiple: Optional[int]
+    length_window: Optional[Union[int, Literal["off"], bool]]
+    repeats: Optional[int]
+    prefetch: Optional[Union[int, Literal["off"], bool]]
+    workers: Optional[int]
+    readers: Optional[int]
+    depth: Optional[int]
+    io: Optional[Literal["auto", "uring", "pread"]]
+    direct: bool
+    memory: Optional[Union[int, str]]
+    resident: Optional[Union[int, str]]
+    cache: Optional[Words]
+    entries: Optional[Union[int, str]]
+    checks: Optional[Union[Literal["on", "off"], bool]]
+    devices: Optional[Words]
+    threads: Optional[int]
+    kernels: Optional[Literal["fast", "reference"]]
+    convolution: Optional[Literal["auto", "direct"]]
+    precision: Optional[Literal["f32", "tf32", "bf16", "f16"]]
+    deterministic: bool
+    graph: Optional[Union[Literal["on", "off"], bool]]
+    bucket: Optional[Union[int, str]]
+    watchdog: Optional[Union[float, str]]
+    loss_scale: Optional[Union[int, Literal["auto"]]]
+    format: Optional[str]
+    split: Optional[Literal["auto", "train", "test"]]
+    classes: Optional[Literal["first", "depth", "none"]]
+    exif: Optional[Literal["apply", "ignore"]]
+    max_pixels: Optional[int]
+    max_scans: Optional[int]
+    pixels: Optional[Literal["own", "libjpeg"]]
+    image_key: Optional[str]
+    label_key: Optional[str]
+    label_offset: Optional[Union[int, Literal["auto"]]]
+    match_classes: Optional[Literal["auto", "order"]]
+    index_folder: Optional[Path]
+    remote_cache: Optional[Path]
+    remote_size: Optional[Union[int, str]]
+    outside: Optional[Literal["refuse", "take"]]
+    take: Optional[Words]
+    target_key: Optional[str]
+    split_key: Optional[str]

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Write python/millrace/_typed.py and _typed_torch.py: the arguments of loaders and commands, for type checkers and editors.
+
+python_types.py [--check]     --check writes nothing and exits with 1 where a file differs
+
+The names come from where they are defined: arguments of a loader from its signature, choices from its tables, options of a command
+from `millrace help COMMAND --json`. The module `millrace` must be importable, from this tree (PYTHONPATH=python
+MILLRACE_PYTHON_LIBRARIES=BUILD) or installed; PyTorch need not be there.
+"""
+import argparse
+import ast
+import inspect
+import os
+import re
+import sys
+
+import millrace
+from millrace import _arguments, _command, _loader
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+FOLDER = os.path.join(ROOT, "python", "millrace")
+CHOICES = {"SampleOrder": _loader._ORDERS, "Tail": _loader._TAILS, "Io": _loader._IO, "Cache": _loader._CACHES, "Bad": _loader._BAD,
+           "Split": _loader._SPLITS, "Classes": _loader._CLASSES, "Pixels": _loader._PIXELS}
+# Of DataLoader's arguments, by what _arguments.py takes.
+DATA_LOADER = {"batch_sampler": "Any", "num_workers": "int", "prefetch_factor": "Optional[int]", "pin_memory": "bool",
+               "generator": "Optional[torch.Generator]", "persistent_workers": "bool", "multiprocessing_context": "Any",
+               "worker_init_fn": "Optional[Callable[[int], Any]]", "pin_memory_device": "str", "timeout": "float", "in_order": "bool"}
+VALUES = {"N": "int", "K": "int", "V": "int", "X": "float", "PART": "float", "DECAY": "float", "FILE": "Path", "DIR": "Path",
+          "DATA": "Any", "NAME": "str", "SIZE": "Union[int, str]", "TIME": "Union[float, str]", "[HOST:]PORT": "Union[int, str]"}
+HEAD = '''"""%s For type checkers and editors: no program imports this when it runs.
+
+Written by tools/scripts/python_types.py."""
+from __future__ import annotations
+
+'''
+
+
+def literal(words):
+    return "Literal[%s]" % ", ".join('"%s"' % w for w in words)
+
+
+def of_option(row):
+    """The type of the value that a command's option takes in Python."""
+    value = row["value"]
+    if value is None:
+        return "bool"
+    words = row.get("choices") or value.split("|")
+    fixed = [w for w in words if re.fullmatch(r"[a-z0-9-]+", w)]
+    kinds = [VALUES.get(w, "Words") for w in words if w not in fixed]
+    if row["default"] == "auto" and "auto" not in fixed:
+        fixed.append("auto")
+    if fixed and "Words" not in kinds:
+        kinds.append(literal(fixed))
+    if "on" in fixed or "off" in fixed:
+        kinds.append("bool")
+    return "Optional[%s]" % (kinds[0] if len(kinds) == 1 else "Union[%s]" % ", ".join(kinds))
+
+
+def of_function(function, leave=()):
+    """Name and annotation of each argument that is given by name."""
+    return {name: p.annotation for name, p in inspect.signature(function).parameters.items()
+            if name not in ("self", "path") + tuple(leave) and p.kind is not p.VAR_KEYWORD}
+
+
+def of_torch():
+    """The same of millrace.torch.Loader, without importing PyTorch."""
+    with open(os.path.join(FOLDER, "torch.py")) as f:
+        tree = ast.parse(f.read())
+    loader = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Loader"][0]
+    init = [n for n in loader.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"][-1]  # behind its overloads
+    return {a.arg: ast.unparse(a.annotation).replace("'", '"') for a in init.args.kwonlyargs}
+
+
+def typed_dict(name, base, what, members):
+    lines = ["class %s(%s):" % (name, base or "TypedDict, total=False"), '    """%s"""' % what]
+    if base and members:
+        lines[0] = "class %s(%s, total=False):" % (name, base)
+    return "\n".join(lines + ["    %s: %s" % m for m in members.items()]) + "\n"
+
+
+def command(function, name, words):
+    explicit = of_function(function)
+    rows = {k: of_option(r) for k, r in _command.settings(words).items() if k not in explicit}
+    return typed_dict(name, None, "Options of `millrace %s`." % words, rows)
+
+
+def general():
+    loader = of_function(_loader.Loader.__init__)
+    source = {n: a for n, a in of_function(_loader.Source.__init__).items() if n in loader}
+    own = {n: loader[n] for n in ("batch", "epochs")}
+    fields = {"fields": loader["fields"]}
+    rest = {n: a for n, a in loader.items() if n not in source and n not in own and n not in fields}
+    return "\n\n".join([
+        HEAD % "Arguments of loaders and commands."
+        + "import os\nfrom typing import Any, Callable, Dict, Literal, Optional, Sequence, TypedDict, Union\n\n"
+          "from ._errors import Error\n\n"
+        + "\n".join("%s = %s" % (n, literal(t)) for n, t in CHOICES.items())
+        + "\nPath = Union[str, bytes, \"os.PathLike[str]\", \"os.PathLike[bytes]\"]\n"
+          "Words = Union[str, float, Sequence[Union[str, float]]]  # a list stands for what is separated at the command line\n",
+        typed_dict("SourceSettings", None, "What a data set is opened with.", source),
+        typed_dict("Settings", "SourceSettings", "Arguments of all loaders.", rest),
+        typed_dict("PassSettings", "Settings", "Arguments of loaders whose iterations are epochs.", fields),
+        typed_dict("LoaderSettings", "PassSettings", "Arguments of millrace.Loader.", own),
+        command(millrace.train, "TrainSettings", "train"), command(millrace.evaluate, "EvalSettings", "eval"),
+        command(millrace.predict, "PredictSettings", "predict")]).rstrip() + "\n"
+
+
+def of_pytorch():
+    own = {n: a for n, a in of_torch().items() if n not in ("raw", "keys", "fields")}
+    missing = (set(_arguments._TAKEN) | set(_arguments._NEEDLESS)) - set(DATA_LOADER) - {"shuffle"}
+    if missing:
+        raise SystemExit("python_types.py: say in DATA_LOADER of what type these are: %s" % ", ".join(sorted(missing)))
+    names = {n: a for n, a in DATA_LOADER.items() if n not in own}
+    return "\n\n".join([
+        HEAD % "Arguments of millrace.torch.Loader."
+        + "from typing import Any, Callable, Literal, Optional, Union\n\nimport torch\n\nfrom ._typed import Settings\n",
+        typed_dict("TorchSettings", "Settings", "All but those by which the kind of its batches follows.", own),
+        typed_dict("DataLoaderSettings", "TorchSettings", "With the arguments of torch.utils.data.DataLoader.", names)]).rstrip() + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true")
+    a = parser.parse_args()
+    differ = []
+    for name, text in (("_typed.py", general()), ("_typed_torch.py", of_pytorch())):
+        path = os.path.join(FOLDER, name)
+        there = open(path).read() if os.path.exists(path) else None
+        if text == there:
+            continue
+        differ.append(name)
+        if not a.check:
+            with open(path, "w") as f:
+                f.write(text)
+    if a.check and differ:
+        sys.exit("python/millrace/%s: not what tools/scripts/python_types.py makes of this package; run it" % ", ".join(differ))
+
+
+if __name__ == "__main__":
+    main()
