@@ -1,6 +1,7 @@
 #!/bin/sh
-# The words of the public headers, README.md and docs/: turns of phrase that a reader must read twice. Comments of headers and
-# paragraphs of pages are checked; code, `code`, headings (other pages link to them) and blocks of code are not.
+# The words of the public headers, of docs/ and of the other pages at the top and with the formats: turns of phrase that a reader
+# must read twice. Comments of headers and paragraphs of pages are checked; code, `code`, headings (other pages link to them) and
+# blocks of code are not.
 # usage: tools/scripts/words.sh             all pages that are clean, and must stay so
 #        tools/scripts/words.sh FILE...     these files
 # exit status 1: turns were found; each is printed with its line and a better word
@@ -11,7 +12,8 @@ set -eu
 LATER=" docs/convert.md docs/python.md docs/repair.md docs/sets.md docs/settings.md "
 
 pages() {
-    find ./*/include/millrace README.md docs \( -name '*.h' -o -name '*.md' \) -print | sed 's|^\./||' | sort |
+    find ./*/include/millrace README.md ARCHITECTURE.md CONTRIBUTING.md docs formats/record train/state \( -path '*/include/*.h' -o -name '*.md' \) -print |
+        sed 's|^\./||' | sort |
         while read -r page; do
             case $LATER in *" $page "*) ;; *) echo "$page" ;; esac
         done

@@ -5,7 +5,7 @@
  *   sources                any data set as (count, extents, parse): readers know no format; after open,
  *                          formats do no I/O
  *   .mrec                  millrace's record files: writer, reader, verifier (specified in
- *   formats/record/FORMAT.md)
+ *                          formats/record/FORMAT.md)
  *
  * This header uses no devices, and no threads except the one that fetches remote data. Bytes from a file are
  * never trusted: sizes in a header are checked against the file's size and the caller's limits before memory

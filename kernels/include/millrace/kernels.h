@@ -2,8 +2,9 @@
  *
  *   devices   opened from one text ("cpu:4", "sim:8,step=3.1ms,h2d=25GB/s"); the same calls for every kind
  *   memory    device memory, pinned host memory
- *   streams   in-order queues of work; events order work between streams and carry time stamps ops
- *   network operations with fixed shapes: forward and backward, in a memory layout that the device chooses
+ *   streams   in-order queues of work; events order work between streams and carry time stamps
+ *   ops       network operations with fixed shapes: forward and backward, in a memory layout that the device
+ *             chooses
  *   updates   optimizer steps over flat parameter arrays
  *   groups    sums and broadcasts between the devices of one run
  *   graphs    queued work that is recorded once and replayed as a whole, on devices that support it
@@ -90,10 +91,10 @@ static inline void mr_devices_defaults(mr_devices_config *cfg)
  *   cpu | cpu:N                     N replicas on the processor
  *   sim:N[,step=TIME][,slow=TIME][,h2d=RATE][,d2h=RATE]
  *                                   N simulated accelerators: real copies paced to RATE (GB/s, MB/s); one
- *                                   training step takes TIME step (ns us ms s) on the compute stream, TIME
- *                                   slow on the last accelerator; default step=1ms, slow as step, h2d=25GB/s.
- *                                   Events carry the simulated device's own time, which late threads of this
- *                                   machine do not delay
+ *                                   training step takes step=TIME (ns us ms s) on the compute stream,
+ *                                   slow=TIME on the last accelerator; default step=1ms, slow as step,
+ *                                   h2d=25GB/s. Events carry the simulated device's own time, which late
+ *                                   threads of this machine do not delay
  *   cuda | cuda:I[,cuda:J|,J]... | cuda:all
  *                                   GPUs by number among CUDA_VISIBLE_DEVICES (in builds with CUDA); cuda:
  *                                   the first. A repeated number puts two replicas on one GPU

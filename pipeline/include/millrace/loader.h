@@ -29,19 +29,27 @@ typedef enum mr_order {
      * small sets with large shares come several times per epoch, each time with new random augmentation,
      * samples of large sets with small shares once in several epochs */
     MR_ORDER_SHUFFLE = 0,
+    /* Blocks of neighbouring samples in random order, samples shuffled within windows of 16 blocks; a new
+     * order in every epoch. For media with slow random reads */
     MR_ORDER_BLOCK,
-    MR_ORDER_SEQUENTIAL,
+    MR_ORDER_SEQUENTIAL, /* the order of the data, the same in every epoch */
     /* Every class equally often: rounds with one sample of each class, in random order. The length of an
      * epoch stays the same: samples of small classes come several times per epoch, each time with new random
      * augmentation, samples of large classes once in several epochs. The source must know labels without
      * reading (mr_source_label()), else MR_EUNSUPPORTED */
     MR_ORDER_BALANCED,
 } mr_order;
+/* Handling of a short last batch (mr_loader_config.tail). */
 typedef enum mr_tail { MR_TAIL_KEEP = 0, MR_TAIL_DROP, MR_TAIL_PAD } mr_tail;
 typedef enum mr_io { MR_IO_AUTO = 0, MR_IO_URING, MR_IO_PREAD } mr_io;
 typedef enum mr_cache { MR_CACHE_OFF = 0, MR_CACHE_MEMORY, MR_CACHE_DISK } mr_cache;
-#define MR_CACHE_FITS UINT64_MAX
-typedef enum mr_bad { MR_BAD_STOP = 0, MR_BAD_REPLACE, MR_BAD_SKIP } mr_bad;
+#define MR_CACHE_FITS UINT64_MAX /* for mr_loader_config.cache_bytes */
+/* Handling of damaged samples. */
+typedef enum mr_bad {
+    MR_BAD_STOP = 0, /* end the run: mr_loader_next() returns MR_EBADSAMPLE */
+    MR_BAD_REPLACE,  /* deliver another sample in its place */
+    MR_BAD_SKIP      /* deliver zeros with label -1 and id MR_NOWHERE in its place */
+} mr_bad;
 
 /* Callback for a damaged sample; called once per sample, however many epochs contain it. substitute: the
  * sample delivered in its place, or MR_NOWHERE.
@@ -118,13 +126,13 @@ MR_API mr_role mr_field_role(const mr_source_info *info, uint32_t field);
 typedef struct mr_loader_config {
     size_t struct_size;
     uint32_t batch;  /* samples in a global batch, 1 or more; default 128 */
-    uint64_t seed;   /* default 0 */
+    uint64_t seed;   /* of order and random augmentation; default 0 */
     uint64_t epochs; /* deliver epochs start_epoch .. epochs-1, 1 or more; UINT64_MAX: endless; default 1 */
-    mr_order order;
+    mr_order order;  /* default SHUFFLE */
     uint32_t block; /* BLOCK: samples per block; blocks are shuffled, and samples within windows of 16 blocks;
                        1 or more; default 256 */
-    mr_tail tail;   /* KEEP: the last batch is short. DROP: it is dropped. PAD: it is filled up with repeats
-                       labelled -1 */
+    mr_tail tail;   /* KEEP: the last batch is short. DROP: it is dropped. PAD: it is filled with repeated
+                       samples labelled -1. Default KEEP */
     uint32_t prefetch; /* batches prepared ahead, up to 65,535; 0: read, decode and copy in series in the
                           caller's thread; default 4. If the memory budget is too small for the defaults of
                           prefetch, workers (0) and depth, the loader lowers them, to 1, 1 and 4 at the
@@ -137,15 +145,15 @@ typedef struct mr_loader_config {
     uint32_t depth;      /* reads in flight per reader, 1 to 4,096; default 32 */
     mr_io io;            /* AUTO: io_uring, or pread threads if the kernel refuses io_uring */
     bool direct;         /* O_DIRECT for shared files on a local disk; default false */
-    bool training;       /* random augmentation on */
+    bool training;       /* apply random augmentation; default false */
     const char *augment; /* default "none" */
     uint32_t channels;   /* 1, 3, or 0: the channels of the data (3 when pictures differ) */
     mr_decode_config decode;
-    mr_bad bad;
+    mr_bad bad;       /* default STOP */
     uint64_t max_bad; /* REPLACE, SKIP: more than this many different damaged samples stop the run; default
                          100 */
-    mr_bad_report *on_bad;
-    void *bad_context;
+    mr_bad_report *on_bad; /* called for each damaged sample, or NULL */
+    void *bad_context;     /* passed to on_bad */
     uint64_t memory_bytes; /* budget of host memory for slots, read buffers and scratch; 0: half of the
                               memory that the process may use. Large pictures wait for free memory in the
                               remainder */
@@ -153,7 +161,7 @@ typedef struct mr_loader_config {
     mr_device *const *devices;        /* one per replica; NULL: batches stay in host memory as one share */
     uint32_t device_count;
     uint32_t parts;  /* with devices NULL: number of shares that batches are cut into; default 1 */
-    mr_trace *trace; /* or NULL */
+    mr_trace *trace; /* receives spans of the stages (observe.h), or NULL */
     bool keep_host;  /* with devices: the host copy stays readable while the program holds a batch (a digester
                         needs it); costs host slots */
     uint64_t resident_bytes; /* a set of small samples (64 KiB on average or less) whose shared files have at
@@ -170,7 +178,7 @@ typedef struct mr_loader_config {
     void (*on_note)(void *context, const char *text); /* callback for notes to the user, each once; or NULL.
                                                          Threads and allowed calls: as for mr_bad_report, and
                                                          mr_loader_open() calls it too */
-    void *note_context;
+    void *note_context;                               /* passed to on_note */
     bool free_order; /* deliver the batch that is complete first: the same batches in an order that depends on
                         the machine, to measure the cost of the fixed order. Needs host memory and prefetch
                         above 0; default false */
@@ -288,7 +296,7 @@ typedef struct mr_loader_info {
     uint64_t device_bytes; /* per device */
     bool uses_affine;
     float mean[4], std[4];
-    const char *augment;  /* spelled out */
+    const char *augment;  /* full text, with presets expanded */
     uint64_t fingerprint; /* of the source */
     mr_order order;       /* as configured, like block and tail: with seed and batch they fix the order of
                              samples */
@@ -314,8 +322,8 @@ typedef struct mr_loader_info {
 /* The state of processing of a share's samples. Today there is one form. Consumers must refuse an unknown
  * form, so that forms can be added for devices that decode. Such a form would deliver a worker's data before
  * its expensive computation and leave the computation to an operation on the device that yields the same
- * pixels, bit for bit (the arithmetic is integers; the plain C of pipeline/jpeg/ and resample_plain.c
- * specifies it):
+ * pixels, bit for bit (the arithmetic is integers; the plain C of pipeline/decode/jpeg/ and
+ * pipeline/pixels/resample_plain.c specifies it):
  *   - coefficients: per sample its crop window in blocks, the quantisation tables, both resampling axes and
  *     the mirror bit, then the window's rows of blocks as packed by formats/image/coef.h. The device unpacks,
  *     and does the inverse DCT, resampling and colour conversion;

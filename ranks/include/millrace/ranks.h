@@ -62,8 +62,8 @@ MR_API const char *mr_launcher_name(mr_launcher launcher);
  *              silence_s, or closed its world while others wait for it. The text names the rank, its machine,
  *              the reason and the call of this rank. All ranks report the same rank, except ranks that had
  *              ended before
- *   MR_EINVAL  the ranks make different calls, or lengths differ; the text names both MR_ENOMEM, MR_EIO  of
- *   this rank
+ *   MR_EINVAL  the ranks make different calls, or lengths differ; the text names both
+ *   MR_ENOMEM, MR_EIO  an error of this rank
  * Each of these errors ends the world: every later call of every rank fails, and receive buffers are
  * undefined. Call mr_world_close() and exit with a nonzero status, upon which launchers end the other
  * processes. A slow rank is not lost: its own thread sends its heartbeat. */
