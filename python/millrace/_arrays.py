@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import ctypes as C
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from . import _library as _l
 from ._errors import ArgumentError, UnsupportedError
@@ -12,6 +12,7 @@ DTYPES = {1: ("uint8", "|u1", 1, 8), 2: ("int8", "|i1", 0, 8), 3: ("int16", "<i2
           5: ("int64", "<i8", 0, 64), 6: ("float16", "<f2", 2, 16), 7: ("bfloat16", "<V2", 4, 16), 8: ("float32", "<f4", 2, 32),
           9: ("float64", "<f8", 2, 64), 10: ("uint64", "<u8", 1, 64)}
 _U8, _I32, _I64, _F32, _U64 = 1, 4, 5, 8, 10
+VERSIONED, COPY, PLANES = 1, 2, 4  # MRP_EXPORT_... of native.h
 _LEGACY, _VERSIONED = b"dltensor", b"dltensor_versioned"  # static: a capsule keeps the pointer
 _shapes: Dict[Tuple[int, ...], Any] = {}
 
@@ -93,17 +94,23 @@ class Array:
             raise BufferError("this interpreter has no capsules: use numpy.asarray(), which takes __array_interface__")
         if copy or dl_device not in (None, (1, 0)):
             raise BufferError("an array of a batch is handed out without a copy, in host memory; copy it afterwards")
-        versioned = max_version is not None and max_version[0] >= 1
+        return self._capsule(VERSIONED if max_version is not None and max_version[0] >= 1 else 0)
+
+    def _capsule(self, how: int) -> Any:
+        """how: a sum of VERSIONED, COPY, PLANES."""
         shape = _shapes.get(self.shape)
         if shape is None:
             if len(_shapes) > 1000:  # rows of many widths
                 _shapes.clear()
             shape = _shapes[self.shape] = (C.c_int64 * max(len(self.shape), 1))(*self.shape)
         _, _, code, bits = DTYPES[self._kind]
-        tensor = _l.quick.mrp_export(self._lease.address, self._data, code, bits, len(self.shape), shape, versioned)
+        tensor = _l.quick.mrp_export(self._lease.address, self._data, code, bits, len(self.shape), shape, how)
         if not tensor:
             raise MemoryError("no memory for a DLPack tensor")
-        return _l.new_capsule(tensor, _VERSIONED if versioned else _LEGACY, _l.CAPSULE_GONE)
+        return _l.new_capsule(tensor, _VERSIONED if how & VERSIONED else _LEGACY, _l.CAPSULE_GONE)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("an array of a batch is not copied or pickled: it is the loader's memory; take numpy.array(a), which is a copy")
 
     def numpy(self) -> Any:
         """As a NumPy array over the same memory."""
@@ -143,37 +150,67 @@ class Batch:
     first, all_count  they are [first, first + count) of a global batch of all_count samples
 
     `images, labels = batch` works, too, but where pictures are mixed."""
-    __slots__ = ("_lease", "_loader", "targets", "images", "labels", "labels2", "share2", "ids", "affine", "fields", "lengths", "epoch", "step", "global_step",
-                 "last", "count", "counted", "first", "all_count", "__weakref__")
+    __slots__ = ("_lease", "_loader", "_view", "_finish", "targets", "images", "labels", "labels2", "share2", "ids", "affine", "fields",
+                 "lengths", "epoch", "step", "global_step", "last", "count", "counted", "first", "all_count", "__weakref__")
     _no_copy = "its memory is the loader's; copy the arrays that you keep, as by numpy.array(batch.images), and send those"
+    images: Optional[Array]
+    labels: Array
+    labels2: Optional[Array]
+    share2: Optional[Array]
+    ids: Array
+    affine: Optional[Array]
+    targets: Optional[Array]  # of a finished batch: what a loss takes
+    fields: Dict[str, Array]
+    lengths: Dict[str, Array]
 
     def __init__(self, loader: Any, lease: _Lease, finish: Any = None) -> None:
-        self._lease = lease
-        view = _l.quick.mrp_batch_view(lease.address).contents
-        shape = loader._shape
-        n = self.count = view.count
-        self._loader = loader
+        self._lease, self._loader, self._finish = lease, loader, finish
+        view = self._view = _l.quick.mrp_batch_view(lease.address).contents
         self.epoch, self.step, self.global_step, self.last = view.epoch, view.step, view.global_step, view.last
-        self.counted, self.first, self.all_count = view.counted, view.first, view.all_count
-        kind = _U8
-        self.targets: Optional[Array] = None  # of a finished batch: what a loss takes
-        if finish:
-            at = _l.quick.mrp_batch_targets(lease.address)
-            kind, shape = finish.dtype, finish.shape if shape else shape
-            self.targets = Array(lease, at, _F32, (n, finish.classes)) if finish.classes else Array(lease, at, _I64, (n,))
-        self.images: Optional[Array] = Array(lease, view.pixels, kind, (n,) + shape) if shape else None
-        self.labels = Array(lease, view.labels, _I32, (n,))
-        self.labels2: Optional[Array] = Array(lease, view.labels2, _I32, (n,)) if view.labels2 else None
-        self.share2: Optional[Array] = Array(lease, view.share2, _F32, (n,)) if view.share2 else None
-        self.ids = Array(lease, view.ids, _U64, (n,))
-        self.affine: Optional[Array] = Array(lease, view.affine, _F32, (n, 2)) if view.affine else None
-        self.fields: Dict[str, Array] = {}
-        self.lengths: Dict[str, Array] = {}
-        for k, (name, kind, varies, dims) in enumerate(loader._field_shapes):
-            f = view.field[k]
-            self.fields[name] = Array(lease, f.data, kind, (n, f.width) + dims if varies else (n,) + dims)
-            if varies:
-                self.lengths[name] = Array(lease, f.length, _I32, (n,))
+        self.count, self.counted, self.first, self.all_count = view.count, view.counted, view.first, view.all_count
+
+    def __getattr__(self, name: str) -> Any:
+        """An array, when it is asked for first."""
+        make = _MAKE.get(name)
+        if make is None:
+            raise AttributeError("a batch has no attribute %r" % name)
+        made = make(self)
+        setattr(self, name, made)
+        return made
+
+    def _array(self, name: str, kind: int, *rest: int) -> Optional[Array]:
+        data = getattr(self._view, name)
+        return Array(self._lease, data, kind, (self.count,) + rest) if data else None
+
+    def _images(self) -> Optional[Array]:
+        shape, finish = self._loader._shape, self._finish
+        if not shape:
+            return None
+        return Array(self._lease, self._view.pixels, finish.dtype if finish else _U8, (self.count,) + (finish.shape if finish else shape))
+
+    def _targets(self) -> Optional[Array]:
+        if not self._finish:
+            return None
+        at, classes = _l.quick.mrp_batch_targets(self._lease.address), self._finish.classes
+        return Array(self._lease, at, _F32, (self.count, classes)) if classes else Array(self._lease, at, _I64, (self.count,))
+
+    def _label_capsule(self, ignore: int) -> Any:
+        """Labels as int64, in memory of their own; `ignore` for samples that do not count."""
+        tensor = _l.quick.mrp_export_labels(self._view.labels, self.count, ignore)
+        if not tensor:
+            raise MemoryError("no memory for a DLPack tensor")
+        return _l.new_capsule(tensor, _LEGACY, _l.CAPSULE_GONE)
+
+    def _rows(self) -> Dict[str, Array]:
+        out: Dict[str, Array] = {}
+        for k, (name, kind, varies, dims) in enumerate(self._loader._field_shapes):
+            f = self._view.field[k]
+            out[name] = Array(self._lease, f.data, kind, (self.count, f.width) + dims if varies else (self.count,) + dims)
+        return out
+
+    def _row_lengths(self) -> Dict[str, Array]:
+        return {name: Array(self._lease, self._view.field[k].length, _I32, (self.count,))
+                for k, (name, _, varies, _) in enumerate(self._loader._field_shapes) if varies}
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return refuse_copy(self)
@@ -209,3 +246,10 @@ class Batch:
 
     def __repr__(self) -> str:
         return "<millrace.Batch epoch %d step %d, %d samples>" % (self.epoch, self.step, self.count)
+
+
+_MAKE: Dict[str, Callable[[Batch], Any]] = {
+    "images": Batch._images, "targets": Batch._targets, "fields": Batch._rows, "lengths": Batch._row_lengths,
+    "labels": lambda b: Array(b._lease, b._view.labels, _I32, (b.count,)), "ids": lambda b: Array(b._lease, b._view.ids, _U64, (b.count,)),
+    "labels2": lambda b: b._array("labels2", _I32), "share2": lambda b: b._array("share2", _F32),
+    "affine": lambda b: b._array("affine", _F32, 2)}

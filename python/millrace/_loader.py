@@ -247,6 +247,7 @@ class Loader:
         self._given = given
         self._pid, self._closing = os.getpid(), threading.Lock()
         self._closed, self._lost = False, 0
+        self._reported = C.c_uint64(), C.c_uint64()  # what _drain() is told
         self._rank, self._world = _ranks.find(given["rank"], given["world"])
         self._hold = _count("hold", given["hold"], 1, _KEEP_MOST)
         self._epochs = _ENDLESS if given["epochs"] is None else _count("epochs", given["epochs"], 1, _ENDLESS)
@@ -546,7 +547,7 @@ class Loader:
 
     def _drain(self, what: Any) -> None:
         """Hand out what threads of the library reported, each by the way of `what`."""
-        substitute, lost = C.c_uint64(), C.c_uint64()
+        substitute, lost = self._reported
         while self._inbox:  # a callback may close the loader
             kind = _l.quick.mrp_inbox_take(self._inbox.pointer, C.byref(what), C.byref(substitute), C.byref(lost))
             if kind == 0:

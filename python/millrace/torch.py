@@ -17,7 +17,7 @@ except ImportError as e:  # pragma: no cover
 
 from . import _ranks
 from ._arguments import take_sampler, translate
-from ._arrays import Batch
+from ._arrays import COPY, PLANES, Batch
 from ._collate import Collation, as_lists
 from ._errors import ArgumentError, StateError
 from ._finish import BF16, F16, F32, U8, Finish
@@ -25,6 +25,7 @@ from ._loader import Loader as _Loader
 from ._loader import log, settings_of
 from ._made import MadePass
 from ._own import TARGET, Own, OwnMixin, for_augmentation
+from ._native import CPYTHON
 from ._passes import Pass, Passes
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ Item = TypeVar("Item", covariant=True)  # what an iteration delivers
 _FORMATS = {"contiguous": "contiguous", "channels_last": "channels_last", torch.contiguous_format: "contiguous",
             torch.channels_last: "channels_last"}
 _LITTLE = 1 << 20
+_from_capsule = torch.utils.dlpack.from_dlpack  # torch.from_dlpack(array) asks the array for its device and versions first
 _KINDS = {torch.float32: F32, torch.float16: F16, torch.bfloat16: BF16, torch.uint8: U8}
 _WHOLE = ("samples come in batches, from the loader that this belongs to: use it as it is; it divides its batches among ranks itself and "
           "needs no DataLoader, DistributedSampler or prepare_data_loader() around it, and no Subset: take=(0, 0.1) is a part of the data, "
@@ -124,10 +126,17 @@ class _BatchSampler(torch.utils.data.Sampler):
         self._loader.set_epoch(epoch)
 
 
+def _tensor(array: Any, how: int = 0) -> Any:
+    """Over the array's memory. how: PLANES makes (n, channels, height, width) of (n, height, width, channels)."""
+    if not CPYTHON:
+        tensor = torch.from_dlpack(array)
+        return tensor.permute(0, 3, 1, 2) if how & PLANES else tensor
+    return _from_capsule(array._capsule(how))
+
+
 def _apart(array: Any) -> Any:
     """With memory of its own, where that is little: who keeps all targets of an epoch does not keep all its pictures."""
-    tensor = torch.from_dlpack(array)
-    return tensor.clone() if array.nbytes <= _LITTLE else tensor
+    return _tensor(array, COPY if CPYTHON and array.nbytes <= _LITTLE else 0)
 
 
 def whole(batches: Sequence[Any]) -> Any:
@@ -362,7 +371,7 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         if self._raw:
             return batch
         images, target = self._tensors(batch)
-        if self._keys is None and not batch.fields:
+        if self._keys is None and not self._field_shapes:
             return images, target
         fields = {name: _apart(a) for name, a in batch.fields.items()}
         if self._target_field:
@@ -388,19 +397,19 @@ class Loader(OwnMixin, Passes, Generic[Item]):
     # Tensors of host memory that somebody keeps are never overwritten: the memory of a batch is used again when nobody has it.
 
     def _tensors(self, batch: Batch) -> Tuple[Any, Any]:
-        images = None if batch.images is None else torch.from_dlpack(batch.images)
-        if batch.targets is not None:
-            if images is not None and self._format == "channels_last":
-                images = images.permute(0, 3, 1, 2)
-            return images, _apart(batch.targets)
-        target = self._target(batch)
+        pixels, targets = batch.images, batch.targets
+        last = PLANES if self._format == "channels_last" else 0
+        if targets is not None:
+            return None if pixels is None else _tensor(pixels, last), _apart(targets)
         if self._on_gpu:
-            return self._to_cuda(images, batch.affine, target)
-        return None if images is None else images.permute(0, 3, 1, 2), target
+            return self._to_cuda(None if pixels is None else _tensor(pixels), batch.affine, self._target(batch))
+        return None if pixels is None else _tensor(pixels, PLANES), self._target(batch)
 
     def _target(self, batch: Batch) -> Any:
+        if not self._soft and CPYTHON:
+            return _from_capsule(batch._label_capsule(self._ignore))
         if not self._soft:
-            labels = torch.from_dlpack(batch.labels).to(torch.int64)
+            labels = _tensor(batch.labels).to(torch.int64)
             return labels if batch.counted == batch.count else labels.masked_fill_(labels < 0, self._ignore)
         soft = torch.empty((batch.count, self._soft), dtype=torch.float32)
         batch._soft_targets(self._soft, soft.data_ptr())
@@ -414,7 +423,7 @@ class Loader(OwnMixin, Passes, Generic[Item]):
             labels = self._across(target)
             pixels = None if images is None else self._across(images)
             if pixels is not None:
-                pair = None if affine is None else self._across(torch.from_dlpack(affine))
+                pair = None if affine is None else self._across(_tensor(affine))
                 pixels = self._formed(pixels, pair)
         current = torch.cuda.current_stream(self._device)
         current.wait_stream(self._stream_of_copies)

@@ -1,10 +1,12 @@
 /* python/native/dlpack.c: see native.h. The structs are those of DLPack 1.0 (dlpack.h), by its specification.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "python/native/native.h"
 
 #define DIMS_MOST 16
+#define ALIGN     64 /* bytes: what every library takes as it is */
 
 typedef struct tensor {
     void *data;
@@ -45,25 +47,46 @@ void mrp_dlpack_start(void *valid, void *pointer)
     *(void **)&get_pointer = pointer;
 }
 
+/* A copy has its data behind it and no batch. */
+
 static void delete_legacy(legacy *m)
 {
-    mrp_batch_unref(m->context);
+    if (m->context) mrp_batch_unref(m->context);
     free(m);
 }
 
 static void delete_versioned(versioned *m)
 {
-    mrp_batch_unref(m->context);
+    if (m->context) mrp_batch_unref(m->context);
     free(m);
 }
 
-static tensor make_tensor(void *data, int code, int bits, int ndim, const int64_t *shape, int64_t *dims)
+static void lay_out(int ndim, const int64_t *shape, int64_t *dims)
 {
     int64_t stride = 1;
     for (int i = ndim - 1; i >= 0; i--) {
         dims[i] = shape[i];
         dims[DIMS_MOST + i] = stride;
         stride *= shape[i];
+    }
+}
+
+/* (n, h, w, c) becomes (n, c, h, w), in the same memory. */
+static void turn(int64_t *of)
+{
+    const int64_t h = of[1], w = of[2];
+    of[1] = of[3];
+    of[2] = h;
+    of[3] = w;
+}
+
+static tensor make_tensor(void *data, int code, int bits, int ndim, const int64_t *shape, int how,
+                          int64_t *dims)
+{
+    lay_out(ndim, shape, dims);
+    if (how & MRP_EXPORT_PLANES && ndim == 4) {
+        turn(dims);
+        turn(dims + DIMS_MOST);
     }
     return (tensor){.data = data,
                     .device_type = DEVICE_CPU,
@@ -75,31 +98,69 @@ static tensor make_tensor(void *data, int code, int bits, int ndim, const int64_
                     .strides = dims + DIMS_MOST};
 }
 
-static void *export_versioned(mrp_batch *b, void *data, int code, int bits, int ndim, const int64_t *shape)
+/* Bytes of the struct, and where the data of a copy begin. */
+static size_t room_of(size_t bytes) { return (bytes + ALIGN - 1) / ALIGN * ALIGN; }
+
+static size_t bytes_of(int bits, int ndim, const int64_t *shape)
 {
-    versioned *m = malloc(sizeof *m);
+    size_t bytes = (size_t)bits / 8;
+    for (int i = 0; i < ndim; i++) bytes *= (size_t)shape[i];
+    return bytes;
+}
+
+/* Memory for a struct of so many bytes, and for the data where `how` says that they are copied: *data is then
+ * the copy. */
+static void *make_room(size_t bytes, int bits, int ndim, const int64_t *shape, int how, void **data)
+{
+    if (!(how & MRP_EXPORT_COPY)) return malloc(bytes);
+    const size_t size = bytes_of(bits, ndim, shape);
+    char *m = aligned_alloc(ALIGN, room_of(bytes) + room_of(size));
+    if (!m) return NULL;
+    if (size) memcpy(m + room_of(bytes), *data, size);
+    *data = m + room_of(bytes);
+    return m;
+}
+
+static void *export_versioned(mrp_batch *b, void *data, int code, int bits, int ndim, const int64_t *shape,
+                              int how)
+{
+    versioned *m = make_room(sizeof *m, bits, ndim, shape, how, &data);
     if (!m) return NULL;
     *m = (versioned){.major = 1, .context = b, .deleter = delete_versioned};
-    m->t = make_tensor(data, code, bits, ndim, shape, m->dims);
+    m->t = make_tensor(data, code, bits, ndim, shape, how, m->dims);
     return m;
 }
 
-static void *export_legacy(mrp_batch *b, void *data, int code, int bits, int ndim, const int64_t *shape)
+static void *export_legacy(mrp_batch *b, void *data, int code, int bits, int ndim, const int64_t *shape,
+                           int how)
 {
-    legacy *m = malloc(sizeof *m);
+    legacy *m = make_room(sizeof *m, bits, ndim, shape, how, &data);
     if (!m) return NULL;
     *m = (legacy){.context = b, .deleter = delete_legacy};
-    m->t = make_tensor(data, code, bits, ndim, shape, m->dims);
+    m->t = make_tensor(data, code, bits, ndim, shape, how, m->dims);
     return m;
 }
 
-void *mrp_export(mrp_batch *b, void *data, int code, int bits, int ndim, const int64_t *shape,
-                 int is_versioned)
+void *mrp_export(mrp_batch *b, void *data, int code, int bits, int ndim, const int64_t *shape, int how)
 {
     if (ndim < 0 || ndim > DIMS_MOST) return NULL;
-    void *m = is_versioned ? export_versioned(b, data, code, bits, ndim, shape)
-                           : export_legacy(b, data, code, bits, ndim, shape);
-    if (m) mrp_batch_ref(b);
+    mrp_batch *const kept = how & MRP_EXPORT_COPY ? NULL : b;
+    void *m = how & MRP_EXPORT_VERSIONED ? export_versioned(kept, data, code, bits, ndim, shape, how)
+                                         : export_legacy(kept, data, code, bits, ndim, shape, how);
+    if (m && kept) mrp_batch_ref(kept);
+    return m;
+}
+
+void *mrp_export_labels(const int32_t *labels, uint32_t count, int64_t ignore)
+{
+    const size_t size = (size_t)count * sizeof(int64_t);
+    char *room = aligned_alloc(ALIGN, room_of(sizeof(legacy)) + room_of(size));
+    if (!room) return NULL;
+    int64_t *wide = (int64_t *)(void *)(room + room_of(sizeof(legacy)));
+    for (uint32_t i = 0; i < count; i++) wide[i] = labels[i] < 0 ? ignore : labels[i];
+    legacy *m = (legacy *)(void *)room;
+    *m = (legacy){.deleter = delete_legacy};
+    m->t = make_tensor(wide, 0, 64, 1, &(int64_t){count}, 0, m->dims);
     return m;
 }
 

@@ -100,10 +100,17 @@ MR_API int mrp_decode_value(const mr_value *value, const mr_image_part *part, co
 /* ---- dlpack.c ---- */
 /* Addresses of PyCapsule_IsValid() and PyCapsule_GetPointer(). */
 MR_API void mrp_dlpack_start(void *is_valid, void *get_pointer);
-/* A DLManagedTensor (versioned: DLManagedTensorVersioned) over data, which lies in b and keeps it. NULL: no
- * memory, or more than 16 dimensions. */
+enum {
+    MRP_EXPORT_VERSIONED = 1, /* a DLManagedTensorVersioned, else a DLManagedTensor */
+    MRP_EXPORT_COPY = 2,      /* of a copy of data, which keeps nothing of b */
+    MRP_EXPORT_PLANES = 4,    /* (n, h, w, c) in memory is exported as (n, c, h, w), channels last */
+};
+/* A tensor over data, which lies in b and keeps it. how: a sum of the above. NULL: no memory, or more than 16
+ * dimensions. */
 MR_API void *mrp_export(mrp_batch *b, void *data, int code, int bits, int ndim, const int64_t *shape,
-                        int versioned);
+                        int how);
+/* A DLManagedTensor of a copy as int64, in which those below 0 are `ignore`. */
+MR_API void *mrp_export_labels(const int32_t *labels, uint32_t count, int64_t ignore);
 /* The destructor of a capsule: called with the GIL, maybe with an exception set, and touches neither. */
 MR_API void mrp_capsule_gone(void *capsule);
 

@@ -147,3 +147,17 @@ def test_jax(shapes, settings):
     loader, batch = first(shapes, settings)
     a = jax.dlpack.from_dlpack(batch.images)
     assert a.unsafe_buffer_pointer() == batch.images.data_ptr
+
+
+def test_copies_and_pickles_are_refused(shapes, settings):
+    """They would be of the loader's memory; the error says what to take."""
+    import copy
+    import pickle
+    batch = next(iter(millrace.Loader(shapes, **settings)))
+    for what in batch, batch.images:
+        for do in copy.copy, copy.deepcopy, pickle.dumps:
+            with pytest.raises(TypeError, match="numpy.array"):
+                do(what)
+    with pytest.raises(AttributeError, match="no attribute 'image'"):
+        batch.image
+    assert batch.labels is batch.labels and not hasattr(batch, "pixels")

@@ -213,3 +213,17 @@ def test_samplers_of_torch(shapes):
             batches.set_epoch(epoch)
             want = sampler(epoch) if callable(sampler) else sampler.tolist()
             assert sum((b.ids.tolist() for b in batches), []) == want and len(batches) == len(want) // 10
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+@pytest.mark.parametrize("memory_format", ["contiguous", "channels_last"])
+def test_strides_are_those_of_torch(shapes, dtype, memory_format):
+    """And the target is a tensor of its own, which keeps no pictures."""
+    format_of = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}[memory_format]
+    for n in 7, 1:
+        with millrace.torch.Loader(shapes, n, augment="center(24)", dtype=dtype, memory_format=memory_format, prefetch=0) as l:
+            images, target = next(iter(l))
+            like = torch.empty(n, 3, 24, 24).to(memory_format=format_of)
+            assert images.is_contiguous(memory_format=format_of) and (n == 1 or images.stride() == like.stride())
+            del images
+            assert l.held == 0 and target.dtype == torch.int64 and target.tolist() == [0] * n
