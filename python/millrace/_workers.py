@@ -109,11 +109,11 @@ def _watch() -> None:
 
 
 def _exception_bytes(e: BaseException) -> Optional[bytes]:
-    """None: it cannot be sent."""
+    """None: it cannot be sent, or is too long for a message."""
     try:
         data = pickle.dumps(e)
         pickle.loads(data)
-        return data
+        return data if len(data) <= _PACKED_MOST else None
     except Exception:
         return None
 
@@ -235,7 +235,7 @@ def raise_of(sample: Optional[int], where: str, error: Optional[BaseException], 
     if isinstance(error, StopIteration):  # it would end a loop, and say nothing
         error = RuntimeError("the data raised StopIteration")
     if error is None:
-        error = WorkerError("%s: %s" % (where, trace.strip().rsplit("\n", 1)[-1]))
+        error = WorkerError("%s: %s" % (where, trace.strip().rsplit("\n", 1)[-1][:500]))
         error.sample = sample
     elif hasattr(error, "add_note"):
         error.add_note("millrace: " + where)
