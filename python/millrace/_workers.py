@@ -24,7 +24,7 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from multiprocessing import reduction
-from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
+from typing import Any, Callable, Deque, Dict, List, Optional, Set, Tuple
 
 from ._errors import NOWHERE, ArgumentError, ClosedError, WorkerError
 from ._making import Dropped, Failure, Job, Task, generators_kept
@@ -212,8 +212,8 @@ def _work(conn: Any, number: int, count: int, payload: Any, parent: int) -> None
         except (EOFError, BrokenPipeError, ConnectionResetError):
             raise
         except Exception as e:  # of what was made, on its way
-            f = Failure(None, task.numbers(), e)
-            side.send(("failed", side.now, None, f.where(), _exception_bytes(e), f.trace()), [])
+            lost = Failure(None, task.numbers(), e)
+            side.send(("failed", side.now, None, lost.where(), _exception_bytes(e), lost.trace()), [])
 
 
 # ---------------------------------------------------------------------- in the parent
@@ -605,7 +605,8 @@ class Threads:
         self.job, self.count = job, count
         self._pool: Optional[ThreadPoolExecutor] = None
         self._futures: Dict[int, Any] = {}
-        self._next, self._dropped = 0, set()  # type: int, set
+        self._next = 0
+        self._dropped: Set[int] = set()
 
     def _make(self, number: int, task: Task) -> Any:
         def look(sample: int) -> None:
