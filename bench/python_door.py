@@ -89,20 +89,37 @@ def own_data(data):
                                                  t.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])]))
 
 
+def processor_seconds(pids):
+    """Of these processes so far."""
+    ticks = 0
+    for pid in pids:
+        with open("/proc/%d/stat" % pid) as f:
+            ticks += sum(map(int, f.read().rsplit(")", 1)[1].split()[11:13]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def own_python_rates(a):
-    """The same Dataset by worker processes of DataLoader and of millrace.torch.Loader, which stay from round to round."""
+    """The same Dataset by worker processes of DataLoader and of millrace.torch.Loader, which stay from round to round: samples per
+    second, and per second of processor time of workers and consumer. While one has its turn, the other's workers have nothing to do."""
     import torch
     import millrace.torch
     torch.set_num_threads(1)
-    data_set = own_data(a.data)
+    data_set = torch.utils.data.ConcatDataset([own_data(a.data)] * 20)
     theirs = torch.utils.data.DataLoader(data_set, batch_size=64, shuffle=True, num_workers=a.workers, persistent_workers=True)
     ours = millrace.torch.Loader(data_set, 64, shuffle=True, num_workers=a.workers)
+    loops = iter(theirs), iter(ours)
+    for loop in loops:
+        next(loop)
+    pids = [w.pid for w in loops[0]._workers], [w.process.pid for w in ours._makers.pool._workers]
 
-    def epochs(loader):
-        while True:
-            yield from loader
-    loops = epochs(theirs), epochs(ours)
-    got = turns(a, *(lambda loop=loop: timed(loop, lambda b: len(b[1]), a.seconds, warm=6) for loop in loops))
+    def turn(loop, pids):
+        for _ in range(2 * a.workers + 1):  # made while the other one had its turn
+            next(loop)
+        n, begun, used = 0, time.perf_counter(), processor_seconds(pids) + time.process_time()
+        while time.perf_counter() - begun < a.seconds:
+            n += len(next(loop)[1])
+        return n / (time.perf_counter() - begun), n / (processor_seconds(pids) + time.process_time() - used)
+    got = turns(a, *(lambda loop=loop, p=p: turn(loop, p) for loop, p in zip(loops, pids)))
     ours.close()
     return got
 
@@ -204,7 +221,7 @@ def main():
     rival = own = None
     if "own" in wanted:
         theirs, ours = own_python_rates(a)
-        own = compare(ours, theirs, 0)
+        own = {"wall": compare(ours, theirs, 0), "processor": compare(ours, theirs, 1)}
     try:
         if "rival" not in wanted:
             raise ImportError("not asked for")
@@ -225,9 +242,9 @@ def main():
                   (r["data"], r["batch"], what, x["theirs"], x["ours"], x["ratio"], x["least"], x["most"]))
     for name, us in costs.items():
         print("%8.1f us   %s" % (us, name))
-    if own:
-        print("a Dataset of PIL and torchvision, batch 64: DataLoader %.1f/s, millrace.torch %.1f/s: %.3f times (%.3f to %.3f)" %
-              (own["theirs"], own["ours"], own["ratio"], own["least"], own["most"]))
+    for what, x in (own or {}).items():
+        print("a Dataset of PIL and torchvision, batch 64, %-9s  DataLoader %.1f/s, millrace.torch %.1f/s: %.3f times (%.3f to %.3f)" %
+              (what, x["theirs"], x["ours"], x["ratio"], x["least"], x["most"]))
     if rival:
         print("floats, batch 64: DataLoader + torchvision %.0f/s, millrace.torch %.0f/s: %.2f times (%.2f to %.2f); torch %s" %
               (rival["theirs"], rival["ours"], rival["ratio"], rival["least"], rival["most"], rival["torch"]))

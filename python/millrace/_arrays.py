@@ -109,9 +109,6 @@ class Array:
             raise MemoryError("no memory for a DLPack tensor")
         return _l.new_capsule(tensor, _VERSIONED if how & VERSIONED else _LEGACY, _l.CAPSULE_GONE)
 
-    def __reduce__(self) -> Any:
-        raise TypeError("an array of a batch is not copied or pickled: it is the loader's memory; take numpy.array(a), which is a copy")
-
     def numpy(self) -> Any:
         """As a NumPy array over the same memory."""
         import numpy

@@ -62,7 +62,10 @@ class Collation:
         good = next((s for s in samples if s is not MISSING), None)
         if good is None:
             good = self._any(job, len(samples))
-        if len([s for s in samples if s is not MISSING]) < len(samples):
+        if any(s is None for s in samples):
+            raise ArgumentError("a sample is None, which makes no part of a batch: raise an exception in its place (bad=\"skip\" and \"replace\" then say "
+                                "what happens), or leave it out by collate_fn=")
+        if any(s is MISSING for s in samples):
             filler = self._filler(good)
             samples = [filler if s is MISSING else s for s in samples]
         take = room.take if room is not None else lambda size: None

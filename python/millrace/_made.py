@@ -124,10 +124,10 @@ class MadePass(Pass):
             self._asked_all = b.last
 
     def __next__(self) -> Any:
-        if self.over:
-            raise StopIteration
         loader = self._loader
         with self._stream.lock:
+            if self.over:
+                raise StopIteration
             try:
                 while True:
                     self._fill()

@@ -19,6 +19,7 @@ from ._serving import text_of
 
 _MASK = 2**64 - 1
 _TRIES = 16  # other samples that may take a damaged one's place
+_TRACE_MOST = 8000  # characters
 MISSING = object()  # stands where a batch has no sample
 _here = threading.local()
 
@@ -57,7 +58,8 @@ class Failure(Exception):
         return "the batch of samples %s%s" % (shown, ", ..." if len(self.numbers) > 8 else "")
 
     def trace(self) -> str:
-        return "".join(traceback.format_exception(type(self.error), self.error, self.error.__traceback__))
+        text = "".join(traceback.format_exception(type(self.error), self.error, self.error.__traceback__))
+        return text if len(text) <= _TRACE_MOST else text[:_TRACE_MOST // 2] + "\n...\n" + text[-(_TRACE_MOST // 2):]
 
 
 def seed_of(seed: int, epoch: int, position: int, sample: int) -> int:

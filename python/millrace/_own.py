@@ -57,6 +57,8 @@ class Own:
             return None  # see for_augmentation()
         workers = settings.get("num_workers") or settings.get("workers") or 0
         live = cls._of_files(path, settings, ignore) if files else path if isinstance(path, Live) else Live(path)
+        if not len(live.data):
+            raise ArgumentError("%r has no samples" % live)
         given = dict(functions, **{n: settings.get(n) for n in _MORE})
         own = cls(live, given, workers)
         if not asked and (live.schema is not None or own._pictures()):

@@ -32,9 +32,9 @@ class Pass:
         return 0 if self.over else self._loader._steps - self.step
 
     def __next__(self) -> Any:
-        if self.over:
-            raise StopIteration
         with self._stream.lock:
+            if self.over:
+                raise StopIteration
             batch = self._stream.next()
             self.taken, self.step = True, batch.step + 1
             if batch.last:

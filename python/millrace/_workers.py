@@ -24,7 +24,7 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from multiprocessing import reduction
-from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
+from typing import Any, Callable, Deque, Dict, List, Optional, Set, Tuple
 
 from ._errors import NOWHERE, ArgumentError, ClosedError, WorkerError
 from ._making import Dropped, Failure, Job, Task, generators_kept
@@ -109,11 +109,11 @@ def _watch() -> None:
 
 
 def _exception_bytes(e: BaseException) -> Optional[bytes]:
-    """None: it cannot be sent."""
+    """None: it cannot be sent, or is too long for a message."""
     try:
         data = pickle.dumps(e)
         pickle.loads(data)
-        return data
+        return data if len(data) <= _PACKED_MOST else None
     except Exception:
         return None
 
@@ -212,8 +212,8 @@ def _work(conn: Any, number: int, count: int, payload: Any, parent: int) -> None
         except (EOFError, BrokenPipeError, ConnectionResetError):
             raise
         except Exception as e:  # of what was made, on its way
-            f = Failure(None, task.numbers(), e)
-            side.send(("failed", side.now, None, f.where(), _exception_bytes(e), f.trace()), [])
+            lost = Failure(None, task.numbers(), e)
+            side.send(("failed", side.now, None, lost.where(), _exception_bytes(e), lost.trace()), [])
 
 
 # ---------------------------------------------------------------------- in the parent
@@ -235,7 +235,7 @@ def raise_of(sample: Optional[int], where: str, error: Optional[BaseException], 
     if isinstance(error, StopIteration):  # it would end a loop, and say nothing
         error = RuntimeError("the data raised StopIteration")
     if error is None:
-        error = WorkerError("%s: %s" % (where, trace.strip().rsplit("\n", 1)[-1]))
+        error = WorkerError("%s: %s" % (where, trace.strip().rsplit("\n", 1)[-1][:500]))
         error.sample = sample
     elif hasattr(error, "add_note"):
         error.add_note("millrace: " + where)
@@ -605,7 +605,8 @@ class Threads:
         self.job, self.count = job, count
         self._pool: Optional[ThreadPoolExecutor] = None
         self._futures: Dict[int, Any] = {}
-        self._next, self._dropped = 0, set()  # type: int, set
+        self._next = 0
+        self._dropped: Set[int] = set()
 
     def _make(self, number: int, task: Task) -> Any:
         def look(sample: int) -> None:

@@ -2,8 +2,6 @@
 import os
 import random
 import signal
-import subprocess
-import sys
 
 import millrace
 import pytest
@@ -242,23 +240,6 @@ def test_changed_data_reach_the_workers():
             next(iter(loader))
 
 
-SCRIPT = """
-import os, sys, time, torch, millrace.torch
-class Slow(torch.utils.data.Dataset):
-    def __len__(self): return 64
-    def __getitem__(self, k):
-        open(os.path.join(sys.argv[1], str(os.getpid())), "w").close()
-        if k > 4: time.sleep(1000)
-        return torch.zeros(3, 64, 64), k
-loader = millrace.torch.Loader(Slow(), 2, num_workers=2, multiprocessing_context="fork")
-it = iter(loader)
-kept = next(it)
-print("ready", flush=True)
-for batch in it:
-    pass
-"""
-
-
 def ended(pid):
     try:
         with open("/proc/%d/stat" % pid) as f:
@@ -267,25 +248,48 @@ def ended(pid):
         return True
 
 
+class Endless(Drawn):
+    """Samples that never come, from the sixth on; who makes one says so."""
+
+    def __init__(self, seen):
+        super().__init__()
+        self.seen = seen
+
+    def __getitem__(self, k):
+        open(os.path.join(self.seen, str(os.getpid())), "w").close()
+        while k > 4:
+            signal.pause()
+        return torch.zeros(3, 64, 64), k
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_no_worker_is_left(tmp_path, how):
     """After Ctrl-C and after the parent was killed, with workers in the middle of a sample."""
-    seen = tmp_path / "workers"
-    seen.mkdir()
-    (tmp_path / "main.py").write_text(SCRIPT)
-    p = subprocess.Popen([sys.executable, str(tmp_path / "main.py"), str(seen)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            with mt.Loader(Endless(str(tmp_path)), 2, **FORK) as loader:
+                it = iter(loader)
+                kept = next(it)
+                os.write(write, b"ready")
+                list(it)
+        except KeyboardInterrupt:
+            os._exit(7 + len(kept))
+        finally:
+            os._exit(1)
+    os.close(write)
     try:
-        assert p.stdout.readline() == b"ready\n"
-        workers = [int(n) for n in os.listdir(seen)]
+        assert os.read(read, 5) == b"ready"
+        workers = [int(n) for n in os.listdir(tmp_path)]
         assert workers
-        p.send_signal(how)
-        _, told = p.communicate(timeout=60)
-        assert how == signal.SIGKILL or b"KeyboardInterrupt" in told
+        os.kill(pid, how)
+        assert os.waitpid(pid, 0)[1] == (9 << 8 if how == signal.SIGINT else signal.SIGKILL)
         while not all(ended(w) for w in workers):  # the test's time limit ends it
             pass
     finally:
-        p.kill()
-        p.communicate()
+        os.close(read)
 
 
 def plain(picture):
@@ -462,3 +466,11 @@ def test_what_cannot_be_sent_is_told():
         next(iter(mt.Loader(Drawn(), 4, num_workers=1, multiprocessing_context="spawn", collate_fn=lambda samples: samples)))
     with pytest.raises(millrace.WorkerError, match="timeout=0.5 seconds"):
         next(iter(mt.Loader(Failing({3}, lambda: __import__("time").sleep(1000)), 4, timeout=0.5, collate_fn=len, **FORK)))
+
+
+def test_spawned_workers_make_the_same():
+    """Data and functions are sent; the one start method that a fork server shares everything with."""
+    with mt.Loader(Drawn(16), 8, seed=3, num_workers=1, multiprocessing_context="spawn", transform=torch.neg) as loader:
+        got = all_of(loader)
+    with mt.Loader(Drawn(16), 8, seed=3, transform=torch.neg) as loader:
+        assert same(got, all_of(loader))
