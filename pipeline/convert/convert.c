@@ -200,6 +200,7 @@ static int convert(const mri_convert_plan *plan, const char *dst, mr_convert_res
     if (rc == MR_OK) rc = run(plan, output, taken, pool, first, out, err);
     mri_convert_pool_stop(pool);
     if (rc == MR_OK) rc = kind->finish(output, &out->bytes_out, &out->shards, err);
+    if (rc == MR_OK) rc = mri_taken_remove(taken, err);
     /* with no record at all there is nothing to go on from */
     kind->close(output, out->records > 0);
     mri_taken_close(taken, rc != MR_OK && out->records > 0);

@@ -43,7 +43,9 @@ int mri_taken_open(mri_taken **out, const mri_convert_plan *plan, const char *ds
 int mri_taken_check(const mri_taken *t, uint64_t first, mr_error *err);
 /* Before the sample is written. */
 int mri_taken_note(mri_taken *t, uint64_t sample, uint64_t stamp, mr_error *err);
-void mri_taken_close(mri_taken *t, bool keep); /* NULL is harmless */
+/* After the end of the conversion, whose output stays as it is when this fails. */
+int mri_taken_remove(mri_taken *t, mr_error *err); /* NULL is harmless */
+void mri_taken_close(mri_taken *t, bool keep);     /* NULL is harmless */
 
 /* "--resize was 0, is 40": what differs in two provenances. Returns buf. (convert_differs.c) */
 char *mri_convert_differs(const char *was, const char *is, char *buf, size_t room);

@@ -84,6 +84,8 @@ int mri_taken_note(mri_taken *t, uint64_t sample, uint64_t stamp, mr_error *err)
                           mri_output_part(t->out), err);
 }
 
+int mri_taken_remove(mri_taken *t, mr_error *err) { return t ? mri_output_discard(t->out, err) : MR_OK; }
+
 void mri_taken_close(mri_taken *t, bool keep)
 {
     if (!t) return;
