@@ -8,9 +8,9 @@
  *
  * When the command is not over after SECONDS, the stacks of all threads of all its processes are printed (by
  * gdb where it is installed, else what /proc says of each thread), and they are killed. What a test leaves
- * running is killed and named. Ends with the command's exit status; 124 behind the time limit; 128 + N behind
- * signal N. The last line of a test that failed says which of these it was, after how long, and what was
- * called. */
+ * running is killed and named. Ends with the command's exit status; 124 after the time limit; 128 + N after
+ * signal N. The last line gives the processor time of the test; the line above it, in a test that failed,
+ * gives the status, the time and the command. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -293,6 +294,16 @@ static int tell(int status, double seconds, char **command)
     return code;
 }
 
+/* Of all processes that ended and were waited for. suite.py adds these lines up. */
+static void print_usage(double seconds)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_CHILDREN, &usage);
+    const double processor = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                             (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+    printf("launch: processor %.2f s of %.2f s\n", processor, seconds);
+}
+
 int main(int argc, char **argv)
 {
     char *rest;
@@ -326,5 +337,8 @@ int main(int argc, char **argv)
     }
     kill_all(status >= 0);
     remove_room();
-    return status == -2 ? 130 : tell(status, now_s() - begun, command);
+    const double seconds = now_s() - begun;
+    const int code = status == -2 ? 130 : tell(status, seconds, command);
+    print_usage(seconds);
+    return code;
 }

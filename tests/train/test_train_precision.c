@@ -5,7 +5,8 @@
 
 #include "tests/train/rig.h"
 
-enum { STEPS = 6 };
+/* Emulated kernels are slow under a sanitizer: of a table of networks it sees those before this index. */
+enum { STEPS = 6, MOST_NETS = MRT_SANITIZED ? 1 : 4 };
 
 typedef struct outcome {
     mrt_hash weights;
@@ -60,10 +61,10 @@ static void test_every_precision_trains_alike(void **state)
         {MR_TENSOR_BF16, 0.04},
         {MR_TENSOR_F16, 0.01},
     };
-    static mr_net *(*const nets[])(void) = {mrt_net_residual, mrt_net_branch, mrt_net_fields};
-    for (size_t n = 0; n < MRI_ARRAY_COUNT(nets); n++) {
+    static mr_net *(*const nets[])(void) = {mrt_net_branch, mrt_net_residual, mrt_net_fields};
+    for (size_t n = 0; n < MRI_ARRAY_COUNT(nets) && n < MOST_NETS; n++) {
         mrt_rig_options o = {.net = nets[n], .seed = 3, .batch = 16, .update = MR_UPDATE_MOMENTUM};
-        if (n == 1) { /* gradients are clipped when the scale of the loss is divided out */
+        if (n == 0) { /* gradients are clipped when the scale of the loss is divided out */
             o.clip_value = 0.3f;
             o.clip_norm = 0.2f;
             o.weight_decay = 0.01f;
@@ -111,9 +112,9 @@ static void test_replicas_and_buckets(void **state)
 static void test_split_networks_train_like_whole_ones(void **state)
 {
     (void)state;
-    static mr_net *(*const nets[])(void) = {mrt_net_conv, mrt_net_branch, mrt_net_coder, mrt_net_fields};
+    static mr_net *(*const nets[])(void) = {mrt_net_branch, mrt_net_conv, mrt_net_coder, mrt_net_fields};
     static const uint32_t types[] = {MR_TENSOR_F32, MR_TENSOR_BF16};
-    for (size_t n = 0; n < MRI_ARRAY_COUNT(nets); n++)
+    for (size_t n = 0; n < MRI_ARRAY_COUNT(nets) && n < MOST_NETS; n++)
         for (size_t k = 0; k < MRI_ARRAY_COUNT(types); k++) {
             mrt_rig_options o = {.net = nets[n],
                                  .seed = 3,

@@ -12,6 +12,7 @@ last line of `result` is the count. A part that ends with status 77 was not run.
 import argparse
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -68,9 +69,17 @@ def skip_reason(test):
     return marked[0].split(":", 1)[1].strip() if marked else "it does not say why"
 
 
+def processor_seconds(test):
+    found = re.search(r"^launch: processor ([0-9.]+) s", test["output"], re.M)
+    return float(found[1]) if found else 0.0
+
+
 def print_slowest(tests):
-    slowest = sorted(tests.items(), key=lambda item: -item[1]["seconds"])[:8]
-    print("slowest: " + ", ".join(f"{name} {test['seconds']:.0f} s" for name, test in slowest))
+    cost = {name: (test["seconds"], processor_seconds(test)) for name, test in tests.items()}
+    print(f"processor: {sum(processor for _, processor in cost.values()):.0f} s")
+    for by, title in ((0, "slowest"), (1, "most processor time")):
+        most = sorted(cost, key=lambda name: -cost[name][by])[:16]
+        print(f"{title}: " + ", ".join(f"{name} {cost[name][by]:.0f} s" for name in most))
 
 
 def test(args):
