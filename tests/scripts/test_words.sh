@@ -21,7 +21,12 @@ values are none
 neither yes nor no
 a pass wants memory
 beside the weights
-whoever calls it'
+whoever calls it
+whatever it holds
+a run goes on
+a header is believed
+as ever the same
+a rule and its kin'
 
 # found FILE LINE: the script fails, and names this line.
 found() {
@@ -43,7 +48,7 @@ printf 'int told; /* the\n * lines; what\n * is read */\n' >"$work/broken.h"
 found "$work/broken.h" 2
 
 # shellcheck disable=SC2016 # the backquotes of Markdown
-printf '# What is told\n\nThe key `told` is a list.\n\n```\nwhat is told\n```\n\n| none | are |\n| those | that |\n' >"$work/clean.md"
+printf '# What is told\n\nThe key `told` is a list.\n\n```\nwhat is told\n```\n\n| are | none |\n| that | of |\n[a page](what-is-told.md)\n' >"$work/clean.md"
 clean "$work/clean.md"
 printf 'int told; /* lines for the user */\nint those, that; /* two numbers */\n' >"$work/clean.h"
 clean "$work/clean.h"

@@ -19,8 +19,8 @@
  *   MR_EINVAL (or 0, false, NULL), closing it does nothing, and files being written remain the parent's.
  *   Handles that the child opens work. Networks, augmentations, value checkers, record files (mr_mrec) and
  *   snapshots are plain memory and work in both processes.
- * - Floating point. The library computes with round-to-nearest and denormals whatever mode the caller has
- *   set, and leaves the caller's mode unchanged. Callbacks of the program run in the default mode.
+ * - Floating point. The library computes with round-to-nearest and denormals in every mode of the caller, and
+ *   leaves this mode unchanged. Callbacks of the program run in the default mode.
  * - Error texts. Settings appear under the names of the command's options: --memory is memory_bytes in a
  *   configuration.
  *

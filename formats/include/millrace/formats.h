@@ -291,8 +291,10 @@ typedef struct mr_source mr_source;
  * other < 0       see base.h. *out is NULL on every error.
  * After open a source never changes: several threads may call the functions below at once. */
 MR_API int mr_source_open(mr_source **out, const char *path, const mr_source_config *cfg, mr_error *err);
+/* Close a source after everything opened on it. Accepts NULL. */
 MR_API void mr_source_close(mr_source *src);
 
+/* Facts about the source, owned by it. */
 MR_API const mr_source_info *mr_source_info_of(const mr_source *src);
 
 typedef struct mr_source_labels { /* the numbers of the classes in the data */
@@ -302,6 +304,7 @@ typedef struct mr_source_labels { /* the numbers of the classes in the data */
                          --label-offset with which it was written. MR_LABEL_AUTO: not declared */
     bool unsure;      /* a record file before version 1.3, without class names: 1 may have been subtracted */
 } mr_source_labels;
+/* The range of labels, owned by the source. */
 MR_API const mr_source_labels *mr_source_labels_of(const mr_source *src);
 
 /* sample < count. Does no I/O for formats whose index is in memory; a huge .mrec may read one index page. */
@@ -334,6 +337,7 @@ static inline int mr_source_file_at(const mr_source *src, uint32_t file, mr_sour
  * ESTALE in err->sys_errno: the file is missing, damaged, not the file that the list names, or another file
  * than at open. This is an error of the set: mr_error_of_sample() returns false */
 MR_API int mr_source_file_acquire(const mr_source *src, uint32_t file, int *fd, mr_error *err);
+/* Return a descriptor of mr_source_file_acquire(). Any thread. */
 MR_API void mr_source_file_release(const mr_source *src, uint32_t file);
 
 /* Write the name of the file that holds the sample; buf is always terminated. Returns buf. */
@@ -539,8 +543,11 @@ typedef struct mr_mrec_info {
 /* Open one .mrec file and check header, schema and index. index_memory_bytes: a larger index is read page by
  * page instead of being held in memory. */
 MR_API int mr_mrec_open(mr_mrec **out, const char *path, uint64_t index_memory_bytes, mr_error *err);
+/* Accepts NULL. */
 MR_API void mr_mrec_close(mr_mrec *m);
+/* Facts about the file, owned by m. */
 MR_API const mr_mrec_info *mr_mrec_info_of(const mr_mrec *m);
+/* Descriptor for reading, owned by m: do not close it. */
 MR_API int mr_mrec_fd(const mr_mrec *m);
 /* Any thread. */
 MR_API int mr_mrec_extent(const mr_mrec *m, uint64_t record, uint64_t *offset, uint64_t *bytes,
@@ -624,6 +631,7 @@ typedef struct mr_output mr_output;
  * MR_EEXIST  force is not set and path exists or PATH.part has another origin; or another program writes it,
  *            or it belongs to another user */
 MR_API int mr_output_check(const char *path, const mr_output_config *cfg, mr_error *err);
+/* Create the temporary file (or the log) and lock it. Errors as for mr_output_check(); MR_EIO. */
 MR_API int mr_output_open(mr_output **out, const char *path, const mr_output_config *cfg, mr_error *err);
 MR_API int mr_output_fd(const mr_output *o); /* for reading and writing; owned by the output */
 /* Append all bytes, or fail. */

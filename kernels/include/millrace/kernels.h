@@ -108,6 +108,7 @@ MR_API int mr_devices_open(mr_device ***out, uint32_t *count, const char *spec, 
 /* Close devices after every stream, event, op and allocation of theirs is destroyed. Accepts NULL. */
 MR_API void mr_devices_close(mr_device **devices, uint32_t count);
 
+/* Facts about the device, owned by it. */
 MR_API const mr_device_info *mr_device_info_of(const mr_device *dev);
 
 /* List the device kinds and the devices of this machine, one per call, for `millrace devices`. at counts from
@@ -143,6 +144,7 @@ typedef enum mr_stream_role {
     MR_STREAM_EXCHANGE = 2, /* sums between devices while the compute stream works */
 } mr_stream_role;
 
+/* Create a stream of a device. Destroy it before the device is closed. */
 MR_API int mr_stream_create(mr_stream **out, mr_device *dev, mr_stream_role role, mr_error *err);
 MR_API void mr_stream_destroy(mr_stream *s); /* waits for queued work first; accepts NULL */
 MR_API mr_device *mr_stream_device(const mr_stream *s);
@@ -156,6 +158,7 @@ MR_API int mr_stream_wait(mr_stream *s, uint64_t timeout_ns, mr_error *err);
  * never recorded counts as over. */
 MR_API int mr_stream_wait_event(mr_stream *s, mr_event *e);
 
+/* Create an event of a device. Destroy it before the device is closed. */
 MR_API int mr_event_create(mr_event **out, mr_device *dev, mr_error *err);
 MR_API void mr_event_destroy(mr_event *e); /* accepts NULL; no queued work may still refer to it */
 /* Make e mark the end of all work queued on s so far, in place of its earlier mark. s must belong to e's
@@ -597,6 +600,7 @@ typedef struct mr_op_args {
     const float *class_weights;
 } mr_op_args;
 
+/* Queue a forward pass on s, a stream of the op's device. */
 MR_API int mr_op_forward_async(mr_op *op, mr_stream *s, const mr_op_args *args);
 /* Losses write dx (and dx2) from their inputs. Other ops write dx (when need_dx) and dparam from dy. */
 MR_API int mr_op_backward_async(mr_op *op, mr_stream *s, const mr_op_args *args);
@@ -724,6 +728,7 @@ typedef struct mr_update_config {
 
 MR_API void mr_update_defaults_sized(mr_update_config *cfg, size_t struct_size);
 static inline void mr_update_defaults(mr_update_config *cfg) { mr_update_defaults_sized(cfg, sizeof *cfg); }
+/* Doubles in mr_update_config.norm and in .trust. */
 MR_API uint64_t mr_update_norm_count(uint64_t count);
 MR_API uint64_t mr_update_trust_count(uint64_t count, uint32_t tensor_count);
 /* Bytes of mr_update_config.room for these matrices on this device; 0 for no matrices. */

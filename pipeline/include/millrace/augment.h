@@ -113,6 +113,7 @@ extern "C" {
  * applies to evaluation only: each epoch delivers another view of a picture. */
 typedef struct mr_augment mr_augment;
 
+/* Parse SPEC for training or for evaluation. MR_EINVAL: SPEC is invalid; err quotes the wrong operation. */
 MR_API int mr_augment_create(mr_augment **out, const char *spec, bool training, mr_error *err);
 
 /* An operation of the program's own: a function with a name that SPEC may contain wherever it may contain an
@@ -178,6 +179,7 @@ typedef struct mr_own_operation {
  * mr_augment. MR_EINVAL also for a name that is invalid, taken or repeated. */
 MR_API int mr_augment_create_own(mr_augment **out, const char *spec, bool training,
                                  const mr_own_operation *operations, uint32_t count, mr_error *err);
+/* Accepts NULL. */
 MR_API void mr_augment_destroy(mr_augment *a);
 /* Return the output size for pictures of this size (0 x 0: sizes differ). MR_EINVAL when the result has no
  * fixed size; err names the operation to add. The number of channels is unchanged. */

@@ -39,6 +39,7 @@ static inline void mr_decode_defaults(mr_decode_config *cfg) { mr_decode_default
  * 16-bit samples keep their high byte, alpha is dropped and the colour below it is kept, gray is computed
  * from colour by BT.601. cfg may be NULL: the defaults. */
 MR_API int mr_image_decode(const mr_value *value, const mr_decode_config *cfg, mr_image *out, mr_error *err);
+/* Free the pixels of an image that this library has filled. Accepts NULL. */
 MR_API void mr_image_free(mr_image *image);
 
 /* A rectangle of the upright picture and its output size. */

@@ -393,6 +393,7 @@ MR_API int mr_loader_open(mr_loader **out, const mr_source *src, const mr_loader
  * sampler, an operation, a fetch) calls it, the loader stops but is not closed, and mr_loader_next() returns
  * MR_EINVAL with this reason. In a child of fork() it does nothing. Accepts NULL. */
 MR_API void mr_loader_close(mr_loader *l);
+/* Facts about the loader, owned by it. */
 MR_API const mr_loader_info *mr_loader_info_of(const mr_loader *l);
 
 /* Take the next batch, in order. One thread at a time; a second one gets MR_EBUSY.

@@ -140,7 +140,9 @@ static inline void mr_loader_tuning(const mr_loader *l, mr_tuning *out)
 /* A bounded ring of spans; the oldest are dropped and counted. */
 typedef struct mr_trace mr_trace;
 
+/* max_spans: 1 or more. MR_EINVAL, MR_ENOMEM. */
 MR_API int mr_trace_create(mr_trace **out, size_t max_spans);
+/* Destroy a trace after the loaders and trainers that use it are closed. Accepts NULL. */
 MR_API void mr_trace_destroy(mr_trace *t);
 /* Add a span. track ("worker 1", "copy cpu:0", ...) and name ("decode", "compute", ...) are static strings,
  * or live as long as the trace. Times in ns of CLOCK_MONOTONIC. batch: global step of the span's batch, or
@@ -214,6 +216,7 @@ typedef struct mr_record_totals {
     double step_ms;                 /* mean computing time, without waits of the devices */
     double read_core_ms_per_sample; /* time of reader threads on a core */
 } mr_record_totals;
+/* Read the totals of a record. Any thread. */
 MR_API void mr_record_totals_read_sized(const mr_record *r, mr_record_totals *out);
 static inline void mr_record_totals_read(const mr_record *r, mr_record_totals *out)
 {
@@ -289,19 +292,23 @@ typedef struct mr_digest {
 } mr_digest;
 typedef struct mr_digester mr_digester;
 
+/* MR_ENOMEM. */
 MR_API int mr_digester_create(mr_digester **out);
+/* Accepts NULL. */
 MR_API void mr_digester_destroy(mr_digester *d);
 /* Callback for loaders of some shares of a batch. The thread in mr_digester_run() calls it for each batch
  * with room for the digests of its `all` samples; samples [first, first + count) are filled in. It fills in
  * the others, or returns an error. */
 typedef int mr_digest_share(void *context, mr_digest *samples, uint32_t first, uint32_t count, uint32_t all,
                             mr_error *err);
+/* Set the callback for loaders of some shares of a batch; share NULL: loaders deliver whole batches. */
 MR_API void mr_digester_share(mr_digester *d, mr_digest_share *share, void *context);
 /* Take batches until the loader ends or max_batches are taken. With devices (the loader's devices; the loader
  * needs keep_host) every share is read back from its device and compared with the host copy: MR_EDEVICE when
  * they differ. *samples: number of samples in whole batches. */
 MR_API int mr_digester_run(mr_digester *d, mr_loader *l, mr_device *const *devices, uint64_t max_batches,
                            uint64_t *batches, uint64_t *samples, mr_error *err);
+/* Return the digest of everything so far. */
 MR_API mr_digest mr_digester_result(const mr_digester *d);
 
 #ifdef __cplusplus

@@ -58,8 +58,8 @@ MR_API int mr_checkpoint_devices(const mr_checkpoint *c, mr_devices_config *cfg,
  *
  * MR_EINVAL  the data are not the run's data (MR_USE_TRAIN), or lack an input of the network */
 MR_API int mr_checkpoint_loader(mr_checkpoint *c, const mr_source *src, mr_loader_config *cfg, mr_error *err);
-/* Set, whatever their values, network, batch, seed, mean and deviation, fields, update, schedule, all
- * settings that change a gradient before the update, weights of classes, and inference. A run with shares
+/* Replace network, batch, seed, mean and deviation, fields, update, schedule, all settings that change a
+ * gradient before the update, weights of classes, and inference with the run's values. A run with shares
  * (mr_checkpoint_info.parts) also needs mr_parts_deal(). */
 MR_API int mr_checkpoint_trainer(mr_checkpoint *c, const mr_loader *loader, mr_trainer_config *cfg,
                                  mr_error *err);

@@ -20,10 +20,12 @@ MR_API int mr_net_create(mr_net **out, const char *name, uint32_t h, uint32_t w,
  * out of range (padding) a row of zeros. If only one layer takes the input and it is recurrent, it looks the
  * numbers up in a table instead. */
 MR_API int mr_net_create_numbers(mr_net **out, const char *name, uint32_t length, uint32_t values);
+/* Return true for a network of mr_net_create_numbers(). */
 MR_API bool mr_net_takes_numbers(const mr_net *net);
 /* Create a network without pictures or numbers as input: mr_net_field() adds its inputs. Its data set needs
  * no pictures. */
 MR_API int mr_net_create_bare(mr_net **out, const char *name);
+/* Destroy a network after the trainers that use it are closed. Accepts NULL. */
 MR_API void mr_net_destroy(mr_net *net);
 
 /* Add an input: a field that the loader delivers with each sample (mr_loader_config.fields), PLAIN of one
@@ -61,11 +63,14 @@ MR_API void mr_net_dense(mr_net *net, uint32_t units, mr_activation activation);
  * of mr_net_init(), recurrent weights have orthogonal columns, biases are 0, but 1 for the forget gate. */
 MR_API void mr_net_gru(mr_net *net, uint32_t units, bool sequences);
 MR_API void mr_net_lstm(mr_net *net, uint32_t units, bool sequences);
+/* Add an activation as a layer of its own; not MR_ACT_NONE. */
 MR_API void mr_net_activation(mr_net *net, mr_activation activation);
+/* Dropout (MR_OP_DROPOUT): in training each value is dropped with probability rate, [0, 1). */
 MR_API void mr_net_dropout(mr_net *net, float rate);
 /* Stochastic depth (Huang et al. 2016): in training all values of a sample are either kept and divided by 1 -
  * rate, or dropped. Use it at the end of a branch, before mr_net_add() adds the branch to the shortcut. */
 MR_API void mr_net_drop_samples(mr_net *net, float rate);
+/* Batch normalisation (MR_OP_BATCHNORM) with the activation after it. */
 MR_API void mr_net_batch_norm(mr_net *net, float momentum, float epsilon, mr_activation activation);
 /* Normalise each sample alone, with a scale and a shift per channel (MR_OP_GROUPNORM). group_norm: over all
  * pixels and the channels of a group; layer_norm: over the channels at each pixel, or at each step of a
@@ -364,6 +369,7 @@ typedef struct mr_model {
     float label_smoothing;
 } mr_model;
 
+/* Named models: their number, each by number (NULL past the end), and one by name. Owned by the library. */
 MR_API uint32_t mr_model_count(void);
 MR_API const mr_model *mr_model_at(uint32_t at);
 MR_API const mr_model *mr_model_find(const char *name); /* by name or id; NULL */
