@@ -212,7 +212,7 @@ class Collation:
 
     @staticmethod
     def _tensors(values: List[Any], take: Callable[[int], Any], name: str) -> Any:
-        tensors = [torch.as_tensor(v) for v in values]
+        tensors = [torch.as_tensor(v.copy() if getattr(getattr(v, "flags", None), "writeable", True) is False else v) for v in values]
         first = tensors[0]
         for t in tensors:
             if t.shape != first.shape:

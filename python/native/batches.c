@@ -81,8 +81,8 @@ int mrp_decode_value(const mr_value *value, const mr_image_part *part, const mr_
 {
     mr_image image;
     *out = NULL;
-    int rc = part ? mr_image_decode_part(value, part, cfg, &image, err)
-                  : mr_image_decode(value, cfg, &image, err);
+    int rc =
+        part ? mr_image_decode_part(value, part, cfg, &image, err) : mr_image_decode(value, cfg, &image, err);
     if (rc != MR_OK) return rc;
     rc = own(&image, out, err);
     shape[0] = image.height;

@@ -56,8 +56,8 @@ MR_API void mrp_maker_destroy(mrp_maker *m); /* behind the source and the thread
 MR_API void mrp_maker_close(mrp_maker *m);
 /* mr_own_fetch. Waits until the sample was given. */
 MR_API int mrp_make(void *maker, uint64_t sample, mr_own_sample *to, mr_error *err);
-/* mr_own_fetch of a source with one field, a picture of one pixel: for loaders of whose batches only the numbers
- * of the samples are used. */
+/* mr_own_fetch of a source with one field, a picture of one pixel: for loaders of whose batches only the
+ * numbers of the samples are used. */
 MR_API int mrp_make_nothing(void *nothing, uint64_t sample, mr_own_sample *to, mr_error *err);
 /* A function of Python's, as the context of an operation. */
 typedef struct mrp_function {
