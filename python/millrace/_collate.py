@@ -41,6 +41,15 @@ def _shapes(job: Job, at: Any, number: int) -> Any:
         return None
 
 
+def _none_of(batch: Any) -> Any:
+    """The same without samples."""
+    if isinstance(batch, Mapping):
+        return {k: _none_of(v) for k, v in batch.items()}
+    if isinstance(batch, tuple):
+        return type(batch)(*map(_none_of, batch)) if hasattr(batch, "_fields") else tuple(map(_none_of, batch))
+    return batch[:0]
+
+
 def _shape(value: Any) -> str:
     return "x".join(map(str, value.shape)) or "a number"
 
@@ -59,6 +68,8 @@ class Collation:
     # ------------------------------------------------------------------ samples
 
     def put(self, job: Job, samples: List[Any], room: Any) -> Any:
+        if not samples:  # of a rank that gets none
+            return _none_of(self.put(job, [self._any(job, 0)], room))
         good = next((s for s in samples if s is not MISSING), None)
         if good is None:
             good = self._any(job, len(samples))
@@ -95,7 +106,7 @@ class Collation:
                 return job.sample(0, 0, k)
             except Exception:
                 continue
-        raise BadSampleError("all %d samples of this batch are damaged, and so are the first ones of the data" % count)
+        raise BadSampleError("all samples of this batch (%d) are damaged, and so are the first ones of the data" % count)
 
     def _filler(self, good: Any) -> Any:
         """A sample that does not count."""
@@ -201,7 +212,7 @@ class Collation:
 
     @staticmethod
     def _tensors(values: List[Any], take: Callable[[int], Any], name: str) -> Any:
-        tensors = [torch.as_tensor(v) for v in values]
+        tensors = [torch.as_tensor(v.copy() if getattr(getattr(v, "flags", None), "writeable", True) is False else v) for v in values]
         first = tensors[0]
         for t in tensors:
             if t.shape != first.shape:

@@ -85,11 +85,15 @@ class Decoded:
             return pixels
         return Image.fromarray(pixels[:, :, 0] if shape[2] == 1 else pixels)
 
+    @property
+    def shown(self) -> str:
+        return os.fsdecode(self._path)
+
     def __getstate__(self) -> Dict[str, Any]:
         return dict(self.__dict__, _source=None, _pid=0)
 
     def __repr__(self) -> str:
-        return "Decoded(%s)" % os.fsdecode(self._path)
+        return "Decoded(%s)" % self.shown
 
 
 def _value(v: mr_value) -> Any:

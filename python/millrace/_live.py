@@ -93,6 +93,17 @@ class Live:
         return "Live(%s)" % type(self.data).__name__
 
 
+def see_loadable(schema: Dict[str, str], data: str) -> None:
+    """What a loader would leave out in silence, or could not deliver."""
+    kind = schema.get("image", "image")
+    if not kind.startswith(("image", "pixels", "jpeg", "png")):
+        raise ArgumentError("%s: field 'image' of sample 0 is %s: a loader takes pictures (of PIL, arrays of uint8, bytes of JPEG or PNG); "
+                            "millrace.torch.Loader delivers finished tensors as they are" % (data, kind))
+    if schema.get("label", "int") != "int":
+        raise ArgumentError("%s: field 'label' of sample 0 is %s, and a label is a class, a whole number: give samples as dicts in which it has "
+                            "another name, with fields=[that name]; millrace.torch.Loader takes targets of any kind" % (data, schema["label"]))
+
+
 class Maker(Server):
     """The thread that asks the object, and the library's source over it."""
 
@@ -126,6 +137,7 @@ class Maker(Server):
             live, schema = self._live, self._live.schema
             if schema is None:
                 schema = self._inferred()
+                see_loadable(schema, repr(live))
             self._taker = Taker(_fields_of(schema), list(schema), live.classes, live.schema is None)
         except BaseException as e:
             self.failure = e

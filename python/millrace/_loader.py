@@ -22,6 +22,7 @@ from ._orders import Order
 from ._stream import Inbox, Running, Stream, check_step
 from ._stream import ending as _ending
 from ._structs import (mr_loader_config, mr_loader_field, mr_loader_info, mr_loader_stats, mr_source_config, mr_source_info)
+from ._units import augmentation, see_units
 from ._waiting import run
 
 if TYPE_CHECKING:
@@ -290,7 +291,7 @@ class Loader:
         cfg.readers, cfg.depth = _count("readers", g["readers"]), _count("depth", g["depth"], 1)
         cfg.io = _one_of("io", _IO, g["io"])
         cfg.direct, cfg.training = bool(g["direct"]), bool(g["training"])
-        self._texts = [self._augmentation(g).encode()]
+        self._texts = [augmentation(g).encode()]
         cfg.augment = self._texts[0]
         cfg.channels = _count("channels", g["channels"], 0, 3)
         cfg.decode.pixels = _one_of("pixels", _PIXELS, g["pixels"])
@@ -316,24 +317,6 @@ class Loader:
         cfg.keep = self._hold
         cfg.all_parts, cfg.first_part = self._world, self._rank
         return cfg
-
-    @staticmethod
-    def _augmentation(g: Dict[str, Any]) -> str:
-        """augment=, with what normalise= says at its end."""
-        text, told = str(g["augment"]), g["normalise"]
-        if told is None:
-            return text
-        if "normalise(" in text or "standardise" in text:
-            raise ArgumentError("normalise= and augment=%r: both say how pixels become floats; give one of them" % text)
-        try:
-            mean, std = ([float(v) for v in (part if hasattr(part, "__iter__") else [part])] for part in told)
-        except (TypeError, ValueError):
-            raise ArgumentError("normalise=%r: expected (means, deviations) of pixels from 0 to 1, one number for each channel" % (told,)) from None
-        if not 1 <= len(mean) == len(std) <= 4 or not all(0 <= m <= 1 for m in mean) or not all(0 < s <= 1 for s in std):
-            raise ArgumentError("normalise=%r: expected as many means as deviations, of pixels from 0 to 1; those of 0 to 255 are "
-                                "augment=\"...,normalise(means/deviations)\"" % (told,))
-        numbers = "/".join(":".join("%.9g" % (255 * v) for v in values) for values in (mean, std))
-        return "%snormalise(%s)" % ("" if text in ("", "none") else text + ",", numbers)
 
     def _take_fields(self, cfg: mr_loader_config) -> None:
         fields = self._given["fields"]
@@ -384,7 +367,7 @@ class Loader:
         self._dropped, self._memory = info.dropped, info.memory_bytes
         self._mean, self._std = list(info.mean), list(info.std)
         self._augment = info.augment.decode()
-        self._see_units()
+        see_units(self._given["augment"], self.mean, self.std)
         self._mixes, self._labelled = bool(info.mixes), bool(info.labelled)
         self._data = "%016x" % info.fingerprint
         how: Tuple[Any, ...] = (info.order, info.block, info.tail, info.length_window, bool(cfg.training), self._augment, cfg.channels,
@@ -396,17 +379,6 @@ class Loader:
         self._how = "%08x" % zlib.crc32(repr(how).encode())
         looked.close()
         self._drain(_l.new_error())
-
-    def _see_units(self) -> None:
-        """Deviations that are all below 1 are of pixels from 0 to 1, as torchvision has them: floats would be in the hundreds."""
-        mean, std = self.mean, self.std
-        if not std or not all(0 < s < 1 for s in std) or max(mean) > 1:
-            return
-        numbers = "/".join(":".join("%g" % round(255 * v, 3) for v in values) for values in (mean, std))
-        given = "((%s), (%s))" % tuple(", ".join("%g" % round(v, 6) for v in values) for values in (mean, std))
-        raise ArgumentError("augment=%r: deviations of %s are those of pixels from 0 to 1, and pixels are 0 to 255 here: give normalise=%s in place "
-                            "of normalise(), or write normalise(%s)"
-                            % (self._given["augment"], ", ".join("%g" % round(s, 6) for s in std), given, numbers))
 
     # ------------------------------------------------------------------ what is known
 

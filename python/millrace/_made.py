@@ -31,7 +31,8 @@ class Made(Live):
         return Numbers(self)
 
     def __repr__(self) -> str:
-        return "Live(%s)" % type(self.data).__name__
+        shown = getattr(self.data, "shown", None) if type(self.data).__name__ == "Decoded" else None
+        return shown or "Live(%s)" % type(self.data).__name__
 
 
 class Numbers:

@@ -63,6 +63,9 @@ class Own:
         own = cls(live, given, workers)
         if not asked and (live.schema is not None or own._pictures()):
             return None
+        if settings.get("order") == "balanced":
+            raise ArgumentError("order=\"balanced\": of data that are files, loaded with augment=; with Python code of your own sampler= says the order, "
+                                "such as torch.utils.data.WeightedRandomSampler")
         for n in _MORE:
             settings.pop(n, None)
         for n, usual in _OF_THE_LIBRARY.items():

@@ -32,7 +32,7 @@ from ._packing import LARGE, Lender, Memory, Store, new_file, pack, unpack
 
 _PACKED_MOST = 1 << 15   # bytes of a message; larger ones go through memory, so that no side waits for the other to read
 _IN_HAND = 2             # batches that a worker has been given: the one it makes, and the one after
-_SLICE_S, _GRACE_S = 0.1, 0.3
+_SLICE_S, _GRACE_S = 0.1, 0.1
 _IDLE_MOST = 8           # pieces of memory that a worker keeps for later
 _PAGE = 4096
 

@@ -7,6 +7,7 @@
             ..."""
 from __future__ import annotations
 
+import os
 from typing import (TYPE_CHECKING, Any, Callable, Dict, Generic, Iterator, List, Literal, Optional, Sequence, Tuple, TypeVar, Union,
                     overload)
 
@@ -21,6 +22,7 @@ from ._arrays import COPY, PLANES, Batch
 from ._collate import Collation, as_lists
 from ._errors import ArgumentError, StateError
 from ._finish import BF16, F16, F32, U8, Finish
+from ._live import Live
 from ._loader import Loader as _Loader
 from ._loader import log, settings_of
 from ._made import MadePass
@@ -56,9 +58,25 @@ class _Dataset(torch.utils.data.Dataset):
 
     def __getitem__(self, at: Any) -> Any:
         if not isinstance(at, _Place):
+            if self._loader._own and hasattr(at, "__index__"):
+                return self._loader._own.live.data[at]
             raise TypeError(_WHOLE)
         at.of.skip_to(at.step)
         return next(at.of)
+
+    def __getattr__(self, name: str) -> Any:
+        """Of the Python object that gives the samples, where there is one."""
+        data = None if name.startswith("_") else self._loader._own_data
+        if data is None:
+            raise AttributeError("the data set of a millrace loader has no attribute %r" % name)
+        return getattr(data, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "_loader":
+            return super().__setattr__(name, value)
+        if self._loader._own_data is None:
+            raise AttributeError("nothing is set in a loader by dataset.%s: give the setting to the loader" % name)
+        setattr(self._loader._own_data, name, value)
 
     @property
     def classes(self) -> List[str]:
@@ -342,6 +360,12 @@ class Loader(OwnMixin, Passes, Generic[Item]):
     def load_state_dict(self, state: Dict[str, Any]) -> None:
         self._settle()
         super().load_state_dict(state)
+
+    @property
+    def _own_data(self) -> Any:
+        """The caller's object; None: the data are files."""
+        path = self._torch_given["path"]
+        return path.data if isinstance(path, Live) else None if isinstance(path, (str, bytes, os.PathLike)) else path
 
     @property
     def shape(self) -> Tuple[int, ...]:

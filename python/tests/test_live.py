@@ -211,3 +211,10 @@ def test_threads_end(shapes, settings):
     for t in mine:
         t.join(60)
         assert not t.is_alive()
+
+
+@pytest.mark.parametrize("sample,way", [((np.zeros((3, 4, 4), "float32"), 1), "finished tensors"), ((np.zeros((4, 4, 3), "uint8"), 0.5), "another name")])
+def test_what_a_loader_cannot_deliver_is_refused(sample, way):
+    """Not left out in silence."""
+    with pytest.raises(millrace.ArgumentError, match=way):
+        millrace.Loader([sample] * 4, batch=2)

@@ -474,3 +474,20 @@ def test_spawned_workers_make_the_same():
         got = all_of(loader)
     with mt.Loader(Drawn(16), 8, seed=3, transform=torch.neg) as loader:
         assert same(got, all_of(loader))
+
+
+def test_a_rank_without_samples():
+    """Of a last batch that does not go round."""
+    data = [(torch.zeros(2), {"boxes": torch.zeros(k, 4)}, "x") for k in range(5)]
+    x, y, name = list(mt.Loader(data, batch=4, rank=0, world=2))[-1]
+    assert x.shape == (0, 2) and y == [] and name == []
+
+
+def test_the_data_set_behind_a_loader():
+    data = Failing({3}, raises)
+    with mt.Loader(data, 8) as loader:
+        assert loader.dataset.count == 40 and loader.dataset[5][1] == 0
+        loader.dataset.which = set()
+        assert data.which == set() and len(list(loader)) == 5
+        with pytest.raises(AttributeError):
+            loader.dataset.nothing
