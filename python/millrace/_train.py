@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from . import _command
+from ._drawn import html_of
 from ._errors import ArgumentError, DivergedError
-from ._loader import log
 from ._live import Live
+from ._loader import log
+from ._progress import STEPS, Progress, wanted
 from ._records import Samples, write_records
 from ._spool import cache_records
 
@@ -94,6 +96,10 @@ class TrainResult:
             len(self.epochs), "" if self.complete else ", not complete", number(self.loss), number(self.accuracy), number(self.val_loss),
             number(self.val_accuracy))
 
+    def _repr_html_(self) -> str:
+        """In a notebook: curves of loss and accuracy, what devices waited for, the last figures."""
+        return html_of(self)
+
 
 class _Files:
     """Paths for a command; samples of Python objects become record files, which are there as long as it runs."""
@@ -156,7 +162,8 @@ def _newest(folder: Any, result: TrainResult) -> None:
 def train(data: Any, model: Optional[str] = None, *, epochs: Optional[int] = None, batch: Optional[int] = None, lr: Optional[float] = None,
           devices: Any = None, augment: Optional[str] = None, val: Any = None, hold_out: Optional[float] = None, checkpoint: Any = None,
           resume: bool = False, seed: Optional[int] = None, on_start: Call = None, on_step: Call = None, on_eval: Call = None,
-          on_epoch: Call = None, on_message: Optional[Callable[[str], Any]] = None, **settings: Unpack[TrainSettings]) -> TrainResult:
+          on_epoch: Call = None, on_message: Optional[Callable[[str], Any]] = None, progress: Optional[bool] = None,
+          **settings: Unpack[TrainSettings]) -> TrainResult:
     """Train a network with the embedded trainer, as `millrace train DATA` does, and wait for its end.
 
         result = millrace.train("photos", "cifar-cnn", epochs=10, augment="resize(32x32),flip", checkpoint="run1",
@@ -186,6 +193,7 @@ def train(data: Any, model: Optional[str] = None, *, epochs: Optional[int] = Non
     on_eval     after each validation inside an epoch
     on_epoch    after each epoch: the dict that result.epochs has
     on_message  function of a text that the command says besides; else it is logged (INFO)
+    progress    a bar for each epoch on standard error, by tqdm where it is installed; None: in a terminal and in a notebook
 
     Callbacks are called in this thread, while training goes on. One that returns False or "stop" ends the run in good order: the step
     that is under way is done, and a checkpoint is written where there is a folder for it. So does an exception of a callback, which
@@ -200,7 +208,9 @@ def train(data: Any, model: Optional[str] = None, *, epochs: Optional[int] = Non
     given.update(settings)
     if on_step is not None and given.get("log_steps") is None:
         given["log_steps"] = 1
-    result = TrainResult()
+    result, bar = TrainResult(), Progress() if wanted(progress) else None
+    if bar and given.get("log_steps") is None:
+        given["log_steps"] = STEPS
     calls = {"start": on_start, "step": on_step, "eval": on_eval, "epoch": on_epoch}
     lists = {"epoch": result.epochs, "eval": result.evaluations, "lr": result.rates}
 
@@ -209,10 +219,16 @@ def train(data: Any, model: Optional[str] = None, *, epochs: Optional[int] = Non
             (result.start if name == "start" else result.end).update(event)
         elif name in lists:
             lists[name].append(event)
+        if bar:
+            bar.take(name, event)
         call = calls.get(name)
         return call is not None and _ends(call(event))
 
-    child, status = _run("train", "train", data, given, on_event, on_message)
+    try:
+        child, status = _run("train", "train", data, given, on_event, on_message)
+    finally:
+        if bar:
+            bar.close()
     result.messages, result.stopped = child.messages, child.stopped
     if checkpoint is not None:
         _newest(checkpoint, result)
