@@ -23,11 +23,8 @@ from ._loader import Loader as _Loader
 from ._loader import _ORDERS, _count, log, settings_of
 from ._native import CPYTHON
 from ._passes import Pass, Passes
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from ._typed_torch import DataLoaderSettings
+from ._typed import Unpack
+from ._typed_torch import DataLoaderSettings
 
 Fields = Sequence[Union[str, Dict[str, Any]]]
 Item = TypeVar("Item", covariant=True)  # what an iteration delivers
