@@ -17,6 +17,7 @@ import formats  # noqa: E402
 import ours  # noqa: E402
 import peer_loaders  # noqa: E402
 import peers  # noqa: E402
+import public_scripts  # noqa: E402
 import ratios  # noqa: E402
 import rounds  # noqa: E402
 import storage  # noqa: E402
@@ -242,6 +243,21 @@ class Chart(unittest.TestCase):
                              {"row": "absent", "id": "spdl", "label": "SPDL", "reason": "no FFmpeg"}])
         self.assertIn("| **ours** | 150 | **2.00** | 1.00-4.00 |", text)
         self.assertIn("- not measured: SPDL: no FFmpeg", text)
+
+
+class PublicScripts(unittest.TestCase):
+    TEXT = "import torch\nloader = DataLoader(data,\n                    64)\ntrain(loader)\n"
+
+    def test_lines_that_change_are_counted_once(self):
+        ours = public_scripts.edited(self.TEXT, [("import torch\n", "import torch\nimport millrace.torch\n"),
+                                                 ("DataLoader(data,\n                    64)", "Loader({data})")], {"data": "d"}, "script")
+        self.assertIn("loader = Loader(d)\n", ours)
+        self.assertEqual(public_scripts.changed(self.TEXT, ours), 2)
+
+    def test_another_version_of_a_script_is_an_error(self):
+        for absent_or_twice in "DataLoader(other", "loader":
+            with self.assertRaises(SystemExit):
+                public_scripts.edited(self.TEXT, [(absent_or_twice, "x")], {}, "script")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import ctypes as C
 import os
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import _library as _l
 from ._errors import ArgumentError
@@ -11,11 +11,7 @@ from ._loader import _PIXELS, Inbox, Loader, Source, _count, _one_of
 from ._arrays import Array, _Lease
 from ._structs import mr_convert_config, mr_convert_result, mr_decode_config, mr_image_part
 from ._waiting import run
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from ._typed import LoaderSettings, Pixels, SourceSettings
+from ._typed import LoaderSettings, Pixels, SourceSettings, Unpack
 
 _STORES = {"jpeg": 0, "raw": 1, "coef": 2}
 _TO = {"mrec": 0, "tfrecord": 1, "tar": 2}

@@ -9,7 +9,7 @@ import os
 import threading
 import weakref
 import zlib
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from . import _library as _l
 from . import _ranks
@@ -24,9 +24,7 @@ from ._stream import ending as _ending
 from ._structs import (mr_loader_config, mr_loader_field, mr_loader_info, mr_loader_stats, mr_source_config, mr_source_info)
 from ._units import augmentation, see_units
 from ._waiting import run
-
-if TYPE_CHECKING:
-    from ._typed import Bad, Cache, Classes, Io, Pixels, SampleOrder, Split, Tail
+from ._typed import Bad, Cache, Classes, Io, Pixels, SampleOrder, Split, Tail
 
 log = logging.getLogger("millrace")
 

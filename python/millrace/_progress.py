@@ -29,9 +29,9 @@ def wanted(progress: Optional[bool]) -> bool:
 def _bar(total: int) -> Any:
     try:
         from tqdm.auto import tqdm
-    except ImportError:
+        return tqdm(total=total, unit="step", dynamic_ncols=True)
+    except ImportError:  # it is not there, or what it needs in a notebook
         return _Line(total)
-    return tqdm(total=total, unit="step", dynamic_ncols=True)
 
 
 class _Line:

@@ -6,7 +6,7 @@ import os
 import re
 import tempfile
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from . import _command
 from ._drawn import html_of
@@ -16,11 +16,7 @@ from ._loader import log
 from ._progress import STEPS, Progress, wanted
 from ._records import Samples, write_records
 from ._spool import cache_records
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from ._typed import EvalSettings, PredictSettings, TrainSettings
+from ._typed import EvalSettings, PredictSettings, TrainSettings, Unpack
 
 Event = Dict[str, Any]
 Call = Optional[Callable[[Event], Any]]

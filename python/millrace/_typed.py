@@ -1,12 +1,20 @@
-"""Arguments of loaders and commands. For type checkers and editors: no program imports this when it runs.
+"""Arguments of loaders and commands. For type checkers, editors, and programs that ask for types of arguments.
 
 Written by tools/scripts/python_types.py."""
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Dict, Literal, Optional, Sequence, TypedDict, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Literal, Optional, Sequence, TypedDict, Union
 
 from ._errors import Error
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack as Unpack
+else:
+    try:
+        from typing import Unpack
+    except ImportError:  # before Python 3.11: for who asks, something that takes a type
+        Unpack = Optional
 
 SampleOrder = Literal["shuffle", "block", "sequential", "balanced"]
 Tail = Literal["keep", "drop", "pad"]

@@ -1,4 +1,4 @@
-"""Arguments of millrace.torch.Loader. For type checkers and editors: no program imports this when it runs.
+"""Arguments of millrace.torch.Loader. For type checkers, editors, and programs that ask for types of arguments.
 
 Written by tools/scripts/python_types.py."""
 from __future__ import annotations

@@ -6,7 +6,7 @@
         ..."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Tuple
+from typing import Any, Iterator, List, Optional, Tuple
 
 try:
     import jax
@@ -15,12 +15,7 @@ except ImportError as e:  # pragma: no cover
 
 from ._errors import ArgumentError
 from ._loader import Loader
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from ._typed import LoaderSettings
-
+from ._typed import LoaderSettings, Unpack
 
 def loader(path: Any, **settings: Unpack[LoaderSettings]) -> Loader:
     """A Loader that delivers this process's part of every batch, of as many as jax.distributed knows."""

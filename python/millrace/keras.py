@@ -5,7 +5,7 @@
     model.fit(train, validation_data=val, epochs=10)"""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 try:
     import keras
@@ -21,12 +21,7 @@ from ._arrays import Batch
 from ._errors import ArgumentError
 from ._finish import KINDS, Finish
 from ._passes import Passes
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from ._typed import PassSettings
-
+from ._typed import PassSettings, Unpack
 
 class _Loader(Passes):
     """(images, targets[, weights]) as NumPy arrays."""

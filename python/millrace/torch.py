@@ -8,8 +8,8 @@
 from __future__ import annotations
 
 import os
-from typing import (TYPE_CHECKING, Any, Callable, Dict, Generic, Iterator, List, Literal, Optional, Sequence, Tuple, TypeVar, Union,
-                    overload)
+from typing import (TYPE_CHECKING, Any, Callable, Dict, Generic, Iterator, List, Literal, NoReturn, Optional, Sequence, Tuple, TypeVar,
+                    Union, overload)
 
 try:
     import torch
@@ -24,16 +24,13 @@ from ._errors import ArgumentError, StateError
 from ._finish import BF16, F16, F32, U8, Finish
 from ._live import Live
 from ._loader import Loader as _Loader
-from ._loader import log, settings_of
+from ._loader import _ORDERS, _count, log, settings_of
 from ._made import MadePass
 from ._own import TARGET, Own, OwnMixin, for_augmentation
 from ._native import CPYTHON
 from ._passes import Pass, Passes
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from ._typed_torch import DataLoaderSettings
+from ._typed import Unpack
+from ._typed_torch import DataLoaderSettings
 
 Fields = Sequence[Union[str, Dict[str, Any]]]
 Item = TypeVar("Item", covariant=True)  # what an iteration delivers
@@ -91,6 +88,24 @@ class _Dataset(torch.utils.data.Dataset):
         """The class of every sample, in the order of the data."""
         return self._loader.targets
 
+    @property
+    def samples(self) -> List[Tuple[str, int]]:
+        """(name, class) of every sample, as torchvision's ImageFolder has them; names are those of batch.names."""
+        return list(zip(self._loader._names(list(range(len(self)))), self.targets))
+
+    imgs = samples
+    transform = target_transform = None
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError("the data set of a millrace loader has no %r: it has classes, class_to_idx, targets and samples; pictures "
+                             "come from the loader, and augment= says what happens to them" % name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name != "_loader":
+            raise AttributeError("%s cannot be set on the data set of a millrace loader: augment= says what happens to pictures, take= and "
+                                 "sampler= which samples come; make another loader" % name)
+        super().__setattr__(name, value)
+
 
 class _Sampler(torch.utils.data.Sampler):
     """What stands where a sampler is looked for: this rank's number of samples, and set_epoch()."""
@@ -107,6 +122,35 @@ class _Sampler(torch.utils.data.Sampler):
 
     def set_epoch(self, epoch: int) -> None:
         self._loader.set_epoch(epoch)
+
+    # As DistributedSampler and RandomSampler have them.
+    generator = None
+
+    @property
+    def num_samples(self) -> int:
+        return len(self)
+
+    @property
+    def num_replicas(self) -> int:
+        self._loader._settle()
+        return self._loader.world
+
+    @property
+    def rank(self) -> int:
+        self._loader._settle()
+        return self._loader.rank
+
+    @property
+    def shuffle(self) -> bool:
+        return self._loader._shuffled
+
+    @property
+    def drop_last(self) -> bool:
+        return self._loader.drop_last
+
+    @property
+    def data_source(self) -> _Dataset:
+        return _Dataset(self._loader)
 
 
 class _Place:
@@ -252,6 +296,8 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         settings.pop("device")
         if (batch_size is None) == (batch is None):
             raise ArgumentError("give batch_size= (of each rank) or batch= (of all ranks together)")
+        if batch_size is not None:
+            batch_size = _count("batch_size", batch_size, 1)
         if memory_format not in _FORMATS and memory_format is not None:
             raise ArgumentError("memory_format=%r: expected \"contiguous\" or \"channels_last\"" % (memory_format,))
         kind = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
@@ -326,18 +372,37 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         self._choose_form()
         self._see_all_have_some()
 
+    def _fixed(self) -> NoReturn:
+        raise AttributeError("a loader keeps the data, batch size, order and tail that it was made with: make another one, or set_epoch()")
+
+    @property
+    def _shuffled(self) -> bool:
+        return self._order is not None or self._cfg.order != _ORDERS["sequential"]
+
     @property
     def dataset(self) -> _Dataset:
         return _Dataset(self)
+
+    @dataset.setter
+    def dataset(self, value: Any) -> None:
+        self._fixed()
 
     @property
     def sampler(self) -> _Sampler:
         self._settle()
         return _Sampler(self)
 
+    @sampler.setter
+    def sampler(self, value: Any) -> None:
+        self._fixed()
+
     @property
     def batch_sampler(self) -> _BatchSampler:
         return _BatchSampler(self)
+
+    @batch_sampler.setter
+    def batch_sampler(self, value: Any) -> None:
+        self._fixed()
 
     @property
     def batch_size(self) -> int:
@@ -345,9 +410,17 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         self._settle()
         return -(-self.batch // self._world)
 
+    @batch_size.setter
+    def batch_size(self, value: Any) -> None:
+        self._fixed()
+
     @property
     def drop_last(self) -> bool:
-        return self._given["tail"] == "drop"
+        return bool(self._given["tail"] == "drop")
+
+    @drop_last.setter
+    def drop_last(self, value: Any) -> None:
+        self._fixed()
 
     def __len__(self) -> int:
         self._settle()

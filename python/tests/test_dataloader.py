@@ -1,6 +1,7 @@
 """millrace.torch.Loader as code that was written for DataLoader reads it: arguments, attributes, iterations within iterations."""
 import gc
 import itertools
+import os
 import pickle
 
 import millrace
@@ -117,6 +118,31 @@ def test_attributes(shapes):
     l.worker_init_fn = print  # as Lightning's seed_everything(workers=True) sets it
 
 
+def test_attributes_of_samplers_and_data_sets(shapes):
+    """As code reads them that was written for DistributedSampler, RandomSampler and ImageFolder."""
+    l = loader(shapes, rank=1, world=4, drop_last=True)
+    s, d = l.sampler, l.dataset
+    assert (s.num_replicas, s.rank, s.shuffle, s.drop_last, s.num_samples, s.generator) == (4, 1, True, True, 30, None)
+    assert len(s.data_source) == 120 and not loader(shapes, training=False).sampler.shuffle
+    assert len(d.samples) == 120 and d.samples == d.imgs and [c for _, c in d.samples] == d.targets
+    assert os.path.basename(d.samples[13][0]).endswith(".jpg") and d.transform is None
+
+
+@pytest.mark.parametrize("name", ["dataset", "sampler", "batch_sampler", "batch_size", "drop_last"])
+def test_what_a_loader_was_made_with_stays(shapes, name):
+    with pytest.raises(AttributeError, match="make another"):
+        setattr(loader(shapes), name, 3)
+
+
+def test_what_a_data_set_does_not_have_is_told(shapes):
+    d = loader(shapes).dataset
+    with pytest.raises(AttributeError, match="no 'data'.*targets"):
+        d.data
+    with pytest.raises(AttributeError, match="augment="):
+        d.transform = abs
+    assert not hasattr(d, "indices")
+
+
 @pytest.mark.parametrize("world", [1, 2, 3, 7])
 def test_samplers_of_all_ranks_cover_the_data(shapes, world):
     """PyTorch's ImageNet example validates what they leave with a DataLoader of loader.dataset: nothing is to be left."""
@@ -194,10 +220,11 @@ def test_what_changes_nothing_is_told_once(shapes, caplog, monkeypatch):
     (dict(shuffle=True, sampler=[1, 2]), "leave out shuffle="), (dict(batch_sampler=[[1, 2]]), "sampler="),
     (dict(batch_sampler=BatchSampler(SequentialSampler(range(9)), 3, False)), "batch_size="), (dict(prefetch_factor=2, prefetch=3), "one of them"),
     (dict(num_workers=2, workers=2), "one of them"), (dict(generator=7), "seed="), (dict(sampler=7), "sampler"), (dict(keys="image"), "two names"),
-    (dict(memory_format="nchw"), "channels_last"), (dict(dataset=[1]), "without a name")])
+    (dict(memory_format="nchw"), "channels_last"), (dict(batch_size=0), "batch_size=0"), (dict(batch_size="3"), "batch_size='3'"),
+    (dict(num_workers=-1), "num_workers=-1"), (dict(num_workers="2"), "num_workers='2'"), (dict(dataset=[1]), "without a name")])
 def test_what_is_refused_says_the_way(shapes, wrong, way):
     with pytest.raises(millrace.ArgumentError, match=way):
-        loader(shapes, **wrong)
+        millrace.torch.Loader(shapes, **dict(dict(batch_size=16, augment=AUGMENT, training=True), **wrong))
 
 
 def test_a_name_that_is_none(shapes):

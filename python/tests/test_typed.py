@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 
+import millrace
 import pytest
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
@@ -126,3 +127,13 @@ def test_the_types_are_those_of_the_package():
     script = os.path.join(ROOT, "tools", "scripts", "python_types.py")
     done = subprocess.run([sys.executable, script, "--check"], stderr=subprocess.PIPE)
     assert done.returncode == 0, done.stderr.decode()
+
+
+def test_types_of_arguments_can_be_asked_for():
+    """As programs do that make command lines of signatures."""
+    from typing import get_type_hints
+    for function in millrace.Loader.__init__, millrace.train, millrace.evaluate, millrace.predict, millrace.convert, millrace.digest:
+        assert "return" in get_type_hints(function)
+    if "torch" in sys.modules:
+        from millrace.torch import Loader
+        assert "memory_format" in get_type_hints(Loader.__init__)

@@ -27,12 +27,23 @@ DATA_LOADER = {"batch_sampler": "Any", "num_workers": "int", "prefetch_factor": 
                "worker_init_fn": "Optional[Callable[[int], Any]]", "pin_memory_device": "str", "timeout": "float", "in_order": "bool"}
 VALUES = {"N": "int", "K": "int", "V": "int", "X": "float", "PART": "float", "DECAY": "float", "FILE": "Path", "DIR": "Path",
           "DATA": "Any", "NAME": "str", "SIZE": "Union[int, str]", "TIME": "Union[float, str]", "[HOST:]PORT": "Union[int, str]"}
-HEAD = '''"""%s For type checkers and editors: no program imports this when it runs.
+HEAD = '''"""%s For type checkers, editors, and programs that ask for types of arguments.
 
 Written by tools/scripts/python_types.py."""
 from __future__ import annotations
 
 '''
+
+
+UNPACK = """if TYPE_CHECKING:
+    from typing_extensions import Unpack as Unpack
+else:
+    try:
+        from typing import Unpack
+    except ImportError:  # before Python 3.11: for who asks, something that takes a type
+        Unpack = Optional
+
+"""
 
 
 def literal(words):
@@ -92,8 +103,8 @@ def general():
     rest = {n: a for n, a in loader.items() if n not in source and n not in own and n not in fields}
     return "\n\n".join([
         HEAD % "Arguments of loaders and commands."
-        + "import os\nfrom typing import Any, Callable, Dict, Literal, Optional, Sequence, TypedDict, Union\n\n"
-          "from ._errors import Error\n\n"
+        + "import os\nfrom typing import TYPE_CHECKING, Any, Callable, Dict, Literal, Optional, Sequence, TypedDict, Union\n\n"
+          "from ._errors import Error\n\n" + UNPACK
         + "\n".join("%s = %s" % (n, literal(t)) for n, t in CHOICES.items())
         + "\nPath = Union[str, bytes, \"os.PathLike[str]\", \"os.PathLike[bytes]\"]\n"
           "Words = Union[str, float, Sequence[Union[str, float]]]  # a list stands for what is separated at the command line\n",
