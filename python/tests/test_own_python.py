@@ -491,3 +491,21 @@ def test_the_data_set_behind_a_loader():
         assert data.which == set() and len(list(loader)) == 5
         with pytest.raises(AttributeError):
             loader.dataset.nothing
+
+
+def test_threads():
+    """What is the usual way without the GIL: the same order, errors and draws by sample_seed()."""
+    class Seeds(Failing):
+        def __getitem__(self, k):
+            super().__getitem__(k)
+            return torch.tensor([k, millrace.sample_seed() >> 1]), k
+    got = []
+    for more in ({}, dict(num_workers=3, multiprocessing_context="threads")):
+        with mt.Loader(Seeds(set(), raises), 8, shuffle=True, seed=3, **more) as loader:
+            got.append(all_of(loader) + all_of(loader))
+            loader.dataset.which = {13}
+            with pytest.raises(KeyError, match="no such picture"):
+                list(loader)
+            loader.dataset.which = set()
+            next(iter(loader))
+    assert same(*got)
