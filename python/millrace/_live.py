@@ -60,7 +60,8 @@ class Live:
     Loader(dataset) is Loader(Live(dataset)). data[k] is called by ONE thread of this process, which is made for it, while batches are
     prepared, for one sample after the other, nearly in the order of the run (as many samples ahead as there are workers); the
     library's threads decode and augment what it gives. It shares the GIL with your training, and no more than one core's worth of
-    samples comes from it: what takes long in Python (opening files, unpacking) is what write_records() or cache_records() does once.
+    samples comes from it: what takes long in Python (opening files, unpacking) is what write_records() or cache_records() does once,
+    or what millrace.torch.Loader(num_workers=) does in processes.
 
     data          has __len__ and __getitem__, 0 to len - 1: the same sample each time. Samples are as for write_records()
     schema        {name: kind}, as for write_records(); None: as sample 0 is, which is asked for once more

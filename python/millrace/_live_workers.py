@@ -92,6 +92,7 @@ class WorkersMaker(Maker):
         self._pool = live.pool()
         self._asked: Deque[Tuple[int, Any]] = deque()
         self._wake_read, self._wake = os.pipe()
+        self._waking = threading.Lock()  # the pipe is written to while it is open
         self._over, self._owner = False, threading.Thread(target=self._own, name="millrace workers", daemon=True)
         super().__init__(live)
 
@@ -113,15 +114,20 @@ class WorkersMaker(Maker):
 
     def _begin(self) -> bool:
         good = super()._begin()
-        if good:
-            self._owner.start()
-        else:
-            self._pool.close()
-        return good
+        with self._waking:
+            if good and not self._over:
+                self._owner.start()
+                return True
+        self._pool.close()
+        return False
 
     def _answer(self, number: int, request: C.c_void_p) -> None:
-        self._asked.append((number, C.c_void_p(request.value)))
-        os.write(self._wake, b"x")
+        with self._waking:
+            if not self._over:
+                self._asked.append((number, C.c_void_p(request.value)))
+                os.write(self._wake, b"x")
+                return
+        self._refuse(request, _l.ECANCELED, "the data were closed")
 
     # ------------------------------------------------------------------ the thread that owns the workers
 
@@ -142,11 +148,11 @@ class WorkersMaker(Maker):
         for _, request in under_way.values():
             self._refuse(request, _l.ECANCELED, "the data were closed")
         self._pool.close()
-        os.close(self._wake_read)
 
     def _take_asked(self, under_way: Dict[int, Tuple[int, Any]]) -> None:
         while multiprocessing.connection.wait([self._wake_read], 0):
-            os.read(self._wake_read, 4096)
+            if not os.read(self._wake_read, 4096):
+                break
         while self._asked:
             number, request = self._asked.popleft()
             under_way[self._pool.submit(Task(0, 0, array.array("Q", [number]).tobytes()))] = number, request
@@ -165,10 +171,15 @@ class WorkersMaker(Maker):
 
     def close(self) -> None:
         super().close()
-        if self._pid != os.getpid() or self._over:
+        if self._pid != os.getpid():
             return
-        self._over = True
-        os.write(self._wake, b"x")
+        with self._waking:
+            if self._over:
+                return
+            self._over = True
+            os.write(self._wake, b"x")
         if self._owner.ident is not None and threading.current_thread() is not self._owner:
             self._owner.join(2)
-        os.close(self._wake)
+        if not self._owner.is_alive():  # else it still reads there
+            os.close(self._wake_read)
+            os.close(self._wake)

@@ -16,7 +16,7 @@ import weakref
 from collections import deque
 from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
-LARGE = 16384  # bytes from which on a tensor or an array goes through shared memory
+LARGE = 1 << 18  # bytes from which on a tensor or an array has shared memory of its own: a process may map 65,000 pieces
 _PAGE = 4096
 _libc = C.CDLL(None, use_errno=True)
 _libc.mmap.restype, _libc.mmap.argtypes = C.c_void_p, [C.c_void_p, C.c_size_t, C.c_int, C.c_int, C.c_int, C.c_long]

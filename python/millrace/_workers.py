@@ -16,15 +16,14 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import pickle
+import queue
 import signal
 import sys
 import threading
 import time
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as NotYet
 from multiprocessing import reduction
-from typing import Any, Callable, Deque, Dict, List, Optional, Set, Tuple
+from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
 from ._errors import NOWHERE, ArgumentError, ClosedError, WorkerError
 from ._making import Dropped, Failure, Job, Task, generators_kept
@@ -599,58 +598,78 @@ class Here:
 
 
 class Threads:
-    """Worker threads, for a Python without the GIL."""
+    """Worker threads, for a Python without the GIL. They end with the process, whatever they are in."""
 
     def __init__(self, job: Job, count: int) -> None:
         self.job, self.count = job, count
-        self._pool: Optional[ThreadPoolExecutor] = None
-        self._futures: Dict[int, Any] = {}
-        self._next = 0
-        self._dropped: Set[int] = set()
+        self._asked: "queue.SimpleQueue[Optional[int]]" = queue.SimpleQueue()
+        self._tasks: Dict[int, Task] = {}  # that somebody waits for
+        self._results: Dict[int, Any] = {}
+        self._come = threading.Condition()
+        self._next, self._begun = 0, False
 
-    def _make(self, number: int, task: Task) -> Any:
-        def look(sample: int) -> None:
-            if number in self._dropped:
-                raise Dropped
-        return self.job.make(task, look)
+    def _run(self, asked: Any) -> None:
+        for number in iter(asked.get, None):
+            task = self._tasks.get(number)
+            if task is None:
+                continue
+
+            def look(sample: int, number: int = number) -> None:
+                if number not in self._tasks:
+                    raise Dropped
+            result: Any = None
+            try:
+                result = self.job.make(task, look)
+            except Dropped:
+                continue
+            except BaseException as e:
+                result = e if isinstance(e, Failure) else Failure(None, task.numbers(), e)
+            with self._come:
+                if number in self._tasks:
+                    self._results[number] = result
+                    self._come.notify_all()
+            result = None
 
     def ask(self, method: str) -> Any:
         return getattr(self.job, method)()
 
     def submit(self, task: Task) -> int:
+        if not self._begun:
+            self._begun = True
+            for k in range(self.count):
+                threading.Thread(target=self._run, args=(self._asked,), name="millrace worker %d" % k, daemon=True).start()
         number, self._next = self._next, self._next + 1
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.count, "millrace worker")
-        self._futures[number] = self._pool.submit(self._make, number, task)
+        self._tasks[number] = task
+        self._asked.put(number)
         return number
 
     def begin(self) -> None:
         """They have begun."""
 
     def take(self, number: int, check: Callable[[], None]) -> Tuple[Any, List[Any]]:
-        future: "Future[Any]" = self._futures[number]
-        while True:
-            check()
-            try:
-                result = future.result(_SLICE_S)
-            except NotYet:
-                continue
-            except Failure as f:
-                self._futures.pop(number, None)
-                raise_here(f)
-            self._futures.pop(number, None)
-            return result  # type: ignore[no-any-return]
+        with self._come:
+            while number not in self._results:
+                check()
+                if number not in self._tasks:
+                    raise Lost
+                self._come.wait(_SLICE_S)
+            result = self._results.pop(number)
+            del self._tasks[number]
+        if isinstance(result, Failure):
+            raise_here(result)
+        return result  # type: ignore[no-any-return]
 
     def drop(self, numbers: List[int]) -> None:
-        for n in numbers:
-            f = self._futures.pop(n, None)
-            if f is not None and not f.cancel():
-                self._dropped.add(n)
+        with self._come:
+            for n in numbers:
+                self._tasks.pop(n, None)
+                self._results.pop(n, None)
 
     def stop(self) -> None:
-        self.drop(list(self._futures))
-        pool, self._pool = self._pool, None
-        if pool:
-            pool.shutdown(wait=False)
+        """Threads end after the sample that they have."""
+        self.drop(list(self._tasks))
+        asked, self._asked, self._begun = self._asked, queue.SimpleQueue(), False
+        for _ in range(self.count):
+            asked.put(None)
 
     close = stop

@@ -102,7 +102,7 @@ def test_kept_batches_never_change():
     """Memory is used again when nobody has it, and not before; what is kept outlives the workers."""
     class Large(Drawn):
         def __getitem__(self, k):
-            return torch.full((3, 64, 64), float(k)), k
+            return torch.full((3, 128, 128), float(k)), k
 
     with mt.Loader(Large(), 4, **FORK) as loader:
         kept = [x for x, _ in loader] + [x[1:2] for x, _ in loader]
@@ -455,7 +455,7 @@ def test_workers_for_pictures_that_the_library_augments():
 def test_without_shared_memory(monkeypatch, caplog):
     """Where the system gives none, batches go through files without a name, and that is told."""
     monkeypatch.setattr(os, "memfd_create", lambda name: (_ for _ in ()).throw(OSError(38, "not there")))
-    data = [(torch.full((3, 64, 64), float(k)), k) for k in range(8)]
+    data = [(torch.full((3, 128, 128), float(k)), k) for k in range(8)]
     with caplog.at_level("INFO", "millrace"), mt.Loader(data, 4, **FORK) as loader:
         assert [x[:, 0, 0, 0].tolist() for x, _ in loader] == [[0, 1, 2, 3], [4, 5, 6, 7]]
     assert any("temporary folder" in r.getMessage() for r in caplog.records)
@@ -491,3 +491,21 @@ def test_the_data_set_behind_a_loader():
         assert data.which == set() and len(list(loader)) == 5
         with pytest.raises(AttributeError):
             loader.dataset.nothing
+
+
+def test_threads():
+    """What is the usual way without the GIL: the same order, errors and draws by sample_seed()."""
+    class Seeds(Failing):
+        def __getitem__(self, k):
+            super().__getitem__(k)
+            return torch.tensor([k, millrace.sample_seed() >> 1]), k
+    got = []
+    for more in ({}, dict(num_workers=3, multiprocessing_context="threads")):
+        with mt.Loader(Seeds(set(), raises), 8, shuffle=True, seed=3, **more) as loader:
+            got.append(all_of(loader) + all_of(loader))
+            loader.dataset.which = {13}
+            with pytest.raises(KeyError, match="no such picture"):
+                list(loader)
+            loader.dataset.which = set()
+            next(iter(loader))
+    assert same(*got)
