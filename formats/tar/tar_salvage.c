@@ -1,9 +1,10 @@
 /* formats/tar/tar_salvage.c: the samples of a damaged archive.
  *
- *   1  all headers are walked once: names of classes, checksums of members (tar_sums.h), and the least number
- * of members that a sample has which no damage touches 2  members of one key are a sample. Where a header is
- * damaged, the next sound one is looked for, block by block. A sample beside damage is whole when it has that
- * least number of members; one with a wrong checksum is lost
+ *   1  all headers are walked: names of classes, checksums of members (tar_sums.h), and the least number of
+ *      members that a sample has which no damage touches
+ *   2  members of one key are a sample. Where a header is damaged, the next sound one is looked for, block by
+ *      block; a header that the archive's checksums do not list as it is counts as damaged. A sample beside
+ *      damage is whole when it has that least number of members; one with a wrong checksum is lost
  *
  * Members that belong to no sample are left out of the new archive; names of classes and checksums are
  * written anew. Keys end at the first dot. */
@@ -23,7 +24,7 @@
 #include "formats/tar/tar_sums.h"
 #include "millrace/formats.h"
 
-enum { QUEUE = 4, LONG_NAME = 99, TAR_RECORD = 10240 };
+enum { QUEUE = 4, LONG_NAME = 99, FIRST_BYTES = 32 };
 
 typedef struct part {
     uint64_t data, bytes;
@@ -51,8 +52,15 @@ typedef struct walk {
     char *classes;
     size_t classes_bytes;
     bool sums_broken; /* some do not fit the members */
+    bool vouched;     /* the list of the checksums is compared with the members' headers */
     mri_tar_sum *sum; /* rising */
-    size_t sums, sums_cap, sum_at;
+    size_t sums, sums_cap;
+    struct {
+        uint64_t head;
+        bool follows; /* it lists all members since the block before, or since the beginning */
+    } * block;        /* of checksums; rising */
+    size_t blocks;
+    unsigned long next_block;
     uint64_t lost_from; /* of damage that no sample stands for yet; MR_NOWHERE: none */
     uint64_t lost_to;
     bool lost_one, one_passed; /* that was one member */
@@ -111,6 +119,86 @@ static bool leads_on(walk *w, uint64_t from, uint64_t *to)
     return zero || mri_tar_is_header(p, MRI_TAR_BLOCK);
 }
 
+/* ---- the archive's own list ---- */
+static int by_data(const void *a, const void *b)
+{
+    const uint64_t x = ((const mri_tar_sum *)a)->data, y = ((const mri_tar_sum *)b)->data;
+    return (x > y) - (x < y);
+}
+
+static const mri_tar_sum *listed(const walk *w, uint64_t data)
+{
+    const mri_tar_sum key = {.data = data};
+    return w->sums ? bsearch(&key, w->sum, w->sums, sizeof key, by_data) : NULL;
+}
+
+static bool is_as_listed(const mri_tar_sum *s, const mri_tar_member *m)
+{
+    return m->kind == MRI_TAR_FILE && s->bytes == m->bytes && s->name_crc == mri_tar_name_crc(m->name);
+}
+
+static int begins_as_sums(walk *w, const mri_tar_member *m, bool *out, mr_error *err)
+{
+    const uint8_t *p;
+    *out = false;
+    if (m->bytes < FIRST_BYTES || m->bytes > MRI_TAR_MAX_SUMS) return MR_OK;
+    const int rc = mri_file_scan_get(&w->scan, m->data, FIRST_BYTES, &p, err);
+    *out = !rc && mri_tar_begins_as_sums(p, FIRST_BYTES);
+    return rc;
+}
+
+/* Does the list have a member inside this one? Then its size is damaged. */
+static bool swallows_listed(const walk *w, const mri_tar_member *m)
+{
+    size_t low = 0, high = w->sums;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (w->sum[middle].data > m->data) high = middle;
+        else low = middle + 1;
+    }
+    return low < w->sums && w->sum[low].data - m->data < m->bytes;
+}
+
+/* Would a member here be in the list? A block of checksums may be lost itself. */
+static bool is_covered(const walk *w, uint64_t data)
+{
+    size_t k = 0;
+    while (k < w->blocks && w->block[k].head <= data) k++;
+    return k < w->blocks && w->block[k].follows;
+}
+
+/* A header whose own checksum matches may be damaged all the same: it is compared with the list. */
+static int compare_with_list(walk *w, mri_tar_member *m, bool *damaged, uint64_t *from, uint64_t *to,
+                             mr_error *why, mr_error *err)
+{
+    const mri_tar_sum *s = listed(w, m->data);
+    const bool is_file = m->kind == MRI_TAR_FILE || m->kind == MRI_TAR_SPARSE;
+    bool is_sums = false;
+    const int rc = !s && is_file ? begins_as_sums(w, m, &is_sums, err) : MR_OK;
+    if (rc) return rc;
+    *damaged = s                          ? !is_as_listed(s, m)
+               : swallows_listed(w, m)    ? true
+               : mri_tar_is_meta(m->name) ? false
+                                          : is_file && (is_sums || is_covered(w, m->data));
+    if (!*damaged) return MR_OK;
+    if (s && s->name_crc == mri_tar_name_crc(MRI_TAR_CLASSES)) { /* check_classes() has what it lists */
+        *damaged = false;
+        m->kind = MRI_TAR_OTHER;
+        mri_tar_init(&w->tar, get, &w->scan, mri_align_up(s->data + s->bytes, MRI_TAR_BLOCK), w->file_bytes);
+        return MR_OK;
+    }
+    char shown[128];
+    mr_error_set(
+        why, MR_ECHECKSUM,
+        "the header of member \"%s\" is damaged: the archive's checksums list another name, size or kind",
+        mr_text_shown(m->name, shown, sizeof shown));
+    *from = m->head;
+    w->one_passed = true;
+    if (!s) return find_header(w, mri_align_down(m->head, MRI_TAR_BLOCK) + MRI_TAR_BLOCK, to, err);
+    *to = mri_min_u64(mri_align_up(s->data + s->bytes, MRI_TAR_BLOCK), w->file_bytes);
+    return MR_OK;
+}
+
 static int pass_damage(walk *w, uint64_t from, uint64_t *to, mr_error *err)
 {
     w->one_passed = leads_on(w, from, to);
@@ -121,30 +209,23 @@ static int pass_damage(walk *w, uint64_t from, uint64_t *to, mr_error *err)
 static int next_member(walk *w, mri_tar_member *m, bool *damaged, uint64_t *from, uint64_t *to, mr_error *why,
                        mr_error *err)
 {
-    *damaged = false;
+    *damaged = true;
     *why = (mr_error)MR_ERROR_INIT;
     int rc = mri_tar_next(&w->tar, m, why);
-    if (rc == MR_EEND) {
-        *from = w->tar.at;
+    const bool at_end = rc == MR_EEND;
+    *from = at_end ? w->tar.at : w->tar.head;
+    if (at_end) {
         rc = mri_tar_finish(&w->tar, why);
-        if (!rc) {
-            w->no_end = w->tar.end_blocks < 2;
-            return MR_EEND;
-        }
-        if (!is_damage(rc)) goto other;
+        if (!rc) w->no_end = w->tar.end_blocks < 2;
+        if (!rc) return MR_EEND;
         *from = mri_align_down(*from, MRI_TAR_BLOCK);
-        rc = pass_damage(w, *from, to, err);
-    } else if (is_damage(rc)) {
-        *from = w->tar.head;
-        rc = pass_damage(w, mri_align_down(w->tar.head, MRI_TAR_BLOCK), to, err);
-    } else if (rc) goto other;
-    else return MR_OK;
-    if (rc) return rc;
-    *damaged = true;
-    mri_tar_init(&w->tar, get, &w->scan, *to, w->file_bytes);
-    return MR_OK;
-other:
-    if (err) *err = *why;
+    }
+    if (!rc) {
+        *damaged = false;
+        if (w->vouched) rc = compare_with_list(w, m, damaged, from, to, why, err);
+    } else if (is_damage(rc)) rc = pass_damage(w, mri_align_down(*from, MRI_TAR_BLOCK), to, err);
+    else if (err) *err = *why;
+    if (!rc && *damaged) mri_tar_init(&w->tar, get, &w->scan, *to, w->file_bytes);
     return rc;
 }
 
@@ -177,6 +258,22 @@ static int take_classes(walk *w, const mri_tar_member *m, mr_error *err)
     return MR_OK;
 }
 
+/* A block of checksums; its number says whether one before it is lost. */
+static int add_block(walk *w, const mri_tar_member *m, mr_error *err)
+{
+    char *end = NULL;
+    const bool named = mri_tar_is_sums(m->name) && m->name[sizeof MRI_TAR_SUMS - 1] == '/';
+    const unsigned long number = named ? strtoul(m->name + sizeof MRI_TAR_SUMS, &end, 10) : 0;
+    void *more = realloc(w->block, (w->blocks + 1) * sizeof *w->block);
+    if (!more) return no_memory(err);
+    w->block = more;
+    w->block[w->blocks].head = m->head;
+    w->block[w->blocks++].follows = !named || number == w->next_block;
+    w->next_block = named ? number + 1 : w->next_block + 1;
+    w->sums_damaged |= !named;
+    return MR_OK;
+}
+
 static int take_sums(walk *w, const mri_tar_member *m, mr_error *err)
 {
     const uint8_t *p;
@@ -185,8 +282,10 @@ static int take_sums(walk *w, const mri_tar_member *m, mr_error *err)
     int rc = m->bytes > MRI_TAR_MAX_SUMS ? MR_EFORMAT
                                          : mri_file_scan_get(&w->scan, m->data, (size_t)m->bytes, &p, err);
     if (!rc) rc = mri_tar_sums_begin(&lines, p, (size_t)m->bytes, m->head, NULL);
-    if (rc == MR_EFORMAT) w->sums_broken = w->sums_damaged = true;
-    if (rc) return rc == MR_EFORMAT ? MR_OK : rc;
+    if (rc == MR_EFORMAT) w->sums_damaged = true;
+    if (rc == MR_EUNSUPPORTED) w->sums_broken = true;
+    if (rc) return rc == MR_EFORMAT || rc == MR_EUNSUPPORTED ? MR_OK : rc;
+    if ((rc = add_block(w, m, err))) return rc;
     while (mri_tar_sums_next(&lines, &one)) {
         if (w->sums == w->sums_cap) {
             const size_t cap = w->sums_cap ? 2 * w->sums_cap : 1024;
@@ -201,72 +300,139 @@ static int take_sums(walk *w, const mri_tar_member *m, mr_error *err)
     return MR_OK;
 }
 
-/* One sample of the first walk is over. */
+typedef int on_member(walk *w, const mri_tar_member *m, bool damaged, mr_error *err);
+
+/* All headers, from the beginning. `each` returns MR_EEND when it has seen enough. */
+static int each_member(walk *w, on_member *each, mr_error *err)
+{
+    int rc = MR_OK;
+    mri_tar_init(&w->tar, get, &w->scan, 0, w->file_bytes);
+    while (!rc) {
+        mri_tar_member m;
+        mr_error why;
+        bool damaged;
+        uint64_t from, to;
+        rc = next_member(w, &m, &damaged, &from, &to, &why, err);
+        if (!rc) rc = each(w, &m, damaged, err);
+    }
+    mri_tar_init(&w->tar, get, &w->scan, 0, w->file_bytes);
+    return rc == MR_EEND ? MR_OK : rc;
+}
+
+static int take_note(walk *w, const mri_tar_member *m, bool damaged, mr_error *err)
+{
+    if (damaged || m->kind != MRI_TAR_FILE) return MR_OK;
+    if (strcmp(m->name, MRI_TAR_CLASSES) == 0) return take_classes(w, m, err);
+    if (mri_tar_is_sums(m->name)) return take_sums(w, m, err);
+    bool is_sums; /* a block whose name is damaged is known by its data */
+    const int rc = begins_as_sums(w, m, &is_sums, err);
+    return !rc && is_sums ? take_sums(w, m, err) : rc;
+}
+
+/* Blocks of checksums from here to the end, header by header: a damaged size may have led past them. */
+static int search_sums(walk *w, uint64_t from, mr_error *err)
+{
+    int rc = MR_OK;
+    for (uint64_t at = from; !rc && w->file_bytes - at >= MRI_TAR_BLOCK; at += MRI_TAR_BLOCK) {
+        const uint8_t *p;
+        mri_tar_member m;
+        if (mri_stop_asked()) return mri_stopped(err);
+        rc = mri_file_scan_get(&w->scan, at, MRI_TAR_BLOCK, &p, err);
+        if (rc || memcmp(p, MRI_TAR_SUMS "/", sizeof MRI_TAR_SUMS) != 0 ||
+            !mri_tar_is_header(p, MRI_TAR_BLOCK))
+            continue;
+        mri_tar_init(&w->tar, get, &w->scan, at, w->file_bytes);
+        if (mri_tar_next(&w->tar, &m, NULL) == MR_OK) rc = take_sums(w, &m, err);
+    }
+    return rc;
+}
+
+static int find_sums(walk *w, mr_error *err)
+{
+    bool there = w->blocks > 0, gap = false;
+    int rc = there ? MR_OK : mri_tar_sums_at_end(&there, w->fd, w->path, w->file_bytes, err);
+    for (size_t k = 0; k < w->blocks; k++) gap |= !w->block[k].follows;
+    if (rc || !there || w->sums_broken) return rc;
+    const uint64_t from = gap || w->blocks == 0 ? 0 : w->block[w->blocks - 1].head + MRI_TAR_BLOCK;
+    if (from == 0) w->sums = w->blocks = w->next_block = 0;
+    return search_sums(w, from, err);
+}
+
+/* Do the checksums speak of members that are there? What another program packed anew brings them in vain. */
+static int find_listed(walk *w, mr_error *err)
+{
+    for (size_t k = 0; k < w->sums && !w->vouched; k++) {
+        mri_tar_member m;
+        if (w->sum[k].data < MRI_TAR_BLOCK || w->sum[k].data > w->file_bytes) continue;
+        if (mri_stop_asked()) return mri_stopped(err);
+        mri_tar_init(&w->tar, get, &w->scan, w->sum[k].data - MRI_TAR_BLOCK, w->file_bytes);
+        w->vouched = mri_tar_next(&w->tar, &m, NULL) == MR_OK && m.data == w->sum[k].data &&
+                     m.bytes == w->sum[k].bytes;
+    }
+    return MR_OK;
+}
+
+/* Names of classes as the checksums list them; damaged ones are taken from another file of the set. */
+static int check_classes(walk *w, mr_error *err)
+{
+    const uint32_t name = mri_tar_name_crc(MRI_TAR_CLASSES);
+    for (size_t k = 0; k < w->sums; k++) {
+        const mri_tar_sum *s = &w->sum[k];
+        const uint8_t *p;
+        if (s->name_crc != name || s->bytes == 0 || s->bytes > MRI_TAR_MAX_CLASSES) continue;
+        int rc = mri_file_scan_get(&w->scan, s->data, (size_t)s->bytes, &p, err);
+        if (rc) return rc;
+        const bool whole = s->crc == mr_crc32c(0, p, (size_t)s->bytes);
+        if (whole && w->classes && w->classes_at == s->data && w->classes_bytes == s->bytes) continue;
+        free(w->classes);
+        w->classes = NULL;
+        w->sums_damaged = true;
+        if (whole) rc = take_classes(w, &(mri_tar_member){.data = s->data, .bytes = s->bytes}, err);
+        if (rc) return rc;
+    }
+    return MR_OK;
+}
+
+/* One sample of this walk is over. */
 static void count_members(walk *w, group *g)
 {
     if (g->open && !g->beside && (w->least == 0 || g->count < w->least)) w->least = g->count;
     *g = (group){0};
 }
 
-static int survey(walk *w, mr_error *err)
+static int count_member(walk *w, const mri_tar_member *m, bool damaged, mr_error *err)
 {
     group *g = &w->group;
-    int rc = MR_OK;
-    for (bool beside = false; !rc;) {
-        mri_tar_member m;
-        mr_error why;
-        bool damaged;
-        uint64_t from, to;
-        size_t bytes = 0;
-        rc = next_member(w, &m, &damaged, &from, &to, &why, err);
-        if (rc) break;
-        if (damaged) {
-            g->beside = beside = true;
-            count_members(w, g);
-        } else if (m.kind == MRI_TAR_FILE && strcmp(m.name, MRI_TAR_CLASSES) == 0)
-            rc = take_classes(w, &m, err);
-        else if (m.kind == MRI_TAR_FILE && mri_tar_is_sums(m.name)) rc = take_sums(w, &m, err);
-        else if (key_of(&m, &bytes)) {
-            if (!same_key(g, m.name, bytes)) {
-                count_members(w, g);
-                g->open = true;
-                g->beside = beside;
-                memcpy(g->key, m.name, bytes);
-                beside = false;
-            }
-            g->count++;
-        }
+    size_t bytes = 0;
+    (void)err;
+    if (damaged) {
+        g->beside = w->after_damage = true;
+        count_members(w, g);
+        return MR_OK;
     }
-    if (rc == MR_EEND) count_members(w, g), rc = MR_OK;
-    mri_tar_init(&w->tar, get, &w->scan, 0, w->file_bytes);
-    return rc;
+    if (!key_of(m, &bytes)) return MR_OK;
+    if (!same_key(g, m->name, bytes)) {
+        count_members(w, g);
+        g->open = true;
+        g->beside = w->after_damage;
+        memcpy(g->key, m->name, bytes);
+        w->after_damage = false;
+    }
+    g->count++;
+    return MR_OK;
 }
 
-/* Do the checksums speak of members that are there? What another program packed anew brings them in vain. */
-static int fit_sums(walk *w, mr_error *err)
+static int survey(walk *w, mr_error *err)
 {
-    size_t at = 0, fit = 0;
-    int rc = MR_OK;
-    while (!rc && w->sums && !w->sums_broken) {
-        mri_tar_member m;
-        mr_error why;
-        bool damaged;
-        uint64_t from, to;
-        size_t bytes;
-        rc = next_member(w, &m, &damaged, &from, &to, &why, err);
-        if (rc || damaged || !key_of(&m, &bytes)) continue;
-        while (at < w->sums && w->sum[at].data < m.data) at++;
-        if (at < w->sums && w->sum[at].data == m.data && w->sum[at].bytes == m.bytes) fit++;
-    }
-    mri_tar_init(&w->tar, get, &w->scan, 0, w->file_bytes);
-    if (fit == 0) w->sums_broken = true;
-    for (size_t k = 0; !w->sums_broken && w->classes && k < w->sums; k++)
-        if (w->sum[k].data == w->classes_at && w->sum[k].crc != mr_crc32c(0, w->classes, w->classes_bytes)) {
-            free(w->classes);
-            w->classes = NULL; /* those of another file of the set, or none */
-            w->sums_damaged = true;
-        }
-    return rc == MR_EEND ? MR_OK : rc;
+    int rc = each_member(w, take_note, err);
+    if (!rc) rc = find_sums(w, err);
+    if (!rc && w->sums && !w->sums_broken) rc = find_listed(w, err);
+    w->sums_broken |= !w->vouched;
+    if (!rc && w->vouched) rc = check_classes(w, err);
+    if (!rc) rc = each_member(w, count_member, err);
+    count_members(w, &w->group);
+    w->after_damage = false;
+    return rc;
 }
 
 /* ---- open ---- */
@@ -278,6 +444,7 @@ static void close_walk(void *state)
     if (w->fd >= 0) close(w->fd);
     free(w->classes);
     free(w->sum);
+    free(w->block);
     free(w->path);
     free(w);
 }
@@ -298,9 +465,7 @@ static int open_one(walk **out, const char *path, mr_error *err)
     if (rc) return mri_error_place(err, rc, path, MR_NOWHERE, MR_NOWHERE);
     w->file_bytes = (uint64_t)st.st_size;
     mri_file_scan_init(&w->scan, w->fd, w->path, w->file_bytes);
-    mri_tar_init(&w->tar, get, &w->scan, 0, w->file_bytes);
-    rc = survey(w, err);
-    return rc ? rc : fit_sums(w, err);
+    return survey(w, err);
 }
 
 static int open_walk(void **out, const char *path, const char *like, mr_error *err)
@@ -327,7 +492,7 @@ static int open_walk(void **out, const char *path, const char *like, mr_error *e
 bool mri_tar_salvage_has_sums(const void *state)
 {
     const walk *w = state;
-    return w->sums > 0 && !w->sums_broken;
+    return w->vouched;
 }
 
 /* ---- the walk ---- */
@@ -366,16 +531,15 @@ static int check_sums(walk *w, group *g, mr_error *err)
     for (uint32_t k = 0; !rc && k < g->count && k < MRI_TAR_MAX_PARTS; k++) {
         const part *m = &g->part[k];
         const uint8_t *p;
-        while (w->sum_at < w->sums && w->sum[w->sum_at].data < m->data) w->sum_at++;
-        if (w->sum_at == w->sums || w->sum[w->sum_at].data != m->data || w->sum[w->sum_at].bytes != m->bytes)
-            continue;
+        const mri_tar_sum *s = listed(w, m->data);
+        if (!s) continue;
         uint32_t crc = 0;
         for (uint64_t at = 0; !rc && at < m->bytes; at += 1 << 20) {
             const size_t n = (size_t)mri_min_u64(m->bytes - at, 1 << 20);
             rc = mri_file_scan_get(&w->scan, m->data + at, n, &p, err);
             if (!rc) crc = mr_crc32c(crc, p, n);
         }
-        g->bad |= crc != w->sum[w->sum_at].crc;
+        g->bad |= crc != s->crc;
     }
     return rc;
 }
@@ -493,118 +657,10 @@ static int next(void *state, mri_salvage_item *out, mr_error *err)
                              err);
 }
 
-/* ---- the new archive ---- */
-typedef struct output {
-    mri_output *file;
-    FILE *stream;
-    uint64_t at;
-    mri_output_rules rules;
-    mri_tar_sums sums;
-} output;
-
-static int write_bytes(output *o, const void *data, size_t bytes, mr_error *err)
-{
-    if (bytes && fwrite(data, 1, bytes, o->stream) != bytes)
-        return mri_error_place(err, mr_error_sys(err, errno, "cannot write"), mri_output_part(o->file),
-                               MR_NOWHERE, MR_NOWHERE);
-    o->at += bytes;
-    return MR_OK;
-}
-
-static int write_zeros(output *o, uint64_t to, mr_error *err)
-{
-    static const uint8_t zeros[MRI_TAR_BLOCK];
-    int rc = MR_OK;
-    while (!rc && o->at < to) rc = write_bytes(o, zeros, (size_t)mri_min_u64(to - o->at, sizeof zeros), err);
-    return rc;
-}
-
-static int write_member(output *o, const char *name, const void *data, size_t bytes, mr_error *err)
-{
-    uint8_t head[4096];
-    size_t used;
-    int rc = mri_tar_head_write(name, bytes, head, sizeof head, &used, err);
-    if (!rc) rc = write_bytes(o, head, used, err);
-    if (!rc) rc = write_bytes(o, data, bytes, err);
-    return rc ? rc : write_zeros(o, mri_align_up(o->at, MRI_TAR_BLOCK), err);
-}
-
-static int write_sums(output *o, mr_error *err)
-{
-    const char *text;
-    size_t bytes;
-    const int rc = mri_tar_sums_make(&o->sums, o->at, &text, &bytes, err);
-    return rc ? rc : write_member(o, o->sums.name, text, bytes, err);
-}
-
-static void abandon(void *out)
-{
-    output *o = out;
-    if (!o) return;
-    mri_output_close(o->file, false);
-    mri_tar_sums_fini(&o->sums);
-    free(o);
-}
-
 static int create(void **out, const void *state, const char *path, bool force, mr_error *err)
 {
     const walk *w = state;
-    output *o = calloc(1, sizeof *o);
-    *out = NULL;
-    if (!o) return no_memory(err);
-    o->rules = (mri_output_rules){.force = force, .take_part = force};
-    int rc = mri_output_open(&o->file, path, &o->rules, err);
-    if (!rc && !(o->stream = mri_output_stream(o->file, err))) rc = MR_ENOMEM;
-    if (!rc && w->classes) {
-        const uint64_t data = mri_tar_head_bytes(MRI_TAR_CLASSES, w->classes_bytes);
-        rc = mri_tar_sums_add(&o->sums, data, w->classes_bytes, mr_crc32c(0, w->classes, w->classes_bytes),
-                              err);
-        if (!rc) rc = write_member(o, MRI_TAR_CLASSES, w->classes, w->classes_bytes, err);
-    }
-    if (rc) abandon(o);
-    else *out = o;
-    return rc;
-}
-
-/* The checksums of the members in these bytes, which are a sample. */
-static int add_sums(output *o, const mri_salvage_item *whole, mr_error *err)
-{
-    mri_tar tar;
-    mri_tar_member m;
-    mri_file_scan bytes = {.fd = -1,
-                           .path = "",
-                           .file_bytes = whole->bytes,
-                           .buf = (uint8_t *)(uintptr_t)whole->data,
-                           .cap = (size_t)whole->bytes,
-                           .filled = (size_t)whole->bytes};
-    int rc;
-    mri_tar_init(&tar, get, &bytes, 0, whole->bytes);
-    while ((rc = mri_tar_next(&tar, &m, err)) == MR_OK) {
-        if (m.kind != MRI_TAR_FILE && m.kind != MRI_TAR_SPARSE) continue;
-        rc = mri_tar_sums_add(&o->sums, o->at + m.data, m.bytes,
-                              mr_crc32c(0, (const uint8_t *)whole->data + m.data, (size_t)m.bytes), err);
-        if (rc) return rc;
-    }
-    return rc == MR_EEND ? MR_OK : rc;
-}
-
-static int put(void *out, const mri_salvage_item *whole, mr_error *err)
-{
-    output *o = out;
-    int rc = mri_tar_sums_due(&o->sums) ? write_sums(o, err) : MR_OK;
-    if (!rc) rc = add_sums(o, whole, err);
-    if (!rc) rc = write_bytes(o, whole->data, (size_t)whole->bytes, err);
-    return rc ? rc : write_zeros(o, mri_align_up(o->at, MRI_TAR_BLOCK), err);
-}
-
-static int finish(void *out, mr_error *err)
-{
-    output *o = out;
-    int rc = o->sums.count ? write_sums(o, err) : MR_OK;
-    if (!rc) rc = write_zeros(o, (o->at + MRI_TAR_END + TAR_RECORD - 1) / TAR_RECORD * TAR_RECORD, err);
-    if (!rc) rc = mri_output_commit(o->file, NULL, NULL, err);
-    abandon(o);
-    return rc;
+    return mri_tar_salvage_create(out, w->classes, w->classes_bytes, path, force, err);
 }
 
 const mri_salvage_ops mri_salvage_tar = {
@@ -613,7 +669,7 @@ const mri_salvage_ops mri_salvage_tar = {
     .next = next,
     .close = close_walk,
     .create = create,
-    .put = put,
-    .finish = finish,
-    .abandon = abandon,
+    .put = mri_tar_salvage_put,
+    .finish = mri_tar_salvage_finish,
+    .abandon = mri_tar_salvage_abandon,
 };

@@ -7,8 +7,8 @@
 #include "base/util.h"
 #include "millrace/formats.h"
 
-static const char first_line[] = "millrace checksums 1\n";
-enum { LINE_ROOM = 8 + 1 + 20 + 1 + 20 + 1, END_ROOM = 4 + 10 + 1 + 8 + 1 };
+static const char first_line[] = "millrace checksums 2\n";
+enum { LINE_ROOM = 8 + 1 + 20 + 1 + 20 + 1 + 8 + 1, END_ROOM = 4 + 10 + 1 + 8 + 1 };
 
 bool mri_tar_is_sums(const char *name)
 {
@@ -16,8 +16,16 @@ bool mri_tar_is_sums(const char *name)
     return strncmp(name, MRI_TAR_SUMS, n) == 0 && (name[n] == '/' || name[n] == '\0');
 }
 
+bool mri_tar_begins_as_sums(const void *data, size_t bytes)
+{
+    return bytes >= sizeof first_line - 1 && memcmp(data, first_line, sizeof first_line - 1) == 0;
+}
+
+uint32_t mri_tar_name_crc(const char *name) { return mr_crc32c(0, name, strlen(name)); }
+
 /* ---- writing ---- */
-int mri_tar_sums_add(mri_tar_sums *s, uint64_t data, uint64_t bytes, uint32_t crc, mr_error *err)
+int mri_tar_sums_add(mri_tar_sums *s, const char *name, uint64_t data, uint64_t bytes, uint32_t crc,
+                     mr_error *err)
 {
     if (s->count == s->cap) {
         const uint32_t cap = s->cap ? 2 * s->cap : 64;
@@ -26,7 +34,7 @@ int mri_tar_sums_add(mri_tar_sums *s, uint64_t data, uint64_t bytes, uint32_t cr
         s->sum = more;
         s->cap = cap;
     }
-    s->sum[s->count++] = (mri_tar_sum){data, bytes, crc};
+    s->sum[s->count++] = (mri_tar_sum){data, bytes, crc, mri_tar_name_crc(name)};
     return MR_OK;
 }
 
@@ -47,8 +55,8 @@ int mri_tar_sums_make(mri_tar_sums *s, uint64_t head, const char **text, size_t 
     s->text = out;
     size_t used = (size_t)snprintf(out, room, "%s", first_line);
     for (uint32_t k = 0; k < s->count; k++)
-        used += (size_t)snprintf(out + used, room - used, "%08x %" PRIu64 " %" PRIu64 "\n", s->sum[k].crc,
-                                 head - s->sum[k].data, s->sum[k].bytes);
+        used += (size_t)snprintf(out + used, room - used, "%08x %" PRIu64 " %" PRIu64 " %08x\n",
+                                 s->sum[k].crc, head - s->sum[k].data, s->sum[k].bytes, s->sum[k].name_crc);
     const uint32_t crc = mr_crc32c(0, out, used);
     used += (size_t)snprintf(out + used, room - used, "end %u %08x\n", s->count, crc);
     snprintf(s->name, sizeof s->name, MRI_TAR_SUMS "/%06u", s->blocks++);
@@ -98,7 +106,8 @@ static bool sum_line(const char **at, const char *end, uint64_t head, mri_tar_su
 {
     uint64_t back;
     if (!hex(at, end, &out->crc) || !is(at, end, ' ') || !digits(at, end, &back) || !is(at, end, ' ') ||
-        !digits(at, end, &out->bytes) || !is(at, end, '\n'))
+        !digits(at, end, &out->bytes) || !is(at, end, ' ') || !hex(at, end, &out->name_crc) ||
+        !is(at, end, '\n'))
         return false;
     if (back > head || out->bytes > back) return false;
     out->data = head - back;
@@ -120,12 +129,14 @@ int mri_tar_sums_begin(mri_tar_sums_walk *w, const void *text, size_t bytes, uin
     const char *first = text, *end = first + bytes, *at = first + sizeof first_line - 1;
     uint32_t lines = 0;
     mri_tar_sum unused;
-    const bool ours = bytes >= sizeof first_line - 1 && memcmp(first, first_line, sizeof first_line - 1) == 0;
+    const bool ours = mri_tar_begins_as_sums(text, bytes);
     *w = (mri_tar_sums_walk){.at = at, .end = end, .head = head};
     /* "end " is no checksum: n is no digit of one */
     while (ours && at < end && !(end - at > 1 && at[1] == 'n') && sum_line(&at, end, head, &unused)) lines++;
     w->left = lines;
     if (ours && at < end && end_line(at, first, end, lines)) return MR_OK;
+    if (bytes >= sizeof first_line - 1 && memcmp(first, "millrace checksums 1\n", sizeof first_line - 1) == 0)
+        return mr_error_set(err, MR_EUNSUPPORTED, "the checksums of the archive have no names of members");
     return mr_error_set(err, MR_EFORMAT,
                         "a member of checksums (" MRI_TAR_SUMS
                         ") is damaged, or is none: what it is about cannot "

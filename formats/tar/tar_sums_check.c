@@ -1,7 +1,8 @@
 /* formats/tar/tar_sums_check.c: an archive compared with the checksums that it brings. See tar_sums.h.
  *
  * One walk: the checksum of each member is computed as it is passed, and kept until the block that speaks of
- * it. */
+ * it. A block's lines and the members before it are compared one by one; what differs is matched at the end
+ * (tar_sums_match.c). */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -11,21 +12,15 @@
 #include "formats/tar/tar_sample.h"
 #include "formats/tar/tar_sums.h"
 
-enum { END_BYTES = 32 << 10, NAME_SHOWN = 200 };
-
-typedef struct found {
-    mri_tar_sum sum;
-    char name[NAME_SHOWN];
-} found;
+enum { END_BYTES = 32 << 10, FIRST_BYTES = 21 };
 
 typedef struct check {
     mri_file_scan scan;
     const char *path;
     bool headers_only;
-    found *member; /* since the last block */
-    uint32_t count, cap;
-    uint64_t fitting, foreign, wrong;
-    mr_error first;
+    mri_tar_unmatched since, rest; /* members since the last block; what did not meet */
+    uint64_t blocks, foreign;      /* foreign: blocks of another version */
+    uint64_t gap;                  /* a block's offset that does not follow the one before; 0: none */
 } check;
 
 static int get(void *context, uint64_t offset, size_t bytes, const uint8_t **out, mr_error *err)
@@ -33,19 +28,25 @@ static int get(void *context, uint64_t offset, size_t bytes, const uint8_t **out
     return mri_file_scan_get(context, offset, bytes, out, err);
 }
 
+/* "end 12 9ab1f0c4\n" at p. */
+static bool is_end_line(const char *p, const char *end)
+{
+    const char *digit = p + 4;
+    while (digit < end && *digit >= '0' && *digit <= '9') digit++;
+    if (digit == p + 4 || end - digit < 10 || digit[0] != ' ' || digit[9] != '\n') return false;
+    return strspn(digit + 1, "0123456789abcdef") == 8;
+}
+
 int mri_tar_sums_at_end(bool *out, int fd, const char *path, uint64_t file_bytes, mr_error *err)
 {
-    static const char word[] = "\nend ";
     *out = false;
     const size_t n = (size_t)mri_min_u64(file_bytes, END_BYTES);
     char *end = malloc(n + 1);
     if (!end) return mr_error_set(err, MR_ENOMEM, "no memory to look at an archive");
     const int rc = mri_pread_all(fd, end, n, file_bytes - n, path, err);
-    size_t k = n;
-    while (!rc && k > 0 && end[k - 1] == 0) k--;
-    if (!rc && k > 24 && end[k - 1] == '\n')
-        for (size_t at = k - 24; at + sizeof word - 1 < k; at++)
-            *out = *out || memcmp(end + at, word, sizeof word - 1) == 0;
+    end[rc ? 0 : n] = '\0';
+    for (const char *at = end; !rc && !*out && (at = memmem(at, n - (size_t)(at - end), "\nend ", 5)); at++)
+        *out = is_end_line(at + 1, end + n);
     free(end);
     return rc;
 }
@@ -66,39 +67,20 @@ static int checksum(check *c, const mri_tar_member *m, uint32_t *crc, mr_error *
 
 static int take_member(check *c, const mri_tar_member *m, mr_error *err)
 {
-    uint32_t crc = 0;
-    char name[NAME_SHOWN];
-    snprintf(name, sizeof name, "%.*s", NAME_SHOWN - 1, m->name); /* the walk's, gone with the next read */
-    const mri_tar_member here = *m;
-    const int rc = c->headers_only ? MR_OK : checksum(c, &here, &crc, err);
-    if (rc) return rc;
-    if (c->count == c->cap) {
-        const uint32_t cap = c->cap ? 2 * c->cap : 64;
-        found *more = cap > 1 << 20 ? NULL : realloc(c->member, cap * sizeof *more);
-        if (!more && cap > 1 << 20) { /* nothing of ours has so many members without a block */
-            c->foreign += c->count;
-            c->count = 0;
-        } else if (!more) return mr_error_set(err, MR_ENOMEM, "no memory to check an archive");
-        else {
-            c->member = more;
-            c->cap = cap;
-        }
-    }
-    found *f = &c->member[c->count++];
-    f->sum = (mri_tar_sum){here.data, here.bytes, crc};
-    memcpy(f->name, name, sizeof name);
-    return MR_OK;
+    mri_tar_sum sum = {m->data, m->bytes, 0, mri_tar_name_crc(m->name)};
+    const int rc = c->headers_only ? MR_OK : checksum(c, m, &sum.crc, err);
+    return rc ? rc : mri_tar_unmatched_member(&c->since, &sum, m->name, err);
 }
 
-static void tell(check *c, const found *f, uint32_t expected)
+/* The members since the last block that are at `from` and behind it did not meet their lines. */
+static int keep_members(check *c, uint64_t from, mr_error *err)
 {
-    char shown[NAME_SHOWN];
-    if (c->wrong++ > 0) return;
-    mr_error_set(
-        &c->first, MR_ECHECKSUM,
-        "member \"%s\": its checksum does not match: expected %08x, found %08x: copy the archive again",
-        mr_text_shown(f->name, shown, sizeof shown), expected, f->sum.crc);
-    mr_error_at(&c->first, c->path, f->sum.data, MR_NOWHERE);
+    int rc = MR_OK;
+    for (uint64_t k = from; !rc && k < c->since.members; k++)
+        rc = mri_tar_unmatched_member(&c->rest, &c->since.member[k].sum, c->since.member[k].name, err);
+    for (uint64_t k = 0; k < c->since.members; k++) free(c->since.member[k].name);
+    c->since.members = 0;
+    return rc;
 }
 
 /* A block of checksums: of the members since the one before, one by one. */
@@ -107,27 +89,48 @@ static int take_block(check *c, const mri_tar_member *m, mr_error *err)
     const uint8_t *p = NULL;
     mri_tar_sums_walk lines;
     mri_tar_sum one;
-    const uint64_t head = m->head, data = m->data;
+    uint64_t k = 0;
     int rc = m->bytes > MRI_TAR_MAX_SUMS ? MR_EFORMAT
-                                         : mri_file_scan_get(&c->scan, data, (size_t)m->bytes, &p, err);
-    if (!rc) rc = mri_tar_sums_begin(&lines, p, (size_t)m->bytes, head, err);
+                                         : mri_file_scan_get(&c->scan, m->data, (size_t)m->bytes, &p, err);
+    if (!rc) rc = mri_tar_sums_begin(&lines, p, (size_t)m->bytes, m->head, err);
+    if (rc == MR_EUNSUPPORTED) {
+        c->foreign++;
+        return keep_members(c, 0, err);
+    }
     if (rc == MR_EFORMAT) {
         mr_error_set(err, rc, "a member of checksums (" MRI_TAR_SUMS ") is damaged, or is none of ours");
-        mri_error_place(err, rc, c->path, data, MR_NOWHERE);
+        mri_error_place(err, rc, c->path, m->data, MR_NOWHERE);
     }
-    uint32_t k = 0;
-    while (!rc && mri_tar_sums_next(&lines, &one)) {
-        const found *f = &c->member[k++];
-        if (k > c->count || f->sum.data != one.data || f->sum.bytes != one.bytes) {
-            c->foreign++;
-            break;
+    if (rc) return rc;
+    char name[sizeof MRI_TAR_SUMS + 8];
+    snprintf(name, sizeof name, MRI_TAR_SUMS "/%06u", (unsigned)(c->blocks % 1000000));
+    if (mri_tar_is_sums(m->name) && c->gap == 0 && strcmp(m->name, name) != 0 && lines.left > 0)
+        c->gap = m->head;
+    c->blocks++;
+    for (bool meets = true; !rc && mri_tar_sums_next(&lines, &one);) {
+        const mri_tar_listed *at = meets && k < c->since.members ? &c->since.member[k] : NULL;
+        meets = at && at->sum.bytes == one.bytes && at->sum.name_crc == one.name_crc;
+        if (!meets) rc = mri_tar_unmatched_line(&c->rest, &one, err);
+        else mri_tar_matched(&c->rest, &one, &c->since.member[k++].sum, at->name, !c->headers_only);
+    }
+    return rc ? rc : keep_members(c, k, err);
+}
+
+/* A block whose name is damaged is known by its data; nothing lists it, so that it counts as wrong. */
+static int take_file(check *c, const mri_tar_member *m, mr_error *err)
+{
+    const uint8_t *p;
+    if (mri_tar_is_sums(m->name)) return take_block(c, m, err);
+    if (m->bytes >= FIRST_BYTES && m->bytes <= MRI_TAR_MAX_SUMS) {
+        int rc = mri_file_scan_get(&c->scan, m->data, FIRST_BYTES, &p, err);
+        if (!rc && mri_tar_begins_as_sums(p, FIRST_BYTES)) {
+            rc = take_block(c, m, err);
+            return rc ? rc : take_member(c, m, err);
         }
-        c->fitting++;
-        if (!c->headers_only && f->sum.crc != one.crc) tell(c, f, one.crc);
+        if (rc) return rc;
     }
-    if (k < c->count) c->foreign += c->count - k;
-    c->count = 0;
-    return rc;
+    if (mri_tar_is_meta(m->name) && strcmp(m->name, MRI_TAR_CLASSES) != 0) return MR_OK;
+    return take_member(c, m, err);
 }
 
 static int walk(check *c, uint64_t file_bytes, mr_error *err)
@@ -138,23 +141,23 @@ static int walk(check *c, uint64_t file_bytes, mr_error *err)
     mri_tar_init(&tar, get, &c->scan, 0, file_bytes);
     while ((rc = mri_tar_next(&tar, &m, err)) == MR_OK) {
         if (mri_stop_asked()) return mri_stopped(err);
-        if (m.kind != MRI_TAR_FILE) continue;
-        if (mri_tar_is_sums(m.name)) rc = take_block(c, &m, err);
-        else if (!mri_tar_is_meta(m.name) || strcmp(m.name, MRI_TAR_CLASSES) == 0)
-            rc = take_member(c, &m, err);
+        if (m.kind == MRI_TAR_FILE) rc = take_file(c, &m, err);
         if (rc) return rc;
     }
-    c->foreign += c->count;
-    return rc == MR_EEND ? MR_OK : rc;
+    if (rc != MR_EEND) return rc;
+    rc = keep_members(c, 0, err);
+    if (!rc && c->blocks > 0) mri_tar_unmatched_settle(&c->rest, !c->headers_only);
+    return rc;
 }
 
 static int run(check *c, bool headers_only, int fd, const char *path, uint64_t file_bytes, mr_error *err)
 {
-    *c = (check){.path = path, .headers_only = headers_only, .first = MR_ERROR_INIT};
+    *c = (check){.path = path, .headers_only = headers_only};
     mri_file_scan_init(&c->scan, fd, path, file_bytes);
     const int rc = walk(c, file_bytes, err);
     mri_file_scan_fini(&c->scan);
-    free(c->member);
+    mri_tar_unmatched_fini(&c->since);
+    mri_tar_unmatched_fini(&c->rest); /* its counts and its error stay */
     return rc;
 }
 
@@ -162,8 +165,16 @@ int mri_tar_sums_fit(bool *out, int fd, const char *path, uint64_t file_bytes, m
 {
     check c;
     const int rc = run(&c, true, fd, path, file_bytes, err);
-    *out = !rc && c.fitting > 0 && c.foreign == 0;
+    *out = !rc && c.rest.fitting > 0 && c.rest.wrong == 0;
     return rc;
+}
+
+static int no_block(const char *path, uint64_t before, mr_error *err)
+{
+    mr_error_set(err, MR_EFORMAT,
+                 "checksums (" MRI_TAR_SUMS ") before this position are missing: a header of the archive is "
+                 "damaged: copy the archive again");
+    return mri_error_place(err, MR_EFORMAT, path, before, MR_NOWHERE);
 }
 
 int mri_tar_sums_check(bool *fit, int fd, const char *path, uint64_t file_bytes, mr_error *err)
@@ -174,14 +185,16 @@ int mri_tar_sums_check(bool *fit, int fd, const char *path, uint64_t file_bytes,
     *fit = false;
     if (rc || !there) return rc;
     rc = run(&c, false, fd, path, file_bytes, err);
-    *fit = !rc && c.fitting > 0 && c.foreign == 0;
-    if (rc || c.wrong == 0) return rc;
-    if (c.foreign > c.fitting) return MR_OK; /* packed anew: some fit by chance */
+    *fit = !rc && c.rest.fitting > 0 && c.rest.wrong == 0;
+    if (rc || *fit) return rc;
+    if (c.blocks == 0) return c.foreign ? MR_OK : no_block(path, file_bytes, err);
+    if (c.rest.fitting == 0) return c.gap ? no_block(path, c.gap, err) : MR_OK; /* about another archive */
     if (err) {
-        *err = c.first;
+        *err = c.rest.first;
+        mr_error_at(err, path, err->offset, MR_NOWHERE);
         const size_t n = strlen(err->text);
-        if (c.wrong > 1)
-            snprintf(err->text + n, sizeof err->text - n, "; %" PRIu64 " members are wrong", c.wrong);
+        if (c.rest.wrong > 1)
+            snprintf(err->text + n, sizeof err->text - n, "; %" PRIu64 " members are wrong", c.rest.wrong);
     }
     return MR_ECHECKSUM;
 }

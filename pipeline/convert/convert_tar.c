@@ -324,7 +324,7 @@ static int tar_put(void *state, mri_files *f, mr_error *err)
         member_name(s, m, name);
         const uint64_t data = mri_files_bytes(f) + mri_tar_head_bytes(name, all);
         const uint32_t crc = mr_crc32c(mr_crc32c(0, m->head, m->head_bytes), m->data, m->bytes);
-        rc = mri_tar_sums_add(&s->sums, data, all, crc, err);
+        rc = mri_tar_sums_add(&s->sums, name, data, all, crc, err);
         if (!rc) rc = put_member(f, name, m->head, m->head_bytes, m->data, m->bytes, err);
     }
     return rc;
@@ -336,9 +336,9 @@ static int tar_begin(void *state, mri_files *f, mr_error *err)
     tar_state *s = state;
     mri_tar_sums_restart(&s->sums);
     if (!s->classes) return MR_OK;
-    const int rc =
-        mri_tar_sums_add(&s->sums, mri_files_bytes(f) + mri_tar_head_bytes(MRI_TAR_CLASSES, s->classes_bytes),
-                         s->classes_bytes, mr_crc32c(0, s->classes, s->classes_bytes), err);
+    const int rc = mri_tar_sums_add(
+        &s->sums, MRI_TAR_CLASSES, mri_files_bytes(f) + mri_tar_head_bytes(MRI_TAR_CLASSES, s->classes_bytes),
+        s->classes_bytes, mr_crc32c(0, s->classes, s->classes_bytes), err);
     return rc ? rc : put_member(f, MRI_TAR_CLASSES, s->classes, s->classes_bytes, NULL, 0, err);
 }
 

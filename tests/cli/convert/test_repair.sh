@@ -105,6 +105,13 @@ for at in 0 512 1536; do change "bad/s-000000.tar" $at 8; done
 run 3 repair bad/s out_set; run 0 verify out_set
 run 0 repair bad/s back --from tar --quiet; same_files tar back; rm -rf back
 
+damaged tar # two bytes of a name change places: the header's own checksum still matches
+printf rt | dd of=bad/s-000000.tar bs=1 seek=1024 conv=notrunc status=none
+run 1 verify bad --quiet; out_has "s-000000.tar"; out_has "the name of a member is damaged"; out_has "offset 1536"
+run 3 repair bad/s out_set; out_has "59 samples whole, 1 lost"
+run 0 verify out_set --quiet; out_has "59 of 59"
+run 0 repair bad/s back --from tar --quiet; same_files tar back; rm -rf back
+
 # ---- what is refused ----
 damaged mrec
 change bad/s-00001.mrec 9000
