@@ -531,14 +531,15 @@ static int with_file(const tar *t, uint32_t k, look_at_file *look, bool *out, mr
     return rc;
 }
 
+/* A file that cannot be read denies nothing: the check of the source fails there with the error. */
 static bool tar_has_sums(const mr_source *src)
 {
+    static look_at_file *const looks[] = {mri_tar_sums_at_end, mri_tar_sums_fit};
     const tar *t = src->state;
     bool has = t->f.file_count > 0;
-    for (uint32_t k = 0; has && k < t->f.file_count; k++)
-        if (with_file(t, k, mri_tar_sums_at_end, &has, NULL)) has = false;
-    for (uint32_t k = 0; has && k < t->f.file_count; k++)
-        if (with_file(t, k, mri_tar_sums_fit, &has, NULL)) has = false;
+    for (size_t i = 0; i < MRI_ARRAY_COUNT(looks); i++)
+        for (uint32_t k = 0; has && k < t->f.file_count; k++)
+            if (with_file(t, k, looks[i], &has, NULL)) has = true;
     return has;
 }
 
