@@ -33,7 +33,7 @@ another_kind() { # FIELDS: what it is told
 }
 expect 0 "headers numbers types" "an enumeration grows at its end" kernels.h "$(another_kind 'float factor;')"
 expect 1 types "what a kind is told has no room" kernels.h "$(another_kind 'double factor[100];')"
-expect 1 types "a member in the middle of settings" loader.h 's/^    mr_order order;$/    uint64_t another;\n&/'
+expect 1 types "a member in the middle of settings" loader.h 's/^    mr_order order;/    uint64_t another;\n&/'
 expect 1 types "a member of another type" loader.h 's/^    uint32_t prefetch;/    uint64_t prefetch;/'
 expect 1 types "a member less" loader.h '/^    const uint64_t \*ids;/d'
 expect 1 types "a value that grows" base.h 's/^} mr_error;/    int another;\n} mr_error;/'
