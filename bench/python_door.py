@@ -104,7 +104,7 @@ def own_python_rates(a):
     import torch
     import millrace.torch
     torch.set_num_threads(1)
-    data_set = torch.utils.data.ConcatDataset([own_data(a.data)] * 20)
+    data_set = torch.utils.data.ConcatDataset([own_data(a.data)] * 1000)  # an epoch that does not end
     theirs = torch.utils.data.DataLoader(data_set, batch_size=64, shuffle=True, num_workers=a.workers, persistent_workers=True)
     ours = millrace.torch.Loader(data_set, 64, shuffle=True, num_workers=a.workers)
     loops = iter(theirs), iter(ours)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import array
+import importlib
 import random
 import sys
 import threading
@@ -73,29 +74,38 @@ def seed_of(seed: int, epoch: int, position: int, sample: int) -> int:
     return x
 
 
+def _numpy_random() -> Any:
+    """NumPy's generators, where NumPy is loaded: it loads them when they are first used, which must not be after seeding."""
+    if "numpy" not in sys.modules:
+        return None
+    module = sys.modules.get("numpy.random")
+    return module if module is not None else importlib.import_module("numpy.random")
+
+
 def seed_all(seed: int) -> None:
     """The global generators of Python, NumPy and PyTorch, of those that are loaded."""
     random.seed(seed)
-    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
-    if numpy is not None and hasattr(numpy, "random"):
-        numpy.random.seed(seed & 0xFFFFFFFF)
-    if torch is not None and hasattr(torch, "default_generator"):
+    numpy = _numpy_random()
+    if numpy is not None:
+        numpy.seed(seed & 0xFFFFFFFF)
+    torch = sys.modules.get("torch")
+    if torch is not None:
         torch.default_generator.manual_seed(seed >> 1)
 
 
 @contextmanager
 def generators_kept() -> Iterator[None]:
     """The caller's global generators are afterwards what they were."""
-    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+    numpy, torch = _numpy_random(), sys.modules.get("torch")
     own = random.getstate()
-    of_numpy = numpy.random.get_state() if numpy is not None and hasattr(numpy, "random") else None
-    of_torch = torch.default_generator.get_state() if torch is not None and hasattr(torch, "default_generator") else None
+    of_numpy = numpy.get_state() if numpy is not None else None
+    of_torch = torch.default_generator.get_state() if torch is not None else None
     try:
         yield
     finally:
         random.setstate(own)
         if of_numpy is not None:
-            numpy.random.set_state(of_numpy)  # type: ignore[union-attr]
+            numpy.set_state(of_numpy)  # type: ignore[union-attr]
         if of_torch is not None:
             torch.default_generator.set_state(of_torch)  # type: ignore[union-attr]
 

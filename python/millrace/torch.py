@@ -452,9 +452,12 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         """A batch that Python made."""
         if self._on_gpu:
             made = self._across_all(made, self._across)
-        if self._keys is not None and isinstance(made, tuple) and len(made) == 2:
-            return dict(zip(self._keys, made))
-        return made
+        if self._keys is None or isinstance(made, dict):
+            return made
+        if isinstance(made, tuple) and (len(made) == 2 or len(made) == 3 and isinstance(made[2], dict)):
+            return dict(made[2] if len(made) == 3 else {}, **dict(zip(self._keys, made)))
+        raise ArgumentError("keys=%r: names of images and target, and a batch is %s%s: let samples be dicts" % (
+            self._keys, type(made).__name__, " of %d" % len(made) if isinstance(made, (tuple, list)) else ""))
 
     def close(self) -> None:
         if self._makers:

@@ -2,6 +2,8 @@
 import os
 import random
 import signal
+import subprocess
+import sys
 
 import millrace
 import pytest
@@ -468,12 +470,26 @@ def test_what_cannot_be_sent_is_told():
         next(iter(mt.Loader(Failing({3}, lambda: __import__("time").sleep(1000)), 4, timeout=0.5, collate_fn=len, **FORK)))
 
 
-def test_spawned_workers_make_the_same():
-    """Data and functions are sent; the one start method that a fork server shares everything with."""
-    with mt.Loader(Drawn(16), 8, seed=3, num_workers=1, multiprocessing_context="spawn", transform=torch.neg) as loader:
-        got = all_of(loader)
-    with mt.Loader(Drawn(16), 8, seed=3, transform=torch.neg) as loader:
-        assert same(got, all_of(loader))
+SPAWNED = """
+import random, sys, numpy, torch, millrace, millrace.torch as mt
+class Drawn:
+    def __len__(self): return 16
+    def __getitem__(self, k):
+        return torch.tensor([float(k), torch.rand(1).item(), numpy.random.rand(), random.random()]), k
+if __name__ == "__main__":
+    got = []
+    for more in (dict(num_workers=1, multiprocessing_context="spawn"), {}):
+        with mt.Loader(Drawn(), 8, seed=3, transform=torch.neg, **more) as loader:
+            got.append([x.tolist() for x, _ in loader])
+    print(got[0] == got[1], len(got[0]))
+"""
+
+
+def test_spawned_workers_make_the_same(tmp_path):
+    """Data and functions are sent; the first sample draws from generators that were not loaded before."""
+    (tmp_path / "main.py").write_text(SPAWNED)
+    done = subprocess.run([sys.executable, str(tmp_path / "main.py")], stdout=subprocess.PIPE, timeout=300)
+    assert done.stdout == b"True 2\n"
 
 
 def test_a_rank_without_samples():
@@ -509,3 +525,18 @@ def test_threads():
             loader.dataset.which = set()
             next(iter(loader))
     assert same(*got)
+
+
+def test_further_fields_and_names():
+    """Of samples that the library augments, and of those that Python makes."""
+    data = [{"image": a, "label": k, "score": k / 2, "v": np.arange(k)} for a, k in pictures()]
+    for more in ({}, FORK):
+        x, y, fields = next(iter(mt.Loader(data, 3, augment="flip", fields=["score", "v"], **more)))
+        assert fields["score"].tolist() == [0, 0.5, 1] and fields["v.length"].tolist() == [0, 1, 2] and fields["v"].shape == (3, 2)
+        b = next(iter(mt.Loader(data, 3, augment="flip", fields=["score"], keys=("pixel_values", "labels"), **more)))
+        assert set(b) == {"pixel_values", "labels", "score"}
+    made = [(torch.zeros(2), k, {"score": k / 2}) for k in range(4)]
+    assert next(iter(mt.Loader(made, 4)))[2]["score"].tolist() == [0, 0.5, 1, 1.5]
+    assert set(next(iter(mt.Loader(made, 4, keys=("x", "y"))))) == {"x", "y", "score"}
+    with pytest.raises(millrace.ArgumentError, match="keys="):
+        next(iter(mt.Loader([m[:2] + (1, 2) for m in made], 4, keys=("x", "y"))))
