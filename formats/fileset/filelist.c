@@ -66,6 +66,7 @@ void mri_filelist_tell(mri_filelist *l, mr_source *src)
 {
     src->info.has_test = l->has_test;
     src->info.only_test = l->only_test;
+    src->missing_files = l->missing;
     mri_source_set_parts(src, l->there, l->part);
     if (l->told) mri_told_add(&src->report, l->told);
     free(l->told);

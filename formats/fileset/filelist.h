@@ -39,6 +39,7 @@ typedef struct mri_filelist {
     mri_accept *accept; /* as given: decides between packed and plain where a file's first bytes could be
                            either */
     const char *const *companions; /* endings of files that are read beside these; NULL: none */
+    uint32_t missing;              /* numbers between those of the files, without a file */
     char *told;                    /* what was left out and why, as lines for the user; NULL: nothing was */
 } mri_filelist;
 

@@ -93,6 +93,7 @@ static void tell_set(mri_filelist *l, const numbered *f, uint32_t count)
     }
     if (missing == 0 || (!zeros && missing > count)) return;
     list_missing(f, count, text, sizeof text);
+    l->missing += (uint32_t)missing;
     mri_filelist_note(l,
                       "between %.200s and %.200s %llu number%s missing (%s): if files were lost, copy them",
                       mri_file_name(f[0].path), mri_file_name(f[count - 1].path), (unsigned long long)missing,

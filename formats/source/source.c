@@ -297,6 +297,8 @@ bool mr_source_has_checksums(const mr_source *src)
     return false;
 }
 
+uint32_t mr_source_missing_files(const mr_source *src) { return MRI_IS_OWN(src) ? src->missing_files : 0; }
+
 /* ---- one sample for tools ---- */
 static int read_own_file(const char *path, void *buffer, const mr_extent *e, uint64_t sample, mr_error *err)
 {

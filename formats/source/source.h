@@ -124,6 +124,7 @@ struct mr_source {
     /* mr_source_open() for a data set that this one names, set while a data set is opened that is named by
      * the caller; NULL in one that another names. open.c stands above all formats */
     int (*open_member)(mr_source **out, const char *path, const mr_source_config *cfg, mr_error *err);
+    uint32_t missing_files; /* mr_source_missing_files() */
     bool holds_none; /* open() failed because the folder holds no samples by the format's rules: what lies in
                         it may be what was meant */
 };

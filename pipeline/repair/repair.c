@@ -19,6 +19,7 @@
 #include "formats/fileset/file_names.h"
 #include "formats/record/mrec_salvage.h"
 #include "formats/storage/output.h"
+#include "formats/tar/tar_salvage.h"
 #include "pipeline/repair/repair.h"
 
 void mr_repair_defaults_sized(mr_repair_config *cfg, size_t struct_size)
@@ -96,6 +97,20 @@ static int look(mri_repair *r, mr_error *err)
 }
 
 /* ---- write ---- */
+/* Archives get numbers without gaps where some are lost: a gap means that files are missing. */
+static bool numbers_anew(const mri_repair *r, uint32_t kept)
+{
+    const mri_repair_set *s = r->set;
+    bool all = s->ops == &mri_salvage_tar && !s->counted && !s->alone && r->cfg->dst && kept != s->count;
+    for (uint32_t k = 0; all && k < s->count; k++) {
+        const char *dot = strrchr(mri_file_name(s->file[k].path), '.');
+        all =
+            dot && dot > mri_file_name(s->file[k].path) && dot[-1] >= '0' && dot[-1] <= '9' &&
+            mri_name_shape(mri_file_name(s->file[k].path)) == mri_name_shape(mri_file_name(s->file[0].path));
+    }
+    return all;
+}
+
 /* Where the file goes; malloc'd. at, of: numbers of a set that is counted. */
 static char *target(const mri_repair *r, const mri_repair_file *f, uint32_t at, uint32_t of)
 {
@@ -104,6 +119,13 @@ static char *target(const mri_repair *r, const mri_repair_file *f, uint32_t at, 
     mri_piece p;
     if (!dst) return strdup(f->path);
     if (r->set->alone) return strdup(dst);
+    if (numbers_anew(r, of)) {
+        const char *dot = strrchr(name, '.'), *digits = dot;
+        while (digits > name && digits[-1] >= '0' && digits[-1] <= '9') digits--;
+        snprintf(path, sizeof path, "%s/%.*s%0*" PRIu32 "%s", dst, (int)(digits - name), name,
+                 (int)(dot - digits), at, dot);
+        return strdup(path);
+    }
     if (r->set->counted && of != r->set->count && mri_piece_of(name, &p))
         snprintf(path, sizeof path, "%s/%.*s%0*" PRIu32 "-of-%0*" PRIu32 "%s", dst, (int)p.stem_bytes, name,
                  p.digits, at, p.total_digits, of, p.ending);
@@ -267,7 +289,7 @@ static int write_all(mri_repair *r, mr_error *err)
     if (!rc) rc = check_dst(r, err);
     if (!rc) rc = make_folder(r, err);
     mr_repair_result *out = r->result;
-    out->renumbered = s->counted && kept != s->count;
+    out->renumbered = (s->counted && kept != s->count) || numbers_anew(r, kept);
     out->samples = out->put_back = out->lost = 0;
     out->lost_unknown = false;
     r->position = 0;

@@ -113,6 +113,21 @@ static int verify_files(verify_run *r)
     return EXIT_DONE;
 }
 
+/* A gap in the numbers of the files, which opening reports as a note, is an error here. */
+static void report_missing_files(verify_run *r)
+{
+    const uint32_t missing = mr_source_missing_files(r->src);
+    mr_error err = MR_ERROR_INIT;
+    if (missing == 0) return;
+    mr_error_set(&err, MR_ENOENT,
+                 "%" PRIu32
+                 " number%s missing between the numbers of the files: copy the files that were lost",
+                 missing, missing == 1 ? " is" : "s are");
+    mr_error_at(&err, mr_source_info_of(r->src)->path, MR_NOWHERE, MR_NOWHERE);
+    tell(r, &err);
+    r->manifest_wrong = r->wrong;
+}
+
 /* ---- a manifest ---- */
 
 static int verify_manifest(verify_run *r)
@@ -233,6 +248,7 @@ static int run(const void *args)
     setup_tell_part(src, &r.args->data);
     const uint64_t start = clock_ns();
     r.src = src;
+    report_missing_files(&r);
     status = verify_manifest(&r);
     if (status == EXIT_DONE && !reported_enough(&r) && !interrupt_flag) status = verify_files(&r);
     if (status == EXIT_DONE && !reported_enough(&r) && !interrupt_flag && !r.set_wrong)

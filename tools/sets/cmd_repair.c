@@ -113,7 +113,7 @@ static void text_result(const repair_args *a, const mr_repair_result *r)
     else printf(", nothing lost");
     putchar('\n');
     if (r->renumbered)
-        printf("The files have new numbers, as their names say how many there are: fewer than the %" PRIu32
+        printf("The files have new numbers, without gaps, as there are fewer than the %" PRIu32
                " of the set.\n",
                r->files);
     if (r->unprotected)

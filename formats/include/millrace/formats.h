@@ -381,6 +381,10 @@ MR_API int mr_source_check(const mr_source *src, mr_error *err);
  * headers and ends of the files. Any thread. */
 MR_API bool mr_source_has_checksums(const mr_source *src);
 
+/* Missing numbers between the numbers of the set's files (part-000.tar, part-002.tar: 1). 0 if the files have
+ * no numbers, no number is missing, or src is NULL. Any thread. */
+MR_API uint32_t mr_source_missing_files(const mr_source *src);
+
 /* Keep only `count` samples of an open source. samples holds their numbers in rising order and is copied.
  * Sample k of the changed source is sample samples[k] of the original; the fingerprint changes. Call it
  * before anything else uses the source. MR_EINVAL: count is 0, a number is not below the source's count, the

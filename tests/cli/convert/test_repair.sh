@@ -92,6 +92,7 @@ for kind in tar tfrecord; do
     done
     damaged $kind
     rm "bad/$second"
+    run 1 verify bad --quiet
     run 1 repair bad/s; out_has "$second: the file is missing"
     run 3 repair bad/s out_set; run 0 verify out_set
     run 0 repair bad/s back --from $kind --quiet; same_files $kind back; rm -rf back
