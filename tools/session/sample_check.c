@@ -102,6 +102,13 @@ static void report_in_order_locked(check_run *r, uint64_t at, const mr_error *wh
     if (!r->stop && !r->c->wrong(r->c->context, what)) r->stop = true;
 }
 
+/* A picture that needs more memory than the budget is listed like one over --max-pixels; the others are
+ * checked. */
+static bool is_of_sample(int rc, const mr_error *err)
+{
+    return rc == MR_ELIMIT || mr_error_of_sample(rc, err);
+}
+
 static void work(check_run *r, uint32_t self, mr_checker *checker)
 {
     void *buffer = NULL;
@@ -114,7 +121,7 @@ static void work(check_run *r, uint32_t self, mr_checker *checker)
         pthread_mutex_unlock(&r->lock);
         const int rc = check_sample(r->c, checker, at, &buffer, &buffer_bytes, &bytes, &err);
         pthread_mutex_lock(&r->lock);
-        if (rc && !mr_error_of_sample(rc, &err)) r->failure = err;
+        if (rc && !is_of_sample(rc, &err)) r->failure = err;
         else if (rc) report_in_order_locked(r, at, &err);
         r->c->done++;
         r->c->bytes += bytes;

@@ -65,4 +65,21 @@ run 1 verify one two --json; equal "$(text event) $(number same)" "same_pictures
 rm two/x/z.jpg
 run 0 verify one two; out_has "two: 0 of 1 pictures are in one, too"
 run 1 verify one nowhere; err_has "nowhere"
+
+# a picture that needs more memory than there is for it does not keep the others from being checked
+mkdir -p large/x
+cp "$1" large/x/b.jpg
+head -c 100 "$3" >large/x/c.jpg
+python3 - <<'END' >large/x/a.png
+import struct, sys, zlib
+def chunk(kind, data): return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+side = 4000
+rows = zlib.compress((b"\0" * (1 + 3 * side)) * side)
+sys.stdout.buffer.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)) +
+                        chunk(b"IDAT", rows) + chunk(b"IEND", b""))
+END
+run 1 verify large --memory 20M
+out_has "a.png: sample 0: decoding this picture of 4000 x 4000 may take"; out_has "c.jpg: sample 2:"; out_has ": 3 of 3 samples checked"
+out_has ", 2 wrong"
+run 1 verify large; out_has ", 1 wrong"
 finish
