@@ -12,7 +12,7 @@ set -eu
 LATER=" docs/settings.md "
 
 pages() {
-    find ./*/include/millrace README.md ARCHITECTURE.md CONTRIBUTING.md docs formats/record train/state \( -path '*/include/*.h' -o -name '*.md' \) -print |
+    find ./*/include/millrace README.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md CODE_OF_CONDUCT.md docs formats/record train/state \( -path '*/include/*.h' -o -name '*.md' \) -print |
         sed 's|^\./||' | sort |
         while read -r page; do
             case $LATER in *" $page "*) ;; *) echo "$page" ;; esac
