@@ -230,7 +230,7 @@ static void test_buckets_change_no_bit(void **state)
     (void)state;
     static const char *const devices[] = {"cpu", "cpu:2", "cpu:7"};
     for (size_t k = 0; k < NETS; k++)
-        for (size_t d = 0; d < 3; d++) {
+        for (size_t d = 0; d < 3; d += MRT_SANITIZED ? 2 : 1) {
             uint32_t one, some, all;
             const mrt_hash whole = trained(nets[k], devices[d], 0, &one);
             MRT_TRUE(mrt_same(whole, trained(nets[k], devices[d], 2000, &some)));

@@ -477,7 +477,7 @@ static void slow_reads_are_named(void **state)
 static void decoding_is_named(void **state)
 {
     (void)state;
-    mr_source *src = mrt_source(mrt_folder_set("heavy", 2, 12, 700, false));
+    mr_source *src = mrt_source(mrt_folder_set("heavy", 2, 12, MRT_SANITIZED ? 250 : 700, false));
     for (uint32_t prefetch = 0; prefetch < 6; prefetch += 4) {
         mr_loader_config cfg = settings(prefetch);
         cfg.augment = "resize(24x24)";
