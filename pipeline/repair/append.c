@@ -239,17 +239,11 @@ static bool is_listed(const append *a)
     return true;
 }
 
-/* Was that call for these samples? The first of its files says it, under one of its two names. */
-static int is_same_source(const append *a, bool listed, bool *same, mr_error *err)
+/* Was the file made of these samples? Takes path over. */
+static int is_made_of(const append *a, char *path, bool *same, mr_error *err)
 {
     mr_mrec *m;
-    struct stat st;
-    char *path = mri_shards_resolve(a->aside, a->made.shard[0].path), want[64];
-    if (path && lstat(path, &st) != 0) {
-        free(path);
-        path = listed ? mri_shards_resolve(a->list_path, a->list.shard[a->list.count - a->made.count].path)
-                      : file_of(a, 0);
-    }
+    char want[64];
     int rc = path ? mr_mrec_open(&m, path, 0, err) : no_memory(err);
     free(path);
     if (rc) return rc;
@@ -258,6 +252,29 @@ static int is_same_source(const append *a, bool listed, bool *same, mr_error *er
     *same = strstr(mr_mrec_info_of(m)->provenance, want) != NULL;
     mr_mrec_close(m);
     return MR_OK;
+}
+
+/* Was that call for these samples? The first of its files says it, under one of its two names. */
+static int is_same_source(const append *a, bool listed, bool *same, mr_error *err)
+{
+    struct stat st;
+    char *path = mri_shards_resolve(a->aside, a->made.shard[0].path);
+    if (path && lstat(path, &st) != 0) {
+        free(path);
+        path = listed ? mri_shards_resolve(a->list_path, a->list.shard[a->list.count - a->made.count].path)
+                      : file_of(a, 0);
+    }
+    return is_made_of(a, path, same, err);
+}
+
+/* A call that was killed after its end, and is repeated, would add its samples twice. */
+static int is_in_set(const append *a, bool *known, mr_error *err)
+{
+    int rc = MR_OK;
+    *known = false;
+    for (uint32_t k = 0; !rc && !*known && k < a->list.count; k++)
+        rc = is_made_of(a, mri_shards_resolve(a->list_path, a->list.shard[k].path), known, err);
+    return rc;
 }
 
 static int end(append *a, mr_error *err)
@@ -328,6 +345,10 @@ static int run(append *a, mr_error *err)
     int rc = mri_output_open(&a->lock, a->list_path, &a->rules, err);
     if (!rc) rc = open_set(a, err);
     if (!rc && lstat(a->aside, &st) == 0) rc = finish_earlier(a, &done, err);
+    if (!rc && !done && !a->cfg->again) {
+        rc = is_in_set(a, &a->result->known, err);
+        done = a->result->known;
+    }
     if (!rc && !done) rc = convert(a, err);
     return rc || done ? rc : finish(a, err);
 }

@@ -72,6 +72,10 @@ JOBS = [
     Job("verify-broken", "verify ../in/broken --workers 1", exit=1),
     Job("verify-tar", "verify one.tar --workers 1", copies=["one.tar"], optional=INDEX),
     Job("export", "export ../in/set.mrec back --quiet", again="--force", parts=["back", "back/*"], unsynced=True),
+    Job("export-resume", "export ../in/set.mrec back --resume --quiet", copies=["back"], parts=["back/*"], unsynced=True),
+    Job("append", "append grow/s.mrec ../in/more --quiet", copies=["grow"], parts=PART + ["grow/.s.append*", "grow/*.mrec"]),
+    Job("repair", "repair cracked/s.mrec --in-place --from ../in/grow/s.mrec", copies=["cracked"], parts=PART + ["cracked/*.mrec"]),
+    Job("manifest", "manifest ../in/photos m.txt --quiet", again="--force", parts=PART),
     Job("synth", "synth made --classes 2 --count 2 --test-count 1 --size 8 --quiet", again="--force", parts=["made", "made/*"], unsynced=True),
     Job("train", "train ../in/photos --epochs 2 --checkpoint run " + _TRAIN, again="--resume", parts=PART + ["run", "run/*"], whole=WHOLE,
         measured=LOCK, optional=LOCK),
@@ -111,6 +115,18 @@ def make_inputs(millrace, folder):
     call("convert", "photos", "shards.mrec", "--shard-size", "16K", "--quiet")
     call("convert", "photos", "one.tar", "--to", "tar", "--quiet")
     call("convert", "photos", "one.tfrecord", "--to", "tfrecord", "--quiet")
+    call("synth", "more", "--classes", "2", "--count", "3", "--test-count", "1", "--size", "12", "--channels", "1", "--seed", "9", "--quiet")
+    os.mkdir(os.path.join(folder, "grow"))
+    call("convert", "photos", "grow/s.mrec", "--shard-size", "8K", "--quiet")
+    shutil.copytree(os.path.join(folder, "grow"), os.path.join(folder, "cracked"))
+    first, second, *_ = sorted(f for f in os.listdir(os.path.join(folder, "cracked")) if f != "s.mrec")
+    os.remove(os.path.join(folder, "cracked", first))
+    with open(os.path.join(folder, "cracked", second), "r+b") as f:
+        f.truncate(6000)
+    call("export", "set.mrec", "back", "--quiet")
+    for k, (base, _, names) in enumerate(sorted(os.walk(os.path.join(folder, "back")))):
+        for name in sorted(names)[k % 2::2]:
+            os.remove(os.path.join(base, name))
     os.mkdir(os.path.join(folder, "flock"))
     call("convert", "photos", "flock/f.tar", "--to", "tar", "--shard-size", "4K", "--quiet")
     os.mkdir(os.path.join(folder, "idx"))

@@ -15,7 +15,7 @@
 
 typedef struct append_args {
     const char *set, *src;
-    bool update, force;
+    bool update, force, again;
     uint32_t workers;
     uint64_t memory;
     data_args data;
@@ -174,11 +174,16 @@ static void report(const append_run *r, const mr_append_result *res)
         json_u64(&j, "bad", res->bad);
         json_u64(&j, "known", r->known);
         json_bool(&j, "resumed", res->resumed);
+        json_bool(&j, "present", res->known);
         json_end(&j);
         return;
     }
     printf("%s: %" PRIu64 " samples, %" PRIu64 " of them new, in %" PRIu32 " file%s\n", shown_text(a->set),
            res->after, res->after - res->before, res->files, res->files == 1 ? "" : "s");
+    if (res->known)
+        printf("A file of the set was made from this source already: nothing was appended. With --again its "
+               "samples are in the set "
+               "twice.\n");
     if (res->resumed) printf("An interrupted run was finished: the samples are in the set once.\n");
     if (res->bad) printf("%" PRIu64 " bad sample%s left out\n", res->bad, res->bad == 1 ? " was" : "s were");
 }
@@ -202,6 +207,7 @@ static int add(append_run *r)
     cfg.workers = a->workers;
     cfg.memory_bytes = a->memory;
     cfg.force = a->force;
+    cfg.again = a->again;
     cfg.progress = on_progress;
     cfg.on_bad = on_bad;
     cfg.context = r;
@@ -230,6 +236,8 @@ static const opt options[] = {
         .help = "threads; 0: one per core"),
     OPT(append_args, memory, SIZE, .option = "memory", .most = MRI_ANY, .standard = "0",
         .help = "for large pictures, which take turns; 0: half of it"),
+    OPT(append_args, again, FLAG, .option = "again",
+        .help = "append samples that the set has from the same source already"),
     OPT(append_args, force, FLAG, .option = "force",
         .help = "throw away what an interrupted run with other samples left"),
 };
@@ -250,7 +258,9 @@ const command command_append = {
             "Numbers and bytes of "
             "the samples that are there stay; SET is what it was until the new list is in place. A run that "
             "was killed is "
-            "finished by the same command, and its samples are in SET once. Two runs for one SET do not go "
+            "finished by the same command, and its samples are in SET once: a source from which a file of "
+            "SET was "
+            "made already adds nothing without --again. Two runs for one SET do not go "
             "together: the second "
             "is refused. Classes are matched by their names; a class that SET does not have is an error. The "
             "order of an epoch "

@@ -106,6 +106,8 @@ typedef struct mr_append_config {
     mr_bad_report *on_bad; /* for each omitted sample of src, in the order of src */
     void *context;
     const volatile int *stop;
+    bool again; /* append samples from which a file of the set was made already; they are then in the set
+                   twice */
 } mr_append_config;
 
 MR_API void mr_append_defaults_sized(mr_append_config *cfg, size_t struct_size);
@@ -118,6 +120,8 @@ typedef struct mr_append_result {
     uint32_t files;         /* new ones */
     bool resumed; /* this call finished an interrupted call with the same samples, which are in the set
                      once */
+    bool known;   /* a file of the set was made from the same source, and again is false: nothing was appended
+                   */
 } mr_append_result;
 
 /* Append the samples of src to a set of record files, in new files: numbers and bytes of existing samples are
