@@ -1,4 +1,4 @@
-/* formats/image/jpeg_frame.c: the marker walk of a sequential JPEG.
+/* formats/image/jpeg_frame.c: the marker walk of a JPEG.
  *
  *   FF D8 | segments: DQT DHT DRI APPn COM SOF | SOS, entropy-coded bytes | more tables, more scans | FF D9
  *
@@ -38,20 +38,7 @@ enum marker {
     COM = 0xfe,
 };
 
-typedef struct walk {
-    const uint8_t *data;
-    size_t bytes, at;
-    unsigned marker; /* last one read, and its segment */
-    const uint8_t *body;
-    size_t body_bytes;
-    const uint8_t *quant[4]; /* 64 entries in zigzag order */
-    bool quant_wide[4];
-    const uint8_t *dc[4], *ac[4];
-    uint32_t restart_interval;
-    bool framed, jfif, adobe, exif;
-    uint8_t adobe_transform;
-    uint32_t seen; /* bit k: component k had its scan */
-} walk;
+typedef mri_jpeg_walk walk;
 
 /* ---- segments ---- */
 
@@ -313,11 +300,11 @@ bool mri_jpeg_has_end_marker(const uint8_t *from, size_t bytes)
 
 /* ---- the walk ---- */
 
-static int take_segment(walk *w, mri_jpeg_layout *out, mr_error *err)
+static int take_segment(walk *w, mri_jpeg_frame *f, mr_error *err)
 {
+    const bool expected = w->progressive ? w->marker == SOF2 : w->marker == SOF0 || w->marker == SOF1;
+    if (expected) return take_frame(w, f, err);
     switch (w->marker) {
-    case SOF0:
-    case SOF1: return take_frame(w, &out->frame, err);
     case DQT: return take_quant(w, err);
     case DHT: return take_huffman(w, err);
     case DRI:
@@ -328,54 +315,72 @@ static int take_segment(walk *w, mri_jpeg_layout *out, mr_error *err)
     default: break;
     }
     if (w->marker >= APP0 && w->marker <= APP15) {
-        if (out->scan_count == 0) take_app(w, &out->frame);
+        if (!w->scanned) take_app(w, f);
         return MR_OK;
     }
-    if (w->marker >= SOF2 && w->marker <= 0xcf)
+    if (w->marker >= SOF0 && w->marker <= 0xcf)
         return mr_error_set(
-            err, MR_EUNSUPPORTED,
-            "JPEG: process of marker FF%02X; expected sequential with Huffman codes (SOF0, SOF1)", w->marker);
+            err, MR_EUNSUPPORTED, "JPEG: process of marker FF%02X; expected %s with Huffman codes (%s)",
+            w->marker, w->progressive ? "progressive" : "sequential", w->progressive ? "SOF2" : "SOF0, SOF1");
     return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: marker FF%02X before byte %zu", w->marker, w->at);
 }
 
-static int finish(const walk *w, mri_jpeg_layout *out, mr_error *err)
+static int finish(const walk *w, const mri_jpeg_frame *f, mr_error *err)
 {
-    if (w->seen != (1u << out->frame.component_count) - 1)
+    if (w->seen != (1u << f->component_count) - 1)
         return mr_error_set(err, MR_EFORMAT,
                             "JPEG: ends (EOI) at byte %zu without scans for all components: incomplete",
                             w->at);
     return MR_OK;
 }
 
-int mri_jpeg_layout_parse(mri_jpeg_layout *out, const void *data, size_t bytes, mr_error *err)
+static int begin(walk *w, mri_jpeg_frame *f, const void *data, size_t bytes, mr_error *err)
 {
-    walk w = {.data = data, .bytes = bytes, .at = 2};
-    memset(out, 0, sizeof *out);
-    out->frame.orientation = 1;
-    if (bytes < 2 || w.data[0] != 0xff || w.data[1] != SOI)
-        return mr_error_set(err, MR_EFORMAT, "JPEG: expected the start marker FF D8");
+    *w = (walk){.data = data, .bytes = bytes, .at = 2};
+    memset(f, 0, sizeof *f);
+    f->orientation = 1;
+    if (bytes >= 2 && w->data[0] == 0xff && w->data[1] == SOI) return MR_OK;
+    return mr_error_set(err, MR_EFORMAT, "JPEG: expected the start marker FF D8");
+}
+
+/* To the segment of the next scan, or to the end of a picture whose components all had one. */
+static int to_scan(walk *w, mri_jpeg_frame *f, bool *end, mr_error *err)
+{
+    *end = false;
     for (;;) {
-        int rc = next_marker(&w, err);
+        int rc = next_marker(w, err);
         if (rc) return rc;
-        if (stands_alone(w.marker)) {
-            if (w.marker == SOI)
+        if (stands_alone(w->marker)) {
+            if (w->marker == SOI)
                 return mr_error_set(err, MR_EFORMAT, "JPEG: a second start marker (SOI) before byte %zu",
-                                    w.at);
-            if (w.marker != EOI) continue;
-            if (!w.framed)
+                                    w->at);
+            if (w->marker != EOI) continue;
+            if (!w->framed)
                 return mr_error_set(err, MR_EFORMAT,
                                     "JPEG: the end (EOI) at byte %zu before any frame header (SOF)",
-                                    w.at - 2);
-            return finish(&w, out, err);
+                                    w->at - 2);
+            *end = true;
+            return finish(w, f, err);
         }
-        rc = take_body(&w, err);
+        rc = take_body(w, err);
+        if (rc == MR_OK && w->marker != SOS) rc = take_segment(w, f, err);
         if (rc) return rc;
-        if (w.marker != SOS) {
-            rc = take_segment(&w, out, err);
-            if (rc) return rc;
-            continue;
-        }
-        if (out->scan_count == 0) out->frame.colour = colour_of(&w, &out->frame);
+        if (w->marker != SOS) continue;
+        if (!w->scanned) f->colour = colour_of(w, f);
+        w->scanned = true;
+        return MR_OK;
+    }
+}
+
+int mri_jpeg_layout_parse(mri_jpeg_layout *out, const void *data, size_t bytes, mr_error *err)
+{
+    walk w;
+    memset(out, 0, sizeof *out);
+    int rc = begin(&w, &out->frame, data, bytes, err);
+    while (rc == MR_OK) {
+        bool end = false;
+        rc = to_scan(&w, &out->frame, &end, err);
+        if (rc || end) return rc;
         rc = take_scan(&w, out, err);
         if (rc) return rc;
         mri_jpeg_scan *s = &out->scan[out->scan_count - 1];
@@ -386,6 +391,79 @@ int mri_jpeg_layout_parse(mri_jpeg_layout *out, const void *data, size_t bytes, 
         }
         s->end = w.at = scan_end(w.data, bytes, w.at);
     }
+    return rc;
+}
+
+/* ---- progressive ---- */
+
+static int odd_pass(const walk *w, mr_error *err)
+{
+    return mr_error_set(err, MR_EUNSUPPORTED,
+                        "JPEG: a scan (SOS) before byte %zu that is out of the ordinary", w->at);
+}
+
+static int take_pass_component(walk *w, const uint8_t *p, uint32_t from, mri_jpeg_frame *f,
+                               mri_jpeg_scan_component *out, mr_error *err)
+{
+    uint32_t k = from;
+    while (k < f->component_count && f->component[k].id != p[0]) k++;
+    const unsigned dc = p[1] >> 4, ac = p[1] & 15;
+    if (k == f->component_count || dc > 3 || ac > 3) return odd_pass(w, err);
+    *out = (mri_jpeg_scan_component){.component = k, .dc = w->dc[dc], .ac = w->ac[ac]};
+    if (w->seen >> k & 1) return MR_OK;
+    w->seen |= 1u << k;
+    return latch_quant(w, &f->component[k], err);
+}
+
+static int take_pass(walk *w, mri_jpeg_frame *f, mri_jpeg_pass *out, mr_error *err)
+{
+    const size_t count = w->framed && w->body_bytes > 0 ? w->body[0] : 0;
+    if (count < 1 || count > f->component_count || w->body_bytes != 4 + 2 * count) return odd_pass(w, err);
+    const uint8_t *p = w->body + 1 + 2 * count;
+    *out = (mri_jpeg_pass){.component_count = (uint32_t)count,
+                           .first = p[0],
+                           .last = p[1],
+                           .high = p[2] >> 4,
+                           .low = p[2] & 15,
+                           .restart_interval = w->restart_interval,
+                           .begin = w->at};
+    const bool ordered = out->first == 0 ? out->last == 0 : out->first <= out->last && out->last < 64;
+    if (!ordered || (out->first > 0 && count > 1) || out->low > 13 ||
+        (out->high > 0 && out->low + 1 != out->high))
+        return odd_pass(w, err);
+    uint32_t blocks = 0;
+    for (uint32_t k = 0; k < count; k++) {
+        const uint32_t from = k ? out->component[k - 1].component + 1 : 0;
+        const int rc = take_pass_component(w, w->body + 1 + 2 * (size_t)k, from, f, &out->component[k], err);
+        if (rc) return rc;
+        const mri_jpeg_component *c = &f->component[out->component[k].component];
+        blocks += (uint32_t)c->h * c->v;
+    }
+    return count > 1 && blocks > MAX_MCU_BLOCKS ? odd_pass(w, err) : MR_OK;
+}
+
+int mri_jpeg_passes_open(mri_jpeg_walk *w, mri_jpeg_frame *f, const void *data, size_t bytes, mr_error *err)
+{
+    bool end = false;
+    int rc = begin(w, f, data, bytes, err);
+    w->progressive = true;
+    if (rc == MR_OK) rc = to_scan(w, f, &end, err);
+    if (rc == MR_OK && !w->framed)
+        rc = mr_error_set(err, MR_EFORMAT,
+                          "JPEG: a scan (SOS) before byte %zu, and no frame header (SOF) yet", w->at);
+    return rc;
+}
+
+int mri_jpeg_passes_next(mri_jpeg_walk *w, mri_jpeg_frame *f, size_t from, mri_jpeg_pass *out, bool *end,
+                         mr_error *err)
+{
+    *end = false;
+    if (from) {
+        w->at = scan_end(w->data, w->bytes, from);
+        const int rc = to_scan(w, f, end, err);
+        if (rc || *end) return rc;
+    }
+    return take_pass(w, f, out, err);
 }
 
 int mri_jpeg_tail_check(const void *data, size_t bytes, size_t at, mr_error *err)

@@ -92,6 +92,47 @@ typedef struct mri_jpeg_layout {
  * MR_EFORMAT       damaged; libjpeg would fail or warn as well */
 int mri_jpeg_layout_parse(mri_jpeg_layout *out, const void *data, size_t bytes, mr_error *err);
 
+/* ---- the scans of a progressive picture ---- */
+
+/* One scan of a progressive picture (T.81, G.1.1): bits of some coefficients of some components. */
+typedef struct mri_jpeg_pass {
+    uint32_t component_count; /* in the order of the frame; 1 unless first is 0 */
+    mri_jpeg_scan_component component[MRI_JPEG_MAX_COMPONENTS]; /* dc, ac: NULL where the file has no such
+                                                                   table yet */
+    uint8_t first, last;                                        /* zigzag positions; 0, 0: DC */
+    uint8_t high, low;         /* bits below `high` are missing before, below `low` afterwards; high 0: first
+                                  scan of these coefficients */
+    uint32_t restart_interval; /* MCUs of this scan, 0: none */
+    size_t begin;              /* its entropy-coded bytes */
+} mri_jpeg_pass;
+
+/* A walk over the markers of a picture. Members are private to jpeg_frame.c. */
+typedef struct mri_jpeg_walk {
+    const uint8_t *data;
+    size_t bytes, at;
+    unsigned marker; /* last one read, and its segment */
+    const uint8_t *body;
+    size_t body_bytes;
+    const uint8_t *quant[4]; /* 64 entries in zigzag order */
+    bool quant_wide[4];
+    const uint8_t *dc[4], *ac[4];
+    uint32_t restart_interval;
+    bool progressive; /* expected: SOF2; else SOF0 or SOF1 */
+    bool framed, jfif, adobe, exif, scanned;
+    uint8_t adobe_transform;
+    uint32_t seen; /* bit k: component k had a scan */
+} mri_jpeg_walk;
+
+/* Walk the markers of a progressive Huffman-coded picture of 8 bits and 1 or 3 components, up to its first
+ * scan. Returns as above; quantisation tables of f follow with the first scan of their component. */
+int mri_jpeg_passes_open(mri_jpeg_walk *w, mri_jpeg_frame *f, const void *data, size_t bytes, mr_error *err);
+
+/* The next scan. from: a byte among the entropy-coded bytes of the one before, 0: of none; what follows this
+ * byte in that scan is passed over. *end: there is no further one, and every component had one.
+ * MR_EUNSUPPORTED: also scans that are out of order or that repeat bits. */
+int mri_jpeg_passes_next(mri_jpeg_walk *w, mri_jpeg_frame *f, size_t from, mri_jpeg_pass *out, bool *end,
+                         mr_error *err);
+
 /* Is there an end marker in these bytes, which follow a header? */
 bool mri_jpeg_has_end_marker(const uint8_t *from, size_t bytes);
 

@@ -21,6 +21,7 @@
 struct mri_entropy;
 struct mri_jpeg;
 struct mri_libjpeg;
+struct mri_progressive;
 struct mri_transcoder;
 
 /* ---- settings (decode_settings.c) ---- */
@@ -47,6 +48,7 @@ int mri_png_samples(const void *data, size_t bytes, const mr_image_header *heade
 /* What one thread decodes with. Start with {0}; each part comes with the first picture that needs it. */
 typedef struct mri_decoder {
     struct mri_entropy *entropy; /* coefficients from our decoder, */
+    struct mri_progressive *progressive;
     struct mri_libjpeg *libjpeg; /* from libjpeg's, */
     mri_coef coef;               /* from records */
     mri_block_window window[MRI_JPEG_MAX_COMPONENTS];

@@ -8,6 +8,7 @@
 #include "pipeline/decode/jpeg/entropy.h"
 #include "pipeline/decode/jpeg/libjpeg_coef.h"
 #include "pipeline/decode/jpeg/libjpeg_pixels.h"
+#include "pipeline/decode/jpeg/progressive.h"
 #include "pipeline/decode/jpeg/transcoder.h"
 
 #define JPEG_MOST_SIDE 65535u
@@ -18,6 +19,7 @@ void mri_decoder_free(mri_decoder *d)
     mri_transcoder_destroy(d->whole);
     free((void *)(uintptr_t)d->again.data);
     mri_entropy_destroy(d->entropy);
+    mri_progressive_destroy(d->progressive);
     mri_libjpeg_destroy(d->libjpeg);
     mri_pixel_path_destroy(d->pixel_path);
     mri_resample_plan_destroy(d->plan);
@@ -41,7 +43,7 @@ uint64_t mri_decoder_bound_bytes(const mr_decode_config *cfg, mri_extremes most,
                                                                                       */
     const uint64_t other = 3 * mri_max_u64(seen, results); /* the road's results too, before they are turned
                                                               upright */
-    return libraries + 3 * seen + other + remade + mri_entropy_bytes(most.pixels) +
+    return libraries + 3 * seen + other + remade + mri_entropy_bytes(most.pixels) + mri_progressive_bytes() +
            mri_jpeg_coefficient_bound(seen) +
            mri_pixel_path_bound_bytes(seen, mri_min_u64(seen_side, JPEG_MOST_SIDE), side) +
            mri_resample_bound_bytes(seen_side, side);
@@ -93,6 +95,23 @@ static int entropy_rows(void *self, uint32_t row, const mri_block_rows *out, mr_
 }
 static int entropy_end(void *self, mr_error *err) { return mri_entropy_end(self, err); }
 
+static int progressive_window(void *self, const mri_block_window *w, mr_error *err)
+{
+    return mri_progressive_window(self, w, err);
+}
+static int progressive_rows(void *self, uint32_t row, const mri_block_rows *out, mr_error *err)
+{
+    (void)err;
+    mri_progressive_rows(self, row, out);
+    return MR_OK;
+}
+static int no_end(void *self, mr_error *err)
+{
+    (void)self;
+    (void)err;
+    return MR_OK;
+}
+
 /* The others give any row at any time. */
 static int keep_window(void *self, const mri_block_window *w, mr_error *err)
 {
@@ -120,13 +139,6 @@ static int record_rows(void *self, uint32_t row, const mri_block_rows *out, mr_e
     const mri_decoder *d = self;
     return mri_coef_rows(&d->coef, row, d->window, out, err);
 }
-static int record_end(void *self, mr_error *err)
-{
-    (void)self;
-    (void)err;
-    return MR_OK;
-}
-
 static void take_frame(mri_picture *p, const mri_jpeg_frame *f)
 {
     p->stored_width = f->width;
@@ -156,7 +168,7 @@ static int open_coef(mri_picture *p, mri_decoder *d, const mr_decode_config *cfg
     if (rc) return rc;
     take_frame(p, &d->coef.frame);
     p->decode_method = MRI_DECODE_PIXEL_PATH;
-    p->from = (mri_coefficients){d, &d->coef.frame, keep_window, record_rows, record_end};
+    p->from = (mri_coefficients){d, &d->coef.frame, keep_window, record_rows, no_end};
     return MR_OK;
 }
 
@@ -165,12 +177,25 @@ static int open_libjpeg(mri_decoder *d, const mr_value *v, const mr_decode_confi
 {
     const mri_jpeg_frame *f;
     if (!d->libjpeg && mri_libjpeg_create(&d->libjpeg)) return no_memory(err);
+    if (d->progressive) mri_progressive_release(d->progressive); /* either has coefficients in memory */
     const int rc = mri_libjpeg_open(d->libjpeg, v->data, v->bytes, cfg->max_pixels, cfg->max_scans, &f, err);
     if (rc == MR_OK) *from = (mri_coefficients){d, f, keep_window, libjpeg_rows, libjpeg_end};
     return rc;
 }
 
-/* The ways of a JPEG, in turn: our decoder; libjpeg's coefficients; libjpeg's pixels. */
+/* What our sequential decoder does not take: our progressive one, or libjpeg's coefficients. */
+static int open_other_jpeg(mri_decoder *d, const mr_value *v, const mr_decode_config *cfg,
+                           mri_coefficients *from, mr_error *err)
+{
+    const mri_jpeg_frame *f;
+    if (!d->progressive && mri_progressive_create(&d->progressive)) return no_memory(err);
+    if (mri_progressive_open(d->progressive, v->data, v->bytes, cfg->max_scans, &f, NULL))
+        return open_libjpeg(d, v, cfg, from, err);
+    *from = (mri_coefficients){d->progressive, f, progressive_window, progressive_rows, no_end};
+    return MR_OK;
+}
+
+/* The ways of a JPEG, in turn: our decoders; libjpeg's coefficients; libjpeg's pixels. */
 static int open_jpeg(mri_picture *p, mri_decoder *d, const mr_decode_config *cfg, mr_error *err)
 {
     const mr_value *v = p->value;
@@ -189,7 +214,7 @@ static int open_jpeg(mri_picture *p, mri_decoder *d, const mr_decode_config *cfg
         if (first == MR_OK) first = mri_check_pixels(h.width, h.height, cfg->max_pixels, err);
         if (first) return first;
         if (rc != MR_EUNSUPPORTED) return rc;
-        rc = open_libjpeg(d, v, cfg, &p->from, err);
+        rc = open_other_jpeg(d, v, cfg, &p->from, err);
         if (rc) return rc;
         f = p->from.frame;
     }
@@ -375,7 +400,7 @@ static mri_axis mirrored(mri_axis a)
     return a;
 }
 
-/* What our decoder finds odd only on its way, libjpeg may know: from the start, with its coefficients. */
+/* What our decoders find odd only on their way, libjpeg may know: from the start, with its coefficients. */
 static int pixel_path_run(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg,
                           uint32_t channels, const mri_axis *x, const mri_axis *y, mri_filter filter,
                           bool flip, uint8_t *dst, mr_error *err)
@@ -383,7 +408,7 @@ static int pixel_path_run(mri_decoder *d, const mri_picture *p, const mr_decode_
     const size_t stride = (size_t)x->count * channels;
     int rc =
         mri_pixel_path_run(d->pixel_path, d->plan, &p->from, x, y, filter, flip, channels, dst, stride, err);
-    if (rc != MR_EUNSUPPORTED || p->from.self != d->entropy) return rc;
+    if (rc != MR_EUNSUPPORTED || (p->from.self != d->entropy && p->from.self != d->progressive)) return rc;
     mri_coefficients other;
     rc = open_libjpeg(d, p->value, cfg, &other, err);
     return rc == MR_OK ? mri_pixel_path_run(d->pixel_path, d->plan, &other, x, y, filter, flip, channels, dst,

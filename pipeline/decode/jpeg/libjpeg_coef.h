@@ -1,7 +1,7 @@
 /* pipeline/decode/jpeg/libjpeg_coef.h: quantised coefficients through libjpeg-turbo: of every kind of JPEG it
  * reads, and back into baseline files. Private.
  *
- * What entropy.h does not take (progressive, arithmetic, several components of odd kinds) is read here,
+ * What entropy.h and progressive.h do not take (arithmetic, odd, damaged) is read here,
  * whole: all scans have passed before the first row is there, and the coefficients of the whole picture are
  * in memory meanwhile. What libjpeg warns of is damage. */
 #ifndef MRI_LIBJPEG_COEF_H

@@ -1,15 +1,15 @@
 /* pipeline/decode/jpeg/pixel_path.h: the pixel path: quantised coefficients to finished pixels. Private.
  *
  * The room of JPEG takes the bytes of one picture, or a payload of its coefficients. It gives coefficients of
- * the blocks that matter (entropy.h, libjpeg_coef.h), pixels of them (pixel_path.h; libjpeg_pixels.h), and
- * whole pictures' coefficients for tools (transcoder.h). Callers: decode/ above all, cache and convert; it
- * knows no other kind of picture.
+ * the blocks that matter (entropy.h, progressive.h, libjpeg_coef.h), pixels of them (pixel_path.h;
+ * libjpeg_pixels.h), and whole pictures' coefficients for tools (transcoder.h). Callers: decode/ above all,
+ * cache and convert; it knows no other kind of picture.
  *
  *   coefficients of the blocks that matter ── IDCT ──► planes ── resampled, each from its own resolution ──┐
  *                                                                              result ◄── colour ◄─────────┘
  *
  * There is never a full-size RGB picture. The result does not depend on the source of the coefficients (our
- * entropy decoder, libjpeg's, a coefficient record). */
+ * decoders, libjpeg's, a coefficient record). */
 #ifndef MRI_PIXEL_PATH_H
 #define MRI_PIXEL_PATH_H
 

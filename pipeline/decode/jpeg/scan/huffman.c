@@ -18,7 +18,7 @@ bool mri_huff_is(const mri_huff_codes *c, const uint8_t *spec)
            memcmp(c->spec + 16, spec + 16, c->spec_bytes - 16) == 0;
 }
 
-static bool make_codes(mri_huff_codes *c, const uint8_t *spec)
+bool mri_huff_codes_build(mri_huff_codes *c, const uint8_t *spec)
 {
     const uint32_t bytes = spec_bytes(spec);
     uint32_t code = 0, place = 0;
@@ -50,7 +50,7 @@ uint32_t mri_huff_search(const mri_huff_codes *c, uint64_t bits)
 
 bool mri_huff_dc_build(mri_huff_dc *t, const uint8_t *spec)
 {
-    if (!make_codes(&t->codes, spec)) return false;
+    if (!mri_huff_codes_build(&t->codes, spec)) return false;
     const uint8_t *symbol = t->codes.spec + 16;
     uint32_t *out = t->window, *const end = out + MRI_HUFF_WINDOW(MRI_DC_BITS);
     for (uint32_t k = 16; k < t->codes.spec_bytes; k++)
@@ -124,7 +124,7 @@ static void put_symbols(uint32_t *window, const uint8_t *spec, const uint32_t *c
 bool mri_huff_ac_build(mri_huff_ac *t, const uint8_t *spec)
 {
     t->skims = false;
-    if (!make_codes(&t->codes, spec)) return false;
+    if (!mri_huff_codes_build(&t->codes, spec)) return false;
     uint32_t space[2 * MRI_HUFF_WINDOW(MRI_AC_BITS)]; /* gains of w bits: 2^w from 2^w on */
     const uint32_t *gain[MRI_AC_BITS];
     put_symbols(space + MRI_HUFF_WINDOW(MRI_AC_BITS), t->codes.spec, NULL);

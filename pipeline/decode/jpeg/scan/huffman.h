@@ -68,6 +68,8 @@ typedef struct mri_huff_dc {
     mri_huff_codes codes;
 } mri_huff_dc;
 
+/* The codes alone. False: no prefix code; c is then empty. */
+bool mri_huff_codes_build(mri_huff_codes *c, const uint8_t *spec);
 /* spec: 16 counts and their symbols, at most 256. False: no prefix code, or (DC) a difference of over 15
  * bits; t is then empty. */
 bool mri_huff_ac_build(mri_huff_ac *t, const uint8_t *spec);
