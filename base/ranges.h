@@ -5,10 +5,10 @@
  *             memory                                  host ─ step ─ forward, backward, update, exchange
  *
  * What a thread does or waits for bears the name of the cause that a device's waiting for it is charged to
- * (mr_cause_name()): read, decode, memory, room, copy, host. The others, large, cores, quota and lock, are
- * known only afterwards: a thread that is not run cannot say so. They appear in the marks, which the trainer
- * sets when a step's events are in: "stall read", ... for each idle stretch of a device, by its heaviest
- * cause.
+ * (mr_cause_name()): read, decode, memory, room, copy, host. The others, large, cores, quota, lock and
+ * network, are known only afterwards: a thread that is not run cannot say so. They appear in the marks, which
+ * the trainer sets when a step's events are in: "stall read", ... for each idle stretch of a device, by its
+ * heaviest cause.
  *
  * A range is open on its thread from mri_range_begin() to the mri_range_end() that closes it; ranges nest,
  * and every way out of a function closes what the function opened. Names are few and fixed: they are
@@ -61,7 +61,8 @@
     X(STALL_ROOM, "stall room")                                                                              \
     X(STALL_COPY, "stall copy")                                                                              \
     X(STALL_HOST, "stall host")                                                                              \
-    X(STALL_UNKNOWN, "stall unknown")
+    X(STALL_UNKNOWN, "stall unknown")                                                                        \
+    X(STALL_NETWORK, "stall network")
 
 enum mri_range {
 #define MRI_RANGE_CONSTANT(constant, name) MRI_RANGE_##constant,
