@@ -44,8 +44,11 @@
     X(UPDATE, "update")     /* number: weights */                                                            \
     X(REPLAY, "replay") /* instead of these three: a recorded piece of a step launched; number: which piece  \
                          */                                                                                  \
-    X(EXCHANGE, "exchange") /* one bucket of gradients; number: the bucket */                                \
-    X(EVALUATE, "evaluate") /* number: updates so far, as below */                                           \
+    X(EXCHANGE, "exchange") /* trainer: queueing one bucket of gradients; exchange thread: its bytes to and  \
+                               from other processes, twice; number: the bucket */                            \
+    X(SUM, "sum")           /* exchange thread: between the two, adding up; number: the bucket */            \
+    X(WAIT_FOR_RANK, "wait for rank") /* a mark: a process came last to an exchange; number: its rank */     \
+    X(EVALUATE, "evaluate")           /* number: updates so far, as below */                                 \
     X(CHECKPOINT, "checkpoint")
 
 /* Marks: in the order of mr_cause, which this room does not know; the trainer asserts that they are as many.

@@ -325,6 +325,7 @@ static int train_step(mr_trainer *t, const mr_batch *batch, mr_error *err)
     if (rc) return rc;
 
     t->counted = counted;
+    t->exchange.batch = batch->global_step;
     mr_update_desc update = t->cfg.update;
     mr_step_values values = {.step = batch->global_step, .scale = counted ? 1.0f / (float)counted : 0.0f};
     update.lr = mri_trainer_lr(t, t->updates);

@@ -15,6 +15,8 @@ typedef struct job {
     const char *devices[2];
     uint32_t send_ms; /* so long takes each send of gradients */
     uint64_t steps;
+    bool traced;
+    uint64_t bucket_bytes;
 } job;
 
 static uint32_t send_ms;
@@ -46,14 +48,45 @@ static mr_loader *loader_of(const mrt_rig *rig, const mr_source *src, mr_error *
     return mr_loader_open(&l, src, &cfg, err) == MR_OK ? l : NULL;
 }
 
-static int fit(const job *j, mr_world *world, uint32_t rank, mr_report *report, mr_error *err)
+/* Spans of the exchange follow each other; how many sums there are, and whether some wait for rank 1 took
+ * longer than any jitter. */
+static void read_trace(const mr_trace *trace, char *out, size_t out_bytes)
 {
+    mr_trace_entry *e = NULL;
+    size_t count = 0, sums = 0, exchanges = 0;
+    uint64_t end_ns = 0, longest_ns = 0;
+    bool in_order = true;
+    if (mr_trace_entries(trace, &e, &count)) return;
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(e[i].track, "exchange") != 0) continue;
+        in_order = in_order && e[i].start_ns >= end_ns && e[i].end_ns >= e[i].start_ns;
+        end_ns = e[i].end_ns;
+        sums += strcmp(e[i].name, "sum") == 0;
+        exchanges += strcmp(e[i].name, "exchange") == 0;
+        if (strcmp(e[i].name, "wait for rank 1") == 0 && e[i].end_ns - e[i].start_ns > longest_ns)
+            longest_ns = e[i].end_ns - e[i].start_ns;
+    }
+    snprintf(out, out_bytes, "; trace: %zu sums, %s, %s, waited %s", sums,
+             exchanges >= 2 * sums ? "twice as many exchanges" : "exchanges are missing",
+             in_order ? "in order" : "out of order", longest_ns > 50000000 ? "long" : "shortly");
+    free(e);
+}
+
+static int fit(const job *j, mr_world *world, uint32_t rank, mr_report *report, char *spans, size_t room,
+               mr_error *err)
+{
+    mr_trace *trace = NULL;
+    spans[0] = '\0';
+    if (j->traced && mr_trace_create(&trace, 4096)) return MR_ENOMEM;
+
     mrt_rig rig;
     mr_source *src;
     mr_fit_config cfg;
     int rc = mrt_rig_try(&rig,
                          &(mrt_rig_options){.devices = j->devices[rank],
                                             .batch = BATCH,
+                                            .bucket_bytes = j->bucket_bytes,
+                                            .trace = trace,
                                             .parts = world ? mr_world_size(world) : 1,
                                             .world = world},
                          err);
@@ -68,6 +101,8 @@ static int fit(const job *j, mr_world *world, uint32_t rank, mr_report *report, 
     mr_loader_close(l);
     if (src) mr_source_close(src);
     mrt_rig_close(&rig);
+    if (trace) read_trace(trace, spans, room);
+    mr_trace_destroy(trace);
     return rc;
 }
 
@@ -81,12 +116,13 @@ static void live(mrt_worlds *w, uint32_t slot, uint32_t rank, uint32_t size, con
     mr_world *world = mrt_open(w, slot, rank, size, 10);
     if (!world) return;
     send_ms = j->send_ms;
-    const int rc = fit(j, world, rank, &r, &err);
+    char spans[256];
+    const int rc = fit(j, world, rank, &r, spans, sizeof spans, &err);
     if (rc) mrt_keep(me, rc, &err);
     else
-        snprintf(me->text, sizeof me->text, "%s; rank %u is late, %s, %d", r.verdict, r.late_rank,
+        snprintf(me->text, sizeof me->text, "%s; rank %u is late, %s, %d%s", r.verdict, r.late_rank,
                  r.stall_fraction < 0.5 ? "busy" : "idle",
-                 r.network_ms > 0 && r.network_ms <= r.exposed_ms && r.late_ms <= r.network_ms);
+                 r.network_ms > 0 && r.network_ms <= r.exposed_ms && r.late_ms <= r.network_ms, spans);
     mr_world_close(world);
 }
 
@@ -128,6 +164,22 @@ static void late_rank_is_named(void **state)
     MRT_TRUE(!strstr(said[1], "for rank 0")); /* busy cores may delay the sums, but nobody it waits for */
 }
 
+static void each_bucket_is_in_the_trace(void **state)
+{
+    (void)state;
+    char said[2][1024];
+    run_both(&(job){.devices = {"sim:1,step=1ms", "sim:1,step=300ms"}, .steps = 4, .traced = true}, said);
+    MRT_HAS(said[0], "trace: 4 sums, twice as many exchanges, in order, waited long");
+    run_both(
+        &(job){
+            .devices = {"sim:1,step=1ms", "sim:1,step=1ms"}, .steps = 4, .traced = true, .bucket_bytes = 1},
+        said);
+    for (uint32_t r = 0; r < 2; r++) {
+        MRT_HAS(said[r], "twice as many exchanges, in order");
+        MRT_TRUE(!strstr(said[r], "trace: 4 sums") && strstr(said[r], "trace: "));
+    }
+}
+
 /* However busy the cores are that pass the gradients on. */
 static void fast_wire_costs_little(void **state)
 {
@@ -142,18 +194,19 @@ static void one_process_has_no_network(void **state)
     (void)state;
     mr_error err = MR_ERROR_INIT;
     mr_report r = {0};
-    const job j = {.devices = {"sim:1,step=1ms"}, .steps = 5};
-    MRT_OK(fit(&j, NULL, 0, &r, &err), &err);
+    const job j = {.devices = {"sim:1,step=1ms"}, .steps = 5, .traced = true};
+    char spans[256];
+    MRT_OK(fit(&j, NULL, 0, &r, spans, sizeof spans, &err), &err);
     MRT_TRUE(r.network_ms == 0 && r.late_ms == 0);
+    MRT_HAS(spans, "trace: 0 sums");
     MRT_TRUE(!strstr(r.verdict, "network") && !strstr(r.verdict, "rank"));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slow_wire_is_named),
-        cmocka_unit_test(late_rank_is_named),
-        cmocka_unit_test(fast_wire_costs_little),
+        cmocka_unit_test(slow_wire_is_named),          cmocka_unit_test(late_rank_is_named),
+        cmocka_unit_test(each_bucket_is_in_the_trace), cmocka_unit_test(fast_wire_costs_little),
         cmocka_unit_test(one_process_has_no_network),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
