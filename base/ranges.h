@@ -5,10 +5,10 @@
  *             memory                                  host ─ step ─ forward, backward, update, exchange
  *
  * What a thread does or waits for bears the name of the cause that a device's waiting for it is charged to
- * (mr_cause_name()): read, decode, memory, room, copy, host. The others, large, cores, quota and lock, are
- * known only afterwards: a thread that is not run cannot say so. They appear in the marks, which the trainer
- * sets when a step's events are in: "stall read", ... for each idle stretch of a device, by its heaviest
- * cause.
+ * (mr_cause_name()): read, decode, memory, room, copy, host. The others, large, cores, quota, lock and
+ * network, are known only afterwards: a thread that is not run cannot say so. They appear in the marks, which
+ * the trainer sets when a step's events are in: "stall read", ... for each idle stretch of a device, by its
+ * heaviest cause.
  *
  * A range is open on its thread from mri_range_begin() to the mri_range_end() that closes it; ranges nest,
  * and every way out of a function closes what the function opened. Names are few and fixed: they are
@@ -44,8 +44,11 @@
     X(UPDATE, "update")     /* number: weights */                                                            \
     X(REPLAY, "replay") /* instead of these three: a recorded piece of a step launched; number: which piece  \
                          */                                                                                  \
-    X(EXCHANGE, "exchange") /* one bucket of gradients; number: the bucket */                                \
-    X(EVALUATE, "evaluate") /* number: updates so far, as below */                                           \
+    X(EXCHANGE, "exchange") /* trainer: queueing one bucket of gradients; exchange thread: its bytes to and  \
+                               from other processes, twice; number: the bucket */                            \
+    X(SUM, "sum")           /* exchange thread: between the two, adding up; number: the bucket */            \
+    X(WAIT_FOR_RANK, "wait for rank") /* a mark: a process came last to an exchange; number: its rank */     \
+    X(EVALUATE, "evaluate")           /* number: updates so far, as below */                                 \
     X(CHECKPOINT, "checkpoint")
 
 /* Marks: in the order of mr_cause, which this room does not know; the trainer asserts that they are as many.
@@ -61,7 +64,8 @@
     X(STALL_ROOM, "stall room")                                                                              \
     X(STALL_COPY, "stall copy")                                                                              \
     X(STALL_HOST, "stall host")                                                                              \
-    X(STALL_UNKNOWN, "stall unknown")
+    X(STALL_UNKNOWN, "stall unknown")                                                                        \
+    X(STALL_NETWORK, "stall network")
 
 enum mri_range {
 #define MRI_RANGE_CONSTANT(constant, name) MRI_RANGE_##constant,

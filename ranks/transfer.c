@@ -23,7 +23,8 @@ char mri_transfer_token;
 typedef struct flow { /* with one rank; head and payload are one run of bytes */
     uint64_t sent, to_send, got, to_get;
     uint8_t send_head[MRI_TRANSFER_HEAD_BYTES], get_head[MRI_TRANSFER_HEAD_BYTES];
-    bool ended; /* the connection: nothing goes and comes any more */
+    bool ended;        /* the connection: nothing goes and comes any more */
+    uint64_t first_ns; /* its first byte came; 0: none did */
 } flow;
 
 struct mri_channel {
@@ -166,6 +167,7 @@ static int receive_step(mri_channel *c, uint32_t r, const mr_world_piece *piece,
         f->ended = true;
         return MR_OK;
     }
+    if (!f->first_ns) f->first_ns = mri_clock_ns();
     const bool had_head = f->got >= MRI_TRANSFER_HEAD_BYTES;
     f->got += (uint64_t)n;
     return had_head || f->got < MRI_TRANSFER_HEAD_BYTES ? MR_OK : check_head(c, r, err);
@@ -184,7 +186,7 @@ static void start_flows(mri_channel *c, const mr_world_piece *send, const mr_wor
 {
     for (uint32_t r = 0; r < c->size; r++) {
         flow *f = &c->flows[r];
-        f->sent = f->got = f->to_send = f->to_get = 0;
+        f->sent = f->got = f->to_send = f->to_get = f->first_ns = 0;
         f->ended = false;
         if (r == c->rank) continue;
         f->to_send = run_bytes(&send[r]);
@@ -281,6 +283,11 @@ void mri_channel_pieces(mri_channel *c, mr_world_piece **send, mr_world_piece **
     memset(c->pieces, 0, 2 * (size_t)c->size * sizeof *c->pieces);
     *send = c->pieces;
     *receive = c->pieces + c->size;
+}
+
+void mri_channel_arrivals(const mri_channel *c, uint64_t *first_ns)
+{
+    for (uint32_t r = 0; r < c->size; r++) first_ns[r] = c->flows[r].first_ns;
 }
 
 void mri_channel_traffic(const mri_channel *c, uint64_t *sent, uint64_t *received)

@@ -52,6 +52,8 @@ extern char mri_transfer_token;
 /* round: the same on both sides. */
 int mri_channel_transfer(mri_channel *c, uint32_t round, const mr_world_piece *send,
                          const mr_world_piece *receive, mr_error *err);
+/* When the first byte of each rank came in the newest transfer; 0: none did. The caller's thread. */
+void mri_channel_arrivals(const mri_channel *c, uint64_t *first_ns);
 /* Pieces for one's own use, all of nothing: send, then receive. */
 void mri_channel_pieces(mri_channel *c, mr_world_piece **send, mr_world_piece **receive);
 

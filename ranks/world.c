@@ -282,3 +282,10 @@ void mr_world_traffic(const mr_world *w, uint64_t *sent, uint64_t *received)
     if (sent) *sent = all_sent;
     if (received) *received = all_received;
 }
+
+void mr_world_arrivals(const mr_world *w, uint32_t channel, uint64_t *first_ns)
+{
+    if (!w || !first_ns || channel >= MR_WORLD_CHANNELS) return;
+    if (w->size == 1) first_ns[0] = 0;
+    else mri_channel_arrivals(w->channels[channel], first_ns);
+}

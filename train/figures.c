@@ -35,6 +35,36 @@ static void report_times(const mri_epoch *e, mr_trainer *t, mr_report *r)
     for (uint32_t i = 0; i < MR_CAUSES; i++) r->causes.total_ns += r->causes.ns[i];
 }
 
+/* The last steps, which no beat has told of, are compared, too. */
+static int report_network(mr_trainer *t, mr_report *r, mr_error *err)
+{
+    mri_ranks *ranks = &t->team.ranks;
+    double late = 0;
+    const int rc = mri_ranks_compare(ranks, t->flights.steps, t->flights.network_ns, err);
+    if (rc || ranks->size == 1) return rc;
+    r->late_rank = mri_lateness_worst(&ranks->late, &late);
+    r->network_ms = 1e-6 * t->flights.log.network_ns;
+    r->late_ms = late * r->network_ms;
+    return MR_OK;
+}
+
+/* What the beats tell of the late process and of this one. */
+static mri_verdict_late late_rank(const mr_trainer *t, const mr_report *r)
+{
+    const mri_ranks *ranks = &t->team.ranks;
+    mr_rank_times late = {.steps = 0}, own = {.steps = 0};
+    if (!(r->late_ms > 0) || mr_trainer_rank_times(t, r->late_rank, &late, NULL) ||
+        mr_trainer_rank_times(t, ranks->rank, &own, NULL))
+        return (mri_verdict_late){.host = ""};
+    return (mri_verdict_late){.ns = (uint64_t)(1e6 * r->late_ms),
+                              .rank = r->late_rank,
+                              .host = mr_world_host(ranks->world, r->late_rank),
+                              .compute_ms = late.compute_ms,
+                              .idle_ms = late.idle_ms,
+                              .own_compute_ms = own.compute_ms,
+                              .own_idle_ms = own.idle_ms};
+}
+
 /* What the verdict may call the slow one of several. Devices of the processor share its cores: which of them
  * was run last says nothing of a device. */
 static const char *slow_device_name(const mr_trainer *t, uint32_t replica)
@@ -64,12 +94,18 @@ static void report_stages(const mri_epoch *e, const mr_trainer *t, const mr_load
         .slow_device = several ? slow_device_name(t, slowest) : NULL,
         .slow_ms = slow_ms,
         .others_ms = others_ms,
+        .network_ns = (uint64_t)(1e6 * r->network_ms),
+        .buckets = t->team.replicas[0].plan.bucket_count,
+        .late = late_rank(t, r),
     };
     mri_verdict(&in, r->verdict, sizeof r->verdict);
 }
 
-void mri_figures_report(const mri_epoch *e, mr_trainer *t, const mr_loader *loader, mr_report *r)
+int mri_figures_report(const mri_epoch *e, mr_trainer *t, const mr_loader *loader, mr_report *r,
+                       mr_error *err)
 {
     report_times(e, t, r);
-    report_stages(e, t, loader, r);
+    const int rc = report_network(t, r, err);
+    if (rc == MR_OK) report_stages(e, t, loader, r);
+    return rc;
 }

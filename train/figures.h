@@ -13,7 +13,9 @@ typedef struct mri_epoch {
     mr_loader_stats before;          /* when it began */
 } mri_epoch;
 
-/* Everything of *r but loss, accuracy and what they tell. All steps are over, and in the trainer's log. */
-void mri_figures_report(const mri_epoch *e, mr_trainer *t, const mr_loader *loader, mr_report *r);
+/* Everything of *r but loss, accuracy and what they tell. All steps are over, and in the trainer's log. All
+ * processes call it. */
+int mri_figures_report(const mri_epoch *e, mr_trainer *t, const mr_loader *loader, mr_report *r,
+                       mr_error *err);
 
 #endif

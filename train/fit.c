@@ -219,6 +219,7 @@ static void begin_epoch(fit *f)
     f->epoch.steps = f->epoch.samples = f->epoch.wait_ns = 0;
     f->report = (mr_report){.struct_size = sizeof f->report, .epoch = f->run->at.epoch};
     mri_step_log_start(&f->t->flights.log, f->t->team.count, f->epoch.warmup);
+    mri_lateness_begin(&f->t->team.ranks.late);
     mr_loader_stats_read(f->loader, &f->epoch.before);
     f->epoch.begun_ns = mri_now_ns();
     mri_stretches_begin_epoch(&f->stretches, f->t, f->epoch.begun_ns);
@@ -228,12 +229,13 @@ static void begin_epoch(fit *f)
 static int report_training(fit *f, mr_error *err)
 {
     mr_metrics m;
-    const int rc = mri_trainer_take_sums(f->t, MRI_SUMS_TRAINING, &m, err); /* also brings in the last steps'
+    int rc = mri_trainer_take_sums(f->t, MRI_SUMS_TRAINING, &m, err); /* also brings in the last steps'
                                                                                events */
     if (rc) return rc;
     look(f);
     mr_report *r = &f->report;
-    mri_figures_report(&f->epoch, f->t, f->loader, r);
+    rc = mri_figures_report(&f->epoch, f->t, f->loader, r, err);
+    if (rc) return rc;
     r->samples = m.count;
     r->loss = mri_mean_of(m.loss_sum, m.count);
     r->accuracy = mri_accuracy_of(f->t, m.correct, m.count);

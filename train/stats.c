@@ -86,26 +86,61 @@ static uint64_t sum_of(const mr_causes *c, uint32_t which)
     return sum;
 }
 
-static void put_cause(char *out, size_t out_bytes, const mr_causes *c, mr_cause cause, double idle)
+static uint64_t ns_of(const mri_verdict_input *in, int cause)
+{
+    return cause == MR_CAUSE_NETWORK ? in->network_ns : in->causes.ns[cause];
+}
+
+static uint64_t all_of(const mri_verdict_input *in) { return in->causes.total_ns + in->network_ns; }
+
+static void put_cause(char *out, size_t out_bytes, const mri_verdict_input *in, int cause, double idle)
 {
     const size_t at = strlen(out);
     snprintf(out + at, out_bytes - at, "%s%.1f %s", at ? ", " : "",
-             100 * idle * (double)c->ns[cause] / (double)c->total_ns, mr_cause_text(cause));
+             100 * idle * (double)ns_of(in, cause) / (double)all_of(in), mr_cause_text((mr_cause)cause));
 }
 
 /* "4.1 decoding, 1.6 cores taken by other threads": the largest first, as long as they count. */
-static void list_causes(const mr_causes *c, double idle, char *out, size_t out_bytes)
+static void list_causes(const mri_verdict_input *in, double idle, char *out, size_t out_bytes)
 {
     uint32_t told = 0;
     out[0] = '\0';
     for (int n = 0; n < 3; n++) {
         int most = -1;
-        for (int i = 0; i < MR_CAUSES; i++)
-            if (!(told & 1u << i) && (most < 0 || c->ns[i] > c->ns[most])) most = i;
-        if ((double)c->ns[most] < 0.05 * (double)c->total_ns) break;
+        for (int i = 0; i <= MR_CAUSE_NETWORK; i++)
+            if (!(told & 1u << i) && (most < 0 || ns_of(in, i) > ns_of(in, most))) most = i;
+        if ((double)ns_of(in, most) < 0.05 * (double)all_of(in)) break;
         told |= 1u << most;
-        put_cause(out, out_bytes, c, (mr_cause)most, idle);
+        put_cause(out, out_bytes, in, most, idle);
     }
+}
+
+/* Another process comes late to most of what this one waits for. */
+static void verdict_on_late(const mri_verdict_input *in, double idle, char *out, size_t out_bytes)
+{
+    const mri_verdict_late *l = &in->late;
+    const double part = 100 * idle / (double)all_of(in);
+    const bool data = l->idle_ms - l->own_idle_ms > l->compute_ms - l->own_compute_ms;
+    snprintf(
+        out, out_bytes,
+        "late rank: the step waited %.1f %% of the time for other ranks, %.1f for rank %u (%.24s), which "
+        "%s %.1f ms a step, this rank %.1f; %s",
+        part * (double)in->network_ns, part * (double)l->ns, l->rank, l->host,
+        data ? "waits for data" : "computes", data ? l->idle_ms : l->compute_ms,
+        data ? l->own_idle_ms : l->own_compute_ms,
+        data ? "a faster loader there would help" : "a faster device there would help");
+}
+
+static void verdict_on_network(const mri_verdict_input *in, double idle, char *out, size_t out_bytes)
+{
+    const double part = 100 * idle / (double)all_of(in);
+    if (2 * in->late.ns > in->network_ns) verdict_on_late(in, idle, out, out_bytes);
+    else
+        snprintf(
+            out, out_bytes,
+            "network-bound: the step waited %.1f %% of the time for gradients of other ranks; %sa larger "
+            "--batch or a faster network would help",
+            part * (double)in->network_ns, in->buckets == 1 ? "smaller buckets (--bucket), " : "");
 }
 
 static void verdict_on_idle(const mri_verdict_input *in, double idle, char *out, size_t out_bytes)
@@ -114,7 +149,11 @@ static void verdict_on_idle(const mri_verdict_input *in, double idle, char *out,
     size_t most = 0;
     for (size_t k = 1; k < MRI_ARRAY_COUNT(kinds); k++)
         if (sum_of(&in->causes, kinds[k].causes) > sum_of(&in->causes, kinds[most].causes)) most = k;
-    list_causes(&in->causes, idle, list, sizeof list);
+    if (in->network_ns > sum_of(&in->causes, kinds[most].causes)) {
+        verdict_on_network(in, idle, out, out_bytes);
+        return;
+    }
+    list_causes(in, idle, list, sizeof list);
     snprintf(out, out_bytes, "%s: the device idled %.1f %% of the time: %s; %s",
              in->prefetch ? kinds[most].verdict : "serial", 100 * idle, list,
              in->prefetch ? kinds[most].remedy : "turn prefetch on");
@@ -140,7 +179,7 @@ void mri_verdict(const mri_verdict_input *in, char *out, size_t out_bytes)
     const double device = (double)in->compute_ns + (double)in->exposed_ns;
     const double idle = device > 0 ? (double)in->exposed_ns / device : 0;
     if (device <= 0) snprintf(out, out_bytes, "no verdict: too few steps were measured after the warm-up");
-    else if (idle < IDLE_LIMIT || in->causes.total_ns == 0) verdict_on_busy(in, idle, out, out_bytes);
+    else if (idle < IDLE_LIMIT || all_of(in) == 0) verdict_on_busy(in, idle, out, out_bytes);
     else verdict_on_idle(in, idle, out, out_bytes);
 }
 

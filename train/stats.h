@@ -18,16 +18,28 @@ double mri_quantile(double *values, size_t count, double q);
 bool mri_slowest_replica(const double *own_ns, uint32_t replicas, uint64_t steps, uint32_t *replica,
                          double *ms, double *others_ms);
 
+/* The process that this one waits for longest. */
+typedef struct mri_verdict_late {
+    uint64_t ns; /* of network_ns */
+    uint32_t rank;
+    const char *host;
+    double compute_ms, idle_ms;         /* its devices, in a step: computing, waiting for data */
+    double own_compute_ms, own_idle_ms; /* those of this process */
+} mri_verdict_late;
+
 /* What the verdict weighs, all of the same stretch of time. */
 typedef struct mri_verdict_input {
     uint64_t compute_ns; /* device at work, mean over replicas */
     uint64_t exposed_ns; /* device idle between steps, mean over replicas */
     uint32_t prefetch;   /* of the loader; 0: everything in series */
     uint32_t workers;
-    mr_causes causes;        /* of exposed_ns */
+    mr_causes causes;        /* of exposed_ns - network_ns */
     const char *slow_device; /* of several, the one whose own part of a step takes longest; NULL: there is one
                               */
     double slow_ms, others_ms; /* that part, and what the others' takes */
+    uint64_t network_ns;       /* of exposed_ns: waiting for other processes and their gradients */
+    uint32_t buckets;          /* of gradients in a step */
+    mri_verdict_late late;
 } mri_verdict_input;
 
 /* One line: which cause weighs most, and what would help against it. Always terminated. */

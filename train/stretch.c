@@ -14,7 +14,10 @@ void mri_stretches_begin_epoch(mri_stretches *s, const mr_trainer *t, uint64_t n
     s->at = t->run.at;
     s->updates = t->updates;
     s->steps = t->flights.steps;
-    s->last = s->due = (mri_peek){.steps = t->flights.steps, .samples = t->flights.samples, .end_ns = now_ns};
+    s->last = s->due = (mri_peek){.steps = t->flights.steps,
+                                  .samples = t->flights.samples,
+                                  .end_ns = now_ns,
+                                  .network_ns = t->flights.network_ns};
 }
 
 /* At the pace of this call, with all that it waited for. */
@@ -53,6 +56,8 @@ void mri_stretches_report(mri_stretches *s, const mr_trainer *t, const mr_fit_co
         .samples_per_s = seconds > 0 ? (double)samples / seconds : 0,
         .seconds_left = seconds_left(s, cfg, step, now->steps - s->call_steps),
         .simulated = mri_trainer_simulates(t),
+        .network_fraction =
+            seconds > 0 ? fmin(1, 1e-9 * (double)(now->network_ns - from->network_ns) / seconds) : 0,
     };
     if (due) s->due = *now;
 }

@@ -183,6 +183,7 @@ static int queue_step(mr_trainer *t, const mri_flight *f, const mr_batch *b, mr_
         if (rc == MR_OK) rc = mri_exchange_bucket(&t->exchange, k, err);
         mri_range_end();
     }
+    if (rc == MR_OK) rc = mri_flight_summed(&t->flights, f, err);
     for (uint32_t r = 0; rc == MR_OK && t->team.parts.all > 1 && r < t->team.count; r++)
         rc = queue_part(t, r, t->team.parts.of_device[r] - 1, b, true, buckets, "an update", err);
     return rc;
@@ -271,17 +272,22 @@ static bool is_peeked_at(const mr_trainer *t)
            (t->peek_steps > 0 && update % t->peek_steps == 0);
 }
 
-/* All processes are at this batch; *counted: samples of all that count. */
-static int beat(mr_trainer *t, const mr_batch *b, bool training, uint32_t *counted, mr_error *err)
+/* All processes are at this batch; *counted: samples of all that count; *waited: until they were. */
+static int beat(mr_trainer *t, const mr_batch *b, bool training, uint32_t *counted, mri_interval *waited,
+                mr_error *err)
 {
     mr_error why = MR_ERROR_INIT;
     const mri_beat mine = {.batch = b->global_step,
                            .steps = t->flights.steps,
                            .compute_ns = t->flights.compute_ns,
                            .idle_ns = t->flights.idle_ns,
+                           .network_ns = t->flights.network_ns,
                            .counted = b->counted,
                            .training = training};
-    return mri_ranks_beat(&t->team.ranks, &mine, counted, &why) ? mri_team_fail(&t->team, &why, err) : MR_OK;
+    waited->from_ns = mri_now_ns();
+    const int rc = mri_ranks_beat(&t->team.ranks, &mine, counted, &why);
+    waited->to_ns = mri_now_ns();
+    return rc ? mri_team_fail(&t->team, &why, err) : MR_OK;
 }
 
 int mr_trainer_rank_times_sized(const mr_trainer *t, uint32_t rank, mr_rank_times *out, mr_error *err)
@@ -293,7 +299,8 @@ int mr_trainer_rank_times_sized(const mr_trainer *t, uint32_t rank, mr_rank_time
     const double steps = b->steps ? (double)b->steps : 1;
     const mr_rank_times all = {.steps = b->steps,
                                .compute_ms = 1e-6 * (double)b->compute_ns / steps,
-                               .idle_ms = 1e-6 * (double)b->idle_ns / steps};
+                               .idle_ms = 1e-6 * (double)b->idle_ns / steps,
+                               .network_ms = 1e-6 * (double)b->network_ns / steps};
     const int rc = mri_result_check(out, err);
     if (rc) return rc;
     if (rank >= ranks->size) return mr_error_set(err, MR_EINVAL, "rank %u of %u", rank, ranks->size);
@@ -309,14 +316,16 @@ static int train_step(mr_trainer *t, const mr_batch *batch, mr_error *err)
         return mr_error_set(err, MR_EINVAL,
                             "the learning rate schedule counts epochs: set steps_per_epoch, or use mr_fit()");
     mri_flight *f = NULL;
+    mri_interval waited = {0, 0};
     uint32_t counted = 0;
     int rc = check_batch(t, batch, err);
-    if (rc == MR_OK) rc = beat(t, batch, true, &counted, err);
+    if (rc == MR_OK) rc = beat(t, batch, true, &counted, &waited, err);
     if (rc == MR_OK) rc = change_buckets(t, err);
-    if (rc == MR_OK) rc = mri_flight_begin(&t->flights, batch, counted, true, &f, err);
+    if (rc == MR_OK) rc = mri_flight_begin(&t->flights, batch, counted, waited, true, &f, err);
     if (rc) return rc;
 
     t->counted = counted;
+    t->exchange.batch = batch->global_step;
     mr_update_desc update = t->cfg.update;
     mr_step_values values = {.step = batch->global_step, .scale = counted ? 1.0f / (float)counted : 0.0f};
     update.lr = mri_trainer_lr(t, t->updates);
@@ -360,12 +369,13 @@ int mr_trainer_forward(mr_trainer *t, const mr_batch *batch, mr_error *err)
     MRI_OWN(err, t);
     MRI_GIVEN(err, batch);
     mri_flight *f = NULL;
+    mri_interval waited = {0, 0};
     uint32_t counted = 0;
     int rc = check_batch(t, batch, err);
-    if (rc == MR_OK) rc = beat(t, batch, false, &counted, err);
+    if (rc == MR_OK) rc = beat(t, batch, false, &counted, &waited, err);
     if (rc == MR_OK) rc = mri_exchange_stats(&t->exchange, err);
     if (rc == MR_OK) rc = mri_split_exchange_stats(&t->split, err);
-    if (rc == MR_OK) rc = mri_flight_begin(&t->flights, batch, counted, false, &f, err);
+    if (rc == MR_OK) rc = mri_flight_begin(&t->flights, batch, counted, waited, false, &f, err);
     if (rc) return rc;
     const mr_step_values values = {.step = batch->step}; /* the same draws in every evaluation */
     for (uint32_t r = 0; r < t->team.count; r++) {

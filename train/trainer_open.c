@@ -379,7 +379,7 @@ static int open_parts(mr_trainer *t, mr_error *err)
     t->cfg.parts = NULL;
     if (rc == MR_OK) rc = list_streams(t, err);
     if (rc == MR_OK) rc = agree(t, err);
-    if (rc == MR_OK) rc = mri_exchange_init(&t->exchange, &t->team, err);
+    if (rc == MR_OK) rc = mri_exchange_init(&t->exchange, &t->team, t->cfg.trace, err);
     if (rc == MR_OK) rc = mri_flights_init(&t->flights, &t->team, t->cfg.watchdog_s, t->cfg.trace, err);
     if (rc == MR_OK) rc = open_stages(t, devices, &replica, err);
     if (rc == MR_OK) rc = mri_tensors_init(&t->tensors, &t->team.replicas[0], err);

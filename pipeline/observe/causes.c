@@ -11,7 +11,7 @@
 
 static const struct {
     const char *name, *text;
-} names[MR_CAUSES] = {
+} names[MR_CAUSES + 1] = {
     [MR_CAUSE_READ] = {"read", "reading"},
     [MR_CAUSE_DECODE] = {"decode", "decoding"},
     [MR_CAUSE_LARGE] = {"large", "decoding of single slow samples"},
@@ -23,11 +23,18 @@ static const struct {
     [MR_CAUSE_COPY] = {"copy", "copies to the device"},
     [MR_CAUSE_HOST] = {"host", "the host, with the batch there"},
     [MR_CAUSE_UNKNOWN] = {"unknown", "unknown"},
+    [MR_CAUSE_NETWORK] = {"network", "gradients of other ranks"},
 };
 
-const char *mr_cause_name(mr_cause cause) { return (unsigned)cause < MR_CAUSES ? names[cause].name : NULL; }
+const char *mr_cause_name(mr_cause cause)
+{
+    return (unsigned)cause < MRI_ARRAY_COUNT(names) ? names[cause].name : NULL;
+}
 
-const char *mr_cause_text(mr_cause cause) { return (unsigned)cause < MR_CAUSES ? names[cause].text : NULL; }
+const char *mr_cause_text(mr_cause cause)
+{
+    return (unsigned)cause < MRI_ARRAY_COUNT(names) ? names[cause].text : NULL;
+}
 
 void mri_load_mark(mri_load *l, uint64_t worked_ns, uint32_t threads, uint64_t now_ns)
 {

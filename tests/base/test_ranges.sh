@@ -19,8 +19,8 @@ for name in read room decode parse augment stage copy wait host step forward bac
     heard $name
 done
 equal "$(grep '^wrong' heard)" "wrong 0"
-equal "$(grep -c '^range' heard)" 29 # and "replay", where a device records, "memory", and a mark for each of the 11 causes
-for cause in read decode large memory cores quota lock room copy host unknown; do
+equal "$(grep -c '^range' heard)" 32 # and "replay", where a device records, "memory", "sum", "wait for rank", and a mark for each of the 12 causes
+for cause in read decode large memory cores quota lock room copy host unknown network; do
     grep -q "^mark stall_$cause " heard || fail "$last: no mark for the cause '$cause'"
 done
 equal "$(awk '/^mark/ && !/stall_/ { n += $3 } END { print n }' heard)" 0

@@ -8,7 +8,7 @@ import shutil
 
 # what measures the run or the machine, or says how it went about it, in lines of --json
 MEASURED = re.compile(r"seconds|per_s$|^hardware$|_ms|_fraction$|^stages$|^verdict$|rss_bytes$|memory_bytes$|^bytes_read$|^bytes_copied$|^cache_"
-                      r"|^io$|^io_note$|^readers$|^warmup|^run_id$|^causes$")
+                      r"|^io$|^io_note$|^readers$|^warmup|^run_id$|^causes$|^late_rank$")
 # and in text
 MEASURED_TEXT = re.compile(r"\d[\d.,]*(e[+-]\d+)?(?= *(s|ms|us|records/s|samples/s|pictures/s|[KMG]i?B/s)\b)")
 

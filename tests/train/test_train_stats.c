@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "mrt.h"
+#include "train/run/lateness.h"
 #include "train/run/step_log.h"
 #include "train/stats.h"
 
@@ -51,7 +52,7 @@ static void test_step_log(void **state)
     mri_step_log_start(log, 2, 1);
     for (int i = 0; i < 4; i++)
         mri_step_log_add(log, start[i], NULL, end[i], 10,
-                         &(mr_causes){.ns[MR_CAUSE_READ] = 1 << i, .total_ns = 1 << i});
+                         &(mr_causes){.ns[MR_CAUSE_READ] = 1 << i, .total_ns = 1 << i}, NULL);
     MRT_EQ(log->steps, 4);
     MRT_EQ(log->samples, 30);
     MRT_EQ(log->window_start_ns, 200);
@@ -63,7 +64,7 @@ static void test_step_log(void **state)
     MRT_EQ(log->step_ms.count, 3);
     MRT_TRUE(fabs(log->step_ms.value[0] - 110e-6) < 1e-12 && fabs(log->step_ms.value[2] - 100e-6) < 1e-12);
     mri_step_log_start(log, 1, 0); /* without a warm-up the first step's own start opens the window */
-    mri_step_log_add(log, start[0], NULL, end[0], 7, NULL);
+    mri_step_log_add(log, start[0], NULL, end[0], 7, NULL, NULL);
     MRT_TRUE(log->window_start_ns == 100 && log->samples == 7 && log->exposed_ns == 0 &&
              log->compute_ns == 100);
     free(log);
@@ -242,6 +243,97 @@ static void test_verdict_on_recorded_faults(void **state)
 }
 
 /* Busy devices of which one holds the others up: it is named, and the loader is not. */
+static void network_is_weighed_against_other_causes(void **state)
+{
+    (void)state;
+    char text[256];
+    mri_verdict_input in = {.compute_ns = 300,
+                            .exposed_ns = 700,
+                            .network_ns = 600,
+                            .prefetch = 4,
+                            .buckets = 1,
+                            .causes = {{[MR_CAUSE_DECODE] = 100}, 100}};
+    mri_verdict(&in, text, sizeof text);
+    MRT_STR(text,
+            "network-bound: the step waited 60.0 % of the time for gradients of other ranks; smaller buckets "
+            "(--bucket), a larger --batch or a faster network would help");
+    in.buckets = 4;
+    mri_verdict(&in, text, sizeof text);
+    MRT_STR(
+        text,
+        "network-bound: the step waited 60.0 % of the time for gradients of other ranks; a larger --batch "
+        "or a faster network would help");
+    in.causes = (mr_causes){{[MR_CAUSE_DECODE] = 400}, 400};
+    in.network_ns = 300;
+    mri_verdict(&in, text, sizeof text);
+    MRT_STR(text, "input-bound: the device idled 70.0 % of the time: 40.0 decoding, 30.0 gradients of other "
+                  "ranks; more workers or cores, or records that need less decoding (convert), would help");
+    in = (mri_verdict_input){.compute_ns = 980, .exposed_ns = 20, .network_ns = 20};
+    mri_verdict(&in, text, sizeof text);
+    MRT_STR(text, "compute-bound: the device was busy 98.0 % of the time; a faster loader would not help");
+}
+
+static void late_rank_is_told_with_its_cause(void **state)
+{
+    (void)state;
+    char text[256];
+    mri_verdict_input in = {.compute_ns = 400,
+                            .exposed_ns = 600,
+                            .network_ns = 600,
+                            .prefetch = 4,
+                            .late = {500, 3, "node3", 40, 1, 10, 0}};
+    mri_verdict(&in, text, sizeof text);
+    MRT_STR(text,
+            "late rank: the step waited 60.0 % of the time for other ranks, 50.0 for rank 3 (node3), which "
+            "computes 40.0 ms a step, this rank 10.0; a faster device there would help");
+    in.late = (mri_verdict_late){500, 3, "node3", 11, 30, 10, 0.5};
+    mri_verdict(&in, text, sizeof text);
+    MRT_STR(text,
+            "late rank: the step waited 60.0 % of the time for other ranks, 50.0 for rank 3 (node3), which "
+            "waits for data 30.0 ms a step, this rank 0.5; a faster loader there would help");
+    in.late.ns = 200;
+    mri_verdict(&in, text, sizeof text);
+    MRT_HAS(text, "network-bound: ");
+}
+
+static void who_waits_least_is_late(void **state)
+{
+    (void)state;
+    mri_lateness l;
+    double part;
+    MRT_EQ(mri_lateness_init(&l, 0, 3), MR_OK);
+    mri_lateness_worst(&l, &part);
+    MRT_TRUE(part == 0);
+    mri_lateness_compare(&l, (const uint64_t[]){1, 1, 1}, (const uint64_t[]){100, 20, 90});
+    mri_lateness_compare(&l, (const uint64_t[]){2, 1, 2}, (const uint64_t[]){900, 20, 90}); /* not yet */
+    mri_lateness_compare(&l, (const uint64_t[]){2, 2, 2}, (const uint64_t[]){150, 80, 100});
+    MRT_EQ(l.waited_ns, 150);
+    MRT_EQ(mri_lateness_worst(&l, &part), 1);
+    MRT_TRUE(part == 80.0 / 150);
+    MRT_EQ(l.late_ns[2], 40);
+    mri_lateness_begin(&l);
+    mri_lateness_compare(&l, (const uint64_t[]){3, 3, 3}, (const uint64_t[]){160, 180, 200}); /* it is itself
+                                                                                               */
+    mri_lateness_worst(&l, &part);
+    MRT_TRUE(part == 0 && l.waited_ns == 10);
+    mri_lateness_fini(&l);
+}
+
+static void network_of_a_step_is_no_computing(void **state)
+{
+    (void)state;
+    mri_step_log *log = malloc(sizeof *log);
+    static const uint64_t start[2][2] = {{100, 100}, {250, 260}}, end[2][2] = {{200, 210}, {400, 410}};
+    static const uint64_t inside[2][2] = {{30, 40}, {90, 80}};
+    mri_step_log_start(log, 2, 0);
+    mri_step_log_add(log, start[0], NULL, end[0], 1, NULL, &(mri_step_network){0, inside[0]});
+    mri_step_log_add(log, start[1], NULL, end[1], 1, NULL, &(mri_step_network){60, inside[1]});
+    MRT_TRUE(log->network_ns == (30 + 40 + 90 + 80 + 60) / 2.0);
+    MRT_TRUE(log->exposed_ns == (30 + 40 + 90 + 80 + 50 + 50) / 2.0);
+    MRT_TRUE(log->compute_ns == (70 + 70 + 60 + 70) / 2.0);
+    free(log);
+}
+
 static void test_verdict_on_a_slow_device(void **state)
 {
     (void)state;
@@ -278,14 +370,14 @@ static void test_the_slowest_replica(void **state)
     uint32_t who = 9;
     double ms = 0, others = 0;
     mri_step_log_start(log, 4, 1);
-    mri_step_log_add(log, start, late, end, 1, NULL); /* of the warm-up: not counted */
+    mri_step_log_add(log, start, late, end, 1, NULL, NULL); /* of the warm-up: not counted */
     MRT_TRUE(!mri_slowest_replica(log->own_ns, log->replicas, log->steps - log->warmup, &who, &ms, &others));
-    for (int i = 0; i < 3; i++) mri_step_log_add(log, start, own, end, 1, NULL);
+    for (int i = 0; i < 3; i++) mri_step_log_add(log, start, own, end, 1, NULL, NULL);
     MRT_TRUE(mri_slowest_replica(log->own_ns, log->replicas, log->steps - log->warmup, &who, &ms, &others));
     MRT_EQ(who, 1);
     MRT_TRUE(fabs(ms - 3) < 1e-9 && fabs(others - 1) < 1e-9);
     mri_step_log_start(log, 1, 0);
-    mri_step_log_add(log, start, NULL, end, 1, NULL);
+    mri_step_log_add(log, start, NULL, end, 1, NULL, NULL);
     MRT_TRUE(!mri_slowest_replica(log->own_ns, log->replicas, log->steps, &who, &ms, &others)); /* there are
                                                                                                    no others
                                                                                                  */
@@ -321,6 +413,10 @@ int main(void)
         cmocka_unit_test(test_verdict),
         cmocka_unit_test(test_verdict_on_recorded_faults),
         cmocka_unit_test(test_verdict_on_a_slow_device),
+        cmocka_unit_test(network_is_weighed_against_other_causes),
+        cmocka_unit_test(late_rank_is_told_with_its_cause),
+        cmocka_unit_test(who_waits_least_is_late),
+        cmocka_unit_test(network_of_a_step_is_no_computing),
         cmocka_unit_test(test_the_slowest_replica),
         cmocka_unit_test(test_loader_stats_since),
     };

@@ -88,29 +88,33 @@ void report_cache_json(json_line *j, const mr_loader_stats *s)
     json_u64(j, "cache_bytes", s->cache_bytes);
 }
 
-static double part_of_idle(double idle, const mr_causes *c, mr_cause cause)
+static double part_of_idle(double idle, const mr_causes *c, int cause)
 {
     return c->total_ns > 0 ? idle * (double)c->ns[cause] / (double)c->total_ns : 0;
 }
 
 /* What a cause took of the devices' time, 0..1. */
-static double report_cause_part(const mr_report *r, mr_cause cause)
+static double report_cause_part(const mr_report *r, int cause)
 {
-    return part_of_idle(r->stall_fraction, &r->causes, cause);
+    const double network = r->exposed_ms > 0 ? r->stall_fraction * r->network_ms / r->exposed_ms : 0;
+    return cause == MR_CAUSE_NETWORK ? network : part_of_idle(r->stall_fraction - network, &r->causes, cause);
 }
 
 void report_idle_json(json_line *j, const char *key, double idle, const mr_causes *causes)
 {
     json_object(j, key);
     for (int i = 0; i < MR_CAUSES; i++)
-        json_real(j, mr_cause_name((mr_cause)i), part_of_idle(idle, causes, (mr_cause)i));
+        json_real(j, mr_cause_name((mr_cause)i), part_of_idle(idle, causes, i));
     json_close_object(j);
 }
 
 /* All causes of a report, as "causes". */
 static void report_causes_json(json_line *j, const mr_report *r)
 {
-    report_idle_json(j, "causes", r->stall_fraction, &r->causes);
+    json_object(j, "causes");
+    for (int i = 0; i <= MR_CAUSE_NETWORK; i++)
+        json_real(j, mr_cause_name((mr_cause)i), report_cause_part(r, i));
+    json_close_object(j);
 }
 
 void report_causes_text(const char *const *names, const mr_report *const *reports, uint32_t count)
@@ -118,13 +122,12 @@ void report_causes_text(const char *const *names, const mr_report *const *report
     printf("  %-36s", "the device waited for, % of its time");
     for (uint32_t k = 0; k < count; k++) printf(" %7s", names[k]);
     putchar('\n');
-    for (int i = 0; i < MR_CAUSES; i++) {
+    for (int i = 0; i <= MR_CAUSE_NETWORK; i++) {
         bool some = false;
-        for (uint32_t k = 0; k < count; k++) some |= report_cause_part(reports[k], (mr_cause)i) >= 0.0005;
+        for (uint32_t k = 0; k < count; k++) some |= report_cause_part(reports[k], i) >= 0.0005;
         if (!some) continue;
         printf("  %-36s", mr_cause_text((mr_cause)i));
-        for (uint32_t k = 0; k < count; k++)
-            printf(" %7.1f", 100 * report_cause_part(reports[k], (mr_cause)i));
+        for (uint32_t k = 0; k < count; k++) printf(" %7.1f", 100 * report_cause_part(reports[k], i));
         putchar('\n');
     }
     printf("  %-36s", "all");
@@ -145,6 +148,14 @@ static void put_bins(json_line *j, const mr_report *r)
     json_close_array(j);
 }
 
+static void put_network(json_line *j, const mr_report *r)
+{
+    if (!(r->network_ms > 0)) return;
+    json_real(j, "network_ms", r->network_ms);
+    json_real(j, "late_ms", r->late_ms);
+    if (r->late_ms > 0) json_u64(j, "late_rank", r->late_rank);
+}
+
 void report_json(json_line *j, const mr_report *r, uint32_t replicas)
 {
     json_u64(j, "epoch", r->epoch);
@@ -162,6 +173,7 @@ void report_json(json_line *j, const mr_report *r, uint32_t replicas)
     json_real(j, "exposed_ms", r->exposed_ms);
     json_real(j, "stall_fraction", r->stall_fraction);
     report_causes_json(j, r);
+    put_network(j, r);
     json_real(j, "loss", r->loss);
     json_real(j, "accuracy", r->accuracy);
     if (r->has_val) {

@@ -175,30 +175,36 @@ static const char *report_label(const run_log *r, size_t n, char *room, size_t b
     return room;
 }
 
+enum { CAUSES = MR_CAUSE_NETWORK + 1 };
+
+/* Logs of earlier versions have no network. */
 static void fill_causes(const run_log *r, double *value, char (*text)[24], const char **label)
 {
     for (size_t n = 0; n < r->reports.count; n++) {
         const cJSON *causes = json_member(r->reports.at[n], "causes");
-        for (int i = 0; i < MR_CAUSES; i++)
-            value[n * MR_CAUSES + (size_t)i] = 100 * json_number_of(causes, mr_cause_name((mr_cause)i));
+        for (int i = 0; i < CAUSES; i++) {
+            const char *name = mr_cause_name((mr_cause)i);
+            if (json_member(causes, name)) value[n * CAUSES + (size_t)i] = 100 * json_number_of(causes, name);
+        }
         label[n] = report_label(r, n, text[n], sizeof text[n]);
     }
 }
 
 static void put_stall(FILE *f, const run_log *r, const char *title)
 {
-    static const char *const css[] = {"c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9", "c10"};
-    _Static_assert(sizeof css / sizeof css[0] == MR_CAUSES, "a colour for each cause");
+    static const char *const css[] = {"c0", "c1", "c2", "c3", "c4",  "c5",
+                                      "c6", "c7", "c8", "c9", "c10", "c11"};
+    _Static_assert(sizeof css / sizeof css[0] == CAUSES, "a colour for each cause");
     const size_t n = r->reports.count ? r->reports.count : 1;
-    double *value = calloc(n * MR_CAUSES, sizeof *value);
+    double *value = calloc(n * CAUSES, sizeof *value);
     char(*text)[24] = calloc(n, sizeof *text);
     const char **label = calloc(n, sizeof *label);
-    chart_part part[MR_CAUSES];
-    for (int i = 0; i < MR_CAUSES; i++) part[i] = (chart_part){mr_cause_text((mr_cause)i), css[i]};
+    chart_part part[CAUSES];
+    for (int i = 0; i < CAUSES; i++) part[i] = (chart_part){mr_cause_text((mr_cause)i), css[i]};
     if (value && text && label) {
         fill_causes(r, value, text, label);
         const chart c = {title, r->is_profile ? "" : "epoch", "% of the device's time", true, NAN};
-        if (!chart_bars(f, &c, part, MR_CAUSES, value, label, r->reports.count))
+        if (!chart_bars(f, &c, part, CAUSES, value, label, r->reports.count))
             page_note(f, "%s: no idle time was recorded.", title);
     }
     free(value);

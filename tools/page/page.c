@@ -37,7 +37,7 @@ static const char style[] =
     "polyline{stroke:var(--k)}rect.v,circle{fill:var(--k)}.key "
     "i{background:var(--k)}.dash{stroke-dasharray:5 4}\n"
     ".c0{--k:#d9822b}.c1{--k:#3b82c4}.c2{--k:#7a5fc0}.c3{--k:#b0559f}.c4{--k:#c94f4f}.c5{--k:#8f3a3a}"
-    ".c6{--k:#8a8f98}.c7{--k:#b8a13a}.c8{--k:#2f9e8f}.c9{--k:#5c9e44}.c10{--k:#6e7681}\n"
+    ".c6{--k:#8a8f98}.c7{--k:#b8a13a}.c8{--k:#2f9e8f}.c9{--k:#5c9e44}.c10{--k:#6e7681}.c11{--k:#1f77b4}\n"
     ".pictures{display:flex;flex-wrap:wrap;gap:.6em}.pictures "
     "figure{margin:0;text-align:center;font-size:.8em;"
     "color:var(--dim)}.pictures img{height:96px;image-rendering:auto;border-radius:4px;display:block}\n"

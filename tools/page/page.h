@@ -1,5 +1,5 @@
 /* tools/page/page.h: the frame of a page, and words and tables in it. Light or dark follows the reader's
- * settings; colours of charts are classes: "a".."d" for runs, "c0".."c10" for causes (mr_cause). */
+ * settings; colours of charts are classes: "a".."d" for runs, "c0".."c11" for causes (mr_cause). */
 #ifndef TOOLS_PAGE_H
 #define TOOLS_PAGE_H
 

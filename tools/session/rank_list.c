@@ -41,6 +41,7 @@ void rank_list_json(json_line *j, const tool_session *s)
         json_u64(j, "steps", one.steps);
         json_real(j, "compute_ms", one.compute_ms);
         json_real(j, "idle_ms", one.idle_ms);
+        json_real(j, "network_ms", one.network_ms);
         json_close_object(j);
     }
     json_close_array(j);

@@ -198,6 +198,14 @@ static void fill_idle(live_figures *f, const mr_causes *a, const mr_causes *b, d
     f->idle *= fit;
 }
 
+/* The record takes it for computing. */
+static void fill_network(live_figures *f, double fraction)
+{
+    const double part = fraction < 1 - f->idle ? fraction : 1 - f->idle;
+    f->cause[MR_CAUSE_NETWORK] = part > 0 ? part : 0;
+    f->idle += f->cause[MR_CAUSE_NETWORK];
+}
+
 static void fill_slowest(live_view *v, live_figures *f)
 {
     mr_slow_sample s;
@@ -231,8 +239,10 @@ static void fill(live_view *v, live_figures *f)
     f->replaced = v->stats.replaced;
     f->skipped = v->stats.skipped;
     f->has_device = v->run.record != NULL;
-    if (f->has_device) fill_idle(f, &long_ago->idle, &now->idle, now->device_s - long_ago->device_s);
-    else fill_idle(f, &then->waits, &now->waits, 1e-9 * (double)ns);
+    if (f->has_device) {
+        fill_idle(f, &long_ago->idle, &now->idle, now->device_s - long_ago->device_s);
+        fill_network(f, f->network);
+    } else fill_idle(f, &then->waits, &now->waits, 1e-9 * (double)ns);
     fill_slowest(v, f);
 }
 
@@ -255,6 +265,7 @@ static live_figures figures_told(live_view *v)
     const double left = t.newest.seconds_left - seconds_since(t.newest_ns);
     if (t.newest.seconds_left >= 0) f.seconds_left = left > 0 ? left : 0;
     f.has_loss = !t.newest.simulated;
+    f.network = t.newest.network_fraction;
     f.loss = t.newest.loss;
     f.accuracy = t.newest.accuracy;
     f.lr = (double)t.newest.lr;

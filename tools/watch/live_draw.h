@@ -27,8 +27,9 @@ typedef struct live_figures {
     live_stage stage[LIVE_STAGES];
     bool has_device; /* steps were timed; else `device` is what the consumer waited for */
     uint32_t devices;
-    double idle;             /* part of the devices' time, 0..1, over the last seconds */
-    double cause[MR_CAUSES]; /* the same by cause */
+    double idle;                        /* part of the devices' time, 0..1, over the last seconds */
+    double cause[MR_CAUSE_NETWORK + 1]; /* the same by cause */
+    double network;                     /* waiting for other ranks, as the newest step told: 0..1 */
     bool has_slowest;
     const char *slowest; /* as mr_text_shown() leaves it */
     double slowest_ms, slowest_times, slowest_bytes;

@@ -102,8 +102,9 @@ static void put_epoch(FILE *out, const mr_report *r)
     one(out, "step_seconds", "gauge", "Median of its steps.", 1e-3 * r->step_ms);
     one(out, "epoch_wait_seconds", "gauge", "Time the trainer was blocked on the loader in it.",
         1e-3 * r->wait_ms);
-    one(out, "exposed_seconds", "gauge", "Time the devices were idle between its steps.",
-        1e-3 * r->exposed_ms);
+    one(out, "exposed_seconds", "gauge", "Time the devices were idle in it.", 1e-3 * r->exposed_ms);
+    one(out, "network_seconds", "gauge", "Time of it in which they waited for other ranks.",
+        1e-3 * r->network_ms);
     one(out, "stall_fraction", "gauge", "The idle part of the devices' time in it.", r->stall_fraction);
 }
 

@@ -53,6 +53,7 @@ void step_json(const mr_step_report *r)
     json_float(&j, "lr", r->lr);
     json_real(&j, "samples_per_s", r->samples_per_s);
     json_real(&j, "seconds_left", r->seconds_left >= 0 ? r->seconds_left : NAN);
+    json_real(&j, "network_fraction", r->network_fraction);
     json_bool(&j, "simulated", r->simulated);
     json_end(&j);
 }

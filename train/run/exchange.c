@@ -10,7 +10,7 @@
  * streams, no group. With other processes there is one even so. */
 #include "train/run/exchange.h"
 
-int mri_exchange_init(mri_exchange *x, mri_team *team, mr_error *err)
+int mri_exchange_init(mri_exchange *x, mri_team *team, mr_trace *trace, mr_error *err)
 {
     const uint32_t n = team->count;
     int rc = MR_OK;
@@ -28,7 +28,8 @@ int mri_exchange_init(mri_exchange *x, mri_team *team, mr_error *err)
         if (rc == MR_OK) rc = mr_event_create(&x->exchange_links[r].done, team->devices[r], err);
         x->streams[r] = x->exchange_links[r].stream;
     }
-    const mr_wire wire = mr_wire_of(team->ranks.world);
+    if (rc == MR_OK) rc = mri_tap_init(&x->tap, team->ranks.world, trace, err);
+    const mr_wire wire = mri_tap_wire(&x->tap);
     mr_group_config cfg;
     mr_group_defaults(&cfg);
     cfg.streams = x->streams;
@@ -53,6 +54,7 @@ void mri_exchange_fini(mri_exchange *x)
         mr_event_destroy(x->exchange_links[r].ready);
         mr_event_destroy(x->exchange_links[r].done);
     }
+    mri_tap_fini(&x->tap);
     free(x->exchange_links);
     free(x->streams);
     free(x->arrays);
@@ -80,6 +82,18 @@ static int before_compute(mri_exchange *x, mr_error *err)
     return MR_OK;
 }
 
+/* The group exchanges an array with other processes next. */
+static int expect(mri_exchange *x, uint64_t floats, uint32_t bucket, bool sum, mr_error *err)
+{
+    if (x->team->ranks.size == 1) return MR_OK;
+    return mri_tap_expect(&x->tap,
+                          &(mri_tap_work){.batch = sum ? x->batch : MR_NOWHERE,
+                                          .bucket = bucket,
+                                          .bytes_left = floats * sizeof(float),
+                                          .sum = sum},
+                          err);
+}
+
 int mri_exchange_bucket(mri_exchange *x, uint32_t bucket, mr_error *err)
 {
     const mri_plan *plan = &x->team->replicas[0].plan;
@@ -87,6 +101,7 @@ int mri_exchange_bucket(mri_exchange *x, uint32_t bucket, mr_error *err)
     uint32_t arrays = 0;
     if (!x->group) return MR_OK;
     int rc = behind_compute(x, err);
+    if (rc == MR_OK) rc = expect(x, b->count, bucket, true, err);
     if (rc) return rc;
     for (uint32_t r = 0; r < x->team->count; r++) { /* the nodes that fold.h leaves */
         const mri_replica *rep = &x->team->replicas[r];
@@ -113,6 +128,7 @@ static int broadcast(mri_exchange *x, array_of_replica *array, uint64_t count, c
 {
     if (!x->group || count == 0 || !array(&x->team->replicas[0])) return MR_OK;
     int rc = behind_compute(x, err);
+    if (rc == MR_OK) rc = expect(x, count, 0, false, err);
     if (rc) return rc;
     for (uint32_t r = 0; r < x->team->count; r++) x->arrays[r] = array(&x->team->replicas[r]);
     rc = mr_group_broadcast_async(x->group, x->arrays, count, 0);

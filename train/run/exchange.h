@@ -3,6 +3,7 @@
 #ifndef MRI_EXCHANGE_H
 #define MRI_EXCHANGE_H
 
+#include "train/run/tap.h"
 #include "train/run/team.h"
 
 /* The connection of a replica to the others. */
@@ -18,11 +19,13 @@ typedef struct mri_exchange {
     mr_stream **streams; /* theirs */
     float **arrays;      /* of every replica, as the group takes them */
     mr_group *group;     /* NULL for one replica of one process */
+    mri_tap tap;         /* what the group exchanges with other processes */
+    uint64_t batch;      /* global step of what is queued next, as the tap tells it */
     bool stats_differ;   /* running statistics have changed since replica 0's were last sent to all */
 } mri_exchange;
 
-/* On failure mri_exchange_fini() is still to be called. */
-int mri_exchange_init(mri_exchange *x, mri_team *team, mr_error *err);
+/* trace: or NULL. On failure mri_exchange_fini() is still to be called. */
+int mri_exchange_init(mri_exchange *x, mri_team *team, mr_trace *trace, mr_error *err);
 void mri_exchange_fini(mri_exchange *x); /* before the team's; accepts a zeroed one */
 
 /* Sum a bucket of gradients over the replicas, behind what is queued; after the last one the compute streams

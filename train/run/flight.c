@@ -25,6 +25,8 @@ int mri_flights_init(mri_flights *f, mri_team *team, double watchdog_s, mr_trace
         for (uint32_t r = 0; rc == MR_OK && r < team->count; r++) {
             rc = mr_event_create(&f->flight[i].start[r], team->devices[r], err);
             if (rc == MR_OK) rc = mr_event_create(&f->flight[i].computed[r], team->devices[r], err);
+            if (rc == MR_OK && team->ranks.size > 1)
+                rc = mr_event_create(&f->flight[i].summed[r], team->devices[r], err);
             if (rc == MR_OK) rc = mr_event_create(&f->flight[i].end[r], team->devices[r], err);
         }
     return rc;
@@ -36,6 +38,7 @@ void mri_flights_fini(mri_flights *f)
         for (uint32_t r = 0; r < f->team->count; r++) {
             mr_event_destroy(f->flight[i].start[r]);
             mr_event_destroy(f->flight[i].computed[r]);
+            mr_event_destroy(f->flight[i].summed[r]);
             mr_event_destroy(f->flight[i].end[r]);
         }
 }
@@ -121,12 +124,14 @@ static int take_peek(mri_flights *f, const mri_flight *one, const uint64_t *end,
     mri_peek *peek = &f->peek[f->peeks % MRI_RUN_AHEAD];
     const mri_team *team = f->team;
     mr_metrics parts[MR_LOADER_MAX_PARTS];
-    *peek = (mri_peek){.steps = f->steps, .samples = f->samples};
+    *peek = (mri_peek){.steps = f->steps, .samples = f->samples, .network_ns = f->network_ns};
     for (uint32_t r = 0, at = 0; r < team->count; at += team->parts.of_device[r++]) {
         memcpy(parts + at, peeks_of(f, one, r), team->parts.of_device[r] * sizeof *parts);
         peek->end_ns = mri_max_u64(peek->end_ns, end[r]);
     }
+    f->asked.from_ns = mri_now_ns();
     const int rc = mri_ranks_sum(&team->ranks, parts, team->parts.count, &peek->sums, err);
+    f->asked.to_ns = mri_now_ns();
     f->peeks += rc == MR_OK;
     return rc;
 }
@@ -156,34 +161,59 @@ static uint64_t host_delayed(mri_flights *f, const mri_flight *one, const mr_cau
 typedef struct idle {
     uint64_t from_ns;
     mr_causes causes;
+    uint64_t network_ns; /* in addition: the host waited for other processes */
 } idle;
+
+/* The batch was there, but the host waited until other processes were as far. */
+static void charge_network(const mri_flight *one, uint64_t until_ns, idle *out)
+{
+    uint64_t ns = 0;
+    for (int k = 0; k < MRI_ASKED; k++) {
+        const uint64_t from = mri_max_u64(one->asked[k].from_ns, out->from_ns),
+                       to = mri_min_u64(one->asked[k].to_ns, until_ns);
+        ns += to > from ? to - from : 0;
+    }
+    mr_causes *c = &out->causes;
+    out->network_ns = mri_min_u64(ns, c->ns[MR_CAUSE_HOST]);
+    c->ns[MR_CAUSE_HOST] -= out->network_ns;
+    c->total_ns -= out->network_ns;
+}
 
 static void charge_idle(const mri_flights *f, const mri_flight *one, uint32_t r, uint64_t until_ns, idle *out)
 {
     mr_causes *c = &out->causes;
     out->from_ns = f->log.steps ? f->log.ended_ns[r] : until_ns;
     *c = (mr_causes){.total_ns = 0};
+    out->network_ns = 0;
     if (until_ns <= out->from_ns) return;
     if (f->loader)
         mr_loader_charge(f->loader, one->batch, mri_team_first_part(f->team, r), out->from_ns, until_ns, c);
     else c->ns[MR_CAUSE_UNKNOWN] = c->total_ns = until_ns - out->from_ns;
+    if (f->team->ranks.size > 1) charge_network(one, until_ns, out);
 }
 
-_Static_assert(MRI_RANGE_COUNT - (int)MRI_RANGE_STALLS == (int)MR_CAUSES, "a mark for each cause");
+_Static_assert(MRI_RANGE_COUNT - (int)MRI_RANGE_STALLS == (int)MR_CAUSE_NETWORK + 1, "a mark for each cause");
+
+static void trace_stall(const mri_flights *f, const mri_flight *one, uint32_t r, mr_cause cause,
+                        uint64_t from_ns, uint64_t until_ns)
+{
+    char track[32];
+    if (until_ns - from_ns >= MARK_NS)
+        mri_range_mark((enum mri_range)((int)MRI_RANGE_STALLS + (int)cause), one->batch);
+    if (!f->trace) return;
+    snprintf(track, sizeof track, "stall %u", r);
+    mr_trace_span(f->trace, track, mr_cause_name(cause), from_ns, until_ns, one->batch);
+}
 
 /* In the trace an idle stretch bears the name of its heaviest cause. */
 static void trace_idle(const mri_flights *f, const mri_flight *one, uint32_t r, uint64_t until_ns,
                        const idle *i)
 {
-    char track[32];
     int most = 0;
     for (int k = 1; k < MR_CAUSES; k++)
         if (i->causes.ns[k] > i->causes.ns[most]) most = k;
-    if (i->causes.total_ns >= MARK_NS)
-        mri_range_mark((enum mri_range)((int)MRI_RANGE_STALLS + most), one->batch);
-    if (!f->trace || !i->causes.total_ns) return;
-    snprintf(track, sizeof track, "stall %u", r);
-    mr_trace_span(f->trace, track, mr_cause_name((mr_cause)most), i->from_ns, until_ns, one->batch);
+    if (i->network_ns > i->causes.ns[most]) most = MR_CAUSE_NETWORK;
+    if (i->causes.total_ns + i->network_ns) trace_stall(f, one, r, (mr_cause)most, i->from_ns, until_ns);
 }
 
 static void add_causes(mr_causes *sum, const mr_causes *one)
@@ -222,60 +252,101 @@ static void record_step(const mri_flights *f, const mri_flight *one, const uint6
     mr_loader_record_step(f->loader, one->batch, one->samples, begun, over, &causes);
 }
 
-/* Where a device was idle before this step, the loader tells what for. */
-static void add_step(mri_flights *f, const mri_flight *one, const uint64_t *start, const uint64_t *computed,
-                     const uint64_t *end)
+/* What the events of a step tell. */
+typedef struct step_times {
+    uint64_t start[MR_LOADER_MAX_PARTS], computed[MR_LOADER_MAX_PARTS], end[MR_LOADER_MAX_PARTS];
+    uint64_t waited[MR_LOADER_MAX_PARTS]; /* behind `computed` of all replicas, for other processes */
+    uint64_t all_computed;
+} step_times;
+
+/* Part of the host's delay is that of a core. */
+static void charge_cores(mri_flights *f, const mri_flight *one, mr_causes *sum, idle *of)
 {
-    mr_causes causes = {0};
-    idle of[MR_LOADER_MAX_PARTS];
-    for (uint32_t r = 0; r < f->team->count; r++) {
-        charge_idle(f, one, r, start[r], &of[r]);
-        add_causes(&causes, &of[r].causes);
-    }
-    const uint64_t host = causes.ns[MR_CAUSE_HOST], cores = f->loader ? host_delayed(f, one, &causes) : 0;
-    causes.ns[MR_CAUSE_HOST] -= cores;
-    causes.ns[MR_CAUSE_CORES] += cores;
+    const uint64_t host = sum->ns[MR_CAUSE_HOST], cores = f->loader ? host_delayed(f, one, sum) : 0;
+    sum->ns[MR_CAUSE_HOST] -= cores;
+    sum->ns[MR_CAUSE_CORES] += cores;
     for (uint32_t r = 0; r < f->team->count; r++) {
         uint64_t *ns = of[r].causes.ns;
         const uint64_t mine = host ? (uint64_t)((double)ns[MR_CAUSE_HOST] * (double)cores / (double)host) : 0;
         ns[MR_CAUSE_HOST] -= mine;
         ns[MR_CAUSE_CORES] += mine;
-        trace_idle(f, one, r, start[r], &of[r]);
     }
-    f->idle_ns += causes.total_ns / f->team->count;
-    record_step(f, one, start, end, of);
-    mri_step_log_add(&f->log, start, computed, end, one->samples, &causes);
-    tell_tuner(f, start, end);
+}
+
+/* Where a device was idle before this step, the loader tells what for. */
+static void add_step(mri_flights *f, const mri_flight *one, const step_times *t)
+{
+    mr_causes causes = {0};
+    idle of[MR_LOADER_MAX_PARTS];
+    uint64_t before = 0, inside = 0;
+    const uint32_t replicas = f->team->count;
+    const bool others = f->team->ranks.size > 1;
+    for (uint32_t r = 0; r < replicas; r++) {
+        charge_idle(f, one, r, t->start[r], &of[r]);
+        add_causes(&causes, &of[r].causes);
+        before += of[r].network_ns;
+        inside += t->waited[r];
+    }
+    charge_cores(f, one, &causes, of);
+    for (uint32_t r = 0; r < replicas; r++) {
+        trace_idle(f, one, r, t->start[r], &of[r]);
+        if (t->waited[r])
+            trace_stall(f, one, r, MR_CAUSE_NETWORK, t->all_computed, t->all_computed + t->waited[r]);
+    }
+    f->idle_ns += causes.total_ns / replicas;
+    f->network_ns += (before + inside) / replicas;
+    record_step(f, one, t->start, t->end, of);
+    mri_step_log_add(&f->log, t->start, t->computed, t->end, one->samples, &causes,
+                     others ? &(mri_step_network){before, t->waited} : NULL);
+    tell_tuner(f, t->start, t->end);
+}
+
+static int read_events(const mri_flights *f, const mri_flight *one, uint32_t r, step_times *t)
+{
+    int rc = mr_event_time_ns(one->start[r], &t->start[r]);
+    if (rc == MR_OK) rc = mr_event_time_ns(one->end[r], &t->end[r]);
+    t->computed[r] = t->end[r];
+    t->waited[r] = 0;
+    if (rc || !one->training || !f->team->group) return rc;
+    rc = mr_event_time_ns(one->computed[r], &t->computed[r]);
+    return rc || f->team->ranks.size == 1 ? rc : mr_event_time_ns(one->summed[r], &t->waited[r]);
+}
+
+/* Until all replicas of this process have computed, they wait for each other. */
+static void subtract_own_part(const mri_flights *f, step_times *t)
+{
+    t->all_computed = 0;
+    for (uint32_t r = 0; r < f->team->count; r++)
+        t->all_computed = mri_max_u64(t->all_computed, t->computed[r]);
+    for (uint32_t r = 0; r < f->team->count; r++)
+        t->waited[r] = t->waited[r] > t->all_computed ? t->waited[r] - t->all_computed : 0;
 }
 
 /* Wait for the oldest step in flight and take its figures. */
 static int harvest(mri_flights *f, mr_error *err)
 {
     const mri_flight *one = &f->flight[f->harvested % MRI_RUN_AHEAD];
-    uint64_t start[MR_LOADER_MAX_PARTS], end[MR_LOADER_MAX_PARTS];
-    uint64_t computed[MR_LOADER_MAX_PARTS], longest = 0, over = 0;
+    step_times t;
+    uint64_t longest = 0, over = 0;
     const uint64_t begun = mri_now_ns();
     for (uint32_t r = 0; r < f->team->count; r++) {
         int rc = wait_end(f, one, r, err);
         if (rc) return rc;
-        rc = mr_event_time_ns(one->start[r], &start[r]);
-        if (rc == MR_OK) rc = mr_event_time_ns(one->end[r], &end[r]);
-        computed[r] = end[r];
-        if (rc == MR_OK && one->training && f->team->group)
-            rc = mr_event_time_ns(one->computed[r], &computed[r]);
+        rc = read_events(f, one, r, &t);
         if (rc) return mri_team_queue_failed(f->team, r, rc, "a time stamp", err);
-        longest = mri_max_u64(longest, computed[r] - start[r]);
-        over = mri_max_u64(over, end[r]);
+        longest = mri_max_u64(longest, t.computed[r] - t.start[r]);
+        over = mri_max_u64(over, t.end[r]);
     }
+    subtract_own_part(f, &t);
     f->harvested++;
     f->late_ns += mri_seen_late_ns(over, begun, mri_now_ns());
     f->compute_ns += one->training ? longest : 0;
     f->steps += one->training;
     f->samples += one->training ? one->samples : 0;
+    trace_flight(f, one, t.start, t.end);
+    if (one->training) add_step(f, one, &t);
     mr_error why = MR_ERROR_INIT;
-    if (one->peeks && take_peek(f, one, end, &why)) return mri_team_fail(f->team, &why, err);
-    trace_flight(f, one, start, end);
-    if (one->training) add_step(f, one, start, computed, end);
+    if (one->peeks && take_peek(f, one, t.end, &why)) return mri_team_fail(f->team, &why, err);
     return MR_OK;
 }
 
@@ -296,9 +367,10 @@ int mri_flights_drain(mri_flights *f, mr_error *err)
     return rc == MR_OK && f->told != f->team ? sync_team(f, f->told, err) : rc;
 }
 
-int mri_flight_begin(mri_flights *f, const mr_batch *b, uint32_t counted, bool training, mri_flight **out,
-                     mr_error *err)
+int mri_flight_begin(mri_flights *f, const mr_batch *b, uint32_t counted, mri_interval beat, bool training,
+                     mri_flight **out, mr_error *err)
 {
+    f->asked = (mri_interval){0, 0};
     if (f->queued - f->harvested == MRI_RUN_AHEAD) {
         const int rc = harvest(f, err);
         if (rc) return rc;
@@ -308,6 +380,8 @@ int mri_flight_begin(mri_flights *f, const mr_batch *b, uint32_t counted, bool t
     one->peeks = false;
     one->batch = b->global_step;
     one->samples = counted;
+    one->asked[0] = beat;
+    one->asked[1] = f->asked;
     one->late_ns = f->late_ns;
     f->late_ns = 0;
     *out = one;
@@ -327,6 +401,15 @@ int mri_flight_peek(mri_flights *f, mri_flight *one, mr_error *err)
         const int rc = mr_copy_d2h_async(f->told->streams[r], peeks_of(f, one, r), m->sums[MRI_SUMS_TRAINING],
                                          f->team->parts.of_device[r] * sizeof(mr_metrics));
         if (rc) return mri_team_queue_failed(f->team, r, rc, "a copy of the sums", err);
+    }
+    return MR_OK;
+}
+
+int mri_flight_summed(const mri_flights *f, const mri_flight *one, mr_error *err)
+{
+    for (uint32_t r = 0; f->team->ranks.size > 1 && r < f->team->count; r++) {
+        const int rc = mr_event_record(one->summed[r], f->team->streams[r]);
+        if (rc) return mri_team_queue_failed(f->team, r, rc, "an event", err);
     }
     return MR_OK;
 }

@@ -7,6 +7,13 @@
 #include "train/run/step_log.h"
 #include "train/run/team.h"
 
+/* A stretch of time. */
+typedef struct mri_interval {
+    uint64_t from_ns, to_ns;
+} mri_interval;
+
+enum { MRI_ASKED = 2 }; /* for their beats, for their sums */
+
 /* One queued step or evaluation batch, until its events are read. */
 typedef struct mri_flight {
     bool training, peeks; /* peeks: mri_flight_peek() */
@@ -16,7 +23,9 @@ typedef struct mri_flight {
                        */
     mr_event *start[MR_LOADER_MAX_PARTS];    /* inputs are there, the step before is over */
     mr_event *computed[MR_LOADER_MAX_PARTS]; /* backward is over; what follows depends on other replicas */
+    mr_event *summed[MR_LOADER_MAX_PARTS];   /* with other processes: their gradients are in the sums */
     mr_event *end[MR_LOADER_MAX_PARTS];
+    mri_interval asked[MRI_ASKED]; /* the host waited for other processes before it queued this */
 } mri_flight;
 
 /* What is known of training when a step that was peeked at is over. */
@@ -24,6 +33,7 @@ typedef struct mri_peek {
     mr_metrics sums;         /* as mri_sums_take() would have given them */
     uint64_t steps, samples; /* of training that are over, this step included */
     uint64_t end_ns;         /* when the last replica was done with it */
+    uint64_t network_ns;     /* as in mri_flights, this step included */
 } mri_peek;
 
 typedef struct mri_flights {
@@ -39,6 +49,8 @@ typedef struct mri_flights {
     uint64_t steps, samples;      /* of training that are over */
     uint64_t compute_ns; /* how long replicas were at work for their own parts in them, the slowest each */
     uint64_t idle_ns;    /* how long replicas waited for data, on average */
+    uint64_t network_ns; /* how long they waited for other processes and their gradients, on average */
+    mri_interval asked;  /* the newest sums of other processes */
     mri_step_log log;    /* of training steps that are over */
     mri_bucket_tuner *buckets; /* is told how long training steps took; NULL: nobody is */
     const mr_loader *loader;   /* that knows what a batch waited for; NULL: nobody does */
@@ -55,13 +67,16 @@ void mri_flights_fini(mri_flights *f); /* before the team's; accepts a zeroed on
 void mri_flights_watch(mri_flights *f, const mr_loader *loader);
 
 /* A flight to record this batch's events in, waiting for the oldest when all are taken. counted: samples of
- * the batch that count, of all processes. */
-int mri_flight_begin(mri_flights *f, const mr_batch *b, uint32_t counted, bool training, mri_flight **out,
-                     mr_error *err);
+ * the batch that count, of all processes; beat: when the host waited for these to come to this batch. */
+int mri_flight_begin(mri_flights *f, const mr_batch *b, uint32_t counted, mri_interval beat, bool training,
+                     mri_flight **out, mr_error *err);
 /* Which it is, below MRI_RUN_AHEAD. */
 uint32_t mri_flight_number(const mri_flights *f, const mri_flight *flight);
 /* Copy the sums of training as they stand behind what is queued; f->peek[] has them when the step is over. */
 int mri_flight_peek(mri_flights *f, mri_flight *flight, mr_error *err);
+/* Record that the last bucket of gradients is summed, with other processes. The caller has queued the wait
+ * for it on the replicas' streams. */
+int mri_flight_summed(const mri_flights *f, const mri_flight *flight, mr_error *err);
 int mri_flight_end(mri_flights *f, const mri_flight *flight, mr_error *err);
 
 /* Wait for everything queued; figures of finished steps go to the log and the trace. */

@@ -102,7 +102,10 @@ int mri_ranks_init(mri_ranks *r, mr_world *world, const mr_parts *parts, mr_erro
                      .most_parts = parts->count};
     r->beats = calloc(r->size, sizeof *r->beats);
     uint32_t *counts = calloc(r->size, sizeof *counts);
-    int rc = r->beats && counts ? MR_OK : mr_error_set(err, MR_ENOMEM, "no memory for %u ranks", r->size);
+    r->told = calloc(2 * (size_t)r->size, sizeof *r->told);
+    int rc = mri_lateness_init(&r->late, r->rank, r->size);
+    if (rc || !r->beats || !r->told || !counts)
+        rc = mr_error_set(err, MR_ENOMEM, "no memory for %u ranks", r->size);
     if (rc == MR_OK) rc = gather_counts(world, parts->count, counts, err);
     for (uint32_t i = 0; rc == MR_OK && i < r->size; i++)
         if (counts[i] > r->most_parts) r->most_parts = counts[i];
@@ -119,6 +122,8 @@ void mri_ranks_fini(mri_ranks *r)
 {
     free(r->beats);
     free(r->sums);
+    free(r->told);
+    mri_lateness_fini(&r->late);
     *r = (mri_ranks){.size = 1};
 }
 
@@ -160,6 +165,28 @@ int mri_ranks_agree(const mri_ranks *r, const char *text, mr_error *err)
     return known ? found_by_all(r->world, rc) : rc;
 }
 
+/* Who waited for whom, from the beats. */
+static void compare_beats(mri_ranks *r)
+{
+    uint64_t *steps = r->told, *waited = r->told + r->size;
+    for (uint32_t i = 0; i < r->size; i++) steps[i] = r->beats[i].steps, waited[i] = r->beats[i].network_ns;
+    mri_lateness_compare(&r->late, steps, waited);
+}
+
+int mri_ranks_compare(mri_ranks *r, uint64_t steps, uint64_t network_ns, mr_error *err)
+{
+    const uint64_t mine[2] = {steps, network_ns};
+    if (r->size == 1) return MR_OK;
+    uint64_t *all = malloc(2 * (size_t)r->size * sizeof *all);
+    if (!all) return mr_error_set(err, MR_ENOMEM, "no memory for %u ranks", r->size);
+    const int rc = mr_world_gather(r->world, MRI_RANKS_HOST, mine, sizeof mine, all, err);
+    for (uint32_t i = 0; rc == MR_OK && i < r->size; i++)
+        r->told[i] = all[2 * i], r->told[r->size + i] = all[2 * i + 1];
+    if (rc == MR_OK) mri_lateness_compare(&r->late, r->told, r->told + r->size);
+    free(all);
+    return rc;
+}
+
 int mri_ranks_beat(mri_ranks *r, const mri_beat *mine, uint32_t *counted, mr_error *err)
 {
     *counted = mine->counted;
@@ -185,6 +212,7 @@ int mri_ranks_beat(mri_ranks *r, const mri_beat *mine, uint32_t *counted, mr_err
         *counted += b->counted;
         r->stop = r->stop || b->wants_to_stop;
     }
+    compare_beats(r);
     r->keep = r->beats[0].wants_to_keep;
     return MR_OK;
 }

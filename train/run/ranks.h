@@ -9,6 +9,7 @@
 
 #include "millrace/ranks.h"
 #include "millrace/train.h"
+#include "train/run/lateness.h"
 
 enum { MRI_RANKS_SUMS = 0, MRI_RANKS_HOST = 1 }; /* channels */
 
@@ -18,7 +19,8 @@ typedef struct mri_beat {
     uint64_t steps;      /* of training that are over here, */
     uint64_t compute_ns; /* how long this rank's devices were at work for its own parts in them, the slowest
                             each, */
-    uint64_t idle_ns;    /* and how long they waited for data, on average */
+    uint64_t idle_ns;    /* and how long they waited for data, on average, */
+    uint64_t network_ns; /* and for other ranks and their gradients, on average */
     uint32_t counted;    /* samples of this rank's parts that count */
     uint32_t training : 1, wants_to_stop : 1, wants_to_keep : 1;
 } mri_beat;
@@ -33,6 +35,8 @@ typedef struct mri_ranks {
     bool keep;           /* which all know since the newest batch */
     mri_beat *beats;     /* the newest of all ranks */
     mr_metrics *sums;    /* of more than one rank: of all, most_parts each, and room for one more */
+    mri_lateness late;   /* from their beats */
+    uint64_t *told;      /* room for mri_lateness_compare() */
 } mri_ranks;
 
 /* world may be NULL. On failure mri_ranks_fini() is still to be called. */
@@ -47,6 +51,8 @@ int mri_ranks_beat(mri_ranks *r, const mri_beat *mine, uint32_t *counted, mr_err
 /* mine: of this rank's parts, in order; *out: the sum over the parts of all ranks, always added in their
  * order. */
 int mri_ranks_sum(const mri_ranks *r, const mr_metrics *mine, uint32_t count, mr_metrics *out, mr_error *err);
+/* Compares who has waited how long for the network until now. steps, network_ns: as in mri_beat. */
+int mri_ranks_compare(mri_ranks *r, uint64_t steps, uint64_t network_ns, mr_error *err);
 /* Rank 0's bytes to all. */
 int mri_ranks_tell(const mri_ranks *r, void *data, size_t bytes, mr_error *err);
 /* What went wrong with rank 0 goes wrong with all: rc and *err are its. */

@@ -7,8 +7,10 @@
  *   split         a network on several devices, one behind the other
  *   sums          what was counted, and the loss scale          tensors   the arrays of a replica by name
  *   exchange      what replicas send each other                 flight    steps that are queued and not over
+ *   tap           the wire of an exchange, watched
  *   team          the replicas together, and their first error
  *   ranks         what processes ask of each other; which parts of a batch are whose
+ *   lateness      which process the others wait for
  *   replica       a network on one device: what is below, opened and closed
  *   passes        forward, backward, update: queued, or replayed
  *   memory        device memory                                 plan      where everything lies in it

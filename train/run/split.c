@@ -102,7 +102,7 @@ static int open_stage(mri_split *s, uint32_t at, mr_device *const *devices, cons
     stage->team = &stage->own;
     rc = mri_team_init(stage->team, mine, parts, s->replicas, NULL, &cfg, err);
     stage->exchange = &stage->others;
-    return rc ? rc : mri_exchange_init(stage->exchange, stage->team, err);
+    return rc ? rc : mri_exchange_init(stage->exchange, stage->team, NULL, err);
 }
 
 int mri_split_open(mri_split *s, mri_team *team, mri_exchange *exchange, mr_device *const *devices,
@@ -335,7 +335,8 @@ static int train_part(const mri_split *s, uint32_t replica, uint32_t number, con
 }
 
 /* Of a stage: backward of the last part of every replica, bucket by bucket, and the sums over replicas. */
-static int train_stage(const mri_split *s, uint32_t at, const mr_part (*seen)[MRI_STAGES_MOST], mr_error *err)
+static int train_stage(const mri_split *s, uint32_t at, const mri_flight *f,
+                       const mr_part (*seen)[MRI_STAGES_MOST], mr_error *err)
 {
     mri_stage *stage = &s->stages[at];
     const uint32_t buckets = stage->team->replicas[0].plan.bucket_count;
@@ -347,6 +348,9 @@ static int train_stage(const mri_split *s, uint32_t at, const mr_part (*seen)[MR
             const mri_bucket *bucket = &rep->plan.buckets[k];
             int rc = mri_replica_run(rep, last, &seen[r][at], true, false, k);
             if (rc == MR_OK) rc = mri_replica_fold(rep, last, bucket->at, bucket->count);
+            /* the first stage computes last */
+            if (rc == MR_OK && at == 0 && k + 1 == buckets && stage->team->group)
+                rc = mr_event_record(f->computed[r], stream_of(s, 0, r));
             if (rc) return failed(s, at, r, rc, "a training step", err);
         }
         const int rc = mri_exchange_bucket(stage->exchange, k, &why);
@@ -381,11 +385,11 @@ int mri_split_step(mri_split *s, const mri_flight *f, const mr_batch *b, mr_erro
         if (rc) return failed(s, 0, r, rc, "a training step", err);
     }
     for (uint32_t at = s->count; at-- > 0;) {
-        rc = train_stage(s, at, (const mr_part(*)[MRI_STAGES_MOST])seen, err);
+        rc = train_stage(s, at, f, (const mr_part(*)[MRI_STAGES_MOST])seen, err);
         if (rc) return rc;
     }
     for (uint32_t r = 0; r < s->replicas; r++) {
-        if (s->stages[0].team->group) rc = mr_event_record(f->computed[r], stream_of(s, 0, r));
+        if (s->stages[0].team->ranks.size > 1) rc = mr_event_record(f->summed[r], stream_of(s, 0, r));
         if (rc == MR_OK) rc = update(s, r, seen[r]);
         if (rc) return failed(s, 0, r, rc, "an update", err);
     }

@@ -23,30 +23,33 @@ void mri_step_log_start(mri_step_log *log, uint32_t replicas, uint64_t warmup)
     log->replicas = replicas;
     log->warmup = warmup;
     log->steps = log->samples = log->window_start_ns = log->last_end_ns = 0;
-    log->compute_ns = log->exposed_ns = 0;
+    log->compute_ns = log->exposed_ns = log->network_ns = 0;
     memset(log->own_ns, 0, sizeof log->own_ns);
     log->causes = (mr_causes){0};
 }
 
 void mri_step_log_add(mri_step_log *log, const uint64_t *start_ns, const uint64_t *own_ns,
-                      const uint64_t *end_ns, uint32_t samples, const mr_causes *causes)
+                      const uint64_t *end_ns, uint32_t samples, const mr_causes *causes,
+                      const mri_step_network *network)
 {
     const bool first = log->steps == 0;
     uint64_t begun = UINT64_MAX, ended = 0;
-    double compute = 0, exposed = 0;
+    double compute = 0, exposed = 0, inside = 0;
     for (uint32_t r = 0; r < log->replicas; r++) {
         begun = mri_min_u64(begun, start_ns[r]);
         ended = mri_max_u64(ended, end_ns[r]);
         compute += (double)(end_ns[r] - start_ns[r]);
         if (!first && start_ns[r] > log->ended_ns[r]) exposed += (double)(start_ns[r] - log->ended_ns[r]);
+        if (network) inside += (double)network->inside_ns[r];
         log->ended_ns[r] = end_ns[r];
     }
     if (log->steps++ < log->warmup) {
         log->window_start_ns = ended;
     } else {
         if (first) log->window_start_ns = begun;
-        log->compute_ns += compute / log->replicas;
-        log->exposed_ns += exposed / log->replicas;
+        log->compute_ns += (compute - inside) / log->replicas;
+        log->exposed_ns += (exposed + inside) / log->replicas;
+        if (network) log->network_ns += (inside + (double)network->before_ns) / log->replicas;
         for (uint32_t r = 0; r < log->replicas; r++)
             log->own_ns[r] += (double)((own_ns ? own_ns : end_ns)[r] - start_ns[r]);
         log->samples += samples;

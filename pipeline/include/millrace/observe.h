@@ -35,7 +35,9 @@ typedef enum mr_cause {
     MR_CAUSE_COPY,     /* the link to the device */
     MR_CAUSE_HOST,     /* not the loader: the batch was ready, but its step was not queued */
     MR_CAUSE_UNKNOWN,  /* not recorded */
-    MR_CAUSES
+    MR_CAUSES,
+    MR_CAUSE_NETWORK = MR_CAUSES, /* gradients of other processes, and processes that are late. No loader
+                                     knows it, so mr_causes has no entry: see mr_report.network_ms */
 } mr_cause;
 
 /* Nanoseconds per cause. total_ns is their sum and equals the sum of the charged intervals. */

@@ -186,6 +186,11 @@ MR_API bool mr_world_was_lost(const mr_world *w, uint32_t *rank);
 /* Read the payload so far, in bytes; either pointer may be NULL. Any thread. */
 MR_API void mr_world_traffic(const mr_world *w, uint64_t *sent, uint64_t *received);
 
+/* Read when the first byte of each rank came in the newest mr_world_exchange() of a channel: first_ns[r], of
+ * mr_world_size() entries, in ns of CLOCK_MONOTONIC; 0: that rank sent nothing. Call it in the thread of the
+ * exchange. No effect if w or first_ns is NULL. */
+MR_API void mr_world_arrivals(const mr_world *w, uint32_t channel, uint64_t *first_ns);
+
 /* ---- worlds that lose and gain ranks ----
  *
  * A muster lets the processes of one job find each other repeatedly: at the start, when a rank of their world

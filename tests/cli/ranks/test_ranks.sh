@@ -68,6 +68,9 @@ together 0 3 train d "$@" --trace all.json
 for r in 0 1 2; do
     grep -q "\"process_name\",\"args\":{\"name\":\"rank $r\"" all.json || fail "the trace lacks rank $r"
 done
+for span in '"exchange"' '"sum"' '"wait for rank'; do
+    grep -q "\"name\":$span" all.json || fail "the trace has no span $span"
+done
 "$here/ranks/steps_together.py" all.json 3 || fail "steps of the ranks lie apart"
 cp out run.jsonl
 run 0 report run.jsonl --trace all.json --html all.html

@@ -599,8 +599,9 @@ static void intervals_of_others_are_charged(void **state)
     MRT_EQ(mr_loader_release(l, &b, NULL), MR_OK);
     mr_loader_close(l);
     mr_source_close(src);
-    for (int i = 0; i < MR_CAUSES; i++) MRT_TRUE(mr_cause_name((mr_cause)i) && mr_cause_text((mr_cause)i));
-    MRT_TRUE(!mr_cause_name(MR_CAUSES) && !mr_cause_text((mr_cause)-1));
+    for (int i = 0; i <= MR_CAUSE_NETWORK; i++)
+        MRT_TRUE(mr_cause_name((mr_cause)i) && mr_cause_text((mr_cause)i));
+    MRT_TRUE(!mr_cause_name((mr_cause)(MR_CAUSE_NETWORK + 1)) && !mr_cause_text((mr_cause)-1));
 }
 
 /* ------------------------------------------------------------------------------ what they are made of */

@@ -26,8 +26,8 @@ typedef struct mr_report {
     double samples_per_s;        /* rate of the steps after warm-up */
     double step_ms, step_ms_mad; /* median step time; 1.4826 * median absolute deviation */
     double wait_ms;              /* time in which the trainer waited for the loader, sum after warm-up */
-    double exposed_ms;     /* idle time of devices between steps by their events, sum after warm-up, mean over
-                              replicas */
+    double exposed_ms;     /* idle time of devices by their events, sum after warm-up, mean over replicas:
+                              between steps, and in steps while they wait for other processes */
     double stall_fraction; /* exposed / (exposed + computing) */
     double loss, accuracy; /* exact means over the epoch's training steps. Every accuracy is of classes, or of
                               labels (MR_TARGET_LABELS), and NaN for a network with neither */
@@ -42,11 +42,16 @@ typedef struct mr_report {
     char verdict[256]; /* the limiting stage, and a remedy */
     bool diverged; /* a loss is not finite, or has risen to a thousand times the run's first loss and stayed
                       high */
-    mr_causes causes;                /* causes of exposed_ms, mean over replicas */
+    mr_causes causes;                /* causes of exposed_ms - network_ms, mean over replicas */
     double step_ms_p95, step_ms_p99; /* 95th and 99th percentile of the time from the end of a step to the end
                                         of the next */
     /* histogram of step times: bin k begins at 0.01 ms * 2^(k/4); the last bin also counts longer steps */
     uint32_t step_bin[MR_STEP_BINS];
+    double network_ms; /* of exposed_ms: waiting for other processes and their gradients. 0 with one process
+                        */
+    double late_ms;    /* of network_ms: waiting for the process late_rank, which was late; the process that
+                          this one waited for longest */
+    uint32_t late_rank;
 } mr_report;
 
 /* Report of an interval of steps during their epoch. An interval begins with the epoch, with the call of
@@ -66,6 +71,8 @@ typedef struct mr_step_report {
     double seconds_left; /* estimated time to the end of the last epoch at the pace of this call, including
                             validation; negative: the end is not known */
     bool simulated;      /* loss and accuracy mean nothing */
+    double network_fraction; /* part of the interval's time in which devices waited for other processes and
+                                their gradients, mean over replicas */
 } mr_step_report;
 
 /* A validation inside an epoch (mr_fit_config.eval_steps, eval_at). */
@@ -289,13 +296,13 @@ MR_API int mr_trainer_compute_from(mr_trainer *t, mr_point point, const float *v
  * label was not below the number of classes. */
 MR_API int mr_trainer_metrics(mr_trainer *t, mr_metrics *training, mr_metrics *evaluation, mr_error *err);
 
-/* Step times of a process, averaged over the steps that it had finished when the newest batch was begun. The
- * rest of a step's time is waiting for other processes and exchange. */
+/* Step times of a process, averaged over the steps that it had finished when the newest batch was begun. */
 typedef struct mr_rank_times {
     size_t struct_size;
     uint64_t steps;
     double compute_ms; /* computing its shares on its slowest device */
     double idle_ms;    /* idle time of its devices before a step, waiting for data */
+    double network_ms; /* idle time of its devices, waiting for other processes and their gradients */
 } mr_rank_times;
 /* MR_EINVAL: rank does not exist. */
 MR_API int mr_trainer_rank_times_sized(const mr_trainer *t, uint32_t rank, mr_rank_times *out, mr_error *err);

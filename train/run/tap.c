@@ -1,0 +1,142 @@
+/* train/run/tap.c: see tap.h. An exchange that nobody has announced is passed on and not watched: with the
+ * first one of a group the processes tell each other who holds what. */
+#include "train/run/tap.h"
+
+#include <stdlib.h>
+
+#include "base/ranges.h"
+#include "base/util.h"
+
+enum { CAP = 64 };
+
+#define TEN(t)                                                                                               \
+    "wait for rank " t "0", "wait for rank " t "1", "wait for rank " t "2", "wait for rank " t "3",          \
+        "wait for rank " t "4", "wait for rank " t "5", "wait for rank " t "6", "wait for rank " t "7",      \
+        "wait for rank " t "8", "wait for rank " t "9"
+/* A trace keeps names, not copies. */
+static const char *const wait_names[] = {TEN(""),  TEN("1"), TEN("2"), TEN("3"), TEN("4"),
+                                         TEN("5"), TEN("6"), TEN("7"), TEN("8"), TEN("9")};
+
+int mri_tap_init(mri_tap *t, mr_world *world, mr_trace *trace, mr_error *err)
+{
+    *t = (mri_tap){.wire = mr_wire_of(world),
+                   .world = world,
+                   .trace = trace,
+                   .cap = CAP,
+                   .queue = calloc(CAP, sizeof *t->queue),
+                   .first_ns = calloc(mr_wire_of(world).size, sizeof *t->first_ns)};
+    pthread_mutex_init(&t->lock, NULL);
+    if (t->queue && t->first_ns) return MR_OK;
+    return mr_error_set(err, MR_ENOMEM, "no memory for an exchange with %u processes", t->wire.size);
+}
+
+void mri_tap_fini(mri_tap *t)
+{
+    if (!t->cap) return;
+    pthread_mutex_destroy(&t->lock);
+    free(t->queue);
+    free(t->first_ns);
+    *t = (mri_tap){0};
+}
+
+/* lock */
+static bool grow(mri_tap *t)
+{
+    mri_tap_work *more = malloc(2 * (size_t)t->cap * sizeof *more);
+    if (!more) return false;
+    for (uint32_t i = t->ended; i != t->begun; i++) more[i % (2 * t->cap)] = t->queue[i % t->cap];
+    free(t->queue);
+    t->queue = more;
+    t->cap *= 2;
+    return true;
+}
+
+int mri_tap_expect(mri_tap *t, const mri_tap_work *work, mr_error *err)
+{
+    if (work->bytes_left == 0) return MR_OK;
+    pthread_mutex_lock(&t->lock);
+    const bool room = t->begun - t->ended < t->cap || grow(t);
+    if (room) t->queue[t->begun++ % t->cap] = *work;
+    pthread_mutex_unlock(&t->lock);
+    return room ? MR_OK : mr_error_set(err, MR_ENOMEM, "no memory for a queue of exchanges");
+}
+
+static bool newest(mri_tap *t, mri_tap_work *out)
+{
+    pthread_mutex_lock(&t->lock);
+    const bool some = t->begun != t->ended;
+    if (some) *out = t->queue[t->ended % t->cap];
+    pthread_mutex_unlock(&t->lock);
+    return some;
+}
+
+/* So many more bytes of the array are what they shall be. */
+static void pass(mri_tap *t, uint64_t bytes)
+{
+    pthread_mutex_lock(&t->lock);
+    mri_tap_work *w = &t->queue[t->ended % t->cap];
+    w->bytes_left -= mri_min_u64(bytes, w->bytes_left);
+    if (w->bytes_left == 0) t->ended++;
+    pthread_mutex_unlock(&t->lock);
+}
+
+/* Slices of an array: this rank sends its own to each of the others, and gets theirs. A broadcast is the
+ * array itself. */
+static uint64_t bytes_of(const mri_tap *t, const mr_piece *send, const mr_piece *receive)
+{
+    uint64_t got = 0, own = 0;
+    for (uint32_t r = 0; r < t->wire.size; r++) {
+        got += receive[r].bytes;
+        own = mri_max_u64(own, send[r].bytes);
+    }
+    return got + own;
+}
+
+static void span(const mri_tap *t, const char *name, uint64_t from_ns, uint64_t to_ns, uint64_t batch)
+{
+    if (to_ns > from_ns) mr_trace_span(t->trace, "exchange", name, from_ns, to_ns, batch);
+}
+
+/* Until the last of the others had begun, and then until the end. */
+static void trace_exchange(mri_tap *t, const mri_tap_work *w, uint64_t begun_ns, uint64_t ended_ns)
+{
+    uint64_t came_ns = begun_ns;
+    uint32_t last = t->wire.rank;
+    mr_world_arrivals(t->world, 0, t->first_ns);
+    for (uint32_t r = 0; r < t->wire.size; r++)
+        if (r != t->wire.rank && t->first_ns[r] > came_ns) came_ns = t->first_ns[r], last = r;
+    came_ns = mri_min_u64(came_ns, ended_ns);
+    if (last != t->wire.rank)
+        span(t, last < MRI_ARRAY_COUNT(wait_names) ? wait_names[last] : "wait for a rank", begun_ns, came_ns,
+             w->batch);
+    span(t, "exchange", came_ns, ended_ns, w->batch);
+    if (last != t->wire.rank) mri_range_mark(MRI_RANGE_WAIT_FOR_RANK, last);
+}
+
+static int exchange(void *context, const mr_piece *send, const mr_piece *receive, mr_error *err)
+{
+    mri_tap *t = context;
+    mri_tap_work w = {0};
+    const bool known = newest(t, &w);
+    const uint64_t begun_ns = mri_now_ns();
+    if (known && w.sum && t->slices) {
+        mri_range_end();
+        span(t, "sum", t->nodes_end_ns, begun_ns, w.batch);
+    }
+    mri_range_begin(MRI_RANGE_EXCHANGE, w.bucket);
+    const int rc = t->wire.exchange(t->wire.context, send, receive, err);
+    mri_range_end();
+    if (rc || !known) return rc;
+    const uint64_t ended_ns = mri_now_ns();
+    trace_exchange(t, &w, begun_ns, ended_ns);
+    t->slices = w.sum && !t->slices;
+    t->nodes_end_ns = ended_ns;
+    if (t->slices) mri_range_begin(MRI_RANGE_SUM, w.bucket);
+    else pass(t, bytes_of(t, send, receive));
+    return rc;
+}
+
+mr_wire mri_tap_wire(mri_tap *t)
+{
+    return (mr_wire){t->wire.rank, t->wire.size, t, t->wire.exchange ? exchange : NULL};
+}

@@ -1,0 +1,46 @@
+/* train/run/tap.h: the wire of a group, watched: which part of an exchange is waiting for a process that has
+ * not begun, which is bytes on their way, and which is adding up. Private to train/ and its tests.
+ *
+ *   an array    │ exchange of nodes             │ sum │ exchange of slices │
+ *               └ wait for rank 2 ┴─ exchange ──┴─────┴─── exchange ───────┘
+ *
+ * Spans go to the trace and to a profiler. Until the first byte of the last process comes, that process has
+ * not begun, or its bytes are on their way: at least the latency of the network. */
+#ifndef MRI_TAP_H
+#define MRI_TAP_H
+
+#include <pthread.h>
+
+#include "millrace/observe.h"
+#include "millrace/train.h"
+
+/* What a group was asked to do, in that order. */
+typedef struct mri_tap_work {
+    uint64_t batch; /* global step, or MR_NOWHERE */
+    uint32_t bucket;
+    uint64_t bytes_left; /* of the array; a sum and a broadcast pass every byte once, in blocks */
+    bool sum;
+} mri_tap_work;
+
+typedef struct mri_tap {
+    mr_wire wire;    /* the watched one */
+    mr_world *world; /* whose wire it is */
+    mr_trace *trace; /* or NULL */
+    pthread_mutex_t lock;
+    mri_tap_work *queue; /* lock: a ring */
+    uint32_t cap, begun, ended;
+    /* of the thread that exchanges */
+    uint64_t *first_ns; /* by rank */
+    uint64_t nodes_end_ns;
+    bool slices; /* the next exchange is that of slices */
+} mri_tap;
+
+/* On failure fini is still to be called. */
+int mri_tap_init(mri_tap *t, mr_world *world, mr_trace *trace, mr_error *err);
+void mri_tap_fini(mri_tap *t); /* accepts a zeroed one */
+/* Copied by a group. Its context is t. */
+mr_wire mri_tap_wire(mri_tap *t);
+/* The group is about to be asked for this. */
+int mri_tap_expect(mri_tap *t, const mri_tap_work *work, mr_error *err);
+
+#endif
