@@ -17,6 +17,7 @@ except ImportError as e:  # pragma: no cover
     raise ImportError("millrace.torch needs PyTorch: pip install torch") from e
 
 from . import _ranks
+from ._accelerate import enter
 from ._arguments import take_sampler, translate
 from ._arrays import COPY, PLANES, Batch
 from ._collate import Collation, as_lists
@@ -343,6 +344,15 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         if self._given["training"]:
             raise ArgumentError(text)
         log.warning("%s", text)
+
+    def _entering(self, of: Pass) -> bool:
+        last = self._per_epoch - (self._steps - 1) * self.batch
+        of.remainder = last if last < self.batch else 0
+        entered = enter(of)
+        if entered and last % self._world and self._given["tail"] == "keep" and not self._given["training"]:
+            log.warning("the last batch of an epoch has %d samples, which %d ranks cannot share equally, and Accelerate gathers tensors of equal "
+                        "sizes only: say tail=\"pad\"; gather_for_metrics() leaves out the padding", last, self._world)
+        return entered
 
     def _settle(self) -> None:
         """Be the rank that torch.distributed says, where its group came up after this loader."""
