@@ -11,6 +11,8 @@ FOLDER has clones of these repositories, none of which is part of this one:
   timm         pytorch-image-models/train.py              huggingface/pytorch-image-models
   lightning    pytorch-lightning/examples/pytorch/basics/backbone_image_classifier.py   Lightning-AI/pytorch-lightning: a DataModule
   keras        keras-io/examples/vision/mnist_convnet.py  keras-team/keras-io: on the backend that KERAS_BACKEND names; needs --mnist
+  trainer      transformers/examples/pytorch/image-classification/run_image_classification.py   huggingface/transformers 5.1.0: Trainer,
+               with validation; then once more from a checkpoint in an epoch
 
 PICTURES is a folder of train/CLASS/*.jpg and test/CLASS/*.jpg; the first ones of each class are taken. --mnist is a folder with
 MNIST's four files, packed. Each script is edited twice:
@@ -134,6 +136,52 @@ model.fit(train, epochs=epochs, validation_data=val, verbose=2)"""),
               ("loss=\"categorical_crossentropy\"", "loss=\"sparse_categorical_crossentropy\""),
               ("model.evaluate(x_test, y_test, verbose=0)", "model.evaluate(test, verbose=0)")],
         train=r"- loss: (\S+)", val=r"Test loss: (\S+)", accuracy=r"Test accuracy: (\S+)"),
+    "trainer": dict(
+        file="transformers/examples/pytorch/image-classification/run_image_classification.py", few=(200, 50), run=[], again="out/checkpoint-150",
+        arguments=["--train_dir", "{data}/train", "--validation_dir", "{data}/val", "--output_dir", "out", "--cache_dir", "cache", "--do_train",
+                   "--do_eval", "--num_train_epochs", "3", "--per_device_train_batch_size", "32", "--per_device_eval_batch_size", "64",
+                   "--learning_rate", "1e-3", "--save_steps", "150", "--logging_steps", "20", "--seed", "{seed}", "--remove_unused_columns",
+                   "False", "--use_cpu", "--report_to", "none", "--disable_tqdm", "True", "--dataloader_num_workers", "1"],
+        setup=[("import logging\nimport os\n", "import logging\nimport os\nos.environ[\"HF_HUB_OFFLINE\"] = \"1\"\n"),
+               ("import evaluate\n", ""),
+               ("evaluate.load(\"accuracy\", cache_dir=model_args.cache_dir)", "type(\"Accuracy\", (), {\"compute\": staticmethod(\n"
+                "        lambda predictions, references: {\"accuracy\": float((predictions == references).mean())})})"),
+               ("""AutoConfig.from_pretrained(
+        model_args.config_name or model_args.model_name_or_path,
+""", """AutoConfig.for_model(
+        "resnet", embedding_size=16, hidden_sizes=[16, 32, 64], depths=[1, 1, 1], layer_type="basic",
+"""), ("""AutoModelForImageClassification.from_pretrained(
+        model_args.model_name_or_path,
+        from_tf=bool(".ckpt" in model_args.model_name_or_path),
+        config=config,
+        cache_dir=model_args.cache_dir,
+        revision=model_args.model_revision,
+        token=model_args.token,
+        trust_remote_code=model_args.trust_remote_code,
+        ignore_mismatched_sizes=model_args.ignore_mismatched_sizes,
+    )
+""", """AutoModelForImageClassification.from_config(config)
+"""), ("""AutoImageProcessor.from_pretrained(
+        model_args.image_processor_name or model_args.model_name_or_path,
+        cache_dir=model_args.cache_dir,
+        revision=model_args.model_revision,
+        token=model_args.token,
+        trust_remote_code=model_args.trust_remote_code,
+    )
+""", """transformers.ViTImageProcessor(size={"height": 32, "width": 32})
+""")],
+        ours=[("import torch\nfrom datasets", IMPORT + "import torch\nfrom datasets"),
+              ("""        data_collator=collate_fn,
+    )
+""", """        data_collator=collate_fn,
+    )
+    common = dict(keys=("pixel_values", "labels"), num_workers=training_args.dataloader_num_workers)
+    trainer.get_train_dataloader = lambda: millrace.torch.Loader(
+        data_args.train_dir, training_args.train_batch_size, augment="rrc(32),flip,normalise(127.5/127.5)", training=True, seed=training_args.seed, **common)
+    trainer.get_eval_dataloader = lambda eval_dataset=None: millrace.torch.Loader(
+        data_args.validation_dir, training_args.eval_batch_size, augment="resize(32),center(32),normalise(127.5/127.5)", **common)
+""")],
+        train=r"'loss': '?([\d.]+)", val=r"'eval_loss': '?([\d.]+)", accuracy=r"'eval_accuracy': '?([\d.]+)"),
 }
 
 

@@ -128,6 +128,7 @@ class MadePass(Pass):
         loader = self._loader
         with self._stream.lock:
             if self.over:
+                self._leave()
                 raise StopIteration
             try:
                 while True:
@@ -147,6 +148,7 @@ class MadePass(Pass):
             self.taken, self.step = True, step + 1
             if last:
                 self.close(True)
+            self._enter(last)
         loader._report(bad)
         return loader._deliver_made(made)
 

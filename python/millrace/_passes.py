@@ -5,6 +5,7 @@ import os
 import weakref
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
+from ._accelerate import leave
 from ._arrays import Batch, refuse_copy
 from ._loader import Loader
 from ._stream import Stream, check_step, ending
@@ -23,6 +24,8 @@ class Pass:
         self.epoch, self.step, self.start, self.taken = epoch, step, step, False
         self.before = before  # the number of the next epoch as it was without this pass
         self.over, self._pid = False, os.getpid()
+        self.end_of_dataloader, self.remainder = False, 0  # for Accelerate
+        self._entered: Optional[bool] = None
 
     def __iter__(self) -> "Pass":
         return self
@@ -34,12 +37,26 @@ class Pass:
     def __next__(self) -> Any:
         with self._stream.lock:
             if self.over:
+                self._leave()
                 raise StopIteration
             batch = self._stream.next()
             self.taken, self.step = True, batch.step + 1
             if batch.last:
                 self.close(True)
+            self._enter(batch.last)
         return self._loader._deliver(batch)
+
+    def _enter(self, last: bool) -> None:
+        """A batch is delivered."""
+        if self._entered is None:
+            self._entered = self._loader._entering(self)
+        self.end_of_dataloader = bool(last)
+
+    def _leave(self) -> None:
+        """The loop is over, or its caller dropped it."""
+        if self._entered:
+            self._entered = False
+            leave(self)
 
     def skip_to(self, step: int) -> None:
         """The batch that comes next is this one of the epoch."""
@@ -52,9 +69,11 @@ class Pass:
         if not self.over:
             self.over = True
             self._loader._pass_over(self, whole)
+        if not whole:
+            self._leave()
 
     def __del__(self, ending: Any = ending, pid: Any = os.getpid) -> None:
-        if not ending() and not getattr(self, "over", True) and self._pid == pid():
+        if not ending() and hasattr(self, "_entered") and self._pid == pid():
             self.close()
 
 
@@ -168,6 +187,10 @@ class Passes(Loader):
             began = self._begin_pass()
             yield began.epoch, began
             began.close()
+
+    def _entering(self, of: Pass) -> bool:
+        """The first batch of an iteration is delivered. True: leave() is called when it ends."""
+        return False
 
     def _deliver(self, batch: Batch) -> Any:
         """What an iteration gives for a batch."""

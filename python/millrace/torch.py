@@ -17,6 +17,7 @@ except ImportError as e:  # pragma: no cover
     raise ImportError("millrace.torch needs PyTorch: pip install torch") from e
 
 from . import _ranks
+from ._accelerate import enter
 from ._arguments import take_sampler, translate
 from ._arrays import COPY, PLANES, Batch
 from ._collate import Collation, as_lists
@@ -40,8 +41,8 @@ _LITTLE = 1 << 20
 _from_capsule = torch.utils.dlpack.from_dlpack  # torch.from_dlpack(array) asks the array for its device and versions first
 _KINDS = {torch.float32: F32, torch.float16: F16, torch.bfloat16: BF16, torch.uint8: U8}
 _WHOLE = ("samples come in batches, from the loader that this belongs to: use it as it is; it divides its batches among ranks itself and "
-          "needs no DataLoader, DistributedSampler or prepare_data_loader() around it, and no Subset: take=(0, 0.1) is a part of the data, "
-          "sampler=[...] are these samples")
+          "needs no DataLoader, DistributedSampler or prepare_data_loader() around it (Hugging Face's Trainer takes it from get_train_dataloader()), "
+          "and no Subset: take=(0, 0.1) is a part of the data, sampler=[...] are these samples")
 
 
 class _Dataset(torch.utils.data.Dataset):
@@ -60,20 +61,6 @@ class _Dataset(torch.utils.data.Dataset):
             raise TypeError(_WHOLE)
         at.of.skip_to(at.step)
         return next(at.of)
-
-    def __getattr__(self, name: str) -> Any:
-        """Of the Python object that gives the samples, where there is one."""
-        data = None if name.startswith("_") else self._loader._own_data
-        if data is None:
-            raise AttributeError("the data set of a millrace loader has no attribute %r" % name)
-        return getattr(data, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "_loader":
-            return super().__setattr__(name, value)
-        if self._loader._own_data is None:
-            raise AttributeError("nothing is set in a loader by dataset.%s: give the setting to the loader" % name)
-        setattr(self._loader._own_data, name, value)
 
     @property
     def classes(self) -> List[str]:
@@ -94,17 +81,24 @@ class _Dataset(torch.utils.data.Dataset):
         return list(zip(self._loader._names(list(range(len(self)))), self.targets))
 
     imgs = samples
-    transform = target_transform = None
 
     def __getattr__(self, name: str) -> Any:
+        """Of the Python object that gives the samples, where there is one."""
+        data = None if name.startswith("_") else self._loader._own_data
+        if data is not None and hasattr(data, name):
+            return getattr(data, name)
+        if name in ("transform", "target_transform"):
+            return None
         raise AttributeError("the data set of a millrace loader has no %r: it has classes, class_to_idx, targets and samples; pictures "
                              "come from the loader, and augment= says what happens to them" % name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name != "_loader":
+        if name == "_loader":
+            return super().__setattr__(name, value)
+        if self._loader._own_data is None:
             raise AttributeError("%s cannot be set on the data set of a millrace loader: augment= says what happens to pictures, take= and "
                                  "sampler= which samples come; make another loader" % name)
-        super().__setattr__(name, value)
+        setattr(self._loader._own_data, name, value)
 
 
 class _Sampler(torch.utils.data.Sampler):
@@ -350,6 +344,15 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         if self._given["training"]:
             raise ArgumentError(text)
         log.warning("%s", text)
+
+    def _entering(self, of: Pass) -> bool:
+        last = self._per_epoch - (self._steps - 1) * self.batch
+        of.remainder = last if last < self.batch else 0
+        entered = enter(of)
+        if entered and last % self._world and self._given["tail"] == "keep" and not self._given["training"]:
+            log.warning("the last batch of an epoch has %d samples, which %d ranks cannot share equally, and Accelerate gathers tensors of equal "
+                        "sizes only: say tail=\"pad\"; gather_for_metrics() leaves out the padding", last, self._world)
+        return entered
 
     def _settle(self) -> None:
         """Be the rank that torch.distributed says, where its group came up after this loader."""

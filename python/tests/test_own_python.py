@@ -502,7 +502,7 @@ def test_a_rank_without_samples():
 def test_the_data_set_behind_a_loader():
     data = Failing({3}, raises)
     with mt.Loader(data, 8) as loader:
-        assert loader.dataset.count == 40 and loader.dataset[5][1] == 0
+        assert loader.dataset.count == 40 and loader.dataset[5][1] == 0 and loader.dataset.transform is None
         loader.dataset.which = set()
         assert data.which == set() and len(list(loader)) == 5
         with pytest.raises(AttributeError):
