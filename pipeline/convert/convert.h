@@ -41,6 +41,9 @@ int mri_taken_open(mri_taken **out, const mri_convert_plan *plan, const char *ds
 /* MR_EEXIST: a file of the samples [0, first) is another one by now; err names it. Those that were not noted
  * pass. */
 int mri_taken_check(const mri_taken *t, uint64_t first, mr_error *err);
+/* Writes which sample is the first whose file is another one now. false: no file of such samples is there, or
+ * all of them are the same. */
+bool mri_taken_differs(const mri_convert_plan *plan, const char *dst, char *buf, size_t room);
 /* Before the sample is written. */
 int mri_taken_note(mri_taken *t, uint64_t sample, uint64_t stamp, mr_error *err);
 /* After the end of the conversion, whose output stays as it is when this fails. */
@@ -49,8 +52,8 @@ void mri_taken_close(mri_taken *t, bool keep);     /* NULL is harmless */
 
 /* "--resize was 0, is 40": what differs in two provenances. Returns buf. (convert_differs.c) */
 char *mri_convert_differs(const char *was, const char *is, char *buf, size_t room);
-/* A part file that was begun by another conversion: err says what differs, where the file still tells.
+/* A part file of dst that another conversion began: err names the difference, if the file still has it.
  * MR_EEXIST. */
-int mri_convert_part_differs(const mri_convert_plan *plan, const char *part, mr_error *err);
+int mri_convert_part_differs(const mri_convert_plan *plan, const char *dst, const char *part, mr_error *err);
 
 #endif

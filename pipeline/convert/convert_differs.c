@@ -58,20 +58,22 @@ char *mri_convert_differs(const char *was, const char *is, char *buf, size_t roo
     return buf;
 }
 
-int mri_convert_part_differs(const mri_convert_plan *plan, const char *part, mr_error *err)
+int mri_convert_part_differs(const mri_convert_plan *plan, const char *dst, const char *part, mr_error *err)
 {
     void *walk;
-    char text[512];
+    char text[512], file[480];
     if (mri_salvage_mrec.open(&walk, part, NULL, NULL) != MR_OK) return MR_EEXIST;
     const char *was = mri_mrec_salvage_provenance(walk);
+    const bool named = was && mri_taken_differs(plan, dst, file, sizeof file);
     if (was)
         mri_error_place(
             err,
             mr_error_set(
                 err, MR_EEXIST,
-                "cannot resume: it was begun otherwise: %s; give the same data and settings, or begin "
+                "cannot resume: it was begun otherwise: %s%s%s; give the same data and settings, or begin "
                 "anew with force (--force)",
-                mri_convert_differs(was, plan->provenance, text, sizeof text)),
+                mri_convert_differs(was, plan->provenance, text, sizeof text), named ? ": " : "",
+                named ? file : ""),
             part, MR_NOWHERE, MR_NOWHERE);
     mri_salvage_mrec.close(walk);
     return MR_EEXIST;

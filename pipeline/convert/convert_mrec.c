@@ -120,7 +120,7 @@ static int open_writer(mri_mrec_output *o, bool resume, uint64_t *resume_source,
     const int rc = mr_writer_open(&o->writer, o->path, &cfg, resume_source, err);
     if (rc != MR_EEXIST || !resume) return rc;
     char *part = mri_mrec_file_path(o, o->shard, ".part");
-    if (part) mri_convert_part_differs(plan, part, err);
+    if (part) mri_convert_part_differs(plan, o->dst, part, err);
     free(part);
     return rc;
 }

@@ -17,6 +17,7 @@
 #include "formats/record/record.h"
 #include "formats/record/shards.h"
 #include "pipeline/cache/cache.h"
+#include "pipeline/convert/convert.h"
 #include "pipeline/convert/convert_mrec.h"
 
 static int look_at(const char *path, bool *there, mr_error *err)
@@ -153,6 +154,17 @@ static int begin(mri_mrec_output *o, uint64_t source, mr_error *err)
     return rc ? rc : mri_journal_begin(&o->journal, source, err);
 }
 
+static int refuse_other_data(const mri_mrec_output *o, mr_error *err)
+{
+    char file[480], text[640];
+    const bool named = mri_taken_differs(o->plan, o->dst, file, sizeof file);
+    snprintf(text, sizeof text,
+             "the data changed since this conversion was interrupted%s%s: to resume would mix old and new; "
+             "begin anew with force (--force)",
+             named ? ": " : "", named ? file : "");
+    return refuse(mri_output_part(o->journal.out), text, err);
+}
+
 static int go_on(mri_mrec_output *o, uint64_t source, mr_error *err)
 {
     if (o->journal.stage >= MRI_JOURNAL_NAMED) return take_over_journal(o, err);
@@ -173,12 +185,7 @@ static int go_on(mri_mrec_output *o, uint64_t source, mr_error *err)
             "it exists already, and an interrupted run was to replace it: resume with force to go on "
             "(--resume --force)",
             err);
-    if (o->journal.source != source)
-        return refuse(
-            mri_output_part(o->journal.out),
-            "the data changed since this conversion was interrupted: going on would mix old and new; "
-            "begin anew with force (--force)",
-            err);
+    if (o->journal.source != source) return refuse_other_data(o, err);
     return take_over_parts(o, err);
 }
 

@@ -76,6 +76,26 @@ int mri_taken_check(const mri_taken *t, uint64_t first, mr_error *err)
     return count ? changed(t, found, count, err) : MR_OK;
 }
 
+bool mri_taken_differs(const mri_convert_plan *plan, const char *dst, char *buf, size_t room)
+{
+    char path[4096];
+    uint8_t stamp[STAMP_BYTES];
+    snprintf(path, sizeof path, "%s.taken.part", dst);
+    FILE *f = fopen(path, "re");
+    if (!f) return false;
+    uint64_t k = 0;
+    bool same = true;
+    while (same && k < plan->info->count && fread(stamp, sizeof stamp, 1, f) == 1) {
+        const uint64_t then = mri_le64(stamp);
+        same = then == 0 || then == mri_source_stamp(plan->src, k);
+        if (same) k++;
+    }
+    fclose(f);
+    const char *name = same ? NULL : mr_source_sample_path(plan->src, k, path, sizeof path);
+    if (name) snprintf(buf, room, "sample %" PRIu64 " is now %.400s, another file or version", k, name);
+    return name != NULL;
+}
+
 int mri_taken_note(mri_taken *t, uint64_t sample, uint64_t stamp, mr_error *err)
 {
     uint8_t bytes[STAMP_BYTES];

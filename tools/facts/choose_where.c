@@ -27,15 +27,15 @@ static const struct {
     {"<", WHERE_LESS, true, false},    {">", WHERE_MORE, true, false},    {"~", WHERE_LIKE, false, true},
 };
 
-/* A number, with K, M or G behind it as sizes have it. */
+/* A number, which K, M or G may follow as in sizes, in either case. */
 static bool number(const char *text, int64_t *out)
 {
     char *end;
     errno = 0;
     const long long v = strtoll(text, &end, 10);
     if (end == text || errno) return false;
-    const char *units = "KMG", *unit = *end ? strchr(units, *end) : NULL;
-    const int shift = unit ? 10 * (int)(unit - units + 1) : 0;
+    const char *units = "KMGkmg", *unit = *end ? strchr(units, *end) : NULL;
+    const int shift = unit ? 10 * (int)((unit - units) % 3 + 1) : 0;
     if (*end && (!unit || end[1])) return false;
     *out = (int64_t)v << shift;
     return v >= 0 && v <= INT64_MAX >> shift;

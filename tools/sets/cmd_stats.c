@@ -47,8 +47,8 @@ static int run(const void *args)
 
 static const opt options[] = {
     OPT(stats_args, channels, U64, .option = "channels", .most = MRI_ANY, .standard = "1000",
-        .help = "decode so many pictures, evenly spaced, for mean and deviation of their channels; 0: none, "
-                "headers only"),
+        .help =
+            "pictures to decode, evenly spaced, for mean and deviation of their channels; 0: decode none"),
     OPT(stats_args, workers, U32, .option = "workers", .most = 256, .standard = "0",
         .help = "threads; 0: one per core"),
 };

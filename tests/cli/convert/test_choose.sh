@@ -18,7 +18,7 @@ run 0 convert s w.mrec --where 'key!~ring/*' --quiet --json --force; equal "$(nu
 run 0 convert s w.mrec --where 'key=ring/zcopy.jpg' --quiet --json --force; equal "$(number records)" 1
 run 0 convert s w.mrec --where 'class!=ring' --quiet --json --force; equal "$(number records)" 30
 run 0 convert s w.mrec --where 'label>=1,label<3' --quiet --json --force; equal "$(number records)" 21
-run 0 convert s w.mrec --where 'width=40,height<=40,bytes>0,bytes<1M' --quiet --json --force; equal "$(number records)" 41
+run 0 convert s w.mrec --where 'width=40,height<=40,bytes>0,bytes<1m' --quiet --json --force; equal "$(number records)" 41
 size=$(wc -c <s/disc/00003.jpg)
 run 0 convert s w.mrec --where "bytes=$size" --quiet --json --force
 equal "$(number records)" "$(find s -name '*.jpg' -size "${size}c" | wc -l)"

@@ -61,10 +61,13 @@ for shards in "" "--shard-size 100K"; do
     # shellcheck disable=SC2086
     run 1 convert e "c$shards.mrec" --resize 40 --workers 2 --resume $shards
     if [ -n "$shards" ]; then
-        err_has "the data changed since this conversion was interrupted"
+        err_has "the data changed since this conversion was interrupted: sample 0 is now $first, another file or version"
     else
         err_has "$first"; err_has "was replaced or changed after the interrupted run had read it"; err_has ", 1 of the samples so far"
     fi
+    printf x >>"$first" # another size
+    # shellcheck disable=SC2086
+    run 1 convert e "c$shards.mrec" --resize 40 --workers 2 --resume $shards; err_has "sample 0 is now $first, another file or version"
     # shellcheck disable=SC2086
     run 3 convert e "c$shards.mrec" --resize 40 --workers 2 --force $shards
     cp -p kept "$first"
