@@ -1,10 +1,272 @@
-/* train/net/layers.c: builder calls of layers that go over pixels or channels as they are: pooling,
- * normalisations of responses and of samples, upsampling; of further inputs, and of tables in which whole
- * numbers are looked up. */
+/* train/net/layers.c: builder calls of layers: with weights; over pixels or channels as they are; further
+ * inputs and tables in which whole numbers are looked up; joins of two points. */
 #include <math.h>
 #include <stdio.h>
 
 #include "train/net/build.h"
+
+/* ---- layers with weights, activations ---- */
+
+void mri_layer_finish_with(mr_net *net, mri_layer *l, uint64_t h, uint64_t w, uint64_t c,
+                           mr_activation activation)
+{
+    const bool apart = mr_activation_needs_x(activation);
+    l->activation = apart ? MR_ACT_NONE : activation;
+    mri_layer_finish(net, l, h, w, c);
+    if (apart) mr_net_activation(net, activation);
+}
+
+/* One axis of a window: output size and padding; false when the window does not fit. SAME puts the odd row
+ * behind. */
+static bool window(uint32_t in, uint32_t size, uint32_t stride, mr_padding padding, uint32_t pad,
+                   uint32_t *out, uint32_t *before, uint32_t *after)
+{
+    *before = *after = pad;
+    if (padding == MR_PAD_VALID) {
+        const uint64_t padded = (uint64_t)in + 2 * (uint64_t)pad;
+        if (padded < size || padded > UINT32_MAX) return false;
+        *out = (uint32_t)((padded - size) / stride + 1);
+        return true;
+    }
+    *out = (in - 1) / stride + 1;
+    const uint64_t reach = (uint64_t)(*out - 1) * stride + size;
+    const uint64_t total = reach > in ? reach - in : 0;
+    if (total > UINT32_MAX) return false;
+    *before = (uint32_t)(total / 2);
+    *after = (uint32_t)(total - total / 2);
+    return true;
+}
+
+bool mri_layer_place_window(mr_net *net, mri_layer *l, uint32_t size, uint32_t size_w, uint32_t stride,
+                            mr_padding padding, uint32_t pad, uint32_t *h, uint32_t *w)
+{
+    l->kernel = size, l->kernel_w = size_w, l->stride = stride;
+    if (size == 0 || stride == 0) {
+        mri_layer_refuse(net, l, "window and stride must be at least 1");
+        return false;
+    }
+    if ((uint32_t)padding > MR_PAD_SAME) {
+        mri_layer_refuse(net, l, "unknown padding: expected valid (0) or same (1)");
+        return false;
+    }
+    if (pad >= size || pad >= size_w) {
+        mri_layer_refuse(net, l, "the padding must be smaller than the window");
+        return false;
+    }
+    if (!window(l->out_h, size, stride, padding, pad, h, &l->pad_top, &l->pad_bottom) ||
+        !window(l->out_w, size_w, stride, padding, pad, w, &l->pad_left, &l->pad_right)) {
+        mri_layer_refuse(net, l,
+                         "the window is larger than its input; use \"same\" padding or a larger picture");
+        return false;
+    }
+    return true;
+}
+
+/* What holds of a convolution and of a transposed one: numbers in range, parameters, what follows from them.
+ * Multiplications to *per_output: of an output channel, for a place of the window. */
+static bool take_conv(mr_net *net, mri_layer *l, const mr_conv *c, double *per_output)
+{
+    const uint32_t kernel_w = c->kernel_w ? c->kernel_w : c->kernel;
+    if (c->filters == 0 || c->filters > (1u << 24) || c->kernel > (1u << 12) || kernel_w > (1u << 12) ||
+        !mri_activation_is_known(c->activation)) {
+        mri_layer_refuse(net, l, "filters 1..2^24, kernel 1..4096 and a known activation are needed");
+        return false;
+    }
+    l->groups = c->groups ? c->groups : 1;
+    if (l->out_c % l->groups != 0 || c->filters % l->groups != 0) {
+        mri_layer_refuse(net, l, "groups must divide channels and filters");
+        return false;
+    }
+    if (c->pad > 0 && c->padding != MR_PAD_VALID) {
+        mri_layer_refuse(net, l, "padding of so many rows goes with \"valid\", not with \"same\"");
+        return false;
+    }
+    l->filters = c->filters, l->no_bias = c->no_bias, l->first = net->first;
+    const uint32_t seen = l->out_c / l->groups;
+    *per_output = (double)c->kernel * kernel_w * seen;
+    if (*per_output * c->filters > (double)MRI_NET_MAX_PARAMS) {
+        mri_layer_refuse(net, l, "too many parameters");
+        return false;
+    }
+    l->params = ((uint64_t)c->kernel * kernel_w * seen + !c->no_bias) * c->filters;
+    return true;
+}
+
+void mr_net_conv(mr_net *net, const mr_conv *c)
+{
+    mri_layer *l = mri_layer_begin(net, MR_OP_CONV2D);
+    uint32_t h, w;
+    double per_output;
+    if (!l || !mri_layer_is_told(net, l, c) || !take_conv(net, l, c, &per_output)) return;
+    if (!mri_layer_place_window(net, l, c->kernel, c->kernel_w ? c->kernel_w : c->kernel, c->stride,
+                                c->padding, c->pad, &h, &w))
+        return;
+    l->flops = 2.0 * per_output * c->filters * h * w;
+    mri_layer_finish_with(net, l, h, w, c->filters, c->activation);
+}
+
+/* One axis of a transposed window. SAME leaves out the odd row behind, as the convolution it turns around
+ * adds it there. */
+static bool turned_window(uint32_t in, uint32_t size, uint32_t stride, const mr_conv *c, uint64_t *out,
+                          uint32_t *before, uint32_t *after)
+{
+    const uint64_t reach = (uint64_t)(in - 1) * stride + size;
+    *before = *after = c->pad;
+    if (c->padding == MR_PAD_SAME) {
+        if (size < stride) return false;
+        const uint32_t cut = size - stride;
+        *before = cut / 2, *after = cut - cut / 2;
+    }
+    if (*before >= size || *after >= size || reach <= (uint64_t)*before + *after) return false;
+    *out = reach - *before - *after;
+    return true;
+}
+
+void mr_net_conv_transposed(mr_net *net, const mr_conv *c)
+{
+    mri_layer *l = mri_layer_begin(net, MR_OP_CONV2D_TRANSPOSED);
+    uint64_t h, w;
+    double per_output;
+    if (!l || !mri_layer_is_told(net, l, c) || !take_conv(net, l, c, &per_output)) return;
+    if (l->groups > 1) {
+        mri_layer_refuse(net, l, "there are no groups of transposed convolutions");
+        return;
+    }
+    l->kernel = c->kernel, l->kernel_w = c->kernel_w ? c->kernel_w : c->kernel, l->stride = c->stride;
+    if (c->kernel == 0 || c->stride == 0 || c->stride > (1u << 12) || (uint32_t)c->padding > MR_PAD_SAME ||
+        !turned_window(l->out_h, l->kernel, l->stride, c, &h, &l->pad_top, &l->pad_bottom) ||
+        !turned_window(l->out_w, l->kernel_w, l->stride, c, &w, &l->pad_left, &l->pad_right)) {
+        mri_layer_refuse(
+            net, l,
+            "window and stride must be at least 1, the padding smaller than the window and than what it "
+            "makes, "
+            "and with \"same\" the window no smaller than the stride");
+        return;
+    }
+    l->flops = 2.0 * per_output * c->filters * l->out_h * l->out_w;
+    mri_layer_finish_with(net, l, h, w, c->filters, c->activation);
+}
+
+void mr_net_conv2d(mr_net *net, uint32_t filters, uint32_t kernel, uint32_t stride, mr_padding padding,
+                   mr_activation activation)
+{
+    mr_net_conv(net, &(mr_conv){.filters = filters,
+                                .kernel = kernel,
+                                .stride = stride,
+                                .padding = padding,
+                                .activation = activation});
+}
+
+void mr_net_dense(mr_net *net, uint32_t units, mr_activation activation)
+{
+    mri_layer *l = mri_layer_begin(net, MR_OP_DENSE);
+    if (!l) return;
+    if (units == 0 || units > (1u << 28) || !mri_activation_is_known(activation)) {
+        mri_layer_refuse(net, l, "units 1..2^28 and a known activation are needed");
+        return;
+    }
+    l->filters = units, l->first = net->first;
+    l->params = ((uint64_t)mri_layer_elements(l) + 1) * units; /* below 2^60: no overflow */
+    l->flops = 2.0 * mri_layer_elements(l) * units;
+    mri_layer_finish_with(net, l, 1, 1, units, activation);
+}
+
+static void recurrent(mr_net *net, mr_op_kind kind, uint32_t gates, uint32_t biases, uint32_t units,
+                      bool sequences)
+{
+    mri_layer *l = mri_layer_begin(net, kind);
+    if (!l) return;
+    if (units == 0 || units > (1u << 20)) {
+        mri_layer_refuse(net, l, "units 1..2^20 are needed");
+        return;
+    }
+    if (l->out_h != 1) {
+        mri_layer_refuse(net, l, "a sequence is needed, 1 x steps x values");
+        return;
+    }
+    const uint64_t rows = (uint64_t)gates * units;
+    const bool looked_up = net->numbers && l->in == 0;
+    l->filters = units, l->sequences = sequences;
+    l->params = rows * ((uint64_t)l->out_c + units + biases); /* below 2^22 * 2^32 */
+    l->flops = (double)l->out_w * (double)rows * ((looked_up ? 1.0 : 2.0 * l->out_c) + 2.0 * units);
+    mri_layer_finish(net, l, 1, sequences ? l->out_w : 1, units);
+}
+
+void mr_net_gru(mr_net *net, uint32_t units, bool sequences)
+{
+    recurrent(net, MR_OP_GRU, 3, 2, units, sequences);
+}
+
+void mr_net_lstm(mr_net *net, uint32_t units, bool sequences)
+{
+    recurrent(net, MR_OP_LSTM, 4, 1, units, sequences);
+}
+
+void mr_net_activation(mr_net *net, mr_activation activation)
+{
+    mri_layer *l = mri_layer_begin(net, MR_OP_ACTIVATION);
+    if (!l) return;
+    if (!mri_activation_is_known(activation) || activation == MR_ACT_NONE) {
+        mri_layer_refuse(net, l, "a known activation is needed");
+        return;
+    }
+    l->activation = activation;
+    l->flops = mri_layer_elements(l);
+    mri_layer_finish(net, l, l->out_h, l->out_w, l->out_c);
+}
+
+void mr_net_reshape(mr_net *net, uint32_t h, uint32_t w, uint32_t c)
+{
+    mri_layer *l = mri_layer_begin(net, MR_OP_RESHAPE);
+    if (!l) return;
+    if (h == 0 || w == 0 || c == 0 || (uint64_t)h * w > MRI_NET_MAX_ELEMENTS ||
+        (uint64_t)h * w * c != (uint64_t)l->out_h * l->out_w * l->out_c) {
+        mri_layer_refuse(net, l, "the new shape must have as many values as the old one");
+        return;
+    }
+    mri_layer_finish(net, l, h, w, c);
+}
+
+static void dropout(mr_net *net, float rate, bool whole_samples)
+{
+    mri_layer *l = mri_layer_begin(net, MR_OP_DROPOUT);
+    if (!l) return;
+    l->whole_samples = whole_samples;
+    if (!(rate >= 0.0f && rate < 1.0f)) {
+        mri_layer_refuse(net, l, "the rate must be in [0, 1)");
+        return;
+    }
+    l->rate = rate;
+    l->flops = mri_layer_elements(l);
+    mri_layer_finish(net, l, l->out_h, l->out_w, l->out_c);
+}
+
+void mr_net_dropout(mr_net *net, float rate) { dropout(net, rate, false); }
+void mr_net_drop_samples(mr_net *net, float rate) { dropout(net, rate, true); }
+
+void mr_net_norm(mr_net *net, const mr_norm *n)
+{
+    mri_layer *l = mri_layer_begin(net, MR_OP_BATCHNORM);
+    if (!l || !mri_layer_is_told(net, l, n)) return;
+    if (!(n->momentum >= 0.0f && n->momentum < 1.0f) || !(n->epsilon > 0.0f) || !isfinite(n->epsilon) ||
+        !mri_activation_is_known(n->activation)) {
+        mri_layer_refuse(net, l, "momentum in [0, 1), epsilon above 0 and a known activation are needed");
+        return;
+    }
+    l->momentum = n->momentum, l->epsilon = n->epsilon;
+    l->no_scale = n->no_scale;
+    l->params = (2 - (uint64_t)n->no_scale) * l->out_c;
+    l->states = 2 * (uint64_t)l->out_c;
+    l->flops = 2.0 * mri_layer_elements(l);
+    mri_layer_finish_with(net, l, l->out_h, l->out_w, l->out_c, n->activation);
+}
+
+void mr_net_batch_norm(mr_net *net, float momentum, float epsilon, mr_activation activation)
+{
+    mr_net_norm(net, &(mr_norm){.momentum = momentum, .epsilon = epsilon, .activation = activation});
+}
+
+/* ---- pixels and channels, inputs, tables ---- */
 
 void mr_net_pool(mr_net *net, const mr_pool *p)
 {
@@ -181,4 +443,99 @@ bool mr_net_field_at(const mr_net *net, uint32_t at, mr_field_input *out)
         return true;
     }
     return false;
+}
+
+/* ---- two points ---- */
+
+/* The second point that l takes is there, and is h x w. Its channels to *c. */
+static bool take_second_of(mr_net *net, mri_layer *l, mr_point other, uint32_t h, uint32_t w, uint32_t *c)
+{
+    if (!mri_net_has_tensor(net, other) || other == l->in) {
+        mri_layer_refuse(net, l, "it needs another point that is there already");
+        return false;
+    }
+    const mri_layer *o = other ? &net->layers[other - 1] : NULL;
+    l->in2 = other;
+    *c = o ? o->out_c : net->c;
+    if ((o ? o->out_h : net->h) == h && (o ? o->out_w : net->w) == w) return true;
+    mri_layer_refuse(net, l, "the other point has another shape");
+    return false;
+}
+
+/* It has as many pixels as l's. */
+static bool take_second(mr_net *net, mri_layer *l, mr_point other, uint32_t *c)
+{
+    return take_second_of(net, l, other, l->out_h, l->out_w, c);
+}
+
+void mr_net_add(mr_net *net, mr_point other, mr_activation activation)
+{
+    mri_layer *l = mri_layer_begin(net, MR_OP_ADD);
+    uint32_t c;
+    if (!l) return;
+    if (!mri_activation_is_known(activation)) {
+        mri_layer_refuse(net, l, "a known activation is needed");
+        return;
+    }
+    if (!take_second(net, l, other, &c)) return;
+    if (c != l->out_c) {
+        mri_layer_refuse(net, l, "the other point has another shape");
+        return;
+    }
+    l->flops = mri_layer_elements(l);
+    mri_layer_finish_with(net, l, l->out_h, l->out_w, l->out_c, activation);
+}
+
+void mr_net_concat(mr_net *net, const mr_point *others, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        mri_layer *l = mri_layer_begin(net, MR_OP_CONCAT);
+        uint32_t c;
+        if (!l || !mri_layer_is_told(net, l, others) || !take_second(net, l, others[i], &c)) return;
+        mri_layer_finish(net, l, l->out_h, l->out_w, (uint64_t)l->out_c + c);
+    }
+}
+
+bool mri_layer_take_like(mr_net *net, mri_layer *l, mr_point other)
+{
+    uint32_t c;
+    if (!take_second(net, l, other, &c)) return false;
+    if (c == l->out_c) return true;
+    mri_layer_refuse(net, l, "the other point has another shape");
+    return false;
+}
+
+void mr_net_sample(mr_net *net, mr_point log_variance, float factor)
+{
+    mri_layer *l = mri_layer_begin(net, MR_OP_SAMPLE);
+    if (!l) return;
+    if (!(factor > 0) || isinf(factor)) {
+        mri_layer_refuse(net, l, "a finite factor above 0 is needed");
+        return;
+    }
+    if (!mri_layer_take_like(net, l, log_variance)) return;
+    l->weight = factor;
+    l->flops = 2 * mri_layer_elements(l);
+    mri_layer_finish(net, l, l->out_h, l->out_w, l->out_c);
+}
+
+void mr_net_scale(mr_net *net, mr_point factors)
+{
+    mri_layer *l = mri_layer_begin(net, MR_OP_SCALE);
+    uint32_t c;
+    if (!l || !take_second_of(net, l, factors, 1, 1, &c)) return;
+    if (c != l->out_c) {
+        mri_layer_refuse(net, l, "the other point needs as many channels, a factor for each");
+        return;
+    }
+    l->flops = mri_layer_elements(l);
+    mri_layer_finish(net, l, l->out_h, l->out_w, l->out_c);
+}
+
+void mr_net_pad_channels(mr_net *net, uint32_t before, uint32_t behind)
+{
+    mri_layer *l = mri_layer_begin(net, MR_OP_PAD);
+    if (!l) return;
+    l->before = before, l->behind = behind;
+    mri_layer_finish(net, l, l->out_h, l->out_w, (uint64_t)before + l->out_c + behind);
 }
