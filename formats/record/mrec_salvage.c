@@ -102,18 +102,29 @@ static int read_header(walk *w, mr_error *err)
     return MR_OK;
 }
 
+static bool is_damage(int rc)
+{
+    return rc == MR_EFORMAT || rc == MR_ECHECKSUM || rc == MR_ELIMIT || rc == MR_EUNSUPPORTED;
+}
+
 static int take_meta(walk *w, const char *like, mr_error *err)
 {
     mr_error why = MR_ERROR_INIT;
     int rc = MR_EFORMAT;
     if (w->h.data_offset && parts_fit(&w->h, w->file_bytes))
         rc = mri_meta_read(&w->meta, w->fd, w->path, &w->h, &why);
-    if (rc == MR_OK || (rc != MR_EFORMAT && rc != MR_ECHECKSUM && rc != MR_ELIMIT && rc != MR_EUNSUPPORTED)) {
+    if (rc == MR_OK || !is_damage(rc)) {
         if (rc && err) *err = why;
         return rc;
     }
     if (!w->header_why.code && why.code) w->header_why = why;
-    if (!like || mr_mrec_open(&w->like, like, 0, NULL) != MR_OK) {
+    mr_error other = MR_ERROR_INIT;
+    rc = like ? mr_mrec_open(&w->like, like, 0, &other) : MR_ENOENT;
+    if (rc && rc != MR_ENOENT && !is_damage(rc)) {
+        if (err) *err = other;
+        return rc;
+    }
+    if (rc) {
         if (w->header_why.code == MR_EUNSUPPORTED)
             return mr_error_set(err, MR_EUNSUPPORTED, "%s", w->header_why.text);
         return mr_error_set(

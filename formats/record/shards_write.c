@@ -45,6 +45,7 @@ static int look_at_all(mri_shards *s, const char *const *paths, const uint64_t *
 typedef struct lines {
     FILE *file;
     uint32_t crc;
+    int why; /* errno of the first write that failed */
 } lines;
 
 /* Longer than any line: a path of the system's, and numbers. */
@@ -56,7 +57,7 @@ static MR_PRINTF(2, 3) void put(lines *out, const char *format, ...)
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
     out->crc = mr_crc32c(out->crc, line, strlen(line));
-    fputs(line, out->file);
+    if (fputs(line, out->file) < 0 && !out->why) out->why = errno;
 }
 
 static void put_facts(lines *out, const mri_shard_facts *f)
@@ -110,6 +111,7 @@ static int put_lines(mri_output *o, const mri_shards *s, mr_error *err)
     for (uint32_t k = 0; !rc && k < s->count; k++) rc = put_shard(&out, &s->shard[k], home, err);
     fprintf(out.file, "end %u shards %llu records checksum %08x\n", s->count, (unsigned long long)s->records,
             out.crc);
+    if (!rc && out.why) rc = mr_error_sys(err, out.why, "cannot write it");
     return rc ? mri_error_place(err, rc, mri_output_part(o), MR_NOWHERE, MR_NOWHERE) : MR_OK;
 }
 

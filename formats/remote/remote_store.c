@@ -1,7 +1,7 @@
 /* formats/remote/remote_store.c: see remote_store.h. */
 #include "formats/remote/remote_store.h"
+#include "base/dir.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -175,10 +175,14 @@ int mri_store_scan(mri_store *s, mr_error *err)
     const struct dirent *e;
     int rc = MR_OK;
     mri_store_lock(s);
-    while (!rc && (e = readdir(d)))
+    while (!rc && (e = mri_dir_next(d)))
         if (is_map(e->d_name)) rc = add_closed(s, e->d_name, err);
+    const int why = rc ? 0 : errno;
     mri_store_unlock(s);
     closedir(d);
+    if (why)
+        rc = mri_error_place(err, mr_error_sys(err, why, "cannot list the folder for remote data"), s->folder,
+                             MR_NOWHERE, MR_NOWHERE);
     if (s->closed_count) qsort(s->closed, s->closed_count, sizeof *s->closed, newest_first);
     return rc;
 }

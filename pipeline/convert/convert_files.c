@@ -1,7 +1,7 @@
 /* pipeline/convert/convert_files.c: see convert_files.h. */
 #include "pipeline/convert/convert_files.h"
+#include "base/dir.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -101,7 +101,7 @@ static int visit_others(mri_files *f, visitor *visit, mr_error *err)
              : d     ? MR_OK
                      : mri_error_place(err, mr_error_sys(err, errno, "cannot open the folder"), folder,
                                        MR_NOWHERE, MR_NOWHERE);
-    for (const struct dirent *e; !rc && (e = readdir(d));) {
+    for (const struct dirent *e; !rc && (e = mri_dir_next(d));) {
         uint64_t number = 0;
         const bool is_part = is_part_file(name, e->d_name, &number);
         if (is_part ? number == 0 : !f->format->is_shard(name, e->d_name)) continue;
@@ -111,6 +111,9 @@ static int visit_others(mri_files *f, visitor *visit, mr_error *err)
         rc = path ? visit(f, path, is_part, err) : no_memory(err);
         free(path);
     }
+    if (!rc && errno)
+        rc = mri_error_place(err, mr_error_sys(err, errno, "cannot list the folder"), folder, MR_NOWHERE,
+                             MR_NOWHERE);
     if (d) closedir(d);
     free(folder);
     return rc;

@@ -48,19 +48,26 @@ static int place(const append *a, int rc, mr_error *err)
 }
 
 /* ---- the set ---- */
+static int strange_names(const append *a, mr_error *err)
+{
+    mr_error_set(err, MR_EINVAL,
+                 "expected files named STEM-00000.mrec, STEM-00001.mrec, ... in the list, found others");
+    return place(a, MR_EINVAL, err);
+}
+
 /* STEM-00008.mrec: what the next file is called. */
-static bool take_names(append *a)
+static int take_names(append *a, mr_error *err)
 {
     for (uint32_t k = 0; k < a->list.count; k++) {
         const char *path = a->list.shard[k].path, *end = path + strlen(path), *at;
         uint64_t number = 0;
-        if (end - path < 7 || strcmp(end - 5, ".mrec") != 0) return false;
+        if (end - path < 7 || strcmp(end - 5, ".mrec") != 0) return strange_names(a, err);
         for (at = end - 5; at > path && at[-1] >= '0' && at[-1] <= '9'; at--) {
         }
-        if (at == end - 5 || at == path || at[-1] != '-' || end - 5 - at > 9) return false;
+        if (at == end - 5 || at == path || at[-1] != '-' || end - 5 - at > 9) return strange_names(a, err);
         for (const char *p = at; p < end - 5; p++) number = number * 10 + (uint64_t)(*p - '0');
         char *whole = mri_shards_resolve(a->list_path, path);
-        if (!whole) return false;
+        if (!whole) return no_memory(err);
         const int stem = (int)(strlen(whole) - (size_t)(end - at) - 1);
         if (k == 0) {
             snprintf(a->stem, sizeof a->stem, "%.*s", stem, whole);
@@ -68,10 +75,10 @@ static bool take_names(append *a)
         }
         const bool same = strlen(a->stem) == (size_t)stem && memcmp(a->stem, whole, (size_t)stem) == 0;
         free(whole);
-        if (!same) return false;
+        if (!same) return strange_names(a, err);
         if (number >= a->next) a->next = number + 1;
     }
-    return true;
+    return MR_OK;
 }
 
 static int open_set(append *a, mr_error *err)
@@ -80,7 +87,9 @@ static int open_set(append *a, mr_error *err)
     FILE *f = fopen(a->list_path, "re");
     if (!f) return place(a, mr_error_sys(err, errno, "cannot open"), err);
     const size_t n = fread(head, 1, sizeof head, f);
+    const int why = ferror(f) ? errno : 0;
     fclose(f);
+    if (why) return place(a, mr_error_sys(err, why, "cannot read"), err);
     if (!mri_shards_magic(head, n))
         return place(
             a,
@@ -92,13 +101,8 @@ static int open_set(append *a, mr_error *err)
     const int rc = mri_shards_read(&a->list, a->list_path, err);
     if (rc) return rc;
     a->result->before = a->result->after = a->list.records;
-    if (!take_names(a))
-        return place(
-            a,
-            mr_error_set(
-                err, MR_EINVAL,
-                "expected files named STEM-00000.mrec, STEM-00001.mrec, ... in the list, found others"),
-            err);
+    const int named = take_names(a, err);
+    if (named) return named;
     const char *name = mri_file_name(a->stem);
     snprintf(a->aside, sizeof a->aside, "%.*s.%s.append.mrec", (int)(name - a->stem), a->stem, name);
     return MR_OK;
@@ -194,6 +198,9 @@ static int name_all(const append *a, mr_error *err)
         char *from = mri_shards_resolve(a->aside, a->made.shard[k].path), *to = file_of(a, k);
         if (!from || !to) rc = no_memory(err);
         else if (lstat(from, &st) == 0) rc = mri_output_move(from, to, err);
+        else if (errno != ENOENT)
+            rc = mri_error_place(err, mr_error_sys(err, errno, "cannot look at it"), from, MR_NOWHERE,
+                                 MR_NOWHERE);
         else rc = check_moved(&a->made.shard[k], to, err);
         free(from);
         free(to);

@@ -402,9 +402,12 @@ int mr_repair_is_copy(const char *path, const char *other, bool *out, mr_error *
     MRI_GIVEN(err, out);
     int rc = mri_repair_set_find(&a, path, err);
     if (rc) return rc;
-    rc = mri_repair_set_find(&b, other, NULL);
+    mr_error why = MR_ERROR_INIT;
+    rc = mri_repair_set_find(&b, other, &why);
     *out = rc == MR_OK && a.ops == b.ops;
     mri_repair_set_fini(&a);
     if (rc == MR_OK) mri_repair_set_fini(&b);
-    return MR_OK;
+    if (rc == MR_OK || mri_repair_is_damage(rc)) return MR_OK;
+    if (err) *err = why;
+    return rc;
 }

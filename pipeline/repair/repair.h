@@ -15,6 +15,7 @@
 #ifndef MRI_REPAIR_H
 #define MRI_REPAIR_H
 
+#include "formats/fileset/file_names.h"
 #include "formats/record/shards.h"
 #include "formats/storage/salvage.h"
 #include "millrace/pipeline.h"
@@ -44,7 +45,16 @@ typedef struct mri_repair_set {
     char *list_wrong; /* why the list cannot be used, or NULL */
     mri_repair_file *file;
     uint32_t count, cap;
+    int why; /* errno of the first file that could not be looked at; 0: none */
+    char why_path[MRI_MOST_PATH];
 } mri_repair_set;
+
+/* Do the data cause this error, or the system? */
+static inline bool mri_repair_is_damage(int rc)
+{
+    return rc == MR_EFORMAT || rc == MR_ECHECKSUM || rc == MR_ELIMIT || rc == MR_EUNSUPPORTED ||
+           rc == MR_EINVAL || rc == MR_ENOENT;
+}
 
 /* MR_ENOENT, MR_EUNSUPPORTED: nothing here that can be repaired. */
 int mri_repair_set_find(mri_repair_set *s, const char *path, mr_error *err);

@@ -6,6 +6,7 @@
  *
  * Where there is no copy, records are made again: those of the source that lie between the records before and
  * behind. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -325,45 +326,65 @@ static int walk_all(job *j, mr_error *err)
 }
 
 /* ---- a file ---- */
-/* The same file of the second copy, malloc'd; NULL: there is none (or no memory, in *rc). */
-static char *copy_of(const mri_repair *r, const char *path, int *rc)
+/* Its kind to *st; *there: false if there is nothing. */
+static int look_at(const char *path, struct stat *st, bool *there, mr_error *err)
+{
+    *there = stat(path, st) == 0;
+    if (*there || errno == ENOENT || errno == ENOTDIR) return MR_OK;
+    return mri_error_place(err, mr_error_sys(err, errno, "cannot look at it"), path, MR_NOWHERE, MR_NOWHERE);
+}
+
+/* The same file of the second copy, malloc'd; NULL: there is none, or an error in *rc. */
+static char *copy_of(const mri_repair *r, const char *path, int *rc, mr_error *err)
 {
     struct stat st, own;
     char name[MRI_MOST_PATH];
     const char *copy = r->cfg->copy;
     *rc = MR_OK;
     if (!copy) return NULL;
-    const bool folder = stat(copy, &st) == 0 && S_ISDIR(st.st_mode);
-    if (folder) snprintf(name, sizeof name, "%s/%s", copy, mri_file_name(path));
+    bool there, own_there = false;
+    *rc = look_at(copy, &st, &there, err);
+    if (*rc) return NULL;
+    if (there && S_ISDIR(st.st_mode)) snprintf(name, sizeof name, "%s/%s", copy, mri_file_name(path));
     else if (r->set->alone) snprintf(name, sizeof name, "%s", copy);
     else snprintf(name, sizeof name, "%.*s%s", (int)(mri_file_name(copy) - copy), copy, mri_file_name(path));
-    if (stat(name, &st) != 0 || !S_ISREG(st.st_mode)) return NULL;
-    if (stat(path, &own) == 0 && own.st_dev == st.st_dev && own.st_ino == st.st_ino) return NULL; /* itself */
+    *rc = look_at(name, &st, &there, err);
+    if (*rc || !there || !S_ISREG(st.st_mode)) return NULL;
+    *rc = look_at(path, &own, &own_there, err);
+    if (*rc || (own_there && own.st_dev == st.st_dev && own.st_ino == st.st_ino)) return NULL; /* itself */
     char *out = strdup(name);
-    if (!out) *rc = MR_ENOMEM;
+    if (!out) *rc = mr_error_set(err, MR_ENOMEM, "no memory to repair a file");
     return out;
 }
 
-/* Another file of the set that says what all of them have. */
-static const char *like_of(const job *j)
+/* Another file of the set that says what all of them have; NULL: there is none. */
+static int like_of(const job *j, const char **like, mr_error *err)
 {
+    *like = NULL;
     const mri_repair_set *s = j->r->set;
     for (uint32_t k = 0; k < s->count; k++) {
         mr_mrec *m;
         if (&s->file[k] == j->file || !s->file[k].there) continue;
-        if (j->ops != &mri_salvage_mrec) return s->file[k].path;
-        if (mr_mrec_open(&m, s->file[k].path, 0, NULL) != MR_OK) continue;
-        mr_mrec_close(m);
-        return s->file[k].path;
+        mr_error why = MR_ERROR_INIT;
+        int rc = MR_OK;
+        if (j->ops == &mri_salvage_mrec) {
+            rc = mr_mrec_open(&m, s->file[k].path, 0, &why);
+            if (rc == MR_OK) mr_mrec_close(m);
+        }
+        if (rc && mri_repair_is_damage(rc)) continue;
+        if (rc && err) *err = why;
+        if (!rc) *like = s->file[k].path;
+        return rc;
     }
-    return NULL;
+    return MR_OK;
 }
 
 static int open_all(job *j, const char *copy, mr_error *err)
 {
-    const char *like = like_of(j), *path = j->file->there ? j->file->path : copy;
+    const char *like, *path = j->file->there ? j->file->path : copy;
     j->from_copy = !j->file->there && copy;
-    int rc = MR_OK;
+    int rc = like_of(j, &like, err);
+    if (rc) return rc;
     if (path) rc = j->ops->open(&j->walk, path, like ? like : j->file->there ? copy : NULL, err);
     else if (like) rc = j->ops->open(&j->walk, like, NULL, err);                 /* for its settings */
     if ((rc == MR_EFORMAT || rc == MR_EUNSUPPORTED) && j->file->there && copy) { /* nothing is whole in it */
@@ -435,7 +456,7 @@ int mri_repair_one(mri_repair *r, mri_repair_file *file, const char *to, bool fo
     job *j = calloc(1, sizeof *j);
     int rc;
     if (!j) return mr_error_set(err, MR_ENOMEM, "no memory to repair a file");
-    char *copy = copy_of(r, file->path, &rc);
+    char *copy = copy_of(r, file->path, &rc, err);
     j->r = r;
     j->file = file;
     j->ops = r->set->ops;

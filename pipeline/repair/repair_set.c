@@ -3,7 +3,6 @@
  * PATH is a shard list, a file, a folder, a pattern of the shell, or what the names of the files begin with.
  * Names say which files are missing: those that the list has, and numbers between. The other ways to find
  * files (formats/fileset) refuse what is damaged or incomplete. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -12,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/util.h"
 #include "formats/fileset/file_names.h"
 #include "formats/record/mrec_salvage.h"
@@ -26,6 +26,26 @@ enum { MOST_NUMBER = 10000000 };
 static int no_memory(mr_error *err)
 {
     return mr_error_set(err, MR_ENOMEM, "no memory for the names of files");
+}
+
+/* Keeps the first reason why the system does not say what is there. A missing file is an answer. */
+static void note(mri_repair_set *s, const char *path)
+{
+    if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || s->why) return;
+    s->why = errno;
+    snprintf(s->why_path, sizeof s->why_path, "%s", path);
+}
+
+/* The first bytes of a file; less than 0: none. unreadable: a file that may not be read is noted, too. */
+static ssize_t read_head(mri_repair_set *s, const char *path, void *head, size_t bytes, bool unreadable)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const ssize_t n = fd < 0 ? -1 : pread(fd, head, bytes, 0);
+    const int why = errno;
+    if (fd >= 0) close(fd);
+    errno = why;
+    if (n < 0 && errno != EISDIR && (unreadable || (errno != EACCES && errno != EPERM))) note(s, path);
+    return n;
 }
 
 /* ---- kinds ---- */
@@ -44,29 +64,29 @@ static const mri_salvage_ops *kind_by_name(const char *path)
     return NULL;
 }
 
-static const mri_salvage_ops *kind_by_content(const char *path)
+static const mri_salvage_ops *kind_by_content(mri_repair_set *s, const char *path)
 {
     uint8_t head[512];
     uint64_t bytes;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    const ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
-    if (fd >= 0) close(fd);
+    const ssize_t n = read_head(s, path, head, sizeof head, false);
     if (n >= 5 && memcmp(head + 1, "MREC", 4) == 0) return &mri_salvage_mrec;
     if (n == sizeof head && mri_tar_is_header(head, sizeof head)) return &mri_salvage_tar;
     if (n >= MRI_TFRECORD_HEAD && mri_tfrecord_length(head, &bytes)) return &mri_salvage_tfrecord;
     return NULL;
 }
 
-static const mri_salvage_ops *kind_of(const char *path)
+static const mri_salvage_ops *kind_of(mri_repair_set *s, const char *path)
 {
-    const mri_salvage_ops *kind = kind_by_content(path);
+    const mri_salvage_ops *kind = kind_by_content(s, path);
     return kind ? kind : kind_by_name(path);
 }
 
-static bool is_file(const char *path)
+static bool is_file(mri_repair_set *s, const char *path)
 {
     struct stat st;
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    if (stat(path, &st) == 0) return S_ISREG(st.st_mode);
+    note(s, path);
+    return false;
 }
 
 /* ---- the files ---- */
@@ -80,7 +100,7 @@ static int add(mri_repair_set *s, const char *path, mr_error *err)
         s->cap = cap;
     }
     mri_repair_file *f = &s->file[s->count];
-    *f = (mri_repair_file){.path = strdup(path), .there = is_file(path)};
+    *f = (mri_repair_file){.path = strdup(path), .there = is_file(s, path)};
     f->first_source = f->last_source = MR_NOWHERE;
     if (!f->path) return no_memory(err);
     s->count++;
@@ -205,7 +225,7 @@ static int take_pattern(mri_repair_set *s, const char *pattern, mr_error *err)
     int rc = MR_OK;
     if (got == GLOB_NOSPACE) return no_memory(err);
     for (size_t k = 0; got == 0 && !rc && k < g.gl_pathc; k++)
-        if (is_file(g.gl_pathv[k]) && kind_of(g.gl_pathv[k]) &&
+        if (is_file(s, g.gl_pathv[k]) && kind_of(s, g.gl_pathv[k]) &&
             !mri_is_index_name(mri_file_name(g.gl_pathv[k])) && !ends(g.gl_pathv[k], ".part"))
             rc = add(s, g.gl_pathv[k], err);
     if (got == 0) globfree(&g);
@@ -239,23 +259,24 @@ static int take_folder(mri_repair_set *s, const char *folder, mr_error *err)
     if (!d)
         return mri_error_place(err, mr_error_sys(err, errno, "cannot list the folder"), folder, MR_NOWHERE,
                                MR_NOWHERE);
-    for (struct dirent *e; !rc && (e = readdir(d));) {
+    for (struct dirent *e; !rc && (e = mri_dir_next(d));) {
         char path[MRI_MOST_PATH];
         if (e->d_name[0] == '.' || mri_is_index_name(e->d_name) || ends(e->d_name, ".part")) continue;
         if (snprintf(path, sizeof path, "%s/%s", folder, e->d_name) >= (int)sizeof path) continue;
-        if (is_file(path) && kind_of(path)) rc = add(s, path, err);
+        if (is_file(s, path) && kind_of(s, path)) rc = add(s, path, err);
     }
+    if (!rc && errno)
+        rc = mri_error_place(err, mr_error_sys(err, errno, "cannot list the folder"), folder, MR_NOWHERE,
+                             MR_NOWHERE);
     closedir(d);
     if (!rc) sort(s);
     return rc;
 }
 
-static bool is_list(const char *path)
+static bool is_list(mri_repair_set *s, const char *path)
 {
     char head[32];
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    const ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
-    if (fd >= 0) close(fd);
+    const ssize_t n = read_head(s, path, head, sizeof head, true);
     return n > 0 && mri_shards_magic(head, (size_t)n);
 }
 
@@ -267,13 +288,13 @@ static int settle_kind(mri_repair_set *s, const char *path, mr_error *err)
     uint32_t most = 0;
     for (size_t k = 0; k < MRI_ARRAY_COUNT(kinds); k++) {
         uint32_t n = 0;
-        for (uint32_t i = 0; i < s->count; i++) n += kind_of(s->file[i].path) == kinds[k];
+        for (uint32_t i = 0; i < s->count; i++) n += kind_of(s, s->file[i].path) == kinds[k];
         if (n > most) most = n, s->ops = kinds[k];
     }
     uint32_t kept = 0;
     for (uint32_t i = 0; i < s->count; i++) {
-        const bool listed = s->ops == &mri_salvage_mrec && is_list(s->file[i].path);
-        if (kind_of(s->file[i].path) == s->ops && !listed) {
+        const bool listed = s->ops == &mri_salvage_mrec && is_list(s, s->file[i].path);
+        if (kind_of(s, s->file[i].path) == s->ops && !listed) {
             const mri_repair_file f = s->file[i];
             s->file[kept++] = f;
         } else free(s->file[i].path);
@@ -296,7 +317,7 @@ static int name_list(mri_repair_set *s, mr_error *err)
     int stem = (int)n.stem_bytes;
     if (stem > 0 && s->file[0].path[stem - 1] == '-') stem--;
     snprintf(name, sizeof name, "%.*s", stem, s->file[0].path);
-    if (!is_list(name)) snprintf(name, sizeof name, "%.*s.mrec", stem, s->file[0].path);
+    if (!is_list(s, name)) snprintf(name, sizeof name, "%.*s.mrec", stem, s->file[0].path);
     s->list = strdup(name);
     return s->list ? MR_OK : no_memory(err);
 }
@@ -304,17 +325,24 @@ static int name_list(mri_repair_set *s, mr_error *err)
 /* The list that pattern or folder did not name may be there: it knows more than the names do. */
 static int use_list(mri_repair_set *s, mr_error *err)
 {
-    if (!s->list || s->list_there || !is_list(s->list)) return MR_OK;
+    if (!s->list || s->list_there || !is_list(s, s->list)) return MR_OK;
     mri_repair_set other = {0};
     mr_error why = MR_ERROR_INIT;
     const int rc = take_list(&other, s->list, &why);
     if (rc) {
         mri_repair_set_fini(&other);
-        if (rc == MR_ENOMEM) return no_memory(err);
+        if (!mri_repair_is_damage(rc)) {
+            if (err) *err = why;
+            return rc;
+        }
         s->list_wrong = strdup(why.text);
         return s->list_wrong ? MR_OK : no_memory(err);
     }
     other.list = s->list;
+    if (!other.why) {
+        other.why = s->why;
+        memcpy(other.why_path, s->why_path, sizeof other.why_path);
+    }
     s->list = NULL;
     mri_repair_set_fini(s);
     *s = other;
@@ -324,12 +352,13 @@ static int use_list(mri_repair_set *s, mr_error *err)
 int mri_repair_set_find(mri_repair_set *s, const char *path, mr_error *err)
 {
     struct stat st;
-    const bool there = stat(path, &st) == 0;
     mri_piece piece;
     int rc = MR_OK;
     *s = (mri_repair_set){0};
+    const bool there = stat(path, &st) == 0;
+    if (!there) note(s, path);
     if (there && S_ISDIR(st.st_mode)) rc = take_folder(s, path, err);
-    else if (there && is_list(path)) {
+    else if (there && is_list(s, path)) {
         if (!(s->list = strdup(path))) rc = no_memory(err);
         else {
             rc = use_list(s, err);
@@ -353,6 +382,9 @@ int mri_repair_set_find(mri_repair_set *s, const char *path, mr_error *err)
     if (!rc && !s->list_there && !s->alone) rc = add_gaps(s, err);
     if (!rc) rc = name_list(s, err);
     if (!rc) rc = use_list(s, err);
+    if (s->why) /* what was found without it may be less than there is */
+        rc = mri_error_place(err, mr_error_sys(err, s->why, "cannot look at it"), s->why_path, MR_NOWHERE,
+                             MR_NOWHERE);
     if (rc) mri_repair_set_fini(s);
     return rc;
 }
@@ -361,8 +393,11 @@ int mri_repair_set_add_copy(mri_repair_set *s, const char *copy, mr_error *err)
 {
     mri_repair_set other;
     if (s->alone || s->list_there || s->counted) return MR_OK;
-    int rc = mri_repair_set_find(&other, copy, NULL);
-    if (rc) return rc == MR_ENOMEM ? no_memory(err) : MR_OK;
+    mr_error why = MR_ERROR_INIT;
+    int rc = mri_repair_set_find(&other, copy, &why);
+    if (rc && mri_repair_is_damage(rc)) return MR_OK;
+    if (rc && err) *err = why;
+    if (rc) return rc;
     const char *like = s->file[0].path;
     for (uint32_t k = 0; !rc && other.ops == s->ops && k < other.count; k++) {
         char path[MRI_MOST_PATH];

@@ -108,28 +108,44 @@ static int choose_path(export_run *r, uint64_t at, const mr_sample *sample, cons
     return make_folders(path, strlen(r->args->folder) + 1, err);
 }
 
-/* Does the file have these bytes? */
-static bool has_bytes(const char *path, const struct stat *st, const void *data, size_t bytes)
+/* How many of these bytes does the file begin with? SIZE_MAX: it is something else. */
+static int count_same(const char *path, const struct stat *st, const void *data, size_t bytes, size_t *same,
+                      mr_error *err)
 {
     char piece[65536];
-    if (!S_ISREG(st->st_mode) || (uint64_t)st->st_size != bytes) return false;
+    *same = SIZE_MAX;
+    if (!S_ISREG(st->st_mode) || (uint64_t)st->st_size > bytes) return MR_OK;
     FILE *f = fopen(path, "re");
     size_t at = 0, n = 0;
-    while (f && at < bytes && (n = fread(piece, 1, sizeof piece, f)) > 0) {
+    while (f && (n = fread(piece, 1, sizeof piece, f)) > 0) {
         if (n > bytes - at || memcmp(piece, (const char *)data + at, n) != 0) break;
         at += n;
     }
+    const int rc = f && !ferror(f) ? MR_OK : mr_error_sys(err, errno, "cannot read it to compare it");
     if (f) fclose(f);
-    return f && at == bytes;
+    if (rc) return mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
+    if (n == 0) *same = at;
+    return MR_OK;
 }
 
 static int write_file(export_run *r, const char *path, const void *data, size_t bytes, mr_error *err)
 {
     struct stat st;
     const bool exists = !r->args->force && lstat(path, &st) == 0;
-    if (exists && r->args->resume && has_bytes(path, &st, data, bytes)) {
-        r->there++;
-        return MR_OK;
+    if (!exists && !r->args->force && errno != ENOENT) {
+        mr_error_sys(err, errno, "cannot look at it");
+        return mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
+    }
+    size_t same = SIZE_MAX;
+    if (exists && r->args->resume) {
+        const int rc = count_same(path, &st, data, bytes, &same, err);
+        if (rc) return rc;
+        if (same == bytes) {
+            r->there++;
+            return MR_OK;
+        }
+        /* the machine lost power before the rest was on the disk */
+        if (same < bytes) return setup_write_file(path, data, bytes, r->src, true, err);
     }
     if (exists && r->args->resume) {
         mr_error_set(

@@ -313,9 +313,11 @@ static int take_folder(sweep_run *s)
     DIR *d = opendir(folder);
     if (!d) return exit_status(mr_error_sys(&err, errno, "--out %s: cannot look into it", folder), &err);
     bool is_new = true;
-    for (const struct dirent *e; (e = readdir(d));)
+    for (const struct dirent *e; (errno = 0, e = readdir(d));)
         if (!is_of_a_sweep(e->d_name)) is_new = false;
+    const int why = errno;
     closedir(d);
+    if (why) return exit_status(mr_error_sys(&err, why, "--out %s: cannot look into it", folder), &err);
     if (!path_of(s, "results.csv", path, sizeof path - 64)) {
         say("--out %s: the name is too long", folder);
         return EXIT_MISUSED;

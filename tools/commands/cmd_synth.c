@@ -106,8 +106,9 @@ static bool may_fill(const synth_args *a)
     DIR *d = a->force ? NULL : opendir(a->folder);
     if (!d) return true;
     bool empty = true;
-    for (const struct dirent *e; (e = readdir(d)) != NULL;)
+    for (const struct dirent *e; (errno = 0, e = readdir(d)) != NULL;)
         if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) empty = false;
+    if (errno) empty = false; /* nobody knows */
     closedir(d);
     return empty;
 }

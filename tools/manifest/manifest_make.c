@@ -72,7 +72,7 @@ static int add_below(manifest *m, const char *folder, const char *without, int d
         mr_error_sys(err, errno, "cannot list the folder");
         return mr_error_at(err, folder, MR_NOWHERE, MR_NOWHERE);
     }
-    for (struct dirent *e; !rc && (e = readdir(d));) {
+    for (struct dirent *e; !rc && (errno = 0, e = readdir(d));) {
         char path[PATH_MAX];
         struct stat st;
         if (e->d_name[0] == '.' || is_part(e->d_name)) continue;
@@ -83,6 +83,10 @@ static int add_below(manifest *m, const char *folder, const char *without, int d
             if (errno != ENOENT) rc = mr_error_sys(err, errno, "cannot look at %.400s", path);
         } else if (S_ISDIR(st.st_mode)) rc = add_below(m, path, without, depth + 1, err);
         else if (S_ISREG(st.st_mode) && !same_file(path, without)) rc = manifest_add(m, path, err);
+    }
+    if (!rc && errno) {
+        mr_error_sys(err, errno, "cannot list the folder");
+        rc = mr_error_at(err, folder, MR_NOWHERE, MR_NOWHERE);
     }
     closedir(d);
     return rc;
@@ -110,6 +114,10 @@ int manifest_find(manifest *m, const char *path, const mr_source *src, const cha
     struct stat st;
     const bool there = stat(path, &st) == 0;
     int rc;
+    if (!there && errno != ENOENT && errno != ENOTDIR) { /* a pattern or an address is no file */
+        mr_error_sys(err, errno, "cannot look at it");
+        return mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
+    }
     if (there && S_ISDIR(st.st_mode)) rc = add_below(m, path, without, 0, err);
     else rc = src ? add_source(m, src, err) : MR_OK;
     bool listed = false;

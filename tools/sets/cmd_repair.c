@@ -131,10 +131,12 @@ static void text_result(const repair_args *a, const mr_repair_result *r)
 static int open_from(const repair_args *a, mr_repair_config *cfg, mr_source **src)
 {
     bool copy;
+    mr_error err = MR_ERROR_INIT;
     *src = NULL;
     if (!a->from) return EXIT_DONE;
-    const int rc = mr_repair_is_copy(a->set, a->from, &copy, NULL);
-    if (rc == MR_OK && copy) {
+    const int rc = mr_repair_is_copy(a->set, a->from, &copy, &err);
+    if (rc) return exit_status(rc, &err);
+    if (copy) {
         cfg->copy = a->from;
         return EXIT_DONE;
     }

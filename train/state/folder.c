@@ -6,7 +6,6 @@
  *   run.lock                 who writes there, and the run it belongs to (run_lock.c)
  *
  * Nothing here keeps a list: the folder is read again for each question. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/abi.h"
+#include "base/dir.h"
 #include "formats/storage/kept.h"
 #include "formats/storage/output.h"
 #include "train/state/run_folder.h"
@@ -78,17 +78,10 @@ static int newest_first(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* NULL, or the next entry. */
-static const struct dirent *next_entry(DIR *dir)
-{
-    errno = 0;
-    return readdir(dir);
-}
-
 static int read_steps(DIR *dir, uint64_t **steps, size_t *count)
 {
     size_t room = 0;
-    for (const struct dirent *e; (e = next_entry(dir));) {
+    for (const struct dirent *e; (e = mri_dir_next(dir));) {
         uint64_t n;
         if (!is_step_name(e->d_name, &n)) continue;
         if (*count == room) {

@@ -1,0 +1,151 @@
+/* formats/text/csv_classes.c: see csv_table.h. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/util.h"
+#include "formats/source/classes.h"
+#include "formats/text/csv_table.h"
+
+/* ---- one row ---- */
+int mri_csv_table_no_memory(const mr_source *src, mr_error *err)
+{
+    return mri_error_place(err, mr_error_set(err, MR_ENOMEM, "no memory for the table"), src->path,
+                           MR_NOWHERE, MR_NOWHERE);
+}
+
+int mri_csv_table_add_name(const mr_source *src, mri_names *names, const char *text, size_t bytes,
+                           uint32_t *number, bool *is_new, mr_error *err)
+{
+    const int rc = mri_names_add(names, text, bytes, number, is_new);
+    if (rc == MR_ENOMEM) return mri_csv_table_no_memory(src, err);
+    if (rc == MR_ELIMIT)
+        mri_error_place(err, mr_error_set(err, rc, "more names than can be kept: cut the table into several"),
+                        src->path, MR_NOWHERE, MR_NOWHERE);
+    return rc;
+}
+
+int mri_csv_table_add_class(const mr_source *src, mri_csv_table *t, const mri_csv *c, bool taken,
+                            mr_error *err)
+{
+    size_t bytes;
+    uint32_t number;
+    bool is_new;
+    const char *text = mri_csv_trimmed(mri_csv_place(c, t->column_label), &bytes);
+    if (bytes == 0 && !taken) return MR_OK;
+    if (bytes == 0) return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line, "the class is empty");
+    const int rc = mri_csv_table_add_name(src, &t->classes, text, bytes, &number, &is_new, err);
+    if (rc) return rc;
+    if (taken) t->label[t->paths.count - 1] = (int32_t)number;
+    if (!is_new) return MR_OK;
+    if (number >= t->class_cap) {
+        const uint32_t cap = t->class_cap ? 2 * t->class_cap : 16;
+        uint32_t *larger = realloc(t->class_line, cap * sizeof *larger);
+        if (!larger) return mri_csv_table_no_memory(src, err);
+        t->class_line = larger;
+        t->class_cap = cap;
+    }
+    t->class_line[number] = (uint32_t)mri_min_u64(c->line, UINT32_MAX);
+    return MR_OK;
+}
+
+/* An integer, also written 3.0 as tables of numbers with gaps are. */
+static bool integer_of(const char *text, int64_t *out)
+{
+    char *end;
+    *out = 0;
+    errno = 0;
+    if (!(*text == '-' || (*text >= '0' && *text <= '9'))) return false;
+    *out = strtoll(text, &end, 10);
+    if (errno || end == text) return false;
+    if (*end == '.') end += 1 + strspn(end + 1, "0");
+    return *end == '\0';
+}
+
+/* Lines where texts that are integers, and such that are not, come first; 0: there are none. */
+static void sort_of_classes(const mri_csv_table *t, uint32_t *integer, uint32_t *name)
+{
+    *integer = *name = UINT32_MAX;
+    for (uint32_t k = 0; k < t->classes.count; k++) {
+        int64_t ignored;
+        uint32_t *sort = integer_of(mri_name(&t->classes, k), &ignored) ? integer : name;
+        if (*sort == UINT32_MAX) *sort = k;
+    }
+}
+
+static int bad_class(const mr_source *src, const mri_csv_table *t, uint32_t class_at, const char *why,
+                     mr_error *err)
+{
+    mr_error_set(err, MR_EFORMAT, "line %u: class %.100s: %s", t->class_line[class_at],
+                 mri_name(&t->classes, class_at), why);
+    return mri_error_place(err, MR_EFORMAT, src->path, MR_NOWHERE, MR_NOWHERE);
+}
+
+static int number_integers(mr_source *src, mri_csv_table *t, const mr_source_config *cfg, mr_error *err)
+{
+    const int64_t offset = cfg->label_offset == MR_LABEL_AUTO ? 0 : cfg->label_offset;
+    int64_t value, least = INT64_MAX, largest = 0;
+    for (uint32_t k = 0; k < t->classes.count; k++) {
+        integer_of(mri_name(&t->classes, k), &value);
+        if (__builtin_sub_overflow(value, offset, &value) || value < 0)
+            return bad_class(src, t, k, "negative; with a label offset classes can begin elsewhere than at 0",
+                             err);
+        if (value >= INT32_MAX) return bad_class(src, t, k, "too large: expected less than 2147483647", err);
+        if (value > largest) largest = value;
+        if (value < least) least = value;
+        t->class_line[k] = (uint32_t)value; /* its number from here on */
+    }
+    src->info.class_count = (uint32_t)largest + 1;
+    src->info.label_offset = offset;
+    if (t->classes.count == 0) return MR_OK;
+    src->labels.min = least + offset;
+    src->labels.max = largest + offset;
+    return MR_OK;
+}
+
+static int by_bytes(const void *a, const void *b, void *names)
+{
+    return strcmp(mri_name(names, *(const uint32_t *)a), mri_name(names, *(const uint32_t *)b));
+}
+
+static int number_names(mr_source *src, mri_csv_table *t, mr_error *err)
+{
+    const uint32_t n = t->classes.count;
+    uint32_t *order = malloc(n * sizeof *order);
+    t->class_names = malloc(n * sizeof *t->class_names);
+    if (!order || !t->class_names) {
+        free(order);
+        return mri_csv_table_no_memory(src, err);
+    }
+    for (uint32_t k = 0; k < n; k++) order[k] = k;
+    qsort_r(order, n, sizeof *order, by_bytes, &t->classes);
+    for (uint32_t k = 0; k < n; k++) t->class_line[order[k]] = k;
+    free(order);
+    src->info.class_count = n;
+    return MR_OK;
+}
+
+int mri_csv_table_number_classes(mr_source *src, mri_csv_table *t, const mr_source_config *cfg, mr_error *err)
+{
+    uint32_t integer, name;
+    if (!t->labelled) return MR_OK;
+    sort_of_classes(t, &integer, &name);
+    if (integer != UINT32_MAX && name != UINT32_MAX)
+        return bad_class(src, t, integer < name ? name : integer,
+                         "integers and names are mixed: expected only one sort of classes", err);
+    const bool named = name != UINT32_MAX;
+    const int rc = named ? number_names(src, t, err) : number_integers(src, t, cfg, err);
+    if (rc) return rc;
+    for (uint32_t k = 0; k < t->paths.count; k++) t->label[k] = (int32_t)t->class_line[t->label[k]];
+    if (!named) {
+        mri_names_fini(&t->classes);
+        free(t->class_line);
+        t->class_line = NULL;
+        t->class_cap = 0;
+        return MR_OK;
+    }
+    mri_names_seal(&t->classes);
+    for (uint32_t k = 0; k < t->classes.count; k++)
+        t->class_names[t->class_line[k]] = mri_name(&t->classes, k);
+    src->info.class_names = t->class_names;
+    return MR_OK;
+}

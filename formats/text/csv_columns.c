@@ -1,0 +1,149 @@
+/* formats/text/csv_columns.c: see csv_table.h. */
+#include <stdio.h>
+#include <strings.h>
+
+#include "base/util.h"
+#include "formats/text/csv_table.h"
+
+static const char *const image_names[] = {"path",      "file",      "filename",   "image", "filepath",
+                                          "file_path", "file_name", "image_path", "img"};
+/* Kaggle's: names without folder and ending. Only where no column has a name of those above. */
+static const char *const id_names[] = {"id", "image_id", "id_code", "image_name", "img_id", "uuid"};
+static const char *const label_names[] = {"label",      "class",  "target", "category",
+                                          "class_name", "labels", "y"};
+
+static bool is_name(const char *place, const char *name)
+{
+    size_t n;
+    const char *text = mri_csv_trimmed(place, &n);
+    return n == strlen(name) && strncasecmp(text, name, n) == 0;
+}
+
+static int find_column(const mri_csv *c, const char *name)
+{
+    for (uint32_t k = 0; k < c->count; k++)
+        if (is_name(mri_csv_place(c, k), name)) return (int)k;
+    return -1;
+}
+
+static int find_usual(const mri_csv *c, const char *const *names, size_t count)
+{
+    for (size_t k = 0; k < count; k++) {
+        const int at = find_column(c, names[k]);
+        if (at >= 0) return at;
+    }
+    return -1;
+}
+
+static bool is_number(const char *key) { return key && *key && strspn(key, "0123456789") == strlen(key); }
+
+static int find_key(const mri_csv *c, const char *key, const char *const *names, size_t count)
+{
+    return key && !is_number(key) ? find_column(c, key) : find_usual(c, names, count);
+}
+
+/* "a, b, c" of a header, for messages. */
+static const char *columns_text(const mri_csv *c, char *buf, size_t buf_bytes)
+{
+    size_t at = 0;
+    buf[0] = '\0';
+    for (uint32_t k = 0; k < c->count && at < buf_bytes; k++)
+        at += (size_t)snprintf(buf + at, buf_bytes - at, "%s%.40s", k ? ", " : "", mri_csv_place(c, k));
+    return buf;
+}
+
+static int choose_column(const mri_csv *c, const char *key, int found, uint32_t fallback, bool header,
+                         const char *what, const char *option, uint32_t *out, mr_error *err)
+{
+    char buf[256];
+    if (is_number(key)) {
+        const unsigned long number = strlen(key) < 9 ? strtoul(key, NULL, 10) : 0;
+        if (number < 1 || number > c->count)
+            return mri_text_error_at(&c->text, err, MR_EINVAL, c->line,
+                                     "%s in column %s: there are columns 1 to %u", what, key, c->count);
+        *out = (uint32_t)number - 1;
+        return MR_OK;
+    }
+    if (found >= 0) *out = (uint32_t)found;
+    else if (header || key)
+        return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line,
+                                 "no column %s%s for the %s; there are: %s; name the one to take (%s)",
+                                 key ? "named " : "with a usual name", key ? key : "", what,
+                                 columns_text(c, buf, sizeof buf), option);
+    else *out = fallback;
+    return MR_OK;
+}
+
+/* From the first row; *header: it holds names, no sample. */
+int mri_csv_table_choose(mri_csv_table *t, const mri_csv *c, const mr_source_config *cfg, bool *header,
+                         mr_error *err)
+{
+    int image = find_key(c, cfg->image_key, image_names, MRI_ARRAY_COUNT(image_names));
+    if (image < 0 && !cfg->image_key) image = find_usual(c, id_names, MRI_ARRAY_COUNT(id_names));
+    int label = find_key(c, cfg->label_key, label_names, MRI_ARRAY_COUNT(label_names));
+    *header = image >= 0 || (label >= 0 && cfg->label_key) || (label >= 0 && is_number(cfg->image_key));
+    t->columns = c->count;
+    if (cfg->target_key) {
+        const int rc = mri_table_numbers_choose(&t->numbers, c, cfg->target_key, err);
+        if (rc) return rc;
+        if (!cfg->label_key && label >= 0 && mri_table_numbers_has(&t->numbers, (uint32_t)label)) label = -1;
+    }
+    t->labelled = !cfg->target_key || cfg->label_key || label >= 0;
+    if (c->count < 2)
+        return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line,
+                                 "expected at least two columns (picture and class) between "
+                                 "commas, semicolons or tabs, found one");
+    int rc =
+        choose_column(c, cfg->image_key, image, 0, *header, "picture", "--image-key NAME", &t->image, err);
+    if (!rc && t->labelled)
+        rc = choose_column(c, cfg->label_key, label, t->image == 1 ? 0 : 1, *header, "class",
+                           "--label-key NAME", &t->column_label, err);
+    if (!rc && mri_table_numbers_has(&t->numbers, t->image))
+        rc = mri_text_error_at(&c->text, err, MR_EINVAL, c->line,
+                               "column %u cannot be picture and target at once", t->image + 1);
+    if (!rc && t->labelled && t->image == t->column_label)
+        rc = mri_text_error_at(&c->text, err, MR_EINVAL, c->line,
+                               "column %u cannot be picture and class at once", t->image + 1);
+    return rc;
+}
+
+/* Is it a usual column name for pictures, or does it end as a picture's name does? */
+static bool speaks_of_pictures(const char *place, size_t bytes)
+{
+    static const char *const endings[] = {".jpg", ".jpeg", ".png"};
+    while (bytes > 0 && strchr(" \t\"", place[0])) place++, bytes--;
+    while (bytes > 0 && strchr(" \t\"", place[bytes - 1])) bytes--;
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(image_names); k++)
+        if (bytes == strlen(image_names[k]) && strncasecmp(place, image_names[k], bytes) == 0) return true;
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(id_names); k++)
+        if (bytes == strlen(id_names[k]) && strncasecmp(place, id_names[k], bytes) == 0) return true;
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(endings); k++) {
+        const size_t n = strlen(endings[k]);
+        if (bytes > n && strncasecmp(place + bytes - n, endings[k], n) == 0) return true;
+    }
+    return false;
+}
+
+static bool looks_like_row(const char *row, size_t bytes, char separator)
+{
+    uint32_t places = 0;
+    bool found = false;
+    for (size_t at = 0; at <= bytes; places++) {
+        const char *end = memchr(row + at, separator, bytes - at);
+        const size_t n = end ? (size_t)(end - row) - at : bytes - at;
+        found |= speaks_of_pictures(row + at, n);
+        at += n + 1;
+    }
+    return found && places >= 2;
+}
+
+bool mri_csv_looks_like_table(const uint8_t *head, size_t bytes)
+{
+    if (bytes >= 3 && memcmp(head, "\xef\xbb\xbf", 3) == 0) head += 3, bytes -= 3;
+    while (bytes > 0 && (*head == '\n' || *head == '\r')) head++, bytes--;
+    size_t n = 0;
+    while (n < bytes && head[n] != '\n' && head[n] != '\r') n++;
+    if (n == 0 || memchr(head, '\0', n) || !mri_is_utf8(head, n) || head[0] == '<' || head[0] == '{')
+        return false;
+    return looks_like_row((const char *)head, n, mri_csv_separator(head, bytes));
+}

@@ -1,0 +1,68 @@
+/* formats/text/csv_table.h: a table of picture files while it is read. Private to source_csv.c and its parts.
+ *
+ *   csv_columns.c   which columns are the picture and the class
+ *   csv_paths.c     the file of a row: no file outside the table's folder that nobody asked for
+ *   csv_classes.c   classes, numbered
+ *   source_csv.c    the rows, the source and folders of tables */
+#ifndef MRI_CSV_TABLE_H
+#define MRI_CSV_TABLE_H
+
+#include "formats/source/names.h"
+#include "formats/source/number_rows.h"
+#include "formats/source/source.h"
+#include "formats/text/csv.h"
+#include "formats/text/table_numbers.h"
+#include "formats/text/table_parts.h"
+#include "formats/text/table_place.h"
+
+/* As for folders: a larger file is no picture. */
+#define MRI_CSV_MOST_PICTURE ((uint64_t)256 << 20)
+/* in place of a size */
+enum { MRI_CSV_NOT_THERE = UINT32_MAX, MRI_CSV_TOO_LARGE = UINT32_MAX - 1 };
+
+typedef struct mri_csv_table {
+    mri_names paths; /* numbered like the samples */
+    uint32_t *size, *line;
+    int32_t *label; /* while reading: number in classes */
+    uint32_t cap;
+    mri_names classes;    /* in order of appearance */
+    uint32_t *class_line; /* where each appears first */
+    uint32_t class_cap;
+    const char **class_names; /* in order of number; NULL when they are integers */
+    size_t folder_bytes;      /* of src->path, its last slash included */
+    int folder;               /* open while reading, else -1 */
+    uint32_t image, column_label, columns;
+    bool labelled;
+    mri_table_numbers numbers;
+    mri_table_parts parts;
+    bool lone; /* no table of other parts lies beside it */
+    mri_rows targets;
+    uint64_t missing, missing_line, outside;
+    char *real_folder; /* without links; NULL until it is needed, and after reading */
+    bool placed;       /* the pictures lie at `place`, as no file the table names is there */
+    mri_table_place place;
+    char report_text[1024];
+} mri_csv_table;
+
+int mri_csv_table_no_memory(const mr_source *src, mr_error *err);
+/* Names that are kept once; *number: of this one. */
+int mri_csv_table_add_name(const mr_source *src, mri_names *names, const char *text, size_t bytes,
+                           uint32_t *number, bool *is_new, mr_error *err);
+
+/* Are these the first bytes of such a table? */
+bool mri_csv_looks_like_table(const uint8_t *head, size_t bytes);
+/* From the first row. *header: it names the columns. */
+int mri_csv_table_choose(mri_csv_table *t, const mri_csv *c, const mr_source_config *cfg, bool *header,
+                         mr_error *err);
+/* The picture of this row. first: a file that is missing is an error. */
+int mri_csv_table_add_path(mr_source *src, mri_csv_table *t, const mri_csv *c, bool first,
+                           const mr_source_config *cfg, mr_error *err);
+int mri_csv_table_not_there(const mri_csv *c, const char *path, mr_error *err);
+/* taken: of the sample that was added last; else the class of a row of another part, which may have none. */
+int mri_csv_table_add_class(const mr_source *src, mri_csv_table *t, const mri_csv *c, bool taken,
+                            mr_error *err);
+/* After all rows. */
+int mri_csv_table_number_classes(mr_source *src, mri_csv_table *t, const mr_source_config *cfg,
+                                 mr_error *err);
+
+#endif
