@@ -54,7 +54,7 @@ bool mri_png_unfilter_plain(uint8_t *row, const uint8_t *before, size_t bytes, u
 #define INLINE static inline __attribute__((always_inline))
 
 /* The loops read and write 4 bytes of every pixel but the last, which the caller does. */
-INLINE __m128i load4(const uint8_t *p)
+INLINE __m128i load_pixel(const uint8_t *p)
 {
     int v;
     memcpy(&v, p, 4);
@@ -62,32 +62,32 @@ INLINE __m128i load4(const uint8_t *p)
 }
 
 /* 3 bytes: the fourth, of the next pixel, stays what it was. */
-INLINE void store(uint8_t *p, __m128i v, const unsigned pixel)
+INLINE void store_pixel(uint8_t *p, __m128i v, const unsigned pixel)
 {
     const int all = _mm_cvtsi128_si32(v);
     memcpy(p, &all, pixel == 3 ? 2 : 4);
     if (pixel == 3) p[2] = (uint8_t)((unsigned)all >> 16);
 }
 
-INLINE void sub(uint8_t *row, size_t count, const unsigned pixel)
+INLINE void sub_pixels(uint8_t *row, size_t count, const unsigned pixel)
 {
     __m128i left = _mm_setzero_si128();
     for (; count > 0; count--, row += pixel) {
-        left = _mm_add_epi8(load4(row), left);
-        store(row, left, pixel);
+        left = _mm_add_epi8(load_pixel(row), left);
+        store_pixel(row, left, pixel);
     }
 }
 
 /* _mm_avg_epu8() rounds up: less one where the sum is odd. */
-INLINE void average(uint8_t *row, const uint8_t *before, size_t count, const unsigned pixel)
+INLINE void average_pixels(uint8_t *row, const uint8_t *before, size_t count, const unsigned pixel)
 {
     const __m128i one = _mm_set1_epi8(1);
     __m128i left = _mm_setzero_si128();
     for (; count > 0; count--, row += pixel, before += pixel) {
-        const __m128i above = load4(before);
+        const __m128i above = load_pixel(before);
         const __m128i up = _mm_and_si128(_mm_xor_si128(left, above), one);
-        left = _mm_add_epi8(load4(row), _mm_sub_epi8(_mm_avg_epu8(left, above), up));
-        store(row, left, pixel);
+        left = _mm_add_epi8(load_pixel(row), _mm_sub_epi8(_mm_avg_epu8(left, above), up));
+        store_pixel(row, left, pixel);
     }
 }
 
@@ -100,12 +100,13 @@ INLINE __m128i choose(__m128i mask, __m128i yes, __m128i no)
 
 /* In words: with p = left + above - corner the distances are |above - corner|, |left - corner| and
  * |left + above - 2 corner|. */
-INLINE void paeths(uint8_t *row, const uint8_t *before, size_t count, const unsigned pixel)
+INLINE void paeth_pixels(uint8_t *row, const uint8_t *before, size_t count, const unsigned pixel)
 {
     const __m128i zero = _mm_setzero_si128(), low = _mm_set1_epi16(255);
     __m128i left = zero, corner = zero;
     for (; count > 0; count--, row += pixel, before += pixel) {
-        const __m128i above = _mm_unpacklo_epi8(load4(before), zero), x = _mm_unpacklo_epi8(load4(row), zero);
+        const __m128i above = _mm_unpacklo_epi8(load_pixel(before), zero),
+                      x = _mm_unpacklo_epi8(load_pixel(row), zero);
         const __m128i from_corner = _mm_sub_epi16(above, corner), pa = abs16(from_corner);
         const __m128i to_left = _mm_sub_epi16(left, corner);
         const __m128i pb = abs16(to_left), pc = abs16(_mm_add_epi16(to_left, from_corner));
@@ -113,7 +114,7 @@ INLINE void paeths(uint8_t *row, const uint8_t *before, size_t count, const unsi
         const __m128i best =
             choose(_mm_cmpeq_epi16(least, pa), left, choose(_mm_cmpeq_epi16(least, pb), above, corner));
         left = _mm_and_si128(_mm_add_epi16(x, best), low);
-        store(row, _mm_packus_epi16(left, left), pixel);
+        store_pixel(row, _mm_packus_epi16(left, left), pixel);
         corner = above;
     }
 }
@@ -126,9 +127,9 @@ INLINE bool unfilter_pixels(uint8_t *row, const uint8_t *before, size_t bytes, c
     const size_t count = bytes / pixel - 1;
     uint8_t *last = row + count * pixel;
     const uint8_t *above = before + count * pixel;
-    if (filter == SUB) sub(row, count, pixel);
-    else if (filter == AVERAGE) average(row, before, count, pixel);
-    else paeths(row, before, count, pixel);
+    if (filter == SUB) sub_pixels(row, count, pixel);
+    else if (filter == AVERAGE) average_pixels(row, before, count, pixel);
+    else paeth_pixels(row, before, count, pixel);
     for (unsigned k = 0; k < pixel; k++) {
         const unsigned left = (last - pixel)[k];
         last[k] = (uint8_t)(last[k] + (filter == SUB       ? left
