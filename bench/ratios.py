@@ -6,6 +6,7 @@ usage: bench/ratios.py MILLRACE --data FOLDER [--rounds 5] [--seconds 2] [--thre
     folder, records, coef, raw / full decode    RandomResizedCrop(224) + flip to batches of 64, beside plain libjpeg-turbo decoding;
                                                 the folder as in a first epoch
     folder@kept                                 the folder with entry points kept in memory: a turn begins with its first epoch
+    folder@progressive / full decode of it      both with progressive copies of the pictures (jpegtran -copy none -progressive)
     avx2 / avx512                               each of them with MILLRACE_SIMD set
     order / free order, checks / no checks      what the promises cost, where this version can do without them
     overlap                                     time of an overlapped epoch / the longer of loading alone and computing alone, on a
@@ -28,6 +29,7 @@ from rounds import (Absent, ROUNDS_FEWEST, absent_row, call, column, contestant_
 PHOTOS = [name for name, (_, _, job) in OURS.items() if job == "photos"]
 OVERLAPS = {"1:4": 4.0, "1:1": 1.0, "4:1": 0.25}  # load : compute, and compute / load
 OVERLAP_BATCH = 16
+PROGRESSIVE = f"{YARDSTICK}@progressive"
 
 
 # ---- contestants beside the loaders ----
@@ -95,6 +97,26 @@ def jpegtran(job, threads):
                 ["xargs", "-0", "-a", names, "-P", str(threads), "-n", "1", "jpegtran", "-optimize", "-outfile", os.devnull], job)
 
 
+def progressive_job(job):
+    """The job with progressive copies of its pictures, made once."""
+    folder = os.path.join(job["cache"], "progressive")
+    if not os.path.isdir(folder):
+        half = f"{folder}.half"
+        for path in jpeg_files(job["folder"]):
+            to = os.path.join(half, os.path.relpath(path, os.path.abspath(job["folder"])))
+            os.makedirs(os.path.dirname(to), exist_ok=True)
+            call(["jpegtran", "-copy", "none", "-progressive", "-outfile", to, path], 60)
+        os.rename(half, folder)
+    files = jpeg_files(folder)
+    return {**job, "folder": folder, "pictures": len(files), "bytes": sum(map(os.path.getsize, files)), "made": {}}
+
+
+def progressive_yardstick(millrace, job, threads):
+    found = yardstick(millrace, {"photos": progressive_job(job)}, threads)
+    found.ident, found.label = PROGRESSIVE, "full libjpeg-turbo decode of progressive pictures"
+    return found
+
+
 # ---- what this version offers ----
 
 def free_order(help_text):
@@ -154,6 +176,8 @@ def gather(args, jobs):
                 add(f"{name}@{level}", loader(name, level, env={"MILLRACE_SIMD": level}))
             else:
                 absent[f"{name}@{level}"] = f"this processor has no {flag}"
+    add(PROGRESSIVE, lambda: progressive_yardstick(args.millrace, job, args.threads))
+    add("folder@progressive", lambda: our_loader(args.millrace, "folder", {"photos": progressive_job(job)}, args.threads, "progressive"))
     if first_epoch(args.millrace):
         add("folder@kept", loader("folder", "kept"))
     else:
@@ -171,7 +195,7 @@ def gather(args, jobs):
 
 
 PAIRS = ([(name, YARDSTICK) for name in PHOTOS] + [(f"{name}@avx2", f"{name}@avx512") for name in PHOTOS] +
-         [("folder@kept", YARDSTICK), ("folder", "folder@free"), ("records", "records@unchecked"), ("convert", "jpegtran")])
+         [("folder@kept", YARDSTICK), ("folder@progressive", PROGRESSIVE), ("folder", "folder@free"), ("records", "records@unchecked"), ("convert", "jpegtran")])
 
 
 def rows_of(args, cores, jobs, contestants, results, absent, took):

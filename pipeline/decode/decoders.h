@@ -21,6 +21,7 @@
 struct mri_entropy;
 struct mri_jpeg;
 struct mri_libjpeg;
+struct mri_png_rows;
 struct mri_progressive;
 struct mri_transcoder;
 
@@ -33,9 +34,11 @@ int mri_decode_settings(mr_decode_config *out, const mr_decode_config *cfg, mr_e
 
 /* ---- PNG (png.c) ---- */
 
-/* Decode the whole picture, channels 1 or 3, packed into buffer. */
-int mri_png_decode(const void *data, size_t bytes, const mr_image_header *header, uint32_t channels,
-                   mri_buffer *buffer, mri_view *out, mr_error *err);
+/* Decode part of the picture, channels 1 or 3, into buffer. Of an ordinary picture the compressed data behind
+ * the last row of the part are not read. *rows: memory to work in, made with the first picture; destroyed by
+ * the caller. */
+int mri_png_decode(struct mri_png_rows **rows, const void *data, size_t bytes, const mr_image_header *header,
+                   uint32_t channels, mri_rect part, mri_buffer *buffer, mri_view *out, mr_error *err);
 
 /* The numbers of the whole picture as they are stored, one byte each: of a palette the index, of gray the
  * sample, nothing scaled. All but gray and palettes of up to 8 bits is MR_EUNSUPPORTED. Packed into
@@ -55,6 +58,7 @@ typedef struct mri_decoder {
     struct mri_jpeg *jpeg;        /* libjpeg's pixels, */
     struct mri_transcoder *whole; /* also those of coefficients, which */
     mr_value again;               /* are made a JPEG of for that; data is malloc'd */
+    struct mri_png_rows *png;
     mri_pixel_path *pixel_path;
     mri_resample_plan *plan;
     mri_buffer pixels, other; /* as decoded; upright or with other channels */

@@ -10,6 +10,7 @@
 #include "pipeline/decode/jpeg/libjpeg_pixels.h"
 #include "pipeline/decode/jpeg/progressive.h"
 #include "pipeline/decode/jpeg/transcoder.h"
+#include "pipeline/decode/png_rows.h"
 
 #define JPEG_MOST_SIDE 65535u
 
@@ -21,6 +22,7 @@ void mri_decoder_free(mri_decoder *d)
     mri_entropy_destroy(d->entropy);
     mri_progressive_destroy(d->progressive);
     mri_libjpeg_destroy(d->libjpeg);
+    mri_png_rows_destroy(d->png);
     mri_pixel_path_destroy(d->pixel_path);
     mri_resample_plan_destroy(d->plan);
     mri_buffer_free(&d->pixels);
@@ -322,13 +324,9 @@ static int pixels_view(mri_decoder *d, const mri_picture *p, uint32_t channels, 
 static int decode_stored(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg, uint32_t channels,
                          mri_rect part, mri_view *out, mr_error *err)
 {
-    if (p->decode_method == MRI_DECODE_PNG) {
-        mri_view whole;
-        const int rc =
-            mri_png_decode(p->value->data, p->value->bytes, &p->header, channels, &d->pixels, &whole, err);
-        if (rc == MR_OK) *out = mri_view_part(&whole, part);
-        return rc;
-    }
+    if (p->decode_method == MRI_DECODE_PNG)
+        return mri_png_decode(&d->png, p->value->data, p->value->bytes, &p->header, channels, part,
+                              &d->pixels, out, err);
     if (!d->jpeg && mri_jpeg_create(&d->jpeg)) return no_memory(err);
     const mri_jpeg_request request = {.data = p->value->data,
                                       .bytes = p->value->bytes,

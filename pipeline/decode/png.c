@@ -1,6 +1,7 @@
-/* pipeline/decode/png.c: PNG to pixels with libspng.
+/* pipeline/decode/png.c: PNG to pixels, by rows of our own (png_rows.h) or with libspng.
  *
- *   file ──► chunks checked (png_chunks.c) ──► those that make pixels ──► libspng ─┬─► rows ───────┬─► pixels
+ *   file ──► chunks checked (png_chunks.c) ─┬─► our rows up to the last wanted one ──────────────────► pixels
+ *                                           └─► those that make pixels ─► libspng ─┬─► rows ───────┬─► pixels
  *                                                                                  └─► indices of ─┘
  *                                                                                      a palette
  *
@@ -14,6 +15,7 @@
 
 #include "pipeline/decode/decoders.h"
 #include "pipeline/decode/png_chunks.h"
+#include "pipeline/decode/png_rows.h"
 
 static int png_fail(mr_error *err, int code)
 {
@@ -98,22 +100,42 @@ static int png_run(spng_ctx *ctx, mri_png_chunks *chunks, const mr_image_header 
     return rc;
 }
 
-int mri_png_decode(const void *data, size_t bytes, const mr_image_header *header, uint32_t channels,
-                   mri_buffer *buffer, mri_view *out, mr_error *err)
+static mri_view packed(const mri_buffer *b, uint32_t width, uint32_t height, uint32_t channels)
+{
+    return (mri_view){.pixels = b->data,
+                      .width = width,
+                      .height = height,
+                      .channels = channels,
+                      .stride = (size_t)width * channels};
+}
+
+static int decode_rows(mri_png_rows **rows, mri_png_chunks *chunks, const mr_image_header *header,
+                       uint32_t channels, mri_rect part, mri_buffer *buffer, mr_error *err)
+{
+    size_t bytes;
+    if (!*rows && mri_png_rows_create(rows))
+        return mr_error_set(err, MR_ENOMEM, "PNG: no memory for a decoder");
+    if (!mri_picture_bytes(part.width, part.height, channels, &bytes)) return size_changes(err);
+    const int rc = png_room(buffer, bytes, err);
+    return rc ? rc : mri_png_rows_decode(*rows, chunks, header, channels, part, buffer->data);
+}
+
+int mri_png_decode(mri_png_rows **rows, const void *data, size_t bytes, const mr_image_header *header,
+                   uint32_t channels, mri_rect part, mri_buffer *buffer, mri_view *out, mr_error *err)
 {
     mri_png_chunks chunks;
     int rc = mri_png_chunks_open(&chunks, data, bytes, header, err);
     if (rc) return rc;
+    rc = decode_rows(rows, &chunks, header, channels, part, buffer, err);
+    if (rc == MR_OK) *out = packed(buffer, part.width, part.height, channels);
+    if (rc != MR_EUNSUPPORTED) return rc;
     spng_ctx *ctx = spng_ctx_new(0);
     if (!ctx) return mr_error_set(err, MR_ENOMEM, "PNG: no memory for a decoder");
     rc = png_run(ctx, &chunks, header, channels, buffer, err);
     spng_ctx_free(ctx);
     if (rc) return rc;
-    *out = (mri_view){.pixels = buffer->data,
-                      .width = header->width,
-                      .height = header->height,
-                      .channels = channels,
-                      .stride = (size_t)header->width * channels};
+    const mri_view whole = packed(buffer, header->width, header->height, channels);
+    *out = mri_view_part(&whole, part);
     return MR_OK;
 }
 

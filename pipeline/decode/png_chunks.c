@@ -98,7 +98,10 @@ static int take(mri_png_chunks *c, walk *w, const png_chunk *k, const mr_image_h
     if (first || is(k, "IHDR"))
         return first && is(k, "IHDR") ? MR_OK : misplaced(k, "one header (IHDR), the first", err);
     if (is(k, "PLTE")) return take_palette(c, w, k, header, indexed, err);
-    if (data) return take_data(w, k, indexed, err);
+    if (data) {
+        if (!w->data) c->data_at = k->at;
+        return take_data(w, k, indexed, err);
+    }
     if (is(k, "IEND")) return w->data ? MR_OK : misplaced(k, "image data (IDAT) before it", err);
     if (!is_critical(k->type)) return MR_OK;
     return mr_error_set(err, MR_EUNSUPPORTED,
@@ -138,4 +141,30 @@ bool mri_png_take(mri_png_chunks *c, void *dst, size_t bytes)
         bytes -= n;
     }
     return true;
+}
+
+void mri_png_rewind_data(mri_png_chunks *c)
+{
+    c->body = c->data_at;
+    c->body_bytes = 0;
+}
+
+size_t mri_png_take_data(mri_png_chunks *c, void *dst, size_t bytes)
+{
+    size_t done = 0;
+    while (done < bytes) {
+        if (c->body_bytes == 0) { /* a chunk's length is next; IEND follows the last one */
+            const uint8_t *chunk = c->data + c->body + (c->body > c->data_at ? 4 : 0);
+            if (memcmp(chunk + 4, "IDAT", 4) != 0) break;
+            c->body = (size_t)(chunk + 8 - c->data);
+            c->body_bytes = mri_be32(chunk);
+            continue;
+        }
+        const size_t n = mri_min_u64(bytes - done, c->body_bytes);
+        memcpy((uint8_t *)dst + done, c->data + c->body, n);
+        c->body += n;
+        c->body_bytes -= n;
+        done += n;
+    }
+    return done;
 }

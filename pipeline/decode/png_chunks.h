@@ -10,7 +10,9 @@ typedef struct mri_png_chunks {
     size_t bytes;           /* up to the end of IEND: what follows is nobody's */
     const uint8_t *palette; /* of a picture with one: red, green, blue */
     uint32_t palette_count;
-    size_t at, chunk_end; /* of mri_png_take() */
+    size_t at, chunk_end;    /* of mri_png_take() */
+    size_t data_at;          /* of the first IDAT chunk */
+    size_t body, body_bytes; /* of mri_png_take_data(): the rest of a chunk's data */
 } mri_png_chunks;
 
 /* Walk all chunks of a file whose header has been parsed: lengths, checksums, order, what must be there.
@@ -20,5 +22,10 @@ int mri_png_chunks_open(mri_png_chunks *c, const void *data, size_t bytes, const
 
 /* The next so many bytes of the file without its ancillary chunks; false when there are fewer. */
 bool mri_png_take(mri_png_chunks *c, void *dst, size_t bytes);
+
+/* From the beginning of the image data: the next so many bytes of it, the bodies of IDAT chunks. Returns how
+ * many there were: fewer at the end. */
+void mri_png_rewind_data(mri_png_chunks *c);
+size_t mri_png_take_data(mri_png_chunks *c, void *dst, size_t bytes);
 
 #endif

@@ -143,12 +143,27 @@ static bool at_marker(mri_progressive *p)
     return p->ended && (size_t)((bits_used(p) + 7) >> 3) == p->fill && p->next < p->bytes;
 }
 
+/* Behind the fill bytes of the marker that is next: its code. */
+static size_t marker_code(const mri_progressive *p)
+{
+    size_t at = p->next;
+    while (at + 1 < p->bytes && p->data[at] == 0xff) at++;
+    return at;
+}
+
+/* Is the scan over? Restart markers and fill bytes before data do not end it. */
+static bool at_end(mri_progressive *p)
+{
+    if (!at_marker(p)) return false;
+    const uint8_t code = p->data[marker_code(p)];
+    return code != 0 && (code < 0xd0 || code > 0xd7);
+}
+
 static int restart(mri_progressive *p, mr_error *err)
 {
     if (!at_marker(p)) return odd(p, err);
-    size_t at = p->next;
-    while (at < p->bytes && p->data[at] == 0xff) at++;
-    if (at == p->bytes || p->data[at] != 0xd0 + p->restart_next) return odd(p, err);
+    const size_t at = marker_code(p);
+    if (p->data[at] != 0xd0 + p->restart_next) return odd(p, err);
     p->restart_next = (p->restart_next + 1) & 7;
     p->restart_left = p->pass.restart_interval;
     memset(p->dc, 0, sizeof p->dc);
@@ -221,7 +236,7 @@ static int read_ac(mri_progressive *p, mr_error *err)
         if (rc) return rc;
     }
     const bool all = w->y1 == c->blocks_high && w->x1 == c->blocks_wide;
-    return all && !at_marker(p) ? odd(p, err) : MR_OK;
+    return all && !at_end(p) ? odd(p, err) : MR_OK;
 }
 
 /* ---- DC scans ---- */
@@ -320,7 +335,7 @@ static int read_dc(mri_progressive *p, mr_error *err)
         const int rc = dc_mcus(p, wide, err);
         if (rc) return rc;
     }
-    return rows == high && !at_marker(p) ? odd(p, err) : MR_OK;
+    return rows == high && !at_end(p) ? odd(p, err) : MR_OK;
 }
 
 /* ---- all scans ---- */

@@ -57,7 +57,8 @@ static inline void mr_image_part_defaults(mr_image_part *part)
 }
 
 /* Decode only the needed area of a picture: pixels of a JPEG to the left and right of the rectangle are not
- * computed, and data below it are not read, so damage there is not detected. The pixels equal a loader's
+ * computed, and data below it are not decoded, so damage there is not detected (in a PNG by checksums of
+ * chunks alone, which are always compared). The pixels equal a loader's
  * pixels for the same rectangle and size. out, cfg, value and threads as for mr_image_decode(). MR_EINVAL:
  * the rectangle is not inside the picture. MR_ELIMIT: the result has more pixels than cfg.max_pixels. */
 MR_API int mr_image_decode_part(const mr_value *value, const mr_image_part *part, const mr_decode_config *cfg,
