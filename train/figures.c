@@ -48,6 +48,14 @@ static int report_network(mr_trainer *t, mr_report *r, mr_error *err)
     return MR_OK;
 }
 
+/* Larger than the network asks for. */
+static bool has_large_buckets(const mr_trainer *t)
+{
+    const mri_replica *r = &t->team.replicas[0];
+    const uint64_t bytes = mri_link_speed_bucket(&t->link, r->plan.weight_floats * sizeof(float));
+    return mri_plan_count_buckets(&r->plan, &r->nodes, bytes) > r->plan.bucket_count;
+}
+
 /* What the beats tell of the late process and of this one. */
 static mri_verdict_late late_rank(const mr_trainer *t, const mr_report *r)
 {
@@ -95,7 +103,7 @@ static void report_stages(const mri_epoch *e, const mr_trainer *t, const mr_load
         .slow_ms = slow_ms,
         .others_ms = others_ms,
         .network_ns = (uint64_t)(1e6 * r->network_ms),
-        .buckets = t->team.replicas[0].plan.bucket_count,
+        .smaller_buckets = has_large_buckets(t),
         .late = late_rank(t, r),
     };
     mri_verdict(&in, r->verdict, sizeof r->verdict);

@@ -140,7 +140,7 @@ static void verdict_on_network(const mri_verdict_input *in, double idle, char *o
             out, out_bytes,
             "network-bound: the step waited %.1f %% of the time for gradients of other ranks; %sa larger "
             "--batch or a faster network would help",
-            part * (double)in->network_ns, in->buckets == 1 ? "smaller buckets (--bucket), " : "");
+            part * (double)in->network_ns, in->smaller_buckets ? "smaller buckets (--bucket), " : "");
 }
 
 static void verdict_on_idle(const mri_verdict_input *in, double idle, char *out, size_t out_bytes)

@@ -38,7 +38,7 @@ typedef struct mri_verdict_input {
                               */
     double slow_ms, others_ms; /* that part, and what the others' takes */
     uint64_t network_ns;       /* of exposed_ns: waiting for other processes and their gradients */
-    uint32_t buckets;          /* of gradients in a step */
+    bool smaller_buckets;      /* of gradients would help */
     mri_verdict_late late;
 } mri_verdict_input;
 

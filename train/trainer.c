@@ -189,17 +189,26 @@ static int queue_step(mr_trainer *t, const mri_flight *f, const mr_batch *b, mr_
     return rc;
 }
 
-/* What is queued is waited for: nobody is between two ways to cut. */
+static uint64_t wanted_bucket(const mr_trainer *t)
+{
+    return t->buckets.changes ? t->buckets.bytes[mri_bucket_tuner_place(&t->buckets)] : t->bucket_bytes;
+}
+
+/* What is queued is waited for: nobody is between two ways to cut. The first process has told all. */
 static int change_buckets(mr_trainer *t, mr_error *err)
 {
-    if (!t->buckets.changes) return MR_OK;
+    const mri_ranks *ranks = &t->team.ranks;
+    const uint64_t bytes = ranks->size > 1 ? ranks->beats[0].bucket_bytes : wanted_bucket(t);
+    const bool changes = t->buckets.changes;
+    if (bytes == t->bucket_bytes && !changes) return MR_OK;
     const int rc = mri_flights_drain(&t->flights, err);
     if (rc) return rc;
-    const uint64_t bytes = mri_bucket_tuner_take(&t->buckets);
+    if (changes) mri_bucket_tuner_take(&t->buckets);
+    t->bucket_bytes = bytes;
     for (uint32_t r = 0; r < t->team.count; r++) mri_replica_set_bucket(&t->team.replicas[r], bytes);
-    if (t->buckets.done)
+    if (changes && t->buckets.done)
         snprintf(t->note, sizeof t->note,
-                 "tune: bucket %.0f MiB (%u of them), of %u sizes; steps %.2f times as fast",
+                 "tune: bucket %.2f MiB (%u of them), of %u sizes; steps %.2f times as fast",
                  (double)bytes / (1 << 20), t->team.replicas[0].plan.bucket_count, t->buckets.sizes,
                  t->buckets.gain);
     return MR_OK;
@@ -234,6 +243,21 @@ void mr_trainer_bucket_tuning_sized(const mr_trainer *t, mr_bucket_tuning *out)
     const mri_bucket_tuner none = {.done = true}, *b = t ? &t->buckets : &none;
     const mr_bucket_tuning all = {
         .done = b->done, .sizes = b->sizes, .bytes = b->bytes[mri_bucket_tuner_place(b)], .gain = b->gain};
+    mri_result_give(out, &all, sizeof all);
+}
+
+void mr_trainer_link_read_sized(const mr_trainer *t, mr_trainer_link *out)
+{
+    mr_trainer_link all = {.bytes = 0};
+    if (t) {
+        const mri_plan *plan = &t->team.replicas[0].plan;
+        all.bytes = plan->weight_floats * sizeof(float);
+        all.latency_ms = 1e3 * t->link.latency_s;
+        all.bytes_per_s = t->link.s_per_byte > 0 ? 1 / t->link.s_per_byte : 0;
+        all.bucket_bytes = t->bucket_bytes;
+        all.buckets = plan->bucket_count;
+        all.sum_ms = 1e3 * mri_link_speed_sum_s(&t->link, all.bytes);
+    }
     mri_result_give(out, &all, sizeof all);
 }
 
@@ -282,6 +306,7 @@ static int beat(mr_trainer *t, const mr_batch *b, bool training, uint32_t *count
                            .compute_ns = t->flights.compute_ns,
                            .idle_ns = t->flights.idle_ns,
                            .network_ns = t->flights.network_ns,
+                           .bucket_bytes = wanted_bucket(t),
                            .counted = b->counted,
                            .training = training};
     waited->from_ns = mri_now_ns();

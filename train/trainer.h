@@ -59,7 +59,9 @@ struct mr_trainer {
     mri_split split; /* with cfg.place: stages; team and exchange are the first one's */
     mri_flights flights;
     mri_tensors tensors;
-    mri_bucket_tuner buckets; /* with cfg.tune_buckets, else done */
+    mri_bucket_tuner buckets; /* with cfg.tune_buckets and in the first process, else done */
+    uint64_t bucket_bytes;    /* in use */
+    mri_link_speed link;      /* between the processes, of training */
     mr_stream **streams;      /* of the team, one for each part */
 
     uint64_t updates;     /* done, or queued */

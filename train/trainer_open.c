@@ -22,12 +22,13 @@ void mr_trainer_defaults_sized(mr_trainer_config *cfg, size_t struct_size)
     all.schedule = (mr_schedule){.kind = MR_LR_CONSTANT, .lr = 0.01f, .factor = 0.1f};
     for (int c = 0; c < 4; c++) all.std[c] = 255.0f;
     all.dtype = MR_TENSOR_F32;
-    all.bucket_bytes = 25u << 20;
+    all.bucket_bytes = MR_BUCKET_AUTO;
     all.watchdog_s = 300;
     mri_trainer_fill(&all);
     mri_settings_give(cfg, struct_size, &all, sizeof all);
 }
 
+#define USUAL_BUCKET (25u << 20)
 #define FIRST_SCALE  65536.0f
 #define GROWTH_STEPS 1000u
 enum { MOST_SCALE = 1 << 24 };
@@ -150,7 +151,8 @@ static mri_replica_config replica_config(const mr_trainer_config *cfg, const mr_
                             .lookahead = cfg->lookahead,
                             .kept = {cfg->kept, cfg->kept_count},
                             .slot_count = mr_update_state_count(cfg->update.kind) + (cfg->lookahead > 0),
-                            .bucket_bytes = cfg->bucket_bytes,
+                            .bucket_bytes =
+                                cfg->bucket_bytes == MR_BUCKET_AUTO ? USUAL_BUCKET : cfg->bucket_bytes,
                             .memory_bytes = cfg->memory_bytes,
                             .together = parts->all == 1,
                             .records = !cfg->no_graph};
@@ -162,16 +164,35 @@ static mri_replica_config replica_config(const mr_trainer_config *cfg, const mr_
     return r;
 }
 
+/* With other processes: what the network is like, and what follows from it where nobody has chosen. */
+static int choose_bucket(mr_trainer *t, mr_error *err)
+{
+    const mri_plan *plan = &t->team.replicas[0].plan;
+    const uint64_t bytes = plan->weight_floats * sizeof(float);
+    const bool chosen = t->cfg.bucket_bytes != MR_BUCKET_AUTO;
+    if (!chosen) t->cfg.bucket_bytes = USUAL_BUCKET;
+    if (t->team.ranks.size == 1 || t->cfg.inference) return MR_OK;
+    const int rc = mri_link_speed_measure(&t->link, t->cfg.world, MRI_RANKS_SUMS, bytes, err);
+    if (rc || chosen) return rc;
+    t->cfg.bucket_bytes = mri_link_speed_bucket(&t->link, bytes);
+    for (uint32_t r = 0; r < t->team.count; r++)
+        mri_replica_set_bucket(&t->team.replicas[r], t->cfg.bucket_bytes);
+    return MR_OK;
+}
+
 /* Sizes that cut the gradients differently. */
 static void begin_tuning(mr_trainer *t)
 {
-    static const uint64_t sizes[] = {0, 1u << 20, 4u << 20, 25u << 20};
+    static const uint64_t sizes[] = {0, 1u << 20, 4u << 20, 25u << 20, 256u << 10};
     const mri_replica *rep = &t->team.replicas[0];
     uint64_t bytes[MRI_BUCKET_SIZES] = {t->cfg.bucket_bytes};
     uint32_t cuts[MRI_BUCKET_SIZES] = {rep->plan.bucket_count}, count = 1;
-    const bool tunes = t->cfg.tune_buckets && t->team.count > 1 && t->team.ranks.size == 1 &&
+    const bool others = t->team.ranks.size > 1;
+    const bool tunes = t->cfg.tune_buckets && (t->team.count > 1 || others) && t->team.ranks.rank == 0 &&
                        !t->cfg.inference && t->split.count == 0;
-    for (size_t i = 0; tunes && i < MRI_ARRAY_COUNT(sizes) && count < MRI_BUCKET_SIZES; i++) {
+    const size_t tried = MRI_ARRAY_COUNT(sizes) - !others;
+    t->bucket_bytes = t->cfg.bucket_bytes;
+    for (size_t i = 0; tunes && i < tried && count < MRI_BUCKET_SIZES; i++) {
         const uint32_t n = mri_plan_count_buckets(&rep->plan, &rep->nodes, sizes[i]);
         uint32_t k = 0;
         while (k < count && cuts[k] != n) k++;
@@ -379,6 +400,7 @@ static int open_parts(mr_trainer *t, mr_error *err)
     t->cfg.parts = NULL;
     if (rc == MR_OK) rc = list_streams(t, err);
     if (rc == MR_OK) rc = agree(t, err);
+    if (rc == MR_OK) rc = choose_bucket(t, err);
     if (rc == MR_OK) rc = mri_exchange_init(&t->exchange, &t->team, t->cfg.trace, err);
     if (rc == MR_OK) rc = mri_flights_init(&t->flights, &t->team, t->cfg.watchdog_s, t->cfg.trace, err);
     if (rc == MR_OK) rc = open_stages(t, devices, &replica, err);

@@ -74,6 +74,28 @@ static void it_ends_in_time(void **state)
     MRT_TRUE(o.best == 0 && o.steps < 60);
 }
 
+/* Large enough that latencies are an eighth of the exchange, and never all at once where several such fit. */
+static void size_follows_from_the_network(void **state)
+{
+    (void)state;
+    const uint64_t mega = 1000000;
+    mri_link_speed s = {.latency_s = 1e-4, .s_per_byte = 8e-9, .processes = 2}; /* 1 Gbit/s */
+    MRT_EQ(mri_link_speed_bucket(&s, 5 * mega), 200000);
+    MRT_EQ(mri_link_speed_bucket(&s, 300000), 0);
+    MRT_TRUE(mri_link_speed_sum_s(&s, 5 * mega) > 0.0401 && mri_link_speed_sum_s(&s, 5 * mega) < 0.0403);
+    s.s_per_byte = 80e-9; /* 0.1 Gbit/s: calls cost, too */
+    MRT_EQ(mri_link_speed_bucket(&s, 5 * mega), 65536);
+    s.latency_s = 0.05;
+    MRT_EQ(mri_link_speed_bucket(&s, 5 * mega), 0);
+    MRT_EQ(mri_link_speed_bucket(&s, 100 * mega), 10 * mega);
+    s.processes = 4;
+    MRT_TRUE(mri_link_speed_bucket(&s, 100 * mega) < 7 * mega);
+    s.s_per_byte = 0; /* none was measured */
+    MRT_EQ(mri_link_speed_bucket(&s, 100 * mega), 25 * mega);
+    MRT_EQ(mri_link_speed_bucket(&s, 100000), 0);
+    MRT_EQ(mri_link_speed_bucket(&(mri_link_speed){.processes = 0}, 100 * mega), 0);
+}
+
 static mrt_hash trained(const char *devices, bool tune, uint32_t steps, mr_bucket_tuning *out)
 {
     mrt_rig rig;
@@ -124,6 +146,7 @@ int main(void)
         cmocka_unit_test(it_finds_the_shortest_steps),
         cmocka_unit_test(it_leaves_what_is_as_good),
         cmocka_unit_test(it_ends_in_time),
+        cmocka_unit_test(size_follows_from_the_network),
         cmocka_unit_test(a_trainer_that_tunes_trains_the_same),
     };
     return mrt_run(tests);

@@ -8,6 +8,7 @@ enum { BATCH = 24, PARTS = 6 };
 typedef struct job {
     mr_net *(*net)(void);
     uint64_t bucket_bytes;
+    bool tunes;                       /* the size of buckets */
     uint32_t devices[MRT_RANKS_MOST]; /* of each rank; 0: one */
     const char *checkpoint;
     uint32_t odd_rank; /* it does something else: MRT_RANKS_MOST: nobody does */
@@ -38,6 +39,7 @@ static int open_rig(const job *j, mr_world *world, uint32_t rank, mrt_rig *rig, 
                                           .update = MR_UPDATE_ADAM,
                                           .parts = PARTS,
                                           .bucket_bytes = j->bucket_bytes,
+                                          .tune_buckets = j->tunes,
                                           .deterministic = true,
                                           .clip_norm = 0.1f,
                                           .average = 0.8f,
@@ -152,6 +154,64 @@ static void weights_do_not_depend_on_processes(void **state)
     }
 }
 
+/* Enough steps for a search to end. The text: weights, then the buckets in use. */
+static void live_long(mrt_worlds *w, uint32_t slot, uint32_t rank, uint32_t size, const void *what)
+{
+    const job *j = what;
+    mr_error err = MR_ERROR_INIT;
+    mrt_rank *me = &w->ranks[slot];
+    mrt_rig rig = {0};
+    uint64_t lo = 0, hi = 0;
+    mr_bucket_tuning tuning;
+    mr_trainer_link link;
+    mr_world *world = mrt_open(w, slot, rank, size, 10);
+    if (!world) return;
+    int rc = open_rig(j, world, rank, &rig, &err);
+    for (uint32_t s = 0; rc == MR_OK && s < 130; s++) rc = step(&rig, s, s * 31, BATCH, true, &err);
+    if (rc == MR_OK) rc = mr_trainer_weights_hash(rig.t, 0, &lo, &hi, &err);
+    if (rc == MR_OK) {
+        mr_trainer_bucket_tuning(rig.t, &tuning);
+        mr_trainer_link_read(rig.t, &link);
+        MRT_CHECK(me, tuning.done && (rank == 0 || tuning.sizes == 1));
+        MRT_CHECK(me, j->bucket_bytes == MR_BUCKET_AUTO || (tuning.sizes > 1) == (j->tunes && rank == 0));
+        MRT_CHECK(me, link.buckets == rig.t->team.replicas[0].plan.bucket_count);
+        MRT_CHECK(me, size == 1 || link.latency_ms > 0);
+        snprintf(me->text, sizeof me->text, "%016llx%016llx %u %llu", (unsigned long long)hi,
+                 (unsigned long long)lo, link.buckets, (unsigned long long)link.bucket_bytes);
+    }
+    if (rc) mrt_keep(me, rc, &err);
+    if (rig.t) mrt_rig_close(&rig);
+    mr_world_close(world);
+}
+
+/* The first process tunes and tells the others; without a size all take one for their network. */
+static void buckets_are_the_same_in_all_and_change_no_bit(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t bytes;
+        bool tunes;
+    } jobs[] = {{2000, false}, {2000, true}, {MR_BUCKET_AUTO, false}, {MR_BUCKET_AUTO, true}};
+    char first[1024] = "";
+    for (size_t k = 0; k < sizeof jobs / sizeof *jobs; k++) {
+        const job j = {.net = mrt_net_conv,
+                       .bucket_bytes = jobs[k].bytes,
+                       .tunes = jobs[k].tunes,
+                       .odd_rank = MRT_RANKS_MOST};
+        mrt_worlds *w = mrt_worlds_new();
+        mrt_start_all(w, 2, live_long, &j);
+        mrt_wait_all(w, 2);
+        for (uint32_t r = 0; r < 2; r++) {
+            mrt_ended_well(w, r);
+            if (w->ranks[r].rc) fail_msg("rank %u: %s", r, w->ranks[r].text);
+            MRT_STR(w->ranks[r].text, w->ranks[0].text);
+            if (!first[0]) snprintf(first, sizeof first, "%s", w->ranks[0].text);
+            MRT_EQ(strncmp(w->ranks[r].text, first, 32), 0);
+        }
+        mrt_worlds_free(w);
+    }
+}
+
 /* rc and part of the text: of every rank but the odd one; odd_rc: its, or MR_OK: it is not asked. */
 static void all_are_told(job *j, int rc, int odd_rc, const char *part)
 {
@@ -182,6 +242,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_do_not_depend_on_processes),
+        cmocka_unit_test(buckets_are_the_same_in_all_and_change_no_bit),
         cmocka_unit_test(what_differs_is_told_to_all),
     };
     return mrt_run(tests);

@@ -251,13 +251,13 @@ static void network_is_weighed_against_other_causes(void **state)
                             .exposed_ns = 700,
                             .network_ns = 600,
                             .prefetch = 4,
-                            .buckets = 1,
+                            .smaller_buckets = true,
                             .causes = {{[MR_CAUSE_DECODE] = 100}, 100}};
     mri_verdict(&in, text, sizeof text);
     MRT_STR(text,
             "network-bound: the step waited 60.0 % of the time for gradients of other ranks; smaller buckets "
             "(--bucket), a larger --batch or a faster network would help");
-    in.buckets = 4;
+    in.smaller_buckets = false;
     mri_verdict(&in, text, sizeof text);
     MRT_STR(
         text,

@@ -41,6 +41,8 @@ static bool fill_defaults(const word_parse *p)
                 if (!store(p, o, group->base, o->standard)) return false;
             } else if (o->kind == MRI_SETTING_REAL || o->kind == MRI_SETTING_SECONDS) {
                 *(double *)(p->args + group->base + o->at) = NAN;
+            } else if (o->kind == MRI_SETTING_SIZE) {
+                *(uint64_t *)(p->args + group->base + o->at) = UINT64_MAX;
             } else if (o->kind == MRI_SETTING_FLOAT && o->of_model) {
                 *(float *)(p->args + group->base + o->at) = NAN;
             }

@@ -57,6 +57,20 @@ static const char *starter(const tool_world *w)
     return w->at.launcher == MR_LAUNCHER_NONE ? "hand" : mr_launcher_name(w->at.launcher);
 }
 
+/* What their exchange will cost. */
+static void put_link(const tool_session *s)
+{
+    mr_trainer_link l;
+    char rate[32], gradients[32];
+    mr_trainer_link_read(s->trainer, &l);
+    if (!(l.latency_ms > 0)) return;
+    if (l.bytes_per_s > 0) size_text(l.bytes_per_s, rate, sizeof rate);
+    else snprintf(rate, sizeof rate, "?");
+    printf("network  %.2f ms, %s/s; a step's %s of gradients in %u bucket%s: %.1f ms if nothing overlaps\n",
+           l.latency_ms, rate, size_text((double)l.bytes, gradients, sizeof gradients), l.buckets,
+           l.buckets > 1 ? "s" : "", l.sum_ms);
+}
+
 /* Who else there is, and whose gradients are added in which order. */
 static void put_ranks(const train_header *h)
 {
@@ -68,6 +82,7 @@ static void put_ranks(const train_header *h)
     if (ranks > 1)
         printf("ranks    %u, started by %s, on %u host%s (%s%s)\n", ranks, starter(h->world), hosts,
                hosts > 1 ? "s" : "", mr_world_host(w, 0), hosts > 1 ? ", ..." : "");
+    if (ranks > 1) put_link(s);
     if (s->part.parts || ranks > 1)
         printf("parts    %u of a batch, %u to %u of them here%s%u%s: the same weights on 1 to %u devices\n",
                s->parts.all, s->parts.first, s->parts.first + s->parts.count - 1,
@@ -76,6 +91,21 @@ static void put_ranks(const train_header *h)
                : threads   ? " thread"
                            : " devices",
                s->parts.all);
+}
+
+static void link_json(json_line *j, const tool_session *s)
+{
+    mr_trainer_link l;
+    mr_trainer_link_read(s->trainer, &l);
+    if (!(l.latency_ms > 0)) return;
+    json_object(j, "network");
+    json_real(j, "latency_ms", l.latency_ms);
+    json_real(j, "bytes_per_s", l.bytes_per_s);
+    json_u64(j, "gradient_bytes", l.bytes);
+    json_u64(j, "bucket_bytes", l.bucket_bytes);
+    json_u64(j, "buckets", l.buckets);
+    json_real(j, "sum_ms", l.sum_ms);
+    json_close_object(j);
 }
 
 int train_header_count_frozen(const tool_session *s, frozen_count *out)
@@ -186,6 +216,7 @@ void train_header_json(const train_header *h)
     json_u64(&j, "replica_devices", s->device_count / session_replicas(s));
     json_text(&j, "place", s->part.place);
     json_u64(&j, "ranks", h->world->world ? mr_world_size(h->world->world) : 1);
+    link_json(&j, s);
     json_u64(&j, "parts", s->parts.all);
     json_text(&j, "device", mr_device_info_of(s->devices[0])->name);
     json_text(&j, "hardware", mr_device_info_of(s->devices[0])->hardware);

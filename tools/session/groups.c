@@ -112,9 +112,9 @@ const opt compute_options[6] = {
         .help = "GPUs: only algorithms that give the same bits in every run (cpu devices know no others)"),
     OPT(compute_args, graph, CHOICE, .option = "graph", .standard = "on", .choices = on_or_off,
         .help = "record a step once and replay it, where the device can; off: queue every call anew"),
-    OPT(compute_args, bucket, SIZE, .option = "bucket", .most = MRI_ANY, .standard = "25M",
+    OPT(compute_args, bucket, SIZE, .option = "bucket", .most = MRI_ANY,
         .help = "sum gradients over replicas in pieces of about this size while the backward pass runs; 0: "
-                "all at once behind it"),
+                "all at once after it; without it 25M, and in several processes a size for their network"),
     OPT(compute_args, watchdog, SECONDS, .option = "watchdog", .most = 1e6, .standard = "300",
         .value = "TIME",
         .help =

@@ -77,8 +77,8 @@ enum { PRECISION_F32, PRECISION_TF32, PRECISION_BF16, PRECISION_F16 };
 typedef struct compute_args { /* how devices compute, for commands that train or evaluate */
     uint32_t precision;       /* PRECISION_... */
     bool deterministic;
-    uint32_t graph; /* 0 on, 1 off */
-    uint64_t bucket;
+    uint32_t graph;  /* 0 on, 1 off */
+    uint64_t bucket; /* MR_BUCKET_AUTO: not given */
     double watchdog;
     const char *loss_scale;
 } compute_args;

@@ -71,6 +71,8 @@ static void write_key(tune_run *t, const tool_session *s)
     free(whole);
 }
 
+static bool is_one_of_several(const tool_session *s) { return s->world && mr_world_size(s->world) > 1; }
+
 static bool read_kept(const tune_run *t, tool_session *s)
 {
     char text[sizeof t->key + 256];
@@ -95,6 +97,7 @@ static bool read_kept(const tune_run *t, tool_session *s)
         c->cache = MR_CACHE_MEMORY;
         c->cache_bytes = MR_CACHE_FITS;
     }
+    if (is_one_of_several(s)) return true; /* buckets must be the same in all: they look for them again */
     s->bucket_known = s->tune_buckets;
     s->bucket = bucket;
     s->tune_buckets = false;
@@ -127,7 +130,8 @@ void tune_begin(tune_run *t, const tune_args *a, tool_session *s, const opt_give
         return;
     }
     c->tune = free_settings(given);
-    s->tune_buckets = session_replicas(s) > 1 && !options_was_given(given, "bucket");
+    s->tune_buckets =
+        (is_one_of_several(s) || session_replicas(s) > 1) && !options_was_given(given, "bucket");
     write_key(t, s);
     if (!find_place(t->path, sizeof t->path, name_of(t->key)))
         say("--tune: neither HOME nor XDG_CACHE_HOME names a folder: what is found is not kept");

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { MRI_BUCKET_SIZES = 4, MRI_BUCKET_TURN = 8, MRI_BUCKET_ROUNDS = 5 };
+enum { MRI_BUCKET_SIZES = 5, MRI_BUCKET_TURN = 8, MRI_BUCKET_ROUNDS = 5 };
 
 typedef struct mri_bucket_tuner {
     uint64_t bytes[MRI_BUCKET_SIZES]; /* [0]: the one that it began with */

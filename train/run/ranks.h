@@ -10,18 +10,20 @@
 #include "millrace/ranks.h"
 #include "millrace/train.h"
 #include "train/run/lateness.h"
+#include "train/run/link_speed.h"
 
 enum { MRI_RANKS_SUMS = 0, MRI_RANKS_HOST = 1 }; /* channels */
 
 /* What every rank tells before a batch. */
 typedef struct mri_beat {
-    uint64_t batch;      /* global step */
-    uint64_t steps;      /* of training that are over here, */
-    uint64_t compute_ns; /* how long this rank's devices were at work for its own parts in them, the slowest
-                            each, */
-    uint64_t idle_ns;    /* and how long they waited for data, on average, */
-    uint64_t network_ns; /* and for other ranks and their gradients, on average */
-    uint32_t counted;    /* samples of this rank's parts that count */
+    uint64_t batch;        /* global step */
+    uint64_t steps;        /* of training that are over here, */
+    uint64_t compute_ns;   /* how long this rank's devices were at work for its own parts in them, the slowest
+                              each, */
+    uint64_t idle_ns;      /* and how long they waited for data, on average, */
+    uint64_t network_ns;   /* and for other ranks and their gradients, on average */
+    uint64_t bucket_bytes; /* of rank 0: buckets from this batch on */
+    uint32_t counted;      /* samples of this rank's parts that count */
     uint32_t training : 1, wants_to_stop : 1, wants_to_keep : 1;
 } mri_beat;
 

@@ -10,7 +10,7 @@
  *   tap           the wire of an exchange, watched
  *   team          the replicas together, and their first error
  *   ranks         what processes ask of each other; which parts of a batch are whose
- *   lateness      which process the others wait for
+ *   lateness      which process the others wait for             link_speed  the network between processes
  *   replica       a network on one device: what is below, opened and closed
  *   passes        forward, backward, update: queued, or replayed
  *   memory        device memory                                 plan      where everything lies in it

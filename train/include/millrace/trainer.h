@@ -138,6 +138,8 @@ typedef enum mr_decay_on {
                             shifts of normalisations */
 } mr_decay_on;           /* mr_net_decay() overrides it for layers */
 
+#define MR_BUCKET_AUTO UINT64_MAX
+
 typedef struct mr_trainer_config {
     size_t struct_size;
     const mr_net *net;         /* must outlive the trainer */
@@ -159,12 +161,14 @@ typedef struct mr_trainer_config {
     float loss_scale;      /* f16: 0 (default): starts at 2^16 and adapts; above 0: this fixed scale */
     bool no_graph;         /* queue every step anew even if the devices can record it (mr_graph) */
     uint64_t bucket_bytes; /* size of the pieces in which gradients are summed over replicas while backward
-                              runs; default 25 MB; 0: all at once, after backward */
+                              runs; 0: all at once, after backward. MR_BUCKET_AUTO (default): 25 MB; with
+                              other processes from the size of the gradients and the measured network */
     double watchdog_s; /* time limit of a step, after which the run ends with an error that names the hanging
                           replica; default 300; 0: no limit */
     bool tune_buckets; /* with several replicas: the first steps (after the loader's tuning, if any) alternate
                           between bucket_bytes and other sizes, and the size with the shortest steps is kept.
-                          Changes no bit of a weight. No effect with other processes. Default false */
+                          Changes no bit of a weight. With other processes the first process decides.
+                          Default false */
     const mr_parts *parts; /* from mr_parts_deal() for these devices; copied. NULL: one share per device, one
                               process */
     mr_world *world; /* the other processes, which must call the trainer's functions in the same order; must
@@ -310,6 +314,24 @@ static inline int mr_trainer_rank_times(const mr_trainer *t, uint32_t rank, mr_r
 {
     if (out) out->struct_size = sizeof *out;
     return mr_trainer_rank_times_sized(t, rank, out, err);
+}
+
+/* The network between the processes of a run, as measured when the trainer was opened, and the buckets of
+ * gradients. */
+typedef struct mr_trainer_link {
+    size_t struct_size;
+    double latency_ms;     /* of an exchange of few bytes; 0: one process, or inference */
+    double bytes_per_s;    /* that a process sends while it receives as many */
+    uint64_t bytes;        /* gradients of a step */
+    uint64_t bucket_bytes; /* in use; 0: all at once */
+    uint32_t buckets;      /* number */
+    double sum_ms;         /* estimated time of the sums of a step, without overlap */
+} mr_trainer_link;
+MR_API void mr_trainer_link_read_sized(const mr_trainer *t, mr_trainer_link *out);
+static inline void mr_trainer_link_read(const mr_trainer *t, mr_trainer_link *out)
+{
+    if (out) out->struct_size = sizeof *out;
+    mr_trainer_link_read_sized(t, out);
 }
 
 /* Results of mr_trainer_config.tune_buckets so far. */
