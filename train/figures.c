@@ -64,7 +64,10 @@ static mri_verdict_late late_rank(const mr_trainer *t, const mr_report *r)
     if (!(r->late_ms > 0) || mr_trainer_rank_times(t, r->late_rank, &late, NULL) ||
         mr_trainer_rank_times(t, ranks->rank, &own, NULL))
         return (mri_verdict_late){.host = ""};
+    const mri_step_log *log = &t->flights.log;
+    const uint64_t measured = log->steps - mri_min_u64(log->warmup, log->steps);
     return (mri_verdict_late){.ns = (uint64_t)(1e6 * r->late_ms),
+                              .ms = r->late_ms / (double)mri_max_u64(measured, 1),
                               .rank = r->late_rank,
                               .host = mr_world_host(ranks->world, r->late_rank),
                               .compute_ms = late.compute_ms,

@@ -55,8 +55,9 @@ bool mri_slowest_replica(const double *own_ns, uint32_t replicas, uint64_t steps
 
 /* ---- the verdict ---- */
 
-#define IDLE_LIMIT 0.05 /* of the device's time: below it the device counts as busy */
-#define SLOW_TIMES 1.25 /* what the others take: a device that takes longer holds them up */
+#define IDLE_LIMIT   0.05 /* of the device's time: below it the device counts as busy */
+#define REASON_LEAST 0.5  /* of a wait: what explains it takes as long */
+#define SLOW_TIMES   1.25 /* what the others take: a device that takes longer holds them up */
 
 /* Causes that one remedy helps against. */
 static const struct {
@@ -115,20 +116,31 @@ static void list_causes(const mri_verdict_input *in, double idle, char *out, siz
     }
 }
 
-/* Another process comes late to most of what this one waits for. */
+/* Another process comes late to most of what this one waits for. What its devices do more than those of this
+ * process is the reason only where it is as long as the wait; else it is late in some steps and not in
+ * others. */
 static void verdict_on_late(const mri_verdict_input *in, double idle, char *out, size_t out_bytes)
 {
     const mri_verdict_late *l = &in->late;
     const double part = 100 * idle / (double)all_of(in);
-    const bool data = l->idle_ms - l->own_idle_ms > l->compute_ms - l->own_compute_ms;
-    snprintf(
-        out, out_bytes,
-        "late rank: the step waited %.1f %% of the time for other ranks, %.1f for rank %u (%.24s), which "
-        "%s %.1f ms a step, this rank %.1f; %s",
-        part * (double)in->network_ns, part * (double)l->ns, l->rank, l->host,
-        data ? "waits for data" : "computes", data ? l->idle_ms : l->compute_ms,
-        data ? l->own_idle_ms : l->own_compute_ms,
-        data ? "a faster loader there would help" : "a faster device there would help");
+    const double data = l->idle_ms - l->own_idle_ms, compute = l->compute_ms - l->own_compute_ms;
+    const int at =
+        snprintf(out, out_bytes,
+                 "late rank: the step waited %.1f %% of the time for other ranks, %.1f for rank %u "
+                 "(%.24s), ",
+                 part * (double)in->network_ns, part * (double)l->ns, l->rank, l->host);
+    if (at < 0 || (size_t)at >= out_bytes) return;
+    out += at, out_bytes -= (size_t)at;
+    if (fmax(data, compute) < REASON_LEAST * l->ms)
+        snprintf(out, out_bytes, "whose steps take uneven times; fewer other programs on its host may help");
+    else if (data > compute)
+        snprintf(out, out_bytes,
+                 "which waits for data %.1f ms a step, this rank %.1f; a faster loader there would help",
+                 l->idle_ms, l->own_idle_ms);
+    else
+        snprintf(out, out_bytes,
+                 "which computes %.1f ms a step, this rank %.1f; a faster device there would help",
+                 l->compute_ms, l->own_compute_ms);
 }
 
 static void verdict_on_network(const mri_verdict_input *in, double idle, char *out, size_t out_bytes)

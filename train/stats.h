@@ -21,6 +21,7 @@ bool mri_slowest_replica(const double *own_ns, uint32_t replicas, uint64_t steps
 /* The process that this one waits for longest. */
 typedef struct mri_verdict_late {
     uint64_t ns; /* of network_ns */
+    double ms;   /* the same, in a step */
     uint32_t rank;
     const char *host;
     double compute_ms, idle_ms;         /* its devices, in a step: computing, waiting for data */
