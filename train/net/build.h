@@ -33,10 +33,6 @@ bool mri_activation_is_known(mr_activation a);
 const char *mri_activation_name(mr_activation a);
 /* l takes the second point other, of the same shape. false: refused. */
 bool mri_layer_take_like(mr_net *net, mri_layer *l, mr_point other);
-/* Window and padding of l, whose input is as l's output stands; *h and *w: windows that fit. false: refused.
- */
-bool mri_layer_place_window(mr_net *net, mri_layer *l, uint32_t size, uint32_t size_w, uint32_t stride,
-                            mr_padding padding, uint32_t pad, uint32_t *h, uint32_t *w);
 /* Of a part of a network (cut.h), which has room: a copy of a layer that takes these points of the part; and
  * a layer that hands on a point of the whole network, and takes `in`. */
 void mri_layer_copy(mr_net *part, const mri_layer *l, mr_point in, mr_point in2);

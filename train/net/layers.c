@@ -37,8 +37,10 @@ static bool window(uint32_t in, uint32_t size, uint32_t stride, mr_padding paddi
     return true;
 }
 
-bool mri_layer_place_window(mr_net *net, mri_layer *l, uint32_t size, uint32_t size_w, uint32_t stride,
-                            mr_padding padding, uint32_t pad, uint32_t *h, uint32_t *w)
+/* Window and padding of l, whose input is as l's output stands; *h and *w: windows that fit. false: refused.
+ */
+static bool place_window(mr_net *net, mri_layer *l, uint32_t size, uint32_t size_w, uint32_t stride,
+                         mr_padding padding, uint32_t pad, uint32_t *h, uint32_t *w)
 {
     l->kernel = size, l->kernel_w = size_w, l->stride = stride;
     if (size == 0 || stride == 0) {
@@ -98,8 +100,8 @@ void mr_net_conv(mr_net *net, const mr_conv *c)
     uint32_t h, w;
     double per_output;
     if (!l || !mri_layer_is_told(net, l, c) || !take_conv(net, l, c, &per_output)) return;
-    if (!mri_layer_place_window(net, l, c->kernel, c->kernel_w ? c->kernel_w : c->kernel, c->stride,
-                                c->padding, c->pad, &h, &w))
+    if (!place_window(net, l, c->kernel, c->kernel_w ? c->kernel_w : c->kernel, c->stride, c->padding, c->pad,
+                      &h, &w))
         return;
     l->flops = 2.0 * per_output * c->filters * h * w;
     mri_layer_finish_with(net, l, h, w, c->filters, c->activation);
@@ -279,7 +281,7 @@ void mr_net_pool(mr_net *net, const mr_pool *p)
         mri_layer_refuse(net, l, "padding of so many rows goes with \"valid\", not with \"same\"");
         return;
     }
-    if (!mri_layer_place_window(net, l, p->kernel, kernel_w, p->stride, p->padding, p->pad, &h, &w)) return;
+    if (!place_window(net, l, p->kernel, kernel_w, p->stride, p->padding, p->pad, &h, &w)) return;
     l->flops = (double)p->kernel * kernel_w * h * w * l->out_c;
     mri_layer_finish(net, l, h, w, l->out_c);
 }
