@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Optional, Sequence
 
 from . import _library as _l
 from ._errors import ArgumentError
+from ._making import is_class, is_picture
 from ._records import Taker, _classes_of, _fields_of, _infer
 from ._serving import Server, text_of
 from ._structs import mr_own_config
@@ -17,7 +18,8 @@ _EFORMAT = -7
 
 
 def _names_in(data: Any) -> Optional[List[str]]:
-    """Names of classes that a data set has as torchvision's have them."""
+    """Names of classes that a data set has as torchvision's have them. Hugging Face's are not taken: their splits without labels have -1,
+    which is no class and would be an error."""
     names = getattr(data, "classes", None)
     good = isinstance(names, (list, tuple)) and names and all(isinstance(n, str) and "\0" not in n for n in names)
     return list(names) if good and len(set(names)) == len(names) else None
@@ -34,8 +36,26 @@ def plain_picture(value: Any) -> Any:
     return value.convert("L" if mode in ("1", "LA", "La") else "RGB")
 
 
-def plain_sample(sample: Any) -> Any:
-    """With its picture so."""
+def known(sample: Any) -> Any:
+    """A dict with the names that a loader looks for, "image" and "label", where it has others that are common: "img" or "pixel_values", and
+    "labels" or "target", which keeps its own name, too, since fields= may ask for it."""
+    if not isinstance(sample, dict):
+        return sample
+    if "image" not in sample:
+        name = next((n for n in ("img", "pixel_values") if n in sample and is_picture(sample[n])), None)
+        if name is None:
+            return sample
+        sample = {"image" if n == name else n: v for n, v in sample.items()}
+    if "label" not in sample:
+        name = next((n for n in ("labels", "target") if n in sample and not isinstance(sample[n], str) and is_class(sample[n])), None)
+        sample = sample if name is None else dict(sample, label=sample[name])
+    return sample
+
+
+def plain_sample(sample: Any, inferred: bool) -> Any:
+    """With its picture so. inferred: no schema says its names."""
+    if inferred:
+        sample = known(sample)
     if isinstance(sample, dict):
         return dict(sample, image=plain_picture(sample["image"])) if "image" in sample else sample
     if isinstance(sample, tuple) and sample:
@@ -149,10 +169,10 @@ class Maker(Server):
 
     def _inferred(self) -> Dict[str, str]:
         """As sample 0 is. Pictures of PIL may have any size, and be gray or not, where some of them differ."""
-        first = plain_sample(self._data[0])
+        first = plain_sample(self._data[0], True)
         schema = _infer(first, self._live.classes is not None)
         form = _form(first)
-        if form and any(_form(plain_sample(self._data[k])) != form for k in {1 % self._count, self._count // 2, self._count - 1}):
+        if form and any(_form(plain_sample(self._data[k], True)) != form for k in {1 % self._count, self._count // 2, self._count - 1}):
             schema["image"] = "image"
         return schema
 
@@ -161,7 +181,7 @@ class Maker(Server):
         try:
             given = self._data[number]
             try:
-                values = self._taker.take(number, plain_sample(given))
+                values = self._taker.take(number, plain_sample(given, self._live.schema is None))
             except ArgumentError as e:
                 return self._refuse(request, _EFORMAT, text_of(e))
         except BaseException as e:

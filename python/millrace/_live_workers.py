@@ -21,10 +21,14 @@ from ._workers import Processes, raise_failed
 
 
 class SampleJob(Job):
-    """A batch is one sample, as the library takes it."""
+    """A batch is one sample, as the library takes it.
+
+    inferred  no schema says the names of its members"""
+
+    inferred = True
 
     def sample(self, epoch: int, position: int, number: int) -> Any:
-        return as_arrays(plain_sample(super().sample(epoch, position, number)))
+        return as_arrays(plain_sample(super().sample(epoch, position, number), self.inferred))
 
     def forms(self) -> List[Any]:
         """The first sample, and some others, by which a schema is found."""
@@ -60,6 +64,7 @@ class LiveOfWorkers(Live):
         self.data, self.schema, self.key, self.sample_bytes, self.classes = live.data, live.schema, live.key, live.sample_bytes, live.classes
         self._count, self._context = count, context
         self._job = SampleJob(live.data, len(live.data), seed=seed, collate=only, worker_init=worker_init)
+        self._job.inferred = live.schema is None
         self.change: Optional[Callable[[Any], Any]] = None
         self._begun: Optional[Processes] = None
 

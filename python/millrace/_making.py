@@ -245,15 +245,15 @@ def is_picture(value: Any) -> bool:
     return kind in ("uint8", "torch.uint8") and 2 <= len(getattr(value, "shape", ())) <= 3
 
 
-def _is_class(value: Any) -> bool:
+def is_class(value: Any) -> bool:
     value = value.item() if getattr(value, "shape", None) == () and hasattr(value, "item") else value
     return isinstance(value, (str, bool)) or hasattr(value, "__index__") and not hasattr(value, "__len__")
 
 
 def kind_of(sample: Any) -> str:
     if isinstance(sample, Mapping):
-        return "pictures" if "image" in sample and is_picture(sample["image"]) and _is_class(sample.get("label", 0)) else "finished"
+        return "pictures" if "image" in sample and is_picture(sample["image"]) and is_class(sample.get("label", 0)) else "finished"
     if isinstance(sample, tuple):
-        good = 1 <= len(sample) <= 2 and is_picture(sample[0]) and all(_is_class(v) for v in sample[1:])
+        good = 1 <= len(sample) <= 2 and is_picture(sample[0]) and all(is_class(v) for v in sample[1:])
         return "pictures" if good else "finished"
     return "pictures" if is_picture(sample) else "finished"

@@ -10,11 +10,11 @@ from . import _library as _l
 from ._collate import Collation
 from ._decoded import OF_THE_SOURCE, Decoded
 from ._errors import ArgumentError, BadSampleError, UnsupportedError
-from ._live import Live
+from ._live import Live, known
 from ._live_workers import LiveOfWorkers
 from ._loader import log
 from ._made import Made, Makers
-from ._making import Bad, Job, generators_kept, is_picture, kind_of
+from ._making import Bad, Job, generators_kept, is_class, is_picture, kind_of
 from ._records import _shown as shown
 
 _MORE = ("worker_init_fn", "multiprocessing_context", "timeout", "persistent_workers")
@@ -166,6 +166,17 @@ def for_augmentation(path: Any, settings: Dict[str, Any]) -> Any:
     return Live(Targeted(live.data), live.schema, live.classes, live.key, live.sample_bytes), True
 
 
+def _see_label(sample: Any, settings: Dict[str, Any]) -> None:
+    """A dict without a label may have it under another name."""
+    if not isinstance(sample, dict) or "label" in sample:
+        return
+    asked = [f if isinstance(f, str) else dict(f).get("name") for f in settings.get("fields") or ()]
+    names = [str(n) for n, v in sample.items() if n not in asked and ("label" in str(n) or "class" in str(n)) and is_class(v)]
+    if names:
+        log.warning("samples have no member \"label\", so no target counts; they have %s: rename one of these to \"label\", or ask for it by fields=",
+                    ", ".join(map(repr, names)))
+
+
 def _targets_are_a_field(live: Live, settings: Dict[str, Any]) -> bool:
     if live.schema is not None:
         return False
@@ -173,8 +184,9 @@ def _targets_are_a_field(live: Live, settings: Dict[str, Any]) -> bool:
         sample = live.first()
     else:
         with generators_kept():
-            sample = live.data[0]
+            sample = known(live.data[0])
     if kind_of(sample) == "pictures":
+        _see_label(sample, settings)
         return False
     image = sample.get("image") if isinstance(sample, dict) else sample[0] if isinstance(sample, tuple) and sample else sample
     if not is_picture(image):

@@ -540,3 +540,15 @@ def test_further_fields_and_names():
     assert set(next(iter(mt.Loader(made, 4, keys=("x", "y"))))) == {"x", "y", "score"}
     with pytest.raises(millrace.ArgumentError, match="keys="):
         next(iter(mt.Loader([m[:2] + (1, 2) for m in made], 4, keys=("x", "y"))))
+
+
+@pytest.mark.parametrize("more", [{}, FORK], ids=["one process", "workers"])
+def test_names_that_dicts_of_pictures_have_elsewhere(more, caplog):
+    """As Hugging Face's data sets have them: without them every target would be -100."""
+    for names in (("image", "labels"), ("img", "label"), ("img", "target"), ("pixel_values", "labels")):
+        y = next(iter(mt.Loader([dict(zip(names, sample)) for sample in pictures()], 3, augment="flip", **more)))[1]
+        assert y.tolist() == [0, 1, 2], names
+    data = [{"image": a, "target": k} for a, k in pictures()]
+    assert next(iter(mt.Loader(data, 3, augment="flip", fields=["target"], **more)))[2]["target"].tolist() == [0, 1, 2]
+    y = next(iter(mt.Loader([{"img": a, "fine_label": k} for a, k in pictures()], 3, augment="flip", **more)))[1]
+    assert y.tolist() == [-100] * 3 and "they have 'fine_label'" in caplog.text
