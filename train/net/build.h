@@ -23,10 +23,7 @@ void mri_layer_refuse(mr_net *net, const mri_layer *l, const char *what);
 bool mri_layer_is_told(mr_net *net, const mri_layer *l, const void *settings);
 /* Give the layer its output shape and count it, or refuse what no device could hold. */
 void mri_layer_finish(mr_net *net, mri_layer *l, uint64_t h, uint64_t w, uint64_t c);
-/* The same, and a layer with this activation if the operation of l cannot apply it. */
-void mri_layer_finish_with(mr_net *net, mri_layer *l, uint64_t h, uint64_t w, uint64_t c,
-                           mr_activation activation);
-/* The same for a loss: it has no output, and the current point stays. */
+/* Finish a loss: it has no output, and the current point stays. */
 void mri_layer_finish_loss(mr_net *net, mri_layer *l);
 bool mri_activation_is_known(mr_activation a);
 /* "relu", ...; "" for none */

@@ -7,8 +7,9 @@
 
 /* ---- layers with weights, activations ---- */
 
-void mri_layer_finish_with(mr_net *net, mri_layer *l, uint64_t h, uint64_t w, uint64_t c,
-                           mr_activation activation)
+/* Finish the layer, and a layer with this activation if the operation of l cannot apply it. */
+static void finish_with(mr_net *net, mri_layer *l, uint64_t h, uint64_t w, uint64_t c,
+                        mr_activation activation)
 {
     const bool apart = mr_activation_needs_x(activation);
     l->activation = apart ? MR_ACT_NONE : activation;
@@ -104,7 +105,7 @@ void mr_net_conv(mr_net *net, const mr_conv *c)
                       &h, &w))
         return;
     l->flops = 2.0 * per_output * c->filters * h * w;
-    mri_layer_finish_with(net, l, h, w, c->filters, c->activation);
+    finish_with(net, l, h, w, c->filters, c->activation);
 }
 
 /* One axis of a transposed window. SAME leaves out the odd row behind, as the convolution it turns around
@@ -146,7 +147,7 @@ void mr_net_conv_transposed(mr_net *net, const mr_conv *c)
         return;
     }
     l->flops = 2.0 * per_output * c->filters * l->out_h * l->out_w;
-    mri_layer_finish_with(net, l, h, w, c->filters, c->activation);
+    finish_with(net, l, h, w, c->filters, c->activation);
 }
 
 void mr_net_conv2d(mr_net *net, uint32_t filters, uint32_t kernel, uint32_t stride, mr_padding padding,
@@ -170,7 +171,7 @@ void mr_net_dense(mr_net *net, uint32_t units, mr_activation activation)
     l->filters = units, l->first = net->first;
     l->params = ((uint64_t)mri_layer_elements(l) + 1) * units; /* below 2^60: no overflow */
     l->flops = 2.0 * mri_layer_elements(l) * units;
-    mri_layer_finish_with(net, l, 1, 1, units, activation);
+    finish_with(net, l, 1, 1, units, activation);
 }
 
 static void recurrent(mr_net *net, mr_op_kind kind, uint32_t gates, uint32_t biases, uint32_t units,
@@ -260,7 +261,7 @@ void mr_net_norm(mr_net *net, const mr_norm *n)
     l->params = (2 - (uint64_t)n->no_scale) * l->out_c;
     l->states = 2 * (uint64_t)l->out_c;
     l->flops = 2.0 * mri_layer_elements(l);
-    mri_layer_finish_with(net, l, l->out_h, l->out_w, l->out_c, n->activation);
+    finish_with(net, l, l->out_h, l->out_w, l->out_c, n->activation);
 }
 
 void mr_net_batch_norm(mr_net *net, float momentum, float epsilon, mr_activation activation)
@@ -485,7 +486,7 @@ void mr_net_add(mr_net *net, mr_point other, mr_activation activation)
         return;
     }
     l->flops = mri_layer_elements(l);
-    mri_layer_finish_with(net, l, l->out_h, l->out_w, l->out_c, activation);
+    finish_with(net, l, l->out_h, l->out_w, l->out_c, activation);
 }
 
 void mr_net_concat(mr_net *net, const mr_point *others, uint32_t count)
