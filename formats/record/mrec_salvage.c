@@ -102,25 +102,20 @@ static int read_header(walk *w, mr_error *err)
     return MR_OK;
 }
 
-static bool is_damage(int rc)
-{
-    return rc == MR_EFORMAT || rc == MR_ECHECKSUM || rc == MR_ELIMIT || rc == MR_EUNSUPPORTED;
-}
-
 static int take_meta(walk *w, const char *like, mr_error *err)
 {
     mr_error why = MR_ERROR_INIT;
     int rc = MR_EFORMAT;
     if (w->h.data_offset && parts_fit(&w->h, w->file_bytes))
         rc = mri_meta_read(&w->meta, w->fd, w->path, &w->h, &why);
-    if (rc == MR_OK || !is_damage(rc)) {
+    if (rc == MR_OK || !mri_salvage_is_damage(rc)) {
         if (rc && err) *err = why;
         return rc;
     }
     if (!w->header_why.code && why.code) w->header_why = why;
     mr_error other = MR_ERROR_INIT;
     rc = like ? mr_mrec_open(&w->like, like, 0, &other) : MR_ENOENT;
-    if (rc && rc != MR_ENOENT && !is_damage(rc)) {
+    if (rc && rc != MR_ENOENT && !mri_salvage_is_damage(rc)) {
         if (err) *err = other;
         return rc;
     }

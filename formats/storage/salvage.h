@@ -30,6 +30,12 @@ typedef struct mri_salvage_item {
     const void *data;            /* WHOLE: the bytes, until the next call */
 } mri_salvage_item;
 
+/* Do the bytes of a file cause this error? Any other is the system's, and says nothing of the file. */
+static inline bool mri_salvage_is_damage(int rc)
+{
+    return rc == MR_EFORMAT || rc == MR_ECHECKSUM || rc == MR_ELIMIT || rc == MR_EUNSUPPORTED;
+}
+
 typedef struct mri_salvage_ops {
     const char *format; /* as mr_source_info.format has it */
     /* like: another file of the same set, for what the damaged one no longer says of itself, or NULL.

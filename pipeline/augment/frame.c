@@ -74,11 +74,7 @@ static int decode_part(mri_frame *f, mri_rect part)
 
 void mri_frame_replace(mri_frame *f, const uint8_t *pixels, uint32_t width, uint32_t height)
 {
-    f->v = (mri_view){.pixels = pixels,
-                      .width = width,
-                      .height = height,
-                      .channels = f->v.channels,
-                      .stride = (size_t)width * f->v.channels};
+    f->v = mri_view_packed(pixels, width, height, f->v.channels);
     f->picture = NULL;
     f->full_w = width;
     f->full_h = height;

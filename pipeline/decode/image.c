@@ -146,11 +146,7 @@ int mr_image_resize(const mr_image *in, uint32_t width, uint32_t height, mr_imag
                             in->height, width, height, MRI_RESAMPLE_MAX_SIDE);
     int rc = image_alloc(out, width, height, in->channels, err);
     if (rc) return rc;
-    const mri_view view = {.pixels = in->pixels,
-                           .width = in->width,
-                           .height = in->height,
-                           .channels = in->channels,
-                           .stride = (size_t)in->width * in->channels};
+    const mri_view view = mri_view_packed(in->pixels, in->width, in->height, in->channels);
     const mri_axis x = mri_axis_of(in->width, 0, in->width, width),
                    y = mri_axis_of(in->height, 0, in->height, height);
     mri_decoder decoder = {0};

@@ -310,11 +310,7 @@ static int pixels_view(mri_decoder *d, const mri_picture *p, uint32_t channels, 
             mri_buffer_need(&d->other, bytes))
             return mr_error_set(err, MR_ENOMEM, "no memory for %u x %u pixels", part.width, part.height);
         mri_convert_channels(&view, channels, d->other.data);
-        view = (mri_view){.pixels = d->other.data,
-                          .width = part.width,
-                          .height = part.height,
-                          .channels = channels,
-                          .stride = (size_t)part.width * channels};
+        view = mri_view_packed(d->other.data, part.width, part.height, channels);
     }
     *out = view;
     return MR_OK;
@@ -346,15 +342,6 @@ static int need_pixels(mri_buffer *b, uint32_t width, uint32_t height, uint32_t 
     return mr_error_set(err, MR_ENOMEM, "no memory for %u x %u pixels", width, height);
 }
 
-static mri_view packed_view(const mri_buffer *b, uint32_t width, uint32_t height, uint32_t channels)
-{
-    return (mri_view){.pixels = b->data,
-                      .width = width,
-                      .height = height,
-                      .channels = channels,
-                      .stride = (size_t)width * channels};
-}
-
 int mri_picture_decode(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg, uint32_t channels,
                        mri_rect part, mri_view *out, mr_error *err)
 {
@@ -366,7 +353,7 @@ int mri_picture_decode(mri_decoder *d, const mri_picture *p, const mr_decode_con
         if (rc == MR_OK)
             rc = mri_picture_resample(d, p, cfg, channels, &x, &y, MRI_FILTER_BILINEAR, false, d->pixels.data,
                                       err);
-        *out = packed_view(&d->pixels, part.width, part.height, channels);
+        *out = mri_view_packed(d->pixels.data, part.width, part.height, channels);
         return rc;
     }
     const mri_rect stored = mri_orient_rect(part, p->orientation, p->stored_width, p->stored_height);
@@ -375,7 +362,7 @@ int mri_picture_decode(mri_decoder *d, const mri_picture *p, const mr_decode_con
     rc = need_pixels(&d->other, part.width, part.height, channels, err);
     if (rc) return rc;
     mri_orient(out, p->orientation, d->other.data);
-    *out = packed_view(&d->other, part.width, part.height, channels);
+    *out = mri_view_packed(d->other.data, part.width, part.height, channels);
     return MR_OK;
 }
 
@@ -427,7 +414,7 @@ static int pixel_path_resample(mri_decoder *d, const mri_picture *p, const mr_de
     int rc = need_pixels(&d->other, sx.count, sy.count, channels, err);
     if (rc == MR_OK) rc = pixel_path_run(d, p, cfg, channels, &sx, &sy, filter, false, d->other.data, err);
     if (rc) return rc;
-    const mri_view view = packed_view(&d->other, sx.count, sy.count, channels);
+    const mri_view view = mri_view_packed(d->other.data, sx.count, sy.count, channels);
     mri_orient(&view, flip ? mri_orient_flipped(p->orientation) : p->orientation, dst);
     return MR_OK;
 }
@@ -450,7 +437,7 @@ int mri_picture_resample(mri_decoder *d, const mri_picture *p, const mr_decode_c
         rc = need_pixels(&d->other, part.width, part.height, channels, err);
         if (rc) return rc;
         mri_convert_channels(&view, channels, d->other.data);
-        view = packed_view(&d->other, part.width, part.height, channels);
+        view = mri_view_packed(d->other.data, part.width, part.height, channels);
     }
     return rc == MR_OK ? mri_view_resample(d, &view, part.x, part.y, x, y, filter, flip, dst, err) : rc;
 }

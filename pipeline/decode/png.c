@@ -100,15 +100,6 @@ static int png_run(spng_ctx *ctx, mri_png_chunks *chunks, const mr_image_header 
     return rc;
 }
 
-static mri_view packed(const mri_buffer *b, uint32_t width, uint32_t height, uint32_t channels)
-{
-    return (mri_view){.pixels = b->data,
-                      .width = width,
-                      .height = height,
-                      .channels = channels,
-                      .stride = (size_t)width * channels};
-}
-
 static int decode_rows(mri_png_rows **rows, mri_png_chunks *chunks, const mr_image_header *header,
                        uint32_t channels, mri_rect part, mri_buffer *buffer, mr_error *err)
 {
@@ -127,14 +118,14 @@ int mri_png_decode(mri_png_rows **rows, const void *data, size_t bytes, const mr
     int rc = mri_png_chunks_open(&chunks, data, bytes, header, err);
     if (rc) return rc;
     rc = decode_rows(rows, &chunks, header, channels, part, buffer, err);
-    if (rc == MR_OK) *out = packed(buffer, part.width, part.height, channels);
+    if (rc == MR_OK) *out = mri_view_packed(buffer->data, part.width, part.height, channels);
     if (rc != MR_EUNSUPPORTED) return rc;
     spng_ctx *ctx = spng_ctx_new(0);
     if (!ctx) return mr_error_set(err, MR_ENOMEM, "PNG: no memory for a decoder");
     rc = png_run(ctx, &chunks, header, channels, buffer, err);
     spng_ctx_free(ctx);
     if (rc) return rc;
-    const mri_view whole = packed(buffer, header->width, header->height, channels);
+    const mri_view whole = mri_view_packed(buffer->data, header->width, header->height, channels);
     *out = mri_view_part(&whole, part);
     return MR_OK;
 }

@@ -40,6 +40,17 @@ bool mri_picture_bytes(uint64_t width, uint64_t height, uint32_t channels, size_
 /* MR_OK, or MR_ELIMIT saying so. height is not 0. */
 int mri_check_pixels(uint64_t width, uint64_t height, uint64_t max_pixels, mr_error *err);
 
+/* Pixels one after the other, row after row, which stay the caller's. */
+static inline mri_view mri_view_packed(const uint8_t *pixels, uint32_t width, uint32_t height,
+                                       uint32_t channels)
+{
+    return (mri_view){.pixels = pixels,
+                      .width = width,
+                      .height = height,
+                      .channels = channels,
+                      .stride = (size_t)width * channels};
+}
+
 /* The part r of v, without copying. */
 mri_view mri_view_part(const mri_view *v, mri_rect r);
 

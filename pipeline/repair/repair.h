@@ -52,8 +52,7 @@ typedef struct mri_repair_set {
 /* Do the data cause this error, or the system? */
 static inline bool mri_repair_is_damage(int rc)
 {
-    return rc == MR_EFORMAT || rc == MR_ECHECKSUM || rc == MR_ELIMIT || rc == MR_EUNSUPPORTED ||
-           rc == MR_EINVAL || rc == MR_ENOENT;
+    return mri_salvage_is_damage(rc) || rc == MR_EINVAL || rc == MR_ENOENT;
 }
 
 /* MR_ENOENT, MR_EUNSUPPORTED: nothing here that can be repaired. */

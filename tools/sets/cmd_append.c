@@ -55,17 +55,25 @@ static void free_names(char **names, uint64_t count)
     free(names);
 }
 
+/* The options say which samples of SRC are taken and what they are; the set says it of itself. */
+static int open_set(mr_source **out, const char *set, const data_args *data)
+{
+    data_args own = *data;
+    own.format = own.image_key = own.label_key = own.take = own.target_key = own.split_key = NULL;
+    own.split = MR_SPLIT_AUTO;
+    own.label_offset = "auto";
+    return setup_source(out, set, &own);
+}
+
 /* What the samples of the set are called, sorted. */
 static int names_of(const char *set, const data_args *data, char ***out, uint64_t *count)
 {
     mr_source *src;
     char name[4096];
     mr_error err = MR_ERROR_INIT;
-    data_args plain = *data;
-    plain.take = NULL; /* of SRC */
     *out = NULL;
     *count = 0;
-    int status = setup_source(&src, set, &plain);
+    int status = open_set(&src, set, data);
     if (status) return status;
     const uint64_t all = mr_source_info_of(src)->count;
     *out = calloc((size_t)all + 1, sizeof **out);
@@ -149,9 +157,7 @@ static int match_classes(mr_source *src, const char *set, const mr_source_info *
 static int open_like(const append_args *a, mr_source **out)
 {
     mr_source *set;
-    data_args plain = a->data;
-    plain.take = NULL; /* of SRC */
-    int status = setup_source(&set, a->set, &plain);
+    int status = open_set(&set, a->set, &a->data);
     *out = NULL;
     if (status) return status;
     status = setup_source(out, a->src, &a->data);
@@ -182,8 +188,7 @@ static void report(const append_run *r, const mr_append_result *res)
            res->after, res->after - res->before, res->files, res->files == 1 ? "" : "s");
     if (res->known)
         printf("A file of the set was made from this source already: nothing was appended. With --again its "
-               "samples are in the set "
-               "twice.\n");
+               "samples are in the set twice.\n");
     if (res->resumed) printf("An interrupted run was finished: the samples are in the set once.\n");
     if (res->bad) printf("%" PRIu64 " bad sample%s left out\n", res->bad, res->bad == 1 ? " was" : "s were");
 }
@@ -259,8 +264,7 @@ const command command_append = {
             "the samples that are there stay; SET is what it was until the new list is in place. A run that "
             "was killed is "
             "finished by the same command, and its samples are in SET once: a source from which a file of "
-            "SET was "
-            "made already adds nothing without --again. Two runs for one SET do not go "
+            "SET was made already adds nothing without --again. Two runs for one SET do not go "
             "together: the second "
             "is refused. Classes are matched by their names; a class that SET does not have is an error. The "
             "order of an epoch "

@@ -39,6 +39,14 @@ equal "$(ls -A set | wc -l)" "$(ls -A whole | wc -l)"
 run 0 append set/s.mrec b --again --quiet; out_has "120 samples, 30 of them new"
 run 0 verify set/s.mrec --quiet; out_has "120 of 120"
 
+# options of the source are no options of the set: a part, a format, part of the samples
+fresh
+run 0 append set/s.mrec d --split test --format folder --quiet; out_has "78 samples, 18 of them new"
+fresh
+run 0 append set/s.mrec b --take 0:0.5 --quiet; out_has "75 samples, 15 of them new"
+run 0 append set/s.mrec b --take 0.5:1 --quiet; out_has "90 samples, 15 of them new"
+run 0 append set/s.mrec b --take 0.5:1 --quiet; out_has "90 samples, 0 of them new"
+
 # only some of them are new
 fresh
 cp a/disc/00001.jpg b/disc/00001.jpg
