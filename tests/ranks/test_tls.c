@@ -87,8 +87,8 @@ static int greet(line *l, const char **why)
     }
 }
 
-static const char key_a[MRI_KEY_BYTES] = "a key of thirty-two bytes, say a";
-static const char key_b[MRI_KEY_BYTES] = "a key of thirty-two bytes, say b";
+static const char key_a[MRI_KEY_BYTES + 1] = "a key of thirty-two bytes, say a";
+static const char key_b[MRI_KEY_BYTES + 1] = "a key of thirty-two bytes, say b";
 
 /* Sends `bytes` of text from `from` to `to`; returns the bytes that came before an error of to. */
 static size_t send_text(line *l, mri_tls *from, mri_tls *to, const char *text, size_t bytes)
@@ -145,13 +145,13 @@ static void another_key_is_refused(void **state)
 
 static void an_end_without_tls_is_refused(void **state)
 {
-    static const char head[24] = "MrRb is no record of TLS";
+    static const char head[] = "MrRb is no record of TLS";
     const char *why = "";
     short events;
     line l;
     (void)state;
     open_line(&l, key_a, key_a);
-    MRT_EQ(send(l.relay[1], head, sizeof head, MSG_NOSIGNAL), sizeof head);
+    MRT_EQ(send(l.relay[1], head, strlen(head), MSG_NOSIGNAL), strlen(head));
     MRT_EQ(mri_tls_greet(l.called, &events, &why), MR_EPEER);
     MRT_TRUE(strstr(why, "set MILLRACE_TLS to 1 for all ranks or for none") != NULL);
     close(l.relay[0]);

@@ -319,7 +319,7 @@ static void test_entries_example(void **state)
 {
     (void)state;
     mr_error err = MR_ERROR_INIT;
-    static const uint8_t jpeg[10] = "abcdefghij";
+    static const uint8_t jpeg[11] = "abcdefghij";
     const mri_jpeg_layout l = {.frame = {.component_count = 1, .mcus_wide = 20, .mcus_high = 2},
                                .scan_count = 1,
                                .scan[0].begin = 4};
@@ -329,7 +329,7 @@ static void test_entries_example(void **state)
                                       10, 0,  0, 0, 0x31, 0x0a, 0xc8, 0x92, 0x00, 0xad, 0xd7, 0x0e};
     void *p;
     size_t n;
-    MRT_OK(mri_jpeg_entries_pack(&l, jpeg, sizeof jpeg, 16, e, &p, &n, &err), &err);
+    MRT_OK(mri_jpeg_entries_pack(&l, jpeg, 10, 16, e, &p, &n, &err), &err);
     MRT_EQ(n, sizeof example);
     MRT_TRUE(memcmp(p, example, n) == 0);
     free(p);
