@@ -158,10 +158,15 @@ static const char *missing(void *handle, const struct call *calls, size_t count)
 #ifndef MRI_DNNL_OFF
 
 #define MINOR_MOST 40 /* a distribution may put the minor version into the file's name: libdnnl.so.3.6 */
+#if DNNL_VERSION_MAJOR >= 3
+#define PACKAGES "Debian 13, Ubuntu 24.04: apt install libdnnl-dev; Python: pip install onednn-cpu-gomp"
+#else
+#define PACKAGES "Debian 12: apt install libdnnl-dev; Python: pip install 'onednn-cpu-gomp<2023'"
+#endif
 #define REMEDY                                                                                               \
     "training and evaluation on the processor are computed by oneDNN %d, which is not part of this "         \
-    "package; install it (Debian, Ubuntu: apt install libdnnl-dev; Python: pip install onednn-cpu-gomp) or " \
-    "set MILLRACE_DNNL_PATH to its file or folder; loading, converting and checking data need none"
+    "package; install it (" PACKAGES ") or set MILLRACE_DNNL_PATH to its file or folder; loading, "          \
+    "converting and checking data need none"
 
 /* place: a file, a folder, or NULL for where the system looks. */
 static void *open_dnnl_in(const char *place, char *reason, size_t reason_bytes)

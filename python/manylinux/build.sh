@@ -120,14 +120,22 @@ if [ ! -e "$prefix/complete" ]; then
     describe libjpeg 2.1 -ljpeg
     : >"$prefix/complete"
 fi
-# Of oneDNN and libcurl nothing but the headers: both are looked up where somebody trains, or reads from the web.
+# Of oneDNN and libcurl nothing but the headers: both are looked up where somebody trains, or reads from the web. oneDNN's are those
+# of version 3, whatever this machine has: it is what today's distributions and the package index carry.
+onednn=2025.0.0
+if [ ! -e "$folder/onednn-$onednn/complete" ]; then
+    "$folder/venv/bin/python" -m pip download -q --no-deps -d "$folder/onednn-$onednn" "onednn-devel==$onednn"
+    "$folder/venv/bin/python" -m zipfile -e "$folder/onednn-$onednn"/*.whl "$folder/onednn-$onednn"
+    : >"$folder/onednn-$onednn/complete"
+fi
+rm -rf "$prefix/include/oneapi"
+cp -r "$(find "$folder/onednn-$onednn" -type d -path '*/include/oneapi')" "$prefix/include"
 headers() { # HEADER PACKAGE
     place=$(printf '#include <%s>\n' "$1" | gcc -E - 2>"$folder/log" | sed -n "s|^# 1 \"\(.*\)/$1\".*|\1|p" | head -1)
     [ -n "$place" ] || fail "$1 is missing (Debian, Ubuntu: apt install $2)"
     mkdir -p "$prefix/include/$(dirname "$(dirname "$1")")"
     cp -r "$place/$(dirname "$1")" "$prefix/include/$(dirname "$(dirname "$1")")"
 }
-headers oneapi/dnnl/dnnl.h libdnnl-dev
 headers curl/curl.h libcurl4-openssl-dev
 
 # ---- whose code is inside, and on which terms ----
@@ -143,6 +151,7 @@ export PKG_CONFIG_LIBDIR="$prefix/lib/pkgconfig" CCACHE_BASEDIR="${CCACHE_BASEDI
 env CC="$folder/cc" "$folder/venv/bin/python" -m pip wheel -q "$root" --no-build-isolation --no-deps -w "$folder/raw" \
     --config-settings=build-dir="$folder/build" \
     --config-settings=cmake.define.MILLRACE_DNNL_INCLUDE="$prefix/include" \
+    --config-settings=cmake.define.MILLRACE_DNNL_LIBRARY="$prefix/include/oneapi/dnnl/dnnl.h" \
     --config-settings=cmake.define.MILLRACE_INCLUDE_CURL="$prefix/include" \
     --config-settings=cmake.define.CMAKE_C_COMPILER_LAUNCHER="${MILLRACE_WHEEL_LAUNCHER-}" \
     --config-settings=cmake.define.MILLRACE_WERROR="${MILLRACE_WHEEL_WERROR-0}" \

@@ -1,6 +1,7 @@
-/* Calls of the kernel that the C library of 2012 has no function for; build.sh includes this in every source
- * of ours. Each is as its manual page says; where the kernel does not know it either, it fails with ENOSYS,
- * which its callers expect. Headers may declare a function that the library has not: hence names of our own.
+/* Functions that the C library of 2012 lacks; build.sh includes this in every source of ours. Each is as its
+ * manual page says. Most are calls of the kernel: where the kernel does not know one either, it fails with
+ * ENOSYS, which its callers expect. Headers may declare a function that the library has not: hence names of
+ * our own.
  */
 #ifndef MILLRACE_NEWER_CALLS_H
 #define MILLRACE_NEWER_CALLS_H
@@ -8,6 +9,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -22,6 +24,14 @@ static inline ssize_t millrace_getrandom(void *to, size_t bytes, unsigned flags)
     return (ssize_t)syscall(SYS_getrandom, to, bytes, flags);
 }
 #define getrandom millrace_getrandom
+
+/* No call of the kernel: the statement behind memset() tells the compiler that the zeros are read. */
+static inline void millrace_explicit_bzero(void *to, size_t bytes)
+{
+    memset(to, 0, bytes);
+    __asm__ volatile("" : : "r"(to) : "memory");
+}
+#define explicit_bzero millrace_explicit_bzero
 #endif
 
 #if !__GLIBC_PREREQ(2, 27)

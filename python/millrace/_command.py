@@ -9,7 +9,9 @@ import os
 import re
 import selectors
 import signal
+import site
 import subprocess
+import sys
 from functools import lru_cache
 from typing import Any, Callable, Dict, List, NoReturn, Optional, Tuple
 
@@ -30,7 +32,27 @@ def program() -> str:
     return os.path.join(_l.FOLDER, "bin", "millrace")
 
 
+def _has_onednn(folder: str) -> bool:
+    try:
+        return any(name.startswith("libdnnl.so.") for name in os.listdir(folder))
+    except OSError:
+        return False
+
+
+def _environment(**more: str) -> Dict[str, str]:
+    """For the command. It cannot know where pip puts libraries: where oneDNN lies there, MILLRACE_DNNL_PATH says so."""
+    found = dict(os.environ, **more)
+    if not found.get("MILLRACE_DNNL_PATH"):
+        for prefix in (sys.prefix, site.getuserbase()):
+            folder = os.path.join(prefix, "lib")
+            if _has_onednn(folder):
+                found["MILLRACE_DNNL_PATH"] = folder
+                break
+    return found
+
+
 def _start(words: List[Any], **how: Any) -> "subprocess.Popen[bytes]":
+    how.setdefault("env", _environment())
     try:
         return subprocess.Popen([program()] + words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **how)
     except OSError as e:
@@ -137,7 +159,7 @@ class Child:
         self.error: Optional[Event] = None
         self.stopped = False  # on_event said so
         # a session of its own: Ctrl-C at the terminal comes here alone, and reaches it once. It ends when this process does.
-        self._process = _start(list(line), start_new_session=True, env=dict(os.environ, MILLRACE_PARENT=str(os.getpid())))
+        self._process = _start(list(line), start_new_session=True, env=_environment(MILLRACE_PARENT=str(os.getpid())))
 
     def _signal(self) -> None:
         self._process.send_signal(signal.SIGINT)
@@ -244,8 +266,7 @@ def _error(code: int, text: str) -> Error:
 
 def main() -> NoReturn:
     """This process becomes the command."""
-    import sys
     try:
-        os.execv(program(), ["millrace"] + sys.argv[1:])
+        os.execve(program(), ["millrace"] + sys.argv[1:], _environment())
     except OSError as e:
         sys.exit("millrace: cannot start %s: %s; install millrace-loader again" % (program(), e.strerror))

@@ -350,6 +350,19 @@ def test_without_oneDNN_it_says_what_to_install(digits, monkeypatch):
         assert os.environ.get("MILLRACE_PYTHON_LIBRARIES"), "the command of a wheel has no oneDNN of its own"
 
 
+def test_oneDNN_of_pip_is_pointed_out_to_the_command(tmp_path, monkeypatch):
+    monkeypatch.delenv("MILLRACE_DNNL_PATH", raising=False)
+    monkeypatch.setattr(_command.sys, "prefix", str(tmp_path / "none"))
+    monkeypatch.setattr(_command.site, "getuserbase", lambda: str(tmp_path))
+    assert "MILLRACE_DNNL_PATH" not in _command._environment()
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "libdnnl.so.3").write_bytes(b"")
+    assert _command._environment()["MILLRACE_DNNL_PATH"] == str(tmp_path / "lib")
+    assert _command._environment(MILLRACE_DNNL_PATH="/mine")["MILLRACE_DNNL_PATH"] == "/mine"
+    monkeypatch.setenv("MILLRACE_DNNL_PATH", "/set")
+    assert _command._environment()["MILLRACE_DNNL_PATH"] == "/set"
+
+
 def test_a_child_that_nobody_runs_is_ended(digits, tmp_path):
     line = _command.words("train", "train", digits, dict(SIM, epochs=10**6, checkpoint=tmp_path / "run"))
     child = _command.Child(line, lambda name, event: False, lambda text: None)

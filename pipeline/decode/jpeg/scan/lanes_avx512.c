@@ -92,7 +92,7 @@ INLINE looked look_up(const vectors *v, const tables *t, __m512i table)
                     _mm512_mask_i32gather_epi32(zero, v->ac, at, t->values, 4)};
 }
 
-INLINE void write(const stores *s, int16_t *coef)
+INLINE void store_all(const stores *s, int16_t *coef)
 {
 #pragma GCC unroll 16
     for (int k = 0; k < 16; k++) memcpy(coef + s->at[k], &s->values[k], 8);
@@ -155,7 +155,7 @@ INLINE __mmask16 careful(vectors *v, const tables *t, __m512i entry, __mmask16 o
 INLINE void write_all(stores *s, uint32_t count, int16_t *coef)
 {
     for (uint32_t k = 0; k < count; k++) {
-        write(&s[k], coef);
+        store_all(&s[k], coef);
         _mm512_storeu_si512(s[k].at, words(MRI_LANE_SPARE));
     }
 }
@@ -192,7 +192,7 @@ INLINE void decode_lanes(mri_lanes *l, const uint32_t groups)
 #pragma GCC unroll 2
         for (uint32_t g = 0; g < groups; g++) {
             const looked first = found[g];
-            write(&pending[g], coef);
+            store_all(&pending[g], coef);
             step(&v[g], &t, first, v[g].live, &pending[g]);
             const __mmask16 longer = _mm512_movepi32_mask(first.entry);
             found[g] =
@@ -202,7 +202,7 @@ INLINE void decode_lanes(mri_lanes *l, const uint32_t groups)
         for (uint32_t g = 0; g < groups; g++) { /* not beyond the segment: its end is to be known to the bit
                                                  */
             const __mmask16 on = _mm512_mask_cmplt_epu32_mask(v[g].live, v[g].at, v[g].end), was_ac = v[g].ac;
-            write(&pending[2 + g], coef);
+            store_all(&pending[2 + g], coef);
             const __mmask16 odd = step(&v[g], &t, found[g], on, &pending[2 + g]);
             hard[g] = careful(&v[g], &t, found[g].entry, odd, was_ac);
             asked[g] = ask_bits(&v[g], &t);
