@@ -13,6 +13,7 @@
 #   no-home                 Debian 13, LANG=C, no HOME
 #   clang                   Debian 13, its clang
 #   no-dnnl                 Debian 13, -DMILLRACE_DNNL=OFF
+#   packages                Debian 13: tools/release.sh makes its packages; they are installed and used, and so is the container's file
 #   kernels                 Debian 13: the quickstart, and the tests that touch kernels (what .ci/run asks for)
 # Roots and compiled objects are kept in MILLRACE_MACHINES (default /var/tmp/millrace-machines), logs in build/machines.
 # Exit status: 1 when a machine failed, 77 when none could be laid.
@@ -21,7 +22,7 @@ cd "$(dirname "$0")/.." || exit
 . tools/scripts/packages.sh
 kept=${MILLRACE_MACHINES:-/var/tmp/millrace-machines}
 logs=build/machines
-names="debian12 debian13 user no-uring one-core 1-gib 300-mib no-shm read-only no-home clang no-dnnl kernels sid"
+names="debian12 debian13 user no-uring one-core 1-gib 300-mib no-shm read-only no-home clang no-dnnl packages kernels sid"
 
 both='tools/quickstart.sh && tools/test.sh release'
 # shellcheck disable=SC2016 # the machine's shell expands it
@@ -85,6 +86,10 @@ run_one() { # NAME
             machine trixie "$(build build/release -DMILLRACE_TESTS=ON -DCMAKE_C_COMPILER=clang) && $tests"
         ;;
     no-dnnl) MACHINE_ROOT_FIRST=$install machine trixie "$(build build/release -DMILLRACE_TESTS=ON -DMILLRACE_DNNL=OFF) && $tests" ;;
+    packages)
+        MACHINE_ROOT_FIRST="$install && millrace_install git dpkg-dev debhelper dh-python lintian" machine trixie \
+            "tools/release.sh /tmp/release source deb && MILLRACE_DIST=/tmp/release/dist sh packaging/try.sh deb container"
+        ;;
     kernels)
         machine trixie "tools/quickstart.sh && $install && cmake --preset release -DMILLRACE_TESTS=ON >/tmp/build.log &&
             cmake --build build/release --target mrt_launch tests/kernels/all test_train_trainer test_train_winograd >>/tmp/build.log && $kernel_tests"
@@ -98,7 +103,7 @@ case ${1-} in
     exit
     ;;
 -*)
-    sed -n '2,20s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,21s/^# \{0,1\}//p' "$0" >&2
     exit 2
     ;;
 esac

@@ -85,11 +85,6 @@ int mri_http_create(mri_remote *r, mr_error *err)
     if (!h || !h->room || !h->multi) return mr_error_set(err, MR_ENOMEM, "no memory to fetch remote data");
     api->curl_multi_setopt(h->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)AT_ONCE);
     api->curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)AT_ONCE);
-    /* From 8.20 on threads of the multi handle look up names, and its end waits for them unless told
-     * otherwise. The library may be newer than the headers: the option goes by its number. Older
-     * libraries refuse it, and need it not. */
-    const CURLMoption quick_exit = (CURLMoption)(CURLOPTTYPE_LONG + 21); /* CURLMOPT_QUICK_EXIT */
-    api->curl_multi_setopt(h->multi, quick_exit, 1L);
     return read_settings(h, err);
 }
 

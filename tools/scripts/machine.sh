@@ -13,6 +13,7 @@
 #   MACHINE_NO_SHM=1     no /dev/shm
 #   MACHINE_READ_ONLY=1  the checkout is read-only
 #   MACHINE_CACHE=DIR    a folder of compiled objects (ccache), kept between runs
+#   MACHINE_FILES=DIR    a folder that COMMAND sees at /home/millrace/files, read-only
 # Needs root, unshare, mount and overlayfs; exit status 77 where they are missing.
 set -eu
 here=$(cd "$(dirname "$0")/../.." && pwd)
@@ -106,6 +107,11 @@ inside() { # SCRATCH ROOT COMMAND
         chmod 1777 "$MACHINE_CACHE"
         mount --bind "$MACHINE_CACHE" "$top/ccache"
     fi
+    if [ -n "${MACHINE_FILES-}" ]; then
+        mkdir "$top/home/millrace/files"
+        mount --bind "$MACHINE_FILES" "$top/home/millrace/files"
+        mount -o remount,bind,ro "$top/home/millrace/files"
+    fi
     [ -z "${MACHINE_ROOT_FIRST-}" ] || enter "" "" "$MACHINE_ROOT_FIRST" || exit
     [ -z "${MACHINE_USER-}" ] || chown -R "$MACHINE_USER" "$top/home/millrace"
     if [ -n "${MACHINE_READ_ONLY-}" ]; then
@@ -134,7 +140,7 @@ in)
     inside "$@"
     ;;
 *)
-    sed -n '2,17s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,18s/^# \{0,1\}//p' "$0" >&2
     exit 2
     ;;
 esac

@@ -1,0 +1,136 @@
+#!/bin/sh
+# The artefacts of a release on the machine that this runs on, each installed as a user would and used for the main job. Meant for a
+# machine that is thrown away: MACHINE_FILES=FOLDER/dist sh tools/scripts/machine.sh run ROOT "sh packaging/try.sh deb".
+# usage: try.sh PART...     deb, wheel, sdist, source or container; the artefacts lie in MILLRACE_DIST (default ../files)
+set -eu
+checkout=$(cd "$(dirname "$0")/.." && pwd)
+dist=$(cd "${MILLRACE_DIST:-$checkout/../files}" && pwd)
+work=$(mktemp -d "${TMPDIR:-/tmp}/millrace-try-XXXXXX")
+cd "$work"
+
+fetch() {
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" >"$work/apt.log" 2>&1 || {
+        tail -20 "$work/apt.log"
+        exit 1
+    }
+}
+
+main_job() { # COMMAND: convert, train, look where the stall was
+    $1 --version
+    rm -rf data run
+    $1 synth data --classes 4 --count 50 --size 32 --seed 1 --quiet
+    $1 convert data train.mrec --split train --force --quiet
+    $1 verify train.mrec
+    $1 train train.mrec --model cifar-cnn --epochs 1 --seed 1 --checkpoint run
+    $1 profile train.mrec --augment 'resize(32x32)' --batch 16 --devices sim:1,step=5ms --steps 8 --seconds 0.4 --quiet
+}
+
+from_python() { # PYTHON
+    "$1" - <<'EOF'
+import millrace
+
+loader = millrace.Loader("train.mrec", batch=16, augment="resize(32x32)", seed=1, epochs=1)
+count = sum(len(batch.labels) for batch in loader)
+assert count == len(loader.dataset) if hasattr(loader, "dataset") else count == 200, count
+print("Python:", millrace.__version__, count, "samples")
+EOF
+}
+
+try_deb() {
+    apt-get update -qq
+    fetch "$dist"/*.deb
+    main_job millrace
+    from_python python3
+    [ -e "$(dpkg -L millrace | grep 'man1/millrace.1.gz')" ]
+    fetch gcc libc6-dev pkg-config cmake make
+    # shellcheck disable=SC2046 # lists of words
+    gcc -std=c11 -Wall -Wextra -Werror $(pkg-config --cflags millrace) "$checkout/examples/loader.c" -o loader $(pkg-config --libs millrace)
+    ./loader data | tee loader.out
+    # shellcheck disable=SC2046
+    gcc -std=c11 $(pkg-config --cflags millrace) "$checkout/examples/loader.c" -o static -l:libmillrace.a $(pkg-config --static --libs millrace | sed 's/-lmillrace//')
+    ./static data | cmp - loader.out
+    cmake -S "$checkout/examples" -B examples >cmake.log && cmake --build examples >>cmake.log || {
+        cat cmake.log
+        exit 1
+    }
+    examples/example_loader data
+    apt-get purge -y -qq millrace python3-millrace libmillrace-dev 'libmillrace0*' >/dev/null 2>&1
+    left=$(find /usr -name '*millrace*' | head -5)
+    [ -z "$left" ] || {
+        echo "left behind after purging: $left"
+        exit 1
+    }
+}
+
+environment() {
+    command -v pip3 >/dev/null && python3 -c 'import ensurepip' 2>/dev/null || {
+        apt-get update -qq
+        fetch python3-venv
+    }
+    rm -rf venv
+    python3 -m venv venv
+}
+
+try_wheel() {
+    environment
+    venv/bin/pip install -q --disable-pip-version-check --no-index "$dist"/*.whl
+    main_job venv/bin/millrace
+    from_python venv/bin/python
+}
+
+try_sdist() {
+    environment
+    # shellcheck disable=SC2086,SC2154 # a list of words, of packages.sh
+    (cd "$checkout" && . tools/scripts/packages.sh && millrace_install $millrace_packages)
+    venv/bin/pip install -q --disable-pip-version-check "$dist"/millrace_loader-*.tar.gz
+    main_job venv/bin/millrace
+    from_python venv/bin/python
+}
+
+try_source() {
+    mkdir source
+    tar -xf "$(find "$dist" -name 'millrace-*.tar.gz')" -C source --strip-components=1
+    (cd source && tools/quickstart.sh)
+}
+
+# Without a container run time: the lines of its file, one after another in this machine; between the two stages the packages that
+# build go.
+try_container() {
+    mkdir -p /src
+    cp -r "$checkout/." /src
+    sed -e ':a' -e '/\\$/N; s/\\\n//; ta' "$checkout/packaging/Containerfile" | sed -n 's/^RUN //p' >lines
+    [ "$(wc -l <lines)" = 3 ]
+    sed -n 1,2p lines >build
+    sed -n 3p lines >run
+    export DEBIAN_FRONTEND=noninteractive
+    sh -e build >container.log 2>&1 || {
+        tail -20 container.log
+        exit 1
+    }
+    apt-get purge -y -qq '*-dev' gcc cmake ninja-build >>container.log 2>&1
+    apt-get autoremove --purge -y -qq >>container.log 2>&1
+    ! command -v millrace >/dev/null || exit 1
+    cp -r /installed/usr/local/bin/. /usr/local/bin
+    sh -e run >>container.log 2>&1 || {
+        tail -20 container.log
+        exit 1
+    }
+    mkdir -p /data
+    chown millrace /data
+    cd /data
+    main_job "runuser -u millrace -- millrace"
+}
+
+for part; do
+    case $part in
+    deb | wheel | sdist | source | container) ;;
+    *)
+        echo "try.sh: no such part: $part; expected deb, wheel, sdist, source or container" >&2
+        exit 2
+        ;;
+    esac
+    echo "== $part"
+    "try_$part"
+done
+rm -rf "$work"
+echo "works: $*"
