@@ -1,16 +1,12 @@
-/* ranks/transfer.c: see transfer.h. Non-blocking sockets and one poll() over those that have something left
- * and the pulse's descriptor, which ends every wait. */
+/* ranks/transfer.c: see transfer.h. Carriers that never wait, and one poll() over those that have something
+ * left and the pulse's descriptor, which ends every wait. */
 #include "ranks/transfer.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "ranks/meet.h"
-#include "ranks/tls.h"
 
 enum {
     TRANSFER_MAGIC = 0x6252724d,
@@ -27,15 +23,20 @@ typedef struct flow { /* with one rank; head and payload are one run of bytes */
     uint64_t first_ns; /* its first byte came; 0: none did */
 } flow;
 
+typedef struct waiting {
+    uint32_t rank;
+    unsigned wants; /* directions of its carrier */
+} waiting;
+
 struct mri_channel {
     uint32_t id, rank, size;
     const char (*hosts)[MRI_WIRE_HOST_BYTES];
     mri_pulse *pulse;
-    int *fds;
-    mri_tls **tls; /* by rank; all NULL without TLS */
+    mri_carrier **carriers; /* by rank; the own one's is NULL */
     flow *flows;
-    struct pollfd *polls; /* the pulse's, then who has something left */
-    uint32_t *polled;     /* whose the others are */
+    struct pollfd *polls; /* the pulse's, then one for each of */
+    waiting *left;        /* those that have something left */
+    uint32_t left_count;
     mr_world_piece *pieces;
     mri_call call;
     uint64_t number;
@@ -90,7 +91,7 @@ static int check_head(mri_channel *c, uint32_t r, mr_error *err)
     mri_transfer_head head;
     mr_error why = MR_ERROR_INIT;
     const uint64_t expected = c->flows[r].to_get - MRI_TRANSFER_HEAD_BYTES;
-    if (!c->tls[r] && speaks_tls(c->flows[r].get_head))
+    if (!mri_carrier_is_encrypted(c->carriers[r]) && speaks_tls(c->flows[r].get_head))
         mr_error_set(&why, MR_EINVAL,
                      "%s has TLS and %s has not: set MILLRACE_TLS to 1 for all ranks or for none",
                      name_of(c, r), name_of(c, c->rank));
@@ -127,20 +128,6 @@ static size_t what_is_left(struct iovec out[2], uint8_t *head, const mr_world_pi
     return count;
 }
 
-static ssize_t send_pieces(mri_channel *c, uint32_t r, struct iovec *pieces, size_t count)
-{
-    const struct msghdr message = {.msg_iov = pieces, .msg_iovlen = count};
-    if (c->tls[r]) return mri_tls_send(c->tls[r], pieces, count);
-    return sendmsg(c->fds[r], &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-static ssize_t receive_pieces(mri_channel *c, uint32_t r, struct iovec *pieces, size_t count)
-{
-    struct msghdr message = {.msg_iov = pieces, .msg_iovlen = count};
-    if (c->tls[r]) return mri_tls_receive(c->tls[r], pieces, count);
-    return recvmsg(c->fds[r], &message, MSG_DONTWAIT);
-}
-
 static bool would_wait(void) { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
 static void send_step(mri_channel *c, uint32_t r, const mr_world_piece *piece)
@@ -148,7 +135,8 @@ static void send_step(mri_channel *c, uint32_t r, const mr_world_piece *piece)
     flow *f = &c->flows[r];
     struct iovec left[2];
     if (f->ended || f->sent == f->to_send) return;
-    const ssize_t n = send_pieces(c, r, left, what_is_left(left, f->send_head, piece, f->sent));
+    const ssize_t n =
+        c->carriers[r]->ops->send(c->carriers[r], left, what_is_left(left, f->send_head, piece, f->sent));
     if (n > 0) f->sent += (uint64_t)n;
     else if (n < 0 && !would_wait())
         f->to_send = f->sent; /* what it has sent before it ended can still be read */
@@ -161,7 +149,8 @@ static int receive_step(mri_channel *c, uint32_t r, const mr_world_piece *piece,
     flow *f = &c->flows[r];
     struct iovec left[2];
     if (f->ended || f->got == f->to_get) return MR_OK;
-    const ssize_t n = receive_pieces(c, r, left, what_is_left(left, f->get_head, piece, f->got));
+    const ssize_t n =
+        c->carriers[r]->ops->receive(c->carriers[r], left, what_is_left(left, f->get_head, piece, f->got));
     if (n < 0 && would_wait()) return MR_OK;
     if (n <= 0) {
         f->ended = true;
@@ -196,25 +185,41 @@ static void start_flows(mri_channel *c, const mr_world_piece *send, const mr_wor
     }
 }
 
-/* Fills polls; *suspect is a rank whose connection has ended, or size; *has_more: poll() does not see all
- * that has come.
- */
-static uint32_t list_left(mri_channel *c, uint32_t *suspect, bool *has_more)
+/* Who has something left; returns a rank whose connection has ended, or size. */
+static uint32_t list_left(mri_channel *c)
 {
-    uint32_t count = 0;
-    *suspect = c->size;
-    *has_more = false;
+    uint32_t suspect = c->size;
+    c->left_count = 0;
     for (uint32_t r = 0; r < c->size; r++) {
         const flow *f = &c->flows[r];
-        const bool sends = f->sent < f->to_send, gets = f->got < f->to_get;
-        if (f->ended) *suspect = r;
-        if (f->ended || (!sends && !gets)) continue;
-        if (gets && c->tls[r] && mri_tls_has_more(c->tls[r])) *has_more = true;
-        c->polled[count] = r;
-        c->polls[++count] =
-            (struct pollfd){.fd = c->fds[r], .events = (short)((sends ? POLLOUT : 0) | (gets ? POLLIN : 0))};
+        const unsigned wants =
+            (f->sent < f->to_send ? MRI_CARRIER_SENDS : 0u) | (f->got < f->to_get ? MRI_CARRIER_GETS : 0u);
+        if (f->ended) suspect = r;
+        if (!f->ended && wants) c->left[c->left_count++] = (waiting){r, wants};
     }
-    return count;
+    return suspect;
+}
+
+static bool can_go_on(const mri_channel *c)
+{
+    for (uint32_t k = 0; k < c->left_count; k++) {
+        mri_carrier *with = c->carriers[c->left[k].rank];
+        if (with->ops->can(with, c->left[k].wants)) return true;
+    }
+    return false;
+}
+
+/* Until one of those that are left goes on, the pulse has a verdict, or the time is over. */
+static void wait_for_one(mri_channel *c, int limit_ms)
+{
+    bool waits = !can_go_on(c);
+    const bool sleeps = waits;
+    c->polls[0] = (struct pollfd){.fd = mri_pulse_wake_fd(c->pulse), .events = POLLIN};
+    for (uint32_t k = 0; k < c->left_count; k++) {
+        mri_carrier *with = c->carriers[c->left[k].rank];
+        if (!with->ops->listen(with, c->left[k].wants, sleeps, &c->polls[k + 1])) waits = false;
+    }
+    (void)poll(c->polls, c->left_count + 1, waits ? limit_ms : 0);
 }
 
 static int fail_by_verdict(mri_channel *c, bool inside, mr_error *err)
@@ -232,20 +237,18 @@ int mri_channel_transfer(mri_channel *c, uint32_t round, const mr_world_piece *s
     start_flows(c, send, receive);
     for (uint32_t r = 0; r < c->size; r++) send_step(c, r, &send[r]);
     for (;;) {
-        uint32_t suspect;
-        bool has_more;
-        const uint32_t count = list_left(c, &suspect, &has_more);
+        const uint32_t suspect = list_left(c);
         if (suspect != c->size) mri_pulse_suspect(c->pulse, c->id, suspect);
-        if (count == 0 && suspect == c->size) break;
-        c->polls[0] = (struct pollfd){.fd = mri_pulse_wake_fd(c->pulse), .events = POLLIN};
-        (void)poll(c->polls, count + 1, has_more ? 0 : suspect == c->size ? -1 : SUSPECT_AGAIN_MS);
+        if (c->left_count == 0 && suspect == c->size) break;
+        wait_for_one(c, suspect == c->size ? -1 : SUSPECT_AGAIN_MS);
         if (mri_pulse_has_ended(c->pulse)) return fail_by_verdict(c, true, err);
-        for (uint32_t k = 0; k < count; k++) {
-            const uint32_t r = c->polled[k];
-            const short seen = c->polls[k + 1].revents;
-            if (seen & (POLLOUT | POLLERR | POLLHUP)) send_step(c, r, &send[r]);
-            const bool gets = seen & (POLLIN | POLLERR | POLLHUP) || (has_more && c->tls[r]);
-            const int rc = gets ? receive_step(c, r, &receive[r], err) : MR_OK;
+        for (uint32_t k = 0; k < c->left_count; k++) {
+            const uint32_t r = c->left[k].rank;
+            mri_carrier *with = c->carriers[r];
+            const unsigned can =
+                with->ops->woken(with, c->polls[k + 1].revents) | with->ops->can(with, c->left[k].wants);
+            if (can & MRI_CARRIER_SENDS) send_step(c, r, &send[r]);
+            const int rc = can & MRI_CARRIER_GETS ? receive_step(c, r, &receive[r], err) : MR_OK;
             if (rc != MR_OK) return rc;
         }
     }
@@ -303,12 +306,11 @@ static int greet_all(mri_channel *c, bool *ready, uint32_t *count, mr_error *err
 {
     *count = 0;
     for (uint32_t r = 0; r < c->size; r++) {
-        short events = 0;
         const char *what = "";
-        if (!c->tls[r] || ready[r]) continue;
-        const int rc = mri_tls_greet(c->tls[r], &events, &what);
+        if (r == c->rank || ready[r]) continue;
+        const int rc = mri_carrier_tcp_greet(c->carriers[r], &c->polls[*count + 1], &what);
         ready[r] = rc == MR_OK;
-        if (rc == MR_EAGAIN) c->polls[++*count] = (struct pollfd){.fd = c->fds[r], .events = events};
+        if (rc == MR_EAGAIN) ++*count;
         if (rc != MR_OK && rc != MR_EAGAIN) {
             mr_error why = MR_ERROR_INIT;
             mr_error_set(&why, MR_EPEER, "no TLS between %s and %s: %s", name_of(c, c->rank), name_of(c, r),
@@ -347,7 +349,7 @@ int mri_channel_encrypt(mri_channel *c, const mri_seal *seals, mr_error *err)
         uint8_t key[MRI_KEY_BYTES];
         if (r == c->rank) continue;
         if (mri_secret_tag(calls ? seals[r].out_key : seals[r].in_key, label, sizeof label, key))
-            rc = mri_tls_open(&c->tls[r], c->fds[r], calls, key, err);
+            rc = mri_carrier_tcp_encrypt(c->carriers[r], calls, key, err);
         else rc = mr_error_set(err, MR_EUNSUPPORTED, "libcrypto has failed");
         explicit_bzero(key, sizeof key);
     }
@@ -356,31 +358,49 @@ int mri_channel_encrypt(mri_channel *c, const mri_seal *seals, mr_error *err)
 
 /* ---- open, close ---- */
 
+/* Takes all sockets. */
+static int take_sockets(mri_channel *c, const int *fds)
+{
+    int rc = MR_OK;
+    for (uint32_t r = 0; r < c->size; r++) {
+        const int opened = fds[r] < 0 ? MR_OK : mri_carrier_tcp_open(&c->carriers[r], fds[r]);
+        if (rc == MR_OK) rc = opened;
+    }
+    return rc;
+}
+
+static mri_channel *create(uint32_t size)
+{
+    mri_channel *c = calloc(1, sizeof *c);
+    if (!c) return NULL;
+    c->size = size;
+    c->carriers = calloc(size, sizeof(mri_carrier *));
+    c->flows = calloc(size, sizeof *c->flows);
+    c->polls = calloc(size + 1, sizeof *c->polls);
+    c->left = calloc(size, sizeof *c->left);
+    c->pieces = calloc(2 * (size_t)size, sizeof *c->pieces);
+    if (c->carriers && c->flows && c->polls && c->left && c->pieces) return c;
+    mri_channel_close(c);
+    return NULL;
+}
+
 int mri_channel_open(mri_channel **out, uint32_t id, uint32_t rank, uint32_t size,
                      const char (*hosts)[MRI_WIRE_HOST_BYTES], const int *fds, mri_pulse *pulse,
                      mr_error *err)
 {
-    mri_channel *c = calloc(1, sizeof *c);
+    mri_channel *c = create(size);
+    for (uint32_t r = 0; !c && r < size; r++)
+        if (fds[r] >= 0) close(fds[r]);
     if (c) {
-        c->fds = calloc(size, sizeof *c->fds);
-        c->tls = calloc(size, sizeof *c->tls);
-        c->flows = calloc(size, sizeof *c->flows);
-        c->polls = calloc(size + 1, sizeof *c->polls);
-        c->polled = calloc(size, sizeof *c->polled);
-        c->pieces = calloc(2 * (size_t)size, sizeof *c->pieces);
-    }
-    if (c && c->fds && c->tls && c->flows && c->polls && c->polled && c->pieces) {
         c->id = id;
         c->rank = rank;
-        c->size = size;
         c->hosts = hosts;
         c->pulse = pulse;
-        memcpy(c->fds, fds, size * sizeof *fds);
+    }
+    if (c && take_sockets(c, fds) == MR_OK) {
         *out = c;
         return MR_OK;
     }
-    for (uint32_t r = 0; r < size; r++)
-        if (fds[r] >= 0) close(fds[r]);
     mri_channel_close(c);
     return mr_error_set(err, MR_ENOMEM, "no memory for a channel of %u ranks", size);
 }
@@ -388,14 +408,11 @@ int mri_channel_open(mri_channel **out, uint32_t id, uint32_t rank, uint32_t siz
 void mri_channel_close(mri_channel *c)
 {
     if (!c) return;
-    for (uint32_t r = 0; c->tls && r < c->size; r++) mri_tls_close(c->tls[r]);
-    for (uint32_t r = 0; c->fds && r < c->size; r++)
-        if (c->fds[r] >= 0) close(c->fds[r]);
-    free(c->tls);
-    free(c->fds);
+    for (uint32_t r = 0; c->carriers && r < c->size; r++) mri_carrier_close(c->carriers[r]);
+    free(c->carriers);
     free(c->flows);
     free(c->polls);
-    free(c->polled);
+    free(c->left);
     free(c->pieces);
     free(c);
 }

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "millrace/ranks.h"
+#include "ranks/carrier.h"
 #include "ranks/pulse.h"
 
 typedef enum mri_call {
