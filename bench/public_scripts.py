@@ -61,7 +61,7 @@ RECIPES = {
         ours=[("import torchvision\n", "import torchvision\n" + IMPORT),
               ("""trainloader = torch.utils.data.DataLoader(
     trainset, batch_size=128, shuffle=True, num_workers=2)
-""", """NORMALISE = ",normalise(125.307:122.961:113.8575/51.5865:50.847:51.255)"
+""", """NORMALISE = ",normalise01(0.4914:0.4822:0.4465/0.2023:0.1994:0.201)"
 trainloader = millrace.torch.Loader("{data}/train", 128, augment="padcrop(4),flip" + NORMALISE, training=True, seed={seed})
 """), ("""testloader = torch.utils.data.DataLoader(
     testset, batch_size=100, shuffle=False, num_workers=2)

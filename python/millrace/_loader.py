@@ -22,7 +22,7 @@ from ._orders import Order
 from ._stream import Inbox, Running, Stream, check_step
 from ._stream import ending as _ending
 from ._structs import (mr_loader_config, mr_loader_field, mr_loader_info, mr_loader_stats, mr_source_config, mr_source_info)
-from ._units import augmentation, see_units
+from ._units import augmentation
 from ._waiting import run
 from ._typed import Bad, Cache, Classes, Io, Pixels, SampleOrder, Split, Tail
 
@@ -365,7 +365,6 @@ class Loader:
         self._dropped, self._memory = info.dropped, info.memory_bytes
         self._mean, self._std = list(info.mean), list(info.std)
         self._augment = info.augment.decode()
-        see_units(self._given["augment"], self.mean, self.std)
         self._mixes, self._labelled = bool(info.mixes), bool(info.labelled)
         self._data = "%016x" % info.fingerprint
         how: Tuple[Any, ...] = (info.order, info.block, info.tail, info.length_window, bool(cfg.training), self._augment, cfg.channels,

@@ -1,7 +1,7 @@
 """Means and deviations, in the units of pixels (0 to 255) and in those of others (0 to 1)."""
 from __future__ import annotations
 
-from typing import Any, Dict, List
+from typing import Any, Dict
 
 from ._errors import ArgumentError
 
@@ -11,7 +11,7 @@ def augmentation(g: Dict[str, Any]) -> str:
     text, told = str(g["augment"]), g["normalise"]
     if told is None:
         return text
-    if "normalise(" in text or "standardise" in text:
+    if "normalise(" in text or "normalise01(" in text or "standardise" in text:
         raise ArgumentError("normalise= and augment=%r: both say how pixels become floats; give one of them" % text)
     try:
         mean, std = ([float(v) for v in (part if hasattr(part, "__iter__") else [part])] for part in told)
@@ -20,16 +20,5 @@ def augmentation(g: Dict[str, Any]) -> str:
     if not 1 <= len(mean) == len(std) <= 4 or not all(0 <= m <= 1 for m in mean) or not all(0 < s <= 1 for s in std):
         raise ArgumentError("normalise=%r: expected as many means as deviations, of pixels from 0 to 1; those of 0 to 255 are "
                             "augment=\"...,normalise(means/deviations)\"" % (told,))
-    numbers = "/".join(":".join("%.9g" % (255 * v) for v in values) for values in (mean, std))
-    return "%snormalise(%s)" % ("" if text in ("", "none") else text + ",", numbers)
-
-
-def see_units(augment: str, mean: List[float], std: List[float]) -> None:
-    """Deviations that are all below 1 are of pixels from 0 to 1, as torchvision has them: floats would be in the hundreds."""
-    if not std or not all(0 < s < 1 for s in std) or max(mean) > 1:
-        return
-    numbers = "/".join(":".join("%g" % round(255 * v, 3) for v in values) for values in (mean, std))
-    given = "((%s), (%s))" % tuple(", ".join("%g" % round(v, 6) for v in values) for values in (mean, std))
-    raise ArgumentError("augment=%r: deviations of %s are those of pixels from 0 to 1, and pixels are 0 to 255 here: give normalise=%s in place "
-                        "of normalise(), or write normalise(%s)"
-                        % (augment, ", ".join("%g" % round(s, 6) for s in std), given, numbers))
+    numbers = "/".join(":".join(("%.9f" % v).rstrip("0").rstrip(".") for v in values) for values in (mean, std))
+    return "%snormalise01(%s)" % ("" if text in ("", "none") else text + ",", numbers)

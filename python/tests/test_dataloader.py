@@ -286,8 +286,8 @@ def test_targets_that_do_not_count_are_left_out_by_losses(shapes):
 
 
 def test_numbers_of_torchvision_are_told(shapes):
-    """Means and deviations of pixels from 0 to 1; the error has them for 0 to 255."""
-    with pytest.raises(millrace.ArgumentError, match=r"write normalise\((.*)\)") as e:
+    """Means and deviations of pixels from 0 to 1; the error has the operation that takes them."""
+    with pytest.raises(millrace.ArgumentError, match=r"write normalise01\((.*)\)") as e:
         loader(shapes, augment="rrc(32),normalise(0.4914:0.4822:0.4465/0.2023:0.1994:0.2010)")
     images, _ = next(iter(loader(shapes, augment="rrc(32)," + str(e.value).split("write ")[1])))
     assert abs(images).max() < 4

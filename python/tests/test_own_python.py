@@ -403,7 +403,14 @@ def test_normalise_of_torchvision(shapes):
     with mt.Loader(shapes, 16, augment="center(32)", normalise=(mean, std)) as a, mt.Loader(shapes, 16, augment="center(32)") as b:
         x, y = next(iter(a))[0], next(iter(b))[0]
         assert torch.allclose(x, (y - torch.tensor(mean).view(3, 1, 1)) / torch.tensor(std).view(3, 1, 1), atol=1e-5)
-    for wrong in (dict(augment="center(32),normalise(imagenet)", normalise=(mean, std)), dict(normalise=((124, 116, 104), (58, 57, 57))),
+    with mt.Loader(shapes, 16, augment="center(32)", normalise=(mean, std)) as a, \
+            mt.Loader(shapes, 16, augment="center(32),normalise01(0.485:0.456:0.406/0.229:0.224:0.225)") as b:
+        x, y = next(iter(a))[0], next(iter(b))[0]
+        assert a.augment == b.augment and a.state_dict() == b.state_dict() and torch.equal(x, y)
+    with mt.Loader(shapes, 16, augment="center(32),normalise(imagenet)") as b:
+        assert torch.equal(x, next(iter(b))[0])
+    for wrong in (dict(augment="center(32),normalise(imagenet)", normalise=(mean, std)),
+                  dict(augment="center(32),normalise01(0.5/0.5)", normalise=(mean, std)), dict(normalise=((124, 116, 104), (58, 57, 57))),
                   dict(normalise=7), dict(normalise=((0.5,), (0.5, 0.5)))):
         with pytest.raises(millrace.ArgumentError, match="normalise="):
             mt.Loader(shapes, 16, **wrong)

@@ -90,7 +90,7 @@ static void put_pictures(const stats *s)
 static void put_channels(const stats *s)
 {
     if (!s->decoded) return;
-    printf("channels    normalise(%.2f,%.2f,%.2f/%.2f,%.2f,%.2f), of %" PRIu64 " pictures\n", s->mean[0],
+    printf("channels    normalise(%.2f:%.2f:%.2f/%.2f:%.2f:%.2f), of %" PRIu64 " pictures\n", s->mean[0],
            s->mean[1], s->mean[2], s->deviation[0], s->deviation[1], s->deviation[2], s->decoded);
 }
 

@@ -20,7 +20,7 @@ extern "C" {
  *   sharpness blur                        mix pixels with their neighbours
  *   erase cutout                          overwrite an area of the picture
  *   randaugment trivial                   choose operations at random
- *   standardise normalise                 set the numbers for normalisation
+ *   standardise normalise normalise01     set the numbers for normalisation
  *   mixup cutmix                          mix pictures of a batch and their labels
  * mr_augment_help() returns syntax and effect of each operation; `millrace help augment` prints them.
  *
@@ -95,6 +95,9 @@ extern "C" {
  * of normalise(), also if normalise() comes later; 0 without normalise(); with standardise the mean of all
  * values of the current picture. Programs that erase after normalising with 0 do the same as mean. zero:
  * pixels of 0, black. random: each byte is drawn from 0..255. Boxes and masks are unchanged.
+ *
+ * normalise01(MEAN/STD) is normalise() with 255 times these numbers: MEAN is 0 to 1, STD above 0 and at most
+ * 1, for pixels from 0 to 1. normalise() refuses deviations below 1 with means of at most 1.
  *
  * padcrop(..,border=mirror) does not repeat the outermost pixels; boxes are clipped at the picture's border,
  * and masks have their pad value in the mirrored area.

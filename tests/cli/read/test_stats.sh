@@ -35,7 +35,7 @@ run 0 stats s --channels 5 --quiet; out_has "of 5 pictures"
 printf '\0\0\010\003\0\0\0\002\0\0\0\002\0\0\0\002\012\036\012\036\012\036\012\036' >i.idx3-ubyte
 printf '\0\0\010\001\0\0\0\002\0\001' >i.idx1-ubyte
 mkdir m && mv i.idx3-ubyte m/train-images-idx3-ubyte && mv i.idx1-ubyte m/train-labels-idx1-ubyte
-run 0 stats m --quiet; out_has "normalise(20.00,20.00,20.00/10.00,10.00,10.00)"; out_has "pixels"; out_has "duplicates  1 sample has"
+run 0 stats m --quiet; out_has "normalise(20.00:20.00:20.00/10.00:10.00:10.00)"; out_has "pixels"; out_has "duplicates  1 sample has"
 
 # what cannot be read is told, and not counted
 head -c 100 s/ring/00003.jpg >short && cp short s/ring/00003.jpg

@@ -55,6 +55,9 @@ static void texts_are_spelled_out(void **state)
     text_is("brightness(63),contrast(0.2:1.8),saturation(.5:1),standardise",
             "brightness(63),contrast(0.2:1.8),saturation(0.5:1),standardise");
     text_is("normalise(1.5:2:3/10)", "normalise(1.5:2:3/10)");
+    text_is("flip,normalise01(.4850:0.456:0.406/0.229:0.224:0.225)",
+            "flip,normalise01(0.485:0.456:0.406/0.229:0.224:0.225)");
+    text_is("normalise01(1/1.0)", "normalise01(1/1)");
     text_is("erase(.5)", "erase(0.5,scale=0.02:0.33,ratio=0.3:3.3,value=mean)");
     text_is("erase(1/4, value=random, ratio=1:2, scale=0:1)", "erase(1/4,scale=0:1,ratio=1:2,value=random)");
     text_is("cutout(16),cutout(3,value=zero)", "cutout(16,value=mean),cutout(3,value=zero)");
@@ -157,6 +160,20 @@ static void errors_name_part_and_place(void **state)
     error_is("normalise(1:2/3)", "one number or three");
     error_is("normalise(1/0)", "divide by zero");
     error_is("normalise(1)", "divide by");
+    error_is(
+        "flip,normalise(0.485:0.456:0.406/0.229:0.224:0.225)",
+        "character 16, \"0.485:0.456:0.406/0.229:0.224:0.225\": deviations below 1 are for pixels from 0 "
+        "to 1, and pixels are 0 to 255 here; write normalise01(0.485:0.456:0.406/0.229:0.224:0.225)");
+    error_is("normalise(1/0.999)", "write normalise01(1/0.999)");
+    error_is("normalise01", "expected normalise01(MEAN/STD)");
+    error_is("normalise01(imagenet)", "expected a number: normalise01(MEAN/STD)");
+    error_is("normalise01(0.5)", "divide by");
+    error_is("normalise01(0.5/0)", "divide by zero");
+    error_is("normalise01(0.5/58)",
+             "character 17, \"58\": expected 0 to 1, for pixels from 0 to 1; normalise()");
+    error_is("normalise01(0.5:1.01:0.5/0.2)", "character 17, \"1.01:0.5/0.2\": expected 0 to 1");
+    error_is("normalise01(0.5:0.5/0.2)", "one number or three");
+    error_is("normalise01(0/1),normalise(none)", "once");
     error_is("standardise,normalise(none)", "once");
     error_is("normalise(none),normalise(none)", "once");
     error_is("standardise,brightness(1)", "comes after");
@@ -222,10 +239,10 @@ static void every_operation_is_described(void **state)
 {
     (void)state;
     static const char *const names[] = {
-        "rrc",        "resize",       "center",     "padcrop",   "shift",  "flip",  "rotate", "affine",
-        "brightness", "contrast",     "saturation", "hue",       "jitter", "gray",  "invert", "solarize",
-        "posterize",  "autocontrast", "equalize",   "sharpness", "blur",   "erase", "cutout", "randaugment",
-        "trivial",    "standardise",  "normalise",  "mixup",     "cutmix"};
+        "rrc",        "resize",       "center",     "padcrop",     "shift",  "flip",  "rotate", "affine",
+        "brightness", "contrast",     "saturation", "hue",         "jitter", "gray",  "invert", "solarize",
+        "posterize",  "autocontrast", "equalize",   "sharpness",   "blur",   "erase", "cutout", "randaugment",
+        "trivial",    "standardise",  "normalise",  "normalise01", "mixup",  "cutmix"};
     const mri_op_type *type;
     size_t found = 0;
     for (size_t k = 0; (type = mri_op_type_at(k)) != NULL; k++) {
@@ -320,6 +337,16 @@ static void normalise_numbers(void **state)
     normalise_says("rrc224", (float[4]){123.675f, 116.28f, 103.53f, 123.675f},
                    (float[4]){58.395f, 57.12f, 57.375f, 58.395f}, false);
     normalise_says("normalise(1:2:3/4:5:6)", (float[4]){1, 2, 3, 1}, (float[4]){4, 5, 6, 4}, false);
+    normalise_says("normalise(1:2:3/0.5:0.5:6)", (float[4]){1, 2, 3, 1}, (float[4]){0.5f, 0.5f, 6, 0.5f},
+                   false);
+    normalise_says("normalise(1.5/0.5)", (float[4]){1.5f, 1.5f, 1.5f, 1.5f},
+                   (float[4]){0.5f, 0.5f, 0.5f, 0.5f}, false);
+    /* The same bits as normalise(imagenet). */
+    normalise_says("normalise01(0.485:0.456:0.406/0.229:0.224:0.225)",
+                   (float[4]){123.675f, 116.28f, 103.53f, 123.675f},
+                   (float[4]){58.395f, 57.12f, 57.375f, 58.395f}, false);
+    normalise_says("normalise01(0.5/1)", (float[4]){127.5f, 127.5f, 127.5f, 127.5f},
+                   (float[4]){255, 255, 255, 255}, false);
 }
 
 static void exp_and_log_are_right(void **state)
