@@ -256,6 +256,7 @@ class Loader:
         self._source = Source(given["path"], **{k: given[k] for k in ("format", "split", "take", "image_key", "label_key", "target_key",
                                                                       "split_key", "classes", "index_folder")})
         self._inbox: Optional[Inbox] = Inbox()
+        self._reports = self._inbox.flag
         self._cfg.on_bad, self._cfg.bad_context = _l.ON_BAD, self._inbox.pointer
         self._cfg.on_note, self._cfg.note_context = _l.ON_NOTE, self._inbox.pointer
         self._order: Optional[Order] = None
@@ -619,7 +620,7 @@ class Loader:
                 with stream.lock:
                     stream.stop()
             self._source.close()
-            self._inbox = None
+            self._inbox, self._reports = None, C.c_int(0)
 
     def __enter__(self) -> "Loader":
         return self

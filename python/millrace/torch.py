@@ -16,6 +16,7 @@ try:
 except ImportError as e:  # pragma: no cover
     raise ImportError("millrace.torch needs PyTorch: pip install torch") from e
 
+from . import _library as _l
 from . import _ranks
 from ._accelerate import enter
 from ._arguments import take_sampler, translate
@@ -38,7 +39,8 @@ Item = TypeVar("Item", covariant=True)  # what an iteration delivers
 _FORMATS = {"contiguous": "contiguous", "channels_last": "channels_last", torch.contiguous_format: "contiguous",
             torch.channels_last: "channels_last"}
 _LITTLE = 1 << 20
-_from_capsule = torch.utils.dlpack.from_dlpack  # torch.from_dlpack(array) asks the array for its device and versions first
+# torch.from_dlpack(array) asks the array for its device and versions first, and torch.utils.dlpack's function whether a capsule is an array.
+_from_capsule = getattr(torch._C, "_from_dlpack", torch.utils.dlpack.from_dlpack)
 _KINDS = {torch.float32: F32, torch.float16: F16, torch.bfloat16: BF16, torch.uint8: U8}
 _WHOLE = ("samples come in batches, from the loader that this belongs to: use it as it is; it divides its batches among ranks itself and "
           "needs no DataLoader, DistributedSampler or prepare_data_loader() around it (Hugging Face's Trainer takes it from get_train_dataloader()), "
@@ -327,13 +329,16 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         self._choose_form()
 
     def _choose_form(self) -> None:
-        """Batches that stay in host memory are finished ahead of the loop, unless they are the loader's own memory."""
+        """Batches that stay in host memory are finished ahead of the loop; bytes as the library decodes them stay where they are."""
         self._means, self._stds = self._numbers()
         planar = self._format == "contiguous"
         if self._own:
             return
-        if not self._raw and not self._on_gpu and (planar or self._dtype is not torch.uint8):
-            self._finish = Finish(self, _KINDS[self._dtype], planar, self._means, self._stds, self._ignore, self._soft)
+        if not self._raw and not self._on_gpu:
+            self._finish = Finish(self, _KINDS[self._dtype], planar, self._means, self._stds, self._ignore, self._soft,
+                                  kept=not planar and self._dtype is torch.uint8)
+        # Pixels and targets in one call: the targets are a copy, which has to be small.
+        self._in_pairs = CPYTHON and self._finish is not None and bool(self._shape) and 4 * self._soft * self.batch <= _LITTLE
 
     def _see_all_have_some(self) -> None:
         last = self._per_epoch - (self._steps - 1) * self.batch
@@ -500,6 +505,9 @@ class Loader(OwnMixin, Passes, Generic[Item]):
     # Tensors of host memory that somebody keeps are never overwritten: the memory of a batch is used again when nobody has it.
 
     def _tensors(self, batch: Batch) -> Tuple[Any, Any]:
+        if self._in_pairs:
+            pixels, targets = _l.quick.mrp_export_pair(batch._lease.address, self._finish.address)
+            return _from_capsule(pixels), _from_capsule(targets)
         pixels, targets = batch.images, batch.targets
         last = PLANES if self._format == "channels_last" else 0
         if targets is not None:
