@@ -18,7 +18,7 @@ except ImportError as e:  # pragma: no cover
 
 from . import _library as _l
 from . import _ranks
-from ._accelerate import enter
+from ._accelerate import enter, imported
 from ._arguments import take_sampler, translate
 from ._arrays import COPY, PLANES, Batch
 from ._collate import Collation, as_lists
@@ -302,18 +302,20 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         kind = torch.uint8 if uint8 else kind
         if keys is not None and (isinstance(keys, str) or len(keys) != 2):
             raise ArgumentError("keys=%r: expected two names, of images and target" % (keys,))
+        self._tail_chosen = settings.get("tail") is not None or drop_last
         if drop_last:
             settings["tail"] = "drop"
         self._torch_given = dict(given, batch_size=batch_size)
+        self._ignore = ignore_index
         self._again_given = given
         rank, world = _ranks.find(settings.get("rank"), settings.get("world"))
         settings.update(rank=rank, world=world)
         ahead = self._own.settle(settings) if self._own else 0
         super().__init__(self._own.path if self._own else path, batch=batch if batch is not None else batch_size * world, epochs=None, **settings)
-        self._see_all_have_some()
+        self._see_shares()
         self._dtype = kind
         self._format = _FORMATS[memory_format] if memory_format is not None else "channels_last" if kind is torch.uint8 else "contiguous"
-        self._raw, self._keys, self._ignore = raw, keys, ignore_index
+        self._raw, self._keys = raw, keys
         self._soft = 0 if raw else self._soft_classes(num_classes)
         self._device = torch.device(device) if device is not None else None
         self._stream_of_copies: Any = None
@@ -340,9 +342,13 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         # Pixels and targets in one call: the targets are a copy, which has to be small.
         self._in_pairs = CPYTHON and self._finish is not None and bool(self._shape) and 4 * self._soft * self.batch <= _LITTLE
 
-    def _see_all_have_some(self) -> None:
+    def _see_shares(self) -> None:
+        """Can all ranks go on with their shares of the last batch?"""
         last = self._per_epoch - (self._steps - 1) * self.batch
-        if last >= self._world or self._given["tail"] != "keep":
+        if last % self._world == 0 or self._given["tail"] != "keep":
+            return
+        self._see_gathering(last)
+        if last >= self._world:
             return
         text = ("the last batch of an epoch has %d of %d samples, fewer than there are ranks: some of %d get an empty batch, whose mean "
                 "loss is no number; say drop_last=True, or another batch size" % (last, self.batch, self._world))
@@ -350,14 +356,21 @@ class Loader(OwnMixin, Passes, Generic[Item]):
             raise ArgumentError(text)
         log.warning("%s", text)
 
+    def _see_gathering(self, last: int) -> None:
+        """Unequal shares for evaluation that nobody asked for: collective operations of what a model makes of them end the processes."""
+        if self._given["training"] or self._tail_chosen:
+            return
+        text = ("the last batch of an epoch has %d samples, which %d ranks cannot share equally, and gathering needs tensors of equal sizes. Say "
+                "tail=\"pad\" (padding has the target %d; Accelerate's gather_for_metrics() leaves it out), tail=\"drop\", or tail=\"keep\" if "
+                "nothing is gathered" % (last, self._world, self._ignore))
+        if imported():
+            raise ArgumentError(text)
+        log.warning("%s", text)
+
     def _entering(self, of: Pass) -> bool:
         last = self._per_epoch - (self._steps - 1) * self.batch
         of.remainder = last if last < self.batch else 0
-        entered = enter(of)
-        if entered and last % self._world and self._given["tail"] == "keep" and not self._given["training"]:
-            log.warning("the last batch of an epoch has %d samples, which %d ranks cannot share equally, and Accelerate gathers tensors of equal "
-                        "sizes only: say tail=\"pad\"; gather_for_metrics() leaves out the padding", last, self._world)
-        return entered
+        return enter(of)
 
     def _settle(self) -> None:
         """Be the rank that torch.distributed says, where its group came up after this loader."""
@@ -378,7 +391,7 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         self._begin(dict(self._given, rank=group[0], world=group[1], batch=self.batch if size is None else size * group[1]))
         self._rest, (self._next_epoch, self._wanted, self._resumed) = place, kept
         self._choose_form()
-        self._see_all_have_some()
+        self._see_shares()
 
     def _fixed(self) -> NoReturn:
         raise AttributeError("a loader keeps the data, batch size, order and tail that it was made with: make another one, or set_epoch()")
@@ -433,6 +446,10 @@ class Loader(OwnMixin, Passes, Generic[Item]):
     def __len__(self) -> int:
         self._settle()
         return self._steps
+
+    def __getitem__(self, at: Any) -> NoReturn:
+        """A loader is no data set: Trainer(train_dataset=loader), DataLoader(loader)."""
+        raise TypeError("a loader stands where a data set is expected: " + _WHOLE)
 
     def state_dict(self) -> Dict[str, Any]:
         self._settle()
