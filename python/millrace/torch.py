@@ -228,7 +228,8 @@ class Loader(OwnMixin, Passes, Generic[Item]):
     ignore_index   target of a sample that does not count: padding, damaged, without a label. -100 is what torch's losses leave out
     num_classes    with `mixup` or `cutmix` in augment=, where the data do not say how many classes there are
     transform      function of a decoded picture (of PIL, where that is installed, else an array of uint8), as torchvision's transforms are;
-                   with it Python makes the samples, also of files and records, which the library decodes
+                   with it Python makes the samples, also of files and records, which the library decodes. With augment= it is called
+                   after it, with the tensor that would be delivered, (channels, height, width)
     target_transform  the same of the target
     collate_fn     function of a list of samples that gives the batch; default: as PyTorch's default_collate, targets of detection (dicts
                    with "boxes", or whose tensors differ in length) as a list of dicts. as_lists takes samples of any size
@@ -326,6 +327,7 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         if self._own:
             if raw:
                 raise ArgumentError("raw=True: these samples are made by Python, and collate_fn= says what a batch is")
+            self._own.form = {"kind": _KINDS[kind], "planar": self._format == "contiguous", "ignore": ignore_index, "num_classes": num_classes}
             self._makers = self._own.makers(self._given, Collation(self._own.pictures_formed, self._format == "contiguous", kind, self._given["channels"],
                                                                   ignore_index), ahead)
         self._choose_form()
@@ -391,6 +393,9 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         self._begin(dict(self._given, rank=group[0], world=group[1], batch=self.batch if size is None else size * group[1]))
         self._rest, (self._next_epoch, self._wanted, self._resumed) = place, kept
         self._choose_form()
+        if self._own and self._makers:
+            self._makers.pool.stop()
+            self._own.run_as(self._given)
         self._see_shares()
 
     def _fixed(self) -> NoReturn:
@@ -487,6 +492,8 @@ class Loader(OwnMixin, Passes, Generic[Item]):
     def close(self) -> None:
         if self._makers:
             self._makers.pool.close()
+        if self._own and self._makers:
+            self._own.close()
         super().close()
 
     if TYPE_CHECKING:
