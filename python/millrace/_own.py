@@ -14,7 +14,7 @@ from ._errors import ArgumentError, BadSampleError, UnsupportedError
 from ._live import Live, known
 from ._live_workers import LiveOfWorkers
 from ._loader import Loader, log
-from ._made import Made, Makers
+from ._made import Made, Makers, without_gil
 from ._making import Bad, Job, generators_kept, is_class, is_picture, kind_of
 from ._records import _shown as shown
 
@@ -209,7 +209,11 @@ def for_augmentation(path: Any, settings: Dict[str, Any]) -> Any:
     if count:
         settings.pop("num_workers")
         context = settings.pop("multiprocessing_context", None)
-        if context != "threads":
+        if context == "threads" or context is None and without_gil():
+            live = Live(live.data, live.schema, live.classes, live.key, live.sample_bytes)
+            live.threads = count
+            settings["workers"] = max(_l.quick_lib.mr_cores(), 2 * count)
+        else:
             live = LiveOfWorkers(live, count, context, settings.pop("worker_init_fn", None), 0)
             settings["workers"] = max(_l.quick_lib.mr_cores(), 2 * count)  # threads of the library, some of which wait for samples
     try:
@@ -223,7 +227,9 @@ def for_augmentation(path: Any, settings: Dict[str, Any]) -> Any:
     if isinstance(live, LiveOfWorkers):
         live.change = with_field
         return live, True
-    return Live(Targeted(live.data), live.schema, live.classes, live.key, live.sample_bytes), True
+    targeted = Live(Targeted(live.data), live.schema, live.classes, live.key, live.sample_bytes)
+    targeted.threads = live.threads
+    return targeted, True
 
 
 def _see_label(sample: Any, settings: Dict[str, Any]) -> None:
