@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from . import _errors
+from ._wording import in_python
 from ._native import CPYTHON, FOLDER, lib, native, quick, quick_lib
 from ._structs import (mr_batch, mr_convert_config, mr_decode_config, mr_error, mr_image_part, mr_loader_config, mr_loader_info,
                        mr_loader_stats, mr_output_config, mr_own_config, mr_own_picture, mr_sample, mr_source_config, mr_source_info, mr_value,
@@ -136,7 +137,7 @@ def text_of(what: mr_error) -> str:
 
 def failed(code: int, what: mr_error) -> _errors.Error:
     """The exception for it."""
-    return _errors.make(code, what, text_of(what))
+    return _errors.make(code, what, in_python(text_of(what)))
 
 
 def fill(function: Any, struct: Any) -> Any:

@@ -24,6 +24,7 @@ from ._stream import ending as _ending
 from ._structs import (mr_loader_config, mr_loader_field, mr_loader_info, mr_loader_stats, mr_source_config, mr_source_info)
 from ._units import augmentation
 from ._waiting import run
+from ._wording import in_python
 from ._typed import Bad, Cache, Classes, Io, Pixels, SampleOrder, Split, Tail
 
 log = logging.getLogger("millrace")
@@ -462,7 +463,7 @@ class Loader:
     def notes(self) -> str:
         """What the data set has to tell: what was left out, shifted, indexed."""
         self._check()
-        return (self._source.info.told or b"").decode("utf-8", "replace")
+        return in_python((self._source.info.told or b"").decode("utf-8", "replace"))
 
     @property
     def epoch(self) -> int:
@@ -523,7 +524,7 @@ class Loader:
             if kind == 0:
                 break
             if kind == 1:
-                text = what.text.decode("utf-8", "replace")
+                text = in_python(what.text.decode("utf-8", "replace"))
                 call = self._given["on_note"]
                 call(text) if call else log.info("%s", text)
             else:
