@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """What the Python door costs: batches through Python beside those of the C loader alone, in turns on the same cores.
 
-python_door.py --data PHOTOS [--records FILE.mrec ...] [--rounds 5] [--seconds 3] [--workers 2] [--only rates,costs,rival,operation,own] [--json]
+python_door.py --data PHOTOS [--records FILE.mrec ...] [--rounds 5] [--seconds 3] [--workers 2] [--only rates,costs,next,rival,operation,own] [--json]
 
 For each batch size and each form of the data: samples per second of `millrace bench loader` (the command of the same package),
 of a loop over millrace.Loader that makes a NumPy array of every batch, and their ratio, medians over the rounds; the range of
 the ratios stands beside. The same for a second of processor time of all threads, which other programs disturb less (the
 command's start is in it, Python's is not). Then microseconds of the consumer's processor time: of a batch that is ready, from
-the call to the arrays; of one export to each array library that can be imported. Then what a function of Python costs a picture
-in an augmentation. With PyTorch and torchvision also DataLoader with as many worker processes, and millrace.torch.Loader with
+the call to the arrays; of one export to each array library that can be imported. With PyTorch
+the same for every dtype and memory_format of millrace.torch.Loader, after a pause in which other programs used the caches (next).
+Then what a function of Python costs a picture in an augmentation. With PyTorch and torchvision also DataLoader with as many worker processes, and millrace.torch.Loader with
 its floats, and a Dataset of PIL and torchvision by worker processes of both (own). No figure means anything alone: all of them are of one run on one machine.
 """
 import argparse
@@ -184,6 +185,31 @@ def small_costs(data, a):
     return out
 
 
+def next_costs(data, a):
+    """Microseconds of the consumer's processor time for next() of millrace.torch.Loader with a ready batch, from the second batch of the
+    first epoch on. The consumer sleeps before each one, so its caches are cold."""
+    import millrace.torch
+    out = {}
+    for dtype in "float32", "float16", "bfloat16", "uint8":
+        for layout in "contiguous", "channels_last":
+            times = []
+            with millrace.torch.Loader(data, 64, augment=AUGMENT, training=True, workers=a.workers, dtype=dtype, memory_format=layout) as loader:
+                it = iter(loader)
+                next(it)
+                while len(times) < 4 * a.rounds:
+                    time.sleep(0.3)
+                    begun = time.thread_time()
+                    batch = next(it, None)
+                    times.append((time.thread_time() - begun) * 1e6)
+                    if batch is None:  # the end of an epoch
+                        times.pop()
+                        it = iter(loader)
+                        next(it)
+                    del batch
+            out["next() of %s, %s" % (dtype, layout)] = statistics.median(times)
+    return out
+
+
 def operation_cost(data, a):
     """Microseconds of wall time that a function of Python costs each picture, beside what it does: of one that does nothing, by one
     worker."""
@@ -202,7 +228,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--data", required=True)
     p.add_argument("--records", nargs="*", default=[], help="record files of the same pictures")
-    p.add_argument("--only", default="rates,costs,rival,operation,own")
+    p.add_argument("--only", default="rates,costs,next,rival,operation,own")
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--seconds", type=float, default=3)
     p.add_argument("--workers", type=int, default=2)
@@ -216,6 +242,11 @@ def main():
             c, python = turns(a, lambda: c_rate(data, batch, a), lambda: python_rate(data, batch, a))
             rows.append({"data": os.path.basename(data), "batch": batch, "wall": compare(python, c, 0), "processor": compare(python, c, 1)})
     costs = small_costs((a.records or [a.data])[0], a) if "costs" in wanted else {}
+    if "next" in wanted:
+        try:
+            costs.update(next_costs((a.records or [a.data])[0], a))
+        except ImportError as e:
+            print("SKIP: next() of millrace.torch.Loader: %s" % e, file=sys.stderr)
     if "operation" in wanted:
         costs.update(operation_cost((a.records or [a.data])[0], a))
     rival = own = None

@@ -9,6 +9,11 @@ import sys
 from typing import Any
 
 
+def imported() -> bool:
+    """Does the program use Accelerate?"""
+    return hasattr(sys.modules.get("accelerate.state"), "GradientState")
+
+
 def _change(of: Any, add: bool) -> bool:
     kind = getattr(sys.modules.get("accelerate.state"), "GradientState", None)
     if kind is None:
@@ -29,4 +34,4 @@ def leave(of: Any) -> None:
     _change(of, False)
 
 
-__all__ = ["enter", "leave"]
+__all__ = ["enter", "imported", "leave"]

@@ -159,15 +159,18 @@ class Batch:
     targets: Optional[Array]  # of a finished batch: what a loss takes
     fields: Dict[str, Array]
     lengths: Dict[str, Array]
+    global_step: int
+    counted: int
+    first: int
+    all_count: int
 
     def __init__(self, loader: Any, lease: _Lease, finish: Any = None) -> None:
         self._lease, self._loader, self._finish = lease, loader, finish
         view = self._view = _l.quick.mrp_batch_view(lease.address).contents
-        self.epoch, self.step, self.global_step, self.last = view.epoch, view.step, view.global_step, view.last
-        self.count, self.counted, self.first, self.all_count = view.count, view.counted, view.first, view.all_count
+        self.epoch, self.step, self.last, self.count = view.epoch, view.step, view.last, view.count
 
     def __getattr__(self, name: str) -> Any:
-        """An array, when it is asked for first."""
+        """An array or a number, when it is asked for first."""
         make = _MAKE.get(name)
         if make is None:
             raise AttributeError("a batch has no attribute %r" % name)
@@ -249,4 +252,5 @@ _MAKE: Dict[str, Callable[[Batch], Any]] = {
     "images": Batch._images, "targets": Batch._targets, "fields": Batch._rows, "lengths": Batch._row_lengths,
     "labels": lambda b: Array(b._lease, b._view.labels, _I32, (b.count,)), "ids": lambda b: Array(b._lease, b._view.ids, _U64, (b.count,)),
     "labels2": lambda b: b._array("labels2", _I32), "share2": lambda b: b._array("share2", _F32),
-    "affine": lambda b: b._array("affine", _F32, 2)}
+    "affine": lambda b: b._array("affine", _F32, 2), "global_step": lambda b: b._view.global_step,
+    "counted": lambda b: b._view.counted, "first": lambda b: b._view.first, "all_count": lambda b: b._view.all_count}

@@ -17,6 +17,7 @@ from typing import Any, Callable, Dict, List, NoReturn, Optional, Tuple
 
 from . import _library as _l
 from ._errors import KINDS, ArgumentError, Error
+from ._wording import in_python
 
 Event = Dict[str, Any]
 _OURS = ("json", "quiet")  # whoever calls says them itself
@@ -154,12 +155,15 @@ class Child:
     Ctrl-C ends it at once."""
 
     def __init__(self, line: List[bytes], on_event: Callable[[str, Event], bool], on_message: Callable[[str], Any]) -> None:
-        self._on_event, self._on_message = on_event, on_message
+        self._on_event, self._on_message, self._name = on_event, on_message, line[0].decode()
         self.messages: List[str] = []
         self.error: Optional[Event] = None
         self.stopped = False  # on_event said so
         # a session of its own: Ctrl-C at the terminal comes here alone, and reaches it once. It ends when this process does.
         self._process = _start(list(line), start_new_session=True, env=_environment(MILLRACE_PARENT=str(os.getpid())))
+
+    def _in_python(self, text: str) -> str:
+        return in_python(text, settings(self._name)) if "--" in text else text
 
     def _signal(self) -> None:
         self._process.send_signal(signal.SIGINT)
@@ -167,7 +171,7 @@ class Child:
     def _take(self, said: bool, line: bytes) -> None:
         text = line.decode("utf-8", "replace")
         if said:
-            text = _SPEAKER.sub("", text)
+            text = self._in_python(_SPEAKER.sub("", text))
             self.messages.append(text)
             self._on_message(text)
             return
@@ -249,7 +253,7 @@ class Child:
             else:
                 how = "was killed by signal %d" % -status if status < 0 else "ended with status %d" % status
             return Error("\n".join(["the command %s" % how] + self.messages[-20:]))
-        text = what["text"]
+        text = self._in_python(what["text"])
         behind = [k for k, m in enumerate(self.messages) if m == text]
         out = _error(what["code"] or 0, "\n".join([text] + (self.messages[behind[-1] + 1:] if behind else [])))
         out.path, out.offset, out.sample = what["file"], what.get("offset"), what.get("sample")

@@ -18,7 +18,7 @@ class mrp_finish(C.Structure):
     """mrp_finish of native.h."""
     _fields_ = [("height", C.c_uint32), ("width", C.c_uint32), ("channels", C.c_uint32), ("dtype", C.c_int), ("planar", C.c_int),
                 ("mean", C.c_float * 4), ("std", C.c_float * 4), ("ignore", C.c_int64), ("classes", C.c_uint32), ("ahead", C.c_uint32),
-                ("bytes_most", C.c_uint64), ("field_count", C.c_uint32), ("field_bytes", C.c_uint64 * _FIELDS_MOST)]
+                ("bytes_most", C.c_uint64), ("field_count", C.c_uint32), ("field_bytes", C.c_uint64 * _FIELDS_MOST), ("keep", C.c_uint32)]
 
 
 def _usable() -> int:
@@ -37,17 +37,20 @@ class Finish:
     """The form that batches of a loader get.
 
     dtype   of pixels: U8, F16, BF16, F32
-    planar  (n, channels, height, width), else (n, height, width, channels)"""
+    planar  (n, channels, height, width), else (n, height, width, channels)
+    kept    pixels stay in the loader's own memory, of which `hold=` says how much there is: U8, not planar"""
 
     def __init__(self, loader: Any, dtype: int, planar: bool, mean: Sequence[float] = (), std: Sequence[float] = (), ignore: int = -1,
-                 classes: int = 0) -> None:
+                 classes: int = 0, kept: bool = False) -> None:
         self.dtype, self.planar, self.classes = dtype, planar, classes
         how = self.how = mrp_finish(dtype=dtype, planar=planar, ignore=ignore, classes=classes)
+        self.address = C.addressof(how)
         if loader._shape:
             how.height, how.width, how.channels = loader._shape
         channels = how.channels
         how.mean[:channels], how.std[:channels] = (list(mean) or [0.0] * channels), (list(std) or [1.0] * channels)
-        how.ahead = AHEAD if loader._given["prefetch"] else 0
+        how.ahead = 0 if not loader._given["prefetch"] else 1 if kept else AHEAD
+        how.keep = loader._hold if kept else 0
         how.bytes_most = loader._given["memory"] or max(0, _usable() // 2 - loader._memory)
         how.field_count = len(loader._field_shapes)
         for k, (_, kind, _, dims) in enumerate(loader._field_shapes):

@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from . import _errors
+from ._wording import in_python
 from ._native import CPYTHON, FOLDER, lib, native, quick, quick_lib
 from ._structs import (mr_batch, mr_convert_config, mr_decode_config, mr_error, mr_image_part, mr_loader_config, mr_loader_info,
                        mr_loader_stats, mr_output_config, mr_own_config, mr_own_picture, mr_sample, mr_source_config, mr_source_info, mr_value,
@@ -68,10 +69,11 @@ _declare(lib, "mr_source_read", _INT, _P, _U64, C.POINTER(_P), C.POINTER(C.c_siz
 _declare(lib, "mr_source_sample_path", _S, _P, _U64, _P, C.c_size_t)
 _declare(quick, "mrp_batch_view", C.POINTER(mr_batch), _P)
 _declare(quick, "mrp_batch_unref", None, _P)
-_declare(quick, "mrp_dlpack_start", None, _P, _P)
+_declare(quick, "mrp_dlpack_start", None, _P)
 _declare(quick, "mrp_export", _P, _P, _P, _INT, _INT, _INT, _P, _INT)
 _declare(quick, "mrp_export_labels", _P, _P, _U32, C.c_int64)
 _declare(quick, "mrp_inbox_create", _P)
+_declare(quick, "mrp_inbox_flag", _P, _P)
 _declare(quick, "mrp_inbox_destroy", None, _P)
 _declare(quick, "mrp_inbox_take", _INT, _P, _E, C.POINTER(_U64), C.POINTER(_U64))
 _declare(lib, "mr_own_defaults_sized", None, C.POINTER(mr_own_config), C.c_size_t)
@@ -110,7 +112,9 @@ CAPSULE_GONE = C.cast(native.mrp_capsule_gone, _P).value
 if CPYTHON:
     new_capsule = C.pythonapi.PyCapsule_New
     new_capsule.restype, new_capsule.argtypes = C.py_object, [_P, _S, _P]
-    quick.mrp_dlpack_start(C.cast(C.pythonapi.PyCapsule_IsValid, _P), C.cast(C.pythonapi.PyCapsule_GetPointer, _P))
+    quick.mrp_dlpack_start((_P * 6)(*(C.cast(getattr(C.pythonapi, n), _P) for n in (
+        "PyCapsule_IsValid", "PyCapsule_GetPointer", "PyCapsule_New", "PyTuple_Pack", "Py_DecRef", "PyErr_NoMemory"))))
+    _declare(quick, "mrp_export_pair", C.py_object, _P, _P)
 
 
 def version() -> str:
@@ -133,7 +137,7 @@ def text_of(what: mr_error) -> str:
 
 def failed(code: int, what: mr_error) -> _errors.Error:
     """The exception for it."""
-    return _errors.make(code, what, text_of(what))
+    return _errors.make(code, what, in_python(text_of(what)))
 
 
 def fill(function: Any, struct: Any) -> Any:

@@ -106,6 +106,8 @@ class Live:
         self.data, self.schema, self.key, self.sample_bytes = data, schema, key, sample_bytes
         self.classes = _classes_of(_names_in(data) if classes is None else classes)
 
+    threads = 1  # that call data[k]
+
     def maker(self) -> Any:
         """What the library's source is made by."""
         return Maker(self)
@@ -126,13 +128,15 @@ def see_loadable(schema: Dict[str, str], data: str) -> None:
 
 
 class Maker(Server):
-    """The thread that asks the object, and the library's source over it."""
+    """The thread that asks the object, or several of them, and the library's source over it."""
 
     def __init__(self, live: Live) -> None:
         self._live = live
         self._data, self._count = live.data, len(live.data)
+        self._here = threading.local()
         super().__init__("millrace samples")
         self._taker: Optional[Taker] = None
+        self._how: Any = None  # a taker is made of; each thread has one of its own
         self._ready = threading.Event()
         if not self._count:
             raise ArgumentError("%r has no samples" % live)
@@ -159,13 +163,24 @@ class Maker(Server):
             if schema is None:
                 schema = self._inferred()
                 see_loadable(schema, repr(live))
-            self._taker = Taker(_fields_of(schema), list(schema), live.classes, live.schema is None)
+            self._how = (schema, live.classes, live.schema is None)
+            self._taker = self._another()
         except BaseException as e:
             self.failure = e
             return False
         finally:
             self._ready.set()
+        for _ in range(live.threads - 1):
+            threading.Thread(target=self._also, name=self._name, daemon=True).start()
         return True
+
+    def _another(self) -> Taker:
+        schema, classes, inferred = self._how
+        return Taker(_fields_of(schema), list(schema), classes, inferred)
+
+    def _also(self) -> None:
+        self._here.taker = self._another()
+        self._serve()
 
     def _inferred(self) -> Dict[str, str]:
         """As sample 0 is. Pictures of PIL may have any size, and be gray or not, where some of them differ."""
@@ -177,11 +192,11 @@ class Maker(Server):
         return schema
 
     def _answer(self, number: int, request: C.c_void_p) -> None:
-        assert self._taker is not None
+        taker = getattr(self._here, "taker", self._taker)
         try:
             given = self._data[number]
             try:
-                values = self._taker.take(number, plain_sample(given, self._live.schema is None))
+                values = taker.take(number, plain_sample(given, self._live.schema is None))
             except ArgumentError as e:
                 return self._refuse(request, _EFORMAT, text_of(e))
         except BaseException as e:

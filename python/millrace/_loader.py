@@ -24,6 +24,7 @@ from ._stream import ending as _ending
 from ._structs import (mr_loader_config, mr_loader_field, mr_loader_info, mr_loader_stats, mr_source_config, mr_source_info)
 from ._units import augmentation
 from ._waiting import run
+from ._wording import in_python
 from ._typed import Bad, Cache, Classes, Io, Pixels, SampleOrder, Split, Tail
 
 log = logging.getLogger("millrace")
@@ -256,6 +257,7 @@ class Loader:
         self._source = Source(given["path"], **{k: given[k] for k in ("format", "split", "take", "image_key", "label_key", "target_key",
                                                                       "split_key", "classes", "index_folder")})
         self._inbox: Optional[Inbox] = Inbox()
+        self._reports = self._inbox.flag
         self._cfg.on_bad, self._cfg.bad_context = _l.ON_BAD, self._inbox.pointer
         self._cfg.on_note, self._cfg.note_context = _l.ON_NOTE, self._inbox.pointer
         self._order: Optional[Order] = None
@@ -461,7 +463,7 @@ class Loader:
     def notes(self) -> str:
         """What the data set has to tell: what was left out, shifted, indexed."""
         self._check()
-        return (self._source.info.told or b"").decode("utf-8", "replace")
+        return in_python((self._source.info.told or b"").decode("utf-8", "replace"))
 
     @property
     def epoch(self) -> int:
@@ -522,7 +524,7 @@ class Loader:
             if kind == 0:
                 break
             if kind == 1:
-                text = what.text.decode("utf-8", "replace")
+                text = in_python(what.text.decode("utf-8", "replace"))
                 call = self._given["on_note"]
                 call(text) if call else log.info("%s", text)
             else:
@@ -619,7 +621,7 @@ class Loader:
                 with stream.lock:
                     stream.stop()
             self._source.close()
-            self._inbox = None
+            self._inbox, self._reports = None, C.c_int(0)
 
     def __enter__(self) -> "Loader":
         return self

@@ -79,14 +79,18 @@ def mark_of(data: Any, depth: int = 2) -> Any:
     return out
 
 
+def without_gil() -> bool:
+    """Do threads of this Python run in parallel?"""
+    return not getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
 class Makers:
     """Who makes the batches of one loader, and what is known of them.
 
     ahead  batches that are under way, at most"""
 
     def __init__(self, job: Job, count: int, context: Any, timeout: float, prefetch: int, note: Callable[[str], None]) -> None:
-        free = not getattr(sys, "_is_gil_enabled", lambda: True)()
-        if count and (context == "threads" or context is None and free):
+        if count and (context == "threads" or context is None and without_gil()):
             job.global_seeds = False
             self.pool: Any = Threads(job, count)
         elif count:

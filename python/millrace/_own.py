@@ -7,13 +7,14 @@ from typing import Any, Callable, Dict, List, Optional
 import torch
 
 from . import _library as _l
+from ._augmented import OF_THE_PICTURE, AugmentedJob, see_usable
 from ._collate import Collation
 from ._decoded import OF_THE_SOURCE, Decoded
 from ._errors import ArgumentError, BadSampleError, UnsupportedError
 from ._live import Live, known
 from ._live_workers import LiveOfWorkers
-from ._loader import log
-from ._made import Made, Makers
+from ._loader import Loader, log
+from ._made import Made, Makers, without_gil
 from ._making import Bad, Job, generators_kept, is_class, is_picture, kind_of
 from ._records import _shown as shown
 
@@ -28,7 +29,10 @@ TARGET = "target"
 class Own:
     """The part that is Python's own of one loader's arguments.
 
-    path  what stands for the data in the library's loader"""
+    path  what stands for the data in the library's loader
+    form  of batches that the library finishes for the functions, set by the loader: of Source.form()"""
+
+    form: Dict[str, Any] = {}
 
     def __init__(self, live: Live, given: Dict[str, Any], workers: int) -> None:
         self.live, self._given, self.workers = live, given, workers
@@ -50,9 +54,7 @@ class Own:
         if files and not asked:
             return None
         if asked and augment != "none":
-            raise ArgumentError("%s= and augment=%r: samples come from Python or from the library: leave out augment= (the library then only "
-                                "decodes), or %s" % (asked[0], augment, "say all of it by augment= and operations={\"my_name\": function}"
-                                                     if asked[0] == "transform" else "leave out %s=" % asked[0]))
+            return OwnOfAugmented.of_pictures(path, functions, settings, asked[0], ignore)
         if not asked and augment != "none":
             return None  # see for_augmentation()
         workers = settings.get("num_workers") or settings.get("workers") or 0
@@ -99,6 +101,12 @@ class Own:
 
     # ------------------------------------------------------------------ the loader's
 
+    def close(self) -> None:
+        """What was opened in this process."""
+
+    def run_as(self, given: Dict[str, Any]) -> None:
+        """The loader's settings are these from now on."""
+
     def settle(self, settings: Dict[str, Any]) -> int:
         """Into settings of the library's loader, which delivers numbers of samples; gives batches to be made ahead."""
         prefetch = settings.get("prefetch", 4)
@@ -116,6 +124,58 @@ class Own:
 
     def makers(self, given: Dict[str, Any], collation: Collation, prefetch: int) -> Makers:
         return self._made_by(self._job(given, collation), prefetch)
+
+
+class OwnOfAugmented(Own):
+    """With augment=: what the functions get is finished by the library, of files and of a Python object's pictures."""
+
+    @classmethod
+    def of_pictures(cls, path: Any, functions: Dict[str, Any], settings: Dict[str, Any], asked: str, ignore: int) -> "OwnOfAugmented":
+        see_usable(settings, asked)
+        if settings.get("order") == "balanced":
+            raise ArgumentError("order=\"balanced\" and %s=: the data say the order, and workers know numbers of samples only; sampler= says it, "
+                                "such as torch.utils.data.WeightedRandomSampler" % asked)
+        files = isinstance(path, (str, bytes, os.PathLike))
+        of_picture = {n: settings.pop(n) for n in OF_THE_PICTURE if n in settings}
+        of_source = {n: settings[n] for n in OF_THE_SOURCE if n in settings}
+        live = cls._of_files(path, settings, ignore) if files else path if isinstance(path, Live) else Live(path)
+        if not files:
+            cls._see_pictures(live, asked, of_picture["augment"])
+        with Loader(path if files else live, batch=1, training=settings.get("training", False), channels=settings.get("channels", 0), prefetch=0,
+                    rank=0, world=1, **of_picture, **of_source) as looked:
+            if not looked.shape:
+                raise ArgumentError("augment=%r: the data have no pictures" % of_picture["augment"])
+            text = looked.augment
+        workers = settings.get("num_workers") or settings.get("workers") or 0
+        made = cls(Live(live.data, live.schema, live.classes, "%s %s" % (live.key or "", text), live.sample_bytes),
+                   dict(functions, **{n: settings.pop(n, None) for n in _MORE}), workers)
+        made.pictures_formed = False  # by Python: the library does it
+        made._of, made._arguments = path if files else live, dict(of_picture, **of_source)
+        return made
+
+    @staticmethod
+    def _see_pictures(live: Live, asked: str, augment: str) -> None:
+        if not len(live.data):
+            raise ArgumentError("%r has no samples" % live)
+        with generators_kept():
+            sample = known(live.data[0])
+        if kind_of(sample) != "pictures":
+            raise ArgumentError("%s= and augment=%r: of pictures with a class, and sample 0 is %s: give pictures (of PIL, arrays of uint8, bytes of "
+                                "JPEG or PNG), or do all of it in __getitem__ without augment=" % (asked, augment, shown(sample)))
+
+    def _job(self, given: Dict[str, Any], collation: Optional[Collation]) -> Job:
+        g = self._given
+        self._one = AugmentedJob(self._of, self._arguments, self.form, given, self.live.data, seed=given["seed"], transform=g["transform"],
+                                 target_transform=g["target_transform"], collate=g["collate_fn"], collation=collation,
+                                 bad=given.get("bad", "stop"), worker_init=g["worker_init_fn"])
+        return self._one
+
+    def run_as(self, given: Dict[str, Any]) -> None:
+        self._one.close()
+        self._one.run_as(given)
+
+    def close(self) -> None:
+        self._one.close()
 
 
 def with_field(sample: Any) -> Any:
@@ -149,7 +209,11 @@ def for_augmentation(path: Any, settings: Dict[str, Any]) -> Any:
     if count:
         settings.pop("num_workers")
         context = settings.pop("multiprocessing_context", None)
-        if context != "threads":
+        if context == "threads" or context is None and without_gil():
+            live = Live(live.data, live.schema, live.classes, live.key, live.sample_bytes)
+            live.threads = count
+            settings["workers"] = max(_l.quick_lib.mr_cores(), 2 * count)
+        else:
             live = LiveOfWorkers(live, count, context, settings.pop("worker_init_fn", None), 0)
             settings["workers"] = max(_l.quick_lib.mr_cores(), 2 * count)  # threads of the library, some of which wait for samples
     try:
@@ -163,7 +227,9 @@ def for_augmentation(path: Any, settings: Dict[str, Any]) -> Any:
     if isinstance(live, LiveOfWorkers):
         live.change = with_field
         return live, True
-    return Live(Targeted(live.data), live.schema, live.classes, live.key, live.sample_bytes), True
+    targeted = Live(Targeted(live.data), live.schema, live.classes, live.key, live.sample_bytes)
+    targeted.threads = live.threads
+    return targeted, True
 
 
 def _see_label(sample: Any, settings: Dict[str, Any]) -> None:

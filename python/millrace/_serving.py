@@ -42,8 +42,11 @@ class Server:
         raise NotImplementedError
 
     def _run(self) -> None:
-        if not self._begin():
-            return
+        if self._begin():
+            self._serve()
+
+    def _serve(self) -> None:
+        """Several threads may do so, where _answer() says that it can be called by them at the same time."""
         number, request = C.c_uint64(), C.c_void_p()
         while _l.native.mrp_maker_take(self.pointer, C.byref(number), C.byref(request)) == _l.OK:
             self._answer(number.value, request)

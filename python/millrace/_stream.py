@@ -30,6 +30,7 @@ class Inbox:
         self.pointer = _l.quick.mrp_inbox_create()
         if not self.pointer:
             raise MemoryError("no memory for a list of reports")
+        self.flag = C.c_int.from_address(_l.quick.mrp_inbox_flag(self.pointer))  # 0: there are none
 
     def __del__(self, destroy: Any = _l.quick.mrp_inbox_destroy) -> None:
         if getattr(self, "pointer", None):
@@ -132,7 +133,7 @@ class Stream:
             cfg.cache = cfg.cache_bytes = cfg.tune = 0
         self._finish = finish = loader._finish
         if finish:
-            cfg.keep = 0
+            cfg.keep = finish.how.keep + finish.how.ahead if finish.how.keep else 0
         if loader._order and loader._order.fixed is None:
             under_way = cfg.prefetch + 1 + (finish.how.ahead if finish else loader._hold)  # batches, at most, but for what `tune` finds
             fed = Fed(loader._order, self.epoch, loader._epochs, 1 + under_way // loader._steps if cfg.prefetch else 0)
@@ -148,7 +149,7 @@ class Stream:
             running.fed.feed(self.epoch + (self.step + done) // self._loader()._steps)
 
     def _held_error(self) -> HeldError:
-        if self._finish and self.running:
+        if self._finish and not self._finish.how.keep and self.running:
             return self.running.finisher.held_error(self._finish)
         hold = self._loader()._hold
         return HeldError("all %d batches that may be in use are: their arrays (or tensors made of them) are still referenced, and "
@@ -186,7 +187,8 @@ class Stream:
             batch = Batch(loader, lease, finish)
             self.epoch, self.step = (batch.epoch + 1, 0) if batch.last else (batch.epoch, batch.step + 1)
             self._taken = None
-            loader._drain(self._error)
+            if loader._reports.value:
+                loader._drain(self._error)
             return batch
 
     def _end(self, rc: int) -> None:

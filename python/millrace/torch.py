@@ -16,8 +16,9 @@ try:
 except ImportError as e:  # pragma: no cover
     raise ImportError("millrace.torch needs PyTorch: pip install torch") from e
 
+from . import _library as _l
 from . import _ranks
-from ._accelerate import enter
+from ._accelerate import enter, imported
 from ._arguments import take_sampler, translate
 from ._arrays import COPY, PLANES, Batch
 from ._collate import Collation, as_lists
@@ -38,7 +39,8 @@ Item = TypeVar("Item", covariant=True)  # what an iteration delivers
 _FORMATS = {"contiguous": "contiguous", "channels_last": "channels_last", torch.contiguous_format: "contiguous",
             torch.channels_last: "channels_last"}
 _LITTLE = 1 << 20
-_from_capsule = torch.utils.dlpack.from_dlpack  # torch.from_dlpack(array) asks the array for its device and versions first
+# torch.from_dlpack(array) asks the array for its device and versions first, and torch.utils.dlpack's function whether a capsule is an array.
+_from_capsule = getattr(torch._C, "_from_dlpack", torch.utils.dlpack.from_dlpack)
 _KINDS = {torch.float32: F32, torch.float16: F16, torch.bfloat16: BF16, torch.uint8: U8}
 _WHOLE = ("samples come in batches, from the loader that this belongs to: use it as it is; it divides its batches among ranks itself and "
           "needs no DataLoader, DistributedSampler or prepare_data_loader() around it (Hugging Face's Trainer takes it from get_train_dataloader()), "
@@ -226,7 +228,8 @@ class Loader(OwnMixin, Passes, Generic[Item]):
     ignore_index   target of a sample that does not count: padding, damaged, without a label. -100 is what torch's losses leave out
     num_classes    with `mixup` or `cutmix` in augment=, where the data do not say how many classes there are
     transform      function of a decoded picture (of PIL, where that is installed, else an array of uint8), as torchvision's transforms are;
-                   with it Python makes the samples, also of files and records, which the library decodes
+                   with it Python makes the samples, also of files and records, which the library decodes. With augment= it is called
+                   after it, with the tensor that would be delivered, (channels, height, width)
     target_transform  the same of the target
     collate_fn     function of a list of samples that gives the batch; default: as PyTorch's default_collate, targets of detection (dicts
                    with "boxes", or whose tensors differ in length) as a list of dicts. as_lists takes samples of any size
@@ -300,18 +303,20 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         kind = torch.uint8 if uint8 else kind
         if keys is not None and (isinstance(keys, str) or len(keys) != 2):
             raise ArgumentError("keys=%r: expected two names, of images and target" % (keys,))
+        self._tail_chosen = settings.get("tail") is not None or drop_last
         if drop_last:
             settings["tail"] = "drop"
         self._torch_given = dict(given, batch_size=batch_size)
+        self._ignore = ignore_index
         self._again_given = given
         rank, world = _ranks.find(settings.get("rank"), settings.get("world"))
         settings.update(rank=rank, world=world)
         ahead = self._own.settle(settings) if self._own else 0
         super().__init__(self._own.path if self._own else path, batch=batch if batch is not None else batch_size * world, epochs=None, **settings)
-        self._see_all_have_some()
+        self._see_shares()
         self._dtype = kind
         self._format = _FORMATS[memory_format] if memory_format is not None else "channels_last" if kind is torch.uint8 else "contiguous"
-        self._raw, self._keys, self._ignore = raw, keys, ignore_index
+        self._raw, self._keys = raw, keys
         self._soft = 0 if raw else self._soft_classes(num_classes)
         self._device = torch.device(device) if device is not None else None
         self._stream_of_copies: Any = None
@@ -322,22 +327,30 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         if self._own:
             if raw:
                 raise ArgumentError("raw=True: these samples are made by Python, and collate_fn= says what a batch is")
+            self._own.form = {"kind": _KINDS[kind], "planar": self._format == "contiguous", "ignore": ignore_index, "num_classes": num_classes}
             self._makers = self._own.makers(self._given, Collation(self._own.pictures_formed, self._format == "contiguous", kind, self._given["channels"],
                                                                   ignore_index), ahead)
         self._choose_form()
 
     def _choose_form(self) -> None:
-        """Batches that stay in host memory are finished ahead of the loop, unless they are the loader's own memory."""
+        """Batches that stay in host memory are finished ahead of the loop; bytes as the library decodes them stay where they are."""
         self._means, self._stds = self._numbers()
         planar = self._format == "contiguous"
         if self._own:
             return
-        if not self._raw and not self._on_gpu and (planar or self._dtype is not torch.uint8):
-            self._finish = Finish(self, _KINDS[self._dtype], planar, self._means, self._stds, self._ignore, self._soft)
+        if not self._raw and not self._on_gpu:
+            self._finish = Finish(self, _KINDS[self._dtype], planar, self._means, self._stds, self._ignore, self._soft,
+                                  kept=not planar and self._dtype is torch.uint8)
+        # Pixels and targets in one call: the targets are a copy, which has to be small.
+        self._in_pairs = CPYTHON and self._finish is not None and bool(self._shape) and 4 * self._soft * self.batch <= _LITTLE
 
-    def _see_all_have_some(self) -> None:
+    def _see_shares(self) -> None:
+        """Can all ranks go on with their shares of the last batch?"""
         last = self._per_epoch - (self._steps - 1) * self.batch
-        if last >= self._world or self._given["tail"] != "keep":
+        if last % self._world == 0 or self._given["tail"] != "keep":
+            return
+        self._see_gathering(last)
+        if last >= self._world:
             return
         text = ("the last batch of an epoch has %d of %d samples, fewer than there are ranks: some of %d get an empty batch, whose mean "
                 "loss is no number; say drop_last=True, or another batch size" % (last, self.batch, self._world))
@@ -345,14 +358,21 @@ class Loader(OwnMixin, Passes, Generic[Item]):
             raise ArgumentError(text)
         log.warning("%s", text)
 
+    def _see_gathering(self, last: int) -> None:
+        """Unequal shares for evaluation that nobody asked for: collective operations of what a model makes of them end the processes."""
+        if self._given["training"] or self._tail_chosen:
+            return
+        text = ("the last batch of an epoch has %d samples, which %d ranks cannot share equally, and gathering needs tensors of equal sizes. Say "
+                "tail=\"pad\" (padding has the target %d; Accelerate's gather_for_metrics() leaves it out), tail=\"drop\", or tail=\"keep\" if "
+                "nothing is gathered" % (last, self._world, self._ignore))
+        if imported():
+            raise ArgumentError(text)
+        log.warning("%s", text)
+
     def _entering(self, of: Pass) -> bool:
         last = self._per_epoch - (self._steps - 1) * self.batch
         of.remainder = last if last < self.batch else 0
-        entered = enter(of)
-        if entered and last % self._world and self._given["tail"] == "keep" and not self._given["training"]:
-            log.warning("the last batch of an epoch has %d samples, which %d ranks cannot share equally, and Accelerate gathers tensors of equal "
-                        "sizes only: say tail=\"pad\"; gather_for_metrics() leaves out the padding", last, self._world)
-        return entered
+        return enter(of)
 
     def _settle(self) -> None:
         """Be the rank that torch.distributed says, where its group came up after this loader."""
@@ -373,7 +393,10 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         self._begin(dict(self._given, rank=group[0], world=group[1], batch=self.batch if size is None else size * group[1]))
         self._rest, (self._next_epoch, self._wanted, self._resumed) = place, kept
         self._choose_form()
-        self._see_all_have_some()
+        if self._own and self._makers:
+            self._makers.pool.stop()
+            self._own.run_as(self._given)
+        self._see_shares()
 
     def _fixed(self) -> NoReturn:
         raise AttributeError("a loader keeps the data, batch size, order and tail that it was made with: make another one, or set_epoch()")
@@ -429,6 +452,10 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         self._settle()
         return self._steps
 
+    def __getitem__(self, at: Any) -> NoReturn:
+        """A loader is no data set: Trainer(train_dataset=loader), DataLoader(loader)."""
+        raise TypeError("a loader stands where a data set is expected: " + _WHOLE)
+
     def state_dict(self) -> Dict[str, Any]:
         self._settle()
         return super().state_dict()
@@ -465,6 +492,8 @@ class Loader(OwnMixin, Passes, Generic[Item]):
     def close(self) -> None:
         if self._makers:
             self._makers.pool.close()
+        if self._own and self._makers:
+            self._own.close()
         super().close()
 
     if TYPE_CHECKING:
@@ -500,6 +529,9 @@ class Loader(OwnMixin, Passes, Generic[Item]):
     # Tensors of host memory that somebody keeps are never overwritten: the memory of a batch is used again when nobody has it.
 
     def _tensors(self, batch: Batch) -> Tuple[Any, Any]:
+        if self._in_pairs:
+            pixels, targets = _l.quick.mrp_export_pair(batch._lease.address, self._finish.address)
+            return _from_capsule(pixels), _from_capsule(targets)
         pixels, targets = batch.images, batch.targets
         last = PLANES if self._format == "channels_last" else 0
         if targets is not None:

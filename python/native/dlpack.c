@@ -40,11 +40,19 @@ enum { DEVICE_CPU = 1 };
 
 static int (*is_valid)(void *capsule, const char *name); /* fixed after mrp_dlpack_start() */
 static void *(*get_pointer)(void *capsule, const char *name);
+static void *(*new_capsule)(void *pointer, const char *name, void (*gone)(void *capsule));
+static void *(*pack)(intptr_t count, ...);
+static void (*decref)(void *object);
+static void *(*no_memory)(void);
 
-void mrp_dlpack_start(void *valid, void *pointer)
+void mrp_dlpack_start(const mrp_python *python)
 {
-    *(void **)&is_valid = valid;
-    *(void **)&get_pointer = pointer;
+    *(void **)&is_valid = python->capsule_is_valid;
+    *(void **)&get_pointer = python->capsule_get_pointer;
+    *(void **)&new_capsule = python->capsule_new;
+    *(void **)&pack = python->tuple_pack;
+    *(void **)&decref = python->decref;
+    *(void **)&no_memory = python->no_memory;
 }
 
 /* A copy has its data behind it and no batch. */
@@ -170,4 +178,44 @@ void mrp_capsule_gone(void *capsule)
     if (is_valid(capsule, "dltensor")) delete_legacy(get_pointer(capsule, "dltensor"));
     else if (is_valid(capsule, "dltensor_versioned"))
         delete_versioned(get_pointer(capsule, "dltensor_versioned"));
+}
+
+static void *capsule_of(legacy *m)
+{
+    if (!m) return no_memory();
+    void *capsule = new_capsule(m, "dltensor", mrp_capsule_gone);
+    if (!capsule) delete_legacy(m);
+    return capsule;
+}
+
+static void *capsule_of_pixels(mrp_batch *b, const mrp_finish *how)
+{
+    enum { UNSIGNED = 1, FLOAT = 2, BFLOAT = 4 };
+    const int code = how->dtype == MR_U8 ? UNSIGNED : how->dtype == MR_BF16 ? BFLOAT : FLOAT;
+    const int bits = how->dtype == MR_U8 ? 8 : how->dtype == MR_F32 ? 32 : 16;
+    const mr_batch *view = mrp_batch_view(b);
+    const int64_t planes[4] = {view->count, how->channels, how->height, how->width};
+    const int64_t rows[4] = {view->count, how->height, how->width, how->channels};
+    void *pixels = (void *)view->pixels;
+    return capsule_of(how->planar ? mrp_export(b, pixels, code, bits, 4, planes, 0)
+                                  : mrp_export(b, pixels, code, bits, 4, rows, MRP_EXPORT_PLANES));
+}
+
+static void *capsule_of_targets(mrp_batch *b, const mrp_finish *how)
+{
+    enum { SIGNED = 0, FLOAT = 2 };
+    const int64_t shape[2] = {mrp_batch_view(b)->count, how->classes};
+    void *targets = (void *)mrp_batch_targets(b);
+    return capsule_of(how->classes ? mrp_export(b, targets, FLOAT, 32, 2, shape, MRP_EXPORT_COPY)
+                                   : mrp_export(b, targets, SIGNED, 64, 1, shape, MRP_EXPORT_COPY));
+}
+
+void *mrp_export_pair(mrp_batch *b, const mrp_finish *how)
+{
+    void *pixels = capsule_of_pixels(b, how);
+    void *targets = pixels ? capsule_of_targets(b, how) : NULL;
+    void *pair = targets ? pack(2, pixels, targets) : NULL; /* which has references of its own */
+    if (targets) decref(targets);
+    if (pixels) decref(pixels);
+    return pair;
 }

@@ -6,7 +6,8 @@
  *
  * A buffer is one piece of memory with everything that a batch points to. There are as many as are in use,
  * ready and in the making; one that somebody keeps is no longer of the ring, and another one takes its place
- * until all of them take bytes_most. It does not know what a framework makes of a batch. */
+ * until all of them take bytes_most. With `keep` a batch stays in its slot, and the buffer has its targets
+ * alone. It does not know what a framework makes of a batch. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -52,6 +53,7 @@ struct mrp_finisher {
 
 static void free_buffer(buffer *u)
 {
+    mr_kept_drop(u->b.kept);
     free(u->memory);
     free(u);
 }
@@ -89,6 +91,8 @@ static void come_back(mrp_batch *b)
 {
     buffer *u = (buffer *)b;
     mrp_finisher *f = u->of;
+    mr_kept_drop(u->b.kept); /* before the thread may keep another one */
+    u->b.kept = NULL;
     pthread_mutex_lock(&f->lock);
     f->held--;
     put_back_locked(f, u);
@@ -133,7 +137,8 @@ static int get_buffer(mrp_finisher *f, uint64_t bytes, buffer **out, mr_error *e
 {
     pthread_mutex_lock(&f->lock);
     buffer *u = take_free_locked(f, bytes);
-    const int more = !u && (f->count < LEAST + f->how.ahead || f->bytes + bytes <= f->how.bytes_most);
+    const int more =
+        !u && (f->how.keep || f->count < LEAST + f->how.ahead || f->bytes + bytes <= f->how.bytes_most);
     if (more) {
         f->count++;
         f->bytes += bytes;
@@ -223,13 +228,30 @@ static int make_targets(const mrp_finish *how, const mr_batch *b, void *out, mr_
     return MR_EINVAL;
 }
 
+static void begin_view(buffer *u, const mr_batch *from)
+{
+    u->b.view = *from;
+    u->b.view.parts = NULL; /* the loader's own */
+    u->b.view.part_count = 0;
+    u->b.gone = come_back;
+    u->b.process = getpid();
+    atomic_init(&u->b.refs, 1);
+}
+
+/* The loader fills another slot in place of the batch's. */
+static int keep(mrp_finisher *f, const mr_batch *from, buffer *u, mr_error *err)
+{
+    begin_view(u, from);
+    u->b.targets = u->memory;
+    const int rc = make_targets(&f->how, from, u->memory, err);
+    return rc != MR_OK ? rc : mr_loader_keep(f->l, from, &u->b.kept, err);
+}
+
 static int finish(mrp_finisher *f, const mr_batch *from, buffer *u, mr_error *err)
 {
     const mrp_finish *how = &f->how;
     place p = {.memory = u->memory};
-    u->b.view = *from;
-    u->b.view.parts = NULL; /* the loader's own */
-    u->b.view.part_count = 0;
+    begin_view(u, from);
     u->b.view.pixels = NULL;
     if (from->pixels) {
         void *out = reserve(&p, from->count * picture_bytes(how));
@@ -238,17 +260,15 @@ static int finish(mrp_finisher *f, const mr_batch *from, buffer *u, mr_error *er
     }
     u->b.targets = reserve(&p, from->count * target_bytes(how));
     copy_rest(how, &p, from, &u->b.view);
-    u->b.gone = come_back;
-    u->b.process = getpid();
-    atomic_init(&u->b.refs, 1);
     return make_targets(how, from, (void *)u->b.targets, err);
 }
 
 static uint64_t bytes_of(const mrp_finish *how, const mr_batch *b)
 {
     place counted = {0};
-    if (b->pixels) reserve(&counted, b->count * picture_bytes(how));
+    if (b->pixels && !how->keep) reserve(&counted, b->count * picture_bytes(how));
     reserve(&counted, b->count * target_bytes(how));
+    if (how->keep) return counted.at ? counted.at : ALIGN;
     reserve(&counted, b->count * sizeof *b->labels);
     reserve(&counted, b->count * sizeof *b->ids);
     if (b->affine) reserve(&counted, b->count * 2 * sizeof *b->affine);
@@ -284,12 +304,14 @@ static int finish_next(mrp_finisher *f, uint64_t timeout_ns, buffer **out, mr_er
     const uint64_t bytes = bytes_of(&f->how, &f->taken);
     while ((rc = get_buffer(f, bytes, out, err)) == MR_ELIMIT)
         if (!f->how.ahead || !wait_for_memory(f)) return MR_EBUSY;
-    if (rc == MR_OK && (rc = finish(f, &f->taken, *out, err)) != MR_OK) {
+    if (rc == MR_OK) rc = f->how.keep ? keep(f, &f->taken, *out, err) : finish(f, &f->taken, *out, err);
+    if (rc != MR_OK && *out) {
         pthread_mutex_lock(&f->lock);
         put_back_locked(f, *out);
         pthread_mutex_unlock(&f->lock);
     }
     f->has_taken = 0;
+    if (rc == MR_OK && f->how.keep) return MR_OK; /* which released it */
     const int released = mr_loader_release(f->l, &f->taken, NULL);
     return rc != MR_OK ? rc : released;
 }
@@ -416,19 +438,6 @@ static int take_ready(mrp_finisher *f, uint64_t timeout_ns, buffer **out, mr_err
     return rc;
 }
 
-int mrp_finisher_next(mrp_finisher *f, uint64_t timeout_ns, mrp_batch **out, mr_error *err)
-{
-    buffer *u = NULL;
-    const int rc = f->how.ahead ? take_ready(f, timeout_ns, &u, err) : finish_next(f, timeout_ns, &u, err);
-    *out = NULL;
-    if (rc != MR_OK) return rc;
-    pthread_mutex_lock(&f->lock);
-    f->held++;
-    pthread_mutex_unlock(&f->lock);
-    *out = &u->b;
-    return MR_OK;
-}
-
 uint32_t mrp_finisher_held(mrp_finisher *f, uint64_t *bytes)
 {
     pthread_mutex_lock(&f->lock);
@@ -436,6 +445,22 @@ uint32_t mrp_finisher_held(mrp_finisher *f, uint64_t *bytes)
     *bytes = f->bytes;
     pthread_mutex_unlock(&f->lock);
     return held;
+}
+
+int mrp_finisher_next(mrp_finisher *f, uint64_t timeout_ns, mrp_batch **out, mr_error *err)
+{
+    buffer *u = NULL;
+    uint64_t bytes;
+    *out = NULL;
+    if (f->how.keep && mrp_finisher_held(f, &bytes) >= f->how.keep) /* only this thread adds to them */
+        return mr_error_set(err, MR_EBUSY, "%u batches are in use", f->how.keep);
+    const int rc = f->how.ahead ? take_ready(f, timeout_ns, &u, err) : finish_next(f, timeout_ns, &u, err);
+    if (rc != MR_OK) return rc;
+    pthread_mutex_lock(&f->lock);
+    f->held++;
+    pthread_mutex_unlock(&f->lock);
+    *out = &u->b;
+    return MR_OK;
 }
 
 void mrp_finisher_close(mrp_finisher *f)

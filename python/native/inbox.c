@@ -2,6 +2,7 @@
 #include "python/native/native.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #define REPORTS_MOST 1024u
@@ -18,6 +19,7 @@ struct mrp_inbox {
     struct report *head, *tail;
     uint32_t count;
     uint64_t lost;
+    atomic_int flag; /* written under the lock, read by anybody; 0: nothing came since it was found empty */
 };
 
 mrp_inbox *mrp_inbox_create(void)
@@ -52,6 +54,7 @@ static void put(mrp_inbox *in, int kind, const mr_error *what, uint64_t substitu
         in->tail = r;
         in->count++;
     }
+    atomic_store_explicit(&in->flag, 1, memory_order_release);
     pthread_mutex_unlock(&in->lock);
 }
 
@@ -75,6 +78,8 @@ int mrp_inbox_take(mrp_inbox *in, mr_error *what, uint64_t *substitute, uint64_t
         in->head = r->next;
         if (!in->head) in->tail = NULL;
         in->count--;
+    } else {
+        atomic_store_explicit(&in->flag, 0, memory_order_relaxed);
     }
     *lost = in->lost;
     pthread_mutex_unlock(&in->lock);
@@ -85,3 +90,5 @@ int mrp_inbox_take(mrp_inbox *in, mr_error *what, uint64_t *substitute, uint64_t
     free(r);
     return kind;
 }
+
+const void *mrp_inbox_flag(const mrp_inbox *in) { return &in->flag; }

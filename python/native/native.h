@@ -24,6 +24,8 @@ MR_API void mrp_inbox_destroy(mrp_inbox *in);
 /* The next report: MRP_NOTE, MRP_BAD (then *substitute is the sample taken instead, or MR_NOWHERE); 0: there
  * is none. *lost: reports for which there was no room, so far. */
 MR_API int mrp_inbox_take(mrp_inbox *in, mr_error *what, uint64_t *substitute, uint64_t *lost);
+/* An int as long as the inbox: 0 while nothing was put since it was found empty. Reading it costs no call. */
+MR_API const void *mrp_inbox_flag(const mrp_inbox *in);
 MR_API void mrp_on_note(void *inbox, const char *text);                         /* mr_loader_config.on_note */
 MR_API void mrp_on_bad(void *inbox, const mr_error *what, uint64_t substitute); /* mr_bad_report */
 
@@ -98,8 +100,13 @@ MR_API int mrp_decode_value(const mr_value *value, const mr_image_part *part, co
                             mrp_batch **out, uint32_t shape[3], mr_error *err);
 
 /* ---- dlpack.c ---- */
-/* Addresses of PyCapsule_IsValid() and PyCapsule_GetPointer(). */
-MR_API void mrp_dlpack_start(void *is_valid, void *get_pointer);
+/* Addresses of functions of Python. */
+typedef struct mrp_python {
+    void *capsule_is_valid, *capsule_get_pointer; /* PyCapsule_IsValid(), PyCapsule_GetPointer() */
+    void *capsule_new, *tuple_pack;               /* PyCapsule_New(), PyTuple_Pack() */
+    void *decref, *no_memory;                     /* Py_DecRef(), PyErr_NoMemory() */
+} mrp_python;
+MR_API void mrp_dlpack_start(const mrp_python *python);
 enum {
     MRP_EXPORT_VERSIONED = 1, /* a DLManagedTensorVersioned, else a DLManagedTensor */
     MRP_EXPORT_COPY = 2,      /* of a copy of data, which keeps nothing of b */
@@ -128,12 +135,17 @@ typedef struct mrp_finish {
     uint64_t bytes_most;   /* of all finished batches, in use or ready; there are always a few */
     uint32_t field_count;
     uint64_t field_bytes[4]; /* of a row, or of an element of a row where rows differ in width */
+    /* Batches in use at most, whose pixels and all but targets stay in the loader's own memory: its
+     * mr_loader_config.keep is keep + ahead. U8, not planar. 0: pixels are formed. */
+    uint32_t keep;
 } mrp_finish;
 
 /* Take the batches of a loader from now on: nobody else does. Their pixels and all that comes with them are
- * copied into memory that is used again once nobody has it, and never before. */
+ * copied into memory that is used again once nobody has it, and never before; with `keep` the loader's own
+ * memory is. */
 MR_API int mrp_finisher_open(mrp_finisher **out, mr_loader *l, const mrp_finish *how, mr_error *err);
-/* As mrp_next(); MR_EBUSY: the batches in use take bytes_most, and none is ready. One thread at a time. */
+/* As mrp_next(); MR_EBUSY: the batches in use take bytes_most, and none is ready, or `keep` are in use. One
+ * thread at a time. */
 MR_API int mrp_finisher_next(mrp_finisher *f, uint64_t timeout_ns, mrp_batch **out, mr_error *err);
 /* Batches in use, and bytes of all. */
 MR_API uint32_t mrp_finisher_held(mrp_finisher *f, uint64_t *bytes);
@@ -141,6 +153,10 @@ MR_API uint32_t mrp_finisher_held(mrp_finisher *f, uint64_t *bytes);
 MR_API void mrp_finisher_close(mrp_finisher *f);
 /* int64 (count), or float (count, classes). */
 MR_API const void *mrp_batch_targets(const mrp_batch *b);
+/* dlpack.c, of a finished batch with pictures, which `how` formed: a tuple of two capsules, of its pixels as
+ * (count, channels, height, width) in either layout, and of a copy of its targets. With the GIL. NULL: an
+ * exception is set. */
+MR_API void *mrp_export_pair(mrp_batch *b, const mrp_finish *how);
 
 /* ---- pixels.c ---- */
 /* Of each class as much as a sample is of it, into out, count x classes: 1 - share2 of its label, share2 of

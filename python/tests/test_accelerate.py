@@ -78,10 +78,35 @@ def test_batches_that_are_left_out(shapes, state):
     assert [active(state) for _ in rest] == [(False, 20), (True, 20)]
 
 
-def test_shares_that_cannot_be_gathered_are_told(shapes, state, caplog):
-    for _ in loader(shapes, 25, sampler=range(119), rank=0, world=2):
-        pass
-    assert "the last batch of an epoch has 19 samples, which 2 ranks cannot share equally" in caplog.text and "tail=\"pad\"" in caplog.text
+UNEQUAL = dict(batch_size=25, sampler=range(119), rank=0, world=2)  # 50, 50, 19
+
+
+def test_shares_that_cannot_be_gathered_are_refused(shapes, state, caplog):
+    """When the loader is made, not after an epoch; whoever says what becomes of the last batch gets it."""
+    with pytest.raises(millrace.ArgumentError, match="the last batch of an epoch has 19 samples, which 2 ranks cannot share equally.*tail=\"pad\""):
+        loader(shapes, **UNEQUAL)
+    sizes = {tail: [len(y) for _, y in loader(shapes, tail=tail, **UNEQUAL)] for tail in ("keep", "pad", "drop")}
+    assert sizes == {"keep": [25, 25, 9], "pad": [25, 25, 25], "drop": [25, 25]}
+    assert [len(y) for _, y in loader(shapes, drop_last=True, **UNEQUAL)] == [25, 25]
+    assert [len(y) for _, y in loader(shapes, training=True, **UNEQUAL)] == [25, 25, 9]  # gradients are averaged, nothing is gathered
+    assert [len(y) for _, y in loader(shapes, **dict(UNEQUAL, sampler=range(118)))] == [25, 25, 9]
+    assert not caplog.records
+
+
+def test_unequal_shares_are_told_without_accelerate(shapes, caplog, monkeypatch):
+    monkeypatch.delitem(sys.modules, "accelerate.state", raising=False)
+    for more in (dict(tail="keep"), dict(drop_last=True), dict(training=True)):
+        loader(shapes, **dict(UNEQUAL, **more))
+    assert not caplog.records
+    loader(shapes, **UNEQUAL)
+    assert "cannot share equally" in caplog.text and "tail=\"keep\" if nothing is gathered" in caplog.text
+
+
+def test_a_loader_in_place_of_a_data_set(shapes):
+    """As in Trainer(train_dataset=loader), which makes a DataLoader of it."""
+    for data in (loader(shapes), loader(shapes).dataset):
+        with pytest.raises(TypeError, match="get_train_dataloader"):
+            next(iter(torch.utils.data.DataLoader(data, batch_size=4)))
 
 
 def test_without_accelerate_nothing_is_noted(shapes, monkeypatch):

@@ -216,7 +216,7 @@ def test_what_changes_nothing_is_told_once(shapes, caplog, monkeypatch):
 
 
 @pytest.mark.parametrize("wrong,way", [
-    (dict(transform=abs), "augment="), (dict(collate_fn=list), "leave out augment="), (dict(shuffle=True, order="block"), "one of them"),
+    (dict(transform=abs, cache="memory"), "leave out cache="), (dict(shuffle=True, order="block"), "one of them"),
     (dict(shuffle=True, sampler=[1, 2]), "leave out shuffle="), (dict(batch_sampler=[[1, 2]]), "sampler="),
     (dict(batch_sampler=BatchSampler(SequentialSampler(range(9)), 3, False)), "batch_size="), (dict(prefetch_factor=2, prefetch=3), "one of them"),
     (dict(num_workers=2, workers=2), "one of them"), (dict(generator=7), "seed="), (dict(sampler=7), "sampler"), (dict(keys="image"), "two names"),

@@ -200,6 +200,53 @@ def test_what_goes_wrong_comes_in_its_place(shapes, tmp_path):
     assert -1 not in found and 9 not in found
 
 
+@pytest.mark.parametrize("prefetch", [0, 1, 4])
+def test_bytes_in_the_order_of_decoding_are_not_copied(shapes, prefetch):
+    """They stay in the loader's memory, of which hold= says how much there is; next() only hands them out."""
+    l = loader(shapes, uint8=True, hold=3, prefetch=prefetch)
+    plan = [(torch.from_dlpack(b.images).clone(), b.labels.tolist()) for b in plain(shapes)]
+    it, kept, got = iter(l), [], []
+    with pytest.raises(millrace.HeldError, match="all 3 batches.*hold=3"):
+        while True:
+            kept.append(next(it))
+    assert len(kept) == 3 and l.held == 3 and size_of(l) <= 8 * 16 * 8 + 4096
+    with pytest.raises(millrace.HeldError):
+        next(it)
+    while True:
+        got += [(x.clone(), y) for x, y in kept]  # targets are copies, and hold nothing
+        kept.clear()
+        kept = [b for b in [next(it, None)] if b is not None]
+        if not kept:
+            break
+    assert len(got) == len(plan) and all(torch.equal(x.permute(0, 2, 3, 1), p) and y.tolist() == q for (x, y), (p, q) in zip(got, plan))
+
+
+@pytest.mark.parametrize("early", [False, True], ids=["after the loop", "within it"])
+def test_bytes_outlive_the_loader(shapes, early):
+    l = loader(shapes, uint8=True, hold=8)
+    it = iter(l)
+    kept = [next(it)[0] for _ in range(4)] if early else [x for x, _ in it]
+    want = [x.clone() for x in kept]
+    l.close()
+    del l, it
+    gc.collect()
+    again = loader(shapes, uint8=True, augment="resize(9x9)")  # takes memory that was given back
+    assert sum(len(y) for _, y in again) == 120 and all(torch.equal(a, b) for a, b in zip(kept, want))
+
+
+def test_bytes_with_fields_and_shares_of_classes(tmp_path):
+    path = str(tmp_path / "f.mrec")
+    millrace.write_records(path, (dict(image=np.full((8, 8, 3), k, "uint8"), label=k % 3, tokens=np.arange(k % 5, dtype="int16")) for k in range(40)))
+    how = dict(augment="mixup(0.4)", training=True, seed=2)
+    mixed = millrace.torch.Loader(path, 8, uint8=True, num_classes=3, hold=8, **how)
+    for (x, y), (u, v) in zip(list(mixed), millrace.torch.Loader(path, 8, uint8=True, memory_format="contiguous", num_classes=3, **how)):
+        assert torch.equal(x, u) and torch.equal(y, v) and y.shape == (8, 3)
+    l = millrace.torch.Loader(path, 8, uint8=True, fields=["tokens"], hold=8)
+    for k, (x, y, f) in enumerate(list(l)):
+        assert y.tolist() == [n % 3 for n in range(8 * k, 8 * k + 8)] and f["tokens.length"].tolist() == [n % 5 for n in range(8 * k, 8 * k + 8)]
+        assert x[:, 0, 0, 0].tolist() == list(range(8 * k, 8 * k + 8))
+
+
 def test_labels_beyond_the_classes(shapes):
     with pytest.raises(millrace.ArgumentError, match="num_classes="):
         list(loader(shapes, augment="rrc(32),mixup(0.4)", num_classes=3))

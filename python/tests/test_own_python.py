@@ -4,6 +4,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 
 import millrace
 import pytest
@@ -342,7 +343,7 @@ def test_target_transform_and_names(shapes):
     with mt.Loader(shapes, 16, transform=plain, target_transform=lambda y: y + 100, channels=3, keys=("pixel_values", "labels")) as loader:
         b = next(iter(loader))
     assert set(b) == {"pixel_values", "labels"} and int(b["labels"].min()) >= 100
-    for wrong, match in (({"augment": "rrc224", "transform": plain}, "leave out augment="), ({"transform": 3}, "expected a function"),
+    for wrong, match in (({"transform": 3}, "expected a function"),
                          ({"transform": plain, "raw": True}, "collate_fn="), ({"transform": plain, "operations": {"my_x": print}}, "operations="),
                          ({"transform": plain, "num_workers": 1, "multiprocessing_context": "thread"}, "expected \"fork\"")):
         with pytest.raises(millrace.ArgumentError, match=match):
@@ -441,6 +442,32 @@ class Made(Drawn):
         if k == self.at:
             self.how()
         return np.random.default_rng(k).integers(0, 256, (40, 40, 3), dtype="uint8"), k % 3
+
+
+class Together:
+    """Pictures that are there only while two threads ask for them."""
+
+    def __init__(self):
+        self.both = None
+
+    def __len__(self):
+        return 24
+
+    def __getitem__(self, k):
+        if self.both is not None:
+            self.both.wait()
+        return np.full((6, 6, 3), k, "uint8"), k % 3
+
+
+def test_threads_for_pictures_that_the_library_augments():
+    """As many as num_workers= says call the object at the same time."""
+    data = Together()
+    with mt.Loader(data, 8, augment="flip", num_workers=2, multiprocessing_context="threads") as loader:
+        data.both = threading.Barrier(2)
+        got = [(x[:, 0, 0, 0] * 255, y) for x, y in loader]
+        data.both.abort()
+        data.both = None
+    assert [torch.equal(x.round().long() % 3, y) for x, y in got] == [True] * 3 and torch.cat([x for x, _ in got]).round().tolist() == list(range(24))
 
 
 def test_workers_for_pictures_that_the_library_augments():

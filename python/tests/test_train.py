@@ -244,11 +244,11 @@ def test_errors_by_kind(digits, tmp_path):
     with pytest.raises(FileNotFoundError) as e:
         millrace.train(tmp_path / "nothing", **SIM)
     assert isinstance(e.value, millrace.NotFoundError) and e.value.path == str(tmp_path / "nothing") and e.value.errno == 2 and e.value.code == -10
-    with pytest.raises(millrace.ArgumentError, match="--batch: expected a whole number, found 'many'"):
+    with pytest.raises(millrace.ArgumentError, match="batch=: expected a whole number, found 'many'"):
         millrace.train(digits, **dict(SIM, batch="many"))
     with pytest.raises(millrace.ArgumentError, match="did you mean 'mnist-mlp'"):
         millrace.train(digits, **dict(SIM, model="mnist-mpl"))
-    with pytest.raises(millrace.ArgumentError, match="--resume needs --checkpoint"):
+    with pytest.raises(millrace.ArgumentError, match="resume= needs checkpoint="):
         millrace.train(digits, resume=True, **SIM)
     (tmp_path / "bad.mrec").write_bytes(b"\x89MRC\r\n\x1a\n" + bytes(200))
     with pytest.raises(millrace.Error):
@@ -261,7 +261,7 @@ def test_errors_by_kind(digits, tmp_path):
 
 def test_a_folder_of_another_run(digits, tmp_path):
     millrace.train(digits, epochs=1, checkpoint=tmp_path / "run", **SIM)
-    with pytest.raises(FileExistsError, match="--force begins a new one"):
+    with pytest.raises(FileExistsError, match="force= begins a new one"):
         millrace.train(digits, epochs=1, checkpoint=tmp_path / "run", **SIM)
     assert millrace.train(digits, epochs=1, checkpoint=tmp_path / "run", force=True, **SIM).complete
 
