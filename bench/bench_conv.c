@@ -1,12 +1,12 @@
 /* bench/bench_conv.c: each pass of 3 x 3 convolutions of stride 1 on a cpu device, direct and by Winograd, in
- * turns: what the table of kernels/ops/dnnl/winograd.c is made from. One JSON line per shape and pass.
+ * turns: the measurements for the table of kernels/ops/dnnl/winograd.c. One JSON line per shape and pass.
  *
- *   bench_conv [rounds [threads [channels filters size pad batch]]]      without a shape: those of the table
+ *   bench_conv [rounds [threads [channels filters size pad batch]]]      without a shape: the table's shapes
  *
- * Times are medians over the rounds; a round runs every pass of both devices once. With one thread it is
- * processor time, which busy neighbours disturb little: the table is made so. With more it is time on the
- * clock. The gradient to the input is what backward takes with it less what it takes without. gflop_per_s
- * counts the direct algorithm's operations. */
+ * Times are medians over the rounds; a round runs every pass of both devices once. With one thread a time is
+ * processor time, which busy neighbours disturb little: the table is made this way. With more it is wall
+ * time. The time of the gradient to the input is backward's time with it less backward's time without it.
+ * gflop_per_s counts the direct algorithm's operations. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,11 +4,11 @@
  *   bench_decode FOLDER [threads] [seconds]
  *
  * Every JPEG file under FOLDER is in memory before the clock starts; threads take picture after picture, in
- * whole passes, until the time is over. One JSON line. Files that are no JPEG are passed over; those that
- * libjpeg refuses are named and left out.
+ * whole passes, until the time is over. One JSON line. Other files are skipped; JPEGs that libjpeg refuses
+ * are named and left out.
  *
- * What it does not do: reading, cropping, resizing, batches. It is what a loader would cost that did only the
- * decoding. */
+ * Not measured: reading, cropping, resizing, batches. The result is the cost of a loader that only
+ * decodes. */
 #include <fcntl.h>
 #include <ftw.h>
 #include <pthread.h>

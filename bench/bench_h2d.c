@@ -1,15 +1,15 @@
-/* bench/bench_h2d.c: how fast host memory reaches a device, and comes back: what a copy stream can hope for.
+/* bench/bench_h2d.c: speed of copies from host memory to a device and back: the upper bound of a copy stream.
  * One JSON line per size.
  *
  *   bench_h2d DEVICE [--pageable] [--seconds S] [--most BYTES]
  *
  * DEVICE is as in --devices; of several the first is measured. Sizes go from 1 MiB in steps of four to BYTES
- * (256 MiB). Each has five rounds of copies one behind the other on one copy stream, together for S seconds
- * (0.2); a round's time is between two events on that stream, and the median round is told. Memory is what
- * mr_host_alloc() gives: pinned where that means something. --pageable takes ordinary memory instead: what a
- * program gets that does not ask for pinned memory; only devices whose copies accept it can do that.
+ * (256 MiB). Each has five rounds of consecutive copies on one copy stream, together for S seconds (0.2); a
+ * round's time is between two events on that stream, and the median round is printed. Memory comes from
+ * mr_host_alloc(): pinned where the device supports that. --pageable uses ordinary memory, as a program does
+ * that does not request pinned memory; only devices whose copies accept it can do that.
  *
- * What it does not measure: copies beside computing, or to several devices at once. */
+ * Not measured: copies in parallel with computing, or to several devices at once. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* bench/bench_pixels.c: the arithmetic of the road of pixels, every variant this processor has, in turn:
- * nanoseconds per block or pixel, and times the widest variant's; and augmentations of a picture of 224 x
- * 224, beside rrc(224) of JPEG files. One JSON line per result.
+/* bench/bench_pixels.c: the arithmetic of the pixel path, every variant this processor has, in turn:
+ * nanoseconds per block or pixel, and the ratio to the widest variant; and augmentations of a picture of 224
+ * x 224, compared with rrc(224) of JPEG files. One JSON line per result.
  *
  *   bench_pixels [JPEG ...]
  *
@@ -8,7 +8,7 @@
  * LIMIT blocks each, in rows of ROW blocks, as much as stays in the second cache. Each round measures all
  * variants one after the other; a result is the median over rounds, a ratio the median of the rounds' ratios.
  *
- * What it does not measure: memory beyond the cache; entropy decoding and resampling by themselves. */
+ * Not measured: memory beyond the cache; entropy decoding and resampling by themselves. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +42,7 @@ struct planes {
 static struct blocks dc, low, full, luma, chroma;
 static struct planes planes;
 
-/* ---- what is measured ---- */
+/* ---- measured functions ---- */
 
 static void idct(void *state)
 {

@@ -3,8 +3,7 @@
  *
  *   bench_resample [crop width] [crop height] [result side] [channels] [unit] [rounds]
  *
- * unit 2 takes the crop from a plane of half width and height, as JPEG chroma. What it does not measure:
- * caches that are cold. */
+ * unit 2 takes the crop from a plane of half width and height, as JPEG chroma. Not measured: cold caches. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,13 +1,13 @@
 /* bench/bench_runs.c: many runs in one process. Each opens data, devices, loaders, a network and a trainer,
  * trains a few steps, validates, saves, loads and closes everything; a small convolutional network and a
- * small recurrent one in turns. What the process holds when everything is closed must not grow: descriptors,
- * threads, mapped regions, memory in use, resident memory. A line of JSON after runs 1, 10, 20, 50, 100, ...
- * and after the last.
+ * small recurrent one in turns. After everything is closed the process's resources must not have grown:
+ * descriptors, threads, mapped regions, memory in use, resident memory. A line of JSON after runs 1, 10, 20,
+ * 50, 100, ... and after the last.
  *
  *   bench_runs [RUNS]       1000
  *
  * Exit status 1: it holds more after the last run than after the first tenth of them (MORE_... below). Under
- * a sanitizer memory is not judged here: that tells itself what is lost. */
+ * a sanitizer memory is not judged here: the sanitizer reports leaks itself. */
 #include <dirent.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ enum { MORE_USED_BYTES = 1024, MORE_RESIDENT_BYTES = 2 << 20 };
 #endif
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || HAS(address_sanitizer) ||               \
     HAS(thread_sanitizer)
-enum { COUNTS_MEMORY = false }; /* a sanitizer keeps what is freed, and tells what is lost */
+enum { COUNTS_MEMORY = false }; /* a sanitizer keeps freed memory, and reports leaks */
 #else
 enum { COUNTS_MEMORY = true };
 #endif
@@ -206,7 +206,7 @@ static void clear(const char *path)
     rmdir(path);
 }
 
-/* ---- what the process holds ---- */
+/* ---- resources of the process ---- */
 
 typedef struct held {
     unsigned descriptors, threads, regions;
@@ -297,9 +297,9 @@ static int judge(const held *a, const held *b)
     return more;
 }
 
-/* What a thread keeps to hand out again counts as used by glibc, and grows for a long time as sizes meet it;
- * so does the head of an arena, which threads that meet at the allocator are given. This program once more,
- * without such caches and with one arena, where every byte in use is somebody's. */
+/* glibc counts a thread's cache of freed memory as used, and the cache grows for a long time as sizes meet
+ * it; so does the head of an arena that threads get when they meet at the allocator. Run this program once
+ * more without such caches and with one arena, where every byte in use has an owner. */
 static void without_caches(char **argv)
 {
     static const char none[] = "glibc.malloc.tcache_count=0:glibc.malloc.arena_max=1";

@@ -3,7 +3,7 @@
  *
  *   bench_step [N1|N3|N9] [batch] [seconds] [threads] [device text]
  *
- * What it does not measure: reading, decoding, host-to-device copies, the trainer around the operations. */
+ * Not measured: reading, decoding, host-to-device copies, the trainer around the operations. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -20,7 +20,7 @@ NETS = "cifar-cnn:128,mnist-cnn:128,resnet18:32,cifar-resnet20:128,vgg16:8"
 
 
 def step(command, net, batch, seconds, threads, more):
-    """The object that `bench trainer` prints; ends the program when there is none."""
+    """The object that `bench trainer` prints; ends the program when it prints none."""
     line = [command, "bench", "trainer", "--model", net, "--batch", str(batch), "--seconds", str(seconds), "--threads", str(threads),
             "--json", *more]
     done = subprocess.run(line, capture_output=True, text=True, check=False)

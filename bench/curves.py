@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Learning curves of whole networks on real data, millrace's beside PyTorch's with the same settings and several seeds.
+"""Learning curves of whole networks on real data, millrace compared with PyTorch with the same settings and several seeds.
 
 usage: bench/curves.py MILLRACE DATA [--nets n5,n11] [--seeds 1,2,3] [--epochs N] [--threads N] [--device cpu|cuda:0]
                        [--python PYTHON] [--out FILE]
@@ -7,7 +7,7 @@ usage: bench/curves.py MILLRACE DATA [--nets n5,n11] [--seeds 1,2,3] [--epochs N
 DATA is a folder with mnist/ (IDX files, gzip) and notes/ (train.csv.gz, val.csv.gz). PYTHON is an interpreter with torch.
 n5 is `mnist-vae` (batch 128, RMSprop 1e-3, 5 epochs), n11 `gru-notes` (batch 64, Adam 1e-3, decay of the recurrent weights, 15
 epochs). Both begin with weights of the same distributions (Glorot's, orthogonal recurrent ones, biases zero) from seeds of
-their own, shuffle, and validate after each epoch. FILE (JSON lines) keeps what is done: a command that is repeated goes on
+their own, shuffle, and validate after each epoch. FILE (JSON lines) records finished runs: a repeated command goes on
 with the next run. Printed: for each epoch the mean of each program's losses over the seeds, their range, and how far the
 means are apart in standard errors.
 """

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""ResNet-50 training steps on synthetic data, millrace beside PyTorch on the same device, in turns; a part of bench/device_suite.sh.
+"""ResNet-50 training steps on synthetic data, millrace and PyTorch on the same device, in turns; a section of bench/device_suite.sh.
 
 usage: bench/device_resnet.py MILLRACE DEVICE [--python PYTHON] [--rounds 3] [--seconds 1.5] [--most 240] [--batches 256,128,64]
                               [--precisions bf16,tf32,f32] [--variants eager,compile,graphs] [--model resnet50] [--size 224]
                               [--torch-device cuda:0] [--torch-options "--width 8 ..."]
 
 For each precision and batch, in every round, `millrace bench trainer` and each variant of torch_resnet.py have one turn, millrace first
-in even rounds and last in odd ones; ratios are taken inside a round, and the median is told. PyTorch's networks live in one process that
+in even rounds and last in odd ones; ratios are taken inside a round, and the median is printed. PyTorch's networks live in one process that
 waits between turns, so that only the first turn pays for compiling; millrace starts anew each time, outside its own clock. Variants that
 compile are asked for in bf16 alone. Everything that does not run is listed with its reason. After MOST seconds no new work is begun.
 
@@ -84,7 +84,7 @@ class Ours:
 
 
 class Torch:
-    """torch_resnet.py, waiting for asks; about is None, with the reason, where it does not start."""
+    """torch_resnet.py, waiting for requests; about: None, with the reason, if it does not start."""
 
     def __init__(self, args, most):
         script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_resnet.py")
@@ -98,7 +98,7 @@ class Torch:
             self.reason = str(error)
 
     def line(self, most):
-        """Its next line, or None when there is none in time; what it says on standard error is read away meanwhile."""
+        """Its next line, or None when none comes in time; its standard error is drained meanwhile."""
         end, said = time.monotonic() + most, b""
         while b"\n" not in self.rest:
             left = end - time.monotonic()

@@ -4,7 +4,7 @@
 #   bench/device_suite.sh [OPTION...] BUILD DATA OUT [SECTION...]
 #
 # BUILD is a build folder, or the portable folder of one (MILLRACE_STATIC_DEPS). DATA is a folder with `mnist` (the four IDX files),
-# `cifar10` (a folder of pictures, its train/ too, or a record file cifar10.mrec) and `imagenet` (likewise); what is missing is replaced
+# `cifar10` (a folder of pictures, its train/ too, or a record file cifar10.mrec) and `imagenet` (likewise); missing ones are replaced
 # by pictures that `millrace synth` draws, and the results say so. OUT gets device_suite.json, device_suite.txt and everything that was
 # said in device_suite_raw.tar.gz.
 #
@@ -14,7 +14,7 @@
 #   real      ResNet-50 on photographs, prefetch off and on           sanitize  compute-sanitizer over the kernel tests
 #   profile   ncu and nsys
 #
-# Without a SECTION: all, in this order. Each has a limit of its own, and the run one of --budget seconds (540): what finds too little
+# Without a SECTION: all, in this order. Each has a limit of its own, and the run one of --budget seconds (540): a section with too little
 # time left is not begun. A command that fails is recorded and the rest goes on. Exit status: 0; 1 when something of millrace failed
 # or gave a wrong result (a figure that falls short is a result, not a failure); 2 misused.
 #
@@ -267,7 +267,7 @@ section_resnet() {
         --torch-device "$torch_device" --torch-options="$torch_options" $resnet_options
 }
 
-load() { # load NAME DATA: what the loader gives when nothing trains
+load() { # load NAME DATA: the loader's rate without training
     run loader "$1" 40 "$millrace" bench loader "$2" --augment "rrc($size),flip" --training --batch $real_batch --seconds $seconds --rounds 3 --json --quiet
 }
 section_loader() {

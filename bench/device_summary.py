@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What bench/device_suite.sh found, as one JSON object and one page of text.
+"""The findings of bench/device_suite.sh, as one JSON object and one page of text.
 
 usage: bench/device_summary.py RAW OUT      read the cases in RAW, write OUT/device_suite.json and OUT/device_suite.txt
        bench/device_summary.py --library-path   folders of CUDA's libraries among this interpreter's packages, as LD_LIBRARY_PATH takes them
        bench/device_summary.py --libraries      versions of those packages and of PyTorch, as JSON
 
-A case is one command with all it said (the script tells how it is laid down). A section is "failed" when one of its commands failed or a
+A case is one command with its whole output (the script describes the layout). A section is "failed" when one of its commands failed or a
 check did not hold, "incomplete" when something was not run, "passed" otherwise, and "not run" when nothing was. Exit status 1 when a
 section failed. Claims are judged apart: they say which figures the project aims at and whether this run reached them. Standard
 library only.
@@ -22,7 +22,7 @@ import sys
 VERSION = 1
 SECTIONS = ["info", "kernels", "train", "h2d", "resnet", "loader", "real", "sanitize", "profile"]
 LIBRARIES = ["libcublas.so.13", "libcudnn.so.9", "libnccl.so.2"]
-# Loss of a run on the device beside the same run on cpu, f32: relative difference allowed after so many steps. Rounding differs from
+# Loss of a run on the device against the same run on cpu, f32: relative difference allowed after that many steps. Rounding differs from
 # the first step on (1e-7 each), and training amplifies it.
 TOLERANCES = {"1": 1e-5, "3": 1e-4, "8": 1e-4, "64": 5e-3, "epoch": 5e-2}
 ACCURACY_TOLERANCE = 0.02

@@ -1,10 +1,10 @@
-/* fault_shim.c: faults for faults_named.py, loaded by LD_PRELOAD. What the environment does not ask for is
- * left alone.
+/* fault_shim.c: faults for faults_named.py, loaded by LD_PRELOAD. Only the faults named in the environment
+ * are injected.
  *
  *   FAULT_FILE=TEXT FAULT_FILE_MS=N   pread() from a file with TEXT in its path takes N ms more: a slow disk
- *   FAULT_KB_S=N                      all pread()s of readers (threads whose names begin so) together bring
- *                                     so many kB a second: a slow device
- *   FAULT_LOCK_MS=N                   a thread takes a lock for N ms out of every N + 2, and every worker (a
+ *   FAULT_KB_S=N                      all pread()s of readers (threads whose names begin so) together read
+ *                                     at most N kB a second: a slow device
+ *   FAULT_LOCK_MS=N                   a thread holds a lock for N ms out of every N + 2, and every worker (a
  *                                     thread whose name begins so) needs it whenever it locks a mutex */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -21,7 +21,7 @@ static int (*real_lock)(pthread_mutex_t *);
 static ssize_t (*real_pread)(int, void *, size_t, off_t);
 static long file_ms, lock_ms, kb_s;
 static pthread_mutex_t device = PTHREAD_MUTEX_INITIALIZER;
-static double free_at; /* the device: when it has brought what was asked for until now, in s */
+static double free_at; /* the device: when it has delivered all requests until now, in s */
 static const char *file_text;
 static __thread int kind; /* of the thread, by the first letter of its name; 0: nobody has looked */
 

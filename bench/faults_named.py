@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Faults that are injected on purpose, and what millrace names.
+"""Faults that are injected on purpose, and millrace's diagnosis of each.
 
 usage: bench/faults_named.py MILLRACE [--seconds 5] [--rounds 1] [--cache DIR] [--json OUT] [--only TEXT]
 
 A loader that is fast enough for a simulated device gets one fault at a time, a real one: threads that want the same cores, a
-system call that takes longer, a lock that somebody holds. `train --json` says what the device waited for, its verdict, and which
-worker or file stuck out; `profile --json` which samples did. A fault counts as named when the verdict is one of those that are
+system call that takes longer, a lock that another thread holds. `train --json` reports the causes of the device's wait, its verdict, and
+the worker or file that stuck out; `profile --json` the samples that did. A fault counts as named when the verdict is one of the verdicts
 right for it, and where it is one worker, file, device or some samples, those and no others are listed. Without a fault nothing may
 be named, and the device may not wait. In every round each fault has one turn, with the loader measured just before it.
 
-Where other programs want the cores while it is measured, that is what is named: the verdict "short of cores" is right then when what
-was injected comes first of the other causes (turns_busy), and so is a worker that was kept from running. The load average stands
-beside each.
+If other programs use the cores during a measurement, they are named instead: the verdict "short of cores" is then right if the injected
+fault comes first among the other causes (turns_busy), and so is a worker that was kept from running. The load average is printed with each.
 
 Needs a C compiler for the shim (fault_shim.c); a quota needs a control group that may be made, progressive pictures jpegtran
-(Debian: libjpeg-turbo-progs). What cannot be injected is listed with its reason. Times depend on the machine, what is named should not."""
+(Debian: libjpeg-turbo-progs). Faults that cannot be injected are listed with the reason. Times depend on the machine, the named causes
+should not."""
 import argparse
 import contextlib
 import ctypes
@@ -36,7 +36,7 @@ from rounds import Absent, call, machine, tell
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BATCH, WORKERS = 32, 2
-SLACK = 1.7  # the device takes so many times as long as the loader for a batch
+SLACK = 1.7  # ratio of the device's time for a batch to the loader's
 
 
 class Late(Exception):
@@ -44,10 +44,10 @@ class Late(Exception):
 
 
 class Fault:
-    """data: which set. slack: the device takes so many times as long as the loader for a batch; or step_ms, so long
-    that the loader is ahead whatever other programs do to it for a moment. prepare: what has to be there while
-    it runs, a context of (folder, data, step in ms) that gives what to change of data, environment and cgroup.
-    judge: what is right besides; it takes all lines of JSON and what was concluded from them."""
+    """data: which set. slack: ratio of the device's time for a batch to the loader's; or step_ms, a step so long
+    that the loader stays ahead whatever other programs do to it for a moment. prepare: the conditions while it
+    runs, a context of (folder, data, step in ms) that returns changes of data, environment and cgroup. judge:
+    further conditions on the result; it takes all lines of JSON and the conclusions from them."""
 
     def __init__(self, name, what, verdicts, *, env=None, options=(), spinners=0, pin=None, worker=None, file=None, data="photos",
                  slack=SLACK, step_ms=0, steps=None, profile=False, devices="sim:1,step={:.3f}ms", prepare=None, judge=None,
@@ -95,17 +95,17 @@ def faults(slow_file):
 
 
 LONG = 60  # ms
-# samples are to be named, however much the device waits for them; two workers and staging may want more than two cores
+# samples must be named, however long the device waits for them; two workers and staging may need more than two cores
 SAMPLES = ["input-bound", "compute-bound", "short of cores"]
 
-# the device idles for what the one batch ahead could not hide, whichever stage that was
+# the causes of the waits that the one batch ahead could not hide, in any stage
 PREFETCH_ONE = ["compute-bound", "uneven", "input-bound"]
 
 
-# ---- what is injected ----
+# ---- injected faults ----
 
 def spin(count, core):
-    """Programs that want a core until they are stopped, or this one has ended in any way."""
+    """Programs that occupy a core until they are stopped, or this program ends in any way."""
     def begin():
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
         if core is not None:
@@ -248,7 +248,7 @@ def served(folder, data, step_ms):
         server.server_close()
 
 
-# ---- what is right besides the verdict: None, or what is wrong ----
+# ---- further conditions besides the verdict: None if they hold, else the fault ----
 
 def quota_is_named(lines, row, about):
     shares = row["causes_percent"]
@@ -256,7 +256,7 @@ def quota_is_named(lines, row, about):
 
 
 def marked_are_slowest(lines, row, about):
-    """Those that are printed: the slowest three that took twice the mean."""
+    """The printed samples: the slowest three that took twice the mean."""
     told = [s for s in lines[-1]["slowest"] if s["times_mean"] >= 2][:3]
     row["slow_samples"] = [{"file": os.path.basename(s["name"]), "ms": round(s["ms"], 2), "times": round(s["times_mean"], 1)} for s in told]
     wrong = [s["file"] for s in row["slow_samples"] if not s["file"].startswith("planted")]
@@ -293,7 +293,7 @@ def replay_agrees(lines, row, about):
 
 
 def plan_options(words):
-    """Without those of a run that ends."""
+    """The options without those for a run's end."""
     out = list(words)
     for name in ("--val", "--epochs", "--max-steps", "--warmup-steps"):
         at = out.index(name)
@@ -424,7 +424,7 @@ def is_next_cause(fault, causes):
 
 
 def judge(fault, lines, about):
-    """What was told of the whole run: the epochs' reports by time, and who stuck out."""
+    """Judgement of the whole run: the epochs' reports, weighted by time, and the workers and files that stuck out."""
     kind = "profile_run" if fault.profile else "epoch"
     epochs = [line for line in lines if line["event"] == kind and line["steps"] > line["warmup_steps"] and line.get("prefetch") != 0]
     end = lines[-1]
@@ -476,7 +476,7 @@ def show(row):
 
 
 def sum_up(rows):
-    """All turns of one fault: the last one that is typical, how many were named, and what was said."""
+    """All turns of one fault: the last typical one, how many were named, and their verdicts."""
     verdicts = {}
     for row in rows:
         verdicts[row["verdict"]] = verdicts.get(row["verdict"], 0) + 1

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Other people's formats, read as they are, beside the record file made of the same pictures, taking turns.
+"""Other formats, read as they are, compared with the record file made of the same pictures, taking turns.
 
 usage: bench/formats.py MILLRACE [--data FOLDER] [--cifar FOLDER] [--rounds 5] [--seconds 2] [--threads 2] [--json OUT] [--cache DIR]
 
@@ -7,7 +7,7 @@ usage: bench/formats.py MILLRACE [--data FOLDER] [--cifar FOLDER] [--rounds 5] [
     --cifar  the same of small pictures: padded crop + flip, batches of 512
 
 TFRecord and tar are made by `millrace convert --to`, RecordIO and CSV here; what this version cannot make is listed as absent. The ratio is
-samples/s of the format over samples/s of the record file without entry points, which holds the same JPEG bytes: what the container costs.
+samples/s of the format over samples/s of the record file without entry points, which holds the same JPEG bytes: the cost of the container.
 Page cache warm; the index of a foreign format is there from the first round on. See rounds.py for how rounds and ratios are made.
 """
 import argparse
@@ -63,7 +63,7 @@ def write_csv(path, files):
         f.write("path,label\n" + "".join(f'"{name}",{os.path.basename(os.path.dirname(name))}\n' for name in files))
 
 
-FORMATS = {  # name: what it is called, arguments of `millrace convert` or a function that writes it; None: the folder as it is
+FORMATS = {  # name: label, arguments of `millrace convert` or a function that writes it; None: the folder as it is
     "records": ("record file, JPEG bytes", "records.mrec", ["--store", "jpeg", "--no-entries"]),
     "entries": ("record file with entry points", "entries.mrec", ["--store", "jpeg"]),
     "folder": ("the folder itself", None, None),

@@ -1,12 +1,12 @@
 #!/bin/sh
-# bench/limits.sh: what this machine can do, one figure after the other, one JSON line each: full libjpeg-turbo decoding, memory copy,
-# CRC32C and reading of the data's files on N threads, and what the disk and the page cache give to fio.
+# bench/limits.sh: the limits of this machine, one JSON line each: full libjpeg-turbo decoding, memory copy,
+# CRC32C and reading of the data's files on N threads, and fio's rates from the disk and from the page cache.
 #
 #   bench/limits.sh MILLRACE DATA [THREADS] [FOLDER]
 #
 # MILLRACE is the built command. DATA is a folder of JPEG files. FOLDER is where fio lays a file of FIO_SIZE (default 1G) that is
 # removed at the end; without it, or without fio, the disk is not measured and a line says so. SECONDS_EACH (default 3) a figure; the
-# median of RUNS (default 3) is told.
+# median of RUNS (default 3) is printed.
 # shellcheck disable=SC2086 # $random and $sequential hold several options each
 set -eu
 [ $# -ge 2 ] || { sed -n '5,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }

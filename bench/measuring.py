@@ -12,7 +12,7 @@ with `--metrics` (asked four times a second) and `--live` (drawn on a terminal).
     cpu     the same of samples per second of processor time, which keeps still when others use the machine
 
 A single pair is off by several per cent on a virtual machine, so there are many short ones: each round has both, in changing order. One in
-which the host took more than 1 % of the cores' time ("steal" in /proc/stat) is left out, and so many are told.
+which the host took more than 1 % of the cores' time ("steal" in /proc/stat) is left out, and their number is printed.
 """
 import argparse
 import json
@@ -57,7 +57,7 @@ def bench_turn(program, data, augment, batch, channels, seconds):
 
 
 class Terminal:
-    """A terminal that somebody reads; what is drawn goes nowhere."""
+    """A terminal whose output is read and discarded."""
 
     def __enter__(self):
         self.ours, self.theirs = pty.openpty()
@@ -79,7 +79,7 @@ class Terminal:
 
 
 class Scraper:
-    """Asks for the metrics until the block ends; how often it was answered is told."""
+    """Requests the metrics until the block ends; counts the answers."""
 
     def __init__(self, port):
         self.port, self.over, self.answers = port, threading.Event(), 0

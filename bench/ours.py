@@ -45,7 +45,7 @@ def jpeg_files(folder):
 
 
 def write_door_job(job, name, data, threads):
-    """What peer_loaders.py is told of one of DOORS."""
+    """The job of peer_loaders.py for one of DOORS, as a file."""
     path = os.path.join(job["cache"], f"{name}-{threads}.json")
     with open(path, "w", encoding="utf-8") as f:
         json.dump({"data": data, "batch": job["batch"], "threads": threads}, f)
@@ -53,8 +53,8 @@ def write_door_job(job, name, data, threads):
 
 
 def write_job(cache, job, folder, threads):
-    """What peer_loaders.py is told, as a file in the cache; what a contestant makes of the data for itself is kept beside it, under a
-    name that changes with the data."""
+    """The job of peer_loaders.py, as a file in the cache; data that a contestant derives from the set are stored next to it, under a name
+    that changes with the set."""
     files = jpeg_files(folder)
     if not files:
         raise Absent(f"{folder}: expected a folder with JPEG files, found none")
@@ -76,7 +76,7 @@ def job_about(jobs):
 # ---- contestants ----
 
 def has_entry_points(convert_said, inspect_said):
-    """Whether this version keeps entry points: something in what it tells about the file is called so, and is not nothing.
+    """Whether this version keeps entry points: its report on the file has a non-empty entry with such a name.
 
     >>> has_entry_points({"records": 3}, {"entry_points": 3}), has_entry_points({"entry_bytes": 0}, {})
     (True, False)
@@ -89,7 +89,7 @@ def convert_command(millrace, name, job, threads, to):
 
 
 def made_by_convert(millrace, name, job, threads):
-    """The record file `name` is measured on, made anew once a run, and what is told of it."""
+    """The record file on which `name` is measured, made anew once a run, and facts about it."""
     if name not in job["made"]:
         path, about = os.path.join(job["cache"], f"millrace-{name}.mrec"), {}
         said = last_object(call(convert_command(millrace, name, job, threads, path), 900)[0])

@@ -8,11 +8,11 @@ NHWC batches in host memory, `threads` threads or worker processes. Each loader 
 so that no epoch's end drains it and the small data set does not count against it. Libraries that have threads of their own inside a
 worker (OpenCV, torch) are held to one there.
 
-    stdin   {"skip": BATCHES, "seconds": S}     one turn: so many batches unmeasured, then whole batches for S seconds
+    stdin   {"skip": BATCHES, "seconds": S}     one turn: BATCHES unmeasured batches, then whole batches for S seconds
     stdout  {"samples", "seconds", "cpu_s", "peak_rss_mb", "pss_mb"}, a line a turn; before the first {"ready": true}
 
-CPU and memory are those of the process and everything under it. End of input ends it, where the library can end in the middle
-of a stream; peers.py kills it if not.
+CPU and memory include the process and all its descendants. End of input ends it, where the library can end in the middle of a stream;
+peers.py kills it if not.
 """
 import atexit
 import ctypes

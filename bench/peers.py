@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
-"""millrace beside the loaders people can install, on the same files and cores, taking turns.
+"""millrace and the loaders people can install, on the same files and cores, taking turns.
 
 usage: bench/peers.py MILLRACE --data FOLDER [--cifar FOLDER] [--rounds 5] [--seconds 3] [--threads 2] [--only a,b] [--json OUT]
                       [--venv DIR] [--cache DIR] [--no-install]
 
-MILLRACE is the built command (build/release/tools/millrace; build/release/bench/bench_decode is built beside it). FOLDER holds the
-pictures, one sub-folder per class; --cifar a folder of the same kind with CIFAR-sized pictures. --only takes names (--list tells
-them), `ours` and `peers`.
+MILLRACE is the built command (build/release/tools/millrace; build/release/bench/bench_decode is built with it). FOLDER holds the pictures,
+one sub-folder per class; --cifar a folder of the same kind with CIFAR-sized pictures. --only takes names (--list prints them), `ours` and
+`peers`.
 
-The job: JPEG files in the page cache -> RandomResizedCrop(224) + flip -> shuffled uint8 NHWC batches of 64 in host memory. Everybody is
-held to the same `threads` cores and is told to use as many threads (or worker processes) there; what a loader starts besides runs on
-those cores too. Ours has one reading thread and the main thread besides its workers, the peers have their main thread or process and
-what their libraries start. Ours through Python, the door that its users take, is told so in its label. The peers and it run in a virtual environment that this program makes, with the versions below; each is a process
-that is stopped (SIGSTOP) when it is not its turn. A turn is 6 batches to get going and then whole batches for --seconds. See
-rounds.py for how rounds and ratios are made, peer_loaders.py for how each peer is set up.
+The job: JPEG files in the page cache -> RandomResizedCrop(224) + flip -> shuffled uint8 NHWC batches of 64 in host memory. Every contestant
+is confined to the same `threads` cores and configured to use the same number of threads (or worker processes) there; the further threads
+that a loader starts run on those cores, too. Ours has one reading thread and the main thread besides its workers, the peers have their main
+thread or process and the threads that their libraries start. Our loader used through Python has that in its label. The peers and it run in
+a virtual environment that this program makes, with the versions below; each is a process that is stopped (SIGSTOP) between its turns. A
+turn is 6 batches to get going and then whole batches for --seconds. See rounds.py for how rounds and ratios are made, peer_loaders.py for
+how each peer is set up.
 
 Processor time and peak memory count all processes of a contestant; pages that processes share count in each of them (peak_rss_mb), or
 once (pss_mb).
@@ -36,7 +37,7 @@ from rounds import (Absent, ROUNDS_FEWEST, absent_row, best_turns, call, column,
                     run_row, tell, use_cores, warn_if_shared, write_rows)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SKIP = 6  # batches at the start of a turn, as many as `millrace bench loader` skips
+SKIP = 6  # batches at the start of a turn, the same number as `millrace bench loader` skips
 
 PINS = {  # what pip is asked for; of the second name of a pair the same version does as well
     "nvidia-dali-cuda130": "2.4.0", "tensorflow-cpu": "2.21.0", "torch": "2.15.0", "torchvision": "0.29.2", "spdl": "0.8.0",
@@ -47,7 +48,7 @@ SAME_AS = {"tensorflow-cpu": "tensorflow", "opencv-python-headless": "opencv-pyt
 SYSTEM_PACKAGES = {  # Debian's and Ubuntu's, for what pip builds or loads
     "ffcv": "libopencv-dev libturbojpeg0-dev pkg-config g++ python3-dev", "spdl": "libavdevice59 libavfilter8 (FFmpeg's libraries)",
 }
-PEERS = {  # name: label, what it needs (its version is that of the first), the job
+PEERS = {  # name: label, required packages (its version is the first one's), the job
     "tf-data": ("tf.data, decode_and_crop_jpeg", ["tensorflow-cpu"], "photos"),
     "dali-cpu": ("DALI, CPU operators", ["nvidia-dali-cuda130"], "photos"),
     "torch-opencv": ("torch DataLoader + OpenCV", ["torch", "opencv-python-headless"], "photos"),
@@ -147,7 +148,7 @@ class Peer:
         try:
             self.child.stdin.write(json.dumps({"skip": SKIP, "seconds": seconds}) + "\n")
         except OSError:
-            pass  # it is gone; what it said last is read below
+            pass  # it is gone; its last output is read below
         found = self.answer(60 + 10 * seconds)
         self.signal(signal.SIGSTOP)
         return {"samples_per_s": found["samples"] / found["seconds"], "cpu_s_per_1000": 1e3 * found["cpu_s"] / found["samples"],
@@ -157,13 +158,13 @@ class Peer:
         try:
             self.child.stdin.close()
         except OSError:
-            pass  # what was still to be written has no reader
+            pass  # unwritten input has no reader
         self.signal(signal.SIGCONT)
         try:
             self.child.wait(patience_s)
         except subprocess.TimeoutExpired:
             pass
-        self.signal(signal.SIGKILL)  # and what it left behind
+        self.signal(signal.SIGKILL)  # and its remaining children
         self.child.wait()
         self.child.stdout.close()
 
@@ -201,7 +202,7 @@ def door_contestant(args, name, jobs):
 # ---- the comparison ----
 
 def gather(args, names, jobs, ready):
-    """Contestants that are ready, appended to `ready`; {name: why} of those that are not."""
+    """Contestants that are ready, appended to `ready`; {name: why} of the absent ones."""
     absent = {}
     for name in [YARDSTICK, *names]:
         try:

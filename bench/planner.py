@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""What `millrace plan` predicts, beside what is measured when the change is made.
+"""Predictions of `millrace plan`, compared with measurements after the change is made.
 
 usage: bench/planner.py MILLRACE [--rounds 2] [--seconds 2] [--patience 900] [--cache DIR] [--json OUT] [--only TEXT]
 
 Each base (data, loader settings, a simulated device) is planned, and each of its ways out is made and measured: other workers,
 prefetch, memory, forms of the data, link, device, number of devices. Base and ways take turns, so that a busy machine hurts all of
-them. Prediction and measurement are medians over rounds. A prediction of the base itself ("as it is") is listed apart: it says no
-more than that the model can repeat what it saw.
+them. Prediction and measurement are medians over rounds. A prediction of the base itself ("as it is") is listed apart: it only
+shows that the model can repeat its input.
 
 A virtual machine's host may give its cores to others ("steal" in /proc/stat). Before each run the cores are tried for a moment, and a run
 that would lose time waits; one that lost more than 3 % of the cores' time is repeated, up to four times, and the least disturbed one
-counts. --patience is how many seconds may be spent on waiting and repeating in all; what a run lost is in the record.
+counts. --patience is how many seconds may be spent on waiting and repeating in all; the record has each run's loss.
 
     error       predicted / measured - 1
     repeat      spread of the measurement itself over rounds: half of (most - least) / median
@@ -204,7 +204,7 @@ class Patience:
         self.left -= time.monotonic() - begun
 
     def quietest(self, measure):
-        """measure() gives anything whose last entry is what was stolen; of up to TRIES the least disturbed one."""
+        """measure() returns a sequence whose last entry is the stolen share; returns the least disturbed of up to TRIES."""
         best = None
         for _ in range(TRIES):
             self.wait()
@@ -266,8 +266,7 @@ def planned_once(base, cache, seconds, forms):
 
 
 def planned(base, cache, seconds, forms, patience):
-    """What one run measured, what it says of its ways out, and what part of the cores' time the host took; of the tries the least
-    disturbed one."""
+    """Results of one run, its predictions for the changes, and the share of the cores' time that the host took; the least disturbed try."""
     return patience.quietest(lambda: planned_once(base, cache, seconds, forms))
 
 

@@ -8,12 +8,12 @@ usage: bench/ratios.py MILLRACE --data FOLDER [--rounds 5] [--seconds 2] [--thre
     folder@kept                                 the folder with entry points kept in memory: a turn begins with its first epoch
     folder@progressive / full decode of it      both with progressive copies of the pictures (jpegtran -copy none -progressive)
     avx2 / avx512                               each of them with MILLRACE_SIMD set
-    order / free order, checks / no checks      what the promises cost, where this version can do without them
+    order / free order, checks / no checks      the cost of these guarantees, where this version can switch them off
     overlap                                     time of an overlapped epoch / the longer of loading alone and computing alone, on a
                                                 simulated device, with load : compute of 1:4, 1:1 and 4:1 (1 is perfect, 2 is no overlap)
     convert / jpegtran                          JPEG bytes a second into coefficient records, over as many jpegtran -optimize at once
 
-What this version does not offer is listed as absent, with what it said. See rounds.py for how rounds and ratios are made.
+Contestants that this version does not offer are listed as absent, with its error. See rounds.py for how rounds and ratios are made.
 """
 import argparse
 import os
@@ -32,7 +32,7 @@ OVERLAP_BATCH = 16
 PROGRESSIVE = f"{YARDSTICK}@progressive"
 
 
-# ---- contestants beside the loaders ----
+# ---- contestants other than the loaders ----
 
 class Overlap:
     """`millrace profile` on a simulated device whose step takes `compute_over_load` times what loading its batch does. Loading alone is
@@ -61,7 +61,7 @@ class Overlap:
 
 
 def many_times(job, times):
-    """A list that names the records so many times: an epoch long enough that what was made ready before its start does not count."""
+    """A list that names the records `times` times: an epoch long enough that work done before its start does not count."""
     records = job["made"]["records"][0]
     path = os.path.join(job["cache"], f"millrace-records-{times}.mrec")
     with open(path, "w", encoding="utf-8") as f:
@@ -88,7 +88,7 @@ class Work:
 
 
 def jpegtran(job, threads):
-    """Losslessly optimised JPEG files, thrown away: what the same reading and entropy coding costs with libjpeg-turbo's own program."""
+    """Losslessly optimised JPEG files, discarded: the cost of the same reading and entropy coding with libjpeg-turbo's own program."""
     names = os.path.join(job["cache"], "names")
     with open(names, "w", encoding="utf-8") as f:
         f.write("".join(f"{path}\0" for path in jpeg_files(job["folder"])))
@@ -153,7 +153,7 @@ def without(option, what):
 # ---- the run ----
 
 def gather(args, jobs):
-    """Contestants that are ready, and {name: why} of those that are not."""
+    """Contestants that are ready, and {name: why} of the absent ones."""
     ready, absent, job = [], {}, jobs["photos"]
     help_text = call([args.millrace, "bench", "--help", "--all"], 60)[0]
 

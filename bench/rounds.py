@@ -1,8 +1,8 @@
-"""What the comparisons of this folder share: contestants that take turns, ratios taken inside each round, and how results are kept.
+"""Shared by the comparisons of this folder: contestants that take turns, ratios taken inside each round, and the record of results.
 
 A shared machine's clock and load move by many per cent in minutes. So nobody is measured alone: in every round each contestant has one
-turn, in an order drawn anew, and only the ratio of two turns of one round is trusted; what is reported is the median of those ratios,
-with the smallest and the largest beside it. The yardstick has two turns a round (at its start and in its middle) and counts with their
+turn, in an order drawn anew, and only the ratio of two turns of one round is trusted; the median of these ratios is reported, with the
+smallest and the largest. The yardstick has two turns a round (at its start and in its middle) and counts with their
 mean, because every ratio leans on it.
 """
 import json
@@ -74,7 +74,7 @@ def machine():
 
 
 def use_cores(count):
-    """Hold this process and all it starts to `count` cores, different physical ones first. Threads beyond what is asked for, which
+    """Hold this process and all it starts to `count` cores, different physical ones first. Further threads, which
     every contestant has a few of, then cost the contestant that has them. Returns the cores."""
     allowed = sorted(os.sched_getaffinity(0))
     later = set()
@@ -97,7 +97,7 @@ def last_words(text):
 
 
 def call(command, seconds_most, env=None):
-    """Standard output and what the process cost. Absent when it fails, with what it said last."""
+    """Standard output and resource usage of the process. Absent when it fails, with its last output."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         try:
             child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env={**os.environ, **(env or {})})
@@ -162,8 +162,8 @@ class Program:
 
 
 class Loader(Program):
-    """`millrace bench loader`. Its processor time is that of the whole process, start and warm-up included, over all samples it
-    decoded, those of the warm-up included."""
+    """`millrace bench loader`. Its processor time is the whole process's, start and warm-up included, over all samples it decoded,
+    including the warm-up's."""
 
     def __init__(self, ident, label, millrace, data, threads, augment, batch, extra=(), **more):
         fixed = [millrace, "bench", "loader", data, "--augment", augment, "--training", "--batch", str(batch),
@@ -224,7 +224,7 @@ def run_rounds(contestants, rounds, seconds, yardstick, tell):
 
 
 def column(results, ident, key="samples_per_s"):
-    """One figure of a contestant, round by round; None where it has none."""
+    """One figure of a contestant, round by round; None where it is missing."""
     return [figures and figures.get(key) for figures in results.get(ident, [])]
 
 
@@ -251,7 +251,7 @@ def run_row(bench, args, cores, yardstick_turns, took_s):
 
 
 def contestant_row(bench, contestant, found, yardstick_rates):
-    """What is kept of a contestant that finished at least one round."""
+    """The row of a contestant that finished at least one round."""
     present = [figures for figures in found if figures]
     rates = [figures and figures["samples_per_s"] for figures in found]
     row = {"event": "bench", "bench": bench, "row": "contestant", "id": contestant.ident, "label": contestant.label,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Accelerators fed by `millrace bench storage`, beside DLIO (dlio_benchmark), the program behind MLPerf Storage, taking turns.
+"""Accelerators fed by `millrace bench storage`, compared with DLIO (dlio_benchmark), the program of MLPerf Storage, taking turns.
 
 usage: bench/storage.py MILLRACE --data FOLDER [--accelerator a100] [--rounds 3] [--seconds 3] [--threads 2] [--copies 5]
                         [--dlio PYTHON] [--json OUT] [--add] [--cache DIR]
@@ -11,15 +11,15 @@ absent.
 
 What each contestant is counted in:
 
-    accelerators   DLIO: utilisation of one accelerator over what is required of one. Ours: accelerators_by_rate, the same number from
+    accelerators   DLIO: measured over required utilisation of one accelerator. Ours: accelerators_by_rate, the same number from
                    the loader's rate. Both may be below 1
-    fed            ours alone: the whole number that runs with so many simulated accelerators confirm, and their utilisation
+    fed            ours alone: the whole number of accelerators that a simulated run with this number confirms, and their utilisation
 
 Where DLIO's one accelerator is nearly always busy its step is made eight times shorter, and the number goes up in proportion.
 
 Not equal: DLIO decodes the whole JPEG with Pillow, keeps nothing of it, and gives the step a picture of noise that is there already; no
-crop, no resize, no flip. Ours decodes what a random crop needs, resizes, flips, and copies batches to the device. DLIO's first epoch
-begins with an empty queue, like ours, and its figure is of a few steps only.
+crop, no resize, no flip. Ours decodes the part that a random crop needs, resizes, flips, and copies batches to the device. DLIO's first
+epoch begins with an empty queue, like ours, and its figure is of a few steps only.
 
 A virtual machine's host may give its cores to others ("steal"); what each turn lost is in the record, and every turn counts.
 

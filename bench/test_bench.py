@@ -30,7 +30,7 @@ def load_tests(_loader, tests, _pattern):
 
 
 class Fake:
-    """Gives the rates it was told, one a turn; a text is what it says when it drops out."""
+    """Returns the given rates, one a turn; a text makes it drop out with that reason."""
     label, kind = "a fake", "peer"
 
     def __init__(self, ident, *rates):

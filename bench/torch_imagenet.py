@@ -9,8 +9,8 @@ below, and by nothing else: the network, the optimizer (SGD 0.1, momentum 0.9, d
 deliver RandomResizedCrop(224) and flip, normalised, float32. The loop is the usual one: epoch, step, loss, with a line every ten steps
 on standard error. After each way's epochs the loaders are gone, so that the next one has the cores for itself.
 
-Where the processor trains, too, the training is nearly all of the time: `--freeze` trains the last layer only, on what the rest of the
-network gives, and `--loaders-only` goes through the batches without a network; both show what is left of the difference as training
+If the processor also trains, training takes nearly all of the time: `--freeze` trains the last layer only, on the output of the rest of
+the network, and `--loaders-only` goes through the batches without a network; both show how much of the difference remains as training
 gets quicker. On a GPU (`--device cuda`) DataLoader pins its memory, and copies are not waited for. Figures are of one run on one
 machine. Needs torch and torchvision.
 """
@@ -25,7 +25,7 @@ import torch
 from torch import nn
 
 
-# ---- the two ways: what a user changes ----
+# ---- the two variants: the lines that a user changes ----
 
 def with_millrace(a):
     import millrace.torch

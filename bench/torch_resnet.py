@@ -4,7 +4,7 @@
 usage: bench/torch_resnet.py [--device cuda] [--classes 1000] [--size 224] [--width 64] [--blocks 3,4,6,3]
 
 One JSON object per line on standard input asks for a turn:  {"precision": "bf16", "variant": "compile", "batch": 256, "seconds": 2}
-and one per line on standard output answers it: the median time of a step and its spread, or {"error": "..."}; the first line tells
+and one per line on standard output answers it: the median time of a step and its spread, or {"error": "..."}; the first line has the
 versions. precision: bf16 (autocast), f16 (autocast and gradient scaling), tf32, f32. variant: eager; compile, torch.compile as it
 comes; graphs, torch.compile(mode="reduce-overhead"), which records CUDA graphs. What an ask needs is built when it is first asked for
 and kept, and a turn's steps begin after warm-up ones, so that no turn pays for building, compiling or choosing algorithms.
@@ -90,7 +90,7 @@ class Trainer:
         torch.backends.cudnn.allow_tf32 = self.tf32
 
     def steps_timed(self, count):
-        """Milliseconds of each of so many steps."""
+        """Milliseconds of each of `count` steps."""
         if not self.cuda:
             times = []
             for _ in range(count):

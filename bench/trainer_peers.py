@@ -30,7 +30,7 @@ DECAY = {"n11": 2e-6, "r18": 1e-4}
 
 def layers(text):
     """Words of the table above: cN conv3x3 (s: same padding) + relu, p max pool 2, dR dropout, fN dense (+ relu but for the last),
-    gNxM M layers of N gated recurrent units, the last of which gives its last state."""
+    gNxM M layers of N gated recurrent units; the last layer returns its last state."""
     words = text.split()
     for at, word in enumerate(words):
         kind, rest = word[0], word[1:]

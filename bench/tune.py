@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What `--tune` finds, beside a grid of settings and the defaults.
+"""The settings that `--tune` finds, compared with a grid of settings and the defaults.
 
 usage: bench/tune.py MILLRACE [--rounds 5] [--seconds 1] [--patience 900] [--cache DIR] [--json OUT] [--only TEXT]
 
-Data and a simulated device, as in planner.py, are trained with --tune until it is done, for 30 s at most. Every point of a grid is then measured once, and again
-in the opposite order; the three best of them take turns with what was found and with the defaults, --rounds times. A rate is what
-`millrace plan` measures. Ratios are medians over these rounds; the best is the point with the highest median of all five, so it is a
-little lucky. A cache that --tune takes besides is not in these figures. What a virtual machine's host takes is dealt with as in
+Data and a simulated device, as in planner.py, are trained with --tune until it is done, for 30 s at most. Every point of a grid is then
+measured once, and again in the opposite order; the best three points take turns with the tuned settings and the defaults, --rounds times. A
+rate is measured as by `millrace plan`. Ratios are medians over these rounds; the best is the point with the highest median of all five, so
+it is a little lucky. A cache that --tune also sets up is not in these figures. Time taken by a virtual machine's host is handled as in
 planner.py.
 """
 import argparse
@@ -41,7 +41,7 @@ BASES = [
     Base(set="progressive", step_ms=5),
 ]
 FINALISTS = 3
-TUNE_SECONDS = 30  # of training; a tuner that is not done then is told
+TUNE_SECONDS = 30  # of training; a tuner that is not done by then is reported
 DEFAULTS = {"workers": os.cpu_count(), "prefetch": 4, "depth": 32, "readers": 1}
 GRID = [dict(zip(SETTINGS, p)) for p in itertools.product((1, 2, 4), (1, 4, 16), (32,), (1,))] + [
     {**DEFAULTS, "depth": depth, "readers": readers} for depth in (8, 128) for readers in (1, 4)]
@@ -111,7 +111,7 @@ def measured(base, cache, args, points, rounds, patience):
 
 
 def run_base(base, cache, args, patience):
-    """Equal settings are one point: what was found may be the defaults, or in the grid."""
+    """Equal settings are one point: the tuned ones may be the defaults, or in the grid."""
     patience.wait()
     tuned = found(base, cache, args)
     points = {name_of(settings): settings for settings in (DEFAULTS, *GRID, tuned)}

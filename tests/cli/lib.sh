@@ -1,5 +1,5 @@
-# tests/cli/lib.sh: what the scripts of this folder share. Run as `sh test_NAME.sh MILLRACE [JSON_LINES]`, each works in a
-# folder of its own that is removed at the end. A check that fails says what was run and what came, and the script goes on;
+# tests/cli/lib.sh: shared by the scripts of this folder. Run as `sh test_NAME.sh MILLRACE [JSON_LINES]`, each works in a folder of its own
+# that is removed at the end. A failed check prints the command and its output, and the script goes on;
 # `finish` gives the exit status. MILLRACE_UPDATE=1 writes tests/cli/expected/ anew instead of comparing with it.
 case $1 in
 /*) millrace=$1 ;;
@@ -19,7 +19,7 @@ trap 'exit 1' INT TERM
 cd "$temp" || exit 1
 failures=0
 LC_ALL=C
-PYTHONDONTWRITEBYTECODE=1 # nothing beside the sources
+PYTHONDONTWRITEBYTECODE=1 # no __pycache__ next to the sources
 export LC_ALL PYTHONDONTWRITEBYTECODE XDG_CACHE_HOME
 
 fail() {
@@ -37,7 +37,7 @@ drop_uring_note() {
     rm .err
 }
 
-# run STATUS ARGUMENT...: millrace with these arguments ends with that status; out and err keep what it said.
+# run STATUS ARGUMENT...: run millrace with these arguments and expect this exit status; its output is in the files out and err.
 run() {
     want=$1
     shift
@@ -62,9 +62,9 @@ equal() { [ "$1" = "$2" ] || fail "$last: expected '$2', found '$1'"; }
 # runs PID: this program in the background is not over.
 runs() { kill -0 "$1" 2>/dev/null && ! grep -q '^State:.*Z' "/proc/$1/status" 2>/dev/null; }
 
-# shows PID PATTERN [FILE]: wait until FILE (out) has such a line; false when the program is over and there is none. However long it
-# takes: how fast the machine is says nothing, and what waits for ever is ended by the time limit of the whole test. A file left by an
-# earlier program is to be removed first: this one may not have begun to write.
+# shows PID PATTERN [FILE]: wait until a line of FILE (out) matches; false when the program ends without such a line. It waits without a
+# limit, since machines differ in speed; the time limit of the whole test ends a program that hangs. First remove a FILE left by an earlier
+# program: the new one may not have begun to write.
 shows() {
     while ! grep -q -- "$2" "${3:-out}" 2>/dev/null; do
         runs "$1" || { grep -q -- "$2" "${3:-out}" 2>/dev/null; return; }

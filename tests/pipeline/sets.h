@@ -1,4 +1,4 @@
-/* tests/pipeline/sets.h: small data sets whose samples can be told apart. */
+/* tests/pipeline/sets.h: small data sets with distinguishable samples. */
 #ifndef MRT_SETS_H
 #define MRT_SETS_H
 
@@ -19,7 +19,7 @@ mr_source *mrt_source(const char *path);
 
 /* NAME.mrec in the making, in place of one that is there; `classes`, at most 3, are called a, b, c. */
 mr_writer *mrt_writer(const char *name, const mr_field *fields, uint32_t count, uint32_t classes);
-/* Finish it and open what was written. */
+/* Finish it and open the written set. */
 mr_source *mrt_written(mr_writer *w, const char *name);
 
 /* Training with seed 11 and two workers; the rest as given, or by default. */
@@ -29,7 +29,7 @@ mr_loader_config mrt_training(uint32_t batch, uint64_t epochs, const char *augme
 /* A loader with this configuration does not open, fails with `code`, and says `text`. */
 void mrt_refused(const mr_source *src, const mr_loader_config *cfg, int code, const char *text);
 
-/* Digest of what a loader with this configuration delivers; keeps nothing. */
+/* Digest of the batches of a loader with this configuration; keeps nothing. */
 mr_digest mrt_digest(const mr_source *src, const mr_loader_config *cfg, uint64_t *batches, uint64_t *samples);
 static inline bool mrt_same_batches(mr_digest a, mr_digest b) { return a.lo == b.lo && a.hi == b.hi; }
 

@@ -64,7 +64,7 @@ static inline void run_close(run *r)
     mrt_rig_close(&r->rig);
 }
 
-/* What the callbacks saw. */
+/* Records of the callbacks. */
 typedef struct seen {
     uint64_t epochs, steps;
     mr_report report[16];

@@ -335,7 +335,7 @@ static toy_fields fields_of(const uint8_t *pixels)
     return f;
 }
 
-/* The part's fields to `to`, one behind the other; where each begins to at. */
+/* The share's fields to `to`, one after the other; where each begins to at. */
 static void put_fields(char *to, const mr_part *p, const uint8_t *pixels, size_t at[MRT_FIELDS])
 {
     const size_t bytes[MRT_FIELDS] = {sizeof(float) * MRT_PIXELS, sizeof(int64_t), sizeof(double) * MRT_SOFT};

@@ -7,8 +7,9 @@
 
 enum { MRT_SIDE = 8, MRT_CLASSES = 4, MRT_PIXELS = MRT_SIDE * MRT_SIDE, MRT_KINDS = 5, MRT_SOFT = 6 };
 
-/* What batches made by hand hold beside pictures: "floats", the picture as the input operation gives it;
- * "kind", i64, from -1 (padding) to MRT_KINDS, which is none either; "soft", MRT_SOFT numbers of type f64. */
+/* Fields of batches made by hand, besides pictures: "floats", the picture as the input operation gives it;
+ * "kind", i64, from -1 (padding) to MRT_KINDS, which is invalid as well; "soft", MRT_SOFT numbers of type
+ * f64. */
 enum { MRT_FLOATS, MRT_KIND, MRT_SOFTS, MRT_FIELDS };
 extern const mr_loader_field_info mrt_fields[MRT_FIELDS];
 
@@ -57,8 +58,8 @@ mr_net *mrt_net_norm(void); /* with batch normalisation and a separate activatio
 mr_net *mrt_net_dense(void);
 mr_net *mrt_net_branch(void);   /* additions of every kind, a short cut with a convolution; no batch
                                    normalisation */
-mr_net *mrt_net_coder(void);    /* a variational autoencoder and a classifier of what it draws: every kind of
-                                   loss */
+mr_net *mrt_net_coder(void);    /* a variational autoencoder and a classifier of its draws: every kind of
+                                 * loss */
 mr_net *mrt_net_fields(void);   /* two inputs, three outputs: the picture and a field in, the label and two
                                    fields out */
 mr_net *mrt_net_residual(void); /* blocks as in residual networks, both versions, with batch normalisation */

@@ -352,7 +352,7 @@ static void test_inference_keeps_little(void **state)
     mrt_rig_close(&bare);
 }
 
-/* ---- what is not right ---- */
+/* ---- faults ---- */
 
 static void test_replicas_that_differ_are_named(void **state)
 {

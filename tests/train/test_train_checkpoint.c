@@ -209,7 +209,7 @@ static void test_names_of_classes(void **state)
     free(names);
 }
 
-/* What was whole when it was verified may be changed before it is read. */
+/* A file that was whole when it was verified may be changed before it is read. */
 static void test_damage_after_verifying_is_seen(void **state)
 {
     (void)state;
@@ -245,7 +245,7 @@ static void test_same_state_same_bytes(void **state)
     free(b);
 }
 
-/* In place of weights of classes: the name of a field, of which no byte changes unseen either. */
+/* In place of weights of classes: the name of a field; a change of any of its bytes is also found. */
 static void test_targets_come_back(void **state)
 {
     (void)state;
@@ -384,8 +384,9 @@ static void test_hostile_values_are_refused(void **state)
         {896, 8, 0x4000000000000000u},
         {904, 8, 0x7ff8000000000000u},
         {912, 8, 0xbff0000000000000u},
-        {924, 1, 1}, /* behind the end of a text */
-        {984, 1, 5}, /* no such loss; one without the name of its field; weights of other classes, of none */
+        {924, 1, 1}, /* after the end of a text */
+        {984, 1, 5}, /* invalid: a loss; one without the name of its field; weights of other classes, of no
+                      * classes */
         {984, 1, 1},
         {988, 4, 3},
         {988, 4, 0},
@@ -451,7 +452,7 @@ static void test_older_files_do_not_know(void **state)
     mr_error none = MR_ERROR_INIT;
     int number = 1;
     mr_checkpoint_info older = info_of(1);
-    older.class_weights = NULL, older.class_weight_count = 0; /* they had nothing behind the names */
+    older.class_weights = NULL, older.class_weight_count = 0; /* older files ended after the names */
     MRT_OK(mri_checkpoint_write(path, &older, NULL, tensors, TENSORS, fill, &number, &none), &none);
     uint8_t *file = mrt_read_file(path, &bytes);
     for (size_t i = 0; i < sizeof known_until / sizeof known_until[0]; i++) {
@@ -573,7 +574,7 @@ static void test_second_name(void **state)
     MRT_TRUE(access(mrt_path("a/b/c"), W_OK | X_OK) == 0);
 }
 
-/* What is no regular file neither blocks nor is waited for. */
+/* A file that is not a regular one neither blocks nor is waited for. */
 static void test_pipes_are_passed_over(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Networks as bytes: what is written is read as the same network, nothing else is taken, and which of them a
- * checkpoint keeps. */
+/* Networks as bytes: a written network is read as the same network, other bytes are refused, and the kinds of
+ * networks that a checkpoint stores. */
 #include "tests/train/rig.h"
 #include "train/net/code.h"
 
@@ -52,7 +52,7 @@ static bool is_kept(const mr_net *net, uint32_t classes)
     return kept;
 }
 
-/* Checkpoints of named networks stay what they were, for whatever size, classes and targets. */
+/* Named networks round-trip and are not stored in checkpoints, for any size, classes and targets. */
 static void test_named_networks_come_back_and_are_not_kept(void **state)
 {
     (void)state;
@@ -75,7 +75,7 @@ static void test_named_networks_come_back_and_are_not_kept(void **state)
         }
 }
 
-/* What the builder can be asked for, and the tests of trainers do not. */
+/* Layers of the builder that the trainer tests do not use. */
 static mr_net *net_of_all(void)
 {
     mr_net *net;
@@ -129,7 +129,7 @@ static mr_net *net_of_all(void)
     mr_net_scale(net, means);
     mr_net_from(net, means);
     mr_net_loss_pair(net, MR_PAIR_DIVERGENCE, variances, 0.125f);
-    mr_net_from(net, net->layer_count - 1); /* what was scaled */
+    mr_net_from(net, net->layer_count - 1); /* the scaled value */
     mr_net_dense(net, 3, MR_ACT_NONE);
     mr_net_loss_labels(net, 0.5f);
     mr_net_logit_factor(net, 0.125f);
@@ -203,7 +203,7 @@ static void test_targets_stay_outside(void **state)
     MRT_EQ(mr_net_target_count(copy), mr_net_target_count(net));
     mr_net_destroy(copy);
 
-    mr_net_dense(net, 2, MR_ACT_NONE); /* behind them */
+    mr_net_dense(net, 2, MR_ACT_NONE); /* after them */
     mr_net_loss_labels(net, 1);
     MRT_OK(mr_net_check(net, &err), &err);
     void *bytes = &err;
@@ -373,7 +373,7 @@ static void test_checkpoints_of_networks_with_targets(void **state)
     mrt_rig_close(&rig);
 }
 
-/* Old files, and those of named networks: nothing is in them. */
+/* Old files and files of named networks store no network. */
 static mr_net *named(void)
 {
     mr_error err = MR_ERROR_INIT;

@@ -1,6 +1,6 @@
 /* A checkpoint survives SIGKILL at any point of the next one's writing. A child writes one after the other,
  * each holding its own number in every element; it is killed after a random time; the newest whole one must
- * then be there, be consistent, and be no older than what was found the round before. */
+ * then exist, be consistent, and be no older than the one found the round before. */
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
-/* Evaluation inside epochs: where it is due, that it changes no bit of training, that one which was broken
- * off is done first when the run goes on, and what it counts for: the best checkpoint, patience, stopping at
- * an accuracy. */
+/* Evaluation inside epochs: when it is due, that it changes no bit of training, that an interrupted one is
+ * done first when the run resumes, and its effects: the best checkpoint, patience, stopping at an
+ * accuracy. */
 #include <math.h>
 
 #include "tests/train/fit_rig.h"
@@ -86,7 +86,7 @@ static void test_training_does_not_notice(void **state)
         }
 }
 
-/* What it says is what anybody finds who evaluates there: of the average, where there is one. */
+/* It reports the result of any other evaluation at that step: of the average, where the rule keeps one. */
 static void test_it_is_an_evaluation_like_every_other(void **state)
 {
     (void)state;
@@ -148,7 +148,7 @@ static void check_same_end(const char *a, const char *b, const char *name)
     check_same_state(left, right);
 }
 
-/* At every step, in an evaluation or not: the evaluations of both calls are those of one. */
+/* Stopped at every step, in an evaluation or not: both calls together make the evaluations of one run. */
 static void test_stopped_anywhere_it_goes_on(void **state)
 {
     (void)state;

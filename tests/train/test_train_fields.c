@@ -1,6 +1,6 @@
-/* Networks that take fields beside pictures, or instead of them: they train as those that take the same
- * values as pictures, numbers or labels; one batch gives the same gradients on any replicas, its parts the
- * same bits on any devices; a stopped run goes on with the same bits; what does not fit is refused with its
+/* Networks that take fields besides pictures, or instead of them: they train like networks that take the same
+ * values as pictures, numbers or labels; one batch gives the same gradients on any replicas, its shares the
+ * same bits on any devices; a stopped run resumes with the same bits; mismatches are refused with their
  * name. */
 #include <math.h>
 #include <string.h>
@@ -77,7 +77,7 @@ static void test_fields_train_like_pictures_of_them(void **state)
             o.net = of_reshaped_pictures;
             MRT_TRUE(mrt_same(fields, trained(&o)));
             o.net = of_pictures;
-            MRT_TRUE(!mrt_same(fields, trained(&o))); /* other draws: the comparison tells networks apart */
+            MRT_TRUE(!mrt_same(fields, trained(&o))); /* other draws: the comparison distinguishes networks */
         }
 }
 
@@ -381,7 +381,7 @@ static void test_fields_that_do_not_fit_are_refused(void **state)
     mrt_rig_close(&rig);
 }
 
-/* ---- what is told of it ---- */
+/* ---- its description ---- */
 
 static void test_it_is_described(void **state)
 {

@@ -154,7 +154,7 @@ static void test_checkpoints_kept(void **state)
     MRT_EQ(info.epoch, best_epoch + 1);
 }
 
-/* A checkpoint has room for 255 characters of augmentation: what is longer would be cut short there. */
+/* A checkpoint stores 255 characters of augmentation: a longer text would be cut. */
 static void test_long_augmentations(void **state)
 {
     (void)state;

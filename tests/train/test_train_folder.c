@@ -8,7 +8,7 @@
 #include "mrt.h"
 #include "train/state/run_folder.h"
 
-/* What the system answers instead; 0: what is so. */
+/* Failures in place of the system's answer; 0: the real answer. */
 static int no_unlink, no_lstat, no_link;
 static const char *of = ""; /* no_lstat: of files with this in their path */
 int __real_unlink(const char *path);
@@ -154,7 +154,7 @@ static void test_another_run_is_refused_or_moved_aside(void **state)
     mr_run_folder_close(f);
 }
 
-/* What tells no run belongs to the one that began with it, and to no other. */
+/* A checkpoint without a run's name belongs to the run that began with it, and to no other. */
 static void test_nameless_checkpoints(void **state)
 {
     (void)state;
@@ -258,7 +258,7 @@ static uint64_t best_of(const char *folder)
     return mr_checkpoint_find(path, NULL, 0, &info, NULL, 0, NULL) == MR_OK ? info.updates : 0;
 }
 
-/* The disk fails: what could not be removed or looked at is told, and goes the next time. */
+/* The disk fails: files that could not be removed or examined are reported, and removed the next time. */
 static void test_what_prune_cannot_do_is_told(void **state)
 {
     (void)state;
@@ -353,7 +353,7 @@ static void test_best_is_what_the_record_says(void **state)
     mr_run_folder_close(f);
 }
 
-/* Of files of several runs that somebody put together, those of the run that the folder belongs to. */
+/* Among files of several runs in one folder, it finds the files of the folder's own run. */
 static void test_finding_takes_the_folders_run(void **state)
 {
     (void)state;
@@ -372,7 +372,7 @@ static void test_finding_takes_the_folders_run(void **state)
     MRT_EQ(mr_checkpoint_find(folder, path, sizeof path, &info, note, sizeof note, &err), MR_ENOENT);
     MRT_HAS(err.text, "1 of other runs");
     mr_run_folder_close(f);
-    unlink(mrt_path("mixed/run.lock")); /* nobody tells whose it is */
+    unlink(mrt_path("mixed/run.lock")); /* no file names the owner */
     MRT_OK(mr_checkpoint_find(folder, path, sizeof path, &info, note, sizeof note, &err), &err);
     MRT_EQ(info.updates, 900);
 }

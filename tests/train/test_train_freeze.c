@@ -1,11 +1,11 @@
 /* Frozen layers: no bit of their parameters and statistics changes, under any rule, on any devices, in any
- * cut of a batch; the others learn what they would have learned; a checkpoint remembers them, and a run that
- * begins to freeze leaves no momentum behind. MRT_DEVICES: the kind of devices. */
+ * split of a batch; the other layers learn as if nothing else had changed; a checkpoint remembers the frozen
+ * layers, and a run that begins to freeze keeps no momentum for them. MRT_DEVICES: the kind of devices. */
 #include <math.h>
 
 #include "tests/train/rig.h"
 
-/* Every tensor of a replica, one behind the other. */
+/* Every tensor of a replica, concatenated. */
 typedef struct values {
     float *at;
     uint64_t count;
@@ -65,7 +65,7 @@ static void train(mrt_rig *rig, uint32_t steps)
     for (uint32_t i = 0; i < steps; i++) mrt_train(rig, i, 32 * i, 31);
 }
 
-/* What the steps of these settings leave; the weights' hash. */
+/* The weights after steps with these settings; returns their hash. */
 static mrt_hash run(const mrt_rig_options *o, uint32_t steps)
 {
     mrt_rig rig;
@@ -133,7 +133,7 @@ static void test_any_devices_agree(void **state)
     }
 }
 
-/* One step of plain descent: what is trained gets the bits that it would have got. */
+/* One step of plain descent: trained layers get the same bits as without frozen ones. */
 static void test_the_others_learn_as_before(void **state)
 {
     (void)state;
@@ -179,7 +179,7 @@ static void test_frozen_statistics_are_computed_with(void **state)
     const char *path = mrt_path("warm.mrck");
     mrt_rig rig;
     mrt_batch b;
-    mrt_rig_open(&rig, &warm); /* statistics that are not those of the beginning */
+    mrt_rig_open(&rig, &warm); /* statistics that differ from the initial ones */
     train(&rig, 3);
     MRT_OK(mr_trainer_save(rig.t, path, &info, &err), &err);
     mrt_rig_close(&rig);

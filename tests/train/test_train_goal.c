@@ -1,5 +1,5 @@
-/* Stopping at an accuracy: where the run ends, what it says it took, what a checkpoint remembers of it. The
- * accuracies are those of a run that is not stopped. */
+/* Stopping at an accuracy: where the run ends, the cost it reports, and the checkpoint's record of it. The
+ * accuracies are taken from a run that is not stopped. */
 #include <math.h>
 
 #include "tests/train/fit_rig.h"
@@ -122,7 +122,7 @@ static void test_a_run_that_got_there_stays_there(void **state)
              info.updates == (at + 1) * STEPS && info.reached_accuracy == found);
     MRT_TRUE(info.reached_seconds == g.reached_seconds && info.train_seconds >= info.reached_seconds &&
              info.reached_eval_seconds == g.reached_eval_seconds);
-    const double asked[] = {h.accuracy, found, found / 2}; /* none is above what was found */
+    const double asked[] = {h.accuracy, found, found / 2}; /* each is at most the accuracy found */
     for (size_t i = 0; i < 3; i++) {
         h.accuracy = asked[i];
         MRT_OK(train(folder, &eight, &h, &s, &g, &loaded, &err), &err);

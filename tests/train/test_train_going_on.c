@@ -1,5 +1,5 @@
-/* train_going_on: settings out of a checkpoint (mr_checkpoint_open()). A run goes on with them bit for bit,
- * and with no others; what is only evaluated takes what the program says. */
+/* train_going_on: settings out of a checkpoint (mr_checkpoint_open()). A run resumes with them bit for bit,
+ * and with no others; an evaluation takes the program's settings. */
 #include <unistd.h>
 
 #include "millrace/run.h"
@@ -25,7 +25,7 @@ static void stopped(const char *folder, uint64_t step)
     run_close(&r);
 }
 
-/* What is opened with a checkpoint's settings. */
+/* Objects opened with a checkpoint's settings. */
 typedef struct going_on {
     mr_checkpoint *from;
     mr_source *src;
@@ -103,7 +103,7 @@ static void test_a_run_goes_on_bit_for_bit(void **state)
     }
 }
 
-/* What the program has set to something else than the run had. */
+/* Settings that the program changes from the run's. */
 static void set_batch(mr_loader_config *c) { c->batch = 10; }
 static void set_seed(mr_loader_config *c) { c->seed = 5; }
 static void set_order(mr_loader_config *c) { c->order = MR_ORDER_SEQUENTIAL; }
@@ -145,7 +145,8 @@ static void test_other_settings_are_refused(void **state)
         mr_loader_defaults(&g.batches);
         MRT_OK(mr_checkpoint_loader(g.from, g.src, &g.batches, &err), &err);
         others[i].set(&g.batches);
-        if (strcmp(others[i].member, "length_window") != 0) { /* sets without sequences have none */
+        if (strcmp(others[i].member, "length_window") != 0) { /* sets without sequences have no length
+                                                               * window */
             open_rest(&g);
             mr_fit_defaults(&fit);
             const int rc = mr_fit(g.t, g.loader, &fit, NULL, &err);
@@ -172,7 +173,7 @@ static void test_other_data_are_refused(void **state)
     close_all(&g);
 }
 
-/* Going on from an older checkpoint than the newest one is told. */
+/* Resuming from an older checkpoint than the newest one is reported. */
 static void test_a_damaged_newest_one_is_told(void **state)
 {
     (void)state;
@@ -180,7 +181,7 @@ static void test_a_damaged_newest_one_is_told(void **state)
     const char *folder = mrt_path("going-on-damaged");
     char path[4096];
     mr_checkpoint *c;
-    stopped(folder, STEPS + 2); /* one at the end of the epoch, one behind the step */
+    stopped(folder, STEPS + 2); /* one at the end of the epoch, one after the step */
     MRT_OK(mr_checkpoint_open(&c, folder, MR_USE_TRAIN, &err), &err);
     MRT_TRUE(mr_checkpoint_note(c) == NULL);
     snprintf(path, sizeof path, "%s", mr_checkpoint_path(c));

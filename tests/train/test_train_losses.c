@@ -1,5 +1,5 @@
-/* Networks that name their losses: a variational autoencoder with a classifier beside it (mrt_net_coder) is
- * one network on any number of replicas, goes on where it was saved, draws the same in every evaluation, and
+/* Networks that name their losses: a variational autoencoder with a classifier (mrt_net_coder) is one network
+ * on any number of replicas, resumes from where it was saved, draws the same in every evaluation, and
  * learns. */
 #include <math.h>
 

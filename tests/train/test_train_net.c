@@ -241,7 +241,7 @@ static void test_one_logit(void **state)
     }
 }
 
-/* What is said of layers to come holds for those that come. */
+/* Settings for future layers apply to the layers added afterwards. */
 static void test_what_layers_begin_with(void **state)
 {
     (void)state;
@@ -530,7 +530,7 @@ static void test_losses(void **state)
     }
     mr_net_destroy(net);
 
-    net = coder(); /* and a classifier of what was drawn */
+    net = coder(); /* and a classifier of the drawn values */
     mr_net_loss_pair(net, MR_PAIR_SQUARES, 0, 1);
     mr_net_dense(net, 3, MR_ACT_NONE);
     mr_net_loss_labels(net, 0.1f);
@@ -665,7 +665,8 @@ static void test_factors_and_dropped_samples(void **state)
     expect_error(net, "rate");
 }
 
-/* They need their input for backward: where others are part of a layer, they are a layer behind it. */
+/* They need their input for backward: where other activations are part of a layer, they are a layer after
+ * it. */
 static void test_smooth_activations_stand_apart(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* What a run of several processes says limits it: their network, one of them, or the devices. Devices are
+/* The limit reported by a run of several processes: their network, one of them, or the devices. Devices are
  * simulated, so the time of a step does not depend on this machine; sends of gradients are slow where a test
- * asks for it. */
+ * requests it. */
 #include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/uio.h>

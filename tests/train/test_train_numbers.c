@@ -326,7 +326,7 @@ static void test_a_resumed_run_has_the_same_bits(void **state)
     mrt_rig_close(&second);
 }
 
-/* What the steps leave behind is part of what is planned, and the batch that is said to fit does. */
+/* The values that the steps keep are part of the plan, and a batch reported to fit does fit. */
 static void test_memory_is_planned(void **state)
 {
     (void)state;
@@ -335,7 +335,7 @@ static void test_memory_is_planned(void **state)
     mrt_rig_options o = {.batch = COUNT, .net = recurrent_of_numbers};
     mrt_rig_open(&rig, &o);
     const mri_plan *plan = &rig.t->team.replicas[0].plan;
-    /* gates, what a cell keeps and the state before, of all layers and steps */
+    /* gates, a cell's stored values and the state before, of all layers and steps */
     MRT_TRUE(plan->arena_bytes >= sizeof(float) * COUNT * LENGTH * (9 * 5 + 7 * 6 + 5 * 5));
     o.memory_bytes = plan->memory_bytes - 1;
     mrt_rig_close(&rig);

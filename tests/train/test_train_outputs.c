@@ -218,7 +218,7 @@ static void test_errors(void **state)
     mr_net_destroy(bare);
 }
 
-/* A loader whose pictures are of another size: refused before a device reads behind them. */
+/* A loader whose pictures are of another size: refused before a device reads past their end. */
 static void test_pictures_of_another_size_are_refused(void **state)
 {
     (void)state;
@@ -268,7 +268,7 @@ static mr_net *grey(void)
 
 enum { GUARD = 64, MOST_VALUES = BATCH * MRT_PIXELS * 16 + GUARD };
 
-/* What a point holds of the first batch; behind it nothing is written. */
+/* A point's values for the first batch; nothing is written after them. */
 static uint32_t values_of(bool reference, uint32_t layer, float *out)
 {
     mr_error err = MR_ERROR_INIT;

@@ -1,5 +1,5 @@
-/* With a batch in a fixed number of parts, weights are the same bits on any number of devices (I15): sums of
- * losses, statistics, evaluation and what a checkpoint goes on with, too. */
+/* With a batch in a fixed number of shares, weights are the same bits on any number of devices (I15): also
+ * sums of losses, statistics, evaluation and the state that a checkpoint resumes from. */
 #include "tests/train/rig.h"
 
 enum { STEPS = 4, BATCH = 24 };

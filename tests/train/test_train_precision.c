@@ -49,7 +49,7 @@ static outcome train(const mrt_rig_options *o)
     return out;
 }
 
-/* Tolerance of the loss: f32 1e-4, bf16 4 %, f16 1 % of what the processor computes in f32. */
+/* Tolerance of the loss: f32 1e-4, bf16 4 %, f16 1 % of the processor's result in f32. */
 static void test_every_precision_trains_alike(void **state)
 {
     (void)state;
@@ -107,8 +107,8 @@ static void test_replicas_and_buckets(void **state)
     MRT_TRUE(fabs(whole.loss - one.loss) <= 1e-4 * one.loss);
 }
 
-/* On two GPUs and three, one behind the other: the same bits in f32; in bf16 values that cross are rounded
- * where they would not be. */
+/* On two GPUs and three, in sequence: the same bits in f32; in bf16 values that cross are rounded, which they
+ * are not on one GPU. */
 static void test_split_networks_train_like_whole_ones(void **state)
 {
     (void)state;
@@ -187,8 +187,8 @@ static mr_net *net_wide(void)
     return net;
 }
 
-/* Weights in half precision are kept from forward to backward, whatever the batch: what is said to fit must,
- * and almost nothing more. */
+/* Weights in half precision are kept from forward to backward, whatever the batch: the largest batch reported
+ * to fit must fit, and almost no larger one. */
 static void test_the_batch_said_to_fit_does(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* Random networks, drawn with the public builder: what the planner makes of them must compute what it
- * computes with a place for everything, and its gradients must be the slopes of its loss. A failure names the
- * seed and the network. */
+/* Random networks, drawn with the public builder: under the planner's memory plan they must compute the same
+ * as with separate memory for everything, and their gradients must be the slopes of the loss. A failure names
+ * the seed and the network. */
 #include <math.h>
 
 #include "tests/train/rig.h"
@@ -205,7 +205,7 @@ static mr_net *random_net(void)
     uint32_t channels = 3 + below(4);
     MRT_EQ(mr_net_create(&net, "random", SIDE, SIDE, 1), MR_OK);
     const bool two = below(3) == 0;
-    if (two) { /* a second input, beside the picture */
+    if (two) { /* a second input, next to the picture */
         const mr_point picture = mr_net_here(net);
         mr_net_field(net, &(mr_field_input){.name = "floats", .h = SIDE, .w = SIDE});
         mr_net_concat(net, &picture, 1);
@@ -228,7 +228,7 @@ static mr_net *random_net(void)
     if (below(2)) mr_net_global_avg_pool(net);
     else mr_net_avg_pool(net, 2, 2);
     looked_up = below(3) == 0;
-    if (looked_up) { /* beside what was made of the picture */
+    if (looked_up) { /* next to the picture's values */
         const mr_point in = mr_net_here(net);
         mr_net_field(net, &(mr_field_input){.name = "kind", .values = MRT_KINDS});
         mr_net_embedding(net, 3);

@@ -1,5 +1,5 @@
-/* A trainer in several processes: the weights, sums and checkpoints of one; what the processes do not have in
- * common is told to all. Nothing is computed before fork(): OpenMP does not survive it. */
+/* A trainer in several processes: the weights, sums and checkpoints of one; differences between the processes
+ * are reported to all. Nothing is computed before fork(): OpenMP does not survive it. */
 #include "tests/ranks/worlds.h"
 #include "tests/train/rig.h"
 
@@ -115,7 +115,7 @@ static void live(mrt_worlds *w, uint32_t slot, uint32_t rank, uint32_t size, con
     mr_world_close(world);
 }
 
-/* What the ranks of a world say, who all say the same. */
+/* The common result of the ranks of a world. */
 static void outcome_of(const job *j, uint32_t size, char *out, size_t out_bytes)
 {
     mrt_worlds *w = mrt_worlds_new();
@@ -184,7 +184,8 @@ static void live_long(mrt_worlds *w, uint32_t slot, uint32_t rank, uint32_t size
     mr_world_close(world);
 }
 
-/* The first process tunes and tells the others; without a size all take one for their network. */
+/* The first process tunes and sends the others its result; without a size all use the size for their
+ * network. */
 static void buckets_are_the_same_in_all_and_change_no_bit(void **state)
 {
     (void)state;

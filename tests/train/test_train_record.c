@@ -1,5 +1,5 @@
 /* Recorded steps: the device of this test records (the linker puts the functions below in the place of the
- * library's): calls between begin and end go to a list, launching a graph makes them. What is trained must be
+ * library's): calls between begin and end go to a list, launching a graph makes them. The weights must have
  * the same bits as without. */
 #include "tests/train/rig.h"
 

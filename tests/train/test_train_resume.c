@@ -1,5 +1,5 @@
-/* A run that goes on is the run that was not disturbed: its validations, its best checkpoint, its early stop,
- * and the folder that is its own. A run that diverges is told, and never the best. */
+/* A resumed run equals the undisturbed run: its validations, its best checkpoint, its early stop, and its own
+ * folder. A run that diverges is reported, and never the best. */
 #include <math.h>
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 static const run_options few = {
     .rig = {.devices = "cpu", .update = MR_UPDATE_ADAM, .seed = 2}, .epochs = 4, .prefetch = 2};
 
-/* What a test sets up besides. */
+/* Further settings of a test. */
 typedef struct how {
     uint32_t patience;
     uint64_t stop_at_step, epochs;
@@ -285,7 +285,7 @@ static void test_divergence_is_told_and_never_the_best(void **state)
     }
 }
 
-/* Killed behind the last checkpoint, before it removed what that replaces: nothing is left to do but this. */
+/* Killed after the last checkpoint, before removing the ones it replaces: only that removal is left to do. */
 static void test_a_run_that_is_done_removes_what_is_too_much(void **state)
 {
     (void)state;

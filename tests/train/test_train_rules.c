@@ -1,5 +1,6 @@
-/* What is done to gradients and weights around a rule, seen from a trainer: limits of the gradient, what
- * weight decay is for, and that neither depends on devices, buckets or a checkpoint in between. */
+/* Changes of gradients and weights around an update rule, seen from a trainer: limits of the gradient, the
+ * tensors that weight decay covers, and that neither depends on devices, buckets or a checkpoint in
+ * between. */
 #include <math.h>
 
 #include "tests/train/rig.h"
@@ -89,7 +90,7 @@ static const mrt_rig_options everything = {.seed = 5,
                                            .decay_on = MR_DECAY_ON_WEIGHTS,
                                            .lookahead = 2};
 
-/* The same bits on any devices, in any buckets, and behind a checkpoint that goes on elsewhere. */
+/* The same bits on any devices, in any buckets, and after a checkpoint that resumes elsewhere. */
 static void nothing_else_changes_bits(void **state)
 {
     (void)state;
@@ -209,7 +210,8 @@ static void decay_is_for_what_was_said(void **state)
     }
 }
 
-/* The first convolution as told, the normalisation's parameters not, of the dense layers one its weights. */
+/* The first convolution follows decay_on; the normalisation's parameters do not decay; of the dense layers
+ * the first decays its weights, the last nothing. */
 static mr_net *net_of_choices(void)
 {
     mr_net *net;
@@ -226,7 +228,7 @@ static mr_net *net_of_choices(void)
     return net;
 }
 
-/* Layer by layer, and whatever decay_on says: w -= lr decay w where it holds, with no gradient beside it. */
+/* For each layer and each decay_on: w -= lr decay w for the decayed tensors, with zero gradients. */
 static void layers_say_what_decays(void **state)
 {
     (void)state;
@@ -317,7 +319,7 @@ static void lamb_knows_tensors(void **state)
 }
 
 /* Muon's step of a matrix is nearly orthogonal: all its singular values are 0.7 to 1.2 times the same. The
- * last layer, vectors and what is frozen are no matrices. */
+ * last layer, vectors and frozen tensors are not treated as matrices. */
 static void muon_knows_matrices(void **state)
 {
     (void)state;
@@ -358,7 +360,7 @@ static void muon_knows_matrices(void **state)
     }
 }
 
-/* Plain descent in double beside it: fast weights from gradients, slow ones half the way. */
+/* Plain descent in double as the reference: fast weights from gradients, slow ones half the way. */
 static void lookahead_goes_half_the_way(void **state)
 {
     (void)state;
@@ -490,8 +492,8 @@ static mr_metrics evaluated(mrt_rig *rig)
     return m;
 }
 
-/* What is evaluated is what a trainer with the averages for weights computes, and a checkpoint for inference
- * gives. */
+/* An evaluation equals the result of a trainer with the averages for weights, and of a checkpoint for
+ * inference. */
 static void averages_are_evaluated(void **state)
 {
     (void)state;

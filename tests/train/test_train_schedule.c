@@ -1,4 +1,4 @@
-/* Learning rate schedules: values at and around every boundary; what the parser takes and refuses. */
+/* Learning rate schedules: values at and around every boundary; accepted and refused texts. */
 #include <math.h>
 
 #include "millrace/train.h"
@@ -159,7 +159,7 @@ static void test_warmup(void **state)
         near(mr_schedule_lr(&s, 20, 10, 10), 0.4); /* no jump where the kind takes over */
     }
     const mr_schedule s = parse("cosine,warmup=2", 0.4f);
-    near(mr_schedule_lr(&s, 60, 10, 10), 0.2); /* half way through what is left */
+    near(mr_schedule_lr(&s, 60, 10, 10), 0.2); /* half way through the remaining steps */
     const mr_schedule longer = parse("cosine,warmup=9", 0.4f);
     near(mr_schedule_lr(&longer, 90, 10, 9), 0); /* a warm-up as long as the run leaves nothing */
     const mr_schedule half = parse("constant,warmup=0.25", 1.0f);

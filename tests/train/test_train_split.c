@@ -1,6 +1,6 @@
-/* Networks on several devices, one behind the other: the same bits as on one, in training, evaluation and
- * checkpoints, with one replica and several; memory of which one device has not enough; what cannot be placed
- * is refused with its reason. */
+/* Networks on several devices in sequence: the same bits as on one, in training, evaluation and checkpoints,
+ * with one replica and several; networks too large for one device's memory; unplaceable networks are refused
+ * with the reason. */
 #include <string.h>
 
 #include "tests/train/rig.h"

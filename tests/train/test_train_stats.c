@@ -163,7 +163,7 @@ static void test_verdict(void **state)
     }
 }
 
-/* What was recorded of runs with one fault each (bench/faults_named.py): of 1,000 of the device's time. */
+/* Records of runs with one fault each (bench/faults_named.py): per mille of the device's time. */
 static void test_verdict_on_recorded_faults(void **state)
 {
     (void)state;
@@ -242,7 +242,7 @@ static void test_verdict_on_recorded_faults(void **state)
     }
 }
 
-/* Busy devices of which one holds the others up: it is named, and the loader is not. */
+/* Several busy devices, and one delays the others: the verdict names it, and not the loader. */
 static void network_is_weighed_against_other_causes(void **state)
 {
     (void)state;

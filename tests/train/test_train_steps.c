@@ -80,7 +80,7 @@ static void test_stretches_end_with_the_epoch(void **state)
         MRT_EQ(r->due, r->updates % 2 == 0);
         if (!r->due) continue;
         MRT_EQ(r->updates, 2 * ++due);
-        MRT_EQ(r->steps, r->step == 1 ? 1 : 2); /* never those of the epoch before */
+        MRT_EQ(r->steps, r->step == 1 ? 1 : 2); /* never the steps of the epoch before */
     }
     MRT_EQ(due, 10);
 }

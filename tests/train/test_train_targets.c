@@ -1,6 +1,6 @@
-/* What a network is trained to tell: targets that a field has, classes that weigh more than others. The loss
- * is what its definition says, any replicas learn the same and any devices the same bits, a checkpoint
- * remembers it, and what makes no sense is refused with what would. MRT_DEVICES: the kind of devices. */
+/* A network's targets: values of a field, classes with different weights. The loss equals its definition, any
+ * replicas learn the same and any devices the same bits, a checkpoint remembers it, and contradictory
+ * settings are refused with a valid choice. MRT_DEVICES: the kind of devices. */
 #include <math.h>
 #include <string.h>
 

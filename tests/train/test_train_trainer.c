@@ -1,4 +1,5 @@
-/* A trainer: learns, saves and loads bit for bit, refuses what does not fit, tells what it did when. */
+/* A trainer: learns, saves and loads bit for bit, refuses mismatches, reports its actions with their
+ * times. */
 #include <math.h>
 
 #include "tests/train/rig.h"
@@ -231,7 +232,7 @@ static void test_memory_limit(void **state)
     assert_non_null(fits);
     o.batch = (uint32_t)atoi(fits + strlen("a global batch of about "));
     MRT_TRUE(o.batch > 100 && o.batch < 4000);
-    MRT_OK(mrt_rig_try(&rig, &o, &err), &err); /* what it said would fit does */
+    MRT_OK(mrt_rig_try(&rig, &o, &err), &err); /* the batch it reported to fit does fit */
     MRT_TRUE(rig.t->team.replicas[0].plan.memory_bytes <= o.memory_bytes);
     mrt_rig_close(&rig);
     o.memory_bytes = 1000;

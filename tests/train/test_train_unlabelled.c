@@ -1,5 +1,5 @@
-/* Data without labels: a network that tells no classes apart trains on them as on the same pictures with
- * labels, bit for bit; padding counts nothing; a network that needs labels is refused. */
+/* Data without labels: a network without a classifier trains on them as on the same pictures with labels, bit
+ * for bit; padding counts nothing; a network that needs labels is refused. */
 #include <math.h>
 
 #include "tests/train/rig.h"

@@ -1,6 +1,5 @@
-/* Weights in files: names and shapes are those of torchvision's networks, all of them and no others
- * (torchvision.txt); layouts are the permutation that NHWC and NCHW differ by, there and back; what
- * torchvision has not is refused. */
+/* Weights in files: names and shapes are torchvision's, all of them and no others (torchvision.txt); layouts
+ * are permuted between NHWC and NCHW, there and back; networks that torchvision lacks are refused. */
 #include <stdio.h>
 
 #include "mrt.h"

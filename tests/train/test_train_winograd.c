@@ -1,6 +1,6 @@
-/* Networks whose convolutions are Winograd's: one step on R replicas is one step on one; gradients beside
- * those of direct convolutions and of plain C; stopped and resumed bit for bit; memory planned; checkpoints
- * keep what it was. */
+/* Networks with Winograd convolutions: one step on R replicas is one step on one; gradients against direct
+ * convolutions and plain C; stopped and resumed bit for bit; memory planned; checkpoints store the
+ * algorithm. */
 #include <math.h>
 #include <string.h>
 
@@ -121,9 +121,9 @@ static void test_gradients_do_not_depend_on_replicas(void **state)
     }
 }
 
-/* A whole step's gradients against those of plain C. A relu whose input is next to zero may fall on its other
- * side, so the bound is no tighter than for other orders of sums: Winograd's within 1e-4 of the largest
- * gradient, direct's within 2e-5. */
+/* A whole step's gradients against plain C. A relu whose input is next to zero may fall on its other side, so
+ * the bound is no tighter than for other orders of sums: Winograd's within 1e-4 of the largest gradient,
+ * direct's within 2e-5. */
 static void test_a_step_beside_direct_and_plain_c(void **state)
 {
     (void)state;
@@ -187,7 +187,7 @@ static void test_checkpoints_keep_what_it_was(void **state)
     mrt_rig_close(&rig);
 }
 
-/* What an operation needs while it runs is part of what is planned, and compared with the limit. */
+/* An operation's scratch memory is part of the plan, and compared with the limit. */
 static void test_scratch_is_planned(void **state)
 {
     (void)state;

@@ -9,7 +9,7 @@
 typedef struct mrt_run {
     mr_net *(*net)(void);
     const char *devices;
-    uint64_t seed; /* of the schedule of emulated GPUs, of which there are as many as may be */
+    uint64_t seed; /* seeds the schedule of the emulated GPUs, the largest possible number */
     uint32_t samples, batch, epochs, prefetch;
     mr_tail tail;
     mr_update_kind update;
@@ -24,7 +24,7 @@ typedef struct mrt_run {
 } mrt_run;
 
 typedef struct mrt_outcome {
-    int status; /* of the process: 0, 1 for an error (text tells it), 128 + the signal that ended it */
+    int status; /* of the process: 0, 1 for an error (see text), 128 + the signal that ended it */
     char text[512];
     uint64_t steps, samples, correct, val_correct; /* over all epochs */
     double loss, val_loss;                         /* of the last one */
@@ -34,7 +34,7 @@ typedef struct mrt_outcome {
 /* Always deterministic, as `train --deterministic` is. */
 void mrt_run_all(const mrt_run *runs, mrt_outcome *outcomes, size_t count);
 
-/* End the program as skipped (exit 77) where there are no emulated GPUs: this build has none, or a real
+/* End the program as skipped (exit 77) without emulated GPUs: this build lacks them, or a real
  * driver is found first. */
 void mrt_emulated_or_skip(void);
 

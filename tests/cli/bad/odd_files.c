@@ -1,8 +1,8 @@
 /* odd_files FOLDER: the pictures of tests/pipeline/decode/odd.h as files, FOLDER/GROUP/all/NAME, and a line
  * on stdout for each:
  *
- *   GROUP TAB NAME TAB "good", "bad" or "own" (libjpeg does not take it) TAB what is said of it by our
- *   decoder TAB by libjpeg, or by a check */
+ *   GROUP TAB NAME TAB "good", "bad" or "own" (libjpeg does not read it) TAB the error of our decoder
+ *   TAB the error of libjpeg, or of a check */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>

@@ -1,6 +1,7 @@
-# inspect --bad of every format that can have bad samples: all of them are listed, with file, offset and reason; exit status 3. The
-# list of a run that leaves them out is the same, one that stops names one of them, and what has none says so. Several workers meet
-# them in any order; one worker in that of the samples, and then it is the first that stops the run. (Folders and RecordIO: test_bad_lists.sh. IDX, CIFAR, arrays and tables of numbers are wrong as a whole, when they are opened: test_bad_inputs.sh.)
+# inspect --bad of every format that can have bad samples lists all of them with file, offset and reason, and exits with status 3. A run
+# that skips bad samples writes the same list, a run that stops names one of them, and a set without bad samples is reported as such.
+# Several workers meet bad samples in any order; one worker meets them in sample order, and the first one stops the run. (Folders and
+# RecordIO: test_bad_lists.sh. IDX, CIFAR, arrays and tables of numbers fail as a whole when they are opened: test_bad_inputs.sh.)
 . "$(dirname "$0")/../lib.sh"
 
 run 0 synth d --classes 3 --count 4 --quiet
@@ -38,7 +39,7 @@ bad() {
 } >t.csv
 bad t.csv 3 7 4
 
-# an archive: cut, no picture, no class, and a class that is no number
+# an archive: cut, no picture, no class, and a class that is not a number
 if command -v tar >/dev/null; then
     mkdir w
     n=0

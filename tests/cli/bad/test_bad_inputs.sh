@@ -117,7 +117,7 @@ echo no >allbad/a/1.jpg; echo no >allbad/a/2.jpg
 run 1 digest allbad --augment "resize(8x8)" --bad replace; err_has "no whole sample to put in its place"
 run 1 digest allbad --bad replace; err_has "allbad/a/1.jpg"
 
-# Memory: what a header claims, and what a compressed stream could swell to, is not taken.
+# Memory: sizes that a header claims, or to which a compressed stream could swell, are not allocated.
 mkdir -p honest/a
 cp $c/*.jpg honest/a
 cp huge.jpg huge.png none.jpg lie/a
@@ -171,7 +171,7 @@ if [ -n "$program" ]; then
         absent anybody/x.mrec; absent anybody/x.mrec.bad.jsonl; absent anybody/x.tar
     done
     chmod 644 $c/00002.jpg
-    # nor is a file beside the pictures that only its first bytes could tell from one
+    # nor does an unreadable file next to the pictures, whose kind only its first bytes would show
     echo x >$c/odd
     chmod 000 $c/odd
     # shellcheck disable=SC2086

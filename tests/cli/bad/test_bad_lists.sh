@@ -17,7 +17,7 @@ done
 run 0 inspect d.mrec --bad; out_has "0 of 24 samples are bad"
 run 3 train d --model mnist-mlp --epochs 2 --batch 8 --bad replace --bad-list t.jsonl --quiet
 sort -u t.jsonl >trained; sort inspected >wanted; same trained wanted
-# listed DATA: what is bad in the order in which it is met: that of the samples only when one worker meets them all
+# listed DATA: bad samples are listed as they are met; only a single worker meets them all in sample order
 listed() {
     run 3 digest "$1" --bad skip --bad-list t.jsonl --order sequential --workers 1; same t.jsonl inspected
     run 3 digest "$1" --bad skip --bad-list t.jsonl --order sequential

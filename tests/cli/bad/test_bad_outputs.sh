@@ -1,4 +1,4 @@
-# Outputs that cannot be, or must not be: nothing that was there is touched, and it is told before the work is done.
+# Outputs that cannot or must not be written: no existing file is touched, and the error comes before the work.
 . "$(dirname "$0")/../lib.sh"
 
 run 0 synth d --classes 3 --count 6 --quiet
@@ -33,7 +33,7 @@ run 1 train d --model cifar-cnn --checkpoint mine; err_has "mine: expected a fol
 run 1 train d --model cifar-cnn --checkpoint mine/below; err_has "mine/below: cannot make the folder"
 equal "$(cat mine)" mine
 
-# every command fails when what it says cannot be written
+# every command fails when it cannot write its output
 if [ -c /dev/full ]; then
     run 0 train d --model cifar-cnn --batch 9 --epochs 1 --max-steps 1 --checkpoint c --quiet
     for command in "inspect d" "verify d" "digest d" "train d --model cifar-cnn --epochs 1 --quiet" "eval d --checkpoint c" "devices" \

@@ -23,7 +23,7 @@ equal "$(number samples)" "$(find d/train -type f | wc -l | tr -d ' ')"
 grep -q '"resized": null' out || fail "$last: these pictures are too small to be made smaller"
 equal "$(ls temp)" ""
 
-# the command it gives does what it says: with what it names, and into a file that is not there yet
+# the printed command does its work, with the options it names, and writes a file that does not exist yet
 command=$(text command)
 if [ -n "$command" ]; then
     (eval "$(printf '%s\n' "$command" | sed "s#^millrace#'$millrace'#")" >out 2>err) || fail "$command"

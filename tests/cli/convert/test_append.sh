@@ -68,7 +68,7 @@ for f in first/*; do same "$f" "set/${f##*/}"; done
 equal "$(ls -A set | wc -l)" "$(ls -A first | wc -l)"
 run 0 append set/s.mrec one.mrec --quiet; out_has "30 of them new" # from another format
 
-# a bad sample is left out and told
+# a bad sample is left out and reported
 fresh
 cp -r b bad && head -c 300 bad/ring/00025.jpg >short && cp short bad/ring/00025.jpg
 run 3 append set/s.mrec bad --quiet; out_has "89 samples, 29 of them new"; out_has "1 bad sample was left out"; err_has "00025.jpg"
@@ -105,7 +105,7 @@ mv "set/.s.append-00000.mrec" set/s-00007.mrec
 run 0 append set/s.mrec b --quiet; out_has "An interrupted run was finished"; out_has "90 samples, 30 of them new"
 for f in whole/*; do same "$f" "set/${f##*/}"; done
 
-# of other samples: these come first, and that is told
+# an interrupted append of other samples: the command first finishes it, and reports that
 fresh
 for f in aside-*.mrec; do cp "$f" "set/.s.append${f#aside}"; done
 run 0 repair 'set/.s.append-*.mrec' --in-place --quiet

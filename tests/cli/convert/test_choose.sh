@@ -1,4 +1,4 @@
-# convert that chooses: each step takes what it says and no more, what is left out is counted, classes keep their samples.
+# convert that chooses: each step takes exactly the samples it names, skipped samples are counted, classes keep their samples.
 . "$(dirname "$0")/../lib.sh"
 
 run 0 synth d --classes 4 --count 10 --size 40 --quiet

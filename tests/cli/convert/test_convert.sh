@@ -45,7 +45,7 @@ run 0 inspect small.mrec --json; equal "$(number height)" 16
 run 0 convert d jpeg16.mrec --resize 16 --quality 80
 run 0 inspect jpeg16.mrec --record 0 --json; equal "$(number width)" 16
 
-# what is not there, or is no data set
+# a missing input, and inputs that are not data sets
 run 1 convert nowhere x.mrec; err_has "nowhere"
 mkdir empty empty-class empty-class/a
 run 1 convert empty x.mrec; err_has "empty"
@@ -61,7 +61,7 @@ printf '\000\000\010\003\000\000\000\012\000\000\000\034\000\000\000\034abc' >cu
 run 1 convert cut-images-idx3-ubyte x.mrec
 absent x.mrec
 
-# a full disk: what was written stays for --resume, nothing under the final name
+# a full disk: the temporary file stays for --resume, and nothing has the final name
 ( ulimit -f 64 2>/dev/null; "$millrace" convert d full.mrec >out 2>err )
 status=$? last="convert on a full disk"
 equal $status 1

@@ -8,13 +8,13 @@ echo "this is no picture" >$c/a-text.jpg
 : >$c/b-empty.jpg
 head -c 300 $c/00000.jpg >$c/c-cut.jpg
 head -c -2 $c/00001.jpg >$c/d-no-end.jpg
-# a baseline JPEG header of 65535 x 65535 pixels and nothing behind it
+# a baseline JPEG header of 65535 x 65535 pixels and no data after it
 printf '\377\330\377\300\000\021\010\377\377\377\377\003\001\042\000\002\021\001\003\021\001\377\332\000\014\003\001\000\002\021\003\021\000\077\000' >$c/e-huge.jpg
 # a PNG header of 65535 x 65535 pixels, 16-bit RGBA
 printf '\211PNG\r\n\032\n\000\000\000\rIHDR\000\000\377\377\000\000\377\377\020\006\000\000\000CRCC' >$c/f-huge.png
 echo no >"$c/$(printf 'h-"\\\\\377\nx.jpg')" # a name that must be escaped in the list
 run 0 synth p --classes 2 --count 1 --image png --quiet
-cp p/train/disc/00000.png $c/g-really-png.jpg # fine: what a file is comes from its content
+cp p/train/disc/00000.png $c/g-really-png.jpg # fine: the content decides the kind of a file
 ln -s . $c/itself
 mkfifo $c/pipe
 ln -s loop $c/loop
@@ -22,7 +22,7 @@ run 0 inspect d; err_has "left out: 1 link to nothing (train/disc/loop)"
 rm $c/loop
 
 (
-    # address space, not just resident memory: what a header claims is not even asked for
+    # limits address space, not just resident memory: the sizes that a header claims are not even reserved
     grep -q __asan_init "$millrace" || grep -q __tsan_init "$millrace" || ulimit -v 1500000
     "$millrace" convert d x.mrec --workers 2 --json >out 2>err
 )

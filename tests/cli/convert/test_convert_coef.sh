@@ -55,7 +55,7 @@ done
 run 0 convert d k.mrec --store coef --resume
 same k.mrec want.mrec
 
-# entry points: told, checked, left out on request
+# entry points: reported, checked, left out on request
 run 0 convert d e.mrec --json; equal "$(number with_entries)" "$jpegs"; equal "$(number coefficients)" 0
 run 0 verify e.mrec; out_has "0 wrong"
 run 0 inspect e.mrec --record 0; out_has "entry points of"; out_has "image.entries bytes, "

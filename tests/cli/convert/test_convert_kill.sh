@@ -50,7 +50,7 @@ last="convert with Ctrl-C"
 run 3 convert d i.mrec --resize 40 --resume
 same i.mrec want.mrec
 same i.mrec.bad.jsonl want.mrec.bad.jsonl
-# What was read before is the same when it goes on, or it does not go on: a picture of the same size with other bytes.
+# A run resumes only while the inputs it has read are unchanged. Here a picture has the same size and other bytes.
 run 0 synth e --count 60 --size 48 --quiet
 first=$(find e/train -name '*.jpg' | sort | head -n 1) last_one=$(find e/train -name '*.jpg' | sort | tail -n 1)
 cp -p "$last_one" whole && head -c 500 whole >"$last_one"

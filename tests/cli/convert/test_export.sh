@@ -16,7 +16,7 @@ run 0 digest raw.mrec; cp out want
 run 0 digest pixels; same out want
 run 1 export nowhere x
 
-# an interrupted run is gone on with: what is there stays, what is missing comes, what is another file is refused
+# an interrupted export is resumed: existing files stay, missing files are written, a file with other content is refused
 find back -type f | sort >all
 sed -n '1~3p' all | while read -r f; do rm "$f"; done
 run 0 export d.mrec back --resume --json; equal "$(number resumed)" 10; equal "$(number files)" 15

@@ -62,7 +62,7 @@ mkdir x; tar xf k.tar -C x; same x/train/disc/00003.jpg d/train/disc/00003.jpg
 equal "$(cat x/train/columns/00000.cls)" 1
 equal "$(sed -n 4p x/__classes__)" disc
 
-# ---- what is refused, before anything is touched ----
+# ---- refused before anything is touched ----
 run 2 convert d z --to tfrecord --resume; err_has "--resume"
 run 2 convert d z --to tar --store coef; err_has "--store coef"
 run 2 convert d z --to tar --store raw; err_has "--store raw"

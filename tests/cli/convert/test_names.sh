@@ -32,7 +32,7 @@ out_has "name      $c/with blank.JPEG"
 run 0 inspect d/train --record 3 --json
 out_has "\"name\": \"$c/with blank.JPEG\""
 
-# archives: the keys stay what they were
+# archives keep their keys
 run 0 convert one.mrec one.tar --to tar --quiet
 tar tf one.tar >list || fail "tar cannot read it"
 grep -qx "$c/with blank.jpg" list || fail "no member $c/with blank.jpg"
@@ -87,7 +87,7 @@ run 0 convert d/train raw.mrec --quiet --store raw
 run 0 export raw.mrec pixels --quiet
 present "pixels/$c/with blank.png"
 
-# names that lead elsewhere, come twice, or hold what a terminal obeys
+# names that lead out of the folder, occur twice, or hold control characters of terminals
 mkdir hostile
 cp "d/train/$c/00002.jpg" hostile/1.jpg
 cp "d/train/$c/00002.jpg" hostile/.2.jpg

@@ -1,4 +1,4 @@
-# What is written never goes over something else: inputs, other people's files, links, devices; nothing is thrown away unasked.
+# Outputs never overwrite inputs, other people's files, links or devices; nothing is discarded without --force.
 . "$(dirname "$0")/../lib.sh"
 
 run 0 synth d --classes 3 --count 6 --quiet
@@ -23,7 +23,7 @@ run 1 digest b --bad skip --bad-list b.mrec.bad.jsonl; err_has "no list of bad s
 equal "$(cat b.mrec.bad.jsonl)" precious
 run 3 convert b b.mrec --force --quiet; equal "$(wc -l <b.mrec.bad.jsonl | tr -d ' ')" 1
 cp b.mrec.bad.jsonl list
-run 1 convert b b.mrec; same b.mrec.bad.jsonl list # refused: the list of what is there stays
+run 1 convert b b.mrec; same b.mrec.bad.jsonl list # refused: the list of the existing file stays
 run 3 convert b b.mrec --force --quiet; same b.mrec.bad.jsonl list
 run 0 convert d b.mrec --force --quiet; absent b.mrec.bad.jsonl # none are bad any more
 

@@ -1,4 +1,4 @@
-# repair: what is whole comes out of cut, changed and incomplete sets of all formats that are written; what is lost is named; a second
+# repair: recovers the whole samples of cut, changed and incomplete sets in all formats that are written, and names the lost ones; a second
 # copy and the source give it back, to the same bytes.
 . "$(dirname "$0")/../lib.sh"
 
@@ -19,7 +19,7 @@ run 0 convert d mrec/s.mrec --shard-size 40K --quiet
 run 0 convert d tar/s --to tar --shard-size 60K --quiet
 run 0 convert d tfrecord/s --to tfrecord --shard-size 30K --quiet
 
-# nothing wrong: nothing is told, nothing changes
+# an undamaged set: nothing is reported as lost, nothing changes
 for set in mrec/s.mrec tar/s tfrecord/s 'mrec/s-*.mrec' tar tfrecord; do
     run 0 repair "$set"; out_has "60 samples whole, nothing lost"
 done
@@ -113,7 +113,7 @@ run 3 repair bad/s out_set; out_has "59 samples whole, 1 lost"
 run 0 verify out_set --quiet; out_has "59 of 59"
 run 0 repair bad/s back --from tar --quiet; same_files tar back; rm -rf back
 
-# ---- what is refused ----
+# ---- refused ----
 damaged mrec
 change bad/s-00001.mrec 9000
 run 0 synth other --classes 3 --count 20 --seed 5 --quiet

@@ -4,7 +4,7 @@
  * nothing failed. The address sanitizer, where the program has it, sees to it that nothing is left behind.
  *
  *   FAILING_DEVICES  1 (default) or more
- *   FAILING_EVERY    only every so many calls (default 1),
+ *   FAILING_EVERY    only every Nth call (default 1),
  *   FAILING_FIRST    from this one on (default 1) */
 #include <ctype.h>
 #include <errno.h>
@@ -107,7 +107,7 @@ static int wait_for(const job *jobs, unsigned count, unsigned *which)
     }
 }
 
-/* The name of the call that failed in a run, from its log; false when none did: there are not so many. */
+/* The name of the call that failed in a run, from its log; false when fail_at is past the last call. */
 static bool failed_call(unsigned fail_at, char *name)
 {
     char line[TEXT], path[TEXT];

@@ -1,6 +1,6 @@
 # Every call of the driver and the libraries fails in turn in a short training: one clear line, nothing left behind, no waiting.
 # usage: sh test_failing_calls.sh MILLRACE JSON_LINES FAILING_CALLS DEVICES
-# FAILING_EVERY=1 takes every call (minutes), else every so many from FAILING_FIRST on.
+# FAILING_EVERY=1 tries every call (minutes), FAILING_EVERY=N every Nth from FAILING_FIRST on.
 program=$3
 export FAILING_DEVICES="$4"
 . "$(dirname "$0")/../lib.sh"

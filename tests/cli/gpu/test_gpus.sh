@@ -1,5 +1,5 @@
-# Emulated GPUs behind every command: real digits and pictures (where they are at hand), trained on one, two and seven GPUs as on cpu
-# devices. Whole numbers and what the loader delivers are the same; losses agree to 1e-5, with batch normalisation over the few samples
+# Emulated GPUs under every command: real digits and pictures (where available), trained on one, two and seven GPUs as on cpu devices.
+# Integers and the loader's batches are the same; losses agree to 1e-5, with batch normalisation over the few samples
 # of one of seven parts to 1e-3; with --deterministic, loader settings, recording and buckets change no bit of the weights.
 . "$(dirname "$0")/../lib.sh"
 . "$here/gpu/gpus.sh"
@@ -48,7 +48,7 @@ as_cpu() {
         set -- "$data" "$model" "$@"
     done
 }
-as_cpu 1e-5 digits mnist-cnn --batch 18 --optimizer adam --lr 1e-3                 # 18 18 4: a part of 4 is none for some of 7
+as_cpu 1e-5 digits mnist-cnn --batch 18 --optimizer adam --lr 1e-3                 # 18 18 4: some of 7 devices have no sample of the last batch, which has 4
 as_cpu 1e-5 digits mnist-mlp --batch 5 --tail pad --optimizer sgd --lr 0.1         # always fewer samples than seven devices
 as_cpu 1e-5 pictures cifar-cnn --batch 12 --tail drop --optimizer sgd --lr 1e-2
 as_cpu 1e-3 pictures cifar-resnet20 --batch 14 --max-steps 1 --augment cifar

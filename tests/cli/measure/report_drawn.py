@@ -4,7 +4,7 @@ usage: report_drawn.py [--keep FOLDER] PAGE...
 
 Each page is laid out 360, 800 and 1,400 pixels wide, in light and dark, and looked at by a script inside it: text fits into what it
 stands in and into the window (a table that is too wide scrolls), no word of a chart lies on another or outside of it, words are large
-enough and stand out from what is behind them (contrast 4.5 and more, WCAG 2), every chart has marks and they lie inside of it, the zoom of
+enough and stand out from their background (contrast 4.5 and more, WCAG 2), every chart has marks and they lie inside of it, the zoom of
 a timeline moves, nothing is fetched. Then it is drawn, and the pixels are counted: its colours are there. Pages with planted faults
 come along, and each of them must be found.
 
@@ -110,7 +110,7 @@ addEventListener('message', m => { seen.push(m.data);
   if (seen.length === %d) document.getElementById('seen').textContent = btoa(unescape(encodeURIComponent(JSON.stringify(seen)))); });
 </script>%s"""
 
-# What is wrong on purpose: what is put into a page that is right, and what must be said of it in a narrow window.
+# Planted faults: the text added to a correct page, and the finding expected in a narrow window.
 PLANTED = {
     "overflow": ('<div style="width:10em"><p style="white-space:nowrap">planted words that do not fit into ten letters</p></div>',
                  "wider than its p: planted"),
@@ -130,7 +130,7 @@ def chromium(folder, scheme, *options):
 
 
 def look(pages, folder, scheme):
-    """Name, width: what the script saw of it."""
+    """Findings of the script inside the page, by page name and width."""
     frames = []
     for name, text in pages.items():
         with open(os.path.join(folder, name + ".html"), "w", encoding="utf-8") as f:
@@ -185,7 +185,7 @@ def colour_of(text, name, scheme):
 
 
 def draw(name, text, folder, kept):
-    """What is wrong with its pictures."""
+    """Faults in the drawn pictures of a page."""
     page = os.path.join(folder, "drawn.html")
     with open(page, "w", encoding="utf-8") as f:
         f.write(text)

@@ -1,5 +1,5 @@
-# bench_faults: faults_named.py injects what it can without a library loaded first (a sanitizer's wants to be), and tells all of it.
-# What is named in so little time, on whatever machine, is not asked: bench/results/faults_named.json is for that.
+# bench_faults: faults_named.py injects every fault that needs no preloaded library (a sanitizer's runtime must be the first one) and
+# reports all of them. The causes named in so short a run depend on the machine and are not checked: see bench/results/faults_named.json.
 command -v python3 >/dev/null || { echo "SKIP: python3 is not installed"; exit 77; }
 command -v "${CC:-cc}" >/dev/null || { echo "SKIP: no C compiler for the shim"; exit 77; }
 . "$(dirname "$0")/../lib.sh"

@@ -1,4 +1,4 @@
-# bench_rounds: the comparison programs of bench/ on made-up contestants, then on ours: every figure is there, what is missing is named.
+# bench_rounds: the comparison programs of bench/ on made-up contestants, then on ours: every figure is printed, missing programs are named.
 command -v python3 >/dev/null || { echo "python3 is not installed"; exit 77; }
 . "$(dirname "$0")/../lib.sh"
 

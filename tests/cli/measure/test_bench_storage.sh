@@ -1,5 +1,5 @@
-# bench storage: accelerators fed, from the page cache and cold, in text and JSON; what it refuses. Nothing here depends on how fast
-# the machine is: a step that takes long is fed by any machine, one that takes no time by none.
+# bench storage: the number of accelerators fed, from the page cache and cold, in text and JSON, and its errors. No check depends on the
+# machine's speed: any machine feeds a long step, none feeds a step of no time.
 . "$(dirname "$0")/../lib.sh"
 
 run 0 synth d --count 40 --quiet
@@ -22,7 +22,7 @@ out_has "0 accelerators fed: one is busy"
 out_has "unverified"
 out_has "by the loader's rate alone"
 
-# one picture in half a second: as many as a loader has parts for
+# one picture in half a second: every accelerator is fed, up to the loader's limit on shares
 storage 0 d/train --batch 1 --step 500ms --seconds 0.1 --from cache --augment none --json
 is accelerators ">= 1"
 is utilisation ">= 0.9"

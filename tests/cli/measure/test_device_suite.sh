@@ -17,7 +17,7 @@ suite; equal "$got" 2; err_has "BUILD is a build folder"
 suite "$temp" data results; equal "$got" 2; err_has "no program millrace below $temp"
 suite "$build" data results nonsense; equal "$got" 2; err_has "no section 'nonsense'"
 
-# one section alone, on the processor; what was said is kept
+# one section alone, on the processor; its output is kept
 suite --quick --device cpu "$build" "$temp/none" results h2d; equal "$got" 0
 grep -q '"h2d"' results/device_suite.json || fail "no h2d in the JSON"
 tar tzf results/device_suite_raw.tar.gz | grep -q raw/001/stdout || fail "what was said is not kept"

@@ -1,4 +1,4 @@
-# plan: what is measured and what is predicted, with and without a model; nothing is left behind.
+# plan: measured and predicted figures, with and without a model; no file is left.
 . "$(dirname "$0")/../lib.sh"
 
 run 0 synth d --count 30 --quiet

@@ -15,7 +15,7 @@ run 0 profile d --model cifar-cnn --batch 30 --steps 6 --seconds 0.2 --quiet --j
 equal "$(grep -c '"event": "profile_run"' out)" 2
 equal "$(text model)" cifar-cnn
 [ "$(awk "BEGIN { print ($(number ceiling_samples_per_s) > 0) }")" = 1 ] || fail "no ceiling"
-# what the device waited for adds up to how long it waited, and no stage does more than all the time
+# the causes of the device's waits add up to its wait time, and no stage is busy for more than 100 % of it
 python3 - <<'EOF' || fail "causes, or shares over 100 %"
 import json
 for line in open("out"):

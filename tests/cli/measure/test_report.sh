@@ -1,4 +1,4 @@
-# report: pages of runs, of two, of a profile; what a log lacks or has too much of is said. How they look: test_report_drawn.sh.
+# report: pages of one run, of two, of a profile; missing and surplus entries of a log are reported. Their looks: test_report_drawn.sh.
 . "$(dirname "$0")/../lib.sh"
 
 run 0 synth d --count 30 --quiet
@@ -29,7 +29,7 @@ done
 ! grep -q 'a.jsonl: validation' two.html || fail "a simulated run has a validation"
 grep -q 'class="differs"><td>seed' two.html || fail "seeds are not told apart"
 
-# validations inside epochs stand at their place among the epochs, with those behind them: ten steps an epoch
+# a validation inside an epoch is drawn at its place among the validations after epochs: ten steps an epoch
 marks() { awk -v chart="<figcaption>$1" 'index($0, chart) {on = 1} /<\/figure>/ {on = 0} on' "$2" | sed -n 's/.*<circle class="b".*<title>\([^:]*\): .*/\1/p' | tr '\n' ' '; }
 run 0 train d --model mnist-mlp --augment "rrc(28)" --batch 30 --epochs 3 --json --quiet --eval-at 0.5/1.25/2.75; mv out e.jsonl
 run 0 report e.jsonl --html e.html
@@ -44,7 +44,7 @@ grep '"event": "eval"\|"event": "start"' e.jsonl >early.jsonl # stopped inside t
 run 0 report early.jsonl --html early.html; equal "$(marks Loss early.html)" "0.5 1.3 2.8 "
 equal "$(marks Loss b.html)" ""
 
-# what a log may be like
+# defects that a log may have
 head -c 1500 a.jsonl >cut.jsonl
 run 0 report cut.jsonl --html cut.html; err_has "the last line is cut off"
 grep -q 'log has no end' cut.html || fail "that the log has no end is not said"

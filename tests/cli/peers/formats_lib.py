@@ -1,6 +1,6 @@
-"""What the scripts that meet other writers and readers share: pictures in folders, the command, and how each format is written.
+"""Shared by the scripts that test other writers and readers: pictures in folders, the command, and writers of each format.
 
-TensorFlow is imported only by what needs it: each script runs in a Python that may have nothing but its own peer."""
+TensorFlow is imported only where it is used: each script runs in a Python that may have only its own peer."""
 import hashlib
 import io
 import os
@@ -12,7 +12,7 @@ REC_MAGIC = struct.pack("<I", 0xCED7230A)
 
 
 def command(millrace, *always):
-    """run(argument, ...): what the command prints; it must not fail."""
+    """Return run(argument, ...), which returns the command's output; the command must succeed."""
 
     def run(*args):
         done = subprocess.run([millrace, *args, *always], capture_output=True, text=True)

@@ -1,7 +1,7 @@
 """Reads what `millrace convert --to tfrecord|tar` wrote with the software these formats come from. See test_leave_peers.sh.
 
 leave.py MILLRACE tensorflow|webdataset. The folder it runs in holds the pictures d/ (synth), the numbers ix/ (IDX), and is free to write
-into. What the readers find must be the bytes, pixels, classes and numbers that went in, in the same order."""
+into. Readers must find the same bytes, pixels, classes and numbers in the same order."""
 import io
 import os
 import struct
@@ -25,7 +25,7 @@ def idx(path):
 
 
 def arrays():
-    """Numbers without pictures, one .npz for each type: what is in it, and its name without the ending."""
+    """Numbers without pictures, one .npz for each type: its arrays, and its name without the suffix."""
     random = np.random.default_rng(4)
     data = {"i64": random.integers(-2**62, 2**62, (9, 4)), "f32": random.random((9, 5)).astype(np.float32), "f64": random.random((9, 2, 3)),
             "u8": random.integers(0, 256, (9, 7)).astype(np.uint8), "f16": random.random((9, 2)).astype(np.float16)}

@@ -1,13 +1,13 @@
 """Writers x readers: every file that one of them wrote, read by all who know its format. See test_matrix.sh.
 
-matrix.py MILLRACE            writes and reads everything, prints the table, and fails where a cell is not equal to what went in
-matrix.py PEER write|read     what the one above calls: the part that needs that software, in the Python that has it. read: stdin has
-                              the jobs, stdout what was found, as JSON
+matrix.py MILLRACE            writes and reads everything, prints the table, and fails where a cell differs from the input
+matrix.py PEER write|read     the mode above starts this one in the Python that has the peer's software. read: jobs as JSON on stdin,
+                              results as JSON on stdout
 
-Pictures are JPEG and PNG, colour and gray, of several sizes, as three sets: all of them, all but those of class 0, and the PNGs alone for
-writers that keep pixels. Equal means: as many samples, in that order, with these labels, and the encoded bytes of each; from PNGs and
-pixels, where a reader has a decoder, also the decoded values, compared with those that the few lines of png() below find. Of JPEG the
-bytes are enough. What we read goes through the loader as well: the digest of labels and pixels is that of the picture files."""
+Pictures are JPEG and PNG, colour and gray, of several sizes, in three sets: all of them, all without class 0, and the PNGs alone for
+writers that store pixels. Equal means the same number of samples, order, labels and encoded bytes; for PNGs and pixels, where a reader has
+a decoder, also the decoded values, compared with the output of png() below. For JPEG the bytes are enough. Our own reading also goes
+through the loader: its digest of labels and pixels equals the digest of the picture files."""
 import json
 import os
 import shutil
@@ -240,7 +240,7 @@ def png(data):
 
 
 def read_millrace(run, data, offset, named):
-    """Twice: what the files hold, by export, and what the loader delivers. Names of classes settle which label is which."""
+    """Read DATA twice: the files' contents by export, and the loader's batches. Class names map labels."""
     told = json.loads(run("inspect", data, *offset, "--json"))
     assert not named or told["classes"] == class_names(), (data, told["classes"])
     names = {name: label for label, name in enumerate(told["classes"])}
@@ -286,7 +286,7 @@ def peer(python, name, what, jobs=None):
 
 
 def find_peers():
-    """name -> Python, of those that are there."""
+    """name -> Python, for the peers that are installed."""
     there = {}
     for name, variable in PEERS.items():
         python = os.environ.get(variable) or "python3"

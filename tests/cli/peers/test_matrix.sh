@@ -1,5 +1,5 @@
 # Writers x readers: what TensorFlow, webdataset, MXNet, Python's tarfile and we write, read by all of us; see matrix.py.
-# MRT_TENSORFLOW_PYTHON, MRT_WEBDATASET_PYTHON and MRT_MXNET_PYTHON name Pythons that have them; the table lacks what is not there.
+# MRT_TENSORFLOW_PYTHON, MRT_WEBDATASET_PYTHON and MRT_MXNET_PYTHON name Pythons with these packages; the table omits missing ones.
 . "$(dirname "$0")/../lib.sh"
 command -v python3 >/dev/null || skip "python3 is not installed"
 XDG_CACHE_HOME=$temp/cache

@@ -1,7 +1,7 @@
 """Writes TFRecords with TensorFlow for test_tfrecord.sh.
 
 tfrecord.py FOLDER: the pictures of FOLDER/CLASS/, in the order of their names, as sharded sets plain/, gzip/ and zlib/, as one file
-without a set's name (one), and with labels that start at 1 (from1). Beside them the same noise as PNG (png) and as pixels (raw).
+without a set's name (one), and with labels that start at 1 (from1). Also writes the same noise as PNG (png) and as pixels (raw).
 """
 import sys
 

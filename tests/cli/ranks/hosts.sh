@@ -2,7 +2,7 @@
 #
 #   hosts_up N RATE       network namespaces with the addresses 10.79.0.1, .2, ..., each on a port of a switch that lets RATE through
 #   on_host I COMMAND...  on host I, under the host name hI; becomes the command, so that $! of it in the background is the command's
-#   pull I, mend I        pull its cable: nobody is told that a connection is over
+#   pull I, mend I        pull its cable, which closes no connection
 #   hosts_down            ends what runs there, and removes all
 #
 # The switch is a bridge in a namespace of its own: nothing reaches the machine's own network, and no name can be taken there. Needs

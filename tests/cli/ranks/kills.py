@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""One training after another in several processes, of which some are killed or stopped at any moment; judges how the rest end, and
-what comes of it in the end.
+"""Runs trainings in several processes, kills or stops some of them at random moments, and checks how the others end and what the training
+yields.
 
 usage: tests/cli/ranks/kills.py --binary MILLRACE [--kills N] [--stops N] [--seed N] [--jobs N] [--joined] [--work DIR] [--verbose]
 
     --kills N   how many times ranks are killed, stopped or asked to end (1200; a day's worth of bad luck)
     --stops N   how many of them are SIGSTOP, until the others have given up (a fortieth; each takes the silence of 10 s)
-    --jobs N    so many trainings at a time (1): who kills a rank before it has joined waits a minute for the others
+    --jobs N    number of trainings at a time (1): a rank killed before it has joined keeps the others waiting for a minute
     --joined    only after the ranks have joined: no such minute
     --verbose   a line for every attempt
 
@@ -14,7 +14,7 @@ A training is started in 1 to 4 processes with cpu:1 or cpu:2 each, disturbed, a
 it is done. Expected every time:
     the rest ends by itself, with status 1 and one line that names a lost rank (130 where it was asked to end); 0 only where all was done
     one that was stopped and goes on too late ends as well
-    in the end the weights are those of the undisturbed run, and the folder holds checkpoints and nothing else
+    in the end the weights equal the weights of the undisturbed run, and the folder holds checkpoints and nothing else
 Exit status: 0 nothing was found, 1 something was, 77 it cannot run here."""
 
 import argparse
@@ -31,7 +31,7 @@ import tempfile
 import threading
 import time
 
-MODELS = [  # name, set, what is trained; steps
+MODELS = [  # name, set, training options; steps
     ("cifar-resnet20", "rgb", ["--batch", "24", "--epochs", "2", "--lr", "1e-2", "--checkpoint-steps", "2"], 8),
     ("mnist-mlp", "gray", ["--batch", "24", "--epochs", "6", "--checkpoint-steps", "3"], 24),
 ]
@@ -121,7 +121,7 @@ class World:
             return f.read().decode("utf-8", "replace").splitlines()
 
     def phase(self, folder):
-        """What the run is doing, as far as it can be seen from outside."""
+        """State of the run, as far as it can be seen from outside."""
         if self.seen("train"):
             return "leaving"
         if not self.seen("start"):
@@ -150,7 +150,7 @@ class Bench:
         self.ranks_hit = self.attempts = self.restarts = self.trainings = self.late = 0
 
     def find(self, what, place, world, event, ranks=()):
-        """A finding, with what the ranks have said."""
+        """A finding, with the output of the ranks."""
         text = "; ".join(f"rank {r} (status {world.processes[r].returncode}): {' / '.join(world.said(r))[-400:] or 'nothing'}"
                          for r in (ranks or range(world.size)))
         with self.lock:
@@ -192,7 +192,7 @@ class Place:
         return max([int(n[5:-5]) for n in names if n.startswith("step-") and OWN_FILES.match(n)], default=0)
 
     def devices(self):
-        """Of each rank; together at most as many as there are parts."""
+        """Number of devices of each rank; at most PARTS in total."""
         size = self.rng.choice([1, 2, 2, 3, 3, 4, 4])
         devices = [1] * size
         for r in self.rng.sample(range(size), size):
@@ -332,7 +332,7 @@ class Place:
         return self.judge(world, kind, victims, rest, model, steps)
 
     def go_on(self, world, victims):
-        """What was stopped finds out that it is alone, or is killed."""
+        """Resume the stopped ranks, which then find that the others are gone, or kill them."""
         if self.rng.random() < 0.5:
             world.send(victims, signal.SIGCONT)
             if not world.wait(victims, LIMIT_S + JOIN_LIMIT_S):

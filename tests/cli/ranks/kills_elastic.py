@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Elastic runs of 1 to 4 processes, of which some are killed or stopped at any moment while others join; judges what comes of it.
+"""Elastic runs of 1 to 4 processes: some are killed or stopped at random moments while others join; checks the outcome.
 
 usage: tests/cli/ranks/kills_elastic.py --binary MILLRACE [--kills N] [--stops SHARE] [--seed N] [--checkpoint] [--max-steps N] [--work DIR]
 
-    --kills N      at least so many kills and stops, over as many runs as that takes (300)
-    --stops SHARE  of all disturbances so many are stops of 0.5 to 8 s; a process is lost after 1 s (0)
+    --kills N      at least N kills and stops, over the number of runs that this takes (300)
+    --stops SHARE  share of the disturbances that are stops of 0.5 to 8 s; a process counts as lost after 1 s (0)
     --checkpoint   with a folder of checkpoints, too
     --max-steps N  end after N steps (0: after 8 epochs)
 
@@ -34,7 +34,7 @@ LAUNCHERS = ("OMPI_", "PMI", "SLURM_", "TORCHELASTIC_", "MILLRACE_", "LOCAL_", "
 
 
 class Process:
-    """One of a run, and what it says."""
+    """A process of a run, and its output."""
 
     def __init__(self, number, command, folder, env):
         self.number, self.killed, self.stopped_until = number, False, None
@@ -102,7 +102,7 @@ def disturb(rng, processes, start, share):
 
 
 def findings(processes, expected):
-    """What is wrong with how they have ended."""
+    """Faults in how the processes ended."""
     found = []
     due = time.monotonic() + LIMIT_S
     for p in processes:

@@ -7,7 +7,7 @@ usage: tests/cli/ranks/strangers.py --binary MILLRACE [--few] [--rounds N] [--se
     --few        a dozen attacks on one port of an elastic run, and on a meeting
     --rounds N   every attack so often, in another order each time (1)
 
-Expected every time: no step is lost and no rank ends by it; the weights are those of the undisturbed run; memory stays as it was; each
+Expected every time: no step is lost and no rank ends by it; the weights equal the undisturbed run's; memory does not grow; each
 kind of stranger is reported once by each process. Exit status: 0 nothing was found, 1 something was."""
 
 import argparse
@@ -130,7 +130,7 @@ def replay(port, key, secret):
 
 
 def inside(say):
-    """It knows the secret, and what it says then does not fit."""
+    """A peer that knows the secret and sends an invalid message after the proof."""
     def attack(port, key, secret):
         g = proven(port, secret)
         try:

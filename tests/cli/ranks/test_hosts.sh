@@ -18,7 +18,7 @@ master_of() { address 0; } # RANK: where it looks for rank 0
 of_rank() { :; }           # RANK: further arguments of it
 under() { :; }             # RANK: a command before it
 
-# start N ARGUMENT...: rank R on host R; what it says goes to out.R and err.R, the processes to $pids.
+# start N ARGUMENT...: rank R on host R; its output goes to out.R and err.R, the process numbers to $pids.
 start() {
     size=$1
     shift
@@ -38,7 +38,7 @@ start() {
 pid_of() { echo "$pids" | awk -v at=$(($1 + 1)) '{print $at}'; }
 is_over() { ! kill -0 "$1" 2>/dev/null || grep -q '^State:.*Z' "/proc/$1/status" 2>/dev/null; }
 
-# over_in SECONDS PID...: they are over within that time. The rest is ended, and told.
+# over_in SECONDS PID...: expect these processes to end within SECONDS. Kills and reports the others.
 over_in() {
     due=$(($(date +%s) + $1))
     shift
@@ -73,7 +73,7 @@ ended() {
     cat err.? >err
 }
 
-# names RANK WORDS: what it said is one line, with these words.
+# names RANK WORDS: the rank's error is one line with these words.
 names() {
     cp err.$1 err
     grep -v 'checkpoint .* written\|no checkpoint yet' err >line
@@ -147,7 +147,7 @@ kill -KILL "$(pid_of 3)"
 ended 20 1 1 1 137
 for r in 0 1 2; do names $r "rank 3 (host h3)"; done
 
-# a pulled cable: the host behind it finds itself alone
+# a pulled cable: the machine it connected is alone
 start 4 train d $many --resume
 steps_are_made
 pull 2
@@ -213,7 +213,7 @@ ended 30 1 1 1 1
 for r in 0 1 2 3; do names $r "rank 2"; done
 of_rank() { [ "$1" -ne 3 ] || echo --seed 9; }
 start 4 train d $few
-ended 30 1 1 1 2 # misused is what the odd one was
+ended 30 1 1 1 2 # the odd rank exits with "misused"
 for r in 0 1 2 3; do names $r "rank 3 .*seed 9"; done
 of_rank() { :; }
 

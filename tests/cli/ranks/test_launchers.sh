@@ -1,5 +1,5 @@
 # The same run under real launchers: Open MPI's and MPICH's mpirun, torchrun (MRT_TORCH_PYTHON names a Python that has torch),
-# srun on a Slurm of three nodes. What is not here is told.
+# srun on a Slurm of three nodes. Missing launchers are reported.
 . "$(dirname "$0")/../lib.sh"
 ran=
 

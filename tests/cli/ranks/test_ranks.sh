@@ -48,7 +48,7 @@ present run/best.mrck
 together 0 2 eval d --checkpoint run --json # other parts: products of a batch may add up in another order
 near "$(number val_loss)" "$val_loss"
 
-# all of them count which classes are taken for which, and one writes it; the first reads what a run begins with
+# all ranks count the confusion matrix and one writes it; rank 0 reads the files with which a run begins
 run 0 eval d --checkpoint run --confusion one.csv
 together 0 3 eval d --checkpoint run --confusion all.csv
 sed 1d one.csv | awk -F , '{ print $1, $(NF - 1) }' >one.samples
@@ -137,7 +137,7 @@ together 2 3 train d --model cifar-cnn --quiet --parts 2; err_has "3 devices for
 RANK=1 WORLD_SIZE=2 run 1 train d --model cifar-cnn --quiet --meet nowhere.invalid:1 --meet-wait 1; err_has "nowhere.invalid"
 RANK=5 WORLD_SIZE=2 run 2 train d --model cifar-cnn --quiet; err_has "expected a rank below"
 
-# what the first one cannot do all others say, and whose it is
+# when rank 0 fails, every other rank reports it, with rank 0's host
 of_all_others() { equal "$(grep -c "millrace, rank [123]: rank 0 (host .*$1" err)" 3; }
 together 1 4 train d --model cifar-cnn --quiet --epochs 1 --checkpoint run; err_has "holds the checkpoints of a run"
 of_all_others "has given up, with status 1"

@@ -1,7 +1,7 @@
 # tests/cli/ranks/together.sh: several processes of one run, started here as a launcher would. Sourced behind lib.sh.
 jobs_made=0
 
-# start N ARGUMENT...: N processes; what they say goes to out.R and err.R, their numbers to $pids. `of_rank R` may print
+# start N ARGUMENT...: N processes; their output goes to out.R and err.R, their numbers to $pids. `of_rank R` may print
 # further arguments of one of them.
 of_rank() { :; }
 start() {

@@ -109,7 +109,7 @@ if [ -f set.tar.7z ] && here_is_libarchive; then
     run 1 inspect links.7z; err_has 'z.png" is a symbolic link'
 fi
 
-# archives of samples stay what they are
+# archives of samples keep their meaning
 make 'tar("web.tar", [("%s/%s" % (f, n), d) for f in ("a", "b") for n, d in labelled(["0", "1"])])'
 run 0 inspect web.tar; out_has "format    tar"; out_has "samples   4"
 make '[tar("one" + e, [("f/%d.png" % k, picture(k)) for k in range(4)], m) for e, m in ((".tar", "w"), (".tar.gz", "w:gz"))]'

@@ -1,4 +1,4 @@
-# --cache, --resident, --checks: they change no batch; what is wrong with them is told before anything runs.
+# --cache, --resident, --checks change no batch; wrong values are reported before anything runs.
 . "$(dirname "$0")/../lib.sh"
 
 run 0 synth d --count 20 --quiet
@@ -23,7 +23,7 @@ run 0 bench loader d.mrec --seconds 0.2 --rounds 1; out_has "lies in memory"
 run 0 bench loader d.mrec --resident 0 --seconds 0.2 --rounds 1 --json
 equal "$(number resident_bytes)" 0
 run 0 train d --model cifar-cnn --batch 20 --epochs 2 --cache disk:kept:64M --quiet --json; out_has '"cache_entries": 200'
-out_lacks '"cache_hits": 0,' # all of it was kept by the runs above; how many fall into an epoch depends on what is read ahead
+out_lacks '"cache_hits": 0,' # the runs above cached all of it; the number of hits per epoch depends on reading ahead
 
 run 0 digest d; cp out plain
 run 0 digest d --cache ram; equal "$(cat plain)" "$(cat out)"
@@ -39,7 +39,7 @@ cp "$(ls kept/*-colour.mrcache | head -1)" before
 for data in d d.mrec; do "$millrace" digest $data --cache disk:kept:64M >out 2>>all; done
 grep -q "is no cache of this data" all || fail "a file that is no cache was taken for one"
 same "$(ls kept/*-colour.mrcache | head -1)" before
-# what was not checked is not kept for runs that check
+# a run that checks does not use samples that a run without checks cached
 run 0 synth u --count 5 --quiet
 run 0 convert u u.mrec --store raw --quiet
 run 0 digest u.mrec --augment "rrc(32)" --resident 0 --cache disk:unchecked:64M --checks off

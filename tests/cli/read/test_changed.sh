@@ -8,7 +8,7 @@ run 0 convert d d.mrec --quiet
 # changed DATA NAME COMMAND...: run on a copy of DATA, the command changes it once training has begun; `known` says what shows that.
 # What waits for ever is killed in the end.
 changed() {
-    rm -rf copy copy.mrec out # what the run before has said is not taken for what this one says
+    rm -rf copy copy.mrec out # drop the output of the run before
     cp -r "$1" "$2"
     data=$2
     shift 2
@@ -49,7 +49,7 @@ changed d.mrec copy.mrec "head -c 200000 /dev/zero | dd of=copy.mrec bs=1000 see
 for io in "" "--io pread"; do
     changed d copy "rm copy/train/disc/00007.jpg; mkfifo copy/train/disc/00007.jpg"; ends "00007.jpg"
 done
-# what was read in the first epoch is not looked at again
+# samples read in the first epoch are not checked again
 known='^ *1 '
 resident=1G
 changed d.mrec copy.mrec ": >copy.mrec"; goes_on

@@ -1,4 +1,4 @@
-# Classes and labels of data given separately: what validates and evaluates is numbered like what was trained on.
+# Classes and labels of data given separately: validation and evaluation data are numbered as the training data.
 . "$(dirname "$0")/../lib.sh"
 
 run 0 synth d --count 8 --quiet

@@ -34,7 +34,7 @@ run 0 inspect bare.tar; out_has "samples   9"; out_has "$told"
 make 'tar("json.tar", [m for k in range(9) for m in (("a.%d.png" % k, picture(k)), ("a.%d.json" % k, b"{\"label\": %d}" % (k % 2)))])'
 run 0 inspect json.tar; out_has "samples   9"; out_has "classes   2"
 
-# what the first dot is right for stays: further members of a sample, two pictures where one is called .png alone
+# archives for which the first dot is right keep it: further members of a sample, two pictures where one is called .png alone
 make 'tar("more.tar", [m for k in range(3) for m in (("%d.png" % k, picture(k)), ("%d.mask.png" % k, picture(k)), ("%d.side.png" % k, picture(k)), ("%d.a.txt" % k, b"x"), ("%d.b.txt" % k, b"y"), ("%d.cls" % k, b"1"))])'
 run 0 inspect more.tar; out_has "samples   3"; out_lacks "$told"; out_has "side.png"
 

@@ -1,4 +1,4 @@
-# --fields: what they bring into batches, whatever the loader's settings; what is wrong with them. Sequences need none.
+# --fields: the fields in batches, under any loader settings, and the errors. Sequences need no --fields.
 . "$(dirname "$0")/../lib.sh"
 
 # sequences: the tokens are taken by themselves, and no setting of the loader shows

@@ -1,4 +1,4 @@
-# Folders as people have them: clutter, empty classes and dangling links are told and left out; nested trees, flat
+# Folders as people have them: clutter, empty classes and dangling links are reported and left out; nested trees, flat
 # ones and downloads of COCO are read by --classes.
 . "$(dirname "$0")/../lib.sh"
 
@@ -6,7 +6,7 @@ run 0 synth d --classes 3 --count 4 --quiet
 set -- d/train/*
 a=${1##*/} b=${2##*/} c=${3##*/}
 
-# clutter: the samples stay what they were
+# clutter changes no sample
 run 0 digest d/train --batch 4 --quiet
 plain=$(cat out)
 cp -r d/train clutter
@@ -41,7 +41,7 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 rmdir clutter/zebra
 
-# a nested tree: told, and read by the path
+# a nested tree is reported, and read by the path
 mkdir -p deep/x/y deep/z
 cp -r "d/train/$a" "d/train/$b" deep/x/y
 cp -r "d/train/$c" deep/z

@@ -1,4 +1,4 @@
-# inspect: what is in a data set and in one record.
+# inspect: the contents of a data set and of one record.
 . "$(dirname "$0")/../lib.sh"
 
 run 0 synth d --classes 3 --count 4 --quiet

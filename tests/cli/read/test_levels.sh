@@ -37,7 +37,7 @@ rm -r v/val && cp -r tiny/train v/val && run 0 inspect v --split test && out_has
 mkdir v/train/n04
 run 0 inspect v; out_has "classes   5: n00, n01, n02, n03, n04"; out_has "without pictures"
 
-# other trees are what they were: names that differ on both levels, one folder alone
+# other trees are read as before: names that differ on both levels, one folder alone
 mkdir -p deep/a/cat deep/b/dog one/only && cp plain/n00/*.png deep/a/cat && cp plain/n01/*.png deep/b/dog && cp -r plain/n00 one/only/images
 run 1 inspect deep; err_has "--classes depth"
 run 1 inspect one; err_has "--classes depth"

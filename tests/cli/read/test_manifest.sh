@@ -1,4 +1,4 @@
-# manifest: names, sizes and sums that sha256sum reads; verify --manifest finds what is changed, missing and more.
+# manifest: names, sizes and sums that sha256sum reads; verify --manifest finds changed, missing and extra files.
 . "$(dirname "$0")/../lib.sh"
 
 run 0 synth d --classes 2 --count 5 --quiet

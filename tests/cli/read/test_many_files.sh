@@ -1,4 +1,4 @@
-# Data sets of more files than a process may have open: what the system allows is used, and what it does not is told.
+# Data sets of more files than a process may have open: the loader uses the system's limit, and reports when it is too low.
 . "$(dirname "$0")/../lib.sh"
 
 command -v tar >/dev/null || skip "no tar"

@@ -1,4 +1,4 @@
-# mix: data sets named by a text are read as one: what each command makes of it is what the sets have.
+# mix: data sets named by a text are read as one; a command's result for the mix is its result for the sets.
 . "$(dirname "$0")/../lib.sh"
 
 run 0 synth d --count 4 --quiet
@@ -13,7 +13,7 @@ millrace mix 1
 1 all.tar
 END
 
-# what it is
+# inspect a mix
 run 0 inspect "a part" --json; part=$(number samples)
 run 0 inspect all.tar --json; all=$(number samples)
 run 0 inspect mix.txt --json

@@ -1,4 +1,4 @@
-# What a network consists of, as a table, as JSON and as a drawing.
+# The layers of a network, as a table, as JSON and as a drawing.
 . "$(dirname "$0")/../lib.sh"
 
 run 0 inspect --model cifar-cnn

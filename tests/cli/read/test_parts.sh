@@ -1,4 +1,4 @@
-# Train, validation and test part of arrays and tables: which is taken, and what is said.
+# Train, validation and test split of arrays and tables: the chosen one, and the messages.
 . "$(dirname "$0")/../lib.sh"
 command -v python3 >/dev/null || skip "python3 is not there"
 make() { PYTHONPATH="$here/read" python3 -c "from made import *; $1" || fail "python3: $1"; }
@@ -75,7 +75,7 @@ table is_valid False False True >is_valid.csv
 run 0 inspect is_valid.csv; out_has "samples   8"
 run 0 inspect is_valid.csv --split test; out_has "samples   4"; out_has "parts     train, validation (taken)"
 
-# what is no part is told, with the way there
+# a column that is not a split is reported, with the remedy
 table fold 0 1 2 3 4 >fold.csv
 run 0 inspect fold.csv; out_has "samples   12"; out_has "column fold is called like one of parts, but has 0, 1, 2, 3, ...: all rows are taken"
 out_has "--split-key fold=VALUE"

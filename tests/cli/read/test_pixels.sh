@@ -36,7 +36,7 @@ for augment in "rrc(32),flip" "resize(40),center(32),flip" "rrc(17,filter=bicubi
     same out theirs
 done
 
-# pictures of one size that nothing resamples: the first one tells the size, whatever it is kept as
+# pictures of one size that nothing resamples: the first one gives the size, in every stored form
 run 0 synth s --classes 3 --count 11 --quiet
 run 0 convert s s.coef.mrec --store coef --quiet
 run 0 convert s s.raw.mrec --store raw --quiet

@@ -1,5 +1,5 @@
-# A tar archive whose classes were changed in place, with its size and time kept: what comes is what the archive holds, not what the
-# index held before.
+# A tar archive whose classes were changed in place, with its size and time unchanged: the loader returns the archive's classes, not those
+# in the old index.
 . "$(dirname "$0")/../lib.sh"
 command -v python3 >/dev/null || skip "python3 is not there"
 make() { PYTHONPATH="$here/read" python3 -c "from made import *

@@ -1,4 +1,4 @@
-# Data sets behind a real web server (nginx, started here on a port of its own): every format gives what the files themselves give;
+# Data sets on a real web server (nginx, started here on a port of its own): every format yields the same as the local files;
 # servers that are slow, go away and come back; a tiny cache; damage on the disk; https with a certificate nobody vouches for.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -9,8 +9,8 @@ pid=
 trap '[ -z "$pid" ] || kill "$pid" 2>/dev/null; rm -rf "$temp"' EXIT
 mkdir -p web server/tmp
 
-# serve: nginx in the foreground of a process of ours; fails when the port is taken. That it answers 410 to a name that only it knows
-# tells it from whoever else has the port.
+# serve: nginx in the foreground of a child process; fails when the port is taken. Only this nginx answers 410 to a name known to it alone,
+# which distinguishes it from another server on the port.
 configuration() {
     cat <<CONF
 daemon off;
@@ -69,7 +69,7 @@ if grep -q "libcurl" err; then
 fi
 err_has "http://127.0.0.1:1/x" # it was asked for, and nobody is there
 
-# Ports below those that the kernel gives to others by itself (32768 and up).
+# Ports below the kernel's ephemeral ports (32768 and up).
 another_port() { echo $((20000 + ($1 - 20000 + 101) % 12000)); }
 https='' rate=100k
 port=$((20000 + $$ % 12000))
@@ -133,7 +133,7 @@ compare piece-00000-of-00002 piece-00000-of-00002
 compare "train-00000-of-$sets" "train-00000-of-$sets"
 compare t-images-idx3-ubyte t-images-idx3-ubyte
 compare x_set.npy x_set.npy
-compare x_set.npy private/x_set.npy # a store that says 403 of what is not there
+compare x_set.npy private/x_set.npy # a store that answers 403 for missing names
 compare train.mrec moved/train.mrec
 compare train.mrec whole/train.mrec
 expected=$(digest web/train.mrec --prefetch off --workers 1)
@@ -144,7 +144,7 @@ run 0 inspect "$url/train.mrec"
 out_has "300"
 run 0 verify "$url/shards.mrec" --quiet
 out_has "0 wrong"
-# a mix of what is here, what is fetched as it is read, and what is fetched whole; a mix that is there itself is refused
+# a mix of a local set, a set fetched as it is read, and a set fetched whole; a mix that itself is remote is refused
 printf 'millrace mix 1\n1 pictures\n2 web/shards.mrec\n1 web/train-00000-of-%s\n' "$sets" >near.txt
 sed "s|web/|$url/|" near.txt >far.txt
 mixed=$(digest near.txt)
@@ -153,7 +153,7 @@ equal "$(digest far.txt --prefetch off)" "$mixed"
 cp near.txt web/near.txt
 run 1 inspect "$url/near.txt"; err_has "near.txt: a mix is read from a file here"
 
-# ---- a server that tells no version, and another content of the same size between two runs: the second run has nothing of the first ----
+# ---- a server without versions, and other content of the same size between two runs: the second run gets no byte of the first ----
 mkdir bare
 # shellcheck disable=SC2046 # a name each
 (cd tarred && tar -cf ../first.tar $(printf '%s\n' 1*.* | sort) && tar -cf ../second.tar $(printf '%s\n' 1*.* | sort -r))
@@ -179,10 +179,10 @@ for words in inspect "inspect --bad" verify digest "convert --force" "export --f
     out_has "127.0.0.1:$port/train.mrec?..."
 done
 
-# ---- a tiny cache: what is on the disk stays below it, and the bytes are the same ----
+# ---- a tiny cache: the files stay below its limit, and the bytes are the same ----
 equal "$(digest "$url/train.mrec" --epochs 1 --remote-cache "$temp/tiny" --remote-size 3M --resident 0 --depth 2)" "$expected"
 used=$(du -sk tiny | cut -f 1)
-[ "$used" -le 3400 ] || fail "a cache of 3 MiB takes $used KiB" # a tenth for what the file system itself takes
+[ "$used" -le 3400 ] || fail "a cache of 3 MiB takes $used KiB" # a tenth for the file system's own blocks
 run 1 digest "$url/set-000.tar" --remote-cache "$temp/tinier" --remote-size 4K
 err_has "allow more"
 
@@ -192,7 +192,7 @@ for data in cache-home/millrace/remote/*.data; do
 done
 equal "$(digest "$url/train.mrec")" "$expected"
 
-# ---- what the server says no to ----
+# ---- requests that the server refuses ----
 run 1 inspect "$url/missing.mrec"
 err_has "$url/missing.mrec: "
 err_has "answers 404"
@@ -257,7 +257,7 @@ if command -v openssl >/dev/null; then
     fi
 fi
 
-# ---- nobody there: what is in the cache cannot be known to be the newest ----
+# ---- no server: whether the cache is current cannot be known ----
 unserve
 MILLRACE_REMOTE=tries=2,backoff-ms=10,stall-s=1
 run 1 inspect "$url/train.mrec"

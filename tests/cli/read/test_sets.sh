@@ -1,5 +1,5 @@
 #!/bin/sh
-# Sets of several files as people have them: which are taken, what is told of the others, and what is refused.
+# Sets of several files as people have them: the files that are taken, the report on the others, and the errors.
 # usage: test_sets.sh MILLRACE [JSON_LINES]
 . "$(dirname "$0")/../lib.sh"
 
@@ -31,7 +31,7 @@ run 0 train net --model cifar-cnn --epochs 1 --batch 8 --val none --quiet
 run 0 train net --model cifar-cnn --epochs 1 --batch 8 --quiet
 out_has "validation"
 
-# A test part alone is not trained on, nor validated on what was trained on.
+# A test split alone is not trained on without --split test, and a run does not validate on its training data.
 mkdir only
 cp two.tar only/imagenet-val-000000.tar
 run 1 train only --model cifar-cnn --epochs 1 --batch 4 --quiet
@@ -42,7 +42,7 @@ err_has "there is no train part: the test or validation part is all that is take
 run 0 train only --split test --model cifar-cnn --epochs 1 --batch 4 --quiet
 run 0 train net --val only --model cifar-cnn --epochs 1 --batch 8 --quiet
 
-# What is named like the others was meant to be one of them.
+# A file named like the others was meant to belong to the set.
 : >net/imagenet-train-000001.tar
 run 1 inspect net
 err_has "net/imagenet-train-000001.tar: named like the files of this data set, and it is none of them (it is empty (0 bytes))"
@@ -63,7 +63,7 @@ run 1 digest "net/*.tar"
 err_has "net/imagenet-more.tar: the pattern names it, and it is no file"
 rmdir net/imagenet-more.tar
 
-# Addresses that are not read, and the pieces of what was meant to be one file.
+# Addresses that are not supported, and the pieces of one split file.
 run 1 inspect s3://bucket/train.tar
 err_has "s3://bucket/train.tar: addresses of this kind are not read: expected a file, a folder"
 run 1 inspect gs://bucket/train.mrec
@@ -110,7 +110,7 @@ END
     err_has "there is no field 'box' in the data"
 fi
 
-# a second download of an archive: whoever reads the set is told, and nothing is left out
+# a second download of an archive: reported to readers of the set, and nothing is left out
 mkdir twice
 run 0 convert small twice/a.tar --to tar --quiet
 cp twice/a.tar "twice/a (1).tar"

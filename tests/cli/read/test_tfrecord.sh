@@ -1,4 +1,4 @@
-# TFRecords written by TensorFlow: the loader's batches are those of the folder they were made of.
+# TFRecords written by TensorFlow: the loader's batches equal the batches of the source folder.
 . "$(dirname "$0")/../lib.sh"
 
 python=${MRT_TENSORFLOW_PYTHON:-python3}

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Sets as people have them (trees.txt): what `inspect` says of each, as text and as JSON, is what the table says, word for word; and
-# the blocks of docs/sets.md, each made and run as it stands there. MILLRACE_UPDATE=1 writes the table's answers anew.
+# Sets as people have them (trees.txt): the output of `inspect` for each, as text and as JSON, equals the table word for word; and the
+# blocks of docs/sets.md, each made and run as printed. MILLRACE_UPDATE=1 rewrites the table's answers.
 # usage: test_trees.sh MILLRACE [JSON_LINES]
 . "$(dirname "$0")/../lib.sh"
 table=$here/read/trees.txt
 page=$here/../../docs/sets.md
 
-# ---- what files hold: two samples each, or as many as their line says ----
+# ---- contents of files: two samples each, or the number in their line ----
 # No two of a tree are the same: the n-th entry has the pictures of variant n (0 and the others in turn).
 run 0 synth made --classes 3 --count 8 --size 16 --quiet
 variants='0 1 2 3 4 5 6'
@@ -70,7 +70,7 @@ framed record >detection.rec
 # the protobuf message of SageMaker: features { values { float32_tensor } }
 printf '\012\031\012\006values\022\017\022\015\012\013\000\000\200\077\000\000\200\077\000\000\000' >record
 framed record >sagemaker.rec
-# archives with a picture of the first sample twice: beside the first, and behind all others
+# archives with a picture of the first sample twice: next to the first, and after all others
 mkdir again
 tar xf of2.0.tar -C again
 (cd again && tar cf ../twice.tar disc/00000.jpg && tar rf ../twice.tar disc/00000.jpg && tar rf ../twice.tar disc/00000.cls ring)
@@ -101,7 +101,7 @@ numpy '(2, 4, 4, 3)' 96 >images
 numpy '(2,)' 2 >labels
 
 # ---- trees ----
-# Any text of the name: what the file holds, of so many samples, in this variant.
+# content NAME COUNT: the content for any form of the name, with COUNT samples, in this variant.
 content() {
     of=of$2.$variant
     case $1 in
@@ -186,7 +186,7 @@ as_json() {
     list left_out | sed 's/^/left out /'
     list notes | sed 's/^/note /'
 }
-# Errors lose the program's name in front; what is told is on standard output, too.
+# Errors lose the program's name in front; reports on standard output are compared as well.
 as_error() { [ "$got" -eq 0 ] || sed -n 's/^millrace: /error /p' err; }
 
 answer() {
@@ -256,7 +256,7 @@ chmod -R u+rwx set
 
 # ---- the page ----
 # A block between ``` is a tree, then `$ millrace ...` and what that prints, on both streams; `...` stands for lines left out.
-# in_order SHOWN SAID: the lines of SHOWN are those of SAID
+# in_order SHOWN SAID: expect the lines of SHOWN among the lines of SAID, in this order
 in_order() {
     awk 'NR == FNR { shown[++count] = $0; next }
          { said[++lines] = $0 }

@@ -1,4 +1,4 @@
-# verify: finds one changed byte wherever it is, names the place, and passes what is whole.
+# verify: finds one changed byte anywhere, names its place, and accepts whole files.
 . "$(dirname "$0")/../lib.sh"
 
 run 0 synth d --classes 3 --count 6 --quiet
@@ -32,8 +32,8 @@ run 1 verify d; out_has "00002.jpg"; out_has "1 wrong"
 run 0 verify d --no-decode
 run 1 verify nowhere
 
-# An archive that ends behind a member: nothing tells a cut one from one whose writer leaves the end mark out, unless there are others.
-# The first run reads it all, the second one its index.
+# An archive that ends after a member may be cut, or its writer may omit the end mark: only other archives of the set can settle that. The
+# first run reads it all, the second one its index.
 mkdir alone habit
 run 0 convert d alone/a.tar --to tar --no-check --quiet
 run 0 verify alone --no-decode

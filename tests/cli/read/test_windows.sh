@@ -4,7 +4,7 @@
 awk 'BEGIN { for (i = 0; i < 203; i++) { for (k = 0; k < 1 + i * 7919 % 101; k++) printf "%d,", (i * k) % 50; print i % 10 } }' >lines.csv
 run 0 convert lines.csv lines.mrec --quiet
 run 0 convert lines.csv lines.shards --shard-size 8K --quiet
-run 0 inspect lines.mrec; out_has "field 1   tokens" # behind the label: sizes of records tell lengths
+run 0 inspect lines.mrec; out_has "field 1   tokens" # after the label: record sizes give the lengths
 set -- --epochs 2 --seed 3 --batch 8 --length-window 4
 run 0 digest lines.csv "$@"; cp out want
 for data in lines.mrec lines.shards; do

@@ -41,7 +41,7 @@ def rows_of(path):
 
 
 def train(millrace, folder, words, own):
-    """Status, hash of the weights (None: there are none), and what it said. own: words of the row, for what goes with them."""
+    """Status, hash of the weights (None: no weights), and the output. own: words of the row, to choose what goes with them."""
     words = list(words)
     if "--resume" not in words:
         words += [w for option, value in COMMON.items() if option not in words for w in (option, value)]
@@ -56,7 +56,7 @@ def train(millrace, folder, words, own):
 
 
 def try_row(millrace, row, folder):
-    """What is wrong with this row, or None."""
+    """The fault of this row, or None."""
     option, first, other, kind = row[:4]
     more = row[4].split() if len(row) > 4 else []
     given = [f"--{option}", first]

@@ -1,5 +1,5 @@
-# Networks of the ancestors that need what others do not: one logit for two classes, layers that say what decays, response
-# normalisation. Trained, evaluated from a checkpoint, and what the header tells.
+# Networks of the ancestors with special needs: one logit for two classes, layers that set their own decay, response normalisation. Trained,
+# evaluated from a checkpoint, and described by the header.
 . "$(dirname "$0")/../lib.sh"
 
 mkdir two

@@ -1,5 +1,5 @@
-# --precision, --loss-scale, --graph, --bucket, --watchdog, and one network on devices of several kinds: what makes no sense is told,
-# what does agrees.
+# --precision, --loss-scale, --graph, --bucket, --watchdog, and one network on devices of several kinds: contradictions are reported, and
+# equivalent runs agree.
 . "$(dirname "$0")/../lib.sh"
 
 run 0 synth d --classes 4 --count 4 --test-count 2 --quiet

@@ -1,5 +1,5 @@
-# Which classes are taken for which: the matrix adds up to what evaluation says, is that of the rows of `predict`, is the same on any
-# devices and in several processes; the worst classes are told; what cannot be is refused before anything is computed.
+# The confusion matrix: it adds up to the accuracy of evaluation, equals the matrix of the rows of `predict`, and is the same on any devices
+# and in several processes; the worst classes are reported; impossible requests are refused before computing.
 . "$(dirname "$0")/../lib.sh"
 
 run 0 synth d --classes 4 --count 20 --test-count 6 --size 12 --quiet
@@ -12,12 +12,12 @@ equal "$(grep -o '"taken_for_count"' out | wc -l | tr -d ' ')" 4
 names=$(sed 1d m.csv | cut -d , -f 1 | tr '\n' ,)
 equal "$(head -1 m.csv)" "class,${names}samples,accuracy"
 
-# every sample is in it once, the diagonal is what is right
+# every sample is in it once; the diagonal holds the correct ones
 awk -F , -v accuracy="$accuracy" 'NR > 1 { sum = 0; for (i = 2; i <= 5; i++) sum += $i; right += $NR; all += sum
     if (sum != $6 || $6 != 6 || ($NR / 6 - $7) ^ 2 > 1e-9) exit 1 }
     END { if (all != 24 || (right / all - accuracy) ^ 2 > 1e-9) exit 1 }' m.csv || fail "$last: the matrix does not add up: $(cat m.csv)"
 
-# it is that of the predictions
+# it equals the matrix of the predictions
 run 0 predict d --checkpoint c --classes first
 sed 1d out | awk -F , '{ print $3 "," $4 }' | sort | uniq -c | awk '{ print $2 "," $1 }' >pairs
 awk -F , 'NR == 1 { for (i = 2; i <= 5; i++) name[i] = $i } NR > 1 { for (i = 2; i <= 5; i++) if ($i) print $1 "," name[i] "," $i }' m.csv |

@@ -1,4 +1,4 @@
-# train, eval, bench trainer: what computes convolutions is told, kept in checkpoints, and not exchanged unseen.
+# train, eval, bench trainer: the convolution algorithm is reported, stored in checkpoints, and never changed silently.
 . "$(dirname "$0")/../lib.sh"
 
 run 0 synth d --count 6 --test-count 2 --quiet
@@ -16,7 +16,7 @@ limited() { # STATUS ARGUMENT...: run without vectors
     unset MILLRACE_SIMD
 }
 limited 0 train d "$@"; out_has "kernels  convolution auto: Winograd in 0 of 11 passes"
-limited 0 train d "$@" --checkpoint plain --resume --max-steps 1 --convolution auto # what was direct goes on where there is nothing else
+limited 0 train d "$@" --checkpoint plain --resume --max-steps 1 --convolution auto # a direct run resumes on machines with no other algorithm
 run 0 bench trainer --model cifar-cnn --batch 32 --seconds 0.1 --ops --convolution direct
 equal "$(grep -c ' direct .* ms .* GFLOP/s$' out)" 11
 run 0 bench trainer --model cifar-cnn --batch 32 --seconds 0.1 --ops --json

@@ -1,4 +1,4 @@
-# devices: at least the processor is ready; GPUs are listed, or why there is none.
+# devices: at least the processor is ready; GPUs are listed, or the reason for their absence.
 . "$(dirname "$0")/../lib.sh"
 
 run 0 devices
@@ -10,7 +10,7 @@ run 0 synth d --classes 2 --count 2 --quiet
 run 2 digest d --devices gpu; err_has "gpu"
 run 2 digest d --devices cpu:0
 
-# on the emulation: as many as it has, as the mask leaves them
+# on the emulation: all its devices, or the ones that the mask leaves
 emulated=$(dirname "$millrace")/../tests/cuda_emu/lib
 if [ -e "$emulated/libcuda.so.1" ]; then
     LD_LIBRARY_PATH=$emulated${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} MILLRACE_EMU_DEVICES=3

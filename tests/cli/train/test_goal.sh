@@ -1,5 +1,5 @@
-# Evaluation inside epochs, and stopping at an accuracy: the epoch that reaches it is the last, what it took is told, a resumed run knows it, ranks agree, and a
-# sweep has it in its table.
+# Evaluation inside epochs, and stopping at an accuracy: the epoch that reaches it is the last, its cost is reported, a resumed run knows
+# it, ranks agree, and a sweep has it in its table.
 . "$(dirname "$0")/../lib.sh"
 . "$here/ranks/together.sh"
 
@@ -54,7 +54,7 @@ of_rank() { [ "$1" -eq 0 ] || echo --stop-at-accuracy 0.9; }
 together "1 1" 2 train d "$@" --epochs 12 --stop-at-accuracy 0.8
 of_rank() { :; }
 
-# evaluations inside epochs change no weight, are told where they are, and lie between the epochs
+# evaluations inside epochs change no weight, are reported at their position, and lie between the epochs
 run 0 train d "$@" --epochs 2 --json
 weights=$(text weights)
 run 0 train d "$@" --epochs 2 --json --eval-steps 2 --eval-at 0.1/1.5/2 --csv evals.csv --tensorboard tb --checkpoint evals

@@ -1,5 +1,5 @@
-# Beginning with weights from elsewhere, and layers that stay: files of our names and torchvision's, other runs, a new head; round trips
-# bit for bit; what does not fit is named; a run that is resumed remembers what was frozen. weights.py makes the files.
+# Beginning with weights from elsewhere, and frozen layers: files with our names and torchvision's, other runs, a new head; round trips bit
+# for bit; mismatches are named; a resumed run remembers its frozen layers. weights.py makes the files.
 . "$(dirname "$0")/../lib.sh"
 python=$(command -v python3) || skip "no Python 3"
 judge() { "$python" -B "$here/train/weights.py" "$@" >seen 2>&1 || fail "$last: weights.py $*: $(tail -1 seen)"; }
@@ -60,7 +60,7 @@ begin 1 d resnet18 --init cut.safetensors; err_has "cut.safetensors: "
 begin 1 d resnet18 --init a; err_has "is of model cifar-resnet20: expected resnet18"
 begin 1 d resnet18 --init nowhere.npz; err_has "nowhere.npz"
 
-# a run that is stopped and goes on keeps its frozen layers, without being told; one command line does both
+# a run that is stopped and resumed keeps its frozen layers without the option; one command line does both
 set -- --model cifar-resnet20 --augment none --batch 6 --epochs 2 --seed 4 --lr 0.01 --quiet --json
 run 0 train d "$@" --init a.npz --freeze 0-40 --checkpoint whole; weights=$(text weights)
 run 0 train d "$@" --init a.npz --freeze 0-40 --checkpoint parts --resume --max-steps 4

@@ -1,5 +1,5 @@
-# Which learning rate: rates grow by one factor from step to step, a run says the same again, nothing is left behind; a rate is
-# suggested where the loss fell and rose again, and where it did not it is said why there is none.
+# Which learning rate: rates grow by one factor from step to step, a second run prints the same, no file is left; a rate is suggested where
+# the loss fell and rose again, and otherwise the reason for its absence is printed.
 . "$(dirname "$0")/../lib.sh"
 
 run 0 synth d --classes 3 --count 40 --size 12 --quiet

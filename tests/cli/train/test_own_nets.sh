@@ -45,7 +45,7 @@ together 0 2 train $d --checkpoint two --resume --devices cpu:1 --json --quiet
 out_has '"model_id": "own"'
 out_has '"complete": true'
 run 0 eval $d --checkpoint two --quiet
-# and by its own program, behind what the command did
+# and by its own program, after the command's steps
 run 0 train $d --checkpoint again --resume --devices cpu:1 --max-steps 2 --quiet
 run 0 inspect --model again
 
@@ -56,7 +56,7 @@ run 1 export-weights whole t.npz --names torchvision; err_has "not of of-classes
 run 0 synth four --classes 4 --count 4 --quiet
 run 1 eval four --checkpoint whole --split train; err_has "none of the 3 expected"
 
-# targets, which the network wants of the data, and of which predict tells what it makes
+# targets, which the network asks of the data, and whose values predict prints
 printf 'path,position\n' >t.csv
 n=0
 for f in "$d"/*/*.jpg; do
@@ -83,7 +83,7 @@ run 0 predict bare.mrec --checkpoint bare
 equal "$(wc -l <out)" 61
 run 0 train bare.mrec --checkpoint bare-part --resume --devices cpu:1 --json
 equal "$(text weights)" "$whole"
-# sequences of numbers, of which there are as many as a picture has channels
+# sequences of numbers with 3 distinct values, one for each channel of a picture
 awk 'BEGIN { for (k = 0; k < 60; k++) { for (i = 0; i < 5; i++) printf "%d ", (k * 3 + i * (k % 3)) % 3; print k % 3 } }' >words.txt
 run 0 convert words.txt words.mrec --quiet
 whole=$(trained numbers words.mrec words 3 0)

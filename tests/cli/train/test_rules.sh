@@ -1,5 +1,5 @@
-# Optimizers, limits of the gradient, what decays, averages and schedules: what is told of them, and that a run which was stopped and
-# goes on ends with the bits of the one that was not, on another number of devices, too.
+# Optimizers, gradient limits, decayed tensors, averages and schedules: their report, and that a run which was stopped and resumed ends with
+# the bits of the uninterrupted one, also on another number of devices.
 . "$(dirname "$0")/../lib.sh"
 
 run 0 synth d --classes 4 --count 20 --test-count 8 --size 16 --quiet
@@ -73,7 +73,7 @@ run 2 train d --quiet --checkpoint three --resume --threads 2; err_has "--thread
 run 0 train d --quiet --checkpoint three --resume --devices cpu:1 --json
 equal "$(text weights)" "$weights"
 
-# the average is evaluated, and told
+# the average is evaluated, and named
 run 0 eval d --checkpoint one; out_has "(average of weights)"
 loss=$(sed "s/.*loss \([0-9.]*\),.*/\1/" out)
 run 0 eval d --checkpoint two
@@ -81,7 +81,7 @@ equal "$(sed "s/.*loss \([0-9.]*\),.*/\1/" out)" "$loss"
 run 0 eval d --checkpoint adamw; out_lacks "average"
 run 0 eval d --checkpoint one --json; grep -q '"average": 0.9[,}]' out || fail "$last: no average"
 
-# what goes on differently is refused, or told
+# changes on resume are refused, or reported
 cp -r one other
 for change in "average 0.5" "clip-norm 1" "clip-value 0" "decay-on all" "label-smoothing 0.2"; do
     # shellcheck disable=SC2086

@@ -1,5 +1,5 @@
-# All combinations of some options: each is run, one that fails ends nothing, what is done is not done again, and a sweep that is
-# stopped goes on.
+# All combinations of some options: each is run, one that fails ends nothing, finished runs are not repeated, and a sweep that is stopped
+# resumes.
 . "$(dirname "$0")/../lib.sh"
 
 run 0 synth d --count 6 --size 12 --quiet
@@ -41,7 +41,7 @@ run 0 train d --model mnist-mlp --batch 40 --devices cpu:2 --seed 1 --epochs 1 -
 weights=$(text weights)
 grep -q "^[0-9a-f]*,mnist-mlp,40,cpu:2,1,.*,$weights\$" study/results.csv || fail "no row with weights $weights: $(cat study/results.csv)"
 
-# what is done stays; what failed is tried again; a value more is a run more
+# finished runs stay; failed runs are tried again; a further value adds a run
 sed -i 's/| nonsense//; s/20 | 40/20 | 40 | 60/' study.txt
 run 0 sweep study.txt --json --out study
 equal "$(grep -c '"done_before": true' out)" 8

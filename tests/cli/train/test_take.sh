@@ -1,5 +1,5 @@
-# Which samples: --take in every command that reads data, --hold-out in train: what is trained on and what is validated on
-# share no sample, the same in every run, and a checkpoint does not go on with others. --order balanced: a rare class comes as
+# Which samples: --take in every command that reads data, --hold-out in train: training and validation
+# share no sample, both are the same in every run, and a checkpoint does not resume with others. --order balanced: a rare class comes as
 # often as the others, and a run goes on with that order.
 . "$(dirname "$0")/../lib.sh"
 

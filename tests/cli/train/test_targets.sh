@@ -1,6 +1,5 @@
-# What a network is trained to tell: several labels a sample, numbers, classes that weigh. From a table of pictures to what is
-# predicted; a checkpoint remembers it; replicas, parts and record files come to the same; what cannot be is refused with what
-# there is.
+# Targets of a network: several labels a sample, numbers, weighted classes. From a table of pictures to the predictions; a checkpoint
+# remembers them; replicas, shares and record files give the same result; errors list the available targets.
 . "$(dirname "$0")/../lib.sh"
 
 run 0 synth d --classes 4 --count 30 --test-count 6 --size 12 --quiet
@@ -13,7 +12,7 @@ table d/train >t.csv
 table d/test >e.csv
 set -- --model mnist-mlp --augment none --batch 25 --optimizer adam --lr 1e-3 --seed 3 --quiet
 
-# several labels: told right more often than by guessing, which is 0.5
+# several labels: correct more often than guessing, which is correct for 0.5
 run 0 train t.csv "$@" --epochs 25 --loss bce --targets round..corner --val e.csv --checkpoint c --keep 1
 out_has "2 labels of round..corner by bce"
 run 0 eval t.csv --checkpoint c --json; accuracy=$(number val_accuracy)
@@ -45,7 +44,7 @@ run 0 train t.csv "$@" --epochs 6 --loss bce --targets round..corner --val none 
 run 2 train t.csv --epochs 7 --checkpoint r --resume --loss mse; err_has "--loss: the checkpoint was trained with bce, found mse"
 run 2 train t.csv --epochs 7 --checkpoint r --resume --targets tilt; err_has "--targets: the checkpoint was trained with round..corner"
 
-# numbers: the mean of their squares is 0.31 where nothing is told
+# numbers: their mean square, the loss of an untrained guess of 0, is 0.31
 run 0 train t.csv "$@" --epochs 25 --loss mse --targets tilt --val e.csv --checkpoint n --keep 1
 run 0 eval t.csv --checkpoint n --json; loss=$(number val_loss)
 awk -v l="$loss" 'BEGIN { exit !(l < 0.25) }' || fail "$last: loss $loss"

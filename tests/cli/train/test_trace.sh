@@ -1,4 +1,4 @@
-# --trace and --trace-steps: what is in the file, and what is said of a window that did not come, or came in part.
+# --trace and --trace-steps: the contents of the file, and the message on a window that was not reached, or only in part.
 . "$(dirname "$0")/../lib.sh"
 
 run 0 synth d --count 30 --quiet
@@ -6,7 +6,7 @@ sim="--devices sim:2,step=1ms,h2d=30MB/s" # a batch takes 1.5 ms to get there: n
 # shellcheck disable=SC2086 # the options are words
 traced() { run 0 train d --model cifar-cnn --batch 30 --quiet --val none $sim --trace t.json "$@"; }
 
-# every idle stretch of a device is a span of the track "stall N", by the name of a cause; they add up to what is reported
+# every idle stretch of a device is a span of the track "stall N", named after its cause; they add up to the reported stall
 traced --epochs 1 --warmup-steps 0 --json
 python3 - <<'EOF' || fail "$last: the stall tracks"
 import json

@@ -1,5 +1,6 @@
-# A folder of checkpoints belongs to one run: another one is refused or moves it aside; two at once are refused; what --resume takes,
-# what it refuses, and what --override lets change; a run that is killed again and again ends with the files of the one that was not.
+# A folder of checkpoints belongs to one run: another one is refused or moves it aside; two at once are refused; the states from which
+# --resume goes on, its errors, and the changes that --override allows; a run that is killed again and again ends with the files of the
+# undisturbed one.
 . "$(dirname "$0")/../lib.sh"
 
 run 0 synth d --classes 4 --count 20 --test-count 8 --size 16 --quiet
@@ -84,7 +85,7 @@ err_has "--augment: the checkpoint was trained with none; from here on flip"
 run 0 train d --checkpoint half2 --resume --quiet --epochs 5; out_has "lr 0.001, schedule constant"
 run 0 train d --checkpoint half2 --resume --quiet --epochs 6 --json; grep -q '"lr": 0.001[,}]' out || fail "$last: lr is not 0.001"
 
-# killed at any moment: weights, newest and best are those of the run that was not; where every run was killed, one more ends by itself
+# killed at random moments: weights, newest and best equal the undisturbed run's; when every run was killed, one more ends by itself
 run 0 train d "$@" --epochs 16 --lr 1e-3 --patience 9 --checkpoint long --checkpoint-steps 2 --json
 weights=$(text weights)
 n=0 status=1

@@ -25,7 +25,7 @@ last="train killed $((n - 1)) times"
 equal $status 0
 equal "$(text weights)" "$weights"
 
-# what is done already is no failure
+# resuming a finished run succeeds
 run 0 train d "$@" --checkpoint run --resume; err_has "all 6 epochs are done"
 equal "$(text weights)" "$weights"
 equal "$(find run -name 'step-*.mrck' | wc -l | tr -d ' ')" 3

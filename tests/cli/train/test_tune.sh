@@ -1,10 +1,10 @@
-# tests/cli/train/test_tune.sh: --tune: what is found is kept and used, what is given stays, and no bit of the run changes.
+# tests/cli/train/test_tune.sh: --tune: its result is stored and used, given options stay, and no bit of the run changes.
 . "$(dirname "$0")/../lib.sh"
 
 XDG_CACHE_HOME=$temp/cache
 export XDG_CACHE_HOME
 run 0 synth set --count 12 --test-count 4 --size 24 --quiet
-# steps that take long enough that the loader is ahead: one turn tells the tuner that there is nothing to gain
+# steps that take long enough that the loader is ahead: one turn shows the tuner that nothing can be gained
 train() {
     status=$1
     shift

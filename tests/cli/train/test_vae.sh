@@ -1,5 +1,5 @@
-# A network that gives back what it gets: trained, stopped, resumed, evaluated and drawn; what cannot be drawn is refused before
-# anything is computed.
+# A network that reproduces its input: trained, stopped, resumed, evaluated and drawn; undrawable outputs are refused before anything is
+# computed.
 . "$(dirname "$0")/../lib.sh"
 
 run 0 synth d --classes 3 --count 12 --test-count 5 --size 12 --quiet
@@ -15,7 +15,7 @@ run 0 train d "$@" --epochs 1 --csv run.csv
 out_has "    -"
 grep -q '^epoch,0,.*,,' run.csv || fail "$last: an accuracy in the log: $(tail -1 run.csv)"
 
-# an evaluation draws what the validation of the training drew
+# an evaluation draws the same samples as the validation of the training
 run 0 train d "$@" --epochs 1 --json --checkpoint once
 seen=$(sed -n 's/.*"val_loss": \([0-9.]*\).*/\1/p' out | head -1)
 run 0 eval d --checkpoint once --json

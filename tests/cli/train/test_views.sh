@@ -1,5 +1,5 @@
-# Several views of each sample: what is said is the mean of what is said of each view alone; `eval` counts what `predict` says, on any
-# devices; what cannot be is refused.
+# Several views of each sample: the prediction is the mean of the predictions of the views; `eval` counts the predictions of `predict`, on
+# any devices; impossible requests are refused.
 . "$(dirname "$0")/../lib.sh"
 command -v python3 >/dev/null || { echo "SKIP: python3 is not here"; exit 77; }
 

@@ -21,7 +21,7 @@ run 0 export-weights "$checkpoint" again.safetensors; same own.safetensors again
 run 0 export-weights plain trained.npz --weights trained --json; equal "$(text weights)" trained
 "$python" -B "$here/train/weights.py" same own.npz trained.npz >seen 2>&1 && fail "$last: the average is not the trained weights"
 
-# nothing is replaced unasked, and nothing is left of what was refused
+# nothing is replaced without --force, and a refused export leaves no file
 cp own.npz before
 run 1 export-weights plain own.npz; err_has "own.npz: it exists already"
 same own.npz before

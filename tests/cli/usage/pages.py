@@ -53,7 +53,7 @@ SKIPPED = [
 
 # ---- lines of pages ----
 def joined(lines):
-    """Lines with their continuations: behind a backslash or a pipe."""
+    """Lines joined with their continuations: after a backslash or a pipe."""
     whole = ""
     for number, line in lines:
         first = first if whole else number
@@ -113,7 +113,7 @@ def idx(shape, data):
 
 
 class Data:
-    """Makes what a line names, once, in a folder that is copied for every block."""
+    """Makes the files that a line names, once, in a folder that is copied for every block."""
 
     def __init__(self, millrace, folder):
         self.millrace, self.folder = millrace, folder
@@ -277,7 +277,7 @@ def run(command, folder, environment):
 
 
 def check(place, command, folder, data, environment):
-    """What is wrong with a line, or None."""
+    """The fault of a line, or None."""
     clear(command, folder)
     data.checkpoint(command, folder)
     text, status, err, out = run(command, folder, environment)

@@ -12,7 +12,7 @@ static uint64_t now_ns = 1000000000u;
 
 uint64_t clock_ns(void) { return now_ns; }
 
-/* What was written to standard error while `steps` were shown, a call each second. */
+/* The standard error output while `steps` were shown, a call each second. */
 static const char *shown(const uint64_t *done, uint32_t steps, uint64_t count)
 {
     static char text[1024];

@@ -18,7 +18,7 @@ static void *talk(void *number)
     return NULL;
 }
 
-/* What is seen of a line: behind the last wiping of it. */
+/* The visible text of a line: after its last erase sequence. */
 static const char *visible(char *line)
 {
     const char *seen = line;
@@ -32,7 +32,7 @@ static int check(FILE *f)
     char *line = NULL;
     size_t room = 0;
     int lines = 0, bad = 0;
-    while (bad < 100 && getline(&line, &room, f) > 0) { /* behind the first bad line may be a sanitizer's */
+    while (bad < 100 && getline(&line, &room, f) > 0) { /* after the first bad line may come a sanitizer's */
         int thread = -1, message = -1, end = 0;
         const char *seen = visible(line);
         if (!strchr(seen, '\n')) break; /* the last bar */

@@ -77,7 +77,7 @@ for c in $commands; do
 done
 
 
-# what the manual of the augmentation language says comes from its table: every operation that a wrong one's message names
+# the manual of the augmentation language is printed from its table: it has every operation that the error for an unknown one lists
 run 0 synth pictures --classes 2 --count 2 --quiet
 run 2 digest pictures --augment nosuch
 names=$(sed -n 's/.*operations are \([^;]*\);.*/\1/p' err | tr -d ,)

@@ -1,4 +1,4 @@
-# What is misused is told before anything is done: exit status 2, one line, the nearest name.
+# Misuse is reported before any work: exit status 2, one line, the nearest name.
 . "$(dirname "$0")/../lib.sh"
 
 wrong() { # MESSAGE ARGUMENT...
@@ -71,7 +71,7 @@ if [ -c /dev/full ]; then
     err_has "cannot write the results"
 fi
 
-# with --json what went wrong is told to programs, too, in the last line
+# with --json the last line is the error in machine-readable form
 run 1 train nowhere --model cifar-cnn --json
 equal "$(tail -1 out)" '{"event": "error", "status": 1, "code": -10, "text": "nowhere: cannot look at it: No such file or directory", "file": "nowhere", "errno": 2}'
 run 2 train nowhere --batch many --json

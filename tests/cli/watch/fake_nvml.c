@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define EXPORTED __attribute__((visibility("default"))) /* the build hides what is not */
+#define EXPORTED __attribute__((visibility("default"))) /* the build hides unmarked symbols */
 
 typedef struct utilization {
     unsigned gpu, memory;

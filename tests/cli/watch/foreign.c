@@ -79,7 +79,7 @@ static void stat_is_parsed(void **state)
     MRT_EQ(s.start_ticks, 555);
     MRT_EQ(s.rss_pages, 25);
     MRT_EQ(s.disk_ticks, 99);
-    for (size_t n = 0; n < 60; n++) { /* cut: refused, and nothing is read behind it */
+    for (size_t n = 0; n < 60; n++) { /* cut: refused, without reading past its end */
         char *cut = strndup(text, n);
         MRT_TRUE(!proc_parse_stat(cut, &s));
         free(cut);

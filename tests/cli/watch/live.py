@@ -38,7 +38,7 @@ def is_clean(t, name, status, wanted=0):
 
 
 def frames(columns, rows, *more, environment=UTF8, **keys):
-    """Every screen that showed the whole view, and what was there at the end."""
+    """Every screen that showed the whole view, and the last screen."""
     seen = []
 
     def look(t, fd, pid, seconds):
@@ -82,7 +82,7 @@ def sizes():
         name = "%d x %d" % (columns, rows)
         seen, status, t = frames(columns, rows, epochs=1)
         check(status == 0, "%s: exit status %d" % (name, status))
-        if columns < 90:  # the results are wider than that: what they did to the rows is not the view's fault
+        if columns < 90:  # the results are wider than that: the rows they took are not the view's fault
             check(all(len(x) < max(rows, 2) for x in seen), "%s: more lines than fit: %r" % (name, seen[-1:]))
         check(all(len(line) < columns for view in seen for line in view), "%s: a line that is too wide" % name)
         if columns == 40:

@@ -82,7 +82,7 @@ static void low(void **state)
     MRT_HAS(l.text[3], " 82/18 idle: decode 11");
 }
 
-/* What a terminal shows of a line: escape sequences are no columns, what is no ASCII is at most two. */
+/* Columns of a line on a terminal: an escape sequence takes none, a character outside ASCII at most two. */
 static uint32_t columns_of(const char *text)
 {
     uint32_t n = 0;

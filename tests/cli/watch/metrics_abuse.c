@@ -1,5 +1,5 @@
-/* tests/cli/watch/metrics_abuse.c: the server of figures under clients that nobody wants: none at all, slow
- * ones, noise, too much, ten thousand, those that do not read; and it ends at once all the same. */
+/* tests/cli/watch/metrics_abuse.c: the server of figures under hostile clients: silent and slow ones, noise,
+ * oversized requests, ten thousand at once, clients that do not read; and it still ends at once. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -159,7 +159,7 @@ static void slow_clients_are_sent_away(void **state)
     metrics_server *s = open_server("0");
     const int silent = dial(s), half = dial(s);
     MRT_EQ(send(half, "GET /metr", 9, MSG_NOSIGNAL), 9);
-    works(s); /* behind them */
+    works(s); /* after them */
     MRT_EQ(read_all(silent, answer, sizeof answer), 0);
     read_all(half, answer, sizeof answer);
     MRT_HAS(answer, "HTTP/1.0 408 ");
@@ -175,7 +175,7 @@ static void one_who_does_not_read(void **state)
     metrics_server *s = open_server("0");
     const int fd = dial(s);
     send(fd, "GET / HTTP/1.0\n\n", 16, MSG_NOSIGNAL);
-    works(s); /* behind it; so much and no more of the page is read */
+    works(s); /* after it; only part of the page is read */
     close(fd);
     char *all = malloc(2 * LARGE);
     MRT_TRUE(all != NULL);

@@ -61,7 +61,7 @@ static const char *check_type(const char *line)
     return NULL;
 }
 
-/* Behind the labels, or NULL. */
+/* The text after the labels, or NULL. */
 static const char *skip_labels(const char *at)
 {
     if (*at != '{') return at;

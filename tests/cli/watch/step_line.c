@@ -1,4 +1,4 @@
-/* tests/cli/watch/step_line.c: the note behind the bar, in any room, and the bar on a terminal too narrow for
+/* tests/cli/watch/step_line.c: the note after the bar, at any width, and the bar on a terminal too narrow for
  * it. */
 #include <math.h>
 #include <pty.h>
@@ -67,7 +67,7 @@ static void a_bar_has_one_line(void **state)
     dup2(before, STDERR_FILENO);
     close(before);
     close(slave);
-    size_t got = 0; /* a terminal hands over what was written in pieces; EIO follows the last of them */
+    size_t got = 0; /* a terminal hands over written text in pieces; EIO follows the last of them */
     for (ssize_t n; got < sizeof text - 1 && (n = read(master, text + got, sizeof text - 1 - got)) > 0;)
         got += (size_t)n;
     close(master);

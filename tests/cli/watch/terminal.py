@@ -1,5 +1,5 @@
-"""A terminal in a few lines: what a program writes to it is interpreted as a terminal would, so that a test can look at
-the screen instead of at escape sequences. It knows what millrace writes and no more; anything else is an error.
+"""A terminal in a few lines: it interprets a program's output as a terminal would, so that a test can look at the screen instead of at
+escape sequences. It knows the sequences that millrace writes and no more; anything else is an error.
 
 run() starts a program on a pseudo-terminal, feeds what comes into a Terminal and calls back after each piece. The pieces
 end anywhere, and the last one may come after the program ended: reading goes on to the end (EIO)."""
@@ -17,8 +17,8 @@ import unicodedata
 
 
 class Terminal:
-    """Rows of all that was written, the newest `height` of which are the screen. Lines that a narrower terminal cannot
-    hold are broken, and joined again when it is wider (reflow)."""
+    """Rows of the whole output; the newest `height` rows are the screen. Lines that a narrower terminal cannot hold are broken, and joined
+    again when it is wider (reflow)."""
 
     def __init__(self, width, height):
         self.width, self.height = width, height
@@ -91,7 +91,7 @@ class Terminal:
             raise AssertionError("escape sequence %r" % s)
 
     def resize(self, width, height):
-        """As terminals of today do: the cursor stays behind the letter it was behind."""
+        """As today's terminals: the cursor stays after the letter that it followed."""
         lines, at, line = [], None, []
         for i, row in enumerate(self.rows):
             if i == self.row:

@@ -1,5 +1,4 @@
-# watch: programs that are not ours: exit statuses, streams, signals, what they read, children in every form, opens, GPUs of a
-# library that is none.
+# watch: foreign programs: exit statuses, streams, signals, reads, children in every form, opens, GPUs of an invalid library.
 # shellcheck disable=SC2016 # the shells that are watched expand these
 . "$(dirname "$0")/../lib.sh"
 fake_nvml=$(dirname "$3")
@@ -63,7 +62,7 @@ at_least "$(value processes_left)" 1
 err_has "still run"
 kill "$(cat stays)" 2>/dev/null
 
-# samples: given, counted by opens, estimated by bytes; our loader beside it
+# samples: given, counted by opens, estimated by bytes; our loader in comparison
 run 0 synth d --count 24 --quiet
 files=$(find d/train -type f | wc -l)
 watched 0 --data d/train --augment "resize(32x32)" --batch 8 --measure 0.2 -- sh -c 'for f in $(find d/train -type f); do cat $f; done | cat >/dev/null'

@@ -5,7 +5,7 @@ metrics_check=$3
 run 0 synth d --count 6 --test-count 2 --size 16 --quiet
 set -- --model cifar-cnn --batch 10 --epochs 3 --seed 1 --lr 1e-3 --quiet
 
-# the weights are those of a run that nobody watched
+# the weights equal the weights of an unwatched run
 run 0 train d "$@" --json
 weights=$(text weights)
 equal "$(grep -c '"event": "step"' out)" 0
@@ -39,7 +39,7 @@ run 0 train d "$@" --csv none.csv --tensorboard none --checkpoint run --resume
 absent none.csv
 absent none
 
-# what is there already
+# existing files
 cp two.csv before
 run 1 train d "$@" --csv two.csv; err_has "two.csv: it exists already"; same two.csv before
 echo "a,b" >other.csv
@@ -60,7 +60,7 @@ run 2 train d "$@" --metrics 65536; err_has "from 0 to 65535"; out_lacks "model"
 run 1 train d "$@" --metrics nowhere.invalid:9100; err_has "cannot find the host"
 run 1 train d "$@" --csv kept.csv --metrics nowhere.invalid:1; absent kept.csv
 
-# a disk that is full: told once, the run goes on, exit status 1 at its end; what is there is whole lines
+# a full disk: reported once, the run goes on, exit status 1 at its end; the file holds whole lines
 full() {
     last="train $* with a full disk"
     (
@@ -78,7 +78,7 @@ equal "$(tail -c 1 full.csv | od -An -c | tr -d ' ')" '\n'
 equal "$(awk -F, '{print NF}' full.csv | sort -u)" 14
 full --tensorboard full
 
-# a loss that is no number: every update makes weights 999 times as large
+# a loss that is NaN: every update makes weights 999 times as large
 run 1 train d --model cifar-cnn --batch 10 --epochs 2 --lr 1000 --weight-decay 1 --optimizer sgd --quiet --json --log-steps 1 --csv nan.csv --tensorboard nan
 out_has '"loss": null'
 grep -q '^epoch,.*nan' nan.csv || fail "$last: no nan in nan.csv"

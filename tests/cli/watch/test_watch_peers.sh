@@ -1,5 +1,5 @@
 # Event files read back by TensorBoard, the page of figures by prometheus_client and promtool. MRT_TENSORBOARD_PYTHON and
-# MRT_PROMETHEUS_PYTHON name Pythons that have them, MRT_PROMTOOL the program; what is not named is left out.
+# MRT_PROMETHEUS_PYTHON name Pythons with these packages, MRT_PROMTOOL the program; peers without a variable are skipped.
 . "$(dirname "$0")/../lib.sh"
 tensorboard=${MRT_TENSORBOARD_PYTHON:-} prometheus=${MRT_PROMETHEUS_PYTHON:-} promtool=${MRT_PROMTOOL:-}
 [ -n "$tensorboard$prometheus$promtool" ] || skip "none of MRT_TENSORBOARD_PYTHON, MRT_PROMETHEUS_PYTHON and MRT_PROMTOOL is set"
@@ -9,7 +9,7 @@ set -- --model cifar-cnn --batch 40 --epochs 3 --seed 1 --lr 1e-3 --quiet --log-
 wanted() { awk -F, -v tag="$2" -v column="$3" '$1 == "'"$1"'" && $column != "" {printf "%s %s %.6g\n", tag, $3, $column}' run.csv; }
 
 if [ -n "$tensorboard" ]; then
-    # killed behind a checkpoint: what the first part says of later steps no longer counts
+    # killed after a checkpoint: the first run's entries for later steps no longer count
     run 0 train d "$@" --csv first.csv --tensorboard tb --checkpoint run --checkpoint-steps 4 --max-steps 10
     rm run/step-000000000010.mrck
     sleep 1.1 # another second, another name; the order of names is that of runs

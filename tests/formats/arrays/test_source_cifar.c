@@ -141,7 +141,7 @@ static void wrong_files_are_named(void **state)
     MRT_EQ(try_open(mrt_path("wrong/one.bin"), MR_SPLIT_AUTO, &src, &err), MR_EUNSUPPORTED);
     mr_source_config cfg;
     mr_source_defaults(&cfg);
-    cfg.format = "cifar10"; /* told what it is: the record that is wrong is named when it is read */
+    cfg.format = "cifar10"; /* given its format: the wrong record is named when it is read */
     MRT_OK(mr_source_open(&src, mrt_path("wrong/one.bin"), &cfg, &err), &err);
     void *buf = NULL;
     size_t buf_bytes = 0;

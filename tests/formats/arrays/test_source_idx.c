@@ -195,7 +195,7 @@ static void counts_that_disagree(void **state)
     unlink(mrt_path("bad/train2-labels"));
 }
 
-/* Parts by the words of their names; what is named like an IDX file is none of the others' business. */
+/* Splits by the words in file names; a file named like an IDX file is not offered to other formats. */
 static void names_say_the_part(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Arrays of NumPy: headers, pictures in both plane orders, classes of every width, archives; what is wrong
- * with each. */
+/* Arrays of NumPy: headers, pictures in both plane orders, classes of every width, archives; and the errors
+ * of each. */
 #include <isa-l/crc.h>
 #include <isa-l/igzip_lib.h>
 #include <unistd.h>
@@ -449,7 +449,7 @@ static void write_large(const char *path, uint64_t n, uint32_t wrong)
     fclose(f);
 }
 
-/* The CRC of what is read in place: at once where that is little, else when asked. */
+/* The CRC of members that are read in place: checked at once if they are small, else on request. */
 static void stored_members_have_a_crc(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* Files of named arrays: what is written is read back, from safetensors and from archives of NumPy, of every
- * type of number; what is wrong with a header is told with its place; archives beyond 4 GiB; no allocation is
- * taken for granted. What NumPy and others make of the files, tests of the command look at. */
+/* Files of named arrays: written arrays are read back, from safetensors and from archives of NumPy, in every
+ * type of number; a header error is reported with its place; archives beyond 4 GiB; every allocation may
+ * fail. Tests of the command check that NumPy and others read the files. */
 #include <fcntl.h>
 #include <math.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* File lists: single files, numbered sets, folders with parts, patterns; what is missing or ambiguous is
+/* File lists: single files, numbered sets, folders with splits, patterns; missing and ambiguous files are
  * named. */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +38,7 @@ static void put_gzip(const char *path)
     mrt_write_file(path, out, z.total_out);
 }
 
-static char told[4096]; /* what the last list had to tell */
+static char told[4096]; /* the report on the last list */
 
 /* The names found, separated by blanks, or the error's text. */
 static const char *found(const char *path, mr_split split, int *code, mri_filelist *kept)
@@ -474,7 +474,7 @@ static void validation_comes_before_test(void **state)
     }
 }
 
-/* What is named like the files that were taken was meant to be one of them. */
+/* A file named like the files of the set was meant to belong to it. */
 static void siblings_are_not_left_out(void **state)
 {
     (void)state;
@@ -521,7 +521,7 @@ static void siblings_are_not_left_out(void **state)
     unlink(mrt_path("sib/s-003.bin"));
     MRT_STR(all_of(mrt_path("sib")), "s-000.bin s-001.bin");
 
-    mrt_mkdir(mrt_path("sets")); /* a whole set whose only piece is damaged is none the less a part */
+    mrt_mkdir(mrt_path("sets")); /* a whole set whose only piece is damaged is still a split */
     put(mrt_path("sets/train-00000-of-00001"));
     mrt_write_file(mrt_path("sets/validation-00000-of-00001"), "DAMAGED", 7);
     MRT_HAS(found(mrt_path("sets"), MR_SPLIT_AUTO, &code, NULL),
@@ -571,7 +571,7 @@ static void limits_of_the_system_are_errors(void **state)
     const int next = dup(0);
     MRT_TRUE(next >= 0);
     close(next);
-    none.rlim_cur = (rlim_t)next + 1; /* the folder itself can be opened, what is in it cannot */
+    none.rlim_cur = (rlim_t)next + 1; /* the folder itself can be opened, its files cannot */
     MRT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
     char text[1024];
     snprintf(text, sizeof text, "%s", found(path, MR_SPLIT_AUTO, &code, NULL));

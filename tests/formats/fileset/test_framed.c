@@ -231,7 +231,7 @@ static void damaged_indexes_are_built_anew(void **state)
         MRT_EQ(scans, 1);
         mri_framed_close(&f);
     }
-    /* liars with good checksums: a sample behind the end of its file, the first one a second time */
+    /* false entries with good checksums: a sample past the end of its file, the first sample a second time */
     uint8_t *page = index + 4096, *entry = page + 16;
     for (int turn = 0; turn < 2; turn++) {
         uint8_t kept[20];
@@ -249,7 +249,8 @@ static void damaged_indexes_are_built_anew(void **state)
     free(index);
 }
 
-/* An index is believed, so nobody else may have written it; and what is no index is nobody's to replace. */
+/* An index is trusted, so no other user may have written it; and a file that is not an index is never
+ * replaced. */
 static void indexes_of_others(void **state)
 {
     (void)state;
@@ -473,7 +474,7 @@ static void folders_that_cannot_be_written(void **state)
     MRT_HAS(f.report_text, "cannot be kept");
     MRT_HAS(f.report_text, "--index-folder DIR");
     mri_framed_close(&f);
-    cfg.index_folder = mrt_path("a_file/below/it"); /* the cause is told of the folder that cannot be made */
+    cfg.index_folder = mrt_path("a_file/below/it"); /* the cause names the folder that cannot be made */
     MRT_OK(try_open(&f, mrt_path("fixed/data"), &cfg, &err), &err);
     MRT_HAS(f.report_text, "a_file/below: Not a directory");
     mri_framed_close(&f);

@@ -1,5 +1,5 @@
-/* Coefficient payloads: what goes in comes out, in every variant and window; what is damaged is told and
- * never read past. */
+/* Coefficient payloads: they round-trip in every variant and window; damage is reported, and no read passes
+ * the end. */
 #include "base/simd.h"
 #include "base/util.h"
 #include "formats/image/coef_layout.h"
@@ -105,7 +105,7 @@ typedef struct rows {
     uint32_t blocks[MRI_JPEG_MAX_COMPONENTS];
 } rows;
 
-/* Room for v rows of the window's width, and blocks behind it that must stay as they are. */
+/* Space for v rows of the window's width, and guard blocks after it that must not change. */
 static void rows_make(rows *r, const mri_jpeg_frame *f, const mri_block_window *w)
 {
     memset(r, 0, sizeof *r);
@@ -334,8 +334,8 @@ static void example_is_what_we_write_and_read(void **state)
 
 /* ---- damage ---- */
 
-/* Open and read everything of a copy that ends where its memory ends; returns what the first failing step
- * says. */
+/* Open and read everything of a copy that ends where its memory ends; returns the result of the first failing
+ * step. */
 static int read_all(const uint8_t *data, size_t bytes, mri_simd_level level)
 {
     uint8_t *copy = malloc(bytes ? bytes : 1);
@@ -380,7 +380,7 @@ static void damage_is_reported_and_never_followed(void **state)
             data[at] ^= (uint8_t)(1u << bit);
         }
     }
-    MRT_TRUE(told > bytes / 2); /* values may change unseen, lengths and maps may not */
+    MRT_TRUE(told > bytes / 2); /* values may change unnoticed, lengths and maps may not */
     for (size_t cut = 0; cut < bytes; cut++) MRT_EQ(read_all(data, cut, levels[cut % 3]), MR_EFORMAT);
     MRT_EQ(read_all(data, bytes, MRI_SIMD_PLAIN), MR_OK);
     free(data);
@@ -430,7 +430,7 @@ static void no_memory_is_reported(void **state)
             break;
         }
         failed++;
-        if (rc == MR_OK) free(data); /* giving back what was too much may fail unharmed */
+        if (rc == MR_OK) free(data); /* shrinking the buffer may fail without harm */
         else MRT_TRUE(rc == MR_ENOMEM && data == NULL);
     }
     MRT_TRUE(failed >= 2);

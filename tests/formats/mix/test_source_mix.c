@@ -1,5 +1,5 @@
-/* A mix: sets of different formats as one source; what it hands on is what they have, under new numbers; and
- * every way in which sets do not go together or the text is wrong. */
+/* A mix: sets of different formats as one source; it passes on their samples under new numbers; and every way
+ * in which sets do not go together or the text is wrong. */
 #include <unistd.h>
 
 #include "formats/mix/mix_file.h"
@@ -58,7 +58,7 @@ static void make_records(const char *name, const char *const *classes, uint32_t 
     MRT_OK(mr_writer_finish(w, &err), &err);
 }
 
-/* IDX: images and labels beside them, without names of classes. */
+/* IDX: images and their labels, without names of classes. */
 static void make_idx(const char *name, uint8_t count, uint8_t classes)
 {
     uint8_t images[16 + 255 * PIXELS] = {0, 0, 8, 3, 0, 0, 0, count, 0, 0, 0, H, 0, 0, 0, W},
@@ -193,7 +193,7 @@ static void same_set(const mr_source *mixed, uint32_t at, const char *name, uint
     mr_source_close(set);
 }
 
-/* ---- what it is ---- */
+/* ---- contents ---- */
 static void classes_are_merged_by_name(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Lengths without reading: of texts, of record files by what their fields are, of shard lists, and where
- * there are none. */
+/* Lengths without reading samples: of texts, of record files by the types of their fields, of shard lists,
+ * and sources without lengths. */
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -131,7 +131,7 @@ static void of_records(void **state)
         expect_lengths(mrt_path("r.mrec"), 0, COUNT);
         write_records(mrt_path("r.mrec"), (mr_field[]){three, tokens, label}, 3, 0, COUNT);
         if (mr_dtype_bytes(dtypes[k]) == 8) expect_lengths(mrt_path("r.mrec"), 1, COUNT);
-        else expect_none(mrt_path("r.mrec")); /* what pads it cannot be told from it */
+        else expect_none(mrt_path("r.mrec")); /* the record's size does not separate padding from tokens */
     }
 }
 
@@ -170,7 +170,7 @@ static void of_shards(void **state)
     expect_lengths(mrt_path("both.shards"), 1, COUNT);
 }
 
-/* An index that is read page by page can go bad behind an open source: said, never guessed. */
+/* An index that is read page by page can go bad after the source is opened: reported, never guessed. */
 static void of_an_index_that_went_bad(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* .mrec: what is written is read back; wrong use is refused; alignment, index in memory and by page; full
+/* .mrec: written records are read back; wrong use is refused; alignment, index in memory and by page; full
  * disks. */
 #include <errno.h>
 #include <fcntl.h>
@@ -276,7 +276,7 @@ static void late_rival_keeps_its_file(void **state)
     MRT_TRUE(access(mrt_path("rival.mrec.part"), F_OK) == 0);
 }
 
-/* What is not on disk as it was written does not replace what is there. */
+/* A file that reads back differently from the written data does not replace the existing file. */
 static void read_back_before_it_has_its_name(void **state)
 {
     (void)state;
@@ -310,8 +310,8 @@ static void read_back_before_it_has_its_name(void **state)
     MRT_OK(mr_mrec_verify(path, NULL, NULL, NULL, &err), &err);
 }
 
-/* A write limit stands for a full disk: the failure is told, again on the next call, nothing takes the final
- * name, and the file aside can be resumed once there is room. */
+/* A write limit stands for a full disk: the failure is reported, again on the next call, no file takes the
+ * final name, and the temporary file can be resumed once the disk has space. */
 static void full_disk(void **state)
 {
     (void)state;

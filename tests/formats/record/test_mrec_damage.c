@@ -158,7 +158,7 @@ static void versions_flags_and_mangling(void **state)
     bytes[190] = 99;
     put_crc(bytes);
     MRT_OK(open_bytes(bytes, size, &err), &err);
-    bytes[210] = 1; /* but what it says is reserved must be zero */
+    bytes[210] = 1; /* but bytes after the stated header length are reserved and must be zero */
     put_crc(bytes);
     MRT_EQ(open_bytes(bytes, size, &err), MR_EFORMAT);
     bytes[210] = 0;
@@ -177,7 +177,7 @@ static void versions_flags_and_mangling(void **state)
     MRT_HAS(err.text, "features");
     bytes[16] = 1;
     put_crc(bytes);
-    MRT_OK(open_bytes(bytes, size, &err), &err); /* but what it wrote is read */
+    MRT_OK(open_bytes(bytes, size, &err), &err); /* but 1.0's own features are read */
     bytes[10] = 1;
     bytes[16] = 5;
     put_crc(bytes);

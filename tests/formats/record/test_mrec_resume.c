@@ -109,7 +109,7 @@ static void garbage_tails(void **state)
     free(w.bytes);
 }
 
-/* A hole in the middle: what lies behind it is written again. */
+/* A hole in the middle: the records after it are written again. */
 static void damage_inside(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* .mrec: the example of formats/record/FORMAT.md, made by hand from its tables, is what the writer writes and
- * the reader reads. */
+/* .mrec: the example of formats/record/FORMAT.md, made by hand from its tables, equals the writer's output
+ * and is read by the reader. */
 #include "millrace/formats.h"
 #include "mrt.h"
 

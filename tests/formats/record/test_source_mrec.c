@@ -280,7 +280,7 @@ static void first_class_is_kept(void **state)
     unlink(mrt_path("seven"));
 }
 
-/* What is subtracted on demand, from a format that has no say in it. */
+/* label_offset, subtracted on demand, in a format that does not store one. */
 static void labels_less_an_offset(void **state)
 {
     (void)state;
@@ -365,7 +365,7 @@ static void unknown_things(void **state)
     mr_source_close(NULL);
 }
 
-/* "image.entries" goes with JPEGs, and only with them; empty is none. */
+/* "image.entries" goes with JPEGs, and only with them; an empty value means no entry points. */
 static void entry_points_go_with_their_picture(void **state)
 {
     (void)state;
@@ -470,7 +470,7 @@ static void both_versions_are_the_same_set(void **state)
     drop_shards();
 }
 
-/* What a list says of a file that is another one now, where all files are opened at once. */
+/* Lines of a list that disagree with their file, where all files are opened at once. */
 static void wrong_lines_are_named(void **state)
 {
     (void)state;
@@ -572,7 +572,7 @@ static void wrong_facts_are_named(void **state)
     }
 }
 
-/* A list cannot say what is not so. */
+/* A list with a false line is not written. */
 static void lists_are_made_of_what_is_there(void **state)
 {
     (void)state;
@@ -662,7 +662,7 @@ static void same_of_one_sample(const mr_source *all, const mr_source *src, uint6
     MRT_TRUE(err.offset >= x.offset && err.offset < x.offset + x.bytes);
 }
 
-/* A list of more files than may be open says what it says with all of them open. */
+/* A list of more files than may be open gives the same as with all of them open. */
 static void same_as_with_all_open(const char *folder, bool older)
 {
     write_many(folder, older);
@@ -828,7 +828,7 @@ static void a_file_of_the_same_size(void **state)
     allow_all_descriptors();
 }
 
-/* Of version 1 nothing is known but what the files were when the set was opened. */
+/* Version 1 records no facts of the files: they are compared with their state when the set was opened. */
 static void a_file_that_changes_later(void **state)
 {
     (void)state;
@@ -845,7 +845,7 @@ static void a_file_that_changes_later(void **state)
     allow_all_descriptors();
 }
 
-/* One file of a set has records with coefficients, the first has none. */
+/* One file of a set has records with coefficients, the first does not. */
 static void coefficients_in_a_later_file(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* RecordIO frames: what is built is found again, whatever the data hold; frames written out by hand; every
- * kind of damage with its place. */
+/* RecordIO frames: built frames are found again, whatever bytes the data hold; frames written out by hand;
+ * every kind of damage with its place. */
 #include "formats/recordio/recordio.h"
 #include "mrt.h"
 

@@ -207,7 +207,7 @@ static void *accept_all(void *arg)
     return NULL;
 }
 
-/* libcurl would ask a proxy of the user for what is on this machine. */
+/* libcurl would send requests to this machine through the user's proxy. */
 static void leave_proxies_out(void)
 {
     static const char *const names[] = {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy",

@@ -10,7 +10,7 @@ typedef struct mrt_http mrt_http;
 typedef enum mrt_http_way {
     MRT_HTTP_PLAIN,
     MRT_HTTP_CUT,         /* the connection ends after 100,000 bytes of each body */
-    MRT_HTTP_SHORT,       /* Content-Length tells, and is, less than was asked for */
+    MRT_HTTP_SHORT,       /* fewer bytes than requested; Content-Length agrees */
     MRT_HTTP_OTHER_RANGE, /* the bytes of another place, and says so */
     MRT_HTTP_BUSY,        /* 503 */
     MRT_HTTP_WHOLE,       /* 200 and everything, always */
@@ -31,12 +31,12 @@ typedef enum mrt_http_way {
     MRT_HTTP_WHOLE_NEXT,  /* the same, and the next content from then on */
 } mrt_http_way;
 
-/* Also takes the proxies out of the environment: what is asked for comes from here. */
+/* Also removes the proxies from the environment: the server runs on this machine. */
 mrt_http *mrt_http_start(const void *data, size_t bytes);
 void mrt_http_end(mrt_http *s);
 /* The next `times` answers are like this (-1: all), then plain ones again. */
 void mrt_http_be(mrt_http *s, mrt_http_way way, long arg, int times);
-/* Another content and ETag from now on; data are not copied. etag NULL: no version is told. */
+/* Another content and ETag from now on; data are not copied. etag NULL: no version is sent. */
 void mrt_http_change(mrt_http *s, const void *data, size_t bytes, const char *etag);
 /* Of MRT_HTTP_WHOLE_NEXT: as many bytes, not copied. */
 void mrt_http_next(mrt_http *s, const void *data);

@@ -30,8 +30,8 @@ static uint8_t *content, *other;
 static mrt_http *server;
 static int folder_number;
 
-/* Of sets made from now on. A minute where the server is not silent: on a busy machine it may well need a
- * second, and what is asked for again is counted. */
+/* For sets made from now on. A minute where the server is not silent: on a busy machine it may well need a
+ * second, and repeated requests are counted. */
 static void call_silent_after(int seconds)
 {
     char text[64];
@@ -93,7 +93,7 @@ static void same_bytes(mri_remote_file *f, const uint8_t *expected, uint64_t off
     free(found);
 }
 
-/* What the cache's folder takes on disk. */
+/* Disk space that the cache's folder takes. */
 static uint64_t on_disk(const mri_remote *r)
 {
     uint64_t bytes = 0;
@@ -213,7 +213,7 @@ static void test_limit(void **state)
     MRT_HAS(err.text, "5242880 bytes are wanted at once");
     free(room);
     mri_remote_destroy(r);
-    r = make(LIMIT, NULL); /* what the last run left makes room for another file */
+    r = make(LIMIT, NULL); /* eviction of the last run's blocks makes space for another file */
     f = open_one(r, "b.bin");
     same_bytes(f, content, 0, 4 * MIB);
     MRT_TRUE(on_disk(r) <= LIMIT + SLACK);
@@ -400,7 +400,8 @@ static void test_claims_take_no_memory(void **state)
         mri_remote_keep_begin(f[k]);
         MRT_EQ(mri_remote_keep_finish(f[k], &err), MR_ELIMIT);
     }
-    MRT_TRUE(MRT_SANITIZED || mri_peak_rss_bytes() - before < 64 * MIB); /* they count what was asked for */
+    MRT_TRUE(MRT_SANITIZED || mri_peak_rss_bytes() - before < 64 * MIB); /* sanitizers count requested
+                                                                          * memory */
     mri_remote_destroy(r);
 }
 
@@ -477,11 +478,12 @@ static void test_no_version(void **state)
     mri_remote_destroy(r);
     mrt_http_change(server, other, FILE_BYTES, NULL);
     r = make(1 << 30, NULL);
-    same_bytes(open_one(r, "a.bin"), other, 0, MIB); /* nothing tells them apart, so nothing is kept */
+    same_bytes(open_one(r, "a.bin"), other, 0, MIB); /* no version distinguishes the contents, so nothing is
+                                                      * cached */
     mri_remote_destroy(r);
 }
 
-/* What the user is told of the files that came in one answer, or "". */
+/* The report to the user on the files that came in one answer, or "". */
 static const char *doubts(mri_remote *r, uint32_t line)
 {
     static char text[900];
@@ -579,7 +581,8 @@ static void test_redirects(void **state)
     mrt_http_end(elsewhere_server);
 }
 
-/* Blocks are believed by checksums beside them, so whoever may write to the folder writes the data. */
+/* Blocks are trusted by the checksums stored with them, so any user who may write to the folder can write the
+ * data. */
 static void test_not_believed(void **state)
 {
     (void)state;

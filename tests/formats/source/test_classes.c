@@ -84,7 +84,7 @@ static void a_class_is_missing(void **state)
     expect(make_table("lacks.csv", "path,label\na.jpg,horse\nb.jpg,dog\n"), trained, 3, "1 0 ", "2 1 ");
 }
 
-/* What counts classes in the source must not count those of the other. */
+/* The array that marks classes of one list must not mark the other list's. */
 static void most_classes_are_missing(void **state)
 {
     (void)state;

@@ -88,7 +88,7 @@ static void of_records(void **state)
     mr_source_close(src);
 }
 
-/* Bytes of a damaged record give a name or none, and nothing behind them is read. */
+/* Bytes of a damaged record give a name or none, and no byte after them is read. */
 static void of_damaged_records(void **state)
 {
     (void)state;

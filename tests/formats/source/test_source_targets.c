@@ -1,6 +1,6 @@
-/* A further field of numbers (mr_source_config.target_key): an array beside NumPy's pictures, columns of a
- * table. It comes with every sample, keeps its name in both parts, makes classes dispensable, and is part of
- * which data set it is. What is none of it is refused with what would be. */
+/* A further field of numbers (mr_source_config.target_key): an array next to NumPy's pictures, columns of a
+ * table. It comes with every sample, keeps its name in both splits, makes classes optional, and is part of
+ * the data set's identity. A key that is not usable is refused, and the error lists the usable ones. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -108,7 +108,7 @@ static void test_an_array_is_a_field(void **state)
     mr_source_close(src);
 }
 
-/* Classes stay where there are some; an array that is the targets is none. */
+/* Classes of the data stay; an array used as targets is not read as classes. */
 static void test_classes_stay(void **state)
 {
     (void)state;

@@ -31,7 +31,7 @@ static void begin(long at)
     after = 0;
 }
 
-/* A tar of n members of so many bytes, without content on disk. */
+/* A tar of n members of `bytes` bytes each, without content on disk. */
 static const char *put_tar(const char *name, uint32_t n, uint32_t bytes)
 {
     const char *path = mrt_path("%s.tar", name);
@@ -148,10 +148,10 @@ static void verify_stops(void **state)
         MRT_EQ(mr_mrec_verify_until(path, &stop, count, &told, &result, &err), MR_ECANCELED);
         MRT_TRUE(calls == at + 1);
     }
-    MRT_EQ(told, 0); /* to be stopped is nothing wrong with the file */
+    MRT_EQ(told, 0); /* a stop is not an error of the file */
     begin(-1);
     stop = 1;
-    MRT_OK(mr_mrec_verify(path, count, &told, &result, &err), &err); /* nobody's flag any more */
+    MRT_OK(mr_mrec_verify(path, count, &told, &result, &err), &err); /* this call has no stop flag */
 }
 
 int main(void)

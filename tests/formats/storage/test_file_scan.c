@@ -1,5 +1,5 @@
-/* The window over a file: what it shows is what the file has, in any order; from front to back it reads all
- * once in large pieces, and after a leap little more than was asked for. */
+/* The window over a file: it returns the file's bytes, in any order; front to back it reads each byte once in
+ * large pieces, and after a leap little more than was requested. */
 #include <fcntl.h>
 #include <unistd.h>
 

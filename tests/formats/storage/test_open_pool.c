@@ -1,5 +1,5 @@
-/* Open pools: a bound that holds with many threads, what is in use stays open, and the polite are told to
- * wait. */
+/* Open pools: a bound that holds with many threads; files in use stay open; callers that do not insist get
+ * MR_EAGAIN at the bound. */
 #include "formats/storage/open_pool.h"
 
 #include <errno.h>

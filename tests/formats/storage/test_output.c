@@ -1,5 +1,5 @@
-/* The one way to write files: whole or not at all; no link followed, nothing but a regular file replaced, no
- * input, never two writers; what the system refuses is reported and nothing is left. */
+/* The only path for writing files: whole or not at all; no link followed, nothing but a regular file
+ * replaced, no input, never two writers; system errors are reported and no file is left. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include "formats/storage/output.h"
 #include "mrt.h"
 
-/* What the system does not have, or refuses. */
+/* Calls that the system lacks, or refuses. */
 static bool no_noreplace, no_link, no_tmpfile, no_sync, no_flock;
 static int looks_left = -1; /* until lstat() fails, once; -1: it does not */
 
@@ -201,7 +201,8 @@ static void of_other_origin(void **state)
     refused("x", &force, MR_EEXIST, "no interrupted run left this file"); /* x may be replaced, this not */
     MRT_EQ(mri_output_check(at("x"), &force, &err), MR_EEXIST);
     MRT_EQ(write_it("x", "new", &resume, &err), MR_EEXIST);
-    MRT_OK(mri_output_open(&o, at("x"), &resume, &err), &err); /* whoever resumes looks at what it holds */
+    MRT_OK(mri_output_open(&o, at("x"), &resume, &err), &err); /* a caller that resumes inspects the
+                                                                * contents */
     MRT_EQ(mri_output_empty(o, &err), MR_EEXIST);
     mri_output_close(o, false);
     holds("x.part", "a download");
@@ -437,7 +438,7 @@ static void one_writer(void **state)
     holds("x.part", "mine");
     mri_output_close(o, false);
     MRT_EQ(file_count(), 0);
-    no_flock = true; /* a file system without locks: what we made is ours, what is there is doubtful */
+    no_flock = true; /* a file system without locks: a file made by us is ours, an existing one is doubtful */
     MRT_OK(write_it("x", "mine", NULL, &err), &err);
     put("y.part", "whose?");
     refused("y", &resume, MR_EIO, "cannot lock");

@@ -1,5 +1,5 @@
-/* What is unpacked: begun in memory, moved to disk, stopped while the disk still has room; by itself and
- * behind gzip. The disk's room is what this test says. */
+/* Unpacked data: begun in memory, moved to disk, stopped while the disk still has space; by itself and fed by
+ * gzip. The test sets the disk's free space. */
 #include <isa-l/igzip_lib.h>
 #include <sys/statvfs.h>
 #include <unistd.h>

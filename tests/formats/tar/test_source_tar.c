@@ -26,7 +26,7 @@ static void field_is(const mr_source *src, uint32_t at, const char *name, mr_typ
     MRT_EQ(mr_source_info_of(src)->fields[at].type, type);
 }
 
-/* n samples from number `first` on, class = number % 5; some with more members, some with what is passed over
+/* n samples from number `first` on, class = number % 5; some with more members, some with ignored members
  * between them. */
 static mrt_tar shard(int first, int n)
 {
@@ -157,7 +157,7 @@ static void index_kept(void **state)
     MRT_HAS(err.text, "no sample has a label that is a class; the first: member .caption.txt");
 }
 
-/* ---- what the members mean ---- */
+/* ---- meaning of the members ---- */
 static void pictures_by_content(void **state)
 {
     (void)state;
@@ -230,7 +230,7 @@ static void masks(void **state)
             mr_source_close(src);
         }
     mrt_tar a = {0};
-    mrt_tar_file(&a, "0.mask.png", png, sizeof png); /* nothing else: then this is what the samples are */
+    mrt_tar_file(&a, "0.mask.png", png, sizeof png); /* nothing else: the masks are then the samples */
     mrt_tar_end(&a);
     mrt_tar_save(&a, "alone.tar");
     mr_source *src = mrt_tar_open_one("alone.tar");

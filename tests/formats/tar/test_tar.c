@@ -1,5 +1,5 @@
-/* tar headers: what the known kinds of them say, what is refused and how that is told, and headers of our own
- * read back. */
+/* tar headers: the contents of the known kinds, refused headers and their errors, and headers of our own read
+ * back. */
 #include "formats/tar/tar.h"
 
 #include "mrt.h"
@@ -118,7 +118,7 @@ static void names(void **state)
     full[100] = '\0';
     memset(text, 'l', sizeof text - 1);
     text[sizeof text - 1] = '\0';
-    mrt_tar_text(&a, full, "1"); /* no zero behind it */
+    mrt_tar_text(&a, full, "1"); /* no zero after it */
     mrt_tar_header(&a, '0', full, 0);
     memset(a.data + a.header + 345, 'p', 155);
     mrt_tar_sum(&a);
@@ -301,7 +301,7 @@ static void cut_and_changed(void **state)
     a.bytes -= 512;
     mrt_tar_text(&a, "after one block of zeros", "2");
     refused(&a, MR_EFORMAT, 1536, "which ended at offset 1024");
-    for (size_t cut = 1; cut < 512 * 6; cut++) { /* a cut is told, or what was there is whole */
+    for (size_t cut = 1; cut < 512 * 6; cut++) { /* a cut is reported, or the members before it were whole */
         a = one("a", "1");
         mrt_tar_pax(&a, 'x', "path", "long");
         mrt_tar_text(&a, "b", "12345");

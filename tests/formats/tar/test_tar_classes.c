@@ -1,5 +1,5 @@
-/* Names of classes in an archive (__classes__): what they settle, from the scan and from the kept index, and
- * what is passed over. */
+/* Names of classes in an archive (__classes__): their effect, from the scan and from the stored index, and
+ * the files that are ignored. */
 #include <unistd.h>
 
 #include "formats/tar/tar_classes.h"
@@ -52,7 +52,7 @@ static mr_source *open_one(const char *name)
     return src;
 }
 
-/* Names of 4 classes, and labels from 0; else what is known without names: labels 1 and 2. */
+/* told NULL: names of 4 classes, and labels from 0; else labels 1 and 2 without names, and this report. */
 static void named(const char *name, const char *told)
 {
     mr_source *src = open_one(name);
@@ -100,14 +100,14 @@ static void names_settle_the_offset(void **state)
     mrt_tar a = archive(FOUR);
     scanned_and_kept(&a, NULL);
     a = archive(FOUR);
-    mrt_tar_text(&a, "__classes__", FOUR); /* two archives, one behind the other */
+    mrt_tar_text(&a, "__classes__", FOUR); /* two archives, concatenated */
     scanned_and_kept(&a, NULL);
     a = archive(NULL);
-    mrt_tar_text(&a, "__classes__", FOUR); /* behind the samples */
+    mrt_tar_text(&a, "__classes__", FOUR); /* after the samples */
     scanned_and_kept(&a, NULL);
     mrt_mkdir(mrt_path("set"));
     const char *const texts[] = {NULL, FOUR, FOUR};
-    for (int k = 0; k < 3; k++) { /* the first one has none */
+    for (int k = 0; k < 3; k++) { /* the first one has no names */
         a = archive(texts[k]);
         char name[32];
         snprintf(name, sizeof name, "set/%d.tar", k);

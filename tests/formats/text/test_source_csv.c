@@ -11,7 +11,7 @@
 
 static const uint8_t jpeg[] = {0xff, 0xd8, 0xff, 0xe0, 1, 2, 3};
 
-/* What the system answers about paths with this ending; 0: what is so. */
+/* The system's error for paths with this ending; 0: its real answer. */
 static const char *failing_path;
 static int failing_with;
 int __real_fstatat(int folder, const char *path, struct stat *out, int flags);
@@ -292,7 +292,7 @@ static void files_that_cannot_be_looked_at(void **state)
     failing_with = 0;
 }
 
-/* Who wrote the table does not choose which files of this machine are read, nor sees what is in them. */
+/* The author of a table can neither choose which files of this machine are read, nor see their contents. */
 static void paths_that_lead_out(void **state)
 {
     (void)state;
@@ -407,7 +407,7 @@ static void folders_of_tables(void **state)
         src = open_part(mrt_path("parts"), MR_SPLIT_TEST, &err);
         MRT_OK(err.code, &err);
         MRT_EQ(mr_source_info_of(src)->count, 1);
-        MRT_EQ(mr_source_info_of(src)->class_count, k ? 3 : 2); /* a number stays what it is */
+        MRT_EQ(mr_source_info_of(src)->class_count, k ? 3 : 2); /* a number keeps its value */
         MRT_EQ(first_label(src), k ? 2 : 1);
         mr_source_close(src);
     }

@@ -100,7 +100,7 @@ static void what_is_wrong(void **state)
     refuse("3,0,1,2,3\n", MR_ELIMIT, "", "give more with --memory");
 }
 
-/* Without names of columns numbers are a sequence; where they could be pictures, that is told. */
+/* Without names of columns numbers are a sequence; where they could be pictures, a report says so. */
 static void numbers_alone_are_sequences(void **state)
 {
     (void)state;

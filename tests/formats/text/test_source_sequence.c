@@ -1,5 +1,4 @@
-/* Sequences of numbers: lengths that differ, where the class stands, and what a line can have wrong with
- * it. */
+/* Sequences of numbers: lengths that differ, the position of the class, and the errors of a line. */
 #include <isa-l/igzip_lib.h>
 #include <unistd.h>
 
@@ -138,7 +137,8 @@ static void long_lines(void **state)
     for (size_t k = 0; k < many; k++) memcpy(text + 2 * k, "1,", 2);
     text[2 * many - 1] = '\0';
     refuse(text, NULL, MR_ELIMIT, "line 1: more than 1048576 numbers");
-    text[2 * many - 5] = '\n', text[2 * many - 3] = '\0'; /* exactly as many as may be, and one */
+    text[2 * many - 5] = '\n', text[2 * many - 3] = '\0'; /* exactly the largest allowed length, and a line of
+                                                           * one number */
     refuse(text, NULL, MR_EFORMAT, "line 2: expected a sequence and its class");
     text[2 * many - 5] = '\0';
     mr_source *src;

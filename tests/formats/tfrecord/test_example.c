@@ -44,7 +44,8 @@ static void built_and_read_back(void **state)
         assert_memory_equal(i, ints, sizeof ints);
         MRT_OK(mri_feature_ints(&f, i, 2, &count, &err), &err);
         MRT_EQ(count, 8);
-        MRT_OK(mri_feature_floats(&f, NULL, 0, &count, &err), &err); /* of another kind there are none */
+        MRT_OK(mri_feature_floats(&f, NULL, 0, &count, &err), &err); /* a list of another kind has no
+                                                                      * floats */
         MRT_EQ(count, 0);
         f = pick(e.data, e.bytes, "floats");
         float x[3];

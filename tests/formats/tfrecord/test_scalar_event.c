@@ -1,4 +1,4 @@
-/* Events for TensorBoard: bytes by hand, frames as our own reader checks them, and what is refused. */
+/* Events for TensorBoard: bytes by hand, frames as our own reader checks them, and refused events. */
 #include <math.h>
 
 #include "formats/tfrecord/tfrecord.h"

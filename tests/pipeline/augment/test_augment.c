@@ -126,7 +126,7 @@ static void ref_shift(ref *r, double fx, double fy)
                r->p.width, r->p.height, EDGE);
 }
 
-/* The result of a real-valued operation, compared within one step and replaced by what was found, so that
+/* The result of a real-valued operation: compared within one step, then replaced by the found value, so that
  * steps do not add up. */
 static uint8_t clip(double v) { return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : floor(v + 0.5)); }
 
@@ -153,7 +153,8 @@ static void ref_colour(ref *r, char what, double lo, double hi)
     }
 }
 
-/* Those of which nothing is left in evaluation, by their place behind the others. */
+/* Operations that do nothing in evaluation, except for the named cases; which: index into the
+ * specifications. */
 static void run_more(int which, ref *r, bool training)
 {
     static const double scale[2] = {0.02, 0.33}, ratio[2] = {0.3, 3.3};
@@ -275,7 +276,7 @@ static void run_more(int which, ref *r, bool training)
 #undef OP
 }
 
-/* Specifications and what they do, written out by hand. Each case: training; then evaluation. */
+/* Reference results of the specifications, written by hand. Each case: training; then evaluation. */
 static void run_case(int which, ref *r, bool training)
 {
 #define OP(i) (r->index = (i))
@@ -478,7 +479,7 @@ static void compare(int which, mri_scratch *s, const mr_value *value, const mr_i
     memset(dst + bytes, 0x5a, 4);
     mr_decode_config cfg;
     mr_decode_defaults(&cfg);
-    cfg.pixels = MR_PIXELS_LIBJPEG; /* whose results are those of its whole picture */
+    cfg.pixels = MR_PIXELS_LIBJPEG; /* whose results are libjpeg's for the whole picture */
     float affine[2];
     MRT_OK(mri_augment_run(a, s, value, &cfg, decoded->channels, key, h, w, dst, affine, NULL, NULL, &err),
            &err);
@@ -565,9 +566,9 @@ static void every_operation_has_a_case(void **state)
     }
 }
 
-/* What the references above let pass by a step, and what the mathematical library rounds on this machine,
- * does not: the bits of every specification, everywhere. Another value here is another order of the data that
- * people have trained on: it must be meant, and be in the changelog. */
+/* Exact: the bits of every specification, on every machine. The references above allow a step, and
+ * mathematical libraries round differently. Another value here changes the data that people have trained on:
+ * it must be intended, and be in the changelog. */
 static void bits_are_those_recorded(void **state)
 {
     (void)state;

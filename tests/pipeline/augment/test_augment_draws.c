@@ -56,8 +56,8 @@ static void add(histogram *h, double at)
     h->all++;
 }
 
-/* Chi-square with nine degrees of freedom: above 40 once in a hundred thousand. What is drawn shows in whole
- * pixels, which moves some from one tenth to the next: that much more is let pass. */
+/* Chi-square with nine degrees of freedom: above 40 once in a hundred thousand. Draws become whole pixels,
+ * which moves some of them from one tenth to the next: rounding is the extra allowance for that. */
 static void is_uniform(const histogram *h, const char *what, double rounding)
 {
     const double expected = (double)h->all / BINS;
@@ -391,8 +391,8 @@ static void turns_of_pictures_are_uniform(void **state)
 
 /* ---- policies ---- */
 
-/* Fourteen deeds, each as likely; the nine that go two ways, either way as likely: 23 results, told apart by
- * what they are. */
+/* Fourteen equally likely deeds; nine of them have two equally likely directions: 23 results, distinguished
+ * by their pixels. */
 static void deeds_are_uniform(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* Crops that cover a box: rrc(..,covers=F). The rule is written down here a second time and compared crop by
- * crop; beside that, boxes are painted, and what a crop shows of the paint says whether it held its box,
- * whatever was done to the picture before it. */
+/* Crops that cover a box: rrc(..,covers=F). A second implementation of the rule is compared crop by crop;
+ * also, boxes are painted, and the paint visible in a crop shows whether it contained its box, after any
+ * operations before it. */
 #include <math.h>
 
 #include "base/util.h"
@@ -97,7 +97,7 @@ static void go(run *r, const mr_value *picture, mri_sample_key key, const mri_bo
         &err);
 }
 
-/* What the result shows of the upright picture. */
+/* The part of the upright picture that the result shows. */
 static rect shown(const run *r) { return (rect){r->g.x.from, r->g.y.from, r->g.x.to, r->g.y.to}; }
 
 static void same_rect(rect a, rect b)
@@ -186,8 +186,7 @@ static uint8_t *painted(uint32_t w, uint32_t h, uint32_t x0, uint32_t y0, uint32
     return p;
 }
 
-/* The paint in the result, in pixels of the picture. Resizing keeps it but for what the edges of a crop take
- * or add. */
+/* The paint in the result, in pixels of the picture. Resizing preserves it except at the edges of a crop. */
 static double paint(const run *r)
 {
     double sum = 0;
@@ -213,8 +212,8 @@ static uint32_t shows_the_box(const char *spec, const mr_value *picture, bool ig
     return whole;
 }
 
-/* No operation before the crop cuts the box; and as sides are within the ratio, what is taken when no try
- * does shows everything. */
+/* No operation before the crop cuts the box; and as the sides are within the ratio, the crop that is taken
+ * when no try succeeds shows everything. */
 static void boxes_go_with_their_picture(void **state)
 {
     (void)state;
@@ -294,7 +293,7 @@ static void without_a_box_crops_are_as_ever(void **state)
     same_as_without(&(mri_boxes){&left, false}, 70, 50, false);
 }
 
-/* Those that cannot be seen are not drawn: the crops are those of the one that can. */
+/* Invisible boxes are not drawn: the crops are the crops of the visible box. */
 static void boxes_that_cannot_be_seen_are_not_drawn(void **state)
 {
     (void)state;
@@ -332,8 +331,8 @@ static void boxes_that_cannot_be_seen_are_not_drawn(void **state)
     free(pixels);
 }
 
-/* The operation behind has blocks of its own: what it draws is what it drew before, however many tries there
- * were. */
+/* The next operation has blocks of random numbers of its own: its draws do not depend on the number of
+ * tries. */
 static void tries_do_not_reach_the_next_operation(void **state)
 {
     (void)state;
@@ -400,7 +399,7 @@ static void bad_boxes_are_reported(void **state)
     bad_value(v, MR_EFORMAT, "expected a tensor of f32 or f64, found tensor of i32");
 }
 
-/* Whatever is in a value: it is refused, or what is picked lies inside of the picture. */
+/* For any numbers in a value: it is refused, or the picked box lies inside the picture. */
 static void any_numbers_are_refused_or_inside(void **state)
 {
     (void)state;

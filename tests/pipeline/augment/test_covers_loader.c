@@ -1,5 +1,5 @@
-/* Loaders with rrc(..,covers=F): where the boxes come from, that no setting changes a crop, what is refused,
- * what a bad box does. */
+/* Loaders with rrc(..,covers=F): the source of the boxes, that no setting changes a crop, the errors, and the
+ * effect of a bad box. */
 #include <math.h>
 
 #include "base/util.h"

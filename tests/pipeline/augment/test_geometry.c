@@ -1,6 +1,6 @@
 /* geometry: pictures whose pixels are their own coordinates, and filled boxes, run through specifications in
- * every orientation and then looked at: what the geometry says of a pixel is what the pixel shows. Boxes and
- * masks by hand beside that. */
+ * every orientation: the geometry's coordinates of a pixel equal the coordinates that the pixel shows. Boxes
+ * and masks are also checked by hand. */
 #include <math.h>
 
 #include "base/util.h"
@@ -13,8 +13,8 @@
 enum { NOTHING = 250, DRAWS = 5, MOST_OUT = 420 }; /* sides stay below NOTHING */
 enum { MIXED = 100000 };                           /* a shortest side that makes nothing coarser */
 
-/* What a specification can do to a coordinate: 0: pixels are moved whole; else the shortest side there is in
- * between. */
+/* Effect of a specification on a coordinate: 0: pixels are moved whole; else the shortest intermediate
+ * side. */
 static const struct spec {
     const char *text;
     uint32_t least;
@@ -174,7 +174,7 @@ static void masks_show_what_the_picture_shows(run *r, const uint8_t *columns, co
                 wrong(r, from_x[at] == NOTHING ? "nothing" : "something", x, y);
             if (r->spec->least == 0 && p[2] > 10 && p[2] < 245) wrong(r, "half a pixel", x, y);
             if (p[2] < 245 || from_x[at] == NOTHING) continue;
-            /* two turns take the nearest of mixed pixels; at the border what is outside is mixed in */
+            /* two turns take the nearest of mixed pixels; at the border the outside is mixed in */
             const double mixed = slack + (r->spec->turns ? 255 - p[2] + (r->spec->least ? r->grain : 0) : 0);
             if (abs(from_x[at] - p[0]) > mixed || abs(from_y[at] - p[1]) > mixed) {
                 char what[64];
@@ -344,7 +344,7 @@ static mr_value boxes_of(const float *corners, uint64_t count, uint32_t columns)
 static void boxes_turn_with_the_picture(void **state)
 {
     (void)state;
-    /* x 10..20, y 5..15 of 40 x 20, upright as EXIF defines it: what the stored top and left become */
+    /* x 10..20, y 5..15 of 40 x 20, upright as EXIF defines it: where the stored top and left go */
     static const float expected[9][4] = {{0},
                                          {0.25f, 0.25f, 0.5f, 0.75f},
                                          {0.5f, 0.25f, 0.75f, 0.75f},
@@ -354,7 +354,8 @@ static void boxes_turn_with_the_picture(void **state)
                                          {0.25f, 0.25f, 0.75f, 0.5f},
                                          {0.25f, 0.5f, 0.75f, 0.75f},
                                          {0.25f, 0.5f, 0.75f, 0.75f}};
-    static const float narrow_one[9][4] = {/* x 0..10, y 0..5: a corner that tells all eight apart, with its
+    static const float narrow_one[9][4] = {/* x 0..10, y 0..5: a corner that distinguishes all eight, with its
+                                            * aspect
                                               aspect */
                                            {0},
                                            {0, 0, 0.25f, 0.25f},
@@ -475,7 +476,7 @@ static void box_is(const mri_geometry *g, const float in[4], double x0, double y
     float out[4];
     uint32_t which, kept;
     const mr_value v = boxes_of(in, 1, 4);
-    mri_box seen; /* what a crop that asks for boxes goes by is the same */
+    mri_box seen; /* the box that a crop with boxes uses is the same */
     MRT_EQ(mri_boxes_place(g, &v, true, 4, 1, out, &which, &kept, NULL), MR_OK);
     MRT_EQ(mri_boxes_pick(g, &(mri_boxes){&v, true}, 12345, &seen), kept == 1);
     MRT_EQ(kept, x0 < x1);
@@ -502,19 +503,19 @@ static void boxes_are_turned(void **state)
     box_is(&g, (float[4]){30, 12, 50, 12}, 0, 0, 0, 0);   /* no area, also when it lies across */
     g = turned_by(45, 1); /* a square becomes a rhombus, and its box is around that */
     box_is(&g, (float[4]){35, 15, 45, 25}, 40 - 10 * root, 20 - 10 * root, 40 + 10 * root, 20 + 10 * root);
-    box_is(&g, (float[4]){35, 20, 45, 20}, 0, 0, 0, 0); /* has none, however it lies */
-    /* of one whose ends are cut off, it is around what is left */
+    box_is(&g, (float[4]){35, 20, 45, 20}, 0, 0, 0, 0); /* no area, however it lies */
+    /* a box whose ends are cut off shrinks to its visible part */
     box_is(&g, (float[4]){0, 15, 80, 25}, 20 - 10 * root, 0, 60 + 10 * root, 40);
     g = turned_by(180, 2);
     box_is(&g, (float[4]){35, 15, 40, 25}, 40, 10, 50, 30);
-    /* what is cut off at one turn does not come back at the next */
+    /* the part cut off by one turn does not come back at the next */
     g = turned_by(0, 4);
     const mri_warp back = mri_warp_of(&(mri_turn){.scale = 0.25}, 80, 40);
     mri_geometry_warp(&g, &back);
     box_is(&g, (float[4]){0, 0, 80, 40}, 30, 15, 50, 25);
     box_is(&g, (float[4]){32, 0, 38, 16}, 32, 15, 38, 16);
     box_is(&g, (float[4]){0, 0, 29, 40}, 0, 0, 0, 0);
-    /* a window between two turns and behind them */
+    /* a window between two turns and after them */
     g = turned_by(90, 1);
     mri_geometry_window(&g, 20, 0, 40, 40, MRI_OUTSIDE_ZERO, true);
     const mri_warp again = mri_warp_of(&(mri_turn){.scale = 1, .degrees = -90}, 40, 40);

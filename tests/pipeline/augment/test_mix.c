@@ -53,7 +53,7 @@ static double three(double t) { return t * t * t * (10 - 15 * t + 6 * t * t); }
 
 static const struct {
     const char *spec;
-    double alpha, (*below)(double); /* distributions of which there is a formula */
+    double alpha, (*below)(double); /* distributions with a formula */
 } known[] = {
     {"mixup(0.5)", 0.5, arcsine}, {"mixup(1)", 1, uniform}, {"cutmix(2)", 2, two}, {"mixup(3)", 3, three}};
 
@@ -145,7 +145,7 @@ static void boxes_are_exchanged(void **state)
         for (uint64_t k = 0; k < DRAWS; k++) sum += check_box(a, k, sides[i][0], sides[i][1], sides[i][2]);
         /* a box of share s has a mean area of less: some of it lies outside of the picture */
         if (i == 3) MRT_TRUE(sum / DRAWS > 0.3 && sum / DRAWS < 0.4);
-        if (i == 0) MRT_TRUE(sum == 0); /* half of one pixel is none */
+        if (i == 0) MRT_TRUE(sum == 0); /* half of one pixel rounds to 0 */
         mr_augment_destroy(a);
     }
 }
@@ -302,7 +302,7 @@ static void neighbours_are_pairs(void **state)
     mr_source_close(src);
 }
 
-/* A sample that is skipped takes no part, and neither does the one beside it. */
+/* A skipped sample is not mixed, and neither is its partner. */
 static void skipped_samples_are_not_mixed(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* Operations of one's own in the augmentation language: how they are named and written, what their function
- * is told, that batches depend on its draws and on no thread, stop or neighbour, and what becomes of errors.
- */
+/* Custom operations in the augmentation language: how they are named and written, the arguments of their
+ * function, that batches depend on its draws and on no thread, stop or neighbour, and how errors are
+ * reported. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -132,7 +132,7 @@ static void names_that_cannot_be(void **state)
     for (size_t k = 0; (type = mri_op_type_at(k)) != NULL; k++) MRT_TRUE(!strchr(type->name, '_'));
 }
 
-/* ---- what the function is told ---- */
+/* ---- arguments of the function ---- */
 
 typedef struct told {
     mr_own_picture seen[2]; /* of the operation's places */
@@ -347,7 +347,7 @@ static void first_rows(const mr_source *src, const mr_own_operation *op, const c
     mr_loader_close(l);
 }
 
-/* It sees the picture with all flips before it, and with none behind it. */
+/* It sees the picture after all flips before it, and before any flip after it. */
 static void it_sees_the_picture_upright(void **state)
 {
     (void)state;

@@ -11,7 +11,7 @@ typedef struct owner {
     mr_budget *budget;
     mri_seat seat;
     uint64_t holds; /* atomic: its buffers */
-    uint64_t *sum;  /* atomic: those of all */
+    uint64_t *sum;  /* atomic: the sum over all threads */
     uint64_t seed;
     uint32_t got;
     bool *over;
@@ -147,7 +147,7 @@ static void the_line_moves(void **state)
     mri_budget_wake(b);
     pthread_join(first.thread, NULL);
     MRT_EQ(first.got, -MR_ECANCELED);
-    mri_seat_rest(&a.seat); /* what it has is taken from it */
+    mri_seat_rest(&a.seat); /* its share is taken from it */
     pthread_join(second.thread, NULL);
     MRT_EQ(second.got, MR_OK);
     mri_seat_work(&a.seat);

@@ -1,5 +1,5 @@
-/* The cache: with it, without it, half of it, batches are the same to the bit; what it holds is not read
- * again; whatever happens to its files, the worst is that a sample is read from the data. */
+/* The cache: batches are the same to the bit with it, without it, and with half of it; cached samples are not
+ * read again; whatever happens to its files, at worst a sample is read from the data. */
 #include <errno.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -13,7 +13,7 @@
 
 #define COUNT 150
 
-typedef struct notes { /* the loader tells one at a time */
+typedef struct notes { /* the loader reports one at a time */
     uint32_t count;
     char text[8][512];
 } notes;
@@ -124,13 +124,15 @@ static void check_same_batches(const mr_source *src, uint32_t runs)
         cfg.parts = 1 + k % 3;
         cfg.direct = k % 7 == 0;
         cfg.io = k / 3 % 2 ? MR_IO_PREAD : MR_IO_AUTO;
-        if (k % 6 == 1 || (k % 3 == 0 && k >= 18)) remove_cache(); /* else what the last run left is found */
+        if (k % 6 == 1 || (k % 3 == 0 && k >= 18))
+            remove_cache(); /* else the cache of the last run is
+                             * found */
         same(expected, run(src, &cfg, &s));
         MRT_EQ(s.cache_dropped, 0);
         if (k % 3 == 0) MRT_EQ(s.cache_entries, COUNT);
         if (k % 3 == 0)
-            MRT_TRUE(s.cache_hits >= (cfg.prefetch ? 1 : 2) * COUNT); /* what is planned ahead is not there
-                                                                         yet */
+            MRT_TRUE(s.cache_hits >= (cfg.prefetch ? 1 : 2) * COUNT); /* samples planned ahead are not cached
+                                                                       * yet */
         if (k % 6 == 1) MRT_TRUE(s.cache_entries > 0 && s.cache_entries < COUNT && s.cache_hits > 0);
         if (k % 3 && k % 2 == 0) MRT_EQ(n.count, 1);
         if (k % 3 && k % 2 == 0) MRT_HAS(n.text[0], "the cache is full");
@@ -185,7 +187,7 @@ static void resume_in_the_middle(void **state)
     mr_source_close(src);
 }
 
-/* ------------------------------------------------------------------------------ what it is for */
+/* ------------------------------------------------------------------------------ purpose */
 
 static void kept_samples_are_not_read_again(void **state)
 {
@@ -253,7 +255,7 @@ static void bad_samples_stay_bad(void **state)
     (void)state;
     char path[4096];
     mr_source *src = mrt_source(mrt_folder_set("bad", 2, COUNT / 2, 24, true));
-    size_t bytes; /* half a picture: only decoding tells */
+    size_t bytes; /* half a picture: only decoding finds that */
     uint8_t *jpeg = mrt_read_file(mr_source_sample_path(src, 40, path, sizeof path), &bytes);
     mrt_write_file(path, jpeg, bytes - bytes / 4);
     free(jpeg);
@@ -344,7 +346,7 @@ static void a_damaged_entry_is_made_anew(void **state)
     mr_source_close(src);
 }
 
-/* Its checksum is right: only what it says cannot be. */
+/* Its checksum is right, its label impossible. */
 static void a_label_that_cannot_be_is_not_believed(void **state)
 {
     (void)state;
@@ -511,7 +513,7 @@ static void not_believed(const mr_source *src, mr_digest expected, const char *w
     MRT_EQ(system(command), 0);
 }
 
-/* Whoever writes to a cache writes what is trained on. */
+/* Whoever writes to a cache determines the training data. */
 static void a_cache_that_others_wrote_is_not_believed(void **state)
 {
     (void)state;
@@ -637,7 +639,7 @@ static void a_changed_set_begins_anew(void **state)
     remove_cache();
 }
 
-/* Killed while it fills, again and again: what is whole is used, the rest is made. */
+/* Killed while it fills, again and again: whole entries are used, the rest are made. */
 static void killed_while_it_fills(void **state)
 {
     (void)state;

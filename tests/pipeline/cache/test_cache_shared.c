@@ -80,7 +80,7 @@ static void remove_files(void)
 
 /* ------------------------------------------------------------------------------ room for records */
 
-/* No entry is written before each thread has room for its own, or was told that there is none. */
+/* No entry is written before each thread has reserved space for its own, or was refused. */
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t all;
@@ -210,7 +210,7 @@ static void found(uint64_t entries)
     mri_cache_close(c);
 }
 
-/* The one before ends between this one's opening and locking: nothing of what it kept is lost. */
+/* The previous owner ends between this one's opening and locking: none of its entries are lost. */
 static void what_was_added_before_the_lock_is_seen(void **state)
 {
     (void)state;
@@ -220,7 +220,7 @@ static void what_was_added_before_the_lock_is_seen(void **state)
     notes n;
     mri_cache *c = open_cache(1 << 20, &n);
     MRT_EQ(mri_cache_counts_of(c).entries, MORE);
-    offer(c, MORE); /* behind the others */
+    offer(c, MORE); /* after the others */
     mri_cache_close(c);
     found(MORE + 1);
     remove_files();
@@ -273,7 +273,7 @@ static void who_has_no_lock_may_come_while_it_begins(void **state)
         }
 }
 
-/* What was there when the file was opened is gone: that is no error. */
+/* Entries that existed when the file was opened are gone: this is not an error. */
 static void who_has_no_lock_may_find_less_than_it_saw(void **state)
 {
     (void)state;
@@ -289,7 +289,7 @@ static void who_has_no_lock_may_find_less_than_it_saw(void **state)
     remove_files();
 }
 
-/* A file system without locks: told as what it is. */
+/* A file system without locks is reported as such. */
 static void a_lock_that_cannot_be_is_told(void **state)
 {
     (void)state;

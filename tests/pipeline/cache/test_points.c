@@ -1,5 +1,6 @@
-/* tests/pipeline/cache/test_points.c: entry points kept in memory: the same batches to the bit, whatever has
- * room; only for several epochs of JPEGs that have none; never for other bytes than they were made of. */
+/* tests/pipeline/cache/test_points.c: entry points kept in memory: the same batches to the bit, for any
+ * memory size; only for several epochs of JPEGs without stored entry points; never for bytes that have
+ * changed since. */
 #include "pipeline/cache/points.h"
 
 #include "base/util.h"
@@ -166,7 +167,7 @@ static uint8_t *another(const mr_source *other, size_t bytes)
     return made;
 }
 
-/* A file that another one replaces between two epochs is decoded as what it is now. */
+/* A file that another one replaces between two epochs is decoded from its new contents. */
 static void a_replaced_file_is_decoded_anew(void **state)
 {
     (void)state;

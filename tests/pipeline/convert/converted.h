@@ -5,7 +5,7 @@
 #include "millrace/pipeline.h"
 #include "mrt.h"
 
-/* Leaves no index beside what it opens. */
+/* Opens a source without leaving an index next to it. */
 mr_source *mrt_source_alone(const char *path);
 
 /* Two files hold the same bytes. */

@@ -1,5 +1,5 @@
-/* Tests of mr_convert(): the same bytes whatever happens, bad samples told in order, nothing overwritten by
- * accident. */
+/* Tests of mr_convert(): the same bytes under all conditions, bad samples reported in order, nothing
+ * overwritten by accident. */
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -332,8 +332,8 @@ static void stopped_and_resumed(const char *name, uint64_t shard_bytes, int bad_
             mrt_same_files(mrt_path("%s-want-%05u.mrec", name, k),
                            mrt_path("%s-%u-%05u.mrec", name, (unsigned)step, k));
         if (!shard_bytes) mrt_same_files(want, got);
-        MRT_OK(mr_convert(src, got, &cfg, &part, &err), &err); /* resuming what is complete: nothing is done
-                                                                  again */
+        MRT_OK(mr_convert(src, got, &cfg, &part, &err), &err); /* resuming a complete conversion: nothing is
+                                                                * done again */
         MRT_EQ(part.resumed, whole.records);
         MRT_EQ(part.bad, whole.bad);
     }
@@ -391,7 +391,7 @@ static void shards_stay_below_their_size_and_hold_everything(void **state)
     MRT_EQ(mr_source_info_of(dst)->file_count, res.shards);
     mr_source_close(dst);
 
-    const uint32_t before = res.shards; /* larger shards, so fewer: what is left over goes */
+    const uint32_t before = res.shards; /* larger shards, so fewer: surplus files are removed */
     cfg.shard_bytes = 100000;
     cfg.force = true;
     MRT_OK(mr_convert(src, mrt_path("shards.mrec"), &cfg, &res, &err), &err);
@@ -400,7 +400,7 @@ static void shards_stay_below_their_size_and_hold_everything(void **state)
     mr_source_close(src);
 }
 
-/* ---- what is refused ---- */
+/* ---- refused calls ---- */
 
 static void input_is_never_output(void **state)
 {

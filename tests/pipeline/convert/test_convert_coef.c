@@ -286,7 +286,7 @@ static void jpegs_keep_their_bytes_and_get_entry_points(void **state)
         MRT_EQ(r.image->entries != NULL, kinds[k].enters);
         MRT_OK(mr_checker_run(checker, r.image, NULL, &err), &err);
         entered += kinds[k].enters;
-        if (kinds[k].enters) { /* those of another picture, or changed ones, are found */
+        if (kinds[k].enters) { /* changed entry points are found */
             uint8_t *changed = malloc(r.image->entries_bytes);
             memcpy(changed, r.image->entries, r.image->entries_bytes);
             changed[r.image->entries_bytes / 2] ^= 0x10;
@@ -339,7 +339,7 @@ static bool contains(const void *data, size_t bytes, const char *text)
     return memmem(data, bytes, text, strlen(text)) != NULL;
 }
 
-/* A comment and an APP5 segment behind the first one. */
+/* A comment and an APP5 segment after the first segment. */
 static uint8_t *with_segments(const uint8_t *data, size_t *bytes)
 {
     static const char segments[] = "\xff\xfe\0\x0f"
@@ -438,7 +438,7 @@ static void same_bytes_however_it_came_about(void **state)
         cfg.progress = stop_there;
         cfg.stop = &stop_now;
         int stops = 0, rc;
-        /* the last time before the PNG: coefficients are then only among what is found */
+        /* the last stop is before the PNG: all samples found so far are coefficients */
         stop_at = KINDS % 4;
         do {
             stop_now = 0;

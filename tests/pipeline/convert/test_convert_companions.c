@@ -281,7 +281,7 @@ static void what_cannot_follow_is_reported(void **state)
     }
 }
 
-/* Without a thread of its own beside the one that fails. */
+/* Without a second thread next to the failing one. */
 static int convert_quiet(const mr_source *src, const char *to, mr_error *err)
 {
     mr_convert_config cfg;

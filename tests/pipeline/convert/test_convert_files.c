@@ -186,7 +186,7 @@ static void a_name_of_a_set_is_only_a_name(void **state)
     mr_source_close(src);
 }
 
-/* ---- what is refused ---- */
+/* ---- refused settings and outputs ---- */
 
 static void settings_without_a_place_are_refused(void **state)
 {
@@ -227,7 +227,7 @@ static void outputs_are_not_replaced_by_accident(void **state)
         mrt_convert_refused(src, dst, &many, MR_EEXIST, "exists");
         MRT_EQ(files_beside(dst), before);
 
-        /* what is read is not written */
+        /* inputs are not overwritten */
         one.force = many.force = true;
         mr_source *same = mrt_source_alone(dst);
         mrt_convert_refused(same, dst, &one, MR_EINVAL, "also the input");
@@ -251,7 +251,7 @@ static void outputs_are_not_replaced_by_accident(void **state)
     mr_source_close(src);
 }
 
-/* Larger shards, so fewer: what is left over of the set that was there goes, and so do files aside. */
+/* Larger shards, so fewer: surplus files of the old set are removed, and so are files aside. */
 static void force_replaces_the_whole_set(void **state)
 {
     (void)state;
@@ -285,7 +285,7 @@ static void part_files_of_others_stay(void **state)
     (void)state;
     mr_source *src = mrt_source_alone(folder());
     for (int k = 0; k < 6; k++) {
-        const int kind = k % 2, where = k / 2; /* the one file, the first shard, one behind it */
+        const int kind = k % 2, where = k / 2; /* the one file, the first shard, a later one */
         static const char *const parts[] = {"out.part", "out-00000.part", "out-00077.part"};
         static const char *const folders[] = {"theirs", "theirs0", "theirs77"};
         const char *dst = place(folders[where], kind);
@@ -384,8 +384,8 @@ static void a_run_stopped_at_its_end_leaves_nothing(void **state)
     mr_source_close(src);
 }
 
-/* A file of ours may not take the place of one that came since: those that have their names lose them
- * again. */
+/* A file of ours may not replace one that appeared since: the files that already have their final names lose
+ * them again. */
 static void a_name_taken_meanwhile_ends_it(void **state)
 {
     (void)state;

@@ -603,7 +603,7 @@ static void boxes_that_do_not_fit_are_bad_samples(void **state)
     set_free(&s);
 }
 
-/* Archives name members by what is in them: boxes.npy, mask.png. */
+/* Archives name members by their kind: boxes.npy, mask.png. */
 static void boxes_and_masks_are_known_by_their_names(void **state)
 {
     (void)state;
@@ -658,7 +658,7 @@ static void convert_odd_boxes(set *s, const mr_field schema[4], double first, ui
     convert(mrt_path("%s.mrec", name), mrt_path("%s.tfrecord", name), MR_TO_TFRECORD, MR_STORE_JPEG);
 }
 
-/* Pixels, further columns, labels that are no whole numbers: under the names that they have. */
+/* Pixels, further columns, labels that are not integers: stored under their own names. */
 static void boxes_of_another_form_stay_plain(void **state)
 {
     (void)state;

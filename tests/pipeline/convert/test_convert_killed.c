@@ -1,7 +1,7 @@
-/* A conversion that replaces another one, killed before every call that changes what is on disk: whenever
- * that is, what has a name is the old output or the new one and never some of both, and the run can be gone
- * on with (or done again) to the same bytes. Old and new have the same names, sizes and provenance where they
- * can: nothing but the bytes tells them apart. */
+/* A conversion that replaces another one, killed before every call that changes the disk: at any such moment
+ * the named output is the old or the new one and never a mix of both, and the run can be resumed (or
+ * repeated) to the same bytes. Old and new have the same names, sizes and provenance where they can: only the
+ * bytes differ. */
 #include <dirent.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -127,14 +127,14 @@ static void prepare(const scenario *s)
     MRT_OK(convert_into("new", "after", s, &cfg, &err), &err);
 }
 
-/* ---- what is there ---- */
+/* ---- files on disk ---- */
 static bool is_part(const char *name)
 {
     const size_t n = strlen(name);
     return n > 5 && strcmp(name + n - 5, ".part") == 0;
 }
 
-/* Names in a folder; those of part files count only where asked for. */
+/* Names in a folder; temporary files (.part) count only if parts is set. */
 static int names(const char *folder, char out[NAMES_MOST][64], bool parts)
 {
     int n = 0;
@@ -298,7 +298,7 @@ static void a_set_of_tfrecords(void **state)
         .name = "tfrecord", .dst = "out", .to = MR_TO_TFRECORD, .old_bytes = 5000, .new_bytes = 5000});
 }
 
-/* Records of an interrupted run are not thrown away unasked, and not mixed with those of other data. */
+/* Records of an interrupted run are not discarded unless asked, and not mixed with records of other data. */
 static void interrupted_runs_are_kept(void **state)
 {
     (void)state;

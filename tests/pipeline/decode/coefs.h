@@ -7,7 +7,7 @@
 
 typedef struct mrt_coefs {
     bool clean;     /* libjpeg read it to the end and had nothing to warn of */
-    char text[256]; /* else what it said */
+    char text[256]; /* else its message */
     uint32_t count;
     uint32_t wide[4], high[4];
     int16_t (*block[4])[MRI_JPEG_BLOCK];

@@ -70,7 +70,7 @@ static void cmyk(mrt_odd *o, int variant)
                                         : variant == 1 ? space_cmyk
                                                        : NULL};
     o->data = mrt_jpeg(&kind, MRT_ODD_WIDE, MRT_ODD_HIGH, 3, &o->bytes);
-    if (variant == 0) { /* without the marker that says what it is */
+    if (variant == 0) { /* without the marker that names the colour transform */
         const size_t at = mrt_odd_segment(o, 0xee, 0);
         mrt_odd_splice(o, at, mrt_odd_segment_bytes(o, at), NULL, 0);
     }
@@ -170,7 +170,7 @@ static void no_width(mrt_odd *o, int variant)
     memset(o->data + mrt_odd_segment(o, FRAME, 0) + variant, 0, 2);
 }
 
-/* The height behind the first scan; or there as well. */
+/* The height after the first scan; or also in front of it. */
 static void lines_told_late(mrt_odd *o, int variant)
 {
     static const uint8_t dnl[] = {0xff, 0xdc, 0, 4, 0, MRT_ODD_HIGH};
@@ -206,7 +206,7 @@ static void many_scans(mrt_odd *o, int count)
     o->data = mrt_jpeg(&(mrt_jpeg_kind){.tune = set_scans}, 24, 16, 3, &o->bytes);
 }
 
-/* ---- what is around the picture ---- */
+/* ---- bytes around the picture ---- */
 
 static void behind(mrt_odd *o, int variant)
 {

@@ -119,7 +119,7 @@ static void lines_missing(mrt_odd *o, int variant) /* the header promises more t
     o->data[mrt_odd_segment(o, FRAME, 0) + 6] = (uint8_t)variant;
 }
 
-/* variant: so many of 64 parts of the file, and an end marker or none. */
+/* variant / 10: how many of 64 pieces of the file are kept; variant % 10: whether an end marker follows. */
 static void cut(mrt_odd *o, int variant)
 {
     mrt_odd_base(o);

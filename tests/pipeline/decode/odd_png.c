@@ -235,7 +235,7 @@ static void unknown(mrt_odd *o, int critical)
     mrt_odd_free(&more);
 }
 
-/* EXIF, in front of the image data or behind them, whole or not: variant 10 * place + what. */
+/* EXIF, before the image data or after them, whole or not: variant 10 * place + damage. */
 static void exif(mrt_odd *o, int variant)
 {
     static const uint8_t part[] = "MM\0*\0\0\0\x08\0\1\1\x12\0\3\0\0\0\1\0\6\0\0\0\0\0";
@@ -299,7 +299,7 @@ static void bad_filter(mrt_odd *o, int filter)
     chunk(o, "IEND", NULL, 0);
 }
 
-/* Its checksum of the chunk is right, what is inside is not. */
+/* The chunk's checksum is right, its contents are not. */
 static void bad_stream(mrt_odd *o, int variant)
 {
     uint8_t rows[4096];

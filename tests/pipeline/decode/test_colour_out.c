@@ -37,7 +37,7 @@ static void variants_agree_on_every_colour(void **state)
     }
 }
 
-/* How far a result is from the real number, clipped; counts those that are not the nearest integer. */
+/* Difference of a result from the clipped real number; counts results that are not the nearest integer. */
 static void check(double real, uint8_t is, double *most, uint64_t *not_nearest)
 {
     const double clipped = real < 0 ? 0 : real > 255 ? 255 : real, off = fabs(is - clipped);

@@ -124,7 +124,8 @@ static void hostile(void **state)
     mr_image out;
     MRT_TRUE(mr_image_decode_part(&none, &p, NULL, &out, NULL) < 0);
     MRT_TRUE(mr_image_decode_part(&empty, &p, NULL, &out, NULL) < 0);
-    for (size_t cut = 0; cut < bytes; cut += 7) { /* what is left is decoded, or named, in no other memory */
+    for (size_t cut = 0; cut < bytes; cut += 7) { /* the rest is decoded, or reported, without touching other
+                                                   * memory */
         uint8_t *half = malloc(cut ? cut : 1);
         memcpy(half, jpeg, cut);
         const mr_value damaged = mrt_encoded(half, cut);

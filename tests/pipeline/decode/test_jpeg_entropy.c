@@ -500,8 +500,8 @@ static void test_damaged_entries(void **state)
             }
             free(bad);
         }
-        MRT_TRUE(refused >= 8 * entries_bytes - 16); /* all but the zero bits behind the last row and the
-                                                        first row's own */
+        MRT_TRUE(refused >= 8 * entries_bytes - 16); /* all but the zero bits after the last row and the first
+                                                      * row's own */
         for (size_t cut = 0; cut < entries_bytes; cut++) {
             uint8_t *part = malloc(cut + 1);
             memcpy(part, entries, cut);

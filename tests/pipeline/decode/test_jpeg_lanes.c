@@ -79,7 +79,8 @@ static void check_same(const outcome *a, const outcome *b)
 {
     MRT_EQ(a->rc, b->rc);
     if (a->rc) {
-        const char *near = strstr(a->err.text, "near byte"); /* how near depends on what was loaded ahead */
+        const char *near = strstr(a->err.text, "near byte"); /* the position depends on the bytes loaded
+                                                              * ahead */
         if (near) assert_memory_equal(a->err.text, b->err.text, (size_t)(near - a->err.text));
         else assert_string_equal(a->err.text, b->err.text);
         return;

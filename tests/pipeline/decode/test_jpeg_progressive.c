@@ -1,5 +1,5 @@
 /* tests/pipeline/decode/test_jpeg_progressive.c: our progressive decoder against libjpeg's coefficients, on
- * every layout, script of scans, window and instruction set; and damage, of which libjpeg has the word. */
+ * every layout, script of scans, window and instruction set; and damage, where libjpeg decides. */
 #include <stdio.h>
 
 #include <jpeglib.h>
@@ -103,7 +103,7 @@ static void random_window(const mri_jpeg_frame *f, uint64_t *seed, mri_block_win
     }
 }
 
-/* All blocks of the window are those of libjpeg, and behind `last` there is nothing. */
+/* All blocks of the window equal libjpeg's, and after `last` there is nothing. */
 static void same_blocks(const mri_progressive *p, mri_libjpeg *j, const mri_jpeg_frame *f,
                         const mri_block_window *w)
 {
@@ -183,7 +183,7 @@ static void coefficients_are_those_of_libjpeg(void **state)
     mri_libjpeg_destroy(j);
 }
 
-/* ---- what is left to libjpeg ---- */
+/* ---- pictures left to libjpeg ---- */
 
 static int read_whole(mri_progressive *p, const uint8_t *file, size_t bytes, uint32_t scans,
                       const mri_jpeg_frame **f)

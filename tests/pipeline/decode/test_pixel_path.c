@@ -1,6 +1,5 @@
-/* pixel_path: a JPEG's pixels come out the same wherever its coefficients come from and whatever the
- * instruction set, and close to libjpeg's; parts, boxes, flips and orientations mean what they mean for any
- * picture. */
+/* pixel_path: a JPEG's pixels are the same for every source of its coefficients and every instruction set,
+ * and close to libjpeg's; parts, boxes, flips and orientations mean the same as for any picture. */
 #include <stdio.h>
 
 #include <jpeglib.h>
@@ -419,8 +418,7 @@ static void orientations_turn_the_result(void **state)
     }
 }
 
-/* A Huffman table behind the scan is nothing libjpeg minds, and nothing our decoder knows about before it is
- * there. */
+/* libjpeg accepts a Huffman table after the scan, and our decoder cannot know of it before it gets there. */
 static void what_is_odd_at_the_end_is_left_to_libjpeg(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* tests/pipeline/decode/test_png_rows.c: rows of our own PNG decoder: parts of pictures that need many rounds
- * of inflating are parts of the whole; filters are undone alike with every instruction; nothing behind the
- * last wanted row is read. */
+ * of inflating are parts of the whole; filters are undone alike with every instruction set; nothing after the
+ * last needed row is read. */
 #include "base/util.h"
 #include "mrt.h"
 #include "pipeline/decode/decoders.h"
@@ -28,7 +28,7 @@ static void filters_are_undone_alike(void **state)
                 const bool known = mri_png_unfilter(row, before, bytes, pixel, filter);
                 assert_int_equal(known, mri_png_unfilter_plain(other, before, bytes, pixel, filter));
                 assert_int_equal(known, filter <= 4);
-                assert_memory_equal(row, other, sizeof row); /* nothing behind the row either */
+                assert_memory_equal(row, other, sizeof row); /* nothing after the row either */
             }
 }
 
@@ -105,7 +105,7 @@ static void parts_are_of_the_whole(void **state)
     mri_png_rows_destroy(r);
 }
 
-/* ---- what is not read ---- */
+/* ---- unread data ---- */
 
 /* The compressed data end early: that matters to parts that need them. */
 static void nothing_behind_the_part_is_read(void **state)

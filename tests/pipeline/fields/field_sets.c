@@ -1,4 +1,4 @@
-/* A set with fields of every kind, and its rows checked against the pixels beside them. */
+/* A set with fields of every kind, and its rows checked against the pixels of the same sample. */
 #include "tests/pipeline/fields/field_sets.h"
 
 #include <math.h>

@@ -10,7 +10,7 @@
 
 enum { MRT_FIELD_SAMPLES = 23, MRT_FIELD_WIDE = 12, MRT_FIELD_HIGH = 10 };
 
-/* What is wrong with sample MRT_TWISTED, and with no other. */
+/* The fault of sample MRT_TWISTED; no other sample has one. */
 typedef enum mrt_twist {
     MRT_FINE,
     MRT_LONG_LIST,
@@ -46,7 +46,7 @@ void mrt_box_of(uint64_t i, uint32_t k, uint32_t out[4]);
 uint32_t mrt_expected_boxes(const uint8_t *pixels, uint64_t i, double out[4][4], uint32_t *which);
 void mrt_near(float found, double expected);
 
-/* Row i of a batch is what the batch's own pixels say, its padding that of mrt_followers or as given. */
+/* Row i of a batch agrees with the batch's own pixels, its padding with mrt_followers or the given value. */
 void mrt_check_boxes(const mr_batch *b, uint32_t i, const mr_batch_field *boxes,
                      const mr_batch_field *values);
 void mrt_check_mask(const mr_batch *b, uint32_t i, const mr_batch_field *f, uint8_t outside);

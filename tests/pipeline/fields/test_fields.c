@@ -1,4 +1,4 @@
-/* Fields in batches: what is delivered, and that no setting changes it. */
+/* Fields in batches: their contents, and that no setting changes them. */
 #include "base/util.h"
 #include "tests/pipeline/fields/field_sets.h"
 #include "tests/pipeline/sets.h"
@@ -15,7 +15,7 @@ static void check_width(const mr_batch *b, const mr_batch_field *f, uint32_t mul
     MRT_EQ(f->width, round_up(longest, multiple));
 }
 
-/* ---- what is delivered ---- */
+/* ---- contents of batches ---- */
 
 static void rows_are_those_of_the_samples(void **state)
 {

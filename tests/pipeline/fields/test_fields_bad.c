@@ -106,7 +106,7 @@ static void damaged_rows_stop_or_are_replaced_or_skipped(void **state)
     }
 }
 
-/* What is looked at before the run may be damaged, too: columns of boxes are then those of another sample. */
+/* The sample inspected before the run may be damaged, too: another sample then gives the columns of boxes. */
 static void a_damaged_first_sample_tells_no_columns(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* tests/pipeline/loader/random_reference.h: what a trial has to deliver: the batches of the same settings in
- * series, kept, checked against a model of the order, and compared with the trial's. */
+/* tests/pipeline/loader/random_reference.h: the expected batches of a trial: the batches of the same settings
+ * in series, kept, checked against a model of the order, and compared with the trial's. */
 #ifndef MRT_RANDOM_REFERENCE_H
 #define MRT_RANDOM_REFERENCE_H
 
@@ -21,12 +21,12 @@ typedef struct reference {
 
 /* Run it, and keep its batches. */
 void run_reference(const trial *t, reference *ref);
-/* Numbers, labels and pixels are what the model says. */
+/* Numbers, labels and pixels equal the model's. */
 void check_reference(const trial *t, const reference *ref);
 void free_reference(reference *ref);
 
-/* What the trial meets of damage from its start on, and the first batch that it cannot deliver (the
- * reference's count: none). */
+/* The damage that the trial meets from its start on, and the first batch that it cannot deliver (the
+ * reference's count: every batch can be delivered). */
 typedef struct damage {
     uint64_t places, distinct, first;
 } damage;
@@ -36,14 +36,14 @@ damage foresee(const trial *t, uint64_t count);
 
 /* ---- comparing ---- */
 
-/* Memory of a batch or part beside what the reference has of it. */
+/* Memory of a batch or share, and the reference's copy of it. */
 typedef struct piece {
     const void *found, *expected;
     size_t bytes;
     const char *what;
 } piece;
 
-/* Those of part p of a batch, k in the reference; returns how many. */
+/* The pieces of share p of a batch, k in the reference; returns their number. */
 uint32_t pieces_of(const reference *ref, const mr_batch *k, const mr_part *p, piece *out);
 void compare_piece(const piece *p, uint64_t batch, uint32_t part, const char *when);
 

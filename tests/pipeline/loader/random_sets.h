@@ -20,7 +20,7 @@ typedef struct data_set {
     uint32_t field_count[3];
     bool cached; /* a cache goes with it */
     bool jpegs;
-    bool known_pixels; /* those of mrt_idx_pixel(), where the augmentation is none */
+    bool known_pixels; /* the pixels are mrt_idx_pixel()'s when nothing is augmented */
 } data_set;
 
 extern data_set mrt_sets[24];

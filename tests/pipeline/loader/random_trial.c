@@ -1,5 +1,5 @@
-/* Draws a random loader, and tells which one it is. The settings come from the generator in a fixed order:
- * what is drawn later must not change what came before, or a number means another loader. */
+/* Draws a random loader, and prints its settings. They come from the generator in a fixed order: a later draw
+ * must not change an earlier one, or a seed means another loader. */
 #include "tests/pipeline/loader/random_trial.h"
 
 #include <signal.h>

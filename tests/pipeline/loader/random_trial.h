@@ -35,7 +35,7 @@ typedef struct bank {
     void *sink[MOST_DEVICES];
 } bank;
 
-/* Opened by the program before the first draw: those of the cpu, and simulated ones. */
+/* Opened by the program before the first draw: the cpu devices, and simulated ones. */
 extern bank mrt_banks[2];
 void open_bank(bank *k, const char *spec);
 void close_bank(bank *k);

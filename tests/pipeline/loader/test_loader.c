@@ -98,8 +98,8 @@ static uint32_t labelled(const mr_batch *b)
     return n;
 }
 
-/* Free order: what a batch says of itself is its own: the padded last one of an epoch tells how many of its
- * samples count, wherever it comes, also while others are held. */
+/* Free order: a batch's figures are its own: the padded last one of an epoch has its number of real samples,
+ * at any position, also while others are held. */
 static void free_order_counts_each_batch(void **state)
 {
     (void)state;
@@ -582,7 +582,7 @@ static void settings_out_of_range_are_refused(void **state)
     mr_source_close(src);
 }
 
-/* Starting behind the last step of an epoch is starting the next one. */
+/* Starting after the last step of an epoch starts the next one. */
 static void start_at_the_end_of_an_epoch(void **state)
 {
     (void)state;
@@ -608,7 +608,7 @@ static void start_at_the_end_of_an_epoch(void **state)
     mr_source_close(src);
 }
 
-/* Chunks of many scattered samples bring more reads than fit in flight: the figures stay what they say. */
+/* Chunks of many scattered samples bring more reads than fit in flight: the figures stay in their ranges. */
 static void figures_are_in_range(void **state)
 {
     (void)state;

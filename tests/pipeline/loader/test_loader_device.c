@@ -110,8 +110,8 @@ static void late_steps_see_their_batch(void **state)
     }
 }
 
-/* The same with each step behind a gate, which opens when the copy of the next batch is over: a loader whose
- * copies wait for steps does not come so far. */
+/* The same with each step waiting at a gate, which opens when the copy of the next batch is over: a loader
+ * whose copies wait for steps never gets there. */
 static void run_gated(bench *t, mr_loader *l)
 {
     static mrt_gate gate[STEPS];
@@ -246,7 +246,7 @@ static void closes_while_every_stage_waits_for_room(void **state)
     bench_close(&t);
 }
 
-/* A device that failed is the loader's error: told, with what the device said, and closed as ever. */
+/* A failed device is the loader's error: reported with the device's message, and closed as usual. */
 static void a_failed_device_is_reported(void **state)
 {
     (void)state;
@@ -277,7 +277,7 @@ static void a_failed_device_is_reported(void **state)
         const int failed = mr_stream_sync(t.compute, &err);
         MRT_TRUE(failed < 0);
         int rc = mr_loader_release(l, &b, &t.compute);
-        while (rc == MR_OK || b.count) { /* what was copied before the failure is still handed out */
+        while (rc == MR_OK || b.count) { /* batches copied before the failure are still handed out */
             rc = mr_loader_next(l, &b, MR_FOREVER, &err);
             if (rc != MR_OK) break;
             mr_loader_release(l, &b, &t.compute);

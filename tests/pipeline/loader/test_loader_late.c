@@ -28,7 +28,7 @@ int __wrap_mri_reader_reap(mri_reader *r, bool block, mri_read **out, mr_error *
     return block ? __real_mri_reader_reap(r, block, out, err) : MR_OK;
 }
 
-static mri_chunk *held[SLOTS * BATCH]; /* the reader's, of which there is one */
+static mri_chunk *held[SLOTS * BATCH]; /* the chunks of the only reader */
 static uint32_t held_count, held_samples;
 
 void __real_mri_ring_read_done(mri_ring *r, mri_chunk *c);
@@ -46,7 +46,7 @@ void __wrap_mri_ring_read_done(mri_ring *r, mri_chunk *c)
     while (held_samples == SLOTS * BATCH && held_count > 0) __real_mri_ring_read_done(r, held[--held_count]);
 }
 
-/* ---- what the functions of the program wait for ---- */
+/* ---- events that the program's functions wait for ---- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t moved = PTHREAD_COND_INITIALIZER;
@@ -72,7 +72,7 @@ void __wrap_mri_ring_mark_full(mri_ring *r, mri_slot *slot, const mri_chunk_time
     count(&full);
 }
 
-/* Until *what is at least that; what never comes is a loader that hangs. */
+/* Wait until *what reaches `least`; an event that never comes means that the loader hangs. */
 static int await(const uint64_t *what, uint64_t least, mr_error *err)
 {
     struct timespec until;
@@ -175,7 +175,7 @@ static mr_source *open_source(way w, bool bad)
     return src;
 }
 
-/* One worker, one reader: nobody else can do what they leave. */
+/* One worker, one reader: no other thread can take over their work. */
 static mr_loader_config settings(way w)
 {
     mr_loader_config cfg;
@@ -337,7 +337,7 @@ static void told_of_bad(void *context, const mr_error *what, uint64_t substitute
 {
     mr_error err;
     (void)context, (void)substitute;
-    if (what->sample != BAD || delivered > BAD / BATCH) return; /* told before its batch is delivered */
+    if (what->sample != BAD || delivered > BAD / BATCH) return; /* reported before its batch is delivered */
     count(&called);
     await(&full, SLOTS, &err);
 }
@@ -547,7 +547,7 @@ static int change_by_draws(void *context, const mr_own_picture *picture, uint8_t
 
 static const mr_own_operation drawn = {.name = "drawn", .change = change_by_draws};
 
-/* Sampler, operation and substitutes at once: threads, room, memory and what is in use change no bit. */
+/* Sampler, operation and substitutes at once: threads, slots, memory and load change no bit. */
 static void no_setting_changes_a_bit(void **state)
 {
     (void)state;

@@ -136,7 +136,7 @@ static void bytes_of_substitutes_are_counted(void **state)
     mr_source_close(src);
 }
 
-/* Whatever is to happen to bad samples: a disk that fails is none, and is named with its place. */
+/* With any setting for bad samples: a failing disk is not a bad sample, and is named with its place. */
 static void a_failing_disk_is_not_a_bad_sample(void **state)
 {
     (void)state;

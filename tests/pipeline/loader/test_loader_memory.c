@@ -1,8 +1,7 @@
 /* I10, measured: the peak of resident memory of a process that only runs a loader, over sets of very
- * different sizes and kinds, stays below what it held before plus what mr_loader_info.memory_bytes says, and
- * does not grow with the number of samples.
- *
- * Each run is a process of its own (this program again, with arguments): a peak cannot be taken back. */
+ * different sizes and kinds, stays below its memory before plus mr_loader_info.memory_bytes, and does not
+ * grow with the number of samples.
+ * Each run is a process of its own (this program again, with arguments): a peak cannot be reset. */
 #include <errno.h>
 #include <pthread.h>
 #include <spawn.h>
@@ -15,8 +14,8 @@
 #include "tests/pipeline/pictures.h"
 #include "tests/pipeline/sets.h"
 
-/* Large pictures take sanitizers long: one case of four, and pictures of a quarter of the pixels, for which
- * there is as much less memory. Nothing is measured there: who waits for whom is what they look at. */
+/* Sanitizers are slow on large pictures: they run one case of four, on pictures with a quarter of the pixels
+ * and correspondingly less memory. They check synchronization; nothing is measured there. */
 enum { STRIDE = MRT_SANITIZED ? 2 : 1, SHRINK = MRT_SANITIZED ? 2 : 1, HUGE = 8 };
 
 #define SLACK_BYTES ((UINT64_C(4) << 20) + count_error_bytes()) /* the allocator's own pages */
@@ -28,8 +27,8 @@ typedef struct measured {
 
 extern char **environ;
 
-/* Kernels count resident pages per processor, and add what a processor has when it is a batch: what they tell
- * is off by as much on each. */
+/* Kernels count resident pages per processor, and add a processor's count only in batches: the total is off
+ * by up to a batch for each processor. */
 static uint64_t count_error_bytes(void)
 {
     const uint64_t cores = (uint64_t)sysconf(_SC_NPROCESSORS_CONF);
@@ -171,7 +170,7 @@ static int run_pool(char **argv)
 
 /* ---- the parent ---- */
 
-/* This program again, with argv; what it wrote to the file result, of so many bytes, goes to out. */
+/* Run this program again with argv; it writes out_bytes to the file result, which are read into out. */
 static void run_child(char *const *argv, const char *result, void *out, size_t out_bytes)
 {
     pid_t child;
@@ -213,8 +212,8 @@ static measured run(const char *path, const char *batch, const char *prefetch, c
     return run_with(path, batch, prefetch, workers, augment, "0", "0");
 }
 
-/* What is promised is not far above what is taken: slots, buffers, set and cache at most 1.3 times, decoders
- * apart. */
+/* The claimed memory is not far above the used memory: slots, buffers, set and cache at most 1.3 times,
+ * without the decoders. */
 static void is_close(const measured *m)
 {
     MRT_TRUE(m->claimed - m->scratch <= (m->peak - m->before) * 13 / 10 + SLACK_BYTES);
@@ -542,8 +541,8 @@ static opened open_within(const mr_source *src, uint64_t bytes, uint32_t prefetc
     return o;
 }
 
-/* What the program did not choose becomes less, and a note says so; what it chose stays, or the loader is
- * refused. */
+/* Settings left at their defaults shrink, and a note reports it; settings of the program stay, or the loader
+ * is refused. */
 static void defaults_become_less_in_a_small_budget(void **state)
 {
     (void)state;
@@ -578,7 +577,8 @@ static void defaults_become_less_in_a_small_budget(void **state)
 
 int main(int argc, char **argv)
 {
-    prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); /* of stacks and buffers what is touched; children inherit it */
+    prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); /* only the touched pages of stacks and buffers; children inherit
+                                            * it */
     if (argc == 7) return run_pool(argv + 1);
     if (argc == 6) return run_in_budget(argv + 1);
     if (argc == 9) return measure(argv + 1);

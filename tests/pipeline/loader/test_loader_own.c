@@ -1,6 +1,6 @@
-/* A source of the program's own: loaders deliver what a record file of the same samples gives, to the bit;
- * samples that fail are named and passed over or end the run; each allocation that fails is told. All of it
- * three times: samples made by who waits for them, begun and given at once, begun and given later by another
+/* A custom source: loaders deliver the batches of a record file of the same samples, to the bit; failing
+ * samples are named and skipped or end the run; each failed allocation is reported. All of it three times:
+ * samples made by the thread that waits for them, begun and given at once, begun and given later by another
  * thread. */
 #include <pthread.h>
 #include <stdlib.h>
@@ -80,7 +80,8 @@ static struct late {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     waiting list[1024];
-    uint32_t count, most, crowd; /* crowd: so many wait before one is given, while that many are left */
+    uint32_t count, most, crowd; /* crowd: number of waiting samples before one is given, while that many are
+                                  * left */
     uint64_t left;
     bool over;
 } late = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
@@ -299,7 +300,7 @@ static void failures_are_told(made kind)
     for (size_t k = 0; k < MRI_ARRAY_COUNT(cases); k++) {
         maker m = {.kind = kind, .bad = 41, .code = cases[k].code, .silent = cases[k].silent};
         if (kind != FETCHED && cases[k].silent && !cases[k].of_sample)
-            continue; /* told by another text, or waited for */
+            continue; /* another text reports it, or it is waited for */
         const bool is_error = cases[k].code < MR_EAGAIN;
         const int code = is_error ? cases[k].code : cases[k].of_sample ? MR_EFORMAT : MR_EINVAL;
         mr_error err = MR_ERROR_INIT;

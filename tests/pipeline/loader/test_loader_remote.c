@@ -119,7 +119,7 @@ static void test_same_batches(void **state)
 static void test_small_cache(void **state)
 {
     (void)state;
-    same_batches(3 << 20, 4); /* below what is under way at one time: reads wait for room */
+    same_batches(3 << 20, 4); /* below the bytes in flight at one time: reads wait for space */
     same_batches(2 << 20, 0);
 }
 

@@ -110,7 +110,7 @@ static int in_turn(void *context, uint64_t epoch, uint64_t first, uint32_t count
     return MR_OK;
 }
 
-/* The system refuses the n-th thread: open says so, and joins those that had started. */
+/* The system refuses the n-th thread: open reports it, and joins the threads that had started. */
 static void refused_threads_are_reported(void **state)
 {
     (void)state;
@@ -270,8 +270,8 @@ static void too_many_bad_samples_stop(void **state)
     mr_source_close(src);
 }
 
-/* In a file of many samples the offset says where; the picture's own bytes are what is wrong, so that no
- * parser has told it. */
+/* In a file of many samples the error has the offset; the fault is in the picture's own bytes, so that no
+ * parser has already reported it. */
 static void errors_have_an_offset(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Waits are charged to what a batch went through: every stretch to its own cause, and all of them to exactly
- * the whole (I18); then loaders that one thing holds up. */
+/* A batch's wait is split by the work on that batch: every stretch goes to its own cause, and the causes add
+ * up to exactly the wait (I18); then loaders with one bottleneck. */
 #include <time.h>
 
 #include "base/cpu_time.h"
@@ -52,7 +52,7 @@ mri_chunk *__wrap_mri_ring_take_chunk(mri_ring *r, uint32_t worker, mri_stage_co
 #define ROOM_NS 50000 /* long enough to be a wait */
 #define AT(ns)  (1000000 + (ns))
 
-/* Work of 100: 10 for memory, 20 delayed, 60 on a core of which 30 for large samples, 10 for locks. */
+/* Work of 100: 10 for memory, 20 delayed, 60 on a core (30 of them for large samples), 10 for locks. */
 static mri_work work_at(uint64_t begun)
 {
     return (mri_work){.begun_ns = AT(begun),
@@ -63,7 +63,7 @@ static mri_work work_at(uint64_t begun)
                       .delayed_ns = 20};
 }
 
-/* Two chunks of such work, and 50 between them, of which 20 late. */
+/* Two chunks of such work, and 50 between them, 20 of them late. */
 static mri_work round_of_two(void)
 {
     mri_work sum = {0};
@@ -108,7 +108,7 @@ static void every_stretch_has_its_cause(void **state)
     const mri_batch_times t = staged_batch();
     MRT_EQ(of(&t, 1700, 1750, MR_CAUSE_HOST), 50);
     MRT_EQ(of(&t, 1600, 1700, MR_CAUSE_COPY), 100);
-    MRT_EQ(of(&t, 1560, 1600, MR_CAUSE_COPY), 40); /* behind the batch before */
+    MRT_EQ(of(&t, 1560, 1600, MR_CAUSE_COPY), 40); /* after the batch before */
     MRT_EQ(of(&t, 1550, 1560, MR_CAUSE_HOST), 10);
     MRT_EQ(of(&t, 1520, 1550, MR_CAUSE_CORES), 10);
     MRT_EQ(of(&t, 1520, 1550, MR_CAUSE_LOCK), 20);
@@ -143,7 +143,7 @@ static void a_wait_for_a_buffer(void **state)
     MRT_EQ(of(&t, 900, 1000, MR_CAUSE_ROOM), 100);
 }
 
-/* The reader did not wait: one stage has the whole interval, but for what the host had the batch. */
+/* The reader did not wait: one stage has the whole interval, except while the host had the batch. */
 static void a_loader_that_is_behind(void **state)
 {
     (void)state;
@@ -282,8 +282,8 @@ static void bytes_that_come_for_many(void **state)
     MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_READ), 250);
 }
 
-/* The chunk lay there, the worker was free, and did not take it: what it could not run is the cores', the
- * rest was a lock, whoever else had been woken. */
+/* A chunk was available and the worker, though free, did not take it: its runnable time is charged to the
+ * cores, the rest to a lock, whichever threads were woken. */
 static void a_worker_that_is_blocked(void **state)
 {
     (void)state;
@@ -418,7 +418,7 @@ static void causes_add_up(void **state)
 
 /* ------------------------------------------------------------------------------ loaders */
 
-/* What the consumer of a loader waited for, from its third batch on. */
+/* Causes of the waits of a loader's consumer, from its third batch on. */
 static mr_causes waits_of(const mr_source *src, const mr_loader_config *cfg)
 {
     mr_loader *l;
@@ -486,7 +486,7 @@ static void decoding_is_named(void **state)
                               c.ns[MR_CAUSE_QUOTA] + c.ns[MR_CAUSE_LOCK];
         MRT_TRUE(work > c.total_ns / 2);
         MRT_TRUE(c.ns[MR_CAUSE_READ] < c.total_ns / 2);
-        cfg.batch = 24; /* more than what the reader has buffers for: it waits for these, and nobody reads */
+        cfg.batch = 24; /* more than the reader's buffers: it waits for buffers, and nobody reads */
         cfg.depth = 1;
         const mr_causes d = waits_of(src, &cfg);
         MRT_TRUE(d.ns[MR_CAUSE_READ] < d.total_ns / 2); /* it would be nearly all; beside others a read takes
@@ -511,7 +511,7 @@ static void locks_are_named(void **state)
     mr_source_close(src);
 }
 
-/* One picture of 900 x 900 among those of 40 x 40. */
+/* One picture of 900 x 900 among pictures of 40 x 40. */
 static void slow_samples_are_named(void **state)
 {
     (void)state;
@@ -604,7 +604,7 @@ static void intervals_of_others_are_charged(void **state)
     MRT_TRUE(!mr_cause_name((mr_cause)(MR_CAUSE_NETWORK + 1)) && !mr_cause_text((mr_cause)-1));
 }
 
-/* ------------------------------------------------------------------------------ what they are made of */
+/* ------------------------------------------------------------------------------ inputs of the causes */
 
 static void what_goes_on_is_counted(void **state)
 {

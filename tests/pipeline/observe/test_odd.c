@@ -1,4 +1,4 @@
-/* Workers and files that stick out: by made-up counts, and what a loader counts. */
+/* Outlying workers and files: by made-up counts, and by a loader's counts. */
 #include <time.h>
 
 #include "mrt.h"
@@ -7,7 +7,7 @@
 
 #define MS 1000000u
 
-/* items of so many ms each, half of it on a core unless the last two say more. */
+/* items of `ms` each, half of it on a core unless the last two arguments say more. */
 static mri_toll toll(uint64_t items, double ms, double delayed_ms, double blocked_ms)
 {
     const double ran = ms - delayed_ms - blocked_ms;

@@ -18,7 +18,7 @@ typedef struct times {
 
 static uint64_t in_ns(double ms) { return (uint64_t)(ms * MS); }
 
-/* uneven: every batch in so many takes as long as all of them, the others next to nothing. */
+/* uneven: one of every `uneven` batches takes as long as all of them, the others next to nothing. */
 static mr_record *recorded(const times *t, uint32_t parts, uint32_t uneven)
 {
     mr_record *r = NULL;
@@ -133,7 +133,7 @@ static void crowded_cores_are_slower(void **state)
         }
 }
 
-/* What a reader does on a core and how long storage takes are two things. */
+/* A reader's core time and its storage time are separate. */
 static void reading_has_two_parts(void **state)
 {
     (void)state;
@@ -270,8 +270,8 @@ static void in_series_times_add_up(void **state)
 }
 
 /* A batch of four takes 4 x 6 ms to decode, the others nothing, a step 8 ms. With many slots the device never
- * waits; with one slot ahead it waits for each slow batch: what it has in hand are the slots and the device
- * slots. */
+ * waits; with one slot ahead it waits for each slow batch: only the slots and the device slots buffer
+ * batches. */
 static void uneven_batches_need_slots(void **state)
 {
     (void)state;
@@ -367,7 +367,7 @@ static void a_late_worker_has_its_cause(void **state)
     }
 }
 
-/* What a worker that was woken took is not asked of one that always has a chunk waiting. */
+/* The wake-up cost of a worker is not charged to one that always has a chunk waiting. */
 static void who_has_work_is_not_woken(void **state)
 {
     (void)state;
@@ -446,10 +446,10 @@ static void limits_have_names(void **state)
     MRT_STR(mr_limit_name(0.5, &c), "cores");
 }
 
-/* ---- what a loader records ---- */
+/* ---- records of a loader ---- */
 
-/* A set through a loader with a simulated device, once; the consumer makes up its steps. idle: what the
- * device waited for before each. */
+/* A set through a loader with a simulated device, once; the consumer makes up its steps. idle: the causes of
+ * the device's wait before each. */
 static mr_record *record_of(const mr_source *src, uint32_t prefetch, const mr_causes *idle)
 {
     mr_loader *l;
@@ -530,7 +530,8 @@ static void other_parts_begin_anew(void **state)
     mr_record_destroy(r);
 }
 
-/* Before an epoch's first step nobody has asked what the device waits for: the loader is asked then. */
+/* Before an epoch's first step nobody has asked for the causes of the device's wait: the loader is asked
+ * then. */
 static void steps_that_nobody_charged(void **state)
 {
     (void)state;

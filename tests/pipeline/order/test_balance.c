@@ -10,7 +10,7 @@
 
 enum { CLASSES = 3, MOST = 256 };
 
-/* Of class c so many, one after the other; pixels say the number. */
+/* counts[c] samples of class c, one after the other; pixels encode the number. */
 static mr_source *set_of(const char *name, const uint32_t counts[CLASSES], bool labelled)
 {
     const mr_field fields[] = {{.name = "image", .type = MR_TYPE_PIXELS, .ndim = 3, .dim = {1, 1, 1}},

@@ -1,6 +1,6 @@
-/* Some of a data set's samples: those that parts of 1 name, the same in every run, none twice and none left
- * out; numbered anew, with bytes, labels, names and errors of the samples they are, in every kind of source.
- */
+/* A subset of a data set: the samples that fractions from 0 to 1 select, the same in every run, none twice
+ * and none left out; renumbered, with the bytes, labels, names and errors of the original samples, in every
+ * kind of source. */
 #include <math.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -141,7 +141,7 @@ static void what_is_no_part_is_refused(void **state)
     MRT_EQ(mr_source_open(&src, path, &cfg, &err), MR_ELIMIT);
 }
 
-/* ---- what they are ---- */
+/* ---- identity of the samples ---- */
 
 static void convert(const mr_source *src, const char *name, mr_to to)
 {

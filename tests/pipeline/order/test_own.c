@@ -1,5 +1,5 @@
-/* An order of one's own: the samples that the caller says, as an array or by a function, in any number; the
- * same whoever asks, cut into parts, resumed anywhere; numbers that are none are named. */
+/* A custom order: samples chosen by the caller, as an array or by a function, in any number; the same for any
+ * caller, cut into shares, resumed anywhere; invalid numbers are named. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -50,7 +50,7 @@ static mr_loader_config by_function(uint32_t batch, asked *a)
     return cfg;
 }
 
-/* Every epoch has what was said, whatever its length is to that of the data and to the batch. */
+/* Every epoch has the given samples, for any ratio of its length to the data and to the batch. */
 static void what_was_said_is_delivered(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Repeated augmentation: each sample comes so many times in its batch, each time another picture; batches of
- * any size, last ones that are short, parts, a run that is resumed; an epoch as long as ever. */
+/* Repeated augmentation: each sample occurs a fixed number of times in its batch, each time as another
+ * picture; batches of any size, short last batches, shares, a resumed run; an epoch keeps its length. */
 #include <stdlib.h>
 
 #include "base/util.h"

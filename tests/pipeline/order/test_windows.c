@@ -132,7 +132,7 @@ static void same_as_the_slow_way(void **state)
     }
 }
 
-/* What is dropped is what is dropped without windows. */
+/* The dropped samples are the same as without windows. */
 static void a_dropped_tail_is_the_same(void **state)
 {
     (void)state;
@@ -493,7 +493,7 @@ static void damaged_samples_are_the_same_for_all(void **state)
     mr_source_close(src);
 }
 
-/* Tokens in front of what is behind them, as records were made once. */
+/* Tokens in front of the label and the number, as older records had them. */
 static void records_are_converted_again(void **state)
 {
     (void)state;
@@ -562,8 +562,8 @@ static void what_is_refused(void **state)
     src = open_text(2000);
     cfg = config(1 << 20);
     cfg.memory_bytes = 0;
-    MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err); /* a window larger than the set costs what the set
-                                                          needs */
+    MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err); /* a window larger than the set costs the memory that
+                                                        * the set needs */
     const uint64_t with = mr_loader_info_of(l)->memory_bytes;
     mr_loader_close(l);
     cfg.length_window = 0;
@@ -604,7 +604,7 @@ static void allocations_fail_in_turn(void **state)
     mr_source_close(src);
 }
 
-/* ---- what it is for ---- */
+/* ---- purpose ---- */
 /* Elements of padding among all elements of an epoch's batches. */
 static double padding_share(const mr_source *src, uint32_t window)
 {

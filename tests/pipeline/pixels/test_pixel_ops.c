@@ -1,6 +1,6 @@
-/* pixel_ops: operations on pixels by themselves: against torchvision 0.29's results (cut off where ours are
- * rounded, so a step apart at most, or two where it does so twice), against doubles at sides where strips of
- * rows end, and on every size with nothing written beside the picture. */
+/* pixel_ops: operations on pixels by themselves: against torchvision 0.29's results (truncated where ours are
+ * rounded, so a step apart at most, or two where it truncates twice), against doubles at sides where strips
+ * of rows end, and on every size with no write outside the picture. */
 #include <math.h>
 
 #include "base/simd.h"
@@ -337,7 +337,7 @@ static void quarters_are_exact(void **state)
             const mri_warp w = mri_warp_of(&(mri_turn){.scale = 1, .degrees = 90.0 * quarter}, SIDE, SIDE);
             mri_warp_picture(p, SIDE, SIDE, 1, &w, nearest, (uint8_t[4]){1}, q);
             for (int y = 0; y < SIDE; y++)
-                for (int x = 0; x < SIDE; x++) { /* clockwise: what was on the left is on top */
+                for (int x = 0; x < SIDE; x++) { /* clockwise: the left side becomes the top */
                     const int from[4] = {y * SIDE + x, (SIDE - 1 - x) * SIDE + y,
                                          (SIDE - 1 - y) * SIDE + SIDE - 1 - x, x * SIDE + SIDE - 1 - y};
                     MRT_EQ(q[y * SIDE + x], p[from[quarter]]);

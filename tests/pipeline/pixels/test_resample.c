@@ -305,8 +305,8 @@ static void variants_windows_mirrors(void **unused)
     }
 }
 
-/* What a loader does all day, at every scale from enlarging to coarse: all variants, whole rows at the end of
- * a page. */
+/* A loader's usual work, at every scale from enlarging to coarse: all variants, whole rows at the end of a
+ * page. */
 static void crops_to_224(void **unused)
 {
     (void)unused;

@@ -1,5 +1,5 @@
-/* Readers: the same bytes by io_uring and pread, with and without O_DIRECT, whatever short, interrupted and
- * refused reads come between; early ends and failures are told with their place. */
+/* Readers: the same bytes by io_uring and pread, with and without O_DIRECT, across short, interrupted and
+ * refused reads; early ends and failures are reported with their place. */
 #include <errno.h>
 #include <fcntl.h>
 #include <liburing.h>
@@ -14,9 +14,9 @@
 #include "pipeline/read/reader.h"
 #include "tests/pipeline/sets.h"
 
-/* What the kernel answers is made up here: rings that are refused, submissions that fail after a while. */
+/* The kernel's answers are made up here: rings that are refused, submissions that fail after a while. */
 static int rings_refused; /* with this errno; 0: they are made */
-static int rings_left;    /* atomic: so many are made all the same */
+static int rings_left;    /* atomic: number of rings that are still made */
 static int submit_error = EFAULT;
 static int submits_left = -1; /* then each fails; -1: none does */
 static int waits_fail;
@@ -158,7 +158,7 @@ static void uring_reads(void **state)
     }
 }
 
-/* Files in memory are read at once, beside the ring: the same bytes. */
+/* Files in memory are read at once, bypassing the ring: the same bytes. */
 static void files_in_memory(void **state)
 {
     (void)state;
@@ -209,8 +209,8 @@ static int broken_disk(void *context, int result, size_t asked)
     return -EIO;
 }
 
-/* A file system that refuses an O_DIRECT read behind a last, short sector, even where there is nothing left
- * to read. */
+/* A file system that refuses an O_DIRECT read after a last, short sector, even where nothing is left to
+ * read. */
 static int strict(void *context, int result, size_t asked)
 {
     bool *last = context;
@@ -437,7 +437,8 @@ static void a_reader_is_stopped_while_its_ring_is_refused(void **state)
     mri_reader_destroy(r);
 }
 
-/* The thread that opens may have a ring, the threads that read may not: told once, and the run goes on. */
+/* The thread that opens may have a ring, the threads that read may not: reported once, and the run goes
+ * on. */
 static void a_loader_goes_on_without_rings(void **state)
 {
     (void)state;
@@ -492,7 +493,7 @@ static void a_ring_that_takes_nothing_is_replaced(void **state)
     }
 }
 
-/* Whoever reads: the error is told, and what was in flight is gone before the loader is. */
+/* With either reader: the error is reported, and reads in flight end before the loader does. */
 static void a_loader_ends_with_its_ring(void **state)
 {
     (void)state;
@@ -522,8 +523,8 @@ static void a_loader_ends_with_its_ring(void **state)
     }
 }
 
-/* Two reads of a pipe that nobody writes to, one of the set; then the ring breaks. What is written to the
- * pipe afterwards may reach nobody's buffer. */
+/* Two reads of a pipe that nobody writes to, one of the set; then the ring breaks. Bytes written to the pipe
+ * afterwards must not reach a buffer. */
 static void a_broken_ring_lets_go_of_buffers(void **state)
 {
     (void)state;
@@ -671,8 +672,8 @@ static void *read_late(void *arg)
     return NULL;
 }
 
-/* The kernel may map a ring where one lay that another thread made and a third destroyed. It keeps their
- * order; a detector of races that does not see liburing's system calls has to be told. */
+/* The kernel may map a ring at the address of one that another thread made and a third destroyed. It orders
+ * these calls; a race detector that does not see liburing's system calls needs an annotation. */
 static void a_ring_may_lie_where_another_lay(void **state)
 {
     (void)state;

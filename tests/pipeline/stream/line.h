@@ -1,5 +1,5 @@
-/* tests/pipeline/stream/line.h: what a stage stands between: a data set whose pixels are known, its batches,
- * a ring with slots and chunks. The test itself plays the stages that are not there. */
+/* tests/pipeline/stream/line.h: the surroundings of a stage: a data set with known pixels, its batches, a
+ * ring with slots and chunks. The test itself plays the missing stages. */
 #ifndef MRT_LINE_H
 #define MRT_LINE_H
 
@@ -26,7 +26,7 @@ typedef struct line {
     mri_stage_counter waits; /* of whatever stage the test plays */
 } line;
 
-/* In order, a tail that is kept. What is 0 in cfg is 1. */
+/* In order, with a kept tail. A 0 in cfg means 1. */
 void line_open(line *l, const line_config *cfg);
 void line_close(line *l);
 
@@ -34,7 +34,7 @@ void line_close(line *l);
 void line_fill(line *l, mri_chunk *c);
 /* Play reader and decoder for the next batch; its chunks are claimed without waiting. */
 void line_make_batch(line *l);
-/* Batch b of this slot holds what it should. */
+/* Check that this slot holds batch b. */
 void line_check(const line *l, uint64_t b, const mri_slot *slot);
 /* The same of pixels and labels anywhere, from sample `first` of the batch on. */
 void line_check_pixels(const line *l, uint64_t b, uint32_t first, uint32_t count, const uint8_t *pixels,

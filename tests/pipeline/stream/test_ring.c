@@ -1,5 +1,5 @@
-/* The ring without any stage: how slots and chunks change hands, what bounds them, what a wait is counted as,
- * and that a halt ends every wait. */
+/* The ring without any stage: how slots and chunks change hands, what bounds them, the cause that a wait
+ * counts for, and that a halt ends every wait. */
 #include <sched.h>
 #include <time.h>
 
@@ -44,7 +44,7 @@ static void take_one(line *l, uint64_t expected)
 
 static void count_up(void *context) { ++*(int *)context; }
 
-/* With somebody who lists samples, a batch is claimed when it is listed; who found none is told. */
+/* With a lister of samples, a batch is claimed once it is listed; a claimer that found none is notified. */
 static void claims_wait_for_lists(void **state)
 {
     (void)state;
@@ -124,7 +124,7 @@ static void one_worker_is_left_for_the_first_batch(void **state)
     line_close(&l);
 }
 
-/* Who found no chunk and waits elsewhere is told once, when there is one. */
+/* A thread that found no chunk and waits elsewhere is notified once, when a chunk is free. */
 static void room_is_told_of(void **state)
 {
     (void)state;
@@ -153,7 +153,7 @@ static void room_is_told_of(void **state)
     line_close(&l);
 }
 
-/* A consumer may keep as many batches as there are slots; only what it gives back is written again. */
+/* A consumer may keep all slots' batches; only slots that it gives back are written again. */
 static void a_consumer_that_keeps_batches_keeps_them(void **state)
 {
     (void)state;
@@ -264,8 +264,8 @@ static void nap(void)
     nanosleep(&t, NULL);
 }
 
-/* One reader, while the one chunk is out, or the one slot. False when it came too late to wait: nobody tells
- * when a thread has come to its wait. */
+/* One reader, while the one chunk is out, or the one slot. False when it came too late to wait: no event
+ * marks the start of a thread's wait. */
 static bool waits_for(mri_activity reason)
 {
     line l;

@@ -75,7 +75,7 @@ static bool io_is_there(mr_io io)
     return io != MR_IO_URING || mri_uring_usable(4, why, sizeof why);
 }
 
-/* Without a decoder behind them readers fill all buffers, and wait. */
+/* Without a decoder after them readers fill all buffers, and wait. */
 static void readers_alone_bring_every_chunk(void **state)
 {
     (void)state;

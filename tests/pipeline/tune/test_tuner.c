@@ -71,7 +71,7 @@ static found tuned(machine *m, mri_tuner_config cfg, double noise_part)
     return f;
 }
 
-/* Decoding in so many threads, of which 5 have a core. */
+/* Decoding in use[MRI_TUNE_WORKERS] threads; 5 of them have a core. */
 static double decoding(const uint32_t use[MRI_TUNED], double *wait_ns, mr_cause *cause)
 {
     const double workers = use[MRI_TUNE_WORKERS];
@@ -81,7 +81,7 @@ static double decoding(const uint32_t use[MRI_TUNED], double *wait_ns, mr_cause 
     return ns;
 }
 
-/* Storage far away: what is under way counts, up to 192 reads. */
+/* Distant storage: the reads in flight count, up to 192. */
 static double far_away(const uint32_t use[MRI_TUNED], double *wait_ns, mr_cause *cause)
 {
     const double ns = 1600 * MS / fmin(192, (double)use[MRI_TUNE_DEPTH] * use[MRI_TUNE_READERS]);
@@ -201,7 +201,7 @@ static double enough_at_five(const uint32_t use[MRI_TUNED], double *wait_ns, mr_
     return fmax(8 * MS, ns);
 }
 
-/* Whether a cache would help is what the best settings leave over. */
+/* A cache would help if the work is late even with the best settings. */
 static void it_knows_whether_the_work_is_late(void **state)
 {
     (void)state;
@@ -339,9 +339,9 @@ static uint64_t hash_of(mr_loader *l, uint32_t batches, uint64_t *hits)
     return hash;
 }
 
-/* A consumer that takes batches at once waits for the loader's work: samples are kept, and no bit changes.
- * One that is not run while others have the cores finds its batches ready, and is told so: then another
- * loader is asked. */
+/* A consumer that takes batches at once waits for the loader's work: samples are cached, and no bit changes.
+ * A consumer that gets no core finds its batches ready, and the tuner decides against a cache: then another
+ * loader is tried. */
 static void a_loader_that_is_late_takes_a_cache(void **state)
 {
     (void)state;
@@ -372,7 +372,7 @@ static void a_loader_that_is_late_takes_a_cache(void **state)
     mr_source_close(src);
 }
 
-/* What the budget leaves, and nothing where it leaves too little. */
+/* A cache of the size that the budget leaves; no cache where it leaves too little. */
 static void a_cache_of_what_fits(void **state)
 {
     (void)state;
