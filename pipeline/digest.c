@@ -71,7 +71,7 @@ static int check_parts(const part_check *checks, const mr_batch *b, size_t sampl
     return rc;
 }
 
-/* Sample i of the batch: what it is called, its label, its pixels and rows. */
+/* Sample i of the batch: its number, its label, its pixels and rows. */
 static mr_digest hash_sample(XXH3_state_t *state, const mr_batch *b, uint32_t i, const mr_loader_info *info)
 {
     const size_t sample_bytes = (size_t)info->height * info->width * info->channels;

@@ -101,7 +101,7 @@ static void enter_to_close(mr_loader *l)
     while (enter(l, "mr_loader_close", NULL) != MR_OK) nanosleep(&nap, NULL);
 }
 
-/* It would wait for the function that calls it. Whoever takes the next batch is told. */
+/* Closing would wait for the function that calls it. Taking the next batch returns the error. */
 static void refuse_to_close(mr_loader *l)
 {
     mr_error why = MR_ERROR_INIT;

@@ -1,13 +1,13 @@
-/* pipeline/loader_budget.c: how large chunks are, and what a loader may come to hold (I10).
+/* pipeline/loader_budget.c: the size of chunks, and the most memory that a loader may hold (I10).
  *
  *   slots + read buffers + per worker (scratch, one spare sample) + the set itself where it is resident + the
- *   cache + order (windows of lengths, classes) + bookkeeping + what large pictures share <= budget
+ *   cache + order (windows of lengths, classes) + bookkeeping + the pool for large pictures <= budget
  *
  * Every term is the most there can be for this data set: the largest sample in every place of every chunk,
- * a picture of LEAST_PIXELS in every worker. Where there is not room for the largest picture that may be
- * decoded in every worker, larger ones share what is left (budget/budget.h). Sums and products saturate: what
- * a hostile header claims ends as "over the budget", never as a small number. What the source itself keeps
- * (names, index) is bounded where it is opened. */
+ * a picture of LEAST_PIXELS in every worker. If the largest permitted picture does not fit in every worker,
+ * larger ones share the rest (budget/budget.h). Sums and products saturate: a hostile header's claim ends as
+ * "over the budget", never as a small number. The source's own memory (names, index) is bounded where it is
+ * opened. */
 #include "formats/source/source.h"
 #include "pipeline/loader_private.h"
 
@@ -120,7 +120,7 @@ static uint64_t bookkeeping_bytes(const mri_loader_plan *plan, const mri_memory_
            threads * THREAD_BYTES;
 }
 
-/* What a worker may come to hold for such pictures. */
+/* The most memory a worker may hold for such pictures. */
 static uint64_t worker_bytes(const mri_loader_plan *plan, mri_extremes seen)
 {
     return mri_place_bytes(plan->source, plan->augment, &plan->cfg.decode, &plan->fields,
@@ -139,8 +139,8 @@ static mri_extremes largest_picture(const mri_loader_plan *plan)
                           mri_max_u64(info->height, info->width)};
 }
 
-/* What the workers have: room for the largest picture each, or a share each and the rest for one after the
- * other. */
+/* Plan the workers' memory: room for the largest picture each, or a share each and the rest for one at a
+ * time. */
 static void plan_workers(const mri_loader_plan *plan, mri_memory_plan *p, uint64_t fixed, uint64_t budget)
 {
     const mri_extremes most = largest_picture(plan),
@@ -202,7 +202,7 @@ static bool has_entry_points(const mr_source_info *info)
     return false;
 }
 
-/* Entry points of JPEGs that have none, for the epochs after the first. */
+/* Entry points that the first epoch builds for JPEGs without them, for later epochs. */
 static uint64_t points_bytes(const mri_loader_plan *plan, uint64_t budget)
 {
     const mr_source_info *info = mr_source_info_of(plan->source);

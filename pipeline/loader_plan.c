@@ -185,7 +185,7 @@ static int plan_fields(mri_loader_plan *plan, mr_error *err)
     int rc = mri_fields_plan(&plan->fields, plan->info.field, &cfg, err);
     if (rc == MR_OK && mri_augment_takes_boxes(plan->augment))
         rc = mri_fields_plan_crops(&plan->fields, &cfg, err);
-    plan->cfg.fields = NULL; /* the caller's; what it said is in the plan */
+    plan->cfg.fields = NULL; /* the caller's memory; the plan has its contents */
     plan->info.field_count = plan->fields.count;
     return rc;
 }
@@ -198,7 +198,7 @@ static void plan_threads(mri_loader_plan *plan)
         plan->io = MR_IO_PREAD;
     if (plan->io != MR_IO_PREAD) plan->io = MR_IO_URING;
     if (mri_source_is_remote(plan->source))
-        plan->io = MR_IO_PREAD; /* of what was fetched; one reader has `depth` of them under way */
+        plan->io = MR_IO_PREAD; /* reads fetched blocks; one reader has `depth` of them in flight */
     plan->threads = cfg->prefetch > 0;
     if (cfg->workers == 0) cfg->workers = mri_core_count();
     if (cfg->readers == 0)
@@ -342,9 +342,9 @@ static int plan_tuning(mri_loader_plan *plan, mr_error *err)
 
 /* ---- a cache that takes what there is ---- */
 
-enum { CACHE_TIMES = 4 }; /* a sample in any form takes hardly more than so many times its bytes */
+enum { CACHE_TIMES = 4 }; /* a sample in any form hardly takes more than this multiple of its bytes */
 
-/* Half of what is left of the budget, and of that no more than the set may need. */
+/* Half of the rest of the budget, but no more than the set may need. */
 static uint64_t cache_that_fits(const mri_loader_plan *plan)
 {
     const mr_source_info *info = mr_source_info_of(plan->source);

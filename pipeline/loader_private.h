@@ -44,14 +44,14 @@ typedef struct mri_loader_plan {
     mri_memory_plan memory;
 } mri_loader_plan;
 
-/* Prefetch off: what was done so far for the batch that comes next. */
+/* Prefetch off: the progress on the next batch. */
 typedef struct mri_serial {
     bool begun;
     mri_chunk_times all;
     uint64_t read_ns;
 } mri_serial;
 
-/* Whoever takes batches: how long it waited for the one that it takes next, and what it is at. */
+/* The consumer of batches: how long it waited for the next batch, and its current activity. */
 typedef struct mri_consumer {
     uint64_t waited_ns, late_ns; /* late: of that, it could have run */
     uint64_t looked_ns;          /* when the scheduler was asked last */
@@ -60,7 +60,7 @@ typedef struct mri_consumer {
     pid_t thread;                /* that one; 0: none yet */
     mri_serial serial;
     /* The thread that takes a batch, or closes; none: 0. It and its loader's threads may be in a function of
-     * the program, and what they may not call there is refused */
+     * the program, and forbidden calls from it are refused */
     _Atomic uintptr_t inside;
     _Atomic bool close_refused;
 } mri_consumer;
@@ -106,13 +106,13 @@ void mri_loader_plan_drop(mri_loader_plan *plan); /* accepts one with settings o
 
 /* ---- loader_tune.c ---- */
 /* Where to begin and how far to go, once threads are planned, into plan->tune. times: 1 for the
- * widest range, larger for smaller ones. False: the range is what it begins with. */
+ * widest range, larger for smaller ones. False: the range is just the initial setting. */
 bool mri_tune_plan(mri_loader_plan *plan, uint32_t times);
 int mri_tune_start(mr_loader *l, mr_error *err);
 void mri_tune_batch(mr_loader *l); /* one was taken */
 
 /* ---- loader_open.c ---- */
-/* Everything before the first thread. On failure mr_loader_close() undoes what was done. */
+/* Everything before the first thread. On failure mr_loader_close() undoes it. */
 int mri_loader_make(mr_loader *l, mr_error *err);
 
 /* ---- loader_budget.c ---- */

@@ -37,7 +37,7 @@ bool mri_tune_plan(mri_loader_plan *plan, uint32_t times)
 static void use(mr_loader *l)
 {
     const uint32_t *n = mri_tuner_in_use(l->tuner);
-    /* host slots beyond what is prepared ahead stay as they are: keep_host has some */
+    /* host slots beyond the prefetch stay unchanged: keep_host uses some */
     const uint32_t beyond = l->plan.slot_count - l->plan.cfg.keep - l->plan.cfg.prefetch;
     const mri_ring_limits limits = {n[MRI_TUNE_WORKERS], n[MRI_TUNE_READERS], n[MRI_TUNE_PREFETCH] + beyond};
     mri_ring_limit(l->ring, &limits);
@@ -75,7 +75,7 @@ int mri_tune_start(mr_loader *l, mr_error *err)
     return MR_OK;
 }
 
-/* The best settings are not enough: what is decoded from here on is kept for later epochs. */
+/* The best settings are not enough: from here on decoded samples are kept for later epochs. */
 static void begin_cache(mr_loader *l)
 {
     char text[256];

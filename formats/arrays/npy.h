@@ -27,7 +27,7 @@ typedef struct mri_npy {
 
 bool mri_is_npy(const void *head, size_t bytes);
 
-/* head: the first bytes of the file, MRI_NPY_HEAD_BYTES of them where there are so many. file_bytes: the size
+/* head: the first bytes of the file, MRI_NPY_HEAD_BYTES or, if shorter, the whole file. file_bytes: the size
  * of the file, which must be exactly header and elements. MR_EFORMAT with err->offset set, MR_EUNSUPPORTED
  * for types that are not read. */
 int mri_npy_parse(const void *head, size_t bytes, uint64_t file_bytes, mri_npy *out, mr_error *err);

@@ -41,7 +41,7 @@ static const char *first_of(const mri_npy_store *s, const char *const *names, si
     return NULL;
 }
 
-/* name with the first `from` in it replaced; false: it has none, or that is too long. */
+/* name with the first `from` in it replaced; false: `from` does not occur, or the result is too long. */
 static bool replaced(const char *name, const char *from, const char *to, char out[MRI_NPY_NAME_BYTES])
 {
     const char *at = strstr(name, from);

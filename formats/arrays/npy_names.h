@@ -1,5 +1,5 @@
-/* formats/arrays/npy_names.h: arrays by name: which one of an archive or a folder is the pictures of which
- * part, and which one their classes. Private to source_npy.c. */
+/* formats/arrays/npy_names.h: finds arrays by name: which array of an archive or folder holds the pictures of
+ * each split, and which holds their classes. Private to source_npy.c. */
 #ifndef MRI_NPY_NAMES_H
 #define MRI_NPY_NAMES_H
 
@@ -16,7 +16,7 @@ typedef struct mri_npy_store { /* where arrays are looked for by name */
 } mri_npy_store;
 
 typedef struct mri_npy_parts {
-    char name[MRI_PART_COUNT][MRI_NPY_NAME_BYTES]; /* of the pictures of each part; "": there are none */
+    char name[MRI_PART_COUNT][MRI_NPY_NAME_BYTES]; /* of the pictures of each split; "": no such array */
 } mri_npy_parts;
 
 /* False: none has a usual name. */

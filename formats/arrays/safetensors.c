@@ -101,7 +101,7 @@ static size_t put_utf8(uint32_t c, char *out)
     return n;
 }
 
-/* What a backslash begins. false: no escape of JSON, or half of a pair. */
+/* Read the escape after a backslash. false: not a JSON escape, or half of a surrogate pair. */
 static bool take_escape(reading *r, char *out, size_t *n)
 {
     static const char names[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
@@ -271,7 +271,7 @@ static int check_tensor(const reading *r, mri_safetensor *t, const char *at, uin
     return MR_EFORMAT;
 }
 
-/* The object behind a name, which becomes the list's. */
+/* Read the object after a name; the list takes ownership of the name. */
 static int take_tensor(reading *r, char *name, const char *at, uint64_t data_bytes)
 {
     mri_safetensors *s = r->out;

@@ -4,10 +4,10 @@
  *   | length u64 | {"NAME": {"dtype": "F32", "shape": [64, 3], "data_offsets": [0, 768]}, ...} | tensors |
  *
  * The text is JSON. Only this one object is allowed: a name once, three keys each once, in any order, whole
- * numbers, and an object of texts under "__metadata__", which is read over. Nothing nests deeper, so a parser
- * of its own is shorter than what a tree of any JSON would have to be checked for, keeps all 64 bits of an
- * offset, and takes no memory but the list. Offsets count from the end of the header; together the tensors
- * must fill the rest of the file without gap or overlap, as the format asks. */
+ * numbers, and an object of texts under "__metadata__", which is skipped. Nothing nests deeper, so this
+ * parser is shorter than the checks of a general JSON tree, keeps all 64 bits of an offset, and needs memory
+ * only for the list. Offsets count from the end of the header; together the tensors must fill the rest of the
+ * file without gap or overlap, as the format asks. */
 #ifndef MRI_SAFETENSORS_H
 #define MRI_SAFETENSORS_H
 
@@ -25,7 +25,7 @@ typedef struct mri_safetensor {
     uint32_t element_bytes; /* 0: a type that is not known; its bytes are not checked against the shape */
     uint32_t ndim;
     uint64_t dim[MR_MAX_DIMS];
-    uint64_t begin, end; /* bytes behind the header */
+    uint64_t begin, end; /* bytes after the header */
 } mri_safetensor;
 
 typedef struct mri_safetensors {
@@ -33,11 +33,11 @@ typedef struct mri_safetensors {
     uint32_t count;
 } mri_safetensors;
 
-/* Does a file of so many bytes begin like one? head: its first 9 bytes. */
+/* Does a file of file_bytes bytes begin like a safetensors file? head: its first 9 bytes. */
 bool mri_is_safetensors(const uint8_t *head, size_t bytes, uint64_t file_bytes);
 
-/* text: the header without its length. data_bytes: of the file behind it. MR_EFORMAT with err->offset in the
- * file, MR_ELIMIT, MR_ENOMEM; *out is zeroed then. */
+/* text: the header without its length. data_bytes: size of the file after the header. MR_EFORMAT with
+ * err->offset in the file, MR_ELIMIT, MR_ENOMEM; *out is zeroed then. */
 int mri_safetensors_parse(const char *text, size_t bytes, uint64_t data_bytes, mri_safetensors *out,
                           mr_error *err);
 void mri_safetensors_free(mri_safetensors *s); /* accepts a zeroed one */

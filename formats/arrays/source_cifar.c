@@ -241,7 +241,7 @@ static void fill_info(mr_source *src, const cifar *c, uint64_t count)
     }
 }
 
-/* Sizes and the first records say which data set this is; reading all of it would cost more than it tells. */
+/* Sizes and the first records identify the data set; reading all of it would cost too much. */
 static int fingerprint(mr_source *src, const cifar *c, mr_error *err)
 {
     uint64_t print = XXH3_64bits(c->v->format, strlen(c->v->format));

@@ -2,10 +2,10 @@
  *
  *   | 0 0 | type | ndim | dim[0] big-endian | ... | elements, row-major |
  *
- * PATH is a folder with the four files (train and t10k or test, images and labels) or one images file whose
- * labels lie beside it. Which file is packed, and which holds images, is found from content; which part it is
- * can only come from its name. Only unsigned bytes (type 0x08) are pictures: other types are refused by name.
- * Packed images are unpacked once, into a file without a name; labels are kept in memory. */
+ * PATH is a folder with the four files (train and t10k or test, images and labels) or one images file with
+ * its labels in the same folder. A file's content shows whether it is packed and whether it holds images;
+ * only its name shows the split. Only unsigned bytes (type 0x08) are pictures: other types are refused by
+ * name. Packed images are unpacked once, into a file without a name; labels are kept in memory. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -255,7 +255,7 @@ static int take_file(char *path[MRI_PART_COUNT][KINDS], const char *folder, int 
     return mri_error_place(err, rc, where, MR_NOWHERE, MR_NOWHERE);
 }
 
-/* Kaggle's train-images.idx3-ubyte has a folder train-images-idx3-ubyte/ beside it, with the same file in it.
+/* Kaggle's train-images.idx3-ubyte stands next to a folder train-images-idx3-ubyte/ with the same file in it.
  */
 static bool is_folder(int dir, const struct dirent *e)
 {
@@ -264,7 +264,8 @@ static bool is_folder(int dir, const struct dirent *e)
     return fstatat(dir, e->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* most: a flat folder of a million files is not read to find out that it is none of ours. */
+/* most: stop after this number of entries, so that a flat folder of a million other files is rejected
+ * quickly. */
 static int scan_folder(const char *folder, char *path[MRI_PART_COUNT][KINDS], uint32_t most, mr_error *err)
 {
     DIR *d = opendir(folder);
@@ -421,7 +422,7 @@ static int choose_part(mr_source *src, idx *x, const mr_source_config *cfg, int 
     const bool validation = x->path[MRI_VALIDATION][IMAGES] || x->path[MRI_VALIDATION][LABELS];
     const int test = validation ? MRI_VALIDATION : MRI_TEST;
     src->info.has_test = x->path[test][IMAGES] != NULL;
-    /* half a train part is a mistake to be told, not a reason to take the test part for it */
+    /* half a train split is an error to report, not a reason to take the test split */
     const bool no_train = !x->path[MRI_TRAIN][IMAGES] && !x->path[MRI_TRAIN][LABELS];
     src->info.only_test = cfg->split == MR_SPLIT_AUTO && no_train;
     *part = cfg->split == MR_SPLIT_TEST || src->info.only_test ? test : MRI_TRAIN;

@@ -1,7 +1,7 @@
 /* formats/arrays/source_npy.c: arrays of NumPy: pictures n x h x w, n x h x w x c or n x c x h x w of u8, and
  * their classes.
  *
- *   x.npy with y.npy (x_labels.npy, labels.npy, ...) beside it      a folder with x_train.npy, y_train.npy,
+ *   x.npy and y.npy (x_labels.npy, labels.npy, ...)                a folder with x_train.npy, y_train.npy,
  *                                                                   x_test.npy, y_test.npy
  *   an archive .npz with such members, stored or deflated          image_key, label_key: names of arrays,
  *                                                                  without .npy
@@ -42,8 +42,8 @@ typedef struct array {
     uint64_t first;                  /* offset of the first element */
     uint64_t file_bytes;             /* of fd */
     mri_spill spill;                 /* fd -1: not needed */
-    const mri_zip_member *unchecked; /* whose CRC npy_check() compares; NULL: there is none, or it was when
-                                        opening */
+    const mri_zip_member *unchecked; /* whose CRC npy_check() compares; NULL: no CRC, or opening compared it
+                                      */
 } array;
 
 typedef struct labels {

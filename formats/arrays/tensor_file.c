@@ -115,7 +115,7 @@ static const char *describe_npy(const mri_npy *a, number *out)
     return NULL;
 }
 
-/* Where the bytes of a member begin, and of which file. A deflated one is unpacked; s is to be closed. */
+/* Find the file and offset of a member's bytes. A deflated member is unpacked into s; the caller closes s. */
 static int reach_member(const mri_tensor_file *f, mri_zip_member *m, mri_spill *s, int *fd, uint64_t *at,
                         mr_error *err)
 {

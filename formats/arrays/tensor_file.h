@@ -37,7 +37,7 @@ int mri_tensor_file_read(const mri_tensor_file *f, uint32_t at, float *out, mr_e
 
 /* ---- writing ---- */
 
-typedef struct mri_tensor_note { /* of the file's metadata; a .npz has none */
+typedef struct mri_tensor_note { /* an entry of the file's metadata; .npz files have no metadata */
     const char *key, *text;
 } mri_tensor_note;
 

@@ -20,7 +20,7 @@ struct mri_tensor_writer {
     uint32_t count, done;
     bool is_zip;
     uint64_t at;            /* bytes written */
-    mri_zip_member *member; /* npz: what the directory will say */
+    mri_zip_member *member; /* npz: entries of the directory */
 };
 
 const char *mri_tensor_file_kind(const char *path)

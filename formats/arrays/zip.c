@@ -1,4 +1,4 @@
-/* formats/arrays/zip.c: see zip.h. Numbers of sections are those of the APPNOTE. */
+/* formats/arrays/zip.c: see zip.h. Section numbers refer to the APPNOTE. */
 #include "formats/arrays/zip.h"
 
 #include <isa-l/crc.h>
@@ -228,7 +228,7 @@ int mri_zip_open_many(mri_zip *z, int fd, uint64_t file_bytes, const char *path,
                       mr_error *err)
 {
     *z = (mri_zip){.path = path, .fd = fd, .file_bytes = file_bytes, .many = true};
-    z->directory_most = memory_bytes / 4; /* records, and as much for what is made of them */
+    z->directory_most = memory_bytes / 4; /* half for records, half for the parsed entries */
     return open_zip(z, err);
 }
 
@@ -272,8 +272,7 @@ static int check_method(const mri_zip *z, const mri_zip_member *m, mr_error *err
     return MR_OK;
 }
 
-/* What the local header says, against the directory. The sizes may be left out when they stand behind the
- * data. */
+/* Compare the local header with the directory. Sizes may be missing if they stand after the data. */
 static int check_local(const mri_zip *z, const mri_zip_member *m, const uint8_t *p, const uint8_t *rest,
                        size_t name, size_t extra, mr_error *err)
 {

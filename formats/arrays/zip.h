@@ -5,7 +5,7 @@
  *
  * The central directory must reach exactly to the end record, and each local header must agree with it (name,
  * method, flags, sizes where it has them), or two readers could see two archives. Refused by name:
- * encryption, other methods, several disks, a name twice, bytes before the first member or behind the end's
+ * encryption, other methods, several disks, a name twice, bytes before the first member or after the end's
  * comment. Stored sizes must fit into the file; the unpacked size is checked while unpacking. */
 #ifndef MRI_ZIP_H
 #define MRI_ZIP_H
@@ -36,7 +36,7 @@ typedef struct mri_zip {
 
 bool mri_is_zip(const void *head, size_t bytes);
 
-/* Read the central directory, of which at most 16 MiB and MRI_ZIP_MEMBERS are taken. */
+/* Read the central directory: at most 16 MiB and MRI_ZIP_MEMBERS members. */
 int mri_zip_open(mri_zip *z, int fd, uint64_t file_bytes, const char *path, mr_error *err);
 /* The same for archives of pictures: up to 2^24 members, which the caller looks for names that come twice; at
  * most memory_bytes are taken. */
@@ -59,11 +59,11 @@ int mri_zip_check_stored(const mri_zip *z, const mri_zip_member *m, mr_error *er
 
 /* ---- writing: archives of stored members ---- */
 enum { MRI_ZIP_OWN_HEAD = 46 + 28, MRI_ZIP_OWN_END = 98 }; /* room for a record, names not counted */
-/* In front of a member's bytes, and its line of the directory: name, bytes, packed, crc, header. The length
- * of what was written to out, which has room for MRI_ZIP_OWN_HEAD and the name (at most 65,535 bytes). */
+/* In front of a member's bytes, and its line of the directory: name, bytes, packed, crc, header. Returns the
+ * length written to out, which must have room for MRI_ZIP_OWN_HEAD and the name (at most 65,535 bytes). */
 size_t mri_zip_local_write(const mri_zip_member *m, uint8_t *out);
 size_t mri_zip_central_write(const mri_zip_member *m, uint8_t *out);
-/* Behind a directory that lies from begin to end. */
+/* The end record for a directory that lies from begin to end. */
 size_t mri_zip_end_write(uint64_t count, uint64_t begin, uint64_t end, uint8_t out[MRI_ZIP_OWN_END]);
 
 #endif

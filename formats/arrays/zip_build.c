@@ -1,6 +1,6 @@
-/* formats/arrays/zip_build.c: the records of an archive of stored members. Numbers are those of the APPNOTE.
- * What does not fit 32 bits stands in a zip64 field (4.5.3), and only then: the same bytes whoever writes
- * them. */
+/* formats/arrays/zip_build.c: the records of an archive of stored members. Section numbers refer to the
+ * APPNOTE. A value stands in a zip64 field (4.5.3) only if it does not fit 32 bits, so every writer produces
+ * the same bytes. */
 #include "base/util.h"
 #include "formats/arrays/zip.h"
 
@@ -15,7 +15,7 @@ enum {
 
 static uint32_t narrow(uint64_t v) { return v < UINT32_MAX ? (uint32_t)v : UINT32_MAX; }
 
-/* The field with those of the values that are too wide; its bytes. */
+/* Write the zip64 field with the values that are too wide; returns its size. */
 static size_t put_wide(const uint64_t *values, uint32_t count, uint8_t *out)
 {
     size_t at = 4;

@@ -7,8 +7,8 @@
  *   add, add, ... ──► pages in memory ── over the limit ──► the caller's file, a run of pages at a time
  *   finish        ──► asked by number: from memory, or by a page that is read, checked and cached
  *
- * Pages are the same in memory and on disk, so a set answers alike either way: memory decides where its list
- * is, never what it says. Little-endian. After finish() or load() any thread may ask. */
+ * Pages are the same in memory and on disk, so a set behaves alike either way: the memory limit decides only
+ * where its list lies. Little-endian. After finish() or load() any thread may ask. */
 #ifndef MRI_ENTRIES_H
 #define MRI_ENTRIES_H
 
@@ -27,7 +27,7 @@ typedef struct mri_entry {
 typedef struct mri_entries_sums { /* of all entries */
     uint64_t total_bytes, max_bytes;
     uint64_t labelled;            /* entries with a label */
-    int64_t label_min, label_max; /* of these; both 0 when there is none */
+    int64_t label_min, label_max; /* of these; both 0 without labels */
     int64_t class_min, class_max; /* of those from 0 to MRI_MAX_CLASSES - 1; MRI_MAX_CLASSES and -1 when none
                                    */
 } mri_entries_sums;
@@ -60,7 +60,7 @@ static inline uint64_t mri_entries_pages(uint64_t count)
 void mri_entries_init(mri_entries *e);
 void mri_entries_fini(mri_entries *e); /* closes no file */
 uint64_t mri_entries_memory(const mri_entries *e);
-uint64_t mri_entries_disk_memory(void); /* what they take when they are on disk */
+uint64_t mri_entries_disk_memory(void); /* memory of entries that lie on disk */
 
 int mri_entries_add(mri_entries *e, const mri_entry *one, const mri_entries_room *room, mr_error *err);
 int mri_entries_finish(mri_entries *e, mr_error *err);
@@ -82,7 +82,7 @@ typedef struct mri_entries_walk {
     uint8_t *run; /* pages from disk */
 } mri_entries_walk;
 void mri_entries_walk_init(mri_entries_walk *w, const mri_entries *e);
-int mri_entries_walk_next(mri_entries_walk *w, mri_entry *out, mr_error *err); /* MR_EEND behind the last */
+int mri_entries_walk_next(mri_entries_walk *w, mri_entry *out, mr_error *err); /* MR_EEND after the last */
 void mri_entries_walk_fini(mri_entries_walk *w);
 
 void mri_entries_sums_init(mri_entries_sums *s);

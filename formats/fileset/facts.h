@@ -1,5 +1,5 @@
-/* formats/fileset/facts.h: room for what a format gathers while it scans and keeps in its note (boxes,
- * names). Private. Takes an array, what it has room for and what is needed; false: no memory, and nothing
+/* formats/fileset/facts.h: grows arrays that a format fills during a scan and keeps in its note (boxes,
+ * names). Private. Takes an array, its capacity and the needed capacity; false: no memory, and nothing
  * changed. */
 #ifndef MRI_FACTS_H
 #define MRI_FACTS_H

@@ -113,7 +113,7 @@ uint64_t mri_name_ending(const char *name)
     return !letters ? 0 : hash ? hash : 1;
 }
 
-/* ---- what is no data ---- */
+/* ---- files that are not data ---- */
 bool mri_is_beside_data(const char *name)
 {
     static const char *const begins[] = {

@@ -1,5 +1,5 @@
-/* formats/fileset/file_names.h: what the names of files say: pieces of numbered sets, their order, which
- * names are alike, and which are of no data. Pure; for the files of filelist.h. Private. */
+/* formats/fileset/file_names.h: interprets names of files: pieces of numbered sets, their order, similar
+ * names, and names of files that are not data. Pure; for the files of filelist.h. Private. */
 #ifndef MRI_FILE_NAMES_H
 #define MRI_FILE_NAMES_H
 
@@ -16,7 +16,7 @@ typedef struct mri_piece { /* STEM 00003 -of- 00128 ENDING */
     const char *ending;
 } mri_piece;
 
-const char *mri_file_name(const char *path); /* behind the last slash */
+const char *mri_file_name(const char *path); /* after the last slash */
 bool mri_is_index_name(const char *name);    /* ours, and the one being written */
 
 bool mri_piece_of(const char *name, mri_piece *p);
@@ -28,13 +28,13 @@ bool mri_piece_path(char *out, size_t out_bytes, const char *path, const mri_pie
 int mri_paths_by_bytes(const void *a, const void *b);
 int mri_paths_by_number(const void *a, const void *b);
 
-/* Names that differ in their numbers and in a .gz alone have one shape; of one kind are those that differ in
- * words of parts, too. */
+/* Names that differ only in numbers and in a .gz have the same shape. Names of the same kind may also differ
+ * in split words. */
 uint64_t mri_name_shape(const char *name);
 uint64_t mri_name_kind(const char *name);
-uint64_t mri_name_ending(const char *name); /* 0: it has none */
+uint64_t mri_name_ending(const char *name); /* 0: no ending */
 
-/* README, LICENSE, .json, .idx, checksums: what lies beside data and is none. */
+/* README, LICENSE, .json, .idx, checksums: files that accompany data. */
 bool mri_is_beside_data(const char *name);
 
 #endif

@@ -132,7 +132,7 @@ int mri_filelist_head(int fd, const char *path, uint64_t file_bytes, mri_accept 
     return MR_OK;
 }
 
-/* What a name in a folder is to blame for by itself; all else concerns the run. */
+/* The reason, if the error concerns this folder entry alone; NULL: it concerns the run. */
 static const char *of_entry(int code)
 {
     switch (code) {
@@ -179,7 +179,7 @@ int mri_filelist_look(int folder, const char *name, mri_accept *accept, mri_fold
     else if (out->is_empty) out->why = "it is empty (0 bytes)";
     else if (!S_ISREG(st.st_mode)) out->why = "neither a file nor a folder";
     if (out->why) return MR_OK;
-    /* what is a pipe by now would wait for a writer */
+    /* if the name is a pipe by now, open would wait for a writer */
     const int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return refused(errno, name, "cannot open", out, err);
     const int rc = look_inside(fd, name, (uint64_t)st.st_size, accept, out, err);
@@ -222,8 +222,7 @@ static int add_match(mri_filelist *l, const char *path, mr_error *err)
     return misplaced(err, MR_EFORMAT, path);
 }
 
-/* glob() goes on where a folder cannot be read unless it is told not to; it tells why by a function without
- * context. */
+/* glob() skips an unreadable folder unless its callback stops it; the callback has no context argument. */
 static _Thread_local struct {
     int code;
     char path[MRI_MOST_PATH];
@@ -270,7 +269,7 @@ static int add_named(mri_filelist *l, const char *path, mr_error *err)
 
 static int add_pattern(mri_filelist *l, const char *pattern, uint32_t most, mr_error *err);
 
-/* The comma or brace that ends the piece at `at`, braces in it passed over; NULL: there is none. */
+/* The comma or brace that ends the piece at `at`, skipping nested braces; NULL: not found. */
 static const char *end_of_piece(const char *at)
 {
     for (int depth = 0; *at; at++) {

@@ -4,23 +4,23 @@
  *   a file                     that file; of a numbered set (NAME-00003-of-00128, with or without an ending)
  *                              all of the set, and a piece that is missing is an error that names it. Pieces
  *                              are numbered from 0, or from 1
- *   a folder                   every file in it that `accept` takes, by content; where their names speak of
- *                              parts (parts.h: imagenet-val-000000.tar) those of the part asked for. Of NAME
- *                              and NAME.gz the plain one is taken. The parts may be folders in it instead,
- *                              with these words in their names (train2017)
+ *   a folder                   every file in it that `accept` takes, by content; where names contain split
+ *                              words (parts.h: imagenet-val-000000.tar), only files of the requested split.
+ *                              Of NAME and NAME.gz the plain one is taken. The parts may be folders in it
+ *                              instead, with these words in their names (train2017)
  *   a pattern                  NAME-{000000..000146}.tar, {a,b}.tar, and *, ? as a shell has them: all that
  *                              it names
  * Order: the numbers of a set, else the bytes of the names. Of a validation and a test part, the validation
  * part is what MR_SPLIT_TEST means: the labels of a test part are often kept from the public.
  *
- * Numbers that are missing among names that do not say how many there are (filelist_gaps.c) are told; a
- * range {a..b} of a pattern names all of its files, and one that is missing is an error.
+ * Missing numbers are reported where names do not state their total (filelist_gaps.c); a range {a..b} of a
+ * pattern names all of its files, and one that is missing is an error.
  *
- * Files of one set with the same bytes, such as a second download, are told (filelist_copies.c).
+ * Files of one set with the same bytes, such as a second download, are reported (filelist_copies.c).
  *
- * Nothing is left out silently. In a folder a file that is named like those that were taken and is none of
- * them (unreadable, empty, damaged at its head), a name that speaks of two parts or of none where others
- * speak of one, and whatever the system refuses are errors; what else lies there is left out and told. */
+ * Nothing is left out silently. In a folder these are errors: a file with a name like the taken files' that
+ * was not accepted (unreadable, empty, damaged at its head), a name with two split words, a name without one
+ * where others have one, and anything that the system refuses. Other files are left out and reported. */
 #ifndef MRI_FILELIST_H
 #define MRI_FILELIST_H
 
@@ -39,20 +39,21 @@ typedef struct mri_filelist {
     mri_accept *accept; /* as given: decides between packed and plain where a file's first bytes could be
                            either */
     const char *const *companions; /* endings of files that are read beside these; NULL: none */
-    uint32_t missing;              /* numbers between those of the files, without a file */
-    char *told;                    /* what was left out and why, as lines for the user; NULL: nothing was */
+    uint32_t missing;              /* numbers without a file between the files' numbers */
+    char *told;                    /* files left out and the reasons, as lines for the user; NULL: none */
 } mri_filelist;
 
 int mri_filelist_find(mri_filelist *out, const char *path, mr_split split, mri_accept *accept, mr_error *err);
-/* The same for a format that reads files beside its own, too: NAME.lst beside NAME.rec. They are not told as
+/* The same for a format that also reads companion files: NAME.lst of NAME.rec. Companions are not reported as
  * left out. companions: their endings, then NULL. */
 int mri_filelist_find_with(mri_filelist *out, const char *path, mr_split split, mri_accept *accept,
                            const char *const *companions, mr_error *err);
-/* The same for a file that speaks of others beside it, such as a table of pictures: these are not told. */
+/* The same for a file that names others in its folder, such as a table of pictures: the named files are not
+ * reported. */
 int mri_filelist_find_among(mri_filelist *out, const char *path, mr_split split, mri_accept *accept,
                             mr_error *err);
 void mri_filelist_fini(mri_filelist *l);
-/* What the list knows of parts, and what is told, becomes the source's. */
+/* Copy the list's splits and report lines to the source. */
 void mri_filelist_tell(mri_filelist *l, mr_source *src);
 /* Does PATH, which is not a regular file, name such files? For probes: reads only a few of them. Also true
  * where an entry itself is wrong: opening says why. trouble: mri_probe.trouble, or NULL. */
@@ -69,18 +70,18 @@ int mri_filelist_head(int fd, const char *path, uint64_t file_bytes, mri_accept 
 int mri_filelist_add(mri_filelist *l, const char *path, mr_error *err);
 /* All pieces of the numbered set that the file at path is one of; MR_EEND: it is no piece. */
 int mri_filelist_add_set(mri_filelist *l, const char *path, mr_error *err);
-/* A line of `told`; the first failure of memory is reported later, by whoever needs more of it. */
+/* A line of `told`; if memory is short the line is lost; a later, larger allocation reports that. */
 MR_PRINTF(2, 3) void mri_filelist_note(mri_filelist *l, const char *format, ...);
 
 int mri_filelist_note_gaps(mri_filelist *l, mr_error *err);   /* filelist_gaps.c */
 int mri_filelist_note_copies(mri_filelist *l, mr_error *err); /* filelist_copies.c */
 
-typedef struct mri_folder_entry { /* what a name in a folder turned out to be */
+typedef struct mri_folder_entry { /* the result of looking at a folder entry */
     bool accepted, is_folder, is_empty;
     int denied;      /* errno of what only this entry is to blame for */
     const char *why; /* not accepted; a static text */
 } mri_folder_entry;
-/* MR_OK, or what the system refused whatever the entry is (too many open files, a read error). */
+/* MR_OK, or an error of the system that does not depend on the entry (too many open files, a read error). */
 int mri_filelist_look(int folder, const char *name, mri_accept *accept, mri_folder_entry *out, mr_error *err);
 
 int mri_filelist_find_in_folder(mri_filelist *out, const char *folder, mr_split split, bool among_others,

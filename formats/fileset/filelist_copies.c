@@ -3,8 +3,8 @@
  * out.
  *
  * Files of one size are compared by their first and last 4 KiB. Shards of one writer often agree there (the
- * list of classes, zeros at the end), so those that agree are compared whole up to 64 MiB, and in 256 blocks
- * of 4 KiB beyond that. */
+ * list of classes, zeros at the end), so files that agree there are compared whole up to 64 MiB, and in 256
+ * blocks of 4 KiB beyond that. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

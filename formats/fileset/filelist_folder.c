@@ -2,7 +2,7 @@
  *
  *   names (of train/, val/, ... in it, where those hold the files) ──► looked at, by content
  *     ├─ ours ──► without x.gz beside x ──► of one part ──► sets made whole ──► paths
- *     └─ not ours ──► named like one of ours: an error     else: left out, and told
+ *     └─ not ours ──► named like one of ours: an error     else: left out and reported
  */
 #include <dirent.h>
 #include <errno.h>
@@ -61,7 +61,7 @@ static int add_other(gathered *g, const char *path, const mri_folder_entry *what
 }
 
 /* ---- reading folders ---- */
-/* The next name that counts: MR_OK, MR_EEND, or what the system said. */
+/* The next name that is not skipped: MR_OK, MR_EEND, or the system's error. */
 static int next_name(DIR *d, const char **name, mr_error *err)
 {
     for (;;) {
@@ -77,8 +77,8 @@ static int next_name(DIR *d, const char **name, mr_error *err)
 
 static int is_part_folder(int parent, const char *name, mri_accept *accept, bool *out, mr_error *err);
 
-/* Folders inside speak for a folder of pictures with an archive lying beside them, unless they are named as
- * parts and are ours. Names of what is no data are not counted, but looked at. */
+/* Subfolders suggest a folder of pictures with an archive next to them, unless they are named after splits
+ * and hold files of this format. Files that are not data are looked at, but not counted. */
 static int holds_accepted_files(DIR *d, mri_accept *accept, bool may_have_parts, bool *out, mr_error *err)
 {
     int accepted = 0, folders = 0, looked = 0, rc = MR_OK;
@@ -117,7 +117,7 @@ static int is_part_folder(int parent, const char *name, mri_accept *accept, bool
 
 typedef struct part_folders {
     char name[MRI_PART_COUNT][NAME_MAX + 1];
-} part_folders; /* "": there is none */
+} part_folders; /* "": no such folder */
 
 static int note_part_folder(part_folders *parts, const char *folder, const char *name, mr_error *err)
 {
@@ -165,7 +165,8 @@ static int read_folder(gathered *g, part_folders *parts, const char *folder, mr_
     return rc == MR_EEND ? MR_OK : rc;
 }
 
-/* The folder's own files, or those of the folders in it that are parts: both at once could belong to any. */
+/* The folder's own files, or the files of its split folders; not both, since the split of its own files would
+ * be unknown. */
 static int read_parts(gathered *g, const char *folder, mr_error *err)
 {
     part_folders parts = {0};
@@ -190,8 +191,8 @@ static int read_parts(gathered *g, const char *folder, mr_error *err)
     return rc;
 }
 
-/* ---- what was not accepted ---- */
-typedef struct names { /* of what was accepted: hashes, sorted */
+/* ---- files that were not accepted ---- */
+typedef struct names { /* of accepted files: hashes, sorted */
     uint64_t *shape, *kind, *ending;
     uint32_t count;
     bool pieces; /* of numbered sets are among them */
@@ -291,7 +292,7 @@ static int by_path(const void *a, const void *b)
     return strcmp(((const other *)a)->path, ((const other *)b)->path);
 }
 
-/* "README.md", "notes.bin (its first bytes are not those of this format)" */
+/* "README.md", "notes.bin (its first bytes do not belong to this format)" */
 static char *said_of(const other *o)
 {
     char text[200];
@@ -355,7 +356,7 @@ static void drop_packed_twins(mri_filelist *out, mri_filelist *l)
         if (len > 3 && len < sizeof plain && strcmp(path + len - 3, ".gz") == 0) {
             memcpy(plain, path, len - 3);
             plain[len - 3] = '\0';
-            const char *key = plain; /* what was kept is sorted, and x stands before x.gz */
+            const char *key = plain; /* kept names are sorted, and x stands before x.gz */
             twin = bsearch(&key, l->path, kept, sizeof *l->path, mri_paths_by_bytes) != NULL;
         }
         if (twin && k == kept)

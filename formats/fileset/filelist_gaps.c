@@ -1,7 +1,6 @@
-/* formats/fileset/filelist_gaps.c: numbers that are missing among files whose names do not say how many there
- * are.
+/* formats/fileset/filelist_gaps.c: finds missing numbers among files whose names do not state their total.
  *
- *   a-000.tar  a-001.tar  a-004.tar       told: of a-000.tar to a-004.tar 002, 003 are missing
+ *   a-000.tar  a-001.tar  a-004.tar       reported: of a-000.tar to a-004.tar 002, 003 are missing
  *   a-20240101.tar  a-20240301.tar        nothing: these numbers do not count files
  *
  * The number is the last one in front of a name's ending; names that differ in it alone count together. A

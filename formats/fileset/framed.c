@@ -189,7 +189,7 @@ static int look_at(mri_framed_file *file, mri_accept *accept, bool *packed, mr_e
             return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "%s", placeholder), file->path, 0,
                                    MR_NOWHERE);
     }
-    return MR_OK; /* scan() says what is wrong with one that was not accepted */
+    return MR_OK; /* scan() reports why a file was not accepted */
 }
 
 /* *unpacked: of files whose unpacked bytes are there only while they are open. */
@@ -283,7 +283,7 @@ static int take_list(mri_framed *f, mri_filelist *files, mr_error *err)
     return MR_OK;
 }
 
-/* ---- what the arrays come to ---- */
+/* ---- summary of the arrays ---- */
 static bool can_be_class(int64_t label) { return label >= 0 && label < MRI_MAX_CLASSES; }
 
 /* The largest class, label_offset subtracted; -1: none. Asked of the entries only where their sums do not

@@ -2,12 +2,12 @@
  * open files, unpacked where they are packed, and the index: for each sample its file, offset, bytes and
  * label. Private.
  *
- * Building the index takes one pass over all data, so it is built once and kept: .NAME.mridx beside the first
- * file, or, when that folder cannot be written, in cfg->index_folder or $XDG_CACHE_HOME/millrace. It is used
- * as long as format, settings, and the name, size and both times (of modification, of change) of every file
- * are unchanged, and rebuilt otherwise; a damaged index, or one that somebody else could have written, is not
- * an error and not used. It is written to a part file and renamed. A packed file is unpacked once per run,
- * into an unnamed file (gunzip.h); its index holds offsets of the unpacked bytes.
+ * Building the index takes one pass over all data, so it is built once and kept: .NAME.mridx in the first
+ * file's folder, or, when that folder cannot be written, in cfg->index_folder or $XDG_CACHE_HOME/millrace. It
+ * is used as long as format, settings, and the name, size and both times (of modification, of change) of
+ * every file are unchanged, and rebuilt otherwise; a damaged index, or one that somebody else could have
+ * written, is not an error and not used. It is written to a part file and renamed. A packed file is unpacked
+ * once per run, into an unnamed file (gunzip.h); its index holds offsets of the unpacked bytes.
  *
  *   scan(file) ──► add(offset, bytes, label) ...     formats bring scan(); it must report the first error in
  *                                                    the framing, with file and offset, and may not guess
@@ -38,7 +38,7 @@ typedef struct mri_framed_file {
 
 typedef struct mri_framed_kept { /* a file of the index: being written, or read from */
     int fd;                      /* -1: none */
-    char *part;                  /* its name until it is complete; NULL: it has none */
+    char *part;                  /* its name until it is complete; NULL: unnamed */
     char *path;                  /* the name it gets; NULL: none, it is for this run */
 } mri_framed_kept;
 
@@ -59,7 +59,7 @@ typedef struct mri_framed {
     char *index_path;     /* of the index that was loaded or kept, or NULL */
     int64_t label_offset; /* cfg's; 0 where that is MR_LABEL_AUTO */
     uint32_t class_count; /* largest possible label + 1, label_offset subtracted; 0 when no label is known */
-    uint8_t *note;        /* what the format wants to find again without scanning (class names, ...) */
+    uint8_t *note;        /* the format's data that make another scan unnecessary (class names, ...) */
     size_t note_bytes;
     char *image_key, *label_key; /* cfg's, for mri_framed_check() */
     mr_source_config cfg;
@@ -87,7 +87,7 @@ typedef struct mri_framed_format {
     int (*note)(void *context, uint8_t **out, size_t *bytes, mr_error *err);
     /* Optional; called when the index is complete, scanned or loaded. */
     int (*known)(void *context, mri_framed *f, mr_error *err);
-    /* What the print begins with; asked when label_offset is settled. NULL: name and settings.
+    /* The seed of the fingerprint; called once label_offset is known. NULL: name and settings.
      */
     uint64_t (*print_seed)(const mri_framed *f, void *context);
     void *context;
@@ -99,7 +99,7 @@ int mri_framed_open(mri_framed *out, mri_filelist *files, const mri_framed_forma
 void mri_framed_close(mri_framed *f); /* also after open() failed */
 
 uint32_t mri_framed_file_of(const mri_framed *f, uint64_t sample);
-/* A descriptor of file's bytes until release. must false: MR_EAGAIN when as many as may be are in use. */
+/* A descriptor of file's bytes until release. must false: MR_EAGAIN when the permitted number is in use. */
 int mri_framed_file_acquire(const mri_framed *f, uint32_t file, bool must, int *fd, mr_error *err);
 void mri_framed_file_release(const mri_framed *f, uint32_t file);
 /* As the index has it, place and size checked; a page of a large one is read for it. */
@@ -114,20 +114,19 @@ int mri_framed_label(const mri_framed *f, uint64_t sample, int64_t *out);
 /* For parse(): check a label as found in the data. *out is the label minus the offset; MR_EFORMAT with the
  * reason. */
 int mri_framed_check_label(const mri_framed *f, int64_t found, int64_t *out, mr_error *err);
-/* Fill count, class count, label offset, sizes, fingerprint and told of info. */
+/* Fill count, class count, label offset, sizes, fingerprint and the report lines of info. */
 void mri_framed_info(const mri_framed *f, mr_source_info *info);
 /* Smallest and largest class; left as they are where no label is known. */
 void mri_framed_labels(const mri_framed *f, mr_source_labels *out);
-/* A sample's bytes are not what the index that was loaded says: it is removed, and the next run builds it
- * anew.
+/* A sample's bytes contradict the loaded index: the index is removed, and the next run builds it anew.
  */
 void mri_framed_index_drop(const mri_framed *f);
 /* For mr_source_check(): scan the data again and compare with the index that was used. */
 int mri_framed_check(const mr_source *src, const mri_framed *f, mr_error *err);
 
 /* ---- the kept index (framed_index.c); for framed.c ---- */
-/* Entries, note and each file's `first` from an index that fits and is ours; false and nothing changed when
- * there is none. *rc is MR_ENOMEM or MR_ELIMIT when there is one, but no room for it. */
+/* Entries, note and each file's `first` from an index that fits and is ours; without such an index false, and
+ * nothing is changed. *rc is MR_ENOMEM or MR_ELIMIT when an index exists but does not fit into memory. */
 bool mri_framed_index_load(mri_framed *f, const mri_framed_format *format, const mr_source_config *cfg,
                            int *rc, mr_error *err);
 /* The entries become too many for memory: f->kept is where they go. */
@@ -138,7 +137,7 @@ void mri_framed_kept_fini(mri_framed_kept *k); /* what has no name yet is gone *
 void mri_framed_index_keep(mri_framed *f, const mri_framed_format *format, const mr_source_config *cfg);
 /* Add to f->report_text. */
 MR_PRINTF(2, 3) void mri_framed_tell(mri_framed *f, const char *text, ...);
-/* What the entries may take in memory. */
+/* The memory limit of the entries. */
 uint64_t mri_framed_room(const mri_framed *f, const mr_source_config *cfg);
 
 #endif

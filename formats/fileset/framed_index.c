@@ -3,26 +3,26 @@
  *   0   "mridx 3\n"
  *   8   u32  CRC32C of all that follows up to the pages, then of the note
  *   12  u32  version of the format's scan
- *   16  16   name of the format, zeros behind it
+ *   16  16   name of the format, padded with zeros
  *   32  u64  settings          40  u64  samples
  *   48  u32  files             52  u32  0
  *   56  u64  bytes of the note
  *   64  u64  sum of bytes      72  u64  largest sample
  *   80  u64  samples with a label
- *   88  i64 x 4  smallest and largest label, smallest and largest of those that can be classes
- *   120 u64 x 2  fingerprint of the entries, and what it begins with
+ *   88  i64 x 4  smallest and largest label, smallest and largest label that can be a class
+ *   120 u64 x 2  fingerprint of the entries, and its seed
  *   136 files   x { u64 hash of the name | u64 bytes on disk | i64 time of change, ns | u64 bytes unpacked |
  *                   u64 first sample | i64 time of change as the system keeps it (ctime), ns }
- *       zeros up to a multiple of 4096, pages of entries (entries.h), then the note; nothing behind it
+ *       zeros up to a multiple of 4096, pages of entries (entries.h), then the note; nothing after it
  *
  * A program that writes a file again can give it the old time, with the same size; the system's own time it
  * cannot give. A copy of data and index has another one and is scanned once more.
  *
  * Little-endian. All that opening needs stands in front, and each page has a checksum of its own: an index
- * larger than memory is opened without reading it. It is a copy of what a scan finds: whatever is wrong with
- * one, it is dropped and the data are scanned again. A checksum does not keep a liar out: an index that
- * somebody else could have written is not used, and of one that is loaded into memory every entry must lie in
- * its file, behind the entry before. `verify` scans the data and compares. */
+ * larger than memory is opened without reading it. It is a copy of a scan's result: if it is damaged in any
+ * way, it is dropped and the data are scanned again. A checksum does not stop an attacker: an index that
+ * somebody else could have written is not used, and in an index loaded into memory every entry must lie in
+ * its file, after the previous entry. `verify` scans the data and compares. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -170,7 +170,7 @@ static bool sizes_fit(const mri_framed *f, uint64_t file_bytes)
 }
 
 /* ---- load ---- */
-/* Samples lie in their files one behind the other, and come to the sums of the header. */
+/* Do samples follow each other in their files, and do they add up to the header's sums? */
 static bool places_fit(const mri_framed *f)
 {
     mri_entries_sums sums;
@@ -342,8 +342,8 @@ static bool begin_at(mri_framed_kept *k, const char *path)
     return false;
 }
 
-/* What is there may be replaced when it is an index of ours: nobody's file of that name is, nor what another
- * user keeps for the same data, who would replace ours in turn. */
+/* An existing file may be replaced if it is this user's index. Any other file of that name stays, and so does
+ * another user's index of the same data: that user would replace ours in turn. */
 static bool may_replace(const char *path)
 {
     char head[6];
@@ -364,8 +364,8 @@ void mri_framed_index_drop(const mri_framed *f)
     if (f->index_path && may_replace(f->index_path)) unlink(f->index_path);
 }
 
-/* A name for a file that has none. Where nothing has its name it gets that at once, and a run that is killed
- * leaves nothing; else one of its own (k->part), in the folder it belongs to. */
+/* Give the unnamed file a name. If the final name is free the file gets it at once, and a killed run leaves
+ * nothing; else it gets a temporary name (k->part) in the same folder. */
 static bool name_it(mri_framed_kept *k)
 {
     char to[MOST_PATH];

@@ -1,11 +1,11 @@
 /* formats/folder/accents.c: names that look the same and are not: letters with accents are one character of
- * Unicode (NFC, as most systems write it) or a letter and a mark behind it (NFD, as macOS does).
+ * Unicode (NFC, as most systems write it) or a letter and a mark after it (NFD, as macOS does).
  *
  * For messages alone: only Latin letters up to U+017F are known, and no name is changed. */
 #include "base/util.h"
 #include "formats/folder/folder.h"
 
-/* What stands for U+00C0 to U+017F without its mark; '?' has none. */
+/* The base letters of U+00C0 to U+017F; '?': no base letter. */
 static const char plain[] = "AAAAAA?CEEEEIIII?NOOOOO??UUUUY??aaaaaa?ceeeeiiii?nooooo??uuuuy?y"
                             "AaAaAaCcCcCcCcDd??EeEeEeEeEeGgGgGgGgHh??IiIiIiIiI?" /* to U+0131 */
                             "??JjKk?LlLlLl????NnNnNn???OoOoOo??RrRrRrSsSsSsSsTtTt"

@@ -1,16 +1,15 @@
 /* formats/folder/folder.h: a folder of pictures, with a sub-folder for each class or however the tree is.
  * Private.
  *
- * Takes a folder and looks at names and sizes, and into files whose names do not tell what they are. Gives
- * one format for the table in formats/open.c, which is the only one to use it; each sample is a file of its
- * own.
+ * Takes a folder and looks at names and sizes, and into files whose kind the name does not show. Gives one
+ * format for the table in formats/open.c, which is the only one to use it; each sample is a file of its own.
  *
  *   folder_parts.c    which folders in it are parts (train, test, val), and which belong to none
  *   tree.c            which folders of a part are classes, by the rule that was asked for
  *   listing.c         what lies in one folder
  *   members.c         the same of an archive whose members lie in folders
  *   file_kinds.c      is this file a picture?
- *   left_out.c        what was not taken, and what the user is told about it
+ *   left_out.c        entries that were not taken, and their report to the user
  *   source_folder.c   the samples: names and sizes of all files, and the calls of a source
  *
  * source_folder.c calls the others; listing.c stands on file_kinds.c and left_out.c. */
@@ -48,7 +47,7 @@ static inline const char *mri_listing_name(const mri_listing *l, size_t k)
     return l->text + l->entries[k].at;
 }
 
-/* ---- what is not taken (left_out.c) ---- */
+/* ---- entries that are not taken (left_out.c) ---- */
 typedef enum mri_left {
     MRI_LEFT_NO_PICTURE, /* files */
     MRI_LEFT_UNDECODED,  /* pictures of kinds that are not decoded */
@@ -57,7 +56,7 @@ typedef enum mri_left {
     MRI_LEFT_INSIDE,     /* folders in class folders */
     MRI_LEFT_DEEPER,     /* folders that hold folders only */
     MRI_LEFT_OTHERS,     /* folders that hold other files only */
-    MRI_LEFT_NO_PART,    /* folders beside the parts */
+    MRI_LEFT_NO_PART,    /* folders next to the split folders */
     MRI_LEFT_SYSTEM,     /* folders of an operating system: __MACOSX */
     MRI_LEFT_EMPTY,      /* taken all the same: class folders without pictures */
     MRI_LEFT_KINDS
@@ -66,7 +65,7 @@ typedef enum mri_left {
 enum { MRI_LEFT_NAMES = 3 };
 
 typedef struct mri_left_out {
-    const char *root; /* names are told below it */
+    const char *root; /* names are reported relative to it */
     uint64_t hidden;
     struct {
         uint64_t count;
@@ -74,7 +73,7 @@ typedef struct mri_left_out {
     } of[MRI_LEFT_KINDS];
 } mri_left_out;
 
-/* what: why, put behind the name; may be NULL. */
+/* what: the reason, appended to the name; may be NULL. */
 void mri_leave_out(mri_left_out *l, mri_left kind, const char *where, const char *name, const char *what);
 uint64_t mri_left_out_count(const mri_left_out *l); /* entries that are in no sample, hidden ones included */
 void mri_left_out_tell(const mri_left_out *l, mr_source *src);
@@ -91,18 +90,18 @@ typedef enum mri_file_kind {
     MRI_FILE_GONE     /* mri_file_look(): not there any more */
 } mri_file_kind;
 
-/* What the ending of a name says; *what: the kind of an undecoded picture. */
+/* The kind that the ending of a name shows; *what: the kind of an undecoded picture. */
 mri_file_kind mri_file_kind_of_name(const char *name, const char **what);
-/* The same from the file's first bytes, where the name does not say that it is a picture or is none; *what is
- * buf or a static text, which quotes the file only where it lies below root (NULL: nowhere). A file that may
- * not be read counts as a picture: whoever reads it is told why not. */
+/* The same from the file's first bytes, where the name does not show whether it is a picture; *what points to
+ * buf or to a static text, which quotes the file only where it lies below root (NULL: nowhere). A file that
+ * may not be read counts as a picture: reading it reports the reason. */
 int mri_file_look(mri_dir dir, const char *root, const char *where, const char *name, mri_file_kind *kind,
                   const char **what, char *buf, size_t buf_bytes, mr_error *err);
 
 /* ---- one folder (listing.c) ---- */
 typedef struct mri_list_what {
     mri_listing *folders, *files;  /* NULL: not wanted */
-    bool tell_folders, tell_files; /* those not wanted are told as left out: INSIDE, BESIDE or NO_PICTURE */
+    bool tell_folders, tell_files; /* report unwanted entries as left out: INSIDE, BESIDE or NO_PICTURE */
 } mri_list_what;
 
 /* Sorted. Hidden entries are counted, links followed. where: the folder's path, for messages. out may be
@@ -121,16 +120,15 @@ int mri_look_into(mri_dir parent, const char *name, const char *where, bool all,
 /* Of what lies on disk a descriptor, of an archive a node. */
 int mri_folder_open(mri_dir parent, const char *name, const char *where, mri_dir *out, mr_error *err);
 void mri_folder_close(mri_dir dir);
-/* Is there such an entry? What the system says otherwise than that there is none counts as yes. */
+/* Does the entry exist? Any error other than "no such entry" counts as yes. */
 bool mri_folder_has(mri_dir dir, const char *path);
 int mri_folder_no_memory(mr_error *err, const char *where);
 int mri_folder_error(mr_error *err, int code, const char *where, const char *name);
 
 /* ---- classes (tree.c) ---- */
 /* Folders below `part` whose pictures are taken, sorted by their paths below it: the classes, but with
- * MR_CLASSES_NONE every folder, `part` itself ("") included. MR_EFORMAT where there are none; err says what
- * the tree looks like instead, and what to do. inner: the folder in every class folder that has the pictures,
- * or "". */
+ * MR_CLASSES_NONE every folder, `part` itself ("") included. MR_EFORMAT without such folders; err describes
+ * the tree, and what to do. inner: the folder in every class folder that has the pictures, or "". */
 int mri_tree_classes(mri_listing *out, mri_dir part, const char *where, char inner[NAME_MAX + 1],
                      mri_left_out *left, const mr_source_config *cfg, mr_error *err);
 
@@ -139,12 +137,12 @@ int mri_tree_classes(mri_listing *out, mri_dir part, const char *where, char inn
 bool mri_names_look_alike(const char *a, const char *b);
 
 /* ---- parts (folder_parts.c) ---- */
-typedef struct mri_folder_parts { /* names of folders; "": there is none */
+typedef struct mri_folder_parts { /* names of folders; "": missing */
     char train[256], test[256];
     char passed[256]; /* another one to test with */
 } mri_folder_parts;
 
-/* folders: those of the data set's folder. Those that belong to no part, where there are parts, are left out.
+/* folders: the subfolders of the data set. If there are split folders, the others are left out.
  */
 int mri_folder_find_parts(mri_folder_parts *out, mri_dir root, const char *where, const mri_listing *folders,
                           mri_left_out *left, mr_error *err);

@@ -17,7 +17,7 @@
 
 enum { TEMPLATE = 256 };
 
-typedef struct role { /* what a folder's name says */
+typedef struct role { /* the meaning of a folder's name */
     mri_part part;
     uint32_t rank;       /* of its word (parts.h) */
     bool alone;          /* there is no other word */
@@ -78,8 +78,8 @@ static int others_hold_pictures(const search *s, bool *out)
     return rc;
 }
 
-/* The part to test with: the same rest of a name, or any that is alone when rest is NULL. like: what it must
- * hold. *at: its place among the folders, or -1. */
+/* The split to test with: the folder with the same rest of its name, or, if rest is NULL, the only one. like:
+ * the contents it must have. *at: its index among the folders, or -1. */
 static int find_test(const search *s, const char *like_rest, const mri_contents *like, uint32_t from_rank,
                      int *at, uint32_t *at_rank)
 {

@@ -1,6 +1,6 @@
-/* formats/folder/left_out.c: what of a folder was not taken, counted, with the first names of each kind. The
- * order of a folder's entries is the file system's; which names are told must not be: the first in the order
- * of their bytes are kept. */
+/* formats/folder/left_out.c: counts the entries of a folder that were not taken, and keeps the first names of
+ * each kind. The file system decides the order of a folder's entries; the report must not depend on it, so
+ * the first names in byte order are kept. */
 #include <stdio.h>
 
 #include "base/util.h"
@@ -57,7 +57,7 @@ uint64_t mri_left_out_count(const mri_left_out *l)
     return all;
 }
 
-/* "a, b, c, ..." behind what is in buf. */
+/* Append "a, b, c, ..." to buf. */
 static void names(const mri_left_out *l, mri_left kind, const char *between, char *buf, size_t room)
 {
     size_t at = strlen(buf);

@@ -338,7 +338,7 @@ uint32_t mri_members_crc(const void *data, size_t bytes) { return crc32_gzip_ref
 int mri_members_inflate(const mri_members *m, uint64_t offset, uint64_t packed, uint64_t bytes, uint32_t crc,
                         uint8_t *buffer, mr_error *err)
 {
-    if (packed > bytes + bytes / 256 + 4096) /* deflate stores what it cannot pack */
+    if (packed > bytes + bytes / 256 + 4096) /* deflate stores data that it cannot compress */
         return mri_error_place(err,
                                mr_error_set(err, MR_EFORMAT,
                                             "zip: a damaged member: it says more packed bytes than "

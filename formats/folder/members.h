@@ -56,7 +56,7 @@ int mri_members_inflate(const mri_members *m, uint64_t offset, uint64_t packed, 
 
 uint32_t mri_members_crc(const void *data, size_t bytes);
 
-/* A folder on disk or in an archive: what the functions of folder.h look into. */
+/* A folder on disk or in an archive, for the functions of folder.h. */
 typedef struct mri_dir {
     const mri_members *in; /* NULL: on disk */
     int at;                /* descriptor, or node */

@@ -144,7 +144,7 @@ typedef struct unpack {
     reader r;
     mri_spill spill;
     uint64_t packed;
-    bool no_end; /* rar without an end mark: the tar gets none, and members.c tells it */
+    bool no_end; /* rar without an end mark: the tar gets no end mark, and members.c reports that */
     uint8_t piece[PIECE], head[2 * MRI_TAR_MAX_NAME];
 } unpack;
 

@@ -1,10 +1,10 @@
 /* formats/folder/members_probe.c: is an archive one of class folders, or one of samples (WebDataset)?
  *
- *   two folders with pictures, and no picture with a member of its key beside it      class folders
- *   a member 0017.cls, 0017.json, ... beside 0017.jpg; __classes__                    samples
+ *   two folders with pictures, and no picture has another member of its key      class folders
+ *   a member 0017.jpg with 0017.cls, 0017.json, ...; __classes__            samples
  *   archives in the archive                                                           class folders
  *
- * Of a packed archive its beginning is looked at: pictures in a folder and nothing beside them is enough
+ * Of a packed archive only the beginning is looked at: pictures in a folder without companions are enough
  * there. */
 #include <fcntl.h>
 #include <stdio.h>
@@ -81,7 +81,7 @@ static int piece_get(void *context, uint64_t offset, size_t bytes, const uint8_t
     return MR_OK;
 }
 
-/* What was not looked at decides how the archive is read, so opening ends with it. */
+/* A member that could not be looked at may decide how the archive is read, so opening fails. */
 static bool no_memory(const mri_probe *p)
 {
     mr_error why = MR_ERROR_INIT;

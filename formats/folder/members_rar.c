@@ -46,7 +46,7 @@ static bool block_4(const uint8_t *p, size_t n, block *b)
     if (b->type == 0x74 && b->flags & 0x100) { /* the upper half of the size */
         if (n < 36) return false;
         if (little(p + 32, 4) >= UINT32_MAX / 2)
-            return false; /* no file has so many, and the sum would wrap */
+            return false; /* no file is that large, and the sum would wrap */
         b->bytes += little(p + 32, 4) << 32;
     }
     return true;

@@ -10,7 +10,7 @@
  * differ.
  *
  * A folder with nothing in it is a class that has no pictures yet. One that holds other files only (COCO's
- * annotations) or only folders, where they are not looked into, is none. */
+ * annotations), or only folders where these are not searched, is not a class. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -37,8 +37,8 @@ static int judge(mri_listing *out, const mri_contents *c, const char *where, con
 }
 
 /* ---- the first level ---- */
-/* The one folder in this one, whose name is `inner` where that is known; *found false: there is none,
- * several, or another one. */
+/* The one folder in this one, whose name is `inner` where that is known; *found false: no such folder,
+ * several, or another name. */
 static int find_inner(mri_dir part, const char *where, const char *name, char inner[NAME_MAX + 1],
                       bool *found, mr_error *err)
 {
@@ -206,7 +206,7 @@ static int all_levels(mri_listing *out, mri_dir part, const char *where, uint64_
     return rc;
 }
 
-/* ---- what it is instead ---- */
+/* ---- the error for a tree without classes ---- */
 static int no_classes(mri_dir part, const char *where, const mri_left_out *left, mr_error *err)
 {
     mri_contents c;

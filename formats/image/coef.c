@@ -2,9 +2,9 @@
  * coef_layout.h, the loops over blocks in coef_rows.c and its variants; coef_pack.c writes.
  *
  * Opening checks the head and that every row lies where the index says, long enough for its blocks' lengths
- * and DCs and with the slack behind the last one. A row checks once that its lengths add up to it. After that
- * the loops need no further checks: a block read wrongly stays inside data, and is told from its length when
- * it is through. */
+ * and DCs and with the slack after the last row. A row checks once that its lengths add up to it. After that
+ * the loops need no further checks: a block read wrongly stays inside data, and its length shows the error at
+ * its end. */
 #include "formats/image/coef.h"
 
 #include "base/simd.h"
@@ -154,7 +154,7 @@ static int index_check(mri_coef *c, mr_error *err)
     for (uint32_t k = 0; k < c->frame.component_count; k++) {
         const mri_jpeg_component *m = &c->frame.component[k];
         for (uint32_t y = 0; y < m->blocks_high; y++) {
-            const uint32_t from = row_at(c, k, y), to = row_at(c, k, y + 1); /* one behind the other over all
+            const uint32_t from = row_at(c, k, y), to = row_at(c, k, y + 1); /* one after the other over all
                                                                                 components */
             if (y + k == 0 && from != next) return wrong(err, "first row at", next, from);
             if (to < from || to - from < MRI_COEF_BLOCK_FIXED * m->blocks_wide)

@@ -138,7 +138,7 @@ MRI_TARGET_AVX2 static inline void expand(const values *v, int16_t *coef)
     store32(coef + 32, lower);
 }
 
-/* One block behind its expansion: what the values did not tell. */
+/* One block after its expansion: the coefficients that did not fit into nibbles. */
 static inline uint64_t escapes(const uint8_t *p, size_t length, size_t *taken, uint64_t map, int16_t *coef)
 {
     size_t more;

@@ -29,8 +29,7 @@ enum {
 extern const uint8_t mri_coef_tier_end[MRI_COEF_TIER + 1];
 extern const uint64_t mri_coef_tier[MRI_COEF_TIER + 1];
 
-/* What the loops need of one run of blocks. data is readable for MRI_COEF_SLACK bytes behind the last
- * block. */
+/* The loops' view of one run of blocks. data is readable for MRI_COEF_SLACK bytes after the last block. */
 typedef struct mri_coef_run {
     const uint8_t *lengths, *dc, *data; /* of the first block */
     uint32_t count;

@@ -1,4 +1,4 @@
-/* formats/image/coef_pack.c: write a coefficient payload. The layout is in coef_layout.h; what is chosen
+/* formats/image/coef_pack.c: write a coefficient payload. The layout is in coef_layout.h; the choices made
  * here:
  *
  *   tier     as few bytes as can be before nibbles begin: up to the last coefficient outside -8..7

@@ -1,5 +1,5 @@
 /* formats/image/coef_rows.c: blocks of a coefficient payload expanded in plain C: the specification of
- * coef_avx2.c and coef_avx512.c, and what they share. See coef_layout.h. */
+ * coef_avx2.c and coef_avx512.c, and the code they share. See coef_layout.h. */
 #include "formats/image/coef_layout.h"
 
 #define BELOW(end) ((end) == 64 ? UINT64_MAX : ((uint64_t)1 << ((end) % 64)) - 1)

@@ -4,7 +4,7 @@
  *   "II*\0" or "MM\0*" | offset of the directory | ... | entry count | 12 bytes an entry: tag, type, count,
  *   value | ...
  *
- * EXIF is advice, not content: what is broken or out of reach counts as absent. */
+ * EXIF is advice, not content: a broken or unreachable entry counts as absent. */
 #include "formats/image/exif.h"
 
 enum { SHORT = 3, LONG = 4 }; /* of the TIFF specification */

@@ -4,8 +4,8 @@
 
 #include "base/util.h"
 
-/* Orientation, 1 to 8, of an EXIF part (a little TIFF file); 1 when it has none or is broken. Any bytes are
- * safe. */
+/* Orientation, 1 to 8, of an EXIF part (a little TIFF file); 1 when the orientation is absent or broken. Any
+ * bytes are safe. */
 uint32_t mri_exif_orientation(const uint8_t *tiff, size_t bytes);
 /* The same for the body of a JPEG's APP1 segment; 0 when that is something else. Of several EXIF parts the
  * first counts. */

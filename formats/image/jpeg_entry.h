@@ -13,7 +13,7 @@
         */
 #define MRI_JPEG_ENTRY_COMPONENTS 3
 
-/* Just before an MCU; behind the restart marker when one is due there. */
+/* The position just before an MCU; after the restart marker when one is due there. */
 typedef struct mri_jpeg_entry {
     uint64_t bit; /* of the file: 8 * byte + bit from the most significant; the byte is one of data, never a
                      stuffed 00 */
@@ -31,8 +31,8 @@ typedef struct mri_jpeg_entries {
     uint8_t step_width, dc_step_width[MRI_JPEG_ENTRY_COMPONENTS];
 } mri_jpeg_entries;
 
-/* entry: those of row 0 from left to right, then row 1, ...: ceil(mcus_wide / gap) * mcus_high. gap: 1 to
- * 255. *out is malloc'd. MR_EUNSUPPORTED: predictions beyond 16 bits, more than one scan, over 4 GiB. */
+/* entry: the entries of row 0 from left to right, then row 1, ...: ceil(mcus_wide / gap) * mcus_high. gap: 1
+ * to 255. *out is malloc'd. MR_EUNSUPPORTED: predictions beyond 16 bits, more than one scan, over 4 GiB. */
 int mri_jpeg_entries_pack(const mri_jpeg_layout *layout, const void *jpeg, size_t jpeg_bytes, uint32_t gap,
                           const mri_jpeg_entry *entry, void **out, size_t *bytes, mr_error *err);
 

@@ -286,7 +286,7 @@ static size_t scan_end(const uint8_t *data, size_t bytes, size_t at)
     return bytes;
 }
 
-/* A picture cut short has none behind its scan's header; entropy-coded data cannot contain one. */
+/* In a truncated picture no end marker follows its scan's header; entropy-coded data cannot contain one. */
 bool mri_jpeg_has_end_marker(const uint8_t *from, size_t bytes)
 {
     for (const uint8_t *end = from + bytes; end - from >= 2;) {

@@ -64,7 +64,8 @@ static int load(mri_mix_file *f, const char *path, size_t *bytes, mr_error *err)
     return MR_OK;
 }
 
-/* Of digits, a point and an exponent; strtod() alone takes "inf" and "0x1p3", too. *end is behind it. */
+/* Parse digits, a point and an exponent; strtod() alone would also accept "inf" and "0x1p3". *end is after
+ * the number. */
 static bool take_share(const char *line, double *share, char **end)
 {
     const size_t len = strspn(line, "+-.0123456789eE");

@@ -4,9 +4,9 @@
  *   0.7 photos.mrec
  *   0.3 drawn by hand
  *
- * Behind the first line each names one: a number, blanks, a path relative to the folder of this file, or the
- * address of one on a server. Blanks in a path are its own, those at the ends of a line are not. Empty lines
- * and those that begin with # are skipped; lines end with LF or CRLF. */
+ * Each line after the first names a data set: a number, blanks, and a path relative to the folder of this
+ * file or an address on a server. Blanks inside a path belong to it, blanks at the ends of a line do not.
+ * Empty lines and lines that begin with # are skipped; lines end with LF or CRLF. */
 #ifndef MRI_MIX_FILE_H
 #define MRI_MIX_FILE_H
 
@@ -16,7 +16,7 @@ enum { MRI_MIX_MOST = 64 }; /* sets */
 
 typedef struct mri_mix_line {
     const char *path; /* as it stands there */
-    double share;     /* of all: those of a file add up to 1 */
+    double share;     /* of all samples: the shares of a file add up to 1 */
     size_t line;
 } mri_mix_line;
 
@@ -29,7 +29,7 @@ typedef struct mri_mix_file {
 /* Is it meant as one, by its first bytes? */
 bool mri_mix_magic(const void *head, size_t bytes);
 
-/* MR_EFORMAT names the line, what was expected and what was found. On failure there is nothing to free. */
+/* MR_EFORMAT names the line, the expected and the found text. On failure there is nothing to free. */
 int mri_mix_file_read(mri_mix_file *f, const char *path, mr_error *err);
 void mri_mix_file_fini(mri_mix_file *f);
 

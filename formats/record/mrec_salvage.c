@@ -33,7 +33,7 @@ typedef struct walk {
     mri_meta meta;
     mr_mrec *like;        /* whose meta is used; NULL: the file's own */
     bool sums;            /* the header's numbers hold: records, index */
-    bool begun, end_told; /* notes of the header were given; that there is no index was told */
+    bool begun, end_told; /* notes of the header were given; the missing index was reported */
     mr_error header_why;  /* code 0: nothing is wrong with it */
     int name_field;
     uint64_t page, pages; /* index page that is walked, or is to come */
@@ -241,7 +241,7 @@ static bool header_sound(const uint8_t *p, size_t bytes)
            mri_le32(p + 4) == mr_crc32c(0, p + 8, size.header_bytes - 8);
 }
 
-/* The record of these bytes: WHOLE, or LOST with what its header still says. e: what the index knows of it,
+/* The record of these bytes: WHOLE, or LOST with the facts its header still gives. e: its entry in the index,
  * or NULL. */
 static int judge(walk *w, uint64_t offset, uint64_t bytes, const mri_index_entry *e, mri_salvage_item *item,
                  mr_error *err)

@@ -1,4 +1,5 @@
-/* formats/record/mrec_salvage.h: what is whole in a damaged .mrec file (formats/storage/salvage.h). Private.
+/* formats/record/mrec_salvage.h: finds the whole records of a damaged .mrec file (formats/storage/salvage.h).
+ * Private.
  */
 #ifndef MRI_MREC_SALVAGE_H
 #define MRI_MREC_SALVAGE_H

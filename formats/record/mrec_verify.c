@@ -30,7 +30,7 @@ static void tell(check *c, mr_error *err)
     if (c->report && !c->report(c->context, err)) c->stop = true;
 }
 
-/* What is not the file's fault ends the check. */
+/* Is this error the file's fault? Any other error ends the check. */
 static bool is_finding(int code)
 {
     return code == MR_EFORMAT || code == MR_ECHECKSUM || code == MR_ELIMIT || code == MR_EUNSUPPORTED;
@@ -68,7 +68,7 @@ static int load_page(check *c, uint64_t page, mr_error *err)
     return MR_OK;
 }
 
-/* What the index says of a record; false when its page is damaged or places the record where none can be. */
+/* Read a record's index entry; false when its page is damaged or places the record where none can be. */
 static bool index_says(check *c, uint64_t record, mri_index_entry *e)
 {
     if (!c->page_ok) return false;
@@ -81,7 +81,7 @@ static bool index_says(check *c, uint64_t record, mri_index_entry *e)
     return false;
 }
 
-/* Length of the record at walk.next by its own header; false when there is none. */
+/* Length of the record at walk.next by its own header; *found false when no record starts there. */
 static int record_says(check *c, mri_index_entry *e, bool *found, mr_error *err)
 {
     const uint64_t data_end = c->m->h.data_offset + c->m->h.data_bytes;

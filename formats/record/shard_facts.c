@@ -1,5 +1,5 @@
-/* formats/record/shard_facts.c: what a shard list of version 2 says of all files together, summed up from
- * their headers, and whether a file is the one of its line. */
+/* formats/record/shard_facts.c: the facts that a shard list of version 2 gives about all files together,
+ * summed up from their headers, and the check that a file matches its line. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <xxhash.h>
@@ -82,7 +82,7 @@ static MR_PRINTF(3, 4) int differs(const mr_mrec *m, mr_error *err, const char *
     return mri_error_place(err, MR_EFORMAT, m->path, MR_NOWHERE, MR_NOWHERE);
 }
 
-/* What memory is made for, and what is told of the set, must hold for every file. */
+/* The facts that sizes of memory and the set's description rely on must hold for every file. */
 static int check_facts(const mri_shard_facts *f, const mr_mrec *m, mr_error *err)
 {
     const mri_mrec_header *h = &m->h;

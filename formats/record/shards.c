@@ -6,7 +6,7 @@
  * checksum 1f29ab04
  *
  * Version 1 has no line of facts, of each file the number of records and the path alone, and no checksum: it
- * can be written by hand. The last line tells a whole list from one cut short. */
+ * can be written by hand. The last line shows that the list is complete. */
 #include "formats/record/shards.h"
 
 #include <errno.h>
@@ -65,7 +65,7 @@ static int load(mri_shards *s, const char *path, size_t *bytes, mr_error *err)
     return MR_OK;
 }
 
-/* Decimal digits only; false on anything else or overflow. *at moves behind them. */
+/* Decimal digits only; false on anything else or overflow. *at moves past them. */
 static bool number(char **at, uint64_t *out)
 {
     uint64_t v = 0;
@@ -79,7 +79,7 @@ static bool number(char **at, uint64_t *out)
     return any;
 }
 
-/* Hexadecimal, lower case, exactly so many digits. */
+/* Hexadecimal, lower case, exactly `digits` digits. */
 static bool hex(char **at, uint32_t digits, uint64_t *out)
 {
     *out = 0;
@@ -199,7 +199,7 @@ static int check_print(const mri_shards *s, const char *path, mr_error *err)
     return mri_error_place(err, MR_EFORMAT, path, MR_NOWHERE, MR_NOWHERE);
 }
 
-/* The first line; *at moves behind it. */
+/* The first line; *at moves past it. */
 static int version_line(mri_shards *s, const char *path, size_t bytes, char **at, mr_error *err)
 {
     uint64_t version;

@@ -59,7 +59,7 @@ int mri_shard_facts_add(mri_shard_facts *f, const mr_mrec *m, bool labels, mr_er
 bool mri_shard_facts_equal(const mri_shard_facts *a, const mri_shard_facts *b);
 
 /* Is this the file of that line of a list, and do the facts of a list of version 2 (else NULL) hold for it?
- * MR_EFORMAT with the file, what was expected and what was found. */
+ * MR_EFORMAT with the file, the expected and the found value. */
 int mri_shard_check(const mri_shard *line, const mri_shard_facts *facts, const mr_mrec *m, mr_error *err);
 /* Have two files the same fields and classes? MR_EFORMAT with the file, else. */
 int mri_shard_check_meta(const mr_mrec *first, const mr_mrec *m, mr_error *err);

@@ -1,5 +1,5 @@
 /* formats/record/shards_write.c: write a shard list of version 2. The header of every file is read for it:
- * what the list says of them is what was found, never what a caller believes. */
+ * the list contains facts read from the files, never a caller's assumptions. */
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include "formats/record/shards.h"
 #include "formats/storage/output.h"
 
-/* ---- what the files are ---- */
+/* ---- facts of the files ---- */
 static int look_at(mri_shard *line, mri_shard_facts *facts, mr_mrec **first, mr_error *err)
 {
     mr_mrec *m;

@@ -4,14 +4,14 @@
  *   sample ──► shard by binary search over start[] ──► record in that shard's file ──► its index
  *
  * Of a list of more files than a process should have open (open_pool.h), each is opened when it is read: then
- * no index is kept in memory, and its pages go through a cache. A list of version 2 says what they are, and
- * only the first is looked at before; those of a list of version 1 are all looked at, one after the other.
- * Either way a file that is opened later must be the one that the set was opened with. One that is not is an
- * error of the set (MR_EIO, ESTALE), never a bad sample.
+ * no index is kept in memory, and its pages go through a cache. A list of version 2 describes its files, and
+ * only the first is opened in advance; the files of a version 1 list are all opened once, one after the
+ * other. Either way a file that is opened later must be the one that the set was opened with. One that is not
+ * is an error of the set (MR_EIO, ESTALE), never a bad sample.
  *
- * A field named "image" is the image field and one named "label" (INT) the label field. What "image.entries"
- * (BYTES) holds goes with the image when that is a JPEG; it stays a field like any other too. Lengths of
- * sequences come from the index (mrec_lengths.c). */
+ * A field named "image" is the image field and one named "label" (INT) the label field. The bytes of
+ * "image.entries" (BYTES) go with the image when that is a JPEG; the field also remains an ordinary field.
+ * Lengths of sequences come from the index (mrec_lengths.c). */
 #include <errno.h>
 #include <stdio.h>
 
@@ -46,7 +46,7 @@ typedef struct set { /* fixed after open */
     bool read_through;     /* whole indexes were read for the range of labels */
     mri_lengths lengths;   /* element_bytes 0: sizes of records do not tell them */
     int entries;           /* field with the entry points of the image field's JPEGs, or -1 */
-    int name;              /* field with what the sample was called, or -1 */
+    int name;              /* field with the sample's original name, or -1 */
 } set;
 
 enum { CACHE_PAGES = 1024 }; /* 4 MiB */
@@ -123,7 +123,7 @@ static int set_add(mr_source *src, const char *path, mri_remote_file *remote, co
     return rc ? rc : add_opened(src, m, err);
 }
 
-/* Classes without names: as many as there are labels; 0 where one is no class. */
+/* Classes without names: the number of labels; 0 if a label is not a class. */
 static void count_classes(mr_source *src)
 {
     const set *s = src->state;
@@ -203,7 +203,7 @@ static int mrec_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
 }
 
 /* ---- shards ---- */
-/* Is the file that was added last what the list says of it? */
+/* Does the file added last match its line in the list? */
 static int check_added(const set *s, const mri_shards *list, mr_error *err)
 {
     const mr_mrec *m = s->file[s->count - 1];
@@ -211,13 +211,13 @@ static int check_added(const set *s, const mri_shards *list, mr_error *err)
     return rc ? rc : mri_shard_check_meta(s->file[0], m, err);
 }
 
-/* What to do, and with which list: behind what was found. err may be NULL. */
+/* Append to the message what to do, and with which list. err may be NULL. */
 static void advise(const mr_source *src, mr_error *err)
 {
     char list[256];
     const size_t len = strlen(src->path);
     if (!err) return;
-    /* the end of a long path tells more than its start */
+    /* the end of a long path is more useful than its start */
     snprintf(list, sizeof list, "%s", len < sizeof list ? src->path : src->path + len + 1 - sizeof list);
     mri_remote_view_name(src->view, list, sizeof list);
     const size_t at = strlen(err->text);
@@ -261,7 +261,7 @@ static int add_closed(mr_source *src, const mri_shards *list, uint32_t at, mr_er
     return MR_OK;
 }
 
-/* Of a file that was looked at what is needed to find it again stays; it is closed, but for the first. */
+/* Keep only the data needed to reopen the file, and close it, except for the first. */
 static int let_go(mr_source *src, mr_error *err)
 {
     set *s = src->state;
@@ -434,7 +434,7 @@ typedef struct page_of {
     uint32_t shard;
 } page_of;
 
-enum { PAGE_BITS = 40 }; /* a file's pages are numbered below 2^40: one cache holds those of all files */
+enum { PAGE_BITS = 40 }; /* a file's pages are numbered below 2^40: one cache holds the pages of all files */
 
 static int fill_page(const void *context, uint64_t number, uint8_t *out, mr_error *err)
 {
@@ -557,7 +557,7 @@ static void join_entries(const mr_source *src, mr_sample *out)
     image->entries_bytes = out->value[s->entries].bytes;
 }
 
-/* A record of a file that need not be open: its fields are those of all. */
+/* A record of a file that need not be open: its fields are the same as in all files. */
 static int parse_closed(const set *s, uint64_t sample, const void *data, size_t bytes, mr_sample *out,
                         mr_error *err)
 {

@@ -29,7 +29,7 @@ static void as_begun(const mr_writer *w, const mri_mrec_header *found, uint8_t b
     mri_mrec_header_encode(&h, block);
 }
 
-/* Torn before its first record: is what is there the beginning of this file? */
+/* Torn before its first record: are the existing bytes the beginning of this file? */
 static int compare_torn(const mr_writer *w, mri_file_scan *win, mr_error *err)
 {
     const uint8_t *p;

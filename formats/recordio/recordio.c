@@ -168,7 +168,7 @@ int64_t mri_object_at(const uint8_t *labels, const mri_objects *o, uint32_t k, f
     return (int64_t)label_at(labels, at);
 }
 
-/* What the header says: widths, and so how many objects. */
+/* Read the widths from the header, and compute the number of objects. */
 static bool objects_in(const uint8_t *labels, uint32_t count, float most, mri_objects *out)
 {
     const float head = count > 0 ? label_at(labels, 0) : 0, width = count > 1 ? label_at(labels, 1) : 0;

@@ -1,7 +1,7 @@
 /* formats/recordio/recordio_facts.c: see recordio_facts.h. The note, in the machine's own numbers, since an
  * index of another machine is not used:
  *
- *    0  u64 flags    8 u64 samples   16 u64 boxes   24 u64 bytes of names   32 u64 bytes of what is told
+ *    0  u64 flags    8 u64 samples   16 u64 boxes   24 u64 bytes of names   32 u64 bytes of the report
  *   40  (samples + 1) x u64 first box, boxes x 4 f32, boxes x i64 class: with HAS_BOXES
  *       (samples + 1) x u64 first byte, names: with HAS_NAMES
  *       lines for the user, and a zero */

@@ -1,12 +1,12 @@
-/* formats/recordio/recordio_facts.h: what a scan of RecordIO files finds beside the index, and keeps with it.
- * Private.
+/* formats/recordio/recordio_facts.h: facts that a scan of RecordIO files finds in addition to the index, and
+ * stores with it. Private.
  *
  *   gather  while records are scanned: boxes of object detection; names of pictures, from the lists beside
  *   note    all of it in one block, kept in the index file
  *   facts   the block again, checked: what samples point to
  *
- * Boxes are kept because those of a record must become one array, for which parse() has no memory. Names are
- * a courtesy: where they do not fit the memory that a source is allowed, there are none, and that is told. */
+ * Boxes are kept because a record's boxes must become one array, for which parse() has no memory. Names are
+ * optional: if they exceed the source's memory limit, they are dropped, and that is reported. */
 #ifndef MRI_RECORDIO_FACTS_H
 #define MRI_RECORDIO_FACTS_H
 
@@ -26,11 +26,11 @@ typedef struct mri_rec_gather {
     char *told; /* lines */
 } mri_rec_gather;
 
-/* The next sample's boxes, from its packed labels (count floats). Labels that are no objects give none:
- * parse() says what is wrong with them. */
+/* The next sample's boxes, from its packed labels (count floats). Labels that are not objects give no boxes:
+ * parse() reports their error. */
 int mri_rec_add_boxes(mri_rec_gather *g, const uint8_t *labels, uint32_t count, const mr_source_config *cfg,
                       mr_error *err);
-/* The name of a sample, in rising order; those that are left out have none. */
+/* The name of a sample, in rising order; skipped samples have no name. */
 int mri_rec_add_name(mri_rec_gather *g, uint64_t sample, const char *name, mr_error *err);
 /* Samples from this one on have no name, whatever was said. */
 void mri_rec_drop_names(mri_rec_gather *g, uint64_t from_sample);
@@ -49,7 +49,7 @@ typedef struct mri_rec_facts { /* all of it points into the note */
     const char *told;        /* NULL: nothing */
 } mri_rec_facts;
 
-/* False: it is no such block for so many samples. */
+/* False: the block is invalid for this number of samples. */
 bool mri_rec_facts_read(mri_rec_facts *out, const uint8_t *note, size_t bytes, uint64_t samples);
 
 #endif

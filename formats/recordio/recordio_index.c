@@ -7,7 +7,7 @@
 
 enum { LOOKED_AT = 16, MOST_BOX_LABELS = 1 << 22 };
 
-/* ---- what a record says of itself ---- */
+/* ---- labels in records ---- */
 bool mri_rec_label_of(const mri_rec_set *x, const mri_picture_head *h, const uint8_t *packed, double *out)
 {
     float label = h->label;
@@ -26,7 +26,7 @@ typedef struct stated { /* by a header */
     uint32_t label_count;
 } stated;
 
-/* A record without a sound header is a bad sample, not a bad file: parse() tells it. */
+/* A record without a sound header is a bad sample, not a bad file: parse() reports it. */
 static int look_inside(const mri_rec_set *x, const mri_recordio_input *in, const mri_recordio_record *r,
                        stated *out, mr_error *err)
 {
@@ -89,7 +89,7 @@ static int record_matches(const mri_rec_set *x, const mri_recordio_input *in, co
     if (!rc && r.bytes != end_of(l, k, in->end) - o->offset) return MR_OK;
     if (!rc) rc = look_inside(x, in, &r, &f, err);
     if (!rc) *out = f.sound && f.id == o->key && f.label == e->label;
-    return rc == MR_EFORMAT ? MR_OK : rc; /* reading all of the file tells what is wrong */
+    return rc == MR_EFORMAT ? MR_OK : rc; /* reading all of the file reports the error */
 }
 
 /* Both lists are right as far as some records, spread over the file, can tell; the others are held against
@@ -237,11 +237,11 @@ static int index_from_records(mri_rec_set *x, mri_scan *s, const mri_rec_lists *
 
 typedef struct first_look {
     uint32_t labels; /* of the record */
-    uint64_t end;    /* offset of the next one; 0: there is none to look at */
+    uint64_t end;    /* offset of the next one; 0: no next record */
 } first_look;
 
-/* The first record says what kind they are, or where it has no objects a later one; what is wrong with it is
- * told elsewhere. */
+/* The first record says what kind they are, or where it has no objects a later one; its errors are reported
+ * elsewhere. */
 static int look_at_one(mri_rec_set *x, const mri_recordio_input *in, uint64_t offset, bool class_asked,
                        first_look *out, mr_error *err)
 {
@@ -285,7 +285,7 @@ static int look_before_scan(mri_rec_set *x, mri_scan *s, mr_error *err)
     const mri_recordio_input in = scanned(s);
     if (in.end == 0 || mri_scan_added(s) > 0) return MR_OK;
     const int rc = look_at_first(x, &in, 0, x->cfg->label_key != NULL, &ignored, err);
-    return rc == MR_EFORMAT ? MR_OK : rc; /* the scan says what is wrong */
+    return rc == MR_EFORMAT ? MR_OK : rc; /* the scan reports the error */
 }
 
 int mri_rec_scan(void *context, mri_scan *s, uint32_t file, mr_error *err)

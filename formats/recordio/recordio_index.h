@@ -1,10 +1,12 @@
-/* formats/recordio/recordio_index.h: the index of RecordIO files, and what a scan finds out besides. Private.
+/* formats/recordio/recordio_index.h: builds the index of RecordIO files, and collects further facts of a
+ * scan. Private.
  *
  *   .idx and .lst that belong together ─► extents and labels, after a look at some records ─┐
  *   else the headers of all records ────► extents and labels, compared with .idx and .lst ──┴─► framed.h
  *                                     └─► boxes and names (recordio_facts.h)
  *
- * Labels come from the records; a list beside them is only compared, and gives the names of the pictures. */
+ * Labels come from the records; an accompanying list is only compared, and gives the names of the
+ * pictures. */
 #ifndef MRI_RECORDIO_INDEX_H
 #define MRI_RECORDIO_INDEX_H
 
@@ -30,7 +32,7 @@ int mri_rec_note(void *context, uint8_t **out, size_t *bytes, mr_error *err);
 /* The first record decides whether there are several labels, and whether they are objects. */
 int mri_rec_count_labels(mri_rec_set *x, bool class_asked, uint32_t *out, mr_error *err);
 
-/* The label asked for; packed: the labels behind the header. False when there are not that many. */
+/* The requested label; packed: the labels after the header. False when the record has fewer labels. */
 bool mri_rec_label_of(const mri_rec_set *x, const mri_picture_head *h, const uint8_t *packed, double *out);
 /* A whole number with room for an offset. */
 bool mri_rec_is_class(double label);

@@ -1,6 +1,6 @@
-/* formats/recordio/recordio_lists.c: read .idx and .lst; see recordio_lists.h. Small beside the records (some
- * 20 to 100 bytes each), so a file is read whole, under the same budget as all that a source keeps, and
- * forgotten once the index of records stands. */
+/* formats/recordio/recordio_lists.c: read .idx and .lst; see recordio_lists.h. They are small compared with
+ * the records (some 20 to 100 bytes each), so a file is read whole, under the same budget as all data that a
+ * source keeps, and freed once the index of records exists. */
 #include "formats/recordio/recordio_lists.h"
 
 #include <errno.h>
@@ -133,7 +133,7 @@ static char *next_line(char **at, uint32_t *number)
     return NULL;
 }
 
-/* Digits up to one of `stop`; NULL when it is no number that fits. */
+/* Digits up to one of `stop`; NULL when the text is not a number or does not fit. */
 static const char *take_u64(const char *p, const char *stop, uint64_t *out)
 {
     uint64_t v = 0;

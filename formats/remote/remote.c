@@ -1,8 +1,8 @@
-/* formats/remote/remote.c: blocks of remote files, and who wants them; see remote.h.
+/* formats/remote/remote.c: blocks of remote files, and their requests; see remote.h.
  *
- * Under the set's lock stand all lists and states; what is done to the local disk under it is short (a mark
- * of 8 bytes, a byte-range lock, a hole). Reading a block to compare its checksum, and every wait for the
- * network, happen without it. */
+ * The set's lock guards all lists and states; disk operations under it are short (a mark of 8 bytes, a
+ * byte-range lock, a hole). Reading a block to compare its checksum, and every wait for the network, happen
+ * without it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -54,7 +54,7 @@ static void remove_request(mri_block_request_list *l, mri_block_request *w)
 static void pin(mri_remote_file *f, mri_block *b)
 {
     mri_remote *r = f->set;
-    b->file = f->number; /* written here first: what a server says a file has takes no memory by itself */
+    b->file = f->number; /* written here first: a size claimed by a server takes no memory by itself */
     if (b->pins++ == 0 && b->listed) {
         mri_blocks_remove(&r->unpinned, b);
         b->listed = 0;
@@ -220,8 +220,8 @@ static bool admit(mri_block_request *w)
     return true;
 }
 
-/* In their order. What others hold comes back, unless it is kept: one that does not fit beside that never
- * will. */
+/* Admit requests in their order. Memory held by others is returned unless it is pinned; a request that does
+ * not fit next to the pinned memory never will. */
 static void admit_all(mri_remote *r)
 {
     while (r->waiting.head) {

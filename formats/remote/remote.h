@@ -15,12 +15,12 @@
  *             first, are dropped to make room
  *
  * One thread per set of files fetches everything (remote_http.c) and compares checksums; start and end only
- * queue. Requests get their room in the order in which they were made, and all of it at once, so those that
- * have it always complete. A request that can never fit, because of what is pinned until the end, gets
+ * queue. Requests get their room in the order in which they were made, and all of it at once, so admitted
+ * requests always complete. A request that can never fit, because of blocks pinned until the end, gets
  * MR_ELIMIT instead of an endless wait.
  *
- * The limit covers what this set keeps and what is not in use. Each program counts for itself; all use what
- * one of them fetched.
+ * The limit covers blocks that this set keeps and blocks not in use. Each program counts for itself; all
+ * programs use blocks that any of them fetched.
  *
  * Errors of servers and networks have sys_errno EREMOTEIO: they do not mean that a sample is damaged.
  * Threads: all calls from any thread. */
@@ -46,13 +46,13 @@ void mri_remote_destroy(mri_remote *r);
 const char *mri_remote_folder(const mri_remote *r);
 
 /* Ask the server for size and version of a file, in the background; finish() waits for the answer. Files
- * belong to the set, and end with it. finish: MR_ENOENT it has none of this name; MR_EIO no answer after all
- * tries. */
+ * belong to the set, and end with it. finish: MR_ENOENT: the server has no file of this name; MR_EIO no
+ * answer after all tries. */
 int mri_remote_begin(mri_remote *r, mri_remote_file **out, const char *url, mr_error *err);
 int mri_remote_finish(mri_remote_file *f, mr_error *err);
 int mri_remote_open(mri_remote *r, mri_remote_file **out, const char *url, mr_error *err); /* both */
 
-/* What the user should know of the files opened so far: line 0 or 1; false when there is nothing. */
+/* Report lines about the files opened so far: line 0 or 1; false when there is nothing. */
 enum { MRI_REMOTE_LINES = 2 };
 bool mri_remote_told(mri_remote *r, uint32_t line, char *text, size_t text_bytes);
 
@@ -64,8 +64,8 @@ const char *mri_remote_url(const mri_remote_file *f); /* with its secrets */
 int mri_remote_fd(const mri_remote_file *f);
 uint64_t mri_remote_bytes(const mri_remote_file *f);
 const char *mri_remote_shown(const mri_remote_file *f); /* the URL without secrets: for messages */
-const char *mri_remote_key(const mri_remote_file *f);   /* of URL and version; "" when the server tells no
-                                                           version, or one that is not sure */
+const char *mri_remote_key(const mri_remote_file *f);   /* of URL and version; "" when the server sends no
+                                                           version, or an unreliable one */
 
 typedef struct mri_block_request {
     void (*arrived)(struct mri_block_request *w); /* once, from any thread, under a lock: may signal, and call

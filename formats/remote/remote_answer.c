@@ -1,5 +1,5 @@
-/* formats/remote/remote_answer.c: what a web server's answer means. Nothing in it is believed that does not
- * fit what was asked. */
+/* formats/remote/remote_answer.c: interprets a web server's answer. An answer that does not match the request
+ * is rejected. */
 #include "formats/remote/remote_http.h"
 
 #include <stdio.h>

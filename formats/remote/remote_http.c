@@ -8,9 +8,9 @@
  *
  * A transfer that moves less than 1 KiB/s for 10 s is cut, and so is one whose answer has not begun after 30
  * s, redirects included; these go from http to http or https, and from https to https. Waits between tries
- * double from a quarter second to ten, with jitter, or are what the server asks for (Retry-After, up to a
- * minute); after 8 tries in a row that brought nothing the transfer has failed. For tests MILLRACE_REMOTE
- * sets them: tries=8,backoff-ms=250,stall-s=10.
+ * double from a quarter second to ten, with jitter, or last as long as the server requests (Retry-After, up
+ * to a minute); after 8 tries in a row that brought nothing the transfer has failed. For tests
+ * MILLRACE_REMOTE sets them: tries=8,backoff-ms=250,stall-s=10.
  *
  * The thread also waits for everybody else: for Ctrl-C (cfg.stop) and for other programs' locks, by looking
  * now and then. */
@@ -566,7 +566,7 @@ void *mri_http_main(void *remote)
         collect(h);
         cut_late_answers(h);
         mri_blocks_check(r, CHECKS_AT_ONCE, h->room);
-        begin_all(r, h); /* what is new makes the poll below return at once */
+        begin_all(r, h); /* new transfers make the poll below return at once */
         uint64_t wait_ms = mri_min_u64(begin_again(h), look_at_foreign(r, h));
         if (r->cfg.stop) wait_ms = mri_min_u64(wait_ms, LOOK_MS);
         h->api->curl_multi_poll(h->multi, NULL, 0, (int)wait_ms, NULL);

@@ -9,7 +9,7 @@
 typedef struct mri_answer { /* of the last answer of a chain of redirects */
     long status;
     bool has_range, has_length, packed;
-    uint64_t range_first, range_last, range_total; /* total UINT64_MAX: not told */
+    uint64_t range_first, range_last, range_total; /* total UINT64_MAX: unknown */
     uint64_t length;
     uint64_t retry_after_s;
     char etag[240], changed[64], date[64];
@@ -40,8 +40,8 @@ typedef struct mri_transfer {
 
 /* One line of the head, as libcurl hands it over. */
 void mri_answer_line(mri_answer *a, const char *line, size_t bytes);
-/* Is the head what was asked for? If not: t->why, and t->verdict where no other try will help. To a question
- * the file's size and version are taken from it. */
+/* Does the head match the request? If not, sets t->why, and t->verdict if no retry will help. For a query of
+ * size and version, stores both. */
 bool mri_answer_judge(mri_transfer *t);
 
 #endif

@@ -66,7 +66,7 @@ struct mri_remote {
     mri_blocks unpinned, check, foreign, queued; /* lock */
     mri_block_request_list waiting, admitted;    /* lock: for room; for blocks */
     uint64_t used;                               /* lock: bytes of counted blocks */
-    uint64_t kept;                               /* lock: of them, those that are pinned until the end */
+    uint64_t kept;                               /* lock: of them, the blocks pinned until the end */
     bool looked;  /* lock: store.closed is of the time since the last file was opened */
     bool ended;   /* lock */
     bool started; /* the thread */

@@ -7,12 +7,12 @@
  *   FOLDER/lock       held (flock) for the moment in which files come and go
  *
  * KEY is a hash of URL, size and the server's ETag or time of change: another version of a file is another
- * entry, and two versions cannot mix. A file of which the server tells neither, or nothing that can be relied
- * on, is kept for one run only, without a name.
+ * entry, and two versions cannot mix. If the server sends neither, or an unreliable one, the file is kept for
+ * one run only, without a name.
  *
- * Blocks are believed by checksums that stand beside them, so the folder and its files must be this user's or
- * root's alone: a folder that others may write to is refused, a file of theirs is left alone (the entry is
- * then kept for this run only).
+ * Blocks are trusted by the checksums stored next to them, so only this user or root may own the folder and
+ * its files: a folder that others may write to is refused, a file of theirs is left alone (the entry is then
+ * kept for this run only).
  *
  * Who uses an entry holds flock(LOCK_SH) on its map; entries nobody holds may be removed. Of one in use,
  * blocks are locked by byte ranges of the data file that belong to the open file (F_OFD_SETLK), so programs,
@@ -49,13 +49,13 @@ typedef struct mri_entry {
     int data_fd, map_fd;
     uint64_t bytes;
     uint64_t blocks;
-    char distrust[MRI_DISTRUST_BYTES]; /* why what was there is not believed; "" when it is */
+    char distrust[MRI_DISTRUST_BYTES]; /* why existing content is not trusted; "" when it is */
 } mri_entry;
 
 /* folder NULL: $XDG_CACHE_HOME/millrace/remote, or ~/.cache. Made when it is not there. */
 int mri_store_open(mri_store *s, const char *folder, mr_error *err);
 void mri_store_close(mri_store *s); /* a zeroed one: nothing happens */
-/* Scan for unused entries; those that cannot be read are left out. */
+/* Scan for unused entries; unreadable ones are left out. */
 int mri_store_scan(mri_store *s, mr_error *err);
 /* Remove the least recently used of them. */
 void mri_store_drop_oldest(mri_store *s);

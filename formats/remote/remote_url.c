@@ -24,7 +24,7 @@ static size_t authority_end(const char *url)
     return scheme + strcspn(url + scheme, "/?#");
 }
 
-/* Where the host begins: behind the last @, as a password may hold one that was not escaped. */
+/* The start of the host: after the last @, since a password may contain an unescaped @. */
 static size_t host_begin(const char *url)
 {
     size_t host = scheme_bytes(url);
@@ -57,7 +57,7 @@ const char *mri_url_fault(const char *url)
            "@ %40 and : %3A";
 }
 
-/* An @ behind the authority may belong to a path, or to a password with a / # or ? in it that was not
+/* An @ after the authority may belong to a path, or to a password with a / # or ? in it that was not
  * escaped. */
 static bool may_hold_password(const char *url)
 {

@@ -7,7 +7,7 @@
 enum { MRI_URL_MAX_BYTES = 2048 };
 
 bool mri_is_url(const char *path); /* http:// or https:// */
-/* NULL, or what is wrong with it, without quoting anything of it. */
+/* NULL, or the error in it, without quoting the URL. */
 const char *mri_url_fault(const char *url);
 /* For messages, logs and reports: without user and password, and without what follows a '?', where signatures
  * are. What may be either a path or the rest of a password is left out: "http://...@host/name". malloc'd. */
@@ -15,8 +15,8 @@ char *mri_url_shown(const char *url);
 /* The last component of the path: the bytes before it, and its own. What follows a '?' or '#' belongs to
  * neither. */
 size_t mri_url_name(const char *url, size_t *name_bytes);
-/* The URL of something relative to that of the document that names it, or a copy when it is a URL itself.
- * malloc'd; NULL: no memory. */
+/* Resolve `relative` against the URL of the document that contains it; returns a copy if `relative` is a URL
+ * itself. malloc'd; NULL: no memory. */
 char *mri_url_join(const char *base, const char *relative);
 
 #endif

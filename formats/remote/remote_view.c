@@ -101,7 +101,7 @@ static int begin_files(mri_remote *r, const char *url, mr_error *err)
     return mri_remote_begin(r, &f, url, err);
 }
 
-/* ---- what lies beside them ---- */
+/* ---- companion files ---- */
 typedef struct companions {
     uint32_t count;
     mri_remote_file *file[MAX_COMPANIONS];
@@ -123,7 +123,7 @@ static int begin_companions(mri_remote *r, companions *b, const char *name, mr_e
     return rc;
 }
 
-/* name with the first `from` in it replaced; "" where there is none. */
+/* name with the first `from` in it replaced; "" if `from` does not occur. */
 static const char *with(char out[512], const char *name, const char *from, const char *to)
 {
     const char *at = strstr(name, from);
@@ -273,7 +273,7 @@ static int finish_files(mri_remote *r, uint32_t count, mr_error *err)
     return rc;
 }
 
-/* Stores that do not let their content be listed say 403 of what is not there, too. */
+/* Stores whose content may not be listed also answer 403 for missing files. */
 static int finish_companions(const companions *b, mr_error *err)
 {
     for (uint32_t k = 0; k < b->count; k++) {

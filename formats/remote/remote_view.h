@@ -32,8 +32,8 @@ int mri_remote_view_open(mri_remote_view **out, const char *url, const char *for
 /* Close it after the format that reads from it. Accepts NULL. */
 void mri_remote_view_close(mri_remote_view *v);
 
-/* Local names become URLs: in an error, whose code it returns, and in a text. Nothing happens to what is no
- * URL's. v may be NULL. */
+/* Local names become URLs: in an error, whose code it returns, and in a text. Other names stay unchanged. v
+ * may be NULL. */
 int mri_remote_view_place(const mri_remote_view *v, int code, mr_error *err);
 void mri_remote_view_name(const mri_remote_view *v, char *name, size_t name_bytes);
 

@@ -116,7 +116,7 @@ int mri_census_check(const mr_source *src, const mr_source_config *cfg, mr_error
         return MR_OK;
     const int rc = mr_source_read(src, 0, &buffer, &bytes, &s, &why);
     free(buffer);
-    if (rc != MR_EFORMAT) return MR_OK; /* whoever reads it is told */
+    if (rc != MR_EFORMAT) return MR_OK; /* reading it reports the error */
     const mr_error first = why;
     mr_error_set(&why, MR_EFORMAT, "no sample has a label that is a class; the first: %.500s", first.text);
     if (err) *err = why;

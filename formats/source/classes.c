@@ -171,7 +171,7 @@ static const char *ours_text(const mr_source *src, char *buf, size_t buf_bytes)
     return numbers_text(first, last, buf, buf_bytes);
 }
 
-/* What is wrong, both lists, the way out. */
+/* An error with the mismatch, both lists, and the remedy. */
 static int mismatch(const mr_source *src, const mr_source_config *cfg, const char *what, const char *advice,
                     mr_error *err)
 {
@@ -423,7 +423,7 @@ static int fill(mr_source *src, const mr_source_config *cfg, mr_error *err)
     return rc;
 }
 
-/* What the source is told to be from here on. */
+/* Make the source follow the given classes from here on. */
 static int take_theirs(mr_source *src, const mr_source_config *cfg, mr_error *err)
 {
     mr_source_info *info = &src->info;

@@ -1,4 +1,4 @@
-/* formats/source/classes.h: what a class is, and how the classes of two data sets are matched. Private.
+/* formats/source/classes.h: defines classes, and matches the classes of two data sets. Private.
  *
  * A class has a name (info.class_names) or, without names, a declared number: the number that the data give
  * it, info.label_offset plus its index here. Which of the two a set has is part of its schema, and record
@@ -27,7 +27,7 @@
 /* Class numbers are below this. A larger label cannot be a class, and its sample is bad. */
 #define MRI_MAX_CLASSES ((int64_t)1 << 24)
 
-/* The names in one block, text behind the pointers; NULL when there is no memory. free() it. */
+/* The names in one block, pointers first, then the text; NULL when there is no memory. free() it. */
 const char **mri_class_names_copy(const char *const *names, uint32_t count);
 
 /* Is the name a whole number, digits alone ("7", "07")? */
@@ -43,8 +43,8 @@ const char *mri_class_names_text(const char *const *names, uint32_t count, char 
 /* For a source that is open: what cfg->label_offset says and the format did not do. MR_EINVAL: classes have
  * names that would be cut off. */
 int mri_classes_offset(mr_source *src, const mr_source_config *cfg, mr_error *err);
-/* Then: number its classes like those of cfg. MR_EFORMAT names a class that is not among them, or both lists.
- * Nothing changes where they are the same. */
+/* Then: number its classes like those of cfg. MR_EFORMAT names a class missing from them, or both lists.
+ * Nothing changes where both sets have the same classes. */
 int mri_classes_follow(mr_source *src, const mr_source_config *cfg, mr_error *err);
 void mri_classes_fini(mri_classes *c);
 

@@ -29,7 +29,8 @@ const char *mri_source_input(const void *context, const struct stat *st)
     for (uint32_t f = 0; f < info->file_count; f++) {
         mr_source_file file;
         if (mr_source_file_at(src, f, &file) != MR_OK) continue;
-        /* what is unpacked is open without a name, and what has the name is the packed one: neither may go */
+        /* the unpacked file is open without a name, and the packed one has the name: neither may be
+         * replaced */
         if ((file.fd >= 0 && fstat(file.fd, &in) == 0 && is_same(&in, st)) || is_named(file.path, st))
             return file.path;
     }

@@ -2,14 +2,14 @@
  * numbers, in rows of one shape, one for each sample. Private to formats/.
  *
  * Takes numbers when a set is opened (cfg->target_key), in the order of its samples. Gives a TENSOR field and
- * its value for each sample. Callers: formats whose files have such numbers beside the samples. */
+ * its value for each sample. Callers: formats whose files store such numbers next to the samples. */
 #ifndef MRI_NUMBER_ROWS_H
 #define MRI_NUMBER_ROWS_H
 
 #include "formats/source/source.h"
 
 typedef struct mri_rows {
-    mr_field field;   /* TENSOR of one shape; ndim 0: there is none */
+    mr_field field;   /* TENSOR of one shape; ndim 0: no field */
     size_t row_bytes; /* of a sample */
     uint8_t *data;    /* row behind row; aligned for its elements */
 } mri_rows;
@@ -25,9 +25,9 @@ static inline uint8_t *mri_rows_at(const mri_rows *r, uint64_t sample)
     return r->data + sample * r->row_bytes;
 }
 
-/* Behind the other fields of a source, whose own they are (src->fields). */
+/* Append the field to the source's own fields (src->fields). */
 void mri_rows_declare(const mri_rows *r, mr_source *src);
-/* Behind the other values of a sample. */
+/* Append the value to the sample's other values. */
 void mri_rows_give(const mri_rows *r, uint64_t sample, mr_sample *out);
 
 #endif

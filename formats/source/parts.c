@@ -25,7 +25,7 @@ static const struct {
 
 enum { T10K = MRI_PART_WORDS - 1 };
 
-/* MRI_PART_WORDS: it is none of them. */
+/* MRI_PART_WORDS: not a split word. */
 static uint32_t rank_of(const char *text, size_t bytes)
 {
     uint32_t k = 0;

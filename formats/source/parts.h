@@ -6,7 +6,7 @@
  * formats whose parts are files or folders ask here, so that one name means the same everywhere.
  *
  * Of what there is to test with the validation part comes first: the labels of a test part are often kept
- * from the public. A test part beside it is taken only where somebody names it by its path. */
+ * from the public. If both exist, the test split is taken only if the user names it by its path. */
 #ifndef MRI_PARTS_H
 #define MRI_PARTS_H
 

@@ -15,7 +15,8 @@ int mri_field_name(const mr_field *fields, uint32_t field_count)
     return at >= 0 && fields[at].type == MR_TYPE_BYTES ? at : -1;
 }
 
-/* Behind the data set's folder, or the folder of the list that names the file; NULL: it lies elsewhere. */
+/* The path relative to the data set's folder, or to the folder of the list that names the file; NULL: it lies
+ * elsewhere. */
 static const char *below_source(const char *root, const char *path)
 {
     const char *slash = strrchr(root, '/');

@@ -1,5 +1,5 @@
-/* formats/storage/file_scan.c: a file read front to back, for those who look at every byte (verify, resume)
- * and those who look at headers only and leave out what is between them (tar).
+/* formats/storage/file_scan.c: a file read front to back, for callers that read every byte (verify, resume)
+ * and callers that read only headers and skip the bytes between them (tar).
  *
  * One buffer slides over the file. It grows to the largest piece asked for and never holds more. Pieces
  * double while it goes on from one to the next, so that most is read 4 MiB at a time; a leap over something

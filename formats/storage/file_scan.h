@@ -1,6 +1,7 @@
 /* formats/storage/file_scan.h: a file read front to back through one buffer that slides over it. Private.
  *
- * For callers that read every byte (verify, resume), or only headers and skip what is between them (tar). */
+ * For callers that read every byte (verify, resume), or only headers and skip the bytes between them
+ * (tar). */
 #ifndef MRI_FILE_SCAN_H
 #define MRI_FILE_SCAN_H
 
@@ -13,7 +14,7 @@ typedef struct mri_file_scan {
     uint8_t *buf;
     size_t cap, filled;
     uint64_t at;  /* file offset of buf[0] */
-    uint64_t end; /* of what was asked for last */
+    uint64_t end; /* of the last requested bytes */
     size_t ahead; /* read at the next miss */
 } mri_file_scan;
 

@@ -2,7 +2,7 @@
  * files without a name. Private. With output.h the only place where the program makes a file or gives it a
  * name (tools/scripts/check_writes.py looks): no link is followed, no pipe is waited for, nothing is cut.
  *
- * What is said of the file, and whether it is to be believed (trusted.h), is its owner's affair. */
+ * Messages about the file, and whether to trust it (trusted.h), are the caller's task. */
 #ifndef MRI_KEPT_H
 #define MRI_KEPT_H
 

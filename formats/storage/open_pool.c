@@ -29,7 +29,7 @@ struct mri_open_pool {
     mri_open_pool *next;   /* pools_lock */
 };
 
-/* All pools of the process: one that is refused a descriptor takes what the others have idle. */
+/* All pools of the process: a pool that is refused a descriptor closes idle objects of the others. */
 static pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER;
 static mri_open_pool *pools;
 
@@ -162,7 +162,8 @@ static int open_one(mri_open_pool *p, uint32_t number, void **object, mr_error *
 {
     mr_error why = MR_ERROR_INIT;
     int rc = p->ops.open(p->ops.context, number, object, &why);
-    if (rc && (why.sys_errno == EMFILE || why.sys_errno == ENFILE)) { /* others took what was meant for us */
+    if (rc && (why.sys_errno == EMFILE || why.sys_errno == ENFILE)) { /* others took the descriptors planned
+                                                                         for this pool */
         close_idle();
         why = (mr_error)MR_ERROR_INIT;
         rc = p->ops.open(p->ops.context, number, object, &why);

@@ -4,10 +4,9 @@
  *   acquire(number) ──► open already? ── yes ──────────────────────────► in use, until as many release()
  *                            └── no ──► the idle one that was used longest ago is closed ──► opened
  *
- * How many may be open follows from RLIMIT_NOFILE and what the other pools of this process have
- * (mri_open_allow()). Whoever would have to go over it is told so when asking politely (must false); one that
- * must have it gets it, over the bound, and what is over is closed when it is given back. Any thread; nothing
- * is opened or closed under a pool's lock. */
+ * The bound follows from RLIMIT_NOFILE and the other pools of this process (mri_open_allow()). With must
+ * false, acquire() returns MR_EAGAIN rather than exceed it; with must true it exceeds the bound, and the
+ * excess object is closed on release. Any thread; nothing is opened or closed under a pool's lock. */
 #ifndef MRI_OPEN_POOL_H
 #define MRI_OPEN_POOL_H
 
@@ -23,8 +22,8 @@ typedef struct mri_open_ops {
     void *context;
 } mri_open_ops;
 
-/* Descriptors that may be kept open for `wanted` files: all of them when there is room for all, else a part
- * of what is left of the process's limit, 2 at least. To be given back. */
+/* Descriptors that may be kept open for `wanted` files: all of them if they fit, else a fraction of the rest
+ * of the process's limit, 2 at least. Return them with mri_open_give_back(). */
 uint32_t mri_open_allow(uint32_t wanted);
 void mri_open_give_back(uint32_t allowed);
 
@@ -33,7 +32,7 @@ int mri_open_pool_create(mri_open_pool **out, uint32_t count, uint32_t most, con
                          mr_error *err);
 void mri_open_pool_destroy(mri_open_pool *p); /* accepts NULL; nothing may be in use */
 
-/* MR_OK: *object is open until release(). MR_EAGAIN, must false only: as many as may be are in use. */
+/* MR_OK: *object is open until release(). MR_EAGAIN, must false only: the permitted number is in use. */
 int mri_open_pool_acquire(mri_open_pool *p, uint32_t number, bool must, void **object, mr_error *err);
 void mri_open_pool_release(mri_open_pool *p, uint32_t number);
 

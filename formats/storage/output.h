@@ -6,16 +6,16 @@
  *                                                                 (or keeps it, to go on from)
  *
  * What always holds:
- * - until the end PATH does not exist, or is what it was before: there is never half a file under PATH;
+ * - until the end PATH does not exist or is unchanged: PATH is never half a file;
  * - no link is followed, no device, pipe, socket or folder is opened or replaced, and no input is;
  * - a part file is one user's and one process's: it is locked (flock) as long as it is written, belongs to
  *   who writes it, and has no other name through which something else would be written;
  * - without `force` nothing that exists is replaced, even when it was made since;
  * - a file under the part file's name that is not ours (a browser's unfinished download has such a name) is
  *   not overwritten and not removed, unless that was asked for (`take_part`). Ours carry a mark from the
- * moment they are made until they have their name: the sticky bit, which means nothing on a file. What is
- * empty is nobody's loss. On a file system that keeps no such bit (FAT) what a killed run left is not known
- * as ours: it is refused, and the message says what to do.
+ * moment they are made until they have their name: the sticky bit, which means nothing on a file. An empty
+ * file may be overwritten. On a file system without this bit (FAT) a killed run's file is not recognised as
+ * ours: it is refused, and the message says what to do.
  *
  * A log (mri_output_open_log) is the exception for what must be on disk line by line: it is PATH itself,
  * which grows. A spill has no name at all.
@@ -34,7 +34,7 @@ typedef struct mri_output mri_output;
 typedef struct mri_output_rules {
     bool force;     /* a regular file at path may be replaced */
     bool take_part; /* a file of other origin under the part file's name may be overwritten */
-    bool resume;    /* what the part file of an earlier run holds stays; else it begins empty */
+    bool resume;    /* keep the contents of an earlier run's part file; else it begins empty */
     bool unsynced;  /* one of many small files: mri_output_sync_all() syncs them together at the end */
     /* Optional: the name of the input that this file is, or NULL. The output and its part file may be none.
      */
@@ -47,8 +47,8 @@ typedef struct mri_output_rules {
 int mri_output_check(const char *path, const mri_output_rules *rules, mr_error *err);
 
 /* The same checks, then the part file. MR_EEXIST, too: another process writes it, or it is not ours; with
- * `resume` the caller finds that out from what it holds. rules may be NULL; what its context points to must
- * live until close. */
+ * `resume` the caller decides that from its contents. rules may be NULL; its context must live until
+ * close. */
 int mri_output_open(mri_output **out, const char *path, const mri_output_rules *rules, mr_error *err);
 
 int mri_output_fd(const mri_output *o); /* for reading and writing */
@@ -60,12 +60,12 @@ int mri_output_rename(mri_output *o, const char *path, bool force, mr_error *err
 /* Cut it to nothing: for those who opened with `resume` and found nothing to go on from. MR_EEXIST: it is not
  * ours. */
 int mri_output_empty(mri_output *o, mr_error *err);
-/* With `resume`: what it holds says that it is ours, whatever its mark says. */
+/* With `resume`: its contents show that it is ours, whatever its mark. */
 void mri_output_adopt(mri_output *o);
 /* A stream that writes from where it is now; closed with the output. NULL: no memory, in err. */
 FILE *mri_output_stream(mri_output *o, mr_error *err);
 
-/* Read the part file back, whatever the reader needs of it: MR_OK when it is what was written. */
+/* Read the part file back, as far as the reader needs: MR_OK when it equals the written data. */
 typedef int mri_output_read_back(void *context, int fd, const char *part, mr_error *err);
 
 /* Sync the file, read it back (optional), give it its name, sync the folder. When it fails the part file is

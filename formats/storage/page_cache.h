@@ -1,7 +1,7 @@
 /* formats/storage/page_cache.h: pages of a file that is too large for memory, the last ones kept. Private.
  *
- * A page has one place in the table, by its number; another page of that place replaces it. What is copied
- * out was checked when the page was read. Any thread; no lock is held while a page is read. */
+ * A page's number gives its slot in the table; another page of that slot replaces it. Pages are checked when
+ * they are read, before anything is copied out. Any thread; no lock is held while a page is read. */
 #ifndef MRI_PAGE_CACHE_H
 #define MRI_PAGE_CACHE_H
 

@@ -1,4 +1,5 @@
-/* formats/storage/placeholder.h: detects what a failed download leaves in place of the data. Private. */
+/* formats/storage/placeholder.h: detects files that a failed download leaves in place of the data.
+ * Private. */
 #ifndef MRI_PLACEHOLDER_H
 #define MRI_PLACEHOLDER_H
 

@@ -1,11 +1,11 @@
-/* formats/storage/salvage.h: what is whole in a damaged file. Private.
+/* formats/storage/salvage.h: takes the whole samples out of a damaged file. Private.
  *
  *   open ──► next: WHOLE, LOST, NOTE in the order of the file ──► MR_EEND ──► close
  *   create ──► put each WHOLE ──► finish
  *
- * Takes a file of one format, cut, changed or incomplete. Gives its samples as pieces of bytes: those that
- * are whole as far as the format can show it, and where samples are lost. Nothing is ever made up: what
- * cannot be shown to be whole is lost. Callers: pipeline/repair. One thread at a time for each. */
+ * Takes a file of one format, cut, changed or incomplete. Gives its samples as pieces of bytes: the samples
+ * that the format can show to be whole, and the places of lost samples. Nothing is ever made up: a sample
+ * that cannot be shown to be whole is lost. Callers: pipeline/repair. One thread at a time for each. */
 #ifndef MRI_SALVAGE_H
 #define MRI_SALVAGE_H
 
@@ -25,7 +25,7 @@ typedef struct mri_salvage_item {
                                when that is not known */
     uint64_t count;         /* LOST: how many samples; 0: not known */
     uint64_t number;        /* of the (first) sample in the converted source; MR_NOWHERE: not known */
-    char name[MRI_SALVAGE_NAME]; /* what it was called; "": not known */
+    char name[MRI_SALVAGE_NAME]; /* its original name; "": unknown */
     mr_error why;                /* LOST, NOTE; file and offset are set */
     const void *data;            /* WHOLE: the bytes, until the next call */
 } mri_salvage_item;
@@ -38,8 +38,8 @@ static inline bool mri_salvage_is_damage(int rc)
 
 typedef struct mri_salvage_ops {
     const char *format; /* as mr_source_info.format has it */
-    /* like: another file of the same set, for what the damaged one no longer says of itself, or NULL.
-     * MR_EFORMAT: nothing can be taken out of it. */
+    /* like: another file of the same set, for facts that the damaged one lost, or NULL. MR_EFORMAT: nothing
+     * can be taken out of it. */
     int (*open)(void **walk, const char *path, const char *like, mr_error *err);
     int (*next)(void *walk, mri_salvage_item *item, mr_error *err);
     void (*close)(void *walk); /* accepts NULL */

@@ -16,7 +16,7 @@
 enum { BUFFER_BYTES = 64 << 10 };
 #define MEMORY_MOST     ((uint64_t)256 << 20)
 #define DISK_LEFT_BYTES ((uint64_t)1 << 30)
-#define DISK_STEP_BYTES ((uint64_t)64 << 20) /* written between two looks at what is left */
+#define DISK_STEP_BYTES ((uint64_t)64 << 20) /* written between two checks of the free space */
 
 static const char name_shown[] = "unpacked copy";
 
@@ -140,7 +140,7 @@ int mri_spill_finish(mri_spill *s, mr_error *err)
     return rc;
 }
 
-/* What is over the limit is in the buffer only until it is flushed. */
+/* Data over the limit stays in the buffer only until it is flushed. */
 uint64_t mri_spill_memory(const mri_spill *s)
 {
     return s->in_memory ? mri_min_u64(s->bytes, s->memory_limit) : 0;

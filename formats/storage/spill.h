@@ -26,7 +26,7 @@ int mri_spill_expect(mri_spill *s, uint64_t bytes, mr_error *err);
 int mri_spill_write(mri_spill *s, const void *data, size_t bytes, mr_error *err);
 /* Everything is written: fd can be read. */
 int mri_spill_finish(mri_spill *s, mr_error *err);
-/* What it holds in memory. */
+/* Bytes that it holds in memory. */
 uint64_t mri_spill_memory(const mri_spill *s);
 void mri_spill_close(mri_spill *s); /* a zeroed or closed one: nothing happens when its fd is -1 */
 

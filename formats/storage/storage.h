@@ -9,7 +9,7 @@
  *   page_cache.h    pages of a file too large for memory
  *   open_pool.h     a bounded number of open files out of many
  *   outside.h       does a path lead out of a folder?
- *   placeholder.h   what a failed download leaves in place of the data
+ *   placeholder.h   files that a failed download leaves in place of the data
  * and CRC32C (mr_crc32c()). It is the lowest floor of formats/: all of formats/, pipeline/ and train/ may use
  * it. */
 #ifndef MRI_STORAGE_H

@@ -57,7 +57,7 @@ static int refill(mri_text *t, mr_error *err)
     return MR_OK;
 }
 
-/* Behind a member: another one, or the end. */
+/* After a member: another one, or the end. */
 static int next_member(mri_text *t, mr_error *err)
 {
     struct inflate_state *s = &t->unpack->s;

@@ -12,7 +12,7 @@ struct mri_text_unpack;
 
 typedef struct mri_text {
     const char *path;        /* the caller's */
-    const uint8_t *at, *end; /* what is there and not yet taken */
+    const uint8_t *at, *end; /* bytes read and not yet taken */
     uint64_t line;           /* of what at points to, from 1: counted by whoever takes line ends */
     int fd;
     uint64_t file_bytes, read_bytes;

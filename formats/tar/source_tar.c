@@ -4,14 +4,14 @@
  *                └──────── one extent ─────────┘   └─ ...
  *
  * The extent of a sample is all from its first member's header to its last member's data, so that one read
- * brings it; parse() walks the headers again. Which members make a sample and what they mean: tar_sample.h,
+ * brings it; parse() walks the headers again. For the members of a sample and their meaning see tar_sample.h,
  * tar_schema.c. The schema is taken from the first sample (of the first 64) that has both picture and class,
- * so that it does not depend on whether the index was kept. Where an archive says what its classes are called
- * (tar_classes.h), it is known how many there are and that labels count from 0.
+ * so that it does not depend on whether the index was kept. An archive that names its classes (tar_classes.h)
+ * also gives their number, and its labels count from 0.
  *
  * Framing that is wrong ends the opening. A sample whose members are wrong (no picture, no class, two members
- * of one name, one that is sparse) is a bad sample; where it has its place in the order. What is odd but
- * harms nobody is counted and told. */
+ * of one name, one that is sparse) is a bad sample; where it has its place in the order. Harmless
+ * irregularities are counted and reported. */
 #include <stdio.h>
 #include <xxhash.h>
 
@@ -40,9 +40,9 @@ typedef struct tar { /* fixed after open */
     bool keys_settle; /* somebody named a member with a dot in it: the first dot holds */
     bool folds;       /* the first dot does not make samples, the last one does */
     mri_tar_notes notes;
-    uint32_t cut, first_cut; /* archives that end behind a member, without one block of zeros */
-    bool alone_cut;      /* one, and there is no other that tells whether its writer leaves the mark out */
-    uint8_t *class_text; /* as the first archive that has it brings it, or NULL */
+    uint32_t cut, first_cut; /* archives that end after a member, without a block of zeros */
+    bool alone_cut;          /* one archive, and no other shows whether its writer omits the mark */
+    uint8_t *class_text;     /* as the first archive that has it brings it, or NULL */
     size_t class_bytes;
 } tar;
 
@@ -75,7 +75,7 @@ static int window_get(void *context, uint64_t offset, size_t bytes, const uint8_
 }
 
 /* ---- the schema ---- */
-/* A sample that is itself wrong (a member twice) speaks for the others only where there is none better. */
+/* A sample that is itself wrong (a member twice) represents the others only if no better one is found. */
 static bool is_sound(const mri_tar_group *g)
 {
     bool sound = !g->more;
@@ -130,8 +130,8 @@ static int check_dots(tar *t, const mri_tar_group *g, mr_error *err)
     return t->folds ? mr_error_set(err, MR_EFORMAT, "names with dots in them") : MR_OK;
 }
 
-/* From the first samples of a file; a file without any leaves it to the next one. What is wrong with the
- * framing is for scan() to tell. */
+/* From the first samples of a file; a file without any leaves it to the next one. scan() reports errors of
+ * the framing. */
 static int choose(tar *t, mri_tar_get *get, void *context, uint64_t file_bytes, const char *path,
                   mr_error *err)
 {
@@ -189,7 +189,7 @@ typedef struct scanning {
     mri_tar_group g;
 } scanning;
 
-/* A class that is wrong is told when its sample comes up. */
+/* An invalid class is reported when its sample is read. */
 static int on_part(void *context, const mri_tar_part *part, mr_error *err)
 {
     scanning *w = context;
@@ -278,7 +278,7 @@ static int check_ends(const tar *t, mr_error *err)
     return mri_error_place(err, MR_EFORMAT, t->f.file[t->first_cut].path, MR_NOWHERE, MR_NOWHERE);
 }
 
-/* ---- what is told ---- */
+/* ---- reports ---- */
 static size_t say(char *buf, size_t room, const tar *t, mri_tar_irregularity what)
 {
     static const struct {
@@ -309,8 +309,8 @@ static size_t say(char *buf, size_t room, const tar *t, mri_tar_irregularity wha
     return n < 0 || (size_t)n >= room ? room - 1 : (size_t)n;
 }
 
-/* Kept with the index: what was odd when it was built is odd in the next run. | '0' and what NOTE_CUT (a lone
- * archive without end mark), NOTE_LAST_DOT say | text | 0 | names of classes, as they stand | */
+/* Kept with the index, so that the next run reports the same irregularities. | '0' plus the bits NOTE_CUT (a
+ * lone archive without end mark), NOTE_LAST_DOT | text | 0 | names of classes, as they stand | */
 static int tar_note(void *context, uint8_t **out, size_t *bytes, mr_error *err)
 {
     const tar *t = context;
@@ -392,7 +392,7 @@ static int tar_known(void *context, mri_framed *f, mr_error *err)
         t->cfg, f->memory_bytes + f->note_bytes + t->classes.count * sizeof *t->classes.name, NULL, err);
 }
 
-/* With labels that begin elsewhere, because somebody said so, the first names are those of no class. */
+/* If the user sets another first label, the first names belong to no class. */
 static void name_classes(mr_source_info *info, const tar *t)
 {
     const mri_tar_classes *c = &t->classes;

@@ -1,7 +1,7 @@
-/* formats/tar/tar.c: walk the headers of a tar archive. See tar.h for the layout and for what is refused.
+/* formats/tar/tar.c: walk the headers of a tar archive. See tar.h for the layout and for refused archives.
  *
- *   next() ──► header ──► 'x' 'L' 'K' 'g': keep what it says, next header
- *                    ├──► anything else: a member, with what was kept
+ *   next() ──► header ──► 'x' 'L' 'K' 'g': keep its values, next header
+ *                    ├──► anything else: a member, with the kept values
  *                    └──► zeros: the end
  *
  * Nothing is allocated, and every step goes forward: a walk costs at most one header for each 512 bytes. */
@@ -319,7 +319,7 @@ static int skip_sparse_map(mri_tar *t, const uint8_t *header, uint64_t *data, mr
     return MR_OK;
 }
 
-/* What the extended header says holds. Both may differ only when the number is too large for the plain
+/* The extended header's size counts. Both may differ only when the number is too large for the plain
  * field. */
 static int settle_size(const mri_tar *t, uint64_t offset, uint64_t *size, mr_error *err)
 {

@@ -39,7 +39,7 @@ typedef enum mri_tar_kind {
     MRI_TAR_SYMBOLIC_LINK,
     MRI_TAR_DEVICE,
     MRI_TAR_PIPE,
-    MRI_TAR_SPARSE, /* a file whose holes are left out: its data is not what the file held */
+    MRI_TAR_SPARSE, /* a file stored without its holes: its data differ from the file's */
     MRI_TAR_OTHER,  /* a type of some program's own */
 } mri_tar_kind;
 

@@ -12,7 +12,7 @@ static int wrong(mri_tar_classes *c, const char *why)
     return MR_OK;
 }
 
-/* Names are shown, and become folders: what a terminal would not show stays out. */
+/* Names are displayed, and become folders: characters that a terminal does not show are not allowed. */
 static bool is_name(const char *line, size_t bytes)
 {
     char shown[4 * MOST_NAME + 1];

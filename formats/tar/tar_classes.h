@@ -17,7 +17,7 @@ typedef struct mri_tar_classes {
     const char **name; /* count of them, into text; NULL: none */
     uint32_t count;
     char *text;        /* a copy */
-    const char *wrong; /* why there are none although there is a text; static, or NULL */
+    const char *wrong; /* why an existing text gives no classes; static, or NULL */
 } mri_tar_classes;
 
 /* Takes the text apart in a copy: the caller's goes into the index as it stands. Every line is a name of 1 to

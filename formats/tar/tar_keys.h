@@ -1,5 +1,5 @@
 /* formats/tar/tar_keys.h: keys seen in one file of a set. Private. Only there: every shard may begin its
- * numbers anew. Two keys of one hash would be told as one that comes again. */
+ * numbers anew. Two keys with the same hash would be reported as a repeated key. */
 #ifndef MRI_TAR_KEYS_H
 #define MRI_TAR_KEYS_H
 

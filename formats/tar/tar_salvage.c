@@ -181,7 +181,7 @@ static int compare_with_list(walk *w, mri_tar_member *m, bool *damaged, uint64_t
                : mri_tar_is_meta(m->name) ? false
                                           : is_file && (is_sums || is_covered(w, m->data));
     if (!*damaged) return MR_OK;
-    if (s && s->name_crc == mri_tar_name_crc(MRI_TAR_CLASSES)) { /* check_classes() has what it lists */
+    if (s && s->name_crc == mri_tar_name_crc(MRI_TAR_CLASSES)) { /* check_classes() has its list */
         *damaged = false;
         m->kind = MRI_TAR_OTHER;
         mri_tar_init(&w->tar, get, &w->scan, mri_align_up(s->data + s->bytes, MRI_TAR_BLOCK), w->file_bytes);
@@ -473,7 +473,7 @@ static int open_walk(void **out, const char *path, const char *like, mr_error *e
     walk *w, *other;
     *out = NULL;
     int rc = open_one(&w, path, err);
-    if (!rc && (!w->classes || !w->least) && like) { /* its own names of classes may be what is damaged */
+    if (!rc && (!w->classes || !w->least) && like) { /* its own names of classes may be damaged */
         if (open_one(&other, like, NULL) == MR_OK) {
             if (!w->classes) {
                 w->classes = other->classes;
@@ -509,7 +509,8 @@ static mri_salvage_item *queue(walk *w, mri_salvage_what what, uint64_t offset, 
     return item;
 }
 
-/* Damage that no incomplete sample stands for. One member between whole samples of several is none of theirs.
+/* Queue damage that no incomplete sample accounts for. One member between whole samples of several members
+ * belongs to neither of them.
  */
 static void queue_damage(walk *w)
 {
@@ -576,7 +577,7 @@ static void begin_group(walk *w, const mri_tar_member *m, size_t key_bytes)
     group *g = &w->group;
     *g = (group){.open = true, .begin = m->head, .beside = w->after_damage};
     memcpy(g->key, m->name, key_bytes);
-    /* its extended header may be what is damaged, and this name be what was left of it */
+    /* its extended header may be damaged, and this name only the rest of it */
     if (w->after_damage && m->name_bytes >= LONG_NAME) g->bad = true;
     w->after_damage = false;
 }

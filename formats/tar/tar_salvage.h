@@ -1,4 +1,4 @@
-/* formats/tar/tar_salvage.h: what is whole in a damaged archive of samples (formats/storage/salvage.h).
+/* formats/tar/tar_salvage.h: takes the whole samples out of a damaged archive (formats/storage/salvage.h).
  * Private. */
 #ifndef MRI_TAR_SALVAGE_H
 #define MRI_TAR_SALVAGE_H

@@ -101,7 +101,7 @@ typedef struct mri_tar_samples {
 /* notes may be NULL. */
 void mri_tar_samples_init(mri_tar_samples *it, mri_tar_get *get, void *context, uint64_t at, uint64_t end,
                           mri_tar_notes *notes);
-/* MR_EEND behind the last one; else as mri_tar_next(). */
+/* MR_EEND after the last one; else as mri_tar_next(). */
 int mri_tar_samples_next(mri_tar_samples *it, mri_tar_group *g, mr_error *err);
 void mri_tar_note(mri_tar_notes *n, mri_tar_irregularity what, uint64_t offset, const char *name);
 
@@ -118,7 +118,7 @@ int mri_tar_dots_unclear(const mri_tar_group *g, mr_error *err);
 /* g: as the last dot makes it. MR_EFORMAT: without a picture, since the names are of both kinds. */
 int mri_tar_dots_check(const mri_tar_group *g, mr_error *err);
 
-/* ---- what the members mean ---- */
+/* ---- meaning of the members ---- */
 typedef enum mri_tar_label { MRI_TAR_NO_LABEL, MRI_TAR_LABEL_TEXT, MRI_TAR_LABEL_JSON } mri_tar_label;
 
 typedef struct mri_tar_schema {
@@ -135,21 +135,21 @@ typedef struct mri_tar_schema {
 
 /* MR_EINVAL for keys no member can have. */
 int mri_tar_schema_init(mri_tar_schema *s, const char *image_key, const char *label_key, mr_error *err);
-/* The schema that this sample suggests; whether picture and class (as far as asked for) were found tells
- * image_field, label_field. */
+/* The schema that this sample suggests; image_field and label_field show whether picture and class were
+ * found, as far as requested. */
 int mri_tar_schema_take(mri_tar_schema *s, const mri_tar_group *g, mri_tar_get *get, void *context,
                         mr_error *err);
 /* "mask.png", "segmentation.png": a picture that belongs to another one. */
 bool mri_tar_is_mask(const char *ext);
 /* Could this part hold the class? */
 bool mri_tar_schema_is_label(const mri_tar_schema *s, const mri_tar_part *part);
-/* The class in it: MR_EFORMAT, MR_ELIMIT when there is none. */
+/* The class in it: MR_EFORMAT, MR_ELIMIT when it is missing or invalid. */
 int mri_tar_schema_label(const mri_tar_schema *s, const mri_tar_part *part, mri_tar_get *get, void *context,
                          int64_t *out, mr_error *err);
 /* The value of another member, data: its bytes. MR_EFORMAT, MR_EUNSUPPORTED: it is not what its field
  * says. */
 int mri_tar_schema_value(const mr_field *field, const void *data, size_t bytes, mr_value *out, mr_error *err);
-/* The picture among a sample's members: its kind, and which. MR_EFORMAT when there is none. */
+/* The picture among a sample's members: its kind, and the member. MR_EFORMAT without a picture. */
 int mri_tar_schema_image(const mri_tar_schema *s, const mri_tar_group *g, mri_tar_get *get, void *context,
                          const mri_tar_part **out, mr_type *type, mr_error *err);
 

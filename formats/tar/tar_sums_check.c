@@ -72,7 +72,7 @@ static int take_member(check *c, const mri_tar_member *m, mr_error *err)
     return rc ? rc : mri_tar_unmatched_member(&c->since, &sum, m->name, err);
 }
 
-/* The members since the last block that are at `from` and behind it did not meet their lines. */
+/* Keep the members since the last block, from `from` on, that did not match their lines. */
 static int keep_members(check *c, uint64_t from, mr_error *err)
 {
     int rc = MR_OK;

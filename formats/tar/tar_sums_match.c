@@ -92,7 +92,7 @@ static int by_position(const void *a, const void *b)
     return order(((const mri_tar_listed *)a)->sum.data, ((const mri_tar_listed *)b)->sum.data);
 }
 
-/* Take the pairs out of both lists; what is left stays in order. */
+/* Take the pairs out of both lists; the rest stays in order. */
 static void pair(mri_tar_unmatched *u, int (*compare)(const void *, const void *), bool names, bool with_data)
 {
     uint64_t m = 0, l = 0, members = 0, lines = 0;

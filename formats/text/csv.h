@@ -5,8 +5,8 @@
  *   quotes      around a whole place, "" inside for one quote; separators and line ends inside belong to it
  *   line ends   \n, \r\n or \r; empty lines are passed over; the last one may lack its end
  *
- * Refused, with the line: NUL, what is no UTF-8, text behind a closing quote, a quote that is never closed, a
- * row over MRI_CSV_ROW_BYTES or MRI_CSV_FIELDS. The caller checks that all rows have the same number of
+ * Refused, with the line: NUL, invalid UTF-8, text after a closing quote, a quote that is never closed, a row
+ * over MRI_CSV_ROW_BYTES or MRI_CSV_FIELDS. The caller checks that all rows have the same number of
  * columns. */
 #ifndef MRI_CSV_H
 #define MRI_CSV_H
@@ -23,19 +23,19 @@ typedef struct mri_csv {
     uint64_t line;   /* where this row begins */
     uint32_t count;  /* places in it */
     uint32_t *place; /* of each in row */
-    char *row;       /* their text, each with a NUL behind it */
+    char *row;       /* their text, each ends with a NUL */
     size_t row_bytes, row_cap;
     uint32_t place_cap;
 } mri_csv;
 
 int mri_csv_open(mri_csv *c, const char *path, mr_error *err);
 void mri_csv_close(mri_csv *c);
-/* The next row. MR_EEND: there is none. */
+/* The next row. MR_EEND: after the last. */
 int mri_csv_next(mri_csv *c, mr_error *err);
 
 static inline const char *mri_csv_place(const mri_csv *c, uint32_t at) { return c->row + c->place[at]; }
 
-/* What a place holds without the spaces around it: where it begins, and how long it is. */
+/* A field's text without the spaces around it: its start, and in *bytes its length. */
 static inline const char *mri_csv_trimmed(const char *place, size_t *bytes)
 {
     while (*place == ' ' || *place == '\t') place++;

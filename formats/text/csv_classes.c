@@ -61,7 +61,7 @@ static bool integer_of(const char *text, int64_t *out)
     return *end == '\0';
 }
 
-/* Lines where texts that are integers, and such that are not, come first; 0: there are none. */
+/* The first lines with an integer text and with any other text; 0: no such line. */
 static void sort_of_classes(const mri_csv_table *t, uint32_t *integer, uint32_t *name)
 {
     *integer = *name = UINT32_MAX;

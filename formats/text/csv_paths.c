@@ -71,8 +71,7 @@ static int not_seen(const char *path, int why, mr_error *err)
     return mri_error_place(err, rc, path, MR_NOWHERE, MR_NOWHERE);
 }
 
-/* The nearest folder above that is there, without links; *found false: there is none, or a link leads
- * nowhere. */
+/* The nearest existing parent folder, without links; *found false: no such folder, or a dangling link. */
 static int resolve(char *name, char real[PATH_MAX], bool *found, mr_error *err)
 {
     struct stat st;
@@ -116,7 +115,7 @@ static int leads_out(const mr_source *src, mri_csv_table *t, const char *path, b
     return leads_out_slowly(t, folder, path, out, err);
 }
 
-/* Its size, or what is in place of it. */
+/* The file's size, or an error about the entry of that name. */
 static int look_at(const mri_csv_table *t, const char *path, uint32_t *size, mr_error *err)
 {
     struct stat st;

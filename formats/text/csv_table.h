@@ -35,7 +35,7 @@ typedef struct mri_csv_table {
     bool labelled;
     mri_table_numbers numbers;
     mri_table_parts parts;
-    bool lone; /* no table of other parts lies beside it */
+    bool lone; /* no table of other splits lies in its folder */
     mri_rows targets;
     uint64_t missing, missing_line, outside;
     char *real_folder; /* without links; NULL until it is needed, and after reading */
@@ -58,7 +58,8 @@ int mri_csv_table_choose(mri_csv_table *t, const mri_csv *c, const mr_source_con
 int mri_csv_table_add_path(mr_source *src, mri_csv_table *t, const mri_csv *c, bool first,
                            const mr_source_config *cfg, mr_error *err);
 int mri_csv_table_not_there(const mri_csv *c, const char *path, mr_error *err);
-/* taken: of the sample that was added last; else the class of a row of another part, which may have none. */
+/* taken: the class of the sample added last; else the class of a row of another split, which may be
+ * missing. */
 int mri_csv_table_add_class(const mr_source *src, mri_csv_table *t, const mri_csv *c, bool taken,
                             mr_error *err);
 /* After all rows. */

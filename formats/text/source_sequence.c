@@ -145,7 +145,7 @@ static int take_line_end(row *r, int byte, mr_error *err)
     return rc;
 }
 
-/* The next line that is not empty. MR_EEND: there is none. */
+/* The next line that is not empty. MR_EEND: after the last. */
 static int next_row(row *r, mr_error *err)
 {
     int byte, rc;
@@ -311,8 +311,8 @@ static int take_text(char *part[MRI_PART_COUNT], const char *folder, int fd, con
     return part[at] ? MR_OK : no_memory(err, folder);
 }
 
-/* The texts of a folder. most: a flat folder of a million files is not read to find out that it is none of
- * ours. */
+/* The texts of a folder. most: stop after this number of entries, so that a flat folder of a million other
+ * files is rejected quickly. */
 static int scan_folder(const char *folder, char *part[MRI_PART_COUNT], uint32_t most, mr_error *err)
 {
     DIR *d = opendir(folder);

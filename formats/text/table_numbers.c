@@ -60,7 +60,7 @@ int mri_table_numbers_choose(mri_table_numbers *n, const mri_csv *c, const char 
     return MR_OK;
 }
 
-/* A decimal number, and nothing else; nan and inf are none. */
+/* A decimal number, and nothing else; nan and inf are refused. */
 static bool number_of(const char *place, float *out)
 {
     size_t bytes;

@@ -18,12 +18,12 @@ static inline bool mri_table_numbers_has(const mri_table_numbers *n, uint32_t co
 {
     return column >= n->first && column - n->first < n->count;
 }
-/* Those of this row, which has as many places as the first. */
+/* Add the numbers of this row, which has the same number of columns as the first. */
 int mri_table_numbers_add(mri_table_numbers *n, const mri_csv *c, mr_error *err);
 /* All rows, as the field of this name. */
 int mri_table_numbers_finish(mri_table_numbers *n, const char *name, const mr_source_config *cfg,
                              const char *path, mri_rows *out, mr_error *err);
-void mri_table_numbers_fini(mri_table_numbers *n); /* what was read; accepts a zeroed one */
+void mri_table_numbers_fini(mri_table_numbers *n); /* frees the rows; accepts a zeroed one */
 static inline uint64_t mri_table_numbers_memory(const mri_table_numbers *n)
 {
     return n->cap * sizeof *n->value;

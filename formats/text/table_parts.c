@@ -149,7 +149,7 @@ void mri_table_parts_see(mri_table_parts *p, const mri_csv *row)
     p->other_count++;
 }
 
-/* ---- what they come to ---- */
+/* ---- the resulting split ---- */
 static const char *others_text(const mri_table_parts *p, char *buf, size_t room)
 {
     size_t at = 0;

@@ -5,9 +5,9 @@
  *   path,label,is_valid      is_train, is_valid, is_val, is_test: 1/0, true/false, yes/no
  *   path,label,fold          numbers say nothing; --split-key fold=4 makes rows with 4 the part to test with
  *
- * The column is read once before all else, since what it holds decides whether it speaks of parts: where its
- * values are all of parts, or are train and another one among others, it does. Otherwise all rows are taken,
- * and that is told with the values. */
+ * The column is read once before all else: its values decide whether it is a split column. It is one if all
+ * values are split words, or if train and another split word are among the values. If it is not, all rows are
+ * taken, and the values are reported. */
 #ifndef MRI_TABLE_PARTS_H
 #define MRI_TABLE_PARTS_H
 
@@ -17,7 +17,7 @@
 enum { MRI_TABLE_OTHERS = 4, MRI_TABLE_VALUE_BYTES = 40, MRI_TABLE_COLUMN_BYTES = 80 };
 
 typedef struct mri_table_parts {
-    int column;                        /* -1: there is none, or it is not used */
+    int column;                        /* -1: missing, or not used */
     char name[MRI_TABLE_COLUMN_BYTES]; /* as shown */
     bool asked;                        /* somebody named it */
     mri_part if_yes;                   /* is_train and the like; MRI_NO_PART: words */
@@ -28,15 +28,16 @@ typedef struct mri_table_parts {
     mri_part taken; /* behind settle(); MRI_NO_PART: all rows */
 } mri_table_parts;
 
-/* From the first row, which has names where `header`. key: mr_source_config.split_key. Columns that are used
- * otherwise (`used`, then -1) are none. */
+/* From the first row, which has names where `header`. key: mr_source_config.split_key. Columns with another
+ * use (`used`, ends with -1) are not considered. */
 int mri_table_parts_choose(mri_table_parts *p, const mri_csv *c, bool header, const char *key,
                            const int *used, mr_error *err);
 void mri_table_parts_see(mri_table_parts *p, const mri_csv *row);
-/* All rows were seen: which part is taken. Fills src->info, tells. lone: no other table has further parts. */
+/* After all rows: choose the split. Fills src->info, including its report. lone: no other table has further
+ * splits. */
 int mri_table_parts_settle(mri_table_parts *p, mr_source *src, const mr_source_config *cfg, bool lone,
                            mr_error *err);
-/* Of which part is this row; MRI_NO_PART: of none. */
+/* The split of this row; MRI_NO_PART: no split. */
 mri_part mri_table_parts_of(const mri_table_parts *p, const mri_csv *row);
 
 #endif

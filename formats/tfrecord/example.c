@@ -87,8 +87,8 @@ static int take_value(mri_span *from, field *f, mr_error *err)
     return MR_OK;
 }
 
-/* Behind a group's first tag: all of it, groups inside included. Nobody writes groups any more; they are only
- * skipped. */
+/* Skip the rest of a group after its first tag, nested groups included. Nobody writes groups any more; they
+ * are only skipped. */
 static int skip_group(mri_span *from, uint32_t number, mr_error *err)
 {
     uint32_t open[MOST_GROUPS] = {number}, depth = 1;
@@ -216,7 +216,7 @@ typedef struct values { /* the values of one feature, one after the other */
     mri_feature_kind kind;
 } values;
 
-/* The next field of number 1 in the lists; MR_EEND behind the last. */
+/* The next field of number 1 in the lists; MR_EEND after the last. */
 static int next_value(values *v, field *f, mr_error *err)
 {
     for (;;) {

@@ -37,22 +37,22 @@ const char *mri_feature_kind_text(mri_feature_kind kind); /* "bytes (BytesList)"
 
 /* Walk the features in the order of the bytes; repeated keys are returned each time. */
 typedef struct mri_example_walk {
-    mri_span example;  /* what is left of the message */
+    mri_span example;  /* the rest of the message */
     mri_span features; /* of the Features being walked */
 } mri_example_walk;
 
 void mri_example_begin(mri_example_walk *w, const void *data, size_t bytes);
-/* MR_OK; MR_EEND behind the last; MR_EFORMAT: no protobuf, or a message of another type; MR_EUNSUPPORTED: a
+/* MR_OK; MR_EEND after the last; MR_EFORMAT: not a protobuf, or a message of another type; MR_EUNSUPPORTED: a
  * SequenceExample. */
 int mri_example_next(mri_example_walk *w, mri_feature *out, mr_error *err);
 
-/* The features with these keys; NULL keys, and those that are not there, come out as MRI_FEATURE_NONE. The
- * whole Example is walked: it is well-formed down to the lists, or MR_EFORMAT. */
+/* The features with these keys; NULL keys and missing keys give MRI_FEATURE_NONE. The whole Example is
+ * walked: it is well-formed down to the lists, or MR_EFORMAT. */
 int mri_example_pick(const void *data, size_t bytes, const char *const *keys, uint32_t key_count,
                      mri_feature *out, mr_error *err);
 
-/* The values of a feature of that kind: as many as `cap` holds go to out (NULL with cap 0), *count is how
- * many there are. */
+/* The values of a feature of that kind: the first `cap` go to out (NULL with cap 0); *count is the number of
+ * all values. */
 int mri_feature_ints(const mri_feature *f, int64_t *out, size_t cap, size_t *count, mr_error *err);
 int mri_feature_floats(const mri_feature *f, float *out, size_t cap, size_t *count, mr_error *err);
 int mri_feature_bytes(const mri_feature *f, mri_span *out, size_t cap, size_t *count, mr_error *err);

@@ -2,12 +2,12 @@
  * example.h the message).
  *
  *   scan   each record: length checked (a wrong one ends it: nobody knows where the next record begins), data
- *          looked into for the label, class names and boxes; what is wrong inside a record is left to parse()
+ *          looked into for the label, class names and boxes; errors inside a record are left to parse()
  *   parse  checksum of the data, picture, label, boxes, mask; a record that is wrong is a bad sample with its
  *          reason
  *
- * An extent is the data and their checksum; both lie behind the head, whose place messages name. The features
- * are those of the first record that can be read. Boxes are xmin, ymin, xmax, ymax as in the file, 0 to 1 by
+ * An extent is the data and their checksum; both follow the head, whose offset messages name. The first
+ * readable record determines the features. Boxes are xmin, ymin, xmax, ymax as in the file, 0 to 1 by
  * custom. */
 #include <errno.h>
 #include <inttypes.h>
@@ -195,7 +195,8 @@ static void set_fields(mr_source *src, const tfrecord *t)
     if (facts->key[MRI_TF_MASK]) src->fields[info->field_count++] = mri_field("mask", MR_TYPE_PNG);
 }
 
-/* Names are those of all samples, or of none: a number without a name has no sample. */
+/* Either every class that occurs has a name, or names are dropped: a number without a name must have no
+ * sample. */
 static int check_names(tfrecord *t, mr_error *err)
 {
     const mri_framed *f = &t->f;

@@ -2,7 +2,7 @@
  *
  *   | u64 bytes | u32 masked CRC32C of those 8 | data | u32 masked CRC32C of the data | u64 bytes | ...
  *
- * Numbers are little-endian. Nothing stands in front of the first record or behind the last.
+ * Numbers are little-endian. Nothing precedes the first record or follows the last.
  *
  * The room: takes files of tf.train.Example and gives one format for the table in formats/open.c. The framing
  * and the message (example.h) are also for pipeline/convert, which writes such files. */

@@ -68,8 +68,8 @@ static int take_key(mri_tf_gather *g, int at, const char *key, mr_error *err)
     return MR_OK;
 }
 
-/* The first of the usual names that is there with the right kind, else the first that is there at all: of
- * that one the reader says what is wrong. */
+/* The first of the usual names that is there with the right kind, else the first that exists at all: the
+ * reader reports that one's error. */
 static int choose_usual(mri_tf_gather *g, int at, const void *example, size_t bytes, mr_error *err)
 {
     mri_feature f[16];
@@ -121,8 +121,8 @@ static void drop_keys(mri_tf_gather *g, int from, int to)
     }
 }
 
-/* What is called a mask and is no PNG is something else: nobody asked for it, so no record is bad for it. Nor
- * is it one when it is the picture. */
+/* A feature named like a mask that is not a PNG is something else: nobody requested it, so it makes no record
+ * bad. The picture itself is not a mask either. */
 static int check_mask(mri_tf_gather *g, const void *example, size_t bytes, mr_error *err)
 {
     mri_feature f;
@@ -180,7 +180,7 @@ static bool can_be_name(mri_span text)
     return sound;
 }
 
-/* Names are a courtesy: whatever is wrong with one, there are none. */
+/* Names are optional: any error in one drops all of them. */
 static int add_name(mri_tf_gather *g, const mri_feature *f, int64_t label, mr_error *err)
 {
     mri_span text;
@@ -217,7 +217,7 @@ static int add_boxes(mri_tf_gather *g, const mri_feature *f, mr_error *err)
 {
     size_t count = 0;
     if (!f || mri_tf_box_count(f, g->key, &count, NULL) != MR_OK || count == 0)
-        return MR_OK; /* parse() tells */
+        return MR_OK; /* parse() reports it */
     uint64_t cap = g->box_cap, label_cap = g->box_cap;
     const int rc = mri_source_budget(
         g->cfg, (g->box_count + count) * 3 * (4 * sizeof *g->box + sizeof *g->box_label), NULL, err);
@@ -357,7 +357,7 @@ static bool read_sizes(const uint8_t *note, size_t bytes, sizes *s)
            s->names <= bytes && s->boxes <= bytes && s->samples < (uint64_t)1 << 40;
 }
 
-/* So many texts, each with its 0, and no byte more. */
+/* Do exactly `count` texts, each with its 0, fill the bytes? */
 static bool texts_fit(const uint8_t *p, uint64_t bytes, uint64_t count)
 {
     uint64_t ends = 0;

@@ -1,5 +1,5 @@
-/* formats/tfrecord/tfrecord_facts.h: what is known about a TFRecord data set besides the positions of its
- * records. Private.
+/* formats/tfrecord/tfrecord_facts.h: facts about a TFRecord data set other than the positions of its records.
+ * Private.
  *
  *   gather  while the records are scanned: which features hold picture, label, ...; class names; boxes
  *   note    the same as bytes that are kept with the index (framed.h)
@@ -31,13 +31,13 @@ enum mri_tf_feature {
 enum { MRI_TF_MAX_BOXES = 1 << 16 }; /* in one record */
 
 /* ---- the values of one record ---- */
-/* One integer, or an error that says what was found instead. name: of the feature. */
+/* One integer, or an error that names the found value. name: of the feature. */
 int mri_tf_one_int(const mri_feature *f, const char *name, int64_t *out, mr_error *err);
 int mri_tf_one_bytes(const mri_feature *f, const char *name, mri_span *out, mr_error *err);
 /* JPEG, PNG or pixels; size features as picked. */
 int mri_tf_picture(const mri_feature f[MRI_TF_FEATURES], const char *const key[MRI_TF_FEATURES],
                    mr_value *out, mr_error *err);
-/* A PNG, or nothing (0 bytes) where the record has none. */
+/* A PNG, or nothing (0 bytes) where the record has no mask. */
 int mri_tf_mask(const mri_feature *f, const char *name, mr_value *out, mr_error *err);
 /* How many boxes, where all lists agree about it. */
 int mri_tf_box_count(const mri_feature f[MRI_TF_FEATURES], const char *const key[MRI_TF_FEATURES],
@@ -48,7 +48,7 @@ void mri_tf_list_keys(const void *example, size_t bytes, char *out, size_t out_b
 /* ---- gather ---- */
 typedef struct mri_tf_gather {
     const mr_source_config *cfg;
-    const char *key[MRI_TF_FEATURES]; /* NULL: the data have none */
+    const char *key[MRI_TF_FEATURES]; /* NULL: the data do not have it */
     char *key_text[MRI_TF_FEATURES];
     bool chosen;
     bool encoded, raw, shapes_differ; /* of the pictures so far */

@@ -1,5 +1,5 @@
 /* formats/tfrecord/tfrecord_salvage.c: the records of a damaged TFRecord file. A record is whole when both
- * its checksums are right. Behind a damaged length the next record is looked for at every byte. */
+ * its checksums are right. After a damaged length the next record is searched at every byte. */
 #include "formats/tfrecord/tfrecord_salvage.h"
 
 #include <errno.h>
@@ -86,7 +86,7 @@ static int data_sound(walk *w, uint64_t at, uint64_t bytes, const uint8_t **reco
     return MR_OK;
 }
 
-/* The next record behind a damaged head: both checksums are right, or `end`. */
+/* The next record after a damaged head: both checksums are right, or `end`. */
 static int find(walk *w, uint64_t from, uint64_t *out, mr_error *err)
 {
     const uint8_t *p;
@@ -103,7 +103,7 @@ static int find(walk *w, uint64_t from, uint64_t *out, mr_error *err)
     return mri_stop_asked() ? mri_stopped(err) : MR_OK;
 }
 
-/* What a damaged Example is called, where that much of it can be read. */
+/* Keep a damaged Example's name, if that much of it can be read. */
 static void keep_name(const uint8_t *data, size_t bytes, mri_salvage_item *item)
 {
     static const char *const key[] = {"image/filename"};

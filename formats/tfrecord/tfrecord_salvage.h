@@ -1,5 +1,5 @@
-/* formats/tfrecord/tfrecord_salvage.h: what is whole in a damaged TFRecord file (formats/storage/salvage.h).
- * Private. */
+/* formats/tfrecord/tfrecord_salvage.h: takes the whole records out of a damaged TFRecord file
+ * (formats/storage/salvage.h). Private. */
 #ifndef MRI_TFRECORD_SALVAGE_H
 #define MRI_TFRECORD_SALVAGE_H
 

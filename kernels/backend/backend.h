@@ -62,7 +62,7 @@ struct mr_group {
     mr_stream *streams[]; /* count */
 };
 
-/* ---- what a kind of device brings: one table for each sort of handle, filled where that handle is made ----
+/* ---- a device kind provides one table for each type of handle, filled where the handle is created ----
  */
 
 struct mri_memory_calls {
@@ -125,7 +125,7 @@ struct mri_graph_calls {
 
 struct mri_backend {
     const char *kind;
-    /* What the numbers of the text mean: sets spec->count. */
+    /* Interpret the numbers in the text and set spec->count. */
     int (*count)(struct mri_spec *spec, mr_error *err);
     /* Fill devices[0..spec->count). On failure none is left open. */
     int (*open)(mr_device **devices, const struct mri_spec *spec, const mr_devices_config *cfg,
@@ -139,7 +139,7 @@ struct mri_backend {
     const struct mri_event_calls *events;
     const struct mri_op_calls *ops;
     int (*update_async)(mr_stream *s, const mr_update_config *cfg);
-    /* bytes of mr_update_config.room for a matrix that is stored in so many floats */
+    /* bytes of mr_update_config.room for a matrix stored in `stored` floats */
     uint64_t (*update_room)(const mr_device *dev, const mr_update_matrix *m, uint64_t stored);
     int (*average_async)(mr_stream *s, float *average, const float *from, uint64_t count, float decay);
     int (*add_async)(mr_stream *s, float *to, const float *from, uint64_t count);

@@ -1,5 +1,5 @@
-/* kernels/backend/op_class.h: what a kind of operation is on every device: its row of facts, the list of all
- * rows, and the pieces that descriptions share.
+/* kernels/backend/op_class.h: the device-independent row of each operation kind, the list of all rows, and
+ * helpers that descriptions share.
  *
  * Each kind has one file ops/NAME.c with its row, mri_NAME_class: how a description is checked and what
  * follows from it (shapes, parameters, amount of arithmetic), and the plain C code that specifies what it
@@ -47,13 +47,13 @@ struct mri_op_class {
     bool takes_numbers; /* whole ones too, without a gradient to them */
     /* goes through values one by one: on the host the output has the layout of the input */
     bool keeps_layout;
-    bool fuses; /* an activation rides along behind it */
-    /* Check what is the kind's own in desc and fill info: parameters, flops, inplace, and the output where it
-     * is not as the input. The common part was checked. NULL: nothing to say. */
+    bool fuses; /* an activation can be fused after it */
+    /* Check the kind's own fields of desc and fill info: parameters, flops, inplace, and the output where it
+     * differs from the input. The caller has checked the common fields. NULL: nothing to check or fill. */
     int (*describe)(const mr_op_desc *desc, mr_op_info *info, mr_error *err);
     bool (*takes_two)(const mr_op_desc *desc); /* x2 is an input; NULL: never */
-    /* Is an address missing in args? Those that all kinds need were checked. NULL: mri_op_lacks() is
-     * enough. */
+    /* Is an address missing in args? The caller has checked the addresses that all kinds need. NULL:
+     * mri_op_lacks() is enough. */
     bool (*lacks)(const mr_op *op, const mr_op_args *args, bool backward);
     const struct mri_op_code *reference;
 };

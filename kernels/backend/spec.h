@@ -11,8 +11,8 @@ struct mri_spec_option {
     char name[16], value[48];
 };
 
-/* "KIND[:NUMBER[,[KIND:]NUMBER]...][,NAME=VALUE]...", or "KIND:all", taken apart; what the numbers mean is
- * the backend's affair. */
+/* "KIND[:NUMBER[,[KIND:]NUMBER]...][,NAME=VALUE]...", or "KIND:all", split into fields; the backend
+ * interprets the numbers. */
 struct mri_spec {
     char kind[16];
     uint32_t number_count, numbers[MRI_MAX_REPLICAS];
@@ -23,9 +23,9 @@ struct mri_spec {
 };
 
 int mri_spec_parse(struct mri_spec *out, const char *text, mr_error *err);
-/* The single number is a replica count, 1 when there is none; sets spec->count. */
+/* The single number is a replica count, by default 1; sets spec->count. */
 int mri_spec_replicas(struct mri_spec *spec, mr_error *err);
-/* Each number names a device, the first when there is none; one that comes twice is opened twice. Sets
+/* Each number names a device, by default the first; a repeated number opens the device again. Sets
  * spec->count. there: devices, which "all" names. */
 int mri_spec_ordinals(struct mri_spec *spec, uint32_t there, mr_error *err);
 /* "3.1ms", "250us", "1s", "800ns" -> nanoseconds; "25GB/s", "800MB/s" -> bytes per second. Positive and

@@ -24,7 +24,7 @@ bool mri_sum_is_node(uint32_t leaves, mr_sum_node node)
     return true;
 }
 
-/* Those of [from, to) under `at`, in order. */
+/* Collect the nodes under `at` that cover [from, to), in order. */
 static uint32_t cover(mr_sum_node at, uint32_t from, uint32_t to, mr_sum_node *out, uint32_t found)
 {
     if (at.first >= to || at.first + at.count <= from) return found;

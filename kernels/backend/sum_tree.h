@@ -17,7 +17,7 @@ typedef struct mri_sum_step {
     uint32_t array;
 } mri_sum_step;
 
-/* How a node of the tree is made of those that are there. */
+/* The steps that build a node of the tree from the available nodes. */
 typedef struct mri_sum_program {
     mri_sum_step *steps;
     uint32_t count;

@@ -80,8 +80,8 @@ void mr_update_defaults_sized(mr_update_config *cfg, size_t struct_size)
 static double left_of(float beta, uint64_t step) { return 1 - pow((double)beta, (double)step); }
 
 /* Nadam's momentum rises from half of beta1 to beta1: b_t = beta1 (1 - 0.5 * 0.96^(t / 250)). The product of
- * all so far is worked out anew each time, so that a step depends on its number alone; below 2^-54 it no
- * longer changes what is taken from 1, which is after some 400 steps with beta1 = 0.9. */
+ * all so far is worked out anew each time, so that a step depends on its number alone; below 2^-54, after
+ * some 400 steps with beta1 = 0.9, it no longer changes 1 minus the product. */
 static void nadam_values(const mr_update_desc *d, mr_step_values *out)
 {
     const double root = pow(0.96, 1.0 / 250), beta = (double)d->beta1;
@@ -115,7 +115,7 @@ int mr_update_values(const mr_update_desc *desc, mr_step_values *out)
     default: return MR_OK;
     }
     if (desc->step < 1) return MR_EINVAL;
-    if (desc->kind == MR_UPDATE_RMSPROP_MOMENTUM) { /* what is left of the 1 that the mean began with */
+    if (desc->kind == MR_UPDATE_RMSPROP_MOMENTUM) { /* the remaining share of the mean's initial 1 */
         out->adam_root = (float)pow((double)desc->rho, (double)desc->step);
         return MR_OK;
     }

@@ -24,7 +24,7 @@
 /* MUON's O is multiplied with this times the root of the longer side. */
 #define MRI_MUON_SCALE 0.2f
 
-/* The squares of a norm are added up in stretches of so many gradients, each by itself, then in order. */
+/* A norm sums squares within stretches of this number of gradients, then sums the stretches in order. */
 #define MRI_UPDATE_NORM_FLOATS 16384u
 #define MRI_UPDATE_NORM_HEAD   2u /* doubles in front of the sums of stretches: the whole, and the factor */
 

@@ -9,9 +9,9 @@
 #include "kernels/backend/spec.h"
 #include "kernels/ops/host_op.h"
 
-/* Threads that OpenMP gives this thread of those that it asks for from now on: a limit of the program or of
- * its environment (OMP_THREAD_LIMIT, OMP_MAX_ACTIVE_LEVELS) may leave fewer. oneDNN and winograd.c cut their
- * work for the number that was asked for, and would wait for the others for ever. */
+/* The number of threads that OpenMP grants this thread from now on: a limit of the program or of its
+ * environment (OMP_THREAD_LIMIT, OMP_MAX_ACTIVE_LEVELS) may leave fewer. oneDNN and winograd.c cut their work
+ * for the requested number, and would wait forever for missing threads. */
 static uint32_t granted(uint32_t wanted)
 {
     uint32_t threads = 1;
@@ -69,7 +69,7 @@ static const struct mri_op_code *code_for(const mr_op *head)
     return fast && !mri_host_device_of(head->device)->reference ? fast : head->is->reference;
 }
 
-/* The processor's model as the system reports it, and what the build lacks. */
+/* The processor's model as the system reports it, and the libraries missing from the build. */
 static void processor_name(char *out, size_t out_bytes)
 {
     snprintf(out, out_bytes, "processor" BUILT_WITHOUT);

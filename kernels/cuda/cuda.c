@@ -16,7 +16,7 @@ static void cuda_close(mr_device *base)
     mri_cuda_device *dev = mri_cuda_device_of(base);
     if (dev->context) {
         mri_cuda_enter_for_cleanup(dev);
-        if (dev->house) mri_cuda_drain(dev, dev->house); /* an anchor, and what was freed last */
+        if (dev->house) mri_cuda_drain(dev, dev->house); /* an anchor, and the latest releases */
         mri_cuda_anchors_close(dev);
         mri_cuda_kernels_unload(dev);
         if (dev->house) dev->api->cuStreamDestroy(dev->house);
@@ -29,7 +29,7 @@ static void cuda_close(mr_device *base)
     free(dev);
 }
 
-/* Everything that needs the GPU itself. cuda_close() undoes what was done. */
+/* All initialisation that needs the GPU itself. cuda_close() undoes it, also when partial. */
 static int start_device(mri_cuda_device *dev, mr_error *err)
 {
     CUcontext context = NULL;

@@ -2,7 +2,7 @@
  * lists the GPUs of the machine; below them the rooms
  *
  *   ops/       one operation each                          plan/      cuDNN plans: which algorithm, measured
- *   host/      what a GPU is to the host (gpu.h)                      once
+ *   host/      the host side of a GPU (gpu.h)                        once
  *                                                          kernels/   the device code and its arguments
  *
  * Takes a device's number and settings from device.c. Gives one struct mri_backend, which backends.c puts

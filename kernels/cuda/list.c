@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #define LEAST_DRIVER                                                                                         \
-    (CUDA_VERSION / 1000 * 1000) /* any driver of the toolkit's major version runs what it compiles */
+    (CUDA_VERSION / 1000 * 1000) /* any driver of the toolkit's major version runs its output */
 
 char *mri_cuda_mask_text(char *out, size_t out_bytes)
 {
@@ -94,7 +94,7 @@ static void error_state(const mr_error *err, char *out, size_t out_bytes)
     snprintf(out, out_bytes, "%.*s", (int)room, line);
 }
 
-/* "ready", or what is missing. */
+/* "ready", or the missing piece. */
 static void describe_state(uint32_t capability, char *out, size_t out_bytes)
 {
     mr_error err = MR_ERROR_INIT;

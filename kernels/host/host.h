@@ -37,7 +37,7 @@ typedef struct mri_host_device {
     mr_convolution convolution; /* cpu: what convolutions may be computed by */
     const struct mri_op_code *(*code_for)(const mr_op *head); /* how an operation runs here */
     pthread_mutex_t lock;
-    uint64_t link_free_ns[2]; /* lock: when the link has carried what it was given */
+    uint64_t link_free_ns[2]; /* lock: when the link has carried all queued bytes */
     _Atomic int failed;       /* first error of any stream, 0 while well */
     mr_error error;           /* lock */
     void (*thread_begin)(struct mri_host_device *dev, mr_stream_role role); /* in each stream's thread; may be
@@ -56,14 +56,14 @@ void mri_host_device_fail(mri_host_device *dev, const mr_error *error);
 
 typedef struct mri_host_stream mri_host_stream;
 
-/* A thread of the device's own for what is done while others wait: operations are made, parameters brought
- * from one layout into another. OpenMP is then asked in threads of this library only: it keeps threads for
- * each thread that asks, and a child of fork() lacks those that belong to its one thread. Begun when the
- * device is opened, ended with it. MR_ENOMEM: the system refused a thread. */
+/* The device's own thread for work that callers wait for: it creates operations and converts parameters
+ * between layouts. OpenMP is then asked in threads of this library only: it keeps threads for each thread
+ * that asks, and in a child of fork() the threads kept for its one thread are missing. Begun when the device
+ * is opened, ended with it. MR_ENOMEM: the system refused a thread. */
 int mri_host_maker_start(mri_host_device *dev, mr_error *err);
 void mri_host_maker_stop(mri_host_device *dev); /* accepts a device without one */
-/* Call work(context) there and wait; what it returns, with what it wrote to err. From a thread of a stream it
- * is called at once. */
+/* Call work(context) in that thread, wait, and return its result and its err. From a thread of a stream it is
+ * called at once. */
 typedef int mri_host_work(void *context, mr_error *err);
 int mri_host_make(mri_host_device *dev, mri_host_work *work, void *context, mr_error *err);
 
@@ -83,13 +83,13 @@ mri_host_device *mri_host_stream_device(const mri_host_stream *s);
 
 mri_host_stream *mri_host_stream_ref(mri_host_stream *s);
 void mri_host_stream_unref(mri_host_stream *s);
-/* Is task `number` over? MR_OK, MR_EAGAIN, or what it or a task before it failed with. */
+/* Is task `number` over? MR_OK, MR_EAGAIN, or the error of it or of a task before it. */
 int mri_host_stream_query(mri_host_stream *s, uint64_t number);
 /* MR_EAGAIN after timeout_ns (MR_FOREVER: never). */
 int mri_host_stream_wait(mri_host_stream *s, uint64_t number, uint64_t timeout_ns, mr_error *err);
 
 /* From the stream's own thread, like the three below. The time it is on the device: of CLOCK_MONOTONIC, or of
- * a simulated device's own clock, which is never ahead of that, and behind it where the thread came late. */
+ * a simulated device's own clock, which is never ahead of that, and lags it where the thread came late. */
 uint64_t mri_host_stream_now(const mri_host_stream *s);
 /* What comes next on a simulated device begins no earlier. */
 void mri_host_stream_advance(mri_host_stream *s, uint64_t to_ns);
@@ -108,7 +108,7 @@ extern const struct mri_group_calls mri_host_groups_idle; /* sums only meet: the
 
 /* host_sum.c: additions on the processor, in the order that is asked for. */
 struct mri_sum_program;
-/* Floats [at, at + count) of what the program makes of `arrays`, to out (count floats, may be one of them).
+/* Floats [at, at + count) of the program's result for `arrays`, to out (count floats, may be one of them).
  */
 void mri_host_sum(const struct mri_sum_program *p, float *const *arrays, uint64_t at, uint64_t count,
                   float *out);

@@ -111,7 +111,7 @@ struct wait_args {
     uint64_t number;
 };
 
-/* The error of what was waited for becomes this stream's own: what follows would work on its leavings. */
+/* An error of the awaited work becomes this stream's own: later tasks would use incomplete data. */
 static int run_wait(mri_host_stream *s, const void *args, mr_error *err)
 {
     const struct wait_args *a = args;

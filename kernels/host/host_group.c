@@ -27,7 +27,7 @@ struct host_group {
     uint64_t broken_at; /* lock: number of a call that could not be queued everywhere, 0: none */
     int failed;         /* lock: first error any stream arrived with */
     int found;          /* lock: `failed` when the newest meeting was held */
-    uint64_t latest_ns; /* lock: of those that arrived, by the clocks of their streams */
+    uint64_t latest_ns; /* lock: of the streams that arrived, by their clocks */
     uint64_t held_ns;   /* lock: `latest_ns` when the newest meeting was held */
     /* arrays of all nodes, and the last one of each device, in the call under way: written before the first
      * meeting, read after */
@@ -92,9 +92,9 @@ static void group_destroy(mr_group *base)
     free_group(g);
 }
 
-/* Wait until every stream is here. `failed` is this stream's own trouble; returns what the meeting as a whole
- * found, the same on all: whoever wakes late must not hear of an error with which another has come to the
- * next meeting already, or it would not come there, and be waited for. */
+/* Wait until every stream is here. `failed` is this stream's own trouble; returns the result of the meeting
+ * as a whole, the same on all. A stream that wakes late must not see an error that another stream brought to
+ * the next meeting: it would stay away from that meeting, and the others would wait for it. */
 static int meet(struct host_group *g, mri_host_stream *s, uint64_t call, int failed)
 {
     pthread_mutex_lock(&g->lock);
@@ -171,7 +171,7 @@ static int run_group(mri_host_stream *s, const void *args, mr_error *err)
     return rc ? rc : met;
 }
 
-/* Some stream did not get its task: let go those that did. */
+/* Some stream did not get its task: release the streams that did. */
 static void break_call(struct host_group *g, uint64_t call)
 {
     pthread_mutex_lock(&g->lock);

@@ -67,8 +67,8 @@ static void *alloc_block(size_t bytes)
     return block;
 }
 
-/* Into the account before the memory is there: of two threads that ask at once the second sees what the first
- * takes. False: it is over the limit; *left says what there is. */
+/* Charge the account before allocating: of two threads that ask at once, the second sees the first one's
+ * charge. False: over the limit; *left is the free rest. */
 static bool reserve(mri_host_device *dev, size_t bytes, uint64_t *left)
 {
     size_t used = dev->used_bytes;
@@ -135,7 +135,7 @@ struct copy_args {
     size_t bytes;
 };
 
-#define SMALL_PART 16 /* of what the link has to carry: less goes between its packets */
+#define SMALL_PART 16 /* a copy of at most this fraction of the link's queue goes between its packets */
 
 /* When a link that gets these bytes at from_ns has carried them: what came before first, but a small copy
  * does not wait for a large one. */

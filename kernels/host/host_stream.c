@@ -5,7 +5,7 @@
  * mr_stream_destroy().
  *
  * Stopping: destroy sets stop, the thread finishes the ring and leaves, destroy joins it. Waits in the ring
- * end because what they wait for was queued before them, on a stream that is still running or has drained. */
+ * end because the awaited work was queued before them, on a stream that is still running or has drained. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -49,10 +49,10 @@ mri_host_device *mri_host_stream_device(const mri_host_stream *s) { return s->de
 
 /* ---- the clock of a simulated device ----
  *
- * A task begins there when it was queued, what is before it is over, and what it waits for is. Threads of
- * this machine that come late to it, because others have the cores, move nothing: the next task takes less of
- * the real time. The clock is never ahead of the real one, for a task that takes time sleeps until it is
- * over. */
+ * On this clock a task begins once it is queued, the task before it is over, and the work that it waits for
+ * is over. Threads of this machine that come late to it, because others have the cores, move nothing: the
+ * next task takes less of the real time. The clock is never ahead of the real one, for a task that takes time
+ * sleeps until it is over. */
 
 static bool is_simulated(const mri_host_stream *s) { return s->device->base.info.simulated; }
 

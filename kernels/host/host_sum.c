@@ -1,5 +1,5 @@
-/* kernels/host/host_sum.c: additions of arrays in the host's memory: one to another, or many in the order of
- * a program (sum_tree.h), block by block, so that what is added up stays in the first-level cache. */
+/* kernels/host/host_sum.c: additions of arrays in host memory: one to another, or many in the order of a
+ * program (sum_tree.h), block by block, so that the sums stay in the first-level cache. */
 #include "kernels/backend/sum_tree.h"
 #include "kernels/host/host.h"
 #include "kernels/host/simd_loop.h"

@@ -4,8 +4,8 @@
  *     rank s       all nodes of slice s, added up by the tree   in the order of the tree
  *     rank s       slice s of the sum ──► every rank
  *
- * A rank sends and receives what a ring would, twice (size - 1) / size of the array, when its leaves make one
- * node; each further node costs as much again in the first exchange. */
+ * A rank sends and receives the same amount as in a ring, twice (size - 1) / size of the array, when its
+ * leaves make one node; each further node costs as much again in the first exchange. */
 #include "kernels/host/host_wire.h"
 
 #include "kernels/host/host.h"
@@ -140,7 +140,7 @@ static int make_room(mri_host_wire *w, uint64_t count, mr_error *err)
     return MR_OK;
 }
 
-/* What goes to rank r is put behind each other, node by node; what this rank needs of its own nodes, too. */
+/* Pack the data for each rank r node by node, including this rank's own slice of its nodes. */
 static float *make_own(const mri_host_wire *w, float *const *values, uint64_t count)
 {
     const uint32_t me = w->wire.rank, nodes = nodes_of(w, me);

@@ -51,7 +51,7 @@ static float *coefficients(const mri_host_op *op, const mr_op_args *a)
     return (float *)((double *)a->scratch + (size_t)op->base.desc.max_batch * 2 * op->base.desc.in.c);
 }
 
-/* The factors are all 1 where there are none. */
+/* The factor of a channel; 1 without factors. */
 static float factor_of(const mr_op_desc *d, const mr_op_args *a, uint32_t c)
 {
     return d->batchnorm.no_scale ? 1 : a->param[0][c];
@@ -172,7 +172,7 @@ static void for_pieces(const mri_host_op *op, const mr_op_args *a, work_on_piece
     }
 }
 
-/* Into the sums of the first sample those of all, in order. */
+/* Add the sums of all samples to the first sample's, in order. */
 static void sum_batch(const mri_host_op *op, const mr_op_args *a, work_on_piece *work)
 {
     double *sums = a->scratch;

@@ -1,5 +1,5 @@
-/* kernels/ops/channels.h: channels of one tensor as those of another, for operations that put them beside
- * each other. */
+/* kernels/ops/channels.h: copies channels of one tensor to channels of another, for operations that
+ * concatenate channels. */
 #ifndef MRI_CHANNELS_H
 #define MRI_CHANNELS_H
 

@@ -1,5 +1,5 @@
-/* kernels/ops/concat.c: the channels of two tensors of as many pixels, one behind the other. Any layout, the
- * same for both. */
+/* kernels/ops/concat.c: concatenates the channels of two tensors with the same number of pixels. Any layout,
+ * the same for both. */
 #include "kernels/backend/op_class.h"
 #include "kernels/ops/channels.h"
 

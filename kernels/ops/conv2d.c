@@ -1,6 +1,6 @@
-/* kernels/ops/conv2d.c: what a convolution is. NHWC, weights [filters][kh][kw][c / groups]; sums run over
- * kh, kw, c in this order in float, c over the channels of the filter's group. Threads share samples
- * (forward, dx) or filters (gradients of parameters), so every sum has one order. */
+/* kernels/ops/conv2d.c: defines convolution. NHWC, weights [filters][kh][kw][c / groups]; sums run over kh,
+ * kw, c in this order in float, c over the channels of the filter's group. Threads share samples (forward,
+ * dx) or filters (gradients of parameters), so every sum has one order. */
 #include "kernels/backend/op_class.h"
 #include "kernels/ops/host_op.h"
 #include "kernels/ops/window.h"

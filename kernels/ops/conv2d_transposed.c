@@ -1,4 +1,4 @@
-/* kernels/ops/conv2d_transposed.c: what a transposed convolution is (Zeiler et al. 2010, "Deconvolutional
+/* kernels/ops/conv2d_transposed.c: defines transposed convolution (Zeiler et al. 2010, "Deconvolutional
  * networks"): the gradient to the input of a convolution, as an operation of its own. NHWC, weights
  * [c][kh][kw][filters]. An output element is a sum over the input's pixels in row order, then their channels,
  * in float. Threads share samples (forward, dx) or input channels (gradients of weights), so every sum has
@@ -7,7 +7,7 @@
 #include "kernels/ops/host_op.h"
 #include "kernels/ops/window.h"
 
-/* Pixels of the output along one axis; false where there are none. */
+/* Pixels of the output along one axis; false where the output would be empty. */
 static bool side(uint32_t in, uint32_t kernel, uint32_t stride, uint32_t before, uint32_t after,
                  uint32_t *out)
 {

@@ -1,4 +1,4 @@
-/* kernels/ops/dense.c: what a fully connected layer is: y = f(W x + b), inputs in h, w, c order, sums in
+/* kernels/ops/dense.c: defines a fully connected layer: y = f(W x + b), inputs in h, w, c order, sums in
  * input order. */
 #include "kernels/backend/op_class.h"
 #include "kernels/ops/host_op.h"

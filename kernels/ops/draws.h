@@ -17,7 +17,7 @@ struct mri_draw_key {
 
 /* Draws of `groups` groups from first_group on: groups * MRI_DRAW_GROUP numbers. */
 void mri_draws(uint16_t *out, struct mri_draw_key key, uint32_t first_group, uint32_t groups);
-/* The same in plain C: what the fast ones are tested against. */
+/* The same in plain C: the tests compare the fast ones with it. */
 void mri_draws_plain(uint16_t *out, struct mri_draw_key key, uint32_t first_group, uint32_t groups);
 
 #endif

@@ -115,7 +115,7 @@ static struct mri_draw_key key_of(const mri_host_op *op, const mr_op_args *a, ui
                                  a->first + i};
 }
 
-/* As a whole; what is not a number is dropped, too. */
+/* Keep or drop the sample as a whole; dropping also removes NaN. */
 static void keep_sample(const mri_host_op *op, float *y, const float *x, uint8_t kept)
 {
     const size_t floats = mri_tensor_floats(&op->base.desc.in);

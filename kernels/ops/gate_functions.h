@@ -1,6 +1,6 @@
 /* kernels/ops/gate_functions.h: the sigmoid and tanh of gates, in plain C without branches, so that loops
  * over them become vectors; exp as in Cephes. Within 3 units in the last place of the true values, and the
- * same bits in every variant of a loop (simd_loop.h). What is not a number stays so. */
+ * same bits in every variant of a loop (simd_loop.h). A NaN stays a NaN. */
 #ifndef MRI_GATE_FUNCTIONS_H
 #define MRI_GATE_FUNCTIONS_H
 

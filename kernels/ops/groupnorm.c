@@ -1,6 +1,6 @@
 /* kernels/ops/groupnorm.c: normalisation of each sample by itself, in any layout: over the pixels and
  * channels of a group (Wu & He 2018), or over the channels of a group at each pixel (layer normalisation, Ba
- * et al. 2016, of the steps of a sequence). What is normalised together is a set.
+ * et al. 2016, of the steps of a sequence). A set is the values that are normalised together.
  *
  *   y = scale (x - mean) r + shift, r = 1 / sqrt(variance + epsilon), variance biased
  *   dx = r (g - mean of g - (x - mean) r * mean of g (x - mean) r), g = scale dy

@@ -1,11 +1,11 @@
-/* kernels/ops/loss.c: softmax and cross-entropy against a label, told apart from overflow by taking the
- * largest logit out first. Exponentials in float, sums and metrics in double. Samples with a label below 0
- * count nothing and get no gradient.
+/* kernels/ops/loss.c: softmax and cross-entropy against a label; subtracting the largest logit first avoids
+ * overflow. Exponentials in float, sums and metrics in double. Samples with a label below 0 count nothing and
+ * get no gradient.
  *
- * With weights of classes what is wanted of a class counts as often as its weight says; every class is gone
- * through then, where without them the label's is enough.
+ * With class weights the target of a class is multiplied by its weight; the loss then loops over every class,
+ * while without weights the label's class is enough.
  *
- * One logit is what two are whose first is 0, without the first: a sigmoid, computed in double. */
+ * One logit equals two logits with the first one 0: a sigmoid, computed in double. */
 #include <math.h>
 
 #include "kernels/backend/op_class.h"
@@ -141,7 +141,7 @@ static double smoothed(const float *x, uint32_t classes, double wanted, float ma
     return wanted + smoothing * (sum / classes - wanted);
 }
 
-/* What is wanted of every class, times its weight. */
+/* The target of every class, times its weight. */
 typedef struct wants {
     const float *weights;
     int32_t label, label2;
@@ -196,7 +196,7 @@ static double sigmoid(double u)
 /* ln(1 + e^u) */
 static double softplus(double u) { return (u > 0 ? u : 0) + log1p(exp(-fabs(u))); }
 
-/* What is wanted of class 1. */
+/* The target of class 1. */
 static double wanted_of(const mr_op_args *a, uint32_t i, double smoothing)
 {
     const second s = second_of(a, i);

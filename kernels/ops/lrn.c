@@ -1,13 +1,13 @@
 /* kernels/ops/lrn.c: local response normalisation across channels (Krizhevsky et al. 2012, section 3.3; the
- * constants mean what those of TensorFlow's tf.nn.lrn do):
+ * constants mean the same as in TensorFlow's tf.nn.lrn):
  *
  *     s_c = bias + alpha * (x_(c-r)^2 + ... + x_(c+r)^2)       what lies beyond the channels counts 0
  *     y_c = x_c s_c^-beta
  *     dx_c = dy_c s_c^-beta - 2 alpha beta x_c * sum over c-r..c+r of dy_j x_j s_j^(-beta-1)
  *
- * Any layout: a pixel's channels, up to 256 of them and those beside them that count, are brought to one row
- * and computed there. Sums are taken in the order of channels, within a pixel, so what a sample gets depends
- * on neither threads nor batch. Backward works s out again: that passes less memory than keeping it.
+ * Any layout: a pixel's channels, up to 256 of them with their neighbours in the window, are copied to one
+ * row and computed there. Sums are taken in the order of channels, within a pixel, so a sample's result
+ * depends on neither threads nor batch. Backward works s out again: that passes less memory than keeping it.
  *
  * oneDNN has this, too, with alpha / (2 r + 1) for alpha. For the window of nine that TensorFlow's tutorials
  * have, its code for NHWC takes 1.8 times as long, forward and backward together, and in blocks of channels
@@ -20,7 +20,7 @@
 #include "kernels/ops/host_op.h"
 
 #define TILE 256u /* channels of a row */
-#define STEP 16u  /* channels that are computed at once; rows have room for so many behind their end */
+#define STEP 16u  /* channels that are computed at once; rows have room for this number after their end */
 #define ROOM (TILE + 4 * MR_LRN_MOST_RADIUS + STEP)
 
 static int describe(const mr_op_desc *d, mr_op_info *info, mr_error *err)
@@ -44,7 +44,7 @@ static bool lacks(const mr_op *op, const mr_op_args *a, bool backward)
     return mri_op_lacks(op, a, backward) || (backward && !a->x);
 }
 
-/* What the loops below are told. */
+/* Arguments of the loops below. */
 struct response {
     uint32_t window; /* 2 r + 1 */
     float bias, alpha, beta;

@@ -1,5 +1,5 @@
-/* kernels/ops/pad.c: channels of zeros in front of a tensor's own and behind them, as the short cuts of the
- * first residual networks for CIFAR-10 have them (He et al. 2016a, option A). Any layout. */
+/* kernels/ops/pad.c: channels of zeros before and after a tensor's own, as in the short cuts of the first
+ * residual networks for CIFAR-10 (He et al. 2016a, option A). Any layout. */
 #include "kernels/backend/op_class.h"
 #include "kernels/ops/channels.h"
 

@@ -59,7 +59,7 @@ static double weight_of(const mri_host_op *op)
 
 static bool counts(const mr_op_args *a, uint32_t i) { return !a->labels || a->labels[i] >= 0; }
 
-/* The first target of a sample that is none; NULL: all are. */
+/* The first invalid target of a sample; NULL: all are valid. */
 static const float *bad_target(const mri_host_op *op, const mr_op_args *a, uint32_t i)
 {
     const mr_op_desc *d = &op->base.desc;
@@ -178,7 +178,7 @@ static void gradient_of_pixel(const mr_op_desc *d, const float *x, const float *
 
 /* ---- samples ---- */
 
-/* Elements that are told right, where that can be said. */
+/* Correctly predicted elements, for losses that define this. */
 static uint64_t right_of_sample(const mri_host_op *op, const mr_op_args *a, uint32_t i)
 {
     const mr_op_desc *d = &op->base.desc;

@@ -1,5 +1,5 @@
-/* kernels/ops/pieces.c: element-wise functions that several operations end with. Every derivative is told
- * from the output, so nothing but y is kept; those of SiLU and GELU, which are no operation's end, from x. */
+/* kernels/ops/pieces.c: element-wise functions that several operations end with. Every derivative is computed
+ * from the output, so only y is kept; SiLU and GELU, which end no operation, need x. */
 #include <math.h>
 
 #include "kernels/ops/gate_functions.h"
@@ -23,7 +23,7 @@ MRI_INLINE void relu_backward_body(float *dx, const float *dy, const float *y, s
 }
 MRI_SIMD_LOOP(relu_backward, (float *dx, const float *dy, const float *y, size_t n), (dx, dy, y, n))
 
-/* One body for each function that costs nothing beside the memory it passes. */
+/* One body for each function whose cost is hidden by memory traffic. */
 MRI_INLINE void leaky_relu_body(float *y, const float *x, size_t n)
 {
     for (size_t i = 0; i < n; i++) y[i] = x[i] > 0 ? x[i] : LEAKY_SLOPE * x[i];
@@ -66,7 +66,7 @@ MRI_INLINE void silu_backward_body(float *dx, const float *dy, const float *x, s
 }
 MRI_SIMD_LOOP(silu_backward, (float *dx, const float *dy, const float *x, size_t n), (dx, dy, x, n))
 
-/* erfc keeps its digits where 1 + erf has none left. */
+/* erfc keeps its digits where 1 + erf cancels to 0. */
 static float normal_below(float x) { return 0.5f * erfcf(-0.70710678118654752f * x); }
 static float normal_at(float x) { return 0.39894228040143268f * expf(-0.5f * x * x); }
 

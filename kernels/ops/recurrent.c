@@ -215,7 +215,8 @@ static struct mri_matrix by_rows(const float *at, size_t columns)
 {
     return (struct mri_matrix){at, columns, 1};
 }
-static struct mri_matrix turned(const float *at, size_t columns) /* of rows of so many columns */
+static struct mri_matrix turned(const float *at, size_t columns) /* transpose of rows with `columns` columns
+                                                                  */
 {
     return (struct mri_matrix){at, 1, columns};
 }

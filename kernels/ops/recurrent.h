@@ -1,6 +1,5 @@
-/* kernels/ops/recurrent.h: what the recurrent operations share on the processor: the way through the steps
- * and back, the products, sums of gradients. What a cell computes from its products is the kind's own (gru.c,
- * lstm.c).
+/* kernels/ops/recurrent.h: code shared by the recurrent operations on the processor: the loops over the steps
+ * and back, the products, sums of gradients. Each kind has its own arithmetic of a cell (gru.c, lstm.c).
  *
  * With n samples, w steps, u units and G = gates * u, a row is a step of a sample, in the order of the
  * samples:
@@ -8,10 +7,10 @@
  *   forward    gates [n w][G] = x W'            one product over all rows; numbers: rows of W', looked up
  *              for each step: p [n][G] = h U', the cell: gates, h
  *   backward   for each step from the last: h's gradient, the cell: gradients to the gates' sums,
- *              and of these through U the gradient to h before
+ *              and from these, through U, the gradient of h before
  *              dx = dgates W,  dW = dgates' x,  dU = dgates' h,  biases: sums over the rows
  *
- *   saved      gates [n w][G] (their values) | kept [n w][u] (what the cell keeps) | h before [n w][u]
+ *   saved      gates [n w][G] (their values) | kept [n w][u] (the cell's state) | h before [n w][u]
  */
 #ifndef MRI_RECURRENT_H
 #define MRI_RECURRENT_H
@@ -43,7 +42,7 @@ struct mri_cell_kind {
 int mri_recurrent_describe(const mr_op_desc *d, mr_op_info *info, uint32_t gates, bool two_biases,
                            const char *bias, const char *name, mr_error *err);
 
-/* For struct mri_op_code. The reference takes products by their definition, other code those of
+/* For struct mri_op_code. The reference takes products by their definition, other code takes them from
  * product.h. */
 int mri_recurrent_prepare(mri_host_op *op, const struct mri_cell_kind *kind, mr_error *err);
 void mri_recurrent_release(mri_host_op *op);

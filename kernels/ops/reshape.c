@@ -1,5 +1,5 @@
-/* kernels/ops/reshape.c: the values of a tensor as those of another shape. Both are NHWC, so nothing moves:
- * in place it does nothing at all. */
+/* kernels/ops/reshape.c: gives the values of a tensor another shape. Both shapes are NHWC, so nothing moves:
+ * in place it does nothing. */
 #include "kernels/backend/op_class.h"
 #include "kernels/ops/host_op.h"
 

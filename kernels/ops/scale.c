@@ -10,7 +10,7 @@
 #include "kernels/ops/host_op.h"
 
 #define TILE 64u /* channels */
-#define RUN  64u /* pixels; those of a tile stay in the second-level cache between sum and product */
+#define RUN  64u /* pixels; a tile stays in the second-level cache between sum and product */
 
 /* rows of width values, stride apart, each times the same factors. */
 MRI_INLINE void rows_body(float *y, const float *x, const float *factor, size_t rows, size_t stride,
@@ -90,7 +90,7 @@ static int prepare(mri_host_op *op, mr_error *err)
 }
 
 struct tile {
-    uint32_t first, width; /* channels; width without those of a layout's padding */
+    uint32_t first, width; /* channels; width excludes a layout's padding */
     uint32_t stored;       /* with them */
     size_t at, stride;     /* floats: of the first value in a sample, from pixel to pixel */
 };
@@ -113,10 +113,10 @@ static struct tile tile_of(const mr_tensor *t, uint32_t number)
                          .stride = rows ? t->c : step};
 }
 
-/* A plane is one column: its pixels, of which neighbours are taken as if they were channels. */
+/* A plane is one column of pixels; neighbouring pixels are handled like channels. */
 static void multiply_tile(const struct tile *k, float *y, const float *x, const float *factors, size_t pixels)
 {
-    float mine[TILE] = {0}; /* those of a layout's padding stay zero */
+    float mine[TILE] = {0}; /* entries of a layout's padding stay zero */
     memcpy(mine, factors + k->first, k->width * sizeof *mine);
     if (k->stored > 1 || k->stride > 1) {
         multiply(y, x, mine, pixels, k->stride, k->stored);

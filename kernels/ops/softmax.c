@@ -3,9 +3,9 @@
  *     p_c = exp(x_c - max) / sum over j of exp(x_j - max)       y_c = p_c, or (x_c - max) - ln(sum)
  *     dx_c = p_c (dy_c - sum of p_j dy_j), or dy_c - p_c * sum of dy_j
  *
- * Exponentials in float, their sums in double and in the order of channels, within a pixel: what a sample
- * gets depends on neither threads nor batch. Backward works the sums out again from x: that passes less
- * memory than keeping p, and the logarithm has no p to keep. */
+ * Exponentials in float, their sums in double and in the order of channels, within a pixel: a sample's result
+ * depends on neither threads nor batch. Backward works the sums out again from x: that passes less memory
+ * than keeping p, and the logarithm has no p to keep. */
 #include <math.h>
 
 #include "kernels/backend/op_class.h"

@@ -26,7 +26,7 @@ struct arrays {
     const float *g;
 };
 
-/* Brought into its limits; what is no number stays so. */
+/* Clamp to the limits; a NaN stays a NaN. */
 MRI_INLINE float clipped(struct update u, float g)
 {
     const float d = g * u.unscale, below = d > u.clip ? u.clip : d;
@@ -147,10 +147,10 @@ MRI_INLINE void rmsprop_momentum_body(struct arrays a, struct update u, size_t n
     }
 }
 
-/* What is in no matrix. */
+/* MUON for parameters outside of matrices. */
 MRI_INLINE void muon_body(struct arrays a, struct update u, size_t n) { adamw_body(a, u, n); }
 
-/* The momentum of a matrix; out: what is to be made orthogonal. */
+/* The momentum of a matrix; out: the matrix to orthogonalise. */
 MRI_INLINE void muon_momentum_body(struct arrays a, struct update u, size_t n, float *restrict out)
 {
     const float *restrict g = a.g;
@@ -280,7 +280,7 @@ MRI_INLINE void squares_body(const float *g, struct update u, size_t n, double *
 }
 MRI_SIMD_LOOP(squares, (const float *g, struct update u, size_t n, double *out), (g, u, n, out))
 
-/* What the norm of all gradients makes of each. */
+/* The factor of each gradient that follows from the norm of all. */
 static float norm_factor(const mr_update_config *c, struct update u)
 {
     const uint64_t count = c->args.count, blocks = mr_update_norm_count(count) - MRI_UPDATE_NORM_HEAD;
@@ -321,7 +321,7 @@ static bool decaying(const mr_update_config *c, uint64_t at)
     return !c->decays || c->decays[at / MR_UPDATE_STRETCH];
 }
 
-/* What is moved alike from `at` on. */
+/* The stretch that is updated alike from `at` on. */
 static uint64_t alike_until(const mr_update_config *c, uint64_t at, uint64_t to)
 {
     const bool lamb = c->rule.kind == MR_UPDATE_LAMB;
@@ -382,8 +382,8 @@ static uint64_t stored(const mr_update_matrix *m)
 
 static uint64_t step_floats(uint64_t count) { return mri_align_up(count, MRI_CACHE_LINE / sizeof(float)); }
 
-/* Room: the step as it is stored, the same in canonical order where that is another, and what it takes to
- * make it orthogonal. */
+/* Room: the step as it is stored, a copy in canonical order where that differs, and scratch to orthogonalise
+ * it. */
 uint64_t mri_host_update_room(const mr_device *dev, const mr_update_matrix *m, uint64_t count)
 {
     return sizeof(float) * (step_floats(count) + (m->op ? step_floats(m->rows * m->columns) : 0) +

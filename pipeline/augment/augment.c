@@ -1,5 +1,5 @@
 /* pipeline/augment/augment.c: runs a parsed augmentation over one sample, from encoded bytes to its place in
- * the batch. What the operations do is theirs (op.h), how the picture gets from one to the next is frame.h's.
+ * the batch. Each operation has its own code (op.h); frame.h passes the picture from one to the next.
  */
 #include "pipeline/augment/augment.h"
 

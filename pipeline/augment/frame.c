@@ -43,7 +43,7 @@ int mri_frame_target(mri_frame *f, uint32_t next, uint64_t width, uint64_t heigh
         if (op->type->run) {
             last = false;
         } else if (op->type->touch) {
-            folds = false; /* flips behind it come after it */
+            folds = false; /* later flips apply after it */
         } else if (folds && op->type->mirrors && !(f->flips_done >> k & 1)) {
             *mirror ^= op->type->mirrors(f, op);
             f->flips_done |= (uint64_t)1 << k;

@@ -1,15 +1,15 @@
-/* pipeline/augment/frame.h: the picture on its way through the operations, and what they do to it. Private to
- * this room.
+/* pipeline/augment/frame.h: the picture while the operations run, and the steps that they apply to it.
+ * Private to this room.
  *
  * The picture is at first encoded. A first operation that resamples takes its result straight from there, at
- * its size; anything else makes the decoder bring a view of its pixels, of which a center only its part. From
- * then on operations replace the view by another: of the decoder's buffer, of one of two work buffers, at
- * last of dst. Few steps copy:
+ * its size; any other one makes the decoder give a view of its pixels; center takes a view of its window
+ * only. From then on operations replace the view by another: of the decoder's buffer, of one of two work
+ * buffers, at last of dst. Few steps copy:
  *
  *   - A flip is a mark, folded into the next copy or resize. It commutes with the operations that paint, so
  *     flips that follow are folded in as well, up to the next one that touches the picture as it is seen.
- *   - The last operation that moves pixels to another picture writes to dst; those that paint or touch behind
- *     it work there in place. */
+ *   - The last operation that moves pixels to another picture writes to dst; operations after it that paint
+ *     or touch work in place there. */
 #ifndef MRI_AUGMENT_FRAME_H
 #define MRI_AUGMENT_FRAME_H
 
@@ -46,8 +46,8 @@ struct mri_frame {
 /* ---- draws ----
  * philox4x32 with key mix64(mix64(seed) + 64 * index + block) and counter (sample, epoch), where index is the
  * operation's place in the specification, and block counts the tries of rrc and is 0 elsewhere. An operation
- * has 64 blocks; what goes on behind them goes on at index + 32, where no operation is. Nothing else enters
- * but, in crops that ask for them, the sample's boxes. */
+ * has 64 blocks; further draws continue at index + 32, where no operation is. Draws depend on nothing else;
+ * only crops that request boxes also use the sample's boxes. */
 enum { MRI_DRAW_BLOCKS = 64 };
 mri_philox mri_draw(mri_sample_key key, uint32_t index, uint32_t block);
 
@@ -79,7 +79,7 @@ int mri_frame_writable(mri_frame *f, uint8_t **pixels);
 /* The same with no mirror pending. */
 int mri_frame_upright(mri_frame *f, uint8_t **pixels);
 
-/* Room for as many bytes as the picture has, beside the picture. */
+/* A second buffer of the picture's size. */
 int mri_frame_spare(mri_frame *f, uint8_t **out);
 
 /* The pixel that the device makes zero, or nearly: the mean of normalise(), rounded, within 0..255; 0 where

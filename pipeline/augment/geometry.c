@@ -67,7 +67,7 @@ static void window_side(mri_geometry_side *s, uint32_t side, int64_t at, uint32_
     if (outside == MRI_OUTSIDE_EDGE) {
         const bool at_first = begin == 0 && end > 0, at_last = end == side && begin < end;
         narrow(&s->first, &s->last, place(s, 0.5), place(s, side - 0.5));
-        if (at_first && at < 0) begin = at; /* what the outermost pixel shows, its repetition shows */
+        if (at_first && at < 0) begin = at; /* the repeated edge shows the outermost pixel */
         if (at_last && at + pixels > end) end = at + pixels;
     }
     s->offset = place(s, (double)at);
@@ -83,7 +83,7 @@ void mri_geometry_window(mri_geometry *g, int64_t x, int64_t y, uint32_t width, 
     g->out_h = height;
 }
 
-/* The first result pixel whose centre lies at or behind `edge` of what is resampled. */
+/* The first result pixel whose centre lies at or after `edge` of the resampled range. */
 static int64_t first_behind(const mri_axis *a, int64_t edge)
 {
     /* sides: below 2^21 */
@@ -129,7 +129,7 @@ void mri_geometry_warp(mri_geometry *g, const mri_warp *w)
 
 static double within(double v, double lo, double hi) { return v < lo ? lo : v > hi ? hi : v; }
 
-/* Where a place of an upright side lies in the result, in pixels; what is not to be seen of the picture
+/* Where a place of an upright side lies in the result, in pixels; a position outside of the visible range
  * counts as its end. */
 static double result_of(const mri_geometry_side *s, double at)
 {
@@ -188,7 +188,7 @@ static void cut_to(struct polygon *p, double x0, double y0, double x1, double y1
     cut(p, 1, y1, -1);
 }
 
-/* What is seen of the picture that t turns, in its result. */
+/* The visible part of the picture that t turns, in its result. */
 static void turn_polygon(const mri_geometry_turn *t, struct polygon *p)
 {
     const double area = t->xx * t->yy - t->xy * t->yx;

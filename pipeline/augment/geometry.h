@@ -12,13 +12,13 @@
 #include "pipeline/pixels/warp.h"
 
 /* ---- following a picture (augment.c) ----
- * What a mask goes through is one map from the result's pixels to the stored ones, composed of those of all
- * operations; at a turn the place is that of the pixel on which a centre falls. Boxes end where the picture
- * does: repeated edges do not make them longer. */
+ * A mask goes through one map from the result's pixels to the stored ones, composed of the maps of all
+ * operations; a rotation takes the pixel in which a centre falls. Boxes end where the picture does: repeated
+ * edges do not make them longer. */
 
 /* The picture as stored, upright. */
 void mri_geometry_start(mri_geometry *g, uint32_t stored_w, uint32_t stored_h, uint32_t orientation);
-/* What was the result becomes its width x height window at (x, y), as mri_copy_window() makes it. */
+/* The result becomes its width x height window at (x, y), as mri_copy_window() makes it. */
 void mri_geometry_window(mri_geometry *g, int64_t x, int64_t y, uint32_t width, uint32_t height,
                          mri_outside outside, bool flip);
 /* It is resampled. */
@@ -30,12 +30,12 @@ void mri_geometry_warp(mri_geometry *g, const mri_warp *w);
 
 /* A value's boxes (TENSOR [n][columns], columns >= 4, f32 or f64: x0 y0 x1 y1 and whatever belongs to them)
  * through g. Corners are parts of the stored picture's width and height, 0 to 1, or its pixels with
- * in_pixels. What lies outside of the picture in the batch is cut off; a box of which nothing is left, or
- * that has no area, is dropped. Of the *kept others, in their order: box k's `columns` floats at out, the
- * corners as parts of the picture in the batch, 0 to 1, the rest as they were (a box that was turned is the
- * one around what is seen of it); which[k]: its number in the value. MR_EFORMAT: no boxes; a corner that is
- * not a number, not in front of the other, or so far outside that its unit must be another one. MR_ELIMIT:
- * more than `most` in the value. out and which have room for `most`. The same bits on every machine. */
+ * in_pixels. Boxes are cut to the picture in the batch; a box that is empty after that is dropped. Of the
+ * *kept others, in their order: box k's `columns` floats at out, the corners as parts of the picture in the
+ * batch, 0 to 1, the rest as they were (a turned box becomes the bounding box of its visible part); which[k]:
+ * its number in the value. MR_EFORMAT: no boxes; a corner that is not a number, not in front of the other, or
+ * so far outside that its unit must be another one. MR_ELIMIT: more than `most` in the value. out and which
+ * have room for `most`. The same bits on every machine. */
 int mri_boxes_place(const mri_geometry *g, const mr_value *boxes, bool in_pixels, uint32_t columns,
                     uint32_t most, float *out, uint32_t *which, uint32_t *kept, mr_error *err);
 
@@ -44,11 +44,11 @@ typedef struct mri_box {
     double x0, y0, x1, y1;
 } mri_box;
 
-/* What is wrong with boxes, as mri_boxes_place() says it. */
+/* The errors of boxes that mri_boxes_place() returns. */
 int mri_boxes_check(const mri_boxes *b, mr_error *err);
-/* One of the checked boxes of which something is to be seen in the picture that g is of, each as likely, by a
- * word of a draw: the part that is seen, in pixels of that picture. false: there is none. The same bits on
- * every machine. */
+/* Pick one of the checked boxes that are visible in g's picture, all equally likely, by a word of a draw.
+ * *out is the visible part, in pixels of that picture. false: no box is visible. The same bits on every
+ * machine. */
 bool mri_boxes_pick(const mri_geometry *g, const mri_boxes *b, uint32_t word, mri_box *out);
 
 /* A mask of the stored picture's size, one byte a pixel, rows `stride` bytes apart, through g: out_h * out_w

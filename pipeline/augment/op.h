@@ -1,9 +1,9 @@
-/* pipeline/augment/op.h: what an operation of the augmentation language is: a row of a table. Private to this
+/* pipeline/augment/op.h: defines an operation of the augmentation language: a row of a table. Private to this
  * room.
  *
  *   create.c  reads a specification: a row's read() takes what stands between the parentheses
  *   table.c   the families of rows, and the presets
- *   op_*.c    a family each: how its operations are written, and what they do to a picture
+ *   op_*.c    a family each: the syntax of its operations, and their effect on a picture
  *   own.c     rows that a program brings
  *   spec.c    the words and numbers of the language
  *   augment.c runs a sample: a row's run(), touch(), paint() or mirrors() works on the picture so far
@@ -20,7 +20,7 @@
 #define MRI_AUGMENT_MAX_OPS  32
 #define MRI_AUGMENT_MAX_SIDE 32768
 
-/* What is put where a picture shows nothing. */
+/* The fill for areas outside of a picture. */
 typedef struct mri_fill {
     bool mean; /* the pixel that the device makes zero (mri_frame_mean()) */
     uint8_t value;
@@ -40,7 +40,7 @@ typedef struct mri_frame mri_frame;
 typedef struct mri_op {
     const mri_op_type *type;
     uint32_t index;         /* place in the specification: what draws depend on */
-    uint32_t height, width; /* of the picture that comes out; 0: that of the one that goes in */
+    uint32_t height, width; /* of the output picture; 0: as the input picture */
     bool shorter;           /* width is the length of the shorter side, height follows from the picture */
     bool takes_boxes;       /* crops go by the sample's boxes */
     uint32_t turns;         /* maps (warp.h) the picture goes through at most */
@@ -52,11 +52,11 @@ typedef struct mri_op {
 #define MRI_OP_ARGS(type, op)                                                                                \
     ((type *)((op)->args + 0 * sizeof(char[sizeof(type) <= sizeof(((mri_op *)0)->args) ? 1 : -1])))
 
-/* A row of the table. One of mirrors, paint, touch, run, mix and fix says what the operation does. */
+/* A row of the table. One of mirrors, paint, touch, run, mix and fix is the operation's function. */
 struct mri_op_type {
     const char *name;
     const char *usage; /* how it is written, for messages and the manual */
-    const char *help;  /* what it does, for the manual: lines of at most 70 characters */
+    const char *help;  /* its effect, for the manual: lines of at most 70 characters */
 
     /* Takes the arguments behind "(" into s->op and writes them down with all defaults. NULL: takes none. */
     int (*read)(mri_spec *s);
@@ -120,9 +120,9 @@ struct mr_augment {
     char text[6144]; /* 32 operations of at most 170 characters, and room */
 };
 
-/* Row k of the table, families one after the other; NULL behind the last. */
+/* Row k of the table, families one after the other; NULL after the last. */
 const mri_op_type *mri_op_type_at(size_t k);
-/* The row of that name, `n` characters long; NULL: there is none. */
+/* The row of that name, `n` characters long; NULL: unknown name. */
 const mri_op_type *mri_op_type_find(const char *name, size_t n);
 
 /* The program's own rows, which a keeps until mri_own_drop(). MR_EINVAL: one that cannot be. */
@@ -134,7 +134,7 @@ const mri_op_type *mri_own_find(const mr_augment *a, const char *name, size_t n)
 typedef struct mri_preset {
     const char *name, *spec;
 } mri_preset;
-const mri_preset *mri_preset_at(size_t k); /* NULL behind the last */
+const mri_preset *mri_preset_at(size_t k); /* NULL after the last */
 const mri_preset *mri_preset_find(const char *name, size_t n);
 
 /* Families. The last row has no name. */

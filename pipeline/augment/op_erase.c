@@ -1,7 +1,7 @@
 /* pipeline/augment/op_erase.c: operations that take a part of the picture away: erase, cutout.
  *
- * What is put there instead is a pixel of 0 to 255, since whatever makes floats of pixels runs on the device:
- * a network sees zeros where pixels are the mean of normalise(), not where they are 0. */
+ * The fill is a pixel of 0 to 255, since pixels become floats on the device: a network sees zeros where
+ * pixels are the mean of normalise(), not where they are 0. */
 #include <math.h>
 
 #include "pipeline/augment/exponent.h"

@@ -72,7 +72,7 @@ static uint32_t share_of(const uint64_t words[256], uint32_t word)
     return from;
 }
 
-/* ---- what is done ---- */
+/* ---- the operations ---- */
 
 static float run_mixup(mri_philox draw, uint32_t share, const mri_mixed *m)
 {

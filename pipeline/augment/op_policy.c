@@ -1,6 +1,5 @@
-/* pipeline/augment/op_policy.c: operations that draw what they do from a list: randaugment (Cubuk et al.
- * 2019),
- * trivial (Müller and Hutter 2021). The lists, and how strong their deeds are, are torchvision's. */
+/* pipeline/augment/op_policy.c: operations that draw their actions from a list: randaugment (Cubuk et al.
+ * 2019), trivial (Müller and Hutter 2021). The lists and the strengths of their actions are torchvision's. */
 #include <math.h>
 
 #include "pipeline/augment/frame.h"

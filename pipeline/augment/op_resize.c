@@ -1,15 +1,15 @@
 /* pipeline/augment/op_resize.c: operations that resample: rrc, a random crop brought to a size, and resize.
  *
- * Crops that cover a box, rrc(..,covers=F): one of the sample's boxes is drawn, of those that have an area in
- * the picture as it stands. Crops are then drawn as without boxes, up to 100 times instead of 10, and the
- * first that fits and holds at least the part F of that box's area is taken; if none does, what rrc takes
- * when nothing fits. A sample without such a box is cropped as without covers, to the bit. This is what the
- * ImageNet pipelines of TensorFlow did with tf.image.sample_distorted_bounding_box, from which come the
- * condition and the 100 tries. What it does otherwise: any box of the sample will do (here the drawn one:
- * where there are several, each has its turn and not the largest most of them); the ratio is drawn uniformly
- * and the height between what the areas allow; boxes are cut to whole pixels and those below one pixel left
- * out; when all tries fail the whole picture is taken; and with use_image_if_no_bounding_boxes a picture
- * without boxes is one box, which refuses crops of less than F of it. */
+ * Crops that cover a box, rrc(..,covers=F): one of the sample's boxes that have an area in the current
+ * picture is drawn. Crops are then drawn as without boxes, up to 100 times instead of 10, and the first that
+ * fits and holds at least the part F of that box's area is taken; if none does, rrc's fallback crop. A sample
+ * without such a box is cropped as without covers, to the bit. This is what the ImageNet pipelines of
+ * TensorFlow did with tf.image.sample_distorted_bounding_box, from which come the condition and the 100
+ * tries. It differs in these points: it accepts a crop that covers any box of the sample (here it must cover
+ * the drawn box, so that each of several has its turn and not the largest most of them); it draws the ratio
+ * uniformly, and the height between the limits of the areas; it cuts boxes to whole pixels and ignores boxes
+ * below one pixel; it takes the whole picture when all tries fail; and with use_image_if_no_bounding_boxes a
+ * picture without boxes is one box, which refuses crops of less than F of it. */
 #include <math.h>
 
 #include "pipeline/augment/exponent.h"

@@ -3,7 +3,7 @@
 #include "pipeline/augment/spec.h"
 
 struct views {
-    uint32_t straight; /* views before those of the mirror image; 0: there is none of it */
+    uint32_t straight; /* views before the mirrored ones; 0: no mirrored views */
 };
 
 /* The last operation so far that takes a window whose place is known. */

@@ -1,6 +1,6 @@
-/* pipeline/augment/own.c: operations that a program brings: rows like those of the table, whose function is
- * the program's. How they are written follows from how many arguments they take; what they do is not known
- * here, only that the size of the picture stays. */
+/* pipeline/augment/own.c: operations that a program brings: rows like the table's, with a function of the
+ * program. Their syntax follows from their number of arguments. Their effect is unknown here; only the size
+ * of the picture must stay. */
 #include <stdio.h>
 
 #include "pipeline/augment/frame.h"

@@ -1,9 +1,9 @@
 /* pipeline/augment/spec.h: a specification while it is read, and the words a row's read() is made of. Private
  * to this room.
  *
- * What is taken from `at` and is right is written down with mri_spec_put...(): the text in a checkpoint is
- * the text that was given, with defaults spelled out. Functions that return int return MR_OK, or MR_EINVAL
- * with a message that names the part and its place. */
+ * Valid text taken from `at` is written out with mri_spec_put...(): a checkpoint holds the given text, with
+ * defaults spelled out. Functions that return int return MR_OK, or MR_EINVAL with a message that names the
+ * part and its place. */
 #ifndef MRI_AUGMENT_SPEC_H
 #define MRI_AUGMENT_SPEC_H
 
@@ -11,7 +11,7 @@
 
 struct mri_spec {
     const char *spec, *at; /* the whole, and what comes next in it */
-    mr_augment *a;         /* what is made of it, and its text in full */
+    mr_augment *a;         /* the result, and its text in full */
     size_t text_used;
     uint32_t count; /* operations of the specification */
     mri_op op;      /* the one being read */
@@ -31,7 +31,7 @@ typedef struct mri_number {
 
 double mri_number_value(mri_number n);
 
-/* Always MR_EINVAL: what was wrong at `where`. */
+/* Always MR_EINVAL: the error at `where`. */
 int mri_spec_fail(const mri_spec *s, const char *where, const char *format, ...) MR_PRINTF(3, 4);
 
 void mri_spec_skip_spaces(mri_spec *s);
@@ -40,12 +40,12 @@ bool mri_spec_word(mri_spec *s, const char *text);    /* these characters */
 int mri_spec_number(mri_spec *s, mri_number *n);      /* 0.75 or 3/4 */
 int mri_spec_decimal(mri_spec *s, mri_number *n);     /* 0.75 */
 int mri_spec_probability(mri_spec *s, mri_number *n); /* 0 to 1 */
-/* [,P] behind the last argument, read and written down; 1 where it is not there, and then not written. */
+/* Read and write out [,P] after the last argument; if it is absent, *out is 1 and nothing is written. */
 int mri_spec_last_probability(mri_spec *s, double *out);
 int mri_spec_whole(mri_spec *s, uint32_t low, uint32_t high, uint32_t *out);
 int mri_spec_range(mri_spec *s, double low, double high, mri_number out[2]); /* LO:HI */
-/* filter=bilinear|nearest or fill=mean|0..255, if that comes next (*found). What is bilinear, and black, is
- * not written down. */
+/* filter=bilinear|nearest or fill=mean|0..255, if that comes next (*found). The defaults, bilinear and black,
+ * are not written out. */
 int mri_spec_look(mri_spec *s, mri_look *look, bool *found);
 void mri_spec_put_look(mri_spec *s, mri_look look);
 /* SIZE or HxW: the operation's height and width. *single: one number for both. */

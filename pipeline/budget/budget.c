@@ -82,7 +82,7 @@ void mri_seat_remove(mri_seat *s)
     *s = (mri_seat){0};
 }
 
-/* What was freed goes back to the system: else it stays in the allocator, outside of every account. */
+/* Return freed memory to the system: in the allocator it would count in no account. */
 static void drop(const mri_seat *s)
 {
     if (!s->drop) return;

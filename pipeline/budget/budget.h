@@ -2,14 +2,14 @@
  *
  *   total = reserved                       slots, buffers, and what every worker may always take
  *         + lent                           to seats: for a picture that needs more than a worker always has
- *         + what is left
+ *         + the free rest
  *
  * A seat belongs to one thread that decodes. It asks for all that a picture needs before it takes any of it.
- * Where that is not there it gives back what it has, and waits in line: nobody waits with borrowed memory,
- * and whoever has some waits for nothing, so the first in line gets all there is in the end. What a seat has
- * borrowed stays with it from sample to sample; it is given back between two samples when somebody waits, and
- * whoever waits takes it from seats that rest. So results depend on no budget: a picture waits, or it can
- * never fit, and then the run ends (MR_ELIMIT).
+ * If the free rest is too small, it gives back its loan and waits in line. No seat waits while it holds a
+ * loan, and a seat with a loan never waits, so the first in line finally gets all memory. A seat keeps its
+ * loan from sample to sample; it gives it back between two samples when another seat waits, and a waiting
+ * seat takes loans from resting seats. So results depend on no budget: a picture waits, or it can never fit,
+ * and then the run ends (MR_ELIMIT).
  *
  * Callers: the loader reserves; workers of loaders and conversions, and checkers, have seats. */
 #ifndef MRI_BUDGET_H
@@ -20,11 +20,10 @@
 
 typedef struct mri_seat {
     mr_budget *budget;           /* NULL: nothing is bounded here. Fixed, like the three below */
-    void (*drop)(void *context); /* frees what was taken beyond the share of its own; any thread, while it
-                                    rests */
+    void (*drop)(void *context); /* frees memory beyond its own share; any thread, while the seat rests */
     void *context;
     const bool *over; /* atomic: a wait ends when it is true; or NULL */
-    bool grown, kept; /* the owner's: it may have borrowed; what it had is still there */
+    bool grown, kept; /* for the owner: it may have borrowed; its loan is still there */
     bool busy; /* budget lock, like the rest: its buffers are in use. Only the owner of a busy seat writes */
     uint64_t lent;
     struct mri_seat *next, *behind; /* of all seats; in line */
@@ -42,9 +41,9 @@ void mri_seat_work(mri_seat *s);  /* its buffers are in use from now on */
 void mri_seat_yield(mri_seat *s); /* between two samples: gives way to who waits */
 void mri_seat_rest(mri_seat *s);  /* its buffers are not in use */
 
-/* For mri_seat_need() that returned rc, for a picture of w x h: MR_ELIMIT says of which budget, and `bytes`
- * that it takes of which the seat's own share covers `own`; with sys_errno ENOMEM, for it is no fault of the
- * picture. advice: what to lower. Returns rc. */
+/* For mri_seat_need() that returned rc, for a picture of w x h: MR_ELIMIT names the budget, the `bytes` that
+ * the picture needs, and the `own` bytes that the seat's own share covers; sys_errno is ENOMEM, because the
+ * picture is not at fault. advice: what to lower. Returns rc. */
 int mri_seat_error(const mri_seat *s, int rc, uint32_t w, uint32_t h, uint64_t bytes, uint64_t own,
                    const char *advice, mr_error *err);
 

@@ -96,7 +96,7 @@ void mri_cache_drop(mri_cache *c, uint64_t sample, const mri_cache_place *place)
 
 /* ------------------------------------------------------------------------------ entries */
 
-/* Entry points begin on a multiple of 8 behind the data. */
+/* Entry points begin on a multiple of 8 after the data. */
 static uint64_t points_at(uint64_t length) { return mri_align_up(length, 8); }
 
 static void describe(uint8_t head[MRI_CACHE_ENTRY_HEAD], uint64_t sample, const mr_value *v, int32_t label)

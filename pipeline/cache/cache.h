@@ -25,13 +25,13 @@
 
 typedef struct mri_cache_config {
     uint64_t count; /* samples */
-    uint64_t stamp; /* mri_cache_stamp(): which data set, with its contents as far as can be told */
+    uint64_t stamp; /* mri_cache_stamp(): identifies the data set and, as far as possible, its contents */
     const mri_cache_form *form;
     const char *folder;                            /* NULL: memory */
     uint64_t budget_bytes;                         /* of entries; on disk with their index */
     uint64_t value_bytes_most;                     /* of image values that are offered */
     bool waits;                                    /* nothing is kept before mri_cache_begin() */
-    void (*note)(void *context, const char *text); /* what the user should know, each once; or NULL */
+    void (*note)(void *context, const char *text); /* reports to the user, each once; or NULL */
     void *note_context;
 } mri_cache_config;
 
@@ -56,10 +56,10 @@ int mri_cache_stamp(const mr_source *src, uint64_t *out, mr_error *err);
 int mri_cache_open(mri_cache **out, const mri_cache_config *cfg, mr_error *err);
 void mri_cache_close(mri_cache *c); /* accepts NULL */
 
-/* From here on what is offered is kept. */
+/* From here on the cache keeps offered entries. */
 void mri_cache_begin(mri_cache *c);
 
-/* What it may hold besides the entries; bytes of its largest entry. */
+/* Its memory besides the entries; bytes of its largest entry. */
 uint64_t mri_cache_index_bytes(uint64_t count);
 uint64_t mri_cache_entry_max_bytes(const mri_cache_form *form, uint64_t value_bytes_most);
 /* The file of a disk cache, else -1 and NULL. */

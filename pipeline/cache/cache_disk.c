@@ -1,10 +1,9 @@
 /* pipeline/cache/cache_disk.c: entries in a file, found again in the next run.
  *
  *   DIR/STAMP-FORM.mrcache         | header 64 | entry | entry | ...        appended to, never changed
- *   DIR/STAMP-FORM.mrcache.index   | header 64 | record 32 | record | ...   one for each entry, written
- *                                  behind it
+ *   DIR/STAMP-FORM.mrcache.index | header 64 | record 32 | record | ... one for each entry, written after it
  *
- *   header   | "MRCACHE" kind | crc of all behind | 0 u32 | stamp u64 | count u64 | pair u64 | form name 24 |
+ *   header   | "MRCACHE" kind | crc of the rest  | 0 u32 | stamp u64 | count u64 | pair u64 | form name 24 |
  *   record   | sample u64 | offset u64 | bytes u32 | crc of the rest | 0 u64 |
  *
  * The stamp names the data set, so that many share a folder and a set that changed begins anew. `pair` is
@@ -13,9 +12,9 @@
  * end, which is cut off; a machine that loses power may leave records of entries that are not there, which
  * their checksums tell when they are read. So nothing is ever synced.
  *
- * The index is locked while the cache is filled. Who does not get the lock reads what was there when it
- * opened, and adds nothing. The last record of a sample counts: a damaged entry is made anew behind the
- * others.
+ * The index is locked while the cache is filled. A process without the lock reads the entries that existed
+ * when it opened the cache, and adds none. The last record of a sample counts: a damaged entry is written
+ * again after the others.
  *
  * Files of another user, or ones that others may write to, are left alone: STAMP-FORM-uUSER.mrcache is used.
  */
@@ -75,8 +74,8 @@ static void write_header(const mri_cache *c, char kind, uint64_t pair, uint8_t h
     mri_put_le32(h + 8, mr_crc32c(0, h + 12, HEADER - 12));
 }
 
-/* Read what was there when the size was taken; *ended: it is not there any more, for whoever has the lock
- * begins anew meanwhile. In a file of our own that is damage, like anything else. */
+/* Read bytes that existed when the size was taken; *ended: they are gone, because the process with the lock
+ * began anew meanwhile. In a file of our own that is damage, like anything else. */
 static int read_part(const mri_cache_store *s, const cache_file *f, void *to, size_t bytes, uint64_t at,
                      bool *ended, mr_error *err)
 {
@@ -136,7 +135,7 @@ static bool is_trusted(const cache_file *f, char why[MRI_DISTRUST_BYTES])
 {
     struct stat st;
     const int fd = open(f->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) return true; /* if it is there, opening it says what is wrong */
+    if (fd < 0) return true; /* if it exists, opening it reports the error */
     bool trusted = true;
     if (fstat(fd, &st) == 0 && S_ISLNK(st.st_mode)) {
         snprintf(why, MRI_DISTRUST_BYTES, "it is a link");
@@ -423,7 +422,7 @@ static int write_parts(const mri_cache_store *s, const struct iovec *parts, int 
     do n = pwritev(s->data.fd, parts, count, (off_t)at);
     while (n < 0 && errno == EINTR);
     if (n >= 0 && (uint64_t)n == bytes) return MR_OK;
-    for (int i = 0; i < count; i++) { /* in part, or not at all: the plain way goes on or tells why not */
+    for (int i = 0; i < count; i++) { /* in part, or not at all: plain writes continue, or report the error */
         const int rc = mri_pwrite_all(s->data.fd, parts[i].iov_base, parts[i].iov_len, at, s->data.path, err);
         if (rc != MR_OK) return rc;
         at += parts[i].iov_len;
@@ -470,7 +469,7 @@ static int mix_times(const char *path, int fd, uint64_t sample, uint64_t *stamp,
 {
     struct stat st;
     if ((path ? stat(path, &st) : fstat(fd, &st)) != 0) {
-        if (path && errno == ENOENT) return MR_OK; /* a bad sample, which is told when its turn comes */
+        if (path && errno == ENOENT) return MR_OK; /* a bad sample, which is reported when it is read */
         mr_error_sys(err, errno, "cannot look at it");
         mr_error_at(err, path, MR_NOWHERE, sample);
         return err ? err->code : MR_EIO;

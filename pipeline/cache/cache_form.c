@@ -60,7 +60,7 @@ static void packer_destroy(void *maker)
     free(maker);
 }
 
-/* All coefficients of one picture, in our memory, and of those that take several scans in libjpeg's at the
+/* All coefficients of one picture, in our memory; pictures of several scans also take libjpeg's memory at the
  * same time. */
 static uint64_t packer_bytes(const mr_decode_config *decode, mri_extremes seen)
 {

@@ -1,5 +1,5 @@
 /* pipeline/cache/cache_memory.c: entries in memory: large blocks filled from the front, freed together. The
- * blocks' sum never passes the budget, so what is lost at the end of one (less than an entry) is counted
+ * blocks' sum never passes the budget, so unused bytes at the end of one (less than an entry) are counted
  * too. */
 #include <sys/mman.h>
 
@@ -39,7 +39,7 @@ void mri_cache_memory_free(mri_cache *c)
     free(c->store);
 }
 
-/* A block with room for so many bytes; false: none is allowed, or none is to be had. */
+/* Add a block with room for `bytes`; false: the limit forbids it, or memory is short. */
 static bool add_block_locked(mri_cache *c, uint64_t bytes)
 {
     mri_cache_store *s = c->store;

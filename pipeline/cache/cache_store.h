@@ -1,5 +1,5 @@
-/* pipeline/cache/cache_store.h: the two places where entries lie, and what they share (cache_store.c).
- * Private to cache*.c: cache.c calls the places, they call cache_store.c alone. */
+/* pipeline/cache/cache_store.h: the two stores of entries, memory and disk, and their shared code
+ * (cache_store.c). Private to cache*.c: cache.c calls the stores, they call cache_store.c alone. */
 #ifndef MRI_CACHE_STORE_H
 #define MRI_CACHE_STORE_H
 
@@ -18,7 +18,7 @@ struct mri_cache {
     mri_cache_store *store;
     uint64_t *place; /* atomic: one of the three below, or where the entry is; release by who wrote it */
     uint32_t *bytes; /* atomic: of the entry; written before place */
-    bool closed;     /* atomic: what is offered is not kept, it is full or waits */
+    bool closed;     /* atomic: offered entries are not kept, because it is full or waits */
     uint64_t entries, used, dropped; /* atomic */
     unsigned reported_notes;         /* atomic: bits */
 };
@@ -34,7 +34,7 @@ enum { MRI_NOTE_FULL = 1, MRI_NOTE_DAMAGED = 2, MRI_NOTE_SHARED = 4, MRI_NOTE_DI
 void mri_cache_note(mri_cache *c, unsigned note, const char *format, ...) MR_PRINTF(3, 4);
 
 /* ---- cache_memory.c ---- */
-uint8_t *mri_cache_memory_reserve(mri_cache *c, size_t bytes); /* NULL: no room, told */
+uint8_t *mri_cache_memory_reserve(mri_cache *c, size_t bytes); /* NULL: no room, reported */
 void mri_cache_memory_free(mri_cache *c);
 int mri_cache_memory_open(mri_cache *c, mr_error *err);
 
@@ -43,7 +43,7 @@ int mri_cache_disk_open(mri_cache *c, mr_error *err);
 void mri_cache_disk_close(mri_cache *c);
 int mri_cache_disk_fd(const mri_cache *c);
 const char *mri_cache_disk_path(const mri_cache *c);
-/* Append an entry of so many bytes in parts; its offset, or MRI_CACHE_NONE: no room, reported. */
+/* Append an entry of `bytes` bytes in pieces; its offset, or MRI_CACHE_NONE: no room, reported. */
 uint64_t mri_cache_disk_append(mri_cache *c, uint64_t sample, const struct iovec *parts, int count,
                                uint32_t bytes);
 

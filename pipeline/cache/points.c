@@ -64,7 +64,7 @@ bool mri_points_find(const mri_points *p, uint64_t sample, mr_value *value)
     return true;
 }
 
-/* Room for so many bytes, a multiple of 8; NULL: none. */
+/* Room for `bytes`, a multiple of 8; NULL: no room. */
 static uint8_t *reserve_locked(mri_points *p, uint64_t bytes)
 {
     if (bytes > p->left) {

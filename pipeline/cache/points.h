@@ -22,7 +22,8 @@ uint64_t mri_points_bytes(const mr_source_info *info);
 int mri_points_create(mri_points **out, uint64_t count, uint64_t bytes, mr_error *err);
 void mri_points_destroy(mri_points *p); /* accepts NULL */
 
-/* Those of this sample's picture, into value->entries. False: none are kept, or of other bytes. */
+/* Put the entry points of this sample's picture into value->entries. False: none kept, or kept for other
+ * bytes. */
 bool mri_points_find(const mri_points *p, uint64_t sample, mr_value *value);
 /* Keep a copy; value: the JPEG they were made of. */
 void mri_points_keep(mri_points *p, uint64_t sample, const mr_value *value, const void *entries,

@@ -8,7 +8,7 @@
  *   convert_picture.c      its picture: checked, or decoded, resized, encoded, packed        (any thread)
  *   convert_companions.c   boxes and masks follow it where it was resized, cut or turned     (any thread)
  *   convert_pool.c         workers over a bounded window, results in source order
- *   convert_passed.c       what an earlier run passed over, told again                       (calling thread)
+ *   convert_passed.c reports again the samples that an earlier run skipped (calling thread)
  *   convert_taken.c        the files that were read are the same when a run goes on          (calling thread)
  *   convert_differs.c      why a run cannot go on: which settings differ
  *   convert_target.c       the output is not the input
@@ -16,7 +16,7 @@
  *   convert_shards.c       a set of them: the old one or the new one                         (calling thread)
  *   convert_journal.c      how far such a set has come                                       (calling thread)
  *   convert_files.c        files of foreign formats: shards, names, reading back             (calling thread)
- *   convert_tfrecord.c, convert_tar.c                    what a sample is in these
+ *   convert_tfrecord.c, convert_tar.c                    samples in these formats
  *   convert.c              the table of kinds, and the loop between all of these
  *
  *      workers ──► window of chunks ──► calling thread ──► kind ──► DST.part ──► DST
@@ -30,16 +30,15 @@
 /* Named by the table in convert.c alone; each is defined in the file of its name. */
 extern const mri_convert_kind mri_convert_mrec, mri_convert_tfrecord, mri_convert_tar;
 
-/* Samples below first that no record is of, and that cfg.bad_told says no to: on_bad is told of them.
- * MR_EEXIST: one of them is sound by now. (convert_passed.c) */
+/* Call on_bad for the samples below first that have no record and for which cfg.bad_told returns false.
+ * MR_EEXIST: one of them is valid by now. (convert_passed.c) */
 int mri_convert_tell_passed(const mri_convert_plan *plan, void *state, uint64_t first, mr_error *err);
 
-/* What the samples' files were when they were read: DST.taken.part, 8 bytes for each sample by its number,
+/* The state of the samples' files when they were read: DST.taken.part, 8 bytes for each sample by its number,
  * removed with the end of the conversion. (convert_taken.c) */
 typedef struct mri_taken mri_taken;
 int mri_taken_open(mri_taken **out, const mri_convert_plan *plan, const char *dst, mr_error *err);
-/* MR_EEXIST: a file of the samples [0, first) is another one by now; err names it. Those that were not noted
- * pass. */
+/* MR_EEXIST: a file of the samples [0, first) has changed; err names it. Files without a note pass. */
 int mri_taken_check(const mri_taken *t, uint64_t first, mr_error *err);
 /* Writes which sample is the first whose file is another one now. false: no file of such samples is there, or
  * all of them are the same. */

@@ -1,13 +1,13 @@
 /* pipeline/convert/convert_companions.c: boxes and masks go where a conversion took their picture: cut,
  * resized, turned upright. See convert.h.
  *
- *   boxes        by mr_field_role(): the corners anew, what lies outside dropped; other columns as they were
- *   box_labels   those of the boxes that are left
+ *   boxes        by mr_field_role(): new corners, cut to the picture; other columns unchanged
+ *   box_labels   the labels of the remaining boxes
  *   mask         cut and resized (nearest neighbour); a PNG becomes a gray one with the same numbers
  *
- * Boxes are parts of the picture here: who has them in pixels is told so, by the first picture whose boxes
- * cannot be parts. Fields of other names are not known to belong to places in the picture, and stay as they
- * are. */
+ * Boxes are fractions of the picture here: boxes in pixels are reported at the first picture whose boxes
+ * cannot be fractions. Fields of other names may not refer to positions in the picture, and stay
+ * unchanged. */
 #include <stdio.h>
 
 #include "base/util.h"
@@ -167,7 +167,7 @@ static int follow(following *f, mr_role role, uint32_t field, mr_error *err)
     }
 }
 
-/* Beside what is wrong: which field, why that matters, what to do. */
+/* Add to the error: the field, why it matters, what to do. */
 static int in_field(const mri_convert_plan *plan, uint32_t k, int rc, mr_error *err)
 {
     char text[sizeof err->text];

@@ -31,7 +31,7 @@ struct mri_files {
     uint32_t count;       /* of those */
     uint64_t records;     /* in all */
     bool has_names;       /* nothing is left to remove */
-    bool cleared;         /* what is replaced is gone: from here on what was written is not thrown away */
+    bool cleared;         /* the replaced set is gone: from here on written files are not removed */
     char **old;           /* files of the set that is replaced */
     size_t old_count;
     bool odd_labels; /* numbers our readers would not take for classes */
@@ -133,7 +133,7 @@ static int check_other(mri_files *f, const char *path, bool is_part, mr_error *e
     return is_part ? mri_convert_check_input(f->plan, path, err) : mri_output_check(path, &f->rules, err);
 }
 
-/* ours: this run made it; else what is not ours is refused. */
+/* ours: this run made it; if not, a file that is not ours is refused. */
 static int remove_part(mri_files *f, const char *path, bool ours, mr_error *err)
 {
     mri_output *out = NULL;
@@ -354,7 +354,7 @@ static int keep_old(mri_files *f, const char *path, bool is_part, mr_error *err)
     return f->old[f->old_count] ? (f->old_count++, MR_OK) : no_memory(err);
 }
 
-/* The set that is replaced. Its first file goes first: what is left of it is seen not to be whole. */
+/* Remove the replaced set. Its first file is removed first, so that the rest is visibly incomplete. */
 static int clear(mri_files *f, mr_error *err)
 {
     int rc = visit_others(f, keep_old, err);

@@ -26,9 +26,9 @@ typedef struct mri_files_format {
     /* The sample that put() is to write, and how many bytes that will be. */
     int (*take)(void *state, uint64_t source_index, const mr_value *values, uint64_t *bytes, mr_error *err);
     int (*put)(void *state, mri_files *f, mr_error *err);
-    /* What stands behind the samples of each file; optional. */
+    /* Writes the data after the samples of each file; optional. */
     int (*end)(void *state, mri_files *f, mr_error *err);
-    uint64_t (*zeros)(uint64_t bytes); /* that end a file of so many bytes; optional */
+    uint64_t (*zeros)(uint64_t bytes); /* zeros that end a file of `bytes` bytes; optional */
     void (*shard_name)(char *out, size_t room, const char *dst, uint32_t at, uint32_t count);
     bool (*is_shard)(const char *dst, const char *name); /* of dst (its last component), of any number */
 } mri_files_format;
@@ -44,7 +44,7 @@ int mri_files_append(void *state, uint64_t source_index, const mr_value *values,
 int mri_files_finish(void *state, uint64_t *bytes, uint32_t *shards, mr_error *err);
 void mri_files_close(void *state, bool keep);
 
-/* "123" at *text: how many digits, *text behind them. For names. */
+/* Read "123" at *text: returns the number of digits and moves *text past them. For names. */
 uint32_t mri_files_digits(const char **text, uint64_t *value);
 
 /* ---- reading back (convert_read_back.c) ---- */
@@ -56,8 +56,8 @@ typedef struct mri_file_facts {
 
 /* picture may be NULL; label too. */
 void mri_files_hash_sample(void *hash, const mr_value *picture, const mr_value *label);
-/* Is that what the file holds, byte for byte, and do our own readers find so many samples with these pictures
- * and labels in it? `samples`: whether they can. MR_ECHECKSUM when not; MR_ECANCELED. */
+/* Does the file equal the facts byte for byte, and do our own readers find their samples, pictures and labels
+ * in it? `samples`: our readers can read the file. MR_ECHECKSUM if not; MR_ECANCELED. */
 int mri_files_read_back(const mri_convert_plan *plan, const char *source, const char *path,
                         const mri_file_facts *facts, bool samples, mr_error *err);
 

@@ -29,7 +29,7 @@ static bool keep_file(mri_journal *j, const mri_journal_file *f)
     return true;
 }
 
-/* One whole line. false: it is none that can stand here. */
+/* Take one whole line. false: the line is not valid here. */
 static bool take_line(mri_journal *j, const char *line, bool *memory)
 {
     mri_journal_file f;
@@ -116,7 +116,7 @@ int mri_journal_open(mri_journal *j, const char *dst, const mri_output_rules *ru
     return rc;
 }
 
-/* ---- what is added ---- */
+/* ---- adding lines ---- */
 static int append(mri_journal *j, const char *text, size_t bytes, mr_error *err)
 {
     const int fd = mri_output_fd(j->out);

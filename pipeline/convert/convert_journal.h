@@ -2,11 +2,11 @@
  * convert_mrec.c.
  *
  *   DST.conversion.part    millrace conversion 1
- *                          source 8d1f0c6b2a994e57      what the source was when it began
+ *                          source 8d1f0c6b2a994e57      the source's fingerprint at the beginning
  *                          shard 1000 33aa0b1c7d24e6f9  all files are complete, each with its fingerprint;
  * they shard 1000 9cb02fd7713e5a48  are still called .part
  *                          named 2 replacing 5          from here on they get their names
- *                          cleared                      of the files that are replaced nothing is left
+ *                          cleared                      all replaced files are removed
  *
  * It is locked from the first moment to the last, so two runs cannot have one DST, and it is removed when the
  * list DST is written. A line counts when its end is there; every step is synced before the next begins. */
@@ -16,9 +16,9 @@
 #include "formats/storage/output.h"
 
 typedef enum mri_journal_stage {
-    MRI_JOURNAL_NEW,     /* there was none */
+    MRI_JOURNAL_NEW,     /* no journal existed */
     MRI_JOURNAL_BEGUN,   /* files are being written, all of them .part */
-    MRI_JOURNAL_NAMED,   /* all are written; those that are replaced are being removed */
+    MRI_JOURNAL_NAMED,   /* all are written; the replaced ones are being removed */
     MRI_JOURNAL_CLEARED, /* all are written and take their names */
 } mri_journal_stage;
 

@@ -10,7 +10,7 @@ typedef struct mri_convert_kind mri_convert_kind;
 
 enum { MRI_CALLED_BYTES = MR_MAX_NAME + 33 };
 
-/* What is fixed for the whole conversion. */
+/* The facts that are fixed for the whole conversion. */
 typedef struct mri_convert_plan {
     const mri_convert_kind *kind;
     const mr_source *src;
@@ -22,7 +22,7 @@ typedef struct mri_convert_plan {
     int image, label, entries;      /* fields of the output, or -1 */
     int name;                       /* what samples were called (formats/source/sample_name.h), or -1 */
     char called[MR_MAX_FIELDS][MRI_CALLED_BYTES]; /* set by a kind that renames fields */
-    uint8_t role[MR_MAX_FIELDS];                  /* and places by what they are; the kind's own numbers */
+    uint8_t role[MR_MAX_FIELDS];                  /* and positions by role; the kind's own numbers */
     char *provenance;                             /* settings and source as JSON: identifies a conversion */
 } mri_convert_plan;
 
@@ -47,8 +47,8 @@ struct mri_convert_kind {
     const char *name;   /* as in --to */
     uint32_t stores;    /* a bit for each mr_store that is possible */
     bool resumes;       /* an interrupted run can be resumed */
-    bool keeps_numbers; /* labels are written with the numbers of the source, whatever --label-offset says,
-                           which is kept beside them */
+    bool keeps_numbers; /* labels are written with the numbers of the source, whatever --label-offset is; the
+                           offset is stored in addition */
     bool picture_files; /* pixels become PNG (but for the picture with MR_STORE_RAW), coefficients JPEG */
     /* Whether the schema fits, and what its fields are called. Optional. */
     int (*plan)(mri_convert_plan *plan, mr_error *err);
@@ -63,7 +63,7 @@ struct mri_convert_kind {
     int (*sources)(void *state, mri_source_fn *each, void *context, mr_error *err);
     /* The last file, verification, names. */
     int (*finish)(void *state, uint64_t *bytes, uint32_t *shards, mr_error *err);
-    /* Frees; what is not finished stays for resume when keep, in kinds that can. Accepts NULL. */
+    /* Frees. With keep, unfinished output stays for resume, in kinds that support it. Accepts NULL. */
     void (*close)(void *state, bool keep);
 };
 

@@ -5,8 +5,8 @@
  *              all and the list DST (convert_shards.c). STEM is DST without ".mrec".
  *
  * Resume: finished files of the same conversion (same settings, same source: the provenance says so) are
- * kept, the part file behind them is continued by the writer. Without it records of an interrupted run are
- * not thrown away unless that is asked for (force). */
+ * kept, and the writer continues the part file after them. Without resume, records of an interrupted run are
+ * removed only on request (force). */
 #include "pipeline/convert/convert_mrec.h"
 
 #include <errno.h>
@@ -212,7 +212,7 @@ static int check_place(const mri_mrec_output *o, mr_error *err)
     if (rc == MR_OK) rc = mri_convert_check_file(o->plan, o->dst, err);
     if (rc) return rc;
     mri_output_rules rules = o->rules;
-    rules.force |= o->plan->cfg.resume; /* what is there may be what an earlier run made */
+    rules.force |= o->plan->cfg.resume; /* existing files may be an earlier run's */
     return mri_output_check(o->dst, &rules, err);
 }
 
@@ -289,7 +289,7 @@ static int verify_file(const char *path, mr_error *err)
     return rc;
 }
 
-/* What is told about the files that are done. */
+/* The figures reported about finished files. */
 static int add_bytes(const char *path, uint64_t *bytes, mr_error *err)
 {
     struct stat st;

@@ -37,7 +37,7 @@ int mri_mrec_look(const mri_mrec_output *o, uint32_t at, const char *ending, boo
 int mri_set_open(mri_mrec_output *o, mr_error *err);
 /* The file aside that was just sealed counts. */
 int mri_set_keep(mri_mrec_output *o, mr_error *err);
-/* Names for all, what was replaced removed, the list written. */
+/* Give all files their names, remove the replaced set, write the list. */
 int mri_set_finish(mri_mrec_output *o, mr_error *err);
 
 #endif

@@ -36,7 +36,7 @@ struct mri_convert_pool {
     const mri_convert_plan *plan;
     uint64_t first, end; /* samples */
     uint32_t chunk_samples, slots;
-    mr_budget *budget;     /* of what is being converted */
+    mr_budget *budget;     /* of samples being converted */
     uint64_t pending_most; /* bytes of what waits to be written */
     chunk *ring;
     worker *workers;

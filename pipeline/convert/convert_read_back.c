@@ -1,4 +1,4 @@
-/* pipeline/convert/convert_read_back.c: is what was written there, and do our own readers find it? See
+/* pipeline/convert/convert_read_back.c: are the written data on disk, and do our own readers find them? See
  * convert_files.h.
  *
  * The file is opened by its descriptor's name: one file of that content, whatever its name would say to a

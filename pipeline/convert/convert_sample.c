@@ -61,7 +61,7 @@ void mri_convert_desk_fini(mri_convert_desk *d)
     mri_transcoder_destroy(d->whole);
 }
 
-/* What is decoded, what becomes of that, and what it is stored as. */
+/* The decoded picture, its transformed copy, and its stored form. */
 static uint64_t most_bytes(const mri_convert_plan *plan, const mr_value *image, const mr_image_header *h,
                            uint64_t counted)
 {

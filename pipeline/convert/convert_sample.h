@@ -19,13 +19,13 @@ typedef struct mri_convert_item {
     bool transcoded, kept;          /* kept: coefficients were asked for, and it cannot be */
     uint64_t bytes_in;
     uint64_t stamp; /* of the file it was read from, before it was read (mri_source_stamp()) */
-    void *buffer;   /* what was read; kept and grown from sample to sample while it is small */
+    void *buffer;   /* the bytes read; kept and grown from sample to sample while it is small */
     size_t buffer_bytes;
     void *made; /* pixels, coefficients or an encoded picture; malloc'd for this sample */
     size_t made_bytes;
     void *entries; /* entry points of a JPEG, malloc'd, or NULL */
     size_t entries_bytes;
-    char *name;            /* what it was called, malloc'd for this sample, or NULL */
+    char *name;            /* its original name, malloc'd for this sample, or NULL */
     mri_geometry geometry; /* of the picture to be written in that which was read; sides 0: it is the same */
     /* values of other fields that were made anew, malloc'd for this sample, or NULL; bytes of all of them */
     void *companions[MR_MAX_FIELDS];
@@ -43,7 +43,7 @@ void mri_convert_desk_init(mri_convert_desk *d, mr_budget *b);
 void mri_convert_desk_fini(mri_convert_desk *d);
 /* item->source_index in, everything else out. */
 void mri_convert_sample(const mri_convert_plan *plan, mri_convert_desk *desk, mri_convert_item *item);
-/* value is the sample's picture; MR_OK, or what is wrong with it. */
+/* value is the sample's picture; MR_OK, or its error. */
 int mri_convert_picture(const mri_convert_plan *plan, mri_transcoder *whole, mri_convert_item *item,
                         mr_value *value);
 /* Compute the fields that follow the picture (mr_field_role()) when item->geometry says that it was cropped

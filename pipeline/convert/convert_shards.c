@@ -1,13 +1,13 @@
-/* pipeline/convert/convert_shards.c: a set of .mrec files that is the old one or the new one, whenever it is
- * looked at. See convert_mrec.h.
+/* pipeline/convert/convert_shards.c: replaces a set of .mrec files so that a reader sees the old set or the
+ * new one. See convert_mrec.h.
  *
- *   files are written       STEM-00000.mrec.part, ...: the set that is there stays as it is
+ *   files are written       STEM-00000.mrec.part, ...: the existing set stays unchanged
  *   all are complete        the journal says which (convert_journal.h)
- *   what is replaced goes   first the list, then the files, the last one first
+ *   removal                 of the replaced set: first the list, then the files, the last one first
  *   names                   one after the other; then the list DST, then the journal goes
  *
- * Killed at any point it goes on from the journal (resume). In between there is no list: whoever opens DST is
- * told that it is not there, and old and new files are never there at once. */
+ * Killed at any point it goes on from the journal (resume). In between there is no list: opening DST fails
+ * with a missing file, and old and new files never exist at once. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -71,7 +71,7 @@ static int take_over_list(mri_mrec_output *o, mr_error *err)
     return rc;
 }
 
-/* Could our own writer have left it? What it would refuse is not looked into. */
+/* Could our own writer have left it? Files that the writer would refuse are not examined. */
 static bool is_ours(const char *path)
 {
     struct stat st;
@@ -80,7 +80,7 @@ static bool is_ours(const char *path)
 
 static bool is_damage(int rc) { return rc == MR_EFORMAT || rc == MR_ECHECKSUM || rc == MR_EUNSUPPORTED; }
 
-/* Complete files aside, up to the first that is none: the writer goes on with that. */
+/* Set complete files aside, up to the first incomplete one, which the writer continues. */
 static int take_over_parts(mri_mrec_output *o, mr_error *err)
 {
     int rc = MR_OK;
@@ -95,7 +95,7 @@ static int take_over_parts(mri_mrec_output *o, mr_error *err)
     return is_damage(rc) ? MR_OK : rc;
 }
 
-/* All files are written: what is left to do stands in the journal. */
+/* All files are written: the journal has the remaining steps. */
 static int take_over_journal(mri_mrec_output *o, mr_error *err)
 {
     o->files = calloc(o->journal.count, sizeof *o->files);
@@ -116,7 +116,7 @@ static int remove_part(mri_mrec_output *o, uint32_t at, mr_error *err)
     mri_output *part = NULL;
     rules.force = true;
     int rc = path ? mri_output_open(&part, path, &rules, err) : mri_mrec_no_memory(err);
-    if (!rc) rc = mri_output_empty(part, err); /* refuses what is not ours */
+    if (!rc) rc = mri_output_empty(part, err); /* refuses files that are not ours */
     mri_output_close(part, false);
     free(path);
     return rc;
@@ -168,7 +168,7 @@ static int refuse_other_data(const mri_mrec_output *o, mr_error *err)
 static int go_on(mri_mrec_output *o, uint64_t source, mr_error *err)
 {
     if (o->journal.stage >= MRI_JOURNAL_NAMED) return take_over_journal(o, err);
-    const bool replaces = o->journal.found && o->plan->cfg.force; /* that run was to replace what is there */
+    const bool replaces = o->journal.found && o->plan->cfg.force; /* that run was to replace this set */
     bool listed;
     int rc = look_at(o->dst, &listed, err);
     if (rc) return rc;
@@ -259,7 +259,7 @@ static int take_name(const mri_mrec_output *o, uint32_t at, mr_error *err)
     if (rc) return rc;
     char *path = mri_mrec_file_path(o, at, "");
     if (!path) return mri_mrec_no_memory(err);
-    rules.force = false; /* what was to be replaced is gone */
+    rules.force = false; /* the replaced set is gone */
     if (!aside) rc = check_named(o, at, path, err);
     else if (!(rc = mri_output_open(&part, path, &rules, err))) {
         rc = mri_output_commit(part, NULL, NULL, err);

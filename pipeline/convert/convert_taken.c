@@ -1,6 +1,6 @@
-/* pipeline/convert/convert_taken.c: the files that were read are the same when a run goes on. A run that is
- * resumed does not read again what it has; if a picture was replaced meanwhile, the set would be made of two
- * states of the source. */
+/* pipeline/convert/convert_taken.c: checks on resume that the files that were read have not changed. A
+ * resumed run does not read converted samples again; if a picture was replaced meanwhile, the set would be
+ * made of two states of the source. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>

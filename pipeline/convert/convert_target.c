@@ -1,5 +1,5 @@
-/* pipeline/convert/convert_target.c: what a conversion writes is never what it reads, nor inside of it. See
- * convert.h. */
+/* pipeline/convert/convert_target.c: refuses a conversion whose output is its input, or lies inside of it.
+ * See convert.h. */
 #include <stdio.h>
 #include <sys/stat.h>
 

@@ -1,7 +1,7 @@
 /* pipeline/decode/png.c: PNG to pixels, by rows of our own (png_rows.h) or with libspng.
  *
  *   file ──► chunks checked (png_chunks.c) ─┬─► our rows up to the last wanted one ──────────────────► pixels
- *                                           └─► those that make pixels ─► libspng ─┬─► rows ───────┬─► pixels
+ *                                           └─► those with pixels ──────► libspng ─┬─► rows ───────┬─► pixels
  *                                                                                  └─► indices of ─┘
  *                                                                                      a palette
  *
@@ -9,8 +9,8 @@
  * transparent colours are dropped and the colour below them kept, gamma and colour profiles are not applied;
  * of an animation the picture is the one that programs show which know of none. A chunk whose CRC is wrong,
  * data that end early, a colour the palette has not or a missing IEND make the picture bad; compressed data
- * that go on behind the last row are not looked at. Masks are numbers, not colours: they are taken as they
- * are stored, gray unscaled, indices whether the palette has them or not. */
+ * after the last row are not looked at. Masks are numbers, not colours: they are taken as they are stored,
+ * gray unscaled, indices whether the palette has them or not. */
 #include <spng.h>
 
 #include "pipeline/decode/decoders.h"
@@ -52,7 +52,7 @@ static int spell_out(const mri_png_chunks *c, const mr_image_header *h, uint8_t 
     return MR_OK;
 }
 
-/* Ready for the pixels: *told bytes of them in this format. */
+/* Prepare for the pixels: *decoded_bytes of them in this format. */
 static int png_begin(spng_ctx *ctx, mri_png_chunks *chunks, const mr_image_header *header, int format,
                      size_t *decoded_bytes)
 {
@@ -143,7 +143,7 @@ static const char *colour_name(const struct spng_ihdr *h)
     }
 }
 
-/* In place from the end: a number never lies behind the byte it was packed in. */
+/* In place from the end: a number never lies after the byte it was packed in. */
 static void unpack(uint8_t *p, uint32_t width, uint32_t height, uint32_t depth)
 {
     const size_t row_bytes = ((size_t)width * depth + 7) / 8;

@@ -1,12 +1,12 @@
 /* pipeline/decode/png_chunks.c: see png_chunks.h.
  *
  *   signature | length TYPE body crc | length TYPE body crc | ... | IEND
- *               IHDR first, PLTE, then all IDAT one behind the other; other chunks of a small first letter
+ *               IHDR first, PLTE, then all IDAT, consecutive; other chunks of a small first letter
  *               anywhere
  *
- * All checksums are looked at, also those of comments: a file that was damaged there was damaged. But
- * comments, profiles and whatever else is not needed to make pixels is not handed on, so that it can be as
- * large, or unpack to as much, as it likes. */
+ * All checksums are compared, also the checksums of comments: damage in a comment is damage. But comments,
+ * profiles and other chunks without pixels are not passed on, so their size, packed or unpacked, does not
+ * matter. */
 #include "pipeline/decode/png_chunks.h"
 
 #include <isa-l/crc.h>

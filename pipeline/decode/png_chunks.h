@@ -20,11 +20,11 @@ typedef struct mri_png_chunks {
 int mri_png_chunks_open(mri_png_chunks *c, const void *data, size_t bytes, const mr_image_header *header,
                         mr_error *err);
 
-/* The next so many bytes of the file without its ancillary chunks; false when there are fewer. */
+/* The next `bytes` bytes of the file without its ancillary chunks; false when there are fewer. */
 bool mri_png_take(mri_png_chunks *c, void *dst, size_t bytes);
 
-/* From the beginning of the image data: the next so many bytes of it, the bodies of IDAT chunks. Returns how
- * many there were: fewer at the end. */
+/* From the beginning of the image data, the bodies of IDAT chunks: the next `bytes` bytes. Returns their
+ * number, which is smaller at the end. */
 void mri_png_rewind_data(mri_png_chunks *c);
 size_t mri_png_take_data(mri_png_chunks *c, void *dst, size_t bytes);
 

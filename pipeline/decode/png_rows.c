@@ -3,8 +3,8 @@
  *   rows   | row before | filter, row | filter, row | filter, some of a row |        |
  *            undone       inflated: undone one by one                          room
  *
- * Inflating stops behind the last wanted row. When the room is used up, the last row that is whole and what
- * is there of the next one move to the front. */
+ * Inflating stops after the last wanted row. When the buffer is full, the last whole row and the available
+ * bytes of the next one move to the front. */
 #include "pipeline/decode/png_rows.h"
 
 #include <isa-l/igzip_lib.h>

@@ -17,7 +17,7 @@ int mri_png_rows_create(mri_png_rows **out);
 void mri_png_rows_destroy(mri_png_rows *r); /* accepts NULL */
 
 /* Pixels of a part, channels 1 or 3, packed to dst. chunks: opened. MR_OK or MR_EUNSUPPORTED. A part that
- * has the last row is MR_OK only when the compressed data end behind it with their checksum. */
+ * has the last row is MR_OK only when the compressed data end after it with their checksum. */
 int mri_png_rows_decode(mri_png_rows *r, mri_png_chunks *chunks, const mr_image_header *header,
                         uint32_t channels, mri_rect part, uint8_t *dst);
 

@@ -61,7 +61,7 @@ INLINE __m128i load_pixel(const uint8_t *p)
     return _mm_cvtsi32_si128(v);
 }
 
-/* 3 bytes: the fourth, of the next pixel, stays what it was. */
+/* 3 bytes: the fourth, of the next pixel, is unchanged. */
 INLINE void store_pixel(uint8_t *p, __m128i v, const unsigned pixel)
 {
     const int all = _mm_cvtsi128_si32(v);

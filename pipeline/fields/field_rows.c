@@ -165,7 +165,7 @@ static int place_one(const mri_field_plan *p, mri_field_scratch *s, const mri_ro
     }
 }
 
-/* "field boxes: " in front of what is wrong. */
+/* Put "field boxes: " in front of the error. */
 static int in_field(const char *name, int rc, mr_error *err)
 {
     if (!err) return rc;

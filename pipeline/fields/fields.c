@@ -93,7 +93,7 @@ mr_role mr_field_role(const mr_source_info *info, uint32_t field)
 
 static bool whole_between(double v, double low, double end) { return v >= low && v < end && v == floor(v); }
 
-/* Only what is exact: no other number would be meant. */
+/* Only exact values: the user cannot mean another number. */
 static bool pad_f16(double v, uint16_t *out)
 {
     const uint16_t sign = signbit(v) ? 0x8000 : 0;

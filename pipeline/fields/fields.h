@@ -1,22 +1,23 @@
 /* pipeline/fields/fields.h: fields of a sample besides picture and label, on their way into a batch. Private.
  *
  * Takes a source's schema and the fields asked for, then samples. Gives rows of a slot in one layout,
- * whatever the lengths, and what a part of a batch shows of them. Callers: slots and stages, the loader, and
- * the converter, which asks what follows a picture; first_sample.h looks at first samples for the latter two.
+ * whatever the lengths, and the view of them in a share of a batch. Callers: slots and stages, the loader,
+ * and the converter, which asks for the fields that follow a picture; first_sample.h looks at first samples
+ * for the latter two.
  *
  *   open    names against the source's schema ──► a plan for each field: type, element, room in a row
  *           (fields.c)
  *   worker  one sample's values ──► row i of its slot; rows that vary stand `room` elements apart
  *           (field_rows.c)
- *   last    the batch's longest row is known: rows move together to that width, pad behind each
+ *   last    the batch's longest row is known: rows move together to that width, pad after each
  *           (field_rows.c)
  *
  *     filling   | aaaa...... | bb........ | cccccc.... |      room: most, rounded up to width_multiple
  *     whole     | aaaa.. | bb.... | cccccc |                  width: the longest (1 at least), likewise
  *
- * What a batch holds depends on its samples alone (I2): on who filled which row when it does not. A row's
- * room is taken for the most there may be, so that a slot's memory is known at open (I10) and no sample waits
- * for another. */
+ * A batch's contents depend on its samples alone (I2), not on which worker filled a row when. A row's room is
+ * taken for the most there may be, so that a slot's memory is known at open (I10) and no sample waits for
+ * another. */
 #ifndef MRI_FIELDS_H
 #define MRI_FIELDS_H
 
@@ -73,23 +74,23 @@ typedef struct mri_fields_config {
     uint32_t out_h, out_w; /* of pictures in the batch */
 } mri_fields_config;
 
-/* info gets asked_count entries, whose names are f's. MR_EINVAL says which fields there are or what a role
- * takes. */
+/* info gets asked_count entries, whose names belong to f. MR_EINVAL names the available fields, or the
+ * requirements of a role. */
 int mri_fields_plan(mri_fields *f, mr_loader_field_info *info, const mri_fields_config *cfg, mr_error *err);
-/* Find the boxes for an augmentation that takes them: the first delivered, else what the source calls boxes.
- * After mri_fields_plan(). */
+/* Find the boxes for an augmentation that takes them: the first delivered, else the source's field named
+ * boxes. After mri_fields_plan(). */
 int mri_fields_plan_crops(mri_fields *f, const mri_fields_config *cfg, mr_error *err);
 /* The error for a source without pictures when no field was named. */
 int mri_fields_missing(const mr_source_info *src, mr_error *err);
 
-/* Bytes of all rows and lengths of so many samples, saturated. */
+/* Bytes of all rows and lengths of `samples` samples, saturated. */
 uint64_t mri_fields_bytes(const mri_fields *f, uint64_t samples);
 /* Cut memory, of mri_fields_bytes(batch) and on MR_DEVICE_ALIGN, into rows. */
 void mri_fields_layout(const mri_fields *f, uint8_t *memory, size_t batch, mri_rows *rows);
 
 int mri_field_scratch_init(mri_field_scratch *s, const mri_fields *f);
 void mri_field_scratch_fini(mri_field_scratch *s);
-void mri_field_scratch_drop(mri_field_scratch *s); /* what it holds of pictures */
+void mri_field_scratch_drop(mri_field_scratch *s); /* frees its memory for pictures */
 /* The most it may hold for pictures of up to these pixels. */
 uint64_t mri_field_scratch_bound_bytes(const mri_fields *f, uint64_t pixels);
 

@@ -1,5 +1,5 @@
-/* pipeline/fields/first_sample.c: the first samples looked at before a run, for what a source's schema leaves
- * open: the size of pictures, the columns of boxes. Reads in the caller's thread and keeps nothing. */
+/* pipeline/fields/first_sample.c: reads the first samples before a run, for facts missing from a source's
+ * schema: the size of pictures, the columns of boxes. Reads in the caller's thread and keeps nothing. */
 #include "pipeline/fields/first_sample.h"
 
 #include "formats/source/source.h"

@@ -1,10 +1,10 @@
-/* pipeline/observe/causes.c: see causes.h. The interval is eaten from its end: each stretch takes what lies
- * behind its beginning, what is left lies before it. */
+/* pipeline/observe/causes.c: see causes.h. The interval is consumed from its end: each stretch takes the time
+ * after its beginning; the rest lies before it. */
 #include "pipeline/observe/causes.h"
 
 #include "base/cpu_time.h"
 
-#define AT_ONCE_NS   20000u   /* a wait that is none */
+#define AT_ONCE_NS   20000u   /* a wait too short to count */
 #define LITTLE_REST  0.7      /* of their time at work: workers that hold up */
 #define LONG_REST_NS 1000000u /* of a worker: the scheduler was asked how it went */
 #define OLDER_LOAD   0.75     /* each batch counts so much of the one after it */
@@ -46,7 +46,7 @@ void mri_load_mark(mri_load *l, uint64_t worked_ns, uint32_t threads, uint64_t n
 }
 
 typedef struct meal {
-    uint64_t from, to; /* what is left of the interval */
+    uint64_t from, to; /* the rest of the interval */
     double throttled;
     mr_causes *add;
 } meal;
@@ -151,7 +151,7 @@ static void charge_staging(meal *m, const mri_batch_times *t)
     if (t->copy.end_ns) charge(m, t->copy.end_ns, MR_CAUSE_HOST);
     /* not over, or nobody has looked yet: what follows the copies' being queued is theirs */
     charge(m, t->copy.start_ns ? t->copy.start_ns : t->staged_ns, MR_CAUSE_COPY);
-    charge(m, t->room_ns, MR_CAUSE_COPY);    /* behind the copies of the batch before */
+    charge(m, t->room_ns, MR_CAUSE_COPY);    /* waiting for the copies of the batch before */
     charge(m, t->noticed_ns, MR_CAUSE_HOST); /* the devices' memory was not given back */
     put_waking(m, take(m, mri_max_u64(t->came_ns, t->full_ns)), t->late_ns);
     /* it was there, and staging at the batch before: until its copies were over, and then until it saw that
@@ -233,7 +233,7 @@ static bool is_behind(const mri_batch_times *t)
     return c->before.ended_ns && c->work.begun_ns - c->before.ended_ns < AT_ONCE_NS; /* nothing is read */
 }
 
-/* Some bytes were awaited nearly all the time: this chunk's may have come with those of another. */
+/* Some bytes were awaited nearly all the time: this chunk's bytes may have come with another chunk's. */
 static bool is_held_up_by_reading(const mri_batch_times *t)
 {
     return t->reading.passed_ns > 0 && t->reading.worked_ns > LITTLE_REST * t->reading.passed_ns;

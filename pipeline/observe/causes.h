@@ -1,8 +1,8 @@
-/* pipeline/observe/causes.h: what a batch went through, and from that, what a device that waited for it
- * waited for. Private.
+/* pipeline/observe/causes.h: the times of a batch's steps, and from them the causes of a device's wait for
+ * it. Private.
  *
- * A batch is there when its last chunk is. So who waits for it waits for that chunk, and the way back from
- * the device tells for what at any moment:
+ * A batch is complete when its last chunk is. So a wait for the batch is a wait for that chunk, and tracing
+ * back from the device gives the cause at any moment:
  *
  *     asked   room      claimed   read        taken       decoded full   came    copy starts copy ends
  *   ────┼───────┼─────────┼─────────┼────────────┼────────────┼─────┼──────┼───────────┼──────────┼─────
@@ -10,12 +10,12 @@
  *       │       │before   │         │work before │ as it went │     │      │copy       │          │
  *
  * That is so for a loader that was ahead, waited for room, and is late with this batch: every stretch counts.
- * One that is never ahead works on many batches at a time, and what a batch spends in a stage that had waited
- * for it holds nobody up: made shorter, the next batch would come no sooner. There the whole interval is the
- * first stage's, on the way back, that found the batch waiting for it and has no rest: the link, else the
- * workers, else what is read; where all of them rest, every stretch counts again. The workers' part is
- * divided as all their work since the batch before went, not as its last chunk did; a lock between two pieces
- * of work is no rest.
+ * A loader that is never ahead works on many batches at a time, and the time of a batch in a stage that had
+ * waited for it delays nothing: if it were shorter, the next batch would come no sooner. The whole interval
+ * is then charged to the first stage, tracing back, for which the batch waited and which never rests: the
+ * link, else the workers, else the reads; where all of them rest, every stretch counts again. The workers'
+ * part is divided as all their work since the batch before went, not as its last chunk did; a lock between
+ * two pieces of work is no rest.
  *
  * Work splits into what ran, what waited for memory, what could have run and did not, and the rest: locks and
  * page faults. Every nanosecond of an interval lies in one stretch, so causes add up to the whole (I18). */
@@ -37,7 +37,7 @@ typedef struct mri_work {
     uint64_t delayed_ns; /* could have run */
 } mri_work;
 
-/* Adds another stretch to a sum, of which only the length counts: it begins at 0. */
+/* Adds another stretch to a sum; only its length counts, so the sum begins at 0. */
 static inline void mri_work_add(mri_work *sum, const mri_work *one)
 {
     sum->ended_ns += one->ended_ns - one->begun_ns;
@@ -61,7 +61,7 @@ typedef struct mri_chunk_times {
                           */
     uint64_t sought_ns;  /* before it was taken, so long had the worker had nothing to do */
     uint64_t closing_ns; /* from the end of the work until its slot was closed: the worker could have run */
-    mri_work before;     /* what the worker that took it was at until then */
+    mri_work before;     /* the previous work of the worker that took it */
     mri_work work;
 } mri_chunk_times;
 

@@ -9,10 +9,10 @@
 #include "base/util.h"
 #include "millrace/pipeline.h"
 
-/* What a thread of a stage does. A wait that a stop ends counts for what it waited for. */
+/* The activity of a stage's thread. A wait that a stop ends counts as that kind of wait. */
 typedef enum mri_activity {
     MRI_WAIT_INPUT,  /* nothing to work on */
-    MRI_WAIT_ROOM,   /* no slot behind it is free */
+    MRI_WAIT_ROOM,   /* no slot after it is free */
     MRI_WAIT_BUFFER, /* no read buffer is free, or no memory for a large picture */
     MRI_BUSY,
     MRI_ACTIVITIES
@@ -23,7 +23,7 @@ typedef struct mri_stage_counter {
     uint64_t items;                  /* atomics, relaxed */
     uint64_t fill_sum, fill_samples; /* queue fill in 1/65536, to average */
     pthread_mutex_t lock;            /* all below */
-    uint64_t ns[MRI_ACTIVITIES];     /* of what is over */
+    uint64_t ns[MRI_ACTIVITIES];     /* of finished activities */
     struct {
         uint64_t threads, since_ns; /* since_ns: sum of their beginnings */
     } now[MRI_ACTIVITIES];          /* what goes on, so that a figure can be cut at any moment */
@@ -49,14 +49,14 @@ static inline void mri_count_fill(mri_stage_counter *c, uint64_t filled, uint64_
 uint64_t mri_activity_begin(mri_stage_counter *c, mri_activity what);
 /* Gives the time. */
 uint64_t mri_activity_end(mri_stage_counter *c, mri_activity what, uint64_t since_ns);
-/* Of what is over, ns belong to another activity. */
+/* Move ns of finished time to another activity. */
 void mri_activity_move(mri_stage_counter *c, mri_activity from, mri_activity to, uint64_t ns);
-/* What nobody was seen to begin. */
+/* Add time of an activity without a recorded begin. */
 void mri_activity_add(mri_stage_counter *c, mri_activity what, uint64_t ns);
 /* So far, what goes on included. */
 uint64_t mri_activity_ns(mri_stage_counter *c, mri_activity what);
 
-/* A stage's counts so far, of so many threads. Any thread, at any time. */
+/* A stage's counts so far, of `threads` threads. Any thread, at any time. */
 mr_stage_stats mri_stage_stats(mri_stage_counter *c, uint32_t threads);
 
 #endif

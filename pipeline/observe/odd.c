@@ -3,8 +3,8 @@
 
 #define LOST_NS 50000000u /* what all of its items took beyond the others': less is no matter */
 
-/* A worker's samples are like the others', by chance: each takes those that come next. Files differ in how
- * large their samples are, and where they lie: a slow one is slow by the read and by the byte. */
+/* A worker's samples are like the others', by chance: each takes the next ones. Files differ in how large
+ * their samples are, and where they lie: a slow one is slow by the read and by the byte. */
 static const struct {
     uint64_t items;
     double times, more_ns; /* of an item */
@@ -64,7 +64,7 @@ static usual find_usual(const mri_toll *of, uint32_t count, double *room)
     return u;
 }
 
-/* What it has more of than others. */
+/* The figure in which it exceeds the others. */
 static mr_cause cause_of(mr_odd_kind kind, const mri_toll *t, const usual *u)
 {
     if (kind == MR_ODD_FILE) return MR_CAUSE_READ;

@@ -1,8 +1,8 @@
-/* pipeline/observe/odd.h: one worker, or one file, that takes far longer than its likes. Private.
+/* pipeline/observe/odd.h: one worker, or one file, that takes far longer than the others. Private.
  *
- * A stage counts for each of them how many items it had and how long they took; here the ones that stick out
- * are found. Causes (causes.h) say what a device waited for, this says whose fault it was when it was one
- * alone: a core shared with another program, a shard on a slow disk. */
+ * A stage counts the items of each and their time; this file finds the outliers. Causes (causes.h) show why a
+ * device waited; outliers show when a single worker or file was at fault: a core shared with another program,
+ * a shard on a slow disk. */
 #ifndef MRI_ODD_H
 #define MRI_ODD_H
 
@@ -20,8 +20,9 @@ typedef struct mri_toll {
     uint64_t ran_ns, delayed_ns; /* of a worker's ns: on a core; could have run. The rest: blocked */
 } mri_toll;
 
-/* Those of `count` that stick out, the slowest first; how many, at most room. What they are compared with is
- * the median of all, of two the faster one. Few items, or little time lost, say nothing. */
+/* Find the outliers among `count`, slowest first; returns their number, at most room. They are compared with
+ * the median of all, with two items with the faster one. Outliers with few items or little lost time are
+ * ignored. */
 uint32_t mri_odd_find(mr_odd_kind kind, const mri_toll *of, uint32_t count, mr_odd *out, uint32_t room);
 
 #endif

@@ -14,7 +14,7 @@ struct mr_record {
     mri_step_record *step;
     uint32_t chunks_most;
     uint64_t chunks, copies, steps; /* added since the record was cleared */
-    uint64_t samples;               /* of the steps behind the first one */
+    uint64_t samples;               /* of the steps after the first one */
     uint64_t first_end_ns, last_end_ns;
     uint64_t ended_ns[MR_LOADER_MAX_PARTS]; /* the step before, of every replica */
     double compute_ns, idle_ns;             /* mean over replicas */
@@ -94,7 +94,7 @@ void mri_record_copies(mr_record *r, const mri_copy_record *c)
     pthread_mutex_unlock(&r->lock);
 }
 
-/* When the copies of a batch were over; 0: not known. A step is told of a few batches behind its copies. */
+/* When the copies of a batch were over; 0: not known. A step is recorded a few batches after its copies. */
 static uint64_t copied_locked(const mr_record *r, uint64_t batch)
 {
     const uint64_t oldest = r->copies > 64 ? r->copies - 64 : 0;
@@ -112,7 +112,7 @@ bool mri_record_ended(mr_record *r, uint32_t parts, uint64_t *out)
     return any;
 }
 
-/* Behind the first step. What nobody charged was the host's. */
+/* After the first step. Time charged to no cause belongs to the host. */
 static void add_times_locked(mr_record *r, const uint64_t *start_ns, const uint64_t *end_ns,
                              uint32_t replicas, const mr_causes *causes)
 {

@@ -36,7 +36,7 @@ typedef struct mri_step_record {
     uint64_t gap_ns;     /* the device was free and the batch there: until the step began */
 } mri_step_record;
 
-/* What a loader is made like; sizes of chunks follow from it. */
+/* The configuration of a loader; sizes of chunks follow from it. */
 typedef struct mri_run_shape {
     uint32_t batch, parts, prefetch, workers, readers, depth;
     uint32_t chunk_samples_most; /* however few workers there are */
@@ -53,7 +53,7 @@ static inline uint32_t mri_shape_chunk_samples(const mri_run_shape *s)
     return samples + (s->pairs ? samples % 2 : 0);
 }
 
-/* Chunks of a loader with prefetch. Resident: no buffers, workers take turns with as many as they are. */
+/* Chunks of a loader with prefetch. Resident: no buffers, workers take turns with one chunk per worker. */
 static inline uint32_t mri_shape_chunk_count(const mri_run_shape *s)
 {
     if (s->resident) return s->workers + 1;
@@ -66,13 +66,13 @@ uint32_t mri_record_process(const mr_record *r); /* that made it (base/handle.h)
 void mri_record_set_shape(mr_record *r, const mri_run_shape *shape);
 void mri_record_chunk(mr_record *r, const mri_chunk_record *c);
 void mri_record_copies(mr_record *r, const mri_copy_record *c);
-/* start_ns, end_ns: of every replica; causes: what they were idle for, added up. */
+/* start_ns, end_ns: of every replica; causes: the causes of their idle time, added up. */
 void mri_record_step(mr_record *r, uint64_t batch, uint32_t samples, const uint64_t *start_ns,
                      const uint64_t *end_ns, uint32_t replicas, const mr_causes *causes);
-/* When each part's last step was over; false: there is none yet. */
+/* When each part's last step was over; false: no step yet. */
 bool mri_record_ended(mr_record *r, uint32_t parts, uint64_t *out);
 
-/* A copy of what is recorded, oldest first; mri_record_data_free() it. Any thread. */
+/* A copy of the record, oldest first; mri_record_data_free() it. Any thread. */
 typedef struct mri_record_data {
     mri_run_shape shape;
     mri_chunk_record *chunk;

@@ -63,7 +63,7 @@ typedef struct batch {
 
 typedef struct device {
     bool copying, in_step;
-    uint64_t steps;  /* of which its own part is over */
+    uint64_t steps;  /* steps whose own share is over */
     double free_ns;  /* since when it is idle */
     double begun_ns; /* its step */
 } device;
@@ -84,7 +84,7 @@ typedef struct model {
     uint32_t left;                              /* samples of the chunk of the record that is under way */
     double now, virtual_ns, shared_ns, core_ns; /* virtual: recorded work done by each thread; shared: its
                                                    time on a core */
-    uint32_t running;                           /* threads that want a core */
+    uint32_t running;                           /* threads that need a core */
     activity *act;
     uint32_t act_count;
     chunk *chunk, **free_chunks, **queue; /* queue: a ring of chunk_count */
@@ -152,7 +152,8 @@ static void draw_chunk(model *m, chunk *c, uint32_t n)
     c->large *= cfg->decode_times;
 }
 
-/* Of which kind there are few: the mean, or the search for the next one would take long. */
+/* Find which kind of lag is rare: the model uses its mean, because searching for the next one would take
+ * long. */
 static void look_at_lags(model *m)
 {
     size_t count[2] = {0};
@@ -225,7 +226,7 @@ static double share(const model *m)
     return all > m->cfg->cores ? m->cfg->cores / all : 1;
 }
 
-/* How many times as long as recorded work takes on cores of which so many are busy. */
+/* The factor by which recorded work takes longer with the present number of busy cores. */
 static double crowding(const model *m)
 {
     const mr_replay_config *cfg = m->cfg;

@@ -5,12 +5,11 @@
  *     ▲ a free chunk, a free slot                                             ▲ 2 device slots │ 2 queued
  *     └──────────────────────────── the slot, when its copies are over ◄──────────────────────┘
  *
- * Discrete events. The rules are those of ring.c, staging.c and flight.c: batches in order, P + 1 slots, two
- * device slots, copies of one batch at a time, a device slot is written again when the step that used it is
- * over, at most two steps queued, replicas end a step together. Cores are shared as the kernel shares them
- * over more than a few milliseconds: n threads that want to run on C cores, those of other programs among
- * them, each get min(1, C / n) of one. Threads begin as late as they did. Idle devices are charged as in a
- * real run (causes.h).
+ * Discrete events. The rules follow ring.c, staging.c and flight.c: batches in order, P + 1 slots, two device
+ * slots, copies of one batch at a time, a device slot is written again when the step that used it is over, at
+ * most two steps queued, replicas end a step together. Cores are shared as the kernel shares them over more
+ * than a few milliseconds: n runnable threads on C cores, threads of other programs included, each get min(1,
+ * C / n) of one. Threads begin as late as they did. Idle devices are charged as in a real run (causes.h).
  *
  * Left out: caches and memory bandwidth that workers compete for, storage that gets slower or
  * faster with more reads in flight, memory for large pictures. */

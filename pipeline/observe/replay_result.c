@@ -262,7 +262,7 @@ static int find_others(const mri_record_data *d, mr_replay_config *cfg)
     const double wanted = recorded_delay(d);
     double low = 0, high = OTHERS_MOST, delay;
     cfg->others = 0;
-    if (mri_has_quota()) return MR_OK; /* which delays workers, too: the rest of it cannot be told */
+    if (mri_has_quota()) return MR_OK; /* which delays workers, too: the other delays cannot be separated */
     int rc = replayed_delay(d, cfg, &delay);
     if (rc != MR_OK || delay >= wanted) return rc;
     for (int i = 0; i < OTHERS_LOOKS && rc == MR_OK; i++) {

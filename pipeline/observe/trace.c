@@ -104,7 +104,8 @@ void mr_trace_span(mr_trace *t, const char *track, const char *name, uint64_t st
     pthread_mutex_unlock(&t->lock);
 }
 
-/* What is in the ring now, and how many tracks its spans may name; the ring may move on meanwhile. */
+/* The ring's present contents, and the number of tracks its spans may name; the ring may move on
+ * meanwhile. */
 typedef struct snapshot {
     mr_trace_entry *entries;
     size_t count;
@@ -145,10 +146,10 @@ typedef struct packing {
     mri_trace_head *head;
     mri_trace_span *spans;
     char (*tracks)[TRACK_NAME], (*names)[TRACK_NAME];
-    const char *name_of[MRI_TRACE_NAMES]; /* the caller's string behind each name */
+    const char *name_of[MRI_TRACE_NAMES]; /* the caller's string of each name */
 } packing;
 
-/* The same strings come again and again. Behind the last place names share that. */
+/* The same strings come again and again. After the last slot names share that slot. */
 static uint32_t name_number(packing *p, const char *name)
 {
     const uint32_t count = p->head->name_count;

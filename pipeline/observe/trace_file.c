@@ -1,9 +1,9 @@
-/* pipeline/observe/trace_file.c: a trace, or those of several processes, as a file.
+/* pipeline/observe/trace_file.c: writes a trace, or the traces of several processes, as a file.
  *
  * The Chrome trace event format ("X" complete events, one thread row per track), which Perfetto and
- * chrome://tracing open. Its "otherData" tells the clock: what ts counts from, and what two moments of
- * CLOCK_MONOTONIC were on the wall clock. With that it can be laid over what other tools recorded, who keep
- * the one clock or the other (tools/scripts/nsys_correlate.py). */
+ * chrome://tracing open. Its "otherData" describes the clock: the origin of ts, and the wall clock at two
+ * moments of CLOCK_MONOTONIC. With that the trace can be aligned with records of other tools that use either
+ * clock (tools/scripts/nsys_correlate.py). */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -52,7 +52,7 @@ static bool is_pack(view *v, const void *pack, size_t bytes)
 
 /* ---- one clock ---- */
 
-/* That of the first part, along the line through the two moments. */
+/* The time on the first part's clock, by the line through the two moments. */
 static uint64_t on_our_clock(const mr_trace_part *p, uint64_t ns)
 {
     const double span = (double)(int64_t)(p->at_ns[1] - p->at_ns[0]);
@@ -101,7 +101,7 @@ static void write_process(FILE *f, const view *v, uint32_t k)
             v->head->pid, v->head->dropped, p->shift_ns[0], p->shift_ns[1], p->within_ns);
 }
 
-/* All that somebody needs to lay the trace over what was recorded elsewhere. */
+/* The facts needed to align the trace with other records. */
 static void write_about(FILE *f, const view *v, uint32_t count, uint64_t base_ns)
 {
     const mri_trace_head *h = v->head;

@@ -1,4 +1,4 @@
-/* pipeline/observe/trace_pack.h: what a trace holds, in bytes that can go to another process. Private.
+/* pipeline/observe/trace_pack.h: packs a trace into bytes for another process. Private.
  *
  *   head | spans | names of tracks | names of spans
  *
@@ -21,7 +21,7 @@ typedef struct mri_trace_head {
     uint64_t magic;
     mri_trace_anchor anchors[2]; /* when it was opened, and packed */
     uint64_t dropped;
-    uint64_t first, steps; /* what was kept; steps 0: all */
+    uint64_t first, steps; /* the kept steps; steps 0: all */
     uint64_t span_count;
     uint32_t track_count, name_count;
     int64_t pid;

@@ -13,11 +13,11 @@
 
 typedef struct mri_balance mri_balance;
 
-/* What one of so many samples and classes holds. */
+/* The memory of a balance of `samples` samples and `classes` classes. */
 uint64_t mri_balance_bytes(uint64_t samples, uint32_t classes);
 
 /* MR_EUNSUPPORTED: the source has no classes, or does not know them without reading. Classes without samples
- * have no turn. A sample with a label that is none is in no class, and never comes. */
+ * have no turn. A sample with an invalid label is in no class, and is never drawn. */
 int mri_balance_create(mri_balance **out, const mr_source *source, uint64_t seed, mr_error *err);
 void mri_balance_destroy(mri_balance *b); /* accepts NULL */
 

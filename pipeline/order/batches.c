@@ -124,7 +124,7 @@ uint32_t mri_batches_own_most(const mri_batches *b)
     return (uint32_t)(((uint64_t)b->batch * b->own_parts - 1) / b->parts) + 1;
 }
 
-/* Samples of a whole batch, each of which comes `repeats` times. */
+/* Samples of a whole batch, each repeated `repeats` times. */
 static uint32_t distinct(const mri_batches *b)
 {
     return b->batch / b->repeats + (b->batch % b->repeats != 0);

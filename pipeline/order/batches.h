@@ -2,8 +2,8 @@
  *
  * Takes settings of the order and the number of samples; with a length window also a source, which is asked
  * for lengths. Gives the samples of any batch and the number of batches, by numbers alone. Callers: the
- * stages and the loader, which asks windows.h what a length window would hold; nothing but numbers is kept
- * here.
+ * stages and the loader, which asks windows.h for the memory of a length window; this file keeps only
+ * numbers.
  *
  * Batches are numbered without gaps over all epochs: batch = epoch * steps_per_epoch + step. All of it is a
  * pure function of the fields below, which are fixed after mri_batches_plan(). Any thread. */
@@ -20,8 +20,8 @@ typedef struct mri_batches {
     uint32_t block, batch; /* samples in a block; in a global batch */
     uint64_t seed;
     mr_tail tail;
-    uint32_t parts;                /* that a global batch is cut into */
-    uint32_t own_first, own_parts; /* those that are delivered here: [own_first, own_first + own_parts) */
+    uint32_t parts;                         /* that a global batch is cut into */
+    uint32_t own_first, own_parts;          /* shares delivered here: [own_first, own_first + own_parts) */
     uint64_t sample_count, steps_per_epoch; /* positions of an epoch; batches of it */
     uint64_t first_batch, end_batch;        /* what this run delivers */
     mri_windows *windows;                   /* NULL: batches are cut from the order as it is; else owned */
@@ -37,7 +37,7 @@ typedef struct mri_batches_config {
     uint64_t seed;
     mr_tail tail;
     uint64_t sample_count, epochs, start_epoch, start_step;
-    mri_own_order own; /* count 0: none; else an epoch has so many positions, not sample_count */
+    mri_own_order own; /* count 0: no own order; else an epoch has `count` positions, not sample_count */
     uint32_t repeats;  /* 0 is 1 */
 } mri_batches_config;
 
@@ -57,7 +57,7 @@ uint64_t mri_batches_padded(const mri_batches *b);
 void mri_batches_place(const mri_batches *b, uint64_t batch, uint64_t *epoch, uint64_t *step);
 uint32_t mri_batches_count(const mri_batches *b, uint64_t batch); /* samples in it */
 
-/* The r-th part of those that are delivered here. */
+/* The r-th of the shares delivered here. */
 void mri_batches_own_part(const mri_batches *b, uint64_t batch, uint32_t r, uint32_t *first,
                           uint32_t *number);
 /* Places of a batch that are delivered here: [first, first + number); number may be 0. And the most there can
@@ -69,9 +69,9 @@ uint32_t mri_batches_own_most(const mri_batches *b);
  */
 int mri_batches_samples(const mri_batches *b, uint64_t batch, uint32_t first, uint32_t count, uint64_t *out,
                         mr_error *err);
-/* What tells one time that the sample at this place comes from the others, for its draws: the epoch, with
- * repeats a number for each of an epoch's, or in an
- * order that repeats samples inside of one the position over all epochs. */
+/* Distinguishes the occurrences of the sample at this place, for its draws: the epoch; with repeats, a number
+ * for each occurrence in an epoch; in an order that repeats samples within an epoch, the position over all
+ * epochs. */
 uint64_t mri_batches_turn(const mri_batches *b, uint64_t batch, uint32_t place);
 /* Is this place past the last sample of its epoch (padding)? */
 static inline bool mri_batches_is_padding(const mri_batches *b, uint64_t step, uint32_t place)
@@ -79,8 +79,8 @@ static inline bool mri_batches_is_padding(const mri_batches *b, uint64_t step, u
     return step * b->batch + place >= b->sample_count;
 }
 /* The sample that stands in for a damaged one at this place: attempt 0, 1, ... It follows from the place,
- * whatever order brought the damaged sample there; in an order of one's own it is one of those of the epoch,
- * and asking for it may fail. */
+ * whatever order brought the damaged sample there; in the caller's own order it is one of the epoch's
+ * samples, and asking for it may fail. */
 int mri_batches_substitute(const mri_batches *b, uint64_t batch, uint32_t place, uint32_t attempt,
                            uint64_t *out, mr_error *err);
 

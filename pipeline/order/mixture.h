@@ -11,7 +11,7 @@
 
 #include "millrace/pipeline.h"
 
-#define MRI_MIXTURE_PARTS 10000u /* shares are rounded to so many parts of a round, one at least */
+#define MRI_MIXTURE_PARTS 10000u /* shares are rounded to this fraction of a round, 1 part at least */
 
 typedef struct mri_mixture mri_mixture;
 

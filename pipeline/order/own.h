@@ -16,12 +16,12 @@ typedef struct mri_own_order {
     void *context;
 } mri_own_order;
 
-/* MR_EINVAL: settings that say two things, or none; or a number of the array that is none of the source's.
- * With count 0 and nothing else set: MR_OK, and out->count is 0. */
+/* MR_EINVAL: contradictory or missing settings; or a number of the array that the source does not have. With
+ * count 0 and nothing else set: MR_OK, and out->count is 0. */
 int mri_own_order_make(mri_own_order *out, const mr_loader_config *cfg, uint64_t in_set, mr_error *err);
 
-/* Samples at positions [position, position + count) of an epoch; behind its last one it begins again
- * (padding). MR_EINVAL: a number is none of the source's; else what the function returned. Any thread; waits
+/* Samples at positions [position, position + count) of an epoch; after its last one it begins again
+ * (padding). MR_EINVAL: the source does not have a number; other errors are the function's. Any thread; waits
  * if the function does. */
 int mri_own_order_list(const mri_own_order *o, uint64_t epoch, uint64_t position, uint32_t count,
                        uint64_t *out, mr_error *err);

@@ -8,8 +8,8 @@
  *   delivered              {5 9} {3 1}                      in an order drawn for this window: short and long
  *                          ones mix in time
  *
- * Positions are cut first, so a dropped tail drops what it drops without windows, and each sample comes once
- * (I3). The batch that is not full, if there is one, is the last of the last window and stays the last of the
+ * Positions are cut first, so a dropped tail is the same as without windows, and each sample comes once (I3).
+ * The batch that is not full, if there is one, is the last of the last window and stays the last of the
  * epoch; it has that window's longest samples.
  *
  * A batch follows from its number alone: its window is sorted when the first of its batches is asked for, and
@@ -34,7 +34,7 @@ enum { KEPT = 2, RADIX = 256 };
 typedef enum state { EMPTY, SORTING, READY } state;
 
 typedef struct kept {
-    state state; /* lock, like all here but what the arrays hold while SORTING */
+    state state; /* lock, like all here except the arrays' contents while SORTING */
     uint64_t epoch, number;
     uint64_t used; /* when it was asked for last */
     uint32_t count;
@@ -120,7 +120,7 @@ static int length_of(const mri_windows *w, uint64_t sample, uint32_t *out, mr_er
     return rc;
 }
 
-/* Keys by one byte, in order of what they were before where that is the same. */
+/* Sort keys by one byte; equal bytes keep their previous order. */
 static void sort_byte(const uint64_t *from, uint64_t *to, uint32_t count, uint32_t shift)
 {
     uint32_t at[RADIX] = {0}, sum = 0;

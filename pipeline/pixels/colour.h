@@ -15,7 +15,7 @@
 void mri_brightness(uint8_t *p, size_t bytes, int32_t delta);
 /* factor * x. */
 void mri_scale(uint8_t *p, size_t bytes, int32_t factor);
-/* mean + factor * (x - mean), where mean is that of the picture's gray (one number for all channels). */
+/* mean + factor * (x - mean), where mean is the mean of the picture's gray (one number for all channels). */
 void mri_contrast(uint8_t *p, size_t pixels, uint32_t channels, int32_t factor);
 /* gray + factor * (x - gray), where gray is the pixel's. Nothing for one channel. */
 void mri_saturation(uint8_t *p, size_t pixels, uint32_t channels, int32_t factor);
@@ -24,7 +24,7 @@ void mri_saturation(uint8_t *p, size_t pixels, uint32_t channels, int32_t factor
 void mri_hue(uint8_t *p, size_t pixels, uint32_t channels, int32_t by);
 /* All channels become the pixel's gray. Nothing for one channel. */
 void mri_to_gray(uint8_t *p, size_t pixels, uint32_t channels);
-/* Each with `share` 256ths of the other, 0 to 256: halves rounded up, both from what they were. */
+/* Each with `share` 256ths of the other, 0 to 256: halves rounded up, both computed from the old values. */
 void mri_blend(uint8_t *a, uint8_t *b, size_t bytes, uint32_t share);
 /* factor, offset such that factor * x + offset is (x - mean) / max(standard deviation, 1 / sqrt(bytes)), over
  * all values. */

@@ -19,7 +19,7 @@ typedef struct mri_buffer {
     size_t bytes;
 } mri_buffer;
 
-/* At least bytes; what was in it is lost when it grows. MR_OK or MR_ENOMEM. */
+/* At least bytes; growing loses its contents. MR_OK or MR_ENOMEM. */
 int mri_buffer_need(mri_buffer *b, size_t bytes);
 void mri_buffer_free(mri_buffer *b);
 

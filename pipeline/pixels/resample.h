@@ -9,7 +9,7 @@
 #include "pipeline/pixels/pixels.h"
 
 #define MRI_RESAMPLE_MAX_SIDE                                                                                \
-    (1u << 20) /* of a picture, a box or a result: what the integers were sized for */
+    (1u << 20) /* of a picture, a box or a result: the sizes of integers rely on it */
 
 typedef enum mri_filter {
     MRI_FILTER_BILINEAR, /* triangle */
@@ -18,10 +18,10 @@ typedef enum mri_filter {
 
 /* One direction. Lengths are in pixels of the picture. A source sample covers unit_num / unit_den of them (a
  * chroma plane of half width: 2 / 1; the picture's own pixels: 1 / 1), sample j from j * unit on. The box
- * [start, start + size) becomes `out` result pixels, of which [first, first + count) is wanted. The filter,
- * widened by the scale when that reduces, sees the samples that touch the box, and of those the ones that
- * exist: [floor(start / unit), min(samples, ceil((start + size) / unit))), but the last one at least. A
- * result pixel whose centre lies beyond the samples is taken where they end. */
+ * [start, start + size) becomes `out` result pixels; [first, first + count) is wanted. The filter, widened by
+ * the scale when that reduces, sees the existing samples that touch the box: [floor(start / unit),
+ * min(samples, ceil((start + size) / unit))), but the last one at least. A result pixel whose centre lies
+ * beyond the samples is taken where they end. */
 typedef struct mri_axis {
     uint32_t start, size, out, first, count;
     uint32_t unit_num, unit_den, samples;
@@ -57,7 +57,7 @@ void mri_resample_plan_destroy(mri_resample_plan *p); /* accepts NULL */
 /* The most a plan, once set and run, may hold for boxes up to side_in (samples) and results up to
  * side_out. */
 uint64_t mri_resample_bound_bytes(uint64_t side_in, uint64_t side_out);
-uint64_t mri_resample_plan_bytes(const mri_resample_plan *p); /* what it holds now */
+uint64_t mri_resample_plan_bytes(const mri_resample_plan *p); /* its present memory */
 
 /* Set the geometry. flip: result columns right to left. channels 1 or 3, interleaved. MR_OK or MR_ENOMEM. */
 int mri_resample_plan_set(mri_resample_plan *p, const mri_axis *x, const mri_axis *y, mri_filter filter,

@@ -247,7 +247,7 @@ ALWAYS_INLINE void across_apart(const mri_across *a, const mri_rows *io, uint32_
     }
 }
 
-/* The sums of result pixel k: rows 0 and 1 in the halves of sum[0], 2 and 3 in those of sum[1]. */
+/* The sums of result pixel k: rows 0 and 1 in the halves of sum[0], 2 and 3 in the halves of sum[1]. */
 ALWAYS_INLINE void pixel(const mri_across *a, const int16_t *const row[MRI_RESAMPLE_ROWS], uint32_t taps,
                          uint32_t k, __m256i sum[2])
 {
@@ -267,7 +267,7 @@ ALWAYS_INLINE void pixel(const mri_across *a, const int16_t *const row[MRI_RESAM
 }
 
 /* The same with up to four taps: one load has them all, two samples in each half, whose sums meet at the end.
- * Half as many loads, which are what the general way waits for. */
+ * That halves the loads, which limit the general code. */
 ALWAYS_INLINE void pixel_of_four(const mri_across *a, const int16_t *const row[MRI_RESAMPLE_ROWS], uint32_t k,
                                  __m256i sum[2])
 {

@@ -111,7 +111,7 @@ ALWAYS_INLINE void add_pair(struct sums *s, __m512i a, __m512i b, const int16_t 
     s->s3 = _mm512_dpwssd_epi32(s->s3, _mm512_unpackhi_epi8(hi, zero), w);
 }
 
-/* 64 columns, of which those in mask exist. */
+/* 64 columns; the ones in mask exist. */
 ALWAYS_INLINE void down_block(const mri_down *d, uint32_t taps, size_t k, __mmask64 mask, int16_t *row)
 {
     const uint8_t *src = d->src + k;

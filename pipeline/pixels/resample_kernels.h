@@ -31,7 +31,7 @@ typedef struct mri_taps {
  * instruction. */
 typedef struct mri_grid {
     double step, origin, advance;
-    double wide;   /* max(step, advance): what the filter is stretched to */
+    double wide;   /* max(step, advance): the width that the filter is stretched to */
     double reach;  /* of the filter, to both sides */
     double lo, hi; /* the samples there are */
     bool cubic;
@@ -40,7 +40,7 @@ typedef struct mri_grid {
     double per_step, per_wide;
 } mri_grid;
 
-/* What the results of one direction have in common. */
+/* Values common to the results of one direction. */
 typedef struct mri_weighing {
     mri_grid g;
     double lo, last;         /* between which taps may start */

@@ -56,7 +56,7 @@ WEIGH_INLINE void raw_weights(const mri_grid *g, bool cubic, lanes_f64 *distance
     *distance = PICK(x < 1, near, rest);
 }
 
-/* Results [k, k + LANES) of the table, of which count exist. */
+/* Results [k, k + LANES) of the table; the table has count. */
 WEIGH_INLINE void weigh_block(const mri_weighing *w, bool cubic, mri_taps *to, uint32_t k, uint32_t count)
 {
     const double bias = (double)(1 << (MRI_WEIGHT_BITS_MAX + 1)); /* makes sums positive: conversion rounds

@@ -14,9 +14,9 @@ void mri_posterize(uint8_t *p, size_t bytes, uint32_t bits);
 /* Each channel stretched so that its smallest value becomes 0 and its largest 255, rounded. A channel of one
  * value stays. */
 void mri_autocontrast(uint8_t *p, size_t pixels, uint32_t channels);
-/* Each channel's values made about equally frequent: with step = (pixels - those of the largest value) / 255,
- * x becomes ((pixels of smaller values) + step / 2) / step, at most 255, divisions rounded down. A channel
- * where step is 0 stays. */
+/* Each channel's values made about equally frequent: with step = (pixels - pixels of the largest value) /
+ * 255, x becomes ((pixels of smaller values) + step / 2) / step, at most 255, divisions rounded down. A
+ * channel where step is 0 stays. */
 void mri_equalize(uint8_t *p, size_t pixels, uint32_t channels);
 
 #endif

@@ -56,7 +56,7 @@ static void bilinear_inside(const struct source *s, const mri_warp *w, int64_t x
     const size_t n = s->channels;
     for (x += i * w->xx, y += i * w->yx; i < end; i++, x += w->xx, y += w->yx) {
         const uint8_t *p = s->pixels + (size_t)(y >> 32) * s->stride + (size_t)(x >> 32) * n;
-        if (n == 3) /* told to the compiler */
+        if (n == 3) /* a constant for the compiler */
             mix(p, p + 3, p + s->stride, p + s->stride + 3, fraction(x), fraction(y), 3, dst + 3 * i);
         else mix(p, p + 1, p + s->stride, p + s->stride + 1, fraction(x), fraction(y), 1, dst + i);
     }

@@ -170,7 +170,7 @@ void mri_reader_submit(mri_reader *r, mri_read *q)
     q->fd = -1;
     q->path = NULL;
     q->data = q->buffer;
-    if (q->bytes == 0) { /* an empty file: what it means is for its format to say */
+    if (q->bytes == 0) { /* an empty file: its format decides what that means */
         q->status = MR_OK;
         mri_read_push(&r->done, q);
     } else {

@@ -35,7 +35,7 @@ typedef struct mri_read {
     int buffer_idx;  /* registered buffer that buffer lies in, or -1 */
     void *owner;     /* the caller's */
     /* out */
-    int status;          /* MR_OK, or the error that error tells */
+    int status;          /* MR_OK, or the code of `error` */
     const uint8_t *data; /* the wanted bytes, inside buffer */
     int sys_errno;
     size_t got; /* of the wanted bytes when the file ended early */
@@ -85,21 +85,21 @@ bool mri_uring_usable(uint32_t depth, char *note, size_t note_bytes);
 
 /* kind: MR_IO_URING or MR_IO_PREAD; a source with remote files has its own. */
 int mri_reader_create(mri_reader **out, mr_io kind, const mri_reader_config *cfg, mr_error *err);
-/* Waits for what is in flight. Accepts NULL. */
+/* Waits for requests in flight. Accepts NULL. */
 void mri_reader_destroy(mri_reader *r);
 
 /* From any thread: reads that wait for a server come back, now and from now on, with ECANCELED. */
 void mri_reader_stop(mri_reader *r);
 
-/* From any thread, once the reader's is known: a reap() that waits, or the next one that would, comes back.
- * For who can submit more before what is in flight is done. */
+/* From any thread, once the reader's is known: a waiting reap(), or the next one that would wait, returns.
+ * For a caller that can submit more before the requests in flight are done. */
 void mri_reader_wake(mri_reader *r);
 
 /* Queue a request; mri_reader_reap() starts it when there is room in flight. */
 void mri_reader_submit(mri_reader *r, mri_read *request);
-/* Start what is queued and take one finished request: NULL when none is finished (block false), none is in
- * flight, or it was woken. When it fails the kernel has let go of every buffer, and what was in flight is
- * finished, failed, and can be reaped. */
+/* Start queued requests and take one finished request: NULL when no request is finished (block false) or in
+ * flight, or it was woken. When it fails the kernel no longer uses any buffer, and all requests in flight
+ * have failed and can be reaped. */
 int mri_reader_reap(mri_reader *r, bool block, mri_read **out, mr_error *err);
 uint32_t mri_reader_in_flight(const mri_reader *r); /* submitted, not yet reaped */
 /* True only after a failure of the ring itself: buffers must not be freed, the kernel may still write to
@@ -107,7 +107,7 @@ uint32_t mri_reader_in_flight(const mri_reader *r); /* submitted, not yet reaped
 bool mri_reader_keeps_buffers(const mri_reader *r);
 mri_reader_counts mri_reader_counts_of(const mri_reader *r);
 
-/* What was kept for a request that is not used again. */
+/* Free the memory kept for a request that is not used again. */
 void mri_read_forget(mri_read *request);
 
 /* Bytes of buffer a request needs: with O_DIRECT the window is widened to whole blocks. */

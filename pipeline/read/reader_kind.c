@@ -143,7 +143,7 @@ bool mri_read_opened(mri_reader *r, mri_read *q)
 }
 
 /* Files are opened with O_NONBLOCK so that a pipe in their place is not waited for. A kernel may then refuse
- * to wait for a regular file's disk, too, which nobody wants: of that it is told once. */
+ * to wait for a regular file's disk, too, which is never useful here: the first refusal clears O_NONBLOCK. */
 bool mri_read_asks_again(const mri_reader *r, mri_read *q)
 {
     enum { IN_HASTE = 16, MOST = 2000 };

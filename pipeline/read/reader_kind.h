@@ -1,4 +1,5 @@
-/* pipeline/read/reader_kind.h: what the kinds of reader share. Private to reader.c and reader_*.c. */
+/* pipeline/read/reader_kind.h: declarations shared by the kinds of reader. Private to reader.c and
+ * reader_*.c. */
 #ifndef MRI_READER_KIND_H
 #define MRI_READER_KIND_H
 
@@ -80,8 +81,8 @@ int mri_read_fd(const mri_reader *r, const mri_read *q);
 /* Take the result of a read: true when the request is finished (status set), false when it must go on at at +
  * done. */
 bool mri_read_took(mri_reader *r, mri_read *q, int result);
-/* An own file is open as q->fd. False: it is none, and the request is done: a pipe in its place has no bytes
- * at an offset, and may never have any. */
+/* An own file is open as q->fd. False: it is not a regular file, and the request is done: a pipe in its place
+ * has no bytes at an offset, and may never have any. */
 bool mri_read_opened(mri_reader *r, mri_read *q);
 /* A descriptor answered EAGAIN: true when it is to be asked again, false when the request ends with that. */
 bool mri_read_asks_again(const mri_reader *r, mri_read *q);

@@ -3,8 +3,8 @@
  *   pending ──► begun, up to `depth` at one time ──► given, from any thread ──► done
  *
  * A sample's bytes stand in a buffer of its request, which is kept for the next one. A read of anything else
- * (the cache of samples) is done at once. Who has begun a sample gives it, so what is begun is waited for to
- * the end; what is not begun when all is stopped comes back failed. */
+ * (the cache of samples) is done at once. A begun sample is always delivered, so the reader waits for it to
+ * the end; a request not begun before a stop fails. */
 #include <errno.h>
 
 #include "base/util.h"

@@ -2,9 +2,9 @@
  *
  *   pending ──► wanted, up to `depth` at one time ──► arrived ──► pread() in this thread ──► done
  *
- * What arrives was written to its place a moment ago, or compared with its checksum: the pread() is a copy
- * from memory. So the depth hides the way to the server, and the rate is what the server and the network
- * give. A read of anything else (the cache of samples) is done at once.
+ * Arrived blocks were just written to their file, or compared with their checksum: the pread() is a copy from
+ * memory. So the depth hides the server's latency, and the server and the network set the rate. A read of
+ * anything else (the cache of samples) is done at once.
  *
  * Waiting ends with mri_reader_stop(), too, from any thread: then every read that is left has failed. */
 #include <errno.h>

@@ -3,9 +3,9 @@
  *
  * Every active request has exactly one operation in the ring (open, then reads until it is whole), one more
  * waits for mri_reader_wake(), and the completion queue holds at least twice as many, so it cannot overflow.
- * Requests go in batches: one system call submits all that is queued and picks up what is done. Files shared
- * by many samples and the loader's buffers are registered where the kernel allows it (RLIMIT_MEMLOCK may
- * not): then a read costs no reference counting and no page pinning.
+ * Requests go in batches: one system call submits all queued requests and collects finished ones. Files
+ * shared by many samples and the loader's buffers are registered where the kernel allows it (RLIMIT_MEMLOCK
+ * may not): then a read costs no reference counting and no page pinning.
  *
  * A ring that cannot be made where it is first needed (the thread has another policy than the one that
  * asked), or takes nothing from the start, is replaced by pread(). A ring that breaks while reads are in
@@ -37,9 +37,9 @@ typedef struct uring {
 } uring;
 
 /* A ring may be mapped where one lay that another thread destroyed. The kernel keeps their order, but
- * liburing calls it past libc, where a detector of races sees nothing: what was written to the old ring would
- * look like a race with the new one. The order it can see is this count, raised before a ring is destroyed
- * and read after one is made. */
+ * liburing calls it past libc, where a detector of races sees nothing: writes to the old ring would look like
+ * a race with the new one. The order it can see is this count, raised before a ring is destroyed and read
+ * after one is made. */
 static uint64_t rings_ended;
 
 static void destroy_ring(struct io_uring *ring)
@@ -82,7 +82,7 @@ static int uring_open(mri_reader *r, mr_error *err)
 {
     r->ring = calloc(1, sizeof(uring));
     if (!r->ring) return mr_error_set(err, MR_ENOMEM, "no memory for a ring");
-    r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); /* -1: it is woken by what is read, and no sooner */
+    r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); /* -1: only a finished read wakes it */
     return MR_OK;
 }
 
@@ -248,7 +248,8 @@ static void forget_unsubmitted(mri_reader *r, uring *u)
     }
 }
 
-/* The completions of what is cancelled or was too far to be. False: the kernel answers no more. */
+/* Wait for the completions of cancelled requests, and of requests too far along to cancel. False: the kernel
+ * does not answer any more. */
 static bool wait_for_kernel(mri_reader *r, uring *u)
 {
     enum { FAILURES = 1000 };
@@ -269,8 +270,8 @@ static bool wait_for_kernel(mri_reader *r, uring *u)
     return r->active == 0;
 }
 
-/* Nothing is in flight afterwards: whoever is told of the failure may free the buffers. Where the kernel
- * cannot be asked any more, they stay allocated for good (mri_reader_keeps_buffers): it might still write to
+/* Nothing is in flight afterwards: the caller may free the buffers after the failure. Where the kernel cannot
+ * be asked any more, they stay allocated for good (mri_reader_keeps_buffers): it might still write to
  * them. */
 static int break_ring(mri_reader *r, uring *u, int error, mr_error *err)
 {
@@ -311,7 +312,7 @@ static bool is_refusal(uring *u, int error)
     return error == EPERM || error == EACCES || error == ENOSYS || error == EOPNOTSUPP;
 }
 
-/* Nothing has ever got into the kernel: what is queued is read here, and all else with pread. */
+/* The kernel has accepted no request yet: queued requests are read here, and all later ones with pread. */
 static int do_without(mri_reader *r, uring *u, bool block, int error)
 {
     const struct io_uring_sq *sq = &u->ring.sq;

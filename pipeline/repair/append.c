@@ -2,13 +2,12 @@
  *
  *   lock     the list's part file: two calls for one set do not run together
  *   convert  into a set of its own, .STEM.append.mrec: interrupted, it is gone on with
- *   names    .STEM.append-00000.mrec ──► STEM-00009.mrec, ...: behind the numbers that there are
+ *   names    .STEM.append-00000.mrec ──► STEM-00009.mrec, ...: after the existing numbers
  *   list     old lines and new ones, in place of the old list: only now the set is another one
  *   end      .STEM.append.mrec goes
  *
- * While .STEM.append.mrec is there all samples are converted: what is left to do follows from which files
- * have their names. Killed at any point, the set is the old one or the new one, and the next call does the
- * rest, once. */
+ * While .STEM.append.mrec exists all samples are converted: the file names show the remaining steps. Killed
+ * at any point, the set is the old one or the new one, and the next call does the rest, once. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -55,7 +54,7 @@ static int strange_names(const append *a, mr_error *err)
     return place(a, MR_EINVAL, err);
 }
 
-/* STEM-00008.mrec: what the next file is called. */
+/* Find the next file's name: STEM-00008.mrec. */
 static int take_names(append *a, mr_error *err)
 {
     for (uint32_t k = 0; k < a->list.count; k++) {

@@ -1,8 +1,8 @@
 /* pipeline/repair/repair.c: mr_repair(): look at all files of a set, then write.
  *
- *   look     every file is read; what is missing and what is damaged is known
- *   write    dst: whole files as they are, damaged ones anew, all under the names that they had
- *            in_place: damaged ones anew, after NAME.damaged was made of what they were
+ *   look     every file is read; missing and damaged pieces are known
+ *   write    dst: whole files as they are, damaged ones anew, all under their old names
+ *            in_place: damaged ones anew, after the old file became NAME.damaged
  *   list     of record files, at the end: killed before, a set has its old list, or none, and no wrong one
  *
  * Files are written by formats/storage/output.h: there is never half of one under its name. */
@@ -47,7 +47,7 @@ static void report(const mri_repair *r, mr_repair_what what, const char *file, c
 }
 
 /* ---- look ---- */
-/* Of record files every byte, and whether they are what the list says. */
+/* Check every byte of a record file, and that it matches the list. */
 static int check_record_file(mri_repair *r, mri_repair_file *f, mr_error *err)
 {
     mr_error why = MR_ERROR_INIT;
@@ -157,7 +157,7 @@ static int copy_whole(const char *from, const char *to, bool force, mr_error *er
     return rc;
 }
 
-/* What it was stays, under another name of the same file. */
+/* Keep the damaged file under another name. */
 static int keep_damaged(const mri_repair *r, const char *path, mr_error *err)
 {
     char name[MRI_MOST_PATH];

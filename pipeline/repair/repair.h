@@ -1,17 +1,17 @@
 /* pipeline/repair/repair.h: the parts of mr_repair(). Private.
  *
  * Takes the files of a set, damaged or missing ones among them, and a second copy or the source of it. Gives
- * files of what is whole, and says what is lost. Callers: programs, through mr_repair().
+ * files with the whole samples, and reports the lost ones. Callers: programs, through mr_repair().
  *
  *   repair_set.c     which files the set consists of, and which of them are missing
- *   repair_file.c    one file: its pieces, those of the copy, and what the source gives again
+ *   repair_file.c    one file: its pieces, the copy's pieces, and records made again from the source
  *   repair_again.c   records made again from the source, by the conversion's own settings
  *   repair.c         looks at all files, then writes: damaged ones anew, whole ones as they are, the list
  *
  *   append.c         mr_append(): more samples for a set of record files, by the settings that it keeps
  *
- * What is whole in a file is the formats' to say (formats/storage/salvage.h). All of it is the calling
- * thread's. */
+ * The formats decide which pieces are whole (formats/storage/salvage.h). All calls run in the calling
+ * thread. */
 #ifndef MRI_REPAIR_H
 #define MRI_REPAIR_H
 
@@ -57,17 +57,17 @@ static inline bool mri_repair_is_damage(int rc)
 
 /* MR_ENOENT, MR_EUNSUPPORTED: nothing here that can be repaired. */
 int mri_repair_set_find(mri_repair_set *s, const char *path, mr_error *err);
-/* What a second copy has and the set has not: files behind its last one. */
+/* Add files that only a second copy has: files after the set's last one. */
 int mri_repair_set_add_copy(mri_repair_set *s, const char *copy, mr_error *err);
 void mri_repair_set_fini(mri_repair_set *s);
 
 /* ---- again from the source (repair_again.c) ---- */
 typedef struct mri_repair_again mri_repair_again;
 
-/* like: a file of the set, whose provenance says how it was made. MR_EINVAL: src is not what it was made
- * from, with what differs. */
+/* like: a file of the set, whose provenance has its settings. MR_EINVAL: it was not made from src; err names
+ * the difference. */
 int mri_repair_again_open(mri_repair_again **out, const mr_source *src, const char *like, mr_error *err);
-/* Is that the provenance of what it makes? */
+/* Would the records it makes have this provenance? */
 bool mri_repair_again_is(const mri_repair_again *a, const char *provenance);
 void mri_repair_again_close(mri_repair_again *a);           /* accepts NULL */
 uint64_t mri_repair_again_count(const mri_repair_again *a); /* samples of the source */

@@ -4,8 +4,8 @@
  *   the copy    WHOLE  LOST   WHOLE  WHOLE    WHOLE      same bytes at the same offsets, or it is no copy
  *   new file    1      2      3      4        5
  *
- * Where there is no copy, records are made again: those of the source that lie between the records before and
- * behind. */
+ * Where there is no copy, records are made again: the source's records between the neighbouring whole
+ * records. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,16 +25,16 @@ typedef struct job {
     const char *shown; /* the file's path */
     void *walk, *copy, *out;
     mri_salvage_item item, copied; /* copied: of the copy, next in line */
-    bool copied_there, from_copy;  /* from_copy: the file is missing, and the copy is what is walked */
-    uint64_t next_source;          /* behind the last record of the set; MR_NOWHERE: not known */
-    uint64_t lost, lost_offset, lost_position; /* of losses that the source is to give back, told when it did
+    bool copied_there, from_copy;  /* from_copy: the file is missing, and the copy is walked instead */
+    uint64_t next_source;          /* after the last record of the set; MR_NOWHERE: unknown */
+    uint64_t lost, lost_offset, lost_position; /* losses that the source should replace, reported when it did
                                                   not */
     bool lost_unknown, losing;
     mr_error lost_why;
     char lost_name[MRI_SALVAGE_NAME];
-    mri_salvage_item unknown; /* the first loss of unknown number, of a file of which the list says how many
-                                 it had */
-    uint64_t told;            /* samples of this file told as lost */
+    mri_salvage_item unknown; /* the first loss of unknown number, in a file whose number of samples the list
+                                 has */
+    uint64_t told;            /* samples of this file reported as lost */
 } job;
 
 /* ---- reports ---- */
@@ -64,7 +64,7 @@ static void add_position(mri_repair *r, uint64_t count, bool known)
 
 static void tell_lost(job *j, const mri_salvage_item *item, uint64_t left)
 {
-    if (left == 0 && j->file->listed) { /* told when all of the file was seen */
+    if (left == 0 && j->file->listed) { /* reported at the end of the file */
         if (j->unknown.what != MRI_SALVAGE_LOST) j->unknown = *item;
         j->unknown.what = MRI_SALVAGE_LOST;
         j->file->whole = false;
@@ -133,7 +133,7 @@ static int no_copy(const job *j, uint64_t offset, mr_error *err)
     return mri_error_place(err, MR_EINVAL, j->shown, offset, MR_NOWHERE);
 }
 
-/* Padding behind the last member of an archive may be cut off: that is no difference. */
+/* Padding after the last member of an archive may be cut off: that is no difference. */
 static bool same_bytes(const mri_salvage_item *a, const mri_salvage_item *b)
 {
     const uint64_t both = mri_min_u64(a->bytes, b->bytes);
@@ -143,7 +143,7 @@ static bool same_bytes(const mri_salvage_item *a, const mri_salvage_item *b)
     return same;
 }
 
-/* A whole piece of the file: what the copy has there is the same. */
+/* Check that the copy has the same whole piece there. */
 static int compare(job *j, mr_error *err)
 {
     const mri_salvage_item *a = &j->item, *b = &j->copied;
@@ -157,7 +157,7 @@ static int compare(job *j, mr_error *err)
     return advance_copy(j, err);
 }
 
-/* What the copy has of the piece that is lost. */
+/* Take the lost piece from the copy. */
 static int take_from_copy(job *j, mr_error *err)
 {
     const mri_salvage_item lost = j->item;
@@ -201,7 +201,7 @@ static uint64_t source_behind(const job *j)
     return mri_repair_again_count(j->r->again);
 }
 
-/* Where the source's next record is, behind the files before this one that are of it. */
+/* Where the source's next record is, after the source's records in the files before this one. */
 static uint64_t source_before(const mri_repair_set *s, const mri_repair_file *file)
 {
     while (file > s->file && (--file)->made != MRI_MADE_OTHERWISE)
@@ -230,8 +230,8 @@ static bool is_full(const job *j, const mr_value *values)
            mr_writer_bytes(w) + mr_writer_record_bytes(w, values) > mri_repair_again_shard_bytes(j->r->again);
 }
 
-/* Samples [next_source, until) of the source; those that it cannot give are bad ones, as they were. last:
- * there may be more of them than belong here. */
+/* Samples [next_source, until) of the source; samples that it cannot give were bad in the first run, too.
+ * last: the range may exceed this file's samples. */
 static int make_again(job *j, uint64_t until, bool last, uint64_t *made, mr_error *err)
 {
     char name[MRI_SALVAGE_NAME];
@@ -334,7 +334,7 @@ static int look_at(const char *path, struct stat *st, bool *there, mr_error *err
     return mri_error_place(err, mr_error_sys(err, errno, "cannot look at it"), path, MR_NOWHERE, MR_NOWHERE);
 }
 
-/* The same file of the second copy, malloc'd; NULL: there is none, or an error in *rc. */
+/* The same file of the second copy, malloc'd; NULL: no such file, or an error in *rc. */
 static char *copy_of(const mri_repair *r, const char *path, int *rc, mr_error *err)
 {
     struct stat st, own;
@@ -357,7 +357,7 @@ static char *copy_of(const mri_repair *r, const char *path, int *rc, mr_error *e
     return out;
 }
 
-/* Another file of the set that says what all of them have; NULL: there is none. */
+/* Another file of the set, for the facts that all files share; NULL: no such file. */
 static int like_of(const job *j, const char **like, mr_error *err)
 {
     *like = NULL;

@@ -1,8 +1,8 @@
 /* pipeline/repair/repair_set.c: which files a damaged set consists of.
  *
- * PATH is a shard list, a file, a folder, a pattern of the shell, or what the names of the files begin with.
- * Names say which files are missing: those that the list has, and numbers between. The other ways to find
- * files (formats/fileset) refuse what is damaged or incomplete. */
+ * PATH is a shard list, a file, a folder, a pattern of the shell, or the common beginning of the files'
+ * names. Names show the missing files: files in the list, and numbers between. The functions in
+ * formats/fileset refuse damaged or incomplete sets. */
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -28,7 +28,7 @@ static int no_memory(mr_error *err)
     return mr_error_set(err, MR_ENOMEM, "no memory for the names of files");
 }
 
-/* Keeps the first reason why the system does not say what is there. A missing file is an answer. */
+/* Keep the first error of the system that prevents a look at the folder. A missing file is an answer. */
 static void note(mri_repair_set *s, const char *path)
 {
     if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || s->why) return;
@@ -107,7 +107,7 @@ static int add(mri_repair_set *s, const char *path, mr_error *err)
     return MR_OK;
 }
 
-/* STEM-00012.mrec, STEM-000012.tar: what stands in front of the number and behind it. */
+/* STEM-00012.mrec, STEM-000012.tar: the text before and after the number. */
 typedef struct numbered {
     size_t stem_bytes;
     int digits;
@@ -139,7 +139,7 @@ static void sort(mri_repair_set *s)
     if (s->count > 1) qsort(s->file, s->count, sizeof *s->file, by_number);
 }
 
-/* Is a file of this path among those that were found (there are `found` of them)? */
+/* Is a file of this path among the `found` files? */
 static bool has(const mri_repair_set *s, uint32_t found, const char *path)
 {
     for (uint32_t k = 0; k < found; k++)
@@ -169,7 +169,7 @@ static int add_pieces(mri_repair_set *s, const mri_piece *p, mr_error *err)
     return MR_OK;
 }
 
-/* Numbers between those that are there: from 0, which is what our own sets begin with. */
+/* Add the missing numbers between the existing ones, from 0, where our own sets begin. */
 static int add_gaps(mri_repair_set *s, mr_error *err)
 {
     numbered first, last, n;
@@ -233,7 +233,7 @@ static int take_pattern(mri_repair_set *s, const char *pattern, mr_error *err)
     return rc;
 }
 
-/* What the names of a set's files begin with. */
+/* Take the common beginning of the names of a set's files. */
 static int take_stem(mri_repair_set *s, const char *path, mr_error *err)
 {
     static const char *const tails[] = {"-[0-9]*.mrec", "-[0-9]*.tar", "-[0-9]*-of-[0-9]*"};
@@ -382,7 +382,7 @@ int mri_repair_set_find(mri_repair_set *s, const char *path, mr_error *err)
     if (!rc && !s->list_there && !s->alone) rc = add_gaps(s, err);
     if (!rc) rc = name_list(s, err);
     if (!rc) rc = use_list(s, err);
-    if (s->why) /* what was found without it may be less than there is */
+    if (s->why) /* without it some files may not have been found */
         rc = mri_error_place(err, mr_error_sys(err, s->why, "cannot look at it"), s->why_path, MR_NOWHERE,
                              MR_NOWHERE);
     if (rc) mri_repair_set_fini(s);

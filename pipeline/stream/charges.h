@@ -1,4 +1,4 @@
-/* pipeline/stream/charges.h: what somebody who had nothing to do waited for, from what the ring keeps of each
+/* pipeline/stream/charges.h: the causes of a waiting consumer's idle time, from the ring's times of each
  * batch (observe/causes.h). Private. Any thread. */
 #ifndef MRI_CHARGES_H
 #define MRI_CHARGES_H

@@ -10,9 +10,9 @@
 
 enum {
     LOOK_NS = 1000000, /* how often the scheduler is asked at most: its answer costs a system call */
-    LARGE_TIMES = 4,   /* a sample that takes more than so many times the mean is large */
+    LARGE_TIMES = 4,   /* a sample above this multiple of the mean time is large */
     MEAN_OF = 64,      /* samples that the mean looks back on */
-    SMALL_SAMPLES = 64 /* a chunk of so many has samples too small to be timed one by one */
+    SMALL_SAMPLES = 64 /* in a chunk of this many, samples are too small to time one by one */
 };
 
 typedef struct worker {
@@ -21,7 +21,7 @@ typedef struct worker {
     mri_placer placer;
     char track[16];
     mri_cpu_time cpu;
-    mri_work last;                 /* what it did last */
+    mri_work last;                 /* its latest work */
     uint64_t unseen_ns, rested_ns; /* of work, and between, since the scheduler was asked last */
     uint64_t closing_ns;           /* it was asked as a slot was closed: since the work it could have run */
     double mean_ns;                /* of its samples */
@@ -157,7 +157,7 @@ static int place_all(worker *w, mri_chunk *c, uint64_t *large_ns, mr_error *err)
     return rc;
 }
 
-/* Since the work ended; it is asked for when that is long ago: others wait for what is done. */
+/* Since the work ended; the clock is read only if that is long ago: others wait for the finished work. */
 static uint64_t look_at_closing(worker *w)
 {
     uint64_t ran, delayed;
@@ -249,7 +249,7 @@ uint32_t mri_decode_stage_odd(mri_decode_stage *s, mr_odd *out, uint32_t room)
     return mri_odd_find(MR_ODD_WORKER, s->tolls, s->worker_count, out, room);
 }
 
-/* By what it took itself. */
+/* By its own time. */
 static void keep_slowest(worker *w, const mri_work *work)
 {
     mri_decode_stage *s = w->stage;
@@ -338,7 +338,7 @@ int mri_decode_chunk_inline(mri_decode_stage *s, mri_chunk *c, mri_work *work, m
 {
     worker *w = &s->workers[0];
     if (w->cpu.fd < 0) mri_cpu_time_open(&w->cpu);
-    else if (w->unseen_ns == 0) mri_cpu_time_skip(&w->cpu); /* what the thread did otherwise */
+    else if (w->unseen_ns == 0) mri_cpu_time_skip(&w->cpu); /* the thread's other work */
     const int rc = run_chunk(w, c, true, err);
     *work = w->last;
     return rc;

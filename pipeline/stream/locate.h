@@ -24,8 +24,8 @@ typedef struct mri_locator { /* fixed */
 } mri_locator;
 
 /* Find its samples (with length windows their list is made first, or waited for), make room, prepare its
- * reads (neighbours become one read). Without may_read all should be in memory, and what is not is left to
- * the worker. */
+ * reads (neighbours become one read). Without may_read all data should be in memory; the worker reads the
+ * rest. */
 int mri_locate(const mri_locator *l, mri_chunk *c, bool may_read, mr_error *err);
 
 #endif

@@ -1,10 +1,9 @@
 /* pipeline/stream/notices.h: reports to the user during a run: bad samples and notes. Private.
  *
- *   any stage: what happened ──► queue ──► whoever takes batches: calls the listener
+ *   any stage: event ──► queue ──► the thread that takes batches: calls the listener
  *
- * A listener may take as long as it likes, so no stage calls it: mri_notices_tell() does, in the thread of
- * whoever asks for batches. What was queued before a batch was full is told before that batch is handed
- * out. */
+ * A listener may take as long as it likes, so no stage calls it: mri_notices_tell() does, in the thread that
+ * asks for batches. Notices queued before a batch was full are delivered before that batch is handed out. */
 #ifndef MRI_NOTICES_H
 #define MRI_NOTICES_H
 
@@ -30,7 +29,7 @@ typedef struct mri_notices {
 } mri_notices;
 
 void mri_notices_init(mri_notices *n, const mri_listener *to);
-void mri_notices_fini(mri_notices *n); /* nobody is told what is left */
+void mri_notices_fini(mri_notices *n); /* drops undelivered notices */
 
 /* MR_ENOMEM: there is no memory to keep the report. */
 int mri_notice_bad(mri_notices *n, const mr_error *what, uint64_t substitute, mr_error *err);

@@ -4,7 +4,7 @@
  *   ring: a slot is free ──► ask the caller's function ──► slot->ids ──► ring: the batch may be claimed
  *
  * The function may wait for as long as it likes, also for a batch that the loader has yet to deliver: no
- * other stage calls it, and no lock is held meanwhile. What was listed before is read, decoded and delivered.
+ * other stage calls it, and no lock is held meanwhile. Batches listed before are read, decoded and delivered.
  * An error of the function ends the run. There is such a stage only where the order is a function and the
  * loader has threads: else whoever locates samples finds them itself (locate.h). */
 #ifndef MRI_ORDER_STAGE_H

@@ -20,7 +20,7 @@ static mri_extremes larger_of(mri_extremes a, mri_extremes b)
     return (mri_extremes){mri_max_u64(a.pixels, b.pixels), mri_max_u64(a.side, b.side)};
 }
 
-/* All of a worker's memory when it has pictures like these, and those that are its share. */
+/* All of a worker's memory when it decodes pictures like these and pictures of its own share. */
 static uint64_t worker_bytes(const mri_place_config *cfg, mri_extremes seen)
 {
     return mri_place_bytes(cfg->source, cfg->augment, cfg->decode, cfg->fields,
@@ -63,7 +63,7 @@ static int64_t label_end(const mr_source_info *info)
 
 static int take_label(const mr_source_info *info, const mr_sample *parsed, int32_t *out, mr_error *err)
 {
-    *out = -1; /* none: also what the cache keeps */
+    *out = -1; /* no label; the cache stores the same */
     if (info->label_field < 0) return MR_OK;
     const int64_t label = parsed->value[info->label_field].i, end = label_end(info);
     if (label < 0 || label >= end)
@@ -129,7 +129,7 @@ static int run_with_points(mri_placer *p, const target *t, const mr_value *image
     if (mri_points_find(points, t->sample, &with)) {
         mr_error none = MR_ERROR_INIT;
         if (run_augment(p, t, &with, boxes, geometry, &none) == MR_OK) return MR_OK;
-        return run_augment(p, t, image, boxes, geometry, err); /* which says what is wrong */
+        return run_augment(p, t, image, boxes, geometry, err); /* which reports the error */
     }
     mri_scratch_decoder(p->scratch)->notes = true;
     const int rc = run_augment(p, t, image, boxes, geometry, err);

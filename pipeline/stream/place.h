@@ -27,7 +27,7 @@ typedef struct mri_place_config { /* fixed */
     mri_resident *resident;           /* or NULL */
     mri_points *points;               /* or NULL */
     bool no_checks;
-    int32_t unlabelled; /* label of a sample that has none */
+    int32_t unlabelled; /* label of a sample without one */
     const bool *until;  /* atomic: a wait for a server, or for memory, ends when it is true */
     mr_budget *budget;  /* larger pictures than `share` borrow from it; NULL: every worker has room for all */
     mri_extremes share; /* of pictures that a worker always has room for */
@@ -42,12 +42,12 @@ typedef struct mri_placer {
     mri_field_scratch fields;
     uint64_t cache_hits, offered, reads, read_bytes; /* since the owner took them */
     mri_seat seat;
-    mri_extremes seen;  /* what the seat has borrowed for; nothing when it has not */
+    mri_extremes seen;  /* the pictures that the seat has borrowed for; empty without a loan */
     uint64_t waited_ns; /* for room in the budget, since the owner took it */
     bool refused;       /* the last sample's error is the budget's or a stop's, no fault of the sample */
 } mri_placer;
 
-/* What a worker may come to hold for such pictures. cache_form: NULL without a cache; out_pixels: of a
+/* The most memory a worker may hold for such pictures. cache_form: NULL without a cache; out_pixels: of a
  * picture in the batch. */
 uint64_t mri_place_bytes(const mr_source *source, const mr_augment *augment, const mr_decode_config *decode,
                          const mri_fields *fields, const mri_cache_form *cache_form, uint64_t out_pixels,
@@ -62,8 +62,8 @@ int mri_place_from_chunk(mri_placer *p, const mri_chunk *c, uint32_t k, uint64_t
 int mri_place_alone(mri_placer *p, mri_slot *slot, uint32_t i, uint64_t turn, uint64_t sample, mr_error *err);
 
 /* Mix places i, an even one, and i + 1 of a slot, which are filled, by the key of the first; `alone`: there
- * is no second one. If it is not mixed, or one of them does not count, both stay as they are, and the slot
- * says so. Only where slots have room for what was mixed. */
+ * is no second one. If it is not mixed, or one of them does not count, both stay unchanged, and the slot
+ * records that. Only where slots have room for mix data. */
 void mri_place_mix(const mri_place_config *cfg, mri_slot *slot, uint32_t i, bool alone, uint64_t turn);
 
 #endif

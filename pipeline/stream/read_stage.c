@@ -20,10 +20,10 @@ typedef struct reader_thread {
     uint32_t chunks; /* submitted, not yet whole */
     bool looks; /* atomic: it had room for another chunk when it looked last, and there may have been none */
     char track[16];
-    mri_reader_counts counted; /* of the reader's counts, those that are in the stage's */
+    mri_reader_counts counted; /* the reader's counts already added to the stage's */
     mri_cpu_time cpu;
-    uint64_t looked_ns, active_ns; /* active: reading and waiting for what is read, since it looked */
-    double delayed_ns, lately_ns;  /* of what was active lately, so much it could have run and did not */
+    uint64_t looked_ns, active_ns; /* active: reading and waiting for reads, since the last look */
+    double delayed_ns, lately_ns;  /* of the recent active time, the time it was runnable and did not run */
     double delayed_part; /* the one by the other: of a chunk that came with others, one look says nothing */
     uint64_t core_ns;    /* recorded: of the thread, up to the chunk before */
     mri_read runs[RUNS_AT_ONCE]; /* of a resident set; the reader's until they are reaped, which may be after
@@ -120,7 +120,7 @@ static void add_counts(reader_thread *t)
     t->counted = now;
 }
 
-/* What the thread ran since the chunk before goes to this one. */
+/* Charge the thread's run time since the previous chunk to this one. */
 static uint64_t core_time(reader_thread *t)
 {
     const uint64_t before = t->core_ns, now = t->stage->cfg.recorded ? mri_thread_ran_ns() : 0;
@@ -278,7 +278,7 @@ static void *reader_main(void *arg)
     return NULL;
 }
 
-/* One that waits for what it has in flight, and could have more. */
+/* Wake a reader that waits for its requests in flight and could submit more. */
 static void wake_one(void *stage)
 {
     mri_read_stage *s = stage;
@@ -313,7 +313,7 @@ int mri_read_chunk_inline(mri_read_stage *s, mri_chunk *c, mr_error *err)
 {
     reader_thread *t = &s->reader_threads[0];
     const uint64_t start = mri_now_ns();
-    core_time(t); /* what the caller did otherwise */
+    core_time(t); /* the caller's other work */
     mri_range_begin(MRI_RANGE_READ, c->batch);
     int rc = mri_locate(s->cfg.locator, c, true, err);
     for (uint32_t i = 0; rc == MR_OK && i < c->read_count; i++) mri_reader_submit(t->reader, &c->reads[i]);

@@ -33,13 +33,13 @@ typedef struct mri_read_counters { /* atomics */
 
 int mri_read_stage_create(mri_read_stage **out, const mri_read_config *cfg, mr_error *err);
 int mri_read_stage_start(mri_read_stage *s, mr_error *err); /* threads; on failure some run: stop and join */
-void mri_read_stage_join(mri_read_stage *s);                /* of what was started. Accepts NULL */
+void mri_read_stage_join(mri_read_stage *s);                /* joins the started threads. Accepts NULL */
 /* False: the kernel may still write to the buffers that were given to it. Accepts NULL. */
 bool mri_read_stage_destroy(mri_read_stage *s);
 
-/* Reads in flight of each reader, from now on: 1 to what it was made for. Any thread. */
+/* Reads in flight of each reader, from now on: 1 to the depth it was made for. Any thread. */
 void mri_read_stage_set_depth(mri_read_stage *s, uint32_t depth);
-/* Files whose reads take far longer than those of others, for mr_loader_odd(); any thread. */
+/* Files whose reads take far longer than other files', for mr_loader_odd(); any thread. */
 uint32_t mri_read_stage_odd(mri_read_stage *s, mr_odd *out, uint32_t room);
 mri_read_counters *mri_read_stage_counters(mri_read_stage *s);
 

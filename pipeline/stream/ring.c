@@ -17,8 +17,8 @@ struct mri_ring {
     mri_chunk *free_chunks, *work_head, *work_tail;
     uint32_t work_count;
     uint32_t at_work;        /* with `calls`: chunks that workers have */
-    uint32_t resting, woken; /* workers that wait for work; and of these, told that there is some, so that
-                                they could run */
+    uint32_t resting, woken; /* workers that wait for work; woken: signalled workers among them, which could
+                                run */
     uint64_t woken_ns;       /* when the first of them was */
     bool from_memory;        /* nothing is left to read */
     bool forward;            /* free order: a full batch lies at the next place */
@@ -196,7 +196,7 @@ static uint64_t rest_locked(mri_ring *r, mri_stage_counter *waits)
     r->resting++;
     pthread_cond_wait(&r->work, &r->lock);
     r->resting--;
-    if (r->woken) r->woken--; /* it runs: what it waits for from here on are locks */
+    if (r->woken) r->woken--; /* it runs: from here on it waits only for locks */
     return mri_activity_end(waits, MRI_WAIT_INPUT, start) - start;
 }
 
@@ -382,8 +382,8 @@ static bool may_begin_locked(const mri_ring *r, uint64_t batch)
     return r->at_work - at_first + 1 < r->limits.workers;
 }
 
-/* The chunk in front of the one that is to be decoded next, which may be none: work_head then; and that
- * one. NULL: there is none that this worker may have. */
+/* The next chunk to decode, and in *before its predecessor (NULL: it is work_head). NULL: this worker may
+ * take no chunk. */
 static mri_chunk *find_locked(const mri_ring *r, mri_chunk **before)
 {
     mri_chunk *found = r->work_head;
@@ -402,13 +402,13 @@ static void take_out_locked(mri_ring *r, mri_chunk *c, mri_chunk *before)
     r->work_count--;
 }
 
-/* Of those that come from memory, is there one for a worker? */
+/* Does a chunk from memory wait for a worker? */
 static bool can_serve_locked(const mri_ring *r)
 {
     return r->from_memory && can_claim_locked(r) && may_begin_locked(r, r->next_batch);
 }
 
-/* What a worker begins with; NULL: nothing. */
+/* The chunk that a worker begins; NULL: no chunk. */
 static mri_chunk *begin_locked(mri_ring *r, bool *located)
 {
     mri_chunk *before, *c = find_locked(r, &before);

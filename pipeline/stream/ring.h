@@ -11,7 +11,8 @@
  *
  *   listed                   batches < listed may be claimed; all, when nobody lists their samples before
  *   next_batch, next_first   the next position to claim
- *   staged                   batches < staged are in device memory, or on their way there behind an event
+ *   staged                   batches < staged are in device memory, or on their way there, with an event
+ *                            after them
  *   copied                   the copies of batches < copied are over
  *   taken, released          the consumer's: handed out, given back
  *   freed                    slots of batches < freed are free again: copied, or released without devices, or
@@ -26,7 +27,7 @@
  * take the earliest chunk first, and one of them is left for the first batch that is not full: all others may
  * wait in functions for later batches, and this one is decoded as soon as its bytes are there.
  *
- * Callers: the stages beside it, the loader, tests. It knows no stage. */
+ * Callers: the other stages, the loader, tests. It knows no stage. */
 #ifndef MRI_RING_H
 #define MRI_RING_H
 
@@ -42,7 +43,7 @@ typedef struct mri_ring_config {
     mri_slots *slots;
     mri_chunks *chunks;
     uint32_t workers;      /* that decode, at least one */
-    uint32_t spare;        /* of the slots, the last so many, which are not the ring's at first */
+    uint32_t spare;        /* number of last slots that do not belong to the ring at first */
     uint32_t device_slots; /* sets of device memory; 0: batches are handed out in host memory */
     bool keep_host;        /* with devices: a slot stays as it is until its batch is released */
     bool free_order;       /* without devices: whichever batch is full first is handed out next */
@@ -50,7 +51,7 @@ typedef struct mri_ring_config {
     bool lists;            /* somebody lists the samples of each batch before it is claimed (order_stage.h) */
 } mri_ring_config;
 
-/* How many of what was made are in use. Threads are numbered from 0; those beyond rest. */
+/* How many of the created threads and slots are in use. Threads are numbered from 0; those beyond rest. */
 typedef struct mri_ring_limits {
     uint32_t workers, readers, slots;
 } mri_ring_limits;
@@ -64,8 +65,8 @@ void mri_ring_destroy(mri_ring *r); /* accepts NULL; nobody is inside */
 void mri_ring_limit(mri_ring *r, const mri_ring_limits *limits);
 
 /* ---- what became of a batch (observe/causes.h): any thread ---- */
-/* batch: as it was given to the stages; its copy times are those of `part`. batch MR_NOWHERE in it: nothing
- * is known any more. */
+/* batch: as it was given to the stages; its copy times belong to `part`. batch MR_NOWHERE in *out: its times
+ * are no longer known. */
 void mri_ring_times(mri_ring *r, uint64_t batch, uint32_t part, mri_batch_times *out);
 
 /* ---- listing, with `lists`: one thread ---- */
@@ -126,7 +127,7 @@ bool mri_ring_is_ready(mri_ring *r);
 int mri_ring_wait(mri_ring *r, uint64_t timeout_ns);
 uint64_t mri_ring_next(const mri_ring *r); /* the place of the batch that is taken next */
 void mri_ring_take(mri_ring *r, mri_ring_batch *out);
-/* Another full batch lies behind those that were taken, be it staged or not. */
+/* Another full batch follows the taken ones, staged or not. */
 bool mri_ring_is_ahead(mri_ring *r);
 /* May this one be given back? In the order of delivery, each once. Any thread, like release(); one at a time.
  */

@@ -1,8 +1,8 @@
 /* pipeline/stream/shelf.h: batches that their consumer keeps: slots that lie outside of the ring, and may
  * outlive it. Private.
  *
- * Takes a number of spare slots. Gives one of them for each slot that is kept, so that the ring goes on with
- * as many as before, and takes kept ones back in any order. Callers: the loader; mr_kept_drop() from any
+ * Takes a number of spare slots. Gives one of them for each slot that is kept, so that the ring continues
+ * with the same number, and takes kept ones back in any order. Callers: the loader; mr_kept_drop() from any
  * thread. */
 #ifndef MRI_SHELF_H
 #define MRI_SHELF_H

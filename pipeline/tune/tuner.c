@@ -7,7 +7,7 @@
 #include "base/util.h"
 
 #define TUNE_TURN_NS 200000000u
-#define TUNE_ALL_NS  22000000000u /* changes are tried; then what was taken is checked, in a fifth of that */
+#define TUNE_ALL_NS  22000000000u /* trying changes; checking the accepted ones takes a fifth of it */
 #define TUNE_GAIN    1.03         /* faster by this: taken */
 #define ENOUGH       0.97 /* of the batches: with the next one ready so often nothing is to be gained */
 #define TURN_BATCHES 8u
@@ -15,13 +15,13 @@
 #define PAIRS_MOST   6u /* or all but one */
 
 typedef enum phase {
-    LOOK,  /* what is there to gain? */
-    TRY,   /* one change against what is in use */
-    CHECK, /* all that was taken against what it began with */
+    LOOK,  /* is there a gain to find? */
+    TRY,   /* one change against the present settings */
+    CHECK, /* all accepted changes against the initial settings */
     DONE
 } phase;
 
-/* What is tried next of one setting. */
+/* The direction to try next for one setting. */
 typedef enum direction { UP, DOWN, NOWHERE_ELSE } direction;
 
 struct mri_tuner {
@@ -73,8 +73,8 @@ bool mri_tuner_is_done(const mri_tuner *t) { return t->phase == DONE; }
 
 /* ---- what to try ---- */
 
-/* What counts of depth is whether reads in flight hide the storage's delay, or fit into a core's cache: steps
- * that are smaller than four times change nothing that can be told from noise. */
+/* What counts of depth is whether reads in flight hide the storage's delay, or fit into a core's cache: a
+ * change of less than a factor of four is lost in noise. */
 static uint32_t step(const mri_tuner *t, mri_tune_what what, direction to)
 {
     const uint32_t now = t->best[what], times = what == MRI_TUNE_DEPTH ? 4 : 2;
@@ -85,7 +85,7 @@ static uint32_t step(const mri_tuner *t, mri_tune_what what, direction to)
     return (uint32_t)then;
 }
 
-/* In the order in which they may help against what was waited for. */
+/* Order the settings by how much they may reduce the observed waits. */
 static void order_of(const mr_causes *c, mri_tune_what order[MRI_TUNED])
 {
     static const mri_tune_what reads[] = {MRI_TUNE_DEPTH, MRI_TUNE_READERS, MRI_TUNE_WORKERS,
@@ -110,7 +110,7 @@ static bool try_one(mri_tuner *t, mri_tune_what what, direction to)
     return true;
 }
 
-/* The next change; false: there is none left. */
+/* The next change; false: no change is left. */
 static bool choose(mri_tuner *t)
 {
     mri_tune_what order[MRI_TUNED];
@@ -164,7 +164,7 @@ static void finish(mri_tuner *t)
     note(t, text);
 }
 
-/* What was taken, one after the other, has to be worth it together. */
+/* Changes accepted one by one must be faster together. */
 static void check_or_finish(mri_tuner *t, const char *why)
 {
     t->why = why;
@@ -244,7 +244,7 @@ static void count_pair(mri_tuner *t, uint64_t passed_ns)
     else if (t->lost == 0 && pairs >= PAIRS_FEWEST) decide(t, faster);
 }
 
-/* A change that is being compared is taken when it has only won: what was taken is checked once more. */
+/* Accept the change under comparison if it has won every pair: the accepted changes are checked once more. */
 static void stop_trying(mri_tuner *t)
 {
     if (t->won >= 2 && t->lost == 0 && rate(t, 1) > TUNE_GAIN * rate(t, 0)) {

@@ -1,16 +1,16 @@
 /* pipeline/tune/tuner.h: looks for the settings that deliver most batches, while they are delivered. Private.
  *
  *   batches:  now  then  now  then  now …      then: one setting changed
- *             └turn┘                           of a turn, what was made ready before it does not count
+ *             └turn┘                           batches prepared before a turn do not count
  *
- * A machine's speed moves by more than what is looked for, so a change is never compared with what was
- * measured long ago: it takes turns with what is in use, and is taken when it wins nearly every pair of
- * turns, and some per cent in all together. At the end all that was taken is compared with what it began
- * with, and given up if it is not faster. Where the next batch is nearly always ready nothing can be gained,
- * and nothing is tried. What is tried first follows from what the consumer waited for (causes.h).
+ * A machine's speed varies by more than the expected gain, so a change is never compared with an old
+ * measurement: it alternates with the present settings, and is accepted when it wins nearly every pair of
+ * turns, and some per cent in total. At the end all accepted changes are compared with the initial settings,
+ * and dropped if they are not faster. Where the next batch is nearly always ready nothing can be gained, and
+ * nothing is tried. The consumer's waits (causes.h) decide which change is tried first.
  *
- * Knows no loader: it is told when a batch was taken, and says which limits are to be in use. It belongs to
- * one thread. */
+ * Knows no loader: the caller reports each taken batch, and the tuner returns the limits to use. It belongs
+ * to one thread. */
 #ifndef MRI_TUNER_H
 #define MRI_TUNER_H
 

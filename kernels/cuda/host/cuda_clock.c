@@ -1,8 +1,8 @@
 /* kernels/cuda/host/cuda_clock.c: the GPU's clock on the host's: when events happened.
  *
- * A GPU tells only how long after one event another came, as a float of milliseconds: exact to 31 ns within a
- * second, to 4 us within a minute. So there are anchors, events of the house stream whose time on the host's
- * clock is known, a new one every second while events are recorded:
+ * A GPU reports only the time between two events, as a float of milliseconds: exact to 31 ns within a second,
+ * to 4 us within a minute. So there are anchors, events of the house stream whose time on the host's clock is
+ * known, a new one every second while events are recorded:
  *
  *      anchor 0 ────────► anchor 1 ────────► anchor 2      known: the one before + elapsed
  *         └── elapsed ──► e    └── elapsed ──► f           an event's time: from the newest anchor that is
@@ -20,7 +20,7 @@
 
 #define ANCHOR_EVERY_NS 1000000000u
 
-/* Record on the idle house stream and wait, a few times: the shortest tells the time best. */
+/* Record on the idle house stream and wait, a few times: the shortest wait gives the most accurate time. */
 static int align_first(mri_cuda_device *dev, mr_error *err)
 {
     uint64_t shortest = UINT64_MAX;

@@ -1,7 +1,7 @@
 /* kernels/cuda/host/cuda_graph.c: a stretch of work recorded from a stream and run again as a whole.
  *
- * Recorded with the relaxed mode: other threads go on allocating, copying and asking for events meanwhile,
- * none of which touches the stream that records. A call in between that fails does not harm the device:
+ * Recorded with the relaxed mode: other threads go on allocating, copying and asking for events meanwhile;
+ * these calls do not touch the recording stream. A call in between that fails does not harm the device:
  * mr_graph_end() reports it and leaves the stream as if nothing had been recorded. */
 #include "kernels/cuda/host/gpu.h"
 
@@ -32,7 +32,7 @@ static int graph_begin(mr_stream *base)
     return MR_OK;
 }
 
-/* *out is what was recorded; NULL when it came to nothing. */
+/* *out is the recorded graph; NULL when recording failed. */
 static int end_capture(mri_cuda_stream *s, CUgraph *out, mr_error *err)
 {
     mri_cuda_device *dev = mri_cuda_of_stream(s);

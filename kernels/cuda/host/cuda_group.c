@@ -1,5 +1,5 @@
 /* kernels/cuda/host/cuda_group.c: sums and broadcasts between GPUs: of one process by NCCL, from one thread;
- * with those of other processes through the memory of the host (cuda_wire.c).
+ * with GPUs of other processes through host memory (cuda_wire.c).
  *
  * One call queues one NCCL operation on every stream, inside one NCCL group, so that no stream waits for a
  * call that has not been made. A sum adds in f32 in the order of NCCL's rings or trees: the same bits on
@@ -279,7 +279,7 @@ static int exchange(struct cuda_group *g, const struct exchange *x, float *const
     return rc;
 }
 
-/* Without other processes a device's nodes are added to its last one; then NCCL adds what the devices have.
+/* Without other processes a device's nodes are added to its last one; then NCCL adds the devices' sums.
  */
 static int group_sum_async(mr_group *g, float *const *values, uint64_t count)
 {

@@ -1,11 +1,10 @@
 /* kernels/cuda/host/cuda_memory.c: device memory from a pool of our own, pinned host memory, copies and
  * fills.
  *
- * The pool keeps what it once took from the system, so that allocating again costs microseconds and no
+ * The pool keeps memory that it took from the system, so that allocating again costs microseconds and no
  * synchronisation of the whole GPU. Allocation and release are ordered on the device's house stream: an
  * allocation waits for it (a few microseconds), after which any stream may use the memory; a release only
- * queues there, behind every earlier one, and the caller has seen to it that no stream still uses the
- * memory. */
+ * queues there, after every earlier release; the caller guarantees that no stream still uses the memory. */
 #include <stdio.h>
 
 #include "kernels/cuda/host/gpu.h"
@@ -43,7 +42,7 @@ int mri_cuda_pool_share(mri_cuda_device *dev, const mri_cuda_device *other, mr_e
                           "opening memory to another GPU", err);
 }
 
-/* What the system has left, and what the pool holds without using it. */
+/* Report the system's free memory, and the pool's unused memory. */
 static int out_of_memory(mri_cuda_device *dev, size_t bytes, mr_error *err)
 {
     size_t left = 0, total = 0;

@@ -1,7 +1,8 @@
 /* kernels/cuda/host/cuda_stream.c: streams.
  *
- * Copies and exchanges go on streams of the highest priority, compute on one of the lowest: what the others
- * wait for is small and comes first. No stream waits for the legacy default stream. */
+ * Copies and exchanges run on streams of the highest priority, compute on a stream of the lowest: other
+ * streams wait for copies and exchanges, which are small and therefore come first. No stream waits for the
+ * legacy default stream. */
 #include <stdio.h>
 
 #include "kernels/cuda/host/gpu.h"

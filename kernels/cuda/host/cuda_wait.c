@@ -1,10 +1,10 @@
-/* kernels/cuda/host/cuda_wait.c: waiting for what is queued, and the end of every call that queues.
+/* kernels/cuda/host/cuda_wait.c: waiting for queued work, and the end of every call that queues.
  *
  * Waiting: the driver's own wait where nothing else can happen. A device that is in a group polls instead,
  * with sleeps that grow to 200 us: an exchange whose partner never arrives does not end by itself, and
  * whoever aborts the group must be heard.
  *
- * A wait on a device that failed still waits for what is queued, but not forever, and returns the failure. */
+ * A wait on a failed device still waits for queued work, but not forever, and returns the failure. */
 #include <errno.h>
 
 #include "kernels/cuda/host/gpu.h"
@@ -12,7 +12,7 @@
 #define FIRST_SLEEP_NS   2000u
 #define LONGEST_SLEEP_NS 200000u
 #define DRAIN_NS                                                                                             \
-    2000000000u /* for what is queued on a device that failed: it usually ends, and its memory is about to   \
+    2000000000u /* for the work queued on a device that failed: it usually ends, and its memory is about to  \
                    be freed */
 #define LOOK_EVERY_NS 20000000u /* at NCCL's own errors */
 

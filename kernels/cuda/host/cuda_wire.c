@@ -1,23 +1,23 @@
-/* kernels/cuda/host/cuda_wire.c: sums and broadcasts of GPUs with those of other processes, through the
- * memory of the host, in blocks of at most BLOCK_FLOATS:
+/* kernels/cuda/host/cuda_wire.c: sums and broadcasts between GPUs of several processes, through host memory,
+ * in blocks of at most BLOCK_FLOATS:
  *
  *      stream 0   D2H ──┬─────────────► host function: host_wire.h ──┬─► H2D
  *      stream 1   D2H ──┘ event: down                   event: over  └─► H2D
  *
- * The order of additions is that of the tree (sum_tree.h), so the sums are the same bits whichever GPUs of
- * whichever processes hold the leaves. The function blocks its stream until the other processes have come; it
- * returns in any case, because an exchange does (kernels.h, mr_wire). Queueing never blocks.
+ * Additions follow the tree's order (sum_tree.h), so the sums have the same bits wherever the leaves lie. The
+ * function blocks its stream until the other processes have come; it returns in any case, because an exchange
+ * does (kernels.h, mr_wire). Queueing never blocks.
  *
- * The blocks of all arrays share one piece of pinned memory: a stream copies down only behind its own copies
- * up, and what the function writes is an array of its own, written when all streams are behind those of the
- * block before. */
+ * The blocks of all arrays share one piece of pinned memory: a stream copies down only after its own copies
+ * up. The function writes to a separate array, once all streams have finished the copies up of the previous
+ * block. */
 #include "kernels/backend/spec.h"
 #include "kernels/cuda/host/gpu.h"
 #include "kernels/host/host_wire.h"
 
 #define BLOCK_FLOATS 2097152u /* 8 MiB of each array */
-/* That the functions of a group may still take when it is closed after a failure. A context that failed calls
- * none of those that are queued, so there is nothing to wait for without a limit. */
+/* Time limit for a group's functions when it is closed after a failure. A failed context calls none of its
+ * queued functions, so an unlimited wait could last forever. */
 #define CLOSE_NS 3000000000u
 
 enum wire_work { WIRE_SUM, WIRE_BROADCAST };
@@ -27,7 +27,7 @@ struct wire_call {
     enum wire_work work;
     uint64_t count;
     const float *from;      /* broadcast: of this process's device; NULL: of another process */
-    struct wire_call *next; /* wire->lock: of those that wait */
+    struct wire_call *next; /* wire->lock: list of waiting calls */
 };
 
 struct mri_cuda_wire {
@@ -199,7 +199,8 @@ static int exchange(struct mri_cuda_wire *w, const struct wire_call *call, mr_er
     return mri_host_wire_broadcast(&w->host, *sum, call->count, err);
 }
 
-/* In a thread of the driver: calls nothing of it. Behind a failure, which has told why, nothing is done. */
+/* Runs in a thread of the driver and calls none of its functions. After a failure, which is already reported,
+ * it does nothing. */
 static void CUDA_CB work(void *data)
 {
     struct wire_call *call = data;

@@ -20,9 +20,9 @@
  *   cuda_wire.c     sums with other processes, through the memory of the host
  *   cuda_group.c    NCCL
  *
- * Everything a GPU does for us is queued on a stream; nothing here waits but what is documented to. A thread
- * that calls the driver has the device's context current: every entry of the backend's tables calls
- * mri_cuda_enter() first. */
+ * All GPU work is queued on a stream; only functions that are documented to wait do so. A thread that calls
+ * the driver has the device's context current: every entry of the backend's tables calls mri_cuda_enter()
+ * first. */
 #ifndef MRI_GPU_H
 #define MRI_GPU_H
 
@@ -83,7 +83,7 @@ typedef struct mri_cuda_stream {
     void *workspace;       /* of cublas */
     bool recording;        /* between mr_graph_begin() and _end() */
     mr_error record_error; /* the first one in between */
-    const char *doing;     /* what was queued last, for error messages */
+    const char *doing;     /* the latest queued call, for error messages */
 } mri_cuda_stream;
 
 static inline mri_cuda_device *mri_cuda_device_of(mr_device *dev) { return (mri_cuda_device *)dev; }
@@ -98,7 +98,7 @@ int mri_cuda_enter(mri_cuda_device *dev, mr_error *err);
 void mri_cuda_enter_for_cleanup(mri_cuda_device *dev);
 
 /* Turn a library's code into ours: MR_OK, or MR_EDEVICE (MR_ENOMEM for a device out of memory) with the
- * device, what it was doing, the code's name and text in err, and, for errors a GPU does not recover from, in
+ * device, its current call, the code's name and text in err, and, for errors a GPU does not recover from, in
  * the device. what: "conv2d forward". */
 int mri_cuda_check(mri_cuda_device *dev, CUresult code, const char *what, mr_error *err);
 int mri_cuda_check_cublas(mri_cuda_device *dev, cublasStatus_t code, const char *what, mr_error *err);
@@ -111,9 +111,9 @@ int mri_cuda_failed(mri_cuda_device *dev, mr_error *err);
 /* Name and text of a driver code, for a sentence. Any time after the driver was loaded. */
 void mri_cuda_code_text(CUresult code, char *out, size_t out_bytes);
 
-/* End of every ..._async entry: rc and err are what queueing gave. Notes what was queued, waits for it where
- * the device was asked to, and keeps a failure where the next synchronising call finds it: in the device, or
- * in the recording. what: a literal. */
+/* End of every ..._async entry: rc and err are the result of queueing. Notes the queued call, waits for it if
+ * the device is set to do so, and keeps a failure where the next synchronising call finds it: in the device,
+ * or in the recording. what: a literal. */
 int mri_cuda_queued(mri_cuda_stream *s, int rc, const char *what, mr_error *err);
 /* The last part of it alone. */
 int mri_cuda_keep_error(mri_cuda_stream *s, int rc, const char *what, mr_error *err);
@@ -127,8 +127,8 @@ int mri_cuda_not_recorded(mri_cuda_stream *s, const char *what, mr_error *err);
 int mri_cuda_wait(mri_cuda_device *dev, CUstream stream, CUevent event, uint64_t timeout_ns, const char *what,
                   mr_error *err);
 
-/* Before a stream goes: what is queued may run on memory about to be freed, so wait for it after a failure
- * too. */
+/* Before a stream is destroyed: queued work may use memory about to be freed, so wait for it, also after a
+ * failure. */
 void mri_cuda_drain(mri_cuda_device *dev, CUstream stream);
 
 /* ---- groups a device is in (comm.c) ---- */
@@ -148,8 +148,8 @@ int mri_cuda_wire_open(struct mri_cuda_wire **out, const struct mri_group_plan *
 void mri_cuda_wire_close(struct mri_cuda_wire *w); /* accepts NULL */
 /* Functions that are queued tell the other processes nothing any more. Any thread. */
 void mri_cuda_wire_give_up(struct mri_cuda_wire *w);
-/* As mr_group_sum_async() and mr_group_broadcast_async(). What goes wrong behind the queueing becomes the
- * error of all devices. */
+/* As mr_group_sum_async() and mr_group_broadcast_async(). An error after queueing becomes the error of all
+ * devices. */
 int mri_cuda_wire_sum(struct mri_cuda_wire *w, float *const *values, uint64_t count, mr_error *err);
 int mri_cuda_wire_broadcast(struct mri_cuda_wire *w, float *const *values, uint64_t count, uint32_t root,
                             mr_error *err);

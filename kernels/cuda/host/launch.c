@@ -46,7 +46,7 @@ void mri_cuda_kernels_unload(mri_cuda_device *dev)
     while (dev->module_count > 0) dev->api->cuModuleUnload(dev->modules[--dev->module_count]);
 }
 
-#define SHARED_WITHOUT_ASKING 49152u /* bytes; a kernel that wants more says so first */
+#define SHARED_WITHOUT_ASKING 49152u /* bytes; a kernel that needs more must request it first */
 
 int mri_cuda_launch_2d(mri_cuda_stream *s, enum mrk_kernel kernel, uint32_t blocks_x, uint32_t blocks_y,
                        uint32_t threads, uint32_t shared_bytes, const void *args, mr_error *err)

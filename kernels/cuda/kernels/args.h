@@ -137,7 +137,7 @@ struct mrk_activate_backward_args { /* out = out2 = (dy + dy2) * act'(y) */
     void *out, *out2;     /* either may be NULL, either may be dy */
 };
 
-/* SiLU and GELU, whose slopes are told from x */
+/* SiLU and GELU, whose slopes are computed from x */
 struct mrk_smooth_args { /* y = act(x) */
     uint64_t count;
     uint32_t dtype, vectors;
@@ -278,7 +278,7 @@ struct mrk_field_args { /* y = (x - mean) / std */
 
 /* ---- normalisation of a sample by itself, enlarging, tables ---- */
 
-struct mrk_sets {    /* what is normalised together: pixels of a sample (or one), channels of a group */
+struct mrk_sets {    /* the values normalised together: pixels of a sample (or one), channels of a group */
     uint64_t pixels; /* of a sample */
     uint32_t n, channels, groups, each_pixel, dtype;
 };
@@ -484,7 +484,7 @@ struct mrk_drop_samples_backward_args { /* dx = kept ? (dy + dy2) * scale : 0 */
 };
 
 /* ---- recurrent layers: one step of all samples, a thread a unit. Rows are [n][steps]; a sample's gates lie
- * units apart, r, z, n or i, f, g, o. What is computed with is float ---- */
+ * units apart, r, z, n or i, f, g, o. Arithmetic is in float ---- */
 
 struct mrk_recurrent {
     uint32_t n, steps, units, step;
@@ -533,7 +533,7 @@ struct mrk_loss_args {
     uint32_t *marks;            /* n, enum mrk_mark */
 };
 
-/* Of a sample that counts, MRK_MARK_COUNTS, times MRK_MARK_RIGHT what it has told right. */
+/* For a sample that counts: MRK_MARK_COUNTS + MRK_MARK_RIGHT * its correct predictions. */
 enum mrk_mark { MRK_MARK_SKIPPED, MRK_MARK_BAD, MRK_MARK_COUNTS, MRK_MARK_RIGHT = 4 };
 
 struct mrk_loss_sum_args { /* one block */
@@ -621,7 +621,7 @@ struct mrk_update_squares_args { /* sums[i] = squares of stretch i of the gradie
     const mr_loss_scale *loss_scale; /* or NULL */
 };
 
-struct mrk_update_norm_args { /* norm[0] = all sums behind it, norm[1] = what gradients are multiplied with */
+struct mrk_update_norm_args { /* norm[0] = total of the sums after it, norm[1] = factor of gradients */
     uint64_t sums;
     float clip_norm;
     double *norm;
@@ -657,7 +657,7 @@ struct mrk_update_trust_args { /* LAMB: trust[t] from the sums of the stretches 
     double *trust;
 };
 
-struct mrk_muon_momentum_args { /* MUON: step = what is to be made orthogonal, of.count values from of.grads,
+struct mrk_muon_momentum_args { /* MUON: step = the matrix to orthogonalise, of.count values from of.grads,
                                    of.state0 on */
     struct mrk_update_args of;
     float *step;

@@ -8,9 +8,9 @@
  * joining two sets (Chan, Golub & LeVeque 1979): nothing cancels, however far the mean is from zero. Float in
  * a block, double over blocks; the order is fixed by the grid, so every run on one GPU gives the same bits.
  *
- * A ReLU without a second input is told in backward from x: x * k + d as forward computed it, rounded as
- * forward stored it. That saves reading y twice. Passes that read what the last one touched walk the other
- * way round: what that left in the cache is read first. */
+ * Backward evaluates a ReLU without a second input from x: x * k + d as forward computed it, rounded as
+ * forward stored it. That saves reading y twice. A pass that reads memory the previous pass touched walks it
+ * in reverse: data still in the cache is read first. */
 #include "kernels/cuda/kernels/functions.h"
 #include "kernels/cuda/kernels/tile.h"
 
@@ -181,7 +181,7 @@ template <class T> MRK_INLINE bool passes(float x, float k, float d)
 
 template <class T, int N> MRK_INLINE void sums(const mrk_batchnorm_sums_args &a, float *share)
 {
-    enum { ROWS = 3 }; /* as many as the registers of two blocks hold */
+    enum { ROWS = 3 }; /* the most that fit into the registers of two blocks */
     const mrk_walk w = mrk_walk_of<N>(a.tile);
     const uint64_t rows = a.tile.rows, c = a.tile.channels;
     const bool of_x = a.mask == MRK_MASK_OF_X, of_y = a.mask == MRK_MASK_OF_Y;

@@ -5,8 +5,8 @@
  *     group of 128 draws = 16 Philox blocks j = 0..15;   draw k * 16 + j = half word k of block j
  *
  * So a thread works out one block and serves elements j, 16 + j, ..., 112 + j of its group; 16 threads
- * together pass whole sectors of memory at every k. What it kept it writes down as the 8 bits of one byte,
- * which backward reads: cheaper than drawing again. */
+ * together pass whole sectors of memory at every k. A thread writes its 8 keep bits as one byte, which
+ * backward reads: that is cheaper than drawing again. */
 #include "kernels/cuda/kernels/philox.h"
 #include "kernels/cuda/kernels/values.h"
 
@@ -44,8 +44,8 @@ template <class T> struct drop_step {
     }
 };
 
-/* y = kept ? x * scale : 0 and the bits of what was kept; x, y [n][elements], y may be x. Any grid of whole
- * half warps. Same bits in every run. */
+/* y = kept ? x * scale : 0 and the keep bits; x, y [n][elements], y may be x. Any grid of whole half warps.
+ * Same bits in every run. */
 extern "C" __global__ void __launch_bounds__(MRK_THREADS) mrk_dropout(const struct mrk_dropout_args a)
 {
     if (a.dtype == MR_TENSOR_BF16) each_draw(a.n, a.groups, a.blocks_per_sample, drop_step<mrk_bf16>{a});

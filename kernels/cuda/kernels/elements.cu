@@ -7,7 +7,7 @@
 #include "kernels/cuda/kernels/functions.h"
 #include "kernels/cuda/kernels/tile.h"
 
-/* Run body(at) for packs of N, then tail(at) for what is left over. */
+/* Run body(at) for packs of N, then tail(at) for the remaining values. */
 template <int N, class Body, class Tail> MRK_INLINE void each(uint64_t count, Body body, Tail tail)
 {
     const uint64_t packs = count / N;
@@ -81,7 +81,7 @@ extern "C" __global__ void __launch_bounds__(MRK_THREADS) mrk_accumulate(const s
 /* ---- activation, sum of two ---- */
 
 template <class T, int N, int A>
-struct activate_step { /* A: pack of the caller, which tells what activations there are */
+struct activate_step { /* A: the caller's pack, which determines the available activations */
     const mrk_activate_args &a;
     __device__ __forceinline__ void operator()(uint64_t at) const
     {

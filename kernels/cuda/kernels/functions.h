@@ -1,7 +1,7 @@
 /* kernels/cuda/kernels/functions.h: activations in registers, as ops/activation.c defines them: every slope
- * is told from the output. Packs know NONE, RELU, LEAKY_RELU and RELU6, which cost nothing beside the memory
- * they pass; the others spend their time in exponentials and come one value at a time, so only those versions
- * of a kernel hold their code. */
+ * is computed from the output. Packs support NONE, RELU, LEAKY_RELU and RELU6, whose cost is hidden by memory
+ * traffic; the others spend their time in exponentials and take one value at a time, so only the one-value
+ * versions of a kernel hold their code. */
 #ifndef MRK_FUNCTIONS_H
 #define MRK_FUNCTIONS_H
 
@@ -38,7 +38,7 @@ template <int N> MRK_INLINE float mrk_sloped(uint32_t kind, float y, float dy)
     return dy;
 }
 
-/* Those that are told from x: no part of mrk_activated(). */
+/* Activations whose slope needs x; mrk_activated() does not handle them. */
 MRK_INLINE float mrk_smooth_value(uint32_t kind, float x)
 {
     if (kind == MR_ACT_SILU) return x / (1.0f + expf(-x));

@@ -1,5 +1,5 @@
-/* kernels/cuda/kernels/input.cu: data become what the network reads: uint8 pixels normalised, mirrored, in
- * the type and layout it wants, in one pass; whole numbers as rows with a single 1; numbers of any type. */
+/* kernels/cuda/kernels/input.cu: conversion of data to network input: uint8 pixels normalised, mirrored, in
+ * the required type and layout, in one pass; whole numbers as rows with a single 1; numbers of any type. */
 #include "kernels/cuda/kernels/number.h"
 
 struct channel_map {

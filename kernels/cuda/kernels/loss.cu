@@ -4,7 +4,7 @@
  * block: a power of two. */
 #include "kernels/cuda/kernels/softmax.h"
 
-/* What the threads of a block share, one use after another. */
+/* Shared memory of a block, for one use after another. */
 union loss_share {
     softmax_share softmax;
     double sums[MRK_THREADS];
@@ -38,7 +38,7 @@ MRK_INLINE double sigmoid_of(double u)
     return u >= 0 ? 1 / (1 + e) : e / (1 + e);
 }
 
-/* What is wanted of a sample: its label, of which the second one takes a share. */
+/* The target of a sample: its label, and a second label with a share of the weight. */
 struct wanted_labels {
     int32_t label, second; /* of one that is not mixed 0 */
     double share;
@@ -75,7 +75,7 @@ MRK_INLINE uint32_t mark_of(const wanted_labels &w, uint32_t silent, bool correc
     return MRK_MARK_COUNTS + (correct ? MRK_MARK_RIGHT : 0);
 }
 
-/* With weights of classes: what is wanted of class c, times its weight. */
+/* With class weights: the target of class c, times its weight. */
 MRK_INLINE double weighted(const wanted_labels &w, const float *weights, uint32_t c, uint32_t classes,
                            float smoothing)
 {
@@ -283,7 +283,7 @@ union pair_share {
     uint32_t marks[MRK_THREADS];
 };
 
-/* Is a target of the sample none? What is not finite is not 0 when it is taken from itself. */
+/* Is a target of the sample invalid? A value that is not finite minus itself is not 0. */
 template <class T, class Args> MRK_INLINE bool has_bad_target(const Args &a, const T *x2, pair_share *share)
 {
     uint32_t bad = 0;
@@ -295,7 +295,7 @@ template <class T, class Args> MRK_INLINE bool has_bad_target(const Args &a, con
     return joined(bad, share->marks, join_either()) != 0;
 }
 
-/* Elements that are told right, where that can be said. */
+/* Correctly predicted elements, for losses that define this. */
 template <class T>
 MRK_INLINE uint32_t right_of(const mrk_pair_loss_args &a, const T *x, const T *x2, pair_share *share)
 {

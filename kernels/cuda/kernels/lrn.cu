@@ -1,6 +1,6 @@
 /* kernels/cuda/kernels/lrn.cu: local response normalisation across channels (ops/lrn.c has the formulas). A
- * block brings the squares of its channels, and of those beside them that count, to shared memory; sums are
- * taken there, in float and in the order of channels. */
+ * block copies the squares of its channels, and of their neighbours in the window, to shared memory; sums are
+ * taken from there, in float and in the order of channels. */
 #include "kernels/cuda/kernels/values.h"
 
 MRK_INLINE float power_of(float s, float beta)
@@ -19,7 +19,7 @@ MRK_INLINE float sum_of(const float *q, uint32_t window)
     return sum;
 }
 
-/* One value of the rows, 0 where there is none. */
+/* One value of the rows, 0 outside of them. */
 template <class T>
 MRK_INLINE float value_of(const mrk_response &p, const void *tensor, uint64_t row, int64_t channel)
 {

@@ -83,7 +83,7 @@ template <class T> MRK_INLINE void groupnorm_backward(const mrk_groupnorm_backwa
     }
 }
 
-/* dx, which is none of the others. Grid: a block a set. */
+/* dx; it must not be one of the other arrays. Grid: a block a set. */
 extern "C" __global__ void __launch_bounds__(MRK_THREADS)
     mrk_groupnorm_backward(const struct mrk_groupnorm_backward_args a)
 {

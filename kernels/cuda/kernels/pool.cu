@@ -109,7 +109,7 @@ template <class T, int N> struct max_step {
                 MRK_UNROLL for (int i = 0; i < N; i++)
                 {
                     if (!(v[i] > best[i]))
-                        continue; /* the first of equals; what is not a number stays if it came first */
+                        continue; /* the first of equal values wins; a NaN stays if it came first */
                     best[i] = v[i];
                     place[i] = y * win.kernel_w + x;
                 }

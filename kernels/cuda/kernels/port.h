@@ -2,9 +2,9 @@
  * MRK_EMULATED a C++ compiler makes of the same text a function that the emulation (tests/cuda_emu/blocks.cc)
  * calls once for every thread of a block, in turns that change at barriers and shuffles.
  *
- * Device code uses what is declared here, C maths, and no more: no atomics, no warp tricks but shuffles over
- * whole warps, memory order only through __syncthreads(). Blocks of the emulation run one after another on
- * one thread, so a __shared__ array is a static one. */
+ * Device code uses only these declarations and C maths: no atomics, no warp tricks but shuffles over whole
+ * warps, memory order only through __syncthreads(). Blocks of the emulation run one after another on one
+ * thread, so a __shared__ array is a static one. */
 #ifndef MRK_PORT_H
 #define MRK_PORT_H
 

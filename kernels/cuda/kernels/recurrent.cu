@@ -1,5 +1,5 @@
-/* kernels/cuda/kernels/recurrent.cu: the cells of recurrent layers, one step at a time: what is left between
- * the products. Formulas: ops/gru.c, ops/lstm.c; in float, values of tensors rounded once. */
+/* kernels/cuda/kernels/recurrent.cu: the cells of recurrent layers, one step at a time: the arithmetic
+ * between the products. Formulas: ops/gru.c, ops/lstm.c; in float, values of tensors rounded once. */
 #include "kernels/cuda/kernels/values.h"
 
 MRK_INLINE float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }

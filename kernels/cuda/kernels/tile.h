@@ -1,5 +1,5 @@
 /* kernels/cuda/kernels/tile.h: how a block walks rows of channels (struct mrk_tile), and how its threads add
- * up what they found.
+ * up their partial results.
  *
  *                 width packs of channels
  *               ┌─────────────────────────┐
@@ -45,8 +45,8 @@ MRK_INLINE uint64_t mrk_rows_of(const mrk_tile &t, uint32_t parts, uint32_t part
 
 #define MRK_FOLD_FLOATS(m) ((m) * (MRK_THREADS / 2))
 
-/* Combine v over the threads of equal x: those of y = 0 get the result. All threads of the block call.
- * fold(mine, other) changes mine; share: MRK_FOLD_FLOATS(M) floats. */
+/* Combine v over the threads of equal x: the threads with y = 0 get the result. All threads of the block
+ * call. fold(mine, other) changes mine; share: MRK_FOLD_FLOATS(M) floats. */
 template <int M, class Fold>
 MRK_INLINE void mrk_fold(float (&v)[M], float *share, const mrk_walk &w, Fold fold)
 {

@@ -35,7 +35,7 @@ extern "C" __global__ void __launch_bounds__(MRK_THREADS)
 
 MRK_INLINE float unscaled_by(const mr_loss_scale *l) { return l ? 1 / l->scale : 1; }
 
-/* Brought into [-limit, limit]; what is no number stays so. */
+/* Clamp to [-limit, limit]; a NaN stays a NaN. */
 MRK_INLINE float clipped(float d, float limit)
 {
     const float below = d > limit ? limit : d;
@@ -140,7 +140,7 @@ MRK_INLINE void step_of(const mrk_update_args &a, const settings &s, float decay
         w -= s.rate * s0 / (s1 + a.epsilon);
     } else if (KIND == MR_UPDATE_LAMB) { /* moments are there */
         w -= s.lr * (s.rate * s0 / (sqrtf(s1) * s.root + a.epsilon) + decay * w);
-    } else { /* ADAM, NADAM, ADAMW; MUON, of what is in no matrix */
+    } else { /* ADAM, NADAM, ADAMW; MUON for parameters outside of matrices */
         s0 = a.beta1 * s0 + (1 - a.beta1) * d;
         s1 = a.beta2 * s1 + (1 - a.beta2) * d * d;
         const float size = sqrtf(s1) * s.root + a.epsilon;
@@ -151,7 +151,7 @@ MRK_INLINE void step_of(const mrk_update_args &a, const settings &s, float decay
 
 #define STATES_OF(kind, name, states) KIND == MR_UPDATE_##kind ? states:
 
-/* What is a stretch's own. */
+/* The weight decay of a stretch. */
 MRK_INLINE float decay_at(const mrk_update_args &a, uint64_t at)
 {
     return a.decays && !a.decays[at / MR_UPDATE_STRETCH] ? 0 : a.weight_decay;

@@ -1,12 +1,11 @@
 /* kernels/cuda/kernels/values.h: values of a tensor in registers. Whatever the type in memory, arithmetic is
  * in float; memory is touched in packs of 16 bytes, or one value at a time:
  *
- *     mrk_raw<T, N>   N values as they are stored (N = 1, or all of a pack): what a load brings and a store
- *                     takes
+ *     mrk_raw<T, N>   N values as they are stored (N = 1, or all of a pack): for loads and stores
  *     float[N]        the same values to compute with
  *
  * Loads are issued first and opened later, so that several are under way at once. Stores round to nearest
- * even; what is not a number stays so. The emulation converts by plain arithmetic on the bits. */
+ * even; a NaN stays a NaN. The emulation converts by plain arithmetic on the bits. */
 #ifndef MRK_VALUES_H
 #define MRK_VALUES_H
 
@@ -159,7 +158,7 @@ template <class T, int N> MRK_INLINE void mrk_store_raw(void *tensor, uint64_t a
     mrk_form<T, N>::store((T *)tensor + at, r);
 }
 
-/* Opening and closing of what is stored. */
+/* Conversion from and to the stored type. */
 template <class T> MRK_INLINE void mrk_open(const mrk_raw<T, 1> &r, float (&v)[1])
 {
     v[0] = mrk_float(r.one);

@@ -1,5 +1,5 @@
-/* kernels/cuda/ops/channels_cuda.h: channels of one tensor as those of another, and its pictures in a larger
- * or smaller frame, on a GPU. */
+/* kernels/cuda/ops/channels_cuda.h: copies channels of one tensor to channels of another, and its pictures
+ * into a larger or smaller frame, on a GPU. */
 #ifndef MRI_CHANNELS_CUDA_H
 #define MRI_CHANNELS_CUDA_H
 

@@ -12,7 +12,7 @@ static const struct mri_cuda_code *const codes[MR_OP_KIND_COUNT] = {MRI_OP_CLASS
 
 const struct mri_cuda_code *mri_cuda_code_of(mr_op_kind kind) { return codes[kind]; }
 
-/* What the producers of this device make. */
+/* Is this a tensor that operations of this device can produce? */
 static bool tensor_valid(const mr_tensor *t)
 {
     if (t->layout != MR_LAYOUT_NHWC) return false;

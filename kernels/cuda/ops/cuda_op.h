@@ -14,7 +14,7 @@ typedef struct mri_cuda_op mri_cuda_op;
 /* As struct mri_op_code of the host kinds, except that forward and backward queue. Every tensor is NHWC
  * (INPUT may be asked for NCHW) and every parameter canonical: import and export are copies. */
 struct mri_cuda_code {
-    const char *forward_text, *backward_text; /* "conv2d forward": what was queued, for error messages */
+    const char *forward_text, *backward_text; /* "conv2d forward": the queued call, for error messages */
     /* Settles saved_bytes, scratch_bytes, own; leaves nothing when it fails. NULL: nothing to settle. */
     int (*prepare)(mri_cuda_op *op, mr_error *err);
     void (*release)(mri_cuda_op *op); /* NULL: nothing to release */

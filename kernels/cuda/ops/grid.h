@@ -8,9 +8,9 @@
 #include "kernels/cuda/ops/cuda_op.h"
 
 #define MRI_GRID_MAX_BLOCKS 0x7FFFFFFFu
-#define MRI_GRID_ROWS       4u /* a thread gets at least so many rows of a tile, where there are enough */
+#define MRI_GRID_ROWS       4u /* rows of a tile per thread, at least, if it has enough */
 
-/* ceil(items / each) blocks, 1 at least; what is beyond the limit of a grid the kernels walk in turns. */
+/* ceil(items / each) blocks, 1 at least; beyond the limit of a grid, kernels loop. */
 static inline uint32_t mri_grid_blocks(uint64_t items, uint32_t each)
 {
     const uint64_t blocks = items / each + (items % each != 0);
@@ -60,8 +60,8 @@ static inline uint32_t mri_grid_tile_y(const struct mrk_tile *t)
     return (packs + t->width - 1) / t->width;
 }
 
-/* Blocks along x: as many as keep each multiprocessor busy with `each`, not more than there are rows for.
- * Never falls as rows grow. */
+/* Blocks along x: enough to keep each multiprocessor busy with `each`, at most enough for the rows. Never
+ * falls as rows grow. */
 static inline uint32_t mri_grid_tile_x(const mri_cuda_device *dev, const struct mrk_tile *t, uint32_t each)
 {
     const uint32_t full = dev->multiprocessors * each / mri_grid_tile_y(t);

@@ -1,5 +1,5 @@
-/* kernels/cuda/ops/linear_cuda.h: what operations with weights share: products by cuBLAS; of convolution and
- * dense weights in the type of x, and the bias and activation behind the product.
+/* kernels/cuda/ops/linear_cuda.h: code shared by operations with weights: products by cuBLAS; for convolution
+ * and dense also weights in the type of x, and the bias and activation after the product.
  *
  * With f32 tensors the libraries read the weights themselves. With half precision ones every forward casts
  * them anew, because the update changes them, and keeps the copy in `saved` for the backward of the same

@@ -12,7 +12,7 @@ static int backward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr
     const mr_op_desc *d = &op->base.desc;
     void *const dx = a->dx != a->dy ? a->dx : NULL;
     void *const kept = d->activation != MR_ACT_NONE || a->dy2 ? a->dy : NULL;
-    if (!dx && !kept) return MR_OK; /* dy is already what it should be */
+    if (!dx && !kept) return MR_OK; /* dy already has the right values */
     return mri_cuda_activate_backward(s, d, a, kept, dx, err);
 }
 

@@ -5,8 +5,8 @@
  *     scratch  partial[blocks][2][c], then three coefficients a channel
  *
  * Who writes the gradient back to dy: a second input needs it there; a second gradient, and an activation
- * told from y, are then paid for once. A ReLU alone is told from x in both passes of backward and costs no
- * memory at all. */
+ * whose slope needs y, are then read once. Both passes of backward evaluate a ReLU alone from x, which costs
+ * no extra memory traffic. */
 #include "kernels/cuda/ops/grid.h"
 
 #define STATISTICS_EACH 4u /* blocks on a multiprocessor, as the kernels' registers allow */

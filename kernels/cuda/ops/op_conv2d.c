@@ -40,7 +40,7 @@ struct batch_plans {
 };
 
 struct conv {
-    struct batch_plans full; /* and those of other sizes behind it */
+    struct batch_plans full; /* followed by the plans of other sizes */
     struct mri_cuda_linear linear;
     mr_tensor framed; /* x with what one side's padding has more; no bytes where neither has */
     size_t framed_at, workspace_at, workspace_bytes;
@@ -67,7 +67,7 @@ static mr_tensor framed(const mri_cuda_op *op)
     return t;
 }
 
-/* What the plan of a pass computes. */
+/* The computation that the plan of a pass performs. */
 static enum mri_cuda_pass planned(const mri_cuda_op *op, enum mri_cuda_pass pass)
 {
     if (!transposed(op) || pass == MRI_CUDA_WEIGHTS) return pass;

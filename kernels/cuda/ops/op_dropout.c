@@ -44,7 +44,7 @@ static uint64_t key_of(const mri_cuda_op *op, const mr_op_args *a)
 
 /* ---- whole samples ---- */
 
-#define PACKS_EACH 4u /* of a thread, where a sample has so many */
+#define PACKS_EACH 4u /* packs per thread, where a sample has enough */
 
 static uint32_t parts_of(uint64_t elements, uint32_t dtype, bool vectors)
 {

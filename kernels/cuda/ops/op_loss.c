@@ -1,6 +1,6 @@
 /* kernels/cuda/ops/op_loss.c: MR_OP_LOSS on a GPU (kernels/loss.cu). Specification: ops/loss.c, but that a
  * label beyond the classes stops nothing: it is counted in metrics->bad and its sample gets no gradient.
- * scratch: loss and mark of each sample. classes, here: logits, of which one stands for two classes. */
+ * scratch: loss and mark of each sample. `classes` here counts logits; one logit stands for two classes. */
 #include "kernels/cuda/ops/grid.h"
 
 static int prepare(mri_cuda_op *op, mr_error *err)

@@ -3,7 +3,7 @@
 #include "kernels/cuda/ops/grid.h"
 
 #define BLOCKS_EACH 8u /* of forward, on a multiprocessor */
-#define NARROW      8u /* packs: backward has one block for so many of a sample */
+#define NARROW      8u /* packs of a sample that backward gives to one block */
 
 /* The factors are vectors of this device, too. */
 static int prepare(mri_cuda_op *op, mr_error *err)

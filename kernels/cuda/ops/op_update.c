@@ -131,7 +131,8 @@ static int blend(mri_cuda_stream *s, uint64_t count, float p, float *x, float q,
                            err);
 }
 
-/* What is row-major here is column-major for cuBLAS, transposed: rows and columns change places. */
+/* A row-major matrix here is its transpose for cuBLAS, which is column-major: rows and columns are
+ * swapped. */
 static int orthogonalise(mri_cuda_stream *s, const struct muon *m, int rows, int columns, mr_error *err)
 {
     const bool flat = rows <= columns;

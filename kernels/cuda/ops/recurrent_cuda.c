@@ -1,8 +1,8 @@
 /* kernels/cuda/ops/recurrent_cuda.c: recurrent layers on a GPU: products by cuBLAS, cells by our own kernel,
- * one of each a step. The way through the steps is that of ops/recurrent.c.
+ * one of each a step. The steps follow ops/recurrent.c.
  *
  *   saved      gates [rows][G] f32 | kept [rows][u] f32 | h before [rows][u] | W and U in the type of x
- *   scratch    W, U of a forward that saves nothing, then of forward or backward what they name below
+ *   scratch    W, U of a forward that saves nothing, then the arrays that forward or backward name below
  *
  * The sums of gates, states and what flows back through the steps are f32 in every type of tensor; factors of
  * products have the type of the tensors. Numbers become rows with a single 1 in scratch: a product with them

@@ -1,4 +1,5 @@
-/* kernels/cuda/ops/recurrent_cuda.h: what the recurrent operations share on a GPU; see recurrent_cuda.c. */
+/* kernels/cuda/ops/recurrent_cuda.h: code shared by the recurrent operations on a GPU; see
+ * recurrent_cuda.c. */
 #ifndef MRI_RECURRENT_CUDA_H
 #define MRI_RECURRENT_CUDA_H
 

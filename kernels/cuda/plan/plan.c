@@ -1,10 +1,10 @@
 /* kernels/cuda/plan/plan.c: choosing an algorithm and running it. plan.h has the picture.
  *
  * Rules this follows, by section of NVIDIA's cuDNN backend documentation:
- *   - a heuristics descriptor's results are written into descriptors the caller created, as many as it asks
- *     for ("Backend Descriptor Types", CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR; the same for an engine
- *     configuration's engine and knobs);
- *   - an engine tells how it computes by numerical notes ("cudnnBackendNumericalNote_t"); f32 tensors on
+ *   - a heuristics descriptor's results are written into descriptors that the caller created, up to the
+ *     number that it requests ("Backend Descriptor Types", CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR; the same for
+ *     an engine configuration's engine and knobs);
+ *   - an engine describes its arithmetic by numerical notes ("cudnnBackendNumericalNote_t"); f32 tensors on
  *     tensor cores mean TF32;
  *   - a configuration from heuristics need not finalise as a plan: one goes on to the next ("Heuristics");
  *   - a plan's workspace is known once it is finalised, and everything it runs on comes in a variant pack.
@@ -20,10 +20,10 @@
 #define MAX_LISTED 64 /* configurations looked at of each list */
 #define MAX_TRIED  16 /* of them run and timed: the first dozen are often one engine with its knobs turned */
 #define FEW_TRIED                                                                                            \
-    4 /* fewer than these: what is left is often slow or wants too much workspace, the fallback list may     \
-         know better */
+    4 /* with fewer, the rest is often slow or needs too much workspace; the fallback list may have better   \
+         ones */
 #define TIMED_RUNS  3
-#define LONG_RUN_MS 30.0f /* one timed run tells enough from here on */
+#define LONG_RUN_MS 30.0f /* from here on one timed run is enough */
 #define FAR_BEHIND  1.5f
 #define HOPELESS_NS                                                                                          \
     300000000ull /* a first run of so long, loading included, is not timed where there is                    \
@@ -268,15 +268,14 @@ static void trial_close(struct search *se)
 {
     mri_cuda_device *dev = se->plan->dev;
     void *const all[4] = {se->trial.workspace, se->trial.y, se->trial.w, se->trial.x};
-    if (se->trial.x)
-        dev->api->cuStreamSynchronize(se->planner->stream); /* what is queued there uses the memory */
+    if (se->trial.x) dev->api->cuStreamSynchronize(se->planner->stream); /* queued work uses the memory */
     for (int i = 0; i < 4; i++)
         if (all[i]) dev->base.backend->memory->device_free(&dev->base, all[i]);
     se->trial = (struct trial){0};
 }
 
-/* Memory for the three tensors, zero because what was there before could be anything. MR_EAGAIN: there is
- * none to spare. */
+/* Memory for the three tensors, zeroed because old contents could be anything. MR_EAGAIN: not enough free
+ * memory. */
 static int trial_open(struct search *se, mr_error *err)
 {
     static const int ids[3] = {MRI_CUDA_ID_X, MRI_CUDA_ID_W, MRI_CUDA_ID_Y};
@@ -324,7 +323,8 @@ static bool trial_records(struct search *se, const struct candidate *c)
     return good;
 }
 
-/* The shortest of a few runs, of one where that is far behind the best; cuDNN's refusals are MR_EAGAIN. */
+/* The shortest of a few runs; of one run if that is far slower than the best; cuDNN's refusals are
+ * MR_EAGAIN. */
 static int trial_time(struct search *se, struct candidate *c, mr_error *err)
 {
     struct mri_cuda_planner *pl = se->planner;

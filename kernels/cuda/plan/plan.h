@@ -7,7 +7,7 @@
  *   struct mri_cuda_conv   the numbers of a pass
  *        │ plan_graph.c    they become an operation graph: tensors, convolution, operation
  *        ▼
- *   plan.c                 heuristics list algorithms; those that may be used are tried; the best becomes
+ *   plan.c                 heuristics list algorithms; allowed ones are tried; the best becomes
  *        │                 the plan
  *        │ plan_table.c    which one that was is remembered for the process, so that the next pass of the
  *        ▼                 same numbers asks nobody
@@ -17,8 +17,7 @@
  * list follows. An algorithm is skipped when its notes say that it rounds where exact results are required
  * (refused() in plan.c), when it does not finalise here, or when it needs more workspace than the limit.
  * Deterministic devices, and plans made without measuring, take the first that is left. Otherwise the first
- * few are run on real memory and timed with events, and the fastest of those that a CUDA graph can record is
- * kept. */
+ * few are run on real memory and timed with events, and the fastest that a CUDA graph can record is kept. */
 #ifndef MRI_CUDA_PLAN_H
 #define MRI_CUDA_PLAN_H
 
@@ -40,11 +39,11 @@ typedef struct mri_cuda_plan mri_cuda_plan;
 
 #define MRI_CUDA_PLAN_ALIGN 16u /* bytes: x, w and y start at multiples */
 
-/* Choose, or take what was chosen before for the same numbers.
+/* Choose, or take the earlier choice for the same numbers.
  *
  * workspace_limit  bytes; the plan needs no more
  * measure          try and time several; needs device memory for x, w, y and workspace while it lasts, and
- *                  does without when there is none. Ignored on a deterministic device
+ *                  skips measuring when memory is short. Ignored on a deterministic device
  *
  * MR_EUNSUPPORTED names the convolution that cuDNN has nothing for. Not while a stream of this thread
  * records. */
@@ -77,7 +76,7 @@ cudnnBackendDescriptor_t mri_cuda_descriptor_create(struct mri_cuda_descriptor_b
 void mri_cuda_descriptor_set(struct mri_cuda_descriptor_builder *m, cudnnBackendDescriptor_t d,
                              cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
                              int64_t count, const void *values);
-/* One value, or as many as there is room for; *count may be NULL. */
+/* One value, or up to `room` values; *count may be NULL. */
 void mri_cuda_descriptor_get(struct mri_cuda_descriptor_builder *m, cudnnBackendDescriptor_t d,
                              cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t room,
                              int64_t *count, void *values);
@@ -104,7 +103,7 @@ const char *mri_cuda_conv_text(const struct mri_cuda_conv *conv, char *buf, size
 
 /* ---- plan_table.c ---- */
 
-/* What tells an algorithm: the engine's number and how its knobs stand. */
+/* Identifies an algorithm: the engine's number and its knob settings. */
 struct mri_cuda_choice {
     int64_t engine;
     int64_t knob_count;
@@ -116,8 +115,8 @@ struct mri_cuda_choice {
 /* True when a choice for conv on this GPU and cuDNN is known, and measured if required. */
 bool mri_cuda_choice_find(const mri_cuda_device *dev, const struct mri_cuda_conv *conv, bool measured,
                           struct mri_cuda_choice *out);
-/* Keep a choice. Returns false when another thread was first: *choice is then what it chose, to be used
- * instead. Without memory nothing is kept. */
+/* Keep a choice. Returns false when another thread was first: *choice then holds that thread's choice, to be
+ * used instead. Without memory nothing is kept. */
 bool mri_cuda_choice_keep(const mri_cuda_device *dev, const struct mri_cuda_conv *conv,
                           struct mri_cuda_choice *choice);
 /* Forget one that cannot be built any more. */

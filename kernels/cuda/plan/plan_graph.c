@@ -3,7 +3,7 @@
  *     x (n c h w)  w (k c r s)  y (n k p q)       tensors: dimensions in this order whatever the memory looks
  *           \          |          /               like; the strides say that it is NHWC, and
  *            \         |         /                [filters][kh][kw][c] for the weights. Groups are nowhere
- *             \        |        /                 stated: cuDNN takes the channels of x by those of w
+ *             \        |        /                 stated: cuDNN derives them from the channels of x and w
  *       operation (forward | data | weights) ──── convolution: padding before and after, strides, dilation 1
  *                     |
  *                   graph
@@ -95,7 +95,7 @@ static cudnnBackendDescriptor_t make_convolution(struct mri_cuda_descriptor_buil
     return d;
 }
 
-/* What the three operations call the same six things. */
+/* The attribute names of the same six things in the three operations. */
 static const struct {
     cudnnBackendDescriptorType_t type;
     cudnnBackendAttributeName_t conv, x, w, y, alpha, beta;

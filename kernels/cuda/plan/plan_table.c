@@ -2,7 +2,7 @@
  * process.
  *
  * The key is the GPU's model, cuDNN's version and every number of the pass, so the second replica and the
- * next layer of the same shape take what the first measured. A choice is an engine's number and its knobs:
+ * next layer of the same shape take the first one's choice. A choice is an engine's number and its knobs:
  * another handle, on another GPU of the same model, can build the same plan from it. Entries are few (one per
  * distinct layer and pass), so a list under one lock does. */
 #include "kernels/cuda/plan/plan.h"

@@ -3,7 +3,7 @@
  * A handle is not to be used by two threads at once, and making one takes milliseconds and device memory. So
  * each GPU has a list of idle ones: whoever chooses takes one, or makes one when none is idle, and puts it
  * back. When the last holder of plans on a GPU is gone, so are they; a device therefore has nothing to close.
- * The stream is their own: what is measured shares it with nobody. */
+ * The stream belongs to the handle: measurements share it with no other work. */
 #include "kernels/cuda/plan/planner.h"
 
 struct place {

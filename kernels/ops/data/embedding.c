@@ -1,6 +1,6 @@
-/* kernels/ops/data/embedding.c: each whole number becomes its row of a table, which is trained: what a dense
- * layer makes of the row that ONE_HOT makes of it, without either. A number that is none of the table's is a
- * row of zeros, and changes nothing.
+/* kernels/ops/data/embedding.c: each whole number becomes its row of a trained table: the result of a dense
+ * layer on ONE_HOT rows, without computing either. A number outside of the table gives a row of zeros, and
+ * has no gradient.
  *
  * The gradient of a row of the table is the sum over its number's places, in their order: threads share the
  * columns, not the places. */

@@ -1,6 +1,6 @@
 /* kernels/ops/data/input.c: uint8 NHWC pixels become normalised floats, x * k + d with k = a / std and d = (b
  * - mean) / std per channel, each row from right to left where a sample is to be mirrored. Two forms of
- * output: NHWC, and planes, which is what a first convolution over few channels wants. */
+ * output: NHWC, and planes, which suit a first convolution over few channels. */
 #include <math.h>
 
 #include "kernels/backend/op_class.h"

@@ -1,6 +1,6 @@
-/* kernels/ops/dnnl/depthwise.h: the gradient of depthwise weights, where oneDNN has none that is fast: its
- * code knows windows of at most three columns, and what computes wider ones (5 x 5) is a plain loop that
- * takes a hundred times as long as the other passes together.
+/* kernels/ops/dnnl/depthwise.h: the gradient of depthwise weights, where oneDNN is slow: its fast code
+ * supports windows of at most three columns, and for wider windows (5 x 5) it runs a plain loop that takes a
+ * hundred times as long as the other passes together.
  *
  * Takes a convolution with a group for each channel and one filter in each, gives a pass that linear_dnnl.c
  * runs in place of its own. Caller: conv2d_dnnl.c. */

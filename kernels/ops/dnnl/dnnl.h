@@ -1,7 +1,7 @@
 /* kernels/ops/dnnl/dnnl.h: the part of oneDNN's C interface that the operations use, with memory and errors
  * of millrace.
  *
- * The room takes descriptions of operations and gives struct mri_op_code for those that oneDNN computes
+ * The room takes descriptions of operations and gives struct mri_op_code for operations that oneDNN computes
  * faster than the C references: conv2d, dense, pool2d. Caller: cpu/, which has them in its table. It stands
  * on ops/.
  *
@@ -35,7 +35,7 @@ dnnl_engine_t mri_dnnl_engine(void);
 /* `what` for the message; MR_ENOMEM or MR_EDEVICE. */
 int mri_dnnl_error(dnnl_status_t status, const char *what, mr_error *err);
 
-/* Settings of every primitive: scratch from the caller, and relu fused behind it when asked. */
+/* Settings of every primitive: scratch from the caller, and relu fused after it if requested. */
 int mri_dnnl_attr(dnnl_primitive_attr_t *out, bool relu, mr_error *err);
 
 /* Takes the description over, whatever happens. args end with arg 0; scratch is added by itself. */
@@ -55,12 +55,13 @@ const char *mri_dnnl_implementation(const_dnnl_primitive_desc_t pd);
 
 /* n samples of t as oneDNN sees them: 4 dimensions n, c, h, w. */
 mri_dnnl_md mri_dnnl_tensor(struct mri_dnnl_mds *set, const mr_tensor *t, uint32_t n, uint32_t layout);
-/* The layout number that md has for n samples of t; false when it has none, or the set has failed. */
+/* The layout number that md has for n samples of t; false when no layout number stands for it, or the set has
+ * failed. */
 bool mri_dnnl_layout_of(struct mri_dnnl_mds *set, const mr_tensor *t, uint32_t n, mri_dnnl_md md,
                         uint32_t *layout);
 
 /* ---- primitives by batch size ----
- * A network sees few: the full batch, the short last one, those of evaluation. */
+ * A network meets few batch sizes: full batches, the short last batch, batches of evaluation. */
 #define MRI_DNNL_VARIANTS 6
 
 struct mri_dnnl_cache {

@@ -3,9 +3,9 @@
  * Scratch of a call:  [ primitive's own ][ x or dx, dy, weights: each in the primitive's layout, where that
  * is another ]
  *
- * Layouts are those that suit the forward pass. Where oneDNN has only its reference for a backward pass in
- * them, which is slower by orders of magnitude, that pass runs on copies in a plain layout. Forward is the
- * same in training and without, so the layouts of the operation do not change. */
+ * Layouts suit the forward pass. Where oneDNN has only its reference for a backward pass in them, which is
+ * slower by orders of magnitude, that pass runs on copies in a plain layout. Forward is the same in training
+ * and without, so the layouts of the operation do not change. */
 #include "kernels/ops/dnnl/linear_dnnl.h"
 
 #include "kernels/backend/op_class.h"
@@ -81,8 +81,8 @@ static bool is_reference(const_dnnl_primitive_desc_t pd)
     return strncmp(mri_dnnl_implementation(pd), "ref", 3) == 0;
 }
 
-/* Below so many multiplications and additions a sample copies of x and dy cost more memory than they are
- * worth. */
+/* With fewer multiplications and additions per sample, copies of x and dy cost more memory traffic than they
+ * save. */
 #define WORTH_COPIES 32768.0
 
 /* A backward pass in a plain layout instead of the reference *pd, where oneDNN has code for it. */
@@ -164,7 +164,7 @@ static int create_run(struct pass *p, const struct mri_linear *l, enum mri_linea
     return rc;
 }
 
-/* The layouts that a pass takes and gives, and those of the arrays it gets. */
+/* The layouts that a pass reads and writes, and the layouts of the arrays it is given. */
 struct layouts {
     mri_dnnl_md weights, mine, theirs, my_dst, their_dst;
 };
@@ -343,7 +343,7 @@ int mri_linear_choose_layouts(struct mri_linear *l, mr_error *err)
 {
     const mr_op_desc *d = &l->op->base.desc;
     mr_tensor *out = &l->op->base.info.out;
-    if (d->want == MR_WANT_NHWC) return MR_OK; /* what the output is set to already */
+    if (d->want == MR_WANT_NHWC) return MR_OK; /* the output has this layout already */
     dnnl_primitive_attr_t attr;
     int rc = mri_dnnl_attr(&attr, fuses_relu(l, MRI_LINEAR_FORWARD), err);
     if (rc) return rc;

@@ -28,8 +28,8 @@ struct mri_linear_own {
 struct mri_linear {
     mri_host_op *op;
     enum mri_dnnl_kind kind;
-    uint32_t src_layout;     /* what the primitives take; the tensor's own, or x is reordered */
-    struct mri_dnnl_mds mds; /* of the layer: all below, and those of own */
+    uint32_t src_layout;     /* the layout that the primitives read; x is reordered if its own differs */
+    struct mri_dnnl_mds mds; /* of the layer: all below, and the descriptors in own */
     mri_dnnl_md weights;     /* as stored */
     mri_dnnl_md any_weights, canonical, bias;
     bool has_bias;
@@ -40,13 +40,13 @@ struct mri_linear {
     struct mri_dnnl_cache cache;
 };
 
-/* NULL: the layer has none. */
+/* NULL: the layer has no bias. */
 static inline mri_dnnl_md mri_linear_bias(const struct mri_linear *l) { return l->has_bias ? l->bias : NULL; }
 
 /* prepare() of an operation in two steps: op->own becomes a linear layer whose weights have these dimensions,
- * those of canonical order under `tag` (2: flat); *out may be changed (src_layout,
- * the op's output, passes of our own) before mri_linear_prepare() chooses the stored weights and makes the
- * primitives of max_batch. After a failure of either, or of what is between, mri_linear_release(). */
+ * the dimensions of canonical order under `tag` (2: flat); *out may be changed (src_layout, the op's output,
+ * passes of our own) before mri_linear_prepare() chooses the stored weights and makes the primitives of
+ * max_batch. After a failure of either, or of code between them, call mri_linear_release(). */
 int mri_linear_create(struct mri_linear **out, mri_host_op *op, enum mri_dnnl_kind kind, int dim_count,
                       const dnnl_dims_t weights, dnnl_format_tag_t tag, mr_error *err);
 /* Between them, of convolutions: the layouts of input and output that the forward primitive is fastest with.
@@ -54,7 +54,7 @@ int mri_linear_create(struct mri_linear **out, mri_host_op *op, enum mri_dnnl_ki
 int mri_linear_choose_layouts(struct mri_linear *l, mr_error *err);
 int mri_linear_prepare(struct mri_linear *l, mr_error *err);
 
-/* What a layer puts into its struct mri_op_code. */
+/* The functions that a layer puts into its struct mri_op_code. */
 void mri_linear_release(mri_host_op *op); /* also when nothing was created */
 int mri_linear_forward(mri_host_op *op, const mr_op_args *a, mr_error *err);
 int mri_linear_backward(mri_host_op *op, const mr_op_args *a, mr_error *err);
@@ -71,7 +71,7 @@ dnnl_primitive_desc_t mri_linear_describe(const struct mri_linear *l, enum mri_l
 
 bool mri_linear_wants_pass(const struct mri_linear *l, enum mri_linear_pass pass);
 
-/* What the primitives take and give for n samples. */
+/* The descriptors that the primitives read and write for n samples. */
 mri_dnnl_md mri_linear_src(const struct mri_linear *l, struct mri_dnnl_mds *set, uint32_t n, uint32_t layout);
 mri_dnnl_md mri_linear_dst(const struct mri_linear *l, struct mri_dnnl_mds *set, uint32_t n);
 

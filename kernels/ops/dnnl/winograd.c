@@ -242,10 +242,10 @@ static void pass_gate(struct gate *g, uint32_t threads)
     }
 }
 
-/* Of `count` things, the first that thread `at` of so many takes. */
+/* The first of `count` items that belongs to thread `at` of `threads`. */
 static size_t share(size_t count, uint32_t at, uint32_t threads) { return count * at / threads; }
 
-/* Sums of a chunk of the batch's tiles, and what the threads that compute them together work on. */
+/* Sums of a chunk of the batch's tiles, and the work of the threads that compute them together. */
 struct sums {
     const struct mri_winograd_pass *p;
     const struct code *code;

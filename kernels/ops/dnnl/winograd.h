@@ -5,9 +5,9 @@
  *   threads     a block of tiles each, whoever is free
  *
  * An output is a sum over channels in their order, a gradient of the weights one over tiles in rounds of a
- * number that the layer's shape gives. So what a sample gets is the same to the bit in any batch, at any
- * place of it, with any number of threads and with either instruction set; gradients depend on the samples
- * and their order alone.
+ * number that the layer's shape gives. So a sample's result has the same bits in any batch, at any place of
+ * it, with any number of threads and with either instruction set; gradients depend on the samples and their
+ * order alone.
  *
  * Which pass takes it is a function of the layer's shape, so that the same layer takes the same in every run,
  * on every replica, in every slice of a batch. */

@@ -86,7 +86,7 @@ INLINE void NAME(load_tile)(V *tile, uint32_t size, const float *image, const st
         return;
     }
     for (int32_t i = 0; i < end; i++)
-        for (int32_t j = 0; j < end; j++) { /* without branches: tiles differ in what is outside */
+        for (int32_t j = 0; j < end; j++) { /* without branches: tiles differ in their outside part */
             const bool inside = ((uint32_t)(y + i) < (uint32_t)h) & ((uint32_t)(x + j) < (uint32_t)w);
             const ptrdiff_t pixel = (ptrdiff_t)(y + i) * w + x + j;
             const float *from = inside ? image + pixel * (ptrdiff_t)a->step : nothing;
@@ -133,7 +133,7 @@ INLINE void NAME(store_outputs)(float *image, const struct mri_winograd_array *a
     for (uint32_t i = 0; i < rows; i++)
         for (uint32_t j = 0; j < columns; j++) {
             V v = out[4 * i + j] + bias;
-            if (relu) v = MAXIMUM((V){0}, v); /* not a number stays what it is */
+            if (relu) v = MAXIMUM((V){0}, v); /* a NaN stays a NaN */
             *(V *)(void *)(image + ((size_t)(y + i) * a->t.w + x + j) * a->step) = v;
         }
 }

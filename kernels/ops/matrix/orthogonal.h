@@ -16,7 +16,7 @@
 #define MRI_ORTHOGONAL_B     (-4.775f)
 #define MRI_ORTHOGONAL_C     2.0315f
 
-/* Floats of room for a matrix of this size, on up to so many threads. */
+/* Floats of room for a matrix of this size, on up to `threads` threads. */
 size_t mri_orthogonal_floats(uint64_t rows, uint64_t columns, uint32_t threads);
 /* x: rows x columns, row-major; becomes the result. room: at a multiple of MRI_CACHE_LINE. Same bits on any
  * number of threads. */

@@ -188,7 +188,7 @@ static void run_tile(const struct run *r, size_t deep, const float *a, const flo
     for (size_t i = 0; i < height; i++) memcpy(c + i * r->c_row, edge + i * s->panel, width * sizeof *c);
 }
 
-/* The tile that comes next begins with what is there: far away, its rows in pages of their own. */
+/* Prefetch the next tile of c: it lies far away, with its rows in separate pages. */
 static void fetch_next(const struct run *r, size_t strip, size_t panel)
 {
     const struct shape *s = r->shape;

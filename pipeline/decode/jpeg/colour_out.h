@@ -1,5 +1,5 @@
-/* pipeline/decode/jpeg/colour_out.h: what the variants of the last step, planes to interleaved pixels, share.
- * Private to colour_out*.c; others use idct.h. */
+/* pipeline/decode/jpeg/colour_out.h: code shared by the variants of the last step, planes to interleaved
+ * pixels. Private to colour_out*.c; others use idct.h. */
 #ifndef MRI_COLOUR_OUT_H
 #define MRI_COLOUR_OUT_H
 

@@ -1,5 +1,5 @@
-/* pipeline/decode/jpeg/colour_out_avx512.c: 64 pixels at a time; the rest under masks. See colour_out.c for
- * what is computed.
+/* pipeline/decode/jpeg/colour_out_avx512.c: 64 pixels at a time; the rest under masks. colour_out.c defines
+ * the computation.
  *
  * Interleaving: byte i of channel c goes to place (3 i + c) mod 64 of one of the three results: one byte
  * permutation per channel, the same for all three results, which then each take every third byte of each. */

@@ -2,8 +2,8 @@
  * entropy.h.
  *
  * Each scan has a cursor. For a row of MCUs a cursor first goes to its first wanted MCU: through everything
- * before it, or from the nearest entry point. It stops behind the last wanted one: what remains of the row is
- * passed when a further row is wanted.
+ * before it, or from the nearest entry point. It stops after the last wanted one, and passes the rest of the
+ * row when a further row is wanted.
  *
  *   . . . . . . .     . passed, or skipped with entry points
  *   . . . # # # .     # stored
@@ -379,14 +379,14 @@ int mri_entropy_rows(mri_entropy *e, uint32_t mcu_row, const mri_block_rows *out
         const int rc = c->scan->component_count == 1 ? alone(e, c, mcu_row, out, err)
                                                      : together(e, c, mcu_row, out, err);
         if (rc) {
-            e->layout.scan_count = 0; /* what a cursor says after an error means nothing */
+            e->layout.scan_count = 0; /* cursors are invalid after an error */
             return rc;
         }
     }
     return MR_OK;
 }
 
-/* A scan that was read to its last MCU must end there, and the picture behind it. */
+/* A scan that was read to its last MCU must end there, and the picture after it. */
 static int finish_scan(mri_entropy *e, mri_cursor *c, mr_error *err)
 {
     size_t at = 0;

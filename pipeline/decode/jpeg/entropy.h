@@ -20,8 +20,8 @@ typedef struct mri_entropy mri_entropy; /* tables and buffers of one thread */
 
 int mri_entropy_create(mri_entropy **out);
 void mri_entropy_destroy(mri_entropy *e); /* accepts NULL */
-/* The most it holds after pictures of up to so many pixels: lanes and noted entry points come with the first
- * that need them. */
+/* The most memory it holds after pictures of up to `pixels` pixels: lanes and noted entry points are
+ * allocated when first needed. */
 uint64_t mri_entropy_bytes(uint64_t pixels);
 /* MCU rows that lanes (lanes.h) have decoded so far; for tests. */
 uint64_t mri_entropy_lane_rows(const mri_entropy *e);
@@ -41,8 +41,8 @@ int mri_entropy_window(mri_entropy *e, const mri_block_window *window, mr_error 
 /* out: one for each component; those without requested blocks in this row are not touched. */
 int mri_entropy_rows(mri_entropy *e, uint32_t mcu_row, const mri_block_rows *out, mr_error *err);
 int mri_entropy_end(mri_entropy *e, mr_error *err);
-/* Both: MR_EFORMAT for damage, and for entry points that do not agree with where decoding really is when it
- * passes them. MR_EUNSUPPORTED, rarely: bytes of which libjpeg warns or not by chance (up to 7 left over
+/* Both: MR_EFORMAT for damage, and for entry points that differ from the decoder's position when it passes
+ * them. MR_EUNSUPPORTED, rarely: bytes for which a warning of libjpeg depends on chance (up to 7 left over
  * before a marker, fill bytes inside the data, ...): ask libjpeg. A code that is in no table is always
  * damage, though libjpeg-turbo's fast loop passes over it in silence. */
 
@@ -54,8 +54,7 @@ bool mri_entropy_note(mri_entropy *e);
 int mri_entropy_noted(mri_entropy *e, void **out, size_t *bytes, mr_error *err);
 
 /* Entry points for a JPEG (formats/image/jpeg_entry.h): decodes all of it, and so proves it whole as well.
- * *out is malloc'd. Ends what was open.
- * MR_EUNSUPPORTED  as in open; also pictures of several scans */
+ * *out is malloc'd. Closes the open picture. MR_EUNSUPPORTED as in open; also pictures of several scans */
 int mri_jpeg_entries_build(mri_entropy *e, const void *jpeg, size_t bytes, void **out, size_t *out_bytes,
                            mr_error *err);
 /* The same with one every gap MCUs, 1 to 255, instead of MRI_JPEG_ENTRY_GAP. */

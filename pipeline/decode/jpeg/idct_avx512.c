@@ -1,4 +1,4 @@
-/* pipeline/decode/jpeg/idct_avx512.c: two blocks at a time. See idct.c for what is computed.
+/* pipeline/decode/jpeg/idct_avx512.c: two blocks at a time. idct.c defines the computation.
  *
  *   load      rows 2j, 2j + 1 of block A and of block B: one 128-bit lane each
  *   rows      inside its lane, each pair of inputs is spread and multiplied by the weights of samples 0..3:

@@ -1,5 +1,5 @@
-/* pipeline/decode/jpeg/idct_neon.c: one block at a time, eight rows or columns side by side. See idct.c for
- * what is computed.
+/* pipeline/decode/jpeg/idct_neon.c: one block at a time, eight rows or columns side by side. idct.c defines
+ * the computation.
  *
  * Rows: the block is transposed, so that register u holds frequency u of all eight rows; columns: transposed
  * back. */

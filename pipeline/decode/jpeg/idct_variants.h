@@ -1,7 +1,8 @@
-/* pipeline/decode/jpeg/idct_variants.h: what the variants of the inverse cosine transform share. Private to
- * idct*.c.
+/* pipeline/decode/jpeg/idct_variants.h: code shared by the variants of the inverse cosine transform. Private
+ * to idct*.c.
  *
- * A variant transforms the blocks of one sort; the sorting, and what the numbers below mean, is in idct.c. */
+ * A variant transforms the blocks of one sort; idct.c has the sorting and the meaning of the numbers
+ * below. */
 #ifndef MRI_IDCT_VARIANTS_H
 #define MRI_IDCT_VARIANTS_H
 

@@ -45,7 +45,7 @@ void mri_libjpeg_check_scans(mri_libjpeg_errors *e, const struct jpeg_decompress
 uint64_t mri_jpeg_coefficient_bound(uint64_t max_pixels)
 {
     /* Four components of two bytes each, of width + 31 and height + 31 samples: sides are filled up to whole
-     * MCUs. Of thin pictures the borders count most, up to those of the longest side that JPEG knows. */
+     * MCUs. For thin pictures the borders dominate, up to the borders of JPEG's longest side. */
     const uint64_t borders =
         mri_min_u64((uint64_t)16 << 20, mri_plus(mri_times(8 * 31, max_pixels), 8 * 32 * 32));
     return (max_pixels > UINT64_MAX / 16 ? UINT64_MAX / 2 : 8 * max_pixels) + borders;
@@ -117,7 +117,7 @@ int mri_libjpeg_sink_open(mri_libjpeg_sink *s, size_t bytes, mr_error *err)
     return s->data ? MR_OK : mr_error_set(err, MR_ENOMEM, "JPEG: no memory for the file");
 }
 
-/* ---- errors, told ---- */
+/* ---- errors ---- */
 
 int mri_libjpeg_error_of(const mri_libjpeg_errors *e, const struct jpeg_source_mgr *src, size_t bytes,
                          mr_error *err)

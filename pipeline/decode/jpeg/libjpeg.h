@@ -1,5 +1,5 @@
-/* pipeline/decode/jpeg/libjpeg.h: what all uses of libjpeg-turbo share: how its errors come back, what is an
- * error, what it may take. Private to libjpeg*.c.
+/* pipeline/decode/jpeg/libjpeg.h: code shared by all uses of libjpeg-turbo: returning its errors, choosing
+ * which warnings are errors, limiting its memory. Private to libjpeg*.c.
  *
  * libjpeg reports errors by a call that must not return; ours jumps to the one setjmp() of the function that
  * was entered. What libjpeg warns of (data that ends early, bad codes) it would paint grey, so a warning is
@@ -43,7 +43,7 @@ typedef struct mri_libjpeg_sink {
     size_t bytes; /* of data; manager.free_in_buffer of them are not used */
 } mri_libjpeg_sink;
 
-/* Begin with room for bytes; &sink->manager is then what a compressor takes as dest. MR_OK or MR_ENOMEM. */
+/* Begin with room for bytes; a compressor then takes &sink->manager as dest. MR_OK or MR_ENOMEM. */
 int mri_libjpeg_sink_open(mri_libjpeg_sink *sink, size_t bytes, mr_error *err);
 
 /* Behind jpeg_read_header(): is this what memory was checked against, and has it an end? */

@@ -62,7 +62,7 @@ int mri_libjpeg_load(mri_libjpeg *j, const void *data, size_t bytes, uint64_t ma
     j->frame.orientation = header.orientation;
     d->err = &j->errors.manager;
     d->client_data = j;
-    j->open = true; /* before: when it fails half way, what it has is to be given back */
+    j->open = true; /* set first: after a failure half way its memory must be freed */
     jpeg_create_decompress(d);
     d->progress = &j->progress;
     if (markers) {

@@ -36,8 +36,8 @@ typedef int mri_block_row_source(void *context, uint32_t component, uint32_t y,
                                  int16_t (*row)[MRI_JPEG_BLOCK], mr_error *err);
 
 /* A baseline JPEG (extended where a quantisation step is over 255) of 1 or 3 components with just these
- * coefficients and Huffman tables made for them. Colours are told by a JFIF or Adobe marker, an orientation
- * other than 1 by an EXIF segment with nothing else. *out is malloc'd. MR_EUNSUPPORTED: another kind, or
+ * coefficients and Huffman tables made for them. A JFIF or Adobe marker gives the colour space, an EXIF
+ * segment with nothing else an orientation other than 1. *out is malloc'd. MR_EUNSUPPORTED: another kind, or
  * coefficients that baseline cannot code. */
 int mri_libjpeg_write(mri_libjpeg *j, const mri_jpeg_frame *frame, mri_block_row_source *source,
                       void *context, void **out, size_t *bytes, mr_error *err);

@@ -7,9 +7,9 @@
  * memory.
  *
  * The object is kept from picture to picture, and in libjpeg that means its quantisation and Huffman tables
- * are kept as well: a file that lacks them would be decoded with those of whichever picture came before. So
- * all tables lie in memory of ours and are reset each time: Huffman to the standard ones (what libjpeg does
- * for Motion JPEG frames), quantisation to zero, which is then refused.
+ * are kept as well: a file without tables would be decoded with the previous picture's. So all tables lie in
+ * memory of ours and are reset each time: Huffman to the standard ones (what libjpeg does for Motion JPEG
+ * frames), quantisation to zero, which is then refused.
  *
  * A part is decoded by jpeg_crop_scanline(), with a margin on both sides because chroma is interpolated
  * across block borders, and jpeg_skip_scanlines(). That gives the whole picture's pixels for the layouts in
@@ -147,7 +147,7 @@ static bool crop_is_exact(const struct jpeg_decompress_struct *d, bool multi_sca
 
 /* ---- rows ---- */
 
-/* Stored values with Adobe's marker are light, not ink: light is what is multiplied. */
+/* Stored values with Adobe's marker are light, not ink; the products multiply light. */
 static void cmyk_row(const uint8_t *cmyk, size_t count, bool inverted, uint32_t channels, uint8_t *dst)
 {
     const unsigned turn = inverted ? 0 : 255;

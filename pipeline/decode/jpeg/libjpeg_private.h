@@ -12,7 +12,7 @@ struct mri_libjpeg {
     struct jpeg_compress_struct c; /* while writing */
     mri_libjpeg_errors errors;
     struct jpeg_progress_mgr progress;
-    mri_libjpeg_sink sink;  /* of what is written */
+    mri_libjpeg_sink sink;  /* of the written JPEG */
     bool open;              /* d exists */
     jvirt_barray_ptr *coef; /* d's, of the picture that is open */
     mri_jpeg_frame frame;

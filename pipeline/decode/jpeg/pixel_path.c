@@ -1,9 +1,9 @@
 /* pipeline/decode/jpeg/pixel_path.c: see pixel_path.h.
  *
  * A component is wanted when its samples matter to the result: of YCbCr only Y when gray is asked for. For
- * each wanted one the axes are brought to its own grid, their support tells which blocks matter, and those
- * become a plane that begins on a block border. Results are made in bands of rows, so that between the planes
- * and the result nothing is large. */
+ * each wanted one the axes are brought to its own grid, their support gives the needed blocks, and these
+ * blocks become a plane that begins on a block border. Results are made in bands of rows, so that between the
+ * planes and the result nothing is large. */
 #include "pipeline/decode/jpeg/pixel_path.h"
 
 #include "pipeline/decode/jpeg/idct.h"

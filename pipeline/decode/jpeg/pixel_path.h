@@ -16,8 +16,9 @@
 #include "formats/image/jpeg_frame.h"
 #include "pipeline/pixels/resample.h"
 
-/* Where coefficients come from. window: one for each component. rows: those of one MCU row, called in rising
- * order, exactly once for each row that has requested blocks. end: after the last; may find damage too. */
+/* Where coefficients come from. window: one for each component. rows: the coefficients of one MCU row, called
+ * in rising order, exactly once for each row that has requested blocks. end: after the last; may find damage
+ * too. */
 typedef struct mri_coefficients {
     void *self;
     const mri_jpeg_frame *frame;

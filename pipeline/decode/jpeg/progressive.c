@@ -16,7 +16,7 @@
 #include "pipeline/pixels/pixels.h"
 
 #define FEED_BYTES (16384 + MRI_PASS_BLOCK_BYTES)
-#define END_BYTES  24        /* ones behind the fill: all ones is no code */
+#define END_BYTES  24        /* ones after the fill: all ones is no code */
 #define FAR_DC     (1 << 28) /* a row of MCUs adds less than this */
 #define UNSEEN     (-1)
 #define COMPONENTS 3
@@ -143,7 +143,7 @@ static bool at_marker(mri_progressive *p)
     return p->ended && (size_t)((bits_used(p) + 7) >> 3) == p->fill && p->next < p->bytes;
 }
 
-/* Behind the fill bytes of the marker that is next: its code. */
+/* The offset of the next marker's code, after its fill bytes. */
 static size_t marker_code(const mri_progressive *p)
 {
     size_t at = p->next;

@@ -2,12 +2,13 @@
  * quantised coefficients of a window. Private.
  *
  *   mri_progressive_open()    markers up to the first scan
- *   mri_progressive_window()  reads all scans: of the wanted blocks the coefficients stay, of the others
- * which ones are other than 0. In each scan nothing behind the last wanted block is read
+ *   mri_progressive_window()  reads all scans: keeps the coefficients of wanted blocks, and of the others a
+ *                             mask of the coefficients other than 0. In each scan it stops after the last
+ *                             wanted block
  *   mri_progressive_rows()    the coefficients, in any order
  *
  * Whatever is not an ordinary sound picture is MR_EUNSUPPORTED, at open or at window: libjpeg-turbo, which
- * then reads the picture, says what is wrong. Where this decoder says MR_OK for all blocks, libjpeg-turbo
+ * then reads the picture, reports the error. Where this decoder says MR_OK for all blocks, libjpeg-turbo
  * decodes the picture without a warning, with the same coefficients. No read outside the data and no table
  * index out of range, whatever the bytes. */
 #ifndef MRI_PROGRESSIVE_H
@@ -19,7 +20,7 @@ typedef struct mri_progressive mri_progressive; /* tables and blocks of one thre
 
 int mri_progressive_create(mri_progressive **out);
 void mri_progressive_destroy(mri_progressive *p); /* accepts NULL */
-/* What it holds besides blocks, which stay below mri_jpeg_coefficient_bound() of the picture's pixels. */
+/* Its memory besides blocks, which stay below mri_jpeg_coefficient_bound() of the picture's pixels. */
 uint64_t mri_progressive_bytes(void);
 /* The blocks' memory goes back to the system. */
 void mri_progressive_release(mri_progressive *p);

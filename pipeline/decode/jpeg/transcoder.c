@@ -293,8 +293,8 @@ int mri_transcoder_unpack(mri_transcoder *w, const void *payload, size_t bytes, 
     int rc = open_payload(&c, payload, bytes, cfg, err);
     if (rc == MR_OK) rc = blocks_make(w, &c.frame, false, cfg->max_pixels, &b, err);
     if (rc == MR_OK) {
-        unpacking u = {&c, b.base[0], b.last}; /* the rows of all components lie behind it: there is room for
-                                                  one of any */
+        unpacking u = {&c, b.base[0], b.last}; /* the rows of all components follow it: there is room for one
+                                                  row of any */
         rc = mri_libjpeg_write(w->libjpeg, &c.frame, unpacked_row, &u, out, out_bytes, err);
     }
     give_back(w);

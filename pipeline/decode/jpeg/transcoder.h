@@ -13,9 +13,9 @@ typedef struct mri_transcoder mri_transcoder; /* decoders and buffers of one thr
 int mri_transcoder_create(mri_transcoder **out);
 void mri_transcoder_destroy(mri_transcoder *w); /* accepts NULL */
 
-/* Decode all coefficients of a JPEG or a payload and keep nothing: MR_OK, or what is wrong. Entry points that
- * come with a JPEG must be those that would be made now. MR_EUNSUPPORTED: a JPEG that our decoder does not
- * take; only its pixels can tell. */
+/* Decode all coefficients of a JPEG or a payload and keep nothing: MR_OK, or the error. Entry points of a
+ * JPEG must equal newly built ones. MR_EUNSUPPORTED: a JPEG that our decoder does not take; only decoding its
+ * pixels can check it. */
 int mri_transcoder_check(mri_transcoder *w, const mr_value *value, const mr_decode_config *cfg,
                          mr_error *err);
 
@@ -29,7 +29,7 @@ int mri_transcoder_pack(mri_transcoder *w, const void *jpeg, size_t bytes, const
 int mri_transcoder_unpack(mri_transcoder *w, const void *payload, size_t bytes, const mr_decode_config *cfg,
                           void **out, size_t *out_bytes, mr_error *err);
 
-/* Entry points; malloc'd. All of the picture was decoded for it. MR_EUNSUPPORTED: it can have none. */
+/* Entry points; malloc'd. Decodes the whole picture. MR_EUNSUPPORTED: entry points are impossible for it. */
 int mri_transcoder_entries(mri_transcoder *w, const void *jpeg, size_t bytes, const mr_decode_config *cfg,
                            void **out, size_t *out_bytes, mr_error *err);
 

@@ -3,14 +3,14 @@
  *   feed   |......used......|U...................|limit.......an MCU at least.......|
  *          0             our place                                                  fill
  *
- * At the end of the data the limit is the fill itself, and ones stand behind it: all ones is no code, so an
- * MCU that needs more stops there, whatever the feed held before. */
+ * At the end of the data the limit is the fill itself, and ones follow it: all ones is no code, so an MCU
+ * that needs more stops there, whatever the feed held before. */
 #include "pipeline/decode/jpeg/scan/cursor.h"
 
 #define FAR_DC    (1 << 30) /* a row of MCUs adds less than this; T.81 allows a few thousand */
 #define CODE_BITS 16        /* the longest */
 #define END_BYTES                                                                                            \
-    24 /* ones behind the fill: a code that begins before it, its value, and two loads ahead                 \
+    24 /* ones after the fill: the code that begins before it, its value, and two loads ahead                \
         */
 #define LIBJPEG_AHEAD_BYTES                                                                                  \
     8 /* as many bytes left over before a marker libjpeg always warns of; of fewer, by chance */
@@ -28,8 +28,8 @@ static size_t file_place(const mri_cursor *c)
 
 /* ---- the feed ---- */
 
-/* Load up to want bytes in all, and set the limit. There may be more already: the last load may have gone
- * over what it was asked for. */
+/* Load up to want bytes in all, and set the limit. There may be more already: the last load may have exceeded
+ * its request. */
 static void feed_load(mri_cursor *c, size_t want)
 {
     size_t used;
@@ -116,7 +116,7 @@ static int disagree(const mri_cursor *c, mr_error *err)
 
 /* ---- markers ---- */
 
-/* Behind the last MCU before a marker: its place, when nothing is between. */
+/* After the last MCU before a marker: find the marker's offset, if nothing is between. */
 static int find_marker(mri_cursor *c, size_t *at, mr_error *err)
 {
     if (!c->ended) feed_more(c);

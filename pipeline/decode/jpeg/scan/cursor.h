@@ -11,7 +11,7 @@
 typedef struct mri_cursor {
     const uint8_t *data; /* the file */
     const mri_jpeg_scan *scan;
-    const mri_jpeg_entries *entries;     /* NULL: none. Set by the caller, with the first one in told */
+    const mri_jpeg_entries *entries;     /* NULL: none. Set by the caller, with the first one in `told` */
     mri_jpeg_entry expected_entry;       /* the last one compared with, jumped to, or begun from */
     uint32_t wide, high;                 /* MCUs of this scan */
     uint64_t at, total;                  /* next MCU */
@@ -25,10 +25,10 @@ typedef struct mri_cursor {
     size_t next;  /* file: first byte not in the feed */
     size_t fill;  /* bytes in the feed */
     bool ended;   /* next is at a marker or the end */
-    bool marking; /* the caller's to set, before moving: entries are compared or told */
-    mri_jpeg_entry *noted; /* the caller's to set, before moving: where entry points go, those of all rows; or
+    bool marking; /* the caller's to set, before moving: entries are compared or noted */
+    mri_jpeg_entry *noted; /* the caller's to set, before moving: array for the entry points of all rows; or
                               NULL */
-    uint32_t noted_gap;    /* one every so many MCUs of a row */
+    uint32_t noted_gap;    /* MCUs of a row per entry point */
     size_t mark, mark_at;  /* a byte of the feed and, when marking, its place in the file */
     uint8_t feed[MRI_FEED_BYTES + MRI_UNSTUFF_SLACK + MRI_MCU_BYTES + 64]; /* an MCU that runs over the end
                                                                               stays inside */
@@ -44,7 +44,7 @@ int mri_cursor_enter(mri_cursor *c, const mri_jpeg_entry *entry, uint64_t at, si
 int mri_cursor_go(mri_cursor *c, uint64_t end, mr_error *err);
 
 /* After the last MCU: *at is the file's place of the marker that ends the scan, and nothing is between.
- * MR_EUNSUPPORTED: some bytes are, of which libjpeg tells only by chance. */
+ * MR_EUNSUPPORTED: bytes between, for which a warning of libjpeg depends on chance. */
 int mri_cursor_finish(mri_cursor *c, size_t *at, mr_error *err);
 
 #endif

@@ -88,7 +88,7 @@ static uint32_t *put(uint32_t *out, uint32_t count, uint32_t entry)
 }
 
 /* Windows that begin with a symbol, in order, each with its gains when it is to be followed by others.
- * gain[w]: for the w bits behind it. NULL: make gains of whole windows instead. */
+ * gain[w]: for the w bits after it. NULL: make gains of whole windows instead. */
 static uint32_t *put_symbol(uint32_t *out, unsigned l, unsigned symbol, const uint32_t *const *gain)
 {
     const unsigned far = (symbol >> 4) + 1, size = symbol & 15, bits = l + size;
@@ -128,7 +128,7 @@ bool mri_huff_ac_build(mri_huff_ac *t, const uint8_t *spec)
     uint32_t space[2 * MRI_HUFF_WINDOW(MRI_AC_BITS)]; /* gains of w bits: 2^w from 2^w on */
     const uint32_t *gain[MRI_AC_BITS];
     put_symbols(space + MRI_HUFF_WINDOW(MRI_AC_BITS), t->codes.spec, NULL);
-    for (unsigned w = MRI_AC_BITS; w-- > 0;) { /* one bit less: every other one, and those that do not fit
+    for (unsigned w = MRI_AC_BITS; w-- > 0;) { /* one bit less: every other entry; entries that do not fit
                                                   gain nothing */
         uint32_t *less = space + (1u << w);
         const uint32_t *more = less + (1u << w);
@@ -141,7 +141,7 @@ bool mri_huff_ac_build(mri_huff_ac *t, const uint8_t *spec)
 
 /* ---- skimming ---- */
 
-/* A symbol, and what a window of the bits after its value adds. */
+/* A symbol, plus the symbols in a window of the bits after its value. */
 static uint16_t skim_entry(unsigned bits, unsigned far, uint16_t more)
 {
     const unsigned all_bits = bits + (more & 31), all_far = far + (more >> 8 & 127);
@@ -150,7 +150,7 @@ static uint16_t skim_entry(unsigned bits, unsigned far, uint16_t more)
     return (uint16_t)(bits | far << 8);
 }
 
-/* Windows of width bits. narrower: those of w bits from 2^w on, for each w below width; odd: the entry of a
+/* Windows of width bits. narrower: windows of w bits from 2^w on, for each w below width; odd: the entry of a
  * window that begins with no code that lies in it. */
 static void skim_windows(uint16_t *out, const uint8_t *spec, unsigned width, const uint16_t *narrower,
                          uint16_t odd)

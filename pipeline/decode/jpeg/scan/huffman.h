@@ -1,10 +1,10 @@
-/* pipeline/decode/jpeg/scan/huffman.h: Huffman tables made fast: a window of the next bits to everything they
- * say. Private.
+/* pipeline/decode/jpeg/scan/huffman.h: Huffman tables made fast: map a window of the next bits to all symbols
+ * in it. Private.
  *
  * An AC entry holds the first symbol of the window with its value, and the second one as well when both fit,
  * so that the chain look up - shift - look up, which is what entropy decoding waits for, is walked 11 times
  * instead of 18 for an average block of photographs (ImageNet). A DC entry holds the lengths only; the
- * difference is cut out of the bits beside the chain. */
+ * difference is extracted from the bits outside of the chain. */
 #ifndef MRI_HUFFMAN_H
 #define MRI_HUFFMAN_H
 
@@ -16,7 +16,7 @@
 #define MRI_DC_BITS           9              /* all usual codes */
 #define MRI_HUFF_WINDOW(bits) (1u << (bits)) /* entries */
 
-/* AC entry, in 32 bits, so that two tables share the first cache with what is decoded. From bit
+/* AC entry, in 32 bits, so that two tables share the first cache with the decoded data. From bit
  *   0  6 bits: bits of all its symbols, as a shift wants them
  *   6  7 bits: how far all go: run + 1 each, ZRL 16; MRI_AC_END more when the last is an end of block
  *  13  5 bits: how far the first goes; 31 when it has no value at all
@@ -42,7 +42,7 @@ static inline int mri_ac_last_value(uint32_t e) { return (int32_t)e >> 26; }
  *   8  8 bits: how far all go, at most 62, and MRI_SKIM_END more when the last is an end of block
  * Added to the position k of the last coefficient (0 to 62) this gives: below 63, the block goes on; 63 or
  * without MRI_SKIM_ODD, the block is over; with it, read one symbol with mri_huff_search(). */
-#define MRI_SKIM_BITS 25 /* what a load leaves at least after a DC symbol */
+#define MRI_SKIM_BITS 25 /* bits that a load leaves at least after a DC symbol */
 #define MRI_SKIM_END  129
 #define MRI_SKIM_ODD  64
 
@@ -52,7 +52,7 @@ static inline int mri_ac_last_value(uint32_t e) { return (int32_t)e >> 26; }
 typedef struct mri_huff_codes {
     uint32_t past[17];           /* codes of l bits, moved to the top of 16, are below past[l] */
     int32_t offset[17];          /* code of l bits + offset[l]: place of its symbol */
-    uint8_t spec[MRI_HUFF_SPEC]; /* 16 counts, symbols: what the table was made of */
+    uint8_t spec[MRI_HUFF_SPEC]; /* 16 counts, symbols: the specification of the table */
     uint32_t spec_bytes;         /* 0: of nothing yet */
 } mri_huff_codes;
 
@@ -79,8 +79,8 @@ void mri_huff_skim_build(mri_huff_ac *t);
 /* Made of this very spec? */
 bool mri_huff_is(const mri_huff_codes *c, const uint8_t *spec);
 
-/* bits: the next 16 at the top of 64. Length of the code there in the low 8 bits, its symbol above; 0 when
- * there is none. */
+/* bits: the next 16 at the top of 64. Length of the code there in the low 8 bits, its symbol above; 0 for an
+ * invalid code. */
 uint32_t mri_huff_search(const mri_huff_codes *c, uint64_t bits);
 
 #endif

@@ -25,7 +25,7 @@ static unsigned value_byte(uint32_t v, unsigned size)
     return (v < 1u << (size - 1) ? v + 1 - (1u << size) : v) & 0xff;
 }
 
-/* What a window adds to the entry of a first symbol before it, in count windows of AC_BITS. */
+/* The symbols that a window adds to the entry of a first symbol before it, in count windows of AC_BITS. */
 static void put_gains(const mri_huff_codes *c, uint32_t *entry, uint32_t *values)
 {
     const uint8_t *symbol = c->spec + 16;
@@ -53,7 +53,7 @@ static void put_gains(const mri_huff_codes *c, uint32_t *entry, uint32_t *values
     put(entry, (uint32_t)(end - entry), 0);
 }
 
-/* A first symbol whose value fits in the window, with its gains: those of the bits behind it. */
+/* A first symbol whose value fits in the window, with the gains of the bits after it. */
 static void put_pair(unsigned symbol, unsigned l, const uint32_t *gain, const uint32_t *gain_values,
                      uint32_t *entry, uint32_t *values)
 {

@@ -8,7 +8,7 @@
 #define LEAST_SEGMENTS 20        /* fewer: the scalar loop is as fast, and needs no tables of ours */
 #define TWO_GROUPS     24        /* segments from which a second group of lanes is worth it */
 #define FAR_DC         (1 << 20) /* no sound picture has such a prediction */
-#define AHEAD_BYTES    16        /* of the file, behind a row's last segment */
+#define AHEAD_BYTES    16        /* of the file, after a row's last segment */
 
 bool mri_lanes_supported(void) { return mri_simd() == MRI_SIMD_AVX512; }
 
@@ -61,7 +61,7 @@ static void set_tables(mri_lanes *l)
 
 /* ---- segments ---- */
 
-/* The entry point behind that of idx; false at the end of the picture. */
+/* The entry point after the one of idx; false at the end of the picture. */
 static bool next_entry(const mri_lanes_picture *p, uint32_t row, uint32_t idx, mri_jpeg_entry *e)
 {
     if (idx + 1 < p->entries->per_row) mri_jpeg_entries_next(p->entries, row, idx, e);
@@ -136,7 +136,7 @@ static bool take_row(mri_lanes *l, room *r, uint32_t row, mri_lanes_span span)
     bool fine = true;
     for (uint32_t k = first; fine && k * t->gap < span.to; k++)
         fine = take_segment(l, r, row, k, span.to, &e);
-    if (fine && usable(&l->picture, &e)) { /* the last one's last bits, and what a window looks ahead */
+    if (fine && usable(&l->picture, &e)) { /* the last one's last bits, and the lookahead of a window */
         const uint64_t at = e.bit >> 3, left = l->picture.scan->end - at;
         size_t used;
         fine = r->bytes <= MRI_LANE_BYTES - AHEAD_BYTES;
@@ -152,7 +152,7 @@ static bool take_row(mri_lanes *l, room *r, uint32_t row, mri_lanes_span span)
 
 /* ---- lanes ---- */
 
-/* One symbol in plain C; false when there is none, or none that fits in the block. */
+/* One symbol in plain C; false when the code is invalid, or runs over the end of the block. */
 static bool one_symbol(mri_lanes *l, mri_lane_group *g, uint32_t lane)
 {
     const uint32_t state = g->state[lane], k = g->at[lane] & 63;

@@ -8,15 +8,15 @@
  *
  * The lanes never give a verdict. Whatever is unusual in a row, be it damage, a restart marker, an entry
  * point that does not agree, or a symbol that runs over the end of its block, makes mri_lanes_row() return
- * false, and the cursor (cursor.h) decodes the row and says what is wrong. A row for which it returns true
- * has the coefficients that the cursor gives, and every entry point that the cursor would compare agrees. */
+ * false, and the cursor (cursor.h) decodes the row and reports the error. A row for which it returns true has
+ * the coefficients that the cursor gives, and every entry point that the cursor would compare agrees. */
 #ifndef MRI_LANES_H
 #define MRI_LANES_H
 
 #include "formats/image/jpeg_entry.h"
 #include "pipeline/decode/jpeg/scan/scan.h"
 
-#define MRI_LANE_TABLES 4 /* of a kind; as many as the entropy decoder keeps */
+#define MRI_LANE_TABLES 4 /* of a kind; the same number as in the entropy decoder */
 
 typedef struct mri_lanes mri_lanes;
 
@@ -24,7 +24,7 @@ typedef struct mri_lanes mri_lanes;
 bool mri_lanes_supported(void);
 int mri_lanes_create(mri_lanes **out);
 void mri_lanes_destroy(mri_lanes *l); /* accepts NULL */
-uint64_t mri_lanes_bytes(void);       /* what they hold: it never grows */
+uint64_t mri_lanes_bytes(void);       /* their memory, which never grows */
 
 /* A picture of one scan with entry points; everything stays the caller's and must stay until the next one. */
 typedef struct mri_lanes_picture {
@@ -49,8 +49,8 @@ typedef struct mri_lanes_span {
 bool mri_lanes_has(const mri_lanes *l, uint32_t row);
 /* Rows that a batch may have at most. */
 #define MRI_LANE_ROWS 64
-/* Decode the rows from first on, count of them at most: as many as there is room for, or none. False: they
- * are all so few that lanes are not worth it. */
+/* Decode up to count rows from first on, as far as room allows. False: too few segments for lanes to pay
+ * off. */
 bool mri_lanes_decode(mri_lanes *l, uint32_t first, const mri_lanes_span *span, uint32_t count);
 /* Store a row of the batch, once: block as mri_run_mcus() wants it, x from column 0 of the row on. */
 bool mri_lanes_row(mri_lanes *l, uint32_t row, const mri_run_block *block);

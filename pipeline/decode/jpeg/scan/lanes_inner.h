@@ -1,4 +1,5 @@
-/* pipeline/decode/jpeg/scan/lanes_inner.h: what lanes.c and the loop of lanes_avx512.c share. Private.
+/* pipeline/decode/jpeg/scan/lanes_inner.h: declarations shared by lanes.c and the loop of lanes_avx512.c.
+ * Private.
  *
  * Table entries, 32 bits. From bit
  *   0  8 bits: bits of all its symbols and values, at most MRI_LANE_BITS
@@ -11,14 +12,14 @@
  * Added to the position k of the last coefficient "how far" has bit 6 set when the entry cannot be taken, and
  * is at least 63 when it can and ends the block (or is a DC symbol).
  *
- * One number tells where a table begins and how many bits its windows have: a table of n bits begins at an
- * index that is 32 - n modulo 32, so that the window is shifted right by the index. */
+ * One number gives a table's start and the width of its windows: a table of n bits begins at an index that is
+ * 32 - n modulo 32, so that the window is shifted right by the index. */
 #ifndef MRI_LANES_INNER_H
 #define MRI_LANES_INNER_H
 
 #include "pipeline/decode/jpeg/scan/lanes.h"
 
-#define MRI_LANE_BITS 25 /* a window of 32 has so many at any bit of a byte */
+#define MRI_LANE_BITS 25 /* bits that a window of 32 has at any bit of a byte */
 #define MRI_LANE_END  129
 #define MRI_LANE_DC   128
 #define MRI_LANE_ODD  64
@@ -54,7 +55,7 @@ typedef struct mri_lane_tables {
     _Alignas(64) uint32_t values[MRI_LANE_PARKED + 33]; /* 4 signed bytes: coefficients from the first one on
                                                          */
     uint32_t long_at[MRI_LANE_TABLES];                  /* index of window 0 of the long codes, modulo 2^32 */
-    mri_huff_codes ac[MRI_LANE_TABLES], dc[MRI_LANE_TABLES]; /* what they were made of */
+    mri_huff_codes ac[MRI_LANE_TABLES], dc[MRI_LANE_TABLES]; /* their specifications */
 } mri_lane_tables;
 
 /* Tables of one set, made anew when they are of other codes. */
@@ -97,7 +98,8 @@ struct mri_lanes {
     uint8_t bytes[MRI_LANE_BYTES + 2 * MRI_UNSTUFF_SLACK];
 };
 
-/* Lanes whose segment is over take the next one; those of `hard` read a symbol first. Returns lanes at work.
+/* Lanes whose segment is over take the next one; the lanes in `hard` read a symbol first. Returns lanes at
+ * work.
  */
 uint32_t mri_lanes_attend(mri_lanes *l, mri_lane_group *g, uint32_t hard);
 

@@ -1,11 +1,11 @@
 /* pipeline/decode/jpeg/scan/pass.h: blocks of one AC scan of a progressive picture. Private.
  *
  * A block has a mask of its coefficients other than 0, bit k for zigzag position k, in every block of the
- * picture; the coefficients themselves exist for the wanted blocks alone. The mask is what a refinement scan
- * must know: its bits follow the zeros and the coefficients other than 0 that a run passes (T.81, G.1.2.3).
+ * picture; the coefficients themselves exist for the wanted blocks alone. A refinement scan needs the mask:
+ * its bits follow the zeros and the coefficients other than 0 that a run passes (T.81, G.1.2.3).
  *
- * As in scan.h the feed holds more than the longest block behind the place, or bytes that belong to no
- * picture, so that the loops check their place once per block. */
+ * As in scan.h the feed holds more than the longest block after the position, or bytes that belong to no
+ * picture, so that the loops check their position once per block. */
 #ifndef MRI_PASS_H
 #define MRI_PASS_H
 
@@ -42,8 +42,8 @@ typedef struct mri_pass_table {
 /* spec as for mri_huff_ac_build(); symbols with values of more than `most` bits become odd. False: no prefix
  * code. */
 bool mri_pass_table_build(mri_pass_table *t, const uint8_t *spec, unsigned most);
-/* The entry of a code that the windows do not have. bits: the next 16 at the top. MRI_PASS_ODD << 13: there
- * is none. */
+/* The entry of a code that the windows do not have. bits: the next 16 at the top. MRI_PASS_ODD << 13: invalid
+ * code. */
 uint32_t mri_pass_search(const mri_pass_table *t, uint64_t bits);
 
 typedef struct mri_pass_run {

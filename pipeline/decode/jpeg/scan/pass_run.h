@@ -27,7 +27,7 @@ PASS_INLINE uint32_t count_ends(mri_bits *in, uint32_t e)
     return (1u << size) + (uint32_t)(top >> 1 >> (63 - size));
 }
 
-/* The value of size 1 to 15 behind the code (T.81, F.2.2.1). */
+/* The value of size 1 to 15 after the code (T.81, F.2.2.1). */
 PASS_INLINE int value_behind(const mri_bits *in, uint32_t e)
 {
     const unsigned size = mri_pass_size(e);
@@ -66,8 +66,8 @@ PASS_INLINE bool first_block(mri_pass_run *r, mri_bits *in, uint64_t *mask, int1
 
 /* ---- refinement scans ---- */
 
-/* The next count bits, at most 32, correct as many coefficients: those of the lowest bits of set, which is
- * left without them. */
+/* The next count bits, at most 32, correct the same number of coefficients: the lowest bits of set, which are
+ * then cleared. */
 PASS_INLINE void correct_some(mri_bits *in, uint64_t *set, unsigned count, int one, int16_t *out)
 {
     uint64_t top = in->window;

@@ -29,7 +29,7 @@ static const uint8_t place[64 + 128] = {
 };
 #undef EIGHT
 
-/* The value in the top size bits (0 to 15): those that begin with 0 are negative (T.81, F.2.2.1). */
+/* The value in the top size bits (0 to 15): values that begin with 0 are negative (T.81, F.2.2.1). */
 INLINE int value_of(uint64_t top, unsigned size)
 {
     const int bits = (int)(top >> 1 >> (63 - size)), below = (int)(top >> 63) - 1;
@@ -100,8 +100,8 @@ INLINE unsigned ac_block(mri_bits *in, const mri_huff_ac *t, int16_t *out, bool 
             on = ac_step(in, t, out, store, &k, &e, &all) && ac_step(in, t, out, store, &k, &e, &all) &&
                  ac_step(in, t, out, store, &k, &e, &all) && ac_step(in, t, out, store, &k, &e, &all);
         }
-        if (mri_ac_all(e) - MRI_AC_END <= 32 && all - MRI_AC_END < 63) { /* the end, and not that of the next
-                                                                            block behind a full one */
+        if (mri_ac_all(e) - MRI_AC_END <= 32 && all - MRI_AC_END < 63) { /* the end of this block, not of the
+                                                                            next one after a full block */
             mri_bits_drop(in, mri_ac_bits(e));
             return all - MRI_AC_END;
         }

@@ -3,8 +3,8 @@
  *
  *   file bytes --unstuff--> feed (a few KiB, stays in the first cache) --run--> coefficients
  *
- * A run decodes whole MCUs and checks nothing but its place once an MCU: the feed always holds more than the
- * longest MCU behind that place, or bytes that belong to no picture, so nothing is read or written outside
+ * A run decodes whole MCUs and checks only its position once per MCU: the feed always holds more than the
+ * longest MCU after that position, or bytes that belong to no picture, so nothing is read or written outside
  * however bad the bits are. */
 #ifndef MRI_SCAN_H
 #define MRI_SCAN_H
@@ -16,7 +16,7 @@
 /* No MCU is longer: per block 64 symbols of 16 + 15 bits; and the 8 bytes a reader looks ahead. */
 #define MRI_MCU_BYTES     (MRI_MCU_BLOCKS * 64 * 31 / 8 + 8)
 #define MRI_FEED_BYTES    (8192 + MRI_MCU_BYTES)
-#define MRI_UNSTUFF_SLACK 64 /* bytes that mri_unstuff() may write behind what it says */
+#define MRI_UNSTUFF_SLACK 64 /* bytes that mri_unstuff() may write after the returned length */
 
 /* ---- stuffing ---- */
 
@@ -33,7 +33,7 @@ size_t mri_count_ff(const uint8_t *p, size_t bytes);
 /* ---- runs ---- */
 
 typedef struct mri_bits {
-    uint64_t window;     /* next bits from the top; below those counted, what the next load brings again */
+    uint64_t window;     /* next bits from the top; bits below the counted ones are loaded again */
     int count;           /* 0 to 63 */
     const uint8_t *from; /* next byte to load: the place is 8 * from - count */
 } mri_bits;
