@@ -4,6 +4,7 @@
  * another wire is another table and an open function. A carrier belongs to the thread that makes the call.
  *
  *   carrier_tcp.c  a TCP connection, plain or with TLS
+ *   carrier_shm.c  memory that two processes of a host share
  *
  * To wait for several carriers: ask each for can(); if none can do anything, call listen() with `sleeps` and
  * poll() what it gives; then ask each for woken(). */
@@ -56,5 +57,15 @@ int mri_carrier_tcp_encrypt(mri_carrier *c, bool calls, const uint8_t key[MRI_KE
 /* As mri_tls_greet(); *out is what to poll for. */
 int mri_carrier_tcp_greet(mri_carrier *c, struct pollfd *out, const char **why);
 bool mri_carrier_is_encrypted(const mri_carrier *c);
+
+/* ---- shared memory ---- */
+
+/* Memory with two rings of ring_bytes, a power of two and at least 4096. *out is a descriptor that goes to
+ * both ends. 0, or the errno: the system gives none. */
+int mri_shm_create(int *out, size_t ring_bytes);
+/* One end of it. memory is only read from; bell is one end of a pair of stream sockets that do not block, and
+ * the carrier's when this returns 0. creator: true at one end, false at the other. Else the errno; EPROTO:
+ * the memory is no such memory. */
+int mri_carrier_shm_open(mri_carrier **out, int memory, int bell, size_t ring_bytes, bool creator);
 
 #endif

@@ -260,6 +260,20 @@ int mri_channel_transfer(mri_channel *c, uint32_t round, const mr_world_piece *s
     return MR_OK;
 }
 
+mri_carrier *mri_channel_carry(mri_channel *c, uint32_t r, mri_carrier *by)
+{
+    mri_carrier *before = c->carriers[r];
+    c->carriers[r] = by;
+    return before;
+}
+
+void mri_channel_begin_anew(mri_channel *c)
+{
+    c->number = 0;
+    atomic_store(&c->sent, 0);
+    atomic_store(&c->received, 0);
+}
+
 /* ---- calls ---- */
 
 int mri_channel_begin(mri_channel *c, mri_call call, mr_error *err)

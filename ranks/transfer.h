@@ -2,7 +2,7 @@
  *
  * Takes one socket for each other rank and the pulse that says when the world has ended. Every transfer
  * states what call it belongs to and its length, so ranks that do not make the same call find out. Any
- * failure ends the world. One thread at a time. Callers: world.c. */
+ * failure ends the world. One thread at a time. Callers: world.c, wires.c. */
 #ifndef MRI_TRANSFER_H
 #define MRI_TRANSFER_H
 
@@ -42,6 +42,12 @@ void mri_channel_close(mri_channel *c);
  * once. */
 int mri_channel_encrypt(mri_channel *c, const mri_seal *seals, mr_error *err);
 void mri_channel_traffic(const mri_channel *c, uint64_t *sent, uint64_t *received);
+
+/* Bytes to and from rank r go through this carrier, the channel's from here on, once its transfers are over.
+ * Returns the one before, which is the caller's. */
+mri_carrier *mri_channel_carry(mri_channel *c, uint32_t r, mri_carrier *by);
+/* Calls and traffic are counted from 0 again. All ranks at the same call. */
+void mri_channel_begin_anew(mri_channel *c);
 
 /* A call is begin, any number of transfers while they succeed, end with what came of it. */
 int mri_channel_begin(mri_channel *c, mri_call call, mr_error *err);

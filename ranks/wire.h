@@ -34,7 +34,7 @@ static inline uint64_t mri_clock_ns(void)
 }
 
 #define MRI_WIRE_MAGIC   0x7752724du /* "MrRw" */
-#define MRI_WIRE_VERSION 2u
+#define MRI_WIRE_VERSION 3u
 
 enum {
     MRI_WIRE_HEAD_BYTES = 12,

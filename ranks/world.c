@@ -6,7 +6,7 @@
 #include "base/abi.h"
 #include "base/handle.h"
 #include "ranks/meet.h"
-#include "ranks/transfer.h"
+#include "ranks/wires.h"
 
 enum { SPARE_FILES = 64 }; /* for the rest of the program, beside the sockets */
 
@@ -18,6 +18,8 @@ struct mr_world {
     mri_channel *channels[MR_WORLD_CHANNELS];
     mr_guard guard;
     bool encrypts;
+    mri_wires wires;
+    atomic_bool note_given;
     mri_door door; /* who was turned away while the ranks met */
 };
 
@@ -41,6 +43,8 @@ static int check_settings(const mr_world_config *c, mr_error *err)
     if (c->card_bytes > MRI_WIRE_CARD_BYTES || (c->card_bytes && !c->card))
         return mr_error_set(err, c->card ? MR_ELIMIT : MR_EINVAL, "a card of %zu bytes: at most %d",
                             c->card_bytes, MRI_WIRE_CARD_BYTES);
+    if (c->wire > MR_WIRE_SHM)
+        return mr_error_set(err, MR_EINVAL, "wire is %u: expected MR_WIRE_AUTO, _TCP or _SHM", c->wire);
     if (!(c->meet_s > 0 && c->meet_s <= 1e6))
         return mr_error_set(err, MR_EINVAL, "meet_s is %g: expected seconds above 0, at most 1e6", c->meet_s);
     if (!(c->silence_s == 0 || (c->silence_s >= 0.5 && c->silence_s <= 1e6)))
@@ -84,6 +88,7 @@ static int open_parts(mr_world *w, const mr_world_config *cfg, int *fds, const m
     }
     for (uint32_t c = 0; rc == MR_OK && w->encrypts && c < MR_WORLD_CHANNELS; c++)
         rc = mri_channel_encrypt(w->channels[c], seals, err);
+    if (rc == MR_OK && w->size > 1) rc = mri_wires_choose(&w->wires, w, w->channels, cfg->wire, err);
     if (rc != MR_OK && w->pulse)
         mri_pulse_give_up(w->pulse, "its world cannot be opened"); /* the others have theirs */
     return rc;
@@ -143,6 +148,13 @@ bool mr_world_encrypts(const mr_world *w) { return w && w->encrypts; }
 bool mr_world_turned_away(mr_world *w, char *text, size_t text_bytes)
 {
     return MRI_IS_OWN(w) && text && mri_door_tell(&w->door, text, text_bytes);
+}
+const char *mr_world_wires(const mr_world *w) { return w && w->wires.name ? w->wires.name : ""; }
+bool mr_world_wire_note(mr_world *w, char *text, size_t text_bytes)
+{
+    if (!MRI_IS_OWN(w) || !text || !w->wires.note[0] || atomic_exchange(&w->note_given, true)) return false;
+    snprintf(text, text_bytes, "%s", w->wires.note);
+    return true;
 }
 const char *mr_world_host(const mr_world *w, uint32_t rank)
 {

@@ -163,6 +163,7 @@ class TrainSettings(TypedDict, total=False):
     meet: Optional[Words]
     meet_wait: Optional[Union[float, str]]
     silence: Optional[Union[float, str]]
+    wire: Optional[Literal["auto", "tcp", "shm"]]
     elastic: Optional[Words]
     leave_out: Optional[int]
     precision: Optional[Literal["f32", "tf32", "bf16", "f16"]]
@@ -233,6 +234,7 @@ class EvalSettings(TypedDict, total=False):
     meet: Optional[Words]
     meet_wait: Optional[Union[float, str]]
     silence: Optional[Union[float, str]]
+    wire: Optional[Literal["auto", "tcp", "shm"]]
     precision: Optional[Literal["f32", "tf32", "bf16", "f16"]]
     deterministic: bool
     graph: Optional[Union[Literal["on", "off"], bool]]

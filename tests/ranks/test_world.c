@@ -118,6 +118,8 @@ static void talks(mrt_worlds *w, uint32_t slot, uint32_t rank, uint32_t size, co
     gethostname(host, sizeof host - 1);
     for (uint32_t k = 0; k < size; k++) MRT_CHECK(r, strcmp(mr_world_host(world, k), host) == 0);
     MRT_CHECK(r, mr_world_host(world, size)[0] == '\0');
+    MRT_CHECK(r, strcmp(mr_world_wires(world), mrt_wires(size)) == 0);
+    MRT_CHECK(r, !mr_world_wire_note(world, host, sizeof host));
     uint64_t sent = 0, received = 0;
     mr_world_traffic(world, &sent, &received);
     MRT_CHECK(r, sent >= one.sent + two.sent && (size == 1) == (received == 0));

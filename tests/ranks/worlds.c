@@ -54,25 +54,29 @@ void mrt_start_all(mrt_worlds *w, uint32_t size, mrt_life *life, const void *wha
     for (uint32_t r = 0; r < size; r++) mrt_start(w, r, r, size, life, what);
 }
 
-void mrt_wait_all(mrt_worlds *w, uint32_t count)
+static void wait_range(mrt_worlds *w, uint32_t first, uint32_t count)
 {
     bool ended[MRT_RANKS_MOST] = {false};
     uint32_t left = count;
     for (long waited = 0; left && waited < LIMIT_S * 1000L; waited += 5) {
-        for (uint32_t k = 0; k < count; k++)
+        for (uint32_t k = first; k < first + count; k++)
             if (!ended[k] && waitpid(w->ranks[k].pid, &w->ranks[k].status, WNOHANG) == w->ranks[k].pid) {
                 ended[k] = true;
                 left--;
             }
         if (left) pause_ms(5);
     }
-    for (uint32_t k = 0; k < count; k++)
+    for (uint32_t k = first; k < first + count; k++)
         if (!ended[k]) {
             kill(w->ranks[k].pid, SIGKILL);
             waitpid(w->ranks[k].pid, &w->ranks[k].status, 0);
         }
     if (left) fail_msg("%u of %u ranks did not end", left, count);
 }
+
+void mrt_wait_all(mrt_worlds *w, uint32_t count) { wait_range(w, 0, count); }
+
+void mrt_wait_end(mrt_worlds *w, uint32_t slot) { wait_range(w, slot, 1); }
 
 void mrt_wait_mark(mrt_worlds *w, uint32_t slot, int mark)
 {
@@ -105,6 +109,27 @@ int mrt_keep(mrt_rank *r, int rc, const mr_error *err)
     return rc;
 }
 
+/* The wire of all worlds of a test program: MRT_WIRE is auto (default), tcp, shm or two-hosts: ranks with
+ * even and odd numbers as if on two machines. */
+static mr_wire_choice wire_of(uint32_t rank)
+{
+    const char *wire = getenv("MRT_WIRE");
+    if (!wire || strcmp(wire, "auto") == 0) return MR_WIRE_AUTO;
+    if (strcmp(wire, "tcp") == 0) return MR_WIRE_TCP;
+    if (strcmp(wire, "shm") == 0) return MR_WIRE_SHM;
+    setenv("MILLRACE_HOST_ID", rank % 2 ? "odd" : "even", 1);
+    return MR_WIRE_AUTO;
+}
+
+const char *mrt_wires(uint32_t size)
+{
+    const char *wire = getenv("MRT_WIRE");
+    if (size == 1) return "";
+    if (!wire || strcmp(wire, "auto") == 0 || strcmp(wire, "shm") == 0) return "shm";
+    if (strcmp(wire, "tcp") == 0) return "tcp";
+    return size == 2 ? "tcp" : "shm and tcp";
+}
+
 mr_world *mrt_open(mrt_worlds *w, uint32_t slot, uint32_t rank, uint32_t size, double silence_s)
 {
     mr_error err = MR_ERROR_INIT;
@@ -116,6 +141,7 @@ mr_world *mrt_open(mrt_worlds *w, uint32_t slot, uint32_t rank, uint32_t size, d
     cfg.meet = w->meet;
     cfg.job = "test";
     cfg.silence_s = silence_s;
+    cfg.wire = wire_of(rank);
     mrt_keep(&w->ranks[slot], mr_world_open(&world, &cfg, &err), &err);
     return world;
 }

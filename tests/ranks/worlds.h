@@ -35,6 +35,8 @@ void mrt_start(mrt_worlds *w, uint32_t slot, uint32_t rank, uint32_t size, mrt_l
 void mrt_start_all(mrt_worlds *w, uint32_t size, mrt_life *life, const void *what);
 /* Until all of [0, count) have ended; a rank that hangs fails the test. */
 void mrt_wait_all(mrt_worlds *w, uint32_t count);
+/* Until this one has ended. */
+void mrt_wait_end(mrt_worlds *w, uint32_t slot);
 void mrt_wait_mark(mrt_worlds *w, uint32_t slot, int mark);
 /* It ended by exit(0), no check of its own failed. */
 void mrt_ended_well(mrt_worlds *w, uint32_t slot);
@@ -45,6 +47,9 @@ int mrt_keep(mrt_rank *r, int rc, const mr_error *err);
 int mrt_free_port(void);
 /* In a rank: a world with settings of tests, meeting at w->meet; NULL, and kept, when it fails. */
 mr_world *mrt_open(mrt_worlds *w, uint32_t slot, uint32_t rank, uint32_t size, double silence_s);
+
+/* What mr_world_wires() says of such a world. */
+const char *mrt_wires(uint32_t size);
 
 #define MRT_CHECK(r, x)                                                                                      \
     do {                                                                                                     \

@@ -32,6 +32,7 @@ typedef struct bench_args {
     uint32_t rounds, size;
     bool training, free_order, live, ops;
     storage_args storage;
+    exchange_args exchange;
     rank_args rank;
     opt_given given;
     session_args shared;
@@ -297,7 +298,8 @@ static int run(const void *args)
     else if (strcmp(a->what, "trainer") == 0) status = bench_trainer(a, &s);
     else if (strcmp(a->what, "limits") == 0) status = bench_limits(a, &s);
     else if (strcmp(a->what, "storage") == 0) status = run_storage(a, &s);
-    else if (strcmp(a->what, "exchange") == 0) status = bench_exchange(&s, &a->rank, &a->shared, a->rounds);
+    else if (strcmp(a->what, "exchange") == 0)
+        status = bench_exchange(&s, &a->exchange, &a->rank, &a->shared, a->rounds);
     else say("bench: expected loader, trainer, limits, storage or exchange; found '%s'", a->what);
     session_close(&s);
     return bad_watch_close(&s.bad, status);
@@ -328,9 +330,17 @@ static const opt storage_options[] = {
     OPT(storage_args, from, CHOICE, .option = "from", .standard = "both", .choices = storage_froms,
         .help = "data in the page cache, or cold: read past it or dropped from it"),
 };
+static const opt exchange_options[] = {
+    OPT(exchange_args, sizes, TEXT, .option = "sizes", .value = "LIST",
+        .help = "sizes of the sums, such as 64K,5M,100M; without it five from 64 KiB to the gradients of "
+                "ResNet-50"),
+    OPT(exchange_args, wires, TEXT, .option = "wires", .value = "LIST",
+        .help = "measure several wires in turns, such as tcp,shm; without it the one of --wire"),
+};
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Measuring", options),
     {"Storage", storage_options, OPT_COUNT(storage_options), offsetof(bench_args, storage), false},
+    {"Exchange", exchange_options, OPT_COUNT(exchange_options), offsetof(bench_args, exchange), false},
     MODEL_GROUP(bench_args, shared.model),
     UPDATE_GROUP(bench_args, shared.model),
     RUN_GROUP(bench_args, shared.run),
@@ -349,23 +359,23 @@ static const opt_positional positionals[] = {
 const command command_bench = {
     .name = "bench",
     .summary = "one ceiling at a time: loader, trainer, limits of the machine, accelerators fed",
-    .text = "loader: batches as fast as they come, nothing is trained. trainer: training steps on "
-            "one batch of noise "
-            "that is on the device. limits: what the machine gives to both: memory copy, CRC32C, "
-            "reading the data's "
-            "files, full decode of its pictures. storage: how many accelerators are fed, in the "
-            "unit of MLPerf Storage, unverified, with pictures decoded; --seconds is the time of a run, "
-            "--resident 0 and "
-            "--prefetch 2 unless given. exchange: sums of 64 KiB to 102 MB, the gradients of ResNet-50, over "
-            "the devices of "
-            "all processes of a launcher.\nA real run can be no "
-            "faster than the slower of the first "
-            "two; 'profile' puts "
-            "them beside it.",
+    .text =
+        "loader: batches as fast as they come, nothing is trained. trainer: training steps on "
+        "one batch of noise "
+        "that is on the device. limits: what the machine gives to both: memory copy, CRC32C, "
+        "reading the data's "
+        "files, full decode of its pictures. storage: how many accelerators are fed, in the "
+        "unit of MLPerf Storage, unverified, with pictures decoded; --seconds is the time of a run, "
+        "--resident 0 and "
+        "--prefetch 2 unless given. exchange: sums of gradients over the devices of "
+        "all processes of a launcher, in milliseconds: the median of --rounds rounds.\nA real run can be no "
+        "faster than the slower of the first "
+        "two; 'profile' puts "
+        "them beside it.",
     .examples = "  millrace bench loader train.mrec --augment rrc224 --training --workers 2\n"
                 "  millrace bench trainer --model cifar-cnn --batch 128 --json\n"
                 "  millrace bench storage train.mrec --accelerator h100\n"
-                "  mpirun -n 4 millrace bench exchange --rounds 10\n",
+                "  mpirun -n 4 millrace bench exchange --sizes 64K,25M --wires tcp,shm --rounds 9\n",
     .positionals = positionals,
     .positional_count = OPT_COUNT(positionals),
     .groups = groups,

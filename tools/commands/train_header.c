@@ -80,8 +80,8 @@ static void put_ranks(const train_header *h)
     uint32_t hosts = ranks > 0;
     for (uint32_t r = 1; r < ranks; r++) hosts += strcmp(mr_world_host(w, r), mr_world_host(w, r - 1)) != 0;
     if (ranks > 1)
-        printf("ranks    %u, started by %s, on %u host%s (%s%s)\n", ranks, starter(h->world), hosts,
-               hosts > 1 ? "s" : "", mr_world_host(w, 0), hosts > 1 ? ", ..." : "");
+        printf("ranks    %u, started by %s, on %u host%s (%s%s), wire %s\n", ranks, starter(h->world), hosts,
+               hosts > 1 ? "s" : "", mr_world_host(w, 0), hosts > 1 ? ", ..." : "", mr_world_wires(w));
     if (ranks > 1) put_link(s);
     if (s->part.parts || ranks > 1)
         printf("parts    %u of a batch, %u to %u of them here%s%u%s: the same weights on 1 to %u devices\n",
@@ -216,6 +216,8 @@ void train_header_json(const train_header *h)
     json_u64(&j, "replica_devices", s->device_count / session_replicas(s));
     json_text(&j, "place", s->part.place);
     json_u64(&j, "ranks", h->world->world ? mr_world_size(h->world->world) : 1);
+    if (h->world->world && mr_world_size(h->world->world) > 1)
+        json_text(&j, "wire", mr_world_wires(h->world->world));
     link_json(&j, s);
     json_u64(&j, "parts", s->parts.all);
     json_text(&j, "device", mr_device_info_of(s->devices[0])->name);

@@ -11,7 +11,9 @@
 #include "tools/cli/exit.h"
 #include "tools/cli/output.h"
 
-const opt rank_options[3] = {
+const char *const world_wires[] = {"auto", "tcp", "shm", NULL};
+
+const opt rank_options[4] = {
     OPT(rank_args, meet, TEXT, .option = "meet", .value = "HOST:PORT",
         .help = "where the processes of one run meet: an address of the first one's host and a free port; "
                 "needed where the launcher does not say (mpirun over several hosts)"),
@@ -19,6 +21,10 @@ const opt rank_options[3] = {
         .value = "TIME", .help = "so long they wait for each other at the start"),
     OPT(rank_args, silence_s, SECONDS, .option = "silence", .most = 1e6, .standard = "10", .value = "TIME",
         .help = "a process that is not heard of for so long is lost; 0: never; the same for all"),
+    OPT(rank_args, wire, CHOICE, .option = "wire", .standard = "auto", .choices = world_wires,
+        .help =
+            "how gradients travel between the processes; auto: shared memory within a machine, tcp between "
+            "machines; shm: refuse to start if two processes cannot share memory"),
 };
 
 /* Each process of a host its part of the cores; whoever is bound to some has it already. */
@@ -73,6 +79,16 @@ void world_settings(mr_world_config *cfg, const rank_args *a)
     cfg->meet = a->meet;
     cfg->meet_s = a->meet_s;
     cfg->silence_s = a->silence_s;
+    cfg->wire = (mr_wire_choice)a->wire;
+}
+
+/* Of the first world: of the next ones it is the same. */
+static void tell_wire(const tool_world *w)
+{
+    static bool told;
+    char text[512];
+    if (w->first && !told && mr_world_wire_note(w->world, text, sizeof text)) say("%s", text);
+    told = true;
 }
 
 int world_enter(tool_world *w, const rank_args *a)
@@ -81,6 +97,7 @@ int world_enter(tool_world *w, const rank_args *a)
     say_as_rank(w->at.rank);
     mr_use_cores(0);
     share_cores(w);
+    tell_wire(w);
     const int status = choose_voice(w->first);
     return status ? status : agree(w, a);
 }

@@ -10,9 +10,12 @@ enum { WORLD_HOST_CALLS = 1 }; /* channel of mr_world: the trainer's calls of th
 typedef struct rank_args {
     const char *meet;
     double meet_s, silence_s;
+    uint32_t wire; /* mr_wire_choice */
 } rank_args;
 
-extern const opt rank_options[3];
+extern const opt rank_options[4];
+/* Of mr_wire_choice, in its order; NULL at the end. */
+extern const char *const world_wires[];
 #define RANK_GROUP(type, member)                                                                             \
     {                                                                                                        \
         "Ranks", rank_options, OPT_COUNT(rank_options), offsetof(type, member), true                         \

@@ -72,6 +72,13 @@ typedef struct mr_world mr_world;
 
 #define MR_WORLD_CHANNELS 2
 
+/* Wires between ranks. The bytes that arrive do not depend on the wire. */
+typedef enum mr_wire_choice {
+    MR_WIRE_AUTO = 0, /* shared memory between ranks of one machine, TCP between machines */
+    MR_WIRE_TCP,      /* TCP everywhere */
+    MR_WIRE_SHM,      /* shared memory everywhere, else mr_world_open() fails */
+} mr_wire_choice;
+
 typedef struct mr_world_config {
     size_t struct_size;
     uint32_t rank, size; /* from mr_launch; default 0 of 1 */
@@ -105,8 +112,17 @@ typedef struct mr_world_config {
     /* Encrypt the data of calls with TLS 1.3; the variable MILLRACE_TLS=1 also sets it. All ranks must have
      * the same value. The key is derived from the secret (MR_EINVAL without a secret). TLS needs OpenSSL's
      * libssl at run time (else MR_EUNSUPPORTED). Messages for meeting and watching ranks are signed but not
-     * encrypted. */
+     * encrypted. Data in shared memory is not encrypted: it stays on the machine, and other users cannot read
+     * it. */
     bool tls;
+    /* All ranks must have the same value. Default MR_WIRE_AUTO.
+     * Two ranks share memory when they run on one machine, as one user and in one network namespace. The
+     * memory is anonymous: no file is created, and nothing remains when the ranks end in any way. Only a
+     * process of the same user that knows a number drawn for this world can attach. Per pair of ranks it
+     * takes 2.1 MiB with up to 8 ranks on a machine, less with more, and at least 128 KiB. Whether
+     * two ranks run on one machine is decided by the kernel's boot id, or by the variable MILLRACE_HOST_ID if
+     * it is set. */
+    mr_wire_choice wire;
 } mr_world_config;
 
 MR_API void mr_world_defaults_sized(mr_world_config *cfg, size_t struct_size);
@@ -125,6 +141,8 @@ static inline void mr_world_defaults(mr_world_config *cfg) { mr_world_defaults_s
  * of this rank only by the missing heartbeat.
  *
  * MR_EINVAL     settings are invalid, or differ from the other ranks' settings
+ * MR_EUNSUPPORTED  MR_WIRE_SHM is set and two ranks cannot share memory; the text names both and the reason.
+ *               Ranks that share memory with rank 0 return MR_EPEER with this text
  * MR_EPEER      a rank did not arrive, or left in the meantime
  * MR_ELIMIT, MR_ENOMEM, MR_EIO */
 MR_API int mr_world_open(mr_world **out, const mr_world_config *cfg, mr_error *err);
@@ -148,6 +166,12 @@ typedef enum mr_guard {
 MR_API mr_guard mr_world_guard(const mr_world *w);
 /* Return true when the data of calls is encrypted (mr_world_config.tls). False for a world of one. */
 MR_API bool mr_world_encrypts(const mr_world *w);
+/* Return the wires in use between any ranks: "tcp", "shm" or "shm and tcp"; "" for a world of one. The same
+ * on all ranks. */
+MR_API const char *mr_world_wires(const mr_world *w);
+/* Return, once, a line that says why ranks of one machine use TCP although MR_WIRE_AUTO was set. False: there
+ * is no such line, or it was returned before. Any thread. */
+MR_API bool mr_world_wire_note(mr_world *w, char *text, size_t text_bytes);
 /* Return a line about connections that were rejected while the ranks met: their address, and why. Each
  * address and reason comes once, for a few addresses. False: no further line. Only with a secret. Any
  * thread. */

@@ -133,7 +133,7 @@ weights=$usual
 run 0 eval d --checkpoint run
 [ -z "$(find run -name '*.part')" ] || fail "left: $(ls run)"
 
-# one with another seed, one with other data, one with another silence: they end, the run goes on
+# one with another seed, one with other data, one with another silence, one with another wire: they end, the run goes on
 run 0 synth other --count 9 --quiet
 new_run
 RANK=0 WORLD_SIZE=1 begin 0 train d "$@" --elastic 1:4 --epochs 24
@@ -141,13 +141,33 @@ until_said '"epoch": 1,'
 begin 1 train d "$@" --elastic 1:4 --epochs 24 --seed 2
 begin 2 train other "$@" --elastic 1:4 --epochs 24
 begin 3 train d "$@" --elastic 1:4 --epochs 24 --silence 7
+begin 4 train d "$@" --elastic 1:4 --epochs 24 --wire tcp
 reason_1="--seed: .* with 1, found 2" reason_2="these are not the data" reason_3="--silence is 10s for rank 0 and 7s for rank"
-for n in 1 2 3; do
+reason_4="has wire tcp, rank 0 .* has wire auto"
+for n in 1 2 3 4; do
     eval "wait \$pid$n" && fail "process $n took part"
     eval "reason=\$reason_$n"
     grep -q -e "$reason" err.$n || fail "process $n: $(cat err.$n)" # whatever else it has seen others end for
 done
 ends 0
+weights=$longer
+same_weights
+weights=$usual
+
+# all are to share memory: one of another host ends, one of this host takes part
+new_run
+RANK=0 WORLD_SIZE=1 begin 0 train d "$@" --elastic 1:4 --epochs 24 --wire shm
+until_said '"epoch": 1,'
+MILLRACE_HOST_ID=another
+export MILLRACE_HOST_ID
+begin 1 train d "$@" --elastic 1:4 --epochs 24 --wire shm
+unset MILLRACE_HOST_ID
+eval "wait \$pid1" && fail "a process of another host took part"
+grep -q "cannot share memory: they run on different hosts" err.1 || fail "process 1: $(cat err.1)"
+begin 2 train d "$@" --elastic 1:4 --epochs 24 --wire shm
+until_said '"event": "world", .*"ranks": 2'
+lose 0
+ends 2
 weights=$longer
 same_weights
 weights=$usual

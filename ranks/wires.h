@@ -1,0 +1,23 @@
+/* ranks/wires.h: which pairs of ranks share memory, and which wire a world has. Private.
+ *
+ * Takes a world whose channels are TCP. Gives the channels carriers of shared memory to each rank with which
+ * this one can share it. All ranks decide together, by calls of the world: both ends of a pair have the
+ * memory, or neither. Who may attach: a process of the same user that knows a number which the world has sent
+ * it. Callers: world.c. */
+#ifndef MRI_WIRES_H
+#define MRI_WIRES_H
+
+#include "ranks/transfer.h"
+
+typedef struct mri_wires {
+    const char *name;               /* "tcp", "shm", "shm and tcp" */
+    char note[MRI_WIRE_TEXT_BYTES]; /* why ranks of one host have TCP, or "" */
+} mri_wires;
+
+/* Behind the meeting, before the first call of the world. MR_EINVAL: the ranks want different wires.
+ * MR_EUNSUPPORTED: shared memory is wanted, and a pair has none. All ranks fail with one text; those that fit
+ * rank 0 return MR_EPEER, so that a muster goes on without the others. */
+int mri_wires_choose(mri_wires *out, mr_world *world, mri_channel *const *channels, mr_wire_choice wanted,
+                     mr_error *err);
+
+#endif
