@@ -82,21 +82,12 @@ const char *mr_checkpoint_note(const mr_checkpoint *c) { return c && c->note[0] 
 
 /* ---- what a run keeps of the loader ---- */
 
-/* A setting that checkpoints keep: its row for the loader's struct, and for the checkpoint. */
-typedef struct kept_setting {
-    mri_setting now, then;
-} kept_setting;
-#define KEPT(type, ...)                                                                                      \
-    {                                                                                                        \
-        MRI_ROW(type, __VA_ARGS__), MRI_ROW(mr_checkpoint_info, __VA_ARGS__)                                 \
-    }
-
-static const kept_setting kept_of_loader[] = {
-#define MRI_KEPT(...) KEPT(mr_loader_config, __VA_ARGS__),
+static const mri_kept_setting kept_of_loader[] = {
+#define MRI_KEPT(...) MRI_KEPT_ROW(mr_loader_config, __VA_ARGS__),
 #include "settings/batches.rows"
 };
-static const kept_setting kept_of_decode[] = {
-#define MRI_KEPT(...) KEPT(mr_decode_config, __VA_ARGS__),
+static const mri_kept_setting kept_of_decode[] = {
+#define MRI_KEPT(...) MRI_KEPT_ROW(mr_decode_config, __VA_ARGS__),
 #include "settings/decode.rows"
 };
 
@@ -111,23 +102,22 @@ static int differs(const char *member, const char *then, const char *now, mr_err
 
 /* A setting that stands as the defaults have it gets the checkpoint's value; one that the program has set to
  * something else is refused where the run goes on, and stays where it is only evaluated. */
-static int take_kept(const kept_setting *kept, size_t count, const mr_checkpoint *c, const void *defaults,
+static int take_kept(const mri_kept_setting *kept, size_t count, const mr_checkpoint *c, const void *defaults,
                      void *cfg, mr_error *err)
 {
-    char then[64], now[64], by_default[64], why[256];
+    mri_kept_texts texts;
+    char by_default[64], why[256];
     mr_checkpoint_info from = c->info;
     from.seed = mri_order_seed(&from);
     for (size_t i = 0; i < count; i++) {
         const mri_setting *s = &kept[i].now;
-        mri_setting_text(&kept[i].then, &from, then, sizeof then);
-        mri_setting_text(s, cfg, now, sizeof now);
+        if (!mri_kept_differs(&kept[i], &from, cfg, &texts)) continue;
         mri_setting_text(s, defaults, by_default, sizeof by_default);
-        if (strcmp(then, now) == 0) continue;
-        if (strcmp(now, by_default) == 0) {
-            if (!mri_setting_parse(s, cfg, then, why, sizeof why))
+        if (strcmp(texts.now, by_default) == 0) {
+            if (!mri_setting_parse(s, cfg, texts.then, why, sizeof why))
                 return mr_error_set(err, MR_EFORMAT, "%s", why);
         } else if (c->use == MR_USE_TRAIN) {
-            return differs(s->member, then, now, err);
+            return differs(s->member, texts.then, texts.now, err);
         }
     }
     return MR_OK;

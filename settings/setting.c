@@ -16,11 +16,9 @@ const char *const mri_changes_names[] = {[MRI_CHANGES_SPEED] = "speed",
                                          [MRI_CHANGES_PIXELS] = "content",
                                          [MRI_CHANGES_END] = "end",
                                          [MRI_CHANGES_WEIGHTS] = "weights"};
-const char *const mri_resume_names[] = {[MRI_RESUME_FREE] = "free",
-                                        [MRI_RESUME_TAKE] = "take",
-                                        [MRI_RESUME_SAME] = "same",
-                                        [MRI_RESUME_OVERRIDE] = "override",
-                                        [MRI_RESUME_AGAIN] = "again"};
+const char *const mri_resume_names[] = {
+    [MRI_RESUME_FREE] = "free",         [MRI_RESUME_TAKE] = "take",   [MRI_RESUME_SAME] = "same",
+    [MRI_RESUME_OVERRIDE] = "override", [MRI_RESUME_AGAIN] = "again", [MRI_RESUME_STATE] = "state"};
 
 /* Where a message goes. */
 typedef struct parsing {
@@ -286,27 +284,38 @@ static bool number_of(const mri_setting *s, const void *settings, double *out)
     }
 }
 
-static int refuse(const mri_setting *s, const void *settings, const char *name, mr_error *err)
+bool mri_setting_holds(const mri_setting *s, const void *settings, char *message, size_t message_bytes)
 {
+    double v;
     char found[64], range[64];
+    const bool choice = s->kind == MRI_SETTING_CHOICE;
+    if (!number_of(s, settings, &v)) return true;
+    if (choice ? v < choice_count(s) : is_in_range(s, v)) return true;
     mri_setting_text(s, settings, found, sizeof found);
-    if (s->kind == MRI_SETTING_CHOICE)
-        return mr_error_set(err, MR_EINVAL, "%s.%s is %s: expected 0 to %u", name, s->member, found,
-                            choice_count(s) - 1);
-    return mr_error_set(err, MR_EINVAL, "%s.%s is %s: expected %s%s%s", name, s->member, found,
-                        mri_setting_range(s, range, sizeof range), s->unit ? " " : "",
-                        s->unit ? s->unit : "");
+    if (choice) snprintf(range, sizeof range, "0 to %u", choice_count(s) - 1);
+    else mri_setting_range(s, range, sizeof range);
+    snprintf(message, message_bytes, "%s is %s: expected %s%s%s%s", s->member, found,
+             isfinite(v) ? "" : "a finite number, ", range, s->unit && !choice ? " " : "",
+             s->unit && !choice ? s->unit : "");
+    return false;
 }
 
 int mri_settings_check(const mri_setting *rows, size_t count, const void *settings, const char *name,
                        mr_error *err)
 {
-    double v;
-    for (size_t i = 0; i < count; i++) {
-        const mri_setting *s = &rows[i];
-        if (!number_of(s, settings, &v)) continue;
-        if (s->kind == MRI_SETTING_CHOICE ? v >= choice_count(s) : !is_in_range(s, v))
-            return refuse(s, settings, name, err);
-    }
+    char message[256];
+    for (size_t i = 0; i < count; i++)
+        if (!mri_setting_holds(&rows[i], settings, message, sizeof message))
+            return mr_error_set(err, MR_EINVAL, "%s.%s", name, message);
     return MR_OK;
+}
+
+/* ---- what checkpoints keep ---- */
+
+bool mri_kept_differs(const mri_kept_setting *kept, const void *from, const void *settings,
+                      mri_kept_texts *texts)
+{
+    mri_setting_text(&kept->then, from, texts->then, sizeof texts->then);
+    mri_setting_text(&kept->now, settings, texts->now, sizeof texts->now);
+    return strcmp(texts->then, texts->now) != 0;
 }

@@ -14,8 +14,8 @@
  * struct, an assignment. Four words begin rows:
  *
  *   MRI_SETTING  a member of the public struct, and an option of the command
- *   MRI_KEPT     the same, and mr_checkpoint_info has a member of this name; where nobody defines it, it is
- *                MRI_SETTING
+ *   MRI_KEPT     the same, and mr_checkpoint_info has a member of this name, which is at `.kept_at` of a
+ *                checkpoint; where nobody defines it, it is MRI_SETTING
  *   MRI_MEMBER   a member of the public struct without an option of its own
  *   MRI_OPTION   an option from which the command makes other members
  *
@@ -81,6 +81,7 @@ typedef enum mri_resume {
     MRI_RESUME_SAME,     /* refuses it; without the option, the checkpoint's */
     MRI_RESUME_OVERRIDE, /* takes it with --override only; without the option, the checkpoint's */
     MRI_RESUME_AGAIN,    /* refuses it: it has to be given again */
+    MRI_RESUME_STATE,    /* the run continues from it: no setting */
 } mri_resume;
 
 /* Their names: "speed", ...; "free", ... */
@@ -107,6 +108,7 @@ typedef struct mri_setting {
     mri_changes changes;
     mri_resume resume;
     const char *since; /* version */
+    uint16_t kept_at;  /* offset in a checkpoint's header (CHECKPOINT.md); 0: no checkpoint keeps it */
 } mri_setting;
 
 /* An element of a table of rows, of which the values are members of `type`: this does not compile where a
@@ -133,6 +135,26 @@ const char *mri_setting_text(const mri_setting *s, const void *settings, char *b
 
 /* "1 to 9", "0 or more", "0 to below 1" into buf, which is returned. */
 const char *mri_setting_range(const mri_setting *s, char *buf, size_t buf_bytes);
+
+/* False: the value of s is out of its range; message is "MEMBER is VALUE: expected RANGE UNIT". */
+bool mri_setting_holds(const mri_setting *s, const void *settings, char *message, size_t message_bytes);
+
+/* A setting that checkpoints keep: its row for a struct of settings, and for mr_checkpoint_info. */
+typedef struct mri_kept_setting {
+    mri_setting now, then;
+} mri_kept_setting;
+#define MRI_KEPT_ROW(type, ...)                                                                              \
+    {                                                                                                        \
+        MRI_ROW(type, __VA_ARGS__), MRI_ROW(mr_checkpoint_info, __VA_ARGS__)                                 \
+    }
+/* The two values of a kept setting as texts. */
+typedef struct mri_kept_texts {
+    char then[64], now[64];
+} mri_kept_texts;
+/* Write the value in the checkpoint `from` and the value in `settings` to *texts. Return true when they
+ * differ. */
+bool mri_kept_differs(const mri_kept_setting *kept, const void *from, const void *settings,
+                      mri_kept_texts *texts);
 
 /* Defaults of all rows into settings; what no row stands for stays as it is. */
 void mri_settings_fill(const mri_setting *rows, size_t count, void *settings);

@@ -84,6 +84,7 @@ static void rows_are_whole(void **state)
                 fail_msg("%s: since, choices, help or range", s->member);
             if (s->changes == MRI_CHANGES_SPEED && s->resume != MRI_RESUME_FREE)
                 fail_msg("%s changes no bit: --resume may take any", s->member);
+            if (is_kept(s) != (s->kept_at > 0)) fail_msg("%s: MRI_KEPT and .kept_at go together", s->member);
             if (is_kept(s) && s->resume == MRI_RESUME_FREE)
                 fail_msg("%s: checkpoints keep it, and --resume says nothing of it", s->member);
         }

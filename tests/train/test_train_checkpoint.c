@@ -6,6 +6,7 @@
 
 #include "mrt.h"
 #include "train/state/checkpoint.h"
+#include "train/state/checkpoint_fields.h"
 
 enum { TENSORS = 3 };
 
@@ -209,7 +210,7 @@ static void test_names_of_classes(void **state)
     free(names);
 }
 
-/* A file that was whole when it was verified may be changed before it is read. */
+/* What was whole when it was verified may be changed before it is read. */
 static void test_damage_after_verifying_is_seen(void **state)
 {
     (void)state;
@@ -245,7 +246,7 @@ static void test_same_state_same_bytes(void **state)
     free(b);
 }
 
-/* In place of weights of classes: the name of a field; a change of any of its bytes is also found. */
+/* In place of weights of classes: the name of a field, of which no byte changes unseen either. */
 static void test_targets_come_back(void **state)
 {
     (void)state;
@@ -321,122 +322,258 @@ static void test_wrong_lengths_are_refused(void **state)
     MRT_HAS(err.text, "expected");
 }
 
-/* Change the header or directory and make the checksums right again: the values themselves must be
- * refused. */
-static void test_hostile_values_are_refused(void **state)
+/* ---- hostile values: the checksums are right, so the values themselves must be refused ---- */
+
+/* A checkpoint in memory. */
+typedef struct image {
+    uint8_t *file;
+    size_t bytes;
+} image;
+
+static void put_value(uint8_t *at, size_t bytes, uint64_t value)
+{
+    memcpy(at, &value, bytes < sizeof value ? bytes : sizeof value);
+}
+
+static const mri_checkpoint_field *field_of(const char *name)
+{
+    const mri_checkpoint_field *f = mri_checkpoint_field_of(name);
+    if (!f) fail_msg("no field %s", name);
+    return f;
+}
+
+/* Write the image with right checksums of header and directory; return what reading it gives. */
+static int read_changed(const char *path, uint8_t *file, size_t bytes, mr_error *err)
+{
+    put_value(file + field_of("directory_crc")->row.kept_at, 4,
+              mr_crc32c(0, file + MRI_CHECKPOINT_HEADER_BYTES, 128 * TENSORS));
+    put_value(file + MRI_CHECKPOINT_CRC_AT, 4, mr_crc32c(0, file, MRI_CHECKPOINT_CRC_AT));
+    mrt_write_file(path, file, bytes);
+    return read_all(path, err);
+}
+
+static void assert_refused(const char *what, int rc, const mr_error *err, const char *expected)
+{
+    if (rc != MR_EFORMAT && rc != MR_EUNSUPPORTED && rc != MR_ECHECKSUM)
+        fail_msg("%s: status %d, expected text '%s'", what, rc, expected);
+    if (!strstr(err->text, expected)) fail_msg("%s: expected '%s', found '%s'", what, expected, err->text);
+}
+
+static const uint64_t nan64 = 0x7ff8000000000000u, infinite64 = 0x7ff0000000000000u,
+                      minus_half64 = 0xbfe0000000000000u, two64 = 0x4000000000000000u, nan32 = 0x7fc00000,
+                      infinite32 = 0x7f800000, one32 = 0x3f800000, minus_half32 = 0xbf000000,
+                      minus_one32 = 0xbf800000;
+
+static void test_hostile_fields_are_refused_by_name(void **state)
 {
     (void)state;
-    static const struct {
-        size_t at, width;
+    const struct {
+        const char *field;
         uint64_t value;
+        const char *expected;
     } cases[] = {
-        {8, 4, 2},
-        {12, 4, 4096},
-        {16, 8, UINT64_MAX},
-        {24, 4, 0},
-        {24, 4, 65537},
-        {24, 4, UINT32_MAX},
-        {24, 4, 1},
-        {24, 4, 4},
-        {32, 8, 0},
-        {40, 8, UINT64_MAX - 1},
-        {48, 4, 0},
-        {64, 8, 0},
-        {191, 1, 'x'},
-        {448, 4, MR_UPDATE_KIND_COUNT},
-        {480, 4, 2},
-        {484, 4, 1},
-        {496, 4, MR_LR_KIND_COUNT},
-        {516, 4, 17},
-        {668, 1, 2},
-        {112, 8, 0x7ff8000000000000u},
-        {672, 4, 0x3fc00000},
-        {672, 4, 0x4c000000},
-        {772, 1, 2},
-        {773, 1, 2},
-        {774, 1, 255},
-        {775, 1, 1},
-        {784, 8, 0x7ff8000000000000u},
-        {784, 8, 0x7ff0000000000000u},
-        {784, 8, 0xbff0000000000000u},
-        {816, 4, 65537},
-        {820, 4, 4097},
-        {828, 4, 0xbf800000},
-        {828, 4, 0x7fc00000},
-        {832, 4, 0x7f800000},
-        {836, 4, 2},
-        {840, 4, 0x3f800000},
-        {840, 4, 0xbf000000},
-        {840, 4, 0x7fc00000},
-        {848, 4, 0x3f800000},
-        {848, 4, 0xbf000000},
-        {852, 1, 2},
-        {853, 1, 1},
-        {855, 1, 1},
-        {856, 8, 0x3ff8000000000000u},
-        {856, 8, 0xbfe0000000000000u},
-        {856, 8, 0x7ff8000000000000u},
-        {864, 8, 0xbfe0000000000000u},
-        {864, 8, 0x7ff8000000000000u},
-        {872, 8, 0x7ff0000000000000u},
-        {880, 8, UINT64_MAX},
-        {888, 8, 1000000},
-        {896, 8, 0x4000000000000000u},
-        {904, 8, 0x7ff8000000000000u},
-        {912, 8, 0xbff0000000000000u},
-        {924, 1, 1}, /* after the end of a text */
-        {984, 1, 5}, /* invalid: a loss; one without the name of its field; weights of other classes, of no
-                      * classes */
-        {984, 1, 1},
-        {988, 4, 3},
-        {988, 4, 0},
-        {992, 4, 1},
-        {996, 4, 1}, /* repeats: once is 0; more than a batch has places */
-        {996, 4, 0xFFFFFF},
-        {1000, 1, 1},
-        {1008, 8, 7}, /* a seed of the order, and it is not used */
-        {1016, 1, 2},
-        {1017, 1, 1},
-        {719, 1, 'x'},
-        {728, 8, 0},
-        {728, 8, 9},
-        {728, 8, 11},
-        {728, 8, 64},
-        {728, 8, 74},
-        {728, 8, UINT64_MAX},
-        {728, 8, ((uint64_t)64 << 20) + 1},
-        {736, 4, 7},
-        {60, 4, 1},
-        {60, 4, 3},
-        {656, 4, 4},
-        {664, 4, 3},
-        {1024 + 63, 1, 'x'},
-        {1024 + 64, 4, MRI_ROLE_COUNT},
-        {1024 + 68, 4, 0},
-        {1024 + 68, 4, 5},
-        {1024 + 72, 8, 0},
-        {1024 + 72, 8, 1u << 30},
-        {1024 + 72, 8, UINT64_MAX},
-        {1024 + 72, 8, (uint64_t)1 << 62},
-        {1024 + 104, 8, 0},
-        {1024 + 112, 8, 17},
-        {1024 + 124, 4, 1},
-        {1024 + 128 + 80, 8, 1},
+        {"version", 2, "checkpoint version 2: this build reads version 1"},
+        {"header_bytes", 4096, "field header_bytes is 4096: expected 1024 to 1024"},
+        {"file_bytes", UINT64_MAX, "expected 18446744073709551615 bytes"},
+        {"tensor_count", 0, "field tensor_count is 0: expected 1 to 65536"},
+        {"tensor_count", 65537, "field tensor_count is 65537"},
+        {"tensor_count", UINT32_MAX, "field tensor_count is 4294967295"},
+        {"tensor_count", 1, "field data_offset is 1408: expected the end of a directory"},
+        {"tensor_count", 4, "field data_offset is 1408"},
+        {"directory_offset", 0, "field directory_offset is 0: expected 1024 to 1024"},
+        {"data_offset", UINT64_MAX - 1, "field data_offset"},
+        {"h", 0, "field h is 0: expected 1 to 4294967295"},
+        {"w", 0, "field w is 0"},
+        {"c", 0, "field c is 0"},
+        {"param_count", 0, "field param_count is 0: expected 1 or more"},
+        {"update.kind", MR_UPDATE_KIND_COUNT, "field update.kind is 12: expected 0 to 11"},
+        {"update.nesterov", 2, "field update.nesterov is 2: expected 0 or 1"},
+        {"schedule.kind", MR_LR_KIND_COUNT, "field schedule.kind is 8: expected 0 to 7"},
+        {"schedule.milestone_count", 17, "field schedule.milestone_count is 17: expected 0 to 16"},
+        {"order", 4, "field order is 4: expected 0 to 3"},
+        {"tail", 3, "field tail is 3: expected 0 to 2"},
+        {"pixels", 2, "field pixels is 2: expected 0 to 1"},
+        {"best_val_loss", nan64, "field best_val_loss is nan: expected a number"},
+        {"loss_scale", 0x3fc00000, "field loss_scale is 1.5: expected 0 or a power of two from 1 to 2^24"},
+        {"loss_scale", 0x3f000000, "field loss_scale is 0.5: expected 0 or a power of two"},
+        {"loss_scale", 0x4c000000, "field loss_scale is 33554432: expected 0 to 16777216"},
+        {"validation_pending", 2, "field validation_pending is 2: expected 0 or 1"},
+        {"stopped_early", 2, "field stopped_early is 2"},
+        {"ignore_exif", 255, "field ignore_exif is 255: expected 0 or 1"},
+        {"first_loss", nan64, "field first_loss is nan: expected a finite number, 0 or more"},
+        {"first_loss", infinite64, "field first_loss is inf: expected a finite number, 0 or more"},
+        {"first_loss", minus_half64, "field first_loss is -0.5: expected 0 or more"},
+        {"parts", 65537, "field parts is 65537: expected 0 to 65536"},
+        {"part_threads", 4097, "field part_threads is 4097: expected 0 to 4096"},
+        {"clip_value", minus_one32, "field clip_value is -1: expected 0 or more"},
+        {"clip_value", nan32, "field clip_value is nan: expected a finite number, 0 or more"},
+        {"clip_norm", infinite32, "field clip_norm is inf: expected a finite number, 0 or more"},
+        {"decay_on", 2, "field decay_on is 2: expected 0 to 1"},
+        {"average", one32, "field average is 1: expected 0 to below 1"},
+        {"average", minus_half32, "field average is -0.5: expected 0 to below 1"},
+        {"average", nan32, "field average is nan"},
+        {"label_smoothing", one32, "field label_smoothing is 1: expected 0 to below 1"},
+        {"label_smoothing", minus_half32, "field label_smoothing is -0.5"},
+        {"evaluation_pending", 2, "field evaluation_pending is 2"},
+        {"stop_at_accuracy", 0x3ff8000000000000u, "field stop_at_accuracy is 1.5: expected 0 to 1"},
+        {"stop_at_accuracy", minus_half64, "field stop_at_accuracy is -0.5"},
+        {"stop_at_accuracy", nan64, "field stop_at_accuracy is nan"},
+        {"train_seconds", minus_half64, "field train_seconds is -0.5: expected 0 or more"},
+        {"train_seconds", nan64, "field train_seconds is nan"},
+        {"eval_seconds", infinite64, "field eval_seconds is inf"},
+        {"timed_from", UINT64_MAX,
+         "field timed_from is 18446744073709551615: expected at most the field updates"},
+        {"reached_updates", 1000000, "field reached_updates is 1000000: expected at most the field updates"},
+        {"reached_accuracy", two64, "field reached_accuracy is 2: expected 0 to 1"},
+        {"reached_seconds", nan64, "field reached_seconds is nan"},
+        {"reached_eval_seconds", minus_half64, "field reached_eval_seconds is -0.5"},
+        {"target_loss", 5, "field target_loss is 5: expected 0 to 4"},
+        {"target_loss", 1, "field class_weight_count is 2: expected 0 with targets (target_loss)"},
+        {"class_weight_count", 3, "field class_weight_count is 3: expected 0, or the field classes"},
+        {"class_weight_count", 0, "field wants_crc"},
+        {"wants_crc", 1, "do not match their checksum"},
+        {"repeats", 1, "field repeats is 1: expected 0, or 2 to the field batch"},
+        {"repeats", 0xFFFFFF, "field repeats is 16777215"},
+        {"net_bytes", 1, "field net_bytes is 1: expected 0, or the bytes of 1 to 4096 layers"},
+        {"net_crc", 1, "field net_crc is 1: expected 0, as field net_bytes is 0"},
+        {"order_seed", 7, "field order_seed is 7: expected 0, as field own_order_seed is 0"},
+        {"own_order_seed", 2, "field own_order_seed is 2: expected 0 or 1"},
+        {"names_bytes", 0, "field names_crc"},
+        {"names_bytes", 9, "names"},
+        {"names_bytes", 11, "names"},
+        {"names_bytes", 64, "names"},
+        {"names_bytes", 74, "names"},
+        {"names_bytes", UINT64_MAX, "field names_bytes is 18446744073709551615: expected 0 to 67108864"},
+        {"names_bytes", ((uint64_t)64 << 20) + 1, "field names_bytes is 67108865"},
+        {"names_crc", 7, "names"},
+        {"classes", 1, "field class_weight_count is 2: expected 0, or the field classes"},
+        {"classes", 3, "field class_weight_count is 2"},
     };
-    size_t bytes;
     const char *path = mrt_path("hostile.mrck");
+    image good;
+    write_at(path, 1);
+    good.file = mrt_read_file(path, &good.bytes);
+    uint8_t *bad = malloc(good.bytes);
+    for (size_t i = 0; i < MRI_ARRAY_COUNT(cases); i++) {
+        mr_error err = MR_ERROR_INIT;
+        const mri_checkpoint_field *f = field_of(cases[i].field);
+        memcpy(bad, good.file, good.bytes);
+        put_value(bad + f->row.kept_at, f->bytes, cases[i].value);
+        assert_refused(cases[i].field, read_changed(path, bad, good.bytes, &err), &err, cases[i].expected);
+        char named[64];
+        snprintf(named, sizeof named, "checkpoint: field %s is", cases[i].field);
+        if (strstr(err.text, named)) MRT_EQ(err.offset, f->row.kept_at);
+    }
+    free(good.file);
+    free(bad);
+}
+
+/* Every text: a last byte that is not zero, and one behind the end of the text. */
+static void test_texts_end(void **state)
+{
+    (void)state;
+    const char *path = mrt_path("texts.mrck");
+    size_t bytes, texts = 0;
     write_at(path, 1);
     uint8_t *good = mrt_read_file(path, &bytes), *bad = malloc(bytes);
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    const mri_checkpoint_field *f;
+    for (size_t i = 0; (f = mri_checkpoint_field_at(i)); i++) {
+        if (f->form != MRI_FIELD_TEXT) continue;
+        const size_t end = strlen((char *)good + f->row.kept_at), behind[] = {f->bytes - 1u, end + 1};
+        for (size_t k = 0; k < MRI_ARRAY_COUNT(behind); k++) {
+            mr_error err = MR_ERROR_INIT;
+            char expected[128];
+            memcpy(bad, good, bytes);
+            bad[f->row.kept_at + behind[k]] = 'x';
+            snprintf(expected, sizeof expected, "field %s does not end", f->row.member);
+            assert_refused(f->row.member, read_changed(path, bad, bytes, &err), &err, expected);
+        }
+        texts++;
+    }
+    MRT_EQ(texts, 4); /* model, augment, format, freeze */
+    free(good);
+    free(bad);
+}
+
+/* Fields overlap nowhere, and a byte between them is refused. */
+static void test_bytes_of_no_field_are_zero(void **state)
+{
+    (void)state;
+    const char *path = mrt_path("stray.mrck");
+    uint8_t owner[MRI_CHECKPOINT_CRC_AT] = {0};
+    size_t bytes, strays = 0;
+    const mri_checkpoint_field *f;
+    for (size_t i = 0; (f = mri_checkpoint_field_at(i)); i++) {
+        MRT_TRUE(f->row.kept_at >= 8 && f->row.kept_at + f->bytes <= MRI_CHECKPOINT_CRC_AT);
+        for (uint32_t k = 0; k < f->bytes; k++)
+            if (owner[f->row.kept_at + k]++) fail_msg("%s lies over another field", f->row.member);
+    }
+    write_at(path, 1);
+    uint8_t *good = mrt_read_file(path, &bytes), *bad = malloc(bytes);
+    for (size_t at = 8; at < MRI_CHECKPOINT_CRC_AT; at++) {
+        mr_error err = MR_ERROR_INIT;
+        char expected[64];
+        if (owner[at]) continue;
+        memcpy(bad, good, bytes);
+        bad[at] = 1;
+        snprintf(expected, sizeof expected, "byte %zu, which belongs to no field, is 1", at);
+        assert_refused("stray", read_changed(path, bad, bytes, &err), &err, expected);
+        MRT_EQ(err.offset, at);
+        strays++;
+    }
+    MRT_EQ(strays, 3 + 4 + 1 + 3 + 3); /* of CHECKPOINT.md: behind nesterov, and 484, 775, 853, 1017 */
+    free(good);
+    free(bad);
+}
+
+/* A field that is a setting has the row's policy on resume; fields of one name are one field. */
+static void test_fields_are_one_of_a_name(void **state)
+{
+    (void)state;
+    const mri_checkpoint_field *f;
+    for (size_t i = 0; (f = mri_checkpoint_field_at(i)); i++) {
+        MRT_TRUE(mri_checkpoint_field_of(f->row.member) == f);
+        MRT_TRUE(f->row.since && f->row.since[0]);
+        if (f->form == MRI_FIELD_SETTING) MRT_TRUE(f->row.resume != MRI_RESUME_STATE);
+        MRT_TRUE(f->row.resume != MRI_RESUME_FREE); /* of what no checkpoint keeps */
+    }
+    MRT_TRUE(mri_checkpoint_field_of("no such field") == NULL);
+}
+
+/* Entries of the directory: offsets in an entry, as CHECKPOINT.md has them. */
+static void test_hostile_entries_are_refused(void **state)
+{
+    (void)state;
+    enum { NAME_END = 63, ROLE = 64, NDIM = 68, DIM = 72, OFFSET = 104, ELEMENTS = 112, ZERO = 124 };
+    static const struct {
+        uint32_t entry, at;
+        size_t width;
+        uint64_t value;
+        const char *expected;
+    } cases[] = {
+        {0, NAME_END, 1, 'x', "directory entry"},
+        {0, ROLE, 4, MRI_ROLE_COUNT, "directory entry"},
+        {0, NDIM, 4, 0, "directory entry"},
+        {0, NDIM, 4, 5, "directory entry"},
+        {0, DIM, 8, 0, "tensor"},
+        {0, DIM, 8, 1u << 30, "tensor"},
+        {0, DIM, 8, UINT64_MAX, "tensor"},
+        {0, DIM, 8, (uint64_t)1 << 62, "tensor"},
+        {0, OFFSET, 8, 0, "tensor"},
+        {0, ELEMENTS, 8, 17, "tensor"},
+        {0, ZERO, 4, 1, "directory entry"},
+        {1, DIM + 8, 8, 1, "directory entry"},
+    };
+    size_t bytes;
+    const char *path = mrt_path("entries.mrck");
+    write_at(path, 1);
+    uint8_t *good = mrt_read_file(path, &bytes), *bad = malloc(bytes);
+    for (size_t i = 0; i < MRI_ARRAY_COUNT(cases); i++) {
         mr_error err = MR_ERROR_INIT;
         memcpy(bad, good, bytes);
-        memcpy(bad + cases[i].at, &cases[i].value, cases[i].width);
-        mri_put_le32(bad + 28, mr_crc32c(0, bad + 1024, 128 * TENSORS));
-        mri_put_le32(bad + 1020, mr_crc32c(0, bad, 1020));
-        mrt_write_file(path, bad, bytes);
-        const int rc = read_all(path, &err);
-        if (rc != MR_EFORMAT && rc != MR_EUNSUPPORTED && rc != MR_ECHECKSUM)
-            fail_msg("case %zu: status %d", i, rc);
+        put_value(bad + MRI_CHECKPOINT_HEADER_BYTES + 128 * cases[i].entry + cases[i].at, cases[i].width,
+                  cases[i].value);
+        assert_refused("entry", read_changed(path, bad, bytes, &err), &err, cases[i].expected);
     }
     free(good);
     free(bad);
@@ -446,21 +583,21 @@ static void test_hostile_values_are_refused(void **state)
 static void test_older_files_do_not_know(void **state)
 {
     (void)state;
-    static const size_t known_until[] = {824, 744};
+    static const char *const first_unknown[] = {"convolution", "run"};
     size_t bytes;
     const char *path = mrt_path("older.mrck");
     mr_error none = MR_ERROR_INIT;
     int number = 1;
     mr_checkpoint_info older = info_of(1);
-    older.class_weights = NULL, older.class_weight_count = 0; /* older files ended after the names */
+    older.class_weights = NULL, older.class_weight_count = 0; /* they had nothing behind the names */
     MRT_OK(mri_checkpoint_write(path, &older, NULL, tensors, TENSORS, fill, &number, &none), &none);
     uint8_t *file = mrt_read_file(path, &bytes);
-    for (size_t i = 0; i < sizeof known_until / sizeof known_until[0]; i++) {
+    for (size_t i = 0; i < MRI_ARRAY_COUNT(first_unknown); i++) {
         mr_error err = MR_ERROR_INIT;
         mr_checkpoint_info info;
-        memset(file + known_until[i], 0, 1020 - known_until[i]);
-        mri_put_le32(file + 1020, mr_crc32c(0, file, 1020));
-        mrt_write_file(path, file, bytes);
+        const size_t known = field_of(first_unknown[i])->row.kept_at;
+        memset(file + known, 0, MRI_CHECKPOINT_CRC_AT - known);
+        MRT_OK(read_changed(path, file, bytes, &err), &err);
         MRT_OK(mr_checkpoint_find(path, NULL, 0, &info, NULL, 0, &err), &err);
         MRT_EQ(info.convolution, 0);
         MRT_EQ(info.length_window, 6);
@@ -574,7 +711,7 @@ static void test_second_name(void **state)
     MRT_TRUE(access(mrt_path("a/b/c"), W_OK | X_OK) == 0);
 }
 
-/* A file that is not a regular one neither blocks nor is waited for. */
+/* What is no regular file neither blocks nor is waited for. */
 static void test_pipes_are_passed_over(void **state)
 {
     (void)state;
@@ -647,7 +784,11 @@ int main(void)
         cmocka_unit_test(test_targets_come_back),
         cmocka_unit_test(test_every_flipped_byte_is_seen),
         cmocka_unit_test(test_wrong_lengths_are_refused),
-        cmocka_unit_test(test_hostile_values_are_refused),
+        cmocka_unit_test(test_hostile_fields_are_refused_by_name),
+        cmocka_unit_test(test_texts_end),
+        cmocka_unit_test(test_bytes_of_no_field_are_zero),
+        cmocka_unit_test(test_fields_are_one_of_a_name),
+        cmocka_unit_test(test_hostile_entries_are_refused),
         cmocka_unit_test(test_older_files_do_not_know),
         cmocka_unit_test(test_other_files_are_refused),
         cmocka_unit_test(test_failed_write_leaves_the_previous),

@@ -64,42 +64,40 @@ static int changed_number(const resume_point *p, const char *option, float then,
 
 /* ---- before anything is opened ---- */
 
-/* A setting that checkpoints keep: its row for the command's struct, and for the checkpoint. */
-typedef struct kept_setting {
-    mri_setting now, then;
-} kept_setting;
-#define KEPT(args, ...)                                                                                      \
-    {                                                                                                        \
-        MRI_ROW(args, __VA_ARGS__), MRI_ROW(mr_checkpoint_info, __VA_ARGS__)                                 \
-    }
-
-static const kept_setting kept_of_run[] = {
-#define MRI_KEPT(...) KEPT(run_args, __VA_ARGS__),
+static const mri_kept_setting kept_of_run[] = {
+#define MRI_KEPT(...) MRI_KEPT_ROW(run_args, __VA_ARGS__),
 #include "settings/batches.rows"
 };
 
-static const kept_setting kept_of_data[] = {
-#define MRI_KEPT(...) KEPT(data_args, __VA_ARGS__),
+static const mri_kept_setting kept_of_data[] = {
+#define MRI_KEPT(...) MRI_KEPT_ROW(data_args, __VA_ARGS__),
 #include "settings/decode.rows"
 };
 
+/* The user gave another value than the checkpoint has. */
+static int apply_policy(const resume_point *p, const mri_setting *s, const mri_kept_texts *t)
+{
+    return s->resume == MRI_RESUME_OVERRIDE ? changed(p, s->option, t->then, t->now)
+                                            : refused(s->option, t->then, t->now);
+}
+
 /* Without the option, args gets the checkpoint's value; with another value, what the row says of --resume
  * happens. */
-static int fill_kept(const resume_point *p, const kept_setting *kept, size_t count, const void *from,
+static int fill_kept(const resume_point *p, const mri_kept_setting *kept, size_t count, const void *from,
                      void *args)
 {
-    char then[64], now[64], why[256];
+    mri_kept_texts t;
+    char why[256];
     int status = EXIT_DONE;
     for (size_t i = 0; status == EXIT_DONE && i < count; i++) {
         const mri_setting *s = &kept[i].now;
-        mri_setting_text(&kept[i].then, from, then, sizeof then);
-        if (!was_given(p, s->option) && !mri_setting_parse(s, args, then, why, sizeof why)) {
+        if (!mri_kept_differs(&kept[i], from, args, &t)) continue;
+        if (was_given(p, s->option)) {
+            status = apply_policy(p, s, &t);
+        } else if (!mri_setting_parse(s, args, t.then, why, sizeof why)) {
             say("%s", why);
             return EXIT_MISUSED;
         }
-        if (strcmp(then, mri_setting_text(s, args, now, sizeof now)) == 0) continue;
-        status = s->resume == MRI_RESUME_OVERRIDE ? changed(p, s->option, then, now)
-                                                  : refused(s->option, then, now);
     }
     return status;
 }
@@ -277,16 +275,15 @@ static int take_frozen(const resume_point *p, const session_rule *now, session_r
 /* rule has the checkpoint's values. */
 static int take_kept(const resume_point *p, const session_rule *now, session_rule *rule)
 {
-    char then[64], found[64], why[256];
+    mri_kept_texts t;
+    char why[256];
     int status = EXIT_DONE;
     for (size_t i = 0; status == EXIT_DONE && i < RULE_KEPT; i++) {
         const mri_setting *s = &rule_kept[i];
-        mri_setting_text(s, rule, then, sizeof then);
-        mri_setting_text(s, now, found, sizeof found);
-        if (!was_given(p, s->option) || strcmp(then, found) == 0) continue;
-        status = s->resume == MRI_RESUME_OVERRIDE ? changed(p, s->option, then, found)
-                                                  : refused(s->option, then, found);
-        if (status == EXIT_DONE) mri_setting_parse(s, rule, found, why, sizeof why);
+        const mri_kept_setting kept = {.now = *s, .then = *s};
+        if (!was_given(p, s->option) || !mri_kept_differs(&kept, rule, now, &t)) continue;
+        status = apply_policy(p, s, &t);
+        if (status == EXIT_DONE) mri_setting_parse(s, rule, t.now, why, sizeof why);
     }
     return status;
 }

@@ -13,117 +13,17 @@
 
 #include "formats/storage/output.h"
 #include "train/state/checkpoint.h"
+#include "train/state/checkpoint_fields.h"
 
 enum {
-    HEADER_BYTES = 1024,
+    HEADER_BYTES = MRI_CHECKPOINT_HEADER_BYTES,
     ENTRY_BYTES = 128,
     TENSOR_ALIGN = 64,
-    NAMES_AT = 728,
-    GAP_AT = 853,
-    FREEZE_AT = 920,
-    WANTS_CRC_AT = 992,
-    NET_AT = 1000,
-    ORDER_SEED_AT = 1008,
-    END_AT = 1017,
-    MOST_PART_THREADS = 4096,
-    CRC_AT = HEADER_BYTES - 4,
+    CRC_AT = MRI_CHECKPOINT_CRC_AT,
     VERSION = 1
 };
 
 static const uint8_t magic[8] = {0x89, 'M', 'R', 'C', 'K', '\r', '\n', 0x1a};
-
-/* Where each field of the info lies in the header. */
-typedef struct placed_field {
-    uint16_t at, bytes, member;
-} placed_field;
-#define FIELD(at, member)                                                                                    \
-    {                                                                                                        \
-        at, sizeof(((mr_checkpoint_info *)0)->member), offsetof(mr_checkpoint_info, member)                  \
-    }
-static const placed_field fields[] = {
-    FIELD(48, h),
-    FIELD(52, w),
-    FIELD(56, c),
-    FIELD(60, classes),
-    FIELD(64, param_count),
-    FIELD(72, seed),
-    FIELD(80, epoch),
-    FIELD(88, step),
-    FIELD(96, updates),
-    FIELD(104, fingerprint),
-    FIELD(112, best_val_loss),
-    FIELD(120, epochs_without_better),
-    FIELD(124, batch),
-    FIELD(128, model),
-    FIELD(192, augment),
-    FIELD(448, update.kind),
-    FIELD(452, update.lr),
-    FIELD(456, update.momentum),
-    FIELD(460, update.rho),
-    FIELD(464, update.beta1),
-    FIELD(468, update.beta2),
-    FIELD(472, update.epsilon),
-    FIELD(476, update.weight_decay),
-    FIELD(480, update.nesterov),
-    FIELD(488, update.step),
-    FIELD(496, schedule.kind),
-    FIELD(500, schedule.lr),
-    FIELD(504, schedule.factor),
-    FIELD(508, schedule.floor_lr),
-    FIELD(512, schedule.decay),
-    FIELD(516, schedule.milestone_count),
-    FIELD(520, schedule.warmup_epochs),
-    FIELD(528, schedule.milestones),
-    FIELD(656, order),
-    FIELD(660, block),
-    FIELD(664, tail),
-    FIELD(668, pixels),
-    FIELD(672, loss_scale),
-    FIELD(676, loss_scale_good),
-    FIELD(680, updates_skipped),
-    FIELD(688, format),
-    FIELD(720, label_offset),
-    FIELD(740, length_window),
-    FIELD(744, run),
-    FIELD(760, epochs),
-    FIELD(768, patience),
-    FIELD(772, validation_pending),
-    FIELD(773, stopped_early),
-    FIELD(774, ignore_exif),
-    FIELD(776, best_updates),
-    FIELD(784, first_loss),
-    FIELD(792, epoch_loss),
-    FIELD(800, epoch_accuracy),
-    FIELD(808, val_fingerprint),
-    FIELD(816, parts),
-    FIELD(820, part_threads),
-    FIELD(824, convolution),
-    FIELD(828, clip_value),
-    FIELD(832, clip_norm),
-    FIELD(836, decay_on),
-    FIELD(840, average),
-    FIELD(844, lookahead),
-    FIELD(848, label_smoothing),
-    FIELD(852, evaluation_pending),
-    FIELD(856, stop_at_accuracy),
-    FIELD(864, train_seconds),
-    FIELD(872, eval_seconds),
-    FIELD(880, timed_from),
-    FIELD(888, reached_updates),
-    FIELD(896, reached_accuracy),
-    FIELD(904, reached_seconds),
-    FIELD(912, reached_eval_seconds),
-    FIELD(FREEZE_AT, freeze),
-    FIELD(984, target_loss),
-    FIELD(988, class_weight_count),
-    FIELD(996, repeats),
-    FIELD(ORDER_SEED_AT, order_seed),
-    FIELD(ORDER_SEED_AT + 8, own_order_seed),
-};
-_Static_assert(sizeof(mr_update_kind) == 4 && sizeof(mr_schedule_kind) == 4 && sizeof(mr_order) == 4 &&
-                   sizeof(mr_tail) == 4 && sizeof(mr_decay_on) == 4 && sizeof(mr_pixels) == 4 &&
-                   sizeof(mr_target_loss) == 4 && sizeof(bool) == 1,
-               "as CHECKPOINT.md says");
 
 static uint64_t data_offset_of(uint32_t tensor_count)
 {
@@ -141,30 +41,24 @@ typedef struct behind { /* what lies behind the tensors */
 static void put_header(uint8_t *h, const mr_checkpoint_info *info, uint32_t count, uint32_t directory_crc,
                        const behind *b)
 {
-    mr_checkpoint_info clean = *info; /* texts zero-filled, unused milestones zero: same state, same bytes */
-    strncpy(clean.model, info->model, sizeof clean.model);
-    strncpy(clean.augment, info->augment, sizeof clean.augment);
-    strncpy(clean.format, info->format, sizeof clean.format);
-    clean.model[sizeof clean.model - 1] = clean.augment[sizeof clean.augment - 1] =
-        clean.format[sizeof clean.format - 1] = '\0';
-    for (uint32_t i = info->schedule.milestone_count; i < MRI_ARRAY_COUNT(clean.schedule.milestones); i++)
-        clean.schedule.milestones[i] = 0;
+    mri_checkpoint_header head = {.info = *info,
+                                  .version = VERSION,
+                                  .header_bytes = HEADER_BYTES,
+                                  .file_bytes = mri_checkpoint_net_end(&b->net),
+                                  .tensor_count = count,
+                                  .directory_crc = directory_crc,
+                                  .directory_offset = HEADER_BYTES,
+                                  .data_offset = data_offset_of(count),
+                                  .names_bytes = b->names.bytes,
+                                  .names_crc = b->names.crc,
+                                  .wants_crc = b->wants.crc,
+                                  .net_crc = b->net.crc};
+    mr_schedule *s = &head.info.schedule; /* unused milestones are zero: same state, same bytes */
+    for (uint32_t i = s->milestone_count; i < MRI_ARRAY_COUNT(s->milestones); i++) s->milestones[i] = 0;
+    head.info.net_bytes = b->net.bytes;
     memset(h, 0, HEADER_BYTES);
     memcpy(h, magic, sizeof magic);
-    mri_put_le32(h + 8, VERSION);
-    mri_put_le32(h + 12, HEADER_BYTES);
-    mri_put_le64(h + 16, mri_checkpoint_net_end(&b->net));
-    mri_put_le32(h + 24, count);
-    mri_put_le32(h + 28, directory_crc);
-    mri_put_le64(h + 32, HEADER_BYTES);
-    mri_put_le64(h + 40, data_offset_of(count));
-    for (size_t i = 0; i < MRI_ARRAY_COUNT(fields); i++)
-        memcpy(h + fields[i].at, (const char *)&clean + fields[i].member, fields[i].bytes);
-    mri_put_le64(h + NAMES_AT, b->names.bytes);
-    mri_put_le32(h + NAMES_AT + 8, b->names.crc);
-    mri_put_le32(h + WANTS_CRC_AT, b->wants.crc);
-    mri_put_le32(h + NET_AT, b->net.bytes);
-    mri_put_le32(h + NET_AT + 4, b->net.crc);
+    mri_checkpoint_fields_put(&head, h);
     mri_put_le32(h + CRC_AT, mr_crc32c(0, h, CRC_AT));
 }
 
@@ -288,7 +182,9 @@ static bool is_text(const uint8_t *p, size_t bytes)
     return end && all_zero(end, bytes - (size_t)(end - p));
 }
 
-static int check_frame(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
+/* Is it a checkpoint of this version, unchanged, and as long as it was written? */
+static int check_frame(const mri_checkpoint *ck, const uint8_t *h, const mri_checkpoint_header *head,
+                       mr_error *err)
 {
     if (memcmp(h, magic, sizeof magic) != 0) {
         mr_error_set(err, MR_EFORMAT,
@@ -297,104 +193,99 @@ static int check_frame(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
         return MR_EFORMAT;
     }
     const uint32_t found = mr_crc32c(0, h, CRC_AT), expected = mri_le32(h + CRC_AT);
-    if (mri_le32(h + 8) != VERSION && found == expected) {
+    if (head->version != VERSION && found == expected) {
         mr_error_set(err, MR_EUNSUPPORTED, "checkpoint version %u: this build reads version %u",
-                     mri_le32(h + 8), VERSION);
-        mr_error_at(err, ck->path, 8, MR_NOWHERE);
+                     head->version, VERSION);
+        mr_error_at(err, ck->path, mri_checkpoint_field_of("version")->row.kept_at, MR_NOWHERE);
         return MR_EUNSUPPORTED;
     }
     if (found != expected) return damaged(err, MR_ECHECKSUM, ck, 0, "the header does not match its checksum");
-    const uint64_t said = mri_le64(h + 16);
-    if (said != ck->file_bytes) {
+    if (head->file_bytes != ck->file_bytes) {
         mr_error_set(err, MR_EFORMAT, "damaged checkpoint: expected %llu bytes, found %llu",
-                     (unsigned long long)said, (unsigned long long)ck->file_bytes);
-        mr_error_at(err, ck->path, mri_min_u64(said, ck->file_bytes), MR_NOWHERE);
+                     (unsigned long long)head->file_bytes, (unsigned long long)ck->file_bytes);
+        mr_error_at(err, ck->path, mri_min_u64(head->file_bytes, ck->file_bytes), MR_NOWHERE);
         return MR_EFORMAT;
     }
-    ck->tensor_count = mri_le32(h + 24);
-    if (ck->tensor_count == 0 || ck->tensor_count > MRI_CHECKPOINT_MAX_TENSORS)
-        return damaged(err, MR_EFORMAT, ck, 24, "tensor count out of range");
-    ck->data_offset = data_offset_of(ck->tensor_count);
-    if (mri_le32(h + 12) != HEADER_BYTES || mri_le64(h + 32) != HEADER_BYTES ||
-        mri_le64(h + 40) != ck->data_offset)
-        return damaged(err, MR_EFORMAT, ck, 32, "section offsets are wrong");
-    if (ck->data_offset > ck->file_bytes)
-        return damaged(err, MR_EFORMAT, ck, 24, "the directory lies behind the end");
     return MR_OK;
 }
 
-static bool is_limit(float v) { return v >= 0 && isfinite(v); }
-static bool is_time(double s) { return s >= 0 && isfinite(s); }
-static bool is_part(double v) { return v >= 0 && v <= 1; }
+/* A field that contradicts others. */
+typedef struct agreement {
+    const char *field;
+    bool holds;
+    const char *expected;
+} agreement;
 
-static int read_info(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
+static int check_agreements(const mri_checkpoint *ck, const mri_checkpoint_header *h, const agreement *rules,
+                            size_t count, mr_error *err)
 {
-    if (!is_text(h + 128, 64) || !is_text(h + 192, 256) || !is_text(h + 688, 32) ||
-        !is_text(h + FREEZE_AT, 64))
-        return damaged(err, MR_EFORMAT, ck, 128, "a text has no end");
-    if (mri_le32(h + 448) >= MR_UPDATE_KIND_COUNT || mri_le32(h + 480) > 1)
-        return damaged(err, MR_EFORMAT, ck, 448, "unknown optimizer");
-    if (mri_le32(h + 496) >= MR_LR_KIND_COUNT ||
-        mri_le32(h + 516) > MRI_ARRAY_COUNT(ck->info.schedule.milestones))
-        return damaged(err, MR_EFORMAT, ck, 496, "unknown schedule");
-    if (mri_le32(h + 656) > MR_ORDER_BALANCED || mri_le32(h + 664) > MR_TAIL_PAD)
-        return damaged(err, MR_EFORMAT, ck, 656, "unknown order of samples or tail");
-    if (mri_le32(h + 668) > MR_PIXELS_LIBJPEG)
-        return damaged(err, MR_EFORMAT, ck, 668, "unknown decoder of JPEGs");
-    if (!all_zero(h + 484, 4) || !all_zero(h + GAP_AT, 3) || !all_zero(h + END_AT, CRC_AT - END_AT))
-        return damaged(err, MR_EFORMAT, ck, END_AT, "not zero");
-    if (h[772] > 1 || h[773] > 1 || h[774] > 1 || h[775] || h[852] > 1 || h[ORDER_SEED_AT + 8] > 1)
-        return damaged(err, MR_EFORMAT, ck, 772, "what is told of the run is neither yes nor no");
-    for (size_t i = 0; i < MRI_ARRAY_COUNT(fields); i++)
-        memcpy((char *)&ck->info + fields[i].member, h + fields[i].at, fields[i].bytes);
-    if (ck->info.h == 0 || ck->info.w == 0 || ck->info.c == 0 || ck->info.param_count == 0)
-        return damaged(err, MR_EFORMAT, ck, 48, "a size is zero");
-    if (ck->info.parts > MR_SUM_MOST_LEAVES || ck->info.part_threads > MOST_PART_THREADS)
-        return damaged(err, MR_EFORMAT, ck, 816,
-                       "a batch in more parts, or parts of more threads, than there are");
-    const float scale = ck->info.loss_scale;
+    char why[256];
+    uint64_t offset;
+    for (size_t k = 0; k < count; k++) {
+        if (rules[k].holds) continue;
+        mri_checkpoint_field_wrong(rules[k].field, h, rules[k].expected, why, sizeof why, &offset);
+        return damaged(err, MR_EFORMAT, ck, offset, why);
+    }
+    return MR_OK;
+}
+
+static bool is_loss_scale(float scale)
+{
     int power;
-    if (scale != 0 && !(scale >= 1 && scale <= 0x1p24f && frexpf(scale, &power) == 0.5f))
-        return damaged(err, MR_EFORMAT, ck, 672, "the loss scale is no power of two");
-    if (!is_limit(ck->info.clip_value) || !is_limit(ck->info.clip_norm))
-        return damaged(err, MR_EFORMAT, ck, 828, "a limit of the gradient is none");
-    if (mri_le32(h + 836) > MR_DECAY_ON_WEIGHTS)
-        return damaged(err, MR_EFORMAT, ck, 836, "unknown what weight decay is for");
-    if (!(ck->info.average >= 0 && ck->info.average < 1))
-        return damaged(err, MR_EFORMAT, ck, 840, "the decay of an average is none");
-    if (!(ck->info.label_smoothing >= 0 && ck->info.label_smoothing < 1))
-        return damaged(err, MR_EFORMAT, ck, 848, "the smoothing of labels is none");
-    if (!is_part(ck->info.stop_at_accuracy) || !is_part(ck->info.reached_accuracy))
-        return damaged(err, MR_EFORMAT, ck, 856, "an accuracy is none");
-    if (!is_time(ck->info.train_seconds) || !is_time(ck->info.eval_seconds) ||
-        !is_time(ck->info.reached_seconds) || !is_time(ck->info.reached_eval_seconds))
-        return damaged(err, MR_EFORMAT, ck, 864, "a time is none");
-    if (ck->info.reached_updates > ck->info.updates || ck->info.timed_from > ck->info.updates)
-        return damaged(err, MR_EFORMAT, ck, 880, "an update that was not yet");
-    ck->names = (mri_names_place){.bytes = mri_le64(h + NAMES_AT), .crc = mri_le32(h + NAMES_AT + 8)};
-    if (ck->names.bytes == 0 && ck->names.crc)
-        return damaged(err, MR_EFORMAT, ck, NAMES_AT, "a checksum of no names");
-    if (mri_le32(h + 984) >= MR_TARGET_COUNT)
-        return damaged(err, MR_EFORMAT, ck, 984, "unknown loss against targets");
-    if (ck->info.repeats == 1 || ck->info.repeats > ck->info.batch)
-        return damaged(err, MR_EFORMAT, ck, 996, "each sample comes oftener than a batch has places");
-    if (ck->info.class_weight_count &&
-        (ck->info.class_weight_count != ck->info.classes || ck->info.target_loss))
-        return damaged(err, MR_EFORMAT, ck, 988, "there is not one weight for each class");
-    ck->wants =
-        (mri_wants_place){.bytes = mri_checkpoint_wants_bytes(&ck->info), .crc = mri_le32(h + WANTS_CRC_AT)};
-    if (ck->wants.bytes == 0 && ck->wants.crc)
-        return damaged(err, MR_EFORMAT, ck, WANTS_CRC_AT, "a checksum of no targets");
-    ck->net = (mri_net_place){.bytes = mri_le32(h + NET_AT), .crc = mri_le32(h + NET_AT + 4)};
-    ck->info.net_bytes = ck->net.bytes;
-    if (!mri_checkpoint_net_fits(&ck->net) || (ck->net.bytes == 0 && ck->net.crc))
-        return damaged(err, MR_EFORMAT, ck, NET_AT, "a network of no such length");
-    if (!ck->info.own_order_seed && ck->info.order_seed)
-        return damaged(err, MR_EFORMAT, ck, ORDER_SEED_AT, "a seed of the order that is not used");
-    if (isnan(ck->info.best_val_loss))
-        return damaged(err, MR_EFORMAT, ck, 112, "the best loss is not a number");
-    if (!(ck->info.first_loss >= 0) || isinf(ck->info.first_loss))
-        return damaged(err, MR_EFORMAT, ck, 784, "the first loss is no loss");
+    return scale == 0 || (scale >= 1 && frexpf(scale, &power) == 0.5f);
+}
+
+/* Fields of the run, each of which is in its range. */
+static int check_run(const mri_checkpoint *ck, const mri_checkpoint_header *h, mr_error *err)
+{
+    const mr_checkpoint_info *i = &h->info;
+    const bool weighted = i->class_weight_count > 0;
+    const agreement rules[] = {
+        {"best_val_loss", !isnan(i->best_val_loss), "a number"},
+        {"loss_scale", is_loss_scale(i->loss_scale), "0 or a power of two from 1 to 2^24"},
+        {"timed_from", i->timed_from <= i->updates, "at most the field updates"},
+        {"reached_updates", i->reached_updates <= i->updates, "at most the field updates"},
+        {"repeats", i->repeats != 1 && i->repeats <= i->batch, "0, or 2 to the field batch"},
+        {"class_weight_count", !weighted || i->class_weight_count == i->classes, "0, or the field classes"},
+        {"class_weight_count", !weighted || !i->target_loss, "0 with targets (target_loss)"},
+        {"order_seed", i->own_order_seed || !i->order_seed, "0, as field own_order_seed is 0"},
+    };
+    return check_agreements(ck, h, rules, MRI_ARRAY_COUNT(rules), err);
+}
+
+/* Fields of the sections behind the header. */
+static int check_sections(const mri_checkpoint *ck, const mri_checkpoint_header *h, mr_error *err)
+{
+    const uint64_t data_offset = data_offset_of(h->tensor_count);
+    const agreement rules[] = {
+        {"data_offset", h->data_offset == data_offset, "the end of a directory of tensor_count entries"},
+        {"data_offset", data_offset <= ck->file_bytes, "at most the field file_bytes"},
+        {"names_crc", h->names_bytes || !h->names_crc, "0, as field names_bytes is 0"},
+        {"wants_crc", mri_checkpoint_wants_bytes(&h->info) || !h->wants_crc,
+         "0 without targets and weights of classes"},
+        {"net_bytes", mri_checkpoint_net_fits(&(mri_net_place){.bytes = h->info.net_bytes}),
+         "0, or the bytes of 1 to 4096 layers"},
+        {"net_crc", h->info.net_bytes || !h->net_crc, "0, as field net_bytes is 0"},
+    };
+    return check_agreements(ck, h, rules, MRI_ARRAY_COUNT(rules), err);
+}
+
+static int read_header(mri_checkpoint *ck, const uint8_t *bytes, mri_checkpoint_header *h, mr_error *err)
+{
+    char why[512];
+    uint64_t offset = 0;
+    int rc = check_frame(ck, bytes, h, err);
+    if (rc == MR_OK && !mri_checkpoint_fields_hold(bytes, why, sizeof why, &offset))
+        rc = damaged(err, MR_EFORMAT, ck, offset, why);
+    if (rc == MR_OK) rc = check_run(ck, h, err);
+    if (rc == MR_OK) rc = check_sections(ck, h, err);
+    if (rc != MR_OK) return rc;
+    ck->info = h->info;
+    ck->tensor_count = h->tensor_count;
+    ck->data_offset = h->data_offset;
+    ck->names = (mri_names_place){.bytes = h->names_bytes, .crc = h->names_crc};
+    ck->wants = (mri_wants_place){.bytes = mri_checkpoint_wants_bytes(&h->info), .crc = h->wants_crc};
+    ck->net = (mri_net_place){.bytes = h->info.net_bytes, .crc = h->net_crc};
     return MR_OK;
 }
 
@@ -481,12 +372,13 @@ int mri_checkpoint_open(mri_checkpoint **out, const char *path, mr_error *err)
     if (!ck) return mr_error_set(err, MR_ENOMEM, "no memory to open a checkpoint");
     ck->fd = -1;
     ck->path = strdup(path);
-    uint8_t header[HEADER_BYTES];
+    uint8_t bytes[HEADER_BYTES];
+    mri_checkpoint_header header = {0};
     int rc = ck->path ? open_file(ck, err) : mr_error_set(err, MR_ENOMEM, "no memory to open a checkpoint");
-    if (rc == MR_OK) rc = mri_pread_all(ck->fd, header, sizeof header, 0, path, err);
-    if (rc == MR_OK) rc = check_frame(ck, header, err);
-    if (rc == MR_OK) rc = read_info(ck, header, err);
-    if (rc == MR_OK) rc = read_directory(ck, mri_le32(header + 28), err);
+    if (rc == MR_OK) rc = mri_pread_all(ck->fd, bytes, sizeof bytes, 0, path, err);
+    if (rc == MR_OK) mri_checkpoint_fields_take(&header, bytes);
+    if (rc == MR_OK) rc = read_header(ck, bytes, &header, err);
+    if (rc == MR_OK) rc = read_directory(ck, header.directory_crc, err);
     if (rc == MR_OK) rc = mri_checkpoint_wants_read(ck, err);
     if (rc) {
         mri_checkpoint_close(ck);
