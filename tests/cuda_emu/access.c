@@ -8,9 +8,9 @@
  * operation's own spans is closed while it runs; elsewhere a block has guard bytes before and behind, looked
  * at after every operation that writes it.
  *
- * A block keeps its accesses until a later one says as much: an access is forgotten when a newer one that
- * comes after it covers its bytes and writes, or both read; or when the program was told that it is over,
- * since all that follows comes after it. */
+ * A block keeps its accesses until a later one makes them redundant: an access is forgotten when a newer one
+ * that comes after it covers its bytes and writes, or both read; or when the program has learnt that it is
+ * over, since everything after that is ordered after the access. */
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -40,7 +40,7 @@ static const size_t guard = GUARDED;
 static struct emu_block **blocks; /* by address */
 static size_t block_count, block_cap;
 
-/* What was freed lately, to say so. */
+/* Recently freed blocks, named in reports. */
 static struct freed {
     uintptr_t at;
     size_t bytes;
@@ -65,7 +65,7 @@ static size_t place_of(uintptr_t at)
 
 enum { PAGE = 4096 };
 static pthread_once_t poison_once = PTHREAD_ONCE_INIT;
-static int poison = -1; /* a file of LARGE_BYTES of it; -1: there is none */
+static int poison = -1; /* a file of LARGE_BYTES of poison; -1: not made */
 
 static void make_poison(void)
 {
@@ -82,7 +82,7 @@ static void make_poison(void)
     poison = fd;
 }
 
-/* What is mapped of a block of so many bytes: its guard bytes, and behind them a page that nobody may
+/* Bytes mapped for a block of `whole` bytes: its guard bytes, and after them a page that no access may
  * touch. */
 static size_t mapped_bytes(size_t whole) { return (size_t)mri_align_up(whole, PAGE) + PAGE; }
 
@@ -106,7 +106,7 @@ static bool map_poison(void **raw, size_t whole)
 
 static size_t whole_bytes(const struct emu_block *b) { return b->bytes + 2 * guard; }
 
-/* Behind the end of a block that is mapped, up to its page's. */
+/* Close the bytes after the end of a mapped block, up to its page's end. */
 static void close_end(const struct emu_block *b, bool close)
 {
 #if defined(__SANITIZE_ADDRESS__)
@@ -210,7 +210,7 @@ void emu_block_check_ends(const struct emu_block *b, const char *name, uint64_t 
         emu_violation("%s (#%llu) finds that someone wrote %s the %zu bytes at %p", name,
                       (unsigned long long)number, before[i] == GUARD_BYTE ? "behind" : "before", b->bytes,
                       (void *)b->at);
-        memset(b->raw, GUARD_BYTE, guard); /* told once */
+        memset(b->raw, GUARD_BYTE, guard); /* reported once */
         memset((void *)(b->at + b->bytes), GUARD_BYTE, guard);
         return;
     }

@@ -2,7 +2,7 @@
  *
  * Blocks run one after another. The threads of a block run one after another too, on the stack of one fiber,
  * until one of them comes to a barrier or a shuffle: it is parked there with its stack, and the next thread
- * goes on with another fiber. When every thread is parked or done, those that can go on do so: the lanes of a
+ * continues on another fiber. When every thread is parked or done, the runnable ones continue: the lanes of a
  * warp that all wait in a shuffle, or all threads of the block when all wait at the barrier. Anything else is
  * a barrier that some threads never reach: a violation. So a kernel without barriers costs no switches, and
  * none of the threads in a block ever sees less delay of the others than the rules allow.
@@ -213,7 +213,7 @@ fiber *take_fiber()
     return f;
 }
 
-/* After a violation that is only counted: what is parked will never go on. */
+/* After a violation that is only counted: parked threads never continue. */
 void abandon()
 {
     for (unsigned t = 0; t < block.threads; t++) {

@@ -1,6 +1,6 @@
 /* tests/cuda_emu/cublas.c: the emulated cuBLAS: handles and one product of matrices.
  *
- * What it insists on, beyond the statuses NVIDIA documents: a handle is used with the device current that was
+ * Its rules, beyond the statuses NVIDIA documents: a handle is used with the device current that was
  * current when it was made; its stream, its workspace and the matrices are that device's; matrices lie whole
  * in one allocation, at multiples of their element, and the result overlaps no factor. As documented, setting
  * a stream puts the workspace back to the library's own, and that one may be used while a stream records. */
@@ -86,7 +86,7 @@ cublasStatus_t cublasCreate(cublasHandle_t *handle)
 
 cublasStatus_t cublasDestroy(cublasHandle_t handle)
 {
-    const bool fails = emu_fails("cublasDestroy"); /* what is destroyed is gone all the same */
+    const bool fails = emu_fails("cublasDestroy"); /* the handle is destroyed even if the call fails */
     if (!alive(handle, "cublasDestroy")) return CUBLAS_STATUS_NOT_INITIALIZED;
     emu_live_remove(handle, EMU_CUBLAS_HANDLE);
     free(handle);

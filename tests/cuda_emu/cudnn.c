@@ -1,10 +1,10 @@
 /* tests/cuda_emu/cudnn.c: the emulated cuDNN's entry points: handles, texts of errors, descriptors, and the
  * execution of a plan.
  *
- * What it insists on when a plan runs, beyond the statuses NVIDIA documents: the handle, its stream, the plan
+ * Its rules when a plan runs, beyond the statuses NVIDIA documents: the handle, its stream, the plan
  * and every address are of the thread's current device; the variant pack names every tensor of the graph and
  * nothing else; a tensor lies whole in one allocation; the workspace is large enough, at a multiple of 256
- * bytes, and no tensor's memory; what is written overlaps nothing that is read. */
+ * bytes, and no tensor's memory; no written memory overlaps memory that is read. */
 #include "tests/cuda_emu/emu_cudnn.h"
 
 #include <stdarg.h>
@@ -92,7 +92,7 @@ cudnnStatus_t cudnnCreate(cudnnHandle_t *handle)
 
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle)
 {
-    const bool fails = emu_fails("cudnnDestroy"); /* what is destroyed is gone all the same */
+    const bool fails = emu_fails("cudnnDestroy"); /* the handle is destroyed even if the call fails */
     const cudnnStatus_t rc = check_handle(handle, "cudnnDestroy");
     if (rc != CUDNN_STATUS_SUCCESS) return rc;
     emu_live_remove(handle, EMU_CUDNN_HANDLE);

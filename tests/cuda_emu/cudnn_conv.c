@@ -7,8 +7,8 @@
  *   filter    w[k][r s c]      = sum over pixels of y[pixel][k] * patch of x [pixel][r s c]
  *
  * Tensors are first unpacked to f32 with neighbouring channels, whatever their layout and type, and the
- * result is packed back. Where x has more channels than w, the groups are so many convolutions, one after the
- * other, each of its share of the three tensors. */
+ * result is packed back. Where x has more channels than w, each group is a convolution of its own on its
+ * share of the three tensors, one after the other. */
 #include <stdlib.h>
 
 #include "tests/cuda_emu/emu_cudnn.h"

@@ -205,7 +205,7 @@ static bool kind_fits(const struct rule *r, cudnnBackendDescriptorType_t kind)
     return false;
 }
 
-/* The bodies of descriptors given as values. The library reads memory that is none when one is of the wrong
+/* The bodies of descriptors given as values. The library reads invalid memory when one is of the wrong
  * kind. */
 static cudnnStatus_t take_bodies(const struct rule *r, struct emu_dnn_values *v,
                                  const cudnnBackendDescriptor_t *from)

@@ -1,12 +1,11 @@
-/* tests/cuda_emu/cudnn_graph.c: what must hold when a descriptor is finalised, and which algorithms there
- * are.
+/* tests/cuda_emu/cudnn_graph.c: the conditions for finalising a descriptor, and the algorithms offered.
  *
- * The algorithms ("engines") of every pass, told apart by the notes that the library gives with them. Each
+ * The algorithms ("engines") of every pass, distinguished by the notes that the library gives with them. Each
  * adds its terms in an order of its own, so that choosing another one changes the last bits of the result,
  * and one that should have been refused changes more:
  *
  *   0 plain        f32 exactly; needs no workspace; the only one the fallback list has
- *   1 tensor       on tensor cores: f32 factors are rounded to TF32; wants addresses that are declared
+ *   1 tensor       on tensor cores: f32 factors are rounded to TF32; requires addresses that are declared
  *                  multiples of 16
  *   2 atomics      adds in another order each time it runs
  *   3 converting   f32 only: factors are rounded to f16

@@ -7,18 +7,18 @@
  *   devices.c  memory.c  streams.c  graphs.c  modules.c    the driver: the cu... calls
  *   cublas.c  cudnn*.c  nccl.c                             the libraries, one subject each
  *   blocks.cc    our kernels' device code run on the processor: blocks, threads, barriers
- *   schedule.c   what is queued, in which order it runs, and who may touch what when
+ *   schedule.c   queued operations, the order in which they run, and which accesses are allowed when
  *
- * Nothing queued runs when it is queued. Each stream is a list; an operation may run when those before it in
- * its stream have and the events it waits for are over. Which of those that may run does so next, and when,
- * is drawn from a seed (emu_settings): eagerly, as late as anything can notice, one stream starved, or at
- * random. Whoever synchronises makes just enough of it run.
+ * No operation runs when it is queued. Each stream is a list; an operation may run when the operations before
+ * it in its stream have run and the events it waits for are over. Which runnable operation runs next, and
+ * when, is drawn from a seed (emu_settings): eagerly, as late as anything can notice, one stream starved, or
+ * at random. A call that synchronises makes just enough of it run.
  *
- * Every operation says which memory it reads and writes. From the same order that real streams keep (stream
- * order, events, synchronising host calls; nothing else) the scheduler knows whether two accesses are
- * ordered; when they overlap, one writes and they are not, that is a violation, whether or not this run
- * happened to get it right. So is host memory that changed between the queueing of a copy from it and its
- * running, memory freed while queued work uses it, and use of what was destroyed. */
+ * Every operation declares which memory it reads and writes. From the same order that real streams keep
+ * (stream order, events, synchronising host calls; nothing else) the scheduler knows whether two accesses are
+ * ordered; when they overlap, one writes and they are not ordered, that is a violation, whether or not this
+ * run happened to get it right. Further violations: host memory that changed between the queueing of a copy
+ * from it and its running, memory freed while queued work uses it, and use of destroyed objects. */
 #ifndef EMU_H
 #define EMU_H
 
@@ -87,8 +87,8 @@ int emu_device_of_address(const void *at, size_t bytes);
 /* Device of the calling thread's current context, -1 without one. */
 int emu_current_device(void);
 
-/* One of our kernels, compiled for the processor (blocks.cc): run a whole grid. spans: what it will touch,
- * worked out from args alone (kernels.cc has one such function per kernel). */
+/* One of our kernels, compiled for the processor (blocks.cc): run a whole grid. spans: the memory it will
+ * touch, derived from args alone (kernels.cc has one such function per kernel). */
 struct emu_kernel {
     const char *name; /* "mrk_cast" */
     size_t args_bytes;

@@ -1,8 +1,8 @@
-/* tests/cuda_emu/emu_cudnn.h: what the parts of the emulated cuDNN share.
+/* tests/cuda_emu/emu_cudnn.h: shared by the files of the emulated cuDNN.
  *
  *   cudnn.c             handles, error texts, the entry points; execution of a plan
  *   cudnn_descriptor.c  descriptors: which attributes each kind has, setting and getting them
- *   cudnn_graph.c       what must hold when a descriptor is finalised; engines, heuristics, plans
+ *   cudnn_graph.c       conditions for finalising a descriptor; engines, heuristics, plans
  *   cudnn_conv.c        the arithmetic
  *
  * A descriptor is a handle of a body. Setting one as an attribute of another keeps the body, as the library

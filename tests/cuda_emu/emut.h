@@ -1,5 +1,5 @@
-/* tests/cuda_emu/emut.h: what the tests of the emulation share: one GPU opened, and a program under test run
- * in a process of its own with the environment it should find, since the emulation reads that once. */
+/* tests/cuda_emu/emut.h: shared by the tests of the emulation: one GPU opened, and a program under test run
+ * in a process with an environment of its own, since the emulation reads the environment once. */
 #ifndef EMUT_H
 #define EMUT_H
 
@@ -41,11 +41,11 @@ struct emut_gpu {
 void emut_open(struct emut_gpu *g, int device);
 void emut_close(struct emut_gpu *g); /* waits for all of it first */
 
-/* Run program in a child with these settings ("MILLRACE_EMU_SEED=3 MILLRACE_EMU_ORDER=late"); what it wrote
- * to stderr goes to text. Returns what waitpid() says. The child ends with exit status 0, or 5 when
- * violations were only counted. */
+/* Run program in a child with these settings ("MILLRACE_EMU_SEED=3 MILLRACE_EMU_ORDER=late"); its stderr goes
+ * to text. Returns waitpid()'s status. The child ends with exit status 0, or 5 when violations were only
+ * counted. */
 int emut_run(void (*program)(void), const char *settings, char *text, size_t text_bytes);
-/* No violation and a good end, for so many seeds of each order. */
+/* No violation and a good end, for `seeds` seeds of each order. */
 void emut_always_fine(void (*program)(void), unsigned seeds);
 /* A violation in every order and seed whose text holds both parts. */
 void emut_always_caught(void (*program)(void), const char *part, const char *other);

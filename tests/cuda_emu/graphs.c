@@ -3,8 +3,7 @@
  * A recording has lanes: lane 0 is the stream it began on, others are streams that waited for an event of the
  * recording. Each lane counts its operations and knows, as streams outside do, how much of the other lanes is
  * over when its last is. Accesses are checked lane against lane while they are recorded, so a launch may
- * queue the nodes one behind the other: in the order they were recorded, which is one that the graph
- * allows. */
+ * queue the nodes in the order of their recording, which the graph allows. */
 #include "tests/cuda_emu/inside.h"
 
 static struct emu_capture *open_captures;
@@ -191,7 +190,7 @@ static CUresult end(CUstream s, CUgraph *out)
     return CUDA_SUCCESS;
 }
 
-/* Told to fail, it ends the recording all the same, as one that was broken. */
+/* If it is set to fail, it still ends the recording, as a broken one. */
 static CUresult end_failing(CUstream s, CUgraph *out)
 {
     if (s && s->head.kind == EMU_STREAM && s->capture)

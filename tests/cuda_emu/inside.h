@@ -1,14 +1,15 @@
-/* tests/cuda_emu/inside.h: what the parts of the emulated driver share among themselves. emu.h is what the
- * libraries see.
+/* tests/cuda_emu/inside.h: shared by the files of the emulated driver. The libraries see only emu.h.
  *
  * Handles are addresses of the structs below. They are marked when destroyed and never given back, so use
- * after destruction is told from nonsense, and an address never comes back as another handle.
+ * after destruction is distinguished from an invalid address, and an address never comes back as another
+ * handle.
  *
  * Time is counted in operations. Every stream has a slot; the n-th operation queued on it is (slot, n). A
- * clock says, slot by slot, how many operations are known to be over: a stream's clock what will be over when
- * its last operation is, an event's clock what is over when the event is, the host's clock what some thread
- * of the program was told is over. Threads of the program tell each other things in ways that are not seen
- * here, so they share one clock: an order they keep among themselves is never doubted.
+ * clock records, slot by slot, how many operations are known to be over: a stream's clock the operations that
+ * will be over when its last one is, an event's clock the ones that are over when the event is, the host's
+ * clock the ones that some thread of the program knows to be over. Threads of the program exchange knowledge
+ * in ways that are not seen here, so they share one clock: an order they keep among themselves is never
+ * doubted.
  *
  * One lock guards everything below; operations run while it is held. */
 #ifndef EMU_INSIDE_H
@@ -52,8 +53,8 @@ typedef struct emu_handle {
     bool destroyed;
     uint64_t number; /* of its kind, from 1 */
     int device;
-    struct emu_handle *buried; /* the one destroyed before: kept, so that use after destruction is told from
-                                  use of anything */
+    struct emu_handle *buried; /* the one destroyed before: kept, so that use after destruction is
+                                * distinguished from use of an invalid address */
 } emu_handle;
 
 typedef struct emu_clock {
@@ -124,7 +125,7 @@ CUresult emu_ready(void);
 CUresult emu_ready_here(void);
 /* A live stream of the current context, which is well. */
 CUresult emu_stream_here(CUstream s, const char *call);
-/* The error a call was told to fail with; kills the context when it is one of those no GPU recovers from. */
+/* The error that a call is set to fail with; kills the context if no GPU recovers from that error. */
 CUresult emu_inject(CUresult code);
 CUresult emu_told(const char *call, CUresult code);
 bool emu_is_sticky(CUresult code);
@@ -175,7 +176,7 @@ struct emu_block {
     size_t count, cap;
 };
 
-/* Poisoned memory with an owner; NULL: the machine has none. */
+/* Poisoned memory with an owner; NULL: out of memory. */
 struct emu_block *emu_block_new(size_t bytes, int device);
 void emu_block_free(struct emu_block *b);
 struct emu_block *emu_block_at(const void *at, size_t bytes); /* the block that holds all of it, or NULL */
@@ -187,7 +188,8 @@ bool emu_spans_live(const emu_span *spans, int count, const int *devices, int de
 /* Note the accesses of an operation that comes after all that `clock` says; a violation for each that is not
  * ordered. */
 void emu_spans_note(const emu_span *spans, int count, const struct emu_access *who, const emu_clock *clock);
-/* Is an access queued that `clock` does not know to be over? writes: only those that write. NULL: none. */
+/* Is an access queued that `clock` does not know to be over? writes: only writing accesses. NULL: no
+ * access. */
 const struct emu_access *emu_block_busy(const struct emu_block *b, const void *at, size_t bytes, bool writes,
                                         const emu_clock *clock);
 /* Run an operation that touches nothing but its spans: where the address sanitizer watches, it stops at the
@@ -234,9 +236,9 @@ bool emu_slot_over(int slot, uint64_t seq);
 uint64_t emu_slot_queued(int slot);
 void emu_clock_join(emu_clock *into, const emu_clock *from);
 bool emu_clock_covers(const emu_clock *clock, const emu_clock *what);
-/* What the program was told is over. */
+/* The operations that the program knows to be over. */
 extern emu_clock emu_host;
-/* A thread was told: this is over. */
+/* A thread learnt that this is over. */
 void emu_host_learns(const emu_clock *what);
 /* Make (slot, seq) run; the lock is let go while something hangs. */
 CUresult emu_wait_for(int slot, uint64_t seq, const char *call, CUcontext context);
@@ -244,7 +246,7 @@ CUresult emu_wait_for(int slot, uint64_t seq, const char *call, CUcontext contex
 bool emu_poll(int slot, uint64_t seq);
 /* Run all that can. */
 void emu_drain(void);
-/* Run what the order says may run now. */
+/* Run the operations that the order allows now. */
 void emu_move_on(void);
 uint64_t emu_random(void);
 

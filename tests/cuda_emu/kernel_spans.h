@@ -1,7 +1,7 @@
-/* tests/cuda_emu/kernel_spans.h: what each kernel reads and writes, worked out from its arguments. Included
- * by kernels.cc only.
+/* tests/cuda_emu/kernel_spans.h: the memory that each kernel reads and writes, derived from its arguments.
+ * Included by kernels.cc only.
  *
- * One function per kernel, told apart by the type of its arguments:
+ * One function per kernel, distinguished by the type of its arguments:
  *
  *     inline void spans(const mrk_NAME_args &a, emu_span_list &s)
  *     {

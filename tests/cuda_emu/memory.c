@@ -308,8 +308,8 @@ CUresult CUDAAPI cuMemcpyHtoDAsync(CUdeviceptr dstDevice, const void *srcHost, s
              copy_in(dstDevice, srcHost, ByteCount, hStream));
 }
 
-/* What the host finds in the destination before the copy is over is poison, as long as nothing else that is
- * queued uses it. A copy into pageable memory is over when the call returns. */
+/* Before the copy is over the host finds poison in the destination, as long as no other queued operation uses
+ * it. A copy into pageable memory is over when the call returns. */
 static CUresult copy_out(void *to, CUdeviceptr from, size_t bytes, CUstream s)
 {
     static const char call[] = "cuMemcpyDtoHAsync";

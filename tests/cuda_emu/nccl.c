@@ -9,13 +9,14 @@
  * in an order that no single device would take (a ring that starts at device 1), and every device gets the
  * same bits.
  *
- * What would hang or corrupt memory there is a violation here: a collective of several devices outside a
- * group, a device missing in it, counts, types or roots that differ, a stream or memory of another device,
- * buffers that overlap by half, and a communicator destroyed while a graph still holds its collectives. As
- * documented, ncclCommDestroy() first waits for what is queued, and ncclCommAbort() does not: once every
- * communicator of a clique was aborted, what was pending ends without running.
+ * Errors that would hang or corrupt memory on GPUs are violations here: a collective of several devices
+ * outside a group, a device missing in it, counts, types or roots that differ, a stream or memory of another
+ * device, buffers that overlap by half, and a communicator destroyed while a graph still holds its
+ * collectives. As documented, ncclCommDestroy() first waits for queued collectives, and ncclCommAbort() does
+ * not: once every communicator of a clique was aborted, pending collectives end without running.
  *
- * Told to fail, ncclCommGetAsyncError() succeeds and reports an error, as it does when a peer died. */
+ * If it is set to fail, ncclCommGetAsyncError() succeeds and reports an error, as it does when a peer
+ * died. */
 #include <nccl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,7 +172,7 @@ ncclResult_t ncclCommInitAll(ncclComm_t *comm, int ndev, const int *devlist)
     return made == ndev ? ncclSuccess : ncclSystemError;
 }
 
-/* Wait for what is queued on this communicator's stream. */
+/* Wait for the operations queued on this communicator's stream. */
 static ncclResult_t flush(ncclComm_t comm)
 {
     struct clique *c = comm->clique;
@@ -185,7 +186,8 @@ static ncclResult_t flush(ncclComm_t comm)
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
-    const bool fails = emu_fails("ncclCommDestroy"); /* what is destroyed is gone all the same */
+    const bool fails = emu_fails("ncclCommDestroy"); /* the communicator is destroyed even if the call
+                                                      * fails */
     if (!comm) return ncclSuccess;
     if (!alive(comm, "ncclCommDestroy")) return ncclInvalidArgument;
     const ncclResult_t rc = flush(comm);
@@ -304,7 +306,7 @@ static ncclResult_t queue_collective(struct call *const *calls)
     return ncclUnhandledCudaError;
 }
 
-/* The first call not yet taken of every rank, or the rank that has none. */
+/* The first call not yet taken of every rank, or the rank without a call. */
 static int match(const struct clique *c, struct call **out)
 {
     for (int r = 0; r < c->ranks; r++) {

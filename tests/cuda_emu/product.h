@@ -1,6 +1,6 @@
-/* tests/cuda_emu/product.h: what the emulated cuBLAS and cuDNN compute with: numbers of 16 bits, TF32, and
- * one product of matrices in f32 whose order of summation can be chosen, because two algorithms of a GPU
- * never add in the same order. */
+/* tests/cuda_emu/product.h: arithmetic of the emulated cuBLAS and cuDNN: numbers of 16 bits, TF32, and one
+ * product of matrices in f32 whose order of summation can be chosen, because two algorithms of a GPU never
+ * add in the same order. */
 #ifndef EMU_PRODUCT_H
 #define EMU_PRODUCT_H
 
@@ -28,7 +28,7 @@ static inline float emu_float(uint32_t u)
     return f;
 }
 
-/* Drop the low `bits` of the mantissa, to nearest, ties to even; infinities and NaNs stay what they are. */
+/* Drop the low `bits` of the mantissa, to nearest, ties to even; infinities and NaNs do not change. */
 static inline float emu_drop_bits(float f, unsigned bits)
 {
     uint32_t u = emu_bits(f);
@@ -98,7 +98,7 @@ void emu_panels(float *panels, const float *b, size_t step, size_t column, size_
 void emu_multiply(float *c, size_t ldc, const float *a, size_t row, size_t step, const float *panels,
                   size_t m, size_t n, size_t k, struct emu_sum_order order, bool add);
 
-/* Memory for a computation; ends the program when there is none. */
+/* Memory for a computation; ends the program if the allocation fails. */
 float *emu_floats(size_t count);
 /* Fill what an algorithm may write of its workspace (the ends of it) with noise: nobody may rely on what was
  * there. */

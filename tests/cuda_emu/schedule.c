@@ -1,4 +1,4 @@
-/* tests/cuda_emu/schedule.c: what is queued, and which of it runs next.
+/* tests/cuda_emu/schedule.c: the queued operations, and which of them runs next.
  *
  *     slot 0   [op] [op] [mark e] ...        an operation runs when it is first in all its slots and what it
  *     slot 1   [wait e] [op] ...             waits for is over; then `over` of those slots goes up by one
@@ -323,8 +323,8 @@ static struct op *op_of(const struct emu_submission *what)
     return op;
 }
 
-/* Host memory is watched only when nothing that is queued writes it: a copy back into it, or a function of
- * the host, may be what it waits for. */
+/* Host memory is watched only when no queued operation writes it: a copy back into it, or a function of the
+ * host, may be the event that it waits for. */
 static void watch(struct op *op, const struct emu_submission *what)
 {
     const struct emu_block *b = what->watched ? emu_block_at(what->watched, what->watched_bytes) : NULL;
@@ -361,7 +361,7 @@ CUresult emu_submit(const struct emu_submission *what)
                                    .device = devices[0]};
     const uint64_t before = emu_violations();
     if (!is_dead(op)) emu_spans_note(what->spans, what->span_count, &who, &clock);
-    if (what->frees && emu_violations() > before) emu_drain(); /* those that still use it */
+    if (what->frees && emu_violations() > before) emu_drain(); /* operations that still use it */
     for (int i = 0; i < what->stream_count; i++) {
         struct slot *s = &slots[op->slots[i]];
         if (!push(op->slots[i], op)) abort(); /* a test machine without memory for a list of pointers */

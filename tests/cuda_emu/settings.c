@@ -1,5 +1,5 @@
-/* tests/cuda_emu/settings.c: what the environment asks for, the count of calls, the log, and where violations
- * go. */
+/* tests/cuda_emu/settings.c: settings from the environment, the count of calls, the log, and the reports of
+ * violations. */
 #include <stdarg.h>
 #include <stdio.h>
 

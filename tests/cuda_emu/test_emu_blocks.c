@@ -1,4 +1,4 @@
-/* Device code on the processor: barriers, shuffles, shared memory, and what is caught when threads part ways.
+/* Device code on the processor: barriers, shuffles, shared memory, and the violations when threads part ways.
  * The bodies here are called as kernels are, once for every thread. */
 #include "tests/cuda_emu/blocks.h"
 #include "tests/cuda_emu/emut.h"
@@ -86,7 +86,7 @@ static void sums_right(void)
     for (int i = 0; i < 7 * 33; i++) EMUT_CHECK(hits[i] == 1);
 }
 
-/* Whatever the order of the threads, someone adds what is not there yet: poison, which is no number. */
+/* In any order of the threads, one adds a value that is not written yet: poison, a NaN. */
 static void barriers_left_out(void)
 {
     for (int i = 0; i < 256; i++) in[i] = 1;

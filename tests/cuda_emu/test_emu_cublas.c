@@ -151,7 +151,7 @@ static void tf32_rounds_the_factors(void **state)
     MRT_EQ(cublasDestroy(h), CUBLAS_STATUS_SUCCESS);
 }
 
-/* A call of which one argument after the other is spoilt. */
+/* A call whose arguments are spoilt one after the other. */
 struct call {
     cublasHandle_t h;
     cublasOperation_t ta, tb;
@@ -281,7 +281,7 @@ static void streams_and_workspaces_are_checked(void **state)
     place_free(0, m);
 }
 
-/* What is recorded runs at each launch, with the library's own workspace too. */
+/* Recorded products run at each launch, also with the library's own workspace. */
 static void products_are_recorded(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* tests/cuda_emu/test_emu_cudnn.c: the emulated cuDNN: the passes of convolutions against sums in double,
- * what the algorithms promise about their bits, and every rule broken once. */
+/* tests/cuda_emu/test_emu_cudnn.c: the emulated cuDNN: the passes of convolutions against sums in double, the
+ * algorithms' promises about their bits, and every rule broken once. */
 #include <cudnn.h>
 #include <math.h>
 
@@ -142,7 +142,7 @@ static desc graph(cudnnHandle_t h, const struct conv *c, int64_t align)
                      tensor(Y, c->type, y, c->planes, align), convolution(c)};
     GOOD(operation(c, parts[0], parts[1], parts[2], parts[3], &parts[4]));
     desc g = graph_of(h, parts[4]);
-    drop(parts, 5); /* the graph keeps what it needs */
+    drop(parts, 5); /* the graph keeps the parts it needs */
     return g;
 }
 
@@ -271,7 +271,7 @@ static void run(cudnnHandle_t h, desc p, struct operands *o)
 {
     desc v = pack(ids, o->at, 3, o->workspace);
     GOOD(cudnnBackendExecute(h, p, v));
-    drop(&v, 1); /* what is queued has its own copy */
+    drop(&v, 1); /* queued operations have their own copy */
     place_sync(0);
 }
 
@@ -735,7 +735,7 @@ static void nothing_mixes_types(void **state)
     GOOD(cudnnDestroy(h));
 }
 
-/* What the environment takes away. Read at every use, so one process can try them all. */
+/* Engines that the environment takes away. It is read at every use, so one process can try them all. */
 static void the_environment_takes_engines_away(void **state)
 {
     (void)state;

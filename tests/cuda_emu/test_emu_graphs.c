@@ -1,5 +1,5 @@
-/* Recording: what is illegal in which mode, forks and their joins, and that each launch does again what was
- * recorded. */
+/* Recording: illegal calls in each mode, forks and their joins, and that each launch repeats the recorded
+ * operations. */
 #include <pthread.h>
 
 #include "tests/cuda_emu/emut.h"

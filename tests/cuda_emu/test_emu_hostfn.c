@@ -1,5 +1,5 @@
-/* Functions of the host in streams: behind what was queued before, before what is queued after, without being
- * waited for, while other streams go on; and they may not call the driver. */
+/* Functions of the host in streams: they run after earlier operations and before later ones, no call waits
+ * for them, other streams go on meanwhile; and they may not call the driver. */
 #include <stdatomic.h>
 
 #include "tests/cuda_emu/emut.h"

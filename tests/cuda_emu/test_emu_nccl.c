@@ -127,7 +127,7 @@ static void calls_are_matched_by_their_order(void **state)
                ncclSuccess);
     }
     MRT_EQ(ncclGroupEnd(), ncclSuccess);
-    MRT_EQ(ncclCommDestroy(r.comm[0]), ncclSuccess); /* waits for what is queued */
+    MRT_EQ(ncclCommDestroy(r.comm[0]), ncclSuccess); /* waits for queued operations */
     MRT_TRUE(r.out[1][0] == a + b && r.out[1][500] == c + d);
     MRT_EQ(ncclCommDestroy(r.comm[1]), ncclSuccess);
     MRT_EQ(ncclCommInitAll(r.comm, 2, NULL), ncclSuccess);

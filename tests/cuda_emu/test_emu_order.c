@@ -1,4 +1,4 @@
-/* The emulation sees what is not ordered, names both operations, and leaves programs alone that order
+/* The emulation finds unordered accesses, names both operations, and accepts programs that order
  * everything. */
 #include "tests/cuda_emu/emut.h"
 
@@ -54,7 +54,7 @@ static void test_missing_wait_names_both(void **state)
     emut_always_caught(wait_for_use_left_out, "cuMemcpyHtoDAsync (#", "cuMemcpyDtoDAsync (#");
 }
 
-/* The rest of the order is kept, so nothing but the changed source tells. Where every copy runs at once,
+/* The rest of the order is kept, so only the changed source reveals the fault. Where every copy runs at once,
  * nothing can. */
 static void test_slot_rewritten(void **state)
 {

@@ -1,6 +1,6 @@
-/* The same seed does the same in the same order, other seeds do not; every call fails when it is told to,
- * with an error that fits it, and a program that looks at what calls return ends in an orderly way; several
- * threads at once do no harm. */
+/* The same seed does the same in the same order, other seeds do not; every call fails when it is set to, with
+ * a fitting error, and a program that checks return values ends in an orderly way; several threads at once do
+ * no harm. */
 #include <pthread.h>
 
 #include "tests/cuda_emu/emut.h"
@@ -62,7 +62,7 @@ static void test_replay(void **state)
 
 static unsigned char image[64] = {0x7f, 'E', 'L', 'F'};
 
-/* Each call once; true when one failed, which must be told by what it returned. Gives back what it has. */
+/* Each call once; true when one failed, which its return value must show. Releases its resources. */
 static bool every_call(void)
 {
     CUdevice dev;
@@ -174,7 +174,7 @@ static void test_each_call_fails(void **state)
     for (;; n++) {
         snprintf(settings, sizeof settings, "MILLRACE_EMU_ORDER=eager MILLRACE_EMU_FAIL_AT=%u", n);
         const int status = emut_run(one_fails, settings, text, sizeof text);
-        if (WIFEXITED(status) && WEXITSTATUS(status) == 4 && n > 45) break; /* behind the last call */
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 4 && n > 45) break; /* after the last call */
         if (status != 0) fprintf(stderr, "%s: status %d: %s\n", settings, status, text);
         MRT_EQ(status, 0);
     }
@@ -185,7 +185,7 @@ static void test_each_call_fails(void **state)
 static void sticky(void)
 {
     emut_open(&g, 0);
-    const CUresult rc = cuStreamSynchronize(g.copy); /* told to fail */
+    const CUresult rc = cuStreamSynchronize(g.copy); /* set to fail */
     EMUT_CHECK(rc == CUDA_ERROR_ILLEGAL_ADDRESS);
     EMUT_CHECK(cuStreamSynchronize(g.compute) == rc && cuMemsetD8Async(g.a, 0, 8, g.compute) == rc);
     EMUT_CHECK(cuEventQuery(g.used) == rc && cuStreamQuery(g.copy) == rc);
@@ -198,7 +198,7 @@ static void test_sticky(void **state)
     (void)state;
     char text[2048];
     /* cuInit, Get, Retain, SetCurrent, PoolCreate, 2 streams, 2 events, 2 allocations, 2 pinned, Synchronize:
-     * the next is told */
+     * the next one fails */
     const int status =
         emut_run(sticky, "MILLRACE_EMU_FAIL_AT=15 MILLRACE_EMU_VIOLATION=count", text, sizeof text);
     MRT_HAS(text, "cuMemFreeHost");

@@ -1,5 +1,5 @@
-/* Rules of the driver: what a call returns when it is misused, and what is a violation because a real GPU
- * would not tell. */
+/* Rules of the driver: the return values of misused calls, and misuse that is a violation because a real GPU
+ * would not report it. */
 #include "tests/cuda_emu/emut.h"
 
 static struct emut_gpu g;

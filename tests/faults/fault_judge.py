@@ -1,4 +1,4 @@
-"""Whether a run under a fault is what it may be: as the undisturbed one, or a failure that says so and leaves nothing half."""
+"""Whether a run under a fault ends as allowed: like the undisturbed one, or with a reported failure that leaves nothing half written."""
 
 import fnmatch
 import json
@@ -34,7 +34,7 @@ def said(text):
 
 
 def tree(folder, contents=True):
-    """Every path below folder: None for a folder, bytes for a file; without contents what a change of it would change."""
+    """Every path below folder: None for a folder, bytes for a file; without contents, the facts that a change of it would change."""
     out = {}
     stack = [""]
     while stack:
@@ -96,7 +96,7 @@ class Expected:
         return data == want
 
     def files_of_success(self, files):
-        """What is wrong with the files of a run that ended well."""
+        """Faults in the files of a run that ended well."""
         for path, data in files.items():
             if path not in self.outputs:
                 if not matches(path, self.job.optional):
@@ -109,8 +109,8 @@ class Expected:
         return None
 
     def files_of_failure(self, files, copies, accepts, killed=False):
-        """What is wrong with the files of a run that failed or was killed: a final name holds the whole file, or nothing (or
-        what it was before). accepts(args): whether the command ends well with these."""
+        """Faults in the files of a run that failed or was killed: a final name holds the whole file, or nothing (or its old contents).
+        accepts(args): whether the command ends well with these."""
         whole = self.job.whole
         for path, data in files.items():
             if path in copies and data == copies[path]:
@@ -147,7 +147,7 @@ ERROR_TEXT = {"ENOMEM": ["memory", "refused"], "EIO": ["nput/output error"], "EN
 
 
 def message_lacks(cls, stderr, stdout, error):
-    """What the message of a run that failed does not say. Listing what is wrong is the result of verify and inspect."""
+    """Facts missing from the message of a failed run. For verify and inspect, the list of faults is the result."""
     text = (stderr + stdout).decode("utf-8", "replace")
     if b"millrace: " not in stderr:
         return "no message"
@@ -158,12 +158,12 @@ def message_lacks(cls, stderr, stdout, error):
 
 
 def tells(cls, stderr, stdout, error, path=""):
-    """Does a run that ended well tell the user that the system failed, and what it left because of that?"""
+    """Does a run that ended well report the system's failure, and the files left because of it?"""
     return message_lacks(cls, stderr, stdout, error) is None and path.encode() in stderr
 
 
 def restore(folder, journal, what):
-    """Take back what was not fsynced when the process was killed. what: data, names or all (journal.c has the model)."""
+    """Take back changes that were not fsynced when the process was killed. what: data, names or all (journal.c has the model)."""
     with open(os.path.join(journal, "log"), encoding="utf-8") as f:
         log = [line.rstrip("\n").split("\t") for line in f]
     inodes = {}
@@ -215,4 +215,4 @@ def restore(folder, journal, what):
             elif kind == "k":
                 os.mkdir(fields[1])
         except OSError:
-            pass  # what a later line that stays has undone
+            pass  # a later line that stays has undone it

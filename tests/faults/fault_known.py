@@ -1,4 +1,4 @@
-"""Findings that are known and open: told, but no failure of the test. Each goes with the change that mends it.
+"""Known open findings: printed, but no failure of the test. Each is removed with the change that mends it.
 
 (function, why): a finding whose place has this function among its innermost six is known."""
 

@@ -110,7 +110,7 @@ __attribute__((constructor)) static void start(void)
                *journal = getenv("FAULTS_JOURNAL");
     inside = true;
     dl_iterate_phdr(add_module, NULL);
-    backtrace(frames, 4); /* loads what it needs now, not in the middle of a call */
+    backtrace(frames, 4); /* loads its libraries now, not in the middle of a call */
     if (path) open_report(path);
     if (fault && *fault && !read_fault(fault)) {
         fprintf(stderr, "faults: FAULTS: expected CLASS:N:ERROR, found '%s'\n", fault);

@@ -8,7 +8,7 @@
  *                   nothing fails and calls are counted.
  *   FAULTS_REPORT   file of sizeof(mrt_fault_report) bytes that is mapped and filled:
  *                   counts, and where the fault was
- *   FAULTS_JOURNAL  folder for what run.py needs to take back what was not fsynced (journal.c)
+ *   FAULTS_JOURNAL  folder for the records from which run.py takes back changes without fsync (journal.c)
  *
  * Only calls that the command or libmillrace makes itself count, found by the return address; allocations of
  * the small C libraries that they call (pictures, JSON, packing) count as well. Those of oneDNN, OpenMP, the
@@ -38,7 +38,7 @@
     X(SPACE, space)   /* ftruncate, truncate, fallocate, posix_fallocate */                                  \
     X(STAT, stat)     /* stat, fstat, lstat, fstatat, fstatvfs, fstatfs, access, realpath */                 \
     X(FOLDER, folder) /* mkdir, mkdirat */                                                                   \
-    X(CLOSE, close)   /* close of what was open for writing: it is closed all the same */                    \
+    X(CLOSE, close)   /* close of a file open for writing: it is closed even so */                           \
     X(LOCK, lock)     /* flock */                                                                            \
     X(META, meta)     /* fchmod, futimens */                                                                 \
     X(THREAD, thread) /* pthread_create */                                                                   \

@@ -39,7 +39,7 @@ static void change_request(struct io_uring_sqe *sqe, const void *caller)
     pthread_mutex_unlock(&lock);
 }
 
-/* What is queued and not submitted yet. */
+/* Requests that are queued and not submitted yet. */
 static void change_requests(struct io_uring *ring, const void *caller)
 {
     struct io_uring_sq *sq = &ring->sq;

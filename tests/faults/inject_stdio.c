@@ -1,6 +1,6 @@
-/* tests/faults/inject_stdio.c: files through FILE. What the C library writes below them cannot be seen from
- * here, so the calls fail themselves and leave the error flag that a failed write leaves. Messages (stderr)
- * are left alone. */
+/* tests/faults/inject_stdio.c: files through FILE. The C library's writes below them cannot be seen from
+ * here, so the calls fail themselves and set the error flag that a failed write sets. Messages (stderr) are
+ * left alone. */
 #include "inject.h"
 
 #include <errno.h>
@@ -113,7 +113,7 @@ int fflush(FILE *file)
     return real(file);
 }
 
-/* Closed all the same; what was not written yet is lost. */
+/* It is closed even so; unwritten data are lost. */
 int fclose(FILE *file)
 {
     MRT_REAL(fclose)

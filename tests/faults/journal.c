@@ -1,12 +1,12 @@
-/* tests/faults/journal.c: what a machine that loses power may forget. run.py takes it back after the process
- * was killed.
+/* tests/faults/journal.c: changes that a machine may forget when it loses power. run.py takes them back after
+ * the process was killed.
  *
- * The model: what a file holds is kept when the file is fsynced, a name when its folder is. FAULTS_JOURNAL is
- * a folder:
+ * The model: a file's contents are durable when the file is fsynced, a name when its folder is.
+ * FAULTS_JOURNAL is a folder:
  *
  *   log      one line for each change of a name and each fsync, in order; fields are separated by tabs
- *   NUMBER   for each file that was opened for writing, under its inode number: what it held when it
- *            was fsynced last, or when it was opened first
+ *   NUMBER   for each file that was opened for writing, under its inode number: its contents when it
+ *   was fsynced last, or when it was opened first
  *   kept-N   another link to a file whose name went away in line N
  *
  * Lines: c PATH (made by open), l PATH (by link or symlink), d PATH (folder), r FROM TO N (renamed; kept-N is
@@ -69,7 +69,7 @@ static bool regular(int fd, unsigned long *inode)
     return true;
 }
 
-/* What the file of `path` holds, under its inode's number. */
+/* The contents of the file `path`, under its inode's number. */
 static void keep_content(const char *path, unsigned long inode, bool again)
 {
     char to[PATH_MAX + 32], buffer[65536];
@@ -104,8 +104,8 @@ void mrt_journal_opened(int fd, int at, const char *path, bool made)
     if (log_fd < 0 || !regular(fd, &inode)) return;
     pthread_mutex_lock(&lock);
     if (path) whole(full, at, path);
-    keep_content(path && !made ? full : NULL, inode, made || !path); /* a number may be that of a file that is
-                                                                        gone */
+    keep_content(path && !made ? full : NULL, inode, made || !path); /* the number may have belonged to a
+                                                                      * deleted file */
     if (path && made) {
         snprintf(text, sizeof text, "c\t%s\n", full);
         line(text);
@@ -132,7 +132,7 @@ void mrt_journal_synced(int fd)
     pthread_mutex_unlock(&lock);
 }
 
-/* Nothing of what was done so far can be forgotten any more. */
+/* No change so far can be forgotten any more. */
 void mrt_journal_synced_all(void)
 {
     char path[PATH_MAX + 32];

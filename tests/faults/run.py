@@ -8,12 +8,12 @@ usage: tests/faults/run.py BUILD [--full] [--job NAME] [--class NAME] [--error N
                 or with a message and an exit status other than 0, and nothing half under a final name; then it is repeated
                 (--resume, --force as the manual says) and comes to the same bytes
     --kill      killed at the n-th call that changes a file, and repeated
-    --power     the same, and what was not fsynced by then is taken back
+    --power     the same, and changes not fsynced by then are taken back
     --pairs     the same command twice at once in one folder
     --full      every place and every error; otherwise a sample for --seconds (60), drawn with --seed, which is printed
     --cases N   the first N of the sample, however long they take: the same ones on every machine where the places are the same
     --all       tell what fault_known.py knows as well
-    --at N      that place only, showing what the run said
+    --at N      that place only, with the run's output
 
 README.md says more. Exit status: 0 nothing was found, 1 something was, 77 it cannot run here."""
 
@@ -43,7 +43,7 @@ ERRORS = {"alloc": ["ENOMEM", "ENOMEM+"], "read": ["EIO", "EINTR", "short"], "wr
           "print": ["ENOSPC"], "open": ["EMFILE", "EIO", "EACCES", "EINTR", "EMFILE+"], "list": ["EIO"], "name": ["EIO"], "sync": ["EIO"], "space": ["ENOSPC"],
           "stat": ["EIO"], "folder": ["ENOSPC"], "close": ["EIO"], "lock": ["ENOLCK", "EINTR"], "meta": ["EPERM"],
           "thread": ["EAGAIN", "EAGAIN+"], "ring": ["EIO", "ENOMEM", "EINTR", "EAGAIN"], "request": ["EIO", "EINTR", "EAGAIN", "short"]}
-MUST_NOT_PASS = {"sync", "space", "write", "print", "name"}  # a success in spite of these is told; MAY_PASS are those that are repeated
+MUST_NOT_PASS = {"sync", "space", "write", "print", "name"}  # a success in spite of these is reported; calls with MAY_PASS errors are repeated
 MAY_PASS = {"EINTR", "short", "EAGAIN"}
 KILLS = ["kill", "torn"]
 LOSSES = ["data", "names", "all"]
@@ -52,7 +52,7 @@ TIMEOUT_S = 60
 
 
 class Run:
-    """One run of a command, and what it left."""
+    """One run of a command, and its output."""
 
     def __init__(self, place, args, fault=None, journal=None, keep=False, contents=True):
         self.place, self.args = place, args
@@ -175,14 +175,14 @@ def learn(bench, place, job, times=3):
 
 
 def repeat(bench, place, job, expected, fault, first):
-    """After a failure or a kill: the command again gives what it would have given."""
+    """After a failure or a kill: the command, repeated, gives the undisturbed result."""
     run = Run(place, job.again)
     text = None
     if run.hung:
         text = "hangs"
     elif run.status != job.exit:
         text = f"exit status {run.status}"
-    else:  # what the first one left has been told
+    else:  # files left by the first run have been reported
         left = {p: d for p, d in run.files.items() if p in expected.outputs or p not in first.files or matches(p, job.parts)}
         text = expected.files_of_success(left)
     if text:
@@ -375,7 +375,7 @@ def table(bench, jobs, counts):
 
 
 def tell(bench):
-    """Prints what was found; how many kinds of it are new."""
+    """Prints the findings; returns how many kinds of them are new."""
     order = ["crash", "hang", "wrong", "input", "left", "repeated", "status", "pair", "message", "ignored"]
     new, known = 0, {}
     for kind in order:

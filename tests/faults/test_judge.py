@@ -1,4 +1,4 @@
-"""The judge and the journal of tests/faults: what they let pass and what they find, on runs made by hand."""
+"""The judge and the journal of tests/faults: accepted runs and findings, on runs made by hand."""
 
 import os
 import sys

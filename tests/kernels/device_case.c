@@ -22,7 +22,7 @@ static uint32_t type_of(const mr_op_desc *d)
     return is_recurrent(d->kind) && takes_numbers(d) ? d->recurrent.out_dtype : d->in.dtype;
 }
 
-/* A tensor of max samples of which n are given; the rest stays what no operation may read. */
+/* A tensor of max samples, n of them given; the rest keeps bytes that no operation may read. */
 static void *tensor(struct lab *l, const mr_tensor *t, uint32_t max, uint32_t n, const float *canonical)
 {
     void *p = lab_memory(l, t->sample_bytes * max);
@@ -313,7 +313,7 @@ static void raw_inputs(const struct op_case *c, uint64_t seed, struct op_io *io)
         const float single = (float)real;
         uint32_t bits;
         memcpy(&bits, &single, sizeof bits);
-        /* a half: any but those that are no numbers */
+        /* a half: any but NaNs and infinities */
         const uint16_t half = (uint16_t)((drawn & 0x7C00) == 0x7C00 ? drawn & 0x83FF : drawn),
                        brain = (uint16_t)(bits >> 16);
         const size_t each = mr_tensor_element_bytes(dtype);

@@ -5,7 +5,7 @@
 
 #include "tests/kernels/device_lab.h"
 
-/* Canonical host arrays; NULL what the operation has not. */
+/* Canonical host arrays; NULL: the operation has no such argument. */
 struct op_io {
     float *x, *x2, *dy, *dy2, *affine, *param[MR_OP_MAX_PARAMS], *state[2];
     uint8_t *pixels, *flip;
@@ -22,7 +22,7 @@ struct op_io {
 
 struct op_result {
     mr_tensor out;
-    float *x, *x2, *dy2; /* what is left of the inputs */
+    float *x, *x2, *dy2; /* the inputs afterwards */
     float *y, *dx, *dx2, *dy, *dparam[MR_OP_MAX_PARAMS], *state[2];
     uint32_t param_count, state_count;
     uint64_t count[MR_OP_MAX_PARAMS]; /* of each param */
@@ -35,7 +35,7 @@ struct op_case {
     mr_tensor in; /* as the device shall store it */
     uint32_t n;
     double tolerance;         /* of forward and backward */
-    double y_floor, dx_floor; /* what they are measured against at least, per element; 0: the usual */
+    double y_floor, dx_floor; /* least norm they are compared with, per element; 0: the usual */
     bool exact;               /* y: the same bits */
     const char *note;         /* goes into the case's name */
 };

@@ -9,8 +9,8 @@ struct weights {
     mr_loss_scale scale;
 };
 
-/* steps updates of count weights with the gradients of each step; with a scale, those of step `bad` hold one
- * that is no number. */
+/* steps updates of count weights with the gradients of each step; with a scale, the gradients of step `bad`
+ * hold one value that is not finite. */
 static void run_updates(struct lab *l, mr_update_desc d, bool clips, uint64_t count, int steps, int bad,
                         float first_scale, uint64_t seed, struct weights *r)
 {
@@ -167,7 +167,7 @@ static void check_averages(void)
     lab_group_end();
 }
 
-/* ---- a label that is none ---- */
+/* ---- an invalid label ---- */
 
 /* Either the device stops with an error, or it leaves the sample out and counts it. */
 static void check_bad_label(void)

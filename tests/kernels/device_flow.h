@@ -1,5 +1,5 @@
-/* tests/kernels/device_flow.h: what is not one operation on one device: updates, copies, labels that are
- * none, groups. */
+/* tests/kernels/device_flow.h: checks beyond one operation on one device: updates, copies, invalid labels,
+ * groups. */
 #ifndef MRT_DEVICE_FLOW_H
 #define MRT_DEVICE_FLOW_H
 

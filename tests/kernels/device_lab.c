@@ -334,7 +334,7 @@ static void map_by_asking(struct lab *l, uint32_t *map, const mr_tensor *t)
     for (size_t i = 0; i < count; i++) w[i] = (float)(i + 1);
     void *weights = lab_memory(l, info->param[0].storage_count * 4), *x = lab_zeros(l, t->sample_bytes),
          *out = lab_memory(l, t->sample_bytes);
-    lab_sync(l); /* importing is no work of the stream: what is queued for this memory must be over */
+    lab_sync(l); /* importing is not queued on the stream: work queued for this memory must be over */
     if (!l->rc) lab_note(l, mr_op_param_import(op, false, 0, weights, w, &l->err));
     mr_op_args a = {.n = 1,
                     .x = x,

@@ -1,5 +1,5 @@
-/* tests/kernels/device_lab.h: one device of any kind, met through the public calls only: memory goes in and
- * out by copies, and what a layout means is found out by asking the device.
+/* tests/kernels/device_lab.h: one device of any kind, used through the public calls only: memory goes in and
+ * out by copies, and the meaning of a layout is found by asking the device.
  *
  *      host floats, canonical order ──encode──► stage ──h2d──► [guard | buffer, NaN | guard] ──┐
  *                                   floats ◄──decode── stage ◄──d2h────────────────────────────┘
@@ -98,15 +98,15 @@ bool lab_untouched(struct lab *l, const void *address, size_t bytes);
 float lab_round(float x, uint32_t dtype); /* to the nearest value of the type, ties to even */
 const char *lab_type_name(uint32_t dtype);
 
-/* ||a - b|| / max(||b||, floor * sqrt(count)); infinite when a holds what is not finite. */
+/* ||a - b|| / max(||b||, floor * sqrt(count)); infinite when a holds a value that is not finite. */
 double lab_error(const float *a, const float *b, size_t count, double floor);
 
-/* ---- what came out ---- */
+/* ---- results ---- */
 
 /* A group of cases; one line about it. */
 void lab_group_begin(const char *name, uint32_t dtype);
 void lab_group_skip(const char *why); /* the device cannot */
-/* One comparison: what ("dx") of which case. Counts as failed above tolerance. */
+/* One comparison: `what` ("dx") of case `which`. Counts as failed above tolerance. */
 void lab_check(const char *which, const char *what, double error, double tolerance);
 void lab_fail(const char *which, const char *what, const char *text);
 void lab_case_done(void);

@@ -177,7 +177,7 @@ static void check_case(struct rig *r, mr_op_desc d, uint32_t n, struct gradients
         rig_load(in, n, a.dx, h.dx);
         check_gradient("dx", g, &m, m.x, x_count, h.dx, h.dy, y);
     }
-    if (a.x2) { /* what is left in dy is the gradient to x2, where that is not written apart */
+    if (a.x2) { /* if x2's gradient has no memory of its own, it is in dy */
         const float *const dx2 = info->writes_dx2 ? a.dx2 : a.dy;
         rig_padding_is_zero(second, n, dx2);
         rig_load(second, n, dx2, h.y);

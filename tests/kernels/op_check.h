@@ -1,5 +1,5 @@
-/* tests/kernels/op_check.h: one operation in everything it does, plain C and fast, in every layout and
- * several batches, against the slow pass and its numeric gradients; guard bytes behind each buffer. */
+/* tests/kernels/op_check.h: all results of one operation, plain C and fast, in every layout and several
+ * batches, against the slow pass and its numeric gradients; guard bytes after each buffer. */
 #ifndef MRT_OP_CHECK_H
 #define MRT_OP_CHECK_H
 
@@ -7,13 +7,13 @@
 
 extern const uint32_t all_layouts[4];
 
-/* Plain C takes NHWC; the fast operations take every layout. Batches: one, a few, the most. Of d.in the
- * sides count, of d.in2 the channels; 0: as many as the first input has. */
+/* Plain C takes NHWC; the fast operations take every layout. Batches: one, a few, the most. Of d.in the sides
+ * count, of d.in2 the channels; 0: the first input's. */
 void check_everywhere(mr_op_desc d);
 
 /* ---- for checks of their own ---- */
 
-/* Fail unless element `at` is what it should be. */
+/* Fail unless element `at` has the expected value. */
 void close_to(const char *what, const mr_op_desc *d, size_t at, double found, double expected);
 
 /* Noise; the caller frees it. */

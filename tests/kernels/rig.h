@@ -1,4 +1,4 @@
-/* tests/kernels/rig.h: one cpu device with a stream, and device memory with guard bytes behind it. */
+/* tests/kernels/rig.h: one cpu device with a stream, and device memory with guard bytes after it. */
 #ifndef MRT_KERNELS_RIG_H
 #define MRT_KERNELS_RIG_H
 

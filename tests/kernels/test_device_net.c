@@ -193,7 +193,7 @@ static void run_steps(struct net *n, bool record, struct outcome *o)
         lab_put(l, n->pixels, pixels, BATCH * H * W * C);
         lab_put(l, n->values, &v, sizeof v);
         lab_put(l, n->metrics, &m, sizeof m);
-        /* the first step made what is made once */
+        /* the first step made the objects that are made once */
         if (step == 1 && record && mr_graph_begin(l->s) == MR_OK) {
             queue_step(n);
             lab_note(l, mr_graph_end(l->s, &graph, &l->err));
@@ -210,7 +210,7 @@ static void run_steps(struct net *n, bool record, struct outcome *o)
     mr_graph_destroy(graph);
 }
 
-/* MR_EUNSUPPORTED, or what the lab says. */
+/* MR_EUNSUPPORTED, or the lab's result. */
 static int run_net(struct lab *l, uint32_t dtype, bool record, struct outcome *o)
 {
     struct net n = {.l = l};
@@ -228,7 +228,7 @@ static int run_net(struct lab *l, uint32_t dtype, bool record, struct outcome *o
     return rc;
 }
 
-/* How far apart what the steps changed is. */
+/* Relative difference between the changes that the steps made. */
 static double change_error(const struct outcome *a, const struct outcome *b)
 {
     static float x[MOST_FLOATS], y[MOST_FLOATS];
@@ -252,8 +252,8 @@ static void compare(const char *name, const struct outcome *a, const struct outc
 
 int main(void)
 {
-    /* the errors of a type, through three steps; the change of a parameter is small beside the rounding of a
-     * half's gradients */
+    /* the errors of a type, over three steps; the change of a parameter is small compared with the rounding
+     * of a half's gradients */
     static const struct {
         uint32_t dtype;
         double loss, change;

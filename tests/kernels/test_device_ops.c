@@ -220,8 +220,8 @@ static void check_reshape(uint32_t dtype)
             4, 3, channels[k], dtype);
 }
 
-/* What is multiplied with the draws is rounded to the type; a draw is some bits of the GPU's own functions
- * apart. */
+/* The values multiplied with the draws are rounded to the type; a draw differs by some bits from the GPU's
+ * own functions. */
 static void check_sample(uint32_t dtype)
 {
     for (size_t k = 0; k < MRI_ARRAY_COUNT(channels); k++)
@@ -312,8 +312,8 @@ static void check_dropout(uint32_t dtype)
         }
 }
 
-/* What dx of a batch norm is measured against: its largest part before the means are taken out. With few
- * values a channel little is left of it, and all of what is left is rounding. */
+/* The norm that dx of a batch norm is compared with: its largest part before the means are taken out. With
+ * few values a channel little of it remains, and the remainder is all rounding. */
 static double norm_floor(const struct op_case *c, const struct op_io *io)
 {
     const mr_tensor *t = &c->d.in;
@@ -405,7 +405,7 @@ static void check_pair_loss(uint32_t dtype)
                 sides[k][0], sides[k][1], sides[k][2], dtype);
 }
 
-/* Numbers that the data want: told right or not, and counted. */
+/* Target numbers: hits are checked, and counted. */
 static void check_targets(uint32_t dtype)
 {
     static const mr_pair_loss kinds[] = {MR_PAIR_CROSS_ENTROPY, MR_PAIR_SQUARES, MR_PAIR_ABSOLUTE,
@@ -461,7 +461,7 @@ static void check_field(uint32_t dtype)
     static const uint32_t sides[][3] = {{1, 1, 1}, {1, 1, 8000}, {7, 5, 3}, {4, 4, 16}};
     for (size_t t = 0; t < MRI_ARRAY_COUNT(data_types); t++)
         for (size_t s = 0; s < MRI_ARRAY_COUNT(sides); s++) {
-            const bool wide = data_types[t] == MR_TENSOR_I64; /* into what a half holds */
+            const bool wide = data_types[t] == MR_TENSOR_I64; /* into the range of a half */
             struct op_case one = {.d = {.kind = MR_OP_FIELD,
                                         .max_batch = MAX_BATCH,
                                         .field.mean = s % 2 ? 0.3f : 0,

@@ -51,7 +51,7 @@ static void bends_are_where_they_should_be(void **state)
 }
 
 /* From far below to far above: within some units in the last place of the value, and of 1 for the slope.
- * Those of a square, which stands in an exponent, are more the farther out. */
+ * Activations with a square in an exponent lose more the farther out. */
 static void smooth_ones_keep_their_digits(void **state)
 {
     (void)state;

@@ -272,8 +272,7 @@ static void push_nap(mr_stream *s, uint32_t us, _Atomic int *counter, int expect
 }
 
 /* A chain that hops over six streams with random delays: each link waits for the event of the one before, and
- * the events are few, so that most are recorded again while somebody still waits for what they marked
- * earlier. */
+ * the events are few, so that most are recorded again while somebody still waits for their earlier mark. */
 static void events_order_streams(void **state)
 {
     (void)state;
@@ -302,8 +301,8 @@ static void events_order_streams(void **state)
     rig_close(&r);
 }
 
-/* Waiting captures what the event marks at the time of the call, whatever is recorded on it later and
- * wherever. */
+/* A wait captures the event's mark at the time of the call, whatever is recorded on it later and on any
+ * stream. */
 static void wait_captures_the_record(void **state)
 {
     (void)state;
@@ -388,7 +387,7 @@ static void waits_have_limits(void **state)
     MRT_TRUE(mri_now_ns() - start >= 5000000);
     MRT_EQ(mr_stream_wait(r.compute[0], 0, &err), MR_EAGAIN);
     mrt_gate_open(&gate);
-    MRT_OK(mr_event_wait(e, MR_FOREVER - 1, &err), &err); /* a limit past the end of time is none */
+    MRT_OK(mr_event_wait(e, MR_FOREVER - 1, &err), &err); /* a limit past the end of time is no limit */
     MRT_OK(mr_event_wait(e, 0, &err), &err);
     MRT_EQ(counter, 1);
     MRT_OK(mr_stream_wait(r.compute[0], 0, &err), &err);
@@ -398,7 +397,7 @@ static void waits_have_limits(void **state)
     rig_close(&r);
 }
 
-/* Of a device that failed elsewhere a stream that is not over tells at once why. */
+/* A wait on a stream of a device that failed elsewhere returns at once with the cause. */
 static void a_wait_tells_what_failed_elsewhere(void **state)
 {
     (void)state;
@@ -565,8 +564,8 @@ static int run_gate(mri_host_stream *s, const void *args, mr_error *err)
     return MR_OK;
 }
 
-/* A simulated device's work begins when it was queued and what it waits for is over there, however late this
- * machine runs the threads of its streams. */
+/* A simulated device's work begins when it has been queued and its dependencies are over in simulated time,
+ * however late this machine runs the threads of its streams. */
 static void sim_keeps_its_own_time(void **state)
 {
     (void)state;

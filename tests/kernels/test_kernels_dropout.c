@@ -1,5 +1,5 @@
-/* kernels: dropout and the draws behind it: the same ones for any layout and split of the batch, of elements
- * and of whole samples; none in evaluation. */
+/* kernels: dropout and its draws: the same ones for any layout and split of the batch, of elements and of
+ * whole samples; no dropout in evaluation. */
 #include "kernels/ops/draws.h"
 #include "tests/kernels/rig.h"
 
@@ -93,7 +93,7 @@ static void dropout_repeats(void **state)
     check_dropout(160); /* whole blocks; a sample needs more than one round of draws */
 }
 
-/* One draw a sample: the same ones for any split and layout; about as many as asked for. */
+/* One draw a sample: the same ones for any split and layout; about the requested number. */
 static void samples_are_dropped_as_a_whole(void **state)
 {
     (void)state;
@@ -158,7 +158,7 @@ static void samples_are_dropped_as_a_whole(void **state)
     MRT_TRUE(changed > N * STEPS / 2 / 4);
 }
 
-/* The vector code draws what the plain code draws, at the edges of every counter too. */
+/* The vector code draws the same as the plain code, also at the edges of every counter. */
 static void draws_are_philox(void **state)
 {
     (void)state;

@@ -1,11 +1,11 @@
-/* kernels: tables that are looked up. Rows come as they are, of numbers of every type; a number that is none
- * of the table's gives zeros and takes nothing; gradients are sums over places in their order, whatever the
+/* kernels: embedding tables. Rows come as they are, for indices of every type; an index outside the table
+ * gives zeros and no gradient; gradients are sums over positions in their order, for any number of
  * threads. */
 #include "tests/kernels/rig.h"
 
 enum { N = 5, LENGTH = 37, CLASSES = 11, UNITS = 45, PLACES = N * LENGTH };
 
-/* -1 and CLASSES are none. */
+/* -1 and CLASSES are outside the table. */
 static int number_of(uint32_t place) { return (int)(mri_mix64(place + 3) % (CLASSES + 2)) - 1; }
 
 static void store(void *to, uint32_t dtype, uint32_t place)

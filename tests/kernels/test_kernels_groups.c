@@ -61,7 +61,7 @@ static int run_fail(mri_host_stream *s, const void *args, mr_error *err)
     return mr_error_set(err, MR_EIO, "this task fails");
 }
 
-/* One stream has failed: nobody hangs, everybody is told. */
+/* One stream has failed: no stream hangs, every one reports the error. */
 static void groups_survive_a_failed_stream(void **state)
 {
     (void)state;

@@ -61,7 +61,7 @@ static void check_loss(mr_loss_desc settings, bool training, bool mixes)
         for (int c = 1; c < C; c++)
             if ((double)x[i * C + c] > top) top = (double)x[i * C + c], best = c;
         for (int c = 0; c < C; c++) sum += exp(factor * ((double)x[i * C + c] - top));
-        double ends = 0, all = 0; /* all: of what is wanted of the classes, as they weigh */
+        double ends = 0, all = 0; /* all: sum of the target over the classes, with their weights */
         const double part = mixes ? (double)share[i] : 0;
         for (int c = 0; c < C; c++)
             all += (weighs ? (double)weights[c] : 1) *
@@ -123,7 +123,7 @@ struct told {
     mr_metrics metrics;
 };
 
-/* With `logits` logits, 1 or 2, the last of which is that of class 1 and the other 0. */
+/* With `logits` logits, 1 or 2; the last one is class 1's and the other is 0. */
 static struct told told_by(uint32_t logits, mr_loss_desc settings, bool reference, bool mixes)
 {
     static const int32_t second[LOGITS] = {0, 1, 1, -3, 1, 0, 0, 1};
@@ -182,7 +182,7 @@ static struct told told_by(uint32_t logits, mr_loss_desc settings, bool referenc
     return out;
 }
 
-/* One logit x gives what the two logits 0 and x give, and its gradient is that of the second. */
+/* One logit x gives the result of the two logits 0 and x, and its gradient is the second one's. */
 static void one_logit_tells_two_classes(void **state)
 {
     (void)state;
@@ -205,7 +205,7 @@ static void one_logit_tells_two_classes(void **state)
     }
 }
 
-/* Labels and weights that are none; of samples that do not count nobody asks. */
+/* Invalid labels and weights; samples that do not count are not checked. */
 static void wrong_second_labels_are_refused(void **state)
 {
     (void)state;

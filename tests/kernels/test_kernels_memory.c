@@ -6,8 +6,8 @@
 
 enum { THREADS = 8 };
 
-/* No block is taken from the system before each thread has room in the account, or was told that there is
- * none. */
+/* No block is taken from the system before each thread has reserved its bytes in the account, or was
+ * refused. */
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t all;
@@ -91,7 +91,7 @@ static void the_limit_holds_for_all_together(void **state)
         give_back(a);
         MRT_EQ(dev->used_bytes, 0);
     }
-    gate.none = true; /* what the system does not have is not taken from the account */
+    gate.none = true; /* an allocation that the system refuses is given back to the account */
     MRT_EQ(ask_at_once(devices[0], bytes, a), 0);
     gate.none = false;
     MRT_EQ(dev->used_bytes, 0);

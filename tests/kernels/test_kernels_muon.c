@@ -1,6 +1,6 @@
 /* kernels: MUON against the definition in doubles: matrices of many shapes brought near to orthogonal ones;
  * updates of matrices among other parameters, clipped, scaled, with decay of some; matrices that an operation
- * stores its own way; what is refused. */
+ * stores its own way; refused settings. */
 #include "kernels/ops/matrix/orthogonal.h"
 #include "tests/kernels/rig.h"
 
@@ -102,7 +102,7 @@ static int matrix_at(uint64_t i)
     return -1;
 }
 
-/* What is left of a matrix's last stretch. */
+/* The unused rest of a matrix's last stretch. */
 static bool is_nobodys(uint64_t i)
 {
     for (int k = 0; k < MATRICES; k++) {

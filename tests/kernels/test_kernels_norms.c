@@ -1,5 +1,5 @@
-/* kernels: operations that divide by what is around a value: batch norms, group norms, responses of
- * neighbouring channels, softmaxes. */
+/* kernels: operations that divide a value by a statistic of its neighbours: batch norms, group norms,
+ * responses of neighbouring channels, softmaxes. */
 #include "tests/kernels/op_check.h"
 #include "tests/kernels/slow_pass.h"
 

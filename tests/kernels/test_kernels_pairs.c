@@ -37,7 +37,7 @@ static void draw(struct rig *r, uint32_t n, uint32_t elements, uint32_t first, u
     rig_release(r);
 }
 
-/* Moments of 50,000 draws: five standard deviations of each from what they must be. */
+/* Moments of 50,000 draws: within five standard deviations of their expectations. */
 static void draws_are_normal(void **state)
 {
     (void)state;
@@ -93,7 +93,7 @@ static double pair_value(mr_pair_loss kind, double x, double x2)
     return -0.5 * (1 + x2 - x * x - exp(x2));
 }
 
-/* Of the c values of a pixel, of which number `at` is off by du and dv. */
+/* The loss of a pixel's c values, with value number `at` off by du and dv. */
 static double pixel_value(mr_pair_loss kind, const float *x, const float *x2, uint32_t c, size_t at,
                           double du, double dv)
 {
@@ -239,7 +239,7 @@ static void far_logits_stay_finite(void **state)
     rig_close(&r);
 }
 
-/* Of targets elements are counted that are told right; one that is none is an error, of samples that count.
+/* Correctly predicted elements of the targets are counted; an invalid one is an error if its sample counts.
  */
 static void targets_are_checked_and_counted(void **state)
 {

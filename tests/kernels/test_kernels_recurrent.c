@@ -1,6 +1,6 @@
-/* kernels: recurrent layers, plain C and fast, against a slow forward pass in double and numeric gradients of
- * that pass, on odd shapes; what a sample gets is the same to the bit in any batch and on any threads;
- * products of matrices and the functions of gates, for every instruction set that is here. */
+/* kernels: recurrent layers, plain C and fast, against a slow forward pass in double and its numeric
+ * gradients, on odd shapes; a sample's result is the same to the bit in any batch and on any threads;
+ * products of matrices and the functions of gates, for every instruction set of this machine. */
 #include <omp.h>
 
 #include "base/simd.h"
@@ -402,7 +402,7 @@ static void products_are_right(void **state)
 
 /* ---- functions ---- */
 
-/* Units in the last place of a value, at least those of the smallest normal number. */
+/* Units in the last place of a value, but at least the smallest normal number's. */
 static double ulps(float found, double expected)
 {
     return fabs((double)found - expected) / (fmax(fabs(expected), 1.2e-38) * 1.2e-7);

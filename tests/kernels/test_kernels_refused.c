@@ -26,7 +26,7 @@ static void nonsense_is_refused(void **state)
     refuse(conv2d(4, 4, 3, 3, 3, 0, 0, 1), MR_EINVAL, "stride");
     refuse(conv2d(4, 4, 3, 3, 3, 1, 0, 0), MR_EINVAL, "filters");
     refuse(conv2d(4, 4, 1 << 20, 3, 3, 1, 0, 1 << 20), MR_EINVAL, "too large");
-    mr_op_desc turned = conv2d(1, 1, 3, 3, 3, 1, 2, 1); /* all of what it makes is padding */
+    mr_op_desc turned = conv2d(1, 1, 3, 3, 3, 1, 2, 1); /* its whole output is padding */
     turned.kind = MR_OP_CONV2D_TRANSPOSED;
     refuse(turned, MR_EINVAL, "makes no output");
     turned.conv2d.window.pad_top = 3;
@@ -219,7 +219,7 @@ static void calls_are_checked(void **state)
     rig_close(&r);
 }
 
-/* Of any kind but those of data. */
+/* Of any kind except data operations. */
 static mr_op_desc smallest(mr_op_kind kind)
 {
     const bool conv = kind == MR_OP_CONV2D || kind == MR_OP_CONV2D_TRANSPOSED;

@@ -1,8 +1,8 @@
 /* kernels: every update rule against its definition in double, with limits of gradients, decay of some of the
- * weights, late steps; running averages; names; what is refused. */
-#include "tests/kernels/update_tensors.h"
+ * weights, late steps; running averages; names; refused settings.
 
 /* Nadam's, by Dozat's report. */
+#include "tests/kernels/update_tensors.h"
 static double momentum_at(double beta1, double t) { return beta1 * (1 - 0.5 * pow(0.96, t / 250)); }
 
 static void expected_update(const mr_update_desc *d, double *w, double g, double *s0, double *s1)
@@ -97,7 +97,7 @@ struct limits {
     float value, norm;
 };
 
-/* What is left of the gradients in double; the square of the norm of what the limit of each element left. */
+/* The clipped gradients in double; returns the square of their norm after the limit of each element. */
 static double expected_clip(const struct limits *l, const float *g, uint64_t count, double *out)
 {
     double square = 0;
@@ -242,7 +242,7 @@ static void norms_have_one_order(void **state)
         MRT_OK(mr_update_run_async(s, &cfg), NULL);
         MRT_OK(mr_stream_sync(s, &err), &err);
         MRT_TRUE(norm[1] == 0.5 && w[7] == -1.5f && w[COUNT - 1] == 2);
-        cfg.clip_value = 1; /* first each, then the norm of what is left */
+        cfg.clip_value = 1; /* first each element, then the norm of the clipped gradient */
         cfg.clip_norm = 0.5f;
         memset(w, 0, COUNT * sizeof *w);
         MRT_OK(mr_update_run_async(s, &cfg), NULL);
@@ -336,7 +336,7 @@ static void averages_are_taken(void **state)
     }
 }
 
-/* What a step's factors come to far out, and that they depend on its number alone. */
+/* Values of a step's factors far out, and that they depend on its number alone. */
 static void factors_of_late_steps(void **state)
 {
     (void)state;
@@ -365,7 +365,7 @@ static void factors_of_late_steps(void **state)
     }
 }
 
-/* Every kind has a name, the name finds it, and the names are none twice. */
+/* Every kind has a name, the name finds it, and no name occurs twice. */
 static void rules_have_names(void **state)
 {
     (void)state;

@@ -57,7 +57,7 @@ static void transposed_conv2d_is_right(void **state)
     check_everywhere(d);
 }
 
-/* Two and three groups, and as many as channels, with one filter a channel and with several. */
+/* Two and three groups, and one for each channel, with one filter a channel and with several. */
 static void groups_are_right(void **state)
 {
     (void)state;

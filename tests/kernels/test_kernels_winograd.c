@@ -298,8 +298,8 @@ static void a_sample_does_not_know_its_batch(void **state)
     }
 }
 
-/* Outputs and all gradients, those of the weights, too, where Winograd computes them: sums over a batch by
- * direct convolutions are cut by threads. */
+/* Outputs and all gradients; the weights' gradients where Winograd computes them, since direct convolutions
+ * split their sums over a batch by threads. */
 static void threads_change_no_bit(void **state)
 {
     (void)state;
@@ -334,8 +334,8 @@ static void threads_change_no_bit(void **state)
     }
 }
 
-/* The most a run may bring changes nothing of what it brings: an evaluation with another batch, a replica's
- * share. */
+/* The largest batch that a run may pass changes no bit of the results: an evaluation with another batch, a
+ * replica's share. */
 static void the_largest_batch_changes_no_bit(void **state)
 {
     (void)state;

@@ -90,7 +90,7 @@ static void the_deepest_program_has_its_stack(void **state)
     (void)state;
     mr_sum_node *have = calloc(MR_SUM_MOST_LEAVES, sizeof *have);
     mri_sum_program p;
-    /* the search for a leaf is not made for so many: nodes of one, then of two, ... on the right edge */
+    /* more leaves than the search is made for: nodes of one, then of two, ... on the right edge */
     uint32_t count = 0;
     for (uint32_t first = 0, n = MR_SUM_MOST_LEAVES / 2; n > 0; first += n, n /= 2)
         have[count++] = (mr_sum_node){first, n};
@@ -104,7 +104,7 @@ static void the_deepest_program_has_its_stack(void **state)
 
 /* ---- groups of several processes ---- */
 
-/* What the threads leave for each other. */
+/* Pieces that the threads exchange. */
 struct market {
     pthread_barrier_t meet;
     const mr_piece *send[MOST_RANKS], *receive[MOST_RANKS];
@@ -147,7 +147,7 @@ struct process {
     char wrong[900];
 };
 
-/* What a device hands to its group: its nodes, each added up by the definition. */
+/* A device's contribution to its group: its nodes, each added up by the definition. */
 static float *node_of(const struct process *p, mr_sum_node node)
 {
     float *v = malloc(p->count * sizeof *v);
@@ -195,7 +195,7 @@ static void *run_process(void *context)
         if (rc == MR_OK && memcmp(last[d], p->expected, p->count * sizeof(float)) != 0)
             snprintf(p->wrong, sizeof p->wrong, "rank %u device %u: another sum", p->trader.rank, d);
     }
-    /* and rank 0's first device tells all */
+    /* and rank 0's first device broadcasts to all */
     if (rc == MR_OK && p->trader.rank > 0)
         for (uint32_t d = 0; d < p->devices; d++) memset(last[d], 0, p->count * sizeof(float));
     if (rc == MR_OK) rc = mr_group_broadcast_async(group, last, p->count, 0);
@@ -258,7 +258,7 @@ static void sums_are_the_same_bits_on_any_processes(void **state)
             sum_over(ranks, ranks + draw(k % 2 ? 20 : 4), counts[(ranks + (uint32_t)k) % 4]);
 }
 
-/* With one leaf a rank, each sends what a ring would. */
+/* With one leaf a rank, each sends the same number of bytes as in a ring. */
 static void aligned_ranks_send_no_more_than_a_ring(void **state)
 {
     (void)state;

@@ -4,8 +4,8 @@
 
 #include "tests/kernels/rig.h"
 
-/* A table for cfg->args.count weights: tensors of 1, 2, 3, ... stretches (each: of one), and what is beside
- * it. */
+/* A table for cfg->args.count weights: tensors of 1, 2, 3, ... stretches (each: of one), and the arrays that
+ * belong to it. */
 static inline void set_tensors(struct rig *r, mr_update_config *cfg, uint64_t count, bool each)
 {
     const uint64_t stretches = (count + MR_UPDATE_STRETCH - 1) / MR_UPDATE_STRETCH;
