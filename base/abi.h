@@ -1,9 +1,9 @@
 /* base/abi.h: structs that cross the library's edge in the caller's memory, laid out by the caller's header,
  * which may be an older or a newer one. Private.
  *
- * Takes a struct whose first member is size_t struct_size. Gives settings with the defaults of what the
- * caller did not know, and results without a byte behind what the caller has room for. Callers: the functions
- * of millrace/ headers that end in _sized or take settings. The rules are in millrace/base.h. */
+ * Takes a struct whose first member is size_t struct_size. Gives settings with defaults for members that the
+ * caller's header lacks, and results that fit the caller's struct. Callers: the functions of millrace/
+ * headers that end in _sized or take settings. The rules are in millrace/base.h. */
 #ifndef MRI_ABI_H
 #define MRI_ABI_H
 
@@ -11,8 +11,8 @@
 
 #define MRI_MOST_STRUCT_BYTES 65536u /* above that struct_size was never set */
 
-/* out holds the defaults; what the caller's struct has of it replaces them; NULL: nothing does. MR_EINVAL:
- * struct_size was never set, or the caller set something that came after this library. name: "loader" of
+/* out holds the defaults; the members of the caller's struct replace them; settings NULL: the defaults stay.
+ * MR_EINVAL: struct_size was never set, or the caller set a member newer than this library. name: "loader" of
  * mr_loader_defaults(). */
 int mri_settings_take(void *out, size_t out_bytes, const void *settings, const char *name, mr_error *err);
 

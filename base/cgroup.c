@@ -38,7 +38,7 @@ static int read_numbers(const char *folder, const char *name, uint64_t fallback,
     return count;
 }
 
-/* What is looked for: limits, or how long they held us back. */
+/* The figure to look for: limits, or the throttled time. */
 typedef struct mri_cgroup_look {
     bool throttling;
     mri_cgroup_limits limits;

@@ -17,7 +17,7 @@ typedef struct mri_cgroup_limits {
 mri_cgroup_limits mri_cgroup_read(const char *root, const char *membership);
 
 /* ns that the groups of this process, and those above them, were kept from running because their quota was
- * used up, over all cores; 0: never, or nobody tells. */
+ * used up, over all cores; 0: never, or unknown. */
 uint64_t mri_cgroup_throttled_ns(const char *root, const char *membership);
 
 #endif

@@ -1,5 +1,5 @@
-/* base/cpu_time.h: what the scheduler did to the calling thread: how long it ran, and how long it could have
- * run while others had the cores. Private. */
+/* base/cpu_time.h: the calling thread's scheduling: how long it ran, and how long it was runnable while
+ * others had the cores. Private. */
 #ifndef MRI_CPU_TIME_H
 #define MRI_CPU_TIME_H
 

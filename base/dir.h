@@ -1,4 +1,4 @@
-/* base/dir.h: the entries of a folder, with the end told from an error. Private. */
+/* base/dir.h: reads the entries of a folder, and distinguishes the end from an error. Private. */
 #ifndef MRI_DIR_H
 #define MRI_DIR_H
 

@@ -1,5 +1,5 @@
-/* base/error.c: the error record. Text only; nothing here allocates, so errors can be told when memory is
- * gone. */
+/* base/error.c: the error record. Text only; nothing here allocates, so errors can be reported without
+ * memory. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -102,7 +102,7 @@ int mr_error_at(mr_error *err, const char *file, uint64_t offset, uint64_t sampl
         const size_t len = strlen(file), room = sizeof err->file - 1;
         if (len <= room) {
             memcpy(err->file, file, len + 1);
-        } else { /* the end of a path tells more than its start */
+        } else { /* the end of a path is more useful than its start */
             memcpy(err->file, "...", 3);
             memcpy(err->file + 3, file + len - (room - 3), room - 3 + 1);
         }

@@ -1,11 +1,11 @@
-/* base/handle.h: what a public function asks of its arguments before anything else: is a pointer given that
- * must be, and does this process own the handle? Private.
+/* base/handle.h: the first checks of a public function: is every required pointer set, and does this process
+ * own the handle? Private.
  *
- * fork() copies the memory of a process and the one thread that calls it. What has threads, locks that other
- * threads may have had, a ring in the kernel or files that are being written belongs to the process that
- * opened it. Such a handle keeps mri_process() as it was then. In a child its close, destroy and abandon
- * functions leave everything as it is: the memory ends with the child, files stay the parent's. All its other
- * functions return MR_EINVAL with a text. */
+ * fork() copies the memory of a process and the one thread that calls it. A handle with threads, locks that
+ * other threads may have held, a ring in the kernel or files under way belongs to the process that opened it.
+ * Such a handle keeps mri_process() as it was then. In a child its close, destroy and abandon functions leave
+ * everything as it is: the memory ends with the child, files stay the parent's. All its other functions
+ * return MR_EINVAL with a text. */
 #ifndef MRI_HANDLE_H
 #define MRI_HANDLE_H
 
@@ -13,13 +13,13 @@
 
 #include "millrace/base.h"
 
-/* Which process this is, among those that fork() has made of one another. Never 0. Any thread. */
+/* A number that distinguishes this process from its parents and children by fork(). Never 0. Any thread. */
 uint32_t mri_process(void);
 /* opened_in 0: nobody noted it. */
 static inline bool mri_is_inherited(uint32_t opened_in) { return opened_in && opened_in != mri_process(); }
 
 /* Lock a mutex of the whole process, which is unlocked as any other. fork() waits for whoever has it, so that
- * a child finds it free and what it guards whole. Not while another such mutex is locked. */
+ * a child finds it free and its data consistent. Not while another such mutex is locked. */
 void mri_lock_global(pthread_mutex_t *lock);
 
 /* MR_EINVAL: "mr_loader_open: out must not be NULL". call may end in _sized, which is not named. */

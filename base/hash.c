@@ -48,7 +48,7 @@ static uint64_t process_key[2]; /* fixed after drawn */
 static void draw(void)
 {
     if (getrandom(process_key, sizeof process_key, GRND_NONBLOCK) == (ssize_t)sizeof process_key) return;
-    /* a system without it, or one that has just started: what is hard to know from outside */
+    /* a system without it, or one that has just started: use values that are hard to guess from outside */
     process_key[0] = mri_mix64(mri_now_ns() ^ (uint64_t)(uintptr_t)&process_key);
     process_key[1] = mri_mix64(process_key[0] ^ (uint64_t)getpid() << 32 ^ (uint64_t)(uintptr_t)&draw);
 }

@@ -13,7 +13,7 @@
 #include "base/ranges.h"
 #include "base/util.h"
 
-/* What a new thread is told; its own to free. */
+/* The arguments of a new thread, which frees them. */
 typedef struct thread_start {
     void *(*main)(void *);
     void *arg;
@@ -31,9 +31,9 @@ static void *thread_main(void *arg)
 }
 
 /* The signals that a new thread blocks: all that are sent to the process are for the program's own threads.
- * Not those that tell of a fault of the thread itself: blocked, they would end the process without a word
- * from whoever handles them, a sanitizer or a reporter of crashes. SIGPROF is how profilers see the thread.
- * What the caller blocks stays blocked. */
+ * Signals for a fault of the thread itself stay open: blocked, they would end the process without a word from
+ * whoever handles them, a sanitizer or a reporter of crashes. SIGPROF is how profilers see the thread. The
+ * caller's blocked signals stay blocked. */
 static void signals_of_others(sigset_t *set, const sigset_t *callers)
 {
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF};
@@ -112,7 +112,7 @@ static uint32_t cores_seen(void)
     return cores;
 }
 
-static _Atomic uint32_t cores_most; /* 0: as many as there are */
+static _Atomic uint32_t cores_most; /* 0: all cores */
 
 void mr_use_cores(uint32_t most) { cores_most = most; }
 

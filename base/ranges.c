@@ -1,5 +1,5 @@
 /* base/ranges.c: ranges through NVTX, which is headers alone: at its first call it loads the library a tool
- * has named in the environment, or finds that there is none. Compiled only where the headers are. */
+ * has named in the environment, or finds that no tool is named. Compiled only where the headers are. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <sys/syscall.h>

@@ -1,20 +1,19 @@
-/* base/ranges.h: what a thread is doing, for a profiler that listens (NVTX: Nsight Systems, Nsight Compute).
+/* base/ranges.h: marks a thread's activity for an attached profiler (NVTX: Nsight Systems, Nsight Compute).
  *
  *   reader    read, room                    stager    host, stage ─ copy
  *   worker    decode ─ parse, augment,      trainer   wait, evaluate, checkpoint, marks "stall ...",
  *             memory                                  host ─ step ─ forward, backward, update, exchange
  *
- * What a thread does or waits for bears the name of the cause that a device's waiting for it is charged to
+ * Activities and waits have the name of the cause to which a device's wait for them is charged
  * (mr_cause_name()): read, decode, memory, room, copy, host. The others, large, cores, quota, lock and
  * network, are known only afterwards: a thread that is not run cannot say so. They appear in the marks, which
  * the trainer sets when a step's events are in: "stall read", ... for each idle stretch of a device, by its
  * heaviest cause.
  *
  * A range is open on its thread from mri_range_begin() to the mri_range_end() that closes it; ranges nest,
- * and every way out of a function closes what the function opened. Names are few and fixed: they are
- * registered with the tool once, and a range carries a number (the batch, the sample) in addition to its
- * name. Without a tool a call is one test of a variable; a build without the NVTX headers has no calls at
- * all.
+ * and every exit of a function closes the function's ranges. Names are few and fixed: they are registered
+ * with the tool once, and a range carries a number (the batch, the sample) in addition to its name. Without a
+ * tool a call is one test of a variable; a build without the NVTX headers has no calls at all.
  *
  * This is for people who look at a profile. The program's own reports come from mr_trace and the stage
  * counters, which need no tool. */

@@ -68,7 +68,7 @@ int mri_check_fields(const mr_trainer *t, const mr_loader_info *info, mr_error *
         info->field_count && field->ndim ? " in more dimensions" : "");
 }
 
-/* The next batch; what is left of a pass that was broken off goes first. */
+/* The next batch; the rest of an interrupted pass is discarded first. */
 static int first_batch(mr_trainer *t, mr_loader *loader, const volatile int *stop, mr_batch *out,
                        mr_error *err)
 {
@@ -136,7 +136,7 @@ static int begin_telling(mr_trainer *t, const mr_loader *loader, const mr_output
     return sums ? MR_OK : make_unlabelled(t, to, batch, err);
 }
 
-/* What is queued is done. */
+/* Ends once all queued work is done. */
 static void end_telling(mr_trainer *t, teller *to)
 {
     free(to->values);
@@ -181,7 +181,7 @@ static int pass(mr_trainer *t, mr_loader *loader, bool afresh, const volatile in
 {
     int rc = mri_check_fields(t, mr_loader_info_of(loader), err);
     if (rc == MR_OK && out)
-        rc = mri_trainer_take_sums(t, MRI_SUMS_EVALUATION, out, err); /* what was there before */
+        rc = mri_trainer_take_sums(t, MRI_SUMS_EVALUATION, out, err); /* discards earlier sums */
     for (bool first = true, last = false; rc == MR_OK && !last; first = false) {
         mr_batch b;
         rc = afresh && first ? first_batch(t, loader, stop, &b, err)

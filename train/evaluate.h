@@ -8,23 +8,23 @@
 /* The next batch, however long it takes. MR_ECANCELED: somebody wants to stop. Several processes stop
  * together, at the first batch that all begin knowing that one wants to. */
 int mri_next_batch(mr_trainer *t, mr_loader *loader, const volatile int *stop, mr_batch *out, mr_error *err);
-/* Behind a step that ended with rc; the first error counts. */
+/* Give the batch back after a step that ended with rc; the first error counts. */
 int mri_give_back(const mr_trainer *t, mr_loader *loader, mr_batch *b, int rc, mr_error *err);
 
-/* One pass; *out: its exact sums. afresh: from the first batch of a pass on, what is left of one that was
- * broken off goes first. */
+/* One pass; *out: its exact sums. afresh: start at the first batch of a pass, after discarding the rest of an
+ * interrupted one. */
 int mri_evaluate(mr_trainer *t, mr_loader *loader, bool afresh, const volatile int *stop, mr_metrics *out,
                  mr_error *err);
 
 /* A network of numbers gets them as field 0, and each network the fields that it takes; else MR_EINVAL. */
 int mri_check_fields(const mr_trainer *t, const mr_loader_info *info, mr_error *err);
 
-/* MR_EINVAL: the network tells classes apart, and these samples have none; or none of them would count. */
+/* MR_EINVAL: the network predicts classes, and these samples have no labels; or no sample would count. */
 int mri_check_labels(const mr_trainer *t, const mr_loader *loader, mr_error *err);
 
-/* What makes no sense of eval_steps, eval_at and what they need: MR_EINVAL. */
+/* MR_EINVAL: eval_steps, eval_at or the settings that they need are inconsistent. */
 int mri_check_evaluations(const mr_fit_config *cfg, mr_error *err);
-/* Behind so many updates of the run, at this position inside an epoch, is one due? */
+/* Is an evaluation due after `updates` updates of the run, at this position inside an epoch? */
 bool mri_evaluation_is_due(const mr_fit_config *cfg, mri_position at, uint64_t steps_per_epoch,
                            uint64_t updates);
 

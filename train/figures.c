@@ -35,7 +35,7 @@ static void report_times(const mri_epoch *e, mr_trainer *t, mr_report *r)
     for (uint32_t i = 0; i < MR_CAUSES; i++) r->causes.total_ns += r->causes.ns[i];
 }
 
-/* The last steps, which no beat has told of, are compared, too. */
+/* The last steps, which no beat has reported yet, are compared, too. */
 static int report_network(mr_trainer *t, mr_report *r, mr_error *err)
 {
     mri_ranks *ranks = &t->team.ranks;
@@ -56,7 +56,7 @@ static bool has_large_buckets(const mr_trainer *t)
     return mri_plan_count_buckets(&r->plan, &r->nodes, bytes) > r->plan.bucket_count;
 }
 
-/* What the beats tell of the late process and of this one. */
+/* The beats' figures of the late process and of this one. */
 static mri_verdict_late late_rank(const mr_trainer *t, const mr_report *r)
 {
     const mri_ranks *ranks = &t->team.ranks;
@@ -76,8 +76,8 @@ static mri_verdict_late late_rank(const mr_trainer *t, const mr_report *r)
                               .own_idle_ms = own.idle_ms};
 }
 
-/* What the verdict may call the slow one of several. Devices of the processor share its cores: which of them
- * was run last says nothing of a device. */
+/* The name of the slow device for the verdict. Processor devices share cores: which one ran last does not
+ * depend on the device. */
 static const char *slow_device_name(const mr_trainer *t, uint32_t replica)
 {
     const mr_device_info *info = mr_device_info_of(t->team.devices[replica]);

@@ -1,5 +1,4 @@
-/* train/figures.h: what the report of an epoch says of time: steps, stages, and what limits. Private to
- * train/.
+/* train/figures.h: an epoch's figures of time: steps, stages, and the limiting one. Private to train/.
  */
 #ifndef MRI_FIGURES_H
 #define MRI_FIGURES_H
@@ -13,8 +12,8 @@ typedef struct mri_epoch {
     mr_loader_stats before;          /* when it began */
 } mri_epoch;
 
-/* Everything of *r but loss, accuracy and what they tell. All steps are over, and in the trainer's log. All
- * processes call it. */
+/* Fills *r except for loss, accuracy and figures that follow from them. All steps must be over, and in the
+ * trainer's log. All processes call it. */
 int mri_figures_report(const mri_epoch *e, mr_trainer *t, const mr_loader *loader, mr_report *r,
                        mr_error *err);
 

@@ -5,10 +5,10 @@
  *   │                                  ├─► inside it, where one is due: evaluate ─────┤
  *   └──────────────────────────────────┴──────────────────────────────────────────────┘
  *
- * Error, stop and normal end leave through finish(): what was trained is saved there when it was not yet. All
- * that a run is besides weights stands in the trainer (mri_run_state), from where it goes into checkpoints:
- * the position kept is always that of the first batch not trained on, and an evaluation that did not come to
- * its end is pending, and is done first when the run goes on. */
+ * Error, stop and normal end leave through finish(): it saves training that is not saved yet. The trainer
+ * holds the run's state besides weights (mri_run_state), and writes it into checkpoints: the stored position
+ * is always the first batch not trained on; an evaluation that did not end is pending, and a resumed run does
+ * it first. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@
 
 #define DIVERGED 1000 /* times the first loss */
 
-/* Samples a second since the call began, without evaluations. What is queued is not done. */
+/* Samples a second since the call began, without evaluations. Queued steps do not count. */
 typedef struct rate {
     uint64_t begun_ns, samples;
     uint32_t queued[MRI_RUN_AHEAD]; /* the newest steps */
@@ -73,7 +73,7 @@ MR_PRINTF(2, 3) static void tell(const fit *f, const char *format, ...)
 
 /* ------------------------------------------------------------------------------ divergence */
 
-/* What a loss is measured by: that of the first batch, or of guessing. */
+/* The scale of a loss: the loss of the first batch, or of guessing. */
 static double loss_scale_of(const fit *f)
 {
     return fmax(f->run->first_loss, log((double)mr_net_class_count(f->t->cfg.net)));
@@ -130,7 +130,7 @@ static void report_stretch(fit *f, const mri_peek *now)
     f->cfg.on_step(f->cfg.callbacks.context, &report);
 }
 
-/* What the trainer has learned since; nobody is more than MRI_RUN_AHEAD peeks behind. */
+/* Look at the sums since the last look; no process lags more than MRI_RUN_AHEAD peeks. */
 static void look(fit *f)
 {
     const mri_flights *flights = &f->t->flights;
@@ -156,9 +156,9 @@ static void prune(const fit *f, bool last)
     tell_note(f, note);
 }
 
-/* In memory; all processes after the same step. Before the first step of a call, then in pauses that double
- * up to a hundred times what it takes: a run that loses ranks again and again loses at most half of what it
- * did in between, and a long one spends a hundredth of its time. */
+/* Keep the state in memory; all processes do so after the same step: before the first step of a call, then at
+ * intervals that double up to a hundred times its duration: a run that loses ranks again and again loses at
+ * most half of its work in between, and a long one spends a hundredth of its time. */
 static int keep(fit *f, mr_error *err)
 {
     enum { FIRST_PAUSE = 2, LAST_PAUSE = 100 };
@@ -328,7 +328,7 @@ static void tell_reached(const fit *f, const char *how, const char *then)
          (unsigned long long)g->updates, g->accuracy, then);
 }
 
-/* Behind a step that is not the last of its epoch. MR_EEND: it is good enough. */
+/* Evaluate after a step that is not the last of its epoch. MR_EEND: the goal is reached. */
 static int evaluate_inside(fit *f, mr_error *err)
 {
     mr_eval_report r;
@@ -404,7 +404,7 @@ static void check_validation(fit *f)
     mri_goal_forget(&run->goal);
 }
 
-/* What the checkpoint that was loaded left to do, before any step. */
+/* Do the loaded checkpoint's pending work, before any step. */
 static int catch_up(fit *f, uint64_t epochs_before, uint32_t patience_before, mr_error *err)
 {
     mri_run_state *run = f->run;
@@ -468,7 +468,7 @@ static int train_on(fit *f, mr_batch *b, mr_error *err)
     return given;
 }
 
-/* What is due behind a step inside an epoch. */
+/* Do the work that is due after a step inside an epoch. */
 static int behind_step(fit *f, mr_error *err)
 {
     const mr_fit_config *cfg = &f->cfg;
@@ -543,15 +543,15 @@ static int begin_folder(fit *f, mr_error *err)
     return rc;
 }
 
-/* Also when nothing was saved: a run that was killed between a checkpoint and what it replaces left one too
- * many, which may be all that was left to do. */
+/* Also when nothing was saved: a run killed after writing a checkpoint and before removing the replaced one
+ * left one too many; removing it may be the only work left. */
 static void end_folder(fit *f)
 {
     if (f->claimed) prune(f, f->saved);
     if (f->own_folder) mr_run_folder_close(f->folder);
 }
 
-/* What the processes must have in common besides the trainer's settings. */
+/* Compare the settings that processes must share besides the trainer's. */
 static int agree(const fit *f, mr_error *err)
 {
     char text[1536];
@@ -645,7 +645,7 @@ static int begin(fit *f, mr_trainer *t, mr_loader *loader, const mr_fit_config *
     return begin_folder_of_all(f, err);
 }
 
-/* The one road out: report what is not yet reported, save what is not yet saved, keep the first error. */
+/* The only exit: report and save the unreported and unsaved rest, keep the first error. */
 static int finish(fit *f, int rc, mr_report *last, mr_error *err)
 {
     mr_error later = MR_ERROR_INIT;

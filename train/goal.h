@@ -1,8 +1,8 @@
-/* train/goal.h: an accuracy at which a run ends, and what it took to reach it. Private to train/ and its
+/* train/goal.h: an accuracy at which a run ends, and the cost of reaching it. Private to train/ and its
  * tests.
  *
- * The state is the run's (mri_run_state), so that it goes into checkpoints; time is kept only while there is
- * a goal, because checkpoints of a run without one have the same bytes whenever they are made. */
+ * The state is the run's (mri_run_state), so that it goes into checkpoints; time is stored only while a goal
+ * is set, because checkpoints of a run without a goal must have the same bytes whenever they are made. */
 #ifndef MRI_GOAL_H
 #define MRI_GOAL_H
 
@@ -19,7 +19,7 @@ typedef struct mri_goal {
     uint64_t timed_from;   /* updates before the first of them */
     uint64_t updates;      /* behind which it was reached; 0: it was not */
     double found;          /* the accuracy then */
-    mri_goal_time reached; /* what it took */
+    mri_goal_time reached; /* the cost */
 } mri_goal;
 
 /* The time of one call. */
@@ -28,8 +28,8 @@ typedef struct mri_goal_clock {
     mri_goal_time before;            /* of other calls */
 } mri_goal_clock;
 
-/* A call begins, behind so many updates: this is its goal, or 0. One that was reached stays so unless
- * `accuracy` is above what was found. */
+/* Begin a call after `updates` updates; accuracy: its goal, or 0. A reached goal stays reached unless
+ * `accuracy` is above the accuracy found. */
 void mri_goal_begin(mri_goal *g, mri_goal_clock *clock, double accuracy, uint64_t updates, uint64_t now_ns);
 /* g->time is of this moment. */
 void mri_goal_tick(mri_goal *g, const mri_goal_clock *clock, uint64_t now_ns);

@@ -6,11 +6,11 @@
  *      │  ╱        ╲__  constant, steps, half a cosine, or 1 / (1 + decay * updates)
  *      └────────────────► updates
  *
- * During the warm-up the kind that follows is not applied; the cosine spans what is left after it, and an
- * exponential begins behind it, so there is no jump. One cycle brings its own:
+ * During the warm-up the kind that follows is not applied; the cosine spans the updates after it, and an
+ * exponential begins after it, so there is no jump. One cycle brings its own:
  *
  *   lr │   ╱╲
- *      │ ╱    ╲           up and down in equal shares, what is left goes to the floor
+ *      │ ╱    ╲           up and down in equal shares, the rest goes to the floor
  *      │╱      ╲________
  *      └────────────────► updates */
 #include <ctype.h>
@@ -94,7 +94,7 @@ float mr_schedule_lr(const mr_schedule *s, uint64_t update, uint64_t steps_per_e
     return s->lr;
 }
 
-/* A finite number >= 0 at *text, which moves behind it. */
+/* A finite number >= 0 at *text, which moves past it. */
 static bool take_number(const char **text, double *out)
 {
     char *end;

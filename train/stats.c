@@ -57,7 +57,7 @@ bool mri_slowest_replica(const double *own_ns, uint32_t replicas, uint64_t steps
 
 #define IDLE_LIMIT   0.05 /* of the device's time: below it the device counts as busy */
 #define REASON_LEAST 0.5  /* of a wait: what explains it takes as long */
-#define SLOW_TIMES   1.25 /* what the others take: a device that takes longer holds them up */
+#define SLOW_TIMES   1.25 /* of the others' time: a slower device delays them */
 
 /* Causes that one remedy helps against. */
 static const struct {
@@ -116,8 +116,8 @@ static void list_causes(const mri_verdict_input *in, double idle, char *out, siz
     }
 }
 
-/* Another process comes late to most of what this one waits for. What its devices do more than those of this
- * process is the reason only where it is as long as the wait; else it is late in some steps and not in
+/* Another process causes most of this one's waits. Its additional wait for data or compute is the reason only
+ * where it explains the wait (REASON_LEAST); if it does not, the process is late in some steps and not in
  * others. */
 static void verdict_on_late(const mri_verdict_input *in, double idle, char *out, size_t out_bytes)
 {

@@ -5,16 +5,16 @@
 #include "base/util.h"
 #include "millrace/train.h"
 
-/* Median of count values (reordered); 0 when there are none. */
+/* Median of count values (reordered); 0 for count 0. */
 double mri_median(double *values, size_t count);
 /* 1.4826 * median of |value - median|: the standard deviation's robust stand-in. values are overwritten. */
 double mri_mad(double *values, size_t count, double median);
 
-/* The value that a part q (0..1) of them does not exceed (nearest rank; reordered); 0 when there are none. */
+/* The value that a part q (0..1) of them does not exceed (nearest rank; reordered); 0 for count 0. */
 double mri_quantile(double *values, size_t count, double q);
 
-/* Of so many replicas, what the own parts of so many steps took in all: whose takes longest, and what one
- * step of it takes, and of the others (their median). False: there is one replica, or no step. */
+/* own_ns: each replica's time in its own shares of `steps` steps. Finds the slowest replica, its time per
+ * step, and the median of the others'. False: one replica, or no step. */
 bool mri_slowest_replica(const double *own_ns, uint32_t replicas, uint64_t steps, uint32_t *replica,
                          double *ms, double *others_ms);
 
@@ -25,10 +25,10 @@ typedef struct mri_verdict_late {
     uint32_t rank;
     const char *host;
     double compute_ms, idle_ms;         /* its devices, in a step: computing, waiting for data */
-    double own_compute_ms, own_idle_ms; /* those of this process */
+    double own_compute_ms, own_idle_ms; /* of this process */
 } mri_verdict_late;
 
-/* What the verdict weighs, all of the same stretch of time. */
+/* The figures for the verdict, all of the same stretch of time. */
 typedef struct mri_verdict_input {
     uint64_t compute_ns; /* device at work, mean over replicas */
     uint64_t exposed_ns; /* device idle between steps, mean over replicas */
@@ -37,7 +37,7 @@ typedef struct mri_verdict_input {
     mr_causes causes;        /* of exposed_ns - network_ns */
     const char *slow_device; /* of several, the one whose own part of a step takes longest; NULL: there is one
                               */
-    double slow_ms, others_ms; /* that part, and what the others' takes */
+    double slow_ms, others_ms; /* its time of that share, and the others' */
     uint64_t network_ns;       /* of exposed_ns: waiting for other processes and their gradients */
     bool smaller_buckets;      /* of gradients would help */
     mri_verdict_late late;
@@ -46,7 +46,7 @@ typedef struct mri_verdict_input {
 /* One line: which cause weighs most, and what would help against it. Always terminated. */
 void mri_verdict(const mri_verdict_input *in, char *out, size_t out_bytes);
 
-/* after - before, field by field; occupancies and thread counts are those of after. */
+/* after - before, field by field; occupancies and thread counts are taken from after. */
 void mri_loader_stats_since(const mr_loader_stats *after, const mr_loader_stats *before,
                             mr_loader_stats *out);
 

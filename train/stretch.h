@@ -9,7 +9,7 @@
 
 static inline double mri_mean_of(double sum, uint64_t count) { return count ? sum / (double)count : 0; }
 
-/* Of classes, or of all labels of all samples; not a number where the network tells neither. */
+/* Of classes, or of all labels of all samples; NaN where the network predicts neither. */
 static inline double mri_accuracy_of(const mr_trainer *t, uint64_t correct, uint64_t count)
 {
     const uint32_t answers = mri_net_answers(t->cfg.net);
@@ -18,7 +18,7 @@ static inline double mri_accuracy_of(const mr_trainer *t, uint64_t correct, uint
 
 /* One call of mr_fit(). */
 typedef struct mri_stretches {
-    mri_peek last, due;      /* where stretches begin: behind what was looked at last, or was due */
+    mri_peek last, due;      /* where stretches begin: after the last look, or after the last due one */
     mri_position at;         /* where the epoch began for this call */
     uint64_t updates, steps; /* the same: of the run, and of flights */
     uint64_t call_begun_ns, call_steps; /* of flights then */

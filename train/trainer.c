@@ -4,8 +4,8 @@
  *   replica 1   wait ready │start│ forward, loss, backward ┼ sum of grads ──┼ update │end│
  *   ...                                                    ┘ (exchange.c)   └
  *
- * A replica with several parts of the batch computes them one after the other, and adds up what it can
- * (fold.h).
+ * A replica with several parts of the batch computes them one after the other, and adds up their sums where
+ * it can (fold.h).
  *
  * The loss of every part is divided by the samples of the GLOBAL batch, so the sum over parts is the
  * gradient of the whole batch however unevenly it was cut; a part without samples adds zeros. Every
@@ -40,7 +40,7 @@ static int check_fields(const mr_trainer *t, uint32_t r, const mr_part *part, mr
     return MR_OK;
 }
 
-/* What the network takes is there. */
+/* Check that the network's inputs are present. */
 static int check_data(const mr_trainer *t, uint32_t r, const mr_part *part, mr_error *err)
 {
     const mr_net *net = t->cfg.net;
@@ -108,7 +108,7 @@ static int begin_parts(mr_trainer *t, uint32_t r, const mri_flight *f, const mr_
     return rc ? rc : mri_replica_values(rep, mri_flight_number(&t->flights, f), values);
 }
 
-/* The same for the stages behind the first. */
+/* The same for the stages after the first. */
 static int begin_stages(mr_trainer *t, uint32_t r, const mri_flight *f, const mr_step_values *values,
                         mr_error *err)
 {
@@ -194,7 +194,8 @@ static uint64_t wanted_bucket(const mr_trainer *t)
     return t->buckets.changes ? t->buckets.bytes[mri_bucket_tuner_place(&t->buckets)] : t->bucket_bytes;
 }
 
-/* What is queued is waited for: nobody is between two ways to cut. The first process has told all. */
+/* Wait for queued work, so that no process uses two ways to cut at once. The first process has sent the new
+ * setting to all. */
 static int change_buckets(mr_trainer *t, mr_error *err)
 {
     const mri_ranks *ranks = &t->team.ranks;

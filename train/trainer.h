@@ -1,20 +1,20 @@
-/* train/trainer.h: what a trainer is inside. Private to train/ and its tests.
+/* train/trainer.h: a trainer's state. Private to train/ and its tests.
  *
  *   fit.c                 the training loop
  *   evaluate.c            batches as the loop takes them; a pass of evaluation
- *   goal.c                an accuracy at which a run ends, and what it took to reach it
- *   figures.c             what the report of an epoch says of time
+ *   goal.c                an accuracy at which a run ends, and the cost of reaching it
+ *   figures.c             an epoch's figures of time
  *   trainer_open.c        opening and closing
  *   trainer_settings.c    settings that have rows (settings/updates.rows)
  *   trainer.c             a step, sums
  *   trainer_state.c       between a trainer and a checkpoint: saving, loading, hashing
  *   trainer_init.c        the weights that a run begins with, from a file
- *   trainer_points.c      what points of a network hold, computing from one of them on
+ *   trainer_points.c      the values of a network's points, computing from one of them on
  *   stretch.c             figures of steps while their epoch goes on
  *   stats.c, schedule.c   figures of a run; the learning rate
- *   run/                  the replicas and what they do together
+ *   run/                  the replicas and their common work
  *   state/                checkpoints: bytes and folders
- *   net/                  what a network is
+ *   net/                  networks
  *
  * Calls go from fit to the trainer, from there to run/ and state/, and from all to net/. */
 #ifndef MRI_TRAINER_H
@@ -31,10 +31,10 @@ typedef struct mri_position {
     uint64_t epoch, step;
 } mri_position;
 
-/* What a run is besides weights: written by mr_fit() and by loading. */
+/* The state of a run besides weights: written by mr_fit() and by loading. */
 typedef struct mri_run_state {
     uint8_t id[MRI_RUN_BYTES];
-    bool resumed; /* read from a checkpoint, after so many updates: */
+    bool resumed; /* read from a checkpoint, after this number of updates: */
     uint64_t from;
     bool nameless_too; /* that did not tell its run */
     mri_position at;
@@ -66,7 +66,7 @@ struct mr_trainer {
 
     uint64_t updates;     /* done, or queued */
     uint32_t counted;     /* samples of the newest training batch that count, of all processes */
-    uint64_t peek_steps;  /* the sums are looked at after every so many updates, too; 0: seldom (trainer.c) */
+    uint64_t peek_steps;  /* the sums are also read at this interval of updates; 0: seldom (trainer.c) */
     mr_loss_scale scale;  /* f16: as last read from replica 0 */
     char *freeze;         /* cfg's, or NULL */
     bool *frozen;         /* by layer; NULL: none is */
@@ -75,7 +75,7 @@ struct mr_trainer {
 
     mri_run_state run;          /* carried by checkpoints for mr_fit() */
     mr_checkpoint_info loaded;  /* while run.resumed: the checkpoint; texts of it are not kept */
-    mr_trainer *abandoned;      /* list of those that could not be closed */
+    mr_trainer *abandoned;      /* list of trainers that could not be closed */
     _Atomic bool close_refused; /* closed by a function that it has called: the call returns that as its error
                                  */
     _Atomic uintptr_t inside;   /* the thread that is in mr_fit() or an evaluation; none: 0 */
@@ -92,7 +92,8 @@ void mri_trainer_keep(const mr_trainer_config *cfg, mr_checkpoint_info *out);
 
 /* ---- trainer_open.c ---- */
 
-/* A loader brings the fields that the network takes where, and as, the trainer was told. */
+/* Check that the loader delivers the network's fields at the configured positions and in the configured
+ * form. */
 int mri_trainer_check_fields(const mr_trainer *t, const mr_loader_info *info, mr_error *err);
 
 /* ---- trainer.c ---- */
@@ -110,20 +111,20 @@ int mri_trainer_take_sums(mr_trainer *t, mri_sums which, mr_metrics *out, mr_err
 
 /* ---- trainer_points.c ---- */
 
-/* What a kept point holds of all samples of the newest batch that this process computed, in the order of the
- * batch. MR_EUNSUPPORTED: a device has several parts. */
+/* The values of a kept point for all samples of the newest batch that this process computed, in the order of
+ * the batch. MR_EUNSUPPORTED: a device has several parts. */
 int mri_trainer_batch_values(mr_trainer *t, const mr_batch *b, mr_point point, float *out, mr_error *err);
 
 /* ---- trainer_state.c ---- */
 
-/* What a checkpoint says of a run besides what mr_trainer_save() adds. data may be NULL. The texts of info
- * are copies, the names of classes are data's. */
+/* A checkpoint's facts about a run, without the ones that mr_trainer_save() adds. data may be NULL. The texts
+ * of info are copies, the names of classes are data's. */
 void mri_trainer_describe(const mr_trainer *t, const mr_loader_info *loader, const mr_source_info *data,
                           mr_checkpoint_info *out);
 
 /* Give every replica, of all processes, everything of the first one and see that it arrived. */
 int mri_trainer_share_all(mr_trainer *t, mr_error *err);
-/* MR_EDEVICE: a replica's weights, of any process, are not those of the first. */
+/* MR_EDEVICE: a replica's weights, in any process, differ from the first one's. */
 int mri_trainer_compare(mr_trainer *t, mr_error *err);
 
 #endif

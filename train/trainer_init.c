@@ -1,11 +1,12 @@
 /* train/trainer_init.c: the weights that a run begins with, from a file of weights or another run's
  * checkpoint.
  *
- *   names told apart ──► all tensors found, shapes compared ──► read ──► put into replica 0 ──► sent to all
+ *   names matched    ──► all tensors found, shapes compared ──► read ──► put into replica 0 ──► sent to all
  *                        └──────── nothing was changed so far ────────┘
  *
- * Nothing is guessed: what is not taken is what the caller leaves out, or the last layer when the file tells
- * another number of classes apart, and all of it is told, as is what the file has besides. */
+ * Nothing is guessed: a tensor is not loaded only if the caller leaves it out, or if it belongs to the last
+ * layer and the file has another number of classes. All of these are reported, and so are the file's other
+ * tensors. */
 #include <math.h>
 #include <stdio.h>
 
@@ -36,7 +37,7 @@ typedef struct taking {
     mr_error *err;
 } taking;
 
-/* ---- what the file has ---- */
+/* ---- the file's tensors ---- */
 
 static uint32_t entry_count(const origin *o) { return o->file ? mri_tensor_file_count(o->file) : o->own; }
 
@@ -318,7 +319,7 @@ static int move_tensors(const taking *k)
     return rc;
 }
 
-/* ---- what is told ---- */
+/* ---- reports ---- */
 
 enum { LINE_MOST = 100 };
 
@@ -335,7 +336,7 @@ static void put_line(list *l)
     l->at = 0;
 }
 
-/* Names in lines that can be read, each with what they are. */
+/* Names in lines that can be read, each with its kind. */
 static void put_name(list *l, const char *name)
 {
     if (l->at + strlen(name) > LINE_MOST) put_line(l);

@@ -87,7 +87,7 @@ static int check_class_weights(const mr_trainer_config *cfg, mr_error *err)
                     : mr_error_set(err, MR_EINVAL, "weights of classes: all are 0: nothing would be trained");
 }
 
-/* One that tells outputs alone has nothing to be trained on; weights go with every loss against labels. */
+/* A network that only computes outputs cannot be trained; class weights go with every loss against labels. */
 static int check_losses(const mr_trainer_config *cfg, mr_error *err)
 {
     const mr_net *net = cfg->net;
@@ -164,7 +164,7 @@ static mri_replica_config replica_config(const mr_trainer_config *cfg, const mr_
     return r;
 }
 
-/* With other processes: what the network is like, and what follows from it where nobody has chosen. */
+/* With other processes: choose from the network's properties, unless the caller has chosen. */
 static int choose_bucket(mr_trainer *t, mr_error *err)
 {
     const mri_plan *plan = &t->team.replicas[0].plan;
@@ -221,7 +221,7 @@ static int check_parts(const mr_parts *parts, uint32_t devices, mr_error *err)
                         devices, parts->first, parts->first + parts->count, parts->all);
 }
 
-/* Those of the settings, or one a device. */
+/* The parts of the settings, or one per device. */
 static int take_parts(const mr_trainer_config *cfg, mr_parts *out, mr_error *err)
 {
     out->struct_size = sizeof *out;
@@ -231,7 +231,8 @@ static int take_parts(const mr_trainer_config *cfg, mr_parts *out, mr_error *err
     return rc ? rc : check_parts(out, cfg->device_count, err);
 }
 
-/* What must be the same in all processes, besides what the weights' bits would show: lines. */
+/* Describe in lines the settings that must be equal in all processes and that the weights' bits would not
+ * show. */
 static void describe(const mr_trainer *t, char *out, size_t out_bytes)
 {
     const mr_trainer_config *c = &t->cfg;
@@ -340,7 +341,7 @@ int mri_trainer_check_fields(const mr_trainer *t, const mr_loader_info *info, mr
     return MR_OK;
 }
 
-/* A network on several devices: its stages, and of the devices those of the first. */
+/* A network on several devices: its stages, and the devices of the first stage. */
 static int cut_network(mr_trainer *t, mr_device **first, mr_error *err)
 {
     mr_trainer_config *cfg = &t->cfg;

@@ -53,7 +53,7 @@ static char *place_of(const mri_replica *r, const mri_node *n)
     return r->memory.arena + r->plan.spans[n->y_span].at;
 }
 
-/* The first `count` samples of what it holds. Waits for what is queued there. */
+/* Read the first `count` samples of the point. Waits for work queued there. */
 static int read_point(mri_replica *r, const mri_node *n, uint32_t count, float *out, mr_error *err)
 {
     uint8_t *host;
@@ -109,7 +109,7 @@ int mri_trainer_batch_values(mr_trainer *t, const mr_batch *b, mr_point point, f
     return MR_OK;
 }
 
-/* Of all nodes behind this one those that take nothing but it and each other. */
+/* Mark the nodes after this one that take only it and each other. */
 static void mark_behind(const mri_nodes *nodes, const mri_node *from, bool *wanted)
 {
     for (uint32_t i = 0; i < nodes->count; i++) {

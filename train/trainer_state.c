@@ -150,7 +150,7 @@ static int export_first(void *context, uint32_t at, float *out, mr_error *err)
     return mri_tensor_export(&t->tensors, &t->team.replicas[0], at, false, out, err);
 }
 
-/* What the trainer knows better than its caller. */
+/* Overwrite the facts that the trainer knows better than its caller. */
 static void complete(const mr_trainer *t, mr_checkpoint_info *own)
 {
     const mr_net *net = t->cfg.net;
@@ -192,7 +192,7 @@ static int write_checkpoint(mr_trainer *t, const char *path, mr_checkpoint_info 
     return rc;
 }
 
-/* *own: what the caller says, all that is queued done. */
+/* *own: the caller's facts, after all queued work is done. */
 static int begin_saving(mr_trainer *t, const mr_checkpoint_info *info, mr_checkpoint_info *own, mr_error *err)
 {
     if (t->cfg.inference)
@@ -258,14 +258,14 @@ static int check_fits(const mr_trainer *t, const mri_checkpoint *ck, mr_error *e
 }
 
 /* A checkpoint's list: weights and statistics, the optimizer's arrays, averages of the first in the same
- * order. Those that the trainer has no use for may be left out: of one for inference the optimizer's arrays,
- * and averages where none are kept. */
+ * order. Entries that the trainer does not use may be left out: the optimizer's arrays for inference, and
+ * averages where the trainer keeps no averages. */
 static uint32_t averages_in(const mr_trainer *t, const mri_checkpoint *ck)
 {
     return ck->info.average > 0 ? t->tensors.own : 0;
 }
 
-/* Of the trainer's tensors so many come before averages. */
+/* The number of the trainer's tensors before the averages. */
 static uint32_t without_averages(const mr_trainer *t)
 {
     return t->tensors.count - (t->team.replicas[0].plan.averages ? t->tensors.own : 0);

@@ -1,8 +1,8 @@
-/* train/net/build.h: what builder calls of several files are made of. Callers: train/net alone.
+/* train/net/build.h: helpers that builder calls in several files share. Callers: train/net alone.
  *
  *     mri_layer *l = mri_layer_begin(net, MR_OP_...);     takes the current point; NULL once an error is kept
  *     if (!l) return;
- *     if (... makes no sense) { mri_layer_refuse(net, l, "what is needed"); return; }
+ *     if (... is invalid) { mri_layer_refuse(net, l, "the requirement"); return; }
  *     l->params = ..., l->flops = ...;
  *     mri_layer_finish(net, l, h, w, c);                  its output is the current point */
 #ifndef MRI_BUILD_H

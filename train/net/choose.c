@@ -18,7 +18,7 @@ static int wrong(const choosing *c, const char *item, const char *why)
         item, why);
 }
 
-/* The last layer with weights: what tells the classes apart. */
+/* The last layer with weights: the classifier. */
 uint32_t mri_net_head(const mr_net *net)
 {
     uint32_t head = 0;

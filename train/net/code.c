@@ -49,8 +49,8 @@ _Static_assert(sizeof(((mri_layer *)0)->block) == 16 && MR_MAX_NAME < 64, "a nam
 
 /* ---- to bytes ---- */
 
-/* Is the padding one of so many rows on every side? Where that is so, and "same" would come to it, too, it is
- * written as that. */
+/* Is the padding the same number of rows on every side? Such padding is written as that number, also where
+ * "same" would give it. */
 static bool has_even_pad(const mr_net *net, const mri_layer *l)
 {
     uint32_t h = 0, w = 0, c;
@@ -111,7 +111,7 @@ static void put_record(const mr_net *net, const mri_layer *l, record *r)
     memcpy(r->field, input->name, strlen(input->name));
 }
 
-/* Layers before those that mr_net_targets() adds: its field and its loss. */
+/* Count the layers before the two that mr_net_targets() adds: its field and its loss. */
 static bool count_layers(const mr_net *net, uint32_t *count)
 {
     *count = net->layer_count;

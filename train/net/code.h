@@ -1,8 +1,8 @@
-/* train/net/code.h: a network as bytes, as checkpoints keep those that no name stands for
- * (train/state/CHECKPOINT.md specifies them).
+/* train/net/code.h: encodes networks without a name for checkpoints (train/state/CHECKPOINT.md specifies
+ * them).
  *
- * Takes a network. Gives a record for it and one for each layer: what the builder was told, and nothing that
- * follows from it, so that reading them is building the network again, with every check that has. Targets
+ * Takes a network. Gives a record for it and one for each layer: the builder's arguments, and nothing that
+ * follows from them, so that reading them builds the network again, with all of the builder's checks. Targets
  * (mr_net_targets()) are not in it: a checkpoint has them elsewhere. Callers: train/state, the trainer, and
  * by mr_net_encode() and mr_net_decode() whoever likes. */
 #ifndef MRI_NET_CODE_H

@@ -1,5 +1,5 @@
-/* train/net/cut.c: see cut.h. A part is put together in three stretches: ports for what it takes from earlier
- * parts, its own layers, ports for what later parts take. */
+/* train/net/cut.c: see cut.h. A part is built in three steps: ports for inputs from earlier parts, its own
+ * layers, ports for outputs to later parts. */
 #include "train/net/cut.h"
 
 #include "train/net/build.h"
@@ -106,7 +106,7 @@ static void add_own_layer(const cutting *c, mr_net *part, uint32_t at)
     c->inside[at + 1] = part->layer_count;
 }
 
-/* From part s to part `to`, which is told: its links come in the order of points. */
+/* Add a port from part s to part `to`, and record it in `to`, whose links come in the order of points. */
 static void add_port_out(const cutting *c, uint32_t s, uint32_t to, mr_point p)
 {
     mr_net *part = c->pieces[s].net;

@@ -69,7 +69,7 @@ static int fill_orthogonal(const mr_param_info *param, uint32_t layer, uint64_t 
     return MR_OK;
 }
 
-/* Gates in the order i, f, g, o: a memory that begins by keeping what it has (Jozefowicz et al. 2015). */
+/* Gates in the order i, f, g, o: a memory that begins by keeping its state (Jozefowicz et al. 2015). */
 static void fill_gate_bias(const mr_param_info *param, float *out)
 {
     const uint64_t units = param->count / 4;

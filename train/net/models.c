@@ -171,8 +171,8 @@ static const named_model models[] = {
       .augment = "none"},
      mri_build_cifar_cnn_small,
      0},
-    /* TensorFlow's tutorial (cifar10.py): a tenth of the rate every 350 epochs, of which 256 are the 100,000
-     * steps that its figures are for; 0.004 / 2 times the squares of two layers' weights (mr_net_decay()). */
+    /* TensorFlow's tutorial (cifar10.py): a tenth of the rate every 350 epochs; its figures are for 100,000
+     * steps, 256 epochs; 0.004 / 2 times the squares of two layers' weights (mr_net_decay()). */
     {{.name = "cifar-lrn",
       .id = "N6",
       .help = "CIFAR-10: two 5x5 convolutions, response normalisation, three dense layers",

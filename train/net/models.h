@@ -1,4 +1,4 @@
-/* train/net/models.h: the builders behind the table of named networks (models.c), by family. */
+/* train/net/models.h: the builders of the table of named networks (models.c), by family. */
 #ifndef MRI_MODELS_H
 #define MRI_MODELS_H
 
@@ -15,7 +15,7 @@ mri_build mri_build_cifar_cnn, mri_build_cifar_cnn_small, mri_build_cifar_lrn, m
 /* models_recurrent.c: layers over the steps of a sequence */
 mri_build mri_build_gru_notes, mri_build_lstm_notes;
 
-/* models_generative.c: networks that are trained to give back what they get */
+/* models_generative.c: networks that are trained to reproduce their input */
 mri_build mri_build_mnist_vae;
 
 /* models_resnet.c: residual networks */

@@ -1,8 +1,8 @@
-/* train/net/models_generative.c: networks that learn to give back what they get. */
+/* train/net/models_generative.c: networks that learn to reproduce their input. */
 #include "train/net/models.h"
 
 /* N5: a variational autoencoder (Kingma & Welling 2014) of two latent numbers, convolutions down and
- * transposed ones up, for pictures of even sides. Its loss is that of the pixels, a sum, and the mean
+ * transposed ones up, for pictures of even sides. Its loss is the pixels' loss, a sum, plus the mean
  * divergence of the latent numbers; its source spreads draws by exp(log variance), not by the root of it. */
 void mri_build_mnist_vae(mr_net *net, uint32_t depth, uint32_t classes)
 {

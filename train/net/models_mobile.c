@@ -8,8 +8,8 @@
  *
  * The short cut is there where a block keeps the shape. Both are as torchvision builds them: Sandler et al.
  * 2018, "MobileNetV2: Inverted Residuals and Linear Bottlenecks"; Tan & Le 2019, "EfficientNet: Rethinking
- * Model Scaling for Convolutional Neural Networks". The weights of convolutions begin as He's by fan_out, in
- * which the filters of a group count and not those of the whole layer. */
+ * Model Scaling for Convolutional Neural Networks". The weights of convolutions begin as He's by fan_out,
+ * which counts the filters of a group, not of the whole layer. */
 #include "train/net/models.h"
 
 #define BN_MOMENTUM 0.9f
@@ -65,7 +65,8 @@ struct stage {
     uint32_t widen, kernel, stride, out, blocks;
 };
 
-/* like: what all blocks have in common, the channels of the first, and the samples dropped behind the last.
+/* like: what all blocks have in common, the channels of the first, and the drop rate of samples after the
+ * last.
  */
 static void stages(mr_net *net, const struct stage *s, uint32_t count, const struct block *like)
 {

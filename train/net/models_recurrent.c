@@ -3,7 +3,7 @@
 
 enum { LAYERS = 4, UNITS = 1024 };
 
-/* What is added to the loss in the study are squares of the recurrent layers' weights alone. */
+/* The study adds to the loss only the squares of the recurrent layers' weights. */
 static void head(mr_net *net, uint32_t classes)
 {
     mr_net_decay(net, MR_NET_DECAY_NONE);
@@ -11,8 +11,8 @@ static void head(mr_net *net, uint32_t classes)
     mr_net_dense(net, classes, MR_ACT_NONE);
 }
 
-/* N11: the "GRU study": four layers of 1,024 gated recurrent units, the last of which gives its last state,
- * then two dense layers. */
+/* N11: the "GRU study": four layers of 1,024 gated recurrent units; the last layer gives its last state; then
+ * two dense layers. */
 void mri_build_gru_notes(mr_net *net, uint32_t depth, uint32_t classes)
 {
     (void)depth;

@@ -1,4 +1,4 @@
-/* train/net/net.h: what a network is inside: a list of layers whose shapes are worked out as they are added.
+/* train/net/net.h: a network's representation: a list of layers whose shapes are computed as they are added.
  * No device, no memory layout, no batch size: train/run brings those.
  *
  * Takes the calls of a builder (public). Gives layers with their shapes, and the values their parameters
@@ -6,8 +6,8 @@
  *
  * Points are the tensors between layers: 0 the pictures, k + 1 the output of layer k. A further input is a
  * layer that takes no point. A layer names the point
- * it takes, some a second one, and a layer only takes what layers before it made, so the list is an order the
- * network can run in. A loss is a layer whose point is no tensor; without any, the softmax of the last point
+ * it takes, some a second one, and a layer takes only outputs of earlier layers, so the network can run in
+ * the list's order. A loss is a layer whose point is no tensor; without any, the softmax of the last point
  * against the label is the only one.
  *
  *      point 0 ─► layer 0 ─► 1 ─┬─► layer 1 ─► 2 ─► layer 2 ─► 3 ─► layer 3 (add 3 + 1) ─► 4
@@ -26,8 +26,8 @@
 /* Where a part of a network (cut.h) meets another: a layer that only hands on. */
 typedef enum mri_port {
     MRI_PORT_NONE = 0,
-    MRI_PORT_IN, /* takes no point: what it gives comes from another part */
-    MRI_PORT_OUT /* what it takes goes to another part */
+    MRI_PORT_IN, /* takes no point: its output comes from another part */
+    MRI_PORT_OUT /* its input goes to another part */
 } mri_port;
 /* How the parameters of a layer begin. */
 typedef struct mri_first {
@@ -84,17 +84,17 @@ struct mr_net {
     bool numbers; /* w numbers a sample, each one of c values; layers see 1 x w x c */
     mri_layer *layers;
     uint32_t layer_count, layer_cap;
-    mr_point at; /* what the next layer takes */
+    mr_point at; /* the input of the next layer */
     uint32_t picture_consumers;
     uint32_t loss_count;
-    bool open_end; /* a part without the loss that ends a network, or one that tells outputs alone */
+    bool open_end; /* a part without the loss that ends a network, or a network that only computes outputs */
     mr_target_loss target_loss;
-    mr_point target_of; /* with it: what is compared with the targets */
+    mr_point target_of; /* with it: the point compared with the targets */
     mri_first first;    /* of the layers to come; decay and block as well */
     mr_net_decays decay;
     char block[16];
     float logit_factor; /* 0: not given */
-    mr_error error;     /* the first of any builder call; code MR_OK while there is none */
+    mr_error error;     /* the first of any builder call; code MR_OK without an error */
 };
 
 /* Does it take two points? */
@@ -107,11 +107,11 @@ static inline bool mri_layer_takes_two(const mri_layer *l)
 /* Does it take whole numbers themselves, not rows made of them? */
 static inline bool mri_looks_up(mr_op_kind kind) { return kind == MR_OP_EMBEDDING; }
 
-/* The last layer with weights; 0 where there is none. */
+/* The last layer with weights; 0 if no layer has weights. */
 uint32_t mri_net_head(const mr_net *net);
 
-/* Do its weights fit pictures of any size? A dense layer knows the places of what it takes, unless there is
- * one. */
+/* Do its weights fit pictures of any size? A dense layer's weights belong to positions of its input, unless
+ * the input is one pixel. */
 bool mri_net_takes_any_size(const mr_net *net);
 
 /* Is it a further input? */

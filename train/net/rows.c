@@ -13,7 +13,7 @@ static const char *const pair_names[] = {[MR_PAIR_CROSS_ENTROPY] = "cross_entrop
 
 const char *mr_net_name(const mr_net *net) { return net ? net->name : NULL; }
 
-/* One logit tells two classes apart. */
+/* One logit separates two classes. */
 static uint32_t classes_of(uint32_t logits) { return logits > 1 ? logits : 2; }
 
 uint32_t mr_net_class_count(const mr_net *net)

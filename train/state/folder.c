@@ -2,7 +2,7 @@
  *
  *   step-000000000390.mrck   named by updates done, so that names sort by age whatever the clock said
  *   best.mrck                lowest validation loss; a second name of one of them, or a copy
- *   *.part                   a write in progress, or what a crash left of one
+ *   *.part                   a write in progress, or the rest of one after a crash
  *   run.lock                 who writes there, and the run it belongs to (run_lock.c)
  *
  * Nothing here keeps a list: the folder is read again for each question. */
@@ -206,7 +206,7 @@ static int check_whole(const char *path, mr_checkpoint_info *out, mr_error *err)
     return rc;
 }
 
-/* The first damaged one is what the note tells about. */
+/* The note reports the first damaged one. */
 static void note_passed(char *note, size_t note_bytes, const mr_error *why)
 {
     char text[1400];
@@ -214,7 +214,7 @@ static void note_passed(char *note, size_t note_bytes, const mr_error *why)
     snprintf(note, note_bytes, "passed over %s", mr_error_format(why, text, sizeof text));
 }
 
-/* Of the run that the folder belongs to, as far as anybody tells. */
+/* Does the checkpoint belong to the folder's run, as far as that is known? */
 static int check_run(const char *path, const uint8_t *owner, const mr_checkpoint_info *info, mr_error *err)
 {
     static const uint8_t none[MRI_RUN_BYTES];

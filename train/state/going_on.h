@@ -1,4 +1,4 @@
-/* train/state/going_on.h: what a run that goes on must have in common with its first part. */
+/* train/state/going_on.h: the settings that a resumed run must share with its first part. */
 #ifndef MRI_TRAIN_GOING_ON_H
 #define MRI_TRAIN_GOING_ON_H
 

@@ -1,7 +1,7 @@
 /* train/state/run_folder.c: see run_folder.h.
  *
- * What is in the folder is read again for each question, except for what is known to be whole: a file that
- * this process has written or read to its end, as long as nobody has changed it since (device, number, size,
+ * The folder's files are read again for each question, except for files known to be whole: a file that this
+ * process has written or read to its end, as long as nobody has changed it since (device, number, size,
  * time). So no checkpoint is read twice, and none is taken for whole because of its name. */
 #include "train/state/run_folder.h"
 
@@ -112,7 +112,7 @@ int mr_run_folder_find_any(const mr_run_folder *f, char *name, size_t name_bytes
     return MR_OK;
 }
 
-/* ------------------------------------------------------------------------------ what is whole */
+/* ------------------------------------------------------------------------------ whole checkpoints */
 
 static bool same_file(const struct stat *a, const struct stat *b)
 {
@@ -161,8 +161,8 @@ static bool is_own(const mr_run_folder *f, const mr_checkpoint_info *info)
     return memcmp(info->run, f->run, MRI_RUN_BYTES) == 0 || (f->nameless_too && is_nameless(info->run));
 }
 
-/* Is it a whole checkpoint of this run and of so many updates? An error of the system says nothing about
- * that. */
+/* Is it a whole checkpoint of this run with this number of updates? An error of the system leaves that
+ * unknown. */
 static int is_whole(const mr_run_folder *f, const char *path, uint64_t updates, bool *whole, mr_error *err)
 {
     mri_checkpoint *ck;
@@ -313,7 +313,7 @@ static int move_aside(const char *path, const char *aside, mr_error *err)
                            MR_NOWHERE);
 }
 
-/* Is it in the way? Unreadable ones are where nothing tells that the folder is this run's. */
+/* Is it in the way? Unreadable ones are, unless the folder is known to be this run's. */
 static bool is_in_the_way(found what, bool fresh)
 {
     return what == FOUND_OTHER || what == FOUND_LATER || (what == FOUND_UNREADABLE && fresh);
@@ -419,7 +419,7 @@ int mri_run_folder_claim(mr_run_folder *f, const mri_run_claim *claim, char *not
     survey s;
     note[0] = '\0';
     memcpy(f->run, claim->run, MRI_RUN_BYTES);
-    uint8_t owner[MRI_RUN_BYTES]; /* this run's folder: what it began with is still in it */
+    uint8_t owner[MRI_RUN_BYTES]; /* this run's folder: its first contents are still in it */
     f->nameless_too = claim->nameless_too ||
                       (mri_run_lock_owner(f->path, owner) && memcmp(owner, claim->run, MRI_RUN_BYTES) == 0);
     f->since = claim->resumed ? claim->updates : UINT64_MAX;

@@ -18,7 +18,7 @@ static bool lock_path(const char *folder, char *out)
     return (size_t)snprintf(out, PATH_BYTES, "%s/" LOCK_NAME, folder) < PATH_BYTES;
 }
 
-/* The text of a lock file; "" when there is none that can be read. */
+/* The text of a lock file; "" when no text can be read. */
 static void read_lock(int fd, char *out, size_t out_bytes)
 {
     const ssize_t n = pread(fd, out, out_bytes - 1, 0);
@@ -159,7 +159,7 @@ int mri_run_lock_take(mri_run_lock *l, const char *folder, const uint8_t *from, 
         if (rc == MR_OK) rc = lock_file(l, folder, path, err);
     }
     const bool owned = mri_run_lock_owner(folder, run);
-    /* the process that is named goes first, so that a folder that is taken and not yet claimed still tells
+    /* the process that is named goes first, so that a folder that is taken and not yet claimed still names
      * its run */
     if (rc == MR_OK) rc = write_text(l->fd, path, owned ? run : NULL, err);
     else if (rc == MR_EEXIST && from && owned && memcmp(run, from, sizeof run) == 0) {

@@ -1,8 +1,8 @@
 /* train/state/run_lock.h: which process writes into a folder of checkpoints, and whose run the folder is.
  * Private to train/.
  *
- * run.lock is locked as long as a process writes there, and tells that process and the run. A process of the
- * same run that knows the other to be lost puts a new file in its place: whose file has not the name any more
+ * run.lock is locked as long as a process writes there, and names that process and the run. A process of the
+ * same run that knows the other to be lost puts a new file in its place: a process whose file lost the name
  * has lost the folder, even if it was only stopped. */
 #ifndef MRI_RUN_LOCK_H
 #define MRI_RUN_LOCK_H

@@ -1,11 +1,11 @@
-/* train/state/weights.h: what the tensors of a network are called, and how they are laid out, in files of
- * weights: our own names, or those of torchvision for the networks that it has, too.
+/* train/state/weights.h: the names and layouts of a network's tensors in files of weights: our own names, or
+ * torchvision's for its networks.
  *
  * Takes the tensors of a checkpoint in their order (checkpoint.h). Gives for each its name, shape and layout
  * in the file, and the numbers from one layout to the other. Knows no file. Callers: train/.
  *
- * Ours are NHWC, theirs NCHW. Two tensors differ for it: the window of a filter, and the rows of a dense
- * layer behind a picture that was flattened. Both are rows of so many pixels of so many channels, transposed.
+ * Ours are NHWC, theirs NCHW. Two kinds of tensors differ by that: the window of a filter, and the rows of a
+ * dense layer after a flattened picture. Both are rows of pixels by channels, transposed.
  */
 #ifndef MRI_WEIGHTS_H
 #define MRI_WEIGHTS_H

@@ -37,7 +37,7 @@ static int name_tensors(exporting *x, mr_weight_names names, mr_error *err)
     return rc ? rc : mri_weights_torchvision(x->net, x->ck->tensors, x->own, x->place, err);
 }
 
-/* Averages stand last, in the order of what they are of. */
+/* Averages stand last, in the order of their tensors. */
 static int choose_first(exporting *x, bool no_average, mr_error *err)
 {
     x->first = 0;
