@@ -3,8 +3,8 @@
  * mr_loader_defaults() fills the settings, mr_loader_config. mr_loader_open() starts a loader,
  * mr_loader_next() lends a batch to the program, mr_loader_release() returns the batch to the loader. The
  * order of samples and every pixel of every batch are a pure function of (data set, seed, epoch, order,
- * augment): threads, readers, slots, replicas, prefetch and resume points do not change them
- * (ARCHITECTURE.md, I1-I4). */
+ * augment): threads, readers, slots, replicas, prefetch and resume points do not change them. By
+ * default each sample comes once per epoch. */
 #ifndef MILLRACE_LOADER_H
 #define MILLRACE_LOADER_H
 
@@ -47,12 +47,20 @@ typedef enum mr_cache { MR_CACHE_OFF = 0, MR_CACHE_MEMORY, MR_CACHE_DISK } mr_ca
 /* Handling of damaged samples. */
 typedef enum mr_bad {
     MR_BAD_STOP = 0, /* end the run: mr_loader_next() returns MR_EBADSAMPLE */
-    MR_BAD_REPLACE,  /* deliver another sample in its place */
-    MR_BAD_SKIP      /* deliver zeros with label -1 and id MR_NOWHERE in its place */
+    /* Deliver another sample of the epoch in its place. MR_EBADSAMPLE when 64 substitutes in turn are
+     * damaged, too */
+    MR_BAD_REPLACE,
+    MR_BAD_SKIP /* deliver zeros with label -1 and id MR_NOWHERE in its place */
 } mr_bad;
 
-/* Callback for a damaged sample; called once per sample, however many epochs contain it. substitute: the
- * sample delivered in its place, or MR_NOWHERE.
+/* Callback for a damaged sample; called once per sample, however many epochs contain it. The mr_error has the
+ * code of the damage (MR_EFORMAT, MR_ECHECKSUM, ...), also when mr_loader_next() then returns MR_EBADSAMPLE.
+ * substitute: the sample delivered in its place, or MR_NOWHERE.
+ *
+ * With STOP it is called for the sample that ends the run. With REPLACE and SKIP it is not called for the
+ * sample with which the run exceeds max_bad, nor for a sample without substitute: the text of
+ * mr_loader_next()'s error names that sample and its error. It is not called for damaged samples that were
+ * tried as substitutes.
  *
  * Threads: the caller of mr_loader_next(), before it returns the sample's batch or the error with which the
  * sample ends the run; the caller of mr_loader_close(), for samples of batches that were not taken. One call
@@ -121,8 +129,8 @@ typedef struct mr_loader_field {
 MR_API mr_role mr_field_role(const mr_source_info *info, uint32_t field);
 
 /* Settings. mr_loader_defaults() sets the defaults. mr_loader_open() returns MR_EINVAL with the member's name
- * for a value outside of the documented range or enumeration. The command's options have the same defaults
- * and ranges; docs/settings.md lists both in tables. */
+ * for a value outside of the documented range or enumeration. The command's options have the same ranges,
+ * and the same defaults except batch, epochs and augment, which the command takes from the model. */
 typedef struct mr_loader_config {
     size_t struct_size;
     uint32_t batch;  /* samples in a global batch, 1 or more; default 128 */
@@ -142,23 +150,31 @@ typedef struct mr_loader_config {
     /* reader threads, up to 1,024; 0 (default): one with io_uring, four with pread (each has one read in
      * flight) */
     uint32_t readers;
-    uint32_t depth;      /* reads in flight per reader, 1 to 4,096; default 32 */
-    mr_io io;            /* AUTO: io_uring, or pread threads if the kernel refuses io_uring */
-    bool direct;         /* O_DIRECT for shared files on a local disk; default false */
-    bool training;       /* apply random augmentation; default false */
-    const char *augment; /* default "none" */
-    uint32_t channels;   /* 1, 3, or 0: the channels of the data (3 when pictures differ) */
+    uint32_t depth; /* reads in flight per reader, 1 to 4,096; default 32 */
+    mr_io io;       /* AUTO: io_uring, or pread threads if the kernel refuses io_uring */
+    bool direct;    /* O_DIRECT for shared files on a local disk; default false */
+    bool training;  /* apply random operations of `augment`; default false: augment in its form for evaluation
+                       (augment.h) */
+    /* Default "none": pictures keep their size. Without an operation that fixes the size all pictures must
+     * have one size: if the source states none (mr_source_info), it is the size of the first whole picture. A
+     * picture that comes out with another size is a damaged sample (MR_EFORMAT) */
+    const char *augment;
+    uint32_t channels; /* 1, 3, or 0: the channels of the data (3 when pictures differ) */
     mr_decode_config decode;
     mr_bad bad;       /* default STOP */
-    uint64_t max_bad; /* REPLACE, SKIP: more than this many different damaged samples stop the run; default
-                         100 */
+    uint64_t max_bad; /* REPLACE, SKIP: mr_loader_next() returns MR_EBADSAMPLE when more than this number of
+                         different samples are damaged, over all epochs of this loader, without damaged
+                         substitutes; default 100 */
     mr_bad_report *on_bad; /* called for each damaged sample, or NULL */
     void *bad_context;     /* passed to on_bad */
     uint64_t memory_bytes; /* budget of host memory for slots, read buffers and scratch; 0: half of the
                               memory that the process may use. Large pictures wait for free memory in the
                               remainder */
-    uint64_t start_epoch, start_step; /* resume: epoch and step of the first batch */
-    mr_device *const *devices;        /* one per replica; NULL: batches stay in host memory as one share */
+    /* Resume: epoch and step of the first batch. start_epoch is 0 to epochs - 1, start_step 0 to
+     * steps_per_epoch; steps_per_epoch stands for the start of the next epoch. Else mr_loader_open() returns
+     * MR_EINVAL */
+    uint64_t start_epoch, start_step;
+    mr_device *const *devices; /* one per replica; NULL: batches stay in host memory as one share */
     uint32_t device_count;
     uint32_t parts;  /* with devices NULL: number of shares that batches are cut into; default 1 */
     mr_trace *trace; /* receives spans of the stages (observe.h), or NULL */
@@ -189,7 +205,7 @@ typedef struct mr_loader_config {
                                  length (stable), cut into batches, and the batches delivered in random order,
                                  so that rows of a batch need little padding. A short batch stays the epoch's
                                  last; PAD repeats its own samples. The source must know lengths
-                                 (mr_source_length()), else MR_EUNSUPPORTED. 0: off. Part of the order (I1): a
+                                 (mr_source_length()), else MR_EUNSUPPORTED. 0: off. Part of the order: a
                                  resumed run needs the same value */
     uint32_t width_multiple;  /* rows of differing length are padded to the batch's longest row, rounded up to
                                  a multiple of this, 1 to 1,048,576; default 1 */
@@ -234,7 +250,7 @@ typedef struct mr_loader_config {
     /* Repeated augmentation (Hoffer et al. 2020; Berman et al. 2019): each sample of a batch comes `repeats`
      * times in it, each time with new random augmentation. A batch of B has ceil(B / repeats) samples, once
      * each, then the same samples again. The length of an epoch stays the same, so an epoch holds 1/repeats
-     * of the samples and the next epoch others. 0 and 1 (default): once. Part of the order (I1): a resumed
+     * of the samples and the next epoch others. 0 and 1 (default): once. Part of the order: a resumed
      * run needs the same value. Needs order SHUFFLE, BLOCK or SEQUENTIAL; excludes a sampler and
      * length_window */
     uint32_t repeats;
@@ -289,12 +305,15 @@ typedef struct mr_loader_info {
     uint32_t prefetch, workers, readers;
     const char *io;        /* "io_uring", "pread" */
     const char *io_note;   /* why io_uring is not used, or "" */
-    uint64_t memory_bytes; /* most host memory that the loader uses, without the source's memory; checked
-                              against the budget at open */
+    uint64_t memory_bytes; /* upper bound of the loader's host memory, without the source's memory; checked
+                              against the budget at open. Use is usually lower */
     uint64_t max_pixels;   /* largest picture that the budget allows, one at a time; a larger picture, up to
                               decode.max_pixels, ends the run with MR_ELIMIT */
     uint64_t device_bytes; /* per device */
-    bool uses_affine;
+    bool uses_affine;      /* `augment` has standardise: batches have `affine` */
+    /* Of normalise(), per channel, for values from 0 to 255. Default mean 0 and std 255, with standardise 0
+     * and 1. Pixels of a batch are not normalised: the network's input is (x * a + b - mean[c]) / std[c],
+     * with a and b of mr_batch.affine */
     float mean[4], std[4];
     const char *augment;  /* full text, with presets expanded */
     uint64_t fingerprint; /* of the source */
@@ -322,10 +341,9 @@ typedef struct mr_loader_info {
 /* The state of processing of a share's samples. Today there is one form. Consumers must refuse an unknown
  * form, so that forms can be added for devices that decode. Such a form would deliver a worker's data before
  * its expensive computation and leave the computation to an operation on the device that yields the same
- * pixels, bit for bit (the arithmetic is integers; the plain C of pipeline/decode/jpeg/ and
- * pipeline/pixels/resample_plain.c specifies it):
+ * pixels, bit for bit (the arithmetic is integers):
  *   - coefficients: per sample its crop window in blocks, the quantisation tables, both resampling axes and
- *     the mirror bit, then the window's rows of blocks as packed by formats/image/coef.h. The device unpacks,
+ *     the mirror bit, then the window's rows of blocks, packed as in MR_TYPE_COEF. The device unpacks,
  *     and does the inverse DCT, resampling and colour conversion;
  *   - JPEG: the same head, the Huffman tables, and the scan's bytes from the entry point above the window to
  *     the entry point below it. The device also does the Huffman decoding, with one thread per row between
@@ -351,7 +369,7 @@ typedef struct mr_part {
     uint32_t first, count;
     const void *pixels; /* device (or host) memory, in the form `form` */
     const void *labels; /* count int32 */
-    const void *affine; /* count pairs of float, or NULL */
+    const void *affine; /* count pairs of float, as in mr_batch, or NULL */
     mr_event *ready;    /* recorded after the copies; NULL without devices */
     mr_part_form form;
     /* in the order of the configuration; same memory as pixels */
@@ -366,11 +384,14 @@ typedef struct mr_batch {
     bool last;             /* of its epoch */
     uint32_t count;        /* samples in it, padding included */
     uint32_t counted;      /* samples with a label >= 0: the divisor of a mean loss */
-    const uint8_t *pixels; /* host copy, valid until the batch is released. pixels, labels, ids and affine are
-                              NULL with devices unless keep_host was set */
+    const uint8_t *pixels; /* host copy, count x height x width x channels, valid until the batch is released.
+                              Three channels: red, green, blue. pixels, labels, ids and affine are NULL with
+                              devices unless keep_host was set */
     const int32_t *labels;
-    const uint64_t *ids; /* sample numbers as the sampler gave them; MR_NOWHERE for padding */
-    const float *affine; /* or NULL */
+    const uint64_t *ids; /* number of the delivered sample, for REPLACE of the substitute; MR_NOWHERE for
+                            padding and skipped samples */
+    const float *affine; /* per sample a and b: x * a + b are the standardised pixels (minus the picture's
+                            mean, divided by its standard deviation); NULL without standardise */
     uint32_t part_count;
     const mr_part *parts;
     mr_batch_field field[MR_LOADER_MAX_FIELDS]; /* host memory; data NULL with devices, unless keep_host was
@@ -389,9 +410,10 @@ typedef struct mr_batch {
 MR_API int mr_loader_open(mr_loader **out, const mr_source *src, const mr_loader_config *cfg, mr_error *err);
 /* Stop the loader, wait for work in flight, for callbacks that have not returned and for a thread in
  * mr_loader_next(); join the threads, make the outstanding calls of on_bad and on_note, and free the loader.
- * All batches must have been released. Any thread, once. When a callback of this loader (on_bad, on_note,
- * sampler, an operation, a fetch) calls it, the loader stops but is not closed, and mr_loader_next() returns
- * MR_EINVAL with this reason. In a child of fork() it does nothing. Accepts NULL. */
+ * Release all batches first: this call frees their memory, so a batch that is still held becomes invalid. Any
+ * thread, once. When a callback of this loader (on_bad, on_note, sampler, an operation, a fetch) calls it,
+ * the loader stops but is not closed, and mr_loader_next() returns MR_EINVAL with this reason. In a child of
+ * fork() it does nothing. Accepts NULL. */
 MR_API void mr_loader_close(mr_loader *l);
 /* Facts about the loader, owned by it. */
 MR_API const mr_loader_info *mr_loader_info_of(const mr_loader *l);
@@ -421,7 +443,8 @@ static inline int mr_loader_next(mr_loader *l, mr_batch *out, uint64_t timeout_n
  * loader rewrites the share's device memory only after the work queued on this stream so far. Release batches
  * in the order in which they were taken, from any thread, one at a time. If a device fails here, the batch is
  * released all the same, and mr_loader_next() returns the error. MR_EINVAL: an earlier batch is still held,
- * streams is NULL with devices, or a callback of this loader calls it. */
+ * streams is NULL with devices, or a callback of this loader calls it; the batch is still held, and nothing
+ * has changed. After any other error the batch is released. */
 MR_API int mr_loader_release(mr_loader *l, mr_batch *batch, mr_stream *const *streams);
 
 /* Keep a batch instead of releasing it. The loader replaces its slot with spare memory and continues as after
@@ -444,7 +467,7 @@ MR_API uint32_t mr_loader_kept(const mr_loader *l);
  * not a signal handler), and every callback of the loader. It never waits for a callback. */
 MR_API void mr_loader_stop(mr_loader *l);
 
-/* Return the sample at a position of an epoch, computed by the order's definition (I1) without a loader.
+/* Return the sample at a position of an epoch, computed by the order's definition, without a loader.
  * MR_NOWHERE: the position is not below count, or the order is BALANCED, which needs the classes of a
  * source. */
 MR_API uint64_t mr_order_sample(mr_order order, uint32_t block, uint64_t seed, uint64_t epoch, uint64_t count,
