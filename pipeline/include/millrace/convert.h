@@ -12,7 +12,8 @@ extern "C" {
 #endif
 
 typedef enum mr_store {
-    MR_STORE_JPEG = 0, /* pictures are stored unchanged */
+    MR_STORE_JPEG = 0, /* JPEG, PNG and pixels are stored unchanged, except by `resize` and `transcode`;
+                          MR_TYPE_COEF becomes JPEG */
     MR_STORE_RAW,      /* decoded pixels */
     MR_STORE_COEF,     /* JPEGs become MR_TYPE_COEF; pictures without this form (PNG, CMYK) are stored
                           unchanged */
@@ -20,32 +21,51 @@ typedef enum mr_store {
 
 typedef enum mr_to {
     MR_TO_MREC = 0,
-    MR_TO_TFRECORD, /* tf.train.Example: image/encoded, image/format, image/class/label, image/height, ...;
-                       other fields under their names */
-    MR_TO_TAR,      /* WebDataset: KEY.jpg or .png, KEY.cls, other fields as KEY.NAME */
-} mr_to; /* pipeline/convert/convert_tfrecord.c and convert_tar.c list the feature or member of each field */
+    /* tf.train.Example. Picture: image/encoded, image/format, image/height, image/width, image/channels.
+     * Label: image/class/label from 0 (without pictures: label), image/class/text. Boxes (mr_field_role()):
+     * image/object/bbox/xmin, ymin, xmax, ymax, and image/object/class/label. Mask:
+     * image/segmentation/class/encoded and .../format. Name: image/filename. Other fields: under their names,
+     * with NAME/shape for tensors of several or unknown dimensions; f64 is rounded to f32 */
+    MR_TO_TFRECORD,
+    /* WebDataset. Picture: KEY.jpg or KEY.png. Label: KEY.cls, a number from 0. Other fields: KEY.NAME.txt
+     * for text and numbers, KEY.NAME.npy for tensors, KEY.NAME.jpg or .png for pictures. KEY is the sample's
+     * name without its extension, points replaced by _, or its number. __classes__ holds the names of the
+     * classes, one per line */
+    MR_TO_TAR,
+} mr_to;
 
 typedef struct mr_convert_config {
     size_t struct_size;
     mr_store store;
-    uint32_t resize;      /* shorter side is at most this many pixels; 0: no resizing */
-    uint32_t quality;     /* JPEG quality of re-encoded pictures; default 90 */
-    bool center_square;   /* RAW with resize: cut to resize x resize */
-    uint32_t workers;     /* 0: one per core */
-    uint64_t shard_bytes; /* start a new file when one exceeds this size; 0: one file. With shards, MREC: DST
-                             is a shard list, and the files are DST-00000.mrec ...; TFRECORD: DST is not
-                             written, and the files are DST-00000-of-00128 ...; TAR: DST-000000.tar ... (DST
-                             without its ".tar") */
+    uint32_t resize;    /* scale pictures with a longer shorter side, so that it has this number of pixels, up
+                           to 65,535; JPEG and PNG are encoded again in their own format. 0: no resizing */
+    uint32_t quality;   /* JPEG quality of re-encoded pictures, 1 to 100; default 90 */
+    bool center_square; /* RAW with resize: scale the shorter side to exactly `resize`, also up, and cut out
+                           the central resize x resize pixels. With another store, or resize 0: MR_EINVAL */
+    uint32_t workers;   /* up to 4,096; 0: one per core */
+    /* 0 (default): one file, to which mr_append() cannot add. Above 0: start a new file before the sample
+     * with which the file would exceed this size; a larger sample gets a file of its own. MREC counts header
+     * and records; the index follows them, so that a file may be larger by 4 KiB per 127 records and less
+     * than 8 KiB of padding. TFRECORD and TAR count the whole file. With shards, MREC: DST is a shard list,
+     * and the files are DST-00000.mrec ...; TFRECORD: DST is not written, and the files are
+     * DST-00000-of-00128 ...; TAR: DST-000000.tar ... (DST without its ".tar") */
+    uint64_t shard_bytes;
+    /* resume: MREC: continue an interrupted call with the same source and settings. force: replace existing
+     * files, and discard the remains of an interrupted call unless resume is set */
     bool resume, force;
     bool check;  /* decode every picture that is stored unchanged (default true): damaged pictures are bad
                     samples */
     bool verify; /* read the whole output back at the end (default true) */
-    uint64_t max_bad; /* stop when more samples than this are bad; default unlimited */
+    uint64_t max_bad; /* return MR_EBADSAMPLE when more samples than this are bad; default unlimited */
     mr_decode_config decode;
     const char *provenance; /* JSON text */
-    /* from the calling thread */
+    /* Called from the calling thread, once after each sample, good or bad. done: samples so far, with the
+     * samples of earlier calls (resume); count: samples of the source; bytes: bytes of samples that this call
+     * has read */
     void (*progress)(void *context, uint64_t done, uint64_t count, uint64_t bytes);
-    mr_bad_report *on_bad; /* from the calling thread, in source order */
+    /* Called from the calling thread, once for each bad sample, in source order, also for the sample with
+     * which the run exceeds max_bad. substitute is always MR_NOWHERE */
+    mr_bad_report *on_bad;
     void *context;
     const volatile int *stop; /* set non-zero to stop cleanly; or NULL */
     bool entries; /* JPEG: store entry points of JPEGs that can have them, in a field "image.entries" (default
@@ -57,7 +77,7 @@ typedef struct mr_convert_config {
     bool no_names; /* leave out the samples' names (mr_source_sample_name()); else MREC stores them in a field
                       "sample.name", TFRECORD in "image/filename", TAR as the members' keys */
     uint64_t memory_bytes; /* memory for the large pictures in conversion, which wait for each other; a
-                              picture that alone needs more ends the run with MR_ELIMIT. 0: half of the memory
+                              picture that alone needs more is a bad sample (MR_ELIMIT). 0: half of the memory
                               that the process may use */
     /* resume: return true if an earlier run called on_bad for this sample. on_bad is first called for each
      * sample that the earlier run skipped and for which this returns false; the sample is read again to find
@@ -77,15 +97,27 @@ typedef struct mr_convert_result {
     uint64_t records, bad, resumed; /* resumed: complete records of an earlier run */
     uint64_t bytes_in, bytes_out;
     uint32_t shards;
-    uint64_t transcoded, with_entries; /* of the records made by this call, like coefficients and kept */
-    uint64_t coefficients, kept; /* COEF: pictures stored as coefficients, and pictures stored unchanged */
+    /* Records of this call, without resumed ones: transcoded JPEGs, JPEGs with entry points */
+    uint64_t transcoded, with_entries;
+    /* COEF, records of this call: pictures stored as coefficients, and pictures stored unchanged */
+    uint64_t coefficients, kept;
 } mr_convert_result;
 
-/* Convert a source. The same source and settings give the same bytes, for any number of workers and of
- * interruptions with resume. Output goes to temporary files named .part until it is complete. MREC: shards
- * are renamed one by one, and an interrupted run can be resumed. TFRECORD, TAR: all files are written and
- * read back before the first is renamed; a run that fails or is stopped leaves no files; a run that is killed
- * leaves .part files, which the next run to the same DST reuses or removes. */
+/* Convert a source. out may be NULL. The same source and settings give the same bytes, for any number of
+ * workers and of interruptions with resume. Output goes to temporary files named .part until it is complete.
+ * MREC: shards are renamed one by one. A call that fails or is stopped after its first record leaves the
+ * .part files and DST.taken.part, which notes the state of the source's files; resume continues from them,
+ * force discards them. TFRECORD, TAR: all files are written and read back before the first is renamed; a run
+ * that fails or is stopped leaves no files; a run that is killed leaves .part files, which the next run to
+ * the same DST reuses or removes.
+ *
+ * MR_EEXIST      DST or one of its files exists and force is false; an interrupted call left files and neither
+ *                resume nor force is set; on resume, source or settings differ; another program writes DST
+ * MR_ENOENT      the folder of DST does not exist
+ * MR_EINVAL      a setting is invalid; DST is a folder or a link, is the source, or lies inside its folder
+ * MR_EBADSAMPLE  more than max_bad samples are bad, or no sample could be converted
+ * MR_ECANCELED   stop was set
+ * other < 0      the source could not be read or the output not written; err names the file */
 MR_API int mr_convert_sized(const mr_source *src, const char *dst, const mr_convert_config *cfg,
                             mr_convert_result *out, mr_error *err);
 static inline int mr_convert(const mr_source *src, const char *dst, const mr_convert_config *cfg,
@@ -126,15 +158,18 @@ typedef struct mr_append_result {
 
 /* Append the samples of src to a set of record files, in new files: numbers and bytes of existing samples are
  * unchanged. The new samples are converted with the settings stored in the set; they must have its fields and
- * classes (mr_source_config.class_names). list_path: the set's shard list. The set is unchanged until the new
- * list replaces the old. After a call was killed, repeat it to finish it; two calls for one set cannot run at
- * the same time.
+ * the same list of classes. When src has only some of them, open it with mr_source_config.class_names and
+ * class_count of the set. list_path: the set's shard list, as mr_convert() writes it with shard_bytes; a
+ * single record file is MR_EINVAL. out may be NULL. The set is unchanged until the new list replaces the old.
+ * After a call was killed, repeat it to finish it; two calls for one set cannot run at the same time.
  *
- * MR_EEXIST    another program writes the list, or an existing file has the name of a new one; or an
- *              interrupted call with other samples is unfinished and force is false, or was finished now
+ * MR_EEXIST      another program writes the list, or an existing file has the name of a new one; or an
+ *                interrupted call with other samples is unfinished and force is false, or was finished now
  * MR_EINVAL, MR_EFORMAT  the samples do not fit the set, or list_path is not a set of record files; err names
  *                        the difference
- * MR_ECANCELED  stopped; repeat the call to continue */
+ * MR_ENOENT      list_path does not exist
+ * MR_EBADSAMPLE  no sample of src could be converted
+ * MR_ECANCELED   stopped; repeat the call to continue */
 MR_API int mr_append_sized(const char *list_path, const mr_source *src, const mr_append_config *cfg,
                            mr_append_result *out, mr_error *err);
 static inline int mr_append(const char *list_path, const mr_source *src, const mr_append_config *cfg,
