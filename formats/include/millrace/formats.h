@@ -4,8 +4,7 @@
  *   image headers          size and kind of a JPEG or PNG without decoding it
  *   sources                any data set as (count, extents, parse): readers know no format; after open,
  *                          formats do no I/O
- *   .mrec                  millrace's record files: writer, reader, verifier (specified in
- *                          formats/record/FORMAT.md)
+ *   .mrec                  millrace's record files: writer, reader, verifier
  *
  * This header uses no devices, and no threads except the one that fetches remote data. Bytes from a file are
  * never trusted: sizes in a header are checked against the file's size and the caller's limits before memory
@@ -127,7 +126,16 @@ static inline int mr_value_header(const mr_value *value, mr_image_header *out, m
 
 typedef enum mr_split { MR_SPLIT_AUTO = 0, MR_SPLIT_TRAIN = 1, MR_SPLIT_TEST = 2 } mr_split;
 
-typedef enum mr_class_rule {                       /* folders of pictures: which folders are classes */
+/* Folders of pictures. Classes are numbered from 0 in the byte order of their names, and samples follow in
+ * the order of classes, within a class in the byte order of their file names. An empty folder is a class
+ * without samples; a folder that holds only other files is not a class. With splits (FOLDER/train,
+ * FOLDER/test or val) the classes of the train split count.
+ *
+ * A file is a picture if its name ends in .jpg, .jpeg, .jpe, .jfif, .jif or .png, in upper or lower case.
+ * Other known extensions (.txt, .csv, .zip, ...) are skipped; any other file is a picture if it begins like a
+ * JPEG or PNG. Hidden files (.NAME) and folders that operating systems create (__MACOSX, lost+found, ...) are
+ * skipped. Links are followed. */
+typedef enum mr_class_rule {                       /* which folders are classes */
                              MR_CLASSES_FIRST = 0, /* the first level: FOLDER/CLASS/PICTURE */
                              MR_CLASSES_DEPTH = 1, /* every folder that holds pictures; the class name is its
                                                       path below FOLDER: "animals/cat" */
@@ -159,8 +167,10 @@ typedef struct mr_source_config {
     const char *label_key; /* name of the feature, member, column or array with the class; NULL: the format's
                               usual names */
     int64_t label_offset;  /* subtracted from every label; MR_LABEL_AUTO (default): 0, labels are the numbers
-                              in the data. A program that needs classes from 0 reads mr_source_labels_of() of
-                              all sets that it uses together */
+                              in the data. The command's --label-offset auto does more: training subtracts 1
+                              if the smallest label of all its data is 1. A program that needs classes from 0
+                              reads mr_source_labels_of() of all sets that it uses together, and opens them
+                              again with the offset */
     const char *index_folder;       /* folder for the index when the data's folder is not writable; NULL:
                                        $XDG_CACHE_HOME/millrace */
     bool no_index_file;             /* build the index in every run, write no index file */
@@ -178,10 +188,10 @@ typedef struct mr_source_config {
                               ignore this */
     mr_outside outside;    /* for a table of paths (CSV); default REFUSE, so that the author of a table cannot
                               choose which files of this machine are read */
-    /* Take some of the samples: ranks round(take_from * count) to round(take_to * count) - 1 of a drawn
-     * order, which depends on the number of samples alone. Taken samples keep the order of the data and are
-     * renumbered from 0. The ranges 0 to 0.9 and 0.9 to 1 share no sample and together have all. Default 0
-     * and 1: all samples */
+    /* Take a drawn share, take_from to take_to (0 to 1), of the samples: ranks round(take_from * count) to
+     * round(take_to * count) - 1 of a random order, which depends on the number of samples alone. Taken
+     * samples keep the order of the data and are renumbered from 0. The ranges 0 to 0.9 and 0.9 to 1 share no
+     * sample and together have all. Default 0 and 1: all samples */
     double take_from, take_to;
     /* Name of an additional field of numbers. NumPy arrays: the array of this name (with splits NAME_train
      * and NAME_test, or train_NAME), one row per sample. Tables (CSV): the column of this name or number, or
@@ -372,8 +382,9 @@ MR_API int mr_source_read(const mr_source *src, uint64_t sample, void **buffer, 
                           mr_sample *out, mr_error *err);
 
 /* Run the checks that concern no single sample and take too long at open, such as a checksum over all samples
- * of a large file. Reads the file. MR_OK, also when the format has no such checks; MR_ECHECKSUM or MR_EFORMAT
- * with the file when it is damaged. Any thread. */
+ * of a large file. It does not compare a checksum of one sample that mr_source_parse() compares, as in record
+ * files and TFRecords; mr_mrec_verify() does. Reads the file. MR_OK, also when the format has no such checks;
+ * MR_ECHECKSUM or MR_EFORMAT with the file when it is damaged. Any thread. */
 MR_API int mr_source_check(const mr_source *src, mr_error *err);
 
 /* Return true when every sample has a checksum that mr_source_parse() or mr_source_check() compares (in a
@@ -411,7 +422,8 @@ typedef struct mr_own_sample mr_own_sample;
  *
  * sample  its number, below count
  *
- * Each call for the same number must make the same sample (I1).
+ * Each call for the same number must make the same sample: otherwise batches depend on threads, and a resumed
+ * run has other data.
  *
  * Threads: a loader's workers, several at a time and in any order; with prefetch 0 the caller of
  * mr_loader_next(); workers of mr_convert(), in order of the samples; the caller of mr_loader_open(), which
@@ -570,10 +582,11 @@ typedef struct mr_verify_result {
     uint64_t wrong;   /* defects reported */
 } mr_verify_result;
 
-/* Read every byte of the file and check it: header, schema, index, every record, every padding byte, nothing
- * after the end. MR_OK when the file is correct, MR_ECHECKSUM or MR_EFORMAT when it is not (report has
- * received the defects), other < 0 when the check itself failed. report may be NULL. Does not decode images;
- * use mr_image_decode() of image.h. */
+/* Read every byte of a record file and check it. path is one .mrec file, not a shard list (MR_EFORMAT): call
+ * this function for each of its files. Checked are header, schema, index, every record, every padding byte,
+ * nothing after the end. MR_OK when the file is correct, MR_ECHECKSUM or MR_EFORMAT when it is not (report
+ * has received the defects), other < 0 when the check itself failed. report may be NULL. Does not decode
+ * images; use mr_image_decode() of image.h. */
 MR_API int mr_mrec_verify_sized(const char *path, mr_verify_report *report, void *context,
                                 mr_verify_result *out, mr_error *err);
 static inline int mr_mrec_verify(const char *path, mr_verify_report *report, void *context,
