@@ -2,8 +2,10 @@
  *
  * Every function that can fail returns MR_OK or a negative code; results go through pointers. The caller
  * decides by the code. The mr_error (owned by the caller, may be NULL) describes the error: file, offset,
- * sample, the expected and the found value, and a remedy. The library never prints, never exits and keeps no
- * message in a global.
+ * sample, the expected and the found value, and a remedy. Read it only after a negative code: a call that
+ * returns MR_OK may have changed it. Where an mr_error reports one damaged sample (on_bad) its code is the
+ * damage, such as MR_EFORMAT; the call that ends the run returns MR_EBADSAMPLE. The library never prints,
+ * never exits and keeps no message in a global.
  *
  * These rules hold for every function of every header unless its comment says otherwise:
  *

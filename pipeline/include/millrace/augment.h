@@ -9,7 +9,8 @@
 extern "C" {
 #endif
 
-/* SPEC: operations in order, separated by commas, or a preset.
+/* SPEC: operations in order, separated by commas. A preset stands for its operations, alone or in the list:
+ * cifar,cutout(8).
  *   rrc resize center padcrop shift       move pixels
  *   rotate affine
  *   flip                                  mirrors
@@ -150,7 +151,7 @@ MR_API uint32_t mr_own_draw(const mr_own_picture *picture, uint64_t k);
  *         and masks do not follow this operation: do not move pixels that they refer to
  *
  * It must be a pure function of pixels and picture, so that batches do not depend on threads or on stop and
- * resume (I1, I2): take all randomness from the draws. It may be called twice for a picture.
+ * resume: take all randomness from the draws. It may be called twice for a picture.
  *
  * Threads: the loader's workers call it, several at a time and in any order; with prefetch 0 the caller of
  * mr_loader_next(). No lock is held.

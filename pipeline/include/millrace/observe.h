@@ -151,11 +151,12 @@ MR_API void mr_trace_destroy(mr_trace *t);
  * MR_NOWHERE. No effect if t is NULL. Any thread. */
 MR_API void mr_trace_span(mr_trace *t, const char *track, const char *name, uint64_t start_ns,
                           uint64_t end_ns, uint64_t batch);
-/* From now on keep only spans of `steps` batches from global step `first` on; spans without a batch are not
- * kept. steps 0: keep all spans. t may be NULL. Any thread. */
+/* From now on keep only spans of `steps` batches from global step `first` on, which counts from 0 at the
+ * start of epoch 0 (mr_batch.global_step), also in a resumed run; spans without a batch are not kept. steps
+ * 0: keep all spans. t may be NULL. Any thread. */
 MR_API void mr_trace_keep(mr_trace *t, uint64_t first, uint64_t steps);
 /* Write the trace in Chrome trace event format (JSON array of complete events), to a temporary file that is
- * renamed. "otherData" describes the clock (docs/json.md). */
+ * renamed. In "otherData", clock names the clock (CLOCK_MONOTONIC) and base_ns is its time at ts 0. */
 MR_API int mr_trace_write(const mr_trace *t, const char *path, mr_error *err);
 
 /* Encode a trace's present spans as bytes for another process of the same build; *out is malloc'd.
@@ -200,9 +201,9 @@ MR_API void mr_record_clear(mr_record *r);
 MR_API void mr_loader_record_step(const mr_loader *l, uint64_t global_step, uint32_t samples,
                                   const uint64_t *start_ns, const uint64_t *end_ns, const mr_causes *causes);
 
-/* Name the bottleneck, from the devices' idle fraction (0..1) and its causes: "compute" if the devices are
- * hardly idle, else the heaviest cause. Causes with the same remedy are added up ("decode" stands for decode
- * and large, "cores" for cores and quota). A static string. */
+/* Name the bottleneck, from the devices' idle fraction (0..1) and its causes: "compute" if idle is below 0.05
+ * or causes is empty, else the heaviest cause. Causes with the same remedy are added up ("decode" stands for
+ * decode and large, "cores" for cores and quota). A static string. */
 MR_API const char *mr_limit_name(double idle, const mr_causes *causes);
 
 typedef struct mr_record_totals {
