@@ -127,6 +127,7 @@ class mr_source_config(Structure):
         ("classes_of", c_char_p),
         ("match", c_int),
         ("split_key", c_char_p),
+        ("withdrawn", c_int),
     ]
 
 

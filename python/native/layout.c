@@ -79,6 +79,7 @@ static const struct row rows[] = {
     MEMBER(mr_source_config, classes_of),
     MEMBER(mr_source_config, match),
     MEMBER(mr_source_config, split_key),
+    MEMBER(mr_source_config, withdrawn),
     SIZE(mr_source_labels),
     MEMBER(mr_source_labels, min),
     MEMBER(mr_source_labels, max),

@@ -177,6 +177,9 @@ static void report(const verify_run *r, double seconds)
         printf("%s: %" PRIu64 " of %" PRIu64 " samples checked%s, %s read in %.2f s, %" PRIu64 " wrong\n",
                shown_text(info->path), r->done, info->count, r->args->no_decode ? " (not decoded)" : "",
                size_text((double)r->bytes, text, sizeof text), seconds, r->wrong);
+        if (mr_source_withdrawn_count(r->src))
+            printf("%" PRIu64 " sample%s withdrawn, and not decoded\n", mr_source_withdrawn_count(r->src),
+                   mr_source_withdrawn_count(r->src) == 1 ? " is" : "s are");
         if (!mr_source_has_checksums(r->src) && !r->args->manifest)
             printf("The format %s has no checksums of its contents: a changed byte that still decodes is not "
                    "found. Record "
@@ -188,6 +191,7 @@ static void report(const verify_run *r, double seconds)
     json_text(&j, "data", mr_source_info_of(r->src)->path);
     json_u64(&j, "samples", mr_source_info_of(r->src)->count);
     json_u64(&j, "checked", r->done);
+    json_u64(&j, "withdrawn", mr_source_withdrawn_count(r->src));
     json_bool(&j, "decoded", !r->args->no_decode);
     json_bool(&j, "checksums", mr_source_has_checksums(r->src));
     json_u64(&j, "bytes", r->bytes);

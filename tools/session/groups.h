@@ -28,6 +28,7 @@ typedef struct data_args {
     const char *target_key; /* NULL: none */
     const char *split_key;  /* NULL: the usual names */
     uint32_t match;         /* mr_class_match */
+    bool takes_withdrawn;   /* no option: of commands that need the samples that were withdrawn, too */
 } data_args;
 
 /* Members of mr_loader_config, and what the command makes of its own options. */

@@ -59,13 +59,14 @@ static void free_names(char **names, uint64_t count)
 static int open_set(mr_source **out, const char *set, const data_args *data)
 {
     data_args own = *data;
+    own.takes_withdrawn = true;
     own.format = own.image_key = own.label_key = own.take = own.target_key = own.split_key = NULL;
     own.split = MR_SPLIT_AUTO;
     own.label_offset = "auto";
     return setup_source(out, set, &own);
 }
 
-/* What the samples of the set are called, sorted. */
+/* What the samples of the set are called, sorted; a withdrawn one is not new either. */
 static int names_of(const char *set, const data_args *data, char ***out, uint64_t *count)
 {
     mr_source *src;

@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
@@ -100,6 +102,18 @@ static void json_result(const repair_args *a, const mr_repair_result *r)
 
 static bool is_wrong(const mr_repair_result *r) { return r->damaged || r->missing || r->list_damaged; }
 
+/* Of withdrawn samples, which is no part of what is repaired. */
+static bool has_list(const char *set)
+{
+    char path[4096];
+    struct stat st;
+    const bool folder = stat(set, &st) == 0 && S_ISDIR(st.st_mode);
+    const char *slash = strrchr(set, '/');
+    const int n = folder ? (int)strlen(set) : slash ? (int)(slash + 1 - set) : 0;
+    snprintf(path, sizeof path, "%.*s%s.millrace.withdrawn", n, set, folder ? "/" : "");
+    return access(path, F_OK) == 0;
+}
+
 static void text_result(const repair_args *a, const mr_repair_result *r)
 {
     printf("%s: %" PRIu32 " %s file%s", shown_text(a->set), r->files, r->format, r->files == 1 ? "" : "s");
@@ -121,6 +135,10 @@ static void text_result(const repair_args *a, const mr_repair_result *r)
                "not found "
                "here. "
                "'millrace verify' decodes them all.\n");
+    if (a->dst && has_list(a->set))
+        printf("Samples of SET are withdrawn: copy .millrace.withdrawn next to the new files, and restore "
+               "what it "
+               "lists of lost ones.\n");
     if (!a->dst && !a->in_place && is_wrong(r))
         printf("Nothing was changed. Give DST to write what is whole there, or --in-place to replace the "
                "damaged "

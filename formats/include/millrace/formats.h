@@ -148,6 +148,12 @@ typedef enum mr_class_match {
                            classes. Both sets must have the same number of classes and no name in common */
 } mr_class_match;
 
+/* Samples that mr_source_withdraw() listed as withdrawn. */
+typedef enum mr_withdrawn {
+    MR_WITHDRAWN_LEAVE_OUT = 0, /* the source does not have them */
+    MR_WITHDRAWN_TAKE = 1, /* the source has all samples; mr_source_withdrawn_at() names the listed ones */
+} mr_withdrawn;
+
 typedef struct mr_source_config {
     size_t struct_size;
     const char *format;    /* "folder", "idx", "cifar", "mrec", ...; NULL: detected from the content */
@@ -199,6 +205,7 @@ typedef struct mr_source_config {
      * column called split, set, subset, is_train, ... if its values name splits; "none": no column. Other
      * formats ignore it */
     const char *split_key;
+    mr_withdrawn withdrawn; /* default LEAVE_OUT */
 } mr_source_config;
 
 #define MR_LABEL_AUTO INT64_MIN
@@ -391,6 +398,55 @@ MR_API uint32_t mr_source_missing_files(const mr_source *src);
  * numbers do not rise, or a set of a mix would keep no sample. MR_ENOMEM. After an error the source is
  * unchanged. */
 MR_API int mr_source_choose(mr_source *src, const uint64_t *samples, uint64_t count, mr_error *err);
+
+/* Return the number of a sample in the data, counted over all samples: also over withdrawn samples, and over
+ * samples that take_from, take_to or mr_source_choose() left out. In a mix: over the samples that its sets
+ * deliver. It stays the same when other samples are withdrawn. UINT64_MAX: there is no such sample. Any
+ * thread. */
+MR_API uint64_t mr_source_number(const mr_source *src, uint64_t sample);
+
+/* Withdraw samples of an open source: list them, with a reason, in the file ".millrace.withdrawn" of the
+ * folder in which their file lies. Sources that are opened later do not have them, and their other samples
+ * are numbered from 0 without gaps. The data files stay unchanged. The list identifies a sample by file,
+ * offset, size and a hash of its bytes; opening fails (MR_EFORMAT) when the file of a listed sample was
+ * changed so that the sample is another one, until mr_source_restore() takes the entry back.
+ *
+ * src      opened with MR_WITHDRAWN_TAKE; not a mix, not remote, not a source of the program's own
+ *          (MR_EUNSUPPORTED). It stays as it is
+ * samples  numbers of samples in rising order; samples that are listed already keep their reason
+ * reason   text, or NULL
+ * changed  written on MR_OK only: samples that were not listed before
+ *
+ * Reads the samples. Each list is written to a temporary file, synced and renamed; the lists of several
+ * folders one after the other, so an interrupted call is to be repeated. Blocks. MR_EEXIST: another process
+ * writes the list. MR_EINVAL: a number is wrong, no sample would be left, or two samples have the same bytes
+ * in the same file. Any thread. */
+MR_API int mr_source_withdraw(const mr_source *src, const uint64_t *samples, uint64_t count,
+                              const char *reason, uint64_t *changed, mr_error *err);
+/* The reverse, by the same rules. samples NULL: all samples of src, entries whose file changed or is missing
+ * included; count is then ignored. */
+MR_API int mr_source_restore(const mr_source *src, const uint64_t *samples, uint64_t count, uint64_t *changed,
+                             mr_error *err);
+
+/* Samples of the data that are listed as withdrawn; of a mix: in all its sets. 0 if src is NULL. Any thread.
+ */
+MR_API uint64_t mr_source_withdrawn_count(const mr_source *src);
+
+typedef struct mr_withdrawn_sample {
+    size_t struct_size;
+    uint64_t number;                  /* of mr_source_number() */
+    const char *name, *reason, *list; /* of the sample when it was withdrawn, or ""; path of the list. Owned
+                                         by the source */
+} mr_withdrawn_sample;
+
+/* Entry `at` of mr_source_withdrawn_count(), in the order of their numbers. MR_EINVAL: there is no such
+ * entry, or src is a mix. Any thread. */
+MR_API int mr_source_withdrawn_at_sized(const mr_source *src, uint64_t at, mr_withdrawn_sample *out);
+static inline int mr_source_withdrawn_at(const mr_source *src, uint64_t at, mr_withdrawn_sample *out)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_source_withdrawn_at_sized(src, at, out);
+}
 
 /* Renumber and rename the classes of an open source. to holds the new number, below count, for each of its
  * class_count classes; UINT32_MAX makes every sample of the class a damaged one. Several classes may share a
