@@ -60,14 +60,14 @@ typedef struct train_run {
     bool from_memory;    /* resumed from the snapshot that rank 0 holds */
     uint64_t reached;    /* steps of the run when the world before was left, by any of its processes */
     char own_list[4096]; /* of bad samples, of a process that is not the first */
-    session_args shared; /* of args, with those of the checkpoint where none were given */
+    session_args shared; /* of args, with the checkpoint's settings where the user gave none */
     uint32_t patience;   /* the same */
     double goal;         /* the same: accuracy to stop at */
     resume_point point;
     run_args run; /* with the model's settings filled in */
     mr_run_folder *folder;
     tool_session s;
-    char taken[64], held_out[64]; /* with --hold-out: what is trained on, and what is not, as --take says it
+    char taken[64], held_out[64]; /* with --hold-out: the training samples, and the others, in --take's syntax
                                    */
     mr_source *val_src;
     mr_loader *val;
@@ -170,7 +170,7 @@ static int find_checkpoint(train_run *r)
     return resume_fill(&r->point, &r->shared);
 }
 
-/* A folder that is there is taken before anybody looks at what is in it. */
+/* Lock an existing folder before looking at its contents. */
 static int look_into_folder(train_run *r)
 {
     const train_args *a = r->args;
@@ -262,7 +262,8 @@ static int take_net(train_run *r)
 
 /* ---- validation data ---- */
 
-/* A test part is not what anybody wants to train on unawares, nor to validate on what was trained on. */
+/* Refuse a test split as training data unless the user names it: it would be an accident, or validate on
+ * training samples. */
 static int check_part(const train_run *r)
 {
     const mr_source_info *info = mr_source_info_of(r->s.src);
@@ -274,7 +275,7 @@ static int check_part(const train_run *r)
     return EXIT_FAILED;
 }
 
-/* --hold-out cuts what is taken of the data in two. */
+/* --hold-out cuts the taken samples in two. */
 static int hold_out(train_run *r)
 {
     const train_args *a = r->args;
@@ -297,7 +298,7 @@ static int hold_out(train_run *r)
     return EXIT_DONE;
 }
 
-/* Numbers of classes begin where those of both sets begin: in one of them the first class may be missing. */
+/* Class numbers begin at the smallest of both sets: in one of them the first class may be missing. */
 static int settle_classes(train_run *r, const char *path, const data_args *d)
 {
     mr_source *val = NULL;
@@ -371,7 +372,7 @@ static int open_val_loader(train_run *r)
     cfg.trace = NULL;
     cfg.tune = 0;
     cfg.record = NULL;
-    cfg.cache = MR_CACHE_OFF; /* what it may hold is meant for the training data */
+    cfg.cache = MR_CACHE_OFF; /* the cache's memory is meant for the training data */
     const run_args no_list = {0};
     bad_watch_open(&r->val_bad, r->val_src, &no_list, &cfg);
     const int rc = mr_loader_open(&r->val, r->val_src, &cfg, &err);
@@ -416,7 +417,7 @@ static int share_reached(train_run *r)
     return status;
 }
 
-/* What the first process found in the folder, for all. */
+/* Send the first process's findings in the folder to all. */
 static int look_into_folder_together(train_run *r)
 {
     struct {
@@ -476,7 +477,7 @@ static int begin_with(train_run *r)
     return a->begin.init ? session_begin_with(&r->s, a->begin.init, a->begin.skip, &r->begin) : EXIT_DONE;
 }
 
-/* Those of the checkpoint, which the first process has; *weights is to be freed, NULL where there are none.
+/* Read the checkpoint's class weights, which the first process has; free *weights; NULL: no weights.
  */
 static int read_weights(const train_run *r, float **weights)
 {
@@ -549,7 +550,7 @@ static int open_run(train_run *r)
     return status;
 }
 
-/* ---- what is told ---- */
+/* ---- reports ---- */
 
 static void put_header(const train_run *r)
 {
@@ -864,7 +865,7 @@ static int train(train_run *r, bool again)
         first_only.shared.output.quiet = true;
         r->shared.output.quiet = true;
         a = r->args = &first_only;
-    } else if (again && a->checkpoint) { /* what the world before has written goes on */
+    } else if (again && a->checkpoint) { /* continue the files of the previous world */
         first_only = *a;
         first_only.resume = true;
         a = r->args = &first_only;

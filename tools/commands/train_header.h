@@ -1,4 +1,4 @@
-/* tools/commands/train_header.h: what `millrace train` tells before the first step: network, data, rule,
+/* tools/commands/train_header.h: the report of `millrace train` before the first step: network, data, rule,
  * devices, loader. */
 #ifndef TOOLS_TRAIN_HEADER_H
 #define TOOLS_TRAIN_HEADER_H
