@@ -67,7 +67,8 @@ static bool has_word(int argc, char *const *argv, const char *word)
     return false;
 }
 
-/* Whoever started us, if he has said so. It is of this process alone, not of what it starts. */
+/* If MILLRACE_PARENT names a parent, is that process our parent, and alive? The variable holds for this
+ * process alone, not for its children. */
 static bool has_parent(void)
 {
     static const char *const name = "MILLRACE_PARENT";

@@ -1,4 +1,4 @@
-/* tools/commands/cmd_devices.c: `millrace devices`: what is here and whether it can be used. */
+/* tools/commands/cmd_devices.c: `millrace devices`: lists devices, and whether they can be used. */
 #include <stdio.h>
 #include <string.h>
 

@@ -102,7 +102,7 @@ static void cut_batches(digest_run *r)
     s->parts.first = w ? r->args->parts * mr_world_rank(w) : 0;
 }
 
-/* The digests of the samples that are here go to all; those of the others come. */
+/* Send the digests of this process's samples to all, and receive the others'. */
 static int share(void *context, mr_digest *samples, uint32_t first, uint32_t count, uint32_t all,
                  mr_error *err)
 {

@@ -68,7 +68,7 @@ static int open_data(eval_run *r)
     return session_open_data_like(&r->s, r->args->shared.data, &r->args->shared.data_opts, &like);
 }
 
-/* Refused before the evaluation, not behind it. */
+/* Refuses before the evaluation, not after it. */
 static int prepare_drawing(eval_run *r)
 {
     mr_error err = MR_ERROR_INIT;
@@ -89,7 +89,7 @@ static int prepare_drawing(eval_run *r)
     return exit_status(rc, &err);
 }
 
-/* What the network says of samples is wanted for itself. */
+/* The user requests the outputs of samples. */
 static int prepare_outputs(eval_run *r)
 {
     tool_session *s = &r->s;
@@ -141,8 +141,7 @@ static int open_run(eval_run *r)
     if (!options_was_given(&a->given, "exif") && r->info.ignore_exif) shared.data_opts.ignore_exif = true;
     if (!s->model->numbers && !options_was_given(&a->given, "channels") && (r->info.c == 1 || r->info.c == 3))
         run.channels = r->info.c;
-    if (!run.augment)
-        run.augment = r->info.augment; /* the same preparation as in training, without what is random */
+    if (!run.augment) run.augment = r->info.augment; /* as in training, without random operations */
     if (!run.batch) run.batch = r->info.batch;
     if (!options_was_given(&a->given, "seed")) run.seed = r->info.seed; /* of draws */
     if (run.repeats > 1) {

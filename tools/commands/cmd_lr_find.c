@@ -1,6 +1,6 @@
 /* tools/commands/cmd_lr_find.c: `millrace lr-find DATA --model M`: the range test of Smith 2015 ("Cyclical
- * Learning Rates for Training Neural Networks"): a rate that grows exponentially from step to step, and what
- * the loss does. Nothing of what is trained is kept. */
+ * Learning Rates for Training Neural Networks"): a rate that grows exponentially from step to step, and the
+ * loss at each step. The trained weights are discarded. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -106,7 +106,7 @@ static int take_steps(find_run *r)
     return status;
 }
 
-/* ---- what they say ---- */
+/* ---- results ---- */
 
 typedef struct finding {
     double suggested, lowest, steepest; /* rates; NAN: none */

@@ -1,8 +1,8 @@
-/* tools/commands/cmd_predict.c: `millrace predict DATA --checkpoint C`: what a checkpoint says of every
+/* tools/commands/cmd_predict.c: `millrace predict DATA --checkpoint C`: a checkpoint's outputs for every
  * sample, one row each, in the order of the data set.
  *
- * A sample that cannot be read has a row, too, which says why: on_bad reports it before the batch with its
- * place comes. */
+ * A sample that cannot be read has a row with the reason: on_bad reports it before the batch with its place
+ * comes. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -105,7 +105,7 @@ static int write_rows(predict_run *r, const char *text, size_t bytes, mr_error *
     return mr_error_set(err, MR_EIO, "cannot write to standard output");
 }
 
-/* In sequential order a sample's number is its place; one that was skipped has no number of its own. */
+/* In sequential order a sample's number is its place; a skipped sample has no number of its own. */
 static bool put_rows(predict_run *r, const mr_outputs *o, FILE *out)
 {
     for (uint32_t i = 0; i < o->count; i++) {
@@ -200,7 +200,7 @@ static int open_folders(predict_run *r)
     if (strcmp(mr_source_info_of(r->s.src)->format, "folder") != 0 || r->info.target_loss ||
         options_was_given(&r->args->given, "classes"))
         return EXIT_DONE;
-    int status = setup_opens(&opens, path, &data); /* what the system refuses ends it: labels would be missing
+    int status = setup_opens(&opens, path, &data); /* a refusal by the system ends it: labels would be missing
                                                     */
     if (status == EXIT_DONE && opens) status = setup_source_beside(&classed, path, &data);
     if (status == EXIT_DONE && opens)
@@ -208,7 +208,7 @@ static int open_folders(predict_run *r)
     return status;
 }
 
-/* What the checkpoint was trained with, where nothing else is said. */
+/* Take the checkpoint's training settings, where the user gave none. */
 static int fill_run(predict_run *r, session_args *shared, run_args *run)
 {
     const opt_given *given = &r->args->given;
@@ -309,7 +309,7 @@ static int put_header(predict_run *r)
     return exit_status(rc, &err);
 }
 
-/* Where rows do not go to standard output, it tells what became of them. */
+/* If rows do not go to standard output, print a summary of them there. */
 static void report(const predict_run *r, double seconds)
 {
     if (!r->args->out) return;

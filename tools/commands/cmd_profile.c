@@ -1,12 +1,12 @@
 /* tools/commands/cmd_profile.c: `millrace profile DATA --model M`: where the time goes.
  *
  * The same steps twice, prefetch off and on: a fresh trainer and loader each, the same seed, so the same
- * batches and the same weights at the end. Beside them the ceilings: the loader with nothing to train, the
+ * batches and the same weights at the end. The ceilings for comparison: the loader with nothing to train, the
  * trainer with nothing to load, and the slower of the two, which no real run can pass.
  *
  * All four are measured in turns, each in parts, so that a machine that is slower for a while is slower for
- * all of them; and a part begins where what was ready before it is used up, else a run would pass its own
- * ceiling for as long as that lasts. */
+ * all of them; and a part begins once the batches prepared before it are used up; with them a run would
+ * exceed its own ceiling. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ typedef struct profile_args {
     session_args shared;
 } profile_args;
 
-/* What the samples are that took longest, while the source is there. */
+/* Describe the samples that took longest, while the source is open. */
 static void look_at_slow(const tool_session *s, profile_result *p)
 {
     mr_slow_sample slow[MR_LOADER_SLOWEST];
@@ -72,7 +72,7 @@ static int run_steps(const profile_args *a, tool_session *s, uint32_t turn, uint
         const mr_loader_info *info = mr_loader_info_of(s->loader);
         mr_fit_defaults(&cfg);
         cfg.epochs = 1;
-        cfg.warmup_steps += a->shared.loader.prefetch; /* what was ready before the first step */
+        cfg.warmup_steps += a->shared.loader.prefetch; /* batches prepared before the first step */
         cfg.max_steps =
             least((a->steps + PROFILE_TURNS - 1) / PROFILE_TURNS + cfg.warmup_steps, info->steps_per_epoch);
         cfg.stop = &interrupt_flag;

@@ -1,4 +1,4 @@
-/* tools/commands/cmd_report.c: `millrace report RUN [OTHER]`: what a run printed with --json as one HTML
+/* tools/commands/cmd_report.c: `millrace report RUN [OTHER]`: shows a run's --json output as one HTML
  * page. */
 #include <errno.h>
 #include <fcntl.h>

@@ -50,7 +50,7 @@ static bool log_of(const sweep_run *s, uint32_t at, char *path, size_t bytes)
     return snprintf(path, bytes, "%s/runs/%s.jsonl", s->args->out, name) < (int)bytes;
 }
 
-/* ------------------------------------------------------------------------------ what is told */
+/* ------------------------------------------------------------------------------ reports */
 
 /* The options that differ between runs. */
 static void put_choice(const sweep_run *s, uint32_t at)
@@ -120,7 +120,7 @@ static void tell(const sweep_run *s, uint32_t at, bool skipped)
 
 /* ------------------------------------------------------------------------------ one run */
 
-/* The program's exit status; what it prints goes to out. */
+/* Run the program with its output going to out; returns its exit status. */
 static int run_program(const sweep_run *s, uint32_t at, mr_output *out)
 {
     child c;
@@ -337,7 +337,7 @@ static int take_folder(sweep_run *s)
     return EXIT_DONE;
 }
 
-/* What the charts are drawn over: --plot, else batch, else the first option with several values. */
+/* The x axis of the charts: --plot, else batch, else the first option with several values. */
 static int choose_x(sweep_run *s)
 {
     const sweep_plan *p = &s->plan;

@@ -1,5 +1,5 @@
 /* tools/commands/cmd_watch.c: `millrace watch -- COMMAND`: a training program that is not ours, watched while
- * it runs; then what it waited for, and what our loader makes of the same data.
+ * it runs; then the causes of its waits, and our loader's rate for the same data.
  *
  * Everything here goes to standard error or to the file of --json: standard output is the program's. Its exit
  * status is ours. Nothing of the data is read before it ended, so that it finds the page cache as ever. */

@@ -13,7 +13,7 @@
 #include "tools/cli/output.h"
 
 enum {
-    OPEN_S = 5,   /* for a world whose ranks have just been told of each other */
+    OPEN_S = 5,   /* for a world whose ranks have just received each other's addresses */
     OTHERS_S = 2, /* at the start: for those whom the launcher starts, too */
     NEWS_S = 2
 };
@@ -69,7 +69,7 @@ void elastic_close(elastic *e)
     *e = (elastic){.min = 0};
 }
 
-/* How far the kept state is; 0: there is none. */
+/* The progress of the kept state; 0: no state. */
 static uint64_t progress(const elastic *e)
 {
     mr_checkpoint_info info;

@@ -33,7 +33,7 @@ static void put_row(const shown *s, uint64_t update)
     json_end(&j);
 }
 
-/* So many updates an epoch as a loader of these settings would bring. */
+/* The updates per epoch of a loader with these settings. */
 static int count_steps(tool_session *s, const session_args *a, const run_args *run, uint64_t *out)
 {
     const int status = session_open_data(s, a->data, &a->data_opts, NEED_SAMPLES);

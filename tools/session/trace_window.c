@@ -13,7 +13,7 @@ const opt trace_options[1] = {
                 "runs: the trace keeps the newest 262,144 spans"),
 };
 
-/* Digits, at least 1. *end: behind them. */
+/* Digits, at least 1. *end: after them. */
 static bool read_count(const char *text, char **end, uint64_t *out)
 {
     if (*text < '0' || *text > '9') return false;

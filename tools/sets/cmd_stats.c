@@ -1,4 +1,4 @@
-/* tools/sets/cmd_stats.c: `millrace stats SET`: what a data set consists of, as numbers. */
+/* tools/sets/cmd_stats.c: `millrace stats SET`: the contents of a data set, as numbers. */
 #include <stdio.h>
 
 #include "tools/cli/exit.h"
