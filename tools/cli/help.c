@@ -15,8 +15,9 @@ static void value_text(const opt *o, char *buf, size_t buf_bytes)
         [MRI_SETTING_FLAG] = "",        [MRI_SETTING_U32] = "N",     [MRI_SETTING_U64] = "N",
         [MRI_SETTING_REAL] = "X",       [MRI_SETTING_FLOAT] = "X",   [MRI_SETTING_SIZE] = "SIZE",
         [MRI_SETTING_SECONDS] = "TIME", [MRI_SETTING_TEXT] = "TEXT", [MRI_SETTING_COUNT_OR_OFF] = "off|N",
+        [MRI_SETTING_SET] = "LIST",
     };
-    if (o->value || !o->choices) {
+    if (o->value || !o->choices || o->kind == MRI_SETTING_SET) {
         snprintf(buf, buf_bytes, "%s", o->value ? o->value : of_kind[o->kind]);
         return;
     }
@@ -195,9 +196,10 @@ static void put_json_option(FILE *out, const opt_group *group, const opt *o)
     json_text(&j, "default", default_text(o));
     if (has_range(o)) put_json_limit(&j, "least", o->least);
     if (has_range(o)) put_json_limit(&j, "most", o->most);
-    if (o->choices) json_array(&j, "choices");
-    for (size_t k = 0; o->choices && o->choices[k]; k++) json_text(&j, NULL, o->choices[k]);
-    if (o->choices) json_close_array(&j);
+    const bool one = o->choices && o->kind != MRI_SETTING_SET;
+    if (one) json_array(&j, "choices");
+    for (size_t k = 0; one && o->choices[k]; k++) json_text(&j, NULL, o->choices[k]);
+    if (one) json_close_array(&j);
     json_text(&j, "help", o->help);
     if (o->since) {
         json_text(&j, "unit", o->unit);

@@ -421,7 +421,7 @@ static int check_args(const convert_args *a)
         return EXIT_MISUSED;
     }
     if ((a->to != TO_MREC && a->store == STORE_COEF) || (a->to == TO_TAR && a->store == STORE_RAW)) {
-        say("--store %s: --to %s has no place for it; leave it out, and pictures become JPEG and PNG files",
+        say("--store %s: --to %s has no place for it; leave it out, and pictures become files",
             stores[a->store], tos[a->to]);
         return EXIT_MISUSED;
     }
@@ -486,11 +486,12 @@ const command command_convert = {
             "without mixing values. Boxes must be "
             "parts of the picture, 0 to 1, and masks numbers of 8 bits (gray or palette PNG). Other fields "
             "stay as they are.\n"
-            "With --to tfrecord or --to tar pictures keep their JPEG or PNG bytes, pixels become PNG, "
+            "With --to tfrecord or --to tar picture files keep their bytes, pixels become PNG, "
             "coefficients JPEG; labels are the numbers of SRC; what "
             "was written is read back and compared before it takes its name. An interrupted run leaves "
             "nothing, a killed one files named .part.\n"
-            "TFRecord: image/encoded, image/format (jpeg, png; with --store raw: raw, uint8 in image/height "
+            "TFRecord: image/encoded, image/format (jpeg, png, gif, bmp; with --store raw: raw, uint8 in "
+            "image/height "
             "x image/width x image/channels), "
             "image/class/label and image/class/text, field boxes as image/object/bbox/xmin, ymin, xmax, ymax "
             "with box_labels as "
@@ -498,7 +499,8 @@ const command command_convert = {
             "under their names, whole numbers as "
             "int64, floating point as float: 64-bit ones are rounded to 32. A tensor of more or fewer than "
             "one dimension has its shape in NAME/shape.\n"
-            "tar: KEY.jpg or KEY.png, KEY.cls, other fields as KEY.NAME with .txt, .npy, .png or .jpg where "
+            "tar: KEY.jpg, KEY.png, KEY.gif or KEY.bmp, KEY.cls, other fields as KEY.NAME with .txt, .npy, "
+            ".png or .jpg where "
             "the name does not end so. KEY is the "
             "file's path below SRC where each sample is a file, else its number. The names of classes are in "
             "a member __classes__.\n"

@@ -1,6 +1,6 @@
 /* tools/commands/cmd_export.c: `millrace export FILE DIR`: the way back: a data set's pictures as files,
- * called as they were, or numbered in a folder per class. Pictures that were kept as JPEG or PNG come out
- * byte for byte; coefficients become baseline JPEG, pixels PNG. */
+ * called as they were, or numbered in a folder per class. Picture files come out byte for byte; coefficients
+ * become baseline JPEG, pixels PNG. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -170,7 +170,9 @@ static int picture_bytes(const export_run *r, const mr_value *v, const void **da
 {
     *data = v->data;
     *bytes = v->bytes;
-    *extension = v->type == MR_TYPE_JPEG || v->type == MR_TYPE_COEF ? "jpg" : "png";
+    *extension = v->type == MR_TYPE_JPEG || v->type == MR_TYPE_COEF ? "jpg"
+                 : v->type == MR_TYPE_PIXELS                        ? "png"
+                                                                    : mr_type_name(v->type);
     if (v->type == MR_TYPE_COEF) {
         const int rc = mr_coef_to_jpeg(r->checker, v, &r->decode, made, bytes, err);
         *data = *made;
@@ -370,7 +372,7 @@ const command command_export = {
             "DIR/cat/1.jpg; "
             "where those are not known DIR/CLASS/NNNNNNNN.jpg, the number being the sample's. Names never "
             "lead out of "
-            "DIR. Pictures kept as JPEG or PNG come out byte for byte; "
+            "DIR. Picture files come out byte for byte; "
             "coefficients become baseline JPEGs with the same coefficients and orientation, decoded pixels "
             "PNG. Data without labels go to DIR itself.",
     .examples = "  millrace export train.mrec pictures\n",

@@ -307,8 +307,8 @@ static const char *class_of(const mr_source_info *info, uint32_t field, int64_t 
 
 static bool header_of(const mr_value *v, mr_image_header *h)
 {
-    return (v->type == MR_TYPE_JPEG || v->type == MR_TYPE_PNG || v->type == MR_TYPE_COEF) &&
-           mr_value_header(v, h, NULL) == MR_OK;
+    const bool file = v->data && mr_image_sniff(v->data, v->bytes) == (int)v->type;
+    return (v->type == MR_TYPE_COEF || file) && mr_value_header(v, h, NULL) == MR_OK;
 }
 
 /* "4:2:0" and its kin, or the factors of each component; "" for what is not sampled. */

@@ -1,7 +1,7 @@
 /* millrace/formats.h: data sets, pictures' headers and record files on disk.
  *
  *   values and schemas     named, typed fields of a sample
- *   image headers          size and kind of a JPEG or PNG without decoding it
+ *   image headers          size and kind of a picture file without decoding it
  *   sources                any data set as (count, extents, parse): readers know no format; after open,
  *                          formats do no I/O
  *   .mrec                  millrace's record files: writer, reader, verifier (specified in
@@ -31,9 +31,12 @@ typedef enum mr_type {                     /* numbers are on disk: never renumbe
                        MR_TYPE_TENSOR = 6, /* row-major elements of dtype, dim[0..ndim) */
                        MR_TYPE_BYTES = 7,  /* anything */
                        MR_TYPE_TEXT = 8,   /* UTF-8, no terminator */
-                       MR_TYPE_IMAGE = 9,  /* in a schema only: each record holds JPEG, PNG, PIXELS or COEF */
+                       MR_TYPE_IMAGE = 9,  /* in a schema only: each record holds JPEG, PNG, PIXELS, COEF,
+                                              GIF or BMP */
                        MR_TYPE_COEF = 10,  /* a JPEG's quantised coefficients, packed: entropy decoding is
                                               done */
+                       MR_TYPE_GIF = 11,   /* a GIF file's bytes; the picture is its first frame */
+                       MR_TYPE_BMP = 12,   /* a BMP file's bytes */
 } mr_type;
 
 typedef enum mr_dtype { /* numbers are on disk */
@@ -92,17 +95,18 @@ typedef struct mr_sample {
 
 typedef struct mr_image_header {
     size_t struct_size;
-    mr_type type;           /* MR_TYPE_JPEG, MR_TYPE_PNG; of values also MR_TYPE_COEF, MR_TYPE_PIXELS */
+    mr_type type;           /* as mr_image_sniff() returns; of values also MR_TYPE_COEF, MR_TYPE_PIXELS */
     uint32_t width, height; /* as stored, before EXIF orientation */
     uint32_t channels;      /* 1, 2 (gray + alpha), 3, 4 */
     uint32_t bit_depth;     /* per channel */
     uint32_t orientation;   /* EXIF 1..8; 1 when absent or broken */
-    bool progressive;       /* JPEG: a progressive process (SOF2, ...); PNG: interlaced */
+    bool progressive;       /* JPEG: a progressive process (SOF2, ...); PNG, GIF: interlaced */
     bool arithmetic;        /* JPEG: SOF9, SOF10 */
     uint8_t sampling[4][2]; /* JPEG, COEF: horizontal, vertical factor of each component; else 0 */
 } mr_image_header;
 
-/* Detect JPEG or PNG by content. Returns MR_TYPE_JPEG, MR_TYPE_PNG or 0. */
+/* Detect the kind of a picture file by content; 32 bytes are enough. Returns MR_TYPE_JPEG, MR_TYPE_PNG,
+ * MR_TYPE_GIF, MR_TYPE_BMP, or 0. */
 MR_API int mr_image_sniff(const void *data, size_t bytes);
 
 /* Read the header only. On MR_EFORMAT err names the missing piece; on MR_EUNSUPPORTED it names the coding

@@ -22,7 +22,7 @@ typedef enum mr_to {
     MR_TO_MREC = 0,
     MR_TO_TFRECORD, /* tf.train.Example: image/encoded, image/format, image/class/label, image/height, ...;
                        other fields under their names */
-    MR_TO_TAR,      /* WebDataset: KEY.jpg or .png, KEY.cls, other fields as KEY.NAME */
+    MR_TO_TAR,      /* WebDataset: KEY.jpg, .png, ..., KEY.cls, other fields as KEY.NAME */
 } mr_to; /* pipeline/convert/convert_tfrecord.c and convert_tar.c list the feature or member of each field */
 
 typedef struct mr_convert_config {

@@ -105,10 +105,10 @@ static void nothing_outside_is_quoted(void **state)
     mrt_mkdir(mrt_path("aside"));
     put(mrt_path("aside/words"), "secret words");
     put(mrt_path("aside/other.jpg"), "secret words");
-    put(mrt_path("aside/gif"), "GIF89a and more");
+    put(mrt_path("aside/psd"), "8BPS and more");
     put(mrt_path("linked/cat/mine.jpg"), "my words");
     MRT_EQ(symlink("../../aside/other.jpg", mrt_path("linked/cat/other.jpg")), 0);
-    MRT_EQ(symlink("../../aside/gif", mrt_path("linked/cat/gif.jpg")), 0);
+    MRT_EQ(symlink("../../aside/psd", mrt_path("linked/cat/psd.jpg")), 0);
     MRT_EQ(symlink("../../aside/words", mrt_path("linked/cat/words")), 0);
     MRT_EQ(symlink("mine.jpg", mrt_path("linked/cat/near.jpg")), 0);
     MRT_EQ(symlink("../aside", mrt_path("linked/far")), 0);
@@ -118,15 +118,15 @@ static void nothing_outside_is_quoted(void **state)
     size_t bytes = 0;
     MRT_OK(try_open(mrt_path("linked"), MR_SPLIT_AUTO, &src, &err), &err);
     MRT_STR(mr_source_info_of(src)->told,
-            "left out: 3 files that are no pictures (cat/words: not quoted, far/gif: a GIF picture, "
-            "far/words: not quoted)");
+            "left out: 3 files that are no pictures (cat/words: not quoted, far/psd: a Photoshop "
+            "picture, far/words: not quoted)");
     static const struct {
         const char *end, *text;
     } expected[] = {{"cat/1.jpg", NULL},
-                    {"cat/gif.jpg", "found a GIF picture: convert it"},
                     {"cat/mine.jpg", "found text (\"my words\")"},
                     {"cat/near.jpg", "found text (\"my words\")"},
                     {"cat/other.jpg", "found something else (not quoted: a link leads to it"},
+                    {"cat/psd.jpg", "found a Photoshop picture: convert it"},
                     {"dog/2.jpg", NULL},
                     {"far/other.jpg", "found something else (not quoted: a link leads to it"}};
     MRT_EQ(mr_source_info_of(src)->count, sizeof expected / sizeof expected[0]);

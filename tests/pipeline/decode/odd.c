@@ -6,7 +6,7 @@
 
 const mrt_odd_group mrt_odd_groups[MRT_ODD_GROUPS] = {
     {"jpeg", mrt_odd_jpeg},   {"damage", mrt_odd_jpeg_damage}, {"png", mrt_odd_png},
-    {"other", mrt_odd_other}, {"exif", mrt_odd_exif},
+    {"other", mrt_odd_other}, {"exif", mrt_odd_exif},          {"kinds", mrt_odd_kinds},
 };
 
 void mrt_odd_free(mrt_odd *o)

@@ -36,14 +36,14 @@ typedef struct mrt_odd_case {
 
 /* Each ends with a case without a name. */
 extern const mrt_odd_case mrt_odd_jpeg[], mrt_odd_jpeg_damage[], mrt_odd_png[], mrt_odd_other[],
-    mrt_odd_exif[];
+    mrt_odd_exif[], mrt_odd_kinds[];
 
 typedef struct mrt_odd_group {
     const char *name;
     const mrt_odd_case *cases;
 } mrt_odd_group;
 
-#define MRT_ODD_GROUPS 5
+#define MRT_ODD_GROUPS 6
 extern const mrt_odd_group mrt_odd_groups[MRT_ODD_GROUPS];
 
 void mrt_odd_free(mrt_odd *o);

@@ -53,8 +53,8 @@ enum {
 };
 
 static const other others[OTHERS] = {
-    [GIF] = BYTES("GIF89a\1\0\1\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\1\0\1\0\0\2\2D\1\0;"),
-    [BMP] = BYTES("BM:\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\1\0\0\0\1\0\0\0\1\0\x18\0\0\0\0\0\4\0\0\0"),
+    [GIF] = BYTES("GIF88a\1\0\1\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\1\0\1\0\0\2\2D\1\0;"),
+    [BMP] = BYTES("BM:\0\0\0\0\0\0\0\x36\0\0\0\x29\0\0\0\1\0\0\0\1\0\0\0\1\0\x18\0\0\0\0\0\4\0\0\0"),
     [TIFF_LITTLE] = BYTES("II*\0\x08\0\0\0\0\0\0\0\0\0"),
     [TIFF_BIG] = BYTES("MM\0*\0\0\0\x08\0\0\0\0\0\0"),
     [BIG_TIFF] = BYTES("II+\0\x08\0\0\0\x10\0\0\0\0\0\0\0"),
@@ -136,8 +136,9 @@ static void line_ends(mrt_odd *o, int variant)
 
 const mrt_odd_case mrt_odd_other[] = {
     {"gif.jpg", file_of, GIF, MR_EFORMAT,
-     "expected a JPEG or PNG picture, found a GIF picture: convert it to JPEG or PNG", NULL, 0},
-    {"bmp.jpg", file_of, BMP, MR_EFORMAT, "found a BMP picture: convert it to JPEG or PNG", NULL, 0},
+     "expected a picture, found a GIF picture of no known version: convert it to JPEG or PNG", NULL, 0},
+    {"bmp.jpg", file_of, BMP, MR_EFORMAT, "found a BMP picture of no known version: convert it to JPEG", NULL,
+     0},
     {"tiff-ii.jpg", file_of, TIFF_LITTLE, MR_EFORMAT, "found a TIFF picture: convert it to JPEG or PNG", NULL,
      0},
     {"tiff-mm.jpg", file_of, TIFF_BIG, MR_EFORMAT, "found a TIFF picture: convert it to JPEG or PNG", NULL,

@@ -248,6 +248,12 @@ static void other_files(void **state)
     all_of(mrt_odd_other);
 }
 
+static void kinds(void **state)
+{
+    (void)state;
+    all_of(mrt_odd_kinds);
+}
+
 static void orientations(void **state)
 {
     (void)state;
@@ -258,7 +264,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(jpegs),       cmocka_unit_test(damaged_jpegs), cmocka_unit_test(pngs),
-        cmocka_unit_test(other_files), cmocka_unit_test(orientations),  cmocka_unit_test(any_order),
+        cmocka_unit_test(other_files), cmocka_unit_test(kinds),         cmocka_unit_test(orientations),
+        cmocka_unit_test(any_order),
     };
     return mrt_run(tests);
 }
