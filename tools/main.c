@@ -26,10 +26,9 @@ static void put_overview(FILE *out)
           out);
     for (size_t i = 0; i < OPT_COUNT(commands); i++)
         fprintf(out, "  %-14s %s\n", commands[i]->name, commands[i]->summary);
-    fputs(
-        "\n'millrace help COMMAND' tells its options, with --all those it shares with other commands, too;\n"
-        "'millrace help augment' the operations of --augment; 'millrace --version' the version.\n",
-        out);
+    fputs("\n'millrace help COMMAND' lists its options, with --all also those that several commands share;\n"
+          "'millrace help augment' the operations of --augment; 'millrace --version' the version.\n",
+          out);
 }
 
 static const char *command_name(const void *context, size_t i)

@@ -189,7 +189,7 @@ static void cold_text(const storage_report *t)
     const double part = from_storage(shown_point(t->r));
     if (t->cold)
         printf("            %s", t->r->method[0] == 'O'
-                                     ? "read past the page cache (O_DIRECT)"
+                                     ? "bypass the page cache (O_DIRECT)"
                                      : "pages dropped before and during the run (DONTNEED)");
     else printf("            files read once before");
     if (isnan(part)) printf("; what storage gave is not known (/proc/self/io)\n");

@@ -320,14 +320,15 @@ static const opt options[] = {
     OPT(eval_args, checkpoint, TEXT, .option = "checkpoint", .value = "C",
         .help = "a checkpoint, or the folder of a run: its newest"),
     OPT(eval_args, draw, TEXT, .option = "draw", .value = "FILE.png",
-        .help =
-            "of a network that gives back what it gets: pictures, what it makes of them, what it makes up"),
+        .help = "with an autoencoder: show pictures, their reconstructions, and generated pictures"),
     OPT(eval_args, confusion, TEXT, .option = "confusion", .value = "FILE.csv",
-        .help = "which classes are taken for which, and how many of each are right; the worst are shown"),
+        .help = "count the confusions between classes and the right answers of each; show the worst"),
     OPT(eval_args, views, TEXT, .option = "views", .value = "KIND",
-        .help = "judge each sample by the mean over several views: flip, and its mirror image; five, the "
-                "middle and the corners; ten, both"),
-    OPT(eval_args, force, FLAG, .option = "force", .help = "--draw, --confusion: over a file that is there"),
+        .help = "average over several views of each sample: flip: with its mirror image; five: the middle "
+                "and the corners; ten: both"),
+    OPT(eval_args, force, FLAG, .option = "force",
+        .help = "with --draw, --confusion: replace an existing "
+                "file"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Evaluation", options),     RUN_GROUP(eval_args, shared.run),
@@ -342,10 +343,9 @@ static const opt_positional positionals[] = {
 
 const command command_eval = {
     .name = "eval",
-    .summary = "loss and accuracy of a checkpoint on a data set",
-    .text = "Evaluates a checkpoint: exact sums over all samples of DATA, of its test part where it has one. "
-            "Pictures are "
-            "prepared as they were in training, without what is random.",
+    .summary = "compute loss and accuracy of a checkpoint on a data set",
+    .text = "Evaluates a checkpoint: exact sums over all samples of DATA, or of its test split if it has "
+            "one. Pictures are prepared as in training, without random augmentation.",
     .examples = "  millrace eval test.mrec --checkpoint run1\n  millrace eval mnist --checkpoint run1 "
                 "--devices cpu:2 --json\n",
     .positionals = positionals,

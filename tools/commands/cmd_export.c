@@ -351,7 +351,7 @@ static int run(const void *args)
 static const opt options[] = {
     OPT(export_args, force, FLAG, .option = "force", .help = "replace files that exist"),
     OPT(export_args, resume, FLAG, .option = "resume",
-        .help = "go on with an interrupted run: files that are there with these bytes stay"),
+        .help = "continue an interrupted run: existing files with the right bytes stay"),
     OPT(export_args, numbered, FLAG, .option = "numbered",
         .help = "DIR/CLASS/NNNNNNNN.jpg, the number being the sample's, whatever the samples are called"),
 };
@@ -367,7 +367,7 @@ static const opt_positional positionals[] = {
 
 const command command_export = {
     .name = "export",
-    .summary = "the way back: the pictures of a data set as files",
+    .summary = "write the pictures of a data set as files",
     .text = "Writes the files under the names that they had below the folder they were converted from, "
             "DIR/cat/1.jpg; "
             "where those are not known DIR/CLASS/NNNNNNNN.jpg, the number being the sample's. Names never "

@@ -610,15 +610,14 @@ static const opt options[] = {
     OPT(inspect_args, record, TEXT, .option = "record", .value = "I",
         .help = "show the fields of one sample; the first is 0, and withdrawn samples are counted"),
     OPT(inspect_args, bad, FLAG, .option = "bad",
-        .help = "read and decode every sample, and list those that cannot be used; exit status 3 when there "
+        .help = "read and decode every sample and list the unusable ones; the exit status is 3 if there "
                 "are any"),
     OPT(inspect_args, workers, U32, .option = "workers", .most = CHECK_WORKERS_MOST, .standard = "0",
         .help = "threads of --bad; 0: one per core"),
     OPT(inspect_args, model, TEXT, .option = "model", .value = "NAME",
-        .help =
-            "instead of a data set: the layers of a network that train knows, or of that of a checkpoint"),
+        .help = "show the layers of a network, or of a checkpoint's network, instead of a data set"),
     OPT(inspect_args, svg, TEXT, .option = "svg", .value = "FILE.svg", .help = "--model: draw it, too"),
-    OPT(inspect_args, force, FLAG, .option = "force", .help = "--svg: over a file that is there"),
+    OPT(inspect_args, force, FLAG, .option = "force", .help = "with --svg: replace an existing file"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Options", options),
@@ -632,7 +631,7 @@ static const opt_positional positionals[] = {
 const command command_inspect = {
     .name = "inspect",
     .summary =
-        "tells what is in a data set, in one record of it, what is wrong with it, or what a network is",
+        "show the contents of a data set or of one record, its bad samples, or the layers of a network",
     .text = "Shows fields, classes, counts, sizes, layout and where the data came from; with --record the "
             "fields of one "
             "sample and the header of its picture. Reads indexes and headers, not the samples; but with "

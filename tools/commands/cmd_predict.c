@@ -379,13 +379,13 @@ static const opt options[] = {
     OPT(predict_args, checkpoint, TEXT, .option = "checkpoint", .value = "C",
         .help = "a checkpoint, or the folder of a run: its newest"),
     OPT(predict_args, top, U32, .option = "top", .least = 1, .most = 1000000, .standard = "1",
-        .help = "so many of the likeliest classes"),
+        .help = "print this many of the most likely classes"),
     OPT(predict_args, views, TEXT, .option = "views", .value = "KIND",
-        .help = "mean over several views: flip, and its mirror image; five, the middle and the corners; ten, "
-                "both"),
+        .help = "average over several views: flip: with the mirror image; five: the middle and the "
+                "corners; ten: both"),
     OPT(predict_args, out, TEXT, .option = "out", .value = "FILE",
-        .help = "where rows go; without it standard output"),
-    OPT(predict_args, force, FLAG, .option = "force", .help = "--out: over a file that is there"),
+        .help = "write rows to this file; default: standard output"),
+    OPT(predict_args, force, FLAG, .option = "force", .help = "with --out: replace an existing file"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Prediction", options),
@@ -397,7 +397,7 @@ static const opt_positional positionals[] = {
 
 const command command_predict = {
     .name = "predict",
-    .summary = "what a checkpoint says of every sample, a row each",
+    .summary = "write a checkpoint's prediction for every sample, a row each",
     .text =
         "Writes one row of CSV, or with --json one line of JSON, for every sample of DATA, in its order: "
         "number, "

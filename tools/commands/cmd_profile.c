@@ -220,14 +220,14 @@ static int run(const void *args)
 
 static const opt options[] = {
     OPT(profile_args, steps, U64, .option = "steps", .least = 1, .most = 0x1p32, .standard = "60",
-        .help = "of each of the two runs, in three parts, without those that warm them up; a part has at "
-                "most an epoch"),
+        .help = "measure this many steps of each of the two runs, in three parts of at most an epoch, "
+                "after their warm-up"),
     OPT(profile_args, seconds, SECONDS, .option = "seconds", .least = 0.01, .most = 3600, .standard = "2",
-        .value = "TIME", .help = "for each of the two ceilings"),
+        .value = "TIME", .help = "time for each of the two upper bounds"),
     OPT(profile_args, trace, TEXT, .option = "trace", .value = "FILE",
-        .help = "what every stage did when, with prefetch on, as a Chrome trace (ui.perfetto.dev shows it)"),
+        .help = "write a timeline of all stages with prefetch on as a Chrome trace for ui.perfetto.dev"),
     OPT(profile_args, html, TEXT, .option = "html", .value = "FILE",
-        .help = "the report with a timeline, as one HTML page"),
+        .help = "write the report with a timeline as one HTML page"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Profile", options),
@@ -242,12 +242,11 @@ static const opt_positional positionals[] = {
 
 const command command_profile = {
     .name = "profile",
-    .summary = "prefetch off and on over the same batches: where the time goes, and what limits",
-    .text =
-        "Trains the same steps with prefetch off and on, and measures the loader alone and the trainer "
-        "alone, in turns. Prints the stall table, what the device waited for, what each stage of the loader "
-        "did, the ceilings, how near the real run comes to them, and a verdict. Simulated devices need no "
-        "model.",
+    .summary = "train on the same batches with prefetch off and on, and find the limit",
+    .text = "Trains the same steps with prefetch off and on, and measures the loader alone and the trainer "
+            "alone, in turns. Prints the stall table, the causes of the device's waits, the state of each "
+            "stage of the loader, the upper bounds, the real run's share of them, and a verdict. Simulated "
+            "devices need no model.",
     .examples =
         "  millrace profile train.mrec --model cifar-cnn --steps 100\n"
         "  millrace profile train.mrec --model cifar-cnn --devices sim:8,step=3ms --trace trace.json\n"

@@ -439,31 +439,31 @@ static int run(const void *args)
 static const char *const sync_modes[] = {"sync", NULL};
 static const opt options[] = {
     OPT(train_args, val, TEXT, .option = "val", .value = "DATA",
-        .help = "validation data; none: do not (default: the test part of DATA, if any)"),
+        .help = "validation data; none: no validation (default: the test split of DATA, if any)"),
     OPT(train_args, hold_out, REAL, .option = "hold-out", .most = 1, .value = "PART",
-        .help = "validate on this part of DATA, 0.1 for a tenth, and train on the rest"),
+        .help = "validate on this fraction of DATA, such as 0.1, and train on the rest"),
     OPT(train_args, checkpoint, TEXT, .option = "checkpoint", .value = "DIR",
-        .help = "folder for weights and state, written at the end of each epoch"),
+        .help = "write weights and state to this folder after each epoch"),
     OPT(train_args, checkpoint_steps, U64, .option = "checkpoint-steps", .most = MRI_ANY, .standard = "0",
-        .help = "write a checkpoint after so many steps, too; 0: do not"),
+        .help = "write a checkpoint also every this many steps; 0: only after epochs"),
     OPT(train_args, keep, U32, .option = "keep", .least = 1, .most = 1000000, .standard = "3",
-        .help = "newest checkpoints that stay, the best besides"),
+        .help = "keep this many newest checkpoints, and the best one"),
     OPT(train_args, resume, FLAG, .option = "resume",
-        .help = "go on from the newest checkpoint of --checkpoint, with its settings"),
+        .help = "continue from the newest checkpoint of --checkpoint, with its settings"),
     OPT(train_args, override, FLAG, .option = "override",
-        .help = "with --resume: what is given here replaces the checkpoint's settings"),
+        .help = "with --resume: let the options given here replace the checkpoint's settings"),
     OPT(train_args, force, FLAG, .option = "force",
         .help = "move other runs' checkpoints in --checkpoint to a folder in it"),
     OPT(train_args, patience, U32, .option = "patience", .most = 1000000, .standard = "0",
         .help = "stop after N epochs without a lower val_loss; 0: never"),
     OPT(train_args, max_steps, U64, .option = "max-steps", .most = MRI_ANY, .standard = "0",
-        .help = "stop after so many steps; 0: no limit"),
+        .help = "stop after this many steps; 0: no limit"),
     OPT(train_args, warmup_steps, U32, .option = "warmup-steps", .most = 1000000, .standard = "3",
-        .help = "first steps of an epoch that are left out of the rates"),
+        .help = "exclude this many first steps of an epoch from the rates"),
     OPT(train_args, sync, CHOICE, .option = "sync", .standard = "sync", .choices = sync_modes,
-        .help = "how replicas exchange gradients: all, after every step"),
+        .help = "exchange gradients among replicas: all, after every step"),
     OPT(train_args, trace, TEXT, .option = "trace", .value = "FILE",
-        .help = "what every stage did when, a Chrome trace for ui.perfetto.dev"),
+        .help = "write a timeline of all stages as a Chrome trace for ui.perfetto.dev"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Training", options),
@@ -492,15 +492,14 @@ static const opt_positional positionals[] = {
 
 const command command_train = {
     .name = "train",
-    .summary = "trains a network and tells where the time went",
-    .text = "Trains a named network. Up to rounding, weights do not depend on the loader's options.\n"
-            "Order and pixels are the same for any of them; a resumed run goes on with the batch it would "
-            "have had.\n"
-            "Of each epoch it tells: wait ms, the time the trainer was blocked on the loader; exposed ms, "
-            "the time the device "
-            "stood idle between steps, from the device's own events; stall %, its share.\n"
-            "Ctrl-C stops after the step, writes a checkpoint where --checkpoint is given, and exits with "
-            "status 130. A folder of checkpoints belongs to one run. A run that diverges is status 1.",
+    .summary = "train a network and report where the time went",
+    .text = "Trains a named network. Up to rounding, weights do not depend on the loader's options.\nNo "
+            "option of this group changes order or pixels; a resumed run continues with the next "
+            "batch.\nPrints for each epoch: wait ms, the time the trainer was blocked on the loader; "
+            "exposed ms, the time the device stood idle between steps, from the device's own events; stall "
+            "%, its share.\nCtrl-C stops after the step, writes a checkpoint where --checkpoint is given, "
+            "and exits with status 130. A folder of checkpoints belongs to one run. A run that diverges is "
+            "status 1.",
     .examples = "  millrace train train.mrec --val test.mrec --model cifar-cnn --checkpoint run1 --resume\n"
                 "  millrace train photos --model resnet18 --init resnet18.safetensors --freeze backbone\n",
     .positionals = positionals,
