@@ -28,8 +28,6 @@ static const struct {
     {"pgm", "PNM is not decoded"},       {"pnm", "PNM is not decoded"},
     {"ppm", "PNM is not decoded"},       {"psd", "PSD is not decoded"},
     {"svg", "SVG is not decoded"},       {"tga", "TGA is not decoded"},
-    {"tif", "TIFF is not decoded"},      {"tiff", "TIFF is not decoded"},
-    {"webp", "WebP is not decoded"},
 };
 
 /* Kinds of files that lie beside pictures. */

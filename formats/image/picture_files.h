@@ -27,10 +27,10 @@ const char *mri_picture_kind_name(mr_type type);
 
 /* ---- the first bytes ---- */
 
-/* MR_TYPE_GIF, MR_TYPE_BMP, or 0. */
+/* MR_TYPE_GIF, MR_TYPE_BMP, MR_TYPE_WEBP, MR_TYPE_TIFF, or 0. */
 mr_type mri_other_sniff(const uint8_t *p, size_t bytes);
 
-/* Header of a file of that kind; *out has orientation 1. MR_EFORMAT, MR_EUNSUPPORTED: err says why. */
+/* Header of a file of that kind; *out has orientation 1 before. MR_EFORMAT, MR_EUNSUPPORTED: err says why. */
 int mri_other_header(mr_type type, const uint8_t *p, size_t bytes, mr_image_header *out, mr_error *err);
 
 #endif

@@ -20,11 +20,9 @@ static const struct {
     size_t at, magic_bytes;
 } kinds[] = {
     {"a GIF picture of no known version" CONVERT, "GIF8", 0, 4},
-    {"a WebP picture" CONVERT, "WEBP", 8, 4},
-    {"a TIFF picture" CONVERT, "II*\0", 0, 4},
-    {"a TIFF picture" CONVERT, "MM\0*", 0, 4},
-    {"a TIFF picture" CONVERT, "II+\0", 0, 4}, /* BigTIFF */
-    {"a TIFF picture" CONVERT, "MM\0+", 0, 4},
+    {"a WebP picture of no known version" CONVERT, "WEBP", 8, 4},
+    {"a TIFF picture of no known version" CONVERT, "II+\0", 0, 4}, /* BigTIFF */
+    {"a TIFF picture of no known version" CONVERT, "MM\0+", 0, 4},
     {"a JPEG 2000 picture" CONVERT, "jP  ", 4, 4},
     {"a JPEG 2000 picture" CONVERT, "\xff\x4f\xff\x51", 0, 4},
     {"a JPEG XL picture" CONVERT, "JXL ", 4, 4},

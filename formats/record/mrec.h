@@ -18,7 +18,7 @@ enum {
     MRI_MREC_HEADER_BYTES = 184, /* bytes of the header block in use in version 1.3; 176 in 1.2, 160 before */
     MRI_MREC_COMPLETE = 1,       /* flag: mr_writer_finish() has written index and header */
     MRI_MREC_COEF = 2,           /* flag, from 1.1 on: there are records with coefficients */
-    MRI_MREC_FILES = 4,          /* flag, from 1.4 on: there are records with GIF or BMP files */
+    MRI_MREC_FILES = 4,          /* flag, from 1.4 on: there are records with files of types 11 and up */
     MRI_RECORD_HEAD = 40,        /* bytes of a record header before its field entries */
     MRI_RECORD_FIELD = 16,       /* bytes of a field entry before its dimensions */
     MRI_INDEX_HEAD = 32,         /* bytes of an index page before its entries */

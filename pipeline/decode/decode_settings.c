@@ -12,7 +12,8 @@ static const mri_setting rows[] = {
 };
 
 /* Kinds in the order of the row's choices. */
-static const mr_type kinds[] = {MR_TYPE_JPEG, MR_TYPE_PNG, MR_TYPE_GIF, MR_TYPE_BMP};
+static const mr_type kinds[] = {MR_TYPE_JPEG, MR_TYPE_PNG,  MR_TYPE_GIF,
+                                MR_TYPE_BMP,  MR_TYPE_WEBP, MR_TYPE_TIFF};
 
 int mri_picture_allowed(const mr_value *value, const mr_decode_config *cfg, mr_error *err)
 {

@@ -12,7 +12,8 @@
 #include "pipeline/decode/jpeg/transcoder.h"
 #include "pipeline/decode/png_rows.h"
 
-#define JPEG_MOST_SIDE 65535u
+#define JPEG_MOST_SIDE   65535u
+#define BYTES_OF_A_PIXEL 16u /* less than mri_decoder_bound_bytes() has for each */
 
 void mri_decoder_free(mri_decoder *d)
 {
@@ -58,6 +59,10 @@ uint64_t mri_picture_counted(const mr_value *value, const mr_decode_config *cfg,
     const uint64_t pixels = mri_times(out->width, out->height);
     if (pixels > cfg->max_pixels) return 0;
     const bool blocks = value->type == MR_TYPE_COEF || out->type == MR_TYPE_JPEG;
+    if (!blocks && value->type != MR_TYPE_PIXELS) /* memory of libraries, as pixels */
+        return mri_min_u64(
+            mri_plus(pixels, mri_other_library_bytes(out, value->data, value->bytes) / BYTES_OF_A_PIXEL),
+            cfg->max_pixels);
     if (!blocks) return pixels;
     return mri_min_u64(mri_times((uint64_t)out->width + 32, (uint64_t)out->height + 32), cfg->max_pixels);
 }
@@ -282,6 +287,8 @@ int mri_picture_open(mri_picture *p, mri_decoder *d, const mr_value *value, cons
     case MR_TYPE_PNG:
     case MR_TYPE_GIF:
     case MR_TYPE_BMP:
+    case MR_TYPE_WEBP:
+    case MR_TYPE_TIFF:
     case MR_TYPE_BYTES:
         rc = mri_picture_allowed(value, cfg, err);
         if (rc == MR_OK) rc = open_encoded(p, d, cfg, err);

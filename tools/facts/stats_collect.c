@@ -59,8 +59,8 @@ static uint8_t sampling_of(const mr_image_header *h)
 /* Its place in stats_kind_names. */
 static uint8_t kind_of(mr_type type)
 {
-    static const mr_type types[STATS_KINDS] = {MR_TYPE_JPEG,   MR_TYPE_PNG, MR_TYPE_COEF,
-                                               MR_TYPE_PIXELS, MR_TYPE_GIF, MR_TYPE_BMP};
+    static const mr_type types[STATS_KINDS] = {MR_TYPE_JPEG, MR_TYPE_PNG, MR_TYPE_COEF, MR_TYPE_PIXELS,
+                                               MR_TYPE_GIF,  MR_TYPE_BMP, MR_TYPE_WEBP, MR_TYPE_TIFF};
     uint8_t k = 0;
     while (k < STATS_KINDS - 1 && types[k] != type) k++;
     return k;

@@ -32,11 +32,13 @@ typedef enum mr_type {                     /* numbers are on disk: never renumbe
                        MR_TYPE_BYTES = 7,  /* anything */
                        MR_TYPE_TEXT = 8,   /* UTF-8, no terminator */
                        MR_TYPE_IMAGE = 9,  /* in a schema only: each record holds JPEG, PNG, PIXELS, COEF,
-                                              GIF or BMP */
+                                              GIF, BMP, WEBP or TIFF */
                        MR_TYPE_COEF = 10,  /* a JPEG's quantised coefficients, packed: entropy decoding is
                                               done */
                        MR_TYPE_GIF = 11,   /* a GIF file's bytes; the picture is its first frame */
                        MR_TYPE_BMP = 12,   /* a BMP file's bytes */
+                       MR_TYPE_WEBP = 13,  /* a WebP file's bytes; the picture is its first frame */
+                       MR_TYPE_TIFF = 14,  /* a TIFF file's bytes; the picture is its first one */
 } mr_type;
 
 typedef enum mr_dtype { /* numbers are on disk */
@@ -106,7 +108,7 @@ typedef struct mr_image_header {
 } mr_image_header;
 
 /* Detect the kind of a picture file by content; 32 bytes are enough. Returns MR_TYPE_JPEG, MR_TYPE_PNG,
- * MR_TYPE_GIF, MR_TYPE_BMP, or 0. */
+ * MR_TYPE_GIF, MR_TYPE_BMP, MR_TYPE_WEBP, MR_TYPE_TIFF, or 0. */
 MR_API int mr_image_sniff(const void *data, size_t bytes);
 
 /* Read the header only. On MR_EFORMAT err names the missing piece; on MR_EUNSUPPORTED it names the coding

@@ -6,12 +6,16 @@
  *
  *   kind   decoder                     part
  *   GIF    gif.c, the first frame      rows below the part are not decoded
- *   BMP    bmp.c                       only the part is read, of RLE all */
+ *   BMP    bmp.c                       only the part is read, of RLE all
+ *   WebP   webp.c, libwebp             rows below the part are not decoded
+ *   TIFF   tiff.c, libtiff             only strips and tiles of the part are decoded */
 #ifndef MRI_OTHER_H
 #define MRI_OTHER_H
 
 #include "formats/image/bmp_layout.h"
 #include "formats/image/gif_layout.h"
+#include "formats/image/tiff_layout.h"
+#include "formats/image/webp_layout.h"
 #include "pipeline/pixels/pixels.h"
 
 /* Where the pixels of a part go. */
@@ -47,9 +51,25 @@ int mri_gif_decode(mri_gif_work **work, const mri_gif_layout *gif, const uint8_t
 int mri_bmp_decode(const mri_bmp_layout *bmp, const uint8_t *data, size_t bytes, const mri_other_out *out,
                    mr_error *err);
 
+/* RGB of the whole picture, of which the rows up to the part's last one are filled. */
+int mri_webp_decode(const mri_webp_layout *webp, const uint8_t *data, size_t bytes, mri_rect part,
+                    uint8_t *pixels, mr_error *err);
+/* RGB of the part; room: memory for a row or a tile. */
+int mri_tiff_decode(const mri_tiff_layout *tiff, const uint8_t *data, size_t bytes, mri_rect part,
+                    mri_buffer *room, uint8_t *pixels, mr_error *err);
+/* The most that libtiff and we allocate for rows or a tile. */
+uint64_t mri_tiff_library_bytes(const mri_tiff_layout *tiff);
+
+/* What the libraries may allocate for a picture with this header. */
+uint64_t mri_other_library_bytes(const mr_image_header *header, const void *data, size_t bytes);
+
+/* MR_OK, or MR_EUNSUPPORTED: the library that decodes files of this type is missing, err says which. */
+int mri_other_ready(mr_type type, mr_error *err);
+
 /* What one thread decodes such pictures with. Start with {0}. */
 typedef struct mri_others {
     mri_gif_work *gif;
+    mri_buffer room; /* rows and tiles of TIFF */
 } mri_others;
 
 void mri_others_free(mri_others *o);

@@ -22,7 +22,14 @@ typedef struct mr_image {
 typedef enum mr_pixels { MR_PIXELS_OWN = 0, MR_PIXELS_LIBJPEG = 1 } mr_pixels;
 
 /* Kinds of picture files. */
-enum { MR_PICTURES_JPEG = 1, MR_PICTURES_PNG = 2, MR_PICTURES_GIF = 4, MR_PICTURES_BMP = 8 };
+enum {
+    MR_PICTURES_JPEG = 1,
+    MR_PICTURES_PNG = 2,
+    MR_PICTURES_GIF = 4,
+    MR_PICTURES_BMP = 8,
+    MR_PICTURES_WEBP = 16, /* with libwebp, */
+    MR_PICTURES_TIFF = 32 /* with libtiff 4.5 or newer: a library is opened when the first picture needs it */
+};
 
 typedef struct mr_decode_config {
     size_t struct_size;
@@ -38,13 +45,17 @@ typedef struct mr_decode_config {
 MR_API void mr_decode_defaults_sized(mr_decode_config *cfg, size_t struct_size);
 static inline void mr_decode_defaults(mr_decode_config *cfg) { mr_decode_defaults_sized(cfg, sizeof *cfg); }
 
-/* Decode a picture file (JPEG, PNG, GIF or BMP, detected by content) or copy MR_TYPE_PIXELS. A truncated or
- * damaged picture is MR_EFORMAT with the reason; missing areas are never filled with grey. On success the
- * caller owns out->pixels. Any thread. Rules: CMYK is multiplied out (with inverted values when Adobe's
- * marker says so), 16-bit samples keep their high byte, alpha is dropped and the colour below it is kept,
- * gray is computed from colour by BT.601, and of several pictures in a file the first counts. cfg may be
- * NULL: the defaults. */
+/* Decode a picture file (JPEG, PNG, GIF, BMP, WebP or TIFF, detected by content) or copy MR_TYPE_PIXELS. A
+ * truncated or damaged picture is MR_EFORMAT with the reason; missing areas are never filled with grey. On
+ * success the caller owns out->pixels. Any thread. Rules: CMYK is multiplied out (with inverted values when
+ * Adobe's marker says so), 16-bit samples keep their high byte, alpha is dropped and the colour below it is
+ * kept, gray is computed from colour by BT.601, and of several pictures in a file the first counts. cfg may
+ * be NULL: the defaults. */
 MR_API int mr_image_decode(const mr_value *value, const mr_decode_config *cfg, mr_image *out, mr_error *err);
+/* Can this machine decode picture files of this type (MR_TYPE_JPEG, MR_TYPE_WEBP, ...)? MR_OK;
+ * MR_EUNSUPPORTED: a library is missing, and err names it and the package to install; MR_EINVAL:
+ * type is no picture file's. Opens the library. Any thread. */
+MR_API int mr_image_can_decode(mr_type type, mr_error *err);
 /* Free the pixels of an image that this library has filled. Accepts NULL. */
 MR_API void mr_image_free(mr_image *image);
 
