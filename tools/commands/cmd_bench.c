@@ -328,8 +328,7 @@ static const opt storage_options[] = {
     OPT(storage_args, step, SECONDS, .option = "step", .least = 1e-4, .most = 3600, .value = "TIME",
         .help = "time of a step in place of the accelerator's; --batch: samples of a step"),
     OPT(storage_args, from, CHOICE, .option = "from", .standard = "both", .choices = storage_froms,
-        .help = "measure with the measure with the data in the page cache, or cold: read past it or "
-                "dropped from it"),
+        .help = "measure with the data in the page cache, or cold: read past it or dropped from it"),
 };
 static const opt exchange_options[] = {
     OPT(exchange_args, sizes, TEXT, .option = "sizes", .value = "LIST",

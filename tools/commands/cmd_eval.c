@@ -343,7 +343,7 @@ static const opt_positional positionals[] = {
 
 const command command_eval = {
     .name = "eval",
-    .summary = "compute compute loss and accuracy of a checkpoint on a data set",
+    .summary = "compute loss and accuracy of a checkpoint on a data set",
     .text = "Evaluates a checkpoint: exact sums over all samples of DATA, or of its test split if it has "
             "one. Pictures are prepared as in training, without random augmentation.",
     .examples = "  millrace eval test.mrec --checkpoint run1\n  millrace eval mnist --checkpoint run1 "

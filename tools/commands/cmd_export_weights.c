@@ -99,7 +99,7 @@ static const opt_positional positionals[] = {
 
 const command command_export_weights = {
     .name = "export-weights",
-    .summary = "write write the weights of a checkpoint as safetensors or NumPy arrays",
+    .summary = "write the weights of a checkpoint as safetensors or NumPy arrays",
     .text =
         "Writes weights and running statistics of a checkpoint, as float32, to a file that other programs "
         "read: "

@@ -226,7 +226,7 @@ static const opt_positional positionals[] = {
 
 const command command_report = {
     .name = "report",
-    .summary = "show show a run, or two side by side, as one HTML page: curves, stalls, steps, a timeline",
+    .summary = "show a run, or two side by side, as one HTML page: curves, stalls, steps, a timeline",
     .text = "Makes one HTML page from the --json output of a run: loss, accuracy and speed, the causes of "
             "the devices' waits, steps, stages, settings; with --trace a timeline, with --samples pictures "
             "as the network receives them. The page is one file and fetches nothing. It can be made of a "

@@ -99,8 +99,8 @@ const opt device_options[4] = {
         .help = "kernels of cpu devices; reference: the plain C code against which all others are tested"),
     OPT(device_args, convolution, CHOICE, .option = "convolution", .standard = "auto",
         .choices = setup_convolutions,
-        .help = "convolutions convolutions of cpu devices; auto: Winograd's algorithm for the shapes of "
-                "layers where it is faster; direct: never"),
+        .help = "convolutions of cpu devices; auto: Winograd's algorithm for the shapes of layers where it "
+                "is faster; direct: never"),
 };
 
 const char *const setup_precisions[] = {"f32", "tf32", "bf16", "f16", NULL};

@@ -94,7 +94,7 @@ static const opt_positional positionals[] = {
 
 const command command_manifest = {
     .name = "manifest",
-    .summary = "write write names, sizes and SHA-256 sums of a set's files",
+    .summary = "write names, sizes and SHA-256 sums of a set's files",
     .text = "Writes a text with the size and the SHA-256 sum of every file of the set, which 'sha256sum -c "
             "FILE' and 'millrace "
             "verify SET --manifest FILE' compare. Names are relative to the folder of FILE where they lie "
