@@ -8,7 +8,7 @@
  *   mr_checkpoint_loader()   mr_loader_open(), once cfg.devices are set
  *   mr_checkpoint_trainer()  mr_trainer_open(), once cfg.devices are set; then mr_trainer_load()
  *
- * (examples/resume.c, evaluate.c, predict.c). One thread at a time. */
+ * Close in the reverse order, the checkpoint last. One thread at a time. */
 #ifndef MILLRACE_RUN_H
 #define MILLRACE_RUN_H
 
@@ -34,6 +34,12 @@ enum { MR_USE_COUNT = MR_USE_PREDICT + 1 };
 /* Open a checkpoint: path is a file, or a folder, which stands for its newest complete checkpoint. Reads
  * settings, names and weights of classes, and the network.
  *
+ * mr_fit() writes these files to its folder:
+ *   step-UPDATES.mrck  the state after this number of updates (twelve digits, such as step-000000000390.mrck)
+ *   best.mrck          the checkpoint with the lowest validation loss; missing before the first validation.
+ *                      mr_checkpoint_open() of DIR/best.mrck opens it
+ *   run.lock           the process that writes to the folder, and the run that the folder belongs to
+ *
  * MR_ENOENT                 path has no checkpoint
  * MR_EFORMAT, MR_ECHECKSUM  the checkpoint is damaged
  * MR_EUNSUPPORTED           its network is unknown (mr_checkpoint_net()) */
@@ -54,13 +60,14 @@ MR_API int mr_checkpoint_devices(const mr_checkpoint *c, mr_devices_config *cfg,
 /* Set batch, augment, channels, decode, training, the network's fields; with MR_USE_TRAIN also seed, order,
  * epochs and position. Members with the value of mr_loader_defaults() get the run's values. Other members are
  * unchanged; with MR_USE_TRAIN they are MR_EINVAL if they differ from the run's values. To change augment or
- * decode from here on, set them after this call. epochs may be larger or smaller than the run's.
+ * decode from here on, set them after this call. epochs may be larger or smaller than the run's. UINT64_MAX
+ * lets the loader open after the last epoch, too (mr_fit()).
  *
  * MR_EINVAL  the data are not the run's data (MR_USE_TRAIN), or lack an input of the network */
 MR_API int mr_checkpoint_loader(mr_checkpoint *c, const mr_source *src, mr_loader_config *cfg, mr_error *err);
 /* Replace network, batch, seed, mean and deviation, fields, update, schedule, all settings that change a
- * gradient before the update, weights of classes, and inference with the run's values. A run with shares
- * (mr_checkpoint_info.parts) also needs mr_parts_deal(). */
+ * gradient before the update, weights of classes, and inference with the run's values; epochs with the
+ * loader's. A run with shares (mr_checkpoint_info.parts) also needs mr_parts_deal(). */
 MR_API int mr_checkpoint_trainer(mr_checkpoint *c, const mr_loader *loader, mr_trainer_config *cfg,
                                  mr_error *err);
 

@@ -98,10 +98,11 @@ MR_API void mr_net_log_softmax(mr_net *net);
 typedef struct mr_conv {
     uint32_t filters, kernel, stride;
     mr_padding padding;
-    uint32_t pad; /* rows and columns on every side, in addition to `padding` (use with MR_PAD_VALID) */
+    uint32_t pad; /* MR_PAD_VALID: rows and columns of padding on every side; less than the window.
+                     MR_PAD_SAME: no effect */
     bool no_bias;
     mr_activation activation;
-    uint32_t kernel_w; /* columns of the window, where they are not `kernel` as its rows are; 0: they are */
+    uint32_t kernel_w; /* columns of the window; 0: as kernel, which is the number of its rows */
     /* Number of groups; a filter sees only the channels of its group. Divides the numbers of input channels
      * and filters; equal to the channels: depthwise. 0 means 1 */
     uint32_t groups;
@@ -112,9 +113,9 @@ MR_API void mr_net_conv(mr_net *net, const mr_conv *conv);
 typedef struct mr_pool {
     uint32_t kernel, stride;
     mr_padding padding; /* MR_PAD_SAME puts an odd row and column at the end, as in TensorFlow */
-    uint32_t pad;       /* rows and columns on every side, in place of `padding` (use with MR_PAD_VALID) */
+    uint32_t pad;       /* as in mr_conv */
     bool average;       /* average of the pixels without padding; else their maximum */
-    uint32_t kernel_w;  /* columns of the window, where they are not `kernel` as its rows are; 0: they are */
+    uint32_t kernel_w;  /* columns of the window; 0: as kernel, which is the number of its rows */
 } mr_pool;
 MR_API void mr_net_pool(mr_net *net, const mr_pool *pool);
 
@@ -134,10 +135,8 @@ MR_API void mr_net_conv_transposed(mr_net *net, const mr_conv *conv);
 MR_API void mr_net_reshape(mr_net *net, uint32_t h, uint32_t w, uint32_t c);
 
 MR_API void mr_net_max_pool_padded(mr_net *net, uint32_t size, uint32_t stride, uint32_t pad);
-MR_API void mr_net_avg_pool_padded(mr_net *net, uint32_t size, uint32_t stride, uint32_t pad); /* padding is
-                                                                                                  not
-
-                                                                                                  averaged */
+/* The average leaves out the padding. */
+MR_API void mr_net_avg_pool_padded(mr_net *net, uint32_t size, uint32_t stride, uint32_t pad);
 MR_API void mr_net_global_avg_pool(mr_net *net); /* to 1 x 1 x c */
 MR_API void mr_net_global_max_pool(mr_net *net);
 MR_API void mr_net_pad_channels(mr_net *net, uint32_t before, uint32_t behind); /* with zeros */
@@ -291,10 +290,10 @@ MR_API uint64_t mr_net_state_count(const mr_net *net); /* not trained: running m
 MR_API uint32_t mr_net_class_count(const mr_net *net); /* 2 for one logit; 0: no loss against labels */
 MR_API const char *mr_net_name(const mr_net *net);
 
-/* Encode a network as bytes, without its name and targets, as stored in checkpoints
- * (train/state/CHECKPOINT.md), or decode it. The caller frees *bytes. Decoding makes the network by the
- * builder's calls, and refuses bytes that encoding would not have written. A decoded network may still lack
- * its targets, so the caller calls mr_net_check().
+/* Encode a network as bytes, without its name and targets, as stored in checkpoints,
+ * or decode it. The caller frees *bytes. Decoding makes the network by the builder's calls, and refuses bytes
+ * that encoding would not have written. A decoded network may still lack its targets, so the caller calls
+ * mr_net_check().
  *
  * MR_EUNSUPPORTED  encoding: layers follow the targets, or a builder call has failed
  * MR_EFORMAT       decoding: the bytes are not a network */
@@ -349,10 +348,13 @@ typedef struct mr_schedule {
 /* Return the learning rate of update number `update` (0 for the first) of a run with these numbers of steps
  * per epoch and of epochs. */
 MR_API float mr_schedule_lr(const mr_schedule *s, uint64_t update, uint64_t steps_per_epoch, uint64_t epochs);
-/* "constant", "cosine", "cosine:FLOOR", "linear", "linear:FLOOR", "step:E1/E2/...,factor=F", "decay:D",
- * "piecewise:LR@E1/LR@E2/...", "exponential:FACTOR" or "exponential:FACTOR:FLOOR", each with optional
- * ",warmup=E"; "onecycle", "onecycle:DIVISOR" or "onecycle:DIVISOR:FLOOR" with optional ",up=SHARE"
- * (defaults: DIVISOR 10, FLOOR lr / DIVISOR / 100, SHARE 0.45). */
+/* Parse a schedule; lr is its learning rate, finite and above 0. text is "constant", "cosine[:FLOOR]",
+ * "linear[:FLOOR]", "step:E1/E2/...[,factor=F]", "decay:D", "piecewise:LR@E1/LR@E2/..." or
+ * "exponential:FACTOR[:FLOOR]", each with optional ",warmup=E"; or "onecycle[:DIVISOR[:FLOOR]][,up=SHARE]".
+ * Parts in brackets are optional. FLOOR is a learning rate, not a fraction of lr, and not above lr (onecycle:
+ * lr / DIVISOR); default 0, onecycle lr / DIVISOR / 100. E is a number of epochs and may be fractional. F
+ * defaults to 0.1, DIVISOR to 10, SHARE to 0.45. MR_EINVAL: lr or text is invalid; err names the
+ * character. */
 MR_API int mr_schedule_parse(mr_schedule *out, const char *text, float lr, mr_error *err);
 
 /* A named network with the settings of its publication. */

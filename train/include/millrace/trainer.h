@@ -64,7 +64,7 @@ typedef struct mr_step_report {
     uint64_t step;  /* finished steps of the epoch */
     uint64_t steps_per_epoch;
     uint64_t updates;        /* finished updates of the run */
-    uint64_t steps, samples; /* of the stretch */
+    uint64_t steps, samples; /* of the interval */
     double loss, accuracy;   /* exact means over the interval */
     float lr;                /* learning rate of the last step */
     double samples_per_s;    /* rate from the end of the interval before to the end of this one */
@@ -97,8 +97,14 @@ typedef struct mr_eval_report {
  * itself returns this error. */
 typedef struct mr_callbacks {
     void *context;
+    /* Called after each step is queued, which is up to two steps before it is done. epoch and step count from
+     * 0, step within the epoch. samples_per_s: samples of finished steps per second since mr_fit() was
+     * called, without the time of validations. For loss and accuracy use mr_fit_config.on_step */
     void (*on_step)(void *context, uint64_t epoch, uint64_t step, uint64_t steps_per_epoch,
                     double samples_per_s);
+    /* Called at the end of each epoch, after its validation and before its checkpoint. Not called for an
+     * epoch that ends early (stop, max_steps, stop_at_accuracy inside the epoch, an error): mr_fit() returns
+     * its report in `last`. A pending validation (see mr_fit()) calls it, too */
     void (*on_epoch)(void *context, const mr_report *report);
     void (*on_message)(void *context, const char *text); /* one line: checkpoint written, early stop, ... */
 } mr_callbacks;
@@ -140,17 +146,30 @@ typedef enum mr_decay_on {
 
 #define MR_BUCKET_AUTO UINT64_MAX
 
+/* Settings. Set net, devices, device_count, and mean, std and uses_affine of the training loader; the other
+ * members have defaults. */
 typedef struct mr_trainer_config {
     size_t struct_size;
-    const mr_net *net;         /* must outlive the trainer */
-    mr_device *const *devices; /* one per replica */
+    const mr_net *net; /* must outlive the trainer */
+    /* One per replica (with `place` several). They must stay open until trainer and loaders are closed. Close
+     * in this order: trainer, loaders, network, devices, source */
+    mr_device *const *devices;
     uint32_t device_count;
-    uint32_t batch; /* largest global batch of a step */
-    uint64_t seed;  /* initial weights, dropout */
+    /* Largest global batch of a step; default 128. mr_fit() returns MR_EINVAL for a loader with larger
+     * batches */
+    uint32_t batch;
+    uint64_t seed; /* initial weights, dropout; default 0 */
+    /* The optimizer; default MR_UPDATE_SGD (momentum 0.9, rho 0.9, beta1 0.9, beta2 0.999, epsilon 1e-7 for
+     * the kinds that use them, weight_decay 0). update.lr is ignored: the rate comes from `schedule` */
     mr_update_desc update;
+    /* The learning rate of each update; default MR_LR_CONSTANT with lr 0.01. mr_schedule_parse() makes it
+     * from a text */
     mr_schedule schedule;
-    uint64_t epochs;       /* planned epochs, for schedules that depend on them */
-    float mean[4], std[4]; /* of the input operation: copy them from mr_loader_info */
+    uint64_t epochs; /* planned epochs, for schedules that depend on them; default 1 */
+    /* The network's input is (x * a + b - mean[c]) / std[c], x from 0 to 255 and a, b as in mr_batch.affine
+     * (1 and 0 without). Copy mean, std and uses_affine from mr_loader_info of the training loader, else the
+     * loader's normalise() and standardise have no effect. Default mean 0 and std 255 */
+    float mean[4], std[4];
     bool uses_affine;
     bool inference;           /* evaluation only: no gradients, no optimizer state */
     uint64_t memory_bytes;    /* limit of device memory per replica; 0: no limit */
@@ -273,12 +292,12 @@ MR_API uint32_t mr_trainer_convolution(const mr_trainer *t);
  * After an error of a device every call of this trainer returns that error. Afterwards the caller releases
  * the batch with mr_loader_release(loader, batch, mr_trainer_streams(t)).
  *
- * A program may build a batch itself (docs/library.md, examples/own_data.c). It sets count, counted (samples
- * with a label of 0 or more), global_step (dropout's draws depend on it), part_count and parts, all shares of
- * this process; in each share first, count, pixels (uint8, count x h x w x c; for a network of numbers
- * field[0] instead), labels (int32), field[] in the order of mr_trainer_config.fields, and ready, an event
- * that the step waits for, or NULL. All other members are zero. The batch is read before this returns; the
- * memory of its shares is in use until an event recorded on mr_trainer_streams() afterwards is over.
+ * A program may build a batch itself. It sets count, counted (samples with a label of 0 or more), global_step
+ * (dropout's draws depend on it), part_count and parts, all shares of this process; in each share first,
+ * count, pixels (uint8, count x h x w x c; for a network of numbers field[0] instead), labels (int32),
+ * field[] in the order of mr_trainer_config.fields, and ready, an event that the step waits for, or NULL. All
+ * other members are zero. The batch is read before this returns; the memory of its shares is in use until an
+ * event recorded on mr_trainer_streams() afterwards is over.
  *
  * MR_EINVAL: the shares do not match the trainer, or lack an input of the network; nothing was queued */
 MR_API int mr_trainer_step(mr_trainer *t, const mr_batch *batch, mr_error *err);
@@ -374,10 +393,17 @@ static inline void mr_trainer_goal(const mr_trainer *t, mr_goal *out)
 typedef struct mr_fit_config {
     size_t struct_size;
     uint64_t epochs; /* stop after this number of epochs, counted from epoch 0; 0: when the loader ends */
-    mr_loader *val;  /* validation data: an endless sequential loader on the same devices; or NULL */
-    const char *checkpoint_dir; /* folder for checkpoints, or NULL. With a folder the loader's full
-                                   augmentation text (mr_loader_info.augment) has at most 255 characters, else
-                                   MR_EINVAL */
+    /* Validation data, or NULL (default). The caller opens this loader with epochs UINT64_MAX, order
+     * MR_ORDER_SEQUENTIAL, training false, tail KEEP or PAD, the devices of the trainer and a batch of at
+     * most mr_trainer_config.batch. Its augment must normalise like the training loader's, because both get
+     * the trainer's mean and std. MR_EINVAL: it ends before a validation ends, it has no devices or another
+     * number of shares, its pictures have another size, or a share is too large. Not checked: with `training`
+     * or another augment the figures are of other pixels, with tail DROP or MR_ORDER_BALANCED of other
+     * samples, and other devices of the same number fail or compute on wrong memory */
+    mr_loader *val;
+    const char *checkpoint_dir; /* folder for checkpoints (files: see run.h), or NULL. With a folder the
+                                   loader's full augmentation text (mr_loader_info.augment) has at most 255
+                                   characters, else MR_EINVAL */
     uint64_t checkpoint_steps;  /* also write a checkpoint after every this many steps; 0: only at the end of
                                    each epoch */
     uint32_t keep;              /* number of newest checkpoints to keep, in addition to the best; default 3 */
@@ -443,13 +469,22 @@ static inline void mr_fit_defaults(mr_fit_config *cfg) { mr_fit_defaults_sized(c
  * To resume, open loader and trainer with the checkpoint's settings (run.h), call mr_trainer_load(), then
  * this function: the run continues bit for bit on the same number of devices (cuda: opened deterministic).
  * MR_EINVAL: batch, seed, order or position of loader or trainer differ from the checkpoint's run. Figures of
- * an epoch that was resumed or ended early cover the steps of this call. A pending validation is done first;
- * its report has steps 0 and the earlier loss and accuracy. A run that stopped early does not continue unless
- * patience or epochs are larger than before; a run that reached stop_at_accuracy does not continue unless the
- * new value is above the accuracy reached. When the run ends (last epoch, early stopping, stop_at_accuracy,
- * max_steps, stop, an error of the loader) and there is a checkpoint_dir, its state is saved first; only
- * after an error of the trainer itself the previous checkpoint remains the last. last (may be NULL) gets the
- * report of the last epoch that ran, even incomplete. */
+ * an epoch that was resumed or ended early cover the steps of this call.
+ *
+ * A validation is pending when `stop`, or an error of the validation loader, ended it. It is done first; its
+ * report has steps 0 and the earlier loss and accuracy. A complete run then returns MR_OK without a step.
+ * Both need a training loader that opens: with a finite mr_loader_config.epochs mr_loader_open() returns
+ * MR_EINVAL when no batch is left. Therefore open it with epochs UINT64_MAX, and set mr_fit_config.epochs and
+ * mr_trainer_config.epochs (after mr_checkpoint_trainer()) to the run's number of epochs.
+ *
+ * A run that stopped early does not continue unless patience or epochs are larger than before; a run that
+ * reached stop_at_accuracy does not continue unless the new value is above the accuracy reached. When the run
+ * ends (last epoch, early stopping, stop_at_accuracy, max_steps, stop, an error of the loader) and there is a
+ * checkpoint_dir, its state is saved first; only after an error of the trainer itself the previous checkpoint
+ * remains the last.
+ *
+ * last (may be NULL) gets the report of the last epoch that ran, even incomplete, or of the pending
+ * validation. All members are 0 when neither ran; after an error in the settings *last is unchanged. */
 MR_API int mr_fit_sized(mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_report *last,
                         mr_error *err);
 static inline int mr_fit(mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_report *last,
@@ -502,7 +537,7 @@ static inline void mr_outputs_defaults(mr_outputs_config *cfg)
 MR_API int mr_evaluate_outputs(mr_trainer *t, mr_loader *loader, const mr_outputs_config *cfg, double *loss,
                                double *accuracy, uint64_t *count, mr_error *err);
 
-/* Hash all weights on a replica, in canonical order (I6: the same hash on all replicas). */
+/* Hash all weights on a replica, in canonical order. All replicas have the same hash. */
 MR_API int mr_trainer_weights_hash(mr_trainer *t, uint32_t replica, uint64_t *lo, uint64_t *hi,
                                    mr_error *err);
 
