@@ -3,6 +3,7 @@
 #include <strings.h>
 
 #include "base/util.h"
+#include "formats/image/picture_files.h"
 #include "formats/text/csv_table.h"
 
 static const char *const image_names[] = {"path",      "file",      "filename",   "image", "filepath",
