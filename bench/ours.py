@@ -117,7 +117,7 @@ def our_loader(millrace, name, jobs, threads, variant="", env=None, extra=()):
         label = "millrace, records (no entry points)"
     return Loader(f"{name}@{variant}" if variant else name, f"{label}, {variant}" if variant else label, millrace, data, threads,
                   "cifar" if job == "cifar" else "rrc224", jobs[job]["batch"], extra, env=env, job=job,
-                  version=call([millrace, "--version"], 60)[0].strip(), **about)
+                  version=call([millrace, "--version"], 60)[0].splitlines()[0], **about)
 
 
 def yardstick(millrace, jobs, threads):

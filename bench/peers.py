@@ -194,7 +194,7 @@ def door_contestant(args, name, jobs):
     path = job["folder"] if data == "folder" else made_by_convert(args.millrace, data, job, args.threads)[0]
     command = [python, os.path.join(HERE, "peer_loaders.py"), name, write_door_job(job, name, os.path.abspath(path), args.threads)]
     tree = os.path.join(os.path.dirname(HERE), "python")
-    version = call([args.millrace, "--version"], 60)[0].strip()
+    version = call([args.millrace, "--version"], 60)[0].splitlines()[0]
     return Peer(name, label, command, kind="ours", version=version, job="photos",
                 env={"MILLRACE_PYTHON_LIBRARIES": build, "PYTHONPATH": tree})
 

@@ -315,7 +315,8 @@ static int check_choices(const mr_source_config *cfg, mr_error *err)
     } choices[] = {{"split", (uint32_t)cfg->split, MR_SPLIT_TEST},
                    {"classes", (uint32_t)cfg->classes, MR_CLASSES_NONE},
                    {"outside", (uint32_t)cfg->outside, MR_OUTSIDE_TAKE},
-                   {"match", (uint32_t)cfg->match, MR_MATCH_ORDER}};
+                   {"match", (uint32_t)cfg->match, MR_MATCH_ORDER},
+                   {"withdrawn", (uint32_t)cfg->withdrawn, MR_WITHDRAWN_TAKE}};
     for (size_t i = 0; i < MRI_ARRAY_COUNT(choices); i++)
         if (choices[i].value > choices[i].most)
             return mr_error_set(err, MR_EINVAL, "mr_source_config.%s is %u: expected 0 to %u",

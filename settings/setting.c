@@ -39,6 +39,15 @@ static bool __attribute__((format(printf, 2, 3))) expected(const parsing *p, con
     return false;
 }
 
+static uint32_t choice_count(const mri_setting *s)
+{
+    uint32_t n = 0;
+    while (s->choices[n]) n++;
+    return n;
+}
+
+static uint32_t all_choices(const mri_setting *s) { return (1u << choice_count(s)) - 1; }
+
 /* ---- texts to values ---- */
 
 /* Digits only: strtoull alone would take "-1" and " 7". */
@@ -170,6 +179,43 @@ static bool take_cache(const parsing *p, mri_cache_spec *to)
     return true;
 }
 
+/* The names of a set's choices with commas between them, into buf, which is returned. */
+static const char *put_set(const mri_setting *s, uint32_t set, char *buf, size_t buf_bytes)
+{
+    size_t at = 0;
+    buf[0] = '\0';
+    for (uint32_t k = 0; s->choices[k] && at < buf_bytes; k++)
+        if (set >> k & 1)
+            at += (size_t)snprintf(buf + at, buf_bytes - at, "%s%s", at ? "," : "", s->choices[k]);
+    return buf;
+}
+
+/* One of the choices, from text on, bytes long; false: none of them. */
+static bool find_choice(const mri_setting *s, const char *text, size_t bytes, uint32_t *out)
+{
+    for (*out = 0; s->choices[*out]; ++*out)
+        if (strlen(s->choices[*out]) == bytes && memcmp(s->choices[*out], text, bytes) == 0) return true;
+    return false;
+}
+
+static bool take_set(const parsing *p, uint32_t *value)
+{
+    uint32_t set = 0, k;
+    for (const char *at = p->text;; at++) {
+        const size_t n = strcspn(at, ",");
+        if (n == 3 && memcmp(at, "all", 3) == 0) set |= all_choices(p->s);
+        else if (find_choice(p->s, at, n, &k)) set |= 1u << k;
+        else {
+            char known[256];
+            return expected(p, "all, or some of %s;", put_set(p->s, all_choices(p->s), known, sizeof known));
+        }
+        at += n;
+        if (!*at) break;
+    }
+    *value = set == all_choices(p->s) ? 0 : set;
+    return true;
+}
+
 static bool take_choice(const parsing *p, void *value)
 {
     char known[256] = "";
@@ -209,19 +255,13 @@ bool mri_setting_parse(const mri_setting *s, void *settings, const char *text, c
     case MRI_SETTING_TEXT: return take_text(&p, value);
     case MRI_SETTING_CHOICE:
     case MRI_SETTING_EITHER: return take_choice(&p, value);
+    case MRI_SETTING_SET: return take_set(&p, value);
     case MRI_SETTING_CACHE: return take_cache(&p, value);
     }
     return false;
 }
 
 /* ---- values to texts ---- */
-
-static uint32_t choice_count(const mri_setting *s)
-{
-    uint32_t n = 0;
-    while (s->choices[n]) n++;
-    return n;
-}
 
 /* As few digits as say which float it is. */
 static const char *put_float(float value, char *buf, size_t buf_bytes)
@@ -243,6 +283,10 @@ const char *mri_setting_text(const mri_setting *s, const void *settings, char *b
     case MRI_SETTING_FLOAT: return put_float(*(const float *)value, buf, buf_bytes);
     case MRI_SETTING_TEXT:
         snprintf(buf, buf_bytes, "%s", *(const char *const *)value ? *(const char *const *)value : "");
+        return buf;
+    case MRI_SETTING_SET:
+        if (*(const uint32_t *)value) return put_set(s, *(const uint32_t *)value, buf, buf_bytes);
+        snprintf(buf, buf_bytes, "all");
         return buf;
     case MRI_SETTING_CACHE: snprintf(buf, buf_bytes, "%u", ((const mri_cache_spec *)value)->kind); return buf;
     case MRI_SETTING_U64:
@@ -284,11 +328,21 @@ static bool number_of(const mri_setting *s, const void *settings, double *out)
     }
 }
 
+static bool set_holds(const mri_setting *s, const void *settings, char *message, size_t message_bytes)
+{
+    const uint32_t set = *(const uint32_t *)(const void *)((const char *)settings + s->at);
+    if (set <= all_choices(s)) return true;
+    snprintf(message, message_bytes, "%s is %u: expected 0 (all) to %u, a bit for each kind", s->member, set,
+             all_choices(s));
+    return false;
+}
+
 bool mri_setting_holds(const mri_setting *s, const void *settings, char *message, size_t message_bytes)
 {
     double v;
     char found[64], range[64];
     const bool choice = s->kind == MRI_SETTING_CHOICE;
+    if (s->kind == MRI_SETTING_SET) return set_holds(s, settings, message, message_bytes);
     if (!number_of(s, settings, &v)) return true;
     if (choice ? v < choice_count(s) : is_in_range(s, v)) return true;
     mri_setting_text(s, settings, found, sizeof found);

@@ -42,6 +42,7 @@ typedef enum mri_setting_kind {
     MRI_SETTING_CHOICE,  /* uint32_t or an enumeration: place in choices */
     MRI_SETTING_EITHER,  /* bool: false is the first of two choices, true the second */
     MRI_SETTING_COUNT_OR_OFF, /* uint32_t: "off" is 0 */
+    MRI_SETTING_SET,          /* uint32_t: a bit for each of choices, "jpeg,png"; 0: "all" of them */
     MRI_SETTING_CACHE,        /* mri_cache_spec: off, ram, ram:SIZE, disk:DIR:SIZE */
 } mri_setting_kind;
 
@@ -63,6 +64,7 @@ typedef struct mri_cache_spec {
 #define MRI_TYPE_CHOICE       uint32_t
 #define MRI_TYPE_EITHER       bool
 #define MRI_TYPE_COUNT_OR_OFF uint32_t
+#define MRI_TYPE_SET          uint32_t
 #define MRI_TYPE_CACHE        mri_cache_spec
 
 /* What of a result another value changes. */
@@ -96,7 +98,7 @@ typedef struct mri_setting {
                              what that means */
     const char *value;    /* what stands for the value in help; NULL: made from kind and choices */
     const char *help;
-    const char *const *choices; /* CHOICE, EITHER: NULL-terminated */
+    const char *const *choices; /* CHOICE, EITHER, SET: NULL-terminated */
 
     bool below; /* `most` itself is out of the range */
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "millrace/image.h"
 #include "millrace/ranks.h"
 #include "tools/cli/exit.h"
 #include "tools/cli/help.h"
@@ -27,8 +28,9 @@ static void put_overview(FILE *out)
     for (size_t i = 0; i < OPT_COUNT(commands); i++)
         fprintf(out, "  %-14s %s\n", commands[i]->name, commands[i]->summary);
     fputs(
-        "\n'millrace help COMMAND' tells its options, with --all those it shares with other commands, too;\n"
-        "'millrace help augment' the operations of --augment; 'millrace --version' the version.\n",
+        "\n'millrace help COMMAND' lists its options, with --all also those that several commands share;\n"
+        "'millrace help augment' the operations of --augment; 'millrace --version' the version and the kinds "
+        "of pictures.\n",
         out);
 }
 
@@ -67,7 +69,8 @@ static bool has_word(int argc, char *const *argv, const char *word)
     return false;
 }
 
-/* Whoever started us, if he has said so. It is of this process alone, not of what it starts. */
+/* If MILLRACE_PARENT names a parent, is that process our parent, and alive? The variable holds for this
+ * process alone, not for its children. */
 static bool has_parent(void)
 {
     static const char *const name = "MILLRACE_PARENT";
@@ -131,6 +134,22 @@ static int run_help(int argc, char *const *argv)
     return EXIT_DONE;
 }
 
+/* The version, and which pictures this machine decodes: some need a library that may be missing. */
+static void put_version(void)
+{
+    static const mr_type types[] = {MR_TYPE_JPEG, MR_TYPE_PNG,  MR_TYPE_GIF,
+                                    MR_TYPE_BMP,  MR_TYPE_WEBP, MR_TYPE_TIFF};
+    printf("millrace %s\npictures:", mr_version());
+    for (size_t k = 0; k < OPT_COUNT(types); k++)
+        if (mr_image_can_decode(types[k], NULL) == MR_OK) printf(" %s", mr_type_name(types[k]));
+    putchar('\n');
+    for (size_t k = 0; k < OPT_COUNT(types); k++) {
+        mr_error err = MR_ERROR_INIT;
+        if (mr_image_can_decode(types[k], &err) != MR_OK)
+            printf("not %s: %s\n", mr_type_name(types[k]), err.text);
+    }
+}
+
 static int run_words(int argc, char *const *argv)
 {
     if (argc < 1) {
@@ -139,7 +158,7 @@ static int run_words(int argc, char *const *argv)
     }
     const char *word = argv[0];
     if (strcmp(word, "--version") == 0) {
-        printf("millrace %s\n", mr_version());
+        put_version();
         return EXIT_DONE;
     }
     if (strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)

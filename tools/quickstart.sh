@@ -1,5 +1,5 @@
 #!/bin/sh
-# From a bare machine to a stall that is found, explained and gone: installs what is missing, builds, makes data, trains on the
+# From a bare machine to a stall that is found, explained and gone: installs missing packages, builds, makes data, trains on the
 # processor with prefetch off and on, then feeds photographs to a simulated accelerator, asks what would help, does it, and looks
 # again. Needs less than 5 minutes on two cores, most of them for the build.
 # usage: tools/quickstart.sh [FOLDER]     FOLDER keeps the data and results (default build/quickstart)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Finds tests that pass only sometimes: runs those of a build again and again, in turns beside busy neighbours and on one core, and
-# prints which failed how often.
+# Finds tests that pass only sometimes: runs the tests of a build again and again, in turns next to busy neighbours and on one core,
+# and prints which failed how often.
 #
 # usage: tools/shake.sh BUILD [ROUNDS [REGEX [ctest argument...]]]     default: 5 rounds of each kind, all tests
 #   tools/shake.sh build/tsan 50 '^(cache|loader_.*)$'

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The test suite from a bare machine: installs what is missing, builds with warnings as errors, runs the tests of every build, and
+# The test suite from a bare machine: installs missing packages, builds with warnings as errors, runs the tests of every build, and
 # says at the end what failed and why.
 #
 # usage: tools/test.sh [--strict] [all | PART...]
@@ -8,7 +8,7 @@
 #   release        gcc, optimised: everything but large, the installed copy, and the folder that runs without the libraries it stands on
 #   large          what release leaves out: several hosts and launchers, runs that lose processes, thousands of faults
 #   asan           gcc, address and undefined sanitizers, assertions; of the seeds of emulated GPUs the first
-#   asan-short     the same without scripts and the command lines that release runs, but with those that read bad input
+#   asan-short     the same without scripts and the command lines that release runs, but with the command lines that read bad input
 #   tsan           gcc, thread sanitizer: the tests that use threads
 #   clang          clang, debug: everything but command lines and emulated GPUs
 #   tidy           clang-tidy over the tree, with the settings of the release build
@@ -64,7 +64,7 @@ describe_machine() {
     echo "open files $(ulimit -n), load $(cut -d' ' -f1-3 /proc/loadavg)"
 }
 
-# step NAME COMMAND...: run it with its output in a log; what it says is told when it fails, and in the result.
+# step NAME COMMAND...: run it with its output in a log; the output is printed when it fails, and in the result.
 step() {
     name=$1
     shift
@@ -83,7 +83,7 @@ install_packages() {
     # shellcheck disable=SC2086 # lists of words
     millrace_install $millrace_packages $millrace_test_packages
     case " $parts " in *" clang "*) millrace_install clang libomp-dev ;; esac
-    # shellcheck disable=SC2086 # the start scripts of services fail where none can run; the tests say what they miss
+    # shellcheck disable=SC2086 # the start scripts of services fail where none can run; the tests report missing services
     case " $parts " in *" large "*) millrace_install $millrace_launcher_packages || true ;; esac
     # shellcheck disable=SC2086
     case " $parts " in *" tidy "*) millrace_install $millrace_tidy_packages ;; esac

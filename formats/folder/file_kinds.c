@@ -11,27 +11,23 @@
 
 #include "base/util.h"
 #include "formats/folder/folder.h"
+#include "formats/image/picture_files.h"
 #include "formats/image/picture_kind.h"
 #include "formats/storage/outside.h"
 
 enum { LOOK_BYTES = 512, LONGEST_ENDING = 10 };
 
-static const char *const pictures[] = {"jpg", "jpeg", "jpe", "jfif", "jif", "png"};
-
 static const struct {
     const char *ending, *what;
 } undecoded[] = {
-    {"avif", "AVIF is not decoded"},     {"bmp", "BMP is not decoded"},
-    {"dib", "BMP is not decoded"},       {"dcm", "DICOM is not decoded"},
-    {"exr", "EXR is not decoded"},       {"gif", "GIF is not decoded"},
-    {"heic", "HEIC is not decoded"},     {"heif", "HEIC is not decoded"},
-    {"ico", "ICO is not decoded"},       {"j2k", "JPEG 2000 is not decoded"},
-    {"jp2", "JPEG 2000 is not decoded"}, {"jxl", "JPEG XL is not decoded"},
-    {"pbm", "PNM is not decoded"},       {"pgm", "PNM is not decoded"},
-    {"pnm", "PNM is not decoded"},       {"ppm", "PNM is not decoded"},
-    {"psd", "PSD is not decoded"},       {"svg", "SVG is not decoded"},
-    {"tga", "TGA is not decoded"},       {"tif", "TIFF is not decoded"},
-    {"tiff", "TIFF is not decoded"},     {"webp", "WebP is not decoded"},
+    {"avif", "AVIF is not decoded"},     {"dcm", "DICOM is not decoded"},
+    {"exr", "EXR is not decoded"},       {"heic", "HEIC is not decoded"},
+    {"heif", "HEIC is not decoded"},     {"ico", "ICO is not decoded"},
+    {"j2k", "JPEG 2000 is not decoded"}, {"jp2", "JPEG 2000 is not decoded"},
+    {"jxl", "JPEG XL is not decoded"},   {"pbm", "PNM is not decoded"},
+    {"pgm", "PNM is not decoded"},       {"pnm", "PNM is not decoded"},
+    {"ppm", "PNM is not decoded"},       {"psd", "PSD is not decoded"},
+    {"svg", "SVG is not decoded"},       {"tga", "TGA is not decoded"},
 };
 
 /* Kinds of files that lie beside pictures. */
@@ -61,7 +57,7 @@ mri_file_kind mri_file_kind_of_name(const char *name, const char **what)
     *what = NULL;
     if (is_one_of(name, clutter, MRI_ARRAY_COUNT(clutter))) return MRI_FILE_CLUTTER;
     if (!dot || strlen(dot + 1) > LONGEST_ENDING) return MRI_FILE_UNKNOWN;
-    if (is_one_of(dot + 1, pictures, MRI_ARRAY_COUNT(pictures))) return MRI_FILE_PICTURE;
+    if (mri_picture_ending(dot + 1, strlen(dot + 1))) return MRI_FILE_PICTURE;
     if (is_one_of(dot + 1, others, MRI_ARRAY_COUNT(others))) return MRI_FILE_OTHER;
     for (size_t k = 0; k < MRI_ARRAY_COUNT(undecoded); k++) {
         if (strcasecmp(dot + 1, undecoded[k].ending) != 0) continue;

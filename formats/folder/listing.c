@@ -8,6 +8,7 @@
 
 #include "base/util.h"
 #include "formats/folder/folder.h"
+#include "formats/source/withdrawn_list.h"
 
 /* ---- growing lists ---- */
 bool mri_make_room(void **items, size_t *cap, size_t used, size_t more, size_t item_bytes)
@@ -222,7 +223,7 @@ static int take_entry(const entries *e, const char *where, const mri_list_what *
     uint64_t bytes = 0;
     const bool files = want->files || want->tell_files;
     if (name[0] == '.') {
-        if (out && files) out->hidden++;
+        if (out && files && strcmp(name, MRI_WITHDRAWN_NAME) != 0) out->hidden++; /* that is read elsewhere */
         return MR_OK;
     }
     const int rc = look_at(e, where, want->files != NULL, &kind, &bytes, err);

@@ -451,9 +451,8 @@ static int no_picture(const mr_source *src, uint64_t sample, const void *data, s
     const char *found = mri_picture_kind(data, bytes, kind);
     if (found == kind && mri_leads_outside(src->path, path))
         found = "something else (not quoted: a link leads to it, out of the data set's folder)";
-    return mri_error_place(err,
-                           mr_error_set(err, MR_EFORMAT, "expected a JPEG or PNG picture, found %s", found),
-                           path, 0, sample);
+    return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "expected a picture, found %s", found), path, 0,
+                           sample);
 }
 
 static int folder_parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out,
@@ -470,7 +469,9 @@ static int folder_parse(const mr_source *src, uint64_t sample, const void *data,
 
 const mri_source_ops mri_source_folder = {
     .name = "folder",
-    .help = "pictures (JPEG, PNG) in one sub-folder for each class, with train/ and test/ above them or not",
+    .help = "pictures (JPEG, PNG, GIF, BMP, WebP, TIFF) in one sub-folder for each class, with train/ and "
+            "test/ above "
+            "them or not",
     .no_keys = true,
     .class_rules = true,
     .probe = folder_probe,

@@ -1,10 +1,11 @@
 /* formats/image/image.h: what is known about a picture before it is decoded. Private.
  *
- * Takes the bytes of a JPEG or PNG; any bytes are safe. Gives size, kind and orientation (public:
+ * Takes the bytes of a picture file; any bytes are safe. Gives size, kind and orientation (public:
  * mr_image_header_parse()), and in the headers
  *   jpeg_frame.h     a JPEG's markers
  *   jpeg_entry.h     entry points into it
  *   coef.h           its coefficients, packed
+ *   picture_files.h  other kinds, and the endings of names
  *   picture_kind.h   what it is when it is not a picture
  * Decodes nothing: that is pipeline/decode. Callers: formats and pipeline; it knows neither. */
 #ifndef MRI_IMAGE_H
@@ -13,6 +14,7 @@
 #include "formats/image/coef.h"
 #include "formats/image/jpeg_entry.h"
 #include "formats/image/jpeg_frame.h"
+#include "formats/image/picture_files.h"
 #include "formats/image/picture_kind.h"
 
 #endif

@@ -1,8 +1,9 @@
-/* formats/image/image_header.c: kind, size and orientation of a JPEG or PNG from its first bytes, without
+/* formats/image/image_header.c: kind, size and orientation of a picture file from its first bytes, without
  * decoding it.
  *
  *   JPEG   FF D8 | FF APPn length ... | FF SOFn length precision height width components ... | FF SOS
  *   PNG    signature | length "IHDR" 13 bytes crc | length TYPE ... crc | ...
+ *   others picture_files.h
  *
  * The walk takes segment after segment by its stated length and looks at no byte that is not there, so it
  * works on the first few kilobytes of a file as well as on all of it. EXIF lies in a JPEG's APP1 or a PNG's
@@ -12,7 +13,9 @@
 #include "base/util.h"
 #include "formats/image/coef.h"
 #include "formats/image/exif.h"
+#include "formats/image/picture_files.h"
 #include "formats/image/picture_kind.h"
+#include "formats/source/value.h"
 
 static const uint8_t png_signature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
 
@@ -23,14 +26,13 @@ int mr_image_sniff(const void *data, size_t bytes)
     if (bytes >= 3 && p[0] == 0xff && p[1] == 0xd8 && p[2] == 0xff) return MR_TYPE_JPEG;
     if (bytes >= sizeof png_signature && memcmp(p, png_signature, sizeof png_signature) == 0)
         return MR_TYPE_PNG;
-    return 0;
+    return (int)mri_other_sniff(p, bytes);
 }
 
 static int not_a_picture(const uint8_t *p, size_t bytes, mr_error *err)
 {
     char kind[MRI_PICTURE_KIND_BYTES];
-    return mr_error_set(err, MR_EFORMAT, "expected a JPEG or PNG picture, found %s",
-                        mri_picture_kind(p, bytes, kind));
+    return mr_error_set(err, MR_EFORMAT, "expected a picture, found %s", mri_picture_kind(p, bytes, kind));
 }
 
 /* ---- JPEG ---- */
@@ -223,6 +225,7 @@ int mr_image_header_parse_sized(const void *data, size_t bytes, mr_image_header 
     if (rc) return rc;
     if (type == MR_TYPE_JPEG) rc = jpeg_parse(data, bytes, &header, err);
     else if (type == MR_TYPE_PNG) rc = png_parse(data, bytes, &header, err);
+    else if (type) rc = mri_other_header((mr_type)type, data, bytes, &header, err);
     else rc = not_a_picture(data, bytes, err);
     if (rc) return rc;
     header.type = (mr_type)type;
@@ -233,7 +236,7 @@ int mr_image_header_parse_sized(const void *data, size_t bytes, mr_image_header 
 static int value_header(const mr_value *value, mr_image_header *out, mr_error *err)
 {
     if (value->type == MR_TYPE_COEF) return mri_coef_header(value->data, value->bytes, out, err);
-    if (value->type == MR_TYPE_JPEG || value->type == MR_TYPE_PNG)
+    if (mri_type_is_picture_file(value->type))
         return mr_image_header_parse(value->data, value->bytes, out, err);
     if (value->type != MR_TYPE_PIXELS || value->ndim != 3 || value->dim[0] > UINT32_MAX ||
         value->dim[1] > UINT32_MAX || value->dim[2] > 4)

@@ -19,12 +19,10 @@ static const struct {
     const char *name, *magic;
     size_t at, magic_bytes;
 } kinds[] = {
-    {"a GIF picture" CONVERT, "GIF8", 0, 4},
-    {"a WebP picture" CONVERT, "WEBP", 8, 4},
-    {"a TIFF picture" CONVERT, "II*\0", 0, 4},
-    {"a TIFF picture" CONVERT, "MM\0*", 0, 4},
-    {"a TIFF picture" CONVERT, "II+\0", 0, 4}, /* BigTIFF */
-    {"a TIFF picture" CONVERT, "MM\0+", 0, 4},
+    {"a GIF picture of no known version" CONVERT, "GIF8", 0, 4},
+    {"a WebP picture of no known version" CONVERT, "WEBP", 8, 4},
+    {"a TIFF picture of no known version" CONVERT, "II+\0", 0, 4}, /* BigTIFF */
+    {"a TIFF picture of no known version" CONVERT, "MM\0+", 0, 4},
     {"a JPEG 2000 picture" CONVERT, "jP  ", 4, 4},
     {"a JPEG 2000 picture" CONVERT, "\xff\x4f\xff\x51", 0, 4},
     {"a JPEG XL picture" CONVERT, "JXL ", 4, 4},
@@ -126,7 +124,7 @@ const char *mri_picture_kind(const void *data, size_t bytes, char buf[MRI_PICTUR
         if (bytes >= kinds[k].at + kinds[k].magic_bytes &&
             memcmp(p + kinds[k].at, kinds[k].magic, kinds[k].magic_bytes) == 0)
             return kinds[k].name;
-    if (is_bmp(p, bytes)) return "a BMP picture" CONVERT;
+    if (is_bmp(p, bytes)) return "a BMP picture of no known version" CONVERT;
     if (take_text(p, bytes, text)) return kind_of_text(text, buf);
     while (zeros < bytes && p[zeros] == 0) zeros++;
     if (zeros == bytes) return "nothing but zeros: it was never written, or lost";

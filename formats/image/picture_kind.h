@@ -1,13 +1,13 @@
-/* formats/image/picture_kind.h: names what was found where a JPEG or PNG was expected, for messages.
+/* formats/image/picture_kind.h: names what was found where a picture was expected, for messages.
  * Private. */
 #ifndef MRI_PICTURE_KIND_H
 #define MRI_PICTURE_KIND_H
 
 #include "base/util.h"
 
-/* Describe these bytes, the first of a file or all of it, which are neither JPEG nor PNG (mr_image_sniff()),
- * and say what to do when that is known: "a GIF picture: convert it to JPEG or PNG"; for unknown content
- * "bytes 01 02 ...". The result is buf or a static text. */
+/* Describe these bytes, the first of a file or all of it, which are no picture that is decoded
+ * (mr_image_sniff()), and say what to do when that is known: "an ICO picture: convert it to JPEG or PNG"; for
+ * unknown content "bytes 01 02 ...". The result is buf or a static text. */
 #define MRI_PICTURE_KIND_BYTES 256 /* of buf: always enough */
 const char *mri_picture_kind(const void *data, size_t bytes, char buf[MRI_PICTURE_KIND_BYTES]);
 

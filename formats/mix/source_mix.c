@@ -93,6 +93,7 @@ static int open_set(mr_source *src, const mri_mix_line *line, const mr_source_co
         p->image = info_of(p)->image_field;
         p->label = info_of(p)->label_field;
         src->info.memory_bytes = mri_plus(src->info.memory_bytes, info_of(p)->memory_bytes);
+        src->withdrawn_count += p->src->withdrawn_count;
         rc = check_set(p, err);
     }
     if (rc) name_line(src, line, path, rc, err);

@@ -12,10 +12,13 @@
 enum {
     MRI_MREC_BLOCK = 4096,
     MRI_MREC_MAJOR = 1,
-    MRI_MREC_MINOR = 3,
+    MRI_MREC_MINOR = 4,          /* the newest that is read; */
+    MRI_MREC_MINOR_WRITTEN = 3,  /* 4 is written where its flag is set, so that all other files stay readable
+                                  */
     MRI_MREC_HEADER_BYTES = 184, /* bytes of the header block in use in version 1.3; 176 in 1.2, 160 before */
     MRI_MREC_COMPLETE = 1,       /* flag: mr_writer_finish() has written index and header */
     MRI_MREC_COEF = 2,           /* flag, from 1.1 on: there are records with coefficients */
+    MRI_MREC_FILES = 4,          /* flag, from 1.4 on: there are records with files of types 11 and up */
     MRI_RECORD_HEAD = 40,        /* bytes of a record header before its field entries */
     MRI_RECORD_FIELD = 16,       /* bytes of a field entry before its dimensions */
     MRI_INDEX_HEAD = 32,         /* bytes of an index page before its entries */
@@ -109,7 +112,8 @@ typedef struct mri_record_facts { /* what the index keeps, and what order is che
     uint64_t source_index;
     int64_t label;
     uint32_t header_crc;
-    bool coef; /* one of its values is coefficients */
+    bool coef;  /* one of its values is coefficients, */
+    bool files; /* a file of a kind that version 1.4 added */
 } mri_record_facts;
 
 /* False when the record would be larger than MRI_MAX_SAMPLE_BYTES. */
@@ -124,8 +128,9 @@ bool mri_record_peek(const uint8_t *head, mri_record_size *out);
 /* Check everything a record says about itself and split it into values that point into data. */
 int mri_record_parse(const mri_meta *meta, const uint8_t *data, size_t bytes, mr_sample *out,
                      mri_record_facts *facts, mr_error *err);
-/* Whether one of them is coefficients. */
+/* Whether one of them is coefficients, or a picture file of a kind that version 1.4 added. */
 bool mri_values_coef(const mr_value *values, uint32_t count);
+bool mri_values_files(const mr_value *values, uint32_t count);
 /* The same for bytes that passed once and stayed in memory: sizes and places are checked, checksums are not
  * computed. */
 int mri_record_parse_trusted(const mri_meta *meta, const uint8_t *data, size_t bytes, mr_sample *out,

@@ -119,7 +119,8 @@ int mri_mrec_header_decode(const uint8_t block[MRI_MREC_BLOCK], mri_mrec_header 
         at(err, 12);
         return MR_EFORMAT;
     }
-    const uint32_t features = MRI_MREC_COMPLETE | (h->minor >= 1 ? MRI_MREC_COEF : 0);
+    const uint32_t features =
+        MRI_MREC_COMPLETE | (h->minor >= 1 ? MRI_MREC_COEF : 0) | (h->minor >= 4 ? MRI_MREC_FILES : 0);
     if (h->flags & ~features) {
         mr_error_set(err, MR_EUNSUPPORTED, "the file uses features this program does not know (flags %#x)",
                      h->flags);

@@ -133,7 +133,7 @@ int mri_meta_encode(const mri_meta *m, uint32_t record_align, mri_mrec_header *h
                     mr_error *err)
 {
     *h = (mri_mrec_header){.major = MRI_MREC_MAJOR,
-                           .minor = MRI_MREC_MINOR,
+                           .minor = MRI_MREC_MINOR_WRITTEN,
                            .record_align = record_align,
                            .label_start = m->label_start};
     h->schema_offset = MRI_MREC_BLOCK;

@@ -95,6 +95,13 @@ bool mri_values_coef(const mr_value *values, uint32_t count)
     return false;
 }
 
+bool mri_values_files(const mr_value *values, uint32_t count)
+{
+    for (uint32_t k = 0; k < count; k++)
+        if (values[k].type > MR_TYPE_COEF) return true;
+    return false;
+}
+
 bool mri_record_peek(const uint8_t *head, mri_record_size *out)
 {
     const uint32_t header_bytes = mri_le32(head + 8);
@@ -270,7 +277,11 @@ int mri_record_parse(const mri_meta *meta, const uint8_t *data, size_t bytes, mr
                      meta->class_count);
         return MR_EFORMAT;
     }
-    *facts = (mri_record_facts){bytes, mri_le64(data + 24), label, mri_le32(data + 4),
-                                mri_values_coef(out->value, out->value_count)};
+    *facts = (mri_record_facts){bytes,
+                                mri_le64(data + 24),
+                                label,
+                                mri_le32(data + 4),
+                                mri_values_coef(out->value, out->value_count),
+                                mri_values_files(out->value, out->value_count)};
     return MR_OK;
 }

@@ -171,6 +171,7 @@ int mri_writer_accept(mr_writer *w, uint64_t offset, const mri_record_facts *fac
     if (w->h.count == 0 || facts->label > w->h.label_max) w->h.label_max = facts->label;
     w->h.count++;
     w->coef |= facts->coef;
+    w->files |= facts->files;
     w->h.record_bytes_total += facts->bytes;
     w->h.record_bytes_max = mri_max_u64(w->h.record_bytes_max, facts->bytes);
     w->next_source = facts->source_index + 1;
@@ -232,8 +233,12 @@ int mr_writer_append(mr_writer *w, uint64_t source_index, const mr_value *values
     uint8_t header[MRI_RECORD_HEADER_MAX];
     const uint32_t crc = mri_record_encode(values, w->meta.field_count, source_index, &size, header);
     const int64_t label = w->meta.label_field >= 0 ? values[w->meta.label_field].i : 0;
-    const mri_record_facts facts = {size.record_bytes, source_index, label, crc,
-                                    mri_values_coef(values, w->meta.field_count)};
+    const mri_record_facts facts = {size.record_bytes,
+                                    source_index,
+                                    label,
+                                    crc,
+                                    mri_values_coef(values, w->meta.field_count),
+                                    mri_values_files(values, w->meta.field_count)};
     const uint64_t offset = mri_align_up(w->end, mri_writer_align(w, size.record_bytes));
     mr_error failure = MR_ERROR_INIT;
     rc = put_record(w, values, header, &size, &failure);
@@ -275,7 +280,8 @@ static int put_index(mr_writer *w, mr_error *err)
 static int put_header(mr_writer *w, mr_error *err)
 {
     uint8_t block[MRI_MREC_BLOCK];
-    w->h.flags |= MRI_MREC_COMPLETE | (w->coef ? MRI_MREC_COEF : 0);
+    w->h.flags |= MRI_MREC_COMPLETE | (w->coef ? MRI_MREC_COEF : 0) | (w->files ? MRI_MREC_FILES : 0);
+    if (w->files) w->h.minor = MRI_MREC_MINOR;
     w->h.record_align = w->align ? w->align : 8;
     w->h.fingerprint = mri_fingerprint_value(w->print);
     mri_mrec_header_encode(&w->h, block);

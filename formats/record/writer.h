@@ -38,7 +38,8 @@ struct mr_writer {
     uint32_t align; /* 0 until the first record decides */
     uint64_t end;   /* where the last record ends; h.data_offset at first */
     uint64_t next_source;
-    bool coef;    /* a record holds coefficients */
+    bool coef;    /* a record holds coefficients, */
+    bool files;   /* a picture file of a kind that version 1.4 added */
     uint8_t *buf; /* bytes not yet in the file */
     size_t filled;
     uint64_t buf_at; /* file offset of buf[0] */

@@ -11,7 +11,7 @@
  *
  * A picture record holds
  *
- *   | count u32 | label f32 | id u64 | id2 u64 | f32 labels, count of them | JPEG or PNG |
+ *   | count u32 | label f32 | id u64 | id2 u64 | f32 labels, count of them | picture     |
  *
  * With count 0 `label` is the label; with more the packed ones are, and `label` is 0.
  *

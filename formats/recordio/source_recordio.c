@@ -335,7 +335,7 @@ static int take_picture(const uint8_t *data, uint64_t bytes, mr_sample *out, mr_
     const int type = mr_image_sniff(data, (size_t)bytes);
     if (!type) {
         char kind[MRI_PICTURE_KIND_BYTES];
-        return mr_error_set(err, MR_EFORMAT, "expected a JPEG or PNG, found %s",
+        return mr_error_set(err, MR_EFORMAT, "expected a picture, found %s",
                             mri_picture_kind(data, (size_t)bytes, kind));
     }
     out->value[0] = (mr_value){.type = (mr_type)type, .data = data, .bytes = (size_t)bytes};
@@ -383,7 +383,7 @@ static int recordio_parse(const mr_source *src, uint64_t sample, const void *dat
 
 const mri_source_ops mri_source_recordio = {
     .name = "recordio",
-    .help = "RecordIO of MXNet: .rec files with JPEG or PNG pictures and labels; .idx and .lst beside them "
+    .help = "RecordIO of MXNet: .rec files with pictures and labels; .idx and .lst beside them "
             "are used and compared",
     .probe = recordio_probe,
     .open = recordio_open,

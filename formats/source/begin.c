@@ -1,11 +1,12 @@
-/* formats/source/begin.c: a data set whose format is known is opened. Checks that all formats share
- * (is the split there, are the keys of use) are made here once. Which format it is, formats/open.c finds out.
- */
+/* formats/source/begin.c: a data set whose format is known is opened, checked and closed. Checks that all
+ * formats share (is the split there, are the keys of use) are made here once. Which format it is,
+ * formats/open.c finds out. */
 #include "base/util.h"
 #include "formats/source/census.h"
 #include "formats/source/choice.h"
 #include "formats/source/classes.h"
 #include "formats/source/source.h"
+#include "formats/source/withdrawn.h"
 
 static int check_keys(const mri_source_ops *ops, const mr_source_config *cfg, mr_error *err)
 {
@@ -58,7 +59,10 @@ int mri_source_begin(mr_source *src, const mr_source_config *cfg, mr_error *err)
     if (cfg->split_key && !src->ops->split_keys && src->info.mix_count == 0)
         mri_source_tell(src, "--split-key is passed over: it goes with tables");
     if (src->info.length_field == MR_NO_FIELD) one_length_for_all(&src->info);
-    rc = mri_choice_make(src, cfg, err);
+    src->takes_withdrawn = cfg->withdrawn == MR_WITHDRAWN_TAKE;
+    rc = mri_withdrawn_load(src, cfg, err);
+    if (!rc) rc = mri_choice_make(src, cfg, err); /* before withdrawn samples: they move no other one */
+    if (!rc && !src->takes_withdrawn) rc = mri_withdrawn_leave_out(src, err);
     if (!rc) rc = mri_census_check(src, cfg, err);
     if (!rc) rc = mri_census_tell(src, err);
     if (rc) return rc;
@@ -75,6 +79,7 @@ int mri_source_open_as(mr_source **out, const mri_source_ops *ops, const char *p
     mr_source_config all = *cfg; /* what it is looked into for are its samples as they are */
     all.take_from = 0;
     all.take_to = 1;
+    all.withdrawn = MR_WITHDRAWN_TAKE;
     mr_source *src = calloc(1, sizeof *src);
     if (src) src->process = mri_process();
     if (src) src->path = strdup(path);
@@ -86,4 +91,29 @@ int mri_source_open_as(mr_source **out, const mri_source_ops *ops, const char *p
     if (rc) mr_source_close(src);
     else *out = src;
     return rc;
+}
+
+int mr_source_check(const mr_source *src, mr_error *err)
+{
+    MRI_OWN(err, src);
+    if (!src->ops->check && !src->withdrawn) return MR_OK;
+    const volatile int *before = mri_stop_at(src->stop);
+    int rc = src->ops->check ? src->ops->check(src, err) : MR_OK;
+    if (!rc && src->withdrawn) rc = mri_withdrawn_check(src, err);
+    mri_stop_at(before);
+    return mri_remote_view_place(src->view, rc, err);
+}
+
+void mr_source_close(mr_source *src)
+{
+    if (!src || mri_is_inherited(src->process)) return;
+    if (src->ops) src->ops->close(src);
+    mri_classes_fini(&src->classes);
+    mri_choice_fini(&src->choice);
+    mri_withdrawn_free(src->withdrawn);
+    free(src->mix);
+    mri_remote_view_close(src->view); /* what formats read from goes after them */
+    free(src->report);
+    free(src->path);
+    free(src);
 }

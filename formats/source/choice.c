@@ -50,13 +50,12 @@ static int wrong(const mr_source_config *cfg, const mr_source *src, const char *
     return mri_error_place(err, MR_EINVAL, src->path, MR_NOWHERE, MR_NOWHERE);
 }
 
-/* Sizes, of what is taken. An extent that cannot be had is found again where its sample is read. */
-static void measure(mr_source *src)
+void mri_choice_measure(mr_source *src)
 {
     src->info.max_extent_bytes = src->info.total_bytes = 0;
     for (uint64_t k = 0; k < src->info.count; k++) {
         mr_extent e;
-        if (src->ops->extent(src, src->choice.number[k], &e, NULL) != MR_OK) continue;
+        if (src->ops->extent(src, mri_choice_number(&src->choice, k), &e, NULL) != MR_OK) continue;
         src->info.total_bytes += e.bytes;
         if (e.bytes > src->info.max_extent_bytes) src->info.max_extent_bytes = e.bytes;
     }
@@ -103,7 +102,7 @@ int mri_choice_make(mr_source *src, const mr_source_config *cfg, mr_error *err)
     src->info.count = used;
     src->info.memory_bytes += used * sizeof *number;
     src->info.fingerprint = mri_mix64(mri_mix64(src->info.fingerprint ^ first) + end);
-    measure(src);
+    mri_choice_measure(src);
     mri_source_tell(src, "%llu of %llu samples are taken, %.9g:%.9g of a drawn order",
                     (unsigned long long)used, (unsigned long long)all, cfg->take_from, cfg->take_to);
     return choose_of_sets(src, cfg, err);
@@ -155,18 +154,35 @@ int mr_source_choose(mr_source *src, const uint64_t *samples, uint64_t count, mr
         src->mix[k].first = first;
         src->mix[k].count = found;
     }
-    free(src->choice.number);
+    mri_choice_fini(&src->choice);
     src->choice.number = number;
     src->info.count = count;
     src->info.fingerprint = hash;
-    measure(src);
+    mri_choice_measure(src);
     return MR_OK;
 }
 
-void mri_choice_fini(mri_choice *c) { free(c->number); }
+void mri_choice_fini(mri_choice *c)
+{
+    free(c->number);
+    free(c->gone);
+    *c = (mri_choice){0};
+}
+
+/* Before gone[k] there are gone[k] - k others. */
+uint64_t mri_choice_past_gone(const mri_choice *c, uint64_t sample)
+{
+    uint64_t low = 0, high = c->gone_count;
+    while (low < high) {
+        const uint64_t mid = low + (high - low) / 2;
+        if (c->gone[mid] - mid <= sample) low = mid + 1;
+        else high = mid;
+    }
+    return sample + low;
+}
 
 int mri_choice_place(const mri_choice *c, uint64_t sample, int rc, mr_error *err)
 {
-    if (rc && err && c->number && err->sample == c->number[sample]) err->sample = sample;
+    if (rc && err && err->sample == mri_choice_number(c, sample)) err->sample = sample;
     return rc;
 }

@@ -13,10 +13,15 @@
 int mri_choice_make(mr_source *src, const mr_source_config *cfg, mr_error *err);
 void mri_choice_fini(mri_choice *c);
 
+/* Sizes in src->info, of what is taken. An extent that cannot be had is found again where its sample is read.
+ */
+void mri_choice_measure(mr_source *src);
+
 /* The number that the format knows a sample by. */
+uint64_t mri_choice_past_gone(const mri_choice *c, uint64_t sample);
 static inline uint64_t mri_choice_number(const mri_choice *c, uint64_t sample)
 {
-    return c->number ? c->number[sample] : sample;
+    return c->number ? c->number[sample] : c->gone_count ? mri_choice_past_gone(c, sample) : sample;
 }
 
 /* What the format said about a sample, about the one the caller knows; gives rc. */

@@ -46,19 +46,6 @@ int mri_source_budget(const mr_source_config *cfg, uint64_t bytes, const char *p
     return mri_error_place(err, MR_ELIMIT, path, MR_NOWHERE, MR_NOWHERE);
 }
 
-void mr_source_close(mr_source *src)
-{
-    if (!src || mri_is_inherited(src->process)) return;
-    if (src->ops) src->ops->close(src);
-    mri_classes_fini(&src->classes);
-    mri_choice_fini(&src->choice);
-    free(src->mix);
-    mri_remote_view_close(src->view); /* what formats read from goes after them */
-    free(src->report);
-    free(src->path);
-    free(src);
-}
-
 bool mri_probe_failed(mr_error *trouble, int rc, const mr_error *what)
 {
     if (rc == MR_OK || mr_error_of_sample(rc, what)) return false;
@@ -242,12 +229,24 @@ static void add_name(const mr_source *src, uint64_t sample, mr_error *err)
     snprintf(err->text + at, sizeof err->text - at, "; the sample is %s", shown);
 }
 
+/* Where samples are withdrawn, those behind them have other numbers in the data. */
+static void add_number(const mr_source *src, uint64_t sample, mr_error *err)
+{
+    char number[64];
+    const size_t at = strlen(err->text);
+    if (!src->withdrawn || sample >= src->info.count) return;
+    snprintf(number, sizeof number, "; number %llu of the set",
+             (unsigned long long)mri_choice_number(&src->choice, sample));
+    if (!strstr(err->text, number)) snprintf(err->text + at, sizeof err->text - at, "%s", number);
+}
+
 void mri_source_place(const mr_source *src, uint64_t sample, mr_error *err)
 {
     mr_extent e;
     char path[4096];
     if (err->sample != MR_NOWHERE && err->sample != sample) return; /* about another one */
     add_name(src, sample, err);
+    add_number(src, sample, err);
     mr_error_at(err, err->file[0] ? NULL : mr_source_sample_path(src, sample, path, sizeof path), MR_NOWHERE,
                 sample);
     if (err->offset != MR_NOWHERE || mr_source_extent(src, sample, &e, NULL) != MR_OK ||
@@ -275,16 +274,6 @@ int mri_source_parse_trusted(const mr_source *src, uint64_t sample, const void *
 void mri_source_begin_sample(const mr_source *src, uint64_t sample, mri_making *m)
 {
     src->ops->begin(src, mri_choice_number(&src->choice, sample), m);
-}
-
-int mr_source_check(const mr_source *src, mr_error *err)
-{
-    MRI_OWN(err, src);
-    if (!src->ops->check) return MR_OK;
-    const volatile int *before = mri_stop_at(src->stop);
-    const int rc = src->ops->check(src, err);
-    mri_stop_at(before);
-    return mri_remote_view_place(src->view, rc, err);
 }
 
 bool mr_source_has_checksums(const mr_source *src)

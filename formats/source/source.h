@@ -92,8 +92,10 @@ typedef struct mri_source_ops {
     void (*begin)(const mr_source *src, uint64_t sample, mri_making *m);
 } mri_source_ops;
 
-typedef struct mri_choice { /* choice.h; number NULL: all samples, as the format numbers them */
+typedef struct mri_choice { /* choice.h; all zero: all samples, as the format numbers them */
     uint64_t *number;
+    uint64_t *gone; /* number NULL: those that are left out, ascending */
+    uint64_t gone_count;
 } mri_choice;
 
 typedef struct mri_classes { /* classes.h; all zero: classes are numbered as the format found them */
@@ -113,13 +115,16 @@ struct mr_source {
     mr_field fields[5]; /* for formats with a schema of their own; info.fields points here or elsewhere */
     mri_classes classes;
     mri_choice choice;
-    uint64_t format_count; /* samples there are, of which info.count are taken */
+    struct mri_withdrawn *withdrawn; /* withdrawn.h; NULL: none is listed */
+    uint64_t format_count;           /* samples there are, of which info.count are taken */
     void *state;
     char *report;               /* the lines of mri_source_tell(); info.told ends with them */
     const volatile int *stop;   /* the caller's, or NULL */
     mri_remote_view *view;      /* of a URL: what fetches, and the names its files have here. Closed after the
                                    format; else NULL */
     mr_mix_set *mix;            /* what info.mix is; freed behind close(), which frees its paths; else NULL */
+    uint64_t withdrawn_count;   /* listed; of a mix: in all its sets */
+    bool takes_withdrawn;       /* opened with MR_WITHDRAWN_TAKE */
     bool some_files_of_samples; /* beside shared files: some samples are files of their own, too */
     /* mr_source_open() for a data set that this one names, set while a data set is opened that is named by
      * the caller; NULL in one that another names. open.c stands above all formats */

@@ -5,8 +5,8 @@
 
 #include "base/util.h"
 
-static const char *const type_names[] = {"?",      "jpeg",  "png",  "pixels", "int", "float",
-                                         "tensor", "bytes", "text", "image",  "coef"};
+static const char *const type_names[] = {"?",    "jpeg",  "png",  "pixels", "int", "float", "tensor", "bytes",
+                                         "text", "image", "coef", "gif",    "bmp", "webp",  "tiff"};
 static const struct {
     const char *name;
     size_t bytes;
@@ -69,16 +69,10 @@ int mri_field_find(const mr_field *fields, uint32_t field_count, const char *nam
     return -1;
 }
 
-static bool is_picture(mr_type type)
-{
-    return type == MR_TYPE_JPEG || type == MR_TYPE_PNG || type == MR_TYPE_PIXELS || type == MR_TYPE_IMAGE ||
-           type == MR_TYPE_COEF;
-}
-
 int mri_field_image(const mr_field *fields, uint32_t field_count)
 {
     const int at = mri_field_find(fields, field_count, "image");
-    return at >= 0 && is_picture(fields[at].type) ? at : -1;
+    return at >= 0 && mri_type_is_picture(fields[at].type) ? at : -1;
 }
 
 int mri_field_entries(const mr_field *fields, uint32_t field_count)
@@ -187,8 +181,8 @@ static int check_pixels(const mr_field *f, const mr_value *v, int code, mr_error
 
 int mri_value_check(const mr_field *f, const mr_value *v, int code, mr_error *err)
 {
-    const bool fits =
-        f->type == MR_TYPE_IMAGE ? is_picture(v->type) && v->type != MR_TYPE_IMAGE : v->type == f->type;
+    const bool fits = f->type == MR_TYPE_IMAGE ? mri_type_is_picture(v->type) && v->type != MR_TYPE_IMAGE
+                                               : v->type == f->type;
     if (!fits)
         return mr_error_set(err, code, "field \"%s\": expected %s, found %s", f->name, mr_type_name(f->type),
                             mr_type_name(v->type));

@@ -11,6 +11,19 @@
 int mri_schema_check(const mr_field *fields, uint32_t field_count, int code, mr_error *err);
 int mri_value_check(const mr_field *field, const mr_value *value, int code, mr_error *err);
 
+/* A picture file's bytes, of any kind that is decoded. */
+static inline bool mri_type_is_picture_file(mr_type t)
+{
+    return t == MR_TYPE_JPEG || t == MR_TYPE_PNG || t == MR_TYPE_GIF || t == MR_TYPE_BMP ||
+           t == MR_TYPE_WEBP || t == MR_TYPE_TIFF;
+}
+
+/* The types of a picture's value, and of its field. */
+static inline bool mri_type_is_picture(mr_type t)
+{
+    return mri_type_is_picture_file(t) || t == MR_TYPE_PIXELS || t == MR_TYPE_IMAGE || t == MR_TYPE_COEF;
+}
+
 /* What MR_TYPE_TEXT promises: no overlong forms, no surrogates, no cut ends. */
 bool mri_text_is_utf8(const void *text, size_t bytes);
 

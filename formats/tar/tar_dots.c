@@ -11,9 +11,9 @@
 #include <stdio.h>
 
 #include "base/util.h"
+#include "formats/image/picture_files.h"
 #include "formats/tar/tar_sample.h"
 
-static const char *const pictures[] = {"jpg", "jpeg", "png"};
 static const char *const classes[] = {"cls", "class", "label"};
 
 static bool is_one_of(const char *ending, const char *const *list, size_t count)
@@ -23,7 +23,7 @@ static bool is_one_of(const char *ending, const char *const *list, size_t count)
     return false;
 }
 
-static bool is_picture(const char *ending) { return is_one_of(ending, pictures, MRI_ARRAY_COUNT(pictures)); }
+static bool is_picture(const char *ending) { return mri_picture_ending(ending, strlen(ending)) != 0; }
 static bool is_class(const char *ending) { return is_one_of(ending, classes, MRI_ARRAY_COUNT(classes)); }
 
 /* "jpg" of "0001.jpg". */

@@ -1,8 +1,8 @@
 /* formats/tar/tar_schema.c: which member of a sample is the picture, which the class, and which are fields.
  *
- *   picture   the member image_key names; else the first that is a JPEG or PNG by content: .jpg, .jpeg, .png
- *             are looked at first, then names that end so (input.jpg), then the others in the archive's
- *             order; one named mask or seg only when there is no other
+ *   picture   the member image_key names; else the first that is a picture by content: .jpg, .jpeg, .png,
+ *             .gif, ... are looked at first, then names that end so (input.jpg), then the others in the
+ * archive's order; one named mask or seg only when there is no other
  *   class     label_key names a member with a whole number as text, or else a field of the .json member;
  *             without one .cls, .class, .label, then "label", "cls", "class" in the .json
  *   fields    every other member of the sample the schema was taken from, under its own name: .txt .text
@@ -19,14 +19,12 @@
 
 #include "base/util.h"
 #include "formats/arrays/arrays.h"
+#include "formats/image/picture_files.h"
 #include "formats/source/value.h"
 #include "formats/tar/tar_sample.h"
 
-enum { SNIFF_BYTES = 16 };
-
 static const char *const label_members[] = {"cls", "class", "label"};
 static const char *const label_fields[] = {"label", "cls", "class"};
-static const char *const image_members[] = {"jpg", "jpeg", "png"};
 static const char *const mask_words[] = {"mask", "seg"};
 static const char *const text_members[] = {"txt", "text", "transcript", "json"};
 
@@ -62,7 +60,7 @@ int mri_tar_schema_init(mri_tar_schema *s, const char *image_key, const char *la
 static int sniff(const mri_tar_part *part, mri_tar_get *get, void *context, mr_type *type, mr_error *err)
 {
     const uint8_t *p;
-    const size_t bytes = (size_t)mri_min_u64(part->bytes, SNIFF_BYTES);
+    const size_t bytes = (size_t)mri_min_u64(part->bytes, MRI_PICTURE_SNIFF_BYTES);
     *type = 0;
     if (bytes == 0 || part->sparse) return MR_OK;
     const int rc = get(context, part->data, bytes, &p, err);
@@ -87,14 +85,15 @@ bool mri_tar_is_mask(const char *ext)
     return false;
 }
 
-enum { WORST_RANK = 12 };
+enum { WORST_RANK = 1000 };
 
 static int rank_of(const mri_tar_schema *s, const char *ext)
 {
     if (s->image[0] && strcmp(ext, s->image) == 0) return 0;
-    for (size_t k = 0; k < MRI_ARRAY_COUNT(image_members); k++) {
-        if (strcmp(ext, image_members[k]) == 0) return 1 + (int)k;
-        if (ends_as(ext, image_members[k]) && !mri_tar_is_mask(ext)) return WORST_RANK - 2;
+    const char *ending;
+    for (size_t k = 0; (ending = mri_picture_ending_at(k)) != NULL; k++) {
+        if (strcmp(ext, ending) == 0) return 1 + (int)k;
+        if (ends_as(ext, ending) && !mri_tar_is_mask(ext)) return WORST_RANK - 2;
     }
     return mri_tar_is_mask(ext) ? WORST_RANK : WORST_RANK - 1;
 }
@@ -140,10 +139,10 @@ static int no_picture(const mri_tar_schema *s, const mri_tar_group *g, mri_tar_g
         mr_error_at(err, NULL, part->data, MR_NOWHERE);
         return MR_EFORMAT;
     }
-    mr_error_set(
-        err, MR_EFORMAT,
-        "sample \"%s\": expected a JPEG or PNG%s%s, found %s (members of one sample must be neighbours)", key,
-        s->image_key[0] ? " in ." : "", s->image_key, mri_tar_group_names(g, names, sizeof names));
+    mr_error_set(err, MR_EFORMAT,
+                 "sample \"%s\": expected a picture%s%s, found %s (members of one sample must be neighbours)",
+                 key, s->image_key[0] ? " in ." : "", s->image_key,
+                 mri_tar_group_names(g, names, sizeof names));
     mr_error_at(err, NULL, g->begin, MR_NOWHERE);
     return MR_EFORMAT;
 }

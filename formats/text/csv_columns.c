@@ -3,6 +3,7 @@
 #include <strings.h>
 
 #include "base/util.h"
+#include "formats/image/picture_files.h"
 #include "formats/text/csv_table.h"
 
 static const char *const image_names[] = {"path",      "file",      "filename",   "image", "filepath",
@@ -110,18 +111,15 @@ int mri_csv_table_choose(mri_csv_table *t, const mri_csv *c, const mr_source_con
 /* Is it a usual column name for pictures, or does it end as a picture's name does? */
 static bool speaks_of_pictures(const char *place, size_t bytes)
 {
-    static const char *const endings[] = {".jpg", ".jpeg", ".png"};
     while (bytes > 0 && strchr(" \t\"", place[0])) place++, bytes--;
     while (bytes > 0 && strchr(" \t\"", place[bytes - 1])) bytes--;
     for (size_t k = 0; k < MRI_ARRAY_COUNT(image_names); k++)
         if (bytes == strlen(image_names[k]) && strncasecmp(place, image_names[k], bytes) == 0) return true;
     for (size_t k = 0; k < MRI_ARRAY_COUNT(id_names); k++)
         if (bytes == strlen(id_names[k]) && strncasecmp(place, id_names[k], bytes) == 0) return true;
-    for (size_t k = 0; k < MRI_ARRAY_COUNT(endings); k++) {
-        const size_t n = strlen(endings[k]);
-        if (bytes > n && strncasecmp(place + bytes - n, endings[k], n) == 0) return true;
-    }
-    return false;
+    size_t n = 0;
+    while (n < bytes && place[bytes - n - 1] != '.') n++;
+    return n + 1 < bytes && mri_picture_ending(place + bytes - n, n);
 }
 
 static bool looks_like_row(const char *row, size_t bytes, char separator)

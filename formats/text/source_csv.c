@@ -421,10 +421,9 @@ static int csv_parse(const mr_source *src, uint64_t sample, const void *data, si
         mr_image_header none;
         int rc = mr_image_header_parse(data, bytes, &none, err); /* says what it looks like */
         if (((const mri_csv_table *)src->state)->outside)        /* and quotes it, which may be anybody's */
-            rc = mr_error_set(
-                err, MR_EFORMAT,
-                "expected a JPEG or PNG, found something else (not quoted: the table names files "
-                "outside its folder)");
+            rc = mr_error_set(err, MR_EFORMAT,
+                              "expected a picture, found something else (not quoted: the table names files "
+                              "outside its folder)");
         csv_sample_path(src, sample, path, sizeof path);
         return mri_error_place(err, rc, path, 0, sample);
     }

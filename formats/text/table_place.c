@@ -7,6 +7,7 @@
 
 #include "base/util.h"
 #include "formats/fileset/file_names.h"
+#include "formats/image/picture_files.h"
 #include "formats/text/table_place.h"
 
 /* "train" of data/train.csv.gz, train_labels.csv, trainLabels.csv. */
@@ -24,9 +25,19 @@ static void stem_of(const char *table, char out[NAME_MAX + 1])
     else snprintf(out, NAME_MAX + 1, "%.*s", (int)mri_min_u64(n, NAME_MAX), name);
 }
 
+/* What can be behind an id: nothing, then each ending, small and in capitals. */
+static bool ending_of(size_t k, char out[MRI_PICTURE_ENDING_BYTES + 1])
+{
+    const char *ending = k ? mri_picture_ending_at((k - 1) / 2) : "";
+    if (!ending) return false;
+    snprintf(out, MRI_PICTURE_ENDING_BYTES + 1, "%s%s", k ? "." : "", ending);
+    for (char *c = out; k % 2 == 0 && *c; c++)
+        if (*c >= 'a' && *c <= 'z') *c = (char)(*c - ('a' - 'A'));
+    return true;
+}
+
 int mri_table_place_find(int folder, const char *table, const char *id, mri_table_place *out, mr_error *err)
 {
-    static const char *const endings[] = {"", ".jpg", ".jpeg", ".png", ".JPG", ".JPEG", ".PNG"};
     char stem[NAME_MAX + 1], folders[4][NAME_MAX + 10], path[3 * NAME_MAX];
     uint32_t found = 0;
     stem_of(table, stem);
@@ -37,9 +48,10 @@ int mri_table_place_find(int folder, const char *table, const char *id, mri_tabl
     if (strchr(id, '/') || strlen(id) > NAME_MAX) return MR_ENOENT;
     for (size_t f = 0; f < MRI_ARRAY_COUNT(folders); f++) {
         if (f > 1 && strcmp(folders[f], folders[1]) == 0) continue;
-        for (size_t e = 0; e < MRI_ARRAY_COUNT(endings); e++) {
+        char ending[MRI_PICTURE_ENDING_BYTES + 1];
+        for (size_t e = 0; ending_of(e, ending); e++) {
             struct stat st;
-            snprintf(path, sizeof path, "%.255s%.255s%s", folders[f], id, endings[e]);
+            snprintf(path, sizeof path, "%.255s%.255s%s", folders[f], id, ending);
             if (fstatat(folder, path, &st, 0) != 0) {
                 if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == ENAMETOOLONG) continue;
                 return mri_error_place(
@@ -55,7 +67,7 @@ int mri_table_place_find(int folder, const char *table, const char *id, mri_tabl
                     "%.200s%.200s%s or %.200s: write the whole paths into the table",
                     id, out->before, id, out->behind, path);
             snprintf(out->before, sizeof out->before, "%.255s", folders[f]);
-            snprintf(out->behind, sizeof out->behind, "%s", endings[e]);
+            snprintf(out->behind, sizeof out->behind, "%s", ending);
         }
     }
     return found ? MR_OK : MR_ENOENT;

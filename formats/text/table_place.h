@@ -10,12 +10,13 @@
 
 typedef struct mri_table_place {
     char before[NAME_MAX + 2]; /* "train/", "" */
-    char behind[8];            /* ".jpg", "" */
+    char behind[12];           /* ".jpg", "" */
 } mri_table_place;
 
-/* Looked for: ID, ID.jpg, ID.jpeg, ID.png, small or capital, beside the table and in the folders images, NAME
- * and NAME_images, NAME being the table's without ending and the word labels, or train. MR_ENOENT: none is
- * there (the caller knows more to say). MR_EINVAL: several are, and which is meant is not guessed. */
+/* Looked for: ID, and ID with any ending of a picture (picture_files.h), small or capital, beside the table
+ * and in the folders images, NAME and NAME_images, NAME being the table's without ending and the word labels,
+ * or train. MR_ENOENT: none is there (the caller knows more to say). MR_EINVAL: several are, and which is
+ * meant is not guessed. */
 int mri_table_place_find(int folder, const char *table, const char *id, mri_table_place *out, mr_error *err);
 
 #endif

@@ -58,13 +58,13 @@ static int no_pixels(const char *name, mri_span bytes, mr_error *err)
     char kind[MRI_PICTURE_KIND_BYTES];
     return mr_error_set(
         err, MR_EFORMAT,
-        "feature \"%s\": %zu bytes that are neither JPEG nor PNG (%s), and no height and width beside "
+        "feature \"%s\": %zu bytes that are no picture that is decoded (%s), and no height and width beside "
         "them to take them for pixels",
         name, bytes.bytes, mri_picture_kind(bytes.data, bytes.bytes, kind));
 }
 
-/* Pixels can begin like a JPEG or PNG, and a small JPEG or PNG can have just as many bytes as its pixels:
- * where both are so, a whole header tells. */
+/* Pixels can begin like a picture file, and a small file can have just as many bytes as its pixels: where
+ * both are so, a whole header tells. */
 static bool has_header(mri_span bytes)
 {
     mr_image_header header;
@@ -93,7 +93,7 @@ int mri_tf_picture(const mri_feature f[MRI_TF_FEATURES], const char *const key[M
     if (!stated) c = bytes.bytes % area == 0 ? bytes.bytes / area : 0;
     if (c < 1 || c > 4 || (stated && !exact)) {
         return mr_error_set(err, MR_EFORMAT,
-                            "feature \"%s\": expected a JPEG, a PNG, or the pixels of %" PRIu64 " x %" PRIu64
+                            "feature \"%s\": expected a picture file, or the pixels of %" PRIu64 " x %" PRIu64
                             ", 1 to 4 bytes each, found %zu bytes (%s)",
                             key[MRI_TF_IMAGE], h, w, bytes.bytes,
                             mri_picture_kind(bytes.data, bytes.bytes, kind));

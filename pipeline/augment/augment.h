@@ -80,12 +80,12 @@ typedef struct mri_geometry {
     mri_geometry_turn turn[MRI_GEOMETRY_TURNS]; /* the first done first; the others are not set */
 } mri_geometry;
 
-/* Decode value (JPEG, PNG or PIXELS), augment, and write out_h * out_w * channels uint8 NHWC at dst, straight
- * and nothing after it. affine: two floats (factor, offset) written when the specification standardises, else
- * untouched; may be NULL then. channels 1 or 3. boxes: NULL (none), or what mri_boxes_check() let pass.
- * geometry: NULL, or where to say which part of the picture dst is. Same arguments, same bytes: on any
- * thread, at any time, with any scratch. MR_EFORMAT, MR_EUNSUPPORTED, MR_ELIMIT: the sample is bad, err says
- * why; dst is then undefined. */
+/* Decode value (a picture file, COEF or PIXELS), augment, and write out_h * out_w * channels uint8 NHWC at
+ * dst, straight and nothing after it. affine: two floats (factor, offset) written when the specification
+ * standardises, else untouched; may be NULL then. channels 1 or 3. boxes: NULL (none), or what
+ * mri_boxes_check() let pass. geometry: NULL, or where to say which part of the picture dst is. Same
+ * arguments, same bytes: on any thread, at any time, with any scratch. MR_EFORMAT, MR_EUNSUPPORTED,
+ * MR_ELIMIT: the sample is bad, err says why; dst is then undefined. */
 int mri_augment_run(const mr_augment *a, mri_scratch *s, const mr_value *value,
                     const mr_decode_config *decode, uint32_t channels, mri_sample_key key, uint32_t out_h,
                     uint32_t out_w, uint8_t *dst, float *affine, const mri_boxes *boxes,

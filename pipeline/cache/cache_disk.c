@@ -1,7 +1,8 @@
 /* pipeline/cache/cache_disk.c: entries in a file, found again in the next run.
  *
  *   DIR/STAMP-FORM.mrcache         | header 64 | entry | entry | ...        appended to, never changed
- *   DIR/STAMP-FORM.mrcache.index | header 64 | record 32 | record | ... one for each entry, written after it
+ *   DIR/STAMP-FORM.mrcache.index   | header 64 | record 32 | record | ...   one for each entry, written
+ *                                  after it
  *
  *   header   | "MRCACHE" kind | crc of the rest  | 0 u32 | stamp u64 | count u64 | pair u64 | form name 24 |
  *   record   | sample u64 | offset u64 | bytes u32 | crc of the rest | 0 u64 |

@@ -35,11 +35,10 @@ static int check_kind(const mr_convert_config *cfg, mr_error *err)
         return mr_error_set(err, MR_EINVAL, "to: expected mrec, tfrecord or tar, found %d", (int)cfg->to);
     const mri_convert_kind *kind = kinds[cfg->to];
     if (!(kind->stores & 1u << cfg->store))
-        return mr_error_set(
-            err, MR_EINVAL,
-            "store %s: %s has no place for it; pictures of any kind are written as JPEG and PNG with store "
-            "jpeg",
-            stores[cfg->store], kind->name);
+        return mr_error_set(err, MR_EINVAL,
+                            "store %s: %s has no place for it; pictures are written as files with store "
+                            "jpeg",
+                            stores[cfg->store], kind->name);
     if (cfg->resume && !kind->resumes)
         return mr_error_set(
             err, MR_EINVAL,

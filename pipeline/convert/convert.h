@@ -8,7 +8,7 @@
  *   convert_picture.c      its picture: checked, or decoded, resized, encoded, packed        (any thread)
  *   convert_companions.c   boxes and masks follow it where it was resized, cut or turned     (any thread)
  *   convert_pool.c         workers over a bounded window, results in source order
- *   convert_passed.c reports again the samples that an earlier run skipped (calling thread)
+ *   convert_passed.c       reports again the samples that an earlier run skipped             (calling thread)
  *   convert_taken.c        the files that were read are the same when a run goes on          (calling thread)
  *   convert_differs.c      why a run cannot go on: which settings differ
  *   convert_target.c       the output is not the input

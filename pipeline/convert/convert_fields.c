@@ -23,10 +23,7 @@
 #include "formats/source/value.h"
 #include "pipeline/convert/convert_kind.h"
 
-static bool is_picture(mr_type type)
-{
-    return type == MR_TYPE_JPEG || type == MR_TYPE_PNG || type == MR_TYPE_PIXELS || type == MR_TYPE_IMAGE;
-}
+static bool is_picture(mr_type type) { return mri_type_is_picture(type) && type != MR_TYPE_COEF; }
 
 static bool name_taken(const mr_source_info *info, const char *name, int by_other_than)
 {

@@ -1,16 +1,18 @@
 /* pipeline/convert/convert_picture.c: one picture from its source's form to the one that is written. See
  * convert.h.
  *
- *   as it is   JPEG, PNG: the same bytes, EXIF orientation and all. It is decoded once to know that it can be
- *              (a truncated picture is found now, not in the middle of a training run); a JPEG gets its entry
- *              points on that occasion
- *   resized    decoded, resized, and encoded again in its own format; a JPEG then goes on like any other
+ *   as it is   picture files: the same bytes, EXIF orientation and all. A file is decoded once to know that
+ *              it can be (a truncated picture is found now, not in the middle of a training run); a JPEG gets
+ *              its entry points on that occasion
+ *   resized    decoded, resized, and encoded again: JPEG as JPEG, other files as PNG; a JPEG then goes on
+ *              like any other
  *   coef       a JPEG's coefficients, as a payload; a payload stays one. What cannot be one stays as it is
  *   raw        decoded, resized, stored as pixels
  *   as a file  for formats that know no others: pixels as PNG, coefficients as the JPEG they are */
 #include <stdio.h>
 
 #include "base/util.h"
+#include "formats/source/value.h"
 #include "pipeline/augment/geometry.h"
 #include "pipeline/convert/convert_sample.h"
 #include "pipeline/decode/decoders.h"
@@ -97,8 +99,8 @@ static int encode(const mr_convert_config *cfg, mri_convert_item *item, mr_image
         take_pixels(item, image, value);
         return MR_OK;
     }
-    const mr_type type = value->type == MR_TYPE_PNG ? MR_TYPE_PNG : MR_TYPE_JPEG; /* coefficients too come
-                                                                                     from a JPEG */
+    const bool jpeg = value->type == MR_TYPE_JPEG || value->type == MR_TYPE_COEF; /* which comes from one */
+    const mr_type type = jpeg ? MR_TYPE_JPEG : MR_TYPE_PNG;
     void *data;
     size_t bytes;
     const int rc = type == MR_TYPE_PNG ? mr_image_encode_png(image, &data, &bytes, err)
@@ -215,7 +217,7 @@ static int store(const mri_convert_plan *plan, mri_transcoder *whole, mri_conver
     const bool file = value->type == MR_TYPE_COEF ? cfg->store == MR_STORE_JPEG : plan->kind->picture_files;
     void *data;
     size_t bytes;
-    if (file && value->type != MR_TYPE_JPEG && value->type != MR_TYPE_PNG) {
+    if (file && !mri_type_is_picture_file(value->type)) {
         mr_type type;
         rc = as_file(&cfg->decode, whole, value, &type, &data, &bytes, err);
         if (rc == MR_OK) replace(item, value, type, data, bytes);
@@ -235,7 +237,8 @@ static int store(const mri_convert_plan *plan, mri_transcoder *whole, mri_conver
 int mri_convert_picture(const mri_convert_plan *plan, mri_transcoder *whole, mri_convert_item *item,
                         mr_value *value)
 {
-    int rc;
+    int rc = mri_picture_allowed(value, &plan->cfg.decode, &item->error);
+    if (rc) return rc;
     const bool keep = stays(&plan->cfg, value, &item->error, &rc);
     if (rc == MR_OK && !keep) rc = remake(&plan->cfg, item, value, &item->error);
     if (rc == MR_OK && plan->cfg.store != MR_STORE_RAW) rc = store(plan, whole, item, value);

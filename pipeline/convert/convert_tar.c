@@ -2,10 +2,10 @@
  *
  *   __classes__       the names of the classes, one a line, where they are known; first in each archive
  *                     (tar_classes.h)
- *   KEY.jpg KEY.png   the picture
+ *   KEY.jpg KEY.png   the picture, by the ending of its kind (KEY.gif, ...)
  *   KEY.cls           the label as a number, from 0
  *   KEY.NAME.ENDING   every other field: text and numbers .txt (text named txt, text, transcript or json
- *                     keeps that name), tensors .npy, pictures .jpg or .png, bytes without an ending of ours.
+ *                     keeps that name), tensors .npy, pictures as above, bytes without an ending of ours.
  *                     A name that has the ending already gets no second one
  *   __checksums__/N   checksums of the members before it (tar_sums.h)
  *
@@ -20,7 +20,9 @@
 
 #include "base/util.h"
 #include "formats/arrays/npy.h"
+#include "formats/image/picture_files.h"
 #include "formats/source/elements.h"
+#include "formats/source/value.h"
 #include "formats/tar/tar_classes.h"
 #include "formats/tar/tar_sample.h"
 #include "formats/tar/tar_sums.h"
@@ -58,12 +60,6 @@ typedef struct tar_state {
 } tar_state;
 
 /* ---- what members are called ---- */
-static bool is_picture(mr_type type)
-{
-    return type == MR_TYPE_JPEG || type == MR_TYPE_PNG || type == MR_TYPE_PIXELS || type == MR_TYPE_IMAGE ||
-           type == MR_TYPE_COEF;
-}
-
 static bool is_label(const mri_convert_plan *plan, uint32_t k)
 {
     return (int)k == plan->label && plan->fields[k].type == MR_TYPE_INT;
@@ -89,9 +85,9 @@ static void tidy(char *name)
 static void call(char *called, const mr_field *f)
 {
     static const char *const texts[] = {"txt", "text", "transcript", "json"};
-    const char *ending = f->type == MR_TYPE_TENSOR                         ? "npy"
-                         : f->type == MR_TYPE_BYTES || is_picture(f->type) ? ""
-                                                                           : "txt";
+    const char *ending = f->type == MR_TYPE_TENSOR                                  ? "npy"
+                         : f->type == MR_TYPE_BYTES || mri_type_is_picture(f->type) ? ""
+                                                                                    : "txt";
     memcpy(called, f->name, strlen(f->name) + 1); /* a schema's name: shorter than there is room */
     tidy(called);
     for (char *c = called; *c; c++)
@@ -103,9 +99,6 @@ static void call(char *called, const mr_field *f)
     strcat(called, ending);
 }
 
-/* Pictures: JPEG and PNG, as each sample has it. */
-static const char *picture_ending(const mr_value *v) { return v->type == MR_TYPE_JPEG ? "jpg" : "png"; }
-
 static void end_picture(char *out, size_t room, const char *called, const char *ending)
 {
     const bool has = ends_as(called, ending) || (strcmp(ending, "jpg") == 0 && ends_as(called, "jpeg"));
@@ -115,14 +108,14 @@ static void end_picture(char *out, size_t room, const char *called, const char *
 /* Could the two be called the same? */
 static bool clash(const mri_convert_plan *plan, uint32_t a, uint32_t b)
 {
-    static const char *const endings[] = {"jpg", "png"};
-    for (size_t x = 0; x < 2; x++)
-        for (size_t y = 0; y < 2; y++) {
+    const char *first, *second;
+    for (size_t x = 0; (first = mri_picture_ending_at(x)) != NULL; x++)
+        for (size_t y = 0; (second = mri_picture_ending_at(y)) != NULL; y++) {
             char p[MRI_CALLED_BYTES + ENDING_ROOM], q[MRI_CALLED_BYTES + ENDING_ROOM];
             snprintf(p, sizeof p, "%s", plan->called[a]);
             snprintf(q, sizeof q, "%s", plan->called[b]);
-            if (is_picture(plan->fields[a].type)) end_picture(p, sizeof p, plan->called[a], endings[x]);
-            if (is_picture(plan->fields[b].type)) end_picture(q, sizeof q, plan->called[b], endings[y]);
+            if (mri_type_is_picture(plan->fields[a].type)) end_picture(p, sizeof p, plan->called[a], first);
+            if (mri_type_is_picture(plan->fields[b].type)) end_picture(q, sizeof q, plan->called[b], second);
             if (strcmp(p, q) == 0) return true;
         }
     return false;
@@ -232,8 +225,8 @@ static int add_value(tar_state *s, uint32_t k, const mr_value *v, mr_error *err)
 {
     char ending[MRI_CALLED_BYTES + ENDING_ROOM];
     snprintf(ending, sizeof ending, "%s", s->plan->called[k]);
-    if (v->type == MR_TYPE_JPEG || v->type == MR_TYPE_PNG)
-        end_picture(ending, sizeof ending, s->plan->called[k], picture_ending(v));
+    if (mri_type_is_picture_file(v->type))
+        end_picture(ending, sizeof ending, s->plan->called[k], mri_picture_ending_of(v->type));
     member *m = add_member(s, ending);
     if (v->type == MR_TYPE_TENSOR) return add_tensor(m, v, err);
     if (v->type == MR_TYPE_INT) {

@@ -1,8 +1,8 @@
 /* pipeline/convert/convert_tfrecord.c: conversion to TFRecord files of tf.train.Example, with the features
  * usual for pictures.
  *
- *   picture     image/encoded, image/format (jpeg, png; raw: uint8 rows of height x width x channels),
- *               image/height, image/width, image/channels: as stored, before EXIF
+ *   picture     image/encoded, image/format (jpeg, png, gif, bmp, webp, tiff; raw: uint8 rows of height x
+ *               width x channels), image/height, image/width, image/channels: as stored, before EXIF
  *   label       image/class/label, from 0; image/class/text where classes have names. Without pictures: label
  *   boxes       by mr_field_role(), [n][4] in parts of width and height: image/object/bbox/xmin, ymin, xmax,
  *               ymax, as they are. The first sample that has boxes tells whether they are; others stay under
@@ -48,12 +48,6 @@ typedef enum role { PLAIN, PICTURE, LABEL, BOXES, BOX_LABELS, MASK } role;
 
 static const char *const sides[4] = {"image/object/bbox/xmin", "image/object/bbox/ymin",
                                      "image/object/bbox/xmax", "image/object/bbox/ymax"};
-
-static bool is_picture(mr_type type)
-{
-    return type == MR_TYPE_JPEG || type == MR_TYPE_PNG || type == MR_TYPE_PIXELS || type == MR_TYPE_IMAGE ||
-           type == MR_TYPE_COEF;
-}
 
 static uint64_t elements_of(const mr_value *v)
 {
@@ -121,8 +115,8 @@ static bool may_be(const mri_convert_plan *plan, uint32_t k, role wanted)
     if (wanted == BOXES) return known == MR_ROLE_BOXES && (f->ndim == 0 || (f->ndim == 2 && f->dim[1] == 4));
     if (wanted == BOX_LABELS)
         return known == MR_ROLE_BOX_VALUES && mri_dtype_is_integer(f->dtype) && f->ndim <= 1;
-    if (known == MR_ROLE_MASK) return is_picture(f->type) || f->type == MR_TYPE_BYTES;
-    return is_picture(f->type) && strcmp(f->name, "mask") == 0; /* a JPEG */
+    if (known == MR_ROLE_MASK) return mri_type_is_picture(f->type) || f->type == MR_TYPE_BYTES;
+    return mri_type_is_picture(f->type) && strcmp(f->name, "mask") == 0; /* a JPEG */
 }
 
 /* The first field that can be `wanted` is it. */
@@ -284,7 +278,7 @@ static void add_picture(tfrecord_state *s, const char *key, const mr_value *v)
 {
     mr_image_header h;
     mri_example_add_bytes(&s->builder, key, v->data, v->bytes);
-    add_text(s, "image/format", v->type == MR_TYPE_JPEG ? "jpeg" : v->type == MR_TYPE_PNG ? "png" : "raw");
+    add_text(s, "image/format", mri_type_is_picture_file(v->type) ? mr_type_name(v->type) : "raw");
     if (mr_value_header(v, &h, NULL) != MR_OK) return; /* a damaged one that was to be kept */
     add_int(s, "image/height", h.height);
     add_int(s, "image/width", h.width);
@@ -350,11 +344,12 @@ static void add_field(tfrecord_state *s, uint32_t k, const mr_value *v)
     case LABEL: add_label(s, key, v->i); break;
     case BOXES: add_boxes(s, v); break;
     case BOX_LABELS: add_tensor(s, key, v, false); break;
-    case MASK:
+    case MASK: {
+        const int kind = mr_image_sniff(v->data, v->bytes);
         mri_example_add_bytes(&s->builder, key, v->data, v->bytes);
-        add_text(s, "image/segmentation/class/format",
-                 mr_image_sniff(v->data, v->bytes) == MR_TYPE_JPEG ? "jpeg" : "png");
+        add_text(s, "image/segmentation/class/format", kind ? mr_type_name((mr_type)kind) : "png");
         break;
+    }
     default: add_plain(s, k, v); break;
     }
 }

@@ -8,7 +8,9 @@ int mri_picture_check(mri_transcoder *w, const mr_value *value, const mr_decode_
 {
     mr_image image = {0};
     const bool coef = value->type == MR_TYPE_COEF, jpeg = value->type == MR_TYPE_JPEG;
-    int rc = coef || jpeg ? mri_transcoder_check(w, value, cfg, err) : MR_EUNSUPPORTED;
+    int rc = mri_picture_allowed(value, cfg, err);
+    if (rc) return rc;
+    rc = coef || jpeg ? mri_transcoder_check(w, value, cfg, err) : MR_EUNSUPPORTED;
     /* of all but payloads what our decoder does not take, libjpeg may; it makes no pixels of some samplings
      */
     const bool pixels = rc == MR_OK ? cfg->pixels == MR_PIXELS_LIBJPEG : rc == MR_EUNSUPPORTED && !coef;
@@ -21,7 +23,8 @@ uint64_t mri_picture_check_bytes(const mr_image_header *header, uint64_t counted
 {
     if (header->type == MR_TYPE_PIXELS) return 0; /* as they lie */
     const uint64_t pixels = 2 * 3 * counted;      /* as decoded, as handed out */
-    return header->type == MR_TYPE_PNG ? 2 * pixels : pixels + 2 * mri_jpeg_coefficient_bound(counted);
+    const bool blocks = header->type == MR_TYPE_JPEG || header->type == MR_TYPE_COEF;
+    return blocks ? pixels + 2 * mri_jpeg_coefficient_bound(counted) : 2 * pixels;
 }
 
 bool mri_picture_is_streamed(const mr_value *value, const mr_image_header *h, const mr_decode_config *cfg)

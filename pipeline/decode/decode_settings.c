@@ -1,6 +1,8 @@
 /* pipeline/decode/decode_settings.c: settings of decoding by their rows (settings/decode.rows): defaults and
  * ranges. */
 #include "base/abi.h"
+#include "formats/image/picture_files.h"
+#include "formats/source/value.h"
 #include "pipeline/decode/decoders.h"
 #include "settings/setting.h"
 
@@ -8,6 +10,27 @@ static const mri_setting rows[] = {
 #define MRI_SETTING(member, kind, ...) MRI_ROW(mr_decode_config, member, kind, __VA_ARGS__),
 #include "settings/decode.rows"
 };
+
+/* Kinds in the order of the row's choices. */
+static const mr_type kinds[] = {MR_TYPE_JPEG, MR_TYPE_PNG,  MR_TYPE_GIF,
+                                MR_TYPE_BMP,  MR_TYPE_WEBP, MR_TYPE_TIFF};
+
+int mri_picture_allowed(const mr_value *value, const mr_decode_config *cfg, mr_error *err)
+{
+    const bool file = mri_type_is_picture_file(value->type) || value->type == MR_TYPE_BYTES;
+    const int type = file ? mr_image_sniff(value->data, value->bytes) : 0;
+    for (size_t k = 0; cfg->pictures && k < MRI_ARRAY_COUNT(kinds); k++) {
+        if ((int)kinds[k] != type || cfg->pictures >> k & 1) continue;
+        char allowed[128];
+        for (size_t row = 0; row < MRI_ARRAY_COUNT(rows); row++)
+            if (strcmp(rows[row].member, "pictures") == 0)
+                mri_setting_text(&rows[row], cfg, allowed, sizeof allowed);
+        return mr_error_set(err, MR_EUNSUPPORTED,
+                            "a %s picture, and --pictures %s leaves this kind out: add %s to it",
+                            mri_picture_kind_name(kinds[k]), allowed, mr_type_name(kinds[k]));
+    }
+    return MR_OK;
+}
 
 void mr_decode_defaults_sized(mr_decode_config *cfg, size_t struct_size)
 {

@@ -1,5 +1,5 @@
-/* pipeline/decode/decoders.h: encoded bytes to pixels: one interface for JPEG, PNG, coefficient records and
- * raw pixels. Private.
+/* pipeline/decode/decoders.h: encoded bytes to pixels: one interface for picture files, coefficient records
+ * and raw pixels. Private.
  *
  * Takes a value as a source gives it, and limits. Gives its size before anything is decoded, then pixels of a
  * part of it, resampled or not, or what is wrong with it. Callers: augment, fields, cache and convert; no
@@ -10,12 +10,14 @@
  *   LIBJPEG      JPEG not on the pixel path           jpeg/libjpeg_pixels.c, then resampled
  *                (CMYK, ...), --pixels libjpeg
  *   PNG          PNG                                  png.c, then resampled
+ *   OTHER        GIF, BMP                             other/other.h, then resampled
  *   RAW          raw pixels                           where they lie, then resampled */
 #ifndef MRI_DECODERS_H
 #define MRI_DECODERS_H
 
 #include "formats/image/coef.h"
 #include "pipeline/decode/jpeg/pixel_path.h"
+#include "pipeline/decode/other/other.h"
 #include "pipeline/pixels/resample.h"
 
 struct mri_entropy;
@@ -59,6 +61,7 @@ typedef struct mri_decoder {
     struct mri_transcoder *whole; /* also those of coefficients, which */
     mr_value again;               /* are made a JPEG of for that; data is malloc'd */
     struct mri_png_rows *png;
+    mri_others others;
     mri_pixel_path *pixel_path;
     mri_resample_plan *plan;
     mri_buffer pixels, other; /* as decoded; upright or with other channels */
@@ -89,6 +92,7 @@ typedef enum mri_decode_method {
     MRI_DECODE_PIXEL_PATH,
     MRI_DECODE_LIBJPEG,
     MRI_DECODE_PNG,
+    MRI_DECODE_OTHER,
     MRI_DECODE_RAW
 } mri_decode_method;
 
@@ -97,13 +101,16 @@ typedef enum mri_decode_method {
 typedef struct mri_picture {
     const mr_value *value;
     mri_decode_method decode_method;
-    mr_image_header header; /* LIBJPEG, PNG */
+    mr_image_header header; /* LIBJPEG, PNG, OTHER */
     mri_coefficients from;  /* ROAD */
     uint32_t stored_width, stored_height;
     uint32_t width, height; /* upright */
     uint32_t channels;      /* 1 or 3: what channels 0, as stored, comes to */
     uint32_t orientation;
 } mri_picture;
+
+/* MR_EUNSUPPORTED: value is a picture file of a kind that cfg.pictures switches off; err names it. */
+int mri_picture_allowed(const mr_value *value, const mr_decode_config *cfg, mr_error *err);
 
 /* Check kind, header and limits. */
 int mri_picture_open(mri_picture *p, mri_decoder *d, const mr_value *value, const mr_decode_config *cfg,

@@ -2,6 +2,7 @@
  * own. */
 #include "base/abi.h"
 #include "base/floats.h"
+#include "formats/source/value.h"
 #include "pipeline/decode/decoders.h"
 
 void mr_image_part_defaults_sized(mr_image_part *part, size_t struct_size)
@@ -65,6 +66,12 @@ int mr_image_decode(const mr_value *value, const mr_decode_config *cfg, mr_image
     MRI_GIVEN(err, value);
     const int rc = mri_decode_settings(&all, cfg, err);
     return rc == MR_OK ? decode_whole(value, &all, out, err) : rc;
+}
+
+int mr_image_can_decode(mr_type type, mr_error *err)
+{
+    if (mri_type_is_picture_file(type)) return mri_other_ready(type, err);
+    return mr_error_set(err, MR_EINVAL, "expected the type of a picture file, found %s", mr_type_name(type));
 }
 
 /* ---- part of one ---- */

@@ -1,4 +1,4 @@
-/* pipeline/decode/picture.c: one face for JPEG, PNG, coefficient records and raw pixels: look first, then
+/* pipeline/decode/picture.c: one face for picture files, coefficient records and raw pixels: look first, then
  * take what is wanted.
  *
  * The kind comes from the content, never from a name or from what a field claims. No memory that depends on
@@ -12,7 +12,8 @@
 #include "pipeline/decode/jpeg/transcoder.h"
 #include "pipeline/decode/png_rows.h"
 
-#define JPEG_MOST_SIDE 65535u
+#define JPEG_MOST_SIDE   65535u
+#define BYTES_OF_A_PIXEL 16u /* less than mri_decoder_bound_bytes() has for each */
 
 void mri_decoder_free(mri_decoder *d)
 {
@@ -23,6 +24,7 @@ void mri_decoder_free(mri_decoder *d)
     mri_progressive_destroy(d->progressive);
     mri_libjpeg_destroy(d->libjpeg);
     mri_png_rows_destroy(d->png);
+    mri_others_free(&d->others);
     mri_pixel_path_destroy(d->pixel_path);
     mri_resample_plan_destroy(d->plan);
     mri_buffer_free(&d->pixels);
@@ -35,7 +37,7 @@ uint64_t mri_decoder_bound_bytes(const mr_decode_config *cfg, mri_extremes most,
 {
     const uint64_t seen = mri_min_u64(most.pixels, cfg->max_pixels),
                    seen_side = mri_min_u64(mri_min_u64(seen, most.side), MRI_RESAMPLE_MAX_SIDE);
-    const uint64_t libraries = (uint64_t)1 << 20; /* tables, rows, inflate windows */
+    const uint64_t libraries = (uint64_t)1 << 20; /* tables, rows, inflate windows; a GIF's strings */
     const uint64_t remade =
         cfg->pixels == MR_PIXELS_LIBJPEG ? 2 * mri_jpeg_coefficient_bound(seen) : 0; /* blocks,
                                                                                         a
@@ -57,6 +59,10 @@ uint64_t mri_picture_counted(const mr_value *value, const mr_decode_config *cfg,
     const uint64_t pixels = mri_times(out->width, out->height);
     if (pixels > cfg->max_pixels) return 0;
     const bool blocks = value->type == MR_TYPE_COEF || out->type == MR_TYPE_JPEG;
+    if (!blocks && value->type != MR_TYPE_PIXELS) /* memory of libraries, as pixels */
+        return mri_min_u64(
+            mri_plus(pixels, mri_other_library_bytes(out, value->data, value->bytes) / BYTES_OF_A_PIXEL),
+            cfg->max_pixels);
     if (!blocks) return pixels;
     return mri_min_u64(mri_times((uint64_t)out->width + 32, (uint64_t)out->height + 32), cfg->max_pixels);
 }
@@ -239,7 +245,9 @@ static int open_encoded(mri_picture *p, mri_decoder *d, const mr_decode_config *
     int rc = mr_image_header_parse(v->data, v->bytes, &p->header, err);
     if (rc == MR_OK) rc = mri_check_pixels(p->header.width, p->header.height, cfg->max_pixels, err);
     if (rc) return rc;
-    p->decode_method = p->header.type == MR_TYPE_PNG ? MRI_DECODE_PNG : MRI_DECODE_LIBJPEG;
+    p->decode_method = p->header.type == MR_TYPE_PNG    ? MRI_DECODE_PNG
+                       : p->header.type == MR_TYPE_JPEG ? MRI_DECODE_LIBJPEG
+                                                        : MRI_DECODE_OTHER;
     p->stored_width = p->header.width;
     p->stored_height = p->header.height;
     p->channels = p->header.channels <= 2 ? 1 : 3;
@@ -277,7 +285,14 @@ int mri_picture_open(mri_picture *p, mri_decoder *d, const mr_value *value, cons
         break;
     case MR_TYPE_JPEG:
     case MR_TYPE_PNG:
-    case MR_TYPE_BYTES: rc = open_encoded(p, d, cfg, err); break;
+    case MR_TYPE_GIF:
+    case MR_TYPE_BMP:
+    case MR_TYPE_WEBP:
+    case MR_TYPE_TIFF:
+    case MR_TYPE_BYTES:
+        rc = mri_picture_allowed(value, cfg, err);
+        if (rc == MR_OK) rc = open_encoded(p, d, cfg, err);
+        break;
     default:
         rc = mr_error_set(err, MR_EFORMAT, "expected a picture, found a value of type %d", (int)value->type);
     }
@@ -323,6 +338,9 @@ static int decode_stored(mri_decoder *d, const mri_picture *p, const mr_decode_c
     if (p->decode_method == MRI_DECODE_PNG)
         return mri_png_decode(&d->png, p->value->data, p->value->bytes, &p->header, channels, part,
                               &d->pixels, out, err);
+    if (p->decode_method == MRI_DECODE_OTHER)
+        return mri_other_decode(&d->others, p->value->data, p->value->bytes, &p->header, channels, part,
+                                &d->pixels, out, err);
     if (!d->jpeg && mri_jpeg_create(&d->jpeg)) return no_memory(err);
     const mri_jpeg_request request = {.data = p->value->data,
                                       .bytes = p->value->bytes,

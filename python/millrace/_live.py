@@ -120,7 +120,7 @@ def see_loadable(schema: Dict[str, str], data: str) -> None:
     """What a loader would leave out in silence, or could not deliver."""
     kind = schema.get("image", "image")
     if not kind.startswith(("image", "pixels", "jpeg", "png")):
-        raise ArgumentError("%s: field 'image' of sample 0 is %s: a loader takes pictures (of PIL, arrays of uint8, bytes of JPEG or PNG); "
+        raise ArgumentError("%s: field 'image' of sample 0 is %s: a loader takes pictures (of PIL, arrays of uint8, bytes of picture files); "
                             "millrace.torch.Loader delivers finished tensors as they are" % (data, kind))
     if schema.get("label", "int") != "int":
         raise ArgumentError("%s: field 'label' of sample 0 is %s, and a label is a class, a whole number: give samples as dicts in which it has "

@@ -218,7 +218,7 @@ class Job:
 
 
 def _picture(value: Any) -> Any:
-    """What a transform takes: the bytes of a JPEG or PNG are decoded."""
+    """What a transform takes: the bytes of a picture file are decoded."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         data = bytes(value)
         if _l.quick_lib.mr_image_sniff(data, len(data)):

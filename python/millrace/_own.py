@@ -256,7 +256,7 @@ def _targets_are_a_field(live: Live, settings: Dict[str, Any]) -> bool:
         return False
     image = sample.get("image") if isinstance(sample, dict) else sample[0] if isinstance(sample, tuple) and sample else sample
     if not is_picture(image):
-        raise ArgumentError("augment=%r: of pictures (of PIL, arrays of uint8, bytes of JPEG or PNG), and sample 0 has %s: leave out augment= for "
+        raise ArgumentError("augment=%r: of pictures (of PIL, arrays of uint8, bytes of picture files), and sample 0 has %s: leave out augment= for "
                             "finished tensors" % (settings.get("augment", "none"), shown(image)))
     if isinstance(sample, dict):
         return False  # its fields are as fields= says

@@ -70,8 +70,8 @@ int mrp_decode(const void *data, size_t bytes, const mr_image_part *part, const 
     const int type = mr_image_sniff(data, bytes);
     *out = NULL;
     if (!type)
-        return mr_error_set(err, MR_EUNSUPPORTED, "neither a JPEG nor a PNG: %zu bytes of something else",
-                            bytes);
+        return mr_error_set(err, MR_EUNSUPPORTED,
+                            "not a picture that is decoded: %zu bytes of something else", bytes);
     const mr_value value = {.type = (mr_type)type, .data = data, .bytes = bytes};
     return mrp_decode_value(&value, part, cfg, out, shape, err);
 }

@@ -79,6 +79,7 @@ static const struct row rows[] = {
     MEMBER(mr_source_config, classes_of),
     MEMBER(mr_source_config, match),
     MEMBER(mr_source_config, split_key),
+    MEMBER(mr_source_config, withdrawn),
     SIZE(mr_source_labels),
     MEMBER(mr_source_labels, min),
     MEMBER(mr_source_labels, max),
@@ -386,6 +387,7 @@ static const char *const kinds[] = {
     [MRI_SETTING_SIZE] = "size",     [MRI_SETTING_SECONDS] = "seconds",
     [MRI_SETTING_TEXT] = "text",     [MRI_SETTING_CHOICE] = "choice",
     [MRI_SETTING_EITHER] = "either", [MRI_SETTING_COUNT_OR_OFF] = "count or off",
+    [MRI_SETTING_SET] = "set",
 };
 
 int mrp_setting_at(const char *type, uint32_t k, mrp_setting *out)

@@ -90,7 +90,7 @@ MR_API void mrp_batch_ref(mrp_batch *b);
 /* The last one gives the memory back. In a child of fork() nothing happens: it is the parent's. */
 MR_API void mrp_batch_unref(mrp_batch *b);
 
-/* Decode a JPEG or PNG, or part of it (NULL: all): *out has one reference, its view the pixels, shape the
+/* Decode a picture file, or part of it (NULL: all): *out has one reference, its view the pixels, shape the
  * height, width and channels. */
 MR_API int mrp_decode(const void *data, size_t bytes, const mr_image_part *part, const mr_decode_config *cfg,
                       mrp_batch **out, uint32_t shape[3], mr_error *err);

@@ -75,6 +75,12 @@ JOBS = [
     Job("export-resume", "export ../in/set.mrec back --resume --quiet", copies=["back"], parts=["back/*"], unsynced=True),
     Job("append", "append grow/s.mrec ../in/more --quiet", copies=["grow"], parts=PART + ["grow/.s.append*", "grow/*.mrec"]),
     Job("repair", "repair cracked/s.mrec --in-place --from ../in/grow/s.mrec", copies=["cracked"], parts=PART + ["cracked/*.mrec"]),
+    # its list holds the times of files
+    Job("withdraw", "withdraw set.mrec --samples 1,3 --reason bad --quiet", copies=["set.mrec"], parts=PART, measured=[".millrace.withdrawn"]),
+    Job("withdraw-folder", "withdraw photos --where label=1 --quiet", copies=["photos"], parts=["*/.millrace.withdrawn*"],
+        measured=["photos/*/*/.millrace.withdrawn"]),
+    Job("restore", "restore listed/set.mrec --samples 2 --quiet", copies=["listed"], parts=PART, measured=["listed/.millrace.withdrawn"]),
+    Job("restore-all", "restore listed/set.mrec --all --quiet", copies=["listed"], parts=PART),
     Job("manifest", "manifest ../in/photos m.txt --quiet", again="--force", parts=PART),
     Job("synth", "synth made --classes 2 --count 2 --test-count 1 --size 8 --quiet", again="--force", parts=["made", "made/*"], unsynced=True),
     Job("train", "train ../in/photos --epochs 2 --checkpoint run " + _TRAIN, again="--resume", parts=PART + ["run", "run/*"], whole=WHOLE,
@@ -97,7 +103,7 @@ JOBS = [
 
 # Two at once: the same command twice in one folder.
 PAIRS = ["convert", "convert-shards", "convert-tar", "convert-tfrecord", "digest-tar", "digest-tfrecord", "digest-cache", "train",
-         "train-steps", "resume"]
+         "train-steps", "resume", "withdraw"]
 
 # A run may end well although a write or a sync failed in these: what they write can be done without, and the user is told.
 CAN_DO_WITHOUT = ["keep_at",               # an index that cannot lie beside the data is kept elsewhere, or made again
@@ -118,6 +124,9 @@ def make_inputs(millrace, folder):
     call("synth", "more", "--classes", "2", "--count", "3", "--test-count", "1", "--size", "12", "--channels", "1", "--seed", "9", "--quiet")
     os.mkdir(os.path.join(folder, "grow"))
     call("convert", "photos", "grow/s.mrec", "--shard-size", "8K", "--quiet")
+    os.mkdir(os.path.join(folder, "listed"))
+    call("convert", "photos", "listed/set.mrec", "--quiet")
+    call("withdraw", "listed/set.mrec", "--samples", "2,5", "--quiet")
     shutil.copytree(os.path.join(folder, "grow"), os.path.join(folder, "cracked"))
     first, second, *_ = sorted(f for f in os.listdir(os.path.join(folder, "cracked")) if f != "s.mrec")
     os.remove(os.path.join(folder, "cracked", first))

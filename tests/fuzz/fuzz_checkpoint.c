@@ -55,7 +55,7 @@ static size_t change(uint8_t *p, size_t size, const uint8_t *data, size_t bytes)
     return size;
 }
 
-/* The network, which lies at the end; so many bytes are before it. */
+/* The network, at the end of the file; `bytes` bytes come before it. */
 static size_t repair_net(uint8_t *p, size_t size)
 {
     const size_t bytes = mri_le32(p + 1000);
@@ -72,7 +72,7 @@ static void repair_wants(uint8_t *p, size_t size)
     if (bytes && padded <= size) mri_put_le32(p + 992, mr_crc32c(0, p + size - padded, bytes));
 }
 
-/* Of what the directory says, as far as it lies in the file. */
+/* Repair the entries of the directory, as far as they lie in the file. */
 static void repair(uint8_t *p, size_t size)
 {
     const size_t count = mri_le32(p + 24) % 64;

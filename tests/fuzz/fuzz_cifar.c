@@ -7,7 +7,7 @@
 
 enum { PIXELS = 3072, MOST = 80 };
 
-/* Records of so many bytes of labels: the pixels were put in place once. */
+/* Records with `labels` bytes of labels: the pixels were put in place once. */
 static uint8_t *blank(size_t labels)
 {
     static uint8_t file[2][MOST * (PIXELS + 2) + 1];

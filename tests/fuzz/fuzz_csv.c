@@ -1,5 +1,5 @@
-/* tests/fuzz/fuzz_csv.c: a table of pictures over hostile bytes. Input: the table; beside it lie a.jpg and
- * b.png. */
+/* tests/fuzz/fuzz_csv.c: a table of pictures over hostile bytes. Input: the table; a.jpg and b.png lie in its
+ * folder. */
 #include "tests/fuzz/fuzz_source.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)

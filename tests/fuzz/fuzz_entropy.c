@@ -112,7 +112,7 @@ static void differ(const input *in)
     mrt_coefs_free(&theirs);
 }
 
-/* Entry points out of the input. Verdict and coefficients are those of plain C. */
+/* Entry points out of the input. Verdict and coefficients equal plain C's. */
 static void offer(const input *in, mri_simd_level level)
 {
     const mri_jpeg_frame *f;

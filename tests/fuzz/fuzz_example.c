@@ -21,7 +21,7 @@ static void inside(mri_span s, const uint8_t *data, size_t bytes)
     if (s.data < data || s.bytes > bytes || (size_t)(s.data - data) > bytes - s.bytes) abort();
 }
 
-/* What a short array holds is the beginning of what is counted. */
+/* A short array receives the first of the counted values. */
 static void read_list(const mri_feature *f, const uint8_t *data, size_t bytes)
 {
     int64_t ints[MOST];

@@ -15,7 +15,7 @@ enum { MOST_NAMES = 20, MOST_NAME = 100, DECLARED = 256 << 10 };
 
 static bool ours(const uint8_t *head, size_t bytes) { return bytes > 0 && head[0] == 'x'; }
 
-/* The next line, cut out of the text; NULL behind the last. */
+/* The next line, cut out of the text; NULL after the last. */
 static char *line_of(char **at)
 {
     char *line = *at, *end = line ? strchr(line, '\n') : NULL;

@@ -135,7 +135,7 @@ static size_t change(uint8_t *index, size_t size, const uint8_t *data, size_t by
     return size;
 }
 
-/* As somebody would who wants to be believed. */
+/* As an attacker would who forges valid checksums. */
 static void make_checksums(uint8_t *index, size_t size)
 {
     const uint64_t pages = mri_entries_pages(mri_le64(index + FIELDS));
@@ -167,7 +167,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     make_checksums(index, size);
     char name[64];
     const mr_source_config cfg = config(at);
-    fuzz_labels_are_hints = true; /* the index says what it likes */
+    fuzz_labels_are_hints = true; /* the labels of the index are unchecked */
     snprintf(name, sizeof name, ".%s.mridx", sets[at].name);
     mrt_fuzz_begin(b->file_bytes + size, FUZZ_DECLARED);
     const char *path = mrt_fuzz_file(sets[at].name, b->file, b->file_bytes);

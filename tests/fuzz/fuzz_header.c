@@ -53,7 +53,7 @@ static void layout_of(const uint8_t *jpeg, size_t bytes, uint8_t *payload, size_
     walk_entries(payload, payload_bytes, &l, jpeg, bytes);
 }
 
-static uint8_t *copy_of(const uint8_t *data, size_t bytes) /* with nothing behind it */
+static uint8_t *copy_of(const uint8_t *data, size_t bytes) /* with nothing after it */
 {
     uint8_t *p = malloc(bytes);
     if (!p && bytes) abort();

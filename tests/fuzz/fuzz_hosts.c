@@ -44,7 +44,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const mri_host *)a)->name, ((const mri_host *)b)->name);
 }
 
-/* Names are names, each is there once, ranks are those of all. */
+/* Names are valid, each occurs once, ranks sum to the total. */
 static void check(const mri_hosts *h)
 {
     uint32_t ranks = 0, known = 0;
@@ -101,7 +101,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     if (bytes < 1 || bytes > MOST) return 0;
     mrt_fuzz_begin(bytes, DECLARED);
-    char *text = malloc(bytes); /* nothing behind it */
+    char *text = malloc(bytes); /* nothing after it */
     if (!text) abort();
     memcpy(text, data + 1, bytes - 1);
     text[bytes - 1] = '\0';

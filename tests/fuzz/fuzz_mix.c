@@ -48,7 +48,7 @@ static void make(made *m, const char *const *names)
     rmdir(folder);
 }
 
-/* What is accepted keeps the promises of mix_file.h. */
+/* Accepted files keep the promises of mix_file.h. */
 static void check(const mri_mix_file *f)
 {
     double all = 0;

@@ -3,7 +3,7 @@
 #include "formats/arrays/npy.h"
 #include "tests/fuzz/fuzz_source.h"
 
-/* What the parser accepts must be a shape that fills the file exactly. */
+/* An accepted shape must fill the file exactly. */
 static bool parse(const uint8_t *data, size_t bytes)
 {
     mri_npy a;

@@ -58,7 +58,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t bytes, size_t max_bytes, un
 }
 #endif
 
-/* Every member that can be unpacked comes to what the directory says. */
+/* Every member that can be unpacked has the directory's size and checksum. */
 static void unpack_all(const char *path, size_t bytes)
 {
     mri_zip z;

@@ -10,7 +10,7 @@
 #include "tests/fuzz/fuzz.h"
 
 enum {
-    PICTURE_PIXELS = 1 << 18,               /* what the decoder is allowed */
+    PICTURE_PIXELS = 1 << 18,               /* the decoder's limit */
     PICTURE_DECLARED = 64 * PICTURE_PIXELS, /* pixels, coefficients of a progressive one, rows padded to whole
                                                MCUs, work space */
 };

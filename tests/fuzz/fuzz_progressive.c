@@ -79,7 +79,7 @@ static void differ(const uint8_t *by, const uint8_t *jpeg, size_t bytes)
     if (mri_progressive_open(progressive, jpeg, bytes, 100, &f, NULL)) abort();
     const int part = mri_progressive_window(progressive, w, NULL);
     if (part && part != MR_EUNSUPPORTED) abort();
-    if (rc == MR_OK && part) abort(); /* what is sound as a whole has all its parts */
+    if (rc == MR_OK && part) abort(); /* a picture that is sound as a whole has all its parts */
     if (part == MR_OK && theirs.clean) compare(f, w, &theirs);
     mrt_coefs_free(&theirs);
 }

@@ -25,7 +25,7 @@ typedef struct spec {
 static unsigned take(spec *s) { return s->at < s->end ? *s->at++ : 0; }
 static bool more(const spec *s) { return s->at < s->end; }
 
-/* So many bytes, or what there is. */
+/* The next `bytes` bytes, or the rest. */
 static mri_span take_span(spec *s, size_t bytes)
 {
     const size_t left = (size_t)(s->end - s->at), n = bytes < left ? bytes : left;
@@ -42,7 +42,7 @@ static int64_t take_i64(spec *s)
     return (int64_t)(bytes == 8 || !(v >> 62) ? v : ~v);
 }
 
-static uint8_t out[1 << 18]; /* what is written */
+static uint8_t out[1 << 18]; /* the written bytes */
 static size_t used;
 
 static void put(const void *data, size_t bytes)
@@ -302,7 +302,7 @@ static void mrec(spec *s)
 /* ---- a table ---- */
 enum { ROWS = 6, PLACES = 5, TEXT = 24 };
 
-/* Text of what the input brings that is UTF-8, without NUL. */
+/* Text from the input's bytes that are UTF-8, without NUL. */
 static void take_text(spec *s, char *text)
 {
     const mri_span from = take_span(s, take(s) % TEXT);

@@ -11,7 +11,7 @@
 
 enum { MOST = 1 << 16, DECLARED = 1 << 20 /* numbers are read in pieces */ };
 
-/* The end of what the header speaks of, where a parser that only looks for numbers finds it. */
+/* The largest data offset in the header, where a parser that only looks for numbers finds it. */
 static size_t data_bytes(const uint8_t *text, size_t bytes)
 {
     size_t most = 0;

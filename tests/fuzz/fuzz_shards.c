@@ -56,7 +56,7 @@ static void put_hex(char *at, const char *end, const char *format, uint64_t valu
     if (at && end - at >= count) memcpy(at, digits, (size_t)count);
 }
 
-/* list: text with a zero byte behind it. */
+/* list: text with a zero byte after it. */
 static void make_right(char *list, size_t size)
 {
     static const char set[] = "set fingerprint ", sum[] = " checksum ";

@@ -1,4 +1,4 @@
-/* tests/fuzz/fuzz_source.h: a source over hostile files: open, read what is in it, close. */
+/* tests/fuzz/fuzz_source.h: a source over hostile files: open, read its samples, close. */
 #ifndef MRT_FUZZ_SOURCE_H
 #define MRT_FUZZ_SOURCE_H
 
@@ -10,7 +10,7 @@
 #include "tests/fuzz/fuzz.h"
 
 enum {
-    FUZZ_MEMORY = 1 << 20,           /* what a source is told it may keep */
+    FUZZ_MEMORY = 1 << 20,           /* the memory limit of a source */
     FUZZ_DECLARED = 2 * FUZZ_MEMORY, /* that, and the buffers of fixed size that unpacking and converting take
                                         meanwhile */
     FUZZ_SAMPLES = 64,               /* looked at */
@@ -26,9 +26,9 @@ static inline void fuzz_touch(const void *data, size_t bytes)
     }
 }
 
-static bool fuzz_labels_are_hints; /* that mr_source_label() gives what the sample says is not promised */
+static bool fuzz_labels_are_hints; /* mr_source_label() need not equal the sample's label */
 
-/* One sample: what the source said of it before must hold. */
+/* One sample: the source's earlier facts about it must hold. */
 static inline void fuzz_sample(const mr_source *src, uint64_t i, void **buf, size_t *buf_bytes)
 {
     const mr_source_info *info = mr_source_info_of(src);
@@ -73,7 +73,7 @@ static inline mr_source_config fuzz_config(const char *format, const char *label
     return cfg;
 }
 
-/* Open it and read what is in it. Returns what opening said. */
+/* Open it and read its samples. Returns the result of opening. */
 static inline int fuzz_open(const char *path, const mr_source_config *cfg)
 {
     mr_source *src;

@@ -132,7 +132,7 @@ static int open_spill(bool on_disk)
 {
     int at = 0;
     while (at < SPILLS && (spills[at].users || spills[at].name[0])) at++;
-    if (at == SPILLS) abort(); /* no source needs so many */
+    if (at == SPILLS) abort(); /* no source needs more */
     if (!spills[at].data) {
         void *p = mmap(NULL, SPILL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
                        -1, 0);

@@ -16,7 +16,7 @@ static void replay_file(const char *path)
     if (!f) return;
     struct stat st;
     if (fstat(fileno(f), &st) == 0 && S_ISREG(st.st_mode)) {
-        uint8_t *data = malloc(st.st_size > 0 ? (size_t)st.st_size : 1); /* nothing behind it */
+        uint8_t *data = malloc(st.st_size > 0 ? (size_t)st.st_size : 1); /* nothing after it */
         if (data && fread(data, 1, (size_t)st.st_size, f) == (size_t)st.st_size) {
             LLVMFuzzerTestOneInput(data, (size_t)st.st_size);
             files++;

@@ -1,8 +1,8 @@
 /* kernels: every update rule against its definition in double, with limits of gradients, decay of some of the
- * weights, late steps; running averages; names; refused settings.
+ * weights, late steps; running averages; names; refused settings. */
+#include "tests/kernels/update_tensors.h"
 
 /* Nadam's, by Dozat's report. */
-#include "tests/kernels/update_tensors.h"
 static double momentum_at(double beta1, double t) { return beta1 * (1 - 0.5 * pow(0.96, t / 250)); }
 
 static void expected_update(const mr_update_desc *d, double *w, double g, double *s0, double *s1)

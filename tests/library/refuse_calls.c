@@ -111,7 +111,7 @@ static const struct call sampled[] = {
     CALL(clone3),         CALL(madvise),        CALL(getrandom), CALL(perf_event_open), CALL(fsync)};
 static const struct call errors[] = {{"EPERM", EPERM}, {"ENOSYS", ENOSYS}, {"EAGAIN", EAGAIN}};
 
-/* What a run tells. */
+/* The report of a run. */
 static struct told {
     int rc; /* of the call that failed, or MR_OK */
     bool ended;
@@ -207,7 +207,7 @@ enum outcome { SAME, ERROR, OTHER, CRASH, HANG, OUTCOMES };
 static enum outcome judge(int status, const struct told *expected)
 {
     if (WIFSIGNALED(status)) return WTERMSIG(status) == SIGALRM ? HANG : CRASH;
-    if (!told->ended) return CRASH; /* something ended the process */
+    if (!told->ended) return CRASH; /* the process was killed */
     if (told->rc) return ERROR;
     const bool same = memcmp(&told->digest, &expected->digest, sizeof told->digest) == 0 &&
                       mrt_same(told->weights, expected->weights);

@@ -22,7 +22,7 @@ MEMBERS = {"uint32_t": ("0", "UINT32_MAX"), "uint64_t": ("0", "UINT64_MAX"), "in
            "float": ("NAN", "-1"), "double": ("NAN", "-1"), "size_t": ("0", "SIZE_MAX")}
 ERROR = "mr_error*"
 ELEMENTS = {"class_count"}  # of an array that the caller gives: a larger number is read beyond it, and nobody can know
-# Where functions of the program are called, and when: what is called there with everything else as it should be.
+# Places where the program's functions are called: a call made there with all other arguments valid.
 TIMES = {"mr_loader": (("by a worker's function", "rig_in_worker"), ("by on_bad", "rig_in_on_bad"),
                        ("after mr_loader_stop()", "rig_after_stop")),
          "mr_trainer": (("by on_step of mr_fit()", "rig_in_on_step"),)}
@@ -51,7 +51,7 @@ def enumerations(text):
 
 
 def choices_of(struct, structs, enums):
-    """Members that are enumerations, those of members that are structs as "a.b"."""
+    """Members that are enumerations; members of nested structs as "a.b"."""
     found = []
     for q in re.finditer(r"\n\s*(mr_\w+) (\w+);", structs[struct]):
         if q.group(1) in enums:
@@ -62,7 +62,7 @@ def choices_of(struct, structs, enums):
 
 
 def numbers_of(struct, structs):
-    """(member, type) of those that are numbers, in the same way."""
+    """(member, type) of the members that are numbers, in the same way."""
     found = []
     for q in re.finditer(r"\n\s*(\w+) ([\w, ]+);", structs[struct]):
         for member in re.split(r",\s*", q.group(2)):
@@ -74,7 +74,7 @@ def numbers_of(struct, structs):
 
 
 def sized(text, enums):
-    """{struct: ([members that are enumerations], [(member, type) of numbers])} of those that begin with their size."""
+    """{struct: ([members that are enumerations], [(member, type) of numbers])} of the structs that begin with their size."""
     structs = {m.group(1): m.group(2) for m in re.finditer(r"typedef struct (mr_\w+) \{(.*?)\n\} \1;", text, flags=re.S)}
     return {name: (choices_of(name, structs, enums), numbers_of(name, structs)) for name, body in structs.items() if re.match(r"\s*size_t struct_size;", body)}
 

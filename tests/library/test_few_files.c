@@ -39,7 +39,7 @@ static int drain(const mr_source *src, mr_digest *out, mr_error *err)
     return rc;
 }
 
-/* In a child that has its three standard files and may open so many more. */
+/* In a child that has its three standard files and may open `more` others. */
 static outcome with_files(const char *path, uint32_t more)
 {
     outcome *o = mmap(NULL, sizeof *o, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

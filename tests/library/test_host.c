@@ -1,6 +1,6 @@
-/* What a host has set in its process: limits of OpenMP, rounding, denormals, small stacks, descriptors,
- * refused system calls, timers. The same bits come out, or a clear error. "limited" as the first argument:
- * OpenMP gives one thread. */
+/* Settings of a host in its process: limits of OpenMP, rounding, denormals, small stacks, descriptors,
+ * refused system calls, timers. The result has the same bits, or there is a clear error. "limited" as the
+ * first argument: OpenMP gives one thread. */
 #include <errno.h>
 #include <fenv.h>
 #include <signal.h>

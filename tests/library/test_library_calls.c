@@ -9,7 +9,7 @@
 
 enum { SAMPLES = 256, BATCH = 8 };
 
-/* What the functions of the program do: calls that they must not make. */
+/* State of the program's functions: calls that they must not make. */
 typedef struct guest {
     _Atomic(mr_loader *) l;
     mr_batch held;

@@ -79,7 +79,8 @@ static void rows_are_whole(void **state)
     for (size_t t = 0; t < MRI_ARRAY_COUNT(tables); t++)
         for (size_t i = 0; i < tables[t].count; i++) {
             const mri_setting *s = &tables[t].rows[i];
-            const bool chosen = s->kind == MRI_SETTING_CHOICE || s->kind == MRI_SETTING_EITHER;
+            const bool chosen =
+                s->kind == MRI_SETTING_CHOICE || s->kind == MRI_SETTING_EITHER || s->kind == MRI_SETTING_SET;
             if (!s->since || chosen != (s->choices != NULL) || (s->option && !s->help) || s->least > s->most)
                 fail_msg("%s: since, choices, help or range", s->member);
             if (s->changes == MRI_CHANGES_SPEED && s->resume != MRI_RESUME_FREE)
@@ -151,7 +152,7 @@ static void what_is_out_of_range_is_named(void **state)
 
 typedef struct every_kind {
     bool flag, either;
-    uint32_t u32, choice, count;
+    uint32_t u32, choice, count, set;
     uint64_t u64, size;
     double real, seconds;
     float real32;
@@ -171,6 +172,7 @@ static const mri_setting kinds[] = {
     MRI_ROW(every_kind, choice, CHOICE, .option = "choice", .choices = MRI_CHOICES("one", "two")),
     MRI_ROW(every_kind, either, EITHER, .option = "either", .choices = MRI_CHOICES("on", "off")),
     MRI_ROW(every_kind, count, COUNT_OR_OFF, .option = "count", .most = 9),
+    MRI_ROW(every_kind, set, SET, .option = "set", .choices = MRI_CHOICES("one", "two", "three")),
     MRI_ROW(every_kind, cache, CACHE, .option = "cache"),
 };
 
@@ -199,6 +201,10 @@ static void texts_become_values_and_back(void **state)
         {"seconds", "1min", "60"},
         {"text", "a b", "a b"},
         {"float", "0.1", "0.1"},
+        {"set", "all", "all"},
+        {"set", "three,one", "one,three"},
+        {"set", "two", "two"},
+        {"set", "one,two,three", "all"},
         {"choice", "two", "two"},
         {"either", "off", "off"},
         {"either", "on", "on"},

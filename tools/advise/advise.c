@@ -1,6 +1,5 @@
 /* tools/advise/advise.c: see advise.h. Every form is made of the same samples in a temporary folder and
- * read from memory. What it would be from storage follows from its bytes, where the whole set is larger than
- * memory.
+ * read from memory. If the whole set is larger than memory, its rate from storage follows from its bytes.
  *
  * The choice: of the forms that keep the pixels and fit on the disk, the fastest; among those nearly as fast
  * the smallest, and the data as they are before all others. */
@@ -100,7 +99,7 @@ static double free_bytes_here(void)
     return statvfs(".", &st) == 0 ? (double)st.f_bavail * (double)st.f_frsize : NAN;
 }
 
-/* What the whole set comes to. */
+/* Scale the results up to the whole set. */
 static void scale_up(const mr_source *src, advise_result *r)
 {
     const mr_source_info *info = mr_source_info_of(src);

@@ -4,9 +4,9 @@
 
 #include <stdbool.h>
 
-/* Makes the folders that path lies in, those that exist excepted. False, with errno. */
+/* Makes the missing parent folders of path. False, with errno. */
 bool make_folders_of(const char *path, unsigned mode);
-/* The folder at path and those that it lies in. False, with errno: EEXIST where it exists. */
+/* Makes the folder at path and its missing parents. False, with errno: EEXIST where it exists. */
 bool make_folder_deep(const char *path, unsigned mode);
 
 #endif

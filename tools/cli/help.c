@@ -15,8 +15,9 @@ static void value_text(const opt *o, char *buf, size_t buf_bytes)
         [MRI_SETTING_FLAG] = "",        [MRI_SETTING_U32] = "N",     [MRI_SETTING_U64] = "N",
         [MRI_SETTING_REAL] = "X",       [MRI_SETTING_FLOAT] = "X",   [MRI_SETTING_SIZE] = "SIZE",
         [MRI_SETTING_SECONDS] = "TIME", [MRI_SETTING_TEXT] = "TEXT", [MRI_SETTING_COUNT_OR_OFF] = "off|N",
+        [MRI_SETTING_SET] = "LIST",
     };
-    if (o->value || !o->choices) {
+    if (o->value || !o->choices || o->kind == MRI_SETTING_SET) {
         snprintf(buf, buf_bytes, "%s", o->value ? o->value : of_kind[o->kind]);
         return;
     }
@@ -195,9 +196,10 @@ static void put_json_option(FILE *out, const opt_group *group, const opt *o)
     json_text(&j, "default", default_text(o));
     if (has_range(o)) put_json_limit(&j, "least", o->least);
     if (has_range(o)) put_json_limit(&j, "most", o->most);
-    if (o->choices) json_array(&j, "choices");
-    for (size_t k = 0; o->choices && o->choices[k]; k++) json_text(&j, NULL, o->choices[k]);
-    if (o->choices) json_close_array(&j);
+    const bool one = o->choices && o->kind != MRI_SETTING_SET;
+    if (one) json_array(&j, "choices");
+    for (size_t k = 0; one && o->choices[k]; k++) json_text(&j, NULL, o->choices[k]);
+    if (one) json_close_array(&j);
     json_text(&j, "help", o->help);
     if (o->since) {
         json_text(&j, "unit", o->unit);
@@ -273,28 +275,28 @@ static void man_command(FILE *out, const command *cmd)
 
 void options_man(FILE *out, const command *const *commands, size_t count)
 {
-    fputs(".TH MILLRACE 1 \"\" \"millrace " MR_VERSION_TEXT "\" \"User Commands\"\n"
-          ".SH NAME\nmillrace \\- keeps training devices fed: converts data sets, loads, trains, measures\n"
-          ".SH SYNOPSIS\n.B millrace\n.I COMMAND\n[ARGUMENT...] [OPTION...]\n"
-          ".SH DESCRIPTION\n"
-          "DATA is a record file, a shard list, or any format the loader reads directly: image folders, "
-          "MNIST IDX, CIFAR\n"
-          "binaries. What a file is comes from its content, never from its name.\n"
-          "Results go to standard output, progress and messages to standard error. With\n.B \\-\\-json\n"
-          "every line of standard output is one JSON object whose\n.I event\nfield says what it is; keys are "
-          "stable.\n"
-          ".SH COMMANDS\n",
+    fputs(".TH MILLRACE 1 \"\" \"millrace " MR_VERSION_TEXT "\" \"User Commands\"\n.SH NAME\nmillrace \\- "
+          "keeps training devices fed: converts data "
+          "sets, loads, trains, measures\n.SH "
+          "SYNOPSIS\n.B millrace\n.I "
+          "COMMAND\n[ARGUMENT...] [OPTION...]\n.SH "
+          "DESCRIPTION\nDATA is a record file, a shard "
+          "list, or any format the loader reads "
+          "directly: image folders, MNIST IDX, "
+          "CIFAR\nbinaries. The content of a file "
+          "decides its format, never its name.\nResults "
+          "go to standard output, progress and messages "
+          "to standard error. With\n.B \\-\\-json\nevery "
+          "line of standard output is one JSON object "
+          "whose\n.I event\nfield says what it is; keys "
+          "are stable.\n.SH COMMANDS\n",
           out);
     for (size_t i = 0; i < count; i++) man_command(out, commands[i]);
-    fputs(".SH EXIT STATUS\n"
-          ".TP\n.B 0\ndone\n.TP\n.B 1\nfailed; the last line on standard error says what and where\n"
-          ".TP\n.B 2\nmisused: a wrong option or argument\n.TP\n.B 3\ndone, but samples were bad and are "
-          "listed\n"
-          ".TP\n.B 130, 143\nstopped by SIGINT or SIGTERM; what was begun is left so that \\-\\-resume goes "
-          "on.\n"
-          "A second signal ends the program at once.\n"
-          ".SH FILES\n"
-          ".TP\n.I DST.part\na record file being written; it takes its name when it is whole\n"
-          ".TP\n.I DST.bad.jsonl\nsamples that convert passed over: one JSON object a line\n",
+    fputs(".SH EXIT STATUS\n.TP\n.B 0\ndone\n.TP\n.B 1\nfailed; the last line on standard error says what "
+          "and where\n.TP\n.B 2\nmisused: a wrong option or argument\n.TP\n.B 3\ndone, but samples were "
+          "bad and are listed\n.TP\n.B 130, 143\nstopped by SIGINT or SIGTERM; \\-\\-resume continues the "
+          "unfinished output.\nA second signal ends the program at once.\n.SH FILES\n.TP\n.I DST.part\na "
+          "record file being written; it gets its name when it is complete\n.TP\n.I DST.bad.jsonl\nsamples "
+          "that convert skipped: one JSON object a line\n",
           out);
 }

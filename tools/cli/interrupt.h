@@ -10,7 +10,7 @@ enum { INTERRUPT_REGROUP = -1 };    /* no signal: training stops for a process t
 
 void interrupt_install(void);
 /* In a child, before it becomes another program: the signals as they were before interrupt_install(), so that
- * what was ignored still is. */
+ * ignored signals stay ignored. */
 void interrupt_leave(void);
 
 /* For a program that starts this one, and says its own process number (of MILLRACE_PARENT; NULL: nobody

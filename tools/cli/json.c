@@ -6,8 +6,8 @@
 
 #include "tools/cli/output.h"
 
-/* Bytes of the UTF-8 character at s, 0 when there is none: overlong forms, surrogates and cut ends are
- * none. */
+/* Bytes of the UTF-8 character at s, 0 when it is invalid: overlong forms, surrogates and cut ends are
+ * invalid. */
 static size_t utf8_bytes(const unsigned char *s)
 {
     const unsigned char c = s[0];

@@ -1,6 +1,6 @@
 /* tools/cli/json.h: one JSON object per line, written as it is made. Whole numbers keep all 64 bits (a tree
- * of doubles would round seeds and fingerprints), numbers that are none become null, and bytes that are no
- * UTF-8 (file names may hold anything) become the character of the same number, so that every line is valid
+ * of doubles would round seeds and fingerprints), NaN and infinity become null, and bytes that are not UTF-8
+ * (file names may hold anything) become the character of the same number, so that every line is valid
  * JSON. */
 #ifndef TOOLS_JSON_H
 #define TOOLS_JSON_H

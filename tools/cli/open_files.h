@@ -2,8 +2,8 @@
 #ifndef TOOLS_OPEN_FILES_H
 #define TOOLS_OPEN_FILES_H
 
-/* The files of a data set are open together, and there may be thousands. The soft limit is what it is for the
- * sake of select(), which nothing here calls; what even the hard one does not allow, the library tells. */
+/* The files of a data set are open together, and there may be thousands. The soft limit is low for the sake
+ * of select(), which the program never calls; the library reports sets that exceed even the hard limit. */
 void open_files_raise(void);
 /* In a child, before it becomes another program, which may call select(): the limit as it was. */
 void open_files_restore(void);

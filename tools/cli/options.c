@@ -107,7 +107,7 @@ static const char *option_name(const void *cmd, size_t at) { return option_at(cm
 /* What training programs call it, where letters do not lead there. */
 static const struct {
     const char *theirs, *ours;
-    const char *value; /* what to write behind it, where that is another thing, too; else NULL */
+    const char *value; /* text to print after it if that differs; else NULL */
 } elsewhere[] = {
     {"amp", "precision", "bf16"},
     {"arch", "model", NULL},
@@ -210,7 +210,7 @@ static void note_given(const word_parse *p, const opt *o)
         given->name[given->count++] = o->option;
 }
 
-/* word is "--name" or "--name=value"; next the word behind it, or NULL. */
+/* word is "--name" or "--name=value"; next: the word after it, or NULL. */
 static bool take_option(const word_parse *p, const char *word, const char *next, bool *used_next)
 {
     const char *name = word + 2, *equals = strchr(name, '=');

@@ -10,7 +10,7 @@
  * A command's arguments are one struct. Each option names a field of it by offset; groups of options that
  * several commands share (loader, devices, output) are tables over a struct of their own that the command's
  * struct contains at `base`, so that --batch or --seed means the same everywhere. Defaults are texts and go
- * through the same parser as what the user types.
+ * through the same parser as the user's words.
  *
  * Nothing in this file prints or exits: parsing leaves one line in a message buffer, help goes to the FILE it
  * is given. */
@@ -58,7 +58,7 @@ typedef struct opt_words {
     int count;
 } opt_words;
 
-/* The names of those that the user gave, each once. */
+/* The names of the options that the user gave, each once. */
 typedef struct opt_given {
     const char *name[96];
     uint32_t count;
@@ -75,9 +75,9 @@ typedef struct command {
     const opt_group *groups;
     size_t group_count;
     size_t args_bytes;
-    size_t given_at;  /* offset of an opt_given in the command's struct; 0: it has none */
-    const char *rest; /* what the words are that begin with the first that is no option, or behind
-                         "--", one at least; NULL: there are none such */
+    size_t given_at;  /* offset of an opt_given in the command's struct; 0: no such member */
+    const char *rest; /* description of the words from the first one that is not an option, or after "--", at
+                         least one; NULL: not allowed */
     size_t rest_at;   /* offset of their opt_words */
     bool alone;       /* a launcher that starts several processes of it is refused: each would do all of
                          the work, and write it to the same place */
@@ -92,15 +92,15 @@ typedef enum opt_help {
 
 #define OPT_COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
-/* Fill args (args_bytes, any contents) with defaults, then from argv[0..argc), the words behind the command's
- * name. False: the user is wrong and message says how, with the nearest option where a name is unknown.
- * *wants_help is set, and the rest looked at for --all only, when --help stands there. */
+/* Fill args (args_bytes, any contents) with defaults, then from argv[0..argc), the words after the command's
+ * name. False: a user error; message describes it, with the nearest option where a name is unknown. With
+ * --help *wants_help is set, and the other words are searched only for --all. */
 bool options_parse(const command *cmd, int argc, char *const *argv, void *args, opt_help *wants_help,
                    char *message, size_t message_bytes);
-/* What the words behind --help, or behind `help COMMAND`, ask for. */
+/* The help that the words after --help, or after `help COMMAND`, request. */
 opt_help options_help_asked(int argc, char *const *argv);
 
-/* The nearest of count names to what was typed, or NULL when none is near. name(context, i) gives the
+/* The nearest of count names to the typed word, or NULL when no name is near. name(context, i) gives the
  * i-th. */
 const char *options_nearest(const char *typed, size_t count,
                             const char *(*name)(const void *context, size_t i), const void *context);

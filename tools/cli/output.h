@@ -1,5 +1,4 @@
-/* tools/cli/output.h: what the user sees besides results: error lines on stderr, numbers in readable
- * form. */
+/* tools/cli/output.h: output other than results: error lines on stderr, numbers in readable form. */
 #ifndef TOOLS_OUTPUT_H
 #define TOOLS_OUTPUT_H
 
@@ -23,10 +22,10 @@ const char *size_text(double bytes, char *buf, size_t buf_bytes);
 /* The shortest decimal that reads back as this float. buf is 32 bytes or more; returns buf. */
 const char *float_text(float value, char *buf, size_t buf_bytes);
 
-/* A name or text out of a file or folder, on stdout, without what it could do to a terminal. */
+/* A name or text out of a file or folder, on stdout, with control characters made harmless to a terminal. */
 void put_shown(const char *text);
-/* The same to be printed with more: all names that others may have chosen (paths of data and of what is in
- * them included) go through one of these, say() or json_text(). One of 4 buffers in turn. */
+/* The same to be printed with more: all names that others may have chosen (paths of data and names inside of
+ * data included) go through one of these, say() or json_text(). One of 4 buffers in turn. */
 const char *shown_text(const char *text);
 
 #endif

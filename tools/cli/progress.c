@@ -14,7 +14,8 @@
 #include "tools/cli/interrupt.h"
 
 static pthread_mutex_t terminal = PTHREAD_MUTEX_INITIALIZER;
-static void (*wipe_shown)(void *context); /* terminal: what is on it now, so that a message can wipe it */
+static void (*wipe_shown)(void *context); /* wipes the bar shown on the terminal, so that a message can be
+                                             printed */
 static void *shown;                       /* terminal: its context */
 
 void progress_lock(void) { pthread_mutex_lock(&terminal); }

@@ -5,24 +5,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* One at a time, shown by one thread, while any thread may have messages (say()): what is on the terminal
- * changes under one lock. On a terminal a bar that is drawn again four times a second, elsewhere a line every
+/* One bar at a time, shown by one thread, while any thread may print messages (say()): one lock guards the
+ * terminal's content. On a terminal a bar that is drawn again four times a second, elsewhere a line every
  * five seconds. */
 typedef struct progress_bar {
     const char *label, *unit;
     bool quiet, terminal, drawn;
     bool untimed; /* set after progress_start(): no time left is shown */
     uint64_t start_ns, next_ns;
-    uint64_t start_done; /* what was done before: not part of the rate */
+    uint64_t start_done; /* done earlier: not part of the rate */
 } progress_bar;
 
 void progress_start(progress_bar *p, const char *label, const char *unit, bool quiet);
-void progress_show(progress_bar *p, uint64_t done, uint64_t count, const char *note); /* note: text behind it,
-                                                                                     or NULL */
+void progress_show(progress_bar *p, uint64_t done, uint64_t count, const char *note); /* note: text after it,
+                                                                                         or NULL */
 void progress_end(progress_bar *p);
-/* For messages, and for results on the same terminal: what is shown is wiped, and until progress_release()
- * nothing else is written. It is drawn again when it is shown again. Not to be nested, and no say() between
- * the two. */
+/* For messages, and for results on the same terminal: the bar is wiped, and until progress_release() nothing
+ * else is written. The next progress_show() draws it again. Not to be nested, and no say() between the
+ * two. */
 void progress_hold(void);
 void progress_release(void);
 

@@ -14,7 +14,7 @@ void report_table_head(bool has_val)
     printf(" %10s %9s %9s %11s %7s\n", "samples/s", "step ms", "wait ms", "exposed ms", "stall %");
 }
 
-/* "-" where the network tells no classes apart. */
+/* "-" where the network does not predict classes. */
 static void print_part(double accuracy)
 {
     if (isnan(accuracy)) printf(" %7s", "-");
@@ -93,7 +93,7 @@ static double part_of_idle(double idle, const mr_causes *c, int cause)
     return c->total_ns > 0 ? idle * (double)c->ns[cause] / (double)c->total_ns : 0;
 }
 
-/* What a cause took of the devices' time, 0..1. */
+/* A cause's share of the devices' time, 0..1. */
 static double report_cause_part(const mr_report *r, int cause)
 {
     const double network = r->exposed_ms > 0 ? r->stall_fraction * r->network_ms / r->exposed_ms : 0;
@@ -135,7 +135,7 @@ void report_causes_text(const char *const *names, const mr_report *const *report
     putchar('\n');
 }
 
-/* Those that are not empty. */
+/* Write the bins that are not empty. */
 static void put_bins(json_line *j, const mr_report *r)
 {
     json_array(j, "step_ms_bin_from");

@@ -6,7 +6,7 @@
 #include "millrace/train.h"
 #include "tools/cli/json.h"
 
-/* "plain", ...: names of mr_role, in their order; NULL behind them. */
+/* "plain", ...: names of mr_role, in their order; NULL after them. */
 extern const char *const report_roles[];
 
 void report_table_head(bool has_val);

@@ -39,7 +39,7 @@ static int unknown_unit(const storage_args *a)
     return EXIT_MISUSED;
 }
 
-/* *out: as published, changed by what the user gave. */
+/* *out: as published, changed by the user's options. */
 static int choose_unit(const storage_args *a, const session_args *shared, storage_unit *out, bool *own)
 {
     const storage_unit *u = storage_unit_find(a->workload, a->accelerator);
@@ -80,7 +80,7 @@ static int check_options(const storage_args *a, const session_args *shared, cons
 
 /* ---- the report ---- */
 
-/* The part of what the loader read that storage brought; NAN: not known. */
+/* The fraction of the loader's reads that came from storage; NAN: unknown. */
 static double from_storage(const storage_point *p)
 {
     return p->read_bytes_per_s > 0 ? p->storage_bytes_per_s / p->read_bytes_per_s : NAN;
@@ -189,7 +189,7 @@ static void cold_text(const storage_report *t)
     const double part = from_storage(shown_point(t->r));
     if (t->cold)
         printf("            %s", t->r->method[0] == 'O'
-                                     ? "read past the page cache (O_DIRECT)"
+                                     ? "bypass the page cache (O_DIRECT)"
                                      : "pages dropped before and during the run (DONTNEED)");
     else printf("            files read once before");
     if (isnan(part)) printf("; what storage gave is not known (/proc/self/io)\n");

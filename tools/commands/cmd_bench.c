@@ -307,28 +307,28 @@ static int run(const void *args)
 
 static const opt options[] = {
     OPT(bench_args, seconds, SECONDS, .option = "seconds", .least = 0.01, .most = 3600, .standard = "5",
-        .value = "TIME", .help = "how long to measure, warm-up apart"),
+        .value = "TIME", .help = "time to measure, after the warm-up"),
     OPT(bench_args, rounds, U32, .option = "rounds", .least = 1, .most = 64, .standard = "5",
-        .help = "the median of so many parts of that time is told"),
-    OPT(bench_args, training, FLAG, .option = "training", .help = "loader: with random augmentation"),
+        .help = "report the median of this many parts of that time"),
+    OPT(bench_args, training, FLAG, .option = "training", .help = "loader: apply random augmentation"),
     OPT(bench_args, free_order, FLAG, .option = "free-order",
-        .help = "loader: batches as they become ready, not in order; without --devices"),
+        .help = "loader: deliver batches as they become ready, not in order; without --devices"),
     OPT(bench_args, live, FLAG, .option = "live",
-        .help = "loader: a view of its stages, drawn four times a second; on a terminal"),
+        .help = "loader: show its stages four times a second; on a terminal"),
     OPT(bench_args, ops, FLAG, .option = "ops",
-        .help = "trainer: then each pass of each convolution alone, for as long again"),
+        .help = "trainer: measure then each pass of each convolution alone, for the same time"),
     OPT(bench_args, size, U32, .option = "size", .least = 1, .most = 8192,
-        .help = "trainer: side of the input; without it the model's own"),
+        .help = "trainer: side of the input; default: the model's"),
 };
 static const opt storage_options[] = {
     OPT(storage_args, accelerator, TEXT, .option = "accelerator", .standard = "h100", .value = "NAME",
         .help = "a100 or h100 (resnet50), b200 or mi355 (retinanet)"),
     OPT(storage_args, workload, TEXT, .option = "workload", .value = "NAME",
-        .help = "resnet50 or retinanet; without it the accelerator's"),
+        .help = "resnet50 or retinanet; default: the accelerator's"),
     OPT(storage_args, step, SECONDS, .option = "step", .least = 1e-4, .most = 3600, .value = "TIME",
-        .help = "computing of a step in place of its own; --batch: samples of one step"),
+        .help = "time of a step in place of the accelerator's; --batch: samples of a step"),
     OPT(storage_args, from, CHOICE, .option = "from", .standard = "both", .choices = storage_froms,
-        .help = "data in the page cache, or cold: read past it or dropped from it"),
+        .help = "measure with the data in the page cache, or cold: read past it or dropped from it"),
 };
 static const opt exchange_options[] = {
     OPT(exchange_args, sizes, TEXT, .option = "sizes", .value = "LIST",
@@ -358,20 +358,15 @@ static const opt_positional positionals[] = {
 
 const command command_bench = {
     .name = "bench",
-    .summary = "one ceiling at a time: loader, trainer, limits of the machine, accelerators fed",
+    .summary = "measure one upper bound: loader, trainer, limits of the machine, accelerators fed",
     .text =
-        "loader: batches as fast as they come, nothing is trained. trainer: training steps on "
-        "one batch of noise "
-        "that is on the device. limits: what the machine gives to both: memory copy, CRC32C, "
-        "reading the data's "
-        "files, full decode of its pictures. storage: how many accelerators are fed, in the "
-        "unit of MLPerf Storage, unverified, with pictures decoded; --seconds is the time of a run, "
-        "--resident 0 and "
-        "--prefetch 2 unless given. exchange: sums of gradients over the devices of "
-        "all processes of a launcher, in milliseconds: the median of --rounds rounds.\nA real run can be no "
-        "faster than the slower of the first "
-        "two; 'profile' puts "
-        "them beside it.",
+        "loader: deliver batches at full rate without training. trainer: repeat training steps on one batch "
+        "of noise that lies on the device. limits: measure the machine: memory copy, CRC32C, reading the "
+        "data's files, full decode of its pictures. storage: count the accelerators that the machine "
+        "feeds, in the unit of MLPerf Storage, unverified, with pictures decoded; --seconds is the time of "
+        "a run, the defaults are --resident 0 and --prefetch 2. exchange: sum gradients over the devices "
+        "of all processes of a launcher, in milliseconds: the median of --rounds rounds.\nA real run is "
+        "never faster than the slower of the first two; 'profile' compares all three.",
     .examples = "  millrace bench loader train.mrec --augment rrc224 --training --workers 2\n"
                 "  millrace bench trainer --model cifar-cnn --batch 128 --json\n"
                 "  millrace bench storage train.mrec --accelerator h100\n"

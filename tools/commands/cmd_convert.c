@@ -223,48 +223,50 @@ static const char *const bads[] = {"skip", "stop", NULL};
 
 static const opt options[] = {
     OPT(convert_args, to, CHOICE, .option = "to", .standard = "mrec", .choices = tos,
-        .help = "mrec: record files; tfrecord: TensorFlow's, of tf.train.Example; tar: WebDataset; without "
-                "it the format that DST's ending stands for"),
+        .help = "write mrec: record files; tfrecord: TFRecord files of tf.train.Example; tar: WebDataset "
+                "archives; default: by the ending of DST, else mrec"),
     OPT(convert_args, store, CHOICE, .option = "store", .standard = "jpeg", .choices = stores,
-        .help = "jpeg: pictures keep their bytes; raw: decoded pixels; coef: JPEGs as their coefficients, "
-                "without loss: about 1.45 times the bytes, and no entropy decoding left to do"),
+        .help = "store pictures as jpeg: with their own bytes; raw: as decoded pixels; coef: JPEGs as "
+                "coefficients, without loss: about 1.45 times the bytes, and no entropy decoding when they "
+                "are read"),
     OPT(convert_args, resize, U32, .option = "resize", .most = 65535, .standard = "0",
-        .help = "make the shorter side at most so many pixels; 0: as it is"),
+        .help = "shrink pictures whose shorter side has more pixels than this; 0: keep their size"),
     OPT(convert_args, quality, U32, .option = "quality", .least = 1, .most = 100, .standard = "90",
-        .help = "of JPEGs that --resize makes again"),
+        .help = "quality of JPEGs that --resize encodes again"),
     OPT(convert_args, transcode, FLAG, .option = "transcode",
         .help = "make progressive and arithmetic JPEGs sequential, which decodes faster; coefficients and "
                 "other segments stay"),
     OPT(convert_args, no_entries, FLAG, .option = "no-entries",
-        .help = "no entry points beside JPEGs (1 % of their bytes, with which a crop is decoded without what "
-                "is above it and left of it)"),
+        .help = "store no entry points with JPEGs (1 % of their bytes; with them a crop is decoded without "
+                "the rows above and the columns left of it)"),
     OPT(convert_args, no_names, FLAG, .option = "no-names",
-        .help = "leave out what the samples were called; else it is kept, and 'export' gives the files these "
-                "names again"),
+        .help = "leave out the names of the samples; by default they are stored, and 'export' writes files "
+                "under these names"),
     OPT(convert_args, center_square, FLAG, .option = "center-square",
-        .help = "--store raw --resize N: cut to the middle N x N, all of one size"),
+        .help = "with --store raw --resize N: cut the middle N x N pixels, so that all pictures have one "
+                "size"),
     OPT(convert_args, channels, U32, .option = "channels", .most = 3, .standard = "0",
-        .help = "of decoded pictures: 1 gray, 3 colour, 0 as they are"),
+        .help = "deliver 1 (gray) or 3 (colour) channels; 0: as decoded"),
     OPT(convert_args, shard_bytes, SIZE, .option = "shard-size", .most = MRI_ANY, .standard = "0",
-        .help = "begin another file before one grows past this; DST is then a list of files, or what the "
-                "names of the files begin with (DST-00000-of-00128, DST-000000.tar); 0: one file"),
+        .help = "begin another file before one exceeds this size; DST is then a list of files, or the "
+                "common beginning of their names (DST-00000-of-00128, DST-000000.tar); 0: one file"),
     OPT(convert_args, workers, U32, .option = "workers", .most = 1024, .standard = "0",
         .help = "threads; 0: one per core"),
     OPT(convert_args, memory, SIZE, .option = "memory", .most = MRI_ANY, .standard = "0",
-        .help = "for large pictures, which take turns; 0: half of it"),
-    OPT(convert_args, resume, FLAG, .option = "resume", .help = "go on where an interrupted run stopped"),
+        .help = "limit memory for large pictures, which are decoded in turns; 0: half of --memory"),
+    OPT(convert_args, resume, FLAG, .option = "resume", .help = "continue an interrupted run"),
     OPT(convert_args, force, FLAG, .option = "force",
-        .help = "replace an output that exists or an interrupted run left"),
+        .help = "replace an existing output, or the rest of an interrupted run"),
     OPT(convert_args, bad, CHOICE, .option = "bad", .standard = "skip", .choices = bads,
-        .help = "damaged samples: pass over and list them, or stop at the first"),
+        .help = "skip and list damaged samples, or stop at the first"),
     OPT(convert_args, max_bad, U64, .option = "max-bad", .least = 1, .most = MRI_ANY,
-        .help = "stop when more samples than this are bad; without it: never"),
+        .help = "stop if more samples than this are bad; default: never"),
     OPT(convert_args, no_check, FLAG, .option = "no-check",
-        .help = "keep pictures that stay as they are even when they cannot be decoded"),
+        .help = "keep pictures that fail to decode, if their bytes stay as they are"),
     OPT(convert_args, advise, FLAG, .option = "advise",
-        .help = "measure on a sample what each form costs, recommend one; no DST"),
+        .help = "measure the cost of each form on a sample of the data and recommend one; without DST"),
     OPT(convert_args, augment, TEXT, .option = "augment", .value = "SPEC",
-        .help = "--advise: what is done to pictures; else rrc224, small ones: none"),
+        .help = "with --advise: augmentation of the pictures; default rrc224, none for small pictures"),
     OPT(convert_args, no_verify, FLAG, .option = "no-verify", .help = "do not read the result back"),
 };
 
@@ -272,26 +274,27 @@ static const char *const dedups[] = {"none", "bytes", "pixels", NULL};
 
 static const opt choice[] = {
     OPT(choose_args, classes_from, TEXT, .option = "classes-from", .value = "FILE",
-        .help = "name classes that have numbers: a line for each, from the first number on"),
+        .help = "name numbered classes: a line for each, from the first number on"),
     OPT(choose_args, rename_classes, TEXT, .option = "rename-classes", .value = "FILE",
-        .help = "rename classes: lines \"OLD<tab>NEW\"; classes that get one name become one"),
+        .help = "rename classes by a file of lines \"OLD<tab>NEW\"; classes that get the same name are "
+                "merged"),
     OPT(choose_args, only_classes, TEXT, .option = "only-classes", .value = "LIST",
-        .help = "take samples of these classes only, names with commas between them; classes with names are "
+        .help = "take only samples of these classes, a comma-separated list of names; named classes are "
                 "numbered anew"),
     OPT(choose_args, where, TEXT, .option = "where", .value = "CONDITIONS",
-        .help = "take samples for which all hold, with commas between them: label, width, height, bytes with "
-                "<, <=, >, >=, "
-                "=, !=; key (the name), class with =, != or ~, !~ and a pattern: \"width>=256,key~train/*\""),
+        .help = "take samples that meet all conditions of a comma-separated list: label, width, height, "
+                "bytes with <, <=, >, >=, =, !=; key (the name), class with =, != or ~, !~ and a pattern: "
+                "\"width>=256,key~train/*\""),
     OPT(choose_args, dedup, CHOICE, .option = "dedup", .standard = "none", .choices = dedups,
-        .help =
-            "leave out samples whose picture an earlier one has: the same bytes, or the same decoded pixels"),
+        .help = "leave out samples with the picture of an earlier one: the same bytes, or the same decoded "
+                "pixels"),
     OPT(choose_args, take_each, TEXT, .option = "take-each", .value = "LO:HI",
-        .help = "take these parts of 1 of each class, in a drawn order: 0:0.9 and 0.9:1 share no sample and "
-                "lack none"),
+        .help = "take a share of each class, as fractions of a random order: 0:0.9 and 0.9:1 have no "
+                "common sample and together all"),
     OPT(choose_args, sample, U64, .option = "sample", .most = MRI_ANY, .standard = "0",
-        .help = "draw so many samples of those that are left; 0: all"),
+        .help = "draw this many of the chosen samples; 0: all"),
     OPT(choose_args, sample_seed, U64, .option = "seed", .most = MRI_ANY, .standard = "0",
-        .help = "of --sample: another number draws others"),
+        .help = "with --sample: seed of the draw"),
 };
 
 /* ---- advice ---- */
@@ -421,7 +424,7 @@ static int check_args(const convert_args *a)
         return EXIT_MISUSED;
     }
     if ((a->to != TO_MREC && a->store == STORE_COEF) || (a->to == TO_TAR && a->store == STORE_RAW)) {
-        say("--store %s: --to %s has no place for it; leave it out, and pictures become JPEG and PNG files",
+        say("--store %s: --to %s has no place for it; leave it out, and pictures become files",
             stores[a->store], tos[a->to]);
         return EXIT_MISUSED;
     }
@@ -469,40 +472,33 @@ static const opt_positional positionals[] = {
 
 const command command_convert = {
     .name = "convert",
-    .summary = "makes record files, TFRecords or tar archives from any data set",
-    .text = "Writes SRC as a record file, or as files of another format. The same data and settings give the "
-            "same bytes, for any number of workers and "
-            "however often the run was interrupted and resumed. DST appears under its name when it is whole; "
-            "until then it "
-            "is DST.part.\n"
-            "A JPEG keeps its bytes unless told otherwise; 'export' gives back the same file. From "
-            "coefficients it makes a baseline JPEG with the "
-            "same coefficients. Every picture is decoded once to see that it can be. Those that cannot, and "
-            "labels outside the classes, are "
-            "passed over and listed in DST.bad.jsonl; the exit status is then 3.\n"
-            "Where --resize, --center-square or --store raw (by EXIF orientation) move pixels, fields that "
-            "are boxes, box_labels or masks by their "
-            "names follow: boxes are cut, and dropped with their label where nothing is left, masks resized "
-            "without mixing values. Boxes must be "
-            "parts of the picture, 0 to 1, and masks numbers of 8 bits (gray or palette PNG). Other fields "
-            "stay as they are.\n"
-            "With --to tfrecord or --to tar pictures keep their JPEG or PNG bytes, pixels become PNG, "
-            "coefficients JPEG; labels are the numbers of SRC; what "
-            "was written is read back and compared before it takes its name. An interrupted run leaves "
-            "nothing, a killed one files named .part.\n"
-            "TFRecord: image/encoded, image/format (jpeg, png; with --store raw: raw, uint8 in image/height "
-            "x image/width x image/channels), "
-            "image/class/label and image/class/text, field boxes as image/object/bbox/xmin, ymin, xmax, ymax "
-            "with box_labels as "
-            "image/object/class/label, a picture mask as image/segmentation/class/encoded; other fields "
-            "under their names, whole numbers as "
-            "int64, floating point as float: 64-bit ones are rounded to 32. A tensor of more or fewer than "
-            "one dimension has its shape in NAME/shape.\n"
-            "tar: KEY.jpg or KEY.png, KEY.cls, other fields as KEY.NAME with .txt, .npy, .png or .jpg where "
-            "the name does not end so. KEY is the "
-            "file's path below SRC where each sample is a file, else its number. The names of classes are in "
-            "a member __classes__.\n"
-            "The output may not be the input, and may not lie inside a folder of pictures that is the input.",
+    .summary = "convert a data set to record files, TFRecords or tar archives",
+    .text = "Writes SRC as a record file, or as files of another format. The same data and settings give "
+            "the same bytes, for any number of workers and however often the run was interrupted and "
+            "resumed. DST appears under its name when it is whole; until then it is DST.part.\nA JPEG "
+            "keeps its bytes by default; 'export' writes the same file. From coefficients it makes a "
+            "baseline JPEG with the same coefficients. Every picture is decoded once as a check. Pictures "
+            "that fail, and labels outside the classes, are skipped and listed in DST.bad.jsonl; the exit "
+            "status is then 3.\nWhere --resize, --center-square or --store raw (by EXIF orientation) move "
+            "pixels, fields that are boxes, box_labels or masks by their names follow: boxes are cut, and "
+            "dropped with their label where nothing is left, masks resized without mixing values. Boxes "
+            "must be parts of the picture, 0 to 1, and masks numbers of 8 bits (gray or palette PNG). "
+            "Other fields stay as they are.\nWith --to tfrecord or --to tar picture files keep their "
+            "bytes, pixels become PNG, coefficients JPEG; labels are the numbers of SRC; what was written "
+            "is read back and compared before it takes its name. An interrupted run leaves nothing, a "
+            "killed one files named .part.\nTFRecord: image/encoded, image/format (jpeg, png, gif, bmp, "
+            "webp, tiff; "
+            "with --store raw: raw, uint8 in image/height x image/width x image/channels), "
+            "image/class/label and image/class/text, field boxes as image/object/bbox/xmin, ymin, xmax, "
+            "ymax with box_labels as image/object/class/label, a picture mask as "
+            "image/segmentation/class/encoded; other fields under their names, whole numbers as int64, "
+            "floating point as float: 64-bit ones are rounded to 32. A tensor of more or fewer than one "
+            "dimension has its shape in NAME/shape.\ntar: KEY with the ending of the picture's kind (.jpg, "
+            ".png, .gif, ...), KEY.cls, "
+            "other fields as KEY.NAME with .txt, .npy, .png or .jpg where the name does not end so. KEY is "
+            "the file's path below SRC where each sample is a file, else its number. The names of classes "
+            "are in a member __classes__.\nThe output may not be the input, and may not lie inside a "
+            "folder of pictures that is the input.",
     .examples = "  millrace convert photos photos.mrec\n"
                 "  millrace convert photos small.mrec --resize 256 --quality 90\n"
                 "  millrace convert photos fast.mrec --store coef --resize 400\n"

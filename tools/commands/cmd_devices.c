@@ -1,4 +1,4 @@
-/* tools/commands/cmd_devices.c: `millrace devices`: what is here and whether it can be used. */
+/* tools/commands/cmd_devices.c: `millrace devices`: lists devices, and whether they can be used. */
 #include <stdio.h>
 #include <string.h>
 
@@ -59,10 +59,9 @@ static const opt_group groups[] = {OUTPUT_GROUP(devices_args, output)};
 
 const command command_devices = {
     .name = "devices",
-    .summary = "lists the devices that --devices can name",
-    .text = "Lists what is here: each kind of device this build knows, what hardware stands behind it, and "
-            "whether it is ready "
-            "or why not. GPUs are counted as CUDA_VISIBLE_DEVICES leaves them.",
+    .summary = "list the devices for --devices",
+    .text = "Lists the devices: each kind that this build supports, its hardware, and whether it is ready "
+            "or why not. CUDA_VISIBLE_DEVICES limits and numbers the GPUs.",
     .groups = groups,
     .group_count = OPT_COUNT(groups),
     .args_bytes = sizeof(devices_args),

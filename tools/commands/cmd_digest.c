@@ -102,7 +102,7 @@ static void cut_batches(digest_run *r)
     s->parts.first = w ? r->args->parts * mr_world_rank(w) : 0;
 }
 
-/* The digests of the samples that are here go to all; those of the others come. */
+/* Send the digests of this process's samples to all, and receive the others'. */
 static int share(void *context, mr_digest *samples, uint32_t first, uint32_t count, uint32_t all,
                  mr_error *err)
 {
@@ -152,15 +152,15 @@ static int run(const void *args)
 
 static const opt options[] = {
     OPT(digest_args, training, FLAG, .option = "training",
-        .help = "with random augmentation, as in training"),
+        .help = "apply random augmentation, as in training"),
     OPT(digest_args, parts, U32, .option = "parts", .least = 1, .most = 64, .standard = "1",
-        .help = "without --devices: cut batches for so many replicas"),
+        .help = "without --devices: cut batches for this many replicas"),
     OPT(digest_args, start_epoch, U64, .option = "start-epoch", .most = MRI_ANY, .standard = "0",
-        .help = "begin as if resumed here"),
+        .help = "start as if resumed at this epoch"),
     OPT(digest_args, start_step, U64, .option = "start-step", .most = MRI_ANY, .standard = "0",
-        .help = "and at this step of it"),
+        .help = "start at this step of --start-epoch"),
     OPT(digest_args, split_at, U64, .option = "split-at", .least = 1, .most = MRI_ANY,
-        .help = "stop after so many batches and go on with a second loader; the digest is over both"),
+        .help = "stop after this many batches and continue with a second loader; the digest covers both"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Digest", options),
@@ -177,7 +177,7 @@ static const opt_positional positionals[] = {
 
 const command command_digest = {
     .name = "digest",
-    .summary = "a hash over the batches of one or more epochs, as the loader delivers them",
+    .summary = "hash the batches of one or more epochs as the loader delivers them",
     .text = "Prints 32 hex digits over sample numbers, labels, pixels and --fields of all batches, in order. "
             "The loader's options, devices "
             "and resume points change nothing in them; data, seed, order, batch and augmentation do. With "

@@ -68,7 +68,7 @@ static int open_data(eval_run *r)
     return session_open_data_like(&r->s, r->args->shared.data, &r->args->shared.data_opts, &like);
 }
 
-/* Refused before the evaluation, not behind it. */
+/* Refuses before the evaluation, not after it. */
 static int prepare_drawing(eval_run *r)
 {
     mr_error err = MR_ERROR_INIT;
@@ -89,7 +89,7 @@ static int prepare_drawing(eval_run *r)
     return exit_status(rc, &err);
 }
 
-/* What the network says of samples is wanted for itself. */
+/* The user requests the outputs of samples. */
 static int prepare_outputs(eval_run *r)
 {
     tool_session *s = &r->s;
@@ -141,8 +141,7 @@ static int open_run(eval_run *r)
     if (!options_was_given(&a->given, "exif") && r->info.ignore_exif) shared.data_opts.ignore_exif = true;
     if (!s->model->numbers && !options_was_given(&a->given, "channels") && (r->info.c == 1 || r->info.c == 3))
         run.channels = r->info.c;
-    if (!run.augment)
-        run.augment = r->info.augment; /* the same preparation as in training, without what is random */
+    if (!run.augment) run.augment = r->info.augment; /* as in training, without random operations */
     if (!run.batch) run.batch = r->info.batch;
     if (!options_was_given(&a->given, "seed")) run.seed = r->info.seed; /* of draws */
     if (run.repeats > 1) {
@@ -321,14 +320,15 @@ static const opt options[] = {
     OPT(eval_args, checkpoint, TEXT, .option = "checkpoint", .value = "C",
         .help = "a checkpoint, or the folder of a run: its newest"),
     OPT(eval_args, draw, TEXT, .option = "draw", .value = "FILE.png",
-        .help =
-            "of a network that gives back what it gets: pictures, what it makes of them, what it makes up"),
+        .help = "with an autoencoder: show pictures, their reconstructions, and generated pictures"),
     OPT(eval_args, confusion, TEXT, .option = "confusion", .value = "FILE.csv",
-        .help = "which classes are taken for which, and how many of each are right; the worst are shown"),
+        .help = "count the confusions between classes and the right answers of each; show the worst"),
     OPT(eval_args, views, TEXT, .option = "views", .value = "KIND",
-        .help = "judge each sample by the mean over several views: flip, and its mirror image; five, the "
-                "middle and the corners; ten, both"),
-    OPT(eval_args, force, FLAG, .option = "force", .help = "--draw, --confusion: over a file that is there"),
+        .help = "average over several views of each sample: flip: with its mirror image; five: the middle "
+                "and the corners; ten: both"),
+    OPT(eval_args, force, FLAG, .option = "force",
+        .help = "with --draw, --confusion: replace an existing "
+                "file"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Evaluation", options),     RUN_GROUP(eval_args, shared.run),
@@ -343,10 +343,9 @@ static const opt_positional positionals[] = {
 
 const command command_eval = {
     .name = "eval",
-    .summary = "loss and accuracy of a checkpoint on a data set",
-    .text = "Evaluates a checkpoint: exact sums over all samples of DATA, of its test part where it has one. "
-            "Pictures are "
-            "prepared as they were in training, without what is random.",
+    .summary = "compute loss and accuracy of a checkpoint on a data set",
+    .text = "Evaluates a checkpoint: exact sums over all samples of DATA, or of its test split if it has "
+            "one. Pictures are prepared as in training, without random augmentation.",
     .examples = "  millrace eval test.mrec --checkpoint run1\n  millrace eval mnist --checkpoint run1 "
                 "--devices cpu:2 --json\n",
     .positionals = positionals,

@@ -1,6 +1,6 @@
 /* tools/commands/cmd_export.c: `millrace export FILE DIR`: the way back: a data set's pictures as files,
- * called as they were, or numbered in a folder per class. Pictures that were kept as JPEG or PNG come out
- * byte for byte; coefficients become baseline JPEG, pixels PNG. */
+ * called as they were, or numbered in a folder per class. Picture files come out byte for byte; coefficients
+ * become baseline JPEG, pixels PNG. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -170,7 +170,9 @@ static int picture_bytes(const export_run *r, const mr_value *v, const void **da
 {
     *data = v->data;
     *bytes = v->bytes;
-    *extension = v->type == MR_TYPE_JPEG || v->type == MR_TYPE_COEF ? "jpg" : "png";
+    *extension = v->type == MR_TYPE_JPEG || v->type == MR_TYPE_COEF ? "jpg"
+                 : v->type == MR_TYPE_PIXELS                        ? "png"
+                                                                    : mr_type_name(v->type);
     if (v->type == MR_TYPE_COEF) {
         const int rc = mr_coef_to_jpeg(r->checker, v, &r->decode, made, bytes, err);
         *data = *made;
@@ -349,7 +351,7 @@ static int run(const void *args)
 static const opt options[] = {
     OPT(export_args, force, FLAG, .option = "force", .help = "replace files that exist"),
     OPT(export_args, resume, FLAG, .option = "resume",
-        .help = "go on with an interrupted run: files that are there with these bytes stay"),
+        .help = "continue an interrupted run: existing files with the right bytes stay"),
     OPT(export_args, numbered, FLAG, .option = "numbered",
         .help = "DIR/CLASS/NNNNNNNN.jpg, the number being the sample's, whatever the samples are called"),
 };
@@ -365,12 +367,12 @@ static const opt_positional positionals[] = {
 
 const command command_export = {
     .name = "export",
-    .summary = "the way back: the pictures of a data set as files",
+    .summary = "write the pictures of a data set as files",
     .text = "Writes the files under the names that they had below the folder they were converted from, "
             "DIR/cat/1.jpg; "
             "where those are not known DIR/CLASS/NNNNNNNN.jpg, the number being the sample's. Names never "
             "lead out of "
-            "DIR. Pictures kept as JPEG or PNG come out byte for byte; "
+            "DIR. Picture files come out byte for byte; "
             "coefficients become baseline JPEGs with the same coefficients and orientation, decoded pixels "
             "PNG. Data without labels go to DIR itself.",
     .examples = "  millrace export train.mrec pictures\n",

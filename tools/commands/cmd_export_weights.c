@@ -80,11 +80,11 @@ static int run(const void *args)
 
 static const opt options[] = {
     OPT(weights_args, names, CHOICE, .option = "names", .standard = "own", .choices = name_kinds,
-        .help = "what tensors are called: LAYER/KIND/PARAMETER, or as torchvision's networks have them, with "
+        .help = "names of the tensors: LAYER/KIND/PARAMETER, or those of torchvision's networks, with "
                 "their layouts"),
     OPT(weights_args, weights, CHOICE, .option = "weights", .standard = "auto", .choices = weight_kinds,
-        .help = "of a run with --average: its average, which is what is evaluated and what auto takes, or "
-                "the weights that training goes on with"),
+        .help = "after a run with --average: take the average (auto), which evaluation uses, or the "
+                "weights with which training continues"),
     OPT(weights_args, force, FLAG, .option = "force", .help = "over a file that is there"),
 };
 static const opt_group groups[] = {
@@ -94,12 +94,12 @@ static const opt_group groups[] = {
 static const opt_positional positionals[] = {
     {"CHECKPOINT", offsetof(weights_args, checkpoint), true,
      "a checkpoint, or the folder of a run: its newest"},
-    {"FILE", offsetof(weights_args, file), true, "what to write: NAME.safetensors or NAME.npz"},
+    {"FILE", offsetof(weights_args, file), true, "output file: NAME.safetensors or NAME.npz"},
 };
 
 const command command_export_weights = {
     .name = "export-weights",
-    .summary = "the weights of a checkpoint as safetensors or NumPy arrays",
+    .summary = "write the weights of a checkpoint as safetensors or NumPy arrays",
     .text =
         "Writes weights and running statistics of a checkpoint, as float32, to a file that other programs "
         "read: "

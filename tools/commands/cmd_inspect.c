@@ -238,6 +238,7 @@ static void json_source(const mr_source *src, const mr_mrec_info *mrec)
     json_u64(&j, "samples", info->count);
     json_u64(&j, "bytes", info->total_bytes);
     json_u64(&j, "largest_sample_bytes", info->max_extent_bytes);
+    json_u64(&j, "withdrawn", mr_source_withdrawn_count(src));
     json_bool(&j, "has_test", info->has_test);
     json_u64(&j, "height", info->height);
     json_u64(&j, "width", info->width);
@@ -306,8 +307,8 @@ static const char *class_of(const mr_source_info *info, uint32_t field, int64_t 
 
 static bool header_of(const mr_value *v, mr_image_header *h)
 {
-    return (v->type == MR_TYPE_JPEG || v->type == MR_TYPE_PNG || v->type == MR_TYPE_COEF) &&
-           mr_value_header(v, h, NULL) == MR_OK;
+    const bool file = v->data && mr_image_sniff(v->data, v->bytes) == (int)v->type;
+    return (v->type == MR_TYPE_COEF || file) && mr_value_header(v, h, NULL) == MR_OK;
 }
 
 /* "4:2:0" and its kin, or the factors of each component; "" for what is not sampled. */
@@ -383,6 +384,15 @@ static void json_value(json_line *j, const mr_source_info *info, uint32_t k, con
     json_close_object(j);
 }
 
+/* Why the sample was withdrawn; NULL: it was not. */
+static const char *withdrawn_for(const mr_source *src, uint64_t number)
+{
+    mr_withdrawn_sample w;
+    for (uint64_t k = 0; mr_source_withdrawn_at(src, k, &w) == MR_OK; k++)
+        if (w.number == number) return w.reason;
+    return NULL;
+}
+
 static int show_record(const inspect_args *a, const mr_source *src, uint64_t at)
 {
     const mr_source_info *info = mr_source_info_of(src);
@@ -392,6 +402,7 @@ static int show_record(const inspect_args *a, const mr_source *src, uint64_t at)
     void *buffer = NULL;
     size_t buffer_bytes = 0;
     char path[1024], name[4096] = "";
+    const char *why = withdrawn_for(src, mr_source_number(src, at));
     int rc = mr_source_extent(src, at, &extent, &err);
     if (rc == MR_OK) rc = mr_source_read(src, at, &buffer, &buffer_bytes, &sample, &err);
     if (rc == MR_OK)
@@ -401,6 +412,8 @@ static int show_record(const inspect_args *a, const mr_source *src, uint64_t at)
         json_u64(&j, "record", at);
         json_text(&j, "file", mr_source_sample_path(src, at, path, sizeof path));
         if (name[0]) json_text(&j, "name", name);
+        json_bool(&j, "withdrawn", why != NULL);
+        if (why) json_text(&j, "reason", why);
         json_u64(&j, "offset", extent.offset);
         json_u64(&j, "bytes", extent.bytes);
         json_array(&j, "fields");
@@ -417,6 +430,7 @@ static int show_record(const inspect_args *a, const mr_source *src, uint64_t at)
             put_shown(name);
             putchar('\n');
         }
+        if (why) printf("withdrawn %s\n", why[0] ? shown_text(why) : "without a reason");
         for (uint32_t k = 0; k < sample.value_count && k < info->field_count; k++)
             print_value(info, k, &sample.value[k]);
     }
@@ -577,7 +591,9 @@ static int run(const void *args)
         return EXIT_MISUSED;
     }
     mr_source *src;
-    int status = setup_source(&src, a->path, &a->data);
+    data_args data = a->data;
+    data.takes_withdrawn = a->record != NULL; /* numbers stay, whatever is withdrawn */
+    int status = setup_source(&src, a->path, &data);
     if (status) return status;
     const uint64_t count = mr_source_info_of(src)->count;
     if (a->record && at >= count) {
@@ -592,17 +608,16 @@ static int run(const void *args)
 
 static const opt options[] = {
     OPT(inspect_args, record, TEXT, .option = "record", .value = "I",
-        .help = "show the fields of one sample; the first is 0"),
+        .help = "show the fields of one sample; the first is 0, and withdrawn samples are counted"),
     OPT(inspect_args, bad, FLAG, .option = "bad",
-        .help = "read and decode every sample, and list those that cannot be used; exit status 3 when there "
+        .help = "read and decode every sample and list the unusable ones; the exit status is 3 if there "
                 "are any"),
     OPT(inspect_args, workers, U32, .option = "workers", .most = CHECK_WORKERS_MOST, .standard = "0",
         .help = "threads of --bad; 0: one per core"),
     OPT(inspect_args, model, TEXT, .option = "model", .value = "NAME",
-        .help =
-            "instead of a data set: the layers of a network that train knows, or of that of a checkpoint"),
+        .help = "show the layers of a network, or of a checkpoint's network, instead of a data set"),
     OPT(inspect_args, svg, TEXT, .option = "svg", .value = "FILE.svg", .help = "--model: draw it, too"),
-    OPT(inspect_args, force, FLAG, .option = "force", .help = "--svg: over a file that is there"),
+    OPT(inspect_args, force, FLAG, .option = "force", .help = "with --svg: replace an existing file"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Options", options),
@@ -616,7 +631,7 @@ static const opt_positional positionals[] = {
 const command command_inspect = {
     .name = "inspect",
     .summary =
-        "tells what is in a data set, in one record of it, what is wrong with it, or what a network is",
+        "show the contents of a data set or of one record, its bad samples, or the layers of a network",
     .text = "Shows fields, classes, counts, sizes, layout and where the data came from; with --record the "
             "fields of one "
             "sample and the header of its picture. Reads indexes and headers, not the samples; but with "

@@ -1,6 +1,6 @@
 /* tools/commands/cmd_lr_find.c: `millrace lr-find DATA --model M`: the range test of Smith 2015 ("Cyclical
- * Learning Rates for Training Neural Networks"): a rate that grows exponentially from step to step, and what
- * the loss does. Nothing of what is trained is kept. */
+ * Learning Rates for Training Neural Networks"): a rate that grows exponentially from step to step, and the
+ * loss at each step. The trained weights are discarded. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -106,7 +106,7 @@ static int take_steps(find_run *r)
     return status;
 }
 
-/* ---- what they say ---- */
+/* ---- results ---- */
 
 typedef struct finding {
     double suggested, lowest, steepest; /* rates; NAN: none */
@@ -260,10 +260,10 @@ static const opt options[] = {
     OPT(find_args, to, REAL, .option = "to", .most = 1000, .standard = "10",
         .help = "the last, if the loss does not diverge before"),
     OPT(find_args, steps, U32, .option = "steps", .least = STEPS_LEAST, .most = 1000000, .standard = "100",
-        .help = "from one to the other"),
+        .help = "steps from the first rate to the last"),
     OPT(find_args, csv, TEXT, .option = "csv", .value = "FILE",
-        .help = "every step: rate, loss, smoothed loss"),
-    OPT(find_args, force, FLAG, .option = "force", .help = "--csv: over a file that is there"),
+        .help = "write learning rate, loss and smoothed loss of every step to this file"),
+    OPT(find_args, force, FLAG, .option = "force", .help = "with --csv: replace an existing file"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Rates", options),
@@ -280,7 +280,7 @@ static const opt_positional positionals[] = {
 
 const command command_lr_find = {
     .name = "lr-find",
-    .summary = "trains some steps with a growing learning rate, and suggests one",
+    .summary = "train some steps with a growing learning rate and suggest a rate",
     .text = "The range test of Smith 2015: the rate grows exponentially from step to step, and the loss says "
             "from where "
             "on it is too high. Suggested is a tenth of the rate with the lowest loss, smoothed over steps. "

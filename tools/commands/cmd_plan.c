@@ -39,7 +39,7 @@ static int run(const void *args)
 
 static const opt options[] = {
     OPT(plan_args, seconds, SECONDS, .option = "seconds", .least = 0.01, .most = 3600, .standard = "10",
-        .value = "TIME", .help = "how long to measure"),
+        .value = "TIME", .help = "time to measure"),
     OPT(plan_args, no_forms, FLAG, .option = "no-forms",
         .help =
             "do not convert some of the pictures in a temporary folder to see what other forms would cost"),
@@ -56,7 +56,7 @@ static const opt_positional positionals[] = {
 
 const command command_plan = {
     .name = "plan",
-    .summary = "what would help: a measured run replayed with other settings, data and devices",
+    .summary = "predict a run with other settings, data or devices from a measured one",
     .text = "Trains for some seconds and records how long reading, decoding, copies and steps take. Then "
             "replays these "
             "durations through a model of the pipeline, with one thing changed at a time: workers, cores, "

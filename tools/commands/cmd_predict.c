@@ -1,8 +1,8 @@
-/* tools/commands/cmd_predict.c: `millrace predict DATA --checkpoint C`: what a checkpoint says of every
+/* tools/commands/cmd_predict.c: `millrace predict DATA --checkpoint C`: a checkpoint's outputs for every
  * sample, one row each, in the order of the data set.
  *
- * A sample that cannot be read has a row, too, which says why: on_bad reports it before the batch with its
- * place comes. */
+ * A sample that cannot be read has a row with the reason: on_bad reports it before the batch with its place
+ * comes. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -105,7 +105,7 @@ static int write_rows(predict_run *r, const char *text, size_t bytes, mr_error *
     return mr_error_set(err, MR_EIO, "cannot write to standard output");
 }
 
-/* In sequential order a sample's number is its place; one that was skipped has no number of its own. */
+/* In sequential order a sample's number is its place; a skipped sample has no number of its own. */
 static bool put_rows(predict_run *r, const mr_outputs *o, FILE *out)
 {
     for (uint32_t i = 0; i < o->count; i++) {
@@ -200,7 +200,7 @@ static int open_folders(predict_run *r)
     if (strcmp(mr_source_info_of(r->s.src)->format, "folder") != 0 || r->info.target_loss ||
         options_was_given(&r->args->given, "classes"))
         return EXIT_DONE;
-    int status = setup_opens(&opens, path, &data); /* what the system refuses ends it: labels would be missing
+    int status = setup_opens(&opens, path, &data); /* a refusal by the system ends it: labels would be missing
                                                     */
     if (status == EXIT_DONE && opens) status = setup_source_beside(&classed, path, &data);
     if (status == EXIT_DONE && opens)
@@ -208,7 +208,7 @@ static int open_folders(predict_run *r)
     return status;
 }
 
-/* What the checkpoint was trained with, where nothing else is said. */
+/* Take the checkpoint's training settings, where the user gave none. */
 static int fill_run(predict_run *r, session_args *shared, run_args *run)
 {
     const opt_given *given = &r->args->given;
@@ -309,7 +309,7 @@ static int put_header(predict_run *r)
     return exit_status(rc, &err);
 }
 
-/* Where rows do not go to standard output, it tells what became of them. */
+/* If rows do not go to standard output, print a summary of them there. */
 static void report(const predict_run *r, double seconds)
 {
     if (!r->args->out) return;
@@ -379,13 +379,13 @@ static const opt options[] = {
     OPT(predict_args, checkpoint, TEXT, .option = "checkpoint", .value = "C",
         .help = "a checkpoint, or the folder of a run: its newest"),
     OPT(predict_args, top, U32, .option = "top", .least = 1, .most = 1000000, .standard = "1",
-        .help = "so many of the likeliest classes"),
+        .help = "print this many of the most likely classes"),
     OPT(predict_args, views, TEXT, .option = "views", .value = "KIND",
-        .help = "mean over several views: flip, and its mirror image; five, the middle and the corners; ten, "
-                "both"),
+        .help = "average over several views: flip: with the mirror image; five: the middle and the "
+                "corners; ten: both"),
     OPT(predict_args, out, TEXT, .option = "out", .value = "FILE",
-        .help = "where rows go; without it standard output"),
-    OPT(predict_args, force, FLAG, .option = "force", .help = "--out: over a file that is there"),
+        .help = "write rows to this file; default: standard output"),
+    OPT(predict_args, force, FLAG, .option = "force", .help = "with --out: replace an existing file"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Prediction", options),
@@ -397,7 +397,7 @@ static const opt_positional positionals[] = {
 
 const command command_predict = {
     .name = "predict",
-    .summary = "what a checkpoint says of every sample, a row each",
+    .summary = "write a checkpoint's prediction for every sample, a row each",
     .text =
         "Writes one row of CSV, or with --json one line of JSON, for every sample of DATA, in its order: "
         "number, "

@@ -1,12 +1,12 @@
 /* tools/commands/cmd_profile.c: `millrace profile DATA --model M`: where the time goes.
  *
  * The same steps twice, prefetch off and on: a fresh trainer and loader each, the same seed, so the same
- * batches and the same weights at the end. Beside them the ceilings: the loader with nothing to train, the
+ * batches and the same weights at the end. The ceilings for comparison: the loader with nothing to train, the
  * trainer with nothing to load, and the slower of the two, which no real run can pass.
  *
  * All four are measured in turns, each in parts, so that a machine that is slower for a while is slower for
- * all of them; and a part begins where what was ready before it is used up, else a run would pass its own
- * ceiling for as long as that lasts. */
+ * all of them; and a part begins once the batches prepared before it are used up; with them a run would
+ * exceed its own ceiling. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ typedef struct profile_args {
     session_args shared;
 } profile_args;
 
-/* What the samples are that took longest, while the source is there. */
+/* Describe the samples that took longest, while the source is open. */
 static void look_at_slow(const tool_session *s, profile_result *p)
 {
     mr_slow_sample slow[MR_LOADER_SLOWEST];
@@ -72,7 +72,7 @@ static int run_steps(const profile_args *a, tool_session *s, uint32_t turn, uint
         const mr_loader_info *info = mr_loader_info_of(s->loader);
         mr_fit_defaults(&cfg);
         cfg.epochs = 1;
-        cfg.warmup_steps += a->shared.loader.prefetch; /* what was ready before the first step */
+        cfg.warmup_steps += a->shared.loader.prefetch; /* batches prepared before the first step */
         cfg.max_steps =
             least((a->steps + PROFILE_TURNS - 1) / PROFILE_TURNS + cfg.warmup_steps, info->steps_per_epoch);
         cfg.stop = &interrupt_flag;
@@ -220,14 +220,14 @@ static int run(const void *args)
 
 static const opt options[] = {
     OPT(profile_args, steps, U64, .option = "steps", .least = 1, .most = 0x1p32, .standard = "60",
-        .help = "of each of the two runs, in three parts, without those that warm them up; a part has at "
-                "most an epoch"),
+        .help = "measure this many steps of each of the two runs, in three parts of at most an epoch, "
+                "after their warm-up"),
     OPT(profile_args, seconds, SECONDS, .option = "seconds", .least = 0.01, .most = 3600, .standard = "2",
-        .value = "TIME", .help = "for each of the two ceilings"),
+        .value = "TIME", .help = "time for each of the two upper bounds"),
     OPT(profile_args, trace, TEXT, .option = "trace", .value = "FILE",
-        .help = "what every stage did when, with prefetch on, as a Chrome trace (ui.perfetto.dev shows it)"),
+        .help = "write a timeline of all stages with prefetch on as a Chrome trace for ui.perfetto.dev"),
     OPT(profile_args, html, TEXT, .option = "html", .value = "FILE",
-        .help = "the report with a timeline, as one HTML page"),
+        .help = "write the report with a timeline as one HTML page"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Profile", options),
@@ -242,12 +242,11 @@ static const opt_positional positionals[] = {
 
 const command command_profile = {
     .name = "profile",
-    .summary = "prefetch off and on over the same batches: where the time goes, and what limits",
-    .text =
-        "Trains the same steps with prefetch off and on, and measures the loader alone and the trainer "
-        "alone, in turns. Prints the stall table, what the device waited for, what each stage of the loader "
-        "did, the ceilings, how near the real run comes to them, and a verdict. Simulated devices need no "
-        "model.",
+    .summary = "train on the same batches with prefetch off and on, and find the limit",
+    .text = "Trains the same steps with prefetch off and on, and measures the loader alone and the trainer "
+            "alone, in turns. Prints the stall table, the causes of the device's waits, the state of each "
+            "stage of the loader, the upper bounds, the real run's share of them, and a verdict. Simulated "
+            "devices need no model.",
     .examples =
         "  millrace profile train.mrec --model cifar-cnn --steps 100\n"
         "  millrace profile train.mrec --model cifar-cnn --devices sim:8,step=3ms --trace trace.json\n"

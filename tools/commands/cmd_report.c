@@ -1,4 +1,4 @@
-/* tools/commands/cmd_report.c: `millrace report RUN [OTHER]`: what a run printed with --json as one HTML
+/* tools/commands/cmd_report.c: `millrace report RUN [OTHER]`: shows a run's --json output as one HTML
  * page. */
 #include <errno.h>
 #include <fcntl.h>
@@ -208,30 +208,29 @@ static const opt options[] = {
     OPT(report_args, html, TEXT, .option = "html", .standard = "report.html", .value = "FILE",
         .help = "the page to write"),
     OPT(report_args, trace, TEXT, .option = "trace", .value = "FILE",
-        .help = "what train --trace FILE wrote in the same run: a timeline"),
+        .help = "the file of train --trace of the same run: a timeline"),
     OPT(report_args, bad_list, TEXT, .option = "bad-list", .value = "FILE",
-        .help = "what train --bad-list FILE wrote in the same run"),
+        .help = "the file of train --bad-list of the same run"),
     OPT(report_args, samples, U32, .option = "samples", .most = REPORT_SAMPLES_MOST, .standard = "0",
-        .help = "show so many pictures, read and augmented as the run did"),
-    OPT(report_args, force, FLAG, .option = "force", .help = "replace a file that is no such page"),
+        .help = "show this many pictures, read and augmented as in the run"),
+    OPT(report_args, force, FLAG, .option = "force", .help = "replace a file that is not a report"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Report", options),
     DATA_GROUP(report_args, data_opts),
 };
 static const opt_positional positionals[] = {
-    {"RUN", offsetof(report_args, run), true, "what train --json, or profile --json, printed: a file"},
-    {"OTHER", offsetof(report_args, other), false, "another one, to stand beside it"},
+    {"RUN", offsetof(report_args, run), true, "a file with the output of train --json or profile --json"},
+    {"OTHER", offsetof(report_args, other), false, "a second run, to compare with"},
 };
 
 const command command_report = {
     .name = "report",
-    .summary = "a run, or two side by side, as one HTML page: curves, stalls, steps, a timeline",
-    .text = "Makes one HTML page of what a run printed with --json: loss, accuracy and rate, what the "
-            "devices waited "
-            "for, steps, stages, settings; with --trace a timeline, with --samples pictures as the network "
-            "gets them. "
-            "The page is one file and fetches nothing. A run that goes on, or was killed, has a page too.",
+    .summary = "show a run, or two side by side, as one HTML page: curves, stalls, steps, a timeline",
+    .text = "Makes one HTML page from the --json output of a run: loss, accuracy and speed, the causes of "
+            "the devices' waits, steps, stages, settings; with --trace a timeline, with --samples pictures "
+            "as the network receives them. The page is one file and fetches nothing. It can be made of a "
+            "run that goes on or was killed.",
     .examples = "  millrace train photos --model cifar-cnn --json --trace trace.json > run.jsonl\n"
                 "  millrace report run.jsonl --trace trace.json --samples 24\n"
                 "  millrace report before.jsonl after.jsonl --html both.html\n",

@@ -50,7 +50,7 @@ static bool log_of(const sweep_run *s, uint32_t at, char *path, size_t bytes)
     return snprintf(path, bytes, "%s/runs/%s.jsonl", s->args->out, name) < (int)bytes;
 }
 
-/* ------------------------------------------------------------------------------ what is told */
+/* ------------------------------------------------------------------------------ reports */
 
 /* The options that differ between runs. */
 static void put_choice(const sweep_run *s, uint32_t at)
@@ -120,7 +120,7 @@ static void tell(const sweep_run *s, uint32_t at, bool skipped)
 
 /* ------------------------------------------------------------------------------ one run */
 
-/* The program's exit status; what it prints goes to out. */
+/* Run the program with its output going to out; returns its exit status. */
 static int run_program(const sweep_run *s, uint32_t at, mr_output *out)
 {
     child c;
@@ -337,7 +337,7 @@ static int take_folder(sweep_run *s)
     return EXIT_DONE;
 }
 
-/* What the charts are drawn over: --plot, else batch, else the first option with several values. */
+/* The x axis of the charts: --plot, else batch, else the first option with several values. */
 static int choose_x(sweep_run *s)
 {
     const sweep_plan *p = &s->plan;
@@ -389,9 +389,10 @@ static const opt options[] = {
     OPT(sweep_args, out, TEXT, .option = "out", .standard = "sweep", .value = "FOLDER",
         .help = "logs of all runs, results.csv, sweep.html; a folder that is new, empty or of a sweep"),
     OPT(sweep_args, plot, TEXT, .option = "plot", .value = "OPTION",
-        .help = "what the charts are drawn over (default: batch, else the first option with several values)"),
+        .help = "draw the charts over this option (default: batch, else the first option with several "
+                "values)"),
     OPT(sweep_args, dry_run, FLAG, .option = "dry-run",
-        .help = "print the commands and which of them are done; run nothing"),
+        .help = "print the commands and their state without running them"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Sweep", options),
@@ -404,19 +405,15 @@ static const opt_positional positionals[] = {
 
 const command command_sweep = {
     .name = "sweep",
-    .summary = "train with all combinations of some options: a table and charts",
+    .summary = "train with all combinations of some options, and make a table and charts",
     .text =
-        "Trains once with every combination of the values in FILE, each run a process of its own, and keeps "
-        "what it "
-        "printed. One that fails does not end the others. The same command goes on where it was stopped, and "
-        "runs "
-        "again what failed; runs that are done stay done, also when FILE gets more values.\n"
-        "FILE has lines 'OPTION = VALUE | VALUE ...', with the options of train without their dashes; 'data' "
-        "is what "
-        "is trained on. '-' stands for \"without this option\", '+' for one without a value, {run} in a "
-        "value for the "
-        "run's name. results.csv has a line for each run, sweep.html charts of time, speed-up over the first "
-        "'devices', and accuracy, means over 'seed'.",
+        "Trains once with every combination of the values in FILE, each run in its own process, and stores "
+        "the output. A run that fails does not end the others. The same command continues after a stop and "
+        "repeats failed runs; finished runs are not repeated, even if FILE gets more values.\nFILE has "
+        "lines 'OPTION = VALUE | VALUE ...', with the options of train without their dashes; 'data' names "
+        "the data set. '-' means \"without this option\", '+' an option without a value, {run} in a value "
+        "the run's name. results.csv has a line for each run, sweep.html charts of time, speed-up over the "
+        "first 'devices', and accuracy, means over 'seed'.",
     .examples = "  millrace sweep study.txt --out study\n"
                 "  millrace sweep study.txt --out study --dry-run\n\n"
                 "  # study.txt\n"

@@ -177,6 +177,9 @@ static void report(const verify_run *r, double seconds)
         printf("%s: %" PRIu64 " of %" PRIu64 " samples checked%s, %s read in %.2f s, %" PRIu64 " wrong\n",
                shown_text(info->path), r->done, info->count, r->args->no_decode ? " (not decoded)" : "",
                size_text((double)r->bytes, text, sizeof text), seconds, r->wrong);
+        if (mr_source_withdrawn_count(r->src))
+            printf("%" PRIu64 " sample%s withdrawn, and not decoded\n", mr_source_withdrawn_count(r->src),
+                   mr_source_withdrawn_count(r->src) == 1 ? " is" : "s are");
         if (!mr_source_has_checksums(r->src) && !r->args->manifest)
             printf("The format %s has no checksums of its contents: a changed byte that still decodes is not "
                    "found. Record "
@@ -188,6 +191,7 @@ static void report(const verify_run *r, double seconds)
     json_text(&j, "data", mr_source_info_of(r->src)->path);
     json_u64(&j, "samples", mr_source_info_of(r->src)->count);
     json_u64(&j, "checked", r->done);
+    json_u64(&j, "withdrawn", mr_source_withdrawn_count(r->src));
     json_bool(&j, "decoded", !r->args->no_decode);
     json_bool(&j, "checksums", mr_source_has_checksums(r->src));
     json_u64(&j, "bytes", r->bytes);
@@ -275,14 +279,14 @@ static const opt options[] = {
     OPT(verify_args, no_decode, FLAG, .option = "no-decode",
         .help = "check checksums and headers, decode no picture"),
     OPT(verify_args, manifest, TEXT, .option = "manifest", .value = "FILE",
-        .help = "compare the files with a manifest ('millrace manifest', 'sha256sum') first: size, SHA-256, "
-                "none missing, none more"),
+        .help = "compare the files with a manifest ('millrace manifest', 'sha256sum') first: size, "
+                "SHA-256, missing and additional files"),
     OPT(verify_args, workers, U32, .option = "workers", .most = CHECK_WORKERS_MOST, .standard = "0",
         .help = "threads; 0: one per core"),
     OPT(verify_args, memory, SIZE, .option = "memory", .most = MRI_ANY, .standard = "0",
-        .help = "memory for large pictures, which take turns; 0: half of what there is"),
+        .help = "limit memory for large pictures, which are decoded in turns; 0: half of the memory"),
     OPT(verify_args, max_wrong, U64, .option = "max-wrong", .most = MRI_ANY, .standard = "100",
-        .help = "stop after telling so many; 0: never"),
+        .help = "stop after this many reports; 0: never"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Options", options),
@@ -292,19 +296,17 @@ static const opt_group groups[] = {
 static const opt_positional positionals[] = {
     {"DATA", offsetof(verify_args, path), true, "a record file, a shard list, or any data set"},
     {"OTHER", offsetof(verify_args, other), false,
-     "report pictures of this data set that DATA has, too (the same bytes); it is not checked otherwise"},
+     "report pictures of this data set that DATA also has (the same bytes); check nothing else of it"},
 };
 
 const command command_verify = {
     .name = "verify",
-    .summary = "reads everything, checks every checksum, decodes every picture",
-    .text = "Of record files every byte is read and checked: header, schema, index, records, padding. Then "
-            "every sample of the "
-            "data set is read and its picture decoded, entry points and coefficients included. What is wrong "
-            "is listed on standard output, with file, sample and "
-            "offset; the exit status is then 1. Formats without checksums are reported: a changed byte that "
-            "still decodes "
-            "cannot be found there.",
+    .summary = "read all data, check every checksum, decode every picture",
+    .text = "Reads and checks every byte of record files: header, schema, index, records, padding. Then "
+            "reads every sample of the data set and decodes its picture, entry points and coefficients "
+            "included. Lists damage on standard output, with file, sample and offset; the exit status is "
+            "then 1. Names formats without checksums, in which a changed byte that still decodes cannot be "
+            "found.",
     .examples = "  millrace verify train.mrec\n  millrace verify photos --max-wrong 0\n"
                 "  millrace verify photos/train photos/val\n",
     .positionals = positionals,

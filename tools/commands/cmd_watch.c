@@ -1,5 +1,5 @@
 /* tools/commands/cmd_watch.c: `millrace watch -- COMMAND`: a training program that is not ours, watched while
- * it runs; then what it waited for, and what our loader makes of the same data.
+ * it runs; then the causes of its waits, and our loader's rate for the same data.
  *
  * Everything here goes to standard error or to the file of --json: standard output is the program's. Its exit
  * status is ours. Nothing of the data is read before it ended, so that it finds the page cache as ever. */
@@ -172,19 +172,20 @@ static int run(const void *args)
 
 static const opt options[] = {
     OPT(watch_command_args, shared.data, TEXT, .option = "data", .value = "DATA",
-        .help = "what the program trains on: opens of its files are counted, and when it has ended our "
-                "loader is measured on it"),
+        .help = "name the data set of the program: the opens of its files are counted, and at the end the "
+                "loader of millrace is measured on it"),
     OPT(watch_command_args, samples, U64, .option = "samples", .least = 1, .most = MRI_ANY,
-        .help = "how many samples the program takes in all: exact where opens and bytes are estimates"),
+        .help = "number of samples that the program takes: exact, where opens and bytes only allow "
+                "estimates"),
     OPT(watch_command_args, interval, SECONDS, .option = "interval", .least = 0.01, .most = 60,
         .standard = "250ms", .value = "TIME",
-        .help = "between two looks at its processes; longer where a look takes long"),
+        .help = "time between two samples of the processes; longer if a sample takes long"),
     OPT(watch_command_args, seconds, SECONDS, .option = "seconds", .least = 0.1, .most = 1e7, .value = "TIME",
-        .help = "end the program after so long, with SIGTERM; without it it runs to its end"),
+        .help = "end the program with SIGTERM after this time; default: wait for its end"),
     OPT(watch_command_args, measure, SECONDS, .option = "measure", .least = 0.1, .most = 3600,
-        .standard = "3s", .value = "TIME", .help = "how long to measure our loader"),
+        .standard = "3s", .value = "TIME", .help = "time to measure the loader of millrace"),
     OPT(watch_command_args, json, TEXT, .option = "json", .value = "FILE",
-        .help = "the report as one JSON object, too; /dev/fd/3 is a descriptor"),
+        .help = "write the report also as one JSON object; /dev/fd/3 is a descriptor"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Watching", options),
@@ -195,15 +196,14 @@ static const opt_group groups[] = {
 
 const command command_watch = {
     .name = "watch",
-    .summary = "runs a training program of yours and tells what it waited for",
+    .summary = "run a training program and report what it waited for",
     .text =
-        "Runs COMMAND as a shell would: its streams, exit status and signals are its own (127: there is no "
-        "such program). Meanwhile its processes and threads are looked at, and at its end standard error "
-        "tells what they used and waited for: cores, storage, GPUs.\n"
-        "With --data our loader is measured on the same files when the program has ended, and the gap "
-        "stands in one line.\n"
-        "From outside nobody knows how many samples a program took: --samples says it, else files that it "
-        "opened are counted, else bytes are divided by the mean size, and the report says which.",
+        "Runs COMMAND as a shell does, with its streams, exit status and signals (127: no such program). "
+        "Samples its processes and threads meanwhile, and reports on standard error what they used and "
+        "waited for: cores, storage, GPUs.\nWith --data our loader is measured on the same files when the "
+        "program has ended, and the gap stands in one line.\nFrom outside nobody knows how many samples a "
+        "program took: --samples says it, else files that it opened are counted, else bytes are divided by "
+        "the mean size, and the report says which.",
     .examples = "  millrace watch -- python train.py\n"
                 "  millrace watch --data photos --augment rrc224 --batch 64 -- python train.py --epochs 1\n"
                 "  millrace watch --seconds 60 --json report.json -- python train.py\n",

@@ -15,9 +15,9 @@
 
 /* All of them, in the order in which help lists them. */
 #define COMMANDS(one) /* clang-format off */ \
-    one(convert) one(export) one(export_weights) one(inspect) one(verify) one(repair) one(append) one(stats) \
-    one(manifest) one(train) one(eval) one(predict) one(lr_find) one(profile) one(report) one(plan) \
-    one(sweep) \
+    one(convert) one(export) one(export_weights) one(inspect) one(verify) one(repair) one(append) \
+    one(withdraw) one(restore) one(stats) one(manifest) one(train) one(eval) one(predict) one(lr_find) \
+    one(profile) one(report) one(plan) one(sweep) \
     one(bench) one(watch) one(digest) one(devices) one(synth) /* clang-format on */
 
 #define COMMAND_DECLARED(name) extern const command command_##name;

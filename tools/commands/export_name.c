@@ -75,24 +75,28 @@ static bool make_safe(const char *name, char *out, size_t room)
 }
 
 /* ---- endings ---- */
-static bool is_one_of(const char *ending, const char *const *list)
+/* Of one kind in a row; the first is that of new files. */
+static const char *const endings[][6] = {
+    {"jpg", "jpeg", "jpe", "jfif", "jif"}, {"png"}, {"gif"}, {"bmp", "dib"}, {"webp"}, {"tiff", "tif"},
+};
+
+/* The row of an ending; NULL: it is no picture's. */
+static const char *const *kind_of(const char *ending)
 {
-    for (; *list; list++)
-        if (strcasecmp(ending, *list) == 0) return true;
-    return false;
+    for (size_t k = 0; k < sizeof endings / sizeof *endings; k++)
+        for (size_t e = 0; endings[k][e]; e++)
+            if (strcasecmp(ending, endings[k][e]) == 0) return endings[k];
+    return NULL;
 }
 
 /* The end of the name becomes that of the kind of file, unless it is. */
 static void set_ending(char *name, const char *ending)
 {
-    static const char *const jpegs[] = {"jpg", "jpeg", "jpe", "jfif", "jif", NULL},
-                             *const pngs[] = {"png", NULL}, *const others[] = {"webp", "gif",  "bmp",
-                                                                               "tif",  "tiff", NULL};
     char *const slash = strrchr(name, '/');
     char *dot = strrchr(slash ? slash + 1 : name, '.');
-    const bool jpeg = dot && is_one_of(dot + 1, jpegs), png = dot && is_one_of(dot + 1, pngs);
-    if (strcmp(ending, "png") == 0 ? png : jpeg) return;
-    if (!jpeg && !png && !(dot && is_one_of(dot + 1, others))) dot = name + strlen(name);
+    const char *const *kind = dot ? kind_of(dot + 1) : NULL;
+    if (kind && kind == kind_of(ending)) return;
+    if (!kind) dot = name + strlen(name);
     sprintf(dot, ".%s", ending); /* there is room: EXPORT_NAME_ROOM is more than LONGEST */
 }
 

@@ -18,7 +18,7 @@ typedef struct export_names { /* {0} is empty */
 typedef struct export_sample {
     const char *name;       /* what it was called, or "" */
     const char *class_name; /* or "": none */
-    const char *ending;     /* of the file: jpg, png */
+    const char *ending;     /* of the file: jpg, png, gif, ... */
     bool unchanged;         /* the bytes that were stored: whatever the name ends in stays */
     uint64_t number;
 } export_sample;

@@ -1,4 +1,4 @@
-/* tools/commands/limits.h: what the machine gives, one figure at a time. */
+/* tools/commands/limits.h: the machine's limits, one figure at a time. */
 #ifndef TOOLS_LIMITS_H
 #define TOOLS_LIMITS_H
 

@@ -86,7 +86,7 @@ static void part_text(const profile_result *p, char *out, size_t out_bytes)
     else snprintf(out, out_bytes, "all of that, within the noise of %.1f %%", 100 * (p->on_over_ceiling - 1));
 }
 
-/* Those that stick out. */
+/* The slow outliers. */
 static void slow_text(const profile_result *p)
 {
     char bytes[32];

@@ -16,7 +16,7 @@ typedef struct profile_side {
     uint64_t weights[2]; /* hash after the last step: low, high */
 } profile_side;
 
-/* A sample that took long, with what it is. */
+/* A slow sample, with its description. */
 typedef struct profile_slow {
     mr_slow_sample what;
     char name[512];

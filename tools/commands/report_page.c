@@ -13,7 +13,7 @@
 
 static const char *const run_css[REPORT_RUNS][2] = {{"a", "b"}, {"c", "d"}};
 
-/* ---- what a log has ---- */
+/* ---- contents of a log ---- */
 
 /* Of the n-th report: when it ended, in epochs. */
 static double epoch_of(const run_log *r, size_t n)
@@ -49,7 +49,7 @@ typedef struct curve {
     const char *title, *unit, *key, *val_key; /* val_key NULL: no validation */
     double y_most;
     bool from_zero, of_steps;
-    bool computed; /* by a device: a simulated one has none */
+    bool computed; /* by a device: a simulated one computes nothing */
 } curve;
 
 typedef struct curve_data {
@@ -468,7 +468,7 @@ static void put_slowest(FILE *f, const run_log *r)
     fputs("</table></div>\n", f);
 }
 
-/* What `profile` measured alone, beside the whole. */
+/* The ceilings that `profile` measured separately, next to the runs. */
 static void put_ceilings(FILE *f, const report_page *p)
 {
     static const struct {

@@ -1,8 +1,8 @@
 /* tools/commands/synth_picture.c: see synth_picture.h.
  *
- * Ten shapes tell the classes apart. Place, size, a little turn, both colours, a shading of the background, a
- * stray line and noise are drawn for each picture, so that neither a mean colour nor one pixel gives the
- * class away; with more than ten classes the colour of the shape tells the tens. A small network gets above
+ * Ten shapes distinguish the classes. Place, size, a little turn, both colours, a shading of the background,
+ * a stray line and noise are drawn for each picture, so that neither a mean colour nor one pixel gives the
+ * class away; with more than ten classes the colour of the shape encodes the tens. A small network gets above
  * nine in ten after a few passes. */
 #include "tools/commands/synth_picture.h"
 

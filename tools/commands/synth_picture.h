@@ -10,7 +10,7 @@ enum { SYNTH_SHAPES = 10, SYNTH_COLOURS = 10, SYNTH_CLASSES_MOST = SYNTH_SHAPES 
 /* "disc"; with more classes than shapes "red-disc". Returns buf. */
 const char *synth_class_name(uint32_t class_idx, uint32_t class_count, char *buf, size_t buf_bytes);
 
-/* What a picture looks like depends on these and nothing else. */
+/* A picture depends on these members and nothing else. */
 typedef struct synth_key {
     uint64_t seed;
     uint32_t class_idx, class_count;

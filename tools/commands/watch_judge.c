@@ -1,9 +1,8 @@
-/* tools/commands/watch_judge.c: what the figures of a program that is not ours say about its input. From
- * outside nobody knows what a program does with a core; so the verdict names its evidence, and where there is
- * none says so.
+/* tools/commands/watch_judge.c: judges the input of a program that is not ours by its figures. From outside a
+ * program's use of a core is unknown; so the verdict names its evidence, or its lack.
  *
  * The processes have a main one, found from the command downwards: a process that did next to nothing itself
- * and has one child that did the most (a shell, a launcher) is passed. What the main one started are
+ * and has one child that did the most (a shell, a launcher) is skipped. The children of the main process are
  * workers. */
 #include <stdarg.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@ typedef enum samples_how {
     SAMPLES_UNKNOWN,
     SAMPLES_GIVEN, /* --samples */
     SAMPLES_OPENS, /* files of the data that were opened */
-    SAMPLES_BYTES  /* bytes that read calls brought, by the mean size: it were at most so many */
+    SAMPLES_BYTES  /* bytes that read calls brought, by the mean size: an upper bound */
 } samples_how;
 
 /* Our loader over the same data. */
@@ -31,12 +31,12 @@ typedef struct watch_result {
     int32_t main_pid;                /* the process that the others work for; 0: none was seen */
     double main_cores, worker_cores; /* of it, and of its descendants */
     uint32_t workers;                /* descendants that used a core for a while */
-    bool crowded; /* it wanted cores that others had, or a quota forbade: its rate is not what it could be */
+    bool crowded; /* it lacked cores that others had or a quota denied: its rate is below its best */
     char verdict[512];
     bool input_bound;
 } watch_result;
 
-/* Fills main_pid and behind it: roles, verdict. */
+/* Fills main_pid and the members after it: roles, verdict. */
 void watch_judge(watch_result *r);
 void watch_report_text(const watch_result *r, FILE *out);
 void watch_report_json(const watch_result *r, FILE *out);

@@ -83,7 +83,7 @@ static float quantile(double share)
     return (float)low;
 }
 
-/* Of two numbers a grid; of others what a fixed sequence says. */
+/* Codes of two numbers form a grid; others follow a fixed sequence. */
 static void fill_codes(float *codes, uint32_t row, uint32_t rows, uint32_t each)
 {
     uint64_t state = 0x9E3779B97F4A7C15u * (row + 1);

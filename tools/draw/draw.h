@@ -6,14 +6,14 @@
 
 /* The points of a network that are looked at; none: it gives back nothing that could be drawn. */
 typedef struct draw_points {
-    session_points kept; /* the pictures, what it makes of them, where it draws from */
+    session_points kept; /* the pictures, the network's outputs for them, the input of its drawing */
     bool logits;         /* the second are logits of the first */
 } draw_points;
 
 draw_points draw_points_of(const mr_net *net);
 
-/* Behind an evaluation: pictures of its last part over what the network made of them, and below, where the
- * network draws, what it makes of numbers of its own. A PNG at path; force: over a file that is there. */
+/* After an evaluation: pictures of its last part above the network's outputs for them, and below, if the
+ * network draws, its outputs for codes. A PNG at path; force: over a file that is there. */
 int draw_to(tool_session *s, const draw_points *p, const char *path, bool force);
 
 #endif

@@ -31,7 +31,7 @@ static void put_line(FILE *f, mr_point from, uint32_t layer)
             middle_of(from) + 4, out, middle_of(to) - 4, LEFT + WIDTH, middle_of(to) - 4);
 }
 
-/* The first word of a layer's text tells its kind, and so its colour. */
+/* The first word of a layer's text is its kind, which gives its colour. */
 static const char *class_of(const char *name)
 {
     static const char *const kinds[][2] = {{"conv2d", "w"},        {"dense", "w"},     {"gru", "w"},

@@ -179,8 +179,10 @@ static drawn *draw(const choosing *c, uint64_t seed, bool by_class, uint64_t *co
     *count = 0;
     for (uint64_t k = 0; d && k < c->count; k++)
         if (c->kept[k] && (!by_class || c->facts.sample[k].good)) /* what cannot be read has no class */
-            d[(*count)++] = (drawn){by_class ? c->facts.sample[k].label : 0,
-                                    mix(mix(k + 0x9e3779b97f4a7c15u) ^ mix(seed + 0x6d696c6c72616365u)), k};
+            d[(*count)++] = (drawn){
+                by_class ? c->facts.sample[k].label : 0,
+                mix(mix(mr_source_number(c->src, k) + 0x9e3779b97f4a7c15u) ^ mix(seed + 0x6d696c6c72616365u)),
+                k};
     if (d && *count) qsort(d, *count, sizeof *d, by_draw);
     return d;
 }
@@ -317,6 +319,26 @@ int choose_samples(mr_source *src, const choose_args *a, const mr_decode_config 
     out->classes_after = mr_source_info_of(src)->class_count;
     if (!status) report(a, out);
     class_plan_free(&plan);
+    stats_free(&c.facts);
+    free(c.kept);
+    return status;
+}
+
+int choose_where(mr_source *src, const char *conditions, const mr_decode_config *decode, bool quiet,
+                 uint64_t **numbers, uint64_t *count)
+{
+    const choose_args args = {.where = conditions};
+    choose_result unused = {0};
+    choosing c = {.src = src, .args = &args, .decode = decode, .result = &unused};
+    *numbers = NULL;
+    *count = 0;
+    int status = look(&c, quiet);
+    if (!status) status = by_where(&c);
+    if (!status && interrupt_flag) status = EXIT_SIGNAL + interrupt_flag;
+    if (!status && !(*numbers = malloc((c.count + 1) * sizeof **numbers)))
+        status = exit_no_memory("the numbers of samples");
+    for (uint64_t k = 0; !status && k < c.count; k++)
+        if (c.kept[k] && c.facts.sample[k].good) (*numbers)[(*count)++] = k;
     stats_free(&c.facts);
     free(c.kept);
     return status;

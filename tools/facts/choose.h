@@ -33,6 +33,11 @@ int choose_samples(mr_source *src, const choose_args *a, const mr_decode_config 
 /* Is anything of it given? */
 bool choose_asked(const choose_args *a);
 
+/* The samples for which the conditions hold, in *numbers (to be freed), rising. One that cannot be read is
+ * none of them. 0, or an exit status. */
+int choose_where(mr_source *src, const char *conditions, const mr_decode_config *decode, bool quiet,
+                 uint64_t **numbers, uint64_t *count);
+
 /* ---- conditions (choose_where.c) ---- */
 typedef struct where_sample {
     const char *key, *class_name;

@@ -7,7 +7,8 @@
 
 #include "tools/cli/exit.h"
 
-const char *const stats_kind_names[STATS_KINDS] = {"jpeg", "png", "coefficients", "pixels"};
+const char *const stats_kind_names[STATS_KINDS] = {"jpeg", "png", "coefficients", "pixels",
+                                                   "gif",  "bmp", "webp",         "tiff"};
 const char *const stats_sampling_names[STATS_SAMPLINGS] = {"4:4:4", "4:2:2", "4:2:0", "gray", "other"};
 
 /* ---- ranges ---- */

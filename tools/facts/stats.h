@@ -10,7 +10,7 @@
 
 #include "millrace/pipeline.h"
 
-enum { STATS_PAIRS = 10, STATS_KINDS = 4, STATS_SAMPLINGS = 5 };
+enum { STATS_PAIRS = 10, STATS_KINDS = 8, STATS_SAMPLINGS = 5 };
 
 typedef struct stats_config {
     mr_decode_config decode;

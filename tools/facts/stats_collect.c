@@ -56,6 +56,16 @@ static uint8_t sampling_of(const mr_image_header *h)
     return x == 10 && y == 10 ? 0 : x == 20 && y == 10 ? 1 : x == 20 && y == 20 ? 2 : 4;
 }
 
+/* Its place in stats_kind_names. */
+static uint8_t kind_of(mr_type type)
+{
+    static const mr_type types[STATS_KINDS] = {MR_TYPE_JPEG, MR_TYPE_PNG, MR_TYPE_COEF, MR_TYPE_PIXELS,
+                                               MR_TYPE_GIF,  MR_TYPE_BMP, MR_TYPE_WEBP, MR_TYPE_TIFF};
+    uint8_t k = 0;
+    while (k < STATS_KINDS - 1 && types[k] != type) k++;
+    return k;
+}
+
 static int take_picture(const mr_value *v, stats_sample *out, mr_error *err)
 {
     mr_image_header h;
@@ -66,7 +76,7 @@ static int take_picture(const mr_value *v, stats_sample *out, mr_error *err)
     out->channels = (uint8_t)h.channels;
     out->orientation = (uint8_t)h.orientation;
     out->progressive = h.progressive;
-    out->kind = v->type == MR_TYPE_JPEG ? 0 : v->type == MR_TYPE_PNG ? 1 : v->type == MR_TYPE_COEF ? 2 : 3;
+    out->kind = kind_of(v->type);
     out->sampling = out->kind == 0 || out->kind == 2 ? sampling_of(&h) : 0;
     out->bytes = v->bytes;
     out->hash = hash_of(v->data, v->bytes) ^ (uint64_t)v->type;

@@ -119,6 +119,8 @@ void stats_print_text(const stats *s)
     printf("data        %s\nformat      %s\nsamples     %" PRIu64, shown_text(info->path), info->format,
            s->count - s->bad);
     if (s->bad) printf(", and %" PRIu64 " that cannot be read", s->bad);
+    if (mr_source_withdrawn_count(s->src))
+        printf(", and %" PRIu64 " withdrawn", mr_source_withdrawn_count(s->src));
     printf("\nbytes       %s; %s to %s each, median %s\n", size_text((double)s->bytes.total, all, sizeof all),
            size_text((double)s->bytes.least, least, sizeof least),
            size_text((double)s->bytes.most, most, sizeof most),
@@ -177,6 +179,7 @@ void stats_print_json(const stats *s)
     json_text(&j, "data", info->path);
     json_text(&j, "format", info->format);
     json_u64(&j, "samples", s->count - s->bad);
+    json_u64(&j, "withdrawn", mr_source_withdrawn_count(s->src));
     json_u64(&j, "bad", s->bad);
     json_u64(&j, "bytes", s->bytes.total);
     json_range(&j, "sample_bytes", &s->bytes);

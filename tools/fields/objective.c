@@ -92,7 +92,7 @@ static int no_field(const objective *o, const mr_source_info *info)
     return EXIT_FAILED;
 }
 
-/* Where the schema leaves the length of rows open: that of the first sample. */
+/* The length of rows, taken from the first sample if the schema leaves it open. */
 static int count_in_first(const mr_source *src, uint32_t at, uint64_t *out)
 {
     mr_error err = MR_ERROR_INIT;

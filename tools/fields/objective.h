@@ -1,11 +1,11 @@
-/* tools/fields/objective.h: what a network is trained to tell: classes, which may have weights, or targets
- * that a field of the data has (--loss, --targets, --class-weights; a checkpoint knows them, too). */
+/* tools/fields/objective.h: what a network is trained to predict: classes, which may have weights, or targets
+ * in a field of the data (--loss, --targets, --class-weights; a checkpoint also stores them). */
 #ifndef TOOLS_OBJECTIVE_H
 #define TOOLS_OBJECTIVE_H
 
 #include "millrace/train.h"
 
-typedef struct objective_args { /* what a network is trained to tell */
+typedef struct objective_args { /* a network's training objective */
     uint32_t loss;              /* mr_target_loss; 0: the model's own */
     const char *targets;        /* NULL: none */
     const char *class_weights;  /* NULL: not given; "none" */
@@ -21,7 +21,7 @@ typedef struct objective {
     mr_target_loss loss; /* NONE: the model's own */
     char field[MR_MAX_NAME + 1];
     uint32_t count;       /* numbers of a sample; 0: not known yet */
-    uint32_t class_count; /* without a loss: of the network; 0: as many as the data have */
+    uint32_t class_count; /* without a loss: of the network; 0: the number of the data */
     bool outputs_only;    /* the data need not have the field */
     objective_first first;
     const char *weights;  /* --class-weights, or NULL */
@@ -29,7 +29,7 @@ typedef struct objective {
     uint32_t class_weight_count;
 } objective;
 
-/* Names of mr_target_loss, NONE: own; NULL behind the last. */
+/* Names of mr_target_loss, NONE: own; NULL after the last. */
 extern const char *const objective_names[];
 
 /* As the user says: EXIT_MISUSED where that contradicts itself. model may be NULL. */
@@ -38,11 +38,10 @@ int objective_choose(objective *o, const objective_args *a, const mr_model *mode
 void objective_of_checkpoint(objective *o, const mr_checkpoint_info *info, bool outputs_only);
 void objective_close(objective *o); /* accepts a zeroed one */
 
-/* The field among the loader's, what it is called and how many numbers it has checked; nothing without a
- * loss. */
+/* The field among the loader's, after checking its name and its count of numbers; nothing without a loss. */
 int objective_take_field(objective *o, const mr_source *src, mr_loader_config *cfg,
                          mr_loader_field fields[MR_LOADER_MAX_FIELDS], uint32_t *count);
-/* Says which field it is when a run has ended for targets that are none. */
+/* Name the field when a run ended because of invalid targets. */
 void objective_explain(const objective *o, const mr_source *src, const mr_error *err);
 /* What --class-weights says for these data and this network, unless there are weights already. */
 int objective_take_weights(objective *o, const mr_source *src, const mr_net *net);

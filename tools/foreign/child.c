@@ -1,7 +1,7 @@
 /* tools/foreign/child.c: see child.h.
  *
- * The program is in our process group: what the terminal sends (Ctrl-C) reaches it without us, and is not
- * passed on a second time; what a process sent to us alone is. Which it was, the kernel says (si_code). */
+ * The program is in our process group: a signal of the terminal (Ctrl-C) reaches it without us, and is not
+ * passed on again; a signal sent to us alone is passed on. The kernel distinguishes the two (si_code). */
 #include "tools/foreign/child.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* tools/foreign/child.h: the program itself: started, signalled, waited for.
  *
  * From child_start() on the signals that are passed on are blocked here and come through a descriptor, so
- * that nothing interrupts anything; child_leave() gives back what was before. */
+ * that nothing interrupts anything; child_leave() restores the previous state. */
 #ifndef TOOLS_CHILD_H
 #define TOOLS_CHILD_H
 

@@ -1,8 +1,8 @@
 /* tools/foreign/foreign.c: see foreign.h. One loop waits for signals, opens and the next look.
  *
- * What was used is the kernel's own sum of all that were waited for (getrusage, /proc/self/io), which has
- * also what lived too short to be seen; to it comes what still runs at the end. Where a program lets its
- * children go without waiting for them, that sum lacks them: then what was seen of them counts. */
+ * The used time and bytes are the kernel's sum over all awaited processes (getrusage, /proc/self/io), which
+ * includes processes too short-lived to be seen, plus the processes that still run at the end. If a program
+ * does not wait for its children, that sum lacks them: the observed figures then count. */
 #include "tools/foreign/foreign.h"
 
 #include <ctype.h>
@@ -155,7 +155,7 @@ static void watch_to_end(watcher *w)
         const bool began = w->out->opens.count > 0;
         opens_take(w->opens);
         child_take_signals(&w->child);
-        if (!began && w->out->opens.count > 0) mark(w); /* what it did to get ready is over */
+        if (!began && w->out->opens.count > 0) mark(w); /* its preparation is over */
         end_in_time(w);
         if (!w->child.ended && clock_ns() >= w->next_ns) look(w);
     }

@@ -1,14 +1,15 @@
 /* tools/foreign/foreign.h: a program that is not ours, watched from outside while it runs.
  *
  * The room foreign/
- *   takes      the words of a command, and what the kernel says of its processes (/proc), of the machine and
+ *   takes      the words of a command, and the kernel's figures of its processes (/proc), of the machine and
  *              its control groups, and of GPUs (NVML, where it is)
- *   gives      how it ended (child.h) and what it used and waited for: processes and their threads (tree.h on
- *              proc_file.h), machine (machine.h), GPUs (gpu.h), files of a folder that were opened (opens.h)
+ *   gives      its exit status (child.h), its use of resources and its waits: processes and their threads
+ *              (tree.h on proc_file.h), machine (machine.h), GPUs (gpu.h), files of a folder that were opened
+ *              (opens.h)
  *   callers    commands; nothing here knows a data set or a loader
  *
- * What a program does is not changed: it has our standard streams, its place in our process group, and gets
- * the signals that are sent to us. All its descendants are found, also those whose parents have ended: they
+ * The program runs unchanged: it has our standard streams, its place in our process group, and gets the
+ * signals that are sent to us. All its descendants are found, also those whose parents have ended: they
  * become our children (PR_SET_CHILD_SUBREAPER). */
 #ifndef TOOLS_FOREIGN_H
 #define TOOLS_FOREIGN_H
@@ -27,7 +28,7 @@ typedef struct foreign_settings {
 } foreign_settings;
 
 typedef struct foreign_figures {
-    int status; /* what a shell would say: its exit status, or 128 + the signal that killed it */
+    int status; /* as a shell reports it: its exit status, or 128 + the signal that killed it */
     bool ended_by_us;
     double seconds;
     double start_s; /* before the first file of the folder was opened; 0: opens are not counted, or none came.

@@ -28,7 +28,7 @@ static bool group_path(const char *membership, const char *controller, char *out
     return false;
 }
 
-/* A file of our group, or of the mount itself: inside a container that is what the group is. */
+/* A file of our group, or of the mount itself: inside a container the mount is the group. */
 static bool group_text(const char *root, const char *const *mounts, const char *group, const char *name,
                        char *text, size_t text_bytes)
 {

@@ -1,4 +1,4 @@
-/* tools/foreign/machine.h: what the machine, or the control group, says of waiting: pressure (PSI) and time
+/* tools/foreign/machine.h: the machine's, or the control group's, figures of waiting: pressure (PSI) and time
  * that a CPU quota took. Counters that only grow; figures are the difference of two readings. */
 #ifndef TOOLS_MACHINE_H
 #define TOOLS_MACHINE_H

@@ -1,5 +1,5 @@
-/* tools/foreign/opens.h: how often files below a folder were opened, by whoever it was (inotify). A program
- * that reads one file for each sample tells so how many it read. */
+/* tools/foreign/opens.h: how often files below a folder were opened, by any process (inotify). If a program
+ * reads one file for each sample, that is its number of samples. */
 #ifndef TOOLS_OPENS_H
 #define TOOLS_OPENS_H
 

@@ -1,9 +1,9 @@
 /* tools/foreign/tree.h: all descendants of this process, looked at every now and then.
  *
- *   what only grows (CPU time of a thread, its waits) is added up from look to look, so that threads may come
- *   and go; what a thread used after the last look at it is not in here: the kernel's own sums of ended
- *   processes are (foreign.c)
- *   what is (states, memory) is counted at each look */
+ *   counters (CPU time of a thread, its waits) are added up from look to look, so that threads may come
+ *   and go; a thread's use after the last look at it is missing here; the kernel's sums of ended processes
+ *   have it (foreign.c)
+ *   states and memory are counted at each look */
 #ifndef TOOLS_TREE_H
 #define TOOLS_TREE_H
 
@@ -45,10 +45,10 @@ tree *tree_create(const char *root, int32_t self);
 void tree_look(tree *t);
 /* pids of the newest look; valid until the next one. */
 const int32_t *tree_pids(const tree *t, uint32_t *count);
-/* From here on it counts: forgets what was added up. */
+/* Count from here on: reset the sums. */
 void tree_mark(tree *t);
 
-/* What those that run have used, with those whom they waited for: not yet in anybody else's sums. */
+/* The use of running processes and of the children they waited for, which other sums do not include yet. */
 typedef struct tree_used {
     double user_s, system_s;
     uint64_t read_calls, storage, faults;

@@ -7,8 +7,8 @@
  *
  * `sha256sum -c` reads it: lines that begin with # are comments to it. Names are relative to the manifest's
  * folder, or absolute; with a line end or a backslash in them they are written as sha256sum does, with \ in
- * front of the line. Without the comments (a list that sha256sum wrote) sizes are not known, and a list that
- * was cut cannot be told from a whole one.
+ * front of the line. Without the comments (a list that sha256sum wrote) sizes are not known, and a truncated
+ * list looks complete.
  *
  * The room: takes paths and texts. Gives manifests, made (manifest_make.c) and compared (manifest_check.c).
  * Callers: commands. */
@@ -65,9 +65,9 @@ typedef struct manifest {
 int manifest_add(manifest *m, const char *path, mr_error *err);
 void manifest_free(manifest *m);
 
-/* The files of a data set: of a folder all that lie below it, but for hidden ones, for part files and
- * `without`; else those that src reads, and path itself where it is a list of them. src may be NULL for a
- * folder. (manifest_make.c) */
+/* The files of a data set: all files below a folder, except for hidden ones, part files and `without`; else
+ * the files that src reads, and path itself if it is a list of files. src may be NULL for a folder.
+ * (manifest_make.c) */
 int manifest_find(manifest *m, const char *path, const mr_source *src, const char *without, mr_error *err);
 /* Sizes and sums, on several threads (0: one per core); what cannot be read has rc. MR_ECANCELED.
  * (manifest_sum.c) */
@@ -78,7 +78,7 @@ int manifest_read(manifest *m, const char *path, mr_error *err);
 
 /* Read every file that the manifest at path names and compare size and sum; then look for files of the data
  * set (path of it: data) that it does not name. wrong() is called for each difference, in order; false: stop.
- * *files, *bytes: what was read. The status is of the check itself. (manifest_compare.c) */
+ * *files, *bytes: the numbers read. The status is of the check itself. (manifest_compare.c) */
 typedef bool manifest_wrong(void *context, const mr_error *what);
 int manifest_compare(const char *path, const char *data, const mr_source *src, uint32_t threads, bool quiet,
                      const volatile int *stop, manifest_wrong *wrong, void *context, uint64_t *files,

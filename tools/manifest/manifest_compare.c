@@ -19,7 +19,7 @@ static int by_place(const void *a, const void *b)
     return x->inode < y->inode ? -1 : x->inode > y->inode;
 }
 
-/* ---- what is named ---- */
+/* ---- named files ---- */
 static void judge(const manifest_file *want, const manifest_file *got, mr_error *out)
 {
     char a[2 * SHA256_BYTES + 1], b[2 * SHA256_BYTES + 1];
@@ -55,7 +55,7 @@ static int compare_named(const manifest *want, const manifest *got, manifest_wro
     return MR_OK;
 }
 
-/* ---- what is not ---- */
+/* ---- files not named ---- */
 static int find_more(const manifest *want, const char *path, const char *data, const mr_source *src,
                      manifest_wrong *wrong, void *context, mr_error *err)
 {

@@ -140,7 +140,7 @@ static int put(mr_output *o, char *buffer, size_t *used, const char *text, size_
     return MR_OK;
 }
 
-/* What the file is called from the manifest's folder. */
+/* The file's path relative to the manifest's folder. */
 static bool name_from(const char *home, const char *path, char out[PATH_MAX])
 {
     char real[PATH_MAX];

@@ -15,7 +15,7 @@ static const uint32_t k256[64] = {
 
 static uint32_t turn(uint32_t x, int n) { return x >> n | x << (32 - n); }
 
-/* With the word called a at place `at`, b behind it, and so on around. */
+/* The word a is at index `at`, b follows it, and so on in a circle. */
 static inline __attribute__((always_inline)) void one_round(uint32_t v[8], unsigned at, uint32_t add)
 {
     const uint32_t a = v[at], b = v[(at + 1) % 8], c = v[(at + 2) % 8], e = v[(at + 4) % 8],

@@ -1,5 +1,5 @@
-/* tools/outputs/confusion.h: which classes are taken for which: a matrix of samples by their class and by
- * what the network says. */
+/* tools/outputs/confusion.h: which classes are confused: a matrix of samples by their class and by the
+ * predicted class. */
 #ifndef TOOLS_CONFUSION_H
 #define TOOLS_CONFUSION_H
 
@@ -19,7 +19,7 @@ typedef struct confusion {
 /* An exit status. */
 int confusion_open(confusion *c, uint32_t classes);
 void confusion_close(confusion *c); /* accepts a zeroed one */
-/* Those of a batch that have a label. */
+/* Add the samples of a batch that have a label. */
 void confusion_add(confusion *c, const mr_outputs *o);
 /* names of classes may be NULL, here and below. CSV: a row for each class, a column for each that is said,
  * then samples and accuracy. */

@@ -8,7 +8,7 @@
 #include "millrace/train.h"
 
 typedef struct folder_labels {
-    mr_source *classed;       /* the same folder with its classes; NULL: it has none, or none that matter */
+    mr_source *classed;       /* the same folder with its classes; NULL: no classes, or irrelevant ones */
     const char *const *names; /* of the network's classes; NULL: numbers from `first` on */
     uint32_t classes;
     int64_t first;

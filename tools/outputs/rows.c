@@ -41,7 +41,7 @@ void rows_put_csv(FILE *out, const char *text)
     fputc('"', out);
 }
 
-/* What a sample is called, else the file that it is in where each has its own. */
+/* A sample's name, else its file if each sample has its own. */
 static const char *name_of(const rows *r, uint64_t sample, char *buf, size_t buf_bytes)
 {
     mr_extent e;
@@ -51,7 +51,7 @@ static const char *name_of(const rows *r, uint64_t sample, char *buf, size_t buf
     return buf;
 }
 
-/* Of the data's own class; "": it has none. */
+/* The name of the data's own class; "": no name. */
 static const char *label_name(const rows *r, int32_t label, char *buf, size_t buf_bytes)
 {
     const mr_source_info *info = mr_source_info_of(r->src);
@@ -83,7 +83,7 @@ static void choose(const rows *r, const float *logits, guess *out)
     }
 }
 
-/* ---- what is told of targets ---- */
+/* ---- outputs for targets ---- */
 
 /* Above 0.5 it is there. */
 static double probability(float logit) { return 1 / (1 + exp(-(double)logit)); }

@@ -1,4 +1,4 @@
-/* tools/outputs/rows.h: what a network says of each sample, as a row of CSV or a line of JSON.
+/* tools/outputs/rows.h: a network's outputs for each sample, as a row of CSV or a line of JSON.
  *
  * The room outputs/
  *   takes      logits of batches (mr_outputs), names of classes and samples
@@ -16,12 +16,11 @@
 typedef struct rows {
     const mr_source *src;
     folder_labels folders;    /* of a folder of pictures taken without classes; else zeroed */
-    const char *const *names; /* of classes; NULL: they have none */
+    const char *const *names; /* of classes; NULL: no names */
     int64_t first;            /* then: number of the first one */
     uint32_t classes, top;
     bool json;
-    mr_target_loss loss; /* of a network with targets: so many (classes) labels, or numbers; top is not asked
-                          */
+    mr_target_loss loss; /* of a network with targets: `classes` labels, or numbers; top is not used */
 } rows;
 
 /* CSV: the names of the columns; JSON: nothing. */
@@ -33,7 +32,7 @@ void rows_put_bad(const rows *r, FILE *out, uint64_t sample, const char *why);
 
 /* The class with the largest logit, the first of equals. */
 uint32_t rows_best(const float *logits, uint32_t classes);
-/* Its name, or its number in buf: that of the first class and `at`. */
+/* Its name, or its number in buf: the first class's number plus `at`. */
 const char *rows_class_name(const char *const *names, int64_t first, uint32_t at, char *buf,
                             size_t buf_bytes);
 /* A field of CSV: quoted where it must be; control characters as \xNN, which no terminal obeys. */

@@ -66,7 +66,7 @@ static void add(float *sum, const float *logits, uint32_t classes)
 static void finish(const views *v, float *sum)
 {
     for (uint32_t c = 0; c < v->classes; c++)
-        sum[c] = logf(fmaxf(sum[c] / (float)v->count, 1e-30f)); /* what is below rounds to nothing */
+        sum[c] = logf(fmaxf(sum[c] / (float)v->count, 1e-30f)); /* smaller values round to 0 */
 }
 
 static void judge(views *v, const mr_outputs *o)

@@ -10,7 +10,7 @@
 typedef struct chart {
     const char *title, *x, *y; /* with units */
     bool from_zero;            /* the axis of values begins at 0 */
-    double y_most;             /* its end; NAN: what is there */
+    double y_most;             /* its end; NAN: the largest value */
 } chart;
 
 typedef struct chart_line {

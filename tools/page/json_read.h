@@ -12,7 +12,7 @@
 #include <math.h>
 #include <stddef.h>
 
-/* One value, and nothing behind it but spaces; cJSON_Delete() it. NULL: it is none from byte *at on. */
+/* One value, with only spaces after it; cJSON_Delete() it. NULL: invalid from byte *at on. */
 static inline cJSON *json_read(const char *text, size_t bytes, size_t *at)
 {
     const char *end = NULL;
@@ -30,7 +30,7 @@ static inline const cJSON *json_member(const cJSON *object, const char *key)
     return cJSON_GetObjectItemCaseSensitive(object, key);
 }
 
-/* Of a member; what is not there or of another kind is NAN, NULL. */
+/* The value of a member; NAN or NULL if it is missing or of another kind. */
 static inline double json_number_of(const cJSON *object, const char *key)
 {
     const cJSON *n = json_member(object, key);

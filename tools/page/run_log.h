@@ -31,7 +31,7 @@ typedef struct run_log {
     char *text;
 } run_log;
 
-/* text: malloc'd, bytes and a NUL behind them; it is the log's from now on. Errors as run_log_read(), but for
+/* text: malloc'd, `bytes` followed by a NUL; the log owns it from now on. Errors as run_log_read(), but for
  * path. */
 int run_log_take(run_log *out, const char *path, char *text, size_t bytes, mr_error *err);
 
@@ -39,7 +39,7 @@ int run_log_take(run_log *out, const char *path, char *text, size_t bytes, mr_er
 int run_log_read(run_log *out, const char *path, mr_error *err);
 void run_log_free(run_log *r);
 
-/* Bytes of a file, with a NUL behind them; MR_ELIMIT: more than 1 GiB. free() them. */
+/* Bytes of a file, followed by a NUL; MR_ELIMIT: more than 1 GiB. free() them. */
 int run_log_bytes(const char *path, char **text, size_t *bytes, mr_error *err);
 
 #endif

@@ -171,7 +171,7 @@ static const char script[] =
     "e.querySelector('.zoom').append(n,' ')};b('+',()=>by(0.5,0.5));b('\\u2212',()=>by(2,0.5));"
     "b('all',()=>{a=0;w=W;show()})}</script>\n";
 
-/* What is too long without what stands behind its second word ("compute sim:0"); the table has all of it. */
+/* Write a name; a long one is cut after its second word ("compute sim:0"); the table has it in full. */
 static void put_short(FILE *f, const char *name)
 {
     enum { SHOWN = 19 };

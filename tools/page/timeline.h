@@ -23,7 +23,7 @@ void timeline_put(FILE *f, timeline_span *spans, size_t count);
 /* Spans of what mr_trace_entries() gave; free() them. NULL: no memory. They point into entries. */
 timeline_span *timeline_of_trace(const mr_trace_entry *entries, size_t count);
 /* Of a trace file read back (Chrome trace events with ph X and names of threads); they point into the tree.
- * *count is 0 where it has none. NULL: no memory. */
+ * *count is 0 without such events. NULL: no memory. */
 timeline_span *timeline_of_json(const cJSON *trace, size_t *count);
 
 #endif

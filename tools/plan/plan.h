@@ -41,7 +41,7 @@ typedef struct plan_result {
     plan_way way[PLAN_WAYS_MOST]; /* the first: as it is */
     uint32_t way_count;
     uint32_t best;      /* of way[]; 0: nothing that a command can change gives much more */
-    char command[2048]; /* that makes the data of the best way; "": it is an option, or there is none */
+    char command[2048]; /* that makes the data of the best change; "": it is an option, or no change helps */
 } plan_result;
 
 /* Data, devices, network, loader: opened, run for about a->seconds, and closed but for data and devices.

@@ -1,4 +1,4 @@
-/* tools/plan/plan_cores.c: what the cores did that this process may use, by /proc/stat (proc(5)). */
+/* tools/plan/plan_cores.c: the activity of the cores that this process may use, by /proc/stat (proc(5)). */
 #include "tools/plan/plan_cores.h"
 
 #include <sched.h>

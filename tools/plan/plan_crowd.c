@@ -1,6 +1,6 @@
 /* tools/plan/plan_crowd.c: how much longer decoding takes on a core when all cores decode: two
- * hyper-threads share one core's units, all cores share caches and memory. One worker and as many as there
- * are cores take turns, over the same samples: a turn is too short for pictures to be alike on average. */
+ * hyper-threads share one core's units, all cores share caches and memory. One worker and one worker per core
+ * take turns, over the same samples: a turn is too short for pictures to be alike on average. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@
 
 enum { CHUNKS_KEPT = 4096, PAIRS = 3, LIST_MOST = 1 << 20, LIST_BATCHES = 8 };
 
-/* Samples from all over the data, as many as one worker decodes in half a turn. */
+/* Samples from all over the data: the number that one worker decodes in half a turn. */
 typedef struct sample_list {
     uint64_t *sample, count;
     uint32_t batch; /* small enough that a turn has several */
@@ -29,7 +29,7 @@ static bool list_samples(const tool_session *s, const plan_result *p, double tur
     return out->sample != NULL;
 }
 
-/* Decoding of a sample on a core, in ms, with so many workers for so long. */
+/* Decoding of a sample on a core, in ms, with `workers` workers for `seconds`. */
 static int decode_ms(const tool_session *s, const sample_list *list, uint32_t workers, double seconds,
                      double *out, mr_error *err)
 {

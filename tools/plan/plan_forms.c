@@ -1,5 +1,5 @@
-/* tools/plan/plan_forms.c: what some of the samples cost in other forms, as ratios to what they cost now:
- * it does not matter then which samples they are or how busy the machine is. */
+/* tools/plan/plan_forms.c: the cost of some samples in other forms, as ratios to their present cost: it does
+ * not matter then which samples they are or how busy the machine is. */
 #include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
 #include "tools/plan/plan.h"

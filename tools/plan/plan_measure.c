@@ -44,7 +44,7 @@ static int run_steps(tool_session *s, uint64_t steps)
     return exit_status(mr_fit(s->trainer, s->loader, &cfg, NULL, &err), &err);
 }
 
-/* What was made ready before the clock ran, then steps for about so long. */
+/* Use up batches prepared before the clock ran, then run steps for about `seconds`. */
 static int run_for(tool_session *s, double seconds, mr_record *record, plan_result *p)
 {
     const uint64_t warmup = 2 * (uint64_t)(mr_loader_info_of(s->loader)->prefetch + 3);
@@ -73,7 +73,7 @@ static int run_for(tool_session *s, double seconds, mr_record *record, plan_resu
     return status;
 }
 
-/* ---- what the model of the pipeline has to know besides ---- */
+/* ---- further inputs of the pipeline's model ---- */
 
 enum { COPY_BYTES = 16 << 20 };
 

@@ -11,9 +11,9 @@
 #define MODEL_ERROR      0.08 /* of the rate */
 #define MODEL_ERROR_SAME 0.06
 
-/* How far off a prediction may be, in samples/s: what the record varies by (mr_replay_result), and how far
- * off nine of ten predictions of a change, or of the run as it is, were in bench/planner.py (docs/plan.md),
- * as independent of each other. */
+/* How far off a prediction may be, in samples/s: the record's variation (mr_replay_result) and the error that
+ * nine of ten predictions of a change, or of the unchanged run, did not exceed in bench/planner.py
+ * (docs/plan.md), combined as independent of each other. */
 static double plan_error(const plan_result *p, const plan_way *way)
 {
     const mr_replay_result *r = &way->result;

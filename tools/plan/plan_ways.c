@@ -1,4 +1,4 @@
-/* tools/plan/plan_ways.c: what one could change, one thing at a time, and what the replay says of each.
+/* tools/plan/plan_ways.c: possible changes, one at a time, and the replay's prediction for each.
  */
 #include <math.h>
 #include <stdio.h>
@@ -9,9 +9,9 @@
 #include "tools/trial/convert_command.h"
 
 #define WORTH_IT 1.1  /* times the rate of now: less is not worth a change */
-#define NEARLY   0.95 /* of the best rate: then what is less trouble is better */
+#define NEARLY   0.95 /* of the best rate: then the simpler change is better */
 
-/* Another way, for the caller to change; its settings are those of now. */
+/* Another way, for the caller to change; it begins with the present settings. */
 static plan_way *add(plan_result *p, const char *name, const char *set)
 {
     plan_way *w = &p->way[p->way_count++];
@@ -37,7 +37,7 @@ static void add_prefetch(plan_result *p, uint32_t prefetch)
     add(p, name, set)->cfg.prefetch = prefetch;
 }
 
-/* Each with a batch as those of now have. */
+/* Each gets the present batch per device. */
 static void add_devices(plan_result *p, uint32_t times)
 {
     char name[64], set[64];

@@ -3,10 +3,10 @@
 # soname.
 #   headers   every public header compiles alone, as C11 and as C++17
 #   symbols   only mr_... is exported, and nothing that was kept is gone
-#   numbers   every enumerator stands for what it stood for; a count of an enumeration (MR_..._COUNT) may grow with it
+#   numbers   every enumerator keeps its value; a count of an enumeration (MR_..._COUNT) may grow with it
 #   types     no function, struct or enumeration that was kept has changed, but for members at the ends of those structs that
 #             may grow (abidiff, on two objects that take the address of every function: one from each set of headers)
-#   caller    a program compiled with the kept headers runs with this library, and prints what it prints with today's
+#   caller    a program compiled with the kept headers runs with this library, and prints the same as with today's
 # A soname that is not kept yet fails: --keep writes it, once, when a series begins.
 # usage: check_abi.sh BUILD_DIR [--keep | --headers DIR PART...]    DIR: instead of today's headers, and only these of the five
 # parts above: for its own test. Environment: CC, CXX
@@ -60,7 +60,7 @@ probe() {
     $CC -std=gnu11 -g -O0 -fPIC -shared "-I$1" "$work/probe.c" -o "$2"
 }
 
-# layout INCLUDE_DIR OUTPUT: where each member that is kept lies there, how large it is, and of which class of types.
+# layout INCLUDE_DIR OUTPUT: where each member that is kept lies there, how large it is, and its class of types.
 layout() {
     {
         printf '#include <millrace/run.h>\n#include <stdio.h>\n#define SHOW(s, m) \\\n'
@@ -112,7 +112,7 @@ check_numbers() {
     numbers "$work/today" "$work/today.numbers" || fail "an enumerator that was kept is gone"
     for which in kept today; do grep -v '^MR_[A-Z0-9_]*_COUNT is ' "$work/$which.numbers" >"$work/$which.values"; done
     diff "$work/kept.values" "$work/today.values" || fail "an enumerator has another number"
-    cat "$work/kept.numbers" "$work/today.numbers" | # a count comes twice, today's behind the kept one
+    cat "$work/kept.numbers" "$work/today.numbers" | # a count comes twice, today's after the kept one
         awk '$1 ~ /_COUNT$/ { if ($3 < kept[$1]) { print; shrinks = 1 } kept[$1] = $3 } END { exit shrinks }' ||
         fail "a count is smaller than it was"
 }

@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 ROOMS = ("base", "settings", "formats", "kernels", "ranks", "pipeline", "train", "tools", "python")
-# public, main(), and what the assembler takes by name in its own file
+# public, main(), and symbols that the assembler takes by name in its own file
 USED_ELSEWHERE = re.compile(r"(mr_|mrp_|mri_cuda_image_|main$)")
 
 

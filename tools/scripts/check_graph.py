@@ -67,7 +67,7 @@ def knots(arrows):
 
 
 def way_between(start, end, arrows):
-    """The nodes of a shortest way from start to end, both included; None when there is none."""
+    """The nodes of a shortest way from start to end, both included; None: no way."""
     before, queue = {start: None}, [start]
     for node in queue:
         if node == end:
@@ -97,7 +97,7 @@ def shortest_circle(knot, arrows, begins):
 def circles(tree, rules):
     """Files that call one another in a circle: through several rooms, or many within one.
 
-    What is inline in a header calls for whoever uses it, so headers stand for themselves here."""
+    An inline function of a header calls on behalf of every user, so headers stand for themselves here."""
     units, rooms, names = {}, {}, {}
     for (source, target), used in tree.calls.items():
         nodes = [

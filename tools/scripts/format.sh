@@ -1,7 +1,7 @@
 #!/bin/sh
-# clang-format over every source of the tree. What it prints depends on its version, so only the one that .clang-format
-# names is used; tests/abi/*/include is a kept copy and stays as it was.
-# usage: tools/scripts/format.sh             format what is not formatted
+# clang-format over every source of the tree. Its result depends on its version, so only the one that .clang-format names is used;
+# tests/abi/*/include is a kept copy and stays as it was.
+# usage: tools/scripts/format.sh             format the tree
 #        tools/scripts/format.sh --check     list the files that would change, and the lines that are too wide
 # exit status 1: --check found some; 77: this version of clang-format is not here
 set -eu

@@ -110,7 +110,7 @@ def room_of(path):
 
 
 def statements(tokens):
-    """The tokens of a file as a list of Statement. After '#else' the depth is what it was at '#if'."""
+    """The tokens of a file as a list of Statement. After '#else' the depth is the same as at '#if'."""
     found, head, body, depth, branches = [], [], [], 0, []
     for token in tokens:
         if token == "#if":

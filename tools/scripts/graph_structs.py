@@ -185,7 +185,7 @@ class Writes:
         )
 
     def initialised(self, file, tokens, at, kinds):
-        """'.field =' within braces: the type before them, or that of the variable that takes them."""
+        """'.field =' within braces: the type before them, or the type of the variable that takes them."""
         depth, begin = 0, at
         while begin > 0 and depth >= 0:
             begin -= 1

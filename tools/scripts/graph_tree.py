@@ -81,7 +81,7 @@ class Tree:
         return found
 
     def seen_by(self, path):
-        """Headers that a file includes, and those that they include."""
+        """Headers that a file includes, directly or through others."""
         seen, queue = {path}, [path]
         for source in queue:
             for target in self.included.get(source, ()):

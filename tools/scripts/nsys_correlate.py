@@ -171,7 +171,7 @@ def align(trace, export, by):
     return clock
 
 
-# ---- what the GPU was idle for ----
+# ---- causes of the GPU's idle time ----
 
 def merged(intervals):
     """Union of intervals, in order."""
@@ -227,7 +227,7 @@ def window_of(trace, export, clock):
 
 
 def device_of(replica, name, devices):
-    """The export's number of a replica's GPU: that of cuda:N, else its place among those that computed."""
+    """The export's number of a replica's GPU: the number of cuda:N, else its place among the GPUs that computed."""
     number = name.split()[0].partition(":")[2]
     if number.isdigit() and int(number) in devices:
         return int(number)
@@ -266,7 +266,7 @@ def correlate(trace, export, clock, window):
     return out
 
 
-# ---- what is told ----
+# ---- report ----
 
 def ms(ns):
     return f"{ns / 1e6:.3f} ms"

@@ -1,5 +1,5 @@
-# Sourced by the set-up scripts: installs what is missing on Debian and Ubuntu. Elsewhere, or without root, it names the
-# packages and lets the build say what it lacks.
+# Sourced by the set-up scripts: installs missing packages on Debian and Ubuntu. Elsewhere, or without root, it names the packages
+# and lets the build report missing ones.
 millrace_packages="gcc make cmake ninja-build pkg-config libc6-dev liburing-dev libjpeg62-turbo-dev libspng-dev libdnnl-dev
 libisal-dev libxxhash-dev libcjson-dev libcurl4-openssl-dev"
 millrace_test_packages="libcmocka-dev shellcheck clang-format abigail-tools g++ binutils python3 python3-venv python3-pip ccache gdb"

@@ -26,7 +26,7 @@ DATA_LOADER = {"batch_sampler": "Any", "num_workers": "int", "prefetch_factor": 
                "generator": "Optional[torch.Generator]", "persistent_workers": "bool", "multiprocessing_context": "Any",
                "worker_init_fn": "Optional[Callable[[int], Any]]", "pin_memory_device": "str", "timeout": "float", "in_order": "bool"}
 VALUES = {"N": "int", "K": "int", "V": "int", "X": "float", "PART": "float", "DECAY": "float", "FILE": "Path", "DIR": "Path",
-          "DATA": "Any", "NAME": "str", "SIZE": "Union[int, str]", "TIME": "Union[float, str]", "[HOST:]PORT": "Union[int, str]"}
+          "DATA": "Any", "NAME": "str", "SIZE": "Union[int, str]", "TIME": "Union[float, str]", "[HOST:]PORT": "Union[int, str]", "LIST": "str"}
 HEAD = '''"""%s For type checkers, editors, and programs that ask for types of arguments.
 
 Written by tools/scripts/python_types.py."""

@@ -92,7 +92,7 @@ def test(args):
     elif not args.strict:
         give_second_chance(args.build, args.name, folder, tests)
     print_slowest(tests)
-    # what is skipped inside a test that passed says so, too
+    # skipped parts of a passed test are reported, too
     for line in sorted({line for about in tests.values() for line in about["output"].splitlines()
                         if line.startswith(("SKIP:", "not run:"))}):
         print(line)

@@ -81,7 +81,7 @@ static int read_lines(bad_list *b, FILE *f, mr_error *err)
                               b->path);
             break;
         }
-        if (place_of(b, sample) < b->line_count) break; /* not ours; those behind it are met or found again */
+        if (place_of(b, sample) < b->line_count) break; /* not ours; later ones are met or found again */
         if (remember(b, b->line_count, (bad_line){sample, b->end}) != MR_OK)
             rc = mr_error_set(err, MR_ENOMEM, "out of memory while reading %s", b->path);
         b->end += (uint64_t)n;
@@ -186,7 +186,7 @@ static int append(const bad_list *b, const char *line, size_t bytes, mr_error *e
     return go_on_from(b, (uint64_t)st.st_size, line, bytes, err);
 }
 
-/* The lines behind it move on. */
+/* The lines after it move on. */
 static int insert(bad_list *b, uint64_t sample, const char *line, size_t bytes, mr_error *err)
 {
     const uint64_t place = place_of(b, sample);

@@ -31,7 +31,7 @@ typedef struct bad_list {
  * (MR_EEXIST) unless `force`. src is read from until the list is closed. */
 int bad_list_open(bad_list *b, const char *path, const mr_source *src, bool resume, bool force,
                   mr_error *err);
-/* The run has begun: what is there of an earlier one goes. Again: nothing happens. */
+/* The run has begun: remove an earlier run's list. A second call does nothing. */
 void bad_list_begin(bad_list *b);
 void bad_list_add(bad_list *b, const mr_error *what);
 /* Resumed: a line of it is there. */

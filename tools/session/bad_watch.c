@@ -18,7 +18,7 @@ static void on_bad(void *context, const mr_error *what, uint64_t substitute)
     check_place(w->src, &placed);
     w->count++;
     if (w->listed) bad_list_add(&w->list, &placed);
-    if (w->stops || w->count > TOLD) return; /* what stops the run is told as its error */
+    if (w->stops || w->count > TOLD) return; /* a sample that stops the run is reported as its error */
     mr_error_format(&placed, text, sizeof text);
     if (substitute != MR_NOWHERE) say("bad sample, %" PRIu64 " takes its place: %s", substitute, text);
     else say("bad sample: %s", text);

@@ -7,7 +7,7 @@
 #include "tools/session/session.h"
 
 typedef struct convolution_count {
-    uint32_t passes;        /* 0: the devices do not say, or there are none */
+    uint32_t passes;        /* 0: unknown, or no convolutions */
     uint32_t winograd;      /* of them */
     uint64_t scratch_bytes; /* of one replica: operations share it, so it is the largest of any */
 } convolution_count;

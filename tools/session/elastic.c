@@ -13,7 +13,7 @@
 #include "tools/cli/output.h"
 
 enum {
-    OPEN_S = 5,   /* for a world whose ranks have just been told of each other */
+    OPEN_S = 5,   /* for a world whose ranks have just received each other's addresses */
     OTHERS_S = 2, /* at the start: for those whom the launcher starts, too */
     NEWS_S = 2
 };
@@ -31,11 +31,11 @@ static bool read_range(elastic *e, const char *text)
 
 const opt elastic_options[2] = {
     OPT(elastic_args, range, TEXT, .option = "elastic", .value = "MIN:MAX",
-        .help = "go on when a process is lost, as long as MIN are left, and take in others that come, up to "
-                "MAX; the batch is cut into --parts, MAX by default"),
+        .help = "continue when a process is lost while MIN remain, and admit new ones up to MAX; the batch "
+                "is cut into --parts, MAX by default"),
     OPT(elastic_args, leave_out, U32, .option = "leave-out", .most = MR_MUSTER_MOST, .standard = "3",
-        .help = "take no new processes of a host that has lost so many in ten minutes, while there are MIN; "
-                "0: do"),
+        .help = "reject new processes of a machine that lost this many within ten minutes, unless fewer "
+                "than MIN remain; 0: never reject"),
 };
 
 int elastic_open(elastic *e, const elastic_args *a, const rank_args *rank)
@@ -69,7 +69,7 @@ void elastic_close(elastic *e)
     *e = (elastic){.min = 0};
 }
 
-/* How far the kept state is; 0: there is none. */
+/* The progress of the kept state; 0: no state. */
 static uint64_t progress(const elastic *e)
 {
     mr_checkpoint_info info;

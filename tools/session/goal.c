@@ -11,12 +11,12 @@
 
 const opt goal_options[3] = {
     OPT(goal_args, eval_steps, U64, .option = "eval-steps", .most = 0x1p63, .standard = "0",
-        .help = "validate after every so many steps, too; 0: after epochs alone"),
+        .help = "validate every this many steps and after epochs; 0: after epochs only"),
     OPT(goal_args, eval_at, TEXT, .option = "eval-at", .value = "E1/E2/...",
-        .help = "validate where so many epochs are done, too: 0.5/1.25"),
+        .help = "validate also at these epochs, which may be fractions: 0.5/1.25"),
     OPT(goal_args, stop_at_accuracy, REAL, .option = "stop-at-accuracy", .most = 1, .standard = "0",
-        .help = "stop when the validation's accuracy (without validation: an epoch's) is this or more, and "
-                "tell the time to it; 0: never"),
+        .help = "stop when the accuracy of the validation (without validation: of an epoch) reaches this, "
+                "and report the time; 0: never"),
 };
 
 int goal_points(const goal_args *a, double out[GOAL_POINTS_MOST], uint32_t *count)

@@ -1,5 +1,5 @@
 /* tools/session/goal.h: when train evaluates inside an epoch, and at which accuracy it stops:
- * options, and what is told of them. */
+ * options, and their reports. */
 #ifndef TOOLS_GOAL_H
 #define TOOLS_GOAL_H
 

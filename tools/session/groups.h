@@ -28,6 +28,7 @@ typedef struct data_args {
     const char *target_key; /* NULL: none */
     const char *split_key;  /* NULL: the usual names */
     uint32_t match;         /* mr_class_match */
+    bool takes_withdrawn;   /* no option: of commands that need the samples that were withdrawn, too */
 } data_args;
 
 /* Members of mr_loader_config, and what the command makes of its own options. */
@@ -99,7 +100,7 @@ extern const char *const setup_precisions[];
     }
 #define RUN_GROUP(type, member)                                                                              \
     {                                                                                                        \
-        "What is delivered (the same for any of the options below)", run_options, OPT_COUNT(run_options),    \
+        "Batches (the same for all options of the next group)", run_options, OPT_COUNT(run_options),         \
             offsetof(type, member), true                                                                     \
     }
 #define LOADER_GROUP(type, member)                                                                           \
@@ -145,7 +146,7 @@ extern const opt model_options[7], update_options[UPDATE_OPTIONS];
 extern const opt objective_options[3];
 #define OBJECTIVE_GROUP(type, member)                                                                        \
     {                                                                                                        \
-        "What is learned", objective_options, OPT_COUNT(objective_options), offsetof(type, member), true     \
+        "Learning", objective_options, OPT_COUNT(objective_options), offsetof(type, member), true            \
     }
 
 typedef struct begin_args { /* weights to begin with */

@@ -18,7 +18,7 @@ void odd_take(odd_list *out, const tool_session *s)
     }
 }
 
-/* What a worker has more of than the others. */
+/* The figure in which a worker exceeds the others. */
 static const char *why(mr_cause cause)
 {
     switch (cause) {

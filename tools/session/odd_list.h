@@ -15,7 +15,7 @@ typedef struct odd_list {
 
 /* While loader and source are open. */
 void odd_take(odd_list *out, const tool_session *s);
-/* A line for each; none when there are none. */
+/* Print a line for each. */
 void odd_text(const odd_list *l);
 /* slow_workers and slow_files, arrays. */
 void odd_json(json_line *j, const odd_list *l);

@@ -1,5 +1,5 @@
 /* tools/session/own_net.c: networks that no name stands for, out of a checkpoint (session.h). A program built
- * them; here they are one more model, whose settings are those that they were trained with. */
+ * them; here they are one more model, with the settings that they were trained with. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -220,7 +220,8 @@ static int check_data(const resume_point *p, const mr_source_info *info)
     const mr_checkpoint_info *c = p->from;
     if (c->fingerprint && c->fingerprint != info->fingerprint) {
         say("%s: these are not the data the checkpoint was trained on (%016" PRIx64 ", found %016" PRIx64
-            "); --take and --hold-out say which of their samples",
+            "); --take and --hold-out say which of their samples, and 'millrace withdraw' which are "
+            "withdrawn",
             info->path, c->fingerprint, info->fingerprint);
         return EXIT_FAILED;
     }

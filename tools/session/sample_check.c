@@ -1,5 +1,5 @@
 /* tools/session/sample_check.c: see sample_check.h. Workers take samples in turn; one that met a bad sample
- * waits until all earlier ones are done before it tells, so that the list is the same in every run and
+ * waits until all earlier ones are done before it reports, so that the list is the same in every run and
  * nothing has to be kept. */
 #include "tools/session/sample_check.h"
 
@@ -25,7 +25,7 @@ typedef struct check_run {
     pthread_cond_t sample_done;
     uint64_t next;                   /* first sample no worker has; lock */
     uint64_t at[CHECK_WORKERS_MOST]; /* what each worker has, UINT64_MAX: nothing; lock */
-    bool stop;                       /* enough was told; lock */
+    bool stop;                       /* enough was reported; lock */
     mr_error failure;                /* the check itself failed; lock */
     uint32_t working;                /* workers still at it; lock */
     uint32_t started;                /* numbers given to workers; lock */
@@ -74,7 +74,7 @@ static int check_sample(const sample_check *c, mr_checker *checker, uint64_t at,
     if (rc == MR_OK && info->image_field >= 0 && !c->no_decode)
         rc = mr_checker_run(checker, &sample.value[info->image_field], &c->decode, err);
     if (rc == MR_OK) return MR_OK;
-    if (err->code != rc) mr_error_set(err, rc, "%s", mr_status_text(rc)); /* told by its code alone */
+    if (err->code != rc) mr_error_set(err, rc, "%s", mr_status_text(rc)); /* described by its code alone */
     mr_error_at(err, NULL, MR_NOWHERE, at);
     check_place(c->src, err);
     return rc;

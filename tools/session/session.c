@@ -227,7 +227,7 @@ int session_number_from(tool_session *s, const char *path, const data_args *data
     return setup_source_from(&s->src, path, &all, first);
 }
 
-/* Of these data alone: cmd_train looks at what it validates with, too. */
+/* Of these data alone: cmd_train also looks at its validation data. */
 static int number_alone(tool_session *s, const session_args *a)
 {
     int64_t first = s->objective.first.number;
@@ -413,7 +413,7 @@ int session_open_loader(tool_session *s)
     return EXIT_DONE;
 }
 
-/* Its last point becomes what is compared with the targets. */
+/* Its last point is compared with the targets. */
 static int add_targets(tool_session *s)
 {
     mr_error err = MR_ERROR_INIT;
@@ -600,7 +600,7 @@ void session_close_loader(tool_session *s)
 
 void session_close(tool_session *s)
 {
-    session_close_trainer(s); /* first: what it has queued still reads the loader's memory */
+    session_close_trainer(s); /* first: its queued work still reads the loader's memory */
     session_close_loader(s);
     mr_net_destroy(s->net);
     mr_net_destroy(s->own_net);

@@ -44,7 +44,7 @@ typedef struct tool_session {
     mr_parts parts;                               /* of a batch, dealt to the devices of all processes */
     mr_device *part_devices[MR_LOADER_MAX_PARTS]; /* that of each part of this one */
     mr_loader *loader;
-    bool io_reported; /* why io_uring is not used was told, or the command tells it in its own place */
+    bool io_reported; /* the reason for not using io_uring was printed, or the command prints it itself */
     mr_net *net;
     mr_trainer *trainer;
     mr_trace *trace;             /* the caller's */
@@ -53,7 +53,7 @@ typedef struct tool_session {
     bool bucket_known;           /* it is bucket, whatever compute says */
     uint64_t bucket;
     const session_points *kept; /* of the trainer; the caller's, or NULL */
-    uint32_t values;            /* a network of numbers: how many it tells apart; 0: its classes */
+    uint32_t values;            /* a network of numbers: the number of its values; 0: its classes */
     bad_watch bad;
     field_set fields;
     mr_loader_config loader_cfg; /* as opened */
@@ -64,7 +64,7 @@ typedef struct tool_session {
 
 /* ---- the whole of it, in the order of a command ---- */
 
-/* Model, devices and data; then *run, which is a->run with what the model says where the user did not, and
+/* Model, devices and data; then *run, which is a->run with the model's settings where the user gave none, and
  * its rule. */
 int session_open_to_train(tool_session *s, const session_args *a, run_args *run);
 /* s->loader_cfg for run, fields of numbers with rows of `length` (0: as the longest), and what watches for
@@ -76,13 +76,13 @@ int session_open_network(tool_session *s, uint64_t epochs, bool inference);
 /* A checkpoint into the trainer. */
 int session_load(tool_session *s, const char *path, mr_checkpoint_info *info);
 
-/* What the trainer took from a file to begin with. */
+/* The initial weights that the trainer took from a file. */
 typedef struct session_begin {
     const char *path; /* NULL: nothing */
     mr_take_report report;
 } session_begin;
-/* Weights of a file, or of another run's checkpoint, into the trainer; what was not taken, and what was not
- * used, is said. skip may be NULL. */
+/* Weights of a file, or of another run's checkpoint, into the trainer; prints the tensors that kept their
+ * values, and the file's unused tensors. skip may be NULL. */
 int session_begin_with(tool_session *s, const char *path, const char *skip, session_begin *out);
 
 /* Of the devices that are open; fewer than those with --place. */
@@ -90,12 +90,12 @@ uint32_t session_replicas(const tool_session *s);
 
 /* ---- its parts ---- */
 
-/* EXIT_MISUSED with the nearest name when there is none such. */
+/* EXIT_MISUSED with the nearest name when the name is unknown. */
 int session_find_model(tool_session *s, const char *name);
 /* Batch, epochs and augmentation where the user gave none: the model's. --scale, once the devices are
  * known. */
 void session_fill_run(const tool_session *s, run_args *run, bool scale);
-/* Optimizer and schedule: the model's, changed by what the user gave. */
+/* Optimizer and schedule: the model's, changed by the user's options. */
 int session_fill_rule(tool_session *s, const model_args *m, bool scale);
 
 typedef enum session_need {
@@ -116,7 +116,7 @@ uint32_t session_class_count(const tool_session *s);
 int session_number_from(tool_session *s, const char *path, const data_args *data, int64_t first);
 /* Data to evaluate with, labels needed: setup_source_like(). */
 int session_open_data_like(tool_session *s, const char *path, const data_args *data, const data_like *like);
-/* Pictures for a network of so many classes, whatever they are labelled with. */
+/* Pictures for a network of `classes` classes, whatever their labels. */
 int session_open_data_to_predict(tool_session *s, const char *path, const data_args *data, uint32_t classes);
 int session_open_devices(tool_session *s, const device_args *d);
 /* s->loader_cfg is complete. */
@@ -135,23 +135,23 @@ void session_leave_if_it_hangs(const mr_trainer *t);
 int session_model_of(tool_session *s, const char *path, const mr_checkpoint_info *info);
 /* The second of them, which is the session's from here on. */
 void session_take_net(tool_session *s, mr_net *net, const mr_checkpoint_info *info);
-/* What it takes of each sample beside the pictures, into s->loader_cfg; of a named model nothing. */
+/* Put the network's inputs other than pictures into s->loader_cfg; nothing for a named model. */
 int session_take_own_fields(tool_session *s);
-/* It becomes s->net, for the loader that is open and data of so many classes, or they do not go together. */
+/* Build it as s->net, for the open loader and data of `classes` classes; an error if they do not fit it. */
 int session_build_own(tool_session *s, uint32_t classes);
 
 /* ---- pictures of one size for a network (input_size.c) ---- */
 
 /* Where neither data nor user nor model promise one size, run->augment gets a resize to the model's natural
- * input in front (in s->augment), which is told. asked: the user gave an augmentation; EXIT_FAILED when
+ * input in front (in s->augment), which is reported. asked: the user gave an augmentation; EXIT_FAILED when
  * pictures that differ would not become one size by it. */
 int input_size_choose(tool_session *s, const session_args *a, bool asked, run_args *run);
 
-/* ---- what a resumed run has in common with its first part (resume.c) ----
+/* ---- the settings that a resumed run shares with its first part (resume.c) ----
  *
- * What the user does not give is taken from the checkpoint; what is given and differs is refused with the
- * checkpoint's value, or, where it is a choice that one may make in the middle of a run and --override says
- * so, taken and told. */
+ * Settings that the user does not give come from the checkpoint. A given setting that differs is refused with
+ * the checkpoint's value; if it may change during a run and --override is given, it is accepted and
+ * reported. */
 
 typedef struct resume_point {
     const mr_checkpoint_info *from;
@@ -168,11 +168,11 @@ int resume_rule(const resume_point *p, const session_args *a, tool_session *s, c
 int resume_check_augment(const resume_point *p, const char *now);
 /* The trainer is open, which says what --convolution comes to. Where nothing was chosen otherwise and the
  * convolutions are others nevertheless (another processor or version, a checkpoint that does not know), the
- * run goes on, and its last bits are told to be others. name: of the checkpoint. */
+ * run continues, and a message reports that its last bits differ. name: of the checkpoint. */
 int resume_check_convolution(const resume_point *p, const session_args *a, const tool_session *s,
                              const char *name);
-/* The network is open: weights of classes, unless others are asked for those of the checkpoint, of which
- * there are count; they are the session's from here on. */
+/* The network is open: take the checkpoint's `count` class weights, unless the user gives others; the session
+ * owns them from here on. */
 int resume_weights(const resume_point *p, tool_session *s, float *then, uint32_t count);
 /* What --convolution is where it was not given: the checkpoint's, or as it is where that does not know. */
 void resume_fill_convolution(const mr_checkpoint_info *from, const opt_given *given, device_args *d);

@@ -86,6 +86,7 @@ static int fill_config(mr_source_config *cfg, const data_args *a)
     cfg->stop = &interrupt_flag;
     cfg->outside = (mr_outside)a->outside;
     cfg->match = (mr_class_match)a->match;
+    cfg->withdrawn = a->takes_withdrawn ? MR_WITHDRAWN_TAKE : MR_WITHDRAWN_LEAVE_OUT;
     const int status = setup_take(a->take, &cfg->take_from, &cfg->take_to);
     return status ? status : take_label_offset(cfg, a->label_offset);
 }

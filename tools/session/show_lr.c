@@ -33,7 +33,7 @@ static void put_row(const shown *s, uint64_t update)
     json_end(&j);
 }
 
-/* So many updates an epoch as a loader of these settings would bring. */
+/* The updates per epoch of a loader with these settings. */
 static int count_steps(tool_session *s, const session_args *a, const run_args *run, uint64_t *out)
 {
     const int status = session_open_data(s, a->data, &a->data_opts, NEED_SAMPLES);
@@ -75,5 +75,6 @@ const opt show_options[2] = {
         .help = "print the learning rate at the beginning of each epoch (--log-steps N: at every N-th "
                 "update) and end"),
     OPT(show_args, steps, U64, .option = "show-steps", .most = 0x1p32, .standard = "0",
-        .help = "with --show: updates of an epoch, DATA is then not looked at; 0: those of DATA"),
+        .help = "with --show: assume this many updates per epoch without looking at DATA; 0: count those "
+                "of DATA"),
 };

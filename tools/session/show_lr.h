@@ -6,7 +6,7 @@
 
 typedef struct show_args {
     bool show;
-    uint64_t steps; /* of an epoch; 0: those of the data, whose head is read */
+    uint64_t steps; /* of an epoch; 0: from the data, whose head is read */
 } show_args;
 
 extern const opt show_options[2];

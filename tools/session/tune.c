@@ -15,15 +15,15 @@
 
 const opt tune_options[4] = {
     OPT(tune_args, on, FLAG, .option = "tune",
-        .help = "look for the fastest workers, prefetch, depth, readers and buckets during the first steps, "
-                "and cache in memory if the loader is the limit; what is given stays, what is found is kept "
-                "for the next run"),
+        .help = "find the fastest workers, prefetch, depth, readers and buckets during the first steps, "
+                "and cache in memory if the loader is the limit; options that are given keep their values, "
+                "and the next run starts with the values found"),
     OPT(tune_args, again, FLAG, .option = "tune-again",
-        .help = "the same, though an earlier run has kept something"),
+        .help = "as --tune, but ignore the values stored by an earlier run"),
     OPT(tune_args, on, FLAG, .option = "autotune",
-        .help = "--tune by another name: mpirun of Open MPI takes --tune for itself"),
+        .help = "another name of --tune, which mpirun of Open MPI takes for itself"),
     OPT(tune_args, again, FLAG, .option = "retune",
-        .help = "--tune-again by another name, for the same reason"),
+        .help = "another name of --tune-again, for the same reason"),
 };
 
 #define FOUND "found workers %u prefetch %u depth %u readers %u cache %u bucket %" SCNu64 "\n"

@@ -1,5 +1,5 @@
-/* tools/session/tune.h: --tune: which settings the loader may look for, and what it found kept for the next
- * run of the same kind: a text file for each data set, machine, devices and settings under
+/* tools/session/tune.h: --tune: the settings that the loader may tune, and its result stored for the next run
+ * of the same kind: a text file for each data set, machine, devices and settings under
  * $XDG_CACHE_HOME/millrace/tune. */
 #ifndef TOOLS_TUNE_H
 #define TOOLS_TUNE_H
@@ -24,7 +24,7 @@ extern const opt tune_options[4];
 
 /* Data, devices and s->loader_cfg are there, the loader is not open. */
 void tune_begin(tune_run *t, const tune_args *a, tool_session *s, const opt_given *given);
-/* Before the loader is closed: keep what it found, if it was done. */
+/* Before the loader is closed: store its result, if it finished. */
 void tune_end(const tune_run *t, const tool_session *s, const tune_args *a);
 
 #endif

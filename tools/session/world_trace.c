@@ -110,7 +110,7 @@ static void free_parts(mr_trace_part *parts, mr_world_piece *pieces, const tool_
     free(pieces);
 }
 
-/* All have told how much they send: the first one writes it. */
+/* All have announced their sizes: the first process collects the traces and writes them. */
 static int bring_together(const tool_world *w, const sent *all, mr_world_piece own, const char *path)
 {
     mr_error err = MR_ERROR_INIT;

@@ -5,7 +5,7 @@
 #include "millrace/pipeline.h"
 #include "tools/session/world.h"
 
-/* This process's clock beside the first one's, at two moments. */
+/* This process's clock compared with the first one's, at two moments. */
 typedef struct world_clock {
     uint64_t at_ns[2];
     int64_t shift_ns[2];

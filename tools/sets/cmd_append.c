@@ -59,13 +59,14 @@ static void free_names(char **names, uint64_t count)
 static int open_set(mr_source **out, const char *set, const data_args *data)
 {
     data_args own = *data;
+    own.takes_withdrawn = true;
     own.format = own.image_key = own.label_key = own.take = own.target_key = own.split_key = NULL;
     own.split = MR_SPLIT_AUTO;
     own.label_offset = "auto";
     return setup_source(out, set, &own);
 }
 
-/* What the samples of the set are called, sorted. */
+/* What the samples of the set are called, sorted; a withdrawn one is not new either. */
 static int names_of(const char *set, const data_args *data, char ***out, uint64_t *count)
 {
     mr_source *src;
@@ -236,15 +237,15 @@ static int run(const void *args)
 
 static const opt options[] = {
     OPT(append_args, update, FLAG, .option = "update",
-        .help = "add only samples whose names the set does not have"),
+        .help = "add only samples whose names are not in the set"),
     OPT(append_args, workers, U32, .option = "workers", .most = 1024, .standard = "0",
         .help = "threads; 0: one per core"),
     OPT(append_args, memory, SIZE, .option = "memory", .most = MRI_ANY, .standard = "0",
-        .help = "for large pictures, which take turns; 0: half of it"),
+        .help = "limit memory for large pictures, which are decoded in turns; 0: half of --memory"),
     OPT(append_args, again, FLAG, .option = "again",
-        .help = "append samples that the set has from the same source already"),
+        .help = "append samples again that the set already has from the same source"),
     OPT(append_args, force, FLAG, .option = "force",
-        .help = "throw away what an interrupted run with other samples left"),
+        .help = "discard the rest of an interrupted run with other samples"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Options", options),
@@ -252,23 +253,19 @@ static const opt_group groups[] = {
     OUTPUT_GROUP(append_args, output),
 };
 static const opt_positional positionals[] = {
-    {"SET", offsetof(append_args, set), true, "the list of a set of record files (convert --shard-size)"},
+    {"SET", offsetof(append_args, set), true, "list of a set of record files (convert --shard-size)"},
     {"SRC", offsetof(append_args, src), true, "any data set with the fields and classes of SET"},
 };
 
 const command command_append = {
     .name = "append",
-    .summary = "adds the samples of another data set to a set of record files",
-    .text = "Writes new files behind those of SET, by the settings that SET keeps, and then its list anew. "
-            "Numbers and bytes of "
-            "the samples that are there stay; SET is what it was until the new list is in place. A run that "
-            "was killed is "
-            "finished by the same command, and its samples are in SET once: a source from which a file of "
-            "SET was made already adds nothing without --again. Two runs for one SET do not go "
-            "together: the second "
-            "is refused. Classes are matched by their names; a class that SET does not have is an error. The "
-            "order of an epoch "
-            "depends on the number of samples, so a training begins anew with the larger set.",
+    .summary = "add the samples of another data set to a set of record files",
+    .text = "Writes new files after those of SET, with the settings stored in SET, and then its list anew. "
+            "Existing samples keep their numbers and bytes; SET does not change until the new list is in "
+            "place. The same command finishes a killed run, and its samples are in SET once: a source that "
+            "was appended before adds nothing without --again. A second run for the same SET at a time is "
+            "refused. Classes are matched by their names; a class that SET lacks is an error. The order of "
+            "an epoch depends on the number of samples, so training starts anew with the larger set.",
     .examples = "  millrace append shards.mrec photos\n  millrace append shards.mrec photos --update\n",
     .positionals = positionals,
     .positional_count = OPT_COUNT(positionals),

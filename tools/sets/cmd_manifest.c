@@ -88,13 +88,13 @@ static const opt_group groups[] = {
     OUTPUT_GROUP(manifest_args, output),
 };
 static const opt_positional positionals[] = {
-    {"SET", offsetof(manifest_args, set), true, "any data set, or a folder: then every file below it"},
+    {"SET", offsetof(manifest_args, set), true, "any data set, or a folder with all files below it"},
     {"FILE", offsetof(manifest_args, file), true, "the manifest to write"},
 };
 
 const command command_manifest = {
     .name = "manifest",
-    .summary = "names, sizes and SHA-256 sums of a set's files",
+    .summary = "write names, sizes and SHA-256 sums of a set's files",
     .text = "Writes a text with the size and the SHA-256 sum of every file of the set, which 'sha256sum -c "
             "FILE' and 'millrace "
             "verify SET --manifest FILE' compare. Names are relative to the folder of FILE where they lie "

@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
@@ -100,6 +102,18 @@ static void json_result(const repair_args *a, const mr_repair_result *r)
 
 static bool is_wrong(const mr_repair_result *r) { return r->damaged || r->missing || r->list_damaged; }
 
+/* Of withdrawn samples, which is no part of what is repaired. */
+static bool has_list(const char *set)
+{
+    char path[4096];
+    struct stat st;
+    const bool folder = stat(set, &st) == 0 && S_ISDIR(st.st_mode);
+    const char *slash = strrchr(set, '/');
+    const int n = folder ? (int)strlen(set) : slash ? (int)(slash + 1 - set) : 0;
+    snprintf(path, sizeof path, "%.*s%s.millrace.withdrawn", n, set, folder ? "/" : "");
+    return access(path, F_OK) == 0;
+}
+
 static void text_result(const repair_args *a, const mr_repair_result *r)
 {
     printf("%s: %" PRIu32 " %s file%s", shown_text(a->set), r->files, r->format, r->files == 1 ? "" : "s");
@@ -121,6 +135,10 @@ static void text_result(const repair_args *a, const mr_repair_result *r)
                "not found "
                "here. "
                "'millrace verify' decodes them all.\n");
+    if (a->dst && has_list(a->set))
+        printf("Samples of SET are withdrawn: copy .millrace.withdrawn next to the new files, and restore "
+               "what it "
+               "lists of lost ones.\n");
     if (!a->dst && !a->in_place && is_wrong(r))
         printf("Nothing was changed. Give DST to write what is whole there, or --in-place to replace the "
                "damaged "
@@ -181,11 +199,10 @@ static int run(const void *args)
 
 static const opt options[] = {
     OPT(repair_args, from, TEXT, .option = "from", .value = "SET",
-        .help = "put back what is lost from SET: a second copy (its folder or one of its files, damaged or "
-                "not), or "
-                "what record files were converted from"),
+        .help = "restore lost samples from a second copy of SET (its folder or one of its files, damaged "
+                "or not), or from the source of record files"),
     OPT(repair_args, in_place, FLAG, .option = "in-place",
-        .help = "replace the damaged files; what they were stays as NAME.damaged"),
+        .help = "replace the damaged files; the old ones stay as NAME.damaged"),
     OPT(repair_args, force, FLAG, .option = "force", .help = "replace files of DST, and NAME.damaged"),
 };
 static const opt_group groups[] = {
@@ -195,25 +212,21 @@ static const opt_group groups[] = {
 };
 static const opt_positional positionals[] = {
     {"SET", offsetof(repair_args, set), true,
-     "a shard list, a file, a folder, a pattern in quotes, or what the names of the files begin with"},
+     "a shard list, a file, a folder, a pattern in quotes, or the common beginning of the files' names"},
     {"DST", offsetof(repair_args, dst), false,
-     "write what is whole there: a folder to make, or a file where SET is one file"},
+     "write the whole samples to this new folder, or to a file if SET is one file"},
 };
 
 const command command_repair = {
     .name = "repair",
-    .summary = "takes what is whole out of a damaged set, says what is lost",
+    .summary = "save the whole samples of a damaged set and report the lost ones",
     .text = "Reads record files, tar archives or TFRecord files that are cut, changed or missing, and "
-            "reports each sample "
-            "that is lost, by its number and name. Without DST and --in-place nothing is written, and the "
-            "exit status is 1 "
-            "when something is wrong. What is written has every whole sample once, in the old order, with "
-            "its old bytes; "
-            "the list of record files is made again. A file from which nothing is lost is written as it was. "
-            "The exit "
-            "status is 3 when samples are lost for good. Records that are made again from their source are "
-            "converted with "
-            "the settings that the set keeps; a source that changed is refused.",
+            "reports the number and name of each lost sample. Without DST and --in-place it writes "
+            "nothing, and the exit status is 1 if something is wrong. The output has every whole sample "
+            "once, in the old order, with its old bytes; the list of record files is made again. A file "
+            "without losses keeps its bytes. The exit status is 3 if samples are lost for good. Records "
+            "made again from their source are converted with the settings stored in the set; a changed "
+            "source is refused.",
     .examples = "  millrace repair train.mrec\n  millrace repair train.mrec whole.mrec\n"
                 "  millrace repair train.mrec --in-place\n",
     .positionals = positionals,

@@ -1,4 +1,4 @@
-/* tools/sets/cmd_stats.c: `millrace stats SET`: what a data set consists of, as numbers. */
+/* tools/sets/cmd_stats.c: `millrace stats SET`: the contents of a data set, as numbers. */
 #include <stdio.h>
 
 #include "tools/cli/exit.h"
@@ -47,8 +47,7 @@ static int run(const void *args)
 
 static const opt options[] = {
     OPT(stats_args, channels, U64, .option = "channels", .most = MRI_ANY, .standard = "1000",
-        .help =
-            "pictures to decode, evenly spaced, for mean and deviation of their channels; 0: decode none"),
+        .help = "decode this many evenly spaced pictures for mean and deviation of the channels; 0: none"),
     OPT(stats_args, workers, U32, .option = "workers", .most = 256, .standard = "0",
         .help = "threads; 0: one per core"),
 };
@@ -63,7 +62,7 @@ static const opt_positional positionals[] = {
 
 const command command_stats = {
     .name = "stats",
-    .summary = "counts a data set: classes, kinds and sizes of pictures, channels, duplicates",
+    .summary = "count a data set: classes, kinds and sizes of pictures, channels, duplicates",
     .text = "Reads every sample once and prints how many samples each class has, which kinds and sizes of "
             "pictures there "
             "are, how the JPEGs are made (subsampling, progressive), mean and deviation of the channels as "

@@ -1,7 +1,7 @@
-/* tools/sweep/sweep_file.h: what is to be run, as a file says it.
+/* tools/sweep/sweep_file.h: the runs of a sweep, read from a file.
  *
  * The room sweep/
- *   takes      a file of options with their values, and what the runs printed
+ *   takes      a file of options with their values, and the output of the runs
  *   gives      the words of each run, its place in a folder, a table (CSV) and a page of all of them
  *   callers    commands/ (cmd_sweep.c, which starts the runs)
  *
@@ -37,7 +37,7 @@ typedef struct sweep_plan {
     char *text; /* the rest points into it */
 } sweep_plan;
 
-/* MR_EFORMAT: err names file, line, what was expected. sweep_free() after either. */
+/* MR_EFORMAT: err names file, line, the expected text. sweep_free() after either. */
 int sweep_read(sweep_plan *out, const char *path, mr_error *err);
 void sweep_free(sweep_plan *p);
 

@@ -1,4 +1,4 @@
-/* tools/sweep/sweep_table.h: what the runs of a sweep came to: a table and a page. */
+/* tools/sweep/sweep_table.h: the results of a sweep's runs: a table and a page. */
 #ifndef TOOLS_SWEEP_TABLE_H
 #define TOOLS_SWEEP_TABLE_H
 
@@ -10,7 +10,7 @@ typedef enum sweep_state {
     SWEEP_FAILED, /* it ended with an error */
 } sweep_state;
 
-/* What is not known is NAN. Loss and accuracy of simulated devices mean nothing, and are not known. */
+/* Unknown figures are NAN. Loss and accuracy of simulated devices mean nothing, and are not known. */
 typedef struct sweep_result {
     sweep_state state;
     int status; /* SWEEP_FAILED: its exit status */
@@ -19,11 +19,11 @@ typedef struct sweep_result {
     char weights[40];
 } sweep_result;
 
-/* What a run printed to this file. SWEEP_OPEN where it is not there, or ends early. */
+/* Read a run's output from this file. SWEEP_OPEN where it is not there, or ends early. */
 sweep_result sweep_result_read(const char *path);
 
-/* Time of the run with the first value of `devices` and everything else the same, over this one's; NAN: there
- * is none, or it is not done. */
+/* Time of the run with the first value of `devices` and everything else the same, over this one's; NAN: no
+ * such run, or it is not done. */
 double sweep_speed_up(const sweep_plan *p, const sweep_result *r, uint32_t at);
 
 /* Is there an accuracy at which runs stop? */

@@ -126,7 +126,7 @@ bool form_convert(const form_sample *f, const form_spec *form, mr_convert_result
     return rc == MR_OK && has_form(form, made);
 }
 
-/* ---- what they cost ---- */
+/* ---- costs ---- */
 
 static mr_loader_config small_batches(const mr_loader_config *like)
 {
@@ -146,7 +146,7 @@ static mr_loader_config small_batches(const mr_loader_config *like)
     return cfg;
 }
 
-/* PASSES times, or until there were so many batches; the first pass does not count, but for a large set. */
+/* PASSES times, or until batches_most batches; the first pass does not count, but for a large set. */
 static int decode_all(mr_loader *l, mr_record *record, uint64_t batches_most, mr_error *err)
 {
     mr_batch b;

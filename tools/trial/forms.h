@@ -12,12 +12,12 @@
 typedef struct form_sample {
     char folder[PATH_MAX], now[PATH_MAX + 16], then[PATH_MAX + 16]; /* as they are; in another form */
     uint64_t count, bad;                                            /* in it; left out */
-    double bytes;        /* of one in the set, mean over these: what is read */
+    double bytes;        /* bytes to read of one sample in the set, mean over these */
     double shorter_side; /* mean */
 } form_sample;
 
 /* In TMPDIR, or /tmp. where: which option leaves it out, for the message. 0 or an exit status; after either
- * form_sample_remove() removes what is there. */
+ * form_sample_remove() removes its files. */
 int form_sample_make(form_sample *out, const mr_source *src, const char *advice);
 void form_sample_remove(form_sample *f);
 
@@ -27,7 +27,7 @@ typedef struct form_spec {
     bool transcode;
 } form_spec;
 
-/* f->then from f->now, in place of what was there; false: these pictures have no such form. */
+/* f->then from f->now, in place of its old contents; false: these pictures have no such form. */
 bool form_convert(const form_sample *f, const form_spec *form, mr_convert_result *made, mr_error *err);
 
 typedef struct form_cost {

@@ -73,7 +73,7 @@ static int loader_rounds(tool_session *s, mr_stream *const *streams, double seco
     int status = EXIT_DONE;
     const mr_loader_info *info = mr_loader_info_of(s->loader);
     memset(out, 0, sizeof *out);
-    /* what was made ready before the clock ran, and the first reads */
+    /* batches prepared before the clock ran, and the first reads */
     out->warmup_steps = info->prefetch + 2;
     out->rounds = rounds < ROUNDS_MOST ? rounds : ROUNDS_MOST;
     for (uint64_t i = 0; status == EXIT_DONE && i < out->warmup_steps; i++)
@@ -198,7 +198,7 @@ static void free_resident(const tool_session *s, resident_batch *r)
 
 enum { AHEAD = 2, WARMUP = 3, STEPS_MOST = 100000 };
 
-/* Steps back to back, at most AHEAD queued; ends[] gets the time each ended, as the device tells it. */
+/* Steps back to back, at most AHEAD queued; ends[] gets the time each ended, by the device's clock. */
 static int run_steps(mr_trainer *t, resident_batch *r, mr_event **events, double seconds, uint64_t *ends,
                      uint64_t *count, mr_error *err)
 {
@@ -284,7 +284,7 @@ int measure_trainer(tool_session *s, const synthetic_batch *in, double seconds, 
     int status = rc ? exit_status(rc, &err) : time_steps(s, t, &r, in, seconds, out);
     if (status == EXIT_DONE && then) status = then(context, s, t);
     session_leave_if_it_hangs(t);
-    mr_trainer_close(t); /* first: what it has queued still reads the batch */
+    mr_trainer_close(t); /* first: its queued work still reads the batch */
     free_resident(s, &r);
     return status;
 }

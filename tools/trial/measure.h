@@ -38,7 +38,7 @@ typedef struct synthetic_batch {
 /* Called with the trainer at rest, behind its steps. */
 typedef int measure_then(void *context, const tool_session *s, const mr_trainer *t);
 /* s->net, s->devices and s->rule are set. A trainer of its own, one resident batch of
- * noise. then: NULL, or what is still to be done with the trainer; its exit status is returned. */
+ * noise. then: NULL, or a function for further work with the trainer; its exit status is returned. */
 int measure_trainer(tool_session *s, const synthetic_batch *in, double seconds, measured_rate *out,
                     measure_then *then, void *context);
 

@@ -17,7 +17,7 @@
 
 enum { READ_BYTES = 1 << 20, LOOK_EVERY_US = 20000 };
 
-/* ---- what the kernel counts ---- */
+/* ---- the kernel's counters ---- */
 
 /* The number behind `name` in a file of lines "name: number"; false: not there. */
 static bool read_count(const char *path, const char *name, uint64_t *out)

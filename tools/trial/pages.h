@@ -5,8 +5,8 @@
 
 #include "millrace/formats.h"
 
-/* Memory that programs could take without swapping, page cache included, and that of the machine; 0: not
- * known. */
+/* Memory that programs could take without swapping, page cache included, and all memory of the machine; 0:
+ * unknown. */
 uint64_t pages_memory_available(void);
 uint64_t pages_memory_total(void);
 

@@ -1,5 +1,5 @@
-/* tools/trial/pass_times.c: see pass_times.h. The gradient to the input is what backward takes with it less
- * what it takes without, each on an operation of its own, in turns. */
+/* tools/trial/pass_times.c: see pass_times.h. The time of the gradient to the input is backward's time with
+ * it minus backward's time without, each on an operation of its own, in turns. */
 #include "tools/trial/pass_times.h"
 
 #include "tools/cli/clock.h"

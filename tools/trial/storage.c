@@ -1,5 +1,5 @@
 /* tools/trial/storage.c: see storage.h. The loader's rate alone says how many accelerators to begin with;
- * runs with so many devices, and with more or fewer, then find the last number that is fed. */
+ * runs with that number of devices, and with more or fewer, then find the largest number that is fed. */
 #include "tools/trial/storage.h"
 
 #include <inttypes.h>
@@ -39,7 +39,7 @@ const storage_unit *storage_unit_find(const char *workload, const char *accelera
     return NULL;
 }
 
-/* ---- opening so many accelerators ---- */
+/* ---- opening accelerators ---- */
 
 static int open_devices(tool_session *s, uint32_t accelerators, double step_s)
 {
@@ -57,7 +57,7 @@ static void close_run(tool_session *s)
     s->src = src;
 }
 
-/* NO_ROOM, nothing said: the batches of so many need more memory than there is. */
+/* NO_ROOM, without a message: the batches of that number need more memory than is available. */
 static int open_run(tool_session *s, const storage_unit *u, uint32_t accelerators)
 {
     mr_error err = MR_ERROR_INIT;
@@ -246,7 +246,7 @@ typedef struct search {
 
 static uint32_t next_number(const search *f, const storage_unit *u, const storage_point *last)
 {
-    const double fits = last->accelerators * last->busy / u->busy; /* as many as that rate would feed */
+    const double fits = last->accelerators * last->busy / u->busy; /* the number that this rate would feed */
     uint32_t next = fits < 1 ? 1 : fits > MR_LOADER_MAX_PARTS ? MR_LOADER_MAX_PARTS : (uint32_t)fits;
     if (next <= f->fed) next = f->fed + 1;
     return next >= f->too_many ? f->too_many - 1 : next;

@@ -17,9 +17,9 @@ typedef struct storage_unit {
     const char *augment; /* ours: the definitions say nothing of decoding */
 } storage_unit;
 
-/* The published ones; NULL behind the last. */
+/* The published ones; NULL after the last. */
 const storage_unit *storage_unit_at(uint32_t at);
-/* workload NULL: the accelerator's first. NULL: there is none such. */
+/* workload NULL: the accelerator's first. NULL: not found. */
 const storage_unit *storage_unit_find(const char *workload, const char *accelerator);
 
 /* N accelerators at work. */

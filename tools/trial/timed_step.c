@@ -41,7 +41,7 @@ int timed_step_or_model(tool_session *s, const session_args *a, run_args *run)
     return a->model.model ? session_open_to_train(s, a, run) : open_timed(s, a, run);
 }
 
-enum { POOL_PLACES = 65536 }; /* as many as a window of pool2d may have */
+enum { POOL_PLACES = 65536 }; /* the most that a window of pool2d may have */
 
 int timed_step_net(tool_session *s)
 {

@@ -39,7 +39,7 @@ static int read_at(const csv_log *c, char *out, size_t bytes, uint64_t offset, m
     return MR_OK;
 }
 
-/* What is there is ours, and ends with a line. */
+/* Check that the existing file is ours, and ends with a whole line. */
 static int go_on(csv_log *c, mr_error *err)
 {
     char text[LINE > HEADER ? LINE : HEADER];
@@ -69,7 +69,7 @@ int csv_log_open(csv_log *c, const char *path, const mr_source *const *sources, 
     return rc;
 }
 
-/* Nothing where the network tells no classes apart. */
+/* Empty where the network does not predict classes. */
 static const char *part_text(double accuracy, char *buf, size_t bytes)
 {
     buf[0] = '\0';

@@ -1,5 +1,5 @@
-/* tools/watch/csv_log.h: a run as CSV: a header, a line for each stretch of steps that was asked for, a line
- * for each epoch. A figure that there is none of is an empty field. */
+/* tools/watch/csv_log.h: a run as CSV: a header, a line for each requested stretch of steps, a line for each
+ * epoch. A missing figure is an empty field. */
 #ifndef TOOLS_CSV_LOG_H
 #define TOOLS_CSV_LOG_H
 

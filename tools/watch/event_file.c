@@ -1,7 +1,7 @@
 /* tools/watch/event_file.c: see event_file.h.
  *
  * TensorBoard reads the files of a folder in the order of their names and stays at the last one that has
- * something: two runs of one second get .1, .2, ... behind the host. */
+ * something: two runs of one second get .1, .2, ... after the host. */
 #include "tools/watch/event_file.h"
 
 #include <ctype.h>
@@ -118,7 +118,7 @@ void event_file_epoch(event_file *e, const mr_report *r, uint64_t updates)
 {
     mr_scalar scalars[8];
     uint32_t count = 0;
-    if (r->steps) { /* else what is told is a validation that an earlier run did not come to */
+    if (r->steps) { /* without steps the report is a validation that an earlier run did not reach */
         scalars[count++] = (mr_scalar){"epoch/loss", (float)r->loss};
         if (!isnan(r->accuracy)) scalars[count++] = (mr_scalar){"epoch/accuracy", (float)r->accuracy};
         scalars[count++] = (mr_scalar){"epoch/lr", r->lr};

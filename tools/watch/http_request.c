@@ -24,7 +24,7 @@ int http_request_status(const char *text, size_t bytes, bool *head)
     if (!memmem(text, bytes, "\r\n\r\n", 4) && !memmem(text, bytes, "\n\n", 2)) return 0;
     const size_t line = (size_t)((const char *)memchr(text, '\n', bytes) - text);
     const char *path = memchr(text, ' ', line);
-    if (!path || path[1] != '/') return 400; /* behind the line there is its end at least */
+    if (!path || path[1] != '/') return 400; /* the line is followed at least by its end */
     const size_t method = (size_t)(path++ - text);
     const char *end = memchr(path, ' ', line - method - 1);
     if (!end || !begins_with(end, line - (size_t)(end - text), " HTTP/1.")) return 400;

@@ -1,11 +1,11 @@
-/* tools/watch/http_request.h: what a request for the page of figures asks for. Any bytes are safe. */
+/* tools/watch/http_request.h: parses a request for the page of figures. Any bytes are safe. */
 #ifndef TOOLS_HTTP_REQUEST_H
 #define TOOLS_HTTP_REQUEST_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The status that these bytes, all that came so far, are answered with; 0: they are none yet, more may come.
+/* The status of the answer to these bytes, all that came so far; 0: the request is incomplete, more may come.
  * *head: the answer has no body. */
 int http_request_status(const char *text, size_t bytes, bool *head);
 const char *http_status_text(int status);

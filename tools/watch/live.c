@@ -1,5 +1,5 @@
-/* tools/watch/live.c: see live.h. Every figure is a difference between the counters now and those of about a
- * second ago (of devices two, as a step may take long), of which a ring is kept. */
+/* tools/watch/live.c: see live.h. Every figure is a difference between the counters now and about a second
+ * ago (two for devices, since a step may take long); a ring keeps past counters. */
 #include "tools/watch/live.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "tools/cli/progress.h"
 #include "tools/watch/live_draw.h"
 
-enum { LOOKS = 9, SECOND = 4, SECONDS = 8 }; /* kept; so many looks ago */
+enum { LOOKS = 9, SECOND = 4, SECONDS = 8 }; /* looks kept; looks in one second, and in two */
 #define PERIOD_NS 250000000u
 
 /* The counters at one moment. */
@@ -32,7 +32,7 @@ typedef struct look {
     uint64_t steps;
 } look;
 
-/* What the training thread tells. */
+/* Figures from the training thread. */
 typedef struct live_told {
     bool has_steps;
     uint64_t epoch, step, steps_per_epoch;
@@ -43,7 +43,7 @@ typedef struct live_told {
 struct live_view {
     live_run run;
     pthread_t thread;
-    pthread_mutex_t lock; /* stop, told */
+    pthread_mutex_t lock; /* guards stop and `told` */
     pthread_cond_t wake;
     bool stop;
     live_told told;
@@ -161,7 +161,7 @@ static void take_look(live_view *v)
     l->val_samples = s.samples;
 }
 
-/* The look of so many before the newest, or the oldest there is. */
+/* The look `back` before the newest, or the oldest available. */
 static const look *look_before(const live_view *v, uint64_t back)
 {
     const uint64_t kept = v->look_count < LOOKS ? v->look_count : LOOKS;
@@ -180,7 +180,7 @@ static live_stage stage_of(const char *name, const mr_stage_stats *a, const mr_s
     return (live_stage){name, b->threads, busy / all, in / all, out / all, b->occupancy};
 }
 
-/* The mean since `a` of what is a mean since the beginning. Looked at once for each item, or so many. */
+/* The mean since `a` of a figure that is a mean since the beginning, sampled once per item. */
 static double fill_since(const mr_stage_stats *a, const mr_stage_stats *b)
 {
     if (b->items <= a->items) return b->occupancy;
@@ -224,7 +224,7 @@ static void fill_slowest(live_view *v, live_figures *f)
     f->slowest_times = s.times;
 }
 
-/* What the looks say; f has what was told. */
+/* Fill in the figures of the looks; f already has the training thread's. */
 static void fill(live_view *v, live_figures *f)
 {
     static const char *const names[] = {"read", "decode", "copy"};

@@ -1,15 +1,15 @@
 /* tools/watch/live.h: a view of a run on the terminal, drawn again four times a second by a thread of its
  * own.
  *
- * It is drawn below what was written before, messages (say()) and results go above it, and nothing of it is
- * left when it is closed. No mode of the terminal is changed, so there is none to restore when the program is
- * ended at once. The size is asked for at every drawing. */
+ * It is drawn below earlier output; messages (say()) and results go above it, and closing removes it. It
+ * changes no mode of the terminal, so nothing must be restored when the program is killed. The size is asked
+ * for at every drawing. */
 #ifndef TOOLS_LIVE_H
 #define TOOLS_LIVE_H
 
 #include "millrace/train.h"
 
-/* What is watched; everything outlives the view. */
+/* The watched run; everything outlives the view. */
 typedef struct live_run {
     const char *title;
     const mr_loader *loader, *val; /* val may be NULL */

@@ -59,7 +59,7 @@ static void put(pen *p, const char *text)
         const bool shown = bytes == 1 || p->style->utf8;
         if (!shown) width = 1;
         if (p->width + width > p->most || p->at + bytes + 8 > LIVE_LINE_BYTES) {
-            p->most = p->width; /* nothing comes behind what is cut off */
+            p->most = p->width; /* nothing follows cut text */
             break;
         }
         if (shown) memcpy(p->text + p->at, text, bytes);
@@ -137,7 +137,7 @@ void live_shares(const double *parts, uint32_t count, uint32_t whole, uint32_t *
     out[count] = whole - given;
 }
 
-/* A bar of so many cells; the parts one after the other, what is left blank. */
+/* A bar of `cells` cells; the parts one after the other, the rest blank. */
 static void put_bar(pen *p, const double *parts, uint32_t count, uint32_t cells)
 {
     static const char *const plain[] = {"#", "-", "."}, *const blocks[] = {"\u2588", "\u2592", "\u00b7"};
@@ -261,7 +261,7 @@ static void put_slowest(pen *p, const live_figures *f)
              f->slowest_times);
     put(p, "slowest ");
     const size_t words = strlen(text), name = strlen(f->slowest);
-    /* the end of a path tells more than its beginning */
+    /* the end of a path is more useful than its beginning */
     const size_t space = room(p) > words ? room(p) - words : 0;
     if (name <= space) put(p, f->slowest);
     else if (space > 8) {

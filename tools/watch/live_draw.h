@@ -17,7 +17,7 @@ typedef struct live_stage {
 
 typedef struct live_figures {
     const char *title;
-    bool has_steps; /* of an epoch: what the first step told */
+    bool has_steps; /* steps of an epoch are known, from the first step */
     uint64_t epoch, epochs, step, steps_per_epoch;
     bool validating;
     double samples_per_s; /* over the last second */
@@ -25,11 +25,11 @@ typedef struct live_figures {
     double loss, accuracy, lr;
     double seconds_left; /* negative: unknown */
     live_stage stage[LIVE_STAGES];
-    bool has_device; /* steps were timed; else `device` is what the consumer waited for */
+    bool has_device; /* steps were timed; else `device` is the consumer's wait */
     uint32_t devices;
     double idle;                        /* part of the devices' time, 0..1, over the last seconds */
     double cause[MR_CAUSE_NETWORK + 1]; /* the same by cause */
-    double network;                     /* waiting for other ranks, as the newest step told: 0..1 */
+    double network;                     /* waiting for other ranks, as the newest step reported: 0..1 */
     bool has_slowest;
     const char *slowest; /* as mr_text_shown() leaves it */
     double slowest_ms, slowest_times, slowest_bytes;
@@ -50,8 +50,8 @@ typedef struct live_lines {
 /* At least one line, and at most one less than the terminal has rows: what matters most stays. */
 void live_draw(const live_figures *f, const live_style *style, live_lines *out);
 
-/* Parts of 1 (0..1, together at most 1) as whole hundredths or cells: so many of `whole` each, such that no
- * sum is off by rounding: out[count] is what is left, all together are `whole`. */
+/* Parts of 1 (0..1, together at most 1) as whole hundredths or cells: each a number of `whole`, such that no
+ * sum is off by rounding: out[count] is the rest, all add up to `whole`. */
 void live_shares(const double *parts, uint32_t count, uint32_t whole, uint32_t *out);
 
 #endif

@@ -193,7 +193,7 @@ void metrics_page_write(void *context, FILE *out)
     put_process(out);
 }
 
-/* ---- what is on it ---- */
+/* ---- contents ---- */
 
 int metrics_page_init(metrics_page *m, const watch_run *run)
 {

@@ -1,6 +1,6 @@
 /* tools/watch/metrics_server.c: see metrics_server.h.
  *
- *   listen ─► accept ─► request: 4 KiB and a second at most ─► page ─► answer, in what is left of it ─► close
+ *   listen ─► accept ─► request: 4 KiB and a second at most ─► page ─► answer, in the rest of it ─► close
  *
  * One connection at a time; the others wait in the kernel, which holds a few and turns the rest away. Every
  * wait is for the stop, too. */
@@ -76,7 +76,7 @@ static bool send_all(const metrics_server *s, int fd, const char *data, size_t b
     return true;
 }
 
-/* Head and body in one piece of memory, to be freed; NULL: there is none. */
+/* Head and body in one piece of memory, to be freed; NULL: no memory. */
 static char *make_answer(const metrics_server *s, int status, bool head, size_t *bytes)
 {
     char *body = NULL, *all = NULL;
@@ -99,7 +99,8 @@ static char *make_answer(const metrics_server *s, int status, bool head, size_t 
     return n < 0 ? NULL : all;
 }
 
-/* What is closed with something unread in it is reset, and the client may never see the answer. */
+/* Closing a connection with unread bytes resets it, and the client may never see the answer: read them
+ * first. */
 static void drain(const metrics_server *s, int fd, uint64_t until_ns)
 {
     char text[REQUEST];

@@ -1,5 +1,5 @@
 /* tools/watch/metrics_server.h: one page over HTTP/1.0, from a thread of its own that waits for nobody but
- * its client, and for that one no longer than a deadline. Knows nothing of what is on the page. */
+ * its client, and for that one no longer than a deadline. Does not depend on the page's contents. */
 #ifndef TOOLS_METRICS_SERVER_H
 #define TOOLS_METRICS_SERVER_H
 

@@ -1,4 +1,4 @@
-/* tools/watch/step_line.h: a stretch of steps as text: the note behind the bar, the JSON line. */
+/* tools/watch/step_line.h: a stretch of steps as text: the note after the bar, the JSON line. */
 #ifndef TOOLS_STEP_LINE_H
 #define TOOLS_STEP_LINE_H
 

@@ -24,18 +24,17 @@ struct watch {
 
 const opt watch_options[5] = {
     OPT(watch_args, live, FLAG, .option = "live",
-        .help = "in place of the bar a view of stages, devices and rates, drawn four times a second; on a "
-                "terminal"),
+        .help = "show stages, devices and rates four times a second instead of the bar; on a terminal"),
     OPT(watch_args, log_steps, U64, .option = "log-steps", .most = 0x1p63, .standard = "0",
-        .help = "tell loss, accuracy, learning rate and rate after every so many steps, too: --json, --csv, "
-                "--tensorboard; 0: of epochs only"),
+        .help = "report loss, accuracy, learning rate and speed every this many steps to --json, --csv and "
+                "--tensorboard; 0: after epochs only"),
     OPT(watch_args, tensorboard, TEXT, .option = "tensorboard", .value = "DIR",
-        .help = "folder for an event file that TensorBoard shows"),
+        .help = "write an event file for TensorBoard to this folder"),
     OPT(watch_args, csv, TEXT, .option = "csv", .value = "FILE",
-        .help = "a line for each epoch; a resumed run goes on with the file"),
+        .help = "write a line for each epoch; a resumed run continues the file"),
     OPT(watch_args, metrics, TEXT, .option = "metrics", .value = "[HOST:]PORT",
-        .help = "figures of the run for Prometheus at http://HOST:PORT/metrics while it goes on; without "
-                "HOST this machine alone can ask; 0: any port that is free, which is told"),
+        .help = "serve figures of the run to Prometheus at http://HOST:PORT/metrics; without HOST only "
+                "this machine can ask; 0: any free port, which is printed"),
 };
 
 static int open_page(watch *w, const char *where)

@@ -4,11 +4,11 @@
  * The room watch/
  *   takes      the reports of mr_fit(), and a loader whose counters any thread may read
  *   gives      the view (live.h), those files and that page (event_file.h, csv_log.h, metrics_page.h on
- *              metrics_server.h), and what a step has to say on a line (step_line.h)
- *   callers    commands; nothing here knows one, nor what a session is
+ *              metrics_server.h), and a step's figures as a line (step_line.h)
+ *   callers    commands; nothing here depends on them, nor on sessions
  *
- * Whatever goes wrong here once the run has begun is told once, and never ends the run: what could not be
- * written is an exit status at its end. */
+ * An error here after the run has begun is reported once, and never ends the run: a failed write becomes an
+ * exit status at its end. */
 #ifndef TOOLS_WATCH_H
 #define TOOLS_WATCH_H
 
@@ -27,7 +27,7 @@ extern const opt watch_options[5];
         "Watching", watch_options, OPT_COUNT(watch_options), offsetof(type, member), true                    \
     }
 
-/* What is watched; everything outlives the watch. */
+/* The watched run; everything outlives the watch. */
 typedef struct watch_run {
     const mr_loader *loader;
     const mr_source *sources[2]; /* none of their files is written; may be NULL */
@@ -42,7 +42,7 @@ typedef struct watch watch;
 
 /* Before the first step. EXIT_DONE, or why not, which is said. */
 int watch_open(watch **out, const watch_args *a, const watch_run *run);
-/* The thread that trains, all four; w may be NULL. After each step: so many of the epoch's are queued. */
+/* The thread that trains, all four; w may be NULL. After each step: `step` steps of the epoch are queued. */
 void watch_progress(watch *w, uint64_t epoch, uint64_t step, uint64_t steps_per_epoch);
 void watch_step(watch *w, const mr_step_report *report);
 void watch_eval(watch *w, const mr_eval_report *report);

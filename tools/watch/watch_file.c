@@ -15,7 +15,7 @@ static int fail(watch_file *f, int why, const char *what, mr_error *err)
     return mr_error_at(err, f->path, MR_NOWHERE, MR_NOWHERE);
 }
 
-/* Told once. */
+/* Report the failure once. */
 static int keep(watch_file *f, const mr_error *failure)
 {
     if (f->failure.code) return f->failure.code;

@@ -1,7 +1,7 @@
 /* millrace/formats.h: data sets, pictures' headers and record files on disk.
  *
  *   values and schemas     named, typed fields of a sample
- *   image headers          size and kind of a JPEG or PNG without decoding it
+ *   image headers          size and kind of a picture file without decoding it
  *   sources                any data set as (count, extents, parse): readers know no format; after open,
  *                          formats do no I/O
  *   .mrec                  millrace's record files: writer, reader, verifier
@@ -30,9 +30,14 @@ typedef enum mr_type {                     /* numbers are on disk: never renumbe
                        MR_TYPE_TENSOR = 6, /* row-major elements of dtype, dim[0..ndim) */
                        MR_TYPE_BYTES = 7,  /* anything */
                        MR_TYPE_TEXT = 8,   /* UTF-8, no terminator */
-                       MR_TYPE_IMAGE = 9,  /* in a schema only: each record holds JPEG, PNG, PIXELS or COEF */
+                       MR_TYPE_IMAGE = 9,  /* in a schema only: each record holds JPEG, PNG, PIXELS, COEF,
+                                              GIF, BMP, WEBP or TIFF */
                        MR_TYPE_COEF = 10,  /* a JPEG's quantised coefficients, packed: entropy decoding is
                                               done */
+                       MR_TYPE_GIF = 11,   /* a GIF file's bytes; the picture is its first frame */
+                       MR_TYPE_BMP = 12,   /* a BMP file's bytes */
+                       MR_TYPE_WEBP = 13,  /* a WebP file's bytes; the picture is its first frame */
+                       MR_TYPE_TIFF = 14,  /* a TIFF file's bytes; the picture is its first one */
 } mr_type;
 
 typedef enum mr_dtype { /* numbers are on disk */
@@ -91,17 +96,18 @@ typedef struct mr_sample {
 
 typedef struct mr_image_header {
     size_t struct_size;
-    mr_type type;           /* MR_TYPE_JPEG, MR_TYPE_PNG; of values also MR_TYPE_COEF, MR_TYPE_PIXELS */
+    mr_type type;           /* as mr_image_sniff() returns; of values also MR_TYPE_COEF, MR_TYPE_PIXELS */
     uint32_t width, height; /* as stored, before EXIF orientation */
     uint32_t channels;      /* 1, 2 (gray + alpha), 3, 4 */
     uint32_t bit_depth;     /* per channel */
     uint32_t orientation;   /* EXIF 1..8; 1 when absent or broken */
-    bool progressive;       /* JPEG: a progressive process (SOF2, ...); PNG: interlaced */
+    bool progressive;       /* JPEG: a progressive process (SOF2, ...); PNG, GIF: interlaced */
     bool arithmetic;        /* JPEG: SOF9, SOF10 */
     uint8_t sampling[4][2]; /* JPEG, COEF: horizontal, vertical factor of each component; else 0 */
 } mr_image_header;
 
-/* Detect JPEG or PNG by content. Returns MR_TYPE_JPEG, MR_TYPE_PNG or 0. */
+/* Detect the kind of a picture file by content; 32 bytes are enough. Returns MR_TYPE_JPEG, MR_TYPE_PNG,
+ * MR_TYPE_GIF, MR_TYPE_BMP, MR_TYPE_WEBP, MR_TYPE_TIFF, or 0. */
 MR_API int mr_image_sniff(const void *data, size_t bytes);
 
 /* Read the header only. On MR_EFORMAT err names the missing piece; on MR_EUNSUPPORTED it names the coding
@@ -156,6 +162,12 @@ typedef enum mr_class_match {
                            classes. Both sets must have the same number of classes and no name in common */
 } mr_class_match;
 
+/* Samples that mr_source_withdraw() listed as withdrawn. */
+typedef enum mr_withdrawn {
+    MR_WITHDRAWN_LEAVE_OUT = 0, /* the source does not have them */
+    MR_WITHDRAWN_TAKE = 1, /* the source has all samples; mr_source_withdrawn_at() names the listed ones */
+} mr_withdrawn;
+
 typedef struct mr_source_config {
     size_t struct_size;
     const char *format;    /* "folder", "idx", "cifar", "mrec", ...; NULL: detected from the content */
@@ -209,6 +221,7 @@ typedef struct mr_source_config {
      * column called split, set, subset, is_train, ... if its values name splits; "none": no column. Other
      * formats ignore it */
     const char *split_key;
+    mr_withdrawn withdrawn; /* default LEAVE_OUT */
 } mr_source_config;
 
 #define MR_LABEL_AUTO INT64_MIN
@@ -402,6 +415,55 @@ MR_API uint32_t mr_source_missing_files(const mr_source *src);
  * numbers do not rise, or a set of a mix would keep no sample. MR_ENOMEM. After an error the source is
  * unchanged. */
 MR_API int mr_source_choose(mr_source *src, const uint64_t *samples, uint64_t count, mr_error *err);
+
+/* Return the number of a sample in the data, counted over all samples: also over withdrawn samples, and over
+ * samples that take_from, take_to or mr_source_choose() left out. In a mix: over the samples that its sets
+ * deliver. It stays the same when other samples are withdrawn. UINT64_MAX: there is no such sample. Any
+ * thread. */
+MR_API uint64_t mr_source_number(const mr_source *src, uint64_t sample);
+
+/* Withdraw samples of an open source: list them, with a reason, in the file ".millrace.withdrawn" of the
+ * folder in which their file lies. Sources that are opened later do not have them, and their other samples
+ * are numbered from 0 without gaps. The data files stay unchanged. The list identifies a sample by file,
+ * offset, size and a hash of its bytes; opening fails (MR_EFORMAT) when the file of a listed sample was
+ * changed so that the sample is another one, until mr_source_restore() takes the entry back.
+ *
+ * src      opened with MR_WITHDRAWN_TAKE; not a mix, not remote, not a source of the program's own
+ *          (MR_EUNSUPPORTED). It stays as it is
+ * samples  numbers of samples in rising order; samples that are listed already keep their reason
+ * reason   text, or NULL
+ * changed  written on MR_OK only: samples that were not listed before
+ *
+ * Reads the samples. Each list is written to a temporary file, synced and renamed; the lists of several
+ * folders one after the other, so an interrupted call is to be repeated. Blocks. MR_EEXIST: another process
+ * writes the list. MR_EINVAL: a number is wrong, no sample would be left, or two samples have the same bytes
+ * in the same file. Any thread. */
+MR_API int mr_source_withdraw(const mr_source *src, const uint64_t *samples, uint64_t count,
+                              const char *reason, uint64_t *changed, mr_error *err);
+/* The reverse, by the same rules. samples NULL: all samples of src, entries whose file changed or is missing
+ * included; count is then ignored. */
+MR_API int mr_source_restore(const mr_source *src, const uint64_t *samples, uint64_t count, uint64_t *changed,
+                             mr_error *err);
+
+/* Samples of the data that are listed as withdrawn; of a mix: in all its sets. 0 if src is NULL. Any thread.
+ */
+MR_API uint64_t mr_source_withdrawn_count(const mr_source *src);
+
+typedef struct mr_withdrawn_sample {
+    size_t struct_size;
+    uint64_t number;                  /* of mr_source_number() */
+    const char *name, *reason, *list; /* of the sample when it was withdrawn, or ""; path of the list. Owned
+                                         by the source */
+} mr_withdrawn_sample;
+
+/* Entry `at` of mr_source_withdrawn_count(), in the order of their numbers. MR_EINVAL: there is no such
+ * entry, or src is a mix. Any thread. */
+MR_API int mr_source_withdrawn_at_sized(const mr_source *src, uint64_t at, mr_withdrawn_sample *out);
+static inline int mr_source_withdrawn_at(const mr_source *src, uint64_t at, mr_withdrawn_sample *out)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_source_withdrawn_at_sized(src, at, out);
+}
 
 /* Renumber and rename the classes of an open source. to holds the new number, below count, for each of its
  * class_count classes; UINT32_MAX makes every sample of the class a damaged one. Several classes may share a

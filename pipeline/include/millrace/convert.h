@@ -27,10 +27,10 @@ typedef enum mr_to {
      * image/segmentation/class/encoded and .../format. Name: image/filename. Other fields: under their names,
      * with NAME/shape for tensors of several or unknown dimensions; f64 is rounded to f32 */
     MR_TO_TFRECORD,
-    /* WebDataset. Picture: KEY.jpg or KEY.png. Label: KEY.cls, a number from 0. Other fields: KEY.NAME.txt
-     * for text and numbers, KEY.NAME.npy for tensors, KEY.NAME.jpg or .png for pictures. KEY is the sample's
-     * name without its extension, points replaced by _, or its number. __classes__ holds the names of the
-     * classes, one per line */
+    /* WebDataset. Picture: KEY.jpg, KEY.png, ... by its kind. Label: KEY.cls, a number from 0. Other fields:
+     * KEY.NAME.txt for text and numbers, KEY.NAME.npy for tensors, KEY.NAME.jpg, .png, ... for pictures. KEY
+     * is the sample's name without its extension, points replaced by _, or its number. __classes__ holds the
+     * names of the classes, one per line */
     MR_TO_TAR,
 } mr_to;
 

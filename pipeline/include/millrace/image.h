@@ -21,6 +21,16 @@ typedef struct mr_image {
  * the same coefficients give the same pixels in any file; and CMYK is multiplied out. */
 typedef enum mr_pixels { MR_PIXELS_OWN = 0, MR_PIXELS_LIBJPEG = 1 } mr_pixels;
 
+/* Kinds of picture files. */
+enum {
+    MR_PICTURES_JPEG = 1,
+    MR_PICTURES_PNG = 2,
+    MR_PICTURES_GIF = 4,
+    MR_PICTURES_BMP = 8,
+    MR_PICTURES_WEBP = 16, /* with libwebp, */
+    MR_PICTURES_TIFF = 32 /* with libtiff 4.5 or newer: a library is opened when the first picture needs it */
+};
+
 typedef struct mr_decode_config {
     size_t struct_size;
     uint32_t channels;   /* 1, 3, or 0: as stored (gray stays 1, everything else becomes 3) */
@@ -28,17 +38,24 @@ typedef struct mr_decode_config {
     uint32_t max_scans;  /* refuse progressive JPEG with more scans; default 100 */
     bool ignore_exif;    /* default false: EXIF orientation is applied */
     mr_pixels pixels;    /* JPEG: arithmetic of the pixels */
+    uint32_t pictures;   /* kinds of picture files that are decoded: bits MR_PICTURES_JPEG, ...; others are
+                            MR_EUNSUPPORTED; 0, the default: all */
 } mr_decode_config;
 
 MR_API void mr_decode_defaults_sized(mr_decode_config *cfg, size_t struct_size);
 static inline void mr_decode_defaults(mr_decode_config *cfg) { mr_decode_defaults_sized(cfg, sizeof *cfg); }
 
-/* Decode JPEG or PNG (detected by content) or copy MR_TYPE_PIXELS. A truncated or damaged picture is
- * MR_EFORMAT with the reason; missing areas are never filled with grey. On success the caller owns
- * out->pixels. Any thread. Rules: CMYK is multiplied out (with inverted values when Adobe's marker says so),
- * 16-bit samples keep their high byte, alpha is dropped and the colour below it is kept, gray is computed
- * from colour by BT.601. cfg may be NULL: the defaults. */
+/* Decode a picture file (JPEG, PNG, GIF, BMP, WebP or TIFF, detected by content) or copy MR_TYPE_PIXELS. A
+ * truncated or damaged picture is MR_EFORMAT with the reason; missing areas are never filled with grey. On
+ * success the caller owns out->pixels. Any thread. Rules: CMYK is multiplied out (with inverted values when
+ * Adobe's marker says so), 16-bit samples keep their high byte, alpha is dropped and the colour below it is
+ * kept, gray is computed from colour by BT.601, and of several pictures in a file the first counts. cfg may
+ * be NULL: the defaults. */
 MR_API int mr_image_decode(const mr_value *value, const mr_decode_config *cfg, mr_image *out, mr_error *err);
+/* Can this machine decode picture files of this type (MR_TYPE_JPEG, MR_TYPE_WEBP, ...)? MR_OK;
+ * MR_EUNSUPPORTED: a library is missing, and err names it and the package to install; MR_EINVAL:
+ * type is no picture file's. Opens the library. Any thread. */
+MR_API int mr_image_can_decode(mr_type type, mr_error *err);
 /* Free the pixels of an image that this library has filled. Accepts NULL. */
 MR_API void mr_image_free(mr_image *image);
 
@@ -85,8 +102,8 @@ typedef struct mr_checker mr_checker;
 
 MR_API int mr_checker_create(mr_checker **out);
 MR_API void mr_checker_destroy(mr_checker *c); /* accepts NULL */
-/* Decode a whole picture (JPEG, PNG, PIXELS, COEF) and discard the pixels: MR_OK, or the error. Entry points
- * of a JPEG must be correct. cfg may be NULL: the defaults. */
+/* Decode a whole picture (a picture file, PIXELS, COEF) and discard the pixels: MR_OK, or the error. Entry
+ * points of a JPEG must be correct. cfg may be NULL: the defaults. */
 MR_API int mr_checker_run(mr_checker *c, const mr_value *value, const mr_decode_config *cfg, mr_error *err);
 /* From now on take the memory for large pictures from budget b, which must outlive c; NULL: no budget.
  * Checkers that share a budget wait for each other. MR_ELIMIT with sys_errno ENOMEM: the picture can never

@@ -154,9 +154,10 @@ static void tfrecord_samples(void)
     record("\x08\x96\1\x12\4text", 9);
     bad_example("one-foreign.tfrecord", "no tf.train.Example: its first field is no message");
     begin();
-    example("image/encoded", "GIF89a......", 12, &(int64_t){1}, 1);
-    bad_example("gif.tfrecord",
-                "12 bytes that are neither JPEG nor PNG (a GIF picture: convert it to JPEG or PNG)");
+    example("image/encoded", "8BPS........", 12, &(int64_t){1}, 1);
+    bad_example(
+        "psd.tfrecord",
+        "12 bytes that are no picture that is decoded (a Photoshop picture: convert it to JPEG or PNG)");
     begin();
     example("image/encoded", jpeg.data, jpeg.bytes / 2, &(int64_t){1}, 1);
     last += MRI_TFRECORD_HEAD; /* of its picture's record the data are wrong */
@@ -397,9 +398,9 @@ static void recordio(void)
     beside("lst-long.lst", "lst", 4); /* told, and not used */
     save("lst-long.rec", "good", -1, "");
     save("good.rec", "good", -1, "");
-    three_recs("GIF89a......", 12);
-    save("gif.rec", "sample", (long long)place[1],
-         "expected a JPEG or PNG, found a GIF picture: convert it to JPEG or PNG");
+    three_recs("8BPS........", 12);
+    save("psd.rec", "sample", (long long)place[1],
+         "expected a picture, found a Photoshop picture: convert it to JPEG or PNG");
 }
 
 int main(int argc, char **argv)

@@ -51,6 +51,6 @@ while IFS="$tab" read -r name what offset words; do
         ;;
     esac
 done <table
-run 3 train c/gif.rec --model mnist-mlp --augment "resize(28x28)" --epochs 1 --batch 2 --bad skip --bad-list list --quiet
-grep -q '"sample": 1, "file": "c/gif.rec"' list || fail "$last: not listed"
+run 3 train c/psd.rec --model mnist-mlp --augment "resize(28x28)" --epochs 1 --batch 2 --bad skip --bad-list list --quiet
+grep -q '"sample": 1, "file": "c/psd.rec"' list || fail "$last: not listed"
 finish

@@ -23,7 +23,8 @@ told() {
 # reasons LIST: the lines of a list as verify would print them.
 reasons() { sed -n 's/.*"file": "\([^"]*\)".*"reason": "\(.*\)".*/\1: \2/p' "$1" | sed 's/\\"/"/g' >reasons; }
 
-for group in jpeg damage png other exif; do
+for group in jpeg damage png other exif kinds webp tiff; do
+    [ -d "odd/$group" ] || continue # its library is not here
     for k in 0 1 2 3 4 5 6 7 8 9; do # for those that are all damaged: samples that can take a place
         for j in 0 1 2 3; do ln odd/jpeg/all/progressive.jpg odd/$group/all/whole-$j$k.jpg; done
     done
@@ -65,7 +66,7 @@ for group in jpeg damage png other exif; do
     run 1 digest $data --bad skip --max-bad $((bad - 1)) --augment "resize(8x8)"; err_has "samples are damaged (--max-bad)"
 
     # the same bytes inside records
-    case $group in damage | other) stays=3 ;; *) stays=0 ;; esac # some have no header of a picture at all
+    case $group in damage | other | kinds) stays=3 ;; *) stays=0 ;; esac # some have no header of a picture at all
     run $stays convert $data held.mrec --no-check --force --json
     held=$(($(number records) - good))
     [ "$group" = other ] || [ $held -gt 0 ] || fail "$last: nothing that is bad was stored"
@@ -88,7 +89,9 @@ as_small bombs pngs "inspect DATA --bad --workers 1" "digest DATA --bad skip --w
 mkdir -p mixed
 run 0 synth mixed/d --classes 2 --count 8 --quiet
 mv mixed/d/train mixed/train
-for group in jpeg damage png other exif; do cp odd/$group/all/* "$(find mixed/train -mindepth 1 -maxdepth 1 | head -1)"; done
+for group in jpeg damage png other exif kinds webp tiff; do
+    [ ! -d "odd/$group" ] || cp odd/$group/all/* "$(find mixed/train -mindepth 1 -maxdepth 1 | head -1)"
+done
 bad=$(grep -c "${tab}bad$tab" table)
 run 3 inspect mixed/train --bad --json; grep '"event": "bad"' out | sort >inspected
 equal "$(wc -l <inspected | tr -d ' ')" "$bad"

@@ -13,13 +13,13 @@ cp -r d/train clutter
 echo hello >"clutter/$a/notes.txt"
 echo hello >"clutter/$a/Thumbs.db"
 echo hello >"clutter/$b/.DS_Store"
-printf 'RIFF....WEBP' >"clutter/$b/a.webp"
+printf '8BPS........' >"clutter/$b/a.psd"
 echo a,b >clutter/labels.csv
 ln -s /no/such/file "clutter/$c/gone.jpg"
 run 0 digest clutter --batch 4 --quiet
 equal "$(sed 's/clutter/d\/train/' out)" "$plain"
 err_has "left out: 4 files that are no pictures"
-err_has "a.webp: WebP is not decoded"
+err_has "a.psd: PSD is not decoded"
 err_has "left out: 1 link to nothing ($c/gone.jpg)"
 run 0 train clutter --model cifar-cnn --augment "resize(32x32)" --epochs 1 --batch 8 --quiet
 run 0 verify clutter --quiet

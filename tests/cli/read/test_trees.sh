@@ -116,7 +116,7 @@ content() {
     *.mrec) cat "$of.mrec" ;;
     *.rec) cat "$of.rec" ;;
     *.bin) cat "of$2.bin" ;;
-    *.webp) printf 'RIFF\020\000\000\000WEBPVP8 ' ;;
+    *.psd) printf '8BPS\000\001\000\000' ;;
     *.[jJ][pP][gG] | *.[jJ][pP][eE][gG]) cat made/train/disc/00000.jpg ;;
     *) echo text ;;
     esac

@@ -60,7 +60,7 @@ first=$(find flat -type f | LC_ALL=C sort | head -1)
 printf 'no picture' >flat/0,bad.png
 run 3 predict flat --checkpoint c --out flat.csv; out_has "16 samples of flat"; out_has "1 of them bad"
 err_has "bad sample: flat/0,bad.png"
-grep -q '^0,"0,bad.png",,,,"\{0,1\}expected a JPEG or PNG picture' flat.csv || fail "$last: no row for the bad one: $(sed -n 2p flat.csv)"
+grep -q '^0,"0,bad.png",,,,"\{0,1\}expected a picture' flat.csv || fail "$last: no row for the bad one: $(sed -n 2p flat.csv)"
 equal "$(sed -n 3p flat.csv | cut -d , -f 1,2)" "1,${first##*/}"
 equal "$(sed 1,2d flat.csv | awk -F , '$4 == ""' | wc -l | tr -d ' ')" 0
 run 3 predict flat --checkpoint c --json; head -1 out | grep -q '"class": null, "error": "expected' || fail "$last: $(head -1 out)"

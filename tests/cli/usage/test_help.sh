@@ -8,7 +8,7 @@ version=$(part MAJOR).$(part MINOR).$(part PATCH) # written there, and nowhere e
 
 run 0 --help; compare help
 run 0 help; compare help
-run 0 --version; equal "$(cat out)" "millrace $version"
+run 0 --version; equal "$(head -1 out)" "millrace $version"; out_has "pictures: jpeg png gif bmp"
 run 2; err_has "usage: millrace COMMAND"
 run 2 help convrt; err_has "did you mean 'convert'?"
 run 0 man; cp out man.1

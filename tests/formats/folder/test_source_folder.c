@@ -105,10 +105,10 @@ static void nothing_outside_is_quoted(void **state)
     mrt_mkdir(mrt_path("aside"));
     put(mrt_path("aside/words"), "secret words");
     put(mrt_path("aside/other.jpg"), "secret words");
-    put(mrt_path("aside/gif"), "GIF89a and more");
+    put(mrt_path("aside/psd"), "8BPS and more");
     put(mrt_path("linked/cat/mine.jpg"), "my words");
     MRT_EQ(symlink("../../aside/other.jpg", mrt_path("linked/cat/other.jpg")), 0);
-    MRT_EQ(symlink("../../aside/gif", mrt_path("linked/cat/gif.jpg")), 0);
+    MRT_EQ(symlink("../../aside/psd", mrt_path("linked/cat/psd.jpg")), 0);
     MRT_EQ(symlink("../../aside/words", mrt_path("linked/cat/words")), 0);
     MRT_EQ(symlink("mine.jpg", mrt_path("linked/cat/near.jpg")), 0);
     MRT_EQ(symlink("../aside", mrt_path("linked/far")), 0);
@@ -118,15 +118,15 @@ static void nothing_outside_is_quoted(void **state)
     size_t bytes = 0;
     MRT_OK(try_open(mrt_path("linked"), MR_SPLIT_AUTO, &src, &err), &err);
     MRT_STR(mr_source_info_of(src)->told,
-            "left out: 3 files that are no pictures (cat/words: not quoted, far/gif: a GIF picture, "
-            "far/words: not quoted)");
+            "left out: 3 files that are no pictures (cat/words: not quoted, far/psd: a Photoshop "
+            "picture, far/words: not quoted)");
     static const struct {
         const char *end, *text;
     } expected[] = {{"cat/1.jpg", NULL},
-                    {"cat/gif.jpg", "found a GIF picture: convert it"},
                     {"cat/mine.jpg", "found text (\"my words\")"},
                     {"cat/near.jpg", "found text (\"my words\")"},
                     {"cat/other.jpg", "found something else (not quoted: a link leads to it"},
+                    {"cat/psd.jpg", "found a Photoshop picture: convert it"},
                     {"dog/2.jpg", NULL},
                     {"far/other.jpg", "found something else (not quoted: a link leads to it"}};
     MRT_EQ(mr_source_info_of(src)->count, sizeof expected / sizeof expected[0]);
@@ -270,10 +270,10 @@ static void wrong_folders_are_named(void **state)
     expect_error(mrt_path("bare"), MR_EFORMAT, "found the pictures directly in it; --classes none", "bare");
     mrt_mkdir(mrt_path("bare/one"));
     expect_error(mrt_path("bare"), MR_EFORMAT, "no pictures in any class", "bare");
-    put(mrt_path("bare/one/a.webp"), "RIFF    WEBP");
+    put(mrt_path("bare/one/a.psd"), "8BPS        ");
     put(mrt_path("bare/one/b.txt"), "hello");
     expect_error(mrt_path("bare"), MR_EFORMAT,
-                 "no pictures in any class, but 2 files that are no pictures (one/b.txt, one/a.webp: WebP is "
+                 "no pictures in any class, but 2 files that are no pictures (one/b.txt, one/a.psd: PSD is "
                  "not decoded)",
                  "bare");
     mr_source *src;
@@ -292,7 +292,7 @@ static void what_is_no_picture_is_left_out(void **state)
     put(mrt_path("mixed/cat/Thumbs.db"), "hello");
     put(mrt_path("mixed/cat/.DS_Store"), "hello");
     put(mrt_path("mixed/cat/desktop.ini"), "hello");
-    put(mrt_path("mixed/cat/a.webp"), "RIFF    WEBP");
+    put(mrt_path("mixed/cat/a.psd"), "8BPS        ");
     put(mrt_path("mixed/cat/b.gif"), jpeg); /* misnamed, as many are */
     put(mrt_path("mixed/labels.csv"), "a,b");
     put(mrt_path("mixed/stray.jpg"), jpeg);
@@ -304,7 +304,7 @@ static void what_is_no_picture_is_left_out(void **state)
     check_tree("mixed", MR_SPLIT_AUTO, MR_CLASSES_FIRST,
                "cat,dog,owl cat/1.jpg=0 cat/2.PNG=0 cat/3.jpeg=0 cat/b.gif=0 dog/4.JPG=1 dog/link.jpg=1",
                "left out: 6 files that are no pictures (cat/Thumbs.db, cat/desktop.ini, cat/notes.txt, ..., "
-               "cat/a.webp: WebP is not decoded)\n"
+               "cat/a.psd: PSD is not decoded)\n"
                "left out: 3 links to nothing (dog/gone.jpg, dog/self, link)\n"
                "left out: 1 picture beside the folders (stray.jpg)\n"
                "1 class folder (owl/) without pictures: a class all the same");

@@ -767,28 +767,37 @@ static void wrong_records(void **state)
     add_data(&m, data, 64); /* 3: 11 labels, room for 10 */
     data[0] = 0;
     add_data(&m, data, 24); /* 4: no picture */
-    memcpy(data + 24, "GIF89a", 6);
+    memcpy(data + 24, "8BPS", 4);
     add_data(&m, data, 40); /* 5: another picture */
     memcpy(data + 24, "\x89PNG\r\n\x1a\n", 8);
     add_data(&m, data, 40); /* 6: good */
+    memcpy(data + 24, "GIF89a\0", 8);
+    add_data(&m, data, 40); /* 7: good, of another kind */
     data[0] = 2;
-    add_data(&m, data, 40); /* 7: several labels where the first record has one */
+    memmove(data + 32, data + 24, 8);
+    add_data(&m, data, 40); /* 8: several labels where the first record has one */
+    data[0] = 0;
+    memcpy(data, "GIF89a\0", 8);
+    add_data(&m, data, 40); /* 9: a picture where the labels should be */
     write_rec(&m, "records");
     mr_source *src = open_ok("records", NULL);
-    MRT_EQ(mr_source_info_of(src)->count, 8);
+    MRT_EQ(mr_source_info_of(src)->count, 10);
     mr_error err = bad_sample(
         src, 1, "expected a picture's header of 24 bytes (label and numbers), found a record of 23");
     MRT_EQ(err.offset, m.offset[1]);
     bad_sample(src, 2, "found a record of 0");
     bad_sample(src, 3, "11 labels of 4 bytes are announced, and 40 bytes follow");
     bad_sample(src, 4, "expected a picture behind the labels, found nothing");
-    bad_sample(src, 5, "expected a JPEG or PNG, found a GIF picture: convert it to JPEG or PNG");
-    bad_sample(src, 7, "expected one label as in the first record, found 2");
+    bad_sample(src, 5, "expected a picture, found a Photoshop picture: convert it to JPEG or PNG");
+    bad_sample(src, 8, "expected one label as in the first record, found 2");
     mr_sample s;
     void *buf = NULL;
     size_t bytes = 0;
     MRT_OK(mr_source_read(src, 6, &buf, &bytes, &s, &err), &err);
     MRT_EQ(s.value[0].type, MR_TYPE_PNG);
+    MRT_OK(mr_source_read(src, 7, &buf, &bytes, &s, &err), &err);
+    MRT_EQ(s.value[0].type, MR_TYPE_GIF);
+    bad_sample(src, 9, "labels of 4 bytes are announced");
     free(buf);
     mr_source_close(src);
 }

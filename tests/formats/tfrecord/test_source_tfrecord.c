@@ -505,11 +505,12 @@ static void wrong_records(void **state)
                            "image/class/label (whole numbers)");
     one_good();
     begin();
-    text("image/encoded", "GIF89a");
+    text("image/encoded", "8BPS..");
     ints("image/class/label", 0);
     end();
-    bad_sample(MR_EFORMAT,
-               "6 bytes that are neither JPEG nor PNG (a GIF picture: convert it to JPEG or PNG)");
+    bad_sample(
+        MR_EFORMAT,
+        "6 bytes that are no picture that is decoded (a Photoshop picture: convert it to JPEG or PNG)");
     one_good();
     begin();
     mri_example_add_floats(&t.b, "image/encoded", (const float[]){1.0f}, 1);
@@ -574,8 +575,8 @@ static void pixels_that_do_not_fit(void **state)
         mr_sample s;
         mr_error err = MR_ERROR_INIT;
         MRT_EQ(read_one(src, 0, &s, &err), MR_EFORMAT);
-        MRT_HAS(err.text,
-                k == 0 ? "the pixels of 3 x 1, 1 to 4 bytes each, found 6 bytes" : "neither JPEG nor PNG");
+        MRT_HAS(err.text, k == 0 ? "the pixels of 3 x 1, 1 to 4 bytes each, found 6 bytes"
+                                 : "no picture that is decoded");
         mr_source_close(src);
     }
     restart(); /* depth not told, and pixels that begin like a JPEG */

@@ -5,8 +5,14 @@
 #include "mrt.h"
 
 const mrt_odd_group mrt_odd_groups[MRT_ODD_GROUPS] = {
-    {"jpeg", mrt_odd_jpeg},   {"damage", mrt_odd_jpeg_damage}, {"png", mrt_odd_png},
-    {"other", mrt_odd_other}, {"exif", mrt_odd_exif},
+    {"jpeg", mrt_odd_jpeg, 0},
+    {"damage", mrt_odd_jpeg_damage, 0},
+    {"png", mrt_odd_png, 0},
+    {"other", mrt_odd_other, 0},
+    {"exif", mrt_odd_exif, 0},
+    {"kinds", mrt_odd_kinds, 0},
+    {"webp", mrt_odd_webp, MR_TYPE_WEBP},
+    {"tiff", mrt_odd_tiff, MR_TYPE_TIFF},
 };
 
 void mrt_odd_free(mrt_odd *o)

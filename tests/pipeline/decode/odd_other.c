@@ -53,12 +53,12 @@ enum {
 };
 
 static const other others[OTHERS] = {
-    [GIF] = BYTES("GIF89a\1\0\1\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\1\0\1\0\0\2\2D\1\0;"),
-    [BMP] = BYTES("BM:\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\1\0\0\0\1\0\0\0\1\0\x18\0\0\0\0\0\4\0\0\0"),
+    [GIF] = BYTES("GIF88a\1\0\1\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\1\0\1\0\0\2\2D\1\0;"),
+    [BMP] = BYTES("BM:\0\0\0\0\0\0\0\x36\0\0\0\x29\0\0\0\1\0\0\0\1\0\0\0\1\0\x18\0\0\0\0\0\4\0\0\0"),
     [TIFF_LITTLE] = BYTES("II*\0\x08\0\0\0\0\0\0\0\0\0"),
     [TIFF_BIG] = BYTES("MM\0*\0\0\0\x08\0\0\0\0\0\0"),
     [BIG_TIFF] = BYTES("II+\0\x08\0\0\0\x10\0\0\0\0\0\0\0"),
-    [WEBP] = BYTES("RIFF\x1a\0\0\0WEBPVP8L\x0d\0\0\0/\0\0\0\x10\7\x10\x11\x11\x88\x88\xfe\7\0"),
+    [WEBP] = BYTES("RIFF\x1a\0\0\0WEBPVP9L\x0d\0\0\0/\0\0\0\x10\7\x10\x11\x11\x88\x88\xfe\7\0"),
     [HEIC] = BYTES("\0\0\0\x18"
                    "ftypheic\0\0\0\0mif1heic"),
     [AVIF] = BYTES("\0\0\0\x1c"
@@ -136,15 +136,14 @@ static void line_ends(mrt_odd *o, int variant)
 
 const mrt_odd_case mrt_odd_other[] = {
     {"gif.jpg", file_of, GIF, MR_EFORMAT,
-     "expected a JPEG or PNG picture, found a GIF picture: convert it to JPEG or PNG", NULL, 0},
-    {"bmp.jpg", file_of, BMP, MR_EFORMAT, "found a BMP picture: convert it to JPEG or PNG", NULL, 0},
-    {"tiff-ii.jpg", file_of, TIFF_LITTLE, MR_EFORMAT, "found a TIFF picture: convert it to JPEG or PNG", NULL,
+     "expected a picture, found a GIF picture of no known version: convert it to JPEG or PNG", NULL, 0},
+    {"bmp.jpg", file_of, BMP, MR_EFORMAT, "found a BMP picture of no known version: convert it to JPEG", NULL,
      0},
-    {"tiff-mm.jpg", file_of, TIFF_BIG, MR_EFORMAT, "found a TIFF picture: convert it to JPEG or PNG", NULL,
+    {"tiff-ii.jpg", file_of, TIFF_LITTLE, MR_EFORMAT, "TIFF: a picture of 0 x 0 pixels: damaged", NULL, 0},
+    {"tiff-mm.jpg", file_of, TIFF_BIG, MR_EFORMAT, "TIFF: a picture of 0 x 0 pixels: damaged", NULL, 0},
+    {"tiff-big.jpg", file_of, BIG_TIFF, MR_EFORMAT, "TIFF: its directory lies past its end at byte 16", NULL,
      0},
-    {"tiff-big.jpg", file_of, BIG_TIFF, MR_EFORMAT, "found a TIFF picture: convert it to JPEG or PNG", NULL,
-     0},
-    {"webp.jpg", file_of, WEBP, MR_EFORMAT, "found a WebP picture: convert it to JPEG or PNG", NULL, 0},
+    {"webp.jpg", file_of, WEBP, MR_EFORMAT, "found a WebP picture of no known version: convert", NULL, 0},
     {"heic.jpg", file_of, HEIC, MR_EFORMAT, "found a HEIC picture: convert it to JPEG or PNG", NULL, 0},
     {"avif.jpg", file_of, AVIF, MR_EFORMAT, "found an AVIF picture: convert it to JPEG or PNG", NULL, 0},
     {"mp4.jpg", file_of, MP4, MR_EFORMAT, "found a film (MP4 or QuickTime)", NULL, 0},

@@ -64,8 +64,12 @@ static void names_what_it_found(void **state)
 #define SAYS(text, code, part) header_says(text, sizeof(text) - 1, code, part)
     SAYS("", MR_EFORMAT, "no bytes");
     SAYS("Hello, this is a text file\n", MR_EFORMAT, "text");
-    SAYS("GIF89a\1\0\1\0", MR_EFORMAT, "a GIF picture");
-    SAYS("RIFF\1\2\3\4WEBPVP8 ", MR_EFORMAT, "a WebP picture");
+    SAYS("8BPS\0\1\0\0", MR_EFORMAT, "a Photoshop picture");
+    SAYS("GIF89a\1\0\1\0", MR_EFORMAT, "GIF: ends at byte 10");
+    SAYS("GIF88a\1\0\1\0", MR_EFORMAT, "a GIF picture of no known version");
+    SAYS("BM\0\0\0\0\0\0\0\0\1\0\0\0\x29\0\0\0", MR_EFORMAT, "a BMP picture of no known version");
+    SAYS("RIFF\1\2\3\4WEBPVP8 ", MR_EFORMAT, "WebP: ends at byte 16");
+    SAYS("RIFF\1\2\3\4WEBPVP9 ", MR_EFORMAT, "a WebP picture of no known version");
     SAYS("\0\1\2\3", MR_EFORMAT, "00 01 02 03");
     SAYS("\xff\xd8\xff\xc3\0\x0b\x08\0\1\0\1\1\1\x11\0", MR_EUNSUPPORTED, "lossless");
     SAYS("\xff\xd8\xff\xc5\0\x0b\x08\0\1\0\1\1\1\x11\0", MR_EUNSUPPORTED, "hierarchical");

@@ -248,6 +248,35 @@ static void other_files(void **state)
     all_of(mrt_odd_other);
 }
 
+static void kinds(void **state)
+{
+    (void)state;
+    all_of(mrt_odd_kinds);
+}
+
+/* Where the library is missing, skips and says what it needs. */
+static void need(mr_type type)
+{
+    mr_error err = MR_ERROR_INIT;
+    if (mr_image_can_decode(type, &err) == MR_OK) return;
+    print_message("SKIP: %s\n", err.text);
+    skip();
+}
+
+static void webps(void **state)
+{
+    (void)state;
+    need(MR_TYPE_WEBP);
+    all_of(mrt_odd_webp);
+}
+
+static void tiffs(void **state)
+{
+    (void)state;
+    need(MR_TYPE_TIFF);
+    all_of(mrt_odd_tiff);
+}
+
 static void orientations(void **state)
 {
     (void)state;
@@ -258,7 +287,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(jpegs),       cmocka_unit_test(damaged_jpegs), cmocka_unit_test(pngs),
-        cmocka_unit_test(other_files), cmocka_unit_test(orientations),  cmocka_unit_test(any_order),
+        cmocka_unit_test(other_files), cmocka_unit_test(kinds),         cmocka_unit_test(webps),
+        cmocka_unit_test(tiffs),       cmocka_unit_test(orientations),  cmocka_unit_test(any_order),
     };
     return mrt_run(tests);
 }

@@ -1,5 +1,5 @@
-/* tools/commands/train_header.c: see train_header.h. */
-#include "tools/commands/train_header.h"
+/* tools/training/train_header.c: see train_header.h. */
+#include "tools/training/train_header.h"
 
 #include <inttypes.h>
 #include <stdio.h>

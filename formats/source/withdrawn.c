@@ -1,0 +1,483 @@
+/* formats/source/withdrawn.c: see withdrawn.h.
+ *
+ * Shared files are looked up in the list of their folder, which gives each a range of entries. An entry's
+ * number is tried first; only where one does not fit all samples are searched. Samples that are files of
+ * their own are all looked up by their names. */
+#include "formats/source/withdrawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/abi.h"
+#include "base/util.h"
+#include "formats/source/choice.h"
+#include "formats/source/value.h"
+#include "formats/source/withdrawn_state.h"
+
+typedef struct range { /* entries of one shared file */
+    uint32_t list;
+    uint64_t first, end;
+} range;
+
+typedef struct loading {
+    mr_source *src;
+    mri_withdrawn *w;
+    range *range;     /* of each shared file */
+    bool any, search; /* some list has entries; some entry's number does not fit */
+    uint32_t last;    /* list of the last sample's folder */
+    char folder[MRI_WITHDRAWN_PATH];
+    uint64_t elsewhere; /* entries of these files that are of no sample here */
+    void *buffer;
+    size_t buffer_bytes;
+} loading;
+
+void mri_withdrawn_free(mri_withdrawn *w)
+{
+    if (!w) return;
+    for (uint32_t k = 0; w->list && k < w->folders.count; k++) mri_withdrawn_list_fini(&w->list[k]);
+    mri_names_fini(&w->folders);
+    free(w->list);
+    free(w->found);
+    free(w);
+}
+
+static int no_memory(mr_error *err)
+{
+    return mr_error_set(err, MR_ENOMEM, "no memory for withdrawn samples");
+}
+
+/* ---- lists ---- */
+static int list_of(loading *l, const char *path, uint32_t *out, mr_error *err)
+{
+    mri_withdrawn *w = l->w;
+    const size_t n = mri_withdrawn_folder_bytes(path);
+    char at[MRI_WITHDRAWN_PATH + sizeof MRI_WITHDRAWN_NAME];
+    bool is_new;
+    if (w->folders.count && strlen(l->folder) == n && memcmp(l->folder, path, n) == 0) {
+        *out = l->last;
+        return MR_OK;
+    }
+    if (mri_names_add(&w->folders, path, n, out, &is_new) != MR_OK) return no_memory(err);
+    memcpy(l->folder, path, n);
+    l->folder[n] = '\0';
+    l->last = *out;
+    if (!is_new) return MR_OK;
+    if (*out >= w->list_cap) {
+        const uint32_t cap = w->list_cap ? 2 * w->list_cap : 4;
+        mri_withdrawn_list *more = realloc(w->list, cap * sizeof *more);
+        if (!more) {
+            w->folders.count--; /* it has no list that could be freed */
+            return no_memory(err);
+        }
+        w->list = more;
+        w->list_cap = cap;
+    }
+    snprintf(at, sizeof at, "%s%s", l->folder, MRI_WITHDRAWN_NAME);
+    const int rc = mri_withdrawn_list_read(&w->list[*out], at, err);
+    l->any = l->any || w->list[*out].count;
+    return rc;
+}
+
+static int read_lists(loading *l, mr_error *err)
+{
+    const uint32_t files = l->src->info.file_count;
+    int rc = MR_OK;
+    l->range = calloc((size_t)files + 1, sizeof *l->range);
+    if (!l->range) return no_memory(err);
+    for (uint32_t f = 0; !rc && f < files; f++) {
+        mr_source_file file = {0};
+        range *r = &l->range[f];
+        if (!l->src->ops->file_at || l->src->ops->file_at(l->src, f, &file) != MR_OK || !file.path) continue;
+        rc = list_of(l, file.path, &r->list, err);
+        if (rc) break;
+        const mri_withdrawn_list *list = &l->w->list[r->list];
+        r->first = mri_withdrawn_of_file(list, file.path + mri_withdrawn_folder_bytes(file.path), &r->end);
+        for (uint64_t k = r->first; k < r->end; k++) list->entry[k].ours = true;
+    }
+    return rc;
+}
+
+/* ---- samples ---- */
+static int add(loading *l, uint64_t number, uint32_t list, mri_withdrawn_entry *entry, mr_error *err)
+{
+    mri_withdrawn *w = l->w;
+    if (w->count == w->cap) {
+        const uint64_t cap = w->cap ? 2 * w->cap : 64;
+        mri_withdrawn_found *more = realloc(w->found, (size_t)cap * sizeof *more);
+        if (!more) return no_memory(err);
+        w->found = more;
+        w->cap = cap;
+    }
+    entry->found = entry->ours = true;
+    w->found[w->count++] = (mri_withdrawn_found){number, entry, list};
+    return MR_OK;
+}
+
+/* The samples that entries number themselves. */
+static int take_hints(loading *l, mr_error *err)
+{
+    int rc = MR_OK;
+    for (uint32_t f = 0; !rc && f < l->src->info.file_count; f++) {
+        const range *r = &l->range[f];
+        for (uint64_t k = r->first; !rc && k < r->end; k++) {
+            mri_withdrawn_entry *e = &l->w->list[r->list].entry[k];
+            mr_extent at;
+            const bool fits = e->number < l->src->info.count &&
+                              l->src->ops->extent(l->src, e->number, &at, NULL) == MR_OK && at.file == f &&
+                              at.offset == e->offset && at.bytes == e->bytes;
+            if (fits) rc = add(l, e->number, r->list, e, err);
+            else l->search = true;
+        }
+    }
+    return rc;
+}
+
+static int look_up_shared(loading *l, uint64_t number, const mr_extent *at, mr_error *err)
+{
+    const range *r = &l->range[at->file];
+    mri_withdrawn_entry *const entry = r->first < r->end ? l->w->list[r->list].entry : NULL;
+    uint64_t low = r->first, high = r->end;
+    while (low < high) {
+        const uint64_t mid = low + (high - low) / 2;
+        if (entry[mid].offset < at->offset ||
+            (entry[mid].offset == at->offset && entry[mid].bytes < at->bytes))
+            low = mid + 1;
+        else high = mid;
+    }
+    if (low >= r->end || entry[low].offset != at->offset || entry[low].bytes != at->bytes) return MR_OK;
+    return entry[low].found && entry[low].number == number ? MR_OK
+                                                           : add(l, number, r->list, &entry[low], err);
+}
+
+static int look_up_file(loading *l, uint64_t number, mr_error *err)
+{
+    char path[MRI_WITHDRAWN_PATH] = "";
+    uint32_t at;
+    uint64_t end;
+    l->src->ops->sample_path(l->src, number, path, sizeof path);
+    const int rc = list_of(l, path, &at, err);
+    if (rc || l->w->list[at].count == 0) return rc;
+    const mri_withdrawn_list *list = &l->w->list[at];
+    const uint64_t k = mri_withdrawn_of_file(list, path + mri_withdrawn_folder_bytes(path), &end);
+    return k < end ? add(l, number, at, &list->entry[k], err) : MR_OK;
+}
+
+static int search(loading *l, mr_error *err)
+{
+    const bool files = mri_source_has_sample_files(l->src);
+    int rc = MR_OK;
+    for (uint64_t k = 0; (files || l->search) && !rc && k < l->src->info.count; k++) {
+        mr_extent at;
+        if (mri_stop_asked()) return mri_stopped(err);
+        if (l->src->ops->extent(l->src, k, &at, NULL) != MR_OK) continue;
+        if (at.file == MR_FILE_OF_SAMPLE) rc = look_up_file(l, k, err);
+        else if (l->search) rc = look_up_shared(l, k, &at, err);
+    }
+    return rc;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const mri_withdrawn_found *x = a, *y = b;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+static void sort(mri_withdrawn *w)
+{
+    uint64_t n = 0;
+    if (w->count) qsort(w->found, w->count, sizeof *w->found, by_number);
+    for (uint64_t k = 0; k < w->count; k++)
+        if (n == 0 || w->found[n - 1].number != w->found[k].number) w->found[n++] = w->found[k];
+    w->count = n;
+}
+
+/* ---- are they what they were? ---- */
+uint64_t mri_withdrawn_stamp(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) != 0) return 0;
+    uint64_t stamp = mri_mix64((uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec);
+    stamp = mri_mix64(stamp ^ ((uint64_t)st.st_ctim.tv_sec * 1000000000u + (uint64_t)st.st_ctim.tv_nsec));
+    stamp = mri_mix64(stamp ^ (uint64_t)st.st_size);
+    return stamp ? stamp : 1;
+}
+
+static int read_at(const mr_source *src, const char *path, const mr_extent *at, void *buffer, mr_error *err)
+{
+    const bool own = at->file == MR_FILE_OF_SAMPLE;
+    int fd = -1, rc = MR_OK;
+    if (own && (fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) < 0)
+        return mri_error_place(err, mri_error_denied(err, mr_error_sys(err, errno, "cannot open")), path,
+                               MR_NOWHERE, MR_NOWHERE);
+    if (!own) rc = mri_source_file_acquire(src, at->file, true, &fd, err);
+    if (!rc) rc = mri_pread_all(fd, buffer, (size_t)at->bytes, at->offset, path, err);
+    if (own) close(fd);
+    else if (fd >= 0) mr_source_file_release(src, at->file);
+    return rc;
+}
+
+int mri_withdrawn_hash(const mr_source *src, const char *path, const mr_extent *at, uint64_t *hash,
+                       mr_error *err)
+{
+    if (at->bytes > MRI_MAX_SAMPLE_BYTES)
+        return mr_error_set(err, MR_ELIMIT, "a sample of %" PRIu64 " bytes", at->bytes);
+    void *buffer = malloc((size_t)at->bytes + 1);
+    if (!buffer) return no_memory(err);
+    const int rc = read_at(src, path, at, buffer, err);
+    if (!rc) *hash = XXH3_64bits(buffer, (size_t)at->bytes);
+    free(buffer);
+    return rc;
+}
+
+/* The list names a sample that is not the one that was withdrawn: kept in w->why, the first of them. */
+static void differs(mri_withdrawn *w, const mri_withdrawn_list *list, const mri_withdrawn_entry *e,
+                    const char *how)
+{
+    char sample[300], shown[400];
+    if (w->why.code) return;
+    snprintf(sample, sizeof sample, "%s%s%s", e->file, e->name[0] && strcmp(e->name, e->file) ? ", " : "",
+             e->name[0] && strcmp(e->name, e->file) ? e->name : "");
+    mr_text_shown(sample, shown, sizeof shown);
+    mr_error_set(
+        &w->why, MR_EFORMAT,
+        "the list of withdrawn samples does not belong to these data: %s (offset %" PRIu64 ", %" PRIu64
+        " bytes): %s since it was withdrawn. 'millrace restore SET --all' removes the entries of the set "
+        "from the list; then withdraw samples again",
+        shown, e->offset, e->bytes, how);
+    mri_error_place(&w->why, MR_EFORMAT, list->path, MR_NOWHERE, MR_NOWHERE);
+}
+
+/* MR_OK also where it differs. */
+static int compare(mri_withdrawn *w, const mr_source *src, uint32_t list, const mri_withdrawn_entry *e,
+                   const char *path, uint64_t stamp, uint32_t file, mr_error *err)
+{
+    const mri_withdrawn_list *l = &w->list[list];
+    const mr_extent at = {.file = file, .offset = e->offset, .bytes = e->bytes};
+    mr_error what = MR_ERROR_INIT;
+    uint64_t hash = 0;
+    if (stamp && stamp == e->stamp) return MR_OK;
+    const int rc = mri_withdrawn_hash(src, path, &at, &hash, &what);
+    if (rc && !mr_error_of_sample(rc, &what)) {
+        if (err) *err = what;
+        return rc;
+    }
+    if (rc) differs(w, l, e, "its bytes cannot be read");
+    else if (hash != e->hash) differs(w, l, e, "its bytes changed");
+    return MR_OK;
+}
+
+static int compare_shared(loading *l, mr_error *err)
+{
+    int rc = MR_OK;
+    for (uint32_t f = 0; !rc && f < l->src->info.file_count; f++) {
+        const range *r = &l->range[f];
+        mr_source_file file;
+        if (r->first == r->end || l->src->ops->file_at(l->src, f, &file) != MR_OK) continue;
+        const uint64_t stamp = mri_withdrawn_stamp(file.path);
+        for (uint64_t k = r->first; !rc && k < r->end && !l->w->why.code; k++) {
+            const mri_withdrawn_entry *e = &l->w->list[r->list].entry[k];
+            rc = compare(l->w, l->src, r->list, e, file.path, stamp, f, err);
+            l->elsewhere += !e->found;
+        }
+    }
+    return rc;
+}
+
+static int compare_files(loading *l, mr_error *err)
+{
+    int rc = MR_OK;
+    for (uint64_t k = 0; !rc && k < l->w->count && !l->w->why.code; k++) {
+        const mri_withdrawn_found *f = &l->w->found[k];
+        char path[MRI_WITHDRAWN_PATH];
+        mr_extent at;
+        if (!mri_withdrawn_place(l->src, f->number, &at, path) || at.file != MR_FILE_OF_SAMPLE) continue;
+        if (at.bytes != f->entry->bytes || f->entry->offset != at.offset)
+            differs(l->w, &l->w->list[f->list], f->entry, "its size changed");
+        else
+            rc = compare(l->w, l->src, f->list, f->entry, path, mri_withdrawn_stamp(path), MR_FILE_OF_SAMPLE,
+                         err);
+    }
+    return rc;
+}
+
+/* ---- told ---- */
+/* Of no file of this source: other data in the folder, or a file that was renamed or removed. */
+bool mri_withdrawn_is_missing(const mri_withdrawn_list *l, const mri_withdrawn_entry *e)
+{
+    char path[MRI_WITHDRAWN_PATH + 256];
+    struct stat st;
+    if (e->ours) return false;
+    snprintf(path, sizeof path, "%.*s%s", (int)mri_withdrawn_folder_bytes(l->path), l->path, e->file);
+    return lstat(path, &st) != 0 && errno == ENOENT;
+}
+
+static void tell_missing(loading *l)
+{
+    for (uint32_t k = 0; k < l->w->folders.count; k++) {
+        const mri_withdrawn_list *list = &l->w->list[k];
+        uint64_t missing = 0, first = 0;
+        bool gone = false;
+        for (uint64_t e = 0; e < list->count; e++) {
+            if (e == 0 || strcmp(list->entry[e].file, list->entry[e - 1].file) != 0)
+                gone = mri_withdrawn_is_missing(list, &list->entry[e]);
+            if (gone && missing++ == 0) first = e;
+        }
+        if (missing)
+            mri_source_tell(l->src,
+                            "%.300s lists %" PRIu64
+                            " withdrawn samples of files that are not there (%.200s): if a file was renamed, "
+                            "withdraw its samples again",
+                            list->path, missing, list->entry[first].file);
+    }
+}
+
+static void tell(loading *l)
+{
+    tell_missing(l);
+    if (l->w->why.code) mri_source_tell(l->src, "%s: %s", l->w->why.file, l->w->why.text);
+    else if (l->elsewhere)
+        mri_source_tell(l->src,
+                        "%" PRIu64
+                        " withdrawn sample%s of these files %s not among the samples taken here (another "
+                        "split, or other keys)",
+                        l->elsewhere, l->elsewhere == 1 ? "" : "s", l->elsewhere == 1 ? "is" : "are");
+}
+
+/* ---- load ---- */
+static int load(loading *l, mr_error *err)
+{
+    int rc = read_lists(l, err);
+    if (!rc && l->any) rc = take_hints(l, err);
+    if (!rc) rc = search(l, err);
+    if (rc || !l->any) return rc;
+    sort(l->w);
+    rc = compare_shared(l, err);
+    if (!rc) rc = compare_files(l, err);
+    if (!rc) tell(l);
+    return rc;
+}
+
+int mri_withdrawn_load(mr_source *src, const mr_source_config *cfg, mr_error *err)
+{
+    if (src->view || mri_source_is_made(src) || src->info.mix_count || src->info.count == 0) return MR_OK;
+    loading *l = calloc(1, sizeof *l);
+    mri_withdrawn *w = calloc(1, sizeof *w);
+    int rc = l && w ? MR_OK : no_memory(err);
+    if (!rc) {
+        *l = (loading){.src = src, .w = w};
+        rc = load(l, err);
+    }
+    if (!rc && w->why.code && cfg->withdrawn == MR_WITHDRAWN_LEAVE_OUT) {
+        rc = w->why.code;
+        if (err) *err = w->why;
+    }
+    const bool keep = !rc && l->any;
+    if (l) free(l->range);
+    free(l);
+    if (!keep) mri_withdrawn_free(w);
+    else {
+        mri_names_seal(&w->folders);
+        src->withdrawn = w;
+        src->withdrawn_count = w->count;
+    }
+    return rc;
+}
+
+/* ---- left out ---- */
+static bool is_listed(const mri_withdrawn *w, uint64_t number)
+{
+    const mri_withdrawn_found key = {.number = number};
+    return bsearch(&key, w->found, w->count, sizeof *w->found, by_number) != NULL;
+}
+
+int mri_withdrawn_leave_out(mr_source *src, mr_error *err)
+{
+    const mri_withdrawn *w = src->withdrawn;
+    mri_choice *c = &src->choice;
+    const uint64_t before = src->info.count;
+    uint64_t n = 0, hash = src->info.fingerprint;
+    if (!w || w->count == 0) return MR_OK;
+    if (c->number) {
+        for (uint64_t k = 0; k < before; k++) {
+            if (!is_listed(w, c->number[k])) c->number[n++] = c->number[k];
+            else hash = mri_mix64(hash ^ mri_mix64(c->number[k] + 1));
+        }
+    } else {
+        c->gone = malloc((size_t)w->count * sizeof *c->gone);
+        if (!c->gone) return no_memory(err);
+        for (uint64_t k = 0; k < w->count; k++) {
+            c->gone[c->gone_count++] = w->found[k].number;
+            hash = mri_mix64(hash ^ mri_mix64(w->found[k].number + 1));
+        }
+        n = before - c->gone_count;
+        src->info.memory_bytes += w->count * sizeof *c->gone;
+    }
+    if (n == before) return MR_OK;
+    src->info.count = n;
+    src->info.fingerprint = hash;
+    if (n == 0) {
+        mr_error_set(err, MR_EINVAL,
+                     "all %" PRIu64 " samples are withdrawn: 'millrace restore' takes them back", before);
+        return mri_error_place(err, MR_EINVAL, src->path, MR_NOWHERE, MR_NOWHERE);
+    }
+    mri_choice_measure(src);
+    mri_source_tell(src, "%" PRIu64 " of %" PRIu64 " samples are withdrawn, and not taken", before - n,
+                    before);
+    return MR_OK;
+}
+
+int mri_withdrawn_check(const mr_source *src, mr_error *err)
+{
+    const mri_withdrawn *w = src->withdrawn;
+    int rc = w && w->why.code ? w->why.code : MR_OK;
+    if (rc && err) *err = w->why;
+    for (uint64_t k = 0; !rc && w && k < w->count; k++) {
+        const mri_withdrawn_entry *e = w->found[k].entry;
+        char path[MRI_WITHDRAWN_PATH];
+        mr_extent at;
+        uint64_t hash = 0;
+        if (mri_stop_asked()) return mri_stopped(err);
+        if (!mri_withdrawn_place(src, w->found[k].number, &at, path)) continue;
+        rc = mri_withdrawn_hash(src, path, &at, &hash, err);
+        if (!rc && hash != e->hash)
+            rc = mr_error_set(
+                err, MR_ECHECKSUM,
+                "a withdrawn sample is not the one that was withdrawn: expected bytes with the hash "
+                "%016" PRIx64 ", found %016" PRIx64 "; restore it and look at it again",
+                e->hash, hash);
+        if (rc) mri_error_place(err, rc, path, at.offset, MR_NOWHERE);
+    }
+    return rc;
+}
+
+/* ---- public ---- */
+uint64_t mr_source_number(const mr_source *src, uint64_t sample)
+{
+    if (!MRI_IS_OWN(src) || sample >= src->info.count) return UINT64_MAX;
+    return mri_choice_number(&src->choice, sample);
+}
+
+uint64_t mr_source_withdrawn_count(const mr_source *src)
+{
+    return MRI_IS_OWN(src) ? src->withdrawn_count : 0;
+}
+
+int mr_source_withdrawn_at_sized(const mr_source *src, uint64_t at, mr_withdrawn_sample *out)
+{
+    MRI_OWN(NULL, src);
+    MRI_GIVEN(NULL, out);
+    const int rc = mri_result_check(out, NULL);
+    if (rc) return rc;
+    if (!src->withdrawn || at >= src->withdrawn->count) return MR_EINVAL;
+    const mri_withdrawn_found *f = &src->withdrawn->found[at];
+    const mr_withdrawn_sample found = {.number = f->number,
+                                       .name = f->entry->name,
+                                       .reason = f->entry->reason,
+                                       .list = src->withdrawn->list[f->list].path};
+    mri_result_give(out, &found, sizeof found);
+    return MR_OK;
+}

@@ -1,0 +1,169 @@
+# withdraw, restore: every reader leaves the listed samples out, the others stay what they are, and a list is never applied to other
+# data than those it was written for.
+. "$(dirname "$0")/../lib.sh"
+
+run 0 synth d --classes 3 --count 20 --size 24 --channels 1 --quiet
+mv d/train p
+run 0 convert p one.mrec --quiet
+run 0 convert p s.mrec --shard-size 30K --quiet
+run 0 convert p t.tar --to tar --quiet
+run 0 convert p r.tfrecord --to tfrecord --quiet
+mkdir want && cp -r p want/p && rm want/p/disc/00003.jpg want/p/disc/00007.jpg want/p/ring/00000.jpg
+list=.millrace.withdrawn
+digest() { "$millrace" digest "$1" --epochs 2 --batch 8 --seed 5 --quiet 2>/dev/null | cut -d' ' -f1; }
+samples() { "$millrace" inspect "$1" --quiet 2>/dev/null | sed -n 's/^samples *//p'; }
+
+# every format: the same samples, in the same order, as of a set that never had them
+numbers=3,7,20
+for set in p one.mrec s.mrec t.tar r.tfrecord; do
+    case $set in # tar and TFRecord decode no differently, but their pictures lie otherwise: compared with themselves
+    p) from=want/p ;;
+    *) rm -rf want/c*; run 0 convert want/p "want/${set%.*}" --to "$(case $set in *.tar) echo tar ;; *.tfrecord) echo tfrecord ;; *) echo mrec ;; esac)" --quiet
+        from=want/${set%.*}; [ -e "$from" ] || from=$(echo want/"${set%.*}"[-.]*) ;;
+    esac
+    run 0 inspect "$set" --record 8; grep '^name' out >name8
+    run 0 inspect "$set" --quiet --json; before=$(text fingerprint)
+    run 0 withdraw "$set" --samples $numbers --reason "label	is \\wrong" --quiet; out_has "3 of 60 samples are withdrawn; this run withdrew 3"
+    equal "$(samples "$set")" 57
+    run 0 inspect "$set" --quiet; out_has "3 of 60 samples are withdrawn"
+    equal "$(digest "$set")" "$(digest "$from")"
+    run 0 inspect "$set" --quiet --json; equal "$(number withdrawn)" 3; [ "$(text fingerprint)" != "$before" ] || fail "$set: the same fingerprint"
+    run 0 inspect "$set" --record 8; grep '^name' out >name8_after; same name8 name8_after # numbers stay
+    run 0 inspect "$set" --record 7; out_has "withdrawn label"
+    run 0 inspect "$set" --record 7 --json; out_has '"withdrawn": true, "reason": "label\u0009is \\wrong"'
+    run 0 stats "$set" --quiet; out_has "samples     57, and 3 withdrawn"
+    run 0 stats "$set" --quiet --json; equal "$(number withdrawn)" 3; equal "$(number samples)" 57
+    run 0 verify "$set" --quiet; out_has "57 of 57 samples checked"; out_has "3 samples are withdrawn, and not decoded"
+    run 0 verify "$set" --quiet --json; equal "$(number withdrawn)" 3
+    run 0 withdraw "$set" --quiet; equal "$(wc -l <out)" 3; out_has "20 "
+    run 0 withdraw "$set" --quiet --json; equal "$(grep -c '"event": "withdrawn"' out)" 3
+    run 0 withdraw "$set" --samples 3 --reason other --quiet; out_has "this run withdrew 0"
+    run 0 withdraw "$set" --quiet; out_lacks other
+    run 0 restore "$set" --samples 7,8 --quiet; out_has "2 of 60 samples are withdrawn; this run restored 1"
+    run 0 restore "$set" --all --quiet; out_has "0 of 60 samples are withdrawn; this run restored 2"
+    run 0 inspect "$set" --quiet --json; equal "$(text fingerprint)" "$before"
+    [ -z "$(find . -name "$list*")" ] || fail "a list is left"
+done
+
+# other readers
+run 0 withdraw s.mrec --samples $numbers --quiet
+run 0 export s.mrec back --quiet; (cd back && find . -type f | sort) >got; (cd want/p && find . -type f | sort) >wanted; same got wanted
+run 0 convert s.mrec c.mrec --quiet; run 0 inspect c.mrec --quiet --json; equal "$(number samples)" 57
+run 0 train s.mrec --model mnist-mlp --val none --epochs 2 --batch 8 --augment none --threads 1 --checkpoint run --quiet --json
+run 0 profile s.mrec --model mnist-mlp --batch 8 --steps 6 --augment none --threads 1 --quiet
+err_has "3 of 60 samples are withdrawn"
+# a resumed run over another list is refused
+run 0 withdraw s.mrec --samples 9 --quiet
+run 1 train s.mrec --model mnist-mlp --val none --epochs 3 --batch 8 --augment none --threads 1 --checkpoint run --resume --quiet
+err_has "these are not the data the checkpoint was trained on"; err_has "millrace withdraw"
+run 0 restore s.mrec --samples 9 --quiet
+run 0 train s.mrec --model mnist-mlp --val none --epochs 3 --batch 8 --augment none --threads 1 --checkpoint run --resume --quiet
+
+printf 'millrace mix 1\n0.5 s.mrec\n0.5 want/p\n' >m.mix
+run 0 inspect m.mix --quiet --json; equal "$(number samples)" 114; equal "$(number withdrawn)" 3
+run 1 withdraw m.mix --samples 1 --quiet; err_has "withdrawn from its data sets"
+[ ! -e "$list.part" ] || fail "a temporary file is left"
+
+# the list belongs to the files: one of them by itself, and a set that grew
+run 0 inspect s-00000.mrec --quiet; out_has "samples are withdrawn"
+run 0 synth more --classes 3 --count 2 --seed 8 --size 24 --channels 1 --quiet
+run 0 append s.mrec more/train --again --quiet; equal "$(samples s.mrec)" 63
+rm -rf more2 && mkdir more2 && cp -r p more2/p
+run 0 append s.mrec more2/p --update --quiet; out_has "nothing to add" # withdrawn ones do not come back
+
+run 0 restore s.mrec --all --quiet
+
+# splits: a sample that is withdrawn moves no other one from one part to the other
+run 0 export one.mrec a1 --take 0:0.7 --quiet; run 0 export one.mrec b1 --take 0.7:1 --quiet
+run 0 withdraw one.mrec --samples $numbers --quiet
+run 0 export one.mrec a2 --take 0:0.7 --quiet; run 0 export one.mrec b2 --take 0.7:1 --quiet
+for part in a b; do
+    (cd ${part}1 && find . -type f | grep -v -e disc/00003 -e disc/00007 -e ring/00000 | sort) >wanted
+    (cd ${part}2 && find . -type f | sort) >got
+    same got wanted
+done
+run 2 withdraw one.mrec --samples 1 --take 0:0.5; err_has "--take does not go with this command"
+
+# names and conditions
+run 0 restore one.mrec --all --quiet
+printf 'disc/00003.jpg\r\n\nring/00000.jpg\ndisc/00003.jpg\n' >keys
+run 0 withdraw one.mrec --keys keys --quiet; out_has "this run withdrew 2"
+run 0 withdraw one.mrec --where "class=square,key~*/0000[12].jpg" --quiet; out_has "4 of 60 samples are withdrawn; this run withdrew 2"
+run 0 withdraw one.mrec; out_has "41 square/00001.jpg: class=square,key~*/0000[12].jpg"
+run 0 restore one.mrec --where "class=disc" --quiet; out_has "this run restored 1"
+run 0 restore one.mrec --keys keys --quiet; out_has "this run restored 1"
+printf 'disc/00003.jpg\nnone.jpg\n' >keys
+run 1 withdraw one.mrec --keys keys; err_has "no sample named none.jpg"
+: >keys; run 1 withdraw one.mrec --keys keys; err_has "no name is in it"
+run 1 withdraw one.mrec --keys nowhere; err_has "No such file"
+run 1 withdraw one.mrec --where "width>1000"; err_has "hold for no sample"
+run 2 withdraw one.mrec --where "width>>1"
+run 2 withdraw one.mrec --where "width>1" --samples 1; err_has "found 2 of them"
+run 2 restore one.mrec; err_has "found 0 of them"
+run 2 withdraw one.mrec --reason x
+for wrong in 60 '1,' 5-3 -1 a 1-; do run 2 withdraw one.mrec --samples "$wrong"; err_has "--samples"; done
+run 1 withdraw one.mrec --samples 0-59; err_has "no sample would be left of 60"
+equal "$(samples one.mrec)" 58
+run 0 restore one.mrec --all --quiet
+absent "$list"
+
+# data that changed: refused with the name, until the entries are taken out; never another sample left out
+run 0 withdraw one.mrec --samples 5 --quiet
+cp one.mrec kept && cp -p "$list" kept_list
+cp s-00001.mrec one.mrec
+run 1 inspect one.mrec; err_has "does not belong to these data"; err_has "disc/00005.jpg"; err_has "$list"
+run 1 train one.mrec --model mnist-mlp
+run 1 withdraw one.mrec --samples 1; err_has "does not belong to these data"
+run 0 withdraw one.mrec; err_has "does not belong to these data"
+run 0 restore one.mrec --all --quiet; absent "$list"
+run 0 inspect one.mrec --quiet
+cp kept one.mrec && cp kept_list "$list" # a copy has other times: the bytes decide
+run 0 inspect one.mrec --quiet; out_has "1 of 60 samples are withdrawn"
+cp p/disc/00005.jpg kept_picture
+run 0 withdraw p --samples 5 --quiet
+cp p/disc/00006.jpg p/disc/00005.jpg
+run 1 digest p; err_has "disc/.millrace.withdrawn"; err_has "00005.jpg"
+cp kept_picture p/disc/00005.jpg
+equal "$(samples p)" 59
+rm p/disc/00005.jpg
+run 0 inspect p --quiet; out_has "lists 1 withdrawn samples of files that are not there (00005.jpg)"
+run 0 restore p --all --quiet; out_has "restored 1"
+cp kept_picture p/disc/00005.jpg
+mv one.mrec two.mrec
+run 0 inspect two.mrec --quiet; out_has "files that are not there (one.mrec)"
+mv two.mrec one.mrec
+
+# a list that is damaged: refused
+# shellcheck disable=SC2016 # $d is sed's
+for damage in 's/5 /6 /' '$d' 's/withdrawn 1/withdrawn 2/' '2d' 's/^end 1/end 2/' 's/one/two/'; do
+    sed "$damage" kept_list >"$list"
+    run 1 inspect one.mrec --quiet; err_has "$list"
+done
+: >"$list"; run 1 inspect one.mrec; err_has "an empty file"
+rm "$list"; mkdir "$list"; run 1 inspect one.mrec; err_has "$list"; rmdir "$list"
+
+# what repair writes has no list
+cp kept_list "$list"
+run 0 repair one.mrec fixed.mrec --quiet; out_has "copy $list"
+rm "$list"
+
+# two at once: each is done or refused, and what is done is in the list
+for n in 1 2 3 4 5; do
+    "$millrace" withdraw s.mrec --samples 1 --quiet >out1 2>err1 & one=$!
+    "$millrace" withdraw s.mrec --samples 2 --quiet >out2 2>err2 & two=$!
+    wait $one; r1=$?
+    wait $two; r2=$?
+    last="two at once ($r1, $r2)"
+    [ $r1 -eq 0 ] || [ $r2 -eq 0 ] || { cat err1 err2; fail "none of both was done"; }
+    expected=0
+    [ $r1 -eq 0 ] && expected=$((expected + 1))
+    [ $r2 -eq 0 ] && expected=$((expected + 1))
+    run 0 withdraw s.mrec --quiet; equal "$(wc -l <out)" $expected
+    run 0 restore s.mrec --all --quiet
+done
+
+# a killed run leaves a temporary file; the same command does the rest
+printf 'half' >"$list.part"
+run 0 withdraw one.mrec --samples 4 --quiet; absent "$list.part"
+run 0 restore one.mrec --all --quiet
+finish

@@ -1,0 +1,90 @@
+/* tools/training/training.h: one run of `millrace train`: its options, what it holds, and how it is opened.
+ *
+ *   takes    options, the folder of checkpoints, the processes of the run
+ *   gives    data, validation data, loaders, network and trainer, at the step where training begins
+ *   callers  tools/commands/cmd_train.c, which trains, prints and closes */
+#ifndef TOOLS_TRAINING_H
+#define TOOLS_TRAINING_H
+
+#include "tools/cli/progress.h"
+#include "tools/session/elastic.h"
+#include "tools/session/goal.h"
+#include "tools/session/rank_list.h"
+#include "tools/session/session.h"
+#include "tools/session/show_lr.h"
+#include "tools/session/trace_window.h"
+#include "tools/session/tune.h"
+#include "tools/session/world.h"
+#include "tools/session/world_trace.h"
+#include "tools/training/train_header.h"
+#include "tools/watch/live.h"
+#include "tools/watch/watch.h"
+
+typedef struct train_args {
+    const char *val, *checkpoint, *trace;
+    begin_args begin;
+    bool resume, force, override;
+    uint64_t checkpoint_steps, max_steps;
+    uint32_t keep, patience, warmup_steps;
+    double hold_out; /* NAN: not given */
+    goal_args goal;
+    uint32_t sync; /* one way so far: names what --sync will choose from */
+    watch_args watch;
+    tune_args tune;
+    trace_args tracing;
+    show_args show;
+    rank_args rank;
+    elastic_args elastic;
+    session_args shared;
+    opt_given given;
+} train_args;
+
+typedef struct train_run {
+    const train_args *args;
+    tool_world world;
+    elastic *elastic;    /* not NULL; its muster says whether the run is */
+    world_clock clock;   /* of the trace */
+    bool from_memory;    /* resumed from the snapshot that rank 0 holds */
+    uint64_t reached;    /* steps of the run when the world before was left, by any of its processes */
+    char own_list[4096]; /* of bad samples, of a process that is not the first */
+    session_args shared; /* of args, with those of the checkpoint where none were given */
+    uint32_t patience;   /* the same */
+    double goal;         /* the same: accuracy to stop at */
+    resume_point point;
+    run_args run; /* with the model's settings filled in */
+    mr_run_folder *folder;
+    tool_session s;
+    char taken[64], held_out[64]; /* with --hold-out: what is trained on, and what is not, as --take says it
+                                   */
+    mr_source *val_src;
+    mr_loader *val;
+    mr_budget *budget; /* of both loaders; NULL: there is one */
+    bad_watch val_bad;
+    tune_run tune;
+    bool resumed, complete; /* complete: every epoch was done before */
+    char from[512];         /* checkpoint resumed from */
+    mr_checkpoint_info start;
+    session_begin begin;
+    frozen_count frozen;
+    progress_bar bar;
+    watch *watch;          /* or NULL */
+    bool live_wanted;      /* and possible */
+    live_view *live;       /* or NULL: there is a bar */
+    char title[256];       /* of the view */
+    mr_record *record;     /* of steps, for the view */
+    mr_step_report newest; /* steps: 0 before the first */
+    uint64_t newest_ns;    /* when it came */
+    uint64_t start_ns;
+    uint64_t epochs_reported, last_reported;
+    uint64_t first_step, last_step; /* of the whole run, from 1; 0: none yet */
+    double eval_at[GOAL_POINTS_MOST];
+    uint32_t eval_at_count;
+} train_run;
+
+/* Lock the folder of checkpoints, in the first process; again is harmless. Return an exit status. */
+int training_take_folder(train_run *r);
+/* Look for a checkpoint, then open data, validation data, loaders, network and trainer, and load the
+ * checkpoint. After an error the caller closes what is open. Return an exit status. */
+int training_open(train_run *r);
+
+#endif
