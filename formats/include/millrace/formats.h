@@ -137,10 +137,10 @@ typedef enum mr_split { MR_SPLIT_AUTO = 0, MR_SPLIT_TRAIN = 1, MR_SPLIT_TEST = 2
  * without samples; a folder that holds only other files is not a class. With splits (FOLDER/train,
  * FOLDER/test or val) the classes of the train split count.
  *
- * A file is a picture if its name ends in .jpg, .jpeg, .jpe, .jfif, .jif or .png, in upper or lower case.
- * Other known extensions (.txt, .csv, .zip, ...) are skipped; any other file is a picture if it begins like a
- * JPEG or PNG. Hidden files (.NAME) and folders that operating systems create (__MACOSX, lost+found, ...) are
- * skipped. Links are followed. */
+ * A file is a picture if it has an extension of a kind that mr_image_sniff() detects (.jpg, .jpeg, .png,
+ * ...), in upper or lower case. Other known extensions (.txt, .csv, .zip, ...) are skipped; any other file is
+ * a picture if mr_image_sniff() detects a kind in its first bytes. Hidden files (.NAME) and folders that
+ * operating systems create (__MACOSX, lost+found, ...) are skipped. Links are followed. */
 typedef enum mr_class_rule {                       /* which folders are classes */
                              MR_CLASSES_FIRST = 0, /* the first level: FOLDER/CLASS/PICTURE */
                              MR_CLASSES_DEPTH = 1, /* every folder that holds pictures; the class name is its

@@ -12,8 +12,8 @@ extern "C" {
 #endif
 
 typedef enum mr_store {
-    MR_STORE_JPEG = 0, /* JPEG, PNG and pixels are stored unchanged, except by `resize` and `transcode`;
-                          MR_TYPE_COEF becomes JPEG */
+    MR_STORE_JPEG = 0, /* picture files and pixels are stored unchanged, except by `resize` and `transcode`;
+                          MR_TYPE_COEF becomes JPEG, and in TFRECORD and TAR pixels become PNG */
     MR_STORE_RAW,      /* decoded pixels */
     MR_STORE_COEF,     /* JPEGs become MR_TYPE_COEF; pictures without this form (PNG, CMYK) are stored
                           unchanged */
@@ -38,7 +38,8 @@ typedef struct mr_convert_config {
     size_t struct_size;
     mr_store store;
     uint32_t resize;    /* scale pictures with a longer shorter side, so that it has this number of pixels, up
-                           to 65,535; JPEG and PNG are encoded again in their own format. 0: no resizing */
+                           to 65,535; a JPEG is encoded again as JPEG, any other picture file as PNG. 0: no
+                           resizing */
     uint32_t quality;   /* JPEG quality of re-encoded pictures, 1 to 100; default 90 */
     bool center_square; /* RAW with resize: scale the shorter side to exactly `resize`, also up, and cut out
                            the central resize x resize pixels. With another store, or resize 0: MR_EINVAL */
@@ -111,8 +112,9 @@ typedef struct mr_convert_result {
  * that fails or is stopped leaves no files; a run that is killed leaves .part files, which the next run to
  * the same DST reuses or removes.
  *
- * MR_EEXIST      DST or one of its files exists and force is false; an interrupted call left files and neither
- *                resume nor force is set; on resume, source or settings differ; another program writes DST
+ * MR_EEXIST      DST or one of its files exists and force is false; an interrupted call left files, and
+ *                neither resume nor force is set; on resume, source or settings differ; another program
+ *                writes DST
  * MR_ENOENT      the folder of DST does not exist
  * MR_EINVAL      a setting is invalid; DST is a folder or a link, is the source, or lies inside its folder
  * MR_EBADSAMPLE  more than max_bad samples are bad, or no sample could be converted
