@@ -312,11 +312,11 @@ static const opt options[] = {
         .help = "report the median of this many parts of that time"),
     OPT(bench_args, training, FLAG, .option = "training", .help = "loader: apply random augmentation"),
     OPT(bench_args, free_order, FLAG, .option = "free-order",
-        .help = "loader: deliver batches as they become ready, not in order; without --devices"),
+        .help = "loader: deliver batches in any order; without --devices"),
     OPT(bench_args, live, FLAG, .option = "live",
         .help = "loader: show its stages four times a second; on a terminal"),
     OPT(bench_args, ops, FLAG, .option = "ops",
-        .help = "trainer: measure then each pass of each convolution alone, for the same time"),
+        .help = "trainer: then measure each convolution pass, for the same time"),
     OPT(bench_args, size, U32, .option = "size", .least = 1, .most = 8192,
         .help = "trainer: side of the input; default: the model's"),
 };
@@ -326,16 +326,16 @@ static const opt storage_options[] = {
     OPT(storage_args, workload, TEXT, .option = "workload", .value = "NAME",
         .help = "resnet50 or retinanet; default: the accelerator's"),
     OPT(storage_args, step, SECONDS, .option = "step", .least = 1e-4, .most = 3600, .value = "TIME",
-        .help = "time of a step in place of the accelerator's; --batch: samples of a step"),
+        .help = "time of a step of --batch samples; default: the accelerator's"),
     OPT(storage_args, from, CHOICE, .option = "from", .standard = "both", .choices = storage_froms,
-        .help = "measure with the data in the page cache, or cold: read past it or dropped from it"),
+        .help = "read from the page cache, cold storage, or both"),
 };
 static const opt exchange_options[] = {
     OPT(exchange_args, sizes, TEXT, .option = "sizes", .value = "LIST",
-        .help = "sizes of the sums, such as 64K,5M,100M; without it five from 64 KiB to the gradients of "
+        .help = "sizes of the sums, such as 64K,5M,100M; default: five from 64 KiB to the gradients of "
                 "ResNet-50"),
     OPT(exchange_args, wires, TEXT, .option = "wires", .value = "LIST",
-        .help = "measure several wires in turns, such as tcp,shm; without it the one of --wire"),
+        .help = "measure these wires in turns, such as tcp,shm; default: --wire"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Measuring", options),

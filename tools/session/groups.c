@@ -46,8 +46,8 @@ const opt data_options[14 + DECODE_OPTIONS] = {
         .help = "refuse or take files that a table names outside of its own folder (../x, /x, links that "
                 "lead out)"),
     OPT(data_args, take, TEXT, .option = "take", .value = "LO:HI",
-        .help = "take a share of the samples, as fractions of a random order that is the same in every "
-                "run: 0:0.9 and 0.9:1 have no common sample; 0.1 is 0:0.1"),
+        .help = "take a share of the samples, as fractions of a random order, the same in every run: 0:0.9 "
+                "and 0.9:1 share no sample; 0.1 is 0:0.1"),
     OPT(data_args, target_key, TEXT, .option = "target-key", .value = "NAME",
         .help = "add a field from this array, column, or columns (FIRST..LAST) of numbers of NumPy arrays "
                 "or a table"),
