@@ -12,8 +12,9 @@ includes 'tools/commands/' "$tools"/cli/*.[ch] && fail "cli/ knows commands/"
 grep -nE 'command_[a-z_]+' "$tools"/cli/*.[ch] && fail "cli/ knows a command"
 includes '(base|formats|kernels|pipeline|train)/' "$tools"/*.c "$tools"/*/*.[ch] && fail "tools/ uses a private header"
 for file in "$tools"/commands/*.c "$tools"/sets/*.c; do
-    name=$(basename "$file" .c)
-    grep -noE '\bcommand_[a-z_]+' "$file" | sed 's/^[0-9]*://' | sort -u | grep -vx "command_${name#cmd_}" && fail "$name knows another command"
+    grep -oE '\bcommand_[a-z_]+' "$file" | sort -u >named
+    sed -n 's/^const command \(command_[a-z_]*\) = .*/\1/p' "$file" | sort >defined
+    grep -vxFf defined named && fail "$file knows another command"
 done
 [ "$(ls "$tools"/*.c)" = "$tools/main.c" ] || fail "expected main.c alone on top of cli/ and commands/"
 finish
