@@ -239,8 +239,8 @@ static void differs(mri_withdrawn *w, const mri_withdrawn_list *list, const mri_
 {
     char sample[300], shown[400];
     if (w->why.code) return;
-    snprintf(sample, sizeof sample, "%s%s%s", e->file, e->name[0] && strcmp(e->name, e->file) ? ", " : "",
-             e->name[0] && strcmp(e->name, e->file) ? e->name : "");
+    const bool named = e->name[0] && strcmp(e->name, e->file) != 0;
+    snprintf(sample, sizeof sample, "%s%s%s", e->file, named ? ", " : "", named ? e->name : "");
     mr_text_shown(sample, shown, sizeof shown);
     mr_error_set(
         &w->why, MR_EFORMAT,
