@@ -100,8 +100,22 @@ static int differs(const char *member, const char *then, const char *now, mr_err
                         member, now, then);
 }
 
-/* A setting that stands as the defaults have it gets the checkpoint's value; one that the program has set to
- * something else is refused where the run goes on, and stays where it is only evaluated. */
+/* The program has set another value than the checkpoint's. */
+static int take_own(const mri_setting *s, const mr_checkpoint *c, const char *then, const char *now,
+                    mr_error *err)
+{
+    if (c->use != MR_USE_TRAIN || s->resume == MRI_RESUME_TAKE) return MR_OK;
+    return differs(s->member, then, now, err);
+}
+
+/* An evaluation takes the samples that a network was trained on in batches of the same size. */
+static bool applies(const mri_setting *s, mr_use use)
+{
+    return use == MR_USE_TRAIN || s->changes == MRI_CHANGES_PIXELS || strcmp(s->member, "batch") == 0;
+}
+
+/* A setting that stands as the defaults have it gets the checkpoint's value, if the checkpoint knows it; of
+ * one that the program has set to something else the row decides, where the run goes on. */
 static int take_kept(const mri_kept_setting *kept, size_t count, const mr_checkpoint *c, const void *defaults,
                      void *cfg, mr_error *err)
 {
@@ -111,41 +125,43 @@ static int take_kept(const mri_kept_setting *kept, size_t count, const mr_checkp
     from.seed = mri_order_seed(&from);
     for (size_t i = 0; i < count; i++) {
         const mri_setting *s = &kept[i].now;
+        if (!applies(s, c->use) || !mri_setting_holds(&kept[i].then, &from, why, sizeof why)) continue;
         if (!mri_kept_differs(&kept[i], &from, cfg, &texts)) continue;
         mri_setting_text(s, defaults, by_default, sizeof by_default);
         if (strcmp(texts.now, by_default) == 0) {
             if (!mri_setting_parse(s, cfg, texts.then, why, sizeof why))
                 return mr_error_set(err, MR_EFORMAT, "%s", why);
-        } else if (c->use == MR_USE_TRAIN) {
-            return differs(s->member, texts.then, texts.now, err);
+        } else {
+            const int rc = take_own(s, c, texts.then, texts.now, err);
+            if (rc) return rc;
         }
     }
     return MR_OK;
 }
 
-/* The same. */
-static int take_batch(const mr_checkpoint *c, uint32_t by_default, uint32_t *now, mr_error *err)
+/* The same for a text. */
+static int take_text(const mri_setting *s, const mr_checkpoint *c, const char *then, const char *by_default,
+                     const char **now, mr_error *err)
 {
-    char a[16], b[16];
-    const uint32_t then = c->info.batch;
-    if (!then || *now == then) return MR_OK;
-    snprintf(a, sizeof a, "%u", then);
-    snprintf(b, sizeof b, "%u", *now);
-    if (*now != by_default) return c->use == MR_USE_TRAIN ? differs("batch", a, b, err) : MR_OK;
-    *now = then;
-    return MR_OK;
-}
-
-static int take_augment(const mr_checkpoint *c, const mr_loader_config *defaults, mr_loader_config *cfg,
-                        mr_error *err)
-{
-    const char *then = c->info.augment, *now = cfg->augment, *by_default = defaults->augment;
-    if (!then[0] || (now && strcmp(then, now) == 0)) return MR_OK;
-    if (now == by_default || (now && by_default && strcmp(now, by_default) == 0)) {
-        cfg->augment = then;
+    if (!then[0] || (*now && strcmp(then, *now) == 0)) return MR_OK;
+    if (*now == by_default || (*now && by_default && strcmp(*now, by_default) == 0)) {
+        *now = then;
         return MR_OK;
     }
-    return c->use == MR_USE_TRAIN ? differs("augment", then, now ? now : "none", err) : MR_OK;
+    return take_own(s, c, then, *now ? *now : "none", err);
+}
+
+static int take_texts(const mr_checkpoint *c, const mr_loader_config *defaults, mr_loader_config *cfg,
+                      mr_error *err)
+{
+    int rc = MR_OK;
+#define MRI_KEPT(member, ...)
+#define MRI_KEPT_TEXT(member, ...)                                                                           \
+    if (rc == MR_OK)                                                                                         \
+        rc = take_text(&(const mri_setting)MRI_ROW(mr_loader_config, member, __VA_ARGS__), c,                \
+                       c->info.member, defaults->member, &cfg->member, err);
+#include "settings/batches.rows"
+    return rc;
 }
 
 /* ---- the fields of the network ---- */
@@ -246,14 +262,13 @@ static int check_data(const mr_checkpoint *c, const mr_source_info *data, mr_err
     return mr_error_at(err, data->path, MR_NOWHERE, MR_NOWHERE);
 }
 
-static void fill_rest(mr_checkpoint *c, const mr_loader_config *defaults, mr_loader_config *cfg)
+static void fill_rest(mr_checkpoint *c, mr_loader_config *cfg)
 {
     const mr_checkpoint_info *i = &c->info;
     if (!mr_net_takes_numbers(c->net) && !cfg->channels && (i->c == 1 || i->c == 3)) cfg->channels = i->c;
     if (i->target_loss) cfg->count_unlabelled = true;
     cfg->training = c->use == MR_USE_TRAIN;
     if (cfg->training) {
-        if (i->epochs && cfg->epochs == defaults->epochs) cfg->epochs = i->epochs;
         cfg->start_epoch = i->epoch;
         cfg->start_step = i->step;
     } else {
@@ -269,15 +284,13 @@ static int fill_loader(mr_checkpoint *c, const mr_source_info *data, mr_loader_c
     mr_loader_config defaults;
     mr_loader_defaults(&defaults);
     int rc = check_data(c, data, err);
-    if (rc == MR_OK) rc = take_batch(c, defaults.batch, &cfg->batch, err);
-    if (rc == MR_OK && c->use == MR_USE_TRAIN)
-        rc = take_kept(kept_of_loader, MRI_ARRAY_COUNT(kept_of_loader), c, &defaults, cfg, err);
+    if (rc == MR_OK) rc = take_kept(kept_of_loader, MRI_ARRAY_COUNT(kept_of_loader), c, &defaults, cfg, err);
     if (rc == MR_OK)
         rc = take_kept(kept_of_decode, MRI_ARRAY_COUNT(kept_of_decode), c, &defaults.decode, &cfg->decode,
                        err);
-    if (rc == MR_OK) rc = take_augment(c, &defaults, cfg, err);
+    if (rc == MR_OK) rc = take_texts(c, &defaults, cfg, err);
     if (rc == MR_OK) rc = take_fields(c, data, cfg, err);
-    if (rc == MR_OK) fill_rest(c, &defaults, cfg);
+    if (rc == MR_OK) fill_rest(c, cfg);
     return rc;
 }
 
@@ -309,9 +322,9 @@ static void fill_trainer(mr_checkpoint *c, const mr_loader_info *l, mr_trainer_c
     cfg->schedule = i->schedule;
     cfg->epochs = c->epochs;
     if (c->use == MR_USE_TRAIN) {
-#define MRI_KEPT(member, kind, ...) cfg->member = i->member;
+#define MRI_KEPT(member, kind, ...)      cfg->member = i->member;
+#define MRI_KEPT_TEXT(member, kind, ...) cfg->member = i->member[0] ? i->member : NULL;
 #include "settings/updates.rows"
-        cfg->freeze = i->freeze[0] ? i->freeze : NULL;
         cfg->class_weights = c->class_weights, cfg->class_weight_count = c->class_weight_count;
     }
     if (c->use == MR_USE_PREDICT && mr_net_outputs(c->net, &c->outputs))

@@ -6,6 +6,9 @@
 #ifndef MRI_KEPT
 #define MRI_KEPT MRI_SETTING
 #endif
+#ifndef MRI_KEPT_TEXT
+#define MRI_KEPT_TEXT MRI_SETTING
+#endif
 #ifndef MRI_MEMBER
 #define MRI_MEMBER(member, kind, ...)
 #endif

@@ -16,9 +16,11 @@ const char *const mri_changes_names[] = {[MRI_CHANGES_SPEED] = "speed",
                                          [MRI_CHANGES_PIXELS] = "content",
                                          [MRI_CHANGES_END] = "end",
                                          [MRI_CHANGES_WEIGHTS] = "weights"};
-const char *const mri_resume_names[] = {
-    [MRI_RESUME_FREE] = "free",         [MRI_RESUME_TAKE] = "take",   [MRI_RESUME_SAME] = "same",
-    [MRI_RESUME_OVERRIDE] = "override", [MRI_RESUME_AGAIN] = "again", [MRI_RESUME_STATE] = "state"};
+const char *const mri_resume_names[] = {[MRI_RESUME_FREE] = "free",
+                                        [MRI_RESUME_TAKE] = "take",
+                                        [MRI_RESUME_SAME] = "same",
+                                        [MRI_RESUME_OVERRIDE] = "override",
+                                        [MRI_RESUME_AGAIN] = "again"};
 
 /* Where a message goes. */
 typedef struct parsing {

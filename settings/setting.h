@@ -11,11 +11,12 @@
  *   MRI_SETTING(prefetch, COUNT_OR_OFF, .standard = "4", .most = 65535, .option = "prefetch", ...)
  *
  * and whoever includes the file says what MRI_SETTING makes of it: an element of a table, a member of a
- * struct, an assignment. Four words begin rows:
+ * struct, an assignment. Five words begin rows:
  *
  *   MRI_SETTING  a member of the public struct, and an option of the command
  *   MRI_KEPT     the same, and mr_checkpoint_info has a member of this name, which is at `.kept_at` of a
  *                checkpoint; where nobody defines it, it is MRI_SETTING
+ *   MRI_KEPT_TEXT  as MRI_KEPT, a TEXT that mr_checkpoint_info has as an array of char
  *   MRI_MEMBER   a member of the public struct without an option of its own
  *   MRI_OPTION   an option from which the command makes other members
  *
@@ -76,14 +77,14 @@ typedef enum mri_changes {
     MRI_CHANGES_WEIGHTS, /* what training makes of the same batches */
 } mri_changes;
 
-/* What a resumed run does with another value than the checkpoint's. */
+/* What a resumed run does with another value than the checkpoint's. The row is the only place that decides
+ * it. */
 typedef enum mri_resume {
     MRI_RESUME_FREE,     /* takes it: no checkpoint keeps this setting */
     MRI_RESUME_TAKE,     /* takes it; without the option, the checkpoint's */
     MRI_RESUME_SAME,     /* refuses it; without the option, the checkpoint's */
     MRI_RESUME_OVERRIDE, /* takes it with --override only; without the option, the checkpoint's */
     MRI_RESUME_AGAIN,    /* refuses it: it has to be given again */
-    MRI_RESUME_STATE,    /* the run continues from it: no setting */
 } mri_resume;
 
 /* Their names: "speed", ...; "free", ... */

@@ -31,5 +31,7 @@ size_t mri_trainer_tell(const mr_trainer_config *cfg, char *out, size_t out_byte
 void mri_trainer_keep(const mr_trainer_config *cfg, mr_checkpoint_info *out)
 {
 #define MRI_KEPT(member, ...) out->member = cfg->member;
+#define MRI_KEPT_TEXT(member, ...)                                                                           \
+    snprintf(out->member, sizeof out->member, "%s", cfg->member ? cfg->member : "");
 #include "settings/updates.rows"
 }

@@ -172,7 +172,6 @@ static void complete(const mr_trainer *t, mr_checkpoint_info *own)
     own->loss_scale_good = scaled ? t->scale.good : 0;
     own->updates_skipped = scaled ? t->scale.skipped : 0;
     mri_trainer_keep(&t->cfg, own);
-    snprintf(own->freeze, sizeof own->freeze, "%s", t->freeze ? t->freeze : "");
     own->parts = t->team.parts.all;
     own->part_threads = mr_device_info_of(t->team.devices[0])->threads;
     own->convolution = mr_trainer_convolution(t);

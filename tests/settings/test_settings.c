@@ -32,8 +32,10 @@ static const mri_setting updates[] = {
 };
 static const char *const kept[] = {
 #define MRI_KEPT(member, kind, ...) #member,
+#define MRI_KEPT_TEXT               MRI_KEPT
 #include "settings/updates.rows"
 #define MRI_KEPT(member, kind, ...) #member,
+#define MRI_KEPT_TEXT               MRI_KEPT
 #include "settings/batches.rows"
 #define MRI_KEPT(member, kind, ...) #member,
 #include "settings/decode.rows"

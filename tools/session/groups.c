@@ -29,7 +29,8 @@ const opt data_options[14 + DECODE_OPTIONS] = {
     OPT(data_args, label_key, TEXT, .option = "label-key", .value = "NAME",
         .help = "feature, member, column or array of the class; of several unnamed labels: the number of "
                 "one, from 0"),
-    OPT(data_args, label_offset, TEXT, .option = "label-offset", .standard = "auto", .value = "N",
+    OPT(data_args, label_offset, TEXT, .option = "label-offset", .resume = MRI_RESUME_AGAIN,
+        .standard = "auto", .value = "N",
         .help = "subtract N from every label; auto: training subtracts 1 if the smallest label of all its "
                 "data is 1"),
     OPT(data_args, match, CHOICE, .option = "match-classes", .standard = "auto", .choices = class_matches,
@@ -45,7 +46,7 @@ const opt data_options[14 + DECODE_OPTIONS] = {
     OPT(data_args, outside, CHOICE, .option = "outside", .standard = "refuse", .choices = outsides,
         .help = "refuse or take files that a table names outside of its own folder (../x, /x, links that "
                 "lead out)"),
-    OPT(data_args, take, TEXT, .option = "take", .value = "LO:HI",
+    OPT(data_args, take, TEXT, .option = "take", .resume = MRI_RESUME_AGAIN, .value = "LO:HI",
         .help = "take a share of the samples, as fractions of a random order, the same in every run: 0:0.9 "
                 "and 0.9:1 share no sample; 0.1 is 0:0.1"),
     OPT(data_args, target_key, TEXT, .option = "target-key", .value = "NAME",
@@ -74,11 +75,13 @@ static const char *const on_or_off[] = {"on", "off", NULL};
 static const char *const kernels[] = {"fast", "reference", NULL};
 
 const opt part_options[3] = {
-    OPT(part_args, parts, U32, .option = "parts", .least = 1, .most = 65536, .value = "V",
+    OPT(part_args, parts, U32, .option = "parts", .resume = MRI_RESUME_OVERRIDE, .least = 1, .most = 65536,
+        .value = "V",
         .help = "cut a batch into V parts and add their gradients in one order: the same weights to the "
                 "bit on 1 to V devices of 1 to V processes (default: the number of devices, or of the "
                 "checkpoint)"),
-    OPT(part_args, part_threads, U32, .option = "part-threads", .least = 1, .most = 4096, .value = "N",
+    OPT(part_args, part_threads, U32, .option = "part-threads", .resume = MRI_RESUME_OVERRIDE, .least = 1,
+        .most = 4096, .value = "N",
         .help =
             "with --parts: threads that compute one part on a processor; weights depend on it (default 1)"),
     OPT(part_args, place, TEXT, .option = "place", .value = "WHERE",
@@ -97,8 +100,8 @@ const opt device_options[4] = {
         .help = "cores shared by the computing of all cpu devices; 0: all"),
     OPT(device_args, kernels, CHOICE, .option = "kernels", .standard = "fast", .choices = kernels,
         .help = "kernels of cpu devices; reference: the plain C code against which all others are tested"),
-    OPT(device_args, convolution, CHOICE, .option = "convolution", .standard = "auto",
-        .choices = setup_convolutions,
+    OPT(device_args, convolution, CHOICE, .option = "convolution", .resume = MRI_RESUME_OVERRIDE,
+        .standard = "auto", .choices = setup_convolutions,
         .help = "convolutions of cpu devices; auto: Winograd's algorithm for the shapes of layers where it "
                 "is faster; direct: never"),
 };
@@ -131,16 +134,17 @@ const opt update_options[UPDATE_OPTIONS] = {
 };
 
 const opt model_options[7] = {
-    OPT(model_args, model, TEXT, .option = "model", .value = "NAME",
+    OPT(model_args, model, TEXT, .option = "model", .resume = MRI_RESUME_SAME, .value = "NAME",
         .help = "network: mnist-cnn, cifar-cnn, mnist-mlp, ...; a wrong name lists all"),
-    OPT(model_args, optimizer, TEXT, .option = "optimizer", .value = "NAME",
+    OPT(model_args, optimizer, TEXT, .option = "optimizer", .resume = MRI_RESUME_SAME, .value = "NAME",
         .help = "optimizer: sgd, momentum, adam, adamw, ...; a wrong name lists all"),
-    OPT(model_args, lr, REAL, .option = "lr", .most = 1000, .help = "learning rate; default: the model's"),
-    OPT(model_args, momentum, REAL, .option = "momentum", .most = 1,
+    OPT(model_args, lr, REAL, .option = "lr", .resume = MRI_RESUME_OVERRIDE, .most = 1000,
+        .help = "learning rate; default: the model's"),
+    OPT(model_args, momentum, REAL, .option = "momentum", .resume = MRI_RESUME_OVERRIDE, .most = 1,
         .help = "momentum of the rule; default: the rule's"),
-    OPT(model_args, weight_decay, REAL, .option = "weight-decay", .most = 1,
+    OPT(model_args, weight_decay, REAL, .option = "weight-decay", .resume = MRI_RESUME_OVERRIDE, .most = 1,
         .help = "weight decay; default: the model's"),
-    OPT(model_args, schedule, TEXT, .option = "schedule", .value = "SPEC",
+    OPT(model_args, schedule, TEXT, .option = "schedule", .resume = MRI_RESUME_OVERRIDE, .value = "SPEC",
         .help = "schedule of the learning rate: constant, cosine, linear, step:E1/E2, piecewise:LR@E, "
                 "exponential:F, decay:D, each with ,warmup=E; onecycle; default: the model's"),
     OPT(model_args, scale, FLAG, .option = "scale",
@@ -148,13 +152,15 @@ const opt model_options[7] = {
 };
 
 const opt objective_options[3] = {
-    OPT(objective_args, loss, CHOICE, .option = "loss", .standard = "own", .choices = objective_names,
+    OPT(objective_args, loss, CHOICE, .option = "loss", .resume = MRI_RESUME_SAME, .standard = "own",
+        .choices = objective_names,
         .help = "loss; own: the model's, mostly of classes; bce: several labels per sample; mse, l1, "
                 "huber: numbers"),
-    OPT(objective_args, targets, TEXT, .option = "targets", .value = "NAME",
+    OPT(objective_args, targets, TEXT, .option = "targets", .resume = MRI_RESUME_SAME, .value = "NAME",
         .help = "with --loss: the field with the labels or numbers; the array, column, or columns "
                 "(FIRST..LAST) of NumPy arrays and tables"),
-    OPT(objective_args, class_weights, TEXT, .option = "class-weights", .value = "WHICH",
+    OPT(objective_args, class_weights, TEXT, .option = "class-weights", .resume = MRI_RESUME_OVERRIDE,
+        .value = "WHICH",
         .help = "weights of the classes in the training loss: balanced (rare ones more), numbers "
                 "(0.5/2/1), or a file of them; none"),
 };

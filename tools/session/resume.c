@@ -1,6 +1,8 @@
-/* tools/session/resume.c: see session.h. */
+/* tools/session/resume.c: see session.h. What --resume may do with a setting is in its row (groups.h); here
+ * is where the two values come from. */
 #include "tools/session/session.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,48 +20,71 @@ static bool was_given(const resume_point *p, const char *option)
     return options_was_given(p->given, option);
 }
 
-/* ---- what makes it another run ---- */
+/* ---- another value than the checkpoint's ---- */
 
-static int refused(const char *option, const char *then, const char *now)
+/* What its row lets --resume do with `now`: EXIT_MISUSED, or the run goes on with it. */
+static int decide(const resume_point *p, const mri_setting *s, const char *then, const char *now)
 {
-    say("--%s: the checkpoint was trained with %s, found %s; " TO_GO_ON, option, then, now);
-    return EXIT_MISUSED;
-}
-
-static bool same_setting(const char *option, uint64_t then, uint64_t now)
-{
-    char a[24], b[24];
-    if (then == now) return true;
-    snprintf(a, sizeof a, "%" PRIu64, then);
-    snprintf(b, sizeof b, "%" PRIu64, now);
-    return refused(option, a, b) == EXIT_DONE;
-}
-
-static bool same_choice(const char *option, const char *const *names, uint32_t then, uint32_t now)
-{
-    return then == now || refused(option, names[then], names[now]) == EXIT_DONE;
-}
-
-/* ---- what may be changed on purpose ---- */
-
-/* Was it changed, as then and now say, and may it be? */
-static int changed(const resume_point *p, const char *option, const char *then, const char *now)
-{
+    switch (s->resume) {
+    case MRI_RESUME_FREE:
+    case MRI_RESUME_TAKE: return EXIT_DONE;
+    case MRI_RESUME_SAME:
+        say("--%s: the checkpoint was trained with %s, found %s; " TO_GO_ON, s->option, then, now);
+        return EXIT_MISUSED;
+    case MRI_RESUME_AGAIN:
+        say("--%s: the checkpoint was trained with %s, found %s; give the same value to go on", s->option,
+            then, now);
+        return EXIT_MISUSED;
+    case MRI_RESUME_OVERRIDE: break;
+    }
     if (p->override) {
-        say("--%s: the checkpoint was trained with %s; from here on %s", option, then, now);
+        say("--%s: the checkpoint was trained with %s; from here on %s", s->option, then, now);
         return EXIT_DONE;
     }
     say("--%s: the checkpoint was trained with %s, found %s; " TO_GO_ON
-        ", or add --override to change it from "
-        "here on",
-        option, then, now);
+        ", or add --override to change it from here on",
+        s->option, then, now);
     return EXIT_MISUSED;
 }
 
-static int changed_number(const resume_point *p, const char *option, float then, float now)
+/* The row of an option of groups.h. */
+static const mri_setting *row_of(const char *option)
+{
+    static const struct {
+        const opt *rows;
+        size_t count;
+    } groups[] = {{run_options, OPT_COUNT(run_options)},
+                  {data_options, OPT_COUNT(data_options)},
+                  {model_options, OPT_COUNT(model_options)},
+                  {update_options, OPT_COUNT(update_options)},
+                  {part_options, OPT_COUNT(part_options)},
+                  {device_options, OPT_COUNT(device_options)},
+                  {objective_options, OPT_COUNT(objective_options)}};
+    for (size_t g = 0; g < OPT_COUNT(groups); g++)
+        for (size_t i = 0; i < groups[g].count; i++)
+            if (strcmp(groups[g].rows[i].option, option) == 0) return &groups[g].rows[i];
+    assert(!"no such option");
+    return NULL;
+}
+
+/* The same for values that are read elsewhere: of a model, of a loader, of two options together. */
+static int changed(const resume_point *p, const char *option, const char *then, const char *now)
+{
+    return decide(p, row_of(option), then, now);
+}
+
+static int changed_float(const resume_point *p, const char *option, float then, float now)
 {
     char a[32], b[32];
     return changed(p, option, float_text(then, a, sizeof a), float_text(now, b, sizeof b));
+}
+
+static int changed_whole(const resume_point *p, const char *option, int64_t then, int64_t now)
+{
+    char a[24], b[24];
+    snprintf(a, sizeof a, "%" PRId64, then);
+    snprintf(b, sizeof b, "%" PRId64, now);
+    return changed(p, option, a, b);
 }
 
 /* ---- before anything is opened ---- */
@@ -74,15 +99,9 @@ static const mri_kept_setting kept_of_data[] = {
 #include "settings/decode.rows"
 };
 
-/* The user gave another value than the checkpoint has. */
-static int apply_policy(const resume_point *p, const mri_setting *s, const mri_kept_texts *t)
-{
-    return s->resume == MRI_RESUME_OVERRIDE ? changed(p, s->option, t->then, t->now)
-                                            : refused(s->option, t->then, t->now);
-}
-
-/* Without the option, args gets the checkpoint's value; with another value, what the row says of --resume
- * happens. */
+/* Without the option, args gets the checkpoint's value, if the checkpoint knows it; with another value, what
+ * the row says of --resume happens. Of a setting that the model or --scale completes the caller decides
+ * later. */
 static int fill_kept(const resume_point *p, const mri_kept_setting *kept, size_t count, const void *from,
                      void *args)
 {
@@ -91,9 +110,10 @@ static int fill_kept(const resume_point *p, const mri_kept_setting *kept, size_t
     int status = EXIT_DONE;
     for (size_t i = 0; status == EXIT_DONE && i < count; i++) {
         const mri_setting *s = &kept[i].now;
+        if (!mri_setting_holds(&kept[i].then, from, why, sizeof why)) continue;
         if (!mri_kept_differs(&kept[i], from, args, &t)) continue;
         if (was_given(p, s->option)) {
-            status = apply_policy(p, s, &t);
+            status = s->of_model ? EXIT_DONE : decide(p, s, t.then, t.now);
         } else if (!mri_setting_parse(s, args, t.then, why, sizeof why)) {
             say("%s", why);
             return EXIT_MISUSED;
@@ -107,10 +127,8 @@ static int fill_order(const resume_point *p, run_args *run, bool scale)
     mr_checkpoint_info c = *p->from;
     if (!c.repeats) c.repeats = 1;
     if (!run->repeats) run->repeats = 1;
-    if (c.order != MR_ORDER_BLOCK && (was_given(p, "block") || !c.block)) /* nothing depends on it */
-        c.block = run->block;
-    if (!was_given(p, "batch") && !scale) run->batch = c.batch;
-    if (!was_given(p, "epochs") && c.epochs) run->epochs = c.epochs;
+    if (c.order != MR_ORDER_BLOCK && was_given(p, "block")) c.block = run->block; /* nothing depends on it */
+    if (scale) c.batch = run->batch;                                              /* not yet multiplied */
     if (!was_given(p, "augment") && c.augment[0]) run->augment = p->from->augment;
     return fill_kept(p, kept_of_run, OPT_COUNT(kept_of_run), &c, run);
 }
@@ -153,23 +171,19 @@ static int fill_objective(const resume_point *p, objective_args *o)
 {
     const mr_checkpoint_info *c = p->from;
     if (!was_given(p, "loss")) o->loss = c->target_loss;
-    if (!same_choice("loss", objective_names, c->target_loss, o->loss)) return EXIT_MISUSED;
-    if (o->targets && !names_field(o->targets, c->targets)) {
-        say("--targets: the checkpoint was trained with %s, found %s; " TO_GO_ON,
-            c->targets[0] ? c->targets : "none", o->targets);
-        return EXIT_MISUSED;
-    }
+    int status = EXIT_DONE;
+    if (o->loss != c->target_loss)
+        status = changed(p, "loss", objective_names[c->target_loss], objective_names[o->loss]);
+    if (status == EXIT_DONE && o->targets && !names_field(o->targets, c->targets))
+        status = changed(p, "targets", c->targets[0] ? c->targets : "none", o->targets);
     o->targets = c->targets[0] ? c->targets : NULL;
-    return EXIT_DONE;
+    return status;
 }
 
 static int check_part(const resume_point *p, const char *option, uint32_t then, uint32_t now)
 {
-    char a[16], b[16];
-    if (then == 0 || then == now || !was_given(p, option)) return EXIT_DONE;
-    snprintf(a, sizeof a, "%u", then);
-    snprintf(b, sizeof b, "%u", now);
-    return changed(p, option, a, b);
+    return then == 0 || then == now || !was_given(p, option) ? EXIT_DONE
+                                                             : changed_whole(p, option, then, now);
 }
 
 /* How a batch is cut, and with how many threads a part is computed: both change the last bits of sums. */
@@ -198,14 +212,13 @@ int resume_fill(const resume_point *p, session_args *a)
     if (!a->model.optimizer && mr_update_rule_find(rule)) a->model.optimizer = rule;
     const mr_model *model = mr_model_find(a->model.model);
     const char *name = model ? model->name : a->model.model;
-    if ((model || c->net_bytes) && strcmp(c->model, name) != 0) {
-        say("--model: the checkpoint is of %s, found %s", c->model, name);
-        return EXIT_MISUSED;
-    }
+    int status = EXIT_DONE;
+    if ((model || c->net_bytes) && strcmp(c->model, name) != 0) status = changed(p, "model", c->model, name);
+    if (status) return status;
     if (c->net_bytes) model = NULL; /* whatever it is called */
     if (((model && !model->numbers) || c->net_bytes) && !was_given(p, "channels") && (c->c == 1 || c->c == 3))
         a->run.channels = c->c;
-    int status = fill_parts(p, a);
+    status = fill_parts(p, a);
     if (status) return status;
     resume_fill_convolution(c, p->given, &a->device);
     status = fill_objective(p, &a->objective);
@@ -225,20 +238,14 @@ static int check_data(const resume_point *p, const mr_source_info *info)
             info->path, c->fingerprint, info->fingerprint);
         return EXIT_FAILED;
     }
-    if (strcmp(c->format, info->format) == 0 && c->label_offset != info->label_offset) {
-        say("--label-offset: the checkpoint was trained with %" PRId64 ", found %" PRId64
-            "; give the same value to "
-            "go on",
-            c->label_offset, info->label_offset);
-        return EXIT_MISUSED;
-    }
-    return EXIT_DONE;
+    if (strcmp(c->format, info->format) != 0 || c->label_offset == info->label_offset) return EXIT_DONE;
+    return changed_whole(p, "label-offset", c->label_offset, info->label_offset);
 }
 
 static int take_number(const resume_point *p, const char *option, bool given, float now, float *rule)
 {
     if (!given || now == *rule) return EXIT_DONE;
-    const int status = changed_number(p, option, *rule, now);
+    const int status = changed_float(p, option, *rule, now);
     if (status == EXIT_DONE) *rule = now;
     return status;
 }
@@ -283,7 +290,7 @@ static int take_kept(const resume_point *p, const session_rule *now, session_rul
         const mri_setting *s = &rule_kept[i];
         const mri_kept_setting kept = {.now = *s, .then = *s};
         if (!was_given(p, s->option) || !mri_kept_differs(&kept, rule, now, &t)) continue;
-        status = apply_policy(p, s, &t);
+        status = decide(p, s, t.then, t.now);
         if (status == EXIT_DONE) mri_setting_parse(s, rule, t.now, why, sizeof why);
     }
     return status;
@@ -312,20 +319,19 @@ int resume_rule(const resume_point *p, const session_args *a, tool_session *s, c
 {
     const mr_checkpoint_info *c = p->from;
     const session_rule now = s->rule;
-    if (!same_setting("batch", c->batch, run->batch)) return EXIT_MISUSED;
-    int status = check_data(p, mr_source_info_of(s->src));
-    if (status || (was_given(p, "optimizer") && now.update.kind != c->update.kind))
-        return status; /* loading refuses it: the optimizer's state is another's */
-    s->rule = (session_rule){
-        .update = c->update, .schedule = c->schedule, .freeze = c->freeze[0] ? c->freeze : NULL};
-#define MRI_KEPT(member, kind, ...) s->rule.member = c->member;
+    int status = c->batch == run->batch ? EXIT_DONE : changed_whole(p, "batch", c->batch, run->batch);
+    if (status == EXIT_DONE) status = check_data(p, mr_source_info_of(s->src));
+    if (status == EXIT_DONE && was_given(p, "optimizer") && now.update.kind != c->update.kind)
+        status = changed(p, "optimizer", mr_update_name(&c->update), mr_update_name(&now.update));
+    if (status) return status;
+    s->rule = (session_rule){.update = c->update, .schedule = c->schedule};
+#define MRI_KEPT(member, kind, ...)      s->rule.member = c->member;
+#define MRI_KEPT_TEXT(member, kind, ...) s->rule.member = c->member[0] ? c->member : NULL;
 #include "settings/updates.rows"
-    if (was_given(p, "optimizer") && now.update.nesterov != c->update.nesterov) {
-        say("--optimizer: the checkpoint was trained with%s Nesterov momentum; " TO_GO_ON,
-            c->update.nesterov ? "" : "out");
-        return EXIT_MISUSED;
-    }
-    if (was_given(p, "schedule")) status = take_schedule(p, &now.schedule, &s->rule.schedule);
+    if (was_given(p, "optimizer") && now.update.nesterov != c->update.nesterov)
+        status = changed(p, "optimizer", mr_update_name(&c->update), mr_update_name(&now.update));
+    if (status == EXIT_DONE && was_given(p, "schedule"))
+        status = take_schedule(p, &now.schedule, &s->rule.schedule);
     if (status == EXIT_DONE) status = take_rule(p, a, &now, &s->rule);
     s->rule.update.lr = s->rule.schedule.lr;
     if (status == EXIT_DONE) tell_epochs(p, run, &s->rule.schedule);

@@ -8,14 +8,13 @@
 
 enum { MAGIC_BYTES = 8, MOST_PART_THREADS = 4096 };
 
-#define FIELD_OF(type, form_, at_, kind_, name_, since_, resume_, ...)                                       \
+#define FIELD_OF(type, form_, at_, kind_, name_, since_, ...)                                                \
     {                                                                                                        \
         .row = {.member = #name_,                                                                            \
                 .kind = MRI_SETTING_##kind_,                                                                 \
                 .at = offsetof(type, name_),                                                                 \
                 .kept_at = (at_),                                                                            \
                 .since = (since_),                                                                           \
-                .resume = MRI_RESUME_##resume_,                                                              \
                 __VA_ARGS__},                                                                                \
         .bytes = sizeof(((type *)0)->name_), .form = MRI_FIELD_##form_                                       \
     }
@@ -30,103 +29,109 @@ enum { MAGIC_BYTES = 8, MOST_PART_THREADS = 4096 };
 
 static const mri_checkpoint_field fields[] = {
     /* ---- the file ---- */
-    FIELD(VALUE, 8, U32, version, "0.1", STATE, WHOLE32),
-    FIELD(VALUE, 12, U32, header_bytes, "0.1", STATE,
+    FIELD(VALUE, 8, U32, version, "0.1", WHOLE32),
+    FIELD(VALUE, 12, U32, header_bytes, "0.1",
           FROM_TO(MRI_CHECKPOINT_HEADER_BYTES, MRI_CHECKPOINT_HEADER_BYTES)),
-    FIELD(VALUE, 16, U64, file_bytes, "0.1", STATE, WHOLE64),
-    FIELD(VALUE, 24, U32, tensor_count, "0.1", STATE, FROM_TO(1, 65536)),
-    FIELD(VALUE, 28, U32, directory_crc, "0.1", STATE, WHOLE32),
-    FIELD(VALUE, 32, U64, directory_offset, "0.1", STATE,
+    FIELD(VALUE, 16, U64, file_bytes, "0.1", WHOLE64),
+    FIELD(VALUE, 24, U32, tensor_count, "0.1", FROM_TO(1, 65536)),
+    FIELD(VALUE, 28, U32, directory_crc, "0.1", WHOLE32),
+    FIELD(VALUE, 32, U64, directory_offset, "0.1",
           FROM_TO(MRI_CHECKPOINT_HEADER_BYTES, MRI_CHECKPOINT_HEADER_BYTES)),
-    FIELD(VALUE, 40, U64, data_offset, "0.1", STATE, WHOLE64),
-    FIELD(VALUE, 728, U64, names_bytes, "0.4", STATE, UP_TO(64 << 20)),
-    FIELD(VALUE, 736, U32, names_crc, "0.4", STATE, WHOLE32),
-    FIELD(VALUE, 992, U32, wants_crc, "0.5", STATE, WHOLE32),
-    FIELD(VALUE, 1004, U32, net_crc, "0.5", STATE, WHOLE32),
+    FIELD(VALUE, 40, U64, data_offset, "0.1", WHOLE64),
+    FIELD(VALUE, 728, U64, names_bytes, "0.4", UP_TO(64 << 20)),
+    FIELD(VALUE, 736, U32, names_crc, "0.4", WHOLE32),
+    FIELD(VALUE, 992, U32, wants_crc, "0.5", WHOLE32),
+    FIELD(VALUE, 1004, U32, net_crc, "0.5", WHOLE32),
 
     /* ---- the network ---- */
-    INFO(VALUE, 48, U32, h, "0.1", SAME, FROM_TO(1, UINT32_MAX)),
-    INFO(VALUE, 52, U32, w, "0.1", SAME, FROM_TO(1, UINT32_MAX)),
-    INFO(VALUE, 56, U32, c, "0.1", SAME, FROM_TO(1, UINT32_MAX)),
-    INFO(VALUE, 60, U32, classes, "0.1", SAME, WHOLE32),
-    INFO(VALUE, 64, U64, param_count, "0.1", SAME, FROM_TO(1, MRI_ANY)),
-    INFO(TEXT, 128, TEXT, model, "0.1", SAME, ),
-    INFO(VALUE, 984, U32, target_loss, "0.5", SAME, UP_TO(MR_TARGET_COUNT - 1)),
-    INFO(VALUE, 988, U32, class_weight_count, "0.5", OVERRIDE, WHOLE32),
-    INFO(VALUE, 1000, U32, net_bytes, "0.5", SAME, WHOLE32),
+    INFO(VALUE, 48, U32, h, "0.1", FROM_TO(1, UINT32_MAX)),
+    INFO(VALUE, 52, U32, w, "0.1", FROM_TO(1, UINT32_MAX)),
+    INFO(VALUE, 56, U32, c, "0.1", FROM_TO(1, UINT32_MAX)),
+    INFO(VALUE, 60, U32, classes, "0.1", WHOLE32),
+    INFO(VALUE, 64, U64, param_count, "0.1", FROM_TO(1, MRI_ANY)),
+    INFO(TEXT, 128, TEXT, model, "0.1", ),
+    INFO(VALUE, 984, U32, target_loss, "0.5", UP_TO(MR_TARGET_COUNT - 1)),
+    INFO(VALUE, 988, U32, class_weight_count, "0.5", WHOLE32),
+    INFO(VALUE, 1000, U32, net_bytes, "0.5", WHOLE32),
 
     /* ---- the position of the run, and what it has reached ---- */
-    INFO(VALUE, 80, U64, epoch, "0.1", STATE, WHOLE64),
-    INFO(VALUE, 88, U64, step, "0.1", STATE, WHOLE64),
-    INFO(VALUE, 96, U64, updates, "0.1", STATE, WHOLE64),
-    INFO(ANY, 112, REAL, best_val_loss, "0.1", STATE, ),
-    INFO(VALUE, 120, U32, epochs_without_better, "0.1", STATE, WHOLE32),
-    INFO(VALUE, 672, FLOAT, loss_scale, "0.3", STATE, UP_TO(1 << 24)),
-    INFO(VALUE, 676, U32, loss_scale_good, "0.3", STATE, WHOLE32),
-    INFO(VALUE, 680, U64, updates_skipped, "0.3", STATE, WHOLE64),
-    INFO(ANY, 744, TEXT, run, "0.5", STATE, ),
-    INFO(VALUE, 772, FLAG, validation_pending, "0.5", STATE, ),
-    INFO(VALUE, 773, FLAG, stopped_early, "0.5", STATE, ),
-    INFO(VALUE, 776, U64, best_updates, "0.5", STATE, WHOLE64),
-    INFO(VALUE, 784, REAL, first_loss, "0.5", STATE, UP_TO(DBL_MAX)),
-    INFO(ANY, 792, REAL, epoch_loss, "0.5", STATE, ),
-    INFO(ANY, 800, REAL, epoch_accuracy, "0.5", STATE, ),
-    INFO(VALUE, 852, FLAG, evaluation_pending, "0.5", STATE, ),
-    INFO(VALUE, 864, REAL, train_seconds, "0.5", STATE, SECONDS_OF_A_RUN),
-    INFO(VALUE, 872, REAL, eval_seconds, "0.5", STATE, SECONDS_OF_A_RUN),
-    INFO(VALUE, 880, U64, timed_from, "0.5", STATE, WHOLE64),
-    INFO(VALUE, 888, U64, reached_updates, "0.5", STATE, WHOLE64),
-    INFO(VALUE, 896, REAL, reached_accuracy, "0.5", STATE, FRACTION),
-    INFO(VALUE, 904, REAL, reached_seconds, "0.5", STATE, SECONDS_OF_A_RUN),
-    INFO(VALUE, 912, REAL, reached_eval_seconds, "0.5", STATE, SECONDS_OF_A_RUN),
+    INFO(VALUE, 80, U64, epoch, "0.1", WHOLE64),
+    INFO(VALUE, 88, U64, step, "0.1", WHOLE64),
+    INFO(VALUE, 96, U64, updates, "0.1", WHOLE64),
+    INFO(ANY, 112, REAL, best_val_loss, "0.1", ),
+    INFO(VALUE, 120, U32, epochs_without_better, "0.1", WHOLE32),
+    INFO(VALUE, 672, FLOAT, loss_scale, "0.3", UP_TO(1 << 24)),
+    INFO(VALUE, 676, U32, loss_scale_good, "0.3", WHOLE32),
+    INFO(VALUE, 680, U64, updates_skipped, "0.3", WHOLE64),
+    INFO(ANY, 744, TEXT, run, "0.5", ),
+    INFO(VALUE, 772, FLAG, validation_pending, "0.5", ),
+    INFO(VALUE, 773, FLAG, stopped_early, "0.5", ),
+    INFO(VALUE, 776, U64, best_updates, "0.5", WHOLE64),
+    INFO(VALUE, 784, REAL, first_loss, "0.5", UP_TO(DBL_MAX)),
+    INFO(ANY, 792, REAL, epoch_loss, "0.5", ),
+    INFO(ANY, 800, REAL, epoch_accuracy, "0.5", ),
+    INFO(VALUE, 852, FLAG, evaluation_pending, "0.5", ),
+    INFO(VALUE, 864, REAL, train_seconds, "0.5", SECONDS_OF_A_RUN),
+    INFO(VALUE, 872, REAL, eval_seconds, "0.5", SECONDS_OF_A_RUN),
+    INFO(VALUE, 880, U64, timed_from, "0.5", WHOLE64),
+    INFO(VALUE, 888, U64, reached_updates, "0.5", WHOLE64),
+    INFO(VALUE, 896, REAL, reached_accuracy, "0.5", FRACTION),
+    INFO(VALUE, 904, REAL, reached_seconds, "0.5", SECONDS_OF_A_RUN),
+    INFO(VALUE, 912, REAL, reached_eval_seconds, "0.5", SECONDS_OF_A_RUN),
 
     /* ---- data, loader and devices ---- */
-    INFO(VALUE, 104, U64, fingerprint, "0.1", SAME, WHOLE64),
-    INFO(TEXT, 688, TEXT, format, "0.4", STATE, ),
-    INFO(ANY, 720, U64, label_offset, "0.4", SAME, ),
-    INFO(VALUE, 808, U64, val_fingerprint, "0.5", STATE, WHOLE64),
-    INFO(VALUE, 124, U32, batch, "0.1", SAME, WHOLE32),
-    INFO(VALUE, 760, U64, epochs, "0.5", TAKE, WHOLE64),
-    INFO(TEXT, 192, TEXT, augment, "0.1", OVERRIDE, ),
-    INFO(VALUE, 1008, U64, order_seed, "0.5", SAME, WHOLE64),
-    INFO(VALUE, 1016, FLAG, own_order_seed, "0.5", SAME, ),
-    INFO(VALUE, 816, U32, parts, "0.5", OVERRIDE, UP_TO(MR_SUM_MOST_LEAVES)),
-    INFO(VALUE, 820, U32, part_threads, "0.5", OVERRIDE, UP_TO(MOST_PART_THREADS)),
-    INFO(VALUE, 824, U32, convolution, "0.5", OVERRIDE, WHOLE32),
+    INFO(VALUE, 104, U64, fingerprint, "0.1", WHOLE64),
+    INFO(TEXT, 688, TEXT, format, "0.4", ),
+    INFO(ANY, 720, U64, label_offset, "0.4", ),
+    INFO(VALUE, 808, U64, val_fingerprint, "0.5", WHOLE64),
+    INFO(VALUE, 1008, U64, order_seed, "0.5", WHOLE64),
+    INFO(VALUE, 1016, FLAG, own_order_seed, "0.5", ),
+    INFO(VALUE, 816, U32, parts, "0.5", UP_TO(MR_SUM_MOST_LEAVES)),
+    INFO(VALUE, 820, U32, part_threads, "0.5", UP_TO(MOST_PART_THREADS)),
+    INFO(VALUE, 824, U32, convolution, "0.5", WHOLE32),
 #define MRI_KEPT(...) MRI_FIELD_OF_ROW(__VA_ARGS__),
 #define MRI_FIELD_OF_ROW(name, ...)                                                                          \
     {                                                                                                        \
         .row = MRI_ROW(mr_checkpoint_info, name, __VA_ARGS__),                                               \
         .bytes = sizeof(((mr_checkpoint_info *)0)->name), .form = MRI_FIELD_SETTING                          \
     }
+#define MRI_KEPT_TEXT(...) MRI_FIELD_OF_TEXT(__VA_ARGS__),
+#define MRI_FIELD_OF_TEXT(name, kind_, ...)                                                                  \
+    {                                                                                                        \
+        .row = {.member = #name,                                                                             \
+                .kind = MRI_SETTING_##kind_,                                                                 \
+                .at = offsetof(mr_checkpoint_info, name),                                                    \
+                __VA_ARGS__},                                                                                \
+        .bytes = sizeof(((mr_checkpoint_info *)0)->name), .form = MRI_FIELD_TEXT                             \
+    }
 #include "settings/batches.rows"
 #define MRI_KEPT(...) MRI_FIELD_OF_ROW(__VA_ARGS__),
 #include "settings/decode.rows"
 
     /* ---- updates ---- */
-    INFO(VALUE, 448, U32, update.kind, "0.1", SAME, UP_TO(MR_UPDATE_KIND_COUNT - 1)),
-    INFO(ANY, 452, FLOAT, update.lr, "0.1", OVERRIDE, ),
-    INFO(ANY, 456, FLOAT, update.momentum, "0.1", OVERRIDE, ),
-    INFO(ANY, 460, FLOAT, update.rho, "0.1", SAME, ),
-    INFO(ANY, 464, FLOAT, update.beta1, "0.1", SAME, ),
-    INFO(ANY, 468, FLOAT, update.beta2, "0.1", SAME, ),
-    INFO(ANY, 472, FLOAT, update.epsilon, "0.1", SAME, ),
-    INFO(ANY, 476, FLOAT, update.weight_decay, "0.1", OVERRIDE, ),
-    INFO(VALUE, 480, FLAG, update.nesterov, "0.1", SAME, ),
-    INFO(VALUE, 488, U64, update.step, "0.1", STATE, WHOLE64),
-    INFO(VALUE, 496, U32, schedule.kind, "0.1", OVERRIDE, UP_TO(MR_LR_KIND_COUNT - 1)),
-    INFO(ANY, 500, FLOAT, schedule.lr, "0.1", OVERRIDE, ),
-    INFO(ANY, 504, FLOAT, schedule.factor, "0.1", OVERRIDE, ),
-    INFO(ANY, 508, FLOAT, schedule.floor_lr, "0.1", OVERRIDE, ),
-    INFO(ANY, 512, FLOAT, schedule.decay, "0.1", OVERRIDE, ),
-    INFO(VALUE, 516, U32, schedule.milestone_count, "0.1", OVERRIDE,
+    INFO(VALUE, 448, U32, update.kind, "0.1", UP_TO(MR_UPDATE_KIND_COUNT - 1)),
+    INFO(ANY, 452, FLOAT, update.lr, "0.1", ),
+    INFO(ANY, 456, FLOAT, update.momentum, "0.1", ),
+    INFO(ANY, 460, FLOAT, update.rho, "0.1", ),
+    INFO(ANY, 464, FLOAT, update.beta1, "0.1", ),
+    INFO(ANY, 468, FLOAT, update.beta2, "0.1", ),
+    INFO(ANY, 472, FLOAT, update.epsilon, "0.1", ),
+    INFO(ANY, 476, FLOAT, update.weight_decay, "0.1", ),
+    INFO(VALUE, 480, FLAG, update.nesterov, "0.1", ),
+    INFO(VALUE, 488, U64, update.step, "0.1", WHOLE64),
+    INFO(VALUE, 496, U32, schedule.kind, "0.1", UP_TO(MR_LR_KIND_COUNT - 1)),
+    INFO(ANY, 500, FLOAT, schedule.lr, "0.1", ),
+    INFO(ANY, 504, FLOAT, schedule.factor, "0.1", ),
+    INFO(ANY, 508, FLOAT, schedule.floor_lr, "0.1", ),
+    INFO(ANY, 512, FLOAT, schedule.decay, "0.1", ),
+    INFO(VALUE, 516, U32, schedule.milestone_count, "0.1",
          UP_TO(sizeof(((mr_schedule *)0)->milestones) / sizeof(double))),
-    INFO(ANY, 520, REAL, schedule.warmup_epochs, "0.1", OVERRIDE, ),
-    INFO(ANY, 528, REAL, schedule.milestones, "0.1", OVERRIDE, ),
-    INFO(VALUE, 768, U32, patience, "0.5", TAKE, WHOLE32),
-    INFO(VALUE, 856, REAL, stop_at_accuracy, "0.5", TAKE, FRACTION),
-    INFO(TEXT, 920, TEXT, freeze, "0.5", OVERRIDE, ),
-#define MRI_KEPT(...) MRI_FIELD_OF_ROW(__VA_ARGS__),
+    INFO(ANY, 520, REAL, schedule.warmup_epochs, "0.1", ),
+    INFO(ANY, 528, REAL, schedule.milestones, "0.1", ),
+    INFO(VALUE, 768, U32, patience, "0.5", WHOLE32),
+    INFO(VALUE, 856, REAL, stop_at_accuracy, "0.5", FRACTION),
+#define MRI_KEPT(...)      MRI_FIELD_OF_ROW(__VA_ARGS__),
+#define MRI_KEPT_TEXT(...) MRI_FIELD_OF_TEXT(__VA_ARGS__),
 #include "settings/updates.rows"
 };
 _Static_assert(sizeof(mr_update_kind) == 4 && sizeof(mr_schedule_kind) == 4 && sizeof(mr_order) == 4 &&

@@ -4,9 +4,9 @@
  *   gives    values or bytes, and the name of the first field that is out of its range
  *   callers  checkpoint.c
  *
- * A field has a name, a type, an offset in the file, a member, a range, the version that wrote it first and
- * what --resume may do with it. Fields that are settings come from the rows of settings/ (`kept_at`). A new
- * field is one row; bytes that no field covers are zero. */
+ * A field has a name, a type, an offset in the file, a member, a range and the version that wrote it first.
+ * Fields that are settings come from the rows of settings/ (`kept_at`), which also say what --resume may do
+ * with them. A new field is one row; bytes that no field covers are zero. */
 #ifndef MRI_CHECKPOINT_FIELDS_H
 #define MRI_CHECKPOINT_FIELDS_H
 

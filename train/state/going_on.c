@@ -9,6 +9,7 @@
 #include "settings/setting.h"
 
 static const mri_setting kept[] = {
+/* texts are not compared: the loader writes them anew */
 #define MRI_KEPT(...) MRI_ROW(mr_checkpoint_info, __VA_ARGS__),
 #include "settings/batches.rows"
 };
@@ -42,10 +43,12 @@ int mri_going_on_check(const mr_checkpoint_info *then, const mr_checkpoint_info 
                        const mr_loader_info *loader, mr_error *err)
 {
     char a[64], b[64];
-    int rc = check_number("batch", then->batch ? then->batch : now->batch, now->batch, err);
+    int rc = MR_OK;
     for (size_t k = 0; rc == MR_OK && k < MRI_ARRAY_COUNT(kept); k++) {
         const mri_setting *s = &kept[k];
-        if (strcmp(s->member, "seed") == 0) continue; /* the trainer's */
+        if (s->resume == MRI_RESUME_TAKE) continue;
+        if (!mri_setting_holds(s, then, a, sizeof a)) continue; /* the checkpoint does not know it */
+        if (strcmp(s->member, "seed") == 0) continue;           /* the trainer's */
         if (strcmp(s->member, "block") == 0 && then->order != MR_ORDER_BLOCK)
             continue; /* nothing depends on it */
         if (strcmp(s->member, "repeats") == 0 && then->repeats <= 1 && now->repeats <= 1)

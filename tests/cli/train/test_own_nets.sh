@@ -51,7 +51,7 @@ run 0 inspect --model again
 
 # what does not fit is refused
 run 1 eval $d --checkpoint whole --augment "resize(24x24)"; err_has 'takes pictures of 16 x 16 in 3 channels, found 24 x 24 in 3; --augment "resize(16x16)"'
-run 2 train $d --checkpoint part --resume --model cifar-cnn; err_has "--model: the checkpoint is of of-classes, found cifar-cnn"
+run 2 train $d --checkpoint part --resume --model cifar-cnn; err_has "--model: the checkpoint was trained with of-classes, found cifar-cnn"
 run 1 export-weights whole t.npz --names torchvision; err_has "not of of-classes"
 run 0 synth four --classes 4 --count 4 --quiet
 run 1 eval four --checkpoint whole --split train; err_has "none of the 3 expected"
