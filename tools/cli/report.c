@@ -93,8 +93,7 @@ static double part_of_idle(double idle, const mr_causes *c, int cause)
     return c->total_ns > 0 ? idle * (double)c->ns[cause] / (double)c->total_ns : 0;
 }
 
-/* A cause's share of the devices' time, 0..1. */
-static double report_cause_part(const mr_report *r, int cause)
+double report_cause_part(const mr_report *r, int cause)
 {
     const double network = r->exposed_ms > 0 ? r->stall_fraction * r->network_ms / r->exposed_ms : 0;
     return cause == MR_CAUSE_NETWORK ? network : part_of_idle(r->stall_fraction - network, &r->causes, cause);
@@ -146,6 +145,19 @@ static void put_bins(json_line *j, const mr_report *r)
     for (int k = 0; k < MR_STEP_BINS; k++)
         if (r->step_bin[k]) json_u64(j, NULL, r->step_bin[k]);
     json_close_array(j);
+}
+
+void report_link_json(json_line *j, const mr_trainer_link *l)
+{
+    if (!(l->latency_ms > 0)) return;
+    json_object(j, "network");
+    json_real(j, "latency_ms", l->latency_ms);
+    json_real(j, "bytes_per_s", l->bytes_per_s);
+    json_u64(j, "gradient_bytes", l->bytes);
+    json_u64(j, "bucket_bytes", l->bucket_bytes);
+    json_u64(j, "buckets", l->buckets);
+    json_real(j, "sum_ms", l->sum_ms);
+    json_close_object(j);
 }
 
 static void put_network(json_line *j, const mr_report *r)

@@ -18,6 +18,10 @@ void report_json(json_line *j, const mr_report *r, uint32_t replicas);
 void report_stages_json(json_line *j, const mr_loader_stats *s, double seconds);
 /* An object of causes, parts of the devices' time; together they are idle. */
 void report_idle_json(json_line *j, const char *key, double idle, const mr_causes *causes);
+/* The network between the processes of a run, as "network"; nothing for one process. */
+void report_link_json(json_line *j, const mr_trainer_link *l);
+/* A cause's share of the devices' time, 0 to 1; of MR_CAUSE_NETWORK, too. */
+double report_cause_part(const mr_report *r, int cause);
 /* A column for each of the reports, a row for each cause that one of them has. */
 void report_causes_text(const char *const *names, const mr_report *const *reports, uint32_t count);
 /* cache_hits, cache_entries, cache_bytes. */

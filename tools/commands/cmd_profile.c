@@ -6,7 +6,10 @@
  *
  * All four are measured in turns, each in parts, so that a machine that is slower for a while is slower for
  * all of them; and a part begins once the batches prepared before it are used up; with them a run would
- * exceed its own ceiling. */
+ * exceed its own ceiling.
+ *
+ * In several processes the runs are one run of all. Each process measures its own ceilings, without exchange,
+ * and the slowest counts: no step of all can be faster. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +24,8 @@
 #include "tools/commands/profile_report.h"
 #include "tools/session/bad_watch.h"
 #include "tools/session/trace_window.h"
+#include "tools/session/world.h"
+#include "tools/session/world_trace.h"
 #include "tools/trial/measure.h"
 #include "tools/trial/timed_step.h"
 
@@ -29,8 +34,18 @@ typedef struct profile_args {
     uint64_t steps;
     double seconds;
     trace_args tracing;
+    rank_args rank;
     session_args shared;
 } profile_args;
+
+typedef struct profile_run {
+    const profile_args *args; /* of this process */
+    tool_world world;
+    world_clock clock;
+    tool_session s;
+    profile_result result;
+    mr_trace *trace;
+} profile_run;
 
 /* Describe the samples that took longest, while the source is open. */
 static void look_at_slow(const tool_session *s, profile_result *p)
@@ -82,6 +97,7 @@ static int run_steps(const profile_args *a, tool_session *s, uint32_t turn, uint
     if (status == EXIT_DONE)
         status = exit_status(mr_trainer_weights_hash(s->trainer, 0, &out->weights[0], &out->weights[1], &err),
                              &err);
+    if (status == EXIT_DONE) mr_trainer_link_read(s->trainer, &p->link);
     if (status == EXIT_DONE && prefetch) look_at_slow(s, p);
     if (status == EXIT_DONE && prefetch) odd_take(&p->odd, s);
     session_close_trainer(s);
@@ -97,13 +113,13 @@ static int loader_ceiling(const profile_args *a, tool_session *s, measured_rate 
     int status = session_open_loader(s);
     if (status == EXIT_DONE) status = measure_loader(s, a->seconds / PROFILE_TURNS, 3, out);
     session_close_loader(s);
-    return status;
+    return status ? status : measure_slowest(s, out);
 }
 
 static int trainer_ceiling(const profile_args *a, tool_session *s, const profile_result *p,
                            measured_rate *out)
 {
-    synthetic_batch in = {.batch = p->batch,
+    synthetic_batch in = {.batch = measure_own_batch(s, p->batch),
                           .h = p->h,
                           .w = p->w,
                           .c = p->c,
@@ -112,7 +128,8 @@ static int trainer_ceiling(const profile_args *a, tool_session *s, const profile
                           .seed = s->loader_cfg.seed};
     memcpy(in.mean, p->mean, sizeof in.mean);
     memcpy(in.std, p->std, sizeof in.std);
-    return measure_trainer(s, &in, a->seconds / PROFILE_TURNS, out, NULL, NULL);
+    const int status = measure_trainer(s, &in, a->seconds / PROFILE_TURNS, out, NULL, NULL);
+    return status ? status : measure_slowest(s, out);
 }
 
 /* What of the loader's settings the report needs, before any of the loaders is gone. */
@@ -135,15 +152,23 @@ static int read_shape(tool_session *s, profile_result *p)
     return status;
 }
 
-static int open_run(const profile_args *a, tool_session *s, profile_result *p)
+static int open_run(profile_run *r)
 {
+    const profile_args *a = r->args;
+    tool_session *s = &r->s;
+    profile_result *p = &r->result;
     run_args run;
+    char list[4096];
+    s->world = r->world.world;
     int status = timed_step_or_model(s, &a->shared, &run);
     if (status) return status;
     run.epochs = 1;
+    run.bad_list = world_own_file(&r->world, run.bad_list, list, sizeof list);
     status = session_set_loader(s, &a->shared, &run, true, 0);
     p->data = mr_source_info_of(s->src)->path;
     p->model = s->model->name;
+    p->ranks = s->world ? mr_world_size(s->world) : 1;
+    p->wires = s->world ? mr_world_wires(s->world) : NULL;
     p->replicas = s->device_count;
     p->device = mr_device_info_of(s->devices[0])->name;
     if (strcmp(mr_device_info_of(s->devices[0])->kind, "cpu") == 0) p->cores = core_count();
@@ -153,9 +178,11 @@ static int open_run(const profile_args *a, tool_session *s, profile_result *p)
     return status ? status : read_shape(s, p);
 }
 
-static int measure_turn(const profile_args *a, tool_session *s, profile_result *p, uint32_t turn,
-                        mr_trace *trace, progress_bar *bar)
+static int measure_turn(profile_run *r, uint32_t turn, mr_trace *trace, progress_bar *bar)
 {
+    const profile_args *a = r->args;
+    tool_session *s = &r->s;
+    profile_result *p = &r->result;
     const uint32_t done = 4 * turn, all = 4 * PROFILE_TURNS;
     int status = run_steps(a, s, turn, 0, NULL, p);
     progress_show(bar, done + 1, all, "prefetch off");
@@ -168,54 +195,77 @@ static int measure_turn(const profile_args *a, tool_session *s, profile_result *
     return status;
 }
 
-static int measure_all(const profile_args *a, tool_session *s, profile_result *p, mr_trace *trace)
+static int measure_all(profile_run *r)
 {
     progress_bar bar;
     int status = EXIT_DONE;
-    progress_start(&bar, "profile", "parts", a->shared.output.quiet);
+    progress_start(&bar, "profile", "parts", r->args->shared.output.quiet);
     bar.untimed = true;
     for (uint32_t turn = 0; status == EXIT_DONE && turn < PROFILE_TURNS; turn++)
-        status = measure_turn(a, s, p, turn, turn + 1 == PROFILE_TURNS ? trace : NULL, &bar);
+        status = measure_turn(r, turn, turn + 1 == PROFILE_TURNS ? r->trace : NULL, &bar);
     progress_end(&bar);
-    if (status == EXIT_DONE) profile_sum_up(p);
+    if (status == EXIT_DONE) profile_sum_up(&r->result);
     return status;
 }
 
-static int write_files(const profile_args *a, const profile_result *p, const mr_trace *trace)
+static int write_files(profile_run *r)
 {
     mr_error err = MR_ERROR_INIT;
-    const int status = setup_write_trace(trace, a->trace);
+    const profile_args *a = r->args;
+    const int status = r->clock.used ? world_write_trace(&r->clock, &r->world, r->trace, a->trace)
+                                     : setup_write_trace(r->trace, a->trace);
     if (status || !a->html) return status;
-    return exit_status(profile_write_html(p, trace, a->html, &err), &err);
+    return exit_status(profile_write_html(&r->result, r->trace, a->html, &err), &err);
+}
+
+/* Files and messages are the first process's. */
+static const profile_args *own_args(const profile_args *a, const tool_world *w, profile_args *buf)
+{
+    if (w->first) return a;
+    *buf = *a;
+    buf->trace = buf->html = NULL;
+    buf->shared.output.quiet = true;
+    return buf;
+}
+
+static int profile(profile_run *r)
+{
+    const profile_args *a = r->args;
+    int status = world_clock_begin(&r->clock, &r->world, a->trace != NULL);
+    if (status == EXIT_DONE) status = setup_output("trace", a->trace);
+    if (status == EXIT_DONE) status = setup_output("html", a->html);
+    if (status) return status;
+    status = trace_window_open(&r->trace, &a->tracing, a->trace, a->html || r->clock.used,
+                               "--trace FILE or --html FILE");
+    if (status == EXIT_DONE) status = open_run(r);
+    if (status == EXIT_DONE) status = setup_not_input("trace", a->trace, r->s.src);
+    if (status == EXIT_DONE) status = setup_not_input("html", a->html, r->s.src);
+    if (status == EXIT_DONE) status = measure_all(r);
+    if (status) return status;
+    if (a->shared.output.json) profile_print_json(stdout, &r->result);
+    else profile_print_text(&r->result);
+    status = write_files(r);
+    if (r->world.first)
+        trace_window_tell(&a->tracing, r->trace, 1, r->result.on.turn[PROFILE_TURNS - 1].steps);
+    return status;
 }
 
 static int run(const void *args)
 {
     const profile_args *a = args;
-    profile_result p = {0};
-    tool_session s = {.compute = &a->shared.compute};
-    mr_trace *trace = NULL;
+    static profile_run r; /* one command a process, and too large for a stack frame */
+    profile_args own;
+    r.s.compute = &a->shared.compute;
     if (a->shared.loader.prefetch == 0) {
         say("--prefetch: profile compares off with on; give the number of batches for on");
         return EXIT_MISUSED;
     }
-    int status = setup_output("trace", a->trace);
-    if (status == EXIT_DONE) status = setup_output("html", a->html);
-    if (status) return status;
-    status = trace_window_open(&trace, &a->tracing, a->trace, a->html != NULL, "--trace FILE or --html FILE");
-    if (status == EXIT_DONE) status = open_run(a, &s, &p);
-    if (status == EXIT_DONE) status = setup_not_input("trace", a->trace, s.src);
-    if (status == EXIT_DONE) status = setup_not_input("html", a->html, s.src);
-    if (status == EXIT_DONE) status = measure_all(a, &s, &p, trace);
-    if (status == EXIT_DONE) {
-        if (a->shared.output.json) profile_print_json(stdout, &p);
-        else profile_print_text(&p);
-        status = write_files(a, &p, trace);
-        trace_window_tell(&a->tracing, trace, 1, p.on.turn[PROFILE_TURNS - 1].steps);
-    }
-    session_close(&s);
-    mr_trace_destroy(trace);
-    return bad_watch_close(&s.bad, status);
+    int status = world_join(&r.world, &a->rank);
+    r.args = own_args(a, &r.world, &own);
+    if (status == EXIT_DONE) status = profile(&r);
+    session_close(&r.s);
+    mr_trace_destroy(r.trace);
+    return world_leave(&r.world, bad_watch_close(&r.s.bad, status));
 }
 
 static const opt options[] = {
@@ -230,11 +280,9 @@ static const opt options[] = {
         .help = "write the report with a timeline as one HTML page"),
 };
 static const opt_group groups[] = {
-    OPT_OWN_GROUP("Profile", options),
-    TRACE_GROUP(profile_args, tracing),
-    MODEL_GROUP(profile_args, shared.model),
-    UPDATE_GROUP(profile_args, shared.model),
-    NETWORK_GROUPS(profile_args),
+    OPT_OWN_GROUP("Profile", options),       TRACE_GROUP(profile_args, tracing),
+    MODEL_GROUP(profile_args, shared.model), UPDATE_GROUP(profile_args, shared.model),
+    RANK_GROUP(profile_args, rank),          NETWORK_GROUPS(profile_args),
 };
 static const opt_positional positionals[] = {
     DATA_POSITIONAL(profile_args),
@@ -246,7 +294,8 @@ const command command_profile = {
     .text = "Trains the same steps with prefetch off and on, and measures the loader alone and the trainer "
             "alone, in turns. Prints the stall table, the causes of the device's waits, the state of each "
             "stage of the loader, the upper bounds, the real run's share of them, and a verdict. Simulated "
-            "devices need no model.",
+            "devices need no model. Several processes, started by a launcher, form one run; then it also "
+            "prints the time per step that the exchange of gradients adds.",
     .examples =
         "  millrace profile train.mrec --model cifar-cnn --steps 100\n"
         "  millrace profile train.mrec --model cifar-cnn --devices sim:8,step=3ms --trace trace.json\n"
@@ -256,6 +305,5 @@ const command command_profile = {
     .groups = groups,
     .group_count = OPT_COUNT(groups),
     .args_bytes = sizeof(profile_args),
-    .alone = true,
     .run = run,
 };

@@ -10,6 +10,8 @@
 #include "tools/cli/output.h"
 #include "tools/cli/report.h"
 
+#define WORTH_A_REMEDY 0.05 /* of the time */
+
 static double least_of(const profile_result *p, int turn)
 {
     return p->loader[turn].samples_per_s < p->trainer[turn].samples_per_s ? p->loader[turn].samples_per_s
@@ -74,6 +76,54 @@ static void side_row(const profile_side *s)
            r->wait_ms, r->exposed_ms, 100 * r->stall_fraction);
 }
 
+/* The exchange of gradients with prefetch on: time per step that backward does not hide. */
+typedef struct exposed_exchange {
+    double ms, late_ms, part; /* a step; of that, waiting for late processes; share of the devices' time */
+} exposed_exchange;
+
+static exposed_exchange exposed_of(const mr_report *on)
+{
+    const double steps = on->steps > on->warmup_steps ? (double)(on->steps - on->warmup_steps) : 1;
+    return (exposed_exchange){on->network_ms / steps, on->late_ms / steps,
+                              report_cause_part(on, MR_CAUSE_NETWORK)};
+}
+
+static void exchange_text(const profile_result *p)
+{
+    const mr_trainer_link *l = &p->link;
+    const exposed_exchange e = exposed_of(&p->on.report);
+    char rate[32] = "?", bytes[32];
+    if (p->ranks < 2) return;
+    if (l->bytes_per_s > 0) size_text(l->bytes_per_s, rate, sizeof rate);
+    printf("\nexchange of %s a step between %u ranks by %s, in %u bucket%s; network %.2f ms, %s/s\n",
+           size_text((double)l->bytes, bytes, sizeof bytes), p->ranks, p->wires, l->buckets,
+           l->buckets > 1 ? "s" : "", l->latency_ms, rate);
+    printf(
+        "  exposed with prefetch on %.2f ms a step, %.1f %% of the time, of which %.2f for late ranks; all "
+        "sums "
+        "take %.2f ms\n",
+        e.ms, 100 * e.part, e.late_ms, l->sum_ms);
+    if (e.part < WORTH_A_REMEDY) return;
+    if (2 * e.late_ms > e.ms)
+        printf("  remedy   rank %u delays the others: a faster loader or device there, or fewer programs\n",
+               p->on.report.late_rank);
+    else
+        printf("  remedy   a larger --batch, a faster network or fewer ranks; millrace plan predicts their "
+               "effect\n");
+}
+
+static void exchange_json(json_line *j, const profile_result *p)
+{
+    const exposed_exchange e = exposed_of(&p->on.report);
+    json_u64(j, "ranks", p->ranks);
+    if (p->ranks < 2) return;
+    json_text(j, "wire", p->wires);
+    report_link_json(j, &p->link);
+    json_real(j, "exchange_exposed_ms", e.ms);
+    json_real(j, "exchange_late_ms", e.late_ms);
+    json_real(j, "exchange_exposed", e.part);
+}
+
 static void ceiling_row(const char *name, double samples_per_s, double mad)
 {
     printf("%-26s %10.0f samples/s (MAD %.0f)\n", name, samples_per_s, mad);
@@ -104,6 +154,7 @@ void profile_print_text(const profile_result *p)
     const mr_report *on = &p->on.report;
     printf("profile  %s on %s, batch %u, seed %" PRIu64 ", %u x %s; %u workers, %s\n", p->model,
            shown_text(p->data), p->batch, p->seed, p->replicas, p->device, p->workers, p->io);
+    if (p->ranks > 1) printf("         %u ranks; workers, devices and stages are rank 0's\n", p->ranks);
     printf("         %d turns of %" PRIu64 " steps of each run, the first %" PRIu64
            " of them to warm up; the turn in the middle%s\n\n",
            PROFILE_TURNS, on->steps, on->warmup_steps,
@@ -126,10 +177,12 @@ void profile_print_text(const profile_result *p)
     report_stages_text(&p->off.report.stages, p->off.report.seconds);
     printf("stages with prefetch on\n");
     report_stages_text(&on->stages, on->seconds);
+    exchange_text(p);
     putchar('\n');
     ceiling_row("loader alone", p->loader_alone.samples_per_s, p->loader_alone.mad);
     ceiling_row("trainer alone", p->trainer_alone.samples_per_s, p->trainer_alone.mad);
     ceiling_row("the slower of the two", p->ceiling.samples_per_s, p->ceiling.mad);
+    if (p->ranks > 1) printf("(of the slowest rank, without exchange)\n");
     part_text(p, part, sizeof part);
     printf("%-26s %10.0f samples/s, %s; %.2f times prefetch off\n", "real data, prefetch on",
            on->samples_per_s, part, p->on_over_off);
@@ -171,6 +224,7 @@ void profile_print_json(FILE *out, const profile_result *p)
     json_u64(&j, "batch", p->batch);
     json_u64(&j, "seed", p->seed);
     json_u64(&j, "turns", PROFILE_TURNS);
+    exchange_json(&j, p);
     json_real(&j, "loader_samples_per_s", p->loader_alone.samples_per_s);
     json_real(&j, "loader_samples_per_s_mad", p->loader_alone.mad);
     json_real(&j, "trainer_samples_per_s", p->trainer_alone.samples_per_s);

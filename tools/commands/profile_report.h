@@ -25,7 +25,10 @@ typedef struct profile_slow {
 
 typedef struct profile_result {
     const char *data, *model, *device;
-    uint32_t replicas, workers, batch, h, w, c;
+    uint32_t replicas, workers, batch, h, w, c; /* replicas, workers: of this process; batch: of all */
+    uint32_t ranks;
+    const char *wires;    /* between them; NULL: one process */
+    mr_trainer_link link; /* of several processes, from the last turn */
     char io[16];
     bool uses_affine;
     bool free_algorithms; /* a GPU that may take some whose bits change from run to run */
@@ -34,8 +37,8 @@ typedef struct profile_result {
     profile_side off, on;
     profile_slow slow[MR_LOADER_SLOWEST]; /* of the last turn with prefetch on */
     uint32_t slow_count;
-    odd_list odd; /* of the same turn */
-    measured_rate loader[PROFILE_TURNS], trainer[PROFILE_TURNS];
+    odd_list odd;                                                /* of the same turn */
+    measured_rate loader[PROFILE_TURNS], trainer[PROFILE_TURNS]; /* of the slowest process, for all samples */
     struct {
         double samples_per_s, mad; /* over turns */
     } loader_alone, trainer_alone, ceiling;

@@ -93,21 +93,6 @@ static void put_ranks(const train_header *h)
                s->parts.all);
 }
 
-static void link_json(json_line *j, const tool_session *s)
-{
-    mr_trainer_link l;
-    mr_trainer_link_read(s->trainer, &l);
-    if (!(l.latency_ms > 0)) return;
-    json_object(j, "network");
-    json_real(j, "latency_ms", l.latency_ms);
-    json_real(j, "bytes_per_s", l.bytes_per_s);
-    json_u64(j, "gradient_bytes", l.bytes);
-    json_u64(j, "bucket_bytes", l.bucket_bytes);
-    json_u64(j, "buckets", l.buckets);
-    json_real(j, "sum_ms", l.sum_ms);
-    json_close_object(j);
-}
-
 int train_header_count_frozen(const tool_session *s, frozen_count *out)
 {
     mr_error err = MR_ERROR_INIT;
@@ -218,7 +203,9 @@ void train_header_json(const train_header *h)
     json_u64(&j, "ranks", h->world->world ? mr_world_size(h->world->world) : 1);
     if (h->world->world && mr_world_size(h->world->world) > 1)
         json_text(&j, "wire", mr_world_wires(h->world->world));
-    link_json(&j, s);
+    mr_trainer_link link;
+    mr_trainer_link_read(s->trainer, &link);
+    report_link_json(&j, &link);
     json_u64(&j, "parts", s->parts.all);
     json_text(&j, "device", mr_device_info_of(s->devices[0])->name);
     json_text(&j, "hardware", mr_device_info_of(s->devices[0])->hardware);

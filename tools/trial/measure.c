@@ -8,6 +8,7 @@
 #include "tools/cli/clock.h"
 #include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
+#include "tools/session/world.h"
 
 static int compare(const void *a, const void *b)
 {
@@ -28,6 +29,30 @@ double median_of(double *values, size_t count, double *mad)
     for (size_t i = 0; i < count; i++) values[i] = fabs(values[i] - m);
     *mad = 1.4826 * middle(values, count);
     return m;
+}
+
+/* ---- several processes ---- */
+
+uint32_t measure_own_batch(const tool_session *s, uint32_t batch)
+{
+    return (uint32_t)(((uint64_t)batch * s->parts.count - 1) / s->parts.all + 1);
+}
+
+int measure_slowest(const tool_session *s, measured_rate *rate)
+{
+    mr_error err = MR_ERROR_INIT;
+    const uint32_t size = s->world ? mr_world_size(s->world) : 1;
+    if (size == 1) return EXIT_DONE;
+    const double times = (double)s->parts.all / s->parts.count;
+    rate->samples_per_s *= times;
+    rate->samples_per_s_mad *= times;
+    measured_rate *all = calloc(size, sizeof *all);
+    if (!all) return exit_no_memory("the rates of the ranks");
+    const int rc = mr_world_gather(s->world, WORLD_HOST_CALLS, rate, sizeof *rate, all, &err);
+    for (uint32_t r = 0; rc == MR_OK && r < size; r++)
+        if (all[r].samples_per_s < rate->samples_per_s) *rate = all[r];
+    free(all);
+    return exit_status(rc, &err);
 }
 
 /* ---- loader ---- */

@@ -28,6 +28,12 @@ double median_of(double *values, size_t count, double *mad);
  * rounds. */
 int measure_loader(tool_session *s, double seconds, uint32_t rounds, measured_rate *out);
 
+/* Of a batch of all processes, the samples that this process computes, at most. */
+uint32_t measure_own_batch(const tool_session *s, uint32_t batch);
+/* rate is of this process's shares of a batch: it becomes that of whole batches, at the speed of the slowest
+ * process. All processes call it. An exit status. */
+int measure_slowest(const tool_session *s, measured_rate *rate);
+
 typedef struct synthetic_batch {
     uint32_t batch, h, w, c, classes; /* h 0: sequences of w numbers below classes; 0: labels mean nothing */
     float mean[4], std[4];
@@ -37,8 +43,8 @@ typedef struct synthetic_batch {
 
 /* Called with the trainer at rest, behind its steps. */
 typedef int measure_then(void *context, const tool_session *s, const mr_trainer *t);
-/* s->net, s->devices and s->rule are set. A trainer of its own, one resident batch of
- * noise. then: NULL, or a function for further work with the trainer; its exit status is returned. */
+/* s->net, s->devices and s->rule are set. A trainer of its own, without other processes; one resident batch
+ * of noise. then: NULL, or a function for further work with the trainer; its exit status is returned. */
 int measure_trainer(tool_session *s, const synthetic_batch *in, double seconds, measured_rate *out,
                     measure_then *then, void *context);
 
