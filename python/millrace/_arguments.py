@@ -1,11 +1,15 @@
 """Arguments of PyTorch's DataLoader, for a loader of ours: what each means here, or what to write in its place."""
 from __future__ import annotations
 
+import array
 import difflib
+import itertools
 import logging
-from typing import Any, Callable, Dict, List, Set
+import sys
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set
 
 from ._errors import ArgumentError
+from ._making import generators_kept
 
 log = logging.getLogger("millrace")
 
@@ -78,13 +82,15 @@ def _generator(settings: Dict[str, Any], value: Any) -> None:
 def _batch_sampler(settings: Dict[str, Any], value: Any) -> None:
     if value is None:
         return
-    if not all(hasattr(value, n) for n in ("sampler", "batch_size", "drop_last")):
-        raise ArgumentError("batch_sampler=: found %s, whose batches are its own secret; give sampler=, the order of all samples, and "
-                            "batch_size=, into which it is cut" % type(value).__name__)
     for name in ("sampler", "batch_size", "drop_last"):
         if settings.get(name):
             raise ArgumentError("batch_sampler= and %s=: a batch sampler says both; give one of them" % name)
-    settings["sampler"], settings["batch_size"], settings["drop_last"] = value.sampler, value.batch_size, value.drop_last
+    torch = sys.modules.get("torch")
+    if torch is not None and getattr(type(value), "__iter__", None) is torch.utils.data.BatchSampler.__iter__:
+        settings["sampler"], settings["batch_size"], settings["drop_last"] = value.sampler, value.batch_size, value.drop_last
+        return
+    joined = Joined(value)
+    settings["sampler"], settings["batch_size"] = joined, joined.batch_size
 
 
 _TAKEN: Dict[str, Callable[[Dict[str, Any], Any], None]] = {
@@ -115,41 +121,103 @@ def translate(settings: Dict[str, Any], known: List[str]) -> None:
 
 # ---------------------------------------------------------------------- samplers
 
-def take_sampler(settings: Dict[str, Any]) -> None:
+_MOST = 1 << 26  # samples of an epoch; a sampler that gives more has no end
+
+
+def take_sampler(settings: Dict[str, Any]) -> Optional[int]:
     """sampler= as a sampler of PyTorch's is, into what the loader takes: a function of the epoch. Those whose order the loader has
-    itself become order=."""
+    itself become order=; then the number of samples that they are of is returned."""
     sampler = settings.get("sampler")
     if sampler is None or callable(sampler) or hasattr(sampler, "__getitem__"):
-        return  # numbers, or a function of the epoch
+        return None  # numbers, or a function of the epoch
     if not hasattr(sampler, "__iter__"):
         raise ArgumentError("sampler=: found %s, expected numbers of samples, a function of the epoch that gives them, or a sampler of "
                             "PyTorch's" % type(sampler).__name__)
     kind = type(sampler).__name__ if type(sampler).__module__.startswith("torch.utils.data") else ""
-    order = None
-    if kind == "DistributedSampler":  # ranks take their parts of every batch themselves
-        order = "shuffle" if sampler.shuffle else "sequential"
+    order, data = None, None
+    if kind == "DistributedSampler":
+        _take_share(settings, sampler)
+        order, data = "shuffle" if sampler.shuffle else "sequential", sampler.dataset
         if sampler.shuffle and not settings.get("seed"):
             settings["seed"] = sampler.seed
         if sampler.drop_last:
             settings["drop_last"] = True
     elif kind == "SequentialSampler":
-        order = "sequential"
+        order, data = "sequential", sampler.data_source
     elif kind == "RandomSampler" and not sampler.replacement and sampler.num_samples == len(sampler.data_source):
-        order = "shuffle"
+        order, data = "shuffle", sampler.data_source
     if order is not None:
         settings.pop("sampler")
         if settings.get("order") not in (None, order):
             raise ArgumentError("sampler=%s and order=%r: they are two orders; give one of them" % (kind, settings["order"]))
         settings["order"] = order
-        return
-    if hasattr(sampler, "num_replicas") and getattr(sampler, "num_replicas") not in (None, 1):
-        raise ArgumentError("sampler=: %s gives one rank's share, and the loader divides batches among ranks itself: give the order of all "
-                            "samples, the same on all ranks" % type(sampler).__name__)
+        return len(data) if hasattr(data, "__len__") else None
+    _see_whole(sampler)
     settings["sampler"] = Asked(sampler, settings.get("seed") or 0)
+    return None
+
+
+def _take_share(settings: Dict[str, Any], sampler: Any) -> None:
+    """A DistributedSampler says the rank and the number of ranks, which differ from those of the group where several processes train one
+    replica."""
+    for name, mine in (("rank", sampler.rank), ("world", sampler.num_replicas)):
+        if settings.get(name) not in (None, mine):
+            raise ArgumentError("%s=%s and sampler=: its DistributedSampler has %s %d; give one of them" % (name, settings[name], name, mine))
+        settings[name] = mine
+
+
+def _see_whole(sampler: Any) -> None:
+    """Does it give the order of all samples? Samplers of many projects give one rank's share."""
+    for part in (sampler, getattr(sampler, "sampler", None)):
+        for name in ("num_replicas", "world_size", "num_shards", "_num_replicas", "_world_size", "_num_shards"):
+            ranks = getattr(part, name, None)
+            if isinstance(ranks, int) and ranks > 1:
+                raise ArgumentError("sampler=: %s gives one rank's share (%s=%d), and the loader divides batches among ranks itself: give the order of "
+                                    "all samples, the same on all ranks" % (type(part).__name__, name, ranks))
+
+
+def see_count(counted: Optional[int], samples: int) -> None:
+    """Is a sampler that became order= one of all samples?"""
+    if counted is not None and counted != samples:
+        raise ArgumentError("sampler=: it is of %d samples, and the data have %d. Make it of as many; some of the data are sampler=range(%d), or in another "
+                            "order each epoch torch.utils.data.SubsetRandomSampler(range(%d))" % (counted, samples, counted, counted))
+
+
+class Joined:
+    """A batch sampler of the caller's own, whose batches have one size, as a sampler: its order, cut into that size, gives its batches."""
+
+    def __init__(self, batches: Any) -> None:
+        self._batches = batches
+        self.sampler = getattr(batches, "sampler", None)
+        if not hasattr(batches, "__iter__"):
+            raise ArgumentError("batch_sampler=: found %s, expected one of PyTorch's, or lists of sample numbers" % type(batches).__name__)
+        with generators_kept():
+            first = next(iter(batches), None)
+        if first is None or not hasattr(first, "__len__") or not len(first):
+            raise ArgumentError("batch_sampler=: found %s, expected lists of sample numbers" % ("no batch" if first is None else repr(first)))
+        self.batch_size = len(first)
+
+    def __getattr__(self, name: str) -> Any:
+        """num_replicas, generator and set_epoch are those of the batch sampler, else of the sampler in it."""
+        if name.startswith("__") or name in ("_batches", "sampler"):
+            raise AttributeError(name)
+        return getattr(self._batches if hasattr(self._batches, name) else self.sampler, name)
+
+    def __iter__(self) -> Iterator[int]:
+        before = self.batch_size
+        for k, batch in enumerate(self._batches):
+            if before != self.batch_size or len(batch) > self.batch_size:
+                raise ArgumentError("batch_sampler=: batch %d of %s has %d samples, and batch 0 has %d: all batches but the last have one size; sampler= "
+                                    "and batch_size= say any order" % (k - (before != self.batch_size), type(self._batches).__name__,
+                                                                       before if before != self.batch_size else len(batch), self.batch_size))
+            before = len(batch)
+            yield from batch
 
 
 class Asked:
-    """A sampler of PyTorch's as a function of the epoch: what it draws then follows from seed and epoch and from nothing else."""
+    """A sampler of PyTorch's as a function of the epoch: what it draws then follows from seed and epoch, and from what the program has set in it."""
+
+    may_change = True  # an epoch's order is compared with what the sampler gives when the epoch begins
 
     def __init__(self, sampler: Any, seed: int) -> None:
         self._sampler, self._seed = sampler, seed
@@ -158,7 +226,7 @@ class Asked:
                                 "its set_epoch() said which; give a function of the epoch that draws from a generator seeded by it"
                                 % type(sampler).__name__)
 
-    def __call__(self, epoch: int) -> List[int]:
+    def __call__(self, epoch: int) -> Any:
         import torch
         s = self._sampler
         seed = (self._seed * 1_000_003 + epoch) % 2**63
@@ -168,4 +236,8 @@ class Asked:
             s.generator.manual_seed(seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            return [int(n) for n in s]
+            numbers = array.array("q", (int(n) for n in itertools.islice(s, _MOST + 1)))
+        if len(numbers) > _MOST:
+            raise ArgumentError("sampler=: %s gives more than %d samples, so it seems to have no end: give one that ends with the epoch, such as "
+                                "itertools.islice() of it by a function of the epoch" % (type(s).__name__, _MOST))
+        return numbers

@@ -90,6 +90,8 @@ class AugmentedJob(Job):
     path, arguments  of the process's Source, and `given`, the parent's settings
     form             of its form()"""
 
+    has_order = True
+
     def __init__(self, path: Any, arguments: Dict[str, Any], form: Dict[str, Any], given: Dict[str, Any], data: Any, **job: Any) -> None:
         super().__init__(data, len(data), **job)
         self._path, self._arguments, self._form = path, arguments, form

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes as C
 import os
+import sys
 import threading
 import zlib
 from typing import Any, Dict, List, Optional, Sequence
@@ -72,6 +73,12 @@ def _form(sample: Any) -> Any:
     return (sample.size, sample.mode) if hasattr(sample, "getbands") else None
 
 
+def _only_iterable(data: Any) -> bool:
+    """PyTorch's IterableDataset has a __getitem__, which raises."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(data, torch.utils.data.IterableDataset)
+
+
 class Live:
     """Data that a Python object makes, for Loader and everything else that takes a path: nothing is written to disk first.
 
@@ -98,7 +105,7 @@ class Live:
                  key: Optional[str] = None, sample_bytes: int = 16 << 20) -> None:
         if isinstance(data, (list, tuple)) and data and isinstance(data[0], (str, os.PathLike)):
             raise ArgumentError("path: found a list of paths, expected one; a folder, a pattern or a list of record files has one path")
-        if not hasattr(data, "__getitem__") or not hasattr(data, "__len__"):
+        if not hasattr(data, "__getitem__") or not hasattr(data, "__len__") or _only_iterable(data):
             raise ArgumentError("path: found %s, expected a path, an address, or an object with __len__ and __getitem__; cache_records() "
                                 "takes any iterable" % type(data).__name__)
         if key is not None and not isinstance(key, str):

@@ -6,12 +6,13 @@ import ctypes as C
 import sys
 import zlib
 from collections import deque
-from typing import Any, Callable, Deque, List, Tuple
+from typing import Any, Callable, Deque, List, Optional, Tuple
 
 from . import _library as _l
 from ._errors import ArgumentError
 from ._live import Live
 from ._making import Job, Task
+from ._orders import Order
 from ._passes import Pass
 from ._structs import mr_field, mr_own_config
 from ._workers import Here, Lost, Processes, Threads
@@ -98,16 +99,18 @@ class Makers:
         else:
             self.pool = Here(job)
         self.job, self.ahead, self.bad_count = job, max(prefetch, 2 * count) if count and prefetch else 1, 0
-        self._note, self._mark = note, mark_of(job.data)
+        self._note, self._mark, self._order_mark = note, mark_of(job.data), 0
 
-    def renew(self) -> None:
-        """An epoch begins: workers get what the program changed about its data."""
+    def renew(self, order: Optional[Order]) -> None:
+        """An epoch begins: workers get what the program changed about its data, and about its sampler if they have a copy."""
+        if not isinstance(self.pool, Processes):
+            return
         mark = mark_of(self.job.data)
-        if mark != self._mark:
-            self._mark = mark
-            if isinstance(self.pool, Processes):
-                self._note("the data have other attributes than before: worker processes begin anew with them")
-                self.pool.stop()
+        order_mark = order.mark_now() if order and self.job.has_order else 0
+        if mark != self._mark or self._order_mark not in (0, order_mark):
+            self._note("the data or the sampler have other attributes than before: worker processes begin anew with them")
+            self.pool.stop()
+        self._mark, self._order_mark = mark, order_mark
 
 
 class MadePass(Pass):
@@ -118,7 +121,7 @@ class MadePass(Pass):
         self._ahead: Deque[Tuple[int, int, bool]] = deque()  # number of the task, step, is it the last one?
         self._asked_all = False
         if all(not p._ahead for p in loader._under_way() if p is not self):
-            loader._makers.renew()
+            loader._makers.renew(loader._order)
 
     def _fill(self) -> None:
         makers = self._loader._makers

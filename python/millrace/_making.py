@@ -128,6 +128,8 @@ class Job:
     collation   object with put(samples with MISSING ones, room for large tensors)
     bad         "stop", "replace", "skip" """
 
+    has_order = False  # does a copy of it have the loader's sampler?
+
     def __init__(self, data: Any, count: int, *, seed: int, transform: Optional[Callable[[Any], Any]] = None,
                  target_transform: Optional[Callable[[Any], Any]] = None, collate: Optional[Callable[[List[Any]], Any]] = None,
                  collation: Any = None, bad: str = "stop", worker_init: Optional[Callable[[int], Any]] = None,

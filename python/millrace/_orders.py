@@ -6,7 +6,7 @@ import ctypes as C
 import os
 import zlib
 from collections.abc import Mapping
-from typing import Any, Callable, Optional, Union
+from typing import Any, Callable, Dict, Optional, Union
 
 from . import _library as _l
 from ._errors import ArgumentError
@@ -58,6 +58,10 @@ def _address(numbers: Any) -> int:
     return numbers.__array_interface__["data"][0]
 
 
+def _mark(numbers: Any) -> int:
+    return zlib.crc32(memoryview(numbers).cast("B"))
+
+
 class Order:
     """The order that sampler= gives for data of so many samples.
 
@@ -68,8 +72,9 @@ class Order:
         self._of = sampler if callable(sampler) else None
         self._in_set = in_set
         self.count = 0
+        self._given: Dict[int, int] = {}  # marks of epochs that runs of the loader have
         numbers = self._ask(0) if self._of else _numbers(sampler, in_set, "sampler=")
-        self.count, self.mark = len(numbers), zlib.crc32(memoryview(numbers).cast("B"))
+        self.count, self.mark = len(numbers), _mark(numbers)
         self.fixed = None if self._of else numbers
 
     def _ask(self, epoch: int) -> Any:
@@ -79,6 +84,23 @@ class Order:
             raise ArgumentError("sampler=, epoch %d: %d samples, and epoch 0 had %d: all epochs have as many" % (epoch, len(numbers),
                                                                                                                 self.count))
         return numbers
+
+    def give(self, epoch: int) -> Any:
+        """The numbers of an epoch, for a run of the loader."""
+        numbers = self._ask(epoch)
+        if getattr(self._of, "may_change", False):
+            self._given[epoch] = _mark(numbers)
+        return numbers
+
+    def changed(self, epoch: int) -> bool:
+        """An epoch begins. Was its order given ahead, and does the sampler give another one now?"""
+        given = self._given.get(epoch)
+        self._given = {e: mark for e, mark in self._given.items() if e >= epoch}
+        return given is not None and given != _mark(self._ask(epoch))
+
+    def mark_now(self) -> int:
+        """The mark, of what the sampler gives now."""
+        return _mark(self._ask(0)) if getattr(self._of, "may_change", False) else self.mark
 
     def settle(self, cfg: Any, fed: Optional["Fed"] = None) -> None:
         """Into a loader's settings."""
@@ -126,7 +148,7 @@ class Fed:
             return
         _l.quick.mrp_orders_drop(self.pointer, epoch)
         while self._next <= last:
-            numbers = self._order._ask(self._next)
+            numbers = self._order.give(self._next)
             if _l.native.mrp_orders_put(self.pointer, self._next, _address(numbers)) != _l.OK:
                 raise MemoryError("no memory for the order of an epoch")
             self._next += 1

@@ -108,6 +108,8 @@ class Passes(Loader):
     def _free_stream(self, epoch: int, step: int) -> Stream:
         if all(p._stream is not self._stream for p in self._under_way()):
             self._stream.seek(epoch, step)
+            if self._order and self._order.changed(epoch):
+                self._stream.stop()  # what it has made ahead is of another order; the position stays
             return self._stream
         stream = Stream(self, epoch, step, cached=False)
         self._more.append(stream)

@@ -19,7 +19,7 @@ except ImportError as e:  # pragma: no cover
 from . import _library as _l
 from . import _ranks
 from ._accelerate import enter, imported
-from ._arguments import take_sampler, translate
+from ._arguments import see_count, take_sampler, translate
 from ._arrays import COPY, PLANES, Batch
 from ._collate import Collation, as_lists
 from ._errors import ArgumentError, StateError
@@ -288,7 +288,7 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         self._own = Own.of(path, functions, settings, ignore_index)
         path, self._target_field = (path, False) if self._own else for_augmentation(path, settings)
         translate(settings, _NAMES)
-        take_sampler(settings)
+        counted = take_sampler(settings)
         batch_size, drop_last = settings.pop("batch_size"), settings.pop("drop_last")
         settings.pop("device")
         if (batch_size is None) == (batch is None):
@@ -306,13 +306,14 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         self._tail_chosen = settings.get("tail") is not None or drop_last
         if drop_last:
             settings["tail"] = "drop"
-        self._torch_given = dict(given, batch_size=batch_size)
+        self._torch_given = dict(given, batch_size=batch_size, rank=settings.get("rank"))
         self._ignore = ignore_index
         self._again_given = given
         rank, world = _ranks.find(settings.get("rank"), settings.get("world"))
         settings.update(rank=rank, world=world)
         ahead = self._own.settle(settings) if self._own else 0
         super().__init__(self._own.path if self._own else path, batch=batch if batch is not None else batch_size * world, epochs=None, **settings)
+        see_count(counted, self.sample_count)
         self._see_shares()
         self._dtype = kind
         self._format = _FORMATS[memory_format] if memory_format is not None else "channels_last" if kind is torch.uint8 else "contiguous"

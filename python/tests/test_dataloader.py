@@ -198,8 +198,8 @@ def test_a_loader_as_lightning_reads_those_for_validation(shapes):
     (dict(generator=torch.Generator().manual_seed(9)), dict(seed=9)), (dict(pin_memory=True, persistent_workers=True, timeout=30), {}),
     (dict(worker_init_fn=print, multiprocessing_context="fork", pin_memory_device="cuda", in_order=False), {}),
     (dict(sampler=SequentialSampler(range(120))), dict(order="sequential")), (dict(sampler=RandomSampler(range(120))), dict(order="shuffle")),
-    (dict(sampler=DistributedSampler(range(120), 2, 0, seed=7)), dict(order="shuffle", seed=7)),
-    (dict(sampler=DistributedSampler(range(120), 2, 0, shuffle=False, drop_last=True)), dict(order="sequential", tail="drop")),
+    (dict(sampler=DistributedSampler(range(120), 2, 1, seed=7)), dict(order="shuffle", seed=7, rank=1, world=2)),
+    (dict(sampler=DistributedSampler(range(120), 2, 0, shuffle=False, drop_last=True)), dict(order="sequential", tail="drop", rank=0, world=2)),
     (dict(batch_size=None, batch_sampler=BatchSampler(SequentialSampler(range(120)), 16, True)), dict(order="sequential", tail="drop")),
     (dict(memory_format=torch.channels_last), dict(memory_format="channels_last"))])
 def test_names_of_data_loader(shapes, theirs, ours):
@@ -221,6 +221,12 @@ def test_what_changes_nothing_is_told_once(shapes, caplog, monkeypatch):
     (dict(batch_sampler=BatchSampler(SequentialSampler(range(9)), 3, False)), "batch_size="), (dict(prefetch_factor=2, prefetch=3), "one of them"),
     (dict(num_workers=2, workers=2), "one of them"), (dict(generator=7), "seed="), (dict(sampler=7), "sampler"), (dict(keys="image"), "two names"),
     (dict(memory_format="nchw"), "channels_last"), (dict(batch_size=0), "batch_size=0"), (dict(batch_size="3"), "batch_size='3'"),
+    (dict(batch_size=None, batch_sampler=[[1, 2], [3], [4, 5]]), "batch 1 of list has 1 samples, and batch 0 has 2"),
+    (dict(batch_size=None, batch_sampler=[[1, 2], [3, 4, 5]]), "batch 1 of list has 3 samples, and batch 0 has 2"),
+    (dict(batch_size=None, batch_sampler=[]), "found no batch"), (dict(batch_size=None, batch_sampler=[3]), "found 3, expected lists"),
+    (dict(sampler=RandomSampler(range(50))), "of 50 samples, and the data have 120"),
+    (dict(sampler=DistributedSampler(range(50), 2, 0)), "of 50 samples, and the data have 120"),
+    (dict(sampler=DistributedSampler(range(120), 2, 0), rank=1, world=2), "rank=1 and sampler="),
     (dict(num_workers=-1), "num_workers=-1"), (dict(num_workers="2"), "num_workers='2'"), (dict(dataset=[1]), "without a name")])
 def test_what_is_refused_says_the_way(shapes, wrong, way):
     with pytest.raises(millrace.ArgumentError, match=way):
@@ -263,6 +269,126 @@ def test_samplers_of_pytorch(shapes, make):
 def test_a_sampler_that_cannot_be_asked_again(shapes):
     with pytest.raises(millrace.ArgumentError, match="function of the epoch"):
         loader(shapes, sampler=Restless())
+
+
+class OneRank(Backwards):
+    """A share of the samples, as samplers of other projects give it."""
+
+    def __init__(self, sampler=None):
+        self._world_size, self._rank, self.sampler = 4, 1, sampler
+
+
+class Endless(Backwards):
+    def __iter__(self):
+        return itertools.cycle(range(40))
+
+
+def test_samplers_that_are_not_of_one_whole_epoch(shapes, monkeypatch):
+    """Ranks would share what is one rank's share; and what has no end would fill the memory."""
+    for sampler in (OneRank(), BatchSampler(OneRank(), 4, False)):
+        with pytest.raises(millrace.ArgumentError, match="OneRank gives one rank's share"):
+            loader(shapes, None, batch_sampler=sampler) if isinstance(sampler, BatchSampler) else loader(shapes, sampler=sampler)
+    monkeypatch.setattr(_arguments, "_MOST", 1000)
+    with pytest.raises(millrace.ArgumentError, match="Endless gives more than 1000 samples"):
+        loader(shapes, sampler=Endless())
+    assert len(ids(loader(shapes, raw=True, sampler=range(100)))) == 7
+
+
+def test_a_distributed_sampler_says_the_share(shapes, monkeypatch):
+    """Also where the group is another one: several processes that train one replica get the same samples."""
+    def share(rank):
+        return ids(loader(shapes, 10, raw=True, sampler=DistributedSampler(range(120), 2, rank, seed=3)))
+    whole = ids(loader(shapes, 20, raw=True))
+    assert [a + b for a, b in zip(share(0), share(1))] == whole
+    made = loader(shapes, 10, raw=True, sampler=DistributedSampler(range(120), 2, 1, seed=3))
+    monkeypatch.setattr(millrace._ranks, "of_group", lambda: (3, 4))
+    assert ids(made) == share(1) and made.world == 2 and made.rank == 1
+
+
+class OfOneClass(BatchSampler):
+    """Batches of six, of one class each, in an order of their own in each epoch."""
+
+    def __iter__(self):
+        classes = torch.randperm(10).tolist()
+        return iter([[12 * c + 6 * half + k for k in range(6)] for c in classes for half in range(2)])
+
+
+class Grouped:
+    """The same without PyTorch's class."""
+
+    def __init__(self):
+        self._batches = OfOneClass(range(120), 6, False)
+
+    def __iter__(self):
+        return iter(self._batches)
+
+
+@pytest.mark.parametrize("world", [1, 2])
+@pytest.mark.parametrize("make", [lambda: OfOneClass(range(120), 6, False), Grouped], ids=["subclass", "other"])
+def test_batches_of_a_batch_sampler(shapes, make, world):
+    """Which samples make a batch is what it says, not what its sampler would say."""
+    ranks = [loader(shapes, None, raw=True, batch_sampler=make(), rank=r, world=world) for r in range(world)]
+    firsts = set()
+    for _ in range(3):
+        got = [[b.ids.tolist() for b in batches] for batches in ranks]
+        assert all(len(batch) == 6 and len({k // 12 for k in batch}) == 1 for batches in got for batch in batches)
+        assert sorted(sum(sum(got, []), [])) == list(range(120))
+        firsts.add(tuple(got[0][0]))
+    assert len(firsts) > 1
+    assert loader(shapes, None, batch_sampler=[[3, 4], [5, 60], [8]]).batch_size == 2
+    assert ids(loader(shapes, None, raw=True, batch_sampler=[[3, 4], [5, 60], [8]])) == [[3, 4], [5, 60], [8]]
+
+
+class Easy(torch.utils.data.Sampler):
+    """The first samples; the program says how many count."""
+
+    def __init__(self):
+        self.most = 10
+
+    def __len__(self):
+        return 120
+
+    def __iter__(self):
+        return iter((torch.randperm(120) % self.most).tolist())
+
+
+def halved(picture):
+    return picture / 2
+
+
+@pytest.mark.parametrize("more", [dict(), dict(prefetch=0), dict(prefetch=30, batch_size=60), dict(transform=halved, num_workers=0),
+                                  dict(transform=halved, num_workers=2, multiprocessing_context="fork")], ids=str)
+def test_a_sampler_that_the_program_changes_between_epochs(shapes, more):
+    """Batches made ahead are not of the order of before: in an epoch counts what the sampler is when it begins."""
+    easy, weighted = Easy(), WeightedRandomSampler(torch.ones(120), 40)
+    a = millrace.torch.Loader(shapes, **dict(dict(batch_size=16, augment=AUGMENT, sampler=easy), **more))
+    b = millrace.torch.Loader(shapes, **dict(dict(batch_size=16, augment=AUGMENT, sampler=weighted), **more))
+    for epoch in range(4):
+        easy.most = 12 * (2 * epoch + 1)
+        weighted.weights.copy_(torch.arange(120) // 12 == epoch)  # where it is, which no attribute tells
+        assert set(torch.cat([y for _, y in a]).tolist()) == set(range(2 * epoch + 1))
+        assert set(torch.cat([y for _, y in b]).tolist()) == {epoch}
+
+
+def test_a_sampler_that_does_not_change_costs_no_batch(shapes):
+    """What was made ahead of the epoch is delivered."""
+    l = loader(shapes, raw=True, sampler=Backwards())
+    ids(l)
+    running = l._stream.running
+    ids(l)
+    assert l._stream.running is running is not None
+
+
+def test_a_data_set_that_can_only_be_iterated(shapes):
+    class Streamed(torch.utils.data.IterableDataset):
+        def __len__(self):
+            return 3
+
+        def __iter__(self):
+            return iter([1, 2, 3])
+    for data in (Streamed(), torch.utils.data.ChainDataset([Streamed()])):
+        with pytest.raises(millrace.ArgumentError, match="cache_records.. takes any iterable"):
+            millrace.torch.Loader(data, 2)
 
 
 # ---------------------------------------------------------------------- evaluation, targets, fields
