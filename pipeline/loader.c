@@ -149,6 +149,8 @@ void mr_loader_close(mr_loader *l)
 
 const mr_loader_info *mr_loader_info_of(const mr_loader *l) { return l ? &l->plan.info : NULL; }
 
+const mr_source *mr_loader_source(const mr_loader *l) { return l ? l->plan.source : NULL; }
+
 /* ------------------------------------------------------------------------------ next, release */
 
 /* Prefetch off: the chunks of the next batch, one after the other, in the caller's thread, until the time is

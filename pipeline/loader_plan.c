@@ -8,6 +8,17 @@
 
 enum { ALL_PARTS_MOST = 1 << 20 };
 
+/* The last check: a wrong setting is an error, also of a complete run. */
+static int check_start(const mr_loader_config *cfg, mr_error *err)
+{
+    if (cfg->start_epoch < cfg->epochs) return MR_OK;
+    return mr_error_set(
+        err, MR_EEND,
+        "start_epoch %llu with epochs %llu: all epochs are done, and no batch is left; larger "
+        "epochs continue",
+        (unsigned long long)cfg->start_epoch, (unsigned long long)cfg->epochs);
+}
+
 static int check_settings(mri_loader_plan *plan, mr_error *err)
 {
     const mr_loader_config *cfg = &plan->cfg;
@@ -43,9 +54,6 @@ static int check_settings(mri_loader_plan *plan, mr_error *err)
     const uint32_t parts = cfg->devices ? cfg->device_count : cfg->parts;
     if (parts == 0 || parts > MR_LOADER_MAX_PARTS)
         return mr_error_set(err, MR_EINVAL, "%u replicas: expected 1..%d", parts, MR_LOADER_MAX_PARTS);
-    if (cfg->epochs == 0 || cfg->start_epoch >= cfg->epochs)
-        return mr_error_set(err, MR_EINVAL, "start at epoch %llu of %llu: nothing is left to deliver",
-                            (unsigned long long)cfg->start_epoch, (unsigned long long)cfg->epochs);
     if (cfg->cache == MR_CACHE_DISK && (!cfg->cache_folder || !cfg->cache_folder[0]))
         return mr_error_set(err, MR_EINVAL, "a cache on disk needs a folder");
     const uint64_t all = cfg->all_parts ? cfg->all_parts : parts;
@@ -57,7 +65,7 @@ static int check_settings(mri_loader_plan *plan, mr_error *err)
     plan->info.parts = parts;
     if (cfg->tune > MR_TUNE_ALL)
         return mr_error_set(err, MR_EINVAL, "tune %#x: expected bits of %#x", cfg->tune, MR_TUNE_ALL);
-    return MR_OK;
+    return check_start(cfg, err);
 }
 
 static int plan_batches(mri_loader_plan *plan, mr_error *err)
@@ -83,6 +91,7 @@ static int plan_batches(mri_loader_plan *plan, mr_error *err)
     plan->info.seed = cfg->seed;
     plan->info.start_epoch = cfg->start_epoch;
     plan->info.start_step = cfg->start_step;
+    plan->info.training = cfg->training;
     return mri_batches_plan(&plan->batches, &batches, err);
 }
 
@@ -108,6 +117,47 @@ static int no_pictures(const mri_loader_plan *plan, mr_error *err)
 /* Damaged samples that a look at the first ones may meet. */
 static uint64_t may_be_bad(const mr_loader_config *cfg) { return cfg->bad == MR_BAD_STOP ? 0 : cfg->max_bad; }
 
+enum { SIZES_LOOKED_AT = 32 };
+
+/* A sample that cannot be read is reported in its turn. */
+static int check_size(const mri_loader_plan *plan, uint64_t sample, mr_error *err)
+{
+    mri_picture_size size = {.sample = sample};
+    uint32_t h, w;
+    mr_error ignored = MR_ERROR_INIT;
+    if (mri_picture_size_of(plan->source, &plan->cfg.decode, &size, &ignored) != MR_OK) return MR_OK;
+    int rc = mr_augment_output(plan->augment, size.h, size.w, &h, &w, err);
+    if (rc == MR_OK && (h != plan->info.height || w != plan->info.width))
+        rc = mri_augment_sizes_differ(plan->augment, w, h, plan->info.width, plan->info.height, err);
+    if (rc != MR_OK && err) mri_source_place(plan->source, sample, err);
+    return rc;
+}
+
+/* Where sizes may differ, look at pictures spread over the data, and at the first one of each set of a mix.
+ * The others are checked when they are decoded. A sampler may choose pictures of one size, and a program's
+ * own samples may be expensive. */
+static int check_sizes(const mri_loader_plan *plan, mr_error *err)
+{
+    const mr_source_info *info = mr_source_info_of(plan->source);
+    const uint64_t step = info->count > SIZES_LOOKED_AT ? info->count / SIZES_LOOKED_AT : 1;
+    int rc = MR_OK;
+    if (plan->cfg.sampler_count || mri_source_is_made(plan->source)) return MR_OK;
+    for (uint32_t k = 0; k < info->mix_count && rc == MR_OK; k++)
+        rc = check_size(plan, info->mix[k].first, err);
+    for (uint64_t at = 0; at < info->count && at / step < SIZES_LOOKED_AT && rc == MR_OK; at += step)
+        rc = check_size(plan, at, err);
+    return rc;
+}
+
+/* One size for all may still be true: the first picture gives it. */
+static int plan_size_by_first(mri_loader_plan *plan, mri_picture_size *size, mr_error *err)
+{
+    int rc = mri_first_picture_size(plan->source, &plan->cfg.decode, may_be_bad(&plan->cfg), size, err);
+    if (rc == MR_OK)
+        rc = mr_augment_output(plan->augment, size->h, size->w, &plan->info.height, &plan->info.width, err);
+    return rc == MR_OK ? check_sizes(plan, err) : rc;
+}
+
 static int plan_pixels(mri_loader_plan *plan, mr_error *err)
 {
     const mr_source_info *info = mr_source_info_of(plan->source);
@@ -119,18 +169,14 @@ static int plan_pixels(mri_loader_plan *plan, mr_error *err)
     plan->info.augment = mr_augment_text(plan->augment);
     plan->info.mixes = mri_augment_mixes(plan->augment);
     if (info->image_field < 0) return no_pictures(plan, err);
-    uint32_t h = info->height, w = info->width;
-    rc = mr_augment_output(plan->augment, h, w, &plan->info.height, &plan->info.width, err);
-    if (rc != MR_OK && h == 0) { /* one size for all may still be true: the first picture says which, the
-                                    others are checked */
-        rc = mri_first_picture_size(plan->source, &plan->cfg.decode, may_be_bad(&plan->cfg), &h, &w, err);
-        if (rc == MR_OK)
-            rc = mr_augment_output(plan->augment, h, w, &plan->info.height, &plan->info.width, err);
-    }
+    mri_picture_size size = {.h = info->height, .w = info->width};
+    rc = mr_augment_output(plan->augment, size.h, size.w, &plan->info.height, &plan->info.width, err);
+    if (rc != MR_OK && size.h == 0) rc = plan_size_by_first(plan, &size, err);
     if (rc != MR_OK) return rc;
     plan->info.channels = plan->cfg.channels ? plan->cfg.channels : info->channels == 1 ? 1 : 3;
-    plan->cache_form = mri_cache_form_for(plan->augment, &plan->cfg.decode,
-                                          info->fields[info->image_field].type, h, w, plan->info.channels);
+    plan->cache_form =
+        mri_cache_form_for(plan->augment, &plan->cfg.decode, info->fields[info->image_field].type, size.h,
+                           size.w, plan->info.channels);
     return MR_OK;
 }
 

@@ -85,11 +85,17 @@ typedef struct mri_geometry {
  * standardises, else untouched; may be NULL then. channels 1 or 3. boxes: NULL (none), or what
  * mri_boxes_check() let pass. geometry: NULL, or where to say which part of the picture dst is. Same
  * arguments, same bytes: on any thread, at any time, with any scratch. MR_EFORMAT, MR_EUNSUPPORTED,
- * MR_ELIMIT: the sample is bad, err says why; dst is then undefined. */
+ * MR_ELIMIT: the sample is bad, err says why; MR_EINVAL: the picture comes out with another size; dst is then
+ * undefined. */
 int mri_augment_run(const mr_augment *a, mri_scratch *s, const mr_value *value,
                     const mr_decode_config *decode, uint32_t channels, mri_sample_key key, uint32_t out_h,
                     uint32_t out_w, uint8_t *dst, float *affine, const mri_boxes *boxes,
                     mri_geometry *geometry, mr_error *err);
+
+/* Set MR_EINVAL: a picture comes out as w x h, the pictures of the batch as batch_w x batch_h. No fault of
+ * the sample: the run ends whatever becomes of bad ones. */
+int mri_augment_sizes_differ(const mr_augment *a, uint64_t w, uint64_t h, uint32_t batch_w, uint32_t batch_h,
+                             mr_error *err);
 
 /* Two finished pictures of a batch. */
 typedef struct mri_mixed {

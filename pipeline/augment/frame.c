@@ -51,11 +51,7 @@ int mri_frame_target(mri_frame *f, uint32_t next, uint64_t width, uint64_t heigh
     }
     if (last) {
         if (width != f->out_w || height != f->out_h)
-            return mr_error_set(
-                f->err, MR_EFORMAT,
-                "picture comes out as %llu x %llu, the batch holds %u x %u: add resize or rrc "
-                "to the augmentation",
-                (unsigned long long)width, (unsigned long long)height, f->out_w, f->out_h);
+            return mri_augment_sizes_differ(f->a, width, height, f->out_w, f->out_h, f->err);
         *out = f->dst;
         return MR_OK;
     }

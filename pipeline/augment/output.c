@@ -7,6 +7,17 @@ void mri_shorter_side(uint32_t n, uint32_t in_h, uint32_t in_w, uint64_t *out_h,
     *out_w = in_h <= in_w ? (uint64_t)n * in_w / in_h : n;
 }
 
+int mri_augment_sizes_differ(const mr_augment *a, uint64_t w, uint64_t h, uint32_t batch_w, uint32_t batch_h,
+                             mr_error *err)
+{
+    return mr_error_set(err, MR_EINVAL,
+                        "pictures differ in size: with augment \"%s\" this one is %llu x %llu, the first one "
+                        "%u x %u; add an operation that fixes the size: resize(%ux%u), rrc(224), or "
+                        "resize(256),center(224)",
+                        a->text, (unsigned long long)w, (unsigned long long)h, batch_w, batch_h, batch_w,
+                        batch_h);
+}
+
 int mr_augment_output(const mr_augment *a, uint32_t in_h, uint32_t in_w, uint32_t *out_h, uint32_t *out_w,
                       mr_error *err)
 {

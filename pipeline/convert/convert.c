@@ -116,10 +116,9 @@ static int take_bad(const mri_convert_plan *plan, const mri_convert_item *item, 
     out->bad++;
     if (plan->cfg.on_bad) plan->cfg.on_bad(plan->cfg.context, &item->error, MR_NOWHERE);
     if (out->bad <= plan->cfg.max_bad) return MR_OK;
-    char text[REASON_BYTES];
-    mr_error_format(&item->error, text, sizeof text);
-    return mr_error_set(err, MR_EBADSAMPLE, "more than %" PRIu64 " bad sample%s; the last one: %s",
-                        plan->cfg.max_bad, plan->cfg.max_bad == 1 ? "" : "s", text);
+    mr_error_set(err, MR_EBADSAMPLE, "more than %" PRIu64 " bad sample%s; the last one: %.600s",
+                 plan->cfg.max_bad, plan->cfg.max_bad == 1 ? "" : "s", item->error.text);
+    return mr_error_at(err, item->error.file, item->error.offset, item->error.sample);
 }
 
 static void count(const mri_convert_plan *plan, const mri_convert_item *item, mr_convert_result *out)

@@ -73,8 +73,9 @@ static double corner(const mr_value *v, size_t k)
 
 /* MR_EEND: this sample has no boxes. Parts may lie as far outside of the picture as a loader takes them for
  * parts. */
-static int look_at_boxes(void *context, const mr_sample *sample, mr_error *err)
+static int look_at_boxes(void *context, uint64_t at, const mr_sample *sample, mr_error *err)
 {
+    (void)at;
     seen *s = context;
     const mr_value *v = &sample->value[s->at];
     const size_t count = v->type == MR_TYPE_TENSOR ? (size_t)elements_of(v) : 0;
@@ -85,11 +86,11 @@ static int look_at_boxes(void *context, const mr_sample *sample, mr_error *err)
 }
 
 /* Bytes can be the PNG of a mask, or anything else of that name. */
-static int look_at_mask(void *context, const mr_sample *sample, mr_error *err)
+static int look_at_mask(void *context, uint64_t at, const mr_sample *sample, mr_error *err)
 {
     seen *s = context;
     const mr_value *v = &sample->value[s->at];
-    (void)err;
+    (void)at, (void)err;
     s->fit = v->type != MR_TYPE_BYTES || mr_image_sniff(v->data, v->bytes) == MR_TYPE_PNG;
     return MR_OK;
 }

@@ -180,8 +180,9 @@ static int set_plain(const planning *g, mri_field_plan *p, mr_loader_field_info 
     return MR_OK;
 }
 
-static int look_at_columns(void *context, const mr_sample *sample, mr_error *err)
+static int look_at_columns(void *context, uint64_t at, const mr_sample *sample, mr_error *err)
 {
+    (void)at;
     mri_field_plan *p = context;
     const mr_value *v = &sample->value[p->at];
     if (v->type != MR_TYPE_TENSOR || v->ndim != 2 || v->dim[1] < 4 || v->dim[1] > MOST_COLUMNS)

@@ -12,7 +12,7 @@ static int peek_sample(const mr_source *src, uint64_t at, mri_sample_visitor *lo
     size_t bytes = 0;
     mr_sample sample;
     int rc = mr_source_read(src, at, &buffer, &bytes, &sample, err);
-    if (rc == MR_OK) rc = look(context, &sample, err);
+    if (rc == MR_OK) rc = look(context, at, &sample, err);
     if (rc != MR_OK && err) mri_source_place(src, at, err);
     free(buffer);
     return rc;
@@ -32,19 +32,20 @@ int mri_first_sample(const mr_source *src, uint64_t may_be_bad, mri_sample_visit
 }
 
 typedef struct seen_size {
-    uint32_t image_field;
+    const mr_source *src;
     const mr_decode_config *decode;
-    uint32_t h, w;
+    mri_picture_size size;
 } seen_size;
 
-static int look_at_size(void *context, const mr_sample *sample, mr_error *err)
+static int look_at_size(void *context, uint64_t at, const mr_sample *sample, mr_error *err)
 {
     seen_size *seen = context;
-    const mr_value *v = &sample->value[seen->image_field];
+    const mr_value *v = &sample->value[mr_source_info_of(seen->src)->image_field];
     mr_image_header header;
+    seen->size.sample = at;
     if (v->type == MR_TYPE_PIXELS) {
-        seen->h = (uint32_t)v->dim[0];
-        seen->w = (uint32_t)v->dim[1];
+        seen->size.h = (uint32_t)v->dim[0];
+        seen->size.w = (uint32_t)v->dim[1];
         return MR_OK;
     }
     int rc = v->type == MR_TYPE_COEF ? mr_value_header(v, &header, err)
@@ -52,17 +53,25 @@ static int look_at_size(void *context, const mr_sample *sample, mr_error *err)
     if (rc == MR_OK) rc = mri_check_pixels(header.width, header.height, seen->decode->max_pixels, err);
     if (rc != MR_OK) return rc;
     const bool turned = !seen->decode->ignore_exif && header.orientation >= 5;
-    seen->h = turned ? header.width : header.height;
-    seen->w = turned ? header.height : header.width;
+    seen->size.h = turned ? header.width : header.height;
+    seen->size.w = turned ? header.height : header.width;
     return MR_OK;
 }
 
 int mri_first_picture_size(const mr_source *src, const mr_decode_config *decode, uint64_t may_be_bad,
-                           uint32_t *h, uint32_t *w, mr_error *err)
+                           mri_picture_size *out, mr_error *err)
 {
-    seen_size seen = {.image_field = (uint32_t)mr_source_info_of(src)->image_field, .decode = decode};
+    seen_size seen = {.src = src, .decode = decode};
     const int rc = mri_first_sample(src, may_be_bad, look_at_size, &seen, err);
-    *h = seen.h;
-    *w = seen.w;
+    *out = seen.size;
+    return rc;
+}
+
+int mri_picture_size_of(const mr_source *src, const mr_decode_config *decode, mri_picture_size *out,
+                        mr_error *err)
+{
+    seen_size seen = {.src = src, .decode = decode};
+    const int rc = peek_sample(src, out->sample, look_at_size, &seen, err);
+    *out = seen.size;
     return rc;
 }

@@ -48,42 +48,56 @@ static int remember(mri_bad_samples *b, uint64_t sample, uint64_t *count, bool *
     return rc;
 }
 
-static int too_many(const mri_bad_samples *b, mr_error *err)
+/* The end of a run: err has the file, the offset and the sample of `why`. */
+static int end_at(const mr_error *why, mr_error *err)
 {
-    const mr_error last = *err;
-    char text[600];
-    mr_error_format(&last, text, sizeof text);
-    return mr_error_set(err, MR_EBADSAMPLE,
-                        "more than %llu samples are damaged (--max-bad); the last one: %s",
-                        (unsigned long long)b->most, text);
+    err->sys_errno = why->sys_errno;
+    return mr_error_at(err, why->file, why->offset, why->sample);
+}
+
+static int too_many(const mri_bad_samples *b, const mr_error *why, mr_error *err)
+{
+    mr_error_set(err, MR_EBADSAMPLE, "more than %llu samples are damaged (--max-bad); the last one: %.600s",
+                 (unsigned long long)b->most, why->text);
+    return end_at(why, err);
 }
 
 static int no_substitute(const mr_error *why, mr_error *err)
 {
-    char text[600];
-    mr_error_format(why, text, sizeof text);
-    return mr_error_set(err, MR_EBADSAMPLE, "no whole sample to put in its place in %d tries: %s",
-                        MAX_SUBSTITUTES, text);
+    mr_error_set(err, MR_EBADSAMPLE, "no whole sample to put in its place in %d tries: %.600s",
+                 MAX_SUBSTITUTES, why->text);
+    return end_at(why, err);
 }
 
-static int replace(mri_bad_samples *b, mri_placer *p, const mri_chunk *c, uint32_t k, bool is_new,
-                   mr_error *err)
+/* Queue the report of a bad sample, once. */
+static int report(const mri_bad_samples *b, const mr_error *why, bool is_new, uint64_t substitute,
+                  mr_error *err)
 {
-    const mr_error why = *err;
+    return is_new ? mri_notice_bad(b->notices, why, substitute, err) : MR_OK;
+}
+
+static int replace(mri_bad_samples *b, mri_placer *p, const mri_chunk *c, uint32_t k, const mr_error *why,
+                   bool is_new, mr_error *err)
+{
     const uint32_t place = c->slot->first + c->first + k;
     const uint64_t turn = mri_batches_turn(b->batches, c->batch, place);
     for (uint32_t attempt = 0; attempt < MAX_SUBSTITUTES; attempt++) {
         uint64_t other;
         int rc = mri_batches_substitute(b->batches, c->batch, place, attempt, &other, err);
-        if (rc != MR_OK) return rc;
-        rc = mri_place_alone(p, c->slot, c->first + k, turn, other, err);
+        const bool found = rc == MR_OK;
+        if (found) rc = mri_place_alone(p, c->slot, c->first + k, turn, other, err);
         if (rc == MR_OK) {
             mri_count(&b->replaced, 1);
-            return is_new ? mri_notice_bad(b->notices, &why, other, err) : MR_OK;
+            return report(b, why, is_new, other, err);
         }
-        if (p->refused || !mr_error_of_sample(rc, err)) return rc;
+        if (!found || p->refused || !mr_error_of_sample(rc, err)) { /* that ends the run */
+            mr_error ignored = MR_ERROR_INIT;
+            report(b, why, is_new, MR_NOWHERE, &ignored);
+            return rc;
+        }
     }
-    return no_substitute(&why, err);
+    const int rc = report(b, why, is_new, MR_NOWHERE, err);
+    return rc != MR_OK ? rc : no_substitute(why, err);
 }
 
 int mri_bad_sample(mri_bad_samples *b, mri_placer *p, const mri_chunk *c, uint32_t k, int rc, mr_error *err)
@@ -91,9 +105,10 @@ int mri_bad_sample(mri_bad_samples *b, mri_placer *p, const mri_chunk *c, uint32
     if (p->refused || !mr_error_of_sample(rc, err)) return rc;
     const uint64_t sample = c->samples[k].sample;
     mri_source_place(p->cfg->source, sample, err);
+    const mr_error why = *err;
     mri_count(&b->bad, 1);
     if (b->policy == MR_BAD_STOP) {
-        rc = mri_notice_bad(b->notices, err, MR_NOWHERE, err);
+        rc = report(b, &why, true, MR_NOWHERE, err);
         if (rc != MR_OK) return rc;
         err->code = MR_EBADSAMPLE;
         return MR_EBADSAMPLE;
@@ -102,9 +117,12 @@ int mri_bad_sample(mri_bad_samples *b, mri_placer *p, const mri_chunk *c, uint32
     bool is_new;
     if (remember(b, sample, &known, &is_new) != MR_OK)
         return mr_error_set(err, MR_ENOMEM, "no memory for the list of damaged samples");
-    if (known > b->most) return too_many(b, err);
-    if (b->policy == MR_BAD_REPLACE) return replace(b, p, c, k, is_new, err);
+    if (known > b->most) {
+        rc = report(b, &why, is_new, MR_NOWHERE, err);
+        return rc != MR_OK ? rc : too_many(b, &why, err);
+    }
+    if (b->policy == MR_BAD_REPLACE) return replace(b, p, c, k, &why, is_new, err);
     mri_count(&b->skipped, 1);
     mri_slot_blank(p->cfg->layout, c->slot, c->first + k);
-    return is_new ? mri_notice_bad(b->notices, err, MR_NOWHERE, err) : MR_OK;
+    return report(b, &why, is_new, MR_NOWHERE, err);
 }

@@ -349,6 +349,7 @@ class mr_loader_info(Structure):
         ("seed", c_uint64),
         ("start_epoch", c_uint64),
         ("start_step", c_uint64),
+        ("training", c_bool),
     ]
 
 

@@ -271,6 +271,7 @@ static const struct row rows[] = {
     MEMBER(mr_loader_info, seed),
     MEMBER(mr_loader_info, start_epoch),
     MEMBER(mr_loader_info, start_step),
+    MEMBER(mr_loader_info, training),
     SIZE(mr_batch_field),
     MEMBER(mr_batch_field, data),
     MEMBER(mr_batch_field, length),

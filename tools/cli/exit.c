@@ -28,7 +28,7 @@ int exit_status(int rc, const mr_error *err)
 int setting_status(int rc, const mr_error *err)
 {
     const int status = exit_status(rc, err);
-    return rc == MR_EINVAL ? EXIT_MISUSED : status;
+    return rc == MR_EINVAL || rc == MR_EEND ? EXIT_MISUSED : status;
 }
 
 int exit_no_memory(const char *what)

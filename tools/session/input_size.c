@@ -87,8 +87,7 @@ int input_size_choose(tool_session *s, const session_args *a, bool asked, run_ar
     if (s->model->numbers || info->image_field < 0 || (info->height && info->width) || fixes_size(augment))
         return EXIT_DONE;
     const bool differ = find_two(s->src, &a->data_opts, two);
-    if (asked || !s->model->h || !s->model->w)
-        return differ && run->bad == MR_BAD_STOP ? refuse(s, two, augment) : EXIT_DONE;
+    if (asked || !s->model->h || !s->model->w) return differ ? refuse(s, two, augment) : EXIT_DONE;
     const bool none = strcmp(augment, "none") == 0;
     snprintf(s->augment, sizeof s->augment, "resize(%ux%u)%s%s", s->model->h, s->model->w, none ? "" : ",",
              none ? "" : augment);

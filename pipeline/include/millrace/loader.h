@@ -57,10 +57,9 @@ typedef enum mr_bad {
  * code of the damage (MR_EFORMAT, MR_ECHECKSUM, ...), also when mr_loader_next() then returns MR_EBADSAMPLE.
  * substitute: the sample delivered in its place, or MR_NOWHERE.
  *
- * With STOP it is called for the sample that ends the run. With REPLACE and SKIP it is not called for the
- * sample with which the run exceeds max_bad, nor for a sample without substitute: the text of
- * mr_loader_next()'s error names that sample and its error. It is not called for damaged samples that were
- * tried as substitutes.
+ * It is also called for the sample that ends the run: with STOP, with the sample that exceeds max_bad, and
+ * with a sample for which no substitute is found. The error of mr_loader_next() then has the same file,
+ * offset and sample. It is not called for damaged samples that were tried as substitutes.
  *
  * Threads: the caller of mr_loader_next(), before it returns the sample's batch or the error with which the
  * sample ends the run; the caller of mr_loader_close(), for samples of batches that were not taken. One call
@@ -157,7 +156,10 @@ typedef struct mr_loader_config {
                        (augment.h) */
     /* Default "none": pictures keep their size. Without an operation that fixes the size all pictures must
      * have one size: if the source states none (mr_source_info), it is the size of the first whole picture. A
-     * picture that comes out with another size is a damaged sample (MR_EFORMAT) */
+     * picture of another size is MR_EINVAL with file, sample and both sizes: at mr_loader_open() for the
+     * pictures that it looks at (32, spread over the data, and the first of each set of a mix; none with a
+     * sampler or for samples that the program makes), else at mr_loader_next(), which ends the run for every
+     * value of `bad`: such a picture is not damaged */
     const char *augment;
     uint32_t channels; /* 1, 3, or 0: the channels of the data (3 when pictures differ) */
     mr_decode_config decode;
@@ -170,9 +172,9 @@ typedef struct mr_loader_config {
     uint64_t memory_bytes; /* budget of host memory for slots, read buffers and scratch; 0: half of the
                               memory that the process may use. Large pictures wait for free memory in the
                               remainder */
-    /* Resume: epoch and step of the first batch. start_epoch is 0 to epochs - 1, start_step 0 to
-     * steps_per_epoch; steps_per_epoch stands for the start of the next epoch. Else mr_loader_open() returns
-     * MR_EINVAL */
+    /* Resume: epoch and step of the first batch. start_epoch is 0 to epochs - 1: from `epochs` on no batch is
+     * left, and mr_loader_open() returns MR_EEND. start_step is 0 to steps_per_epoch (the start of the next
+     * epoch), else MR_EINVAL */
     uint64_t start_epoch, start_step;
     mr_device *const *devices; /* one per replica; NULL: batches stay in host memory as one share */
     uint32_t device_count;
@@ -336,6 +338,7 @@ typedef struct mr_loader_info {
                      not store it: a resumed run must set the same sampler */
     uint64_t seed;                    /* as configured, like start_epoch and start_step */
     uint64_t start_epoch, start_step; /* of the first batch */
+    bool training;                    /* as configured */
 } mr_loader_info;
 
 /* The state of processing of a share's samples. Today there is one form. Consumers must refuse an unknown
@@ -405,8 +408,14 @@ typedef struct mr_batch {
 } mr_batch;
 
 /* Open a loader and, unless prefetch is 0, start its threads. src, devices, trace and bad_context must
- * outlive the loader. MR_ELIMIT when it needs more memory than the budget: err lists the needs and names the
- * setting to lower. */
+ * outlive the loader.
+ *
+ * MR_EEND    all epochs are done: start_epoch is not below epochs, and every other setting is valid. This is
+ *            the answer to a program that resumes a complete run
+ * MR_EINVAL  a setting is wrong; err names it
+ * MR_ELIMIT  the loader needs more memory than the budget: err lists the needs and names the setting to
+ *            lower
+ * other < 0  see base.h. *out is NULL on every error */
 MR_API int mr_loader_open(mr_loader **out, const mr_source *src, const mr_loader_config *cfg, mr_error *err);
 /* Stop the loader, wait for work in flight, for callbacks that have not returned and for a thread in
  * mr_loader_next(); join the threads, make the outstanding calls of on_bad and on_note, and free the loader.
@@ -417,6 +426,8 @@ MR_API int mr_loader_open(mr_loader **out, const mr_source *src, const mr_loader
 MR_API void mr_loader_close(mr_loader *l);
 /* Facts about the loader, owned by it. */
 MR_API const mr_loader_info *mr_loader_info_of(const mr_loader *l);
+/* The source on which the loader was opened. */
+MR_API const mr_source *mr_loader_source(const mr_loader *l);
 
 /* Take the next batch, in order. One thread at a time; a second one gets MR_EBUSY.
  *

@@ -60,8 +60,9 @@ MR_API int mr_checkpoint_devices(const mr_checkpoint *c, mr_devices_config *cfg,
 /* Set batch, augment, channels, decode, training, the network's fields; with MR_USE_TRAIN also seed, order,
  * epochs and position. Members with the value of mr_loader_defaults() get the run's values. Other members are
  * unchanged; with MR_USE_TRAIN they are MR_EINVAL if they differ from the run's values. To change augment or
- * decode from here on, set them after this call. epochs may be larger or smaller than the run's. UINT64_MAX
- * lets the loader open after the last epoch, too (mr_fit()).
+ * decode from here on, set them after this call. epochs may be larger or smaller than the run's. With the
+ * checkpoint of a complete run mr_loader_open() then returns MR_EEND; with UINT64_MAX the loader opens after
+ * the last epoch, too (mr_fit()).
  *
  * MR_EINVAL  the data are not the run's data (MR_USE_TRAIN), or lack an input of the network */
 MR_API int mr_checkpoint_loader(mr_checkpoint *c, const mr_source *src, mr_loader_config *cfg, mr_error *err);

@@ -608,6 +608,26 @@ static void start_at_the_end_of_an_epoch(void **state)
     mr_source_close(src);
 }
 
+/* A program that resumes tells a complete run from a mistake. */
+static void a_complete_run_has_an_answer_of_its_own(void **state)
+{
+    (void)state;
+    mr_source *src = mrt_source(mrt_idx_set("complete", 10, 4, 4));
+    mr_loader_config cfg = settings(4);
+    cfg.epochs = 2;
+    cfg.start_epoch = 2;
+    refused(src, &cfg, MR_EEND, "start_epoch 2 with epochs 2: all epochs are done");
+    cfg.start_epoch = 5;
+    refused(src, &cfg, MR_EEND, "start_epoch 5 with epochs 2");
+    cfg.tune = UINT32_MAX; /* a mistake is one in a complete run, too */
+    refused(src, &cfg, MR_EINVAL, "tune");
+    cfg.tune = 0;
+    cfg.start_epoch = 1;
+    cfg.start_step = 4;
+    refused(src, &cfg, MR_EINVAL, "start at step 4");
+    mr_source_close(src);
+}
+
 /* Chunks of many scattered samples bring more reads than fit in flight: the figures stay in their ranges. */
 static void figures_are_in_range(void **state)
 {
@@ -734,6 +754,7 @@ int main(void)
         cmocka_unit_test(budget_is_not_met_by_refusing_every_picture),
         cmocka_unit_test(one_huge_sample_does_not_multiply),
         cmocka_unit_test(start_at_the_end_of_an_epoch),
+        cmocka_unit_test(a_complete_run_has_an_answer_of_its_own),
         cmocka_unit_test(figures_are_in_range),
         cmocka_unit_test(holding_everything_is_reported),
     };

@@ -250,23 +250,46 @@ static void skipping_blanks_the_place(void **state)
     mr_source_close(src);
 }
 
-static void too_many_bad_samples_stop(void **state)
+/* Takes batches to the end of the run; the error that ends it. */
+static int run_to_end(const mr_source *src, const mr_loader_config *cfg, mr_error *err)
 {
-    (void)state;
-    const uint32_t bad[] = {1, 2, 3, 4};
-    mr_source *src = set_with_damage("badmany", bad, 4);
-    mr_loader_config cfg = settings();
-    mr_error err = MR_ERROR_INIT;
     mr_loader *l;
     mr_batch b;
     int rc;
-    cfg.bad = MR_BAD_REPLACE;
-    cfg.max_bad = 3;
-    MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
-    while ((rc = mr_loader_next(l, &b, MR_FOREVER, &err)) == MR_OK) mr_loader_release(l, &b, NULL);
-    MRT_EQ(rc, MR_EBADSAMPLE);
-    MRT_HAS(err.text, "more than 3 samples");
+    *err = (mr_error)MR_ERROR_INIT;
+    MRT_OK(mr_loader_open(&l, src, cfg, err), err);
+    while ((rc = mr_loader_next(l, &b, MR_FOREVER, err)) == MR_OK) mr_loader_release(l, &b, NULL);
     mr_loader_close(l);
+    return rc;
+}
+
+/* The sample that ends the run is reported like the others, and named by the error. */
+static void too_many_bad_samples_stop(void **state)
+{
+    (void)state;
+    const uint32_t bad[] = {1, 2, 3, 24};
+    mr_source *src = set_with_damage("badmany", bad, 4);
+    static const mr_bad policies[] = {MR_BAD_REPLACE, MR_BAD_SKIP};
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(policies); k++) {
+        mr_loader_config cfg = settings();
+        mr_error err;
+        told t = {0};
+        cfg.order = MR_ORDER_SEQUENTIAL;
+        cfg.workers = 1;
+        cfg.bad = policies[k];
+        cfg.max_bad = 3;
+        cfg.on_bad = remember;
+        cfg.bad_context = &t;
+        MRT_EQ(run_to_end(src, &cfg, &err), MR_EBADSAMPLE);
+        MRT_HAS(err.text, "more than 3 samples");
+        MRT_EQ(t.count, 4);
+        MRT_EQ(t.sample, 24);
+        MRT_EQ(t.substitute, MR_NOWHERE);
+        MRT_EQ(err.sample, 24);
+        MRT_HAS(err.file, "class01/0004.jpg");
+        MRT_HAS(t.file, "class01/0004.jpg");
+        MRT_HAS(err.text, t.text);
+    }
     mr_source_close(src);
 }
 
@@ -305,7 +328,6 @@ static void errors_have_an_offset(void **state)
         mr_loader *l;
         mr_batch b;
         int rc;
-        char place[64];
         cfg.bad = policies[k];
         cfg.max_bad = 0;
         cfg.order = MR_ORDER_SEQUENTIAL;
@@ -314,9 +336,9 @@ static void errors_have_an_offset(void **state)
         MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
         while ((rc = mr_loader_next(l, &b, MR_FOREVER, &err)) == MR_OK) mr_loader_release(l, &b, NULL);
         MRT_EQ(rc, MR_EBADSAMPLE);
-        snprintf(place, sizeof place, "badoffset.mrec: sample 4, offset %llu", (unsigned long long)e.offset);
-        if (policies[k] == MR_BAD_STOP) MRT_EQ(err.offset, e.offset);
-        else MRT_HAS(err.text, place);
+        MRT_EQ(err.offset, e.offset);
+        MRT_EQ(err.sample, 4);
+        MRT_HAS(err.file, "badoffset.mrec");
         mr_loader_close(l);
     }
     mr_source_close(src);
@@ -329,33 +351,123 @@ static void all_bad_ends(void **state)
     for (uint32_t i = 0; i < 40; i++) bad[i] = i;
     mr_source *src = set_with_damage("badall", bad, 40);
     mr_loader_config cfg = settings();
-    mr_error err = MR_ERROR_INIT;
-    mr_loader *l;
-    mr_batch b;
+    mr_error err;
+    told t = {0};
     cfg.bad = MR_BAD_REPLACE;
     cfg.max_bad = 1000;
-    MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
-    MRT_EQ(mr_loader_next(l, &b, MR_FOREVER, &err), MR_EBADSAMPLE);
+    cfg.order = MR_ORDER_SEQUENTIAL;
+    cfg.prefetch = 0;
+    cfg.on_bad = remember;
+    cfg.bad_context = &t;
+    MRT_EQ(run_to_end(src, &cfg, &err), MR_EBADSAMPLE);
     MRT_HAS(err.text, "no whole sample to put in its place");
-    mr_loader_close(l);
+    MRT_HAS(err.text, t.text);
+    MRT_EQ(err.sample, 0);
+    MRT_HAS(err.file, "class00/0000.jpg");
+    MRT_EQ(t.count, 1);
+    MRT_EQ(t.sample, 0);
+    MRT_EQ(t.substitute, MR_NOWHERE);
     mr_source_close(src);
 }
 
-static void sizes_that_differ_are_reported(void **state)
+/* ------------------------------------------------------------------------------ pictures of several sizes */
+
+static const mr_bad all_policies[] = {MR_BAD_STOP, MR_BAD_REPLACE, MR_BAD_SKIP};
+
+/* No picture is damaged, whatever is done with damaged ones: the loader does not open. */
+static void sizes_that_differ_are_refused(void **state)
 {
     (void)state;
     mr_source *src = mrt_source(mrt_folder_set("sizes", 2, 5, 32, true));
-    mr_loader_config cfg = settings();
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(all_policies); k++) {
+        mr_loader_config cfg = settings();
+        mr_error err = MR_ERROR_INIT;
+        mr_loader *l;
+        cfg.augment = "flip";
+        cfg.bad = all_policies[k];
+        MRT_EQ(mr_loader_open(&l, src, &cfg, &err), MR_EINVAL);
+        MRT_TRUE(l == NULL);
+        MRT_EQ(err.sample, 1);
+        MRT_HAS(err.file, "class00/0001.jpg");
+        MRT_HAS(err.text, "\"flip\" this one is 33 x 33, the first one 32 x 32");
+        MRT_HAS(err.text, "resize(32x32)");
+        MRT_HAS(err.text, "resize(256),center(224)");
+    }
+    mr_source_close(src);
+}
+
+/* One picture of another size that no look at the start meets: as files, and as records. */
+static mr_source *set_with_one_size_more(bool records)
+{
+    enum { COUNT = 100 };
+    void *buffer = NULL;
+    size_t bytes, room = 0;
+    mrt_folder_set("size-two", 1, 2, 40, true);
+    mrt_folder_set("size-one", 2, 50, 24, false);
+    void *data = mrt_read_file(mrt_path("size-two/class00/0001.jpg"), &bytes);
+    mrt_write_file(mrt_path("size-one/class01/0003.jpg"), data, bytes);
+    free(data);
+    mr_source *src = mrt_source(mrt_path("size-one"));
+    if (!records) return src;
     mr_error err = MR_ERROR_INIT;
-    mr_loader *l;
-    mr_batch b;
+    mr_writer *w = mrt_writer("size-one", mr_source_info_of(src)->fields, 2, 2);
+    for (uint64_t k = 0; k < COUNT; k++) {
+        mr_sample s;
+        MRT_OK(mr_source_read(src, k, &buffer, &room, &s, &err), &err);
+        MRT_OK(mr_writer_append(w, k, s.value, &err), &err);
+    }
+    free(buffer);
+    mr_source_close(src);
+    return mrt_written(w, "size-one");
+}
+
+static void a_size_that_differs_ends_the_run(void **state)
+{
+    (void)state;
+    for (int records = 0; records < 2; records++) {
+        mr_source *src = set_with_one_size_more(records);
+        for (uint32_t k = 0; k < 3 * 4; k++) {
+            mr_loader_config cfg = settings();
+            mr_error err;
+            told t = {0};
+            cfg.augment = "none";
+            cfg.bad = all_policies[k % 3];
+            cfg.on_bad = remember;
+            cfg.bad_context = &t;
+            cfg.prefetch = k / 3;
+            cfg.workers = 1 + k % 2;
+            cfg.resident_bytes = k % 2 ? 0 : 1 << 20;
+            if (k / 3 == 3) cfg.cache = MR_CACHE_MEMORY, cfg.cache_bytes = 1 << 20;
+            MRT_EQ(run_to_end(src, &cfg, &err), MR_EINVAL);
+            MRT_EQ(err.sample, 53);
+            MRT_HAS(err.file, records ? "size-one.mrec" : "class01/0003.jpg");
+            MRT_HAS(err.text, "this one is 41 x 41, the first one 24 x 24");
+            MRT_HAS(err.text, "resize(24x24)");
+            MRT_EQ(t.count, 0);
+        }
+        mr_loader_config cfg = settings();
+        uint64_t batches, samples;
+        cfg.augment = "resize(24x24)";
+        mrt_digest(src, &cfg, &batches, &samples);
+        MRT_EQ(samples, 100);
+        mr_source_close(src);
+    }
+}
+
+/* Sizes that differ in the files and are the same after the augmentation, and a sampler's own choice. */
+static void sizes_that_become_one_are_taken(void **state)
+{
+    (void)state;
+    static const uint64_t of_one_size[] = {0, 35, 0, 35};
+    mr_source *src = mrt_source(mrt_folder_set("sizes-36", 1, 36, 32, true));
+    mr_loader_config cfg = settings();
+    mr_error err;
+    cfg.augment = "center(20)";
+    MRT_EQ(run_to_end(src, &cfg, &err), MR_EEND);
     cfg.augment = "none";
-    int rc = mr_loader_open(&l, src, &cfg, &err);
-    if (rc == MR_OK)
-        while ((rc = mr_loader_next(l, &b, MR_FOREVER, &err)) == MR_OK) mr_loader_release(l, &b, NULL);
-    MRT_TRUE(rc == MR_EBADSAMPLE || rc == MR_EINVAL);
-    MRT_HAS(err.text, "resize");
-    mr_loader_close(l);
+    cfg.sampler_samples = of_one_size;
+    cfg.sampler_count = MRI_ARRAY_COUNT(of_one_size);
+    MRT_EQ(run_to_end(src, &cfg, &err), MR_EEND);
     mr_source_close(src);
 }
 
@@ -371,7 +483,9 @@ int main(void)
         cmocka_unit_test(too_many_bad_samples_stop),
         cmocka_unit_test(errors_have_an_offset),
         cmocka_unit_test(all_bad_ends),
-        cmocka_unit_test(sizes_that_differ_are_reported),
+        cmocka_unit_test(sizes_that_differ_are_refused),
+        cmocka_unit_test(a_size_that_differs_ends_the_run),
+        cmocka_unit_test(sizes_that_become_one_are_taken),
     };
     return mrt_run(tests);
 }
