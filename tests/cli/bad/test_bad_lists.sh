@@ -10,6 +10,7 @@ head -c 400 d/train/disc/00003.jpg >d/train/disc/cut.jpg
 run 3 inspect d --bad; out_has "cut.jpg: sample "; out_has "a.jpg: sample "; out_has "d: 2 of 26 samples are bad"
 run 3 inspect d --bad --json; equal "$(number bad)" 2; equal "$(number samples)" 26
 grep '"event": "bad"' out >inspected
+cp inspected inspected_all
 run 3 convert d d.mrec --quiet; same d.mrec.bad.jsonl inspected
 for workers in 1 2 7; do
     run 3 inspect d --bad --json --workers $workers; grep '"event": "bad"' out >again; same again inspected
@@ -56,6 +57,33 @@ if command -v python3 >/dev/null; then
         chmod 755 locked
     fi
 fi
+# the sample that ends the run is in the list, too
+run 1 digest d --bad skip --max-bad 1 --bad-list t.jsonl --order sequential --workers 1
+err_has "a.jpg: sample 17"; err_has "more than 1 samples are damaged (--max-bad)"
+head -2 inspected_all >wanted; same t.jsonl wanted
+
+# pictures of different sizes are no damage, in any format and whatever is done with damage; one that only the last of many differs in
+run 0 synth sizes --classes 2 --count 60 --size 20 --quiet
+rm -r sizes/test
+run 0 synth other --classes 2 --count 1 --size 32 --quiet
+for at in 00000 00031; do # the first picture, and one that no look before the run meets
+    cp other/train/disc/00000.jpg sizes/train/ring/$at.jpg
+    for data in sizes sizes.mrec sizes.tar sizes.tfrecord; do
+        [ $data = sizes ] || run 0 convert sizes $data --force --quiet
+        for bad in stop replace skip; do
+            run "$([ $at = 00000 ] && echo 2 || echo 1)" digest $data --bad $bad --bad-list t.jsonl
+            err_has "pictures differ in size"; err_has "32 x 32"; err_has "20 x 20"; err_has "resize(20x20)"; err_has "sample "
+            absent t.jsonl
+        done
+    done
+    run 1 train sizes --model cifar-cnn --augment flip --bad replace; err_has "pictures differ in size"
+    cp sizes/train/ring/00001.jpg sizes/train/ring/$at.jpg
+done
+run 0 convert sizes sizes.mrec --force --quiet; run 0 convert other other.mrec --force --quiet
+printf 'millrace mix 1\n0.5 sizes.mrec\n0.5 other.mrec\n' >mix.txt
+run 2 digest mix.txt --bad skip; err_has "pictures differ in size"; err_has "other.mrec: sample"
+run 0 digest mix.txt --augment "resize(16x16)"
+
 # formats with nothing to choose say so
 run 2 inspect d --image-key picture; err_has "folder"; err_has "--image-key"
 run 2 digest d.mrec --label-offset 1; err_has "--label-offset"

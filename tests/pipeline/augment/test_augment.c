@@ -741,7 +741,7 @@ static void standardises(void **state)
 
 /* ---- what does not fit ---- */
 
-static void sizes_that_do_not_fit_are_bad_samples(void **state)
+static void sizes_that_do_not_fit_are_refused(void **state)
 {
     (void)state;
     uint8_t *p = mrt_picture(20, 10, 3, 1), dst[32 * 32 * 3];
@@ -754,8 +754,9 @@ static void sizes_that_do_not_fit_are_bad_samples(void **state)
     MRT_EQ(mri_scratch_create(&s), MR_OK);
     MRT_EQ(mr_augment_create(&a, "flip", true, NULL), MR_OK);
     MRT_EQ(mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){0, 0, 0}, 32, 32, dst, NULL, NULL, NULL, &err),
-           MR_EFORMAT);
+           MR_EINVAL); /* no fault of the picture */
     MRT_HAS(err.text, "20 x 10");
+    MRT_HAS(err.text, "32 x 32");
     mr_augment_destroy(a);
     MRT_EQ(mr_augment_create(&a, "resize(20000x20000),center(32)", true, NULL), MR_OK); /* a window of it:
                                                                                            fine */
@@ -865,7 +866,7 @@ int main(void)
         cmocka_unit_test(draws_depend_on_seed_epoch_sample_operation),
         cmocka_unit_test(same_bytes_on_any_thread),
         cmocka_unit_test(standardises),
-        cmocka_unit_test(sizes_that_do_not_fit_are_bad_samples),
+        cmocka_unit_test(sizes_that_do_not_fit_are_refused),
         cmocka_unit_test(survives_failing_allocations),
         cmocka_unit_test(steady_state_allocates_nothing),
     };
