@@ -122,27 +122,59 @@ static int open_first(const append *a, mr_mrec **out, char **path, mr_error *err
     return *path ? mr_mrec_open(out, *path, 0, err) : no_memory(err);
 }
 
-static bool same_classes(const mr_source_info *info, const mr_mrec_info *set)
+/* "cat", in quotes, or "missing" from `count` on. */
+static const char *shown_class(const char *const *names, uint32_t count, uint32_t k, char out[128])
 {
-    if (set->class_count == 0) return info->class_names == NULL;
-    bool same = info->class_names && info->class_count == set->class_count;
-    for (uint32_t k = 0; same && k < set->class_count; k++)
-        same = strcmp(info->class_names[k], set->class_names[k]) == 0;
-    return same;
+    char shown[96];
+    if (k >= count) return "missing";
+    snprintf(out, 128, "\"%s\"", mr_text_shown(names[k], shown, sizeof shown));
+    return out;
+}
+
+/* The first class that differs. */
+static int check_classes(const append *a, const mr_mrec_info *set, mr_error *err)
+{
+    const mr_source_info *info = mr_source_info_of(a->src);
+    const uint32_t count = info->class_names ? info->class_count : 0;
+    char mine[128], its[128];
+    uint32_t k = 0;
+    while (k < count && k < set->class_count && strcmp(info->class_names[k], set->class_names[k]) == 0) k++;
+    if (k == count && k == set->class_count) return MR_OK;
+    mr_error_set(
+        err, MR_EINVAL,
+        "class %u is %s in the samples to add and %s in the set (%u and %u classes with names): expected "
+        "the classes of the set; %s",
+        k, shown_class(info->class_names, count, k, mine),
+        shown_class(set->class_names, set->class_count, k, its), count, set->class_count,
+        set->class_count ? "where the samples have some of them, open their source with the set's "
+                           "class_names and class_count (the append command does)"
+                         : "the set has no names of classes");
+    return place(a, MR_EINVAL, err);
+}
+
+static int check_same_fields(const append *a, const mri_convert_plan *plan, const mr_mrec *m, mr_error *err)
+{
+    const mr_mrec_info *set = mr_mrec_info_of(m);
+    const uint32_t k = mri_repair_other_field(plan, m);
+    if (k == UINT32_MAX) return MR_OK;
+    const mr_field *mine = k < plan->field_count ? &plan->fields[k] : NULL,
+                   *its = k < set->field_count ? &set->fields[k] : NULL;
+    mr_error_set(
+        err, MR_EINVAL,
+        "field %u of the samples to add is %s%s%s, field %u of the set is %s%s%s: expected the fields "
+        "of the set",
+        k, mine ? mine->name : "missing", mine ? " of type " : "", mine ? mr_type_name(mine->type) : "", k,
+        its ? its->name : "missing", its ? " of type " : "", its ? mr_type_name(its->type) : "");
+    return place(a, MR_EINVAL, err);
 }
 
 static int check_fit(const append *a, const mr_convert_config *cfg, const mr_mrec *m, mr_error *err)
 {
     mri_convert_plan plan;
-    if (!same_classes(mr_source_info_of(a->src), mr_mrec_info_of(m)))
-        return place(
-            a, mr_error_set(err, MR_EINVAL, "the classes of the samples to add are not those of the set"),
-            err);
-    int rc = mri_convert_plan_make(&plan, a->src, cfg, err);
-    if (!rc && !mri_repair_same_fields(&plan, m))
-        rc = place(a,
-                   mr_error_set(err, MR_EINVAL, "the samples to add have other fields than those of the set"),
-                   err);
+    int rc = check_classes(a, mr_mrec_info_of(m), err);
+    if (rc) return rc;
+    rc = mri_convert_plan_make(&plan, a->src, cfg, err);
+    if (!rc) rc = check_same_fields(a, &plan, m, err);
     free(plan.provenance);
     return rc;
 }
@@ -355,8 +387,9 @@ static int run(append *a, mr_error *err)
         rc = is_in_set(a, &a->result->known, err);
         done = a->result->known;
     }
-    if (!rc && !done) rc = convert(a, err);
-    return rc || done ? rc : finish(a, err);
+    if (!rc && done) return mri_output_discard(a->lock, err); /* the list stays */
+    if (!rc) rc = convert(a, err);
+    return rc ? rc : finish(a, err);
 }
 
 int mr_append_sized(const char *list_path, const mr_source *src, const mr_append_config *cfg,

@@ -78,8 +78,9 @@ int mri_repair_again_make(mri_repair_again *a, uint64_t i, const mr_value **valu
 
 /* The settings of a conversion that made the file. MR_EINVAL: it does not say them. */
 int mri_repair_config_of(mr_convert_config *out, const mr_mrec *m, const char *path, mr_error *err);
-/* Would records of this plan have the file's fields? */
-bool mri_repair_same_fields(const mri_convert_plan *plan, const mr_mrec *m);
+/* The first field, by name and type, that records of this plan would not share with the file; UINT32_MAX:
+ * they have the same fields. */
+uint32_t mri_repair_other_field(const mri_convert_plan *plan, const mr_mrec *m);
 
 /* ---- one file (repair_file.c) ---- */
 typedef struct mri_repair {

@@ -97,14 +97,15 @@ int mri_repair_config_of(mr_convert_config *out, const mr_mrec *m, const char *p
     return MR_OK;
 }
 
-bool mri_repair_same_fields(const mri_convert_plan *plan, const mr_mrec *m)
+uint32_t mri_repair_other_field(const mri_convert_plan *plan, const mr_mrec *m)
 {
     const mr_mrec_info *info = mr_mrec_info_of(m);
-    bool same = plan->field_count == info->field_count;
-    for (uint32_t k = 0; same && k < info->field_count; k++)
-        same = strcmp(plan->fields[k].name, info->fields[k].name) == 0 &&
-               plan->fields[k].type == info->fields[k].type;
-    return same;
+    uint32_t k = 0;
+    while (k < plan->field_count && k < info->field_count &&
+           strcmp(plan->fields[k].name, info->fields[k].name) == 0 &&
+           plan->fields[k].type == info->fields[k].type)
+        k++;
+    return k == plan->field_count && k == info->field_count ? UINT32_MAX : k;
 }
 
 static int plan_again(mri_repair_again *a, const mr_source *src, const mr_mrec *m, const char *like,
@@ -117,7 +118,7 @@ static int plan_again(mri_repair_again *a, const mr_source *src, const mr_mrec *
     if (rc) return rc;
     read_provenance(mr_mrec_info_of(m)->provenance, &s);
     const bool same = strcmp(a->plan.provenance, mr_mrec_info_of(m)->provenance) == 0 &&
-                      mri_repair_same_fields(&a->plan, m);
+                      mri_repair_other_field(&a->plan, m) == UINT32_MAX;
     return same ? MR_OK : differs(&s, &a->plan, like, err);
 }
 

@@ -60,32 +60,16 @@ static bool on_wrong(void *context, const mr_error *what)
     return !enough(v);
 }
 
-/* Every byte of record files. What is wrong was told; the rest is an error of the check. */
+/* Numbers of files, and every byte of record files. Defects are told; the rest is an error of the check. */
 static int verify_files(verification *v, const mr_source *src, mr_error *err)
 {
-    const mr_source_info *info = mr_source_info_of(src);
-    if (strcmp(info->format, "mrec") != 0 && strcmp(info->format, "shards") != 0) return MR_OK;
-    for (uint32_t f = 0; f < info->file_count && !enough(v); f++) {
-        mr_source_file file;
-        mr_verify_result result;
-        mr_error what = MR_ERROR_INIT;
-        int fd, rc = mr_source_file_at(src, f, &file);
-        if (rc != MR_OK) return rc;
-        if (!file.direct_ok) continue; /* on a server: its samples are read */
-        rc = mr_source_file_acquire(src, f, &fd, &what);
-        if (rc != MR_OK) {
-            on_wrong(v, &what);
-            continue;
-        }
-        mr_source_file_release(src, f);
-        rc = mr_mrec_verify_until(file.path, &v->progress->stop, on_wrong, v, &result, &what);
-        v->bytes += result.bytes;
-        if (rc != MR_OK && (!result.wrong || !mr_error_of_sample(rc, &what))) {
-            if (err) *err = what;
-            return rc;
-        }
-    }
-    return MR_OK;
+    mr_verify_result result = {0};
+    mr_error what = MR_ERROR_INIT;
+    const int rc = mr_source_verify_files(src, &v->progress->stop, on_wrong, v, &result, &what);
+    v->bytes += result.bytes;
+    if (rc == MR_OK || rc == MR_ECANCELED || rc == MR_EFORMAT || rc == MR_ECHECKSUM) return MR_OK;
+    if (err) *err = what;
+    return rc;
 }
 
 static int verify_sample(verification *v, const mr_source *src, mr_checker *checker, uint64_t i,

@@ -1,6 +1,6 @@
 /* tools/commands/cmd_verify.c: `millrace verify DATA`: reads everything and says what is wrong. Record files
- * are checked byte by byte (mr_mrec_verify), then every sample of any data set is read, parsed, and its
- * picture decoded, on several threads. */
+ * are checked byte by byte (mr_source_verify_files), then every sample of any data set is read, parsed, and
+ * its picture decoded, on several threads. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ typedef struct verify_run {
     bool files_wrong; /* what cannot be read from a record file is told already */
     bool set_wrong;   /* a file is not the one that the list names: its samples cannot be read */
     uint64_t done, bytes, wrong;
-    uint64_t manifest_files, manifest_wrong; /* compared with --manifest */
+    uint64_t manifest_files; /* compared with --manifest */
 } verify_run;
 
 static bool reported_enough(const verify_run *r)
@@ -63,6 +63,7 @@ static bool on_wrong(void *context, const mr_error *what)
 {
     verify_run *r = context;
     tell(r, what);
+    r->set_wrong = r->set_wrong || what->sys_errno == ESTALE;
     return !reported_enough(r) && !interrupt_flag;
 }
 
@@ -72,60 +73,17 @@ static bool is_record_file(const verify_run *r)
     return strcmp(format, "mrec") == 0 || strcmp(format, "shards") == 0;
 }
 
-/* The file that a list names, missing ones included, is compared with its line when it is opened; *is_there
- * false: it is none, and that is told. 0, or an exit status when the check itself failed. */
-static int compare_with_list(verify_run *r, uint32_t f, bool *is_there)
-{
-    mr_error err = MR_ERROR_INIT;
-    int fd;
-    const int rc = mr_source_file_acquire(r->src, f, &fd, &err);
-    *is_there = rc == MR_OK;
-    if (rc == MR_OK) mr_source_file_release(r->src, f);
-    else if (err.sys_errno != ESTALE) return exit_status(rc, &err);
-    else {
-        r->set_wrong = true;
-        tell(r, &err);
-    }
-    return EXIT_DONE;
-}
-
 /* 0, or an exit status when the check itself failed. */
 static int verify_files(verify_run *r)
 {
-    const mr_source_info *info = mr_source_info_of(r->src);
-    if (!is_record_file(r)) return EXIT_DONE;
-    for (uint32_t f = 0; f < info->file_count && !reported_enough(r); f++) {
-        mr_source_file file;
-        mr_error err = MR_ERROR_INIT;
-        mr_verify_result result = {0};
-        bool is_there;
-        int rc = mr_source_file_at(r->src, f, &file);
-        if (rc == MR_OK && !file.direct_ok)
-            return EXIT_DONE; /* on a server: its index was checked when it was opened, its samples are now */
-        const int status = compare_with_list(r, f, &is_there);
-        if (status || interrupt_flag) return status;
-        if (!is_there) continue;
-        if (rc == MR_OK) rc = mr_mrec_verify_until(file.path, &interrupt_flag, on_wrong, r, &result, &err);
-        r->bytes += result.bytes;
-        if (rc != MR_OK && (!result.wrong || !mr_error_of_sample(rc, &err))) return exit_status(rc, &err);
-    }
-    r->files_wrong = r->wrong > r->manifest_wrong;
-    return EXIT_DONE;
-}
-
-/* A gap in the numbers of the files, which opening reports as a note, is an error here. */
-static void report_missing_files(verify_run *r)
-{
-    const uint32_t missing = mr_source_missing_files(r->src);
     mr_error err = MR_ERROR_INIT;
-    if (missing == 0) return;
-    mr_error_set(&err, MR_ENOENT,
-                 "%" PRIu32
-                 " number%s missing between the numbers of the files: copy the files that were lost",
-                 missing, missing == 1 ? " is" : "s are");
-    mr_error_at(&err, mr_source_info_of(r->src)->path, MR_NOWHERE, MR_NOWHERE);
-    tell(r, &err);
-    r->manifest_wrong = r->wrong;
+    mr_verify_result result = {0};
+    const int rc = mr_source_verify_files(r->src, &interrupt_flag, on_wrong, r, &result, &err);
+    r->bytes += result.bytes;
+    r->files_wrong = result.wrong > 0;
+    if (interrupt_flag || (rc != MR_OK && result.wrong && (rc == MR_EFORMAT || rc == MR_ECHECKSUM)))
+        return EXIT_DONE;
+    return exit_status(rc, &err);
 }
 
 /* ---- a manifest ---- */
@@ -144,7 +102,6 @@ static int verify_manifest(verify_run *r)
         printf("%s: %" PRIu64 " files, %s compared, %" PRIu64 " wrong\n", shown_text(a->manifest), files,
                size_text((double)bytes, text, sizeof text), r->wrong);
     r->manifest_files = files;
-    r->manifest_wrong = r->wrong;
     return EXIT_DONE;
 }
 
@@ -252,7 +209,6 @@ static int run(const void *args)
     setup_tell_part(src, &r.args->data);
     const uint64_t start = clock_ns();
     r.src = src;
-    report_missing_files(&r);
     status = verify_manifest(&r);
     if (status == EXIT_DONE && !reported_enough(&r) && !interrupt_flag) status = verify_files(&r);
     if (status == EXIT_DONE && !reported_enough(&r) && !interrupt_flag && !r.set_wrong)

@@ -644,11 +644,11 @@ typedef struct mr_verify_result {
     uint64_t wrong;   /* defects reported */
 } mr_verify_result;
 
-/* Read every byte of a record file and check it. path is one .mrec file, not a shard list (MR_EFORMAT): call
- * this function for each of its files. Checked are header, schema, index, every record, every padding byte,
- * nothing after the end. MR_OK when the file is correct, MR_ECHECKSUM or MR_EFORMAT when it is not (report
- * has received the defects), other < 0 when the check itself failed. report may be NULL. Does not decode
- * images; use mr_image_decode() of image.h. */
+/* Read every byte of a record file and check it. path is one .mrec file, not a shard list (MR_EFORMAT):
+ * mr_source_verify() checks all files of a set. Checked are header, schema, index, every record, every
+ * padding byte, nothing after the end. MR_OK when the file is correct, MR_ECHECKSUM or MR_EFORMAT when it is
+ * not (report has received the defects), other < 0 when the check itself failed. report may be NULL. Does not
+ * decode images; use mr_image_decode() of image.h. */
 MR_API int mr_mrec_verify_sized(const char *path, mr_verify_report *report, void *context,
                                 mr_verify_result *out, mr_error *err);
 static inline int mr_mrec_verify(const char *path, mr_verify_report *report, void *context,
@@ -666,6 +666,41 @@ static inline int mr_mrec_verify_until(const char *path, const volatile int *sto
 {
     if (out) out->struct_size = sizeof *out;
     return mr_mrec_verify_until_sized(path, stop, report, context, out, err);
+}
+
+/* Check a whole data set, in the caller's thread, without decoding pictures. Of record files every file that
+ * the source's list names is compared with its line, and then checked byte by byte, as by mr_mrec_verify().
+ * Of other formats, and of record files on a server, every sample is read and parsed, and mr_source_check()
+ * runs. Missing numbers between the files are a defect (mr_source_missing_files()), and so is a label that is
+ * no number of a class. To decode pictures, too, call mr_checker_run() (image.h) for each sample.
+ *
+ * src     any source; samples that it leaves out are not parsed, the bytes of record files all checked
+ * stop    NULL, or: MR_ECANCELED soon after *stop becomes nonzero
+ * report  gets every defect, with file, offset and sample where they are known; NULL: none
+ * out     may be NULL. records: samples checked; bytes: read from samples and record files
+ *
+ * MR_OK                    no defect
+ * MR_ECHECKSUM, MR_EFORMAT  defects; err has the first one
+ * other < 0                the check itself failed; defects before that were reported */
+MR_API int mr_source_verify_sized(const mr_source *src, const volatile int *stop, mr_verify_report *report,
+                                  void *context, mr_verify_result *out, mr_error *err);
+static inline int mr_source_verify(const mr_source *src, const volatile int *stop, mr_verify_report *report,
+                                   void *context, mr_verify_result *out, mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_source_verify_sized(src, stop, report, context, out, err);
+}
+/* The part of mr_source_verify() that reads no single sample: numbers of files, and record files byte by
+ * byte. For programs that read and decode every sample themselves. */
+MR_API int mr_source_verify_files_sized(const mr_source *src, const volatile int *stop,
+                                        mr_verify_report *report, void *context, mr_verify_result *out,
+                                        mr_error *err);
+static inline int mr_source_verify_files(const mr_source *src, const volatile int *stop,
+                                         mr_verify_report *report, void *context, mr_verify_result *out,
+                                         mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_source_verify_files_sized(src, stop, report, context, out, err);
 }
 
 /* Write a shard list: a text file that names .mrec files in order, with the facts that opening needs, so that

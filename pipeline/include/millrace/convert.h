@@ -168,7 +168,7 @@ typedef struct mr_append_result {
  * MR_EEXIST      another program writes the list, or an existing file has the name of a new one; or an
  *                interrupted call with other samples is unfinished and force is false, or was finished now
  * MR_EINVAL, MR_EFORMAT  the samples do not fit the set, or list_path is not a set of record files; err names
- *                        the difference
+ *                        the first class or field that differs
  * MR_ENOENT      list_path does not exist
  * MR_EBADSAMPLE  no sample of src could be converted
  * MR_ECANCELED   stopped; repeat the call to continue */
