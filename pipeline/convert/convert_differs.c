@@ -41,12 +41,17 @@ char *mri_convert_differs(const char *was, const char *is, char *buf, size_t roo
         {"check", "check of pictures"},
         {"max_pixels", "--max-pixels"},
         {"max_scans", "--max-scans"},
+        {"pictures", "--pictures"},
         {"shard_bytes", "--shard-size"},
     };
     size_t at = 0, a, b;
     buf[0] = '\0';
     for (size_t k = 0; k < MRI_ARRAY_COUNT(known) && at < room; k++) {
         const char *x = value_of(was, known[k].key, &a), *y = value_of(is, known[k].key, &b);
+        if (strcmp(known[k].key, "pictures") == 0) { /* without this key: all kinds */
+            if (!x) x = "all", a = 3;
+            if (!y) y = "all", b = 3;
+        }
         if (!x || !y || (a == b && memcmp(x, y, a) == 0)) continue;
         at += (size_t)snprintf(buf + at, room - at, "%s%s was %.*s, is %.*s", at ? "; " : "", known[k].name,
                                (int)a, x, (int)b, y);

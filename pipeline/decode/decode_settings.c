@@ -15,16 +15,35 @@ static const mri_setting rows[] = {
 static const mr_type kinds[] = {MR_TYPE_JPEG, MR_TYPE_PNG,  MR_TYPE_GIF,
                                 MR_TYPE_BMP,  MR_TYPE_WEBP, MR_TYPE_TIFF};
 
+static const mri_setting *pictures_row(void)
+{
+    const mri_setting *row = rows;
+    while (strcmp(row->member, "pictures") != 0) row++;
+    return row;
+}
+
+const char *mri_pictures_text(const mr_decode_config *cfg, char *buf, size_t room)
+{
+    const uint32_t all = (1u << MRI_ARRAY_COUNT(kinds)) - 1;
+    if (cfg->pictures == 0 || (cfg->pictures & all) == all) return NULL;
+    mri_setting_text(pictures_row(), cfg, buf, room);
+    return buf;
+}
+
+bool mri_pictures_parse(mr_decode_config *cfg, const char *text)
+{
+    char message[256];
+    return mri_setting_parse(pictures_row(), cfg, text, message, sizeof message);
+}
+
 int mri_picture_allowed(const mr_value *value, const mr_decode_config *cfg, mr_error *err)
 {
     const bool file = mri_type_is_picture_file(value->type) || value->type == MR_TYPE_BYTES;
     const int type = file ? mr_image_sniff(value->data, value->bytes) : 0;
     for (size_t k = 0; cfg->pictures && k < MRI_ARRAY_COUNT(kinds); k++) {
         if ((int)kinds[k] != type || cfg->pictures >> k & 1) continue;
-        char allowed[128];
-        for (size_t row = 0; row < MRI_ARRAY_COUNT(rows); row++)
-            if (strcmp(rows[row].member, "pictures") == 0)
-                mri_setting_text(&rows[row], cfg, allowed, sizeof allowed);
+        char allowed[MRI_PICTURES_TEXT];
+        mri_setting_text(pictures_row(), cfg, allowed, sizeof allowed);
         return mr_error_set(err, MR_EUNSUPPORTED,
                             "a %s picture, and --pictures %s leaves this kind out: add %s to it",
                             mri_picture_kind_name(kinds[k]), allowed, mr_type_name(kinds[k]));

@@ -33,6 +33,12 @@ struct mri_transcoder;
 int mri_decode_check(const mr_decode_config *cfg, const char *name, mr_error *err);
 /* A caller's settings, NULL: the defaults, for functions of the public header. */
 int mri_decode_settings(mr_decode_config *out, const mr_decode_config *cfg, mr_error *err);
+/* The kinds of picture files of cfg.pictures as --pictures takes them, into buf of MRI_PICTURES_TEXT bytes;
+ * NULL: all kinds. */
+#define MRI_PICTURES_TEXT 64
+const char *mri_pictures_text(const mr_decode_config *cfg, char *buf, size_t room);
+/* Set cfg->pictures from such a text. False: it is invalid. */
+bool mri_pictures_parse(mr_decode_config *cfg, const char *text);
 
 /* ---- PNG (png.c) ---- */
 

@@ -6,6 +6,7 @@
 
 #include "base/util.h"
 #include "pipeline/convert/convert_sample.h"
+#include "pipeline/decode/decoders.h"
 #include "pipeline/repair/repair.h"
 
 struct mri_repair_again {
@@ -16,7 +17,7 @@ struct mri_repair_again {
 };
 
 typedef struct settings { /* of a provenance */
-    char format[64], fingerprint[17], store[8], flag[5][6];
+    char format[64], fingerprint[17], store[8], flag[5][6], pictures[MRI_PICTURES_TEXT];
     unsigned long long count, max_pixels, shard_bytes;
     unsigned resize, quality, channels, max_scans;
 } settings;
@@ -26,18 +27,22 @@ enum { ENTRIES, TRANSCODE, SQUARE, IGNORE_EXIF, CHECK };
 /* As convert.c writes it. */
 static bool read_provenance(const char *text, settings *s)
 {
-    int end = -1;
+    int scans = -1, kinds = 0, end = -1;
     const int n =
         sscanf(text,
                "{\"source\": {\"format\": \"%63[^\"]\", \"count\": %llu, \"fingerprint\": \"%16[0-9a-f]\"}, "
                "\"store\": \"%7[a-z]\", \"entries\": %5[a-z], \"transcode\": %5[a-z], \"resize\": %u, "
                "\"quality\": %u, \"center_square\": %5[a-z], \"channels\": %u, \"ignore_exif\": %5[a-z], "
-               "\"check\": %5[a-z], \"max_pixels\": %llu, \"max_scans\": %u, \"shard_bytes\": %llu, "
-               "\"note\": %n",
+               "\"check\": %5[a-z], \"max_pixels\": %llu, \"max_scans\": %u, %n",
                s->format, &s->count, s->fingerprint, s->store, s->flag[ENTRIES], s->flag[TRANSCODE],
                &s->resize, &s->quality, s->flag[SQUARE], &s->channels, s->flag[IGNORE_EXIF], s->flag[CHECK],
-               &s->max_pixels, &s->max_scans, &s->shard_bytes, &end);
-    return n == 15 && end > 0;
+               &s->max_pixels, &s->max_scans, &scans);
+    if (n != 14 || scans < 0) return false;
+    if (sscanf(text + scans, "\"pictures\": \"%63[a-z,]\", %n", s->pictures, &kinds) != 1)
+        s->pictures[0] = '\0';
+    if (sscanf(text + scans + kinds, "\"shard_bytes\": %llu, \"note\": %n", &s->shard_bytes, &end) != 1)
+        return false;
+    return end > 0;
 }
 
 static bool is_on(const settings *s, int flag) { return strcmp(s->flag[flag], "true") == 0; }
@@ -89,6 +94,7 @@ int mri_repair_config_of(mr_convert_config *out, const mr_mrec *m, const char *p
     cfg.check = is_on(&s, CHECK);
     cfg.decode.max_pixels = s.max_pixels;
     cfg.decode.max_scans = s.max_scans;
+    if (s.pictures[0] && !mri_pictures_parse(&cfg.decode, s.pictures)) cfg.decode.pictures = 0;
     cfg.shard_bytes = s.shard_bytes;
     cfg.no_names = true;
     for (uint32_t k = 0; k < info->field_count; k++)

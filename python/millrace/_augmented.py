@@ -23,7 +23,7 @@ _ALL = 2**64 - 1
 # Of the parent's settings those that say which samples come when, and as what.
 _OF_THE_RUN = ("batch", "rank", "world", "seed", "order", "tail", "sampler", "repeats", "block", "training", "bad", "channels", "memory")
 # Those that say what happens to a picture; the parent's order does not depend on them.
-OF_THE_PICTURE = ("augment", "normalise", "operations", "fields", "pixels", "width_multiple", "io", "direct", "readers", "depth")
+OF_THE_PICTURE = ("augment", "normalise", "operations", "fields", "pixels", "pictures", "width_multiple", "io", "direct", "readers", "depth")
 
 
 class Seeded:

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional
 from . import _library as _l
 from ._arrays import DTYPES, Array, _Lease
 from ._errors import ArgumentError
-from ._loader import _PIXELS, Source, _count, _one_of
+from ._loader import _PIXELS, Source, _count, _one_of, _pictures
 from ._structs import mr_decode_config, mr_sample, mr_value
 
 _TEXT, _BYTES, _INT, _FLOAT, _TENSOR = 8, 7, 4, 5, 6
@@ -23,9 +23,10 @@ class Decoded:
 
     missing  the label of samples that have none"""
 
-    def __init__(self, path: Any, of_source: Dict[str, Any], fields: List[str], channels: int, pixels: str, missing: int) -> None:
+    def __init__(self, path: Any, of_source: Dict[str, Any], fields: List[str], channels: int, pixels: str, pictures: Any,
+                 missing: int) -> None:
         self._path, self._of_source, self._missing = path, of_source, missing
-        self._how = (_count("channels", channels, 0, 3), _one_of("pixels", _PIXELS, pixels))
+        self._how = (_count("channels", channels, 0, 3), _one_of("pixels", _PIXELS, pixels), _pictures(pictures))
         self._source: Optional[Source] = None
         self._pid = 0
         info = self._opened().info
@@ -70,7 +71,7 @@ class Decoded:
 
     def _picture(self, source: Source, number: int, value: mr_value) -> Any:
         cfg = _l.fill(_l.lib.mr_decode_defaults_sized, mr_decode_config())
-        cfg.channels, cfg.pixels = self._how
+        cfg.channels, cfg.pixels, cfg.pictures = self._how
         lease, shape, what = _Lease(), (C.c_uint32 * 3)(), _l.new_error()
         rc = _l.native.mrp_decode_value(C.byref(value), None, C.byref(cfg), C.byref(lease.address), shape, C.byref(what))
         if rc != _l.OK:

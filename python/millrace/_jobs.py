@@ -3,11 +3,11 @@ from __future__ import annotations
 
 import ctypes as C
 import os
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from . import _library as _l
 from ._errors import ArgumentError
-from ._loader import _PIXELS, Inbox, Loader, Source, _count, _one_of
+from ._loader import _PIXELS, Inbox, Loader, Source, _count, _one_of, _pictures
 from ._arrays import Array, _Lease
 from ._structs import mr_convert_config, mr_convert_result, mr_decode_config, mr_image_part
 from ._waiting import run
@@ -160,7 +160,8 @@ def _field(f: Any) -> Dict[str, Any]:
 
 
 def decode(data: Any, *, crop: Optional[Tuple[int, int, int, int]] = None, size: Any = None, flip: bool = False,
-           channels: int = 0, exif: bool = True, pixels: Pixels = "own", max_pixels: int = 100_000_000) -> Array:
+           channels: int = 0, exif: bool = True, pixels: Pixels = "own", max_pixels: int = 100_000_000,
+           pictures: Union[str, Sequence[str]] = "all") -> Array:
     """One picture file (JPEG, PNG, GIF, BMP, WebP, TIFF), or part of it, as an Array: uint8, (height, width, channels).
 
     data      its bytes (bytes, bytearray, memoryview, a NumPy array of uint8)
@@ -170,12 +171,14 @@ def decode(data: Any, *, crop: Optional[Tuple[int, int, int, int]] = None, size:
     channels  1, 3, or 0: as stored (gray stays 1)
     exif      the picture is turned upright as its EXIF orientation says
     pixels    "own", or "libjpeg" for libjpeg-turbo's arithmetic
+    pictures  kinds of picture files that are decoded, such as "jpeg,png" or ["jpeg", "png"]; others are an error; "all"
 
     Damage is an error, and never filled with grey; with a crop, what lies behind it is not looked at."""
     raw = data if isinstance(data, bytes) else bytes(memoryview(data).cast("B"))
     cfg = _l.fill(_l.lib.mr_decode_defaults_sized, mr_decode_config())
     cfg.channels, cfg.ignore_exif = _count("channels", channels, 0, 3), not exif
     cfg.pixels, cfg.max_pixels = _one_of("pixels", _PIXELS, pixels), _count("max_pixels", max_pixels, 1, 2**64 - 1)
+    cfg.pictures = _pictures(pictures)
     part = None
     if crop is not None or size is not None or flip:
         part = mr_image_part()

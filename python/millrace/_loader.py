@@ -37,6 +37,7 @@ _BAD = {"stop": 0, "replace": 1, "skip": 2}
 _SPLITS = {"auto": 0, "train": 1, "test": 2}
 _CLASSES = {"first": 0, "depth": 1, "none": 2}
 _PIXELS = {"own": 0, "libjpeg": 1}
+_PICTURES = {"jpeg": 1, "png": 2, "gif": 4, "bmp": 8, "webp": 16, "tiff": 32}
 _ROLES = {"plain": 0, "boxes": 1, "box_values": 2, "mask": 3}
 _TUNE_ALL, _ENDLESS, _FITS, _KEEP_MOST = 31, 2**64 - 1, 2**64 - 1, 4096
 
@@ -65,6 +66,19 @@ def _count(what: str, value: Any, least: int = 0, most: int = 2**32 - 1) -> int:
     if not least <= n <= most:
         raise ArgumentError("%s=%d: expected %d to %d" % (what, n, least, most))
     return n
+
+
+def _pictures(value: Any) -> int:
+    """Bits of mr_decode_config.pictures. value: names in a list or with commas between them; "all" or None: every kind."""
+    if value is None or value == "all":
+        return 0
+    names = value.split(",") if isinstance(value, str) else list(value)
+    if not names:
+        raise ArgumentError("pictures=%r: expected at least one of %s, or \"all\"" % (value, ", ".join(map(repr, _PICTURES))))
+    bits = 0
+    for name in names:
+        bits |= _one_of("pictures", _PICTURES, name)
+    return bits
 
 
 class Source:
@@ -219,6 +233,7 @@ class Loader:
     on_note     function of a text; else it is logged
     readers, depth, io, direct      as the options of `millrace bench loader`
     pixels      "own", or "libjpeg" for its arithmetic
+    pictures    kinds of picture files that are decoded, such as "jpeg,png" or ["jpeg", "png"]; others are bad samples; "all"
     tune        settings of threads may change to deliver more; no bit of a batch does
 
     One thread at a time takes batches; others wait. After fork() a loader is of no use in the child (ForkError); pickled, as by
@@ -236,7 +251,8 @@ class Loader:
                  memory: int = 0, entry_bytes: int = 1 << 30, bad: Bad = "stop", max_bad: int = 100,
                  on_bad: Optional[Callable[[Error, Optional[int]], None]] = None,
                  on_note: Optional[Callable[[str], None]] = None, readers: int = 0, depth: int = 32, io: Io = "auto",
-                 direct: bool = False, pixels: Pixels = "own", tune: bool = False) -> None:
+                 direct: bool = False, pixels: Pixels = "own", tune: bool = False,
+                 pictures: Union[str, Sequence[str]] = "all") -> None:
         given = dict(locals())
         del given["self"]
         self._begin(given)
@@ -295,6 +311,7 @@ class Loader:
         cfg.augment = self._texts[0]
         cfg.channels = _count("channels", g["channels"], 0, 3)
         cfg.decode.pixels = _one_of("pixels", _PIXELS, g["pixels"])
+        cfg.decode.pictures = _pictures(g["pictures"])
         cfg.bad = _one_of("bad", _BAD, g["bad"])
         cfg.max_bad = _count("max_bad", g["max_bad"], 0, 2**64 - 1)
         cfg.memory_bytes = _count("memory", g["memory"], 0, 2**64 - 1)

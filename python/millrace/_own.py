@@ -82,7 +82,7 @@ class Own:
         fields = settings.pop("fields", ())
         data = Decoded(path, {n: settings.pop(n) for n in OF_THE_SOURCE if n in settings},
                        [f if isinstance(f, str) else dict(f).get("name", "") for f in fields], settings.get("channels", 0),
-                       settings.pop("pixels", "own"), ignore)
+                       settings.pop("pixels", "own"), settings.pop("pictures", "all"), ignore)
         return Live(data, key=data.key)
 
     def _pictures(self) -> bool:

@@ -76,6 +76,7 @@ class Settings(SourceSettings, total=False):
     direct: bool
     pixels: Pixels
     tune: bool
+    pictures: Union[str, Sequence[str]]
 
 
 class PassSettings(Settings, total=False):

@@ -12,6 +12,7 @@ _OTHER = {"shard-size": "shard_bytes"}
 _VALUES = {"tail": ("keep", "drop", "pad"), "split": ("auto", "train", "test"), "store": ("jpeg", "raw", "coef"), "cache": ("off", "memory", "disk"),
            "order": ("shuffle", "block", "sequential", "balanced"), "bad": ("stop", "replace", "skip"), "classes": ("first", "depth", "none"),
            "format": ("pixels",), "match-classes": ("order", "names"), "pixels": ("own", "libjpeg"), "outside": ("take",)}
+_KINDS = ("all", "jpeg", "png", "gif", "bmp", "webp", "tiff")
 _OPTION = re.compile(r"--([a-z][a-z0-9]*(?:-[a-z0-9]+)*)(?:( |=)([^\s,;()]+))?")
 _loaders: Dict[str, bool] = {}
 
@@ -33,6 +34,8 @@ def _names() -> Dict[str, bool]:
 def _is_value(name: str, value: str) -> bool:
     if name in _VALUES:
         return value in _VALUES[name]
+    if name == "pictures":
+        return all(kind in _KINDS for kind in value.split(","))
     return value in ("none", "off") or value.isdigit() or value.isupper() or "=" in value or ":" in value
 
 

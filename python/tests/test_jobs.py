@@ -81,6 +81,68 @@ def test_decode(shapes):
     assert millrace.decode(data).data_ptr % 64 == 0
 
 
+@pytest.mark.parametrize("pictures", ["jpeg", "png,jpeg", ["jpeg"], ("gif", "jpeg"), "all", None])
+def test_kinds_of_pictures_that_are_decoded(shapes, pictures):
+    assert millrace.decode(one_picture(shapes), pictures=pictures).shape == (48, 48, 3)
+    with millrace.Loader(shapes, batch=4, augment="resize(8)", pictures=pictures) as loader:
+        assert len(next(iter(loader)).images.numpy()) == 4
+
+
+@pytest.mark.parametrize("pictures", ["png", ["png", "webp"]])
+def test_kinds_of_pictures_that_are_not_decoded(shapes, pictures):
+    with pytest.raises(millrace.Error, match="a JPEG picture, and pictures="):
+        millrace.decode(one_picture(shapes), pictures=pictures)
+    with pytest.raises(millrace.BadSampleError), millrace.Loader(shapes, batch=4, augment="resize(8)", pictures=pictures) as loader:
+        next(iter(loader))
+
+
+@pytest.mark.parametrize("wrong", ["jpg", "", [], ["all"], "jpeg png"])
+def test_kinds_of_pictures_that_do_not_exist(shapes, wrong):
+    with pytest.raises(millrace.ArgumentError, match="pictures"):
+        millrace.decode(one_picture(shapes), pictures=wrong)
+
+
+def pictures_of_pillow(image):
+    """{name: (bytes, tolerance)}: gray, colour, palette and alpha in formats that other libraries write and read."""
+    import io
+    draw = np.random.default_rng(7)
+    ramp = np.add.outer(np.arange(37), 3 * np.arange(53)).astype(np.uint8)
+    colour = np.stack([ramp, ramp[::-1], draw.integers(0, 256, ramp.shape, dtype=np.uint8)], 2)
+    alpha = np.dstack([colour, np.full(ramp.shape, 255, np.uint8)])
+    kinds = {"gray": image.fromarray(ramp), "colour": image.fromarray(colour), "alpha": image.fromarray(alpha),
+             "palette": image.fromarray(colour).quantize(64)}
+    ways = [("PNG", {}, "gray colour palette"), ("GIF", {}, "palette gray"), ("GIF", {"interlace": 0}, "palette"), ("BMP", {}, "gray colour palette"),
+            ("TIFF", {}, "gray colour palette"), ("TIFF", {"compression": "tiff_lzw"}, "gray colour"),
+            ("TIFF", {"compression": "tiff_adobe_deflate"}, "gray colour palette"), ("TIFF", {"compression": "packbits"}, "colour"),
+            ("WEBP", {"lossless": True}, "colour alpha"), ("WEBP", {"quality": 80}, "colour")]
+    out = {}
+    for form, how, names in ways:
+        for name in names.split():
+            to = io.BytesIO()
+            kinds[name].save(to, form, **how)
+            out["%s %s %s" % (form, name, how)] = to.getvalue()
+    return out
+
+
+def test_pixels_are_those_of_pillow():
+    """All of these formats are decoded without arithmetic of our own, so that the pixels are equal."""
+    image = pytest.importorskip("PIL.Image")
+    import io
+    missing = []
+    for name, data in pictures_of_pillow(image).items():
+        try:
+            ours = np.asarray(millrace.decode(data, channels=3))
+        except millrace.Error as e:
+            assert "library" in str(e) or "install" in str(e), (name, e)
+            missing.append(name)
+            continue
+        theirs = np.asarray(image.open(io.BytesIO(data)).convert("RGB"))
+        assert ours.shape == theirs.shape and (ours == theirs).all(), name
+    assert all(name.startswith(("TIFF", "WEBP")) for name in missing)
+    if missing:
+        pytest.skip("compared without these, whose libraries are missing: %s" % ", ".join(missing))
+
+
 @pytest.mark.parametrize("wrong, kind", [({"crop": (40, 0, 9, 1)}, millrace.ArgumentError), ({"crop": (0, 0, 0, 1)}, ValueError),
                                          ({"crop": (1, 2, 3)}, ValueError), ({"size": 0}, ValueError),
                                          ({"size": 1 << 30}, millrace.Error), ({"max_pixels": 100}, millrace.LimitError)])

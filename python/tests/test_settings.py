@@ -20,7 +20,7 @@ def parameter_of(row):
 def value_of(row):
     """The default of a row, as Python writes it."""
     kind, standard = row.kind.decode(), row.standard.decode() if row.standard else None
-    if kind in ("text", "choice"):
+    if kind in ("text", "choice", "set"):
         return standard
     if kind == "flag":
         return False

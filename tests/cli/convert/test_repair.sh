@@ -113,6 +113,13 @@ run 3 repair bad/s out_set; out_has "59 samples whole, 1 lost"
 run 0 verify out_set --quiet; out_has "59 of 59"
 run 0 repair bad/s back --from tar --quiet; same_files tar back; rm -rf back
 
+# ---- made with kinds of pictures that are left out: a setting of the set ----
+mkdir kinds
+run 0 convert d kinds/s.mrec --pictures jpeg,png --shard-size 40K --quiet
+damaged kinds
+change bad/s-00001.mrec 9000
+run 0 repair bad/s.mrec back --from d --quiet; same_files kinds back; rm -rf back
+
 # ---- refused ----
 damaged mrec
 change bad/s-00001.mrec 9000

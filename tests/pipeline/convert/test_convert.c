@@ -373,6 +373,29 @@ static void resume_refuses_another_conversion(void **state)
     mr_source_close(src);
 }
 
+/* The kinds of pictures are a setting that decides which samples are bad: resume needs the same ones. */
+static void resume_refuses_other_kinds_of_pictures(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    mr_convert_config cfg;
+    mr_convert_defaults(&cfg);
+    mr_source *src = mrt_source(make_folder("kinds", 0));
+    MRT_OK(mr_convert(src, mrt_path("kinds-all.mrec"), &cfg, NULL, &err), &err);
+    cfg.resume = true;
+    cfg.decode.pictures = 63; /* each kind by name: all of them */
+    MRT_OK(mr_convert(src, mrt_path("kinds-all.mrec"), &cfg, NULL, &err), &err);
+    cfg.decode.pictures = MR_PICTURES_JPEG | MR_PICTURES_PNG;
+    MRT_EQ(mr_convert(src, mrt_path("kinds-all.mrec"), &cfg, NULL, &err), MR_EEXIST);
+    MRT_HAS(err.text, "--pictures was all, is jpeg,png");
+    MRT_OK(mr_convert(src, mrt_path("kinds-two.mrec"), &cfg, NULL, &err), &err);
+    MRT_OK(mr_convert(src, mrt_path("kinds-two.mrec"), &cfg, NULL, &err), &err);
+    cfg.decode.pictures = MR_PICTURES_JPEG;
+    MRT_EQ(mr_convert(src, mrt_path("kinds-two.mrec"), &cfg, NULL, &err), MR_EEXIST);
+    MRT_HAS(err.text, "--pictures was jpeg,png, is jpeg");
+    mr_source_close(src);
+}
+
 /* ---- shards ---- */
 
 static void shards_stay_below_their_size_and_hold_everything(void **state)
@@ -517,6 +540,7 @@ int main(void)
         cmocka_unit_test(with_bad_samples_too),
         cmocka_unit_test(with_shards_too),
         cmocka_unit_test(resume_refuses_another_conversion),
+        cmocka_unit_test(resume_refuses_other_kinds_of_pictures),
         cmocka_unit_test(shards_stay_below_their_size_and_hold_everything),
         cmocka_unit_test(input_is_never_output),
         cmocka_unit_test(settings_are_checked),
