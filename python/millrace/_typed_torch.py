@@ -22,7 +22,6 @@ class TorchSettings(Settings, total=False):
     num_classes: Optional[int]
     transform: Optional[Callable[[Any], Any]]
     target_transform: Optional[Callable[[Any], Any]]
-    collate_fn: Optional[Callable[[List[Any]], Any]]
 
 
 class DataLoaderSettings(TorchSettings, total=False):

@@ -31,11 +31,12 @@ from ._made import MadePass
 from ._own import TARGET, Own, OwnMixin, for_augmentation
 from ._native import CPYTHON
 from ._passes import Pass, Passes
-from ._typed import Unpack
+from ._typed import Path, Unpack
 from ._typed_torch import DataLoaderSettings
 
 Fields = Sequence[Union[str, Dict[str, Any]]]
 Item = TypeVar("Item", covariant=True)  # what an iteration delivers
+Made = TypeVar("Made")  # what collate_fn= gives
 _FORMATS = {"contiguous": "contiguous", "channels_last": "channels_last", torch.contiguous_format: "contiguous",
             torch.channels_last: "channels_last"}
 _LITTLE = 1 << 20
@@ -257,19 +258,27 @@ class Loader(OwnMixin, Passes, Generic[Item]):
 
     @overload
     def __init__(self: "Loader[Batch]", path: Any, batch_size: Optional[int] = ..., shuffle: Optional[bool] = ..., *, raw: Literal[True],
-                 fields: Fields = ..., **settings: Unpack[DataLoaderSettings]) -> None: ...
+                 fields: Fields = ..., collate_fn: None = ..., **settings: Unpack[DataLoaderSettings]) -> None: ...
+
+    @overload
+    def __init__(self: "Loader[Made]", path: Any, batch_size: Optional[int] = ..., shuffle: Optional[bool] = ..., *,
+                 collate_fn: Callable[[List[Any]], Made], fields: Fields = ..., **settings: Unpack[DataLoaderSettings]) -> None: ...
 
     @overload
     def __init__(self: "Loader[Dict[str, torch.Tensor]]", path: Any, batch_size: Optional[int] = ..., shuffle: Optional[bool] = ..., *,
-                 keys: Sequence[str], fields: Fields = ..., **settings: Unpack[DataLoaderSettings]) -> None: ...
+                 keys: Sequence[str], fields: Fields = ..., collate_fn: None = ..., **settings: Unpack[DataLoaderSettings]) -> None: ...
 
     @overload
-    def __init__(self: "Loader[Tuple[torch.Tensor, torch.Tensor, Dict[str, torch.Tensor]]]", path: Any, batch_size: Optional[int] = ...,
-                 shuffle: Optional[bool] = ..., *, fields: Fields, **settings: Unpack[DataLoaderSettings]) -> None: ...
+    def __init__(self: "Loader[Tuple[torch.Tensor, torch.Tensor, Dict[str, torch.Tensor]]]", path: Path, batch_size: Optional[int] = ...,
+                 shuffle: Optional[bool] = ..., *, fields: Fields, collate_fn: None = ..., **settings: Unpack[DataLoaderSettings]) -> None: ...
 
     @overload
-    def __init__(self: "Loader[Tuple[torch.Tensor, torch.Tensor]]", path: Any, batch_size: Optional[int] = ...,
-                 shuffle: Optional[bool] = ..., **settings: Unpack[DataLoaderSettings]) -> None: ...
+    def __init__(self: "Loader[Tuple[torch.Tensor, torch.Tensor]]", path: Path, batch_size: Optional[int] = ...,
+                 shuffle: Optional[bool] = ..., *, collate_fn: None = ..., **settings: Unpack[DataLoaderSettings]) -> None: ...
+
+    @overload
+    def __init__(self: "Loader[Any]", path: Any, batch_size: Optional[int] = ..., shuffle: Optional[bool] = ..., *, fields: Fields = ...,
+                 collate_fn: None = ..., **settings: Unpack[DataLoaderSettings]) -> None: ...  # samples of a Python object are of any kind
 
     def __init__(self, path: Any, batch_size: Optional[int] = None, shuffle: Optional[bool] = None, *, batch: Optional[int] = None,
                  memory_format: Union[None, Literal["contiguous", "channels_last"], torch.memory_format] = None,

