@@ -8,6 +8,7 @@
  * source was opened stays. */
 #include <errno.h>
 #include <inttypes.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/abi.h"
@@ -153,6 +154,35 @@ static int add_list(change *c, const char *path, uint64_t first, uint64_t end, m
     return c->list[c->list_count++].path ? MR_OK : no_memory(err);
 }
 
+static bool has_list(const change *c, const char *path)
+{
+    for (uint32_t k = 0; k < c->list_count; k++)
+        if (strcmp(c->list[k].path, path) == 0) return true;
+    return false;
+}
+
+/* A run that was killed after it removed a list left the part file: it goes when all is restored again. */
+static int add_remains(change *c, mr_error *err)
+{
+    char path[MRI_WITHDRAWN_PATH], last[MRI_WITHDRAWN_PATH] = "",
+                                   list[MRI_WITHDRAWN_PATH + sizeof MRI_WITHDRAWN_NAME],
+                                   part[sizeof list + 8];
+    struct stat st;
+    mr_extent at;
+    int rc = MR_OK;
+    for (uint64_t n = 0; !rc && n < c->src->format_count; n++) {
+        if (mri_stop_asked()) return mri_stopped(err);
+        if (!mri_withdrawn_place(c->src, n, &at, path)) continue;
+        path[mri_withdrawn_folder_bytes(path)] = '\0';
+        if (n && strcmp(path, last) == 0) continue;
+        snprintf(last, sizeof last, "%s", path);
+        snprintf(list, sizeof list, "%s%s", path, MRI_WITHDRAWN_NAME);
+        snprintf(part, sizeof part, "%s.part", list);
+        if (lstat(part, &st) == 0 && !has_list(c, list)) rc = add_list(c, list, 0, 0, err);
+    }
+    return rc;
+}
+
 static int find_lists(change *c, mr_error *err)
 {
     const mri_withdrawn *w = c->src->withdrawn;
@@ -166,7 +196,7 @@ static int find_lists(change *c, mr_error *err)
     }
     for (uint32_t k = 0; !rc && c->all && w && k < w->folders.count; k++)
         if (w->list[k].count) rc = add_list(c, w->list[k].path, 0, 0, err);
-    return rc;
+    return rc || !c->all ? rc : add_remains(c, err);
 }
 
 static mri_withdrawn_entry entry_of(const change *c, const key *k)
@@ -249,13 +279,19 @@ static int prepare(const change *c, folder_list *l, mr_error *err)
     return MR_OK;
 }
 
-static int finish(folder_list *l, mr_error *err)
+/* No list takes the place of the old one: that goes, and so does the part file. */
+static int finish_empty(folder_list *l, mr_error *err)
 {
     const mri_output_rules rules = {.force = true};
-    if (l->count == 0) {
-        const int rc = mri_output_remove(l->path, &rules, err);
-        return rc ? rc : mri_sync_folder_of(l->path, err);
-    }
+    int rc = mri_output_remove(l->path, &rules, err);
+    if (!rc) rc = mri_output_discard(l->out, err);
+    return rc ? rc : mri_sync_folder_of(l->path, err);
+}
+
+static int finish(const change *c, folder_list *l, mr_error *err)
+{
+    if (c->restores && !l->changed) return mri_output_discard(l->out, err);
+    if (l->count == 0) return finish_empty(l, err);
     const int rc = mri_withdrawn_list_write(l->next, l->count, l->out, err);
     return rc ? rc : mri_output_commit(l->out, NULL, NULL, err);
 }
@@ -267,7 +303,7 @@ static int write_lists(change *c, uint64_t *changed, mr_error *err)
     for (uint32_t k = 0; !rc && k < c->list_count; k++) rc = prepare(c, &c->list[k], err);
     for (uint32_t k = 0; !rc && k < c->list_count; k++) {
         *changed += c->list[k].changed;
-        if (c->list[k].changed || !c->restores) rc = finish(&c->list[k], err);
+        rc = finish(c, &c->list[k], err);
     }
     return rc;
 }

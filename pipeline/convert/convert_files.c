@@ -140,6 +140,7 @@ static int remove_part(mri_files *f, const char *path, bool ours, mr_error *err)
     int rc = open_part(f, path, false, &out, err);
     if (!rc && ours) mri_output_adopt(out);
     if (!rc) rc = mri_output_empty(out, err);
+    if (!rc) rc = mri_output_discard(out, err);
     mri_output_close(out, false);
     return rc;
 }

@@ -117,6 +117,7 @@ static int remove_part(mri_mrec_output *o, uint32_t at, mr_error *err)
     rules.force = true;
     int rc = path ? mri_output_open(&part, path, &rules, err) : mri_mrec_no_memory(err);
     if (!rc) rc = mri_output_empty(part, err); /* refuses files that are not ours */
+    if (!rc) rc = mri_output_discard(part, err);
     mri_output_close(part, false);
     free(path);
     return rc;

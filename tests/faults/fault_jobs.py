@@ -80,6 +80,7 @@ JOBS = [
     Job("withdraw-folder", "withdraw photos --where label=1 --quiet", copies=["photos"], parts=["*/.millrace.withdrawn*"],
         measured=["photos/*/*/.millrace.withdrawn"]),
     Job("restore", "restore listed/set.mrec --samples 2 --quiet", copies=["listed"], parts=PART, measured=["listed/.millrace.withdrawn"]),
+    Job("restore-all", "restore listed/set.mrec --all --quiet", copies=["listed"], parts=PART),
     Job("manifest", "manifest ../in/photos m.txt --quiet", again="--force", parts=PART),
     Job("synth", "synth made --classes 2 --count 2 --test-count 1 --size 8 --quiet", again="--force", parts=["made", "made/*"], unsynced=True),
     Job("train", "train ../in/photos --epochs 2 --checkpoint run " + _TRAIN, again="--resume", parts=PART + ["run", "run/*"], whole=WHOLE,

@@ -679,9 +679,9 @@ static inline int mr_mrec_verify_until(const char *path, const volatile int *sto
  * report  gets every defect, with file, offset and sample where they are known; NULL: none
  * out     may be NULL. records: samples checked; bytes: read from samples and record files
  *
- * MR_OK                    no defect
+ * MR_OK                     no defect
  * MR_ECHECKSUM, MR_EFORMAT  defects; err has the first one
- * other < 0                the check itself failed; defects before that were reported */
+ * other < 0                 the check itself failed; defects before that were reported */
 MR_API int mr_source_verify_sized(const mr_source *src, const volatile int *stop, mr_verify_report *report,
                                   void *context, mr_verify_result *out, mr_error *err);
 static inline int mr_source_verify(const mr_source *src, const volatile int *stop, mr_verify_report *report,
