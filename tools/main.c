@@ -27,6 +27,8 @@ static void put_overview(FILE *out)
           out);
     for (size_t i = 0; i < OPT_COUNT(commands); i++)
         fprintf(out, "  %-14s %s\n", commands[i]->name, commands[i]->summary);
+    fputs("\nValues of options:\n", out);
+    options_values(out);
     fputs(
         "\n'millrace help COMMAND' lists its options, with --all also those that several commands share;\n"
         "'millrace help augment' the operations of --augment; 'millrace --version' the version and the kinds "

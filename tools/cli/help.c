@@ -224,6 +224,21 @@ void options_help_json(FILE *out, const command *cmd)
             put_json_option(out, &cmd->groups[g], &cmd->groups[g].options[i]);
 }
 
+/* ---- words that stand for values ---- */
+
+static const struct {
+    const char *word, *help;
+} values[] = {
+    {"SIZE", "bytes: a number, alone or with the unit K, M, G or T, powers of 1024: 4096, 64K, 1.5G"},
+    {"TIME", "seconds: a number, alone or with the unit us, ms, s, min or h: 10, 250ms, 1.5h"},
+};
+
+void options_values(FILE *out)
+{
+    for (size_t i = 0; i < OPT_COUNT(values); i++)
+        fprintf(out, "  %-14s %s\n", values[i].word, values[i].help);
+}
+
 /* ---- the manual page ---- */
 
 /* roff: a backslash and a leading dot or quote mean something, and a hyphen must be told from a minus. */
@@ -292,6 +307,12 @@ void options_man(FILE *out, const command *const *commands, size_t count)
           "are stable.\n.SH COMMANDS\n",
           out);
     for (size_t i = 0; i < count; i++) man_command(out, commands[i]);
+    fputs(".SH VALUES OF OPTIONS\n", out);
+    for (size_t i = 0; i < OPT_COUNT(values); i++) {
+        fputs(".TP\n.I ", out);
+        put_roff(out, values[i].word);
+        put_roff(out, values[i].help);
+    }
     fputs(".SH EXIT STATUS\n.TP\n.B 0\ndone\n.TP\n.B 1\nfailed; the last line on standard error says what "
           "and where\n.TP\n.B 2\nmisused: a wrong option or argument\n.TP\n.B 3\ndone, but samples were "
           "bad and are listed\n.TP\n.B 130, 143\nstopped by SIGINT or SIGTERM; \\-\\-resume continues the "

@@ -7,6 +7,8 @@
 void options_help(FILE *out, const command *cmd, opt_help how);
 /* The same for programs: a JSON line for each argument and option. */
 void options_help_json(FILE *out, const command *cmd);
+/* What SIZE and TIME stand for in the help of options: rows for the overview of commands. */
+void options_values(FILE *out);
 /* The whole manual page in roff. */
 void options_man(FILE *out, const command *const *commands, size_t count);
 

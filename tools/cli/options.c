@@ -113,6 +113,7 @@ static const struct {
     {"arch", "model", NULL},
     {"batch-size", "batch", NULL},
     {"ckpt", "checkpoint", NULL},
+    {"channels", "decode", NULL}, /* of stats, once */
     {"checkpoint-dir", "checkpoint", NULL},
     {"cpu", "devices", "cpu"},
     {"device", "devices", NULL},

@@ -14,8 +14,8 @@ enum { STATS_PAIRS = 10, STATS_KINDS = 8, STATS_SAMPLINGS = 5 };
 
 typedef struct stats_config {
     mr_decode_config decode;
-    uint32_t workers;  /* 0: one per core */
-    uint64_t channels; /* pictures to decode, evenly spaced */
+    uint32_t workers;     /* 0: one per core */
+    uint64_t decode_most; /* pictures to decode, evenly spaced */
     bool quiet;
     bool pixel_hash; /* of decoded pixels, in place of the picture's bytes */
     bool (*wrong)(void *context, const mr_error *what); /* a bad sample, in order */

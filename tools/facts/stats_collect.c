@@ -256,7 +256,7 @@ int stats_collect(stats *s, const mr_source *src, const stats_config *cfg)
 {
     const mr_source_info *info = mr_source_info_of(src);
     *s = (stats){.src = src, .count = info->count};
-    s->decoded = info->image_field < 0 ? 0 : cfg->channels < s->count ? cfg->channels : s->count;
+    s->decoded = info->image_field < 0 ? 0 : cfg->decode_most < s->count ? cfg->decode_most : s->count;
     s->sample = calloc(s->count + 1, sizeof *s->sample);
     s->sums = calloc(6 * s->decoded + 1, sizeof *s->sums);
     if (!s->sample || !s->sums) return exit_no_memory("the facts of all samples");

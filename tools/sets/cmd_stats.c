@@ -9,7 +9,7 @@
 
 typedef struct stats_args {
     const char *set;
-    uint64_t channels;
+    uint64_t decode;
     uint32_t workers;
     data_args data;
     output_args output;
@@ -31,7 +31,7 @@ static int run(const void *args)
     if (status) return status;
     setup_tell_part(src, &a->data);
     stats_config cfg = {
-        .workers = a->workers, .channels = a->channels, .quiet = a->output.quiet, .wrong = on_wrong};
+        .workers = a->workers, .decode_most = a->decode, .quiet = a->output.quiet, .wrong = on_wrong};
     setup_decode(&cfg.decode, &a->data);
     status = stats_collect(&s, src, &cfg);
     if (status == EXIT_DONE) status = stats_sum_up(&s);
@@ -46,7 +46,7 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    OPT(stats_args, channels, U64, .option = "channels", .most = MRI_ANY, .standard = "1000",
+    OPT(stats_args, decode, U64, .option = "decode", .most = MRI_ANY, .standard = "1000",
         .help = "decode this many evenly spaced pictures for mean and deviation of the channels; 0: none"),
     OPT(stats_args, workers, U32, .option = "workers", .most = 256, .standard = "0",
         .help = "threads; 0: one per core"),
@@ -70,7 +70,7 @@ const command command_stats = {
             "them in normalise(), and which samples have the same bytes. In mean and deviation each picture "
             "counts the same, "
             "whatever its size. Samples that cannot be read are reported, and the exit status is then 3.",
-    .examples = "  millrace stats photos\n  millrace stats train.mrec --channels 0 --json\n",
+    .examples = "  millrace stats photos\n  millrace stats train.mrec --decode 0 --json\n",
     .positionals = positionals,
     .positional_count = OPT_COUNT(positionals),
     .groups = groups,

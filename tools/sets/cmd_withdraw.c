@@ -345,7 +345,7 @@ static const opt_positional positionals[] = {
 
 const command command_withdraw = {
     .name = "withdraw",
-    .summary = "lists samples as withdrawn, so that no command and no program reads them",
+    .summary = "list samples as withdrawn, so that no command and no program reads them",
     .text =
         "Adds samples of SET to the file .millrace.withdrawn in the folder in which their data file lies. "
         "Every "
@@ -371,7 +371,7 @@ const command command_withdraw = {
 
 const command command_restore = {
     .name = "restore",
-    .summary = "takes withdrawn samples back",
+    .summary = "take withdrawn samples back",
     .text = "Removes samples of SET from the list of withdrawn samples (see 'withdraw'). Samples that are "
             "not in the "
             "list stay as they are. --all also removes entries whose file changed or is missing.",

@@ -1,7 +1,5 @@
 /* odd_files FOLDER: the pictures of tests/pipeline/decode/odd.h as files, FOLDER/GROUP/all/NAME, and a line
- * on stdout for each:
- *
- *   (of kinds whose library is here)
+ * on stdout for each, of kinds whose library is here:
  *
  *   GROUP TAB NAME TAB "good", "bad" or "own" (libjpeg does not read it) TAB the error of our decoder
  *   TAB the error of libjpeg, or of a check */

@@ -28,8 +28,9 @@ for dst in t.mrec t.tar t.tfrecord; do # the same pictures, the same numbers
         equal "$(grep -o "\"$key\": [^\"]*" out)" "$(grep -o "\"$key\": [^\"]*" one)"
     done
 done
-run 0 stats s --channels 0 --quiet; out_lacks "normalise("
-run 0 stats s --channels 5 --quiet; out_has "of 5 pictures"
+run 0 stats s --decode 0 --quiet; out_lacks "normalise("
+run 0 stats s --decode 5 --quiet; out_has "of 5 pictures"
+run 2 stats s --channels 5; err_has "did you mean --decode?"
 
 # mean and deviation of pixels that are known: half 10, half 30
 printf '\0\0\010\003\0\0\0\002\0\0\0\002\0\0\0\002\012\036\012\036\012\036\012\036' >i.idx3-ubyte
