@@ -2,11 +2,14 @@
  *
  *   FAKE_NVML_INIT   what nvmlInit_v2() returns (0)
  *   FAKE_NVML_COUNT  GPUs (1)
- *   FAKE_NVML_BUSY   percent of the time in which GPU 0 is busy (0); the others never are */
+ *   FAKE_NVML_BUSY   percent of the time in which GPU 0 is busy (0); the others never are
+ *   FAKE_NVML_SEEN   a file that is made when GPU 0 has been looked at LOOKS times */
 #include <stdio.h>
 #include <stdlib.h>
 
 #define EXPORTED __attribute__((visibility("default"))) /* the build hides unmarked symbols */
+
+enum { LOOKS = 8 };
 
 typedef struct utilization {
     unsigned gpu, memory;
@@ -49,8 +52,17 @@ int nvmlDeviceGetName(void *device, char *name, unsigned bytes)
     return 0;
 }
 
+static void count_look(void)
+{
+    static int looks;
+    const char *path = getenv("FAKE_NVML_SEEN");
+    FILE *f = path && ++looks == LOOKS ? fopen(path, "we") : NULL;
+    if (f) fclose(f);
+}
+
 int nvmlDeviceGetUtilizationRates(void *device, utilization *out)
 {
+    if (device == &gpus[0]) count_look();
     out->gpu = device == &gpus[0] ? (unsigned)number("FAKE_NVML_BUSY", 0) : 0;
     out->memory = out->gpu / 2;
     return 0;

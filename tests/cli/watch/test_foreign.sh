@@ -81,13 +81,15 @@ err_has "an estimate"
 
 # GPUs: none, busy, idle, a library that does not work
 export LD_LIBRARY_PATH="$fake_nvml${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-export FAKE_NVML_BUSY=25 FAKE_NVML_COUNT=2
-watched 0 --interval 20ms -- sleep 1
+# a look costs more time on a full machine: the program ends when there were enough of them
+looked_at() { rm -f "$FAKE_NVML_SEEN"; watched 0 --interval 20ms -- sh -c 'while [ ! -e "$FAKE_NVML_SEEN" ]; do sleep 0.05; done'; }
+export FAKE_NVML_BUSY=25 FAKE_NVML_COUNT=2 FAKE_NVML_SEEN="$PWD/seen"
+looked_at
 err_has "GPU 0     Fake 0: idle 75 %"
 err_has "GPU 1     Fake 1: not used by it"
 err_has "GPU idle 75 % of the time"
 export FAKE_NVML_BUSY=95
-watched 0 --interval 20ms -- sleep 1
+looked_at
 err_has "verdict   not input-bound: the GPU was busy 95 %"
 export FAKE_NVML_INIT=9
 watched 0 -- true
