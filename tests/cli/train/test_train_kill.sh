@@ -54,7 +54,7 @@ run 2 train d "$@" --checkpoint run --resume --batch 21; err_has "--batch"
 run 2 train d "$@" --checkpoint run --resume --seed 4; err_has "--seed"
 run 2 train d "$@" --checkpoint run --resume --augment none; err_has "--augment: the checkpoint was trained with padcrop"
 run 2 train d "$@" --checkpoint run --resume --pixels libjpeg; err_has "--pixels: the checkpoint was trained with own"
-run 1 train d "$@" --checkpoint run --resume --epochs 9 --optimizer adam; err_has "state of rmsprop, found adam"
+run 2 train d "$@" --checkpoint run --resume --epochs 9 --optimizer adam; err_has "--optimizer: the checkpoint was trained with rmsprop, found adam"
 mv fewer/train/disc fewer/train/disk; mv fewer/test/disc fewer/test/disk
 run 1 eval fewer --checkpoint run; err_has "class disk is none of the 10 expected"
 run 1 eval gray --checkpoint run
