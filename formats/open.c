@@ -306,24 +306,6 @@ static int open_any(mr_source *src, const char *path, mr_source_config *cfg, mr_
 
 static int open_member(mr_source **out, const char *path, const mr_source_config *cfg, mr_error *err);
 
-/* A number that stands for no choice. */
-static int check_choices(const mr_source_config *cfg, mr_error *err)
-{
-    const struct {
-        const char *name;
-        uint32_t value, most;
-    } choices[] = {{"split", (uint32_t)cfg->split, MR_SPLIT_TEST},
-                   {"classes", (uint32_t)cfg->classes, MR_CLASSES_NONE},
-                   {"outside", (uint32_t)cfg->outside, MR_OUTSIDE_TAKE},
-                   {"match", (uint32_t)cfg->match, MR_MATCH_ORDER},
-                   {"withdrawn", (uint32_t)cfg->withdrawn, MR_WITHDRAWN_TAKE}};
-    for (size_t i = 0; i < MRI_ARRAY_COUNT(choices); i++)
-        if (choices[i].value > choices[i].most)
-            return mr_error_set(err, MR_EINVAL, "mr_source_config.%s is %u: expected 0 to %u",
-                                choices[i].name, choices[i].value, choices[i].most);
-    return MR_OK;
-}
-
 static int open_one(mr_source **out, const char *path, const mr_source_config *cfg, bool is_member,
                     mr_error *err)
 {
@@ -331,7 +313,7 @@ static int open_one(mr_source **out, const char *path, const mr_source_config *c
     mr_source_config mine;
     mr_source_defaults(&mine);
     int rc = mri_settings_take(&mine, sizeof mine, cfg, "source", err);
-    if (rc == MR_OK) rc = check_choices(&mine, err);
+    if (rc == MR_OK) rc = mri_source_settings_check(&mine, err);
     if (rc) return rc;
     mr_source *src = calloc(1, sizeof *src);
     if (!src) return mr_error_set(err, MR_ENOMEM, "no memory to open a data set");

@@ -3,14 +3,20 @@
 #include <stdio.h>
 
 #include "base/abi.h"
+#include "base/util.h"
 #include "kernels/backend/spec.h"
 #include "kernels/backends.h"
+#include "settings/setting.h"
 
-#define MOST_THREADS 4096u /* OpenMP ends the process where the system refuses it one */
+static const mri_setting rows[] = {
+#define MRI_SETTING(...) MRI_ROW(mr_devices_config, __VA_ARGS__),
+#include "settings/devices.rows"
+};
 
 void mr_devices_defaults_sized(mr_devices_config *cfg, size_t struct_size)
 {
-    const mr_devices_config all = {0};
+    mr_devices_config all = {0};
+    mri_settings_fill(rows, MRI_ARRAY_COUNT(rows), &all);
     mri_settings_give(cfg, struct_size, &all, sizeof all);
 }
 
@@ -42,9 +48,7 @@ int mr_devices_open(mr_device ***out, uint32_t *count, const char *spec, const m
     mr_devices_config full;
     mr_devices_defaults(&full);
     int rc = cfg ? mri_settings_take(&full, sizeof full, cfg, "devices", err) : MR_OK;
-    if (!rc && full.compute_threads > MOST_THREADS)
-        rc = mr_error_set(err, MR_EINVAL, "devices: %u threads: expected at most %u", full.compute_threads,
-                          MOST_THREADS);
+    if (!rc) rc = mri_settings_check(rows, MRI_ARRAY_COUNT(rows), &full, "mr_devices_config", err);
     if (!rc && (unsigned)full.convolution > MR_CONVOLUTION_WINOGRAD)
         rc = mr_error_set(err, MR_EINVAL,
                           "devices: convolution %d: expected auto (0), direct (1) or winograd (2)",

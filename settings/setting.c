@@ -309,7 +309,7 @@ void mri_settings_fill(const mri_setting *rows, size_t count, void *settings)
 {
     char message[512]; /* what is wrong with a default the tests find */
     for (size_t i = 0; i < count; i++)
-        if (rows[i].standard && rows[i].kind != MRI_SETTING_FLAG)
+        if (rows[i].standard)
             mri_setting_parse(&rows[i], settings, rows[i].standard, message, sizeof message);
 }
 
@@ -339,16 +339,25 @@ static bool set_holds(const mri_setting *s, const void *settings, char *message,
     return false;
 }
 
+/* "0 to 2 (mrec, tfrecord, tar)" */
+static void choice_range(const mri_setting *s, char *buf, size_t buf_bytes)
+{
+    size_t at = (size_t)snprintf(buf, buf_bytes, "0 to %u (", choice_count(s) - 1);
+    for (size_t k = 0; s->choices[k] && at < buf_bytes; k++)
+        at += (size_t)snprintf(buf + at, buf_bytes - at, "%s%s", k ? ", " : "", s->choices[k]);
+    if (at < buf_bytes) snprintf(buf + at, buf_bytes - at, ")");
+}
+
 bool mri_setting_holds(const mri_setting *s, const void *settings, char *message, size_t message_bytes)
 {
     double v;
-    char found[64], range[64];
+    char found[64], range[256];
     const bool choice = s->kind == MRI_SETTING_CHOICE;
     if (s->kind == MRI_SETTING_SET) return set_holds(s, settings, message, message_bytes);
     if (!number_of(s, settings, &v)) return true;
     if (choice ? v < choice_count(s) : is_in_range(s, v)) return true;
     mri_setting_text(s, settings, found, sizeof found);
-    if (choice) snprintf(range, sizeof range, "0 to %u", choice_count(s) - 1);
+    if (choice) choice_range(s, range, sizeof range);
     else mri_setting_range(s, range, sizeof range);
     snprintf(message, message_bytes, "%s is %s: expected %s%s%s%s", s->member, found,
              isfinite(v) ? "" : "a finite number, ", range, s->unit && !choice ? " " : "",

@@ -32,7 +32,7 @@
 #include "millrace/base.h"
 
 typedef enum mri_setting_kind {
-    MRI_SETTING_FLAG,    /* bool: an option without a value */
+    MRI_SETTING_FLAG,    /* bool: an option without a value; with a default it is true */
     MRI_SETTING_U32,     /* uint32_t */
     MRI_SETTING_U64,     /* uint64_t */
     MRI_SETTING_REAL,    /* double; NAN when neither given nor defaulted */

@@ -18,7 +18,7 @@
 #include "base/ranges.h"
 #include "train/evaluate.h"
 #include "train/figures.h"
-#include "train/state/going_on.h"
+#include "train/fit_settings.h"
 #include "train/stretch.h"
 
 #define DIVERGED 1000 /* times the first loss */
@@ -53,12 +53,6 @@ typedef struct fit {
     double newest_loss; /* of the training steps between the last two looks */
     mri_goal_clock clock;
 } fit;
-
-void mr_fit_defaults_sized(mr_fit_config *cfg, size_t struct_size)
-{
-    const mr_fit_config all = {.keep = 3, .warmup_steps = 3};
-    mri_settings_give(cfg, struct_size, &all, sizeof all);
-}
 
 MR_PRINTF(2, 3) static void tell(const fit *f, const char *format, ...)
 {
@@ -508,16 +502,6 @@ static int one_step(fit *f, mr_error *err)
 
 /* ------------------------------------------------------------------------------ the whole */
 
-static int check_goal(const fit *f, mr_error *err)
-{
-    const double accuracy = f->cfg.stop_at_accuracy;
-    if (!(accuracy >= 0 && accuracy <= 1))
-        return mr_error_set(err, MR_EINVAL, "an accuracy of %g to stop at: expected 0 (none) to 1", accuracy);
-    if (accuracy == 0 || mri_net_answers(f->t->cfg.net)) return MR_OK;
-    return mr_error_set(err, MR_EINVAL, "network %s tells no classes apart: there is no accuracy to stop at",
-                        mr_net_name(f->t->cfg.net));
-}
-
 /* The folder, taken and found to be this run's. */
 static int begin_folder(fit *f, mr_error *err)
 {
@@ -551,68 +535,12 @@ static void end_folder(fit *f)
     if (f->own_folder) mr_run_folder_close(f->folder);
 }
 
-/* Compare the settings that processes must share besides the trainer's. */
-static int agree(const fit *f, mr_error *err)
-{
-    char text[1536];
-    const mr_loader_info *i = f->info, *val = f->cfg.val ? mr_loader_info_of(f->cfg.val) : NULL;
-    if (f->t->team.ranks.size == 1) return MR_OK;
-    snprintf(
-        text, sizeof text,
-        "training data %016llx\nvalidation data %016llx\nbatch %u\norder %d, block %llu, length window %u, "
-        "repeats %u, sampler %d, samples %llu\n"
-        "tail %d\npixels %d, exif %d\naugment %s\nupdates %llu, epoch %llu, step %llu\nepochs %llu\nmax "
-        "steps %llu, before %llu\n"
-        "checkpoints %d, every %llu steps\npatience %u, accuracy %.17g\nevaluations every %llu steps, at %u "
-        "points %08x\nreports every %llu steps\nsnapshots "
-        "%d\n",
-        (unsigned long long)i->fingerprint, val ? (unsigned long long)val->fingerprint : 0, i->batch,
-        i->order, (unsigned long long)i->block, i->length_window, i->repeats, i->sampled,
-        (unsigned long long)i->epoch_samples, i->tail, i->pixels, !i->ignore_exif,
-        i->augment ? i->augment : "none", (unsigned long long)f->t->updates,
-        (unsigned long long)f->run->at.epoch, (unsigned long long)f->run->at.step,
-        (unsigned long long)f->cfg.epochs, (unsigned long long)f->cfg.max_steps,
-        (unsigned long long)f->cfg.steps_before, f->cfg.checkpoint_dir != NULL,
-        (unsigned long long)f->cfg.checkpoint_steps, f->cfg.patience, f->cfg.stop_at_accuracy,
-        (unsigned long long)f->cfg.eval_steps, f->cfg.eval_at_count,
-        mr_crc32c(0, f->cfg.eval_at, f->cfg.eval_at_count * sizeof *f->cfg.eval_at),
-        f->cfg.on_step ? (unsigned long long)f->cfg.report_steps : 0, f->cfg.snapshot != NULL);
-    return mri_ranks_agree(&f->t->team.ranks, text, err);
-}
-
 /* The first process writes, for all. */
 static int begin_folder_of_all(fit *f, mr_error *err)
 {
     const mri_ranks *ranks = &f->t->team.ranks;
     if (!f->cfg.checkpoint_dir) return MR_OK;
     return mri_ranks_share_error(ranks, ranks->rank == 0 ? begin_folder(f, err) : MR_OK, err);
-}
-
-/* A text cut short in a checkpoint would be another augmentation when the run goes on. */
-static int check_augment(const fit *f, mr_error *err)
-{
-    const size_t room = sizeof((mr_checkpoint_info *)0)->augment - 1,
-                 length = f->info->augment ? strlen(f->info->augment) : 0;
-    if (!f->cfg.checkpoint_dir || length <= room) return MR_OK;
-    return mr_error_set(err, MR_EINVAL,
-                        "augment, spelled out, has %zu characters, expected at most %zu, for which "
-                        "checkpoints have room: \"%.120s...\"; leave operations out, or train without "
-                        "checkpoints",
-                        length, room, f->info->augment);
-}
-
-/* A run that was just loaded: is this the loader that it goes on with? */
-static int check_goes_on(const fit *f, mr_error *err)
-{
-    const mr_trainer *t = f->t;
-    mr_checkpoint_info now;
-    if (!f->run->resumed || t->updates != f->run->from || is_over(f) || f->info->sampled) return MR_OK;
-    if (t->cfg.seed != t->loaded.seed)
-        return mr_error_set(err, MR_EINVAL,
-                            "the trainer has seed %llu, the checkpoint that it goes on from %llu",
-                            (unsigned long long)t->cfg.seed, (unsigned long long)t->loaded.seed);
-    mri_trainer_describe(t, f->info, f->cfg.data, &now);
-    return mri_going_on_check(&t->loaded, &now, f->info, err);
 }
 
 static int begin(fit *f, mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_error *err)
@@ -634,11 +562,7 @@ static int begin(fit *f, mr_trainer *t, mr_loader *loader, const mr_fit_config *
     int rc = mri_check_fields(t, f->info, err);
     if (rc == MR_OK) rc = mri_check_labels(t, loader, err);
     if (rc == MR_OK && cfg->val) rc = mri_check_labels(t, cfg->val, err);
-    if (rc == MR_OK) rc = check_augment(f, err);
-    if (rc == MR_OK) rc = check_goes_on(f, err);
-    if (rc == MR_OK) rc = check_goal(f, err);
-    if (rc == MR_OK) rc = mri_check_evaluations(&f->cfg, err);
-    if (rc == MR_OK) rc = agree(f, err);
+    if (rc == MR_OK) rc = mri_fit_check(t, f->info, &f->cfg, err);
     if (rc) return rc;
     if (t->cfg.steps_per_epoch == 0) t->cfg.steps_per_epoch = f->info->steps_per_epoch;
     mri_stretches_begin(&f->stretches, t, f->info->steps_per_epoch, f->rate.begun_ns);

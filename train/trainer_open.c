@@ -12,19 +12,13 @@
 void mr_trainer_defaults_sized(mr_trainer_config *cfg, size_t struct_size)
 {
     mr_trainer_config all = {.batch = 128, .epochs = 1};
-    all.update = (mr_update_desc){.kind = MR_UPDATE_SGD,
-                                  .lr = 0.01f,
-                                  .momentum = 0.9f,
-                                  .rho = 0.9f,
-                                  .beta1 = 0.9f,
-                                  .beta2 = 0.999f,
-                                  .epsilon = 1e-7f};
-    all.schedule = (mr_schedule){.kind = MR_LR_CONSTANT, .lr = 0.01f, .factor = 0.1f};
+    all.update.kind = MR_UPDATE_SGD;
+    all.schedule = (mr_schedule){.kind = MR_LR_CONSTANT, .factor = 0.1f};
     for (int c = 0; c < 4; c++) all.std[c] = 255.0f;
     all.dtype = MR_TENSOR_F32;
     all.bucket_bytes = MR_BUCKET_AUTO;
-    all.watchdog_s = 300;
     mri_trainer_fill(&all);
+    all.schedule.lr = all.update.lr;
     mri_settings_give(cfg, struct_size, &all, sizeof all);
 }
 
@@ -48,8 +42,6 @@ static int check_precision(const mr_trainer_config *cfg, mr_error *err)
     if ((unsigned)cfg->schedule.kind >= MR_LR_KIND_COUNT)
         return mr_error_set(err, MR_EINVAL, "mr_trainer_config.schedule.kind is %u: expected 0 to %d",
                             (unsigned)cfg->schedule.kind, MR_LR_KIND_COUNT - 1);
-    if (!(cfg->watchdog_s >= 0))
-        return mr_error_set(err, MR_EINVAL, "watchdog of %g s: expected 0 or more", cfg->watchdog_s);
     return mr_net_check(cfg->net, err);
 }
 

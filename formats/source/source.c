@@ -15,14 +15,24 @@
 #include "formats/source/classes.h"
 #include "formats/source/told.h"
 #include "formats/source/value.h"
+#include "settings/setting.h"
+
+static const mri_setting rows[] = {
+#define MRI_SETTING(...) MRI_ROW(mr_source_config, __VA_ARGS__),
+#define MRI_MEMBER       MRI_SETTING
+#include "settings/data.rows"
+};
 
 void mr_source_defaults_sized(mr_source_config *cfg, size_t struct_size)
 {
-    const mr_source_config all = {.memory_bytes = (uint64_t)1 << 30,
-                                  .label_offset = MR_LABEL_AUTO,
-                                  .remote_bytes = (uint64_t)16 << 30,
-                                  .take_to = 1};
+    mr_source_config all = {.label_offset = MR_LABEL_AUTO, .take_to = 1};
+    mri_settings_fill(rows, MRI_ARRAY_COUNT(rows), &all);
     mri_settings_give(cfg, struct_size, &all, sizeof all);
+}
+
+int mri_source_settings_check(const mr_source_config *cfg, mr_error *err)
+{
+    return mri_settings_check(rows, MRI_ARRAY_COUNT(rows), cfg, "mr_source_config", err);
 }
 
 void mri_source_set_image_label(mr_source *src, mr_field image)

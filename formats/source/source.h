@@ -165,6 +165,8 @@ uint64_t mri_source_stamp(const mr_source *src, uint64_t sample);
 /* "image" and "label" as fields 0 and 1 of a source. */
 void mri_source_set_image_label(mr_source *src, mr_field image);
 
+/* MR_EINVAL: a setting is out of its range (settings/data.rows). */
+int mri_source_settings_check(const mr_source_config *cfg, mr_error *err);
 /* MR_ELIMIT when what a source wants to keep is over cfg->memory_bytes. */
 int mri_source_budget(const mr_source_config *cfg, uint64_t bytes, const char *path, mr_error *err);
 

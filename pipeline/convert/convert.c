@@ -14,11 +14,18 @@
 #include "base/floats.h"
 #include "base/util.h"
 #include "pipeline/convert/convert_pool.h"
+#include "settings/setting.h"
+
+static const mri_setting rows[] = {
+#define MRI_SETTING(...) MRI_ROW(mr_convert_config, __VA_ARGS__),
+#define MRI_MEMBER       MRI_SETTING
+#include "settings/convert.rows"
+};
 
 void mr_convert_defaults_sized(mr_convert_config *cfg, size_t struct_size)
 {
-    mr_convert_config all = {
-        .quality = 90, .check = true, .verify = true, .entries = true, .max_bad = UINT64_MAX};
+    mr_convert_config all = {0};
+    mri_settings_fill(rows, MRI_ARRAY_COUNT(rows), &all);
     mr_decode_defaults(&all.decode);
     mri_settings_give(cfg, struct_size, &all, sizeof all);
 }
@@ -31,8 +38,6 @@ static const char *const stores[] = {
 
 static int check_kind(const mr_convert_config *cfg, mr_error *err)
 {
-    if ((unsigned)cfg->to >= MRI_ARRAY_COUNT(kinds))
-        return mr_error_set(err, MR_EINVAL, "to: expected mrec, tfrecord or tar, found %d", (int)cfg->to);
     const mri_convert_kind *kind = kinds[cfg->to];
     if (!(kind->stores & 1u << cfg->store))
         return mr_error_set(err, MR_EINVAL,
@@ -48,17 +53,10 @@ static int check_kind(const mr_convert_config *cfg, mr_error *err)
 
 static int check_settings(const mr_convert_config *cfg, mr_error *err)
 {
-    if (cfg->store != MR_STORE_JPEG && cfg->store != MR_STORE_RAW && cfg->store != MR_STORE_COEF)
-        return mr_error_set(err, MR_EINVAL, "store: expected jpeg, raw or coef, found %d", (int)cfg->store);
     mr_decode_config unused;
-    const int rc = mri_decode_settings(&unused, &cfg->decode, err);
+    int rc = mri_settings_check(rows, MRI_ARRAY_COUNT(rows), cfg, "mr_convert_config", err);
+    if (rc == MR_OK) rc = mri_decode_settings(&unused, &cfg->decode, err);
     if (rc) return rc;
-    if (cfg->quality < 1 || cfg->quality > 100)
-        return mr_error_set(err, MR_EINVAL, "quality: expected 1 to 100, found %u", cfg->quality);
-    if (cfg->resize > 65535)
-        return mr_error_set(err, MR_EINVAL, "resize: expected 0 to 65535 pixels, found %u", cfg->resize);
-    if (cfg->workers > 4096)
-        return mr_error_set(err, MR_EINVAL, "workers: expected 0 to 4096, found %u", cfg->workers);
     if (cfg->center_square && (cfg->store != MR_STORE_RAW || cfg->resize == 0))
         return mr_error_set(err, MR_EINVAL, "a centre square needs store raw and a size to resize to");
     return check_kind(cfg, err);

@@ -6,29 +6,99 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "millrace/convert.h"
 #include "millrace/train.h"
 #include "mrt.h"
 #include "settings/setting.h"
 
+/* An option from which the command makes members: of no struct here. */
+#define OPTION(name, kind_, ...)                                                                             \
+    {                                                                                                        \
+        .kind = MRI_SETTING_##kind_, __VA_ARGS__                                                             \
+    }
 static const mri_setting batches[] = {
-#define MRI_SETTING(member, kind, ...) MRI_ROW(mr_loader_config, member, kind, __VA_ARGS__),
-#define MRI_MEMBER                     MRI_SETTING
+#define MRI_SETTING(...) MRI_ROW(mr_loader_config, __VA_ARGS__),
+#define MRI_MEMBER       MRI_SETTING
+#define MRI_OPTION(...)  OPTION(__VA_ARGS__),
 #include "settings/batches.rows"
 };
 static const mri_setting loader[] = {
-#define MRI_SETTING(member, kind, ...) MRI_ROW(mr_loader_config, member, kind, __VA_ARGS__),
-#define MRI_MEMBER                     MRI_SETTING
+#define MRI_SETTING(...) MRI_ROW(mr_loader_config, __VA_ARGS__),
+#define MRI_MEMBER       MRI_SETTING
+#define MRI_OPTION(...)  OPTION(__VA_ARGS__),
 #include "settings/loader.rows"
 };
 static const mri_setting decode[] = {
-#define MRI_SETTING(member, kind, ...) MRI_ROW(mr_decode_config, member, kind, __VA_ARGS__),
-#define MRI_MEMBER                     MRI_SETTING
+#define MRI_SETTING(...) MRI_ROW(mr_decode_config, __VA_ARGS__),
+#define MRI_MEMBER       MRI_SETTING
+#define MRI_OPTION(...)  OPTION(__VA_ARGS__),
 #include "settings/decode.rows"
 };
+static const mri_setting data[] = {
+#define MRI_SETTING(...) MRI_ROW(mr_source_config, __VA_ARGS__),
+#define MRI_MEMBER       MRI_SETTING
+#define MRI_OPTION(...)  OPTION(__VA_ARGS__),
+#include "settings/data.rows"
+};
+static const mri_setting optimizer[] = {
+#define MRI_SETTING(...) MRI_ROW(mr_update_desc, __VA_ARGS__),
+#define MRI_MEMBER       MRI_SETTING
+#define MRI_OPTION(...)  OPTION(__VA_ARGS__),
+#include "settings/optimizer.rows"
+};
 static const mri_setting updates[] = {
-#define MRI_SETTING(member, kind, ...) MRI_ROW(mr_trainer_config, member, kind, __VA_ARGS__),
-#define MRI_MEMBER                     MRI_SETTING
+#define MRI_SETTING(...) MRI_ROW(mr_trainer_config, __VA_ARGS__),
+#define MRI_MEMBER       MRI_SETTING
+#define MRI_OPTION(...)  OPTION(__VA_ARGS__),
 #include "settings/updates.rows"
+};
+static const mri_setting targets[] = {
+#define MRI_OPTION(...) OPTION(__VA_ARGS__),
+#include "settings/targets.rows"
+};
+static const mri_setting beginning[] = {
+#define MRI_OPTION(...) OPTION(__VA_ARGS__),
+#include "settings/beginning.rows"
+};
+static const mri_setting computing[] = {
+#define MRI_SETTING(...) MRI_ROW(mr_trainer_config, __VA_ARGS__),
+#define MRI_MEMBER       MRI_SETTING
+#define MRI_OPTION(...)  OPTION(__VA_ARGS__),
+#include "settings/computing.rows"
+};
+static const mri_setting devices[] = {
+#define MRI_SETTING(...) MRI_ROW(mr_devices_config, __VA_ARGS__),
+#define MRI_MEMBER       MRI_SETTING
+#define MRI_OPTION(...)  OPTION(__VA_ARGS__),
+#include "settings/devices.rows"
+};
+static const mri_setting shares[] = {
+#define MRI_OPTION(...) OPTION(__VA_ARGS__),
+#include "settings/shares.rows"
+};
+static const mri_setting training[] = {
+#define MRI_SETTING(...) MRI_ROW(mr_fit_config, __VA_ARGS__),
+#define MRI_MEMBER       MRI_SETTING
+#define MRI_OPTION(...)  OPTION(__VA_ARGS__),
+#include "settings/training.rows"
+};
+static const mri_setting goal[] = {
+#define MRI_SETTING(...) MRI_ROW(mr_fit_config, __VA_ARGS__),
+#define MRI_MEMBER       MRI_SETTING
+#define MRI_OPTION(...)  OPTION(__VA_ARGS__),
+#include "settings/goal.rows"
+};
+static const mri_setting reports[] = {
+#define MRI_SETTING(...) MRI_ROW(mr_fit_config, __VA_ARGS__),
+#define MRI_MEMBER       MRI_SETTING
+#define MRI_OPTION(...)  OPTION(__VA_ARGS__),
+#include "settings/reports.rows"
+};
+static const mri_setting convert[] = {
+#define MRI_SETTING(...) MRI_ROW(mr_convert_config, __VA_ARGS__),
+#define MRI_MEMBER       MRI_SETTING
+#define MRI_OPTION(...)  OPTION(__VA_ARGS__),
+#include "settings/convert.rows"
 };
 static const char *const kept[] = {
 #define MRI_KEPT(member, kind, ...) #member,
@@ -39,11 +109,29 @@ static const char *const kept[] = {
 #include "settings/batches.rows"
 #define MRI_KEPT(member, kind, ...) #member,
 #include "settings/decode.rows"
+#define MRI_KEPT(member, kind, ...) #member,
+#include "settings/goal.rows"
 };
 
 static mr_loader_config loader_usual;
 static mr_decode_config decode_usual;
 static mr_trainer_config trainer_usual;
+static mr_source_config source_usual;
+static mr_devices_config devices_usual;
+static mr_fit_config fit_usual;
+static mr_convert_config convert_usual;
+
+/* A struct of any of the tables. */
+typedef union any_config {
+    mr_loader_config loader;
+    mr_decode_config decode;
+    mr_trainer_config trainer;
+    mr_source_config source;
+    mr_devices_config devices;
+    mr_update_desc update;
+    mr_fit_config fit;
+    mr_convert_config convert;
+} any_config;
 
 static const struct {
     const char *type, *title;
@@ -54,7 +142,18 @@ static const struct {
     {"mr_loader_config", "What is delivered", batches, MRI_ARRAY_COUNT(batches), &loader_usual},
     {"mr_loader_config", "How it is made", loader, MRI_ARRAY_COUNT(loader), &loader_usual},
     {"mr_decode_config", "Pictures", decode, MRI_ARRAY_COUNT(decode), &decode_usual},
+    {"mr_source_config", "Data", data, MRI_ARRAY_COUNT(data), &source_usual},
+    {"mr_update_desc", "Network and optimizer", optimizer, MRI_ARRAY_COUNT(optimizer), &trainer_usual.update},
     {"mr_trainer_config", "Updates", updates, MRI_ARRAY_COUNT(updates), &trainer_usual},
+    {NULL, "Targets", targets, MRI_ARRAY_COUNT(targets), NULL},
+    {NULL, "Initial weights", beginning, MRI_ARRAY_COUNT(beginning), NULL},
+    {"mr_trainer_config", "Computing", computing, MRI_ARRAY_COUNT(computing), &trainer_usual},
+    {"mr_devices_config", "Devices", devices, MRI_ARRAY_COUNT(devices), &devices_usual},
+    {NULL, "Shares of a batch", shares, MRI_ARRAY_COUNT(shares), NULL},
+    {"mr_fit_config", "A training run", training, MRI_ARRAY_COUNT(training), &fit_usual},
+    {"mr_fit_config", "Validation inside epochs", goal, MRI_ARRAY_COUNT(goal), &fit_usual},
+    {"mr_fit_config", "Reports", reports, MRI_ARRAY_COUNT(reports), &fit_usual},
+    {"mr_convert_config", "Conversion", convert, MRI_ARRAY_COUNT(convert), &convert_usual},
 };
 
 static int take_defaults(void **state)
@@ -63,6 +162,10 @@ static int take_defaults(void **state)
     mr_loader_defaults(&loader_usual);
     mr_decode_defaults(&decode_usual);
     mr_trainer_defaults(&trainer_usual);
+    mr_source_defaults(&source_usual);
+    mr_devices_defaults(&devices_usual);
+    mr_fit_defaults(&fit_usual);
+    mr_convert_defaults(&convert_usual);
     return 0;
 }
 
@@ -71,9 +174,11 @@ static int take_defaults(void **state)
 static bool is_kept(const mri_setting *s)
 {
     for (size_t k = 0; k < MRI_ARRAY_COUNT(kept); k++)
-        if (strcmp(kept[k], s->member) == 0) return true;
+        if (s->member && strcmp(kept[k], s->member) == 0) return true;
     return false;
 }
+
+static const char *name_of(const mri_setting *s) { return s->member ? s->member : s->option; }
 
 static void rows_are_whole(void **state)
 {
@@ -84,9 +189,9 @@ static void rows_are_whole(void **state)
             const bool chosen =
                 s->kind == MRI_SETTING_CHOICE || s->kind == MRI_SETTING_EITHER || s->kind == MRI_SETTING_SET;
             if (!s->since || chosen != (s->choices != NULL) || (s->option && !s->help) || s->least > s->most)
-                fail_msg("%s: since, choices, help or range", s->member);
+                fail_msg("%s: since, choices, help or range", name_of(s));
             if (s->changes == MRI_CHANGES_SPEED && s->resume != MRI_RESUME_FREE)
-                fail_msg("%s changes no bit: --resume may take any", s->member);
+                fail_msg("%s changes no bit: --resume may take any", name_of(s));
             if (is_kept(s) != (s->kept_at > 0)) fail_msg("%s: MRI_KEPT and .kept_at go together", s->member);
             if (is_kept(s) && s->resume == MRI_RESUME_FREE)
                 fail_msg("%s: checkpoints keep it, and --resume says nothing of it", s->member);
@@ -98,18 +203,16 @@ static void defaults_are_in_their_ranges(void **state)
     (void)state;
     mr_error err = MR_ERROR_INIT;
     for (size_t t = 0; t < MRI_ARRAY_COUNT(tables); t++) {
-        union {
-            mr_loader_config loader;
-            mr_decode_config decode;
-            mr_trainer_config trainer;
-        } all = {0};
+        any_config all = {0};
         char message[512];
         for (size_t i = 0; i < tables[t].count; i++) {
             const mri_setting *s = &tables[t].rows[i];
-            if (s->standard && !mri_setting_parse(s, &all, s->standard, message, sizeof message))
+            if (s->member && s->standard && !mri_setting_parse(s, &all, s->standard, message, sizeof message))
                 fail_msg("%s: %s", s->member, message);
         }
-        MRT_OK(mri_settings_check(tables[t].rows, tables[t].count, &all, tables[t].type, &err), &err);
+        for (size_t i = 0; i < tables[t].count; i++)
+            if (tables[t].rows[i].member)
+                MRT_OK(mri_settings_check(&tables[t].rows[i], 1, &all, tables[t].type, &err), &err);
     }
 }
 
@@ -120,11 +223,9 @@ static void the_library_has_the_defaults_of_the_rows(void **state)
         for (size_t i = 0; i < tables[t].count; i++) {
             const mri_setting *s = &tables[t].rows[i];
             char text[64], want[64] = "0";
-            union {
-                mr_loader_config loader;
-                mr_decode_config decode;
-                mr_trainer_config trainer;
-            } all = {0};
+            if (!s->member || (s->kind == MRI_SETTING_SIZE && !s->standard))
+                continue; /* its help says which */
+            any_config all = {0};
             mri_settings_fill(s, 1, &all);
             mri_setting_text(s, &all, want, sizeof want);
             mri_setting_text(s, tables[t].usual, text, sizeof text);
@@ -278,7 +379,8 @@ static const char *const resumes[] = {[MRI_RESUME_FREE] = "free",
 
 static void put_range(FILE *f, const mri_setting *s)
 {
-    const bool has_range = s->kind != MRI_SETTING_FLAG && s->kind != MRI_SETTING_TEXT;
+    const bool has_range =
+        s->kind != MRI_SETTING_FLAG && s->kind != MRI_SETTING_TEXT && s->kind != MRI_SETTING_CACHE;
     if (s->choices)
         for (size_t k = 0; s->choices[k]; k++) fprintf(f, "%s%s", k ? ", " : "", s->choices[k]);
     else if (has_range && s->most >= UINT32_MAX) fprintf(f, "%.15g or more", s->least);
@@ -288,16 +390,21 @@ static void put_range(FILE *f, const mri_setting *s)
 
 static void put_row(FILE *f, const mri_setting *s)
 {
-    fprintf(f, "| `--%s` | `%s` | %s | ", s->option, s->member, s->standard ? s->standard : "");
+    fprintf(f, "| `--%s` | ", s->option);
+    if (s->member) fprintf(f, "`%s`", s->member);
+    fprintf(f, " | %s | ", s->standard ? s->standard : "");
     put_range(f, s);
-    fprintf(f, " | %s | %s | %s | %s |\n", mri_changes_names[s->changes], resumes[s->resume], s->since,
-            s->help);
+    fprintf(f, " | %s | %s | %s | ", mri_changes_names[s->changes], resumes[s->resume], s->since);
+    for (const char *at = s->help; *at; at++) fprintf(f, "%s%c", *at == '|' ? "\\" : "", *at);
+    fputs(" |\n", f);
 }
 
 static void put_tables(FILE *f)
 {
     for (size_t t = 0; t < MRI_ARRAY_COUNT(tables); t++) {
-        fprintf(f, "\n## %s (`%s`)\n\n", tables[t].title, tables[t].type);
+        fprintf(f, "\n## %s", tables[t].title);
+        if (tables[t].type) fprintf(f, " (`%s`)", tables[t].type);
+        fputs("\n\n", f);
         fputs("| option | member | default | range | changes | `--resume` | since | |\n", f);
         fputs("|---|---|---|---|---|---|---|---|\n", f);
         for (size_t i = 0; i < tables[t].count; i++)

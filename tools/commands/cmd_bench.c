@@ -153,9 +153,9 @@ static void report_trainer(const trainer_bench *b, const tool_session *s,
         json_u64(&j, "steps", m->steps);
         json_u64(&j, "warmup_steps", m->warmup_steps);
         json_text(&j, "device", mr_device_info_of(s->devices[0])->name);
-        json_text(&j, "precision", setup_precisions[a->shared.compute.precision]);
+        json_text(&j, "precision", group_choice("precision", a->shared.compute.precision));
         json_bool(&j, "deterministic", a->shared.compute.deterministic);
-        json_bool(&j, "graph", a->shared.compute.graph == 0);
+        json_bool(&j, "graph", !a->shared.compute.no_graph);
         convolutions_json(&j, convolutions, a->shared.device.convolution);
         json_end(&j);
         return;
@@ -168,7 +168,7 @@ static void report_trainer(const trainer_bench *b, const tool_session *s,
     else snprintf(input, sizeof input, "%u numbers", in->w);
     printf("         %s (%s), %u classes, input %s; %u replicas, %s, %s\n", s->model->name, s->model->id,
            in->classes, input, s->device_count, mr_device_info_of(s->devices[0])->name,
-           setup_precisions[a->shared.compute.precision]);
+           group_choice("precision", a->shared.compute.precision));
     convolutions_text("", convolutions, a->shared.device.convolution);
 }
 

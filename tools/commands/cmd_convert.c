@@ -19,17 +19,15 @@
 #include "tools/session/sample_check.h"
 #include "tools/session/setup.h"
 
-enum { STORE_JPEG = 0, STORE_RAW = 1, STORE_COEF = 2 };
 enum { BAD_SKIP = 0, BAD_STOP = 1 };
-enum { TO_MREC = 0, TO_TFRECORD = 1, TO_TAR = 2, TO_NONE = -1 };
+enum { TO_NONE = -1 }; /* no mr_to */
 
 typedef struct convert_args {
     const char *src, *dst;
-    uint32_t to, store, resize, quality, workers, channels, bad;
-    bool center_square, transcode, no_entries, resume, force, no_check, no_verify, no_names, advise;
-    const char *augment;
+#define MRI_SETTING(member, kind, ...) MRI_TYPE_##kind member;
+#define MRI_OPTION                     MRI_SETTING
+#include "settings/convert.rows"
     opt_given given;
-    uint64_t shard_bytes, max_bad, memory;
     choose_args choose;
     data_args data;
     output_args output;
@@ -68,32 +66,27 @@ static bool bad_told(void *context, uint64_t sample)
     return bad_list_has(&r->bad, sample);
 }
 
-static const mr_store stores_of[] = {
-    [STORE_JPEG] = MR_STORE_JPEG, [STORE_RAW] = MR_STORE_RAW, [STORE_COEF] = MR_STORE_COEF};
+static const opt options[] = {
+#define MRI_SETTING(...) MRI_ROW(convert_args, __VA_ARGS__),
+#define MRI_OPTION       MRI_SETTING
+#include "settings/convert.rows"
+};
 
-static const mr_to tos_of[] = {[TO_MREC] = MR_TO_MREC, [TO_TFRECORD] = MR_TO_TFRECORD, [TO_TAR] = MR_TO_TAR};
-static const char *const tos[] = {"mrec", "tfrecord", "tar", NULL};
+/* Names of values of --to and --store, which are the first rows. */
+static const char *to_text(uint32_t to) { return options[0].choices[to]; }
+
+static const char *store_text(uint32_t store) { return options[1].choices[store]; }
 
 static void fill_config(mr_convert_config *cfg, const convert_args *a, convert_run *r)
 {
     mr_convert_defaults(cfg);
     setup_decode(&cfg->decode, &a->data);
     cfg->decode.channels = a->channels;
-    cfg->to = tos_of[a->to];
-    cfg->store = stores_of[a->store];
+#define MRI_SETTING(member, kind, ...) cfg->member = a->member;
+#include "settings/convert.rows"
     cfg->entries = !a->no_entries;
-    cfg->transcode = a->transcode;
-    cfg->resize = a->resize;
-    cfg->quality = a->quality;
-    cfg->center_square = a->center_square;
-    cfg->workers = a->workers;
-    cfg->shard_bytes = a->shard_bytes;
-    cfg->memory_bytes = a->memory;
-    cfg->resume = a->resume;
-    cfg->force = a->force;
     cfg->check = !a->no_check;
     cfg->verify = !a->no_verify;
-    cfg->no_names = a->no_names;
     if (a->bad == BAD_STOP) cfg->max_bad = 0;
     else if (a->max_bad) cfg->max_bad = a->max_bad;
     cfg->progress = on_progress;
@@ -109,7 +102,7 @@ static void report_shards(const convert_args *a, uint32_t shards)
     const char *dst = shown_text(a->dst);
     const size_t n = strlen(dst);
     const int stem = (int)(n > 4 && strcmp(dst + n - 4, ".tar") == 0 ? n - 4 : n);
-    if (a->to == TO_TFRECORD)
+    if (a->to == MR_TO_TFRECORD)
         printf("named %s-00000-of-%05" PRIu32 " and so on; any of them names the set\n", dst, shards);
     else printf("named \"%.*s-{000000..%06" PRIu32 "}.tar\"\n", stem, dst, shards - 1);
 }
@@ -139,7 +132,7 @@ static void report(const convert_run *r, const mr_convert_result *res)
         json_line j = json_begin(stdout, "convert");
         json_text(&j, "source", mr_source_info_of(r->src)->path);
         json_text(&j, "output", a->dst);
-        json_text(&j, "to", tos[a->to]);
+        json_text(&j, "to", to_text(a->to));
         json_u64(&j, "records", res->records);
         json_u64(&j, "bad", res->bad);
         json_u64(&j, "resumed", res->resumed);
@@ -172,7 +165,7 @@ static void report(const convert_run *r, const mr_convert_result *res)
     if (res->resumed) printf(", %" PRIu64 " of them from an earlier run", res->resumed);
     printf("; %s read, %s written; %.2f s, %.0f records/s\n", size_text((double)res->bytes_in, in, sizeof in),
            size_text((double)res->bytes_out, out, sizeof out), seconds, rate);
-    if (a->shard_bytes && a->to != TO_MREC) report_shards(a, res->shards);
+    if (a->shard_bytes && a->to != MR_TO_MREC) report_shards(a, res->shards);
     if (res->transcoded)
         printf("%" PRIu64 " progressive or arithmetic JPEGs made sequential, with the same coefficients\n",
                res->transcoded);
@@ -216,59 +209,6 @@ static int convert(convert_run *r)
             r->bad.path);
     return status == EXIT_DONE && res.bad ? EXIT_BAD_SAMPLES : status;
 }
-
-static const char *const stores[] = {"jpeg", "raw", "coef", NULL};
-
-static const char *const bads[] = {"skip", "stop", NULL};
-
-static const opt options[] = {
-    OPT(convert_args, to, CHOICE, .option = "to", .standard = "mrec", .choices = tos,
-        .help = "write mrec: record files; tfrecord: TFRecord files of tf.train.Example; tar: WebDataset "
-                "archives; default: by the ending of DST, else mrec"),
-    OPT(convert_args, store, CHOICE, .option = "store", .standard = "jpeg", .choices = stores,
-        .help = "store pictures as jpeg: with their own bytes; raw: as decoded pixels; coef: JPEGs as "
-                "coefficients, without loss: about 1.45 times the bytes, and no entropy decoding when they "
-                "are read"),
-    OPT(convert_args, resize, U32, .option = "resize", .most = 65535, .standard = "0",
-        .help = "shrink pictures whose shorter side has more pixels than this; 0: keep their size"),
-    OPT(convert_args, quality, U32, .option = "quality", .least = 1, .most = 100, .standard = "90",
-        .help = "quality of JPEGs that --resize encodes again"),
-    OPT(convert_args, transcode, FLAG, .option = "transcode",
-        .help = "make progressive and arithmetic JPEGs sequential, which decodes faster; coefficients and "
-                "other segments stay"),
-    OPT(convert_args, no_entries, FLAG, .option = "no-entries",
-        .help = "store no entry points with JPEGs (1 % of their bytes; with them a crop is decoded without "
-                "the rows above and the columns left of it)"),
-    OPT(convert_args, no_names, FLAG, .option = "no-names",
-        .help = "leave out the names of the samples; by default they are stored, and 'export' writes files "
-                "under these names"),
-    OPT(convert_args, center_square, FLAG, .option = "center-square",
-        .help = "with --store raw --resize N: cut the middle N x N pixels, so that all pictures have one "
-                "size"),
-    OPT(convert_args, channels, U32, .option = "channels", .most = 3, .standard = "0",
-        .help = "deliver 1 (gray) or 3 (colour) channels; 0: as decoded"),
-    OPT(convert_args, shard_bytes, SIZE, .option = "shard-size", .most = MRI_ANY, .standard = "0",
-        .help = "begin another file before one exceeds this size; DST is then a list of files, or the "
-                "common beginning of their names (DST-00000-of-00128, DST-000000.tar); 0: one file"),
-    OPT(convert_args, workers, U32, .option = "workers", .most = 1024, .standard = "0",
-        .help = "threads; 0: one per core"),
-    OPT(convert_args, memory, SIZE, .option = "memory", .most = MRI_ANY, .standard = "0",
-        .help = "limit memory for large pictures, which are decoded in turns; 0: half of --memory"),
-    OPT(convert_args, resume, FLAG, .option = "resume", .help = "continue an interrupted run"),
-    OPT(convert_args, force, FLAG, .option = "force",
-        .help = "replace an existing output, or the rest of an interrupted run"),
-    OPT(convert_args, bad, CHOICE, .option = "bad", .standard = "skip", .choices = bads,
-        .help = "skip and list damaged samples, or stop at the first"),
-    OPT(convert_args, max_bad, U64, .option = "max-bad", .least = 1, .most = MRI_ANY,
-        .help = "stop if more samples than this are bad; default: never"),
-    OPT(convert_args, no_check, FLAG, .option = "no-check",
-        .help = "keep pictures that fail to decode, if their bytes stay as they are"),
-    OPT(convert_args, advise, FLAG, .option = "advise",
-        .help = "measure the cost of each form on a sample of the data and recommend one; without DST"),
-    OPT(convert_args, augment, TEXT, .option = "augment", .value = "SPEC",
-        .help = "with --advise: augmentation of the pictures; default rrc224, none for small pictures"),
-    OPT(convert_args, no_verify, FLAG, .option = "no-verify", .help = "do not read the result back"),
-};
 
 static const char *const dedups[] = {"none", "bytes", "pixels", NULL};
 
@@ -360,11 +300,25 @@ static const struct ending {
     const char *text;
     int to;
 } endings[] = {
-    {".mrec", TO_MREC},   {".tfrecord", TO_TFRECORD}, {".tfrecords", TO_TFRECORD}, {".tar", TO_TAR},
-    {".tar.gz", TO_NONE}, {".tgz", TO_NONE},          {".tfrecord.gz", TO_NONE},   {".zip", TO_NONE},
-    {".7z", TO_NONE},     {".rec", TO_NONE},          {".npz", TO_NONE},           {".npy", TO_NONE},
-    {".csv", TO_NONE},    {".h5", TO_NONE},           {".hdf5", TO_NONE},          {".parquet", TO_NONE},
-    {".lmdb", TO_NONE},   {".beton", TO_NONE},        {".mds", TO_NONE},
+    {".mrec", MR_TO_MREC},
+    {".tfrecord", MR_TO_TFRECORD},
+    {".tfrecords", MR_TO_TFRECORD},
+    {".tar", MR_TO_TAR},
+    {".tar.gz", TO_NONE},
+    {".tgz", TO_NONE},
+    {".tfrecord.gz", TO_NONE},
+    {".zip", TO_NONE},
+    {".7z", TO_NONE},
+    {".rec", TO_NONE},
+    {".npz", TO_NONE},
+    {".npy", TO_NONE},
+    {".csv", TO_NONE},
+    {".h5", TO_NONE},
+    {".hdf5", TO_NONE},
+    {".parquet", TO_NONE},
+    {".lmdb", TO_NONE},
+    {".beton", TO_NONE},
+    {".mds", TO_NONE},
 };
 
 static const struct ending *ending_of(const char *dst)
@@ -396,7 +350,7 @@ static int choose_to(convert_args *a)
     }
     if (given) {
         say("%s: the name ends in %s, and --to is %s; leave --to out, or give DST another name", a->dst,
-            e->text, tos[a->to]);
+            e->text, to_text(a->to));
         return EXIT_MISUSED;
     }
     a->to = (uint32_t)e->to;
@@ -414,18 +368,19 @@ static int check_args(const convert_args *a)
         say("--augment goes with --advise: a conversion makes no random pictures");
         return EXIT_MISUSED;
     }
-    if (a->center_square && (a->store != STORE_RAW || a->resize == 0)) {
+    if (a->center_square && (a->store != MR_STORE_RAW || a->resize == 0)) {
         say("--center-square needs --store raw and --resize N");
         return EXIT_MISUSED;
     }
-    if (a->to != TO_MREC && a->resume) {
+    if (a->to != MR_TO_MREC && a->resume) {
         say("--resume: a conversion with --to %s begins anew; only one to mrec goes on where it stopped",
-            tos[a->to]);
+            to_text(a->to));
         return EXIT_MISUSED;
     }
-    if ((a->to != TO_MREC && a->store == STORE_COEF) || (a->to == TO_TAR && a->store == STORE_RAW)) {
+    if ((a->to != MR_TO_MREC && a->store == MR_STORE_COEF) ||
+        (a->to == MR_TO_TAR && a->store == MR_STORE_RAW)) {
         say("--store %s: --to %s has no place for it; leave it out, and pictures become files",
-            stores[a->store], tos[a->to]);
+            store_text(a->store), to_text(a->to));
         return EXIT_MISUSED;
     }
     return EXIT_DONE;

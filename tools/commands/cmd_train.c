@@ -232,18 +232,18 @@ static int fit(train_run *r)
     mr_fit_defaults(&cfg);
     cfg.epochs = r->run.epochs;
     cfg.val = r->val;
-    cfg.checkpoint_dir = a->checkpoint;
-    cfg.checkpoint_steps = a->checkpoint_steps;
-    cfg.keep = a->keep;
+#define MRI_SETTING(member, ...) cfg.member = a->member;
+#include "settings/training.rows"
+#define MRI_SETTING(member, ...) cfg.member = a->goal.member;
+#include "settings/goal.rows"
+#define MRI_SETTING(member, ...) cfg.member = a->watch.member;
+#include "settings/reports.rows"
     cfg.patience = r->patience;
     cfg.stop_at_accuracy = r->goal;
-    cfg.eval_steps = a->goal.eval_steps;
     cfg.eval_at = r->eval_at;
     cfg.eval_at_count = r->eval_at_count;
     cfg.on_eval = on_eval;
-    cfg.max_steps = a->max_steps;
     cfg.steps_before = steps_before(r);
-    cfg.warmup_steps = a->warmup_steps;
     cfg.stop = &interrupt_flag;
     cfg.callbacks = (mr_callbacks){r, on_step, on_epoch, on_message};
     cfg.data = mr_source_info_of(r->s.src);
@@ -251,7 +251,6 @@ static int fit(train_run *r)
     cfg.replace = a->force && !(r->elastic->worlds > 1 && r->resumed);
     cfg.snapshot = r->elastic->snapshot;
     cfg.on_step = on_step_report;
-    cfg.report_steps = a->watch.log_steps;
     if (r->complete && r->world.first)
         say("%s: all %" PRIu64 " epochs are done; a larger --epochs goes on", r->from, r->run.epochs);
     else if (r->elastic->worlds > 1) put_world(r);
@@ -271,7 +270,7 @@ static int fit(train_run *r)
         on_epoch(r, &last); /* an epoch that was cut short */
     int told = rc == MR_OK || rc == MR_ECANCELED ? footer(r, &last, rc == MR_OK) : EXIT_DONE;
     if (rc == MR_EEXIST)
-        say("--force moves what is not of this run to a folder in %s (old-1, ...)", a->checkpoint);
+        say("--force moves what is not of this run to a folder in %s (old-1, ...)", a->checkpoint_dir);
     if (rc) {
         const int status = exit_status(rc, &err);
         objective_explain(&r->s.objective, r->s.src, &err);
@@ -333,7 +332,7 @@ static int train(train_run *r, bool again)
         first_only.shared.output.quiet = true;
         r->shared.output.quiet = true;
         a = r->args = &first_only;
-    } else if (again && a->checkpoint) { /* what the world before has written goes on */
+    } else if (again && a->checkpoint_dir) { /* what the world before has written goes on */
         first_only = *a;
         first_only.resume = true;
         a = r->args = &first_only;
@@ -411,7 +410,7 @@ static int run_elastic(const train_args *a, elastic *e)
 static int show(const train_args *a)
 {
     tool_session s = {.compute = &a->shared.compute, .part = a->shared.part};
-    const int status = show_lr(&s, &a->shared, &a->show, a->watch.log_steps);
+    const int status = show_lr(&s, &a->shared, &a->show, a->watch.report_steps);
     session_close(&s);
     return status;
 }
@@ -436,34 +435,10 @@ static int run(const void *args)
     return status;
 }
 
-static const char *const sync_modes[] = {"sync", NULL};
 static const opt options[] = {
-    OPT(train_args, val, TEXT, .option = "val", .value = "DATA",
-        .help = "validation data; none: no validation (default: the test split of DATA, if any)"),
-    OPT(train_args, hold_out, REAL, .option = "hold-out", .most = 1, .value = "PART",
-        .help = "validate on this fraction of DATA, such as 0.1, and train on the rest"),
-    OPT(train_args, checkpoint, TEXT, .option = "checkpoint", .value = "DIR",
-        .help = "write weights and state to this folder after each epoch"),
-    OPT(train_args, checkpoint_steps, U64, .option = "checkpoint-steps", .most = MRI_ANY, .standard = "0",
-        .help = "write a checkpoint also every this many steps; 0: only after epochs"),
-    OPT(train_args, keep, U32, .option = "keep", .least = 1, .most = 1000000, .standard = "3",
-        .help = "keep this many newest checkpoints, and the best one"),
-    OPT(train_args, resume, FLAG, .option = "resume",
-        .help = "continue from the newest checkpoint of --checkpoint, with its settings"),
-    OPT(train_args, override, FLAG, .option = "override",
-        .help = "with --resume: let the options given here replace the checkpoint's settings"),
-    OPT(train_args, force, FLAG, .option = "force",
-        .help = "move other runs' checkpoints in --checkpoint to a folder in it"),
-    OPT(train_args, patience, U32, .option = "patience", .most = 1000000, .standard = "0",
-        .help = "stop after N epochs without a lower val_loss; 0: never"),
-    OPT(train_args, max_steps, U64, .option = "max-steps", .most = MRI_ANY, .standard = "0",
-        .help = "stop after this many steps; 0: no limit"),
-    OPT(train_args, warmup_steps, U32, .option = "warmup-steps", .most = 1000000, .standard = "3",
-        .help = "exclude this many first steps of an epoch from the rates"),
-    OPT(train_args, sync, CHOICE, .option = "sync", .standard = "sync", .choices = sync_modes,
-        .help = "exchange gradients among replicas: all, after every step"),
-    OPT(train_args, trace, TEXT, .option = "trace", .value = "FILE",
-        .help = "write a timeline of all stages as a Chrome trace for ui.perfetto.dev"),
+#define MRI_SETTING(...) MRI_ROW(train_args, __VA_ARGS__),
+#define MRI_OPTION       MRI_SETTING
+#include "settings/training.rows"
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Training", options),

@@ -4,11 +4,11 @@
 #define TOOLS_OBJECTIVE_H
 
 #include "millrace/train.h"
+#include "settings/setting.h"
 
-typedef struct objective_args { /* a network's training objective */
-    uint32_t loss;              /* mr_target_loss; 0: the model's own */
-    const char *targets;        /* NULL: none */
-    const char *class_weights;  /* NULL: not given; "none" */
+typedef struct objective_args { /* loss: mr_target_loss; targets, class_weights NULL: not given */
+#define MRI_OPTION(member, kind, ...) MRI_TYPE_##kind member;
+#include "settings/targets.rows"
 } objective_args;
 
 typedef struct objective_first { /* number of the first class */

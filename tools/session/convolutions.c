@@ -23,12 +23,12 @@ void convolutions_text(const char *word, const convolution_count *c, uint32_t ch
 {
     if (!c->passes) return;
     printf("%-8s convolution %s: Winograd in %u of %u passes; scratch %.1f MiB a replica\n", word,
-           setup_convolutions[choice], c->winograd, c->passes, (double)c->scratch_bytes / 1048576);
+           group_choice("convolution", choice), c->winograd, c->passes, (double)c->scratch_bytes / 1048576);
 }
 
 void convolutions_json(json_line *j, const convolution_count *c, uint32_t choice)
 {
-    json_text(j, "convolution", c->passes ? setup_convolutions[choice] : NULL);
+    json_text(j, "convolution", c->passes ? group_choice("convolution", choice) : NULL);
     json_u64(j, "convolution_passes", c->passes);
     json_u64(j, "winograd_passes", c->winograd);
     json_u64(j, "scratch_bytes", c->scratch_bytes);

@@ -9,14 +9,10 @@
 #include "tools/cli/exit.h"
 #include "tools/cli/output.h"
 
-const opt goal_options[3] = {
-    OPT(goal_args, eval_steps, U64, .option = "eval-steps", .most = 0x1p63, .standard = "0",
-        .help = "validate every this many steps and after epochs; 0: after epochs only"),
-    OPT(goal_args, eval_at, TEXT, .option = "eval-at", .value = "E1/E2/...",
-        .help = "validate also at these epochs, which may be fractions: 0.5/1.25"),
-    OPT(goal_args, stop_at_accuracy, REAL, .option = "stop-at-accuracy", .most = 1, .standard = "0",
-        .help = "stop when the accuracy of the validation (without validation: of an epoch) reaches this, "
-                "and report the time; 0: never"),
+const opt goal_options[GOAL_OPTIONS] = {
+#define MRI_SETTING(...) MRI_ROW(goal_args, __VA_ARGS__),
+#define MRI_OPTION       MRI_SETTING
+#include "settings/goal.rows"
 };
 
 int goal_points(const goal_args *a, double out[GOAL_POINTS_MOST], uint32_t *count)

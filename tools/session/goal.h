@@ -8,12 +8,18 @@
 #include "tools/cli/options.h"
 
 typedef struct goal_args {
-    double stop_at_accuracy;
-    uint64_t eval_steps;
-    const char *eval_at;
+#define MRI_SETTING(member, kind, ...) MRI_TYPE_##kind member;
+#define MRI_OPTION                     MRI_SETTING
+#include "settings/goal.rows"
 } goal_args;
 
-extern const opt goal_options[3];
+enum {
+    GOAL_OPTIONS = 0
+#define MRI_SETTING(member, kind, ...) +1
+#define MRI_OPTION                     MRI_SETTING
+#include "settings/goal.rows"
+};
+extern const opt goal_options[GOAL_OPTIONS];
 #define GOAL_GROUP(type, member)                                                                             \
     {                                                                                                        \
         "Evaluation", goal_options, OPT_COUNT(goal_options), offsetof(type, member), true                    \

@@ -12,23 +12,14 @@ typedef struct output_args {
     bool json, quiet;
 } output_args;
 
-typedef struct data_args {
-    const char *format;
-    uint32_t split; /* mr_split */
+/* The structs below have the members of their rows. */
+typedef struct data_args { /* label_offset: "auto" or a number; index_folder "off": no index is kept */
+#define MRI_SETTING(member, kind, ...) MRI_TYPE_##kind member;
+#define MRI_OPTION                     MRI_SETTING
+#include "settings/data.rows"
 #define MRI_SETTING(member, kind, ...) MRI_TYPE_##kind member;
 #include "settings/decode.rows"
-    const char *image_key, *label_key; /* NULL: the format's usual names */
-    const char *label_offset;          /* "auto" or a number */
-    const char *index_folder;          /* NULL: the library's choice; "off": no index is kept */
-    const char *remote_folder;         /* NULL: the library's choice */
-    uint64_t remote_size;
-    uint32_t classes;       /* mr_class_rule */
-    uint32_t outside;       /* mr_outside */
-    const char *take;       /* "LO:HI" or "HI"; NULL: all samples */
-    const char *target_key; /* NULL: none */
-    const char *split_key;  /* NULL: the usual names */
-    uint32_t match;         /* mr_class_match */
-    bool takes_withdrawn;   /* no option: of commands that need the samples that were withdrawn, too */
+    bool takes_withdrawn; /* no option: of commands that need the samples that were withdrawn, too */
 } data_args;
 
 /* Members of mr_loader_config, and what the command makes of its own options. */
@@ -47,8 +38,12 @@ typedef struct loader_args { /* how it is fed: changes no bit of the result */
 
 /* How many options there are of each. */
 enum {
-    DECODE_OPTIONS = 0
+    DATA_OPTIONS = 0
 #define MRI_SETTING(member, kind, ...) +1
+#define MRI_OPTION                     MRI_SETTING
+#include "settings/data.rows"
+#define MRI_SETTING(member, kind, ...) +1
+#define MRI_OPTION                     MRI_SETTING
 #include "settings/decode.rows"
     ,
     RUN_OPTIONS = 0
@@ -56,39 +51,69 @@ enum {
 #define MRI_OPTION                     MRI_SETTING
 #include "settings/batches.rows"
     ,
-    UPDATE_OPTIONS = 0
-#define MRI_SETTING(member, kind, ...) +1
-#include "settings/updates.rows"
-    ,
     LOADER_OPTIONS = 0
 #define MRI_SETTING(member, kind, ...) +1
 #define MRI_OPTION                     MRI_SETTING
 #include "settings/loader.rows"
+    ,
+    DEVICE_OPTIONS = 0
+#define MRI_SETTING(member, kind, ...) +1
+#define MRI_OPTION                     MRI_SETTING
+#include "settings/devices.rows"
+    ,
+    COMPUTE_OPTIONS = 0
+#define MRI_SETTING(member, kind, ...) +1
+#define MRI_OPTION                     MRI_SETTING
+#include "settings/computing.rows"
+    ,
+    SHARE_OPTIONS = 0
+#define MRI_SETTING(member, kind, ...) +1
+#define MRI_OPTION                     MRI_SETTING
+#include "settings/shares.rows"
+    ,
+    MODEL_OPTIONS = 0
+#define MRI_SETTING(member, kind, ...) +1
+#define MRI_OPTION                     MRI_SETTING
+#include "settings/optimizer.rows"
+    ,
+    UPDATE_OPTIONS = 0
+#define MRI_SETTING(member, kind, ...) +1
+#define MRI_OPTION                     MRI_SETTING
+#include "settings/updates.rows"
+    ,
+    TARGET_OPTIONS = 0
+#define MRI_SETTING(member, kind, ...) +1
+#define MRI_OPTION                     MRI_SETTING
+#include "settings/targets.rows"
+    ,
+    BEGIN_OPTIONS = 0
+#define MRI_SETTING(member, kind, ...) +1
+#define MRI_OPTION                     MRI_SETTING
+#include "settings/beginning.rows"
 };
 
 typedef struct device_args {
-    const char *devices;
-    uint32_t threads;
-    uint32_t kernels;     /* 0 fast, 1 reference */
-    uint32_t convolution; /* mr_convolution */
+#define MRI_SETTING(member, kind, ...) MRI_TYPE_##kind member;
+#define MRI_OPTION                     MRI_SETTING
+#include "settings/devices.rows"
 } device_args;
 
 enum { PRECISION_F32, PRECISION_TF32, PRECISION_BF16, PRECISION_F16 };
 
-typedef struct compute_args { /* how devices compute, for commands that train or evaluate */
-    uint32_t precision;       /* PRECISION_... */
-    bool deterministic;
-    uint32_t graph;  /* 0 on, 1 off */
-    uint64_t bucket; /* MR_BUCKET_AUTO: not given */
-    double watchdog;
-    const char *loss_scale;
+typedef struct compute_args { /* how devices compute, for commands that train or evaluate. bucket_bytes
+                                 MR_BUCKET_AUTO: not given */
+#define MRI_SETTING(member, kind, ...) MRI_TYPE_##kind member;
+#define MRI_OPTION                     MRI_SETTING
+#include "settings/computing.rows"
 } compute_args;
 
-extern const char *const setup_convolutions[]; /* of mr_convolution, in their order */
+extern const opt output_options[2], data_options[DATA_OPTIONS], run_options[RUN_OPTIONS],
+    loader_options[LOADER_OPTIONS], device_options[DEVICE_OPTIONS], compute_options[COMPUTE_OPTIONS];
 
-extern const opt output_options[2], data_options[14 + DECODE_OPTIONS], run_options[RUN_OPTIONS],
-    loader_options[LOADER_OPTIONS], device_options[4], compute_options[6];
-extern const char *const setup_precisions[];
+/* The row of an option of a group below, which there is. */
+const opt *group_option(const char *option);
+/* The name of one of its choices. */
+const char *group_choice(const char *option, uint32_t choice);
 
 #define OUTPUT_GROUP(type, member)                                                                           \
     {                                                                                                        \
@@ -112,7 +137,7 @@ extern const char *const setup_precisions[];
         "Devices", device_options, OPT_COUNT(device_options), offsetof(type, member), true                   \
     }
 
-extern const opt part_options[3];
+extern const opt part_options[SHARE_OPTIONS];
 #define PART_GROUP(type, member)                                                                             \
     {                                                                                                        \
         "Parts", part_options, OPT_COUNT(part_options), offsetof(type, member), true                         \
@@ -123,16 +148,16 @@ extern const opt part_options[3];
         "Computing", compute_options, OPT_COUNT(compute_options), offsetof(type, member), true               \
     }
 
-typedef struct model_args {
-    const char *model, *optimizer, *schedule;
-    double lr, momentum, weight_decay; /* NAN: the model's own */
-    bool scale;                        /* batch and learning rate times the number of replicas */
-    /* label_smoothing NAN: the model's own; freeze NULL: not given, "none": nothing */
+typedef struct model_args { /* lr, momentum, weight_decay, label_smoothing NAN: the model's own; scale: of
+                               replicas; freeze NULL: not given, "none": nothing */
+#define MRI_SETTING(member, kind, ...) MRI_TYPE_##kind member;
+#define MRI_OPTION                     MRI_SETTING
+#include "settings/optimizer.rows"
 #define MRI_SETTING(member, kind, ...) MRI_TYPE_##kind member;
 #include "settings/updates.rows"
 } model_args;
 
-extern const opt model_options[7], update_options[UPDATE_OPTIONS];
+extern const opt model_options[MODEL_OPTIONS], update_options[UPDATE_OPTIONS];
 #define MODEL_GROUP(type, member)                                                                            \
     {                                                                                                        \
         "Network", model_options, OPT_COUNT(model_options), offsetof(type, member), false                    \
@@ -143,25 +168,26 @@ extern const opt model_options[7], update_options[UPDATE_OPTIONS];
         "Updates", update_options, OPT_COUNT(update_options), offsetof(type, member), true                   \
     }
 
-extern const opt objective_options[3];
+extern const opt objective_options[TARGET_OPTIONS];
 #define OBJECTIVE_GROUP(type, member)                                                                        \
     {                                                                                                        \
         "Learning", objective_options, OPT_COUNT(objective_options), offsetof(type, member), true            \
     }
 
 typedef struct begin_args { /* weights to begin with */
-    const char *init, *skip;
+#define MRI_OPTION(member, kind, ...) MRI_TYPE_##kind member;
+#include "settings/beginning.rows"
 } begin_args;
 
-extern const opt begin_options[2];
+extern const opt begin_options[BEGIN_OPTIONS];
 #define BEGIN_GROUP(type, member)                                                                            \
     {                                                                                                        \
         "Beginning", begin_options, OPT_COUNT(begin_options), offsetof(type, member), true                   \
     }
 
-typedef struct part_args {
-    uint32_t parts, part_threads; /* 0: not given */
-    const char *place;            /* NULL: not given */
+typedef struct part_args { /* 0, NULL: not given */
+#define MRI_OPTION(member, kind, ...) MRI_TYPE_##kind member;
+#include "settings/shares.rows"
 } part_args;
 
 /* What commands that take batches have in common; those without a network leave model and compute alone. */

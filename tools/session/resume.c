@@ -2,7 +2,6 @@
  * is where the two values come from. */
 #include "tools/session/session.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -47,30 +46,10 @@ static int decide(const resume_point *p, const mri_setting *s, const char *then,
     return EXIT_MISUSED;
 }
 
-/* The row of an option of groups.h. */
-static const mri_setting *row_of(const char *option)
-{
-    static const struct {
-        const opt *rows;
-        size_t count;
-    } groups[] = {{run_options, OPT_COUNT(run_options)},
-                  {data_options, OPT_COUNT(data_options)},
-                  {model_options, OPT_COUNT(model_options)},
-                  {update_options, OPT_COUNT(update_options)},
-                  {part_options, OPT_COUNT(part_options)},
-                  {device_options, OPT_COUNT(device_options)},
-                  {objective_options, OPT_COUNT(objective_options)}};
-    for (size_t g = 0; g < OPT_COUNT(groups); g++)
-        for (size_t i = 0; i < groups[g].count; i++)
-            if (strcmp(groups[g].rows[i].option, option) == 0) return &groups[g].rows[i];
-    assert(!"no such option");
-    return NULL;
-}
-
 /* The same for values that are read elsewhere: of a model, of a loader, of two options together. */
 static int changed(const resume_point *p, const char *option, const char *then, const char *now)
 {
-    return decide(p, row_of(option), then, now);
+    return decide(p, group_option(option), then, now);
 }
 
 static int changed_float(const resume_point *p, const char *option, float then, float now)
@@ -365,8 +344,8 @@ int resume_check_convolution(const resume_point *p, const session_args *a, const
     const uint32_t now = mr_trainer_convolution(s->trainer), then = p->from->convolution;
     if (now == 0 || then == now || (!is_winograd(then) && !is_winograd(now))) return EXIT_DONE;
     if (then && choice_of(then) != a->device.convolution)
-        return changed(p, "convolution", setup_convolutions[choice_of(then)],
-                       setup_convolutions[a->device.convolution]);
+        return changed(p, "convolution", group_choice("convolution", choice_of(then)),
+                       group_choice("convolution", a->device.convolution));
     const char *how = !then ? "it does not say how its convolutions were computed, some are Winograd's now "
                               "(--convolution direct: none, as in versions before)"
                       : is_winograd(now)

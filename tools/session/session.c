@@ -329,7 +329,7 @@ static int fix_threads(const tool_session *s, device_args *d, char *spec, size_t
     const uint64_t parts = s->part.parts;
     const uint32_t share = (uint32_t)(parts * (rank + 1) / ranks - parts * rank / ranks),
                    most = share ? share : 1;
-    if (d->threads) {
+    if (d->compute_threads) {
         say("--threads: with --parts a part is computed with --part-threads, whatever else there is: leave "
             "--threads "
             "out");
@@ -339,7 +339,7 @@ static int fix_threads(const tool_session *s, device_args *d, char *spec, size_t
         snprintf(spec, spec_bytes, "cpu:%u", fit < 1 ? 1 : fit < most ? fit : most);
         d->devices = spec;
     }
-    d->threads = each * processors_in(d->devices);
+    d->compute_threads = each * processors_in(d->devices);
     return EXIT_DONE;
 }
 

@@ -72,20 +72,11 @@ static void report_once(const char *path, const char *text)
 static int fill_config(mr_source_config *cfg, const data_args *a)
 {
     mr_source_defaults(cfg);
-    cfg->format = a->format;
-    cfg->split = (mr_split)a->split;
-    cfg->classes = (mr_class_rule)a->classes;
-    cfg->image_key = a->image_key;
-    cfg->label_key = a->label_key;
-    cfg->target_key = a->target_key;
-    cfg->split_key = a->split_key;
+#define MRI_SETTING(member, kind, ...) cfg->member = a->member;
+#include "settings/data.rows"
     cfg->no_index_file = a->index_folder && strcmp(a->index_folder, "off") == 0;
     cfg->index_folder = cfg->no_index_file ? NULL : a->index_folder;
-    cfg->remote_folder = a->remote_folder;
-    cfg->remote_bytes = a->remote_size;
     cfg->stop = &interrupt_flag;
-    cfg->outside = (mr_outside)a->outside;
-    cfg->match = (mr_class_match)a->match;
     cfg->withdrawn = a->takes_withdrawn ? MR_WITHDRAWN_TAKE : MR_WITHDRAWN_LEAVE_OUT;
     const int status = setup_take(a->take, &cfg->take_from, &cfg->take_to);
     return status ? status : take_label_offset(cfg, a->label_offset);
@@ -328,7 +319,7 @@ static int read_loss_scale(const compute_args *c, float *out)
     }
     if (c->precision != PRECISION_F16) {
         say("--loss-scale goes with --precision f16; gradients in %s need none, leave it out",
-            setup_precisions[c->precision]);
+            group_choice("precision", c->precision));
         return EXIT_MISUSED;
     }
     *out = (float)scale;
@@ -339,9 +330,8 @@ int setup_compute(mr_trainer_config *cfg, const compute_args *c)
 {
     static const uint32_t types[] = {MR_TENSOR_F32, MR_TENSOR_F32, MR_TENSOR_BF16, MR_TENSOR_F16};
     cfg->dtype = types[c->precision];
-    cfg->no_graph = c->graph == 1;
-    cfg->bucket_bytes = c->bucket;
-    cfg->watchdog_s = c->watchdog;
+#define MRI_SETTING(member, kind, ...) cfg->member = c->member;
+#include "settings/computing.rows"
     return read_loss_scale(c, &cfg->loss_scale);
 }
 
@@ -353,12 +343,12 @@ int setup_devices(mr_device ***out, uint32_t *count, const device_args *a, const
     const int status = c ? read_loss_scale(c, &scale) : EXIT_DONE; /* before anything is opened */
     if (status) return status;
     mr_devices_defaults(&cfg);
-    cfg.compute_threads = a->threads;
+#define MRI_SETTING(member, kind, ...) cfg.member = a->member;
+#include "settings/devices.rows"
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    if (cores > 0 && a->threads > (unsigned long)cores)
+    if (cores > 0 && a->compute_threads > (unsigned long)cores)
         say("--threads %u: this machine has %ld cores; more threads than cores slow the computing down",
-            a->threads, cores);
-    cfg.reference = a->kernels == 1;
+            a->compute_threads, cores);
     cfg.convolution = (mr_convolution)a->convolution;
     cfg.tf32 = c && c->precision == PRECISION_TF32;
     cfg.deterministic = c && c->deterministic;

@@ -67,7 +67,7 @@ static void write_key(tune_run *t, const tool_session *s)
              d ? d->name : "none", d ? d->hardware : "", c->batch, c->augment, c->training,
              (int)c->decode.pixels, (int)c->io, c->direct, (int)c->cache, c->resident_bytes, c->memory_bytes,
              c->tune, c->workers, c->prefetch, c->depth, c->readers, s->tune_buckets ? "from " : "",
-             s->compute ? s->compute->bucket : 0);
+             s->compute ? s->compute->bucket_bytes : 0);
     free(whole);
 }
 

@@ -157,7 +157,8 @@ void train_header_text(const train_header *h)
     for (uint32_t i = 0; i < s->device_count && i < 8; i++)
         printf(" %s", mr_device_info_of(s->devices[i])->name);
     printf("%s (%s), %s%s\n", s->device_count > 8 ? " ..." : "", mr_device_info_of(s->devices[0])->hardware,
-           setup_precisions[s->compute->precision], s->compute->deterministic ? ", deterministic" : "");
+           group_choice("precision", s->compute->precision),
+           s->compute->deterministic ? ", deterministic" : "");
     if (s->part.place)
         printf("place    %s: %u replica%s of %u devices\n", s->part.place, session_replicas(s),
                session_replicas(s) > 1 ? "s" : "", s->device_count / session_replicas(s));
@@ -209,7 +210,7 @@ void train_header_json(const train_header *h)
     json_u64(&j, "parts", s->parts.all);
     json_text(&j, "device", mr_device_info_of(s->devices[0])->name);
     json_text(&j, "hardware", mr_device_info_of(s->devices[0])->hardware);
-    json_text(&j, "precision", setup_precisions[s->compute->precision]);
+    json_text(&j, "precision", group_choice("precision", s->compute->precision));
     json_bool(&j, "deterministic", s->compute->deterministic);
     const convolution_count convolutions = count_convolutions(s->trainer);
     convolutions_json(&j, &convolutions, h->convolution);

@@ -21,14 +21,12 @@
 #include "tools/watch/watch.h"
 
 typedef struct train_args {
-    const char *val, *checkpoint, *trace;
+    /* hold_out NAN: not given; sync: reserved for other --sync modes */
+#define MRI_SETTING(member, kind, ...) MRI_TYPE_##kind member;
+#define MRI_OPTION                     MRI_SETTING
+#include "settings/training.rows"
     begin_args begin;
-    bool resume, force, override;
-    uint64_t checkpoint_steps, max_steps;
-    uint32_t keep, patience, warmup_steps;
-    double hold_out; /* NAN: not given */
     goal_args goal;
-    uint32_t sync; /* one way so far: names what --sync will choose from */
     watch_args watch;
     tune_args tune;
     trace_args tracing;

@@ -37,16 +37,16 @@ int training_take_folder(train_run *r)
 {
     enum { PATIENCE_S = 2, PAUSE_MS = 100 };
     mr_error err = MR_ERROR_INIT;
-    if (!r->args->checkpoint || r->folder || !r->world.first) return EXIT_DONE;
+    if (!r->args->checkpoint_dir || r->folder || !r->world.first) return EXIT_DONE;
     const uint64_t begun_ns = clock_ns();
-    int rc = mr_run_folder_open(&r->folder, r->args->checkpoint, &err);
+    int rc = mr_run_folder_open(&r->folder, r->args->checkpoint_dir, &err);
     while (rc == MR_EEXIST && r->elastic->worlds > 1 && seconds_since(begun_ns) < PATIENCE_S &&
            !interrupt_flag) {
         poll(NULL, 0, PAUSE_MS);
-        rc = mr_run_folder_open(&r->folder, r->args->checkpoint, &err);
+        rc = mr_run_folder_open(&r->folder, r->args->checkpoint_dir, &err);
     }
     if (rc == MR_EEXIST && r->elastic->worlds > 1 && !r->elastic->lost_folder)
-        rc = mr_run_folder_take_over(&r->folder, r->args->checkpoint, r->elastic->snapshot, &err);
+        rc = mr_run_folder_take_over(&r->folder, r->args->checkpoint_dir, r->elastic->snapshot, &err);
     return exit_status(rc, &err);
 }
 
@@ -71,17 +71,17 @@ static int find_checkpoint(train_run *r)
     mr_error err = MR_ERROR_INIT;
     char note[1024] = "";
     const int rc =
-        mr_checkpoint_find(a->checkpoint, r->from, sizeof r->from, &r->start, note, sizeof note, &err);
+        mr_checkpoint_find(a->checkpoint_dir, r->from, sizeof r->from, &r->start, note, sizeof note, &err);
     if (note[0]) say("%s", note);
     if (rc == MR_ENOENT && note[0]) { /* starting over would replace what may still be rescued */
         say("%s: no whole checkpoint in this folder; --force instead of --resume starts from the beginning "
             "and moves "
             "them aside",
-            a->checkpoint);
+            a->checkpoint_dir);
         return EXIT_FAILED;
     }
     if (rc == MR_ENOENT) {
-        say("%s: no checkpoint yet; starting from the beginning", a->checkpoint);
+        say("%s: no checkpoint yet; starting from the beginning", a->checkpoint_dir);
         return EXIT_DONE;
     }
     if (rc) return exit_status(rc, &err);
@@ -96,7 +96,7 @@ static int look_into_folder(train_run *r)
 {
     const train_args *a = r->args;
     const char *needs = a->resume ? "--resume" : a->override ? "--override" : a->force ? "--force" : NULL;
-    if (!a->checkpoint && needs) {
+    if (!a->checkpoint_dir && needs) {
         say("%s needs --checkpoint DIR, where the run left its state", needs);
         return EXIT_MISUSED;
     }
@@ -109,10 +109,10 @@ static int look_into_folder(train_run *r)
         return EXIT_MISUSED;
     }
     bool there;
-    int status = is_folder(a->checkpoint, &there);
+    int status = is_folder(a->checkpoint_dir, &there);
     if (status) return status;
     if (!there) {
-        if (a->resume) say("%s: no checkpoint yet; starting from the beginning", a->checkpoint);
+        if (a->resume) say("%s: no checkpoint yet; starting from the beginning", a->checkpoint_dir);
         return EXIT_DONE;
     }
     status = training_take_folder(r);
@@ -129,11 +129,11 @@ static int look_into_memory(train_run *r)
     if (!mr_snapshot_info(r->elastic->snapshot, &r->start)) return look_into_folder(r);
     r->start.net_bytes = r->elastic->net_bytes;
     bool there;
-    int status = is_folder(r->args->checkpoint, &there);
+    int status = is_folder(r->args->checkpoint_dir, &there);
     if (status == EXIT_DONE && there) status = training_take_folder(r);
     if (status) return status;
     const int rc =
-        there ? mr_checkpoint_find(r->args->checkpoint, r->from, sizeof r->from, &on_disk, NULL, 0, &err)
+        there ? mr_checkpoint_find(r->args->checkpoint_dir, r->from, sizeof r->from, &on_disk, NULL, 0, &err)
               : MR_ENOENT;
     r->resumed = true;
     r->from_memory = rc != MR_OK || on_disk.updates <= r->start.updates ||

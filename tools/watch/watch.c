@@ -22,19 +22,10 @@ struct watch {
     metrics_server *server;
 };
 
-const opt watch_options[5] = {
-    OPT(watch_args, live, FLAG, .option = "live",
-        .help = "show stages, devices and rates four times a second instead of the bar; on a terminal"),
-    OPT(watch_args, log_steps, U64, .option = "log-steps", .most = 0x1p63, .standard = "0",
-        .help = "report loss, accuracy, learning rate and speed every this many steps to --json, --csv and "
-                "--tensorboard; 0: after epochs only"),
-    OPT(watch_args, tensorboard, TEXT, .option = "tensorboard", .value = "DIR",
-        .help = "write an event file for TensorBoard to this folder"),
-    OPT(watch_args, csv, TEXT, .option = "csv", .value = "FILE",
-        .help = "write a line for each epoch; a resumed run continues the file"),
-    OPT(watch_args, metrics, TEXT, .option = "metrics", .value = "[HOST:]PORT",
-        .help = "serve figures of the run to Prometheus at http://HOST:PORT/metrics; without HOST only "
-                "this machine can ask; 0: any free port, which is printed"),
+const opt watch_options[WATCH_OPTIONS] = {
+#define MRI_SETTING(...) MRI_ROW(watch_args, __VA_ARGS__),
+#define MRI_OPTION       MRI_SETTING
+#include "settings/reports.rows"
 };
 
 static int open_page(watch *w, const char *where)

@@ -15,13 +15,19 @@
 #include "millrace/train.h"
 #include "tools/cli/options.h"
 
-typedef struct watch_args {
-    uint64_t log_steps;
-    const char *tensorboard, *csv, *metrics;
-    bool live; /* live.h: the command's, not the watch's */
+typedef struct watch_args { /* live is the command's, not the watch's */
+#define MRI_SETTING(member, kind, ...) MRI_TYPE_##kind member;
+#define MRI_OPTION                     MRI_SETTING
+#include "settings/reports.rows"
 } watch_args;
 
-extern const opt watch_options[5];
+enum {
+    WATCH_OPTIONS = 0
+#define MRI_SETTING(member, kind, ...) +1
+#define MRI_OPTION                     MRI_SETTING
+#include "settings/reports.rows"
+};
+extern const opt watch_options[WATCH_OPTIONS];
 #define WATCH_GROUP(type, member)                                                                            \
     {                                                                                                        \
         "Watching", watch_options, OPT_COUNT(watch_options), offsetof(type, member), true                    \

@@ -106,6 +106,8 @@ static const mri_checkpoint_field fields[] = {
     }
 #include "settings/batches.rows"
 #define MRI_KEPT(...) MRI_FIELD_OF_ROW(__VA_ARGS__),
+#include "settings/goal.rows"
+#define MRI_KEPT(...) MRI_FIELD_OF_ROW(__VA_ARGS__),
 #include "settings/decode.rows"
 
     /* ---- updates ---- */
@@ -129,7 +131,6 @@ static const mri_checkpoint_field fields[] = {
     INFO(ANY, 520, REAL, schedule.warmup_epochs, "0.1", ),
     INFO(ANY, 528, REAL, schedule.milestones, "0.1", ),
     INFO(VALUE, 768, U32, patience, "0.5", WHOLE32),
-    INFO(VALUE, 856, REAL, stop_at_accuracy, "0.5", FRACTION),
 #define MRI_KEPT(...)      MRI_FIELD_OF_ROW(__VA_ARGS__),
 #define MRI_KEPT_TEXT(...) MRI_FIELD_OF_TEXT(__VA_ARGS__),
 #include "settings/updates.rows"

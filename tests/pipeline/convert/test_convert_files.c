@@ -201,7 +201,7 @@ static void settings_without_a_place_are_refused(void **state)
         cfg.store = MR_STORE_COEF;
         mrt_convert_refused(src, dst, &cfg, MR_EINVAL, "store coef");
         cfg.to = (mr_to)7;
-        mrt_convert_refused(src, dst, &cfg, MR_EINVAL, "tfrecord or tar");
+        mrt_convert_refused(src, dst, &cfg, MR_EINVAL, "to is 7: expected 0 to 2 (mrec, tfrecord, tar)");
         MRT_EQ(files_beside(dst), 0);
     }
     mr_convert_config cfg = config(1, 0);

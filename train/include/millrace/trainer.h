@@ -160,7 +160,8 @@ typedef struct mr_trainer_config {
     uint32_t batch;
     uint64_t seed; /* initial weights, dropout; default 0 */
     /* The optimizer; default MR_UPDATE_SGD (momentum 0.9, rho 0.9, beta1 0.9, beta2 0.999, epsilon 1e-7 for
-     * the kinds that use them, weight_decay 0). update.lr is ignored: the rate comes from `schedule` */
+     * the kinds that use them, weight_decay 0). Each is from 0 to 1, epsilon 0 or more. update.lr is ignored:
+     * the rate comes from `schedule` */
     mr_update_desc update;
     /* The learning rate of each update; default MR_LR_CONSTANT with lr 0.01. mr_schedule_parse() makes it
      * from a text */
@@ -183,7 +184,7 @@ typedef struct mr_trainer_config {
                               runs; 0: all at once, after backward. MR_BUCKET_AUTO (default): 25 MB; with
                               other processes from the size of the gradients and the measured network */
     double watchdog_s; /* time limit of a step, after which the run ends with an error that names the hanging
-                          replica; default 300; 0: no limit */
+                          replica, up to 1,000,000; default 300; 0: no limit */
     bool tune_buckets; /* with several replicas: the first steps (after the loader's tuning, if any) alternate
                           between bucket_bytes and other sizes, and the size with the shortest steps is kept.
                           Changes no bit of a weight. With other processes the first process decides.
