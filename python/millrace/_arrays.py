@@ -147,7 +147,7 @@ class Batch:
     first, all_count  they are [first, first + count) of a global batch of all_count samples
 
     `images, labels = batch` works, too, but where pictures are mixed."""
-    __slots__ = ("_lease", "_loader", "_view", "_finish", "targets", "images", "labels", "labels2", "share2", "ids", "affine", "fields",
+    __slots__ = ("_lease", "_loader", "_view", "_finish", "_memory", "targets", "images", "labels", "labels2", "share2", "ids", "affine", "fields",
                  "lengths", "epoch", "step", "global_step", "last", "count", "counted", "first", "all_count", "__weakref__")
     _no_copy = "its memory is the loader's; copy the arrays that you keep, as by numpy.array(batch.images), and send those"
     images: Optional[Array]
@@ -164,8 +164,8 @@ class Batch:
     first: int
     all_count: int
 
-    def __init__(self, loader: Any, lease: _Lease, finish: Any = None) -> None:
-        self._lease, self._loader, self._finish = lease, loader, finish
+    def __init__(self, loader: Any, lease: _Lease, finish: Any = None, memory: Any = None) -> None:
+        self._lease, self._loader, self._finish, self._memory = lease, loader, finish, memory
         view = self._view = _l.quick.mrp_batch_view(lease.address).contents
         self.epoch, self.step, self.last, self.count = view.epoch, view.step, view.last, view.count
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import ctypes as C
 import os
-from typing import Any, Optional, Sequence
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from . import _library as _l
 from ._errors import HeldError
@@ -11,14 +11,16 @@ from ._errors import HeldError
 U8, F16, BF16, F32 = 1, 6, 7, 8
 KINDS = {"uint8": U8, "float16": F16, "bfloat16": BF16, "float32": F32}
 AHEAD = 2  # batches finished ahead: one that is taken next, and one in the making
-_FIELDS_MOST = 4
+_FIELDS_MOST, _LENT_MOST = 4, 8
+_ALIGN, _LEAST = 64, 3  # of finish.c
 
 
 class mrp_finish(C.Structure):
     """mrp_finish of native.h."""
     _fields_ = [("height", C.c_uint32), ("width", C.c_uint32), ("channels", C.c_uint32), ("dtype", C.c_int), ("planar", C.c_int),
                 ("mean", C.c_float * 4), ("std", C.c_float * 4), ("ignore", C.c_int64), ("classes", C.c_uint32), ("ahead", C.c_uint32),
-                ("bytes_most", C.c_uint64), ("field_count", C.c_uint32), ("field_bytes", C.c_uint64 * _FIELDS_MOST), ("keep", C.c_uint32)]
+                ("bytes_most", C.c_uint64), ("field_count", C.c_uint32), ("field_bytes", C.c_uint64 * _FIELDS_MOST), ("keep", C.c_uint32),
+                ("lent_count", C.c_uint32), ("lent_bytes", C.c_uint64), ("lent", C.c_void_p * _LENT_MOST)]
 
 
 def _usable() -> int:
@@ -38,11 +40,12 @@ class Finish:
 
     dtype   of pixels: U8, F16, BF16, F32
     planar  (n, channels, height, width), else (n, height, width, channels)
-    kept    pixels stay in the loader's own memory, of which `hold=` says how much there is: U8, not planar"""
+    kept    pixels stay in the loader's own memory, of which `hold=` says how much there is: U8, not planar
+    memory  function of a number of bytes: memory for batches, an object with data_ptr(), such as a pinned tensor. None: it is usual memory"""
 
     def __init__(self, loader: Any, dtype: int, planar: bool, mean: Sequence[float] = (), std: Sequence[float] = (), ignore: int = -1,
-                 classes: int = 0, kept: bool = False) -> None:
-        self.dtype, self.planar, self.classes = dtype, planar, classes
+                 classes: int = 0, kept: bool = False, memory: Optional[Callable[[int], Any]] = None) -> None:
+        self.dtype, self.planar, self.classes, self._memory = dtype, planar, classes, memory
         how = self.how = mrp_finish(dtype=dtype, planar=planar, ignore=ignore, classes=classes)
         self.address = C.addressof(how)
         if loader._shape:
@@ -59,6 +62,24 @@ class Finish:
                 size *= d
             how.field_bytes[k] = size
         self.shape = (channels, how.height, how.width) if planar else (how.height, how.width, channels)
+        self._samples = -(-loader.batch // loader.world)
+
+    def _bytes(self) -> int:
+        """Of a batch, where rows of fields have one length."""
+        how, n = self.how, self._samples
+        pixels = how.height * how.width * how.channels * _l.element_bytes(self.dtype)
+        parts = [pixels, 4 * self.classes or 8, 4, 8, 8, 4, 4] + [how.field_bytes[k] for k in range(how.field_count)] + [4] * how.field_count
+        return sum(-(-n * size // _ALIGN) * _ALIGN for size in parts)
+
+    def lend(self) -> Tuple[mrp_finish, List[Any]]:
+        """What one run is told, and the memory that it gets, which its batches need to the last one: as much as is ready, in use and in
+        the making."""
+        if self._memory is None:
+            return self.how, []
+        how, size = mrp_finish.from_buffer_copy(self.how), self._bytes()
+        lent = [self._memory(size) for _ in range(_LEAST + how.ahead + 1)]
+        how.lent_count, how.lent_bytes, how.lent[:len(lent)] = len(lent), size, [m.data_ptr() for m in lent]
+        return how, lent
 
 
 class Finisher:
@@ -66,10 +87,12 @@ class Finisher:
 
     def __init__(self) -> None:
         self.pointer = C.c_void_p()
+        self.lent: List[Any] = []
 
     def open(self, loader: C.c_void_p, finish: Finish) -> None:
         what = _l.new_error()
-        rc = _l.native.mrp_finisher_open(C.byref(self.pointer), loader, C.byref(finish.how), C.byref(what))
+        how, self.lent = finish.lend()
+        rc = _l.native.mrp_finisher_open(C.byref(self.pointer), loader, C.byref(how), C.byref(what))
         if rc != _l.OK:
             raise _l.failed(rc, what)
 

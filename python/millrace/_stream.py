@@ -184,7 +184,7 @@ class Stream:
                     tries -= 1
                     continue
                 self._end(rc)
-            batch = Batch(loader, lease, finish)
+            batch = Batch(loader, lease, finish, running.finisher.lent)
             self.epoch, self.step = (batch.epoch + 1, 0) if batch.last else (batch.epoch, batch.step + 1)
             self._taken = None
             if loader._reports.value:

@@ -16,14 +16,15 @@ try:
 except ImportError as e:  # pragma: no cover
     raise ImportError("millrace.torch needs PyTorch: pip install torch") from e
 
+from . import _gpu, _ranks
 from . import _library as _l
-from . import _ranks
 from ._accelerate import enter, imported
 from ._arguments import see_count, take_sampler, translate
-from ._arrays import COPY, PLANES, Batch
+from ._arrays import COPY, PLANES, Array, Batch
 from ._collate import Collation, as_lists
 from ._errors import ArgumentError, StateError
 from ._finish import BF16, F16, F32, U8, Finish
+from ._gpu import Gpu, across
 from ._live import Live
 from ._loader import Loader as _Loader
 from ._loader import _ORDERS, _count, log, settings_of
@@ -329,10 +330,9 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         self._raw, self._keys = raw, keys
         self._soft = 0 if raw else self._soft_classes(num_classes)
         self._device = torch.device(device) if device is not None else None
-        self._stream_of_copies: Any = None
-        self._scale: Any = None  # means and deviations on the device
         if self._device is not None and self._device.type not in ("cpu", "cuda"):
             raise ArgumentError("device=%r: expected \"cpu\" or \"cuda\"" % (device,))
+        self._gpu: Optional[Gpu] = None
         self._on_gpu = self._device is not None and self._device.type == "cuda"
         if self._own:
             if raw:
@@ -348,11 +348,16 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         planar = self._format == "contiguous"
         if self._own:
             return
-        if not self._raw and not self._on_gpu:
+        if self._gpu:
+            self._gpu.close()
+        if self._on_gpu and not self._raw:  # bytes cross, floats are made there
+            self._gpu = Gpu(self._device, self._dtype, planar, self._means, self._stds)
+            self._finish = Finish(self, U8, False, ignore=self._ignore, classes=self._soft, memory=_gpu.pinned)
+        elif not self._raw:
             self._finish = Finish(self, _KINDS[self._dtype], planar, self._means, self._stds, self._ignore, self._soft,
                                   kept=not planar and self._dtype is torch.uint8)
         # Pixels and targets in one call: the targets are a copy, which has to be small.
-        self._in_pairs = CPYTHON and self._finish is not None and bool(self._shape) and 4 * self._soft * self.batch <= _LITTLE
+        self._in_pairs = CPYTHON and self._finish is not None and not self._gpu and bool(self._shape) and 4 * self._soft * self.batch <= _LITTLE
 
     def _see_shares(self) -> None:
         """Can all ranks go on with their shares of the last batch?"""
@@ -491,7 +496,7 @@ class Loader(OwnMixin, Passes, Generic[Item]):
     def _deliver_made(self, made: Any) -> Any:
         """A batch that Python made."""
         if self._on_gpu:
-            made = self._across_all(made, self._across)
+            made = self._across_all(made, lambda t: across(self._device, t))
         if self._keys is None or isinstance(made, dict):
             return made
         if isinstance(made, tuple) and (len(made) == 2 or len(made) == 3 and isinstance(made[2], dict)):
@@ -504,6 +509,9 @@ class Loader(OwnMixin, Passes, Generic[Item]):
             self._makers.pool.close()
         if self._own and self._makers:
             self._own.close()
+        gpu = getattr(self, "_gpu", None)  # without, it did not come to be
+        if gpu:
+            gpu.close()
         super().close()
 
     if TYPE_CHECKING:
@@ -515,15 +523,19 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         images, target = self._tensors(batch)
         if self._keys is None and not self._field_shapes:
             return images, target
-        fields = {name: _apart(a) for name, a in batch.fields.items()}
+        fields = {name: self._field(a) for name, a in batch.fields.items()}
         if self._target_field:
             target = self._own_target(fields.pop(TARGET), batch)
-        fields.update((name + ".length", _apart(a)) for name, a in batch.lengths.items() if name != TARGET or not self._target_field)
+        fields.update((name + ".length", self._field(a)) for name, a in batch.lengths.items() if name != TARGET or not self._target_field)
         if self._keys is None and not fields:
             return images, target
         if self._keys is None:
             return images, target, fields
         return dict(fields, **{self._keys[0]: images, self._keys[1]: target})
+
+    def _field(self, array: Array) -> Any:
+        """What is finished for a GPU lies in memory of the loader's run."""
+        return _apart(array) if not self._gpu else _tensor(array, COPY) if CPYTHON else torch.from_dlpack(array).clone()
 
     def _own_target(self, target: Any, batch: Batch) -> Any:
         """Of a field: a number or an array of each sample."""
@@ -534,11 +546,13 @@ class Loader(OwnMixin, Passes, Generic[Item]):
             if not bool((told == self._target_length).all()):
                 raise ArgumentError("targets of %d and of other lengths: with augment= all have the same; give samples as dicts, with the target as "
                                     "a field (fields=), or leave out augment=" % self._target_length)
-        return self._across(target) if self._on_gpu else target
+        return across(self._device, target) if self._on_gpu else target
 
     # Tensors of host memory that somebody keeps are never overwritten: the memory of a batch is used again when nobody has it.
 
     def _tensors(self, batch: Batch) -> Tuple[Any, Any]:
+        if self._gpu:
+            return self._gpu.deliver(batch)
         if self._in_pairs:
             pixels, targets = _l.quick.mrp_export_pair(batch._lease.address, self._finish.address)
             return _from_capsule(pixels), _from_capsule(targets)
@@ -546,8 +560,6 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         last = PLANES if self._format == "channels_last" else 0
         if targets is not None:
             return None if pixels is None else _tensor(pixels, last), _apart(targets)
-        if self._on_gpu:
-            return self._to_cuda(None if pixels is None else _tensor(pixels), batch.affine, self._target(batch))
         return None if pixels is None else _tensor(pixels, PLANES), self._target(batch)
 
     def _target(self, batch: Batch) -> Any:
@@ -559,40 +571,6 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         soft = torch.empty((batch.count, self._soft), dtype=torch.float32)
         batch._soft_targets(self._soft, soft.data_ptr())
         return soft
-
-    def _to_cuda(self, images: Any, affine: Any, target: Any) -> Tuple[Any, Any]:
-        """The copy goes on a stream of its own, behind which torch's current one waits; bytes cross, floats are made there."""
-        if self._stream_of_copies is None:
-            self._stream_of_copies = torch.cuda.Stream(self._device)
-        with torch.cuda.stream(self._stream_of_copies):
-            labels = self._across(target)
-            pixels = None if images is None else self._across(images)
-            if pixels is not None:
-                pair = None if affine is None else self._across(_tensor(affine))
-                pixels = self._formed(pixels, pair)
-        current = torch.cuda.current_stream(self._device)
-        current.wait_stream(self._stream_of_copies)
-        for t in (pixels, labels):
-            if t is not None:
-                t.record_stream(current)
-        return pixels, labels
-
-    def _across(self, host: Any) -> Any:
-        return host.pin_memory().to(self._device, non_blocking=True)
-
-    def _formed(self, pixels: Any, pair: Any) -> Any:
-        """(n, h, w, c) bytes as a finished batch has them, made where they lie."""
-        if self._dtype is not torch.uint8:
-            made = pixels.to(torch.float32)
-            if pair is not None:
-                made = made * pair[:, 0].view(-1, 1, 1, 1) + pair[:, 1].view(-1, 1, 1, 1)
-            else:
-                if self._scale is None:
-                    self._scale = tuple(torch.tensor(list(v), device=pixels.device) for v in (self._means, self._stds))
-                made = (made - self._scale[0]) / self._scale[1]
-            pixels = made.to(self._dtype)
-        pixels = pixels.permute(0, 3, 1, 2)
-        return pixels.contiguous() if self._format == "contiguous" else pixels
 
     def __reduce__(self) -> Any:
         from ._loader import _again

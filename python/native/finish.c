@@ -28,6 +28,7 @@ typedef struct buffer {
     struct buffer *next;
     uint64_t bytes; /* of memory */
     uint8_t *memory;
+    int lent; /* number of the caller's memory, or -1 */
 } buffer;
 
 struct mrp_finisher {
@@ -41,6 +42,7 @@ struct mrp_finisher {
     uint32_t ready_count, free_count, count; /* count: of all buffers */
     uint32_t held;                           /* of them in use */
     uint64_t bytes;                          /* of all buffers */
+    uint32_t lent;                           /* bits: which of the caller's memories are in a buffer */
     int starved;                             /* the thread waits for memory */
     int closed, owned;                       /* owned: not yet closed by its owner */
     int rc;                                  /* what the loader came to, once nothing follows; else MR_OK */
@@ -54,7 +56,7 @@ struct mrp_finisher {
 static void free_buffer(buffer *u)
 {
     mr_kept_drop(u->b.kept);
-    free(u->memory);
+    if (u->lent < 0) free(u->memory);
     free(u);
 }
 
@@ -71,6 +73,7 @@ static void lose_locked(mrp_finisher *f, buffer *u)
 {
     f->count--;
     f->bytes -= u->bytes;
+    if (u->lent >= 0) f->lent &= ~(1u << u->lent);
     free_buffer(u);
 }
 
@@ -119,27 +122,42 @@ static buffer *take_free_locked(mrp_finisher *f, uint64_t bytes)
     return NULL;
 }
 
-static buffer *make_buffer(mrp_finisher *f, uint64_t bytes)
+static buffer *make_buffer(mrp_finisher *f, uint64_t bytes, int lent)
 {
     buffer *u = calloc(1, sizeof *u);
-    if (u) u->memory = aligned_alloc(ALIGN, bytes);
+    if (u) u->memory = lent < 0 ? aligned_alloc(ALIGN, bytes) : f->how.lent[lent];
     if (!u || !u->memory) {
         free(u);
         return NULL;
     }
     u->of = f;
     u->bytes = bytes;
+    u->lent = lent;
     return u;
+}
+
+/* Memory of the caller's that no buffer has, or -1. */
+static int take_lent_locked(mrp_finisher *f, uint64_t bytes)
+{
+    for (uint32_t k = 0; bytes <= f->how.lent_bytes && k < f->how.lent_count; k++) {
+        if (f->lent & 1u << k) continue;
+        f->lent |= 1u << k;
+        return (int)k;
+    }
+    return -1;
 }
 
 /* One with room for `bytes`. MR_ELIMIT: there is none now, and there may be later. */
 static int get_buffer(mrp_finisher *f, uint64_t bytes, buffer **out, mr_error *err)
 {
+    int lent = -1;
     pthread_mutex_lock(&f->lock);
     buffer *u = take_free_locked(f, bytes);
     const int more =
         !u && (f->how.keep || f->count < LEAST + f->how.ahead || f->bytes + bytes <= f->how.bytes_most);
     if (more) {
+        lent = take_lent_locked(f, bytes);
+        if (lent >= 0) bytes = f->how.lent_bytes;
         f->count++;
         f->bytes += bytes;
     }
@@ -147,11 +165,12 @@ static int get_buffer(mrp_finisher *f, uint64_t bytes, buffer **out, mr_error *e
     *out = u;
     if (u) return MR_OK;
     if (!more) return mr_error_set(err, MR_ELIMIT, "finished batches take all memory that they may");
-    *out = make_buffer(f, bytes);
+    *out = make_buffer(f, bytes, lent);
     if (*out) return MR_OK;
     pthread_mutex_lock(&f->lock);
     f->count--;
     f->bytes -= bytes;
+    if (lent >= 0) f->lent &= ~(1u << lent);
     pthread_mutex_unlock(&f->lock);
     return mr_error_set(err, MR_ENOMEM, "no memory for a finished batch of %llu bytes",
                         (unsigned long long)bytes);

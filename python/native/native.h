@@ -123,6 +123,7 @@ MR_API void mrp_capsule_gone(void *capsule);
 
 /* ---- finish.c: batches made ready by a thread of its own, ahead of whoever takes them ---- */
 typedef struct mrp_finisher mrp_finisher;
+enum { MRP_LENT_MOST = 8 };
 
 typedef struct mrp_finish {
     uint32_t height, width, channels; /* of a picture; 0: there are none */
@@ -138,6 +139,12 @@ typedef struct mrp_finish {
     /* Batches in use at most, whose pixels and all but targets stay in the loader's own memory: its
      * mr_loader_config.keep is keep + ahead. U8, not planar. 0: pixels are formed. */
     uint32_t keep;
+    /* Memory of the caller's for finished batches, such as is pinned: lent_count pieces of lent_bytes,
+     * aligned to 64 bytes, which outlive the finisher and its batches. A batch that is larger, or finds none,
+     * gets memory of the finisher's own. */
+    uint32_t lent_count;
+    uint64_t lent_bytes;
+    void *lent[MRP_LENT_MOST];
 } mrp_finish;
 
 /* Take the batches of a loader from now on: nobody else does. Their pixels and all that comes with them are

@@ -1,0 +1,151 @@
+"""The way of batches to a GPU, with a GPU that stands for one: its copies happen when somebody waits for them, and not before."""
+import gc
+
+import pytest
+
+torch = pytest.importorskip("torch")
+np = pytest.importorskip("numpy")
+import millrace  # noqa: E402
+import millrace.torch  # noqa: E402
+from millrace import _gpu  # noqa: E402
+
+AUGMENT = "rrc(32),flip,normalise(imagenet)"
+
+
+class Stream:
+    def __init__(self, device=None):
+        pass
+
+    def wait_stream(self, other):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+
+class Pretended:
+    """A device whose copies are late: each is done when an event behind it is waited for.
+
+    late  False: copies are done at once"""
+
+    def __init__(self):
+        self.late, self.queue, self.allocated, self.waits = True, [], [], 0
+
+    def send(self, host, device):
+        out = torch.full_like(host, 7)
+        self.queue.append((out, host))
+        if not self.late:
+            self.run(len(self.queue))
+        return out
+
+    def run(self, until):
+        while until > 0 and self.queue:
+            out, host = self.queue.pop(0)
+            out.copy_(host)
+            until -= 1
+
+    def pinned(self, size):
+        self.allocated.append(torch.empty(size, dtype=torch.uint8))
+        return self.allocated[-1]
+
+    def event(self):
+        gpu = self
+
+        class Event:
+            def record(self, stream):
+                self.behind = [out for out, _ in gpu.queue]
+
+            def left(self):
+                return sum(any(out is b for b in self.behind) for out, _ in gpu.queue)
+
+            def query(self):
+                return not self.left()
+
+            def synchronize(self):
+                gpu.waits += bool(self.left())
+                gpu.run(self.left())
+        return Event()
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    g = Pretended()
+    monkeypatch.setattr(_gpu, "send", g.send)
+    monkeypatch.setattr(_gpu, "pinned", g.pinned)
+    for name, what in (("Stream", Stream), ("stream", lambda s: s), ("current_stream", Stream), ("Event", g.event)):
+        monkeypatch.setattr(torch.cuda, name, what)
+    monkeypatch.setattr(torch.Tensor, "record_stream", lambda self, stream: None)
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda self: pytest.fail("memory is pinned inside next()"))
+    return g
+
+
+def loader(data, batch_size=16, **more):
+    return millrace.torch.Loader(data, batch_size, **dict(dict(augment=AUGMENT, training=True, seed=3, workers=2), **more))
+
+
+def test_next_pins_nothing_and_nothing_is_overwritten_under_way(shapes, gpu):
+    """Memory is allocated once, a few batches of it; what the GPU has not read yet stays as it is."""
+    there, here = loader(shapes, device="cuda", uint8=True), loader(shapes, uint8=True)
+    got = [batch for _ in range(4) for batch in there]
+    there.close()
+    assert len(gpu.allocated) == 6 and not gpu.queue and gpu.waits
+    assert sum(m.numel() for m in gpu.allocated) < 6 * (16 * (32 * 32 * 3 + 100) + 1000)
+    for (x, y), (a, b) in zip(got, (pair for _ in range(4) for pair in here)):
+        assert torch.equal(x, a) and torch.equal(y, b) and x.stride() == a.stride()
+
+
+@pytest.mark.parametrize("how", [{}, {"memory_format": "channels_last"}, {"dtype": "float16"}, {"augment": "rrc(32),standardise"}, {"prefetch": 0},
+                                 {"augment": "rrc(32),flip,mixup(0.4)"}, {"tail": "pad"}, {"batch_size": 50}, {"rank": 1, "world": 3}], ids=str)
+def test_numbers_are_those_of_host_memory(shapes, gpu, how):
+    gpu.late = False
+    there, here = loader(shapes, **dict(how, device="cuda")), loader(shapes, **how)
+    there._gpu._device = "cpu"
+    count = 0
+    for _ in range(2):
+        for (x, y), (a, b) in zip(there, here):
+            assert x.dtype == a.dtype and x.stride() == a.stride() and torch.allclose(x.float(), a.float(), atol=1e-2 if "dtype" in how else 1e-5)
+            assert torch.equal(y, b)
+            count += 1
+    assert count == 2 * len(here) and len(gpu.allocated) == (4 if how.get("prefetch") == 0 else 6)
+
+
+def test_iterations_within_iterations(shapes, gpu):
+    """Each has memory of its own, and an iteration that ends takes none of what is under way."""
+    l, want = loader(shapes, device="cuda", uint8=True), [[y for _, y in loader(shapes, uint8=True, seed=3)] for _ in range(1)]
+    outer = []
+    for k, (_, y) in enumerate(l):
+        outer.append(y)
+        if k % 3 == 0:
+            next(iter(l))
+    l.close()
+    assert [y.tolist() for y in outer] == [y.tolist() for y in want[0]]
+
+
+def test_fields_have_memory_of_their_own(tmp_path, gpu):
+    """They stay in host memory, longer than the loader."""
+    path, n = str(tmp_path / "a.mrec"), 40
+    samples = [{"image": np.full((8, 8, 3), k, "uint8"), "label": k % 3, "score": k / 4, "wide": np.full(20000, k, "float32")} for k in range(n)]
+    millrace.write_records(path, samples)
+    l = millrace.torch.Loader(path, 20, fields=["score", "wide"], device="cuda", uint8=True)
+    kept = [fields for _, _, fields in l]
+    l.close()
+    del l
+    gc.collect()
+    for m in gpu.allocated:
+        m.fill_(255)
+    assert torch.cat([f["score"] for f in kept]).tolist() == [k / 4 for k in range(n)]
+    assert [float(row[0]) for f in kept for row in f["wide"]] == list(range(n))
+
+
+def test_a_loader_that_is_dropped_ends(shapes, gpu):
+    """What is under way does not keep it."""
+    import weakref
+    l = loader(shapes, device="cuda", uint8=True)
+    seen = weakref.ref(l)
+    it = iter(l)
+    x, _ = next(it)
+    del it, l
+    assert seen() is None and not gpu.queue and (x != 7).any()
