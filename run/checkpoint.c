@@ -319,6 +319,7 @@ static void fill_trainer(mr_checkpoint *c, const mr_loader_info *l, mr_trainer_c
     cfg->fields = l->field, cfg->field_count = l->field_count;
     cfg->inference = c->use != MR_USE_TRAIN;
     cfg->update = i->update;
+    cfg->update.lr = 0; /* the schedule has the rate */
     cfg->schedule = i->schedule;
     cfg->epochs = c->epochs;
     if (c->use == MR_USE_TRAIN) {

@@ -2,6 +2,7 @@
 #include "train/evaluate.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "base/abi.h"
 #include "base/floats.h"
@@ -41,6 +42,37 @@ int mri_give_back(const mr_trainer *t, mr_loader *loader, mr_batch *b, int rc, m
     return given;
 }
 
+/* "0.5 0.5 0.5", as many numbers as there are channels. */
+static const char *list_numbers(const float number[4], uint32_t count, char out[96])
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (uint32_t c = 0; c < count && c < 4; c++)
+        used += (size_t)snprintf(out + used, 96 - used, "%s%.9g", c ? " " : "", (double)number[c]);
+    return out;
+}
+
+/* What the loader's augmentation normalises with has an effect only in the trainer's input. */
+static int check_numbers(const mr_trainer *t, const mr_loader_info *info, mr_error *err)
+{
+    const mr_trainer_config *cfg = &t->cfg;
+    const mr_net *net = cfg->net;
+    char mine[2][96], its[2][96];
+    bool same = cfg->uses_affine == info->uses_affine;
+    if (net->numbers || net->bare || !info->height) return MR_OK;
+    for (uint32_t c = 0; c < net->c && c < 4; c++)
+        same = same && cfg->mean[c] == info->mean[c] && cfg->std[c] == info->std[c];
+    if (same) return MR_OK;
+    return mr_error_set(
+        err, MR_EINVAL,
+        "the trainer has mean %s, std %s, uses_affine %d; the loader with augment %.160s has mean "
+        "%s, std %s, uses_affine %d: copy them from mr_loader_info into mr_trainer_config (numbers of "
+        "your own go into the augmentation, as normalise())",
+        list_numbers(cfg->mean, net->c, mine[0]), list_numbers(cfg->std, net->c, mine[1]), cfg->uses_affine,
+        info->augment ? info->augment : "none", list_numbers(info->mean, net->c, its[0]),
+        list_numbers(info->std, net->c, its[1]), info->uses_affine);
+}
+
 int mri_check_fields(const mr_trainer *t, const mr_loader_info *info, mr_error *err)
 {
     const mr_net *net = t->cfg.net;
@@ -56,6 +88,8 @@ int mri_check_fields(const mr_trainer *t, const mr_loader_info *info, mr_error *
             "needs resize(%ux%u), and its channels are to be %u",
             mr_net_name(net), net->h, net->w, net->c, info->height, info->width, info->channels, net->h,
             net->w, net->c);
+    const int rc = check_numbers(t, info, err);
+    if (rc) return rc;
     if (!mr_net_takes_numbers(net)) return mri_trainer_check_fields(t, info, err);
     const mr_loader_field_info *field = &info->field[0];
     if (info->field_count > 0 && field->role == MR_ROLE_PLAIN && field->dtype == MR_I32 &&
@@ -235,6 +269,66 @@ int mri_check_labels(const mr_trainer *t, const mr_loader *loader, mr_error *err
         "data without labels: network %s needs none, but the loader's samples do not count; open it with "
         "count_unlabelled",
         net);
+}
+
+static int check_order(const mr_loader_info *v, mr_error *err)
+{
+    static const char *const orders[] = {[MR_ORDER_SHUFFLE] = "MR_ORDER_SHUFFLE",
+                                         [MR_ORDER_BLOCK] = "MR_ORDER_BLOCK",
+                                         [MR_ORDER_SEQUENTIAL] = "MR_ORDER_SEQUENTIAL",
+                                         [MR_ORDER_BALANCED] = "MR_ORDER_BALANCED"};
+    if (v->training)
+        return mr_error_set(
+            err, MR_EINVAL,
+            "the validation loader has training true, and augment %.200s: expected false, so that "
+            "every validation is of the same pixels",
+            v->augment ? v->augment : "none");
+    if (!v->sampled && v->order != MR_ORDER_SEQUENTIAL)
+        return mr_error_set(
+            err, MR_EINVAL,
+            "the validation loader has order %s: expected MR_ORDER_SEQUENTIAL or a sampler, so that "
+            "every validation is of the same batches",
+            orders[v->order]);
+    if (v->repeats > 1)
+        return mr_error_set(err, MR_EINVAL,
+                            "the validation loader has repeats %u: expected at most 1, so that every sample "
+                            "is validated once",
+                            v->repeats);
+    if (v->dropped)
+        return mr_error_set(
+            err, MR_EINVAL,
+            "the validation loader has tail MR_TAIL_DROP, which drops %llu of %llu samples: expected "
+            "MR_TAIL_KEEP or MR_TAIL_PAD",
+            (unsigned long long)v->dropped, (unsigned long long)(v->epoch_samples + v->dropped));
+    return MR_OK;
+}
+
+/* Numbers of classes are those of their names where both sets have names. */
+static int check_classes(const mr_source_info *val, const mr_source_info *train, mr_error *err)
+{
+    if (!val->class_names || !train->class_names) return MR_OK;
+    for (uint32_t k = 0; k < val->class_count; k++) {
+        const bool more = k >= train->class_count;
+        if (!val->class_names[k][0]) continue; /* a number without samples */
+        if (!more && strcmp(val->class_names[k], train->class_names[k]) == 0) continue;
+        return mr_error_set(
+            err, MR_EINVAL,
+            "class %u is \"%.80s\" in the validation data %.150s, and %s%.80s%s in the training "
+            "data %.150s: open the validation data with class_names and class_count of the "
+            "training data (mr_source_config)",
+            k, val->class_names[k], val->path, more ? "missing" : "\"", more ? "" : train->class_names[k],
+            more ? "" : "\"", train->path);
+    }
+    return MR_OK;
+}
+
+int mri_check_validation(const mr_trainer *t, const mr_loader *val, const mr_loader *train, mr_error *err)
+{
+    const int rc = check_order(mr_loader_info_of(val), err);
+    return rc || !mr_net_class_count(t->cfg.net)
+               ? rc
+               : check_classes(mr_source_info_of(mr_loader_source(val)),
+                               mr_source_info_of(mr_loader_source(train)), err);
 }
 
 int mr_evaluate(mr_trainer *t, mr_loader *loader, double *loss, double *accuracy, uint64_t *count,

@@ -16,7 +16,12 @@ int mri_give_back(const mr_trainer *t, mr_loader *loader, mr_batch *b, int rc, m
 int mri_evaluate(mr_trainer *t, mr_loader *loader, bool afresh, const volatile int *stop, mr_metrics *out,
                  mr_error *err);
 
-/* A network of numbers gets them as field 0, and each network the fields that it takes; else MR_EINVAL. */
+/* MR_EINVAL: this is no loader for validation during training on `train`: other samples or pixels than those
+ * of the data, or other classes. */
+int mri_check_validation(const mr_trainer *t, const mr_loader *val, const mr_loader *train, mr_error *err);
+
+/* The input operation subtracts and divides by the loader's mean and deviation, else MR_EINVAL. A network of
+ * numbers gets them as field 0, and each network the fields that it takes; else MR_EINVAL. */
 int mri_check_fields(const mr_trainer *t, const mr_loader_info *info, mr_error *err);
 
 /* MR_EINVAL: the network predicts classes, and these samples have no labels; or no sample would count. */

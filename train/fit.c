@@ -543,6 +543,14 @@ static int begin_folder_of_all(fit *f, mr_error *err)
     return mri_ranks_share_error(ranks, ranks->rank == 0 ? begin_folder(f, err) : MR_OK, err);
 }
 
+static int check_val(const fit *f, mr_error *err)
+{
+    mr_loader *val = f->cfg.val;
+    int rc = mri_check_fields(f->t, mr_loader_info_of(val), err);
+    if (rc == MR_OK) rc = mri_check_labels(f->t, val, err);
+    return rc == MR_OK ? mri_check_validation(f->t, val, f->loader, err) : rc;
+}
+
 static int begin(fit *f, mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_error *err)
 {
     *f = (fit){.t = t,
@@ -561,7 +569,7 @@ static int begin(fit *f, mr_trainer *t, mr_loader *loader, const mr_fit_config *
                             f->info->batch, t->cfg.batch);
     int rc = mri_check_fields(t, f->info, err);
     if (rc == MR_OK) rc = mri_check_labels(t, loader, err);
-    if (rc == MR_OK && cfg->val) rc = mri_check_labels(t, cfg->val, err);
+    if (rc == MR_OK && cfg->val) rc = check_val(f, err);
     if (rc == MR_OK) rc = mri_fit_check(t, f->info, &f->cfg, err);
     if (rc) return rc;
     if (t->cfg.steps_per_epoch == 0) t->cfg.steps_per_epoch = f->info->steps_per_epoch;

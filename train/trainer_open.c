@@ -18,7 +18,8 @@ void mr_trainer_defaults_sized(mr_trainer_config *cfg, size_t struct_size)
     all.dtype = MR_TENSOR_F32;
     all.bucket_bytes = MR_BUCKET_AUTO;
     mri_trainer_fill(&all);
-    all.schedule.lr = all.update.lr;
+    all.schedule.lr = all.update.lr; /* one rate, and the schedule gives it */
+    all.update.lr = 0;
     mri_settings_give(cfg, struct_size, &all, sizeof all);
 }
 
@@ -50,6 +51,12 @@ static int check_update(const mr_trainer_config *cfg, mr_error *err)
     if ((unsigned)cfg->update.kind >= MR_UPDATE_KIND_COUNT)
         return mr_error_set(err, MR_EINVAL, "optimizer %d: there are %d, counted from 0",
                             (int)cfg->update.kind, MR_UPDATE_KIND_COUNT);
+    if (!cfg->inference && cfg->update.lr != 0 && cfg->update.lr != cfg->schedule.lr)
+        return mr_error_set(
+            err, MR_EINVAL,
+            "mr_trainer_config.update.lr is %g, schedule.lr %g: expected 0 or schedule.lr; the "
+            "schedule gives the rate of every update",
+            (double)cfg->update.lr, (double)cfg->schedule.lr);
     return mri_trainer_check(cfg, err);
 }
 
@@ -462,6 +469,7 @@ int mr_trainer_open(mr_trainer **out, const mr_trainer_config *cfg, mr_error *er
     if (!t) return mr_error_set(err, MR_ENOMEM, "no memory for a trainer");
     t->process = mri_process();
     t->cfg = mine;
+    t->cfg.update.lr = mine.schedule.lr; /* checkpoints store it */
     t->run.best_val_loss = INFINITY;
     mri_run_draw(t->run.id);
     rc = take_frozen(t, err);

@@ -337,6 +337,200 @@ static void test_what_does_not_fit_is_refused(void **state)
     run_close(&r);
 }
 
+/* ---- what loaders say and the trainer does not ---- */
+
+static mr_loader *val_loader(const run *r, const mr_source *src, void (*set)(mr_loader_config *))
+{
+    mr_error err = MR_ERROR_INIT;
+    mr_loader_config cfg;
+    mr_loader *l;
+    mr_loader_defaults(&cfg);
+    cfg.batch = BATCH;
+    cfg.epochs = UINT64_MAX;
+    cfg.order = MR_ORDER_SEQUENTIAL;
+    cfg.workers = 1;
+    cfg.devices = r->rig.devices;
+    cfg.device_count = r->rig.count;
+    if (set) set(&cfg);
+    MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
+    return l;
+}
+
+static const uint64_t every_other[] = {0, 2, 4, 6, 8, 10, 12};
+static void set_training(mr_loader_config *c) { c->training = true, c->augment = "flip"; }
+static void set_shuffle(mr_loader_config *c) { c->order = MR_ORDER_SHUFFLE; }
+static void set_block(mr_loader_config *c) { c->order = MR_ORDER_BLOCK; }
+static void set_drop(mr_loader_config *c) { c->tail = MR_TAIL_DROP; }
+static void set_drop_nothing(mr_loader_config *c) { c->tail = MR_TAIL_DROP, c->batch = 1; }
+static void set_repeats(mr_loader_config *c) { c->repeats = 2; }
+static void set_numbers(mr_loader_config *c) { c->augment = "normalise(100/50)"; }
+static void set_affine(mr_loader_config *c) { c->augment = "standardise"; }
+static void set_sampler(mr_loader_config *c)
+{
+    c->sampler_samples = every_other;
+    c->sampler_count = sizeof every_other / sizeof *every_other;
+}
+
+static const struct {
+    void (*set)(mr_loader_config *);
+    const char *told; /* NULL: it is taken */
+} vals[] = {
+    {set_training, "training true, and augment flip: expected false"},
+    {set_shuffle, "order MR_ORDER_SHUFFLE: expected MR_ORDER_SEQUENTIAL"},
+    {set_block, "order MR_ORDER_BLOCK"},
+    {set_drop, "MR_TAIL_DROP, which drops 17 of 37 samples"},
+    {set_repeats, "repeats 2"},
+    {set_numbers,
+     "the trainer has mean 0, std 255, uses_affine 0; the loader with augment normalise(100/50) has "
+     "mean 100, std 50"},
+    {set_affine, "uses_affine 0; the loader with augment standardise has mean 0, std 1, uses_affine 1"},
+    {set_drop_nothing, NULL},
+    {set_sampler, NULL},
+};
+
+static void test_other_validation_loaders_are_refused(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof vals / sizeof *vals; k++) {
+        mr_error err = MR_ERROR_INIT;
+        run r;
+        seen s;
+        run_open(&r, &usual);
+        mr_loader *val = val_loader(&r, r.val_set, vals[k].set);
+        mr_fit_config cfg = fit_config(&r, &s, NULL);
+        cfg.val = val;
+        cfg.epochs = 1;
+        const int rc = mr_fit(r.rig.t, r.train, &cfg, NULL, &err);
+        MRT_EQ(rc, vals[k].told ? MR_EINVAL : MR_OK);
+        if (vals[k].told) MRT_HAS(err.text, vals[k].told);
+        MRT_EQ(s.steps, vals[k].told ? 0 : STEPS); /* before the first step */
+        MRT_OK(mri_flights_drain(&r.rig.t->flights, &err), &err);
+        mr_loader_close(val);
+        run_close(&r);
+    }
+}
+
+/* In training and in evaluations of their own, too: what the loader leaves to the input is not done
+ * otherwise. */
+static void test_numbers_of_pixels_are_the_loaders(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    run r;
+    seen s;
+    double loss;
+    run_options o = usual;
+    o.augment = "flip,normalise(100/50)";
+    run_open(&r, &o);
+    mr_fit_config cfg = fit_config(&r, &s, NULL);
+    MRT_EQ(mr_fit(r.rig.t, r.train, &cfg, NULL, &err), MR_EINVAL);
+    MRT_HAS(err.text, "the trainer has mean 0, std 255");
+    MRT_HAS(err.text, "mean 100, std 50");
+    MRT_HAS(err.text, "mr_loader_info");
+    MRT_EQ(mr_evaluate(r.rig.t, r.train, &loss, NULL, NULL, &err), MR_EINVAL);
+    MRT_HAS(err.text, "mean 100, std 50");
+    MRT_OK(mr_evaluate(r.rig.t, r.val, &loss, NULL, NULL, &err), &err);
+    run_close(&r);
+}
+
+/* Toy pictures whose classes have these names. */
+static mr_source *named_set(const char *name, const char *const classes[MRT_CLASSES])
+{
+    static const mr_field fields[] = {
+        {.name = "image", .type = MR_TYPE_PIXELS, .ndim = 3, .dim = {MRT_SIDE, MRT_SIDE, 1}},
+        {.name = "label", .type = MR_TYPE_INT}};
+    static uint8_t pixels[VAL * MRT_PIXELS];
+    static int32_t labels[VAL];
+    mr_error err = MR_ERROR_INIT;
+    mr_writer_config cfg;
+    mr_writer *w;
+    mr_source *src;
+    mr_writer_defaults(&cfg);
+    cfg.fields = fields;
+    cfg.field_count = 2;
+    cfg.class_names = classes;
+    cfg.class_count = MRT_CLASSES;
+    mrt_toy(0, VAL, pixels, labels);
+    MRT_OK(mr_writer_open(&w, mrt_path("%s.mrec", name), &cfg, NULL, &err), &err);
+    for (uint64_t i = 0; i < VAL; i++) {
+        const mr_value v[] = {{.type = MR_TYPE_PIXELS,
+                               .ndim = 3,
+                               .dim = {MRT_SIDE, MRT_SIDE, 1},
+                               .data = pixels + i * MRT_PIXELS,
+                               .bytes = MRT_PIXELS},
+                              {.type = MR_TYPE_INT, .i = labels[i]}};
+        MRT_OK(mr_writer_append(w, i, v, &err), &err);
+    }
+    MRT_OK(mr_writer_finish(w, &err), &err);
+    MRT_OK(mr_source_open(&src, mrt_path("%s.mrec", name), NULL, &err), &err);
+    return src;
+}
+
+static void test_classes_of_other_numbers_are_refused(void **state)
+{
+    (void)state;
+    static const char *const one[] = {"ant", "bee", "cat", "dog"}, *const other[] = {"ant", "cat", "bee",
+                                                                                     "dog"};
+    mr_error err = MR_ERROR_INIT;
+    mr_source *train = named_set("one", one), *val = named_set("other", other), *same;
+    mr_source_config cfg;
+    mr_source_defaults(&cfg);
+    cfg.class_names = one;
+    cfg.class_count = MRT_CLASSES;
+    MRT_OK(mr_source_open(&same, mrt_path("other.mrec"), &cfg, &err), &err); /* the remedy */
+    for (int k = 0; k < 2; k++) {
+        run r;
+        seen s;
+        run_open(&r, &usual);
+        mr_loader *from = val_loader(&r, train, NULL), *to = val_loader(&r, k ? same : val, NULL);
+        mr_fit_config fit = fit_config(&r, &s, NULL);
+        fit.callbacks = (mr_callbacks){0};
+        fit.val = to;
+        fit.epochs = 1;
+        MRT_EQ(mr_fit(r.rig.t, from, &fit, NULL, &err), k ? MR_OK : MR_EINVAL);
+        if (!k) {
+            MRT_HAS(err.text, "class 1 is \"cat\" in the validation data");
+            MRT_HAS(err.text, "other.mrec, and \"bee\" in the training data");
+            MRT_HAS(err.text, "class_names");
+        }
+        MRT_OK(mri_flights_drain(&r.rig.t->flights, &err), &err);
+        mr_loader_close(from);
+        mr_loader_close(to);
+        run_close(&r);
+    }
+    mr_source_close(same);
+    mr_source_close(val);
+    mr_source_close(train);
+}
+
+/* The schedule gives the rate: another one in `update` is no setting that is ignored. */
+static void test_a_second_rate_is_refused(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    run r;
+    run_open(&r, &usual);
+    mr_trainer_config cfg;
+    mr_trainer *t;
+    mr_trainer_defaults(&cfg);
+    MRT_EQ(cfg.update.lr, 0);
+    cfg.net = r.rig.net;
+    cfg.devices = r.rig.devices;
+    cfg.device_count = r.rig.count;
+    cfg.schedule.lr = 0.25f;
+    cfg.update.lr = 0.5f;
+    MRT_EQ(mr_trainer_open(&t, &cfg, &err), MR_EINVAL);
+    MRT_HAS(err.text, "update.lr is 0.5, schedule.lr 0.25");
+    cfg.update.lr = 0.25f;
+    MRT_OK(mr_trainer_open(&t, &cfg, &err), &err);
+    mr_trainer_close(t);
+    cfg.update.lr = 0.5f;
+    cfg.inference = true; /* which has no updates */
+    MRT_OK(mr_trainer_open(&t, &cfg, &err), &err);
+    mr_trainer_close(t);
+    run_close(&r);
+}
+
 /* Toy pictures with a vector each, so that they have a length. */
 static mr_source *pictures_with_vectors(void)
 {
@@ -421,6 +615,10 @@ int main(void)
         cmocka_unit_test(test_schedule_follows_the_epochs),
         cmocka_unit_test(test_simulated_devices),
         cmocka_unit_test(test_what_does_not_fit_is_refused),
+        cmocka_unit_test(test_other_validation_loaders_are_refused),
+        cmocka_unit_test(test_numbers_of_pixels_are_the_loaders),
+        cmocka_unit_test(test_classes_of_other_numbers_are_refused),
+        cmocka_unit_test(test_a_second_rate_is_refused),
     };
     return mrt_run(tests);
 }

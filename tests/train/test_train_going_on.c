@@ -10,7 +10,7 @@ static const run_options few = {
     .epochs = 3,
     .prefetch = 2};
 
-/* A run that stops behind this step, its checkpoints in the folder. */
+/* A run that stops behind this step (UINT64_MAX: at its end), its checkpoints in the folder. */
 static void stopped(const char *folder, uint64_t step)
 {
     mr_error err = MR_ERROR_INIT;
@@ -21,7 +21,7 @@ static void stopped(const char *folder, uint64_t step)
     cfg.val = NULL;
     cfg.epochs = few.epochs;
     s.stop_at_step = step;
-    MRT_EQ(mr_fit(r.rig.t, r.train, &cfg, NULL, &err), MR_ECANCELED);
+    MRT_EQ(mr_fit(r.rig.t, r.train, &cfg, NULL, &err), step == UINT64_MAX ? MR_OK : MR_ECANCELED);
     run_close(&r);
 }
 
@@ -101,6 +101,26 @@ static void test_a_run_goes_on_bit_for_bit(void **state)
         MRT_TRUE(mrt_same(here, whole));
         close_all(&g);
     }
+}
+
+/* Nothing is left to do: an answer of its own, no mistake. */
+static void test_a_complete_run_is_told(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    const char *folder = mrt_path("going-on-complete");
+    going_on g = {0};
+    stopped(folder, UINT64_MAX);
+    open_data(&g, folder, MR_USE_TRAIN);
+    MRT_OK(mr_checkpoint_loader(g.from, g.src, &g.batches, &err), &err);
+    g.batches.devices = g.devices;
+    g.batches.device_count = g.count;
+    MRT_EQ(mr_loader_open(&g.loader, g.src, &g.batches, &err), MR_EEND);
+    MRT_HAS(err.text, "start_epoch 3 with epochs 3: all epochs are done");
+    g.batches.epochs = 4; /* the run continues */
+    open_rest(&g);
+    MRT_OK(mr_fit(g.t, g.loader, NULL, NULL, &err), &err);
+    close_all(&g);
 }
 
 /* Settings that the program changes from the run's. */
@@ -222,6 +242,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_run_goes_on_bit_for_bit),
+        cmocka_unit_test(test_a_complete_run_is_told),
         cmocka_unit_test(test_other_settings_are_refused),
         cmocka_unit_test(test_other_data_are_refused),
         cmocka_unit_test(test_a_damaged_newest_one_is_told),

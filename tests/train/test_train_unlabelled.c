@@ -58,6 +58,7 @@ static mr_loader *open_loader(const mr_source *src, const mrt_rig *rig, mr_tail 
     mr_loader_defaults(&cfg);
     cfg.batch = BATCH;
     cfg.seed = 3;
+    cfg.order = MR_ORDER_SEQUENTIAL; /* for validation, too */
     cfg.epochs = UINT64_MAX;
     cfg.tail = tail;
     cfg.workers = 1;

@@ -160,16 +160,17 @@ typedef struct mr_trainer_config {
     uint32_t batch;
     uint64_t seed; /* initial weights, dropout; default 0 */
     /* The optimizer; default MR_UPDATE_SGD (momentum 0.9, rho 0.9, beta1 0.9, beta2 0.999, epsilon 1e-7 for
-     * the kinds that use them, weight_decay 0). Each is from 0 to 1, epsilon 0 or more. update.lr is ignored:
-     * the rate comes from `schedule` */
+     * the kinds that use them, weight_decay 0). Each is from 0 to 1, epsilon 0 or more. The rate comes from
+     * `schedule`: update.lr is 0 (default) or schedule.lr, else MR_EINVAL */
     mr_update_desc update;
     /* The learning rate of each update; default MR_LR_CONSTANT with lr 0.01. mr_schedule_parse() makes it
      * from a text */
     mr_schedule schedule;
     uint64_t epochs; /* planned epochs, for schedules that depend on them; default 1 */
     /* The network's input is (x * a + b - mean[c]) / std[c], x from 0 to 255 and a, b as in mr_batch.affine
-     * (1 and 0 without). Copy mean, std and uses_affine from mr_loader_info of the training loader, else the
-     * loader's normalise() and standardise have no effect. Default mean 0 and std 255 */
+     * (1 and 0 without). Copy mean, std and uses_affine from mr_loader_info of the training loader:
+     * mr_fit() and evaluations return MR_EINVAL for a loader with others, unless the network takes no
+     * pictures. Default mean 0 and std 255 */
     float mean[4], std[4];
     bool uses_affine;
     bool inference;           /* evaluation only: no gradients, no optimizer state */
@@ -395,12 +396,13 @@ typedef struct mr_fit_config {
     size_t struct_size;
     uint64_t epochs; /* stop after this number of epochs, counted from epoch 0; 0: when the loader ends */
     /* Validation data, or NULL (default). The caller opens this loader with epochs UINT64_MAX, order
-     * MR_ORDER_SEQUENTIAL, training false, tail KEEP or PAD, the devices of the trainer and a batch of at
-     * most mr_trainer_config.batch. Its augment must normalise like the training loader's, because both get
-     * the trainer's mean and std. MR_EINVAL: it ends before a validation ends, it has no devices or another
-     * number of shares, its pictures have another size, or a share is too large. Not checked: with `training`
-     * or another augment the figures are of other pixels, with tail DROP or MR_ORDER_BALANCED of other
-     * samples, and other devices of the same number fail or compute on wrong memory */
+     * MR_ORDER_SEQUENTIAL or a sampler, training false, repeats at most 1, tail KEEP or PAD (DROP if it
+     * drops nothing), the devices of the trainer and a batch of at most mr_trainer_config.batch. Its augment
+     * normalises like the training loader's. Its data number their classes like the training data: open their
+     * source with mr_source_config.class_names of these. Other settings are MR_EINVAL before the first step;
+     * so is a loader that ends before a validation ends, then. Not checked: another resize or crop than in
+     * training is the caller's choice, and other devices of the same number fail or compute on wrong
+     * memory */
     mr_loader *val;
     const char *checkpoint_dir; /* folder for checkpoints (files: see run.h), or NULL. With a folder the
                                    loader's full augmentation text (mr_loader_info.augment) has at most 255
@@ -475,7 +477,7 @@ static inline void mr_fit_defaults(mr_fit_config *cfg) { mr_fit_defaults_sized(c
  * A validation is pending when `stop`, or an error of the validation loader, ended it. It is done first; its
  * report has steps 0 and the earlier loss and accuracy. A complete run then returns MR_OK without a step.
  * Both need a training loader that opens: with a finite mr_loader_config.epochs mr_loader_open() returns
- * MR_EINVAL when no batch is left. Therefore open it with epochs UINT64_MAX, and set mr_fit_config.epochs and
+ * MR_EEND when no batch is left. Therefore open it with epochs UINT64_MAX, and set mr_fit_config.epochs and
  * mr_trainer_config.epochs (after mr_checkpoint_trainer()) to the run's number of epochs.
  *
  * A run that stopped early does not continue unless patience or epochs are larger than before; a run that
@@ -494,8 +496,9 @@ static inline int mr_fit(mr_trainer *t, mr_loader *loader, const mr_fit_config *
     if (last) last->struct_size = sizeof *last;
     return mr_fit_sized(t, loader, cfg, last, err);
 }
-/* Evaluate one epoch of the loader, up to the batch marked last: exact loss and accuracy. Training sums are
- * unchanged. */
+/* Evaluate one epoch of the loader, up to the batch marked last: exact loss and accuracy of the samples that
+ * it delivers, with any order, tail and random operations. Training sums are unchanged. MR_EINVAL: the
+ * loader's mean, std and uses_affine are not the trainer's. */
 MR_API int mr_evaluate(mr_trainer *t, mr_loader *loader, double *loss, double *accuracy, uint64_t *count,
                        mr_error *err);
 /* mr_evaluate() that returns MR_ECANCELED soon after *stop becomes nonzero. A signal handler may write
