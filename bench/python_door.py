@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the Python door costs: batches through Python beside those of the C loader alone, in turns on the same cores.
 
-python_door.py --data PHOTOS [--records FILE.mrec ...] [--rounds 5] [--seconds 3] [--workers 2] [--only rates,costs,next,rival,operation,own] [--json]
+python_door.py --data PHOTOS [--records FILE.mrec ...] [--rounds 5] [--seconds 3] [--workers 2] [--only rates,costs,next,rival,operation,own,augmented] [--json]
 
 For each batch size and each form of the data: samples per second of `millrace bench loader` (the command of the same package),
 of a loop over millrace.Loader that makes a NumPy array of every batch, and their ratio, medians over the rounds; the range of
@@ -10,7 +10,7 @@ command's start is in it, Python's is not). Then microseconds of the consumer's 
 the call to the arrays; of one export to each array library that can be imported. With PyTorch
 the same for every dtype and memory_format of millrace.torch.Loader, after a pause in which other programs used the caches (next).
 Then what a function of Python costs a picture in an augmentation. With PyTorch and torchvision also DataLoader with as many worker processes, and millrace.torch.Loader with
-its floats, and a Dataset of PIL and torchvision by worker processes of both (own). No figure means anything alone: all of them are of one run on one machine.
+its floats, a Dataset of PIL and torchvision by worker processes of both (own), and a function of Python's own behind the augmentation (augmented). No figure means anything alone: all of them are of one run on one machine.
 """
 import argparse
 import json
@@ -82,12 +82,21 @@ def rival_rate(data, batch, a):
     return timed(epochs(), lambda b: len(b[1]), a.seconds)
 
 
-def own_data(data):
+def own_data(data, *more):
     """Pictures opened by PIL and changed by torchvision, as public scripts do."""
     import torchvision.datasets as datasets
     import torchvision.transforms as t
     return datasets.ImageFolder(data, t.Compose([t.RandomResizedCrop(224), t.RandomHorizontalFlip(), t.ToTensor(),
-                                                 t.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])]))
+                                                 t.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]), *more]))
+
+
+def halved(picture):
+    return picture * 0.5
+
+
+def without_end(loader):
+    while True:
+        yield from loader
 
 
 def processor_seconds(pids):
@@ -99,16 +108,18 @@ def processor_seconds(pids):
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def own_python_rates(a):
+def own_python_rates(a, augmented=False):
     """The same Dataset by worker processes of DataLoader and of millrace.torch.Loader, which stay from round to round: samples per
-    second, and per second of processor time of workers and consumer. While one has its turn, the other's workers have nothing to do."""
+    second, and per second of processor time of workers and consumer. While one has its turn, the other's workers have nothing to do.
+    augmented: of ours the library decodes and augments, and in both a function of Python's own halves the finished tensors."""
     import torch
     import millrace.torch
     torch.set_num_threads(1)
-    data_set = torch.utils.data.ConcatDataset([own_data(a.data)] * 1000)  # an epoch that does not end
+    data_set = torch.utils.data.ConcatDataset([own_data(a.data, *([halved] if augmented else []))] * 1000)  # an epoch that does not end
     theirs = torch.utils.data.DataLoader(data_set, batch_size=64, shuffle=True, num_workers=a.workers, persistent_workers=True)
-    ours = millrace.torch.Loader(data_set, 64, shuffle=True, num_workers=a.workers)
-    loops = iter(theirs), iter(ours)
+    how = dict(augment=AUGMENT, training=True, transform=halved) if augmented else dict(shuffle=True)
+    ours = millrace.torch.Loader(a.data if augmented else data_set, 64, num_workers=a.workers, **how)
+    loops = iter(theirs), without_end(ours)
     for loop in loops:
         next(loop)
     pids = [w.pid for w in loops[0]._workers], [w.process.pid for w in ours._makers.pool._workers]
@@ -228,7 +239,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--data", required=True)
     p.add_argument("--records", nargs="*", default=[], help="record files of the same pictures")
-    p.add_argument("--only", default="rates,costs,next,rival,operation,own")
+    p.add_argument("--only", default="rates,costs,next,rival,operation,own,augmented")
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--seconds", type=float, default=3)
     p.add_argument("--workers", type=int, default=2)
@@ -249,10 +260,11 @@ def main():
             print("SKIP: next() of millrace.torch.Loader: %s" % e, file=sys.stderr)
     if "operation" in wanted:
         costs.update(operation_cost((a.records or [a.data])[0], a))
-    rival = own = None
-    if "own" in wanted:
-        theirs, ours = own_python_rates(a)
-        own = {"wall": compare(ours, theirs, 0), "processor": compare(ours, theirs, 1)}
+    rival, own = None, {}
+    for name, augmented in (("own", False), ("augmented", True)):
+        if name in wanted:
+            theirs, ours = own_python_rates(a, augmented)
+            own[name] = {"wall": compare(ours, theirs, 0), "processor": compare(ours, theirs, 1)}
     try:
         if "rival" not in wanted:
             raise ImportError("not asked for")
@@ -273,9 +285,10 @@ def main():
                   (r["data"], r["batch"], what, x["theirs"], x["ours"], x["ratio"], x["least"], x["most"]))
     for name, us in costs.items():
         print("%8.1f us   %s" % (us, name))
-    for what, x in (own or {}).items():
-        print("a Dataset of PIL and torchvision, batch 64, %-9s  DataLoader %.1f/s, millrace.torch %.1f/s: %.3f times (%.3f to %.3f)" %
-              (what, x["theirs"], x["ours"], x["ratio"], x["least"], x["most"]))
+    titles = {"own": "a Dataset of PIL and torchvision", "augmented": "a function behind the augmentation"}
+    for name, what, x in ((name, what, x) for name, both in own.items() for what, x in both.items()):
+        print("%s, batch 64, %-9s  DataLoader %.1f/s, millrace.torch %.1f/s: %.3f times (%.3f to %.3f)" %
+              (titles[name], what, x["theirs"], x["ours"], x["ratio"], x["least"], x["most"]))
     if rival:
         print("floats, batch 64: DataLoader + torchvision %.0f/s, millrace.torch %.0f/s: %.2f times (%.2f to %.2f); torch %s" %
               (rival["theirs"], rival["ours"], rival["ratio"], rival["least"], rival["most"], rival["torch"]))
