@@ -36,7 +36,7 @@ chmod +x "$folder/cc"
 cp "$root/python/manylinux/newer_calls.h" "$folder"
 
 # ---- sources ----
-# A list of apt's own, so that it works where no deb-src line is configured; the addresses are those of the configured ones.
+# A list of apt's own, so that it works where no deb-src line is configured; with the addresses of the configured ones.
 mkdir -p "$folder/src/lists/partial"
 cd "$folder/src"
 # shellcheck disable=SC2016

@@ -25,7 +25,7 @@ static inline ssize_t millrace_getrandom(void *to, size_t bytes, unsigned flags)
 }
 #define getrandom millrace_getrandom
 
-/* No call of the kernel: the statement behind memset() tells the compiler that the zeros are read. */
+/* No call of the kernel: the statement after memset() makes the compiler treat the zeros as read. */
 static inline void millrace_explicit_bzero(void *to, size_t bytes)
 {
     memset(to, 0, bytes);

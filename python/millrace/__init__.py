@@ -5,12 +5,12 @@
         x, y = batch.images, batch.labels      # DLPack: NumPy, PyTorch, JAX take them without a copy
 
     Loader                             batches of a data set
-    convert, inspect, verify, digest   what the command of these names does
+    convert, inspect, verify, digest   the commands of these names
     decode                             one picture, or part of one
     train, evaluate, predict           the embedded trainer, in a process of its own
     Live                               samples that a Python object gives while they are loaded
     Operation, Draws, OwnPicture       operations of your own in the augmentation
-    sample_seed                        what a random transform in Python is seeded by
+    sample_seed                        the seed for a random transform in Python
     write_records, cache_records       samples of your own into a record file
     millrace.torch, .jax, .tensorflow, .keras
                                        batches as these libraries take them: import them by name

@@ -26,7 +26,7 @@ def _change(of: Any, add: bool) -> bool:
 
 def enter(of: Any) -> bool:
     """This iteration is the one that runs now. of has end_of_dataloader, and remainder: samples of the last batch of all ranks, or 0 when
-    it has as many as the others. Returns False where there is no Accelerate."""
+    its number equals the others'. Returns False where there is no Accelerate."""
     return _change(of, True)
 
 

@@ -100,7 +100,7 @@ NAMES = frozenset(_TAKEN) | frozenset(_NEEDLESS) | frozenset(_REFUSED)
 
 
 def translate(settings: Dict[str, Any], known: List[str]) -> None:
-    """DataLoader's names in `settings` become those of `known`, or are an error that says what to write."""
+    """DataLoader's names in `settings` become those of `known`, or raise an error with the name to write."""
     for name, way in _REFUSED.items():
         if name in settings and settings.pop(name) is not None:
             raise ArgumentError("%s=: %s" % (name, way))
@@ -125,8 +125,8 @@ _MOST = 1 << 26  # samples of an epoch; a sampler that gives more has no end
 
 
 def take_sampler(settings: Dict[str, Any]) -> Optional[int]:
-    """sampler= as a sampler of PyTorch's is, into what the loader takes: a function of the epoch. Those whose order the loader has
-    itself become order=; then the number of samples that they are of is returned."""
+    """sampler= as a sampler of PyTorch's is, as the loader needs it: a function of the epoch. Samplers whose order the loader has
+    itself become order=; then the number of their samples is returned."""
     sampler = settings.get("sampler")
     if sampler is None or callable(sampler) or hasattr(sampler, "__getitem__"):
         return None  # numbers, or a function of the epoch
@@ -215,7 +215,7 @@ class Joined:
 
 
 class Asked:
-    """A sampler of PyTorch's as a function of the epoch: what it draws then follows from seed and epoch, and from what the program has set in it."""
+    """A sampler of PyTorch's as a function of the epoch: its draws follow from seed, epoch and the settings that the program has made in it."""
 
     may_change = True  # an epoch's order is compared with what the sampler gives when the epoch begins
 

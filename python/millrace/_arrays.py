@@ -143,7 +143,7 @@ class Batch:
     lengths      name -> Array int32 of those whose rows differ in length
     names        what each sample was called where it came from, "" where it has no name
     epoch, step  which batch this is; `last` of its epoch; `global_step` counts from epoch 0
-    count        samples in it, those of this rank; `counted`: of them with a label
+    count        samples of this rank in it; `counted`: samples with a label
     first, all_count  they are [first, first + count) of a global batch of all_count samples
 
     `images, labels = batch` works, too, but where pictures are mixed."""
@@ -156,7 +156,7 @@ class Batch:
     share2: Optional[Array]
     ids: Array
     affine: Optional[Array]
-    targets: Optional[Array]  # of a finished batch: what a loss takes
+    targets: Optional[Array]  # of a finished batch: the targets of a loss
     fields: Dict[str, Array]
     lengths: Dict[str, Array]
     global_step: int

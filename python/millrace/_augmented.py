@@ -20,9 +20,9 @@ from ._loader import Loader
 from ._making import MISSING, Bad, Dropped, Failure, Job, Task, seed_all, seed_of
 
 _ALL = 2**64 - 1
-# Of the parent's settings those that say which samples come when, and as what.
+# Settings of the parent that decide order and content of the batches.
 _OF_THE_RUN = ("batch", "rank", "world", "seed", "order", "tail", "sampler", "repeats", "block", "training", "bad", "channels", "memory")
-# Those that say what happens to a picture; the parent's order does not depend on them.
+# Settings that change a picture; the parent's order does not depend on them.
 OF_THE_PICTURE = ("augment", "normalise", "operations", "fields", "pixels", "pictures", "width_multiple", "io", "direct", "readers", "depth")
 
 

@@ -57,7 +57,7 @@ def _shape(value: Any) -> str:
 class Collation:
     """How samples of one loader become a batch.
 
-    form      of pictures that no transform made into tensors: None: as they are; or of (n, height, width, channels) bytes what is delivered
+    form      of pictures that no transform made into tensors: None: as they are; or the delivered form of (n, height, width, channels) bytes
     channels  of pictures of PIL: 1, 3, or 0: as they have them
     ignore    target of a sample that is missing"""
 

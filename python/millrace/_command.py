@@ -1,7 +1,7 @@
 """The command that this package carries, as a child process whose JSON lines become dicts while it runs.
 
 What computes is the command's own process: it may load oneDNN and OpenMP, which would not go together with what this process has
-loaded, and forks. The list of its settings comes from it, too, so there is none here that could differ."""
+loaded, and forks. The list of its settings comes from it, too, so no second list can differ."""
 from __future__ import annotations
 
 import json
@@ -84,7 +84,7 @@ def settings(command: str) -> Dict[str, Event]:
 
 
 def _nearest(function: str, command: str, keyword: str) -> str:
-    """What the command says of an option that it does not have."""
+    """The command's message for an unknown option."""
     name = keyword.replace("_", "-")
     with _start([command, "--%s=1" % name]) as p:
         wrong = p.communicate()[1].decode("utf-8", "replace")
@@ -123,7 +123,7 @@ encode = _l.encode
 
 
 def words(function: str, command: str, data: Any, given: Dict[str, Any]) -> List[bytes]:
-    """The command line for data and settings; one that is None is not given."""
+    """The command line for data and settings; a value None is left out."""
     known = settings(command)
     out: List[bytes] = [command.encode(), b"--json", b"--quiet"]
     for keyword, value in given.items():
@@ -149,7 +149,7 @@ class Child:
     in it waits for its children.
 
     on_event  function of (name, dict) for each JSON line but errors; True: the run is to stop
-    on_message  function of a text: what it says besides
+    on_message  function of a text: the command's other messages
 
     An exception from either, or Ctrl-C, stops the run as the command's own Ctrl-C does and is raised when it has ended; the second
     Ctrl-C ends it at once."""

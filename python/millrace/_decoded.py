@@ -21,7 +21,7 @@ class Decoded:
     """data[k] is (picture, label) or, with fields, (picture, label, {name: value}); a picture is one of PIL, where that is installed,
     else an array. Each process opens the files for itself.
 
-    missing  the label of samples that have none"""
+    missing  the label of samples without a label"""
 
     def __init__(self, path: Any, of_source: Dict[str, Any], fields: List[str], channels: int, pixels: str, pictures: Any,
                  missing: int) -> None:

@@ -16,7 +16,7 @@ class Error(Exception):
     offset  bytes from the start of that file, or None
     sample  number of the sample in its data set, or None
     errno   of the system call that failed, or None
-    result  of train(): what the run came to before, a TrainResult; else None"""
+    result  of train(): the result of the run up to the error, a TrainResult; else None"""
 
     code: int = 0
     path: Optional[str] = None
@@ -39,7 +39,7 @@ class OutOfMemoryError(Error, MemoryError):
 
 
 class ArgumentError(Error, ValueError):
-    """A setting is wrong; the message says what is expected."""
+    """A setting is wrong; the message names the expected values."""
 
 
 class SystemCallError(Error, OSError):
@@ -107,7 +107,7 @@ class StateError(Error, ValueError):
 
 
 class DivergedError(Error, ArithmeticError):
-    """The last loss of a run is no number, or a thousand times the first."""
+    """The last loss of a run is NaN or infinite, or a thousand times the first."""
 
 
 KINDS = {-1: EndError, -3: CanceledError, -4: OutOfMemoryError, -5: ArgumentError, -6: SystemCallError, -7: FormatError,
@@ -116,7 +116,7 @@ KINDS = {-1: EndError, -3: CanceledError, -4: OutOfMemoryError, -5: ArgumentErro
 
 
 def make(code: int, what: mr_error, message: str) -> Error:
-    """The exception for a code of the library and what it said."""
+    """The exception for a code of the library and its message."""
     e = KINDS.get(code, Error)(message)
     e.code = code
     e.path = what.file.decode("utf-8", "surrogateescape") or None

@@ -1,4 +1,4 @@
-"""Batches made ready ahead of whoever takes them: what native/finish.c is told."""
+"""Batches that are finished before they are taken: the arguments of native/finish.c."""
 from __future__ import annotations
 
 import ctypes as C

@@ -1,4 +1,4 @@
-"""What the command does, as functions: convert, inspect, verify, digest; and decode()."""
+"""The commands as functions: convert, inspect, verify, digest; and decode()."""
 from __future__ import annotations
 
 import ctypes as C
@@ -78,7 +78,7 @@ def convert(path: Any, to: Any, *, kind: str = "mrec", store: str = "jpeg", resi
     """Any data set into record files (kind "mrec"), "tfrecord" or "tar", as `millrace convert` does; settings as its options.
 
     progress  function of (samples done, samples, bytes written), called in this thread some times a second; an exception from it
-              ends the conversion and is raised; so does Ctrl-C. What was written can be resumed
+              ends the conversion and is raised; so does Ctrl-C. The written part can be resumed
     on_bad    function of an Error: a damaged sample, which is left out
     data      format, split, image_key, label_key, target_key, split_key, classes, index_folder
 
@@ -104,9 +104,9 @@ def convert(path: Any, to: Any, *, kind: str = "mrec", store: str = "jpeg", resi
 
 def verify(path: Any, *, decode: bool = True, max_wrong: int = 100, progress: Tell = None,
            on_bad: Optional[Callable[[Exception], Any]] = None, **data: Unpack[SourceSettings]) -> List[Exception]:
-    """Read everything, check every checksum, decode every picture: what is wrong, as a list of Errors; [] where nothing is.
+    """Read everything, check every checksum, decode every picture. Returns a list of Errors; [] if all is well.
 
-    max_wrong  end after so many; 0: never. The list has the first 100; on_bad is called with every one
+    max_wrong  end after this number of errors; 0: never. The list has the first 100; on_bad is called with every one
     progress   as for convert(): samples done, samples, bytes"""
     source, job, what, wrong = _source(path, data), _Job(progress, on_bad), _l.new_error(), C.c_uint64()
     job.run(lambda: _l.native.mrp_verify(source._pointer, bool(decode), _count("max_wrong", max_wrong, 0, 2**64 - 1),
@@ -134,7 +134,7 @@ def digest(path: Any, *, progress: Tell = None, **settings: Unpack[LoaderSetting
 
 
 def inspect(path: Any, **data: Unpack[SourceSettings]) -> Dict[str, Any]:
-    """What a data set is: format, count, classes, fields, sizes, and `told`: what was left out, shifted or indexed."""
+    """Describe a data set: format, count, classes, fields, sizes, and `told`: reports of left-out, shifted or indexed data."""
     source = _source(path, data)
     info = source.info
     names = C.cast(info.class_names, C.POINTER(C.c_char_p)) if info.class_names else None
@@ -165,7 +165,7 @@ def decode(data: Any, *, crop: Optional[Tuple[int, int, int, int]] = None, size:
     """One picture file (JPEG, PNG, GIF, BMP, WebP, TIFF), or part of it, as an Array: uint8, (height, width, channels).
 
     data      its bytes (bytes, bytearray, memoryview, a NumPy array of uint8)
-    crop      (left, top, width, height) of the upright picture; only what it needs is decoded
+    crop      (left, top, width, height) of the upright picture; only the needed blocks are decoded
     size      (height, width) to resize the crop to, with antialiasing; a number: both
     flip      left to right
     channels  1, 3, or 0: as stored (gray stays 1)
@@ -173,7 +173,7 @@ def decode(data: Any, *, crop: Optional[Tuple[int, int, int, int]] = None, size:
     pixels    "own", or "libjpeg" for libjpeg-turbo's arithmetic
     pictures  kinds of picture files that are decoded, such as "jpeg,png" or ["jpeg", "png"]; others are an error; "all"
 
-    Damage is an error, and never filled with grey; with a crop, what lies behind it is not looked at."""
+    Damage is an error, and never filled with grey; with a crop, data after it are not read."""
     raw = data if isinstance(data, bytes) else bytes(memoryview(data).cast("B"))
     cfg = _l.fill(_l.lib.mr_decode_defaults_sized, mr_decode_config())
     cfg.channels, cfg.ignore_exif = _count("channels", channels, 0, 3), not exif

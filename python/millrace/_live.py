@@ -65,7 +65,7 @@ def plain_sample(sample: Any, inferred: bool) -> Any:
 
 
 def _form(sample: Any) -> Any:
-    """Size and mode of the sample's picture of PIL; None: it is none."""
+    """Size and mode of the sample's picture of PIL; None: the sample is not a picture."""
     if isinstance(sample, dict):
         sample = sample.get("image")
     elif isinstance(sample, tuple) and sample:
@@ -86,7 +86,7 @@ class Live:
 
     Loader(dataset) is Loader(Live(dataset)). data[k] is called by ONE thread of this process, which is made for it, while batches are
     prepared, for one sample after the other, nearly in the order of the run (as many samples ahead as there are workers); the
-    library's threads decode and augment what it gives. It shares the GIL with your training, and no more than one core's worth of
+    library's threads decode and augment its samples. It shares the GIL with your training, and no more than one core's worth of
     samples comes from it: what takes long in Python (opening files, unpacking) is what write_records() or cache_records() does once,
     or what millrace.torch.Loader(num_workers=) does in processes.
 
@@ -99,7 +99,7 @@ class Live:
 
     A sample that does not fit the schema is a damaged one (Loader's bad=), with the error that write_records() would raise. An
     exception of data[k] ends the run, and next() raises it. Closing the loader waits for no sample that is being made. Where samples
-    have a "sample.name", batch.names asks for those of the batch once more."""
+    have a "sample.name", batch.names requests the batch's samples once more."""
 
     def __init__(self, data: Any, schema: Optional[Dict[str, str]] = None, classes: Optional[Sequence[str]] = None,
                  key: Optional[str] = None, sample_bytes: int = 16 << 20) -> None:
@@ -116,7 +116,7 @@ class Live:
     threads = 1  # that call data[k]
 
     def maker(self) -> Any:
-        """What the library's source is made by."""
+        """The calls that make the library's source."""
         return Maker(self)
 
     def __repr__(self) -> str:
@@ -124,7 +124,7 @@ class Live:
 
 
 def see_loadable(schema: Dict[str, str], data: str) -> None:
-    """What a loader would leave out in silence, or could not deliver."""
+    """Content that a loader would leave out silently, or could not deliver."""
     kind = schema.get("image", "image")
     if not kind.startswith(("image", "pixels", "jpeg", "png")):
         raise ArgumentError("%s: field 'image' of sample 0 is %s: a loader takes pictures (of PIL, arrays of uint8, bytes of picture files); "
@@ -211,7 +211,7 @@ class Maker(Server):
         _l.native.mrp_maker_give(request, values)
 
     def raise_failure(self) -> None:
-        """What the object raised, if it did."""
+        """The exception that the object raised, or None."""
         failure = self.take_failure()
         if isinstance(failure, StopIteration):  # it would end a loop, and say nothing
             raise RuntimeError("the data raised StopIteration") from failure

@@ -147,7 +147,7 @@ class Source:
             self._maker.close()
 
     def raise_failure(self) -> None:
-        """What a Python object raised that gives the samples."""
+        """The exception of the Python object that makes the samples."""
         if self._maker:
             self._maker.raise_failure()
 
@@ -211,22 +211,22 @@ class Loader:
                 take their parts of its batches. A function is called by next(), in the thread that takes batches, some epochs ahead
     operations  {name: function}: operations of your own, which augment names like any other, as "rrc(224),my_salt(0.1),flip". A function
                 of Python, f(pixels, arguments, draws), changes pixels, a memoryview (height, width, channels) of uint8 that
-                numpy.asarray() takes, where they are; arguments are the numbers of the augmentation, draws what is random (Draws). One
+                numpy.asarray() takes, where they are; arguments are the numbers of the augmentation, draws random numbers (Draws). One
                 thread calls it, under the GIL, for one picture after the other. A C function (mr_own_change in millrace/augment.h) is
                 given by address, by ctypes or as made by numba.cfunc; the library's threads call it. Operation(function, ...) says more
     take        only some of the samples, (from, to) as parts of 1 of a drawn order that is the same in every run: (0, 0.9) and
                 (0.9, 1) share none and are all together; 0.1 is (0, 0.1)
     format, image_key, label_key, target_key, split_key, classes, index_folder   as `millrace help inspect` says of the options of these
                 names
-    channels    1, 3, or 0: what the data have
+    channels    1, 3, or 0: the number that the data have
     fields      names of fields to deliver beside picture and label: boxes, masks, sequences; or dicts with "name" and
                 optionally "role", "most", "pad", "in_pixels"
     length_window, width_multiple   batches of samples of like length (millrace/loader.h)
-    repeats                         each sample comes so many times in its batch, augmented otherwise each time
-    cache       "off", "memory", or "disk" in `cache_folder`: what the first epoch decoded, for the later ones; `cache_bytes`
+    repeats                         copies of each sample in its batch, each augmented with draws of its own
+    cache       "off", "memory", or "disk" in `cache_folder`: keep samples of the first epoch for the later ones; `cache_bytes`
                 at most (memory: None takes what fits)
-    memory      bytes at most, 0: half of what the process may use
-    entry_bytes memory for entry points of JPEGs that have none, noted in the first of several epochs: later ones skip what is
+    memory      limit in bytes, 0: half of the memory that the process may use
+    entry_bytes memory for entry points of JPEGs without them, stored in the first of several epochs: later ones skip data
                 above a crop; at most an eighth of `memory`; 0: never
     bad         a damaged sample: "stop" (BadSampleError), "replace" it by another one, "skip"; at most `max_bad` of them
     on_bad      function of (error, substitute), called by next() for each; else it is logged
@@ -263,7 +263,7 @@ class Loader:
         self._given = given
         self._pid, self._closing = os.getpid(), threading.Lock()
         self._closed, self._lost = False, 0
-        self._reported = C.c_uint64(), C.c_uint64()  # what _drain() is told
+        self._reported = C.c_uint64(), C.c_uint64()  # arguments of _drain()
         self._rank, self._world = _ranks.find(given["rank"], given["world"])
         self._hold = _count("hold", given["hold"], 1, _KEEP_MOST)
         self._epochs = _ENDLESS if given["epochs"] is None else _count("epochs", given["epochs"], 1, _ENDLESS)
@@ -366,7 +366,7 @@ class Loader:
         return info.fields[k].name
 
     def _look(self) -> None:
-        """All that is known without reading: a loader without threads and with room for one batch tells it."""
+        """Facts that need no reading, from a loader without threads and with memory for one batch."""
         cfg = self._cfg
         self._take_fields(cfg)
         full = (cfg.prefetch, cfg.keep, cfg.cache, cfg.tune, cfg.epochs)
@@ -396,7 +396,7 @@ class Loader:
         looked.close()
         self._drain(_l.new_error())
 
-    # ------------------------------------------------------------------ what is known
+    # ------------------------------------------------------------------ facts
 
     @property
     def rank(self) -> int:
@@ -422,7 +422,7 @@ class Loader:
 
     @property
     def shape(self) -> Tuple[int, ...]:
-        """(height, width, channels) of every picture; () where the data have none."""
+        """(height, width, channels) of every picture; () if the data have no single size."""
         return self._shape
 
     @property
@@ -457,7 +457,7 @@ class Loader:
 
     @property
     def targets(self) -> List[int]:
-        """The label of every sample, in the order of the data, without reading pictures; -1: it has none."""
+        """The label of every sample, in the order of the data, without reading pictures; -1: no label."""
         self._check()
         return targets_of(self._source, self._samples)
 
@@ -478,7 +478,7 @@ class Loader:
 
     @property
     def notes(self) -> str:
-        """What the data set has to tell: what was left out, shifted, indexed."""
+        """Reports of the data set: left-out samples, shifted labels, indexes."""
         self._check()
         return in_python((self._source.info.told or b"").decode("utf-8", "replace"))
 
@@ -587,7 +587,7 @@ class Loader:
 
     def _finish_bytes(self, classes: int = 0) -> None:
         """Batches have memory that is used again when nobody has it, whatever others make of their arrays: `hold` does not limit them.
-        classes: targets are shares of so many."""
+        classes: their number, if targets are shares of classes."""
         if self._finish is None or self._finish.classes != classes:
             self._finish = Finish(self, U8, False, classes=classes)
             self._stream.stop()  # the position stays

@@ -37,7 +37,7 @@ class Made(Live):
 
 
 class Numbers:
-    """A source of the library that has so many samples, and nothing in them."""
+    """A source of the library with a number of samples that have no content."""
 
     def __init__(self, made: Made) -> None:
         self._made, self._count = made, len(made.data)
@@ -86,7 +86,7 @@ def without_gil() -> bool:
 
 
 class Makers:
-    """Who makes the batches of one loader, and what is known of them.
+    """The makers of the batches of one loader, and their facts.
 
     ahead  batches that are under way, at most"""
 
@@ -160,7 +160,7 @@ class MadePass(Pass):
         return loader._deliver_made(made)
 
     def _forget(self) -> None:
-        """What is under way is not wanted; the position is that of what was delivered."""
+        """Batches under way are dropped; the position is after the last delivered batch."""
         ahead, self._ahead, self._asked_all = self._ahead, deque(), False
         if ahead:
             self._loader._makers.pool.drop([number for number, _, _ in ahead])

@@ -83,7 +83,7 @@ def _numpy_random() -> Any:
 
 
 def seed_all(seed: int) -> None:
-    """The global generators of Python, NumPy and PyTorch, of those that are loaded."""
+    """The global generators of Python, NumPy and PyTorch, if the module is loaded."""
     random.seed(seed)
     numpy = _numpy_random()
     if numpy is not None:
@@ -95,7 +95,7 @@ def seed_all(seed: int) -> None:
 
 @contextmanager
 def generators_kept() -> Iterator[None]:
-    """The caller's global generators are afterwards what they were."""
+    """Restores the caller's global generators at the end."""
     numpy, torch = _numpy_random(), sys.modules.get("torch")
     own = random.getstate()
     of_numpy = numpy.get_state() if numpy is not None else None
@@ -220,7 +220,7 @@ class Job:
 
 
 def _picture(value: Any) -> Any:
-    """What a transform takes: the bytes of a picture file are decoded."""
+    """The argument of a transform: the bytes of a picture file are decoded."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         data = bytes(value)
         if _l.quick_lib.mr_image_sniff(data, len(data)):

@@ -42,6 +42,6 @@ def _load(name: str, kind: Any) -> Any:
 
 # C calls through CDLL drop the GIL, through PyDLL they keep it: for what takes less than dropping it.
 _quick = C.PyDLL if CPYTHON else C.CDLL
-# The library itself is found through the native part, which needs it and stands beside it.
+# The library itself is found through the native part, which needs it and is in the same folder.
 lib = native = _load("libmillrace_python.so", C.CDLL)
 quick_lib = quick = _load("libmillrace_python.so", _quick)

@@ -65,8 +65,8 @@ class Operation:
 
 
 class Draws:
-    """What is random for one picture and one place in the augmentation: a function of seed, epoch, sample and place, and of nothing
-    else. Numbers come one after the other, as many as are asked for.
+    """Random numbers of one picture and one place in the augmentation: a function of seed, epoch, sample and place, and of nothing
+    else. Each call draws the next numbers.
 
     key       0 to 2**64 - 1: a seed for a generator of your own
     sample    number of the sample in its data set
@@ -104,7 +104,7 @@ class Draws:
 
 
 class Operations(Server):
-    """The functions of one loader. Those of C are called by the library's threads; those of Python by one thread of Python."""
+    """The functions of one loader. The library's threads call functions of C; one thread of Python calls functions of Python."""
 
     def __init__(self, told: Any) -> None:
         self._rows: Any = None
@@ -143,7 +143,7 @@ class Operations(Server):
         row.change, row.context = _CHANGE, C.addressof(context)
 
     def settle(self, cfg: mr_loader_config) -> None:
-        """Into a loader's settings; what they point to lives as long as this."""
+        """Into a loader's settings; this object keeps the memory they point to."""
         cfg.operations, cfg.operation_count = self._rows, self.count
 
     def _answer(self, number: int, request: C.c_void_p) -> None:
@@ -169,7 +169,7 @@ class Operations(Server):
         _l.native.mrp_request_put(request, C.addressof(at))
 
     def raise_failure(self, became: Error) -> None:
-        """What a function raised, if one did, as the cause of what became of the run."""
+        """The exception of a function, if one was raised, as the cause of the run's error."""
         failure = self.take_failure() if became.code == _l.ECANCELED else None
         if failure is not None:
             e = OperationError(str(became))

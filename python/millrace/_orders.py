@@ -63,7 +63,7 @@ def _mark(numbers: Any) -> int:
 
 
 class Order:
-    """The order that sampler= gives for data of so many samples.
+    """The order that sampler= gives for data of `count` samples.
 
     count  samples in an epoch, the same in all
     mark   of the first epoch's numbers: two orders of another mark are not the same"""
@@ -140,8 +140,8 @@ class Fed:
         self.feed(first)
 
     def feed(self, epoch: int) -> None:
-        """The batch that comes next is of this epoch: none before it is asked for any more. What a thread waits for comes now, too,
-        should it be further on than what was thought to be under way."""
+        """The next batch is of this epoch: no earlier one is requested again. An epoch that a thread waits for comes now, too,
+        if it is later than the epoch that was thought to be under way."""
         wanted = _l.quick.mrp_orders_wanted(self.pointer)
         last = min(max(epoch + self._ahead, 0 if wanted == _l.NOWHERE else wanted), self._end - 1)
         if self._next > last:

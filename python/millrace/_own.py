@@ -38,13 +38,13 @@ class Own:
         self.live, self._given, self.workers = live, given, workers
         self.path = Made(live)
         self._makers: Optional[Makers] = None
-        self.pictures_formed = given["transform"] is None  # what a transform gives is finished
+        self.pictures_formed = given["transform"] is None  # the result of a transform is finished
 
     # ------------------------------------------------------------------ is it?
 
     @classmethod
     def of(cls, path: Any, functions: Dict[str, Any], settings: Dict[str, Any], ignore: int) -> Optional["Own"]:
-        """Takes out of the settings what is for Python; None: the library makes the batches."""
+        """Takes Python's own entries out of the settings; None: the library makes the batches."""
         asked = [n for n in functions if functions[n] is not None]
         for n in asked:
             if not callable(functions[n]):
@@ -102,7 +102,7 @@ class Own:
     # ------------------------------------------------------------------ the loader's
 
     def close(self) -> None:
-        """What was opened in this process."""
+        """Objects that were opened in this process."""
 
     def run_as(self, given: Dict[str, Any]) -> None:
         """The loader's settings are these from now on."""
@@ -127,7 +127,7 @@ class Own:
 
 
 class OwnOfAugmented(Own):
-    """With augment=: what the functions get is finished by the library, of files and of a Python object's pictures."""
+    """With augment=: the library finishes the functions' inputs, of files and of a Python object's pictures."""
 
     @classmethod
     def of_pictures(cls, path: Any, functions: Dict[str, Any], settings: Dict[str, Any], asked: str, ignore: int) -> "OwnOfAugmented":
@@ -199,7 +199,7 @@ class Targeted:
 
 def for_augmentation(path: Any, settings: Dict[str, Any]) -> Any:
     """The data of a loader whose batches the library makes: (data, are targets a field?). With num_workers= samples of a Python object
-    come from so many processes. Of samples that the library cannot have, an error that says what to do."""
+    come from this number of processes. Samples that the library cannot take are an error that names the remedy."""
     if isinstance(path, (str, bytes, os.PathLike)) or not hasattr(path, "__getitem__") and not isinstance(path, Live) \
             or isinstance(path, (list, tuple)) and path and isinstance(path[0], (str, os.PathLike)):
         return path, False
@@ -215,7 +215,7 @@ def for_augmentation(path: Any, settings: Dict[str, Any]) -> Any:
             settings["workers"] = max(_l.quick_lib.mr_cores(), 2 * count)
         else:
             live = LiveOfWorkers(live, count, context, settings.pop("worker_init_fn", None), 0)
-            settings["workers"] = max(_l.quick_lib.mr_cores(), 2 * count)  # threads of the library, some of which wait for samples
+            settings["workers"] = max(_l.quick_lib.mr_cores(), 2 * count)  # threads of the library; some wait for samples
     try:
         field = _targets_are_a_field(live, settings)
     except BaseException:
@@ -273,7 +273,7 @@ def _targets_are_a_field(live: Live, settings: Dict[str, Any]) -> bool:
 
 
 class OwnMixin:
-    """What a loader of PyTorch's has for batches that Python makes."""
+    """The part of a loader of PyTorch's for batches that Python makes."""
 
     _makers: Optional[Makers] = None
     _own: Optional[Own] = None
@@ -281,7 +281,7 @@ class OwnMixin:
 
     @property
     def classes(self) -> List[str]:
-        """Names of the classes; [] where the data have none."""
+        """Names of the classes; [] if the data have no names."""
         if self._own:
             return list(self._own.live.classes or [])
         return super().classes  # type: ignore[misc, no-any-return]
@@ -297,7 +297,7 @@ class OwnMixin:
         return [int(t) for t in targets]
 
     def _report(self, bad: List[Bad]) -> None:
-        """Damaged samples of a batch, as the library reports those that it finds."""
+        """Damaged samples of a batch, as the library reports its own."""
         assert self._makers is not None
         for b in bad:
             self._makers.bad_count += 1

@@ -24,7 +24,7 @@ _libc.munmap.restype, _libc.munmap.argtypes = C.c_int, [C.c_void_p, C.c_size_t]
 
 
 class Memory:
-    """Shared memory, mapped; the file behind it needs no descriptor any more."""
+    """Shared memory, mapped; its file needs no descriptor any more."""
 
     def __init__(self, fd: int, size: int) -> None:
         self.size = size
@@ -55,7 +55,7 @@ def new_file(size: int) -> Tuple[int, bool]:
         fd, path = tempfile.mkstemp(prefix="millrace-")
         os.unlink(path)
     try:
-        os.posix_fallocate(fd, 0, size)  # what is not there is an error here, and no SIGBUS later
+        os.posix_fallocate(fd, 0, size)  # missing memory is an error here, not SIGBUS later
     except OSError as e:
         os.close(fd)
         raise OSError(e.errno, "%d bytes of %s for a batch: %s" % (size, "shared memory" if memory else "a file in %s, in place of "
@@ -64,17 +64,17 @@ def new_file(size: int) -> Tuple[int, bool]:
 
 
 class Store:
-    """Memory of one worker. What it lends to the parent comes back by give_back()."""
+    """Memory of one worker. The parent returns lent memory by give_back()."""
 
     def __init__(self) -> None:
         self.memories: Dict[int, Memory] = {}
         self.free: List[int] = []
         self.new: List[Tuple[int, int, int]] = []  # (number, descriptor, size), which the parent has not been sent
-        self.files = 0                             # of them, those that are no memory
+        self.files = 0                             # the ones that are files
         self._next = 0
 
     def take(self, size: int) -> int:
-        """A number of memory of at least so many bytes."""
+        """The number of a memory of at least `size` bytes."""
         fits = [n for n in self.free if size <= self.memories[n].size <= 2 * size + _PAGE]
         if fits:
             number = min(fits, key=lambda n: self.memories[n].size)
@@ -109,7 +109,7 @@ class Lender:
         self._watched: Dict[int, Any] = {}
 
     def lend(self, number: int, count: int) -> Any:
-        """A buffer; when nobody has it, or what was made of it, any more, the memory is idle."""
+        """A buffer; when nobody holds it or arrays made of it, the memory is idle."""
         out = self.memories[number].bytes_at(0, count)
         key, idle, watched = id(out), self.idle, self._watched
 

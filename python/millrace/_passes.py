@@ -81,7 +81,7 @@ class Passes(Loader):
     """A loader whose iterations are epochs. Which one: that of set_epoch(), else the one after the last that was begun; after
     load_state_dict() the first iteration goes on in the middle of its epoch.
 
-    Its state is that of the iteration that was begun last and is still under way, else where the last one ended."""
+    Its state is the position of the newest iteration that is still under way, else the end of the last one."""
 
     _parts_count = True  # an iteration that ends before its epoch does has had this epoch; else the next one begins it again
 
@@ -137,7 +137,7 @@ class Passes(Loader):
         self._wanted = int(epoch)
 
     def seek(self, epoch: int, step: int = 0) -> None:
-        """The next `for` delivers what is left of this epoch, from this step on."""
+        """The next `for` delivers the rest of this epoch, from this step on."""
         self._check()
         check_step(step, self._steps)
         self._rest, self._next_epoch, self._resumed = (epoch, step), epoch + 1, True

@@ -22,7 +22,7 @@ def wanted(progress: Optional[bool]) -> bool:
         return bool(progress)
     try:
         return sys.stderr.isatty() or in_notebook()
-    except (AttributeError, ValueError):  # there is none, or it is closed
+    except (AttributeError, ValueError):  # it is missing or closed
         return False
 
 
@@ -30,7 +30,7 @@ def _bar(total: int) -> Any:
     try:
         from tqdm.auto import tqdm
         return tqdm(total=total, unit="step", dynamic_ncols=True)
-    except ImportError:  # it is not there, or what it needs in a notebook
+    except ImportError:  # it, or its support for notebooks, is missing
         return _Line(total)
 
 

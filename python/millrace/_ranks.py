@@ -31,7 +31,7 @@ def of_group() -> Optional[Tuple[int, int]]:
 
 
 def find(rank: Optional[int], world: Optional[int], environment: Mapping[str, str] = os.environ) -> Tuple[int, int]:
-    """(rank, world): what is given, else that of torch.distributed's group, else what a launcher says, else (0, 1)."""
+    """(rank, world): the arguments, else of torch.distributed's group, else of the launcher, else (0, 1)."""
     if (rank is None) != (world is None):
         raise ArgumentError("rank= and world= go together: give both, or neither for what torchrun, mpirun or srun say")
     if rank is None or world is None:

@@ -18,7 +18,7 @@ _PLAIN = {"jpeg": _JPEG, "png": _PNG, "pixels": _PIXELS, "int": _INT, "float": _
 _NAMES = {number: name for name, number in _PLAIN.items()}
 _ELEMENTS = {DTYPES[k][0]: k for k in range(1, 10)}
 _SHAPED = re.compile(r"(\w+)(?:\[\s*(\d+(?:\s*,\s*\d+)*)\s*\])?$")
-_NATIVE = {DTYPES[k][1]: k for k in range(1, 10) if k != 7}  # bfloat16 is no type of NumPy: told by its name
+_NATIVE = {DTYPES[k][1]: k for k in range(1, 10) if k != 7}  # bfloat16 is not a type of NumPy: found by its name
 _MOST_NAME, _MOST_FIELDS, _MOST_DIMS = 63, 32, 8
 _ASIDE = ("boxes", "box_labels")  # arrays whose number differs from picture to picture, by their names
 
@@ -29,11 +29,11 @@ EXPECTED = {_JPEG: "the bytes of a JPEG", _PNG: "the bytes of a PNG", _BYTES: "b
 
 
 class Samples:
-    """Samples with what is known of them: write_records() and cache_records() take schema and classes from it.
+    """Samples with their schema and classes: write_records() and cache_records() take schema and classes from it.
 
     begin    a function that gives a new iterator over the samples each time
     schema   {name: kind}, as for write_records(); None: as the first sample is
-    classes  names of the classes, in the order of their numbers; None: there are none
+    classes  names of the classes, in the order of their numbers; None: no names
     count    of samples, where that is known
     key      text that says which samples these are; another one, other samples. cache_records() goes by it"""
 
@@ -87,7 +87,7 @@ class _Field:
 
 
 class _Wrong(Exception):
-    """A value that does not fit: what was found."""
+    """Describes a value that does not fit."""
 
 
 def _sniff(data: bytes) -> int:
@@ -478,7 +478,7 @@ def write_records(path: Any, samples: Iterable[Any], schema: Optional[Dict[str, 
     provenance  a text to keep in the file
 
     Nothing is converted in silence: an array of other elements than the schema says is an error, which names the number of the
-    sample, the field, what was found and what was expected. Only lists and tuples of numbers become arrays of what is expected,
+    sample, the field, the found and the expected value. Only lists and tuples of numbers become arrays of the expected type,
     if that holds them. Pictures are not decoded: verify() does that, and convert() of the file adds entry points.
 
     Gives {"records": ..., "bytes_out": ...}."""

@@ -10,7 +10,7 @@ from . import _library as _l
 
 
 def text_of(e: BaseException) -> str:
-    """What it says; its __str__ may be the caller's, and raise."""
+    """Its text; its __str__ may be the caller's, and raise."""
     try:
         return str(e)
     except BaseException as another:
@@ -22,7 +22,7 @@ class Server:
     answer, and never call Python.
 
     pointer  of the queue, for those who ask; it lives as long as this
-    failure  the first exception of what was asked for, or None"""
+    failure  the first exception of a request, or None"""
 
     def __init__(self, name: str) -> None:
         self.failure: Optional[BaseException] = None
@@ -66,7 +66,7 @@ class Server:
         return failure
 
     def close(self) -> None:
-        """Whoever waits comes back, and the thread ends when what it is in lets it. Again is harmless."""
+        """Waiting callers return, and the thread ends after its current call. A second call is harmless."""
         if self._pid == os.getpid():
             _l.quick.mrp_maker_close(self.pointer)
 

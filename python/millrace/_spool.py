@@ -60,7 +60,7 @@ def cache_records(data: Any, folder: Any = None, *, key: Optional[str] = None, s
         loader = millrace.Loader(millrace.cache_records(dataset, "cache", key="pets 1"), batch=64, augment="rrc224", training=True)
 
     ALL of the data is written to disk before the first batch: data[0], data[1], ... are asked for once, in that order, in this
-    thread; what they give is as for write_records(). Loading is then what it is from any record file. Loader(data) loads from the
+    thread; their results are as for write_records(). Loading is then as from any record file. Loader(data) loads from the
     object itself: see Live.
 
     data     something with __getitem__ and __len__ (a PyTorch data set), or any iterable; samples as for write_records()

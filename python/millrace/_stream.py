@@ -30,7 +30,7 @@ class Inbox:
         self.pointer = _l.quick.mrp_inbox_create()
         if not self.pointer:
             raise MemoryError("no memory for a list of reports")
-        self.flag = C.c_int.from_address(_l.quick.mrp_inbox_flag(self.pointer))  # 0: there are none
+        self.flag = C.c_int.from_address(_l.quick.mrp_inbox_flag(self.pointer))  # 0: the inbox is empty
 
     def __del__(self, destroy: Any = _l.quick.mrp_inbox_destroy) -> None:
         if getattr(self, "pointer", None):
@@ -38,14 +38,14 @@ class Inbox:
 
 
 class Running:
-    """A loader of the library from its start, open(), to its end, which comes before the end of what it uses."""
+    """A loader of the library from its start, open(), to its end; it ends before the objects that it uses."""
 
     def __init__(self, source: Any, inbox: Optional[Inbox], fed: Optional[Fed] = None, operations: Optional[Operations] = None) -> None:
         self.pid, self.pointer, self.source, self.inbox, self.fed = os.getpid(), C.c_void_p(), source, inbox, fed
         self.operations, self.finisher = operations, Finisher()
 
     def open(self, cfg: Any, finish: Optional[Finish] = None) -> None:
-        """An interrupt may come when it runs, before anybody is told so: who made it has it already, then."""
+        """An interrupt may come while it runs, before its caller knows of it: the caller's list has it by then."""
         source = self.source
         source._running.append(self)
         _in_use[id(self)] = (self.inbox, self.fed.memory if self.fed else None)
@@ -192,7 +192,7 @@ class Stream:
             return batch
 
     def _end(self, rc: int) -> None:
-        """Raise what a call came to that delivered nothing."""
+        """Raise the error of a call that delivered nothing."""
         loader = self._loader()
         failure = None if rc == _l.EEND else _l.failed(rc, self._error)
         loader._drain(self._error)

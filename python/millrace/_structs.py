@@ -1,7 +1,7 @@
 """The library's structs, as the public headers have them; what each member means is said there.
 
 Members that are settings are not repeated here: the library has a row for each (settings/*.rows), and its native part says where
-they are. tests/test_layout.py compares every size and offset with what the C compiler says."""
+they are. tests/test_layout.py compares every size and offset with the C compiler's."""
 from __future__ import annotations
 
 import ctypes
@@ -258,7 +258,7 @@ class mr_loader_field(Structure):
 
 
 class mr_own_picture(Structure):
-    """What a C function that is an operation of one's own is told of a picture (millrace/augment.h)."""
+    """The description of a picture for an own operation in C (millrace/augment.h)."""
     _fields_ = [
         ("struct_size", c_size_t),
         ("sample", c_uint64),

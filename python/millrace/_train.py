@@ -32,16 +32,16 @@ def options(command: str = "train") -> Dict[str, str]:
 
 @dataclass
 class TrainResult:
-    """What a run came to. Figures are those of `millrace train --json`, whose keys docs/json.md explains.
+    """The result of a run. Figures are as in `millrace train --json`; docs/json.md explains the keys.
 
-    start        what was trained, on what, with which settings: model, parameters, classes, samples, steps_per_epoch, optimizer, ...
+    start        the network, the data and the settings: model, parameters, classes, samples, steps_per_epoch, optimizer, ...
     epochs       a dict for each epoch of this call, an epoch that was cut short included: epoch (from 0), loss, accuracy, val_loss,
                  val_accuracy, samples_per_s, step_ms, stall_fraction and its causes, stages (read, decode, copy), verdict, ...
     evaluations  the same of validations inside epochs (eval_steps=, eval_at=)
     end          how it ended: complete, total_seconds, weights (a hash), bad_met, ..., and the report of the last epoch
     rates        with show=True, which trains nothing: lr by epoch, step and update
-    messages     what the command said besides
-    checkpoint   the newest checkpoint's file; None: there is none
+    messages     other messages of the command
+    checkpoint   the newest checkpoint's file; None: no checkpoint
     best         the file of the one with the lowest validation loss, or None
     stopped      a callback ended the run"""
 
@@ -72,7 +72,7 @@ class TrainResult:
 
     @property
     def val_loss(self) -> Optional[float]:
-        """Of the validation behind the last epoch."""
+        """Of the validation after the last epoch."""
         return self.end.get("val_loss")
 
     @property
@@ -111,7 +111,7 @@ class _Files:
         if isinstance(data, Live) and data.key is not None:
             return cache_records(data.data, key=data.key, schema=data.schema, classes=data.classes)
         if not isinstance(data, Samples) and not isinstance(data, Live):
-            data = Live(data)  # an ArgumentError where it is none
+            data = Live(data)  # an ArgumentError for other objects
         folder = self._keep.enter_context(tempfile.TemporaryDirectory(prefix="millrace-"))
         file = os.path.join(folder, name + ".mrec")
         if isinstance(data, Live):
@@ -166,7 +166,7 @@ def train(data: Any, model: Optional[str] = None, *, epochs: Optional[int] = Non
                                 on_epoch=lambda e: print(e["epoch"], e["loss"], e["val_accuracy"]))
         print(result.accuracy, result.checkpoint)
 
-    The command runs in a process of its own, with an installed oneDNN or GPUs, so nothing of them is loaded here. It does what it does
+    The command runs in a process of its own, with an installed oneDNN or GPUs, so nothing of them is loaded here. It works as it does
     at the terminal, bit for bit: a run that was begun there may go on here, and the other way round.
 
     data        a file, a folder, an address; the format is found by the content. Or a Python object with __len__ and __getitem__, Live
@@ -178,12 +178,12 @@ def train(data: Any, model: Optional[str] = None, *, epochs: Optional[int] = Non
     val         validation data, as `data`; "none": do not validate. None: the test part that the data bring
     hold_out    validate on this part of the data, 0.1 for a tenth, and train on the others
     checkpoint  folder of the run, written at the end of each epoch
-    resume      go on from the newest checkpoint there; what is not given is as it was
+    resume      continue from the newest checkpoint there; settings that are not given stay unchanged
     settings    every other option of the command, with _ for -: optimizer="adamw", schedule="cosine", patience=3, eval_steps=100,
                 tensorboard="runs/1", deterministic=True, ... options() lists them. None: not given. A list stands for what is
                 separated at the command line: eval_at=[0.5, 1.25], freeze=["0-40", "head"]; True and False for on and off
 
-    on_start    function of a dict, called once: what is trained
+    on_start    function of a dict, called once: network, data and settings
     on_step     the same after every step, or after every log_steps=N: epoch, step, updates, loss, accuracy, lr, samples_per_s,
                 seconds_left
     on_eval     after each validation inside an epoch
@@ -197,7 +197,7 @@ def train(data: Any, model: Optional[str] = None, *, epochs: Optional[int] = Non
 
     Gives a TrainResult. Raises a millrace.Error of its kind, with path, offset, sample and errno where they are known: ArgumentError for a
     setting, UnsupportedError where oneDNN is not installed (it says what to install), ExistsError for a folder that another run has,
-    DivergedError for a loss that is no number any more. What the run came to before is its `result`. A name that is no setting is a
+    DivergedError for a loss that is NaN. Its `result` is the result of the run up to there. An unknown name of a setting is a
     TypeError with the nearest one."""
     given: Dict[str, Any] = {"model": model, "epochs": epochs, "batch": batch, "lr": lr, "devices": devices, "augment": augment, "val": val,
                              "hold_out": hold_out, "checkpoint": checkpoint, "resume": resume, "seed": seed}
@@ -248,14 +248,14 @@ def _checkpoint_of(checkpoint: Any) -> Any:
 
 def evaluate(checkpoint: Any, data: Any, *, on_message: Optional[Callable[[str], Any]] = None,
              **settings: Unpack[EvalSettings]) -> Event:
-    """Exact loss and accuracy of a checkpoint on a data set, as `millrace eval` tells them: a dict with samples, val_loss, val_accuracy,
-    seconds, samples_per_s, ...; None for a number that there is none of.
+    """Exact loss and accuracy of a checkpoint on a data set, as `millrace eval` prints them: a dict with samples, val_loss, val_accuracy,
+    seconds, samples_per_s, ...; None for a missing number.
 
     checkpoint  a file, a folder, whose newest is taken, or what train() gave
     data        as for train(); its test part, where it has one
     settings    the options of the command, with _ for -: batch=, devices=, split=, confusion="FILE.csv", ...; options("eval")
 
-    Pictures are prepared as they were in training, without what is random. Errors are as for train()."""
+    Pictures are prepared as in training, without random operations. Errors are as for train()."""
     rows: List[Event] = []
 
     def on_event(name: str, event: Event) -> bool:
@@ -271,7 +271,7 @@ def evaluate(checkpoint: Any, data: Any, *, on_message: Optional[Callable[[str],
 
 def predict(checkpoint: Any, data: Any, *, on_row: Call = None, on_message: Optional[Callable[[str], Any]] = None,
             **settings: Unpack[PredictSettings]) -> List[Event]:
-    """What a checkpoint says of every sample, as `millrace predict` does: a dict for each, in the order of the data.
+    """The predictions of a checkpoint, as by `millrace predict`: a dict for each sample, in the order of the data.
 
     A dict has sample (its number), name, label (the class that the data give it, or None), class, class_number, probability; with
     top=K also top, a list of the likeliest. Of a network with targets: labels and probabilities, or values. A sample that cannot be
@@ -282,7 +282,7 @@ def predict(checkpoint: Any, data: Any, *, on_row: Call = None, on_message: Opti
     on_row      function of such a dict, called as they come: nothing is kept then, and the list is empty. One that returns False or
                 "stop" ends it
     settings    the options of the command, with _ for -; options("predict"). out="FILE" writes all rows to that file, a line of JSON each, and
-                the list has one dict that tells about it
+                the list has one dict that describes it
 
     Errors are as for train()."""
     rows: List[Event] = []

@@ -25,11 +25,11 @@ Split = Literal["auto", "train", "test"]
 Classes = Literal["first", "depth", "none"]
 Pixels = Literal["own", "libjpeg"]
 Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
-Words = Union[str, float, Sequence[Union[str, float]]]  # a list stands for what is separated at the command line
+Words = Union[str, float, Sequence[Union[str, float]]]  # a list in place of the command line's separated words
 
 
 class SourceSettings(TypedDict, total=False):
-    """What a data set is opened with."""
+    """The settings of a data set."""
     format: Optional[str]
     split: Split
     image_key: Optional[str]

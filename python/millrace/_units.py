@@ -1,4 +1,4 @@
-"""Means and deviations, in the units of pixels (0 to 255) and in those of others (0 to 1)."""
+"""Means and deviations, in the units of pixels (0 to 255) and in other programs' units (0 to 1)."""
 from __future__ import annotations
 
 from typing import Any, Dict

@@ -12,7 +12,7 @@ def run(call: Callable[[], int], stop: Callable[[], None], look: Optional[Callab
     """What call() returns. It runs in a thread of its own, while this one looks at signals and calls look(); an exception from
     either stops the call, by stop(), and is raised when it has ended. What call() writes to must be its own to keep.
 
-    Bare locks and threads: an exception may come between any two steps here, and those of `threading` have several."""
+    Bare locks and threads: an exception may come between any two steps here, and the classes of `threading` have several steps."""
     if look is None and threading.current_thread() is not threading.main_thread():
         return call()  # signals are the main thread's
     begun: List[bool] = []

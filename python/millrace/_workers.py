@@ -225,7 +225,7 @@ def _work(conn: Any, number: int, count: int, payload: Any, parent: int) -> None
             side.send(("failed", side.now, f.sample, f.where(), _exception_bytes(f.error), f.trace()), [])
         except (EOFError, BrokenPipeError, ConnectionResetError):
             raise
-        except Exception as e:  # of what was made, on its way
+        except Exception as e:  # in a sample on its way
             lost = Failure(None, task.numbers(), e)
             side.send(("failed", side.now, None, lost.where(), _exception_bytes(e), lost.trace()), [])
 
@@ -301,7 +301,7 @@ class Processes:
 
     context  of multiprocessing, or its name; None: the system's usual one
     timeout  seconds that a batch may take; 0: any time
-    note     is told what else there is to say"""
+    note     is called with other messages"""
 
     def __init__(self, job: Job, count: int, context: Any, timeout: float, note: Callable[[str], None]) -> None:
         self.job, self.count, self._timeout, self._note = job, count, timeout, note
@@ -354,7 +354,7 @@ class Processes:
             return number
 
     def ask(self, method: str) -> Any:
-        """What a method of the job gives, in a worker."""
+        """The result of a method of the job, in a worker."""
         with self._lock:
             number, self._next = self._next, self._next + 1
             try:
@@ -379,7 +379,7 @@ class Processes:
             w.send("make", number, task)
 
     def begin(self) -> None:
-        """Give out what is to be made, without waiting."""
+        """Assign samples to workers, without waiting."""
         with self._lock:
             self._guarded(0)
 

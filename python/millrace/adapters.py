@@ -16,7 +16,7 @@ from ._records import Samples
 
 __all__ = ["from_datasets", "from_parquet"]
 
-_ROWS = 64  # of a Parquet file in memory at a time, besides what it has packed together
+_ROWS = 64  # of a Parquet file in memory at a time, in addition to its packed row group
 
 
 def _columns(there: Iterable[str], image: str, label: Optional[str], fields: Optional[Dict[str, str]], what: str) -> List[str]:
@@ -131,7 +131,7 @@ def _names_kept(schema: Any, label: str) -> Optional[List[str]]:
 
 
 def _below(folder: str, path: str) -> bytes:
-    """A file that a table names: only one of its own folder, since who wrote the table does not choose what is read here."""
+    """A file that a table names: only one of its own folder, because the author of the table must not choose the files that are read here."""
     root = os.path.realpath(folder)
     real = os.path.realpath(os.path.join(root, path))
     if os.path.commonpath([root, real]) != root:
@@ -180,7 +180,7 @@ def from_parquet(path: Union[Any, Sequence[Any]], *, image: str = "image", label
              bytes is a file below the Parquet file's folder
     label    the column with the class: whole numbers, or texts. None: no labels
     fields   {column: kind} of columns to keep beside these, kinds as for write_records(); lists of numbers become arrays
-    classes  names of the classes in the order of their numbers. None: those that the file keeps for the column as Hugging Face's
+    classes  names of the classes in the order of their numbers. None: the names that the file stores for the column as Hugging Face's
              library does; else, of a column of texts, the sorted texts there are, for which it is gone through
 
     Gives Samples, whose key are the files' paths, sizes and times."""

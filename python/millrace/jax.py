@@ -18,7 +18,7 @@ from ._loader import Loader
 from ._typed import LoaderSettings, Unpack
 
 def loader(path: Any, **settings: Unpack[LoaderSettings]) -> Loader:
-    """A Loader that delivers this process's part of every batch, of as many as jax.distributed knows."""
+    """A Loader that delivers this process's share of every batch; jax.distributed has the number of processes."""
     settings.setdefault("rank", jax.process_index())
     settings.setdefault("world", jax.process_count())
     return Loader(path, **settings)

@@ -17,7 +17,7 @@ from ._loader import Loader
 def dataset(source: Loader, num_classes: Optional[int] = None) -> Any:
     """(images, labels) of every batch that is left, uint8 (n, height, width, channels) and int32. TensorFlow takes their memory without
     a copy where it can; that is used again when no tensor has it any more, so prefetch(), cache(), list() and whatever else keeps
-    tensors may do so, as far as memory goes. What it takes ahead counts as delivered: take state_dict() between epochs only. Of mixed
+    tensors may do so, as far as memory goes. Batches that it takes ahead count as delivered: take state_dict() between epochs only. Of mixed
     pictures (`mixup`, `cutmix`) labels are float32 (n, classes), num_classes where the data do not say how many there are."""
     classes = source._soft_classes(num_classes)
 

@@ -81,7 +81,7 @@ class _Dataset(torch.utils.data.Dataset):
 
     @property
     def samples(self) -> List[Tuple[str, int]]:
-        """(name, class) of every sample, as torchvision's ImageFolder has them; names are those of batch.names."""
+        """(name, class) of every sample, as torchvision's ImageFolder has them; with the names of batch.names."""
         return list(zip(self._loader._names(list(range(len(self)))), self.targets))
 
     imgs = samples
@@ -161,7 +161,7 @@ class _Place:
 
 class _BatchSampler(torch.utils.data.Sampler):
     """What stands where a batch sampler is looked for. A DataLoader of loader.dataset, this (or one that leaves out the first of
-    these), and loader.collate_fn gives the loader's batches; those that are left out are not made."""
+    these), and loader.collate_fn gives the loader's batches; batches that are left out are not made."""
 
     def __init__(self, loader: "Loader") -> None:
         self._loader, self.sampler = loader, _Sampler(loader)
@@ -209,7 +209,7 @@ class Loader(OwnMixin, Passes, Generic[Item]):
 
     Every `for` over it is one epoch, as with a DataLoader: the one of `set_epoch()`, else the one after the last. After
     `load_state_dict()` the first one goes on in the middle of its epoch. Iterations are independent: `next(iter(loader))` inside of a
-    loop over the same loader takes nothing from that loop, and costs threads and memory of its own; the loader's state is that of the
+    loop over the same loader takes nothing from that loop, and costs threads and memory of its own; the loader's state is the state of the
     iteration that was begun last and is still there. `len(loader)` is the number of batches in an epoch, `len(loader.dataset)` the number
     of samples, `len(loader.sampler)` that of this rank. A rank of torch.distributed's group (else of torchrun, mpirun, srun) gets its own
     part of every batch: no DistributedSampler, no `accelerator.prepare()` is needed; the group may come up after the loader was made.
@@ -221,9 +221,9 @@ class Loader(OwnMixin, Passes, Generic[Item]):
     device         where tensors go: None stays in host memory; "cuda" copies from pinned memory on a stream of its own, which
                    torch's current stream waits for
     dtype          torch.float32, float16, bfloat16 or uint8, or its name. uint8 are the pixels as decoded, for normalising on the device
-    uint8          True: dtype=torch.uint8. Where channels_last, they are the batch's own memory, of which `hold` says how many there are
+    uint8          True: dtype=torch.uint8. Where channels_last, they are the batch's own memory, whose number `hold` sets
     drop_last      the short last batch is left out, so that all ranks have as many samples. Where its samples do not go round, a
-                   rank would get an empty batch, whose mean loss is no number: that is an error for training, else a warning
+                   rank would get an empty batch, whose mean loss is NaN: that is an error for training, else a warning
     raw            True: millrace.Batch objects instead
     keys           names of images and target, such as ("pixel_values", "labels"): batches are dicts with these, as Hugging Face's models
                    take them, and with the fields of fields=
@@ -245,11 +245,11 @@ class Loader(OwnMixin, Passes, Generic[Item]):
     that differ under "name.length". Of mixed pictures the target is float32 (n, classes), what CrossEntropyLoss takes as probabilities
     of classes: all 0 for a sample that does not count.
 
-    DataLoader's names are taken, too: shuffle (order), num_workers (workers; 0: as many as fit), prefetch_factor (prefetch), generator
+    DataLoader's names are taken, too: shuffle (order), num_workers (workers; 0: chosen by the library), prefetch_factor (prefetch), generator
     (its seed), sampler and batch_sampler (any of PyTorch's), pin_memory, persistent_workers, worker_init_fn, multiprocessing_context and
     timeout, which change nothing. What has no meaning here is an error that says what to write."""
 
-    num_workers, timeout, pin_memory, persistent_workers, in_order = 0, 0, False, False, True  # processes: there are none
+    num_workers, timeout, pin_memory, persistent_workers, in_order = 0, 0, False, False, True  # no processes
     collate_fn = staticmethod(whole)
     worker_init_fn: Any = None
     multiprocessing_context: Any = None
@@ -374,7 +374,7 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         log.warning("%s", text)
 
     def _see_gathering(self, last: int) -> None:
-        """Unequal shares for evaluation that nobody asked for: collective operations of what a model makes of them end the processes."""
+        """Unequal shares for evaluation that nobody asked for: collective operations on a model's results end the processes."""
         if self._given["training"] or self._tail_chosen:
             return
         text = ("the last batch of an epoch has %d samples, which %d ranks cannot share equally, and gathering needs tensors of equal sizes. Say "

@@ -1,4 +1,4 @@
-/* python/native/dlpack.c: see native.h. The structs are those of DLPack 1.0 (dlpack.h), by its specification.
+/* python/native/dlpack.c: see native.h. The structs of DLPack 1.0 (dlpack.h), after its specification.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ typedef struct tensor {
     uint64_t byte_offset;
 } tensor;
 
-/* DLManagedTensor, with room for its dimensions behind it. */
+/* DLManagedTensor, with its dimensions after it. */
 typedef struct legacy {
     tensor t;
     void *context;
@@ -55,7 +55,7 @@ void mrp_dlpack_start(const mrp_python *python)
     *(void **)&no_memory = python->no_memory;
 }
 
-/* A copy has its data behind it and no batch. */
+/* A copy has its data after it and no batch. */
 
 static void delete_legacy(legacy *m)
 {
@@ -116,7 +116,7 @@ static size_t bytes_of(int bits, int ndim, const int64_t *shape)
     return bytes;
 }
 
-/* Memory for a struct of so many bytes, and for the data where `how` says that they are copied: *data is then
+/* Memory for a struct of `bytes` bytes, and for the data where `how` says that they are copied: *data is then
  * the copy. */
 static void *make_room(size_t bytes, int bits, int ndim, const int64_t *shape, int how, void **data)
 {

@@ -4,10 +4,10 @@
  *                                    ^                                                             |
  *                                    +---- free buffers <---- the last reference was dropped <-----+
  *
- * A buffer is one piece of memory with everything that a batch points to. There are as many as are in use,
+ * A buffer is one piece of memory with everything that a batch points to. Their number is the number in use,
  * ready and in the making; one that somebody keeps is no longer of the ring, and another one takes its place
  * until all of them take bytes_most. With `keep` a batch stays in its slot, and the buffer has its targets
- * alone. It does not know what a framework makes of a batch. */
+ * alone. It does not depend on the framework. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -45,9 +45,9 @@ struct mrp_finisher {
     uint32_t lent;                           /* bits: which of the caller's memories are in a buffer */
     int starved;                             /* the thread waits for memory */
     int closed, owned;                       /* owned: not yet closed by its owner */
-    int rc;                                  /* what the loader came to, once nothing follows; else MR_OK */
+    int rc;                                  /* the loader's final status, once nothing follows; else MR_OK */
     mr_error what;
-    mr_batch taken; /* of the thread, or of next() where there is none: not yet finished */
+    mr_batch taken; /* of the thread, or of next() without a thread: not yet finished */
     int has_taken;
 };
 
@@ -190,7 +190,7 @@ static uint64_t target_bytes(const mrp_finish *how)
     return how->classes ? how->classes * sizeof(float) : sizeof(int64_t);
 }
 
-/* Where what is copied goes, one thing after the other; with memory NULL it is only counted. */
+/* The target of copies, one after the other; with memory NULL bytes are only counted. */
 typedef struct place {
     uint8_t *memory;
     uint64_t at;

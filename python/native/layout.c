@@ -8,7 +8,7 @@
 struct row {
     const char *type, *member;
     uint64_t offset, bytes;
-    const mri_setting *setting; /* NULL: the member is none */
+    const mri_setting *setting; /* NULL: the member is not a setting */
 };
 
 #define SIZE(type)                                                                                           \

@@ -22,7 +22,7 @@ enum { MRP_NOTE = 1, MRP_BAD = 2 };
 MR_API mrp_inbox *mrp_inbox_create(void); /* NULL: no memory */
 MR_API void mrp_inbox_destroy(mrp_inbox *in);
 /* The next report: MRP_NOTE, MRP_BAD (then *substitute is the sample taken instead, or MR_NOWHERE); 0: there
- * is none. *lost: reports for which there was no room, so far. */
+ * is none. *lost: number of reports that were dropped for lack of memory. */
 MR_API int mrp_inbox_take(mrp_inbox *in, mr_error *what, uint64_t *substitute, uint64_t *lost);
 /* An int as long as the inbox: 0 while nothing was put since it was found empty. Reading it costs no call. */
 MR_API const void *mrp_inbox_flag(const mrp_inbox *in);
@@ -40,7 +40,7 @@ MR_API int mrp_orders_put(mrp_orders *o, uint64_t epoch, const uint64_t *samples
 MR_API void mrp_orders_drop(mrp_orders *o, uint64_t epoch);
 /* An epoch that a thread waits for; MR_NOWHERE: none does. */
 MR_API uint64_t mrp_orders_wanted(mrp_orders *o);
-/* Whoever waits, and whoever asks from now on for what is not there, gets MR_ECANCELED. */
+/* Waiting callers, and later requests for missing samples, get MR_ECANCELED. */
 MR_API void mrp_orders_close(mrp_orders *o);
 /* mr_sampler. Waits for the epoch to be put. */
 MR_API int mrp_orders_ask(void *orders, uint64_t epoch, uint64_t first, uint32_t count, uint64_t *out,
@@ -52,7 +52,7 @@ typedef struct mrp_maker mrp_maker;
 typedef struct mrp_request mrp_request;
 
 MR_API mrp_maker *mrp_maker_create(void);    /* NULL: no memory */
-MR_API void mrp_maker_destroy(mrp_maker *m); /* behind the source and the thread; accepts NULL */
+MR_API void mrp_maker_destroy(mrp_maker *m); /* after the source and the thread; accepts NULL */
 /* Whoever waits for a sample goes with MR_ECANCELED, at once, and so does whoever takes or asks from now on.
  */
 MR_API void mrp_maker_close(mrp_maker *m);
@@ -68,8 +68,8 @@ typedef struct mrp_function {
 } mrp_function;
 /* mr_own_change. Waits until the picture was put. */
 MR_API int mrp_change(void *function, const mr_own_picture *picture, uint8_t *pixels, mr_error *err);
-/* What is wanted longest, the number of a sample or of a function: waits for one. MR_ECANCELED: closed. *out
- * goes to one of those that follow, which end it: give (a sample), put (a picture) or fail. */
+/* The oldest request, the number of a sample or of a function: waits for one. MR_ECANCELED: closed. *out
+ * goes to one of the next functions, which end it: give (a sample), put (a picture) or fail. */
 MR_API int mrp_maker_take(mrp_maker *m, uint64_t *number, mrp_request **out);
 MR_API void mrp_maker_give(mrp_request *r, const mr_value *values);
 MR_API void mrp_maker_fail(mrp_request *r, int code, const char *text);
@@ -83,7 +83,7 @@ MR_API void mrp_request_put(mrp_request *r, const uint8_t *pixels);
 typedef struct mrp_batch mrp_batch;
 
 /* Take a batch and keep it; *out has one reference. `keep` as in the loader's settings. As mr_loader_next(),
- * and MR_ELIMIT when so many batches are in use: nothing was taken then. The consumer's thread. */
+ * and MR_ELIMIT when all batches are in use: no batch was taken. The consumer's thread. */
 MR_API int mrp_next(mr_loader *l, uint32_t keep, uint64_t timeout_ns, mrp_batch **out, mr_error *err);
 MR_API const mr_batch *mrp_batch_view(const mrp_batch *b);
 MR_API void mrp_batch_ref(mrp_batch *b);
@@ -126,12 +126,12 @@ typedef struct mrp_finisher mrp_finisher;
 enum { MRP_LENT_MOST = 8 };
 
 typedef struct mrp_finish {
-    uint32_t height, width, channels; /* of a picture; 0: there are none */
+    uint32_t height, width, channels; /* of a picture; 0: no pictures */
     int dtype;                        /* mr_dtype of what pixels become: U8, F16, BF16, F32 */
     int planar;            /* (count, channels, height, width), else (count, height, width, channels) */
     float mean[4], std[4]; /* a value is (pixel - mean) / std; U8: the pixel */
     int64_t ignore;        /* target of a sample whose label is below 0 */
-    uint32_t classes;      /* targets are shares of so many classes; 0: they are labels, int64 */
+    uint32_t classes;      /* number of classes whose shares are the targets; 0: labels, int64 */
     uint32_t ahead;        /* batches finished ahead; 0: mrp_finisher_next() does it */
     uint64_t bytes_most;   /* of all finished batches, in use or ready; there are always a few */
     uint32_t field_count;
@@ -182,7 +182,7 @@ typedef struct mrp_progress {
 
 MR_API int mrp_convert(const mr_source *src, const char *dst, mr_convert_config *cfg, mrp_progress *progress,
                        mr_convert_result *out, mr_error *err);
-/* Read and check everything there is of src, and with `decode` decode every picture. What is wrong goes to
+/* Read and check all of src, and with `decode` decode every picture. Errors go to
  * the inbox and is counted in *wrong; after most_wrong of them it ends. MR_OK also when something is wrong.
  */
 MR_API int mrp_verify(const mr_source *src, int decode, uint64_t most_wrong, mrp_progress *progress,
@@ -204,7 +204,7 @@ typedef struct mrp_setting {
     double least, most;
     uint64_t offset, bytes;
 } mrp_setting;
-/* The k-th one of a struct. MR_EEND: there is none. */
+/* The k-th one of a struct. MR_EEND: k is past the end. */
 MR_API int mrp_setting_at(const char *type, uint32_t k, mrp_setting *out);
 
 #endif

@@ -5,7 +5,7 @@
 
 #define CHANNELS_MOST 4
 
-/* What a pixel becomes: value[c][v], 256 of a channel, which stay in the first cache. */
+/* The value of a pixel: value[c][v], 256 of a channel, which stay in the first cache. */
 typedef union table {
     float f32[CHANNELS_MOST][256];
     uint16_t f16[CHANNELS_MOST][256]; /* or bfloat16 */

@@ -1,5 +1,5 @@
 /* python/native/pixels_avx2.c: pixels.c's forms by eight values at a time, with the same bits: one
- * subtraction and one division, or one product and one sum, each rounded. What is left over at the end is
+ * subtraction and one division, or one product and one sum, each rounded. The rest at the end is
  * pixels.c's. */
 #include "python/native/batch.h"
 

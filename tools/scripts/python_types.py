@@ -108,8 +108,8 @@ def general():
           "from ._errors import Error\n\n" + UNPACK
         + "\n".join("%s = %s" % (n, literal(t)) for n, t in CHOICES.items())
         + "\nPath = Union[str, bytes, \"os.PathLike[str]\", \"os.PathLike[bytes]\"]\n"
-          "Words = Union[str, float, Sequence[Union[str, float]]]  # a list stands for what is separated at the command line\n",
-        typed_dict("SourceSettings", None, "What a data set is opened with.", source),
+          "Words = Union[str, float, Sequence[Union[str, float]]]  # a list in place of the command line's separated words\n",
+        typed_dict("SourceSettings", None, "The settings of a data set.", source),
         typed_dict("Settings", "SourceSettings", "Arguments of all loaders.", rest),
         typed_dict("PassSettings", "Settings", "Arguments of loaders whose iterations are epochs.", fields),
         typed_dict("LoaderSettings", "PassSettings", "Arguments of millrace.Loader.", own),
