@@ -7,7 +7,7 @@
  *   carrier_shm.c  memory that two processes of a host share
  *
  * To wait for several carriers: ask each for can(); if none can do anything, call listen() with `sleeps` and
- * poll() what it gives; then ask each for woken(). */
+ * poll() its descriptors; then ask each for woken(). */
 #ifndef MRI_CARRIER_H
 #define MRI_CARRIER_H
 

@@ -55,7 +55,7 @@ typedef struct shm_carrier {
     size_t memory_bytes, ring_bytes;
     ring out, in;
     int bell;
-    bool ended; /* the other end has closed, or what it publishes makes no sense */
+    bool ended; /* the other end has closed, or publishes invalid positions */
 } shm_carrier;
 
 static shm_carrier *own(mri_carrier *c) { return (shm_carrier *)c; }

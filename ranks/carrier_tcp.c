@@ -43,7 +43,7 @@ static unsigned can_plain(mri_carrier *c, unsigned wants)
     return 0;
 }
 
-/* libssl may have read a whole record of which only a part was asked for: poll() does not see the rest. */
+/* libssl may have read a whole record when only a part was requested: poll() does not see the rest. */
 static unsigned can_tls(mri_carrier *c, unsigned wants)
 {
     return wants & MRI_CARRIER_GETS && mri_tls_has_more(own(c)->tls) ? MRI_CARRIER_GETS : 0;

@@ -29,11 +29,11 @@ void mri_door_init(mri_door *d);
 void mri_door_fini(mri_door *d);
 /* A link that is about to be closed; its refusal says why. */
 void mri_door_turn_away(mri_door *d, const mri_link *l);
-/* The next line that was not given yet; false: there is none. */
+/* The next line that was not given yet; false: no such line. */
 bool mri_door_tell(mri_door *d, char *text, size_t bytes);
 /* The newest reason, or NULL, and how many were turned away. */
 const char *mri_door_newest(mri_door *d, uint64_t *all);
-/* Adds what `from` knows and has not told. */
+/* Adds the lines of `from` that it has not given. */
 void mri_door_take(mri_door *d, mri_door *from);
 
 #endif

@@ -2,8 +2,8 @@
  * Private.
  *
  * Takes a list of hosts as mpirun has it, or Slurm's variables. Gives names in order of ranks. Text is
- * anybody's: memory is bounded, and what is not understood is an error that names the variable, what was
- * expected and what was found. Pure functions: no environment but through mri_variables, no name is looked
+ * anybody's: memory is bounded, and text that is not understood is an error that names the variable, the
+ * expected and the found value. Pure functions: no environment but through mri_variables, no name is looked
  * up. Callers: meet_place.c, hosts_roles.c. */
 #ifndef MRI_HOSTS_H
 #define MRI_HOSTS_H
@@ -18,7 +18,7 @@ enum {
 #define MRI_RANK_UNKNOWN UINT32_MAX
 
 typedef struct mri_host {
-    char name[MRI_HOST_BYTES]; /* letters, digits, '-', '_' and '.'; the first is none of "-." */
+    char name[MRI_HOST_BYTES]; /* letters, digits, '-', '_' and '.'; the first is not '-' or '.' */
     uint32_t ranks;            /* 0: nobody says */
     uint32_t gpus;             /* 0 here: whoever knows sets it */
 } mri_host;
@@ -31,7 +31,7 @@ typedef struct mri_hosts {
     bool scattered; /* ranks are known not to fill one host after the other */
 } mri_hosts;
 
-/* Where variables come from. NULL: there is none of this name. */
+/* Where variables come from. NULL: no such variable. */
 typedef struct mri_variables {
     const char *(*get)(void *context, const char *name);
     void *context;
@@ -40,7 +40,7 @@ typedef struct mri_variables {
 /* Functions that fill *out: MR_OK, or MR_EINVAL, MR_ELIMIT (more than MRI_HOSTS_MOST), MR_ENOMEM with nothing
  * in it. `what` is the name of the variable or option, for errors. */
 
-/* "h0:2,h1:2,h2", as mpirun's --host: ranks behind the colon, 1 where there is none. A host that is named
+/* "h0:2,h1:2,h2", as mpirun's --host: ranks after the colon, 1 without a colon. A host that is named
  * again has the ranks of both, at its first place, as Open MPI counts them. */
 int mri_hosts_of_list(mri_hosts *out, const char *what, const char *list, mr_error *err);
 
@@ -48,7 +48,7 @@ int mri_hosts_of_list(mri_hosts *out, const char *what, const char *list, mr_err
  * first number of a range says how many digits the others have at least. Ranks are not known. */
 int mri_hosts_of_nodes(mri_hosts *out, const char *what, const char *list, mr_error *err);
 
-/* Slurm's variables: those of the step where there is one (SLURM_STEP_ID or SLURM_STEP_NODELIST), else those
+/* Slurm's variables: of the step if there is one (SLURM_STEP_ID or SLURM_STEP_NODELIST), else
  * of the job. The two are not mixed: within a step SLURM_NNODES is the step's and SLURM_JOB_NODELIST the
  * job's.
  *
@@ -59,7 +59,7 @@ int mri_hosts_of_nodes(mri_hosts *out, const char *what, const char *list, mr_er
  *   number   SLURM_STEP_NUM_TASKS        SLURM_NPROCS, SLURM_NTASKS
  *   this     SLURM_PROCID; SLURM_NODEID, SLURMD_NODENAME in a step
  *
- * All but the hosts may be missing, which empty ones are; what is there must fit, else MR_EINVAL. At last
+ * All but the hosts may be missing, which empty ones are; given values must fit, else MR_EINVAL. At last
  * MILLRACE_HOST_SUFFIX is added to the names. */
 int mri_hosts_of_slurm(mri_hosts *out, const mri_variables *from, mr_error *err);
 
@@ -81,7 +81,7 @@ int mri_hosts_unite(mri_hosts *hosts, const char *what, bool sum, mr_error *err)
 /* "WHAT: expected EXPECTED, found 'x' at character 7 of 'TEXT'". MR_EINVAL. */
 int mri_hosts_expected(const char *what, const char *text, const char *at, const char *expected,
                        mr_error *err);
-/* 1 to 18 digits; *at is moved behind them. False: no digit there, or more. */
+/* 1 to 18 digits; *at is moved past them. False: no digit there, or more. */
 bool mri_hosts_read_number(const char **at, uint64_t *value);
 
 #endif

@@ -17,7 +17,7 @@
  *   - Where no rank only serves (one rank on every host, one rank in all, or 0 servers), the chief serves
  *     beside its work.
  *   - With a stated number of servers N the first ranks of the first N hosts serve, also where a host has no
- *     other: somebody has asked for it. More than hosts, or so many that no worker remains, is an error. */
+ *     other: somebody has asked for it. More servers than hosts, or no remaining worker, is an error. */
 #ifndef MRI_HOSTS_ROLES_H
 #define MRI_HOSTS_ROLES_H
 
@@ -34,7 +34,7 @@ typedef struct mri_role_row {
     mri_host_role role;
     uint32_t index;                        /* in its role */
     bool chief;                            /* worker 0 */
-    bool serves;                           /* all servers, and the chief where there are none */
+    bool serves;                           /* all servers; without servers the chief */
     char address[MRI_ROLES_ADDRESS_BYTES]; /* HOST:PORT */
     uint32_t gpus;                         /* it has GPUs device to device + gpus - 1 of its host; */
     uint32_t device;                       /* or, where gpus is 0, processor number device */

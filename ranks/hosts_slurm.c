@@ -1,6 +1,6 @@
 /* ranks/hosts_slurm.c: Slurm's lists of nodes and counts of tasks; see hosts.h.
  *
- * A name is expanded from left to right: what stands before a bracket, each number in it, and behind each of
+ * A name is expanded from left to right: the text before a bracket, each number in it, and after each of
  * them the rest of the name anew. Every way to the end of a name is one host more, so that hosts bound the
  * work, whatever the text promises. */
 #include <stdio.h>
@@ -63,7 +63,7 @@ static int expand_range(expansion *e, const range *r, const char *rest, size_t b
     return rc;
 }
 
-/* at: behind the bracket that opens */
+/* at: after the bracket that opens */
 static int expand_bracket(expansion *e, const char *at, size_t bytes, uint32_t brackets)
 {
     const char *close = at + strspn(at, "0123456789,-");
@@ -78,7 +78,7 @@ static int expand_bracket(expansion *e, const char *at, size_t bytes, uint32_t b
     }
 }
 
-/* The rest of a name from `at` on; so many bytes of e->name stand already. */
+/* The rest of a name from `at` on; `bytes` bytes of e->name are set already. */
 static int expand(expansion *e, const char *at, size_t bytes, uint32_t brackets)
 {
     for (; mri_hosts_has_in_names(*at); at++) {
@@ -172,7 +172,7 @@ static int take_tasks(mri_hosts *out, const names *n, const char *text, mr_error
     return MR_OK;
 }
 
-/* Each variable of `number` that is there must be `have`, of which `of` says so. */
+/* Each variable of `number` that is set must be `have`, as `of` says. */
 static int compare(const mri_variables *from, const char *const number[2], uint32_t have, const char *whose,
                    const char *of, mr_error *err)
 {

@@ -7,7 +7,7 @@
 
 enum { RANKS_MOST = 1 << 20 };
 
-/* What a launcher sets. */
+/* The variables that a launcher sets. */
 typedef struct variables {
     mr_launcher launcher;
     const char *name;

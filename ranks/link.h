@@ -1,6 +1,6 @@
 /* ranks/link.h: one TCP connection that carries whole messages of wire.h and never waits. Private.
  *
- * Takes a socket or an address, gives messages one by one and reads no byte behind the last of them: when it
+ * Takes a socket or an address, gives messages one by one and reads no byte past the last of them: when it
  * hands its socket on, nothing is lost. Whoever has several waits for all with poll(). Callers: meet, mesh,
  * pulse. A link belongs to one thread. */
 #ifndef MRI_LINK_H
@@ -17,7 +17,7 @@ typedef enum mri_refusal {
     MRI_REFUSED_VERSION,   /* of another version of millrace */
     MRI_REFUSED_NO_SECRET, /* it speaks without a proof */
     MRI_REFUSED_SECRET,    /* it has another secret */
-    MRI_REFUSED_NEEDS_ONE, /* it has a secret, and this run has none */
+    MRI_REFUSED_NEEDS_ONE, /* it has a secret, this run has no secret */
     MRI_REFUSED_ALTERED,   /* it has proved the secret; then a message came that does not fit */
     MRI_REFUSED_SILENT,    /* set by the owner: it did not say in time who it is */
     MRI_REFUSALS,
@@ -43,19 +43,19 @@ typedef struct mri_link {
 /* fd is non-blocking, and the link's from here on. */
 void mri_link_init(mri_link *l, int fd, uint32_t most);
 /* The same for a connection that was accepted: mri_link_read() gives no message before the other end has
- * proved the secret. secret lives as long as the link; NULL or not set: there is none. */
+ * proved the secret. secret lives as long as the link; NULL or not set: no secret. */
 void mri_link_host(mri_link *l, int fd, uint32_t most, const mri_secret *secret);
 void mri_link_fini(mri_link *l); /* closes; again is harmless */
 /* Memory for the largest message in, and some out: what must not fail later. */
 int mri_link_reserve(mri_link *l);
-/* The socket without its link, which then is none. */
+/* The socket without its link, which is empty then. */
 int mri_link_release(mri_link *l);
 
 /* 0 or the errno: it cannot be reached, now or ever. secret: as above. */
 int mri_link_connect(mri_link *l, const struct sockaddr *to, socklen_t bytes, uint32_t most,
                      const mri_secret *secret);
 /* After poll() said so: 0, EINPROGRESS, or the errno. EPROTO: no rank of this version is there. EKEYREJECTED:
- * it has another secret. ENOKEY: it has none. */
+ * it has another secret. ENOKEY: it has no secret. */
 int mri_link_connected(mri_link *l);
 /* What such an errno means, in one of a few texts, or in buf. */
 const char *mri_link_errno_text(int sys_errno, char *buf, size_t bytes);

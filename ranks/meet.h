@@ -12,7 +12,7 @@
 #include "ranks/meet_place.h"
 
 enum {
-    MRI_LANE_PULSE = MR_WORLD_CHANNELS, /* below it those of the channels */
+    MRI_LANE_PULSE = MR_WORLD_CHANNELS, /* below it the lanes of the channels */
     MRI_LANES,
 };
 
@@ -34,7 +34,7 @@ typedef struct mri_meeting {
 int mri_meeting_init(mri_meeting *m, const mr_world_config *cfg, mr_error *err);
 void mri_meeting_fini(mri_meeting *m);
 
-/* What rank 0 does, and what the others do, until all have the roster. */
+/* The steps of rank 0, and of the others, until all have the roster. */
 int mri_meet_as_host(mri_meeting *m, mr_error *err);
 int mri_meet_as_guest(mri_meeting *m, mr_error *err);
 

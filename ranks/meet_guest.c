@@ -32,7 +32,7 @@ typedef struct seeking {
     attempt attempts[(MRI_PLACE_PORTS + 1) * ADDRESSES_MOST];
     struct pollfd polls[(MRI_PLACE_PORTS + 1) * ADDRESSES_MOST];
     uint32_t count;
-    char last[MRI_WIRE_TEXT_BYTES]; /* what was seen last that was not rank 0 */
+    char last[MRI_WIRE_TEXT_BYTES]; /* the last failure of an attempt */
     bool other;                     /* and it was another job: says more than a closed port */
     uint32_t left_ms;
 } seeking;

@@ -11,7 +11,7 @@
 #define SECOND_NS UINT64_C(1000000000)
 
 enum {
-    STRANGERS_MOST = 64, /* beside the ranks */
+    STRANGERS_MOST = 64, /* in addition to the ranks */
     SILENT_S = 20,       /* until one that has not said who it is must go */
     LEAVING_S = 2,       /* for it to read why */
     REFUSAL_S = 1,       /* for others to come who are to hear it too */
@@ -22,7 +22,7 @@ typedef enum guest_state {
     GUEST_WELCOME, /* has said its rank */
     GUEST_HERE,    /* and its card is right */
     GUEST_WRONG,   /* of this job, but the world cannot be with it */
-    GUEST_LEAVING, /* was told why it cannot be in this world */
+    GUEST_LEAVING, /* has got the reason why it cannot be in this world */
 } guest_state;
 
 typedef struct guest {

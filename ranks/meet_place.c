@@ -107,7 +107,7 @@ static bool port_number(const char *text, uint16_t *port)
     return value >= 1 && value <= UINT16_MAX;
 }
 
-/* HOST:PORT, [ADDRESS]:PORT or HOST; *port is 0 where none is given. False: it is none of them. */
+/* HOST:PORT, [ADDRESS]:PORT or HOST; *port is 0 without a port. False: another form. */
 static bool place_split(const char *text, char host[256], uint16_t *port)
 {
     const char *from = text, *end = text + strlen(text), *colon = strrchr(text, ':');

@@ -1,4 +1,4 @@
-/* ranks/meet_place.h: where the ranks of a job meet and what tells their job from others. Private.
+/* ranks/meet_place.h: where the ranks of a job meet, and the key that identifies their job. Private.
  *
  * Takes a world's settings and the launcher's variables. Gives a host, ports to try and a key. Pure but for
  * the environment and /proc; opens no connection. Callers: world.c. */

@@ -12,11 +12,11 @@
 #define SECOND_NS UINT64_C(1000000000)
 
 enum {
-    STRANGERS_MOST = 64, /* beside the ranks */
+    STRANGERS_MOST = 64, /* in addition to the ranks */
     ACCEPTS_MOST = 32,   /* before those who are there have their turn */
     AGAIN_MS = 50,       /* until a call is made again that was cut off, by a crowd of strangers, say */
     LEAST_S = 10,        /* to connect: meet_s may be short, and this begins when all are there */
-    VERDICT_S = 5,       /* rank 0 waits so much longer than the others, to hear what they lack */
+    VERDICT_S = 5,       /* rank 0 waits longer than the others by this, to hear their errors */
 };
 
 typedef struct meshing {
@@ -204,7 +204,7 @@ static void take_reason(meshing *h, const mri_wire_head *head, const uint8_t *da
     else mr_error_set(&h->why, MR_EFORMAT, "a rank refuses the world and does not say why");
 }
 
-/* The link to rank `peer` of which something came. */
+/* The link to rank `peer` has received something. */
 static void serve_star(meshing *h, uint32_t peer)
 {
     mri_link *l = &h->m->star[peer];
@@ -250,7 +250,7 @@ static void say_verdict(meshing *h)
     mri_meet_flush(h->m->star, size_of(h), SECOND_NS);
 }
 
-/* This rank has failed: rank 0 hears why, and says what the first cause was. */
+/* This rank has failed: rank 0 gets the reason, and announces the first cause. */
 static void report_failure(meshing *h)
 {
     mri_link *l = &h->m->star[0];

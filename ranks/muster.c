@@ -232,7 +232,8 @@ static const uint8_t *choose_run(const mr_muster *m, uint32_t count)
     return best;
 }
 
-/* Whose state is rank 0's: UINT32_MAX for the host itself. Those of another run have none for this one. */
+/* Whose state is rank 0's: UINT32_MAX for the host itself. Processes of another run have no state for this
+ * one. */
 static uint32_t farthest(const mr_muster *m, const uint8_t *run, uint32_t count)
 {
     uint32_t best = UINT32_MAX;

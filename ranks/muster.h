@@ -8,9 +8,9 @@
  * host is sent away and looks again. So all come to one host, whoever is lost meanwhile.
  *
  * In a run with a secret nobody is listened to who has not proved it. A world's members know a number, drawn
- * for the first world and told to members only; the state of a process counts when it knows that number.
+ * for the first world and sent to members only; the state of a process counts when it knows that number.
  *
- *   muster.c        the public calls: the search, what a host decides, what all are told
+ *   muster.c        the public calls: the search, the decisions of a host, the messages to all
  *   muster_seek.c   the places below: who of them is alive, and who is the host
  *   muster_guests.c who has come here
  *   muster_watch.c  the thread between musters: it serves the guests, and looks for the places of those who
@@ -55,7 +55,7 @@ typedef struct mri_guests {
     struct pollfd *polls;
     uint64_t changed_ns; /* when a process came that had not come to this muster before */
     uint64_t known[MR_MUSTER_MOST];
-    uint32_t known_count; /* tokens of those that have come to it */
+    uint32_t known_count; /* tokens of the processes that have come to it */
     atomic_uint here;
     bool between;       /* musters: there is a world */
     atomic_bool called; /* by one of another world, between musters */
@@ -99,20 +99,20 @@ typedef struct mri_seeking {
     mri_wire_kind says;             /* MUSTER, or CALL */
     mri_link host;                  /* who has said WELCOME, */
     uint32_t host_at;               /* and the place */
-    char last[MRI_WIRE_TEXT_BYTES]; /* what was seen last */
+    char last[MRI_WIRE_TEXT_BYTES]; /* the last failure */
 } mri_seeking;
 
 void mri_seek_init(mri_seeking *s, const mri_secret *secret);
 void mri_seek_fini(mri_seeking *s);
 /* The places of a search: the front's addresses unless it is here, and the first `seats` of them. */
 void mri_seek_places(mri_seeking *s, const mri_place *front, const mri_wire_seat *seats, uint32_t count);
-/* Ask those whose turn it is, take the answers. `me` is what is said. Into polls[count] what to wait for;
- * serve() takes what came. */
+/* Ask those whose turn it is, take the answers. `me` is the message. Sets polls[count] to the descriptors to
+ * wait for; serve() takes what came. */
 void mri_seek_ask(mri_seeking *s, struct pollfd *polls, uint64_t *next_ns);
 void mri_seek_serve(mri_seeking *s, const struct pollfd *polls, const mri_wire_muster *me);
 /* Is a place alive, or not known yet? */
 bool mri_seek_may_find(const mri_seeking *s);
-/* The host is none any more: it is asked again. */
+/* The host is no longer one: ask it again. */
 void mri_seek_lost_host(mri_seeking *s);
 /* Has anybody answered? */
 bool mri_seek_has_found(const mri_seeking *s);

@@ -125,8 +125,8 @@ void mri_guests_lost(mri_guests *g, const char *host)
     snprintf(one->host, sizeof one->host, "%s", host);
 }
 
-/* New processes of a host that loses them again and again; those of the run that come back are welcome, and
- * all while there are too few. */
+/* New processes of a host that loses them again and again; processes of the run that come back are welcome,
+ * and all while there are too few. */
 static bool is_left_out(const mri_guests *g, const mri_wire_muster *who, char *why, size_t why_bytes)
 {
     const uint64_t now = mri_clock_ns(), count = mri_min_u64(g->losses, MRI_LOSSES_MOST);
@@ -152,7 +152,7 @@ static void renew_for_new(mri_guests *g, uint64_t token)
     g->changed_ns = mri_clock_ns();
 }
 
-/* With a state that does not go on here. A run's number is told to its members only. */
+/* With a state that does not go on here. Only members of a run know its number. */
 static bool is_of_another_run(const mri_guests *g, const mri_wire_muster *who)
 {
     return who->progress && mri_wire_has_run(g->run) && memcmp(who->run, g->run, sizeof g->run) != 0;

@@ -1,14 +1,14 @@
 /* ranks/pulse.c: see pulse.h.
  *
- *   what is seen                        becomes the verdict
- *     a BLAME of another rank             at once: it was told in order, before its sender ended
+ *   event                               becomes the verdict
+ *     a BLAME of another rank             at once: it was sent in order, before its sender ended
  *     this rank gives up                  at once
  *     a pulse ends without farewell       after 50 ms without one of the above
  *     nothing for silence_s               the same
  *     a channel's connection ended        after 1 s, unless its pulse says more
  *
- * Whoever has a verdict tells it to all before anybody here can act on it, and so before this process can
- * end: a rank that ends because of another is not taken for the cause. */
+ * A process with a verdict sends it to all before any thread here can act on it, and so before this process
+ * can end: a rank that ends because of another is not taken for the cause. */
 #include "ranks/pulse.h"
 
 #include <errno.h>

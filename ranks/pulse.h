@@ -1,8 +1,9 @@
 /* ranks/pulse.h: who is still there, and the one verdict that ends a world. Private.
  *
  * Takes one socket for each other rank. A thread sends a beat to each, reads theirs, and decides: the first
- * cause of an end becomes the verdict, all others are told, and everybody here who waits in poll() is woken
- * by a descriptor that stays readable. Gives that descriptor and the verdict. Callers: world.c, transfer.c.
+ * cause of an end becomes the verdict, all others get a message, and every thread here that waits in poll()
+ * is woken by a descriptor that stays readable. Gives that descriptor and the verdict. Callers: world.c,
+ * transfer.c.
  */
 #ifndef MRI_PULSE_H
 #define MRI_PULSE_H
@@ -23,10 +24,10 @@ void mri_pulse_close(mri_pulse *p);
 int mri_pulse_wake_fd(const mri_pulse *p);
 /* Is there a verdict? Any thread. */
 bool mri_pulse_has_ended(const mri_pulse *p);
-/* MR_EPEER and what the verdict is, with what this rank was doing. Only when it has ended. */
+/* MR_EPEER with the verdict, and the call of this rank. Only when it has ended. */
 int mri_pulse_verdict(mri_pulse *p, const char *doing, mr_error *err);
 
-/* Whom the verdict blames; false: there is none. Any thread. */
+/* Whom the verdict blames; false: nobody. Any thread. */
 bool mri_pulse_blames(const mri_pulse *p, uint32_t *rank, mri_blame_how *how);
 
 /* This rank gives up. Returns when there is a verdict, this or an earlier one. Any thread. */

@@ -9,8 +9,8 @@
  *
  * A tag is HMAC-SHA-256 with the secret's key over a label, which names the direction, and both nonces. So no
  * tag is good on another connection or in the other direction. Each direction then has a key of its own, and
- * every message ends with a tag over its head, its data and its number: what is altered, repeated, left out
- * or put in another order does not fit.
+ * every message ends with a tag over its head, its data and its number: a message that is altered, repeated,
+ * left out or put in another order does not fit.
  *
  * Bytes in, bytes out; no socket. Callers: link.c. */
 #ifndef MRI_SEAL_H
@@ -57,7 +57,7 @@ typedef enum mri_seal_step {
 } mri_seal_step;
 mri_seal_step mri_seal_take(mri_seal *s, uint32_t kind, const void *data, size_t bytes, mri_seal_word *reply);
 
-/* message: head and data, and room for a tag behind them; close writes it, check compares it. Each call
+/* message: head and data, and space for a tag after them; close writes it, check compares it. Each call
  * counts one message of its direction. */
 bool mri_seal_close(mri_seal *s, uint8_t *message, size_t bytes);
 bool mri_seal_check(mri_seal *s, uint8_t *message, size_t bytes);

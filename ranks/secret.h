@@ -29,7 +29,7 @@ bool mri_secret_tag(const uint8_t key[MRI_KEY_BYTES], const void *data, size_t b
                     uint8_t out[MRI_KEY_BYTES]);
 /* In a time that does not depend on where they differ. */
 bool mri_secret_equal(const void *a, const void *b, size_t bytes);
-/* Random bytes of the system; false: it has none yet. */
+/* Random bytes of the system; false: none are available yet. */
 bool mri_secret_draw(void *out, size_t bytes);
 
 #endif

@@ -2,7 +2,7 @@
  *
  * Takes a connected socket that does not block and a key that both ends know. The key is a pre-shared key
  * with an ephemeral exchange (RFC 8446, section 2.2): no certificates, and who learns the secret later reads
- * nothing of before. Gives send and receive that behave as those of sockets. The functions come from
+ * nothing of before. Gives send and receive that behave like a socket's. The functions come from
  * OpenSSL's libssl, which is opened when TLS is asked for. One thread at a time. Callers: carrier_tcp.c. */
 #ifndef MRI_TLS_H
 #define MRI_TLS_H

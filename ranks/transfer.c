@@ -1,5 +1,5 @@
-/* ranks/transfer.c: see transfer.h. Carriers that never wait, and one poll() over those that have something
- * left and the pulse's descriptor, which ends every wait. */
+/* ranks/transfer.c: see transfer.h. Carriers that never wait, and one poll() over the carriers that have
+ * something left and the pulse's descriptor, which ends every wait. */
 #include "ranks/transfer.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ struct mri_channel {
     mri_carrier **carriers; /* by rank; the own one's is NULL */
     flow *flows;
     struct pollfd *polls; /* the pulse's, then one for each of */
-    waiting *left;        /* those that have something left */
+    waiting *left;        /* the ones with something left */
     uint32_t left_count;
     mr_world_piece *pieces;
     mri_call call;
@@ -116,7 +116,7 @@ static int check_head(mri_channel *c, uint32_t r, mr_error *err)
 
 /* ---- one step of one flow ---- */
 
-/* What is left of head and payload behind `at`, STEP_BYTES at most. */
+/* The rest of head and payload after `at`, STEP_BYTES at most. */
 static size_t what_is_left(struct iovec out[2], uint8_t *head, const mr_world_piece *piece, uint64_t at)
 {
     size_t count = 0, payload_at = 0;
@@ -139,7 +139,7 @@ static void send_step(mri_channel *c, uint32_t r, const mr_world_piece *piece)
         c->carriers[r]->ops->send(c->carriers[r], left, what_is_left(left, f->send_head, piece, f->sent));
     if (n > 0) f->sent += (uint64_t)n;
     else if (n < 0 && !would_wait())
-        f->to_send = f->sent; /* what it has sent before it ended can still be read */
+        f->to_send = f->sent; /* bytes that it sent before it ended can still be read */
     if (n < 0 && f->to_send == f->sent && f->got == f->to_get)
         f->ended = true; /* nothing else would show it */
 }
@@ -209,7 +209,7 @@ static bool can_go_on(const mri_channel *c)
     return false;
 }
 
-/* Until one of those that are left goes on, the pulse has a verdict, or the time is over. */
+/* Until one of the unfinished ones continues, the pulse has a verdict, or the time is over. */
 static void wait_for_one(mri_channel *c, int limit_ms)
 {
     bool waits = !can_go_on(c);

@@ -27,7 +27,7 @@ typedef struct mri_transfer_head {
     uint64_t bytes;                /* that follow */
 } mri_transfer_head;
 void mri_transfer_put_head(uint8_t out[MRI_TRANSFER_HEAD_BYTES], const mri_transfer_head *head);
-/* False: these bytes are none. The numbers are any. */
+/* False: these bytes are not a head. The numbers may have any value. */
 bool mri_transfer_get_head(const uint8_t in[MRI_TRANSFER_HEAD_BYTES], mri_transfer_head *out);
 
 typedef struct mri_channel mri_channel;
@@ -53,7 +53,7 @@ void mri_channel_begin_anew(mri_channel *c);
 int mri_channel_begin(mri_channel *c, mri_call call, mr_error *err);
 int mri_channel_end(mri_channel *c, int rc);
 
-/* By rank; the own one's, and those of no bytes, are nothing. A piece of no bytes with this as its data is
+/* By rank; the own piece, and pieces of no bytes, are ignored. A piece of no bytes with this as its data is
  * sent and waited for all the same. */
 extern char mri_transfer_token;
 /* round: the same on both sides. */

@@ -17,7 +17,7 @@ bool mri_wire_get_head(const uint8_t in[MRI_WIRE_HEAD_BYTES], mri_wire_head *out
     return mri_le32(in) == MRI_WIRE_MAGIC;
 }
 
-/* What is left of a message; after one step too far nothing is, and bad stays. */
+/* The rest of a message; after one step too far it is empty, and bad stays. */
 typedef struct reading {
     const uint8_t *at;
     size_t left;
@@ -288,7 +288,7 @@ bool mri_wire_get_mustered(const void *in, size_t bytes, mri_wire_mustered *out)
     return ok && all_read(&r);
 }
 
-/* The line at `at`, and where it ends; NULL behind the last. */
+/* The line at `at`, and where it ends; NULL after the last. */
 static const char *line_at(const char *text, size_t bytes, size_t at, size_t *line_bytes)
 {
     if (at >= bytes) return NULL;
@@ -297,7 +297,7 @@ static const char *line_at(const char *text, size_t bytes, size_t at, size_t *li
     return text + at;
 }
 
-/* Of a long line what is around `different`. */
+/* The part of a long line around `different`. */
 static void show_line(char out[80], const char *line, size_t bytes, size_t different)
 {
     enum { MOST = 64, BEFORE = 24 };

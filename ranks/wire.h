@@ -1,9 +1,10 @@
 /* ranks/wire.h: what ranks say to each other while they meet and on their pulse, as bytes. Private.
  *
- * Takes bytes that anybody may have sent, gives values within their bounds, or says that they are none. Pure
+ * Takes bytes that anybody may have sent, gives values within their bounds, or reports an error. Pure
  * functions: no socket, no clock, no memory of its own. Callers: link.c (heads), whoever says something.
  *
- *   head  | magic 4 | version 2 | kind 2 | bytes 4 |, then so many bytes of the kind; all little-endian
+ *   head  | magic 4 | version 2 | kind 2 | bytes 4 |, then this number of bytes of the kind; all
+ *   little-endian
  *
  * In a run with a secret both ends of a connection first prove that they know it, and each message then ends
  * with a tag (seal.h).
@@ -150,7 +151,7 @@ typedef struct mri_wire_muster {
     uint8_t key[MRI_WIRE_KEY_BYTES]; /* of the job */
     uint64_t token;                  /* of the process */
     uint8_t run[MRI_WIRE_KEY_BYTES]; /* of mri_wire_mustered; zeros: it was in no world yet */
-    uint64_t progress;               /* of its state; 0: it has none */
+    uint64_t progress;               /* of its state; 0: no state */
     uint32_t expected;               /* ranks that it waits for; 0: it does not know */
     uint16_t port;                   /* where others find it when they look again */
     char host[MRI_WIRE_HOST_BYTES];
@@ -171,7 +172,7 @@ typedef struct mri_wire_mustered {
     uint8_t run[MRI_WIRE_KEY_BYTES];   /* drawn for its first world: only members know it */
     uint32_t rank, size;
     uint64_t progress;                         /* of rank 0 */
-    mri_wire_seat seats[MRI_WIRE_MUSTER_MOST]; /* by rank; port: where it is found again. That of the host
+    mri_wire_seat seats[MRI_WIRE_MUSTER_MOST]; /* by rank; port: where it is found again. The seat of the host
                                                   itself: a loopback address */
     uint64_t tokens[MRI_WIRE_MUSTER_MOST];
 } mri_wire_mustered;

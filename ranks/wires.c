@@ -27,7 +27,7 @@ enum {
     NAME_BYTES = 16,  /* of a socket, */
     TOKEN_BYTES = 16, /* and what its owner asks of who comes there */
     FD_COUNT = 2 * MR_WORLD_CHANNELS,
-    STRANGERS_MOST = 256, /* beside the ranks */
+    STRANGERS_MOST = 256, /* in addition to the ranks */
     /* bench exchange, 2 ranks on 2 cores: 5 MB take 1.3 ms with rings of 1 MiB, 1.6 with 256 KiB, 2.7 with 64
      */
     MOST_RING_BYTES = 1 << 20,
@@ -73,7 +73,7 @@ typedef struct joining {
     mri_channel *const *channels;
     uint32_t rank, size;
     card *cards;
-    apart *aparts, *told;   /* by rank: of the pair; what the other end says */
+    apart *aparts, *told;   /* by rank: of the pair; as the other end reports */
     mri_carrier **carriers; /* [channel * size + rank] */
     mr_world_piece *pieces;
     int listener;
@@ -184,7 +184,7 @@ static void find_apart(joining *j)
     }
 }
 
-/* Gradients go over one channel; what the other has is small. */
+/* Gradients go over one channel; the other carries little. */
 static uint32_t ring_bytes(const joining *j, uint32_t channel)
 {
     uint64_t here = 0;
@@ -227,7 +227,7 @@ static bool send_fds(int to, const hello *h, const int fds[FD_COUNT])
     return sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof *h;
 }
 
-/* False: this is none of our hellos; no descriptor stays open. */
+/* False: not a hello of millrace; no descriptor stays open. */
 static bool receive_fds(int from, hello *h, int fds[FD_COUNT])
 {
     union {
@@ -250,7 +250,8 @@ static bool receive_fds(int from, hello *h, int fds[FD_COUNT])
     return false;
 }
 
-/* Carriers to rank r of both channels. fds: memory and socket of each; those that are taken become -1. */
+/* Carriers to rank r of both channels. fds: memory and socket of each; descriptors that are taken become -1.
+ * */
 static int open_carriers(joining *j, uint32_t r, int fds[FD_COUNT], bool creator)
 {
     for (uint32_t c = 0; c < MR_WORLD_CHANNELS; c++) {

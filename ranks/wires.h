@@ -14,9 +14,9 @@ typedef struct mri_wires {
     char note[MRI_WIRE_TEXT_BYTES]; /* why ranks of one host have TCP, or "" */
 } mri_wires;
 
-/* Behind the meeting, before the first call of the world. MR_EINVAL: the ranks want different wires.
- * MR_EUNSUPPORTED: shared memory is wanted, and a pair has none. All ranks fail with one text; those that fit
- * rank 0 return MR_EPEER, so that a muster goes on without the others. */
+/* After the meeting, before the first call of the world. MR_EINVAL: the ranks have different wires set.
+ * MR_EUNSUPPORTED: shared memory is required, and a pair cannot share any. All ranks fail with one text; the
+ * ranks that fit rank 0 return MR_EPEER, so that a muster goes on without the others. */
 int mri_wires_choose(mri_wires *out, mr_world *world, mri_channel *const *channels, mr_wire_choice wanted,
                      mr_error *err);
 

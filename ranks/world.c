@@ -8,7 +8,7 @@
 #include "ranks/meet.h"
 #include "ranks/wires.h"
 
-enum { SPARE_FILES = 64 }; /* for the rest of the program, beside the sockets */
+enum { SPARE_FILES = 64 }; /* for the rest of the program, in addition to the sockets */
 
 struct mr_world {
     uint32_t process; /* that opened it (base/handle.h) */
@@ -198,8 +198,8 @@ int mr_world_exchange(mr_world *w, uint32_t channel, const mr_world_piece *send,
                            mri_channel_transfer(w->channels[channel], 0, send, receive, err));
 }
 
-/* A binomial tree: from the rank that lacks the lowest bit of one's distance to root, then to those that have
- * one lower bit more. The farthest first: they have the most below them. */
+/* A binomial tree: from the rank that lacks the lowest bit of one's distance to root, then to the ranks that
+ * have one lower bit more. The farthest first: they have the most below them. */
 static int broadcast(mr_world *w, mri_channel *c, const mr_world_piece *piece, uint32_t root, mr_error *err)
 {
     mr_world_piece *send, *receive;
