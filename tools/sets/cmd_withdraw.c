@@ -359,7 +359,7 @@ const command command_withdraw = {
         "change "
         "a list together: the second is refused. A run that was killed is to be repeated.",
     .examples = "  millrace withdraw photos --samples 17,40-42 --reason \"wrong label\"\n"
-                "  millrace withdraw train.mrec --where \"width<32\"\n  millrace withdraw train.mrec\n",
+                "  millrace withdraw train.mrec --where \"label=3\"\n  millrace withdraw train.mrec\n",
     .positionals = positionals,
     .positional_count = OPT_COUNT(positionals),
     .groups = withdraw_groups,

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""page_blocks.py and the rules of page_run.py: what is a block, a mark, a command, a shape; and what a wrong page fails with."""
+import os
+import tempfile
+import unittest
+
+import page_blocks
+import page_run
+
+PAGE = """# A page
+
+<!-- not run: needs a GPU -->
+```
+one
+```
+
+<!-- not run, lines with "srun": needs a
+cluster -->
+<!-- file: a.txt -->
+- text
+  ```c
+  int x;
+    int y;
+  ```
+<!-- output of: echo 12 files -->
+```
+7 files
+```
+"""
+
+
+class Marks(unittest.TestCase):
+    def test_blocks_and_their_marks(self):
+        gpu, c, shown = page_blocks.blocks_of_text("p.md", PAGE)
+        self.assertEqual((gpu.skip, gpu.number, gpu.lines), ("needs a GPU", 5, ["one"]))
+        self.assertEqual((c.skip_lines, c.file, c.language, c.lines), ([], None, "c", ["int x;", "  int y;"]))  # text stands between
+        self.assertEqual(shown.output_of, "echo 12 files")
+        block, = page_blocks.blocks_of_text("p.md", PAGE.replace("- text\n", "").split("needs a GPU -->\n```\none\n```\n")[1].split("<!-- output")[0])
+        self.assertEqual((block.skip_lines, block.file), ([("srun", "needs a cluster")], "a.txt"))
+
+    def test_a_block_without_an_end(self):
+        with self.assertRaises(ValueError):
+            page_blocks.blocks_of_text("p.md", "```\none\n")
+
+    def commands(self, text):
+        return [(n, c, o) for n, c, o in page_blocks.commands(page_blocks.blocks_of_text("p.md", f"```\n{text}\n```\n")[0])]
+
+    def test_commands(self):
+        self.assertEqual(self.commands("# only a comment\na b   # c\nd \\\n  e |\n  f"), [(3, "a b", []), (4, "d    e |   f", [])])
+        self.assertEqual(self.commands("for x in 1 2; do\n    y\ndone\nz"), [(2, "for x in 1 2; do\n    y\ndone", []), (5, "z", [])])
+        self.assertEqual(self.commands("$ a\nout 1\nout 2\n$ b"), [(2, "a", ["out 1", "out 2"]), (5, "b", [])])
+
+    def test_shapes(self):
+        self.assertIsNone(page_blocks.missing(["took 3.5  s", "...", "4 files"], "x\ntook 10 s\ny\n1,234 files\n"))
+        self.assertEqual(page_blocks.missing(["4 files", "took 3 s"], "took 10 s\n4 files\n"), "took 3 s")  # another order
+        self.assertEqual(page_blocks.missing(["4 files"], "4 folders\n"), "4 files")
+
+
+class Rooms:
+    """The surroundings of a block, without data and library."""
+    environment = {"PATH": os.environ["PATH"]}
+
+    def __init__(self, folder):
+        self.folder, self.prelude, self.data = folder, [], self
+
+    def checkpoint(self, *_):
+        pass
+
+    bash = page_run.House.bash
+
+
+class Runs(unittest.TestCase):
+    def faults(self, text):
+        with tempfile.TemporaryDirectory() as folder:
+            tally = page_run.Tally()
+            for block in page_blocks.blocks_of_text("p.md", text):
+                page_run.run_block(Rooms(folder), block, tally, "")
+            return tally
+
+    def test_a_line_that_fails_is_named(self):
+        tally = self.faults("```\ntrue\nfalse\n```\n")
+        self.assertEqual((tally.lines, len(tally.wrong)), (2, 1))
+        self.assertIn("p.md:3: false: expected status 0, found 1", tally.wrong[0])
+
+    def test_output_that_is_not_printed(self):
+        self.assertEqual(self.faults("```\n$ echo 12 files\n7 files\n```\n").wrong, [])
+        self.assertIn("not printed: 7 folders", self.faults("```\n$ echo 12 files\n7 folders\n```\n").wrong[0])
+        self.assertIn("not printed: 7 folders", self.faults("<!-- output of: echo 12 files -->\n```\n7 folders\n```\n").wrong[0])
+
+    def test_a_language_without_a_rule(self):
+        self.assertIn("without a rule", self.faults("```c\nint x;\n```\n").wrong[0])
+
+    def test_reasons_are_kept(self):
+        tally = self.faults("<!-- not run: needs a GPU -->\n```\nfalse\n```\n<!-- not run, lines with \"srun\": needs a cluster -->\n```\nsrun x\ntrue\n```\n")
+        self.assertEqual((tally.wrong, tally.reasons), ([], {"needs a GPU": ["p.md:3"], "needs a cluster": ["p.md:7"]}))
+
+    def test_a_file_for_later_blocks(self):
+        self.assertEqual(self.faults("```\n# a.txt\nx\n```\n```\ngrep x a.txt\n```\n").wrong, [])
+
+
+if __name__ == "__main__":
+    unittest.main()
