@@ -58,7 +58,7 @@ static int check_alone(const command *cmd)
     mr_launch at;
     if (!cmd->alone || mr_launch_find(&at, NULL) != MR_OK || at.size == 1) return EXIT_DONE;
     if (at.rank == 0)
-        say("%s is done by one process, and %s has started %u: start one; train, eval, profile "
+        say("%s is done by one process, and %s has started %u: start one; train, eval, profile, plan "
             "and digest work together",
             cmd->name, mr_launcher_name(at.launcher), at.size);
     return EXIT_MISUSED;

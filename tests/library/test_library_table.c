@@ -108,6 +108,7 @@ RESULT(trainer_op)
 RESULT(rank_times)
 RESULT(bucket_tuning)
 RESULT(trainer_link)
+RESULT(exchange_forecast)
 RESULT(goal)
 RESULT(checkpoint_info)
 RESULT(weights_report)
@@ -616,6 +617,12 @@ static mr_take_config *rig_take_config(void)
     mr_take_config *c = rig_copy(NULL, sizeof *c);
     mr_take_defaults(c);
     c->path = rig_checkpoint_path();
+    return c;
+}
+static mr_exchange_config *rig_exchange_config(void)
+{
+    mr_exchange_config *c = rig_copy(NULL, sizeof *c);
+    mr_exchange_defaults(c);
     return c;
 }
 static mr_checkpoint *rig_checkpoint(void)

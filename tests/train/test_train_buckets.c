@@ -96,6 +96,75 @@ static void size_follows_from_the_network(void **state)
     MRT_EQ(mri_link_speed_bucket(&(mri_link_speed){.processes = 0}, 100 * mega), 0);
 }
 
+/* Two equal layers. */
+static mr_net *two_layers(uint32_t n)
+{
+    mr_net *net = NULL;
+    MRT_EQ(mr_net_create(&net, "two layers", 10, n / 10, 1), MR_OK);
+    mr_net_dense(net, n, MR_ACT_NONE);
+    mr_net_dense(net, n, MR_ACT_NONE);
+    return net;
+}
+
+static mr_exchange_forecast predicted(const mr_net *net, const mr_exchange_config *cfg)
+{
+    mr_error err = MR_ERROR_INIT;
+    mr_exchange_forecast f;
+    MRT_OK(mr_exchange_predict(net, cfg, &f, &err), &err);
+    return f;
+}
+
+static bool near(double a, double b) { return fabs(a - b) < 1e-9; }
+
+/* Backward completes the second layer's gradients first, and their sum runs while it computes the first's. */
+static void the_exchange_of_a_network_is_predicted(void **state)
+{
+    (void)state;
+    enum { N = 100 };
+    const double layer = (N * N + N) * sizeof(float), rate = 1e6;
+    mr_net *net = two_layers(N);
+    mr_error err = MR_ERROR_INIT;
+    mr_exchange_config cfg;
+    mr_exchange_defaults(&cfg);
+    cfg.ranks = 2;
+    cfg.latency_s = 1e-3;
+    cfg.bytes_per_s = rate;
+    cfg.bucket_bytes = 0;
+    mr_exchange_forecast f = predicted(net, &cfg);
+    MRT_EQ(f.bytes, (uint64_t)(2 * layer));
+    MRT_EQ(f.buckets, 1);
+    MRT_TRUE(near(f.sum_s, 2e-3 + 2 * layer / rate) && near(f.exposed_s, f.sum_s));
+    cfg.bucket_bytes = 1; /* a bucket for each layer: two more latencies */
+    f = predicted(net, &cfg);
+    MRT_EQ(f.buckets, 2);
+    MRT_TRUE(near(f.sum_s, 4e-3 + 2 * layer / rate) && near(f.exposed_s, f.sum_s)); /* a step of no time */
+    cfg.step_s = 1; /* two forward passes, backward two and one: the last fifth hides the first sum */
+    f = predicted(net, &cfg);
+    MRT_TRUE(near(f.exposed_s, 2e-3 + layer / rate));
+    cfg.step_s = 0.1;
+    f = predicted(net, &cfg);
+    MRT_TRUE(near(f.exposed_s, f.sum_s - 0.02));
+    cfg.no_overlap = true;
+    f = predicted(net, &cfg);
+    MRT_TRUE(near(f.exposed_s, f.sum_s));
+    cfg.ranks = 4;
+    f = predicted(net, &cfg);
+    MRT_TRUE(near(f.sum_s, 4e-3 + 1.5 * 2 * layer / rate));
+    cfg.bucket_bytes = MR_BUCKET_AUTO; /* the trainer's choice */
+    f = predicted(net, &cfg);
+    const mri_link_speed link = {.latency_s = 1e-3, .s_per_byte = 1 / rate, .processes = 4};
+    MRT_EQ(f.bucket_bytes, mri_link_speed_bucket(&link, f.bytes));
+    cfg.ranks = 1;
+    f = predicted(net, &cfg);
+    MRT_TRUE(f.sum_s == 0 && f.exposed_s == 0);
+    cfg.ranks = 0;
+    MRT_EQ(mr_exchange_predict(net, &cfg, &f, &err), MR_EINVAL);
+    cfg.ranks = 2;
+    cfg.step_s = NAN;
+    MRT_EQ(mr_exchange_predict(net, &cfg, &f, &err), MR_EINVAL);
+    mr_net_destroy(net);
+}
+
 static mrt_hash trained(const char *devices, bool tune, uint32_t steps, mr_bucket_tuning *out)
 {
     mrt_rig rig;
@@ -147,6 +216,7 @@ int main(void)
         cmocka_unit_test(it_leaves_what_is_as_good),
         cmocka_unit_test(it_ends_in_time),
         cmocka_unit_test(size_follows_from_the_network),
+        cmocka_unit_test(the_exchange_of_a_network_is_predicted),
         cmocka_unit_test(a_trainer_that_tunes_trains_the_same),
     };
     return mrt_run(tests);

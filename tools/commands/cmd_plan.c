@@ -6,35 +6,45 @@
 #include "tools/plan/plan.h"
 #include "tools/session/bad_watch.h"
 
-static int make(const plan_args *a, tool_session *s, mr_record **record, plan_result *p)
+static int make(const plan_args *a, const plan_link *link, tool_session *s, mr_record **record,
+                plan_result *p)
 {
+    const bool first = !s->world || mr_world_rank(s->world) == 0;
     progress_bar bar;
-    progress_start(&bar, "plan", "parts", a->shared.output.quiet);
+    progress_start(&bar, "plan", "parts", a->shared.output.quiet || !first);
     bar.untimed = true;
-    int status = plan_measure(a, s, record, p);
+    int status = plan_measure(a, link, s, record, p);
     progress_show(&bar, 1, 3, "measured");
-    if (status == EXIT_DONE && !a->no_forms) status = plan_measure_forms(s, p);
+    if (status == EXIT_DONE && first && !a->no_forms) status = plan_measure_forms(s, p);
     progress_show(&bar, 2, 3, "other forms");
-    if (status == EXIT_DONE) status = plan_replay(*record, p);
+    if (status == EXIT_DONE && first) status = plan_replay(*record, p);
     progress_end(&bar);
     return status;
 }
 
 static int run(const void *args)
 {
-    const plan_args *a = args;
+    plan_args all = *(const plan_args *)args, *a = &all;
+    char list[4096];
     static plan_result p; /* one command a process, and too large for a stack frame */
     tool_session s = {.compute = &a->shared.compute};
+    tool_world world = {.first = true};
+    plan_link link;
     mr_record *record = NULL;
-    const int status = make(a, &s, &record, &p);
-    if (status == EXIT_DONE) {
+    int status = plan_link_read(a->link, &link);
+    if (status) return status;
+    status = world_join(&world, &a->rank);
+    s.world = world.world;
+    all.shared.run.bad_list = world_own_file(&world, all.shared.run.bad_list, list, sizeof list);
+    if (status == EXIT_DONE) status = make(a, &link, &s, &record, &p);
+    if (status == EXIT_DONE && world.first) {
         plan_advise(&p, a->shared.data);
         if (a->shared.output.json) plan_print_json(&p);
         else plan_print_text(&p);
     }
     session_close(&s);
     mr_record_destroy(record);
-    return bad_watch_close(&s.bad, status);
+    return world_leave(&world, bad_watch_close(&s.bad, status));
 }
 
 static const opt options[] = {
@@ -43,11 +53,15 @@ static const opt options[] = {
     OPT(plan_args, no_forms, FLAG, .option = "no-forms",
         .help =
             "do not convert some of the pictures in a temporary folder to see what other forms would cost"),
+    OPT(plan_args, link, TEXT, .option = "link", .value = "RATE,LATENCY",
+        .help = "predict 2, 4 and 8 processes over this network, such as 1Gbit,0.1ms; several processes "
+                "measure theirs"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Plan", options),
     MODEL_GROUP(plan_args, shared.model),
     UPDATE_GROUP(plan_args, shared.model),
+    RANK_GROUP(plan_args, rank),
     NETWORK_GROUPS(plan_args),
 };
 static const opt_positional positionals[] = {
@@ -57,20 +71,21 @@ static const opt_positional positionals[] = {
 const command command_plan = {
     .name = "plan",
     .summary = "predict a run with other settings, data or devices from a measured one",
-    .text = "Trains for some seconds and records how long reading, decoding, copies and steps take. Then "
-            "replays these "
-            "durations through a model of the pipeline, with one thing changed at a time: workers, cores, "
-            "prefetch, "
-            "data in memory or in another form, the link, the devices. Prints the rate that each would give "
-            "and what "
-            "would limit then. Simulated devices need no model.",
+    .text =
+        "Trains for some seconds and records how long reading, decoding, copies and steps take. Then "
+        "replays these "
+        "durations through a model of the pipeline, with one thing changed at a time: workers, cores, "
+        "prefetch, "
+        "data in memory or in another form, the link, the devices, the number of processes. Prints the rate "
+        "that each would give and what would limit then. Simulated devices need no model. Several "
+        "processes, started by a launcher, form one run and measure the network between them.",
     .examples = "  millrace plan train.mrec --model cifar-cnn\n"
-                "  millrace plan photos --augment rrc224 --batch 64 --devices sim:1,step=20ms\n",
+                "  millrace plan photos --augment rrc224 --batch 64 --devices sim:1,step=20ms\n"
+                "  millrace plan train.mrec --model resnet50 --link 10Gbit,0.05ms\n",
     .positionals = positionals,
     .positional_count = OPT_COUNT(positionals),
     .groups = groups,
     .group_count = OPT_COUNT(groups),
     .args_bytes = sizeof(plan_args),
-    .alone = true,
     .run = run,
 };

@@ -34,36 +34,62 @@ static int open_run(const plan_args *a, tool_session *s, mr_record *record)
 
 /* ---- running ---- */
 
-static int run_steps(tool_session *s, uint64_t steps)
+/* Time that devices waited for other processes, and the number of steps in which they did. */
+typedef struct network_wait {
+    double ms, late_ms; /* late_ms: of that, for a late one */
+    uint64_t steps;
+} network_wait;
+
+static int run_steps(tool_session *s, uint64_t steps, network_wait *wait)
 {
     mr_error err = MR_ERROR_INIT;
     mr_fit_config cfg;
+    mr_report last = {.steps = 0};
     mr_fit_defaults(&cfg);
     cfg.max_steps = steps;
     cfg.stop = &interrupt_flag;
-    return exit_status(mr_fit(s->trainer, s->loader, &cfg, NULL, &err), &err);
+    const int rc = mr_fit(s->trainer, s->loader, &cfg, &last, &err);
+    if (last.steps > last.warmup_steps) {
+        wait->ms += last.network_ms;
+        wait->late_ms += last.late_ms;
+        wait->steps += last.steps - last.warmup_steps;
+    }
+    return exit_status(rc, &err);
+}
+
+/* The first process decides how many steps come next. */
+static int agree(const tool_session *s, uint64_t *steps)
+{
+    mr_error err = MR_ERROR_INIT;
+    if (!s->world) return EXIT_DONE;
+    return exit_status(mr_world_broadcast(s->world, WORLD_HOST_CALLS, steps, sizeof *steps, 0, &err), &err);
 }
 
 /* Use up batches prepared before the clock ran, then run steps for about `seconds`. */
 static int run_for(tool_session *s, double seconds, mr_record *record, plan_result *p)
 {
     const uint64_t warmup = 2 * (uint64_t)(mr_loader_info_of(s->loader)->prefetch + 3);
+    network_wait wait = {0}, ignored = {0};
     uint64_t start = clock_ns();
-    int status = run_steps(s, warmup);
+    int status = run_steps(s, warmup, &ignored);
     double rate = (double)warmup / (seconds_since(start) + 1e-9), passed = 0, used = cpu_seconds();
     const double stored = pages_storage_bytes();
     core_ticks before, after;
     core_ticks_read(&before);
     mr_record_clear(record);
     start = clock_ns();
-    for (uint64_t done = 0; status == EXIT_DONE && passed < seconds;) {
+    for (uint64_t done = 0; status == EXIT_DONE;) {
         const double left = rate * (seconds - passed);
-        const uint64_t steps = left < 8 ? 8 : left > 1e6 ? 1000000 : (uint64_t)left;
-        status = run_steps(s, steps);
+        uint64_t steps = passed >= seconds ? 0 : left < 8 ? 8 : left > 1e6 ? 1000000 : (uint64_t)left;
+        status = agree(s, &steps);
+        if (status || steps == 0) break;
+        status = run_steps(s, steps, &wait);
         done += steps;
         passed = seconds_since(start);
         rate = (double)done / passed;
     }
+    p->ranks.exposed_ms = wait.steps ? wait.ms / (double)wait.steps : 0;
+    p->ranks.late_ms = wait.steps ? wait.late_ms / (double)wait.steps : 0;
     p->cores = passed > 0 ? (cpu_seconds() - used) / passed : 0;
     core_ticks_read(&after);
     core_use_between(&before, &after, p->cores, &p->use);
@@ -99,7 +125,7 @@ static int measure_step(tool_session *s, double seconds, plan_result *p)
 {
     measured_rate alone;
     const mr_loader_info *l = mr_loader_info_of(s->loader);
-    synthetic_batch in = {.batch = l->batch,
+    synthetic_batch in = {.batch = measure_own_batch(s, l->batch),
                           .h = l->height,
                           .w = s->model->numbers ? l->field[0].most : l->width,
                           .c = l->channels,
@@ -110,9 +136,9 @@ static int measure_step(tool_session *s, double seconds, plan_result *p)
     memcpy(in.std, l->std, sizeof in.std);
     session_close_trainer(s);
     session_close_loader(s); /* its threads would share the cores */
-    const int status = measure_trainer(s, &in, seconds, &alone, NULL, NULL);
-    if (status == EXIT_DONE && p->measured.step_ms > 0)
-        p->base.step_times = alone.step_ms / p->measured.step_ms;
+    int status = measure_trainer(s, &in, seconds, &alone, NULL, NULL);
+    if (status == EXIT_DONE) status = measure_slowest(s, &alone);
+    if (status == EXIT_DONE) p->ranks.alone_ms = alone.step_ms;
     return status;
 }
 
@@ -121,11 +147,9 @@ static int describe_devices(const plan_args *a, tool_session *s, plan_result *p)
     const mr_device_info *d = mr_device_info_of(s->devices[0]);
     const double rate = strcmp(d->kind, "cuda") == 0 ? 0 : copy_rate();
     if (rate > 0) p->base.copy_core_ms = 1e3 * p->copied_bytes / rate;
-    if (strcmp(d->kind, "cpu") == 0) {
-        p->base.step_cores = d->threads;
-        return measure_step(s, a->seconds / 5, p);
-    }
-    return EXIT_DONE;
+    if (strcmp(d->kind, "cpu") == 0) p->base.step_cores = d->threads;
+    p->ranks.alone_ms = p->measured.step_ms;
+    return p->base.step_cores || s->world ? measure_step(s, a->seconds / 5, p) : EXIT_DONE;
 }
 
 static void describe(const tool_session *s, plan_result *p)
@@ -144,9 +168,28 @@ static void describe(const tool_session *s, plan_result *p)
     p->depth = s->loader_cfg.depth;
     p->resident = l->resident_bytes > 0;
     p->copied_bytes = (double)l->device_bytes / (l->prefetch ? 2 : 1); /* of two device slots */
+    p->ranks.now.ranks = s->world ? mr_world_size(s->world) : 1;
+    p->ranks.wires = s->world ? mr_world_wires(s->world) : NULL;
+    mr_trainer_link link;
+    mr_trainer_link_read(s->trainer, &link);
+    p->ranks.now.link = (plan_link){1e-3 * link.latency_ms, link.bytes_per_s};
 }
 
-int plan_measure(const plan_args *a, tool_session *s, mr_record **record, plan_result *p)
+/* Of this process, when its trainer and loader are closed. */
+static int measure_machine(const plan_args *a, const tool_session *s, const mr_record *record, plan_result *p)
+{
+    mr_error err = MR_ERROR_INIT;
+    if (p->base.cores > 1)
+        p->base.crowd_part = fmin(1, fmax(0, (p->cores + p->use.others_ran - 1) / (p->base.cores - 1)));
+    int status = plan_measure_crowd(s, fmin(2, fmax(0.3, a->seconds / 5)), p);
+    if (status == EXIT_DONE) status = exit_status(mr_replay_find_others(record, &p->base, &err), &err);
+    /* of many cores any number may have been busy when workers were hardly delayed */
+    if (p->use.known && p->use.idle > SOME_IDLE) p->base.others = fmin(p->base.others, p->use.others_ran);
+    return status;
+}
+
+int plan_measure(const plan_args *a, const plan_link *link, tool_session *s, mr_record **record,
+                 plan_result *p)
 {
     mr_error err = MR_ERROR_INIT;
     if (mr_record_create(record, CHUNKS_KEPT) != MR_OK) return exit_no_memory("a record of the run");
@@ -156,14 +199,18 @@ int plan_measure(const plan_args *a, tool_session *s, mr_record **record, plan_r
     status = run_for(s, a->seconds, *record, p);
     if (status == EXIT_DONE) status = exit_status(mr_replay_defaults(*record, &p->base, &err), &err);
     if (status == EXIT_DONE) status = describe_devices(a, s, p);
+    if (status == EXIT_DONE) status = plan_exchange_predict(s, p->ranks.alone_ms, &p->ranks.now);
+    if (status == EXIT_DONE)
+        status =
+            plan_exchange_fit(s, p->ranks.alone_ms, p->ranks.exposed_ms - p->ranks.late_ms, &p->ranks.now);
+    if (status == EXIT_DONE)
+        status = plan_exchange_others(s, p->ranks.alone_ms, &p->ranks.now, link, p->ranks.then);
+    p->base.step_times = plan_step_times(p, &p->ranks.now);
     session_close_trainer(s);
     session_close_loader(s);
     s->loader_cfg.record = NULL;
-    if (p->base.cores > 1)
-        p->base.crowd_part = fmin(1, fmax(0, (p->cores + p->use.others_ran - 1) / (p->base.cores - 1)));
-    if (status == EXIT_DONE) status = plan_measure_crowd(s, fmin(2, fmax(0.3, a->seconds / 5)), p);
-    if (status == EXIT_DONE) status = exit_status(mr_replay_find_others(*record, &p->base, &err), &err);
-    /* of many cores any number may have been busy when workers were hardly delayed */
-    if (p->use.known && p->use.idle > SOME_IDLE) p->base.others = fmin(p->base.others, p->use.others_ran);
+    if (s->world && mr_world_rank(s->world) > 0) return status;
+    if (status == EXIT_DONE) status = measure_machine(a, s, *record, p);
+    p->measured.samples_per_s *= p->ranks.now.ranks;
     return status;
 }

@@ -10,6 +10,7 @@
 
 #define MODEL_ERROR      0.08 /* of the rate */
 #define MODEL_ERROR_SAME 0.06
+#define NETWORK_LEAST    0.05 /* of the time: less is no limit */
 
 /* How far off a prediction may be, in samples/s: the record's variation (mr_replay_result) and the error that
  * nine of ten predictions of a change, or of the unchanged run, did not exceed in bench/planner.py
@@ -29,6 +30,32 @@ static void row(const plan_result *p, const plan_way *w)
            now > 0 ? r->samples_per_s / now : 0, r->limit, r->step_ms_p50, r->step_ms_p99, w->set);
 }
 
+/* Share of the time that the measured run waited for other processes. */
+static double measured_network(const plan_result *p)
+{
+    return 1e-3 * p->ranks.exposed_ms * p->measured.samples_per_s /
+           (p->ranks.now.ranks * (double)p->base.batch);
+}
+
+static const char *measured_limit(const plan_result *p)
+{
+    const double network = measured_network(p);
+    return network >= NETWORK_LEAST && network >= p->measured.idle ? "network" : p->measured.limit;
+}
+
+static void exchange_text(const plan_result *p)
+{
+    const plan_exchange *x = &p->ranks.now;
+    char rate[32];
+    if (x->ranks < 2) return;
+    printf("exchange  between %u ranks by %s, %s and %.3f ms in this run; all sums of a step take %.2f ms\n"
+           "          exposed %.2f ms a step, %.1f %% of the time, of which %.2f for late ranks; predicted "
+           "%.2f\n",
+           x->ranks, p->ranks.wires, plan_link_text(&x->link, rate, sizeof rate), 1e3 * x->link.latency_s,
+           1e3 * x->time.sum_s, p->ranks.exposed_ms, 100 * measured_network(p), p->ranks.late_ms,
+           1e3 * x->time.exposed_s);
+}
+
 void plan_print_text(const plan_result *p)
 {
     const mr_record_totals *m = &p->measured;
@@ -39,8 +66,9 @@ void plan_print_text(const plan_result *p)
     printf("measured  %.0f samples/s over %.1f s; limit: %s (devices idle %.1f %% of the time); %.2f MB/s "
            "read, %.2f "
            "cores\n",
-           m->samples_per_s, m->seconds, m->limit, 100 * m->idle,
+           m->samples_per_s, m->seconds, measured_limit(p), 100 * m->idle,
            1e-6 * m->samples_per_s * m->bytes_per_sample, p->cores);
+    exchange_text(p);
     if (p->base.others >= 0.1)
         printf("others    wanted about %.1f cores; predictions take them along\n", p->base.others);
     if (p->base.crowd_times >= 1.05)
@@ -76,6 +104,21 @@ static void settings_json(json_line *j, const mr_replay_config *c)
     json_real(j, "cores", c->cores);
 }
 
+static void exchange_json(json_line *j, const plan_exchange *x)
+{
+    json_u64(j, "ranks", x->ranks);
+    if (x->ranks < 2) return;
+    json_object(j, "exchange");
+    json_real(j, "latency_ms", 1e3 * x->link.latency_s);
+    json_real(j, "bytes_per_s", x->link.bytes_per_s);
+    json_u64(j, "gradient_bytes", x->time.bytes);
+    json_u64(j, "bucket_bytes", x->time.bucket_bytes);
+    json_u64(j, "buckets", x->time.buckets);
+    json_real(j, "sum_ms", 1e3 * x->time.sum_s);
+    json_real(j, "exposed_ms", 1e3 * x->time.exposed_s);
+    json_close_object(j);
+}
+
 static void now_json(const plan_result *p)
 {
     const mr_record_totals *m = &p->measured;
@@ -86,9 +129,14 @@ static void now_json(const plan_result *p)
     json_bool(&j, "simulated", p->simulated);
     settings_json(&j, &p->base);
     json_real(&j, "measured_samples_per_s", m->samples_per_s);
-    json_text(&j, "measured_limit", m->limit);
+    json_text(&j, "measured_limit", measured_limit(p));
     json_real(&j, "measured_idle", m->idle);
     report_idle_json(&j, "measured_causes", m->idle, &m->causes);
+    exchange_json(&j, &p->ranks.now);
+    if (p->ranks.now.ranks > 1) {
+        json_real(&j, "measured_exposed_ms", p->ranks.exposed_ms);
+        json_real(&j, "measured_late_ms", p->ranks.late_ms);
+    }
     json_real(&j, "seconds", m->seconds);
     json_u64(&j, "steps", m->steps);
     json_real(&j, "cores_used", p->cores);
@@ -114,6 +162,7 @@ static void way_json(const plan_result *p, const plan_way *w)
     json_line j = json_begin(stdout, "plan_way");
     json_text(&j, "name", w->name);
     json_text(&j, "set", w->set);
+    exchange_json(&j, &w->exchange);
     settings_json(&j, &w->cfg);
     json_real(&j, "predicted_samples_per_s", r->samples_per_s);
     json_real(&j, "predicted_samples_per_s_error", plan_error(p, w));

@@ -8,14 +8,15 @@
 #include "tools/plan/plan.h"
 #include "tools/trial/convert_command.h"
 
-#define WORTH_IT 1.1  /* times the rate of now: less is not worth a change */
-#define NEARLY   0.95 /* of the best rate: then the simpler change is better */
+#define WORTH_IT      1.1  /* times the rate of now: less is not worth a change */
+#define NETWORK_LEAST 0.05 /* of the time: less is no limit */
+#define NEARLY        0.95 /* of the best rate: then the simpler change is better */
 
 /* Another way, for the caller to change; it begins with the present settings. */
 static plan_way *add(plan_result *p, const char *name, const char *set)
 {
     plan_way *w = &p->way[p->way_count++];
-    *w = (plan_way){.cfg = p->base};
+    *w = (plan_way){.cfg = p->base, .exchange = p->ranks.now};
     snprintf(w->name, sizeof w->name, "%s", name);
     snprintf(w->set, sizeof w->set, "%s", set);
     return w;
@@ -73,6 +74,27 @@ static void add_forms(plan_result *p)
     }
 }
 
+double plan_step_times(const plan_result *p, const plan_exchange *x)
+{
+    const double recorded = p->measured.step_ms;
+    return recorded > 0 ? (p->ranks.alone_ms + 1e3 * x->time.exposed_s) / recorded : 1;
+}
+
+/* Each like this process, with its present share of a batch. */
+static void add_ranks(plan_result *p, const plan_exchange *x)
+{
+    char name[64], set[64] = "", rate[32];
+    if (x->ranks == 0) return;
+    snprintf(name, sizeof name, x->ranks > 1 ? "%u ranks at %s" : "%u rank", x->ranks,
+             plan_link_text(&x->link, rate, sizeof rate));
+    if (x->ranks > 1)
+        snprintf(set, sizeof set, "exchange of %.2f ms, exposed %.2f", 1e3 * x->time.sum_s,
+                 1e3 * x->time.exposed_s);
+    plan_way *w = add(p, name, set);
+    w->exchange = *x;
+    w->cfg.step_times = plan_step_times(p, x);
+}
+
 static void list_ways(plan_result *p)
 {
     const uint32_t cores = (uint32_t)ceil(p->base.cores);
@@ -87,8 +109,21 @@ static void list_ways(plan_result *p)
     add_forms(p);
     add(p, "twice the link", "")->cfg.copy_times /= 2;
     plan_way *w = add(p, "devices twice as fast", "");
-    w->cfg.step_times /= 2;
+    w->cfg.step_times -= p->ranks.alone_ms > 0 && p->measured.step_ms > 0
+                             ? 0.5 * p->ranks.alone_ms / p->measured.step_ms
+                             : 0.5 * w->cfg.step_times;
     for (uint32_t times = 2; times <= 8; times *= 2) add_devices(p, times);
+    for (uint32_t k = 0; k < PLAN_RANKS_MOST; k++) add_ranks(p, &p->ranks.then[k]);
+}
+
+/* From one process to all; the replay takes the exchange for computing. */
+static void count_ranks(plan_way *w)
+{
+    mr_replay_result *r = &w->result;
+    const double network = w->exchange.time.exposed_s * r->samples_per_s / w->cfg.batch; /* share of time */
+    if (network >= NETWORK_LEAST && network >= r->idle) r->limit = "network";
+    r->samples_per_s *= w->exchange.ranks;
+    r->samples_per_s_error *= w->exchange.ranks;
 }
 
 int plan_replay(const mr_record *record, plan_result *p)
@@ -98,6 +133,7 @@ int plan_replay(const mr_record *record, plan_result *p)
     list_ways(p);
     for (uint32_t i = 0; i < p->way_count && rc == MR_OK; i++)
         rc = mr_replay(record, &p->way[i].cfg, &p->way[i].result, &err);
+    for (uint32_t i = 0; i < p->way_count && rc == MR_OK; i++) count_ranks(&p->way[i]);
     return exit_status(rc, &err);
 }
 

@@ -249,7 +249,7 @@ static void record_step(const mri_flights *f, const mri_flight *one, const uint6
             over[p] = end[r];
             add_causes(&causes, &of[r].causes);
         }
-    mr_loader_record_step(f->loader, one->batch, one->samples, begun, over, &causes);
+    mr_loader_record_step(f->loader, one->batch, one->own_samples, begun, over, &causes);
 }
 
 /* What the events of a step tell. */
@@ -380,6 +380,7 @@ int mri_flight_begin(mri_flights *f, const mr_batch *b, uint32_t counted, mri_in
     one->peeks = false;
     one->batch = b->global_step;
     one->samples = counted;
+    one->own_samples = b->counted;
     one->asked[0] = beat;
     one->asked[1] = f->asked;
     one->late_ns = f->late_ns;

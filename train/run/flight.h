@@ -16,9 +16,9 @@ enum { MRI_ASKED = 2 }; /* for their beats, for their sums */
 
 /* One queued step or evaluation batch, until its events are read. */
 typedef struct mri_flight {
-    bool training, peeks; /* peeks: mri_flight_peek() */
-    uint64_t batch;       /* global step */
-    uint32_t samples;
+    bool training, peeks;          /* peeks: mri_flight_peek() */
+    uint64_t batch;                /* global step */
+    uint32_t samples, own_samples; /* of all processes; of this one */
     uint64_t late_ns; /* so late the host saw that a step before was over, for which it waited to queue this
                        */
     mr_event *start[MR_LOADER_MAX_PARTS];    /* inputs are there, the step before is over */

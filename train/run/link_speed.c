@@ -4,7 +4,7 @@
  *   seconds = 2 * latency + 2 * (processes - 1) / processes * n * s_per_byte
  *
  * A connection that begins slowly (TCP) is measured with more and more bytes, until the time is no longer one
- * of latencies, and then again while it becomes faster. */
+ * of latencies, then at least four times, and again while it becomes faster. */
 #include "train/run/link_speed.h"
 
 #include <stdlib.h>
@@ -17,11 +17,11 @@ enum {
     FIRST_BYTES = 64 << 10,
     GROWTH = 4,
     MOST_BYTES = 8 << 20,
-    REPEATS = 6,
+    REPEATS = 8,
     LATENCIES = 6, /* an exchange that takes longer is one of bytes */
 };
-#define LONG_S        0.02
-#define SETTLED       0.8 /* of the best time before: not faster than this is no longer beginning */
+#define LONG_S        0.05
+#define SETTLED       0.9 /* of the best time before: not faster than this is no longer beginning */
 #define LEAST_BUCKET  (64u << 10)
 #define UNKNOWN_PARTS 4
 #define EFFICIENCY    8 /* bytes of a bucket take so many times as long as its latencies */
@@ -73,24 +73,32 @@ static int measure_latency(probe *p, double *out, mr_error *err)
     return rc == MR_OK ? agree(p, out, err) : rc;
 }
 
+static double middle_of(double a, double b, double c)
+{
+    const double low = a < b ? a : b, high = a < b ? b : a;
+    return c < low ? low : c > high ? high : c;
+}
+
+/* The last three exchanges of one size count, and of them the one in the middle: the first ones may be faster
+ * (bytes that a limiter of rates lets through at once) or slower (TCP begins). */
 static int measure_rate(probe *p, size_t most, mri_link_speed *out, mr_error *err)
 {
     const double enough = out->latency_s * LATENCIES > LONG_S ? out->latency_s * LATENCIES : LONG_S;
     size_t bytes = most < FIRST_BYTES ? most : FIRST_BYTES;
-    double best = 0;
+    double last[3] = {0};
     for (int k = 0; k < REPEATS;) {
         double seconds;
         int rc = exchange_once(p, bytes, &seconds, err);
         if (rc == MR_OK) rc = agree(p, &seconds, err);
         if (rc) return rc;
-        const bool grows = seconds < enough && bytes < most, faster = k == 0 || seconds < SETTLED * best;
-        best = k == 0 || seconds < best ? seconds : best;
-        if (!grows && !faster) break;
+        const bool grows = seconds < enough && bytes < most;
+        last[k % 3] = seconds;
+        if (!grows && k >= 3 && seconds > SETTLED * last[(k - 1) % 3]) break;
         k = grows ? 0 : k + 1;
         if (grows) bytes = bytes > most / GROWTH ? most : bytes * GROWTH;
     }
-    const double sent = (double)bytes * (p->size - 1);
-    out->s_per_byte = best > out->latency_s ? (best - out->latency_s) / sent : 0;
+    const double sent = (double)bytes * (p->size - 1), took = middle_of(last[0], last[1], last[2]);
+    out->s_per_byte = took > out->latency_s ? (took - out->latency_s) / sent : 0;
     return MR_OK;
 }
 

@@ -12,8 +12,8 @@ typedef struct mri_link_speed {
 } mri_link_speed;
 
 /* All processes call it, with the same most_bytes: a process sends at most so many at once, and at most 8
- * MiB. They all get the same figures, those of the slowest. Takes ten to forty latencies, and at
- * least about 50 ms if the network is slow. */
+ * MiB. They all get the same figures, those of the slowest. Takes ten to forty latencies, and a quarter of a
+ * second if the network is slow. */
 int mri_link_speed_measure(mri_link_speed *out, mr_world *world, uint32_t channel, uint64_t most_bytes,
                            mr_error *err);
 /* The size of buckets of so many bytes of gradients in all: large enough for latencies to be a small part of

@@ -195,9 +195,9 @@ MR_API void mr_record_destroy(mr_record *r); /* accepts NULL */
 /* Forget all records so far, such as a warm-up. A loader with another number of shares than the loader before
  * it clears the record, too. */
 MR_API void mr_record_clear(mr_record *r);
-/* Record a step of batch global_step: its start and end for each of the loader's shares (CLOCK_MONOTONIC,
- * like events), and the causes of idle time before it, summed over devices. No effect if the loader has no
- * record. */
+/* Record a step of batch global_step, with `samples` samples of this loader: its start and end for each of
+ * the loader's shares (CLOCK_MONOTONIC, like events), and the causes of idle time before it, summed over
+ * devices. No effect if the loader has no record. */
 MR_API void mr_loader_record_step(const mr_loader *l, uint64_t global_step, uint32_t samples,
                                   const uint64_t *start_ns, const uint64_t *end_ns, const mr_causes *causes);
 

@@ -355,6 +355,46 @@ static inline void mr_trainer_link_read(const mr_trainer *t, mr_trainer_link *ou
     mr_trainer_link_read_sized(t, out);
 }
 
+/* Processes that would train a network together, and the network between them, for mr_exchange_predict(). */
+typedef struct mr_exchange_config {
+    size_t struct_size;
+    uint32_t ranks;        /* number of processes, one share of a batch each; default 2 */
+    double latency_s;      /* of an exchange of few bytes (mr_trainer_link.latency_ms); default 0 */
+    double bytes_per_s;    /* that a process sends while it receives as many; 0 (default): no limit */
+    double step_s;         /* duration of a step of one process without exchange; default 0 */
+    uint64_t bucket_bytes; /* as in mr_trainer_config; MR_BUCKET_AUTO (default): the choice of a trainer with
+                              several processes */
+    bool no_overlap;       /* default false; true: all gradients are complete at the end of backward only, as
+                              with simulated devices */
+} mr_exchange_config;
+MR_API void mr_exchange_defaults_sized(mr_exchange_config *cfg, size_t struct_size);
+static inline void mr_exchange_defaults(mr_exchange_config *cfg)
+{
+    mr_exchange_defaults_sized(cfg, sizeof *cfg);
+}
+
+typedef struct mr_exchange_forecast {
+    size_t struct_size;
+    uint64_t bytes;        /* gradients of a step */
+    uint64_t bucket_bytes; /* 0: all at once */
+    uint32_t buckets;      /* number */
+    double sum_s;          /* of all sums of a step */
+    double exposed_s;      /* of that, after the end of backward: the step is longer by this time */
+} mr_exchange_forecast;
+/* Predict the time that the exchange of gradients adds to a step. A bucket is summed when backward has
+ * completed it and the bucket before is summed; a sum takes two latencies, and the time for 2 (ranks - 1) /
+ * ranks of its bytes. Backward is divided over the layers by their operations (mr_layer_row.flops). Late
+ * processes, and processor time that the exchange takes from computing, are not included. Pure; any thread.
+ * MR_EINVAL: a setting is out of range. */
+MR_API int mr_exchange_predict_sized(const mr_net *net, const mr_exchange_config *cfg,
+                                     mr_exchange_forecast *out, mr_error *err);
+static inline int mr_exchange_predict(const mr_net *net, const mr_exchange_config *cfg,
+                                      mr_exchange_forecast *out, mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_exchange_predict_sized(net, cfg, out, err);
+}
+
 /* Results of mr_trainer_config.tune_buckets so far. */
 typedef struct mr_bucket_tuning {
     size_t struct_size;
