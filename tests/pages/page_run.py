@@ -339,7 +339,7 @@ def run_page(house, blocks, tally, only=""):
 
 def commands_of(millrace):
     text = subprocess.run([millrace, "help"], capture_output=True, text=True, check=True).stdout
-    return re.findall(r"(?m)^  (\S+) +\S", text.split("Commands:")[1])
+    return re.findall(r"(?m)^  (\S+) +\S", text.split("Commands:")[1].split("\n\n")[0])
 
 
 def help_blocks(millrace, command):

@@ -162,6 +162,7 @@ static int take_defaults(void **state)
     mr_loader_defaults(&loader_usual);
     mr_decode_defaults(&decode_usual);
     mr_trainer_defaults(&trainer_usual);
+    trainer_usual.update.lr = trainer_usual.schedule.lr; /* the rate of the row; update.lr is 0 */
     mr_source_defaults(&source_usual);
     mr_devices_defaults(&devices_usual);
     mr_fit_defaults(&fit_usual);
