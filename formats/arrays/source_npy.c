@@ -22,30 +22,14 @@
 
 #include "base/util.h"
 #include "formats/arrays/arrays.h"
-#include "formats/arrays/npy.h"
+#include "formats/arrays/npy_array.h"
 #include "formats/arrays/npy_names.h"
-#include "formats/arrays/zip.h"
 #include "formats/source/number_rows.h"
 #include "formats/source/source.h"
 #include "formats/source/value.h"
 #include "formats/storage/storage.h"
 
 enum { NAME_BYTES = MRI_NPY_NAME_BYTES };
-#define CHECKED_AT_OPEN_BYTES                                                                                \
-    ((uint64_t)256 << 20) /* a tenth of a second from memory, a second from a disk, which training reads     \
-                             anyway */
-
-typedef struct array {
-    mri_npy a;
-    char *path;                      /* of its file */
-    int fd;                          /* with the elements in it: of the file, or of the spill */
-    uint64_t first;                  /* offset of the first element */
-    uint64_t file_bytes;             /* of fd */
-    mri_spill spill;                 /* fd -1: not needed */
-    const mri_zip_member *unchecked; /* whose CRC npy_check() compares; NULL: no CRC, or opening compared it
-                                      */
-} array;
-
 typedef struct labels {
     int32_t *value;
     uint64_t count;
@@ -54,7 +38,7 @@ typedef struct labels {
 
 typedef struct npy { /* fixed after open */
     mri_npy_store where;
-    array images;
+    mri_npy_array images;
     labels classes;
     bool labelled;
     uint64_t count, sample_bytes;
@@ -63,148 +47,15 @@ typedef struct npy { /* fixed after open */
     char report_text[320];
 } npy;
 
-static int no_memory(mr_error *err, const char *path)
-{
-    return mri_error_place(err, mr_error_set(err, MR_ENOMEM, "no memory for arrays"), path, MR_NOWHERE,
-                           MR_NOWHERE);
-}
-
-/* ---- one array ---- */
-static void array_close(array *x)
-{
-    if (x->fd >= 0 && x->fd != x->spill.fd) close(x->fd);
-    mri_spill_close(&x->spill);
-    free(x->path);
-    *x = (array){.fd = -1, .spill.fd = -1};
-}
-
-/* The header at base of x->fd; bytes: the array with its header. */
-static int read_header(array *x, uint64_t base, uint64_t bytes, mr_error *err)
-{
-    const size_t n = (size_t)mri_min_u64(bytes, MRI_NPY_HEAD_BYTES);
-    uint8_t *head = malloc(n + 1);
-    if (!head) return no_memory(err, x->path);
-    int rc = mri_pread_all(x->fd, head, n, base, x->path, err);
-    if (!rc) {
-        rc = mri_npy_parse(head, n, bytes, &x->a, err);
-        if (rc && err)
-            mri_error_place(err, rc, x->path, base + (err->offset == MR_NOWHERE ? 0 : err->offset),
-                            MR_NOWHERE);
-    }
-    free(head);
-    x->first = base + x->a.header_bytes;
-    return rc;
-}
-
-static int open_file(const char *path, int *fd, uint64_t *bytes, mr_error *err)
-{
-    struct stat st;
-    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    int rc = *fd < 0 ? mr_error_sys(err, errno, "cannot open") : MR_OK;
-    if (!rc && fstat(*fd, &st) != 0) rc = mr_error_sys(err, errno, "cannot look at it");
-    if (!rc && !S_ISREG(st.st_mode))
-        rc = mr_error_set(err, MR_EFORMAT, "expected a file, found none that is regular");
-    if (rc) return mri_error_place(err, rc, path, MR_NOWHERE, MR_NOWHERE);
-    *bytes = (uint64_t)st.st_size;
-    return MR_OK;
-}
-
-static int open_npy_file(array *x, const char *path, mr_error *err)
-{
-    x->path = strdup(path);
-    if (!x->path) return no_memory(err, path);
-    const int rc = open_file(path, &x->fd, &x->file_bytes, err);
-    return rc ? rc : read_header(x, 0, x->file_bytes, err);
-}
-
-/* Members that are only stored are read in place. Their CRC is one over all samples, so that no sample can be
- * compared with it when it is read: it is checked here where reading it all costs little, else by
- * npy_check(). check: in any case. */
-static int open_member(mri_npy_store *s, const char *name, array *x, bool check, uint64_t memory_bytes,
-                       mr_error *err)
-{
-    mri_zip_member *m = mri_zip_find(&s->zip, name);
-    x->path = strdup(s->path);
-    if (!x->path) return no_memory(err, s->path);
-    int rc = mri_zip_locate(&s->zip, m, err);
-    if (rc) return rc;
-    if (m->method == 0 && !check) {
-        x->unchecked = m->bytes > CHECKED_AT_OPEN_BYTES ? m : NULL;
-        if (!x->unchecked) rc = mri_zip_check_stored(&s->zip, m, err);
-        if (rc) return rc;
-        x->fd = fcntl(s->fd, F_DUPFD_CLOEXEC, 3);
-        if (x->fd < 0)
-            return mri_error_place(err, mr_error_sys(err, errno, "cannot open once more"), s->path,
-                                   MR_NOWHERE, MR_NOWHERE);
-        x->file_bytes = s->zip.file_bytes;
-        return read_header(x, m->offset, m->bytes, err);
-    }
-    rc = mri_spill_open(&x->spill, memory_bytes, err);
-    if (!rc) rc = mri_zip_unpack(&s->zip, m, &x->spill, err);
-    if (!rc) rc = mri_spill_finish(&x->spill, err);
-    if (rc) return rc;
-    x->fd = x->spill.fd;
-    x->file_bytes = x->spill.bytes;
-    return read_header(x, 0, m->bytes, err);
-}
-
-static int array_open(mri_npy_store *s, const char *name, array *x, bool check, uint64_t memory_bytes,
-                      mr_error *err)
-{
-    char file[NAME_BYTES + 8], path[sizeof s->path + sizeof file];
-    *x = (array){.fd = -1, .spill.fd = -1};
-    snprintf(file, sizeof file, "%s.npy", name);
-    snprintf(path, sizeof path, "%s/%s", s->path, file);
-    const int rc =
-        s->is_zip ? open_member(s, file, x, check, memory_bytes, err) : open_npy_file(x, path, err);
-    if (rc) array_close(x);
-    return rc;
-}
-
-/* All elements in the other byte order, into a spill. */
-static int swap_bytes(array *x, uint64_t memory_bytes, mr_error *err)
-{
-    mri_spill swapped;
-    const size_t width = x->a.element_bytes;
-    const uint64_t bytes = x->a.count * width;
-    uint8_t piece[4096];
-    int rc = mri_spill_open(&swapped, memory_bytes, err);
-    if (rc) return rc;
-    for (uint64_t at = 0; !rc && at < bytes; at += sizeof piece) { /* a multiple of every width */
-        const size_t n = (size_t)mri_min_u64(sizeof piece, bytes - at);
-        rc = mri_pread_all(x->fd, piece, n, x->first + at, x->path, err);
-        for (size_t k = 0; k + width <= n; k += width)
-            for (size_t b = 0; b < width / 2; b++) {
-                const uint8_t low = piece[k + b];
-                piece[k + b] = piece[k + width - 1 - b];
-                piece[k + width - 1 - b] = low;
-            }
-        if (!rc) rc = mri_spill_write(&swapped, piece, n, err);
-    }
-    if (!rc) rc = mri_spill_finish(&swapped, err);
-    if (rc) {
-        mri_spill_close(&swapped);
-        return rc;
-    }
-    if (x->fd != x->spill.fd) close(x->fd);
-    mri_spill_close(&x->spill);
-    x->spill = swapped;
-    x->fd = swapped.fd;
-    x->first = 0;
-    x->file_bytes = bytes;
-    x->a.swapped = false;
-    return MR_OK;
-}
-
 /* ---- classes ---- */
-static int bad_labels(const array *x, mr_error *err, int code, const char *why)
+static int bad_labels(const mri_npy_array *x, mr_error *err, int code, const char *why)
 {
     char text[160];
     mr_error_set(err, code, "classes are %s: %s", mri_npy_text(&x->a, text, sizeof text), why);
     return mri_error_place(err, code, x->path, MR_NOWHERE, MR_NOWHERE);
 }
 
-static int check_labels(const array *x, mr_error *err)
+static int check_labels(const mri_npy_array *x, mr_error *err)
 {
     const mri_npy *a = &x->a;
     if (a->kind == 'S' || a->kind == 'U')
@@ -220,7 +71,7 @@ static int check_labels(const array *x, mr_error *err)
     return MR_OK;
 }
 
-static int take_labels(const array *x, labels *out, mr_error *err)
+static int take_labels(const mri_npy_array *x, labels *out, mr_error *err)
 {
     const mri_npy *a = &x->a;
     uint8_t piece[4096];
@@ -248,18 +99,18 @@ static int take_labels(const array *x, labels *out, mr_error *err)
 static int read_labels(mri_npy_store *s, const char *name, const mr_source_config *cfg, labels *out,
                        mr_error *err)
 {
-    array x;
+    mri_npy_array x;
     *out = (labels){.least = INT32_MAX, .largest = INT32_MIN};
-    int rc = array_open(s, name, &x, true, cfg->memory_bytes / 4, err);
+    int rc = mri_npy_array_open(s, name, &x, true, cfg->memory_bytes / 4, err);
     if (rc) return rc;
     rc = check_labels(&x, err);
     out->count = x.a.count;
     if (!rc)
         rc = mri_source_budget(cfg, out->count > UINT64_MAX / 4 ? UINT64_MAX : out->count * 4, x.path, err);
     if (!rc && !(out->value = malloc(out->count ? (size_t)out->count * sizeof *out->value : 1)))
-        rc = no_memory(err, x.path);
+        rc = mri_npy_no_memory(err, x.path);
     if (!rc) rc = take_labels(&x, out, err);
-    array_close(&x);
+    mri_npy_array_close(&x);
     return rc;
 }
 
@@ -386,11 +237,11 @@ static int plan_samples(mr_source *src, npy *x, const mr_source_config *cfg, mr_
         return mri_error_place(err, mr_error_set(err, MR_ELIMIT, "samples of more than 2 GiB"),
                                x->images.path, MR_NOWHERE, MR_NOWHERE);
     if (!plan_pixels(a, &x->shape)) rc = plan_tensor(src, x, err);
-    return !rc && a->swapped ? swap_bytes(&x->images, cfg->memory_bytes / 2, err) : rc;
+    return !rc && a->swapped ? mri_npy_array_swap(&x->images, cfg->memory_bytes / 2, err) : rc;
 }
 
 /* ---- a further field ---- */
-static int check_targets(const npy *x, const array *of, const char *key, mr_error *err)
+static int check_targets(const npy *x, const mri_npy_array *of, const char *key, mr_error *err)
 {
     char text[160];
     const mri_npy *a = &of->a;
@@ -414,11 +265,12 @@ static int check_targets(const npy *x, const array *of, const char *key, mr_erro
     return rc ? mri_error_place(err, rc, of->path, MR_NOWHERE, MR_NOWHERE) : MR_OK;
 }
 
-static int take_targets(npy *x, array *of, const char *key, const mr_source_config *cfg, mr_error *err)
+static int take_targets(npy *x, mri_npy_array *of, const char *key, const mr_source_config *cfg,
+                        mr_error *err)
 {
     mr_field f = mri_field(key, MR_TYPE_TENSOR);
     int rc = check_targets(x, of, key, err);
-    if (!rc && of->a.swapped) rc = swap_bytes(of, cfg->memory_bytes / 4, err);
+    if (!rc && of->a.swapped) rc = mri_npy_array_swap(of, cfg->memory_bytes / 4, err);
     if (rc) return rc;
     f.dtype = mri_npy_dtype(&of->a);
     f.ndim = of->a.ndim > 1 ? of->a.ndim - 1 : 1;
@@ -434,15 +286,15 @@ static int take_targets(npy *x, array *of, const char *key, const mr_source_conf
 static int open_targets(npy *x, const char *image, const mr_source_config *cfg, char found[NAME_BYTES],
                         mr_error *err)
 {
-    array of;
+    mri_npy_array of;
     found[0] = '\0';
     if (!cfg->target_key) return MR_OK;
     if (!mri_npy_find_targets(&x->where, image, cfg->target_key, found))
         return mri_npy_no_array(&x->where, cfg->target_key, " with targets", err);
-    int rc = array_open(&x->where, found, &of, true, cfg->memory_bytes / 4, err);
+    int rc = mri_npy_array_open(&x->where, found, &of, true, cfg->memory_bytes / 4, err);
     if (rc) return rc;
     rc = take_targets(x, &of, cfg->target_key, cfg, err);
-    array_close(&of);
+    mri_npy_array_close(&of);
     return rc;
 }
 
@@ -460,7 +312,7 @@ static int open_store(mr_source *src, mri_npy_store *s, char single[NAME_BYTES],
                                MR_NOWHERE);
     if (S_ISDIR(st.st_mode)) return MR_OK;
     uint64_t bytes;
-    int rc = open_file(src->path, &s->fd, &bytes, err);
+    int rc = mri_npy_open_file(src->path, &s->fd, &bytes, err);
     if (!rc) rc = mri_pread_all(s->fd, head, (size_t)mri_min_u64(sizeof head, bytes), 0, src->path, err);
     if (rc) return rc;
     s->is_zip = mri_is_zip(head, (size_t)mri_min_u64(sizeof head, bytes));
@@ -596,16 +448,16 @@ static void report_unchecked(mr_source *src, npy *x, const char *name)
 static int npy_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
 {
     npy *x = calloc(1, sizeof *x);
-    if (!x) return no_memory(err, src->path);
+    if (!x) return mri_npy_no_memory(err, src->path);
     x->where.fd = x->images.fd = x->images.spill.fd = -1;
     src->state = x;
     char single[NAME_BYTES], targets[NAME_BYTES];
     choice of = {.taken = single};
     int rc = open_store(src, &x->where, single, err);
-    if (!rc && single[0]) rc = open_npy_file(&x->images, src->path, err);
+    if (!rc && single[0]) rc = mri_npy_array_file(&x->images, src->path, err);
     else if (!rc) rc = choose_images(src, x, cfg, &of, err);
     if (!rc && !single[0])
-        rc = array_open(&x->where, of.taken, &x->images, false, cfg->memory_bytes / 2, err);
+        rc = mri_npy_array_open(&x->where, of.taken, &x->images, false, cfg->memory_bytes / 2, err);
     if (!rc) rc = plan_samples(src, x, cfg, err);
     if (!rc) rc = open_targets(x, of.taken, cfg, targets, err);
     if (!rc) rc = open_classes(src, x, &of, targets, cfg, err);
@@ -626,7 +478,7 @@ static void npy_close(mr_source *src)
 {
     npy *x = src->state;
     if (!x) return;
-    array_close(&x->images);
+    mri_npy_array_close(&x->images);
     mri_zip_close(&x->where.zip);
     if (x->where.fd >= 0) close(x->where.fd);
     free(x->classes.value);
@@ -668,7 +520,7 @@ static int npy_label(const mr_source *src, uint64_t sample, int64_t *out)
 static int npy_file_at(const mr_source *src, uint32_t file, mr_source_file *out)
 {
     (void)file;
-    const array *a = &((const npy *)src->state)->images;
+    const mri_npy_array *a = &((const npy *)src->state)->images;
     *out =
         (mr_source_file){.path = a->path, .fd = a->fd, .bytes = a->file_bytes, .direct_ok = a->spill.fd < 0};
     return MR_OK;

@@ -19,54 +19,18 @@
 #include "formats/fileset/fileset.h"
 #include "formats/source/value.h"
 #include "formats/storage/storage.h"
-#include "formats/tar/tar.h"
+#include "formats/tar/source_tar.h"
 #include "formats/tar/tar_classes.h"
 #include "formats/tar/tar_keys.h"
-#include "formats/tar/tar_sample.h"
 #include "formats/tar/tar_sums.h"
 
 enum { NOTE = '0', NOTE_CUT = 1, NOTE_LAST_DOT = 2 }; /* the first byte of the note: NOTE and these */
 enum { LOOKED_AT = 64, VERSION = 4 };
 
-typedef struct tar { /* fixed after open */
-    mri_framed f;
-    mri_tar_schema schema;
-    mri_tar_classes classes;
-    mri_tar_dot dot;
-    char report_text[1024];
-    /* while opening */
-    const mr_source_config *cfg;
-    bool has_schema;
-    bool keys_settle; /* somebody named a member with a dot in it: the first dot holds */
-    bool folds;       /* the first dot does not make samples, the last one does */
-    mri_tar_notes notes;
-    uint32_t cut, first_cut; /* archives that end after a member, without a block of zeros */
-    bool alone_cut;          /* one archive, and no other shows whether its writer omits the mark */
-    uint8_t *class_text;     /* as the first archive that has it brings it, or NULL */
-    size_t class_bytes;
-} tar;
-
 /* ---- bytes from where they are ---- */
 static int scan_get(void *context, uint64_t offset, size_t bytes, const uint8_t **out, mr_error *err)
 {
     return mri_scan_get(context, offset, bytes, out, err);
-}
-
-typedef struct in_memory {
-    const uint8_t *data;
-    uint64_t offset, bytes; /* which part of the file it is */
-} in_memory;
-
-static int memory_get(void *context, uint64_t offset, size_t bytes, const uint8_t **out, mr_error *err)
-{
-    const in_memory *m = context;
-    if (offset < m->offset || offset - m->offset > m->bytes || bytes > m->bytes - (offset - m->offset)) {
-        mr_error_set(err, MR_EFORMAT,
-                     "expected %zu bytes of the sample here, found its end: has the file changed?", bytes);
-        return mri_error_place(err, MR_EFORMAT, NULL, offset, MR_NOWHERE);
-    }
-    *out = m->data + (offset - m->offset);
-    return MR_OK;
 }
 
 static int window_get(void *context, uint64_t offset, size_t bytes, const uint8_t **out, mr_error *err)
@@ -120,7 +84,7 @@ static int check_keys(const mri_tar_schema *s, const char *path, mr_error *err)
 }
 
 /* A sample as the dot that is tried makes it. t->folds: to be opened once more by the other. */
-static int check_dots(tar *t, const mri_tar_group *g, mr_error *err)
+static int check_dots(mri_tar_source *t, const mri_tar_group *g, mr_error *err)
 {
     if (t->keys_settle) return MR_OK;
     if (t->dot == MRI_TAR_LAST_DOT) return mri_tar_dots_check(g, err);
@@ -132,7 +96,7 @@ static int check_dots(tar *t, const mri_tar_group *g, mr_error *err)
 
 /* From the first samples of a file; a file without any leaves it to the next one. scan() reports errors of
  * the framing. */
-static int choose(tar *t, mri_tar_get *get, void *context, uint64_t file_bytes, const char *path,
+static int choose(mri_tar_source *t, mri_tar_get *get, void *context, uint64_t file_bytes, const char *path,
                   mr_error *err)
 {
     mri_tar_samples it;
@@ -158,7 +122,7 @@ static int choose(tar *t, mri_tar_get *get, void *context, uint64_t file_bytes, 
 }
 
 /* The same from an open file, when nothing was scanned. */
-static int choose_again(tar *t, mr_error *err)
+static int choose_again(mri_tar_source *t, mr_error *err)
 {
     int rc = MR_OK;
     for (uint32_t k = 0; !rc && !t->has_schema && k < t->f.file_count; k++) {
@@ -181,7 +145,7 @@ static int choose_again(tar *t, mr_error *err)
 
 /* ---- the scan ---- */
 typedef struct scanning {
-    tar *t;
+    mri_tar_source *t;
     mri_scan *s;
     mri_tar_keys keys;
     int64_t label; /* of the sample being gathered */
@@ -201,7 +165,7 @@ static int on_part(void *context, const mri_tar_part *part, mr_error *err)
 static int on_note(void *context, const mri_tar_member *m, mr_error *err)
 {
     const scanning *w = context;
-    tar *t = w->t;
+    mri_tar_source *t = w->t;
     const uint8_t *p = NULL;
     if (strcmp(m->name, MRI_TAR_CLASSES) != 0) return MR_OK;
     if (m->bytes > MRI_TAR_MAX_CLASSES) {
@@ -245,7 +209,7 @@ static int scan_samples(scanning *w, mr_error *err)
 
 static int tar_scan(void *context, mri_scan *s, uint32_t file, mr_error *err)
 {
-    tar *t = context;
+    mri_tar_source *t = context;
     const uint64_t bytes = mri_scan_file_bytes(s);
     int rc = t->has_schema ? MR_OK : choose(t, scan_get, s, bytes, NULL, err);
     scanning *w = rc ? NULL : calloc(1, sizeof *w);
@@ -269,7 +233,7 @@ static int tar_scan(void *context, mri_scan *s, uint32_t file, mr_error *err)
 
 /* Some writers leave the end mark out, of all their archives. Where others of the set have it, the one
  * without was cut, or its writer was: samples are missing. */
-static int check_ends(const tar *t, mr_error *err)
+static int check_ends(const mri_tar_source *t, mr_error *err)
 {
     if (t->cut == 0 || t->cut == t->f.file_count) return MR_OK;
     mr_error_set(err, MR_EFORMAT,
@@ -279,7 +243,7 @@ static int check_ends(const tar *t, mr_error *err)
 }
 
 /* ---- reports ---- */
-static size_t say(char *buf, size_t room, const tar *t, mri_tar_irregularity what)
+static size_t say(char *buf, size_t room, const mri_tar_source *t, mri_tar_irregularity what)
 {
     static const struct {
         const char *one, *more, *why;
@@ -313,7 +277,7 @@ static size_t say(char *buf, size_t room, const tar *t, mri_tar_irregularity wha
  * lone archive without end mark), NOTE_LAST_DOT | text | 0 | names of classes, as they stand | */
 static int tar_note(void *context, uint8_t **out, size_t *bytes, mr_error *err)
 {
-    const tar *t = context;
+    const mri_tar_source *t = context;
     char text[sizeof t->report_text];
     size_t at = 0;
     const int rc = check_ends(t, err);
@@ -335,7 +299,7 @@ static int tar_note(void *context, uint8_t **out, size_t *bytes, mr_error *err)
     return MR_OK;
 }
 
-static void tell(tar *t, const char *text)
+static void tell(mri_tar_source *t, const char *text)
 {
     const size_t at = strlen(t->report_text);
     if (text[0]) snprintf(t->report_text + at, sizeof t->report_text - at, "%s%s", at ? "\n" : "", text);
@@ -344,7 +308,7 @@ static void tell(tar *t, const char *text)
 /* ---- names of classes ---- */
 /* One wrong label makes names doubtful, not the other way round: data stay as readable as they are
  * without. */
-static void doubt(tar *t, const mri_framed *f)
+static void doubt(mri_tar_source *t, const mri_framed *f)
 {
     const int64_t largest = f->entries.sums.class_max;
     char text[160] = "";
@@ -365,7 +329,7 @@ static void doubt(tar *t, const mri_framed *f)
 /* The note may come from a file that anybody could write. */
 static int tar_known(void *context, mri_framed *f, mr_error *err)
 {
-    tar *t = context;
+    mri_tar_source *t = context;
     char raw[sizeof t->report_text];
     const size_t text = f->note_bytes ? strnlen((const char *)f->note, f->note_bytes) : 0,
                  shown = text ? mri_min_u64(text - 1, sizeof raw - 1) : 0;
@@ -393,7 +357,7 @@ static int tar_known(void *context, mri_framed *f, mr_error *err)
 }
 
 /* If the user sets another first label, the first names belong to no class. */
-static void name_classes(mr_source_info *info, const tar *t)
+static void name_classes(mr_source_info *info, const mri_tar_source *t)
 {
     const mri_tar_classes *c = &t->classes;
     if (info->label_offset < 0 || info->label_offset >= (int64_t)c->count) return;
@@ -419,7 +383,7 @@ static uint64_t settings_of(const mri_tar_schema *s)
                                 XXH3_64bits(s->label_key, sizeof s->label_key));
 }
 
-static void fill_info(mr_source *src, tar *t)
+static void fill_info(mr_source *src, mri_tar_source *t)
 {
     mri_framed_info(&t->f, &src->info);
     mri_framed_labels(&t->f, &src->labels);
@@ -439,10 +403,11 @@ static void fill_info(mr_source *src, tar *t)
     src->info.told = t->report_text[0] ? t->report_text : NULL;
 }
 
-static int open_by(mr_source *src, tar *t, mri_tar_dot dot, const mr_source_config *cfg, mr_error *err)
+static int open_by(mr_source *src, mri_tar_source *t, mri_tar_dot dot, const mr_source_config *cfg,
+                   mr_error *err)
 {
     mri_filelist files;
-    *t = (tar){.cfg = cfg, .dot = dot};
+    *t = (mri_tar_source){.cfg = cfg, .dot = dot};
     int rc = mri_tar_schema_init(&t->schema, cfg->image_key, cfg->label_key, err);
     t->keys_settle = strchr(t->schema.image_key, '.') || strchr(t->schema.label_key, '.');
     if (!rc) rc = mri_filelist_find(&files, src->path, cfg->split, tar_accept, err);
@@ -464,7 +429,7 @@ static int open_by(mr_source *src, tar *t, mri_tar_dot dot, const mr_source_conf
 
 static int tar_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
 {
-    tar *t = calloc(1, sizeof *t);
+    mri_tar_source *t = calloc(1, sizeof *t);
     if (!t) return mr_error_set(err, MR_ENOMEM, "no memory for an archive");
     src->state = t;
     int rc = open_by(src, t, MRI_TAR_FIRST_DOT, cfg, err);
@@ -480,7 +445,7 @@ static int tar_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
 
 static void tar_close(mr_source *src)
 {
-    tar *t = src->state;
+    mri_tar_source *t = src->state;
     if (!t) return;
     mri_framed_close(&t->f);
     mri_tar_classes_fini(&t->classes);
@@ -490,37 +455,37 @@ static void tar_close(mr_source *src)
 /* ---- samples ---- */
 static int tar_extent(const mr_source *src, uint64_t sample, mr_extent *out, mr_error *err)
 {
-    return mri_framed_extent(&((const tar *)src->state)->f, sample, out, err);
+    return mri_framed_extent(&((const mri_tar_source *)src->state)->f, sample, out, err);
 }
 
 static int tar_label(const mr_source *src, uint64_t sample, int64_t *out)
 {
-    return mri_framed_label(&((const tar *)src->state)->f, sample, out);
+    return mri_framed_label(&((const mri_tar_source *)src->state)->f, sample, out);
 }
 
 static bool tar_labels_near(const mr_source *src)
 {
-    return mri_framed_labels_near(&((const tar *)src->state)->f);
+    return mri_framed_labels_near(&((const mri_tar_source *)src->state)->f);
 }
 
 static int tar_file_at(const mr_source *src, uint32_t file, mr_source_file *out)
 {
-    return mri_framed_file_at(&((const tar *)src->state)->f, file, out);
+    return mri_framed_file_at(&((const mri_tar_source *)src->state)->f, file, out);
 }
 
 static int tar_file_acquire(const mr_source *src, uint32_t file, bool must, int *fd, mr_error *err)
 {
-    return mri_framed_file_acquire(&((const tar *)src->state)->f, file, must, fd, err);
+    return mri_framed_file_acquire(&((const mri_tar_source *)src->state)->f, file, must, fd, err);
 }
 
 static void tar_file_release(const mr_source *src, uint32_t file)
 {
-    mri_framed_file_release(&((const tar *)src->state)->f, file);
+    mri_framed_file_release(&((const mri_tar_source *)src->state)->f, file);
 }
 
 typedef int look_at_file(bool *out, int fd, const char *path, uint64_t bytes, mr_error *err);
 
-static int with_file(const tar *t, uint32_t k, look_at_file *look, bool *out, mr_error *err)
+static int with_file(const mri_tar_source *t, uint32_t k, look_at_file *look, bool *out, mr_error *err)
 {
     int fd;
     *out = false;
@@ -535,7 +500,7 @@ static int with_file(const tar *t, uint32_t k, look_at_file *look, bool *out, mr
 static bool tar_has_sums(const mr_source *src)
 {
     static look_at_file *const looks[] = {mri_tar_sums_at_end, mri_tar_sums_fit};
-    const tar *t = src->state;
+    const mri_tar_source *t = src->state;
     bool has = t->f.file_count > 0;
     for (size_t i = 0; i < MRI_ARRAY_COUNT(looks); i++)
         for (uint32_t k = 0; has && k < t->f.file_count; k++)
@@ -545,7 +510,7 @@ static bool tar_has_sums(const mr_source *src)
 
 static int tar_check(const mr_source *src, mr_error *err)
 {
-    const tar *t = src->state;
+    const mri_tar_source *t = src->state;
     int rc = mri_framed_check(src, &t->f, err);
     for (uint32_t k = 0; !rc && k < t->f.file_count; k++) {
         bool fit;
@@ -560,171 +525,8 @@ static int tar_check(const mr_source *src, mr_error *err)
 
 static void tar_sample_path(const mr_source *src, uint64_t sample, char *buf, size_t buf_bytes)
 {
-    const mri_framed *f = &((const tar *)src->state)->f;
+    const mri_framed *f = &((const mri_tar_source *)src->state)->f;
     snprintf(buf, buf_bytes, "%s", f->file[mri_framed_file_of(f, sample)].path);
-}
-
-static int wrong_group(const mri_tar_group *g, mr_error *err, int code, uint64_t offset, const char *what,
-                       const char *found)
-{
-    char key[128];
-    mr_error_set(err, code, "sample \"%s\": %s%s", mr_text_shown(g->key, key, sizeof key), what, found);
-    return mri_error_place(err, code, NULL, offset, MR_NOWHERE);
-}
-
-static int check_parts(const mri_tar_group *g, mr_error *err)
-{
-    if (g->more)
-        return wrong_group(g, err, MR_ELIMIT, g->begin, "expected at most 64 members, found more", "");
-    for (uint32_t k = 0; k < g->count; k++) {
-        const mri_tar_part *part = &g->part[k];
-        if (part->sparse)
-            return wrong_group(g, err, MR_EUNSUPPORTED, part->data,
-                               "a member is stored as a sparse file, write the archive without them: .",
-                               part->ext);
-        if (part->ext[0] && mri_tar_group_find(g, part->ext) != part)
-            return wrong_group(g, err, MR_EFORMAT, part->data, "expected each member once, found a second .",
-                               part->ext);
-    }
-    return MR_OK;
-}
-
-/* The archive was changed, with its size and times kept: what else the index says of it may be wrong, too. */
-static int other_label(const tar *t, int64_t found, int64_t own, mr_error *err)
-{
-    mri_framed_index_drop(&t->f);
-    return mr_error_set(
-        err, MR_EFORMAT,
-        "the index has class %lld for this sample, the sample itself %lld: the archive was changed "
-        "behind the index, which is removed; run it again",
-        (long long)found, (long long)own);
-}
-
-static int parse_label(const tar *t, uint64_t sample, const mri_tar_group *g, in_memory *m, mr_value *out,
-                       mr_error *err)
-{
-    char key[128], names[256];
-    const mri_tar_part *part = NULL;
-    mri_entry e;
-    int64_t found = MRI_NO_LABEL, own;
-    if (mri_framed_entry(&t->f, sample, &e, NULL) == MR_OK) found = e.label;
-    for (uint32_t k = 0; !part && k < g->count; k++)
-        if (mri_tar_schema_is_label(&t->schema, &g->part[k])) part = &g->part[k];
-    if (!part) {
-        mr_text_shown(g->key, key, sizeof key);
-        mr_error_set(
-            err, MR_EFORMAT,
-            "sample \"%s\": expected a class in .%s, found %s (members of one sample must be neighbours)",
-            key, t->schema.label_kind == MRI_TAR_LABEL_TEXT ? t->schema.label : "json",
-            mri_tar_group_names(g, names, sizeof names));
-        return mri_error_place(err, MR_EFORMAT, NULL, g->begin, MR_NOWHERE);
-    }
-    int rc = mri_tar_schema_label(&t->schema, part, memory_get, m, &own, err);
-    if (!rc && found != MRI_NO_LABEL && found != own) rc = other_label(t, found, own, err);
-    if (!rc) rc = mri_framed_check_label(&t->f, own, &out->i, err);
-    if (rc) return mri_error_place(err, rc, NULL, part->data, MR_NOWHERE);
-    out->type = MR_TYPE_INT;
-    return MR_OK;
-}
-
-static int parse_field(const mri_tar_schema *s, int at, const mri_tar_group *g, const in_memory *m,
-                       mr_value *out, mr_error *err)
-{
-    const mr_field *field = &s->field[at];
-    const mri_tar_part *part = mri_tar_group_find(g, field->name);
-    mr_error what = MR_ERROR_INIT;
-    *out = s->none[at];
-    out->data = m->data; /* of nothing, but not NULL */
-    const int rc = part ? mri_tar_schema_value(field, m->data + (part->data - m->offset), (size_t)part->bytes,
-                                               out, &what)
-                        : MR_OK;
-    if (!rc) return MR_OK;
-    char report_text[sizeof what.text], name[4 * MR_MAX_NAME + 1];
-    snprintf(report_text, sizeof report_text, "member .%s: %.*s",
-             mr_text_shown(field->name, name, sizeof name), (int)(sizeof report_text - sizeof name - 10),
-             what.text);
-    return wrong_group(g, err, rc, part->data, report_text, "");
-}
-
-static int parse_group(const tar *t, uint64_t sample, const mri_tar_group *g, in_memory *m, mr_sample *out,
-                       mr_error *err)
-{
-    const mri_tar_schema *s = &t->schema;
-    const mri_tar_part *image = NULL;
-    int rc = check_parts(g, err);
-    out->value_count = s->field_count;
-    for (int k = 0; !rc && k < (int)s->field_count; k++) {
-        mr_value *v = &out->value[k];
-        *v = (mr_value){0};
-        if (k == s->label_field) {
-            rc = parse_label(t, sample, g, m, v, err);
-        } else if (k != s->image_field) {
-            rc = parse_field(s, k, g, m, v, err);
-        } else {
-            rc = mri_tar_schema_image(s, g, memory_get, m, &image, &v->type, err);
-            if (rc) continue;
-            v->data = m->data + (image->data - m->offset);
-            v->bytes = (size_t)image->bytes;
-        }
-    }
-    return rc;
-}
-
-static int tar_parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out,
-                     mr_error *err)
-{
-    const tar *t = src->state;
-    mr_extent e;
-    mri_tar_samples it;
-    mri_tar_group g;
-    int rc = mri_framed_extent(&t->f, sample, &e, err);
-    if (rc) return rc;
-    in_memory m = {data, e.offset, bytes};
-    mri_tar_samples_init(&it, memory_get, &m, e.offset, e.offset + bytes, NULL);
-    it.dot = t->dot;
-    rc = mri_tar_samples_next(&it, &g, err);
-    if (rc == MR_EEND)
-        rc = mr_error_set(err, MR_EFORMAT,
-                          "expected the members of a sample here, found none: has the file changed?");
-    if (!rc) rc = parse_group(t, sample, &g, &m, out, err);
-    return rc ? mri_error_place(err, rc, t->f.file[e.file].path,
-                                err && err->offset != MR_NOWHERE ? MR_NOWHERE : e.offset, sample)
-              : MR_OK;
-}
-
-/* The key and, where there is a picture, the end of its member's name: "train/0017.jpg". */
-static void name_group(const tar *t, const mri_tar_group *g, in_memory *m, char *buf, size_t buf_bytes)
-{
-    const mri_tar_part *image = NULL;
-    mr_type type;
-    const bool found = t->schema.image_field >= 0 &&
-                       mri_tar_schema_image(&t->schema, g, memory_get, m, &image, &type, NULL) == MR_OK;
-    const char *dot = found ? strrchr(image->ext, '.') : NULL;
-    const char *ending = !found ? "" : dot ? dot + 1 : image->ext;
-    snprintf(buf, buf_bytes, "%s%s%s", g->key, found ? "." : "", ending);
-}
-
-static int tar_name(const mr_source *src, uint64_t sample, const void *data, size_t bytes, char *buf,
-                    size_t buf_bytes, mr_error *err)
-{
-    const tar *t = src->state;
-    mr_extent e;
-    const int rc = mri_framed_extent(&t->f, sample, &e, err);
-    if (rc) return rc;
-    mri_tar_samples *it = malloc(sizeof *it);
-    mri_tar_group *g = malloc(sizeof *g);
-    in_memory m = {data, e.offset, bytes};
-    const bool room = it && g;
-    if (room) {
-        mri_tar_samples_init(it, memory_get, &m, e.offset, e.offset + bytes, NULL);
-        it->dot = t->dot;
-        if (mri_tar_samples_next(it, g, NULL) == MR_OK) name_group(t, g, &m, buf, buf_bytes);
-    }
-    free(it);
-    free(g);
-    return room ? MR_OK
-                : mri_error_place(err, mr_error_set(err, MR_ENOMEM, "no memory for the name of a sample"),
-                                  t->f.file[e.file].path, e.offset, sample);
 }
 
 const mri_source_ops mri_source_tar = {
@@ -743,6 +545,6 @@ const mri_source_ops mri_source_tar = {
     .check = tar_check,
     .has_sums = tar_has_sums,
     .sample_path = tar_sample_path,
-    .parse = tar_parse,
-    .sample_name = tar_name,
+    .parse = mri_tar_source_parse,
+    .sample_name = mri_tar_source_name,
 };
