@@ -1,6 +1,7 @@
 /* pipeline/repair/append.c: mr_append(): more samples for a set of record files.
  *
  *   lock     the list's part file: two calls for one set do not run together
+ *   known    samples that the set has already are refused, before and after the conversion (append_known.c)
  *   convert  into a set of its own, .STEM.append.mrec: interrupted, it is gone on with
  *   names    .STEM.append-00000.mrec ──► STEM-00009.mrec, ...: after the existing numbers
  *   list     old lines and new ones, in place of the old list: only now the set is another one
@@ -179,28 +180,31 @@ static int check_fit(const append *a, const mr_convert_config *cfg, const mr_mre
     return rc;
 }
 
-static int convert(append *a, mr_error *err)
+static int fit(const append *a, mr_convert_config *cfg, mr_error *err)
 {
     mr_mrec *m = NULL;
-    mr_convert_config cfg;
-    mr_convert_result made = {.struct_size = sizeof made};
     char *path;
     int rc = open_first(a, &m, &path, err);
-    if (!rc) rc = mri_repair_config_of(&cfg, m, path, err);
-    if (!rc) rc = check_fit(a, &cfg, m, err);
+    if (!rc) rc = mri_repair_config_of(cfg, m, path, err);
+    if (!rc) rc = check_fit(a, cfg, m, err);
     if (m) mr_mrec_close(m);
     free(path);
-    if (rc) return rc;
-    if (cfg.shard_bytes == 0) cfg.shard_bytes = UINT64_MAX / 2;
-    cfg.workers = a->cfg->workers;
-    cfg.memory_bytes = a->cfg->memory_bytes;
-    cfg.progress = a->cfg->progress;
-    cfg.on_bad = a->cfg->on_bad;
-    cfg.context = a->cfg->context;
-    cfg.stop = a->cfg->stop;
-    cfg.resume = !a->cfg->force;
-    cfg.force = a->cfg->force;
-    rc = mr_convert(a->src, a->aside, &cfg, &made, err);
+    return rc;
+}
+
+static int convert(append *a, mr_convert_config *cfg, mr_error *err)
+{
+    mr_convert_result made = {.struct_size = sizeof made};
+    if (cfg->shard_bytes == 0) cfg->shard_bytes = UINT64_MAX / 2;
+    cfg->workers = a->cfg->workers;
+    cfg->memory_bytes = a->cfg->memory_bytes;
+    cfg->progress = a->cfg->progress;
+    cfg->on_bad = a->cfg->on_bad;
+    cfg->context = a->cfg->context;
+    cfg->stop = a->cfg->stop;
+    cfg->resume = !a->cfg->force;
+    cfg->force = a->cfg->force;
+    const int rc = mr_convert(a->src, a->aside, cfg, &made, err);
     a->result->bad = made.bad;
     return rc;
 }
@@ -305,16 +309,6 @@ static int is_same_source(const append *a, bool listed, bool *same, mr_error *er
     return is_made_of(a, path, same, err);
 }
 
-/* A call that was killed after its end, and is repeated, would add its samples twice. */
-static int is_in_set(const append *a, bool *known, mr_error *err)
-{
-    int rc = MR_OK;
-    *known = false;
-    for (uint32_t k = 0; !rc && !*known && k < a->list.count; k++)
-        rc = is_made_of(a, mri_shards_resolve(a->list_path, a->list.shard[k].path), known, err);
-    return rc;
-}
-
 static int end(append *a, mr_error *err)
 {
     /* a conversion that was killed behind its list leaves the last two */
@@ -330,6 +324,94 @@ static int end(append *a, mr_error *err)
     return rc ? rc : mri_sync_folder_of(a->list_path, err);
 }
 
+/* ---- samples that the set has already ---- */
+/* Was a file of the set made from this source? A call that was killed after its end is repeated so. */
+static int is_in_set(const append *a, bool *known, mr_error *err)
+{
+    int rc = MR_OK;
+    *known = false;
+    for (uint32_t k = 0; !rc && !*known && k < a->list.count; k++)
+        rc = is_made_of(a, mri_shards_resolve(a->list_path, a->list.shard[k].path), known, err);
+    return rc;
+}
+
+static int refuse(const append *a, const mri_known *k, const char *before, const char *after, mr_error *err)
+{
+    char name[MRI_MOST_PATH + 16] = "";
+    a->result->already = k->there;
+    a->result->looked = k->looked;
+    if (k->name[0]) snprintf(name, sizeof name, " (one is %.400s)", k->name);
+    mr_error_set(err, MR_EEXIST, "%s%" PRIu64 " of %" PRIu64 " samples%s are in the set already%s%s", before,
+                 k->there, k->looked, after, name,
+                 ": append only samples with new names (--update), or all of them again (--again)");
+    return place(a, MR_EEXIST, err);
+}
+
+/* *done: a file of the set was made from this source, and has its samples. */
+static int check_new(const append *a, bool *done, mr_error *err)
+{
+    bool print = false;
+    mri_known *k = calloc(1, sizeof *k);
+    int rc = k ? is_in_set(a, &print, err) : no_memory(err);
+    if (!rc) rc = mri_known_look(a->list_path, &a->list, a->src, k, err);
+    if (!rc && print && k->there == k->looked) *done = a->result->known = true;
+    else if (!rc && k->there)
+        rc = refuse(a, k, "", k->looked < mr_source_info_of(a->src)->count ? " looked at" : "", err);
+    else if (!rc && print) {
+        mr_error_set(
+            err, MR_EEXIST,
+            "a file of the set was made from samples with the same names, sizes and labels, but with "
+            "other contents: append these as well (--again), or rename them");
+        rc = place(a, MR_EEXIST, err);
+    }
+    free(k);
+    return rc;
+}
+
+/* The first file keeps its name the longest: it says that a call was refused, or is removed by one. */
+static int discard(append *a, mr_error *err)
+{
+    const mri_output_rules rules = {.force = true};
+    int rc = MR_OK;
+    for (uint32_t k = a->made.count; !rc && k > 0; k--) {
+        char *path = mri_shards_resolve(a->aside, a->made.shard[k - 1].path);
+        rc = path ? mri_output_remove(path, &rules, err) : no_memory(err);
+        free(path);
+    }
+    if (!rc) rc = end(a, err);
+    mri_shards_fini(&a->made);
+    return rc;
+}
+
+static bool is_aside(const append *a, uint32_t k)
+{
+    struct stat st;
+    char *path = mri_shards_resolve(a->aside, a->made.shard[k].path);
+    const bool there = path && lstat(path, &st) == 0;
+    free(path);
+    return there;
+}
+
+/* Before the first file has its name in the set. other: an interrupted call converted them. */
+static int check_made(append *a, bool other, mr_error *err)
+{
+    mr_error why = MR_ERROR_INIT;
+    if (a->cfg->again || !is_aside(a, 0)) return MR_OK;
+    mri_known *k = calloc(1, sizeof *k);
+    int rc = k ? mri_known_count(a->list_path, &a->list, a->aside, &a->made, k, err) : no_memory(err);
+    if (!rc && k->there) {
+        rc = refuse(a, k, other ? "an interrupted call had converted other samples, and was undone: " : "",
+                    "", err);
+        const int removed = discard(a, &why);
+        if (removed) {
+            if (err) *err = why;
+            rc = removed;
+        }
+    }
+    free(k);
+    return rc;
+}
+
 static void count_added(append *a)
 {
     a->result->after = a->result->before + a->made.records;
@@ -337,9 +419,10 @@ static void count_added(append *a)
 }
 
 /* All samples are converted: names, list, end. */
-static int finish(append *a, mr_error *err)
+static int finish(append *a, bool other, mr_error *err)
 {
     int rc = a->made.shard ? MR_OK : mri_shards_read(&a->made, a->aside, err);
+    if (!rc) rc = check_made(a, other, err);
     if (!rc) rc = name_all(a, err);
     if (!rc) rc = write_list(a, err);
     if (!rc) rc = end(a, err);
@@ -347,16 +430,31 @@ static int finish(append *a, mr_error *err)
     return rc;
 }
 
+/* Was the interrupted call removing its files? Files get their names in order, and are removed from the last
+ * one on. */
+static bool is_discarded(const append *a)
+{
+    struct stat st;
+    bool gone = false;
+    for (uint32_t k = 1; !gone && k < a->made.count; k++) gone = !is_aside(a, k);
+    if (is_aside(a, 0)) return gone;
+    char *path = file_of(a, 0);
+    gone = path && lstat(path, &st) != 0 && errno == ENOENT;
+    free(path);
+    return gone;
+}
+
 /* *done: these samples are in the set now. */
 static int finish_earlier(append *a, bool *done, mr_error *err)
 {
-    bool same;
+    bool same = false;
     *done = false;
     int rc = mri_shards_read(&a->made, a->aside, err);
     const bool listed = !rc && is_listed(a);
+    if (!rc && !listed && is_discarded(a)) return discard(a, err);
     if (!rc) rc = is_same_source(a, listed, &same, err);
     if (!rc && listed) rc = end(a, err);
-    else if (!rc) rc = finish(a, err);
+    else if (!rc) rc = finish(a, !same, err);
     if (rc) return rc;
     if (same) {
         if (listed) a->result->before -= a->made.records;
@@ -379,17 +477,16 @@ static int run(append *a, mr_error *err)
 {
     struct stat st;
     bool done = false;
+    mr_convert_config cfg;
     a->rules = (mri_output_rules){.force = true, .input = mri_source_input, .context = a->src};
     int rc = mri_output_open(&a->lock, a->list_path, &a->rules, err);
     if (!rc) rc = open_set(a, err);
     if (!rc && lstat(a->aside, &st) == 0) rc = finish_earlier(a, &done, err);
-    if (!rc && !done && !a->cfg->again) {
-        rc = is_in_set(a, &a->result->known, err);
-        done = a->result->known;
-    }
+    if (!rc && !done) rc = fit(a, &cfg, err);
+    if (!rc && !done && !a->cfg->again) rc = check_new(a, &done, err);
     if (!rc && done) return mri_output_discard(a->lock, err); /* the list stays */
-    if (!rc) rc = convert(a, err);
-    return rc ? rc : finish(a, err);
+    if (!rc) rc = convert(a, &cfg, err);
+    return rc ? rc : finish(a, false, err);
 }
 
 int mr_append_sized(const char *list_path, const mr_source *src, const mr_append_config *cfg,

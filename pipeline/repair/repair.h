@@ -9,6 +9,7 @@
  *   repair.c         looks at all files, then writes: damaged ones anew, whole ones as they are, the list
  *
  *   append.c         mr_append(): more samples for a set of record files, by the settings that it keeps
+ *   append_known.c   which of these samples are in the set already
  *
  * The formats decide which pieces are whole (formats/storage/salvage.h). All calls run in the calling
  * thread. */
@@ -67,6 +68,11 @@ typedef struct mri_repair_again mri_repair_again;
 /* like: a file of the set, whose provenance has its settings. MR_EINVAL: it was not made from src; err names
  * the difference. */
 int mri_repair_again_open(mri_repair_again **out, const mr_source *src, const char *like, mr_error *err);
+/* The same without that proof: samples of any source, by the settings of m, a file of a set at path. */
+int mri_repair_again_like(mri_repair_again **out, const mr_source *src, const mr_mrec *m, const char *path,
+                          mr_error *err);
+/* Number of values that mri_repair_again_make() gives. */
+uint32_t mri_repair_again_fields(const mri_repair_again *a);
 /* Would the records it makes have this provenance? */
 bool mri_repair_again_is(const mri_repair_again *a, const char *provenance);
 void mri_repair_again_close(mri_repair_again *a);           /* accepts NULL */
@@ -81,6 +87,21 @@ int mri_repair_config_of(mr_convert_config *out, const mr_mrec *m, const char *p
 /* The first field, by name and type, that records of this plan would not share with the file; UINT32_MAX:
  * they have the same fields. */
 uint32_t mri_repair_other_field(const mri_convert_plan *plan, const mr_mrec *m);
+
+/* ---- samples that a set has already (append_known.c) ---- */
+/* A sample is there when a record of the set has all its values: label, contents, name. Withdrawn samples
+ * count, since their records are still in the files. */
+typedef struct mri_known {
+    uint64_t looked, there;   /* of the new samples */
+    char name[MRI_MOST_PATH]; /* of one that is there; "": it has no name */
+} mri_known;
+
+/* Before the conversion: up to 64 samples, spread evenly over src; bad ones do not count as looked at. */
+int mri_known_look(const char *list_path, const mri_shards *list, const mr_source *src, mri_known *out,
+                   mr_error *err);
+/* After the conversion: all samples of the set at made_path. */
+int mri_known_count(const char *list_path, const mri_shards *list, const char *made_path,
+                    const mri_shards *made, mri_known *out, mr_error *err);
 
 /* ---- one file (repair_file.c) ---- */
 typedef struct mri_repair {

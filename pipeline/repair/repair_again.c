@@ -128,16 +128,9 @@ static int plan_again(mri_repair_again *a, const mr_source *src, const mr_mrec *
     return same ? MR_OK : differs(&s, &a->plan, like, err);
 }
 
-int mri_repair_again_open(mri_repair_again **out, const mr_source *src, const char *like, mr_error *err)
+static int open_again(mri_repair_again **out, int planned, mri_repair_again *a)
 {
-    mr_mrec *m;
-    *out = NULL;
-    int rc = mr_mrec_open(&m, like, 0, err);
-    if (rc) return rc;
-    mri_repair_again *a = calloc(1, sizeof *a);
-    rc = a ? plan_again(a, src, m, like, err)
-           : mr_error_set(err, MR_ENOMEM, "no memory to make records again");
-    mr_mrec_close(m);
+    int rc = planned;
     if (!rc) rc = mr_budget_create(&a->budget, mri_memory_limit_bytes() / 2);
     if (!rc) mri_convert_desk_init(&a->desk, a->budget);
     if (!rc) {
@@ -147,6 +140,34 @@ int mri_repair_again_open(mri_repair_again **out, const mr_source *src, const ch
     if (a) free(a->plan.provenance);
     free(a);
     return rc;
+}
+
+static int no_memory(mr_error *err)
+{
+    return mr_error_set(err, MR_ENOMEM, "no memory to make records again");
+}
+
+int mri_repair_again_open(mri_repair_again **out, const mr_source *src, const char *like, mr_error *err)
+{
+    mr_mrec *m;
+    *out = NULL;
+    int rc = mr_mrec_open(&m, like, 0, err);
+    if (rc) return rc;
+    mri_repair_again *a = calloc(1, sizeof *a);
+    rc = a ? plan_again(a, src, m, like, err) : no_memory(err);
+    mr_mrec_close(m);
+    return open_again(out, rc, a);
+}
+
+int mri_repair_again_like(mri_repair_again **out, const mr_source *src, const mr_mrec *m, const char *path,
+                          mr_error *err)
+{
+    mr_convert_config cfg;
+    mri_repair_again *a = calloc(1, sizeof *a);
+    *out = NULL;
+    int rc = a ? mri_repair_config_of(&cfg, m, path, err) : no_memory(err);
+    if (!rc) rc = mri_convert_plan_make(&a->plan, src, &cfg, err);
+    return open_again(out, rc, a);
 }
 
 void mri_repair_again_close(mri_repair_again *a)
@@ -164,6 +185,7 @@ bool mri_repair_again_is(const mri_repair_again *a, const char *provenance)
     return strcmp(a->plan.provenance, provenance) == 0;
 }
 
+uint32_t mri_repair_again_fields(const mri_repair_again *a) { return a->plan.field_count; }
 uint64_t mri_repair_again_count(const mri_repair_again *a) { return a->plan.info->count; }
 uint64_t mri_repair_again_shard_bytes(const mri_repair_again *a) { return a->plan.cfg.shard_bytes; }
 

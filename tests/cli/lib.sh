@@ -72,6 +72,19 @@ shows() {
     done
 }
 
+# waits PID COMMAND...: wait until the command succeeds, or the program is over. The command should stay true once it was.
+waits() {
+    waited=$1
+    shift
+    while ! "$@"; do runs "$waited" || return 0; done
+}
+
+# any FILE...: one of the files exists; for patterns.
+any() {
+    for file; do [ ! -e "$file" ] || return 0; done
+    return 1
+}
+
 # listens PID: wait until the program has set its signal handlers, or is over. Before that a SIGINT is lost: a shell starts what runs
 # in the background with SIGINT ignored.
 listens() {

@@ -74,6 +74,9 @@ JOBS = [
     Job("export", "export ../in/set.mrec back --quiet", again="--force", parts=["back", "back/*"], unsynced=True),
     Job("export-resume", "export ../in/set.mrec back --resume --quiet", copies=["back"], parts=["back/*"], unsynced=True),
     Job("append", "append grow/s.mrec ../in/more --quiet", copies=["grow"], parts=PART + ["grow/.s.append*", "grow/*.mrec"]),
+    # one sample of many is in the set: found after the conversion, whose files go
+    Job("append-known", "append grow/s.mrec ../in/mixed --workers 1 --quiet", copies=["grow"], exit=1,
+        parts=PART + ["grow/.s.append*", "grow/*.mrec"]),
     Job("repair", "repair cracked/s.mrec --in-place --from ../in/grow/s.mrec", copies=["cracked"], parts=PART + ["cracked/*.mrec"]),
     # its list holds the times of files
     Job("withdraw", "withdraw set.mrec --samples 1,3 --reason bad --quiet", copies=["set.mrec"], parts=PART, measured=[".millrace.withdrawn"]),
@@ -123,6 +126,9 @@ def make_inputs(millrace, folder):
     call("convert", "photos", "one.tar", "--to", "tar", "--quiet")
     call("convert", "photos", "one.tfrecord", "--to", "tfrecord", "--quiet")
     call("synth", "more", "--classes", "2", "--count", "3", "--test-count", "1", "--size", "12", "--channels", "1", "--seed", "9", "--quiet")
+    call("synth", "mixed", "--classes", "2", "--count", "50", "--test-count", "1", "--size", "12", "--channels", "1", "--seed", "9", "--quiet")
+    disc = os.path.join("train", "disc")  # the third of 100 samples is not among the 64 that are compared first
+    shutil.copy(os.path.join(folder, "photos", disc, "00002.jpg"), os.path.join(folder, "mixed", disc, "00002.jpg"))
     os.mkdir(os.path.join(folder, "grow"))
     call("convert", "photos", "grow/s.mrec", "--shard-size", "8K", "--quiet")
     os.mkdir(os.path.join(folder, "listed"))

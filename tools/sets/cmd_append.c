@@ -243,7 +243,7 @@ static const opt options[] = {
     OPT(append_args, memory, SIZE, .option = "memory", .most = MRI_ANY, .standard = "0",
         .help = "limit memory for large pictures, which are decoded in turns; 0: half of --memory"),
     OPT(append_args, again, FLAG, .option = "again",
-        .help = "append samples again that the set already has from the same source"),
+        .help = "append also samples that the set has already: they are in it twice"),
     OPT(append_args, force, FLAG, .option = "force",
         .help = "discard the rest of an interrupted run with other samples"),
 };
@@ -263,8 +263,10 @@ const command command_append = {
     .text = "Writes new files after those of SET, with the settings stored in SET, and then its list anew. "
             "Existing samples keep their numbers and bytes; SET does not change until the new list is in "
             "place. The same command finishes a killed run, and its samples are in SET once: a source that "
-            "was appended before adds nothing without --again. A second run for the same SET at a time is "
-            "refused. Classes are matched by their names; a class that SET lacks is an error. The order of "
+            "was appended before adds nothing, and a source of which SET has some samples, with the same "
+            "name, label and contents, is refused without --update or --again. A second run for the same "
+            "SET at a time is refused. Classes are matched by their names; a class that SET lacks is an "
+            "error. The order of "
             "an epoch depends on the number of samples, so training starts anew with the larger set.",
     .examples = "  millrace append shards.mrec photos\n  millrace append shards.mrec photos --update\n",
     .positionals = positionals,

@@ -140,8 +140,7 @@ typedef struct mr_append_config {
     mr_bad_report *on_bad; /* for each omitted sample of src, in the order of src */
     void *context;
     const volatile int *stop;
-    bool again; /* append samples from which a file of the set was made already; they are then in the set
-                   twice */
+    bool again; /* append also samples that the set has already; they are then in the set twice */
 } mr_append_config;
 
 MR_API void mr_append_defaults_sized(mr_append_config *cfg, size_t struct_size);
@@ -156,6 +155,9 @@ typedef struct mr_append_result {
                      once */
     bool known;   /* a file of the set was made from the same source, and again is false: nothing was appended
                    */
+    /* written also with MR_EEXIST: `already` of the `looked` samples are in the set, with the same name,
+     * label and contents */
+    uint64_t looked, already;
 } mr_append_result;
 
 /* Append the samples of src to a set of record files, in new files: numbers and bytes of existing samples are
@@ -165,8 +167,14 @@ typedef struct mr_append_result {
  * single record file is MR_EINVAL. out may be NULL. The set is unchanged until the new list replaces the old.
  * After a call was killed, repeat it to finish it; two calls for one set cannot run at the same time.
  *
- * MR_EEXIST      another program writes the list, or an existing file has the name of a new one; or an
- *                interrupted call with other samples is unfinished and force is false, or was finished now
+ * Without `again`, no sample is appended that a record of the set has with the same name, label and contents:
+ * up to 64 samples are compared before the conversion, all of them after it, and times, folders and formats
+ * of src do not matter. The same source once more appends nothing (known); if only some samples are there,
+ * nothing is appended either (MR_EEXIST): choose the new ones with mr_source_choose(), or set `again`.
+ *
+ * MR_EEXIST      samples are in the set already; another program writes the list; an existing file has the
+ *                name of a new one; or an interrupted call with other samples is unfinished and force is
+ *                false, or was finished or undone now
  * MR_EINVAL, MR_EFORMAT  the samples do not fit the set, or list_path is not a set of record files; err names
  *                        the first class or field that differs
  * MR_ENOENT      list_path does not exist

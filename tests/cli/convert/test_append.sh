@@ -39,6 +39,86 @@ equal "$(ls -A set | wc -l)" "$(ls -A whole | wc -l)"
 run 0 append set/s.mrec b --again --quiet; out_has "120 samples, 30 of them new"
 run 0 verify set/s.mrec --quiet; out_has "120 of 120"
 
+# A source that was appended before and has changed since is not taken for a new one: nothing is appended twice unless that is wanted.
+unchanged() {
+    for f in whole/*; do same "$f" "set/${f##*/}"; done
+    equal "$(ls -A set | wc -l)" "$(ls -A whole | wc -l)"
+}
+refused() { # refused THERE LOOKED SRC
+    run 1 append set/s.mrec "$3" --quiet
+    err_has "$1 of $2 samples"; err_has "are in the set already"; err_has "(--update)"; err_has "(--again)"; unchanged
+}
+rm -rf set && cp -r whole set
+cp -rp b kept_b
+touch -d "2 hours ago" b/*/*.jpg b/* b # times and folders are nothing by which samples differ
+run 0 append set/s.mrec b --quiet; out_has "0 of them new"; unchanged
+cp -r b elsewhere
+run 0 append set/s.mrec elsewhere --quiet; out_has "0 of them new"; unchanged
+run 0 synth other --classes 3 --count 40 --size 48 --seed 5 --quiet
+cp other/train/disc/00000.jpg b/disc/new.jpg # one more
+refused 30 31 b; err_has "(one is disc/00020.jpg)"
+run 0 append set/s.mrec b --update --quiet; out_has "91 samples, 1 of them new"
+run 1 append set/s.mrec b --quiet; err_has "31 of 31 samples are in the set already"
+run 0 append set/s.mrec b --again --quiet; out_has "122 samples, 31 of them new"
+rm -rf set && cp -r whole set
+rm b/disc/new.jpg b/disc/00020.jpg # one less
+refused 29 29 b
+run 0 append set/s.mrec b --update --quiet; out_has "nothing to add"; unchanged
+run 0 withdraw elsewhere --samples 3,4 --quiet
+refused 28 28 elsewhere
+run 0 withdraw set/s.mrec --samples 70 --quiet # a withdrawn sample of the set is not new
+rm set/.millrace.withdrawn
+run 0 convert kept_b b.tar --quiet # another format
+refused 30 30 b.tar
+rm -rf b elsewhere && cp -rp kept_b b
+
+# the same names, sizes and labels, but other pictures
+cp -r b altered
+for f in altered/*/*.jpg; do printf x | dd of="$f" bs=1 seek=600 conv=notrunc status=none; done
+run 1 append set/s.mrec altered --quiet
+err_has "the same names, sizes and labels, but with other contents"; err_has "(--again)"; unchanged
+cp b/ring/00021.jpg altered/ring/00021.jpg
+refused 1 30 altered
+rm -rf altered
+
+# one of many, not among those that are compared before the conversion: found after it, and nothing is left
+rm -rf many && mkdir many
+for c in disc ring square; do cp -r other/train/$c many/$c; done # 120
+cp b/ring/00022.jpg many/ring/00022.jpg
+refused 1 120 many; err_has "(one is ring/00022.jpg)"; absent set/.s.append.mrec
+run 0 append set/s.mrec many --update --quiet; out_has "new"
+rm -rf set && cp -r whole set
+run 0 append set/s.mrec many --again --quiet; out_has "210 samples, 120 of them new"
+
+# killed while a refused call removes its files, the next call removes the rest; killed before, it finds the same samples
+run 0 convert many one_more.mrec --shard-size 30K --quiet
+for left in 0 1 2; do
+    rm -rf set && cp -r whole set
+    for f in one_more-*.mrec; do cp "$f" "set/.s.append${f#one_more}"; done
+    run 0 repair 'set/.s.append-*.mrec' --in-place --quiet
+    for f in set/.s.append-*.mrec; do
+        [ $left -eq 2 ] || [ $left -eq 1 ] && [ "$f" = set/.s.append-00000.mrec ] || rm "$f"
+    done
+    refused 1 120 many; absent set/.s.append.mrec
+done
+rm -rf set && cp -r whole set
+for f in one_more-*.mrec; do cp "$f" "set/.s.append${f#one_more}"; done
+run 0 repair 'set/.s.append-*.mrec' --in-place --quiet
+run 1 append set/s.mrec b --quiet; err_has "an interrupted call had converted other samples, and was undone: 1 of 120"; unchanged
+run 0 append set/s.mrec b --quiet; out_has "0 of them new"
+
+# samples without names: contents and labels
+mkdir n
+printf '\0\0\010\003\0\0\0\003\0\0\0\002\0\0\0\002\012\036\012\036\012\036\012\036\001\001\001\001' >n/train-images-idx3-ubyte
+printf '\0\0\010\001\0\0\0\003\0\001\002' >n/train-labels-idx1-ubyte
+run 0 convert n n.mrec --shard-size 1K --quiet
+run 0 append n.mrec n --quiet; out_has "0 of them new"
+printf '\0\0\010\003\0\0\0\003\0\0\0\002\0\0\0\002\012\036\012\036\012\037\012\036\001\002\001\001' >n/train-images-idx3-ubyte
+run 1 append n.mrec n --quiet; err_has "1 of 3 samples are in the set already: append"; err_has "(--again)"
+printf '\0\0\010\003\0\0\0\003\0\0\0\002\0\0\0\002\013\036\012\036\012\037\012\036\001\002\001\001' >n/train-images-idx3-ubyte
+run 1 append n.mrec n --quiet; err_has "with other contents"
+run 0 append n.mrec n --again --quiet; out_has "6 samples, 3 of them new"
+
 # options of the source are no options of the set: a part, a format, part of the samples
 fresh
 run 0 append set/s.mrec d --split test --format folder --quiet; out_has "78 samples, 18 of them new"
@@ -74,14 +154,15 @@ cp -r b bad && head -c 300 bad/ring/00025.jpg >short && cp short bad/ring/00025.
 run 3 append set/s.mrec bad --quiet; out_has "89 samples, 29 of them new"; out_has "1 bad sample was left out"; err_has "00025.jpg"
 
 # killed at any moment, the set is the old one or the new one; the same command comes to the same bytes, and adds nothing twice
-for n in 0 1 2 3 4 5 6 7 8 9; do
+for moment in .s.append.mrec.conversion.part .s.append-00000.mrec.part .s.append-00001.mrec.part .s.append-00002.mrec.part \
+    .s.append-00000.mrec .s.append-00002.mrec .s.append.mrec s-00007.mrec s-00008.mrec s-00009.mrec; do
     fresh
     "$millrace" append set/s.mrec b --quiet >out 2>err &
     pid=$!
-    sleep "0.0$((n * 6 % 10))$n"
+    waits $pid any "set/$moment"
     kill -9 $pid 2>/dev/null
     wait $pid 2>/dev/null
-    last="append killed, try $n"
+    last="append killed at $moment"
     "$millrace" verify set/s.mrec --quiet --no-decode >out 2>err || fail "the set is neither the old nor the new one"
     grep -q "60 of 60" out || grep -q "90 of 90" out || fail "neither 60 nor 90 samples"
     run 0 append set/s.mrec b --quiet
