@@ -60,6 +60,10 @@ static const mri_setting beginning[] = {
 #define MRI_OPTION(...) OPTION(__VA_ARGS__),
 #include "settings/beginning.rows"
 };
+static const mri_setting choice[] = {
+#define MRI_OPTION(...) OPTION(__VA_ARGS__),
+#include "settings/choice.rows"
+};
 static const mri_setting computing[] = {
 #define MRI_SETTING(...) MRI_ROW(mr_trainer_config, __VA_ARGS__),
 #define MRI_MEMBER       MRI_SETTING
@@ -145,6 +149,7 @@ static const struct {
     {"mr_source_config", "Data", data, MRI_ARRAY_COUNT(data), &source_usual},
     {"mr_update_desc", "Network and optimizer", optimizer, MRI_ARRAY_COUNT(optimizer), &trainer_usual.update},
     {"mr_trainer_config", "Updates", updates, MRI_ARRAY_COUNT(updates), &trainer_usual},
+    {NULL, "Choice", choice, MRI_ARRAY_COUNT(choice), NULL},
     {NULL, "Targets", targets, MRI_ARRAY_COUNT(targets), NULL},
     {NULL, "Initial weights", beginning, MRI_ARRAY_COUNT(beginning), NULL},
     {"mr_trainer_config", "Computing", computing, MRI_ARRAY_COUNT(computing), &trainer_usual},

@@ -70,6 +70,8 @@ static const opt options[] = {
 #define MRI_SETTING(...) MRI_ROW(convert_args, __VA_ARGS__),
 #define MRI_OPTION       MRI_SETTING
 #include "settings/convert.rows"
+    OPT(convert_args, choose.sample_seed, U64, .option = "seed", .most = MRI_ANY, .standard = "0",
+        .help = "with --sample: the same as --sample-seed"),
 };
 
 /* Names of values of --to and --store, which are the first rows. */
@@ -209,33 +211,6 @@ static int convert(convert_run *r)
             r->bad.path);
     return status == EXIT_DONE && res.bad ? EXIT_BAD_SAMPLES : status;
 }
-
-static const char *const dedups[] = {"none", "bytes", "pixels", NULL};
-
-static const opt choice[] = {
-    OPT(choose_args, classes_from, TEXT, .option = "classes-from", .value = "FILE",
-        .help = "name numbered classes: a line for each, from the first number on"),
-    OPT(choose_args, rename_classes, TEXT, .option = "rename-classes", .value = "FILE",
-        .help = "rename classes by a file of lines \"OLD<tab>NEW\"; classes that get the same name are "
-                "merged"),
-    OPT(choose_args, only_classes, TEXT, .option = "only-classes", .value = "LIST",
-        .help = "take only samples of these classes, a comma-separated list of names; named classes are "
-                "numbered anew"),
-    OPT(choose_args, where, TEXT, .option = "where", .value = "CONDITIONS",
-        .help = "take samples that meet all conditions of a comma-separated list: label, width, height, "
-                "bytes with <, <=, >, >=, =, !=; key (the name), class with =, != or ~, !~ and a pattern: "
-                "\"width>=256,key~train/*\""),
-    OPT(choose_args, dedup, CHOICE, .option = "dedup", .standard = "none", .choices = dedups,
-        .help = "leave out samples with the picture of an earlier one: the same bytes, or the same decoded "
-                "pixels"),
-    OPT(choose_args, take_each, TEXT, .option = "take-each", .value = "LO:HI",
-        .help = "take a share of each class, as fractions of a random order: 0:0.9 and 0.9:1 have no "
-                "common sample and together all"),
-    OPT(choose_args, sample, U64, .option = "sample", .most = MRI_ANY, .standard = "0",
-        .help = "draw this many of the chosen samples; 0: all"),
-    OPT(choose_args, sample_seed, U64, .option = "seed", .most = MRI_ANY, .standard = "0",
-        .help = "with --sample: seed of the draw"),
-};
 
 /* ---- advice ---- */
 
@@ -413,7 +388,7 @@ static int run(const void *args)
 
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Conversion", options),
-    {"Choice", choice, OPT_COUNT(choice), offsetof(convert_args, choose), true},
+    CHOOSE_GROUP(convert_args, choose),
     DATA_GROUP(convert_args, data),
     OUTPUT_GROUP(convert_args, output),
 };

@@ -11,6 +11,7 @@
 #include "tools/cli/output.h"
 #include "tools/cli/report.h"
 #include "tools/commands/commands.h"
+#include "tools/facts/choose.h"
 #include "tools/session/session.h"
 #include "tools/session/world.h"
 
@@ -21,6 +22,7 @@ typedef struct digest_args {
     bool training;
     uint64_t start_epoch, start_step, split_at;
     rank_args rank;
+    choose_args choose;
     session_args shared;
 } digest_args;
 
@@ -139,9 +141,12 @@ static int open_and_digest(digest_run *r)
 
 static int run(const void *args)
 {
-    const digest_args *a = args;
-    digest_run r = {.args = args, .start_ns = clock_ns()};
+    digest_args own = *(const digest_args *)args, *a = &own;
+    digest_run r = {.args = a, .start_ns = clock_ns()};
+    chooser choice;
+    chooser_begin(&choice, &a->choose, &a->shared.data_opts, a->shared.output.quiet);
     int status = world_join(&r.world, &a->rank);
+    choice.args.silent = !r.world.first; /* one process says it */
     if (status == EXIT_DONE) status = open_and_digest(&r);
     if (status == EXIT_DONE) report(&r);
     session_close(&r.s);
@@ -169,6 +174,7 @@ static const opt_group groups[] = {
     DEVICE_GROUP(digest_args, shared.device),
     RANK_GROUP(digest_args, rank),
     DATA_GROUP(digest_args, shared.data_opts),
+    CHOOSE_GROUP(digest_args, choose),
     OUTPUT_GROUP(digest_args, shared.output),
 };
 static const opt_positional positionals[] = {

@@ -22,6 +22,7 @@
 #include "tools/cli/progress.h"
 #include "tools/commands/commands.h"
 #include "tools/commands/profile_report.h"
+#include "tools/facts/choose.h"
 #include "tools/session/bad_watch.h"
 #include "tools/session/trace_window.h"
 #include "tools/session/world.h"
@@ -35,6 +36,7 @@ typedef struct profile_args {
     double seconds;
     trace_args tracing;
     rank_args rank;
+    choose_args choose;
     session_args shared;
 } profile_args;
 
@@ -252,15 +254,17 @@ static int profile(profile_run *r)
 
 static int run(const void *args)
 {
-    const profile_args *a = args;
+    profile_args given = *(const profile_args *)args, *a = &given, own;
     static profile_run r; /* one command a process, and too large for a stack frame */
-    profile_args own;
+    chooser choice;
+    chooser_begin(&choice, &a->choose, &a->shared.data_opts, a->shared.output.quiet);
     r.s.compute = &a->shared.compute;
     if (a->shared.loader.prefetch == 0) {
         say("--prefetch: profile compares off with on; give the number of batches for on");
         return EXIT_MISUSED;
     }
     int status = world_join(&r.world, &a->rank);
+    choice.args.silent = !r.world.first; /* one process says it */
     r.args = own_args(a, &r.world, &own);
     if (status == EXIT_DONE) status = profile(&r);
     session_close(&r.s);
@@ -280,9 +284,13 @@ static const opt options[] = {
         .help = "write the report with a timeline as one HTML page"),
 };
 static const opt_group groups[] = {
-    OPT_OWN_GROUP("Profile", options),       TRACE_GROUP(profile_args, tracing),
-    MODEL_GROUP(profile_args, shared.model), UPDATE_GROUP(profile_args, shared.model),
-    RANK_GROUP(profile_args, rank),          NETWORK_GROUPS(profile_args),
+    OPT_OWN_GROUP("Profile", options),
+    TRACE_GROUP(profile_args, tracing),
+    MODEL_GROUP(profile_args, shared.model),
+    UPDATE_GROUP(profile_args, shared.model),
+    RANK_GROUP(profile_args, rank),
+    CHOOSE_GROUP(profile_args, choose),
+    NETWORK_GROUPS(profile_args),
 };
 static const opt_positional positionals[] = {
     DATA_POSITIONAL(profile_args),

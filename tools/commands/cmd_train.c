@@ -410,7 +410,10 @@ static int run_elastic(const train_args *a, elastic *e)
 static int show(const train_args *a)
 {
     tool_session s = {.compute = &a->shared.compute, .part = a->shared.part};
-    const int status = show_lr(&s, &a->shared, &a->show, a->watch.report_steps);
+    session_args shared = a->shared;
+    chooser choice;
+    chooser_begin(&choice, &a->choose, &shared.data_opts, shared.output.quiet);
+    const int status = show_lr(&s, &shared, &a->show, a->watch.report_steps);
     session_close(&s);
     return status;
 }
@@ -459,6 +462,7 @@ static const opt_group groups[] = {
     ELASTIC_GROUP(train_args, elastic),
     COMPUTE_GROUP(train_args, shared.compute),
     DATA_GROUP(train_args, shared.data_opts),
+    CHOOSE_GROUP(train_args, choose),
     OUTPUT_GROUP(train_args, shared.output),
 };
 static const opt_positional positionals[] = {

@@ -24,6 +24,11 @@ typedef struct choosing {
     uint64_t count;
 } choosing;
 
+const opt choose_options[CHOOSE_OPTIONS] = {
+#define MRI_OPTION(name, kind, ...) OPT(choose_args, name, kind, __VA_ARGS__),
+#include "settings/choice.rows"
+};
+
 bool choose_asked(const choose_args *a)
 {
     return a->classes_from || a->rename_classes || a->only_classes || a->where || a->take_each || a->dedup ||
@@ -221,7 +226,7 @@ static int by_number(choosing *c)
         c->kept[d[k].sample] = false;
         c->result->drawn++;
     }
-    if (n < c->args->sample)
+    if (n < c->args->sample && !c->args->silent)
         say("--sample %" PRIu64 ": there are %" PRIu64 ", and all are taken", c->args->sample, n);
     free(d);
     return EXIT_DONE;
@@ -303,7 +308,7 @@ int choose_samples(mr_source *src, const choose_args *a, const mr_decode_config 
         c.kept[k] = plan.to[label] != UINT32_MAX;
         out->other_classes += !c.kept[k];
     }
-    if (!status && plan.names) status = class_plan_apply(&plan, src, out);
+    if (!status && plan.names) status = class_plan_apply(&plan, src, a->silent, out);
     if (!status && plan.names) /* conditions speak of the new classes */
         for (uint64_t k = 0; c.facts.sample && k < c.count; k++) {
             stats_sample *s = &c.facts.sample[k];
@@ -317,11 +322,31 @@ int choose_samples(mr_source *src, const choose_args *a, const mr_decode_config 
     if (!status && interrupt_flag) status = EXIT_SIGNAL + interrupt_flag;
     if (!status) status = take(&c);
     out->classes_after = mr_source_info_of(src)->class_count;
-    if (!status) report(a, out);
+    if (!status && !a->silent) report(a, out);
     class_plan_free(&plan);
     stats_free(&c.facts);
     free(c.kept);
     return status;
+}
+
+static int choose_for(data_chooser *base, mr_source *src)
+{
+    chooser *c = (chooser *)base;
+    mr_decode_config decode;
+    choose_result unused;
+    setup_decode(&decode, c->data);
+    const int status = choose_samples(src, &c->args, &decode, c->quiet, &unused);
+    c->args.silent = true;
+    return status;
+}
+
+void chooser_begin(chooser *c, const choose_args *a, data_args *data, bool quiet)
+{
+    *c = (chooser){.base = {choose_for, a->classes_from || a->rename_classes || a->only_classes},
+                   .args = *a,
+                   .data = data,
+                   .quiet = quiet};
+    data->chooser = choose_asked(a) ? &c->base : NULL;
 }
 
 int choose_where(mr_source *src, const char *conditions, const mr_decode_config *decode, bool quiet,

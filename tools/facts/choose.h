@@ -11,12 +11,26 @@
 #include "millrace/pipeline.h"
 #include "tools/session/groups.h"
 
-typedef struct choose_args {
-    const char *classes_from, *rename_classes, *only_classes, *where, *take_each; /* NULL: not given */
-    uint32_t dedup;                                                               /* choose_dedup */
-    uint64_t sample;                                                              /* 0: all */
-    uint64_t sample_seed;
+typedef struct choose_args { /* texts NULL: not given; dedup: choose_dedup; sample 0: all */
+#define MRI_OPTION(name, kind, ...) MRI_TYPE_##kind name;
+#include "settings/choice.rows"
+    /* no options */
+    bool lenient; /* classes that the data do not have are passed over */
+    bool silent;  /* nothing is said but errors */
 } choose_args;
+
+enum {
+    CHOOSE_OPTIONS = 0
+#define MRI_OPTION(name, kind, ...) +1
+#include "settings/choice.rows"
+};
+
+/* Of commands that deliver batches; --seed is theirs, so the draw's seed is --sample-seed. */
+extern const opt choose_options[CHOOSE_OPTIONS];
+#define CHOOSE_GROUP(type, member)                                                                           \
+    {                                                                                                        \
+        "Choice", choose_options, OPT_COUNT(choose_options), offsetof(type, member), true                    \
+    }
 
 typedef enum choose_dedup { CHOOSE_COPIES, CHOOSE_BYTES, CHOOSE_PIXELS } choose_dedup;
 
@@ -32,6 +46,18 @@ int choose_samples(mr_source *src, const choose_args *a, const mr_decode_config 
                    choose_result *out);
 /* Is anything of it given? */
 bool choose_asked(const choose_args *a);
+
+/* The same for data that others open, perhaps several times: what was left out is said once. */
+typedef struct chooser {
+    data_chooser base;
+    choose_args args;
+    const data_args *data; /* how pictures are decoded for --dedup pixels */
+    bool quiet;
+} chooser;
+
+/* a may be changed afterwards. Sets data->chooser, if a asks for anything; c and data must outlive the use of
+ * data. */
+void chooser_begin(chooser *c, const choose_args *a, data_args *data, bool quiet);
 
 /* The samples for which the conditions hold, in *numbers (to be freed), rising. One that cannot be read is
  * none of them. 0, or an exit status. */

@@ -149,7 +149,7 @@ static int from_file(class_plan *p, const mr_source *src, const char *path)
 }
 
 /* OLD, a tab, NEW. Old names are those before any line. */
-static int rename_by_file(class_plan *p, const mr_source *src, const char *path)
+static int rename_by_file(class_plan *p, const mr_source *src, const char *path, bool lenient)
 {
     lines l = {0};
     char **new = calloc(p->names_count, sizeof *new);
@@ -164,7 +164,7 @@ static int rename_by_file(class_plan *p, const mr_source *src, const char *path)
         }
         *tab = '\0';
         const int at = find(p, l.line[k]);
-        if (at < 0) status = no_class(src, path, l.line[k]);
+        if (at < 0) status = lenient ? EXIT_DONE : no_class(src, path, l.line[k]);
         else if (new[at]) {
             say("%s: line %" PRIu32 ": \"%s\" is renamed twice", path, k + 1, l.line[k]);
             status = EXIT_FAILED;
@@ -184,7 +184,7 @@ static void merge(class_plan *p)
         if (p->names[k][0]) p->to[k] = (uint32_t)find(p, p->names[k]);
 }
 
-static int only_some(class_plan *p, const mr_source *src, const char *list)
+static int only_some(class_plan *p, const mr_source *src, const char *list, bool lenient)
 {
     bool *wanted = calloc(p->count, sizeof *wanted);
     char name[1024];
@@ -193,8 +193,8 @@ static int only_some(class_plan *p, const mr_source *src, const char *list)
         const size_t n = strcspn(at, ",");
         snprintf(name, sizeof name, "%.*s", (int)n, at);
         const int k = n ? find(p, name) : -1;
-        if (k < 0) status = no_class(src, "--only-classes", name);
-        else wanted[k] = true;
+        if (k >= 0) wanted[k] = true;
+        else if (!lenient) status = no_class(src, "--only-classes", name);
         at += n;
         if (!*at) break;
     }
@@ -234,9 +234,9 @@ int class_plan_make(class_plan *p, const mr_source *src, const choose_args *a)
     const bool named = mr_source_info_of(src)->class_names || a->classes_from || a->rename_classes;
     int status = begin(p, src);
     if (!status && a->classes_from) status = from_file(p, src, a->classes_from);
-    if (!status && a->rename_classes) status = rename_by_file(p, src, a->rename_classes);
+    if (!status && a->rename_classes) status = rename_by_file(p, src, a->rename_classes, a->lenient);
     if (!status) merge(p);
-    if (!status && a->only_classes) status = only_some(p, src, a->only_classes);
+    if (!status && a->only_classes) status = only_some(p, src, a->only_classes, a->lenient);
     if (!status && named) close_up(p);
     if (!status && !named) { /* a class is its number: it stays so */
         for (uint32_t k = 0; k < p->names_count; k++) free(p->names[k]);
@@ -264,7 +264,7 @@ static void tell(const class_plan *p, const mr_source_info *info, const choose_r
     }
 }
 
-int class_plan_apply(const class_plan *p, mr_source *src, choose_result *out)
+int class_plan_apply(const class_plan *p, mr_source *src, bool silent, choose_result *out)
 {
     const mr_source_info *info = mr_source_info_of(src);
     mr_error err = MR_ERROR_INIT;
@@ -278,7 +278,7 @@ int class_plan_apply(const class_plan *p, mr_source *src, choose_result *out)
         seen[p->to[k]] = true;
     }
     free(seen);
-    tell(p, info, out);
+    if (!silent) tell(p, info, out);
     const int rc = mr_source_name_classes(src, p->to, (const char *const *)p->names, p->names_count, &err);
     return rc ? exit_status(rc, &err) : EXIT_DONE;
 }

@@ -15,7 +15,7 @@ typedef struct class_plan { /* {0} changes nothing */
 
 /* 0, or an exit status. */
 int class_plan_make(class_plan *p, const mr_source *src, const choose_args *a);
-int class_plan_apply(const class_plan *p, mr_source *src, choose_result *out);
+int class_plan_apply(const class_plan *p, mr_source *src, bool silent, choose_result *out);
 void class_plan_free(class_plan *p);
 
 #endif

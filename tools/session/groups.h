@@ -12,6 +12,13 @@ typedef struct output_args {
     bool json, quiet;
 } output_args;
 
+/* Which samples of a source are taken (tools/facts/choose.h): called after every opening, with the source of
+ * these data_args. */
+typedef struct data_chooser {
+    int (*choose)(struct data_chooser *c, mr_source *src); /* 0, or an exit status */
+    bool names_classes;                                    /* it gives classes other names or numbers */
+} data_chooser;
+
 /* The structs below have the members of their rows. */
 typedef struct data_args { /* label_offset: "auto" or a number; index_folder "off": no index is kept */
 #define MRI_SETTING(member, kind, ...) MRI_TYPE_##kind member;
@@ -19,7 +26,8 @@ typedef struct data_args { /* label_offset: "auto" or a number; index_folder "of
 #include "settings/data.rows"
 #define MRI_SETTING(member, kind, ...) MRI_TYPE_##kind member;
 #include "settings/decode.rows"
-    bool takes_withdrawn; /* no option: of commands that need the samples that were withdrawn, too */
+    bool takes_withdrawn;  /* no option: of commands that need the samples that were withdrawn, too */
+    data_chooser *chooser; /* no option; NULL: all samples */
 } data_args;
 
 /* Members of mr_loader_config, and what the command makes of its own options. */

@@ -212,8 +212,9 @@ static int check_data(const resume_point *p, const mr_source_info *info)
     const mr_checkpoint_info *c = p->from;
     if (c->fingerprint && c->fingerprint != info->fingerprint) {
         say("%s: these are not the data the checkpoint was trained on (%016" PRIx64 ", found %016" PRIx64
-            "); --take and --hold-out say which of their samples, and 'millrace withdraw' which are "
-            "withdrawn",
+            "); --take, --hold-out and the options of the choice (--where, --only-classes, "
+            "--rename-classes, --classes-from, --dedup, --take-each, --sample) say which of their samples, "
+            "and 'millrace withdraw' which are withdrawn",
             info->path, c->fingerprint, info->fingerprint);
         return EXIT_FAILED;
     }

@@ -83,11 +83,12 @@ static int fill_config(mr_source_config *cfg, const data_args *a)
 }
 
 /* What was open in *out before is closed. */
-static int open_source(mr_source **out, const char *path, const mr_source_config *cfg)
+static int open_source(mr_source **out, const char *path, const mr_source_config *cfg, const data_args *a)
 {
     mr_error err = MR_ERROR_INIT;
     mr_source_close(*out);
-    return setting_status(mr_source_open(out, path, cfg, &err), &err);
+    const int status = setting_status(mr_source_open(out, path, cfg, &err), &err);
+    return status || !a->chooser ? status : a->chooser->choose(a->chooser, *out);
 }
 
 int setup_source(mr_source **out, const char *path, const data_args *a)
@@ -95,7 +96,7 @@ int setup_source(mr_source **out, const char *path, const data_args *a)
     mr_source_config cfg;
     int status = fill_config(&cfg, a);
     *out = NULL;
-    if (!status) status = open_source(out, path, &cfg);
+    if (!status) status = open_source(out, path, &cfg, a);
     if (!status)
         report_once(mr_source_info_of(*out)->path, mr_source_info_of(*out)->told); /* as it may be shown */
     return status;
@@ -122,10 +123,10 @@ int setup_source_to_predict(mr_source **out, const char *path, const data_args *
     mr_source_config cfg;
     int status = fill_config(&cfg, a);
     *out = NULL;
-    if (!status) status = open_source(out, path, &cfg);
+    if (!status) status = open_source(out, path, &cfg, a);
     if (!status && cfg.split == MR_SPLIT_AUTO && mr_source_info_of(*out)->has_test) {
         cfg.split = MR_SPLIT_TEST;
-        status = open_source(out, path, &cfg);
+        status = open_source(out, path, &cfg, a);
     }
     if (!status) report_once(mr_source_info_of(*out)->path, mr_source_info_of(*out)->told);
     return status;
@@ -250,7 +251,7 @@ int setup_source_from(mr_source **src, const char *path, const data_args *a, int
     if (mr_source_info_of(*src)->label_offset == offset || !is_automatic(a)) return EXIT_DONE;
     int status = fill_config(&cfg, a);
     cfg.label_offset = offset;
-    if (!status) status = open_source(src, path, &cfg);
+    if (!status) status = open_source(src, path, &cfg, a);
     if (!status && offset)
         say("%s: labels start at %" PRId64 ": %" PRId64 " is subtracted", mr_source_info_of(*src)->path,
             offset, offset);
@@ -267,12 +268,12 @@ static int check_classes(const mr_source_info *here, const data_like *like)
 }
 
 /* Of two splits the one to test with. */
-static int open_to_test(mr_source **out, const char *path, mr_source_config *cfg)
+static int open_to_test(mr_source **out, const char *path, mr_source_config *cfg, const data_args *a)
 {
-    int status = open_source(out, path, cfg);
+    int status = open_source(out, path, cfg, a);
     if (status || cfg->split != MR_SPLIT_AUTO || !mr_source_info_of(*out)->has_test) return status;
     cfg->split = MR_SPLIT_TEST;
-    return open_source(out, path, cfg);
+    return open_source(out, path, cfg, a);
 }
 
 int setup_source_to_evaluate(mr_source **out, const char *path, const data_args *a, const data_like *like)
@@ -288,19 +289,47 @@ int setup_source_beside(mr_source **out, const char *path, const data_args *a)
     mr_source_config cfg;
     const int status = fill_config(&cfg, a);
     *out = NULL;
-    return status ? status : open_to_test(out, path, &cfg);
+    return status ? status : open_to_test(out, path, &cfg, a);
+}
+
+/* After a choice that named the classes: the numbers of the other set's classes, by name. */
+static int match_names(mr_source *src, const data_like *like)
+{
+    const mr_source_info *info = mr_source_info_of(src);
+    mr_error err = MR_ERROR_INIT;
+    int status = EXIT_DONE;
+    if (!info->class_names) return EXIT_DONE;
+    uint32_t *to = malloc((size_t)info->class_count * sizeof *to);
+    if (!to) return exit_no_memory("the names of classes");
+    for (uint32_t k = 0; !status && k < info->class_count; k++) {
+        to[k] = UINT32_MAX;
+        for (uint32_t c = 0; to[k] == UINT32_MAX && c < like->class_count; c++)
+            if (strcmp(info->class_names[k], like->class_names[c]) == 0) to[k] = c;
+        if (to[k] != UINT32_MAX || !info->class_names[k][0]) continue;
+        say("%s: expected the classes of %s, found \"%s\"", info->path, like->path, info->class_names[k]);
+        status = EXIT_FAILED;
+    }
+    if (!status)
+        status =
+            exit_status(mr_source_name_classes(src, to, like->class_names, like->class_count, &err), &err);
+    free(to);
+    return status;
 }
 
 int setup_source_like(mr_source **out, const char *path, const data_args *a, const data_like *like)
 {
     mr_source_config cfg;
+    const bool named = like->class_names && a->chooser && a->chooser->names_classes;
     int status = fill_config(&cfg, a);
     *out = NULL;
-    cfg.class_names = like->class_names;
-    cfg.class_count = like->class_count;
-    cfg.classes_of = like->path;
-    cfg.class_first = is_automatic(a) ? like->label_offset : cfg.label_offset;
-    if (!status) status = open_to_test(out, path, &cfg);
+    if (!named) {
+        cfg.class_names = like->class_names;
+        cfg.class_count = like->class_count;
+        cfg.classes_of = like->path;
+        cfg.class_first = is_automatic(a) ? like->label_offset : cfg.label_offset;
+    }
+    if (!status) status = open_to_test(out, path, &cfg, a);
+    if (!status && named) status = match_names(*out, like);
     if (status) return status;
     report_once(mr_source_info_of(*out)->path, mr_source_info_of(*out)->told);
     return check_classes(mr_source_info_of(*out), like);

@@ -7,6 +7,7 @@
 #define TOOLS_TRAINING_H
 
 #include "tools/cli/progress.h"
+#include "tools/facts/choose.h"
 #include "tools/session/elastic.h"
 #include "tools/session/goal.h"
 #include "tools/session/rank_list.h"
@@ -26,6 +27,7 @@ typedef struct train_args {
 #define MRI_OPTION                     MRI_SETTING
 #include "settings/training.rows"
     begin_args begin;
+    choose_args choose;
     goal_args goal;
     watch_args watch;
     tune_args tune;
@@ -54,6 +56,7 @@ typedef struct train_run {
     tool_session s;
     char taken[64], held_out[64]; /* with --hold-out: what is trained on, and what is not, as --take says it
                                    */
+    chooser choice, val_choice;   /* of the data, and of the validation data */
     mr_source *val_src;
     mr_loader *val;
     mr_budget *budget; /* of both loaders; NULL: there is one */

@@ -209,13 +209,55 @@ static int hold_out(train_run *r)
         say("--hold-out: expected a part of the samples, above 0 and below 1, found %g", a->hold_out);
         return EXIT_MISUSED;
     }
-    const int status = setup_take(a->shared.data_opts.take, &from, &to);
+    const int status = setup_take(a->stratify ? NULL : a->shared.data_opts.take, &from, &to);
     if (status) return status;
     const double cut = to - a->hold_out * (to - from);
     snprintf(r->taken, sizeof r->taken, "%.17g:%.17g", from, cut);
     snprintf(r->held_out, sizeof r->held_out, "%.17g:%.17g", cut, to);
-    r->shared.data_opts.take = r->taken;
+    if (!a->stratify) r->shared.data_opts.take = r->taken;
     return EXIT_DONE;
+}
+
+static int check_choice(const train_args *a)
+{
+    if (a->stratify && isnan(a->hold_out)) {
+        say("--stratify needs --hold-out: it says how samples to validate on are drawn");
+        return EXIT_MISUSED;
+    }
+    if (a->stratify && a->choose.take_each) {
+        say("--stratify and --take-each: give one of them, or --take for a share of the data");
+        return EXIT_MISUSED;
+    }
+    if (isnan(a->hold_out) || a->stratify || a->choose.dedup == CHOOSE_COPIES) return EXIT_DONE;
+    say("--dedup with --hold-out needs --stratify: else a copy of a sample that is trained on may be among "
+        "the validation samples");
+    return EXIT_MISUSED;
+}
+
+/* Which samples are trained on. */
+static int begin_choice(train_run *r)
+{
+    choose_args c = r->args->choose;
+    int status = check_choice(r->args);
+    if (status == EXIT_DONE) status = hold_out(r);
+    c.silent = !r->world.first;
+    if (r->args->stratify) c.take_each = r->taken;
+    chooser_begin(&r->choice, &c, &r->shared.data_opts, r->shared.output.quiet);
+    return status;
+}
+
+/* Which samples are validated on: held-out samples follow the same conditions. Other data only have their
+ * classes named alike. */
+static void begin_val_choice(train_run *r, data_args *d)
+{
+    choose_args c = r->args->choose;
+    c.silent = c.lenient = true;
+    c.sample = 0;
+    if (!r->held_out[0]) {
+        c.where = c.take_each = NULL;
+        c.dedup = CHOOSE_COPIES;
+    } else if (r->args->stratify) c.take_each = r->held_out;
+    chooser_begin(&r->val_choice, &c, d, r->shared.output.quiet);
 }
 
 /* Numbers of classes begin where those of both sets begin: in one of them the first class may be missing. */
@@ -246,7 +288,7 @@ static void find_val(train_run *r, data_args *d, const char **path)
     if (held && info->has_test && d->split != MR_SPLIT_TEST)
         say("%s: its test or validation part is not used: --hold-out", info->path);
     if (!own && !held && (!info->has_test || d->split == MR_SPLIT_TEST)) return;
-    d->take = held ? r->held_out : NULL;
+    d->take = !held ? NULL : a->stratify ? d->take : r->held_out;
     if (!held) d->split = own ? MR_SPLIT_AUTO : MR_SPLIT_TEST;
     else if (d->split == MR_SPLIT_AUTO && info->has_test) d->split = MR_SPLIT_TRAIN; /* the same one */
     *path = own ? a->val : a->shared.data;
@@ -258,6 +300,7 @@ static int open_val_source(train_run *r)
     data_args d = r->shared.data_opts;
     session_fill_data(&r->s, &d);
     find_val(r, &d, &path);
+    begin_val_choice(r, &d);
     const int status = settle_classes(r, path, &d);
     if (status || !path) return status;
     const mr_source_info *info = mr_source_info_of(r->s.src);
@@ -438,7 +481,7 @@ int training_open(train_run *r)
     tool_session *s = &r->s;
     int status = look_into_folder_together(r);
     if (status == EXIT_DONE) status = take_net(r);
-    if (status == EXIT_DONE) status = hold_out(r);
+    if (status == EXIT_DONE) status = begin_choice(r);
     s->world = r->world.world;
     s->part = a->part;
     s->objective.first.later = !r->resumed;
@@ -447,7 +490,8 @@ int training_open(train_run *r)
     if (r->elastic->muster && !s->part.parts) s->part.parts = r->elastic->max; /* whoever computes them */
     if (status == EXIT_DONE) status = session_open_to_train(s, a, &r->run);
     if (status == EXIT_DONE) status = check_part(r);
-    if (status == EXIT_DONE && r->shared.data_opts.take && r->world.first) setup_tell_untrained(s->src);
+    const bool some = a->data_opts.take || a->data_opts.chooser;
+    if (status == EXIT_DONE && some && r->world.first) setup_tell_untrained(s->src);
     if (status == EXIT_DONE && r->resumed) status = resume_rule(&r->point, a, s, &r->run);
     if (status == EXIT_DONE) status = open_val_source(r);
     if (status == EXIT_DONE) status = check_evaluations(r);
