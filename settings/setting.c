@@ -233,6 +233,33 @@ static bool take_choice(const parsing *p, void *value)
     return expected(p, "one of %s;", known);
 }
 
+/* The name of a choice without its ":N". */
+static size_t name_bytes(const char *choice) { return strcspn(choice, ":"); }
+
+/* "average:8": the choice, and the count of a choice that has one. */
+static bool take_choice_every(const parsing *p, uint32_t *value)
+{
+    char known[256] = "", range[64];
+    const size_t named = name_bytes(p->text);
+    for (uint32_t k = 0; p->s->choices[k]; k++) {
+        const char *choice = p->s->choices[k];
+        const bool counts = choice[name_bytes(choice)] != '\0', has = p->text[named] != '\0';
+        uint64_t count = 0;
+        if (named != name_bytes(choice) || strncmp(p->text, choice, named) != 0) continue;
+        if (counts &&
+            (!has || !parse_whole(p->text + named + 1, &count) || !is_in_range(p->s, (double)count)))
+            return expected(p, "%s with N from %s,", choice, mri_setting_range(p->s, range, sizeof range));
+        if (counts != has) break;
+        *value = k | (uint32_t)count << 8;
+        return true;
+    }
+    for (uint32_t k = 0; p->s->choices[k]; k++) {
+        const size_t at = k ? strlen(known) : 0;
+        snprintf(known + at, sizeof known - at, "%s%s", k ? ", " : "", p->s->choices[k]);
+    }
+    return expected(p, "one of %s;", known);
+}
+
 static bool take_text(const parsing *p, const char **value)
 {
     if (p->text && !*p->text) return expected(p, "a value,");
@@ -259,6 +286,7 @@ bool mri_setting_parse(const mri_setting *s, void *settings, const char *text, c
     case MRI_SETTING_EITHER: return take_choice(&p, value);
     case MRI_SETTING_SET: return take_set(&p, value);
     case MRI_SETTING_CACHE: return take_cache(&p, value);
+    case MRI_SETTING_CHOICE_EVERY: return take_choice_every(&p, value);
     }
     return false;
 }
@@ -272,6 +300,15 @@ static const char *put_float(float value, char *buf, size_t buf_bytes)
         snprintf(buf, buf_bytes, "%.*g", digits, (double)value);
         if ((float)mri_strtod(buf, NULL) == value) break;
     }
+    return buf;
+}
+
+static const char *put_choice_every(const mri_setting *s, uint32_t value, char *buf, size_t buf_bytes)
+{
+    const uint32_t k = value & 255, count = value >> 8;
+    if (k >= choice_count(s)) snprintf(buf, buf_bytes, "%u", value);
+    else if (count == 0) snprintf(buf, buf_bytes, "%s", s->choices[k]);
+    else snprintf(buf, buf_bytes, "%.*s:%u", (int)name_bytes(s->choices[k]), s->choices[k], count);
     return buf;
 }
 
@@ -291,6 +328,7 @@ const char *mri_setting_text(const mri_setting *s, const void *settings, char *b
         snprintf(buf, buf_bytes, "all");
         return buf;
     case MRI_SETTING_CACHE: snprintf(buf, buf_bytes, "%u", ((const mri_cache_spec *)value)->kind); return buf;
+    case MRI_SETTING_CHOICE_EVERY: return put_choice_every(s, *(const uint32_t *)value, buf, buf_bytes);
     case MRI_SETTING_U64:
     case MRI_SETTING_SIZE: whole = *(const uint64_t *)value; break;
     case MRI_SETTING_FLAG:
@@ -348,12 +386,31 @@ static void choice_range(const mri_setting *s, char *buf, size_t buf_bytes)
     if (at < buf_bytes) snprintf(buf + at, buf_bytes - at, ")");
 }
 
+/* A choice that ends with ":N" has a count in the range, another one has none. */
+static bool choice_every_holds(const mri_setting *s, const void *settings, char *message,
+                               size_t message_bytes)
+{
+    const uint32_t value = *(const uint32_t *)(const void *)((const char *)settings + s->at), k = value & 255,
+                   count = value >> 8;
+    char range[64];
+    if (k < choice_count(s)) {
+        const bool counts = s->choices[k][name_bytes(s->choices[k])] != '\0';
+        if (counts ? is_in_range(s, count) : count == 0) return true;
+    }
+    snprintf(
+        message, message_bytes,
+        "%s is %u: expected a choice from 0 to %u, plus 256 times a count of %s for a choice that has one",
+        s->member, value, choice_count(s) - 1, mri_setting_range(s, range, sizeof range));
+    return false;
+}
+
 bool mri_setting_holds(const mri_setting *s, const void *settings, char *message, size_t message_bytes)
 {
     double v;
     char found[64], range[256];
     const bool choice = s->kind == MRI_SETTING_CHOICE;
     if (s->kind == MRI_SETTING_SET) return set_holds(s, settings, message, message_bytes);
+    if (s->kind == MRI_SETTING_CHOICE_EVERY) return choice_every_holds(s, settings, message, message_bytes);
     if (!number_of(s, settings, &v)) return true;
     if (choice ? v < choice_count(s) : is_in_range(s, v)) return true;
     mri_setting_text(s, settings, found, sizeof found);

@@ -45,6 +45,8 @@ typedef enum mri_setting_kind {
     MRI_SETTING_COUNT_OR_OFF, /* uint32_t: "off" is 0 */
     MRI_SETTING_SET,          /* uint32_t: a bit for each of choices, "jpeg,png"; 0: "all" of them */
     MRI_SETTING_CACHE,        /* mri_cache_spec: off, ram, ram:SIZE, disk:DIR:SIZE */
+    MRI_SETTING_CHOICE_EVERY, /* uint32_t: the number of the choice, plus 256 times the count of a choice that
+                                 ends with ":N": "average:8" */
 } mri_setting_kind;
 
 typedef struct mri_cache_spec {
@@ -67,6 +69,7 @@ typedef struct mri_cache_spec {
 #define MRI_TYPE_COUNT_OR_OFF uint32_t
 #define MRI_TYPE_SET          uint32_t
 #define MRI_TYPE_CACHE        mri_cache_spec
+#define MRI_TYPE_CHOICE_EVERY uint32_t
 
 /* What of a result another value changes. */
 typedef enum mri_changes {

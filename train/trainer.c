@@ -19,6 +19,7 @@
 #include "base/abi.h"
 #include "base/floats.h"
 #include "base/ranges.h"
+#include "train/run/worker.h"
 #include "train/trainer.h"
 
 /* The fields that the network takes are there, in rows as long as it takes them. */
@@ -170,11 +171,28 @@ static int queue_bucket(mr_trainer *t, const mri_flight *f, const mr_batch *b, u
     return rc;
 }
 
+/* Every share trains weights of its own; now and then they are averaged. */
+static int queue_local_step(mr_trainer *t, const mri_flight *f, const mr_batch *b, mr_error *err)
+{
+    int rc = MR_OK;
+    for (uint32_t r = 0; rc == MR_OK && r < t->team.count; r++) {
+        for (uint32_t k = 0; rc == MR_OK && k < t->team.parts.of_device[r]; k++)
+            rc = queue_part(t, r, k, b, true, 0, "a training step", err);
+        const int noted = rc || !t->team.group ? MR_OK : mr_event_record(f->computed[r], t->team.streams[r]);
+        if (noted) return mri_team_queue_failed(&t->team, r, noted, "an event", err);
+    }
+    const bool averages = mri_trainer_averages_now(t, b);
+    if (rc == MR_OK && averages) rc = mri_exchange_average(&t->exchange, err);
+    t->shares_differ = !averages;
+    return rc ? rc : mri_flight_summed(&t->flights, f, err);
+}
+
 static int queue_step(mr_trainer *t, const mri_flight *f, const mr_batch *b, mr_error *err)
 {
     const uint32_t buckets = bucket_count(t);
     int rc = MR_OK;
     if (t->split.count > 0) return mri_split_step(&t->split, f, b, err);
+    if (mri_trainer_is_local(t)) return queue_local_step(t, f, b, err);
     for (uint32_t r = 0; rc == MR_OK && r < t->team.count; r++) rc = queue_first_parts(t, r, b, err);
     for (uint32_t k = 0; rc == MR_OK && k < buckets; k++) {
         rc = queue_bucket(t, f, b, k, err);
@@ -247,12 +265,22 @@ void mr_trainer_bucket_tuning_sized(const mr_trainer *t, mr_bucket_tuning *out)
     mri_result_give(out, &all, sizeof all);
 }
 
+/* Of one exchange: gradients, or the arrays that are averaged. */
+static uint64_t sum_floats(const mr_trainer *t)
+{
+    const mri_replica *first = &t->team.replicas[0];
+    uint64_t floats = 0;
+    if (!first->cfg.local.on) return first->plan.weight_floats;
+    for (uint32_t a = 0; a < mri_worker_arrays(first); a++) floats += mri_worker_floats(first, a);
+    return floats;
+}
+
 void mr_trainer_link_read_sized(const mr_trainer *t, mr_trainer_link *out)
 {
     mr_trainer_link all = {.bytes = 0};
     if (t) {
         const mri_plan *plan = &t->team.replicas[0].plan;
-        all.bytes = plan->weight_floats * sizeof(float);
+        all.bytes = sum_floats(t) * sizeof(float);
         all.latency_ms = 1e3 * t->link.latency_s;
         all.bytes_per_s = t->link.s_per_byte > 0 ? 1 / t->link.s_per_byte : 0;
         all.bucket_bytes = t->bucket_bytes;
@@ -353,7 +381,10 @@ static int train_step(mr_trainer *t, const mr_batch *batch, mr_error *err)
     t->counted = counted;
     t->exchange.batch = batch->global_step;
     mr_update_desc update = t->cfg.update;
-    mr_step_values values = {.step = batch->global_step, .scale = counted ? 1.0f / (float)counted : 0.0f};
+    const uint32_t sets = mri_trainer_is_local(t) ? t->team.parts.all : 1; /* of weights: each takes its share
+                                                                            */
+    mr_step_values values = {.step = batch->global_step,
+                             .scale = counted ? (float)sets / (float)counted : 0.0f};
     update.lr = mri_trainer_lr(t, t->updates);
     update.step = ++t->updates;
     rc = mr_update_values(&update, &values);

@@ -8,6 +8,7 @@
  *   trainer_settings.c    settings that have rows (settings/updates.rows)
  *   trainer.c             a step, sums
  *   trainer_state.c       between a trainer and a checkpoint: saving, loading, hashing
+ *   trainer_workers.c     shares that train weights of their own
  *   trainer_init.c        the weights that a run begins with, from a file
  *   trainer_points.c      the values of a network's points, computing from one of them on
  *   stretch.c             figures of steps while their epoch goes on
@@ -67,6 +68,7 @@ struct mr_trainer {
     uint64_t updates;     /* done, or queued */
     uint32_t counted;     /* samples of the newest training batch that count, of all processes */
     uint64_t peek_steps;  /* the sums are also read at this interval of updates; 0: seldom (trainer.c) */
+    bool shares_differ;   /* shares have trained weights of their own since the newest average */
     mr_loss_scale scale;  /* f16: as last read from replica 0 */
     char *freeze;         /* cfg's, or NULL */
     bool *frozen;         /* by layer; NULL: none is */
@@ -108,6 +110,23 @@ float mri_trainer_lr(const mr_trainer *t, uint64_t update);
 bool mri_trainer_simulates(const mr_trainer *t); /* loss and accuracy mean nothing */
 /* Wait for everything queued; the sums over all replicas of one kind since they were last taken. */
 int mri_trainer_take_sums(mr_trainer *t, mri_sums which, mr_metrics *out, mr_error *err);
+
+/* ---- trainer_workers.c ---- */
+
+/* Do shares train weights of their own? */
+bool mri_trainer_is_local(const mr_trainer *t);
+/* Are they averaged after the update on this batch, which is the newest? */
+bool mri_trainer_averages_now(const mr_trainer *t, const mr_batch *b);
+/* Shares whose state differs from the common one: all, or none. */
+uint32_t mri_trainer_own_shares(const mr_trainer *t);
+/* The state of all shares, mri_worker_state_floats() each, to out in every process. Nothing queued may be
+ * unfinished; the same goes for what follows. */
+int mri_trainer_gather_shares(mr_trainer *t, float *out, mr_error *err);
+/* Each share continues from what the first process's source says. */
+typedef int mri_share_source(void *context, uint32_t share, float *out, mr_error *err);
+int mri_trainer_spread_shares(mr_trainer *t, mri_share_source *source, void *context, mr_error *err);
+/* The tensors of a checkpoint: the trainer's, then the state of shares; to be freed. */
+int mri_trainer_list_shares(const mr_trainer *t, mri_tensor_desc **out, uint32_t *count, mr_error *err);
 
 /* ---- trainer_points.c ---- */
 

@@ -105,6 +105,22 @@ static int check_losses(const mr_trainer_config *cfg, mr_error *err)
     return check_class_weights(cfg, err);
 }
 
+/* Shares with weights of their own: what goes by one set of weights is refused. */
+static int check_sync(const mr_trainer_config *cfg, mr_error *err)
+{
+    if (cfg->inference || cfg->sync == MR_SYNC_EACH) return MR_OK;
+    const char *not_with = cfg->place                    ? "a network on several devices"
+                           : cfg->dtype == MR_TENSOR_F16 ? "f16, whose loss scale is common to all shares"
+                           : cfg->lookahead > 0          ? "lookahead, which averages weights, too"
+                           : cfg->average > 0            ? "average, which follows one set of weights"
+                                                         : NULL;
+    if (not_with)
+        return mr_error_set(err, MR_EINVAL,
+                            "sync: averages of the shares' weights do not go with %s: leave one of them out",
+                            not_with);
+    return MR_OK;
+}
+
 static int check_config(const mr_trainer_config *cfg, mr_error *err)
 {
     if (!cfg->net) return mr_error_set(err, MR_EINVAL, "a trainer needs a network");
@@ -128,6 +144,7 @@ static int check_config(const mr_trainer_config *cfg, mr_error *err)
             return mr_error_set(err, MR_EINVAL, "network %s has no point %u to keep", cfg->net->name,
                                 cfg->kept[i]);
     int rc = check_update(cfg, err);
+    if (rc == MR_OK) rc = check_sync(cfg, err);
     if (rc == MR_OK) rc = check_precision(cfg, err);
     return rc ? rc : check_losses(cfg, err);
 }
@@ -155,7 +172,13 @@ static mri_replica_config replica_config(const mr_trainer_config *cfg, const mr_
                             .memory_bytes = cfg->memory_bytes,
                             .together = parts->all == 1,
                             .records = !cfg->no_graph};
-    if (cfg->device_count == 1 && parts->count == parts->all)
+    r.local = (mri_local){.on = !cfg->inference && (cfg->sync & 255) == MR_SYNC_AVERAGE,
+                          .heavy_ball = cfg->outer_heavy_ball,
+                          .lr = cfg->outer_lr,
+                          .momentum = cfg->outer_momentum,
+                          .all_parts = parts->all};
+    if (r.local.on) r.together = true;
+    if (r.local.on || (cfg->device_count == 1 && parts->count == parts->all))
         r.bucket_bytes = 0; /* nobody waits for a part of the gradients */
     r.max_batch = cfg->batch / parts->all + (cfg->batch % parts->all != 0);
     memcpy(r.mean, cfg->mean, sizeof r.mean);
@@ -168,6 +191,8 @@ static int choose_bucket(mr_trainer *t, mr_error *err)
 {
     const mri_plan *plan = &t->team.replicas[0].plan;
     const uint64_t bytes = plan->weight_floats * sizeof(float);
+    const bool local = mri_trainer_is_local(t);
+    if (local) t->cfg.bucket_bytes = 0; /* gradients are not exchanged */
     const bool chosen = t->cfg.bucket_bytes != MR_BUCKET_AUTO;
     if (!chosen) t->cfg.bucket_bytes = USUAL_BUCKET;
     if (t->team.ranks.size == 1 || t->cfg.inference) return MR_OK;
@@ -188,7 +213,7 @@ static void begin_tuning(mr_trainer *t)
     uint32_t cuts[MRI_BUCKET_SIZES] = {rep->plan.bucket_count}, count = 1;
     const bool others = t->team.ranks.size > 1;
     const bool tunes = t->cfg.tune_buckets && (t->team.count > 1 || others) && t->team.ranks.rank == 0 &&
-                       !t->cfg.inference && t->split.count == 0;
+                       !t->cfg.inference && t->split.count == 0 && !mri_trainer_is_local(t);
     const size_t tried = MRI_ARRAY_COUNT(sizes) - !others;
     t->bucket_bytes = t->cfg.bucket_bytes;
     for (size_t i = 0; tunes && i < tried && count < MRI_BUCKET_SIZES; i++) {

@@ -91,6 +91,7 @@ int mri_trainer_compare(mr_trainer *t, mr_error *err)
 int mri_trainer_share_all(mr_trainer *t, mr_error *err)
 {
     int rc = mri_exchange_all(&t->exchange, err);
+    t->shares_differ = false;
     if (rc == MR_OK) rc = mri_split_exchange_all(&t->split, err);
     if (rc == MR_OK) rc = mri_flights_drain(&t->flights, err);
     return rc ? rc : mri_trainer_compare(t, err);
@@ -144,9 +145,21 @@ void mri_trainer_describe(const mr_trainer *t, const mr_loader_info *loader, con
     if (data->class_count == mr_net_class_count(t->cfg.net)) out->class_names = data->class_names;
 }
 
+/* What a checkpoint is made of; shares: the state of shares that differ, or NULL. */
+typedef struct saving {
+    mr_trainer *t;
+    const float *shares;
+} saving;
+
 static int export_first(void *context, uint32_t at, float *out, mr_error *err)
 {
-    const mr_trainer *t = context;
+    const saving *s = context;
+    const mr_trainer *t = s->t;
+    const uint64_t floats = mri_worker_state_floats(&t->tensors);
+    if (at >= t->tensors.count) {
+        memcpy(out, s->shares + (at - t->tensors.count) * floats, (size_t)floats * sizeof *out);
+        return MR_OK;
+    }
     return mri_tensor_export(&t->tensors, &t->team.replicas[0], at, false, out, err);
 }
 
@@ -177,17 +190,41 @@ static void complete(const mr_trainer *t, mr_checkpoint_info *own)
     own->convolution = mr_trainer_convolution(t);
 }
 
-static int write_checkpoint(mr_trainer *t, const char *path, mr_checkpoint_info *own, mr_error *err)
+static int write_checkpoint(mr_trainer *t, const char *path, mr_checkpoint_info *own, const float *shares,
+                            mr_error *err)
 {
+    saving s = {t, shares};
+    mri_tensor_desc *tensors = NULL;
+    uint32_t count = 0;
     const mr_net *net = t->cfg.net;
     bool keep;
     complete(t, own);
     int rc = mri_net_wants_keeping(net, own->classes, &keep, err);
     if (rc) return rc;
+    rc = mri_trainer_list_shares(t, &tensors, &count, err);
+    if (rc) return rc;
     mri_range_begin(MRI_RANGE_CHECKPOINT, t->updates);
-    rc = mri_checkpoint_write(path, own, keep ? net : NULL, t->tensors.desc, t->tensors.count, export_first,
-                              t, err);
+    rc = mri_checkpoint_write(path, own, keep ? net : NULL, tensors, count, export_first, &s, err);
     mri_range_end();
+    free(tensors);
+    return rc;
+}
+
+/* The state of all shares where they differ, in every process; to be freed. */
+static int gather_shares(mr_trainer *t, float **out, mr_error *err)
+{
+    const uint64_t floats = mri_trainer_own_shares(t) * mri_worker_state_floats(&t->tensors);
+    *out = NULL;
+    if (floats == 0) return MR_OK;
+    *out = malloc((size_t)floats * sizeof **out);
+    const int rc = *out
+                       ? mri_trainer_gather_shares(t, *out, err)
+                       : mr_error_set(err, MR_ENOMEM, "no memory for the state of %u shares: %llu bytes",
+                                      mri_trainer_own_shares(t), (unsigned long long)(floats * sizeof **out));
+    if (rc) {
+        free(*out);
+        *out = NULL;
+    }
     return rc;
 }
 
@@ -209,10 +246,15 @@ int mr_trainer_save_sized(mr_trainer *t, const char *path, const mr_checkpoint_i
     MRI_GIVEN(err, path);
     MRI_GIVEN(err, info);
     mr_checkpoint_info own;
-    const int rc = begin_saving(t, info, &own, err);
+    float *shares = NULL;
+    int rc = begin_saving(t, info, &own, err);
+    if (rc == MR_OK) rc = gather_shares(t, &shares, err);
     if (rc) return rc;
     const mri_ranks *ranks = &t->team.ranks;
-    return mri_ranks_share_error(ranks, ranks->rank == 0 ? write_checkpoint(t, path, &own, err) : MR_OK, err);
+    rc = mri_ranks_share_error(ranks, ranks->rank == 0 ? write_checkpoint(t, path, &own, shares, err) : MR_OK,
+                               err);
+    free(shares);
+    return rc;
 }
 
 /* ------------------------------------------------------------------------------ loading */
@@ -221,6 +263,14 @@ static int wrong_place(const mri_checkpoint *ck, int code, mr_error *err)
 {
     mr_error_at(err, ck->path, MR_NOWHERE, MR_NOWHERE);
     return code;
+}
+
+/* Number of shares whose own state ends the list. */
+static uint32_t shares_in(const mri_checkpoint *ck)
+{
+    uint32_t n = 0;
+    while (n < ck->tensor_count && ck->tensors[ck->tensor_count - 1 - n].role == MRI_ROLE_WORKER) n++;
+    return n;
 }
 
 static int check_fits(const mr_trainer *t, const mri_checkpoint *ck, mr_error *err)
@@ -252,6 +302,18 @@ static int check_fits(const mr_trainer *t, const mri_checkpoint *ck, mr_error *e
     else if (!t->cfg.inference && (i->lookahead > 0) != (t->cfg.lookahead > 0))
         mr_error_set(err, MR_EINVAL, "the checkpoint is of a run with%s Lookahead, found one with%s",
                      i->lookahead ? "" : "out", t->cfg.lookahead ? "" : "out");
+    else if (!t->cfg.inference && i->sync != t->cfg.sync)
+        mr_error_set(
+            err, MR_EINVAL,
+            "the checkpoint is of a run with sync %u:%u, found one with %u:%u (mr_trainer_config.sync: "
+            "%u is one set of weights, %u:N averages after N updates)",
+            i->sync & 255, i->sync >> 8, t->cfg.sync & 255, t->cfg.sync >> 8, MR_SYNC_EACH, MR_SYNC_AVERAGE);
+    else if (!t->cfg.inference && shares_in(ck) && shares_in(ck) != t->team.parts.all)
+        mr_error_set(
+            err, MR_EINVAL,
+            "the checkpoint has the state of %u shares between two averages, the trainer has %u shares: "
+            "expected the same number (--parts)",
+            shares_in(ck), t->team.parts.all);
     else return MR_OK;
     return wrong_place(ck, MR_EINVAL, err);
 }
@@ -288,7 +350,8 @@ static bool same_tensor(const mri_tensor_desc *a, const mri_tensor_desc *b)
 
 static int check_tensors(const mr_trainer *t, const mri_checkpoint *ck, mr_error *err)
 {
-    const uint32_t expected = without_averages(t) + averages_in(t, ck);
+    const uint32_t expected =
+        without_averages(t) + averages_in(t, ck) + (t->cfg.inference ? 0 : shares_in(ck));
     if (t->cfg.inference ? ck->tensor_count < expected : ck->tensor_count != expected) {
         mr_error_set(err, MR_EFORMAT, "the checkpoint has %u tensors: expected %u", ck->tensor_count,
                      expected);
@@ -302,6 +365,14 @@ static int check_tensors(const mr_trainer *t, const mri_checkpoint *ck, mr_error
         mr_error_set(
             err, MR_EFORMAT, "the checkpoint's tensor %u is %s of %llu elements: expected %s of %llu", from,
             found->name, (unsigned long long)found->count, mine->name, (unsigned long long)mine->count);
+        return wrong_place(ck, MR_EFORMAT, err);
+    }
+    const uint64_t floats = mri_worker_state_floats(&t->tensors);
+    for (uint32_t n = t->cfg.inference ? 0 : shares_in(ck); n > 0; n--) {
+        const mri_tensor_desc *share = &ck->tensors[ck->tensor_count - n];
+        if (share->count == floats) continue;
+        mr_error_set(err, MR_EFORMAT, "the checkpoint's tensor %s has %llu elements: expected %llu",
+                     share->name, (unsigned long long)share->count, (unsigned long long)floats);
         return wrong_place(ck, MR_EFORMAT, err);
     }
     return MR_OK;
@@ -403,6 +474,20 @@ static int take_from_first(mr_trainer *t, mr_checkpoint_info *info, mr_error *er
     return rc;
 }
 
+static int read_share(void *context, uint32_t share, float *out, mr_error *err)
+{
+    const mri_checkpoint *ck = context;
+    return mri_checkpoint_read(ck, ck->tensor_count - shares_in(ck) + share, out, err);
+}
+
+/* Shares go on by themselves where the first process has their state. */
+static int take_shares(mr_trainer *t, bool any, mri_share_source *source, void *context, mr_error *err)
+{
+    uint32_t told = any;
+    const int rc = mri_ranks_tell(&t->team.ranks, &told, sizeof told, err);
+    return rc == MR_OK && told ? mri_trainer_spread_shares(t, source, context, err) : rc;
+}
+
 int mr_trainer_load_sized(mr_trainer *t, const char *path, mr_checkpoint_info *out, mr_error *err)
 {
     MRI_OWN(err, t);
@@ -417,6 +502,7 @@ int mr_trainer_load_sized(mr_trainer *t, const char *path, mr_checkpoint_info *o
     rc = mri_ranks_share_error(ranks, rc, err);
     if (rc == MR_OK && ck) info = ck->info;
     if (rc == MR_OK) rc = take_from_first(t, &info, err);
+    if (rc == MR_OK && mri_trainer_is_local(t)) rc = take_shares(t, ck && shares_in(ck), read_share, ck, err);
     if (rc == MR_OK) mri_result_give(out, &info, sizeof info);
     mri_checkpoint_close(ck);
     return rc;
@@ -429,6 +515,7 @@ typedef struct stored {
     uint32_t tensors; /* 0: nothing */
     uint64_t room, floats;
     float *data;          /* tensor behind tensor */
+    float *shares;        /* the state of shares that differed, or NULL */
     float *class_weights; /* the info's, or NULL */
 } stored;
 
@@ -448,6 +535,8 @@ void mr_snapshot_destroy(mr_snapshot *s)
     if (!s) return;
     free(s->now.data);
     free(s->next.data);
+    free(s->now.shares);
+    free(s->next.shares);
     free(s->now.class_weights);
     free(s->next.class_weights);
     free(s);
@@ -506,7 +595,9 @@ static int store(mr_trainer *t, stored *s, mr_error *err)
     for (uint32_t i = 0; rc == MR_OK && i < t->tensors.count; at += t->tensors.desc[i++].count)
         rc = mri_tensor_export(&t->tensors, &t->team.replicas[0], i, false, at, err);
     s->tensors = t->tensors.count;
-    return rc;
+    free(s->shares);
+    s->shares = NULL;
+    return rc ? rc : gather_shares(t, &s->shares, err);
 }
 
 int mr_trainer_snapshot(mr_trainer *t, mr_snapshot *s, const mr_checkpoint_info *info, mr_error *err)
@@ -541,6 +632,20 @@ static int import_all(mr_trainer *t, const mr_snapshot *s, mr_error *err)
     return rc;
 }
 
+typedef struct restoring {
+    const mr_trainer *t;
+    const mr_snapshot *s;
+} restoring;
+
+static int stored_share(void *context, uint32_t share, float *out, mr_error *err)
+{
+    const mr_trainer *t = ((const restoring *)context)->t;
+    const uint64_t floats = mri_worker_state_floats(&t->tensors);
+    (void)err;
+    memcpy(out, ((const restoring *)context)->s->now.shares + share * floats, (size_t)floats * sizeof *out);
+    return MR_OK;
+}
+
 int mr_trainer_restore(mr_trainer *t, const mr_snapshot *s, mr_error *err)
 {
     MRI_OWN(err, t);
@@ -553,5 +658,8 @@ int mr_trainer_restore(mr_trainer *t, const mr_snapshot *s, mr_error *err)
     rc = mri_ranks_share_error(ranks, rc, err);
     if (rc == MR_OK && ranks->rank == 0) info = s->now.info;
     info.class_weights = NULL; /* memory of one process */
-    return rc == MR_OK ? take_from_first(t, &info, err) : rc;
+    if (rc == MR_OK) rc = take_from_first(t, &info, err);
+    restoring from = {t, s};
+    const bool any = ranks->rank == 0 && rc == MR_OK && s->now.shares;
+    return rc == MR_OK && mri_trainer_is_local(t) ? take_shares(t, any, stored_share, &from, err) : rc;
 }

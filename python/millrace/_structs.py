@@ -31,7 +31,8 @@ class mrp_setting(Structure):
 quick.mrp_layout.restype, quick.mrp_layout.argtypes = c_int64, [c_char_p, c_char_p, POINTER(c_uint64)]
 quick.mrp_setting_at.restype, quick.mrp_setting_at.argtypes = c_int, [c_char_p, c_uint32, POINTER(mrp_setting)]
 _KINDS = {b"flag": c_bool, b"u32": c_uint32, b"u64": c_uint64, b"real": c_double, b"size": c_uint64, b"seconds": c_double,
-          b"text": c_char_p, b"choice": c_uint32, b"either": c_bool, b"count or off": c_uint32, b"set": c_uint32}
+          b"text": c_char_p, b"choice": c_uint32, b"either": c_bool, b"count or off": c_uint32, b"set": c_uint32,
+          b"choice every": c_uint32}
 
 
 def settings(struct: str) -> Iterator[mrp_setting]:

@@ -388,7 +388,7 @@ static const char *const kinds[] = {
     [MRI_SETTING_SIZE] = "size",     [MRI_SETTING_SECONDS] = "seconds",
     [MRI_SETTING_TEXT] = "text",     [MRI_SETTING_CHOICE] = "choice",
     [MRI_SETTING_EITHER] = "either", [MRI_SETTING_COUNT_OR_OFF] = "count or off",
-    [MRI_SETTING_SET] = "set",
+    [MRI_SETTING_SET] = "set",       [MRI_SETTING_CHOICE_EVERY] = "choice every",
 };
 
 int mrp_setting_at(const char *type, uint32_t k, mrp_setting *out)

@@ -192,8 +192,8 @@ static void rows_are_whole(void **state)
     for (size_t t = 0; t < MRI_ARRAY_COUNT(tables); t++)
         for (size_t i = 0; i < tables[t].count; i++) {
             const mri_setting *s = &tables[t].rows[i];
-            const bool chosen =
-                s->kind == MRI_SETTING_CHOICE || s->kind == MRI_SETTING_EITHER || s->kind == MRI_SETTING_SET;
+            const bool chosen = s->kind == MRI_SETTING_CHOICE || s->kind == MRI_SETTING_EITHER ||
+                                s->kind == MRI_SETTING_SET || s->kind == MRI_SETTING_CHOICE_EVERY;
             if (!s->since || chosen != (s->choices != NULL) || (s->option && !s->help) || s->least > s->most)
                 fail_msg("%s: since, choices, help or range", name_of(s));
             if (s->changes == MRI_CHANGES_SPEED && s->resume != MRI_RESUME_FREE)
@@ -267,6 +267,7 @@ typedef struct every_kind {
     float real32;
     const char *text;
     mri_cache_spec cache;
+    uint32_t every;
 } every_kind;
 
 static const mri_setting kinds[] = {
@@ -283,6 +284,8 @@ static const mri_setting kinds[] = {
     MRI_ROW(every_kind, count, COUNT_OR_OFF, .option = "count", .most = 9),
     MRI_ROW(every_kind, set, SET, .option = "set", .choices = MRI_CHOICES("one", "two", "three")),
     MRI_ROW(every_kind, cache, CACHE, .option = "cache"),
+    MRI_ROW(every_kind, every, CHOICE_EVERY, .option = "every", .least = 1, .most = 9,
+            .choices = MRI_CHOICES("one", "two:N", "three")),
 };
 
 static const mri_setting *kind_of(const char *name)
@@ -319,6 +322,9 @@ static void texts_become_values_and_back(void **state)
         {"either", "on", "on"},
         {"count", "off", "off"},
         {"count", "3", "3"},
+        {"every", "one", "one"},
+        {"every", "two:9", "two:9"},
+        {"every", "three", "three"},
         {"cache", "ram", "1"},
         {"cache", "disk:/a:b:1K", "2"},
     };
@@ -360,6 +366,11 @@ static void texts_that_stand_for_nothing_are_refused(void **state)
         {"choice", "three", "--choice: expected one of one, two; found 'three'"},
         {"either", "yes", "--either: expected one of on, off; found 'yes'"},
         {"count", "on", "--count: expected a whole number or off, found 'on'"},
+        {"every", "two", "--every: expected two:N with N from 1 to 9, found 'two'"},
+        {"every", "two:10", "--every: expected two:N with N from 1 to 9, found 'two:10'"},
+        {"every", "two:0", "--every: expected two:N with N from 1 to 9, found 'two:0'"},
+        {"every", "one:1", "--every: expected one of one, two:N, three; found 'one:1'"},
+        {"every", "thr", "--every: expected one of one, two:N, three; found 'thr'"},
         {"cache",
          "ram:", "--cache: expected off, ram, ram:SIZE or disk:FOLDER:SIZE, such as ram:8G; found 'ram:'"},
         {"cache", "disk::1",

@@ -240,6 +240,10 @@ int mrt_rig_try(mrt_rig *rig, const mrt_rig_options *o, mr_error *err)
         cfg.decay_on = o->decay_on;
         cfg.average = o->average;
         cfg.lookahead = o->lookahead;
+        cfg.sync = o->sync;
+        if (o->outer_lr > 0) cfg.outer_lr = o->outer_lr;
+        cfg.outer_momentum = o->outer_momentum;
+        cfg.outer_heavy_ball = o->outer_heavy_ball;
         cfg.freeze = o->freeze;
         cfg.update.weight_decay = o->weight_decay;
         cfg.parts = o->parts || o->world ? &rig->parts : NULL;

@@ -51,6 +51,9 @@ typedef struct mrt_rig_options {
     const char *freeze; /* as mr_net_choose() takes it */
     bool mixes;
     const float *class_weights; /* MRT_CLASSES of them, or NULL */
+    uint32_t sync;
+    float outer_lr, outer_momentum; /* outer_lr 0: the default */
+    bool outer_heavy_ball;
 } mrt_rig_options;
 
 mr_net *mrt_net_conv(void); /* convolutions, pooling, dropout, dense: all that is exact over replicas */

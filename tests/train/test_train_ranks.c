@@ -8,6 +8,7 @@ enum { BATCH = 24, PARTS = 6 };
 typedef struct job {
     mr_net *(*net)(void);
     uint64_t bucket_bytes;
+    uint32_t sync;                    /* else one set of weights, with averages and Lookahead */
     bool tunes;                       /* the size of buckets */
     uint32_t devices[MRT_RANKS_MOST]; /* of each rank; 0: one */
     const char *checkpoint;
@@ -42,8 +43,11 @@ static int open_rig(const job *j, mr_world *world, uint32_t rank, mrt_rig *rig, 
                                           .tune_buckets = j->tunes,
                                           .deterministic = true,
                                           .clip_norm = 0.1f,
-                                          .average = 0.8f,
-                                          .lookahead = 2,
+                                          .average = j->sync ? 0 : 0.8f,
+                                          .lookahead = j->sync ? 0 : 2,
+                                          .sync = j->sync,
+                                          .outer_lr = 0.7f,
+                                          .outer_momentum = 0.9f,
                                           .world = world},
                        err);
 }
@@ -154,6 +158,28 @@ static void weights_do_not_depend_on_processes(void **state)
     }
 }
 
+/* Shares with weights of their own: the checkpoint and the snapshot of the job are between two averages. */
+static void averages_do_not_depend_on_processes(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t size, devices[MRT_RANKS_MOST];
+    } worlds[] = {{2, {0}}, {2, {3, 1}}, {3, {1, 2, 3}}, {5, {0}}, {6, {0}}};
+    for (uint32_t updates = 2; updates < 4; updates++) {
+        char alone[1024], together[1024];
+        job j = {.net = mrt_net_norm,
+                 .sync = mr_sync_average(updates),
+                 .checkpoint = mrt_path("average%u.mrck", updates),
+                 .odd_rank = MRT_RANKS_MOST};
+        outcome_of(&j, 1, alone, sizeof alone);
+        for (size_t k = 0; k < sizeof worlds / sizeof *worlds; k++) {
+            memcpy(j.devices, worlds[k].devices, sizeof j.devices);
+            outcome_of(&j, worlds[k].size, together, sizeof together);
+            MRT_STR(together, alone);
+        }
+    }
+}
+
 /* Enough steps for a search to end. The text: weights, then the buckets in use. */
 static void live_long(mrt_worlds *w, uint32_t slot, uint32_t rank, uint32_t size, const void *what)
 {
@@ -243,6 +269,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_do_not_depend_on_processes),
+        cmocka_unit_test(averages_do_not_depend_on_processes),
         cmocka_unit_test(buckets_are_the_same_in_all_and_change_no_bit),
         cmocka_unit_test(what_differs_is_told_to_all),
     };

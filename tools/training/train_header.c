@@ -52,6 +52,20 @@ static void put_rule(const tool_session *s)
     putchar('\n');
 }
 
+/* Another algorithm than one set of weights must not be taken for it. */
+static void put_sync(const tool_session *s)
+{
+    const uint32_t updates = s->rule.sync >> 8;
+    if (s->rule.sync == MR_SYNC_EACH) return;
+    printf("sync     the weights of %u share%s are averaged after %s%u update%s", s->parts.all,
+           s->parts.all > 1 ? "s" : "", updates > 1 ? "" : "each ", updates, updates > 1 ? "s" : "");
+    if (s->rule.outer_lr < 1 || s->rule.outer_lr > 1) printf(", outer lr %g", (double)s->rule.outer_lr);
+    if (s->rule.outer_momentum > 0)
+        printf(", outer momentum %g (%s)", (double)s->rule.outer_momentum,
+               s->rule.outer_heavy_ball ? "heavy ball" : "Nesterov");
+    printf(": another algorithm than --sync sync\n");
+}
+
 static const char *starter(const tool_world *w)
 {
     return w->at.launcher == MR_LAUNCHER_NONE ? "hand" : mr_launcher_name(w->at.launcher);
@@ -66,9 +80,12 @@ static void put_link(const tool_session *s)
     if (!(l.latency_ms > 0)) return;
     if (l.bytes_per_s > 0) size_text(l.bytes_per_s, rate, sizeof rate);
     else snprintf(rate, sizeof rate, "?");
-    printf("network  %.2f ms, %s/s; a step's %s of gradients in %u bucket%s: %.1f ms if nothing overlaps\n",
-           l.latency_ms, rate, size_text((double)l.bytes, gradients, sizeof gradients), l.buckets,
-           l.buckets > 1 ? "s" : "", l.sum_ms);
+    size_text((double)l.bytes, gradients, sizeof gradients);
+    printf("network  %.2f ms, %s/s; ", l.latency_ms, rate);
+    if (s->rule.sync == MR_SYNC_EACH)
+        printf("a step's %s of gradients in %u bucket%s: %.1f ms if nothing overlaps\n", gradients, l.buckets,
+               l.buckets > 1 ? "s" : "", l.sum_ms);
+    else printf("an average of %s: %.1f ms\n", gradients, l.sum_ms);
 }
 
 /* Who else there is, and whose gradients are added in which order. */
@@ -152,6 +169,7 @@ void train_header_text(const train_header *h)
            (l->batch - 1) / s->parts.all + 1, s->parts.all == session_replicas(s) ? "replica" : "part",
            h->run->epochs, h->run->seed, l->augment);
     put_rule(s);
+    put_sync(s);
     put_beginning(h);
     printf("devices  %u:", s->device_count);
     for (uint32_t i = 0; i < s->device_count && i < 8; i++)

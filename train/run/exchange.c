@@ -9,6 +9,7 @@
  * sum is the same bits whether it is taken in pieces or at once. A single replica has nobody to tell: no
  * streams, no group. With other processes there is one even so. */
 #include "train/run/exchange.h"
+#include "train/run/worker.h"
 
 int mri_exchange_init(mri_exchange *x, mri_team *team, mr_trace *trace, mr_error *err)
 {
@@ -94,28 +95,73 @@ static int expect(mri_exchange *x, uint64_t floats, uint32_t bucket, bool sum, m
                           err);
 }
 
+/* Floats [at, at + count) of the nodes that fold.h leaves in gradients and terms. */
+static int sum_folded(mri_exchange *x, uint64_t at, uint64_t count, uint32_t bucket, mr_error *err)
+{
+    uint32_t arrays = 0;
+    int rc = behind_compute(x, err);
+    if (rc == MR_OK) rc = expect(x, count, bucket, true, err);
+    if (rc) return rc;
+    for (uint32_t r = 0; r < x->team->count; r++) {
+        const mri_replica *rep = &x->team->replicas[r];
+        for (uint32_t k = 0; k < rep->cfg.folds.left; k++) x->arrays[arrays++] = rep->memory.terms[k] + at;
+        x->arrays[arrays++] = rep->memory.grads + at;
+    }
+    rc = mr_group_sum_async(x->group, x->arrays, count);
+    return rc ? mri_team_queue_failed(x->team, 0, rc, "a sum over shares", err) : MR_OK;
+}
+
 int mri_exchange_bucket(mri_exchange *x, uint32_t bucket, mr_error *err)
 {
     const mri_plan *plan = &x->team->replicas[0].plan;
     const mri_bucket *b = &plan->buckets[bucket];
-    uint32_t arrays = 0;
     if (!x->group) return MR_OK;
-    int rc = behind_compute(x, err);
-    if (rc == MR_OK) rc = expect(x, b->count, bucket, true, err);
-    if (rc) return rc;
-    for (uint32_t r = 0; r < x->team->count; r++) { /* the nodes that fold.h leaves */
-        const mri_replica *rep = &x->team->replicas[r];
-        for (uint32_t k = 0; k < rep->cfg.folds.left; k++) x->arrays[arrays++] = rep->memory.terms[k] + b->at;
-        x->arrays[arrays++] = rep->memory.grads + b->at;
+    const int rc = sum_folded(x, b->at, b->count, bucket, err);
+    return rc == MR_OK && bucket + 1 == plan->bucket_count ? before_compute(x, err) : rc;
+}
+
+/* These floats of one of the arrays that parts have of their own. */
+static int average_piece(mri_exchange *x, uint32_t array, uint64_t from, uint64_t count, mr_error *err)
+{
+    int rc = MR_OK;
+    for (uint32_t r = 0; rc == MR_OK && r < x->team->count; r++) {
+        rc = mri_worker_differences(&x->team->replicas[r], array, from, count);
+        if (rc) return mri_team_queue_failed(x->team, r, rc, "a sum of what shares have trained", err);
     }
-    rc = mr_group_sum_async(x->group, x->arrays, b->count);
-    if (rc) return mri_team_queue_failed(x->team, 0, rc, "the sum of gradients", err);
-    return bucket + 1 == plan->bucket_count ? before_compute(x, err) : MR_OK;
+    if (x->group) rc = sum_folded(x, 0, count, array, err);
+    if (rc == MR_OK && x->group) rc = before_compute(x, err);
+    for (uint32_t r = 0; rc == MR_OK && r < x->team->count; r++) {
+        rc = mri_worker_take_sum(&x->team->replicas[r], array, from, count);
+        if (rc) return mri_team_queue_failed(x->team, r, rc, "an average over shares", err);
+    }
+    return rc;
+}
+
+static int spread(mri_exchange *x, mr_error *err)
+{
+    for (uint32_t r = 0; r < x->team->count; r++) {
+        const int rc = mri_worker_spread(&x->team->replicas[r]);
+        if (rc) return mri_team_queue_failed(x->team, r, rc, "a copy of weights", err);
+    }
+    return MR_OK;
+}
+
+int mri_exchange_average(mri_exchange *x, mr_error *err)
+{
+    const mri_replica *first = &x->team->replicas[0];
+    int rc = MR_OK;
+    for (uint32_t a = 0; rc == MR_OK && a < mri_worker_arrays(first); a++) {
+        const uint64_t all = mri_worker_floats(first, a), most = first->plan.weight_floats;
+        for (uint64_t from = 0; rc == MR_OK && from < all; from += most)
+            rc = average_piece(x, a, from, mri_min_u64(most, all - from), err);
+    }
+    return rc ? rc : spread(x, err);
 }
 
 typedef float *array_of_replica(const mri_replica *r);
-static float *weights_of(const mri_replica *r) { return r->memory.weights; }
-static float *stats_of(const mri_replica *r) { return r->memory.stats; }
+static float *weights_of(const mri_replica *r) { return mri_replica_weights(r); }
+static float *stats_of(const mri_replica *r) { return mri_replica_stats(r); }
+static float *outer_of(const mri_replica *r) { return r->memory.own.outer; }
 static float *slot0_of(const mri_replica *r) { return r->memory.slot[0]; }
 static float *slot1_of(const mri_replica *r) { return r->memory.slot[1]; }
 static float *slot2_of(const mri_replica *r) { return r->memory.slot[2]; }
@@ -135,7 +181,11 @@ static int broadcast(mri_exchange *x, array_of_replica *array, uint64_t count, c
     return rc ? mri_team_queue_failed(x->team, 0, rc, what, err) : before_compute(x, err);
 }
 
-void mri_exchange_mark_stats_stale(mri_exchange *x) { x->stats_differ = true; }
+void mri_exchange_mark_stats_stale(mri_exchange *x)
+{
+    x->stats_differ = !x->team->replicas[0].cfg.local.on; /* there common statistics change in averages only
+                                                           */
+}
 
 int mri_exchange_stats(mri_exchange *x, mr_error *err)
 {
@@ -156,6 +206,7 @@ int mri_exchange_all(mri_exchange *x, mr_error *err)
     if (rc == MR_OK) rc = broadcast(x, slot2_of, plan->weight_floats, "a broadcast of optimizer state", err);
     if (rc == MR_OK) rc = broadcast(x, average_of, plan->weight_floats, "a broadcast of averages", err);
     if (rc == MR_OK) rc = broadcast(x, average_stats_of, plan->stat_floats, "a broadcast of averages", err);
+    if (rc == MR_OK) rc = broadcast(x, outer_of, plan->weight_floats, "a broadcast of momentum", err);
     x->stats_differ = false;
-    return rc;
+    return rc ? rc : spread(x, err);
 }

@@ -31,6 +31,9 @@ void mri_exchange_fini(mri_exchange *x); /* before the team's; accepts a zeroed 
 /* Sum a bucket of gradients over the replicas, behind what is queued; after the last one the compute streams
  * wait. */
 int mri_exchange_bucket(mri_exchange *x, uint32_t bucket, mr_error *err);
+/* Average what the parts have trained by themselves, of all replicas, and let all go on from it (worker.h).
+ */
+int mri_exchange_average(mri_exchange *x, mr_error *err);
 /* A training step was queued: from now on the running statistics of the replicas differ. */
 void mri_exchange_mark_stats_stale(mri_exchange *x);
 /* Give every replica the running statistics of replica 0, where they differ. */

@@ -103,6 +103,44 @@ static int take_tables(const taking *t, mr_error *err)
     return rc;
 }
 
+/* Of parts that train by themselves: the first one has the arrays of the replica. */
+static int take_workers(const taking *t, mr_error *err)
+{
+    mri_memory *m = t->m;
+    const mri_plan *plan = t->plan;
+    int rc = MR_OK;
+    if (!t->cfg->local.on) return MR_OK;
+    m->own.part = calloc(t->cfg->folds.count, sizeof *m->own.part);
+    if (!m->own.part) return mr_error_set(err, MR_ENOMEM, "no memory for %u parts", t->cfg->folds.count);
+    m->own.part[0] = (mri_worker){m->weights, m->stats, {m->slot[0], m->slot[1], m->slot[2]}};
+    m->own.count = t->cfg->folds.count;
+    for (uint32_t k = 1; rc == MR_OK && k < m->own.count; k++) {
+        mri_worker *w = &m->own.part[k];
+        rc = alloc_floats(t, plan->weight_floats, &w->weights, err);
+        if (rc == MR_OK) rc = alloc_floats(t, plan->stat_floats, &w->stats, err);
+        for (uint32_t s = 0; rc == MR_OK && s < t->cfg->slot_count; s++)
+            rc = alloc_floats(t, plan->weight_floats, &w->slot[s], err);
+    }
+    if (rc == MR_OK) rc = alloc_floats(t, plan->weight_floats, &m->own.common, err);
+    if (rc == MR_OK) rc = alloc_floats(t, plan->stat_floats, &m->own.common_stats, err);
+    if (rc == MR_OK) rc = alloc_floats(t, plan->weight_floats, &m->own.outer, err);
+    return rc;
+}
+
+static int take_outer_values(const taking *t, mr_error *err)
+{
+    const float share = 1 / (float)t->cfg->local.all_parts;
+    const mr_step_values values[MRI_OUTER_VALUES] = {
+        [MRI_OUTER_WHOLE] = {.lr = 1},
+        [MRI_OUTER_SHARE] = {.lr = share},
+        [MRI_OUTER_STEP] = {.lr = t->cfg->local.lr / (float)t->cfg->local.all_parts},
+    };
+    void *table = NULL;
+    int rc = t->cfg->local.on ? take_table(t, values, sizeof values, &table, err) : MR_OK;
+    t->m->own.outer_values = table;
+    return table && rc == MR_OK ? mr_stream_sync(t->stream, err) : rc; /* values go */
+}
+
 int mri_memory_init(mri_memory *m, mr_device *dev, mr_stream *stream, const mri_plan *plan,
                     const mri_replica_config *cfg, mr_error *err)
 {
@@ -119,6 +157,8 @@ int mri_memory_init(mri_memory *m, mr_device *dev, mr_stream *stream, const mri_
         rc = alloc_floats(&t, plan->weight_floats, &m->slot[s], err);
     if (rc == MR_OK && plan->averages) rc = alloc_floats(&t, plan->weight_floats, &m->average, err);
     if (rc == MR_OK && plan->averages) rc = alloc_floats(&t, plan->stat_floats, &m->average_stats, err);
+    if (rc == MR_OK) rc = take_workers(&t, err);
+    if (rc == MR_OK) rc = take_outer_values(&t, err);
     if (rc == MR_OK) rc = take_sums(&t, err);
     if (rc == MR_OK) rc = take_loss_scale(&t, err);
     if (rc == MR_OK) rc = take_norm(&t, err);
@@ -131,6 +171,16 @@ int mri_memory_init(mri_memory *m, mr_device *dev, mr_stream *stream, const mri_
 void mri_memory_fini(mri_memory *m, mr_device *dev)
 {
     mr_device_free(dev, m->arena);
+    mr_device_free(dev, m->own.outer_values);
+    mr_device_free(dev, m->own.outer);
+    mr_device_free(dev, m->own.common_stats);
+    mr_device_free(dev, m->own.common);
+    for (uint32_t k = 1; k < m->own.count; k++) {
+        for (uint32_t s = 0; s < MRI_SLOTS_MOST; s++) mr_device_free(dev, m->own.part[k].slot[s]);
+        mr_device_free(dev, m->own.part[k].stats);
+        mr_device_free(dev, m->own.part[k].weights);
+    }
+    free(m->own.part);
     mr_device_free(dev, m->average_stats);
     mr_device_free(dev, m->average);
     mr_device_free(dev, m->room);

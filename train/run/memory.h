@@ -10,6 +10,19 @@
 
 #define MRI_SLOTS_MOST 3u /* arrays as large as the weights that a rule keeps, and Lookahead's */
 
+/* What a part trains by itself (worker.h). */
+typedef struct mri_worker {
+    float *weights, *stats, *slot[MRI_SLOTS_MOST];
+} mri_worker;
+
+typedef struct mri_workers {
+    mri_worker *part; /* of each part; the first one's arrays are weights, stats and slot; in host memory */
+    uint32_t count;
+    float *common, *common_stats; /* weights and statistics of the newest average, which all replicas have */
+    float *outer;                 /* its momentum */
+    mr_step_values *outer_values; /* by MRI_OUTER_...: rates of the calls that average (worker.c) */
+} mri_workers;
+
 typedef struct mri_memory { /* device memory where nothing else is said; NULL where the plan needs none */
     float *weights, *grads, *slot[MRI_SLOTS_MOST], *stats;
     float *other_stats;             /* those of parts whose statistics nobody reads, where stats are read */
@@ -29,6 +42,7 @@ typedef struct mri_memory { /* device memory where nothing else is said; NULL wh
     double *trust;                  /* with tensors */
     void *room;                     /* of the plan's matrices, or NULL */
     float *class_weights;           /* the settings', or NULL */
+    mri_workers own;                /* where parts train by themselves */
 } mri_memory;
 
 /* All of it, zeros where it is read before it is written; the stream is idle on return. On failure

@@ -44,6 +44,14 @@ typedef struct mri_labels { /* how losses against labels count them in training 
     uint32_t class_weight_count;
 } mri_labels;
 
+/* Parts with weights of their own, and how those are averaged (worker.h). */
+typedef struct mri_local {
+    bool on;
+    bool heavy_ball; /* else Nesterov */
+    float lr, momentum;
+    uint32_t all_parts; /* of all replicas and processes */
+} mri_local;
+
 /* What all replicas of a trainer have in common, but for the last two. */
 typedef struct mri_replica_config {
     const mr_net *net;
@@ -67,6 +75,7 @@ typedef struct mri_replica_config {
     mri_folds folds;       /* the parts of this replica */
     mri_data_in in;        /* what it takes beside pictures */
     mri_kept kept;
+    mri_local local;
     bool owns_stats; /* the first of them is the first of all: its running statistics are the network's */
 } mri_replica_config;
 

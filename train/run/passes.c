@@ -30,15 +30,26 @@ typedef struct share {
     bool training;
 } share;
 
+/* Weights, and running statistics. */
+typedef struct place_of_values {
+    float *weights, *stats;
+} place_of_values;
+
+static place_of_values values_of(const mri_replica *r, const mri_node *n, const share *of)
+{
+    const mri_memory *m = &r->memory;
+    if (!of->training && r->plan.averages) return (place_of_values){m->average, m->average_stats};
+    if (!of->training || !r->cfg.local.on) {
+        const bool own = of->number == 0 || !of->training || !m->other_stats || n->frozen;
+        return (place_of_values){mri_replica_weights(r), own ? mri_replica_stats(r) : m->other_stats};
+    }
+    return (place_of_values){m->own.part[of->number].weights, m->own.part[of->number].stats};
+}
+
 static mr_op_args args_of(const mri_replica *r, const mri_node *n, const share *of)
 {
     const mr_part *part = of->part;
-    const bool own = of->number == 0 || !of->training || !r->memory.other_stats || n->frozen,
-               averaged = !of->training && r->plan.averages;
-    float *const stats = averaged ? r->memory.average_stats
-                         : own    ? r->memory.stats
-                                  : r->memory.other_stats,
-                 *const weights = averaged ? r->memory.average : r->memory.weights;
+    const place_of_values at = values_of(r, n, of);
     mr_op_args a = {
         .n = part->count,
         .x = n->in == MRI_NONE ? data_of(n, part) : span_at(r, r->nodes.node[n->in].y_span),
@@ -56,10 +67,10 @@ static mr_op_args args_of(const mri_replica *r, const mri_node *n, const share *
         .class_weights = r->memory.class_weights,
     };
     for (uint32_t p = 0; p < n->info->param_count; p++) {
-        a.param[p] = weights + n->param_at[p];
+        a.param[p] = at.weights + n->param_at[p];
         a.dparam[p] = r->memory.grads ? r->memory.grads + n->param_at[p] : NULL;
     }
-    for (uint32_t p = 0; p < n->info->state_count; p++) a.state[p] = stats + n->state_at[p];
+    for (uint32_t p = 0; p < n->info->state_count; p++) a.state[p] = at.stats + n->state_at[p];
     return a;
 }
 
@@ -157,15 +168,19 @@ int mri_replica_begin_averages(const mri_replica *r)
     return rc == MR_OK && r->plan.averages ? average(r, 0) : rc;
 }
 
-static int update(const mri_replica *r)
+/* Of the replica's weights, or of those that part `number` trains by itself. */
+static int update(const mri_replica *r, uint32_t number)
 {
+    const mri_memory *m = &r->memory;
+    const mri_worker all = {m->weights, m->stats, {m->slot[0], m->slot[1], m->slot[2]}},
+                     *w = r->cfg.local.on ? &m->own.part[number] : &all;
     mr_update_config cfg;
     mr_update_defaults(&cfg);
     cfg.rule = r->cfg.update;
     cfg.args = (mr_update_args){.count = r->plan.weight_floats,
-                                .weights = r->memory.weights,
+                                .weights = w->weights,
                                 .grads = r->memory.grads,
-                                .state = {r->memory.slot[0], r->memory.slot[1]},
+                                .state = {w->slot[0], w->slot[1]},
                                 .values = r->memory.values,
                                 .loss_scale = r->memory.loss_scale};
     cfg.clip_value = r->cfg.clip_value;
@@ -194,7 +209,7 @@ static uint32_t replica_segments(const mri_replica *r, bool training)
 static int queue(const mri_replica *r, const share *of, uint32_t segment)
 {
     const bool training = of->training;
-    if (training && segment == r->plan.bucket_count) return update(r);
+    if (training && segment == r->plan.bucket_count) return update(r, of->number);
     int rc = MR_OK;
     if (of->part->count > 0) {
         if (segment == 0 && !r->cfg.in.split) rc = forward(r, of);
@@ -204,7 +219,8 @@ static int queue(const mri_replica *r, const share *of, uint32_t segment)
     } else if (training && segment == 0) {
         rc = mr_fill_async(r->stream, r->memory.grads, 0, (size_t)r->plan.weight_floats * sizeof(float));
     }
-    if (rc == MR_OK && training && r->cfg.together && segment + 1 == r->plan.bucket_count) rc = update(r);
+    if (rc == MR_OK && training && r->cfg.together && segment + 1 == r->plan.bucket_count)
+        rc = update(r, of->number);
     return rc;
 }
 
@@ -218,7 +234,7 @@ int mri_replica_forward(mri_replica *r, uint32_t number, const mr_part *part, bo
 
 void *mri_replica_place(const mri_replica *r, uint32_t span) { return span_at(r, span); }
 
-int mri_replica_fold(mri_replica *r, uint32_t number, uint64_t at, uint64_t count)
+int mri_replica_fold(const mri_replica *r, uint32_t number, uint64_t at, uint64_t count)
 {
     const mri_folds *f = &r->cfg.folds;
     const mri_fold *fold = &f->of[number];

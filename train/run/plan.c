@@ -312,7 +312,8 @@ static int place_all(planning *p, mr_device *dev, mr_error *err)
     plan->averages = cfg->average > 0 && !cfg->inference;
     const uint64_t arrays =
         cfg->inference ? 1 : 2 + cfg->slot_count + cfg->folds.terms + (uint64_t)plan->averages;
-    plan->other_stats = cfg->owns_stats && cfg->folds.count > 1 && !cfg->inference;
+    plan->other_stats = cfg->owns_stats && cfg->folds.count > 1 && !cfg->inference && !cfg->local.on;
+    const uint64_t more = cfg->local.on ? cfg->folds.count - 1 : 0; /* parts with arrays of their own */
     if (plan->weight_floats > SIZE_MAX / 64) return too_large(p->cfg, MR_ELIMIT, err);
     rc = mark_decays(p, err);
     if (rc == MR_OK) rc = number_tensors(p, err);
@@ -326,6 +327,10 @@ static int place_all(planning *p, mr_device *dev, mr_error *err)
         cfg->labels.class_weight_count * sizeof *cfg->labels.class_weights + mri_plan_norm_bytes(plan, cfg) +
         mri_plan_decay_bytes(plan) + mri_plan_tensor_bytes(plan) + mri_plan_trust_bytes(plan) +
         plan->room_bytes;
+    if (cfg->local.on)
+        plan->memory_bytes += sizeof(float) * ((more * (1 + cfg->slot_count) + 2) * plan->weight_floats +
+                                               (more + 1) * plan->stat_floats) +
+                              MRI_OUTER_VALUES * sizeof(mr_step_values);
     return cfg->inference ? MR_OK : fill_buckets(p, err);
 }
 

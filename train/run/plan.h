@@ -12,6 +12,9 @@
 
 #define MRI_PARAM_ALIGN 64u
 
+/* Rates in mri_memory.outer_values: 1; 1 / parts of all; the outer rate / parts of all. */
+enum { MRI_OUTER_WHOLE, MRI_OUTER_SHARE, MRI_OUTER_STEP, MRI_OUTER_VALUES };
+
 /* A stretch of the gradients that is complete once backward has passed a node. */
 typedef struct mri_bucket {
     uint32_t node;

@@ -22,11 +22,12 @@ static int init_node(const mri_replica *r, const mri_node *n, float *host, mr_er
     for (uint32_t p = 0; rc == MR_OK && p < n->info->param_count; p++) {
         rc = init_param(&n->info->param[p], l, r->cfg.seed, host, err);
         if (rc == MR_OK)
-            rc = mr_op_param_import(n->op, false, p, r->memory.weights + n->param_at[p], host, err);
+            rc = mr_op_param_import(n->op, false, p, mri_replica_weights(r) + n->param_at[p], host, err);
     }
     for (uint32_t p = 0; rc == MR_OK && p < n->info->state_count; p++) {
         rc = init_param(&n->info->state[p], l, r->cfg.seed, host, err);
-        if (rc == MR_OK) rc = mr_op_param_import(n->op, true, p, r->memory.stats + n->state_at[p], host, err);
+        if (rc == MR_OK)
+            rc = mr_op_param_import(n->op, true, p, mri_replica_stats(r) + n->state_at[p], host, err);
     }
     return rc;
 }

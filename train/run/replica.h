@@ -50,6 +50,16 @@ int mri_replica_init_weights(mri_replica *r, mr_error *err);
 /* Other buckets from the next step on. Nothing queued may be unfinished. */
 void mri_replica_set_bucket(mri_replica *r, uint64_t bytes);
 
+/* Weights and running statistics that are evaluated and saved. */
+static inline float *mri_replica_weights(const mri_replica *r)
+{
+    return r->memory.own.common ? r->memory.own.common : r->memory.weights;
+}
+static inline float *mri_replica_stats(const mri_replica *r)
+{
+    return r->memory.own.common_stats ? r->memory.own.common_stats : r->memory.stats;
+}
+
 /* ---- passes.c ---- */
 
 /* Queue what follows an update that makes it so many of the run: Lookahead, averages. Is not recorded. */
@@ -79,7 +89,7 @@ void *mri_replica_place(const mri_replica *r, uint32_t span);
 /* Queue forward, without losses, of the nodes that are wanted, one entry each. */
 int mri_replica_forward_some(const mri_replica *r, const mr_part *part, const bool *wanted);
 /* Queue what fold.h says for floats [at, at + count) of the gradients, behind backward of a part. */
-int mri_replica_fold(mri_replica *r, uint32_t number, uint64_t at, uint64_t count);
+int mri_replica_fold(const mri_replica *r, uint32_t number, uint64_t at, uint64_t count);
 
 /* Once: why steps are recorded no more. False: they are, or it is nothing to tell. */
 bool mri_replica_take_recording_error(mri_replica *r, mr_error *out);

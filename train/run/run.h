@@ -14,6 +14,7 @@
  *   replica       a network on one device: what is below, opened and closed
  *   passes        forward, backward, update: queued, or replayed
  *   memory        device memory                                 plan      where everything lies in it
+ *   worker        parts that train by themselves, and their averages
  *   nodes         layers as ops                                 spans     places in one stretch of memory
  *   fold          the order in which a replica adds up its parts
  *

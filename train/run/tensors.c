@@ -91,6 +91,9 @@ static void add_all(const listing *list)
         for (uint32_t i = 0; i < list->count; i++)
             for (uint32_t p = 0; p < node_of(list, &list->holders[i])->info->param_count; p++)
                 add_tensor(list, &list->holders[i], false, p, slot_roles[s]);
+    for (uint32_t i = 0; list->rep->cfg.local.on && i < list->count; i++)
+        for (uint32_t p = 0; p < node_of(list, &list->holders[i])->info->param_count; p++)
+            add_tensor(list, &list->holders[i], false, p, MRI_ROLE_OUTER);
     for (uint32_t i = 0; list->rep->plan.averages && i < t->own; i++) {
         t->desc[t->count] = t->desc[i];
         t->desc[t->count].role = mri_role_averaged(t->desc[i].role);
@@ -106,7 +109,7 @@ int mri_tensors_init(mri_tensors *t, const mri_replica *rep, mr_error *err)
     int rc = list_holders(&list, err);
     for (uint32_t i = 0; rc == MR_OK && i < list.count; i++) {
         const mr_op_info *info = node_of(&list, &list.holders[i])->info;
-        most += (size_t)info->param_count * (1 + slots_of(rep) + rep->plan.averages) +
+        most += (size_t)info->param_count * (1 + slots_of(rep) + rep->plan.averages + rep->cfg.local.on) +
                 (size_t)info->state_count * (1 + rep->plan.averages);
     }
     if (rc == MR_OK && most > MRI_CHECKPOINT_MAX_TENSORS)
@@ -136,13 +139,15 @@ void mri_tensors_fini(mri_tensors *t)
 static float *array_of(const mri_replica *rep, mri_role role)
 {
     switch (role) {
-    case MRI_ROLE_WEIGHTS: return rep->memory.weights;
-    case MRI_ROLE_STATE: return rep->memory.stats;
+    case MRI_ROLE_WEIGHTS: return mri_replica_weights(rep);
+    case MRI_ROLE_STATE: return mri_replica_stats(rep);
     case MRI_ROLE_SLOT0: return rep->memory.slot[0];
     case MRI_ROLE_SLOT1: return rep->memory.slot[1];
     case MRI_ROLE_AVERAGE: return rep->memory.average;
     case MRI_ROLE_AVERAGE_STATE: return rep->memory.average_stats;
     case MRI_ROLE_SLOT2: return rep->memory.slot[2];
+    case MRI_ROLE_OUTER: return rep->memory.own.outer;
+    case MRI_ROLE_WORKER:
     case MRI_ROLE_COUNT: break;
     }
     return NULL;
@@ -164,4 +169,55 @@ int mri_tensor_import(const mri_tensors *t, const mri_replica *rep, uint32_t ten
     rep = stage_of(rep, p->stage);
     float *array = array_of(rep, t->desc[tensor].role);
     return mr_op_param_import(rep->nodes.node[p->node].op, p->state, p->which, array + p->at, from, err);
+}
+
+/* ---- what a part trains by itself ---- */
+
+/* Where a worker has tensor i; NULL: it has none of its own. */
+static float *worker_array(const mri_tensors *t, const mri_worker *w, uint32_t i)
+{
+    switch (t->desc[i].role) {
+    case MRI_ROLE_WEIGHTS: return w->weights;
+    case MRI_ROLE_STATE: return w->stats;
+    case MRI_ROLE_SLOT0: return w->slot[0];
+    case MRI_ROLE_SLOT1: return w->slot[1];
+    case MRI_ROLE_SLOT2: return w->slot[2];
+    default: return NULL;
+    }
+}
+
+uint64_t mri_worker_state_floats(const mri_tensors *t)
+{
+    uint64_t floats = 0;
+    for (uint32_t i = 0; i < t->count; i++)
+        if (t->desc[i].role != MRI_ROLE_OUTER) floats += t->desc[i].count;
+    return floats;
+}
+
+int mri_worker_export(const mri_tensors *t, const mri_replica *rep, uint32_t worker, float *out,
+                      mr_error *err)
+{
+    int rc = MR_OK;
+    for (uint32_t i = 0; rc == MR_OK && i < t->count; i++) {
+        const mri_tensor_place *p = &t->place[i];
+        const float *array = worker_array(t, &rep->memory.own.part[worker], i);
+        if (!array) continue;
+        rc = mr_op_param_export(rep->nodes.node[p->node].op, p->state, p->which, array + p->at, out, err);
+        out += t->desc[i].count;
+    }
+    return rc;
+}
+
+int mri_worker_import(const mri_tensors *t, const mri_replica *rep, uint32_t worker, const float *from,
+                      mr_error *err)
+{
+    int rc = MR_OK;
+    for (uint32_t i = 0; rc == MR_OK && i < t->count; i++) {
+        const mri_tensor_place *p = &t->place[i];
+        float *array = worker_array(t, &rep->memory.own.part[worker], i);
+        if (!array) continue;
+        rc = mr_op_param_import(rep->nodes.node[p->node].op, p->state, p->which, array + p->at, from, err);
+        from += t->desc[i].count;
+    }
+    return rc;
 }

@@ -39,4 +39,13 @@ int mri_tensor_export(const mri_tensors *t, const mri_replica *rep, uint32_t ten
 int mri_tensor_import(const mri_tensors *t, const mri_replica *rep, uint32_t tensor, const float *from,
                       mr_error *err);
 
+/* Everything that a part trains by itself, as one array: its weights, statistics and slots in the order of
+ * the list. Its floats, and one of a replica's parts in canonical order, from and to the device. Both wait.
+ */
+uint64_t mri_worker_state_floats(const mri_tensors *t);
+int mri_worker_export(const mri_tensors *t, const mri_replica *rep, uint32_t worker, float *out,
+                      mr_error *err);
+int mri_worker_import(const mri_tensors *t, const mri_replica *rep, uint32_t worker, const float *from,
+                      mr_error *err);
+
 #endif

@@ -20,7 +20,10 @@ typedef enum mri_role {                       /* numbers are on disk */
                         MRI_ROLE_AVERAGE = 4,       /* of weights; ... */
                         MRI_ROLE_AVERAGE_STATE = 5, /* of what layers keep: of the tensor of the same name */
                         MRI_ROLE_SLOT2 = 6,         /* as SLOT0 */
-                        MRI_ROLE_COUNT = 7,
+                        MRI_ROLE_OUTER = 7,         /* momentum of averages: of the weights of this name */
+                        MRI_ROLE_WORKER = 8, /* all that a share has trained by itself since the last average
+                                              */
+                        MRI_ROLE_COUNT = 9,
 } mri_role;
 
 /* Of weights, or of what layers keep. */

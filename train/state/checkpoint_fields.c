@@ -6,7 +6,7 @@
 
 #include "base/util.h"
 
-enum { MAGIC_BYTES = 8, MOST_PART_THREADS = 4096 };
+enum { MAGIC_BYTES = 8, MOST_PART_THREADS = 4096, FORMAT_BYTES = 16 };
 
 #define FIELD_OF(type, form_, at_, kind_, name_, since_, ...)                                                \
     {                                                                                                        \
@@ -26,6 +26,18 @@ enum { MAGIC_BYTES = 8, MOST_PART_THREADS = 4096 };
 #define FROM_TO(from, to) .least = (from), .most = (double)(to)
 #define FRACTION          .most = 1
 #define SECONDS_OF_A_RUN  .most = DBL_MAX
+
+/* Its last 16 bytes, which no format's name has ever used, are other fields'. */
+#define FORMAT_NAME                                                                                          \
+    {                                                                                                        \
+        .row = {.member = "format",                                                                          \
+                .kind = MRI_SETTING_TEXT,                                                                    \
+                .at = offsetof(mr_checkpoint_info, format),                                                  \
+                .kept_at = 688,                                                                              \
+                .since = "0.4",                                                                              \
+                .resume = MRI_RESUME_STATE},                                                                 \
+        .bytes = FORMAT_BYTES, .form = MRI_FIELD_TEXT                                                        \
+    }
 
 static const mri_checkpoint_field fields[] = {
     /* ---- the file ---- */
@@ -81,7 +93,7 @@ static const mri_checkpoint_field fields[] = {
 
     /* ---- data, loader and devices ---- */
     INFO(VALUE, 104, U64, fingerprint, "0.1", WHOLE64),
-    INFO(TEXT, 688, TEXT, format, "0.4", ),
+    FORMAT_NAME,
     INFO(ANY, 720, U64, label_offset, "0.4", ),
     INFO(VALUE, 808, U64, val_fingerprint, "0.5", WHOLE64),
     INFO(VALUE, 1008, U64, order_seed, "0.5", WHOLE64),

@@ -79,6 +79,9 @@ typedef struct mr_checkpoint_info {
                                     network */
     bool own_order_seed;         /* the loader's seed is order_seed; `seed` is the trainer's only */
     uint64_t order_seed;         /* else 0 */
+    uint32_t sync;               /* of mr_trainer_config, like the next three */
+    float outer_lr, outer_momentum;
+    bool outer_heavy_ball;
 } mr_checkpoint_info;
 
 /* Read and check a checkpoint's header. path is a file, or a folder, which stands for its newest complete

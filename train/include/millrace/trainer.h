@@ -146,6 +146,29 @@ typedef enum mr_decay_on {
 
 #define MR_BUCKET_AUTO UINT64_MAX
 
+/* How the shares of a batch train together. */
+typedef enum mr_sync {
+    MR_SYNC_EACH = 0, /* one set of weights: each update uses the sum of the gradients of all shares */
+    MR_SYNC_AVERAGE,  /* see mr_sync_average() */
+} mr_sync;
+
+/* Return mr_trainer_config.sync for averages: every share trains weights, running statistics and optimizer
+ * arrays of its own; after each update whose number is a multiple of `updates`, and after each epoch, the
+ * common weights
+ * x become
+ *
+ *     d = outer_lr * mean of (x - w) over the shares' weights w;   v = outer_momentum * v - d
+ *     x = x + v (heavy ball), or x = x + outer_momentum * v - d (Nesterov)
+ *
+ * and every share continues from x and from the means of the statistics and optimizer arrays. Local SGD with
+ * outer_lr 1 and no momentum; DiLoCo (Douillard et al. 2023) with Nesterov momentum; SlowMo (Wang et al.
+ * 2019) and block momentum (Chen and Huo 2016) with the heavy ball. A share's gradient is its part of the
+ * gradient of the global batch times the number of shares. Differences are added in the order of the tree
+ * (mr_group), so the weights have the same bits for every distribution of the shares. Evaluation,
+ * mr_trainer_weights_hash() and the weights in checkpoints are x of the newest average; a checkpoint between
+ * two averages also has every share's state. updates is 1 to 1000000. */
+static inline uint32_t mr_sync_average(uint32_t updates) { return (uint32_t)MR_SYNC_AVERAGE | updates << 8; }
+
 /* Settings. Set net, devices, device_count, and mean, std and uses_affine of the training loader; the other
  * members have defaults. */
 typedef struct mr_trainer_config {
@@ -243,6 +266,14 @@ typedef struct mr_trainer_config {
      * weighted. NULL and 0 (default): no weights. No effect with inference. */
     const float *class_weights;
     uint32_t class_weight_count;
+    /* How shares train together: MR_SYNC_EACH (default), or mr_sync_average(). Every other value than
+     * MR_SYNC_EACH is another algorithm: the same samples give other weights. It excludes place, f16,
+     * lookahead, average and tune_buckets (no effect). No effect with inference. */
+    uint32_t sync;
+    /* With mr_sync_average(): factor of the mean change (default 1) and momentum (default 0, below 1), with
+     * Nesterov's rule or, with outer_heavy_ball, the heavy ball. */
+    float outer_lr, outer_momentum;
+    bool outer_heavy_ball;
 } mr_trainer_config;
 
 MR_API void mr_trainer_defaults_sized(mr_trainer_config *cfg, size_t struct_size);
