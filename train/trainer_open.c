@@ -108,6 +108,11 @@ static int check_losses(const mr_trainer_config *cfg, mr_error *err)
 /* Shares with weights of their own: what goes by one set of weights is refused. */
 static int check_sync(const mr_trainer_config *cfg, mr_error *err)
 {
+    if (cfg->exchange != MR_EXCHANGE_F32 && cfg->dtype == MR_TENSOR_F16 && !cfg->inference)
+        return mr_error_set(
+            err, MR_EINVAL,
+            "exchange: what fewer bits leave out is sent later, and f16's loss scale changes in "
+            "between: expected activations of f32 or bf16");
     if (cfg->inference || cfg->sync == MR_SYNC_EACH) return MR_OK;
     const char *not_with = cfg->place                    ? "a network on several devices"
                            : cfg->dtype == MR_TENSOR_F16 ? "f16, whose loss scale is common to all shares"
@@ -213,7 +218,8 @@ static void begin_tuning(mr_trainer *t)
     uint32_t cuts[MRI_BUCKET_SIZES] = {rep->plan.bucket_count}, count = 1;
     const bool others = t->team.ranks.size > 1;
     const bool tunes = t->cfg.tune_buckets && (t->team.count > 1 || others) && t->team.ranks.rank == 0 &&
-                       !t->cfg.inference && t->split.count == 0 && !mri_trainer_is_local(t);
+                       !t->cfg.inference && t->split.count == 0 && !mri_trainer_is_local(t) &&
+                       t->cfg.exchange == MR_EXCHANGE_F32; /* residuals belong to buckets */
     const size_t tried = MRI_ARRAY_COUNT(sizes) - !others;
     t->bucket_bytes = t->cfg.bucket_bytes;
     for (size_t i = 0; tunes && i < tried && count < MRI_BUCKET_SIZES; i++) {
@@ -426,7 +432,7 @@ static int open_parts(mr_trainer *t, mr_error *err)
     if (rc == MR_OK) rc = list_streams(t, err);
     if (rc == MR_OK) rc = agree(t, err);
     if (rc == MR_OK) rc = choose_bucket(t, err);
-    if (rc == MR_OK) rc = mri_exchange_init(&t->exchange, &t->team, t->cfg.trace, err);
+    if (rc == MR_OK) rc = mri_exchange_init(&t->exchange, &t->team, t->cfg.exchange, t->cfg.trace, err);
     if (rc == MR_OK) rc = mri_flights_init(&t->flights, &t->team, t->cfg.watchdog_s, t->cfg.trace, err);
     if (rc == MR_OK) rc = open_stages(t, devices, &replica, err);
     if (rc == MR_OK) rc = mri_tensors_init(&t->tensors, &t->team.replicas[0], err);

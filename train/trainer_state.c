@@ -94,6 +94,7 @@ int mri_trainer_share_all(mr_trainer *t, mr_error *err)
     t->shares_differ = false;
     if (rc == MR_OK) rc = mri_split_exchange_all(&t->split, err);
     if (rc == MR_OK) rc = mri_flights_drain(&t->flights, err);
+    if (rc == MR_OK) mri_exchange_forget(&t->exchange);
     return rc ? rc : mri_trainer_compare(t, err);
 }
 

@@ -128,6 +128,7 @@ class TrainSettings(TypedDict, total=False):
     outer_lr: Optional[float]
     outer_momentum: Optional[float]
     outer_rule: Optional[Literal["nesterov", "heavy-ball"]]
+    exchange: Optional[Literal["f32", "bf16", "f16", "int8", "1bit"]]
     loss: Optional[Literal["own", "bce", "mse", "l1", "huber"]]
     targets: Optional[str]
     class_weights: Optional[Words]

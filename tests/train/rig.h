@@ -54,6 +54,7 @@ typedef struct mrt_rig_options {
     uint32_t sync;
     float outer_lr, outer_momentum; /* outer_lr 0: the default */
     bool outer_heavy_ball;
+    mr_exchange exchange;
 } mrt_rig_options;
 
 mr_net *mrt_net_conv(void); /* convolutions, pooling, dropout, dense: all that is exact over replicas */

@@ -66,6 +66,20 @@ static void put_sync(const tool_session *s)
     printf(": another algorithm than --sync sync\n");
 }
 
+/* What processes send each other in other bits than they have. */
+static void put_exchange(const tool_session *s, uint32_t ranks)
+{
+    static const char *const names[] = {"f32", "bf16", "f16", "int8", "1bit"};
+    if (s->rule.exchange == MR_EXCHANGE_F32) return;
+    if (ranks == 1)
+        printf("exchange nothing in one process: --exchange %s has no effect\n", names[s->rule.exchange]);
+    else
+        printf("exchange %s, the rest with the next step: another algorithm than --exchange f32, and other "
+               "bits in "
+               "each distribution of the shares\n",
+               names[s->rule.exchange]);
+}
+
 static const char *starter(const tool_world *w)
 {
     return w->at.launcher == MR_LAUNCHER_NONE ? "hand" : mr_launcher_name(w->at.launcher);
@@ -99,6 +113,7 @@ static void put_ranks(const train_header *h)
     if (ranks > 1)
         printf("ranks    %u, started by %s, on %u host%s (%s%s), wire %s\n", ranks, starter(h->world), hosts,
                hosts > 1 ? "s" : "", mr_world_host(w, 0), hosts > 1 ? ", ..." : "", mr_world_wires(w));
+    put_exchange(s, ranks);
     if (ranks > 1) put_link(s);
     if (s->part.parts || ranks > 1)
         printf("parts    %u of a batch, %u to %u of them here%s%u%s: the same weights on 1 to %u devices\n",

@@ -11,7 +11,7 @@
 #include "train/run/exchange.h"
 #include "train/run/worker.h"
 
-int mri_exchange_init(mri_exchange *x, mri_team *team, mr_trace *trace, mr_error *err)
+int mri_exchange_init(mri_exchange *x, mri_team *team, mr_exchange how, mr_trace *trace, mr_error *err)
 {
     const uint32_t n = team->count;
     int rc = MR_OK;
@@ -29,7 +29,7 @@ int mri_exchange_init(mri_exchange *x, mri_team *team, mr_trace *trace, mr_error
         if (rc == MR_OK) rc = mr_event_create(&x->exchange_links[r].done, team->devices[r], err);
         x->streams[r] = x->exchange_links[r].stream;
     }
-    if (rc == MR_OK) rc = mri_tap_init(&x->tap, team->ranks.world, trace, err);
+    if (rc == MR_OK) rc = mri_tap_init(&x->tap, team->ranks.world, how, trace, err);
     const mr_wire wire = mri_tap_wire(&x->tap);
     mr_group_config cfg;
     mr_group_defaults(&cfg);
@@ -84,23 +84,21 @@ static int before_compute(mri_exchange *x, mr_error *err)
 }
 
 /* The group exchanges an array with other processes next. */
-static int expect(mri_exchange *x, uint64_t floats, uint32_t bucket, bool sum, mr_error *err)
+static int expect(mri_exchange *x, const mri_tap_work *work, mr_error *err)
 {
-    if (x->team->ranks.size == 1) return MR_OK;
-    return mri_tap_expect(&x->tap,
-                          &(mri_tap_work){.batch = sum ? x->batch : MR_NOWHERE,
-                                          .bucket = bucket,
-                                          .bytes_left = floats * sizeof(float),
-                                          .sum = sum},
-                          err);
+    return x->team->ranks.size == 1 ? MR_OK : mri_tap_expect(&x->tap, work, err);
 }
 
 /* Floats [at, at + count) of the nodes that fold.h leaves in gradients and terms. */
-static int sum_folded(mri_exchange *x, uint64_t at, uint64_t count, uint32_t bucket, mr_error *err)
+static int sum_folded(mri_exchange *x, uint64_t at, uint64_t count, const mri_tap_work *as, mr_error *err)
 {
+    mri_tap_work work = *as;
+    work.batch = x->batch;
+    work.bytes_left = count * sizeof(float);
+    work.sum = true;
     uint32_t arrays = 0;
     int rc = behind_compute(x, err);
-    if (rc == MR_OK) rc = expect(x, count, bucket, true, err);
+    if (rc == MR_OK) rc = expect(x, &work, err);
     if (rc) return rc;
     for (uint32_t r = 0; r < x->team->count; r++) {
         const mri_replica *rep = &x->team->replicas[r];
@@ -116,7 +114,8 @@ int mri_exchange_bucket(mri_exchange *x, uint32_t bucket, mr_error *err)
     const mri_plan *plan = &x->team->replicas[0].plan;
     const mri_bucket *b = &plan->buckets[bucket];
     if (!x->group) return MR_OK;
-    const int rc = sum_folded(x, b->at, b->count, bucket, err);
+    const mri_tap_work work = {.bucket = bucket, .packed = true, .at = b->at};
+    const int rc = sum_folded(x, b->at, b->count, &work, err);
     return rc == MR_OK && bucket + 1 == plan->bucket_count ? before_compute(x, err) : rc;
 }
 
@@ -128,7 +127,8 @@ static int average_piece(mri_exchange *x, uint32_t array, uint64_t from, uint64_
         rc = mri_worker_differences(&x->team->replicas[r], array, from, count);
         if (rc) return mri_team_queue_failed(x->team, r, rc, "a sum of what shares have trained", err);
     }
-    if (x->group) rc = sum_folded(x, 0, count, array, err);
+    const mri_tap_work work = {.bucket = array, .packed = array == MRI_AVERAGED_WEIGHTS, .at = from};
+    if (rc == MR_OK && x->group) rc = sum_folded(x, 0, count, &work, err);
     if (rc == MR_OK && x->group) rc = before_compute(x, err);
     for (uint32_t r = 0; rc == MR_OK && r < x->team->count; r++) {
         rc = mri_worker_take_sum(&x->team->replicas[r], array, from, count);
@@ -174,7 +174,8 @@ static int broadcast(mri_exchange *x, array_of_replica *array, uint64_t count, c
 {
     if (!x->group || count == 0 || !array(&x->team->replicas[0])) return MR_OK;
     int rc = behind_compute(x, err);
-    if (rc == MR_OK) rc = expect(x, count, 0, false, err);
+    if (rc == MR_OK)
+        rc = expect(x, &(mri_tap_work){.batch = MR_NOWHERE, .bytes_left = count * sizeof(float)}, err);
     if (rc) return rc;
     for (uint32_t r = 0; r < x->team->count; r++) x->arrays[r] = array(&x->team->replicas[r]);
     rc = mr_group_broadcast_async(x->group, x->arrays, count, 0);
@@ -195,6 +196,8 @@ int mri_exchange_stats(mri_exchange *x, mr_error *err)
     const int rc = broadcast(x, stats_of, count, "a broadcast of running statistics", err);
     return rc ? rc : broadcast(x, average_stats_of, count, "a broadcast of their averages", err);
 }
+
+void mri_exchange_forget(mri_exchange *x) { mri_packer_forget(&x->tap.packer); }
 
 int mri_exchange_all(mri_exchange *x, mr_error *err)
 {

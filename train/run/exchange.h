@@ -24,8 +24,9 @@ typedef struct mri_exchange {
     bool stats_differ;   /* running statistics have changed since replica 0's were last sent to all */
 } mri_exchange;
 
-/* trace: or NULL. On failure mri_exchange_fini() is still to be called. */
-int mri_exchange_init(mri_exchange *x, mri_team *team, mr_trace *trace, mr_error *err);
+/* how: sums travel between processes; trace: or NULL. On failure mri_exchange_fini() is still to be called.
+ */
+int mri_exchange_init(mri_exchange *x, mri_team *team, mr_exchange how, mr_trace *trace, mr_error *err);
 void mri_exchange_fini(mri_exchange *x); /* before the team's; accepts a zeroed one */
 
 /* Sum a bucket of gradients over the replicas, behind what is queued; after the last one the compute streams
@@ -38,6 +39,8 @@ int mri_exchange_average(mri_exchange *x, mr_error *err);
 void mri_exchange_mark_stats_stale(mri_exchange *x);
 /* Give every replica the running statistics of replica 0, where they differ. */
 int mri_exchange_stats(mri_exchange *x, mr_error *err);
+/* What sums in fewer bits have left out is forgotten. Nothing queued may be unfinished. */
+void mri_exchange_forget(mri_exchange *x);
 /* Give every replica everything of replica 0. */
 int mri_exchange_all(mri_exchange *x, mr_error *err);
 

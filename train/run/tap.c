@@ -17,7 +17,7 @@ enum { CAP = 64 };
 static const char *const wait_names[] = {TEN(""),  TEN("1"), TEN("2"), TEN("3"), TEN("4"),
                                          TEN("5"), TEN("6"), TEN("7"), TEN("8"), TEN("9")};
 
-int mri_tap_init(mri_tap *t, mr_world *world, mr_trace *trace, mr_error *err)
+int mri_tap_init(mri_tap *t, mr_world *world, mr_exchange how, mr_trace *trace, mr_error *err)
 {
     *t = (mri_tap){.wire = mr_wire_of(world),
                    .world = world,
@@ -26,8 +26,9 @@ int mri_tap_init(mri_tap *t, mr_world *world, mr_trace *trace, mr_error *err)
                    .queue = calloc(CAP, sizeof *t->queue),
                    .first_ns = calloc(mr_wire_of(world).size, sizeof *t->first_ns)};
     pthread_mutex_init(&t->lock, NULL);
-    if (t->queue && t->first_ns) return MR_OK;
-    return mr_error_set(err, MR_ENOMEM, "no memory for an exchange with %u processes", t->wire.size);
+    if (!t->queue || !t->first_ns)
+        return mr_error_set(err, MR_ENOMEM, "no memory for an exchange with %u processes", t->wire.size);
+    return mri_packer_init(&t->packer, how, t->wire.size, err);
 }
 
 void mri_tap_fini(mri_tap *t)
@@ -36,6 +37,7 @@ void mri_tap_fini(mri_tap *t)
     pthread_mutex_destroy(&t->lock);
     free(t->queue);
     free(t->first_ns);
+    mri_packer_fini(&t->packer);
     *t = (mri_tap){0};
 }
 
@@ -76,6 +78,7 @@ static void pass(mri_tap *t, uint64_t bytes)
     pthread_mutex_lock(&t->lock);
     mri_tap_work *w = &t->queue[t->ended % t->cap];
     w->bytes_left -= mri_min_u64(bytes, w->bytes_left);
+    w->at += bytes / sizeof(float);
     if (w->bytes_left == 0) t->ended++;
     pthread_mutex_unlock(&t->lock);
 }
@@ -113,6 +116,14 @@ static void trace_exchange(mri_tap *t, const mri_tap_work *w, uint64_t begun_ns,
     if (last != t->wire.rank) mri_range_mark(MRI_RANGE_WAIT_FOR_RANK, last);
 }
 
+static int send_on(mri_tap *t, const mri_tap_work *w, const mr_piece *send, const mr_piece *receive,
+                   mr_error *err)
+{
+    if (!w->packed || t->packer.how == MR_EXCHANGE_F32)
+        return t->wire.exchange(t->wire.context, send, receive, err);
+    return mri_packer_exchange(&t->packer, &t->wire, w->at << 1 | t->slices, t->slices, send, receive, err);
+}
+
 static int exchange(void *context, const mr_piece *send, const mr_piece *receive, mr_error *err)
 {
     mri_tap *t = context;
@@ -124,7 +135,7 @@ static int exchange(void *context, const mr_piece *send, const mr_piece *receive
         span(t, "sum", t->nodes_end_ns, begun_ns, w.batch);
     }
     mri_range_begin(MRI_RANGE_EXCHANGE, w.bucket);
-    const int rc = t->wire.exchange(t->wire.context, send, receive, err);
+    const int rc = send_on(t, &w, send, receive, err);
     mri_range_end();
     if (rc || !known) return rc;
     const uint64_t ended_ns = mri_now_ns();

@@ -13,6 +13,7 @@
 
 #include "millrace/observe.h"
 #include "millrace/train.h"
+#include "train/packed/packer.h"
 
 /* What a group was asked to do, in that order. */
 typedef struct mri_tap_work {
@@ -20,6 +21,8 @@ typedef struct mri_tap_work {
     uint32_t bucket;
     uint64_t bytes_left; /* of the array; a sum and a broadcast pass every byte once, in blocks */
     bool sum;
+    bool packed; /* a sum whose floats may travel in fewer bits (packer.h); with it: */
+    uint64_t at; /* of the array's floats that are next, other than those of the other sums of a step */
 } mri_tap_work;
 
 typedef struct mri_tap {
@@ -33,10 +36,11 @@ typedef struct mri_tap {
     uint64_t *first_ns; /* by rank */
     uint64_t nodes_end_ns;
     bool slices; /* the next exchange is that of slices */
+    mri_packer packer;
 } mri_tap;
 
-/* On failure fini is still to be called. */
-int mri_tap_init(mri_tap *t, mr_world *world, mr_trace *trace, mr_error *err);
+/* how: floats of packed work travel. On failure fini is still to be called. */
+int mri_tap_init(mri_tap *t, mr_world *world, mr_exchange how, mr_trace *trace, mr_error *err);
 void mri_tap_fini(mri_tap *t); /* accepts a zeroed one */
 /* Copied by a group. Its context is t. */
 mr_wire mri_tap_wire(mri_tap *t);

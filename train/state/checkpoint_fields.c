@@ -34,8 +34,7 @@ enum { MAGIC_BYTES = 8, MOST_PART_THREADS = 4096, FORMAT_BYTES = 16 };
                 .kind = MRI_SETTING_TEXT,                                                                    \
                 .at = offsetof(mr_checkpoint_info, format),                                                  \
                 .kept_at = 688,                                                                              \
-                .since = "0.4",                                                                              \
-                .resume = MRI_RESUME_STATE},                                                                 \
+                .since = "0.4"},                                                                             \
         .bytes = FORMAT_BYTES, .form = MRI_FIELD_TEXT                                                        \
     }
 

@@ -82,6 +82,7 @@ typedef struct mr_checkpoint_info {
     uint32_t sync;               /* of mr_trainer_config, like the next three */
     float outer_lr, outer_momentum;
     bool outer_heavy_ball;
+    mr_exchange exchange;
 } mr_checkpoint_info;
 
 /* Read and check a checkpoint's header. path is a file, or a folder, which stands for its newest complete

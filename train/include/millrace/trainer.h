@@ -169,6 +169,19 @@ typedef enum mr_sync {
  * two averages also has every share's state. updates is 1 to 1000000. */
 static inline uint32_t mr_sync_average(uint32_t updates) { return (uint32_t)MR_SYNC_AVERAGE | updates << 8; }
 
+/* Floats on the network. All but MR_EXCHANGE_F32 leave out a part of each value, and add it to the value that
+ * is sent there next (error feedback, Seide et al. 2014): received values and residuals add up to the given
+ * values, exactly. The weights then depend on the distribution of the shares over processes, not on the wire,
+ * and are the same in all processes. Residuals take 8 bytes per value sent; they are zero at the start, after
+ * loading and after restoring: no checkpoint has them. */
+typedef enum mr_exchange {
+    MR_EXCHANGE_F32 = 0,
+    MR_EXCHANGE_BF16, /* 2 bytes */
+    MR_EXCHANGE_F16,  /* 2 bytes, at most 65504 */
+    MR_EXCHANGE_INT8, /* whole numbers to 127 times a power of two for each 256 values: 1.004 bytes */
+    MR_EXCHANGE_1BIT, /* signs and one size for each 256 values: 0.14 bytes */
+} mr_exchange;
+
 /* Settings. Set net, devices, device_count, and mean, std and uses_affine of the training loader; the other
  * members have defaults. */
 typedef struct mr_trainer_config {
@@ -274,6 +287,9 @@ typedef struct mr_trainer_config {
      * Nesterov's rule or, with outer_heavy_ball, the heavy ball. */
     float outer_lr, outer_momentum;
     bool outer_heavy_ball;
+    /* How the gradients of a step (with averages: the changes of the weights) travel between processes;
+     * default MR_EXCHANGE_F32. No effect in one process. Excludes f16. */
+    mr_exchange exchange;
 } mr_trainer_config;
 
 MR_API void mr_trainer_defaults_sized(mr_trainer_config *cfg, size_t struct_size);
