@@ -92,6 +92,7 @@ class LoaderSettings(PassSettings, total=False):
 
 class TrainSettings(TypedDict, total=False):
     """Options of `millrace train`."""
+    stratify: bool
     checkpoint_steps: Optional[int]
     keep: Optional[int]
     override: bool
@@ -196,6 +197,14 @@ class TrainSettings(TypedDict, total=False):
     max_scans: Optional[int]
     pixels: Optional[Literal["own", "libjpeg"]]
     pictures: Optional[str]
+    classes_from: Optional[Path]
+    rename_classes: Optional[Path]
+    only_classes: Optional[str]
+    where: Optional[Words]
+    dedup: Optional[Literal["none", "bytes", "pixels"]]
+    take_each: Optional[Words]
+    sample: Optional[int]
+    sample_seed: Optional[int]
 
 
 class EvalSettings(TypedDict, total=False):

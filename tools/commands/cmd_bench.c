@@ -332,8 +332,7 @@ static const opt storage_options[] = {
 };
 static const opt exchange_options[] = {
     OPT(exchange_args, sizes, TEXT, .option = "sizes", .value = "LIST",
-        .help = "sizes of the sums, such as 64K,5M,100M; default: five from 64 KiB to the gradients of "
-                "ResNet-50"),
+        .help = "sizes of the sums; default: 64K to the gradients of ResNet-50"),
     OPT(exchange_args, wires, TEXT, .option = "wires", .value = "LIST",
         .help = "measure these wires in turns, such as tcp,shm; default: --wire"),
 };
