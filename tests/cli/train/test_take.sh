@@ -50,7 +50,7 @@ err_has "40 of 100 samples are taken, 0:0.4 of a drawn order"
 err_has "10 of 100 samples are taken, 0.4:0.5 of a drawn order"
 run 1 train d --checkpoint run --resume --epochs 3 --quiet
 err_has "these are not the data the checkpoint was trained on"
-err_has "--take and --hold-out say which of their samples"
+err_has "say which of their samples"
 run 0 train d --checkpoint run --resume --epochs 3 --hold-out 0.2 --quiet
 run 2 train d "$@" --hold-out 0.2 --val none
 err_has "--hold-out validates on a part of the data, --val on others"
