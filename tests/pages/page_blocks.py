@@ -80,16 +80,15 @@ def commands(block):
     A command goes on after a backslash or a pipe, and up to the end of a loop. In a block with a line that begins with `$ ` such
     lines are commands and all others output."""
     shown = any(line.startswith("$ ") for line in block.lines)
-    whole, first, closing = "", 0, None
+    out, whole, first, closing = [], "", 0, None
     for number, line in enumerate(block.lines, block.number):
         if shown and not whole and not line.startswith("$ "):
-            if out:
-                out[-1][2].append(line)
+            if not out:
+                raise ValueError(f"{block.page}:{number}: output stands before the first command")
+            out[-1][2].append(line)
             continue
         if not whole:
             first, closing = number, None
-        if number == block.number:
-            out = []
         text = line[2:] if shown and not whole else line
         bare = re.sub(r"(^|\s)#.*$", "", text) if not re.search(r"['\"].*#.*['\"]", text) else text
         if not whole:

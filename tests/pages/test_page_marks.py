@@ -50,6 +50,10 @@ class Marks(unittest.TestCase):
         self.assertEqual(self.commands("for x in 1 2; do\n    y\ndone\nz"), [(2, "for x in 1 2; do\n    y\ndone", []), (5, "z", [])])
         self.assertEqual(self.commands("$ a\nout 1\nout 2\n$ b"), [(2, "a", ["out 1", "out 2"]), (5, "b", [])])
 
+    def test_output_before_the_first_command(self):
+        with self.assertRaises(ValueError):
+            self.commands("out 1\n$ a")
+
     def test_shapes(self):
         self.assertIsNone(page_blocks.missing(["took 3.5  s", "...", "4 files"], "x\ntook 10 s\ny\n1,234 files\n"))
         self.assertEqual(page_blocks.missing(["4 files", "took 3 s"], "took 10 s\n4 files\n"), "took 3 s")  # another order
