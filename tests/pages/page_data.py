@@ -45,7 +45,7 @@ class Data:
             file.write(data if isinstance(data, bytes) else data.encode())
 
     def make(self):
-        self.run("synth", "photos", "--classes", "4", "--count", "12", "--test-count", "4", "--size", "64", "--seed", "1")
+        self.run("synth", "photos", "--classes", "10", "--count", "10", "--test-count", "2", "--size", "64", "--seed", "1")
         os.rename(self.path("photos/test"), self.path("photos/val"))
         self.run("synth", "cifar", "--classes", "4", "--count", "16", "--size", "32", "--seed", "2")
         self.run("convert", "photos", "photos.mrec")

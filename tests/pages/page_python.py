@@ -2,11 +2,14 @@
 
 usage: page_python.py RESULTS    standard input: {"names": {NAME: VALUE}, "picture": FILE, "blocks": [{"place": ..., "code": ...}]}"""
 import json
+import os
+import shutil
 import sys
 import traceback
 
 # Packages that a block may need and that a machine of the tests may lack.
-OTHERS = ("numpy", "torch", "torchvision", "safetensors", "numba", "jax", "tensorflow", "keras", "datasets", "pyarrow")
+OTHERS = ("numpy", "torch", "torchvision", "safetensors", "numba", "jax", "tensorflow", "keras", "datasets", "pyarrow", "onnx",
+          "onnxscript")
 
 
 def run(block, names):
@@ -25,12 +28,24 @@ def run(block, names):
     return {}
 
 
+def clear(names):
+    """Removes the files that an earlier block made under the names of this one."""
+    for name, path in names.items():
+        if name == "PHOTOS" or not isinstance(path, str):
+            continue
+        if os.path.isdir(path):
+            shutil.rmtree(path)
+        elif os.path.exists(path):
+            os.remove(path)
+
+
 def main():
     task = json.load(sys.stdin)
     names = dict(task["names"])
     with open(task["picture"], "rb") as file:
         names["PICTURE"] = file.read()
     for block in task["blocks"]:
+        clear(names)
         with open(sys.argv[1], "a", encoding="utf-8") as results:
             results.write(json.dumps(dict(run(block, names), place=block["place"])) + "\n")
 
