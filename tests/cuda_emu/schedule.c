@@ -257,11 +257,19 @@ void emu_move_on(void)
     }
 }
 
+/* 1 to 128 steps: whoever polls sleeps between two looks, and a step for each look would take seconds. */
+static void step_often(int slot, uint64_t seq)
+{
+    int steps = 1 << emu_random() % 8;
+    while (steps-- > 0 && !emu_slot_over(slot, seq) && step_toward(slot, 0) == STEP_RAN) {
+    }
+}
+
 bool emu_poll(int slot, uint64_t seq)
 {
     if (emu_slot_over(slot, seq)) return true;
     if (emu_order() == EMU_RANDOM) emu_move_on();
-    if (!emu_slot_over(slot, seq) && emu_random() % 4 == 0) step_toward(slot, 0);
+    if (!emu_slot_over(slot, seq) && emu_random() % 4 == 0) step_often(slot, seq);
     return emu_slot_over(slot, seq);
 }
 
