@@ -54,7 +54,8 @@ namespace
 {
 
 constexpr size_t stack_bytes = 128u << 10;
-constexpr unsigned warp_lanes = 32, max_threads = 1024;
+constexpr unsigned warp_lanes = 32, max_threads = 1024, stack_shifts = 64;
+constexpr size_t stack_shift_bytes = 576; /* a multiple of 16 */
 
 enum class place { ready, barrier, shuffle };
 
@@ -65,6 +66,8 @@ struct fiber {
     void *sp = nullptr; /* where it goes on */
     void *fake = nullptr;
     unsigned thread = 0;
+    size_t shift = 0; /* of the stack's begin: at equal addresses modulo 64 KiB they share few lines of the
+                         caches */
 #if !defined(__x86_64__)
     ucontext_t context;
 #endif
@@ -136,7 +139,10 @@ void go_to(fiber *to)
 struct {
     void (*body)(const void *args);
     const void *args;
-    unsigned threads, started, done, step, offset; /* thread i in turn is (i * step + offset) % threads */
+    unsigned threads, started, done;
+    unsigned order[max_threads]; /* of starting, and of going on after a barrier */
+    unsigned queue[max_threads]; /* parked threads that go on, each after the one before it */
+    unsigned next, queued;
     place at[max_threads];
     bool finished[max_threads];
     uint64_t value[max_threads]; /* given to a shuffle, then taken from it */
@@ -149,14 +155,15 @@ std::vector<fiber *> &idle = *new std::vector<fiber *>; /* never destroyed: thre
 
 void set_thread(unsigned t) { threadIdx = {t, 0, 0}; }
 
+fiber *next_fiber();
+
 /* A fiber takes threads that did not start yet, one after another; without any it waits to be used again. */
 void fiber_loop()
 {
     for (;;) {
         fiber *self = here;
         while (block.started < block.threads) {
-            const unsigned t =
-                (unsigned)(((uint64_t)block.started++ * block.step + block.offset) % block.threads);
+            const unsigned t = block.order[block.started++];
             self->thread = t;
             set_thread(t);
             block.body(block.args);
@@ -164,7 +171,7 @@ void fiber_loop()
             block.done++;
         }
         idle.push_back(self);
-        go_to(&root);
+        go_to(next_fiber());
     }
 }
 
@@ -181,8 +188,8 @@ void prepare(fiber *f)
     f->tsan = __tsan_create_fiber(0);
 #endif
 #if defined(__x86_64__)
-    void **top = reinterpret_cast<void **>(f->stack + stack_bytes) - 3; /* as after a call: 8 off a multiple
-                                                                           of 16 */
+    /* 8 off a multiple of 16, as after a call */
+    void **top = reinterpret_cast<void **>(f->stack + stack_bytes - f->shift) - 3;
     *top = nullptr;
     *--top = reinterpret_cast<void *>(&fiber_begin);
     for (int i = 0; i < 6; i++) *--top = nullptr; /* registers */
@@ -209,6 +216,8 @@ fiber *take_fiber()
     if (at == MAP_FAILED) abort();
     f->stack = static_cast<unsigned char *>(at);
     mprotect(at, 4096, PROT_NONE); /* device code that needs more stops here */
+    static unsigned made;
+    f->shift = made++ % stack_shifts * stack_shift_bytes;
     prepare(f);
     return f;
 }
@@ -228,22 +237,25 @@ void abandon()
     }
 }
 
+/* Whoever runs after the present fiber: a thread of the queue, one that did not start, or the root. */
+fiber *next_fiber()
+{
+    if (block.next == block.queued) return block.started < block.threads ? take_fiber() : &root;
+    const unsigned t = block.queue[block.next++];
+    fiber *f = block.parked[t];
+    block.parked[t] = nullptr;
+    block.at[t] = place::ready;
+    return f;
+}
+
 void park(place at)
 {
     fiber *self = here;
     const unsigned t = self->thread;
     block.at[t] = at;
     block.parked[t] = self;
-    go_to(&root);
+    go_to(next_fiber());
     set_thread(t);
-}
-
-void resume(unsigned t)
-{
-    fiber *f = block.parked[t];
-    block.parked[t] = nullptr;
-    block.at[t] = place::ready;
-    go_to(f);
 }
 
 /* ---- who may go on ---- */
@@ -271,17 +283,24 @@ void exchange(unsigned first, unsigned end)
     }
 }
 
+bool run_queue(unsigned queued)
+{
+    block.next = 0;
+    block.queued = queued;
+    if (queued > 0) go_to(next_fiber());
+    return queued > 0;
+}
+
 bool run_warps()
 {
-    bool any = false;
+    unsigned queued = 0;
     for (unsigned first = 0; first < block.threads; first += warp_lanes) {
         const unsigned end = first + warp_lanes < block.threads ? first + warp_lanes : block.threads;
         if (!warp_waits(first, end)) continue;
         exchange(first, end);
-        for (unsigned t = first; t < end; t++) resume(t);
-        any = true;
+        for (unsigned t = first; t < end; t++) block.queue[queued++] = t;
     }
-    return any;
+    return run_queue(queued);
 }
 
 bool run_barrier()
@@ -289,9 +308,8 @@ bool run_barrier()
     for (unsigned t = 0; t < block.threads; t++) {
         if (!block.parked[t] || block.at[t] != place::barrier) return false;
     }
-    for (unsigned i = 0; i < block.threads; i++)
-        resume((unsigned)(((uint64_t)i * block.step + block.offset) % block.threads));
-    return true;
+    memcpy(block.queue, block.order, block.threads * sizeof *block.order);
+    return run_queue(block.threads);
 }
 
 void tell_divergence()
@@ -318,19 +336,22 @@ void draw_order()
         }
         return a;
     };
-    block.step = 1;
-    block.offset = 0;
-    if (block.threads == 1 || emu_random() % 2 == 0) return;
-    block.step = (unsigned)(emu_random() % block.threads);
-    while (common(block.step, block.threads) != 1) block.step++;
-    block.offset = (unsigned)(emu_random() % block.threads);
+    unsigned step = 1, offset = 0;
+    if (block.threads > 1 && emu_random() % 2 != 0) {
+        step = (unsigned)(emu_random() % block.threads);
+        while (common(step, block.threads) != 1) step++;
+        offset = (unsigned)(emu_random() % block.threads);
+    }
+    for (unsigned i = 0; i < block.threads; i++)
+        block.order[i] = (unsigned)(((uint64_t)i * step + offset) % block.threads);
 }
 
 void run_block()
 {
     block.started = block.done = 0;
     memset(block.finished, 0, sizeof block.finished);
-    while (block.started < block.threads) go_to(take_fiber());
+    block.next = block.queued = 0;
+    while (block.started < block.threads) go_to(next_fiber());
     while (block.done < block.threads) {
         if (run_warps() || run_barrier()) continue;
         tell_divergence();
