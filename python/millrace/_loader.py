@@ -19,6 +19,8 @@ from ._finish import U8, Finish
 from ._live import Live, unused
 from ._operations import Operations, see_sendable
 from ._orders import Order
+from ._settings import arguments_of, choices_of, one_of, set_members, value_of
+from ._settings import count as _count
 from ._stream import Inbox, Running, Stream, check_step
 from ._stream import ending as _ending
 from ._structs import (mr_loader_config, mr_loader_field, mr_loader_info, mr_loader_stats, mr_source_config, mr_source_info)
@@ -29,15 +31,9 @@ from ._typed import Bad, Cache, Classes, Io, Pixels, SampleOrder, Split, Tail
 
 log = logging.getLogger("millrace")
 
-_ORDERS = {"shuffle": 0, "block": 1, "sequential": 2, "balanced": 3}
-_TAILS = {"keep": 0, "drop": 1, "pad": 2}
-_IO = {"auto": 0, "io_uring": 1, "pread": 2}
+_LOADER, _SOURCE, _DECODE = (arguments_of("mr_%s_config" % n) for n in ("loader", "source", "decode"))
+_ORDERS, _PIXELS = ({n: k for k, n in enumerate(choices_of(row))} for row in (_LOADER["order"], _DECODE["pixels"]))
 _CACHES = {"off": 0, "memory": 1, "disk": 2}
-_BAD = {"stop": 0, "replace": 1, "skip": 2}
-_SPLITS = {"auto": 0, "train": 1, "test": 2}
-_CLASSES = {"first": 0, "depth": 1, "none": 2}
-_PIXELS = {"own": 0, "libjpeg": 1}
-_PICTURES = {"jpeg": 1, "png": 2, "gif": 4, "bmp": 8, "webp": 16, "tiff": 32}
 _ROLES = {"plain": 0, "boxes": 1, "box_values": 2, "mask": 3}
 _TUNE_ALL, _ENDLESS, _FITS, _KEEP_MOST = 31, 2**64 - 1, 2**64 - 1, 4096
 
@@ -53,32 +49,12 @@ atexit.register(_close_all)  # threads of the library end before the process tak
 
 
 def _one_of(what: str, table: Dict[str, int], value: str) -> int:
-    if value not in table:
-        raise ArgumentError("%s=%r: expected one of %s" % (what, value, ", ".join(map(repr, table))))
-    return table[value]
-
-
-def _count(what: str, value: Any, least: int = 0, most: int = 2**32 - 1) -> int:
-    try:
-        n = value.__index__()
-    except AttributeError:
-        raise ArgumentError("%s=%r: expected a whole number" % (what, value)) from None
-    if not least <= n <= most:
-        raise ArgumentError("%s=%d: expected %d to %d" % (what, n, least, most))
-    return n
+    return one_of(what, list(table), value)
 
 
 def _pictures(value: Any) -> int:
     """Bits of mr_decode_config.pictures. value: names in a list or with commas between them; "all" or None: every kind."""
-    if value is None or value == "all":
-        return 0
-    names = value.split(",") if isinstance(value, str) else list(value)
-    if not names:
-        raise ArgumentError("pictures=%r: expected at least one of %s, or \"all\"" % (value, ", ".join(map(repr, _PICTURES))))
-    bits = 0
-    for name in names:
-        bits |= _one_of("pictures", _PICTURES, name)
-    return bits
+    return value_of("pictures", _DECODE["pictures"], "all" if value is None else value)  # type: ignore[no-any-return]
 
 
 class Source:
@@ -103,8 +79,7 @@ class Source:
         stop = C.c_int(0)
         cfg.stop = C.addressof(stop)
         self._stop = stop  # as long as the source
-        cfg.split = _one_of("split", _SPLITS, split)
-        cfg.classes = _one_of("classes", _CLASSES, classes)
+        set_members(cfg, "mr_source_config", {"split": split, "classes": classes})
         if take is not None:
             try:
                 cfg.take_from, cfg.take_to = (0.0, take) if isinstance(take, (int, float)) else take
@@ -231,28 +206,66 @@ class Loader:
     bad         a damaged sample: "stop" (BadSampleError), "replace" it by another one, "skip"; at most `max_bad` of them
     on_bad      function of (error, substitute), called by next() for each; else it is logged
     on_note     function of a text; else it is logged
-    readers, depth, io, direct      as the options of `millrace bench loader`
-    pixels      "own", or "libjpeg" for its arithmetic
     pictures    kinds of picture files that are decoded, such as "jpeg,png" or ["jpeg", "png"]; others are bad samples; "all"
     tune        settings of threads may change to deliver more; no bit of a batch does
+
+    Further settings, as the options of `millrace bench loader` (docs/settings.md; tools/scripts/python_types.py writes these lines):
+
+    block           samples per block with order block
+    max_bad         more damaged samples than this stop the run
+    readers         reader threads; 0: one with io_uring, four with pread
+    depth           reads in flight per reader
+    io              read by this method; auto: io_uring if the kernel allows it, else pread threads
+    direct          bypass the page cache (O_DIRECT)
+    resident        read data of small samples up to this size once and keep them in memory, at most a quarter of memory; 0: never
+    checks          verify the checksums of records; off measures their cost and does not detect damaged records
+    exif            rotate pictures by their EXIF orientation, or leave them as stored
+    max_pixels      treat pictures with more pixels as bad samples, before memory is allocated
+    max_scans       treat progressive pictures with more scans as bad
+    pixels          a JPEG's pixels: resampled before colour conversion, or libjpeg-turbo's RGB resampled (slower)
 
     One thread at a time takes batches; others wait. After fork() a loader is of no use in the child (ForkError); pickled, as by
     "spawn", it is its arguments. `with` closes it; so does the end of its last reference."""
 
-    def __init__(self, path: Any, *, batch: int = 128, augment: str = "none", training: bool = False,
-                 epochs: Optional[int] = 1, seed: int = 0, order: Optional[SampleOrder] = None, tail: Tail = "keep",
-                 rank: Optional[int] = None, world: Optional[int] = None, workers: int = 0, prefetch: int = 4, hold: int = 4,
-                 sampler: Any = None, operations: Optional[Dict[str, Any]] = None, normalise: Any = None, split: Split = "auto", take: Any = None,
-                 format: Optional[str] = None, image_key: Optional[str] = None, label_key: Optional[str] = None,
+    def __init__(self, path: Any, *,
+                 # rows of the library: tools/scripts/python_types.py writes these lines
+                 batch: int = 128,
+                 epochs: Optional[int] = 1,
+                 seed: int = 0,
+                 order: Optional[SampleOrder] = None,
+                 block: int = 256,
+                 tail: Tail = "keep",
+                 augment: str = "none",
+                 channels: int = 0,
+                 bad: Bad = "stop",
+                 max_bad: int = 100,
+                 width_multiple: int = 1,
+                 length_window: int = 0,
+                 repeats: int = 1,
+                 prefetch: int = 4,
+                 workers: int = 0,
+                 readers: int = 0,
+                 depth: int = 32,
+                 io: Io = "auto",
+                 direct: bool = False,
+                 memory: int = 0,
+                 resident: int = 1073741824,
+                 entry_bytes: int = 1073741824,
+                 checks: bool = True,
+                 exif: bool = True,
+                 max_pixels: int = 100000000,
+                 max_scans: int = 100,
+                 pixels: Pixels = "own",
+                 pictures: Union[str, Sequence[str]] = "all",
+                 # end of the rows
+                 training: bool = False, rank: Optional[int] = None, world: Optional[int] = None, hold: int = 4,
+                 sampler: Any = None, operations: Optional[Dict[str, Any]] = None, normalise: Any = None, split: Split = "auto",
+                 take: Any = None, format: Optional[str] = None, image_key: Optional[str] = None, label_key: Optional[str] = None,
                  target_key: Optional[str] = None, split_key: Optional[str] = None, classes: Classes = "first",
-                 index_folder: Any = None, channels: int = 0,
-                 fields: Sequence[Union[str, Dict[str, Any]]] = (), length_window: int = 0, width_multiple: int = 1, repeats: int = 1,
-                 block: int = 256, cache: Cache = "off", cache_folder: Any = None, cache_bytes: Optional[int] = None,
-                 memory: int = 0, entry_bytes: int = 1 << 30, bad: Bad = "stop", max_bad: int = 100,
+                 index_folder: Any = None, fields: Sequence[Union[str, Dict[str, Any]]] = (), cache: Cache = "off",
+                 cache_folder: Any = None, cache_bytes: Optional[int] = None,
                  on_bad: Optional[Callable[[Error, Optional[int]], None]] = None,
-                 on_note: Optional[Callable[[str], None]] = None, readers: int = 0, depth: int = 32, io: Io = "auto",
-                 direct: bool = False, pixels: Pixels = "own", tune: bool = False,
-                 pictures: Union[str, Sequence[str]] = "all") -> None:
+                 on_note: Optional[Callable[[str], None]] = None, tune: bool = False) -> None:
         given = dict(locals())
         del given["self"]
         self._begin(given)
@@ -292,30 +305,15 @@ class Loader:
 
     def _settings(self, g: Dict[str, Any]) -> mr_loader_config:
         cfg = _l.fill(_l.lib.mr_loader_defaults_sized, mr_loader_config())
-        cfg.batch = _count("batch", g["batch"], 1)
-        cfg.seed = _count("seed", g["seed"], 0, 2**64 - 1)
-        cfg.epochs = self._epochs
         order = g["order"]
         if order is None:
             order = "shuffle" if g["training"] or g["length_window"] or g["sampler"] is not None else "sequential"
-        cfg.order = _one_of("order", _ORDERS, order)
-        cfg.tail = _one_of("tail", _TAILS, g["tail"])
-        cfg.block = _count("block", g["block"], 1)
-        cfg.prefetch = _count("prefetch", g["prefetch"])
-        workers = _count("workers", g["workers"])
-        cfg.workers = workers or max(1, _l.quick_lib.mr_cores() // _ranks.beside())
-        cfg.readers, cfg.depth = _count("readers", g["readers"]), _count("depth", g["depth"], 1)
-        cfg.io = _one_of("io", _IO, g["io"])
-        cfg.direct, cfg.training = bool(g["direct"]), bool(g["training"])
+        set_members(cfg, "mr_loader_config", dict(g, order=order, epochs=self._epochs))
+        set_members(cfg.decode, "mr_decode_config", g)
+        cfg.workers = cfg.workers or max(1, _l.quick_lib.mr_cores() // _ranks.beside())
+        cfg.training = bool(g["training"])
         self._texts = [augmentation(g).encode()]
         cfg.augment = self._texts[0]
-        cfg.channels = _count("channels", g["channels"], 0, 3)
-        cfg.decode.pixels = _one_of("pixels", _PIXELS, g["pixels"])
-        cfg.decode.pictures = _pictures(g["pictures"])
-        cfg.bad = _one_of("bad", _BAD, g["bad"])
-        cfg.max_bad = _count("max_bad", g["max_bad"], 0, 2**64 - 1)
-        cfg.memory_bytes = _count("memory", g["memory"], 0, 2**64 - 1)
-        cfg.entry_bytes = _count("entry_bytes", g["entry_bytes"], 0, 2**64 - 1)
         cfg.cache = _one_of("cache", _CACHES, g["cache"])
         if g["cache_folder"] is not None:
             self._texts.append(_l.encode(g["cache_folder"]))
@@ -327,9 +325,6 @@ class Loader:
                                     "runs take what is kept for the same")
             if cfg.cache == _CACHES["disk"] and g["cache_bytes"] is None:
                 raise ArgumentError("cache=\"disk\" needs cache_bytes: how large its file may grow")
-        cfg.length_window = _count("length_window", g["length_window"])
-        cfg.repeats = _count("repeats", g["repeats"])
-        cfg.width_multiple = _count("width_multiple", g["width_multiple"], 1)
         cfg.tune = _TUNE_ALL if g["tune"] else 0
         cfg.keep = self._hold
         cfg.all_parts, cfg.first_part = self._world, self._rank
@@ -390,6 +385,8 @@ class Loader:
                cfg.decode.pixels)
         if info.repeats > 1:
             how += ("repeats", info.repeats)
+        if info.ignore_exif:
+            how += ("exif",)
         if self._order:
             how += (self._order.count, self._order.mark)
         self._how = "%08x" % zlib.crc32(repr(how).encode())

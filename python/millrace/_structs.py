@@ -25,6 +25,7 @@ class mrp_setting(Structure):
         ("most", c_double),
         ("offset", c_uint64),
         ("bytes", c_uint64),
+        ("option", c_char_p),
     ]
 
 
@@ -32,7 +33,7 @@ quick.mrp_layout.restype, quick.mrp_layout.argtypes = c_int64, [c_char_p, c_char
 quick.mrp_setting_at.restype, quick.mrp_setting_at.argtypes = c_int, [c_char_p, c_uint32, POINTER(mrp_setting)]
 _KINDS = {b"flag": c_bool, b"u32": c_uint32, b"u64": c_uint64, b"real": c_double, b"size": c_uint64, b"seconds": c_double,
           b"text": c_char_p, b"choice": c_uint32, b"either": c_bool, b"count or off": c_uint32, b"set": c_uint32,
-          b"choice every": c_uint32}
+          b"choice every": c_uint32, b"float": c_float}
 
 
 def settings(struct: str) -> Iterator[mrp_setting]:
@@ -104,32 +105,9 @@ class mr_field(Structure):
 
 
 class mr_source_config(Structure):
-    _fields_ = [
-        ("struct_size", c_size_t),
-        ("format", c_char_p),
-        ("split", c_int),
-        ("memory_bytes", c_uint64),
-        ("image_key", c_char_p),
-        ("label_key", c_char_p),
-        ("label_offset", c_int64),
-        ("index_folder", c_char_p),
-        ("no_index_file", c_bool),
-        ("remote_folder", c_char_p),
-        ("remote_bytes", c_uint64),
-        ("class_names", POINTER(c_char_p)),
-        ("class_count", c_uint32),
-        ("stop", c_void_p),
-        ("classes", c_int),
-        ("outside", c_int),
-        ("take_from", c_double),
-        ("take_to", c_double),
-        ("target_key", c_char_p),
-        ("class_first", c_int64),
-        ("classes_of", c_char_p),
-        ("match", c_int),
-        ("split_key", c_char_p),
-        ("withdrawn", c_int),
-    ]
+    _fields_ = _members("mr_source_config", struct_size=c_size_t, label_offset=c_int64, class_names=POINTER(c_char_p),
+                        class_count=c_uint32, stop=c_void_p, take_from=c_double, take_to=c_double, class_first=c_int64,
+                        classes_of=c_char_p)
 
 
 class mr_source_parts(Structure):
@@ -421,32 +399,8 @@ class mr_loader_stats(Structure):
 
 
 class mr_convert_config(Structure):
-    _fields_ = [
-        ("struct_size", c_size_t),
-        ("store", c_int),
-        ("resize", c_uint32),
-        ("quality", c_uint32),
-        ("center_square", c_bool),
-        ("workers", c_uint32),
-        ("shard_bytes", c_uint64),
-        ("resume", c_bool),
-        ("force", c_bool),
-        ("check", c_bool),
-        ("verify", c_bool),
-        ("max_bad", c_uint64),
-        ("decode", mr_decode_config),
-        ("provenance", c_char_p),
-        ("progress", c_void_p),
-        ("on_bad", c_void_p),
-        ("context", c_void_p),
-        ("stop", c_void_p),
-        ("entries", c_bool),
-        ("transcode", c_bool),
-        ("to", c_int),
-        ("no_names", c_bool),
-        ("memory_bytes", c_uint64),
-        ("bad_told", c_void_p),
-    ]
+    _fields_ = _members("mr_convert_config", struct_size=c_size_t, decode=mr_decode_config, provenance=c_char_p, progress=c_void_p,
+                        on_bad=c_void_p, context=c_void_p, stop=c_void_p, bad_told=c_void_p)
 
 
 class mr_convert_result(Structure):

@@ -18,12 +18,12 @@ else:
 
 SampleOrder = Literal["shuffle", "block", "sequential", "balanced"]
 Tail = Literal["keep", "drop", "pad"]
-Io = Literal["auto", "io_uring", "pread"]
-Cache = Literal["off", "memory", "disk"]
 Bad = Literal["stop", "replace", "skip"]
+Io = Literal["auto", "io_uring", "pread"]
+Pixels = Literal["own", "libjpeg"]
 Split = Literal["auto", "train", "test"]
 Classes = Literal["first", "depth", "none"]
-Pixels = Literal["own", "libjpeg"]
+Cache = Literal["off", "memory", "disk"]
 Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 Words = Union[str, float, Sequence[Union[str, float]]]  # a list in place of the command line's separated words
 
@@ -43,40 +43,45 @@ class SourceSettings(TypedDict, total=False):
 
 class Settings(SourceSettings, total=False):
     """Arguments of all loaders."""
-    augment: str
-    training: bool
     seed: int
     order: Optional[SampleOrder]
-    tail: Tail
-    rank: Optional[int]
-    world: Optional[int]
-    workers: int
-    prefetch: int
-    hold: int
-    sampler: Any
-    operations: Optional[Dict[str, Any]]
-    normalise: Any
-    channels: int
-    length_window: int
-    width_multiple: int
-    repeats: int
     block: int
-    cache: Cache
-    cache_folder: Any
-    cache_bytes: Optional[int]
-    memory: int
-    entry_bytes: int
+    tail: Tail
+    augment: str
+    channels: int
     bad: Bad
     max_bad: int
-    on_bad: Optional[Callable[[Error, Optional[int]], None]]
-    on_note: Optional[Callable[[str], None]]
+    width_multiple: int
+    length_window: int
+    repeats: int
+    prefetch: int
+    workers: int
     readers: int
     depth: int
     io: Io
     direct: bool
+    memory: int
+    resident: int
+    entry_bytes: int
+    checks: bool
+    exif: bool
+    max_pixels: int
+    max_scans: int
     pixels: Pixels
-    tune: bool
     pictures: Union[str, Sequence[str]]
+    training: bool
+    rank: Optional[int]
+    world: Optional[int]
+    hold: int
+    sampler: Any
+    operations: Optional[Dict[str, Any]]
+    normalise: Any
+    cache: Cache
+    cache_folder: Any
+    cache_bytes: Optional[int]
+    on_bad: Optional[Callable[[Error, Optional[int]], None]]
+    on_note: Optional[Callable[[str], None]]
+    tune: bool
 
 
 class PassSettings(Settings, total=False):

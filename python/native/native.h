@@ -203,6 +203,7 @@ typedef struct mrp_setting {
     const char *const *choices;         /* NULL-terminated, or NULL */
     double least, most;
     uint64_t offset, bytes;
+    const char *option; /* of the command, without the dashes; NULL: none */
 } mrp_setting;
 /* The k-th one of a struct. MR_EEND: k is past the end. */
 MR_API int mrp_setting_at(const char *type, uint32_t k, mrp_setting *out);

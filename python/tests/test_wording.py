@@ -16,7 +16,8 @@ from millrace._wording import in_python
     ("the test part (--split test)", "the test part (split=\"test\")"), ("--image-key NAME", "image_key=NAME"),
     ("--split-key none takes all", "split_key=\"none\" takes all"), ("--split-key is passed over: it goes with tables", "split_key= is passed over: it goes with tables"),
     ("begin anew with force (--force)", "begin anew with force (force=)"), ("as 'convert --shard-size' makes it", "as 'convert shard_bytes=' makes it"),
-    ("over the limit of 9 pixels (--max-pixels)", "over the limit of 9 pixels (--max-pixels)"),  # no argument here
+    ("over the limit of 9 pixels (--max-pixels)", "over the limit of 9 pixels (max_pixels=)"),
+    ("more of them (--log-steps)", "more of them (--log-steps)"),  # no argument here
     ("a -- b --- c --x", "a -- b --- c --x"), ("nothing", "nothing")])
 def test_options_become_arguments(text, want):
     assert in_python(text) == want

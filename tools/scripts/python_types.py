@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Write python/millrace/_typed.py and _typed_torch.py: the arguments of loaders and commands, for type checkers and editors.
+"""Write python/millrace/_typed.py and _typed_torch.py: the arguments of loaders and commands, for type checkers and editors; and in
+_loader.py the arguments of Loader() that are settings of the library, with their defaults and descriptions.
 
 python_types.py [--check]     --check writes nothing and exits with 1 where a file differs
 
-The names come from where they are defined: arguments of a loader from its signature, choices from its tables, options of a command
-from `millrace help COMMAND --json`. The module `millrace` must be importable, from this tree (PYTHONPATH=python
+The names come from where they are defined: settings of a loader from the library's rows, its other arguments from its signature,
+options of a command from `millrace help COMMAND --json`. The module `millrace` must be importable, from this tree (PYTHONPATH=python
 MILLRACE_PYTHON_LIBRARIES=BUILD) or installed; PyTorch need not be there.
 """
 import argparse
@@ -13,14 +14,20 @@ import inspect
 import os
 import re
 import sys
+import textwrap
 
 import millrace
-from millrace import _arguments, _command, _loader
+from millrace import _arguments, _command, _loader, _settings
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 FOLDER = os.path.join(ROOT, "python", "millrace")
-CHOICES = {"SampleOrder": _loader._ORDERS, "Tail": _loader._TAILS, "Io": _loader._IO, "Cache": _loader._CACHES, "Bad": _loader._BAD,
-           "Split": _loader._SPLITS, "Classes": _loader._CLASSES, "Pixels": _loader._PIXELS}
+LOADER_ROWS = {**_loader._LOADER, **_loader._DECODE}
+# Types with a name of their own.
+NAMED = {"order": "SampleOrder", "tail": "Tail", "io": "Io", "bad": "Bad", "split": "Split", "classes": "Classes", "pixels": "Pixels"}
+CHOICES = {NAMED[n]: _settings.choices_of(row) for n, row in {**LOADER_ROWS, **_loader._SOURCE}.items() if n in NAMED}
+CHOICES["Cache"] = list(_loader._CACHES)
+# Arguments of Loader() that have another default than the library, for which None stands.
+OPTIONAL = {"order": "None", "epochs": "1"}
 # Of DataLoader's arguments, by what _arguments.py takes.
 DATA_LOADER = {"batch_sampler": "Any", "num_workers": "int", "prefetch_factor": "Optional[int]", "pin_memory": "bool",
                "generator": "Optional[torch.Generator]", "persistent_workers": "bool", "multiprocessing_context": "Any",
@@ -96,7 +103,7 @@ def command(function, name, words):
     return typed_dict(name, None, "Options of `millrace %s`." % words, rows)
 
 
-def general():
+def general(_):
     loader = of_function(_loader.Loader.__init__)
     source = {n: a for n, a in of_function(_loader.Source.__init__).items() if n in loader}
     own = {n: loader[n] for n in ("batch", "epochs")}
@@ -117,7 +124,7 @@ def general():
         command(millrace.predict, "PredictSettings", "predict")]).rstrip() + "\n"
 
 
-def of_pytorch():
+def of_pytorch(_):
     own = {n: a for n, a in of_torch().items() if n not in ("raw", "keys", "fields", "collate_fn")}
     missing = (set(_arguments._TAKEN) | set(_arguments._NEEDLESS)) - set(DATA_LOADER) - {"shuffle"}
     if missing:
@@ -130,20 +137,57 @@ def of_pytorch():
                         % ", ".join(used)] + classes).rstrip() + "\n"
 
 
+# ---- Loader()
+
+# The line of its description behind those that are written here.
+BEHIND = "One thread at a time takes batches; others wait. After fork() a loader is of no use in the child (ForkError); pickled, as by"
+
+def argument(name, row):
+    """An argument of Loader() that is a setting: its type, and its default."""
+    kind, choices = row.kind.decode(), _settings.choices_of(row)
+    text = ("bool" if _settings.is_switch(row) else NAMED.get(name, "") or literal(choices) if kind in ("choice", "either") else
+            "Union[str, Sequence[str]]" if kind == "set" else "str" if kind == "text" else "int")
+    if name in OPTIONAL:
+        return "%s: Optional[%s] = %s" % (name, text, OPTIONAL[name])
+    default = _settings.default_of(row)
+    return "%s: %s = %s" % (name, text, '"%s"' % default if isinstance(default, str) else default)
+
+
+def between(text, first, last, lines):
+    """The text with other lines from the line that ends with `first` up to the one that is `last`."""
+    parts = re.fullmatch(r"(?s)(.*?%s\n)(.*?)(\n?[ ]*%s\n.*)" % (re.escape(first), re.escape(last)), text)
+    return parts.group(1) + lines + parts.group(3).lstrip("\n") if parts else None
+
+
+def of_loader(text):
+    """_loader.py with the arguments of Loader() that the rows give, and descriptions of those that it does not describe itself."""
+    head = "tools/scripts/python_types.py writes these lines"
+    arguments = "".join("                 %s,\n" % argument(n, row) for n, row in LOADER_ROWS.items())
+    text = between(text, head, "# end of the rows", arguments)
+    doc = text[text.index("    path        a file"):text.index(head + "):\n")]
+    described = {n for n in LOADER_ROWS if re.search(r"(?m)^    (?:\w+, )*%s[ ,]" % n, doc)}
+    rest = "\n".join(textwrap.fill("%-15s %s" % (n, re.sub("--([a-z-]+)", lambda m: m.group(1).replace("-", "_"), row.help.decode())), 133, initial_indent="    ", subsequent_indent=" " * 20,
+                                    break_on_hyphens=False) for n, row in LOADER_ROWS.items() if n not in described)
+    return between(text, head + "):", BEHIND, "\n" + rest + "\n\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true")
     a = parser.parse_args()
     differ = []
-    for name, text in (("_typed.py", general()), ("_typed_torch.py", of_pytorch())):
+    for name, make in (("_loader.py", of_loader), ("_typed.py", general), ("_typed_torch.py", of_pytorch)):
         path = os.path.join(FOLDER, name)
-        there = open(path).read() if os.path.exists(path) else None
+        there = open(path).read() if os.path.exists(path) else ""
+        text = make(there)
         if text == there:
             continue
         differ.append(name)
         if not a.check:
             with open(path, "w") as f:
                 f.write(text)
+            if name == "_loader.py":  # the others follow from its signature
+                os.execv(sys.executable, [sys.executable] + sys.argv)
     if a.check and differ:
         sys.exit("python/millrace/%s: not what tools/scripts/python_types.py makes of this package; run it" % ", ".join(differ))
 
