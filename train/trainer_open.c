@@ -96,7 +96,7 @@ static int check_losses(const mr_trainer_config *cfg, mr_error *err)
                             "(mr_net_targets()) to train it",
                             net->name);
     for (uint32_t i = 0; cfg->class_weights && i < net->layer_count; i++)
-        if (net->layers[i].kind == MR_OP_LOSS && net->layers[i].out_c != cfg->class_weight_count &&
+        if (net->layers[i].op.kind == MR_OP_LOSS && net->layers[i].out_c != cfg->class_weight_count &&
             !(net->layers[i].out_c == 1 && cfg->class_weight_count == 2))
             return mr_error_set(err, MR_EINVAL,
                                 "weights of classes: the losses of network %s tell different numbers of "

@@ -198,8 +198,9 @@ static void test_pools(void **state)
     MRT_TRUE(mr_net_layer(net, 0, &row));
     MRT_STR(row.name, "max_pool 3x3/2");
     MRT_STR(row.output, "4x12x3");
-    MRT_TRUE(net->layers[0].pad_top == 1 && net->layers[0].pad_bottom == 1);
-    MRT_TRUE(net->layers[0].pad_left == 0 && net->layers[0].pad_right == 1);
+    const mr_op_window *window = &net->layers[0].op.pool2d.window;
+    MRT_TRUE(window->pad_top == 1 && window->pad_bottom == 1);
+    MRT_TRUE(window->pad_left == 0 && window->pad_right == 1);
     MRT_TRUE(mr_net_layer(net, 1, &row));
     MRT_STR(row.name, "avg_pool 2x3/1");
     MRT_STR(row.output, "3x10x3");
@@ -223,6 +224,22 @@ static void test_pools(void **state)
         net = net_of(2, 2, 3);
         mr_net_lrn(net, i == 0 ? 65 : 1, i == 1 ? 0 : 1, i == 2 ? -1 : 1, i == 3 ? NAN : 1);
         expect_error(net, "a radius of 0..64 is needed");
+    }
+}
+
+/* Every kind of layer has one row, a name of its own and a way back from its record; INPUT is no layer. */
+static void test_kinds(void **state)
+{
+    (void)state;
+    MRT_TRUE(!mri_layer_kind_of(MR_OP_INPUT) && !mri_layer_kind_of((mr_op_kind)MR_OP_KIND_COUNT));
+    for (uint32_t op = 0; op < MR_OP_KIND_COUNT; op++) {
+        const mri_layer_kind *kind = mri_layer_kind_of((mr_op_kind)op);
+        if (!kind) continue;
+        MRT_TRUE((uint32_t)kind->op == op && *kind->name && kind->build);
+        for (uint32_t other = 0; other < op; other++) {
+            const mri_layer_kind *before = mri_layer_kind_of((mr_op_kind)other);
+            MRT_TRUE(!before || strcmp(before->name, kind->name) != 0);
+        }
     }
 }
 
@@ -775,6 +792,7 @@ int main(void)
         cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_first_mistake_sticks),
         cmocka_unit_test(test_pools),
+        cmocka_unit_test(test_kinds),
         cmocka_unit_test(test_one_logit),
         cmocka_unit_test(test_what_layers_begin_with),
         cmocka_unit_test(test_mistakes),

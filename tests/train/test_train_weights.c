@@ -18,8 +18,7 @@ static void add(tensor_list *l, const mri_layer *layer, const char *parameter, m
     MRT_TRUE(l->count < TENSORS_MOST);
     mri_tensor_desc *d = &l->d[l->count++];
     *d = (mri_tensor_desc){.role = role, .ndim = ndim, .count = 1};
-    snprintf(d->name, sizeof d->name, "%u/%s/%s", layer->number, mri_layer_kind_name(layer->kind, false),
-             parameter);
+    snprintf(d->name, sizeof d->name, "%u/%s/%s", layer->number, mri_layer_name(layer), parameter);
     for (uint32_t i = 0; i < ndim; i++) d->dim[i] = dim[i], d->count *= dim[i];
 }
 
@@ -32,18 +31,18 @@ static void list_tensors(const mr_net *net, tensor_list *l)
         uint32_t h, w, c;
         if (layer->params == 0) continue;
         MRT_TRUE(mr_net_shape(net, layer->in, &h, &w, &c));
-        const uint64_t filter[] = {layer->filters, layer->kernel, layer->kernel_w,
-                                   c / (layer->groups ? layer->groups : 1)},
-                       dense[] = {layer->filters ? layer->filters : layer->out_c, (uint64_t)h * w * c},
-                       each[] = {c};
-        if (layer->kind == MR_OP_CONV2D) {
+        const mr_conv2d_desc *conv = &layer->op.conv2d;
+        const uint64_t dense[] = {layer->out_c, (uint64_t)h * w * c}, each[] = {c};
+        if (layer->op.kind == MR_OP_CONV2D) {
+            const uint64_t filter[] = {conv->filters, conv->window.kernel_h, conv->window.kernel_w,
+                                       c / conv->groups};
             add(l, layer, "weights", MRI_ROLE_WEIGHTS, 4, filter);
-            if (!layer->no_bias) add(l, layer, "bias", MRI_ROLE_WEIGHTS, 1, filter);
-        } else if (layer->kind == MR_OP_DENSE) {
+            if (!conv->no_bias) add(l, layer, "bias", MRI_ROLE_WEIGHTS, 1, filter);
+        } else if (layer->op.kind == MR_OP_DENSE) {
             add(l, layer, "weights", MRI_ROLE_WEIGHTS, 2, dense);
             add(l, layer, "bias", MRI_ROLE_WEIGHTS, 1, dense);
         } else {
-            MRT_EQ(layer->kind, MR_OP_BATCHNORM);
+            MRT_EQ(layer->op.kind, MR_OP_BATCHNORM);
             add(l, layer, "scale", MRI_ROLE_WEIGHTS, 1, each);
             add(l, layer, "shift", MRI_ROLE_WEIGHTS, 1, each);
             add(l, layer, "mean", MRI_ROLE_STATE, 1, each);

@@ -1,28 +1,28 @@
 /* train/net/build.h: helpers that builder calls in several files share. Callers: train/net alone.
  *
- *     mri_layer *l = mri_layer_begin(net, MR_OP_...);     takes the current point; NULL once an error is kept
+ *     takes the current point; NULL once an error is kept:
+ *     mri_layer *l = mri_layer_begin(net, MR_OP_..., mri_layers_...);
  *     if (!l) return;
  *     if (... is invalid) { mri_layer_refuse(net, l, "the requirement"); return; }
- *     l->params = ..., l->flops = ...;
+ *     l->op.... = settings, l->params = ..., l->flops = ...;
  *     mri_layer_finish(net, l, h, w, c);                  its output is the current point */
 #ifndef MRI_BUILD_H
 #define MRI_BUILD_H
 
 #include "train/net/net.h"
 
-/* A layer of this kind that takes the current point, its output shape that of its input; NULL once an error
- * is kept. */
-mri_layer *mri_layer_begin(mr_net *net, mr_op_kind kind);
-/* The same for a loss; NULL also if the weight is refused. pair: of MR_OP_PAIR_LOSS. */
-mri_layer *mri_layer_begin_loss(mr_net *net, mr_op_kind kind, mr_pair_loss pair, float weight);
-/* The newest layer is the loss of the targets, unless an error is kept. */
-void mri_layer_mark_targets(mr_net *net);
+/* A layer of this kind, which has a row in family, that takes the current point, its output shape that of its
+ * input; NULL once an error is kept. */
+mri_layer *mri_layer_begin(mr_net *net, mr_op_kind kind, const mri_layer_kind *family);
 /* Keep an error that names the layer. */
 void mri_layer_refuse(mr_net *net, const mri_layer *l, const char *what);
 /* A call's settings are given; else that is the error. */
 bool mri_layer_is_told(mr_net *net, const mri_layer *l, const void *settings);
 /* Give the layer its output shape and count it, or refuse what no device could hold. */
 void mri_layer_finish(mr_net *net, mri_layer *l, uint64_t h, uint64_t w, uint64_t c);
+/* The same, and a layer with this activation if the operation of l cannot apply it. */
+void mri_layer_finish_with(mr_net *net, mri_layer *l, uint64_t h, uint64_t w, uint64_t c,
+                           mr_activation activation);
 /* Finish a loss: it has no output, and the current point stays. */
 void mri_layer_finish_loss(mr_net *net, mri_layer *l);
 bool mri_activation_is_known(mr_activation a);
@@ -30,14 +30,18 @@ bool mri_activation_is_known(mr_activation a);
 const char *mri_activation_name(mr_activation a);
 /* l takes the second point other, of the same shape. false: refused. */
 bool mri_layer_take_like(mr_net *net, mri_layer *l, mr_point other);
-/* Of a part of a network (cut.h), which has room: a copy of a layer that takes these points of the part; and
- * a layer that hands on a point of the whole network, and takes `in`. */
-void mri_layer_copy(mr_net *part, const mri_layer *l, mr_point in, mr_point in2);
-void mri_layer_port(mr_net *part, const mr_net *whole, mr_point p, mri_port port, mr_point in);
+/* Count of layers that take a point. */
+static inline uint32_t *mri_net_takers(mr_net *net, mr_point p)
+{
+    return p ? &net->layers[p - 1].consumers : &net->picture_consumers;
+}
 
 static inline double mri_layer_elements(const mri_layer *l) { return (double)l->out_h * l->out_w * l->out_c; }
 
 /* Its loss computes the softmax. */
-static inline bool mri_layer_is_softmax(const mri_layer *l) { return l->kind == MR_OP_SOFTMAX && !l->log; }
+static inline bool mri_layer_is_softmax(const mri_layer *l)
+{
+    return l->op.kind == MR_OP_SOFTMAX && !l->op.softmax.log;
+}
 
 #endif

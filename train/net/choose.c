@@ -23,7 +23,7 @@ uint32_t mri_net_head(const mr_net *net)
 {
     uint32_t head = 0;
     for (uint32_t at = 0; at < net->layer_count; at++)
-        if (net->layers[at].params > 0 && net->layers[at].kind != MR_OP_BATCHNORM) head = at;
+        if (net->layers[at].params > 0 && net->layers[at].op.kind != MR_OP_BATCHNORM) head = at;
     return head;
 }
 
@@ -55,8 +55,7 @@ static int choose_named(const choosing *c, const char *item)
     bool any = backbone || is_head;
     for (uint32_t at = 0; at < net->layer_count; at++) {
         const mri_layer *l = &net->layers[at];
-        const bool named =
-            strcmp(l->block, item) == 0 || strcmp(mri_layer_kind_name(l->kind, l->average), item) == 0;
+        const bool named = strcmp(l->block, item) == 0 || strcmp(mri_layer_name(l), item) == 0;
         if (!named && !(backbone && at < head) && !(is_head && at == head)) continue;
         c->chosen[at] = any = true;
     }

@@ -14,33 +14,7 @@ typedef struct head {
     uint32_t zero[10];
 } head;
 
-enum {
-    FLAG_AVERAGE = 1,
-    FLAG_NO_BIAS = 2,
-    FLAG_NO_SCALE = 4,
-    FLAG_SEQUENCES = 8,
-    FLAG_WHOLE_SAMPLES = 16,
-    FLAG_EACH_PIXEL = 32,
-    FLAG_BILINEAR = 64,
-    FLAG_LOG = 128,
-    FLAG_SAME = 256, /* padding: so that a step of 1 keeps the size; else pad on every side */
-};
-
-typedef struct record {
-    uint32_t kind, activation, init;
-    float deviation, bias;
-    uint32_t decay, in, in2;
-    uint32_t filters, kernel, kernel_w, stride, groups, pad, before, behind;
-    uint32_t flags;
-    float rate, momentum, epsilon, weight;
-    uint32_t pair, radius;
-    float lrn_bias, alpha, beta;
-    uint32_t h, w, c, values; /* a field's; the shape that is made of another */
-    float mean, std;
-    char block[16], field[64];
-    uint32_t zero[12];
-} record;
-_Static_assert(sizeof(head) == MRI_CODE_HEAD_BYTES && sizeof(record) == MRI_CODE_LAYER_BYTES,
+_Static_assert(sizeof(head) == MRI_CODE_HEAD_BYTES && sizeof(mri_layer_record) == MRI_CODE_LAYER_BYTES,
                "as documented");
 _Static_assert(MR_OP_CONV2D == 1 && MR_OP_BATCHNORM == 6 && MR_OP_GRU == 12 && MR_OP_SCALE == 18 &&
                    MR_OP_SOFTMAX == 24 && MR_ACT_GELU == 8 && MR_INIT_HE_OUT == 2 && MR_NET_DECAY_NONE == 2,
@@ -51,64 +25,66 @@ _Static_assert(sizeof(((mri_layer *)0)->block) == 16 && MR_MAX_NAME < 64, "a nam
 
 /* Is the padding the same number of rows on every side? Such padding is written as that number, also where
  * "same" would give it. */
-static bool has_even_pad(const mr_net *net, const mri_layer *l)
+static bool has_even_pad(const mr_net *net, const mri_layer *l, const mr_op_window *window)
 {
     uint32_t h = 0, w = 0, c;
     mr_net_shape(net, l->in, &h, &w, &c);
-    const uint32_t p = l->pad_top;
-    if (l->pad_left != p || l->pad_bottom != p || l->pad_right != p) return false;
-    if (l->kind == MR_OP_CONV2D_TRANSPOSED) return true;
+    const uint32_t p = window->pad_top;
+    if (window->pad_left != p || window->pad_bottom != p || window->pad_right != p) return false;
+    if (l->op.kind == MR_OP_CONV2D_TRANSPOSED) return true;
     const uint64_t high = (uint64_t)h + 2 * (uint64_t)p, wide = (uint64_t)w + 2 * (uint64_t)p;
-    return high >= l->kernel && wide >= l->kernel_w && (high - l->kernel) / l->stride + 1 == l->out_h &&
-           (wide - l->kernel_w) / l->stride + 1 == l->out_w;
+    return high >= window->kernel_h && wide >= window->kernel_w &&
+           (high - window->kernel_h) / window->stride_h + 1 == l->out_h &&
+           (wide - window->kernel_w) / window->stride_w + 1 == l->out_w;
 }
 
-static uint32_t flags_of(const mri_layer *l)
+static void put_window(const mr_net *net, const mri_layer *l, mri_layer_record *r)
 {
-    return (l->average ? FLAG_AVERAGE : 0u) | (l->no_bias ? FLAG_NO_BIAS : 0u) |
-           (l->no_scale ? FLAG_NO_SCALE : 0u) | (l->sequences ? FLAG_SEQUENCES : 0u) |
-           (l->whole_samples ? FLAG_WHOLE_SAMPLES : 0u) | (l->each_pixel ? FLAG_EACH_PIXEL : 0u) |
-           (l->bilinear ? FLAG_BILINEAR : 0u) | (l->log ? FLAG_LOG : 0u);
+    mr_op_window window;
+    memcpy(&window, (const char *)&l->op + l->kind->window, sizeof window);
+    r->kernel = window.kernel_h, r->kernel_w = window.kernel_w, r->stride = window.stride_h;
+    if (has_even_pad(net, l, &window)) r->pad = window.pad_top;
+    else r->flags |= MRI_CODE_SAME;
 }
 
-static void put_record(const mr_net *net, const mri_layer *l, record *r)
+static void put_settings(const mri_layer *l, mri_layer_record *r)
 {
-    const bool window =
-        l->kind == MR_OP_CONV2D || l->kind == MR_OP_CONV2D_TRANSPOSED || l->kind == MR_OP_POOL2D;
-    *r = (record){.kind = (uint32_t)l->kind,
-                  .activation = (uint32_t)l->activation,
-                  .init = (uint32_t)l->first.init,
-                  .deviation = l->first.deviation,
-                  .bias = l->first.bias,
-                  .decay = (uint32_t)l->decay,
-                  .in = l->in,
-                  .in2 = mri_layer_takes_two(l) ? l->in2 : 0,
-                  .filters = l->filters,
-                  .kernel = l->kernel,
-                  .kernel_w = l->kernel_w,
-                  .stride = l->stride,
-                  .groups = l->groups,
-                  .before = l->before,
-                  .behind = l->behind,
-                  .flags = flags_of(l),
-                  .rate = l->rate,
-                  .momentum = l->momentum,
-                  .epsilon = l->epsilon,
-                  .weight = l->weight,
-                  .pair = (uint32_t)l->pair,
-                  .radius = l->lrn.radius,
-                  .lrn_bias = l->lrn.bias,
-                  .alpha = l->lrn.alpha,
-                  .beta = l->lrn.beta};
-    memcpy(r->block, l->block, sizeof r->block);
-    if (window && has_even_pad(net, l)) r->pad = l->pad_top;
-    else if (window) r->flags |= FLAG_SAME;
-    if (l->kind == MR_OP_RESHAPE || mri_is_input(l->kind)) r->h = l->out_h, r->w = l->out_w, r->c = l->out_c;
-    if (!mri_is_input(l->kind)) return;
+    for (const mri_layer_setting *s = l->kind->settings; s && s->from; s++) {
+        const char *from = (const char *)&l->op + s->from;
+        bool set;
+        if (!s->flag) {
+            memcpy((char *)r + s->to, from, 4);
+            continue;
+        }
+        memcpy(&set, from, sizeof set);
+        if (set) r->flags |= s->flag;
+    }
+}
+
+static void put_input(const mr_net *net, const mri_layer *l, mri_layer_record *r)
+{
     const mri_net_input *input = &net->input[l->input];
-    if (l->kind == MR_OP_ONE_HOT) r->values = l->out_c, r->c = 1;
+    const bool whole = l->op.kind == MR_OP_ONE_HOT;
+    r->h = l->out_h, r->w = l->out_w, r->c = whole ? 1 : l->out_c;
+    r->values = whole ? l->out_c : 0;
     r->mean = input->mean, r->std = input->std;
     memcpy(r->field, input->name, strlen(input->name));
+}
+
+static void put_record(const mr_net *net, const mri_layer *l, mri_layer_record *r)
+{
+    *r = (mri_layer_record){.kind = (uint32_t)l->op.kind,
+                            .activation = (uint32_t)l->op.activation,
+                            .init = (uint32_t)l->first.init,
+                            .deviation = l->first.deviation,
+                            .bias = l->first.bias,
+                            .decay = (uint32_t)l->decay,
+                            .in = l->in,
+                            .in2 = l->kind->takes_two ? l->in2 : 0};
+    memcpy(r->block, l->block, sizeof r->block);
+    put_settings(l, r);
+    if (l->kind->window) put_window(net, l, r);
+    if (mri_is_input(l->op.kind)) put_input(net, l, r);
 }
 
 /* Count the layers before the two that mr_net_targets() adds: its field and its loss. */
@@ -117,7 +93,7 @@ static bool count_layers(const mr_net *net, uint32_t *count)
     *count = net->layer_count;
     for (uint32_t i = 0; i < net->layer_count; i++) {
         if (net->layers[i].port) return false;
-        if (!net->layers[i].targets) continue;
+        if (!mri_layer_is_of_targets(&net->layers[i])) continue;
         *count = i - 1;
         return i + 1 == net->layer_count && net->layers[i].in2 == i;
     }
@@ -148,7 +124,7 @@ int mr_net_encode(const mr_net *net, void **bytes, size_t *count, mr_error *err)
                     .logit_factor = net->logit_factor};
     memcpy(out, &h, sizeof h);
     for (uint32_t i = 0; i < layers; i++) {
-        record r;
+        mri_layer_record r;
         put_record(net, &net->layers[i], &r);
         memcpy(out + MRI_CODE_HEAD_BYTES + (size_t)i * MRI_CODE_LAYER_BYTES, &r, sizeof r);
     }
@@ -159,105 +135,15 @@ int mr_net_encode(const mr_net *net, void **bytes, size_t *count, mr_error *err)
 
 /* ---- from bytes ---- */
 
-static void add_conv(mr_net *net, const record *r)
+static void add_layer(mr_net *net, const mri_layer_record *r)
 {
-    const mr_conv c = {.filters = r->filters,
-                       .kernel = r->kernel,
-                       .kernel_w = r->kernel_w,
-                       .stride = r->stride,
-                       .padding = r->flags & FLAG_SAME ? MR_PAD_SAME : MR_PAD_VALID,
-                       .pad = r->pad,
-                       .no_bias = (r->flags & FLAG_NO_BIAS) != 0,
-                       .activation = (mr_activation)r->activation,
-                       .groups = r->groups};
-    if (r->kind == MR_OP_CONV2D) mr_net_conv(net, &c);
-    else mr_net_conv_transposed(net, &c);
-}
-
-static void add_pool(mr_net *net, const record *r)
-{
-    mr_net_pool(net, &(mr_pool){.kernel = r->kernel,
-                                .kernel_w = r->kernel_w,
-                                .stride = r->stride,
-                                .padding = r->flags & FLAG_SAME ? MR_PAD_SAME : MR_PAD_VALID,
-                                .pad = r->pad,
-                                .average = (r->flags & FLAG_AVERAGE) != 0});
-}
-
-static void add_field(mr_net *net, const record *r)
-{
-    char name[sizeof r->field + 1] = "";
-    memcpy(name, r->field, sizeof r->field);
-    mr_net_field(net, &(mr_field_input){.name = name,
-                                        .h = r->h,
-                                        .w = r->w,
-                                        .c = r->c,
-                                        .values = r->values,
-                                        .mean = r->mean,
-                                        .std = r->std});
-}
-
-static void add_norm(mr_net *net, const record *r)
-{
-    mr_net_norm(net, &(mr_norm){.momentum = r->momentum,
-                                .epsilon = r->epsilon,
-                                .activation = (mr_activation)r->activation,
-                                .no_scale = (r->flags & FLAG_NO_SCALE) != 0});
-}
-
-static void add_group_norm(mr_net *net, const record *r)
-{
-    if (r->flags & FLAG_EACH_PIXEL) mr_net_layer_norm(net, r->epsilon);
-    else mr_net_group_norm(net, r->groups, r->epsilon);
-}
-
-static void add_softmax(mr_net *net, const record *r)
-{
-    if (r->flags & FLAG_LOG) mr_net_log_softmax(net);
-    else mr_net_softmax(net);
-}
-
-static void add_dropout(mr_net *net, const record *r)
-{
-    if (r->flags & FLAG_WHOLE_SAMPLES) mr_net_drop_samples(net, r->rate);
-    else mr_net_dropout(net, r->rate);
-}
-
-static void add_layer(mr_net *net, const record *r)
-{
-    const mr_activation activation = (mr_activation)r->activation;
-    const bool sequences = (r->flags & FLAG_SEQUENCES) != 0;
-    switch ((mr_op_kind)r->kind) {
-    case MR_OP_CONV2D:
-    case MR_OP_CONV2D_TRANSPOSED: add_conv(net, r); break;
-    case MR_OP_POOL2D: add_pool(net, r); break;
-    case MR_OP_DENSE: mr_net_dense(net, r->filters, activation); break;
-    case MR_OP_ACTIVATION: mr_net_activation(net, activation); break;
-    case MR_OP_DROPOUT: add_dropout(net, r); break;
-    case MR_OP_BATCHNORM: add_norm(net, r); break;
-    case MR_OP_GROUPNORM: add_group_norm(net, r); break;
-    case MR_OP_LOSS: mr_net_loss_labels(net, r->weight); break;
-    case MR_OP_PAIR_LOSS: mr_net_loss_pair(net, (mr_pair_loss)r->pair, r->in2, r->weight); break;
-    case MR_OP_ADD: mr_net_add(net, r->in2, activation); break;
-    case MR_OP_CONCAT: mr_net_concat(net, &r->in2, 1); break;
-    case MR_OP_SCALE: mr_net_scale(net, r->in2); break;
-    case MR_OP_SAMPLE: mr_net_sample(net, r->in2, r->weight); break;
-    case MR_OP_PAD: mr_net_pad_channels(net, r->before, r->behind); break;
-    case MR_OP_GRU: mr_net_gru(net, r->filters, sequences); break;
-    case MR_OP_LSTM: mr_net_lstm(net, r->filters, sequences); break;
-    case MR_OP_RESHAPE: mr_net_reshape(net, r->h, r->w, r->c); break;
-    case MR_OP_UPSAMPLE: mr_net_upsample(net, r->stride, (r->flags & FLAG_BILINEAR) != 0); break;
-    case MR_OP_EMBEDDING: mr_net_embedding(net, r->filters); break;
-    case MR_OP_LRN: mr_net_lrn(net, r->radius, r->lrn_bias, r->alpha, r->beta); break;
-    case MR_OP_SOFTMAX: add_softmax(net, r); break;
-    case MR_OP_FIELD:
-    case MR_OP_ONE_HOT: add_field(net, r); break;
-    default: mr_error_set(&net->error, MR_EFORMAT, "unknown kind of layer %u", r->kind); break;
-    }
+    const mri_layer_kind *kind = mri_layer_kind_of((mr_op_kind)r->kind);
+    if (kind) kind->build(net, r);
+    else mr_error_set(&net->error, MR_EFORMAT, "unknown kind of layer %u", r->kind);
 }
 
 /* What applies to the layers that come, then the layer. */
-static void take_record(mr_net *net, const record *r)
+static void take_record(mr_net *net, const mri_layer_record *r)
 {
     char block[sizeof r->block + 1] = "";
     memcpy(block, r->block, sizeof r->block);
@@ -316,7 +202,7 @@ int mr_net_decode(mr_net **out, const char *name, const void *coded, size_t coun
     if (rc == MR_EINVAL) return damaged(err, "its input is none");
     if (rc) return mr_error_set(err, rc, "no memory for network %s", name);
     for (uint32_t i = 0; rc == MR_OK && i < h.layers; i++) {
-        record r;
+        mri_layer_record r;
         memcpy(&r, bytes + MRI_CODE_HEAD_BYTES + (size_t)i * MRI_CODE_LAYER_BYTES, sizeof r);
         take_record(net, &r);
         rc = net->error.code;

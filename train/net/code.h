@@ -14,6 +14,35 @@
 #define MRI_CODE_LAYER_BYTES 256u
 #define MRI_CODE_MOST_BYTES  (MRI_CODE_HEAD_BYTES + (size_t)MRI_NET_MAX_LAYERS * MRI_CODE_LAYER_BYTES)
 
+/* Flags of a record. */
+enum {
+    MRI_CODE_AVERAGE = 1,
+    MRI_CODE_NO_BIAS = 2,
+    MRI_CODE_NO_SCALE = 4,
+    MRI_CODE_SEQUENCES = 8,
+    MRI_CODE_WHOLE_SAMPLES = 16,
+    MRI_CODE_EACH_PIXEL = 32,
+    MRI_CODE_BILINEAR = 64,
+    MRI_CODE_LOG = 128,
+    MRI_CODE_SAME = 256, /* padding: so that a step of 1 keeps the size; else pad on every side */
+};
+
+/* A layer on disk, little-endian: what its kind does not have is 0. */
+struct mri_layer_record {
+    uint32_t kind, activation, init;
+    float deviation, bias;
+    uint32_t decay, in, in2;
+    uint32_t filters, kernel, kernel_w, stride, groups, pad, before, behind;
+    uint32_t flags;
+    float rate, momentum, epsilon, weight;
+    uint32_t pair, radius;
+    float lrn_bias, alpha, beta;
+    uint32_t h, w, c, values; /* a field's; the shape that is made of another */
+    float mean, std;
+    char block[16], field[64];
+    uint32_t zero[12];
+};
+
 /* Must a checkpoint keep it? Not where it is, but for targets, what mr_model_build() makes of its name for as
  * many classes (0: none), nor where there is no way to write it (mr_net_encode()). */
 int mri_net_wants_keeping(const mr_net *net, uint32_t classes, bool *wants, mr_error *err);

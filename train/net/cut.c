@@ -17,8 +17,8 @@ typedef struct cutting {
 static uint32_t stage_of_layer(const cutting *c, uint32_t at)
 {
     const mri_layer *l = &c->net->layers[at];
-    if (mri_is_input(l->kind)) return 0;
-    return mri_is_loss(l->kind) ? c->count - 1 : c->place[at];
+    if (mri_is_input(l->op.kind)) return 0;
+    return mri_is_loss(l->op.kind) ? c->count - 1 : c->place[at];
 }
 
 /* The points that a layer takes; how many. */
@@ -26,7 +26,7 @@ static uint32_t taken_by(const mri_layer *l, mr_point out[2])
 {
     if (l->in == MRI_NO_POINT) return 0;
     out[0] = l->in, out[1] = l->in2;
-    return mri_layer_takes_two(l) ? 2 : 1;
+    return l->kind->takes_two ? 2 : 1;
 }
 
 static int check_layer(const cutting *c, uint32_t at)
@@ -38,19 +38,18 @@ static int check_layer(const cutting *c, uint32_t at)
     if (mine >= c->count)
         return mr_error_set(c->err, MR_EINVAL, "layer %u of network %s is placed on device %u of %u", at,
                             net->name, mine, c->count);
-    if (mri_looks_up(l->kind) && mine > 0)
+    if (mri_looks_up(l->op.kind) && mine > 0)
         return mr_error_set(
             c->err, MR_EINVAL,
             "layer %u (%s) of network %s is placed on device %u: it looks numbers up where the "
             "data are, on device 0",
-            at, mri_layer_kind_name(l->kind, l->average), net->name, mine);
+            at, mri_layer_name(l), net->name, mine);
     for (uint32_t k = taken_by(l, taken); k-- > 0;)
         if (c->stage[taken[k]] > mine)
             return mr_error_set(c->err, MR_EINVAL,
                                 "layer %u (%s) of network %s is placed on device %u and takes what device %u "
                                 "computes: a network goes from device 0 on, and never back",
-                                at, mri_layer_kind_name(l->kind, l->average), net->name, mine,
-                                c->stage[taken[k]]);
+                                at, mri_layer_name(l), net->name, mine, c->stage[taken[k]]);
     return MR_OK;
 }
 
@@ -96,13 +95,35 @@ static bool comes_in(const cutting *c, mr_point p, uint32_t s)
     return c->stage[p] < s && is_taken_in(c, p, s);
 }
 
+/* A copy of a layer that takes these points of the part, which has room. */
+static void copy_layer(mr_net *part, const mri_layer *l, mr_point in, mr_point in2)
+{
+    mri_layer *to = &part->layers[part->layer_count++];
+    *to = *l;
+    to->in = in, to->in2 = in2;
+    to->consumers = 0;
+    if (in != MRI_NO_POINT) ++*mri_net_takers(part, in);
+    if (l->kind->takes_two) ++*mri_net_takers(part, in2);
+    part->loss_count += mri_is_loss(l->op.kind);
+}
+
+/* A layer that hands on a point of the whole network, and takes `in`. */
+static void add_port(mr_net *part, const mr_net *whole, mr_point p, mri_port port, mr_point in)
+{
+    mri_layer l = {.op.kind = MR_OP_ACTIVATION,
+                   .kind = mri_layer_kind_of(MR_OP_ACTIVATION),
+                   .port = port,
+                   .number = whole->layer_count};
+    mr_net_shape(whole, p, &l.out_h, &l.out_w, &l.out_c);
+    copy_layer(part, &l, in, 0);
+}
+
 static void add_own_layer(const cutting *c, mr_net *part, uint32_t at)
 {
     const mri_layer *l = &c->net->layers[at];
     mr_point taken[2];
     const uint32_t count = taken_by(l, taken);
-    mri_layer_copy(part, l, count > 0 ? c->inside[taken[0]] : MRI_NO_POINT,
-                   count > 1 ? c->inside[taken[1]] : 0);
+    copy_layer(part, l, count > 0 ? c->inside[taken[0]] : MRI_NO_POINT, count > 1 ? c->inside[taken[1]] : 0);
     c->inside[at + 1] = part->layer_count;
 }
 
@@ -110,7 +131,7 @@ static void add_own_layer(const cutting *c, mr_net *part, uint32_t at)
 static void add_port_out(const cutting *c, uint32_t s, uint32_t to, mr_point p)
 {
     mr_net *part = c->pieces[s].net;
-    mri_layer_port(part, c->net, p, MRI_PORT_OUT, c->inside[p]);
+    add_port(part, c->net, p, MRI_PORT_OUT, c->inside[p]);
     uint32_t nth = 0;
     for (mr_point q = 0; q < p; q++) nth += comes_in(c, q, to);
     c->pieces[to].links[nth].from = s;
@@ -152,7 +173,7 @@ static void fill_part(const cutting *c, uint32_t s)
         c->inside[p] = MRI_NO_POINT;
         if (!comes_in(c, p, s)) continue;
         c->pieces[s].links[part->layer_count].in = part->layer_count;
-        mri_layer_port(part, net, p, MRI_PORT_IN, MRI_NO_POINT);
+        add_port(part, net, p, MRI_PORT_IN, MRI_NO_POINT);
         c->inside[p] = part->layer_count;
     }
     if (s == 0) c->inside[0] = 0;

@@ -4,6 +4,7 @@
 
 #include "base/abi.h"
 #include "train/net/build.h"
+#include "train/net/code.h"
 
 void mr_net_logit_factor(mr_net *net, float factor)
 {
@@ -23,7 +24,7 @@ bool mr_net_logits(const mr_net *net, mr_point *out)
     if (mr_net_class_count(net) == 0) return false;
     *out = net->layer_count;
     for (uint32_t i = 0; net->loss_count > 0 && i < net->layer_count; i++) {
-        if (net->layers[i].kind != MR_OP_LOSS) continue;
+        if (net->layers[i].op.kind != MR_OP_LOSS) continue;
         *out = net->layers[i].in;
         break;
     }
@@ -33,15 +34,23 @@ bool mr_net_logits(const mr_net *net, mr_point *out)
 static bool takes_logits(mr_net *net, mri_layer *l)
 {
     const mri_layer *of = l->in ? &net->layers[l->in - 1] : NULL;
-    if (!of || (of->activation == MR_ACT_NONE && !mri_layer_is_softmax(of))) return true;
+    if (!of || (of->op.activation == MR_ACT_NONE && !mri_layer_is_softmax(of))) return true;
     mri_layer_refuse(net, l, "bare logits are needed: no activation before this loss, which brings its own");
+    return false;
+}
+
+static bool check_weight(mr_net *net, const mri_layer *l, float weight)
+{
+    if (weight > 0 && !isinf(weight)) return true;
+    mri_layer_refuse(net, l, "a finite weight above 0 is needed");
     return false;
 }
 
 void mr_net_loss_labels(mr_net *net, float weight)
 {
-    mri_layer *l = mri_layer_begin_loss(net, MR_OP_LOSS, (mr_pair_loss)0, weight);
-    if (!l || !takes_logits(net, l)) return;
+    mri_layer *l = mri_layer_begin(net, MR_OP_LOSS, mri_layers_losses);
+    if (!l || !check_weight(net, l, weight) || !takes_logits(net, l)) return;
+    l->op.loss.weight = weight;
     if (l->out_h != 1 || l->out_w != 1) {
         mri_layer_refuse(net, l, "a vector of logits is needed");
         return;
@@ -51,8 +60,9 @@ void mr_net_loss_labels(mr_net *net, float weight)
 
 void mr_net_loss_pair(mr_net *net, mr_pair_loss kind, mr_point other, float weight)
 {
-    mri_layer *l = mri_layer_begin_loss(net, MR_OP_PAIR_LOSS, kind, weight);
-    if (!l) return;
+    mri_layer *l = mri_layer_begin(net, MR_OP_PAIR_LOSS, mri_layers_losses);
+    if (!l || !check_weight(net, l, weight)) return;
+    l->op.pair_loss = (mr_pair_loss_desc){.kind = kind, .weight = weight};
     if ((uint32_t)kind >= MR_PAIR_COUNT) {
         mri_layer_refuse(net, l, "unknown loss");
         return;
@@ -60,6 +70,41 @@ void mr_net_loss_pair(mr_net *net, mr_pair_loss kind, mr_point other, float weig
     if ((kind == MR_PAIR_CROSS_ENTROPY || kind == MR_PAIR_CLASSES) && !takes_logits(net, l)) return;
     if (mri_layer_take_like(net, l, other)) mri_layer_finish_loss(net, l);
 }
+
+static const mri_layer_setting label_settings[] = {MRI_STORES(loss.weight, weight), {0}};
+
+static void build_labels(mr_net *net, const mri_layer_record *r) { mr_net_loss_labels(net, r->weight); }
+
+static void text_of_pair(const mr_net *net, const mri_layer *l, char *out, size_t bytes)
+{
+    static const char *const names[] = {[MR_PAIR_CROSS_ENTROPY] = "cross_entropy",
+                                        [MR_PAIR_CLASSES] = "classes",
+                                        [MR_PAIR_SQUARES] = "squares",
+                                        [MR_PAIR_ABSOLUTE] = "absolute",
+                                        [MR_PAIR_HUBER] = "huber",
+                                        [MR_PAIR_DIVERGENCE] = "divergence"};
+    (void)net;
+    mri_layer_text_plain(l, names[l->op.pair_loss.kind], out, bytes);
+}
+
+static const mri_layer_setting pair_settings[] = {
+    MRI_STORES(pair_loss.weight, weight), MRI_STORES(pair_loss.kind, pair), {0}};
+
+static void build_pair(mr_net *net, const mri_layer_record *r)
+{
+    mr_net_loss_pair(net, (mr_pair_loss)r->pair, r->in2, r->weight);
+}
+
+const mri_layer_kind mri_layers_losses[] = {
+    {.op = MR_OP_LOSS, .name = "loss", .settings = label_settings, .build = build_labels},
+    {.op = MR_OP_PAIR_LOSS,
+     .name = "pair_loss",
+     .takes_two = true,
+     .text = text_of_pair,
+     .settings = pair_settings,
+     .build = build_pair},
+    {0},
+};
 
 /* A loss of each kind, and the current point, which stays the current one, with its field. */
 static void add_targets(mr_net *net, mr_target_loss kind, const char *field)
@@ -75,7 +120,7 @@ static void add_targets(mr_net *net, mr_target_loss kind, const char *field)
     const mr_point wanted = net->at;
     mr_net_from(net, of);
     mr_net_loss_pair(net, pairs[kind], wanted, 1.0f / ((float)h * (float)w * (float)c));
-    mri_layer_mark_targets(net);
+    if (net->error.code == MR_OK) net->layers[net->layer_count - 1].op.pair_loss.targets = true;
 }
 
 void mr_net_targets(mr_net *net, mr_target_loss kind, const char *field)
@@ -126,7 +171,8 @@ bool mr_net_outputs(const mr_net *net, mr_point *out)
 const char *mri_net_target_field(const mr_net *net)
 {
     for (uint32_t i = 0; i < net->layer_count; i++)
-        if (net->layers[i].targets) return net->input[net->layers[net->layers[i].in2 - 1].input].name;
+        if (mri_layer_is_of_targets(&net->layers[i]))
+            return net->input[net->layers[net->layers[i].in2 - 1].input].name;
     return "";
 }
 
@@ -134,4 +180,10 @@ uint32_t mri_net_answers(const mr_net *net)
 {
     if (mr_net_class_count(net)) return 1;
     return net->target_loss == MR_TARGET_LABELS ? mr_net_target_count(net) : 0;
+}
+
+uint32_t mri_net_told(const mr_net *net)
+{
+    const uint32_t classes = mr_net_class_count(net);
+    return classes ? classes : mr_net_target_count(net);
 }

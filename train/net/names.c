@@ -1,5 +1,12 @@
 /* train/net/names.c: names of layers and activations. */
+#include <stdio.h>
+
 #include "train/net/build.h"
+
+const char *mri_layer_name(const mri_layer *l)
+{
+    return l->kind->name_of ? l->kind->name_of(l) : l->kind->name;
+}
 
 static const char *const activation_names[] = {
     [MR_ACT_NONE] = "",           [MR_ACT_RELU] = "relu", [MR_ACT_TANH] = "tanh",
@@ -14,35 +21,11 @@ const char *mri_activation_name(mr_activation a)
     return mri_activation_is_known(a) ? activation_names[a] : "?";
 }
 
-const char *mri_layer_kind_name(mr_op_kind kind, bool average)
+void mri_layer_text_plain(const mri_layer *l, const char *name, char *out, size_t bytes)
 {
-    switch (kind) {
-    case MR_OP_CONV2D: return "conv2d";
-    case MR_OP_POOL2D: return average ? "avg_pool" : "max_pool";
-    case MR_OP_DENSE: return "dense";
-    case MR_OP_ACTIVATION: return "activation";
-    case MR_OP_DROPOUT: return "dropout";
-    case MR_OP_BATCHNORM: return "batch_norm";
-    case MR_OP_INPUT: return "input";
-    case MR_OP_LOSS: return "loss";
-    case MR_OP_ADD: return "add";
-    case MR_OP_ONE_HOT: return "one_hot";
-    case MR_OP_FIELD: return "field";
-    case MR_OP_GROUPNORM: return "group_norm";
-    case MR_OP_UPSAMPLE: return "upsample";
-    case MR_OP_EMBEDDING: return "embedding";
-    case MR_OP_CONCAT: return "concat";
-    case MR_OP_PAD: return "pad";
-    case MR_OP_GRU: return "gru";
-    case MR_OP_LSTM: return "lstm";
-    case MR_OP_CONV2D_TRANSPOSED: return "conv2d_transposed";
-    case MR_OP_RESHAPE: return "reshape";
-    case MR_OP_SAMPLE: return "sample";
-    case MR_OP_PAIR_LOSS: return "pair_loss";
-    case MR_OP_SCALE: return "scale";
-    case MR_OP_LRN: return "lrn";
-    case MR_OP_SOFTMAX: return "softmax";
-    default: break; /* no layer is made of it */
-    }
-    return "?";
+    const char *act = mri_activation_name(l->op.activation), *gap = *act ? " " : "";
+    char other[16] = "";
+    if (l->kind->takes_two && l->in2) snprintf(other, sizeof other, " %u", l->in2 - 1);
+    else if (l->kind->takes_two) snprintf(other, sizeof other, " input");
+    snprintf(out, bytes, "%s%s%s%s", name, other, gap, act);
 }

@@ -1,5 +1,5 @@
 /* train/net/net.c: a network while it is built: its layers, points, settings and checks. Builder calls of
- * layers are in layers.c and losses.c, the rows of a summary in rows.c.
+ * layers are in layers_*.c and losses.c, the rows of a summary in rows.c.
  *
  *   mr_net_create ──► mr_net_conv2d, ... ──────────► mr_net_check
  *                     mr_net_here, _from, _add, _concat, _scale: branches
@@ -83,8 +83,7 @@ static bool make_room(mr_net *net)
 void mri_layer_refuse(mr_net *net, const mri_layer *l, const char *what)
 {
     mr_error_set(&net->error, MR_EINVAL, "network %s, layer %u (%s) on %ux%ux%u: %s", net->name,
-                 net->layer_count, mri_layer_kind_name(l->kind, l->average), l->out_h, l->out_w, l->out_c,
-                 what);
+                 net->layer_count, mri_layer_name(l), l->out_h, l->out_w, l->out_c, what);
 }
 
 bool mri_layer_is_told(mr_net *net, const mri_layer *l, const void *settings)
@@ -93,16 +92,18 @@ bool mri_layer_is_told(mr_net *net, const mri_layer *l, const void *settings)
     return settings != NULL;
 }
 
-static uint32_t *takers_of(mr_net *net, mr_point p)
+static const mri_layer_kind *kind_among(const mri_layer_kind *family, mr_op_kind op)
 {
-    return p ? &net->layers[p - 1].consumers : &net->picture_consumers;
+    while (family->op != op) family++; /* a builder call names a row of its own file */
+    return family;
 }
 
-mri_layer *mri_layer_begin(mr_net *net, mr_op_kind kind)
+mri_layer *mri_layer_begin(mr_net *net, mr_op_kind kind, const mri_layer_kind *family)
 {
     if (!net || net->error.code != MR_OK || !make_room(net)) return NULL;
     mri_layer *l = &net->layers[net->layer_count];
-    *l = (mri_layer){.kind = kind,
+    *l = (mri_layer){.op.kind = kind,
+                     .kind = kind_among(family, kind),
                      .number = net->layer_count,
                      .in = net->at,
                      .decay = net->decay,
@@ -122,22 +123,6 @@ mri_layer *mri_layer_begin(mr_net *net, mr_op_kind kind)
     return l;
 }
 
-mri_layer *mri_layer_begin_loss(mr_net *net, mr_op_kind kind, mr_pair_loss pair, float weight)
-{
-    mri_layer *l = mri_layer_begin(net, kind);
-    if (!l) return NULL;
-    l->weight = weight;
-    l->pair = pair;
-    if (weight > 0 && !isinf(weight)) return l;
-    mri_layer_refuse(net, l, "a finite weight above 0 is needed");
-    return NULL;
-}
-
-void mri_layer_mark_targets(mr_net *net)
-{
-    if (net->error.code == MR_OK) net->layers[net->layer_count - 1].targets = true;
-}
-
 void mri_layer_finish(mr_net *net, mri_layer *l, uint64_t h, uint64_t w, uint64_t c)
 {
     if (l->params > MRI_NET_MAX_PARAMS) {
@@ -147,38 +132,18 @@ void mri_layer_finish(mr_net *net, mri_layer *l, uint64_t h, uint64_t w, uint64_
         mri_layer_refuse(net, l, "its output is too large");
     } else {
         l->out_h = (uint32_t)h, l->out_w = (uint32_t)w, l->out_c = (uint32_t)c;
-        if (l->in != MRI_NO_POINT) ++*takers_of(net, l->in);
-        if (mri_layer_takes_two(l)) ++*takers_of(net, l->in2);
+        if (l->in != MRI_NO_POINT) ++*mri_net_takers(net, l->in);
+        if (l->kind->takes_two) ++*mri_net_takers(net, l->in2);
         net->at = ++net->layer_count;
     }
 }
 
 void mri_layer_finish_loss(mr_net *net, mri_layer *l)
 {
-    ++*takers_of(net, l->in);
-    if (mri_layer_takes_two(l)) ++*takers_of(net, l->in2);
+    ++*mri_net_takers(net, l->in);
+    if (l->kind->takes_two) ++*mri_net_takers(net, l->in2);
     net->layer_count++;
     net->loss_count++;
-}
-
-/* ------------------------------------------------------------------------------ parts */
-
-void mri_layer_copy(mr_net *part, const mri_layer *l, mr_point in, mr_point in2)
-{
-    mri_layer *to = &part->layers[part->layer_count++];
-    *to = *l;
-    to->in = in, to->in2 = in2;
-    to->consumers = 0;
-    if (in != MRI_NO_POINT) ++*takers_of(part, in);
-    if (mri_layer_takes_two(l)) ++*takers_of(part, in2);
-    part->loss_count += mri_is_loss(l->kind);
-}
-
-void mri_layer_port(mr_net *part, const mr_net *whole, mr_point p, mri_port port, mr_point in)
-{
-    mri_layer l = {.kind = MR_OP_ACTIVATION, .port = port, .number = whole->layer_count};
-    mr_net_shape(whole, p, &l.out_h, &l.out_w, &l.out_c);
-    mri_layer_copy(part, &l, in, 0);
 }
 
 /* ------------------------------------------------------------------------------ settings */
@@ -275,8 +240,7 @@ static int check_points(const mr_net *net, mr_error *err)
         if (mri_net_has_tensor(net, p) && mri_net_consumers(net, p) == 0)
             return p ? mr_error_set(err, MR_EINVAL,
                                     "network %s: nothing takes point %u, the output of layer %u (%s)",
-                                    net->name, p, p - 1,
-                                    mri_layer_kind_name(net->layers[p - 1].kind, net->layers[p - 1].average))
+                                    net->name, p, p - 1, mri_layer_name(&net->layers[p - 1]))
                      : mr_error_set(err, MR_EINVAL, "network %s: nothing takes its input", net->name);
     return MR_OK;
 }
@@ -288,11 +252,11 @@ static int check_logits(const mr_net *net, mr_error *err)
         return mr_error_set(err, MR_EINVAL,
                             "network %s ends in %ux%ux%u: expected a vector of logits; end it with dense",
                             net->name, last->out_h, last->out_w, last->out_c);
-    if (last->activation != MR_ACT_NONE || mri_layer_is_softmax(last))
+    if (last->op.activation != MR_ACT_NONE || mri_layer_is_softmax(last))
         return mr_error_set(
             err, MR_EINVAL,
             "network %s ends in %s: expected bare logits, the loss brings the softmax or sigmoid", net->name,
-            mri_layer_is_softmax(last) ? "softmax" : mri_activation_name(last->activation));
+            mri_layer_is_softmax(last) ? "softmax" : mri_activation_name(last->op.activation));
     return MR_OK;
 }
 

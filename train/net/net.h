@@ -17,6 +17,7 @@
 
 #include "base/util.h"
 #include "millrace/train.h"
+#include "train/net/kinds.h"
 
 #define MRI_NO_POINT         UINT32_MAX
 #define MRI_NET_MAX_LAYERS   4096u
@@ -36,36 +37,22 @@ typedef struct mri_first {
     float bias;
 } mri_first;
 
-typedef struct mri_layer {
-    mr_op_kind kind; /* not INPUT; FIELD, ONE_HOT: a further input */
-    mr_activation activation;
-    mri_first first; /* convolutions, DENSE */
+struct mri_layer {
+    mr_op_desc op;              /* kind (not INPUT), activation and settings; train/run completes the rest */
+    const mri_layer_kind *kind; /* its row */
+    mri_first first;            /* of weights */
     mr_net_decays decay;
-    mr_point in, in2;   /* in2: mri_layer_takes_two(); in: MRI_NO_POINT of a further input */
+    mr_point in, in2;   /* in2: kind->takes_two; in: MRI_NO_POINT of a further input */
     uint32_t consumers; /* layers that take its output */
     uint32_t input;     /* of a further input: which */
     uint32_t number;    /* in the whole network, whatever part of it this is */
     char block[16];     /* or "" */
     mri_port port;
-    uint32_t filters, kernel, kernel_w, stride;
-    uint32_t groups; /* CONV2D: 1 at least */
-    uint32_t pad_top, pad_left, pad_bottom, pad_right;
-    uint32_t before, behind; /* PAD: channels */
-    bool average, no_bias, no_scale, sequences;
-    bool whole_samples; /* DROPOUT */
-    bool each_pixel;    /* GROUPNORM; its groups are `groups` */
-    bool bilinear;      /* UPSAMPLE; its factor is `stride` */
-    bool log;           /* SOFTMAX */
-    float rate, momentum, epsilon;
-    float weight;      /* losses; SAMPLE: factor of the log variance */
-    mr_pair_loss pair; /* PAIR_LOSS */
-    bool targets;      /* PAIR_LOSS: of mr_net_targets() */
-    mr_lrn_desc lrn;   /* LRN */
     uint32_t out_h, out_w, out_c;
     uint64_t params; /* trained */
     uint64_t states; /* kept, not trained */
     double flops;    /* forward, one sample; multiply and add count 2 */
-} mri_layer;
+};
 
 /* A field of the samples that a network takes beside, or instead of, its pictures. */
 typedef struct mri_net_input {
@@ -97,13 +84,6 @@ struct mr_net {
     mr_error error;     /* the first of any builder call; code MR_OK without an error */
 };
 
-/* Does it take two points? */
-static inline bool mri_layer_takes_two(const mri_layer *l)
-{
-    return l->kind == MR_OP_ADD || l->kind == MR_OP_CONCAT || l->kind == MR_OP_SAMPLE ||
-           l->kind == MR_OP_PAIR_LOSS || l->kind == MR_OP_SCALE;
-}
-
 /* Does it take whole numbers themselves, not rows made of them? */
 static inline bool mri_looks_up(mr_op_kind kind) { return kind == MR_OP_EMBEDDING; }
 
@@ -122,13 +102,13 @@ static inline bool mri_is_loss(mr_op_kind kind) { return kind == MR_OP_LOSS || k
 /* Is a point there that a layer can take? */
 static inline bool mri_net_has_tensor(const mr_net *net, mr_point p)
 {
-    return p <= net->layer_count && !(p ? mri_is_loss(net->layers[p - 1].kind) : net->bare);
+    return p <= net->layer_count && !(p ? mri_is_loss(net->layers[p - 1].op.kind) : net->bare);
 }
 
 /* Does a point stand for whole numbers of the data? */
 static inline bool mri_net_is_numbers(const mr_net *net, mr_point p)
 {
-    return p ? net->layers[p - 1].kind == MR_OP_ONE_HOT : net->numbers;
+    return p ? net->layers[p - 1].op.kind == MR_OP_ONE_HOT : net->numbers;
 }
 
 /* Layers that take a point. */
@@ -142,7 +122,7 @@ static inline bool mri_is_recurrent(mr_op_kind kind) { return kind == MR_OP_GRU 
 /* Is the data itself, numbers, taken by one recurrent layer, which looks them up? */
 static inline bool mri_net_looks_up(const mr_net *net)
 {
-    return net->numbers && net->picture_consumers == 1 && mri_is_recurrent(net->layers[0].kind);
+    return net->numbers && net->picture_consumers == 1 && mri_is_recurrent(net->layers[0].op.kind);
 }
 
 /* What accuracy counts, of each sample: its class, or its labels; 0: there is no accuracy. */
@@ -150,12 +130,12 @@ uint32_t mri_net_answers(const mr_net *net);
 /* The field that has the targets; "": none has. */
 const char *mri_net_target_field(const mr_net *net);
 /* What checkpoints call classes: those, or the numbers that targets have. */
-static inline uint32_t mri_net_told(const mr_net *net)
-{
-    const uint32_t classes = mr_net_class_count(net);
-    return classes ? classes : mr_net_target_count(net);
-}
+uint32_t mri_net_told(const mr_net *net);
 
-const char *mri_layer_kind_name(mr_op_kind kind, bool average); /* "conv2d", ... */
+/* Is it the loss against the data's targets (mr_net_targets())? */
+static inline bool mri_layer_is_of_targets(const mri_layer *l)
+{
+    return l->op.kind == MR_OP_PAIR_LOSS && l->op.pair_loss.targets;
+}
 
 #endif

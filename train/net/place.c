@@ -89,7 +89,7 @@ static int put_rest(const placing *p)
         if (!p->has_rest)
             return mr_error_set(p->err, MR_EINVAL,
                                 "layer %u (%s) is placed nowhere: name it, or say rest=DEVICE", at,
-                                mri_layer_kind_name(p->net->layers[at].kind, p->net->layers[at].average));
+                                mri_layer_name(&p->net->layers[at]));
         p->place[at] = p->rest;
     }
     return MR_OK;

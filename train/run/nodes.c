@@ -47,7 +47,7 @@ static mr_tensor data_tensor(const mr_net *net)
 
 static mr_tensor field_tensor(const building *b, const mri_layer *l)
 {
-    const uint32_t dtype = b->cfg->in.fields[l->input].dtype, c = l->kind == MR_OP_ONE_HOT ? 1 : l->out_c;
+    const uint32_t dtype = b->cfg->in.fields[l->input].dtype, c = l->op.kind == MR_OP_ONE_HOT ? 1 : l->out_c;
     return (mr_tensor){.h = l->out_h,
                        .w = l->out_w,
                        .c = c,
@@ -58,52 +58,10 @@ static mr_tensor field_tensor(const building *b, const mri_layer *l)
 
 static mr_op_desc describe_field(const building *b, const mri_layer *l)
 {
-    const mri_net_input *input = &b->net->input[l->input];
-    mr_op_desc d = {.kind = l->kind, .in = field_tensor(b, l)};
-    if (l->kind == MR_OP_ONE_HOT)
-        d.one_hot = (mr_one_hot_desc){.classes = l->out_c, .out_dtype = b->cfg->dtype};
-    else d.field = (mr_field_desc){.mean = input->mean, .std = input->std, .out_dtype = b->cfg->dtype};
-    return d;
-}
-
-static mr_op_desc describe_layer(const mri_layer *l)
-{
-    const mr_op_window window = {l->kernel,  l->kernel_w, l->stride,     l->stride,
-                                 l->pad_top, l->pad_left, l->pad_bottom, l->pad_right};
-    mr_op_desc d = {.kind = l->kind, .activation = l->activation};
-    switch (l->kind) {
-    case MR_OP_CONV2D:
-    case MR_OP_CONV2D_TRANSPOSED:
-        d.conv2d = (mr_conv2d_desc){
-            .filters = l->filters, .window = window, .no_bias = l->no_bias, .groups = l->groups};
-        break;
-    case MR_OP_POOL2D: d.pool2d = (mr_pool2d_desc){.window = window, .average = l->average}; break;
-    case MR_OP_DENSE: d.dense = (mr_dense_desc){.units = l->filters, .no_bias = l->no_bias}; break;
-    case MR_OP_GRU:
-    case MR_OP_LSTM: d.recurrent = (mr_recurrent_desc){.units = l->filters, .sequences = l->sequences}; break;
-    case MR_OP_DROPOUT:
-        d.dropout = (mr_dropout_desc){.rate = l->rate, .op_id = l->number, .whole_samples = l->whole_samples};
-        break;
-    case MR_OP_BATCHNORM:
-        d.batchnorm =
-            (mr_batchnorm_desc){.momentum = l->momentum, .epsilon = l->epsilon, .no_scale = l->no_scale};
-        break;
-    case MR_OP_GROUPNORM:
-        d.groupnorm =
-            (mr_groupnorm_desc){.groups = l->groups, .each_pixel = l->each_pixel, .epsilon = l->epsilon};
-        break;
-    case MR_OP_UPSAMPLE: d.upsample = (mr_upsample_desc){.factor = l->stride, .bilinear = l->bilinear}; break;
-    case MR_OP_RESHAPE: d.reshape = (mr_reshape_desc){l->out_h, l->out_w, l->out_c}; break;
-    case MR_OP_SAMPLE: d.sample = (mr_sample_desc){.factor = l->weight, .op_id = l->number}; break;
-    case MR_OP_PAIR_LOSS:
-        d.pair_loss = (mr_pair_loss_desc){.kind = l->pair, .weight = l->weight, .targets = l->targets};
-        break;
-    case MR_OP_LOSS: d.loss = (mr_loss_desc){.weight = l->weight}; break;
-    case MR_OP_LRN: d.lrn = l->lrn; break;
-    case MR_OP_SOFTMAX: d.softmax.log = l->log; break;
-    case MR_OP_PAD: d.pad = (mr_pad_desc){.before = l->before, .behind = l->behind}; break;
-    default: break;
-    }
+    mr_op_desc d = l->op;
+    d.in = field_tensor(b, l);
+    if (d.kind == MR_OP_ONE_HOT) d.one_hot.out_dtype = b->cfg->dtype;
+    else d.field.out_dtype = b->cfg->dtype;
     return d;
 }
 
@@ -120,16 +78,11 @@ static bool may_overwrite(const mri_node *before, const mri_node *n)
     return before->activation == MR_ACT_NONE || before->activation == MR_ACT_RELU;
 }
 
-static bool takes_rows_only(mr_op_kind kind)
-{
-    return mri_is_recurrent(kind) || kind == MR_OP_RESHAPE || kind == MR_OP_SAMPLE;
-}
-
 /* The further input that a layer is, or whose numbers it looks up. */
 static const mri_layer *field_of(const mr_net *net, const mri_layer *l)
 {
-    if (mri_is_input(l->kind)) return l;
-    return mri_looks_up(l->kind) && l->in ? &net->layers[l->in - 1] : NULL;
+    if (mri_is_input(l->op.kind)) return l;
+    return mri_looks_up(l->op.kind) && l->in ? &net->layers[l->in - 1] : NULL;
 }
 
 static bool is_frozen(const building *b, uint32_t layer)
@@ -159,9 +112,10 @@ static int add_node(building *b, mr_op_desc *desc, uint32_t in, uint32_t in2, ui
                   .in = in,
                   .in2 = in2,
                   .field = b->net->numbers ? 0 : MRI_NONE};
-    const mri_layer *field = layer == MRI_NONE ? NULL : field_of(b->net, &b->net->layers[layer]);
+    const mri_layer *l = layer == MRI_NONE ? NULL : &b->net->layers[layer];
+    const mri_layer *field = l ? field_of(b->net, l) : NULL;
     if (field) n.field = b->cfg->in.fields[field->input].at;
-    if (layer != MRI_NONE) n.port = b->net->layers[layer].port;
+    if (l) n.port = l->port;
     if (n.port == MRI_PORT_IN) n.need_dx = b->cfg->in.ports[layer].gradient && !b->cfg->inference;
     desc->max_batch = b->cfg->max_batch;
     desc->training = !b->cfg->inference;
@@ -175,7 +129,7 @@ static int add_node(building *b, mr_op_desc *desc, uint32_t in, uint32_t in2, ui
         n.need_dx2 = nodes->node[in2].backward;
         b->layouts_differ |= desc->in.layout != desc->in2.layout && desc->kind != MR_OP_PAIR_LOSS;
     }
-    if (takes_rows_only(desc->kind)) b->layouts_differ |= desc->in.layout != MR_LAYOUT_NHWC;
+    if (l && l->kind->needs_nhwc) b->layouts_differ |= desc->in.layout != MR_LAYOUT_NHWC;
     desc->need_dx = n.need_dx;
     if (desc->kind == MR_OP_BATCHNORM && (n.need_dx || n.need_dx2) && is_frozen(b, layer))
         return refuse_frozen_norm(b, layer);
@@ -223,15 +177,13 @@ static bool is_only_consumer(const mr_net *net, uint32_t at)
 }
 
 /* The activation layer at, if there is one that can be part of l's op. */
-static bool take_activation(const mr_net *net, uint32_t at, mr_op_kind kind, mr_activation *activation)
+static bool take_activation(const mr_net *net, uint32_t at, const mri_layer *l, mr_activation *activation)
 {
-    const bool can = kind == MR_OP_CONV2D || kind == MR_OP_CONV2D_TRANSPOSED || kind == MR_OP_DENSE ||
-                     kind == MR_OP_BATCHNORM || kind == MR_OP_ADD;
-    if (!can || *activation != MR_ACT_NONE || !is_only_consumer(net, at)) return false;
-    if (net->layers[at].kind != MR_OP_ACTIVATION || net->layers[at].in != at || net->layers[at].port)
-        return false;
-    if (mr_activation_needs_x(net->layers[at].activation)) return false;
-    *activation = net->layers[at].activation;
+    if (!l->kind->fuses || *activation != MR_ACT_NONE || !is_only_consumer(net, at)) return false;
+    const mri_layer *next = &net->layers[at];
+    if (next->op.kind != MR_OP_ACTIVATION || next->in != at || next->port) return false;
+    if (mr_activation_needs_x(next->op.activation)) return false;
+    *activation = next->op.activation;
     return true;
 }
 
@@ -239,11 +191,11 @@ static bool take_activation(const mr_net *net, uint32_t at, mr_op_kind kind, mr_
 static int add_residual(building *b, uint32_t at, mr_point other, uint32_t *taken)
 {
     const mri_layer *norm = &b->net->layers[at], *sum = norm + 1;
-    mr_op_desc d = describe_layer(norm);
+    mr_op_desc d = norm->op;
     d.batchnorm.residual = true;
-    d.activation = sum->activation;
+    d.activation = sum->op.activation;
     *taken = 2;
-    *taken += take_activation(b->net, at + 2, MR_OP_BATCHNORM, &d.activation);
+    *taken += take_activation(b->net, at + 2, norm, &d.activation);
     const uint32_t in = take_point(b, norm->in);
     return add_node(b, &d, in, take_point(b, other), at);
 }
@@ -251,9 +203,9 @@ static int add_residual(building *b, uint32_t at, mr_point other, uint32_t *take
 static bool is_residual(const mr_net *net, uint32_t at)
 {
     const mri_layer *l = &net->layers[at];
-    if (l->kind != MR_OP_BATCHNORM || l->activation != MR_ACT_NONE || !is_only_consumer(net, at + 1))
+    if (l->op.kind != MR_OP_BATCHNORM || l->op.activation != MR_ACT_NONE || !is_only_consumer(net, at + 1))
         return false;
-    return l[1].kind == MR_OP_ADD && (l[1].in == at + 1 || l[1].in2 == at + 1);
+    return l[1].op.kind == MR_OP_ADD && (l[1].in == at + 1 || l[1].in2 == at + 1);
 }
 
 /* One loss counts samples: the first against labels, which tells what is right, too; where there is none the
@@ -277,20 +229,17 @@ static uint32_t takers_of(const mr_net *net, mr_point p)
 {
     uint32_t takers = mri_net_consumers(net, p);
     for (uint32_t i = 0; mri_net_is_numbers(net, p) && i < net->layer_count; i++)
-        takers -= mri_looks_up(net->layers[i].kind) && net->layers[i].in == p;
+        takers -= mri_looks_up(net->layers[i].op.kind) && net->layers[i].in == p;
     return takers;
 }
 
 static int add_embedding(building *b, uint32_t at)
 {
     const mri_layer *l = &b->net->layers[at], *field = field_of(b->net, l);
-    const mr_op_desc d = {.kind = l->kind,
-                          .in = field ? field_tensor(b, field) : data_tensor(b->net),
-                          .embedding = {.classes = field ? field->out_c : b->net->c,
-                                        .units = l->filters,
-                                        .out_dtype = b->cfg->dtype}};
-    mr_op_desc own = d;
-    return add_node(b, &own, MRI_NONE, MRI_NONE, at);
+    mr_op_desc d = l->op;
+    d.in = field ? field_tensor(b, field) : data_tensor(b->net);
+    d.embedding.out_dtype = b->cfg->dtype;
+    return add_node(b, &d, MRI_NONE, MRI_NONE, at);
 }
 
 /* An op for layer at and *taken - 1 behind it. */
@@ -298,8 +247,8 @@ static int add_layers(building *b, uint32_t at, uint32_t *taken)
 {
     const mri_layer *l = &b->net->layers[at];
     *taken = 1;
-    if (mri_looks_up(l->kind)) return add_embedding(b, at);
-    if (mri_is_input(l->kind)) {
+    if (mri_looks_up(l->op.kind)) return add_embedding(b, at);
+    if (mri_is_input(l->op.kind)) {
         mr_op_desc d = describe_field(b, l);
         return add_node(b, &d, MRI_NONE, MRI_NONE, at);
     }
@@ -318,15 +267,15 @@ static int add_layers(building *b, uint32_t at, uint32_t *taken)
         if (rc != MR_EUNSUPPORTED) return rc;
         b->node_of[l->in] = in, b->node_of[other] = in2; /* not taken, after all */
     }
-    mr_op_desc d = describe_layer(l);
-    *taken = 1u + take_activation(b->net, at + 1, l->kind, &d.activation);
+    mr_op_desc d = l->op;
+    *taken = 1u + take_activation(b->net, at + 1, l, &d.activation);
     if (b->node_of[l->in] == MRI_NONE) {
         d.in = data_tensor(b->net);
         d.recurrent.classes = b->net->c, d.recurrent.out_dtype = b->cfg->dtype;
     }
-    if (mri_is_loss(l->kind)) complete_loss(b, &d);
+    if (mri_is_loss(l->op.kind)) complete_loss(b, &d);
     const uint32_t in = take_point(b, l->in);
-    return add_node(b, &d, in, mri_layer_takes_two(l) ? take_point(b, l->in2) : MRI_NONE, at);
+    return add_node(b, &d, in, l->kind->takes_two ? take_point(b, l->in2) : MRI_NONE, at);
 }
 
 static mr_op_desc describe_data(const building *b)

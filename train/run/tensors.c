@@ -38,8 +38,7 @@ static void add_tensor(const listing *list, const holder *h, bool state, uint32_
     const mr_param_info *p = state ? &n->info->state[which] : &n->info->param[which];
     const mri_layer *l = &stage_of(list->rep, h->stage)->cfg.net->layers[n->layer];
     mri_tensor_desc *d = &t->desc[t->count];
-    snprintf(d->name, sizeof d->name, "%u/%s/%s", h->number, mri_layer_kind_name(l->kind, l->average),
-             p->name);
+    snprintf(d->name, sizeof d->name, "%u/%s/%s", h->number, mri_layer_name(l), p->name);
     d->role = role;
     d->ndim = p->ndim;
     memcpy(d->dim, p->dim, p->ndim * sizeof p->dim[0]);
