@@ -102,17 +102,30 @@ int mri_check_fields(const mr_trainer *t, const mr_loader_info *info, mr_error *
         info->field_count && field->ndim ? " in more dimensions" : "");
 }
 
-/* The next batch; the rest of an interrupted pass is discarded first. */
+/* The loader has no epoch left for the pass. at: the first batch that it delivered, or NULL. */
+static int ended(const mri_position *at, mr_error *err)
+{
+    if (!at || at->step == 0)
+        return mr_error_set(err, MR_EINVAL,
+                            "the loader ended before the evaluation did: open it with more epochs");
+    return mr_error_set(err, MR_EINVAL,
+                        "the loader was at step %llu of its last epoch, %llu; an evaluation begins with the "
+                        "first batch of an epoch: open the loader anew, or with more epochs",
+                        (unsigned long long)at->step, (unsigned long long)at->epoch);
+}
+
+/* The first batch of an epoch; the rest of an epoch that has begun is discarded. */
 static int first_batch(mr_trainer *t, mr_loader *loader, const volatile int *stop, mr_batch *out,
                        mr_error *err)
 {
     int rc = mri_next_batch(t, loader, stop, out, err);
-    for (bool whole = rc || out->step == 0; rc == MR_OK && !whole;) {
-        whole = out->last;
+    if (rc) return rc == MR_EEND ? ended(NULL, err) : rc;
+    const mri_position at = {out->epoch, out->step};
+    while (rc == MR_OK && out->step > 0) {
         rc = mri_give_back(t, loader, out, MR_OK, err);
         if (rc == MR_OK) rc = mri_next_batch(t, loader, stop, out, err);
     }
-    return rc;
+    return rc == MR_EEND ? ended(&at, err) : rc;
 }
 
 /* Where what comes out of a batch goes. */
@@ -209,48 +222,58 @@ static int tell(mr_trainer *t, const teller *to, const mr_batch *b, mr_error *er
     return to->cfg->on_outputs(to->cfg->context, &o, err);
 }
 
-/* One pass; out may be NULL. */
-static int pass(mr_trainer *t, mr_loader *loader, bool afresh, const volatile int *stop, const teller *to,
-                mr_metrics *out, mr_error *err)
+/* The batches of one epoch, from its first. */
+static int pass_batches(mr_trainer *t, mr_loader *loader, const volatile int *stop, const teller *to,
+                        mr_error *err)
 {
-    int rc = mri_check_fields(t, mr_loader_info_of(loader), err);
-    if (rc == MR_OK && out)
-        rc = mri_trainer_take_sums(t, MRI_SUMS_EVALUATION, out, err); /* discards earlier sums */
+    int rc = MR_OK;
     for (bool first = true, last = false; rc == MR_OK && !last; first = false) {
         mr_batch b;
-        rc = afresh && first ? first_batch(t, loader, stop, &b, err)
-                             : mri_next_batch(t, loader, stop, &b, err);
-        if (rc == MR_EEND)
-            rc = mr_error_set(err, MR_EINVAL,
-                              "the loader ended before the evaluation did: open it with more epochs");
+        rc = first ? first_batch(t, loader, stop, &b, err) : mri_next_batch(t, loader, stop, &b, err);
+        if (rc == MR_EEND) rc = ended(NULL, err);
         if (rc) break;
         last = b.last;
         rc = forward(t, to, &b, err);
         if (rc == MR_OK) rc = tell(t, to, &b, err);
         rc = mri_give_back(t, loader, &b, rc, err);
     }
-    return rc == MR_OK && out ? mri_trainer_take_sums(t, MRI_SUMS_EVALUATION, out, err) : rc;
+    return rc;
 }
 
-int mri_evaluate(mr_trainer *t, mr_loader *loader, bool afresh, const volatile int *stop, mr_metrics *out,
-                 mr_error *err)
+/* One pass; out may be NULL. Sums of an earlier pass, also of one that failed or stopped, do not count, and a
+ * pass that fails leaves none. */
+static int pass(mr_trainer *t, mr_loader *loader, const volatile int *stop, const teller *to, mr_metrics *out,
+                mr_error *err)
+{
+    int rc = mri_check_fields(t, mr_loader_info_of(loader), err);
+    if (rc) return rc;
+    rc = mri_sums_discard(&t->flights, MRI_SUMS_EVALUATION, err);
+    if (rc) return rc;
+    rc = pass_batches(t, loader, stop, to, err);
+    if (rc == MR_OK && out) return mri_trainer_take_sums(t, MRI_SUMS_EVALUATION, out, err);
+    const int dropped =
+        t->team.failed ? MR_OK : mri_sums_discard(&t->flights, MRI_SUMS_EVALUATION, rc ? NULL : err);
+    return rc ? rc : dropped;
+}
+
+int mri_evaluate(mr_trainer *t, mr_loader *loader, const volatile int *stop, mr_metrics *out, mr_error *err)
 {
     const teller nowhere = {0};
     mri_range_begin(MRI_RANGE_EVALUATE, t->updates);
-    const int rc = pass(t, loader, afresh, stop, &nowhere, out, err);
+    const int rc = pass(t, loader, stop, &nowhere, out, err);
     mri_range_end();
     return rc;
 }
 
-/* Evaluate from where the loader stands and report outputs as cfg says (its stop included). out NULL: no sums
- * are needed, and labels may be any. */
+/* Evaluate one epoch and report outputs as cfg says (its stop included). out NULL: no sums are needed, and
+ * labels may be any. */
 static int evaluate_outputs(mr_trainer *t, mr_loader *loader, const mr_outputs_config *cfg, mr_metrics *out,
                             mr_error *err)
 {
     teller to;
     mri_range_begin(MRI_RANGE_EVALUATE, t->updates);
     int rc = begin_telling(t, loader, cfg, out != NULL, &to, err);
-    if (rc == MR_OK) rc = pass(t, loader, false, cfg->stop, &to, out, err);
+    if (rc == MR_OK) rc = pass(t, loader, cfg->stop, &to, out, err);
     end_telling(t, &to);
     mri_range_end();
     return rc;
@@ -347,7 +370,7 @@ int mr_evaluate_until(mr_trainer *t, mr_loader *loader, const volatile int *stop
     int rc = mri_trainer_enter(t, "mr_evaluate", err);
     if (rc) return rc;
     rc = mri_check_labels(t, loader, err);
-    if (rc == MR_OK) rc = mri_evaluate(t, loader, false, stop, &m, err);
+    if (rc == MR_OK) rc = mri_evaluate(t, loader, stop, &m, err);
     rc = mri_trainer_leave(t, "mr_evaluate", rc, err);
     if (rc && rc != MR_ECANCELED) mri_ranks_fail(&t->team.ranks, err);
     if (rc) return rc;

@@ -11,10 +11,8 @@ int mri_next_batch(mr_trainer *t, mr_loader *loader, const volatile int *stop, m
 /* Give the batch back after a step that ended with rc; the first error counts. */
 int mri_give_back(const mr_trainer *t, mr_loader *loader, mr_batch *b, int rc, mr_error *err);
 
-/* One pass; *out: its exact sums. afresh: start at the first batch of a pass, after discarding the rest of an
- * interrupted one. */
-int mri_evaluate(mr_trainer *t, mr_loader *loader, bool afresh, const volatile int *stop, mr_metrics *out,
-                 mr_error *err);
+/* One pass, from the first batch of an epoch; *out: its exact sums. */
+int mri_evaluate(mr_trainer *t, mr_loader *loader, const volatile int *stop, mr_metrics *out, mr_error *err);
 
 /* MR_EINVAL: this is no loader for validation during training on `train`: other samples or pixels than those
  * of the data, or other classes. */

@@ -258,7 +258,7 @@ static int measure(fit *f, bool *pending, mr_eval_report *out, mr_error *err)
     mr_metrics m;
     *pending = true;
     const uint64_t begun_ns = mri_now_ns();
-    const int rc = mri_evaluate(f->t, f->cfg.val, true, f->cfg.stop, &m, err);
+    const int rc = mri_evaluate(f->t, f->cfg.val, f->cfg.stop, &m, err);
     const uint64_t took_ns = mri_now_ns() - begun_ns;
     f->rate.begun_ns += took_ns;
     f->clock.evaluated_ns += took_ns;
@@ -457,8 +457,6 @@ static int train_on(fit *f, mr_batch *b, mr_error *err)
     f->epoch.samples += f->t->counted;
     f->rate.queued[f->steps % MRI_RUN_AHEAD] = f->t->counted;
     f->rate.samples += f->t->counted;
-    f->run->at.epoch = b->last ? b->epoch + 1 : b->epoch;
-    f->run->at.step = b->last ? 0 : b->step + 1;
     return given;
 }
 
@@ -571,7 +569,7 @@ static int begin(fit *f, mr_trainer *t, mr_loader *loader, const mr_fit_config *
     int rc = mri_check_fields(t, f->info, err);
     if (rc == MR_OK) rc = mri_check_labels(t, loader, err);
     if (rc == MR_OK && cfg->val) rc = check_val(f, err);
-    if (rc == MR_OK) rc = mri_fit_check(t, f->info, &f->cfg, err);
+    if (rc == MR_OK) rc = mri_fit_check(t, loader, &f->cfg, err);
     if (rc) return rc;
     if (t->cfg.steps_per_epoch == 0) t->cfg.steps_per_epoch = f->info->steps_per_epoch;
     mri_stretches_begin(&f->stretches, t, f->info->steps_per_epoch, f->rate.begun_ns);
@@ -626,7 +624,9 @@ static int run_fit(mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, m
     t->run.patience = mine.patience;
     check_validation(&f);
     mri_goal_begin(&t->run.goal, &f.clock, mine.stop_at_accuracy, t->updates, mri_now_ns());
-    rc = catch_up(&f, epochs_before, patience_before, err);
+    rc = mri_sums_discard(&t->flights, MRI_SUMS_TRAINING, err); /* of steps before this call */
+    f.peeks = t->flights.peeks;
+    if (rc == MR_OK) rc = catch_up(&f, epochs_before, patience_before, err);
     if (rc == MR_OK) rc = keep(&f, err); /* a process that is new has the state from now on */
     while (rc == MR_OK) rc = one_step(&f, err);
     return finish(&f, rc, last, err);

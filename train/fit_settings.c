@@ -102,9 +102,31 @@ static int check_goes_on(const mr_trainer *t, const mr_loader_info *i, const mr_
     return mri_going_on_check(&t->loaded, &now, i, err);
 }
 
-int mri_fit_check(const mr_trainer *t, const mr_loader_info *i, const mr_fit_config *cfg, mr_error *err)
+/* Somebody may have taken batches of the loader that this run has not trained on. */
+static int check_position(const mr_trainer *t, const mr_loader *loader, const mr_fit_config *cfg,
+                          mr_error *err)
 {
+    const mr_loader_info *i = mr_loader_info_of(loader);
+    const mri_position at = t->run.at;
+    mr_loader_stats so_far;
+    mr_loader_stats_read(loader, &so_far);
+    const uint64_t next = i->start_epoch * i->steps_per_epoch + i->start_step + so_far.batches;
+    if (so_far.batches == 0 || is_over(t, cfg) || next == at.epoch * i->steps_per_epoch + at.step)
+        return MR_OK;
+    return mr_error_set(err, MR_EINVAL,
+                        "the loader has delivered %" PRIu64 " batches and is at epoch %" PRIu64
+                        ", step %" PRIu64 "; the trainer is at epoch %" PRIu64 ", step %" PRIu64
+                        ": open another loader (mr_loader_config.start_epoch and start_step choose its first "
+                        "batch)",
+                        so_far.batches, next / i->steps_per_epoch, next % i->steps_per_epoch, at.epoch,
+                        at.step);
+}
+
+int mri_fit_check(const mr_trainer *t, const mr_loader *loader, const mr_fit_config *cfg, mr_error *err)
+{
+    const mr_loader_info *i = mr_loader_info_of(loader);
     int rc = check_augment(i, cfg, err);
+    if (rc == MR_OK) rc = check_position(t, loader, cfg, err);
     if (rc == MR_OK) rc = check_goes_on(t, i, cfg, err);
     if (rc == MR_OK) rc = check_ranges(cfg, err);
     if (rc == MR_OK) rc = check_goal(t, cfg, err);

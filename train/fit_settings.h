@@ -6,6 +6,6 @@
 #include "train/trainer.h"
 
 /* MR_EINVAL, and err names the setting. All processes of the run call it at the same time. */
-int mri_fit_check(const mr_trainer *t, const mr_loader_info *loader, const mr_fit_config *cfg, mr_error *err);
+int mri_fit_check(const mr_trainer *t, const mr_loader *loader, const mr_fit_config *cfg, mr_error *err);
 
 #endif

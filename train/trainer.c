@@ -237,7 +237,10 @@ int mri_trainer_enter(mr_trainer *t, const char *call, mr_error *err)
 {
     const uintptr_t self = (uintptr_t)pthread_self();
     uintptr_t nobody = 0;
-    if (atomic_compare_exchange_strong(&t->inside, &nobody, self)) return MR_OK;
+    if (atomic_compare_exchange_strong(&t->inside, &nobody, self)) {
+        t->team.ranks.wants_to_stop = t->team.ranks.stop = false; /* of an earlier call */
+        return MR_OK;
+    }
     if (nobody == self)
         return mr_error_set(
             err, MR_EINVAL,
@@ -406,7 +409,11 @@ static int train_step(mr_trainer *t, const mr_batch *batch, mr_error *err)
     if (rc) return rc;
     mri_exchange_mark_stats_stale(&t->exchange);
     mri_split_mark_stats_stale(&t->split);
-    return mri_flight_end(&t->flights, f, err);
+    rc = mri_flight_end(&t->flights, f, err);
+    if (rc == MR_OK)
+        t->run.at =
+            batch->last ? (mri_position){batch->epoch + 1, 0} : (mri_position){batch->epoch, batch->step + 1};
+    return rc;
 }
 
 int mr_trainer_step(mr_trainer *t, const mr_batch *batch, mr_error *err)

@@ -85,13 +85,6 @@ static double exponentials(float *p, const float *x, uint32_t classes, float fac
     return sum;
 }
 
-static int bad_label(uint32_t i, int32_t label, uint32_t classes, mr_error *err)
-{
-    return mr_error_set(err, MR_EINVAL,
-                        "loss: sample %u of the batch has label %d, the network has %u classes", i,
-                        (int)label, classes);
-}
-
 /* The second label of a sample and its share; of one that is not mixed both 0. */
 typedef struct second {
     int32_t label;
@@ -104,17 +97,34 @@ static second second_of(const mr_op_args *a, uint32_t i)
     return a->labels2 && a->share2[i] != 0 ? (second){a->labels2[i], a->share2[i]} : none;
 }
 
+static bool is_label(int32_t label, uint32_t classes) { return label >= 0 && (uint32_t)label < classes; }
+
+/* A label of a sample that counts is no class, or a share is none. */
+static bool is_bad(const mr_op_args *a, uint32_t i, uint32_t classes)
+{
+    const second s = second_of(a, i);
+    return a->labels[i] >= 0 &&
+           !(is_label(a->labels[i], classes) && is_label(s.label, classes) && s.share >= 0 && s.share <= 1);
+}
+
+static bool counts(const mr_op_args *a, uint32_t i, uint32_t classes)
+{
+    return a->labels[i] >= 0 && !is_bad(a, i, classes);
+}
+
+/* In training a bad sample is an error of the stream, else only counted. */
 static int check_labels(const mr_op_args *a, uint32_t classes, mr_error *err)
 {
     for (uint32_t i = 0; i < a->n; i++) {
         const second s = second_of(a, i);
-        if (a->labels[i] < 0) continue;
-        if ((uint32_t)a->labels[i] >= classes) return bad_label(i, a->labels[i], classes, err);
-        if (s.label < 0 || (uint32_t)s.label >= classes) return bad_label(i, s.label, classes, err);
-        if (!(s.share >= 0 && s.share <= 1))
+        if (!is_bad(a, i, classes)) continue;
+        if (is_label(a->labels[i], classes) && is_label(s.label, classes))
             return mr_error_set(err, MR_EINVAL,
                                 "loss: sample %u of the batch has %g of a second label, expected 0 to 1", i,
                                 (double)s.share);
+        return mr_error_set(err, MR_EINVAL,
+                            "loss: sample %u of the batch has label %d, the network has %u classes", i,
+                            (int)(is_label(a->labels[i], classes) ? s.label : a->labels[i]), classes);
     }
     return MR_OK;
 }
@@ -228,7 +238,7 @@ static int forward_binary(const mri_host_op *op, const mr_op_args *a)
     for (uint32_t i = 0; i < a->n; i++) {
         const double u = factor * (double)x[i];
         if (a->y) ((float *)a->y)[i] = (float)sigmoid(u);
-        if (a->labels[i] < 0) continue;
+        if (!counts(a, i, 2)) continue;
         m->loss_sum += weight_of(op) * binary_loss(op, a, i, u);
         if (op->base.desc.loss.silent) continue;
         m->correct += (x[i] > 0) == (counts_as(a, i) == 1);
@@ -250,8 +260,9 @@ static int backward_binary(const mri_host_op *op, const mr_op_args *a, double sc
 static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
 {
     const uint32_t classes = classes_of(op);
-    const int rc = check_labels(a, classes, err);
+    const int rc = a->training ? check_labels(a, classes, err) : MR_OK;
     if (rc) return rc;
+    for (uint32_t i = 0; i < a->n; i++) a->metrics->bad += is_bad(a, i, classes);
     if (op->base.desc.in.c == 1) return forward_binary(op, a);
     const float factor = factor_of(op);
     const double smoothing = smoothing_of(op, a);
@@ -263,7 +274,7 @@ static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
         const double sum = exponentials(p, x, classes, factor, &max);
         for (uint32_t c = 0; p && c < classes; c++) p[c] = (float)((double)p[c] / sum);
         losses[i] = 0;
-        if (a->labels[i] < 0) continue;
+        if (!counts(a, i, classes)) continue;
         if (class_weights_of(op, a)) {
             losses[i] = weight_of(op) * weighted_loss(op, a, i, sum, max);
             continue;
@@ -276,7 +287,7 @@ static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
     }
     mr_metrics *m = a->metrics;
     for (uint32_t i = 0; i < a->n; i++) {
-        if (a->labels[i] < 0) continue;
+        if (!counts(a, i, classes)) continue;
         m->loss_sum += losses[i];
         if (op->base.desc.loss.silent) continue;
         m->correct +=

@@ -73,6 +73,7 @@ static const float *bad_target(const mri_host_op *op, const mr_op_args *a, uint3
     return NULL;
 }
 
+/* In training a bad sample is an error of the stream, else only counted. */
 static int check_targets(const mri_host_op *op, const mr_op_args *a, mr_error *err)
 {
     for (uint32_t i = 0; i < a->n; i++) {
@@ -211,13 +212,16 @@ static double loss_of_sample(const mri_host_op *op, const mr_op_args *a, uint32_
 
 static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
 {
-    const int rc = check_targets(op, a, err);
+    const int rc = a->training ? check_targets(op, a, err) : MR_OK;
     if (rc) return rc;
     double *losses = a->scratch;
 #pragma omp parallel for schedule(static) if (mri_tensor_floats(&op->base.desc.in) * a->n >                  \
                                               MRI_PARALLEL_ELEMENTS / 8)
     for (uint32_t i = 0; i < a->n; i++) losses[i] = counts(a, i) ? loss_of_sample(op, a, i) : 0;
     for (uint32_t i = 0; i < a->n; i++) {
+        const bool bad = bad_target(op, a, i) != NULL;
+        a->metrics->bad += bad;
+        if (bad) continue;
         a->metrics->loss_sum += losses[i];
         if (op->base.desc.pair_loss.silent || !counts(a, i)) continue;
         a->metrics->correct += right_of_sample(op, a, i);

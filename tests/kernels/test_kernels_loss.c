@@ -94,8 +94,16 @@ static void check_loss(mr_loss_desc settings, bool training, bool mixes)
     MRT_OK(mr_stream_sync(r.s, &err), &err);
     for (int i = 0; i < N * C; i++) MRT_TRUE(dx[i] == 4096 * plain[i]);
 
-    labels[5] = C; /* out of range */
-    MRT_OK(mr_op_forward_async(op, r.s, &a), NULL);
+    labels[5] = C; /* out of range: counted, or an error of the stream in training */
+    const mr_metrics before = *metrics;
+    mr_op_args passes = a;
+    passes.training = false;
+    MRT_OK(mr_op_forward_async(op, r.s, &passes), NULL);
+    MRT_OK(mr_stream_sync(r.s, &err), &err);
+    MRT_TRUE(metrics->bad == 1 && metrics->count == before.count + N - 2);
+    *metrics = before;
+    passes.training = true;
+    MRT_OK(mr_op_forward_async(op, r.s, &passes), NULL);
     MRT_EQ(mr_stream_sync(r.s, &err), MR_EINVAL);
     MRT_HAS(err.text, "sample 5 of the batch has label 7, the network has 7 classes");
     MRT_EQ(metrics->bad, 0); /* the error says it */

@@ -239,8 +239,8 @@ static void far_logits_stay_finite(void **state)
     rig_close(&r);
 }
 
-/* Correctly predicted elements of the targets are counted; an invalid one is an error if its sample counts.
- */
+/* Correctly predicted elements of the targets are counted; a sample with an invalid one is an error in
+ * training if it counts, else a bad sample. */
 static void targets_are_checked_and_counted(void **state)
 {
     (void)state;
@@ -274,9 +274,15 @@ static void targets_are_checked_and_counted(void **state)
         float *x = rig_memory(&r, sizeof logits), *x2 = rig_memory(&r, sizeof wanted);
         memcpy(x, logits, sizeof logits), memcpy(x2, wanted, sizeof wanted);
         x2[2 * C + 2] = cases[k].value;
-        mr_op_args a = {.n = N, .training = true, .x = x, .x2 = x2, .labels = labels};
+        mr_op_args a = {.n = N, .x = x, .x2 = x2, .labels = labels};
         a.metrics = rig_memory(&r, sizeof *a.metrics);
         a.scratch = rig_memory(&r, mr_op_info_of(op)->scratch_bytes);
+        MRT_OK(mr_op_forward_async(op, r.s, &a), NULL);
+        MRT_OK(mr_stream_sync(r.s, &err), &err);
+        const uint64_t bad = cases[k].what ? 1 : 0;
+        MRT_TRUE(a.metrics->bad == bad && a.metrics->count == 2 - bad && isfinite(a.metrics->loss_sum));
+        *a.metrics = (mr_metrics){0};
+        a.training = true;
         MRT_OK(mr_op_forward_async(op, r.s, &a), NULL);
         MRT_EQ(mr_stream_sync(r.s, &err), cases[k].what ? MR_EINVAL : MR_OK);
         if (cases[k].what) MRT_HAS(err.text, cases[k].what);

@@ -272,6 +272,163 @@ static void test_what_makes_no_sense_is_refused(void **state)
     MRT_EQ(s.steps, 0);
 }
 
+/* ---- what was before a call ---- */
+
+static void take(const run *r, mr_loader *l, uint32_t batches)
+{
+    mr_error err = MR_ERROR_INIT;
+    mr_batch b;
+    for (uint32_t i = 0; i < batches; i++) {
+        MRT_OK(mr_loader_next(l, &b, MR_FOREVER, &err), &err);
+        MRT_EQ(mr_loader_release(l, &b, mr_trainer_streams(r->rig.t)), MR_OK);
+    }
+}
+
+/* A new run begins with the first batch of a loader, and an old one goes on where it is. */
+static void test_no_run_begins_behind_the_batches_of_another(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    run r;
+    seen s;
+    mr_trainer *second;
+    run_open(&r, &usual);
+    mr_fit_config cfg = fit_config(&r, &s, NULL);
+    mr_trainer_config same = r.rig.t->cfg;
+    MRT_OK(mr_trainer_open(&second, &same, &err), &err);
+    for (uint32_t parts = 0; parts < 2; parts++) { /* up to the middle of an epoch, to the end of one */
+        cfg.max_steps = parts ? 2 : STEPS - 2;
+        MRT_OK(mr_fit(r.rig.t, r.train, &cfg, NULL, &err), &err);
+        s.steps = 0;
+        MRT_EQ(mr_fit(second, r.train, &cfg, NULL, &err), MR_EINVAL);
+        MRT_HAS(err.text,
+                parts ? "delivered 5 batches and is at epoch 1, step 0; the trainer is at epoch 0, step 0"
+                      : "delivered 3 batches and is at epoch 0, step 3; the trainer is at epoch 0, step 0");
+        MRT_EQ(s.steps, 0);
+    }
+    cfg.max_steps = 0;
+    MRT_OK(mr_fit(r.rig.t, r.train, &cfg, NULL, &err), &err); /* the refused calls took no batch */
+    MRT_EQ(s.steps, 3 * STEPS);
+    mr_trainer_close(second);
+    run_close(&r);
+}
+
+static void test_batches_that_nobody_trained_on_are_missed(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    run r;
+    seen s;
+    run_open(&r, &usual);
+    mr_fit_config cfg = fit_config(&r, &s, NULL);
+    cfg.max_steps = 2;
+    MRT_OK(mr_fit(r.rig.t, r.train, &cfg, NULL, &err), &err);
+    take(&r, r.train, 1);
+    MRT_EQ(mr_fit(r.rig.t, r.train, &cfg, NULL, &err), MR_EINVAL);
+    MRT_HAS(err.text, "is at epoch 0, step 3; the trainer is at epoch 0, step 2");
+    run_close(&r);
+    mr_batch b; /* with steps of the program's own the run goes on */
+    run_open(&r, &usual);
+    cfg = fit_config(&r, &s, NULL);
+    MRT_OK(mr_loader_next(r.train, &b, MR_FOREVER, &err), &err);
+    MRT_OK(mr_trainer_step(r.rig.t, &b, &err), &err);
+    MRT_EQ(mr_loader_release(r.train, &b, mr_trainer_streams(r.rig.t)), MR_OK);
+    MRT_OK(mr_fit(r.rig.t, r.train, &cfg, NULL, &err), &err);
+    MRT_EQ(s.steps, 4 * STEPS - 1);
+    MRT_EQ(s.report[0].samples, TRAIN - BATCH); /* without the step before the call */
+    run_close(&r);
+}
+
+static void test_an_evaluation_is_whole_wherever_the_loader_is(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    run_options o = usual;
+    double loss, whole;
+    uint64_t count;
+    run r;
+    o.val_batch = 10, o.rig.inference = true;
+    run_open(&r, &o);
+    MRT_OK(mr_evaluate(r.rig.t, r.val, &whole, NULL, NULL, &err), &err);
+    for (uint32_t batches = 0; batches <= 4; batches++) { /* of four */
+        take(&r, r.val, batches);
+        MRT_OK(mr_evaluate(r.rig.t, r.val, &loss, NULL, &count, &err), &err);
+        MRT_TRUE(count == VAL && loss == whole);
+    }
+    mr_loader *once;
+    mr_loader_config cfg;
+    mr_loader_defaults(&cfg);
+    cfg.batch = 10, cfg.epochs = 2, cfg.start_epoch = 1, cfg.devices = r.rig.devices,
+    cfg.device_count = r.rig.count;
+    MRT_OK(mr_loader_open(&once, r.val_set, &cfg, &err), &err);
+    take(&r, once, 1);
+    MRT_EQ(mr_evaluate(r.rig.t, once, &loss, NULL, &count, &err), MR_EINVAL);
+    MRT_HAS(err.text, "the loader was at step 1 of its last epoch, 1");
+    mr_loader_close(once);
+    run_close(&r);
+}
+
+static mr_net *fewer_classes(void)
+{
+    mr_net *net;
+    MRT_EQ(mr_net_create(&net, "few", MRT_SIDE, MRT_SIDE, 1), MR_OK);
+    mr_net_dense(net, MRT_CLASSES - 1, MR_ACT_NONE);
+    return net;
+}
+
+/* Labels that are no classes are an error of the evaluation that met them, and of no later one. */
+static void test_a_trainer_survives_bad_labels(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    const int stop = 1;
+    double loss, whole;
+    uint64_t count;
+    mrt_batch bad;
+    run r;
+    run_options o = usual;
+    run_open(&r, &o);
+    MRT_OK(mr_evaluate(r.rig.t, r.val, &whole, NULL, NULL, &err), &err);
+    mrt_batch_make(&bad, &r.rig, 0, 0, BATCH, NULL, 0);
+    *(int32_t *)(uintptr_t)bad.parts[0].labels = MRT_CLASSES;
+    for (int stopped = 0; stopped < 2; stopped++) {
+        MRT_OK(mr_trainer_forward(r.rig.t, &bad.b, &err), &err);
+        if (stopped)
+            MRT_EQ(mr_evaluate_until(r.rig.t, r.val, &stop, &loss, NULL, &count, &err), MR_ECANCELED);
+        MRT_OK(mr_evaluate(r.rig.t, r.val, &loss, NULL, &count, &err), &err);
+        MRT_TRUE(count == VAL && loss == whole);
+    }
+    mrt_batch_free(&bad, &r.rig);
+    run_close(&r);
+    o.rig.net = fewer_classes;
+    run_open(&r, &o);
+    for (int again = 0; again < 2; again++) {
+        MRT_EQ(mr_evaluate(r.rig.t, r.val, &loss, NULL, &count, &err), MR_EINVAL);
+        MRT_HAS(err.text, "labels of the evaluation data are not below 3");
+    }
+    mrt_train(&r.rig, 0, 0, 1); /* its label is a class */
+    run_close(&r);
+}
+
+/* A stop and bad labels of the steps before a call. */
+static void test_a_run_after_a_stopped_one(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    const int stop = 1;
+    run r;
+    seen s;
+    run_open(&r, &usual);
+    mr_fit_config cfg = fit_config(&r, &s, NULL);
+    r.rig.t->team.replicas[0].memory.sums[MRI_SUMS_TRAINING]->bad = 2; /* as on a GPU */
+    cfg.stop = &stop;
+    MRT_EQ(mr_fit(r.rig.t, r.train, &cfg, NULL, &err), MR_ECANCELED);
+    cfg.stop = NULL;
+    MRT_OK(mr_fit(r.rig.t, r.train, &cfg, NULL, &err), &err);
+    MRT_TRUE(s.steps == 4 * STEPS && s.report[0].samples == TRAIN);
+    run_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -283,6 +440,11 @@ int main(void)
         cmocka_unit_test(test_patience_counts_ends_of_epochs),
         cmocka_unit_test(test_an_accuracy_may_be_reached_inside_an_epoch),
         cmocka_unit_test(test_what_makes_no_sense_is_refused),
+        cmocka_unit_test(test_no_run_begins_behind_the_batches_of_another),
+        cmocka_unit_test(test_batches_that_nobody_trained_on_are_missed),
+        cmocka_unit_test(test_an_evaluation_is_whole_wherever_the_loader_is),
+        cmocka_unit_test(test_a_trainer_survives_bad_labels),
+        cmocka_unit_test(test_a_run_after_a_stopped_one),
     };
     return mrt_run(tests);
 }

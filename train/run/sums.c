@@ -36,6 +36,18 @@ int mri_scale_read(mri_flights *f, mr_loss_scale *kept, mr_error *err)
     return rc;
 }
 
+int mri_sums_discard(mri_flights *f, mri_sums which, mr_error *err)
+{
+    mri_team *team = f->team;
+    const mri_team *told = f->told;
+    for (uint32_t r = 0; r < team->count; r++) {
+        const size_t bytes = team->parts.of_device[r] * sizeof(mr_metrics);
+        const int rc = mr_fill_async(told->streams[r], told->replicas[r].memory.sums[which], 0, bytes);
+        if (rc) return mri_team_queue_failed(team, r, rc, "a reset of the sums", err);
+    }
+    return mri_flights_drain(f, err);
+}
+
 int mri_sums_take(mri_flights *f, mri_sums which, mr_metrics *out, mr_loss_scale *kept, mr_error *err)
 {
     mri_team *team = f->team;
@@ -63,7 +75,8 @@ int mri_sums_take(mri_flights *f, mri_sums which, mr_metrics *out, mr_loss_scale
                                                         : "finite numbers");
     return mr_error_set(
         err, MR_EINVAL,
-        "%llu labels of the %s data are not below %u, the number of classes the network tells apart",
+        "%llu labels of the %s data are not below %u, the number of classes the network tells apart: "
+        "mr_source_labels_of() returns the range of the labels of a data set",
         (unsigned long long)out->bad, which == MRI_SUMS_TRAINING ? "training" : "evaluation",
         mr_net_class_count(net));
 }

@@ -423,8 +423,8 @@ typedef struct mr_pair_loss_desc {
     bool silent;  /* as in mr_loss_desc */
     /* x2 are targets from the data, not computed values. A sample with a target that is not finite, or
      * outside [0, 1] for CROSS_ENTROPY, is bad (mr_metrics) and gets no gradient; on the processor it ends
-     * the stream with an error. For CROSS_ENTROPY metrics->correct counts the elements for which x > 0 equals
-     * x2 > 0.5 */
+     * the stream with an error when training. For CROSS_ENTROPY metrics->correct counts the elements for
+     * which x > 0 equals x2 > 0.5 */
     bool targets;
 } mr_pair_loss_desc;
 
@@ -532,7 +532,7 @@ typedef struct mr_metrics {
     uint64_t correct; /* argmax == label (ties: the first); PAIR_LOSS: elements (mr_pair_loss_desc.targets) */
     uint64_t count;   /* samples with label >= 0 */
     uint64_t bad; /* samples whose label is not below c or whose targets are invalid; the sums above exclude
-                     them. A device that can stop the stream with an error does so instead */
+                     them. When training, the processor ends the stream with an error instead */
 } mr_metrics;
 
 /* Values that change from step to step. Ops and updates read them from device memory when they run, so that a
@@ -578,7 +578,8 @@ typedef struct mr_op_args {
     float *dparam[MR_OP_MAX_PARAMS]; /* gradients: written, not added to */
     float *state[MR_OP_MAX_PARAMS];
     void *saved, *scratch;
-    bool training; /* DROPOUT, BATCHNORM, GRU, LSTM (forward saves data for backward) */
+    bool training; /* DROPOUT, BATCHNORM, GRU, LSTM (forward saves data for backward); losses (mr_metrics.bad)
+                    */
     uint64_t seed; /* DROPOUT, SAMPLE: bits of a sample depend only on (seed, op_id, values->step, first + its
                       index, element) */
     uint32_t first;                  /* index of this share's first sample in the global batch */

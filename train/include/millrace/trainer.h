@@ -558,8 +558,13 @@ static inline void mr_fit_defaults(mr_fit_config *cfg) { mr_fit_defaults_sized(c
  *
  * To resume, open loader and trainer with the checkpoint's settings (run.h), call mr_trainer_load(), then
  * this function: the run continues bit for bit on the same number of devices (cuda: opened deterministic).
- * MR_EINVAL: batch, seed, order or position of loader or trainer differ from the checkpoint's run. Figures of
- * an epoch that was resumed or ended early cover the steps of this call.
+ * MR_EINVAL: batch, seed, order or position of loader or trainer differ from the checkpoint's run.
+ *
+ * The first batch must be the one after the last that the trainer was trained on (the loader continues
+ * where the run is), or the first that this loader delivers. MR_EINVAL, before a step: the loader has
+ * delivered other batches before, for example to another trainer or to an evaluation. Losses and accuracies
+ * do not include steps before the call. Figures of an epoch that was resumed or ended early cover the steps
+ * of this call.
  *
  * A validation is pending when `stop`, or an error of the validation loader, ended it. It is done first; its
  * report has steps 0 and the earlier loss and accuracy. A complete run then returns MR_OK without a step.
@@ -583,9 +588,14 @@ static inline int mr_fit(mr_trainer *t, mr_loader *loader, const mr_fit_config *
     if (last) last->struct_size = sizeof *last;
     return mr_fit_sized(t, loader, cfg, last, err);
 }
-/* Evaluate one epoch of the loader, up to the batch marked last: exact loss and accuracy of the samples that
- * it delivers, with any order, tail and random operations. Training sums are unchanged. MR_EINVAL: the
- * loader's mean, std and uses_affine are not the trainer's. */
+/* Evaluate one epoch of the loader, from its first batch to its last: exact loss and accuracy of the samples
+ * that it delivers, with any order, tail and random operations. The rest of an epoch that has begun is read
+ * and discarded: after an evaluation that stopped or failed, after batches that the program took, and after a
+ * mr_loader_config.start_step above 0. Training sums are unchanged. A failed evaluation leaves no trace
+ * in the trainer; a loader that has failed returns its error again.
+ *
+ * MR_EINVAL: the loader's mean, std and uses_affine are not the trainer's; the loader has no whole epoch
+ * left; a label is not a class of the network. */
 MR_API int mr_evaluate(mr_trainer *t, mr_loader *loader, double *loss, double *accuracy, uint64_t *count,
                        mr_error *err);
 /* mr_evaluate() that returns MR_ECANCELED soon after *stop becomes nonzero. A signal handler may write
