@@ -213,12 +213,19 @@ static mr_net *net_without_classes(void)
 static void test_what_makes_no_sense_is_refused(void **state)
 {
     (void)state;
-    static const double no_accuracies[] = {-0.1, 1.5, 92, NAN};
+    static const struct {
+        double accuracy;
+        const char *expected;
+    } no_accuracies[] = {{-0.1, "mr_fit_config.stop_at_accuracy is -0.1: expected 0 to 1"},
+                         {1.5, "mr_fit_config.stop_at_accuracy is 1.5: expected 0 to 1"},
+                         {92, "mr_fit_config.stop_at_accuracy is 92: expected 0 to 1"},
+                         {NAN, "mr_fit_config.stop_at_accuracy is nan: expected a finite number, 0 to 1"}};
     mr_error err = MR_ERROR_INIT;
     seen s;
     for (size_t i = 0; i < 4; i++) {
-        MRT_EQ(train(NULL, &eight, &(how){.accuracy = no_accuracies[i]}, &s, NULL, NULL, &err), MR_EINVAL);
-        MRT_HAS(err.text, "mr_fit_config.stop_at_accuracy is");
+        MRT_EQ(train(NULL, &eight, &(how){.accuracy = no_accuracies[i].accuracy}, &s, NULL, NULL, &err),
+               MR_EINVAL);
+        assert_string_equal(err.text, no_accuracies[i].expected);
     }
     run_options o = eight;
     o.rig.net = net_without_classes;
