@@ -30,6 +30,7 @@ typedef struct append {
     char aside[MRI_MOST_PATH];
     uint64_t next; /* number of the first new file */
     int digits;
+    bool compared; /* the caller has compared src with the set */
     mri_output *lock;
     mri_output_rules rules;
 } append;
@@ -452,7 +453,8 @@ static int finish_earlier(append *a, bool *done, mr_error *err)
     int rc = mri_shards_read(&a->made, a->aside, err);
     const bool listed = !rc && is_listed(a);
     if (!rc && !listed && is_discarded(a)) return discard(a, err);
-    if (!rc) rc = is_same_source(a, listed, &same, err);
+    if (!rc && a->src) rc = is_same_source(a, listed, &same, err);
+    same = same || !a->src;
     if (!rc && listed) rc = end(a, err);
     else if (!rc) rc = finish(a, !same, err);
     if (rc) return rc;
@@ -473,20 +475,54 @@ static int finish_earlier(append *a, bool *done, mr_error *err)
     return place(a, MR_EEXIST, err);
 }
 
+/* src NULL: only what an interrupted call left is finished. */
 static int run(append *a, mr_error *err)
 {
     struct stat st;
     bool done = false;
     mr_convert_config cfg;
-    a->rules = (mri_output_rules){.force = true, .input = mri_source_input, .context = a->src};
+    a->rules =
+        (mri_output_rules){.force = true, .input = a->src ? mri_source_input : NULL, .context = a->src};
     int rc = mri_output_open(&a->lock, a->list_path, &a->rules, err);
     if (!rc) rc = open_set(a, err);
     if (!rc && lstat(a->aside, &st) == 0) rc = finish_earlier(a, &done, err);
+    done = done || !a->src;
     if (!rc && !done) rc = fit(a, &cfg, err);
-    if (!rc && !done && !a->cfg->again) rc = check_new(a, &done, err);
+    if (!rc && !done && !a->compared && !a->cfg->again) rc = check_new(a, &done, err);
     if (!rc && done) return mri_output_discard(a->lock, err); /* the list stays */
     if (!rc) rc = convert(a, &cfg, err);
     return rc ? rc : finish(a, false, err);
+}
+
+int mri_append(const char *list_path, const mr_source *src, const mr_append_config *cfg, bool compared,
+               mr_append_result *result, mr_error *err)
+{
+    append *a = calloc(1, sizeof *a);
+    if (!a) return no_memory(err);
+    a->list_path = list_path;
+    a->src = src;
+    a->cfg = cfg;
+    a->compared = compared;
+    a->result = result;
+    const int rc = run(a, err);
+    mri_output_close(a->lock, false);
+    mri_shards_fini(&a->list);
+    mri_shards_fini(&a->made);
+    free(a);
+    return rc;
+}
+
+int mri_append_fit(const char *list_path, const mri_shards *list, const mr_source *src,
+                   mr_convert_config *cfg, mr_error *err)
+{
+    append *a = calloc(1, sizeof *a);
+    if (!a) return no_memory(err);
+    a->list_path = list_path;
+    a->src = src;
+    a->list = *list;
+    const int rc = fit(a, cfg, err);
+    free(a);
+    return rc;
 }
 
 int mr_append_sized(const char *list_path, const mr_source *src, const mr_append_config *cfg,
@@ -502,17 +538,7 @@ int mr_append_sized(const char *list_path, const mr_source *src, const mr_append
     mr_append_defaults(&mine);
     rc = mri_settings_take(&mine, sizeof mine, cfg, "append", err);
     if (rc) return rc;
-    append *a = calloc(1, sizeof *a);
-    if (!a) return no_memory(err);
-    a->list_path = list_path;
-    a->src = src;
-    a->cfg = &mine;
-    a->result = &result;
-    rc = run(a, err);
-    mri_output_close(a->lock, false);
-    mri_shards_fini(&a->list);
-    mri_shards_fini(&a->made);
-    free(a);
+    rc = mri_append(list_path, src, &mine, false, &result, err);
     mri_result_give(out, &result, sizeof result);
     return rc;
 }

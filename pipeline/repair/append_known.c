@@ -95,7 +95,7 @@ static int same_records(const mr_mrec *a, uint64_t a_at, const mr_mrec *b, uint6
     return rc;
 }
 
-static bool same_value(const mr_value *a, const mr_value *b)
+bool mri_known_value(const mr_value *a, const mr_value *b)
 {
     uint8_t x_scratch[8], y_scratch[8];
     size_t x_bytes, y_bytes;
@@ -117,24 +117,27 @@ static int same_made(mri_repair_again *again, uint64_t sample, const mr_mrec *m,
     void *data = malloc((size_t)e->bytes);
     rc = data ? mri_pread_all(m->fd, data, (size_t)e->bytes, e->offset, m->path, err) : no_memory(err);
     *same = !rc && mr_mrec_parse(m, 0, data, (size_t)e->bytes, &old, NULL, &why) == MR_OK;
-    for (uint32_t k = 0; *same && k < m->meta.field_count; k++) *same = same_value(&values[k], &old.value[k]);
+    for (uint32_t k = 0; *same && k < m->meta.field_count; k++)
+        *same = mri_known_value(&values[k], &old.value[k]);
     free(data);
     return rc;
 }
 
-static int name_of(const mr_mrec *m, const mri_index_entry *e, char *out, size_t room, mr_error *err)
+/* Reads the header and the name alone. */
+int mri_known_name(const mr_mrec *m, const mri_index_entry *e, char *out, size_t room, mr_error *err)
 {
+    uint8_t head[MRI_RECORD_HEADER_MAX];
     const int field = mri_field_name(m->meta.fields, m->meta.field_count);
-    const uint8_t *name;
-    size_t bytes;
+    const size_t some = (size_t)mri_min_u64(e->bytes, sizeof head);
+    uint64_t at, bytes;
     out[0] = '\0';
     if (field < 0) return MR_OK;
-    void *data = malloc((size_t)e->bytes);
-    const int rc =
-        data ? mri_pread_all(m->fd, data, (size_t)e->bytes, e->offset, m->path, err) : no_memory(err);
-    if (!rc && mri_record_payload(&m->meta, data, (size_t)e->bytes, (uint32_t)field, &name, &bytes))
-        snprintf(out, room, "%.*s", (int)mri_min_u64(bytes, room - 1), (const char *)name);
-    free(data);
+    int rc = mri_pread_all(m->fd, head, some, e->offset, m->path, err);
+    if (rc || !mri_record_place(&m->meta, head, some, (uint32_t)field, &at, &bytes)) return rc;
+    bytes = mri_min_u64(bytes, room - 1);
+    if (at + bytes <= some) memcpy(out, head + at, (size_t)bytes);
+    else rc = mri_pread_all(m->fd, out, (size_t)bytes, e->offset + at, m->path, err);
+    out[rc ? 0 : bytes] = '\0';
     return rc;
 }
 
@@ -194,7 +197,7 @@ static int look_for(search *s, const mr_mrec *m, uint64_t record, const mri_inde
         rc = is_same(s, &s->mark[k], m, e, &same, err);
         if (rc || !same) continue;
         s->mark[k].found = true;
-        if (s->out->there++ == 0) rc = name_of(m, e, s->out->name, sizeof s->out->name, err);
+        if (s->out->there++ == 0) rc = mri_known_name(m, e, s->out->name, sizeof s->out->name, err);
     }
     return rc;
 }

@@ -10,6 +10,8 @@
  *
  *   append.c         mr_append(): more samples for a set of record files, by the settings that it keeps
  *   append_known.c   which of these samples are in the set already
+ *   update.c         mr_set_update(): a set follows its source: new samples, changed ones, ones that are gone
+ *   update_compare.c which samples of the source are new or changed, which of the set are gone
  *
  * The formats decide which pieces are whole (formats/storage/salvage.h). All calls run in the calling
  * thread. */
@@ -102,6 +104,59 @@ int mri_known_look(const char *list_path, const mri_shards *list, const mr_sourc
 /* After the conversion: all samples of the set at made_path. */
 int mri_known_count(const char *list_path, const mri_shards *list, const char *made_path,
                     const mri_shards *made, mri_known *out, mr_error *err);
+
+/* Same type and same bytes. */
+bool mri_known_value(const mr_value *a, const mr_value *b);
+/* The name in a record, cut to room; "": it has none, or the record's header is damaged. */
+int mri_known_name(const mr_mrec *m, const mri_index_entry *e, char *out, size_t room, mr_error *err);
+
+/* ---- append to a set (append.c) ---- */
+/* mr_append() with checked arguments. src NULL: only what an interrupted call left is finished. compared: the
+ * samples of src are known to be new, and are compared with the set's after their conversion only. */
+int mri_append(const char *list_path, const mr_source *src, const mr_append_config *cfg, bool compared,
+               mr_append_result *result, mr_error *err);
+/* The settings of the set, whose classes and fields are those of src. MR_EINVAL: they are not. */
+int mri_append_fit(const char *list_path, const mri_shards *list, const mr_source *src,
+                   mr_convert_config *cfg, mr_error *err);
+
+/* ---- a source compared with its set (update_compare.c) ---- */
+typedef struct mri_update_record { /* of the set */
+    size_t name_at;                /* in mri_update_set.names */
+    uint64_t number;               /* in the set, withdrawn samples counted */
+    bool live;                     /* not withdrawn */
+    bool ours;                     /* withdrawn by an earlier update */
+    bool matched;                  /* a sample of the source has its values */
+    bool named;                    /* a sample of the source has its name */
+    bool superseded;               /* live, not matched, and named */
+} mri_update_record;
+
+typedef struct mri_update_set {
+    char *names;
+    size_t name_bytes, name_room;
+    mri_update_record *record; /* sorted by name, then by number */
+    uint64_t count;
+    /* numbers in src, rising: with no live record of their name, and with one of other contents */
+    uint64_t *fresh, *changed;
+    uint64_t fresh_count, changed_count, same, withdrawn;
+} mri_update_set;
+
+/* Reasons of withdrawn samples that an update takes back when the source has them again. */
+#define MRI_UPDATE_CHANGED "changed in the source (convert --update)"
+#define MRI_UPDATE_GONE    "gone from the source (convert --update)"
+
+/* Names and states of all records. list_source: opened with MR_WITHDRAWN_TAKE. */
+int mri_update_set_read(mri_update_set *s, const char *list_path, const mri_shards *list,
+                        const mr_source *list_source, mr_error *err);
+/* Each sample of the source. cfg: the settings of the set, with workers, progress, context and stop. */
+int mri_update_compare(mri_update_set *s, const char *list_path, const mri_shards *list, const mr_source *src,
+                       const mr_convert_config *cfg, mr_error *err);
+static inline const char *mri_update_name(const mri_update_set *s, const mri_update_record *r)
+{
+    return s->names + r->name_at;
+}
+/* The records of that name: the first, and their number. */
+mri_update_record *mri_update_find(const mri_update_set *s, const char *name, uint64_t *count);
+void mri_update_set_fini(mri_update_set *s);
 
 /* ---- one file (repair_file.c) ---- */
 typedef struct mri_repair {

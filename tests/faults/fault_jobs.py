@@ -77,6 +77,9 @@ JOBS = [
     # one sample of many is in the set: found after the conversion, whose files go
     Job("append-known", "append grow/s.mrec ../in/mixed --workers 1 --quiet", copies=["grow"], exit=1,
         parts=PART + ["grow/.s.append*", "grow/*.mrec"]),
+    # two new samples, one with other contents, one that is gone; the list of withdrawn ones holds the times of files
+    Job("update", "convert ../in/later grow/s.mrec --update --changed withdraw --gone withdraw --workers 1 --quiet", copies=["grow"],
+        parts=PART + ["grow/.s.append*", "grow/*.mrec", "grow/.millrace.withdrawn*"], measured=["grow/.millrace.withdrawn"]),
     Job("repair", "repair cracked/s.mrec --in-place --from ../in/grow/s.mrec", copies=["cracked"], parts=PART + ["cracked/*.mrec"]),
     # its list holds the times of files
     Job("withdraw", "withdraw set.mrec --samples 1,3 --reason bad --quiet", copies=["set.mrec"], parts=PART, measured=[".millrace.withdrawn"]),
@@ -131,6 +134,11 @@ def make_inputs(millrace, folder):
     shutil.copy(os.path.join(folder, "photos", disc, "00002.jpg"), os.path.join(folder, "mixed", disc, "00002.jpg"))
     os.mkdir(os.path.join(folder, "grow"))
     call("convert", "photos", "grow/s.mrec", "--shard-size", "8K", "--quiet")
+    shutil.copytree(os.path.join(folder, "photos"), os.path.join(folder, "later"))
+    for name in ("00007.jpg", "00008.jpg"):
+        shutil.copy(os.path.join(folder, "more", disc, "00001.jpg"), os.path.join(folder, "later", disc, name))
+    shutil.copy(os.path.join(folder, "more", disc, "00000.jpg"), os.path.join(folder, "later", disc, "00001.jpg"))
+    os.remove(os.path.join(folder, "later", disc, "00003.jpg"))
     os.mkdir(os.path.join(folder, "listed"))
     call("convert", "photos", "listed/set.mrec", "--quiet")
     call("withdraw", "listed/set.mrec", "--samples", "2,5", "--quiet")

@@ -14,6 +14,7 @@
 #include "tools/cli/output.h"
 #include "tools/cli/progress.h"
 #include "tools/commands/commands.h"
+#include "tools/commands/convert_update.h"
 #include "tools/facts/choose.h"
 #include "tools/session/bad_list.h"
 #include "tools/session/sample_check.h"
@@ -28,6 +29,7 @@ typedef struct convert_args {
 #define MRI_OPTION                     MRI_SETTING
 #include "settings/convert.rows"
     opt_given given;
+    set_update_args update;
     choose_args choose;
     data_args data;
     output_args output;
@@ -214,6 +216,20 @@ static int convert(convert_run *r)
 
 /* ---- advice ---- */
 
+/* Does an option of this command go with a form of it that takes few? */
+static int check_taken(const convert_args *a, const char *const *taken, size_t count, const char *form)
+{
+    for (uint32_t i = 0; i < a->given.count; i++)
+        for (size_t k = 0; k < OPT_COUNT(options); k++) {
+            bool goes = strcmp(a->given.name[i], options[k].option) != 0;
+            for (size_t t = 0; t < count; t++) goes = goes || strcmp(a->given.name[i], taken[t]) == 0;
+            if (goes) continue;
+            say("--%s does not go with %s", a->given.name[i], form);
+            return EXIT_MISUSED;
+        }
+    return EXIT_DONE;
+}
+
 static int check_advise(const convert_args *a)
 {
     static const char *const taken[] = {"advise", "augment", "workers", "channels"};
@@ -225,16 +241,7 @@ static int check_advise(const convert_args *a)
         say("--advise measures the data as they are: leave the options that choose samples or classes out");
         return EXIT_MISUSED;
     }
-    for (uint32_t i = 0; i < a->given.count; i++)
-        for (size_t k = 0; k < OPT_COUNT(options); k++) {
-            bool goes = strcmp(a->given.name[i], options[k].option) != 0;
-            for (size_t t = 0; t < OPT_COUNT(taken); t++)
-                goes = goes || strcmp(a->given.name[i], taken[t]) == 0;
-            if (goes) continue;
-            say("--%s does not go with --advise, which says what to take", a->given.name[i]);
-            return EXIT_MISUSED;
-        }
-    return EXIT_DONE;
+    return check_taken(a, taken, OPT_COUNT(taken), "--advise, which says what to take");
 }
 
 static int check_augment(const char *text)
@@ -332,6 +339,29 @@ static int choose_to(convert_args *a)
     return EXIT_DONE;
 }
 
+/* ---- update ---- */
+static int check_update(const convert_args *a)
+{
+    static const char *const taken[] = {"workers", "memory", "force", "seed"};
+    if (a->update.update)
+        return check_taken(a, taken, OPT_COUNT(taken), "--update, which takes the settings that DST stores");
+    if (!options_was_given(&a->given, "changed") && !options_was_given(&a->given, "gone")) return EXIT_DONE;
+    say("--changed and --gone go with --update");
+    return EXIT_MISUSED;
+}
+
+static int update(const convert_args *a, mr_source *src)
+{
+    const convert_update u = {.dst = a->dst,
+                              .args = a->update,
+                              .workers = a->workers,
+                              .memory_bytes = a->memory_bytes,
+                              .force = a->force,
+                              .data = &a->data,
+                              .output = &a->output};
+    return convert_update_run(&u, src);
+}
+
 /* What cannot go together, or is missing. */
 static int check_args(const convert_args *a)
 {
@@ -369,7 +399,8 @@ static int run(const void *args)
         return EXIT_MISUSED;
     }
     if (a->advise) return advise(a);
-    int status = choose_to(a);
+    int status = check_update(a);
+    if (status == EXIT_DONE && !a->update.update) status = choose_to(a);
     if (status == EXIT_DONE) status = check_args(a);
     if (status) return status;
     convert_run r = {.args = a};
@@ -381,15 +412,14 @@ static int run(const void *args)
     mr_decode_config decode;
     setup_decode(&decode, &a->data);
     status = choose_samples(src, &a->choose, &decode, a->output.quiet, &r.chosen);
-    if (status == EXIT_DONE) status = convert(&r);
+    if (status == EXIT_DONE) status = a->update.update ? update(a, src) : convert(&r);
     mr_source_close(src);
     return status;
 }
 
 static const opt_group groups[] = {
-    OPT_OWN_GROUP("Conversion", options),
-    CHOOSE_GROUP(convert_args, choose),
-    DATA_GROUP(convert_args, data),
+    OPT_OWN_GROUP("Conversion", options), SET_UPDATE_GROUP(convert_args, update),
+    CHOOSE_GROUP(convert_args, choose),   DATA_GROUP(convert_args, data),
     OUTPUT_GROUP(convert_args, output),
 };
 
@@ -397,7 +427,7 @@ static const opt_positional positionals[] = {
     {"SRC", offsetof(convert_args, src), true,
      "a folder of pictures, TFRecords, tar archives, RecordIO, IDX, CIFAR, CSV, .npy, a record file"},
     {"DST", offsetof(convert_args, dst), false,
-     "the file to make; the ending .mrec, .tfrecord or .tar chooses the format"},
+     "the file to make; .mrec, .tfrecord or .tar chooses the format"},
 };
 
 const command command_convert = {
@@ -433,7 +463,7 @@ const command command_convert = {
                 "  millrace convert photos small.mrec --resize 256 --quality 90\n"
                 "  millrace convert photos fast.mrec --store coef --resize 400\n"
                 "  millrace convert imagenet/train train.mrec --shard-size 4G --resume\n"
-                "  millrace convert mnist test.mrec --split test\n"
+                "  millrace convert imagenet/train train.mrec --update\n"
                 "  millrace convert train.mrec train --to tfrecord --shard-size 128M\n"
                 "  millrace convert photos part.mrec --where \"width>=64,height>=64\" --dedup bytes\n"
                 "  millrace convert photos --advise\n",

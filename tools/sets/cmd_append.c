@@ -10,6 +10,7 @@
 #include "tools/cli/output.h"
 #include "tools/cli/progress.h"
 #include "tools/commands/commands.h"
+#include "tools/facts/match_set.h"
 #include "tools/session/sample_check.h"
 #include "tools/session/setup.h"
 
@@ -55,17 +56,6 @@ static void free_names(char **names, uint64_t count)
     free(names);
 }
 
-/* The options say which samples of SRC are taken and what they are; the set says it of itself. */
-static int open_set(mr_source **out, const char *set, const data_args *data)
-{
-    data_args own = *data;
-    own.takes_withdrawn = true;
-    own.format = own.image_key = own.label_key = own.take = own.target_key = own.split_key = NULL;
-    own.split = MR_SPLIT_AUTO;
-    own.label_offset = "auto";
-    return setup_source(out, set, &own);
-}
-
 /* What the samples of the set are called, sorted; a withdrawn one is not new either. */
 static int names_of(const char *set, const data_args *data, char ***out, uint64_t *count)
 {
@@ -74,7 +64,7 @@ static int names_of(const char *set, const data_args *data, char ***out, uint64_
     mr_error err = MR_ERROR_INIT;
     *out = NULL;
     *count = 0;
-    int status = open_set(&src, set, data);
+    int status = match_open_set(&src, set, data);
     if (status) return status;
     const uint64_t all = mr_source_info_of(src)->count;
     *out = calloc((size_t)all + 1, sizeof **out);
@@ -122,43 +112,10 @@ static int keep_new(append_run *r, bool *none)
     return status;
 }
 
-/* ---- the set's classes ---- */
-/* Each class of src by its name. */
-static int match_classes(mr_source *src, const char *set, const mr_source_info *want)
-{
-    const mr_source_info *info = mr_source_info_of(src);
-    mr_error err = MR_ERROR_INIT;
-    if (!want->class_names || info->label_field < 0 || info->class_count == 0)
-        return EXIT_DONE; /* mr_append() judges */
-    if (!info->class_names) {
-        say("%s: its classes are numbers, those of %s have names: convert --classes-from gives them names",
-            info->path, set);
-        return EXIT_FAILED;
-    }
-    uint32_t *to = malloc((size_t)info->class_count * sizeof *to);
-    if (!to) return exit_no_memory("the names of classes");
-    int status = EXIT_DONE;
-    for (uint32_t k = 0; !status && k < info->class_count; k++) {
-        to[k] = UINT32_MAX;
-        for (uint32_t c = 0; to[k] == UINT32_MAX && c < want->class_count; c++)
-            if (strcmp(info->class_names[k], want->class_names[c]) == 0) to[k] = c;
-        if (to[k] != UINT32_MAX || !info->class_names[k][0]) continue;
-        say("%s: its class \"%s\" is none of %s: convert both to a new set, or rename the class (convert "
-            "--rename-classes)",
-            info->path, info->class_names[k], set);
-        status = EXIT_FAILED;
-    }
-    if (!status)
-        status =
-            exit_status(mr_source_name_classes(src, to, want->class_names, want->class_count, &err), &err);
-    free(to);
-    return status;
-}
-
 static int open_like(const append_args *a, mr_source **out)
 {
     mr_source *set;
-    int status = open_set(&set, a->set, &a->data);
+    int status = match_open_set(&set, a->set, &a->data);
     *out = NULL;
     if (status) return status;
     status = setup_source(out, a->src, &a->data);

@@ -1,5 +1,5 @@
 /* millrace/convert.h: convert any source into record files (resumable), TFRecords or tar, in parallel; add
- * samples to a set of record files. */
+ * samples to a set of record files, and update it from its source. */
 #ifndef MILLRACE_CONVERT_H
 #define MILLRACE_CONVERT_H
 
@@ -187,6 +187,94 @@ static inline int mr_append(const char *list_path, const mr_source *src, const m
 {
     if (out) out->struct_size = sizeof *out;
     return mr_append_sized(list_path, src, cfg, out, err);
+}
+
+/* ---- a set that follows its source ---- */
+
+typedef enum mr_set_update_rule {
+    MR_SET_UPDATE_REFUSE = 0, /* such samples are an error, and nothing is written */
+    MR_SET_UPDATE_KEEP,       /* their records stay as they are */
+    MR_SET_UPDATE_WITHDRAW,   /* their records are withdrawn (mr_source_withdraw()); a changed sample is
+                             appended in   its present form */
+} mr_set_update_rule;
+
+typedef enum mr_set_update_kind {
+    MR_SET_UPDATE_NEW = 0, /* the set has no sample of this name */
+    MR_SET_UPDATE_CHANGED, /* label or contents differ */
+    MR_SET_UPDATE_GONE,    /* the source has no sample of this name */
+    MR_SET_UPDATE_BACK,    /* an earlier update withdrew it, and the source has it again, unchanged */
+} mr_set_update_kind;
+
+typedef struct mr_set_update_finding {
+    size_t struct_size;
+    mr_set_update_kind kind;
+    uint64_t sample;  /* new: number in the source as it was before the call; else MR_NOWHERE */
+    uint64_t number;  /* number in the set, withdrawn samples counted; MR_NOWHERE: new */
+    const char *name; /* until the callback returns */
+} mr_set_update_finding;
+
+typedef struct mr_set_update_config {
+    size_t struct_size;
+    mr_set_update_rule changed, gone; /* default REFUSE */
+    uint32_t workers;                 /* 0: one per core */
+    uint64_t memory_bytes;            /* as in mr_convert_config */
+    bool force;                       /* discard the remains of an interrupted call with other samples */
+    /* Called from the calling thread, as in mr_convert_config. compared: samples of the source that were
+     * compared with the set; progress: samples that were converted */
+    void (*compared)(void *context, uint64_t done, uint64_t count, uint64_t bytes);
+    void (*progress)(void *context, uint64_t done, uint64_t count, uint64_t bytes);
+    /* Called from the calling thread, once for each sample that is new, changed, gone or back, before
+     * anything is written */
+    void (*found)(void *context, const mr_set_update_finding *finding);
+    mr_bad_report *on_bad; /* for each omitted sample, by its number in src, which mr_set_update() has changed
+                            */
+    void *context;
+    const volatile int *stop;
+} mr_set_update_config;
+
+MR_API void mr_set_update_defaults_sized(mr_set_update_config *cfg, size_t struct_size);
+static inline void mr_set_update_defaults(mr_set_update_config *cfg)
+{
+    mr_set_update_defaults_sized(cfg, sizeof *cfg);
+}
+
+typedef struct mr_set_update_result {
+    size_t struct_size;
+    uint64_t before, after;              /* number of samples in the set, without withdrawn ones */
+    uint64_t fresh, changed, gone, back; /* findings of each kind; written also with MR_EEXIST */
+    uint64_t same;                       /* samples of the source that the set has */
+    uint64_t left_out; /* samples of the source that were withdrawn from the set, and not by an
+                          update: they stay withdrawn */
+    uint64_t appended, withdrawn, restored; /* by this call */
+    uint64_t bad;   /* omitted samples; the old record of a changed sample that is bad stays */
+    uint32_t files; /* new ones */
+    bool resumed;   /* an interrupted call was finished first */
+} mr_set_update_result;
+
+/* Bring a set of record files up to date with its source: compare all samples by name, label and contents,
+ * and append the new ones as mr_append() does. Existing samples keep their numbers and bytes. Samples are
+ * compared in the form that the set stores, so that formats, folders and times do not matter. By default a
+ * sample that was changed in the source, or is gone from it, is an error, and nothing is written.
+ *
+ * list_path  as in mr_append(); the set stores names (no_names false)
+ * src        has the classes of the set, and names (mr_source_sample_name()). The call chooses samples of it
+ *            (mr_source_choose()): afterwards only mr_source_close() and calls about bad samples are of use
+ * out        NULL, or written
+ *
+ * First the remains of an interrupted call are finished. Then samples are appended, and only after their list
+ * is in place old records are restored or withdrawn: a call that was killed in between is to be repeated,
+ * which withdraws the rest. Memory: the names of the set. Blocks.
+ *
+ * MR_EEXIST      samples are changed or gone, and the rule is REFUSE; or as in mr_append()
+ * MR_EINVAL      as in mr_append(), or the samples have no names; or no sample would be left
+ * other < 0      as in mr_append() and mr_source_withdraw() */
+MR_API int mr_set_update_sized(const char *list_path, mr_source *src, const mr_set_update_config *cfg,
+                               mr_set_update_result *out, mr_error *err);
+static inline int mr_set_update(const char *list_path, mr_source *src, const mr_set_update_config *cfg,
+                                mr_set_update_result *out, mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_set_update_sized(list_path, src, cfg, out, err);
 }
 
 #ifdef __cplusplus

@@ -1,0 +1,33 @@
+/* tools/commands/convert_update.h: `convert SRC DST --update`. Caller: cmd_convert.c. */
+#ifndef TOOLS_CONVERT_UPDATE_H
+#define TOOLS_CONVERT_UPDATE_H
+
+#include "millrace/pipeline.h"
+#include "tools/session/groups.h"
+
+typedef struct set_update_args {
+    bool update;
+    uint32_t changed, gone; /* places in the choices: those of mr_set_update_rule */
+} set_update_args;
+
+enum { SET_UPDATE_OPTIONS = 3 };
+extern const opt set_update_options[SET_UPDATE_OPTIONS];
+#define SET_UPDATE_GROUP(type, member)                                                                       \
+    {                                                                                                        \
+        "Update of a set", set_update_options, SET_UPDATE_OPTIONS, offsetof(type, member), true              \
+    }
+
+typedef struct convert_update {
+    const char *dst;
+    set_update_args args;
+    uint32_t workers;
+    uint64_t memory_bytes;
+    bool force;
+    const data_args *data;
+    const output_args *output;
+} convert_update;
+
+/* Bring DST up to date with src, and say what was found. src is changed. Returns an exit status. */
+int convert_update_run(const convert_update *u, mr_source *src);
+
+#endif
