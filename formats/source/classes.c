@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <xxhash.h>
 
 #include "base/util.h"
 #include "formats/source/choice.h"
@@ -497,6 +498,8 @@ int mr_source_name_classes(mr_source *src, const uint32_t *to, const char *const
         number[k] = now == MRI_NO_CLASS ? MRI_NO_CLASS : to[now];
         info->fingerprint = mri_mix64(info->fingerprint ^ number[k]); /* other labels */
     }
+    for (uint32_t k = 0; k < count; k++) /* other names */
+        info->fingerprint = XXH3_64bits_withSeed(names[k], strlen(names[k]) + 1, info->fingerprint);
     free(c->number);
     free(c->names);
     c->number = number;

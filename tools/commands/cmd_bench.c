@@ -20,6 +20,7 @@
 #include "tools/commands/bench_storage.h"
 #include "tools/commands/commands.h"
 #include "tools/commands/limits.h"
+#include "tools/facts/choose.h"
 #include "tools/session/bad_watch.h"
 #include "tools/session/convolutions.h"
 #include "tools/trial/measure.h"
@@ -34,6 +35,7 @@ typedef struct bench_args {
     storage_args storage;
     exchange_args exchange;
     rank_args rank;
+    choose_args choose;
     opt_given given;
     session_args shared;
 } bench_args;
@@ -289,11 +291,16 @@ static int run_storage(const bench_args *a, tool_session *s)
 
 static int run(const void *args)
 {
-    const bench_args *a = args;
+    bench_args own = *(const bench_args *)args, *a = &own;
     tool_session s = {.io_reported = true, .compute = &a->shared.compute};
     int status = EXIT_MISUSED;
+    chooser choice;
+    chooser_begin(&choice, &a->choose, &a->shared.data_opts, a->shared.output.quiet);
     if (a->live && strcmp(a->what, "loader") != 0)
         say("bench %s: --live shows a loader at work: bench loader has it", a->what);
+    else if (choose_asked(&a->choose) &&
+             (strcmp(a->what, "trainer") == 0 || strcmp(a->what, "exchange") == 0))
+        say("bench %s: an option chooses samples, but it reads no data", a->what);
     else if (strcmp(a->what, "loader") == 0) status = bench_loader(a, &s);
     else if (strcmp(a->what, "trainer") == 0) status = bench_trainer(a, &s);
     else if (strcmp(a->what, "limits") == 0) status = bench_limits(a, &s);
@@ -348,6 +355,7 @@ static const opt_group groups[] = {
     COMPUTE_GROUP(bench_args, shared.compute),
     RANK_GROUP(bench_args, rank),
     DATA_GROUP(bench_args, shared.data_opts),
+    CHOOSE_GROUP(bench_args, choose),
     OUTPUT_GROUP(bench_args, shared.output),
 };
 static const opt_positional positionals[] = {
@@ -359,15 +367,14 @@ const command command_bench = {
     .name = "bench",
     .summary = "measure one upper bound: loader, trainer, limits of the machine, accelerators fed",
     .text =
-        "loader: deliver batches at full rate without training. trainer: repeat training steps on one batch "
-        "of noise that lies on the device. limits: measure the machine: memory copy, CRC32C, reading the "
-        "data's files, full decode of its pictures. storage: count the accelerators that the machine "
-        "feeds, in the unit of MLPerf Storage, unverified, with pictures decoded; --seconds is the time of "
-        "a run, the defaults are --resident 0 and --prefetch 2. exchange: sum gradients over the devices "
-        "of all processes of a launcher, in milliseconds: the median of --rounds rounds.\nA real run is "
+        "loader: deliver batches without training. trainer: repeat training steps on one batch of noise on "
+        "the device. limits: measure memory copy, CRC32C, reading the data's files, full decode of its "
+        "pictures. storage: count the accelerators that the machine feeds, in the unit of MLPerf Storage, "
+        "unverified, with pictures decoded; --seconds is the time of a run, the defaults are --resident 0 "
+        "and --prefetch 2. exchange: sum gradients over the devices of all processes, in milliseconds.\nA "
+        "real run is "
         "never faster than the slower of the first two; 'profile' compares all three.",
     .examples = "  millrace bench loader train.mrec --augment rrc224 --training --workers 2\n"
-                "  millrace bench trainer --model cifar-cnn --batch 128 --json\n"
                 "  millrace bench storage train.mrec --accelerator h100\n"
                 "  mpirun -n 4 millrace bench exchange --sizes 64K,25M --wires tcp,shm --rounds 9\n",
     .positionals = positionals,

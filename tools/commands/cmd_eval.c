@@ -13,6 +13,7 @@
 #include "tools/cli/output.h"
 #include "tools/commands/commands.h"
 #include "tools/draw/draw.h"
+#include "tools/facts/choose.h"
 #include "tools/outputs/confusion.h"
 #include "tools/outputs/views.h"
 #include "tools/session/session.h"
@@ -22,6 +23,7 @@ typedef struct eval_args {
     const char *checkpoint, *draw, *confusion, *views;
     bool force;
     rank_args rank;
+    choose_args choose;
     session_args shared;
     opt_given given;
 } eval_args;
@@ -30,6 +32,7 @@ typedef struct eval_run {
     const eval_args *args;
     tool_world world;
     tool_session s;
+    chooser choice;
     mr_checkpoint_info info;
     char found[512];
     draw_points drawn;
@@ -63,6 +66,8 @@ static int open_data(eval_run *r)
     uint32_t count;
     const int status = exit_status(mr_checkpoint_class_names(r->found, &r->names, &count, &err), &err);
     if (status) return status;
+    r->choice.args.known = r->names;
+    r->choice.args.known_count = count;
     const uint32_t classes = r->info.target_loss ? 0 : r->info.classes;
     const data_like like = {r->found, r->info.label_offset, r->names, classes};
     return session_open_data_like(&r->s, r->args->shared.data, &r->args->shared.data_opts, &like);
@@ -296,8 +301,9 @@ static int evaluate(eval_run *r)
 
 static int run(const void *args)
 {
-    const eval_args *a = args;
+    eval_args own = *(const eval_args *)args, *a = &own;
     eval_run r = {.args = a, .s.compute = &a->shared.compute};
+    chooser_begin(&r.choice, &a->choose, &a->shared.data_opts, a->shared.output.quiet);
     if (a->confusion && a->draw) {
         say("--confusion and --draw: one is of networks that tell classes apart, the other of those that "
             "give back "
@@ -305,6 +311,7 @@ static int run(const void *args)
         return EXIT_MISUSED;
     }
     int status = world_join(&r.world, &a->rank);
+    r.choice.args.silent = !r.world.first; /* one process says it */
     if (status == EXIT_DONE) status = open_run(&r);
     if (status == EXIT_DONE) status = evaluate(&r);
     if (status == EXIT_DONE && a->draw) status = draw_to(&r.s, &r.drawn, a->draw, a->force);
@@ -335,7 +342,7 @@ static const opt_group groups[] = {
     LOADER_GROUP(eval_args, shared.loader),   DEVICE_GROUP(eval_args, shared.device),
     PART_GROUP(eval_args, shared.part),       RANK_GROUP(eval_args, rank),
     COMPUTE_GROUP(eval_args, shared.compute), DATA_GROUP(eval_args, shared.data_opts),
-    OUTPUT_GROUP(eval_args, shared.output),
+    CHOOSE_GROUP(eval_args, choose),          OUTPUT_GROUP(eval_args, shared.output),
 };
 static const opt_positional positionals[] = {
     DATA_POSITIONAL(eval_args),

@@ -16,6 +16,7 @@
 #include "tools/cli/output.h"
 #include "tools/cli/progress.h"
 #include "tools/commands/commands.h"
+#include "tools/facts/choose.h"
 #include "tools/outputs/rows.h"
 #include "tools/outputs/views.h"
 #include "tools/session/session.h"
@@ -24,6 +25,7 @@ typedef struct predict_args {
     const char *checkpoint, *out, *views;
     bool force;
     uint32_t top;
+    choose_args choose;
     session_args shared;
     opt_given given;
 } predict_args;
@@ -38,10 +40,12 @@ typedef struct bad_row {
 typedef struct predict_run {
     const predict_args *args;
     tool_session s;
+    chooser choice;
     session_points kept;
     mr_checkpoint_info info;
     char found[4096];
     const char **names; /* of the checkpoint's classes, or NULL */
+    uint32_t name_count;
     rows rows;
     views views;
     mr_output *out; /* NULL: standard output */
@@ -150,7 +154,6 @@ static int find_checkpoint(predict_run *r)
 {
     mr_error err = MR_ERROR_INIT;
     char note[1024] = "";
-    uint32_t count;
     if (!r->args->checkpoint) {
         say("--checkpoint is needed: a file, or a folder whose newest is taken");
         return EXIT_MISUSED;
@@ -158,7 +161,7 @@ static int find_checkpoint(predict_run *r)
     int rc =
         mr_checkpoint_find(r->args->checkpoint, r->found, sizeof r->found, &r->info, note, sizeof note, &err);
     if (note[0]) say("%s", note);
-    if (rc == MR_OK) rc = mr_checkpoint_class_names(r->found, &r->names, &count, &err);
+    if (rc == MR_OK) rc = mr_checkpoint_class_names(r->found, &r->names, &r->name_count, &err);
     if (rc) return exit_status(rc, &err);
     if (r->info.classes == 0) {
         say("%s: %s tells no classes apart: there is nothing to predict", r->found, r->info.model);
@@ -178,14 +181,23 @@ static int find_checkpoint(predict_run *r)
     return session_model_of(&r->s, r->found, &r->info);
 }
 
-/* Folders of pictures need no folders of classes here. */
+static bool choice_of_classes(const predict_run *r)
+{
+    const data_chooser *c = r->args->shared.data_opts.chooser;
+    return c && c->needs_classes;
+}
+
+/* Folders of pictures need no folders of classes here, unless a choice speaks of classes. */
 static int open_data(predict_run *r)
 {
     data_args data = r->args->shared.data_opts;
     const uint32_t classes = r->info.target_loss ? 0 : r->info.classes;
     const data_like like = {r->found, r->info.label_offset, r->names, classes};
+    r->choice.args.known = r->names;
+    r->choice.args.known_count = r->name_count;
     if (r->s.model->numbers) return session_open_data_like(&r->s, r->args->shared.data, &data, &like);
-    if (!options_was_given(&r->args->given, "classes")) data.classes = MR_CLASSES_NONE;
+    if (!options_was_given(&r->args->given, "classes") && !choice_of_classes(r))
+        data.classes = MR_CLASSES_NONE;
     return session_open_data_to_predict(&r->s, r->args->shared.data, &data, classes);
 }
 
@@ -197,8 +209,9 @@ static int open_folders(predict_run *r)
     data_args data = r->args->shared.data_opts;
     mr_source *classed = NULL;
     data.take = NULL;
-    if (strcmp(mr_source_info_of(r->s.src)->format, "folder") != 0 || r->info.target_loss ||
-        options_was_given(&r->args->given, "classes"))
+    data.chooser = NULL;
+    if (choice_of_classes(r) || strcmp(mr_source_info_of(r->s.src)->format, "folder") != 0 ||
+        r->info.target_loss || options_was_given(&r->args->given, "classes"))
         return EXIT_DONE;
     int status = setup_opens(&opens, path, &data); /* a refusal by the system ends it: labels would be missing
                                                     */
@@ -361,8 +374,9 @@ static int predict(predict_run *r)
 
 static int run(const void *args)
 {
-    const predict_args *a = args;
+    predict_args own = *(const predict_args *)args, *a = &own;
     predict_run r = {.args = a, .s.compute = &a->shared.compute, .lock = PTHREAD_MUTEX_INITIALIZER};
+    chooser_begin(&r.choice, &a->choose, &a->shared.data_opts, a->shared.output.quiet);
     int status = open_run(&r);
     if (status == EXIT_DONE) status = predict(&r);
     mr_output_abandon(r.out, false);
@@ -389,6 +403,7 @@ static const opt options[] = {
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Prediction", options),
+    CHOOSE_GROUP(predict_args, choose),
     NETWORK_GROUPS(predict_args),
 };
 static const opt_positional positionals[] = {
@@ -400,7 +415,7 @@ const command command_predict = {
     .summary = "write a checkpoint's prediction for every sample, a row each",
     .text =
         "Writes one row of CSV, or with --json one line of JSON, for every sample of DATA, in its order: "
-        "number, "
+        "number in the data, "
         "name, label (the class that DATA gives it, if any), the likeliest class, its probability. Of "
         "data in two "
         "parts it is the test part. Of a network with targets (train --loss) a row has the probability of "

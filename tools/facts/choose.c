@@ -342,7 +342,11 @@ static int choose_for(data_chooser *base, mr_source *src)
 
 void chooser_begin(chooser *c, const choose_args *a, data_args *data, bool quiet)
 {
-    *c = (chooser){.base = {choose_for, a->classes_from || a->rename_classes || a->only_classes},
+    const bool gives = a->classes_from || a->rename_classes, names = gives || a->only_classes;
+    *c = (chooser){.base = {.choose = choose_for,
+                            .names_classes = names,
+                            .gives_names = gives,
+                            .needs_classes = names || a->take_each || where_needs_class(a->where)},
                    .args = *a,
                    .data = data,
                    .quiet = quiet};

@@ -15,8 +15,10 @@ typedef struct choose_args { /* texts NULL: not given; dedup: choose_dedup; samp
 #define MRI_OPTION(name, kind, ...) MRI_TYPE_##kind name;
 #include "settings/choice.rows"
     /* no options */
-    bool lenient; /* classes that the data do not have are passed over */
-    bool silent;  /* nothing is said but errors */
+    bool lenient;             /* classes that the data do not have are passed over */
+    bool silent;              /* nothing is said but errors */
+    const char *const *known; /* NULL, or names of classes that these data may lack */
+    uint32_t known_count;
 } choose_args;
 
 enum {
@@ -98,5 +100,7 @@ typedef struct where {
 bool where_parse(where *w, const char *text, char *why, size_t why_bytes);
 bool where_holds(const where *w, const where_sample *s);
 bool where_needs_picture(const where *w);
+/* Does any condition speak of labels or classes? text may be NULL; false if it is wrong. */
+bool where_needs_class(const char *text);
 
 #endif

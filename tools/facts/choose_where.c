@@ -135,3 +135,13 @@ bool where_needs_picture(const where *w)
         if (w->term[k].field == WHERE_WIDTH || w->term[k].field == WHERE_HEIGHT) return true;
     return false;
 }
+
+bool where_needs_class(const char *text)
+{
+    where w;
+    char why[512];
+    if (!text || !where_parse(&w, text, why, sizeof why)) return false;
+    for (uint32_t k = 0; k < w.count; k++)
+        if (w.term[k].field == WHERE_LABEL || w.term[k].field == WHERE_CLASS) return true;
+    return false;
+}

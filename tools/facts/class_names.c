@@ -148,9 +148,18 @@ static int from_file(class_plan *p, const mr_source *src, const char *path)
     return status;
 }
 
-/* OLD, a tab, NEW. Old names are those before any line. */
-static int rename_by_file(class_plan *p, const mr_source *src, const char *path, bool lenient)
+/* May the data lack a class that has this name in the end? */
+static bool may_be_missing(const choose_args *a, const char *name)
 {
+    for (uint32_t k = 0; a->known && k < a->known_count; k++)
+        if (strcmp(a->known[k], name) == 0) return true;
+    return a->lenient;
+}
+
+/* OLD, a tab, NEW. Old names are those before any line. */
+static int rename_by_file(class_plan *p, const mr_source *src, const choose_args *a)
+{
+    const char *path = a->rename_classes;
     lines l = {0};
     char **new = calloc(p->names_count, sizeof *new);
     int status = new ? read_lines(&l, path) : exit_no_memory("the names of classes");
@@ -164,7 +173,7 @@ static int rename_by_file(class_plan *p, const mr_source *src, const char *path,
         }
         *tab = '\0';
         const int at = find(p, l.line[k]);
-        if (at < 0) status = lenient ? EXIT_DONE : no_class(src, path, l.line[k]);
+        if (at < 0) status = may_be_missing(a, tab + 1) ? EXIT_DONE : no_class(src, path, l.line[k]);
         else if (new[at]) {
             say("%s: line %" PRIu32 ": \"%s\" is renamed twice", path, k + 1, l.line[k]);
             status = EXIT_FAILED;
@@ -184,17 +193,17 @@ static void merge(class_plan *p)
         if (p->names[k][0]) p->to[k] = (uint32_t)find(p, p->names[k]);
 }
 
-static int only_some(class_plan *p, const mr_source *src, const char *list, bool lenient)
+static int only_some(class_plan *p, const mr_source *src, const choose_args *a)
 {
     bool *wanted = calloc(p->count, sizeof *wanted);
     char name[1024];
     int status = wanted ? EXIT_DONE : exit_no_memory("the names of classes");
-    for (const char *at = list; !status; at++) {
+    for (const char *at = a->only_classes; !status; at++) {
         const size_t n = strcspn(at, ",");
         snprintf(name, sizeof name, "%.*s", (int)n, at);
         const int k = n ? find(p, name) : -1;
         if (k >= 0) wanted[k] = true;
-        else if (!lenient) status = no_class(src, "--only-classes", name);
+        else if (!may_be_missing(a, name)) status = no_class(src, "--only-classes", name);
         at += n;
         if (!*at) break;
     }
@@ -234,9 +243,9 @@ int class_plan_make(class_plan *p, const mr_source *src, const choose_args *a)
     const bool named = mr_source_info_of(src)->class_names || a->classes_from || a->rename_classes;
     int status = begin(p, src);
     if (!status && a->classes_from) status = from_file(p, src, a->classes_from);
-    if (!status && a->rename_classes) status = rename_by_file(p, src, a->rename_classes, a->lenient);
+    if (!status && a->rename_classes) status = rename_by_file(p, src, a);
     if (!status) merge(p);
-    if (!status && a->only_classes) status = only_some(p, src, a->only_classes, a->lenient);
+    if (!status && a->only_classes) status = only_some(p, src, a);
     if (!status && named) close_up(p);
     if (!status && !named) { /* a class is its number: it stays so */
         for (uint32_t k = 0; k < p->names_count; k++) free(p->names[k]);

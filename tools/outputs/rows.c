@@ -150,7 +150,8 @@ static void put_targets(const rows *r, FILE *out, uint64_t sample, const float *
 {
     char name[NAME_ROOM];
     name_of(r, sample, name, sizeof name);
-    (r->json ? put_targets_json : put_targets_csv)(r, out, sample, name, outputs, error);
+    (r->json ? put_targets_json : put_targets_csv)(r, out, mr_source_number(r->src, sample), name, outputs,
+                                                   error);
 }
 
 /* ---- CSV ---- */
@@ -228,7 +229,7 @@ static void put(const rows *r, FILE *out, uint64_t sample, int32_t label, const 
     const char *said = label_name(r, label, number, sizeof number);
     name_of(r, sample, name, sizeof name);
     if (!said[0]) said = folder_labels_of(&r->folders, name, folder, sizeof folder);
-    (r->json ? put_json : put_csv)(r, out, sample, name, said, guesses, error);
+    (r->json ? put_json : put_csv)(r, out, mr_source_number(r->src, sample), name, said, guesses, error);
 }
 
 bool rows_put(const rows *r, FILE *out, uint64_t sample, int32_t label, const float *logits)

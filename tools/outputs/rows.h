@@ -25,7 +25,8 @@ typedef struct rows {
 
 /* CSV: the names of the columns; JSON: nothing. */
 void rows_begin(const rows *r, FILE *out);
-/* label: the sample's own class in the data, -1: none. logits: as mr_outputs has them. False: no memory. */
+/* sample: of src; the row has its number in the data, mr_source_number(). label: the sample's own class in
+ * the data, -1: none. logits: as mr_outputs has them. False: no memory. */
 bool rows_put(const rows *r, FILE *out, uint64_t sample, int32_t label, const float *logits);
 /* A sample that could not be read, and why. */
 void rows_put_bad(const rows *r, FILE *out, uint64_t sample, const char *why);

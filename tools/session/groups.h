@@ -17,6 +17,8 @@ typedef struct output_args {
 typedef struct data_chooser {
     int (*choose)(struct data_chooser *c, mr_source *src); /* 0, or an exit status */
     bool names_classes;                                    /* it gives classes other names or numbers */
+    bool gives_names;                                      /* also classes that were numbers */
+    bool needs_classes;                                    /* it depends on the classes of samples */
 } data_chooser;
 
 /* The structs below have the members of their rows. */

@@ -83,12 +83,31 @@ static int fill_config(mr_source_config *cfg, const data_args *a)
 }
 
 /* What was open in *out before is closed. */
-static int open_source(mr_source **out, const char *path, const mr_source_config *cfg, const data_args *a)
+static int open_all(mr_source **out, const char *path, const mr_source_config *cfg)
 {
     mr_error err = MR_ERROR_INIT;
     mr_source_close(*out);
-    const int status = setting_status(mr_source_open(out, path, cfg, &err), &err);
-    return status || !a->chooser ? status : a->chooser->choose(a->chooser, *out);
+    return setting_status(mr_source_open(out, path, cfg, &err), &err);
+}
+
+static int choose(mr_source *src, const data_args *a)
+{
+    return a->chooser ? a->chooser->choose(a->chooser, src) : EXIT_DONE;
+}
+
+static int open_source(mr_source **out, const char *path, const mr_source_config *cfg, const data_args *a)
+{
+    const int status = open_all(out, path, cfg);
+    return status ? status : choose(*out, a);
+}
+
+/* Of two splits the one to test with; all its samples. */
+static int open_to_test(mr_source **out, const char *path, mr_source_config *cfg)
+{
+    const int status = open_all(out, path, cfg);
+    if (status || cfg->split != MR_SPLIT_AUTO || !mr_source_info_of(*out)->has_test) return status;
+    cfg->split = MR_SPLIT_TEST;
+    return open_all(out, path, cfg);
 }
 
 int setup_source(mr_source **out, const char *path, const data_args *a)
@@ -123,11 +142,8 @@ int setup_source_to_predict(mr_source **out, const char *path, const data_args *
     mr_source_config cfg;
     int status = fill_config(&cfg, a);
     *out = NULL;
-    if (!status) status = open_source(out, path, &cfg, a);
-    if (!status && cfg.split == MR_SPLIT_AUTO && mr_source_info_of(*out)->has_test) {
-        cfg.split = MR_SPLIT_TEST;
-        status = open_source(out, path, &cfg, a);
-    }
+    if (!status) status = open_to_test(out, path, &cfg);
+    if (!status) status = choose(*out, a);
     if (!status) report_once(mr_source_info_of(*out)->path, mr_source_info_of(*out)->told);
     return status;
 }
@@ -267,15 +283,6 @@ static int check_classes(const mr_source_info *here, const data_like *like)
     return EXIT_FAILED;
 }
 
-/* Of two splits the one to test with. */
-static int open_to_test(mr_source **out, const char *path, mr_source_config *cfg, const data_args *a)
-{
-    int status = open_source(out, path, cfg, a);
-    if (status || cfg->split != MR_SPLIT_AUTO || !mr_source_info_of(*out)->has_test) return status;
-    cfg->split = MR_SPLIT_TEST;
-    return open_source(out, path, cfg, a);
-}
-
 int setup_source_to_evaluate(mr_source **out, const char *path, const data_args *a, const data_like *like)
 {
     const int status = setup_source_like(out, path, a, like);
@@ -287,18 +294,19 @@ int setup_source_to_evaluate(mr_source **out, const char *path, const data_args 
 int setup_source_beside(mr_source **out, const char *path, const data_args *a)
 {
     mr_source_config cfg;
-    const int status = fill_config(&cfg, a);
+    int status = fill_config(&cfg, a);
     *out = NULL;
-    return status ? status : open_to_test(out, path, &cfg, a);
+    if (!status) status = open_to_test(out, path, &cfg);
+    return status ? status : choose(*out, a);
 }
 
-/* After a choice that named the classes: the numbers of the other set's classes, by name. */
+/* After a choice that named the classes: the numbers of the other set's classes, by name. Classes without a
+ * sample that is chosen may be missing there. */
 static int match_names(mr_source *src, const data_like *like)
 {
     const mr_source_info *info = mr_source_info_of(src);
     mr_error err = MR_ERROR_INIT;
     int status = EXIT_DONE;
-    if (!info->class_names) return EXIT_DONE;
     uint32_t *to = malloc((size_t)info->class_count * sizeof *to);
     if (!to) return exit_no_memory("the names of classes");
     for (uint32_t k = 0; !status && k < info->class_count; k++) {
@@ -306,7 +314,9 @@ static int match_names(mr_source *src, const data_like *like)
         for (uint32_t c = 0; to[k] == UINT32_MAX && c < like->class_count; c++)
             if (strcmp(info->class_names[k], like->class_names[c]) == 0) to[k] = c;
         if (to[k] != UINT32_MAX || !info->class_names[k][0]) continue;
-        say("%s: expected the classes of %s, found \"%s\"", info->path, like->path, info->class_names[k]);
+        say("%s: expected the classes of %s, found \"%s\": --only-classes and --rename-classes say which "
+            "classes are taken and what they are called",
+            info->path, like->path, info->class_names[k]);
         status = EXIT_FAILED;
     }
     if (!status)
@@ -316,20 +326,49 @@ static int match_names(mr_source *src, const data_like *like)
     return status;
 }
 
+/* Names that the choice gave, where the other set's classes are numbers. */
+static int refuse_names(const mr_source *src, const data_like *like)
+{
+    const mr_source_info *info = mr_source_info_of(src);
+    say("%s: expected the classes of %s, which are numbers, found names (\"%s\"): leave --rename-classes "
+        "and --classes-from out",
+        info->path, like->path, info->class_names[0]);
+    return EXIT_FAILED;
+}
+
+static void follow(mr_source_config *cfg, const data_args *a, const data_like *like)
+{
+    cfg->class_names = like->class_names;
+    cfg->class_count = like->class_count;
+    cfg->classes_of = like->path;
+    cfg->class_first = is_automatic(a) ? like->label_offset : cfg->label_offset;
+}
+
+/* A choice that changes classes speaks of the classes of the data: it comes first, and what it leaves is
+ * matched. Numbers stay as they are, so they are matched first. */
+static int open_like(mr_source **out, const char *path, mr_source_config *cfg, const data_args *a,
+                     const data_like *like)
+{
+    const bool changes = a->chooser && a->chooser->names_classes;
+    if (!changes) follow(cfg, a, like);
+    int status = open_to_test(out, path, cfg);
+    if (status || !changes) return status ? status : choose(*out, a);
+    if (!mr_source_info_of(*out)->class_names && !a->chooser->gives_names) {
+        follow(cfg, a, like);
+        status = open_all(out, path, cfg);
+        return status ? status : choose(*out, a);
+    }
+    status = choose(*out, a);
+    if (status || like->class_count == 0 || !mr_source_info_of(*out)->class_names) return status;
+    return like->class_names ? match_names(*out, like) : refuse_names(*out, like);
+}
+
 int setup_source_like(mr_source **out, const char *path, const data_args *a, const data_like *like)
 {
     mr_source_config cfg;
-    const bool named = like->class_names && a->chooser && a->chooser->names_classes;
     int status = fill_config(&cfg, a);
     *out = NULL;
-    if (!named) {
-        cfg.class_names = like->class_names;
-        cfg.class_count = like->class_count;
-        cfg.classes_of = like->path;
-        cfg.class_first = is_automatic(a) ? like->label_offset : cfg.label_offset;
-    }
-    if (!status) status = open_to_test(out, path, &cfg, a);
-    if (!status && named) status = match_names(*out, like);
+    if (!status) status = open_like(out, path, &cfg, a, like);
     if (status) return status;
     report_once(mr_source_info_of(*out)->path, mr_source_info_of(*out)->told);
     return check_classes(mr_source_info_of(*out), like);

@@ -1,4 +1,4 @@
-# digest, profile and train that choose samples: the batches are those of the set that convert makes with the same options, in every
+# digest, profile, bench, train, eval and predict that choose samples: the batches are those of the set that convert makes with the same options, in every
 # process; validation follows; a run resumes with the same choice only.
 . "$(dirname "$0")/../lib.sh"
 . "$here/ranks/together.sh"
@@ -46,6 +46,9 @@ run 0 restore d/train --all --quiet
 run 0 profile d --only-classes ring,disc --devices sim:1,step=1ms --augment 'resize(32x32)' --batch 8 --steps 3 --seconds 0.05 --quiet
 err_has "41 of 81 samples are taken"
 
+run 0 bench loader d --where class=ring --batch 8 --seconds 0.05 --rounds 1 --json --quiet; err_has "21 of 81 samples are taken"
+run 2 bench trainer --sample 4; err_has "it reads no data"
+
 # training: the weights of the set that convert makes, validation by the names of the classes
 set -- --model cifar-cnn --augment 'resize(16x16)' --batch 8 --epochs 2 --threads 1 --json --quiet
 for option in "--only-classes ring,disc" "--rename-classes rename --where key!~*/00003.jpg" "--rename-classes rename --only-classes round,frame"; do
@@ -92,6 +95,56 @@ for other in "" "--only-classes ring" "--only-classes ring,disc --where label=0"
 done
 run 0 train d --only-classes ring,disc --parts 2 "$@" --checkpoint run --resume
 equal "$(text weights)" "$weights"
+
+# names alone that change are another choice: numbers and samples are the same
+printf 'ring\tround\n' >names
+run 1 train d --only-classes ring,disc --parts 2 "$@" --checkpoint run --resume --rename-classes names; err_has '"ring"'
+printf 'ring\tzero\n' >names
+run 1 train d --only-classes zero,disc --parts 2 "$@" --checkpoint run --resume --rename-classes names
+err_has "these are not the data the checkpoint was trained on"
+
+# evaluation and prediction: those of the set that convert makes; a choice of other classes is refused
+evaluated() { run 0 eval "$@" --json --quiet; echo "$(number samples) $(number val_loss) $(number val_accuracy)"; }
+run 0 convert d made.mrec --split test --only-classes ring,disc --where 'key!~*/00003.jpg' --quiet --force
+of_made=$(evaluated made.mrec --checkpoint run)
+equal "$(evaluated d --checkpoint run --only-classes ring,disc --where 'key!~*/00003.jpg')" "$of_made"
+equal "$(grep -c 'samples are taken' err)" 1
+run 0 convert d made.mrec --split test --only-classes disc --quiet --force # a set without one of the classes
+of_made=$(evaluated made.mrec --checkpoint run)
+equal "$(evaluated made.mrec --checkpoint run --only-classes ring,disc)" "$of_made"
+run 1 eval made.mrec --checkpoint run --only-classes rign,disc --quiet; err_has 'no class "rign"'
+run 1 eval d --checkpoint run --quiet; err_has "class frame is none of the 2 expected"
+run 1 eval d --checkpoint run --only-classes ring,square --quiet; err_has 'found "square"'
+run 1 eval d --checkpoint run --rename-classes rename --quiet; err_has 'found "round"'
+run 0 train d --rename-classes rename "$@" --checkpoint merged
+run 1 eval d --checkpoint merged --quiet; err_has "class disc is none of the 3 expected"
+run 0 convert d made.mrec --split test --rename-classes rename --quiet --force
+of_made=$(evaluated made.mrec --checkpoint merged)
+equal "$(evaluated d --checkpoint merged --rename-classes rename)" "$of_made"
+{
+    echo "path,label" # classes are numbers
+    n=0
+    for class in d/test/*; do
+        for picture in "$class"/*; do echo "$picture,$n"; done
+        n=$((n + 1))
+    done
+} >numbers.csv
+run 0 train numbers.csv --val none "$@" --checkpoint numbered
+printf '%s\n' a b c d >four
+run 1 eval numbers.csv --checkpoint numbered --classes-from four --quiet; err_has "which are numbers"
+run 0 convert numbers.csv made.mrec --only-classes 1,3 --quiet --force
+of_made=$(evaluated made.mrec --checkpoint numbered)
+equal "$(evaluated numbers.csv --checkpoint numbered --only-classes 1,3)" "$of_made"
+
+run 0 predict d --checkpoint run --quiet --out all.csv
+run 0 predict d --checkpoint run --quiet --where 'key~*/00001.jpg' --out some.csv # numbers and names are those of the set
+grep '/00001.jpg' all.csv >expected
+sed 1d some.csv >found; cmp expected found || fail "other rows: $(diff expected found)"
+equal "$(sed -n 2p some.csv | cut -d , -f 1-2)" "1,test/disc/00001.jpg"
+run 0 predict d --checkpoint run --quiet --only-classes ring --sample 2 --json
+equal "$(grep -c '"sample": 1[0-4], .*"label": "ring"' out)" 2
+run 0 predict d --checkpoint run --quiet --take 0.5:1
+sed 1d out >found; equal "$(grep -cxFf found all.csv)" 10
 
 # a damaged sample among those that are chosen has the number and the name that it has in the data
 head -c 300 d/train/ring/00002.jpg >short && cp short d/train/ring/00002.jpg
