@@ -13,7 +13,11 @@ The blocks of a page run in order in one folder (examples of help in a folder ea
 that the pages name (page_data.py). A shell block is run line by line, with its exports; a Python block in Python with the package of this
 tree; a C block that begins with a comment naming its file is written to that file, and compiled by the page's own command; another C
 block is compiled in a frame. Output that a page shows is compared by shape: numbers are free. Marks in the source of the page say what
-does not run, and why (page_blocks.py). A block without a rule is an error. SHORTER lists options that are appended to keep a line short.
+does not run, and why (page_blocks.py). A block without a rule is an error. SHORTER and SMALLER keep a line short: options that are
+appended, and words that are replaced.
+
+No line may write into the checkout. Lines see a copy of its folders; a line that sets MILLRACE_UPDATE, with which tests write their
+expected files, is refused; a page after which a file of the checkout has changed fails.
 """
 import argparse
 import json
@@ -34,18 +38,21 @@ SHORTER = [  # pattern, options
     (r"train .*(resnet50|resnet18)(?!.*--augment)", '--augment "resize(32x32)"'),
     (r"(train|nsys) .*(resnet50|resnet18)", "--max-steps 1 --val none"),
     (r"^millrace synth photos --size 200", "--count 4"),
-    (r"^millrace synth (/tmp/)?shapes$", "--count 40"),
-    (r"^(build/release/tools/)?millrace train /tmp/shapes", "--max-steps 20"),
+    (r"^millrace synth (/tmp/)?shapes$", "--count 20"),
+    (r"^(build/release/tools/)?millrace train /tmp/shapes", "--max-steps 6"),
     (r"^millrace lr-find", '--steps 10 --augment "resize(32x32)"'),
     (r"--split-at 100", "--batch 1"),
     (r"sweep gru-study", "--dry-run"),
-    (r"^millrace profile .*--steps 100", "--batch 16 --seconds 0.1"),
-    (r"^millrace train .*--epochs 2 --json", "--max-steps 4"),
-    (r"^millrace profile", "--steps 6 --seconds 0.1"),
-    (r"^mpirun (?!.*--parts).*train", "--threads 1"),
-    (r"^millrace bench limits", "--seconds 0.1"),
-    (r"millrace plan .*--model resnet50", '--batch 8 --augment "resize(32x32)"'),
-    (r"millrace plan", "--seconds 0.1"),
+    (r"^millrace train .*--json", "--max-steps 4"),
+    (r"^millrace train (photos|train.mrec|faces.csv|texts.csv|notes\S+) ", "--max-steps 3"),
+    (r"^millrace (profile|plan) (?!.*--devices)", "--threads 1 --batch 8"),
+    (r"^millrace profile", "--steps 3 --seconds 0.01"),
+    (r"^(mpirun (?!.*--parts)|.*--sync).*train", "--threads 1"),
+    (r"^millrace bench limits", "--seconds 0.02"),
+    (r"millrace plan .*--model resnet50", '--augment "resize(32x32)"'),
+    (r"mpirun.* plan", "--batch 8"),
+    (r"plan .*(resnet50|train.mrec)", "--no-forms"),
+    (r"millrace plan", "--seconds 0.05"),
     (r"bench loader", "--seconds 0.1 --rounds 1"),
     (r"^millrace bench trainer", "--seconds 0.1 --rounds 1"),
     (r"^millrace bench storage", "--seconds 0.1 --rounds 1 --from cache"),
@@ -54,6 +61,14 @@ SHORTER = [  # pattern, options
     (r"mnist-vae --checkpoint", "--max-steps 2"),
     (r"--elastic", "--max-steps 1"),
     (r"^millrace watch --data", "--measure 0.1"),
+]
+SMALLER = [  # lines, text, replacement
+    (r"mpirun|torchrun|plan", r"--model resnet50", "--model cifar-resnet20"),  # one line of README trains a ResNet-50
+    (r"^millrace synth photos --size 200", r"--count \d+", "--count 4"),
+    (r"^millrace synth shapes", r"--count \d+", "--count 20"),
+    (r"profile", r"--steps 100", "--steps 3 --seconds 0.01"),
+    (r"bench trainer", r"--batch 128", "--batch 16"),
+    (r"bench storage", r"--step 50ms --batch 128", "--step 5ms --batch 16"),
 ]
 LAUNCHERS = ("mpirun", "srun", "torchrun", "nsys", "podman", "jq", "openssl", "sha256sum")
 HELP_SKIPPED = [  # examples of help pages
@@ -69,6 +84,37 @@ def processor_time():
     return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
 
 
+# ---- the checkout, which no line may change ----
+class Checkout:
+    """The files of the checkout besides build folders, with the times and sizes by which git decides that a file is unchanged."""
+
+    def __init__(self, top, build):
+        self.top, self.build = os.path.realpath(top), os.path.realpath(build)
+        self.files = self.state()
+
+    def state(self):
+        found, folders = {}, [self.top]
+        while folders:
+            for entry in os.scandir(folders.pop()):
+                if entry.is_dir(follow_symlinks=False):
+                    ignored = entry.name in (".git", "__pycache__", "build", "shared") or entry.path == self.build
+                    folders += [] if ignored else [entry.path]
+                elif entry.name != ".git" and not entry.name.endswith((".part", ".pyc")):
+                    s = entry.stat(follow_symlinks=False)
+                    found[entry.path] = (s.st_mode, s.st_size, s.st_mtime_ns, s.st_ino)
+        return found
+
+    def changed(self):
+        """The files that differ since the last call, or since the beginning."""
+        before, self.files = self.files, self.state()
+        paths = {path for path, _ in before.items() ^ self.files.items()}
+        return sorted(os.path.relpath(path, self.top) for path in paths)
+
+    def copy(self, name, to):
+        """A folder of the checkout, without the seeds of fuzzers, which no page names."""
+        shutil.copytree(os.path.join(self.top, name), to, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", "corpus"))
+
+
 # ---- the surroundings of all blocks ----
 class House:
     """Programs, libraries and data of the blocks, in one temporary folder."""
@@ -78,7 +124,8 @@ class House:
         self.millrace, self.folder, self.prelude = os.path.abspath(asked.millrace), None, []
         self.names = {}
         tools, base = os.path.join(room, "bin"), os.path.join(room, "base")
-        for path in (tools, base, os.path.join(room, "home")):
+        self.checkout = Checkout(self.top, self.build)
+        for path in (tools, base, os.path.join(room, "home"), os.path.join(room, "copy")):
             os.makedirs(path)
         os.symlink(self.millrace, os.path.join(tools, "millrace"))
         for name in ("python", "python3"):
@@ -95,20 +142,25 @@ class House:
         self.installed = False
 
     def new_folder(self, text):
-        """A fresh copy of the data that text names, with the tree's folders under the names that the pages call them by."""
+        """A fresh copy of the data that text names (links to weights and to other data, which no line changes), with copies of the
+        checkout's folders under the names that the pages call them by."""
         self.folder, self.prelude = os.path.join(self.room, "work"), []
         shutil.rmtree(self.folder, ignore_errors=True)
         os.makedirs(self.folder)
         for name in os.listdir(self.data.folder):
             source, copy = os.path.join(self.data.folder, name), os.path.join(self.folder, name)
-            if re.split(r"[.-]", name)[0] not in text:  # not named, so nobody changes it
+            of_text = re.sub(r"-\d+(?=\.)", "", name)  # shards.mrec is several files
+            if not re.search(rf"(?<![\w.-]){re.escape(of_text)}(?![\w.-])", text) or name.endswith((".npz", ".safetensors")):
                 os.symlink(source, copy)
             elif os.path.isdir(source):
-                shutil.copytree(source, copy)
+                shutil.copytree(source, copy, copy_function=os.link)  # nobody writes into a picture
             else:
                 shutil.copy2(source, copy)
         for name in ("tools", "tests", "bench", "examples"):
-            os.symlink(os.path.join(self.top, name), os.path.join(self.folder, name))
+            copy = os.path.join(self.room, "copy", name)
+            if f"{name}/" in text and not os.path.exists(copy):
+                self.checkout.copy(name, copy)
+            os.symlink(copy, os.path.join(self.folder, name))
         os.makedirs(os.path.join(self.folder, "build"))
         os.symlink(self.build, os.path.join(self.folder, "build", "release"))
         self.names = {name: os.path.join(self.folder, path) for name, path in (
@@ -170,6 +222,9 @@ def clear(command, folder):
 
 def shortened(command):
     text = re.sub(r"(^|\s)build/release/tools/millrace\b", r"\1millrace", command).replace("/tmp/", "") if "cuda_emu" not in command else command
+    for pattern, words, smaller in SMALLER:
+        if re.search(pattern, text):
+            text = re.sub(words, smaller, text)
     for pattern, options in SHORTER:
         if (re.search(pattern, command) or re.search(pattern, text)) and options.split()[0] not in text.split():
             text = re.sub(r"( \||$| > | -- )", lambda m: f" {options}{m.group(1)}", text, count=1)
@@ -190,6 +245,8 @@ def run_line(house, place, command, shown):
         house.prelude.append(command)
     if "pkg-config" in command:
         house.install()
+    if "MILLRACE_UPDATE" in command:
+        return f"{place}: {command}: not run, since it writes files of the checkout: expected the mark <!-- not run: REASON --> before the block"
     text = shortened(command)
     if re.search(r"(^|\s)millrace ", text):
         clear(text, house.folder)
@@ -323,6 +380,14 @@ def run_block(house, block, tally, only):
 
 
 def run_page(house, blocks, tally, only=""):
+    run_blocks(house, blocks, tally, only)
+    changed = house.checkout.changed()
+    if changed:
+        tally.failed(f"{blocks[0].page}: files of the checkout changed while its blocks ran: {', '.join(changed)}; expected no change: mark the "
+                     "line that writes them with <!-- not run: REASON -->")
+
+
+def run_blocks(house, blocks, tally, only):
     house.new_folder(" ".join(block.text + str(block.output_of) for block in blocks[:1 if blocks[0].page.startswith("help ") else None]))
     waiting = []  # Python blocks
     for block in blocks + [None]:

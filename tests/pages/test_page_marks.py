@@ -65,9 +65,14 @@ class Rooms:
     environment = {"PATH": os.environ["PATH"]}
 
     def __init__(self, folder):
-        self.folder, self.prelude, self.data = folder, [], self
+        self.folder, self.prelude, self.data = os.path.join(folder, "work"), [], self
+        self.checkout, self.room = page_run.Checkout(os.path.join(folder, "top"), "build"), folder
+        os.makedirs(self.folder)
 
     def checkpoint(self, *_):
+        pass
+
+    def new_folder(self, _):
         pass
 
     bash = page_run.House.bash
@@ -76,9 +81,13 @@ class Rooms:
 class Runs(unittest.TestCase):
     def faults(self, text):
         with tempfile.TemporaryDirectory() as folder:
-            tally = page_run.Tally()
-            for block in page_blocks.blocks_of_text("p.md", text):
-                page_run.run_block(Rooms(folder), block, tally, "")
+            tally, self.expected = page_run.Tally(), os.path.join(folder, "top", "tests", "expected")
+            os.makedirs(os.path.dirname(self.expected))
+            with open(self.expected, "w", encoding="utf-8") as file:
+                file.write("old\n")
+            page_run.run_page(Rooms(folder), page_blocks.blocks_of_text("p.md", text), tally)
+            with open(self.expected, encoding="utf-8") as file:
+                self.content = file.read()
             return tally
 
     def test_a_line_that_fails_is_named(self):
@@ -100,6 +109,28 @@ class Runs(unittest.TestCase):
 
     def test_a_file_for_later_blocks(self):
         self.assertEqual(self.faults("```\n# a.txt\nx\n```\n```\ngrep x a.txt\n```\n").wrong, [])
+
+    def test_a_line_for_new_expected_files_does_not_run(self):
+        tally = self.faults("```\nMILLRACE_UPDATE=1 sh -c 'echo new >../top/tests/expected'\n```\n")
+        self.assertIn("p.md:2: MILLRACE_UPDATE=1", tally.wrong[0])
+        self.assertIn("not run, since it writes files of the checkout", tally.wrong[0])
+        self.assertEqual((len(tally.wrong), self.content), (1, "old\n"))
+
+    def test_a_page_that_changes_the_checkout_fails(self):
+        for line, name in (("echo new >../top/tests/expected", "tests/expected"), ("touch ../top/more", "more"), ("rm ../top/tests/expected; "
+                           "echo old >../top/tests/expected", "tests/expected"), ("chmod +x ../top/tests/expected", "tests/expected")):
+            with self.subTest(line=line):
+                tally = self.faults(f"```\ntrue\n{line}\n```\n")
+                self.assertEqual(len(tally.wrong), 1)
+                self.assertIn(f"p.md: files of the checkout changed while its blocks ran: {name};", tally.wrong[0])
+
+    def test_a_copy_of_the_checkout_may_change(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.makedirs(os.path.join(folder, "top", "tests", "corpus"))
+            checkout = page_run.Checkout(os.path.join(folder, "top"), "build")
+            checkout.copy("tests", os.path.join(folder, "tests"))
+            os.makedirs(os.path.join(folder, "tests", "new"))
+            self.assertEqual((checkout.changed(), sorted(os.listdir(os.path.join(folder, "tests")))), ([], ["new"]))
 
 
 if __name__ == "__main__":
