@@ -52,7 +52,7 @@ static const char *list_numbers(const float number[4], uint32_t count, char out[
     return out;
 }
 
-/* What the loader's augmentation normalises with has an effect only in the trainer's input. */
+/* The normalisation of the loader's augmentation has an effect only in the trainer's input. */
 static int check_numbers(const mr_trainer *t, const mr_loader_info *info, mr_error *err)
 {
     const mr_trainer_config *cfg = &t->cfg;
@@ -326,7 +326,7 @@ static int check_order(const mr_loader_info *v, mr_error *err)
     return MR_OK;
 }
 
-/* Numbers of classes are those of their names where both sets have names. */
+/* Classes are matched by name where both sets have names. */
 static int check_classes(const mr_source_info *val, const mr_source_info *train, mr_error *err)
 {
     if (!val->class_names || !train->class_names) return MR_OK;

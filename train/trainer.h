@@ -122,7 +122,7 @@ uint32_t mri_trainer_own_shares(const mr_trainer *t);
 /* The state of all shares, mri_worker_state_floats() each, to out in every process. Nothing queued may be
  * unfinished; the same goes for what follows. */
 int mri_trainer_gather_shares(mr_trainer *t, float *out, mr_error *err);
-/* Each share continues from what the first process's source says. */
+/* Each share continues from the state in the first process's source. */
 typedef int mri_share_source(void *context, uint32_t share, float *out, mr_error *err);
 int mri_trainer_spread_shares(mr_trainer *t, mri_share_source *source, void *context, mr_error *err);
 /* The tensors of a checkpoint: the trainer's, then the state of shares; to be freed. */

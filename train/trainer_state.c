@@ -146,7 +146,7 @@ void mri_trainer_describe(const mr_trainer *t, const mr_loader_info *loader, con
     if (data->class_count == mr_net_class_count(t->cfg.net)) out->class_names = data->class_names;
 }
 
-/* What a checkpoint is made of; shares: the state of shares that differ, or NULL. */
+/* The content of a checkpoint; shares: the state of shares that differ, or NULL. */
 typedef struct saving {
     mr_trainer *t;
     const float *shares;

@@ -4,7 +4,7 @@
  *   INT8        blocks: exponent e (1 byte), then a whole number from -127 to 127 for each float, times 2^e
  *   BIT         blocks: mean m of the sizes (a float), then a bit for each float: m or -m
  *
- * Scales of INT8 are powers of two so that what is read is exactly a float. */
+ * Scales of INT8 are powers of two so that the value read is exactly a float. */
 #include "train/packed/pack.h"
 
 #include <float.h>

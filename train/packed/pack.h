@@ -1,11 +1,11 @@
-/* train/packed/pack.h: floats in fewer bits for the network, and what the bits leave out, which is sent
+/* train/packed/pack.h: floats in fewer bits for the network, and the rounding error, which is sent
  * later. Private to train/ and tests.
  *
- *   given + residual ──► packed bytes ──► what every receiver reads
- *                    └─► new residual = given + residual - what they read
+ *   given + residual ──► packed bytes ──► values of every receiver
+ *                    └─► new residual = given + residual - those values
  *
- * Error feedback, as 1-bit SGD (Seide et al. 2014) has it. The residual is in double, and what is read is a
- * float, so all that was read plus the residual is all that was given, to the bit, while the values of a
+ * Error feedback, as 1-bit SGD (Seide et al. 2014) has it. The residual is in double, and every value read is
+ * a float, so all that was read plus the residual is all that was given, to the bit, while the values of a
  * block are within 2^29 of each other. */
 #ifndef MRI_PACK_H
 #define MRI_PACK_H

@@ -62,7 +62,7 @@ static int find_sent(mri_packer *p, uint64_t key, uint64_t floats, double **out,
 
 static uint64_t floats_of(const mr_piece *piece) { return piece->bytes / sizeof(float); }
 
-/* Places in memory for what is sent (a slice once) and received. */
+/* Places in memory for the bytes sent (a slice once) and received. */
 static int make_room(mri_packer *p, bool slices, const mr_piece *send, const mr_piece *receive, mr_error *err)
 {
     size_t bytes = 0, at = 0, slice = 0;
@@ -104,7 +104,7 @@ static void pack_all(const mri_packer *p, bool slices, const mr_piece *send, dou
         const uint64_t floats = floats_of(&send[r]);
         if (floats == 0) continue;
         mri_pack_floats(p->how, send[r].data, residual, floats, p->send[r].data);
-        if (slices) { /* the same for all, of which this rank reads it, too */
+        if (slices) { /* the same for all, and this rank reads it as the others do */
             mri_unpack_floats(p->how, p->send[r].data, floats, send[r].data);
             return;
         }

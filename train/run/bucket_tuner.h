@@ -5,10 +5,10 @@
  *           └ round 0 ───────────┘   └ round 1 ───────────┘                backwards
  *
  * A machine's speed moves, so sizes are compared inside a round only: another size is taken when it was
- * faster than the one it began with in nearly all rounds, and some per cent in all together. What the sum of
- * gradients is does not depend on it.
+ * faster than the one it began with in nearly all rounds, and some per cent in all together. The sum of
+ * gradients does not depend on it.
  *
- * Knows no trainer: it is told how long steps took, and says which size is to be in use. One thread. */
+ * Knows no trainer: its input is the time of steps, its output the size to use. One thread. */
 #ifndef MRI_BUCKET_TUNER_H
 #define MRI_BUCKET_TUNER_H
 

@@ -62,7 +62,7 @@ void mri_exchange_fini(mri_exchange *x)
     *x = (mri_exchange){0};
 }
 
-/* The exchange streams go on behind what is queued on the compute streams now. */
+/* The exchange streams continue after the work that is queued on the compute streams now. */
 static int behind_compute(mri_exchange *x, mr_error *err)
 {
     for (uint32_t r = 0; r < x->team->count; r++) {

@@ -19,8 +19,8 @@ typedef struct mri_exchange {
     mr_stream **streams; /* theirs */
     float **arrays;      /* of every replica, as the group takes them */
     mr_group *group;     /* NULL for one replica of one process */
-    mri_tap tap;         /* what the group exchanges with other processes */
-    uint64_t batch;      /* global step of what is queued next, as the tap tells it */
+    mri_tap tap;         /* the group's exchange with other processes */
+    uint64_t batch;      /* global step of the next queued work, as the tap reports it */
     bool stats_differ;   /* running statistics have changed since replica 0's were last sent to all */
 } mri_exchange;
 
@@ -29,10 +29,10 @@ typedef struct mri_exchange {
 int mri_exchange_init(mri_exchange *x, mri_team *team, mr_exchange how, mr_trace *trace, mr_error *err);
 void mri_exchange_fini(mri_exchange *x); /* before the team's; accepts a zeroed one */
 
-/* Sum a bucket of gradients over the replicas, behind what is queued; after the last one the compute streams
+/* Sum a bucket of gradients over the replicas, after the queued work; after the last one the compute streams
  * wait. */
 int mri_exchange_bucket(mri_exchange *x, uint32_t bucket, mr_error *err);
-/* Average what the parts have trained by themselves, of all replicas, and let all go on from it (worker.h).
+/* Average the parts' own weights over all replicas; all continue from the average (worker.h).
  */
 int mri_exchange_average(mri_exchange *x, mr_error *err);
 /* A training step was queued: from now on the running statistics of the replicas differ. */

@@ -2,8 +2,8 @@
  * devices, and here it waits for them, reads their time stamps, keeps the first error, and notices a device
  * that does not answer.
  *
- * The watchdog: a step that is not over in time ends the run. Whose fault it is the events tell: a replica
- * whose own part is over waits for the others. What the replicas exchange is given up then, so that those
+ * The watchdog: a step that is not over in time ends the run. The events show whose fault it is: a replica
+ * whose own part is over waits for the others. The exchange of the replicas is given up, so that replicas
  * that only wait end; a device that hangs for good cannot be freed of what it uses, and the trainer is left
  * behind (mr_trainer_close). */
 #include <stdio.h>
@@ -11,9 +11,9 @@
 #include "base/ranges.h"
 #include "train/run/flight.h"
 
-#define LOOK_NS  1000000u    /* how often the scheduler is asked at most, of what was over at once */
-#define GRACE_NS 1000000000u /* for what was given up to come back */
-#define MARK_NS  20000u /* idle stretches of devices that are not over at once: a profiler is told of them */
+#define LOOK_NS  1000000u    /* the scheduler is asked at most this often about work that was over at once */
+#define GRACE_NS 1000000000u /* for calls that were given up to return */
+#define MARK_NS  20000u      /* idle stretches of devices that are not over at once: a profiler sees them */
 
 int mri_flights_init(mri_flights *f, mri_team *team, double watchdog_s, mr_trace *trace, mr_error *err)
 {
@@ -157,7 +157,7 @@ static uint64_t host_delayed(mri_flights *f, const mri_flight *one, const mr_cau
     return mri_min_u64(causes->ns[MR_CAUSE_HOST], mri_max_u64(delayed, one->late_ns) * f->team->count);
 }
 
-/* An idle stretch of a device, and what the loader says it waited for. */
+/* An idle stretch of a device, and the loader's cause of it. */
 typedef struct idle {
     uint64_t from_ns;
     mr_causes causes;
@@ -236,7 +236,7 @@ static void tell_tuner(const mri_flights *f, const uint64_t *start, const uint64
     if (loader.done && over > begun) mri_bucket_tuner_step(f->buckets, over - begun);
 }
 
-/* A record has the times of parts: each has those of the replica that computed it. */
+/* A record has the times of parts: each has the times of the replica that computed it. */
 static void record_step(const mri_flights *f, const mri_flight *one, const uint64_t *start,
                         const uint64_t *end, const idle *of)
 {
@@ -252,14 +252,14 @@ static void record_step(const mri_flights *f, const mri_flight *one, const uint6
     mr_loader_record_step(f->loader, one->batch, one->own_samples, begun, over, &causes);
 }
 
-/* What the events of a step tell. */
+/* The results of the events of a step. */
 typedef struct step_times {
     uint64_t start[MR_LOADER_MAX_PARTS], computed[MR_LOADER_MAX_PARTS], end[MR_LOADER_MAX_PARTS];
     uint64_t waited[MR_LOADER_MAX_PARTS]; /* behind `computed` of all replicas, for other processes */
     uint64_t all_computed;
 } step_times;
 
-/* Part of the host's delay is that of a core. */
+/* Part of the host's delay is the delay of a core. */
 static void charge_cores(mri_flights *f, const mri_flight *one, mr_causes *sum, idle *of)
 {
     const uint64_t host = sum->ns[MR_CAUSE_HOST], cores = f->loader ? host_delayed(f, one, sum) : 0;
@@ -273,7 +273,7 @@ static void charge_cores(mri_flights *f, const mri_flight *one, mr_causes *sum, 
     }
 }
 
-/* Where a device was idle before this step, the loader tells what for. */
+/* Where a device was idle before this step, the loader names the cause. */
 static void add_step(mri_flights *f, const mri_flight *one, const step_times *t)
 {
     mr_causes causes = {0};

@@ -28,7 +28,7 @@ typedef struct mri_flight {
     mri_interval asked[MRI_ASKED]; /* the host waited for other processes before it queued this */
 } mri_flight;
 
-/* What is known of training when a step that was peeked at is over. */
+/* The figures of training when a step that was peeked at is over. */
 typedef struct mri_peek {
     mr_metrics sums;         /* as mri_sums_take() would have given them */
     uint64_t steps, samples; /* of training that are over, this step included */
@@ -38,32 +38,32 @@ typedef struct mri_peek {
 
 typedef struct mri_flights {
     mri_team *team;
-    mri_team *told; /* whose replicas compute the losses: team, or that of the last stage (split.h) */
+    mri_team *told; /* whose replicas compute the losses: team, or the team of the last stage (split.h) */
     double watchdog_s;
     mr_trace *trace; /* or NULL */
     mri_flight flight[MRI_RUN_AHEAD];
     uint64_t queued, harvested;
     bool hangs;                   /* some device never answered */
     mri_peek peek[MRI_RUN_AHEAD]; /* number k (from 0) at k % MRI_RUN_AHEAD */
-    uint64_t peeks;               /* so many were */
+    uint64_t peeks;               /* the number so far */
     uint64_t steps, samples;      /* of training that are over */
     uint64_t compute_ns; /* how long replicas were at work for their own parts in them, the slowest each */
     uint64_t idle_ns;    /* how long replicas waited for data, on average */
     uint64_t network_ns; /* how long they waited for other processes and their gradients, on average */
     mri_interval asked;  /* the newest sums of other processes */
     mri_step_log log;    /* of training steps that are over */
-    mri_bucket_tuner *buckets; /* is told how long training steps took; NULL: nobody is */
-    const mr_loader *loader;   /* that knows what a batch waited for; NULL: nobody does */
+    mri_bucket_tuner *buckets; /* receives the time of training steps; NULL: none */
+    const mr_loader *loader;   /* that knows the causes of waits for a batch; NULL: none */
     mri_cpu_time cpu;          /* of the thread that queues steps; fd -1: it does not look */
     uint64_t looked_ns;        /* when it did */
-    uint64_t late_ns; /* of what was waited for since a step was queued: flight.late_ns of the next */
+    uint64_t late_ns;          /* of the waits since a step was queued: flight.late_ns of the next */
 } mri_flights;
 
 /* On failure mri_flights_fini() is still to be called. */
 int mri_flights_init(mri_flights *f, mri_team *team, double watchdog_s, mr_trace *trace, mr_error *err);
 void mri_flights_fini(mri_flights *f); /* before the team's; accepts a zeroed one */
 
-/* From here on causes are told, by this thread. loader NULL: no longer. */
+/* From now on causes are charged, by this thread. loader NULL: no longer. */
 void mri_flights_watch(mri_flights *f, const mr_loader *loader);
 
 /* A flight to record this batch's events in, waiting for the oldest when all are taken. counted: samples of
@@ -72,7 +72,7 @@ int mri_flight_begin(mri_flights *f, const mr_batch *b, uint32_t counted, mri_in
                      mri_flight **out, mr_error *err);
 /* Which it is, below MRI_RUN_AHEAD. */
 uint32_t mri_flight_number(const mri_flights *f, const mri_flight *flight);
-/* Copy the sums of training as they stand behind what is queued; f->peek[] has them when the step is over. */
+/* Copy the sums of training as they are after the queued work; f->peek[] has them when the step is over. */
 int mri_flight_peek(mri_flights *f, mri_flight *flight, mr_error *err);
 /* Record that the last bucket of gradients is summed, with other processes. The caller has queued the wait
  * for it on the replicas' streams. */

@@ -1,9 +1,9 @@
 /* train/run/fold.h: in which order a replica adds up the gradients of the parts that it computes one after
- * the other: that of the tree (kernels.h, "groups"), as far as its own parts go. Private to train/run/ and
- * tests.
+ * the other: the order of the tree (kernels.h, "groups"), as far as its own parts go. Private to train/run/
+ * and tests.
  *
- * Backward writes grads. Behind each part but the last they are added to what waits, or wait themselves, in
- * an array of their own (a term). Behind the last part the nodes of mr_sum_cover() lie in the terms and in
+ * Backward writes grads. After each part but the last they are added to a waiting sum, or wait themselves, in
+ * an array of their own (a term). After the last part the nodes of mr_sum_cover() lie in the terms and in
  * grads. */
 #ifndef MRI_FOLD_H
 #define MRI_FOLD_H
@@ -19,7 +19,7 @@ typedef struct mri_fold { /* behind one part */
 
 typedef struct mri_folds {
     uint32_t count, terms; /* parts; terms in use at most */
-    uint32_t left;         /* terms in use behind the last part */
+    uint32_t left;         /* terms in use after the last part */
     mri_fold of[MR_LOADER_MAX_PARTS];
 } mri_folds;
 

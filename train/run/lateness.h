@@ -4,8 +4,8 @@
  *   rank 1  computes ························├── gradients on the wire ──┤
  *   rank 2  computes ··├─ waits for rank 1 ─┤── gradients on the wire ──┤
  *
- * All processes end a step together, so the process that waits least came last, and what it waits is the
- * exchange itself. What another process waits beyond that is charged to the last one. Only lengths are
+ * All processes end a step together, so the process that waits least came last, and its wait is the
+ * exchange itself. The longer wait of another process is charged to the last one. Only lengths are
  * compared, so clocks of different machines need not agree.
  *
  * Knows no world and no clock. One thread. */
@@ -17,7 +17,7 @@
 typedef struct mri_lateness {
     uint32_t rank, size;
     uint64_t steps;     /* at the newest comparison */
-    uint64_t *newest;   /* by rank: what it had waited then */
+    uint64_t *newest;   /* by rank: its wait until then */
     uint64_t *late_ns;  /* by rank: how long this process has waited for it, since mri_lateness_begin() */
     uint64_t waited_ns; /* how long this process has waited for the network in all, since then */
 } mri_lateness;

@@ -1,4 +1,4 @@
-/* train/run/link_speed.c: see link_speed.h. An array of n bytes is summed in two exchanges, in each of which
+/* train/run/link_speed.c: see link_speed.h. An array of n bytes is summed in two exchanges; in each
  * a process sends (processes - 1) / processes * n bytes:
  *
  *   seconds = 2 * latency + 2 * (processes - 1) / processes * n * s_per_byte
@@ -24,7 +24,7 @@ enum {
 #define SETTLED       0.9 /* of the best time before: not faster than this is no longer beginning */
 #define LEAST_BUCKET  (64u << 10)
 #define UNKNOWN_PARTS 4
-#define EFFICIENCY    8 /* bytes of a bucket take so many times as long as its latencies */
+#define EFFICIENCY    8 /* the bytes of a bucket take this many times its latencies */
 
 typedef struct probe {
     mr_world *world;
@@ -140,7 +140,7 @@ uint64_t mri_link_speed_bucket(const mri_link_speed *speed, uint64_t bytes)
 {
     const double n = speed->processes;
     if (n < 2) return 0;
-    /* a rate too high to be measured beside the latency */
+    /* a rate too high to be measured, compared with the latency */
     const double size = speed->s_per_byte > 0
                             ? EFFICIENCY * speed->latency_s * n / ((n - 1) * speed->s_per_byte)
                             : (double)bytes / UNKNOWN_PARTS;

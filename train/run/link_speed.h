@@ -11,12 +11,12 @@ typedef struct mri_link_speed {
     uint32_t processes; /* 0 or 1: nothing was measured */
 } mri_link_speed;
 
-/* All processes call it, with the same most_bytes: a process sends at most so many at once, and at most 8
- * MiB. They all get the same figures, those of the slowest. Takes ten to forty latencies, and a quarter of a
+/* All processes call it, with the same most_bytes: a process sends at most this at once, and at most 8
+ * MiB. They all get the figures of the slowest. Takes ten to forty latencies, and a quarter of a
  * second if the network is slow. */
 int mri_link_speed_measure(mri_link_speed *out, mr_world *world, uint32_t channel, uint64_t most_bytes,
                            mr_error *err);
-/* The size of buckets of so many bytes of gradients in all: large enough for latencies to be a small part of
+/* The size of buckets for this many bytes of gradients: large enough for latencies to be a small part of
  * the exchange; 0: one bucket. */
 uint64_t mri_link_speed_bucket(const mri_link_speed *speed, uint64_t bytes);
 /* How long the sum of an array takes. */

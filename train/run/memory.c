@@ -1,4 +1,4 @@
-/* train/run/memory.c: takes what the plan says. Waits only while it does. */
+/* train/run/memory.c: allocates the memory of the plan. Waits only during allocation. */
 #include "train/run/memory.h"
 
 typedef struct taking {
@@ -72,7 +72,7 @@ static int take_norm(const taking *t, mr_error *err)
     return rc;
 }
 
-/* A table of the plan's or the settings', or nothing when there is none. */
+/* A table of the plan or the settings, or nothing. */
 static int take_table(const taking *t, const void *table, uint64_t bytes, void **out, mr_error *err)
 {
     if (bytes == 0) return MR_OK;

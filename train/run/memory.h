@@ -10,7 +10,7 @@
 
 #define MRI_SLOTS_MOST 3u /* arrays as large as the weights that a rule keeps, and Lookahead's */
 
-/* What a part trains by itself (worker.h). */
+/* The arrays that a part trains by itself (worker.h). */
 typedef struct mri_worker {
     float *weights, *stats, *slot[MRI_SLOTS_MOST];
 } mri_worker;
@@ -25,13 +25,13 @@ typedef struct mri_workers {
 
 typedef struct mri_memory { /* device memory where nothing else is said; NULL where the plan needs none */
     float *weights, *grads, *slot[MRI_SLOTS_MOST], *stats;
-    float *other_stats;             /* those of parts whose statistics nobody reads, where stats are read */
+    float *other_stats;             /* statistics of parts that nobody reads, where stats are read */
     float *terms[MRI_TERMS_MOST];   /* as many gradients as wait (fold.h) */
     char *arena;                    /* by the plan's spans */
     mr_metrics *sums[2];            /* by mri_sums; one for each part */
     mr_metrics *host_sums;          /* the same, pinned */
-    mr_metrics *host_peeks;         /* behind them, again for each step that may be queued (MRI_RUN_AHEAD) */
-    mr_step_values *values;         /* what the step under way reads */
+    mr_metrics *host_peeks;         /* after them, again for each step that may be queued (MRI_RUN_AHEAD) */
+    mr_step_values *values;         /* the values that the current step reads */
     mr_step_values *host_values;    /* pinned, one for each step that may be queued (MRI_RUN_AHEAD) */
     mr_loss_scale *loss_scale;      /* f16 only, else NULL */
     mr_loss_scale *host_loss_scale; /* one, pinned */

@@ -6,7 +6,7 @@
  * A recurrent layer that takes numbers is node 0 itself: it looks them up. A further input is a node that
  * takes a field of the data, an embedding one that takes the numbers which it looks up.
  *
- * Decided here: which layers ride along in the op before them (an activation whose slope is told from what
+ * Decided here: which layers ride along in the op before them (an activation whose slope follows from what
  * it gives; an addition, on the
  * normalisation that only feeds it), where an op may work in place, and where backward ends: at the first
  * layers with parameters, whose input's gradient nobody wants. Only what stands directly behind in the list
@@ -65,9 +65,9 @@ static mr_op_desc describe_field(const building *b, const mri_layer *l)
     return d;
 }
 
-/* An op that writes over its input destroys what the op before it left for its own backward. That is harmless
- * when that backward needs no more than which outputs were positive: dropout keeps the sign of what it keeps,
- * and hands no gradient to what it drops. And nobody else may want what was there. */
+/* An op that writes over its input destroys the data of the op before it for its own backward. That is
+ * harmless when that backward needs no more than which outputs were positive: dropout keeps the sign of its
+ * kept values, and hands no gradient to dropped ones. No other op may need the old values. */
 static bool may_overwrite(const mri_node *before, const mri_node *n)
 {
     if (n->fork || n->port || n->kind == MR_OP_RESHAPE) return true; /* nothing is written */
@@ -102,7 +102,7 @@ static int refuse_frozen_norm(const building *b, uint32_t layer)
         b->net->layers[layer].number);
 }
 
-/* Append an op that takes the outputs of nodes in and in2 (MRI_NONE: it has none). desc is completed. */
+/* Append an op that takes the outputs of nodes in and in2 (MRI_NONE: no node). desc is completed. */
 static int add_node(building *b, mr_op_desc *desc, uint32_t in, uint32_t in2, uint32_t layer)
 {
     mri_nodes *nodes = b->nodes;
@@ -157,7 +157,7 @@ static uint32_t take_point(building *b, mr_point p)
     return node;
 }
 
-/* Forks behind the newest node, whose output so many layers take. */
+/* Forks after the newest node, one for each layer that takes its output. */
 static int add_forks(building *b, uint32_t takers)
 {
     int rc = MR_OK;
@@ -187,7 +187,7 @@ static bool take_activation(const mr_net *net, uint32_t at, const mri_layer *l, 
     return true;
 }
 
-/* One op for the normalisation at and the addition behind it. MR_EUNSUPPORTED: the device has none. */
+/* One op for the normalisation at and the addition after it. MR_EUNSUPPORTED: the device has none. */
 static int add_residual(building *b, uint32_t at, mr_point other, uint32_t *taken)
 {
     const mri_layer *norm = &b->net->layers[at], *sum = norm + 1;
@@ -208,7 +208,7 @@ static bool is_residual(const mr_net *net, uint32_t at)
     return l[1].op.kind == MR_OP_ADD && (l[1].in == at + 1 || l[1].in2 == at + 1);
 }
 
-/* One loss counts samples: the first against labels, which tells what is right, too; where there is none the
+/* One loss counts samples: the first against labels, which also finds the right class; without labels the
  * first of all. */
 static void complete_loss(building *b, mr_op_desc *d)
 {
@@ -242,7 +242,7 @@ static int add_embedding(building *b, uint32_t at)
     return add_node(b, &d, MRI_NONE, MRI_NONE, at);
 }
 
-/* An op for layer at and *taken - 1 behind it. */
+/* An op for layer at and the *taken - 1 layers after it. */
 static int add_layers(building *b, uint32_t at, uint32_t *taken)
 {
     const mri_layer *l = &b->net->layers[at];
@@ -353,8 +353,8 @@ static bool keeps_blocks(const mri_nodes *nodes, const mri_replica_config *cfg)
     return false;
 }
 
-/* Convolutions choose the layout that is fastest for them. Where an addition then meets two, as of a picture
- * and what was made of it, or a recurrent layer one that it does not take, or where a point is kept whose
+/* Convolutions choose the layout that is fastest for them. Where an addition meets two, such as of a picture
+ * and its convolution, or a recurrent layer one that it does not take, or where a point is kept whose
  * values somebody reads, all are built once more in one that every op knows. */
 int mri_nodes_init(mri_nodes *nodes, mr_device *dev, const mri_replica_config *cfg, mr_error *err)
 {

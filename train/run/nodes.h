@@ -23,7 +23,8 @@ typedef struct mri_port_in {
 typedef struct mri_data_in {
     mri_field_place fields[MR_LOADER_MAX_FIELDS]; /* of the network's further inputs */
     const mri_port_in *ports;                     /* of the network's ports in, its first layers */
-    bool split; /* forward is queued by itself: what it takes and gives comes from, and goes to, others */
+    bool split; /* forward is queued by itself: its inputs come from other devices and its outputs go to them
+                 */
 } mri_data_in;
 
 typedef struct mri_kept { /* points whose values stay */
@@ -73,14 +74,14 @@ typedef struct mri_replica_config {
     bool together;         /* gradients are nobody else's: the update follows backward at once */
     bool records;          /* record steps where the device can */
     mri_folds folds;       /* the parts of this replica */
-    mri_data_in in;        /* what it takes beside pictures */
+    mri_data_in in;        /* its inputs other than pictures */
     mri_kept kept;
     mri_local local;
     bool owns_stats; /* the first of them is the first of all: its running statistics are the network's */
 } mri_replica_config;
 
 /* An op and its place in the network. plan.c writes the places in memory: the ..._span are those of an
- * mri_plan; MRI_NONE: it has none. nodes.c writes the rest. */
+ * mri_plan; MRI_NONE: not in memory. nodes.c writes the rest. */
 typedef struct mri_node {
     mr_op *op;
     const mr_op_info *info;

@@ -23,7 +23,7 @@ static const void *data_of(const mri_node *n, const mr_part *part)
     return n->field == MRI_NONE ? part->pixels : part->field[n->field].data;
 }
 
-/* A part of the batch, its number among the replica's, and what is done with it. */
+/* A part of the batch, its number among the replica's parts, and the work on it. */
 typedef struct share {
     const mr_part *part;
     uint32_t number;
@@ -106,7 +106,7 @@ int mri_replica_forward_some(const mri_replica *r, const mr_part *part, const bo
 }
 
 /* Of parameters that stay: with gradients of zero every rule leaves them alone, and no norm counts them.
- * Those of nodes without a backward pass are never written. */
+ * Gradients of nodes without a backward pass are never written. */
 static int drop_gradients(const mri_replica *r, const mri_node *n)
 {
     int rc = MR_OK;
@@ -168,7 +168,7 @@ int mri_replica_begin_averages(const mri_replica *r)
     return rc == MR_OK && r->plan.averages ? average(r, 0) : rc;
 }
 
-/* Of the replica's weights, or of those that part `number` trains by itself. */
+/* Of the replica's weights, or of the weights that part `number` trains by itself. */
 static int update(const mri_replica *r, uint32_t number)
 {
     const mri_memory *m = &r->memory;

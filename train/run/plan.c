@@ -1,5 +1,5 @@
-/* train/run/plan.c: what a network keeps in memory from when to when. Time counts calls: node i runs forward
- * at i, backward at 2N - 1 - i. From that, train/run/spans.c finds the places.
+/* train/run/plan.c: the data of a network in memory, and its lifetimes. Time counts calls: node i runs
+ * forward at i, backward at 2N - 1 - i. From that, train/run/spans.c finds the places.
  *
  *   y         from its forward to the last call that reads it: forward and backward of its takers, its own
  *             backward
@@ -144,8 +144,9 @@ static int place_spans(planning *p, size_t *arena_bytes)
 
 /* ------------------------------------------------------------------------------ buckets */
 
-/* Backward goes from the last node to the first, and gradients lie in the order of nodes: what is complete is
- * the end of the array. Buckets of at least so many bytes (0: one) go to out, unless it is NULL; how many. */
+/* Backward goes from the last node to the first, and gradients lie in the order of nodes: the complete part
+ * is the end of the array. Buckets of at least this many bytes (0: one) go to out unless NULL; returns how
+ * many. */
 static uint32_t cut(const mri_nodes *nodes, uint64_t floats, uint64_t least, mri_bucket *out)
 {
     uint64_t end = floats;
@@ -261,7 +262,7 @@ static int number_tensors(planning *p, mr_error *err)
 }
 
 /* Is it a matrix that MUON moves? Filters and dense layers are, but for the last layer with weights, which
- * says what the network tells. */
+ * gives the network's output. */
 static bool is_matrix(const mri_node *n)
 {
     if (n->frozen || n->info->param_count == 0) return false;

@@ -63,7 +63,7 @@ static inline uint64_t mri_plan_trust_bytes(const mri_plan *plan)
 /* Of a replica's sums for the norm of the gradients; 0: it has no limit. */
 uint64_t mri_plan_norm_bytes(const mri_plan *plan, const mri_replica_config *cfg);
 
-/* Into how many buckets of at least so many bytes gradients are cut; 0 bytes: one. And: cut them so. */
+/* The number of buckets of at least this many bytes (0: one) for the gradients. And: cut them so. */
 uint32_t mri_plan_count_buckets(const mri_plan *plan, const mri_nodes *nodes, uint64_t bytes);
 void mri_plan_cut_buckets(mri_plan *plan, const mri_nodes *nodes, uint64_t bytes);
 

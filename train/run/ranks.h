@@ -1,7 +1,7 @@
-/* train/run/ranks.h: a trainer among those of other processes: which parts of a batch are whose, and what all
- * must agree on. Private to train/ and its tests.
+/* train/run/ranks.h: a trainer among those of other processes: the owners of the parts of a batch, and the
+ * values on which all must agree. Private to train/ and its tests.
  *
- * All processes make the same calls in the same order; what they ask of each other here goes over channel
+ * All processes make the same calls in the same order; their questions to each other go over channel
  * MRI_RANKS_HOST, one thread a process. Sums of gradients go over the other one, from the exchange streams.
  */
 #ifndef MRI_RANKS_H
@@ -14,7 +14,7 @@
 
 enum { MRI_RANKS_SUMS = 0, MRI_RANKS_HOST = 1 }; /* channels */
 
-/* What every rank tells before a batch. */
+/* The message of every rank before a batch. */
 typedef struct mri_beat {
     uint64_t batch;        /* global step */
     uint64_t steps;        /* of training that are over here, */
@@ -45,7 +45,7 @@ typedef struct mri_ranks {
 int mri_ranks_init(mri_ranks *r, mr_world *world, const mr_parts *parts, mr_error *err);
 void mri_ranks_fini(mri_ranks *r); /* accepts a zeroed one */
 
-/* Where texts differ, lines of which the first such one is told, all of them end: those with rank 0's text
+/* Where texts differ, all processes end and report the first line that differs: those with rank 0's text
  * with MR_EPEER, the others with MR_EINVAL. */
 int mri_ranks_agree(const mri_ranks *r, const char *text, mr_error *err);
 /* Tell mine, hear all; *counted: the sum over ranks. */

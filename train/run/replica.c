@@ -80,6 +80,6 @@ void mri_replica_close(mri_replica *r)
 
 void mri_replica_set_bucket(mri_replica *r, uint64_t bytes)
 {
-    mri_passes_fini(r); /* what was recorded ends elsewhere */
+    mri_passes_fini(r); /* recordings end elsewhere */
     mri_plan_cut_buckets(&r->plan, &r->nodes, bytes);
 }

@@ -5,7 +5,7 @@
  *   plan.c     who needs what until when, and so where everything lies; checked against the limit before any
  *              memory is taken
  *   memory.c   takes it
- *   passes.c   queueing, or replaying what was recorded
+ *   passes.c   queueing, or replaying recordings
  *   replica.c  opens all of them; initial weights */
 #ifndef MRI_REPLICA_H
 #define MRI_REPLICA_H
@@ -62,7 +62,7 @@ static inline float *mri_replica_stats(const mri_replica *r)
 
 /* ---- passes.c ---- */
 
-/* Queue what follows an update that makes it so many of the run: Lookahead, averages. Is not recorded. */
+/* Queue the work after this number of updates of the run: Lookahead, averages. Is not recorded. */
 int mri_replica_behind_update(const mri_replica *r, uint64_t updates);
 /* Queue their beginning with the weights that are there. */
 int mri_replica_begin_averages(const mri_replica *r);

@@ -4,14 +4,14 @@
  * that were updated, sums of losses, and tensors by the names that a checkpoint has for them. Callers: train/
  * itself (trainer.c, trainer_state.c) and tests; nothing here knows a trainer, a loader, or a file.
  *
- *   split         a network on several devices, one behind the other
- *   sums          what was counted, and the loss scale          tensors   the arrays of a replica by name
- *   exchange      what replicas send each other                 flight    steps that are queued and not over
+ *   split         a network on several devices, one after the other
+ *   sums          counted sums, and the loss scale              tensors   the arrays of a replica by name
+ *   exchange      the messages between replicas                 flight    steps that are queued and not over
  *   tap           the wire of an exchange, watched
  *   team          the replicas together, and their first error
  *   ranks         what processes ask of each other; which parts of a batch are whose
  *   lateness      which process the others wait for             link_speed  the network between processes
- *   replica       a network on one device: what is below, opened and closed
+ *   replica       a network on one device: its parts, opened and closed
  *   passes        forward, backward, update: queued, or replayed
  *   memory        device memory                                 plan      where everything lies in it
  *   worker        parts that train by themselves, and their averages

@@ -166,7 +166,7 @@ int mri_split_init_weights(mri_split *s, mr_error *err)
 
 /* ------------------------------------------------------------------------------ errors */
 
-/* What went wrong in any stage is the first team's error, which every call of the trainer tells. */
+/* An error of any stage becomes the first team's error, which every call of the trainer returns. */
 static int failed(const mri_split *s, uint32_t at, uint32_t replica, int rc, const char *what, mr_error *err)
 {
     mr_error why = MR_ERROR_INIT;
@@ -314,7 +314,7 @@ int mri_split_forward(mri_split *s, uint32_t replica, const mr_batch *b, mr_erro
     for (uint32_t k = 0; rc == MR_OK && k < parts_of(s, replica); k++) {
         if (b->parts[first + k].count == 0) continue;
         rc = forward(s, replica, k, &b->parts[first + k], false, seen);
-        if (rc == MR_OK) rc = join(s, replica); /* what was handed on may be written again */
+        if (rc == MR_OK) rc = join(s, replica); /* memory that was handed on may be written again */
     }
     return rc ? failed(s, 0, replica, rc, "an evaluation", err) : MR_OK;
 }

@@ -1,4 +1,4 @@
-/* train/run/split.h: a network whose layers are computed by several devices, one behind the other: what does
+/* train/run/split.h: a network whose layers are computed by several devices, one after the other, if it does
  * not fit the memory of one. Private to train/ and its tests.
  *
  *   device 0   forward ─┐                      ┌─ backward ─ update
@@ -54,17 +54,17 @@ typedef struct mri_split {
 
 /* The stages of a network. On failure mri_split_fini() is still to be called. */
 int mri_split_cut(mri_split *s, const mr_net *net, const uint32_t *place, uint32_t count, mr_error *err);
-/* All but the first, which is open: team, with its exchange. devices: count of each replica, one replica's
- * behind the other's. cfg: the first one's. On failure mri_split_fini() is still to be called. */
+/* All but the first, which is open: team, with its exchange. devices: count of each replica, replica after
+ * replica. cfg: the first one's. On failure mri_split_fini() is still to be called. */
 int mri_split_open(mri_split *s, mri_team *team, mri_exchange *exchange, mr_device *const *devices,
                    const mri_replica_config *cfg, mr_error *err);
-void mri_split_settle(const mri_split *s); /* wait for what is queued, whatever comes of it */
+void mri_split_settle(const mri_split *s); /* wait for queued work, whether it fails or not */
 void mri_split_fini(mri_split *s);         /* before the first team's; accepts a zeroed one */
 
 /* The team whose replicas compute losses. */
 mri_team *mri_split_last(const mri_split *s);
 
-/* Queue, behind what is queued on a replica of the first stage: a step's values for the others, and that they
+/* Queue, after the queued work of a replica of the first stage: a step's values for the others, and that they
  * wait. slot: as of mri_replica_values(). */
 int mri_split_begin(mri_split *s, uint32_t replica, uint32_t slot, const mr_step_values *values,
                     mr_error *err);
@@ -76,7 +76,7 @@ int mri_split_end(mri_split *s, uint64_t updates, mr_error *err);
 /* Queue an evaluation of a replica's parts. */
 int mri_split_forward(mri_split *s, uint32_t replica, const mr_batch *b, mr_error *err);
 
-/* Of the stages but the first: as those of exchange.h. */
+/* As the functions of exchange.h, for the stages after the first. */
 void mri_split_mark_stats_stale(mri_split *s);
 int mri_split_exchange_stats(mri_split *s, mr_error *err);
 int mri_split_exchange_all(mri_split *s, mr_error *err);

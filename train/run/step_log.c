@@ -1,4 +1,4 @@
-/* train/run/step_log.c: what the events of steps say, added up. */
+/* train/run/step_log.c: the results of the events of steps, added up. */
 #include "train/run/step_log.h"
 
 void mri_series_clear(mri_series *s) { s->count = 0, s->seen = 0, s->stride = 0; }

@@ -53,7 +53,7 @@ int mri_sums_take(mri_flights *f, mri_sums which, mr_metrics *out, mr_loss_scale
     mri_team *team = f->team;
     const mri_team *told = f->told;
     mr_metrics parts[MR_LOADER_MAX_PARTS];
-    for (uint32_t r = 0; r < team->count; r++) { /* behind what is queued */
+    for (uint32_t r = 0; r < team->count; r++) { /* after queued work */
         const mri_memory *m = &told->replicas[r].memory;
         const size_t bytes = team->parts.of_device[r] * sizeof(mr_metrics);
         int rc = mr_copy_d2h_async(told->streams[r], m->host_sums, m->sums[which], bytes);

@@ -1,4 +1,4 @@
-/* train/run/sums.h: what the replicas counted, and the loss scale they have in common. All of it waits for
+/* train/run/sums.h: the counts of the replicas, and the loss scale they have in common. All of it waits for
  * everything queued. Private to train/ and its tests. */
 #ifndef MRI_SUMS_H
 #define MRI_SUMS_H

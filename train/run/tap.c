@@ -72,7 +72,7 @@ static bool newest(mri_tap *t, mri_tap_work *out)
     return some;
 }
 
-/* So many more bytes of the array are what they shall be. */
+/* This many more bytes of the array are final. */
 static void pass(mri_tap *t, uint64_t bytes)
 {
     pthread_mutex_lock(&t->lock);

@@ -15,14 +15,14 @@
 #include "millrace/train.h"
 #include "train/packed/packer.h"
 
-/* What a group was asked to do, in that order. */
+/* The requests to a group, in their order. */
 typedef struct mri_tap_work {
     uint64_t batch; /* global step, or MR_NOWHERE */
     uint32_t bucket;
     uint64_t bytes_left; /* of the array; a sum and a broadcast pass every byte once, in blocks */
     bool sum;
     bool packed; /* a sum whose floats may travel in fewer bits (packer.h); with it: */
-    uint64_t at; /* of the array's floats that are next, other than those of the other sums of a step */
+    uint64_t at; /* of the array's floats that are next, different in every sum of a step */
 } mri_tap_work;
 
 typedef struct mri_tap {

@@ -1,4 +1,5 @@
-/* train/run/team.c: replicas opened one after the other; the first error is kept, and tells every later call.
+/* train/run/team.c: replicas opened one after the other; the first error is kept, every later call returns
+ * it.
  */
 #include "train/run/team.h"
 
@@ -11,7 +12,7 @@ uint32_t mri_team_first_part(const mri_team *team, uint32_t replica)
     return first;
 }
 
-/* What is this replica's own among the settings. */
+/* The settings that differ between replicas. */
 static mri_replica_config config_of(const mri_team *team, uint32_t replica, const mri_replica_config *cfg)
 {
     mri_replica_config own = *cfg;

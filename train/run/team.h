@@ -13,8 +13,8 @@ typedef struct mri_team {
     mr_stream **streams; /* of the replicas: all compute */
     mr_parts parts;      /* which are whose */
     mri_ranks ranks;     /* the other processes */
-    mr_group *group;     /* what they exchange in; NULL for one replica of one process */
-    int failed;          /* a queued step went wrong: weights can no longer be trusted; error tells how */
+    mr_group *group;     /* for their exchange; NULL for one replica of one process */
+    int failed; /* a queued step went wrong: weights can no longer be trusted; error has the reason */
     mr_error error;
 } mri_team;
 
@@ -22,13 +22,13 @@ typedef struct mri_team {
  * mri_team_fini() is still to be called. */
 int mri_team_init(mri_team *team, mr_device *const *devices, const mr_parts *parts, uint32_t count,
                   mr_world *world, const mri_replica_config *cfg, mr_error *err);
-/* Number of a replica's first part among those of this process. */
+/* Number of a replica's first part among the parts of this process. */
 uint32_t mri_team_first_part(const mri_team *team, uint32_t replica);
-/* Wait for what the replicas have queued, whatever comes of it. Accepts a zeroed one, like fini. */
+/* Wait for the queued work of the replicas, whether it fails or not. Accepts a zeroed one, like fini. */
 void mri_team_settle(mri_team *team);
 void mri_team_fini(mri_team *team);
 
-/* What the replicas exchange in, or NULL: given up with the first error, so that nobody waits for a replica
+/* The group of the replicas, or NULL: given up with the first error, so that nobody waits for a replica
  * that will not come. */
 void mri_team_set_group(mri_team *team, mr_group *group);
 

@@ -170,9 +170,9 @@ int mri_tensor_import(const mri_tensors *t, const mri_replica *rep, uint32_t ten
     return mr_op_param_import(rep->nodes.node[p->node].op, p->state, p->which, array + p->at, from, err);
 }
 
-/* ---- what a part trains by itself ---- */
+/* ---- arrays that a part trains by itself ---- */
 
-/* Where a worker has tensor i; NULL: it has none of its own. */
+/* Where a worker has tensor i; NULL: not its own. */
 static float *worker_array(const mri_tensors *t, const mri_worker *w, uint32_t i)
 {
     switch (t->desc[i].role) {

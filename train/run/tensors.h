@@ -9,9 +9,9 @@
 #include "train/run/replica.h"
 #include "train/state/checkpoint.h"
 
-/* Which parameter of which op a tensor of the checkpoint is. */
+/* The parameter of an op that a tensor of the checkpoint stores. */
 typedef struct mri_tensor_place {
-    uint32_t stage; /* so many replicas on (mri_replica.next) */
+    uint32_t stage; /* number of steps along mri_replica.next */
     uint32_t node, which;
     bool state;
     uint64_t at; /* floats into its array */
@@ -26,7 +26,7 @@ typedef struct mri_tensors {
     uint64_t most_floats; /* of the largest */
 } mri_tensors;
 
-/* Of a replica and those behind it. On failure mri_tensors_fini() is still to be called. */
+/* Of a replica and the replicas after it. On failure mri_tensors_fini() is still to be called. */
 int mri_tensors_init(mri_tensors *t, const mri_replica *rep, mr_error *err);
 void mri_tensors_fini(mri_tensors *t); /* accepts a zeroed one */
 

@@ -13,7 +13,7 @@
 
 #include "train/run/replica.h"
 
-/* What is averaged: the arrays of mri_worker. */
+/* The averaged arrays of mri_worker. */
 typedef enum mri_averaged { MRI_AVERAGED_WEIGHTS, MRI_AVERAGED_STATS, MRI_AVERAGED_SLOTS } mri_averaged;
 
 /* How many arrays there are: MRI_AVERAGED_SLOTS, and after it the other slots. And the floats of one of them.
@@ -21,11 +21,11 @@ typedef enum mri_averaged { MRI_AVERAGED_WEIGHTS, MRI_AVERAGED_STATS, MRI_AVERAG
 uint32_t mri_worker_arrays(const mri_replica *r);
 uint64_t mri_worker_floats(const mri_replica *r, uint32_t array);
 
-/* Queue, for floats [from, from + count) of an array, at most as many as weights: the sums over this
+/* Queue, for floats [from, from + count) of an array, at most the number of weights: the sums over this
  * replica's parts of (common - own), or of -own for slots, in its gradients and terms as mri_replica_fold()
  * leaves them. */
 int mri_worker_differences(const mri_replica *r, uint32_t array, uint64_t from, uint64_t count);
-/* Queue what the sum over all parts, which is in the gradients now, makes of these floats of the common
+/* Queue the update of these floats by the sum over all parts, which is in the gradients now: of the common
  * array. */
 int mri_worker_take_sum(const mri_replica *r, uint32_t array, uint64_t from, uint64_t count);
 /* Queue: every part goes on from the common weights and statistics, and from the first part's slots. */

@@ -32,7 +32,7 @@ static uint64_t data_offset_of(uint32_t tensor_count)
 
 /* ------------------------------------------------------------------------------ writing */
 
-typedef struct behind { /* what lies behind the tensors */
+typedef struct behind { /* the data after the tensors */
     mri_names_place names;
     mri_wants_place wants;
     mri_net_place net;
@@ -235,7 +235,7 @@ static bool is_loss_scale(float scale)
     return scale == 0 || (scale >= 1 && frexpf(scale, &power) == 0.5f);
 }
 
-/* Fields of the run, each of which is in its range. */
+/* Fields of the run, each in its range. */
 static int check_run(const mri_checkpoint *ck, const mri_checkpoint_header *h, mr_error *err)
 {
     const mr_checkpoint_info *i = &h->info;
@@ -253,7 +253,7 @@ static int check_run(const mri_checkpoint *ck, const mri_checkpoint_header *h, m
     return check_agreements(ck, h, rules, MRI_ARRAY_COUNT(rules), err);
 }
 
-/* Fields of the sections behind the header. */
+/* Fields of the sections after the header. */
 static int check_sections(const mri_checkpoint *ck, const mri_checkpoint_header *h, mr_error *err)
 {
     const uint64_t data_offset = data_offset_of(h->tensor_count);
@@ -418,7 +418,7 @@ int mri_checkpoint_read(const mri_checkpoint *ck, uint32_t at, float *out, mr_er
 
 enum { CHUNK_BYTES = 1 << 18 };
 
-/* One tensor and the zeros behind it, in pieces of CHUNK_BYTES. */
+/* One tensor and the zeros after it, in pieces of CHUNK_BYTES. */
 static int verify_tensor(const mri_checkpoint *ck, uint32_t at, uint8_t *chunk, mr_error *err)
 {
     const uint64_t bytes = ck->tensors[at].count * sizeof(float), padded = mri_align_up(bytes, TENSOR_ALIGN);

@@ -1,8 +1,8 @@
 /* train/state/checkpoint.h: the checkpoint container (train/state/CHECKPOINT.md specifies its bytes) and the
  * folder it lives in.
  *
- * Takes arrays under names and roles in canonical order, and what a run says about itself. Gives a file that
- * is whole or not there, and the arrays back from one that can be trusted. Callers: the trainer and the
+ * Takes arrays under names and roles in canonical order, and the run's description of itself. Gives a file
+ * that is whole or not there, and the arrays back from one that can be trusted. Callers: the trainer and the
  * training loop; trainers, layouts and replicas are not known here (trainer_state.c, train/run/tensors.h). */
 #ifndef MRI_CHECKPOINT_H
 #define MRI_CHECKPOINT_H
@@ -50,18 +50,18 @@ int mri_checkpoint_write(const char *path, const mr_checkpoint_info *info, const
                          void *context, mr_error *err);
 
 typedef struct mri_names_place { /* of the names of classes in the file */
-    uint64_t offset, bytes;      /* 0 bytes: there are none */
+    uint64_t offset, bytes;      /* 0 bytes: absent */
     uint32_t crc;
 } mri_names_place;
 
-typedef struct mri_wants_place { /* of what a network is to tell, behind the names of classes */
-    uint64_t offset, bytes;      /* 0 bytes: there is none */
+typedef struct mri_wants_place { /* of the targets of a network, after the names of classes */
+    uint64_t offset, bytes;      /* 0 bytes: absent */
     uint32_t crc;
 } mri_wants_place;
 
 typedef struct mri_net_place { /* of the network, last in the file */
     uint64_t offset;
-    uint32_t bytes, crc; /* 0 bytes: there is none */
+    uint32_t bytes, crc; /* 0 bytes: absent */
 } mri_net_place;
 
 typedef struct mri_checkpoint {
@@ -76,7 +76,7 @@ typedef struct mri_checkpoint {
     mri_names_place names;
     mri_wants_place wants;
     mri_net_place net;
-    float *class_weights; /* as many as the info says, or NULL */
+    float *class_weights; /* their number is in the info, or NULL */
 } mri_checkpoint;
 
 /* Header and directory, checked against each other and the file's length. */
@@ -87,28 +87,28 @@ static inline bool mri_checkpoint_is_damage(int rc)
 {
     return rc == MR_EFORMAT || rc == MR_ECHECKSUM || rc == MR_EUNSUPPORTED;
 }
-/* Every byte behind the directory. */
+/* Every byte after the directory. */
 int mri_checkpoint_verify(const mri_checkpoint *ck, mr_error *err);
 /* One tensor, its checksum compared. */
 int mri_checkpoint_read(const mri_checkpoint *ck, uint32_t at, float *out, mr_error *err);
 
-/* ---- names of classes, behind the last tensor ---- */
+/* ---- names of classes, after the last tensor ---- */
 int mri_checkpoint_names_write(mri_names_place *place, int fd, const char *path,
                                const mr_checkpoint_info *info, uint64_t at, mr_error *err);
 /* Are they no longer than any data set could bring, and where do they end, zeros included? */
 bool mri_checkpoint_names_fit(const mri_names_place *place);
 uint64_t mri_checkpoint_names_end(const mri_names_place *place);
 int mri_checkpoint_names_check(const mri_checkpoint *ck, mr_error *err);
-/* As mr_checkpoint_class_names(); what it gives stays as it is where there are none. */
+/* As mr_checkpoint_class_names(); without names the output is unchanged. */
 int mri_checkpoint_names_read(const mri_checkpoint *ck, const char ***names, uint32_t *count, mr_error *err);
 
-/* ---- targets and weights of classes, behind the names ---- */
+/* ---- targets and weights of classes, after the names ---- */
 int mri_checkpoint_wants_write(mri_wants_place *place, int fd, const char *path,
                                const mr_checkpoint_info *info, uint64_t at, mr_error *err);
-/* So many bytes of what the info says there is. */
+/* The bytes of the data that the info describes. */
 uint64_t mri_checkpoint_wants_bytes(const mr_checkpoint_info *info);
 uint64_t mri_checkpoint_wants_end(const mri_wants_place *place);
-/* Into info and class_weights; place and counts are those of the header. */
+/* Into info and class_weights; place and counts come from the header. */
 int mri_checkpoint_wants_read(mri_checkpoint *ck, mr_error *err);
 
 /* ---- a network that no name stands for, behind all of it ---- */
@@ -117,7 +117,7 @@ int mri_checkpoint_net_write(mri_net_place *place, int fd, const char *path, con
 /* Is it as long as a network may be, and where does it end? */
 bool mri_checkpoint_net_fits(const mri_net_place *place);
 uint64_t mri_checkpoint_net_end(const mri_net_place *place);
-/* *out is NULL where there is none. */
+/* *out is NULL if there is no text. */
 int mri_checkpoint_net_read(const mri_checkpoint *ck, mr_net **out, mr_error *err);
 int mri_checkpoint_net_check(const mri_checkpoint *ck, mr_error *err);
 

@@ -65,7 +65,7 @@ static const mri_checkpoint_field fields[] = {
     INFO(VALUE, 988, U32, class_weight_count, "0.5", WHOLE32),
     INFO(VALUE, 1000, U32, net_bytes, "0.5", WHOLE32),
 
-    /* ---- the position of the run, and what it has reached ---- */
+    /* ---- the position of the run, and its results so far ---- */
     INFO(VALUE, 80, U64, epoch, "0.1", WHOLE64),
     INFO(VALUE, 88, U64, step, "0.1", WHOLE64),
     INFO(VALUE, 96, U64, updates, "0.1", WHOLE64),
@@ -229,7 +229,7 @@ static bool holds(const mri_checkpoint_field *f, const uint8_t *bytes, char *why
     return false;
 }
 
-/* The first byte that is not zero and in no field; `bytes` where there is none. */
+/* The first byte that is not zero and in no field; `bytes` if every byte is. */
 static size_t find_stray(const uint8_t *header)
 {
     bool used[MRI_CHECKPOINT_HEADER_BYTES] = {false};

@@ -24,8 +24,8 @@ typedef struct mri_checkpoint_header {
 
 typedef enum mri_field_form {
     MRI_FIELD_VALUE,   /* a value in the range of its row */
-    MRI_FIELD_SETTING, /* a setting; 0 also where its range begins above 0: not known */
-    MRI_FIELD_TEXT,    /* characters, at least one zero behind them and only zeros from there on */
+    MRI_FIELD_SETTING, /* a setting; 0, also where its range begins above 0: unknown */
+    MRI_FIELD_TEXT,    /* characters, then at least one zero and only zeros */
     MRI_FIELD_ANY      /* any bytes */
 } mri_field_form;
 
@@ -35,12 +35,12 @@ typedef struct mri_checkpoint_field {
     mri_field_form form;
 } mri_checkpoint_field;
 
-/* The field at index i, or NULL behind the last. */
+/* The field at index i, or NULL after the last. */
 const mri_checkpoint_field *mri_checkpoint_field_at(size_t i);
 /* The field with this name, such as "update.lr". There is one. */
 const mri_checkpoint_field *mri_checkpoint_field_of(const char *name);
 
-/* Values to bytes and back: MRI_CHECKPOINT_HEADER_BYTES, of which the magic and the checksum stay as they
+/* Values to bytes and back: MRI_CHECKPOINT_HEADER_BYTES; the magic and the checksum stay as they
  * are. */
 void mri_checkpoint_fields_put(const mri_checkpoint_header *from, uint8_t *bytes);
 void mri_checkpoint_fields_take(mri_checkpoint_header *to, const uint8_t *bytes);

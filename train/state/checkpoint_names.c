@@ -1,12 +1,12 @@
-/* train/state/checkpoint_names.c: the names of classes behind a checkpoint's tensors (CHECKPOINT.md): one
- * text after the other, each with its zero, in the order of their numbers. They say what the network's
- * outputs mean when the data to evaluate number classes otherwise. */
+/* train/state/checkpoint_names.c: the names of classes after a checkpoint's tensors (CHECKPOINT.md): one
+ * text after the other, each with its zero, in the order of their numbers. They name the network's
+ * outputs when the data to evaluate number classes differently. */
 #include "formats/source/classes.h"
 #include "train/state/checkpoint.h"
 
 enum { NAMES_ALIGN = 64, MOST_NAMES_BYTES = 64 << 20 };
 
-/* 0 where there are none, or more than any data set could bring. */
+/* 0 without names, or with more than any data set could bring. */
 static size_t text_bytes(const mr_checkpoint_info *info)
 {
     size_t bytes = 0;
@@ -61,7 +61,7 @@ static const char *what_is_wrong(const mri_checkpoint *ck, const char *text, siz
     return NULL;
 }
 
-/* *out: the text, or NULL where there is none. */
+/* *out: the text, or NULL without a text. */
 static int read_text(const mri_checkpoint *ck, char **out, mr_error *err)
 {
     *out = NULL;

@@ -1,5 +1,5 @@
-/* train/state/checkpoint_wants.c: what a network was trained to tell, where that is not its classes alike
- * (CHECKPOINT.md): the field with its targets, the weights of its classes. It lies behind the names of
+/* train/state/checkpoint_wants.c: the targets of a network, if they are not its classes with equal weights
+ * (CHECKPOINT.md): the field with its targets, the weights of its classes. It follows the names of
  * classes, as the header has no room for it. */
 #include <math.h>
 
