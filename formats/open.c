@@ -73,7 +73,7 @@ static int read_head(const char *path, uint8_t *head, size_t *bytes, mr_error *e
     return rc;
 }
 
-/* What was written as several files has a number in each of their names, behind the name or in front of its
+/* A set written as several files has a number in each of their names, after the name or in front of its
  * ending. */
 static bool find_pieces(const char *path, char *first, size_t first_bytes)
 {
@@ -189,9 +189,9 @@ static int find_format(const mri_source_ops **out, const char *path, const struc
     return list_formats(err, path, "no format known here begins like this");
 }
 
-/* ---- what was meant instead ---- */
+/* ---- suggestions ---- */
 /* A folder that holds no samples may hold data sets: the folder above the one that an archive makes, record
- * files side by side, an archive beside what it was unpacked to. Their names go into the error, with the
+ * files side by side, an archive next to its unpacked folder. Their names go into the error, with the
  * formats. For errors only: folders are listed, archives are not opened. */
 enum { INSIDE_LOOKED_AT = 64, INSIDE_TOLD = 3, INSIDE_LEVELS = 3 };
 
@@ -292,7 +292,7 @@ static int check_fetched(mr_source *src, mr_error *err)
     return mri_error_place(err, MR_EUNSUPPORTED, shown, MR_NOWHERE, MR_NOWHERE);
 }
 
-/* A URL: what is there, under which local name, comes first. */
+/* A URL: its content and its local name are determined first. */
 static int open_any(mr_source *src, const char *path, mr_source_config *cfg, mr_error *err)
 {
     int rc = mri_is_url(path) ? open_url(src, path, cfg, err) : MR_OK;

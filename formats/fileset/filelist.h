@@ -70,7 +70,7 @@ int mri_filelist_head(int fd, const char *path, uint64_t file_bytes, mri_accept 
 int mri_filelist_add(mri_filelist *l, const char *path, mr_error *err);
 /* All pieces of the numbered set that the file at path is one of; MR_EEND: it is no piece. */
 int mri_filelist_add_set(mri_filelist *l, const char *path, mr_error *err);
-/* A line of `told`; if memory is short the line is lost; a later, larger allocation reports that. */
+/* A line for the user; if memory is short the line is lost; a later, larger allocation reports that. */
 MR_PRINTF(2, 3) void mri_filelist_note(mri_filelist *l, const char *format, ...);
 
 int mri_filelist_note_gaps(mri_filelist *l, mr_error *err);   /* filelist_gaps.c */

@@ -1,8 +1,8 @@
 /* formats/folder/file_kinds.c: is a file a picture? Opening a million files to look at their first bytes is
- * slow, so the ending of the name is asked first: one that pictures have is believed (what the file really
- * holds is found when it is read), and so is one that other kinds of files have. Only where it tells nothing,
- * or tells of a picture that is not decoded, the first bytes decide: pictures are often misnamed. A name
- * without an ending may be that of a damaged picture, which is a bad sample and nothing to leave out. */
+ * slow, so the ending of the name is asked first: an ending of pictures is trusted (a false one
+ * is found when the file is read), and so is an ending of other kinds of files. Only if it means nothing,
+ * or a kind of picture that is not decoded, the first bytes decide: pictures are often misnamed. A name
+ * without an ending may belong to a damaged picture, which is a bad sample and must not be left out. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -135,7 +135,7 @@ static bool next_member(entries *e)
     return true;
 }
 
-/* *more false: there is none. "." and ".." are passed over. */
+/* *more false: no entry is left. "." and ".." are passed over. */
 static int next_entry(entries *e, const char *where, bool *more, mr_error *err)
 {
     const struct dirent *found;
@@ -175,7 +175,7 @@ static int look_at(const entries *e, const char *where, bool sizes, kind_of_entr
     return MR_OK;
 }
 
-/* What a file is, by its name, and by its first bytes where the name does not tell. */
+/* The kind of a file, by its name, or by its first bytes if the name is not enough. */
 static int kind_of_file(mri_dir dir, const char *root, const char *where, const char *name,
                         mri_file_kind *kind, const char **what, char *buf, size_t buf_bytes, mr_error *err)
 {
@@ -204,7 +204,7 @@ static int take_file(mri_dir dir, const char *where, const char *name, uint64_t 
     return mri_listing_add(want->files, name, bytes) ? MR_OK : mri_folder_no_memory(err, where);
 }
 
-/* Folders that operating systems and servers put beside the files of people: copies and thumbnails of their
+/* Folders that operating systems and servers put next to the files of people: copies and thumbnails of their
  * files, files that were deleted. */
 static bool is_of_system(const char *name)
 {

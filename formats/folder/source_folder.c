@@ -25,7 +25,7 @@
 #include "formats/storage/outside.h"
 #include "formats/storage/storage.h"
 
-/* A larger file is a bad sample that nobody reads: it would cost its size in memory only to be told that it
+/* A larger file is a bad sample that nobody reads: it would cost its size in memory only to show that it
  * is no picture. A PNG of the 100 million pixels that decoders accept by default stays below. */
 #define MOST_PICTURE_BYTES ((uint64_t)256 << 20)
 
@@ -48,7 +48,7 @@ typedef struct folder {
     bool archive;
     mri_members members;
     uint32_t *node; /* of each sample */
-    char *root;     /* the path, and what is inside the archive; of a folder its path */
+    char *root;     /* the path, and the path inside the archive; of a folder its path */
 } folder;
 
 /* ---- the arena of names ---- */
@@ -333,7 +333,7 @@ static int fill_info(mr_source *src, folder *f, mr_error *err)
     return MR_OK;
 }
 
-/* The folder, or what is inside the archive. */
+/* The folder, or the path inside the archive. */
 static int open_root(mr_source *src, folder *f, const mr_source_config *cfg, mri_dir *root, mr_error *err)
 {
     const mri_dir here = {NULL, AT_FDCWD};
@@ -442,8 +442,8 @@ static int folder_extent(const mr_source *src, uint64_t sample, mr_extent *out, 
     return MR_OK;
 }
 
-/* What is no picture is described. The description may quote it, but for a file that somebody's link leads
- * to. */
+/* A file that is not a picture is described. The description may quote it, but not a file that a link of
+ * another user leads to. */
 static int no_picture(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_error *err)
 {
     char path[4096], kind[MRI_PICTURE_KIND_BYTES];

@@ -12,7 +12,7 @@ static bool is_header(uint32_t bytes)
     return false;
 }
 
-/* Two letters are not enough: the size of the header is one of a few, and the pixels lie behind it. */
+/* Two letters are not enough: the size of the header is one of a few, and the pixels follow it. */
 bool mri_bmp_is(const uint8_t *p, size_t bytes)
 {
     if (bytes < LEAST || memcmp(p, "BM", 2) != 0) return false;
@@ -74,7 +74,7 @@ static int take_size(mri_bmp_layout *b, int64_t width, int64_t height, mr_error 
     return MR_OK;
 }
 
-/* Of an index; used: how many there are, 0: as many as the bits can say. */
+/* Of an index; used: their number, 0: the most that the bits can express. */
 static int take_colours(mri_bmp_layout *b, const uint8_t *p, size_t bytes, size_t at, uint32_t used,
                         mr_error *err)
 {
@@ -107,7 +107,7 @@ int mri_bmp_layout_parse(mri_bmp_layout *b, const uint8_t *p, size_t bytes, mr_e
                                                 {0, 0, 0xff, 0, 0, 0xff, 0, 0, 0xff, 0, 0, 0}};
         if (coding == RGB) return take_masks(b, usual[b->bits / 32], err);
         if (bytes - FILE_HEADER - INFO < MASKS) return truncated(bytes, err);
-        return take_masks(b, h + INFO, err); /* in a longer header or behind it, at the same place */
+        return take_masks(b, h + INFO, err); /* in a longer header or after it, at the same place */
     }
     return b->bits <= 8 ? take_colours(b, p, bytes, FILE_HEADER + header, used, err) : MR_OK;
 }

@@ -3,7 +3,7 @@
  *   "BM", bytes, 0, offset of the pixels | header: its bytes, w, h, planes, bits, ... | masks | colours |
  * pixels
  *
- * Headers are those of OS/2 1.x (12 bytes) and of Windows (40 bytes and more). Rows begin at the bottom
+ * Headers of OS/2 1.x (12 bytes) and of Windows (40 bytes and more). Rows begin at the bottom
  * unless the height is negative, and fill up to 4 bytes. */
 #ifndef MRI_BMP_LAYOUT_H
 #define MRI_BMP_LAYOUT_H

@@ -1,4 +1,4 @@
-/* formats/image/gif_layout.c: see gif_layout.h. The numbers are those of the GIF89a specification. */
+/* formats/image/gif_layout.c: see gif_layout.h. Numbers as in the GIF89a specification. */
 #include "formats/image/gif_layout.h"
 
 enum { SCREEN = 6, SCREEN_END = 13, FRAME_BYTES = 10, CONTROL = 0xf9, MOST_CODE_BITS = 8 };

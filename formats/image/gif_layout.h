@@ -16,14 +16,14 @@ typedef struct mri_gif_layout {
     bool interlaced;
     const uint8_t *colours; /* three bytes each; colour_count 0: none, an index is a gray value */
     uint32_t colour_count;
-    int background;     /* index of what the frame leaves free: the transparent one, else 0 */
+    int background;     /* index of pixels that the frame leaves free: the transparent one, else 0 */
     unsigned code_bits; /* 1 to 8 */
     size_t data;        /* offset of the first block of codes */
 } mri_gif_layout;
 
 bool mri_gif_is(const uint8_t *p, size_t bytes);
 
-/* Any bytes are safe. MR_EFORMAT: err says what is wrong at which byte. */
+/* Any bytes are safe. MR_EFORMAT: err names the fault and its byte. */
 int mri_gif_layout_parse(mri_gif_layout *out, const uint8_t *p, size_t bytes, mr_error *err);
 
 #endif

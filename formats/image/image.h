@@ -1,4 +1,4 @@
-/* formats/image/image.h: what is known about a picture before it is decoded. Private.
+/* formats/image/image.h: the facts about a picture before it is decoded. Private.
  *
  * Takes the bytes of a picture file; any bytes are safe. Gives size, kind and orientation (public:
  * mr_image_header_parse()), and in the headers
@@ -6,7 +6,7 @@
  *   jpeg_entry.h     entry points into it
  *   coef.h           its coefficients, packed
  *   picture_files.h  other kinds, and the endings of names
- *   picture_kind.h   what it is when it is not a picture
+ *   picture_kind.h   the kind of a file that is not a picture
  * Decodes nothing: that is pipeline/decode. Callers: formats and pipeline; it knows neither. */
 #ifndef MRI_IMAGE_H
 #define MRI_IMAGE_H

@@ -1,7 +1,7 @@
 /* formats/image/picture_files.h: kinds of picture files besides JPEG and PNG, and the endings of all of them.
  * Private.
  *
- * Takes a name's ending, or the first bytes of a file. Gives the kind. Content decides what a file is; an
+ * Takes a name's ending, or the first bytes of a file. Gives the kind. Content decides the kind; an
  * ending only says which files to look at. Every source that chooses files by their names asks here. */
 #ifndef MRI_PICTURE_FILES_H
 #define MRI_PICTURE_FILES_H

@@ -1,4 +1,4 @@
-/* formats/image/picture_kind.h: names what was found where a picture was expected, for messages.
+/* formats/image/picture_kind.h: names the kind of data found in place of a picture, for messages.
  * Private. */
 #ifndef MRI_PICTURE_KIND_H
 #define MRI_PICTURE_KIND_H

@@ -1,4 +1,4 @@
-/* formats/image/tiff_layout.c: see tiff_layout.h. Numbers are those of TIFF 6.0 and of its supplements. */
+/* formats/image/tiff_layout.c: see tiff_layout.h. Numbers as in TIFF 6.0 and its supplements. */
 #include "formats/image/tiff_layout.h"
 
 enum {

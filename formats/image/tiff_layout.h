@@ -1,4 +1,4 @@
-/* formats/image/tiff_layout.h: what the first directory of a TIFF says of its picture. Private.
+/* formats/image/tiff_layout.h: the first directory of a TIFF, which describes its picture. Private.
  *
  *   "II*\0" or "MM\0*" (classic), "II+\0" or "MM\0+" (BigTIFF) | offset of the directory | ...
  *   directory: entries, each tag, type, count, value or its offset
@@ -30,8 +30,8 @@ typedef struct mri_tiff_layout {
     uint32_t compression;
     bool planes;             /* samples lie apart */
     uint32_t orientation;    /* 1 to 8 */
-    uint32_t tile_w, tile_h; /* 0: strips, of */
-    uint32_t strip_rows;     /* so many rows */
+    uint32_t tile_w, tile_h; /* 0: strips */
+    uint32_t strip_rows;     /* rows of a strip */
 } mri_tiff_layout;
 
 bool mri_tiff_is(const uint8_t *p, size_t bytes);

@@ -17,7 +17,7 @@ typedef struct mri_webp_layout {
     uint32_t x, y, frame_w, frame_h; /* of the first frame in it */
     bool alpha;
     uint32_t orientation;    /* of its EXIF, 1 to 8 */
-    size_t data, data_bytes; /* what a decoder takes: the file, or of an animation the frame's chunks */
+    size_t data, data_bytes; /* the input of a decoder: the file, or of an animation the frame's chunks */
 } mri_webp_layout;
 
 bool mri_webp_is(const uint8_t *p, size_t bytes);

@@ -2,12 +2,12 @@
  *
  *   sample ──► set by search over first ──► sample in that set ──► what its format says
  *
- * Samples are numbered set behind set. Each set is a source of its own, opened with the caller's settings,
- * and answers for its samples; here numbers of samples, files and classes are moved to those of the whole,
- * and of its fields image and label are handed on. Classes that have names are one list, in order of first
- * appearance. The shares decide nothing here: whoever orders samples looks at info.mix.
+ * Samples are numbered set after set. Each set is a source of its own, opened with the caller's settings,
+ * and answers for its samples; here numbers of samples, files and classes are moved to the numbers of the
+ * whole, and of its fields image and label are handed on. Classes that have names are one list, in order of
+ * first appearance. The shares decide nothing here: whoever orders samples looks at info.mix.
  *
- * A mix in a mix is refused: what it would be numbered and weighed by is no longer what the text says. */
+ * A mix in a mix is refused: its numbers and weights would no longer follow from the text. */
 #include <stdio.h>
 
 #include "base/util.h"
@@ -22,7 +22,7 @@
 typedef struct part { /* one of the sets */
     mr_source *src;
     uint64_t first;      /* sample */
-    uint32_t first_file; /* of those that samples share */
+    uint32_t first_file; /* of the files that samples share */
     int image, label;    /* its fields; -1: none */
     size_t line;         /* that names it */
     mri_classes classes; /* number: of each of its classes in the whole; NULL: the same */
@@ -53,7 +53,7 @@ static void mix_close(mr_source *src)
 static const mr_source_info *info_of(const part *p) { return mr_source_info_of(p->src); }
 
 /* ---- the sets ---- */
-/* Which line of which file names the set. */
+/* The file and line that name the set. */
 static int name_line(const mr_source *src, const mri_mix_line *line, const char *path, int rc, mr_error *err)
 {
     if (!err || rc == MR_ENOMEM || rc == MR_ECANCELED) return rc;
@@ -80,7 +80,7 @@ static int open_set(mr_source *src, const mri_mix_line *line, const mr_source_co
     mine.format = mine.target_key = NULL;
     mine.class_names = NULL;
     mine.class_count = 0;
-    mine.label_offset = MR_LABEL_AUTO; /* what is subtracted is subtracted from the whole */
+    mine.label_offset = MR_LABEL_AUTO; /* the offset is subtracted from the whole */
     mine.take_from = 0;
     mine.take_to = 1;
     mine.memory_bytes -= mri_min_u64(mine.memory_bytes, src->info.memory_bytes);
@@ -320,7 +320,7 @@ static void tell_left_out(mr_source *src, const part *p)
                         info->path);
 }
 
-/* What a set has to say, with its name behind each line: how one begins says what it is about. */
+/* The lines of a set, with its name after each line: the beginning of a line gives its subject. */
 static void tell_of(mr_source *src, const part *p)
 {
     const char *line = info_of(p)->told;
@@ -373,7 +373,7 @@ static uint32_t part_taken(const mix *m)
     return taken;
 }
 
-/* What is the same for all sets is so for the whole. */
+/* A property that is equal in all sets is a property of the whole. */
 static void set_common(mr_source *src)
 {
     const mix *m = src->state;

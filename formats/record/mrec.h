@@ -70,7 +70,7 @@ typedef struct mri_meta {
     int label_field, image_field;
     bool coef; /* records may hold coefficients */
     uint32_t class_count;
-    const char **class_names; /* one block with the text behind the pointers; NULL when there are none */
+    const char **class_names; /* one block with the text after the pointers; NULL without names */
     char *provenance;         /* "" when none */
     int64_t label_start;
     size_t memory_bytes;
@@ -81,7 +81,7 @@ void mri_meta_fini(mri_meta *m);
  * padding. */
 int mri_meta_encode(const mri_meta *m, uint32_t record_align, mri_mrec_header *h, uint8_t **out,
                     mr_error *err);
-/* Copy and check what the writer was given. */
+/* Copy and check the writer's settings. */
 int mri_meta_copy(mri_meta *out, const mr_writer_config *cfg, mr_error *err);
 /* Read and check the sections that a checked header names, including the zeros between them. */
 int mri_meta_read(mri_meta *out, int fd, const char *path, const mri_mrec_header *h, mr_error *err);
@@ -107,7 +107,7 @@ typedef struct mri_record_size {
     uint64_t record_bytes; /* header and payloads, padding inside included, padding after the record not */
 } mri_record_size;
 
-typedef struct mri_record_facts { /* what the index keeps, and what order is checked with */
+typedef struct mri_record_facts { /* the entries of the index, and the data to check the order */
     uint64_t bytes;
     uint64_t source_index;
     int64_t label;

@@ -1,8 +1,8 @@
 /* formats/record/mrec_meta.c: what a .mrec file says about all its records: schema, class names, provenance.
  *
- * The writer puts these in front of the data before the first record, so that an interrupted file can be told
- * from one that was started with other fields. Each part has its CRC in the header; the zeros between them
- * are checked too. */
+ * The writer puts these in front of the data before the first record, so that an interrupted file can be
+ * distinguished from one that was started with other fields. Each part has its CRC in the header; the zeros
+ * between them are checked too. */
 #include "base/util.h"
 #include "formats/record/mrec.h"
 #include "formats/source/classes.h"
@@ -24,7 +24,7 @@ void mri_meta_fini(mri_meta *m)
     m->provenance = NULL;
 }
 
-/* ---- what the writer was given ---- */
+/* ---- the writer's settings ---- */
 static int copy_classes(mri_meta *m, const mr_writer_config *cfg, mr_error *err)
 {
     if (cfg->class_count == 0) return MR_OK;
@@ -56,8 +56,8 @@ int mri_meta_copy(mri_meta *m, const mr_writer_config *cfg, mr_error *err)
     int rc = mri_schema_check(cfg->fields, cfg->field_count, MR_EINVAL, err);
     if (rc) return rc;
     m->field_count = cfg->field_count;
-    for (uint32_t k = 0; k < cfg->field_count; k++) { /* without what the type does not use: equal schemas,
-                                                         equal bytes */
+    for (uint32_t k = 0; k < cfg->field_count; k++) { /* without members that the type does not use: equal
+                                                         schemas, equal bytes */
         const mr_field *from = &cfg->fields[k];
         mr_field *to = &m->fields[k];
         memcpy(to->name, from->name, strlen(from->name));
@@ -68,7 +68,7 @@ int mri_meta_copy(mri_meta *m, const mr_writer_config *cfg, mr_error *err)
     }
     find_conventional_fields(m);
     m->label_start = cfg->label_start;
-    m->coef = true; /* the finished header tells whether any came */
+    m->coef = true; /* the finished header shows whether any came */
     const char *text = cfg->provenance ? cfg->provenance : "";
     const size_t text_bytes = strlen(text);
     if (text_bytes > MRI_MAX_PROVENANCE_BYTES)
@@ -234,7 +234,7 @@ static int get_classes(mri_meta *m, const uint8_t *p, size_t bytes, const char *
     return MR_OK;
 }
 
-/* One part with a zero byte behind it, checked against its CRC; malloc'd. */
+/* One part and a zero byte after it, checked against its CRC; malloc'd. */
 static int read_part(uint8_t **out, int fd, const char *path, const char *name, uint64_t offset,
                      uint64_t bytes, uint32_t crc, mr_error *err)
 {

@@ -5,9 +5,9 @@
  *   finish:     | ... | record | 0.. | index pages |
  *               sync, finished header, sync, read back, rename to PATH, sync the folder
  *
- * What is in front of the records is on its way to the file before the first one, so an interrupted file
- * tells what it was begun for (writer_resume.c). What is true of every output
- * (formats/storage/output.h) is true of this one. No threads. */
+ * The data in front of the records are written before the first one, so an interrupted file
+ * shows its settings (writer_resume.c). The guarantees of every output
+ * (formats/storage/output.h) apply. No threads. */
 #include "formats/record/writer.h"
 
 #include <errno.h>

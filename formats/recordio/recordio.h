@@ -15,7 +15,7 @@
  *
  * With count 0 `label` is the label; with more the packed ones are, and `label` is 0.
  *
- * The room: takes .rec files with the lists beside them (recordio_lists.h, recordio_index.h) and gives one
+ * The room: takes .rec files with the lists next to them (recordio_lists.h, recordio_index.h) and gives one
  * format for the table in formats/open.c, which is the only one to use it. */
 #ifndef MRI_RECORDIO_H
 #define MRI_RECORDIO_H
@@ -23,7 +23,7 @@
 #include "base/util.h"
 
 #define MRI_RECORDIO_MAGIC     0xced7230au
-#define MRI_RECORDIO_MAX_BYTES (((uint32_t)1 << 29) - 1) /* of one part, and so of what a writer takes */
+#define MRI_RECORDIO_MAX_BYTES (((uint32_t)1 << 29) - 1) /* of one part: the limit of a writer */
 
 enum { MRI_RECORDIO_HEAD_BYTES = 8, MRI_PICTURE_HEAD_BYTES = 24 };
 
@@ -82,15 +82,15 @@ typedef struct mri_objects {
 
 /* labels: count floats of any alignment. MR_EFORMAT says which is wrong, and how. */
 int mri_objects_of(const uint8_t *labels, uint32_t count, mri_objects *out, mr_error *err);
-/* Class and corners (xmin ymin xmax ymax) of object k of those that mri_objects_of() found good. */
+/* Class and corners (xmin ymin xmax ymax) of object k of a label that mri_objects_of() accepted. */
 int64_t mri_object_at(const uint8_t *labels, const mri_objects *o, uint32_t k, float box[4]);
-/* Are they that? The header decides: small widths, a whole number of objects, at least one; what the objects
- * are called are whole numbers. Where their boxes lie is not asked. *empty: a header that says of no objects,
- * so that another record must decide. */
+/* Are the numbers objects? The header decides: small widths, a whole number of objects, at least one; the
+ * classes of objects are whole numbers. The position of boxes is not checked. *empty: a header that says of
+ * no objects, so that another record must decide. */
 bool mri_labels_of_detection(const uint8_t *labels, uint32_t count, bool *empty);
 /* Do these bytes begin as SageMaker's records do, which have this framing and hold a message of numbers? */
 bool mri_is_protobuf_record(const uint8_t *data, size_t bytes, uint64_t data_bytes);
-/* label_count floats behind it when label_count > 0 (then h->label is not written). Returns out's end. */
+/* label_count floats after it when label_count > 0 (then h->label is not written). Returns out's end. */
 uint8_t *mri_picture_head_build(const mri_picture_head *h, const float *labels, uint8_t *out);
 
 /* Size of the record that holds this data, and the record. data_bytes <= MRI_RECORDIO_MAX_BYTES. */

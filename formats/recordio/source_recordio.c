@@ -23,7 +23,7 @@
 
 enum { INDEX_VERSION = 4 };
 
-typedef struct recordio { /* fixed after open but for what a lock in it guards */
+typedef struct recordio { /* fixed after open except for members guarded by a lock in it */
     mri_rec_set set;
     mri_joined_table joined;
     char report_text[512];

@@ -52,7 +52,7 @@ int mri_source_begin(mr_source *src, const mr_source_config *cfg, mr_error *err)
     if (cfg->split == MR_SPLIT_TEST && !src->info.has_test)
         return mri_error_place(err, mr_error_set(err, MR_ENOENT, "the data has no test part"), src->path,
                                MR_NOWHERE, MR_NOWHERE);
-    if (src->info.only_test && src->info.mix_count == 0) /* of a mix its sets have told */
+    if (src->info.only_test && src->info.mix_count == 0) /* a mix has the lines of its sets */
         mri_source_tell(src, "there is no train part: the test or validation part is all that is taken");
     if (cfg->classes != MR_CLASSES_FIRST && !src->ops->class_rules)
         mri_source_tell(src, "the rule for class folders is passed over: it goes with folders of pictures");
@@ -76,7 +76,7 @@ int mri_source_open_as(mr_source **out, const mri_source_ops *ops, const char *p
                        const mr_source_config *cfg, mr_error *err)
 {
     *out = NULL;
-    mr_source_config all = *cfg; /* what it is looked into for are its samples as they are */
+    mr_source_config all = *cfg; /* the search reads its samples unchanged */
     all.take_from = 0;
     all.take_to = 1;
     all.withdrawn = MR_WITHDRAWN_TAKE;

@@ -1,5 +1,5 @@
-/* formats/source/choice.c: see choice.h. The rank of a sample is that of its key among all keys. Keys are all
- * different, so a threshold between two of them cuts off exactly as many as it should. */
+/* formats/source/choice.c: see choice.h. The rank of a sample is the rank of its key among all keys. Keys are
+ * all different, so a threshold between two of them cuts off exactly the right number. */
 #include "formats/source/choice.h"
 
 #include <stdio.h>
@@ -61,7 +61,7 @@ void mri_choice_measure(mr_source *src)
     }
 }
 
-/* Numbers are ascending, so sets stay one behind the other. */
+/* Numbers are ascending, so sets stay one after the other. */
 static int choose_of_sets(mr_source *src, const mr_source_config *cfg, mr_error *err)
 {
     uint64_t at = 0;

@@ -43,8 +43,8 @@ const char *mri_class_names_text(const char *const *names, uint32_t count, char 
 /* For a source that is open: what cfg->label_offset says and the format did not do. MR_EINVAL: classes have
  * names that would be cut off. */
 int mri_classes_offset(mr_source *src, const mr_source_config *cfg, mr_error *err);
-/* Then: number its classes like those of cfg. MR_EFORMAT names a class missing from them, or both lists.
- * Nothing changes where both sets have the same classes. */
+/* Then: number its classes like the classes of cfg. MR_EFORMAT names a class missing from them, or both
+ * lists. Nothing changes where both sets have the same classes. */
 int mri_classes_follow(mr_source *src, const mr_source_config *cfg, mr_error *err);
 void mri_classes_fini(mri_classes *c);
 

@@ -210,7 +210,7 @@ char *mr_source_sample_path(const mr_source *src, uint64_t sample, char *buf, si
 typedef int parse_call(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out,
                        mr_error *err);
 
-/* Whatever the format found, the label is that of the classes the caller knows. */
+/* Whatever the format found, the label is a number of the classes that the caller knows. */
 static int parse(parse_call *call, const mr_source *src, uint64_t sample, const void *data, size_t bytes,
                  mr_sample *out, mr_error *err)
 {
@@ -225,8 +225,8 @@ static int parse(parse_call *call, const mr_source *src, uint64_t sample, const 
                            sample);
 }
 
-/* In a shared file the number alone says little to whoever made the pictures. What is to be fetched or made
- * first, or failed to be read, is not read for that. */
+/* In a shared file the number alone says little to the author of the pictures. Data that must be fetched or
+ * made first, or whose reading failed, are not read for that. */
 static void add_name(const mr_source *src, uint64_t sample, mr_error *err)
 {
     char name[512], shown[768];
@@ -239,7 +239,7 @@ static void add_name(const mr_source *src, uint64_t sample, mr_error *err)
     snprintf(err->text + at, sizeof err->text - at, "; the sample is %s", shown);
 }
 
-/* Where samples are withdrawn, those behind them have other numbers in the data. */
+/* Where samples are withdrawn, later samples have other numbers in the data. */
 static void add_number(const mr_source *src, uint64_t sample, mr_error *err)
 {
     char number[64];

@@ -13,17 +13,17 @@
 
 enum { MRI_PROBE_BYTES = 4096 };
 
-typedef struct mri_probe { /* what a format may look at to detect its files */
+typedef struct mri_probe { /* the data from which a format may detect its files */
     const char *path;
     bool is_folder;
     bool is_pattern;     /* no such file or folder, but it could be a pattern (filelist.h); no bytes then */
     uint64_t bytes;      /* of the file */
     const uint8_t *head; /* its first bytes */
     size_t head_bytes;
-    const uint8_t *inner; /* gzip, zlib: the first bytes of what is packed; else the same as head */
+    const uint8_t *inner; /* gzip, zlib: the first unpacked bytes; else the same as head */
     size_t inner_bytes;
-    mr_error *trouble; /* MR_OK in it at first. What the system refused while a probe looked further: opening
-                          ends with it, since what was not seen decides what the data are */
+    mr_error *trouble; /* MR_OK in it at first. An error of the system during a probe: opening
+                          ends with it, since the unread bytes decide the kind of the data */
 } mri_probe;
 
 /* For probes: was it the system that failed (rc, what), not what lies there? Then trouble has it. trouble may
@@ -33,8 +33,8 @@ bool mri_probe_failed(mr_error *trouble, int rc, const mr_error *what);
 typedef struct mri_making { /* a sample that is made while others are */
     void *buffer;           /* its bytes, grown as needed; whoever begins it frees it */
     size_t buffer_bytes;
-    uint64_t bytes; /* of them that are the sample's */
-    int rc;         /* MR_OK, or why there is none: error */
+    uint64_t bytes; /* of them that belong to the sample */
+    int rc;         /* MR_OK, or a failure: error */
     mr_error error;
     void (*done)(struct mri_making *m);
     void *owner; /* of done */
@@ -43,7 +43,7 @@ typedef struct mri_making { /* a sample that is made while others are */
 typedef struct mri_source_ops {
     const char *name, *help;
     bool no_keys;     /* image_key and label_key do not apply: giving one is an error */
-    bool class_rules; /* cfg->classes applies; elsewhere it is told that it does not */
+    bool class_rules; /* cfg->classes applies; for other formats a line says that it does not */
     bool split_keys;  /* the same for cfg->split_key */
     /* Detect the format from the content. Formats are asked in the table's order, the surest signatures
      * first. */
@@ -61,8 +61,8 @@ typedef struct mri_source_ops {
     int (*length)(const mr_source *src, uint64_t sample, uint32_t *out);
     /* NULL: each sample is a file */
     int (*file_at)(const mr_source *src, uint32_t file, mr_source_file *out);
-    /* Where fewer files are kept open than there are, file_at() gives fd -1 and these a descriptor for a
-     * while; must false: MR_EAGAIN when as many as may be are in use. NULL: all are open. */
+    /* If not all files are kept open, file_at() gives fd -1 and these a descriptor for a
+     * while; must false: MR_EAGAIN when the limit of open files is reached. NULL: all are open. */
     int (*file_acquire)(const mr_source *src, uint32_t file, bool must, int *fd, mr_error *err);
     void (*file_release)(const mr_source *src, uint32_t file);
     int (*check)(const mr_source *src, mr_error *err); /* mr_source_check(); NULL: the samples' own bytes show
@@ -78,9 +78,9 @@ typedef struct mri_source_ops {
      * that */
     int (*parse_trusted)(const mr_source *src, uint64_t sample, const void *data, size_t bytes,
                          mr_sample *out, mr_error *err);
-    /* What a sample was called where it came from (sample_name.h), from its bytes, which may be damaged: buf,
-     * "" at first, is left so where they do not tell. An error is the system's, never the bytes'. NULL: from
-     * sample_path where each sample is a file, else none */
+    /* The original name of a sample (sample_name.h), from its bytes, which may be damaged: buf,
+     * "" at first, stays so if the bytes have no name. An error comes from the system, never from the bytes.
+     * NULL: from sample_path where each sample is a file, else none */
     int (*sample_name)(const mr_source *src, uint64_t sample, const void *data, size_t bytes, char *buf,
                        size_t buf_bytes, mr_error *err);
     /* Samples do not lie in files: the bytes of one are made, into *buffer, grown as needed. extent() then
@@ -94,7 +94,7 @@ typedef struct mri_source_ops {
 
 typedef struct mri_choice { /* choice.h; all zero: all samples, as the format numbers them */
     uint64_t *number;
-    uint64_t *gone; /* number NULL: those that are left out, ascending */
+    uint64_t *gone; /* number NULL: the samples that are left out, ascending */
     uint64_t gone_count;
 } mri_choice;
 
@@ -115,8 +115,8 @@ struct mr_source {
     mr_field fields[5]; /* for formats with a schema of their own; info.fields points here or elsewhere */
     mri_classes classes;
     mri_choice choice;
-    struct mri_withdrawn *withdrawn; /* withdrawn.h; NULL: none is listed */
-    uint64_t format_count;           /* samples there are, of which info.count are taken */
+    struct mri_withdrawn *withdrawn; /* withdrawn.h; NULL: no list */
+    uint64_t format_count;           /* samples of the data; info.count of them are taken */
     void *state;
     char *report;               /* the lines of mri_source_tell(); info.told ends with them */
     const volatile int *stop;   /* the caller's, or NULL */
@@ -130,8 +130,8 @@ struct mr_source {
      * the caller; NULL in one that another names. open.c stands above all formats */
     int (*open_member)(mr_source **out, const char *path, const mr_source_config *cfg, mr_error *err);
     uint32_t missing_files; /* mr_source_missing_files() */
-    bool holds_none; /* open() failed because the folder holds no samples by the format's rules: what lies in
-                        it may be what was meant */
+    bool holds_none; /* open() failed because the folder holds no samples by the format's rules: its content
+                        may be meant */
 };
 
 /* Open src, whose ops and path are set; the format is known. On failure mr_source_close() is still to be
@@ -141,10 +141,10 @@ int mri_source_begin(mr_source *src, const mr_source_config *cfg, mr_error *err)
 int mri_source_open_as(mr_source **out, const mri_source_ops *ops, const char *path,
                        const mr_source_config *cfg, mr_error *err);
 
-/* Add a line to what the user is told about this data set (info.told): what was not taken, or taken otherwise
+/* Add a line for the user about this data set (info.told): data that were not taken, or were taken otherwise
  * than its name suggests, and why. For open(): any text, shown as mr_text_shown() has it. */
 MR_PRINTF(2, 3) void mri_source_tell(mr_source *src, const char *format, ...);
-/* Behind open(): the lines become the end of info.told. Once. */
+/* After open(): the lines become the end of info.told. Once. */
 void mri_source_tell_all(mr_source *src);
 
 /* info.parts. taken: MRI_NO_PART where all are taken together. */
@@ -167,7 +167,7 @@ void mri_source_set_image_label(mr_source *src, mr_field image);
 
 /* MR_EINVAL: a setting is out of its range (settings/data.rows). */
 int mri_source_settings_check(const mr_source_config *cfg, mr_error *err);
-/* MR_ELIMIT when what a source wants to keep is over cfg->memory_bytes. */
+/* MR_ELIMIT when the data that a source must keep exceed cfg->memory_bytes. */
 int mri_source_budget(const mr_source_config *cfg, uint64_t bytes, const char *path, mr_error *err);
 
 /* mr_source_file_acquire(); must false: MR_EAGAIN when as many files as may be are in use. */

@@ -33,7 +33,7 @@ bool mri_shape_bytes(const uint64_t *dim, uint32_t ndim, size_t element_bytes, s
 /* Index of the field with this name, or -1. */
 int mri_field_find(const mr_field *fields, uint32_t field_count, const char *name);
 
-/* By convention "image" (a picture type) and "label" (INT) are what a loader trains on; -1 when absent. */
+/* By convention "image" (a picture type) and "label" (INT) are the data of training; -1 when absent. */
 int mri_field_image(const mr_field *fields, uint32_t field_count);
 int mri_field_label(const mr_field *fields, uint32_t field_count);
 

@@ -195,7 +195,7 @@ static void sort(mri_withdrawn *w)
     w->count = n;
 }
 
-/* ---- are they what they were? ---- */
+/* ---- are the samples unchanged? ---- */
 uint64_t mri_withdrawn_stamp(const char *path)
 {
     struct stat st;
@@ -304,7 +304,7 @@ static int compare_files(loading *l, mr_error *err)
     return rc;
 }
 
-/* ---- told ---- */
+/* ---- lines for the user ---- */
 /* Of no file of this source: other data in the folder, or a file that was renamed or removed. */
 bool mri_withdrawn_is_missing(const mri_withdrawn_list *l, const mri_withdrawn_entry *e)
 {

@@ -12,11 +12,11 @@
 
 typedef struct mri_withdrawn mri_withdrawn;
 
-/* Behind the format's open(), before any choice: what the lists name. src->withdrawn is set where a list
- * has entries. MR_EFORMAT: a list is damaged; with MR_WITHDRAWN_LEAVE_OUT also: it names a
- * sample that is another one now. */
+/* After the format's open(), before any choice: the samples that the lists name. src->withdrawn is set where
+ * a list has entries. MR_EFORMAT: a list is damaged; with MR_WITHDRAWN_LEAVE_OUT also: it names a sample that
+ * is another one now. */
 int mri_withdrawn_load(mr_source *src, const mr_source_config *cfg, mr_error *err);
-/* Behind the choice: leave them out. MR_EINVAL: no sample is left. */
+/* After the choice: leave them out. MR_EINVAL: no sample is left. */
 int mri_withdrawn_leave_out(mr_source *src, mr_error *err);
 /* The bytes of each of them, read: MR_ECHECKSUM, the first that is another one. */
 int mri_withdrawn_check(const mr_source *src, mr_error *err);

@@ -157,7 +157,7 @@ static int get_lines(mri_withdrawn_list *l, size_t bytes, mr_error *err)
     return MR_OK;
 }
 
-/* The last line, with the checksum of what is above it, is compared first: text() changes lines. */
+/* The last line, with the checksum of the lines above it, is compared first: text() changes lines. */
 static int check_end(const mri_withdrawn_list *l, size_t bytes, uint64_t lines, mr_error *err)
 {
     size_t at = bytes - 1;

@@ -7,10 +7,10 @@
  *   end 2 samples checksum 1f29ab04
  *
  * An entry identifies a sample by FILE (without a folder), OFFSET and BYTES (decimal); HASH (16 hexadecimal
- * digits) is that of its bytes, STAMP that of the file's size and times when HASH was last compared. NUMBER
- * is the sample's number in the data set through which it was withdrawn: a hint that saves a search. In FILE,
- * NAME and REASON control characters and backslashes are \xHH. Entries are sorted by FILE and OFFSET.
- * CHECKSUM is the CRC32C of the lines above the last one. */
+ * digits) is the hash of its bytes, STAMP the hash of the file's size and times when HASH was last compared.
+ * NUMBER is the sample's number in the data set through which it was withdrawn: a hint that saves a search.
+ * In FILE, NAME and REASON control characters and backslashes are \xHH. Entries are sorted by FILE and
+ * OFFSET. CHECKSUM is the CRC32C of the lines above the last one. */
 #ifndef MRI_WITHDRAWN_LIST_H
 #define MRI_WITHDRAWN_LIST_H
 
@@ -41,7 +41,7 @@ int mri_withdrawn_list_write(const mri_withdrawn_entry *entry, uint64_t count, m
 
 /* By file, offset, bytes. */
 int mri_withdrawn_order(const void *a, const void *b);
-/* The first entry of this file; *end: behind the last. */
+/* The first entry of this file; *end: the index after the last. */
 uint64_t mri_withdrawn_of_file(const mri_withdrawn_list *l, const char *file, uint64_t *end);
 
 #endif

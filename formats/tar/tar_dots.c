@@ -33,7 +33,7 @@ static const char *ending_of(const char *ext)
     return dot ? dot + 1 : ext;
 }
 
-/* Bytes in front of the last dot; 0: there is none. */
+/* Bytes in front of the last dot; 0: without a dot. */
 static size_t stem_of(const char *ext)
 {
     const char *dot = strrchr(ext, '.');
@@ -46,7 +46,7 @@ static bool same_stem(const char *a, const char *b)
     return stem_of(b) == n && strncmp(a, b, n) == 0;
 }
 
-/* Pictures and classes: those that a sample has one of. */
+/* Pictures and classes: a sample has one of each. */
 static bool counts(const mri_tar_part *p)
 {
     const char *ending = ending_of(p->ext);
@@ -128,7 +128,7 @@ mri_tar_dots mri_tar_dots_of(const mri_tar_group *g)
     return folded && !has_plain_picture(g) ? MRI_TAR_DOTS_UNCLEAR : MRI_TAR_DOTS_FINE;
 }
 
-/* ---- what is told ---- */
+/* ---- lines for the user ---- */
 int mri_tar_dots_unclear(const mri_tar_group *g, mr_error *err)
 {
     char key[128], names[200], first[4 * MR_MAX_NAME + 1] = "";

@@ -6,9 +6,9 @@
  *   class     label_key names a member with a whole number as text, or else a field of the .json member;
  *             without one .cls, .class, .label, then "label", "cls", "class" in the .json
  *   fields    every other member of the sample the schema was taken from, under its own name: .txt .text
- *             .transcript .json as text, which must be UTF-8, .npy as tensors of any shape (one of elements
- *             that are none of ours stays bytes), others as bytes. Where a later sample lacks one its value
- *             is empty; what it has more is passed over
+ *             .transcript .json as text, which must be UTF-8, .npy as tensors of any shape (elements of
+ *             another type stay bytes), others as bytes. If a later sample lacks one its value is empty;
+ *             further members are passed over
  *
  * .txt is a caption by custom and becomes a class only when label_key says so. */
 #include <cjson/cJSON.h>
@@ -98,7 +98,7 @@ static int rank_of(const mri_tar_schema *s, const char *ext)
     return mri_tar_is_mask(ext) ? WORST_RANK : WORST_RANK - 1;
 }
 
-/* The first picture in the order of preference; *out stays NULL when there is none. */
+/* The first picture in the order of preference; *out stays NULL without a picture. */
 static int first_picture(const mri_tar_schema *s, const mri_tar_group *g, mri_tar_get *get, void *context,
                          const mri_tar_part **out, mr_type *type, mr_error *err)
 {
@@ -119,7 +119,7 @@ static int first_picture(const mri_tar_schema *s, const mri_tar_group *g, mri_ta
     return MR_OK;
 }
 
-/* Says what the member looks like that should have been the picture. */
+/* Names the kind of the member that should have been the picture. */
 static int no_picture(const mri_tar_schema *s, const mri_tar_group *g, mri_tar_get *get, void *context,
                       mr_error *err)
 {

@@ -6,10 +6,10 @@
  *   dogs/0001.jpg,dog
  *
  * Paths are relative to the table's folder. Who wrote the table does not choose which files of this machine
- * are read: paths that lead out of the folder, by / or ../ or a link, are refused, or taken when that is
- * asked for; how many is then told, and nothing of their contents is quoted. Classes are all integers, or all
- * names, which are numbered in the order of their bytes; a mixture is refused. Columns of numbers may become
- * a further field (table_numbers.h); such a table needs no classes. Spaces around a place do not
+ * are read: paths that lead out of the folder, by / or ../ or a link, are refused, or taken on
+ * request; their number is then reported, and nothing of their contents is quoted. Classes are all integers,
+ * or all names, which are numbered in the order of their bytes; a mixture is refused. Columns of numbers may
+ * become a further field (table_numbers.h); such a table needs no classes. Spaces around a place do not
  * count. Each sample is a file of its own, as in source_folder.c: one that is not there or too large is a bad
  * sample, found when it is asked for. A file named twice is refused: it would count twice, or have two
  * classes.
@@ -45,7 +45,7 @@ static int find_parts(mr_source *src, mri_csv_table *t, mri_csv *c, const mr_sou
 {
     bool header = false;
     int rc = mri_csv_next(c, err);
-    if (rc == MR_EEND) return MR_OK; /* told by read_rows() */
+    if (rc == MR_EEND) return MR_OK; /* reported by read_rows() */
     if (!rc) rc = mri_csv_table_choose(t, c, cfg, &header, err);
     if (rc) return rc;
     int used[4] = {(int)t->image, t->labelled ? (int)t->column_label : -1, -1, -1};
@@ -75,8 +75,8 @@ static int add_row(mr_source *src, mri_csv_table *t, const mri_csv *c, bool firs
         return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line,
                                  "expected %u columns as in the first line, found %u", t->columns, c->count);
     const mri_part part = t->parts.taken ? mri_table_parts_of(&t->parts, c) : MRI_NO_PART;
-    if (part != t->parts.taken) /* the classes of both are numbered together; those of a test part may be
-                                   hidden */
+    if (part != t->parts.taken) /* the classes of both are numbered together; the classes of a test part may
+                                   be hidden */
         return t->labelled && (part == MRI_TRAIN || part == MRI_VALIDATION)
                    ? mri_csv_table_add_class(src, t, c, false, err)
                    : MR_OK;
@@ -129,8 +129,8 @@ static void forget_rows(mri_csv_table *t)
 }
 
 /* ---- the source ---- */
-/* One folder, with nothing but files in it, has no classes to offer: a table beside it that names pictures is
- * meant. More entries than a table has companions are not looked at. */
+/* One folder, with nothing but files in it, has no classes to offer: a table next to it that names pictures
+ * is meant. More entries than a table has companions are not looked at. */
 enum { MOST_BESIDE_TABLE = 64 };
 
 static int count_entries(const char *path, const char *name, uint32_t *tables, uint32_t *folders,
@@ -419,7 +419,7 @@ static int csv_parse(const mr_source *src, uint64_t sample, const void *data, si
     if (!kind) {
         char path[4096];
         mr_image_header none;
-        int rc = mr_image_header_parse(data, bytes, &none, err); /* says what it looks like */
+        int rc = mr_image_header_parse(data, bytes, &none, err); /* names its kind */
         if (((const mri_csv_table *)src->state)->outside)        /* and quotes it, which may be anybody's */
             rc = mr_error_set(err, MR_EFORMAT,
                               "expected a picture, found something else (not quoted: the table names files "

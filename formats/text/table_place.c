@@ -25,7 +25,7 @@ static void stem_of(const char *table, char out[NAME_MAX + 1])
     else snprintf(out, NAME_MAX + 1, "%.*s", (int)mri_min_u64(n, NAME_MAX), name);
 }
 
-/* What can be behind an id: nothing, then each ending, small and in capitals. */
+/* The text after an id: nothing, then each ending, small and in capitals. */
 static bool ending_of(size_t k, char out[MRI_PICTURE_ENDING_BYTES + 1])
 {
     const char *ending = k ? mri_picture_ending_at((k - 1) / 2) : "";

@@ -1,4 +1,4 @@
-/* formats/tfrecord/tfrecord_values.c: what the features of one record mean: a number, a picture, a mask,
+/* formats/tfrecord/tfrecord_values.c: the meaning of the features of one record: a number, a picture, a mask,
  * boxes. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -63,8 +63,8 @@ static int no_pixels(const char *name, mri_span bytes, mr_error *err)
         name, bytes.bytes, mri_picture_kind(bytes.data, bytes.bytes, kind));
 }
 
-/* Pixels can begin like a picture file, and a small file can have just as many bytes as its pixels: where
- * both are so, a whole header tells. */
+/* Pixels can begin like a picture file, and a small file can have the size of its pixels: if
+ * both hold, a whole header decides. */
 static bool has_header(mri_span bytes)
 {
     mr_image_header header;
