@@ -1,5 +1,5 @@
 #!/bin/sh
-# The artefacts of a release, from the newest commit of this checkout: what is not committed is not in them.
+# The artefacts of a release, from the newest commit of this checkout: they have no uncommitted changes.
 #
 # usage: tools/release.sh [--twice] FOLDER [PART...]     default: source sdist wheel deb container sbom
 #   source      millrace-VERSION.tar.gz, the tree as git has it
@@ -7,9 +7,9 @@
 #   wheel       millrace_loader-VERSION-py3-none-manylinux_2_17_x86_64.whl (python/manylinux/build.sh)
 #   deb         millrace, libmillrace, libmillrace-dev and python3-millrace for this Debian, looked at by lintian
 #   container   an image, where podman or docker is; the file it is made from in any case
-#   sbom        millrace-VERSION.cdx.json: what the programs and the wheel stand on, with versions (CycloneDX 1.5)
+#   sbom        millrace-VERSION.cdx.json: the dependencies of the programs and of the wheel, with versions (CycloneDX 1.5)
 #   --twice     make everything a second time, and compare: exit status 1 where a byte differs
-# The artefacts come to FOLDER/dist, with SHA256SUMS; FOLDER/work is kept for the next time. Times in them are those of the commit.
+# The artefacts come to FOLDER/dist, with SHA256SUMS; FOLDER/work is kept for the next time. Their times are the time of the commit.
 # Needs debhelper, dh-python and lintian for deb; a package index for sdist and wheel, and what python/manylinux/build.sh lists.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)

@@ -148,7 +148,7 @@ static void put_common(FILE *out, const command *cmd)
     }
 }
 
-/* The command's text; of it the first paragraph in short help, where --all tells more. */
+/* The command's text; only its first paragraph in short help; --all prints the rest. */
 static void put_text(FILE *out, const command *cmd, opt_help how)
 {
     char first[2048];
@@ -241,7 +241,7 @@ void options_values(FILE *out)
 
 /* ---- the manual page ---- */
 
-/* roff: a backslash and a leading dot or quote mean something, and a hyphen must be told from a minus. */
+/* roff: a backslash and a leading dot or quote mean something, and a hyphen must differ from a minus. */
 static void put_roff(FILE *out, const char *text)
 {
     bool line_start = true;

@@ -30,7 +30,7 @@ typedef struct exchange_run {
     float *values[MR_LOADER_MAX_PARTS];
 } exchange_run;
 
-/* ---- what is to be measured ---- */
+/* ---- the measured sizes and wires ---- */
 
 typedef struct list_item {
     uint64_t size;

@@ -2,7 +2,7 @@
  *
  *   loader    how fast batches come when nothing trains
  *   trainer   how fast steps go on a batch that is on the device already
- *   limits    what the machine gives: memory copy, CRC32C, reading the data's files, plain full decode of its
+ *   limits    the machine's rates: memory copy, CRC32C, reading the data's files, plain full decode of its
  *             pictures
  *   storage   how many accelerators are fed from the data (bench_storage.h)
  *   exchange  sums over the devices of all processes (bench_exchange.h) */

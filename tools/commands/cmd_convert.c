@@ -100,7 +100,7 @@ static void fill_config(mr_convert_config *cfg, const convert_args *a, convert_r
     cfg->stop = &interrupt_flag;
 }
 
-/* What the files are called, as other commands take them. */
+/* The name of the files, as other commands take it. */
 static void report_shards(const convert_args *a, uint32_t shards)
 {
     const char *dst = shown_text(a->dst);

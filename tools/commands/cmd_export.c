@@ -71,7 +71,7 @@ static const char *class_name(const mr_source_info *info, const mr_sample *sampl
     return buf;
 }
 
-/* In DIR.names.jsonl, beside the folder: inside it the list would be part of the set. */
+/* In DIR.names.jsonl, next to the folder: inside it the list would be part of the set. */
 static int list_change(export_run *r, uint64_t at, const char *name, const char *file, mr_error *err)
 {
     char path[4096];
@@ -305,7 +305,7 @@ static int check_not_inside(const export_run *r)
     errno = 0;
     char *to = realpath(parent, NULL);
     bool unknown = !to && errno == ENOMEM; /* then nothing is written */
-    if (!to && slash) *slash = '\0';       /* not there yet: what it will be made in */
+    if (!to && slash) *slash = '\0';       /* missing: the folder in which it will be made */
     if (!to) to = realpath(slash ? (*parent ? parent : "/") : ".", NULL);
     unknown |= !to && errno == ENOMEM;
     const char *around = to ? input_around(r->src, to, &unknown) : NULL;

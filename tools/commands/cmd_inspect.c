@@ -1,6 +1,6 @@
-/* tools/commands/cmd_inspect.c: `millrace inspect FILE`: what is in a data set: schema, classes, sizes, how
- * it lies on disk, where it came from; or with --record one sample of it. Reads indexes and headers, not the
- * samples; with --bad all of them. With --model instead what a network consists of. */
+/* tools/commands/cmd_inspect.c: `millrace inspect FILE`: the content of a data set: schema, classes, sizes,
+ * how it lies on disk, where it came from; or with --record one sample of it. Reads indexes and headers, not
+ * the samples; with --bad all of them. With --model the layers of a network instead. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 #include "tools/session/setup.h"
 
 enum { MAX_CLASSES_SHOWN = 20, MAX_FILES_SHOWN = 6 };
-static const char left_out[] = "left out: "; /* how such lines of info.told begin */
+static const char left_out[] = "left out: "; /* the beginning of such lines for the user */
 #define INDEX_MEMORY_BYTES ((uint64_t)64 << 20)
 
 typedef struct inspect_args {
@@ -123,7 +123,8 @@ static bool is_of_index(const char *line)
     return strncmp(line, "index ", 6) == 0 || strncmp(line, "the index ", 10) == 0;
 }
 
-/* The next line of info.told that concerns the set; what became of an index is of this run. NULL: no more. */
+/* The next line for the user that concerns the set: a line about an index concerns this run. NULL: no more.
+ */
 static const char *next_told(const char *line, size_t *bytes)
 {
     while (line && is_of_index(line)) {
@@ -136,7 +137,7 @@ static const char *next_told(const char *line, size_t *bytes)
 
 static bool is_left_out(const char *line) { return strncmp(line, left_out, sizeof left_out - 1) == 0; }
 
-/* info.told is text that may be shown. */
+/* These lines are text that may be shown. */
 static void print_told(const mr_source_info *info)
 {
     size_t bytes;
@@ -185,7 +186,7 @@ static void json_shape(json_line *j, uint32_t ndim, const uint64_t *dim)
     json_close_array(j);
 }
 
-/* The lines of info.told that are of this kind. */
+/* The lines for the user of this kind. */
 static void json_told(json_line *j, const char *key, const mr_source_info *info, bool left)
 {
     json_array(j, key);
@@ -311,7 +312,7 @@ static bool header_of(const mr_value *v, mr_image_header *h)
     return (v->type == MR_TYPE_COEF || file) && mr_value_header(v, h, NULL) == MR_OK;
 }
 
-/* "4:2:0" and its kin, or the factors of each component; "" for what is not sampled. */
+/* A name like "4:2:0", or the factors of each component; "" without subsampling. */
 static const char *sampling_text(const mr_image_header *h, char buf[32])
 {
     const uint8_t(*s)[2] = h->sampling;
@@ -530,7 +531,7 @@ static void json_network(const mr_net *net)
     json_end(&j);
 }
 
-/* A named one, or that of a checkpoint. */
+/* A named network, or the network of a checkpoint. */
 static int find_network(const char *name, mr_net **net)
 {
     mr_error err = MR_ERROR_INIT;

@@ -1,5 +1,5 @@
-/* tools/commands/cmd_train.c: `millrace train DATA --model M`. The work is mr_fit(); here are the options,
- * what is printed, the live view and the verdict. tools/training/ opens the run. */
+/* tools/commands/cmd_train.c: `millrace train DATA --model M`. The work is mr_fit(); this file has the
+ * options, the output, the live view and the verdict. tools/training/ opens the run. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #include "tools/training/training.h"
 #include "tools/watch/step_line.h"
 
-/* ---- what is told ---- */
+/* ---- lines of the output ---- */
 
 static void put_header(const train_run *r)
 {
@@ -332,7 +332,7 @@ static int train(train_run *r, bool again)
         first_only.shared.output.quiet = true;
         r->shared.output.quiet = true;
         a = r->args = &first_only;
-    } else if (again && a->checkpoint_dir) { /* what the world before has written goes on */
+    } else if (again && a->checkpoint_dir) { /* the run continues from the checkpoints of the world before */
         first_only = *a;
         first_only.resume = true;
         a = r->args = &first_only;

@@ -1,4 +1,4 @@
-/* tools/commands/cmd_verify.c: `millrace verify DATA`: reads everything and says what is wrong. Record files
+/* tools/commands/cmd_verify.c: `millrace verify DATA`: reads everything and reports defects. Record files
  * are checked byte by byte (mr_source_verify_files), then every sample of any data set is read, parsed, and
  * its picture decoded, on several threads. */
 #include <errno.h>
@@ -29,7 +29,7 @@ typedef struct verify_args {
 typedef struct verify_run {
     const verify_args *args;
     const mr_source *src;
-    bool files_wrong; /* what cannot be read from a record file is told already */
+    bool files_wrong; /* defects of a record file are reported already */
     bool set_wrong;   /* a file is not the one that the list names: its samples cannot be read */
     uint64_t done, bytes, wrong;
     uint64_t manifest_files; /* compared with --manifest */

@@ -22,7 +22,7 @@ static uint64_t hash_bytes(const char *text, size_t bytes)
 }
 
 /* ---- one safe path ---- */
-/* Of the control character that stands here: those of ASCII, and U+0080 to U+009F in UTF-8. 0: it is none. */
+/* Of the control character that stands here: ASCII's, and U+0080 to U+009F in UTF-8. 0: another character. */
 static size_t control_bytes(const char *at)
 {
     const unsigned char c = (unsigned char)at[0], next = c ? (unsigned char)at[1] : 0;
@@ -56,7 +56,7 @@ static size_t put_safe_part(const char *part, size_t n, char *out)
     return used;
 }
 
-/* Parts between slashes, without those that lead elsewhere. False: nothing is left, or too much. */
+/* Parts between slashes, without parts that lead elsewhere. False: nothing is left, or too much. */
 static bool make_safe(const char *name, char *out, size_t room)
 {
     size_t used = 0;
@@ -89,7 +89,7 @@ static const char *const *kind_of(const char *ending)
     return NULL;
 }
 
-/* The end of the name becomes that of the kind of file, unless it is. */
+/* Give the name the ending of the kind of file, unless it has it. */
 static void set_ending(char *name, const char *ending)
 {
     char *const slash = strrchr(name, '/');

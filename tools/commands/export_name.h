@@ -1,5 +1,5 @@
-/* tools/commands/export_name.h: what the file of an exported sample is called: as the sample was, where that
- * is known. Names and classes come from a file and may hold anything; what comes out leads nowhere but below
+/* tools/commands/export_name.h: the name of the file of an exported sample: the sample's own name, if it
+ * is known. Names and classes come from a file and may hold anything; the result leads nowhere but below
  * the folder that is exported to, and never to a file of the same run. */
 #ifndef TOOLS_EXPORT_NAME_H
 #define TOOLS_EXPORT_NAME_H
@@ -16,7 +16,7 @@ typedef struct export_names { /* {0} is empty */
 } export_names;
 
 typedef struct export_sample {
-    const char *name;       /* what it was called, or "" */
+    const char *name;       /* its original name, or "" */
     const char *class_name; /* or "": none */
     const char *ending;     /* of the file: jpg, png, gif, ... */
     bool unchanged;         /* the bytes that were stored: whatever the name ends in stays */

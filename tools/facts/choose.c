@@ -156,7 +156,7 @@ static int by_copies(choosing *c)
     return status;
 }
 
-/* ---- a share of each class, and so many ---- */
+/* ---- a share of each class, and a number ---- */
 static uint64_t mix(uint64_t x)
 {
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
@@ -177,7 +177,7 @@ static int by_draw(const void *a, const void *b)
     return x->sample < y->sample ? -1 : x->sample > y->sample;
 }
 
-/* Those that are left, in an order that is drawn, class by class or all together. */
+/* The remaining samples, in a drawn order, class by class or all together. */
 static drawn *draw(const choosing *c, uint64_t seed, bool by_class, uint64_t *count)
 {
     drawn *d = malloc((c->count + 1) * sizeof *d);

@@ -1,9 +1,10 @@
 /* tools/facts/choose.h: which samples of a data set are taken, and what their classes are called.
  *
- *   classes from a file ─► renamed ─► only some ─► where ─► no copies ─► a share of each class ─► so many
+ *   classes from a file ─► renamed ─► only some ─► where ─► no copies ─► a share of each class ─► a number
  *
- * Each step sees what the one before left. What each leaves out is counted, and said. Samples that cannot be
- * read stay: whoever reads the data meets them and says so. Callers: commands that make another set of one.
+ * Each step sees the samples that the one before left. The samples that each leaves out are counted and
+ * reported. Samples that cannot be read stay: the reader of the data reports them. Callers: commands that
+ * make another set of one.
  */
 #ifndef TOOLS_CHOOSE_H
 #define TOOLS_CHOOSE_H
@@ -43,13 +44,14 @@ typedef struct choose_result {
     uint32_t classes_before, classes_after, renamed, merged;
 } choose_result;
 
-/* Change src as a says. decode: for --dedup pixels. 0, or an exit status. What was left out is said. */
+/* Change src as a says. decode: for --dedup pixels. 0, or an exit status. The samples left out are reported.
+ */
 int choose_samples(mr_source *src, const choose_args *a, const mr_decode_config *decode, bool quiet,
                    choose_result *out);
 /* Is anything of it given? */
 bool choose_asked(const choose_args *a);
 
-/* The same for data that others open, perhaps several times: what was left out is said once. */
+/* The same for data that others open, perhaps several times: the samples left out are reported once. */
 typedef struct chooser {
     data_chooser base;
     choose_args args;
@@ -96,7 +98,7 @@ typedef struct where {
     uint32_t count;
 } where;
 
-/* "width>=256,label=3": false with a message of what is wrong. */
+/* "width>=256,label=3": false with a message that names the fault. */
 bool where_parse(where *w, const char *text, char *why, size_t why_bytes);
 bool where_holds(const where *w, const where_sample *s);
 bool where_needs_picture(const where *w);

@@ -1,4 +1,4 @@
-/* tools/facts/stats.h: what a data set consists of, counted: classes, pictures, bytes, channels, duplicates.
+/* tools/facts/stats.h: counts of a data set: classes, pictures, bytes, channels, duplicates.
  *
  *   collect   every sample is read once, on several threads: its label, its picture's header, a hash of its
  *             bytes; of some the pixels are decoded (stats_collect.c)

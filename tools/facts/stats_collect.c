@@ -117,7 +117,7 @@ static int take_pixels(const collecting *c, const mr_value *v, stats_sample *out
     return MR_OK;
 }
 
-/* The number of this sample among those that are decoded; false: it is none. */
+/* The number of this sample among the decoded ones; false: it is not decoded. */
 static bool is_decoded(const collecting *c, uint64_t at, uint64_t *number)
 {
     const uint64_t count = c->s->count, want = c->s->decoded;

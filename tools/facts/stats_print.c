@@ -1,4 +1,4 @@
-/* tools/facts/stats_print.c: what was counted, as text and as one JSON object. See stats.h. */
+/* tools/facts/stats_print.c: prints the counts, as text and as one JSON object. See stats.h. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

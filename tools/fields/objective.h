@@ -1,4 +1,4 @@
-/* tools/fields/objective.h: what a network is trained to predict: classes, which may have weights, or targets
+/* tools/fields/objective.h: the targets of a network: classes, which may have weights, or targets
  * in a field of the data (--loss, --targets, --class-weights; a checkpoint also stores them). */
 #ifndef TOOLS_OBJECTIVE_H
 #define TOOLS_OBJECTIVE_H

@@ -1,4 +1,4 @@
-/* tools/plan/plan_exchange.h: what the exchange of gradients between several processes adds to a step. Takes
+/* tools/plan/plan_exchange.h: the time that the exchange of gradients between processes adds to a step. Takes
  * a network and the length of its step, gives times; knows no record and no plan. */
 #ifndef TOOLS_PLAN_PLAN_EXCHANGE_H
 #define TOOLS_PLAN_PLAN_EXCHANGE_H
@@ -24,7 +24,7 @@ typedef struct plan_ranks {
     plan_exchange now, then[PLAN_RANKS_MOST];
     const char *wires;          /* of the measured run; NULL: one process */
     double alone_ms;            /* a step without exchange */
-    double exposed_ms, late_ms; /* measured: what the exchange adds to a step; of that, for a late rank */
+    double exposed_ms, late_ms; /* measured: added to a step by the exchange; part of it for a late rank */
 } plan_ranks;
 
 /* Of --link, or NULL; an exit status. */
@@ -35,8 +35,8 @@ const char *plan_link_text(const plan_link *l, char *buf, size_t buf_bytes);
 /* x->time, for x->ranks, x->link and steps that take alone_ms without exchange. s->net is built. An exit
  * status. */
 int plan_exchange_predict(const tool_session *s, double alone_ms, plan_exchange *x);
-/* Slow down or speed up x->link, latency and rate alike, until x->time is what the run has measured:
- * exposed_ms a step. Unchanged where that is a small part of a step, of which the exchange is not the cause,
+/* Slow down or speed up x->link, latency and rate alike, until x->time is the measured time:
+ * exposed_ms a step. Unchanged if that is a small part of a step, not caused by the exchange,
  * or where no network of a tenth to ten times the speed explains it. */
 int plan_exchange_fit(const tool_session *s, double alone_ms, double exposed_ms, plan_exchange *x);
 /* Predictions for other numbers of processes than now, over the given network, or if that is unknown over the

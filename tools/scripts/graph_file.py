@@ -1,7 +1,7 @@
-"""Reads a source file: what it includes, which functions and globals it defines and uses.
+"""Reads a source file: its includes, and the functions and globals that it defines and uses.
 
 A light reading of C, not a compiler: comments and strings are dropped, every branch of an #if is read, macros
-are not expanded. What it may miss is a function whose name a macro makes; what it finds is there.
+are not expanded. It may miss a function whose name a macro makes; all that it finds exists.
 """
 
 import os

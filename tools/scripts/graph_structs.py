@@ -1,6 +1,6 @@
 """Structs of a tree: their fields, and which units write them.
 
-A write is an assignment, ++ or --, a designated initialiser of what is not const, or the address of a plain
+A write is an assignment, ++ or --, a designated initialiser of an object that is not const, or the address of a plain
 field handed to a function that may write there. Whose field it is follows from the declared type of the
 variable and of the fields on the way; where that is not known, from a field name that only one struct has.
 The address of a field that is a struct itself is no write: its own functions get it.

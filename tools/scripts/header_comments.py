@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A public header with its comments as doxygen wants them, on standard output: one in front of a declaration begins with two stars,
-one behind a member points back. usage: header_comments.py HEADER, as an INPUT_FILTER."""
+one after a member points back. usage: header_comments.py HEADER, as an INPUT_FILTER."""
 import re
 import sys
 

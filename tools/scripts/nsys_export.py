@@ -1,7 +1,7 @@
-"""nsys_export.py: what a SQLite export of Nsight Systems says, as far as nsys_correlate.py needs it.
+"""nsys_export.py: the content of a SQLite export of Nsight Systems, as far as nsys_correlate.py needs it.
 
 Times stay as they are in the export, in ns since its own zero, and a Start says when that was. Tables are made by nsys
-only when there is something to put in them, and columns came and went with its versions: what is not there is asked
+only when there is something to put in them, and columns came and went with its versions: the existence of each is asked
 for first. Nothing here knows of millrace's traces."""
 import pathlib
 import sqlite3
@@ -13,7 +13,7 @@ COPY_KINDS = {1: "copy to the device", 2: "copy from the device", 8: "copy on th
 
 
 class Wrong(Exception):
-    """What is wrong with a file, for people: what was expected, what was found, what to try."""
+    """A fault of a file, for people: what was expected, what was found, what to try."""
 
 
 class Start:

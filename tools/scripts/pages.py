@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The pages of the repository as those of a site, and a check of their links.
+"""Makes the pages of the repository into pages of a site, and checks their links.
 
 usage: pages.py check              every link of a page leads to a file of the tree, and to a heading of it
        pages.py lay FOLDER         pages and mkdocs.yml for `mkdocs build`; files that are no pages lie in FOLDER/docs/files
@@ -38,7 +38,7 @@ def resolve(page, path):
 
 
 def anchors(page):
-    """What a heading is called in a link, as the forges and MkDocs make it."""
+    """The name of a heading in a link, as the forges and MkDocs make it."""
     found, fence = set(), False
     for line in (ROOT / page).read_text(encoding="utf-8").splitlines():
         if line.lstrip().startswith("```"):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the artefacts of a release stand on, as CycloneDX 1.5.
+"""The dependencies of the artefacts of a release, as CycloneDX 1.5.
 
 usage: sbom.py --version V --time SECONDS --wheel-sources FOLDER DIST > FILE
 
@@ -30,7 +30,7 @@ def component(name: str, version: str, purl: str, scope: str) -> dict:
 
 
 def linked_into_the_wheel(sources: pathlib.Path) -> list:
-    """Versions are those of the folders that dpkg-source made: NAME-VERSION."""
+    """Versions come from the names of folders that dpkg-source made: NAME-VERSION."""
     found = []
     for name in WHEEL_SOURCES:
         folders = sorted(p.name for p in sources.glob(name + "-*") if p.is_dir())

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs the tests of a build, gives those that fail a second chance openly, and says at the end what came of it all.
+"""Runs the tests of a build, repeats failing tests once, and lists the results at the end.
 
-    suite.py test FOLDER NAME BUILD [--strict] [CTEST ARGUMENT...]   ctest in BUILD; what it found goes to FOLDER/NAME.json
+    suite.py test FOLDER NAME BUILD [--strict] [CTEST ARGUMENT...]   ctest in BUILD; its results go to FOLDER/NAME.json
     suite.py part FOLDER NAME SECONDS STATUS LOG                     something else that passed or failed, and its output
     suite.py result FOLDER                                           everything in FOLDER; exit status 0 when nothing failed
 

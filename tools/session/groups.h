@@ -32,8 +32,8 @@ typedef struct data_args { /* label_offset: "auto" or a number; index_folder "of
     data_chooser *chooser; /* no option; NULL: all samples */
 } data_args;
 
-/* Members of mr_loader_config, and what the command makes of its own options. */
-typedef struct run_args { /* what a run is: with the data, all that its result depends on. batch, epochs 0,
+/* Members of mr_loader_config, and values that the command makes from its own options. */
+typedef struct run_args { /* the settings of a run: its result depends on them and the data. batch, epochs 0,
                              augment NULL: not given */
 #define MRI_SETTING(member, kind, ...) MRI_TYPE_##kind member;
 #define MRI_OPTION                     MRI_SETTING

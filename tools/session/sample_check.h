@@ -13,7 +13,7 @@ typedef struct sample_check {
     bool no_decode, quiet;
     bool decode_only;  /* what cannot be read was reported elsewhere */
     uint32_t workers;  /* 0: one per core */
-    uint64_t memory;   /* memory that large pictures share; 0: half of what the process may use */
+    uint64_t memory;   /* memory that large pictures share; 0: half of the memory that the process may use */
     const char *label; /* of the progress line */
     /* Called for one bad sample after the other, with file, sample and, in shared files, offset; false:
      * stop. */

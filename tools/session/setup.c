@@ -56,7 +56,7 @@ int setup_take(const char *text, double *from, double *to)
     return EXIT_MISUSED;
 }
 
-/* Validation data are often another part of what was opened before and have the same to say. */
+/* Validation data are often another split of a set opened before, and have the same lines. */
 static void report_once(const char *path, const char *text)
 {
     static char last[4096];
@@ -183,7 +183,7 @@ static bool is_automatic(const data_args *a)
     return !a->label_offset || strcmp(a->label_offset, "auto") == 0;
 }
 
-/* Smallest class number of a set; false: not known. Names that are no numbers have none. */
+/* Smallest class number of a set; false: not known. Names that are not numbers have no class number. */
 static bool first_number(const mr_source *src, int64_t *out)
 {
     const mr_source_info *info = mr_source_info_of(src);
@@ -226,7 +226,7 @@ static void doubt(const mr_source *unsure)
         mr_source_info_of(unsure)->path);
 }
 
-/* Labels of an old record file may have lost 1, those of the other set have not. */
+/* Labels of an old record file may have lost 1, the labels of the other set have not. */
 static int check_sure(const mr_source *unsure, const mr_source *other)
 {
     const mr_source_labels *u = mr_source_labels_of(unsure), *o = mr_source_labels_of(other);
@@ -278,7 +278,7 @@ int setup_source_from(mr_source **src, const char *path, const data_args *a, int
 
 static int check_classes(const mr_source_info *here, const data_like *like)
 {
-    if (here->class_count || like->class_count == 0) return EXIT_DONE; /* no class is told apart */
+    if (here->class_count || like->class_count == 0) return EXIT_DONE; /* classes are not distinguished */
     say("%s: expected %u classes as in %s, found 0", here->path, like->class_count, like->path);
     return EXIT_FAILED;
 }
@@ -425,7 +425,7 @@ int setup_devices(mr_device ***out, uint32_t *count, const device_args *a, const
         return setting_status(rc, &err);
     say("--precision tf32: %s computes in f32; tf32, bf16 and f16 are offered on cuda devices",
         mr_device_info_of((*out)[0])->name);
-    return EXIT_FAILED; /* what is open the caller closes */
+    return EXIT_FAILED; /* the caller closes all that is open */
 }
 
 int setup_output(const char *option, const char *path)

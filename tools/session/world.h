@@ -1,4 +1,4 @@
-/* tools/session/world.h: this process among those that a launcher has started with it. */
+/* tools/session/world.h: this process among the processes that a launcher started with it. */
 #ifndef TOOLS_WORLD_H
 #define TOOLS_WORLD_H
 
@@ -28,7 +28,7 @@ typedef struct tool_world {
 } tool_world;
 
 /* Meet the others, if there are any; an exit status. From here on messages of several processes name the
- * rank, and those that are not the first print no results. Each takes its share of the host's cores, unless
+ * rank, and only the first prints results. Each takes its share of the host's cores, unless
  * the launcher has bound it to some. */
 int world_join(tool_world *w, const rank_args *a);
 /* Its settings but for rank, size and job. */
@@ -37,8 +37,8 @@ void world_settings(mr_world_config *cfg, const rank_args *a);
 int world_enter(tool_world *w, const rank_args *a);
 /* The same line, where the muster has the port. */
 void world_tell_open(void);
-/* The exit status of the run: EXIT_BAD_SAMPLES when that is any process's and all others are done. With
- * another status the others are told that this one has given up. Accepts one that has not joined. */
+/* The exit status of the run: EXIT_BAD_SAMPLES when any process has it and all others are done. With
+ * another status the others learn that this one has given up. Accepts one that has not joined. */
 int world_leave(tool_world *w, int status);
 
 /* Of a file that every process writes its own: path for the first one and for NULL, else PATH.rank2, in buf.
@@ -53,8 +53,8 @@ int world_gather(const tool_world *w, const void *mine, size_t bytes, void *all)
 /* mine goes to the first process, there into all[rank], whose places and lengths are set there; lengths are
  * the same on both sides. The first one's own place is ignored. */
 int world_send_to_first(const tool_world *w, mr_world_piece mine, const mr_world_piece *all);
-/* Rows [first, first + count) of `all` are here: they go to all processes, and those of the others come. An
- * error code of the library. */
+/* Rows [first, first + count) of `all` are here: they are sent to all processes, and the others' rows are
+ * received. An error code of the library. */
 int world_share_rows(const tool_world *w, void *rows, size_t row_bytes, uint32_t first, uint32_t count,
                      uint32_t all, mr_error *err);
 

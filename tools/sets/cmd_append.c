@@ -47,7 +47,7 @@ static void on_bad(void *context, const mr_error *what, uint64_t substitute)
     say_error(&placed);
 }
 
-/* ---- only what is new ---- */
+/* ---- only new samples ---- */
 static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
 static void free_names(char **names, uint64_t count)

@@ -1,5 +1,5 @@
-/* tools/sets/cmd_repair.c: `millrace repair SET [DST]`: what is whole in a damaged set, and what is lost. The
- * work is mr_repair(); here are its options, the lines for what it finds, and the closing line. */
+/* tools/sets/cmd_repair.c: `millrace repair SET [DST]`: the intact and the lost samples of a damaged set. The
+ * work is mr_repair(); this file has its options, the lines of its findings, and the closing line. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -102,7 +102,7 @@ static void json_result(const repair_args *a, const mr_repair_result *r)
 
 static bool is_wrong(const mr_repair_result *r) { return r->damaged || r->missing || r->list_damaged; }
 
-/* Of withdrawn samples, which is no part of what is repaired. */
+/* Of withdrawn samples, which is not repaired. */
 static bool has_list(const char *set)
 {
     char path[4096];

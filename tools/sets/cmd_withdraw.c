@@ -225,7 +225,7 @@ static void print_list(const withdraw_args *a, const mr_source *src)
     }
 }
 
-/* The set is opened again: what is reported is what readers find. */
+/* The set is opened again: the report shows the samples as readers find them. */
 static int report(const withdraw_args *a, const char *verb, uint64_t changed)
 {
     mr_source *src;

@@ -1,4 +1,4 @@
-/* tools/training/train_header.h: what `millrace train` tells before the first step: network, data, rule,
+/* tools/training/train_header.h: the lines of `millrace train` before the first step: network, data, rule,
  * devices, loader. */
 #ifndef TOOLS_TRAIN_HEADER_H
 #define TOOLS_TRAIN_HEADER_H

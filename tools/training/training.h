@@ -1,4 +1,4 @@
-/* tools/training/training.h: one run of `millrace train`: its options, what it holds, and how it is opened.
+/* tools/training/training.h: one run of `millrace train`: its options, its handles, and how it is opened.
  *
  *   takes    options, the folder of checkpoints, the processes of the run
  *   gives    data, validation data, loaders, network and trainer, at the step where training begins
@@ -47,14 +47,15 @@ typedef struct train_run {
     bool from_memory;    /* resumed from the snapshot that rank 0 holds */
     uint64_t reached;    /* steps of the run when the world before was left, by any of its processes */
     char own_list[4096]; /* of bad samples, of a process that is not the first */
-    session_args shared; /* of args, with those of the checkpoint where none were given */
+    session_args shared; /* of args; settings that were not given come from the checkpoint */
     uint32_t patience;   /* the same */
     double goal;         /* the same: accuracy to stop at */
     resume_point point;
     run_args run; /* with the model's settings filled in */
     mr_run_folder *folder;
     tool_session s;
-    char taken[64], held_out[64]; /* with --hold-out: what is trained on, and what is not, as --take says it
+    char taken[64], held_out[64]; /* with --hold-out: the samples of training, and the others, in the form of
+                                   * --take
                                    */
     chooser choice, val_choice;   /* of the data, and of the validation data */
     mr_source *val_src;
@@ -85,7 +86,7 @@ typedef struct train_run {
 /* Lock the folder of checkpoints, in the first process; again is harmless. Return an exit status. */
 int training_take_folder(train_run *r);
 /* Look for a checkpoint, then open data, validation data, loaders, network and trainer, and load the
- * checkpoint. After an error the caller closes what is open. Return an exit status. */
+ * checkpoint. After an error the caller closes the handles. Return an exit status. */
 int training_open(train_run *r);
 
 #endif

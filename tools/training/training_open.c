@@ -91,7 +91,7 @@ static int find_checkpoint(train_run *r)
     return resume_fill(&r->point, &r->shared);
 }
 
-/* A folder that is there is taken before anybody looks at what is in it. */
+/* An existing folder is locked before its content is read. */
 static int look_into_folder(train_run *r)
 {
     const train_args *a = r->args;
@@ -183,7 +183,7 @@ static int take_net(train_run *r)
 
 /* ---- validation data ---- */
 
-/* A test part is not what anybody wants to train on unawares, nor to validate on what was trained on. */
+/* Refuse to train on a test split by accident, and to validate on the training data. */
 static int check_part(const train_run *r)
 {
     const mr_source_info *info = mr_source_info_of(r->s.src);
@@ -195,7 +195,7 @@ static int check_part(const train_run *r)
     return EXIT_FAILED;
 }
 
-/* --hold-out cuts what is taken of the data in two. */
+/* --hold-out cuts the taken samples in two. */
 static int hold_out(train_run *r)
 {
     const train_args *a = r->args;
@@ -260,7 +260,7 @@ static void begin_val_choice(train_run *r, data_args *d)
     chooser_begin(&r->val_choice, &c, d, r->shared.output.quiet);
 }
 
-/* Numbers of classes begin where those of both sets begin: in one of them the first class may be missing. */
+/* Class numbers begin at the smallest number of both sets: one of them may lack the first class. */
 static int settle_classes(train_run *r, const char *path, const data_args *d)
 {
     mr_source *val = NULL;
@@ -335,7 +335,7 @@ static int open_val_loader(train_run *r)
     cfg.trace = NULL;
     cfg.tune = 0;
     cfg.record = NULL;
-    cfg.cache = MR_CACHE_OFF; /* what it may hold is meant for the training data */
+    cfg.cache = MR_CACHE_OFF; /* its memory is meant for the training data */
     const run_args no_list = {0};
     bad_watch_open(&r->val_bad, r->val_src, &no_list, &cfg);
     const int rc = mr_loader_open(&r->val, r->val_src, &cfg, &err);
@@ -380,7 +380,7 @@ static int share_reached(train_run *r)
     return status;
 }
 
-/* What the first process found in the folder, for all. */
+/* The first process's findings in the folder, for all. */
 static int look_into_folder_together(train_run *r)
 {
     struct {
@@ -440,7 +440,7 @@ static int begin_with(train_run *r)
     return a->begin.init ? session_begin_with(&r->s, a->begin.init, a->begin.skip, &r->begin) : EXIT_DONE;
 }
 
-/* Those of the checkpoint, which the first process has; *weights is to be freed, NULL where there are none.
+/* The weights of the checkpoint, which the first process has; *weights must be freed, NULL without weights.
  */
 static int read_weights(const train_run *r, float **weights)
 {

@@ -33,20 +33,20 @@ typedef struct look {
 } look;
 
 /* Figures from the training thread. */
-typedef struct live_told {
+typedef struct live_news {
     bool has_steps;
     uint64_t epoch, step, steps_per_epoch;
     mr_step_report newest; /* steps 0: none came yet */
     uint64_t newest_ns;    /* when it came */
-} live_told;
+} live_news;
 
 struct live_view {
     live_run run;
     pthread_t thread;
-    pthread_mutex_t lock; /* guards stop and `told` */
+    pthread_mutex_t lock; /* guards stop and `news` */
     pthread_cond_t wake;
     bool stop;
-    live_told told;
+    live_news news;
     bool utf8, colour; /* fixed */
     look looks[LOOKS]; /* the view's thread, all below */
     uint64_t look_count;
@@ -248,10 +248,10 @@ static void fill(live_view *v, live_figures *f)
 
 /* ---- the thread ---- */
 
-static live_figures figures_told(live_view *v)
+static live_figures figures_of_news(live_view *v)
 {
     pthread_mutex_lock(&v->lock);
-    const live_told t = v->told;
+    const live_news t = v->news;
     pthread_mutex_unlock(&v->lock);
     live_figures f = {.title = v->run.title,
                       .epochs = v->run.epochs,
@@ -275,7 +275,7 @@ static live_figures figures_told(live_view *v)
 static void redraw(live_view *v)
 {
     take_look(v);
-    live_figures f = figures_told(v);
+    live_figures f = figures_of_news(v);
     fill(v, &f);
     const live_style style = style_now(v);
     live_draw(&f, &style, &v->lines);
@@ -344,10 +344,10 @@ void live_progress(live_view *v, uint64_t epoch, uint64_t step, uint64_t steps_p
 {
     if (!v) return;
     pthread_mutex_lock(&v->lock);
-    v->told.has_steps = true;
-    v->told.epoch = epoch;
-    v->told.step = step;
-    v->told.steps_per_epoch = steps_per_epoch;
+    v->news.has_steps = true;
+    v->news.epoch = epoch;
+    v->news.step = step;
+    v->news.steps_per_epoch = steps_per_epoch;
     pthread_mutex_unlock(&v->lock);
 }
 
@@ -355,8 +355,8 @@ void live_step(live_view *v, const mr_step_report *report)
 {
     if (!v) return;
     pthread_mutex_lock(&v->lock);
-    v->told.newest = *report;
-    v->told.newest_ns = clock_ns();
+    v->news.newest = *report;
+    v->news.newest_ns = clock_ns();
     pthread_mutex_unlock(&v->lock);
 }
 
