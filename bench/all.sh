@@ -51,7 +51,7 @@ python=${PYTHON-python3}
 millrace=$build/tools/millrace
 photos=$data/photos cifar=$data/cifar
 
-# steps: NAME|SECTION|DATA|TARGET|COMMAND|OPTIONS OF --quick, one a line, in the order of docs/measurements.md. SECTION is that of the page;
+# steps: NAME|SECTION|DATA|TARGET|COMMAND|OPTIONS OF --quick, one a line, in the order of docs/measurements.md. SECTION is the page's heading;
 # DATA lists folders of $data, TARGET a target to build first (-: none).
 steps() {
     cat <<END

@@ -3,7 +3,7 @@
 
 public_scripts.py --scripts FOLDER --data PICTURES [--only NAME,...] [--seeds 0,1] [--mnist FOLDER] [--work FOLDER] [--json]
 
-FOLDER has clones of these repositories, none of which is part of this one:
+FOLDER has clones of these repositories, which are not part of this one:
 
   imagenet     examples/imagenet/main.py                  pytorch/examples: under torchrun, 2 ranks of gloo, with validation
   cifar        pytorch-cifar/main.py                      kuangliu/pytorch-cifar: a network that calls .view()

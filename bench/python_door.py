@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the Python door costs: batches through Python beside those of the C loader alone, in turns on the same cores.
+"""The cost of the Python door: batches through Python and through the C loader alone, in turns on the same cores.
 
 python_door.py --data PHOTOS [--records FILE.mrec ...] [--rounds 5] [--seconds 3] [--workers 2] [--only rates,costs,next,rival,operation,own,augmented] [--json]
 
@@ -9,8 +9,8 @@ the ratios stands beside. The same for a second of processor time of all threads
 command's start is in it, Python's is not). Then microseconds of the consumer's processor time: of a batch that is ready, from
 the call to the arrays; of one export to each array library that can be imported. With PyTorch
 the same for every dtype and memory_format of millrace.torch.Loader, after a pause in which other programs used the caches (next).
-Then what a function of Python costs a picture in an augmentation. With PyTorch and torchvision also DataLoader with as many worker processes, and millrace.torch.Loader with
-its floats, a Dataset of PIL and torchvision by worker processes of both (own), and a function of Python's own behind the augmentation (augmented). No figure means anything alone: all of them are of one run on one machine.
+Then the cost of a Python function in an augmentation, for each picture. With PyTorch and torchvision also DataLoader with as many worker processes, and millrace.torch.Loader with
+its floats, a Dataset of PIL and torchvision by worker processes of both (own), and a function of Python's own after the augmentation (augmented). No figure means anything alone: all of them are of one run on one machine.
 """
 import argparse
 import json
@@ -38,7 +38,7 @@ def c_rate(data, batch, a):
 
 
 def timed(batches, count, seconds, warm=3):
-    """Samples per second, and per second of processor time, of what is left after the first few."""
+    """Samples per second, and per second of processor time, without the first few."""
     n = begun = used = 0
     for k, batch in enumerate(batches):
         n += count(batch)
@@ -222,7 +222,7 @@ def next_costs(data, a):
 
 
 def operation_cost(data, a):
-    """Microseconds of wall time that a function of Python costs each picture, beside what it does: of one that does nothing, by one
+    """Microseconds of wall time that calling a Python function costs each picture: of a function that does nothing, by one
     worker."""
     def nothing(pixels, arguments, draws):
         pass

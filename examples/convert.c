@@ -12,7 +12,7 @@
 static int write_records(mr_writer *out, const mr_source *src, mr_error *err)
 {
     const mr_source_info *info = mr_source_info_of(src);
-    void *buffer = NULL; /* holds what a sample points to until the next one is read */
+    void *buffer = NULL; /* memory of a sample's values until the next one is read */
     size_t buffer_bytes = 0;
     mr_sample sample;
     int rc = MR_OK;

@@ -22,7 +22,7 @@ static void must(int rc)
     exit(1);
 }
 
-/* Two convolutions and a dense layer. A wrong call sticks: mr_net_check() tells the first. */
+/* Two convolutions and a dense layer. mr_net_check() returns the first error of these calls. */
 static mr_net *build(const mr_loader_info *in, uint32_t classes)
 {
     mr_net *net = NULL;
@@ -72,11 +72,11 @@ int main(int argc, char **argv)
     mr_fit_defaults(&fit);
     fit.max_steps = argc > 2 ? strtoull(argv[2], NULL, 10) : 50;
     fit.checkpoint_dir = argc > 3 ? argv[3] : NULL;
-    fit.data = mr_source_info_of(source); /* what the checkpoint says of them */
+    fit.data = mr_source_info_of(source); /* stored in the checkpoint */
     must(mr_fit(trainer, loader, &fit, &report, &err));
     printf("%s: %llu parameters, last epoch: loss %.4f, accuracy %.3f\n", mr_net_name(net),
            (unsigned long long)mr_net_param_count(net), report.loss, report.accuracy);
-    mr_trainer_close(trainer); /* before what it reads from */
+    mr_trainer_close(trainer); /* before its source and loader */
     mr_loader_close(loader);
     mr_net_destroy(net);
     mr_devices_close(devices, count);

@@ -45,7 +45,7 @@ int main(int argc, char **argv)
     if (rc == MR_OK)
         printf("%llu samples: loss %.6f, accuracy %.4f\n", (unsigned long long)count, loss, accuracy);
     else fprintf(stderr, "%s\n", mr_error_format(&err, line, sizeof line));
-    mr_trainer_close(trainer); /* in the reverse order: each uses what was opened before it */
+    mr_trainer_close(trainer); /* in the reverse order: each uses the handles opened before it */
     mr_loader_close(loader);
     mr_devices_close(devices, device_count);
     mr_source_close(data);

@@ -70,11 +70,11 @@ static void feed_open(feed *f)
     }
 }
 
-/* Behind the trainer, whose steps use the memory. */
+/* After the trainer, whose steps use the memory. */
 static void feed_close(feed *f)
 {
     for (uint32_t r = 0; r < f->replicas; r++) {
-        mr_stream_destroy(f->copy[r]); /* finishes what is queued */
+        mr_stream_destroy(f->copy[r]); /* finishes queued work */
         for (uint32_t k = 0; k < SLOTS; k++) {
             slot *s = &f->slots[r][k];
             mr_event_destroy(s->ready);
@@ -173,7 +173,7 @@ int main(int argc, char **argv)
     printf("evaluation: %llu samples, loss %.4f, accuracy %.3f\n", (unsigned long long)evaluation.count,
            evaluation.loss_sum / (double)evaluation.count, accuracy);
 
-    if (argc > 2) { /* with the network, and what was done to pixels: `millrace eval DATA --checkpoint` knows
+    if (argc > 2) { /* with the network and the changes of pixels: `millrace eval DATA --checkpoint` knows
                        both */
         const mr_checkpoint_info info = {
             .struct_size = sizeof info, .batch = BATCH, .seed = how.seed, .augment = "normalise(110/50)"};

@@ -1,4 +1,4 @@
-/* own_operation.c: an operation of one's own in the augmentation, between those of the language.
+/* own_operation.c: an operation of one's own in the augmentation, between operations of the language.
  *
  *   own_operation DATA [WORKERS]
  *

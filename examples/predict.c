@@ -1,4 +1,4 @@
-/* predict.c: what a checkpoint's network takes each sample of a data set for.
+/* predict.c: the class that a checkpoint's network predicts for each sample of a data set.
  *
  *   predict CHECKPOINT DATA
  *
@@ -58,7 +58,7 @@ int main(int argc, char **argv)
     if (rc == MR_OK) rc = mr_trainer_load(trainer, mr_checkpoint_path(from), NULL, &err);
     if (rc == MR_OK) rc = mr_evaluate_outputs(trainer, loader, &outputs, NULL, NULL, NULL, &err);
     if (rc != MR_OK) fprintf(stderr, "%s\n", mr_error_format(&err, line, sizeof line));
-    mr_trainer_close(trainer); /* in the reverse order: each uses what was opened before it */
+    mr_trainer_close(trainer); /* in the reverse order: each uses the handles opened before it */
     mr_loader_close(loader);
     mr_devices_close(devices, device_count);
     mr_source_close(data);

@@ -67,7 +67,7 @@ int main(int argc, char **argv)
         printf("epoch %llu: loss %.4f, accuracy %.4f\n", (unsigned long long)last.epoch + 1, last.loss,
                last.accuracy);
     else fprintf(stderr, "%s\n", mr_error_format(&err, line, sizeof line));
-    mr_trainer_close(trainer); /* in the reverse order: each uses what was opened before it */
+    mr_trainer_close(trainer); /* in the reverse order: each uses the handles opened before it */
     mr_loader_close(loader);
     mr_devices_close(devices, device_count);
     mr_source_close(data);

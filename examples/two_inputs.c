@@ -2,8 +2,8 @@
  *
  *   two_inputs DATA.mrec [STEPS [FOLDER]]
  *
- * DATA.mrec is what convert.c writes: a picture, its class, and the number "position". The network takes the
- * picture and the number. It tells the class from both, and the number from the picture alone.
+ * DATA.mrec is written by convert.c: a picture, its class, and the number "position". The network takes the
+ * picture and the number. It predicts the class from both, and the number from the picture alone.
  *
  *   picture ─► convolutions ─► features ─┬─────────► concat ─► class       against the label
  *   position ────────────────────────────│────────────┘
@@ -79,7 +79,7 @@ int main(int argc, char **argv)
     how.net = net, how.devices = devices, how.device_count = count, how.batch = info->batch;
     how.update = mr_update_rule_find("adam")->desc;
     how.schedule = (mr_schedule){.kind = MR_LR_CONSTANT, .lr = 3e-3f};
-    how.fields = info->field, how.field_count = info->field_count; /* what the batches have of what it takes
+    how.fields = info->field, how.field_count = info->field_count; /* the fields of the batches
                                                                     */
     memcpy(how.mean, info->mean, sizeof how.mean);
     memcpy(how.std, info->std, sizeof how.std);

@@ -80,7 +80,7 @@ const char *mr_checkpoint_path(const mr_checkpoint *c) { return c ? c->path : NU
 
 const char *mr_checkpoint_note(const mr_checkpoint *c) { return c && c->note[0] ? c->note : NULL; }
 
-/* ---- what a run keeps of the loader ---- */
+/* ---- the loader's settings in a run ---- */
 
 static const mri_kept_setting kept_of_loader[] = {
 #define MRI_KEPT(...) MRI_KEPT_ROW(mr_loader_config, __VA_ARGS__),

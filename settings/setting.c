@@ -64,7 +64,7 @@ static bool parse_whole(const char *text, uint64_t *out)
     return true;
 }
 
-/* A finite number with one of the units behind it; unit_text[k] is worth unit_value[k]. */
+/* A finite number with one of the units after it; unit_text[k] is worth unit_value[k]. */
 static bool parse_measure(const char *text, const char *const *unit_text, const double *unit_value,
                           double *out)
 {
@@ -345,7 +345,7 @@ const char *mri_setting_text(const mri_setting *s, const void *settings, char *b
 
 void mri_settings_fill(const mri_setting *rows, size_t count, void *settings)
 {
-    char message[512]; /* what is wrong with a default the tests find */
+    char message[512]; /* the tests find wrong defaults */
     for (size_t i = 0; i < count; i++)
         if (rows[i].standard)
             mri_setting_parse(&rows[i], settings, rows[i].standard, message, sizeof message);
@@ -386,7 +386,7 @@ static void choice_range(const mri_setting *s, char *buf, size_t buf_bytes)
     if (at < buf_bytes) snprintf(buf + at, buf_bytes - at, ")");
 }
 
-/* A choice that ends with ":N" has a count in the range, another one has none. */
+/* A choice that ends with ":N" has a count in the range, other choices have no count. */
 static bool choice_every_holds(const mri_setting *s, const void *settings, char *message,
                                size_t message_bytes)
 {

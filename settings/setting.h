@@ -1,8 +1,8 @@
 /* settings/setting.h: a setting is one row. Private.
  *
  * The room settings/
- *   takes    rows of the files *.rows beside this one: a file for each subject, a row for each setting
- *   gives    what a row says about a value: its default, whether it is in range, what a text stands for
+ *   takes    rows of the files *.rows next to this one: a file for each subject, a row for each setting
+ *   gives    the properties of a value: its default, whether it is in range, the meaning of a text
  *   callers  every room above. pipeline/ takes defaults and checks from the rows, tools/ takes options, help,
  *            and what --resume may change, python/native/ takes names, types and places of members
  *
@@ -20,7 +20,7 @@
  *   MRI_MEMBER   a member of the public struct without an option of its own
  *   MRI_OPTION   an option from which the command makes other members
  *
- * Words that are not defined make nothing, and all are undefined behind the include. */
+ * Undefined words expand to nothing, and all are undefined after the include. */
 #ifndef MRI_SETTING_H
 #define MRI_SETTING_H
 
@@ -51,7 +51,7 @@ typedef enum mri_setting_kind {
 
 typedef struct mri_cache_spec {
     uint32_t kind;  /* mr_cache: 0 off, 1 memory, 2 disk */
-    uint64_t bytes; /* UINT64_MAX: as many as fit */
+    uint64_t bytes; /* UINT64_MAX: all that fit */
     char folder[4096];
 } mri_cache_spec;
 
@@ -73,14 +73,14 @@ typedef struct mri_cache_spec {
 
 /* What of a result another value changes. */
 typedef enum mri_changes {
-    MRI_CHANGES_SPEED,   /* nothing: how fast batches come, how much memory they take, what is reported */
+    MRI_CHANGES_SPEED,   /* nothing: how fast batches come, how much memory they take, the reports */
     MRI_CHANGES_ORDER,   /* which samples come in which batch */
-    MRI_CHANGES_PIXELS,  /* what a batch has of its samples */
+    MRI_CHANGES_PIXELS,  /* the pixels of samples in a batch */
     MRI_CHANGES_END,     /* when the run ends */
     MRI_CHANGES_WEIGHTS, /* what training makes of the same batches */
 } mri_changes;
 
-/* What a resumed run does with another value than the checkpoint's. The row is the only place that decides
+/* The effect of another value than the checkpoint's on a resumed run. The row is the only place that decides
  * it. */
 typedef enum mri_resume {
     MRI_RESUME_FREE,     /* takes it: no checkpoint keeps this setting */
@@ -117,7 +117,7 @@ typedef struct mri_setting {
     uint16_t kept_at;  /* offset in a checkpoint's header (CHECKPOINT.md); 0: no checkpoint keeps it */
 } mri_setting;
 
-/* An element of a table of rows, of which the values are members of `type`: this does not compile where a
+/* An element of a table of rows whose values are members of `type`: this does not compile where a
  * member has another type than the kind says. */
 #define MRI_ROW(type, name, kind_, ...)                                                                      \
     {                                                                                                        \

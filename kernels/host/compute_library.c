@@ -22,7 +22,7 @@ int mri_compute_library_load(mr_error *err)
 
 #include "base/handle.h"
 
-/* What the objects of this library ask of the two; the linker names one that is missing here. */
+/* The functions of both that this library calls; the linker names a missing one. */
 #define OPENMP_CALLS(X)                                                                                      \
     X(GOMP_barrier)                                                                                          \
     X(GOMP_critical_name_end)                                                                                \
@@ -215,7 +215,7 @@ static int load_dnnl(mr_error *err)
 
 #endif
 
-/* What was opened stays open: a stub may be called until the process ends. */
+/* Opened libraries stay open: a stub may be called until the process ends. */
 static int load_locked(mr_error *err)
 {
     static const struct call calls[] = {OPENMP_CALLS(ROW)};

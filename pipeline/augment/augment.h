@@ -6,7 +6,7 @@
  * the stored picture to them (geometry.h); all of it depends on these alone (I2). Callers: loaders and the
  * stages, fields and the converter, through this header and geometry.h; the rest of this folder is its own.
  *
- * What the operations of a specification are called and do is a table (op.h): a new one is a row in its
+ * The names and functions of the operations are a table (op.h): a new one is a row in its
  * family, op_*.c, and nothing else knows its name.
  *
  * A worker owns one scratch and runs samples through it; in the steady state nothing is allocated. */
@@ -38,7 +38,7 @@ typedef struct mri_boxes {
 /* Does a crop depend on boxes? Never in evaluation. */
 bool mri_augment_takes_boxes(const mr_augment *a);
 
-/* What the draws of a sample depend on, besides the operation's place in the specification. */
+/* The key of a sample's draws, together with the operation's place in the specification. */
 typedef struct mri_sample_key {
     uint64_t seed, epoch, sample;
 } mri_sample_key;
@@ -47,10 +47,10 @@ typedef struct mri_sample_key {
  * scale * (i + 1) + offset of it, in pixels; a mirrored one has scale < 0.
  *
  *   begin..end   result pixels that show the picture or its repeated edge; the others show nothing. After
- *                several operations: a pixel shows what the pixel under its centre did
+ *                several operations: a pixel shows the same as the pixel under its centre
  *   first..last  centres of the outermost pixels seen: an edge that is repeated (shift) lies there, be it the
  *                picture's or a crop's
- *   from..to     what is to be seen of the upright picture; from >= to: nothing */
+ *   from..to     the visible part of the upright picture; from >= to: nothing */
 typedef struct mri_geometry_side {
     double scale, offset;
     double first, last;

@@ -1,5 +1,5 @@
-/* pipeline/augment/op_numbers.c: what the device makes of pixels: standardise, normalise, normalise01. The
- * pixels stay; the numbers go beside them. */
+/* pipeline/augment/op_numbers.c: the device's conversion of pixels to numbers: standardise, normalise,
+ * normalise01. The pixels stay; the numbers are stored next to them. */
 #include "pipeline/augment/spec.h"
 
 struct normalise {

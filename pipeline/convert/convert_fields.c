@@ -6,7 +6,7 @@
  *   output   image | label | ... | image.entries      image | image.entries | label | ...
  *                                                     (entries made anew, or left out)
  *
- * A tensor that alone differs in size from record to record comes last, so that the index tells its lengths
+ * A tensor that alone differs in size from record to record comes last, so that the index has its lengths
  * (formats/record/mrec_lengths.c):
  *
  *   source   tokens | label                           output   label | tokens

@@ -17,7 +17,7 @@
 #include "pipeline/convert/convert_sample.h"
 #include "pipeline/decode/decoders.h"
 
-/* Size after `resize`: the shorter side at most (with center_square: exactly) so many pixels. */
+/* Size after `resize`: the shorter side at most (with center_square: exactly) this number of pixels. */
 static void target_size(const mr_convert_config *cfg, uint32_t w, uint32_t h, uint32_t *out_w,
                         uint32_t *out_h)
 {
@@ -185,7 +185,7 @@ static int add_entries(const mri_convert_plan *plan, mri_transcoder *whole, mri_
     const int rc = mri_transcoder_entries(whole, value->data, value->bytes, &plan->cfg.decode, &item->entries,
                                           &item->entries_bytes, err);
     if (rc == MR_OK) *done = true;
-    /* what is wrong with it */
+    /* its fault */
     const bool unwanted = !plan->cfg.check && (rc == MR_EFORMAT || rc == MR_ELIMIT);
     return rc == MR_EUNSUPPORTED || unwanted ? MR_OK : rc;
 }
@@ -258,7 +258,7 @@ int mri_convert_companion_pictures(const mri_convert_plan *plan, mri_transcoder 
         mr_type type;
         const int rc = as_file(&cfg, whole, v, &type, &data, &bytes, &item->error);
         if (rc) return rc;
-        free(item->companions[k]); /* what it was made of */
+        free(item->companions[k]); /* its sources */
         item->companions[k] = data;
         item->companion_bytes += bytes;
         *v = (mr_value){.type = type, .data = data, .bytes = bytes};

@@ -9,7 +9,7 @@
  *                     A name that has the ending already gets no second one
  *   __checksums__/N   checksums of the members before it (tar_sums.h)
  *
- * KEY is what the sample was called (its file's path below the data set's folder, its key in another
+ * KEY is the sample's name (its file's path below the data set's folder, its key in another
  * archive), without the ending; where that is not known, and where a key comes again, it is the sample's
  * number. Points in it become _ (a key ends at its first point). Members have owner 0, mode 0644 and time 0:
  * the same samples make the same bytes. Archives end as tar ends them: with zeros up to a multiple of 10,240
@@ -38,7 +38,7 @@ enum {
 };
 
 typedef struct member {
-    char ending[MRI_CALLED_BYTES + ENDING_ROOM]; /* behind the key and a point */
+    char ending[MRI_CALLED_BYTES + ENDING_ROOM]; /* after the key and a point */
     uint8_t head[MRI_NPY_OWN_HEAD];              /* stands in front of data, or is all there is */
     size_t head_bytes;
     const void *data;
@@ -71,7 +71,7 @@ static bool ends_as(const char *name, const char *end)
     return m >= n && strcmp(name + m - n, end) == 0 && (m == n || name[m - n - 1] == '.');
 }
 
-/* Letters, digits and little else: what is a folder or an option to somebody else is not called so. */
+/* Letters, digits and few others: no name that another program takes for a folder or an option. */
 static void tidy(char *name)
 {
     for (char *c = name; *c; c++)
@@ -136,7 +136,7 @@ static int tar_plan(mri_convert_plan *plan, mr_error *err)
     return MR_OK;
 }
 
-/* Without a class our reader would take what is called like one for it, and find it wrong. */
+/* Without a class our reader would take a member with a class's name for it, and reject it. */
 static bool tar_readable(const mri_convert_plan *plan)
 {
     static const char *const usual[] = {"cls", "class", "label"};

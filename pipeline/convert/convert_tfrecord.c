@@ -5,12 +5,12 @@
  *               width x channels), image/height, image/width, image/channels: as stored, before EXIF
  *   label       image/class/label, from 0; image/class/text where classes have names. Without pictures: label
  *   boxes       by mr_field_role(), [n][4] in parts of width and height: image/object/bbox/xmin, ymin, xmax,
- *               ymax, as they are. The first sample that has boxes tells whether they are; others stay under
+ *               ymax, as they are. The first sample with boxes decides whether they are; others stay under
  *               their name
  *   box_labels  whole numbers, one for each of these boxes: image/object/class/label
  *   mask        a picture, or bytes that are a PNG in the first sample: image/segmentation/class/encoded and
  *               .../format
- *   name        what the sample was called: image/filename, unless another field has that name
+ *   name        the sample's name: image/filename, unless another field has that name
  *   the rest    under their names: whole numbers as Int64List, others as FloatList (f64 is rounded to f32),
  *               text and bytes as BytesList; a tensor whose schema does not say that it has one dimension has
  *               its shape in NAME/shape
@@ -95,8 +95,8 @@ static int look_at_mask(void *context, uint64_t at, const mr_sample *sample, mr_
     return MR_OK;
 }
 
-/* Samples that cannot be read are told when their turn comes; where no boxes are found, what there is of them
- * is empty. */
+/* Unreadable samples are reported in their turn; where no boxes are found, fields of boxes
+ * are empty. */
 static int check_content(const mri_convert_plan *plan, uint32_t k, mri_sample_visitor *look, bool *fit,
                          mr_error *err)
 {
@@ -412,7 +412,7 @@ static bool tfrecord_is_shard(const char *dst, const char *name)
     return mri_files_digits(&at, &total) >= 5 && !*at;
 }
 
-/* Without a class our reader would take what is called like one for it, and find it wrong. */
+/* Without a class our reader would take a feature with a class's name for it, and reject it. */
 static bool tfrecord_readable(const mri_convert_plan *plan)
 {
     static const char *const usual[] = {

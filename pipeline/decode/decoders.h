@@ -2,8 +2,8 @@
  * and raw pixels. Private.
  *
  * Takes a value as a source gives it, and limits. Gives its size before anything is decoded, then pixels of a
- * part of it, resampled or not, or what is wrong with it. Callers: augment, fields, cache and convert; no
- * file, no thread and no batch is known here.
+ * part of it, resampled or not, or an error that names its fault. Callers: augment, fields, cache and
+ * convert; no file, no thread and no batch is known here.
  *
  *   method       pictures                             pixels
  *   PIXEL_PATH   JPEG, coefficients                   jpeg/pixel_path.h, straight to the wanted size
@@ -64,19 +64,19 @@ typedef struct mri_decoder {
     mri_coef coef;               /* from records */
     mri_block_window window[MRI_JPEG_MAX_COMPONENTS];
     struct mri_jpeg *jpeg;        /* libjpeg's pixels, */
-    struct mri_transcoder *whole; /* also those of coefficients, which */
+    struct mri_transcoder *whole; /* also the pixels of coefficients, which */
     mr_value again;               /* are made a JPEG of for that; data is malloc'd */
     struct mri_png_rows *png;
     mri_others others;
     mri_pixel_path *pixel_path;
     mri_resample_plan *plan;
     mri_buffer pixels, other; /* as decoded; upright or with other channels */
-    bool notes; /* the caller's to set, before opening: entry points of JPEGs that have none are noted */
+    bool notes; /* the caller's to set, before opening: entry points of JPEGs without any are noted */
     bool noted; /* of the picture that is open */
 } mri_decoder;
 
 /* Entry points of the JPEG that was opened with `notes` and decoded without an error; *out is malloc'd.
- * Anything but MR_OK: there are none. */
+ * Other codes: no entry points. */
 int mri_decoder_noted(mri_decoder *d, void **out, size_t *bytes);
 
 void mri_decoder_free(mri_decoder *d);
@@ -85,7 +85,7 @@ typedef struct mri_extremes {
     uint64_t pixels, side;
 } mri_extremes;
 
-/* The most it may hold after such pictures under cfg, to results of up to so many pixels, none wider or
+/* The most it may hold after such pictures under cfg, to results of up to this many pixels, not wider or
  * higher than side. */
 uint64_t mri_decoder_bound_bytes(const mr_decode_config *cfg, mri_extremes seen, uint64_t results,
                                  uint64_t side);
@@ -139,11 +139,11 @@ int mri_view_resample(mri_decoder *d, const mri_view *view, uint32_t src_x, uint
 
 /* ---- is it sound? (checker.c) ---- */
 
-/* Decode all of a picture value of any type and keep nothing: MR_OK, or what is wrong. Entry points that come
- * with a JPEG must be those that would be made now. */
+/* Decode all of a picture value of any type and keep nothing: MR_OK, or its error. Stored entry points
+ * of a JPEG must equal the ones that would be made now. */
 int mri_picture_check(struct mri_transcoder *w, const mr_value *value, const mr_decode_config *cfg,
                       mr_error *err);
-/* The most that takes, of a picture that counts so many pixels. */
+/* The most memory for that, for a picture with this many pixels. */
 uint64_t mri_picture_check_bytes(const mr_image_header *header, uint64_t counted);
 /* Its check decodes one row of blocks at a time, so the picture's size needs no memory: sequential Huffman
  * JPEG, unless pixels are asked of libjpeg. */

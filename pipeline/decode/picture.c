@@ -1,8 +1,8 @@
-/* pipeline/decode/picture.c: one face for picture files, coefficient records and raw pixels: look first, then
- * take what is wanted.
+/* pipeline/decode/picture.c: one face for picture files, coefficient records and raw pixels: read the header
+ * first, then decode the requested part.
  *
- * The kind comes from the content, never from a name or from what a field claims. No memory that depends on
- * the picture's size is taken before its header has been checked against max_pixels. */
+ * The kind comes from the content, never from a name or from the declared type of a field. No memory that
+ * depends on the picture's size is taken before its header has been checked against max_pixels. */
 #include "pipeline/decode/decoders.h"
 
 #include "pipeline/decode/jpeg/entropy.h"
@@ -216,7 +216,7 @@ static int open_jpeg(mri_picture *p, mri_decoder *d, const mr_decode_config *cfg
         d->noted = d->notes && mri_entropy_note(d->entropy);
         p->from = (mri_coefficients){d->entropy, f, entropy_window, entropy_rows, entropy_end};
     } else {
-        mr_image_header h; /* what is wrong with its header, or too large, is that first of all, as every
+        mr_image_header h; /* a fault of its header, or its size, is reported first, as every
                               other way to look at it says */
         int first = mr_image_header_parse(v->data, v->bytes, &h, err);
         if (first == MR_OK) first = mri_check_pixels(h.width, h.height, cfg->max_pixels, err);

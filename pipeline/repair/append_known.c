@@ -28,7 +28,7 @@ typedef struct search {
     mark *mark; /* sorted by by_record() */
     uint64_t count;
     mri_known *out;
-    /* the new samples: made again one at a time, or in the files of a set, of which one is open */
+    /* the new samples: made again one at a time, or in the files of a set, one of them open */
     mri_repair_again *again;
     const char *made_path;
     const mri_shards *made;
@@ -78,7 +78,7 @@ static int crc_of(const mr_mrec *m, uint64_t offset, uint32_t *crc, mr_error *er
 }
 
 /* ---- are they the same? ---- */
-/* Two records of one size: everything behind the heads. */
+/* Two records of one size: everything after the heads. */
 static int same_records(const mr_mrec *a, uint64_t a_at, const mr_mrec *b, uint64_t b_at, uint64_t bytes,
                         bool *same, mr_error *err)
 {

@@ -100,7 +100,7 @@ NAMES = frozenset(_TAKEN) | frozenset(_NEEDLESS) | frozenset(_REFUSED)
 
 
 def translate(settings: Dict[str, Any], known: List[str]) -> None:
-    """DataLoader's names in `settings` become those of `known`, or raise an error with the name to write."""
+    """DataLoader's names in `settings` become names in `known`, or raise an error with the name to write."""
     for name, way in _REFUSED.items():
         if name in settings and settings.pop(name) is not None:
             raise ArgumentError("%s=: %s" % (name, way))
@@ -158,7 +158,7 @@ def take_sampler(settings: Dict[str, Any]) -> Optional[int]:
 
 
 def _take_share(settings: Dict[str, Any], sampler: Any) -> None:
-    """A DistributedSampler says the rank and the number of ranks, which differ from those of the group where several processes train one
+    """A DistributedSampler says the rank and the number of ranks, which differ from the group's where several processes train one
     replica."""
     for name, mine in (("rank", sampler.rank), ("world", sampler.num_replicas)):
         if settings.get(name) not in (None, mine):
@@ -198,7 +198,7 @@ class Joined:
         self.batch_size = len(first)
 
     def __getattr__(self, name: str) -> Any:
-        """num_replicas, generator and set_epoch are those of the batch sampler, else of the sampler in it."""
+        """num_replicas, generator and set_epoch belong to the batch sampler, else to the sampler in it."""
         if name.startswith("__") or name in ("_batches", "sampler"):
             raise AttributeError(name)
         return getattr(self._batches if hasattr(self._batches, name) else self.sampler, name)
@@ -217,7 +217,7 @@ class Joined:
 class Asked:
     """A sampler of PyTorch's as a function of the epoch: its draws follow from seed, epoch and the settings that the program has made in it."""
 
-    may_change = True  # an epoch's order is compared with what the sampler gives when the epoch begins
+    may_change = True  # an epoch's order is compared with the sampler's output when the epoch begins
 
     def __init__(self, sampler: Any, seed: int) -> None:
         self._sampler, self._seed = sampler, seed

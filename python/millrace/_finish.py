@@ -40,7 +40,7 @@ class Finish:
 
     dtype   of pixels: U8, F16, BF16, F32
     planar  (n, channels, height, width), else (n, height, width, channels)
-    kept    pixels stay in the loader's own memory, of which `hold=` says how much there is: U8, not planar
+    kept    pixels stay in the loader's own memory, whose size `hold=` sets: U8, not planar
     memory  function of a number of bytes: memory for batches, an object with data_ptr(), such as a pinned tensor. None: it is usual memory"""
 
     def __init__(self, loader: Any, dtype: int, planar: bool, mean: Sequence[float] = (), std: Sequence[float] = (), ignore: int = -1,
@@ -72,7 +72,7 @@ class Finish:
         return sum(-(-n * size // _ALIGN) * _ALIGN for size in parts)
 
     def lend(self) -> Tuple[mrp_finish, List[Any]]:
-        """What one run is told, and the memory that it gets, which its batches need to the last one: as much as is ready, in use and in
+        """The settings and the memory of one run, enough for all its batches that are ready, in use and in
         the making."""
         if self._memory is None:
             return self.how, []

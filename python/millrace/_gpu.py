@@ -29,7 +29,7 @@ def view_of(array: Array, memory: List[torch.Tensor]) -> Any:
         at = array.data_ptr - m.data_ptr()
         if 0 <= at < m.numel():
             return m[at:at + array.nbytes].view(getattr(torch, array.dtype)).view(array.shape)
-    return torch.from_dlpack(array)  # it was too large, or there was none: the copy is slower
+    return torch.from_dlpack(array)  # it was too large, or missing: the copy is slower
 
 
 class Gpu:
@@ -42,7 +42,7 @@ class Gpu:
         self._device, self._dtype, self._planar, self._numbers = device, dtype, planar, (means, stds)
         self._stream: Any = None
         self._scale: Any = None  # means and deviations on the device
-        self._under_way: Deque[Tuple[Any, Any]] = deque()  # (when it is over, what is read)
+        self._under_way: Deque[Tuple[Any, Any]] = deque()  # (the event of its end, the source)
 
     def deliver(self, batch: Batch) -> Tuple[Any, Any]:
         """(pixels, targets) there, which torch's current stream waits for."""
@@ -81,7 +81,7 @@ class Gpu:
         return pixels.contiguous() if self._planar else pixels
 
     def close(self) -> None:
-        """What is under way ends, before its memory does."""
+        """Copies under way end before their memory is freed."""
         while self._under_way:
             self._under_way.popleft()[0].synchronize()
 

@@ -134,7 +134,7 @@ def digest(path: Any, *, progress: Tell = None, **settings: Unpack[LoaderSetting
 
 
 def inspect(path: Any, **data: Unpack[SourceSettings]) -> Dict[str, Any]:
-    """Describe a data set: format, count, classes, fields, sizes, and `told`: reports of left-out, shifted or indexed data."""
+    """Describe a data set: format, count, classes, fields, sizes, and lines (`told`) about left-out, shifted or indexed data."""
     source = _source(path, data)
     info = source.info
     names = C.cast(info.class_names, C.POINTER(C.c_char_p)) if info.class_names else None

@@ -102,7 +102,7 @@ class Makers:
         self._note, self._mark, self._order_mark = note, mark_of(job.data), 0
 
     def renew(self, order: Optional[Order]) -> None:
-        """An epoch begins: workers get what the program changed about its data, and about its sampler if they have a copy."""
+        """An epoch begins: workers get the program's changes of its data, and about its sampler if they have a copy."""
         if not isinstance(self.pool, Processes):
             return
         mark = mark_of(self.job.data)

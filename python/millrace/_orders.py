@@ -99,7 +99,7 @@ class Order:
         return given is not None and given != _mark(self._ask(epoch))
 
     def mark_now(self) -> int:
-        """The mark, of what the sampler gives now."""
+        """The mark of the sampler's present output."""
         return _mark(self._ask(0)) if getattr(self._of, "may_change", False) else self.mark
 
     def settle(self, cfg: Any, fed: Optional["Fed"] = None) -> None:

@@ -213,7 +213,7 @@ class _Unpacker(pickle.Unpickler):
 
 
 def pack(obj: Any, store: Optional[Store], at: Optional[Dict[int, int]] = None) -> Tuple[bytes, Dict[int, int]]:
-    """(bytes, {number of memory: bytes in it}). at: by address, memory that tensors were made in already; what is there and is not
+    """(bytes, {number of memory: bytes in it}). at: by address, memory in which tensors were already made; memory that is not
     part of the object is free again."""
     out, at = io.BytesIO(), at or {}
     packer = _Packer(out, store, at)

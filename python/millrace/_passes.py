@@ -109,7 +109,7 @@ class Passes(Loader):
         if all(p._stream is not self._stream for p in self._under_way()):
             self._stream.seek(epoch, step)
             if self._order and self._order.changed(epoch):
-                self._stream.stop()  # what it has made ahead is of another order; the position stays
+                self._stream.stop()  # batches made ahead have another order; the position stays
             return self._stream
         stream = Stream(self, epoch, step, cached=False)
         self._more.append(stream)

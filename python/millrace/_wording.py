@@ -50,7 +50,7 @@ def _argument(name: str, value: str) -> str:
 
 
 def in_python(text: str, known: Optional[Container[str]] = None) -> str:
-    """known: arguments of whoever raises it; None: those of loaders and functions. Other options stay."""
+    """known: arguments of the function that raises it; None: arguments of loaders and functions. Other options stay."""
     if "--" not in text:
         return text
     names = _names() if known is None else known

@@ -123,7 +123,7 @@ def _exception_bytes(e: BaseException) -> Optional[bytes]:
 
 
 def _keep_memory() -> None:
-    """The allocator keeps what it gets from the system, so that pictures of megabytes do not begin in fresh pages each time: zeroing these
+    """The allocator keeps its memory from the system, so that pictures of megabytes do not begin in fresh pages each time: zeroing these
     took a third of a worker's time. glibc's; others have no mallopt()."""
     change = getattr(ctypes.CDLL(None), "mallopt", None)
     if change is not None:

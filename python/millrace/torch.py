@@ -534,7 +534,7 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         return dict(fields, **{self._keys[0]: images, self._keys[1]: target})
 
     def _field(self, array: Array) -> Any:
-        """What is finished for a GPU lies in memory of the loader's run."""
+        """Batches finished for a GPU are in memory of the loader's run."""
         return _apart(array) if not self._gpu else _tensor(array, COPY) if CPYTHON else torch.from_dlpack(array).clone()
 
     def _own_target(self, target: Any, batch: Batch) -> Any:

@@ -147,7 +147,7 @@ static int take_lent_locked(mrp_finisher *f, uint64_t bytes)
     return -1;
 }
 
-/* One with room for `bytes`. MR_ELIMIT: there is none now, and there may be later. */
+/* One with room for `bytes`. MR_ELIMIT: no memory now; it may be free later. */
 static int get_buffer(mrp_finisher *f, uint64_t bytes, buffer **out, mr_error *err)
 {
     int lent = -1;

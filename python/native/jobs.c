@@ -60,7 +60,8 @@ static bool on_wrong(void *context, const mr_error *what)
     return !enough(v);
 }
 
-/* Numbers of files, and every byte of record files. Defects are told; the rest is an error of the check. */
+/* Numbers of files, and every byte of record files. Defects are reported; the rest is an error of the check.
+ */
 static int verify_files(verification *v, const mr_source *src, mr_error *err)
 {
     mr_verify_result result = {0};

@@ -21,8 +21,8 @@ enum { MRP_NOTE = 1, MRP_BAD = 2 };
 
 MR_API mrp_inbox *mrp_inbox_create(void); /* NULL: no memory */
 MR_API void mrp_inbox_destroy(mrp_inbox *in);
-/* The next report: MRP_NOTE, MRP_BAD (then *substitute is the sample taken instead, or MR_NOWHERE); 0: there
- * is none. *lost: number of reports that were dropped for lack of memory. */
+/* The next report: MRP_NOTE, MRP_BAD (then *substitute is the sample taken instead, or MR_NOWHERE); 0: no
+ * report. *lost: number of reports that were dropped for lack of memory. */
 MR_API int mrp_inbox_take(mrp_inbox *in, mr_error *what, uint64_t *substitute, uint64_t *lost);
 /* An int as long as the inbox: 0 while nothing was put since it was found empty. Reading it costs no call. */
 MR_API const void *mrp_inbox_flag(const mrp_inbox *in);

@@ -143,8 +143,8 @@ static const struct {
     size_t count;
     const void *usual;
 } tables[] = {
-    {"mr_loader_config", "What is delivered", batches, MRI_ARRAY_COUNT(batches), &loader_usual},
-    {"mr_loader_config", "How it is made", loader, MRI_ARRAY_COUNT(loader), &loader_usual},
+    {"mr_loader_config", "Delivered batches", batches, MRI_ARRAY_COUNT(batches), &loader_usual},
+    {"mr_loader_config", "Making of batches", loader, MRI_ARRAY_COUNT(loader), &loader_usual},
     {"mr_decode_config", "Pictures", decode, MRI_ARRAY_COUNT(decode), &decode_usual},
     {"mr_source_config", "Data", data, MRI_ARRAY_COUNT(data), &source_usual},
     {"mr_update_desc", "Network and optimizer", optimizer, MRI_ARRAY_COUNT(optimizer), &trainer_usual.update},

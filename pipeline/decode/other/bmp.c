@@ -47,7 +47,7 @@ static int put_indices(const work *w, const uint8_t *row, uint32_t x, uint32_t c
     return MR_OK;
 }
 
-/* A run of bits and what they are multiplied with, to become 8. */
+/* A run of bits, and the factor that makes them 8 bits. */
 typedef struct sample {
     unsigned shift, most;
 } sample;

@@ -4,8 +4,8 @@
  *
  * A code stands for the string of an earlier code and one index more (LZW as in the GIF89a specification):
  * the table has for each code the earlier one, the last index, and the length. Strings are written from their
- * end. When the table is full it stays as it is until the file clears it. What the frame leaves free has the
- * transparent colour, else colour 0. Data behind the last wanted row are not looked at. */
+ * end. When the table is full it stays as it is until the file clears it. Pixels that the frame leaves free
+ * have the transparent colour, else colour 0. Data after the last wanted row are not read. */
 #include "pipeline/decode/other/other.h"
 
 enum { CODES = 4096, CODE_BITS = 12, ROW_MOST = 65535, NO_CODE = CODES };
@@ -118,7 +118,7 @@ static void next_row(frame *f)
     while (f->y >= f->gif->frame_h && f->pass < 3) f->y = pass_start[++f->pass];
 }
 
-/* Indices that a code stands for; those behind the last wanted row are dropped. */
+/* Indices that a code stands for; indices after the last wanted row are dropped. */
 static int put_text(frame *f, const uint8_t *text, size_t count, mr_error *err)
 {
     while (count > 0 && f->done < f->wanted) {
@@ -146,7 +146,7 @@ static uint32_t rows_wanted(const mri_gif_layout *g, mri_rect part)
 /* ---- strings ---- */
 
 typedef struct table {
-    unsigned clear, next, width, earlier; /* next: code that gets a string now; earlier: NO_CODE behind a
+    unsigned clear, next, width, earlier; /* next: code that gets a string now; earlier: NO_CODE after a
                                              clear */
 } table;
 

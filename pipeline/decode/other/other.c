@@ -32,7 +32,7 @@ static void make_gray(uint8_t *p, size_t count)
     for (size_t k = 0; k < count; k++) p[k] = mri_gray(p[3 * k], p[3 * k + 1], p[3 * k + 2]);
 }
 
-/* The whole picture, of which out is a part. */
+/* The whole picture; out is a part of it. */
 static int decode_webp(const uint8_t *data, size_t bytes, uint32_t channels, mri_rect part, uint8_t *pixels,
                        mri_view *out, mr_error *err)
 {

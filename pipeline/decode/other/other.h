@@ -1,8 +1,9 @@
 /* pipeline/decode/other/other.h: picture files besides JPEG and PNG to pixels. Private.
  *
  * Takes the bytes of a file whose header was parsed and checked against the caller's limits. Gives pixels of
- * a part of it, or what is wrong with it. Rules as for PNG: alpha is dropped and the colour below it is kept,
- * gray is computed from colour by BT.601, an index without a colour is damage. Caller: decode/picture.c.
+ * a part of it, or an error that names its fault. Rules as for PNG: alpha is dropped and the colour below it
+ * is kept, gray is computed from colour by BT.601, an index without a colour is damage. Caller:
+ * decode/picture.c.
  *
  *   kind   decoder                     part
  *   GIF    gif.c, the first frame      rows below the part are not decoded
@@ -51,7 +52,7 @@ int mri_gif_decode(mri_gif_work **work, const mri_gif_layout *gif, const uint8_t
 int mri_bmp_decode(const mri_bmp_layout *bmp, const uint8_t *data, size_t bytes, const mri_other_out *out,
                    mr_error *err);
 
-/* RGB of the whole picture, of which the rows up to the part's last one are filled. */
+/* RGB of the whole picture, filled up to the part's last row. */
 int mri_webp_decode(const mri_webp_layout *webp, const uint8_t *data, size_t bytes, mri_rect part,
                     uint8_t *pixels, mr_error *err);
 /* RGB of the part; room: memory for a row or a tile. */
@@ -60,7 +61,7 @@ int mri_tiff_decode(const mri_tiff_layout *tiff, const uint8_t *data, size_t byt
 /* The most that libtiff and we allocate for rows or a tile. */
 uint64_t mri_tiff_library_bytes(const mri_tiff_layout *tiff);
 
-/* What the libraries may allocate for a picture with this header. */
+/* Memory that the libraries may allocate for a picture with this header. */
 uint64_t mri_other_library_bytes(const mr_image_header *header, const void *data, size_t bytes);
 
 /* MR_OK, or MR_EUNSUPPORTED: the library that decodes files of this type is missing, err says which. */

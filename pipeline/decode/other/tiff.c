@@ -2,7 +2,7 @@
  *
  *   the file in memory ──► libtiff: rows of strips, or tiles, of the part ──► samples ──► RGB
  *
- * libtiff finds and unpacks the data; what they mean is decided here: samples of 16 bits keep their high
+ * libtiff finds and unpacks the data; this file interprets them: samples of 16 bits keep their high
  * byte, of less than 8 they are spread over 0 to 255, CMYK is multiplied out. libtiff's functions that make
  * RGBA are not used: they multiply colours with alpha, and take four bytes a pixel of the whole picture. What
  * libtiff allocates is bounded before the file is opened, and its messages come here, not to standard error.
@@ -102,7 +102,7 @@ static int on_error(struct tiff *tiff, void *user, const char *module, const cha
     return 1;
 }
 
-/* Of what they decode, fax codes and JPEG only warn of damage, and go on with what they make up. */
+/* Fax codes and JPEG only warn of damage, and continue with invented pixels. */
 static int on_warning(struct tiff *tiff, void *user, const char *module, const char *format, va_list list)
 {
     work *w = user;

@@ -1,7 +1,7 @@
 /* pipeline/decode/other/webp.c: the first frame of a WebP to pixels, with libwebp.
  *
  * The library gets the file piece by piece, and no more once the last wanted row is decoded: rows come in
- * order, and each has the same pixels however much is known. What a frame leaves free of its picture is
+ * order, and each has the same pixels for any amount of input. Pixels that a frame leaves free are
  * black. */
 #include "pipeline/decode/other/libraries.h"
 #include "pipeline/decode/other/other.h"

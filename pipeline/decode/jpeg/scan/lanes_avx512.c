@@ -25,7 +25,7 @@ typedef struct vectors { /* mri_lane_group in registers */
     __mmask16 ac, live;
 } vectors;
 
-typedef struct looked { /* what a step finds in the tables */
+typedef struct looked { /* a step's entries of the tables */
     __m512i entry, values;
 } looked;
 
@@ -98,7 +98,7 @@ INLINE void store_all(const stores *s, int16_t *coef)
     for (int k = 0; k < 16; k++) memcpy(coef + s->at[k], &s->values[k], 8);
 }
 
-/* The value behind the code, in the low `size` bits of what was rotated by code and value; 0 for size 0. */
+/* The value after the code, in the low `size` bits of the word rotated by code and value; 0 for size 0. */
 INLINE __m512i cut_value(__m512i rotated, __m512i entry)
 {
     const __m512i size = _mm512_srli_epi32(entry, 24), above = _mm512_sllv_epi32(words(UINT32_MAX), size);
@@ -118,7 +118,7 @@ INLINE void put_values(stores *s, __m512i bytes, __m512i cut)
         _mm512_store_si512(s->values + 8 * k, _mm512_ternarylogic_epi64(half[k], first[k], low, 0xf8));
 }
 
-/* Take what was looked up where it can be taken. Returns lanes for which it is no entry whatever bits follow.
+/* Take the entries of lanes where they are valid. Returns lanes without an entry for any bits that follow.
  */
 INLINE __mmask16 step(vectors *v, const tables *t, looked found, __mmask16 live, stores *s)
 {
@@ -142,7 +142,8 @@ INLINE __mmask16 step(vectors *v, const tables *t, looked found, __mmask16 live,
     return odd;
 }
 
-/* The second step's odd ones: those that may do better symbol by symbol do so from now on; the rest. */
+/* The second step's odd ones: lanes that may do better symbol by symbol do so from now on; returns the rest.
+ */
 INLINE __mmask16 careful(vectors *v, const tables *t, __m512i entry, __mmask16 odd, __mmask16 was_ac)
 {
     const __mmask16 hard = _mm512_mask_test_epi32_mask(odd, entry, words(MRI_LANE_HARD));
