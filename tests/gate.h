@@ -1,4 +1,4 @@
-/* tests/gate.h: a gate in a stream of a host device (cpu, sim): what is queued behind it is not over until
+/* tests/gate.h: a gate in a stream of a host device (cpu, sim): work queued after it is not over until
  * the test opens it, however long the test takes to look; on a simulated device's clock neither. A gate may
  * be used once at a time; a static one outlives a test that failed and left its stream waiting. */
 #ifndef MRT_GATE_H

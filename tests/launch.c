@@ -2,15 +2,15 @@
  *
  *     mrt_launch SECONDS COMMAND ARGUMENT...
  *
- * The command finds: a TMPDIR, HOME and XDG_CACHE_HOME of its own, which are removed behind it; umask 022;
+ * The command finds: a TMPDIR, HOME and XDG_CACHE_HOME of its own, which are removed after it; umask 022;
  * standard input that is empty; a session of its own; the C locale, UTC, no proxies; OpenMP threads that
  * sleep while they wait. The signals that it was started with do not matter either.
  *
  * When the command is not over after SECONDS, the stacks of all threads of all its processes are printed (by
- * gdb where it is installed, else what /proc says of each thread), and they are killed. What a test leaves
- * running is killed and named. Ends with the command's exit status; 124 after the time limit; 128 + N after
- * signal N. The last line gives the processor time of the test; the line above it, in a test that failed,
- * gives the status, the time and the command. */
+ * gdb where it is installed, else from /proc for each thread), and they are killed. Processes that a test
+ * leaves running are killed and named. Ends with the command's exit status; 124 after the time limit; 128 + N
+ * after signal N. The last line gives the processor time of the test; the line above it, in a test that
+ * failed, gives the status, the time and the command. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -114,7 +114,7 @@ static size_t read_of(long pid, const char *file, char *text, size_t text_bytes)
     return bytes;
 }
 
-/* One field of /proc/PID/stat behind the name: 1 is the parent, 3 the session. -1: it is gone. */
+/* One field of /proc/PID/stat after the name: 1 is the parent, 3 the session. -1: it is gone. */
 static long stat_field(long pid, int field)
 {
     char text[1024];
@@ -167,7 +167,7 @@ static bool wait_for(pid_t pid, double seconds)
     return false;
 }
 
-/* gdb's warnings are left out. False: there is none, or it may not look. */
+/* gdb's warnings are left out. False: gdb is missing, or may not attach. */
 static bool print_stacks(long pid)
 {
     char number[24];
@@ -227,7 +227,7 @@ static void print_where_it_hangs(void)
 static void kill_all(bool tell)
 {
     long pids[MOST_PROCESSES];
-    for (int round = 0; round < 100; round++) { /* what is killed may have had children meanwhile */
+    for (int round = 0; round < 100; round++) { /* killed processes may have had children meanwhile */
         const int count = find_processes(pids);
         for (int k = 0; k < count; k++) {
             if (tell && round == 0) printf("launch: left running, killed now: "), print_command(pids[k]);

@@ -1,5 +1,5 @@
-/* tests/mrt.c: see mrt.h. Real data is looked for in $MILLRACE_DATA, then in ../shared/data beside the source
- * tree. */
+/* tests/mrt.c: see mrt.h. Real data is looked for in $MILLRACE_DATA, then in ../shared/data next to the
+ * source tree. */
 #include "tests/mrt.h"
 
 #include <errno.h>

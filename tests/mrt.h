@@ -48,7 +48,7 @@ const char *mrt_temp(void);
 /* "TEMP/name" in one of 16 rotating buffers; printf style. */
 const char *mrt_path(const char *format, ...) MR_PRINTF(1, 2);
 /* The file's time of change differs from that of every other one that this program wrote or touched: clocks
- * of file systems are coarse, and what was written anew must be known by its time. */
+ * of file systems are coarse, and a rewritten file must differ in its time. */
 void mrt_write_file(const char *path, const void *data, size_t bytes);
 void mrt_touch(const char *path);
 void *mrt_read_file(const char *path, size_t *bytes); /* malloc'd */

@@ -1,4 +1,4 @@
-"""What a loader delivers, for tests to compare."""
+"""The batches of a loader, for tests to compare."""
 
 
 def drain(loader, most=None):

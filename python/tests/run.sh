@@ -45,5 +45,5 @@ esac
 mkdir "$work/wheels"
 cp "$wheel" "$work/wheels"
 $pip install -q --no-index --find-links "$work/wheels" millrace-loader # as from a folder of wheels
-cd "$work" # not the tree: what is tested is what was installed
+cd "$work" # not the tree: the installed package is tested
 "$work/venv/bin/python" -m pytest -q -rs -p no:cacheprovider --rootdir "$root/python/tests" "$root/python/tests" "$@"

@@ -62,7 +62,7 @@ def test_mixed(shapes, settings):
         pytest.skip("neither JAX nor TensorFlow is here")
 
 
-# ---------------------------------------------------------------------- whoever keeps what it was given
+# ---------------------------------------------------------------------- programs that keep their batches
 
 def many(shapes, **more):
     """30 batches: far more than a loader lends by default."""

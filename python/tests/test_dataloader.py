@@ -69,7 +69,7 @@ def test_iterations_that_end_give_their_threads_back(shapes):
 
 
 def test_the_state_is_that_of_the_iteration_that_is_under_way(shapes):
-    """A batch that was looked at in between changes neither where a run goes on nor what it has then."""
+    """A batch that was looked at in between changes neither the position nor the batches of a resumed run."""
     l = loader(shapes, raw=True)
     got = []
     for k, batch in enumerate(l):
@@ -102,7 +102,7 @@ def test_by_epoch(shapes):
     assert got == [w[:2] for w in want[:3]] and len(l._streams()) == 1
 
 
-# ---------------------------------------------------------------------- what is read of a loader
+# ---------------------------------------------------------------------- attributes of a loader
 
 def test_attributes(shapes):
     l = loader(shapes, rank=1, world=4, drop_last=True)
@@ -170,7 +170,7 @@ class Skipping:
 
 
 def test_batches_are_left_out_as_by_accelerate(shapes):
-    """A DataLoader of data set, batch sampler and collate_fn gives the loader's batches, those that are left out unmade; and
+    """A DataLoader of data set, batch sampler and collate_fn gives the loader's batches, left-out samples are not made; and
     Hugging Face's Trainer says the epoch to the batch sampler that is wrapped."""
     want = epochs(shapes)
     l = loader(shapes, raw=True)
@@ -284,7 +284,7 @@ class Endless(Backwards):
 
 
 def test_samplers_that_are_not_of_one_whole_epoch(shapes, monkeypatch):
-    """Ranks would share what is one rank's share; and what has no end would fill the memory."""
+    """Ranks would share one rank's share; and an endless sampler would fill the memory."""
     for sampler in (OneRank(), BatchSampler(OneRank(), 4, False)):
         with pytest.raises(millrace.ArgumentError, match="OneRank gives one rank's share"):
             loader(shapes, None, batch_sampler=sampler) if isinstance(sampler, BatchSampler) else loader(shapes, sampler=sampler)
@@ -326,7 +326,7 @@ class Grouped:
 @pytest.mark.parametrize("world", [1, 2])
 @pytest.mark.parametrize("make", [lambda: OfOneClass(range(120), 6, False), Grouped], ids=["subclass", "other"])
 def test_batches_of_a_batch_sampler(shapes, make, world):
-    """Which samples make a batch is what it says, not what its sampler would say."""
+    """The batch sampler, not its sampler, decides the samples of a batch."""
     ranks = [loader(shapes, None, raw=True, batch_sampler=make(), rank=r, world=world) for r in range(world)]
     firsts = set()
     for _ in range(3):
@@ -359,7 +359,7 @@ def halved(picture):
 @pytest.mark.parametrize("more", [dict(), dict(prefetch=0), dict(prefetch=30, batch_size=60), dict(transform=halved, num_workers=0),
                                   dict(transform=halved, num_workers=2, multiprocessing_context="fork")], ids=str)
 def test_a_sampler_that_the_program_changes_between_epochs(shapes, more):
-    """Batches made ahead are not of the order of before: in an epoch counts what the sampler is when it begins."""
+    """Batches made ahead are not of the order of before: the sampler's state at the beginning of an epoch counts."""
     easy, weighted = Easy(), WeightedRandomSampler(torch.ones(120), 40)
     a = millrace.torch.Loader(shapes, **dict(dict(batch_size=16, augment=AUGMENT, sampler=easy), **more))
     b = millrace.torch.Loader(shapes, **dict(dict(batch_size=16, augment=AUGMENT, sampler=weighted), **more))
@@ -371,7 +371,7 @@ def test_a_sampler_that_the_program_changes_between_epochs(shapes, more):
 
 
 def test_a_sampler_that_does_not_change_costs_no_batch(shapes):
-    """What was made ahead of the epoch is delivered."""
+    """Batches made ahead of the epoch are delivered."""
     l = loader(shapes, raw=True, sampler=Backwards())
     ids(l)
     running = l._stream.running

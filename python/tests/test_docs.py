@@ -1,4 +1,4 @@
-"""The blocks with our lines run as they stand: those of docs/python.md, docs/from-dataloader.md and the wheel's README."""
+"""The blocks with our lines run as they stand: of docs/python.md, docs/from-dataloader.md and the wheel's README."""
 import os
 import re
 

@@ -14,7 +14,7 @@ import millrace.torch  # noqa: E402
 
 DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.uint8]
 FORMATS = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
-AUGMENT = "resize(37x19),flip,normalise(imagenet)"  # 703 pixels: no multiple of what a vector takes
+AUGMENT = "resize(37x19),flip,normalise(imagenet)"  # 703 pixels: not a multiple of a vector's width
 
 
 def loader(data, batch_size=16, **more):
@@ -51,7 +51,7 @@ def test_standardised_numbers(shapes, dtype, memory_format):
 
 
 def test_float16_of_numbers_of_all_sizes(tmp_path):
-    """Rounded to even, infinite, subnormal and 0, as torch does it, in whole vectors and in what is left over."""
+    """Rounded to even, infinite, subnormal and 0, as torch does it, in whole vectors and in the rest."""
     pixels = np.arange(256, dtype="uint8").repeat(3).reshape(16, 16, 3)
     path = str(tmp_path / "all.mrec")
     millrace.write_records(path, [dict(image=pixels, label=0)])
@@ -202,7 +202,7 @@ def test_what_goes_wrong_comes_in_its_place(shapes, tmp_path):
 
 @pytest.mark.parametrize("prefetch", [0, 1, 4])
 def test_bytes_in_the_order_of_decoding_are_not_copied(shapes, prefetch):
-    """They stay in the loader's memory, of which hold= says how much there is; next() only hands them out."""
+    """They stay in the loader's memory, whose size hold= sets; next() only hands them out."""
     l = loader(shapes, uint8=True, hold=3, prefetch=prefetch)
     plan = [(torch.from_dlpack(b.images).clone(), b.labels.tolist()) for b in plain(shapes)]
     it, kept, got = iter(l), [], []

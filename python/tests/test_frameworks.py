@@ -214,7 +214,7 @@ TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", s
 
 
 def test_lightning(shapes, tmp_path):
-    """Its own launcher, which tells ranks to torch.distributed only."""
+    """Its own launcher, which gives ranks to torch.distributed only."""
     needs("lightning")
     look(Bench(tmp_path, shapes, LIGHTNING, []), shapes)
 
@@ -248,7 +248,7 @@ if __name__ == "__main__":
 
 
 def test_processes_that_torch_spawned(shapes, tmp_path):
-    """As PyTorch's ImageNet example starts them: no variable of the environment tells their ranks."""
+    """As PyTorch's ImageNet example starts them: no variable of the environment has their ranks."""
     got = Bench(tmp_path, shapes, SPAWNED, []).run("whole")
     want = [b.ids.tolist() for b in millrace.Loader(shapes, batch=20, augment=AUGMENT, training=True, seed=3, rank=0, world=1)]
     assert [a[2] + b[2] for a, b in zip(got[0]["seen"], got[1]["seen"])] == want

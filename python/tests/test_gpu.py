@@ -27,7 +27,7 @@ class Stream:
 
 
 class Pretended:
-    """A device whose copies are late: each is done when an event behind it is waited for.
+    """A device whose copies are late: each is done when an event after it is waited for.
 
     late  False: copies are done at once"""
 
@@ -87,7 +87,7 @@ def loader(data, batch_size=16, **more):
 
 
 def test_next_pins_nothing_and_nothing_is_overwritten_under_way(shapes, gpu):
-    """Memory is allocated once, a few batches of it; what the GPU has not read yet stays as it is."""
+    """Memory is allocated once, a few batches of it; memory that the GPU has not read yet stays unchanged."""
     there, here = loader(shapes, device="cuda", uint8=True), loader(shapes, uint8=True)
     got = [batch for _ in range(4) for batch in there]
     there.close()
@@ -113,7 +113,7 @@ def test_numbers_are_those_of_host_memory(shapes, gpu, how):
 
 
 def test_iterations_within_iterations(shapes, gpu):
-    """Each has memory of its own, and an iteration that ends takes none of what is under way."""
+    """Each has memory of its own, and an iteration that ends takes no copy under way."""
     l, want = loader(shapes, device="cuda", uint8=True), [[y for _, y in loader(shapes, uint8=True, seed=3)] for _ in range(1)]
     outer = []
     for k, (_, y) in enumerate(l):
@@ -141,7 +141,7 @@ def test_fields_have_memory_of_their_own(tmp_path, gpu):
 
 
 def test_a_loader_that_is_dropped_ends(shapes, gpu):
-    """What is under way does not keep it."""
+    """Copies under way do not keep it."""
     import weakref
     l = loader(shapes, device="cuda", uint8=True)
     seen = weakref.ref(l)

@@ -56,7 +56,7 @@ def resident():
 def test_many_batches_take_no_memory(records, settings):
     """Resident size, descriptors and threads after 10,000 batches and after 100,000."""
     with open("/proc/self/maps") as f:
-        watched = "libasan" in f.read()  # it keeps what was freed
+        watched = "libasan" in f.read()  # it keeps freed memory
     loader = millrace.Loader(records, epochs=None, **dict(settings, augment="center(8)", batch=2))
     it, after = iter(loader), {}
     for k in range(1, 100001):
@@ -97,7 +97,7 @@ def test_threads_share_a_loader(shapes, settings):
 
 
 def test_closed_while_another_waits(shapes, settings):
-    """A thread that waits for a batch is told; it does not hang."""
+    """A thread that waits for a batch gets an error; it does not hang."""
     for _ in range(30):
         loader = millrace.Loader(shapes, epochs=None, **settings)
         begun, result = threading.Event(), []

@@ -37,7 +37,7 @@ def write_tar(path, labels):
 
 
 def delivered(path):
-    """What a loader calls each sample's class, in the data's order."""
+    """A loader's name of each sample's class, in the data's order."""
     with millrace.Loader(path, batch=8, augment="resize(4x4)", order="sequential") as loader:
         labels = [label for batch in loader for label in batch.labels.tolist()]
         return [loader.classes[label] for label in labels] if loader.classes else labels

@@ -1,4 +1,4 @@
-"""The structs that Python repeats are those of the C compiler."""
+"""The structs that Python repeats equal the C compiler's."""
 import ctypes
 
 import pytest

@@ -33,7 +33,7 @@ class Photos:
 
 @pytest.mark.parametrize("more", [{}, {"workers": 1}, {"workers": 5}, {"prefetch": 0}, {"hold": 1, "prefetch": 1}, {"order": "sequential"}])
 def test_the_same_as_the_files(shapes, settings, more):
-    """Batches are those of the folder, to the bit; the object is asked in one thread, which is none of ours."""
+    """Batches equal the folder's, to the bit; the object is asked in one thread, which is not ours."""
     settings.update(more)
     photos = Photos(shapes)
     want = drain(millrace.Loader(shapes, epochs=2, **settings))
@@ -165,7 +165,7 @@ def test_exceptions_at_the_start(shapes, settings):
 @pytest.mark.parametrize("what, text", [((b"no picture", 1), "sample 77, field 'image': found 10 bytes"), (None, "sample 77: found NoneType"),
                                         ((b"\xff\xd8\xff\xe0 cut off", 1), "sample 77: JPEG"), (("x",), "tuple of 1")])
 def test_a_sample_that_does_not_fit_is_a_damaged_one(shapes, settings, what, text):
-    """It is told, and passed over as `bad` says."""
+    """It is reported, and passed over as `bad` says."""
     with pytest.raises(millrace.BadSampleError, match=text) as caught:
         drain(millrace.Loader(Fails(shapes, 77, what), **settings))
     assert caught.value.sample == 77

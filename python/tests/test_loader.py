@@ -1,4 +1,4 @@
-"""What a loader delivers, and how it goes on."""
+"""The batches of a loader, and how it resumes."""
 import gc
 import json
 import os
@@ -243,7 +243,7 @@ def test_sequences(tmp_path, settings):
 
 
 def test_mixed(shapes, settings):
-    """Pictures that are mixed say how, and do not pass for what they were."""
+    """Pictures that are mixed say how, and do not pass for unmixed ones."""
     mixed = millrace.Loader(shapes, **dict(settings, augment="rrc(32),mixup(1)", training=True))
     plain = millrace.Loader(shapes, **dict(settings, augment="rrc(32)", training=True))
     assert mixed.mixes and not plain.mixes
@@ -298,7 +298,7 @@ def test_targets_of_an_archive(tmp_path):
 
 
 def test_an_interrupt_as_it_begins(shapes, settings, monkeypatch):
-    """What has begun goes on: there is no second one beside it, which nobody would end."""
+    """What has begun goes on: no second one runs with it, which nobody would end."""
     want = drain(millrace.Loader(shapes, **settings))
     loader = millrace.Loader(shapes, **settings)
 

@@ -47,7 +47,7 @@ def test_what_it_gets(shapes, settings):
         assert pixels.shape == (8, 9, 3) and pixels.format == "B" and not pixels.readonly and np.asarray(pixels).flags.writeable
         assert arguments == (3.0, -0.5) and draws.training
         threads.add(threading.get_ident())
-        words = [draws.word() for _ in range(40)]  # behind those that come with the picture, too
+        words = [draws.word() for _ in range(40)]  # also after the words that come with the picture
         again = millrace.Draws(draws._picture)
         assert all(0 <= w < 2**32 for w in words) and [again.word() for _ in range(40)] == words and len(set(words)) > 35
         again = millrace.Draws(draws._picture)
@@ -270,7 +270,7 @@ def test_what_it_returns(shapes, settings):
 
 
 def test_a_damaged_sample(shapes, settings):
-    """BadSampleError and FormatError say so; it is told, and passed over as `bad` says."""
+    """BadSampleError and FormatError say so; it is reported, and passed over as `bad` says."""
     for what in (millrace.BadSampleError("too dark"), millrace.FormatError("too dark")):
         settings.update(augment="resize(8x8),my_fail", operations={"my_fail": Fails(77, what)})
         with pytest.raises(millrace.BadSampleError, match="sample 77: .*operation my_fail: too dark"):
@@ -305,7 +305,7 @@ def operation_threads():
 
 
 def test_closed_while_a_function_is_in_it(shapes, settings):
-    """Closing waits for none, and whoever waits for a batch is told."""
+    """Closing waits for none, and a thread that waits for a batch gets an error."""
     gate, inside, result = threading.Event(), threading.Event(), []
 
     def slow(pixels, arguments, draws):

@@ -54,7 +54,7 @@ def same(a, b):
 
 
 def test_any_number_of_workers():
-    """Batches and what is drawn follow from seed, epoch and sample; the caller's generators are left alone."""
+    """Batches and draws follow from seed, epoch and sample; the caller's generators are left alone."""
     torch.manual_seed(7)
     before = torch.default_generator.get_state()
     got = []
@@ -102,7 +102,7 @@ def test_iterations_within_iterations():
 
 
 def test_kept_batches_never_change():
-    """Memory is used again when nobody has it, and not before; what is kept outlives the workers."""
+    """Memory is used again when nobody has it, and not before; kept batches outlive the workers."""
     class Large(Drawn):
         def __getitem__(self, k):
             return torch.full((3, 128, 128), float(k)), k
@@ -304,7 +304,7 @@ def plain(picture):
 
 @pytest.mark.parametrize("data", ["folder", "records"])
 def test_transform_on_files(shapes, records, data):
-    """The library decodes, in whichever process; names, labels and pixels are those of a loader without transform."""
+    """The library decodes, in whichever process; names, labels and pixels equal a loader's without transform."""
     path = shapes if data == "folder" else records
     with mt.Loader(path, 16, channels=3) as want:
         whole = {}
@@ -460,7 +460,7 @@ class Together:
 
 
 def test_threads_for_pictures_that_the_library_augments():
-    """As many as num_workers= says call the object at the same time."""
+    """num_workers= processes call the object at the same time."""
     data = Together()
     with mt.Loader(data, 8, augment="flip", num_workers=2, multiprocessing_context="threads") as loader:
         data.both = threading.Barrier(2)
@@ -489,7 +489,7 @@ def test_workers_for_pictures_that_the_library_augments():
 
 
 def test_without_shared_memory(monkeypatch, caplog):
-    """Where the system gives none, batches go through files without a name, and that is told."""
+    """Without such memory, batches go through files without a name, with a note."""
     monkeypatch.setattr(os, "memfd_create", lambda name: (_ for _ in ()).throw(OSError(38, "not there")))
     data = [(torch.full((3, 128, 128), float(k)), k) for k in range(8)]
     with caplog.at_level("INFO", "millrace"), mt.Loader(data, 4, **FORK) as loader:
@@ -544,7 +544,7 @@ def test_the_data_set_behind_a_loader():
 
 
 def test_threads():
-    """What is the usual way without the GIL: the same order, errors and draws by sample_seed()."""
+    """As usual without the GIL: the same order, errors and draws by sample_seed()."""
     class Seeds(Failing):
         def __getitem__(self, k):
             super().__getitem__(k)
@@ -562,7 +562,7 @@ def test_threads():
 
 
 def test_further_fields_and_names():
-    """Of samples that the library augments, and of those that Python makes."""
+    """Of samples that the library augments, and of samples that Python makes."""
     data = [{"image": a, "label": k, "score": k / 2, "v": np.arange(k)} for a, k in pictures()]
     for more in ({}, FORK):
         x, y, fields = next(iter(mt.Loader(data, 3, augment="flip", fields=["score", "v"], **more)))

@@ -36,7 +36,7 @@ EVENTS = [("start", dict(epochs=2, model="m", data="<d>"))] + [
 
 
 def shown(monkeypatch, stream, tqdm=False):
-    """What a run writes."""
+    """The output of a run."""
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setattr(_progress, "_SECONDS", 0)
     if not tqdm:

@@ -1,4 +1,4 @@
-"""Record files from samples of Python's own: what was given is what a loader delivers."""
+"""Record files from samples of Python's own: a loader delivers the given samples."""
 import os
 import subprocess
 import sys
@@ -26,7 +26,7 @@ def drain(path, **settings):
 
 
 def test_encoded_pictures(shapes, settings, tmp_path):
-    """The batches are those of the folder that the pictures came from, to the bit."""
+    """The batches equal the batches of the folder that the pictures came from, to the bit."""
     there = pictures(shapes)
     classes = sorted({kind for _, kind, _ in there})
     path = tmp_path / "out.mrec"

@@ -155,7 +155,7 @@ def test_closed_while_an_order_is_awaited(shapes, settings):
 
 
 def test_digest(shapes, settings):
-    """The same for a function and for what it gives, over many epochs; an exception from it ends the call."""
+    """The same for a function and for its results, over many epochs; an exception from it ends the call."""
     told = weighted(0, 20).tolist()
     settings.update(batch=4, epochs=30)
     want = millrace.digest(shapes, sampler=told, **settings)
@@ -185,7 +185,7 @@ def test_pickled(shapes, settings):
 
 
 def test_of_a_part_of_the_samples(shapes, settings):
-    """Numbers are those of the samples that were taken."""
+    """Numbers count the taken samples."""
     loader = millrace.Loader(shapes, take=0.5, sampler=range(60), **settings)
     assert loader.sample_count == 60 and ids(drain(loader)) == list(range(60))
     with pytest.raises(millrace.ArgumentError, match="the data have 60"):

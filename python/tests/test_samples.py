@@ -8,7 +8,7 @@ np = pytest.importorskip("numpy")
 
 
 def missing(name):
-    """Import it, or skip and say what is missing; any failure to import counts, since these have parts in C."""
+    """Import it, or skip and name it; any failure to import counts, since these have parts in C."""
     try:
         return __import__(name)
     except Exception as e:
@@ -53,7 +53,7 @@ def write(table, path, **more):
 @pytest.mark.parametrize("form", ["struct", "binary"])
 @pytest.mark.parametrize("labels", ["names", "numbers", "dictionary"])
 def test_parquet(shapes, settings, tmp_path, form, labels):
-    """Batches are those of the folder that the table was made of."""
+    """Batches equal the batches of the folder that the table was made from."""
     import millrace.adapters
     t, kinds = table(shapes, form, "numbers" if labels == "numbers" else "names")
     if labels == "dictionary":
@@ -146,7 +146,7 @@ def dataset(shapes, kind):
 
 @pytest.mark.parametrize("kind", ["class", "number", "text"])
 def test_datasets(shapes, settings, tmp_path, kind):
-    """The bytes of the pictures are kept, so batches are those of the folder."""
+    """The bytes of the pictures are kept, so batches equal the folder's."""
     import millrace.adapters
     ds, kinds = dataset(shapes, kind)
     samples = millrace.adapters.from_datasets(ds.with_format("numpy"), fields={"score": "float"})
@@ -161,7 +161,7 @@ def test_datasets(shapes, settings, tmp_path, kind):
 
 
 def test_datasets_of_files_and_kept(shapes, settings, tmp_path):
-    """Pictures that are files, a shuffled part of the set, and the key that tells them apart."""
+    """Pictures that are files, a shuffled part of the set, and the key that identifies them."""
     import millrace.adapters
     datasets = missing("datasets")
     there = pictures(shapes)

@@ -39,7 +39,7 @@ def test_numbers(shapes, memory_format):
 @pytest.mark.parametrize("how", [{}, {"memory_format": "contiguous"}, {"uint8": True}, {"augment": "rrc(32),standardise"}],
                          ids=["channels_last", "contiguous", "uint8", "standardise"])
 def test_on_a_gpu_as_in_memory(shapes, how):
-    """What is kept stays as it was, while the pinned buffers behind it are used again."""
+    """Kept batches stay unchanged while their pinned buffers are used again."""
     there, here = loader(shapes, device="cuda", **how), loader(shapes, **how)
     kept = [batch for _ in range(3) for batch in there]
     wanted = [(x.clone(), y) for _ in range(3) for x, y in here]
@@ -131,7 +131,7 @@ def test_a_data_loader_around_it_is_told(shapes):
 
 
 def test_a_rank_without_a_sample_of_the_last_batch(shapes, caplog):
-    """Its mean loss would be no number: for training it is an error that says what to do, else it is told."""
+    """Its mean loss would be no number: for training it is an error with advice, else a warning."""
     wrong = dict(batch_size=None, batch=119, world=3, rank=0)
     with pytest.raises(ValueError, match="fewer than there are ranks.*drop_last=True"):
         loader(shapes, **wrong)

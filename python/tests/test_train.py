@@ -1,4 +1,4 @@
-"""train, evaluate and predict: what the command does, in a process of its own."""
+"""train, evaluate and predict: the command in a process of its own."""
 import fcntl
 import inspect
 import json
@@ -109,7 +109,7 @@ def test_a_run_is_the_commands(digits, whole, tmp_path):
 
 
 def test_a_stopped_run_goes_on_to_the_same_weights(digits, whole, tmp_path):
-    """Stopped behind a step, or as soon as it can be behind the second one; finished here, or by the command."""
+    """Stopped after a step, or as soon as possible after the second one; finished here, or by the command."""
     for stop, finish in ("max_steps", "here"), ("max_steps", "there"), ("callback", "here"), ("callback", "there"):
         folder = tmp_path / (stop + finish)
         how = {"max_steps": 3} if stop == "max_steps" else {"on_step": lambda s: s["updates"] < 2}
@@ -283,7 +283,7 @@ def test_a_bad_sample_says_which(digits, tmp_path):
     with pytest.raises(millrace.BadSampleError) as e:
         millrace.train(tmp_path / "bad.mrec", epochs=1, **SIM)
     assert e.value.sample == 7 and e.value.path == str(tmp_path / "bad.mrec")
-    result = millrace.train(tmp_path / "bad.mrec", epochs=1, bad="skip", **SIM)  # exit status 3: done, and told
+    result = millrace.train(tmp_path / "bad.mrec", epochs=1, bad="skip", **SIM)  # exit status 3: done, with a report
     assert result.complete and result.end["bad_met"] == 1
 
 

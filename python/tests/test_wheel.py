@@ -1,4 +1,4 @@
-"""What a package index shows of the wheel."""
+"""The page of the wheel on a package index."""
 import os
 import re
 from importlib import metadata

@@ -113,7 +113,7 @@ static void put_limit(const char *name, const char *text)
     mrt_write_file(mrt_path("groups/%s", name), text, strlen(text));
 }
 
-/* A limit of any group above counts, not that of the innermost alone, nor that of the root alone. */
+/* A limit of any group above counts, not only the innermost or the root's. */
 static void limits_of_all_groups_above_count(void **state)
 {
     (void)state;
@@ -277,7 +277,7 @@ static void folders_of_others_are_not_trusted(void **state)
     close(fd);
 }
 
-/* What is a sample's fault, and what would go on failing with the next one. */
+/* Faults of a sample, and faults that would recur with the next one. */
 static void faults_of_samples(void **state)
 {
     (void)state;

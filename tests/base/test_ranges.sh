@@ -37,11 +37,11 @@ run 0 train d --model cifar-cnn --batch 16 --epochs 1 --prefetch off --val none 
 for name in read decode parse augment stage copy wait step forward backward update; do heard $name; done
 equal "$(grep '^wrong' heard)" "wrong 0"
 
-# a link that takes 5 ms a batch, for steps of 1 ms: the device waits, but for what was ready when an epoch began
+# a link that takes 5 ms a batch, for steps of 1 ms: the device waits, except for batches that were ready when an epoch began
 run 0 train d --model cifar-cnn --batch 16 --epochs 4 --devices sim:1,step=1ms,h2d=10MB/s --val none --quiet
 [ "$(awk '/^mark stall_/ { n += $3 } END { print n }' heard)" -gt 0 ] || fail "$last: no idle stretch was marked"
 
-# every way out closes what it opened: damaged pictures, a stop
+# every exit closes its ranges: damaged pictures, a stop
 printf 'no picture' >"$(find d/train -name '*.jpg' | sort | head -1)"
 run 1 train d --model cifar-cnn --batch 16 --epochs 1 --val none --quiet
 equal "$(grep '^wrong' heard)" "wrong 0"

@@ -1,3 +1,3 @@
-/* A driver of long ago: it has none of the functions. */
+/* A driver of long ago: it lacks all functions. */
 int mrt_old_driver(void);
 int mrt_old_driver(void) { return 1; }

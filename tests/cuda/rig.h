@@ -8,7 +8,7 @@
 
 #define RIG_MAX_DEVICES 8
 
-/* How many GPUs are here; ends the program as skipped when there is none. */
+/* The number of GPUs; without any, ends the program as skipped. */
 static inline uint32_t cuda_or_skip(void)
 {
     mr_device_listing line;

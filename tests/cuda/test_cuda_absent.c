@@ -1,5 +1,5 @@
-/* kernels/cuda: a program with the cuda device in it, on a machine that lacks the driver or has one that is
- * of no use. The first argument says what is first in the library search path: nothing, or a folder with a
+/* kernels/cuda: a program with the cuda device in it, on a machine that lacks the driver or has a useless
+ * one. The first argument is the first entry of the library search path: nothing, or a folder with a
  * libcuda.so.1 that is no library, or lacks functions. */
 #include <dlfcn.h>
 

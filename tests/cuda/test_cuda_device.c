@@ -104,7 +104,7 @@ static void memory_says_what_is_left(void **state)
     snprintf(asked, sizeof asked, "of %zu", total);
     MRT_HAS(err.text, asked);
     mr_device_free(r.devices[0], big);
-    mr_device_free(r.devices[0], rig_memory(&r, 0, most)); /* a refusal does no harm, and what was freed comes
+    mr_device_free(r.devices[0], rig_memory(&r, 0, most)); /* a refusal does no harm, and freed memory comes
                                                               back */
     mr_device_free(r.devices[0], rig_memory(&r, 0, 0));
     mr_device_free(r.devices[0], NULL);
@@ -187,7 +187,7 @@ static void errors_stick(void **state)
     rig_close(&r);
 }
 
-/* Each library's codes come with its name and text, and out of memory is told apart. */
+/* Each library's codes come with its name and text, and out of memory has its own code. */
 static void foreign_codes_are_named(void **state)
 {
     (void)state;

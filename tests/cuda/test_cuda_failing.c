@@ -1,6 +1,6 @@
 /* kernels/cuda: every call of every foreign library fails once, in a run of its own: it ends, with one clear
- * error or with the right result, and leaves nothing behind (the address sanitizer looks). Emulated GPUs
- * only: they fail when told to. */
+ * error or with the right result, and leaks nothing (the address sanitizer looks). Emulated GPUs
+ * only: they fail on request. */
 #include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -62,7 +62,7 @@ static int queue(struct run *r)
     if (rc) return told(r, 0, rc);
     rc = mr_graph_begin(r->compute[0]);
     if (rc) return told(r, 0, rc);
-    mr_fill_async(r->compute[0], r->values[0], 0, sizeof(float)); /* what fails here is told by the end */
+    mr_fill_async(r->compute[0], r->values[0], 0, sizeof(float)); /* a failure here is reported at the end */
     rc = mr_graph_end(r->compute[0], &r->graph, &r->err);
     if (rc) return rc;
     rc = mr_graph_launch_async(r->graph, r->compute[0]);
@@ -160,7 +160,7 @@ static unsigned calls_in(const char *log)
     return last;
 }
 
-/* What the log says of call n; for a test that has failed. */
+/* The log's line of call n; for a test that has failed. */
 static const char *line_of(const char *log, unsigned n)
 {
     for (char *line = strtok(mrt_read_file(log, NULL), "\n"); line; line = strtok(NULL, "\n"))

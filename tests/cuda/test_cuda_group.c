@@ -1,4 +1,4 @@
-/* kernels/cuda: sums and broadcasts between GPUs, what a group refuses, and giving up. */
+/* kernels/cuda: sums and broadcasts between GPUs, refusals of a group, and giving up. */
 #include <pthread.h>
 
 #include "tests/cuda/rig.h"
@@ -156,7 +156,7 @@ static void recording_takes_no_exchange(void **state)
 }
 
 /* Run with MILLRACE_EMU_HANG=ncclAllReduce: a sum that never ends. A wait with a limit comes back, another
- * thread gives up, and whoever waited without a limit is told. */
+ * thread gives up, and the thread that waited without a limit gets the error. */
 static void *abort_soon(void *group)
 {
     const struct timespec t = {0, 20000000};

@@ -20,7 +20,7 @@ static void clean_up(void)
     lab_host_reset();
 }
 
-/* A flat tensor on the device, `shift` elements behind an aligned address. */
+/* A flat tensor on the device, `shift` elements after an aligned address. */
 static void *put(uint32_t dtype, const float *v, size_t count, size_t shift)
 {
     const size_t bytes = mr_tensor_element_bytes(dtype);
@@ -60,7 +60,7 @@ static double step_of(uint32_t dtype)
 
 /* ---- values ---- */
 
-/* All 65536 patterns of a half type reach f32 and come back as they were; what is not a number stays so. */
+/* All 65536 patterns of a half type reach f32 and come back as they were; NaN stays NaN. */
 static void halves_survive(void **state)
 {
     (void)state;
@@ -92,7 +92,7 @@ static void halves_survive(void **state)
     clean_up();
 }
 
-/* Half way between neighbours, just beside it, too large, too small, not finite. */
+/* Half way between neighbours, just next to it, too large, too small, not finite. */
 static void casts_round_to_even(void **state)
 {
     (void)state;
@@ -389,7 +389,7 @@ static void statistics_far_from_zero(void **state)
 
 /* ---- pooling ---- */
 
-/* Equal values give the gradient to the first; what is not a number stays where it came first, as in the
+/* Equal values give the gradient to the first; NaN stays where it came first, as in the
  * reference. */
 static void maximum_takes_the_first(void **state)
 {

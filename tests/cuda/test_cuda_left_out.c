@@ -62,7 +62,7 @@ static int stage(enum left_out left_out)
 }
 
 /* In a process of its own, since the emulation reads its settings once and ends the process. Its exit status,
- * 128 + a signal; said: what it wrote to stderr. */
+ * 128 + a signal; said: its output on stderr. */
 static int in_child(enum left_out left_out, unsigned seed, char *said, size_t bytes)
 {
     int ends[2];
@@ -109,7 +109,7 @@ static void a_wait_left_out_is_named(void **state)
             for (int i = 0; which != NOTHING && i < 2; i++) MRT_HAS(said, names[which][i]);
             seen++;
         }
-        /* a slot written too early is seen by what the copy then finds: not where copies run as they are
+        /* a slot written too early shows in the bytes of the copy: not where copies run as they are
          * queued */
         if (which == HOST_SLOT) MRT_TRUE(seen >= SEEDS / 4);
         else MRT_EQ(seen, which == NOTHING ? 0 : SEEDS);

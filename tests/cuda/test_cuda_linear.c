@@ -277,7 +277,7 @@ static int run(const struct layer *l, const mr_op_desc *d, uint32_t n, mr_error 
 /* ---- comparing ---- */
 
 static char case_name[96];
-static int differing; /* results that were not as expected: all are told before the test fails */
+static int differing; /* results that were not as expected: all are printed before the test fails */
 
 static void compare(const char *what, const float *found, const float *expected, size_t count,
                     float tolerance)
@@ -300,7 +300,7 @@ static void none_differed(void)
     MRT_EQ(count, 0);
 }
 
-/* What lies behind the samples of the batch is as it was filled. */
+/* Memory after the samples of the batch has its fill bytes. */
 static void untouched(const char *what, const float *found, size_t from, size_t count, uint32_t dtype)
 {
     const float filled = dtype == MR_TENSOR_F32 ? from_bits(0x3c3c3c3c) : decode(dtype, 0x3c3c);
@@ -574,8 +574,8 @@ static int fallbacks_of(bool tf32, bool deterministic)
     return fallbacks;
 }
 
-static void test_few_algorithms(void **state) /* what is exact are few: those of the fallback list are
-                                                 measured beside them */
+static void test_few_algorithms(void **state) /* exact algorithms are few: the fallback list is
+                                                 measured with them */
 {
     (void)state;
     if (!emulated) skip(); /* another library offers others */
@@ -795,7 +795,7 @@ static int step(const char *kind, const char *deterministic)
 }
 
 /* The child's exit status under a setting of the emulation. Spawned: to copy this process costs a sanitizer
- * more than what the child does. */
+ * more than the child's work. */
 static int child(const char *kind, const char *deterministic, const char *setting, const char *value)
 {
     char *const argv[] = {(char *)"test_cuda_linear", (char *)"step", (char *)(uintptr_t)kind,

@@ -6,7 +6,7 @@
 static uint32_t gpus;
 
 /* A value hops over the streams of all GPUs, through pinned memory: each link waits for the event of the one
- * before. Events are few, so that most are recorded again while somebody still waits for what they marked
+ * before. Events are few, so that most are recorded again while somebody still waits for the mark they had
  * earlier. */
 static void events_order_streams(void **state)
 {
@@ -28,7 +28,7 @@ static void events_order_streams(void **state)
         const uint32_t d = random[i] % gpus;
         mr_stream *s = random[i] & 64 ? r.compute[d] : r.copy[d];
         if (last) MRT_OK(mr_stream_wait_event(s, last), NULL);
-        MRT_OK(mr_copy_h2d_async(s, memory[d], host, COUNT), NULL); /* what the link before left */
+        MRT_OK(mr_copy_h2d_async(s, memory[d], host, COUNT), NULL); /* the bytes of the link before */
         MRT_OK(mr_fill_async(s, memory[d] + i, (uint8_t)(i + 1), 1), NULL);
         MRT_OK(mr_copy_d2h_async(s, host, memory[d], COUNT), NULL);
         last = events[d][random[i] & 64 ? 1 : 0];

@@ -1,4 +1,4 @@
-"""What is run under faults: commands on a data set of a few pictures, small enough that a run takes milliseconds.
+"""The commands that run under faults: on a data set of a few pictures, small enough that a run takes milliseconds.
 
 A job runs in a folder of its own that holds copies of `copies`; ../in is shared by all and must stay as it is."""
 
@@ -12,9 +12,9 @@ TRAIN = ["--model", "mnist-mlp", "--batch", "4", "--augment", "none", "--threads
 
 class Job:
     """name        of the job
-    args        of the command; what it writes goes to the current folder
+    args        of the command; its output goes to the current folder
     copies      folders and files of ../in that the job gets a copy of
-    again       arguments after a kill or a failure: what the manual says to do then
+    again       arguments after a kill or a failure: the manual's advice
     exit        status of the undisturbed run
     parts       names that may be left behind by a run that failed, and may be there after a kill
     optional    names that may be missing after a run that succeeded: caches and indexes, which it can do without
@@ -112,8 +112,8 @@ JOBS = [
 PAIRS = ["convert", "convert-shards", "convert-tar", "convert-tfrecord", "digest-tar", "digest-tfrecord", "digest-cache", "train",
          "train-steps", "resume"]
 
-# A run may end well although a write or a sync failed in these: what they write can be done without, and the user is told.
-CAN_DO_WITHOUT = ["keep_at",               # an index that cannot lie beside the data is kept elsewhere, or made again
+# A run may end well although a write or a sync failed in these: these files are dispensable, and the user is informed.
+CAN_DO_WITHOUT = ["keep_at",               # an index that cannot be next to the data is kept elsewhere, or made again
                   "mri_cache_disk_append"]  # a cache that takes no more
 
 

@@ -11,9 +11,9 @@
  *   FAULTS_JOURNAL  folder for the records from which run.py takes back changes without fsync (journal.c)
  *
  * Only calls that the command or libmillrace makes itself count, found by the return address; allocations of
- * the small C libraries that they call (pictures, JSON, packing) count as well. Those of oneDNN, OpenMP, the
- * C++ library and libcurl do not: some of them are made to end the process. What the C library allocates for
- * fopen, strdup, asprintf, getdelim, ... is the call of that function failing with ENOMEM.
+ * the small C libraries that they call (pictures, JSON, packing) count as well. Allocations of oneDNN,
+ * OpenMP, the C++ library and libcurl do not: some of them are made to end the process. An allocation of the
+ * C library in fopen, strdup, asprintf, getdelim, ... makes the call of that function fail with ENOMEM.
  *
  * Writes through FILE fail in the call, not when the buffer is flushed: more places than a full disk would
  * choose. */

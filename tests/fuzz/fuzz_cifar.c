@@ -1,6 +1,6 @@
 /* tests/fuzz/fuzz_cifar.c: one CIFAR binary file of hostile bytes, by content and by name.
  *
- * Input: a mode byte (bit 0: told that it is CIFAR; bit 1: CIFAR-100), then labels: each stands for a record,
+ * Input: a mode byte (bit 0: opened as CIFAR; bit 1: CIFAR-100), then labels: each stands for a record,
  * so that a file of many records stays a small input; bit 2 makes the size wrong; bit 3: the file lies in a
  * folder under its usual name. */
 #include "tests/fuzz/fuzz_source.h"

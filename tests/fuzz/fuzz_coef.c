@@ -3,7 +3,7 @@
  *
  * The first byte says which:
  *   0, mod 3   the rest is a payload
- *   1          size, sampling and window, then what the rows hold: head, index and slack are made around
+ *   1          size, sampling and window, then the content of the rows: head, index and slack are made around
  *              them, so that the loops see every kind of block without the head having to be guessed
  *   2          the same numbers, then coefficients: packed and read again they are the same
  * In all of them every variant must say the same, write the same blocks, and write nothing else. */

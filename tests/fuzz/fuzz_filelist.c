@@ -1,6 +1,6 @@
 /* tests/fuzz/fuzz_filelist.c: which files a path, folder or pattern names.
  *
- * Input: a byte for the part asked for, then lines: what is asked for, and the names of the files that are
+ * Input: a byte for the part asked for, then lines: the request, and the names of the files that are
  * there. A file is one of ours unless its name ends in '~'. Patterns with [ are left out: a range inside of
  * one can name the same file a million times, which is the limit of a list and not of this test's
  * patience. */

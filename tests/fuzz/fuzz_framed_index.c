@@ -2,8 +2,8 @@
  * somebody who can compute its checksum.
  *
  * Input: a byte for the format, then changes to the index the library wrote: u16 place, one byte count, so
- * many bytes for that place; a place at the end makes it longer. Bit 7 of the first byte: what follows stands
- * in place of all behind the head. Checksums of head, note and pages are then made right. */
+ * many bytes for that place; a place at the end makes it longer. Bit 7 of the first byte: the rest stands
+ * in place of all after the head. Checksums of head, note and pages are then made right. */
 #include <stdio.h>
 
 #include "base/util.h"

@@ -1,7 +1,7 @@
 /* tests/fuzz/fuzz_gunzip.c: gzip and zlib files unpacked whole.
  *
  * Input: a mode byte, then the file as it is, or with bit 0 members: u16 length, deflated bytes; head and
- * checksum are made around them. Bit 1: how much comes out is told before, rightly when bit 2 is not set. Bit
+ * checksum are made around them. Bit 1: the unpacked size is given before, rightly when bit 2 is not set. Bit
  * 3: one zlib stream instead. What can be unpacked in one go must come out of the file. */
 #include <fcntl.h>
 #include <isa-l/crc.h>

@@ -1,6 +1,6 @@
-/* tests/fuzz/fuzz_mix.c: hostile text that names the data sets of a mix. Beside it lie a.mrec and b.mrec with
- * named classes in another order, and c.mrec without names. Input: the text behind its first words, and all
- * of it where it begins with them. */
+/* tests/fuzz/fuzz_mix.c: hostile text that names the data sets of a mix. Next to it are a.mrec and b.mrec
+ * with named classes in another order, and c.mrec without names. Input: the text after its first words, and
+ * all of it where it begins with them. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>

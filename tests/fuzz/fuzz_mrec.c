@@ -2,7 +2,7 @@
  *
  * Input: a mode byte, then pieces (u16 length, bytes), each put on the next multiple of 4096 of the file:
  * header, sections, data, index. A file is mostly zeros, and this keeps the input small. Bit 0 of the mode
- * repairs the checksums first, so that what lies behind them is reached; bit 1 keeps the index out of
+ * repairs the checksums first, so that the data after them are reached; bit 1 keeps the index out of
  * memory. */
 #include "tests/fuzz/fuzz_source.h"
 

@@ -1,5 +1,5 @@
 /* tests/fuzz/fuzz_net.c: hostile bytes of a network, as a checkpoint has them. Input: two bytes whether they
- * are changes to a sound one (u16 place, one byte count, so many bytes, again and again) or all of it. */
+ * are changes to a sound one (u16 place, one byte count, the bytes, again and again) or all of it. */
 #include <stdlib.h>
 #include <string.h>
 

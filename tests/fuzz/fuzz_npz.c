@@ -1,6 +1,6 @@
 /* tests/fuzz/fuzz_npz.c: zip archives of arrays over hostile bytes. Input: the archive.
  *
- * After most mutations the checksums of the members are put right, or what is in them would never be looked
+ * After most mutations the checksums of the members are put right, or their content would never be looked
  * at. */
 #include <fcntl.h>
 #include <isa-l/crc.h>

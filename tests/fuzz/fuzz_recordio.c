@@ -1,5 +1,5 @@
-/* tests/fuzz/fuzz_recordio.c: hostile RecordIO bytes and the lists beside them, and frames built from hostile
- * data.
+/* tests/fuzz/fuzz_recordio.c: hostile RecordIO bytes and the lists next to them, and frames built from
+ * hostile data.
  *
  * Input: a mode byte; with bit 0 or 1 two bytes for the length of .idx and .lst each, and these; the rest is
  * the .rec file. bit 2: packed labels, the class is the second; bit 3: the rest is data to be framed and

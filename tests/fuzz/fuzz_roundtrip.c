@@ -1,5 +1,5 @@
-/* tests/fuzz/fuzz_roundtrip.c: what is written is what is read. The input describes samples; they are written
- * as each format has it, read again, and compared.
+/* tests/fuzz/fuzz_roundtrip.c: written samples are read back equal. The input describes samples; they are
+ * written as each format has it, read again, and compared.
  *
  *   byte 0, mod 8   0 Example in TFRecord   1 tar     2 RecordIO   3 .mrec records
  *                   4 table   5 sequences   6 npy     7 IDX, CIFAR */

@@ -1,6 +1,6 @@
 /* tests/fuzz/fuzz_safetensors.c: a file of weights over hostile bytes. Input: the file as it is; or, where
- * its first byte is '{', a header alone, in front of which its length is put, behind it as many zeros as it
- * speaks of. */
+ * its first byte is '{', a header alone, in front of which its length is put, after it the zeros of the data
+ * that it names. */
 #include <stdlib.h>
 #include <string.h>
 

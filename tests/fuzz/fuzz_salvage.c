@@ -1,4 +1,4 @@
-/* tests/fuzz/fuzz_salvage.c: what is taken out of damaged files (formats/storage/salvage.h), and checksums in
+/* tests/fuzz/fuzz_salvage.c: pieces taken out of damaged files (formats/storage/salvage.h), and checksums in
  * archives, over hostile bytes. Every whole piece goes into a new file.
  *
  * Input: one byte that chooses the format, then the file. */

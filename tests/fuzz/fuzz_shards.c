@@ -1,5 +1,5 @@
-/* tests/fuzz/fuzz_shards.c: a hostile list of record files. Beside it lie a.mrec, b.mrec with three records
- * and c.mrec of another schema. Input: the list behind its first line; of version 2 where it begins with
+/* tests/fuzz/fuzz_shards.c: a hostile list of record files. Next to it are a.mrec, b.mrec with three records
+ * and c.mrec of another schema. Input: the list after its first line; of version 2 where it begins with
  * "set ", its fingerprint and checksum made right. Each is opened with all files at once, and with room for
  * two. */
 #include <fcntl.h>

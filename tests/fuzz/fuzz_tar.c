@@ -1,8 +1,8 @@
 /* tests/fuzz/fuzz_tar.c: a tar archive of hostile bytes as a source, and names of any kind through the
  * headers we write.
  *
- * Input: a mode byte, then the archive. Bit 0: checksums of what looks like a header are made right, so that
- * changes get behind them; bit 1: label_key and image_key are given; bit 2: what follows is a name, written
+ * Input: a mode byte, then the archive. Bit 0: checksums of blocks like a header are made right, so that
+ * changes pass them; bit 1: label_key and image_key are given; bit 2: the rest is a name, written
  * and read back. The corpus is made by corpus_tar.py. */
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* tests/fuzz/fuzz_tfrecord.c: the TFRecord source over hostile bytes: framing, packed streams, Examples.
  *
  * First byte of the input: 0, the rest is a file as it is; 1, the rest is the data of one record, framed here
- * with right checksums (a fuzzer does not find those); anything else, records of up to so many bytes are made
+ * with right checksums (a fuzzer does not find those); anything else, records of up to this size are made
  * of the rest, framed as well. */
 #include "formats/tfrecord/tfrecord.h"
 #include "tests/fuzz/fuzz_source.h"

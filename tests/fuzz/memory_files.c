@@ -3,7 +3,7 @@
  *   __wrap_open(path)   in MRT_FUZZ_FOLDER: a number from FIRST_FD on, else __real_open()
  *   __wrap_pread(fd)    from FIRST_FD on: from memory, else __real_pread()
  *
- * One folder without folders in it. What the library writes while it opens data goes to files without a name
+ * One folder without folders in it. Files that the library writes while it opens data have no name
  * (memfd_create, O_TMPFILE), or to one made by mkostemp() and renamed: both are here too, nothing else can be
  * written. One thread. The list of wrapped calls is MRT_WRAP_FILES in CMakeLists.txt. */
 #include <dirent.h>

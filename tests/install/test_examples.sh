@@ -1,5 +1,5 @@
 #!/bin/sh
-# Each program of examples/ runs on a set that `millrace synth` makes, and says what it should.
+# Each program of examples/ runs on a set that `millrace synth` makes, and prints the right lines.
 # usage: test_examples.sh MILLRACE FOLDER     FOLDER has the programs
 set -eu
 millrace=$1 programs=$2

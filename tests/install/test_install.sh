@@ -1,7 +1,7 @@
 #!/bin/sh
-# Install into a scratch prefix; look at what the shared library is called and exports; then build the ten-line program against that copy
+# Install into a scratch prefix; check the shared library's name and exports; then build the ten-line program against that copy
 # with pkg-config, shared and static, and all of examples/ with the CMake package. Each must run on the data set that `millrace synth`
-# makes, and say what the program of the build tree says.
+# makes, and print the same as the program of the build tree.
 # usage: test_install.sh BUILD_DIR CC
 set -eu
 build=$1 cc=$2

@@ -15,7 +15,7 @@ bytes=$(du -sb "$folder" | cut -f1)
 [ "$bytes" -le $((80 << 20)) ] || fail "the folder has $bytes bytes: expected at most 80 MiB"
 [ -x "$folder/bin/millrace" ] || fail "no bin/millrace"
 
-# ---- what is needed ----
+# ---- needed libraries ----
 glibc=$(getconf GNU_LIBC_VERSION | sed 's/^glibc 2\.//')
 [ "$glibc" -le 36 ] || echo "not checked: for which machines the C library 2.$glibc of this one is too new; Debian 12 has 2.36"
 system='^(lib(c|m|stdc\+\+|gcc_s)\.so\.[0-9]+|ld-linux[-_a-z0-9]*\.so\.[0-9]+)$'
@@ -51,7 +51,7 @@ for file in $(env -i ldd "$folder/bin/millrace" | sed -n 's/.*=> \(\/[^ ]*\) .*/
     esac
 done
 here=/millrace/bin there=/tmp
-bare() { env -i LD_ORIGIN_PATH="$here" "$@"; } # stands for /proc, which tells a program where it lies
+bare() { env -i LD_ORIGIN_PATH="$here" "$@"; } # stands for /proc, where a program finds its own path
 in_namespace() { bare "$(command -v unshare)" --map-root-user --root "$root" "$@"; }
 in_chroot() { bare "$(command -v chroot)" "$root" "$@"; }
 if in_namespace $here/millrace --version >"$scratch/out" 2>&1; then

@@ -3,7 +3,7 @@
  *
  *     refuse_calls              every call of the list, each with EPERM, ENOSYS and EAGAIN, a line for each
  *     refuse_calls sample       a few of them: for the test suite
- *     refuse_calls CALL ERROR   one, with what the run says
+ *     refuse_calls CALL ERROR   one, with the output of the run
  *
  * Each run is a process of its own, which has 20 seconds. It reports in memory that it shares with its
  * parent, so that refusing write() does not silence it. Exit status: the number of hangs and crashes, and of

@@ -1,5 +1,5 @@
 /* tests/library/rig_values.h: right values for arguments whose type alone does not say one:
- * RIG_FUNCTION_ARGUMENT. What is not here gets rig_TYPE(), or a room of zeros. Part of test_library_table.c.
+ * RIG_FUNCTION_ARGUMENT. Other arguments get rig_TYPE(), or a room of zeros. Part of test_library_table.c.
  */
 
 static const char *const rig_paths[] = {"set.mrec", NULL};

@@ -2,7 +2,7 @@
 
     table.py SOURCE_FOLDER ROWS OUT
 
-ROWS has a row for each function of the headers: its name, what it returns when an argument is refused where that does not follow from
+ROWS has a row for each function of the headers: its name, its result when an argument is refused if that does not follow from
 the type of its result (=VALUE), and a word for each argument that can be wrong:
 
     NAME!        a pointer: NULL is refused            NAME?        a pointer: NULL is taken

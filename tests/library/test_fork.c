@@ -1,5 +1,5 @@
-/* fork(): what a child may do with what its parent has opened, and with what it opens itself. A child reports
- * by its exit status, so that one that crashes or hangs is a failed check here. */
+/* fork(): a child's use of handles that its parent opened, and of handles that it opens itself. A child
+ * reports by its exit status, so that one that crashes or hangs is a failed check here. */
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -44,7 +44,7 @@ struct cell {
 static mr_error err = MR_ERROR_INIT;
 static int report_fd; /* results go through a pipe: exit statuses are too small for them */
 
-/* What a cell needs must be there. */
+/* The needs of a cell must exist. */
 static void need(int rc, const char *what)
 {
     if (rc == MR_OK) return;
@@ -74,7 +74,7 @@ static void *rig_copy(const void *from, size_t bytes)
     return copy;
 }
 static void rig_resize(void *value, size_t bytes) { memcpy(value, &bytes, sizeof bytes); }
-/* Values that are resized lie in rooms with 4,096 bytes behind them. */
+/* Values that are resized lie in rooms with 4,096 bytes after them. */
 static void rig_grow(void *value, size_t bytes, int set)
 {
     memset((char *)value + bytes, set, sizeof(size_t));
@@ -668,7 +668,7 @@ static mr_norm *rig_norm(void)
     return &n;
 }
 static const mr_model *rig_model(void) { return mr_model_at(0); }
-/* What is called from here on runs in a child of the process that has opened all of it. */
+/* Calls from here on run in a child of the process that opened all handles. */
 static void rig_fork(void)
 {
     const pid_t child = fork();

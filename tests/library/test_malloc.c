@@ -1,4 +1,4 @@
-/* library_malloc: a host with an allocator of its own, which fills what it gives and what it takes back with
+/* library_malloc: a host with an allocator of its own, which fills given and returned memory with
  * a number and moves every block that is to grow. Batches and weights are the same bits whatever the number
  * is. */
 #include <errno.h>

@@ -17,7 +17,7 @@ MARK = re.compile(r"<!-- (not run|output of|file|frame|blocks run by)(?:, lines 
 
 class Block:
     def __init__(self, page, number, language, lines, marks):
-        self.page, self.number, self.language, self.lines = page, number, language, lines  # number: that of the first line inside
+        self.page, self.number, self.language, self.lines = page, number, language, lines  # number: of the first line inside
         self.skip = next((text for kind, where, text in marks if kind == "not run" and not where), None)
         self.skip_lines = [(where, text) for kind, where, text in marks if kind == "not run" and where]
         self.output_of = next((text for kind, _, text in marks if kind == "output of"), None)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""page_blocks.py and the rules of page_run.py: what is a block, a mark, a command, a shape; and what a wrong page fails with."""
+"""page_blocks.py and the rules of page_run.py: blocks, marks, commands, shapes; and the errors of wrong pages."""
 import os
 import tempfile
 import unittest

@@ -1,4 +1,4 @@
-/* Lists of hosts and Slurm's variables: what each text means, and what is said of texts that mean nothing. */
+/* Lists of hosts and Slurm's variables: the meaning of each text, and errors of meaningless ones. */
 #include "mrt.h"
 #include "ranks/hosts.h"
 
@@ -39,7 +39,7 @@ static void refuses(reader *read, const char *list, int code, const char *said)
     MRT_EQ(h.count, 0);
 }
 
-/* A text of so many bytes, between two others. */
+/* A text of this length, between two others. */
 static const char *long_text(const char *begin, char c, size_t bytes, const char *end)
 {
     static char text[70000];

@@ -1,4 +1,4 @@
-/* Who serves and who works: whole tables, and clusters that have none. */
+/* Who serves and who works: whole tables, and clusters without roles. */
 #include "mrt.h"
 #include "ranks/hosts_roles.h"
 
@@ -18,7 +18,7 @@ static const char *shown(const mri_role_row *r, const mri_hosts *h)
 }
 
 static const struct {
-    const char *hosts; /* as mpirun's list; all have so many GPUs: */
+    const char *hosts; /* as mpirun's list; number of GPUs of each: */
     uint32_t gpus, servers, first_port;
     const char *rows[12];
 } tables[] = {

@@ -14,7 +14,7 @@
 
 static void pause_ms(long ms) { nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL); }
 
-typedef struct settings { /* of one rank; what is not set is the test's */
+typedef struct settings { /* of one rank; unset members are the test's */
     const char *card, *job, *meet;
     size_t card_bytes;
     double meet_s;
@@ -116,7 +116,7 @@ static void without_the_secret_nobody_takes_part(void **state)
     }
 }
 
-/* Three processes, the last of which says what does not fit: all are told who and what. */
+/* Three processes; the last one's message does not fit: all learn its rank and the reason. */
 static void places_that_do_not_fit_are_told(void **state)
 {
     (void)state;

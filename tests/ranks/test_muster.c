@@ -39,7 +39,7 @@ static mr_muster *open_muster(const mrt_worlds *w, const job *j, mr_error *err)
 }
 
 /* One world after the other. In each turn all agree on the farthest turn and on who wants another world; the
- * world ends when the flag is set. What is left behind: rank, size, worlds so far, turn. */
+ * world ends when the flag is set. Results: rank, size, worlds so far, turn. */
 static int live_in(mrt_worlds *w, mr_muster *m, mr_world *world, mrt_rank *me, uint64_t *turn, mr_error *err)
 {
     struct {
@@ -113,7 +113,7 @@ static uint32_t in_worlds_of(const mrt_worlds *w, uint32_t count, uint32_t size)
     return there;
 }
 
-/* Until so many say that they are in a world of so many. */
+/* Until this number of ranks report a world of this size. */
 static void wait_for(const mrt_worlds *w, uint32_t count, uint32_t size)
 {
     for (long waited = 0; waited < 60000; waited += 5) {
@@ -226,7 +226,7 @@ static void stopped_and_back(void **state)
     }
 }
 
-/* With as many as there may be, one more waits without disturbing them. */
+/* At the largest size, one more waits without disturbing them. */
 static void a_spare_one(void **state)
 {
     (void)state;

@@ -208,7 +208,7 @@ static void what_was_heard_is_no_proof_later(void **state)
     MRT_EQ(give(&now.guest, &heard.proved, &reply), MRI_SEAL_WRONG);
 }
 
-/* What a side says is no proof for that side: the attacker sends it back. */
+/* A side's message is no proof for that side: the attacker sends it back. */
 static void what_is_sent_back_is_no_proof(void **state)
 {
     (void)state;

@@ -169,7 +169,7 @@ static void look(mri_carrier *c)
     c->ops->woken(c, one.revents);
 }
 
-/* What was sent before is still there. */
+/* Bytes sent before are still there. */
 static void an_end_that_closes_is_seen(void **state)
 {
     (void)state;
@@ -189,7 +189,7 @@ static void an_end_that_closes_is_seen(void **state)
     close_pair(&p);
 }
 
-/* Positions that no ring has end the carrier, and no byte beside the ring is touched. */
+/* Positions that no ring has end the carrier, and no byte outside the ring is touched. */
 static void nonsense_in_the_memory_ends_it(void **state)
 {
     (void)state;

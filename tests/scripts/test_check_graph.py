@@ -1,4 +1,4 @@
-"""check_graph.py finds what it is for: a small made-up tree for each finding, and a clean one that passes."""
+"""check_graph.py finds its faults: a small made-up tree for each finding, and a clean one that passes."""
 
 import os
 import subprocess

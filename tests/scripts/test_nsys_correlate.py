@@ -1,5 +1,5 @@
-"""nsys_correlate.py on the committed export (nsys/export.sql, made by hand, with nsys/trace.json): what is idle for what, the
-merged page, every kind of clock, and what is said of files that do not fit."""
+"""nsys_correlate.py on the committed export (nsys/export.sql, made by hand, with nsys/trace.json): idle times and their causes, the
+merged page, every kind of clock, and errors of files that do not fit."""
 import json
 import os
 import subprocess

@@ -139,7 +139,7 @@ class Launch(Folder):
         self.assertEqual(done.returncode, 0)
         self.assertEqual(lines[:2], ["0022", "C UTC none none"])
         self.assertTrue(lines[2].startswith(str(self.path)))
-        self.assertEqual(list(self.path.iterdir()), [])  # removed behind it
+        self.assertEqual(list(self.path.iterdir()), [])  # removed after it
 
     def test_what_is_left_running_ends(self):
         done = self.launch("(trap '' TERM; setsid sleep 1000) & echo $!")

@@ -1,4 +1,4 @@
-"""Random sets through random formats and back: what is delivered is the right class, or the run is refused by name.
+"""Random sets through random formats and back: the right class is delivered, or the run is refused by name.
 fuzz.py MILLRACE COUNT [--seed S] [--folder F] [--only K]
 
 A set has 2 to 14 classes, some of which may be missing on one side; they are numbers (from 0, from 1, from anywhere, with gaps, in any

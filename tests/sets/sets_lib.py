@@ -3,7 +3,7 @@
 A picture shows its class: one block of 4 x 4 is white. A network of a few thousand weights learns that in a second, so the accuracy of
 a run says whether labels arrived, and a picture that comes out of a conversion says by itself which class it is.
 
-A set is a list of (class, label): the class is the picture's, 0 to 15; the label is what the set calls it, a number or a text."""
+A set is a list of (class, label): the class is the picture's, 0 to 15; the label is the set's name for it, a number or a text."""
 import io
 import json
 import os
@@ -276,7 +276,7 @@ class Tool:
         return out
 
     def classes_of(self, path):
-        """{class that a picture shows: what the set calls it}, as it comes out of a conversion to tar."""
+        """{class that a picture shows: the set's name for it}, as it comes out of a conversion to tar."""
         return tar_classes(self.convert(path, "tar"))
 
     def train(self, train, val, *more):

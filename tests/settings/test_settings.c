@@ -429,7 +429,7 @@ static void put_tables(FILE *f)
     }
 }
 
-/* What is before the first table is written by hand. */
+/* Text before the first table is written by hand. */
 static void the_page_follows_from_the_rows(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Floats in fewer bits: what receivers read, summed over steps, plus the residual is what was given, to the
+/* Floats in fewer bits: the receivers' values, summed over steps, plus the residual equal the input, to the
  * bit; sizes, errors of a step, values that are not finite. And the exchange between ranks that is made of
  * it. */
 #include <math.h>
@@ -156,7 +156,7 @@ static void what_is_not_finite_arrives(void **state)
     }
 }
 
-/* ---- between ranks: a wire that gives back what was sent ---- */
+/* ---- between ranks: a wire that returns sent bytes ---- */
 
 typedef struct mirror {
     uint32_t size;
@@ -175,8 +175,8 @@ static int reflect(void *context, const mr_piece *send, const mr_piece *receive,
     return MR_OK;
 }
 
-/* Pieces of nodes have residuals of their own; a slice is packed once, and its rank keeps what the others
- * read. */
+/* Pieces of nodes have residuals of their own; a slice is packed once, and its rank keeps the values that the
+ * others read. */
 static void pieces_and_slices(void **state)
 {
     (void)state;

@@ -210,7 +210,7 @@ static void test_names_of_classes(void **state)
     free(names);
 }
 
-/* What was whole when it was verified may be changed before it is read. */
+/* A file that was whole when verified may change before it is read. */
 static void test_damage_after_verifying_is_seen(void **state)
 {
     (void)state;
@@ -246,7 +246,7 @@ static void test_same_state_same_bytes(void **state)
     free(b);
 }
 
-/* In place of weights of classes: the name of a field, of which no byte changes unseen either. */
+/* In place of weights of classes: the name of a field, whose bytes cannot change unseen either. */
 static void test_targets_come_back(void **state)
 {
     (void)state;
@@ -468,7 +468,7 @@ static void test_hostile_fields_are_refused_by_name(void **state)
     free(bad);
 }
 
-/* Every text: a last byte that is not zero, and one behind the end of the text. */
+/* Every text: a last byte that is not zero, and one after the end of the text. */
 static void test_texts_end(void **state)
 {
     (void)state;
@@ -588,7 +588,7 @@ static void test_older_files_do_not_know(void **state)
     mr_error none = MR_ERROR_INIT;
     int number = 1;
     mr_checkpoint_info older = info_of(1);
-    older.class_weights = NULL, older.class_weight_count = 0; /* they had nothing behind the names */
+    older.class_weights = NULL, older.class_weight_count = 0; /* they had nothing after the names */
     MRT_OK(mri_checkpoint_write(path, &older, NULL, tensors, TENSORS, fill, &number, &none), &none);
     uint8_t *file = mrt_read_file(path, &bytes);
     for (size_t i = 0; i < MRI_ARRAY_COUNT(first_unknown); i++) {
@@ -710,7 +710,7 @@ static void test_second_name(void **state)
     MRT_TRUE(access(mrt_path("a/b/c"), W_OK | X_OK) == 0);
 }
 
-/* What is no regular file neither blocks nor is waited for. */
+/* A file that is not regular neither blocks nor is waited for. */
 static void test_pipes_are_passed_over(void **state)
 {
     (void)state;

@@ -410,7 +410,7 @@ static void test_other_validation_loaders_are_refused(void **state)
     }
 }
 
-/* In training and in evaluations of their own, too: what the loader leaves to the input is not done
+/* In training and in evaluations of their own, too: work that the loader leaves to the input is not done
  * otherwise. */
 static void test_numbers_of_pixels_are_the_loaders(void **state)
 {

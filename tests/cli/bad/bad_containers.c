@@ -1,7 +1,7 @@
 /* bad_containers FOLDER: TFRecord, tar and RecordIO files with one thing wrong each, FOLDER/NAME, and a line
  * on stdout for each:
  *
- *   NAME TAB what is bad TAB offset or "-" TAB words of the message
+ *   NAME TAB the defect TAB offset or "-" TAB words of the message
  *
  *   file    all of it: nothing can be read        sample  the second of three samples
  *   odd     nothing, but something is said         good    nothing */
@@ -395,7 +395,7 @@ static void recordio(void)
     save("idx-past.rec", "file", -1, "lies past the end");
     beside("idx-short.idx", "idx", 2);
     save("idx-short.rec", "file", -1, "expected all records");
-    beside("lst-long.lst", "lst", 4); /* told, and not used */
+    beside("lst-long.lst", "lst", 4); /* reported, and not used */
     save("lst-long.rec", "good", -1, "");
     save("good.rec", "good", -1, "");
     three_recs("8BPS........", 12);

@@ -14,7 +14,7 @@ while IFS="$tab" read -r name what offset words; do
         for command in "inspect $data" "verify $data" "digest $data $how" "convert $data n.mrec" "train $data --model mnist-mlp"; do
             # shellcheck disable=SC2086
             run 1 $command
-            err_has "c/${name%.*}." # the file or a list beside it
+            err_has "c/${name%.*}." # the file or a list next to it
             err_has "$words"
             [ "$offset" = - ] || err_has "offset $offset"
             equal "$(wc -l <err | tr -d ' ')" 1

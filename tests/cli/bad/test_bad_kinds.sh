@@ -50,7 +50,7 @@ tar tf d.tar >members; for ending in gif bmp; do grep -q "\.$ending\$" members |
 # in other forms: pixels, smaller, coefficients
 run 0 convert d raw.mrec --store raw --quiet; run 0 verify raw.mrec
 run 0 convert d small.mrec --resize 12 --quiet; run 0 verify small.mrec
-run 0 stats small.mrec --json; equal "$(number gif)" 1; equal "$(number bmp)" 1; out_lacks '"webp"'; out_lacks '"tiff"' # those that were smaller
+run 0 stats small.mrec --json; equal "$(number gif)" 1; equal "$(number bmp)" 1; out_lacks '"webp"'; out_lacks '"tiff"' # the smaller ones
 run 0 convert d coef.mrec --store coef --quiet
 # shellcheck disable=SC2086
 run 0 digest coef.mrec $how; equal "$(cut -d' ' -f1 out)" "$digest"

@@ -1,5 +1,5 @@
 # Odd and broken pictures, all of them (tests/pipeline/decode/odd.h): convert, verify, inspect, digest and train agree on which are bad and say
-# what is wrong with each; records that hold such bytes are told as well. `sh test_bad_pictures.sh MILLRACE JSON_LINES ODD_FILES`.
+# the fault of each; records with such bytes are reported as well. `sh test_bad_pictures.sh MILLRACE JSON_LINES ODD_FILES`.
 odd_files=$3
 . "$(dirname "$0")/../lib.sh"
 
@@ -7,7 +7,7 @@ odd_files=$3
 tab=$(printf '\t')
 count() { grep -c "^$1$tab.*$tab$2$tab" table; } # GROUP VERDICT
 
-# told LIST [own]: of each bad picture of the group it says what is wrong, of a good one nothing; own: nor of one that libjpeg does not take.
+# told LIST [own]: it names the fault of each bad picture of the group, and no good one; own: nor one that libjpeg refuses.
 told() {
     grep "^$group$tab" table | while IFS="$tab" read -r _ name verdict says otherwise; do
         if [ "$verdict" = bad ] || { [ "$verdict" = own ] && [ "${2:-}" != own ]; }; then
@@ -25,7 +25,7 @@ reasons() { sed -n 's/.*"file": "\([^"]*\)".*"reason": "\(.*\)".*/\1: \2/p' "$1"
 
 for group in jpeg damage png other exif kinds webp tiff; do
     [ -d "odd/$group" ] || continue # its library is not here
-    for k in 0 1 2 3 4 5 6 7 8 9; do # for those that are all damaged: samples that can take a place
+    for k in 0 1 2 3 4 5 6 7 8 9; do # for groups that are all damaged: samples that can take a place
         for j in 0 1 2 3; do ln odd/jpeg/all/progressive.jpg odd/$group/all/whole-$j$k.jpg; done
     done
     own=$(count $group own)

@@ -81,7 +81,7 @@ cp b/ring/00021.jpg altered/ring/00021.jpg
 refused 1 30 altered
 rm -rf altered
 
-# one of many, not among those that are compared before the conversion: found after it, and nothing is left
+# one of many, not among the ones compared before the conversion: found after it, and nothing is left
 rm -rf many && mkdir many
 for c in disc ring square; do cp -r other/train/$c many/$c; done # 120
 cp b/ring/00022.jpg many/ring/00022.jpg

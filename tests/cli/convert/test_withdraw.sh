@@ -1,5 +1,5 @@
-# withdraw, restore: every reader leaves the listed samples out, the others stay what they are, and a list is never applied to other
-# data than those it was written for.
+# withdraw, restore: every reader leaves the listed samples out, the others stay unchanged, and a list is never applied to other
+# data.
 . "$(dirname "$0")/../lib.sh"
 
 run 0 synth d --classes 3 --count 20 --size 24 --channels 1 --quiet
@@ -147,7 +147,7 @@ cp kept_list "$list"
 run 0 repair one.mrec fixed.mrec --quiet; out_has "copy $list"
 rm "$list"
 
-# two at once: each is done or refused, and what is done is in the list
+# two at once: each is done or refused, and the finished ones are in the list
 for n in 1 2 3 4 5; do
     "$millrace" withdraw s.mrec --samples 1 --quiet >out1 2>err1 & one=$!
     "$millrace" withdraw s.mrec --samples 2 --quiet >out2 2>err2 & two=$!

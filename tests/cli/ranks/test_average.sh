@@ -29,7 +29,7 @@ equal "$(text weights)" "$weights"
 run 0 eval d --checkpoint run
 run 2 train d --model cifar-cnn --quiet --checkpoint run --resume --epochs 9 --sync sync; err_has "--sync: the checkpoint was trained with average:4"
 
-# what a lost process has trained since the newest stored state is trained again by those that remain
+# what a lost process has trained since the newest stored state is trained again by the remaining ones
 jobs_made=0
 for lost in 0 2; do
     jobs_made=$((jobs_made + 1))

@@ -18,7 +18,7 @@ for how in bf16 f16 int8 1bit; do
         together 0 $n train d "$@" --exchange $how --wire shm
         [ $n -eq 3 ] || equal "$(text weights)" "$weights"
     done
-    # the residual keeps a run from growing: the last loss is at most a little above that of a guess
+    # the residual keeps a run from growing: the last loss is at most a little above the loss of a guess
     grep '"event": "epoch"' out | tail -1 | sed 's/.*"loss": \([0-9.]*\).*/\1/' >losses.$how
     awk -v how=$how '$1 > 2.6 { print how ": loss " $1; exit 1 }' losses.$how || fail "$how does not learn"
 done

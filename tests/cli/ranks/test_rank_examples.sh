@@ -1,5 +1,5 @@
 # examples/ranks/keras_mnist.sh, with a launcher of this test: the rate and batch are scaled, warm-up goes over epochs, the figures are
-# those of all processes, and weights are those of one process; an interrupted run continues.
+# of all processes, and weights equal the weights of one process; an interrupted run continues.
 . "$(dirname "$0")/../lib.sh"
 
 cat >launcher <<'END'

@@ -11,7 +11,7 @@ for lists in both idx lst none; do
     mkdir $lists; cp r.rec $lists/
     case $lists in both | idx) cp r.idx $lists/ ;; esac
     case $lists in both | lst) cp r.lst $lists/ ;; esac
-    for again in 1 2; do # the second time from the index kept beside it
+    for again in 1 2; do # the second time from the index stored next to it
         run 0 digest $lists/r.rec --epochs 2; equal "$(cut -d' ' -f1 out)" "$batches"
     done
     present $lists/.r.rec.mridx
@@ -23,13 +23,13 @@ run 0 train both/r.rec --model mnist-mlp --epochs 1 --batch 20 --quiet
 gzip -c r.rec >packed.rec.gz
 run 0 digest packed.rec.gz --epochs 2; equal "$(cut -d' ' -f1 out)" "$batches"
 
-# the list knows what the pictures were called
+# the list has the names of the pictures
 run 0 inspect r.mrec --json; out_has sample.name
 run 0 export r.mrec named --quiet
 (cd d/train && find . -type f | sort) >want; (cd named && find . -type f | sed "s,^./[0-2]/,./," | sort) >got; same got want
 run 0 convert idx/r.rec plain.mrec --quiet; run 0 inspect plain.mrec --json; out_lacks sample.name
 
-# object detection: the boxes follow their picture, as those of any other format do
+# object detection: the boxes follow their picture, as in any other format
 python3 - "$here/peers" <<'END' || fail "packing failed"
 import glob, struct, sys
 sys.path.insert(0, sys.argv[1])

@@ -1,4 +1,4 @@
-# stats: the counts are those of a set whose samples are known; the same numbers for any number of threads and in every format.
+# stats: the counts of a set whose samples are known; the same numbers for any number of threads and in every format.
 . "$(dirname "$0")/../lib.sh"
 
 run 0 synth d --classes 3 --count 10 --size 48 --quiet
@@ -38,7 +38,7 @@ printf '\0\0\010\001\0\0\0\002\0\001' >i.idx1-ubyte
 mkdir m && mv i.idx3-ubyte m/train-images-idx3-ubyte && mv i.idx1-ubyte m/train-labels-idx1-ubyte
 run 0 stats m --quiet; out_has "normalise(20.00:20.00:20.00/10.00:10.00:10.00)"; out_has "pixels"; out_has "duplicates  1 sample has"
 
-# what cannot be read is told, and not counted
+# unreadable samples are reported, and not counted
 head -c 100 s/ring/00003.jpg >short && cp short s/ring/00003.jpg
 run 3 stats s --quiet; out_has "samples     31, and 1 that cannot be read"; err_has "ring/00003.jpg"
 run 1 stats nowhere

@@ -53,7 +53,7 @@ static void add_end(bytes *b) { ADD(b, 0xff, 0xd9); }
 
 static int parse(const bytes *b, mri_jpeg_layout *out, mr_error *err)
 {
-    uint8_t *exact = malloc(b->count + 1); /* exact: the sanitizer sees what is read beyond */
+    uint8_t *exact = malloc(b->count + 1); /* exact: the sanitizer sees reads beyond it */
     memcpy(exact, b->p, b->count);
     const int rc = mri_jpeg_layout_parse(out, exact, b->count, err);
     free(exact);
@@ -95,8 +95,8 @@ static void test_frame(void **state)
     }
     MRT_TRUE(l.scan_count == 1 && l.scan[0].component_count == 3 && l.scan[0].restart_interval == 0x102 &&
              l.scan[0].begin == begin);
-    const mri_jpeg_scan_component *c = l.scan[0].component; /* 16 counts, then the one symbol that tells the
-                                                               tables apart */
+    const mri_jpeg_scan_component *c = l.scan[0].component; /* 16 counts, then the one symbol that identifies
+                                                               the table */
     MRT_TRUE(c[0].dc[16] == 0 && c[1].dc[16] == 1 && c[2].dc[16] == 1);
     MRT_TRUE(c[0].ac[16] == 0x20 && c[1].ac[16] == 0x21 && c[2].ac[16] == 0x20);
 }

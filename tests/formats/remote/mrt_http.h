@@ -48,7 +48,7 @@ void mrt_http_target(mrt_http *s, const char *url);
 unsigned mrt_http_authorized(mrt_http *s);
 const char *mrt_http_url(const mrt_http *s, const char *name); /* "http://127.0.0.1:PORT/NAME", one of 8
                                                                   rotating buffers */
-unsigned mrt_http_answers(mrt_http *s);                        /* so far, those of silence too */
+unsigned mrt_http_answers(mrt_http *s);                        /* so far, including silent ones */
 unsigned mrt_http_most(mrt_http *s);                           /* answers at one time */
 
 #endif

@@ -1,4 +1,4 @@
-/* WebDataset archives with something wrong: each kind of bad sample and of bad archive, with what is told. */
+/* WebDataset archives with defects: each kind of bad sample and of bad archive, with its message. */
 #include <unistd.h>
 
 #include "mrt.h"
@@ -181,7 +181,7 @@ static void bytes_that_changed(void **state)
     mr_sample s;
     mr_error err = MR_ERROR_INIT;
     MRT_OK(mr_source_parse(src, 0, copy, bytes, &s, &err), &err);
-    for (size_t cut = 0; cut < bytes; cut++) { /* never read past what was given */
+    for (size_t cut = 0; cut < bytes; cut++) { /* never read past the input */
         uint8_t *part = malloc(cut ? cut : 1);
         memcpy(part, copy, cut);
         MRT_TRUE(mr_source_parse(src, 0, part, cut, &s, &err) != MR_OK);
@@ -195,7 +195,7 @@ static void bytes_that_changed(void **state)
     mr_source_close(src);
 }
 
-/* ---- what is odd, and what is wrong with all of it ---- */
+/* ---- odd archives, and archives that are all wrong ---- */
 static void told(mrt_tar *a, uint64_t count, const char *text)
 {
     mrt_tar_save(a, "odd.tar");
@@ -382,7 +382,7 @@ static void a_class_that_changed_behind_the_index_is_an_error(void **state)
     }
 }
 
-/* The archive that CIFAR is downloaded as is none of samples. */
+/* The archive that CIFAR is downloaded as is not an archive of samples. */
 static void the_archive_of_cifar_is_refused(void **state)
 {
     (void)state;

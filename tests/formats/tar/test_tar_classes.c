@@ -52,7 +52,7 @@ static mr_source *open_one(const char *name)
     return src;
 }
 
-/* told NULL: names of 4 classes, and labels from 0; else labels 1 and 2 without names, and this report. */
+/* report NULL: names of 4 classes, and labels from 0; else labels 1 and 2 without names, and this report. */
 static void named(const char *name, const char *told)
 {
     mr_source *src = open_one(name);

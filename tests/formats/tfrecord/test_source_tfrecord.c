@@ -1,4 +1,4 @@
-/* TFRecord: what its writers write is read, and each thing that can be wrong is told with its place. */
+/* TFRecord: files of its writers are read, and each possible fault is reported with its place. */
 #include <isa-l/igzip_lib.h>
 #include <unistd.h>
 
@@ -111,7 +111,7 @@ static void one_good(void)
     common(0);
 }
 
-/* ---- what is read ---- */
+/* ---- reading ---- */
 static void bytes_by_hand(void **state)
 {
     (void)state;
@@ -289,7 +289,7 @@ static void boxes_become_tensors(void **state)
     }
 }
 
-/* What is called one is one when it is a PNG; it is a field where the first record has it. */
+/* A feature named mask is one if it is a PNG; it is a field if the first record has it. */
 static void masks(void **state)
 {
     (void)state;
@@ -327,7 +327,7 @@ static void masks(void **state)
             MRT_EQ(s.value[3].type, MR_TYPE_PNG);
             MRT_EQ(s.value[3].bytes, strlen(png));
             assert_memory_equal(s.value[3].data, png, strlen(png));
-            MRT_OK(read_one(src, 2, &s, &err), &err); /* has none */
+            MRT_OK(read_one(src, 2, &s, &err), &err); /* without a mask */
             MRT_EQ(s.value[3].bytes, 0);
             MRT_EQ(read_one(src, 3, &s, &err), MR_EFORMAT);
             MRT_HAS(err.text, "expected a mask as PNG");
@@ -350,7 +350,7 @@ static void masks(void **state)
     mr_source_close(src);
 }
 
-/* Boxes are kept in memory: over what is allowed nothing is opened, whether they are found or come with the
+/* Boxes are kept in memory: above the limit nothing is opened, whether they are found or come with the
  * index. */
 static void boxes_over_the_budget(void **state)
 {
@@ -449,7 +449,7 @@ static void packed_and_in_pieces(void **state)
     }
 }
 
-/* ---- what is wrong ---- */
+/* ---- wrong files ---- */
 static void wrong_framing(void **state)
 {
     (void)state;
@@ -579,7 +579,7 @@ static void pixels_that_do_not_fit(void **state)
                                  : "no picture that is decoded");
         mr_source_close(src);
     }
-    restart(); /* depth not told, and pixels that begin like a JPEG */
+    restart(); /* depth not given, and pixels that begin like a JPEG */
     begin();
     mri_example_add_bytes(&t.b, "image_raw", jpeg, 12);
     ints("height", 2);

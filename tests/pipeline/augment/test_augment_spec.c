@@ -261,7 +261,7 @@ static void every_operation_is_described(void **state)
     error_is("unheardof", "presets none, rrc224, center224, cifar");
 }
 
-/* What is random is left out in evaluation, whatever its probability. */
+/* Random operations are left out in evaluation, whatever its probability. */
 static void random_operations_are_left_out(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* tests/pipeline/decode/odd.c: what the makers of odd pictures share. See odd.h. */
+/* tests/pipeline/decode/odd.c: functions of all makers of odd pictures. See odd.h. */
 #include "tests/pipeline/decode/odd.h"
 
 #include "base/util.h"

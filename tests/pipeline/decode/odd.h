@@ -17,8 +17,8 @@ typedef struct mrt_odd {
 } mrt_odd;
 
 enum {
-    MRT_ODD_BELOW = 1, /* what is wrong lies below some crops, which then come out well */
-    MRT_ODD_CMYK = 2,  /* libjpeg's own RGB is none of these pixels */
+    MRT_ODD_BELOW = 1, /* the fault lies below some crops, which are then right */
+    MRT_ODD_CMYK = 2,  /* libjpeg's own RGB differs from these pixels */
     MRT_ODD_ROUGH = 4, /* ours and libjpeg's chroma are far apart: it is spread over four pixels or more, or
                           bent */
     MRT_ODD_OWN = 8,   /* only our decoder takes it; libjpeg says `otherwise` */
@@ -61,7 +61,7 @@ void mrt_odd_twin(mrt_odd *o);
 /* Where the n-th segment FF marker of a JPEG begins, counted from 0; its bytes with marker and length. */
 size_t mrt_odd_segment(const mrt_odd *o, unsigned marker, int n);
 size_t mrt_odd_segment_bytes(const mrt_odd *o, size_t at);
-/* An ordinary JPEG: 4:2:0, a restart marker behind each row of MCUs. */
+/* An ordinary JPEG: 4:2:0, a restart marker after each row of MCUs. */
 void mrt_odd_base(mrt_odd *o);
 
 #endif

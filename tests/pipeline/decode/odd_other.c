@@ -1,5 +1,5 @@
-/* tests/pipeline/decode/odd_other.c: what is no JPEG and no PNG under a picture's name, pictures under each
- * other's name, and EXIF parts of every kind. */
+/* tests/pipeline/decode/odd_other.c: files that are not JPEG or PNG under a picture's name, pictures under
+ * each other's name, and EXIF parts of every kind. */
 #include "base/util.h"
 #include "mrt.h"
 #include "tests/pipeline/decode/odd.h"
@@ -298,7 +298,7 @@ static void behind_frame(mrt_odd *o, int value)
     twin_with(o, value);
 }
 
-/* Behind the scan it comes too late for whoever shows a picture as it arrives: it does not count. */
+/* After the scan it comes too late for a program that shows a picture as it arrives: it does not count. */
 static void behind_scan(mrt_odd *o, int value)
 {
     uint8_t part[64];

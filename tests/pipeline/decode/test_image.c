@@ -1,4 +1,4 @@
-/* images: kinds, limits, damage, orientation, colour rules, encoding, and what a decoder keeps from picture
+/* images: kinds, limits, damage, orientation, colour rules, encoding, and a decoder's memory from picture
  * to picture. */
 #include <spng.h>
 
@@ -113,7 +113,7 @@ static void many_scans_are_refused(void **state)
     mr_decode_defaults(&cfg);
     mr_image out;
     mr_error err = MR_ERROR_INIT;
-    cfg.max_scans = 10; /* what the standard script has */
+    cfg.max_scans = 10; /* as in the standard script */
     MRT_OK(mr_image_decode(&v, &cfg, &out, &err), &err);
     mr_image_free(&out);
     cfg.max_scans = 9;
@@ -288,9 +288,9 @@ static uint8_t *smoothed_decode(const uint8_t *data, size_t bytes, uint32_t w, u
     return out;
 }
 
-/* A progressive file whose later scans were never written: programs that leave libjpeg's block smoothing on
- * make up what is missing. Here nothing is made up, in both ways of computing pixels: the file, the same
- * coefficients in a sequential one, and libjpeg told not to smooth give the same. */
+/* A progressive file whose later scans were never written: programs with libjpeg's block smoothing
+ * invent missing detail. Here nothing is invented, in both ways of computing pixels: the file, the same
+ * coefficients in a sequential one, and libjpeg without smoothing give the same. */
 static void missing_scans_are_not_made_up(void **state)
 {
     (void)state;

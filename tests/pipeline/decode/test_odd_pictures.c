@@ -9,7 +9,7 @@
 enum { SIDE = 8, CROPS = 12, MAX_PIXELS = 2000000 };
 
 static const char *now; /* the case, for messages */
-static int failures;    /* told one by one: the next case is looked at all the same */
+static int failures;    /* printed one by one: the next case is tested all the same */
 
 static void wrong(const char *format, ...) MR_PRINTF(1, 2);
 static void wrong(const char *format, ...)
@@ -195,7 +195,7 @@ static int check(mr_checker *checker, const mrt_odd *o, mr_error *err)
     return mr_checker_run(checker, &v, &cfg, err);
 }
 
-/* What a decoder held before changes nothing of what it says of a damaged picture. */
+/* Earlier pictures do not change a decoder's error for a damaged one. */
 static void any_order(void **state)
 {
     (void)state;
@@ -254,7 +254,7 @@ static void kinds(void **state)
     all_of(mrt_odd_kinds);
 }
 
-/* Where the library is missing, skips and says what it needs. */
+/* Without the library, skips and names it. */
 static void need(mr_type type)
 {
     mr_error err = MR_ERROR_INIT;

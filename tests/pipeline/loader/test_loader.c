@@ -608,7 +608,7 @@ static void start_at_the_end_of_an_epoch(void **state)
     mr_source_close(src);
 }
 
-/* A program that resumes tells a complete run from a mistake. */
+/* A program that resumes can distinguish a complete run from a mistake. */
 static void a_complete_run_has_an_answer_of_its_own(void **state)
 {
     (void)state;
