@@ -474,8 +474,8 @@ MR_API int mr_source_name_classes(mr_source *src, const uint32_t *to, const char
                                   uint32_t count, mr_error *err);
 
 /* A source of the program's own: a function of the program makes samples on demand, in place of a data set on
- * disk. It is called each time a sample is needed, by the threads that read. In a loader these are the decode
- * threads, several at a time, each for the next sample of the run that no thread has taken. */
+ * disk. The threads that read call it each time they need a sample. In a loader the decode threads do,
+ * several at a time, in the order of the run. */
 typedef struct mr_own_sample mr_own_sample;
 
 /* Make a sample: call mr_own_sample_give() once, in this call, and return its status; or fail with a negative

@@ -165,13 +165,13 @@ typedef struct mr_loader_config {
     mr_decode_config decode;
     mr_bad bad;       /* default STOP */
     uint64_t max_bad; /* REPLACE, SKIP: mr_loader_next() returns MR_EBADSAMPLE when more than this number of
-                         different samples are damaged, over all epochs of this loader, without damaged
-                         substitutes; default 100 */
+                         different samples are damaged, over all epochs of this loader; damaged
+                         substitutes do not count; default 100 */
     mr_bad_report *on_bad; /* called for each damaged sample, or NULL */
     void *bad_context;     /* passed to on_bad */
     uint64_t memory_bytes; /* budget of host memory for slots, read buffers and scratch; 0: half of the
-                              memory that the process may use. Large pictures wait for free memory in the
-                              remainder */
+                              memory that the process may use. Large pictures share the rest of the budget,
+                              and wait until enough of it is free */
     /* Resume: epoch and step of the first batch. start_epoch is 0 to epochs - 1: from `epochs` on no batch is
      * left, and mr_loader_open() returns MR_EEND. start_step is 0 to steps_per_epoch (the start of the next
      * epoch), else MR_EINVAL */

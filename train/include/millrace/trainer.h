@@ -486,10 +486,10 @@ typedef struct mr_fit_config {
      * MR_ORDER_SEQUENTIAL or a sampler, training false, repeats at most 1, tail KEEP or PAD (DROP if it
      * drops nothing), the devices of the trainer and a batch of at most mr_trainer_config.batch. Its augment
      * normalises like the training loader's. Its data number their classes like the training data: open their
-     * source with mr_source_config.class_names of these. Other settings are MR_EINVAL before the first step;
-     * so is a loader that ends before a validation ends, then. Not checked: another resize or crop than in
-     * training is the caller's choice, and other devices of the same number fail or compute on wrong
-     * memory */
+     * source with mr_source_config.class_names of these. Other settings are MR_EINVAL before the first step.
+     * A loader that ends during a validation is MR_EINVAL at that validation. Not checked: another resize or
+     * crop than in training is the caller's choice, and other devices of the same number fail or compute on
+     * wrong memory */
     mr_loader *val;
     const char *checkpoint_dir; /* folder for checkpoints (files: see run.h), or NULL. With a folder the
                                    loader's full augmentation text (mr_loader_info.augment) has at most 255
