@@ -280,6 +280,14 @@ class EvalSettings(TypedDict, total=False):
     max_scans: Optional[int]
     pixels: Optional[Literal["own", "libjpeg"]]
     pictures: Optional[str]
+    classes_from: Optional[Path]
+    rename_classes: Optional[Path]
+    only_classes: Optional[str]
+    where: Optional[Words]
+    dedup: Optional[Literal["none", "bytes", "pixels"]]
+    take_each: Optional[Words]
+    sample: Optional[int]
+    sample_seed: Optional[int]
 
 
 class PredictSettings(TypedDict, total=False):
@@ -288,6 +296,14 @@ class PredictSettings(TypedDict, total=False):
     views: Optional[Words]
     out: Optional[Path]
     force: bool
+    classes_from: Optional[Path]
+    rename_classes: Optional[Path]
+    only_classes: Optional[str]
+    where: Optional[Words]
+    dedup: Optional[Literal["none", "bytes", "pixels"]]
+    take_each: Optional[Words]
+    sample: Optional[int]
+    sample_seed: Optional[int]
     batch: Optional[int]
     epochs: Optional[int]
     seed: Optional[int]
