@@ -14,9 +14,15 @@ static uint32_t single(unsigned symbol, unsigned l)
     return l | (far == 16 ? 16u : MRI_LANE_END) << 8 | 1 << 16;
 }
 
-static uint32_t *put(uint32_t *out, uint32_t count, uint32_t entry)
+static uint32_t *repeat(uint32_t *out, uint32_t count, uint32_t word)
 {
-    for (uint32_t k = 0; k < count; k++) out[k] = entry;
+    for (uint32_t k = 0; k < count; k++) out[k] = word;
+    return out + count;
+}
+
+static mri_lane_entry *put(mri_lane_entry *out, uint32_t count, uint32_t how)
+{
+    for (uint32_t k = 0; k < count; k++) out[k] = (mri_lane_entry){how, 0};
     return out + count;
 }
 
@@ -37,55 +43,54 @@ static void put_gains(const mri_huff_codes *c, uint32_t *entry, uint32_t *values
             const uint32_t all = 1u << (MRI_LANE_AC_BITS - l);
             uint32_t *const past = entry + all;
             if (size == 0) {
-                put(entry, all, far == 16 ? 0 : l | MRI_LANE_END << 8);
+                repeat(entry, all, far == 16 ? 0 : l | MRI_LANE_END << 8);
             } else if (bits > MRI_LANE_AC_BITS || size > 7 || far > 3) {
-                put(entry, all, 0);
+                repeat(entry, all, 0);
             } else {
                 const uint32_t share = 1u << (MRI_LANE_AC_BITS - bits);
                 for (uint32_t v = 0; v < 1u << size; v++) {
-                    put(values + v * share, share, (uint32_t)value_byte(v, size) << 8 * far);
-                    entry = put(entry, share, bits | far << 8);
+                    repeat(values + v * share, share, (uint32_t)value_byte(v, size) << 8 * far);
+                    entry = repeat(entry, share, bits | far << 8);
                 }
             }
             values += all;
             entry = past;
         }
-    put(entry, (uint32_t)(end - entry), 0);
+    repeat(entry, (uint32_t)(end - entry), 0);
 }
 
 /* A first symbol whose value fits in the window, with the gains of the bits after it. */
 static void put_pair(unsigned symbol, unsigned l, const uint32_t *gain, const uint32_t *gain_values,
-                     uint32_t *entry, uint32_t *values)
+                     mri_lane_entry *entry)
 {
     const unsigned size = symbol & 15, bits = l + size;
     const uint32_t share = 1u << (MRI_LANE_AC_BITS - bits), first = single(symbol, l) & 0xffffff;
-    for (uint32_t v = 0; v < 1u << size; v++, entry += share, values += share) {
+    for (uint32_t v = 0; v < 1u << size; v++, entry += share) {
         const uint32_t value = value_byte(v, size);
-        for (uint32_t k = 0; k < share; k++) entry[k] = first + gain[share + k];
-        for (uint32_t k = 0; k < share; k++) values[k] = value | gain_values[share + k];
+        for (uint32_t k = 0; k < share; k++)
+            entry[k] = (mri_lane_entry){first + gain[share + k], value | gain_values[share + k]};
     }
 }
 
 static void put_pairs(const mri_huff_codes *c, const uint32_t *gain, const uint32_t *gain_values,
-                      uint32_t *entry, uint32_t *values, uint32_t miss)
+                      mri_lane_entry *entry, uint32_t miss)
 {
     const uint8_t *symbol = c->spec + 16;
-    uint32_t *const end = entry + WINDOWS;
-    memset(values, 0, WINDOWS * sizeof *values);
+    mri_lane_entry *const end = entry + WINDOWS;
     for (unsigned l = 1; l <= MRI_LANE_AC_BITS; l++)
         for (unsigned n = c->spec[l - 1]; n > 0; n--, symbol++) {
             const unsigned size = *symbol & 15;
             const uint32_t all = 1u << (MRI_LANE_AC_BITS - l);
             if (size == 0 || size > 7 || l + size > MRI_LANE_AC_BITS) put(entry, all, single(*symbol, l));
-            else put_pair(*symbol, l, gain, gain_values, entry, values);
+            else put_pair(*symbol, l, gain, gain_values, entry);
             entry += all;
-            values += all;
         }
     put(entry, (uint32_t)(end - entry), miss);
 }
 
 /* One symbol for each window of `bits` bits, those with codes of l0 to bits. */
-static void put_singles(const mri_huff_codes *c, unsigned l0, unsigned bits, uint32_t *entry, uint32_t *end)
+static void put_singles(const mri_huff_codes *c, unsigned l0, unsigned bits, mri_lane_entry *entry,
+                        mri_lane_entry *end)
 {
     const uint8_t *symbol = c->spec + 16;
     for (unsigned l = 1; l < l0; l++) symbol += c->spec[l - 1];
@@ -104,8 +109,7 @@ void mri_lane_tables_ac(mri_lane_tables *t, uint32_t set, const mri_huff_codes *
 {
     if (is_of(&t->ac[set], codes)) return;
     t->ac[set] = *codes;
-    uint32_t *const e = t->entry + (size_t)set * MRI_LANE_SET, *const v =
-                                                                   t->values + (size_t)set * MRI_LANE_SET;
+    mri_lane_entry *const e = t->entry + (size_t)set * MRI_LANE_SET;
     uint32_t gain[2 * WINDOWS], gain_values[2 * WINDOWS]; /* of w bits: 2^w from 2^w on */
     put_gains(codes, gain + WINDOWS, gain_values + WINDOWS);
     for (unsigned w = MRI_LANE_AC_BITS; w-- > 0;)
@@ -116,8 +120,7 @@ void mri_lane_tables_ac(mri_lane_tables *t, uint32_t set, const mri_huff_codes *
         }
     const uint32_t past = codes->past[MRI_LANE_AC_BITS], long_count = (1u << 16) - past;
     const bool fit = long_count <= MRI_LANE_LONG_ENTRIES;
-    put_pairs(codes, gain, gain_values, e + MRI_LANE_AC_AT, v + MRI_LANE_AC_AT,
-              fit ? MRI_LANE_LONG | MRI_LANE_ODD << 8 : HARD);
+    put_pairs(codes, gain, gain_values, e + MRI_LANE_AC_AT, fit ? MRI_LANE_LONG | MRI_LANE_ODD << 8 : HARD);
     put_singles(codes, 1, MRI_LANE_CAREFUL_BITS, e + MRI_LANE_CAREFUL_AT,
                 e + MRI_LANE_CAREFUL_AT + (1 << MRI_LANE_CAREFUL_BITS));
     const uint32_t first = MRI_LANE_LONG_AT + ((16 + past) & 31);
@@ -130,8 +133,8 @@ void mri_lane_tables_dc(mri_lane_tables *t, uint32_t set, const mri_huff_codes *
     if (is_of(&t->dc[set], codes)) return;
     t->dc[set] = *codes;
     const uint8_t *symbol = codes->spec + 16;
-    uint32_t *e = t->entry + (size_t)set * MRI_LANE_SET + MRI_LANE_DC_AT, *const end =
-                                                                              e + (1 << MRI_LANE_DC_BITS);
+    mri_lane_entry *e = t->entry + (size_t)set * MRI_LANE_SET + MRI_LANE_DC_AT;
+    mri_lane_entry *const end = e + (1 << MRI_LANE_DC_BITS);
     for (unsigned l = 1; l <= MRI_LANE_DC_BITS; l++)
         for (unsigned n = codes->spec[l - 1]; n > 0; n--, symbol++)
             e = put(e, 1u << (MRI_LANE_DC_BITS - l),

@@ -36,7 +36,7 @@ typedef struct stores { /* of one step: 4 coefficients a lane */
 
 typedef struct tables {
     const uint8_t *bytes;
-    const uint32_t *entry, *values;
+    const mri_lane_entry *entry;
     __m512i next, next_table, careful, longer, byte_limit;
 } tables;
 
@@ -84,12 +84,31 @@ INLINE __m512i take_bits(__m512i asked, __m512i used)
     return _mm512_sllv_epi32(_mm512_shuffle_epi8(asked, swap), used);
 }
 
+/* Two entries, and eight of them. With gather instructions the loop takes 1.4 times as long on Zen 5. */
+INLINE __m128i load_two(const mri_lane_entry *entry, const uint32_t *at)
+{
+    const __m128i low = _mm_loadl_epi64((const __m128i *)(const void *)(entry + at[0]));
+    return _mm_castpd_si128(
+        _mm_loadh_pd(_mm_castsi128_pd(low), (const double *)(const void *)(entry + at[1])));
+}
+
+INLINE __m512i load_entries(const mri_lane_entry *entry, const uint32_t *at)
+{
+    const __m256i low = _mm256_set_m128i(load_two(entry, at + 2), load_two(entry, at)),
+                  high = _mm256_set_m128i(load_two(entry, at + 6), load_two(entry, at + 4));
+    return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+}
+
 INLINE looked look_up(const vectors *v, const tables *t, __m512i table)
 {
-    const __m512i zero = _mm512_setzero_si512();
-    const __m512i at = _mm512_add_epi32(_mm512_shrdv_epi32(v->window, zero, table), table);
-    return (looked){_mm512_i32gather_epi32(at, t->entry, 4),
-                    _mm512_mask_i32gather_epi32(zero, v->ac, at, t->values, 4)};
+    const __m512i at = _mm512_add_epi32(_mm512_shrdv_epi32(v->window, _mm512_setzero_si512(), table), table);
+    _Alignas(64) uint32_t place[16];
+    _mm512_store_si512(place, at);
+    __asm__("" : "+m"(place)); /* or the compiler takes the indexes out of the vector, which is slower */
+    const __m512i low = load_entries(t->entry, place), high = load_entries(t->entry, place + 8);
+    const __m512i even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+    return (looked){_mm512_permutex2var_epi32(low, even, high),
+                    _mm512_permutex2var_epi32(low, _mm512_add_epi32(even, words(1)), high)};
 }
 
 INLINE void store_all(const stores *s, int16_t *coef)
@@ -165,7 +184,6 @@ INLINE void decode_lanes(mri_lanes *l, const uint32_t groups)
 {
     const tables t = {l->bytes,
                       l->table.entry,
-                      l->table.values,
                       _mm512_load_si512(l->next),
                       _mm512_load_si512(l->next_table),
                       _mm512_load_si512(l->careful),

@@ -6,7 +6,7 @@
  *   8  8 bits: how far all go; MRI_LANE_END more when the last is an end of block; MRI_LANE_DC: a DC symbol;
  *      MRI_LANE_ODD: this entry cannot be taken
  *  16  8 bits: how far the first value goes
- *  24  5 bits: size of the value that follows the code in the bits; 0 when the values are in values[]
+ *  24  5 bits: size of the value that follows the code in the bits; 0 when the values are in `values`
  *  30  MRI_LANE_HARD: read one symbol in plain C
  *  31  MRI_LANE_LONG: the code is longer than the window, and in the table of long codes
  * Added to the position k of the last coefficient "how far" has bit 6 set when the entry cannot be taken, and
@@ -50,11 +50,15 @@
     8 /* index of coefficients that nobody reads, in a block before the first segment's                      \
        */
 
+/* One load gives both words. */
+typedef struct mri_lane_entry {
+    uint32_t how;    /* as above */
+    uint32_t values; /* 4 signed bytes: coefficients from the first one on */
+} mri_lane_entry;
+
 typedef struct mri_lane_tables {
-    _Alignas(64) uint32_t entry[MRI_LANE_PARKED + 33];
-    _Alignas(64) uint32_t values[MRI_LANE_PARKED + 33]; /* 4 signed bytes: coefficients from the first one on
-                                                         */
-    uint32_t long_at[MRI_LANE_TABLES];                  /* index of window 0 of the long codes, modulo 2^32 */
+    _Alignas(64) mri_lane_entry entry[MRI_LANE_PARKED + 33];
+    uint32_t long_at[MRI_LANE_TABLES]; /* index of window 0 of the long codes, modulo 2^32 */
     mri_huff_codes ac[MRI_LANE_TABLES], dc[MRI_LANE_TABLES]; /* their specifications */
 } mri_lane_tables;
 
