@@ -207,7 +207,7 @@ def clear(command, folder):
         names += re.findall(r"--checkpoint (\S+)", command)
     made = re.match(r"millrace (?:convert|export|export-weights) \S+ ([^-\s]\S*)", command) or \
         re.match(r"millrace (?:synth|manifest \S+) (\S+)", command)
-    if made:
+    if made and "--update" not in command:  # which continues what is there
         names.append(made.group(1))
         if "--to" in command or "--shard-size" in command:
             stem = re.sub(r"\.mrec$", "", made.group(1))

@@ -463,7 +463,7 @@ const command command_convert = {
                 "  millrace convert photos small.mrec --resize 256 --quality 90\n"
                 "  millrace convert photos fast.mrec --store coef --resize 400\n"
                 "  millrace convert imagenet/train train.mrec --shard-size 4G --resume\n"
-                "  millrace convert imagenet/train train.mrec --update\n"
+                "  millrace convert photos shards.mrec --update\n"
                 "  millrace convert train.mrec train --to tfrecord --shard-size 128M\n"
                 "  millrace convert photos part.mrec --where \"width>=64,height>=64\" --dedup bytes\n"
                 "  millrace convert photos --advise\n",
