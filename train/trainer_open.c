@@ -113,6 +113,11 @@ static int check_sync(const mr_trainer_config *cfg, mr_error *err)
             err, MR_EINVAL,
             "exchange: what fewer bits leave out is sent later, and f16's loss scale changes in "
             "between: expected activations of f32 or bf16");
+    if (cfg->exchange == MR_EXCHANGE_1BIT && cfg->freeze && *cfg->freeze && !cfg->inference)
+        return mr_error_set(
+            err, MR_EINVAL,
+            "exchange: 1bit sends no zeros, and frozen layers need gradients of zero: expected "
+            "f32, bf16, f16 or int8 with freeze");
     if (cfg->inference || cfg->sync == MR_SYNC_EACH) return MR_OK;
     const char *not_with = cfg->place                    ? "a network on several devices"
                            : cfg->dtype == MR_TENSOR_F16 ? "f16, whose loss scale is common to all shares"
@@ -176,7 +181,8 @@ static mri_replica_config replica_config(const mr_trainer_config *cfg, const mr_
                                 cfg->bucket_bytes == MR_BUCKET_AUTO ? USUAL_BUCKET : cfg->bucket_bytes,
                             .memory_bytes = cfg->memory_bytes,
                             .together = parts->all == 1,
-                            .records = !cfg->no_graph};
+                            .records = !cfg->no_graph,
+                            .clears_gaps = cfg->world && cfg->exchange == MR_EXCHANGE_1BIT};
     r.local = (mri_local){.on = !cfg->inference && (cfg->sync & 255) == MR_SYNC_AVERAGE,
                           .heavy_ball = cfg->outer_heavy_ball,
                           .lr = cfg->outer_lr,

@@ -92,7 +92,7 @@ static void values_are_near(void **state)
     MRT_EQ(mri_pack_bytes(MR_EXCHANGE_BF16, 1000), 2000);
     MRT_EQ(mri_pack_bytes(MR_EXCHANGE_F16, 1000), 2000);
     MRT_EQ(mri_pack_bytes(MR_EXCHANGE_INT8, 1000), 1000 + 4);
-    MRT_EQ(mri_pack_bytes(MR_EXCHANGE_1BIT, 1000), 4 * 4 + 125);
+    MRT_EQ(mri_pack_bytes(MR_EXCHANGE_1BIT, 1000), 4 * 8 + 125);
     free(p);
 }
 

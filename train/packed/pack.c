@@ -2,7 +2,7 @@
  *
  *   BF16, F16   each float rounded to the nearest; F16: at most 65504
  *   INT8        blocks: exponent e (1 byte), then a whole number from -127 to 127 for each float, times 2^e
- *   BIT         blocks: mean m of the sizes (a float), then a bit for each float: m or -m
+ *   BIT         blocks: mean of the floats above 0, mean of the others, then a bit for each float: which
  *
  * Scales of INT8 are powers of two so that the value read is exactly a float. */
 #include "train/packed/pack.h"
@@ -24,7 +24,7 @@ size_t mri_pack_bytes(mr_exchange how, uint64_t count)
     case MR_EXCHANGE_BF16:
     case MR_EXCHANGE_F16: return (size_t)(2 * count);
     case MR_EXCHANGE_INT8: return (size_t)(count + blocks);
-    case MR_EXCHANGE_1BIT: return (size_t)(blocks * sizeof(float) + (count + 7) / 8);
+    case MR_EXCHANGE_1BIT: return (size_t)(blocks * 2 * sizeof(float) + (count + 7) / 8);
     case MR_EXCHANGE_F32: break;
     }
     return (size_t)(count * sizeof(float));
@@ -150,27 +150,34 @@ static void unpack_bytes(const uint8_t *from, uint32_t count, float *to)
     for (uint32_t i = 0; i < count; i++) to[i] = (float)(int8_t)from[i] * unit;
 }
 
+/* One mean for both signs would send zeros, of which gradients have many, as large as the others: what is
+ * left out then grows with each step. */
 static void pack_bits(const float *from, double *residual, uint32_t count, uint8_t *to)
 {
-    double v[MRI_PACK_BLOCK], most, sum;
+    double v[MRI_PACK_BLOCK], most, sum, above = 0, below = 0;
+    uint32_t positive = 0;
     const bool finite = add_block(from, residual, count, v, &most, &sum);
-    const float mean = finite ? (float)(sum / count) : NAN;
-    memcpy(to, &mean, sizeof mean);
-    to += sizeof mean;
+    for (uint32_t i = 0; finite && i < count; i++) {
+        positive += v[i] > 0;
+        *(v[i] > 0 ? &above : &below) += v[i];
+    }
+    const float means[2] = {finite ? (float)(below / fmax(1, count - positive)) : NAN,
+                            finite ? (float)(above / fmax(1, positive)) : NAN};
+    memcpy(to, means, sizeof means);
+    to += sizeof means;
     memset(to, 0, (count + 7) / 8);
     for (uint32_t i = 0; finite && i < count; i++) {
-        const bool negative = v[i] < 0;
-        to[i / 8] |= (uint8_t)(negative << i % 8);
-        residual[i] = v[i] - (double)(negative ? -mean : mean);
+        to[i / 8] |= (uint8_t)((v[i] > 0) << i % 8);
+        residual[i] = v[i] - (double)means[v[i] > 0];
     }
 }
 
 static void unpack_bits(const uint8_t *from, uint32_t count, float *to)
 {
-    float mean;
-    memcpy(&mean, from, sizeof mean);
-    from += sizeof mean;
-    for (uint32_t i = 0; i < count; i++) to[i] = from[i / 8] >> i % 8 & 1 ? -mean : mean;
+    float means[2];
+    memcpy(means, from, sizeof means);
+    from += sizeof means;
+    for (uint32_t i = 0; i < count; i++) to[i] = means[from[i / 8] >> i % 8 & 1];
 }
 
 void mri_pack_floats(mr_exchange how, const float *from, double *residual, uint64_t count, uint8_t *to)

@@ -77,7 +77,8 @@ typedef struct mri_replica_config {
     mri_data_in in;        /* its inputs other than pictures */
     mri_kept kept;
     mri_local local;
-    bool owns_stats; /* the first of them is the first of all: its running statistics are the network's */
+    bool clears_gaps; /* sums leave other values than zero between the gradients of two parameters */
+    bool owns_stats;  /* the first of them is the first of all: its running statistics are the network's */
 } mri_replica_config;
 
 /* An op and its place in the network. plan.c writes the places in memory: the ..._span are those of an

@@ -199,6 +199,13 @@ static int update(const mri_replica *r, uint32_t number)
     return rc;
 }
 
+/* Nothing is written between the gradients of two parameters: what a sum has left there would be in the next
+ * one, too. */
+static int clear_gradients(const mri_replica *r)
+{
+    return mr_fill_async(r->stream, r->memory.grads, 0, (size_t)r->plan.weight_floats * sizeof(float));
+}
+
 /* How many segments there are (mri_replica_run()). */
 static uint32_t replica_segments(const mri_replica *r, bool training)
 {
@@ -211,13 +218,13 @@ static int queue(const mri_replica *r, const share *of, uint32_t segment)
     const bool training = of->training;
     if (training && segment == r->plan.bucket_count) return update(r, of->number);
     int rc = MR_OK;
-    if (of->part->count > 0) {
+    const bool begins = training && segment == 0;
+    if (begins && (of->part->count == 0 || (r->cfg.clears_gaps && of->number == 0))) rc = clear_gradients(r);
+    if (rc == MR_OK && of->part->count > 0) {
         if (segment == 0 && !r->cfg.in.split) rc = forward(r, of);
         if (rc == MR_OK && training)
             rc = backward(r, of, segment ? r->plan.buckets[segment - 1].node - 1 : r->nodes.count - 1,
                           r->plan.buckets[segment].node);
-    } else if (training && segment == 0) {
-        rc = mr_fill_async(r->stream, r->memory.grads, 0, (size_t)r->plan.weight_floats * sizeof(float));
     }
     if (rc == MR_OK && training && r->cfg.together && segment + 1 == r->plan.bucket_count)
         rc = update(r, of->number);
