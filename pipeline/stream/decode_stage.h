@@ -10,6 +10,7 @@
 #ifndef MRI_DECODE_STAGE_H
 #define MRI_DECODE_STAGE_H
 
+#include "pipeline/account/workers_account.h"
 #include "pipeline/stream/bad_samples.h"
 #include "pipeline/stream/locate.h"
 #include "pipeline/stream/ring.h"
@@ -28,15 +29,6 @@ typedef struct mri_decode_config {
     mr_trace *trace;        /* or NULL, as the next */
     mr_record *record;
 } mri_decode_config;
-
-typedef struct mri_decode_counters { /* atomics */
-    mri_stage_counter stage;
-    uint64_t unread;            /* samples that nobody had to read */
-    uint64_t reads, read_bytes; /* of samples that were read alone */
-    uint64_t cache_hits;
-    uint64_t large_ns, delayed_ns; /* of work: mri_work */
-    uint64_t timed, timed_ns;      /* samples that were timed one by one, and their work */
-} mri_decode_counters;
 
 int mri_decode_stage_create(mri_decode_stage **out, const mri_decode_config *cfg, mr_error *err);
 int mri_decode_stage_start(mri_decode_stage *s, mr_error *err); /* as mri_read_stage_start() */

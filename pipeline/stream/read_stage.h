@@ -9,6 +9,7 @@
 #ifndef MRI_READ_STAGE_H
 #define MRI_READ_STAGE_H
 
+#include "pipeline/account/readers_account.h"
 #include "pipeline/stream/locate.h"
 #include "pipeline/stream/ring.h"
 
@@ -25,11 +26,6 @@ typedef struct mri_read_config {
     mr_trace *trace;          /* or NULL */
     bool recorded;            /* somebody wants to know what reading costs on a core */
 } mri_read_config;
-
-typedef struct mri_read_counters { /* atomics */
-    mri_stage_counter stage;
-    uint64_t reads, again, shorts, bytes;
-} mri_read_counters;
 
 int mri_read_stage_create(mri_read_stage **out, const mri_read_config *cfg, mr_error *err);
 int mri_read_stage_start(mri_read_stage *s, mr_error *err); /* threads; on failure some run: stop and join */

@@ -4,6 +4,31 @@
 #include <errno.h>
 
 #include "base/ranges.h"
+#include "pipeline/account/batches_account.h"
+#include "pipeline/account/claim_account.h"
+
+/* What threads wait for. */
+enum { ROOM, WORK, FULL, READY, RETURNED, LIMITED, UNLISTED, CONDITIONS };
+
+/* Chunks that are read and wait for a worker. */
+typedef struct work_queue {
+    mri_chunk *head, *tail;
+    uint32_t count;
+} work_queue;
+
+typedef struct work_force {
+    uint32_t at_work;  /* with `calls`: chunks that workers have */
+    uint32_t resting;  /* wait for work */
+    uint32_t woken;    /* signalled ones among them, which could run */
+    uint64_t woken_ns; /* when the first of them was */
+} work_force;
+
+/* Claims without block that found none: who made them waits elsewhere. */
+typedef struct outsiders {
+    uint32_t count;
+    void (*on_room)(void *context); /* fixed, like the next */
+    void *context;
+} outsiders;
 
 struct mri_ring {
     mri_ring_config cfg; /* fixed after create, like the next two */
@@ -12,50 +37,26 @@ struct mri_ring {
     mri_slot **slot;      /* in order of batches; changes in free order, and when one is kept (lock) */
     uint32_t *counted;    /* lock: device_slots: of batches that are staged, whose slot may be another's */
     pthread_mutex_t lock; /* all below */
-    pthread_cond_t room, work, full, ready, returned, limited, unlisted;
+    pthread_cond_t cond[CONDITIONS];
     mri_ring_limits limits;
-    mri_chunk *free_chunks, *work_head, *work_tail;
-    uint32_t work_count;
-    uint32_t at_work;        /* with `calls`: chunks that workers have */
-    uint32_t resting, woken; /* workers that wait for work; woken: signalled workers among them, which could
-                                run */
-    uint64_t woken_ns;       /* when the first of them was */
-    bool from_memory;        /* nothing is left to read */
-    bool forward;            /* free order: a full batch lies at the next place */
-    uint32_t outside;        /* claims without block that found none: who made them waits elsewhere */
-    void (*on_room)(void *context); /* fixed, like the next */
-    void *on_room_context;
-    uint64_t listed; /* UINT64_MAX: nobody lists samples before they are claimed */
+    mri_chunk *free_chunks;
+    work_queue work;
+    work_force workers;
+    outsiders outside;
+    bool from_memory; /* nothing is left to read */
+    bool forward;     /* free order: a full batch lies at the next place */
+    uint64_t listed;  /* UINT64_MAX: nobody lists samples before they are claimed */
     uint64_t next_batch;
     uint32_t next_first;
-    mri_load load;    /* of the workers */
-    mri_load reading; /* of the readers together */
-    mri_cover read;   /* since a batch was full, some chunk's bytes were awaited */
-    mri_work round;   /* of the workers, since then */
     uint64_t freed, staged, copied, taken, released; /* taken, released: written by the consumer only */
-    uint64_t copies_ns, looked_ns; /* the stager's: end of the last copies; when it last asked the scheduler
-                                    */
-    mri_batch_times *times;        /* of batch b at b % times_count */
-    mri_copy_times *copies;        /* the same, for every part */
-    uint32_t times_count, parts;
+    mri_batches_account account;
 };
-
-enum { CONDITIONS = 7, TIMES_KEPT = 16 };
-
-static void conditions(mri_ring *r, pthread_cond_t *all[CONDITIONS])
-{
-    pthread_cond_t *const list[CONDITIONS] = {&r->room,     &r->work,    &r->full,    &r->ready,
-                                              &r->returned, &r->limited, &r->unlisted};
-    memcpy(all, list, sizeof list);
-}
 
 static void wake_all(void *ring)
 {
     mri_ring *r = ring;
-    pthread_cond_t *all[CONDITIONS];
-    conditions(r, all);
     pthread_mutex_lock(&r->lock);
-    for (size_t i = 0; i < CONDITIONS; i++) pthread_cond_broadcast(all[i]);
+    for (size_t i = 0; i < CONDITIONS; i++) pthread_cond_broadcast(&r->cond[i]);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -63,8 +64,7 @@ static void free_lists(mri_ring *r)
 {
     free(r->slot);
     free(r->counted);
-    free(r->times);
-    free(r->copies);
+    mri_batches_account_fini(&r->account);
 }
 
 int mri_ring_create(mri_ring **out, const mri_ring_config *cfg, mr_error *err)
@@ -78,16 +78,13 @@ int mri_ring_create(mri_ring **out, const mri_ring_config *cfg, mr_error *err)
     r->limits = (mri_ring_limits){cfg->workers, UINT32_MAX, r->slot_count};
     r->slot = calloc(r->slot_count, sizeof *r->slot);
     r->counted = calloc(cfg->device_slots + 1, sizeof *r->counted);
-    r->parts = cfg->batches->own_parts;
-    r->times_count = r->slot_count + cfg->device_slots + TIMES_KEPT;
-    r->times = calloc(r->times_count, sizeof *r->times);
-    r->copies = calloc((size_t)r->times_count * r->parts, sizeof *r->copies);
-    if (!r->slot || !r->counted || !r->times || !r->copies) {
+    const int rc =
+        mri_batches_account_init(&r->account, r->slot_count + cfg->device_slots, cfg->batches->own_parts);
+    if (!r->slot || !r->counted || rc) {
         free_lists(r);
         free(r);
         return mr_error_set(err, MR_ENOMEM, "no memory for a list of %u batch slots", cfg->slots->count);
     }
-    for (uint32_t i = 0; i < r->times_count; i++) r->times[i].batch = MR_NOWHERE;
     for (uint32_t i = 0; i < r->slot_count; i++) r->slot[i] = &cfg->slots->slot[i];
     for (uint32_t i = cfg->chunks->count; i-- > 0;) {
         cfg->chunks->chunk[i].next = r->free_chunks;
@@ -96,11 +93,9 @@ int mri_ring_create(mri_ring **out, const mri_ring_config *cfg, mr_error *err)
     r->next_batch = r->freed = r->staged = r->copied = r->taken = r->released = cfg->batches->first_batch;
     r->listed = cfg->lists ? cfg->batches->first_batch : UINT64_MAX;
     pthread_condattr_t attr;
-    pthread_cond_t *all[CONDITIONS];
-    conditions(r, all);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    for (size_t i = 0; i < CONDITIONS; i++) pthread_cond_init(all[i], &attr);
+    for (size_t i = 0; i < CONDITIONS; i++) pthread_cond_init(&r->cond[i], &attr);
     pthread_condattr_destroy(&attr);
     pthread_mutex_init(&r->lock, NULL);
     mri_halt_add(cfg->halt, wake_all, r);
@@ -111,9 +106,7 @@ int mri_ring_create(mri_ring **out, const mri_ring_config *cfg, mr_error *err)
 void mri_ring_destroy(mri_ring *r)
 {
     if (!r) return;
-    pthread_cond_t *all[CONDITIONS];
-    conditions(r, all);
-    for (size_t i = 0; i < CONDITIONS; i++) pthread_cond_destroy(all[i]);
+    for (size_t i = 0; i < CONDITIONS; i++) pthread_cond_destroy(&r->cond[i]);
     pthread_mutex_destroy(&r->lock);
     free_lists(r);
     free(r);
@@ -137,44 +130,45 @@ static bool can_claim_locked(const mri_ring *r)
  * to do: readers that come back by themselves, when something is read, take more at a time. */
 static bool take_outside_locked(mri_ring *r)
 {
-    if (!r->outside || !r->on_room || r->work_count >= r->limits.workers || !can_claim_locked(r))
+    if (!r->outside.count || !r->outside.on_room || r->work.count >= r->limits.workers ||
+        !can_claim_locked(r))
         return false;
-    r->outside--;
+    r->outside.count--;
     return true;
 }
 
 static void tell_outside(mri_ring *r, bool somebody)
 {
-    if (somebody) r->on_room(r->on_room_context);
+    if (somebody) r->outside.on_room(r->outside.context);
 }
 
 static void count_woken_locked(mri_ring *r, uint32_t woken)
 {
-    if (woken > r->resting) woken = r->resting;
-    if (r->woken == 0 && woken) r->woken_ns = mri_now_ns();
-    r->woken = woken;
+    if (woken > r->workers.resting) woken = r->workers.resting;
+    if (r->workers.woken == 0 && woken) r->workers.woken_ns = mri_now_ns();
+    r->workers.woken = woken;
 }
 
 static void wake_worker_locked(mri_ring *r)
 {
-    count_woken_locked(r, r->woken + 1);
-    pthread_cond_signal(&r->work);
+    count_woken_locked(r, r->workers.woken + 1);
+    pthread_cond_signal(&r->cond[WORK]);
 }
 
 static void wake_workers_locked(mri_ring *r)
 {
-    count_woken_locked(r, r->resting);
-    pthread_cond_broadcast(&r->work);
+    count_woken_locked(r, r->workers.resting);
+    pthread_cond_broadcast(&r->cond[WORK]);
 }
 
 void mri_ring_limit(mri_ring *r, const mri_ring_limits *limits)
 {
     pthread_mutex_lock(&r->lock);
     r->limits = *limits;
-    pthread_cond_broadcast(&r->limited);
+    pthread_cond_broadcast(&r->cond[LIMITED]);
     wake_workers_locked(r); /* a signal may have been for one that rests now */
-    pthread_cond_broadcast(&r->room);
-    pthread_cond_signal(&r->unlisted);
+    pthread_cond_broadcast(&r->cond[ROOM]);
+    pthread_cond_signal(&r->cond[UNLISTED]);
     const bool tell = take_outside_locked(r);
     pthread_mutex_unlock(&r->lock);
     tell_outside(r, tell);
@@ -193,33 +187,26 @@ static void wait_locked(mri_ring *r, pthread_cond_t *cond, mri_stage_counter *wa
 static uint64_t rest_locked(mri_ring *r, mri_stage_counter *waits)
 {
     const uint64_t start = mri_activity_begin(waits, MRI_WAIT_INPUT);
-    r->resting++;
-    pthread_cond_wait(&r->work, &r->lock);
-    r->resting--;
-    if (r->woken) r->woken--; /* it runs: from here on it waits only for locks */
+    r->workers.resting++;
+    pthread_cond_wait(&r->cond[WORK], &r->lock);
+    r->workers.resting--;
+    if (r->workers.woken) r->workers.woken--; /* it runs: from here on it waits only for locks */
     return mri_activity_end(waits, MRI_WAIT_INPUT, start) - start;
 }
 
 static uint64_t wait_for_limit_locked(mri_ring *r)
 {
     const uint64_t start = mri_now_ns();
-    pthread_cond_wait(&r->limited, &r->lock);
+    pthread_cond_wait(&r->cond[LIMITED], &r->lock);
     return mri_now_ns() - start;
 }
 
 /* ------------------------------------------------------------------------------ what became of a batch */
 
-static mri_batch_times *times_locked(mri_ring *r, uint64_t batch)
-{
-    return &r->times[batch % r->times_count];
-}
-
 void mri_ring_times(mri_ring *r, uint64_t batch, uint32_t part, mri_batch_times *out)
 {
     pthread_mutex_lock(&r->lock);
-    *out = *times_locked(r, batch);
-    if (out->batch != batch) out->batch = MR_NOWHERE;
-    else out->copy = r->copies[batch % r->times_count * r->parts + part];
+    mri_batches_account_get(&r->account, batch, part, out);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -227,11 +214,7 @@ void mri_ring_mark_serial(mri_ring *r, uint64_t batch, const mri_chunk_times *al
                           uint64_t before_late_ns)
 {
     pthread_mutex_lock(&r->lock);
-    mri_batch_times *t = times_locked(r, batch);
-    t->serial = true;
-    t->last = *all;
-    t->serial_read_ns = read_ns;
-    t->before_late_ns = before_late_ns;
+    mri_batches_account_serial(&r->account, batch, all, read_ns, before_late_ns);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -241,7 +224,7 @@ mri_slot *mri_ring_wait_unlisted(mri_ring *r, uint64_t *batch)
 {
     pthread_mutex_lock(&r->lock);
     while (!is_over(r) && r->listed < r->end_batch && r->listed >= r->freed + r->limits.slots)
-        pthread_cond_wait(&r->unlisted, &r->lock);
+        pthread_cond_wait(&r->cond[UNLISTED], &r->lock);
     mri_slot *slot = is_over(r) || r->listed >= r->end_batch ? NULL : slot_of(r, r->listed);
     *batch = r->listed;
     pthread_mutex_unlock(&r->lock);
@@ -252,7 +235,7 @@ void mri_ring_mark_listed(mri_ring *r)
 {
     pthread_mutex_lock(&r->lock);
     r->listed++;
-    pthread_cond_broadcast(&r->room);
+    pthread_cond_broadcast(&r->cond[ROOM]);
     if (r->from_memory) wake_workers_locked(r);
     const bool tell = take_outside_locked(r);
     pthread_mutex_unlock(&r->lock);
@@ -288,8 +271,8 @@ static mri_chunk *claim_locked(mri_ring *r)
 
 void mri_ring_on_room(mri_ring *r, void (*woken)(void *context), void *context)
 {
-    r->on_room = woken;
-    r->on_room_context = context;
+    r->outside.on_room = woken;
+    r->outside.context = context;
 }
 
 static void wait_for_room_locked(mri_ring *r, mri_stage_counter *waits)
@@ -298,25 +281,20 @@ static void wait_for_room_locked(mri_ring *r, mri_stage_counter *waits)
                                 : r->free_chunks    ? MRI_WAIT_INPUT
                                                     : MRI_WAIT_BUFFER;
     mri_range_begin(MRI_RANGE_ROOM, 0);
-    wait_locked(r, &r->room, waits, reason);
+    wait_locked(r, &r->cond[ROOM], waits, reason);
     mri_range_end();
 }
 
 mri_chunk *mri_ring_claim(mri_ring *r, uint32_t reader, bool block, mri_stage_counter *waits, bool *ended)
 {
     mri_chunk *c = NULL;
-    const uint64_t asked = mri_now_ns();
-    uint64_t had_room = 0;   /* since then it has waited for a buffer only */
-    uint64_t had_buffer = 0; /* since then for the list of samples only: that counts as reading */
+    mri_claim_account account = mri_claim_begin();
     pthread_mutex_lock(&r->lock);
     while (block && !is_over(r) && !r->from_memory && r->next_batch < r->end_batch) {
-        if (reader >= r->limits.readers) pthread_cond_wait(&r->limited, &r->lock);
+        if (reader >= r->limits.readers) pthread_cond_wait(&r->cond[LIMITED], &r->lock);
         else if (can_claim_locked(r)) break;
         else {
-            if (!has_room_locked(r)) had_room = 0;
-            else if (!had_room) had_room = mri_now_ns();
-            if (!has_room_locked(r) || !r->free_chunks) had_buffer = 0;
-            else if (!had_buffer) had_buffer = mri_now_ns();
+            mri_claim_wait(&account, has_room_locked(r), r->free_chunks != NULL);
             wait_for_room_locked(r, waits);
         }
     }
@@ -327,13 +305,11 @@ mri_chunk *mri_ring_claim(mri_ring *r, uint32_t reader, bool block, mri_stage_co
                                                                                                   itself */
     if (mine && can_claim_locked(r)) c = claim_locked(r);
     *ended = is_over(r) || r->from_memory || r->next_batch >= r->end_batch;
-    if (!c && !*ended && mine) r->outside++;
+    if (!c && !*ended && mine) r->outside.count++;
     pthread_mutex_unlock(&r->lock);
     if (c) {
         c->start_ns = mri_now_ns();
-        const uint64_t claimed = had_buffer ? had_buffer : c->start_ns;
-        c->times = (mri_chunk_times){
-            .asked_ns = asked, .room_ns = had_room ? had_room : claimed, .claimed_ns = claimed};
+        c->times = mri_claim_end(&account, c->start_ns);
     }
     return c;
 }
@@ -343,11 +319,11 @@ void mri_ring_read_done(mri_ring *r, mri_chunk *c)
     c->times.read_ns = mri_now_ns();
     pthread_mutex_lock(&r->lock);
     c->next = NULL;
-    if (r->work_tail) r->work_tail->next = c;
-    else r->work_head = c;
-    r->work_tail = c;
-    r->work_count++;
-    mri_cover_add(&r->read, c->times.claimed_ns, c->times.read_ns);
+    if (r->work.tail) r->work.tail->next = c;
+    else r->work.head = c;
+    r->work.tail = c;
+    r->work.count++;
+    mri_batches_account_read(&r->account, &c->times);
     wake_worker_locked(r);
     pthread_mutex_unlock(&r->lock);
 }
@@ -356,9 +332,9 @@ void mri_ring_serve_from_memory(mri_ring *r)
 {
     pthread_mutex_lock(&r->lock);
     r->from_memory = true;
-    pthread_cond_broadcast(&r->room);
+    pthread_cond_broadcast(&r->cond[ROOM]);
     wake_workers_locked(r);
-    pthread_cond_broadcast(&r->limited); /* for readers it ends here */
+    pthread_cond_broadcast(&r->cond[LIMITED]); /* for readers it ends here */
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -379,14 +355,14 @@ static bool may_begin_locked(const mri_ring *r, uint64_t batch)
     while (first < r->next_batch && is_full_locked(r, first)) first++;
     if (batch <= first) return true;
     const uint32_t at_first = slot_of(r, first)->batch == first ? slot_of(r, first)->at_work : 0;
-    return r->at_work - at_first + 1 < r->limits.workers;
+    return r->workers.at_work - at_first + 1 < r->limits.workers;
 }
 
 /* The next chunk to decode, and in *before its predecessor (NULL: it is work_head). NULL: this worker may
  * take no chunk. */
 static mri_chunk *find_locked(const mri_ring *r, mri_chunk **before)
 {
-    mri_chunk *found = r->work_head;
+    mri_chunk *found = r->work.head;
     *before = NULL;
     if (!r->cfg.calls || !found) return found;
     for (mri_chunk *c = found; c->next; c = c->next)
@@ -397,9 +373,9 @@ static mri_chunk *find_locked(const mri_ring *r, mri_chunk **before)
 static void take_out_locked(mri_ring *r, mri_chunk *c, mri_chunk *before)
 {
     if (before) before->next = c->next;
-    else r->work_head = c->next;
-    if (r->work_tail == c) r->work_tail = before;
-    r->work_count--;
+    else r->work.head = c->next;
+    if (r->work.tail == c) r->work.tail = before;
+    r->work.count--;
 }
 
 /* Does a chunk from memory wait for a worker? */
@@ -417,8 +393,8 @@ static mri_chunk *begin_locked(mri_ring *r, bool *located)
     else if (can_serve_locked(r)) c = claim_locked(r);
     if (!c || !r->cfg.calls) return c;
     c->slot->at_work++;
-    r->at_work++;
-    if (r->work_head) wake_worker_locked(r); /* who may have what this one left */
+    r->workers.at_work++;
+    if (r->work.head) wake_worker_locked(r); /* who may have what this one left */
     return c;
 }
 
@@ -428,13 +404,13 @@ mri_chunk *mri_ring_take_chunk(mri_ring *r, uint32_t worker, mri_stage_counter *
     uint64_t sought_ns = 0;
     *located = false;
     pthread_mutex_lock(&r->lock);
-    mri_count_fill(waits, r->work_count, r->cfg.chunks->count);
+    mri_count_fill(waits, r->work.count, r->cfg.chunks->count);
     while (!is_over(r)) {
         if (worker >= r->limits.workers) sought_ns += wait_for_limit_locked(r);
         else if ((c = begin_locked(r, located))) break;
         else sought_ns += rest_locked(r, waits);
     }
-    const uint64_t awaited_ns = r->woken ? r->woken_ns : 0;
+    const uint64_t awaited_ns = r->workers.woken ? r->workers.woken_ns : 0;
     const bool tell = take_outside_locked(r);
     pthread_mutex_unlock(&r->lock);
     tell_outside(r, tell);
@@ -448,12 +424,12 @@ mri_slot *mri_ring_return_chunk(mri_ring *r, mri_chunk *c)
     mri_slot *slot = c->slot;
     pthread_mutex_lock(&r->lock);
     slot->remaining -= c->count;
-    if (r->cfg.calls) slot->at_work--, r->at_work--;
-    mri_work_add(&r->round, &c->times.work);
+    if (r->cfg.calls) slot->at_work--, r->workers.at_work--;
+    mri_batches_account_work(&r->account, &c->times.work);
     const bool whole = slot->remaining == 0;
     c->next = r->free_chunks;
     r->free_chunks = c;
-    pthread_cond_signal(&r->room);
+    pthread_cond_signal(&r->cond[ROOM]);
     if (r->from_memory && can_claim_locked(r)) wake_worker_locked(r);
     const bool tell = take_outside_locked(r);
     pthread_mutex_unlock(&r->lock);
@@ -468,18 +444,8 @@ void mri_ring_mark_full(mri_ring *r, mri_slot *slot, const mri_chunk_times *last
     pthread_mutex_lock(&r->lock);
     slot->counted = counted;
     slot->done = true;
-    const uint64_t now = mri_now_ns();
-    mri_load_mark(&r->load, r->round.ended_ns + r->round.held_ns, r->limits.workers, now);
-    mri_load_mark(&r->reading, r->read.ns, 1, now);
-    *times_locked(r, slot->batch) = (mri_batch_times){.batch = slot->batch,
-                                                      .last = *last,
-                                                      .full_ns = now,
-                                                      .round = r->round,
-                                                      .load = r->load,
-                                                      .reading = r->reading};
-    r->round = (mri_work){0};
-    r->read.ns = 0;
-    pthread_cond_broadcast(&r->full);
+    mri_batches_account_full(&r->account, slot->batch, last, r->limits.workers);
+    pthread_cond_broadcast(&r->cond[FULL]);
     if (r->cfg.calls) wake_worker_locked(r); /* the first batch is another one */
     pthread_mutex_unlock(&r->lock);
 }
@@ -501,8 +467,8 @@ static void free_slots_locked(mri_ring *r)
     if (r->cfg.device_slots) freed = r->cfg.keep_host ? mri_min_u64(r->released, r->copied) : r->copied;
     if (freed <= r->freed) return;
     r->freed = freed;
-    pthread_cond_broadcast(&r->room);
-    if (r->cfg.lists) pthread_cond_signal(&r->unlisted);
+    pthread_cond_broadcast(&r->cond[ROOM]);
+    if (r->cfg.lists) pthread_cond_signal(&r->cond[UNLISTED]);
     if (r->from_memory) wake_workers_locked(r);
 }
 
@@ -517,31 +483,22 @@ const mri_slot *mri_ring_slot(const mri_ring *r, uint64_t batch) { return slot_o
 
 const mri_slot *mri_ring_wait_full(mri_ring *r, uint64_t batch, mri_stage_counter *waits, mri_cpu_time *cpu)
 {
-    const uint64_t came = mri_now_ns();
-    uint64_t ran, late = 0, before_late = 0;
-    if (cpu) mri_cpu_time_look(cpu, r->looked_ns ? came - r->looked_ns : 0, &ran, &before_late);
+    mri_staging_wait wait = mri_staging_wait_begin(&r->account, cpu);
     pthread_mutex_lock(&r->lock);
     mri_count_fill(waits, full_ahead_locked(r, batch), r->slot_count);
-    while (!is_over(r) && !is_full_locked(r, batch)) wait_locked(r, &r->full, waits, MRI_WAIT_INPUT);
-    const uint64_t noticed = mri_now_ns();
+    while (!is_over(r) && !is_full_locked(r, batch)) wait_locked(r, &r->cond[FULL], waits, MRI_WAIT_INPUT);
+    wait.noticed_ns = mri_now_ns();
     while (!is_over(r) && batch >= r->released + r->cfg.device_slots) {
         mri_range_begin(MRI_RANGE_HOST, batch);
-        wait_locked(r, &r->returned, waits, MRI_WAIT_ROOM);
+        wait_locked(r, &r->cond[RETURNED], waits, MRI_WAIT_ROOM);
         mri_range_end();
     }
     const mri_slot *slot = is_over(r) ? NULL : slot_of(r, batch);
-    const uint64_t room = mri_now_ns();
+    wait.room_ns = mri_now_ns();
     pthread_mutex_unlock(&r->lock);
-    if (cpu) mri_cpu_time_look(cpu, room - came, &ran, &late);
-    r->looked_ns = room;
+    mri_staging_wait_end(&r->account, cpu, &wait);
     pthread_mutex_lock(&r->lock);
-    mri_batch_times *t = times_locked(r, batch);
-    t->before_ns = r->copies_ns;
-    t->before_late_ns = before_late;
-    t->came_ns = came;
-    t->noticed_ns = noticed;
-    t->room_ns = room;
-    t->late_ns = late;
+    mri_batches_account_waited(&r->account, batch, &wait);
     pthread_mutex_unlock(&r->lock);
     return slot;
 }
@@ -550,22 +507,17 @@ void mri_ring_mark_staged(mri_ring *r, uint64_t batch)
 {
     pthread_mutex_lock(&r->lock);
     r->staged = batch + 1;
-    mri_batch_times *t = times_locked(r, batch);
-    t->staged_ns = mri_now_ns();
-    if (!t->came_ns) t->came_ns = t->noticed_ns = t->room_ns = t->staged_ns; /* prefetch off: nobody waited */
-    memset(&r->copies[batch % r->times_count * r->parts], 0, r->parts * sizeof *r->copies);
+    mri_batches_account_staged(&r->account, batch);
     r->counted[batch % r->cfg.device_slots] = slot_of(r, batch)->counted;
-    pthread_cond_broadcast(&r->ready);
+    pthread_cond_broadcast(&r->cond[READY]);
     pthread_mutex_unlock(&r->lock);
 }
 
 void mri_ring_mark_copied(mri_ring *r, uint64_t batch, const mri_copy_times *times)
 {
     pthread_mutex_lock(&r->lock);
-    memcpy(&r->copies[batch % r->times_count * r->parts], times, r->parts * sizeof *times);
+    mri_batches_account_copied(&r->account, batch, times);
     r->copied = batch + 1;
-    r->copies_ns = 0;
-    for (uint32_t p = 0; p < r->parts; p++) r->copies_ns = mri_max_u64(r->copies_ns, times[p].end_ns);
     free_slots_locked(r);
     const bool tell = take_outside_locked(r);
     pthread_mutex_unlock(&r->lock);
@@ -624,7 +576,7 @@ int mri_ring_wait(mri_ring *r, uint64_t timeout_ns)
     const uint64_t end = timeout_ns > UINT64_MAX - start ? UINT64_MAX : start + timeout_ns;
     const struct timespec until = {.tv_sec = (time_t)(end / 1000000000u),
                                    .tv_nsec = (long)(end % 1000000000u)};
-    pthread_cond_t *cond = r->cfg.device_slots ? &r->ready : &r->full;
+    pthread_cond_t *cond = r->cfg.device_slots ? &r->cond[READY] : &r->cond[FULL];
     int rc = MR_OK;
     pthread_mutex_lock(&r->lock);
     while (!is_over(r) && rc == MR_OK && !is_ready_locked(r)) {
@@ -671,7 +623,7 @@ static void release_locked(mri_ring *r)
 {
     r->released++;
     free_slots_locked(r);
-    pthread_cond_broadcast(&r->returned);
+    pthread_cond_broadcast(&r->cond[RETURNED]);
 }
 
 void mri_ring_release(mri_ring *r)

@@ -1,6 +1,7 @@
 /* Each stage alone, between a source or sink that the test plays: readers without decoders, also failing
  * ones; slow decoders without readers; staging with a consumer that keeps its batches. */
 #include <errno.h>
+#include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -73,6 +74,35 @@ static bool io_is_there(mr_io io)
 {
     char why[160];
     return io != MR_IO_URING || mri_uring_usable(4, why, sizeof why);
+}
+
+/* Whichever allocation fails: what was not opened is not closed. */
+static void a_stage_that_cannot_be_made_closes_no_file_of_the_program(void **state)
+{
+    (void)state;
+    static read_rig g;
+    const int kept = dup(0), file = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    MRT_TRUE(file >= 0 && (file == 0 || dup2(file, 0) == 0));
+    line_open(&g.l, &(line_config){.samples = 8, .batch = 8, .slots = 2, .chunks = 2, .chunk_samples = 4});
+    g.locator = (mri_locator){.batches = &g.l.batches, .source = g.l.source, .chunk_room = g.l.chunks.room};
+    const mri_read_config read = {.ring = g.l.ring,
+                                  .halt = &g.l.halt,
+                                  .locator = &g.locator,
+                                  .io = MR_IO_PREAD,
+                                  .readers = 3,
+                                  .reader = {.source = g.l.source, .depth = 1}};
+    int rc = MR_ENOMEM;
+    for (long n = 0; rc != MR_OK; n++) {
+        mr_error err = MR_ERROR_INIT;
+        mrt_fail_alloc_at(n);
+        rc = mri_read_stage_create(&g.stage, &read, &err);
+        mrt_fail_alloc_at(-1);
+        MRT_TRUE(rc == MR_OK || rc == MR_ENOMEM);
+        MRT_TRUE(fcntl(0, F_GETFD) != -1);
+    }
+    close_read(&g);
+    if (kept >= 0) dup2(kept, 0), close(kept);
+    if (file > 0) close(file);
 }
 
 /* Without a decoder after them readers fill all buffers, and wait. */
@@ -468,6 +498,7 @@ static void staging_waits_for_a_consumer_that_keeps_batches(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_stage_that_cannot_be_made_closes_no_file_of_the_program),
         cmocka_unit_test(readers_alone_bring_every_chunk),
         cmocka_unit_test(a_failing_read_reaches_whoever_decodes),
         cmocka_unit_test(readers_stop_while_they_wait),
