@@ -5,7 +5,7 @@
  *             memory                                  host ─ step ─ forward, backward, update, exchange
  *
  * Activities and waits have the name of the cause to which a device's wait for them is charged
- * (mr_cause_name()): read, decode, memory, room, copy, host. The others, large, cores, quota, lock and
+ * (mr_cause_name()): read, decode, memory, room, copy, host. The others, large, cores, quota, blocked and
  * network, are known only afterwards: a thread that is not run cannot say so. They appear in the marks, which
  * the trainer sets when a step's events are in: "stall read", ... for each idle stretch of a device, by its
  * heaviest cause.

@@ -410,7 +410,7 @@ def kept_by_others(end):
     return {w["worker"] for w in end["slow_workers"] if w["cause"] == "cores"} if os.getloadavg()[0] >= os.cpu_count() + 1 else set()
 
 
-CAUSES_OF = {"storage-bound": {"read"}, "input-bound": {"decode", "large"}, "disturbed": {"lock"}, "compute-bound": set()}
+CAUSES_OF = {"storage-bound": {"read"}, "input-bound": {"decode", "large"}, "disturbed": {"blocked"}, "compute-bound": set()}
 
 
 def is_next_cause(fault, causes):

@@ -74,7 +74,7 @@ static const struct {
     {"short of memory", "a larger --memory or fewer workers would help", 1u << MR_CAUSE_MEMORY},
     {"uneven", "more --prefetch would even it out", 1u << MR_CAUSE_ROOM},
     {"disturbed", "threads waited for locks, page faults or their wake-up: fewer threads may help",
-     1u << MR_CAUSE_LOCK},
+     1u << MR_CAUSE_BLOCKED},
     {"host-bound", "batches were ready, and steps are too short to queue in time: a larger batch would help",
      1u << MR_CAUSE_HOST | 1u << MR_CAUSE_UNKNOWN},
 };

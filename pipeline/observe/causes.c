@@ -18,7 +18,7 @@ static const struct {
     [MR_CAUSE_MEMORY] = {"memory", "memory for large pictures"},
     [MR_CAUSE_CORES] = {"cores", "cores taken by other threads"},
     [MR_CAUSE_QUOTA] = {"quota", "the control group's CPU quota"},
-    [MR_CAUSE_LOCK] = {"lock", "locks, page faults, late wake-ups"},
+    [MR_CAUSE_BLOCKED] = {"blocked", "locks, page faults, late wake-ups"},
     [MR_CAUSE_ROOM] = {"room", "free slots"},
     [MR_CAUSE_COPY] = {"copy", "copies to the device"},
     [MR_CAUSE_HOST] = {"host", "the host, with the batch there"},
@@ -88,7 +88,7 @@ static void put_waking(meal *m, uint64_t ns, uint64_t late_ns)
     const uint64_t quota = (uint64_t)((double)late * m->throttled);
     put(m, MR_CAUSE_QUOTA, quota);
     put(m, MR_CAUSE_CORES, late - quota);
-    put(m, MR_CAUSE_LOCK, ns - late);
+    put(m, MR_CAUSE_BLOCKED, ns - late);
 }
 
 /* The same, when all that is known is that something was over and not seen: longer than waking takes, a
@@ -142,7 +142,7 @@ static void split(meal *m, uint64_t ns, const mri_work *w)
     left = put_part(m, MR_CAUSE_CORES, ns, w->delayed_ns - quota, whole, left);
     left = put_part(m, MR_CAUSE_LARGE, ns, w->large_ns, whole, left);
     left = put_part(m, MR_CAUSE_DECODE, ns, w->ran_ns - mri_min_u64(w->large_ns, w->ran_ns), whole, left);
-    put(m, MR_CAUSE_LOCK, left);
+    put(m, MR_CAUSE_BLOCKED, left);
 }
 
 /* From the copies back to the full slot. */

@@ -6,7 +6,7 @@
  *
  *     asked   room      claimed   read        taken       decoded full   came    copy starts copy ends
  *   ────┼───────┼─────────┼─────────┼────────────┼────────────┼─────┼──────┼───────────┼──────────┼─────
- *   read│ room  │the work │  read   │the worker's│ this work, │lock │ copy │an earlier │   copy   │ host
+ *   read│ room  │the work │  read   │the worker's│ this work, │rest │ copy │an earlier │   copy   │ host
  *       │       │before   │         │work before │ as it went │     │      │copy       │          │
  *
  * That is so for a loader that was ahead, waited for room, and is late with this batch: every stretch counts.

@@ -71,7 +71,7 @@ static mr_cause cause_of(mr_odd_kind kind, const mri_toll *t, const usual *u)
     const double ran = of_item(t->ran_ns, t) - u->ran_ns, delayed = of_item(t->delayed_ns, t) - u->delayed_ns,
                  blocked = of_item(blocked_of(t), t) - u->blocked_ns;
     if (delayed >= ran && delayed >= blocked) return MR_CAUSE_CORES;
-    return blocked > ran ? MR_CAUSE_LOCK : MR_CAUSE_DECODE;
+    return blocked > ran ? MR_CAUSE_BLOCKED : MR_CAUSE_DECODE;
 }
 
 static bool sticks_out(mr_odd_kind kind, const mri_toll *t, const usual *u)

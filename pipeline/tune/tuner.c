@@ -312,8 +312,8 @@ bool mri_tuner_batch(mri_tuner *t, uint64_t now_ns, const mr_causes *waits, bool
 
 bool mri_tuner_is_late(const mri_tuner *t)
 {
-    static const mr_cause work[] = {MR_CAUSE_READ,  MR_CAUSE_DECODE, MR_CAUSE_LARGE, MR_CAUSE_MEMORY,
-                                    MR_CAUSE_CORES, MR_CAUSE_QUOTA,  MR_CAUSE_LOCK};
+    static const mr_cause work[] = {MR_CAUSE_READ,  MR_CAUSE_DECODE, MR_CAUSE_LARGE,  MR_CAUSE_MEMORY,
+                                    MR_CAUSE_CORES, MR_CAUSE_QUOTA,  MR_CAUSE_BLOCKED};
     uint64_t ns = 0;
     for (size_t i = 0; i < MRI_ARRAY_COUNT(work); i++) ns += t->waits.ns[work[i]];
     return !t->was_ahead && 2 * ns > t->waits.total_ns;

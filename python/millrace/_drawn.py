@@ -9,7 +9,7 @@ Curve = Tuple[str, str, List[Tuple[float, float]]]  # name, colour, points
 
 _WIDTH, _HEIGHT, _LEFT, _EDGE = 340, 180, 52, 18
 _COLOURS = {"read": "#4e79a7", "decode": "#f28e2b", "large": "#e15759", "memory": "#76b7b2", "cores": "#59a14f", "quota": "#edc948",
-            "lock": "#b07aa1", "room": "#ff9da7", "copy": "#9c755f", "host": "#86bcb6", "unknown": "#bab0ac",
+            "blocked": "#b07aa1", "room": "#ff9da7", "copy": "#9c755f", "host": "#86bcb6", "unknown": "#bab0ac",
             "network": "#2f6f9f"}
 _SHOWN = 0.005  # part of the time that a cause needs to be named
 

@@ -117,9 +117,9 @@ static unsigned hue_of(const char *name)
     static const struct {
         const char *name;
         unsigned hue;
-    } usual[] = {{"read", 30},   {"decode", 210}, {"copy", 172}, {"compute", 120},
-                 {"host", 95},   {"room", 48},    {"cores", 0},  {"quota", 345},
-                 {"large", 262}, {"memory", 310}, {"lock", 228}, {"evaluate", 150}};
+    } usual[] = {{"read", 30},   {"decode", 210}, {"copy", 172},    {"compute", 120},
+                 {"host", 95},   {"room", 48},    {"cores", 0},     {"quota", 345},
+                 {"large", 262}, {"memory", 310}, {"blocked", 228}, {"evaluate", 150}};
     unsigned h = 5381;
     for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
         if (strcmp(usual[i].name, name) == 0) return usual[i].hue;

@@ -23,7 +23,7 @@ static const char *why(mr_cause cause)
 {
     switch (cause) {
     case MR_CAUSE_CORES: return "it could have run, and other threads had the core";
-    case MR_CAUSE_LOCK: return "it was blocked, by a lock, page faults or whoever stops it";
+    case MR_CAUSE_BLOCKED: return "it was blocked, by a lock, page faults or whoever stops it";
     default: return "it ran all that time, on a slower core or with larger samples";
     }
 }

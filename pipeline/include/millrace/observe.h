@@ -24,17 +24,18 @@ typedef struct mr_stage_stats {
 
 /* Cause of a wait of a device or of the consumer of batches. */
 typedef enum mr_cause {
-    MR_CAUSE_READ = 0, /* bytes from storage or a server */
-    MR_CAUSE_DECODE,   /* samples that were being decoded, or waiting for a worker */
-    MR_CAUSE_LARGE,    /* decoding of single samples, the time beyond four times the mean */
-    MR_CAUSE_MEMORY,   /* memory for a large picture */
-    MR_CAUSE_CORES,    /* a core: the worker was ready to run, but other threads ran */
-    MR_CAUSE_QUOTA,    /* a core: the control group had used up its CPU quota */
-    MR_CAUSE_LOCK,     /* a lock, a page fault, or a late wake-up of a thread */
-    MR_CAUSE_ROOM,     /* a free slot or buffer, before reading could begin */
-    MR_CAUSE_COPY,     /* the link to the device */
-    MR_CAUSE_HOST,     /* not the loader: the batch was ready, but its step was not queued */
-    MR_CAUSE_UNKNOWN,  /* not recorded */
+    MR_CAUSE_READ = 0,                /* bytes from storage or a server */
+    MR_CAUSE_DECODE,                  /* samples that were being decoded, or waiting for a worker */
+    MR_CAUSE_LARGE,                   /* decoding of single samples, the time beyond four times the mean */
+    MR_CAUSE_MEMORY,                  /* memory for a large picture */
+    MR_CAUSE_CORES,                   /* a core: the worker was ready to run, but other threads ran */
+    MR_CAUSE_QUOTA,                   /* a core: the control group had used up its CPU quota */
+    MR_CAUSE_BLOCKED,                 /* the rest of a thread's time: locks, page faults, late wake-ups */
+    MR_CAUSE_LOCK = MR_CAUSE_BLOCKED, /* former name */
+    MR_CAUSE_ROOM,                    /* a free slot or buffer, before reading could begin */
+    MR_CAUSE_COPY,                    /* the link to the device */
+    MR_CAUSE_HOST,                    /* not the loader: the batch was ready, but its step was not queued */
+    MR_CAUSE_UNKNOWN,                 /* not recorded */
     MR_CAUSES,
     MR_CAUSE_NETWORK = MR_CAUSES, /* gradients of other processes, and processes that are late. No loader
                                      knows it, so mr_causes has no entry: see mr_report.network_ms */

@@ -22,7 +22,7 @@ for line in open("out"):
     run = json.loads(line)
     if run["event"] == "profile": # who sticks out: on a busy machine somebody may
         for w in run["slow_workers"]:
-            assert w["times"] >= 2 and w["cause"] in ("cores", "lock", "decode") and w["samples"] >= 16, w
+            assert w["times"] >= 2 and w["cause"] in ("cores", "blocked", "decode") and w["samples"] >= 16, w
         assert run["slow_files"] == [], run # pictures in a folder are not compared
     if run["event"] == "profile_run":
         assert abs(sum(run["causes"].values()) - run["stall_fraction"]) < 1e-6, run

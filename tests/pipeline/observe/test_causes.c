@@ -111,15 +111,15 @@ static void every_stretch_has_its_cause(void **state)
     MRT_EQ(of(&t, 1560, 1600, MR_CAUSE_COPY), 40); /* after the batch before */
     MRT_EQ(of(&t, 1550, 1560, MR_CAUSE_HOST), 10);
     MRT_EQ(of(&t, 1520, 1550, MR_CAUSE_CORES), 10);
-    MRT_EQ(of(&t, 1520, 1550, MR_CAUSE_LOCK), 20);
-    MRT_EQ(of(&t, 1500, 1520, MR_CAUSE_LOCK), 20);
+    MRT_EQ(of(&t, 1520, 1550, MR_CAUSE_BLOCKED), 20);
+    MRT_EQ(of(&t, 1500, 1520, MR_CAUSE_BLOCKED), 20);
     MRT_EQ(of(&t, 1400, 1500, MR_CAUSE_MEMORY), 10);
     MRT_EQ(of(&t, 1400, 1500, MR_CAUSE_CORES), 20);
     MRT_EQ(of(&t, 1400, 1500, MR_CAUSE_LARGE), 30);
     MRT_EQ(of(&t, 1400, 1500, MR_CAUSE_DECODE), 30);
-    MRT_EQ(of(&t, 1400, 1500, MR_CAUSE_LOCK), 10);
+    MRT_EQ(of(&t, 1400, 1500, MR_CAUSE_BLOCKED), 10);
     MRT_EQ(of(&t, 1350, 1400, MR_CAUSE_CORES), 20); /* the worker was free, and was run late */
-    MRT_EQ(of(&t, 1350, 1400, MR_CAUSE_LOCK), 30);
+    MRT_EQ(of(&t, 1350, 1400, MR_CAUSE_BLOCKED), 30);
     MRT_EQ(of(&t, 1300, 1350, MR_CAUSE_DECODE), 15); /* it was at the chunk before */
     MRT_EQ(of(&t, 1100, 1300, MR_CAUSE_READ), 200);
     MRT_EQ(of(&t, 1000, 1100, MR_CAUSE_ROOM), 100);
@@ -157,14 +157,14 @@ static void a_loader_that_is_behind(void **state)
     MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_LARGE), 60);
     MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_CORES), 60); /* 20 of each work, 20 of being woken */
     MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_MEMORY), 20);
-    MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_LOCK), 20 + 30);
+    MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_BLOCKED), 20 + 30);
     t.last.asked_ns = AT(1100) - ROOM_NS; /* a wait for a buffer does not make it one that was ahead */
     t.last.room_ns = t.last.asked_ns;
     MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_DECODE), 60);
     MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_READ), 0);
     MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_ROOM), 0);
     t.round.ended_ns += 750; /* one of many chunks was blocked for that long, and another came last */
-    MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_LOCK), 200);
+    MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_BLOCKED), 200);
     t.round = (mri_work){0}; /* another batch was full in the same moment, and has them */
     MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_LARGE), 75);
     t.round = round_of_two();
@@ -204,7 +204,7 @@ static void a_worker_that_does_not_come(void **state)
     t.full_ns = AT(1520 + long_ns);
     t.came_ns = t.noticed_ns = t.room_ns = t.staged_ns = 0;
     t.copy = (mri_copy_times){0};
-    MRT_EQ(of(&t, 1350, 1400 + (int64_t)long_ns, MR_CAUSE_LOCK), 30 + long_ns);
+    MRT_EQ(of(&t, 1350, 1400 + (int64_t)long_ns, MR_CAUSE_BLOCKED), 30 + long_ns);
     t.last.awaited_ns = AT(1310);
     MRT_EQ(of(&t, 1350, 1400 + (int64_t)long_ns, MR_CAUSE_CORES), 50 + long_ns);
     t.last.awaited_ns = AT(1390); /* only since then, when the interval had begun */
@@ -213,7 +213,7 @@ static void a_worker_that_does_not_come(void **state)
     MRT_EQ(of(&t, 1350, 1400 + (int64_t)long_ns, MR_CAUSE_CORES), 20);
     t.last.closing_ns = 15; /* between its work and the closed slot, the worker was not run either */
     MRT_EQ(of(&t, 1500 + (int64_t)long_ns, 1520 + (int64_t)long_ns, MR_CAUSE_CORES), 15);
-    MRT_EQ(of(&t, 1500 + (int64_t)long_ns, 1520 + (int64_t)long_ns, MR_CAUSE_LOCK), 5);
+    MRT_EQ(of(&t, 1500 + (int64_t)long_ns, 1520 + (int64_t)long_ns, MR_CAUSE_BLOCKED), 5);
     t.last.asked_ns = t.last.room_ns = t.last.claimed_ns; /* a loader that is behind, whose workers rest */
     t.last.before.rested_ns = 300;
     MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_READ), 250);
@@ -233,13 +233,13 @@ static void workers_that_a_lock_holds(void **state)
     t.round = round_of_two();
     t.round.rested_ns = 750;
     t.load = (mri_load){.worked_ns = 900, .passed_ns = 1000};
-    MRT_EQ(of(&t, 1500, 1600, MR_CAUSE_LOCK), 0); /* they rest */
+    MRT_EQ(of(&t, 1500, 1600, MR_CAUSE_BLOCKED), 0); /* they rest */
     t.reading = (mri_load){.worked_ns = 10, .passed_ns = 1000};
     t.last.before.held_ns = 700;
     t.round.held_ns = 750;
     t.round.late_ns = 0;
     MRT_EQ(of(&t, 550, 1500, MR_CAUSE_READ), 0);
-    MRT_EQ(of(&t, 550, 1500, MR_CAUSE_LOCK), 750 + 20); /* between two works, and in them */
+    MRT_EQ(of(&t, 550, 1500, MR_CAUSE_BLOCKED), 750 + 20); /* between two works, and in them */
     MRT_EQ(of(&t, 550, 1500, MR_CAUSE_CORES), 40);
 }
 
@@ -297,10 +297,10 @@ static void a_worker_that_is_blocked(void **state)
     t.came_ns = t.noticed_ns = t.room_ns = t.staged_ns = 0;
     t.copy = (mri_copy_times){0};
     MRT_EQ(of(&t, 1350, 1400 + (int64_t)long_ns, MR_CAUSE_CORES), (long_ns + 50) / 10);
-    MRT_EQ(of(&t, 1350, 1400 + (int64_t)long_ns, MR_CAUSE_LOCK), long_ns + 50 - (long_ns + 50) / 10);
+    MRT_EQ(of(&t, 1350, 1400 + (int64_t)long_ns, MR_CAUSE_BLOCKED), long_ns + 50 - (long_ns + 50) / 10);
     t.last.asked_ns = t.last.room_ns = t.last.claimed_ns; /* a loader that is behind */
     MRT_EQ(of(&t, 1000, 2000, MR_CAUSE_CORES), 100);
-    MRT_EQ(of(&t, 1000, 2000, MR_CAUSE_LOCK), 900);
+    MRT_EQ(of(&t, 1000, 2000, MR_CAUSE_BLOCKED), 900);
 }
 
 /* The copies of the batch before were over, and staging, or who had to tell it, was not run. */
@@ -316,7 +316,7 @@ static void staging_that_comes_late(void **state)
     t.copy = (mri_copy_times){AT(1600), AT(1700)};
     MRT_EQ(of(&t, 1520, 1600, MR_CAUSE_COPY), 20);
     MRT_EQ(of(&t, 1520, 1600, MR_CAUSE_CORES), 25);
-    MRT_EQ(of(&t, 1520, 1600, MR_CAUSE_LOCK), 35);
+    MRT_EQ(of(&t, 1520, 1600, MR_CAUSE_BLOCKED), 35);
     t.came_ns = t.noticed_ns = t.room_ns = t.staged_ns = AT(1600 + long_ns); /* longer than waking takes */
     t.copy = (mri_copy_times){AT(1600 + long_ns), AT(1700 + long_ns)};
     MRT_EQ(of(&t, 1520, 1600 + (int64_t)long_ns, MR_CAUSE_COPY), 20);
@@ -466,7 +466,7 @@ static void slow_reads_are_named(void **state)
     for (uint32_t prefetch = 0; prefetch < 6; prefetch += 4) {
         const mr_loader_config cfg = settings(prefetch);
         const mr_causes c = waits_of(src, &cfg);
-        const uint64_t cores = c.ns[MR_CAUSE_CORES] + c.ns[MR_CAUSE_QUOTA] + c.ns[MR_CAUSE_LOCK];
+        const uint64_t cores = c.ns[MR_CAUSE_CORES] + c.ns[MR_CAUSE_QUOTA] + c.ns[MR_CAUSE_BLOCKED];
         MRT_TRUE(c.ns[MR_CAUSE_READ] > (c.total_ns - cores) / 2); /* whatever else the machine does */
         MRT_EQ(c.ns[MR_CAUSE_UNKNOWN], 0);
     }
@@ -483,7 +483,7 @@ static void decoding_is_named(void **state)
         cfg.augment = "resize(24x24)";
         const mr_causes c = waits_of(src, &cfg);
         const uint64_t work = c.ns[MR_CAUSE_DECODE] + c.ns[MR_CAUSE_LARGE] + c.ns[MR_CAUSE_CORES] +
-                              c.ns[MR_CAUSE_QUOTA] + c.ns[MR_CAUSE_LOCK];
+                              c.ns[MR_CAUSE_QUOTA] + c.ns[MR_CAUSE_BLOCKED];
         MRT_TRUE(work > c.total_ns / 2);
         MRT_TRUE(c.ns[MR_CAUSE_READ] < c.total_ns / 2);
         cfg.batch = 24; /* more than the reader's buffers: it waits for buffers, and nobody reads */
@@ -505,7 +505,7 @@ static void locks_are_named(void **state)
         const mr_causes c = waits_of(src, &cfg);
         const uint64_t cores = c.ns[MR_CAUSE_CORES] + c.ns[MR_CAUSE_QUOTA]; /* whatever else the machine does
                                                                              */
-        MRT_TRUE(c.ns[MR_CAUSE_LOCK] > (c.total_ns - cores) / 2);
+        MRT_TRUE(c.ns[MR_CAUSE_BLOCKED] > (c.total_ns - cores) / 2);
     }
     lock_ns = 0;
     mr_source_close(src);

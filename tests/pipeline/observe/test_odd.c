@@ -32,7 +32,7 @@ static void a_slow_worker_is_named(void **state)
     MRT_TRUE(o[0].ms > 3.99 && o[0].ms < 4.01 && o[0].others_ms < 1.11 && o[0].times > 3.6);
     w[2] = toll(100, 4, 0, 3);
     MRT_EQ(mri_odd_find(MR_ODD_WORKER, w, 4, o, MR_LOADER_ODD), 1);
-    MRT_EQ(o[0].cause, MR_CAUSE_LOCK);
+    MRT_EQ(o[0].cause, MR_CAUSE_BLOCKED);
     w[2] = toll(100, 4, 0, 0);
     MRT_EQ(mri_odd_find(MR_ODD_WORKER, w, 4, o, MR_LOADER_ODD), 1);
     MRT_EQ(o[0].cause, MR_CAUSE_DECODE);

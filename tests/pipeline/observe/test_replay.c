@@ -361,9 +361,9 @@ static void a_late_worker_has_its_cause(void **state)
         mr_record *r = recorded(&t, 1, 0);
         const mr_replay_config cfg = settings(r);
         const mr_replay_result out = replayed(r, &cfg);
-        MRT_STR(out.limit, could_run ? "cores" : "lock");
-        near((double)out.causes.ns[could_run ? MR_CAUSE_CORES : MR_CAUSE_LOCK], (double)out.causes.total_ns,
-             0.1);
+        MRT_STR(out.limit, could_run ? "cores" : "blocked");
+        near((double)out.causes.ns[could_run ? MR_CAUSE_CORES : MR_CAUSE_BLOCKED],
+             (double)out.causes.total_ns, 0.1);
     }
 }
 
