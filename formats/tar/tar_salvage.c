@@ -40,6 +40,30 @@ typedef struct group {
     part part[MRI_TAR_MAX_PARTS];
 } group;
 
+/* Of the data, by the archive itself. */
+typedef struct checksums {
+    bool broken;  /* some do not fit the members */
+    bool vouched; /* the list of the checksums is compared with the members' headers */
+    bool damaged; /* a list of them is */
+    bool told;
+    mri_tar_sum *sum; /* rising */
+    size_t count, cap;
+    struct {
+        uint64_t head;
+        bool follows; /* it lists all members since the block before, or since the beginning */
+    } * block;        /* of checksums; rising */
+    size_t blocks;
+    unsigned long next_block;
+} checksums;
+
+/* Damage that no sample stands for yet. */
+typedef struct lost_range {
+    uint64_t from; /* MR_NOWHERE: none */
+    uint64_t to;
+    bool one, one_passed; /* that was one member */
+    mr_error why;
+} lost_range;
+
 typedef struct walk {
     char *path;
     int fd;
@@ -47,26 +71,13 @@ typedef struct walk {
     mri_file_scan scan;
     mri_tar tar;
     group group;
-    bool after_damage, ended, no_end;
+    bool after_damage, ended, no_end, to_end;
     uint32_t least; /* members of a sample; 0: not known */
     char *classes;
     size_t classes_bytes;
-    bool sums_broken; /* some do not fit the members */
-    bool vouched;     /* the list of the checksums is compared with the members' headers */
-    mri_tar_sum *sum; /* rising */
-    size_t sums, sums_cap;
-    struct {
-        uint64_t head;
-        bool follows; /* it lists all members since the block before, or since the beginning */
-    } * block;        /* of checksums; rising */
-    size_t blocks;
-    unsigned long next_block;
-    uint64_t lost_from; /* of damage that no sample stands for yet; MR_NOWHERE: none */
-    uint64_t lost_to;
-    bool lost_one, one_passed; /* that was one member */
-    bool sums_damaged, sums_told, to_end;
     uint64_t classes_at;
-    mr_error lost_why;
+    checksums sums;
+    lost_range lost;
     mri_salvage_item queue[QUEUE];
     uint32_t queued, queue_at;
 } walk;
@@ -129,7 +140,7 @@ static int by_data(const void *a, const void *b)
 static const mri_tar_sum *listed(const walk *w, uint64_t data)
 {
     const mri_tar_sum key = {.data = data};
-    return w->sums ? bsearch(&key, w->sum, w->sums, sizeof key, by_data) : NULL;
+    return w->sums.count ? bsearch(&key, w->sums.sum, w->sums.count, sizeof key, by_data) : NULL;
 }
 
 static bool is_as_listed(const mri_tar_sum *s, const mri_tar_member *m)
@@ -150,21 +161,21 @@ static int begins_as_sums(walk *w, const mri_tar_member *m, bool *out, mr_error 
 /* Does the list have a member inside this one? Then its size is damaged. */
 static bool swallows_listed(const walk *w, const mri_tar_member *m)
 {
-    size_t low = 0, high = w->sums;
+    size_t low = 0, high = w->sums.count;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        if (w->sum[middle].data > m->data) high = middle;
+        if (w->sums.sum[middle].data > m->data) high = middle;
         else low = middle + 1;
     }
-    return low < w->sums && w->sum[low].data - m->data < m->bytes;
+    return low < w->sums.count && w->sums.sum[low].data - m->data < m->bytes;
 }
 
 /* Would a member here be in the list? A block of checksums may be lost itself. */
 static bool is_covered(const walk *w, uint64_t data)
 {
     size_t k = 0;
-    while (k < w->blocks && w->block[k].head <= data) k++;
-    return k < w->blocks && w->block[k].follows;
+    while (k < w->sums.blocks && w->sums.block[k].head <= data) k++;
+    return k < w->sums.blocks && w->sums.block[k].follows;
 }
 
 /* A header whose own checksum matches may be damaged all the same: it is compared with the list. */
@@ -193,7 +204,7 @@ static int compare_with_list(walk *w, mri_tar_member *m, bool *damaged, uint64_t
         "the header of member \"%s\" is damaged: the archive's checksums list another name, size or kind",
         mr_text_shown(m->name, shown, sizeof shown));
     *from = m->head;
-    w->one_passed = true;
+    w->lost.one_passed = true;
     if (!s) return find_header(w, mri_align_down(m->head, MRI_TAR_BLOCK) + MRI_TAR_BLOCK, to, err);
     *to = mri_min_u64(mri_align_up(s->data + s->bytes, MRI_TAR_BLOCK), w->file_bytes);
     return MR_OK;
@@ -201,8 +212,8 @@ static int compare_with_list(walk *w, mri_tar_member *m, bool *damaged, uint64_t
 
 static int pass_damage(walk *w, uint64_t from, uint64_t *to, mr_error *err)
 {
-    w->one_passed = leads_on(w, from, to);
-    return w->one_passed ? MR_OK : find_header(w, from + MRI_TAR_BLOCK, to, err);
+    w->lost.one_passed = leads_on(w, from, to);
+    return w->lost.one_passed ? MR_OK : find_header(w, from + MRI_TAR_BLOCK, to, err);
 }
 
 /* MR_OK: a member, or *from to *to are damaged, and the walk goes on at *to. */
@@ -222,7 +233,7 @@ static int next_member(walk *w, mri_tar_member *m, bool *damaged, uint64_t *from
     }
     if (!rc) {
         *damaged = false;
-        if (w->vouched) rc = compare_with_list(w, m, damaged, from, to, why, err);
+        if (w->sums.vouched) rc = compare_with_list(w, m, damaged, from, to, why, err);
     } else if (is_damage(rc)) rc = pass_damage(w, mri_align_down(*from, MRI_TAR_BLOCK), to, err);
     else if (err) *err = *why;
     if (!rc && *damaged) mri_tar_init(&w->tar, get, &w->scan, *to, w->file_bytes);
@@ -264,13 +275,13 @@ static int add_block(walk *w, const mri_tar_member *m, mr_error *err)
     char *end = NULL;
     const bool named = mri_tar_is_sums(m->name) && m->name[sizeof MRI_TAR_SUMS - 1] == '/';
     const unsigned long number = named ? strtoul(m->name + sizeof MRI_TAR_SUMS, &end, 10) : 0;
-    void *more = realloc(w->block, (w->blocks + 1) * sizeof *w->block);
+    void *more = realloc(w->sums.block, (w->sums.blocks + 1) * sizeof *w->sums.block);
     if (!more) return no_memory(err);
-    w->block = more;
-    w->block[w->blocks].head = m->head;
-    w->block[w->blocks++].follows = !named || number == w->next_block;
-    w->next_block = named ? number + 1 : w->next_block + 1;
-    w->sums_damaged |= !named;
+    w->sums.block = more;
+    w->sums.block[w->sums.blocks].head = m->head;
+    w->sums.block[w->sums.blocks++].follows = !named || number == w->sums.next_block;
+    w->sums.next_block = named ? number + 1 : w->sums.next_block + 1;
+    w->sums.damaged |= !named;
     return MR_OK;
 }
 
@@ -282,20 +293,20 @@ static int take_sums(walk *w, const mri_tar_member *m, mr_error *err)
     int rc = m->bytes > MRI_TAR_MAX_SUMS ? MR_EFORMAT
                                          : mri_file_scan_get(&w->scan, m->data, (size_t)m->bytes, &p, err);
     if (!rc) rc = mri_tar_sums_begin(&lines, p, (size_t)m->bytes, m->head, NULL);
-    if (rc == MR_EFORMAT) w->sums_damaged = true;
-    if (rc == MR_EUNSUPPORTED) w->sums_broken = true;
+    if (rc == MR_EFORMAT) w->sums.damaged = true;
+    if (rc == MR_EUNSUPPORTED) w->sums.broken = true;
     if (rc) return rc == MR_EFORMAT || rc == MR_EUNSUPPORTED ? MR_OK : rc;
     if ((rc = add_block(w, m, err))) return rc;
     while (mri_tar_sums_next(&lines, &one)) {
-        if (w->sums == w->sums_cap) {
-            const size_t cap = w->sums_cap ? 2 * w->sums_cap : 1024;
-            mri_tar_sum *more = realloc(w->sum, cap * sizeof *more);
+        if (w->sums.count == w->sums.cap) {
+            const size_t cap = w->sums.cap ? 2 * w->sums.cap : 1024;
+            mri_tar_sum *more = realloc(w->sums.sum, cap * sizeof *more);
             if (!more) return no_memory(err);
-            w->sum = more;
-            w->sums_cap = cap;
+            w->sums.sum = more;
+            w->sums.cap = cap;
         }
-        if (w->sums && one.data <= w->sum[w->sums - 1].data) w->sums_broken = true;
-        w->sum[w->sums++] = one;
+        if (w->sums.count && one.data <= w->sums.sum[w->sums.count - 1].data) w->sums.broken = true;
+        w->sums.sum[w->sums.count++] = one;
     }
     return MR_OK;
 }
@@ -349,25 +360,26 @@ static int search_sums(walk *w, uint64_t from, mr_error *err)
 
 static int find_sums(walk *w, mr_error *err)
 {
-    bool there = w->blocks > 0, gap = false;
+    bool there = w->sums.blocks > 0, gap = false;
     int rc = there ? MR_OK : mri_tar_sums_at_end(&there, w->fd, w->path, w->file_bytes, err);
-    for (size_t k = 0; k < w->blocks; k++) gap |= !w->block[k].follows;
-    if (rc || !there || w->sums_broken) return rc;
-    const uint64_t from = gap || w->blocks == 0 ? 0 : w->block[w->blocks - 1].head + MRI_TAR_BLOCK;
-    if (from == 0) w->sums = w->blocks = w->next_block = 0;
+    for (size_t k = 0; k < w->sums.blocks; k++) gap |= !w->sums.block[k].follows;
+    if (rc || !there || w->sums.broken) return rc;
+    const uint64_t from =
+        gap || w->sums.blocks == 0 ? 0 : w->sums.block[w->sums.blocks - 1].head + MRI_TAR_BLOCK;
+    if (from == 0) w->sums.count = w->sums.blocks = w->sums.next_block = 0;
     return search_sums(w, from, err);
 }
 
 /* Do the checksums speak of members that are there? What another program packed anew brings them in vain. */
 static int find_listed(walk *w, mr_error *err)
 {
-    for (size_t k = 0; k < w->sums && !w->vouched; k++) {
+    for (size_t k = 0; k < w->sums.count && !w->sums.vouched; k++) {
         mri_tar_member m;
-        if (w->sum[k].data < MRI_TAR_BLOCK || w->sum[k].data > w->file_bytes) continue;
+        if (w->sums.sum[k].data < MRI_TAR_BLOCK || w->sums.sum[k].data > w->file_bytes) continue;
         if (mri_stop_asked()) return mri_stopped(err);
-        mri_tar_init(&w->tar, get, &w->scan, w->sum[k].data - MRI_TAR_BLOCK, w->file_bytes);
-        w->vouched = mri_tar_next(&w->tar, &m, NULL) == MR_OK && m.data == w->sum[k].data &&
-                     m.bytes == w->sum[k].bytes;
+        mri_tar_init(&w->tar, get, &w->scan, w->sums.sum[k].data - MRI_TAR_BLOCK, w->file_bytes);
+        w->sums.vouched = mri_tar_next(&w->tar, &m, NULL) == MR_OK && m.data == w->sums.sum[k].data &&
+                          m.bytes == w->sums.sum[k].bytes;
     }
     return MR_OK;
 }
@@ -376,8 +388,8 @@ static int find_listed(walk *w, mr_error *err)
 static int check_classes(walk *w, mr_error *err)
 {
     const uint32_t name = mri_tar_name_crc(MRI_TAR_CLASSES);
-    for (size_t k = 0; k < w->sums; k++) {
-        const mri_tar_sum *s = &w->sum[k];
+    for (size_t k = 0; k < w->sums.count; k++) {
+        const mri_tar_sum *s = &w->sums.sum[k];
         const uint8_t *p;
         if (s->name_crc != name || s->bytes == 0 || s->bytes > MRI_TAR_MAX_CLASSES) continue;
         int rc = mri_file_scan_get(&w->scan, s->data, (size_t)s->bytes, &p, err);
@@ -386,7 +398,7 @@ static int check_classes(walk *w, mr_error *err)
         if (whole && w->classes && w->classes_at == s->data && w->classes_bytes == s->bytes) continue;
         free(w->classes);
         w->classes = NULL;
-        w->sums_damaged = true;
+        w->sums.damaged = true;
         if (whole) rc = take_classes(w, &(mri_tar_member){.data = s->data, .bytes = s->bytes}, err);
         if (rc) return rc;
     }
@@ -426,9 +438,9 @@ static int survey(walk *w, mr_error *err)
 {
     int rc = each_member(w, take_note, err);
     if (!rc) rc = find_sums(w, err);
-    if (!rc && w->sums && !w->sums_broken) rc = find_listed(w, err);
-    w->sums_broken |= !w->vouched;
-    if (!rc && w->vouched) rc = check_classes(w, err);
+    if (!rc && w->sums.count && !w->sums.broken) rc = find_listed(w, err);
+    w->sums.broken |= !w->sums.vouched;
+    if (!rc && w->sums.vouched) rc = check_classes(w, err);
     if (!rc) rc = each_member(w, count_member, err);
     count_members(w, &w->group);
     w->after_damage = false;
@@ -443,8 +455,8 @@ static void close_walk(void *state)
     mri_file_scan_fini(&w->scan);
     if (w->fd >= 0) close(w->fd);
     free(w->classes);
-    free(w->sum);
-    free(w->block);
+    free(w->sums.sum);
+    free(w->sums.block);
     free(w->path);
     free(w);
 }
@@ -455,7 +467,7 @@ static int open_one(walk **out, const char *path, mr_error *err)
     walk *w = calloc(1, sizeof *w);
     *out = w;
     if (!w) return no_memory(err);
-    w->lost_from = MR_NOWHERE;
+    w->lost.from = MR_NOWHERE;
     w->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     int rc = MR_OK;
     if (!(w->path = strdup(path))) rc = no_memory(err);
@@ -492,7 +504,7 @@ static int open_walk(void **out, const char *path, const char *like, mr_error *e
 bool mri_tar_salvage_has_sums(const void *state)
 {
     const walk *w = state;
-    return w->vouched;
+    return w->sums.vouched;
 }
 
 /* ---- the walk ---- */
@@ -514,15 +526,15 @@ static mri_salvage_item *queue(walk *w, mri_salvage_what what, uint64_t offset, 
  */
 static void queue_damage(walk *w)
 {
-    if (w->lost_from == MR_NOWHERE) return;
-    const bool note = w->lost_one && w->least > 1;
-    w->to_end = w->lost_to >= w->file_bytes;
+    if (w->lost.from == MR_NOWHERE) return;
+    const bool note = w->lost.one && w->least > 1;
+    w->to_end = w->lost.to >= w->file_bytes;
     mri_salvage_item *item =
-        queue(w, note ? MRI_SALVAGE_NOTE : MRI_SALVAGE_LOST, w->lost_from,
-              (w->to_end ? UINT64_MAX : w->lost_to) - w->lost_from, w->lost_one && w->least == 1 ? 1 : 0);
-    item->why = w->lost_why;
-    mr_error_at(&item->why, w->path, w->lost_from, MR_NOWHERE);
-    w->lost_from = MR_NOWHERE;
+        queue(w, note ? MRI_SALVAGE_NOTE : MRI_SALVAGE_LOST, w->lost.from,
+              (w->to_end ? UINT64_MAX : w->lost.to) - w->lost.from, w->lost.one && w->least == 1 ? 1 : 0);
+    item->why = w->lost.why;
+    mr_error_at(&item->why, w->path, w->lost.from, MR_NOWHERE);
+    w->lost.from = MR_NOWHERE;
 }
 
 static int check_sums(walk *w, group *g, mr_error *err)
@@ -553,14 +565,14 @@ static int queue_group(walk *w, mr_error *err)
     const int rc = check_sums(w, g, err);
     if (rc) return rc;
     const bool lacks = g->beside && (w->least == 0 || g->count < w->least),
-               damage = w->lost_from != MR_NOWHERE;
-    const bool inside = damage && w->lost_from >= g->begin && w->lost_from < g->end;
+               damage = w->lost.from != MR_NOWHERE;
+    const bool inside = damage && w->lost.from >= g->begin && w->lost.from < g->end;
     mri_salvage_item *item;
-    if (inside || (damage && lacks && w->lost_one)) { /* the sample stands for it */
-        g->begin = mri_min_u64(g->begin, w->lost_from);
-        g->end = mri_max_u64(g->end, w->lost_to);
-        w->lost_from = MR_NOWHERE;
-    } else if (damage && w->lost_from < g->begin) queue_damage(w);
+    if (inside || (damage && lacks && w->lost.one)) { /* the sample stands for it */
+        g->begin = mri_min_u64(g->begin, w->lost.from);
+        g->end = mri_max_u64(g->end, w->lost.to);
+        w->lost.from = MR_NOWHERE;
+    } else if (damage && w->lost.from < g->begin) queue_damage(w);
     if (lacks || inside || g->bad) {
         item = queue(w, MRI_SALVAGE_LOST, g->begin, g->end - g->begin, 1);
         if (lacks || inside) mr_error_set(&item->why, MR_EFORMAT, "a member of the sample is lost");
@@ -602,10 +614,10 @@ static void take_damage(walk *w, uint64_t from, uint64_t to, const mr_error *why
 {
     queue_damage(w); /* of two in a row */
     w->group.beside = true;
-    w->lost_from = from;
-    w->lost_to = to;
-    w->lost_why = *why;
-    w->lost_one = w->one_passed;
+    w->lost.from = from;
+    w->lost.to = to;
+    w->lost.why = *why;
+    w->lost.one = w->lost.one_passed;
     w->after_damage = true;
 }
 
@@ -629,8 +641,8 @@ static int take_end(walk *w, mr_error *err)
 static int next(void *state, mri_salvage_item *out, mr_error *err)
 {
     walk *w = state;
-    if (w->sums_damaged && !w->sums_told) {
-        w->sums_told = true;
+    if (w->sums.damaged && !w->sums.told) {
+        w->sums.told = true;
         *out = (mri_salvage_item){
             .what = MRI_SALVAGE_NOTE, .offset = MR_NOWHERE, .number = MR_NOWHERE, .why = MR_ERROR_INIT};
         mr_error_set(&out->why, MR_EFORMAT,
