@@ -77,31 +77,46 @@ typedef struct model {
     const mr_replay_config *cfg;
     mri_run_shape shape;
     uint32_t chunk_samples;
-    double part_times;                      /* size of a part, in parts of the recorded run */
-    stretch chunks, copies, steps, lags[2]; /* lags: of workers that had not waited, and that had */
-    bool lag_is_rare[2];
-    double lag_mean_ns[2], late_mean_ns[2];
-    uint32_t left;                              /* samples of the chunk of the record that is under way */
-    double now, virtual_ns, shared_ns, core_ns; /* virtual: recorded work done by each thread; shared: its
-                                                   time on a core */
-    uint32_t running;                           /* threads that need a core */
-    activity *act;
-    uint32_t act_count;
-    chunk *chunk, **free_chunks, **queue; /* queue: a ring of chunk_count */
-    uint32_t chunk_count, free_count, queue_first, queue_count;
+    double part_times; /* size of a part, in parts of the recorded run */
+    stretch chunks, copies, steps;
+    uint32_t left; /* samples of the chunk of the record that is under way */
+    struct {       /* of workers that had not waited for their chunk, and that had */
+        stretch of[2];
+        bool is_rare[2];
+        double mean_ns[2], late_mean_ns[2];
+    } lag;
+    struct {
+        double now, virtual_ns, shared_ns, core_ns; /* virtual: recorded work done by each thread; shared:
+                                                       its time on a core */
+        uint32_t running;                           /* threads that need a core */
+        activity *act;
+        uint32_t act_count;
+    } cores;
+    struct {
+        chunk *all, **free, **queue; /* queue: a ring of count */
+        uint32_t count, free_count, queue_first, queue_count;
+    } pool;
     reader *readers;
     worker *workers;
-    batch *batches; /* batch b at b % slots_kept */
-    uint32_t slots, slots_kept;
+    struct {
+        batch *batches; /* batch b at b % kept */
+        uint32_t count, kept;
+    } slot;
     device devices[MR_LOADER_MAX_PARTS];
-    mri_load load, reading;                               /* of the workers; of the readers together */
-    mri_work round;                                       /* of the workers, since a batch was full */
-    mri_cover read;                                       /* since then, some chunk's bytes were awaited */
-    uint64_t next_batch, copied, staged, queued, stepped; /* copied: slots of batches < copied are free */
-    uint32_t next_first;
-    bool lagging; /* staging is about to queue the copies of batch `copied` */
-    bool staging; /* they are under way, or wait for the device slot */
-    double came_ns;
+    struct {                    /* as the loader's accounts */
+        mri_load load, reading; /* of the workers; of the readers together */
+        mri_work round;         /* of the workers, since a batch was full */
+        mri_cover read;         /* since then, some chunk's bytes were awaited */
+    } account;
+    struct {
+        uint64_t next_batch, copied, staged, queued, stepped; /* copied: slots of batches < copied are free */
+        uint32_t next_first;
+    } at;
+    struct {
+        bool lagging; /* about to queue the copies of batch `copied` */
+        bool copying; /* they are under way, or wait for the device slot */
+        double came_ns;
+    } stager;
     uint64_t warmup, end;
     double last_end;
     mri_replay_run *out;
@@ -157,17 +172,17 @@ static void draw_chunk(model *m, chunk *c, uint32_t n)
 static void look_at_lags(model *m)
 {
     size_t count[2] = {0};
-    m->lags[0] = m->lags[1] = m->chunks;
+    m->lag.of[0] = m->lag.of[1] = m->chunks;
     for (size_t i = m->chunks.first; i < m->chunks.first + m->chunks.count; i++) {
         const mri_chunk_record *r = &m->data->chunk[i];
         count[r->woken]++;
-        m->lag_mean_ns[r->woken] += (double)r->lag_ns;
-        m->late_mean_ns[r->woken] += (double)r->late_ns;
+        m->lag.mean_ns[r->woken] += (double)r->lag_ns;
+        m->lag.late_mean_ns[r->woken] += (double)r->late_ns;
     }
     for (int k = 0; k < 2; k++) {
-        m->lag_is_rare[k] = count[k] * 64 < m->chunks.count;
-        if (count[k]) m->lag_mean_ns[k] /= (double)count[k];
-        if (count[k]) m->late_mean_ns[k] /= (double)count[k];
+        m->lag.is_rare[k] = count[k] * 64 < m->chunks.count;
+        if (count[k]) m->lag.mean_ns[k] /= (double)count[k];
+        if (count[k]) m->lag.late_mean_ns[k] /= (double)count[k];
     }
 }
 
@@ -175,9 +190,9 @@ static void look_at_lags(model *m)
  * that it could have run. */
 static double draw_lag(model *m, bool woken, double *late_ns)
 {
-    stretch *s = &m->lags[woken];
-    *late_ns = m->late_mean_ns[woken];
-    if (m->lag_is_rare[woken]) return m->lag_mean_ns[woken];
+    stretch *s = &m->lag.of[woken];
+    *late_ns = m->lag.late_mean_ns[woken];
+    if (m->lag.is_rare[woken]) return m->lag.mean_ns[woken];
     for (size_t i = 0; i < s->count; i++) {
         const mri_chunk_record *r = &m->data->chunk[next_of(s)];
         if (r->woken != woken) continue;
@@ -203,26 +218,26 @@ static void draw_batch(model *m, batch *b, uint64_t number)
 
 /* ------------------------------------------------------------------------------ what goes on */
 
-static batch *batch_of(model *m, uint64_t b) { return &m->batches[b % m->slots_kept]; }
+static batch *batch_of(model *m, uint64_t b) { return &m->slot.batches[b % m->slot.kept]; }
 
 static uint64_t ns(double t) { return (uint64_t)(t + 0.5); }
 
 static void begin(model *m, event kind, uint32_t who, double duration)
 {
-    m->act[m->act_count++] = (activity){.kind = kind, .who = who, .end = m->now + duration};
+    m->cores.act[m->cores.act_count++] = (activity){.kind = kind, .who = who, .end = m->cores.now + duration};
 }
 
 static void begin_on_core(model *m, event kind, uint32_t who, uint32_t threads, double duration)
 {
-    m->act[m->act_count++] = (activity){
-        .kind = kind, .who = who, .on_core = true, .threads = threads, .end = m->virtual_ns + duration};
-    m->running += threads;
+    m->cores.act[m->cores.act_count++] = (activity){
+        .kind = kind, .who = who, .on_core = true, .threads = threads, .end = m->cores.virtual_ns + duration};
+    m->cores.running += threads;
 }
 
 /* What part of a core each thread gets. */
 static double share(const model *m)
 {
-    const double all = m->running + m->cfg->others;
+    const double all = m->cores.running + m->cfg->others;
     return all > m->cfg->cores ? m->cfg->cores / all : 1;
 }
 
@@ -230,7 +245,7 @@ static double share(const model *m)
 static double crowding(const model *m)
 {
     const mr_replay_config *cfg = m->cfg;
-    const double busy = fmin(m->running + cfg->others, cfg->cores);
+    const double busy = fmin(m->cores.running + cfg->others, cfg->cores);
     const double part = cfg->cores > 1 ? fmax(0, (busy - 1) / (cfg->cores - 1)) : 0,
                  more = cfg->crowd_times - 1;
     return (1 + more * part) / (1 + more * cfg->crowd_part);
@@ -244,47 +259,47 @@ static activity advance(model *m)
     const double rate = pace(m);
     uint32_t first = 0;
     double soonest = INFINITY;
-    for (uint32_t i = 0; i < m->act_count; i++) {
-        const activity *a = &m->act[i];
-        const double in = a->on_core ? (a->end - m->virtual_ns) / rate : a->end - m->now;
+    for (uint32_t i = 0; i < m->cores.act_count; i++) {
+        const activity *a = &m->cores.act[i];
+        const double in = a->on_core ? (a->end - m->cores.virtual_ns) / rate : a->end - m->cores.now;
         if (in >= soonest) continue;
         soonest = in;
         first = i;
     }
-    const activity a = m->act[first];
+    const activity a = m->cores.act[first];
     if (soonest < 0) soonest = 0; /* rounding */
-    m->now += soonest;
-    m->virtual_ns += soonest * rate;
-    m->shared_ns += soonest * share(m);
-    m->core_ns += soonest * share(m) * m->running;
-    if (a.on_core) m->running -= a.threads;
-    m->act[first] = m->act[--m->act_count];
+    m->cores.now += soonest;
+    m->cores.virtual_ns += soonest * rate;
+    m->cores.shared_ns += soonest * share(m);
+    m->cores.core_ns += soonest * share(m) * m->cores.running;
+    if (a.on_core) m->cores.running -= a.threads;
+    m->cores.act[first] = m->cores.act[--m->cores.act_count];
     return a;
 }
 
 /* ------------------------------------------------------------------------------ reading */
 
-static bool has_room(const model *m) { return m->next_batch < m->copied + m->slots; }
+static bool has_room(const model *m) { return m->at.next_batch < m->at.copied + m->slot.count; }
 
-static bool can_claim(const model *m) { return has_room(m) && m->free_count > 0; }
+static bool can_claim(const model *m) { return has_room(m) && m->pool.free_count > 0; }
 
 /* r: who reads it; NULL: nothing has to be read. */
 static chunk *claim(model *m, const reader *r)
 {
-    chunk *c = m->free_chunks[--m->free_count];
-    const batch *b = batch_of(m, m->next_batch);
-    if (m->next_first == 0) draw_batch(m, batch_of(m, m->next_batch), m->next_batch);
-    const uint32_t left = b->samples - m->next_first;
+    chunk *c = m->pool.free[--m->pool.free_count];
+    const batch *b = batch_of(m, m->at.next_batch);
+    if (m->at.next_first == 0) draw_batch(m, batch_of(m, m->at.next_batch), m->at.next_batch);
+    const uint32_t left = b->samples - m->at.next_first;
     draw_chunk(m, c, left < m->chunk_samples ? left : m->chunk_samples);
-    c->batch = m->next_batch;
+    c->batch = m->at.next_batch;
     if (r)
         c->times = (mri_chunk_times){.asked_ns = ns(r->asked) + 1,
                                      .room_ns = ns(fmax(r->asked, r->roomy)) + 1,
-                                     .claimed_ns = ns(m->now) + 1};
-    m->next_first += c->samples;
-    if (m->next_first == b->samples) {
-        m->next_first = 0;
-        m->next_batch++;
+                                     .claimed_ns = ns(m->cores.now) + 1};
+    m->at.next_first += c->samples;
+    if (m->at.next_first == b->samples) {
+        m->at.next_first = 0;
+        m->at.next_batch++;
     }
     return c;
 }
@@ -294,13 +309,13 @@ static bool from_memory(const model *m) { return m->shape.resident || m->cfg->re
 static bool read_more(model *m, uint32_t at)
 {
     reader *r = &m->readers[at];
-    if (r->no_room && has_room(m)) r->roomy = m->now;
+    if (r->no_room && has_room(m)) r->roomy = m->cores.now;
     r->no_room = !has_room(m);
     if (from_memory(m) || r->busy || r->in_flight >= m->cfg->depth || !can_claim(m)) return false;
     chunk *c = claim(m, r);
     c->reader = at;
     r->busy = true;
-    r->began = m->now;
+    r->began = m->cores.now;
     r->chunk = c;
     r->in_flight += c->samples;
     begin_on_core(m, READER_CORE, at, 1, c->read_core);
@@ -312,20 +327,20 @@ static void submitted(model *m, uint32_t at)
     reader *r = &m->readers[at];
     chunk *c = r->chunk;
     r->busy = false;
-    r->asked = m->now;
+    r->asked = m->cores.now;
     /* busier than it ran: others had the cores */
-    const double wall = m->now - r->began, all = wall + c->waits;
+    const double wall = m->cores.now - r->began, all = wall + c->waits;
     c->times.delayed_part = all > 0 ? fmax(0, wall - c->read_core) / all : 0;
-    begin(m, IN_FLIGHT, (uint32_t)(c - m->chunk), c->waits);
+    begin(m, IN_FLIGHT, (uint32_t)(c - m->pool.all), c->waits);
 }
 
 static void has_read(model *m, chunk *c)
 {
     m->readers[c->reader].in_flight -= c->samples;
-    m->readers[c->reader].asked = m->now;
-    c->times.read_ns = ns(m->now) + 1;
-    mri_cover_add(&m->read, c->times.claimed_ns, c->times.read_ns);
-    m->queue[(m->queue_first + m->queue_count++) % m->chunk_count] = c;
+    m->readers[c->reader].asked = m->cores.now;
+    c->times.read_ns = ns(m->cores.now) + 1;
+    mri_cover_add(&m->account.read, c->times.claimed_ns, c->times.read_ns);
+    m->pool.queue[(m->pool.queue_first + m->pool.queue_count++) % m->pool.count] = c;
 }
 
 /* ------------------------------------------------------------------------------ decoding */
@@ -334,14 +349,14 @@ static bool decode_more(model *m, uint32_t at)
 {
     worker *w = &m->workers[at];
     if (w->chunk) return false;
-    if (m->queue_count > 0) {
-        w->chunk = m->queue[m->queue_first];
-        m->queue_first = (m->queue_first + 1) % m->chunk_count;
-        m->queue_count--;
+    if (m->pool.queue_count > 0) {
+        w->chunk = m->pool.queue[m->pool.queue_first];
+        m->pool.queue_first = (m->pool.queue_first + 1) % m->pool.count;
+        m->pool.queue_count--;
     } else if (from_memory(m) && can_claim(m)) w->chunk = claim(m, NULL);
     if (!w->chunk) return false;
     w->chunk->times.before = w->last;
-    const bool woken = m->now > w->since;
+    const bool woken = m->cores.now > w->since;
     const double lag = draw_lag(m, woken, &w->chunk->late_ns);
     w->chunk->held_ns = woken ? w->chunk->late_ns : lag;
     begin(m, WORKER_LAG, at, lag);
@@ -352,10 +367,10 @@ static void has_begun(model *m, uint32_t at)
 {
     chunk *c = m->workers[at].chunk;
     mri_work *work = &c->times.work;
-    *work = (mri_work){.begun_ns = ns(m->now) + 1, .late_ns = ns(c->late_ns)};
+    *work = (mri_work){.begun_ns = ns(m->cores.now) + 1, .late_ns = ns(c->late_ns)};
     if (c->times.before.ended_ns) work->rested_ns = work->begun_ns - c->times.before.ended_ns;
     work->held_ns = mri_min_u64(ns(c->held_ns), work->rested_ns);
-    m->workers[at].shared_ns = m->shared_ns;
+    m->workers[at].shared_ns = m->cores.shared_ns;
     begin_on_core(m, WORKER_CORE, at, 1, c->ran);
 }
 
@@ -364,7 +379,8 @@ static void has_run(model *m, uint32_t at)
 {
     chunk *c = m->workers[at].chunk;
     mri_work *work = &c->times.work;
-    const double wall = m->now - (double)(work->begun_ns - 1), ran = m->shared_ns - m->workers[at].shared_ns;
+    const double wall = m->cores.now - (double)(work->begun_ns - 1),
+                 ran = m->cores.shared_ns - m->workers[at].shared_ns;
     const double delayed = fmax(0, wall - ran);
     work->ran_ns = ns(ran);
     work->large_ns = c->ran > 0 ? ns(c->large * ran / c->ran) : 0;
@@ -379,26 +395,27 @@ static void has_decoded(model *m, uint32_t at)
     worker *w = &m->workers[at];
     chunk *c = w->chunk;
     batch *b = batch_of(m, c->batch);
-    c->times.work.ended_ns = mri_max_u64(ns(m->now) + 1, c->times.work.begun_ns);
+    c->times.work.ended_ns = mri_max_u64(ns(m->cores.now) + 1, c->times.work.begun_ns);
     w->last = c->times.work;
-    w->since = m->now;
+    w->since = m->cores.now;
     w->chunk = NULL;
     if (c->batch >= m->warmup) m->out->read_bytes += c->bytes;
     b->remaining -= c->samples;
-    mri_work_add(&m->round, &c->times.work);
+    mri_work_add(&m->account.round, &c->times.work);
     if (b->remaining == 0) {
-        mri_load_mark(&m->load, m->round.ended_ns + m->round.held_ns, m->shape.workers, ns(m->now) + 1);
-        mri_load_mark(&m->reading, m->read.ns, 1, ns(m->now) + 1);
+        mri_load_mark(&m->account.load, m->account.round.ended_ns + m->account.round.held_ns,
+                      m->shape.workers, ns(m->cores.now) + 1);
+        mri_load_mark(&m->account.reading, m->account.read.ns, 1, ns(m->cores.now) + 1);
         b->full = true;
-        b->times.round = m->round;
-        b->times.load = m->load;
-        b->times.reading = m->reading;
-        m->round = (mri_work){0};
-        m->read.ns = 0;
+        b->times.round = m->account.round;
+        b->times.load = m->account.load;
+        b->times.reading = m->account.reading;
+        m->account.round = (mri_work){0};
+        m->account.read.ns = 0;
         b->times.last = c->times;
-        b->times.full_ns = ns(m->now) + 1;
+        b->times.full_ns = ns(m->cores.now) + 1;
     }
-    m->free_chunks[m->free_count++] = c;
+    m->pool.free[m->pool.free_count++] = c;
 }
 
 /* ------------------------------------------------------------------------------ staging */
@@ -406,33 +423,34 @@ static void has_decoded(model *m, uint32_t at)
 /* Staging waits for the batch and for room, queues its copies, and waits for them. */
 static bool stage(model *m)
 {
-    batch *b = batch_of(m, m->copied);
-    if (m->staging || m->lagging || m->copied >= m->next_batch + (m->next_first > 0) || !b->full)
+    batch *b = batch_of(m, m->at.copied);
+    if (m->stager.copying || m->stager.lagging || m->at.copied >= m->at.next_batch + (m->at.next_first > 0) ||
+        !b->full)
         return false;
-    if (!b->times.noticed_ns) b->times.noticed_ns = ns(m->now) + 1;
-    if (m->copied >= m->queued + DEVICE_SLOTS) return false;
-    b->times.came_ns = ns(m->came_ns) + 1;
-    b->times.room_ns = ns(m->now) + 1;
+    if (!b->times.noticed_ns) b->times.noticed_ns = ns(m->cores.now) + 1;
+    if (m->at.copied >= m->at.queued + DEVICE_SLOTS) return false;
+    b->times.came_ns = ns(m->stager.came_ns) + 1;
+    b->times.room_ns = ns(m->cores.now) + 1;
     begin(m, STAGER_LAG, 0, b->lag_ns);
-    return m->lagging = true;
+    return m->stager.lagging = true;
 }
 
 static void has_staged(model *m)
 {
-    batch_of(m, m->copied)->times.staged_ns = ns(m->now) + 1;
-    m->staged = m->copied + 1;
-    m->lagging = false;
-    m->staging = true;
+    batch_of(m, m->at.copied)->times.staged_ns = ns(m->cores.now) + 1;
+    m->at.staged = m->at.copied + 1;
+    m->stager.lagging = false;
+    m->stager.copying = true;
 }
 
 /* A copy begins when the step that used the device slot before is over. */
 static bool copy_more(model *m, uint32_t d)
 {
-    batch *b = batch_of(m, m->copied);
-    if (!m->staging || m->devices[d].copying || b->copied & (uint64_t)1 << d) return false;
-    if (m->copied >= m->stepped + DEVICE_SLOTS) return false;
+    batch *b = batch_of(m, m->at.copied);
+    if (!m->stager.copying || m->devices[d].copying || b->copied & (uint64_t)1 << d) return false;
+    if (m->at.copied >= m->at.stepped + DEVICE_SLOTS) return false;
     m->devices[d].copying = true;
-    b->copy[d].start_ns = ns(m->now) + 1;
+    b->copy[d].start_ns = ns(m->cores.now) + 1;
     begin_on_core(m, COPY_CORE, d, 1, b->copy_core_ns);
     return true;
 }
@@ -440,38 +458,38 @@ static bool copy_more(model *m, uint32_t d)
 /* The link may take longer than the core that feeds it. */
 static void copy_left_core(model *m, uint32_t d)
 {
-    const batch *b = batch_of(m, m->copied);
+    const batch *b = batch_of(m, m->at.copied);
     const double until = (double)(b->copy[d].start_ns - 1) + b->copy_ns;
-    begin(m, COPY_REST, d, until > m->now ? until - m->now : 0);
+    begin(m, COPY_REST, d, until > m->cores.now ? until - m->cores.now : 0);
 }
 
 static void has_copied(model *m, uint32_t d)
 {
-    batch *b = batch_of(m, m->copied);
+    batch *b = batch_of(m, m->at.copied);
     m->devices[d].copying = false;
-    b->copy[d].end_ns = ns(m->now) + 1;
+    b->copy[d].end_ns = ns(m->cores.now) + 1;
     b->copied |= (uint64_t)1 << d;
     for (uint32_t i = 0; i < m->cfg->devices; i++)
         if (!(b->copied & (uint64_t)1 << i)) return;
-    m->staging = false;
-    m->came_ns = m->now;
-    m->copied++;
+    m->stager.copying = false;
+    m->stager.came_ns = m->cores.now;
+    m->at.copied++;
 }
 
 /* ------------------------------------------------------------------------------ steps */
 
 static bool queue_step(model *m)
 {
-    if (m->queued >= m->staged || m->queued >= m->stepped + RUN_AHEAD) return false;
-    m->queued++;
+    if (m->at.queued >= m->at.staged || m->at.queued >= m->at.stepped + RUN_AHEAD) return false;
+    m->at.queued++;
     return true;
 }
 
 static bool begin_gap(model *m, uint32_t d)
 {
     device *dev = &m->devices[d];
-    const batch *b = batch_of(m, m->stepped);
-    if (dev->in_step || dev->steps > m->stepped || m->queued <= m->stepped) return false;
+    const batch *b = batch_of(m, m->at.stepped);
+    if (dev->in_step || dev->steps > m->at.stepped || m->at.queued <= m->at.stepped) return false;
     if (!(b->copied & (uint64_t)1 << d)) return false;
     dev->in_step = true;
     begin(m, GAP, d, b->gap_ns);
@@ -481,13 +499,13 @@ static bool begin_gap(model *m, uint32_t d)
 static void begin_step(model *m, uint32_t d)
 {
     device *dev = &m->devices[d];
-    batch *b = batch_of(m, m->stepped);
+    batch *b = batch_of(m, m->at.stepped);
     mri_batch_times t = b->times;
     t.copy = b->copy[d];
-    dev->begun_ns = m->now;
-    if (m->stepped >= m->warmup) {
+    dev->begun_ns = m->cores.now;
+    if (m->at.stepped >= m->warmup) {
         const mr_causes before = m->out->causes;
-        mri_causes_charge(&t, 0, ns(dev->free_ns) + 1, ns(m->now) + 1, &m->out->causes);
+        mri_causes_charge(&t, 0, ns(dev->free_ns) + 1, ns(m->cores.now) + 1, &m->out->causes);
         m->out->idle_ns += (double)(m->out->causes.total_ns - before.total_ns);
     }
     if (m->cfg->step_cores) begin_on_core(m, STEP, d, m->cfg->step_cores, b->step_ns);
@@ -496,16 +514,16 @@ static void begin_step(model *m, uint32_t d)
 
 static void end_batch(model *m)
 {
-    const uint64_t b = m->stepped++;
+    const uint64_t b = m->at.stepped++;
     if (b >= m->warmup) {
-        m->out->interval_ns[m->out->batches++] = m->now - m->last_end;
-        m->out->ns += m->now - m->last_end;
+        m->out->interval_ns[m->out->batches++] = m->cores.now - m->last_end;
+        m->out->ns += m->cores.now - m->last_end;
         m->out->samples += batch_of(m, b)->samples;
-    } else m->core_ns = 0;
-    m->last_end = m->now;
+    } else m->cores.core_ns = 0;
+    m->last_end = m->cores.now;
     for (uint32_t i = 0; i < m->cfg->devices; i++) {
-        if (b >= m->warmup) m->out->compute_ns += m->now - m->devices[i].begun_ns;
-        m->devices[i].free_ns = m->now;
+        if (b >= m->warmup) m->out->compute_ns += m->cores.now - m->devices[i].begun_ns;
+        m->devices[i].free_ns = m->cores.now;
         m->devices[i].in_step = false;
     }
 }
@@ -515,7 +533,7 @@ static void has_stepped(model *m, uint32_t d)
 {
     m->devices[d].steps++;
     for (uint32_t i = 0; i < m->cfg->devices; i++)
-        if (m->devices[i].steps <= m->stepped) return;
+        if (m->devices[i].steps <= m->at.stepped) return;
     end_batch(m);
 }
 
@@ -539,7 +557,7 @@ static void end_of(model *m, const activity *a)
 {
     switch (a->kind) {
     case READER_CORE: submitted(m, a->who); break;
-    case IN_FLIGHT: has_read(m, &m->chunk[a->who]); break;
+    case IN_FLIGHT: has_read(m, &m->pool.all[a->who]); break;
     case WORKER_LAG: has_begun(m, a->who); break;
     case STAGER_LAG: has_staged(m); break;
     case WORKER_CORE: has_run(m, a->who); break;
@@ -553,7 +571,7 @@ static void end_of(model *m, const activity *a)
 
 static void run_with_threads(model *m)
 {
-    while (m->stepped < m->end) {
+    while (m->at.stepped < m->end) {
         while (go_on(m)) {
         }
         const activity a = advance(m);
@@ -564,17 +582,17 @@ static void run_with_threads(model *m)
 /* Prefetch off: one thing after the other; the step is over before the next batch is asked for. */
 static void run_serial(model *m)
 {
-    m->running = 1; /* this thread */
+    m->cores.running = 1; /* this thread */
     const double one_pace = pace(m), one_share = share(m);
-    m->running = 0;
-    for (; m->stepped < m->end;) {
-        batch *b = batch_of(m, m->stepped);
+    m->cores.running = 0;
+    for (; m->at.stepped < m->end;) {
+        batch *b = batch_of(m, m->at.stepped);
         chunk c;
         mri_work *work = &b->times.last.work;
         double read = 0;
-        draw_batch(m, b, m->stepped);
+        draw_batch(m, b, m->at.stepped);
         b->times.serial = true;
-        b->times.last.asked_ns = ns(m->now) + 1;
+        b->times.last.asked_ns = ns(m->cores.now) + 1;
         for (uint32_t at = 0; at < b->samples; at += c.samples) {
             const uint32_t left = b->samples - at;
             draw_chunk(m, &c, left < m->chunk_samples ? left : m->chunk_samples);
@@ -586,21 +604,21 @@ static void run_serial(model *m)
             work->ended_ns += ns(wall + c.blocked);
             m->out->ran_ns += ran;
             m->out->delayed_ns += wall - ran;
-            m->core_ns += ran + (from_memory(m) ? 0 : c.read_core);
-            if (m->stepped >= m->warmup) m->out->read_bytes += c.bytes;
+            m->cores.core_ns += ran + (from_memory(m) ? 0 : c.read_core);
+            if (m->at.stepped >= m->warmup) m->out->read_bytes += c.bytes;
         }
         b->times.serial_read_ns = ns(read);
-        m->now += read + (double)work->ended_ns;
-        b->times.full_ns = b->times.came_ns = b->times.noticed_ns = b->times.room_ns = ns(m->now) + 1;
-        m->now += b->lag_ns;
-        b->times.staged_ns = ns(m->now) + 1;
+        m->cores.now += read + (double)work->ended_ns;
+        b->times.full_ns = b->times.came_ns = b->times.noticed_ns = b->times.room_ns = ns(m->cores.now) + 1;
+        m->cores.now += b->lag_ns;
+        b->times.staged_ns = ns(m->cores.now) + 1;
         for (uint32_t d = 0; d < m->cfg->devices; d++) {
-            b->copy[d] = (mri_copy_times){ns(m->now) + 1, ns(m->now + b->copy_ns) + 1};
+            b->copy[d] = (mri_copy_times){ns(m->cores.now) + 1, ns(m->cores.now + b->copy_ns) + 1};
         }
-        m->now += b->copy_ns + b->gap_ns;
-        m->core_ns += b->copy_core_ns * m->cfg->devices;
+        m->cores.now += b->copy_ns + b->gap_ns;
+        m->cores.core_ns += b->copy_core_ns * m->cfg->devices;
         for (uint32_t d = 0; d < m->cfg->devices; d++) begin_step(m, d);
-        while (m->act_count) { /* each on its own device, or on what cores there are */
+        while (m->cores.act_count) { /* each on its own device, or on what cores there are */
             const activity a = advance(m);
             end_of(m, &a);
         }
@@ -610,30 +628,31 @@ static void run_serial(model *m)
 static bool make(model *m)
 {
     const mr_replay_config *cfg = m->cfg;
-    const size_t in_flight = m->chunk_count + cfg->readers + cfg->workers + 3 * (size_t)cfg->devices + 1;
-    m->act = calloc(in_flight, sizeof *m->act);
-    m->chunk = calloc(m->chunk_count, sizeof *m->chunk);
-    m->free_chunks = calloc(m->chunk_count, sizeof *m->free_chunks);
-    m->queue = calloc(m->chunk_count, sizeof *m->queue);
+    const size_t in_flight = m->pool.count + cfg->readers + cfg->workers + 3 * (size_t)cfg->devices + 1;
+    m->cores.act = calloc(in_flight, sizeof *m->cores.act);
+    m->pool.all = calloc(m->pool.count, sizeof *m->pool.all);
+    m->pool.free = calloc(m->pool.count, sizeof *m->pool.free);
+    m->pool.queue = calloc(m->pool.count, sizeof *m->pool.queue);
     m->readers = calloc(cfg->readers, sizeof *m->readers);
     m->workers = calloc(cfg->workers, sizeof *m->workers);
-    m->batches = calloc(m->slots_kept, sizeof *m->batches);
+    m->slot.batches = calloc(m->slot.kept, sizeof *m->slot.batches);
     m->out->interval_ns = calloc(m->end - m->warmup, sizeof *m->out->interval_ns);
-    if (!m->act || !m->chunk || !m->free_chunks || !m->queue || !m->readers || !m->workers || !m->batches)
+    if (!m->cores.act || !m->pool.all || !m->pool.free || !m->pool.queue || !m->readers || !m->workers ||
+        !m->slot.batches)
         return false;
-    for (uint32_t i = 0; i < m->chunk_count; i++) m->free_chunks[m->free_count++] = &m->chunk[i];
+    for (uint32_t i = 0; i < m->pool.count; i++) m->pool.free[m->pool.free_count++] = &m->pool.all[i];
     return m->out->interval_ns != NULL;
 }
 
 static void drop(model *m)
 {
-    free(m->act);
-    free(m->chunk);
-    free(m->free_chunks);
-    free(m->queue);
+    free(m->cores.act);
+    free(m->pool.all);
+    free(m->pool.free);
+    free(m->pool.queue);
     free(m->readers);
     free(m->workers);
-    free(m->batches);
+    free(m->slot.batches);
 }
 
 static mri_run_shape shape_of(const mri_record_data *data, const mr_replay_config *cfg)
@@ -653,20 +672,20 @@ int mri_replay_part_run(const mri_record_data *data, const mr_replay_config *cfg
     *out = (mri_replay_run){0};
     model m = {.data = data, .cfg = cfg, .shape = shape_of(data, cfg), .out = out};
     m.chunk_samples = mri_shape_chunk_samples(&m.shape);
-    m.chunk_count = mri_shape_chunk_count(&m.shape);
+    m.pool.count = mri_shape_chunk_count(&m.shape);
     m.part_times = (double)cfg->batch / cfg->devices * data->shape.parts / data->shape.batch;
     m.chunks = stretch_of(data->chunks, part);
     look_at_lags(&m);
     m.copies = stretch_of(data->copies, part);
     m.steps = stretch_of(data->steps, part);
-    m.slots = cfg->prefetch + 1;
-    m.slots_kept = m.slots + DEVICE_SLOTS + RUN_AHEAD + 1;
-    m.warmup = 2 * (uint64_t)m.slots + 4;
+    m.slot.count = cfg->prefetch + 1;
+    m.slot.kept = m.slot.count + DEVICE_SLOTS + RUN_AHEAD + 1;
+    m.warmup = 2 * (uint64_t)m.slot.count + 4;
     m.end = m.warmup + part->batches;
     const bool made = make(&m);
     if (made && cfg->prefetch) run_with_threads(&m);
     else if (made) run_serial(&m);
-    out->core_ns = m.core_ns;
+    out->core_ns = m.cores.core_ns;
     drop(&m);
     return made ? MR_OK : MR_ENOMEM;
 }
