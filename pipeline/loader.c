@@ -320,6 +320,38 @@ int mr_loader_next_sized(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_er
     return rc;
 }
 
+static int seek(mr_loader *l, uint64_t epoch, uint64_t step, mr_error *err)
+{
+    const mri_loader_plan *plan = &l->plan;
+    const uint64_t per_epoch = plan->info.steps_per_epoch, epochs = plan->batches.end_batch / per_epoch;
+    if (plan->threads || l->staging)
+        return mr_error_set(
+            err, MR_EUNSUPPORTED,
+            "mr_loader_seek: this loader has %s; expected prefetch 0 and no devices: open another loader "
+            "with start_epoch and start_step",
+            plan->threads ? "threads" : "devices");
+    if (epoch >= epochs || step >= per_epoch)
+        return mr_error_set(
+            err, MR_EINVAL,
+            "mr_loader_seek: epoch %llu, step %llu: expected an epoch below %llu and a step below %llu",
+            (unsigned long long)epoch, (unsigned long long)step, (unsigned long long)epochs,
+            (unsigned long long)per_epoch);
+    if (mri_halt_is_over(&l->halt)) return mri_halt_reason(&l->halt, err);
+    if (mri_ring_seek(l->ring, epoch * per_epoch + step) == MR_OK) return MR_OK;
+    return mr_error_set(err, MR_EBUSY,
+                        "mr_loader_seek: a batch is in use or unfinished: take it and release it first");
+}
+
+int mr_loader_seek(mr_loader *l, uint64_t epoch, uint64_t step, mr_error *err)
+{
+    MRI_OWN(err, l);
+    int rc = enter(l, "mr_loader_seek", err);
+    if (rc != MR_OK) return rc;
+    rc = seek(l, epoch, step, err);
+    l->consumer.inside = 0;
+    return rc;
+}
+
 int mr_loader_release(mr_loader *l, mr_batch *batch, mr_stream *const *streams)
 {
     mr_error failed = MR_ERROR_INIT;

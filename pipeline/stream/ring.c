@@ -646,3 +646,13 @@ mri_slot *mri_ring_release_kept(mri_ring *r, mri_slot *instead)
     tell_outside(r, tell);
     return kept;
 }
+
+int mri_ring_seek(mri_ring *r, uint64_t batch)
+{
+    pthread_mutex_lock(&r->lock);
+    const bool idle = r->taken == r->released && r->next_batch == r->taken && r->next_first == 0;
+    for (uint32_t i = 0; idle && i < r->slot_count; i++) r->slot[i]->done = false;
+    if (idle) r->next_batch = r->freed = r->staged = r->copied = r->taken = r->released = batch;
+    pthread_mutex_unlock(&r->lock);
+    return idle ? MR_OK : MR_EBUSY;
+}

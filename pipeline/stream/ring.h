@@ -133,7 +133,10 @@ bool mri_ring_is_ahead(mri_ring *r);
  */
 bool mri_ring_may_release(mri_ring *r, uint64_t place);
 void mri_ring_release(mri_ring *r);
-/* The same, but its slot leaves the ring, and `instead`, which is free, takes its place. */
+/* Nobody but the consumer is here (prefetch off), and no device: the batch that is taken next is this one.
+ * MR_EBUSY: a batch is taken and not released, or not finished. */
+int mri_ring_seek(mri_ring *r, uint64_t batch);
+/* The same as release, but its slot leaves the ring, and `instead`, which is free, takes its place. */
 mri_slot *mri_ring_release_kept(mri_ring *r, mri_slot *instead);
 
 #endif

@@ -135,6 +135,7 @@ class Fed:
 
     def __init__(self, order: Order, first: int, end: int, ahead: int) -> None:
         self._order, self._next, self._end, self._ahead, self._pid = order, first, end, ahead, os.getpid()
+        self.oldest = first  # of the epochs that were given and not dropped
         self.memory = _Memory(order.count)
         self.pointer = self.memory.pointer
         self.feed(first)
@@ -142,11 +143,13 @@ class Fed:
     def feed(self, epoch: int) -> None:
         """The next batch is of this epoch: no earlier one is requested again. An epoch that a thread waits for comes now, too,
         if it is later than the epoch that was thought to be under way."""
+        self._next = max(self._next, epoch)  # epochs that were skipped are not requested
         wanted = _l.quick.mrp_orders_wanted(self.pointer)
         last = min(max(epoch + self._ahead, 0 if wanted == _l.NOWHERE else wanted), self._end - 1)
         if self._next > last:
             return
         _l.quick.mrp_orders_drop(self.pointer, epoch)
+        self.oldest = epoch
         while self._next <= last:
             numbers = self._order.give(self._next)
             if _l.native.mrp_orders_put(self.pointer, self._next, _address(numbers)) != _l.OK:

@@ -109,8 +109,17 @@ class Stream:
         """The batch that comes next is this one."""
         with self.lock:
             if (epoch, step) != (self.epoch, self.step):
-                self.stop()
+                if not self._moved(epoch, step):
+                    self.stop()
                 self.epoch, self.step = epoch, step
+
+    def _moved(self, epoch: int, step: int) -> bool:
+        """A run without threads goes there as it is, unless the order of the epoch was given and dropped."""
+        running = self.running
+        if not running or not running.pointer or self._loader()._cfg.prefetch or running.fed and epoch < running.fed.oldest:
+            return False
+        self._taken = None
+        return bool(_l.lib.mr_loader_seek(running.pointer, epoch, step, C.byref(self._error)) == _l.OK)
 
     def stop(self) -> None:
         """The threads of the library end. The position stays."""

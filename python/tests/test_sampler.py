@@ -190,3 +190,26 @@ def test_of_a_part_of_the_samples(shapes, settings):
     assert loader.sample_count == 60 and ids(drain(loader)) == list(range(60))
     with pytest.raises(millrace.ArgumentError, match="the data have 60"):
         millrace.Loader(shapes, take=0.5, sampler=[60], **settings)
+
+
+def test_seeking_without_threads_asks_for_each_order_once(shapes, settings):
+    """prefetch=0, as in worker processes, which take every n-th batch: the run stays, and so does the order that it has."""
+    asked = []
+
+    def order(epoch):
+        asked.append(epoch)
+        return weighted(epoch)
+
+    settings = dict(settings, prefetch=0, epochs=4)
+    told = millrace.Loader(shapes, sampler=weighted, **settings)
+    wanted = {(b.epoch, b.step): (b.ids.tolist(), np.asarray(b.images).tobytes()) for b in told}
+    loader = millrace.Loader(shapes, sampler=order, **settings)
+    del asked[:]
+    for place in [(0, 0), (0, 2), (0, 4), (0, 1), (2, 3), (2, 0), (3, 4)]:
+        loader.seek(*place)
+        b = next(iter(loader))
+        assert (b.epoch, b.step) == place and (b.ids.tolist(), np.asarray(b.images).tobytes()) == wanted[place]
+    assert asked == [0, 2, 3]
+    loader.seek(1, 1)  # backwards to an order that was given and dropped
+    b = next(iter(loader))
+    assert (b.ids.tolist(), np.asarray(b.images).tobytes()) == wanted[1, 1] and asked == [0, 2, 3, 1]

@@ -450,6 +450,17 @@ static inline int mr_loader_next(mr_loader *l, mr_batch *out, uint64_t timeout_n
     return mr_loader_next_sized(l, out, timeout_ns, err);
 }
 
+/* Choose the batch that mr_loader_next() delivers next: of this epoch and step, earlier or later than the
+ * last one. Only for a loader with prefetch 0 and without devices, which does nothing ahead; the call reads
+ * nothing and costs less than opening a loader. The content of a batch does not depend on it.
+ *
+ * MR_EINVAL        the epoch is not below mr_loader_config.epochs, or the step not below steps_per_epoch
+ * MR_EBUSY         a batch is not released yet, or mr_loader_next() returned MR_EAGAIN and has begun one;
+ *                  another thread is in mr_loader_next()
+ * MR_EUNSUPPORTED  the loader has threads or devices: open another one at this position
+ * other < 0        the first error of the loader, as from mr_loader_next() */
+MR_API int mr_loader_seek(mr_loader *l, uint64_t epoch, uint64_t step, mr_error *err);
+
 /* Release a batch. streams[r] (streams may be NULL without devices) is the stream that uses share r: the
  * loader rewrites the share's device memory only after the work queued on this stream so far. Release batches
  * in the order in which they were taken, from any thread, one at a time. If a device fails here, the batch is

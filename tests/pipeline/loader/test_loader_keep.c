@@ -161,12 +161,70 @@ static void memory_that_is_refused(void **state)
     mr_source_close(src);
 }
 
+/* The next batch of l is that of a loader that was opened at this position. */
+static void check_next(mr_loader *l, const mr_source *src, mr_loader_config cfg, uint64_t epoch,
+                       uint64_t step)
+{
+    mr_error err = MR_ERROR_INIT;
+    mr_loader *fresh;
+    mr_batch a, b;
+    cfg.start_epoch = epoch, cfg.start_step = step;
+    MRT_OK(mr_loader_open(&fresh, src, &cfg, &err), &err);
+    MRT_OK(mr_loader_next(fresh, &a, MR_FOREVER, &err), &err);
+    MRT_OK(mr_loader_next(l, &b, MR_FOREVER, &err), &err);
+    MRT_TRUE(b.epoch == epoch && b.step == step && b.last == a.last && b.count == a.count);
+    MRT_EQ(memcmp(a.ids, b.ids, a.count * sizeof *a.ids), 0);
+    MRT_EQ(memcmp(a.pixels, b.pixels, a.count * (size_t)6), 0);
+    MRT_OK(mr_loader_release(fresh, &a, NULL), NULL);
+    mr_loader_close(fresh);
+    MRT_OK(mr_loader_release(l, &b, NULL), NULL);
+}
+
+static void a_loader_without_threads_goes_anywhere(void **state)
+{
+    (void)state;
+    static const uint64_t places[][2] = {{0, 5}, {0, 1}, {3, 12}, {3, 12}, {1, 0}, {2, 12}, {0, 0}};
+    mr_source *src = mrt_source(mrt_idx_set("kept", 100, 2, 3));
+    mr_loader_config cfg = settings(0);
+    cfg.training = true, cfg.augment = "flip";
+    mr_loader *l;
+    mr_batch b;
+    mr_error err = MR_ERROR_INIT;
+    MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        MRT_OK(mr_loader_seek(l, places[i][0], places[i][1], &err), &err);
+        check_next(l, src, cfg, places[i][0], places[i][1]);
+        if (places[i][1] < 12) check_next(l, src, cfg, places[i][0], places[i][1] + 1);
+    }
+    MRT_OK(mr_loader_seek(l, 3, 12, &err), &err);
+    mr_kept *k = keep_next(l, &b); /* its slot is another from now on */
+    MRT_EQ(mr_loader_next(l, &b, MR_FOREVER, &err), MR_EEND);
+    MRT_OK(mr_loader_seek(l, 3, 12, &err), &err); /* from the end back */
+    check_next(l, src, cfg, 3, 12);
+    mr_kept_drop(k);
+    MRT_EQ(mr_loader_seek(l, 4, 0, &err), MR_EINVAL);
+    MRT_HAS(err.text, "epoch 4, step 0: expected an epoch below 4 and a step below 13");
+    MRT_EQ(mr_loader_seek(l, 0, 13, &err), MR_EINVAL);
+    MRT_OK(mr_loader_seek(l, 0, 0, &err), &err);
+    MRT_OK(mr_loader_next(l, &b, MR_FOREVER, &err), &err);
+    MRT_EQ(mr_loader_seek(l, 0, 0, &err), MR_EBUSY);
+    MRT_OK(mr_loader_release(l, &b, NULL), NULL);
+    mr_loader_stop(l);
+    MRT_EQ(mr_loader_seek(l, 0, 0, &err), MR_ECANCELED);
+    mr_loader_close(l);
+    cfg.prefetch = 1;
+    MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
+    MRT_EQ(mr_loader_seek(l, 0, 0, &err), MR_EUNSUPPORTED);
+    MRT_HAS(err.text, "this loader has threads");
+    mr_loader_close(l);
+    mr_source_close(src);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kept_memory_stays),
-        cmocka_unit_test(too_many_are_refused),
-        cmocka_unit_test(any_thread_may_drop),
+        cmocka_unit_test(kept_memory_stays),      cmocka_unit_test(a_loader_without_threads_goes_anywhere),
+        cmocka_unit_test(too_many_are_refused),   cmocka_unit_test(any_thread_may_drop),
         cmocka_unit_test(memory_that_is_refused),
     };
     return mrt_run(tests);
