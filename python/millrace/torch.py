@@ -151,6 +151,27 @@ class _Sampler(torch.utils.data.Sampler):
         return _Dataset(self._loader)
 
 
+class _DistributedSampler(_Sampler, torch.utils.data.distributed.DistributedSampler):
+    """The same of a loader of several ranks, which others require to be one of these (Ignite's handlers, loops that call set_epoch())."""
+
+    @property
+    def epoch(self) -> int:
+        """Of the next iteration."""
+        return self._loader._next_epoch if self._loader._wanted is None else self._loader._wanted
+
+    @property
+    def seed(self) -> int:
+        return int(self._loader._given["seed"])
+
+    @property
+    def total_size(self) -> int:
+        return len(self) * self.num_replicas
+
+    @property
+    def dataset(self) -> _Dataset:
+        return _Dataset(self._loader)
+
+
 class _Place:
     """A batch of an iteration, as an index of _Dataset."""
     __slots__ = ("of", "step")
@@ -159,12 +180,12 @@ class _Place:
         self.of, self.step = of, step
 
 
-class _BatchSampler(torch.utils.data.Sampler):
+class _BatchSampler(torch.utils.data.BatchSampler):
     """What stands where a batch sampler is looked for. A DataLoader of loader.dataset, this (or one that leaves out the first of
     these), and loader.collate_fn gives the loader's batches; batches that are left out are not made."""
 
     def __init__(self, loader: "Loader") -> None:
-        self._loader, self.sampler = loader, _Sampler(loader)
+        self._loader, self.sampler = loader, loader._sampler()
 
     def __len__(self) -> int:
         return len(self._loader)
@@ -431,14 +452,18 @@ class Loader(OwnMixin, Passes, Generic[Item]):
     @property
     def sampler(self) -> _Sampler:
         self._settle()
-        return _Sampler(self)
+        return self._sampler()
 
     @sampler.setter
     def sampler(self, value: Any) -> None:
         self._fixed()
 
+    def _sampler(self) -> _Sampler:
+        return _DistributedSampler(self) if self._world > 1 else _Sampler(self)
+
     @property
     def batch_sampler(self) -> _BatchSampler:
+        self._settle()
         return _BatchSampler(self)
 
     @batch_sampler.setter

@@ -156,6 +156,17 @@ def test_a_subset_of_its_data_set_is_told(shapes):
         torch.utils.data.Subset(loader(shapes).dataset, [3, 4])[0]
 
 
+def test_samplers_are_of_the_classes_that_others_require(shapes):
+    """Ignite's handlers refuse a sampler of several ranks that is no DistributedSampler; loops ask for the class before set_epoch()."""
+    alone, l = loader(shapes), loader(shapes, rank=1, world=2)
+    assert not isinstance(alone.sampler, DistributedSampler) and isinstance(alone.batch_sampler, BatchSampler)
+    for s in (l.sampler, l.batch_sampler.sampler):
+        assert isinstance(s, DistributedSampler) and (s.rank, s.num_replicas, s.seed, s.shuffle) == (1, 2, 3, True)
+        assert s.total_size == 2 * len(s) and len(s.dataset) == 120
+    l.sampler.set_epoch(3)
+    assert l.sampler.epoch == 3 and next(iter(l)) and l.sampler.epoch == 4
+
+
 class Skipping:
     """accelerate.data_loader.SkipBatchSampler, as its caller needs it."""
 
