@@ -28,6 +28,7 @@ bool mri_mix_magic(const void *head, size_t bytes)
 void mri_mix_file_fini(mri_mix_file *f)
 {
     free(f->text);
+    free(f->set);
     *f = (mri_mix_file){0};
 }
 
@@ -87,6 +88,11 @@ static int take_line(mri_mix_file *f, const char *path, size_t number, char *lin
         return wrong(err, path, number, "expected blanks and a path behind the share, found \"%s\"", shown);
     if (f->count == MRI_MIX_MOST)
         return wrong(err, path, number, "expected at most %d data sets, found one more", MRI_MIX_MOST);
+    if ((f->count & (f->count - 1)) == 0) { /* full at every power of two */
+        mri_mix_line *more = realloc(f->set, (f->count ? 2 * (size_t)f->count : 1) * sizeof *more);
+        if (!more) return mr_error_set(err, MR_ENOMEM, "no memory for a list of data sets");
+        f->set = more;
+    }
     f->set[f->count++] = one;
     return MR_OK;
 }

@@ -12,7 +12,7 @@
 
 #include "millrace/base.h"
 
-enum { MRI_MIX_MOST = 64 }; /* sets */
+enum { MRI_MIX_MOST = 1024 }; /* sets: a share of one of them is ten parts of MRI_MIXTURE_PARTS */
 
 typedef struct mri_mix_line {
     const char *path; /* as it stands there */
@@ -23,7 +23,7 @@ typedef struct mri_mix_line {
 typedef struct mri_mix_file {
     char *text;
     uint32_t count; /* at least 1 */
-    mri_mix_line set[MRI_MIX_MOST];
+    mri_mix_line *set;
 } mri_mix_file;
 
 /* Is it meant as one, by its first bytes? */

@@ -29,10 +29,10 @@ typedef struct part { /* one of the sets */
 } part;
 
 typedef struct mix { /* fixed after open */
-    part part[MRI_MIX_MOST];
     uint32_t count;
     mri_names names; /* of all classes */
     const char **class_names;
+    part part[];
 } mix;
 
 static bool mix_probe(const mri_probe *p) { return !p->is_folder && mri_mix_magic(p->head, p->head_bytes); }
@@ -445,8 +445,8 @@ static int mix_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
     int rc = check_place(src, err);
     if (!rc) rc = mri_mix_file_read(&f, src->path, err);
     if (rc) return rc;
-    src->info.memory_bytes = sizeof(mix);
-    if (!(src->state = calloc(1, sizeof(mix))))
+    src->info.memory_bytes = sizeof(mix) + f.count * sizeof(part);
+    if (!(src->state = calloc(1, sizeof(mix) + f.count * sizeof(part))))
         rc = mr_error_set(err, MR_ENOMEM, "no memory for %u data sets", f.count);
     for (uint32_t k = 0; !rc && k < f.count; k++) rc = open_set(src, &f.set[k], cfg, err);
     if (!rc) rc = describe(src, &f, err);
@@ -462,19 +462,28 @@ static int mix_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
 static const part *part_of(const mr_source *src, uint64_t sample)
 {
     const mix *m = src->state;
-    uint32_t k = m->count - 1;
-    while (m->part[k].first > sample) k--;
-    return &m->part[k];
+    uint32_t low = 0, high = m->count;
+    while (high - low > 1) {
+        const uint32_t mid = low + (high - low) / 2;
+        if (m->part[mid].first <= sample) low = mid;
+        else high = mid;
+    }
+    return &m->part[low];
 }
 
-/* Those without shared files begin where the next one does. */
+/* Those without shared files begin where the next one does: the last that begins there has some. */
 static const part *part_of_file(const mr_source *src, uint32_t *file)
 {
     const mix *m = src->state;
-    uint32_t k = m->count - 1;
-    while (m->part[k].first_file > *file || info_of(&m->part[k])->file_count == 0) k--;
-    *file -= m->part[k].first_file;
-    return &m->part[k];
+    uint32_t low = 0, high = m->count;
+    while (high - low > 1) {
+        const uint32_t mid = low + (high - low) / 2;
+        if (m->part[mid].first_file <= *file) low = mid;
+        else high = mid;
+    }
+    while (info_of(&m->part[low])->file_count == 0) low--;
+    *file -= m->part[low].first_file;
+    return &m->part[low];
 }
 
 /* A set's own numbering must not reach the caller. */

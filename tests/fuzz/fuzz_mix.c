@@ -8,7 +8,7 @@
 #include "formats/mix/mix_file.h"
 #include "tests/fuzz/fuzz_source.h"
 
-enum { MOST = 64 << 10, TEXT_MOST = 4096, SETS = 4 << 20 /* of sets that are named often */ };
+enum { MOST = 64 << 10, TEXT_MOST = 4096, SETS = 40 << 20 /* of sets that are named often */ };
 static const char first_line[] = "millrace mix 1\n";
 
 typedef struct made {
