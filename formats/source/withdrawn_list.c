@@ -14,6 +14,7 @@
 static const char first_line[] = "millrace withdrawn 1\n";
 static const char first_words[] = "millrace withdrawn ";
 #define MOST_BYTES ((off_t)1 << 30)
+enum { LEAST_LINE = sizeof "0 0 0 0123456789abcdef 0123456789abcdef\tf\t\t" }; /* with its end */
 
 void mri_withdrawn_list_fini(mri_withdrawn_list *l)
 {
@@ -187,7 +188,7 @@ static int parse(mri_withdrawn_list *l, size_t bytes, mr_error *err)
     int rc = lines < 2 ? wrong(l, 2, err, "expected the end line: the list is cut")
                        : check_end(l, bytes, lines, err);
     if (rc) return rc;
-    l->entry = calloc(lines, sizeof *l->entry);
+    l->entry = calloc(bytes / LEAST_LINE + 1, sizeof *l->entry); /* a shorter line is no entry */
     if (!l->entry) return mr_error_set(err, MR_ENOMEM, "no memory for a list of withdrawn samples");
     rc = get_lines(l, bytes, err);
     if (!rc && l->count != lines - 2) rc = wrong(l, l->count + 2, err, "expected the end line last");
