@@ -25,10 +25,11 @@ cat back/train/*/*.jpg >got; cat d/train/*/*.jpg >want; same got want
 printf x | dd of=back/train/disc/00001.jpg bs=1 seek=100 conv=notrunc status=none
 run 1 export d.mrec back --resume; err_has "is not what the data have"; err_has "00001.jpg"
 rm -r back
-for n in 1 2 3; do
+for n in 1 6 11; do
+    name=$(sed -n "${n}p" all)
     "$millrace" export d.mrec back --resume --quiet >out 2>err &
     pid=$!
-    sleep 0.00$n
+    waits $pid any "$name" "$name.part"
     kill -9 $pid 2>/dev/null
     wait $pid 2>/dev/null
 done

@@ -140,12 +140,13 @@ damaged mrec
 rm bad/s-00001.mrec
 cut_to bad/s-00000.mrec 20000
 n=0
+set -- bad/s-00000.mrec.damaged bad/s-00000.mrec.part bad/s-00001.mrec.part bad/s-00001.mrec bad/s.mrec.part
 until "$millrace" repair bad/s.mrec >look 2>err && grep -q "60 samples whole, nothing lost" look; do
     n=$((n + 1))
     [ $n -le 200 ] || { fail "repair --in-place does not come to its end"; break; }
     "$millrace" repair bad/s.mrec --in-place --from d >out 2>err &
     pid=$!
-    [ $n -gt 12 ] || { sleep "0.00$((n % 10))"; kill -9 $pid 2>/dev/null; }
+    [ $# -eq 0 ] || { waits $pid any "$1"; kill -9 $pid 2>/dev/null; shift; }
     wait $pid 2>/dev/null
 done
 # a kill between the last file and the list leaves a set that is whole and the list's part file: the same command takes it away
