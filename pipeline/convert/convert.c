@@ -185,7 +185,9 @@ static int convert(const mri_convert_plan *plan, const char *dst, mr_convert_res
     mri_convert_pool *pool = NULL;
     mri_taken *taken = NULL;
     uint64_t first;
-    int rc = kind->open(&output, plan, dst, &first, &out->resumed, err);
+    int rc = plan->cfg.resume ? MR_OK : mri_convert_check_space(plan, dst, 0, err);
+    if (rc) return rc;
+    rc = kind->open(&output, plan, dst, &first, &out->resumed, err);
     if (rc == MR_EEND) { /* an earlier run had come to the end */
         rc = MR_OK;
         first = plan->info->count;
@@ -194,7 +196,8 @@ static int convert(const mri_convert_plan *plan, const char *dst, mr_convert_res
     }
     out->records = out->resumed;
     out->bad = first - out->resumed; /* what earlier runs passed over */
-    if (kind->resumes) rc = open_taken(&taken, plan, dst, first, err);
+    if (rc == MR_OK && plan->cfg.resume) rc = mri_convert_check_space(plan, dst, first, err);
+    if (rc == MR_OK && kind->resumes) rc = open_taken(&taken, plan, dst, first, err);
     if (rc == MR_OK && out->bad) rc = mri_convert_tell_passed(plan, output, first, err);
     if (rc == MR_OK && taken && first < plan->info->count) rc = mri_taken_check(taken, first, err);
     if (rc == MR_OK) rc = mri_convert_pool_start(&pool, plan, first, err);

@@ -12,6 +12,7 @@
  *   convert_taken.c        the files that were read are the same when a run goes on          (calling thread)
  *   convert_differs.c      why a run cannot go on: which settings differ
  *   convert_target.c       the output is not the input
+ *   convert_space.c        the output has room on its disk
  *   convert_mrec.c         .mrec files, and what an earlier run left of them                 (calling thread)
  *   convert_shards.c       a set of them: the old one or the new one                         (calling thread)
  *   convert_journal.c      how far such a set has come                                       (calling thread)
@@ -48,6 +49,10 @@ int mri_taken_note(mri_taken *t, uint64_t sample, uint64_t stamp, mr_error *err)
 /* After the end of the conversion, whose output stays as it is when this fails. */
 int mri_taken_remove(mri_taken *t, mr_error *err); /* NULL is harmless */
 void mri_taken_close(mri_taken *t, bool keep);     /* NULL is harmless */
+
+/* Is there room for the samples from `first` on? MR_EIO, ENOSPC: less than they are estimated to take.
+ * (convert_space.c) */
+int mri_convert_check_space(const mri_convert_plan *plan, const char *dst, uint64_t first, mr_error *err);
 
 /* "--resize was 0, is 40": what differs in two provenances. Returns buf. (convert_differs.c) */
 char *mri_convert_differs(const char *was, const char *is, char *buf, size_t room);

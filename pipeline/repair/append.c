@@ -203,6 +203,8 @@ static int convert(append *a, mr_convert_config *cfg, mr_error *err)
     cfg->on_bad = a->cfg->on_bad;
     cfg->context = a->cfg->context;
     cfg->stop = a->cfg->stop;
+    cfg->space = a->cfg->space;
+    cfg->no_space_check = a->cfg->no_space_check;
     cfg->resume = !a->cfg->force;
     cfg->force = a->cfg->force;
     const int rc = mr_convert(a->src, a->aside, cfg, &made, err);

@@ -279,6 +279,23 @@ static bool list_was_begun(const char *list)
     return lstat(part, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & S_ISVTX) && st.st_uid == geteuid();
 }
 
+/* A repaired file is about as large as the damaged one, or as the list says. In place one follows the other,
+ * and the damaged ones stay. */
+static int check_space(const mri_repair *r, mr_error *err)
+{
+    uint64_t bytes = 0;
+    struct stat st;
+    if (r->cfg->no_space_check) return MR_OK;
+    for (uint32_t k = 0; k < r->set->count; k++) {
+        const mri_repair_file *f = &r->set->file[k];
+        if (!f->kept || (!r->cfg->dst && f->there && f->whole)) continue;
+        const uint64_t own = f->there && stat(f->path, &st) == 0 ? (uint64_t)st.st_size : 0;
+        bytes += mri_max_u64(own, f->listed ? f->line.file_bytes : 0);
+    }
+    return bytes ? mr_output_check_space(r->cfg->dst ? r->cfg->dst : r->set->file[0].path, bytes, NULL, err)
+                 : MR_OK;
+}
+
 static int write_all(mri_repair *r, mr_error *err)
 {
     const mri_repair_set *s = r->set;
@@ -287,6 +304,7 @@ static int write_all(mri_repair *r, mr_error *err)
     for (uint32_t k = 0; k < s->count; k++) kept += s->file[k].kept;
     int rc = to ? check_renumbered(r, kept, err) : no_memory(err);
     if (!rc) rc = check_dst(r, err);
+    if (!rc) rc = check_space(r, err);
     if (!rc) rc = make_folder(r, err);
     mr_repair_result *out = r->result;
     out->renumbered = (s->counted && kept != s->count) || numbers_anew(r, kept);

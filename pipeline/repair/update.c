@@ -50,7 +50,9 @@ static mr_append_config append_config(const update *u)
                               .progress = u->cfg->progress,
                               .on_bad = u->cfg->on_bad,
                               .context = u->cfg->context,
-                              .stop = u->cfg->stop};
+                              .stop = u->cfg->stop,
+                              .space = u->cfg->space,
+                              .no_space_check = u->cfg->no_space_check};
 }
 
 static int finish_earlier(update *u, mr_error *err)

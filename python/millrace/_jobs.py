@@ -73,7 +73,7 @@ def _source(path: Any, options: Any) -> Source:
 def convert(path: Any, to: Any, *, kind: str = "mrec", store: str = "jpeg", resize: int = 0, quality: int = 90,
             center_square: bool = False, workers: int = 0, shard_bytes: int = 0, resume: bool = False, force: bool = False,
             check: bool = True, verify: bool = True, entries: bool = True, transcode: bool = False, names: bool = True,
-            max_bad: Optional[int] = None, memory: int = 0, progress: Tell = None,
+            max_bad: Optional[int] = None, memory: int = 0, check_space: bool = True, progress: Tell = None,
             on_bad: Optional[Callable[[Exception], Any]] = None, **data: Unpack[SourceSettings]) -> Dict[str, Any]:
     """Any data set into record files (kind "mrec"), "tfrecord" or "tar", as `millrace convert` does; settings as its options.
 
@@ -91,6 +91,7 @@ def convert(path: Any, to: Any, *, kind: str = "mrec", store: str = "jpeg", resi
     cfg.shard_bytes, cfg.memory_bytes = _count("shard_bytes", shard_bytes, 0, 2**64 - 1), _count("memory", memory, 0, 2**64 - 1)
     cfg.resume, cfg.force, cfg.check, cfg.verify = bool(resume), bool(force), bool(check), bool(verify)
     cfg.entries, cfg.transcode, cfg.no_names = bool(entries), bool(transcode), not names
+    cfg.no_space_check = not check_space
     if max_bad is not None:
         cfg.max_bad = _count("max_bad", max_bad, 0, 2**64 - 1)
     result, what, name = mr_convert_result(), _l.new_error(), _l.encode(to)

@@ -400,7 +400,7 @@ class mr_loader_stats(Structure):
 
 class mr_convert_config(Structure):
     _fields_ = _members("mr_convert_config", struct_size=c_size_t, decode=mr_decode_config, provenance=c_char_p, progress=c_void_p,
-                        on_bad=c_void_p, context=c_void_p, stop=c_void_p, bad_told=c_void_p)
+                        on_bad=c_void_p, context=c_void_p, stop=c_void_p, bad_told=c_void_p, space=c_void_p)
 
 
 class mr_convert_result(Structure):

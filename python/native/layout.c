@@ -322,6 +322,7 @@ static const struct row rows[] = {
     MEMBER(mr_convert_config, context),
     MEMBER(mr_convert_config, stop),
     MEMBER(mr_convert_config, bad_told),
+    MEMBER(mr_convert_config, space),
     SIZE(mr_convert_result),
     MEMBER(mr_convert_result, struct_size),
     MEMBER(mr_convert_result, records),

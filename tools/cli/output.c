@@ -74,3 +74,14 @@ const char *size_text(double bytes, char *buf, size_t buf_bytes)
     snprintf(buf, buf_bytes, k ? "%.1f %s" : "%.0f %s", bytes, unit[k]);
     return buf;
 }
+
+void space_say(uint64_t bytes, uint64_t free_bytes, bool quiet)
+{
+    char needed[32], there[32];
+    if (quiet || bytes < (uint64_t)1 << 30) return;
+    size_text((double)bytes, needed, sizeof needed);
+    if (free_bytes == UINT64_MAX) say("about %s are to be written", needed);
+    else
+        say("about %s are to be written; %s are free", needed,
+            size_text((double)free_bytes, there, sizeof there));
+}

@@ -19,6 +19,9 @@ void say_as_rank(uint32_t rank);
 /* "1.5 GiB", "12.3 KiB", "17 B". buf is 32 bytes or more; returns buf. */
 const char *size_text(double bytes, char *buf, size_t buf_bytes);
 
+/* How much is going to be written, where that is a gibibyte or more. free_bytes UINT64_MAX: unknown. */
+void space_say(uint64_t bytes, uint64_t free_bytes, bool quiet);
+
 /* The shortest decimal that reads back as this float. buf is 32 bytes or more; returns buf. */
 const char *float_text(float value, char *buf, size_t buf_bytes);
 

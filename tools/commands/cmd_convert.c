@@ -68,6 +68,12 @@ static bool bad_told(void *context, uint64_t sample)
     return bad_list_has(&r->bad, sample);
 }
 
+static void on_space(void *context, uint64_t bytes, uint64_t free_bytes)
+{
+    const convert_run *r = context;
+    space_say(bytes, free_bytes, r->args->output.quiet);
+}
+
 static const opt options[] = {
 #define MRI_SETTING(...) MRI_ROW(convert_args, __VA_ARGS__),
 #define MRI_OPTION       MRI_SETTING
@@ -96,6 +102,7 @@ static void fill_config(mr_convert_config *cfg, const convert_args *a, convert_r
     cfg->progress = on_progress;
     cfg->on_bad = on_bad;
     cfg->bad_told = bad_told;
+    cfg->space = on_space;
     cfg->context = r;
     cfg->stop = &interrupt_flag;
 }
@@ -342,7 +349,7 @@ static int choose_to(convert_args *a)
 /* ---- update ---- */
 static int check_update(const convert_args *a)
 {
-    static const char *const taken[] = {"workers", "memory", "force", "seed"};
+    static const char *const taken[] = {"workers", "memory", "force", "no-space-check", "seed"};
     if (a->update.update)
         return check_taken(a, taken, OPT_COUNT(taken), "--update, which takes the settings that DST stores");
     if (!options_was_given(&a->given, "changed") && !options_was_given(&a->given, "gone")) return EXIT_DONE;
@@ -357,6 +364,7 @@ static int update(const convert_args *a, mr_source *src)
                               .workers = a->workers,
                               .memory_bytes = a->memory_bytes,
                               .force = a->force,
+                              .no_space_check = a->no_space_check,
                               .data = &a->data,
                               .output = &a->output};
     return convert_update_run(&u, src);

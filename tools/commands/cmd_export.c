@@ -2,6 +2,7 @@
  * called as they were, or numbered in a folder per class. Picture files come out byte for byte; coefficients
  * become baseline JPEG, pixels PNG. */
 #include <errno.h>
+#include <ftw.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@
 
 typedef struct export_args {
     const char *data, *folder;
-    bool force, numbered, resume;
+    bool force, numbered, resume, no_space_check;
     data_args data_opts;
     output_args output;
 } export_args;
@@ -210,6 +211,33 @@ static int export_one(export_run *r, uint64_t at, void **buffer, size_t *buffer_
     return MR_OK;
 }
 
+static uint64_t written_before; /* of nftw(), which passes no context on */
+
+static int add_file(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)path;
+    (void)at;
+    if (kind == FTW_F) written_before += (uint64_t)st->st_blocks * 512;
+    return 0;
+}
+
+/* Files that are there already are kept or replaced. */
+static int check_space(const export_run *r, mr_error *err)
+{
+    const mr_source_info *info = mr_source_info_of(r->src);
+    const uint64_t bytes = info->total_bytes + info->count * 2048; /* the rest of each file's last block */
+    mr_error why = MR_ERROR_INIT;
+    uint64_t room;
+    written_before = 0;
+    if (r->args->resume || r->args->force) nftw(r->args->folder, add_file, 16, FTW_PHYS);
+    const uint64_t left = bytes > written_before ? bytes - written_before : 0;
+    const int rc = mr_output_check_space(r->args->folder, left, &room, &why);
+    space_say(left, room, r->args->output.quiet);
+    if (rc == MR_OK || r->args->no_space_check) return MR_OK;
+    *err = why;
+    return rc;
+}
+
 static int export_all(export_run *r, mr_error *err)
 {
     const uint64_t count = mr_source_info_of(r->src)->count;
@@ -217,7 +245,8 @@ static int export_all(export_run *r, mr_error *err)
     size_t buffer_bytes = 0;
     int rc = mr_checker_create(&r->checker);
     if (rc) return mr_error_set(err, rc, "no memory for decoders");
-    rc = make_folder(r->args->folder, err);
+    rc = check_space(r, err);
+    if (rc == MR_OK) rc = make_folder(r->args->folder, err);
     for (uint64_t at = 0; rc == MR_OK && at < count; at++) {
         r->is_bad = false;
         rc = interrupt_flag ? mr_error_set(err, MR_ECANCELED, "the export is not whole")
@@ -352,6 +381,8 @@ static const opt options[] = {
     OPT(export_args, force, FLAG, .option = "force", .help = "replace files that exist"),
     OPT(export_args, resume, FLAG, .option = "resume",
         .help = "continue an interrupted run: existing files with the right bytes stay"),
+    OPT(export_args, no_space_check, FLAG, .option = "no-space-check",
+        .help = "write although the files may be larger than the free space"),
     OPT(export_args, numbered, FLAG, .option = "numbered",
         .help = "DIR/CLASS/NNNNNNNN.jpg, the number being the sample's, whatever the samples are called"),
 };

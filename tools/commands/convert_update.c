@@ -97,6 +97,12 @@ static void on_found(void *context, const mr_set_update_finding *f)
     }
 }
 
+static void on_space(void *context, uint64_t bytes, uint64_t free_bytes)
+{
+    const update_run *r = context;
+    space_say(bytes, free_bytes, r->args->output->quiet);
+}
+
 static void report_json(const update_run *r, const mr_set_update_result *res)
 {
     json_line j = json_begin(stdout, "update");
@@ -167,6 +173,8 @@ static mr_set_update_config config_of(update_run *r)
     cfg.progress = on_progress;
     cfg.found = on_found;
     cfg.on_bad = on_bad;
+    cfg.space = on_space;
+    cfg.no_space_check = r->args->no_space_check;
     cfg.context = r;
     cfg.stop = &interrupt_flag;
     return cfg;

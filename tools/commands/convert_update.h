@@ -22,7 +22,7 @@ typedef struct convert_update {
     set_update_args args;
     uint32_t workers;
     uint64_t memory_bytes;
-    bool force;
+    bool force, no_space_check;
     const data_args *data;
     const output_args *output;
 } convert_update;

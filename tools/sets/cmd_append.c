@@ -16,7 +16,7 @@
 
 typedef struct append_args {
     const char *set, *src;
-    bool update, force, again;
+    bool update, force, again, no_space_check;
     uint32_t workers;
     uint64_t memory;
     data_args data;
@@ -45,6 +45,12 @@ static void on_bad(void *context, const mr_error *what, uint64_t substitute)
     (void)substitute;
     check_place(r->src, &placed);
     say_error(&placed);
+}
+
+static void on_space(void *context, uint64_t bytes, uint64_t free_bytes)
+{
+    const append_run *r = context;
+    space_say(bytes, free_bytes, r->args->output.quiet);
 }
 
 /* ---- only new samples ---- */
@@ -173,6 +179,8 @@ static int add(append_run *r)
     cfg.again = a->again;
     cfg.progress = on_progress;
     cfg.on_bad = on_bad;
+    cfg.space = on_space;
+    cfg.no_space_check = a->no_space_check;
     cfg.context = r;
     cfg.stop = &interrupt_flag;
     progress_start(&r->bar, "append", "samples", a->output.quiet);
@@ -203,6 +211,8 @@ static const opt options[] = {
         .help = "append also samples that the set has already: they are in it twice"),
     OPT(append_args, force, FLAG, .option = "force",
         .help = "discard the rest of an interrupted run with other samples"),
+    OPT(append_args, no_space_check, FLAG, .option = "no-space-check",
+        .help = "write although the new files may be larger than the free space"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Options", options),

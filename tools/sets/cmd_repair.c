@@ -15,7 +15,7 @@
 
 typedef struct repair_args {
     const char *set, *dst, *from;
-    bool in_place, force;
+    bool in_place, force, no_space_check;
     data_args data;
     output_args output;
 } repair_args;
@@ -178,6 +178,7 @@ static int run(const void *args)
     cfg.dst = a->dst;
     cfg.in_place = a->in_place;
     cfg.force = a->force;
+    cfg.no_space_check = a->no_space_check;
     cfg.report = on_finding;
     cfg.context = (void *)(uintptr_t)a;
     cfg.stop = &interrupt_flag;
@@ -204,6 +205,8 @@ static const opt options[] = {
     OPT(repair_args, in_place, FLAG, .option = "in-place",
         .help = "replace the damaged files; the old ones stay as NAME.damaged"),
     OPT(repair_args, force, FLAG, .option = "force", .help = "replace files of DST, and NAME.damaged"),
+    OPT(repair_args, no_space_check, FLAG, .option = "no-space-check",
+        .help = "write although the repaired files may be larger than the free space"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Options", options),

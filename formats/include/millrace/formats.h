@@ -757,6 +757,10 @@ MR_API int mr_output_commit(mr_output *o, mr_error *err);
 MR_API void mr_output_abandon(mr_output *o, bool keep);
 /* Write everything on this folder's file system to disk. */
 MR_API int mr_output_sync_all(const char *folder, mr_error *err);
+/* Check before the first byte that the file system of path, which need not exist, has room for `bytes`.
+ * MR_EIO with sys_errno ENOSPC: it has less, and err has both numbers. MR_OK also when the system does not
+ * know. free_bytes: NULL, or written; UINT64_MAX: unknown. */
+MR_API int mr_output_check_space(const char *path, uint64_t bytes, uint64_t *free_bytes, mr_error *err);
 /* Remove a file that force could replace. MR_OK when path does not exist. */
 MR_API int mr_output_remove(const char *path, const mr_output_config *cfg, mr_error *err);
 

@@ -85,6 +85,10 @@ typedef struct mr_convert_config {
      * the reason. NULL: on_bad is not called again for skipped samples. Called from the calling thread, with
      * rising sample numbers */
     bool (*bad_told)(void *context, uint64_t sample);
+    /* Called once before the first byte, from the calling thread, with the estimated size of the output and
+     * the free space of its file system (UINT64_MAX: unknown); or NULL */
+    void (*space)(void *context, uint64_t bytes, uint64_t free_bytes);
+    bool no_space_check; /* write although the estimate is larger than the free space */
 } mr_convert_config;
 
 MR_API void mr_convert_defaults_sized(mr_convert_config *cfg, size_t struct_size);
@@ -119,6 +123,8 @@ typedef struct mr_convert_result {
  * MR_EINVAL      a setting is invalid; DST is a folder or a link, is the source, or lies inside its folder
  * MR_EBADSAMPLE  more than max_bad samples are bad, or no sample could be converted
  * MR_ECANCELED   stop was set
+ * MR_EIO         with sys_errno ENOSPC and nothing written: the estimated size of the output is above the
+ *                free space (mr_output_check_space())
  * other < 0      the source could not be read or the output not written; err names the file */
 MR_API int mr_convert_sized(const mr_source *src, const char *dst, const mr_convert_config *cfg,
                             mr_convert_result *out, mr_error *err);
@@ -141,6 +147,9 @@ typedef struct mr_append_config {
     void *context;
     const volatile int *stop;
     bool again; /* append also samples that the set has already; they are then in the set twice */
+    /* As in mr_convert_config, of the new samples */
+    void (*space)(void *context, uint64_t bytes, uint64_t free_bytes);
+    bool no_space_check;
 } mr_append_config;
 
 MR_API void mr_append_defaults_sized(mr_append_config *cfg, size_t struct_size);
@@ -230,6 +239,9 @@ typedef struct mr_set_update_config {
                             */
     void *context;
     const volatile int *stop;
+    /* As in mr_convert_config, of the samples to append */
+    void (*space)(void *context, uint64_t bytes, uint64_t free_bytes);
+    bool no_space_check;
 } mr_set_update_config;
 
 MR_API void mr_set_update_defaults_sized(mr_set_update_config *cfg, size_t struct_size);

@@ -42,6 +42,8 @@ typedef struct mr_repair_config {
     void (*report)(void *context, const mr_repair_finding *finding); /* from the calling thread; or NULL */
     void *context;
     const volatile int *stop; /* set non-zero to stop; or NULL */
+    bool no_space_check;      /* write although the files of the set are larger than the free space for them:
+                                 MR_EIO      with sys_errno ENOSPC, and nothing written */
 } mr_repair_config;
 
 MR_API void mr_repair_defaults_sized(mr_repair_config *cfg, size_t struct_size);

@@ -50,12 +50,42 @@ mkdir small
 if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=64k tmpfs small 2>err; then
     trap 'umount "$temp/small" 2>err; rm -rf "$temp"' EXIT
     run 0 synth big --count 30 --quiet
-    run 1 convert big small/x.mrec; err_has "small/x.mrec"; err_has "No space left"; absent small/x.mrec
-    rm -f small/*
-    run 1 convert big small/s.mrec --shard-size 12K; err_has "No space left"; absent small/s.mrec
-    rm -f small/*
-    run 1 export big small/e; err_has "No space left"
-    equal "$(find small -name '*.part' | wc -l | tr -d ' ')" 0
+    # told before the first byte, with both sizes; in spite of it the end is that of a full disk
+    told() {
+        run 1 "$@" --quiet
+        err_has "are to be written, and 64.0 KiB are free"; err_has "(--no-space-check)"; err_has "No space left"
+        equal "$(find small -mindepth 1 | head -1)" ""
+    }
+    in_spite() {
+        run 1 "$@" --no-space-check --quiet
+        err_has "No space left"; absent small/x.mrec
+        equal "$(find small -name '*.jpg.part' | wc -l | tr -d ' ')" 0
+        rm -rf small/*
+    }
+    run 0 convert big set.mrec --shard-size 100K --quiet
+    for options in "" "--shard-size 12K" "--to tar" "--to tfrecord" "--store coef" "--store raw" "--resize 24"; do
+        to=small/x.mrec
+        case $options in --to*) to=small/x ;; esac
+        # shellcheck disable=SC2086
+        told convert big $to $options
+        # shellcheck disable=SC2086
+        in_spite convert big $to $options
+    done
+    told export big small/e
+    in_spite export big small/e
+    mkdir broken && cp set* broken && rm broken/set-00001.mrec
+    told repair broken/set.mrec small/r
+    in_spite repair broken/set.mrec small/r
+    mkdir few && cp -r big/train/* few && find few -name '0000[1-9].jpg' -delete && find few -name '000[1-9]?.jpg' -delete
+    run 0 convert few small/f.mrec --shard-size 100K --quiet
+    cp small/* .
+    for command in "append small/f.mrec big" "convert big/train small/f.mrec --update"; do
+        # shellcheck disable=SC2086
+        run 1 $command --quiet
+        err_has "are to be written, and"; err_has "(--no-space-check)"
+        for f in f*.mrec; do same "$f" "small/$f"; done
+        equal "$(find small -mindepth 1 | wc -l)" "$(find . -maxdepth 1 -name 'f*.mrec' | wc -l)"
+    done
     rm -rf small/*
     run 1 synth small/s; err_has "No space left"
     rm -rf small/*
