@@ -40,7 +40,7 @@ typedef struct convert_run {
     const mr_source *src;
     progress_bar bar;
     bad_list bad;
-    choose_result chosen;
+    mr_choice_result chosen;
     uint64_t start_ns;
 } convert_run;
 
@@ -118,7 +118,7 @@ static void report_shards(const convert_args *a, uint32_t shards)
     else printf("named \"%.*s-{000000..%06" PRIu32 "}.tar\"\n", stem, dst, shards - 1);
 }
 
-static void json_chosen(json_line *j, const choose_result *c)
+static void json_chosen(json_line *j, const mr_choice_result *c)
 {
     if (!c->asked) return;
     json_object(j, "chosen");

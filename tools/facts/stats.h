@@ -17,7 +17,6 @@ typedef struct stats_config {
     uint32_t workers;     /* 0: one per core */
     uint64_t decode_most; /* pictures to decode, evenly spaced */
     bool quiet;
-    bool pixel_hash; /* of decoded pixels, in place of the picture's bytes */
     bool (*wrong)(void *context, const mr_error *what); /* a bad sample, in order */
     void *context;
 } stats_config;

@@ -106,17 +106,6 @@ static int take_channels(const collecting *c, const mr_value *v, double out[6], 
     return MR_OK;
 }
 
-static int take_pixels(const collecting *c, const mr_value *v, stats_sample *out, mr_error *err)
-{
-    mr_image image;
-    const int rc = mr_image_decode(v, &c->cfg->decode, &image, err);
-    if (rc) return rc;
-    const uint64_t sides = (uint64_t)image.width << 34 ^ (uint64_t)image.height << 4 ^ image.channels;
-    out->hash = sides ^ hash_of(image.pixels, (size_t)image.width * image.height * image.channels);
-    mr_image_free(&image);
-    return MR_OK;
-}
-
 /* The number of this sample among the decoded ones; false: it is not decoded. */
 static bool is_decoded(const collecting *c, uint64_t at, uint64_t *number)
 {
@@ -150,7 +139,6 @@ static int take_sample(collecting *c, uint64_t at, void **buffer, size_t *buffer
     } else {
         const mr_value *v = &sample.value[info->image_field];
         rc = take_picture(v, out, err);
-        if (!rc && c->cfg->pixel_hash) rc = take_pixels(c, v, out, err);
         if (!rc && is_decoded(c, at, &number)) rc = take_channels(c, v, c->s->sums + 6 * number, err);
     }
     out->good = rc == MR_OK;

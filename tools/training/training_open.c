@@ -228,7 +228,7 @@ static int check_choice(const train_args *a)
         say("--stratify and --take-each: give one of them, or --take for a share of the data");
         return EXIT_MISUSED;
     }
-    if (isnan(a->hold_out) || a->stratify || a->choose.dedup == CHOOSE_COPIES) return EXIT_DONE;
+    if (isnan(a->hold_out) || a->stratify || a->choose.dedup == MR_COPIES_TAKE) return EXIT_DONE;
     say("--dedup with --hold-out needs --stratify: else a copy of a sample that is trained on may be among "
         "the validation samples");
     return EXIT_MISUSED;
@@ -255,7 +255,7 @@ static void begin_val_choice(train_run *r, data_args *d)
     c.sample = 0;
     if (!r->held_out[0]) {
         c.where = c.take_each = NULL;
-        c.dedup = CHOOSE_COPIES;
+        c.dedup = MR_COPIES_TAKE;
     } else if (r->args->stratify) c.take_each = r->held_out;
     chooser_begin(&r->val_choice, &c, d, r->shared.output.quiet);
 }

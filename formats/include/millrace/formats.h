@@ -467,9 +467,9 @@ static inline int mr_source_withdrawn_at(const mr_source *src, uint64_t at, mr_w
 
 /* Renumber and rename the classes of an open source. to holds the new number, below count, for each of its
  * class_count classes; UINT32_MAX makes every sample of the class a damaged one. Several classes may share a
- * new number. names holds count names and is copied. Call it before anything else uses the source. MR_EINVAL:
- * the source has no classes or no labels, or a number or name is invalid. MR_ENOMEM. After an error the
- * source is unchanged. */
+ * new number. names holds count names and is copied. The fingerprint changes with numbers and names. Call it
+ * before anything else uses the source. MR_EINVAL: the source has no classes or labels, or a number or name
+ * is invalid. MR_ENOMEM. After an error the source is unchanged. */
 MR_API int mr_source_name_classes(mr_source *src, const uint32_t *to, const char *const *names,
                                   uint32_t count, mr_error *err);
 

@@ -4,12 +4,14 @@
  *   augment.h  the augmentation language: how a picture is changed for a batch
  *   loader.h   batches of samples from storage, in a fixed order
  *   observe.h  where time goes: counters, causes, traces, records and their replay
+ *   choose.h   some samples of a data set, and other names of its classes
  *   convert.h  any source into record files, TFRecords or tar
  *   repair.h   repair of damaged and incomplete sets */
 #ifndef MILLRACE_PIPELINE_H
 #define MILLRACE_PIPELINE_H
 
 #include "millrace/augment.h"
+#include "millrace/choose.h"
 #include "millrace/convert.h"
 #include "millrace/image.h"
 #include "millrace/loader.h"

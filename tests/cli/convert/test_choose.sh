@@ -43,7 +43,7 @@ run 0 convert s n.mrec --sample 7 --seed 3 --quiet --json; equal "$(number recor
 run 0 convert s n2.mrec --sample 7 --seed 3 --workers 3 --quiet; same n.mrec n2.mrec
 run 0 convert s n3.mrec --sample 7 --seed 4 --quiet
 cmp -s n.mrec n3.mrec && fail "another seed draws the same"
-run 0 convert s all.mrec --sample 100 --quiet; err_has "there are 41, and all are taken"
+run 0 convert s all.mrec --sample 100 --quiet; err_has "the data have 41, and all are taken"
 run 0 convert s plain.mrec --quiet; same all.mrec plain.mrec
 
 # names

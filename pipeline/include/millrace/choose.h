@@ -1,0 +1,83 @@
+/* millrace/choose.h: take some samples of an open data set, and rename its classes. */
+#ifndef MILLRACE_CHOOSE_H
+#define MILLRACE_CHOOSE_H
+
+#include "millrace/image.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum mr_copies {
+    MR_COPIES_TAKE = 0,
+    MR_COPIES_BYTES = 1,  /* leave out samples whose picture has the bytes of an earlier sample's */
+    MR_COPIES_PIXELS = 2, /* leave out samples whose picture has the decoded pixels of an earlier one */
+} mr_copies;
+
+/* The steps of a choice, in their order. Each step sees the samples that the one before left. */
+typedef struct mr_choice_config {
+    size_t struct_size;
+    /* Texts; NULL: not given. A line ends with \n. */
+    const char *classes_from;   /* names for numbered classes: a line for each, from the first number on */
+    const char *rename_classes; /* lines "OLD<tab>NEW"; classes with one name become one */
+    const char *only_classes;   /* take these classes, one name per line; named classes are numbered anew */
+    const char *where; /* conditions with commas between them: label, width, height, bytes with <, <=, >, >=,
+                          =, !=; key (the sample's name), class with =, !=, or ~, !~ and a pattern */
+    mr_copies dedup;
+    double each_from, each_to; /* share of each class, as parts of 1 of an order that depends on the samples'
+                                  numbers alone; 0 and 1: all */
+    uint64_t sample;           /* draw this many of the remaining samples; 0: all */
+    uint64_t sample_seed;
+    mr_decode_config decode;  /* for dedup by pixels */
+    uint32_t workers;         /* threads that read samples; 0: one per core */
+    bool lenient;             /* names of classes that the data lack are no error */
+    const char *const *known; /* these names may be missing in the data; or NULL */
+    uint32_t known_count;
+    void (*on_note)(void *context, const char *text); /* renamed classes, samples left out; or NULL */
+    void (*on_progress)(void *context, uint64_t done, uint64_t count); /* samples that were read; or NULL */
+    void *context;            /* of both, which the calling thread calls */
+    const volatile int *stop; /* set non-zero to stop; or NULL */
+} mr_choice_config;
+
+MR_API void mr_choice_defaults_sized(mr_choice_config *cfg, size_t struct_size);
+static inline void mr_choice_defaults(mr_choice_config *cfg) { mr_choice_defaults_sized(cfg, sizeof *cfg); }
+
+typedef struct mr_choice_result {
+    size_t struct_size;
+    bool asked;                                                           /* cfg asks for something */
+    uint64_t before, after;                                               /* samples */
+    uint64_t other_classes, where, copies, copies_crossing, share, drawn; /* samples left out by each step;
+                                                                            crossing: copies with another
+                                                                            label than the first */
+    uint32_t classes_before, classes_after, renamed, merged;
+} mr_choice_result;
+
+/* Apply a choice to a source, as mr_source_choose() and mr_source_name_classes() do. Call it before anything
+ * else uses the source. The result depends on the data and cfg, not on workers. Samples that cannot be read
+ * stay. Reads all samples for width, height, bytes and dedup, and for
+ * labels that the source does not know without reading. Blocks.
+ *
+ * out           NULL, or written on MR_OK
+ * MR_EINVAL     cfg has a value that no data could fit
+ * MR_EFORMAT    a list of classes is malformed, or cfg does not fit the data: a class is missing, no sample is
+ *               left, the data have no classes
+ * MR_ECANCELED  stopped
+ * After an error the source may have other classes: close it. */
+MR_API int mr_choose_sized(mr_source *src, const mr_choice_config *cfg, mr_choice_result *out, mr_error *err);
+static inline int mr_choose(mr_source *src, const mr_choice_config *cfg, mr_choice_result *out, mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_choose_sized(src, cfg, out, err);
+}
+
+/* Find the samples for which cfg->where holds; the other steps do not apply, and the source stays as it is.
+ * numbers: room for all samples of the source; receives their numbers in rising order. count: their number.
+ * A sample that cannot be read is left out. Errors as above. */
+MR_API int mr_choose_where(const mr_source *src, const mr_choice_config *cfg, uint64_t *numbers,
+                           uint64_t *count, mr_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
