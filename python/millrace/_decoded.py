@@ -14,7 +14,6 @@ from ._structs import mr_decode_config, mr_sample, mr_value
 _TEXT, _BYTES, _INT, _FLOAT, _TENSOR = 8, 7, 4, 5, 6
 _free = C.CDLL(None).free
 _free.restype, _free.argtypes = None, [C.c_void_p]
-OF_THE_SOURCE = ("format", "split", "take", "image_key", "label_key", "target_key", "split_key", "classes", "index_folder")
 
 
 class Decoded:

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from . import _library as _l
 from ._errors import ArgumentError
-from ._loader import _PIXELS, Inbox, Loader, Source, _count, _one_of, _pictures
+from ._loader import _PIXELS, OF_THE_SOURCE, Inbox, Loader, Source, _count, _one_of, _pictures
 from ._arrays import Array, _Lease
 from ._structs import mr_convert_config, mr_convert_result, mr_decode_config, mr_image_part
 from ._waiting import run
@@ -63,10 +63,9 @@ class _Job:
 
 
 def _source(path: Any, options: Any) -> Source:
-    known = ("format", "split", "image_key", "label_key", "target_key", "split_key", "classes", "index_folder")
     for name in options:
-        if name not in known:
-            raise TypeError("%s: not known here; of the data set: %s" % (name, ", ".join(known)))
+        if name not in OF_THE_SOURCE:
+            raise TypeError("%s: not known here; of the data set: %s" % (name, ", ".join(OF_THE_SOURCE)))
     return Source(path, **options)
 
 
@@ -80,7 +79,7 @@ def convert(path: Any, to: Any, *, kind: str = "mrec", store: str = "jpeg", resi
     progress  function of (samples done, samples, bytes written), called in this thread some times a second; an exception from it
               ends the conversion and is raised; so does Ctrl-C. The written part can be resumed
     on_bad    function of an Error: a damaged sample, which is left out
-    data      format, split, image_key, label_key, target_key, split_key, classes, index_folder
+    data      settings of the data set: format, split, only_classes, where and so on, as of Loader
 
     Gives a dict: records, bad, bytes_in, bytes_out, shards, ..., and "errors", the first 100 of the damaged ones."""
     source, job = _source(path, data), _Job(progress, on_bad)

@@ -8,7 +8,7 @@ from typing import Any
 from . import _errors
 from ._wording import in_python
 from ._native import CPYTHON, FOLDER, lib, native, quick, quick_lib
-from ._structs import (mr_batch, mr_convert_config, mr_decode_config, mr_error, mr_image_part, mr_loader_config, mr_loader_info,
+from ._structs import (mr_batch, mr_choice_config, mr_convert_config, mr_decode_config, mr_error, mr_image_part, mr_loader_config, mr_loader_info,
                        mr_loader_stats, mr_output_config, mr_own_config, mr_own_picture, mr_sample, mr_source_config, mr_source_info, mr_value,
                        mr_writer_config)
 
@@ -50,6 +50,8 @@ _declare(lib, "mr_loader_seek", _INT, _P, _U64, _U64, _E)
 _declare(quick_lib, "mr_loader_info_of", C.POINTER(mr_loader_info), _P)
 _declare(quick_lib, "mr_loader_kept", _U32, _P)
 _declare(quick_lib, "mr_loader_stats_read_sized", None, _P, C.POINTER(mr_loader_stats))
+_declare(lib, "mr_choice_defaults_sized", None, C.POINTER(mr_choice_config), C.c_size_t)
+_declare(lib, "mr_choose_sized", _INT, _P, C.POINTER(mr_choice_config), _P, _E)
 _declare(lib, "mr_decode_defaults_sized", None, C.POINTER(mr_decode_config), C.c_size_t)
 _declare(lib, "mr_convert_defaults_sized", None, C.POINTER(mr_convert_config), C.c_size_t)
 _declare(quick_lib, "mr_image_sniff", _INT, _P, C.c_size_t)

@@ -11,6 +11,7 @@ import weakref
 import zlib
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
+from . import _choice
 from . import _library as _l
 from . import _ranks
 from ._arrays import Batch, refuse_copy
@@ -27,13 +28,14 @@ from ._structs import (mr_loader_config, mr_loader_field, mr_loader_info, mr_loa
 from ._units import augmentation
 from ._waiting import run
 from ._wording import in_python
-from ._typed import Bad, Cache, Classes, Io, Pixels, SampleOrder, Split, Tail
+from ._typed import Bad, Cache, Classes, Dedup, Io, Pixels, SampleOrder, Split, Tail
 
 log = logging.getLogger("millrace")
 
 _LOADER, _SOURCE, _DECODE = (arguments_of("mr_%s_config" % n) for n in ("loader", "source", "decode"))
 _ORDERS, _PIXELS = ({n: k for k, n in enumerate(choices_of(row))} for row in (_LOADER["order"], _DECODE["pixels"]))
 _CACHES = {"off": 0, "memory": 1, "disk": 2}
+_DEDUPS = {"none": 0, "bytes": 1, "pixels": 2}
 _ROLES = {"plain": 0, "boxes": 1, "box_values": 2, "mask": 3}
 _TUNE_ALL, _ENDLESS, _FITS, _KEEP_MOST = 31, 2**64 - 1, 2**64 - 1, 4096
 
@@ -62,29 +64,34 @@ class Source:
 
     def __init__(self, path: Any, *, format: Optional[str] = None, split: Split = "auto", image_key: Optional[str] = None,
                  label_key: Optional[str] = None, classes: Classes = "first", index_folder: Any = None, take: Any = None,
-                 target_key: Optional[str] = None, split_key: Optional[str] = None) -> None:
+                 target_key: Optional[str] = None, split_key: Optional[str] = None, only_classes: Union[None, str, Sequence[str]] = None,
+                 rename_classes: Any = None, classes_from: Any = None, where: Optional[str] = None, dedup: Optional[Dedup] = None,
+                 take_each: Any = None, sample: int = 0, sample_seed: int = 0, stratify: bool = False) -> None:
+        given = dict(locals())
         self._pid, self._pointer = os.getpid(), C.c_void_p()
         self._running: List[Any] = []
         self._maker: Any = None
+        self.chosen: List[str] = []  # reports of the choice
         if not isinstance(path, (str, bytes, os.PathLike)):
-            given = {"format": format, "split": split, "image_key": image_key, "label_key": label_key, "classes": classes,
-                     "index_folder": index_folder, "take": take, "target_key": target_key, "split_key": split_key}
-            usual = dict(dict.fromkeys(given), split="auto", classes="first")
+            del given["self"], given["path"]
+            usual = dict(dict.fromkeys(given), split="auto", classes="first", stratify=False, **_choice.USUAL)
             live = path if isinstance(path, Live) else Live(path)
             unused(live, given, usual)
             self._maker = live.maker()
             self._maker.open(self._pointer)
             return
+        if stratify:
+            if take_each is not None or take is None:
+                raise ArgumentError("stratify=True: take= says which share of each class; leave take_each= out")
+            given["take_each"], take = take, None
+        choice = _choice.settings(given)
         cfg = _l.fill(_l.lib.mr_source_defaults_sized, mr_source_config())
         stop = C.c_int(0)
         cfg.stop = C.addressof(stop)
         self._stop = stop  # as long as the source
         set_members(cfg, "mr_source_config", {"split": split, "classes": classes})
         if take is not None:
-            try:
-                cfg.take_from, cfg.take_to = (0.0, take) if isinstance(take, (int, float)) else take
-            except (TypeError, ValueError):
-                raise ArgumentError("take=%r: expected two parts of 1, such as (0, 0.9), or one" % (take,)) from None
+            cfg.take_from, cfg.take_to = _choice.share("take", take)
         cfg.format = format.encode() if format else None
         cfg.image_key = image_key.encode() if image_key else None
         cfg.label_key = label_key.encode() if label_key else None
@@ -98,6 +105,8 @@ class Source:
         rc = run(lambda: _l.lib.mr_source_open(C.byref(self._pointer), name, C.byref(cfg), C.byref(what)), stop_it)
         if rc != _l.OK:
             raise _l.failed(rc, what)
+        if choice is not None:
+            self.chosen = _choice.choose(self._pointer, choice)
 
     @property
     def info(self) -> mr_source_info:
@@ -137,6 +146,9 @@ class Source:
     def __del__(self, ending: Any = _ending) -> None:
         if not ending():
             self.close()
+
+
+OF_THE_SOURCE = [n for n in inspect.signature(Source.__init__).parameters if n not in ("self", "path")]  # its settings
 
 
 def targets_of(source: Source, count: int) -> List[int]:
@@ -191,6 +203,11 @@ class Loader:
                 given by address, by ctypes or as made by numba.cfunc; the library's threads call it. Operation(function, ...) says more
     take        only some of the samples, (from, to) as parts of 1 of a drawn order that is the same in every run: (0, 0.9) and
                 (0.9, 1) share none and are all together; 0.1 is (0, 0.1)
+    only_classes, where, dedup, take_each, sample, sample_seed   choose samples as the options of `millrace convert` do: "cat,dog" or a list
+                of names; conditions, "width>=256,key~train/*"; "bytes" or "pixels"; (from, to) of each class; a number of samples.
+                The loader is that of the set that convert makes with them; `notes` says what was left out
+    rename_classes, classes_from    {old name: new name}, or a file with lines "OLD<tab>NEW"; names of numbered classes, a list or a file
+    stratify    take= is the share of each class, in place of a share of all
     format, image_key, label_key, target_key, split_key, classes, index_folder   as `millrace help inspect` says of the options of these
                 names
     channels    1, 3, or 0: the number that the data have
@@ -265,7 +282,10 @@ class Loader:
                  index_folder: Any = None, fields: Sequence[Union[str, Dict[str, Any]]] = (), cache: Cache = "off",
                  cache_folder: Any = None, cache_bytes: Optional[int] = None,
                  on_bad: Optional[Callable[[Error, Optional[int]], None]] = None,
-                 on_note: Optional[Callable[[str], None]] = None, tune: bool = False) -> None:
+                 on_note: Optional[Callable[[str], None]] = None, tune: bool = False,
+                 only_classes: Union[None, str, Sequence[str]] = None, rename_classes: Any = None, classes_from: Any = None,
+                 where: Optional[str] = None, dedup: Optional[Dedup] = None, take_each: Any = None, sample: int = 0,
+                 sample_seed: int = 0, stratify: bool = False) -> None:
         given = dict(locals())
         del given["self"]
         self._begin(given)
@@ -283,8 +303,7 @@ class Loader:
         self._stream = Stream(self)
         self._finish: Optional[Finish] = None
         self._cfg = self._settings(given)
-        self._source = Source(given["path"], **{k: given[k] for k in ("format", "split", "take", "image_key", "label_key", "target_key",
-                                                                      "split_key", "classes", "index_folder")})
+        self._source = Source(given["path"], **{k: given[k] for k in OF_THE_SOURCE})
         self._inbox: Optional[Inbox] = Inbox()
         self._reports = self._inbox.flag
         self._cfg.on_bad, self._cfg.bad_context = _l.ON_BAD, self._inbox.pointer
@@ -477,7 +496,8 @@ class Loader:
     def notes(self) -> str:
         """Reports of the data set: left-out samples, shifted labels, indexes."""
         self._check()
-        return in_python((self._source.info.told or b"").decode("utf-8", "replace"))
+        told = (self._source.info.told or b"").decode("utf-8", "replace")
+        return in_python("\n".join([*told.splitlines(), *self._source.chosen]))
 
     @property
     def epoch(self) -> int:

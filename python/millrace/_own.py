@@ -9,11 +9,11 @@ import torch
 from . import _library as _l
 from ._augmented import OF_THE_PICTURE, AugmentedJob, see_usable
 from ._collate import Collation
-from ._decoded import OF_THE_SOURCE, Decoded
+from ._decoded import Decoded
 from ._errors import ArgumentError, BadSampleError, UnsupportedError
 from ._live import Live, known
 from ._live_workers import LiveOfWorkers
-from ._loader import Loader, log
+from ._loader import OF_THE_SOURCE, Loader, log
 from ._made import Made, Makers, without_gil
 from ._making import Bad, Job, generators_kept, is_class, is_picture, kind_of
 from ._records import _shown as shown

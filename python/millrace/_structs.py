@@ -398,6 +398,30 @@ class mr_loader_stats(Structure):
     ]
 
 
+class mr_choice_config(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("classes_from", c_char_p),
+        ("rename_classes", c_char_p),
+        ("only_classes", c_char_p),
+        ("where", c_char_p),
+        ("dedup", c_int),
+        ("each_from", c_double),
+        ("each_to", c_double),
+        ("sample", c_uint64),
+        ("sample_seed", c_uint64),
+        ("decode", mr_decode_config),
+        ("workers", c_uint32),
+        ("lenient", c_bool),
+        ("known", c_void_p),
+        ("known_count", c_uint32),
+        ("on_note", c_void_p),
+        ("on_progress", c_void_p),
+        ("context", c_void_p),
+        ("stop", c_void_p),
+    ]
+
+
 class mr_convert_config(Structure):
     _fields_ = _members("mr_convert_config", struct_size=c_size_t, decode=mr_decode_config, provenance=c_char_p, progress=c_void_p,
                         on_bad=c_void_p, context=c_void_p, stop=c_void_p, bad_told=c_void_p, space=c_void_p)

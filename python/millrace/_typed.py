@@ -24,6 +24,7 @@ Pixels = Literal["own", "libjpeg"]
 Split = Literal["auto", "train", "test"]
 Classes = Literal["first", "depth", "none"]
 Cache = Literal["off", "memory", "disk"]
+Dedup = Literal["none", "bytes", "pixels"]
 Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 Words = Union[str, float, Sequence[Union[str, float]]]  # a list in place of the command line's separated words
 
@@ -39,6 +40,15 @@ class SourceSettings(TypedDict, total=False):
     take: Any
     target_key: Optional[str]
     split_key: Optional[str]
+    only_classes: Union[None, str, Sequence[str]]
+    rename_classes: Any
+    classes_from: Any
+    where: Optional[str]
+    dedup: Optional[Dedup]
+    take_each: Any
+    sample: int
+    sample_seed: int
+    stratify: bool
 
 
 class Settings(SourceSettings, total=False):

@@ -28,6 +28,7 @@ CHOICES = {NAMED[n]: _settings.choices_of(row) for n, row in {**LOADER_ROWS, **_
 CHOICES["Cache"] = list(_loader._CACHES)
 # Arguments of Loader() that have another default than the library, for which None stands.
 OPTIONAL = {"order": "None", "epochs": "1"}
+CHOICES["Dedup"] = list(_loader._DEDUPS)
 # Of DataLoader's arguments, by what _arguments.py takes.
 DATA_LOADER = {"batch_sampler": "Any", "num_workers": "int", "prefetch_factor": "Optional[int]", "pin_memory": "bool",
                "generator": "Optional[torch.Generator]", "persistent_workers": "bool", "multiprocessing_context": "Any",

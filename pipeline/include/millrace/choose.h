@@ -59,8 +59,8 @@ typedef struct mr_choice_result {
  *
  * out           NULL, or written on MR_OK
  * MR_EINVAL     cfg has a value that no data could fit
- * MR_EFORMAT    a list of classes is malformed, or cfg does not fit the data: a class is missing, no sample is
- *               left, the data have no classes
+ * MR_EFORMAT    a list of classes is malformed, or cfg does not fit the data: a class is missing, no
+ *               sample is left, the data have no classes
  * MR_ECANCELED  stopped
  * After an error the source may have other classes: close it. */
 MR_API int mr_choose_sized(mr_source *src, const mr_choice_config *cfg, mr_choice_result *out, mr_error *err);
