@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "train/packed/pack.h"
 #include "train/stats.h"
 
 static void count_steps(mr_report *r, const double *step_ms, size_t count)
@@ -56,6 +57,20 @@ static bool has_large_buckets(const mr_trainer *t)
     return mri_plan_count_buckets(&r->plan, &r->nodes, bytes) > r->plan.bucket_count;
 }
 
+/* How long the sums of so many steps take over the network as it was measured, if nothing overlaps, and one
+ * gather a step. */
+static uint64_t link_needs_ns(const mr_trainer *t, uint64_t steps)
+{
+    const uint32_t updates = mri_trainer_is_local(t) ? t->cfg.sync >> 8 : 1;
+    mr_trainer_link link;
+    mr_trainer_link_read(t, &link);
+    if (!(link.latency_ms > 0)) return UINT64_MAX;
+    const double bytes = (double)mri_pack_bytes(t->cfg.exchange, link.bytes / sizeof(float)),
+                 sum_ms = 1e3 * mri_link_speed_sum_s(&t->link, (uint64_t)bytes) +
+                          2 * link.latency_ms * (link.buckets > 1 ? link.buckets - 1 : 0);
+    return (uint64_t)(1e6 * ((double)steps * 2 * link.latency_ms + ceil((double)steps / updates) * sum_ms));
+}
+
 /* The beats' figures of the late process and of this one. */
 static mri_verdict_late late_rank(const mr_trainer *t, const mr_report *r)
 {
@@ -106,6 +121,7 @@ static void report_stages(const mri_epoch *e, const mr_trainer *t, const mr_load
         .slow_ms = slow_ms,
         .others_ms = others_ms,
         .network_ns = (uint64_t)(1e6 * r->network_ms),
+        .link_ns = link_needs_ns(t, measured),
         .smaller_buckets = has_large_buckets(t),
         .late = late_rank(t, r),
     };

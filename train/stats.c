@@ -57,6 +57,7 @@ bool mri_slowest_replica(const double *own_ns, uint32_t replicas, uint64_t steps
 
 #define IDLE_LIMIT   0.05 /* of the device's time: below it the device counts as busy */
 #define REASON_LEAST 0.5  /* of a wait: what explains it takes as long */
+#define LINK_LEAST   0.5  /* of a wait for other processes: the network is its reason if it needs as long */
 #define SLOW_TIMES   1.25 /* of the others' time: a slower device delays them */
 
 /* Causes that one remedy helps against. */
@@ -147,6 +148,13 @@ static void verdict_on_network(const mri_verdict_input *in, double idle, char *o
 {
     const double part = 100 * idle / (double)all_of(in);
     if (2 * in->late.ns > in->network_ns) verdict_on_late(in, idle, out, out_bytes);
+    else if ((double)in->link_ns < LINK_LEAST * (double)in->network_ns)
+        snprintf(
+            out, out_bytes,
+            "late ranks: the step waited %.1f %% of the time for other ranks, and the network needs %.1f "
+            "at most; each is late in turn: fewer other programs on their hosts, or fewer ranks than "
+            "cores, would help",
+            part * (double)in->network_ns, part * (double)in->link_ns);
     else
         snprintf(
             out, out_bytes,

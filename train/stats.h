@@ -39,6 +39,8 @@ typedef struct mri_verdict_input {
                               */
     double slow_ms, others_ms; /* its time of that share, and the others' */
     uint64_t network_ns;       /* of exposed_ns: waiting for other processes and their gradients */
+    uint64_t link_ns;          /* the sums take at most so long over the network as it was measured;
+                                  UINT64_MAX: it was not */
     bool smaller_buckets;      /* of gradients would help */
     mri_verdict_late late;
 } mri_verdict_input;

@@ -1,7 +1,8 @@
 /* The limit reported by a run of several processes: their network, one of them, or the devices. Devices are
- * simulated, so the time of a step does not depend on this machine; sends of gradients are slow where a test
+ * simulated, so the time of a step does not depend on this machine; sends are slow where a test
  * requests it. */
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -9,11 +10,11 @@
 #include "tests/ranks/worlds.h"
 #include "tests/train/fit_rig.h"
 
-enum { GRADIENTS_LEAST = 1024 }; /* bytes of a message; all that is about steps is shorter */
+enum { DATA_LEAST = 64 }; /* bytes of a message; heartbeats are shorter */
 
 typedef struct job {
     const char *devices[2];
-    uint32_t send_ms; /* so long takes each send of gradients */
+    uint32_t send_ms; /* so long takes each send of data */
     uint64_t steps;
     bool traced;
     uint64_t bucket_bytes;
@@ -27,7 +28,7 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < m->msg_iovlen; i++) bytes += m->msg_iov[i].iov_len;
-    if (bytes >= GRADIENTS_LEAST && send_ms) nanosleep(&(struct timespec){0, (long)send_ms * 1000000}, NULL);
+    if (bytes >= DATA_LEAST && send_ms) nanosleep(&(struct timespec){0, (long)send_ms * 1000000}, NULL);
     return __real_sendmsg(fd, m, flags);
 }
 
@@ -145,7 +146,7 @@ static void slow_wire_is_named(void **state)
     (void)state;
     char said[2][1024];
     /* far longer than a rank waits for a processor on a busy machine: that would be a late rank */
-    run_both(&(job){.devices = {"sim:1,step=1ms", "sim:1,step=1ms"}, .send_ms = 500, .steps = 4}, said);
+    run_both(&(job){.devices = {"sim:1,step=1ms", "sim:1,step=1ms"}, .send_ms = 200, .steps = 4}, said);
     for (uint32_t r = 0; r < 2; r++) {
         MRT_HAS(said[r], "network-bound: the step waited");
         MRT_HAS(said[r], ", 1");
@@ -209,5 +210,6 @@ int main(void)
         cmocka_unit_test(each_bucket_is_in_the_trace), cmocka_unit_test(fast_wire_costs_little),
         cmocka_unit_test(one_process_has_no_network),
     };
+    setenv("MRT_WIRE", "tcp", 1); /* whose sends are slow here */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

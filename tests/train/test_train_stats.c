@@ -250,6 +250,7 @@ static void network_is_weighed_against_other_causes(void **state)
     mri_verdict_input in = {.compute_ns = 300,
                             .exposed_ns = 700,
                             .network_ns = 600,
+                            .link_ns = UINT64_MAX,
                             .prefetch = 4,
                             .smaller_buckets = true,
                             .causes = {{[MR_CAUSE_DECODE] = 100}, 100}};
@@ -281,6 +282,7 @@ static void late_rank_is_told_with_its_cause(void **state)
                             .exposed_ns = 600,
                             .network_ns = 600,
                             .prefetch = 4,
+                            .link_ns = 300,
                             .late = {500, 30, 3, "node3", 40, 1, 10, 0}};
     mri_verdict(&in, text, sizeof text);
     MRT_STR(text,
@@ -298,6 +300,36 @@ static void late_rank_is_told_with_its_cause(void **state)
         "late rank: the step waited 60.0 % of the time for other ranks, 50.0 for rank 3 (node3), whose steps "
         "take uneven times; fewer other programs on its host may help");
     in.late.ns = 200;
+    mri_verdict(&in, text, sizeof text);
+    MRT_HAS(text, "network-bound: ");
+}
+
+/* Sums of a fast network take 0.7 % of the time, and processes of a busy machine wait 9 % for each other. */
+static void network_does_not_take_longer_than_it_needs(void **state)
+{
+    (void)state;
+    char text[256];
+    mri_verdict_input in = {.compute_ns = 910,
+                            .exposed_ns = 90,
+                            .network_ns = 90,
+                            .link_ns = 7,
+                            .prefetch = 4,
+                            .late = {40, 1, 1, "n1", 5, 0, 5, 0}};
+    mri_verdict(&in, text, sizeof text);
+    MRT_STR(text,
+            "late ranks: the step waited 9.0 % of the time for other ranks, and the network needs 0.7 at "
+            "most; each is late in turn: fewer other programs on their hosts, or fewer ranks than cores, "
+            "would help");
+    in.link_ns = 44;
+    mri_verdict(&in, text, sizeof text);
+    MRT_HAS(text, "late ranks: ");
+    in.link_ns = 45; /* half of it */
+    mri_verdict(&in, text, sizeof text);
+    MRT_HAS(text, "network-bound: the step waited 9.0 %");
+    in.late.ns = 46;
+    mri_verdict(&in, text, sizeof text);
+    MRT_HAS(text, "late rank: ");
+    in.late.ns = 0, in.link_ns = 400; /* hidden behind computing */
     mri_verdict(&in, text, sizeof text);
     MRT_HAS(text, "network-bound: ");
 }
@@ -421,6 +453,7 @@ int main(void)
         cmocka_unit_test(test_verdict_on_a_slow_device),
         cmocka_unit_test(network_is_weighed_against_other_causes),
         cmocka_unit_test(late_rank_is_told_with_its_cause),
+        cmocka_unit_test(network_does_not_take_longer_than_it_needs),
         cmocka_unit_test(who_waits_least_is_late),
         cmocka_unit_test(network_of_a_step_is_no_computing),
         cmocka_unit_test(test_the_slowest_replica),
