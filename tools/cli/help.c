@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "millrace/base.h"
+#include "millrace/formats.h"
 #include "tools/cli/json.h"
 
 enum { WIDTH = 96, COLUMN = 26 };
@@ -295,18 +296,22 @@ void options_man(FILE *out, const command *const *commands, size_t count)
           "sets, loads, trains, measures\n.SH "
           "SYNOPSIS\n.B millrace\n.I "
           "COMMAND\n[ARGUMENT...] [OPTION...]\n.SH "
-          "DESCRIPTION\nDATA is a record file, a shard "
-          "list, or any format the loader reads "
-          "directly: image folders, MNIST IDX, "
-          "CIFAR\nbinaries. The content of a file "
-          "decides its format, never its name.\nResults "
+          "DESCRIPTION\nDATA is a data set of one of the "
+          "formats below, whose content decides\nits "
+          "format, never its name.\nResults "
           "go to standard output, progress and messages "
           "to standard error. With\n.B \\-\\-json\nevery "
           "line of standard output is one JSON object "
-          "whose\n.I event\nfield says what it is; keys "
+          "whose\n.I event\nfield names its kind; keys "
           "are stable.\n.SH COMMANDS\n",
           out);
     for (size_t i = 0; i < count; i++) man_command(out, commands[i]);
+    fputs(".SH FORMATS OF DATA\n", out);
+    for (uint32_t i = 0; i < mr_source_format_count(); i++) {
+        fputs(".TP\n.B ", out);
+        put_roff(out, mr_source_format_name(i));
+        put_roff(out, mr_source_format_help(i));
+    }
     fputs(".SH VALUES OF OPTIONS\n", out);
     for (size_t i = 0; i < OPT_COUNT(values); i++) {
         fputs(".TP\n.I ", out);

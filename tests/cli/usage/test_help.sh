@@ -13,6 +13,10 @@ run 2; err_has "usage: millrace COMMAND"
 run 2 help convrt; err_has "did you mean 'convert'?"
 run 0 man; cp out man.1
 grep -q '^\.TH MILLRACE 1' man.1 || fail "no title in the manual page"
+run 1 inspect man.1 --format nosuch # its error lists all formats, and so does the manual page
+sed -n 's/.*known formats: //p' err | tr -d ' ' | tr ',' '\n' >formats
+[ "$(wc -l <formats)" -gt 9 ] || fail "expected the known formats: $(cat err)"
+while read -r name; do grep -q "^\.B $name$" man.1 || fail "the manual page does not name the format $name"; done <formats
 
 options_of() { sed -n 's/^  --\([a-z-]*\).*/\1/p' "$1" | sort; }                 # options that help explains
 manual_of() { sed 's/\\//g' man.1 | sed -n "/^\.SS millrace $1 /,/^\.S[SH]/p" | sed -n 's/^\.B --\([a-z-]*\).*/\1/p' | sort; }
