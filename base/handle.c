@@ -77,7 +77,7 @@ int mri_error_inherited(mr_error *err, const char *call, const char *what)
 {
     char name[64];
     return mr_error_set(err, MR_EINVAL,
-                        "%s: %s was opened by another process, of which fork() made this one: its threads "
+                        "%s: %s was opened by the parent process before fork(): its threads "
                         "stayed there; open what this process uses after fork()",
                         public_name(call, name, sizeof name), what);
 }

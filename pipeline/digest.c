@@ -122,8 +122,8 @@ static int add(mr_digester *d, const mr_batch *b, const mr_loader_info *info, mr
     for (uint32_t i = 0; i < b->count; i++) d->samples[b->first + i] = hash_sample(d->of_sample, b, i, info);
     if (b->count < all && !d->share)
         return mr_error_set(err, MR_EINVAL,
-                            "a digest of %u samples of a batch of %u needs those of the others", b->count,
-                            all);
+                            "a digest of %u samples of a batch of %u needs the shares of the others",
+                            b->count, all);
     const int rc = d->share ? d->share(d->context, d->samples, b->first, b->count, all, err) : MR_OK;
     XXH3_128bits_update(d->hash, head, sizeof head);
     for (uint32_t i = 0; rc == MR_OK && i < all; i++) {

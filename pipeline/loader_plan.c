@@ -45,7 +45,7 @@ static int check_settings(mri_loader_plan *plan, mr_error *err)
         return mr_error_set(err, MR_EINVAL, "repeats %u: expected at most the batch, %u", cfg->repeats,
                             cfg->batch);
     if (cfg->channels != 0 && cfg->channels != 1 && cfg->channels != 3)
-        return mr_error_set(err, MR_EINVAL, "channels %u: expected 1, 3 or 0 (what the data has)",
+        return mr_error_set(err, MR_EINVAL, "channels %u: expected 1, 3 or 0 (as in the data)",
                             cfg->channels);
     if (cfg->free_order && cfg->devices)
         return mr_error_set(err, MR_EINVAL, "free order is for batches in host memory, without devices");

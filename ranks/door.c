@@ -11,7 +11,7 @@ static const char *const reasons[MRI_REFUSALS] = {
     [MRI_REFUSED_VERSION] = "it is of another version of millrace",
     [MRI_REFUSED_NO_SECRET] = "it did not prove the secret of the run",
     [MRI_REFUSED_SECRET] = "it has another secret",
-    [MRI_REFUSED_NEEDS_ONE] = "it has a secret, and this run has none",
+    [MRI_REFUSED_NEEDS_ONE] = "it has a secret, and this run does not",
     [MRI_REFUSED_ALTERED] = "its words were altered on the way, or came again",
     [MRI_REFUSED_SILENT] = "it did not say in time who it is",
 };

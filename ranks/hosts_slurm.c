@@ -163,8 +163,8 @@ static int take_tasks(mri_hosts *out, const names *n, const char *text, mr_error
     }
     if (hosts != out->count)
         return mr_error_set(err, MR_EINVAL,
-                            "%s: expected the counts of %u hosts, those of %s, found %llu in '%.200s'",
-                            n->tasks, out->count, n->nodes, (unsigned long long)hosts, text);
+                            "%s: expected the counts of the %u hosts of %s, found %llu in '%.200s'", n->tasks,
+                            out->count, n->nodes, (unsigned long long)hosts, text);
     if (ranks > MRI_HOSTS_MOST)
         return mr_error_set(err, MR_ELIMIT, "%s: at most %d ranks are possible, found %llu", n->tasks,
                             MRI_HOSTS_MOST, (unsigned long long)ranks);

@@ -188,7 +188,7 @@ static const struct refusal {
     const char *said; /* to the one that is refused: not proved, so nobody ends by it */
 } refusals[MRI_REFUSALS] = {
     [MRI_REFUSED_VERSION] = {MR_EUNSUPPORTED, "another version of millrace meets there"},
-    [MRI_REFUSED_NO_SECRET] = {MR_ENOENT, "the ranks there have a secret, and this process has none: give it "
+    [MRI_REFUSED_NO_SECRET] = {MR_ENOENT, "the ranks there have a secret, and this process does not: give it "
                                           "their MILLRACE_SECRET_FILE or MILLRACE_SECRET"},
     [MRI_REFUSED_SECRET] = {MR_EINVAL, "the ranks there have another secret"},
     [MRI_REFUSED_NEEDS_ONE] = {MR_EEXIST, "the ranks there have no secret, and this process has one"},

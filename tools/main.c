@@ -30,7 +30,7 @@ static void put_overview(FILE *out)
     fputs("\nValues of options:\n", out);
     options_values(out);
     fputs(
-        "\n'millrace help COMMAND' lists its options, with --all also those that several commands share;\n"
+        "\n'millrace help COMMAND' lists its options; --all adds the options that several commands share;\n"
         "'millrace help augment' the operations of --augment; 'millrace --version' the version and the kinds "
         "of pictures.\n",
         out);

@@ -99,7 +99,7 @@ lay_debian() { # WHERE
     rm "$1/debian/control.in"
     {
         printf 'millrace (%s) unstable; urgency=medium\n\n' "$version"
-        printf '  * Release %s: CHANGELOG.md says what is new.\n\n' "$version"
+        printf '  * Release %s: CHANGELOG.md lists the changes.\n\n' "$version"
         printf ' -- %s  %s\n' "$maintainer" "$(date -R -d "@$SOURCE_DATE_EPOCH")"
     } >"$1/debian/changelog"
 }
@@ -139,7 +139,7 @@ make_container() {
 
 make_sbom() {
     python3 tools/scripts/sbom.py --version "$version" --time "$SOURCE_DATE_EPOCH" --wheel-sources "$work/wheel/src" \
-        "$dist" >"$work/sbom.json" || fail "no list of what the artefacts stand on was made"
+        "$dist" >"$work/sbom.json" || fail "no list of the artefacts' dependencies was made"
     mv "$work/sbom.json" "$dist/millrace-$version.cdx.json"
 }
 

@@ -78,7 +78,7 @@ int mri_check_fields(const mr_trainer *t, const mr_loader_info *info, mr_error *
     const mr_net *net = t->cfg.net;
     if (info->device_bytes == 0) /* its host memory would be filled again while a queued step reads it */
         return mr_error_set(err, MR_EINVAL,
-                            "the loader was opened without devices: give it those of the trainer "
+                            "the loader was opened without devices: give it the devices of the trainer "
                             "(mr_loader_config.devices, device_count)");
     const bool pictures = !mr_net_takes_numbers(net) && info->height;
     if (pictures && (net->h != info->height || net->w != info->width || net->c != info->channels))
@@ -172,7 +172,7 @@ static int begin_telling(mr_trainer *t, const mr_loader *loader, const mr_output
     *to = (teller){.cfg = cfg};
     if (!cfg) return MR_OK;
     if (!mr_net_outputs(net, &to->point))
-        return mr_error_set(err, MR_EINVAL, "network %s tells no classes apart: it has no outputs to tell",
+        return mr_error_set(err, MR_EINVAL, "network %s has no classes: it has no outputs to tell",
                             mr_net_name(net));
     to->targets = mr_net_target_count(net) > 0;
     to->classes = mri_net_told(net);
@@ -285,7 +285,7 @@ int mri_check_labels(const mr_trainer *t, const mr_loader *loader, mr_error *err
     const char *net = mr_net_name(t->cfg.net);
     if (mr_net_class_count(t->cfg.net) && !info->labelled)
         return mr_error_set(err, MR_EINVAL,
-                            "network %s tells classes apart: expected data with labels, found none", net);
+                            "network %s predicts classes: expected data with labels, found none", net);
     if (info->counts) return MR_OK;
     return mr_error_set(
         err, MR_EINVAL,

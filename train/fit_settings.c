@@ -38,7 +38,7 @@ static int check_ranges(const mr_fit_config *cfg, mr_error *err)
 static int check_goal(const mr_trainer *t, const mr_fit_config *cfg, mr_error *err)
 {
     if (cfg->stop_at_accuracy == 0 || mri_net_answers(t->cfg.net)) return MR_OK;
-    return mr_error_set(err, MR_EINVAL, "network %s tells no classes apart: there is no accuracy to stop at",
+    return mr_error_set(err, MR_EINVAL, "network %s has no classes: there is no accuracy to stop at",
                         mr_net_name(t->cfg.net));
 }
 

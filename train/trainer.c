@@ -92,7 +92,7 @@ static int check_batch(const mr_trainer *t, const mr_batch *b, mr_error *err)
     }
     if (sum != b->count || b->counted > b->count)
         return mr_error_set(err, MR_EINVAL,
-                            "the batch's parts hold %llu samples, the batch %u of which %u count",
+                            "the batch's parts have %llu samples, the batch has %u, and %u of them count",
                             (unsigned long long)sum, b->count, b->counted);
     return MR_OK;
 }

@@ -112,10 +112,11 @@ static int no_names(const taking *k, const mri_weight_place *own, const mri_weig
     if (theirs)
         mr_error_set(
             k->err, MR_EINVAL,
-            "its names are none of network %s: expected ours (%s) or torchvision's (%s), found %.200s",
+            "its names do not belong to network %s: expected ours (%s) or torchvision's (%s), found %.200s",
             mr_net_name(k->t->cfg.net), own[0].name, theirs[0].name, first);
     else
-        mr_error_set(k->err, MR_EINVAL, "its names are none of network %s: expected ours (%s), found %.200s",
+        mr_error_set(k->err, MR_EINVAL,
+                     "its names do not belong to network %s: expected ours (%s), found %.200s",
                      mr_net_name(k->t->cfg.net), own[0].name, first);
     return wrong_file(k, MR_EINVAL);
 }
@@ -366,7 +367,7 @@ static void tell(const taking *k, mr_take_report *report)
     put_line(&left);
     if (k->head != UINT32_MAX) {
         snprintf(line, sizeof line,
-                 "layer %u, the last with weights, begins anew: the file tells %llu classes apart, this "
+                 "layer %u, the last with weights, begins anew: the file has %llu classes, this "
                  "network %u",
                  k->head, (unsigned long long)k->file_classes, mr_net_class_count(k->t->cfg.net));
         if (k->cfg->on_note) k->cfg->on_note(k->cfg->context, line);

@@ -65,8 +65,7 @@ static int check_class_weights(const mr_trainer_config *cfg, mr_error *err)
     const uint32_t classes = mr_net_class_count(cfg->net);
     if (!cfg->class_weights && !cfg->class_weight_count) return MR_OK;
     if (classes == 0)
-        return mr_error_set(err, MR_EINVAL, "weights of classes: network %s tells no classes apart",
-                            cfg->net->name);
+        return mr_error_set(err, MR_EINVAL, "weights of classes: network %s has no classes", cfg->net->name);
     if (!cfg->class_weights || cfg->class_weight_count != classes)
         return mr_error_set(err, MR_EINVAL,
                             "weights of classes: expected %u, one for each class of network "
@@ -341,7 +340,7 @@ static int place_field(const mr_net *net, uint32_t k, const mr_loader_field_info
     if (at == count)
         return mr_error_set(
             err, MR_EINVAL,
-            "network %s takes a field %s, and the batches have none of that name (%u fields): "
+            "network %s takes a field %s, and the batches have no field of that name (%u fields): "
             "name it in mr_loader_config.fields, and give the trainer mr_loader_info.field",
             net->name, input->name, count);
     const mr_loader_field_info *f = &fields[at];

@@ -36,7 +36,7 @@ static int find_node(const mr_trainer *t, uint32_t replica, mr_point point, cons
     bool kept = false;
     *out = NULL;
     for (uint32_t i = 0; i < t->cfg.kept_count; i++) kept = kept || t->cfg.kept[i] == point;
-    if (!kept) return mr_error_set(err, MR_EINVAL, "point %u is none of those that are kept", point);
+    if (!kept) return mr_error_set(err, MR_EINVAL, "point %u is not one of the kept points", point);
     if (mri_trainer_simulates(t))
         return mr_error_set(err, MR_EUNSUPPORTED, "a simulated device computes nothing");
     const uint32_t node = nodes->made_by[point];
@@ -63,7 +63,7 @@ static int read_point(mri_replica *r, const mri_node *n, uint32_t count, float *
     if (rc) return rc;
     rc = mr_copy_d2h_async(r->stream, host, place_of(r, n), bytes);
     if (rc == MR_OK) rc = mr_stream_sync(r->stream, err);
-    else mr_error_set(err, rc, "cannot copy what a point holds: %s", mr_status_text(rc));
+    else mr_error_set(err, rc, "cannot copy the values of a point: %s", mr_status_text(rc));
     for (size_t i = 0; rc == MR_OK && i < bytes / each; i++)
         out[i] = value_of(host + i * each, tensor->dtype);
     mr_host_free(r->dev, host);

@@ -131,7 +131,7 @@ static int take_shape(literal *l, mri_npy *a)
         a->ndim++;
         if (take(l, ',')) continue;
         if (take(l, ')') && a->ndim > 1) return MR_OK; /* (3) is a number in brackets, no shape */
-        return wrong(l, MR_EFORMAT, "expected a comma behind a dimension");
+        return wrong(l, MR_EFORMAT, "expected a comma after a dimension");
     }
     return MR_OK;
 }
@@ -143,7 +143,7 @@ static int take_item(literal *l, mri_npy *a, unsigned *seen)
     char key[24];
     int rc = take_string(l, key, sizeof key);
     if (rc) return rc;
-    if (!take(l, ':')) return wrong(l, MR_EFORMAT, "expected : behind a key");
+    if (!take(l, ':')) return wrong(l, MR_EFORMAT, "expected : after a key");
     for (unsigned k = 0; k < MRI_ARRAY_COUNT(keys); k++) {
         if (strcmp(key, keys[k]) != 0) continue;
         if (*seen & 1u << k) return wrong(l, MR_EFORMAT, "a key comes twice");
@@ -166,7 +166,7 @@ static int take_dictionary(literal *l, mri_npy *a)
     }
     if (seen != 7) return wrong(l, MR_EFORMAT, "descr, fortran_order or shape is missing");
     skip_spaces(l);
-    return l->at == l->end ? MR_OK : wrong(l, MR_EFORMAT, "expected nothing behind the dictionary");
+    return l->at == l->end ? MR_OK : wrong(l, MR_EFORMAT, "expected nothing after the dictionary");
 }
 
 static int check_size(mri_npy *a, uint64_t file_bytes, mr_error *err)

@@ -356,8 +356,8 @@ static int check_together(mri_safetensors *s, uint64_t data_bytes, mr_error *err
     if (at == data_bytes) return MR_OK;
     return mr_error_set(
         err, MR_EFORMAT,
-        "safetensors file: its tensors take %llu bytes behind the header, found %llu; the file is "
-        "cut, or something was put behind it",
+        "safetensors file: its tensors take %llu bytes after the header, found %llu; the file is "
+        "cut, or something was appended to it",
         (unsigned long long)at, (unsigned long long)data_bytes);
 }
 
@@ -368,7 +368,7 @@ int mri_safetensors_parse(const char *text, size_t bytes, uint64_t data_bytes, m
     reading r = {.begin = text, .at = text, .end = text + bytes, .out = out, .err = err};
     int rc = take_all(&r, data_bytes);
     skip_spaces(&r);
-    if (rc == MR_OK && r.at != r.end) rc = wrong(&r, "nothing behind the object");
+    if (rc == MR_OK && r.at != r.end) rc = wrong(&r, "nothing after the object");
     if (rc == MR_OK) rc = check_together(out, data_bytes, err);
     if (rc) mri_safetensors_free(out);
     return rc;

@@ -99,7 +99,7 @@ static int check_whole(const char *folder, const variant *v, mr_error *err)
             at += (size_t)snprintf(missing + at, sizeof missing - at, "%s%s", at ? ", " : "", v->train[n]);
     if (!at) return MR_OK;
     mr_error_set(err, MR_ENOENT,
-                 "the train part lacks %s: copy the files again, name one of those that are there, or take "
+                 "the train part lacks %s: copy the files again, name an existing file, or take "
                  "the test part (--split test)",
                  missing);
     return mri_error_place(err, MR_ENOENT, folder, MR_NOWHERE, MR_NOWHERE);

@@ -243,7 +243,7 @@ static int take_file(char *path[MRI_PART_COUNT][KINDS], const char *folder, int 
     if (!rc && kind == NO_IDX && !named_idx(name)) return MR_OK;
     if (!rc && kind == NO_IDX)
         rc = mr_error_set(err, MR_EFORMAT,
-                          "named as an IDX file, and it is none: copy it again, or remove it");
+                          "named like an IDX file, but it is not one: copy it again, or remove it");
     else if (!rc && (part == MRI_NO_PART || part == MRI_TWO_PARTS))
         rc = mr_error_set(err, MR_EFORMAT,
                           "an IDX file whose name says %s of train, validation and test: rename it, or name "
@@ -353,7 +353,7 @@ static int open_images(mr_source *src, idx *x, const char *path, const mr_source
     const idx_header *h = &x->images.h;
     if (h->ndim < 3) {
         mr_error_set(err, MR_EFORMAT,
-                     "expected images (3 or 4 dimensions), found %u: labels are found beside them", h->ndim);
+                     "expected images (3 or 4 dimensions), found %u: labels are found next to them", h->ndim);
         return mri_error_place(err, MR_EFORMAT, path, 3, MR_NOWHERE);
     }
     x->sample_bytes = h->element_bytes / h->dim[0];
@@ -540,8 +540,8 @@ static int idx_parse(const mr_source *src, uint64_t sample, const void *data, si
 
 const mri_source_ops mri_source_idx = {
     .name = "idx",
-    .help = "MNIST and its kin: a folder with the four IDX files, or one images file with its labels beside "
-            "it; gzip or plain",
+    .help = "MNIST and sets like it: a folder with the four IDX files, or one images file with its labels "
+            "next to it; gzip or plain",
     .no_keys = true,
     .probe = idx_probe,
     .open = idx_open,

@@ -387,8 +387,8 @@ static int open_classes(mr_source *src, npy *x, const choice *of, const char *ta
     }
     if (x->shape.type == MR_TYPE_TENSOR || targets[0]) return MR_OK;
     char what[NAME_BYTES];
-    snprintf(what, sizeof what,
-             ", labels or y with the classes of %.100s (--label-key none if there are none)", name);
+    snprintf(what, sizeof what, ", labels or y with the classes of %.100s (--label-key none without classes)",
+             name);
     char wanted[NAME_BYTES];
     snprintf(wanted, sizeof wanted, "%.200s_labels", name);
     const int rc = mri_npy_no_array(&x->where, wanted, what, err);
@@ -553,7 +553,7 @@ static int npy_parse(const mr_source *src, uint64_t sample, const void *data, si
 
 const mri_source_ops mri_source_npy = {
     .name = "npy",
-    .help = "arrays of NumPy: x.npy with y.npy beside it, a folder of them, or an archive .npz; u8 arrays "
+    .help = "arrays of NumPy: x.npy with y.npy next to it, a folder of them, or an archive .npz; u8 arrays "
             "are pictures",
     .probe = npy_probe,
     .open = npy_open,

@@ -141,7 +141,7 @@ static const char *of_entry(int code)
     case ENOENT: return "a link to nothing, or it was removed";
     case ELOOP: return "a link that leads in circles";
     case ENAMETOOLONG: return "a link to a name that is too long";
-    case ENOTDIR: return "a link through what is no folder";
+    case ENOTDIR: return "a link through a file that is not a folder";
     case ENXIO: return "neither a file nor a folder";
     default: return NULL;
     }

@@ -178,7 +178,7 @@ static int read_parts(gathered *g, const char *folder, mr_error *err)
         if (!parts.name[part][0]) continue;
         if (own) {
             mr_error_set(err, MR_EFORMAT,
-                         "beside it lies a folder %s of such files, so that it belongs to no part: move it, "
+                         "next to it is a folder %s of such files, so that it belongs to no part: move it, "
                          "or name the files to use by a pattern",
                          parts.name[part]);
             return placed(err, MR_EFORMAT, g->all.path[0]);
@@ -263,7 +263,7 @@ static int refuse(const other *o, mr_error *err)
                           "it, or name the files to use by a pattern");
     else
         rc = mr_error_set(err, MR_EFORMAT,
-                          "named like the files of this data set, and it is none of them (%s): copy it "
+                          "named like the files of this data set, but it is not one (%s): copy it "
                           "again or remove it, or name the files to use by a pattern",
                           o->what.why);
     return placed(err, rc, o->path);
@@ -385,7 +385,7 @@ static int refuse_part(mr_error *err, const char *path, bool two)
     mr_error_set(err, MR_EFORMAT,
                  two ? "its name speaks of two parts (train, validation, test): rename it, or name the files "
                        "to use by a pattern"
-                     : "other files here are named train, validation or test, this one is none of them: move "
+                     : "other files here are named train, validation or test, this one is not: move "
                        "it, or name the files to use by a pattern");
     return placed(err, MR_EFORMAT, path);
 }
@@ -395,9 +395,7 @@ static void tell_third_part(mri_filelist *out, const uint32_t count[MRI_PART_COU
 {
     if (count[MRI_VALIDATION] && count[MRI_TEST])
         mri_filelist_note(
-            out,
-            "left out: the test part (%u file%s); where there is a validation part, it is what is "
-            "validated on, and what --split test means",
+            out, "left out: the test part (%u file%s); validation and --split test take the validation part",
             count[MRI_TEST], count[MRI_TEST] == 1 ? "" : "s");
 }
 
@@ -465,7 +463,7 @@ int mri_filelist_find_in_folder(mri_filelist *out, const char *folder, mr_split 
     int rc = read_parts(&g, folder, err);
     if (!rc && g.all.count == 0) {
         mr_error_set(err, MR_ENOENT,
-                     "no file of this format in the folder (what a file is shows in its first bytes, not in "
+                     "no file of this format in the folder (the first bytes of a file show its format, not "
                      "its name)");
         rc = placed(err, MR_ENOENT, folder);
     }

@@ -77,7 +77,7 @@ int mri_scan_add(mri_scan *s, uint64_t offset, uint64_t bytes, int64_t label, mr
     mri_framed *f = s->f;
     int rc = MR_OK;
     if (offset > s->file->bytes || bytes > s->file->bytes - offset)
-        rc = mr_error_set(err, MR_EFORMAT, "a sample of %llu bytes ends behind the end of the file",
+        rc = mr_error_set(err, MR_EFORMAT, "a sample of %llu bytes ends after the end of the file",
                           (unsigned long long)bytes);
     else if (bytes > MRI_MAX_SAMPLE_BYTES)
         rc = mr_error_set(err, MR_ELIMIT, "%llu bytes are more than the 2 GiB a sample may have",

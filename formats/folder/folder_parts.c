@@ -178,7 +178,7 @@ int mri_folder_find_parts(mri_folder_parts *out, mri_dir root, const char *where
         if (named && (rc = look(&s, name, true, &c))) return rc;
         mri_leave_out(left, MRI_LEFT_NO_PART, where, name,
                       named && c.pictures && !c.folders
-                          ? "its pictures are in no folders, those of the train part are"
+                          ? "its pictures are in no folders, the train part has folders"
                           : NULL);
     }
     return MR_OK;

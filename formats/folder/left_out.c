@@ -11,7 +11,7 @@ static const struct {
 } texts[MRI_LEFT_KINDS] = {
     [MRI_LEFT_NO_PICTURE] = {"file that is no picture", "files that are no pictures", ""},
     [MRI_LEFT_LINK] = {"link to nothing", "links to nothing", ""},
-    [MRI_LEFT_BESIDE] = {"picture beside the folders", "pictures beside the folders", ""},
+    [MRI_LEFT_BESIDE] = {"picture next to the folders", "pictures next to the folders", ""},
     [MRI_LEFT_INSIDE] = {"folder inside class folders", "folders inside class folders",
                          "; --classes depth makes a class of each folder"},
     [MRI_LEFT_DEEPER] = {"folder that holds only folders", "folders that hold only folders",

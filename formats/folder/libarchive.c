@@ -24,12 +24,12 @@ static int fill(mr_error *err)
     if (rc == MR_ENOENT)
         return mr_error_set(err, MR_EUNSUPPORTED,
                             "archives packed by bzip2, xz, zstd, 7z and rar need libarchive (Debian and "
-                            "Ubuntu: apt install libarchive13), or unpack it and open what it makes: %s",
+                            "Ubuntu: apt install libarchive13), or unpack it and open the unpacked files: %s",
                             what);
     if (rc)
         return mr_error_set(err, MR_EUNSUPPORTED,
                             "libarchive.so.13 here has no %s: libarchive 3.4 or newer is needed, or "
-                            "unpack the archive and open what it makes",
+                            "unpack the archive and open the unpacked files",
                             what);
     return MR_OK;
 }

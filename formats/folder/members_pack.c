@@ -98,7 +98,7 @@ static int reader_open(reader *r, int fd, mri_pack pack, const char *path, mr_er
         rc = mri_error_place(err,
                              mr_error_set(err, MR_EUNSUPPORTED,
                                           "libarchive here was built without this packing: unpack the "
-                                          "archive and open what it makes"),
+                                          "archive and open the unpacked files"),
                              path, MR_NOWHERE, MR_NOWHERE);
     else if (lseek(fd, 0, SEEK_SET) != 0 || r->api->archive_read_open_fd(r->a, fd, PIECE) != MRI_ARCHIVE_OK)
         rc = failed(r, NULL, err);
@@ -196,13 +196,14 @@ static int put_head(unpack *u, const char *name, bool folder, uint64_t bytes, mr
 static const char *kind_of(const mri_libarchive *api, struct archive_entry *e)
 {
     const mode_t type = api->archive_entry_filetype(e);
-    if (api->archive_entry_is_encrypted(e)) return "is encrypted: unpack the archive, and open what it makes";
+    if (api->archive_entry_is_encrypted(e))
+        return "is encrypted: unpack the archive, and open the unpacked files";
     if (api->archive_entry_hardlink(e)) return "is a hard link: write the archive without";
     if (type == S_IFLNK) return "is a symbolic link: write the archive without";
     if (type != S_IFREG && type != S_IFDIR)
         return "is neither a file nor a folder: write the archive without";
     if (type == S_IFREG && (!api->archive_entry_size_is_set(e) || api->archive_entry_size(e) < 0))
-        return "has no size: unpack the archive, and open what it makes";
+        return "has no size: unpack the archive, and open the unpacked files";
     return NULL;
 }
 
@@ -257,7 +258,7 @@ static int look_at_rar(unpack *u, int fd, const char *path, mr_error *err)
     if (rc || !volume) return rc;
     mr_error_set(
         err, MR_EUNSUPPORTED,
-        "this is one volume of a rar archive of several: unpack it (unrar x), and open what it makes");
+        "this is one volume of a rar archive of several: unpack it (unrar x), and open the unpacked files");
     return mri_error_place(err, MR_EUNSUPPORTED, path, MR_NOWHERE, MR_NOWHERE);
 }
 

@@ -241,7 +241,7 @@ static int one_is_no_class(const mri_listing *out, const char *where, const mri_
     char text[512];
     const int rc =
         mr_error_set(err, MR_EFORMAT,
-                     "no class folders: all pictures lie in %s/, beside it %s; --classes none takes "
+                     "no class folders: all pictures lie in %s/, next to it %s; --classes none takes "
                      "them without classes",
                      mri_listing_name(out, 0), mri_left_out_text(left, MRI_LEFT_OTHERS, text, sizeof text));
     return mri_error_place(err, rc, where, MR_NOWHERE, MR_NOWHERE);

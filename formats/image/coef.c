@@ -168,7 +168,7 @@ static int index_check(mri_coef *c, mr_error *err)
     }
     if (c->bytes != next + MRI_COEF_SLACK) return wrong(err, "bytes", next + MRI_COEF_SLACK, c->bytes);
     if (!zeros(c->data, (size_t)next, c->bytes))
-        return mr_error_set(err, MR_EFORMAT, "coefficients: bytes behind the last row are not zero");
+        return mr_error_set(err, MR_EFORMAT, "coefficients: bytes after the last row are not zero");
     return MR_OK;
 }
 

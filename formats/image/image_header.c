@@ -85,7 +85,7 @@ static int frame_parse(const uint8_t *body, size_t bytes, unsigned marker, mr_im
     if (out->width == 0) return mr_error_set(err, MR_EFORMAT, "JPEG: width is 0");
     if (out->height == 0)
         return mr_error_set(err, MR_EUNSUPPORTED,
-                            "JPEG: height is 0, to be told behind the first scan (DNL); expected it "
+                            "JPEG: height is 0, to be given after the first scan (DNL); expected it "
                             "in the frame header: write it anew");
     if (out->channels != 1 && out->channels != 3 && out->channels != 4)
         return mr_error_set(err, MR_EUNSUPPORTED,

@@ -476,11 +476,11 @@ int mri_jpeg_tail_check(const void *data, size_t bytes, size_t at, mr_error *err
         if (w.marker == SOI || w.marker == SOS)
             return mr_error_set(
                 err, MR_EFORMAT,
-                "JPEG: expected the end (EOI) behind the scan, found marker FF%02X before byte %zu", w.marker,
+                "JPEG: expected the end (EOI) after the scan, found marker FF%02X before byte %zu", w.marker,
                 w.at);
         if (stands_alone(w.marker)) continue;
         if (w.marker != COM && (w.marker < APP0 || w.marker > APP15))
-            return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: marker FF%02X behind the scan, before byte %zu",
+            return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: marker FF%02X after the scan, before byte %zu",
                                 w.marker, w.at);
         rc = take_body(&w, err);
         if (rc) return rc;

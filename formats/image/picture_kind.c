@@ -55,7 +55,7 @@ static const struct {
      0, 23},
     {"a PNG whose line ends were changed: fetch it again, not as text", "PNG\n", 1, 4},
     {"a PNG whose line ends were changed: fetch it again, not as text", "PNG\r\r", 1, 5},
-    {"a JPEG's start marker (FF D8) and no other marker behind it: damaged", "\xff\xd8", 0, 2},
+    {"a JPEG's start marker (FF D8) and no other marker after it: damaged", "\xff\xd8", 0, 2},
 };
 
 static bool begins(const char *text, const char *with) { return strncasecmp(text, with, strlen(with)) == 0; }

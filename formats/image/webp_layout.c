@@ -99,7 +99,7 @@ int mri_webp_layout_parse(mri_webp_layout *w, const uint8_t *p, size_t bytes, mr
     if (bytes < RIFF_HEAD + CHUNK_HEAD) return truncated(bytes, err);
     if (is(p + RIFF_HEAD, "VP8X")) return extended(w, p, bytes, err);
     if (!is(p + RIFF_HEAD, "VP8 ") && !is(p + RIFF_HEAD, "VP8L"))
-        return mr_error_set(err, MR_EFORMAT, "WebP: its first chunk is none of VP8, VP8L and VP8X: damaged");
+        return mr_error_set(err, MR_EFORMAT, "WebP: its first chunk is not VP8, VP8L or VP8X: damaged");
     const int rc = frame_size(p + RIFF_HEAD, bytes - RIFF_HEAD, bytes, &w->width, &w->height, &w->alpha, err);
     w->frame_w = w->width;
     w->frame_h = w->height;

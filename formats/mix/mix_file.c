@@ -85,7 +85,7 @@ static int take_line(mri_mix_file *f, const char *path, size_t number, char *lin
                      SHARE_LEAST, SHARE_MOST, shown);
     one.path = end + strspn(end, blanks);
     if (one.path == end || !*one.path)
-        return wrong(err, path, number, "expected blanks and a path behind the share, found \"%s\"", shown);
+        return wrong(err, path, number, "expected blanks and a path after the share, found \"%s\"", shown);
     if (f->count == MRI_MIX_MOST)
         return wrong(err, path, number, "expected at most %d data sets, found one more", MRI_MIX_MOST);
     if ((f->count & (f->count - 1)) == 0) { /* full at every power of two */

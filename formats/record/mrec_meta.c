@@ -218,7 +218,7 @@ static int get_classes(mri_meta *m, const uint8_t *p, size_t bytes, const char *
     size_t found = 0;
     for (size_t k = 0; k < text; k++) found += p[8 + k] == '\0';
     if (found != count || (text > 0 && p[bytes - 1] != '\0'))
-        return broken(err, path, offset, "class names: their count is not that of the names that follow");
+        return broken(err, path, offset, "class names: their count differs from the number of names");
     if (count == 0) return MR_OK;
     const size_t pointers = (size_t)count * sizeof(char *); /* count <= bytes <= 64 MiB */
     m->class_names = malloc(pointers + text);

@@ -296,7 +296,7 @@ static int by_index(walk *w, mri_salvage_item *item, mr_error *err)
     item->name[0] = '\0';
     if (e.offset < w->h.data_offset || e.bytes > MRI_MAX_SAMPLE_BYTES || e.offset > w->file_bytes ||
         e.bytes > w->file_bytes - e.offset) {
-        mr_error_set(&item->why, MR_EFORMAT, "the record lies behind the end of the file");
+        mr_error_set(&item->why, MR_EFORMAT, "the record lies after the end of the file");
         lost(w, item, e.offset, e.bytes, 1);
         return MR_OK;
     }

@@ -160,7 +160,7 @@ static int check_end(check *c, mr_error *err)
     if (mri_index_walk_end(&c->walk, &found) != MR_OK) {
         tell(c, &found);
     } else if (mri_fingerprint_value(c->print) != h->fingerprint) {
-        report_text_at(c, 136, MR_NOWHERE, "the header's fingerprint is not that of the records");
+        report_text_at(c, 136, MR_NOWHERE, "the header's fingerprint differs from the records'");
     }
     return rc;
 }

@@ -67,7 +67,7 @@ static bool same_meta(const mri_meta *a, const mri_meta *b)
 int mri_shard_check_meta(const mr_mrec *first, const mr_mrec *m, mr_error *err)
 {
     if (same_meta(&first->meta, &m->meta)) return MR_OK;
-    mr_error_set(err, MR_EFORMAT, "fields or class names differ from those of %s", first->path);
+    mr_error_set(err, MR_EFORMAT, "fields or class names differ from %s", first->path);
     return mri_error_place(err, MR_EFORMAT, m->path, MR_NOWHERE, MR_NOWHERE);
 }
 

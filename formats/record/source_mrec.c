@@ -136,7 +136,7 @@ static void count_classes(mr_source *src)
     if (s->read_through)
         mri_source_tell(src,
                         "the number of classes was found by reading the whole index, because a header of "
-                        "version 1.1 has none: converting the data again saves that");
+                        "version 1.1 has no lengths: converting the data again saves that");
 }
 
 /* Indexes that are not in memory are read by pages. */

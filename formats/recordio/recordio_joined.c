@@ -54,7 +54,7 @@ static int enter_locked(mri_joined_table *t, mri_joined *mine, const mri_joined 
         return MR_OK;
     if (there)
         return mr_error_set(err, MR_EFORMAT,
-                            "the record is not what it was when it was read first: the file has changed");
+                            "the record has changed since it was first read: the file has changed");
     if (mine->bytes > t->most - t->bytes) {
         mr_error_set(err, MR_ELIMIT,
                      "records stored in parts need more than the %llu bytes allowed: give more with --memory",

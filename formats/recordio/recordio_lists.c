@@ -64,7 +64,8 @@ uint64_t mri_rec_lists_fingerprint(const char *rec_path)
 static int wrong_line(mr_error *err, const text *t, const char *line, uint32_t number, const char *expected)
 {
     char shown[64];
-    if (mri_leads_elsewhere(t->path)) snprintf(shown, sizeof shown, "another (not quoted: behind a link)");
+    if (mri_leads_elsewhere(t->path))
+        snprintf(shown, sizeof shown, "another (not quoted: reached through a link)");
     else snprintf(shown, sizeof shown, "\"%.60s\"", line);
     mr_error_set(err, MR_EFORMAT, "line %u: expected %s, found %s: correct or remove the file", number,
                  expected, shown);

@@ -117,9 +117,10 @@ static void tell(recordio *x, mr_source_info *info, uint32_t to_choose_from)
     const char *kept = info->told ? info->told : "";
     int n = 0;
     if (x->set.relabelled)
-        n = snprintf(x->report_text, sizeof x->report_text,
-                     "%llu records have another label than the list beside them says: theirs are used",
-                     (unsigned long long)x->set.relabelled);
+        n = snprintf(
+            x->report_text, sizeof x->report_text,
+            "%llu records have another label than the list next to them: the records' labels are used",
+            (unsigned long long)x->set.relabelled);
     if (to_choose_from > 1)
         n += snprintf(x->report_text + n, sizeof x->report_text - (size_t)n,
                       "%s%u labels a record; the first is the class: --label-key K takes "
@@ -155,7 +156,7 @@ static void fill_info(mr_source *src, recordio *x, uint32_t packed_labels, const
     if (packed_labels > 0) add_tensor(src, "labels", MR_F32);
     if (x->set.detection) {
         info->label_field = -1;
-        mri_source_tell(src, "the labels are those of object detection: boxes and box_labels are taken from "
+        mri_source_tell(src, "the labels describe object detection: boxes and box_labels are taken from "
                              "them, no class of the picture; --label-key K takes the number at K as class");
     }
     if (x->set.facts.told) mri_told_add(&src->report, x->set.facts.told);
@@ -331,7 +332,7 @@ static int take_labels(const mr_source *src, uint64_t sample, const mri_picture_
 static int take_picture(const uint8_t *data, uint64_t bytes, mr_sample *out, mr_error *err)
 {
     if (bytes == 0)
-        return mr_error_set(err, MR_EFORMAT, "expected a picture behind the labels, found nothing");
+        return mr_error_set(err, MR_EFORMAT, "expected a picture after the labels, found nothing");
     const int type = mr_image_sniff(data, (size_t)bytes);
     if (!type) {
         char kind[MRI_PICTURE_KIND_BYTES];
@@ -383,7 +384,7 @@ static int recordio_parse(const mr_source *src, uint64_t sample, const void *dat
 
 const mri_source_ops mri_source_recordio = {
     .name = "recordio",
-    .help = "RecordIO of MXNet: .rec files with pictures and labels; .idx and .lst beside them "
+    .help = "RecordIO of MXNet: .rec files with pictures and labels; .idx and .lst next to them "
             "are used and compared",
     .probe = recordio_probe,
     .open = recordio_open,

@@ -513,7 +513,7 @@ static int open_entry(mri_remote_file *f, mr_error *err)
         f->open = true;
         note_doubts_locked(r, f);
         pthread_mutex_unlock(&r->lock);
-        if (rc) mr_error_set(err, rc, "cannot read what was kept of it in %s", r->store.folder);
+        if (rc) mr_error_set(err, rc, "cannot read the stored part of it in %s", r->store.folder);
     } else {
         rc = mr_error_set(err, MR_ENOMEM, "no memory for a remote file of %llu bytes",
                           (unsigned long long)f->bytes);
@@ -554,7 +554,7 @@ bool mri_remote_told(mri_remote *r, uint32_t line, char *text, size_t text_bytes
         char more[48] = "";
         if (r->unsure_count > 1) snprintf(more, sizeof more, ", and of %u others", r->unsure_count - 1);
         snprintf(text, text_bytes,
-                 "%.300s: of this file%s the server tells no version that says which bytes it has (a strong "
+                 "%.300s: of this file%s the server sends no version that identifies its bytes (a strong "
                  "ETag, or "
                  "a time of change): fetched whole in one answer, and kept for this run only",
                  r->unsure->shown, more);
@@ -562,7 +562,7 @@ bool mri_remote_told(mri_remote *r, uint32_t line, char *text, size_t text_bytes
     }
     if (line == 1 && r->distrusted) {
         snprintf(text, text_bytes,
-                 "%.300s: what is kept of it in %.300s is not believed, for %s; it is fetched again, and "
+                 "%.300s: the copy in %.300s is not used: %s; it is fetched again, and "
                  "kept for this "
                  "run only",
                  r->distrusted->shown, r->store.folder, r->distrust);

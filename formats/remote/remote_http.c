@@ -121,7 +121,7 @@ void mri_http_wake(mri_remote *r)
 /* ---- bytes that come ---- */
 static int cannot_keep(mri_transfer *t, int code)
 {
-    mr_error_sys(&t->why, code, "cannot write what was fetched to %s", t->file->set->store.folder);
+    mr_error_sys(&t->why, code, "cannot write fetched bytes to %s", t->file->set->store.folder);
     return t->verdict = MR_EIO;
 }
 

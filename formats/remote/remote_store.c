@@ -136,7 +136,7 @@ static int add_closed(mri_store *s, const char *key, mr_error *err)
     if (s->closed_count == s->closed_cap) {
         const uint32_t cap = s->closed_cap ? 2 * s->closed_cap : 64;
         mri_closed_entry *larger = realloc(s->closed, cap * sizeof *larger);
-        if (!larger) return mr_error_set(err, MR_ENOMEM, "no memory for a list of what is kept");
+        if (!larger) return mr_error_set(err, MR_ENOMEM, "no memory for a list of the stored files");
         s->closed = larger;
         s->closed_cap = cap;
     }

@@ -243,7 +243,7 @@ static int link_files(mri_remote *r, const mri_remote_view *v, mr_error *err)
         if (f->entry.key[0]) snprintf(target, sizeof target, "../%s.data", f->entry.key);
         else snprintf(target, sizeof target, "/proc/self/fd/%d", f->entry.data_fd);
         if (symlinkat(target, v->lock_fd, name_in(f, name)) != 0 && errno != EEXIST)
-            return mri_error_place(err, mr_error_sys(err, errno, "cannot name what was fetched"), f->shown,
+            return mri_error_place(err, mr_error_sys(err, errno, "cannot rename the fetched file"), f->shown,
                                    MR_NOWHERE, MR_NOWHERE);
     }
     return MR_OK;
@@ -324,7 +324,7 @@ static int open_view(mri_remote_view *v, const char *url, const char *format, mr
     const size_t name = mri_url_name(url, &name_bytes);
     if ((size_t)snprintf(v->path, MOST_PATH, "%s/%.*s", v->folder, (int)name_bytes, url + name) < MOST_PATH)
         return MR_OK;
-    return mr_error_set(err, MR_ELIMIT, "the path of what was fetched is too long");
+    return mr_error_set(err, MR_ELIMIT, "the path of the fetched file is too long");
 }
 
 int mri_remote_view_open(mri_remote_view **out, const char *url, const char *format,

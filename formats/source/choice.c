@@ -72,7 +72,7 @@ static int choose_of_sets(mr_source *src, const mr_source_config *cfg, mr_error 
         while (at < src->info.count && src->choice.number[at] < end) at++;
         set->count = at - set->first;
         char what[600];
-        snprintf(what, sizeof what, "that is none of those of %.400s; take more", set->path);
+        snprintf(what, sizeof what, "that takes no sample of %.400s; take more", set->path);
         if (set->count == 0) return wrong(cfg, src, what, err);
     }
     return MR_OK;
@@ -87,7 +87,7 @@ int mri_choice_make(mr_source *src, const mr_source_config *cfg, mr_error *err)
     if (all == 0 || (cfg->take_from == 0 && cfg->take_to == 1)) return MR_OK;
     const uint64_t first = (uint64_t)(cfg->take_from * (double)all + 0.5),
                    end = mri_min_u64((uint64_t)(cfg->take_to * (double)all + 0.5), all);
-    if (first >= end) return wrong(cfg, src, "that is none of them; take more", err);
+    if (first >= end) return wrong(cfg, src, "that takes no sample; take more", err);
     int rc = mri_source_budget(
         cfg, mri_plus(src->info.memory_bytes, mri_times(end - first, sizeof(uint64_t))), src->path, err);
     if (rc == MR_OK) rc = keys_between(all, first, end, &from, &to, err);

@@ -228,13 +228,13 @@ static int not_among(const mr_source *src, const mr_source_config *cfg, uint32_t
 {
     const mr_source_info *info = &src->info;
     char some[280], found[280];
-    return mr_error_set(err, MR_EFORMAT, "class %.100s is none of the %u expected%s%.120s (%s), found %s: %s",
-                        info->class_names[class_at], cfg->class_count, cfg->classes_of ? " as in " : "",
-                        cfg->classes_of ? cfg->classes_of : "", theirs_text(cfg, some, sizeof some),
-                        ours_text(src, found, sizeof found),
-                        info->class_count == cfg->class_count && !share_a_name(info, cfg) ? TAKE_OUT
-                            "; " BY_ORDER
-                                                                                          : TAKE_OUT);
+    return mr_error_set(
+        err, MR_EFORMAT, "class %.100s is not among the %u expected%s%.120s (%s), found %s: %s",
+        info->class_names[class_at], cfg->class_count, cfg->classes_of ? " as in " : "",
+        cfg->classes_of ? cfg->classes_of : "", theirs_text(cfg, some, sizeof some),
+        ours_text(src, found, sizeof found),
+        info->class_count == cfg->class_count && !share_a_name(info, cfg) ? TAKE_OUT "; " BY_ORDER
+                                                                          : TAKE_OUT);
 }
 
 static int number_format_classes(mri_classes *c, mri_names *names, const uint32_t *theirs,

@@ -111,8 +111,7 @@ static int check_shape(const mr_field *f, int code, mr_error *err)
     const bool tensor = f->type == MR_TYPE_TENSOR,
                pixels = f->type == MR_TYPE_PIXELS || f->type == MR_TYPE_IMAGE;
     if (tensor && mr_dtype_bytes(f->dtype) == 0)
-        return mr_error_set(err, code, "field \"%s\": element type %d is none of the known ones", f->name,
-                            f->dtype);
+        return mr_error_set(err, code, "field \"%s\": element type %d is unknown", f->name, f->dtype);
     if (f->ndim == 0) return MR_OK;
     if (!tensor && !pixels)
         return mr_error_set(err, code, "field \"%s\": type %s has no shape, found %u dimensions", f->name,
@@ -138,8 +137,7 @@ int mri_schema_check(const mr_field *fields, uint32_t field_count, int code, mr_
         if (!f->name[0] || !memchr(f->name, '\0', sizeof f->name))
             return mr_error_set(err, code, "field %u: expected a name of 1 to %d bytes", k, MR_MAX_NAME);
         if (f->type < MR_TYPE_JPEG || f->type > MR_TYPE_IMAGE)
-            return mr_error_set(err, code, "field \"%s\": type %d is none of the known ones", f->name,
-                                f->type);
+            return mr_error_set(err, code, "field \"%s\": type %d is unknown", f->name, f->type);
         if (mri_field_find(fields, k, f->name) >= 0)
             return mr_error_set(err, code, "two fields are named \"%s\"", f->name);
         const int rc = check_shape(f, code, err);
@@ -174,8 +172,7 @@ static int check_pixels(const mr_field *f, const mr_value *v, int code, mr_error
         return mr_error_set(
             err, code, "field \"%s\": pixels need a height, a width and channels, none of them 0", f->name);
     if (v->planes != MR_HWC && v->planes != MR_CHW)
-        return mr_error_set(err, code, "field \"%s\": pixel order %d is none of the known ones", f->name,
-                            v->planes);
+        return mr_error_set(err, code, "field \"%s\": pixel order %d is unknown", f->name, v->planes);
     return check_dims(f, v, code, err);
 }
 

@@ -227,7 +227,7 @@ static int try_open(mri_output *o, bool *again, mr_error *err)
     if (!made) {
         if (lstat(o->part, &st) != 0) {
             *again = errno == ENOENT;
-            return *again ? MR_OK : system_error(err, o->part, "cannot look at what is there");
+            return *again ? MR_OK : system_error(err, o->part, "cannot look at the existing file");
         }
         const int rc = check_found(o->part, o->path, &st, &o->rules, err);
         if (rc) return rc;
@@ -237,7 +237,7 @@ static int try_open(mri_output *o, bool *again, mr_error *err)
         }
         o->fd = open(o->part, flags | O_NONBLOCK);
         *again = o->fd < 0 && (errno == ENOENT || errno == ELOOP || errno == ENXIO);
-        if (o->fd < 0) return *again ? MR_OK : system_error(err, o->part, "cannot open what is there");
+        if (o->fd < 0) return *again ? MR_OK : system_error(err, o->part, "cannot open the existing file");
         fcntl(o->fd, F_SETFL, o->is_log ? O_APPEND : 0); /* not to wait mattered for the open alone */
     }
     int rc = take(o, made, again, err);
@@ -385,7 +385,7 @@ int mri_output_sync_all(const char *folder, mr_error *err)
 {
     const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     const int rc =
-        fd >= 0 && syncfs(fd) == 0 ? MR_OK : system_error(err, folder, "cannot sync what was written");
+        fd >= 0 && syncfs(fd) == 0 ? MR_OK : system_error(err, folder, "cannot sync the written files");
     if (fd >= 0) close(fd);
     return rc;
 }
@@ -523,7 +523,7 @@ int mri_output_keep_as(const char *path, const char *name, bool force, mr_error 
     if (link(path, name) == 0) return mri_sync_folder_of(name, err);
     if (errno == EEXIST)
         mr_error_set(err, MR_EEXIST, "it exists already: remove it, or replace it with force (--force)");
-    else mr_error_sys(err, errno, "cannot keep what the file was under this name");
+    else mr_error_sys(err, errno, "cannot keep the old file under this name");
     return mri_error_place(err, err && err->code ? err->code : MR_EIO, name, MR_NOWHERE, MR_NOWHERE);
 }
 

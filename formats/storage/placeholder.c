@@ -35,14 +35,16 @@ static const struct {
      "this is an HDF5 file: save its arrays with NumPy (h5py; numpy.savez('set.npz', x_train=..., "
      "y_train=...))"},
     {"(\265/\375", 4,
-     "this is packed by zstd, which is not unpacked here: zstd -d, and open what it makes" OR_INSTALL},
+     "this is packed by zstd, which is not unpacked here: zstd -d, and open the unpacked files" OR_INSTALL},
     {"\3757zXZ\0", 6,
-     "this is packed by xz, which is not unpacked here: xz -d (tar xf), and open what it makes" OR_INSTALL},
+     "this is packed by xz, which is not unpacked here: xz -d (tar xf), and open the unpacked "
+     "files" OR_INSTALL},
     {"BZh", 3,
      "this is packed by bzip2, which is not unpacked here: bzip2 -d (tar xf), and open what it "
      "makes" OR_INSTALL},
-    {"7z\274\257\047\034", 6, "this is a 7z archive: unpack it (7z x), and open what it makes" OR_INSTALL},
-    {"Rar!\032\007", 6, "this is a rar archive: unpack it (unrar x), and open what it makes" OR_INSTALL},
+    {"7z\274\257\047\034", 6,
+     "this is a 7z archive: unpack it (7z x), and open the unpacked files" OR_INSTALL},
+    {"Rar!\032\007", 6, "this is a rar archive: unpack it (unrar x), and open the unpacked files" OR_INSTALL},
     {"\377\376", 2, "this is text in UTF-16: iconv -f UTF-16 -t UTF-8 makes UTF-8 of it"},
     {"\376\377", 2, "this is text in UTF-16: iconv -f UTF-16 -t UTF-8 makes UTF-8 of it"},
 };
@@ -69,6 +71,6 @@ const char *mri_placeholder_describe(const uint8_t *head, size_t bytes)
         bytes--;
     }
     if (begins(head, bytes, "<!doctype html") || begins(head, bytes, "<html"))
-        return "this is a page of HTML, not the data: what was downloaded is an error or a login page";
+        return "this is a page of HTML, not the data: the download was an error or a login page";
     return NULL;
 }

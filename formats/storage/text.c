@@ -41,7 +41,8 @@ static int read_piece(mri_text *t, uint8_t *to, size_t *bytes, mr_error *err)
 
 static int wrong_gzip(const mri_text *t, mr_error *err, int code, const char *what)
 {
-    mr_error_set(err, code, "gzip: %s (in line %llu of what is packed)", what, (unsigned long long)t->line);
+    mr_error_set(err, code, "gzip: %s (in line %llu of the unpacked text)", what,
+                 (unsigned long long)t->line);
     return mri_error_place(err, code, t->path, t->read_bytes - t->unpack->s.avail_in, MR_NOWHERE);
 }
 

@@ -150,10 +150,10 @@ int mri_tar_dots_check(const mri_tar_group *g, mr_error *err)
 {
     char key[128], names[200];
     if (run_has_picture(g, 0, g->count)) return MR_OK;
-    mr_error_set(
-        err, MR_EFORMAT,
-        "other samples of the set are told apart by the last dot of their names, which leaves sample \"%s\" "
-        "without a picture (%s): write names with one dot, or name the picture (--image-key)",
-        mr_text_shown(g->key, key, sizeof key), mri_tar_group_names(g, names, sizeof names));
+    mr_error_set(err, MR_EFORMAT,
+                 "other samples of the set differ by the part before the last dot of their names, which "
+                 "leaves sample \"%s\" "
+                 "without a picture (%s): write names with one dot, or name the picture (--image-key)",
+                 mr_text_shown(g->key, key, sizeof key), mri_tar_group_names(g, names, sizeof names));
     return mri_error_place(err, MR_EFORMAT, NULL, g->begin, MR_NOWHERE);
 }

@@ -58,7 +58,7 @@ static int other_label(const mri_tar_source *t, int64_t found, int64_t own, mr_e
     return mr_error_set(
         err, MR_EFORMAT,
         "the index has class %lld for this sample, the sample itself %lld: the archive was changed "
-        "behind the index, which is removed; run it again",
+        "after the index, which is removed; run it again",
         (long long)found, (long long)own);
 }
 

@@ -139,7 +139,7 @@ int mri_tar_sums_begin(mri_tar_sums_walk *w, const void *text, size_t bytes, uin
         return mr_error_set(err, MR_EUNSUPPORTED, "the checksums of the archive have no names of members");
     return mr_error_set(err, MR_EFORMAT,
                         "a member of checksums (" MRI_TAR_SUMS
-                        ") is damaged, or is none: what it is about cannot "
+                        ") is damaged, or is not one: its files cannot "
                         "be checked");
 }
 

@@ -98,7 +98,7 @@ static int take_block(check *c, const mri_tar_member *m, mr_error *err)
         return keep_members(c, 0, err);
     }
     if (rc == MR_EFORMAT) {
-        mr_error_set(err, rc, "a member of checksums (" MRI_TAR_SUMS ") is damaged, or is none of ours");
+        mr_error_set(err, rc, "a member of checksums (" MRI_TAR_SUMS ") is damaged, or is not millrace's");
         mri_error_place(err, rc, c->path, m->data, MR_NOWHERE);
     }
     if (rc) return rc;

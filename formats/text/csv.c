@@ -212,7 +212,7 @@ static int take_place(mri_csv *c, int *ended_by, mr_error *err)
     if (rc) return rc;
     if (!ends_place(c, *ended_by))
         return mri_text_error_at(&c->text, err, MR_EFORMAT, c->text.line,
-                                 "text behind a closing quote: a quote inside quotes is "
+                                 "text after a closing quote: a quote inside quotes is "
                                  "written twice");
     return end_place(c, err);
 }

@@ -217,7 +217,7 @@ static void tell(mr_source *src, mri_csv_table *t)
                        (unsigned long long)t->missing, t->paths.count, (unsigned long long)t->missing_line);
     if (t->placed)
         at += snprintf(t->report_text + at, sizeof t->report_text - (size_t)at,
-                       "no file is where the table says; what it names is taken from %.250s*%s; ",
+                       "no file is where the table says; its files are taken from %.250s*%s; ",
                        mr_text_shown(t->place.before, shown, sizeof shown), t->place.behind);
     if (t->outside)
         at += snprintf(t->report_text + at, sizeof t->report_text - (size_t)at,

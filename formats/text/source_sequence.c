@@ -532,7 +532,7 @@ static int sequence_parse(const mr_source *src, uint64_t sample, const void *dat
 
 const mri_source_ops mri_source_sequence = {
     .name = "sequence",
-    .help = "a text with a sequence of integers in each line, the last of them the class; plain or gzip; or "
+    .help = "a text with a sequence of integers in each line, the last one is the class; plain or gzip; or "
             "a folder with train... and val...",
     .probe = sequence_probe,
     .open = sequence_open,

@@ -42,7 +42,7 @@ static int check_common(const struct mri_op_class *is, const mr_op_desc *d, mr_e
     if (is->fuses && mr_activation_needs_x(d->activation))
         return mr_error_set(err, MR_EUNSUPPORTED,
                             "%s: silu and gelu cannot be part of another operation, whose backward has "
-                            "nothing but its output; put an activation behind it",
+                            "nothing but its output; put an activation after it",
                             is->name);
     return MR_OK;
 }

@@ -57,7 +57,7 @@ static int check_number(uint32_t number, int count, mr_error *err)
     if (count == 0)
         return mr_error_set(
             err, MR_ENOENT,
-            "devices: asked for cuda:%u, there is no GPU%s; `millrace devices` says what is here", number,
+            "devices: asked for cuda:%u, there is no GPU%s; `millrace devices` lists the devices", number,
             mask);
     if (number >= (uint32_t)count)
         return mr_error_set(err, MR_ENOENT, "devices: asked for cuda:%u, there %s %d, numbered from 0%s",

@@ -14,7 +14,7 @@ static int describe(const mr_op_desc *d, mr_op_info *info, mr_error *err)
     if (!rc) rc = mri_op_check_count(conv->filters, "filters", "conv2d", err);
     if (rc) return rc;
     if ((unsigned)d->want > MR_WANT_NHWC)
-        return mr_error_set(err, MR_EINVAL, "conv2d: the output is NHWC or what the device likes best");
+        return mr_error_set(err, MR_EINVAL, "conv2d: the output is NHWC or the device's choice");
     const uint32_t groups = mri_op_groups(d), seen = d->in.c / groups;
     if (d->in.c % groups != 0 || conv->filters % groups != 0)
         return mr_error_set(err, MR_EINVAL,

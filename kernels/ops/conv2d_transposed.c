@@ -35,8 +35,7 @@ static int describe(const mr_op_desc *d, mr_op_info *info, mr_error *err)
     const int rc = mri_op_check_count(conv->filters, "filters", "conv2d_transposed", err);
     if (rc) return rc;
     if ((unsigned)d->want > MR_WANT_NHWC)
-        return mr_error_set(err, MR_EINVAL,
-                            "conv2d_transposed: the output is NHWC or what the device likes best");
+        return mr_error_set(err, MR_EINVAL, "conv2d_transposed: the output is NHWC or the device's choice");
     if (mri_op_groups(d) != 1)
         return mr_error_set(err, MR_EINVAL, "conv2d_transposed: there are no groups, found %u", conv->groups);
     const uint64_t places = (uint64_t)w->kernel_h * w->kernel_w;

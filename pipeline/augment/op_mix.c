@@ -134,7 +134,7 @@ const mri_op_type mri_ops_mix[] = {
     {.name = "mixup",
      .usage = "mixup(ALPHA[,p=P])",
      .help = "mixes two pictures of a batch and their labels, with weights drawn\n"
-             "from Beta(ALPHA, ALPHA), ALPHA 0.01 to 10; P: of so many pairs\n"
+             "from Beta(ALPHA, ALPHA), ALPHA 0.01 to 10; P: the share of pairs\n"
              "(default 1). Behind all that changes pixels; not with standardise",
      .read = read_mix,
      .mix = run_mixup},

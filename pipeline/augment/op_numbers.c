@@ -111,7 +111,7 @@ const mri_op_type mri_ops_numbers[] = {
      .fix = fix_standardise},
     {.name = "normalise",
      .usage = "normalise(MEAN/STD), normalise(imagenet) or normalise(none)",
-     .help = "what the device subtracts and divides by, in 0..255; default 0/255,\n"
+     .help = "mean and deviation that the device applies, in 0..255; default 0/255,\n"
              "0/1 with standardise; MEAN and STD: one number, or three as R:G:B",
      .read = read_normalise,
      .fix = fix_normalise},

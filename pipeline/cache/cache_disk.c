@@ -335,12 +335,12 @@ static void note_shared(mri_cache *c, const mri_cache_store *s, int refused)
 {
     if (refused && refused != EWOULDBLOCK)
         mri_cache_note(c, MRI_NOTE_SHARED,
-                       "%s: the cache cannot be locked: %s; what is in it is used, nothing is added",
+                       "%s: the cache cannot be locked: %s; its entries are used, nothing is added",
                        s->data.path, strerror(refused));
     else
         mri_cache_note(
             c, MRI_NOTE_SHARED,
-            "%s: another process fills this cache, or it may not be written; what is in it is used, "
+            "%s: another process fills this cache, or it may not be written; its entries are used, "
             "nothing is added",
             s->data.path);
 }

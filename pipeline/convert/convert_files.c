@@ -162,7 +162,7 @@ static int check_place(mri_files *f, mr_error *err)
         if (!*last_of(f->dst))
             return mri_error_place(
                 err,
-                mr_error_set(err, MR_EINVAL, "expected what the files' names begin with, found a folder"),
+                mr_error_set(err, MR_EINVAL, "expected the beginning of the files' names, found a folder"),
                 f->dst, MR_NOWHERE, MR_NOWHERE);
         return visit_others(f, check_other, err);
     }

@@ -294,7 +294,7 @@ static int add_bytes(const char *path, uint64_t *bytes, mr_error *err)
 {
     struct stat st;
     if (stat(path, &st) != 0)
-        return mri_error_place(err, mr_error_sys(err, errno, "cannot look at what was written"), path,
+        return mri_error_place(err, mr_error_sys(err, errno, "cannot look at the written file"), path,
                                MR_NOWHERE, MR_NOWHERE);
     *bytes += (uint64_t)st.st_size;
     return MR_OK;

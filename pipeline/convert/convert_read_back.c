@@ -39,7 +39,8 @@ static int check_bytes(const mri_convert_plan *plan, int fd, const char *path, c
     }
     free(chunk);
     if (rc || XXH3_64bits_digest(hash) == facts->bytes_hash) return rc;
-    return mr_error_set(err, MR_ECHECKSUM, "read back, the file is not what was written: check the disk");
+    return mr_error_set(err, MR_ECHECKSUM,
+                        "read back, the file differs from the written bytes: check the disk");
 }
 
 static int check_sample(const mr_source *src, uint64_t sample, void **buffer, size_t *buffer_bytes,
@@ -70,7 +71,7 @@ static int check_samples(const mri_convert_plan *plan, const mr_source *src, con
             is_stopped(plan) ? stopped(err) : check_sample(src, k, &buffer, &buffer_bytes, labels, hash, err);
     free(buffer);
     if (rc || XXH3_64bits_digest(hash) == facts->samples_hash) return rc;
-    return mr_error_set(err, MR_ECHECKSUM, "read back, pictures or labels are not those that were written");
+    return mr_error_set(err, MR_ECHECKSUM, "read back, pictures or labels differ from the written ones");
 }
 
 static int check_as_source(const mri_convert_plan *plan, const char *source, int fd,

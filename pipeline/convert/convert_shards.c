@@ -25,8 +25,8 @@ static int look_at(const char *path, bool *there, mr_error *err)
     struct stat st;
     *there = lstat(path, &st) == 0;
     if (*there || errno == ENOENT) return MR_OK;
-    return mri_error_place(err, mr_error_sys(err, errno, "cannot look at what is there"), path, MR_NOWHERE,
-                           MR_NOWHERE);
+    return mri_error_place(err, mr_error_sys(err, errno, "cannot look at the existing file"), path,
+                           MR_NOWHERE, MR_NOWHERE);
 }
 
 int mri_mrec_look(const mri_mrec_output *o, uint32_t at, const char *ending, bool *there, mr_error *err)

@@ -19,7 +19,7 @@ struct mri_taken {
 
 static int no_memory(mr_error *err)
 {
-    return mr_error_set(err, MR_ENOMEM, "out of memory for what was taken");
+    return mr_error_set(err, MR_ENOMEM, "out of memory for the list of taken samples");
 }
 
 int mri_taken_open(mri_taken **out, const mri_convert_plan *plan, const char *dst, mr_error *err)

@@ -321,9 +321,7 @@ static int plan_field(const planning *g, mri_field_plan *p, mr_loader_field_info
     case MR_ROLE_BOXES: rc = set_boxes(g, p, out); break;
     case MR_ROLE_BOX_VALUES: rc = set_values(g, p, out); break;
     case MR_ROLE_MASK: rc = set_mask(g, p, out); break;
-    default:
-        rc = mr_error_set(g->err, MR_EINVAL, "field %s: role %d is none of the known ones", p->name,
-                          (int)asked->role);
+    default: rc = mr_error_set(g->err, MR_EINVAL, "field %s: role %d is unknown", p->name, (int)asked->role);
     }
     if (rc != MR_OK) return rc;
     if (p->in_pixels && p->role != MR_ROLE_BOXES)

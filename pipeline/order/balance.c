@@ -42,7 +42,7 @@ static int count_classes(const mr_source *source, uint64_t *count, mr_error *err
         const int rc = class_of(source, i, classes, &c);
         if (rc == MR_EUNSUPPORTED)
             return unknown(info,
-                           "those of these data are known only after reading; convert them to "
+                           "the classes of these data are known only after reading; convert them to "
                            "record files",
                            err);
         if (c == classes) continue;

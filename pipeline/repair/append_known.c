@@ -38,7 +38,7 @@ typedef struct search {
 
 static int no_memory(mr_error *err)
 {
-    return mr_error_set(err, MR_ENOMEM, "no memory to compare samples with those of a set");
+    return mr_error_set(err, MR_ENOMEM, "no memory to compare samples with the set's");
 }
 
 static int by_place(const mark *x, const mark *y)

@@ -199,11 +199,10 @@ static int check_again(mri_repair *r, const mri_repair_file *f, const char *to, 
     const bool same = mr_mrec_info_of(m)->fingerprint == f->line.fingerprint;
     mr_mrec_close(m);
     if (!same)
-        report(
-            r, MR_REPAIR_DAMAGE, to,
-            "every sample is there again, but the file is not the one that the list knows: what was put back "
-            "differs from what it was",
-            NULL, 0);
+        report(r, MR_REPAIR_DAMAGE, to,
+               "every sample is there again, but the file is not the one that the list knows: restored bytes "
+               "differ from the original",
+               NULL, 0);
     return MR_OK;
 }
 

@@ -56,7 +56,7 @@ def _num_workers(settings: Dict[str, Any], value: Any) -> None:
     if settings.get("workers"):
         raise ArgumentError("num_workers= and workers= say the same in two ways: give one of them")
     if not hasattr(value, "__index__") or value.__index__() < 0:
-        raise ArgumentError("num_workers=%r: expected a number of threads, or 0 for as many as fit" % (value,))
+        raise ArgumentError("num_workers=%r: expected a number of threads, or 0 for all that fit" % (value,))
     settings["workers"] = value  # 0, none besides the caller there, is here the number that fits the machine
 
 

@@ -119,7 +119,7 @@ class Array:
         flat = {"uint8": C.c_uint8, "int8": C.c_int8, "int16": C.c_int16, "int32": C.c_int32, "int64": C.c_int64,
                 "float32": C.c_float, "float64": C.c_double, "uint64": C.c_uint64}.get(self.dtype)
         if flat is None:
-            raise UnsupportedError("%s has no number in Python: use numpy()" % self.dtype)
+            raise UnsupportedError("%s has no type in Python: use numpy()" % self.dtype)
         kind: Any = flat
         for s in reversed(self.shape):
             kind = kind * s

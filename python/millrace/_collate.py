@@ -121,7 +121,7 @@ class Collation:
             number = value.item() if getattr(value, "shape", None) == () else value
             if hasattr(number, "__index__") and not isinstance(number, bool) and not hasattr(number, "__len__"):
                 return torch.full_like(value, self.ignore) if isinstance(value, torch.Tensor) else type(value)(self.ignore)
-            raise ArgumentError("a sample is missing (padding, or damaged with bad=\"skip\"), and %s is %s, of which no value says that the "
+            raise ArgumentError("a sample is missing (padding, or damaged with bad=\"skip\"), and %s is %s, and no value of it means that the "
                                 "sample does not count: use bad=\"replace\", tail=\"keep\" or \"drop\", or collate_fn=, which gets the samples "
                                 "that are there" % (what, type(value).__name__))
         if isinstance(value, torch.Tensor):

@@ -103,7 +103,7 @@ class Finisher:
         size = C.c_uint64()
         count = _l.quick.mrp_finisher_held(self.pointer, C.byref(size))
         return HeldError("%d batches are in use: their arrays (or tensors made of them) are still referenced, and their memory is not taken "
-                         "from them. They take %d MiB with those that are ready, of %d MiB that batches may take: drop or copy what you keep of "
+                         "from them. With ready batches they take %d MiB, of at most %d MiB: drop or copy what you keep of "
                          "earlier batches, or give more by memory= (bytes)" % (count, size.value >> 20, finish.how.bytes_most >> 20))
 
     def close(self) -> None:

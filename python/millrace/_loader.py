@@ -341,7 +341,7 @@ class Loader:
             cfg.cache_bytes = _FITS if g["cache_bytes"] is None else _count("cache_bytes", g["cache_bytes"], 0, _FITS)
             if cfg.cache == _CACHES["disk"] and isinstance(g["path"], Live) and g["path"].key is None:
                 raise ArgumentError("cache=\"disk\" of a Python object: say with Live(data, key=...) which data these are, since later "
-                                    "runs take what is kept for the same")
+                                    "runs use the stored result")
             if cfg.cache == _CACHES["disk"] and g["cache_bytes"] is None:
                 raise ArgumentError("cache=\"disk\" needs cache_bytes: how large its file may grow")
         cfg.tune = _TUNE_ALL if g["tune"] else 0

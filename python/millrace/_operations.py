@@ -53,7 +53,7 @@ class Operation:
         f = self.function
         if isinstance(f, int) and not isinstance(f, bool):
             if f <= 0:
-                raise ArgumentError("an address of %d: expected that of a C function" % f)
+                raise ArgumentError("an address of %d: expected the address of a C function" % f)
             return f
         if isinstance(f, C._CFuncPtr):  # type: ignore[attr-defined]
             return C.cast(f, C.c_void_p).value

@@ -262,7 +262,7 @@ def _targets_are_a_field(live: Live, settings: Dict[str, Any]) -> bool:
         return False  # its fields are as fields= says
     if len(sample) == 2 and (isinstance(sample[1], float) or getattr(sample[1], "shape", None) is not None):
         if settings.get("bad") == "skip" or settings.get("tail") == "pad":
-            raise ArgumentError("bad=\"skip\" and tail=\"pad\" go with targets that are classes, and those of sample 0 are %s: no value of theirs "
+            raise ArgumentError("bad=\"skip\" and tail=\"pad\" go with targets that are classes, and the targets of sample 0 are %s: no value of theirs "
                                 "says that a sample does not count" % shown(sample[1]))
         settings["fields"] = list(settings.get("fields") or ()) + [{"name": TARGET, "role": "plain"}]
         return True

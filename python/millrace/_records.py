@@ -152,7 +152,7 @@ class _Row:
     def _whole(self, f: _Field, value: Any) -> int:
         if isinstance(value, str) and f.name == "label" and self.classes is not None:
             if value not in self.classes:
-                raise _Wrong("class %r, which is none of the %d" % (value, len(self.classes)))
+                raise _Wrong("class %r, which is not one of the %d" % (value, len(self.classes)))
             return self.classes[value]
         try:
             n = _scalar(value).__index__()

@@ -18,7 +18,7 @@ def augmentation(g: Dict[str, Any]) -> str:
     except (TypeError, ValueError):
         raise ArgumentError("normalise=%r: expected (means, deviations) of pixels from 0 to 1, one number for each channel" % (told,)) from None
     if not 1 <= len(mean) == len(std) <= 4 or not all(0 <= m <= 1 for m in mean) or not all(0 < s <= 1 for s in std):
-        raise ArgumentError("normalise=%r: expected as many means as deviations, of pixels from 0 to 1; those of 0 to 255 are "
+        raise ArgumentError("normalise=%r: expected equally many means and deviations, of pixels from 0 to 1; values for 0 to 255 are "
                             "augment=\"...,normalise(means/deviations)\"" % (told,))
     numbers = "/".join(":".join(("%.9f" % v).rstrip("0").rstrip(".") for v in values) for values in (mean, std))
     return "%snormalise01(%s)" % ("" if text in ("", "none") else text + ",", numbers)

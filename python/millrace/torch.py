@@ -357,7 +357,7 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         self._on_gpu = self._device is not None and self._device.type == "cuda"
         if self._own:
             if raw:
-                raise ArgumentError("raw=True: these samples are made by Python, and collate_fn= says what a batch is")
+                raise ArgumentError("raw=True: these samples are made by Python, and collate_fn= makes the batch")
             self._own.form = {"kind": _KINDS[kind], "planar": self._format == "contiguous", "ignore": ignore_index, "num_classes": num_classes}
             self._makers = self._own.makers(self._given, Collation(self._own.pictures_formed, self._format == "contiguous", kind, self._given["channels"],
                                                                   ignore_index), ahead)
@@ -389,7 +389,7 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         if last >= self._world:
             return
         text = ("the last batch of an epoch has %d of %d samples, fewer than there are ranks: some of %d get an empty batch, whose mean "
-                "loss is no number; say drop_last=True, or another batch size" % (last, self.batch, self._world))
+                "loss is NaN; give drop_last=True, or another batch size" % (last, self.batch, self._world))
         if self._given["training"]:
             raise ArgumentError(text)
         log.warning("%s", text)

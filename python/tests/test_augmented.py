@@ -158,7 +158,7 @@ def test_damaged_pictures_and_functions_that_fail(shapes, tmp_path, workers):
 def test_what_does_not_go_together(shapes):
     for wrong, match in ((dict(cache="memory"), "leave out cache="), (dict(tune=True), "leave out tune="), (dict(order="balanced"), "sampler="),
                          (dict(augment="rcr(32)"), "rcr"), (dict(augment="none,flip", raw=True), "collate_fn="),
-                         (dict(augment="flip,mixup(1)", tail="pad", batch_size=50, transform=twice), "no value says")):
+                         (dict(augment="flip,mixup(1)", tail="pad", batch_size=50, transform=twice), "no value of it means")):
         with pytest.raises(millrace.ArgumentError, match=match):
             list(mt.Loader(shapes, **dict(dict(batch_size=16, transform=twice, augment="center(32)", training=True), **wrong)))
     with pytest.raises(millrace.ArgumentError, match="do all of it in __getitem__"):

@@ -147,7 +147,7 @@ def test_too_many_that_are_kept_are_an_error_and_the_loop_may_go_on(tmp_path):
     l = loader(str(tmp_path / "large.mrec"), 4, augment="none", workers=1, prefetch=2, memory=96 << 20, seed=0)  # a batch is 3 MiB
     kept, got = [], []
     it = iter(l)
-    with pytest.raises(millrace.HeldError, match="of 96 MiB that batches may take.*memory="):
+    with pytest.raises(millrace.HeldError, match="of at most 96 MiB.*memory="):
         while True:
             kept.append(next(it))
     assert 26 <= len(kept) <= 32

@@ -82,7 +82,7 @@ static void nonsense_is_refused(void **state)
         refuse(
             (mr_op_desc){
                 .kind = fusing[i / 2], .in = f, .in2 = f, .activation = i % 2 ? MR_ACT_SILU : MR_ACT_GELU},
-            MR_EUNSUPPORTED, "put an activation behind it");
+            MR_EUNSUPPORTED, "put an activation after it");
     refuse((mr_op_desc){.kind = MR_OP_BATCHNORM, .in = f}, MR_EINVAL, "epsilon");
     refuse((mr_op_desc){.kind = MR_OP_BATCHNORM, .in = f, .batchnorm.epsilon = 1, .batchnorm.momentum = 2},
            MR_EINVAL, "momentum");

@@ -107,7 +107,7 @@ static void calls_readers(void *context)
     size_t bytes = 0;
     int64_t label;
     CHILD(is_told(mr_loader_next(r->l, &b, MR_FOREVER, &err), &err));
-    CHILD(strstr(err.text, "mr_loader_next: l was opened by another process"));
+    CHILD(strstr(err.text, "mr_loader_next: l was opened by the parent process"));
     CHILD(mr_loader_release(r->l, &r->b, NULL) == MR_EINVAL);
     CHILD(is_told(mr_loader_keep(r->l, &r->b, &kept, &err), &err));
     mr_loader_stats_read(r->l, &stats);

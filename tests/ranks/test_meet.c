@@ -97,7 +97,7 @@ static void without_the_secret_nobody_takes_part(void **state)
     } cases[] = {
         {&with, &old, "it has another secret", "has another secret"},
         {&with, &without, "it did not prove the secret of the run",
-         "have a secret, and this process has none"},
+         "have a secret, and this process does not"},
         {&without, &with, "rank 1 did not come", "has no secret, and this process has one"},
     };
     enum { CASES = sizeof cases / sizeof *cases };

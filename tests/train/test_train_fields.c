@@ -366,7 +366,7 @@ static void test_fields_that_do_not_fit_are_refused(void **state)
     mrt_rig rig;
     mr_error err = MR_ERROR_INIT;
     MRT_EQ(mrt_rig_try(&rig, &(mrt_rig_options){.net = of_nobody}, &err), MR_EINVAL);
-    MRT_HAS(err.text, "takes a field nobody, and the batches have none of that name (3 fields)");
+    MRT_HAS(err.text, "takes a field nobody, and the batches have no field of that name (3 fields)");
     MRT_EQ(mrt_rig_try(&rig, &(mrt_rig_options){.net = of_too_many}, &err), MR_EINVAL);
     MRT_HAS(err.text, "takes 7 numbers of field soft, a sample has 6");
     MRT_EQ(mrt_rig_try(&rig, &(mrt_rig_options){.net = of_whole_ones}, &err), MR_EINVAL);

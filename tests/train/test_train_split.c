@@ -188,8 +188,8 @@ static void test_mistakes(void **state)
     refused("side=0,rest=1", "cpu:2", two_heavy, "place \"side=0\": the network has no block of that name");
     refused("front=0,2=1,rest=1", "cpu:2", two_heavy, "layer 2 is placed twice");
     refused("0-9=0,rest=1", "cpu:2", two_heavy, "the network has layers 0 to 6");
-    refused("front=x,rest=1", "cpu:2", two_heavy, "the device is no number in range");
-    refused("front=16,rest=1", "cpu:2", two_heavy, "the device is no number in range");
+    refused("front=x,rest=1", "cpu:2", two_heavy, "the device is not a number in range");
+    refused("front=16,rest=1", "cpu:2", two_heavy, "the device is not a number in range");
     refused("front", "cpu:2", two_heavy, "there is no device");
     refused("0-=0,rest=1", "cpu:2", two_heavy, "it names no layers");
     refused("rest=0,rest=1", "cpu:2", two_heavy, "rest is placed twice");

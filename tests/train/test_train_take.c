@@ -163,7 +163,7 @@ static void test_a_new_head(void **state)
     mrt_rig_open(&fresh, &(mrt_rig_options){.net = nine, .seed = 6});
     MRT_OK(take(&rig, mrt_path("head.safetensors"), NULL, &s, &report, &err), &err);
     MRT_HAS(s.text, "not taken: 3/dense/weights, 3/dense/bias\n");
-    MRT_HAS(s.text, "the file tells 4 classes apart, this network 9");
+    MRT_HAS(s.text, "the file has 4 classes, this network 9");
     MRT_HAS(s.text, "in the file and not used: 3/dense/weights, 3/dense/bias\n");
     MRT_TRUE(report.taken == 8 && report.left == 2 && report.unused == 2);
     for (uint32_t i = 0; i < rig.t->tensors.own; i++) {

@@ -176,8 +176,8 @@ static void test_what_makes_no_sense_is_refused(void **state)
 {
     (void)state;
     for (int labelled = 0; labelled < 2; labelled++) {
-        refused(mrt_net_dense, labelled, false, "tells classes apart: expected data with labels");
-        refused(mrt_net_dense, labelled, true, "tells classes apart: expected data with labels");
+        refused(mrt_net_dense, labelled, false, "predicts classes: expected data with labels");
+        refused(mrt_net_dense, labelled, true, "predicts classes: expected data with labels");
         refused(coder, labelled, false, "open it with count_unlabelled");
     }
 }

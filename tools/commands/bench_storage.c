@@ -58,10 +58,10 @@ static int choose_unit(const storage_args *a, const session_args *shared, storag
 static int check_options(const storage_args *a, const session_args *shared, const opt_given *given)
 {
     static const char *const refused[][2] = {
-        {"devices", "accelerators are simulated, as many as are fed"},
+        {"devices", "accelerators are simulated, as many as the machine can feed"},
         {"cache", "every sample is to come from its file, in every epoch"},
         {"tail", "every batch is full"},
-        {"epochs", "a run takes as many as it needs"},
+        {"epochs", "a run takes the number that it needs"},
         {"fields", "pictures and labels alone are delivered"},
     };
     for (size_t i = 0; i < OPT_COUNT(refused); i++)

@@ -215,8 +215,8 @@ static int report_steps(void *context, const tool_session *s, const mr_trainer *
     if (!b->a->ops) return EXIT_DONE;
     const int status = pass_times_measure(s, t, b->in.batch, b->a->seconds, report_pass, b);
     if (status == EXIT_DONE && b->passes == 0)
-        fprintf(b->a->shared.output.json ? stderr : stdout, "  no convolutions whose passes %s tells apart\n",
-                mr_device_info_of(s->devices[0])->name);
+        fprintf(b->a->shared.output.json ? stderr : stdout,
+                "  no convolutions whose passes %s distinguishes\n", mr_device_info_of(s->devices[0])->name);
     return status;
 }
 

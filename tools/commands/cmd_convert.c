@@ -326,7 +326,7 @@ static int choose_to(convert_args *a)
     const bool given = options_was_given(&a->given, "to");
     const struct ending *e = a->dst ? ending_of(a->dst) : NULL;
     if (a->dst && strcmp(a->dst, "-") == 0) {
-        say("-: convert cannot write to standard output, as it reads back what it wrote; give DST a name, "
+        say("-: convert cannot write to standard output, as it reads back its output; give DST a name, "
             "such as "
             "photos.mrec");
         return EXIT_MISUSED;
@@ -452,7 +452,7 @@ const command command_convert = {
             "dropped with their label where nothing is left, masks resized without mixing values. Boxes "
             "must be parts of the picture, 0 to 1, and masks numbers of 8 bits (gray or palette PNG). "
             "Other fields stay as they are.\nWith --to tfrecord or --to tar picture files keep their "
-            "bytes, pixels become PNG, coefficients JPEG; labels are the numbers of SRC; what was written "
+            "bytes, pixels become PNG, coefficients JPEG; labels are the numbers of SRC; the output "
             "is read back and compared before it takes its name. An interrupted run leaves nothing, a "
             "killed one files named .part.\nTFRecord: image/encoded, image/format (jpeg, png, gif, bmp, "
             "webp, tiff; "

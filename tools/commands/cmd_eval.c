@@ -101,7 +101,7 @@ static int prepare_outputs(eval_run *r)
     const char *option = r->args->confusion ? "--confusion" : "--views";
     if (!r->args->confusion && !r->args->views) return EXIT_DONE;
     if (!mr_net_logits(s->net, &r->logits.at[0])) {
-        say("%s: %s tells no classes apart", option, s->model->name);
+        say("%s: %s has no classes", option, s->model->name);
         return EXIT_MISUSED;
     }
     r->logits.count = 1;
@@ -200,7 +200,7 @@ static int pass_views(eval_run *r, double *loss, double *accuracy, uint64_t *cou
     const bool told = !w || world_gather(&r->world, mine, sizeof mine, all) == EXIT_DONE;
     for (uint32_t i = 0; i < 3 * ranks; i++) sum[i % 3] += all[i];
     free(all);
-    if (!told) return mr_error_set(err, MR_EPEER, "another process did not tell what it found");
+    if (!told) return mr_error_set(err, MR_EPEER, "another process did not report its result");
     *loss = sum[0] / sum[2];
     *accuracy = sum[1] / sum[2];
     *count = (uint64_t)sum[2];
@@ -305,9 +305,8 @@ static int run(const void *args)
     eval_run r = {.args = a, .s.compute = &a->shared.compute};
     chooser_begin(&r.choice, &a->choose, &a->shared.data_opts, a->shared.output.quiet);
     if (a->confusion && a->draw) {
-        say("--confusion and --draw: one is of networks that tell classes apart, the other of those that "
-            "give back "
-            "what they get");
+        say("--confusion and --draw: one is for networks with classes, the other for networks that "
+            "reproduce their input");
         return EXIT_MISUSED;
     }
     int status = world_join(&r.world, &a->rank);

@@ -149,10 +149,10 @@ static int write_file(export_run *r, const char *path, const void *data, size_t 
         if (same < bytes) return setup_write_file(path, data, bytes, r->src, true, err);
     }
     if (exists && r->args->resume) {
-        mr_error_set(
-            err, MR_EEXIST,
-            "the file exists, and is not what the data have: it is of no earlier run; choose another folder, "
-            "or replace files with --force");
+        mr_error_set(err, MR_EEXIST,
+                     "the file exists and differs from the data: it is not from an earlier run; choose "
+                     "another folder, "
+                     "or replace files with --force");
         return mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
     }
     if (exists) {

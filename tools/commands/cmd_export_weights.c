@@ -33,7 +33,7 @@ static void report(const weights_args *a, const char *found, const mr_checkpoint
                size_text((double)done->bytes, size, sizeof size), shown_text(info->model), shown_text(found),
                a->names == MR_NAMES_OWN ? "millrace" : name_kinds[a->names],
                done->average
-                   ? "; the average of weights, which is what is evaluated (--weights trained: the others)"
+                   ? "; the average of weights, which evaluation uses (--weights trained: the others)"
                    : "");
         return;
     }
@@ -80,7 +80,7 @@ static int run(const void *args)
 
 static const opt options[] = {
     OPT(weights_args, names, CHOICE, .option = "names", .standard = "own", .choices = name_kinds,
-        .help = "names of the tensors: LAYER/KIND/PARAMETER, or those of torchvision's networks, with "
+        .help = "names of the tensors: LAYER/KIND/PARAMETER, or the names of torchvision's networks, with "
                 "their layouts"),
     OPT(weights_args, weights, CHOICE, .option = "weights", .standard = "auto", .choices = weight_kinds,
         .help = "after a run with --average: take the average (auto), which evaluation uses, or the "

@@ -504,7 +504,7 @@ static void print_network(const mr_net *net)
     printf("%5s  %-36s %-16s %14s %12s\n", "all", "", "",
            page_number((double)mr_net_param_count(net), params), page_number(sum / 1e6, flops));
     if (mr_net_state_count(net))
-        printf("%s kept beside them, running means and variances\n",
+        printf("%s stored with them, running means and variances\n",
                page_number((double)mr_net_state_count(net), params));
 }
 

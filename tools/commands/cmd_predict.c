@@ -164,17 +164,17 @@ static int find_checkpoint(predict_run *r)
     if (rc == MR_OK) rc = mr_checkpoint_class_names(r->found, &r->names, &r->name_count, &err);
     if (rc) return exit_status(rc, &err);
     if (r->info.classes == 0) {
-        say("%s: %s tells no classes apart: there is nothing to predict", r->found, r->info.model);
+        say("%s: %s has no classes: there is nothing to predict", r->found, r->info.model);
         return EXIT_MISUSED;
     }
     if (r->info.target_loss && options_was_given(&r->args->given, "top")) {
-        say("--top: %s was trained with --loss %s, which tells no classes apart: leave --top out", r->found,
+        say("--top: %s was trained with --loss %s, which has no classes: leave --top out", r->found,
             objective_names[r->info.target_loss]);
         return EXIT_MISUSED;
     }
     if (r->info.target_loss && r->args->views) {
-        say("--views: %s was trained with --loss %s, which tells no classes apart: leave --views out",
-            r->found, objective_names[r->info.target_loss]);
+        say("--views: %s was trained with --loss %s, which has no classes: leave --views out", r->found,
+            objective_names[r->info.target_loss]);
         return EXIT_MISUSED;
     }
     objective_of_checkpoint(&r->s.objective, &r->info, true);

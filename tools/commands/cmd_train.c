@@ -270,7 +270,7 @@ static int fit(train_run *r)
         on_epoch(r, &last); /* an epoch that was cut short */
     int told = rc == MR_OK || rc == MR_ECANCELED ? footer(r, &last, rc == MR_OK) : EXIT_DONE;
     if (rc == MR_EEXIST)
-        say("--force moves what is not of this run to a folder in %s (old-1, ...)", a->checkpoint_dir);
+        say("--force moves other runs' files to a folder in %s (old-1, ...)", a->checkpoint_dir);
     if (rc) {
         const int status = exit_status(rc, &err);
         objective_explain(&r->s.objective, r->s.src, &err);
@@ -427,7 +427,7 @@ static int run(const void *args)
         return EXIT_MISUSED;
     }
     if (a->show.show && a->resume) {
-        say("--show and --resume: what is shown is the schedule of these options, from the beginning; leave "
+        say("--show and --resume: --show prints the schedule of these options, from the beginning; leave "
             "--resume out");
         return EXIT_MISUSED;
     }

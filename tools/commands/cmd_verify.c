@@ -194,7 +194,7 @@ static int compare_with_other(const verify_args *a, const mr_source *src)
     if (status == EXIT_DONE) report_same(a, src, other, &same);
     mr_source_close(other);
     if (status || same.count == 0) return status;
-    say("%" PRIu64 " pictures are in both sets: what was trained on one is not validated by the other",
+    say("%" PRIu64 " pictures are in both sets: a network trained on one is not validated by the other",
         same.count);
     exit_told = true;
     return EXIT_FAILED;

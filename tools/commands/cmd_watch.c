@@ -196,13 +196,14 @@ static const opt_group groups[] = {
 
 const command command_watch = {
     .name = "watch",
-    .summary = "run a training program and report what it waited for",
+    .summary = "run a training program and report the causes of its waits",
     .text =
         "Runs COMMAND as a shell does, with its streams, exit status and signals (127: no such program). "
-        "Samples its processes and threads meanwhile, and reports on standard error what they used and "
-        "waited for: cores, storage, GPUs.\nWith --data our loader is measured on the same files when the "
+        "Samples its processes and threads meanwhile, and reports on standard error their use of cores, "
+        "storage and GPUs, and their waits.\nWith --data millrace's loader is measured on the same files "
+        "when the "
         "program has ended, and the gap stands in one line.\nFrom outside nobody knows how many samples a "
-        "program took: --samples says it, else files that it opened are counted, else bytes are divided by "
+        "program took: --samples gives it, else files that it opened are counted, else bytes are divided by "
         "the mean size, and the report says which.",
     .examples = "  millrace watch -- python train.py\n"
                 "  millrace watch --data photos --augment rrc224 --batch 64 -- python train.py --epochs 1\n"

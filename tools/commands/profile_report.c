@@ -98,11 +98,10 @@ static void exchange_text(const profile_result *p)
     printf("\nexchange of %s a step between %u ranks by %s, in %u bucket%s; network %.2f ms, %s/s\n",
            size_text((double)l->bytes, bytes, sizeof bytes), p->ranks, p->wires, l->buckets,
            l->buckets > 1 ? "s" : "", l->latency_ms, rate);
-    printf(
-        "  exposed with prefetch on %.2f ms a step, %.1f %% of the time, of which %.2f for late ranks; all "
-        "sums "
-        "take %.2f ms\n",
-        e.ms, 100 * e.part, e.late_ms, l->sum_ms);
+    printf("  exposed with prefetch on %.2f ms a step, %.1f %% of the time, %.2f of them for late ranks; all "
+           "sums "
+           "take %.2f ms\n",
+           e.ms, 100 * e.part, e.late_ms, l->sum_ms);
     if (e.part < WORTH_A_REMEDY) return;
     if (2 * e.late_ms > e.ms)
         printf("  remedy   rank %u delays the others: a faster loader or device there, or fewer programs\n",
@@ -133,7 +132,8 @@ static void ceiling_row(const char *name, double samples_per_s, double mad)
 static void part_text(const profile_result *p, char *out, size_t out_bytes)
 {
     if (p->on_over_ceiling < 1) snprintf(out, out_bytes, "%.1f %% of that", 100 * p->on_over_ceiling);
-    else snprintf(out, out_bytes, "all of that, within the noise of %.1f %%", 100 * (p->on_over_ceiling - 1));
+    else
+        snprintf(out, out_bytes, "equal to that within the noise of %.1f %%", 100 * (p->on_over_ceiling - 1));
 }
 
 /* The slow outliers. */
@@ -193,7 +193,7 @@ void profile_print_text(const profile_result *p)
                p->cores, p->cores == 1 ? "" : "s", p->most_over_off);
     printf("\nweights  %s after both runs%s\n", same_weights(p) ? "the same bits" : "DIFFER",
            p->free_algorithms && !same_weights(p)
-               ? ", as algorithms of GPUs may from run to run; --deterministic takes only those that do not"
+               ? ", as some algorithms of GPUs do from run to run; --deterministic takes reproducible ones"
                : "");
     printf("verdict  %s\n", on->verdict);
 }

@@ -215,7 +215,7 @@ static void put_stall(FILE *f, const run_log *r, const char *title)
 static void put_stalls(FILE *f, const report_page *p)
 {
     char name[96];
-    page_heading(f, "What the device waited for");
+    page_heading(f, "Causes of the device's waits");
     fputs("<div class=\"pair\">\n", f);
     for (int k = 0; k < p->runs; k++)
         put_stall(f, &p->run[k], p->runs > 1 ? name_of_run(p, k, name, sizeof name) : "Idle");
@@ -247,9 +247,8 @@ static void put_stages(FILE *f, const report_page *p)
     static const char *const names[] = {"read", "decode", "copy"};
     char name[96];
     page_heading(f, "Stages of the loader");
-    page_note(
-        f, "Of the last %s; starved: waiting for what comes before, held back: waiting for room behind it.",
-        p->run[0].is_profile ? "run" : "epoch");
+    page_note(f, "Of the last %s; starved: waiting for input, held back: waiting for room in the next stage.",
+              p->run[0].is_profile ? "run" : "epoch");
     fputs("<div class=\"pair\">\n", f);
     for (int k = 0; k < p->runs; k++) {
         const cJSON *stages = json_member(last_report(&p->run[k]), "stages");

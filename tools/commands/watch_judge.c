@@ -186,7 +186,7 @@ void watch_judge(watch_result *r)
     if (full > 1) full = 1;
     r->crowded = full >= CORES_FULL && f->user_s + f->system_s < USED_FEW * f->cores * seconds;
     find_roles(r);
-    if (f->tree.looks < 4) verdict(r, false, "it ran too short a time to say what it waited for");
+    if (f->tree.looks < 4) verdict(r, false, "it ran too short a time to name the cause of its waits");
     else if (idle >= 0) judge_gpu(r, idle, disk, full);
     else judge_processor(r, disk, full);
 }

@@ -70,7 +70,7 @@ static void put_cores(const watch_result *r, FILE *out)
                 f->tree.core_wait_s);
     if (r->crowded)
         fprintf(out, "          other programs, or a quota, had cores that it wanted: "
-                     "its rate is that of a busy machine\n");
+                     "its rate is the rate of a busy machine\n");
     if (f->machine.has_quota && f->machine.throttled_s > 0)
         fprintf(out, "          the quota of the control group kept it from running for %.1f s\n",
                 f->machine.throttled_s);
@@ -84,7 +84,7 @@ static void put_reading(const foreign_figures *f, FILE *out)
         fprintf(out, "read      %s by calls, %s from storage%s\n",
                 size_text((double)f->read_calls_bytes, calls, sizeof calls),
                 size_text((double)f->read_storage_bytes, storage, sizeof storage),
-                mapped ? ", memory maps and what the kernel read ahead with it"
+                mapped ? ", memory maps and the kernel's read-ahead included"
                        : "; the rest came from memory, pipes and sockets");
     if (f->tree.looks)
         fprintf(out,
@@ -116,8 +116,7 @@ static void put_machine(const foreign_figures *f, FILE *out)
         else fprintf(out, "not used by it\n");
     }
     if (f->left)
-        fprintf(out, "left      %u of its processes still run; what they do from here on is not counted\n",
-                f->left);
+        fprintf(out, "left      %u of its processes still run; their further work is not counted\n", f->left);
 }
 
 /* "12,345" or, below ten, "0.25". */
@@ -137,7 +136,7 @@ static void put_how(const watch_result *r, FILE *out)
         fprintf(out, "%s%.0f files opened in %.1f s", r->f->opens.at_least ? "at least " : "", r->samples,
                 r->samples_seconds);
         break;
-    default: fprintf(out, "an estimate: what it read, by the mean size of a sample"); break;
+    default: fprintf(out, "an estimate: bytes read, by the mean size of a sample"); break;
     }
 }
 

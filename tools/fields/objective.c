@@ -17,8 +17,7 @@ int objective_choose(objective *o, const objective_args *a, const mr_model *mode
 {
     const char *loss = objective_names[a->loss];
     if (a->loss && !a->targets) {
-        say("--loss %s needs --targets NAME: the field of the data that has what the network is to tell",
-            loss);
+        say("--loss %s needs --targets NAME: the field of the data with the targets", loss);
         return EXIT_MISUSED;
     }
     if (a->targets && !a->loss) {
@@ -163,7 +162,7 @@ void objective_explain(const objective *o, const mr_source *src, const mr_error 
     const uint32_t at = fields_find(info, o->field);
     if (at == info->field_count) return;
     field_text(&info->fields[at], text, sizeof text);
-    say("%s: the targets are those of field %s, for --loss %s; leave such samples out of the data, or give "
+    say("%s: the targets are field %s, for --loss %s; leave such samples out of the data, or give "
         "them "
         "targets",
         info->path, text, objective_names[o->loss]);
@@ -259,7 +258,7 @@ static int read_weights(const char *text, const mr_source *src, const mr_net *ne
     if (!file) {
         say("--class-weights: expected balanced, numbers with / between them (0.5/2/1), or the name of a "
             "file "
-            "of numbers; '%s' is none of these",
+            "of numbers; '%s' is not one",
             text);
         return EXIT_MISUSED;
     }
@@ -273,7 +272,7 @@ int objective_take_weights(objective *o, const mr_source *src, const mr_net *net
     const uint32_t classes = mr_net_class_count(net);
     if (o->class_weights || !o->weights || strcmp(o->weights, "none") == 0) return EXIT_DONE;
     if (classes == 0) {
-        say("--class-weights: %s tells no classes apart", mr_net_name(net));
+        say("--class-weights: %s has no classes", mr_net_name(net));
         return EXIT_MISUSED;
     }
     float *weights = calloc(classes, sizeof *weights);

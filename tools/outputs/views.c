@@ -46,7 +46,7 @@ static int make_room(views *v, uint64_t samples, mr_error *err)
     if (room < SIZE_MAX / sizeof *more / v->classes)
         more = realloc(v->sum, (size_t)(room * v->classes) * sizeof *more);
     if (!more)
-        return mr_error_set(err, MR_ENOMEM, "no memory for what is said of %llu samples",
+        return mr_error_set(err, MR_ENOMEM, "no memory for the outputs of %llu samples",
                             (unsigned long long)samples);
     v->sum = more;
     v->room = room;

@@ -22,7 +22,7 @@ static void on_bad(void *context, const mr_error *what, uint64_t substitute)
     mr_error_format(&placed, text, sizeof text);
     if (substitute != MR_NOWHERE) say("bad sample, %" PRIu64 " takes its place: %s", substitute, text);
     else say("bad sample: %s", text);
-    if (w->count == TOLD) say("further bad samples are counted, not told");
+    if (w->count == TOLD) say("further bad samples are counted, not named");
 }
 
 int bad_watch_open(bad_watch *w, const mr_source *src, const run_args *run, mr_loader_config *cfg)

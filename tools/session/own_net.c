@@ -49,7 +49,7 @@ int session_take_own_fields(tool_session *s)
     for (uint32_t i = 0; s->own_net && mr_net_field_at(s->own_net, i, &input); i++) {
         const uint32_t at = fields_find(info, input.name);
         if (at == info->field_count) {
-            say("%s: no field %s, which network %s takes; 'millrace inspect' tells what is in it", info->path,
+            say("%s: no field %s, which network %s takes; 'millrace inspect' shows its fields", info->path,
                 input.name, s->model->name);
             return EXIT_FAILED;
         }
@@ -79,8 +79,8 @@ int session_build_own(tool_session *s, uint32_t classes)
         return EXIT_FAILED;
     }
     if (session_tells_classes(s) && classes != mr_net_class_count(s->own_net)) {
-        say("%s: expected %u classes, which network %s tells apart, found %u",
-            mr_source_info_of(s->src)->path, mr_net_class_count(s->own_net), s->model->name, classes);
+        say("%s: expected the %u classes of network %s, found %u", mr_source_info_of(s->src)->path,
+            mr_net_class_count(s->own_net), s->model->name, classes);
         return EXIT_FAILED;
     }
     s->net = s->own_net;

@@ -166,7 +166,7 @@ static const char *label_advice(const char *format)
         {"tfrecord",
          "--label-key names the feature that holds it, where that is not image/class/label or label"},
         {"npy",
-         "an array NAME_labels.npy, labels.npy or y.npy beside it holds them; --label-key names another"},
+         "an array NAME_labels.npy, labels.npy or y.npy next to it has them; --label-key names another"},
         {"npz", "an array labels or y in it holds them; --label-key names another"},
         {"mrec", "it was converted from data without: convert it again from data with classes"},
         {"shards", "they were converted from data without: convert them again from data with classes"},
@@ -187,7 +187,8 @@ static int check_data(const tool_session *s, const mr_source_info *info, session
 {
     const bool numbers = need == NEED_CLASSES && takes_numbers(s);
     if (numbers && info->length_field == MR_NO_FIELD) {
-        say("%s: expected sequences of numbers for model %s, found none; 'millrace inspect' tells what is in "
+        say("%s: expected sequences of numbers for model %s, found none; 'millrace inspect' shows the fields "
+            "of "
             "it",
             info->path, s->model->name);
         return EXIT_FAILED;
@@ -195,8 +196,8 @@ static int check_data(const tool_session *s, const mr_source_info *info, session
     if (need >= NEED_PICTURES && !numbers && info->image_field < 0 && !takes_fields_alone(s)) {
         say("%s: expected pictures, found none; %s", info->path,
             need == NEED_CLASSES && info->length_field != MR_NO_FIELD
-                ? "networks of sequences take what is in it, as --model notes-mlp"
-                : "'millrace inspect' tells what is in it");
+                ? "networks of sequences take its numbers, such as --model notes-mlp"
+                : "'millrace inspect' shows its fields");
         return EXIT_FAILED;
     }
     if (numbers && info->label_field < 0 && session_tells_classes(s)) {
@@ -360,7 +361,7 @@ static int check_place(const tool_session *s)
 {
     const uint32_t each = devices_each(s);
     if (s->device_count % each == 0) return EXIT_DONE;
-    say("--place %s needs %u devices for each replica: expected so many, or a multiple, with --devices, "
+    say("--place %s needs %u devices for each replica: expected this number, or a multiple, with --devices, "
         "found "
         "%u",
         s->part.place, each, s->device_count);
@@ -422,7 +423,7 @@ static int add_targets(tool_session *s)
     if (!o->loss) return EXIT_DONE;
     mr_net_shape(s->net, mr_net_here(s->net), &h, &w, &c);
     if (h * w * c != o->count) {
-        say("--loss %s: model %s has one output where two are told apart: expected another model, or other "
+        say("--loss %s: model %s has one output for two classes: expected another model, or other "
             "targets than %u numbers",
             objective_names[o->loss], s->model->name, o->count);
         return EXIT_MISUSED;

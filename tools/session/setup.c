@@ -170,9 +170,8 @@ void setup_tell_untrained(const mr_source *src)
     }
     while (known && first < info->class_count && seen[first]) first++;
     if (known && found < info->class_count)
-        say("%s: class %s%s has no sample among those that are trained on: take another part",
-            shown_text(info->path), info->class_names[first],
-            found + 1 < info->class_count ? " (and others)" : "");
+        say("%s: class %s%s has no sample in the training data: take another part", shown_text(info->path),
+            info->class_names[first], found + 1 < info->class_count ? " (and others)" : "");
     free(seen);
 }
 

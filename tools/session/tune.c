@@ -134,7 +134,7 @@ void tune_begin(tune_run *t, const tune_args *a, tool_session *s, const opt_give
         (is_one_of_several(s) || session_replicas(s) > 1) && !options_was_given(given, "bucket");
     write_key(t, s);
     if (!find_place(t->path, sizeof t->path, name_of(t->key)))
-        say("--tune: neither HOME nor XDG_CACHE_HOME names a folder: what is found is not kept");
+        say("--tune: neither HOME nor XDG_CACHE_HOME names a folder: the result is not stored");
     if (!t->path[0] || a->again || !read_kept(t, s)) return;
     c->tune = 0;
     t->known = true;

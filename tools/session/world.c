@@ -105,7 +105,7 @@ int world_enter(tool_world *w, const rank_args *a)
 void world_tell_open(void)
 {
     say("no secret: whoever reaches a port of this run on any of its hosts can take part in it, and read and "
-        "change what it computes; give all its processes one by MILLRACE_SECRET_FILE (docs/ranks.md)");
+        "change its results; give all its processes one by MILLRACE_SECRET_FILE (docs/ranks.md)");
 }
 
 /* Says what connections were turned away, and when nothing keeps others out. */
@@ -232,7 +232,7 @@ int world_share_rows(const tool_world *w, void *rows, size_t row_bytes, uint32_t
         if (of[r].first != next || of[r].count > all - next)
             rc = mr_error_set(
                 err, MR_EINVAL,
-                "rank %u has samples %u to %u of a batch of %u: expected them behind those of the rank "
+                "rank %u has samples %u to %u of a batch of %u: expected them after the samples of the rank "
                 "before, from %u on",
                 r, of[r].first, of[r].first + of[r].count, all, next);
     if (rc == MR_OK && next != all)

@@ -91,9 +91,9 @@ static int deal(mr_world *world, const gpus *all, bool whole, char *buf, size_t 
         const uint32_t shared = common(&all[r], &all[me]);
         if (shared == 0) continue;
         if (shared != all[r].count || shared != all[me].count) {
-            say("rank %u sees %u GPUs of host %s and rank %u sees %u, of which %u are the same: give each "
+            say("rank %u sees %u GPUs of host %s and rank %u sees %u, %u of them the same: give each "
                 "the "
-                "same or its own (CUDA_VISIBLE_DEVICES), or name those of each in --devices",
+                "same or its own (CUDA_VISIBLE_DEVICES), or name each process's GPUs in --devices",
                 me, all[me].count, mr_world_host(world, me), r, all[r].count, shared);
             return EXIT_FAILED;
         }

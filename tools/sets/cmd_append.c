@@ -227,11 +227,11 @@ static const opt_positional positionals[] = {
 const command command_append = {
     .name = "append",
     .summary = "add the samples of another data set to a set of record files",
-    .text = "Writes new files after those of SET, with the settings stored in SET, and then its list anew. "
+    .text = "Writes new files after those of SET, with the settings stored in SET, then a new list. "
             "Existing samples keep their numbers and bytes; SET does not change until the new list is in "
             "place. The same command finishes a killed run, and its samples are in SET once: a source that "
-            "was appended before adds nothing, and a source of which SET has some samples, with the same "
-            "name, label and contents, is refused without --update or --again. A second run for the same "
+            "was appended before adds nothing, and a source that shares samples with SET (the same name, "
+            "label and contents) is refused without --update or --again. A second run for the same "
             "SET at a time is refused. Classes are matched by their names; a class that SET lacks is an "
             "error. The order of "
             "an epoch depends on the number of samples, so training starts anew with the larger set.",

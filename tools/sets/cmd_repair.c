@@ -140,9 +140,10 @@ static void text_result(const repair_args *a, const mr_repair_result *r)
                "what it "
                "lists of lost ones.\n");
     if (!a->dst && !a->in_place && is_wrong(r))
-        printf("Nothing was changed. Give DST to write what is whole there, or --in-place to replace the "
-               "damaged "
-               "files.\n");
+        printf(
+            "Nothing was changed. Give DST to write the intact samples there, or --in-place to replace the "
+            "damaged "
+            "files.\n");
 }
 
 /* A second copy is of the format of the set; everything else is a source to convert from. */

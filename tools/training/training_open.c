@@ -105,7 +105,7 @@ static int look_into_folder(train_run *r)
         return EXIT_MISUSED;
     }
     if (a->override && !a->resume) {
-        say("--override needs --resume: it changes what a run goes on with");
+        say("--override needs --resume: it changes the settings of a resumed run");
         return EXIT_MISUSED;
     }
     bool there;

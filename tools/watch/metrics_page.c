@@ -75,8 +75,7 @@ static void put_run(FILE *out, const watch_run *run, const metrics_state *m)
     whole(out, "epoch", "gauge", "The epoch that runs, from 0.", m->epoch);
     whole(out, "step", "gauge", "Steps of this epoch that are queued or done.", m->step);
     whole(out, "steps_per_epoch", "gauge", "Steps of an epoch.", m->steps_per_epoch);
-    whole(out, "updates", "gauge", "Updates of the run so far, those of earlier processes included.",
-          m->updates);
+    whole(out, "updates", "gauge", "Updates of the run so far, including earlier processes.", m->updates);
     whole(out, "steps_total", "counter", "Steps that this process trained.", m->steps);
 }
 
@@ -125,7 +124,7 @@ static void put_stages(FILE *out, const mr_loader_stats *s)
     for (int i = 0; i < 3; i++)
         labelled(out, "stage_blocked_in_seconds_total", "stage", stages[i],
                  1e-9 * (double)stage[i]->blocked_in_ns);
-    family(out, "stage_blocked_out_seconds_total", "counter", "Time they waited for room behind them.");
+    family(out, "stage_blocked_out_seconds_total", "counter", "Time they waited for room in the next stage.");
     for (int i = 0; i < 3; i++)
         labelled(out, "stage_blocked_out_seconds_total", "stage", stages[i],
                  1e-9 * (double)stage[i]->blocked_out_ns);
@@ -142,7 +141,8 @@ static void put_waits(FILE *out, const mr_loader *loader)
 {
     mr_causes waits = {0};
     mr_loader_waits(loader, &waits);
-    family(out, "wait_cause_seconds_total", "counter", "What the trainer was blocked on the loader for.");
+    family(out, "wait_cause_seconds_total", "counter",
+           "Time that the trainer waited for the loader, by cause.");
     for (int i = 0; i < MR_CAUSES; i++)
         labelled(out, "wait_cause_seconds_total", "cause", mr_cause_name((mr_cause)i),
                  1e-9 * (double)waits.ns[i]);

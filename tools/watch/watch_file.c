@@ -74,7 +74,7 @@ int watch_file_put(watch_file *f, const void *data, size_t bytes, bool used)
 int watch_file_cut(watch_file *f, uint64_t bytes, mr_error *err)
 {
     if (ftruncate(mr_output_fd(f->out), (off_t)bytes) != 0)
-        return fail(f, errno, "cannot cut off what a killed run left", err);
+        return fail(f, errno, "cannot cut off the rest of a killed run", err);
     f->bytes = bytes;
     return MR_OK;
 }

@@ -193,13 +193,14 @@ int mr_net_decode(mr_net **out, const char *name, const void *coded, size_t coun
     *out = NULL;
     MRI_GIVEN(err, name);
     MRI_GIVEN(err, coded);
-    if (count < MRI_CODE_HEAD_BYTES || count > MRI_CODE_MOST_BYTES) return damaged(err, "its length is none");
+    if (count < MRI_CODE_HEAD_BYTES || count > MRI_CODE_MOST_BYTES)
+        return damaged(err, "its length is invalid");
     memcpy(&h, bytes, sizeof h);
     if (h.layers == 0 || h.layers > MRI_NET_MAX_LAYERS ||
         count != MRI_CODE_HEAD_BYTES + (size_t)h.layers * MRI_CODE_LAYER_BYTES)
         return damaged(err, "another number of layers than its length says");
     int rc = create(&net, name, &h);
-    if (rc == MR_EINVAL) return damaged(err, "its input is none");
+    if (rc == MR_EINVAL) return damaged(err, "its input is invalid");
     if (rc) return mr_error_set(err, rc, "no memory for network %s", name);
     for (uint32_t i = 0; rc == MR_OK && i < h.layers; i++) {
         mri_layer_record r;

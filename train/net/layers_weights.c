@@ -59,7 +59,7 @@ void mr_net_embedding(mr_net *net, uint32_t units)
         return;
     }
     if (!mri_net_is_numbers(net, l->in)) {
-        mri_layer_refuse(net, l, "it takes whole numbers: those of the data, or of a field with values");
+        mri_layer_refuse(net, l, "it takes whole numbers: of the data, or of a field with values");
         return;
     }
     l->op.embedding = (mr_embedding_desc){.classes = l->out_c, .units = units};

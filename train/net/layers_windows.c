@@ -69,7 +69,7 @@ static bool take_conv(mr_net *net, mri_layer *l, const mr_conv *c, double *per_o
         return false;
     }
     if (c->pad > 0 && c->padding != MR_PAD_VALID) {
-        mri_layer_refuse(net, l, "padding of so many rows goes with \"valid\", not with \"same\"");
+        mri_layer_refuse(net, l, "padding by a number of rows goes with \"valid\", not with \"same\"");
         return false;
     }
     d->filters = c->filters, d->no_bias = c->no_bias, l->first = net->first;
@@ -160,7 +160,7 @@ void mr_net_pool(mr_net *net, const mr_pool *p)
     const uint32_t kernel_w = p->kernel_w ? p->kernel_w : p->kernel;
     l->op.pool2d.average = p->average;
     if (p->pad > 0 && p->padding != MR_PAD_VALID) {
-        mri_layer_refuse(net, l, "padding of so many rows goes with \"valid\", not with \"same\"");
+        mri_layer_refuse(net, l, "padding by a number of rows goes with \"valid\", not with \"same\"");
         return;
     }
     if (!place_window(net, l, &l->op.pool2d.window, p->kernel, kernel_w, p->stride, p->padding, p->pad, &h,

@@ -67,7 +67,7 @@ static int put_item(placing *p, char *item)
     *equals = '\0';
     const unsigned long device = strtoul(equals + 1, &end, 10);
     if (equals[1] < '0' || equals[1] > '9' || *end || device >= MRI_STAGES_MOST)
-        return wrong(p, whole, "the device is no number in range");
+        return wrong(p, whole, "the device is not a number in range");
     if (device > p->most) p->most = (uint32_t)device;
     if (strcmp(item, "rest") == 0) {
         if (p->has_rest) return wrong(p, whole, "rest is placed twice");

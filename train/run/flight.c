@@ -72,7 +72,7 @@ static int bark(mri_flights *f, const mri_flight *one, mr_error *err)
         "%s %llu is not over after %g s: %s%s; a device hangs, or steps take longer than the watchdog waits: "
         "give it more time, or 0 for ever",
         one->training ? "step" : "evaluation batch", (unsigned long long)one->batch, f->watchdog_s,
-        missing ? "still at work: " : "every replica did its part, what they exchange does not end", names);
+        missing ? "still at work: " : "every replica did its part, their exchange does not end", names);
     f->hangs = true;
     return mri_team_fail(f->team, &why, err);
 }

@@ -98,7 +98,7 @@ static int refuse_frozen_norm(const building *b, uint32_t layer)
     return mr_error_set(
         b->err, MR_EINVAL,
         "layer %u (batch_norm) is frozen, and layers before it are trained: no gradient is led through "
-        "fixed statistics; freeze what is before it, too, or leave it out",
+        "fixed statistics; freeze the layers before it, too, or leave it out",
         b->net->layers[layer].number);
 }
 

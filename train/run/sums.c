@@ -69,14 +69,13 @@ int mri_sums_take(mri_flights *f, mri_sums which, mr_metrics *out, mr_loss_scale
     const mr_net *net = told->replicas[0].cfg.net;
     if (mr_net_class_count(net) == 0)
         return mr_error_set(
-            err, MR_EINVAL, "%llu samples of the %s data have targets that are none: expected %s",
+            err, MR_EINVAL, "%llu samples of the %s data have invalid targets: expected %s",
             (unsigned long long)out->bad, which == MRI_SUMS_TRAINING ? "training" : "evaluation",
             mr_net_target_loss(net) == MR_TARGET_LABELS ? "0 to 1, as of labels that are there or not"
                                                         : "finite numbers");
-    return mr_error_set(
-        err, MR_EINVAL,
-        "%llu labels of the %s data are not below %u, the number of classes the network tells apart: "
-        "mr_source_labels_of() returns the range of the labels of a data set",
-        (unsigned long long)out->bad, which == MRI_SUMS_TRAINING ? "training" : "evaluation",
-        mr_net_class_count(net));
+    return mr_error_set(err, MR_EINVAL,
+                        "%llu labels of the %s data are not below %u, the number of classes of the network: "
+                        "mr_source_labels_of() returns the range of the labels of a data set",
+                        (unsigned long long)out->bad, which == MRI_SUMS_TRAINING ? "training" : "evaluation",
+                        mr_net_class_count(net));
 }

@@ -312,7 +312,7 @@ static int read_entry(mri_checkpoint *ck, uint32_t i, const uint8_t *e, uint64_t
     ck->offset[i] = *at;
     ck->crc[i] = mri_le32(e + 120);
     *at = mri_align_up(*at + bytes, TENSOR_ALIGN);
-    if (*at > ck->file_bytes) return damaged(err, MR_EFORMAT, ck, entry_at, "a tensor lies behind the end");
+    if (*at > ck->file_bytes) return damaged(err, MR_EFORMAT, ck, entry_at, "a tensor lies after the end");
     return MR_OK;
 }
 
@@ -340,8 +340,8 @@ static int read_directory(mri_checkpoint *ck, uint32_t expected_crc, mr_error *e
     if (rc == MR_OK &&
         !(mri_checkpoint_names_fit(&ck->names) && mri_checkpoint_net_end(&ck->net) == ck->file_bytes))
         rc = damaged(err, MR_EFORMAT, ck, ck->names.offset,
-                     "what is behind the last tensor is not as long as the names of classes and what else "
-                     "there is");
+                     "the data after the last tensor are not as long as the names of classes and the other "
+                     "sections");
     free(directory);
     return rc;
 }

@@ -213,7 +213,7 @@ static bool holds(const mri_checkpoint_field *f, const uint8_t *bytes, char *why
     if (f->form == MRI_FIELD_ANY || (f->form == MRI_FIELD_SETTING && is_zero(value, f->bytes))) return true;
     if (f->form == MRI_FIELD_TEXT) {
         snprintf(why, why_bytes,
-                 "field %s does not end: expected a text of at most %u bytes and zeros behind it",
+                 "field %s does not end: expected a text of at most %u bytes and zeros after it",
                  f->row.member, f->bytes - 1u);
         return is_text(value, f->bytes);
     }

@@ -57,7 +57,7 @@ static const char *what_is_wrong(const mri_checkpoint *ck, const char *text, siz
     if (count != ck->info.classes || text[ck->names.bytes - 1] != '\0')
         return "there is not one name for each class";
     for (size_t k = ck->names.bytes; k < padded; k++)
-        if (text[k]) return "not zero behind the names of classes";
+        if (text[k]) return "not zero after the names of classes";
     return NULL;
 }
 

@@ -64,7 +64,7 @@ int mri_checkpoint_net_check(const mri_checkpoint *ck, mr_error *err)
     const bool right = net->h == ck->info.h && net->w == ck->info.w && net->c == ck->info.c &&
                        mr_net_param_count(net) == ck->info.param_count;
     mr_net_destroy(net);
-    return right ? MR_OK : damaged(ck, MR_EFORMAT, "the network is another than the header tells of", err);
+    return right ? MR_OK : damaged(ck, MR_EFORMAT, "the network differs from the header's description", err);
 }
 
 int mr_checkpoint_net(const char *path, mr_net **out, mr_error *err)

@@ -51,11 +51,11 @@ static const char *what_is_wrong(const mri_checkpoint *ck, const char *bytes, si
     for (size_t k = name; k < field_bytes(info); k++)
         if (bytes[k]) return "a text has no end";
     for (size_t k = ck->wants.bytes; k < padded; k++)
-        if (bytes[k]) return "not zero behind the weights of classes";
+        if (bytes[k]) return "not zero after the weights of classes";
     for (uint32_t c = 0; c < info->class_weight_count; c++) {
         float weight;
         memcpy(&weight, bytes + field_bytes(info) + c * sizeof weight, sizeof weight);
-        if (!(weight >= 0) || isinf(weight)) return "the weight of a class is none";
+        if (!(weight >= 0) || isinf(weight)) return "the weight of a class is invalid";
     }
     return NULL;
 }

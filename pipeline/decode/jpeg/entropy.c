@@ -272,7 +272,7 @@ static int pass(mri_entropy *e, mri_cursor *c, uint64_t to, uint32_t hint, mr_er
 
 static int backwards(uint32_t mcu_row, mr_error *err)
 {
-    return mr_error_set(err, MR_EINVAL, "JPEG: row %u of MCUs was asked for behind a later one, or again",
+    return mr_error_set(err, MR_EINVAL, "JPEG: row %u of MCUs was requested after a later one, or again",
                         mcu_row);
 }
 

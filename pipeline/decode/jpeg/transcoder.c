@@ -173,9 +173,9 @@ static int check_entries(mri_transcoder *w, const mr_value *value, mr_error *err
     const uint32_t gap = value->entries_bytes > 1 && p[1] ? p[1] : MRI_JPEG_ENTRY_GAP;
     int rc = mri_jpeg_entries_build_gap(w->entropy, value->data, value->bytes, gap, &made, &bytes, err);
     if (rc == MR_EUNSUPPORTED)
-        rc = mr_error_set(err, MR_EFORMAT, "entry points for a JPEG that can have none");
+        rc = mr_error_set(err, MR_EFORMAT, "entry points for a JPEG that cannot have any");
     else if (rc == MR_OK && (bytes != value->entries_bytes || memcmp(made, p, bytes) != 0))
-        rc = mr_error_set(err, MR_EFORMAT, "the entry points are not those of this JPEG: convert again");
+        rc = mr_error_set(err, MR_EFORMAT, "the entry points do not belong to this JPEG: convert again");
     free(made);
     return rc;
 }
@@ -242,7 +242,7 @@ static int pack(const mri_jpeg_frame *f, const blocks *b, void **out, size_t *by
         if (!is_codable(coef[k], (size_t)f->component[k].blocks_wide * f->component[k].blocks_high))
             return mr_error_set(
                 err, MR_EUNSUPPORTED,
-                "coefficients beyond what a baseline JPEG can hold: there would be no way back");
+                "coefficients beyond the range of a baseline JPEG: they could not be converted back");
     }
     return mri_coef_pack(f, coef, out, bytes, err);
 }

@@ -135,7 +135,7 @@ run 0 append set/s.mrec b --update --quiet; out_has "90 samples, 30 of them new"
 # what does not fit changes nothing
 fresh
 cp -r b c && mv c/ring c/zebra
-run 1 append set/s.mrec c --quiet; err_has 'its class "zebra" is none of set/s.mrec'
+run 1 append set/s.mrec c --quiet; err_has 'its class "zebra" is not a class of set/s.mrec'
 run 0 convert b one.mrec --quiet
 run 1 append one.mrec b --quiet; err_has "expected the list of a set of record files"
 mkdir m

@@ -23,7 +23,7 @@ run 0 export d.mrec back --resume --json; equal "$(number resumed)" 10; equal "$
 find back -type f | sort >again; same again all
 cat back/train/*/*.jpg >got; cat d/train/*/*.jpg >want; same got want
 printf x | dd of=back/train/disc/00001.jpg bs=1 seek=100 conv=notrunc status=none
-run 1 export d.mrec back --resume; err_has "is not what the data have"; err_has "00001.jpg"
+run 1 export d.mrec back --resume; err_has "differs from the data"; err_has "00001.jpg"
 rm -r back
 for n in 1 6 11; do
     name=$(sed -n "${n}p" all)

@@ -69,7 +69,7 @@ run 1 convert later nowhere.mrec --update --quiet
 run 0 convert later nameless.mrec --no-names --shard-size 16K --quiet
 run 1 convert later nameless.mrec --update --quiet; err_has "the samples have no names"
 mv later/ring later/zebra
-run 1 convert later followed/s.mrec --update --quiet; err_has 'its class "zebra" is none of followed/s.mrec'
+run 1 convert later followed/s.mrec --update --quiet; err_has 'its class "zebra" is not a class of followed/s.mrec'
 mv later/zebra later/ring
 
 # pixels and coefficients are compared in the form that the set stores

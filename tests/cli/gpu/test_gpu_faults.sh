@@ -49,7 +49,7 @@ with_hang() {
     one_line
     err_has "is not over after 5 s"
 }
-with_hang ncclAllReduce 1 "$@" --model mnist-mlp --watchdog 5 --devices cuda:0,1; err_has "what they exchange does not end"
+with_hang ncclAllReduce 1 "$@" --model mnist-mlp --watchdog 5 --devices cuda:0,1; err_has "their exchange does not end"
 with_hang cublasGemmEx 1 "$@" --model mnist-mlp --watchdog 5 --devices cuda:0; err_has "still at work: replica 0 (cuda:0)"
 with_hang cublasGemmEx 1 "$@" --model mnist-mlp --watchdog 5 --devices cuda:0,1; err_has "replica 1 (cuda:1)"
 finish

@@ -52,7 +52,7 @@ equal "$(text weights)" "$expected"
 err_lacks "same GPU"
 SEES_1=1,2
 together "1 2" 2 "$@" --devices cuda
-err_has "of which 1 are the same: give each the same or its own (CUDA_VISIBLE_DEVICES)"
+err_has "1 of them the same: give each the same or its own (CUDA_VISIBLE_DEVICES)"
 millrace=$REAL_MILLRACE
 
 # one dies in the middle

@@ -53,8 +53,8 @@ for data in train_named.csv train.tar; do
         equal "$(number val_loss)" "$loss"
     done
 done
-run 1 train d "$@" --val more; err_has "more: class zebra is none of the 10 expected"
-run 1 eval more --checkpoint run; err_has "class zebra is none of the 10 expected"
+run 1 train d "$@" --val more; err_has "more: class zebra is not among the 10 expected"
+run 1 eval more --checkpoint run; err_has "class zebra is not among the 10 expected"
 out_lacks "accuracy"
 
 # the last archive of a set has neither the first class nor all the others, and knows their names

@@ -2,7 +2,7 @@
 . "$(dirname "$0")/../lib.sh"
 
 run 0 inspect --model cifar-cnn
-out_has "conv2d 3x3/1 32 relu"; out_has "1,250,858"; out_lacks "kept beside"
+out_has "conv2d 3x3/1 32 relu"; out_has "1,250,858"; out_lacks "stored with them"
 equal "$(grep -c . out)" 13
 run 0 inspect --model N15-20 --json
 equal "$(python3 -c 'import json; n = json.load(open("out")); print(n["params"], sum(l["params"] for l in n["layers"]))')" "272474 272474"

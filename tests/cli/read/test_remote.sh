@@ -162,7 +162,7 @@ for round in first second first; do
     cp $round.tar bare/x.tar
     of_files=$(digest $round.tar)
     equal "$(digest "$url/bare/x.tar" --remote-cache "$temp/bare-cache")" "$of_files"
-    err_has "of this file the server tells no version that says which bytes it has"
+    err_has "of this file the server sends no version that identifies its bytes"
     err_has "fetched whole in one answer, and kept for this run only"
 done
 [ "$(digest first.tar)" != "$(digest second.tar)" ] || fail "both archives have the same digest"

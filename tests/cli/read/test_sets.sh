@@ -45,7 +45,7 @@ run 0 train net --val only --model cifar-cnn --epochs 1 --batch 8 --quiet
 # A file named like the others was meant to belong to the set.
 : >net/imagenet-train-000001.tar
 run 1 inspect net
-err_has "net/imagenet-train-000001.tar: named like the files of this data set, and it is none of them (it is empty (0 bytes))"
+err_has "net/imagenet-train-000001.tar: named like the files of this data set, but it is not one (it is empty (0 bytes))"
 head -c 300 /dev/zero >net/imagenet-train-000001.tar
 run 1 digest net
 err_has "its first bytes are not those of this format"

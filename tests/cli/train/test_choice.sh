@@ -113,11 +113,11 @@ run 0 convert d made.mrec --split test --only-classes disc --quiet --force # a s
 of_made=$(evaluated made.mrec --checkpoint run)
 equal "$(evaluated made.mrec --checkpoint run --only-classes ring,disc)" "$of_made"
 run 1 eval made.mrec --checkpoint run --only-classes rign,disc --quiet; err_has 'no class "rign"'
-run 1 eval d --checkpoint run --quiet; err_has "class frame is none of the 2 expected"
+run 1 eval d --checkpoint run --quiet; err_has "class frame is not among the 2 expected"
 run 1 eval d --checkpoint run --only-classes ring,square --quiet; err_has 'found "square"'
 run 1 eval d --checkpoint run --rename-classes rename --quiet; err_has 'found "round"'
 run 0 train d --rename-classes rename "$@" --checkpoint merged
-run 1 eval d --checkpoint merged --quiet; err_has "class disc is none of the 3 expected"
+run 1 eval d --checkpoint merged --quiet; err_has "class disc is not among the 3 expected"
 run 0 convert d made.mrec --split test --rename-classes rename --quiet --force
 of_made=$(evaluated made.mrec --checkpoint merged)
 equal "$(evaluated d --checkpoint merged --rename-classes rename)" "$of_made"

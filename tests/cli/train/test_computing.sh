@@ -34,7 +34,7 @@ run 0 eval d --checkpoint split --devices cpu:3 --threads 3 --place 0=0,1-5=1,re
 run 0 train d $on_one --devices cpu:4 --threads 4 --place 0-3=0,rest=1 # two replicas of two
 grep '"event": "start"' out | grep -q '"replicas": 2, "replica_devices": 2' || fail "$last: expected two replicas"
 # shellcheck disable=SC2086
-run 2 train d $on_one --devices cpu:3 --place 0-3=0,rest=1; err_has "needs 2 devices for each replica: expected so many"
+run 2 train d $on_one --devices cpu:3 --place 0-3=0,rest=1; err_has "needs 2 devices for each replica: expected this number"
 # shellcheck disable=SC2086
 run 2 train d $on_one --devices cpu:2 --place front=0,rest=1; err_has "the network has no block of that name"
 

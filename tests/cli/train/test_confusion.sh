@@ -38,5 +38,5 @@ run 0 eval d --checkpoint c --confusion m.csv --force
 run 2 eval d --checkpoint c --confusion x.csv --draw x.png; err_has "--confusion and --draw"
 run 1 eval d --checkpoint c --confusion x.csv --parts 4 --devices cpu:2; err_has "expected one part a device"; absent x.csv
 run 0 train d --model mnist-vae --augment none --batch 10 --epochs 1 --quiet --checkpoint vae
-run 2 eval d --checkpoint vae --confusion x.csv; err_has "mnist-vae tells no classes apart"; absent x.csv
+run 2 eval d --checkpoint vae --confusion x.csv; err_has "mnist-vae has no classes"; absent x.csv
 finish

@@ -121,5 +121,5 @@ err_has "--eval-at: there is no validation data"
 run 2 train d "$@" --stop-at-accuracy 92
 err_has "--stop-at-accuracy: expected 0 to 1, found '92'"
 run 1 train d --model mnist-vae --augment none --quiet --stop-at-accuracy 0.5
-err_has "tells no classes apart: there is no accuracy to stop at"
+err_has "has no classes: there is no accuracy to stop at"
 finish

@@ -28,7 +28,7 @@ run 0 export-weights from-run run.npz; same run.npz a.npz
 # other classes: the last layer begins anew, and that is said
 run 0 synth five --classes 5 --count 8 --size 32 --quiet
 begin 0 five cifar-resnet20 --init a.npz --checkpoint five-run
-err_has "a.npz: not taken: "; err_has "begins anew: the file tells 3 classes apart, this network 5"
+err_has "a.npz: not taken: "; err_has "begins anew: the file has 3 classes, this network 5"
 err_has "a.npz: in the file and not used: "; out_has "init     a.npz: 105 of 107 tensors"
 begin 0 d cifar-resnet20 --init a.npz --init-skip head,0
 err_has "not taken: 0/conv2d/weights, "; out_has "104 of 107 tensors"

@@ -1,4 +1,4 @@
-# What a checkpoint says of every sample: in the data's order, as many as evaluation finds right, bad ones with a row of their own; with
+# The outputs of a checkpoint for every sample: in the data's order, with the right ones of an evaluation, bad ones with a row of their own; with
 # and without labels, as CSV and as JSON; the same on any devices.
 . "$(dirname "$0")/../lib.sh"
 
@@ -26,7 +26,7 @@ cp tree/disc/deep/a.jpg tree/disc/d.jpg
 cp tree/disc/deep/a.jpg tree/c.jpg
 run 0 predict tree --checkpoint c
 equal "$(sed 1d out | cut -d , -f 2,3 | LC_ALL=C sort | tr '\n' ' ')" "c.jpg, disc/d.jpg,disc disc/deep/a.jpg,disc other/b.jpg,other "
-mv tree/disc tree/batch # no folder is called like a class: they are none
+mv tree/disc tree/batch # no folder has the name of a class: they are not classes
 run 0 predict tree --checkpoint c
 sed 1d out | awk -F , '$3 != ""' | grep -q . && fail "$last: a folder is taken for a class"
 run 0 predict d --checkpoint c
@@ -75,6 +75,6 @@ run 0 predict other --checkpoint c --classes first; equal "$(sed 1d out | cut -d
 
 run 2 predict d; err_has "--checkpoint is needed"
 run 0 train d --model mnist-vae --augment none --batch 10 --epochs 1 --quiet --checkpoint vae
-run 2 predict d --checkpoint vae; err_has "mnist-vae tells no classes apart"
+run 2 predict d --checkpoint vae; err_has "mnist-vae has no classes"
 run 1 predict d --checkpoint c --devices sim:1; err_has "simulated"
 finish

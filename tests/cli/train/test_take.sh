@@ -30,7 +30,7 @@ for wrong in 0.5:0.2 1.5 0:2 x 0.1: :0.1 -0.1 0.2:0.2 0.1:0.2x; do
     err_has "--take: expected two parts of 1"
 done
 run 2 inspect d --take 0.001
-err_has "take 0:0.001 of 100 samples: that is none of them"
+err_has "take 0:0.001 of 100 samples: that takes no sample"
 
 # held out
 run 0 train d "$@" --epochs 2 --hold-out 0.2 --checkpoint run --json
@@ -59,7 +59,7 @@ for wrong in 0 1; do
     err_has "--hold-out: expected a part of the samples, above 0 and below 1"
 done
 run 2 train d "$@" --hold-out 0.001
-err_has "that is none of them"
+err_has "that takes no sample"
 
 # balanced: of 3, 25, 25 and 25 samples
 rm d/train/disc/0000[3-9].jpg d/train/disc/0001?.jpg d/train/disc/0002?.jpg
@@ -79,7 +79,7 @@ for picture in rare/train/disc/*; do case $picture in */00000.jpg) ;; *) rm "$pi
 missing=0
 for part in 0:0.5 0.5:1; do # its one picture is in one of them
     run 0 train rare --model cifar-cnn-small --epochs 1 --max-steps 1 --val none --take $part --quiet
-    ! grep -q "class disc has no sample among those that are trained on" err || missing=$((missing + 1))
+    ! grep -q "class disc has no sample in the training data" err || missing=$((missing + 1))
 done
 equal $missing 1
 finish

@@ -35,7 +35,7 @@ run 0 predict e.csv --checkpoint c --json
 head -1 out | grep -q '"labels": \[.*\], "probabilities": \[[0-9.e-]*, [0-9.e-]*\], "error": null' || fail "$last: $(head -1 out)"
 run 0 predict d --split train --checkpoint c --out folder.csv; equal "$(sed 1d folder.csv | cut -d , -f 3-)" "$(sed 1d rows | cut -d , -f 3-)"
 run 2 predict e.csv --checkpoint c --top 2; err_has "--top"
-run 2 eval e.csv --checkpoint c --confusion m.csv; err_has "tells no classes apart"
+run 2 eval e.csv --checkpoint c --confusion m.csv; err_has "has no classes"
 
 # a resumed run needs no options, takes no others, and is the run that was not stopped
 run 0 train t.csv "$@" --epochs 3 --loss bce --targets round..corner --val none --checkpoint r
@@ -112,7 +112,7 @@ run 0 train rare "$@" --epochs 1 --class-weights 0.5/2/1/1 --val none --parts 3 
 # ---- what cannot be ----
 run 2 train d "$@" --class-weights 1/2; err_has "expected 4, one for each class of the network, found 2"
 run 2 train d "$@" --class-weights 1/2/3/4/5; err_has "found more than 4"
-run 2 train d "$@" --class-weights nowhere.txt; err_has "'nowhere.txt' is none of these"
+run 2 train d "$@" --class-weights nowhere.txt; err_has "'nowhere.txt' is not one"
 run 2 train d "$@" --class-weights 0/0/0/0; err_has "nothing would be trained"
 run 2 train t.csv "$@" --loss bce; err_has "--loss bce needs --targets"
 run 2 train t.csv "$@" --targets tilt; err_has "--targets tilt needs --loss"

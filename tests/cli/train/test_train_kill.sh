@@ -56,7 +56,7 @@ run 2 train d "$@" --checkpoint run --resume --augment none; err_has "--augment:
 run 2 train d "$@" --checkpoint run --resume --pixels libjpeg; err_has "--pixels: the checkpoint was trained with own"
 run 2 train d "$@" --checkpoint run --resume --epochs 9 --optimizer adam; err_has "--optimizer: the checkpoint was trained with rmsprop, found adam"
 mv fewer/train/disc fewer/train/disk; mv fewer/test/disc fewer/test/disk
-run 1 eval fewer --checkpoint run; err_has "class disk is none of the 10 expected"
+run 1 eval fewer --checkpoint run; err_has "class disk is not among the 10 expected"
 run 1 eval gray --checkpoint run
 mkdir none
 run 1 eval d --checkpoint none; err_has "no whole checkpoint"

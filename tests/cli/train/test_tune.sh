@@ -55,7 +55,7 @@ unset XDG_CACHE_HOME
 (
     unset HOME
     train 0 --epochs 1 --tune
-    err_has "is not kept"
+    err_has "is not stored"
     exit "$failures"
 )
 failures=$((failures + $?))

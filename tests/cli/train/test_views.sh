@@ -73,5 +73,5 @@ run 2 eval $wide --checkpoint c --views five; err_has "no crop stands before it"
 run 2 predict $wide --checkpoint c --views six; err_has "expected views(flip|five|ten)"
 run 2 train middle/t10k-images-idx3-ubyte --model mnist-cnn-small --augment "views(flip)"; err_has "views is of evaluations alone"
 run 0 train middle/t10k-images-idx3-ubyte --val none --model mnist-vae --augment none --batch 5 --epochs 1 --quiet --checkpoint vae
-run 2 eval $wide --checkpoint vae --views flip; err_has "--views: mnist-vae tells no classes apart"
+run 2 eval $wide --checkpoint vae --views flip; err_has "--views: mnist-vae has no classes"
 finish

@@ -219,7 +219,7 @@ static void names_say_the_part(void **state)
     MRT_HAS(err.text, "says none of train, validation and test");
     mrt_write_file(mrt_path("latest/all-images-idx3-ubyte"), "", 0);
     MRT_EQ(try_open(mrt_path("latest"), MR_SPLIT_AUTO, &src, &err), MR_EFORMAT);
-    MRT_HAS(err.text, "named as an IDX file, and it is none");
+    MRT_HAS(err.text, "named like an IDX file, but it is not one");
     unlink(mrt_path("latest/all-images-idx3-ubyte"));
     for (int k = 0; k < 2; k++) unlink(mrt_path("latest/latest-set-train-%s", kinds[k]));
     MRT_OK(try_open(mrt_path("latest"), MR_SPLIT_AUTO, &src, &err), &err);

@@ -72,7 +72,7 @@ static void headers(void **state)
         {"{'descr': '<f4', 'fortran_order': False}", MR_EFORMAT, "missing"},
         {"{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (1,)}", MR_EFORMAT, "twice"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'x': 1}", MR_EFORMAT, "only the keys"},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} + 1", MR_EFORMAT, "nothing behind"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} + 1", MR_EFORMAT, "nothing after"},
         {"{'descr': '<f4' 'fortran_order': False, 'shape': (1,)}", MR_EFORMAT, ", or }"},
         {"{'descr': '<f\\x34', 'fortran_order': False, 'shape': (1,)}", MR_EFORMAT, "without escapes"},
         {"__import__('os')", MR_EFORMAT, "expected {"},
@@ -271,7 +271,7 @@ static void refused(void **state)
     mrt_mkdir(mrt_path("bad"));
     put("bad/x.npy", pictures(buf, "3, 2, 2", 12, 1));
     refuse("bad/x.npy", NULL, MR_ENOENT,
-           "no x_labels.npy, labels or y with the classes of x (--label-key none if there are none)");
+           "no x_labels.npy, labels or y with the classes of x (--label-key none without classes)");
     refuse("bad/x.npy", "z", MR_ENOENT, "no z.npy with classes");
     mr_source *src;
     mr_error err;

@@ -136,7 +136,7 @@ static void headers(void **state)
     } bad[] = {
         {"", 0, "expected {, found its end"},
         {"[]", 0, "expected {"},
-        {"{\"a\":{" ONE "}} x", 4, "nothing behind"},
+        {"{\"a\":{" ONE "}} x", 4, "nothing after"},
         {"{\"a\":{" ONE "}}", 5, "found 5"},
         {"{\"a\":{" ONE "}}", 3, "within the 3 bytes"},
         {"{\"a\":{" ONE "},\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", 8,

@@ -237,7 +237,7 @@ static void parts_may_be_folders(void **state)
     MRT_HAS(said, "both name the same part");
     unlink(mrt_path("f/dev/x"));
     put(mrt_path("f/more"));
-    MRT_HAS(found(f, MR_SPLIT_AUTO, &code, NULL), "f/more: beside it lies a folder train");
+    MRT_HAS(found(f, MR_SPLIT_AUTO, &code, NULL), "f/more: next to it is a folder train");
     MRT_EQ(code, MR_EFORMAT);
     unlink(mrt_path("f/more"));
     unlink(mrt_path("f/train/00001-of-00002"));

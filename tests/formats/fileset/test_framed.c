@@ -530,7 +530,7 @@ static void wrong_files_are_named(void **state)
     size_t bytes = frames(p, 20, 0);
     mrt_write_file(mrt_path("cut"), p, bytes - 1);
     MRT_EQ(try_open(&f, mrt_path("cut"), NULL, &err), MR_EFORMAT);
-    MRT_HAS(err.text, "ends behind the end");
+    MRT_HAS(err.text, "ends after the end");
     MRT_HAS(err.file, "/cut");
     MRT_EQ(err.offset, bytes - 8 - 19);
     MRT_TRUE(!there(mrt_path(".cut.mridx")));

@@ -42,7 +42,7 @@ static void make_tree(const char *name, const char *const *files)
     }
 }
 
-/* What the source is: its classes and its samples below its folder, with their labels. */
+/* The source: its classes and its samples below its folder, with their labels. */
 static void expect_tree(const mr_source *src, const char *expected)
 {
     const mr_source_info *info = mr_source_info_of(src);
@@ -96,7 +96,7 @@ static void make_plain(const char *name)
     mrt_mkdir(mrt_path("%s/a c/nested", name));
 }
 
-/* Links are followed, but what they lead to may be anybody's. */
+/* Links are followed, but their targets may be anybody's. */
 static void nothing_outside_is_quoted(void **state)
 {
     (void)state;
@@ -282,7 +282,7 @@ static void wrong_folders_are_named(void **state)
     MRT_HAS(err.text, "no pictures in any folder, but 2 files");
 }
 
-/* What lies beside pictures, and links, as people have them: left out and told, not taken for samples. */
+/* Files next to pictures, and links, as people have them: left out and reported, not taken for samples. */
 static void what_is_no_picture_is_left_out(void **state)
 {
     (void)state;
@@ -306,7 +306,7 @@ static void what_is_no_picture_is_left_out(void **state)
                "left out: 6 files that are no pictures (cat/Thumbs.db, cat/desktop.ini, cat/notes.txt, ..., "
                "cat/a.psd: PSD is not decoded)\n"
                "left out: 3 links to nothing (dog/gone.jpg, dog/self, link)\n"
-               "left out: 1 picture beside the folders (stray.jpg)\n"
+               "left out: 1 picture next to the folders (stray.jpg)\n"
                "1 class folder (owl/) without pictures: a class all the same");
     mr_source *src;
     mr_error err = MR_ERROR_INIT;
@@ -315,7 +315,7 @@ static void what_is_no_picture_is_left_out(void **state)
     mr_source_close(src);
 }
 
-/* Root reads what it may not, by two capabilities: without them it is the owner of its files, and no more. It
+/* Root reads everything, by two capabilities: without them it is the owner of its files, and no more. It
  * stays who it is, or it could not reach the test's folder where the folders above are its own. */
 static void heed_permissions(bool heed)
 {
@@ -328,7 +328,7 @@ static void heed_permissions(bool heed)
     MRT_EQ(syscall(SYS_capset, &head, caps), 0);
 }
 
-/* The names told are the first by their bytes, whatever order the file system has. */
+/* The printed names are the first by their bytes, whatever order the file system has. */
 static void names_told_are_the_first(void **state)
 {
     (void)state;
@@ -353,11 +353,11 @@ static void classes_by_depth(void **state)
                "animals,animals/cat,animals/dog,plants/fern,plants/rose animals/3.jpg=0 animals/cat/1.jpg=1 "
                "animals/dog/2.jpg=2 plants/rose/4.jpg=4",
                "left out: 1 link to nothing (plants/rose/up/: a folder it lies in)\n"
-               "left out: 1 picture beside the folders (5.jpg)\n"
+               "left out: 1 picture next to the folders (5.jpg)\n"
                "left out: 1 folder that holds other files only (plants/docs/)\n"
                "1 class folder (plants/fern/) without pictures: a class all the same");
     check_tree("deep", MR_SPLIT_AUTO, MR_CLASSES_FIRST, "animals animals/3.jpg=0",
-               "left out: 1 picture beside the folders (5.jpg)\n"
+               "left out: 1 picture next to the folders (5.jpg)\n"
                "left out: 2 folders inside class folders (animals/cat, animals/dog); --classes depth makes a "
                "class of each folder\n"
                "left out: 1 folder that holds only folders (plants/); --classes depth makes a class of each "
@@ -415,7 +415,7 @@ static void parts_without_classes(void **state)
     make_tree("voc", voc);
     put(mrt_path("voc/annotations/1.xml"), "<a/>");
     expect_error(mrt_path("voc"), MR_EFORMAT,
-                 "all pictures lie in images/, beside it 1 folder that holds other "
+                 "all pictures lie in images/, next to it 1 folder that holds other "
                  "files only (annotations/); --classes none",
                  "voc");
     static const char *const kaggle[] = {"train/1.jpg", "test/2.jpg", NULL};
@@ -509,7 +509,7 @@ static void unreadable_is_named(void **state)
     size_t buf_bytes = 0;
     mr_sample s;
     mr_source_close(src);
-    put(mrt_path("locked/a/odd"), jpeg); /* only its first bytes could tell what it is */
+    put(mrt_path("locked/a/odd"), jpeg); /* only its first bytes could show its kind */
     chmod(mrt_path("locked/a/odd"), 0);
     MRT_EQ(try_open(mrt_path("locked"), MR_SPLIT_AUTO, &src, &err), MR_EIO);
     MRT_HAS(err.file, "locked/a/odd");

@@ -358,7 +358,7 @@ static void some_of_the_samples(void **state)
     mr_source_close(src);
     cfg.take_to = 0.06; /* one of them */
     MRT_EQ(open_by(text, &cfg, &src, &err), MR_EINVAL);
-    MRT_HAS(err.text, "that is none of those of ");
+    MRT_HAS(err.text, "that takes no sample of ");
     mr_source_close(all);
 }
 

@@ -1,4 +1,4 @@
-/* RecordIO as a data set: labels, lists beside it, records in parts, and each way in which file, list and
+/* RecordIO as a data set: labels, lists next to it, records in parts, and each way in which file, list and
  * record can disagree. */
 #include <math.h>
 #include <pthread.h>
@@ -152,7 +152,7 @@ static void check_all(const mr_source *src, const maker *m)
     free(buf);
 }
 
-/* ---- what is right ---- */
+/* ---- right files ---- */
 static void records_alone(void **state)
 {
     (void)state;
@@ -293,7 +293,7 @@ static void labels_of_detection(void **state)
             MRT_STR(info->fields[1].name, "boxes");
             MRT_STR(info->fields[2].name, "box_labels");
             MRT_STR(info->fields[3].name, "labels");
-            MRT_HAS(info->told, "labels are those of object detection");
+            MRT_HAS(info->told, "labels describe object detection");
             int64_t label;
             MRT_EQ(mr_source_label(src, 0, &label), MR_EUNSUPPORTED);
             for (uint32_t k = 0; k < 4; k++) check_objects(src, k, k % 2 ? 2 : 1);
@@ -322,7 +322,7 @@ static void detection_by_the_header(void **state)
     write_rec(&m, "far");
     mr_source *src = open_ok("far", NULL);
     MRT_EQ(mr_source_info_of(src)->label_field, -1);
-    MRT_HAS(mr_source_info_of(src)->told, "labels are those of object detection");
+    MRT_HAS(mr_source_info_of(src)->told, "labels describe object detection");
     check_objects(src, 2, 2);
     bad_sample(src, 1, "object 0: expected a class and a box");
     mr_source_close(src);
@@ -368,7 +368,7 @@ static void objects_that_do_not_fit(void **state)
     add(&m, 0, 9, objects, 40);
     for (uint32_t k = 0; k < BAD; k++) add(&m, 1, bad[k].count, bad[k].label, 40);
     add(&m, 0, 14, objects, 40);
-    add(&m, 0, 8, rounded, 40); /* what a division is off, other widths, more numbers for each object */
+    add(&m, 0, 8, rounded, 40); /* the error of a division, other widths, more numbers for each object */
     write_rec(&m, "unfit");
     mr_source *src = open_ok("unfit", NULL);
     for (uint32_t k = 0; k < BAD; k++) {
@@ -402,7 +402,7 @@ static void names_of(const mr_source *src, uint32_t count, const char *expected)
     }
 }
 
-/* The list beside the records knows what the pictures were called. */
+/* The list next to the records has the names of the pictures. */
 static void names_from_the_list(void **state)
 {
     (void)state;
@@ -669,7 +669,7 @@ static void records_in_parts(void **state)
     mr_source_close(src);
 }
 
-/* What a sample points to stays what it is, also when the same one is parsed from another buffer. */
+/* Values of a sample stay unchanged, also when the same one is parsed from another buffer. */
 static void parts_stay(void **state)
 {
     (void)state;
@@ -718,7 +718,7 @@ static void parts_over_the_budget(void **state)
     mr_source_close(src);
 }
 
-/* ---- what is wrong ---- */
+/* ---- wrong files ---- */
 static void wrong_frames(void **state)
 {
     (void)state;
@@ -787,7 +787,7 @@ static void wrong_records(void **state)
     MRT_EQ(err.offset, m.offset[1]);
     bad_sample(src, 2, "found a record of 0");
     bad_sample(src, 3, "11 labels of 4 bytes are announced, and 40 bytes follow");
-    bad_sample(src, 4, "expected a picture behind the labels, found nothing");
+    bad_sample(src, 4, "expected a picture after the labels, found nothing");
     bad_sample(src, 5, "expected a picture, found a Photoshop picture: convert it to JPEG or PNG");
     bad_sample(src, 8, "expected one label as in the first record, found 2");
     mr_sample s;
@@ -850,7 +850,7 @@ static void wrong_idx(void **state)
     mrt_mkdir(mrt_path("beside"));
     write_rec(m, "beside/idx");
     MRT_EQ(symlink("../elsewhere/secret", mrt_path("beside/idx.idx")), 0);
-    refused("beside/idx", MR_EFORMAT, "an offset, found another (not quoted: behind a link)");
+    refused("beside/idx", MR_EFORMAT, "an offset, found another (not quoted: reached through a link)");
     mrt_write_file(mrt_path("idx.idx"), "0\t0\n\0\0", 6);
     err = refused("idx", MR_EFORMAT, "found a zero byte");
     MRT_EQ(err.offset, 4);
@@ -869,7 +869,7 @@ static void wrong_lst(void **state)
     m->label[20] = 1;
     for (uint32_t n = 19; n <= 21; n += 2) {
         write_lst(m, "lst", n);
-        mr_source_close(open_ok("lst", NULL)); /* told: names_from_the_list */
+        mr_source_close(open_ok("lst", NULL)); /* reported: names_from_the_list */
     }
     put_text("lst", "lst", "0\tx.jpg\n");
     const mr_error err =
@@ -890,7 +890,7 @@ static void wrong_lst(void **state)
     m->label[3] += 1; /* the list was corrected after packing */
     write_lst(m, "lst", 20);
     mr_source *src = open_ok("lst", NULL);
-    MRT_HAS(mr_source_info_of(src)->told, "1 records have another label than the list beside them says");
+    MRT_HAS(mr_source_info_of(src)->told, "1 records have another label than the list next to them");
     mr_source_close(src);
 }
 
@@ -949,12 +949,12 @@ static void several_files(void **state)
     MRT_OK(mr_source_open(&src, mrt_path("many"), &cfg, &err), &err);
     MRT_EQ(mr_source_info_of(src)->count, 5);
     mr_source_close(src);
-    cfg.split = MR_SPLIT_AUTO; /* what a pattern names is taken */
+    cfg.split = MR_SPLIT_AUTO; /* files named by a pattern are taken */
     MRT_OK(mr_source_open(&src, mrt_path("many/*.rec"), &cfg, &err), &err);
     MRT_EQ(mr_source_info_of(src)->count, 52);
     MRT_HAS(mr_source_info_of(src)->told, "files of several parts are taken together");
     mr_source_close(src);
-    maker *bad = some(17); /* the number of the sample is that of the set */
+    maker *bad = some(17); /* the number of the sample counts in the set */
     bad->bytes[bad->offset[16]] = 0;
     write_rec(bad, "many/train_1");
     cfg.split = MR_SPLIT_TRAIN;

@@ -226,12 +226,12 @@ static void names_and_numbers(void **state)
     follow(make_table("later.csv", "path,label\na.jpg,5\nb.jpg,7\n"), &cfg, "1 4 ");
     const char *const others[] = {"Hund", "Katze", "Pferd"}, *const mixed[] = {"cat", "horse", "zebra"};
     cfg = like(others, 3);
-    refuse_like(folder, &cfg, "class cat is none of the 3 expected", "--match-classes order");
+    refuse_like(folder, &cfg, "class cat is not among the 3 expected", "--match-classes order");
     cfg.match = MR_MATCH_ORDER;
     follow(folder, &cfg, "0 1 2 ");
     cfg = like(mixed, 3);
     cfg.match = MR_MATCH_ORDER; /* cat is no horse, whatever the order */
-    refuse_like(folder, &cfg, "class dog is none of the 3 expected", "take it out");
+    refuse_like(folder, &cfg, "class dog is not among the 3 expected", "take it out");
     cfg = like(NULL, 3);
     cfg.label_offset = cfg.class_first = 1; /* said for both sides; names need none */
     follow(make_folder("some", numbers + 1, 1), &cfg, "0 ");
@@ -243,8 +243,8 @@ static void what_no_number_can_be_given(void **state)
     const char *const more[] = {"bird", "cat", "dog", "horse"}, *const twice[] = {"cat", "dog", "cat"};
     const char *const seven[] = {"a", "b", "c", "d", "e", "f", "g"};
     const char *path = make_folder("more", more, 4);
-    refuse(path, trained, 3, "class bird is none of the 3 expected (cat, dog, horse)", "take it out");
-    refuse(path, seven, 7, "class bird is none of the 7 expected (a, b, c, d, e and 2 more)", "");
+    refuse(path, trained, 3, "class bird is not among the 3 expected (cat, dog, horse)", "take it out");
+    refuse(path, seven, 7, "class bird is not among the 7 expected (a, b, c, d, e and 2 more)", "");
     refuse(make_folder("twice", trained, 2), twice, 3, "class cat",
            "two of the classes expected have this name");
 }

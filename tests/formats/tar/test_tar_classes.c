@@ -241,7 +241,7 @@ static void classes_follow(void **state)
     cfg.class_count = 4;
     mr_error err = MR_ERROR_INIT;
     MRT_EQ(mr_source_open(&src, mrt_path("follow.tar"), &cfg, &err), MR_EFORMAT);
-    MRT_HAS(err.text, "class ant is none of the 4 expected");
+    MRT_HAS(err.text, "class ant is not among the 4 expected");
 }
 
 static void fingerprints(void **state)

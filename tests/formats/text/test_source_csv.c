@@ -136,8 +136,8 @@ static void quotes(void **state)
     expect("path,label,note\n\"in/e,1.jpg\",1,\"two\nlines, \"\"quoted\"\"\"\n\"a.jpg\",\"0\",\n", NULL, NULL,
            "in/e,1.jpg a.jpg ", "1 0 ");
     refuse("path,label\n\"a.jpg\",0\nb.jpg,\"1\n", MR_EFORMAT, "line 3:", "never closed");
-    refuse("path,label\n\"a.jpg\"x,0\n", MR_EFORMAT, "line 2:", "behind a closing quote");
-    refuse("path,label\n\"a\n\n\".jpg,0\n", MR_EFORMAT, "line 4:", "behind a closing quote");
+    refuse("path,label\n\"a.jpg\"x,0\n", MR_EFORMAT, "line 2:", "after a closing quote");
+    refuse("path,label\n\"a\n\n\".jpg,0\n", MR_EFORMAT, "line 4:", "after a closing quote");
 }
 
 static void classes(void **state)

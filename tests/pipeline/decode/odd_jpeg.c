@@ -367,7 +367,7 @@ const mrt_odd_case mrt_odd_jpeg[] = {
     {"no-width.jpg", no_width, WIDTH, MR_EFORMAT, "JPEG: width is 0", NULL, 0},
     {"no-height.jpg", no_width, HEIGHT, MR_EUNSUPPORTED, "JPEG: height is 0", NULL, 0},
     {"height-late.jpg", lines_told_late, 1, MR_EUNSUPPORTED,
-     "JPEG: height is 0, to be told behind the first scan (DNL); expected it in the frame header: write it "
+     "JPEG: height is 0, to be given after the first scan (DNL); expected it in the frame header: write it "
      "anew",
      NULL, 0},
     {"height-twice.jpg", lines_told_late, 0, MR_OK, NULL, NULL, 0},

@@ -133,7 +133,7 @@ static void what_is_no_part_is_refused(void **state)
     }
     mr_error err = MR_ERROR_INIT;
     MRT_EQ(try_take(&src, path, 0.5001, 0.5002, &err), MR_EINVAL);
-    MRT_HAS(err.text, "take 0.5001:0.5002 of 1000 samples: that is none of them");
+    MRT_HAS(err.text, "take 0.5001:0.5002 of 1000 samples: that takes no sample");
     mr_source_config cfg;
     mr_source_defaults(&cfg);
     cfg.take_to = 0.5;
