@@ -11,6 +11,8 @@ FOLDER has clones of these repositories, which are not part of this one:
   timm         pytorch-image-models/train.py              huggingface/pytorch-image-models
   lightning    pytorch-lightning/examples/pytorch/basics/backbone_image_classifier.py   Lightning-AI/pytorch-lightning: a DataModule
   keras        keras-io/examples/vision/mnist_convnet.py  keras-team/keras-io: on the backend that KERAS_BACKEND names; needs --mnist
+  fastai       fastai/nbs/examples/migrating_pytorch.py  fastai/fastai, with the three lines of migrating_pytorch.ipynb: a Learner; needs --mnist
+  ignite       ignite/examples/cifar10/main.py           pytorch/ignite: autocast, GradScaler, a validation on train_loader inside its run
   trainer      transformers/examples/pytorch/image-classification/run_image_classification.py   huggingface/transformers 5.1.0: Trainer,
                with validation; then once more from a checkpoint in an epoch
 
@@ -136,6 +138,52 @@ model.fit(train, epochs=epochs, validation_data=val, verbose=2)"""),
               ("loss=\"categorical_crossentropy\"", "loss=\"sparse_categorical_crossentropy\""),
               ("model.evaluate(x_test, y_test, verbose=0)", "model.evaluate(test, verbose=0)")],
         train=r"- loss: (\S+)", val=r"Test loss: (\S+)", accuracy=r"Test accuracy: (\S+)"),
+    "fastai": dict(
+        file="fastai/nbs/examples/migrating_pytorch.py", few=(1, 1), run=[], arguments=[],
+        setup=[("from torch.optim.lr_scheduler import StepLR\n", "from torch.optim.lr_scheduler import StepLR\nfrom fastai.vision.all import *\n"
+                "from torch.utils.data import DataLoader\nset_seed({seed})\n"),
+               ("datasets.MNIST('../data', train=True, download=True", "datasets.MNIST('{data}', train=True"),
+               ("datasets.MNIST('../data', train=False", "datasets.MNIST('{data}', train=False"),
+               ("epochs,lr,gamma = 1,", "epochs,lr,gamma = 3,"),
+               ("optimizer = torch.optim.AdamW(model.parameters(), lr=lr)\n", "learn = Learner(DataLoaders(train_loader, test_loader), model, "
+                "loss_func=F.nll_loss, opt_func=Adam, metrics=accuracy)\nwith learn.no_bar(): learn.fit_one_cycle(epochs, lr)\n")],
+        ours=[("import torch\nfrom torch import nn\n", IMPORT + "import torch\nfrom torch import nn\n"),
+              ("""train_loader = DataLoader(
+    datasets.MNIST('{data}', train=True, transform=transforms.Compose([
+        transforms.ToTensor(), transforms.Normalize((0.1307,), (0.3081,))
+    ])),
+    batch_size=batch_size, shuffle=True, **kwargs)
+test_loader = DataLoader(
+    datasets.MNIST('{data}', train=False, transform=transforms.Compose([
+        transforms.ToTensor(), transforms.Normalize((0.1307,), (0.3081,))
+    ])),
+    batch_size=test_batch_size, shuffle=True, **kwargs)
+""", """digits = dict(channels=1, augment="normalise01(0.1307/0.3081)")
+train_loader = millrace.torch.Loader("{data}/mnist", batch_size, split="train", shuffle=True, seed={seed}, **digits)
+test_loader = millrace.torch.Loader("{data}/mnist", test_batch_size, split="test", **digits)
+""")],
+        train=r"\n\[2, (\S+),", val=r"\n\[2, \S+ (\S+),", accuracy=r"\n\[2, \S+ \S+ (\S+),"),
+    "ignite": dict(
+        file="ignite/examples/cifar10/main.py", few=(100, 50), run=[], beside=["utils.py"],
+        arguments=["run", "--seed", "{seed}", "--output_path", "out", "--batch_size", "32", "--num_workers", "1", "--num_epochs", "3",
+                   "--num_warmup_epochs", "1", "--learning_rate", "0.05", "--validate_every", "1", "--with_amp", "True"],
+        setup=[("import torch.nn as nn\n", "import torch.nn as nn\nimport torchvision\n"),
+               ("utils.get_train_test_datasets(config[\"data_path\"])",
+                "[torchvision.datasets.ImageFolder(\"{data}/\" + part, t)\n            for part, t in ((\"train\", utils.train_transform), (\"val\", utils.test_transform))]")],
+        ours=[("import torchvision\n", "import torchvision\n" + IMPORT),
+              ("""    train_loader = idist.auto_dataloader(
+        train_dataset, batch_size=config["batch_size"], num_workers=config["num_workers"], shuffle=True, drop_last=True
+    )
+""", """    train_loader = millrace.torch.Loader(
+        "{data}/train", batch=config["batch_size"], augment="padcrop(4),flip,normalise(imagenet)", training=True, drop_last=True, seed=config["seed"]
+    )
+"""), ("""    test_loader = idist.auto_dataloader(
+        test_dataset, batch_size=2 * config["batch_size"], num_workers=config["num_workers"], shuffle=False
+    )
+""", """    test_loader = millrace.torch.Loader("{data}/val", batch=2 * config["batch_size"], augment="normalise(imagenet)")
+""")],
+        train=r"Train metrics:\n\s+Accuracy: \S+\n\s+Loss: (\S+)", val=r"Test metrics:\n\s+Accuracy: \S+\n\s+Loss: (\S+)",
+        accuracy=r"Test metrics:\n\s+Accuracy: (\S+)"),
     "trainer": dict(
         file="transformers/examples/pytorch/image-classification/run_image_classification.py", few=(200, 50), run=[], again="out/checkpoint-150",
         arguments=["--train_dir", "{data}/train", "--validation_dir", "{data}/val", "--output_dir", "out", "--cache_dir", "cache", "--do_train",
@@ -213,7 +261,7 @@ def pictures(source, target, few):
 def edited(text, edits, names, what):
     for old, new in edits:
         for key, value in names.items():
-            new = new.replace("{%s}" % key, str(value))
+            old, new = (t.replace("{%s}" % key, str(value)) for t in (old, new))
         if text.count(old) != 1:
             raise SystemExit("%s: %d times, expected once:\n%s" % (what, text.count(old), old))
         text = text.replace(old, new)
@@ -250,6 +298,7 @@ def one(name, a, work):
     pictures(a.data, data, recipe["few"])
     if a.mnist:
         digits(a.mnist, os.path.join(data, "mnist"))
+        shutil.copytree(os.path.join(data, "mnist"), os.path.join(data, "MNIST", "raw"))  # where torchvision looks for them
     with open(source) as f:
         text = f.read()
     for seed in a.seeds:
@@ -264,6 +313,8 @@ def one(name, a, work):
             beside = os.path.join(os.path.dirname(source), "models")
             if os.path.isdir(beside):
                 shutil.copytree(beside, os.path.join(folder, "models"))
+            for name_beside in recipe.get("beside", ()):
+                shutil.copy(os.path.join(os.path.dirname(source), name_beside), folder)
             script = os.path.join(folder, os.path.basename(source))
             with open(script, "w") as f:
                 f.write(content)
