@@ -58,13 +58,18 @@ class Gpu:
             over.record(self._stream)
         self._under_way.append((over, (batch._lease, host)))
         while self._under_way and (len(self._under_way) > _UNDER_WAY or self._under_way[0][0].query()):
-            self._under_way.popleft()[0].synchronize()
+            self._finish_oldest()
         current = torch.cuda.current_stream(self._device)
         current.wait_stream(self._stream)
         for t in (pixels, targets):
             if t is not None:
                 t.record_stream(current)
         return pixels, targets
+
+    def _finish_oldest(self) -> None:
+        """Its copy ends before its memory goes back to the loader, which writes another batch there."""
+        self._under_way[0][0].synchronize()
+        self._under_way.popleft()
 
     def _formed(self, pixels: Any, affine: Optional[Any]) -> Any:
         """(n, h, w, c) bytes as a finished batch has them, made where they lie."""
@@ -83,7 +88,7 @@ class Gpu:
     def close(self) -> None:
         """Copies under way end before their memory is freed."""
         while self._under_way:
-            self._under_way.popleft()[0].synchronize()
+            self._finish_oldest()
 
 
 def across(device: Any, host: Any) -> Any:

@@ -1,5 +1,6 @@
 """The way of batches to a GPU, with a GPU that stands for one: its copies happen when somebody waits for them, and not before."""
 import gc
+import weakref
 
 import pytest
 
@@ -95,6 +96,26 @@ def test_next_pins_nothing_and_nothing_is_overwritten_under_way(shapes, gpu):
     assert sum(m.numel() for m in gpu.allocated) < 6 * (16 * (32 * 32 * 3 + 100) + 1000)
     for (x, y), (a, b) in zip(got, (pair for _ in range(4) for pair in here)):
         assert torch.equal(x, a) and torch.equal(y, b) and x.stride() == a.stride()
+
+
+def test_memory_is_held_until_its_copy_ends():
+    class Source:
+        pass
+
+    class Copied:
+        def __init__(self, source):
+            self.source = weakref.ref(source)
+
+        def synchronize(self):
+            held.append(self.source() is not None)
+
+    held, way = [], _gpu.Gpu("cpu", torch.uint8, False, [], [])
+    for _ in range(3):
+        source = Source()
+        way._under_way.append((Copied(source), source))
+    del source
+    way.close()
+    assert held == [True] * 3 and not way._under_way
 
 
 @pytest.mark.parametrize("how", [{}, {"memory_format": "channels_last"}, {"dtype": "float16"}, {"augment": "rrc(32),standardise"}, {"prefetch": 0},
