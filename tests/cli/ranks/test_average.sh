@@ -52,7 +52,7 @@ lose() {
     cat out.* >out
     grep -q '"event": "world"' out
 }
-# what a lost process has trained since the newest stored state is trained again by those that remain
+# what a lost process has trained since the newest stored state is trained again by the remaining ones
 for lost in 0 2; do
     for epochs in 24 96 384; do # as long as none is killed in time
         lose "$@" --epochs "$epochs" && break
