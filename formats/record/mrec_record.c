@@ -138,8 +138,9 @@ bool mri_record_payload(const mri_meta *meta, const uint8_t *data, size_t bytes,
                         const uint8_t **payload, size_t *payload_bytes)
 {
     uint64_t at, own;
-    if (!mri_record_place(meta, data, bytes, field, &at, &own) || at > bytes || own > bytes - at)
-        return false;
+    mri_record_size size;
+    if (!mri_record_place(meta, data, bytes, field, &at, &own)) return false;
+    if (!mri_record_peek(data, &size) || size.record_bytes > bytes) return false; /* not the whole record */
     *payload = data + at;
     *payload_bytes = (size_t)own;
     return true;

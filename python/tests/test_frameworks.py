@@ -333,10 +333,14 @@ class Trainer(transformers.Trainer):
     def get_eval_dataloader(self, eval_dataset=None):
         return millrace.torch.Loader(data, batch_size=20, augment="center(32)", keys=("pixel_values", "labels"))
 
+class Epochs(transformers.TrainerCallback):
+    def on_epoch_begin(self, args, state, control, train_dataloader=None, **_):
+        train_dataloader.set_epoch(int(state.epoch or 0))
+
 def run(resume):
     arguments = transformers.TrainingArguments(out, num_train_epochs=3, per_device_train_batch_size=20, save_steps=9, save_strategy="steps",
                                                report_to=[], use_cpu=True, disable_tqdm=True, logging_steps=1000)
-    trainer = Trainer(Net(), arguments)
+    trainer = Trainer(Net(), arguments, callbacks=[Epochs()])
     trainer.train(resume_from_checkpoint=resume)
     return trainer
 

@@ -119,7 +119,7 @@ def test_boxes_and_masks(tmp_path):
     ({"image": np.zeros((2, 2, 3), np.float32), "label": 1}, r"sample 2, field 'image': found ndarray of float32.*array of uint8"),
     ({"image": None, "label": 1}, r"sample 2, field 'image': found NoneType None"),
     ({"image": np.zeros((2, 2, 3), np.uint8), "label": 1.5}, r"sample 2, field 'label': found float 1.5; expected a whole number"),
-    ({"image": np.zeros((2, 2, 3), np.uint8), "label": "cow"}, r"sample 2, field 'label': found class 'cow'.*none of the 3"),
+    ({"image": np.zeros((2, 2, 3), np.uint8), "label": "cow"}, r"sample 2, field 'label': found class 'cow', which is not one of the 3"),
     ({"image": np.zeros((2, 2, 3), np.uint8), "label": 3}, r"label 3 is outside the 3 classes"),
     ({"image": np.zeros((2, 2, 3), np.uint8), "label": 2**63}, r"sample 2, field 'label': found int 9223372036854775808"),
     ({"image": np.zeros((2, 2, 3), np.uint8)}, r"sample 2: field 'label' is missing; expected fields image, label"),

@@ -125,7 +125,7 @@ def test_parquet_errors(shapes, tmp_path):
         of(tmp_path / "empty")
     with pytest.raises(millrace.ArgumentError, match="empty list"):
         of([])
-    with pytest.raises(millrace.ArgumentError, match="sample 0, field 'label': found class .* none of the 1"):
+    with pytest.raises(millrace.ArgumentError, match="sample 0, field 'label': found class .*, which is not one of the 1"):
         millrace.write_records(tmp_path / "o.mrec", of(tmp_path / "t.parquet", classes=["none of them"]))
     with pytest.raises(FileNotFoundError):
         of(tmp_path / "nothing.parquet")
