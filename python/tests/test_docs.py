@@ -33,8 +33,9 @@ def test_there_are_some():
 def test_block(page, block, shapes, tmp_path):
     if "millrace.torch" in block:
         pytest.importorskip("torch")
-    if "import numba" in block:
-        pytest.importorskip("numba")
+    for module in ("numba", "transformers"):
+        if re.search("(?m)^(import|from) %s" % module, block):
+            pytest.importorskip(module)
     if "numpy" in block:
         pytest.importorskip("numpy")
     names = {"PHOTOS": shapes, "RECORDS": str(tmp_path / "r.mrec"), "TAR": str(tmp_path / "t.tar"), "OUT": str(tmp_path / "o.mrec"),

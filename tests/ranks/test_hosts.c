@@ -348,9 +348,8 @@ static void variables_that_do_not_fit_are_named(void **state)
         {JOB "SLURM_JOB_NUM_NODES=2", "SLURM_JOB_NUM_NODES: expected 3"},
         {JOB "SLURM_JOB_NUM_NODES=3 SLURM_NNODES=2",
          "SLURM_NNODES: expected 3, the number of hosts of SLURM_JOB_NODELIST, found '2'"},
-        {STEP "SLURM_STEP_TASKS_PER_NODE=1,3", "SLURM_STEP_TASKS_PER_NODE: expected the counts of 3 hosts, "
-                                               "those of SLURM_STEP_NODELIST, found 2 in "
-                                               "'1,3'"},
+        {STEP "SLURM_STEP_TASKS_PER_NODE=1,3", "SLURM_STEP_TASKS_PER_NODE: expected the counts of the 3 "
+                                               "hosts of SLURM_STEP_NODELIST, found 2 in '1,3'"},
         {STEP "SLURM_STEP_TASKS_PER_NODE=1,3(x3)", "found 4 in '1,3(x3)'"},
         {STEP "SLURM_STEP_TASKS_PER_NODE=1(x999999999999999999)", "found 999999999999999999 in"},
         {STEP "SLURM_STEP_TASKS_PER_NODE=1,2,3 SLURM_STEP_NUM_TASKS=7",

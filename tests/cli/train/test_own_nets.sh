@@ -54,7 +54,7 @@ run 1 eval $d --checkpoint whole --augment "resize(24x24)"; err_has 'takes pictu
 run 2 train $d --checkpoint part --resume --model cifar-cnn; err_has "--model: the checkpoint was trained with of-classes, found cifar-cnn"
 run 1 export-weights whole t.npz --names torchvision; err_has "not of of-classes"
 run 0 synth four --classes 4 --count 4 --quiet
-run 1 eval four --checkpoint whole --split train; err_has "none of the 3 expected"
+run 1 eval four --checkpoint whole --split train; err_has "class frame is not among the 3 expected"
 
 # targets, which the network asks of the data, and whose values predict prints
 printf 'path,position\n' >t.csv
