@@ -56,9 +56,9 @@ static int step(mrt_rig *rig, uint64_t number, uint32_t first, uint32_t count, b
 {
     mrt_batch b;
     mrt_batch_make(&b, rig, number, first, count, NULL, 0);
-    const int rc = training ? mr_trainer_step(rig->t, &b.b, err) : mr_trainer_forward(rig->t, &b.b, err);
-    if (rc == MR_OK) mrt_batch_free(&b, rig);
-    else mrt_batch_drop(&b, rig);
+    int rc = training ? mr_trainer_step(rig->t, &b.b, err) : mr_trainer_forward(rig->t, &b.b, err);
+    if (rc == MR_OK) rc = mri_flights_drain(&rig->t->flights, err); /* another process may leave meanwhile */
+    mrt_batch_drop(&b, rig);
     return rc;
 }
 
