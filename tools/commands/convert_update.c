@@ -16,8 +16,7 @@
 const opt set_update_options[SET_UPDATE_OPTIONS] = {
     OPT(set_update_args, update, FLAG, .option = "update",
         .help = "bring DST up to date, a set made with --shard-size: take only the samples of SRC that it "
-                "does not "
-                "have, with the settings that it stores"),
+                "does not have, with the settings that it stores"),
     OPT(set_update_args, changed, CHOICE, .option = "changed", .standard = "stop",
         .choices = MRI_CHOICES("stop", "keep", "withdraw"),
         .help = "samples with other contents or labels than in DST; stop: write nothing, keep: leave their "
@@ -25,8 +24,7 @@ const opt set_update_options[SET_UPDATE_OPTIONS] = {
     OPT(set_update_args, gone, CHOICE, .option = "gone", .standard = "stop",
         .choices = MRI_CHOICES("stop", "keep", "withdraw"),
         .help = "samples that SRC has no more; stop: write nothing, keep: leave their records, withdraw: "
-                "withdraw "
-                "them"),
+                "withdraw them"),
 };
 
 enum { NAMED = 10 }; /* samples of a kind that are named in text; JSON names all */
