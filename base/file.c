@@ -77,9 +77,9 @@ int mri_too_many_files(uint64_t together, mr_error *err)
         snprintf(hard, sizeof hard, "%llu", (unsigned long long)limit.rlim_max);
     return mr_error_sys(
         err, EMFILE,
-        "cannot open: the %llu files of this data set are open together, and this process may have %llu "
-        "(RLIMIT_NOFILE, at most %s without more rights): allow %llu (ulimit -n), or convert them to fewer "
-        "files",
+        "cannot open: the %llu files of this data set are open together, and this process may "
+        "have %llu (RLIMIT_NOFILE, at most %s without more rights): allow %llu (ulimit -n), or "
+        "convert them to fewer files",
         (unsigned long long)together, (unsigned long long)limit.rlim_cur, hard,
         (unsigned long long)together + SPARE);
 }

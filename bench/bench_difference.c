@@ -77,9 +77,9 @@ int main(int argc, char **argv)
         above[3] += d > 16 ? histogram[d] : 0;
     }
     const double all = (double)values;
-    printf("%" PRIu64 " pictures, %s: mean difference %.4f of 255, bias %+.4f, worst picture %.2f; off by "
-           "more than 0: %.2f %%, 1: %.3f %%, "
-           "4: %.4f %%, 16: %.5f %%\n",
+    printf("%" PRIu64
+           " pictures, %s: mean difference %.4f of 255, bias %+.4f, worst picture %.2f; off by more than 0: "
+           "%.2f %%, 1: %.3f %%, 4: %.4f %%, 16: %.5f %%\n",
            samples, augment, (double)sum / all, (double)bias / all, worst, 100 * (double)above[0] / all,
            100 * (double)above[1] / all, 100 * (double)above[2] / all, 100 * (double)above[3] / all);
     return 0;

@@ -99,12 +99,12 @@ static void measure(const bench *b, bool to_device, size_t bytes)
         rates[i] = (double)bytes * copies / round_ns(b, to_device, bytes, copies);
     qsort(rates, ROUNDS, sizeof rates[0], compare);
     const mr_device_info *info = mr_device_info_of(b->device);
-    printf("{\"event\": \"bench\", \"what\": \"h2d\", \"device\": \"%s\", \"hardware\": \"%s\", "
-           "\"direction\": \"%s\", \"memory\": \"%s\", "
-           "\"bytes\": %zu, \"copies\": %u, \"rounds\": %d, \"gb_per_s\": %.3f, \"gb_per_s_min\": %.3f, "
-           "\"gb_per_s_max\": %.3f}\n",
-           info->name, info->hardware, to_device ? "h2d" : "d2h", b->pageable ? "pageable" : "pinned", bytes,
-           copies, ROUNDS, rates[ROUNDS / 2], rates[0], rates[ROUNDS - 1]);
+    printf(
+        "{\"event\": \"bench\", \"what\": \"h2d\", \"device\": \"%s\", \"hardware\": \"%s\", \"direction\": "
+        "\"%s\", \"memory\": \"%s\", \"bytes\": %zu, \"copies\": %u, \"rounds\": %d, \"gb_per_s\": %.3f, "
+        "\"gb_per_s_min\": %.3f, \"gb_per_s_max\": %.3f}\n",
+        info->name, info->hardware, to_device ? "h2d" : "d2h", b->pageable ? "pageable" : "pinned", bytes,
+        copies, ROUNDS, rates[ROUNDS / 2], rates[0], rates[ROUNDS - 1]);
 }
 
 static bool parse(bench *b, int argc, char **argv)

@@ -253,8 +253,7 @@ static held look(void)
 static void print(unsigned runs, const held *h, double seconds)
 {
     printf("{\"event\": \"runs\", \"runs\": %u, \"descriptors\": %u, \"threads\": %u, \"regions\": %u, "
-           "\"used_bytes\": %zu, "
-           "\"resident_bytes\": %zu, \"seconds\": %.3f}\n",
+           "\"used_bytes\": %zu, \"resident_bytes\": %zu, \"seconds\": %.3f}\n",
            runs, h->descriptors, h->threads, h->regions, h->used_bytes, h->resident_bytes, seconds);
     fflush(stdout);
 }

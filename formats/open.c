@@ -177,11 +177,11 @@ static int find_format(const mri_source_ops **out, const char *path, const struc
     if (placeholder)
         return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "%s", placeholder), path, 0, MR_NOWHERE);
     if (p.is_pattern && ends_in_mrec(path)) {
-        mr_error_set(err, MR_EUNSUPPORTED,
-                     "record files are not named by a pattern but by their list, NAME.mrec beside "
-                     "NAME-00000.mrec: open "
-                     "that. Where the list or a file is lost, 'millrace repair' with this pattern makes the "
-                     "list again");
+        mr_error_set(
+            err, MR_EUNSUPPORTED,
+            "record files are not named by a pattern but by their list, NAME.mrec beside "
+            "NAME-00000.mrec: open that. Where the list or a file is lost, 'millrace repair' with this "
+            "pattern makes the list again");
         return mri_error_place(err, MR_EUNSUPPORTED, path, MR_NOWHERE, MR_NOWHERE);
     }
     if (p.is_pattern)
@@ -285,10 +285,10 @@ static int check_fetched(mr_source *src, mr_error *err)
 {
     const char *shown = src->info.path = src->view->shown;
     if (src->info.file_count > 0 || src->info.count == 0) return MR_OK;
-    mr_error_set(err, MR_EUNSUPPORTED,
-                 "its pictures are files of their own, which are not fetched over http: convert them to "
-                 "record files or "
-                 "a tar where they are");
+    mr_error_set(
+        err, MR_EUNSUPPORTED,
+        "its pictures are files of their own, which are not fetched over http: convert them to record "
+        "files or a tar where they are");
     return mri_error_place(err, MR_EUNSUPPORTED, shown, MR_NOWHERE, MR_NOWHERE);
 }
 

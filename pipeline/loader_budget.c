@@ -221,13 +221,12 @@ static int picture_too_large(const mri_loader_plan *plan, const mri_memory_plan 
                              mr_error *err)
 {
     const mr_source_info *info = mr_source_info_of(plan->source);
-    return mr_error_set(err, MR_ELIMIT,
-                        "decoding one picture of %u x %u may take %.1f MiB, and of the budget of %.1f MiB "
-                        "%.1f are left for it: "
-                        "raise --memory, or lower --workers, --prefetch or --batch",
-                        info->width, info->height,
-                        (double)worker_bytes(plan, largest_picture(plan)) / 1048576, (double)budget / 1048576,
-                        (double)(p->pool + worker_bytes(plan, p->share)) / 1048576);
+    return mr_error_set(
+        err, MR_ELIMIT,
+        "decoding one picture of %u x %u may take %.1f MiB, and of the budget of %.1f MiB %.1f are left for "
+        "it: raise --memory, or lower --workers, --prefetch or --batch",
+        info->width, info->height, (double)worker_bytes(plan, largest_picture(plan)) / 1048576,
+        (double)budget / 1048576, (double)(p->pool + worker_bytes(plan, p->share)) / 1048576);
 }
 
 uint64_t mri_budget_of(const mri_loader_plan *plan)
@@ -252,10 +251,9 @@ int mri_plan_memory(const mri_loader_plan *plan, mri_memory_plan *out, mr_error 
     return mr_error_set(
         err, MR_ELIMIT,
         "the loader needs %.1f MiB (%u slots %.1f, of them fields %.1f; read buffers %.1f, cache %.1f, "
-        "order of samples %.1f, %u workers %.1f) "
-        "and the budget %s %.1f MiB: lower --batch, --prefetch, --depth, --workers, --cache, --length-window "
-        "or a field's most, or raise --memory (pictures go in as %u x %u x %u; the "
-        "largest sample is %.1f MiB)",
+        "order of samples %.1f, %u workers %.1f) and the budget %s %.1f MiB: lower --batch, --prefetch, "
+        "--depth, --workers, --cache, --length-window or a field's most, or raise --memory (pictures go in "
+        "as %u x %u x %u; the largest sample is %.1f MiB)",
         (double)p.all / 1048576, plan->slot_count, (double)p.slots / 1048576,
         (double)mri_times(mri_fields_bytes(&plan->fields, plan->layout.batch), plan->slot_count) / 1048576,
         (double)p.reads / 1048576, (double)p.cache / 1048576, (double)p.order / 1048576, plan->cfg.workers,

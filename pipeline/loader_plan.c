@@ -347,12 +347,12 @@ static int plan_less(mri_loader_plan *plan, const chosen *by, int rc, mr_error *
         if (rc != MR_ELIMIT && (rc != MR_OK || has_usual_room(plan))) break;
     }
     if (rc == MR_OK)
-        snprintf(plan->shrunk, sizeof plan->shrunk,
-                 "the memory budget of %.1f MiB has room for prefetch %u, %u workers and depth %u, not for "
-                 "%u, %u and "
-                 "%u; --memory raises it",
-                 (double)mri_budget_of(plan) / 1048576, plan->cfg.prefetch, plan->cfg.workers,
-                 plan->cfg.depth, asked.prefetch, asked.workers, asked.depth);
+        snprintf(
+            plan->shrunk, sizeof plan->shrunk,
+            "the memory budget of %.1f MiB has room for prefetch %u, %u workers and depth %u, not for %u, "
+            "%u and %u; --memory raises it",
+            (double)mri_budget_of(plan) / 1048576, plan->cfg.prefetch, plan->cfg.workers, plan->cfg.depth,
+            asked.prefetch, asked.workers, asked.depth);
     return rc;
 }
 

@@ -58,10 +58,10 @@ static int read_pair(const char *rank_name, const char *size_name, uint32_t *ran
 {
     const char *rank_text = getenv(rank_name), *size_text = getenv(size_name);
     if (number(rank_text, rank) && number(size_text, size) && *rank < *size) return MR_OK;
-    return mr_error_set(err, MR_EINVAL,
-                        "%s and %s: expected a rank below a number of ranks (at most %d), found '%.40s' and "
-                        "'%.40s'",
-                        rank_name, size_name, RANKS_MOST, shown(rank_text), shown(size_text));
+    return mr_error_set(
+        err, MR_EINVAL,
+        "%s and %s: expected a rank below a number of ranks (at most %d), found '%.40s' and '%.40s'",
+        rank_name, size_name, RANKS_MOST, shown(rank_text), shown(size_text));
 }
 
 static int read_local(const variables *v, mr_launch *out, mr_error *err)

@@ -56,8 +56,7 @@ static int check_settings(const mr_muster_config *c, mr_error *err)
 {
     if (c->min < 1 || c->min > c->max || c->max > MR_MUSTER_MOST)
         return mr_error_set(err, MR_EINVAL,
-                            "a world of %u to %u ranks: expected 1 to %d, the first not above "
-                            "the second",
+                            "a world of %u to %u ranks: expected 1 to %d, the first not above the second",
                             c->min, c->max, MR_MUSTER_MOST);
     if (!(c->settle_s >= 0 && c->settle_s <= 1e6) || !(c->meet_s > 0 && c->meet_s <= 1e6))
         return mr_error_set(err, MR_EINVAL, "settle_s is %g, meet_s %g: expected seconds, at most 1e6",

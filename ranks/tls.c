@@ -292,8 +292,8 @@ int mri_tls_greet(mri_tls *t, short *events, const char **why)
     t->gone = true;
     *why = cause == ECONNRESET || cause == EPIPE || error == ERROR_END
                ? "its connection ended"
-               : "it does not answer with TLS and the run's secret; set MILLRACE_TLS to 1 for all ranks or "
-                 "for none";
+               : "it does not answer with TLS and the run's secret; set MILLRACE_TLS to "
+                 "1 for all ranks or for none";
     return MR_EPEER;
 }
 

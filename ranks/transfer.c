@@ -99,12 +99,11 @@ static int check_head(mri_channel *c, uint32_t r, mr_error *err)
         mr_error_set(&why, MR_EFORMAT, "%s sent %s bytes that are no message of a rank", name_of(c, r),
                      name_of(c, c->rank));
     else if (head.call != c->call || head.number != c->number || head.round != c->round)
-        mr_error_set(
-            &why, MR_EINVAL,
-            "the ranks do not make the same calls: on channel %u call %llu of %s is %s, call %llu of "
-            "%s is %s",
-            c->id, (unsigned long long)head.number, name_of(c, r), call_name(head.call),
-            (unsigned long long)c->number, name_of(c, c->rank), call_name(c->call));
+        mr_error_set(&why, MR_EINVAL,
+                     "the ranks do not make the same calls: on channel %u call %llu of %s "
+                     "is %s, call %llu of %s is %s",
+                     c->id, (unsigned long long)head.number, name_of(c, r), call_name(head.call),
+                     (unsigned long long)c->number, name_of(c, c->rank), call_name(c->call));
     else if (head.bytes != expected)
         mr_error_set(&why, MR_EINVAL, "%s sends %llu bytes in %s %llu of channel %u, and %s expects %llu",
                      name_of(c, r), (unsigned long long)head.bytes, call_name(head.call),

@@ -93,11 +93,11 @@ static const mri_kept_setting kept_of_decode[] = {
 
 static int differs(const char *member, const char *then, const char *now, mr_error *err)
 {
-    return mr_error_set(err, MR_EINVAL,
-                        "%s is %s: the checkpoint's run has %s, and goes on with that; leave it as the "
-                        "defaults have it, or set "
-                        "it after the checkpoint's settings are in",
-                        member, now, then);
+    return mr_error_set(
+        err, MR_EINVAL,
+        "%s is %s: the checkpoint's run has %s, and goes on with that; leave it as the defaults have it, or "
+        "set it after the checkpoint's settings are in",
+        member, now, then);
 }
 
 /* The program has set another value than the checkpoint's. */
@@ -196,10 +196,10 @@ static int take_fields(mr_checkpoint *c, const mr_source_info *data, mr_loader_c
     c->field_count = 0;
     if (mr_net_takes_numbers(c->net)) {
         if (data->length_field == MR_NO_FIELD)
-            return mr_error_set(err, MR_EINVAL,
-                                "%s: expected sequences of numbers, which the network of %s takes, found "
-                                "none",
-                                data->path, c->path);
+            return mr_error_set(
+                err, MR_EINVAL,
+                "%s: expected sequences of numbers, which the network of %s takes, found none", data->path,
+                c->path);
         rc = add_field(c, data, data->fields[data->length_field].name, c->info.w, false, err);
         c->fields[0].pad = -1;
         cfg->width_multiple = c->info.w; /* a network's input has one width */

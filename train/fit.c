@@ -84,15 +84,13 @@ static void tell_diverged(fit *f, double loss, const char *which)
     f->told_diverged = true;
     if (isfinite(loss))
         tell(f,
-             "the %s loss has grown to %g by update %llu, from %g at the first: the run diverges; a lower "
-             "learning "
-             "rate may help",
+             "the %s loss has grown to %g by update %llu, from %g at the first: the run diverges; a "
+             "lower learning rate may help",
              which, loss, (unsigned long long)f->t->updates, f->run->first_loss);
     else
         tell(f,
-             "the %s loss is not finite any more at update %llu: the run has diverged; a lower learning rate "
-             "may "
-             "help",
+             "the %s loss is not finite any more at update %llu: the run has diverged; a "
+             "lower learning rate may help",
              which, (unsigned long long)f->t->updates);
 }
 
@@ -426,8 +424,7 @@ static int catch_up(fit *f, uint64_t epochs_before, uint32_t patience_before, mr
     if (run->stopped_early && f->cfg.patience && f->cfg.val && !raised) {
         tell(f,
              "this run was stopped early: no better validation loss than %.4f for %u epochs; more patience "
-             "or more "
-             "epochs let it go on",
+             "or more epochs let it go on",
              run->best_val_loss, run->epochs_without_better);
         return MR_EEND;
     }

@@ -52,11 +52,10 @@ static int agree(const mr_trainer *t, const mr_loader_info *i, const mr_fit_conf
         text, sizeof text,
         "training data %016llx\nvalidation data %016llx\nbatch %u\norder %d, block %llu, length window %u, "
         "repeats %u, sampler %d, samples %llu\n"
-        "tail %d\npixels %d, exif %d\naugment %s\nupdates %llu, epoch %llu, step %llu\nepochs %llu\nmax "
-        "steps %llu, before %llu\n"
+        "tail %d\npixels %d, exif %d\naugment %s\nupdates %llu, epoch %llu, step %llu\nepochs "
+        "%llu\nmax steps %llu, before %llu\n"
         "checkpoints %d, every %llu steps\npatience %u, accuracy %.17g\nevaluations every %llu steps, at %u "
-        "points %08x\nreports every %llu steps\nsnapshots "
-        "%d\n",
+        "points %08x\nreports every %llu steps\nsnapshots %d\n",
         (unsigned long long)i->fingerprint, val ? (unsigned long long)val->fingerprint : 0, i->batch,
         i->order, (unsigned long long)i->block, i->length_window, i->repeats, i->sampled,
         (unsigned long long)i->epoch_samples, i->tail, i->pixels, !i->ignore_exif,
@@ -76,11 +75,11 @@ static int check_augment(const mr_loader_info *i, const mr_fit_config *cfg, mr_e
     const size_t room = sizeof((mr_checkpoint_info *)0)->augment - 1,
                  length = i->augment ? strlen(i->augment) : 0;
     if (!cfg->checkpoint_dir || length <= room) return MR_OK;
-    return mr_error_set(err, MR_EINVAL,
-                        "augment, spelled out, has %zu characters, expected at most %zu, for which "
-                        "checkpoints have room: \"%.120s...\"; leave operations out, or train without "
-                        "checkpoints",
-                        length, room, i->augment);
+    return mr_error_set(
+        err, MR_EINVAL,
+        "augment, spelled out, has %zu characters, expected at most %zu, for which checkpoints have room: "
+        "\"%.120s...\"; leave operations out, or train without checkpoints",
+        length, room, i->augment);
 }
 
 static bool is_over(const mr_trainer *t, const mr_fit_config *cfg)
@@ -113,13 +112,12 @@ static int check_position(const mr_trainer *t, const mr_loader *loader, const mr
     const uint64_t next = i->start_epoch * i->steps_per_epoch + i->start_step + so_far.batches;
     if (so_far.batches == 0 || is_over(t, cfg) || next == at.epoch * i->steps_per_epoch + at.step)
         return MR_OK;
-    return mr_error_set(err, MR_EINVAL,
-                        "the loader has delivered %" PRIu64 " batches and is at epoch %" PRIu64
-                        ", step %" PRIu64 "; the trainer is at epoch %" PRIu64 ", step %" PRIu64
-                        ": open another loader (mr_loader_config.start_epoch and start_step choose its first "
-                        "batch)",
-                        so_far.batches, next / i->steps_per_epoch, next % i->steps_per_epoch, at.epoch,
-                        at.step);
+    return mr_error_set(
+        err, MR_EINVAL,
+        "the loader has delivered %" PRIu64 " batches and is at epoch %" PRIu64 ", step %" PRIu64
+        "; the trainer is at epoch %" PRIu64 ", step %" PRIu64
+        ": open another loader (mr_loader_config.start_epoch and start_step choose its first batch)",
+        so_far.batches, next / i->steps_per_epoch, next % i->steps_per_epoch, at.epoch, at.step);
 }
 
 int mri_fit_check(const mr_trainer *t, const mr_loader *loader, const mr_fit_config *cfg, mr_error *err)

@@ -117,10 +117,9 @@ static int wrong(mr_error *err, const char *text, const char *at, const char *ex
 {
     return mr_error_set(
         err, MR_EINVAL,
-        "learning rate schedule \"%.200s\", character %zu: expected %s, found \"%.40s\"; known are constant, "
-        "cosine[:FLOOR], linear[:FLOOR], step:E1/E2[,factor=F], decay:D, piecewise:LR@E1/LR@E2, "
-        "exponential:FACTOR[:FLOOR], "
-        "each with ,warmup=EPOCHS, and onecycle[:DIVISOR[:FLOOR]][,up=SHARE]",
+        "learning rate schedule \"%.200s\", character %zu: expected %s, found \"%.40s\"; known are "
+        "constant, cosine[:FLOOR], linear[:FLOOR], step:E1/E2[,factor=F], decay:D, piecewise:LR@E1/LR@E2, "
+        "exponential:FACTOR[:FLOOR], each with ,warmup=EPOCHS, and onecycle[:DIVISOR[:FLOOR]][,up=SHARE]",
         text, (size_t)(at - text) + 1, expected, at);
 }
 

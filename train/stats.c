@@ -127,8 +127,7 @@ static void verdict_on_late(const mri_verdict_input *in, double idle, char *out,
     const double data = l->idle_ms - l->own_idle_ms, compute = l->compute_ms - l->own_compute_ms;
     const int at =
         snprintf(out, out_bytes,
-                 "late rank: the step waited %.1f %% of the time for other ranks, %.1f for rank %u "
-                 "(%.24s), ",
+                 "late rank: the step waited %.1f %% of the time for other ranks, %.1f for rank %u (%.24s), ",
                  part * (double)in->network_ns, part * (double)l->ns, l->rank, l->host);
     if (at < 0 || (size_t)at >= out_bytes) return;
     out += at, out_bytes -= (size_t)at;

@@ -244,8 +244,7 @@ int mri_trainer_enter(mr_trainer *t, const char *call, mr_error *err)
     if (nobody == self)
         return mr_error_set(
             err, MR_EINVAL,
-            "%s: a function that mr_fit() or an evaluation of this trainer has called must not "
-            "call it",
+            "%s: a function that mr_fit() or an evaluation of this trainer has called must not call it",
             call);
     return mr_error_set(err, MR_EBUSY, "%s: another thread trains or evaluates with this trainer", call);
 }

@@ -224,11 +224,11 @@ static int missing(const taking *k, uint32_t i)
     uint32_t more = 0;
     for (uint32_t n = i + 1; n < t->tensors.own; n++)
         more += !k->skipped[layer_of(k, n)] && find_entry(&k->from, k->place[n].name) == UINT32_MAX;
-    mr_error_set(k->err, MR_EINVAL,
-                 "it has no %s, which network %s needs for layer %u, and %u others are missing, too; leave "
-                 "their layers "
-                 "out by name (--init-skip), or take a file of this network",
-                 k->place[i].name, mr_net_name(t->cfg.net), layer_of(k, i), more);
+    mr_error_set(
+        k->err, MR_EINVAL,
+        "it has no %s, which network %s needs for layer %u, and %u others are missing, too; leave their "
+        "layers out by name (--init-skip), or take a file of this network",
+        k->place[i].name, mr_net_name(t->cfg.net), layer_of(k, i), more);
     return wrong_file(k, MR_EINVAL);
 }
 
@@ -367,8 +367,7 @@ static void tell(const taking *k, mr_take_report *report)
     put_line(&left);
     if (k->head != UINT32_MAX) {
         snprintf(line, sizeof line,
-                 "layer %u, the last with weights, begins anew: the file has %llu classes, this "
-                 "network %u",
+                 "layer %u, the last with weights, begins anew: the file has %llu classes, this network %u",
                  k->head, (unsigned long long)k->file_classes, mr_net_class_count(k->t->cfg.net));
         if (k->cfg->on_note) k->cfg->on_note(k->cfg->context, line);
     }

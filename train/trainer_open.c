@@ -68,17 +68,16 @@ static int check_class_weights(const mr_trainer_config *cfg, mr_error *err)
         return mr_error_set(err, MR_EINVAL, "weights of classes: network %s has no classes", cfg->net->name);
     if (!cfg->class_weights || cfg->class_weight_count != classes)
         return mr_error_set(err, MR_EINVAL,
-                            "weights of classes: expected %u, one for each class of network "
-                            "%s, found %u",
+                            "weights of classes: expected %u, one for each class of network %s, found %u",
                             classes, cfg->net->name, cfg->class_weights ? cfg->class_weight_count : 0);
     float most = 0;
     for (uint32_t c = 0; c < classes; c++) {
         const float w = cfg->class_weights[c];
         if (!(w >= 0) || isinf(w))
-            return mr_error_set(err, MR_EINVAL,
-                                "weights of classes: that of class %u is %g: expected a finite number, 0 or "
-                                "above",
-                                c, (double)w);
+            return mr_error_set(
+                err, MR_EINVAL,
+                "weights of classes: that of class %u is %g: expected a finite number, 0 or above", c,
+                (double)w);
         most = fmaxf(most, w);
     }
     return most > 0 ? MR_OK
@@ -274,8 +273,8 @@ static void describe(const mr_trainer *t, char *out, size_t out_bytes)
     const mri_replica *rep = &t->team.replicas[0];
     snprintf(
         out, out_bytes,
-        "millrace %s\nmodel %s with %llu parameters\ndevice %s\ninstructions %d\nbatch %u\nparts %u\nseed "
-        "%llu\n"
+        "millrace %s\nmodel %s with %llu parameters\ndevice %s\ninstructions "
+        "%d\nbatch %u\nparts %u\nseed %llu\n"
         "activations %u\noptimizer %d %g %g %g %g %g %g %g %d\nlearning rate %g, schedule %d %g %g %g %g, "
         "epochs %llu\nloss scale %g\n"
         "targets %d of %s, %u weights of classes %08x\n"
@@ -389,8 +388,7 @@ static int cut_network(mr_trainer *t, mr_device **first, mr_error *err)
                            : cfg->kept_count > 0         ? "kept points"
                            : stages > MRI_STAGES_MOST    ? "more than 16 of them"
                            : cfg->device_count % stages != 0
-                               ? "a number of devices that is no multiple of what it "
-                                 "needs"
+                               ? "a number of devices that is no multiple of what it needs"
                                : NULL;
     if (not_with)
         return mr_error_set(err, MR_EINVAL,

@@ -79,9 +79,9 @@ int mri_trainer_compare(mr_trainer *t, mr_error *err)
         if (rc == MR_OK && (lo != other_lo || hi != other_hi))
             rc = mr_error_set(
                 err, MR_EDEVICE,
-                "replica %u (%s) does not hold the weights of replica 0 after they were sent to it: expected "
-                "%016llx%016llx, found %016llx%016llx; memory of the device or the link to it is not to be "
-                "trusted",
+                "replica %u (%s) does not hold the weights of replica 0 after they were sent to "
+                "it: expected %016llx%016llx, found %016llx%016llx; memory of the device or the "
+                "link to it is not to be trusted",
                 r, mr_device_info_of(t->team.devices[r])->name, (unsigned long long)hi,
                 (unsigned long long)lo, (unsigned long long)other_hi, (unsigned long long)other_lo);
     }

@@ -253,12 +253,11 @@ static int check_tensor(const reading *r, mri_safetensor *t, const char *at, uin
     bool fits = true;
     for (uint32_t d = 0; d < t->ndim; d++) fits = fits && !__builtin_mul_overflow(bytes, t->dim[d], &bytes);
     if (t->begin > t->end || t->end > data_bytes) {
-        mr_error_set(
-            r->err, MR_EFORMAT,
-            "safetensors header: tensor %.200s lies at %llu to %llu: expected within the %llu bytes behind "
-            "the header",
-            t->name, (unsigned long long)t->begin, (unsigned long long)t->end,
-            (unsigned long long)data_bytes);
+        mr_error_set(r->err, MR_EFORMAT,
+                     "safetensors header: tensor %.200s lies at %llu to %llu: expected within the "
+                     "%llu bytes behind the header",
+                     t->name, (unsigned long long)t->begin, (unsigned long long)t->end,
+                     (unsigned long long)data_bytes);
     } else if (t->element_bytes && (!fits || bytes != t->end - t->begin)) {
         mr_error_set(
             r->err, MR_EFORMAT,
@@ -350,8 +349,7 @@ static int check_together(mri_safetensors *s, uint64_t data_bytes, mr_error *err
         if (s->tensor[i].begin != at)
             return mr_error_set(
                 err, MR_EFORMAT,
-                "safetensors header: tensor %.200s begins at %llu: expected %llu, where the one "
-                "before ends",
+                "safetensors header: tensor %.200s begins at %llu: expected %llu, where the one before ends",
                 s->tensor[i].name, (unsigned long long)s->tensor[i].begin, (unsigned long long)at);
     if (at == data_bytes) return MR_OK;
     return mr_error_set(

@@ -203,8 +203,8 @@ static int plan_tensor(mr_source *src, npy *x, mr_error *err)
     const mr_dtype dtype = mri_npy_dtype(a);
     if (!dtype) {
         mr_error_set(err, MR_EUNSUPPORTED,
-                     "%s: elements of this type have no place in a record; expected u1, i1, i2, i4, i8, f2, "
-                     "f4, f8 or b1",
+                     "%s: elements of this type have no place in a record; expected u1, i1, "
+                     "i2, i4, i8, f2, f4, f8 or b1",
                      mri_npy_text(a, text, sizeof text));
         return mri_error_place(err, MR_EUNSUPPORTED, x->images.path, MR_NOWHERE, MR_NOWHERE);
     }
@@ -258,10 +258,10 @@ static int check_targets(const npy *x, const mri_npy_array *of, const char *key,
             mr_error_set(err, MR_EUNSUPPORTED,
                          "targets %s are %s in Fortran order: save np.ascontiguousarray(%s)", key, text, key);
     else if (a->ndim == 0 || a->dim[0] != x->count || a->count == 0)
-        rc = mr_error_set(err, MR_EFORMAT,
-                          "targets %s are %s: expected a row for each of the %llu samples along the first "
-                          "dimension",
-                          key, text, (unsigned long long)x->count);
+        rc = mr_error_set(
+            err, MR_EFORMAT,
+            "targets %s are %s: expected a row for each of the %llu samples along the first dimension", key,
+            text, (unsigned long long)x->count);
     return rc ? mri_error_place(err, rc, of->path, MR_NOWHERE, MR_NOWHERE) : MR_OK;
 }
 
@@ -553,8 +553,8 @@ static int npy_parse(const mr_source *src, uint64_t sample, const void *data, si
 
 const mri_source_ops mri_source_npy = {
     .name = "npy",
-    .help = "arrays of NumPy: x.npy with y.npy next to it, a folder of them, or an archive .npz; u8 arrays "
-            "are pictures",
+    .help = "arrays of NumPy: x.npy with y.npy next to it, a folder of them, or an archive "
+            ".npz; u8 arrays are pictures",
     .probe = npy_probe,
     .open = npy_open,
     .close = npy_close,

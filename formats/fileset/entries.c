@@ -90,8 +90,7 @@ static int check_page(const mri_entries *e, const uint8_t *page, uint64_t number
     if (stored != found)
         rc = mr_error_set(
             err, MR_ECHECKSUM,
-            "the index is damaged: expected checksum %08x, found %08x: remove it, and it is built "
-            "anew",
+            "the index is damaged: expected checksum %08x, found %08x: remove it, and it is built anew",
             stored, found);
     else if (mri_le32(page + 4) != entries_of(e->count, number) || mri_le64(page + 8) != number)
         rc = mr_error_set(err, MR_EFORMAT, "the index is not in order: remove it, and it is built anew");

@@ -127,8 +127,8 @@ static int note_part_folder(part_folders *parts, const char *folder, const char 
         return MR_OK;
     }
     mr_error_set(err, MR_EFORMAT,
-                 "%s and %s both name the same part: rename one of these folders, or name the files to use "
-                 "by a pattern",
+                 "%s and %s both name the same part: rename one of these folders, or name "
+                 "the files to use by a pattern",
                  known, name);
     return placed(err, MR_EFORMAT, folder);
 }
@@ -462,9 +462,9 @@ int mri_filelist_find_in_folder(mri_filelist *out, const char *folder, mr_split 
     mri_part part = MRI_NO_PART;
     int rc = read_parts(&g, folder, err);
     if (!rc && g.all.count == 0) {
-        mr_error_set(err, MR_ENOENT,
-                     "no file of this format in the folder (the first bytes of a file show its format, not "
-                     "its name)");
+        mr_error_set(
+            err, MR_ENOENT,
+            "no file of this format in the folder (the first bytes of a file show its format, not its name)");
         rc = placed(err, MR_ENOENT, folder);
     }
     if (!rc) rc = judge_others(out, &g, among_others, err);

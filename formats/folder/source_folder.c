@@ -157,11 +157,11 @@ static void tell_look_alikes(mr_source *src, const folder *f)
     for (size_t k = 0; f->labels && k < f->classes.count; k++) {
         const char *name = f->class_names[k], *other = strpbrk(name, "\xcc\xcd") ? look_alike(f, name) : NULL;
         if (!other) continue;
-        mri_source_tell(src,
-                        "two classes look the same, %s and %s: their accents are written in two forms of "
-                        "Unicode (NFC, NFD); "
-                        "rename one where they are one class (convmv -f utf8 -t utf8 --nfc)",
-                        other, name);
+        mri_source_tell(
+            src,
+            "two classes look the same, %s and %s: their accents are written in two forms of Unicode (NFC, "
+            "NFD); rename one where they are one class (convmv -f utf8 -t utf8 --nfc)",
+            other, name);
         return;
     }
 }
@@ -177,11 +177,10 @@ static int check_test_classes(folder *f, mri_dir part, const char *where, const 
         const char *name = mri_listing_name(&l, k);
         if (find_class(f, name) >= 0) continue;
         if (look_alike(f, name))
-            mr_error_set(
-                err, MR_EFORMAT,
-                "the train part has no class of this name, but one that looks the same: its accents are "
-                "written "
-                "in another form of Unicode (NFC, NFD); rename one of them (convmv -f utf8 -t utf8 --nfc)");
+            mr_error_set(err, MR_EFORMAT,
+                         "the train part has no class of this name, but one that looks the same: its "
+                         "accents are written in another form of Unicode (NFC, NFD); rename one of them "
+                         "(convmv -f utf8 -t utf8 --nfc)");
         else
             mr_error_set(
                 err, MR_EFORMAT, "the train part has no class of this name%s",

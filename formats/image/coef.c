@@ -25,14 +25,12 @@ static int head_check(const uint8_t *p, size_t bytes, mr_error *err)
     if (bytes < MRI_COEF_HEAD || memcmp(p, signature, sizeof signature) != 0)
         return mr_error_set(
             err, MR_EFORMAT,
-            "expected a coefficient payload (%d bytes, MRCF first), found %zu bytes of something "
-            "else",
+            "expected a coefficient payload (%d bytes, MRCF first), found %zu bytes of something else",
             MRI_COEF_HEAD, bytes);
     if (p[4] != 1)
-        return mr_error_set(err, MR_EUNSUPPORTED,
-                            "coefficients: layout %u; this version reads layout 1: convert again or use a "
-                            "newer one",
-                            p[4]);
+        return mr_error_set(
+            err, MR_EUNSUPPORTED,
+            "coefficients: layout %u; this version reads layout 1: convert again or use a newer one", p[4]);
     const bool gray = p[5] == 1;
     if (!gray && p[5] != 3)
         return mr_error_set(err, MR_EFORMAT, "coefficients: %u components; expected 1 or 3", p[5]);
@@ -215,8 +213,7 @@ static int row_expand(const mri_coef *c, uint32_t component, uint32_t row, uint3
     if (!damaged) return MR_OK;
     return mr_error_set(
         err, MR_EFORMAT,
-        "coefficients: row %u of component %u, at byte %u, is damaged: its blocks are not as long "
-        "as it says",
+        "coefficients: row %u of component %u, at byte %u, is damaged: its blocks are not as long as it says",
         row, component, from);
 }
 

@@ -125,8 +125,7 @@ static int frame_check(const mri_jpeg_frame *f, mr_error *err)
     if (gray || three) return MR_OK;
     return mr_error_set(
         err, MR_EUNSUPPORTED,
-        "coefficient records hold gray, YCbCr and RGB pictures; this one has %u components of "
-        "another kind",
+        "coefficient records hold gray, YCbCr and RGB pictures; this one has %u components of another kind",
         f->component_count);
 }
 

@@ -138,8 +138,7 @@ static int check_kind(const facts *f, mr_error *err)
     if (!is_compression(f->compression))
         return mr_error_set(
             err, MR_EUNSUPPORTED,
-            "TIFF: compression %llu; expected none, CCITT, LZW, JPEG, Deflate or PackBits: convert "
-            "it to PNG",
+            "TIFF: compression %llu; expected none, CCITT, LZW, JPEG, Deflate or PackBits: convert it to PNG",
             (unsigned long long)f->compression);
     if (f->format != 1 && f->format != 4) return no(err, "samples that are not whole numbers from 0 on");
     if (!(bits == 8 || bits == 16 || (index && (bits == 1 || bits == 2 || bits == 4))) || (jpeg && bits != 8))

@@ -209,9 +209,8 @@ static int check_names(const mr_source *src, const part *named, const part *numb
     if (names_are_numbers(named)) return MR_OK;
     mr_error_set(
         err, MR_EFORMAT,
-        "expected names of classes in all data sets of a mix or in none: %.150s (line %zu) has them "
-        "(%s), %.150s (line %zu) has the numbers %lld to %lld: name classes by these numbers, or give "
-        "both names",
+        "expected names of classes in all data sets of a mix or in none: %.150s (line %zu) has them (%s), "
+        "%.150s (line %zu) has the numbers %lld to %lld: name classes by these numbers, or give both names",
         info_of(named)->path, named->line,
         mri_class_names_text(info_of(named)->class_names, info_of(named)->class_count, some, sizeof some),
         info_of(numbered)->path, numbered->line, (long long)mr_source_labels_of(numbered->src)->min,

@@ -81,11 +81,12 @@ static void at(mr_error *err, uint64_t offset) { mr_error_at(err, NULL, offset, 
 static int not_our_magic(const uint8_t *block, mr_error *err)
 {
     const bool mangled = memcmp(block + 1, "MREC", 4) == 0;
-    mr_error_set(err, MR_EFORMAT, "%s",
-                 mangled ? "the signature is there but its line ends or high bits are changed: the file went "
-                           "through a text "
-                           "transfer; copy it again as binary"
-                         : "not a .mrec file: the first 8 bytes are not its signature");
+    mr_error_set(
+        err, MR_EFORMAT, "%s",
+        mangled
+            ? "the signature is there but its line ends or high bits are changed: the file went through a "
+              "text transfer; copy it again as binary"
+            : "not a .mrec file: the first 8 bytes are not its signature");
     at(err, 0);
     return MR_EFORMAT;
 }
@@ -96,9 +97,8 @@ int mri_mrec_header_decode(const uint8_t block[MRI_MREC_BLOCK], mri_mrec_header 
     *h = (mri_mrec_header){.major = mri_le16(block + 8), .minor = mri_le16(block + 10)};
     if (h->major != MRI_MREC_MAJOR) { /* before the checksum: another major version may keep it elsewhere */
         mr_error_set(err, MR_EUNSUPPORTED,
-                     "format version %u.%u: this program reads version %d only; use a program that reads it, "
-                     "or convert "
-                     "the data again",
+                     "format version %u.%u: this program reads version %d only; use a program that reads "
+                     "it, or convert the data again",
                      h->major, h->minor, MRI_MREC_MAJOR);
         at(err, 8);
         return MR_EUNSUPPORTED;

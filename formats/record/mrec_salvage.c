@@ -445,8 +445,7 @@ static bool tell_missing(walk *w, mri_salvage_item *item)
         item->number = MR_NOWHERE;
         item->name[0] = '\0';
         mr_error_set(&item->why, MR_EFORMAT,
-                     "the file ends here without its index: nothing says how many records "
-                     "there were");
+                     "the file ends here without its index: nothing says how many records there were");
         lost(w, item, w->file_bytes, UINT64_MAX - w->file_bytes, 0);
         return true;
     }

@@ -66,8 +66,8 @@ static void put_facts(lines *out, const mri_shard_facts *f)
     if (f->has_labels)
         snprintf(labels, sizeof labels, "%lld %lld", (long long)f->label_min, (long long)f->label_max);
     put(out,
-        "set fingerprint %016llx schema %08x classes %08x bytes %llu largest %llu coefficients %d labels "
-        "%s\n",
+        "set fingerprint %016llx schema %08x classes %08x bytes %llu largest %llu "
+        "coefficients %d labels %s\n",
         (unsigned long long)f->fingerprint, f->schema_crc, f->classes_crc,
         (unsigned long long)f->record_bytes_total, (unsigned long long)f->record_bytes_max, f->coef, labels);
 }

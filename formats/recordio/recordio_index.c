@@ -208,11 +208,10 @@ static void judge_list(mri_rec_set *x, const mri_rec_lists *l, const mri_framed_
             "correct or remove it",
             name, (unsigned long long)l->entry_count, (unsigned long long)m->records);
     else
-        mri_rec_tell(
-            &x->gather,
-            "the list beside %.200s is not used: it does not have the numbers of %llu records; correct "
-            "or remove it",
-            name, (unsigned long long)m->unlisted);
+        mri_rec_tell(&x->gather,
+                     "the list beside %.200s is not used: it does not have the numbers of %llu "
+                     "records; correct or remove it",
+                     name, (unsigned long long)m->unlisted);
 }
 
 static int index_from_records(mri_rec_set *x, mri_scan *s, const mri_rec_lists *l,

@@ -164,11 +164,10 @@ static int check_offset(const text *t, const mri_rec_offset *o, uint64_t rec_byt
             "make this index anew, or remove it",
             o->line, (unsigned long long)o->offset, (unsigned long long)rec_bytes);
     else if (o->offset % 4)
-        mr_error_set(
-            err, MR_EFORMAT,
-            "line %u: expected an offset that is a multiple of 4, found %llu; make this index anew, or "
-            "remove it",
-            o->line, (unsigned long long)o->offset);
+        mr_error_set(err, MR_EFORMAT,
+                     "line %u: expected an offset that is a multiple of 4, found %llu; make "
+                     "this index anew, or remove it",
+                     o->line, (unsigned long long)o->offset);
     else return MR_OK;
     return mri_error_place(err, MR_EFORMAT, t->path, MR_NOWHERE, MR_NOWHERE);
 }
@@ -276,11 +275,10 @@ static int parse_lst(mri_rec_lists *l, text *t, uint32_t label_at, mr_error *err
     for (uint64_t k = 1; k < l->entry_count; k++) {
         const mri_rec_entry *a = &l->entry[k - 1], *b = &l->entry[k];
         if (a->index != b->index) continue;
-        mr_error_set(
-            err, MR_EFORMAT,
-            "line %u: number %llu stands in line %u already: expected each picture once; correct or remove "
-            "the list",
-            b->line, (unsigned long long)b->index, a->line);
+        mr_error_set(err, MR_EFORMAT,
+                     "line %u: number %llu stands in line %u already: expected each picture once; "
+                     "correct or remove the list",
+                     b->line, (unsigned long long)b->index, a->line);
         return mri_error_place(err, MR_EFORMAT, t->path, MR_NOWHERE, MR_NOWHERE);
     }
     return MR_OK;

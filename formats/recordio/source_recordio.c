@@ -290,8 +290,7 @@ static int take_boxes(const recordio *x, uint64_t sample, const mri_picture_head
     }
     if (!same)
         return mr_error_set(err, MR_EFORMAT,
-                            "other objects than the index says: the file has changed, or remove "
-                            "the index");
+                            "other objects than the index says: the file has changed, or remove the index");
     out->value[1] = (mr_value){.type = MR_TYPE_TENSOR,
                                .dtype = MR_F32,
                                .ndim = 2,
@@ -354,11 +353,10 @@ static int parse_record(const mr_source *src, uint64_t sample, const void *data,
     int rc = mri_recordio_read_headers(&in, 0, &r, err);
     if (rc) return rc;
     if (r.bytes != bytes)
-        return mr_error_set(
-            err, MR_EFORMAT,
-            "expected a record of %zu bytes as indexed, found one of %llu: make the .idx file anew, or "
-            "remove it",
-            bytes, (unsigned long long)r.bytes);
+        return mr_error_set(err, MR_EFORMAT,
+                            "expected a record of %zu bytes as indexed, found one of %llu: make the "
+                            ".idx file anew, or remove it",
+                            bytes, (unsigned long long)r.bytes);
     const uint8_t *content = (const uint8_t *)data + MRI_RECORDIO_HEAD_BYTES;
     if (r.parts > 1) rc = mri_joined_data(&x->joined, &in, &r, sample, &content, err);
     if (!rc) rc = mri_picture_head_parse(content, r.data_bytes, &h, err);

@@ -286,9 +286,8 @@ int mri_block_request_status(const mri_block_request *w, mr_error *err)
         const uint64_t kept = r->kept;
         pthread_mutex_unlock(&r->lock);
         mr_error_set(err, MR_ELIMIT,
-                     "%llu bytes are wanted at once, and %llu of the %llu that remote data may take on disk "
-                     "are kept: allow "
-                     "more",
+                     "%llu bytes are wanted at once, and %llu of the %llu that remote data may take "
+                     "on disk are kept: allow more",
                      (unsigned long long)w->bytes, (unsigned long long)kept,
                      (unsigned long long)r->cfg.limit_bytes);
     } else if (w->status == MR_EFORMAT && (w->bytes > f->bytes || w->offset > f->bytes - w->bytes)) {
@@ -553,19 +552,18 @@ bool mri_remote_told(mri_remote *r, uint32_t line, char *text, size_t text_bytes
     if (line == 0 && r->unsure) {
         char more[48] = "";
         if (r->unsure_count > 1) snprintf(more, sizeof more, ", and of %u others", r->unsure_count - 1);
-        snprintf(text, text_bytes,
-                 "%.300s: of this file%s the server sends no version that identifies its bytes (a strong "
-                 "ETag, or "
-                 "a time of change): fetched whole in one answer, and kept for this run only",
-                 r->unsure->shown, more);
+        snprintf(
+            text, text_bytes,
+            "%.300s: of this file%s the server sends no version that identifies its bytes (a strong ETag, "
+            "or a time of change): fetched whole in one answer, and kept for this run only",
+            r->unsure->shown, more);
         any = true;
     }
     if (line == 1 && r->distrusted) {
-        snprintf(text, text_bytes,
-                 "%.300s: the copy in %.300s is not used: %s; it is fetched again, and "
-                 "kept for this "
-                 "run only",
-                 r->distrusted->shown, r->store.folder, r->distrust);
+        snprintf(
+            text, text_bytes,
+            "%.300s: the copy in %.300s is not used: %s; it is fetched again, and kept for this run only",
+            r->distrusted->shown, r->store.folder, r->distrust);
         any = true;
     }
     pthread_mutex_unlock(&r->lock);

@@ -49,12 +49,10 @@ const char *mri_url_fault(const char *url)
     const size_t digits = port ? strspn(port, "0123456789") : 0;
     if (host_begin(url) > scheme_bytes(url) && strchr(end, '@'))
         return "an @ after the host of an address with a user's name: in a name, a password or a path @ is "
-               "written "
-               "%40, and in the first two / is %2F, # %23, ? %3F and : %3A";
+               "written %40, and in the first two / is %2F, # %23, ? %3F and : %3A";
     if (!port || (digits <= 5 && port + digits == end)) return NULL;
-    return "the port in the address is not a number; in a user's name or password / is written %2F, # %23, ? "
-           "%3F, "
-           "@ %40 and : %3A";
+    return "the port in the address is not a number; in a user's name or password / is written %2F, # "
+           "%23, ? %3F, @ %40 and : %3A";
 }
 
 /* An @ after the authority may belong to a path, or to a password with a / # or ? in it that was not

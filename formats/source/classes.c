@@ -121,8 +121,8 @@ static int offset_of_names(const mr_source_info *info, int64_t rest, mr_error *e
     for (int64_t k = 0; empty && k < rest; k++) empty = !info->class_names[k][0];
     return empty ? MR_OK
                  : mr_error_set(err, MR_EINVAL,
-                                "--label-offset: classes have names here, and each sample has one of them: "
-                                "leave it out");
+                                "--label-offset: classes have names here, and each sample "
+                                "has one of them: leave it out");
 }
 
 int mri_classes_offset(mr_source *src, const mr_source_config *cfg, mr_error *err)
@@ -251,11 +251,10 @@ static int number_format_classes(mri_classes *c, mri_names *names, const uint32_
         if (rc) return rc;
         if (is_new) return not_among(src, cfg, k, err);
         if (theirs[at] == TWICE)
-            return mr_error_set(
-                err, MR_EFORMAT,
-                "class %.100s: two of the classes expected have this name, so that it does not say which "
-                "is meant",
-                info->class_names[k]);
+            return mr_error_set(err, MR_EFORMAT,
+                                "class %.100s: two of the classes expected have this name, so that it "
+                                "does not say which is meant",
+                                info->class_names[k]);
         c->number[k] = theirs[at];
     }
     return MR_OK;

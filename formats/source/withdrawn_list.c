@@ -180,8 +180,7 @@ static int parse(mri_withdrawn_list *l, size_t bytes, mr_error *err)
             return wrong(l, 1, err, "expected \"%.20s\"", first_line);
         mr_error_set(
             err, MR_EUNSUPPORTED,
-            "a list of withdrawn samples of another version: this program reads version 1; use a newer "
-            "one");
+            "a list of withdrawn samples of another version: this program reads version 1; use a newer one");
         return mri_error_place(err, MR_EUNSUPPORTED, l->path, MR_NOWHERE, MR_NOWHERE);
     }
     for (size_t k = 0; k < bytes; k++) lines += l->text[k] == '\n';

@@ -19,23 +19,21 @@ static const struct {
     const char *what;
 } others[] = {
     {"PK\3\4", 4,
-     "this is a zip archive without pictures in folders and without arrays of NumPy: unpack it (unzip), and "
-     "open what it "
-     "makes"},
+     "this is a zip archive without pictures in folders and without arrays of NumPy: unpack it "
+     "(unzip), and open what it makes"},
     {"PK\5\6", 4, "this is an empty zip archive"},
     {"PAR1", 4,
      "this is a Parquet file, which is read by Python: millrace.adapters.from_parquet(), and "
-     "millrace.write_records() "
-     "keeps it as a record file"},
+     "millrace.write_records() keeps it as a record file"},
     {"ARROW1", 6,
      "this is an Arrow file, which is read by Python: millrace.adapters.from_datasets(), and "
-     "millrace.write_records() "
-     "keeps it as a record file"},
+     "millrace.write_records() keeps it as a record file"},
     {"\211HDF\r\n\032\n", 8,
      "this is an HDF5 file: save its arrays with NumPy (h5py; numpy.savez('set.npz', x_train=..., "
      "y_train=...))"},
     {"(\265/\375", 4,
-     "this is packed by zstd, which is not unpacked here: zstd -d, and open the unpacked files" OR_INSTALL},
+     "this is packed by zstd, which is not unpacked here: zstd -d, and open the unpacked "
+     "files" OR_INSTALL},
     {"\3757zXZ\0", 6,
      "this is packed by xz, which is not unpacked here: xz -d (tar xf), and open the unpacked "
      "files" OR_INSTALL},
@@ -43,8 +41,11 @@ static const struct {
      "this is packed by bzip2, which is not unpacked here: bzip2 -d (tar xf), and open what it "
      "makes" OR_INSTALL},
     {"7z\274\257\047\034", 6,
-     "this is a 7z archive: unpack it (7z x), and open the unpacked files" OR_INSTALL},
-    {"Rar!\032\007", 6, "this is a rar archive: unpack it (unrar x), and open the unpacked files" OR_INSTALL},
+     "this is a 7z archive: unpack it (7z x), and open the unpacked "
+     "files" OR_INSTALL},
+    {"Rar!\032\007", 6,
+     "this is a rar archive: unpack it (unrar x), and open the unpacked "
+     "files" OR_INSTALL},
     {"\377\376", 2, "this is text in UTF-16: iconv -f UTF-16 -t UTF-8 makes UTF-8 of it"},
     {"\376\377", 2, "this is text in UTF-16: iconv -f UTF-16 -t UTF-8 makes UTF-8 of it"},
 };

@@ -39,11 +39,10 @@ static int open_on_disk(mr_error *err)
     if (!folder || !*folder) folder = "/var/tmp";
     const int fd = mri_kept_scratch(folder);
     if (fd < 0)
-        mr_error_sys(
-            err, errno,
-            "cannot make an unpacked copy in %s: unpack the data yourself, or point TMPDIR to a folder "
-            "with room",
-            folder);
+        mr_error_sys(err, errno,
+                     "cannot make an unpacked copy in %s: unpack the data yourself, or point "
+                     "TMPDIR to a folder with room",
+                     folder);
     return fd;
 }
 

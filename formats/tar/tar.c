@@ -98,16 +98,15 @@ static int check_sum(const uint8_t *h, uint64_t offset, mr_error *err)
     uint64_t stored, plain, with_sign;
     sums(h, &plain, &with_sign);
     if (octal(h + SUM_AT, SUM_BYTES, &stored))
+        mr_error_set(err, MR_EFORMAT,
+                     "expected a tar header with checksum %llu, found %llu in it: the "
+                     "archive is damaged here or before",
+                     (unsigned long long)plain, (unsigned long long)stored);
+    else
         mr_error_set(
             err, MR_EFORMAT,
-            "expected a tar header with checksum %llu, found %llu in it: the archive is damaged here or "
-            "before",
-            (unsigned long long)plain, (unsigned long long)stored);
-    else
-        mr_error_set(err, MR_EFORMAT,
-                     "expected a tar header, found something else (no number where the checksum would be): "
-                     "the archive is "
-                     "damaged here or before");
+            "expected a tar header, found something else (no number where the checksum would be): the "
+            "archive is damaged here or before");
     return wrong(err, MR_EFORMAT, offset);
 }
 
@@ -360,11 +359,11 @@ static int check_kind(const mri_tar *t, const mri_tar_member *m, char type, uint
 static int step_over(mri_tar *t, const char *what, uint64_t data, uint64_t bytes, mr_error *err)
 {
     if (bytes > t->end - data) {
-        mr_error_set(
-            err, MR_EFORMAT,
-            "%s: expected %llu bytes from offset %llu, found the end of the archive after %llu: is the file "
-            "whole?",
-            what, (unsigned long long)bytes, (unsigned long long)data, (unsigned long long)(t->end - data));
+        mr_error_set(err, MR_EFORMAT,
+                     "%s: expected %llu bytes from offset %llu, found the end of the archive "
+                     "after %llu: is the file whole?",
+                     what, (unsigned long long)bytes, (unsigned long long)data,
+                     (unsigned long long)(t->end - data));
         return wrong(err, MR_EFORMAT, t->end);
     }
     const uint64_t padding = (MRI_TAR_BLOCK - bytes % MRI_TAR_BLOCK) % MRI_TAR_BLOCK;
@@ -469,11 +468,11 @@ int mri_tar_finish(mri_tar *t, mr_error *err)
         if (rc) return rc;
         if (!all_zero(p, bytes)) {
             while (*p == 0) p++, at++;
-            mr_error_set(err, MR_EFORMAT,
-                         "expected zeros up to the end of the archive, which ended at offset %llu, found "
-                         "more: other readers "
-                         "stop before it; two archives in one file must be taken apart",
-                         (unsigned long long)t->at);
+            mr_error_set(
+                err, MR_EFORMAT,
+                "expected zeros up to the end of the archive, which ended at offset %llu, found more: other "
+                "readers stop before it; two archives in one file must be taken apart",
+                (unsigned long long)t->at);
             return wrong(err, MR_EFORMAT, at);
         }
         if (at == t->at + MRI_TAR_BLOCK && bytes == MRI_TAR_BLOCK) t->end_blocks = 2;

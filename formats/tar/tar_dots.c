@@ -135,14 +135,13 @@ int mri_tar_dots_unclear(const mri_tar_group *g, mr_error *err)
     for (uint32_t k = 0; !first[0] && k < g->count; k++)
         if (counts(&g->part[k]) && is_picture(ending_of(g->part[k].ext)))
             mr_text_shown(g->part[k].ext, first, sizeof first);
-    mr_error_set(err, MR_EFORMAT,
-                 "sample \"%s\" has several pictures or classes of one ending (%s), and neither the first "
-                 "nor the last dot "
-                 "of the names makes whole samples: name the picture (--image-key %.60s), or write names "
-                 "with one dot, "
-                 "members of one sample side by side",
-                 mr_text_shown(g->key, key, sizeof key), mri_tar_group_names(g, names, sizeof names),
-                 first[0] ? first : "NAME");
+    mr_error_set(
+        err, MR_EFORMAT,
+        "sample \"%s\" has several pictures or classes of one ending (%s), and neither the first nor the "
+        "last dot of the names makes whole samples: name the picture (--image-key %.60s), or write names "
+        "with one dot, members of one sample side by side",
+        mr_text_shown(g->key, key, sizeof key), mri_tar_group_names(g, names, sizeof names),
+        first[0] ? first : "NAME");
     return mri_error_place(err, MR_EFORMAT, NULL, g->begin, MR_NOWHERE);
 }
 
@@ -150,10 +149,10 @@ int mri_tar_dots_check(const mri_tar_group *g, mr_error *err)
 {
     char key[128], names[200];
     if (run_has_picture(g, 0, g->count)) return MR_OK;
-    mr_error_set(err, MR_EFORMAT,
-                 "other samples of the set differ by the part before the last dot of their names, which "
-                 "leaves sample \"%s\" "
-                 "without a picture (%s): write names with one dot, or name the picture (--image-key)",
-                 mr_text_shown(g->key, key, sizeof key), mri_tar_group_names(g, names, sizeof names));
+    mr_error_set(
+        err, MR_EFORMAT,
+        "other samples of the set differ by the part before the last dot of their names, which leaves "
+        "sample \"%s\" without a picture (%s): write names with one dot, or name the picture (--image-key)",
+        mr_text_shown(g->key, key, sizeof key), mri_tar_group_names(g, names, sizeof names));
     return mri_error_place(err, MR_EFORMAT, NULL, g->begin, MR_NOWHERE);
 }

@@ -630,10 +630,9 @@ static int take_end(walk *w, mr_error *err)
     queue_damage(w);
     if (!w->no_end || w->to_end) return MR_OK;
     mri_salvage_item *item = queue(w, MRI_SALVAGE_LOST, w->file_bytes, UINT64_MAX - w->file_bytes, 0);
-    mr_error_set(
-        &item->why, MR_EFORMAT,
-        "the mark at the end is missing: the archive was cut off between two members, or its writer leaves "
-        "the mark out");
+    mr_error_set(&item->why, MR_EFORMAT,
+                 "the mark at the end is missing: the archive was cut off between two members, or its "
+                 "writer leaves the mark out");
     mr_error_at(&item->why, w->path, w->file_bytes, MR_NOWHERE);
     return MR_OK;
 }

@@ -139,8 +139,7 @@ int mri_tar_sums_begin(mri_tar_sums_walk *w, const void *text, size_t bytes, uin
         return mr_error_set(err, MR_EUNSUPPORTED, "the checksums of the archive have no names of members");
     return mr_error_set(err, MR_EFORMAT,
                         "a member of checksums (" MRI_TAR_SUMS
-                        ") is damaged, or is not one: its files cannot "
-                        "be checked");
+                        ") is damaged, or is not one: its files cannot be checked");
 }
 
 bool mri_tar_sums_next(mri_tar_sums_walk *w, mri_tar_sum *out)

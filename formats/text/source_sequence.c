@@ -301,8 +301,7 @@ static int take_text(char *part[MRI_PART_COUNT], const char *folder, int fd, con
     if (at == MRI_TWO_PARTS)
         rc = mr_error_set(
             err, MR_EFORMAT,
-            "its name speaks of two parts (train, validation, test): rename it, or name the text "
-            "to use");
+            "its name speaks of two parts (train, validation, test): rename it, or name the text to use");
     else if (part[at])
         rc = mr_error_set(err, MR_EFORMAT, "two texts %s, %.100s and this one: name the one to use",
                           at == MRI_TRAIN ? "to train on" : "of one part", strrchr(part[at], '/') + 1);
@@ -435,8 +434,7 @@ static void fill_info(mr_source *src, sequences *q)
     } else if (side >= LEAST_SIDE && side * side == q->longest && q->least >= 0 && q->largest <= 255) {
         snprintf(q->report_text, sizeof q->report_text,
                  "taken for sequences of %u numbers; if each line is a class and a gray picture of %u x %u "
-                 "pixels, "
-                 "--format pixels says so",
+                 "pixels, --format pixels says so",
                  q->longest, side, side);
         info->told = q->report_text;
     }

@@ -97,8 +97,7 @@ static int scan_record(scanning *s, mri_scan *scan, uint64_t at, uint64_t *next,
     if (bytes > left - MRI_TFRECORD_HEAD || left - MRI_TFRECORD_HEAD - bytes < MRI_TFRECORD_TAIL)
         return mr_error_set(err, MR_EFORMAT,
                             "a record of %" PRIu64 " bytes, but the file has no more than %" PRIu64
-                            " behind its head: "
-                            "it was cut short, or is damaged",
+                            " behind its head: it was cut short, or is damaged",
                             bytes, left - MRI_TFRECORD_HEAD);
     if (bytes > MRI_MAX_SAMPLE_BYTES - MRI_TFRECORD_TAIL)
         return mr_error_set(err, MR_ELIMIT, "a record of %" PRIu64 " bytes: at most 2 GiB are read", bytes);

@@ -25,11 +25,11 @@ int mri_tf_one_int(const mri_feature *f, const char *name, int64_t *out, mr_erro
 {
     size_t count;
     if (f->kind == MRI_FEATURE_BYTES)
-        return mr_error_set(err, MR_EFORMAT,
-                            "feature \"%s\": expected a whole number (Int64List), found %s: name a feature "
-                            "with numbers, such as "
-                            "image/class/label (--label-key NAME)",
-                            name, mri_feature_kind_text(f->kind));
+        return mr_error_set(
+            err, MR_EFORMAT,
+            "feature \"%s\": expected a whole number (Int64List), found %s: name a feature with numbers, "
+            "such as image/class/label (--label-key NAME)",
+            name, mri_feature_kind_text(f->kind));
     if (f->kind != MRI_FEATURE_INTS) return expected_kind(f, name, "a whole number (Int64List)", err);
     const int rc = mri_feature_ints(f, out, 1, &count, err);
     return rc || count == 1 ? rc : expected_one(name, "number", count, err);

@@ -90,11 +90,10 @@ static int host_alloc(mr_device *base, size_t bytes, void **out, mr_error *err)
     if (reserved && mri_add_size(bytes, MR_DEVICE_ALIGN, &total)) block = alloc_block(total);
     if (reserved && !block) dev->used_bytes -= bytes;
     if (!block)
-        return mr_error_set(err, MR_ENOMEM,
-                            "%s: asked for %zu bytes of memory, %llu left of %llu; try a smaller batch or "
-                            "fewer slots",
-                            base->name, bytes, (unsigned long long)left,
-                            (unsigned long long)dev->memory_limit_bytes);
+        return mr_error_set(
+            err, MR_ENOMEM,
+            "%s: asked for %zu bytes of memory, %llu left of %llu; try a smaller batch or fewer slots",
+            base->name, bytes, (unsigned long long)left, (unsigned long long)dev->memory_limit_bytes);
     memcpy(block, &bytes, sizeof bytes);
     *out = block + MR_DEVICE_ALIGN;
     return MR_OK;

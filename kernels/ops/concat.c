@@ -27,10 +27,10 @@ static int prepare(mri_host_op *op, mr_error *err)
 {
     const mr_op_desc *d = &op->base.desc;
     if (!mri_tensor_valid(&d->in2))
-        return mr_error_set(err, MR_EINVAL,
-                            "concat: the second input's layout %u with %zu bytes a sample is not one this "
-                            "device makes",
-                            d->in2.layout, d->in2.sample_bytes);
+        return mr_error_set(
+            err, MR_EINVAL,
+            "concat: the second input's layout %u with %zu bytes a sample is not one this device makes",
+            d->in2.layout, d->in2.sample_bytes);
     mri_tensor_set_layout(&op->base.info.out, d->in.layout);
     return MR_OK;
 }

@@ -83,10 +83,10 @@ static int prepare(mri_host_op *op, mr_error *err)
 {
     const mr_tensor *second = &op->base.desc.in2;
     if (mri_tensor_valid(second)) return MR_OK;
-    return mr_error_set(err, MR_EINVAL,
-                        "scale: the second input's layout %u with %zu bytes a sample is not one this device "
-                        "makes",
-                        second->layout, second->sample_bytes);
+    return mr_error_set(
+        err, MR_EINVAL,
+        "scale: the second input's layout %u with %zu bytes a sample is not one this device makes",
+        second->layout, second->sample_bytes);
 }
 
 struct tile {

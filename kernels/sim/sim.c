@@ -31,10 +31,10 @@ static int read_settings(struct sim_settings *out, const struct mri_spec *spec, 
         else if (strcmp(o->name, "h2d") == 0) rc = mri_spec_rate(o, &out->h2d_bytes_per_s, err);
         else if (strcmp(o->name, "d2h") == 0) rc = mri_spec_rate(o, &out->d2h_bytes_per_s, err);
         else
-            rc = mr_error_set(err, MR_EINVAL,
-                              "devices: sim has no option \"%s\"; expected step=TIME, slow=TIME, h2d=RATE or "
-                              "d2h=RATE",
-                              o->name);
+            rc = mr_error_set(
+                err, MR_EINVAL,
+                "devices: sim has no option \"%s\"; expected step=TIME, slow=TIME, h2d=RATE or d2h=RATE",
+                o->name);
         if (rc) return rc;
     }
     if (out->slow_ns == 0) out->slow_ns = out->step_ns;

@@ -41,8 +41,7 @@ static int check_kind(const mr_convert_config *cfg, mr_error *err)
     const mri_convert_kind *kind = kinds[cfg->to];
     if (!(kind->stores & 1u << cfg->store))
         return mr_error_set(err, MR_EINVAL,
-                            "store %s: %s has no place for it; pictures are written as files with store "
-                            "jpeg",
+                            "store %s: %s has no place for it; pictures are written as files with store jpeg",
                             stores[cfg->store], kind->name);
     if (cfg->resume && !kind->resumes)
         return mr_error_set(
@@ -75,11 +74,10 @@ static char *make_provenance(const mri_convert_plan *p)
     if (!text) return NULL;
     snprintf(text, room,
              "{\"source\": {\"format\": \"%s\", \"count\": %" PRIu64 ", \"fingerprint\": \"%016" PRIx64
-             "\"}, "
-             "\"store\": \"%s\", \"entries\": %s, \"transcode\": %s, \"resize\": %u, \"quality\": %u, "
-             "\"center_square\": %s, \"channels\": %u, "
-             "\"ignore_exif\": %s, \"check\": %s, \"max_pixels\": %" PRIu64
-             ", \"max_scans\": %u%s%s%s, \"shard_bytes\": %" PRIu64 ", \"note\": %s}",
+             "\"}, \"store\": \"%s\", \"entries\": %s, \"transcode\": %s, \"resize\": %u, \"quality\": %u, "
+             "\"center_square\": %s, \"channels\": %u, \"ignore_exif\": %s, \"check\": %s, "
+             "\"max_pixels\": %" PRIu64 ", \"max_scans\": %u%s%s%s, \"shard_bytes\": %" PRIu64
+             ", \"note\": %s}",
              p->info->format, p->info->count, p->info->fingerprint, stores[c->store],
              p->entries >= 0 ? "true" : "false", c->transcode ? "true" : "false", c->resize, c->quality,
              c->center_square ? "true" : "false", c->decode.channels,

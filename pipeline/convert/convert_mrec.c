@@ -178,11 +178,11 @@ static int both_there(const mri_mrec_output *o, mr_error *err)
 static int left_there(const mri_mrec_output *o, uint64_t left, mr_error *err)
 {
     char *part = mri_mrec_file_path(o, 0, ".part");
-    const int rc = mr_error_set(err, MR_EEXIST,
-                                "an interrupted run left %llu bytes of records here: go on with resume "
-                                "(--resume), or throw them away "
-                                "and begin anew with force (--force)",
-                                (unsigned long long)left);
+    const int rc = mr_error_set(
+        err, MR_EEXIST,
+        "an interrupted run left %llu bytes of records here: go on with resume (--resume), or throw them "
+        "away and begin anew with force (--force)",
+        (unsigned long long)left);
     mri_error_place(err, rc, part, MR_NOWHERE, MR_NOWHERE);
     free(part);
     return rc;

@@ -44,9 +44,9 @@ static int refuse(const char *path, const char *what, mr_error *err)
     return mri_error_place(err, mr_error_set(err, MR_EEXIST, "%s", what), path, MR_NOWHERE, MR_NOWHERE);
 }
 
-static const char left_text[] = "an interrupted run left files here: go on with resume (--resume), or throw "
-                                "them away and begin anew with "
-                                "force (--force)";
+static const char left_text[] =
+    "an interrupted run left files here: go on with resume (--resume), or throw them away and "
+    "begin anew with force (--force)";
 
 /* The set is complete: exactly the files of this conversion. */
 static int take_over_list(mri_mrec_output *o, mr_error *err)
@@ -246,8 +246,8 @@ static int check_named(const mri_mrec_output *o, uint32_t at, const char *path, 
     mr_mrec_close(m);
     return same ? MR_OK
                 : refuse(path,
-                         "this is not the file that the interrupted run had written: begin anew with force "
-                         "(--force)",
+                         "this is not the file that the interrupted run had written: "
+                         "begin anew with force (--force)",
                          err);
 }
 

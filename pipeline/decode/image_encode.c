@@ -11,8 +11,7 @@ static int check_image(const mr_image *in, uint32_t most, const char *format, mr
         return MR_OK;
     return mr_error_set(
         err, MR_EINVAL,
-        "cannot write %u x %u pixels of %u channels as %s: expected 1 or 3 channels, sides of 1 "
-        "to %u",
+        "cannot write %u x %u pixels of %u channels as %s: expected 1 or 3 channels, sides of 1 to %u",
         in->width, in->height, in->channels, format, most);
 }
 

@@ -360,10 +360,10 @@ int mri_fields_plan_crops(mri_fields *f, const mri_fields_config *cfg, mr_error 
     const mr_source_info *src = mr_source_info_of(cfg->source);
     char known[400];
     if (cfg->cached)
-        return mr_error_set(err, MR_EINVAL,
-                            "a cache keeps pictures and labels alone, no boxes for crops: leave out --cache, "
-                            "or covers= in the "
-                            "augmentation");
+        return mr_error_set(
+            err, MR_EINVAL,
+            "a cache keeps pictures and labels alone, no boxes for crops: leave out --cache, or "
+            "covers= in the augmentation");
     for (uint32_t k = 0; k < f->count && !f->crop; k++) {
         if (f->field[k].role != MR_ROLE_BOXES) continue;
         f->crop_at = f->field[k].at;
@@ -377,11 +377,11 @@ int mri_fields_plan_crops(mri_fields *f, const mri_fields_config *cfg, mr_error 
     }
     if (f->crop) return MR_OK;
     list_fields(src, false, known, sizeof known);
-    return mr_error_set(err, MR_EINVAL,
-                        "augment covers= needs boxes: no field of %s is delivered as boxes, and none is "
-                        "called boxes (a tensor of "
-                        "n x 4 or more f32 or f64); there are: %s",
-                        src->path, known);
+    return mr_error_set(
+        err, MR_EINVAL,
+        "augment covers= needs boxes: no field of %s is delivered as boxes, and none is called boxes (a "
+        "tensor of n x 4 or more f32 or f64); there are: %s",
+        src->path, known);
 }
 
 /* ------------------------------------------------------------------------------ memory */

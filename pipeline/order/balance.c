@@ -41,10 +41,9 @@ static int count_classes(const mr_source *source, uint64_t *count, mr_error *err
     for (uint64_t i = 0; i < info->count; i++) {
         const int rc = class_of(source, i, classes, &c);
         if (rc == MR_EUNSUPPORTED)
-            return unknown(info,
-                           "the classes of these data are known only after reading; convert them to "
-                           "record files",
-                           err);
+            return unknown(
+                info, "the classes of these data are known only after reading; convert them to record files",
+                err);
         if (c == classes) continue;
         count[c + 1]++;
         known++;

@@ -35,13 +35,13 @@ int mri_own_order_make(mri_own_order *out, const mr_loader_config *cfg, uint64_t
     if (out->count == 0)
         return mr_error_set(err, MR_EINVAL, "a sampler of 0 samples an epoch: set sampler_count");
     if (cfg->length_window)
-        return mr_error_set(err, MR_EINVAL,
-                            "a length window sorts samples, a sampler says where each stands: leave one of "
-                            "them out");
+        return mr_error_set(
+            err, MR_EINVAL,
+            "a length window sorts samples, a sampler says where each stands: leave one of them out");
     if (cfg->order == MR_ORDER_BALANCED)
-        return mr_error_set(err, MR_EINVAL,
-                            "order balanced and a sampler both say which samples come: leave one of them "
-                            "out");
+        return mr_error_set(
+            err, MR_EINVAL,
+            "order balanced and a sampler both say which samples come: leave one of them out");
     return out->sample ? check(out, 0, out->sample, out->count, err) : MR_OK;
 }
 

@@ -64,12 +64,12 @@ uint64_t mri_windows_bytes(uint32_t batch, uint32_t window, uint64_t delivered)
 
 int mri_windows_no_lengths(const mr_source_info *info, mr_error *err)
 {
-    return mr_error_set(err, MR_EUNSUPPORTED,
-                        "--length-window sorts by lengths, and %s (%s) does not tell them without reading "
-                        "its samples; a text of sequences does, and "
-                        "a record file where one tensor alone differs in size: convert it (once more, if it "
-                        "is one), or leave the window out",
-                        info->path, info->format);
+    return mr_error_set(
+        err, MR_EUNSUPPORTED,
+        "--length-window sorts by lengths, and %s (%s) does not tell them without reading its samples; a "
+        "text of sequences does, and a record file where one tensor alone differs in size: convert it (once "
+        "more, if it is one), or leave the window out",
+        info->path, info->format);
 }
 
 int mri_windows_create(mri_windows **out, const mri_windows_config *cfg, mr_error *err)

@@ -161,12 +161,12 @@ static int check_same_fields(const append *a, const mri_convert_plan *plan, cons
     if (k == UINT32_MAX) return MR_OK;
     const mr_field *mine = k < plan->field_count ? &plan->fields[k] : NULL,
                    *its = k < set->field_count ? &set->fields[k] : NULL;
-    mr_error_set(
-        err, MR_EINVAL,
-        "field %u of the samples to add is %s%s%s, field %u of the set is %s%s%s: expected the fields "
-        "of the set",
-        k, mine ? mine->name : "missing", mine ? " of type " : "", mine ? mr_type_name(mine->type) : "", k,
-        its ? its->name : "missing", its ? " of type " : "", its ? mr_type_name(its->type) : "");
+    mr_error_set(err, MR_EINVAL,
+                 "field %u of the samples to add is %s%s%s, field %u of the set is %s%s%s: "
+                 "expected the fields of the set",
+                 k, mine ? mine->name : "missing", mine ? " of type " : "",
+                 mine ? mr_type_name(mine->type) : "", k, its ? its->name : "missing", its ? " of type " : "",
+                 its ? mr_type_name(its->type) : "");
     return place(a, MR_EINVAL, err);
 }
 

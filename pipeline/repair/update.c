@@ -173,12 +173,12 @@ static int check_rules(const update *u, mr_error *err)
     if (gone)
         snprintf(second, sizeof second, "%" PRIu64 " sample%s gone from the source", res->gone,
                  res->gone == 1 ? " is" : "s are");
-    mr_error_set(err, MR_EEXIST,
-                 "%s%s; nothing was written: withdraw their records (%s%s%s), or leave them as they are "
-                 "(%s%s%s)",
-                 first, second, changed ? "--changed withdraw" : "", changed && gone ? ", " : "",
-                 gone ? "--gone withdraw" : "", changed ? "--changed keep" : "", changed && gone ? ", " : "",
-                 gone ? "--gone keep" : "");
+    mr_error_set(
+        err, MR_EEXIST,
+        "%s%s; nothing was written: withdraw their records (%s%s%s), or leave them as they are (%s%s%s)",
+        first, second, changed ? "--changed withdraw" : "", changed && gone ? ", " : "",
+        gone ? "--gone withdraw" : "", changed ? "--changed keep" : "", changed && gone ? ", " : "",
+        gone ? "--gone keep" : "");
     return place(u, MR_EEXIST, err);
 }
 

@@ -157,8 +157,8 @@ static void finish(mri_tuner *t)
     memcpy(t->in_use, t->best, sizeof t->in_use);
     t->phase = DONE;
     snprintf(text, sizeof text,
-             "tune: workers %u, prefetch %u, depth %u, readers %u; %u changes tried, %u taken, %.2f times as "
-             "fast: %s",
+             "tune: workers %u, prefetch %u, depth %u, readers %u; %u changes tried, %u "
+             "taken, %.2f times as fast: %s",
              t->best[MRI_TUNE_WORKERS], t->best[MRI_TUNE_PREFETCH], t->best[MRI_TUNE_DEPTH],
              t->best[MRI_TUNE_READERS], t->tried, t->taken, t->gain, t->why);
     note(t, text);

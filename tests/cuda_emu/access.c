@@ -347,14 +347,14 @@ static bool ordered(const struct emu_access *a, const emu_clock *clock)
 static void tell_conflict(const struct emu_access *old, const struct emu_access *now,
                           const struct emu_block *b)
 {
-    emu_violation("%s (#%llu, stream %llu of GPU %d) %s memory that %s (#%llu, stream %llu of GPU %d) %s, "
-                  "and nothing orders the "
-                  "two: bytes %zu to %zu of the %zu at %p",
-                  now->name, (unsigned long long)now->number, (unsigned long long)now->stream, now->device,
-                  now->write ? "writes" : "reads", old->name, (unsigned long long)old->number,
-                  (unsigned long long)old->stream, old->device, old->write ? "writes" : "reads",
-                  (size_t)(mri_max_u64(old->from, now->from) - b->at),
-                  (size_t)(mri_min_u64(old->to, now->to) - b->at), b->bytes, (void *)b->at);
+    emu_violation(
+        "%s (#%llu, stream %llu of GPU %d) %s memory that %s (#%llu, stream %llu of GPU %d) %s, and nothing "
+        "orders the two: bytes %zu to %zu of the %zu at %p",
+        now->name, (unsigned long long)now->number, (unsigned long long)now->stream, now->device,
+        now->write ? "writes" : "reads", old->name, (unsigned long long)old->number,
+        (unsigned long long)old->stream, old->device, old->write ? "writes" : "reads",
+        (size_t)(mri_max_u64(old->from, now->from) - b->at), (size_t)(mri_min_u64(old->to, now->to) - b->at),
+        b->bytes, (void *)b->at);
 }
 
 static void note(struct emu_block *b, const struct emu_access *now, const emu_clock *clock)

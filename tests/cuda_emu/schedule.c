@@ -168,10 +168,10 @@ static bool can_run(const struct op *op)
 static void do_work(struct op *op)
 {
     if (op->watched && emu_sum(op->watched, op->watched_bytes) != op->sum) {
-        emu_violation("%s (#%llu) copies from host memory %p (%zu bytes) that changed between its queueing "
-                      "and its running: "
-                      "the program must wait for the copy before it writes there again",
-                      op->name, (unsigned long long)op->number, op->watched, op->watched_bytes);
+        emu_violation(
+            "%s (#%llu) copies from host memory %p (%zu bytes) that changed between its queueing and its "
+            "running: the program must wait for the copy before it writes there again",
+            op->name, (unsigned long long)op->number, op->watched, op->watched_bytes);
     }
     if (op->payload && op->payload->run) {
         emu_run_confined(op->spans, op->span_count, op->name, op->number, op->payload->run,

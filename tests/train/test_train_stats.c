@@ -316,10 +316,10 @@ static void network_does_not_take_longer_than_it_needs(void **state)
                             .prefetch = 4,
                             .late = {40, 1, 1, "n1", 5, 0, 5, 0}};
     mri_verdict(&in, text, sizeof text);
-    MRT_STR(text,
-            "late ranks: the step waited 9.0 % of the time for other ranks, and the network needs 0.7 at "
-            "most; each is late in turn: fewer other programs on their hosts, or fewer ranks than cores, "
-            "would help");
+    MRT_STR(
+        text,
+        "late ranks: the step waited 9.0 % of the time for other ranks, and the network needs 0.7 at most; "
+        "each is late in turn: fewer other programs on their hosts, or fewer ranks than cores, would help");
     in.link_ns = 44;
     mri_verdict(&in, text, sizeof text);
     MRT_HAS(text, "late ranks: ");

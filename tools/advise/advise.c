@@ -125,9 +125,8 @@ static int measure_sample(const form_sample *f, const mr_source *src, const mr_l
     progress_bar bar;
     const mr_source_info *info = mr_source_info_of(src);
     if (f->count == 0) {
-        say("%s: none of the %llu pictures that were looked at can be read; 'millrace inspect --bad' lists "
-            "what "
-            "is wrong with them",
+        say("%s: none of the %llu pictures that were looked at can be read; 'millrace inspect --bad' "
+            "lists what is wrong with them",
             info->path, (unsigned long long)f->bad);
         return EXIT_FAILED;
     }
@@ -215,9 +214,8 @@ static void write_reason(advise_result *r)
     const advise_form *f = &r->form[r->best], *now = &r->form[0];
     if (r->best == 0) {
         snprintf(r->reason, sizeof r->reason,
-                 "no form that keeps the pixels and fits on the disk gives %.0f %% more samples/s than the "
-                 "data as "
-                 "they are",
+                 "no form that keeps the pixels and fits on the disk gives %.0f %% more "
+                 "samples/s than the data as they are",
                  100 * (1 / NEARLY - 1));
         return;
     }

@@ -291,19 +291,13 @@ static void man_command(FILE *out, const command *cmd)
 
 void options_man(FILE *out, const command *const *commands, size_t count)
 {
-    fputs(".TH MILLRACE 1 \"\" \"millrace " MR_VERSION_TEXT "\" \"User Commands\"\n.SH NAME\nmillrace \\- "
-          "keeps training devices fed: converts data "
-          "sets, loads, trains, measures\n.SH "
-          "SYNOPSIS\n.B millrace\n.I "
-          "COMMAND\n[ARGUMENT...] [OPTION...]\n.SH "
-          "DESCRIPTION\nDATA is a data set of one of the "
-          "formats below, whose content decides\nits "
-          "format, never its name.\nResults "
-          "go to standard output, progress and messages "
-          "to standard error. With\n.B \\-\\-json\nevery "
-          "line of standard output is one JSON object "
-          "whose\n.I event\nfield names its kind; keys "
-          "are stable.\n.SH COMMANDS\n",
+    fputs(".TH MILLRACE 1 \"\" \"millrace " MR_VERSION_TEXT
+          "\" \"User Commands\"\n.SH NAME\nmillrace \\- keeps training devices fed: converts data sets, "
+          "loads, trains, measures\n.SH SYNOPSIS\n.B millrace\n.I COMMAND\n[ARGUMENT...] [OPTION...]\n.SH "
+          "DESCRIPTION\nDATA is a data set of one of the formats below, whose content decides\nits format, "
+          "never its name.\nResults go to standard output, progress and messages to standard error. With\n.B "
+          "\\-\\-json\nevery line of standard output is one JSON object whose\n.I event\nfield names its "
+          "kind; keys are stable.\n.SH COMMANDS\n",
           out);
     for (size_t i = 0; i < count; i++) man_command(out, commands[i]);
     fputs(".SH FORMATS OF DATA\n", out);

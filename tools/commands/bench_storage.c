@@ -32,9 +32,8 @@ static int unknown_unit(const storage_args *a)
     for (uint32_t i = 0; storage_unit_at(i) && at < sizeof known; i++)
         at += (size_t)snprintf(known + at, sizeof known - at, "%s%s on %s", i ? ", " : "",
                                storage_unit_at(i)->workload, storage_unit_at(i)->accelerator);
-    say("--accelerator %s%s%s: there is no definition of it; known: %s. --batch and --step make another of "
-        "one "
-        "of these",
+    say("--accelerator %s%s%s: there is no definition of it; known: %s. --batch and --step "
+        "make another of one of these",
         a->accelerator, a->workload ? " --workload " : "", a->workload ? a->workload : "", known);
     return EXIT_MISUSED;
 }
@@ -195,8 +194,8 @@ static void cold_text(const storage_report *t)
     if (isnan(part)) printf("; what storage gave is not known (/proc/self/io)\n");
     else printf("; %.0f %% of the bytes came from storage\n", 100 * (part > 1 ? 1 : part));
     if (t->cold && part <= 0.5)
-        printf("            that did not work: these figures are of the page cache (a file system in "
-               "memory?)\n");
+        printf("            that did not work: these figures are of the page cache "
+               "(a file system in memory?)\n");
 }
 
 static void report_text(const storage_report *t)

@@ -372,8 +372,7 @@ const command command_bench = {
         "pictures. storage: count the accelerators that the machine feeds, in the unit of MLPerf Storage, "
         "unverified, with pictures decoded; --seconds is the time of a run, the defaults are --resident 0 "
         "and --prefetch 2. exchange: sum gradients over the devices of all processes, in milliseconds.\nA "
-        "real run is "
-        "never faster than the slower of the first two; 'profile' compares all three.",
+        "real run is never faster than the slower of the first two; 'profile' compares all three.",
     .examples = "  millrace bench loader train.mrec --augment rrc224 --training --workers 2\n"
                 "  millrace bench storage train.mrec --accelerator h100\n"
                 "  mpirun -n 4 millrace bench exchange --sizes 64K,25M --wires tcp,shm --rounds 9\n",

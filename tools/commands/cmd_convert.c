@@ -326,9 +326,8 @@ static int choose_to(convert_args *a)
     const bool given = options_was_given(&a->given, "to");
     const struct ending *e = a->dst ? ending_of(a->dst) : NULL;
     if (a->dst && strcmp(a->dst, "-") == 0) {
-        say("-: convert cannot write to standard output, as it reads back its output; give DST a name, "
-            "such as "
-            "photos.mrec");
+        say("-: convert cannot write to standard output, as it reads back its output; give DST "
+            "a name, such as photos.mrec");
         return EXIT_MISUSED;
     }
     if (!e || (given && e->to == (int)a->to)) return EXIT_DONE;
@@ -441,32 +440,30 @@ static const opt_positional positionals[] = {
 const command command_convert = {
     .name = "convert",
     .summary = "convert a data set to record files, TFRecords or tar archives",
-    .text = "Writes SRC as a record file, or as files of another format. The same data and settings give "
-            "the same bytes, for any number of workers and however often the run was interrupted and "
-            "resumed. DST appears under its name when it is whole; until then it is DST.part.\nA JPEG "
-            "keeps its bytes by default; 'export' writes the same file. From coefficients it makes a "
-            "baseline JPEG with the same coefficients. Every picture is decoded once as a check. Pictures "
-            "that fail, and labels outside the classes, are skipped and listed in DST.bad.jsonl; the exit "
-            "status is then 3.\nWhere --resize, --center-square or --store raw (by EXIF orientation) move "
-            "pixels, fields that are boxes, box_labels or masks by their names follow: boxes are cut, and "
-            "dropped with their label where nothing is left, masks resized without mixing values. Boxes "
-            "must be parts of the picture, 0 to 1, and masks numbers of 8 bits (gray or palette PNG). "
-            "Other fields stay as they are.\nWith --to tfrecord or --to tar picture files keep their "
-            "bytes, pixels become PNG, coefficients JPEG; labels are the numbers of SRC; the output "
-            "is read back and compared before it takes its name. An interrupted run leaves nothing, a "
-            "killed one files named .part.\nTFRecord: image/encoded, image/format (jpeg, png, gif, bmp, "
-            "webp, tiff; "
-            "with --store raw: raw, uint8 in image/height x image/width x image/channels), "
-            "image/class/label and image/class/text, field boxes as image/object/bbox/xmin, ymin, xmax, "
-            "ymax with box_labels as image/object/class/label, a picture mask as "
-            "image/segmentation/class/encoded; other fields under their names, whole numbers as int64, "
-            "floating point as float: 64-bit ones are rounded to 32. A tensor of more or fewer than one "
-            "dimension has its shape in NAME/shape.\ntar: KEY with the ending of the picture's kind (.jpg, "
-            ".png, .gif, ...), KEY.cls, "
-            "other fields as KEY.NAME with .txt, .npy, .png or .jpg where the name does not end so. KEY is "
-            "the file's path below SRC where each sample is a file, else its number. The names of classes "
-            "are in a member __classes__.\nThe output may not be the input, and may not lie inside a "
-            "folder of pictures that is the input.",
+    .text =
+        "Writes SRC as a record file, or as files of another format. The same data and settings give the "
+        "same bytes, for any number of workers and however often the run was interrupted and resumed. DST "
+        "appears under its name when it is whole; until then it is DST.part.\nA JPEG keeps its bytes by "
+        "default; 'export' writes the same file. From coefficients it makes a baseline JPEG with the same "
+        "coefficients. Every picture is decoded once as a check. Pictures that fail, and labels outside the "
+        "classes, are skipped and listed in DST.bad.jsonl; the exit status is then 3.\nWhere --resize, "
+        "--center-square or --store raw (by EXIF orientation) move pixels, fields that are boxes, "
+        "box_labels or masks by their names follow: boxes are cut, and dropped with their label where "
+        "nothing is left, masks resized without mixing values. Boxes must be parts of the picture, 0 to 1, "
+        "and masks numbers of 8 bits (gray or palette PNG). Other fields stay as they are.\nWith --to "
+        "tfrecord or --to tar picture files keep their bytes, pixels become PNG, coefficients JPEG; labels "
+        "are the numbers of SRC; the output is read back and compared before it takes its name. An "
+        "interrupted run leaves nothing, a killed one files named .part.\nTFRecord: image/encoded, "
+        "image/format (jpeg, png, gif, bmp, webp, tiff; with --store raw: raw, uint8 in image/height x "
+        "image/width x image/channels), image/class/label and image/class/text, field boxes as "
+        "image/object/bbox/xmin, ymin, xmax, ymax with box_labels as image/object/class/label, a picture "
+        "mask as image/segmentation/class/encoded; other fields under their names, whole numbers as int64, "
+        "floating point as float: 64-bit ones are rounded to 32. A tensor of more or fewer than one "
+        "dimension has its shape in NAME/shape.\ntar: KEY with the ending of the picture's kind (.jpg, "
+        ".png, .gif, ...), KEY.cls, other fields as KEY.NAME with .txt, .npy, .png or .jpg where the name "
+        "does not end so. KEY is the file's path below SRC where each sample is a file, else its number. "
+        "The names of classes are in a member __classes__.\nThe output may not be the input, and may not "
+        "lie inside a folder of pictures that is the input.",
     .examples = "  millrace convert photos photos.mrec\n"
                 "  millrace convert photos small.mrec --resize 256 --quality 90\n"
                 "  millrace convert photos fast.mrec --store coef --resize 400\n"

@@ -184,11 +184,10 @@ static const opt_positional positionals[] = {
 const command command_digest = {
     .name = "digest",
     .summary = "hash the batches of one or more epochs as the loader delivers them",
-    .text = "Prints 32 hex digits over sample numbers, labels, pixels and --fields of all batches, in order. "
-            "The loader's options, devices "
-            "and resume points change nothing in them; data, seed, order, batch and augmentation do. With "
-            "--devices each "
-            "replica's part is read back from its device and compared first.",
+    .text = "Prints 32 hex digits over sample numbers, labels, pixels and --fields of all batches, in "
+            "order. The loader's options, devices and resume points change nothing in them; data, seed, "
+            "order, batch and augmentation do. With --devices each replica's part is read back from its "
+            "device and compared first.",
     .examples = "  millrace digest train.mrec --epochs 2 --seed 7 --workers 1\n"
                 "  millrace digest train.mrec --epochs 2 --seed 7 --devices cpu:3 --split-at 100\n",
     .positionals = positionals,

@@ -333,8 +333,7 @@ static const opt options[] = {
         .help = "average over several views of each sample: flip: with its mirror image; five: the middle "
                 "and the corners; ten: both"),
     OPT(eval_args, force, FLAG, .option = "force",
-        .help = "with --draw, --confusion: replace an existing "
-                "file"),
+        .help = "with --draw, --confusion: replace an existing file"),
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Evaluation", options),     RUN_GROUP(eval_args, shared.run),

@@ -149,17 +149,16 @@ static int write_file(export_run *r, const char *path, const void *data, size_t 
         if (same < bytes) return setup_write_file(path, data, bytes, r->src, true, err);
     }
     if (exists && r->args->resume) {
-        mr_error_set(err, MR_EEXIST,
-                     "the file exists and differs from the data: it is not from an earlier run; choose "
-                     "another folder, "
-                     "or replace files with --force");
+        mr_error_set(
+            err, MR_EEXIST,
+            "the file exists and differs from the data: it is not from an earlier run; choose another "
+            "folder, or replace files with --force");
         return mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
     }
     if (exists) {
         mr_error_set(err, MR_EEXIST,
                      "the file exists; choose another folder, go on with an interrupted run (--resume), or "
-                     "replace files "
-                     "with --force");
+                     "replace files with --force");
         return mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
     }
     return setup_write_file(path, data, bytes, r->src, r->args->force, err);
@@ -400,12 +399,10 @@ const command command_export = {
     .name = "export",
     .summary = "write the pictures of a data set as files",
     .text = "Writes the files under the names that they had below the folder they were converted from, "
-            "DIR/cat/1.jpg; "
-            "where those are not known DIR/CLASS/NNNNNNNN.jpg, the number being the sample's. Names never "
-            "lead out of "
-            "DIR. Picture files come out byte for byte; "
-            "coefficients become baseline JPEGs with the same coefficients and orientation, decoded pixels "
-            "PNG. Data without labels go to DIR itself.",
+            "DIR/cat/1.jpg; where those are not known DIR/CLASS/NNNNNNNN.jpg, the number being the "
+            "sample's. Names never lead out of DIR. Picture files come out byte for byte; coefficients "
+            "become baseline JPEGs with the same coefficients and orientation, decoded pixels PNG. Data "
+            "without labels go to DIR itself.",
     .examples = "  millrace export train.mrec pictures\n",
     .positionals = positionals,
     .positional_count = OPT_COUNT(positionals),

@@ -100,11 +100,10 @@ static const opt_positional positionals[] = {
 const command command_export_weights = {
     .name = "export-weights",
     .summary = "write the weights of a checkpoint as safetensors or NumPy arrays",
-    .text =
-        "Writes weights and running statistics of a checkpoint, as float32, to a file that other programs "
-        "read: "
-        "safetensors, or a NumPy archive. With --names torchvision a model of that name there takes them by "
-        "load_state_dict(). The same checkpoint gives the same bytes. 'train --init FILE' is the way back.",
+    .text = "Writes weights and running statistics of a checkpoint, as float32, to a file that other "
+            "programs read: safetensors, or a NumPy archive. With --names torchvision a model of that name "
+            "there takes them by load_state_dict(). The same checkpoint gives the same bytes. 'train "
+            "--init FILE' is the way back.",
     .examples = "  millrace export-weights run1 resnet18.safetensors --names torchvision\n"
                 "  millrace export-weights run1/best.mrck best.npz\n",
     .positionals = positionals,

@@ -611,8 +611,8 @@ static const opt options[] = {
     OPT(inspect_args, record, TEXT, .option = "record", .value = "I",
         .help = "show the fields of one sample; the first is 0, and withdrawn samples are counted"),
     OPT(inspect_args, bad, FLAG, .option = "bad",
-        .help = "read and decode every sample and list the unusable ones; the exit status is 3 if there "
-                "are any"),
+        .help =
+            "read and decode every sample and list the unusable ones; the exit status is 3 if there are any"),
     OPT(inspect_args, workers, U32, .option = "workers", .most = CHECK_WORKERS_MOST, .standard = "0",
         .help = "threads of --bad; 0: one per core"),
     OPT(inspect_args, model, TEXT, .option = "model", .value = "NAME",
@@ -633,14 +633,12 @@ const command command_inspect = {
     .name = "inspect",
     .summary =
         "show the contents of a data set or of one record, its bad samples, or the layers of a network",
-    .text = "Shows fields, classes, counts, sizes, layout and where the data came from; with --record the "
-            "fields of one "
-            "sample and the header of its picture. Reads indexes and headers, not the samples; but with "
-            "--bad every sample, as "
-            "'convert' and 'train' would, and lists the ones they would pass over or stop at. 'verify' "
-            "checks record files byte by byte. --model lists a network's layers: what each makes, its "
-            "parameters, "
-            "millions of operations forward for one sample.",
+    .text =
+        "Shows fields, classes, counts, sizes, layout and where the data came from; with --record the "
+        "fields of one sample and the header of its picture. Reads indexes and headers, not the samples; "
+        "but with --bad every sample, as 'convert' and 'train' would, and lists the ones they would pass "
+        "over or stop at. 'verify' checks record files byte by byte. --model lists a network's layers: what "
+        "each makes, its parameters, millions of operations forward for one sample.",
     .examples = "  millrace inspect train.mrec\n  millrace inspect train.mrec --record 17 --json\n  millrace "
                 "inspect imagenet/train.rec --bad\n  millrace inspect --model resnet18 --svg resnet18.svg\n",
     .positionals = positionals,

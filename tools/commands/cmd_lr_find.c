@@ -281,11 +281,10 @@ static const opt_positional positionals[] = {
 const command command_lr_find = {
     .name = "lr-find",
     .summary = "train some steps with a growing learning rate and suggest a rate",
-    .text = "The range test of Smith 2015: the rate grows exponentially from step to step, and the loss says "
-            "from where "
-            "on it is too high. Suggested is a tenth of the rate with the lowest loss, smoothed over steps. "
-            "--lr and "
-            "--schedule have no effect. Nothing that is trained is kept.",
+    .text =
+        "The range test of Smith 2015: the rate grows exponentially from step to step, and the loss says "
+        "from where on it is too high. Suggested is a tenth of the rate with the lowest loss, smoothed over "
+        "steps. --lr and --schedule have no effect. Nothing that is trained is kept.",
     .examples = "  millrace lr-find train.mrec --model cifar-cnn\n"
                 "  millrace lr-find photos --model resnet18 --init net.npz --freeze backbone\n",
     .positionals = positionals,

@@ -71,14 +71,12 @@ static const opt_positional positionals[] = {
 const command command_plan = {
     .name = "plan",
     .summary = "predict a run with other settings, data or devices from a measured one",
-    .text =
-        "Trains for some seconds and records how long reading, decoding, copies and steps take. Then "
-        "replays these "
-        "durations through a model of the pipeline, with one thing changed at a time: workers, cores, "
-        "prefetch, "
-        "data in memory or in another form, the link, the devices, the number of processes. Prints the rate "
-        "that each would give and what would limit then. Simulated devices need no model. Several "
-        "processes, started by a launcher, form one run and measure the network between them.",
+    .text = "Trains for some seconds and records how long reading, decoding, copies and steps take. Then "
+            "replays these durations through a model of the pipeline, with one thing changed at a time: "
+            "workers, cores, prefetch, data in memory or in another form, the link, the devices, the "
+            "number of processes. Prints the rate that each would give and what would limit then. "
+            "Simulated devices need no model. Several processes, started by a launcher, form one run and "
+            "measure the network between them.",
     .examples = "  millrace plan train.mrec --model cifar-cnn\n"
                 "  millrace plan photos --augment rrc224 --batch 64 --devices sim:1,step=20ms\n"
                 "  millrace plan train.mrec --model resnet50 --link 10Gbit,0.05ms\n",

@@ -160,9 +160,8 @@ static int check_place(const report_args *a)
     const ssize_t n = fd >= 0 ? read(fd, begin, sizeof begin - 1) : -1;
     if (fd >= 0) close(fd);
     if (!a->force && n != 0 && strcmp(begin, PAGE_MARK) != 0) {
-        say("--html %s: this file is there and is no page of millrace report: choose another name, or "
-            "replace it with "
-            "--force",
+        say("--html %s: this file is there and is no page of millrace report: choose another name, "
+            "or replace it with --force",
             a->html);
         return EXIT_MISUSED;
     }

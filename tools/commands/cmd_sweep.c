@@ -389,8 +389,8 @@ static const opt options[] = {
     OPT(sweep_args, out, TEXT, .option = "out", .standard = "sweep", .value = "FOLDER",
         .help = "logs of all runs, results.csv, sweep.html; a folder that is new, empty or of a sweep"),
     OPT(sweep_args, plot, TEXT, .option = "plot", .value = "OPTION",
-        .help = "draw the charts over this option (default: batch, else the first option with several "
-                "values)"),
+        .help =
+            "draw the charts over this option (default: batch, else the first option with several values)"),
     OPT(sweep_args, dry_run, FLAG, .option = "dry-run",
         .help = "print the commands and their state without running them"),
 };

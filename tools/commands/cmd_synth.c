@@ -188,8 +188,7 @@ const command command_synth = {
     .name = "synth",
     .summary = "make a small labelled data set for first tries and tests",
     .text = "Writes DIR/train/CLASS/NNNNN.jpg and DIR/test/CLASS/NNNNN.jpg: ten shapes in changing places, "
-            "sizes and colours, "
-            "on noise. A small network learns to tell them apart in a few epochs.",
+            "sizes and colours, on noise. A small network learns to tell them apart in a few epochs.",
     .examples = "  millrace synth shapes --count 400 --seed 1\n  millrace synth photos --size 200 --max-size "
                 "500 --count 50\n",
     .positionals = positionals,

@@ -472,13 +472,13 @@ static const opt_positional positionals[] = {
 const command command_train = {
     .name = "train",
     .summary = "train a network and report where the time went",
-    .text = "Trains a named network. Up to rounding, weights do not depend on the loader's options.\nNo "
-            "option of this group changes order or pixels; a resumed run continues with the next "
-            "batch.\nPrints for each epoch: wait ms, the time the trainer was blocked on the loader; "
-            "exposed ms, the time the device stood idle between steps, from the device's own events; stall "
-            "%, its share.\nCtrl-C stops after the step, writes a checkpoint where --checkpoint is given, "
-            "and exits with status 130. A folder of checkpoints belongs to one run. A run that diverges is "
-            "status 1.",
+    .text =
+        "Trains a named network. Up to rounding, weights do not depend on the loader's options.\nNo option "
+        "of this group changes order or pixels; a resumed run continues with the next batch.\nPrints for "
+        "each epoch: wait ms, the time the trainer was blocked on the loader; exposed ms, the time the "
+        "device stood idle between steps, from the device's own events; stall %, its share.\nCtrl-C stops "
+        "after the step, writes a checkpoint where --checkpoint is given, and exits with status 130. A "
+        "folder of checkpoints belongs to one run. A run that diverges is status 1.",
     .examples = "  millrace train train.mrec --val test.mrec --model cifar-cnn --checkpoint run1 --resume\n"
                 "  millrace train photos --model resnet18 --init resnet18.safetensors --freeze backbone\n",
     .positionals = positionals,

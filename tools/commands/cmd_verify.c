@@ -139,8 +139,7 @@ static void report(const verify_run *r, double seconds)
                    mr_source_withdrawn_count(r->src) == 1 ? " is" : "s are");
         if (!mr_source_has_checksums(r->src) && !r->args->manifest)
             printf("The format %s has no checksums of its contents: a changed byte that still decodes is not "
-                   "found. Record "
-                   "files have them (millrace convert).\n",
+                   "found. Record files have them (millrace convert).\n",
                    info->format);
         return;
     }
@@ -258,11 +257,11 @@ static const opt_positional positionals[] = {
 const command command_verify = {
     .name = "verify",
     .summary = "read all data, check every checksum, decode every picture",
-    .text = "Reads and checks every byte of record files: header, schema, index, records, padding. Then "
-            "reads every sample of the data set and decodes its picture, entry points and coefficients "
-            "included. Lists damage on standard output, with file, sample and offset; the exit status is "
-            "then 1. Names formats without checksums, in which a changed byte that still decodes cannot be "
-            "found.",
+    .text =
+        "Reads and checks every byte of record files: header, schema, index, records, padding. Then reads "
+        "every sample of the data set and decodes its picture, entry points and coefficients included. "
+        "Lists damage on standard output, with file, sample and offset; the exit status is then 1. Names "
+        "formats without checksums, in which a changed byte that still decodes cannot be found.",
     .examples = "  millrace verify train.mrec\n  millrace verify photos --max-wrong 0\n"
                 "  millrace verify photos/train photos/val\n",
     .positionals = positionals,

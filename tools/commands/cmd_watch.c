@@ -175,8 +175,8 @@ static const opt options[] = {
         .help = "name the data set of the program: the opens of its files are counted, and at the end the "
                 "loader of millrace is measured on it"),
     OPT(watch_command_args, samples, U64, .option = "samples", .least = 1, .most = MRI_ANY,
-        .help = "number of samples that the program takes: exact, where opens and bytes only allow "
-                "estimates"),
+        .help =
+            "number of samples that the program takes: exact, where opens and bytes only allow estimates"),
     OPT(watch_command_args, interval, SECONDS, .option = "interval", .least = 0.01, .most = 60,
         .standard = "250ms", .value = "TIME",
         .help = "time between two samples of the processes; longer if a sample takes long"),
@@ -201,10 +201,9 @@ const command command_watch = {
         "Runs COMMAND as a shell does, with its streams, exit status and signals (127: no such program). "
         "Samples its processes and threads meanwhile, and reports on standard error their use of cores, "
         "storage and GPUs, and their waits.\nWith --data millrace's loader is measured on the same files "
-        "when the "
-        "program has ended, and the gap stands in one line.\nFrom outside nobody knows how many samples a "
-        "program took: --samples gives it, else files that it opened are counted, else bytes are divided by "
-        "the mean size, and the report says which.",
+        "when the program has ended, and the gap stands in one line.\nFrom outside nobody knows how many "
+        "samples a program took: --samples gives it, else files that it opened are counted, else bytes are "
+        "divided by the mean size, and the report says which.",
     .examples = "  millrace watch -- python train.py\n"
                 "  millrace watch --data photos --augment rrc224 --batch 64 -- python train.py --epochs 1\n"
                 "  millrace watch --seconds 60 --json report.json -- python train.py\n",

@@ -98,17 +98,16 @@ static void exchange_text(const profile_result *p)
     printf("\nexchange of %s a step between %u ranks by %s, in %u bucket%s; network %.2f ms, %s/s\n",
            size_text((double)l->bytes, bytes, sizeof bytes), p->ranks, p->wires, l->buckets,
            l->buckets > 1 ? "s" : "", l->latency_ms, rate);
-    printf("  exposed with prefetch on %.2f ms a step, %.1f %% of the time, %.2f of them for late ranks; all "
-           "sums "
-           "take %.2f ms\n",
+    printf("  exposed with prefetch on %.2f ms a step, %.1f %% of the time, %.2f of them for late "
+           "ranks; all sums take %.2f ms\n",
            e.ms, 100 * e.part, e.late_ms, l->sum_ms);
     if (e.part < WORTH_A_REMEDY) return;
     if (2 * e.late_ms > e.ms)
         printf("  remedy   rank %u delays the others: a faster loader or device there, or fewer programs\n",
                p->on.report.late_rank);
     else
-        printf("  remedy   a larger --batch, a faster network or fewer ranks; millrace plan predicts their "
-               "effect\n");
+        printf("  remedy   a larger --batch, a faster network or fewer ranks; millrace "
+               "plan predicts their effect\n");
 }
 
 static void exchange_json(json_line *j, const profile_result *p)
@@ -188,8 +187,7 @@ void profile_print_text(const profile_result *p)
            on->samples_per_s, part, p->on_over_off);
     if (p->cores)
         printf("loading and computing share the %u core%s here: prefetch can give at most about %.2f times "
-               "prefetch "
-               "off; on a device of its own they would not\n",
+               "prefetch off; on a device of its own they would not\n",
                p->cores, p->cores == 1 ? "" : "s", p->most_over_off);
     printf("\nweights  %s after both runs%s\n", same_weights(p) ? "the same bits" : "DIFFER",
            p->free_algorithms && !same_weights(p)

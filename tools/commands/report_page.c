@@ -259,8 +259,8 @@ static void put_stages(FILE *f, const report_page *p)
             page_text(f, name_of_run(p, k, name, sizeof name));
             fputs("</h3>", f);
         }
-        fputs("<table><tr><th>stage<th>threads<th>items<th>busy %<th>starved %<th>held back %<th>queue fill "
-              "%\n",
+        fputs("<table><tr><th>stage<th>threads<th>items<th>busy %<th>starved "
+              "%<th>held back %<th>queue fill %\n",
               f);
         for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
             put_stage(f, names[i], json_member(stages, names[i]));
@@ -391,8 +391,7 @@ static void put_sides(FILE *f, const report_page *p)
                                        "step_ms_p99",   "wait_ms", "exposed_ms"};
     char label[24], name[96], room[32];
     fputs("<div class=\"wide\"><table><tr><th><th>samples/s<th>step, median, ms<th>MAD, ms<th>95 of 100 "
-          "within, ms<th>99 "
-          "of 100<th>wait ms<th>idle ms\n",
+          "within, ms<th>99 of 100<th>wait ms<th>idle ms\n",
           f);
     for (int k = 0; k < p->runs; k++)
         for (size_t n = 0; n < p->run[k].reports.count; n++) {
@@ -453,8 +452,7 @@ static void put_slowest(FILE *f, const run_log *r)
     if (!cJSON_IsArray(list) || !list->child) return;
     page_heading(f, "Slowest samples");
     fputs("<div class=\"wide\"><table><tr><th>sample<th "
-          "class=\"l\">name<th>width<th>height<th>bytes<th>ms<th>times the "
-          "mean\n",
+          "class=\"l\">name<th>width<th>height<th>bytes<th>ms<th>times the mean\n",
           f);
     for (const cJSON *n = list->child; n; n = n->next) {
         const char *name = json_text_of(n, "name");

@@ -155,8 +155,8 @@ static void put_gap(const watch_result *r, FILE *out)
     } else fprintf(out, "how many samples your program read is unknown (--samples N says it)");
     if (r->loader.measured)
         fprintf(out,
-                ", millrace's loader delivers %s samples/s of the same files on the same cores (augment %s, "
-                "batch %u)",
+                ", millrace's loader delivers %s samples/s of the same files on the same "
+                "cores (augment %s, batch %u)",
                 rate_text(r->loader.samples_per_s, ours, sizeof ours), r->loader.augment, r->loader.batch);
     fputc('\n', out);
 }

@@ -25,8 +25,8 @@ int match_classes(mr_source *src, const char *set, const mr_source_info *of_set)
     if (!of_set->class_names || info->label_field < 0 || info->class_count == 0)
         return EXIT_DONE; /* mr_append() judges */
     if (!info->class_names) {
-        say("%s: its classes are numbers, the classes of %s have names: convert --classes-from gives them "
-            "names",
+        say("%s: its classes are numbers, the classes of %s have names: convert "
+            "--classes-from gives them names",
             info->path, set);
         return EXIT_FAILED;
     }
@@ -39,8 +39,7 @@ int match_classes(mr_source *src, const char *set, const mr_source_info *of_set)
             if (strcmp(info->class_names[k], of_set->class_names[c]) == 0) to[k] = c;
         if (to[k] != UINT32_MAX || !info->class_names[k][0]) continue;
         say("%s: its class \"%s\" is not a class of %s: convert both to a new set, or rename the class "
-            "(convert "
-            "--rename-classes)",
+            "(convert --rename-classes)",
             info->path, info->class_names[k], set);
         status = EXIT_FAILED;
     }

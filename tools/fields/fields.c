@@ -77,8 +77,8 @@ static int take_field(mr_loader_field *f, const mr_source_info *info, char *item
         rest = strchr(rest, ':');
         if (rest) *rest++ = '\0';
         if (take_word(f, word)) continue;
-        say("--fields: of %s: expected plain, boxes, values, mask, most=N (N from 1), pad=X or pixels; found "
-            "'%s'",
+        say("--fields: of %s: expected plain, boxes, values, mask, most=N (N from 1), "
+            "pad=X or pixels; found '%s'",
             item, word);
         return EXIT_MISUSED;
     }

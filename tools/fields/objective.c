@@ -21,8 +21,8 @@ int objective_choose(objective *o, const objective_args *a, const mr_model *mode
         return EXIT_MISUSED;
     }
     if (a->targets && !a->loss) {
-        say("--targets %s needs --loss: bce for labels that are there or not (0 and 1), mse, l1 or huber for "
-            "numbers",
+        say("--targets %s needs --loss: bce for labels that are there or not (0 and 1), "
+            "mse, l1 or huber for numbers",
             a->targets);
         return EXIT_MISUSED;
     }
@@ -162,9 +162,8 @@ void objective_explain(const objective *o, const mr_source *src, const mr_error 
     const uint32_t at = fields_find(info, o->field);
     if (at == info->field_count) return;
     field_text(&info->fields[at], text, sizeof text);
-    say("%s: the targets are field %s, for --loss %s; leave such samples out of the data, or give "
-        "them "
-        "targets",
+    say("%s: the targets are field %s, for --loss %s; leave such samples out of the "
+        "data, or give them targets",
         info->path, text, objective_names[o->loss]);
 }
 
@@ -237,9 +236,8 @@ static int parse(const char *text, const char *between, const mr_net *net, float
         char *end;
         const double weight = strtod(at, &end);
         if (end == at || (*end && !strchr(between, *end)) || !(weight >= 0) || !(weight <= 1e30)) {
-            say("--class-weights: expected balanced, numbers of 0 or more (0.5/2/1), or a file of them; "
-                "found "
-                "'%.*s'",
+            say("--class-weights: expected balanced, numbers of 0 or more (0.5/2/1), or a "
+                "file of them; found '%.*s'",
                 (int)strcspn(at, between), at);
             return EXIT_MISUSED;
         }
@@ -257,8 +255,7 @@ static int read_weights(const char *text, const mr_source *src, const mr_net *ne
     char *file = read_text(text);
     if (!file) {
         say("--class-weights: expected balanced, numbers with / between them (0.5/2/1), or the name of a "
-            "file "
-            "of numbers; '%s' is not one",
+            "file of numbers; '%s' is not one",
             text);
         return EXIT_MISUSED;
     }

@@ -43,9 +43,8 @@ static bool read_bits(const char *text, double *bytes_per_s)
 
 static int refuse(const char *text)
 {
-    say("--link: expected RATE,LATENCY such as 1Gbit,0.1ms, with a rate in kbit, Mbit, Gbit or bytes per "
-        "second "
-        "(100M); found '%s'",
+    say("--link: expected RATE,LATENCY such as 1Gbit,0.1ms, with a rate in kbit, Mbit, Gbit or bytes "
+        "per second (100M); found '%s'",
         text);
     return EXIT_MISUSED;
 }

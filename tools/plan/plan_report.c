@@ -49,8 +49,8 @@ static void exchange_text(const plan_result *p)
     char rate[32];
     if (x->ranks < 2) return;
     printf("exchange  between %u ranks by %s, %s and %.3f ms in this run; all sums of a step take %.2f ms\n"
-           "          exposed %.2f ms a step, %.1f %% of the time, %.2f of them for late ranks; predicted "
-           "%.2f\n",
+           "          exposed %.2f ms a step, %.1f %% of the time, %.2f of them for "
+           "late ranks; predicted %.2f\n",
            x->ranks, p->ranks.wires, plan_link_text(&x->link, rate, sizeof rate), 1e3 * x->link.latency_s,
            1e3 * x->time.sum_s, p->ranks.exposed_ms, 100 * measured_network(p), p->ranks.late_ms,
            1e3 * x->time.exposed_s);
@@ -63,9 +63,8 @@ void plan_print_text(const plan_result *p)
     if (p->prefetch) snprintf(prefetch, sizeof prefetch, "%u", p->prefetch);
     printf("plan      %s of %s on %u x %s, batch %u; %u workers, prefetch %s, %g cores\n", p->model,
            shown_text(p->data), p->devices, p->device, p->batch, p->workers, prefetch, p->base.cores);
-    printf("measured  %.0f samples/s over %.1f s; limit: %s (devices idle %.1f %% of the time); %.2f MB/s "
-           "read, %.2f "
-           "cores\n",
+    printf("measured  %.0f samples/s over %.1f s; limit: %s (devices idle %.1f %% of the time); "
+           "%.2f MB/s read, %.2f cores\n",
            m->samples_per_s, m->seconds, measured_limit(p), 100 * m->idle,
            1e-6 * m->samples_per_s * m->bytes_per_sample, p->cores);
     exchange_text(p);
@@ -75,8 +74,8 @@ void plan_print_text(const plan_result *p)
         printf("cores     all of them at work take %.2f times as long for a sample as one alone\n",
                p->base.crowd_times);
     if (p->use.stolen >= 0.02)
-        printf("host      took %.0f %% of the cores' time for other machines: the measured rates are lower "
-               "for it\n",
+        printf("host      took %.0f %% of the cores' time for other machines: the "
+               "measured rates are lower for it\n",
                100 * p->use.stolen);
     printf("a sample  %.3f ms of decoding, %.1f kB; a step %.3f ms\n\n", m->decode_ms_per_sample,
            1e-3 * m->bytes_per_sample, m->step_ms);
@@ -85,13 +84,11 @@ void plan_print_text(const plan_result *p)
     for (uint32_t i = 0; i < p->way_count; i++) row(p, &p->way[i]);
     const plan_way *best = &p->way[p->best];
     if (p->best)
-        printf(
-            "\nadvice    %s%s\nbecause   %.0f samples/s are predicted, %.2f times the present rate; then the "
-            "limit "
-            "is %s\n",
-            p->command[0] ? "" : "the same command with ", p->command[0] ? shown_text(p->command) : best->set,
-            best->result.samples_per_s, best->result.samples_per_s / p->way[0].result.samples_per_s,
-            best->result.limit);
+        printf("\nadvice    %s%s\nbecause   %.0f samples/s are predicted, %.2f times the present "
+               "rate; then the limit is %s\n",
+               p->command[0] ? "" : "the same command with ",
+               p->command[0] ? shown_text(p->command) : best->set, best->result.samples_per_s,
+               best->result.samples_per_s / p->way[0].result.samples_per_s, best->result.limit);
     else printf("\nadvice    leave it as it is: no command gives a tenth more\n");
     printf("\n+- contains nine of ten measured values: docs/plan.md\n");
 }

@@ -22,8 +22,8 @@ int goal_points(const goal_args *a, double out[GOAL_POINTS_MOST], uint32_t *coun
         char *end;
         const double epochs = strtod(at, &end);
         if (end == at || (*end && *end != '/') || !(epochs > 0) || isinf(epochs)) {
-            say("--eval-at: expected numbers of epochs above 0 with / between them, such as 0.5/1.25, found "
-                "'%s'",
+            say("--eval-at: expected numbers of epochs above 0 with / between them, "
+                "such as 0.5/1.25, found '%s'",
                 shown_text(a->eval_at));
             return EXIT_MISUSED;
         }

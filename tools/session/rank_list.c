@@ -22,8 +22,8 @@ void rank_list_text(const tool_session *s)
     }
     if (count < 2) return;
     others_ms = (others_ms - busy_ms(&most)) / (count - 1);
-    printf("slowest  rank %u (%s): %.1f ms a step for its parts, %.1f waiting for data; the others %.1f in "
-           "all\n",
+    printf("slowest  rank %u (%s): %.1f ms a step for its parts, %.1f waiting for "
+           "data; the others %.1f in all\n",
            slowest, mr_world_host(s->world, slowest), most.compute_ms, most.idle_ms, others_ms);
 }
 

@@ -187,9 +187,8 @@ static int check_data(const tool_session *s, const mr_source_info *info, session
 {
     const bool numbers = need == NEED_CLASSES && takes_numbers(s);
     if (numbers && info->length_field == MR_NO_FIELD) {
-        say("%s: expected sequences of numbers for model %s, found none; 'millrace inspect' shows the fields "
-            "of "
-            "it",
+        say("%s: expected sequences of numbers for model %s, found none; 'millrace "
+            "inspect' shows the fields of it",
             info->path, s->model->name);
         return EXIT_FAILED;
     }
@@ -201,8 +200,8 @@ static int check_data(const tool_session *s, const mr_source_info *info, session
         return EXIT_FAILED;
     }
     if (numbers && info->label_field < 0 && session_tells_classes(s)) {
-        say("%s: expected a class for each sequence, found none; --label-key says which number of a line it "
-            "is",
+        say("%s: expected a class for each sequence, found none; --label-key says "
+            "which number of a line it is",
             info->path);
         return EXIT_FAILED;
     }
@@ -331,9 +330,8 @@ static int fix_threads(const tool_session *s, device_args *d, char *spec, size_t
     const uint32_t share = (uint32_t)(parts * (rank + 1) / ranks - parts * rank / ranks),
                    most = share ? share : 1;
     if (d->compute_threads) {
-        say("--threads: with --parts a part is computed with --part-threads, whatever else there is: leave "
-            "--threads "
-            "out");
+        say("--threads: with --parts a part is computed with --part-threads, whatever else "
+            "there is: leave --threads out");
         return EXIT_MISUSED;
     }
     if (!d->devices || strcmp(d->devices, "cpu") == 0) {
@@ -361,9 +359,8 @@ static int check_place(const tool_session *s)
 {
     const uint32_t each = devices_each(s);
     if (s->device_count % each == 0) return EXIT_DONE;
-    say("--place %s needs %u devices for each replica: expected this number, or a multiple, with --devices, "
-        "found "
-        "%u",
+    say("--place %s needs %u devices for each replica: expected this number, or a "
+        "multiple, with --devices, found %u",
         s->part.place, each, s->device_count);
     return EXIT_MISUSED;
 }

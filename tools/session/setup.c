@@ -220,8 +220,7 @@ static int declared_twice(const mr_source *a, const mr_source *b)
 static void doubt(const mr_source *unsure)
 {
     say("%s: a record file of an earlier version: if the smallest label of its source was 1, 1 was "
-        "subtracted; "
-        "convert it again to be certain of its classes",
+        "subtracted; convert it again to be certain of its classes",
         mr_source_info_of(unsure)->path);
 }
 
@@ -235,8 +234,8 @@ static int check_sure(const mr_source *unsure, const mr_source *other)
         doubt(unsure);
         return EXIT_DONE;
     }
-    say("%s: a record file of an earlier version, in which class 0 can be the 1 of its source; expected the "
-        "numbers %" PRId64 " to %" PRId64 " as in %s, found %" PRId64 " to %" PRId64
+    say("%s: a record file of an earlier version, in which class 0 can be the 1 of its "
+        "source; expected the numbers %" PRId64 " to %" PRId64 " as in %s, found %" PRId64 " to %" PRId64
         ": convert it again, or --label-offset 0 takes the numbers as they are",
         mr_source_info_of(unsure)->path, o->min, o->max, mr_source_info_of(other)->path, u->min, u->max);
     return EXIT_FAILED;

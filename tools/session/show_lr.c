@@ -75,6 +75,6 @@ const opt show_options[2] = {
         .help = "print the learning rate at the beginning of each epoch (--log-steps N: at every N-th "
                 "update) and end"),
     OPT(show_args, steps, U64, .option = "show-steps", .most = 0x1p32, .standard = "0",
-        .help = "with --show: assume this many updates per epoch without looking at DATA; 0: count those "
-                "of DATA"),
+        .help = "with --show: assume this many updates per epoch without looking at "
+                "DATA; 0: count those of DATA"),
 };

@@ -33,9 +33,8 @@ int trace_window_open(mr_trace **out, const trace_args *a, const char *path, boo
     uint64_t first = 0, count = 0;
     *out = NULL;
     if (a->steps && !read_window(a->steps, &first, &count)) {
-        say("--trace-steps %s: expected FIRST:COUNT, two whole numbers from 1 on, as in 100:20 for steps 100 "
-            "to "
-            "119",
+        say("--trace-steps %s: expected FIRST:COUNT, two whole numbers from 1 on, as in "
+            "100:20 for steps 100 to 119",
             shown_text(a->steps));
         return EXIT_MISUSED;
     }

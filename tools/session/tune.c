@@ -138,8 +138,8 @@ void tune_begin(tune_run *t, const tune_args *a, tool_session *s, const opt_give
     if (!t->path[0] || a->again || !read_kept(t, s)) return;
     c->tune = 0;
     t->known = true;
-    say("tune: workers %u, prefetch %u, depth %u, readers %u%s, as found before (%s; --tune-again looks "
-        "again)",
+    say("tune: workers %u, prefetch %u, depth %u, readers %u%s, as found before "
+        "(%s; --tune-again looks again)",
         c->workers, c->prefetch, c->depth, c->readers, c->cache == MR_CACHE_MEMORY ? ", cache in memory" : "",
         t->path);
 }

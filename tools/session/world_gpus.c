@@ -91,8 +91,7 @@ static int deal(mr_world *world, const gpus *all, bool whole, char *buf, size_t 
         const uint32_t shared = common(&all[r], &all[me]);
         if (shared == 0) continue;
         if (shared != all[r].count || shared != all[me].count) {
-            say("rank %u sees %u GPUs of host %s and rank %u sees %u, %u of them the same: give each "
-                "the "
+            say("rank %u sees %u GPUs of host %s and rank %u sees %u, %u of them the same: give each the "
                 "same or its own (CUDA_VISIBLE_DEVICES), or name each process's GPUs in --devices",
                 me, all[me].count, mr_world_host(world, me), r, all[r].count, shared);
             return EXIT_FAILED;
@@ -140,9 +139,8 @@ int world_gpus_tell_shared(mr_world *world, mr_device *const *devices, uint32_t 
         for (uint32_t i = 0; i < all[r].count; i++) {
             const uint32_t other = first_with(world, all, r, all[r].id[i]);
             if (other == r) continue;
-            say("ranks %u and %u compute on the same GPU, %s of host %s; --devices cuda gives each its own "
-                "where "
-                "there are enough",
+            say("ranks %u and %u compute on the same GPU, %s of host %s; --devices cuda gives each its "
+                "own where there are enough",
                 other, r, all[r].spec[i], mr_world_host(world, r));
             r = mr_world_size(world) - 1; /* once is enough */
             break;

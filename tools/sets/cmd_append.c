@@ -227,14 +227,14 @@ static const opt_positional positionals[] = {
 const command command_append = {
     .name = "append",
     .summary = "add the samples of another data set to a set of record files",
-    .text = "Writes new files after those of SET, with the settings stored in SET, then a new list. "
-            "Existing samples keep their numbers and bytes; SET does not change until the new list is in "
-            "place. The same command finishes a killed run, and its samples are in SET once: a source that "
-            "was appended before adds nothing, and a source that shares samples with SET (the same name, "
-            "label and contents) is refused without --update or --again. A second run for the same "
-            "SET at a time is refused. Classes are matched by their names; a class that SET lacks is an "
-            "error. The order of "
-            "an epoch depends on the number of samples, so training starts anew with the larger set.",
+    .text =
+        "Writes new files after those of SET, with the settings stored in SET, then a new list. Existing "
+        "samples keep their numbers and bytes; SET does not change until the new list is in place. The same "
+        "command finishes a killed run, and its samples are in SET once: a source that was appended before "
+        "adds nothing, and a source that shares samples with SET (the same name, label and contents) is "
+        "refused without --update or --again. A second run for the same SET at a time is refused. Classes "
+        "are matched by their names; a class that SET lacks is an error. The order of an epoch depends on "
+        "the number of samples, so training starts anew with the larger set.",
     .examples = "  millrace append shards.mrec photos\n  millrace append shards.mrec photos --update\n",
     .positionals = positionals,
     .positional_count = OPT_COUNT(positionals),

@@ -95,11 +95,11 @@ static const opt_positional positionals[] = {
 const command command_manifest = {
     .name = "manifest",
     .summary = "write names, sizes and SHA-256 sums of a set's files",
-    .text = "Writes a text with the size and the SHA-256 sum of every file of the set, which 'sha256sum -c "
-            "FILE' and 'millrace "
-            "verify SET --manifest FILE' compare. Names are relative to the folder of FILE where they lie "
-            "below it. Of a folder "
-            "all files below it are named but hidden ones (names that begin with a point) and part files.",
+    .text =
+        "Writes a text with the size and the SHA-256 sum of every file of the set, which 'sha256sum -c "
+        "FILE' and 'millrace verify SET --manifest FILE' compare. Names are relative to the folder of FILE "
+        "where they lie below it. Of a folder all files below it are named but hidden ones (names that "
+        "begin with a point) and part files.",
     .examples = "  millrace manifest photos photos.sha256\n",
     .positionals = positionals,
     .positional_count = OPT_COUNT(positionals),

@@ -132,18 +132,13 @@ static void text_result(const repair_args *a, const mr_repair_result *r)
                r->files);
     if (r->unprotected)
         printf("Archives without checksums of their members are among them: a changed byte in a picture is "
-               "not found "
-               "here. "
-               "'millrace verify' decodes them all.\n");
+               "not found here. 'millrace verify' decodes them all.\n");
     if (a->dst && has_list(a->set))
         printf("Samples of SET are withdrawn: copy .millrace.withdrawn next to the new files, and restore "
-               "what it "
-               "lists of lost ones.\n");
+               "what it lists of lost ones.\n");
     if (!a->dst && !a->in_place && is_wrong(r))
-        printf(
-            "Nothing was changed. Give DST to write the intact samples there, or --in-place to replace the "
-            "damaged "
-            "files.\n");
+        printf("Nothing was changed. Give DST to write the intact samples there, or --in-place to "
+               "replace the damaged files.\n");
 }
 
 /* A second copy is of the format of the set; everything else is a source to convert from. */

@@ -63,13 +63,12 @@ static const opt_positional positionals[] = {
 const command command_stats = {
     .name = "stats",
     .summary = "count a data set: classes, kinds and sizes of pictures, channels, duplicates",
-    .text = "Reads every sample once and prints how many samples each class has, which kinds and sizes of "
-            "pictures there "
-            "are, how the JPEGs are made (subsampling, progressive), mean and deviation of the channels as "
-            "--augment takes "
-            "them in normalise(), and which samples have the same bytes. In mean and deviation each picture "
-            "counts the same, "
-            "whatever its size. Samples that cannot be read are reported, and the exit status is then 3.",
+    .text =
+        "Reads every sample once and prints how many samples each class has, which kinds and sizes of "
+        "pictures there are, how the JPEGs are made (subsampling, progressive), mean and deviation of the "
+        "channels as --augment takes them in normalise(), and which samples have the same bytes. In mean "
+        "and deviation each picture counts the same, whatever its size. Samples that cannot be read are "
+        "reported, and the exit status is then 3.",
     .examples = "  millrace stats photos\n  millrace stats train.mrec --decode 0 --json\n",
     .positionals = positionals,
     .positional_count = OPT_COUNT(positionals),

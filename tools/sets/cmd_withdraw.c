@@ -346,18 +346,14 @@ static const opt_positional positionals[] = {
 const command command_withdraw = {
     .name = "withdraw",
     .summary = "list samples as withdrawn, so that no command and no program reads them",
-    .text =
-        "Adds samples of SET to the file .millrace.withdrawn in the folder in which their data file lies. "
-        "Every "
-        "reader of these files leaves them out: train, profile, convert, export, digest, Python. The data "
-        "files "
-        "stay unchanged, and 'restore' takes samples back. Without --samples, --keys and --where the command "
-        "prints the withdrawn samples. Each is identified by file, offset, size and a hash of its bytes: if "
-        "the "
-        "file changes, SET is refused until its entries are restored. The order of an epoch depends on the "
-        "number of samples, so an interrupted training cannot be resumed after a change. Two runs do not "
-        "change "
-        "a list together: the second is refused. A run that was killed is to be repeated.",
+    .text = "Adds samples of SET to the file .millrace.withdrawn in the folder in which their data file "
+            "lies. Every reader of these files leaves them out: train, profile, convert, export, digest, "
+            "Python. The data files stay unchanged, and 'restore' takes samples back. Without --samples, "
+            "--keys and --where the command prints the withdrawn samples. Each is identified by file, "
+            "offset, size and a hash of its bytes: if the file changes, SET is refused until its entries are "
+            "restored. The order of an epoch depends on the number of samples, so an interrupted training "
+            "cannot be resumed after a change. Two runs do not change a list together: the second is "
+            "refused. A run that was killed is to be repeated.",
     .examples = "  millrace withdraw photos --samples 17,40-42 --reason \"wrong label\"\n"
                 "  millrace withdraw train.mrec --where \"label=3\"\n  millrace withdraw train.mrec\n",
     .positionals = positionals,
@@ -372,9 +368,9 @@ const command command_withdraw = {
 const command command_restore = {
     .name = "restore",
     .summary = "take withdrawn samples back",
-    .text = "Removes samples of SET from the list of withdrawn samples (see 'withdraw'). Samples that are "
-            "not in the "
-            "list stay as they are. --all also removes entries whose file changed or is missing.",
+    .text =
+        "Removes samples of SET from the list of withdrawn samples (see 'withdraw'). Samples that are not "
+        "in the list stay as they are. --all also removes entries whose file changed or is missing.",
     .examples = "  millrace restore photos --samples 17\n  millrace restore train.mrec --all\n",
     .positionals = positionals,
     .positional_count = OPT_COUNT(positionals),

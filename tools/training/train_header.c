@@ -75,8 +75,7 @@ static void put_exchange(const tool_session *s, uint32_t ranks)
         printf("exchange nothing in one process: --exchange %s has no effect\n", names[s->rule.exchange]);
     else
         printf("exchange %s, the rest with the next step: another algorithm than --exchange f32, and other "
-               "bits in "
-               "each distribution of the shares\n",
+               "bits in each distribution of the shares\n",
                names[s->rule.exchange]);
 }
 

@@ -59,8 +59,7 @@ static int check_unused(const train_run *r)
     if (rc) return exit_status(rc, &err);
     exit_code = MR_EEXIST;
     say("%s: this folder holds the checkpoints of a run; --resume goes on with it, --force begins a new one "
-        "and "
-        "moves them to a folder in it (old-1, ...), or name another folder",
+        "and moves them to a folder in it (old-1, ...), or name another folder",
         name);
     return EXIT_FAILED;
 }
@@ -74,9 +73,8 @@ static int find_checkpoint(train_run *r)
         mr_checkpoint_find(a->checkpoint_dir, r->from, sizeof r->from, &r->start, note, sizeof note, &err);
     if (note[0]) say("%s", note);
     if (rc == MR_ENOENT && note[0]) { /* starting over would replace what may still be rescued */
-        say("%s: no whole checkpoint in this folder; --force instead of --resume starts from the beginning "
-            "and moves "
-            "them aside",
+        say("%s: no whole checkpoint in this folder; --force instead of --resume starts from the "
+            "beginning and moves them aside",
             a->checkpoint_dir);
         return EXIT_FAILED;
     }
@@ -189,8 +187,7 @@ static int check_part(const train_run *r)
     const mr_source_info *info = mr_source_info_of(r->s.src);
     if (!info->only_test) return EXIT_DONE;
     say("%s: there is a test or validation part here, but no train part: name the training data; --split "
-        "test "
-        "trains on this part nevertheless, without validating",
+        "test trains on this part nevertheless, without validating",
         info->path);
     return EXIT_FAILED;
 }

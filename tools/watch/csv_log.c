@@ -18,8 +18,8 @@ enum { HEADER = sizeof header - 1, LINE = 1024 /* no line of ours is as long */ 
 static int wrong(const csv_log *c, const char *found, mr_error *err)
 {
     mr_error_set(err, MR_EEXIST,
-                 "expected to go on with a file whose first line is '%.*s', found %s: remove it, or choose "
-                 "another name",
+                 "expected to go on with a file whose first line is '%.*s', found %s: remove "
+                 "it, or choose another name",
                  HEADER - 1, header, found);
     return mr_error_at(err, c->file.path, 0, MR_NOWHERE);
 }

@@ -90,8 +90,7 @@ int listen_address_open(int *fd, const char *where, char *shown, size_t shown_by
     if (why == EADDRINUSE)
         return mr_error_set(
             err, MR_EEXIST,
-            "--metrics %s: another program listens there: choose another port, or 0 for any that is "
-            "free",
+            "--metrics %s: another program listens there: choose another port, or 0 for any that is free",
             where);
     if (why == EADDRNOTAVAIL)
         return mr_error_set(err, MR_EINVAL, "--metrics %s: %s is no address of this machine", where, host);

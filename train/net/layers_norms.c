@@ -57,8 +57,7 @@ void mr_net_lrn(mr_net *net, uint32_t radius, float bias, float alpha, float bet
         isinf(alpha) || isinf(beta)) {
         mri_layer_refuse(
             net, l,
-            "a radius of 0..64 is needed, and finite numbers: a bias above 0, alpha and beta not "
-            "below");
+            "a radius of 0..64 is needed, and finite numbers: a bias above 0, alpha and beta not below");
         return;
     }
     l->flops = mri_layer_elements(l) * (2 * radius + 5);

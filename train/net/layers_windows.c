@@ -134,8 +134,7 @@ void mr_net_conv_transposed(mr_net *net, const mr_conv *c)
         mri_layer_refuse(
             net, l,
             "window and stride must be at least 1, the padding smaller than the window and than what it "
-            "makes, "
-            "and with \"same\" the window no smaller than the stride");
+            "makes, and with \"same\" the window no smaller than the stride");
         return;
     }
     l->flops = 2.0 * per_output * c->filters * l->out_h * l->out_w;

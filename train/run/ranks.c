@@ -47,11 +47,10 @@ static int check_counts(const uint32_t *counts, uint32_t size, uint32_t *parts, 
         return mr_error_set(err, MR_EINVAL, "a batch in %u parts: at most %u are possible", *parts,
                             MR_SUM_MOST_LEAVES);
     if (devices <= *parts) return MR_OK;
-    return mr_error_set(
-        err, MR_EINVAL,
-        "%llu devices for the %u parts of a batch: each computes at least one; use fewer devices or "
-        "more parts",
-        (unsigned long long)devices, *parts);
+    return mr_error_set(err, MR_EINVAL,
+                        "%llu devices for the %u parts of a batch: each computes at least one; use "
+                        "fewer devices or more parts",
+                        (unsigned long long)devices, *parts);
 }
 
 static int deal(const uint32_t *counts, uint32_t rank, uint32_t size, uint32_t parts, mr_parts *out,

@@ -339,9 +339,9 @@ static int read_directory(mri_checkpoint *ck, uint32_t expected_crc, mr_error *e
     ck->net.offset = mri_checkpoint_wants_end(&ck->wants);
     if (rc == MR_OK &&
         !(mri_checkpoint_names_fit(&ck->names) && mri_checkpoint_net_end(&ck->net) == ck->file_bytes))
-        rc = damaged(err, MR_EFORMAT, ck, ck->names.offset,
-                     "the data after the last tensor are not as long as the names of classes and the other "
-                     "sections");
+        rc = damaged(
+            err, MR_EFORMAT, ck, ck->names.offset,
+            "the data after the last tensor are not as long as the names of classes and the other sections");
     free(directory);
     return rc;
 }

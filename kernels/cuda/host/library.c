@@ -44,8 +44,8 @@ static const struct library {
     [MRI_CUDA_CUDNN] = LIBRARY(
         "libcudnn.so.9", cudnn_symbols,
         "install cuDNN " TEXT_OF(CUDNN_MAJOR) "." TEXT_OF(
-            CUDNN_MINOR) " or newer for CUDA 13 (Debian and "
-                         "Ubuntu: apt install libcudnn9-cuda-13), or name its folder in MILLRACE_CUDA_PATH"),
+            CUDNN_MINOR) " or newer for CUDA 13 (Debian and Ubuntu: apt install libcudnn9-cuda-13), or "
+                         "name its folder in MILLRACE_CUDA_PATH"),
     [MRI_CUDA_NCCL] =
         LIBRARY("libnccl.so.2", nccl_symbols,
                 "install NCCL for CUDA 13 (Debian and Ubuntu: apt install libnccl2), or name its folder in "

@@ -203,11 +203,10 @@ static int plan_for(mri_cuda_op *op, mri_cuda_stream *s, enum mri_cuda_pass pass
         return MR_OK;
     }
     if (s->recording)
-        return mr_error_set(
-            err, MR_EUNSUPPORTED,
-            "conv2d: a batch of %u samples comes for the first time while a graph is recorded; run it "
-            "once before",
-            n);
+        return mr_error_set(err, MR_EUNSUPPORTED,
+                            "conv2d: a batch of %u samples comes for the first time while a graph is "
+                            "recorded; run it once before",
+                            n);
     if (!b) {
         b = calloc(1, sizeof *b);
         if (!b) return mr_error_set(err, MR_ENOMEM, "conv2d: out of memory");

@@ -12,10 +12,10 @@ static int prepare(mri_cuda_op *op, mr_error *err)
     if (second->layout == MR_LAYOUT_NHWC &&
         second->sample_bytes == (size_t)second->c * mr_tensor_element_bytes(second->dtype))
         return MR_OK;
-    return mr_error_set(err, MR_EINVAL,
-                        "scale: the second input's layout %u with %zu bytes a sample is not one this device "
-                        "makes",
-                        second->layout, second->sample_bytes);
+    return mr_error_set(
+        err, MR_EINVAL,
+        "scale: the second input's layout %u with %zu bytes a sample is not one this device makes",
+        second->layout, second->sample_bytes);
 }
 
 /* The pixels of one sample. */

@@ -25,8 +25,7 @@ static int fill(const library *l, mr_error *err)
     if (rc == MR_ENOENT)
         return mr_error_set(
             err, MR_EUNSUPPORTED,
-            "a %s picture needs %s (Debian and Ubuntu: apt install %s), or convert it to JPEG or "
-            "PNG: %s",
+            "a %s picture needs %s (Debian and Ubuntu: apt install %s), or convert it to JPEG or PNG: %s",
             l->kind, l->name, l->package, what);
     if (rc)
         return mr_error_set(

@@ -273,8 +273,8 @@ static void wrong_folders_are_named(void **state)
     put(mrt_path("bare/one/a.psd"), "8BPS        ");
     put(mrt_path("bare/one/b.txt"), "hello");
     expect_error(mrt_path("bare"), MR_EFORMAT,
-                 "no pictures in any class, but 2 files that are no pictures (one/b.txt, one/a.psd: PSD is "
-                 "not decoded)",
+                 "no pictures in any class, but 2 files that are no pictures (one/b.txt, "
+                 "one/a.psd: PSD is not decoded)",
                  "bare");
     mr_source *src;
     mr_error err = MR_ERROR_INIT;
@@ -356,12 +356,12 @@ static void classes_by_depth(void **state)
                "left out: 1 picture next to the folders (5.jpg)\n"
                "left out: 1 folder that holds other files only (plants/docs/)\n"
                "1 class folder (plants/fern/) without pictures: a class all the same");
-    check_tree("deep", MR_SPLIT_AUTO, MR_CLASSES_FIRST, "animals animals/3.jpg=0",
-               "left out: 1 picture next to the folders (5.jpg)\n"
-               "left out: 2 folders inside class folders (animals/cat, animals/dog); --classes depth makes a "
-               "class of each folder\n"
-               "left out: 1 folder that holds only folders (plants/); --classes depth makes a class of each "
-               "folder");
+    check_tree(
+        "deep", MR_SPLIT_AUTO, MR_CLASSES_FIRST, "animals animals/3.jpg=0",
+        "left out: 1 picture next to the folders (5.jpg)\n"
+        "left out: 2 folders inside class folders (animals/cat, animals/dog); --classes depth "
+        "makes a class of each folder\n"
+        "left out: 1 folder that holds only folders (plants/); --classes depth makes a class of each folder");
     unlink(mrt_path("deep/animals/3.jpg"));
     expect_error(mrt_path("deep"), MR_EFORMAT, "found the pictures directly in it", "deep");
     unlink(mrt_path("deep/5.jpg"));
@@ -445,8 +445,8 @@ static void names_of_parts(void **state)
     static const char *const tube[] = {"steam train/x/1.jpg", "bus/2.jpg", NULL};
     make_tree("tube", tube);
     check_tree("tube", MR_SPLIT_AUTO, MR_CLASSES_FIRST, "bus bus/2.jpg=0",
-               "left out: 1 folder that holds only folders (steam train/); --classes depth makes a class of "
-               "each folder");
+               "left out: 1 folder that holds only folders (steam train/); --classes depth "
+               "makes a class of each folder");
 }
 
 /* As in sets of files: labels of a test part are often kept from the public. */

@@ -424,8 +424,7 @@ static void names_from_the_list(void **state)
     static const char *const unfit[] = {
         "the list beside named.rec is not used: 19 pictures are listed, and there "
         "are 20 records",
-        "the list beside named.rec is not used: it does not have the numbers of "
-        "1 records"};
+        "the list beside named.rec is not used: it does not have the numbers of 1 records"};
     for (int k = 0; k < 2; k++) {
         char text[20 * 64], *at = text;
         const maker *m = some(20);

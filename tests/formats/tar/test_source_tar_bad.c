@@ -253,8 +253,8 @@ static void oddities(void **state)
     mrt_tar_header(&a, '6', "pipe", 0);
     told(&a, 1,
          "1 member that is no file was passed over (first: \"pipe\", offset 1024 of file 1); 1 archive has "
-         "no end mark (first: offset 1536 "
-         "of file 1): some writers leave it out; otherwise the end is missing, and samples with it");
+         "no end mark (first: offset 1536 of file 1): some writers leave it out; otherwise the end is "
+         "missing, and samples with it");
     a = good("..a"); /* two dots are no way out here, but they hide the name */
     mrt_tar_picture(&a, "x../b.jpg");
     mrt_tar_end(&a);

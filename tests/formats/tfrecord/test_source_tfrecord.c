@@ -542,10 +542,10 @@ static void wrong_labels(void **state)
               (const int64_t[]){0, 1}, 2);
     bad_label("feature \"image/class/label\": expected one number, found a list of 0", 1, NULL, 0);
     bad_label("expected a whole number (Int64List), found floats (FloatList)", 2, NULL, 0);
-    bad_label("expected a whole number (Int64List), found bytes (BytesList): name a feature with numbers, "
-              "such as image/class/label "
-              "(--label-key NAME)",
-              3, NULL, 0);
+    bad_label(
+        "expected a whole number (Int64List), found bytes (BytesList): name a feature with numbers, such as "
+        "image/class/label (--label-key NAME)",
+        3, NULL, 0);
     one_good();
     common(2);
     mr_source_config cfg;

@@ -331,8 +331,8 @@ const mrt_odd_case mrt_odd_jpeg[] = {
     {"16-bit.jpg", bits, 16, MR_EUNSUPPORTED, "JPEG: 16 bits per sample; expected 8: convert it to 8 bits",
      NULL, 0},
     {"lossless.jpg", other_frame, 0xc3, MR_EUNSUPPORTED,
-     "JPEG: lossless (marker FFC3); expected baseline, extended or progressive: convert it to one of these, "
-     "or to PNG",
+     "JPEG: lossless (marker FFC3); expected baseline, extended or progressive: convert it "
+     "to one of these, or to PNG",
      NULL, 0},
     {"lossless-arithmetic.jpg", other_frame, 0xcb, MR_EUNSUPPORTED, "JPEG: lossless (marker FFCB)", NULL, 0},
     {"jpeg-ls.jpg", other_frame, 0xf7, MR_EUNSUPPORTED, "JPEG-LS (marker FFF7)", NULL, 0},
@@ -367,8 +367,8 @@ const mrt_odd_case mrt_odd_jpeg[] = {
     {"no-width.jpg", no_width, WIDTH, MR_EFORMAT, "JPEG: width is 0", NULL, 0},
     {"no-height.jpg", no_width, HEIGHT, MR_EUNSUPPORTED, "JPEG: height is 0", NULL, 0},
     {"height-late.jpg", lines_told_late, 1, MR_EUNSUPPORTED,
-     "JPEG: height is 0, to be given after the first scan (DNL); expected it in the frame header: write it "
-     "anew",
+     "JPEG: height is 0, to be given after the first scan (DNL); expected it in the "
+     "frame header: write it anew",
      NULL, 0},
     {"height-twice.jpg", lines_told_late, 0, MR_OK, NULL, NULL, 0},
     {"90-scans.jpg", many_scans, 90, MR_OK, NULL, NULL, MRT_ODD_ROUGH},

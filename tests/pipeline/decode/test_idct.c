@@ -198,8 +198,8 @@ static void report(const char *what, const struct error *e, double most)
         MRT_TRUE(fabs(e->place_sum[p]) / (double)e->place_count[p] <= 0.015);
     }
     const double n = (double)e->count;
-    printf("%s: |result - real| at most %.4f, mean %.5f (of rounding alone %.5f), bias %.6f; not the nearest "
-           "in %.3f %%\n",
+    printf("%s: |result - real| at most %.4f, mean %.5f (of rounding alone %.5f), bias %.6f; "
+           "not the nearest in %.3f %%\n",
            what, e->most, e->abs_sum / n, e->rounding_abs_sum / n, e->sum / n, 100 * square / n);
     MRT_TRUE(e->most <= most);
     MRT_TRUE(square / n <= 0.02);

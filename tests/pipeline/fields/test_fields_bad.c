@@ -19,8 +19,8 @@ static const struct {
      ""},
     {MRT_JPEG_MASK, "field mask: expected a mask as PNG, found a JPEG", ""},
     {MRT_COLOUR_MASK,
-     "field mask: PNG: expected one number of at most 8 bits for each pixel, gray or of a palette; found "
-     "true colour",
+     "field mask: PNG: expected one number of at most 8 bits for each pixel, gray or of a "
+     "palette; found true colour",
      ""},
     {MRT_FLAT_LIST, "field tokens: expected a list, of one dimension", ""},
 };
