@@ -260,6 +260,7 @@ VALIDATED = """
 import json, sys, warnings
 import lightning, torch, millrace.torch
 warnings.simplefilter("error", category=lightning.fabric.utilities.warnings.PossibleUserWarning)
+warnings.filterwarnings("ignore", "The `srun` command is available")  # where Slurm is installed
 data = sys.argv[1]
 
 class Net(lightning.LightningModule):

@@ -529,7 +529,7 @@ def test_spawned_workers_make_the_same(tmp_path):
 def test_a_rank_without_samples():
     """Of a last batch that does not go round."""
     data = [(torch.zeros(2), {"boxes": torch.zeros(k, 4)}, "x") for k in range(5)]
-    x, y, name = list(mt.Loader(data, batch=4, rank=0, world=2))[-1]
+    x, y, name = list(mt.Loader(data, batch=4, rank=0, world=2, tail="keep"))[-1]
     assert x.shape == (0, 2) and y == [] and name == []
 
 

@@ -293,13 +293,25 @@ def test_divergence_is_an_error_with_its_result(digits, whole):
     assert e.value.result.end["diverged"] and len(e.value.result.epochs) == 1
 
 
+def children():
+    """Of this thread; a library may have begun some of them, such as multiprocessing's resource tracker."""
+    with open("/proc/self/task/%d/children" % threading.get_native_id()) as f:
+        return set(map(int, f.read().split()))
+
+
+def ending(number):
+    """A callback that ends the run, the one process that was not there before, by a signal."""
+    before = children()
+
+    def end(event):
+        run, = children() - before
+        os.kill(run, number)
+    return end
+
+
 def test_a_child_that_is_killed_is_an_error(digits, tmp_path):
-    def kill(event):
-        children = open("/proc/self/task/%d/children" % threading.get_native_id()).read().split()
-        assert len(children) == 1
-        os.kill(int(children[0]), signal.SIGKILL)
     with pytest.raises(millrace.Error, match="killed by signal 9"):
-        millrace.train(digits, epochs=10**6, on_start=kill, **SIM)
+        millrace.train(digits, epochs=10**6, on_start=ending(signal.SIGKILL), **SIM)
 
 
 @pytest.fixture
@@ -321,11 +333,8 @@ def test_where_nobody_knows_how_the_child_ended(digits, tmp_path, unwatched):
     for call in millrace.predict, millrace.evaluate:
         with pytest.raises(millrace.NotFoundError):
             call(tmp_path / "nothing", digits)
-
-    def kill(event):
-        os.kill(int(open("/proc/self/task/%d/children" % threading.get_native_id()).read()), signal.SIGKILL)
     with pytest.raises(millrace.Error, match="how it did is not known: this process ignores SIGCHLD"):
-        millrace.train(digits, epochs=10**6, on_start=kill, **SIM)
+        millrace.train(digits, epochs=10**6, on_start=ending(signal.SIGKILL), **SIM)
 
 
 def test_where_nobody_knows_whether_all_was_predicted(digits, whole, unwatched):
@@ -334,10 +343,8 @@ def test_where_nobody_knows_whether_all_was_predicted(digits, whole, unwatched):
 
 
 def test_stopped_by_somebody_else(digits):
-    def stop(event):
-        os.kill(int(open("/proc/self/task/%d/children" % threading.get_native_id()).read()), signal.SIGTERM)
     with pytest.raises(millrace.CanceledError):
-        millrace.train(digits, epochs=10**6, on_start=stop, **SIM)
+        millrace.train(digits, epochs=10**6, on_start=ending(signal.SIGTERM), **SIM)
 
 
 def test_without_oneDNN_it_says_what_to_install(digits, monkeypatch):
