@@ -44,13 +44,13 @@ class Gpu:
         self._scale: Any = None  # means and deviations on the device
         self._under_way: Deque[Tuple[Any, Any]] = deque()  # (the event of its end, the source)
 
-    def deliver(self, batch: Batch) -> Tuple[Any, Any]:
-        """(pixels, targets) there, which torch's current stream waits for."""
+    def deliver(self, batch: Batch, further: Optional[Array] = None) -> Tuple[Any, Any]:
+        """(pixels, targets) there, which torch's current stream waits for. further: an array of the batch that is the targets."""
         if self._stream is None:
             self._stream = torch.cuda.Stream(self._device)
         with torch.cuda.stream(self._stream):
             memory: List[torch.Tensor] = batch._memory
-            host = [None if a is None else view_of(a, memory) for a in (batch.targets, batch.images, batch.affine)]
+            host = [None if a is None else view_of(a, memory) for a in (batch.targets if further is None else further, batch.images, batch.affine)]
             targets, pixels, affine = [None if t is None else send(t, self._device) for t in host]
             if pixels is not None:
                 pixels = self._formed(pixels, affine)
@@ -89,8 +89,3 @@ class Gpu:
         """Copies under way end before their memory is freed."""
         while self._under_way:
             self._finish_oldest()
-
-
-def across(device: Any, host: Any) -> Any:
-    """A tensor of Python's own making."""
-    return send(host.pin_memory(), device)

@@ -98,12 +98,13 @@ class Makers:
             self.pool = Processes(job, count, context, timeout, note)
         else:
             self.pool = Here(job)
+        self._copied = isinstance(self.pool, Processes)  # do workers have copies of the data?
         self.job, self.ahead, self.bad_count = job, max(prefetch, 2 * count) if count and prefetch else 1, 0
         self._note, self._mark, self._order_mark = note, mark_of(job.data), 0
 
     def renew(self, order: Optional[Order]) -> None:
         """An epoch begins: workers get the program's changes of its data, and about its sampler if they have a copy."""
-        if not isinstance(self.pool, Processes):
+        if not self._copied:
             return
         mark = mark_of(self.job.data)
         order_mark = order.mark_now() if order and self.job.has_order else 0

@@ -310,16 +310,3 @@ class OwnMixin:
                     self._makers.bad_count, self._given["max_bad"], e))
                 over.sample = b.sample
                 raise over
-
-    def _across_all(self, made: Any, move: Callable[[Any], Any]) -> Any:
-        if isinstance(made, torch.Tensor):
-            return move(made)
-        if isinstance(made, dict):
-            return {k: self._across_all(v, move) for k, v in made.items()}
-        if isinstance(made, tuple) and hasattr(made, "_fields"):
-            return type(made)(*(self._across_all(v, move) for v in made))
-        if isinstance(made, (list, tuple)):
-            return type(made)(self._across_all(v, move) for v in made)
-        return made
-
-

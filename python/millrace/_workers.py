@@ -313,11 +313,32 @@ class Processes:
                                 "multiprocessing" % (context,)) from None
         self._workers: List[_Worker] = []
         self._pid, self._lock = os.getpid(), threading.RLock()
+        self._asking = threading.Lock()  # of _pending and _next, never held during work; within _lock
         self._pending: Deque[Tuple[int, Task]] = deque()
         self._results: Dict[int, Any] = {}
         self._next, self._closed, self._file_told = 0, False, False
+        self._waker: Any = None  # the ends of a pipe, of a pool that wake() is called of
+        self._waiting = False    # does take() wait for messages?
 
     # ------------------------------------------------------------------ beginning
+
+    def start(self) -> None:
+        """Workers begin in this thread, and not in one that takes batches later."""
+        if self._workers:
+            return
+        with self._lock:
+            if not self._workers:
+                self._waker = self._waker or multiprocessing.Pipe(False)
+                try:
+                    self._start()
+                except BaseException:
+                    self.stop()
+                    raise
+
+    def wake(self) -> None:
+        """Another thread's take() looks for new tasks."""
+        if self._waiting and self._waker:
+            self._waker[1].send_bytes(b"x")
 
     def _payload(self) -> Any:
         if self._how == "fork":
@@ -348,7 +369,7 @@ class Processes:
     # ------------------------------------------------------------------ tasks
 
     def submit(self, task: Task) -> int:
-        with self._lock:
+        with self._asking:
             number, self._next = self._next, self._next + 1
             self._pending.append((number, task))
             return number
@@ -356,7 +377,8 @@ class Processes:
     def ask(self, method: str) -> Any:
         """The result of a method of the job, in a worker."""
         with self._lock:
-            number, self._next = self._next, self._next + 1
+            with self._asking:
+                number, self._next = self._next, self._next + 1
             try:
                 if not self._workers:
                     self._start()
@@ -374,7 +396,8 @@ class Processes:
             w = min(self._workers, key=lambda w: len(w.in_hand))
             if len(w.in_hand) >= _IN_HAND:
                 return
-            number, task = self._pending.popleft()
+            with self._asking:
+                number, task = self._pending.popleft()
             w.in_hand[number] = task
             w.send("make", number, task)
 
@@ -397,23 +420,43 @@ class Processes:
 
     def take(self, number: int, check: Callable[[], None]) -> Tuple[Any, List[Any]]:
         begun = time.monotonic()
-        with self._lock:
-            while number not in self._results:
+        while True:
+            with self._lock:
+                if number in self._results:
+                    break
                 check()
                 if self._closed:
                     raise ClosedError("the loader was closed while a batch was awaited")
                 if not self._knows(number):
                     raise Lost
-                self._guarded(_SLICE_S)
+                self._waiting = self._waker is not None
+                self._guarded(0 if self._waiting else _SLICE_S)
                 if self._timeout and time.monotonic() - begun > self._timeout and number not in self._results:
                     self._late(number)
-            result = self._results.pop(number)
+                if number in self._results:
+                    break
+            if self._waiting:
+                self._wait()
+        with self._lock:
+            self._waiting = False
+            result = self._results.pop(number, None)
+            if result is None:
+                raise Lost
             self._guarded(0)
-            raise_failed(result)
-            return result
+        raise_failed(result)
+        return result
+
+    def _wait(self) -> None:
+        """For a message or wake(), while others may submit tasks."""
+        try:
+            if self._waker[0] in multiprocessing.connection.wait(self.connections() + [self._waker[0]], _SLICE_S):
+                self._waker[0].recv_bytes()
+        except (OSError, ValueError):
+            pass  # a connection was closed meanwhile
 
     def _knows(self, number: int) -> bool:
-        return any(number in w.in_hand for w in self._workers) or any(p[0] == number for p in self._pending)
+        with self._asking:
+            return any(number in w.in_hand for w in self._workers) or any(p[0] == number for p in self._pending)
 
     def _guarded(self, wait_s: float) -> None:
         """An exception on the way, as of Ctrl-C, leaves connections in the middle of a message: workers are begun anew then."""
@@ -487,7 +530,8 @@ class Processes:
         """Nobody asks for these any more."""
         with self._lock:
             gone = set(numbers)
-            self._pending = deque(p for p in self._pending if p[0] not in gone)
+            with self._asking:
+                self._pending = deque(p for p in self._pending if p[0] not in gone)
             for n in numbers:
                 self._results.pop(n, None)
             for w in self._workers:
@@ -544,7 +588,8 @@ class Processes:
             return
         with self._lock:
             workers, self._workers = self._workers, []
-            self._pending.clear()
+            with self._asking:
+                self._pending.clear()
             self._results.clear()
             for w in workers:
                 w.conn.close()
@@ -657,6 +702,12 @@ class Threads:
         self._tasks[number] = task
         self._asked.put(number)
         return number
+
+    def start(self) -> None:
+        """submit() does it."""
+
+    def wake(self) -> None:
+        """Threads look for tasks themselves."""
 
     def begin(self) -> None:
         """They have begun."""

@@ -19,12 +19,13 @@ except ImportError as e:  # pragma: no cover
 from . import _gpu, _ranks
 from . import _library as _l
 from ._accelerate import enter, imported
+from ._across import ahead as batches_ahead
 from ._arguments import see_count, take_sampler, translate
 from ._arrays import COPY, PLANES, Array, Batch
 from ._collate import Collation, as_lists
 from ._errors import ArgumentError, StateError
 from ._finish import BF16, F16, F32, U8, Finish
-from ._gpu import Gpu, across
+from ._gpu import Gpu
 from ._live import Live
 from ._loader import Loader as _Loader
 from ._loader import _ORDERS, _count, log, settings_of
@@ -361,6 +362,7 @@ class Loader(OwnMixin, Passes, Generic[Item]):
             self._own.form = {"kind": _KINDS[kind], "planar": self._format == "contiguous", "ignore": ignore_index, "num_classes": num_classes}
             self._makers = self._own.makers(self._given, Collation(self._own.pictures_formed, self._format == "contiguous", kind, self._given["channels"],
                                                                   ignore_index), ahead)
+            self._makers.pool = batches_ahead(self._makers.pool, self._device if self._on_gpu else None)
         self._choose_form()
 
     def _choose_form(self) -> None:
@@ -520,8 +522,6 @@ class Loader(OwnMixin, Passes, Generic[Item]):
 
     def _deliver_made(self, made: Any) -> Any:
         """A batch that Python made."""
-        if self._on_gpu:
-            made = self._across_all(made, lambda t: across(self._device, t))
         if self._keys is None or isinstance(made, dict):
             return made
         if isinstance(made, tuple) and (len(made) == 2 or len(made) == 3 and isinstance(made[2], dict)):
@@ -548,9 +548,10 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         images, target = self._tensors(batch)
         if self._keys is None and not self._field_shapes:
             return images, target
-        fields = {name: self._field(a) for name, a in batch.fields.items()}
+        fields = {name: self._field(a) for name, a in batch.fields.items() if name != TARGET or not self._target_field}
         if self._target_field:
-            target = self._own_target(fields.pop(TARGET), batch)
+            self._see_targets(batch)
+            target = target if self._gpu else self._field(batch.fields[TARGET])
         fields.update((name + ".length", self._field(a)) for name, a in batch.lengths.items() if name != TARGET or not self._target_field)
         if self._keys is None and not fields:
             return images, target
@@ -562,7 +563,7 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         """Batches finished for a GPU are in memory of the loader's run."""
         return _apart(array) if not self._gpu else _tensor(array, COPY) if CPYTHON else torch.from_dlpack(array).clone()
 
-    def _own_target(self, target: Any, batch: Batch) -> Any:
+    def _see_targets(self, batch: Batch) -> None:
         """Of a field: a number or an array of each sample."""
         lengths = batch.lengths.get(TARGET)
         if lengths is not None and batch.count:
@@ -571,13 +572,12 @@ class Loader(OwnMixin, Passes, Generic[Item]):
             if not bool((told == self._target_length).all()):
                 raise ArgumentError("targets of %d and of other lengths: with augment= all have the same; give samples as dicts, with the target as "
                                     "a field (fields=), or leave out augment=" % self._target_length)
-        return across(self._device, target) if self._on_gpu else target
 
     # Tensors of host memory that somebody keeps are never overwritten: the memory of a batch is used again when nobody has it.
 
     def _tensors(self, batch: Batch) -> Tuple[Any, Any]:
         if self._gpu:
-            return self._gpu.deliver(batch)
+            return self._gpu.deliver(batch, batch.fields[TARGET] if self._target_field else None)
         if self._in_pairs:
             pixels, targets = _l.quick.mrp_export_pair(batch._lease.address, self._finish.address)
             return _from_capsule(pixels), _from_capsule(targets)

@@ -1,5 +1,8 @@
 """The way of batches to a GPU, with a GPU that stands for one: its copies happen when somebody waits for them, and not before."""
 import gc
+import os
+import signal
+import threading
 import weakref
 
 import pytest
@@ -8,7 +11,7 @@ torch = pytest.importorskip("torch")
 np = pytest.importorskip("numpy")
 import millrace  # noqa: E402
 import millrace.torch  # noqa: E402
-from millrace import _gpu  # noqa: E402
+from millrace import _across, _gpu  # noqa: E402
 
 AUGMENT = "rrc(32),flip,normalise(imagenet)"
 
@@ -19,6 +22,9 @@ class Stream:
 
     def wait_stream(self, other):
         pass
+
+    def wait_event(self, event):
+        assert event.behind is not None
 
     def __enter__(self):
         return self
@@ -56,6 +62,8 @@ class Pretended:
         gpu = self
 
         class Event:
+            behind = None
+
             def record(self, stream):
                 self.behind = [out for out, _ in gpu.queue]
 
@@ -76,7 +84,8 @@ def gpu(monkeypatch):
     g = Pretended()
     monkeypatch.setattr(_gpu, "send", g.send)
     monkeypatch.setattr(_gpu, "pinned", g.pinned)
-    for name, what in (("Stream", Stream), ("stream", lambda s: s), ("current_stream", Stream), ("Event", g.event)):
+    for name, what in (("Stream", Stream), ("stream", lambda s: s), ("current_stream", Stream), ("Event", g.event),
+                       ("current_device", lambda: 0)):
         monkeypatch.setattr(torch.cuda, name, what)
     monkeypatch.setattr(torch.Tensor, "record_stream", lambda self, stream: None)
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda self: pytest.fail("memory is pinned inside next()"))
@@ -170,3 +179,137 @@ def test_a_loader_that_is_dropped_ends(shapes, gpu):
     x, _ = next(it)
     del it, l
     assert seen() is None and not gpu.queue and (x != 7).any()
+
+
+# ---------------------------------------------------------------------- batches that Python makes
+
+class Forms(torch.utils.data.Dataset):
+    """Samples of large and small members, in every layout."""
+
+    def __init__(self, count=40):
+        self.count = count
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, k):
+        picture = torch.full((3, 96, 96), float(k))
+        boxes = {"boxes": torch.full((k % 3, 4), float(k)), "labels": torch.full((k % 3,), k)}
+        return picture, boxes, picture.to(torch.bfloat16), picture.to(torch.uint8)[0], k, "name %d" % k
+
+
+def last(batch):
+    """collate_fn=: the pictures channels_last."""
+    made = torch.utils.data.default_collate([s[:1] + s[2:] for s in batch])
+    made[0] = made[0].contiguous(memory_format=torch.channels_last)
+    return {"x": made[0], "boxes": [s[1] for s in batch], "rest": made[1:], "none": torch.empty(0, 3)}
+
+
+def leaves(made, out=None):
+    out = [] if out is None else out
+    if isinstance(made, dict):
+        made = list(made.values())
+    if isinstance(made, (list, tuple)):
+        for v in made:
+            leaves(v, out)
+    else:
+        out.append(made)
+    return out
+
+
+def same(a, b):
+    a, b = leaves(a), leaves(b)
+    return len(a) == len(b) and all(torch.equal(x, y) and x.dtype == y.dtype and x.stride() == y.stride() if isinstance(x, torch.Tensor)
+                                    else x == y for x, y in zip(a, b))
+
+
+@pytest.mark.parametrize("late", [True, False], ids=["late", "at once"])
+@pytest.mark.parametrize("collate", [None, last], ids=["default", "collate_fn"])
+@pytest.mark.parametrize("how", [dict(num_workers=2, multiprocessing_context="fork"), dict(num_workers=2, multiprocessing_context="threads"), {}],
+                         ids=["processes", "threads", "here"])
+def test_batches_of_python_are_copied_ahead(gpu, monkeypatch, how, collate, late):
+    """By a thread, from a few pieces of pinned memory that no copy under way is taken from; what is delivered was not changed meanwhile."""
+    gpu.late = late
+    senders = set()
+    monkeypatch.setattr(_gpu, "send", lambda host, device: (senders.add(threading.current_thread().name), gpu.send(host, device))[1])
+    usual = millrace.torch.Loader(Forms(), 8, shuffle=True, seed=3, collate_fn=collate)
+    want = [b for _ in range(2) for b in usual]
+    loader = millrace.torch.Loader(Forms(), 8, shuffle=True, seed=3, collate_fn=collate, device="cuda", **how)
+    got = [b for _ in range(2) for b in loader]
+    loader.close()
+    assert not gpu.queue and len(got) == len(want) and all(map(same, got, want))
+    assert len(gpu.allocated) <= 3 and bool(gpu.waits) == late
+    assert senders == ({"millrace batches"} if how else {"MainThread"})
+
+
+def test_next_takes_what_was_sent(gpu, monkeypatch):
+    """It neither copies nor pins, and small tensors share one copy; the device has two batches that nobody took, and no more."""
+    here, crossing = threading.get_ident(), _across.Crossing.send
+
+    def send(self, made):
+        assert threading.get_ident() != here
+        return crossing(self, made)
+    monkeypatch.setattr(_across.Crossing, "send", send)
+    gpu.late = False
+    with millrace.torch.Loader(Forms(80), 8, device="cuda", num_workers=2, multiprocessing_context="fork", collate_fn=last) as loader:
+        it = iter(loader)
+        next(it)
+        pool = loader._makers.pool
+        for _ in range(3):
+            with pool._come:
+                pool._come.wait_for(lambda: len(pool._sent) == 2)
+            x = next(it)
+        assert len(pool._sent) <= 2 and len(gpu.allocated) <= 3
+        boxes = x["boxes"]
+        assert len({t.untyped_storage().data_ptr() for t in (b["boxes"] for b in boxes) if t.numel()}) == 1
+        boxes[1]["boxes"].add_(1)
+        assert boxes[2]["boxes"]._version == 0  # autograd takes them for tensors of their own
+
+
+def test_iterations_within_iterations_of_python(gpu):
+    gpu.late = False
+    with millrace.torch.Loader(Forms(), 8, device="cuda", num_workers=2, multiprocessing_context="fork", collate_fn=last) as loader:
+        want = list(loader)
+        got = []
+        for b in loader:
+            got.append(b)
+            assert same(next(iter(loader)), want[0])
+        assert all(map(same, got, want))
+        it, thread = iter(loader), loader._makers.pool._thread
+        next(it)
+    with pytest.raises(millrace.ClosedError):
+        next(it)
+    assert not thread.is_alive()
+    loader = millrace.torch.Loader(Forms(), 8, device="cuda", num_workers=1, multiprocessing_context="fork", collate_fn=last)
+    assert same(next(iter(loader)), want[0])
+    thread = loader._makers.pool._thread
+    del loader
+    gc.collect()
+    assert not thread.is_alive()  # it does not keep the loader
+
+
+class Fails(Forms):
+    def __getitem__(self, k):
+        if k == 13:
+            raise KeyError("no such sample")
+        if k == 29:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().__getitem__(k)
+
+
+def test_errors_come_with_their_batch(gpu):
+    """And the loop can go on after them."""
+    gpu.late = False
+    with millrace.torch.Loader(Fails(), 4, device="cuda", num_workers=2, multiprocessing_context="fork", collate_fn=last) as loader:
+        it = iter(loader)
+        assert [next(it)["rest"][2][0].item() for _ in range(3)] == [0, 4, 8]
+        for _ in range(2):
+            with pytest.raises(KeyError, match="no such sample"):
+                next(it)
+        it.skip_to(4)
+        assert [next(it)["rest"][2][0].item() for _ in range(3)] == [16, 20, 24]
+        with pytest.raises(millrace.WorkerError, match="29"):
+            next(it)
+        it.skip_to(8)
+        assert [next(it)["rest"][2][0].item() for _ in range(2)] == [32, 36]
+        assert next(it, None) is None
