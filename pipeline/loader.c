@@ -15,10 +15,10 @@
 
 static int start_stages(mr_loader *l, mr_error *err)
 {
-    int rc = mri_decode_stage_start(l->decode, err);
-    if (rc == MR_OK && l->staging) rc = mri_staging_start(l->staging, err);
-    if (rc == MR_OK) rc = mri_read_stage_start(l->read, err);
-    if (rc == MR_OK && l->order) rc = mri_order_stage_start(l->order, err);
+    int rc = mri_decode_stage_start(l->stages.decode, err);
+    if (rc == MR_OK && l->stages.staging) rc = mri_staging_start(l->stages.staging, err);
+    if (rc == MR_OK) rc = mri_read_stage_start(l->stages.read, err);
+    if (rc == MR_OK && l->stages.order) rc = mri_order_stage_start(l->stages.order, err);
     return rc;
 }
 
@@ -119,26 +119,27 @@ void mr_loader_close(mr_loader *l)
     }
     mr_loader_stop(l);
     enter_to_close(l);
-    mri_order_stage_join(l->order);
-    mri_read_stage_join(l->read);
-    mri_decode_stage_join(l->decode);
-    mri_staging_join(l->staging);
-    mri_staging_destroy(l->staging); /* device work that still uses our memory is over */
-    const bool lost = !mri_read_stage_destroy(l->read);
+    mri_order_stage_join(l->stages.order);
+    mri_read_stage_join(l->stages.read);
+    mri_decode_stage_join(l->stages.decode);
+    mri_staging_join(l->stages.staging);
+    mri_staging_destroy(l->stages.staging); /* device work that still uses our memory is over */
+    const bool lost = !mri_read_stage_destroy(l->stages.read);
     mri_charges_destroy(l->charges);
     mri_tuner_destroy(l->tuner);
-    mri_decode_stage_destroy(l->decode);
-    mri_order_stage_destroy(l->order);
+    mri_decode_stage_destroy(l->stages.decode);
+    mri_order_stage_destroy(l->stages.order);
     mri_ring_destroy(l->ring);
     mri_chunks_fini(&l->chunks, lost);
-    if (!lost) mri_resident_destroy(l->resident);
+    if (!lost) mri_resident_destroy(l->kept.resident);
     mri_shelf_close(l->shelf, &l->slots);
     free(l->host_parts);
     if (l->consumer.thread) mri_cpu_time_close(&l->consumer.cpu);
-    mri_points_destroy(l->points);
-    mri_cache_close(l->cache); /* readers are gone: nobody reads its file */
-    if (l->reserved && l->plan.cfg.budget) mri_budget_return(l->plan.cfg.budget, l->plan.memory.reserved);
-    mr_budget_destroy(l->own_budget);
+    mri_points_destroy(l->kept.points);
+    mri_cache_close(l->kept.cache); /* readers are gone: nobody reads its file */
+    if (l->budget.reserved && l->plan.cfg.budget)
+        mri_budget_return(l->plan.cfg.budget, l->plan.memory.reserved);
+    mr_budget_destroy(l->budget.own);
     mri_loader_plan_drop(&l->plan);
     mri_bad_samples_fini(&l->bad);
     mri_notices_tell(&l->notices);
@@ -162,7 +163,7 @@ static int fill_inline(mr_loader *l, uint64_t until_ns, mr_error *err)
     int rc = MR_OK;
     if (!s->begun) {
         *s = (mri_serial){.begun = true, .all = {.asked_ns = mri_now_ns()}};
-        rc = mri_read_resident_inline(l->read, err);
+        rc = mri_read_resident_inline(l->stages.read, err);
         s->read_ns = mri_now_ns() - s->all.asked_ns;
     }
     for (bool first = true; rc == MR_OK && !mri_ring_is_full(l->ring, batch); first = false) {
@@ -173,14 +174,14 @@ static int fill_inline(mr_loader *l, uint64_t until_ns, mr_error *err)
         if (!c) return MR_ECANCELED; /* the slot is free and chunks are at hand: only a stop is left */
         const uint64_t start = mri_now_ns();
         mri_work work = {0};
-        rc = mri_read_chunk_inline(l->read, c, err);
+        rc = mri_read_chunk_inline(l->stages.read, c, err);
         s->read_ns += mri_now_ns() - start;
-        if (rc == MR_OK) rc = mri_decode_chunk_inline(l->decode, c, &work, err);
+        if (rc == MR_OK) rc = mri_decode_chunk_inline(l->stages.decode, c, &work, err);
         mri_work_add(&s->all.work, &work);
     }
     if (rc == MR_OK)
         mri_ring_mark_serial(l->ring, batch, &s->all, s->read_ns,
-                             l->staging ? mri_staging_seen_late(l->staging) : 0);
+                             l->stages.staging ? mri_staging_seen_late(l->stages.staging) : 0);
     s->begun = false;
     return rc;
 }
@@ -188,7 +189,7 @@ static int fill_inline(mr_loader *l, uint64_t until_ns, mr_error *err)
 static void count_wait(mr_loader *l, uint64_t since_ns)
 {
     const uint64_t waited = mri_now_ns() - since_ns;
-    mri_count(&l->wait_ns, waited);
+    mri_count(&l->delivered.wait_ns, waited);
     l->consumer.waited_ns += waited;
 }
 
@@ -199,7 +200,8 @@ static int prepare_inline(mr_loader *l, uint64_t timeout_ns)
     mr_error failed = MR_ERROR_INIT;
     if (mri_ring_is_ready(l->ring)) return MR_OK;
     int rc = fill_inline(l, mri_plus(start, timeout_ns), &failed);
-    if (rc == MR_OK && l->staging) rc = mri_stage_inline(l->staging, mri_ring_next(l->ring), &failed);
+    if (rc == MR_OK && l->stages.staging)
+        rc = mri_stage_inline(l->stages.staging, mri_ring_next(l->ring), &failed);
     if (rc != MR_OK && rc != MR_EAGAIN) mri_halt_fail(&l->halt, rc, &failed);
     count_wait(l, start);
     return rc == MR_EAGAIN ? rc : MR_OK;
@@ -267,8 +269,8 @@ static void describe(mr_loader *l, const mri_ring_batch *b, mr_batch *out)
     out->last = out->step + 1 == l->plan.info.steps_per_epoch;
     out->all_count = mri_batches_count(&l->plan.batches, b->batch);
     mri_batches_own(&l->plan.batches, b->batch, &out->first, &out->count);
-    out->parts = l->staging ? mri_staging_parts(l->staging, b->batch) : host_parts(l, b->slot);
-    if (!l->staging || l->plan.cfg.keep_host) {
+    out->parts = l->stages.staging ? mri_staging_parts(l->stages.staging, b->batch) : host_parts(l, b->slot);
+    if (!l->stages.staging || l->plan.cfg.keep_host) {
         out->pixels = b->slot->pixels;
         out->labels = b->slot->labels;
         out->affine = b->slot->affine;
@@ -299,8 +301,8 @@ static int take_next(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error 
     l->consumer.waited_ns = l->consumer.late_ns = 0;
     describe(l, &taken, &batch);
     mri_result_give(out, &batch, sizeof batch);
-    mri_count(&l->batches_out, 1);
-    mri_count(&l->samples_out, batch.count);
+    mri_count(&l->delivered.batches, 1);
+    mri_count(&l->delivered.samples, batch.count);
     mri_tune_batch(l);
     return MR_OK;
 }
@@ -324,7 +326,7 @@ static int seek(mr_loader *l, uint64_t epoch, uint64_t step, mr_error *err)
 {
     const mri_loader_plan *plan = &l->plan;
     const uint64_t per_epoch = plan->info.steps_per_epoch, epochs = plan->batches.end_batch / per_epoch;
-    if (plan->threads || l->staging)
+    if (plan->threads || l->stages.staging)
         return mr_error_set(
             err, MR_EUNSUPPORTED,
             "mr_loader_seek: this loader has %s; expected prefetch 0 and no devices: open another loader "
@@ -357,12 +359,13 @@ int mr_loader_release(mr_loader *l, mr_batch *batch, mr_stream *const *streams)
     mr_error failed = MR_ERROR_INIT;
     MRI_OWN(NULL, l);
     MRI_GIVEN(NULL, batch);
-    if (is_function_of(l) || (l->staging && !streams)) return MR_EINVAL;
+    if (is_function_of(l) || (l->stages.staging && !streams)) return MR_EINVAL;
     if (!mri_ring_may_release(l->ring, batch->global_step)) return MR_EINVAL;
     int rc = MR_OK;
     /* prefetch off: nothing overlaps, so the next read starts when this step's work is over */
-    if (l->staging)
-        rc = mri_staging_mark_consumed(l->staging, batch->global_step, streams, !l->plan.threads, &failed);
+    if (l->stages.staging)
+        rc = mri_staging_mark_consumed(l->stages.staging, batch->global_step, streams, !l->plan.threads,
+                                       &failed);
     if (rc != MR_OK) mri_halt_fail(&l->halt, rc, &failed);
     mri_ring_release(l->ring);
     return rc;

@@ -18,7 +18,7 @@ static int make_cache(mr_loader *l, mr_error *err)
         const int rc = mri_cache_stamp(l->plan.source, &cfg.stamp, err);
         if (rc != MR_OK) return rc;
     }
-    return mri_cache_open(&l->cache, &cfg, err);
+    return mri_cache_open(&l->kept.cache, &cfg, err);
 }
 
 /* Before anything is taken. */
@@ -27,14 +27,14 @@ static int make_budget(mr_loader *l, mr_error *err)
     const mri_memory_plan *memory = &l->plan.memory;
     mr_budget *shared = l->plan.cfg.budget;
     if (!shared && !memory->share.pixels) return MR_OK;
-    if (!shared && mr_budget_create(&l->own_budget, memory->all) != MR_OK)
+    if (!shared && mr_budget_create(&l->budget.own, memory->all) != MR_OK)
         return mr_error_set(err, MR_ENOMEM, "no memory for a loader");
-    mr_budget *budget = shared ? shared : l->own_budget;
+    mr_budget *budget = shared ? shared : l->budget.own;
     const int rc = mri_budget_reserve(budget, memory->reserved);
     if (rc != MR_OK) /* another loader was opened at the same time */
         return mr_error_set(err, rc, "the loader needs %.1f MiB, and the budget has %.1f MiB left",
                             (double)memory->reserved / 1048576, (double)mri_budget_left(budget) / 1048576);
-    l->reserved = true;
+    l->budget.reserved = true;
     if (memory->share.pixels) mri_halt_add(&l->halt, mri_budget_wake, budget);
     return MR_OK;
 }
@@ -48,8 +48,9 @@ static int make_memory(mr_loader *l, mr_error *err)
     if (rc == MR_OK) rc = mri_batches_add_dealer(&l->plan.batches, l->plan.source, err);
     if (rc == MR_OK && l->plan.cfg.cache != MR_CACHE_OFF) rc = make_cache(l, err);
     if (rc == MR_OK && memory->points)
-        rc = mri_points_create(&l->points, mr_source_info_of(l->plan.source)->count, memory->points, err);
-    if (rc == MR_OK && memory->resident) rc = mri_resident_create(&l->resident, l->plan.source, err);
+        rc =
+            mri_points_create(&l->kept.points, mr_source_info_of(l->plan.source)->count, memory->points, err);
+    if (rc == MR_OK && memory->resident) rc = mri_resident_create(&l->kept.resident, l->plan.source, err);
     if (rc != MR_OK) return rc;
     l->host_parts = calloc((size_t)l->plan.slot_count * l->plan.info.parts, sizeof *l->host_parts);
     if (!l->host_parts)
@@ -79,7 +80,7 @@ static int make_order_stage(mr_loader *l, mr_error *err)
 {
     const mri_order_config cfg = {
         .ring = l->ring, .halt = &l->halt, .batches = &l->plan.batches, .trace = l->plan.cfg.trace};
-    return asks_ahead(l) ? mri_order_stage_create(&l->order, &cfg, err) : MR_OK;
+    return asks_ahead(l) ? mri_order_stage_create(&l->stages.order, &cfg, err) : MR_OK;
 }
 
 static int make_ring(mr_loader *l, mr_error *err)
@@ -102,8 +103,8 @@ static int make_read_stage(mr_loader *l, mr_error *err)
 {
     l->locator = (mri_locator){.batches = &l->plan.batches,
                                .source = l->plan.source,
-                               .cache = l->cache,
-                               .resident = l->resident,
+                               .cache = l->kept.cache,
+                               .resident = l->kept.resident,
                                .chunk_room = l->chunks.room,
                                .direct = l->plan.cfg.direct};
     const mri_reader_config reader = {.source = l->plan.source,
@@ -112,26 +113,26 @@ static int make_read_stage(mr_loader *l, mr_error *err)
                                       .any_thread = !l->plan.threads, /* whoever asks for a batch reads */
                                       .buffers = l->chunks.pieces,
                                       .buffer_bytes = l->chunks.room,
-                                      .buffer_count = l->resident ? 0 : l->chunks.count,
+                                      .buffer_count = l->kept.resident ? 0 : l->chunks.count,
                                       .note = mri_notice_once,
                                       .note_context = &l->notices,
-                                      .extra_fd = l->cache ? mri_cache_fd(l->cache) : -1,
-                                      .extra_path = l->cache ? mri_cache_path(l->cache) : NULL};
+                                      .extra_fd = l->kept.cache ? mri_cache_fd(l->kept.cache) : -1,
+                                      .extra_path = l->kept.cache ? mri_cache_path(l->kept.cache) : NULL};
     const mri_read_config cfg = {.ring = l->ring,
                                  .halt = &l->halt,
                                  .locator = &l->locator,
-                                 .resident = l->resident,
+                                 .resident = l->kept.resident,
                                  .io = l->plan.io,
                                  .readers = l->plan.cfg.readers,
                                  .reader = reader,
                                  .trace = l->plan.cfg.trace,
                                  .recorded = l->plan.cfg.record != NULL};
-    return mri_read_stage_create(&l->read, &cfg, err);
+    return mri_read_stage_create(&l->stages.read, &cfg, err);
 }
 
 static int make_decode_stage(mr_loader *l, mr_error *err)
 {
-    const bool keeps = l->cache && !(l->plan.cfg.no_checks && l->plan.cfg.cache == MR_CACHE_DISK);
+    const bool keeps = l->kept.cache && !(l->plan.cfg.no_checks && l->plan.cfg.cache == MR_CACHE_DISK);
     l->place = (mri_place_config){.source = l->plan.source,
                                   .augment = l->plan.augment,
                                   .fields = &l->plan.fields,
@@ -141,17 +142,17 @@ static int make_decode_stage(mr_loader *l, mr_error *err)
                                   .width = l->plan.info.width,
                                   .channels = l->plan.info.channels,
                                   .seed = l->plan.cfg.seed,
-                                  .cache = l->cache,
+                                  .cache = l->kept.cache,
                                   .cache_form = l->plan.cache_form,
                                   .keeps = keeps, /* unchecked ones on disk: later runs would take them for
                                                      checked */
-                                  .resident = l->resident,
-                                  .points = l->points,
+                                  .resident = l->kept.resident,
+                                  .points = l->kept.points,
                                   .no_checks = l->plan.cfg.no_checks,
                                   .unlabelled = l->plan.cfg.count_unlabelled ? 0 : -1,
                                   .until = &l->halt.over,
                                   .budget = !l->plan.memory.share.pixels ? NULL
-                                            : l->own_budget              ? l->own_budget
+                                            : l->budget.own              ? l->budget.own
                                                                          : l->plan.cfg.budget,
                                   .share = l->plan.memory.share};
     const mri_decode_config cfg = {.ring = l->ring,
@@ -164,7 +165,7 @@ static int make_decode_stage(mr_loader *l, mr_error *err)
                                    .chunk_samples = l->plan.memory.chunk_samples,
                                    .trace = l->plan.cfg.trace,
                                    .record = l->plan.cfg.record};
-    return mri_decode_stage_create(&l->decode, &cfg, err);
+    return mri_decode_stage_create(&l->stages.decode, &cfg, err);
 }
 
 static int make_staging(mr_loader *l, mr_error *err)
@@ -177,7 +178,7 @@ static int make_staging(mr_loader *l, mr_error *err)
                                     .device_slots = l->plan.device_slots,
                                     .trace = l->plan.cfg.trace,
                                     .record = l->plan.cfg.record};
-    return mri_staging_create(&l->staging, &cfg, err);
+    return mri_staging_create(&l->stages.staging, &cfg, err);
 }
 
 int mri_loader_make(mr_loader *l, mr_error *err)
@@ -196,7 +197,7 @@ int mri_loader_make(mr_loader *l, mr_error *err)
     if (rc == MR_OK) rc = make_order_stage(l, err);
     if (rc == MR_OK) rc = make_read_stage(l, err);
     if (rc == MR_OK) rc = make_decode_stage(l, err);
-    if (rc == MR_OK) rc = mri_charges_create(&l->charges, l->ring, l->decode, err);
+    if (rc == MR_OK) rc = mri_charges_create(&l->charges, l->ring, l->stages.decode, err);
     if (rc == MR_OK && l->plan.cfg.devices) rc = make_staging(l, err);
     if (rc == MR_OK) rc = mri_tune_start(l, err);
     return rc;

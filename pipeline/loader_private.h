@@ -65,33 +65,55 @@ typedef struct mri_consumer {
     _Atomic bool close_refused;
 } mri_consumer;
 
+/* Memory that loaders share; fixed after open, until close. */
+typedef struct mri_loader_budget {
+    mr_budget *own; /* NULL: the caller's, or nothing waits for memory */
+    bool reserved;  /* of the caller's */
+} mri_loader_budget;
+
+/* Stores of samples and of their entry points. The pointers are fixed after open; the stores' headers name
+ * their locks. */
+typedef struct mri_loader_kept {
+    mri_resident *resident;
+    mri_points *points; /* or NULL */
+    mri_cache *cache;   /* NULL: none */
+} mri_loader_kept;
+
+/* Stages with threads, in the order in which a batch passes them. The pointers are fixed after open; the
+ * stages' headers name their locks. */
+typedef struct mri_loader_stages {
+    mri_order_stage *order; /* NULL: the order is no function of the caller's, or there are no threads */
+    mri_read_stage *read;
+    mri_decode_stage *decode;
+    mri_staging *staging; /* NULL: batches stay in host memory */
+} mri_loader_stages;
+
+/* Atomic: the consumer writes, any thread reads. */
+typedef struct mri_delivered {
+    uint64_t wait_ns, batches, samples;
+} mri_delivered;
+
 struct mr_loader {
     uint32_t process; /* that opened it (base/handle.h) */
     mri_loader_plan plan;
     mri_place_config place; /* fixed once the stages are made, like the locator */
     mri_locator locator;
 
-    mr_budget *own_budget; /* NULL: the caller's, or nothing waits for memory */
-    bool reserved;         /* of the caller's */
+    mri_loader_budget budget;
     mri_halt halt;
     mri_notices notices;
     mri_bad_samples bad;
-    mri_resident *resident;
-    mri_points *points; /* or NULL */
-    mri_cache *cache;   /* NULL: none */
+    mri_loader_kept kept;
     mri_slots slots;
     mri_shelf *shelf; /* NULL: nothing can be kept */
     mri_chunks chunks;
     mri_ring *ring;
-    mri_order_stage *order; /* NULL: the order is no function of the caller's, or there are no threads */
-    mri_read_stage *read;
-    mri_decode_stage *decode;
-    mri_staging *staging; /* NULL: batches stay in host memory */
+    mri_loader_stages stages;
     mri_charges *charges;
     mri_tuner *tuner; /* NULL: settings stay. The consumer's */
 
-    mr_part *host_parts;                        /* slot_count sets of info.parts, without devices */
-    uint64_t wait_ns, batches_out, samples_out; /* atomic; the consumer's */
+    mr_part *host_parts; /* slot_count sets of info.parts, without devices */
+    mri_delivered delivered;
     mri_consumer consumer;
 };
 

@@ -5,13 +5,13 @@
 
 static void read_stats(const mr_loader *l, mr_loader_stats *out)
 {
-    mri_read_counters *read = mri_read_stage_counters(l->read);
-    mri_decode_counters *decode = mri_decode_stage_counters(l->decode);
+    mri_read_counters *read = mri_read_stage_counters(l->stages.read);
+    mri_decode_counters *decode = mri_decode_stage_counters(l->stages.decode);
     *out = (mr_loader_stats){.read = mri_stage_stats(&read->stage, l->plan.info.readers),
                              .decode = mri_stage_stats(&decode->stage, l->plan.info.workers),
-                             .wait_ns = mri_counted(&l->wait_ns),
-                             .batches = mri_counted(&l->batches_out),
-                             .samples = mri_counted(&l->samples_out),
+                             .wait_ns = mri_counted(&l->delivered.wait_ns),
+                             .batches = mri_counted(&l->delivered.batches),
+                             .samples = mri_counted(&l->delivered.samples),
                              .bytes_read = mri_counted(&read->bytes) + mri_counted(&decode->read_bytes),
                              .bad_samples = mri_counted(&l->bad.bad),
                              .replaced = mri_counted(&l->bad.replaced),
@@ -21,15 +21,16 @@ static void read_stats(const mr_loader *l, mr_loader_stats *out)
                              .reads_again = mri_counted(&read->again),
                              .cache_hits = mri_counted(&decode->cache_hits)};
     out->read.items += mri_counted(&decode->unread);
-    if (l->cache) {
-        const mri_cache_counts c = mri_cache_counts_of(l->cache);
+    if (l->kept.cache) {
+        const mri_cache_counts c = mri_cache_counts_of(l->kept.cache);
         out->cache_entries = c.entries;
         out->cache_bytes = c.bytes;
         out->cache_dropped = c.dropped;
     }
-    if (!l->staging) return;
-    out->copy = mri_stage_stats(mri_staging_counter(l->staging), l->plan.threads ? 1 : 0);
-    for (uint32_t r = 0; r < l->plan.info.parts; r++) out->bytes_copied[r] = mri_staging_bytes(l->staging, r);
+    if (!l->stages.staging) return;
+    out->copy = mri_stage_stats(mri_staging_counter(l->stages.staging), l->plan.threads ? 1 : 0);
+    for (uint32_t r = 0; r < l->plan.info.parts; r++)
+        out->bytes_copied[r] = mri_staging_bytes(l->stages.staging, r);
 }
 
 void mr_loader_stats_read_sized(const mr_loader *l, mr_loader_stats *out)
@@ -56,14 +57,14 @@ void mr_loader_charge(const mr_loader *l, uint64_t global_step, uint32_t part, u
 uint32_t mr_loader_slowest(const mr_loader *l, mr_slow_sample *out, uint32_t room)
 {
     if (!MRI_IS_OWN(l) || !out) return 0;
-    return mri_decode_stage_slowest(l->decode, out, room);
+    return mri_decode_stage_slowest(l->stages.decode, out, room);
 }
 
 uint32_t mr_loader_odd(const mr_loader *l, mr_odd *out, uint32_t room)
 {
     if (!MRI_IS_OWN(l) || !out) return 0;
-    const uint32_t workers = mri_decode_stage_odd(l->decode, out, room);
-    return workers + mri_read_stage_odd(l->read, out + workers, room - workers);
+    const uint32_t workers = mri_decode_stage_odd(l->stages.decode, out, room);
+    return workers + mri_read_stage_odd(l->stages.read, out + workers, room - workers);
 }
 
 void mr_loader_record_step(const mr_loader *l, uint64_t global_step, uint32_t samples,

@@ -41,7 +41,7 @@ static void use(mr_loader *l)
     const uint32_t beyond = l->plan.slot_count - l->plan.cfg.keep - l->plan.cfg.prefetch;
     const mri_ring_limits limits = {n[MRI_TUNE_WORKERS], n[MRI_TUNE_READERS], n[MRI_TUNE_PREFETCH] + beyond};
     mri_ring_limit(l->ring, &limits);
-    mri_read_stage_set_depth(l->read, n[MRI_TUNE_DEPTH]);
+    mri_read_stage_set_depth(l->stages.read, n[MRI_TUNE_DEPTH]);
     l->plan.info.workers = n[MRI_TUNE_WORKERS];
     l->plan.info.readers = n[MRI_TUNE_READERS];
     l->plan.info.prefetch = n[MRI_TUNE_PREFETCH];
@@ -68,7 +68,7 @@ int mri_tune_start(mr_loader *l, mr_error *err)
     cfg.batch = l->plan.cfg.batch;
     cfg.note = note;
     cfg.context = l;
-    if (l->resident) fix_reading(&cfg);
+    if (l->kept.resident) fix_reading(&cfg);
     if (mri_tuner_create(&l->tuner, &cfg) != MR_OK)
         return mr_error_set(err, MR_ENOMEM, "no memory for a tuner");
     use(l);
@@ -81,7 +81,7 @@ static void begin_cache(mr_loader *l)
     char text[256];
     if (!l->plan.cache_waits || !mri_tuner_is_late(l->tuner)) return;
     l->plan.cache_waits = false;
-    mri_cache_begin(l->cache);
+    mri_cache_begin(l->kept.cache);
     snprintf(text, sizeof text,
              "tune: the loader is the limit: coefficients are kept in memory from here on, up to %.1f GiB, "
              "for later epochs",

@@ -18,78 +18,84 @@ typedef unsigned psk_client(void *ssl, const char *hint, char *identity, unsigne
 typedef unsigned psk_server(void *ssl, const char *identity, unsigned char *key, unsigned key_most);
 
 typedef struct functions {
-    const void *(*TLS_method)(void);
-    void *(*SSL_CTX_new)(const void *method);
-    void (*SSL_CTX_free)(void *ctx);
-    long (*SSL_CTX_ctrl)(void *ctx, int what, long number, void *pointer);
-    int (*SSL_CTX_set_ciphersuites)(void *ctx, const char *names);
-    int (*SSL_CTX_set_num_tickets)(void *ctx, size_t count);
-    void (*SSL_CTX_set_default_read_buffer_len)(void *ctx, size_t bytes);
-    void *(*SSL_new)(void *ctx);
-    void (*SSL_free)(void *ssl);
-    void (*SSL_set_bio)(void *ssl, void *in, void *out);
-    void (*SSL_set_connect_state)(void *ssl);
-    void (*SSL_set_accept_state)(void *ssl);
-    void (*SSL_set_psk_client_callback)(void *ssl, psk_client *call);
-    void (*SSL_set_psk_server_callback)(void *ssl, psk_server *call);
-    int (*SSL_set_ex_data)(void *ssl, int slot, void *data);
-    void *(*SSL_get_ex_data)(const void *ssl, int slot);
-    int (*SSL_do_handshake)(void *ssl);
-    int (*SSL_read)(void *ssl, void *data, int bytes);
-    int (*SSL_write)(void *ssl, const void *data, int bytes);
-    int (*SSL_get_error)(const void *ssl, int returned);
-    int (*SSL_has_pending)(const void *ssl);
-    int (*SSL_key_update)(void *ssl, int kind);
-    void *(*BIO_meth_new)(int type, const char *name);
-    int (*BIO_meth_set_write)(void *method, int (*call)(void *bio, const char *data, int bytes));
-    int (*BIO_meth_set_read)(void *method, int (*call)(void *bio, char *data, int bytes));
-    int (*BIO_meth_set_ctrl)(void *method, long (*call)(void *bio, int what, long number, void *pointer));
-    void *(*BIO_new)(const void *method);
-    void (*BIO_set_data)(void *bio, void *data);
-    void *(*BIO_get_data)(void *bio);
-    void (*BIO_set_init)(void *bio, int init);
-    void (*BIO_set_flags)(void *bio, int flags);
-    void (*BIO_clear_flags)(void *bio, int flags);
-    void (*ERR_clear_error)(void);
+    struct {
+        const void *(*TLS_method)(void);
+        void *(*SSL_CTX_new)(const void *method);
+        void (*SSL_CTX_free)(void *ctx);
+        long (*SSL_CTX_ctrl)(void *ctx, int what, long number, void *pointer);
+        int (*SSL_CTX_set_ciphersuites)(void *ctx, const char *names);
+        int (*SSL_CTX_set_num_tickets)(void *ctx, size_t count);
+        void (*SSL_CTX_set_default_read_buffer_len)(void *ctx, size_t bytes);
+    } ctx;
+    struct {
+        void *(*SSL_new)(void *ctx);
+        void (*SSL_free)(void *ssl);
+        void (*SSL_set_bio)(void *ssl, void *in, void *out);
+        void (*SSL_set_connect_state)(void *ssl);
+        void (*SSL_set_accept_state)(void *ssl);
+        void (*SSL_set_psk_client_callback)(void *ssl, psk_client *call);
+        void (*SSL_set_psk_server_callback)(void *ssl, psk_server *call);
+        int (*SSL_set_ex_data)(void *ssl, int slot, void *data);
+        void *(*SSL_get_ex_data)(const void *ssl, int slot);
+        int (*SSL_do_handshake)(void *ssl);
+        int (*SSL_read)(void *ssl, void *data, int bytes);
+        int (*SSL_write)(void *ssl, const void *data, int bytes);
+        int (*SSL_get_error)(const void *ssl, int returned);
+        int (*SSL_has_pending)(const void *ssl);
+        int (*SSL_key_update)(void *ssl, int kind);
+        void (*ERR_clear_error)(void);
+    } ssl;
+    struct {
+        void *(*BIO_meth_new)(int type, const char *name);
+        int (*BIO_meth_set_write)(void *method, int (*call)(void *bio, const char *data, int bytes));
+        int (*BIO_meth_set_read)(void *method, int (*call)(void *bio, char *data, int bytes));
+        int (*BIO_meth_set_ctrl)(void *method, long (*call)(void *bio, int what, long number, void *pointer));
+        void *(*BIO_new)(const void *method);
+        void (*BIO_set_data)(void *bio, void *data);
+        void *(*BIO_get_data)(void *bio);
+        void (*BIO_set_init)(void *bio, int init);
+        void (*BIO_set_flags)(void *bio, int flags);
+        void (*BIO_clear_flags)(void *bio, int flags);
+    } bio;
 } functions;
 
-#define MEMBER(name)                                                                                         \
+#define MEMBER(group, name)                                                                                  \
     {                                                                                                        \
-#name, offsetof(functions, name)                                                                     \
+#name, offsetof(functions, group.name)                                                               \
     }
-static const mri_symbol symbols[] = {MEMBER(TLS_method),
-                                     MEMBER(SSL_CTX_new),
-                                     MEMBER(SSL_CTX_free),
-                                     MEMBER(SSL_CTX_ctrl),
-                                     MEMBER(SSL_CTX_set_ciphersuites),
-                                     MEMBER(SSL_CTX_set_num_tickets),
-                                     MEMBER(SSL_CTX_set_default_read_buffer_len),
-                                     MEMBER(SSL_new),
-                                     MEMBER(SSL_free),
-                                     MEMBER(SSL_set_bio),
-                                     MEMBER(SSL_set_connect_state),
-                                     MEMBER(SSL_set_accept_state),
-                                     MEMBER(SSL_set_psk_client_callback),
-                                     MEMBER(SSL_set_psk_server_callback),
-                                     MEMBER(SSL_set_ex_data),
-                                     MEMBER(SSL_get_ex_data),
-                                     MEMBER(SSL_do_handshake),
-                                     MEMBER(SSL_read),
-                                     MEMBER(SSL_write),
-                                     MEMBER(SSL_get_error),
-                                     MEMBER(SSL_has_pending),
-                                     MEMBER(SSL_key_update),
-                                     MEMBER(BIO_meth_new),
-                                     MEMBER(BIO_meth_set_write),
-                                     MEMBER(BIO_meth_set_read),
-                                     MEMBER(BIO_meth_set_ctrl),
-                                     MEMBER(BIO_new),
-                                     MEMBER(BIO_set_data),
-                                     MEMBER(BIO_get_data),
-                                     MEMBER(BIO_set_init),
-                                     MEMBER(BIO_set_flags),
-                                     MEMBER(BIO_clear_flags),
-                                     MEMBER(ERR_clear_error)};
+static const mri_symbol symbols[] = {MEMBER(ctx, TLS_method),
+                                     MEMBER(ctx, SSL_CTX_new),
+                                     MEMBER(ctx, SSL_CTX_free),
+                                     MEMBER(ctx, SSL_CTX_ctrl),
+                                     MEMBER(ctx, SSL_CTX_set_ciphersuites),
+                                     MEMBER(ctx, SSL_CTX_set_num_tickets),
+                                     MEMBER(ctx, SSL_CTX_set_default_read_buffer_len),
+                                     MEMBER(ssl, SSL_new),
+                                     MEMBER(ssl, SSL_free),
+                                     MEMBER(ssl, SSL_set_bio),
+                                     MEMBER(ssl, SSL_set_connect_state),
+                                     MEMBER(ssl, SSL_set_accept_state),
+                                     MEMBER(ssl, SSL_set_psk_client_callback),
+                                     MEMBER(ssl, SSL_set_psk_server_callback),
+                                     MEMBER(ssl, SSL_set_ex_data),
+                                     MEMBER(ssl, SSL_get_ex_data),
+                                     MEMBER(ssl, SSL_do_handshake),
+                                     MEMBER(ssl, SSL_read),
+                                     MEMBER(ssl, SSL_write),
+                                     MEMBER(ssl, SSL_get_error),
+                                     MEMBER(ssl, SSL_has_pending),
+                                     MEMBER(ssl, SSL_key_update),
+                                     MEMBER(bio, BIO_meth_new),
+                                     MEMBER(bio, BIO_meth_set_write),
+                                     MEMBER(bio, BIO_meth_set_read),
+                                     MEMBER(bio, BIO_meth_set_ctrl),
+                                     MEMBER(bio, BIO_new),
+                                     MEMBER(bio, BIO_set_data),
+                                     MEMBER(bio, BIO_get_data),
+                                     MEMBER(bio, BIO_set_init),
+                                     MEMBER(bio, BIO_set_flags),
+                                     MEMBER(bio, BIO_clear_flags),
+                                     MEMBER(ssl, ERR_clear_error)};
 
 /* Numbers of those headers. */
 enum {
@@ -131,21 +137,21 @@ static void *socket_method;
 
 static int bio_moved(void *bio, ssize_t n, int direction)
 {
-    of.BIO_clear_flags(bio, BIO_READS | BIO_WRITES | BIO_RETRY);
+    of.bio.BIO_clear_flags(bio, BIO_READS | BIO_WRITES | BIO_RETRY);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
-        of.BIO_set_flags(bio, direction | BIO_RETRY);
+        of.bio.BIO_set_flags(bio, direction | BIO_RETRY);
     return (int)n;
 }
 
 static int bio_write(void *bio, const char *data, int bytes)
 {
-    const mri_tls *t = of.BIO_get_data(bio);
+    const mri_tls *t = of.bio.BIO_get_data(bio);
     return bio_moved(bio, send(t->fd, data, (size_t)bytes, MSG_NOSIGNAL | MSG_DONTWAIT), BIO_WRITES);
 }
 
 static int bio_read(void *bio, char *data, int bytes)
 {
-    const mri_tls *t = of.BIO_get_data(bio);
+    const mri_tls *t = of.bio.BIO_get_data(bio);
     return bio_moved(bio, recv(t->fd, data, (size_t)bytes, MSG_DONTWAIT), BIO_READS);
 }
 
@@ -173,13 +179,13 @@ static unsigned key_of_caller(void *ssl, const char *hint, char *identity, unsig
     (void)hint;
     if (identity_most < sizeof name) return 0;
     memcpy(identity, name, sizeof name);
-    return give_key(of.SSL_get_ex_data(ssl, 0), key, key_most);
+    return give_key(of.ssl.SSL_get_ex_data(ssl, 0), key, key_most);
 }
 
 static unsigned key_of_called(void *ssl, const char *identity, unsigned char *key, unsigned key_most)
 {
     (void)identity;
-    return give_key(of.SSL_get_ex_data(ssl, 0), key, key_most);
+    return give_key(of.ssl.SSL_get_ex_data(ssl, 0), key, key_most);
 }
 
 /* ---- open, close ---- */
@@ -194,19 +200,20 @@ static int fill_locked(mr_error *err)
             err, MR_EUNSUPPORTED,
             "TLS needs OpenSSL's libssl, 3 or 1.1.1 (Debian and Ubuntu: apt install libssl3): %s", what);
     if (rc) return mr_error_set(err, MR_EUNSUPPORTED, "libssl has no %s: TLS needs OpenSSL 3 or 1.1.1", what);
-    socket_method = of.BIO_meth_new(BIO_OF_OURS, "socket of a rank");
-    void *made = socket_method ? of.SSL_CTX_new(of.TLS_method()) : NULL;
-    if (!made || !of.BIO_meth_set_write(socket_method, bio_write) ||
-        !of.BIO_meth_set_read(socket_method, bio_read) || !of.BIO_meth_set_ctrl(socket_method, bio_control) ||
-        of.SSL_CTX_ctrl(made, CTRL_LEAST_VERSION, TLS_1_3, NULL) != 1 ||
-        !of.SSL_CTX_set_ciphersuites(made, "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256") ||
-        !of.SSL_CTX_set_num_tickets(made, 0)) {
-        if (made) of.SSL_CTX_free(made);
+    socket_method = of.bio.BIO_meth_new(BIO_OF_OURS, "socket of a rank");
+    void *made = socket_method ? of.ctx.SSL_CTX_new(of.ctx.TLS_method()) : NULL;
+    if (!made || !of.bio.BIO_meth_set_write(socket_method, bio_write) ||
+        !of.bio.BIO_meth_set_read(socket_method, bio_read) ||
+        !of.bio.BIO_meth_set_ctrl(socket_method, bio_control) ||
+        of.ctx.SSL_CTX_ctrl(made, CTRL_LEAST_VERSION, TLS_1_3, NULL) != 1 ||
+        !of.ctx.SSL_CTX_set_ciphersuites(made, "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256") ||
+        !of.ctx.SSL_CTX_set_num_tickets(made, 0)) {
+        if (made) of.ctx.SSL_CTX_free(made);
         return mr_error_set(err, MR_EUNSUPPORTED, "libssl has no TLS 1.3: it needs OpenSSL 3 or 1.1.1");
     }
-    (void)of.SSL_CTX_ctrl(made, CTRL_MODE, MODE_PARTIAL_WRITE | MODE_MOVING_BUFFER, NULL);
-    (void)of.SSL_CTX_ctrl(made, CTRL_READ_AHEAD, 1, NULL);
-    of.SSL_CTX_set_default_read_buffer_len(made, READ_BYTES);
+    (void)of.ctx.SSL_CTX_ctrl(made, CTRL_MODE, MODE_PARTIAL_WRITE | MODE_MOVING_BUFFER, NULL);
+    (void)of.ctx.SSL_CTX_ctrl(made, CTRL_READ_AHEAD, 1, NULL);
+    of.ctx.SSL_CTX_set_default_read_buffer_len(made, READ_BYTES);
     context = made;
     return MR_OK;
 }
@@ -237,20 +244,20 @@ int mri_tls_open(mri_tls **out, int fd, bool calls, const uint8_t key[MRI_KEY_BY
     *out = NULL;
     if (rc) return rc;
     mri_tls *t = calloc(1, sizeof *t);
-    void *bio = t ? of.BIO_new(socket_method) : NULL;
-    if (bio) t->ssl = of.SSL_new(context);
-    if (!bio || !t->ssl || !of.SSL_set_ex_data(t->ssl, 0, t)) {
+    void *bio = t ? of.bio.BIO_new(socket_method) : NULL;
+    if (bio) t->ssl = of.ssl.SSL_new(context);
+    if (!bio || !t->ssl || !of.ssl.SSL_set_ex_data(t->ssl, 0, t)) {
         mri_tls_close(t);
         return mr_error_set(err, MR_ENOMEM, "no memory for TLS");
     }
     t->fd = fd;
     memcpy(t->key, key, sizeof t->key);
-    of.BIO_set_data(bio, t);
-    of.BIO_set_init(bio, 1);
-    of.SSL_set_bio(t->ssl, bio, bio);
-    of.SSL_set_psk_client_callback(t->ssl, key_of_caller);
-    of.SSL_set_psk_server_callback(t->ssl, key_of_called);
-    (calls ? of.SSL_set_connect_state : of.SSL_set_accept_state)(t->ssl);
+    of.bio.BIO_set_data(bio, t);
+    of.bio.BIO_set_init(bio, 1);
+    of.ssl.SSL_set_bio(t->ssl, bio, bio);
+    of.ssl.SSL_set_psk_client_callback(t->ssl, key_of_caller);
+    of.ssl.SSL_set_psk_server_callback(t->ssl, key_of_called);
+    (calls ? of.ssl.SSL_set_connect_state : of.ssl.SSL_set_accept_state)(t->ssl);
     *out = t;
     return MR_OK;
 }
@@ -258,7 +265,7 @@ int mri_tls_open(mri_tls **out, int fd, bool calls, const uint8_t key[MRI_KEY_BY
 void mri_tls_close(mri_tls *t)
 {
     if (!t) return;
-    if (t->ssl) of.SSL_free(t->ssl);
+    if (t->ssl) of.ssl.SSL_free(t->ssl);
     explicit_bzero(t->key, sizeof t->key);
     free(t);
 }
@@ -268,7 +275,7 @@ void mri_tls_close(mri_tls *t)
 /* errno of a call of libssl that has failed; 0: the other end has closed. */
 static int failure_of(mri_tls *t, int returned)
 {
-    switch (of.SSL_get_error(t->ssl, returned)) {
+    switch (of.ssl.SSL_get_error(t->ssl, returned)) {
     case ERROR_WANT_READ:
     case ERROR_WANT_WRITE: return EAGAIN;
     case ERROR_END: return 0;
@@ -278,15 +285,15 @@ static int failure_of(mri_tls *t, int returned)
 
 int mri_tls_greet(mri_tls *t, short *events, const char **why)
 {
-    of.ERR_clear_error();
+    of.ssl.ERR_clear_error();
     errno = 0;
-    const int done = of.SSL_do_handshake(t->ssl);
+    const int done = of.ssl.SSL_do_handshake(t->ssl);
     const int cause = errno;
     if (done == 1) {
         explicit_bzero(t->key, sizeof t->key);
         return MR_OK;
     }
-    const int error = of.SSL_get_error(t->ssl, done);
+    const int error = of.ssl.SSL_get_error(t->ssl, done);
     *events = error == ERROR_WANT_WRITE ? POLLOUT : POLLIN;
     if (error == ERROR_WANT_READ || error == ERROR_WANT_WRITE) return MR_EAGAIN;
     t->gone = true;
@@ -301,19 +308,19 @@ static bool renew_key(mri_tls *t)
 {
     if (++t->records < records_of_a_key) return true;
     t->records = 0;
-    return of.SSL_key_update(t->ssl, UPDATE_OURS) == 1;
+    return of.ssl.SSL_key_update(t->ssl, UPDATE_OURS) == 1;
 }
 
 typedef int mover(mri_tls *t, void *data, int bytes);
 
 static int send_some(mri_tls *t, void *data, int bytes)
 {
-    const int n = of.SSL_write(t->ssl, data, bytes);
+    const int n = of.ssl.SSL_write(t->ssl, data, bytes);
     if (n > 0 && !renew_key(t)) t->gone = true;
     return n;
 }
 
-static int receive_some(mri_tls *t, void *data, int bytes) { return of.SSL_read(t->ssl, data, bytes); }
+static int receive_some(mri_tls *t, void *data, int bytes) { return of.ssl.SSL_read(t->ssl, data, bytes); }
 
 static ssize_t move(mri_tls *t, const struct iovec *pieces, size_t count, mover *some)
 {
@@ -322,7 +329,7 @@ static ssize_t move(mri_tls *t, const struct iovec *pieces, size_t count, mover 
         errno = EPIPE;
         return -1;
     }
-    of.ERR_clear_error();
+    of.ssl.ERR_clear_error();
     for (size_t k = 0; k < count; k++)
         for (size_t at = 0; at < pieces[k].iov_len;) {
             const size_t left = pieces[k].iov_len - at;
@@ -350,4 +357,4 @@ ssize_t mri_tls_receive(mri_tls *t, const struct iovec *pieces, size_t count)
     return move(t, pieces, count, receive_some);
 }
 
-bool mri_tls_has_more(const mri_tls *t) { return !t->gone && of.SSL_has_pending(t->ssl); }
+bool mri_tls_has_more(const mri_tls *t) { return !t->gone && of.ssl.SSL_has_pending(t->ssl); }

@@ -160,27 +160,27 @@ static int check_config(const mr_trainer_config *cfg, mr_error *err)
 static mri_replica_config replica_config(const mr_trainer_config *cfg, const mr_parts *parts,
                                          const bool *frozen)
 {
-    mri_replica_config r = {.net = cfg->net,
-                            .global_batch = cfg->batch,
-                            .seed = cfg->seed,
-                            .inference = cfg->inference,
-                            .uses_affine = cfg->uses_affine,
-                            .dtype = cfg->dtype,
-                            .update = cfg->update,
-                            .labels = {cfg->label_smoothing, cfg->class_weights, cfg->class_weight_count},
-                            .clip_value = cfg->clip_value,
-                            .clip_norm = cfg->clip_norm,
-                            .touched = {frozen, cfg->decay_on, mri_net_head(cfg->net)},
-                            .average = cfg->average,
-                            .lookahead = cfg->lookahead,
-                            .kept = {cfg->kept, cfg->kept_count},
-                            .slot_count = mr_update_state_count(cfg->update.kind) + (cfg->lookahead > 0),
-                            .bucket_bytes =
-                                cfg->bucket_bytes == MR_BUCKET_AUTO ? USUAL_BUCKET : cfg->bucket_bytes,
-                            .memory_bytes = cfg->memory_bytes,
-                            .together = parts->all == 1,
-                            .records = !cfg->no_graph,
-                            .clears_gaps = cfg->world && cfg->exchange == MR_EXCHANGE_1BIT};
+    mri_replica_config r = {
+        .net = cfg->net,
+        .global_batch = cfg->batch,
+        .seed = cfg->seed,
+        .inference = cfg->inference,
+        .affine.used = cfg->uses_affine,
+        .dtype = cfg->dtype,
+        .optimizer.update = cfg->update,
+        .labels = {cfg->label_smoothing, cfg->class_weights, cfg->class_weight_count},
+        .optimizer.clip_value = cfg->clip_value,
+        .optimizer.clip_norm = cfg->clip_norm,
+        .touched = {frozen, cfg->decay_on, mri_net_head(cfg->net)},
+        .optimizer.average = cfg->average,
+        .optimizer.lookahead = cfg->lookahead,
+        .kept = {cfg->kept, cfg->kept_count},
+        .optimizer.slot_count = mr_update_state_count(cfg->update.kind) + (cfg->lookahead > 0),
+        .bucket_bytes = cfg->bucket_bytes == MR_BUCKET_AUTO ? USUAL_BUCKET : cfg->bucket_bytes,
+        .memory_bytes = cfg->memory_bytes,
+        .together = parts->all == 1,
+        .records = !cfg->no_graph,
+        .clears_gaps = cfg->world && cfg->exchange == MR_EXCHANGE_1BIT};
     r.local = (mri_local){.on = !cfg->inference && (cfg->sync & 255) == MR_SYNC_AVERAGE,
                           .heavy_ball = cfg->outer_heavy_ball,
                           .lr = cfg->outer_lr,
@@ -190,8 +190,8 @@ static mri_replica_config replica_config(const mr_trainer_config *cfg, const mr_
     if (r.local.on || (cfg->device_count == 1 && parts->count == parts->all))
         r.bucket_bytes = 0; /* nobody waits for a part of the gradients */
     r.max_batch = cfg->batch / parts->all + (cfg->batch % parts->all != 0);
-    memcpy(r.mean, cfg->mean, sizeof r.mean);
-    memcpy(r.std, cfg->std, sizeof r.std);
+    memcpy(r.affine.mean, cfg->mean, sizeof r.affine.mean);
+    memcpy(r.affine.std, cfg->std, sizeof r.affine.std);
     return r;
 }
 

@@ -50,7 +50,7 @@ static int find_node(const mr_trainer *t, uint32_t replica, mr_point point, cons
 
 static char *place_of(const mri_replica *r, const mri_node *n)
 {
-    return r->memory.arena + r->plan.spans[n->y_span].at;
+    return r->memory.arena + r->plan.spans[n->span.y].at;
 }
 
 /* Read the first `count` samples of the point. Waits for work queued there. */

@@ -30,21 +30,21 @@ int mri_csv_table_add_class(const mr_source *src, mri_csv_table *t, const mri_cs
     size_t bytes;
     uint32_t number;
     bool is_new;
-    const char *text = mri_csv_trimmed(mri_csv_place(c, t->column_label), &bytes);
+    const char *text = mri_csv_trimmed(mri_csv_place(c, t->column.label), &bytes);
     if (bytes == 0 && !taken) return MR_OK;
     if (bytes == 0) return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line, "the class is empty");
-    const int rc = mri_csv_table_add_name(src, &t->classes, text, bytes, &number, &is_new, err);
+    const int rc = mri_csv_table_add_name(src, &t->classes.names, text, bytes, &number, &is_new, err);
     if (rc) return rc;
     if (taken) t->label[t->paths.count - 1] = (int32_t)number;
     if (!is_new) return MR_OK;
-    if (number >= t->class_cap) {
-        const uint32_t cap = t->class_cap ? 2 * t->class_cap : 16;
-        uint32_t *larger = realloc(t->class_line, cap * sizeof *larger);
+    if (number >= t->classes.cap) {
+        const uint32_t cap = t->classes.cap ? 2 * t->classes.cap : 16;
+        uint32_t *larger = realloc(t->classes.line, cap * sizeof *larger);
         if (!larger) return mri_csv_table_no_memory(src, err);
-        t->class_line = larger;
-        t->class_cap = cap;
+        t->classes.line = larger;
+        t->classes.cap = cap;
     }
-    t->class_line[number] = (uint32_t)mri_min_u64(c->line, UINT32_MAX);
+    t->classes.line[number] = (uint32_t)mri_min_u64(c->line, UINT32_MAX);
     return MR_OK;
 }
 
@@ -65,9 +65,9 @@ static bool integer_of(const char *text, int64_t *out)
 static void sort_of_classes(const mri_csv_table *t, uint32_t *integer, uint32_t *name)
 {
     *integer = *name = UINT32_MAX;
-    for (uint32_t k = 0; k < t->classes.count; k++) {
+    for (uint32_t k = 0; k < t->classes.names.count; k++) {
         int64_t ignored;
-        uint32_t *sort = integer_of(mri_name(&t->classes, k), &ignored) ? integer : name;
+        uint32_t *sort = integer_of(mri_name(&t->classes.names, k), &ignored) ? integer : name;
         if (*sort == UINT32_MAX) *sort = k;
     }
 }
@@ -75,8 +75,8 @@ static void sort_of_classes(const mri_csv_table *t, uint32_t *integer, uint32_t 
 static int bad_class(const mr_source *src, const mri_csv_table *t, uint32_t class_at, const char *why,
                      mr_error *err)
 {
-    mr_error_set(err, MR_EFORMAT, "line %u: class %.100s: %s", t->class_line[class_at],
-                 mri_name(&t->classes, class_at), why);
+    mr_error_set(err, MR_EFORMAT, "line %u: class %.100s: %s", t->classes.line[class_at],
+                 mri_name(&t->classes.names, class_at), why);
     return mri_error_place(err, MR_EFORMAT, src->path, MR_NOWHERE, MR_NOWHERE);
 }
 
@@ -84,19 +84,19 @@ static int number_integers(mr_source *src, mri_csv_table *t, const mr_source_con
 {
     const int64_t offset = cfg->label_offset == MR_LABEL_AUTO ? 0 : cfg->label_offset;
     int64_t value, least = INT64_MAX, largest = 0;
-    for (uint32_t k = 0; k < t->classes.count; k++) {
-        integer_of(mri_name(&t->classes, k), &value);
+    for (uint32_t k = 0; k < t->classes.names.count; k++) {
+        integer_of(mri_name(&t->classes.names, k), &value);
         if (__builtin_sub_overflow(value, offset, &value) || value < 0)
             return bad_class(src, t, k, "negative; with a label offset classes can begin elsewhere than at 0",
                              err);
         if (value >= INT32_MAX) return bad_class(src, t, k, "too large: expected less than 2147483647", err);
         if (value > largest) largest = value;
         if (value < least) least = value;
-        t->class_line[k] = (uint32_t)value; /* its number from here on */
+        t->classes.line[k] = (uint32_t)value; /* its number from here on */
     }
     src->info.class_count = (uint32_t)largest + 1;
     src->info.label_offset = offset;
-    if (t->classes.count == 0) return MR_OK;
+    if (t->classes.names.count == 0) return MR_OK;
     src->labels.min = least + offset;
     src->labels.max = largest + offset;
     return MR_OK;
@@ -109,16 +109,16 @@ static int by_bytes(const void *a, const void *b, void *names)
 
 static int number_names(mr_source *src, mri_csv_table *t, mr_error *err)
 {
-    const uint32_t n = t->classes.count;
+    const uint32_t n = t->classes.names.count;
     uint32_t *order = malloc(n * sizeof *order);
-    t->class_names = malloc(n * sizeof *t->class_names);
-    if (!order || !t->class_names) {
+    t->classes.numbered = malloc(n * sizeof *t->classes.numbered);
+    if (!order || !t->classes.numbered) {
         free(order);
         return mri_csv_table_no_memory(src, err);
     }
     for (uint32_t k = 0; k < n; k++) order[k] = k;
-    qsort_r(order, n, sizeof *order, by_bytes, &t->classes);
-    for (uint32_t k = 0; k < n; k++) t->class_line[order[k]] = k;
+    qsort_r(order, n, sizeof *order, by_bytes, &t->classes.names);
+    for (uint32_t k = 0; k < n; k++) t->classes.line[order[k]] = k;
     free(order);
     src->info.class_count = n;
     return MR_OK;
@@ -127,7 +127,7 @@ static int number_names(mr_source *src, mri_csv_table *t, mr_error *err)
 int mri_csv_table_number_classes(mr_source *src, mri_csv_table *t, const mr_source_config *cfg, mr_error *err)
 {
     uint32_t integer, name;
-    if (!t->labelled) return MR_OK;
+    if (!t->column.labelled) return MR_OK;
     sort_of_classes(t, &integer, &name);
     if (integer != UINT32_MAX && name != UINT32_MAX)
         return bad_class(src, t, integer < name ? name : integer,
@@ -135,17 +135,17 @@ int mri_csv_table_number_classes(mr_source *src, mri_csv_table *t, const mr_sour
     const bool named = name != UINT32_MAX;
     const int rc = named ? number_names(src, t, err) : number_integers(src, t, cfg, err);
     if (rc) return rc;
-    for (uint32_t k = 0; k < t->paths.count; k++) t->label[k] = (int32_t)t->class_line[t->label[k]];
+    for (uint32_t k = 0; k < t->paths.count; k++) t->label[k] = (int32_t)t->classes.line[t->label[k]];
     if (!named) {
-        mri_names_fini(&t->classes);
-        free(t->class_line);
-        t->class_line = NULL;
-        t->class_cap = 0;
+        mri_names_fini(&t->classes.names);
+        free(t->classes.line);
+        t->classes.line = NULL;
+        t->classes.cap = 0;
         return MR_OK;
     }
-    mri_names_seal(&t->classes);
-    for (uint32_t k = 0; k < t->classes.count; k++)
-        t->class_names[t->class_line[k]] = mri_name(&t->classes, k);
-    src->info.class_names = t->class_names;
+    mri_names_seal(&t->classes.names);
+    for (uint32_t k = 0; k < t->classes.names.count; k++)
+        t->classes.numbered[t->classes.line[k]] = mri_name(&t->classes.names, k);
+    src->info.class_names = t->classes.numbered;
     return MR_OK;
 }

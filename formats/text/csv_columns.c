@@ -83,28 +83,28 @@ int mri_csv_table_choose(mri_csv_table *t, const mri_csv *c, const mr_source_con
     if (image < 0 && !cfg->image_key) image = find_usual(c, id_names, MRI_ARRAY_COUNT(id_names));
     int label = find_key(c, cfg->label_key, label_names, MRI_ARRAY_COUNT(label_names));
     *header = image >= 0 || (label >= 0 && cfg->label_key) || (label >= 0 && is_number(cfg->image_key));
-    t->columns = c->count;
+    t->column.count = c->count;
     if (cfg->target_key) {
         const int rc = mri_table_numbers_choose(&t->numbers, c, cfg->target_key, err);
         if (rc) return rc;
         if (!cfg->label_key && label >= 0 && mri_table_numbers_has(&t->numbers, (uint32_t)label)) label = -1;
     }
-    t->labelled = !cfg->target_key || cfg->label_key || label >= 0;
+    t->column.labelled = !cfg->target_key || cfg->label_key || label >= 0;
     if (c->count < 2)
         return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line,
                                  "expected at least two columns (picture and class) between "
                                  "commas, semicolons or tabs, found one");
-    int rc =
-        choose_column(c, cfg->image_key, image, 0, *header, "picture", "--image-key NAME", &t->image, err);
-    if (!rc && t->labelled)
-        rc = choose_column(c, cfg->label_key, label, t->image == 1 ? 0 : 1, *header, "class",
-                           "--label-key NAME", &t->column_label, err);
-    if (!rc && mri_table_numbers_has(&t->numbers, t->image))
+    int rc = choose_column(c, cfg->image_key, image, 0, *header, "picture", "--image-key NAME",
+                           &t->column.image, err);
+    if (!rc && t->column.labelled)
+        rc = choose_column(c, cfg->label_key, label, t->column.image == 1 ? 0 : 1, *header, "class",
+                           "--label-key NAME", &t->column.label, err);
+    if (!rc && mri_table_numbers_has(&t->numbers, t->column.image))
         rc = mri_text_error_at(&c->text, err, MR_EINVAL, c->line,
-                               "column %u cannot be picture and target at once", t->image + 1);
-    if (!rc && t->labelled && t->image == t->column_label)
+                               "column %u cannot be picture and target at once", t->column.image + 1);
+    if (!rc && t->column.labelled && t->column.image == t->column.label)
         rc = mri_text_error_at(&c->text, err, MR_EINVAL, c->line,
-                               "column %u cannot be picture and class at once", t->image + 1);
+                               "column %u cannot be picture and class at once", t->column.image + 1);
     return rc;
 }
 

@@ -144,7 +144,7 @@ static int check_outside(const mr_source *src, mri_csv_table *t, const mri_csv *
     bool out;
     const int rc = leads_out(src, t, path, &out, err);
     if (rc || !out) return rc;
-    t->outside++;
+    t->absent.outside++;
     if (cfg->outside == MR_OUTSIDE_TAKE) return MR_OK;
     return mri_text_error_at(
         &c->text, err, MR_EINVAL, c->line,
@@ -159,7 +159,7 @@ int mri_csv_table_add_path(mr_source *src, mri_csv_table *t, const mri_csv *c, b
     size_t bytes;
     uint32_t number;
     bool is_new;
-    const char *text = mri_csv_trimmed(mri_csv_place(c, t->image), &bytes);
+    const char *text = mri_csv_trimmed(mri_csv_place(c, t->column.image), &bytes);
     if (bytes == 0)
         return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line, "the name of the picture is empty");
     if (!make_room(t)) return mri_csv_table_no_memory(src, err);
@@ -184,6 +184,6 @@ int mri_csv_table_add_path(mr_source *src, mri_csv_table *t, const mri_csv *c, b
     if (rc) return rc;
     if (t->size[number] != MRI_CSV_NOT_THERE) return MR_OK;
     if (first) return mri_csv_table_not_there(c, path, err); /* the wrong folder, or a header */
-    if (t->missing++ == 0) t->missing_line = c->line;
+    if (t->absent.missing++ == 0) t->absent.first_line = c->line;
     return MR_OK;
 }

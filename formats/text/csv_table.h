@@ -25,19 +25,25 @@ typedef struct mri_csv_table {
     uint32_t *size, *line;
     int32_t *label; /* while reading: number in classes */
     uint32_t cap;
-    mri_names classes;    /* in order of appearance */
-    uint32_t *class_line; /* where each appears first */
-    uint32_t class_cap;
-    const char **class_names; /* in order of number; NULL when they are integers */
-    size_t folder_bytes;      /* of src->path, its last slash included */
-    int folder;               /* open while reading, else -1 */
-    uint32_t image, column_label, columns;
-    bool labelled;
+    struct {
+        mri_names names; /* in order of appearance */
+        uint32_t *line;  /* where each appears first */
+        uint32_t cap;
+        const char **numbered; /* names in order of number; NULL when they are integers */
+    } classes;
+    size_t folder_bytes; /* of src->path, its last slash included */
+    int folder;          /* open while reading, else -1 */
+    struct {
+        uint32_t image, label, count;
+        bool labelled;
+    } column;
     mri_table_numbers numbers;
     mri_table_parts parts;
     bool lone; /* no table of other splits lies in its folder */
     mri_rows targets;
-    uint64_t missing, missing_line, outside;
+    struct {
+        uint64_t missing, first_line /* of the first one */, outside;
+    } absent;          /* rows without a file */
     char *real_folder; /* without links; NULL until it is needed, and after reading */
     bool placed;       /* the pictures lie at `place`, as no file the table names is there */
     mri_table_place place;

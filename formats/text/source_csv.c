@@ -48,7 +48,7 @@ static int find_parts(mr_source *src, mri_csv_table *t, mri_csv *c, const mr_sou
     if (rc == MR_EEND) return MR_OK; /* reported by read_rows() */
     if (!rc) rc = mri_csv_table_choose(t, c, cfg, &header, err);
     if (rc) return rc;
-    int used[4] = {(int)t->image, t->labelled ? (int)t->column_label : -1, -1, -1};
+    int used[4] = {(int)t->column.image, t->column.labelled ? (int)t->column.label : -1, -1, -1};
     rc = mri_table_parts_choose(&t->parts, c, header, cfg->split_key, used, err);
     if (rc || t->parts.column < 0) return rc;
     if (!t->parts.asked && mri_table_numbers_has(&t->numbers, (uint32_t)t->parts.column)) {
@@ -62,26 +62,28 @@ static int find_parts(mr_source *src, mri_csv_table *t, mri_csv *c, const mr_sou
 
 static uint64_t memory_of(const mri_csv_table *t)
 {
-    const uint64_t names = t->class_names ? t->classes.count * sizeof *t->class_names : 0;
-    return sizeof *t + mri_names_memory(&t->paths) + mri_names_memory(&t->classes) +
+    const uint64_t names = t->classes.numbered ? t->classes.names.count * sizeof *t->classes.numbered : 0;
+    return sizeof *t + mri_names_memory(&t->paths) + mri_names_memory(&t->classes.names) +
            mri_table_numbers_memory(&t->numbers) + t->paths.count * t->targets.row_bytes +
-           (uint64_t)t->cap * 3 * sizeof(uint32_t) + (uint64_t)t->class_cap * sizeof *t->class_line + names;
+           (uint64_t)t->cap * 3 * sizeof(uint32_t) + (uint64_t)t->classes.cap * sizeof *t->classes.line +
+           names;
 }
 
 static int add_row(mr_source *src, mri_csv_table *t, const mri_csv *c, bool first,
                    const mr_source_config *cfg, mr_error *err)
 {
-    if (c->count != t->columns)
+    if (c->count != t->column.count)
         return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line,
-                                 "expected %u columns as in the first line, found %u", t->columns, c->count);
+                                 "expected %u columns as in the first line, found %u", t->column.count,
+                                 c->count);
     const mri_part part = t->parts.taken ? mri_table_parts_of(&t->parts, c) : MRI_NO_PART;
     if (part != t->parts.taken) /* the classes of both are numbered together; the classes of a test part may
                                    be hidden */
-        return t->labelled && (part == MRI_TRAIN || part == MRI_VALIDATION)
+        return t->column.labelled && (part == MRI_TRAIN || part == MRI_VALIDATION)
                    ? mri_csv_table_add_class(src, t, c, false, err)
                    : MR_OK;
     int rc = mri_csv_table_add_path(src, t, c, first, cfg, err);
-    if (!rc && t->labelled) rc = mri_csv_table_add_class(src, t, c, true, err);
+    if (!rc && t->column.labelled) rc = mri_csv_table_add_class(src, t, c, true, err);
     if (!rc && t->numbers.count) rc = mri_table_numbers_add(&t->numbers, c, err);
     return rc ? rc : mri_source_budget(cfg, memory_of(t), src->path, err);
 }
@@ -103,8 +105,8 @@ static int read_rows(mr_source *src, mri_csv_table *t, mri_csv *c, const mr_sour
     if (t->paths.count == 0)
         return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "column names and no rows below"),
                                src->path, MR_NOWHERE, MR_NOWHERE);
-    if (t->missing < t->paths.count) return MR_OK;
-    c->line = t->missing_line;
+    if (t->absent.missing < t->paths.count) return MR_OK;
+    c->line = t->absent.first_line;
     return mri_csv_table_not_there(c, mri_name(&t->paths, 0), err);
 }
 
@@ -123,9 +125,9 @@ static int find_place(const mr_source *src, mri_csv_table *t, mr_error *err)
 static void forget_rows(mri_csv_table *t)
 {
     mri_names_fini(&t->paths);
-    mri_names_fini(&t->classes);
+    mri_names_fini(&t->classes.names);
     mri_table_numbers_fini(&t->numbers);
-    t->missing = t->missing_line = t->outside = 0;
+    t->absent.missing = t->absent.first_line = t->absent.outside = 0;
 }
 
 /* ---- the source ---- */
@@ -183,11 +185,11 @@ static int fill_info(mr_source *src, mri_csv_table *t, mr_error *err)
     XXH3_64bits_reset(x);
     XXH3_64bits_update(x, t->paths.text, t->paths.text_used);
     XXH3_64bits_update(x, t->size, t->paths.count * sizeof *t->size);
-    if (t->labelled) XXH3_64bits_update(x, t->label, t->paths.count * sizeof *t->label);
+    if (t->column.labelled) XXH3_64bits_update(x, t->label, t->paths.count * sizeof *t->label);
     if (mri_rows_there(&t->targets))
         XXH3_64bits_update(x, t->targets.data, t->paths.count * t->targets.row_bytes);
-    for (uint32_t k = 0; t->class_names && k < info->class_count; k++)
-        XXH3_64bits_update(x, t->class_names[k], strlen(t->class_names[k]) + 1);
+    for (uint32_t k = 0; t->classes.numbered && k < info->class_count; k++)
+        XXH3_64bits_update(x, t->classes.numbered[k], strlen(t->classes.numbered[k]) + 1);
     info->fingerprint = XXH3_64bits_digest(x);
     XXH3_freeState(x);
     for (uint32_t k = 0; k < t->paths.count; k++) {
@@ -199,7 +201,7 @@ static int fill_info(mr_source *src, mri_csv_table *t, mr_error *err)
     info->count = t->paths.count;
     info->memory_bytes = memory_of(t);
     mri_source_set_image_label(src, mri_field("image", MR_TYPE_IMAGE));
-    if (!t->labelled) {
+    if (!t->column.labelled) {
         info->field_count = 1;
         info->label_field = -1;
     }
@@ -211,18 +213,19 @@ static void tell(mr_source *src, mri_csv_table *t)
 {
     char shown[4 * sizeof t->place.before];
     int at = 0;
-    if (t->missing)
+    if (t->absent.missing)
         at += snprintf(t->report_text + at, sizeof t->report_text - (size_t)at,
                        "%llu of %u files are not there, the first in line %llu; ",
-                       (unsigned long long)t->missing, t->paths.count, (unsigned long long)t->missing_line);
+                       (unsigned long long)t->absent.missing, t->paths.count,
+                       (unsigned long long)t->absent.first_line);
     if (t->placed)
         at += snprintf(t->report_text + at, sizeof t->report_text - (size_t)at,
                        "no file is where the table says; its files are taken from %.250s*%s; ",
                        mr_text_shown(t->place.before, shown, sizeof shown), t->place.behind);
-    if (t->outside)
+    if (t->absent.outside)
         at += snprintf(t->report_text + at, sizeof t->report_text - (size_t)at,
-                       "%llu of %u files lie outside the table's folder; ", (unsigned long long)t->outside,
-                       t->paths.count);
+                       "%llu of %u files lie outside the table's folder; ",
+                       (unsigned long long)t->absent.outside, t->paths.count);
     if (src->info.label_offset)
         at += snprintf(t->report_text + at, sizeof t->report_text - (size_t)at,
                        "%lld is subtracted from every class; ", (long long)src->info.label_offset);
@@ -367,14 +370,14 @@ static void csv_close(mr_source *src)
     if (!t) return;
     if (t->folder >= 0) close(t->folder);
     mri_names_fini(&t->paths);
-    mri_names_fini(&t->classes);
+    mri_names_fini(&t->classes.names);
     mri_table_numbers_fini(&t->numbers);
     mri_rows_fini(&t->targets);
     free(t->size);
     free(t->line);
     free(t->label);
-    free(t->class_line);
-    free(t->class_names);
+    free(t->classes.line);
+    free(t->classes.numbered);
     free(t->real_folder);
     free(t);
 }
@@ -407,7 +410,7 @@ static int csv_extent(const mr_source *src, uint64_t sample, mr_extent *out, mr_
 static int csv_label(const mr_source *src, uint64_t sample, int64_t *out)
 {
     const mri_csv_table *t = src->state;
-    if (!t->labelled) return MR_EUNSUPPORTED;
+    if (!t->column.labelled) return MR_EUNSUPPORTED;
     *out = t->label[sample];
     return MR_OK;
 }
@@ -420,7 +423,7 @@ static int csv_parse(const mr_source *src, uint64_t sample, const void *data, si
         char path[4096];
         mr_image_header none;
         int rc = mr_image_header_parse(data, bytes, &none, err); /* names its kind */
-        if (((const mri_csv_table *)src->state)->outside)        /* and quotes it, which may be anybody's */
+        if (((const mri_csv_table *)src->state)->absent.outside) /* and quotes it, which may be anybody's */
             rc = mr_error_set(err, MR_EFORMAT,
                               "expected a picture, found something else (not quoted: the table names files "
                               "outside its folder)");
@@ -428,9 +431,9 @@ static int csv_parse(const mr_source *src, uint64_t sample, const void *data, si
         return mri_error_place(err, rc, path, 0, sample);
     }
     const mri_csv_table *t = src->state;
-    out->value_count = t->labelled ? 2 : 1;
+    out->value_count = t->column.labelled ? 2 : 1;
     out->value[0] = (mr_value){.type = (mr_type)kind, .data = data, .bytes = bytes};
-    if (t->labelled) out->value[1] = (mr_value){.type = MR_TYPE_INT, .i = t->label[sample]};
+    if (t->column.labelled) out->value[1] = (mr_value){.type = MR_TYPE_INT, .i = t->label[sample]};
     mri_rows_give(&t->targets, sample, out);
     return MR_OK;
 }

@@ -24,20 +24,34 @@ typedef enum phase {
 /* The direction to try next for one setting. */
 typedef enum direction { UP, DOWN, NOWHERE_ELSE } direction;
 
+/* Two sides that take turns. */
+typedef struct comparison {
+    uint32_t side[2][MRI_TUNED];
+    uint32_t turns;
+    double pair[2];         /* batches per ns in the turns of a pair */
+    uint32_t won, lost;     /* pairs, by the second side */
+    double ns[2], count[2]; /* of all turns: time, batches */
+} comparison;
+
+typedef struct turn {
+    uint64_t since_ns;       /* when it began to count; 0: batches made before are being used up */
+    uint32_t batches, ahead; /* counted; of these, ready before they were asked for */
+    uint32_t skip;           /* batches that were made before */
+    mr_causes waits;         /* of the consumer at its beginning */
+} turn;
+
+/* The consumer's: without a lock. */
 struct mri_tuner {
     mri_tuner_config cfg;
     uint32_t best[MRI_TUNED], in_use[MRI_TUNED];
     phase phase;
     mri_tune_what what; /* that is tried, and where to */
     direction to;
-    bool went[MRI_TUNED];        /* nothing more is to be had there, as it is */
-    uint32_t side[2][MRI_TUNED]; /* that take turns, the second one's first */
-    uint64_t begun_ns, turn_ns;  /* turn_ns: since when it counts; 0: batches made before are being used up */
-    uint32_t batches, ahead, skip, turns;
-    double pair[2];              /* batches per ns in the turns of a pair */
-    uint32_t won, lost;          /* pairs, by the second side */
-    double ns[2], count[2];      /* of all turns */
-    mr_causes waits, turn_waits; /* of the consumer, in the newest turn of the best settings */
+    bool went[MRI_TUNED]; /* nothing more is to be had there, as it is */
+    uint64_t begun_ns;
+    comparison compared;
+    turn turn;
+    mr_causes waits; /* of the consumer, in the newest turn of the best settings */
     double gain;
     uint32_t tried, taken;
     const char *why; /* no more is tried */
@@ -129,26 +143,27 @@ static bool choose(mri_tuner *t)
 
 static void begin_turn(mri_tuner *t)
 {
-    const int side = t->turns % 2;
-    memcpy(t->in_use, t->side[side], sizeof t->in_use);
-    t->turn_ns = 0;
-    t->batches = t->ahead = 0;
+    const int side = t->compared.turns % 2;
+    memcpy(t->in_use, t->compared.side[side], sizeof t->in_use);
+    t->turn.since_ns = 0;
+    t->turn.batches = t->turn.ahead = 0;
     /* ready, in the devices' slots, under way */
-    t->skip = 3 + (uint32_t)mri_max_u64(t->side[0][MRI_TUNE_PREFETCH], t->side[1][MRI_TUNE_PREFETCH]);
+    t->turn.skip = 3 + (uint32_t)mri_max_u64(t->compared.side[0][MRI_TUNE_PREFETCH],
+                                             t->compared.side[1][MRI_TUNE_PREFETCH]);
 }
 
 static void compare(mri_tuner *t, const uint32_t *first, const uint32_t *second)
 {
-    memcpy(t->side[0], first, sizeof t->side[0]);
-    memcpy(t->side[1], second, sizeof t->side[1]);
-    memset(t->ns, 0, sizeof t->ns);
-    memset(t->count, 0, sizeof t->count);
-    t->turns = t->won = t->lost = 0;
+    memcpy(t->compared.side[0], first, sizeof t->compared.side[0]);
+    memcpy(t->compared.side[1], second, sizeof t->compared.side[1]);
+    memset(t->compared.ns, 0, sizeof t->compared.ns);
+    memset(t->compared.count, 0, sizeof t->compared.count);
+    t->compared.turns = t->compared.won = t->compared.lost = 0;
 }
 
 static double rate(const mri_tuner *t, int side)
 {
-    return t->ns[side] > 0 ? t->count[side] / t->ns[side] : 0;
+    return t->compared.ns[side] > 0 ? t->compared.count[side] / t->compared.ns[side] : 0;
 }
 
 static void finish(mri_tuner *t)
@@ -201,8 +216,8 @@ static void tell(mri_tuner *t, bool taken)
     char text[160];
     const double per_s = 1e9 * t->cfg.batch;
     snprintf(text, sizeof text, "tune: %s %u: %.0f samples/s, %u: %.0f; %s", names[t->what],
-             t->side[0][t->what], per_s * rate(t, 0), t->side[1][t->what], per_s * rate(t, 1),
-             taken ? "taken" : "left");
+             t->compared.side[0][t->what], per_s * rate(t, 0), t->compared.side[1][t->what],
+             per_s * rate(t, 1), taken ? "taken" : "left");
     note(t, text);
 }
 
@@ -213,7 +228,7 @@ static void decide(mri_tuner *t, bool taken)
     t->tried++;
     if (taken) {
         t->taken++;
-        t->best[t->what] = t->side[1][t->what];
+        t->best[t->what] = t->compared.side[1][t->what];
         for (int i = 0; i < MRI_TUNED; i++)
             t->went[i] = i != (int)t->what && t->went[i] && t->taken > MRI_TUNED;
         if (try_one(t, t->what, t->to)) { /* further there */
@@ -232,26 +247,26 @@ static void decide(mri_tuner *t, bool taken)
 /* A pair of turns is over: does the second side win? */
 static void count_pair(mri_tuner *t, uint64_t passed_ns)
 {
-    *(t->pair[1] > t->pair[0] ? &t->won : &t->lost) += 1;
-    const uint32_t pairs = t->won + t->lost;
+    *(t->compared.pair[1] > t->compared.pair[0] ? &t->compared.won : &t->compared.lost) += 1;
+    const uint32_t pairs = t->compared.won + t->compared.lost;
     if (t->phase == CHECK) {
         if (pairs >= PAIRS_FEWEST || passed_ns > t->cfg.all_ns + t->cfg.all_ns / 5) checked(t);
         return;
     }
     const bool faster = rate(t, 1) > TUNE_GAIN * rate(t, 0);
-    if (t->lost >= 2) decide(t, false);
+    if (t->compared.lost >= 2) decide(t, false);
     else if (pairs >= PAIRS_MOST) decide(t, faster);
-    else if (t->lost == 0 && pairs >= PAIRS_FEWEST) decide(t, faster);
+    else if (t->compared.lost == 0 && pairs >= PAIRS_FEWEST) decide(t, faster);
 }
 
 /* Accept the change under comparison if it has won every pair: the accepted changes are checked once more. */
 static void stop_trying(mri_tuner *t)
 {
-    if (t->won >= 2 && t->lost == 0 && rate(t, 1) > TUNE_GAIN * rate(t, 0)) {
+    if (t->compared.won >= 2 && t->compared.lost == 0 && rate(t, 1) > TUNE_GAIN * rate(t, 0)) {
         tell(t, true);
         t->tried++;
         t->taken++;
-        t->best[t->what] = t->side[1][t->what];
+        t->best[t->what] = t->compared.side[1][t->what];
     }
     check_or_finish(t, "the time for it is over");
 }
@@ -265,22 +280,22 @@ static void looked(mri_tuner *t)
 
 static void keep_waits(mri_tuner *t, const mr_causes *waits)
 {
-    for (int i = 0; i < MR_CAUSES; i++) t->waits.ns[i] = waits->ns[i] - t->turn_waits.ns[i];
-    t->waits.total_ns = waits->total_ns - t->turn_waits.total_ns;
+    for (int i = 0; i < MR_CAUSES; i++) t->waits.ns[i] = waits->ns[i] - t->turn.waits.ns[i];
+    t->waits.total_ns = waits->total_ns - t->turn.waits.total_ns;
 }
 
 static void end_turn(mri_tuner *t, uint64_t now_ns, const mr_causes *waits)
 {
-    const int side = t->turns % 2;
-    const uint64_t passed_ns = now_ns - t->turn_ns;
-    t->ns[side] += (double)passed_ns;
-    t->count[side] += t->batches;
-    t->pair[side] = t->batches / (double)passed_ns;
+    const int side = t->compared.turns % 2;
+    const uint64_t passed_ns = now_ns - t->turn.since_ns;
+    t->compared.ns[side] += (double)passed_ns;
+    t->compared.count[side] += t->turn.batches;
+    t->compared.pair[side] = t->turn.batches / (double)passed_ns;
     if (side == (t->phase == CHECK)) { /* a turn of the best settings */
         keep_waits(t, waits);
-        t->was_ahead = t->ahead > ENOUGH * t->batches;
+        t->was_ahead = t->turn.ahead > ENOUGH * t->turn.batches;
     }
-    t->turns++;
+    t->compared.turns++;
     if (t->phase == LOOK) looked(t);
     else if (side == 1) count_pair(t, now_ns - t->begun_ns);
     if (t->phase == TRY && now_ns - t->begun_ns > t->cfg.all_ns) stop_trying(t);
@@ -295,15 +310,15 @@ bool mri_tuner_batch(mri_tuner *t, uint64_t now_ns, const mr_causes *waits, bool
         compare(t, t->best, t->best);
         begin_turn(t);
     }
-    if (!t->turn_ns) {
-        if (t->skip-- > 0) return false;
-        t->turn_ns = now_ns;
-        t->turn_waits = *waits;
+    if (!t->turn.since_ns) {
+        if (t->turn.skip-- > 0) return false;
+        t->turn.since_ns = now_ns;
+        t->turn.waits = *waits;
         return false;
     }
-    t->batches++;
-    t->ahead += ahead;
-    if (t->batches < TURN_BATCHES || now_ns - t->turn_ns < t->cfg.turn_ns) return false;
+    t->turn.batches++;
+    t->turn.ahead += ahead;
+    if (t->turn.batches < TURN_BATCHES || now_ns - t->turn.since_ns < t->cfg.turn_ns) return false;
     uint32_t before[MRI_TUNED];
     memcpy(before, t->in_use, sizeof before);
     end_turn(t, now_ns, waits);

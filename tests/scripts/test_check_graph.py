@@ -12,12 +12,15 @@ SCRIPT = os.path.join(HERE, "..", "..", "tools", "scripts", "check_graph.py")
 RULES = """
 house
     tools
+    run
     pipeline
     formats
     base
 public-only tools
 floors tools
     tools
+floors run
+    run
 floors pipeline
     pipeline
 floors formats
@@ -29,6 +32,7 @@ floors base
     base
 limit files-in-a-folder 6
 limit units-in-a-circle 4
+limit members-of-a-struct 7
 limit fields-of-a-shared-struct 3
 limit writers-of-a-large-struct 2
 """
@@ -245,11 +249,26 @@ class CheckGraph(unittest.TestCase):
             "base/one, base/three, base/two",
         )
 
+    def test_struct_of_many_members(self):
+        grouped = "struct box {{ int a, b[2], c : 1; void (*d)(int, int); struct {{ int x, y; }} e, f; {} }};\n"
+        files = {
+            "base/box.c": grouped.format("union { struct { int z, zz; } h; }; enum { ONE };"),
+            "tools/box.c": grouped.format("int g, h;"),
+            "formats/include/millrace/formats.h": "int mr_open(const char *path);\n" + grouped.format("int g, h;"),
+        }
+        self.found(files)
+        files["pipeline/box.c"] = grouped.format("union { int g; struct { int z, zz; } h; };")
+        self.found(
+            files,
+            "pipeline/box.c: struct box has 8 members, more than 7: "
+            "group them by subject into structs within it",
+        )
+
     def test_settings_are_for_callers_to_fill(self):
         settings = "typedef struct mr_settings { int a, b, c, d; } mr_settings;\n"
         files = {"formats/include/millrace/formats.h": "int mr_open(const char *path);\n" + settings}
         for i in range(3):
-            files[f"tools/t{i}.c"] = f"void t{i}(mr_settings *s) {{ s->a = {i}; }}\n"
+            files[f"{'run' if i else 'tools'}/t{i}.c"] = f"void t{i}(mr_settings *s) {{ s->a = {i}; }}\n"
         self.found(files)
 
     def test_list_is_grouped(self):

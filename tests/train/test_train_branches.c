@@ -192,7 +192,7 @@ static void test_shared_tensors_stay(void **state)
         const mri_node *n = &r->nodes.node[i];
         MRT_TRUE(n->in < i && (n->in2 == MRI_NONE || n->in2 < i));
         MRT_TRUE(!n->inplace || n->fork || r->nodes.node[n->in].consumers == 1);
-        if (n->inplace) MRT_TRUE(n->y_span == r->nodes.node[n->in].y_span);
+        if (n->inplace) MRT_TRUE(n->span.y == r->nodes.node[n->in].span.y);
     }
     mrt_rig_close(&rig);
 }

@@ -13,7 +13,7 @@ import sys
 
 from graph_draw import draw
 from graph_rules import Rules, RulesError
-from graph_structs import judged_writers, large_structs
+from graph_structs import all_structs, judged_writers, large_structs
 from graph_tree import Tree
 
 
@@ -154,7 +154,19 @@ def shared_structs(tree, rules):
             )
 
 
-CHECKS = (unknown_rooms, back_arrows, circles, crowded_folders, shared_structs)
+def crowded_structs(tree, rules):
+    """Of the library, except settings and results of the public headers, which grow at their end only."""
+    limit = rules.limits["members-of-a-struct"]
+    for struct in all_structs(tree):
+        outside = struct.file.top == "tools" or struct.file.room.endswith("/public")
+        if struct.members > limit and not outside:
+            yield struct.file.room, (
+                f"{struct.file.path}: struct {struct.name} has {struct.members} members, more than {limit}: "
+                f"group them by subject into structs within it"
+            )
+
+
+CHECKS = (unknown_rooms, back_arrows, circles, crowded_folders, shared_structs, crowded_structs)
 
 
 def print_grouped(findings):
@@ -201,7 +213,7 @@ def main():
         tree = Tree(given.root)
         if not tree.files:
             raise RulesError(
-                f"{given.root}: no source files in base, settings, formats, kernels, pipeline, train, tools"
+                f"{given.root}: no source files in base, settings, formats, kernels, pipeline, ranks, train, run, tools"
             )
         if given.draw:
             draw(tree, rules, given.draw)

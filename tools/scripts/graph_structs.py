@@ -18,6 +18,7 @@ class Struct:
     def __init__(self, names, file, tokens):
         self.names, self.file, self.name = names, file, names[0]
         self.fields = {}  # name: type as far as one word says it
+        self.members = count_members(tokens)
         self.writers = {}  # unit: names of fields
         self.take_fields(tokens)
 
@@ -72,16 +73,52 @@ def closing(tokens, at):
     return len(tokens)
 
 
-def find_structs(tree):
-    """{name: Struct}; a tag and its typedef name the same."""
-    found = {}
+def count_members(tokens):
+    """Members that a struct's tokens between its braces declare. A struct or union within counts as one member if
+    it has a name, else as its members."""
+    count, declaration, at = 0, [], 0
+    while at < len(tokens):
+        if tokens[at] == ";":
+            count += count_declared(declaration)
+            declaration = []
+        elif tokens[at] == "{":
+            end = closing(tokens, at)
+            declaration.append(tokens[at + 1 : end])
+            at = end
+        else:
+            declaration.append(tokens[at])
+        at += 1
+    return count
+
+
+def count_declared(declaration):
+    """declaration: tokens; the tokens between braces are a list."""
+    if not declaration:
+        return 0
+    if isinstance(declaration[-1], list):  # no name follows
+        return 0 if "enum" in declaration else count_members(declaration[-1])
+    depth, count = 0, 1
+    for token in declaration:
+        depth += (token in ("(", "[")) - (token in (")", "]"))
+        count += token == "," and depth == 0
+    return count
+
+
+def all_structs(tree):
+    """Every Struct with a name; several files may have one of the same name."""
     for file in tree.files.values():
         for statement in file.statements:
             head, body = statement.head, statement.body
             plain = [t for t in head if t.isidentifier() and t not in KEYWORDS]
             if body and plain and "struct" in head and not ("(" in head or "=" in head):
-                struct = Struct(list(reversed(plain)) if "typedef" in head else plain[:1], file, body[1:-1])
-                found.update((name, struct) for name in struct.names if name not in found)
+                yield Struct(list(reversed(plain)) if "typedef" in head else plain[:1], file, body[1:-1])
+
+
+def find_structs(tree):
+    """{name: Struct}; a tag and its typedef name the same."""
+    found = {}
+    for struct in all_structs(tree):
+        found.update((name, struct) for name in struct.names if name not in found)
     return found
 
 
@@ -273,13 +310,15 @@ def large_structs(tree, at_least):
 
 
 def judged_writers(struct):
-    """Settings of the public headers are for callers to fill: only the library's own files are judged.
+    """Settings of the public headers are for callers to fill, such as tools/ and run/: only the other files of the
+    library are judged.
 
     An inline function of a public header is its caller's, too.
     """
     public = struct.file.room.endswith("/public")
+    callers = tuple(top for top in ("tools/", "run/") if not struct.file.path.startswith(top))
     return sorted(
         unit
         for unit in struct.writers
-        if not (public and unit.startswith("tools/")) and "/include/" not in unit
+        if not (public and unit.startswith(callers)) and "/include/" not in unit
     )

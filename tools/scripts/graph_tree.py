@@ -4,7 +4,7 @@ import os
 
 from graph_file import File, declarations, names_in
 
-TOP_FOLDERS = ("base", "settings", "formats", "kernels", "pipeline", "train", "tools")
+TOP_FOLDERS = ("base", "settings", "formats", "kernels", "pipeline", "ranks", "train", "run", "tools")
 ENDINGS = (".c", ".h", ".cu", ".cuh", ".cc")
 
 

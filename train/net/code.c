@@ -42,8 +42,9 @@ static void put_window(const mr_net *net, const mri_layer *l, mri_layer_record *
 {
     mr_op_window window;
     memcpy(&window, (const char *)&l->op + l->kind->window, sizeof window);
-    r->kernel = window.kernel_h, r->kernel_w = window.kernel_w, r->stride = window.stride_h;
-    if (has_even_pad(net, l, &window)) r->pad = window.pad_top;
+    r->window.kernel = window.kernel_h, r->window.kernel_w = window.kernel_w,
+    r->window.stride = window.stride_h;
+    if (has_even_pad(net, l, &window)) r->window.pad = window.pad_top;
     else r->flags |= MRI_CODE_SAME;
 }
 
@@ -65,7 +66,7 @@ static void put_input(const mr_net *net, const mri_layer *l, mri_layer_record *r
 {
     const mri_net_input *input = &net->input[l->input];
     const bool whole = l->op.kind == MR_OP_ONE_HOT;
-    r->h = l->out_h, r->w = l->out_w, r->c = whole ? 1 : l->out_c;
+    r->shape.h = l->out_h, r->shape.w = l->out_w, r->shape.c = whole ? 1 : l->out_c;
     r->values = whole ? l->out_c : 0;
     r->mean = input->mean, r->std = input->std;
     memcpy(r->field, input->name, strlen(input->name));
@@ -75,9 +76,9 @@ static void put_record(const mr_net *net, const mri_layer *l, mri_layer_record *
 {
     *r = (mri_layer_record){.kind = (uint32_t)l->op.kind,
                             .activation = (uint32_t)l->op.activation,
-                            .init = (uint32_t)l->first.init,
-                            .deviation = l->first.deviation,
-                            .bias = l->first.bias,
+                            .first.init = (uint32_t)l->first.init,
+                            .first.deviation = l->first.deviation,
+                            .first.bias = l->first.bias,
                             .decay = (uint32_t)l->decay,
                             .in = l->in,
                             .in2 = l->kind->takes_two ? l->in2 : 0};
@@ -148,9 +149,9 @@ static void take_record(mr_net *net, const mri_layer_record *r)
     char block[sizeof r->block + 1] = "";
     memcpy(block, r->block, sizeof r->block);
     mr_net_block(net, block);
-    mr_net_init(net, (mr_init)r->init);
-    if (r->deviation != 0) mr_net_init_deviation(net, r->deviation);
-    mr_net_init_bias(net, r->bias);
+    mr_net_init(net, (mr_init)r->first.init);
+    if (r->first.deviation != 0) mr_net_init_deviation(net, r->first.deviation);
+    mr_net_init_bias(net, r->first.bias);
     mr_net_decay(net, (mr_net_decays)r->decay);
     if (r->in != MRI_NO_POINT) mr_net_from(net, r->in);
     add_layer(net, r);

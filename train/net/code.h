@@ -27,17 +27,30 @@ enum {
     MRI_CODE_SAME = 256, /* padding: so that a step of 1 keeps the size; else pad on every side */
 };
 
-/* A layer on disk, little-endian: what its kind does not have is 0. */
+/* A layer on disk, little-endian. A field that its kind does not have is 0. All members and those of the
+ * structs in it have 4 bytes, up to the names: nothing is padded. */
 struct mri_layer_record {
-    uint32_t kind, activation, init;
-    float deviation, bias;
+    uint32_t kind, activation;
+    struct {
+        uint32_t init;
+        float deviation, bias;
+    } first; /* values of the weights before training */
     uint32_t decay, in, in2;
-    uint32_t filters, kernel, kernel_w, stride, groups, pad, before, behind;
+    struct {
+        uint32_t filters, kernel, kernel_w, stride, groups, pad;
+    } window;
+    uint32_t before, behind; /* channels of zeros */
     uint32_t flags;
     float rate, momentum, epsilon, weight;
-    uint32_t pair, radius;
-    float lrn_bias, alpha, beta;
-    uint32_t h, w, c, values; /* a field's; the shape that is made of another */
+    uint32_t pair;
+    struct {
+        uint32_t radius;
+        float bias, alpha, beta;
+    } lrn;
+    struct {
+        uint32_t h, w, c;
+    } shape; /* of a field; the shape that is made of another */
+    uint32_t values;
     float mean, std;
     char block[16], field[64];
     uint32_t zero[12];

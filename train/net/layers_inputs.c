@@ -69,9 +69,9 @@ static void build_field(mr_net *net, const mri_layer_record *r)
     char name[sizeof r->field + 1] = "";
     memcpy(name, r->field, sizeof r->field);
     mr_net_field(net, &(mr_field_input){.name = name,
-                                        .h = r->h,
-                                        .w = r->w,
-                                        .c = r->c,
+                                        .h = r->shape.h,
+                                        .w = r->shape.w,
+                                        .c = r->shape.c,
                                         .values = r->values,
                                         .mean = r->mean,
                                         .std = r->std});

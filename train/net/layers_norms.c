@@ -101,7 +101,7 @@ static void text_of_group_norm(const mr_net *net, const mri_layer *l, char *out,
 }
 
 static const mri_layer_setting group_norm_settings[] = {
-    MRI_STORES(groupnorm.groups, groups),
+    MRI_STORES(groupnorm.groups, window.groups),
     MRI_STORES(groupnorm.epsilon, epsilon),
     MRI_STORES_FLAG(groupnorm.each_pixel, MRI_CODE_EACH_PIXEL),
     {0},
@@ -110,7 +110,7 @@ static const mri_layer_setting group_norm_settings[] = {
 static void build_group_norm(mr_net *net, const mri_layer_record *r)
 {
     if (r->flags & MRI_CODE_EACH_PIXEL) mr_net_layer_norm(net, r->epsilon);
-    else mr_net_group_norm(net, r->groups, r->epsilon);
+    else mr_net_group_norm(net, r->window.groups, r->epsilon);
 }
 
 static void text_of_lrn(const mr_net *net, const mri_layer *l, char *out, size_t bytes)
@@ -120,16 +120,16 @@ static void text_of_lrn(const mr_net *net, const mri_layer *l, char *out, size_t
 }
 
 static const mri_layer_setting lrn_settings[] = {
-    MRI_STORES(lrn.radius, radius),
-    MRI_STORES(lrn.bias, lrn_bias),
-    MRI_STORES(lrn.alpha, alpha),
-    MRI_STORES(lrn.beta, beta),
+    MRI_STORES(lrn.radius, lrn.radius),
+    MRI_STORES(lrn.bias, lrn.bias),
+    MRI_STORES(lrn.alpha, lrn.alpha),
+    MRI_STORES(lrn.beta, lrn.beta),
     {0},
 };
 
 static void build_lrn(mr_net *net, const mri_layer_record *r)
 {
-    mr_net_lrn(net, r->radius, r->lrn_bias, r->alpha, r->beta);
+    mr_net_lrn(net, r->lrn.radius, r->lrn.bias, r->lrn.alpha, r->lrn.beta);
 }
 
 static void text_of_softmax(const mr_net *net, const mri_layer *l, char *out, size_t bytes)

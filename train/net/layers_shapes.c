@@ -99,9 +99,12 @@ static void build_dropout(mr_net *net, const mri_layer_record *r)
 }
 
 static const mri_layer_setting reshape_settings[] = {
-    MRI_STORES(reshape.h, h), MRI_STORES(reshape.w, w), MRI_STORES(reshape.c, c), {0}};
+    MRI_STORES(reshape.h, shape.h), MRI_STORES(reshape.w, shape.w), MRI_STORES(reshape.c, shape.c), {0}};
 
-static void build_reshape(mr_net *net, const mri_layer_record *r) { mr_net_reshape(net, r->h, r->w, r->c); }
+static void build_reshape(mr_net *net, const mri_layer_record *r)
+{
+    mr_net_reshape(net, r->shape.h, r->shape.w, r->shape.c);
+}
 
 static void text_of_upsample(const mr_net *net, const mri_layer *l, char *out, size_t bytes)
 {
@@ -111,11 +114,11 @@ static void text_of_upsample(const mr_net *net, const mri_layer *l, char *out, s
 }
 
 static const mri_layer_setting upsample_settings[] = {
-    MRI_STORES(upsample.factor, stride), MRI_STORES_FLAG(upsample.bilinear, MRI_CODE_BILINEAR), {0}};
+    MRI_STORES(upsample.factor, window.stride), MRI_STORES_FLAG(upsample.bilinear, MRI_CODE_BILINEAR), {0}};
 
 static void build_upsample(mr_net *net, const mri_layer_record *r)
 {
-    mr_net_upsample(net, r->stride, (r->flags & MRI_CODE_BILINEAR) != 0);
+    mr_net_upsample(net, r->window.stride, (r->flags & MRI_CODE_BILINEAR) != 0);
 }
 
 static void text_of_pad(const mr_net *net, const mri_layer *l, char *out, size_t bytes)

@@ -83,25 +83,30 @@ static void text_of_units(const mr_net *net, const mri_layer *l, char *out, size
     snprintf(out, bytes, "%s %u%s%s", l->kind->name, units_of(l), *act ? " " : "", act);
 }
 
-static const mri_layer_setting dense_settings[] = {MRI_STORES(dense.units, filters), {0}};
-static const mri_layer_setting embedding_settings[] = {MRI_STORES(embedding.units, filters), {0}};
+static const mri_layer_setting dense_settings[] = {MRI_STORES(dense.units, window.filters), {0}};
+static const mri_layer_setting embedding_settings[] = {MRI_STORES(embedding.units, window.filters), {0}};
 
 static const mri_layer_setting recurrent_settings[] = {
-    MRI_STORES(recurrent.units, filters), MRI_STORES_FLAG(recurrent.sequences, MRI_CODE_SEQUENCES), {0}};
+    MRI_STORES(recurrent.units, window.filters),
+    MRI_STORES_FLAG(recurrent.sequences, MRI_CODE_SEQUENCES),
+    {0}};
 
 static void build_dense(mr_net *net, const mri_layer_record *r)
 {
-    mr_net_dense(net, r->filters, (mr_activation)r->activation);
+    mr_net_dense(net, r->window.filters, (mr_activation)r->activation);
 }
 
 static void build_recurrent(mr_net *net, const mri_layer_record *r)
 {
     const bool sequences = (r->flags & MRI_CODE_SEQUENCES) != 0;
-    if (r->kind == MR_OP_GRU) mr_net_gru(net, r->filters, sequences);
-    else mr_net_lstm(net, r->filters, sequences);
+    if (r->kind == MR_OP_GRU) mr_net_gru(net, r->window.filters, sequences);
+    else mr_net_lstm(net, r->window.filters, sequences);
 }
 
-static void build_embedding(mr_net *net, const mri_layer_record *r) { mr_net_embedding(net, r->filters); }
+static void build_embedding(mr_net *net, const mri_layer_record *r)
+{
+    mr_net_embedding(net, r->window.filters);
+}
 
 const mri_layer_kind mri_layers_weights[] = {
     {.op = MR_OP_DENSE,

@@ -215,8 +215,8 @@ static void text_of_conv(const mr_net *net, const mri_layer *l, char *out, size_
 }
 
 static const mri_layer_setting conv_settings[] = {
-    MRI_STORES(conv2d.filters, filters),
-    MRI_STORES(conv2d.groups, groups),
+    MRI_STORES(conv2d.filters, window.filters),
+    MRI_STORES(conv2d.groups, window.groups),
     MRI_STORES_FLAG(conv2d.no_bias, MRI_CODE_NO_BIAS),
     {0},
 };
@@ -228,15 +228,15 @@ static mr_padding padding_of(const mri_layer_record *r)
 
 static void build_conv(mr_net *net, const mri_layer_record *r)
 {
-    const mr_conv c = {.filters = r->filters,
-                       .kernel = r->kernel,
-                       .kernel_w = r->kernel_w,
-                       .stride = r->stride,
+    const mr_conv c = {.filters = r->window.filters,
+                       .kernel = r->window.kernel,
+                       .kernel_w = r->window.kernel_w,
+                       .stride = r->window.stride,
                        .padding = padding_of(r),
-                       .pad = r->pad,
+                       .pad = r->window.pad,
                        .no_bias = (r->flags & MRI_CODE_NO_BIAS) != 0,
                        .activation = (mr_activation)r->activation,
-                       .groups = r->groups};
+                       .groups = r->window.groups};
     if (r->kind == MR_OP_CONV2D) mr_net_conv(net, &c);
     else mr_net_conv_transposed(net, &c);
 }
@@ -254,11 +254,11 @@ static const mri_layer_setting pool_settings[] = {MRI_STORES_FLAG(pool2d.average
 
 static void build_pool(mr_net *net, const mri_layer_record *r)
 {
-    mr_net_pool(net, &(mr_pool){.kernel = r->kernel,
-                                .kernel_w = r->kernel_w,
-                                .stride = r->stride,
+    mr_net_pool(net, &(mr_pool){.kernel = r->window.kernel,
+                                .kernel_w = r->window.kernel_w,
+                                .stride = r->window.stride,
                                 .padding = padding_of(r),
-                                .pad = r->pad,
+                                .pad = r->window.pad,
                                 .average = (r->flags & MRI_CODE_AVERAGE) != 0});
 }
 

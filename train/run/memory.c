@@ -118,7 +118,7 @@ static int take_workers(const taking *t, mr_error *err)
         mri_worker *w = &m->own.part[k];
         rc = alloc_floats(t, plan->weight_floats, &w->weights, err);
         if (rc == MR_OK) rc = alloc_floats(t, plan->stat_floats, &w->stats, err);
-        for (uint32_t s = 0; rc == MR_OK && s < t->cfg->slot_count; s++)
+        for (uint32_t s = 0; rc == MR_OK && s < t->cfg->optimizer.slot_count; s++)
             rc = alloc_floats(t, plan->weight_floats, &w->slot[s], err);
     }
     if (rc == MR_OK) rc = alloc_floats(t, plan->weight_floats, &m->own.common, err);
@@ -153,7 +153,7 @@ int mri_memory_init(mri_memory *m, mr_device *dev, mr_stream *stream, const mri_
     if (rc == MR_OK && !cfg->inference) rc = alloc_floats(&t, plan->weight_floats, &m->grads, err);
     for (uint32_t i = 0; rc == MR_OK && !cfg->inference && i < cfg->folds.terms; i++)
         rc = alloc_floats(&t, plan->weight_floats, &m->terms[i], err);
-    for (uint32_t s = 0; rc == MR_OK && !cfg->inference && s < cfg->slot_count; s++)
+    for (uint32_t s = 0; rc == MR_OK && !cfg->inference && s < cfg->optimizer.slot_count; s++)
         rc = alloc_floats(&t, plan->weight_floats, &m->slot[s], err);
     if (rc == MR_OK && plan->averages) rc = alloc_floats(&t, plan->weight_floats, &m->average, err);
     if (rc == MR_OK && plan->averages) rc = alloc_floats(&t, plan->stat_floats, &m->average_stats, err);

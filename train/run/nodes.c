@@ -287,8 +287,8 @@ static mr_op_desc describe_data(const building *b)
         return d;
     }
     d.input.out_dtype = b->cfg->dtype;
-    memcpy(d.input.mean, b->cfg->mean, sizeof d.input.mean);
-    memcpy(d.input.std, b->cfg->std, sizeof d.input.std);
+    memcpy(d.input.mean, b->cfg->affine.mean, sizeof d.input.mean);
+    memcpy(d.input.std, b->cfg->affine.std, sizeof d.input.std);
     return d;
 }
 

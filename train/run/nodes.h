@@ -53,22 +53,33 @@ typedef struct mri_local {
     uint32_t all_parts; /* of all replicas and processes */
 } mri_local;
 
+/* Pixels become (pixel - mean) / std, by channel. */
+typedef struct mri_affine {
+    bool used;
+    float mean[4], std[4];
+} mri_affine;
+
+/* From gradients to weights. */
+typedef struct mri_optimizer {
+    mr_update_desc update;
+    float clip_value, clip_norm;
+    float average;       /* decay of the average of the weights; 0: there is none */
+    uint32_t lookahead;  /* updates; 0: none. The weights it goes back to are the last slot */
+    uint32_t slot_count; /* arrays of optimizer state */
+} mri_optimizer;
+
 /* What all replicas of a trainer have in common, but for the last two. */
 typedef struct mri_replica_config {
     const mr_net *net;
     uint32_t max_batch;    /* samples of one part */
     uint32_t global_batch; /* for messages */
     uint64_t seed;
-    bool inference, uses_affine;
+    bool inference;
     uint32_t dtype; /* of activations */
-    float mean[4], std[4];
-    mr_update_desc update;
+    mri_affine affine;
+    mri_optimizer optimizer;
     mri_labels labels;
-    float clip_value, clip_norm;
     mri_touched touched;
-    float average;         /* its decay; 0: none is kept */
-    uint32_t lookahead;    /* updates; 0: none. The weights it goes back to are the last slot */
-    uint32_t slot_count;   /* arrays of optimizer state */
     uint64_t bucket_bytes; /* 0: one bucket */
     uint64_t memory_bytes; /* 0: no limit */
     bool together;         /* gradients are nobody else's: the update follows backward at once */
@@ -81,7 +92,7 @@ typedef struct mri_replica_config {
     bool owns_stats;  /* the first of them is the first of all: its running statistics are the network's */
 } mri_replica_config;
 
-/* An op and its place in the network. plan.c writes the places in memory: the ..._span are those of an
+/* An op and its place in the network. plan.c writes the places in memory: `span` has numbers of spans of an
  * mri_plan; MRI_NONE: not in memory. nodes.c writes the rest. */
 typedef struct mri_node {
     mr_op *op;
@@ -99,8 +110,9 @@ typedef struct mri_node {
     bool backward;          /* takes part in the backward pass */
     bool frozen;            /* its parameters stay, and so do its statistics, with which it computes */
     bool need_dx, need_dx2; /* a gradient to in, to in2, is needed */
-    uint32_t y_span, saved_span, scratch_span[2] /* forward, backward */, dy_span, dy2_span, dx_span,
-        dx2_span;
+    struct {
+        uint32_t y, saved, scratch[2] /* forward, backward */, dy, dy2, dx, dx2;
+    } span;
     uint64_t param_at[MR_OP_MAX_PARAMS], state_at[MR_OP_MAX_PARAMS]; /* floats into weights and stats */
 } mri_node;
 

@@ -52,15 +52,15 @@ static mr_op_args args_of(const mri_replica *r, const mri_node *n, const share *
     const place_of_values at = values_of(r, n, of);
     mr_op_args a = {
         .n = part->count,
-        .x = n->in == MRI_NONE ? data_of(n, part) : span_at(r, r->nodes.node[n->in].y_span),
-        .x2 = n->in2 == MRI_NONE ? NULL : span_at(r, r->nodes.node[n->in2].y_span),
-        .y = span_at(r, n->y_span),
-        .saved = span_at(r, n->saved_span),
+        .x = n->in == MRI_NONE ? data_of(n, part) : span_at(r, r->nodes.node[n->in].span.y),
+        .x2 = n->in2 == MRI_NONE ? NULL : span_at(r, r->nodes.node[n->in2].span.y),
+        .y = span_at(r, n->span.y),
+        .saved = span_at(r, n->span.saved),
         .seed = r->cfg.seed,
         .values = r->memory.values,
         .loss_scale = r->memory.loss_scale,
         .first = part->first,
-        .affine = r->cfg.uses_affine ? part->affine : NULL,
+        .affine = r->cfg.affine.used ? part->affine : NULL,
         .labels = part->labels,
         .labels2 = part->labels2,
         .share2 = part->share2,
@@ -84,7 +84,7 @@ static int forward(const mri_replica *r, const share *of)
         mr_op_args a = args_of(r, n, of);
         a.training = of->training && !(n->frozen && n->kind == MR_OP_BATCHNORM);
         a.metrics = r->memory.sums[of->training ? MRI_SUMS_TRAINING : MRI_SUMS_EVALUATION] + of->number;
-        a.scratch = span_at(r, n->scratch_span[0]);
+        a.scratch = span_at(r, n->span.scratch[0]);
         rc = mr_op_forward_async(n->op, r->stream, &a);
     }
     mri_range_end();
@@ -99,7 +99,7 @@ int mri_replica_forward_some(const mri_replica *r, const mr_part *part, const bo
         const mri_node *n = &r->nodes.node[i];
         if (!wanted[i] || mri_is_loss(n->kind)) continue;
         mr_op_args a = args_of(r, n, &of);
-        a.scratch = span_at(r, n->scratch_span[0]);
+        a.scratch = span_at(r, n->span.scratch[0]);
         rc = mr_op_forward_async(n->op, r->stream, &a);
     }
     return rc;
@@ -126,11 +126,11 @@ static int backward(const mri_replica *r, const share *of, uint32_t from, uint32
         if (!n->backward) continue;
         mr_op_args a = args_of(r, n, of);
         a.training = true;
-        a.dy = span_at(r, n->dy_span);
-        a.dy2 = span_at(r, n->dy2_span);
-        a.dx = span_at(r, n->dx_span);
-        a.dx2 = span_at(r, n->dx2_span);
-        a.scratch = span_at(r, n->scratch_span[1]);
+        a.dy = span_at(r, n->span.dy);
+        a.dy2 = span_at(r, n->span.dy2);
+        a.dx = span_at(r, n->span.dx);
+        a.dx2 = span_at(r, n->span.dx2);
+        a.scratch = span_at(r, n->span.scratch[1]);
         rc = mr_op_backward_async(n->op, r->stream, &a);
         if (rc == MR_OK && n->frozen) rc = drop_gradients(r, n);
     }
@@ -138,7 +138,7 @@ static int backward(const mri_replica *r, const share *of, uint32_t from, uint32
     return rc;
 }
 
-static float *looked_back_to(const mri_replica *r) { return r->memory.slot[r->cfg.slot_count - 1]; }
+static float *looked_back_to(const mri_replica *r) { return r->memory.slot[r->cfg.optimizer.slot_count - 1]; }
 
 static int average(const mri_replica *r, float decay)
 {
@@ -151,19 +151,19 @@ int mri_replica_behind_update(const mri_replica *r, uint64_t updates)
 {
     const uint64_t floats = r->plan.weight_floats;
     int rc = MR_OK;
-    if (r->cfg.lookahead && updates % r->cfg.lookahead == 0) {
+    if (r->cfg.optimizer.lookahead && updates % r->cfg.optimizer.lookahead == 0) {
         float *const slow = looked_back_to(r);
         rc = mr_average_async(r->stream, slow, r->memory.weights, floats, 0.5f);
         if (rc == MR_OK)
             rc = mr_copy_d2d_async(r->stream, r->memory.weights, slow, (size_t)floats * sizeof(float));
     }
-    return rc == MR_OK && r->plan.averages ? average(r, r->cfg.average) : rc;
+    return rc == MR_OK && r->plan.averages ? average(r, r->cfg.optimizer.average) : rc;
 }
 
 int mri_replica_begin_averages(const mri_replica *r)
 {
     int rc = MR_OK;
-    if (r->cfg.lookahead && !r->cfg.inference)
+    if (r->cfg.optimizer.lookahead && !r->cfg.inference)
         rc = mr_average_async(r->stream, looked_back_to(r), r->memory.weights, r->plan.weight_floats, 0);
     return rc == MR_OK && r->plan.averages ? average(r, 0) : rc;
 }
@@ -176,15 +176,15 @@ static int update(const mri_replica *r, uint32_t number)
                      *w = r->cfg.local.on ? &m->own.part[number] : &all;
     mr_update_config cfg;
     mr_update_defaults(&cfg);
-    cfg.rule = r->cfg.update;
+    cfg.rule = r->cfg.optimizer.update;
     cfg.args = (mr_update_args){.count = r->plan.weight_floats,
                                 .weights = w->weights,
                                 .grads = r->memory.grads,
                                 .state = {w->slot[0], w->slot[1]},
                                 .values = r->memory.values,
                                 .loss_scale = r->memory.loss_scale};
-    cfg.clip_value = r->cfg.clip_value;
-    cfg.clip_norm = r->cfg.clip_norm;
+    cfg.clip_value = r->cfg.optimizer.clip_value;
+    cfg.clip_norm = r->cfg.optimizer.clip_norm;
     cfg.norm = r->memory.norm;
     cfg.decays = r->memory.decays;
     cfg.tensors = r->memory.tensors;

@@ -68,23 +68,23 @@ static void plan_forward(planning *p, uint32_t i)
 {
     const mri_nodes *nodes = p->nodes;
     mri_node *n = &nodes->node[i];
-    if (mri_is_loss(n->kind)) n->y_span = MRI_NONE; /* nobody wants the softmax */
-    else if (n->port == MRI_PORT_IN) n->y_span = new_span(p, batch_bytes(p, n), 0);
-    else n->y_span = n->inplace ? nodes->node[n->in].y_span : new_span(p, batch_bytes(p, n), i);
-    n->saved_span = new_span(p, saved_bytes(p, n), i);
-    n->scratch_span[0] = new_span(p, scratch_bytes(p, n), i);
-    use(p, n->y_span, i);
-    if (n->port == MRI_PORT_OUT) use(p, n->y_span, backward_time(p, i)); /* it is copied behind forward */
-    if (n->in != MRI_NONE) use(p, nodes->node[n->in].y_span, i);
-    if (n->in2 != MRI_NONE) use(p, nodes->node[n->in2].y_span, i);
+    if (mri_is_loss(n->kind)) n->span.y = MRI_NONE; /* nobody wants the softmax */
+    else if (n->port == MRI_PORT_IN) n->span.y = new_span(p, batch_bytes(p, n), 0);
+    else n->span.y = n->inplace ? nodes->node[n->in].span.y : new_span(p, batch_bytes(p, n), i);
+    n->span.saved = new_span(p, saved_bytes(p, n), i);
+    n->span.scratch[0] = new_span(p, scratch_bytes(p, n), i);
+    use(p, n->span.y, i);
+    if (n->port == MRI_PORT_OUT) use(p, n->span.y, backward_time(p, i)); /* it is copied behind forward */
+    if (n->in != MRI_NONE) use(p, nodes->node[n->in].span.y, i);
+    if (n->in2 != MRI_NONE) use(p, nodes->node[n->in2].span.y, i);
 }
 
 /* Note span as a gradient to the output of a node. */
 static void give_gradient(const planning *p, uint32_t to, uint32_t span)
 {
     mri_node *n = &p->nodes->node[to];
-    if (n->dy_span == MRI_NONE) n->dy_span = span;
-    else n->dy2_span = span;
+    if (n->span.dy == MRI_NONE) n->span.dy = span;
+    else n->span.dy2 = span;
 }
 
 static void plan_backward(planning *p, uint32_t i)
@@ -93,30 +93,30 @@ static void plan_backward(planning *p, uint32_t i)
     mri_node *n = &nodes->node[i];
     const uint32_t now = backward_time(p, i);
     const bool add = n->kind == MR_OP_ADD;
-    if (n->port == MRI_PORT_OUT) n->dy_span = new_span(p, batch_bytes(p, n), nodes->count);
-    use(p, n->y_span, now);
-    if (n->in != MRI_NONE) use(p, nodes->node[n->in].y_span, now);
-    if (n->in2 != MRI_NONE) use(p, nodes->node[n->in2].y_span, now);
-    use(p, n->saved_span, now);
-    n->scratch_span[1] = new_span(p, scratch_bytes(p, n), now);
-    use(p, n->dy_span, now);
-    use(p, n->dy2_span, now);
+    if (n->port == MRI_PORT_OUT) n->span.dy = new_span(p, batch_bytes(p, n), nodes->count);
+    use(p, n->span.y, now);
+    if (n->in != MRI_NONE) use(p, nodes->node[n->in].span.y, now);
+    if (n->in2 != MRI_NONE) use(p, nodes->node[n->in2].span.y, now);
+    use(p, n->span.saved, now);
+    n->span.scratch[1] = new_span(p, scratch_bytes(p, n), now);
+    use(p, n->span.dy, now);
+    use(p, n->span.dy2, now);
     if (n->need_dx2 && n->info->writes_dx2)
-        n->dx2_span = new_span(p, batch_bytes(p, &nodes->node[n->in2]), now);
-    if (n->need_dx2) give_gradient(p, n->in2, n->info->writes_dx2 ? n->dx2_span : n->dy_span);
+        n->span.dx2 = new_span(p, batch_bytes(p, &nodes->node[n->in2]), now);
+    if (n->need_dx2) give_gradient(p, n->in2, n->info->writes_dx2 ? n->span.dx2 : n->span.dy);
     if (!n->need_dx) return;
     if (n->port == MRI_PORT_IN) {
-        n->dx_span = n->dy_span;
-        use(p, n->dx_span, 2 * nodes->count);
+        n->span.dx = n->span.dy;
+        use(p, n->span.dx, 2 * nodes->count);
         return;
     }
     if (n->inplace || (add && !n->need_dx2)) { /* what arrived serves one, and it may have it */
-        give_gradient(p, n->in, n->dy_span);
-        if (!add) n->dx_span = n->dy_span;
+        give_gradient(p, n->in, n->span.dy);
+        if (!add) n->span.dx = n->span.dy;
         return;
     }
-    n->dx_span = new_span(p, batch_bytes(p, &nodes->node[n->in]), now);
-    give_gradient(p, n->in, n->dx_span);
+    n->span.dx = new_span(p, batch_bytes(p, &nodes->node[n->in]), now);
+    give_gradient(p, n->in, n->span.dx);
 }
 
 /* Spans of activations and gradients for p->batch samples, placed; *arena_bytes in all. */
@@ -129,14 +129,14 @@ static int place_spans(planning *p, size_t *arena_bytes)
     plan->span_count = 0;
     for (uint32_t i = 0; i < nodes->count; i++) {
         mri_node *n = &nodes->node[i];
-        n->scratch_span[1] = n->dy_span = n->dy2_span = n->dx_span = n->dx2_span = MRI_NONE;
+        n->span.scratch[1] = n->span.dy = n->span.dy2 = n->span.dx = n->span.dx2 = MRI_NONE;
         plan_forward(p, i);
     }
     for (uint32_t i = nodes->count; i-- > 0;)
         if (nodes->node[i].backward) plan_backward(p, i);
     for (uint32_t i = 0; i < p->cfg->kept.count; i++) {
         const uint32_t node = nodes->made_by[p->cfg->kept.at[i]];
-        if (node != MRI_NONE) use(p, nodes->node[node].y_span, 2 * nodes->count);
+        if (node != MRI_NONE) use(p, nodes->node[node].span.y, 2 * nodes->count);
     }
     if (p->overflow) return MR_ELIMIT;
     return mri_spans_place(plan->spans, plan->span_count, MR_DEVICE_ALIGN, arena_bytes);
@@ -204,7 +204,7 @@ static uint64_t place_params(const mr_param_info *info, uint32_t count, uint64_t
 
 uint64_t mri_plan_norm_bytes(const mri_plan *plan, const mri_replica_config *cfg)
 {
-    const bool any = cfg->clip_norm > 0 && !cfg->inference;
+    const bool any = cfg->optimizer.clip_norm > 0 && !cfg->inference;
     return any ? mr_update_norm_count(plan->weight_floats) * sizeof(double) : 0;
 }
 
@@ -245,7 +245,8 @@ static int number_tensors(planning *p, mr_error *err)
 {
     mri_plan *plan = p->plan;
     const mri_replica_config *cfg = p->cfg;
-    if (cfg->inference || cfg->update.kind != MR_UPDATE_LAMB || plan->weight_floats == 0) return MR_OK;
+    if (cfg->inference || cfg->optimizer.update.kind != MR_UPDATE_LAMB || plan->weight_floats == 0)
+        return MR_OK;
     plan->tensors = calloc((size_t)(plan->weight_floats / MR_UPDATE_STRETCH), sizeof *plan->tensors);
     if (!plan->tensors) return mr_error_set(err, MR_ENOMEM, "no memory for the list of tensors");
     for (uint32_t i = 0; i < p->nodes->count; i++) {
@@ -273,7 +274,7 @@ static int list_matrices(planning *p, mr_device *dev, mr_error *err)
 {
     mri_plan *plan = p->plan;
     const mri_replica_config *cfg = p->cfg;
-    if (cfg->inference || cfg->update.kind != MR_UPDATE_MUON) return MR_OK;
+    if (cfg->inference || cfg->optimizer.update.kind != MR_UPDATE_MUON) return MR_OK;
     plan->matrices = calloc(p->nodes->count, sizeof *plan->matrices);
     if (!plan->matrices) return mr_error_set(err, MR_ENOMEM, "no memory for the list of matrices");
     for (uint32_t i = 0; i < p->nodes->count; i++) {
@@ -310,9 +311,9 @@ static int place_all(planning *p, mr_device *dev, mr_error *err)
     int rc = place_spans(p, &plan->arena_bytes);
     if (rc) return too_large(p->cfg, rc, err);
     const mri_replica_config *cfg = p->cfg;
-    plan->averages = cfg->average > 0 && !cfg->inference;
+    plan->averages = cfg->optimizer.average > 0 && !cfg->inference;
     const uint64_t arrays =
-        cfg->inference ? 1 : 2 + cfg->slot_count + cfg->folds.terms + (uint64_t)plan->averages;
+        cfg->inference ? 1 : 2 + cfg->optimizer.slot_count + cfg->folds.terms + (uint64_t)plan->averages;
     plan->other_stats = cfg->owns_stats && cfg->folds.count > 1 && !cfg->inference && !cfg->local.on;
     const uint64_t more = cfg->local.on ? cfg->folds.count - 1 : 0; /* parts with arrays of their own */
     if (plan->weight_floats > SIZE_MAX / 64) return too_large(p->cfg, MR_ELIMIT, err);
@@ -329,9 +330,10 @@ static int place_all(planning *p, mr_device *dev, mr_error *err)
         mri_plan_decay_bytes(plan) + mri_plan_tensor_bytes(plan) + mri_plan_trust_bytes(plan) +
         plan->room_bytes;
     if (cfg->local.on)
-        plan->memory_bytes += sizeof(float) * ((more * (1 + cfg->slot_count) + 2) * plan->weight_floats +
-                                               (more + 1) * plan->stat_floats) +
-                              MRI_OUTER_VALUES * sizeof(mr_step_values);
+        plan->memory_bytes +=
+            sizeof(float) * ((more * (1 + cfg->optimizer.slot_count) + 2) * plan->weight_floats +
+                             (more + 1) * plan->stat_floats) +
+            MRI_OUTER_VALUES * sizeof(mr_step_values);
     return cfg->inference ? MR_OK : fill_buckets(p, err);
 }
 

@@ -244,8 +244,8 @@ static int carry_forward(const mri_split *s, uint32_t at, uint32_t replica, cons
 {
     const mri_leg *from = &s->stages[p->from].legs[replica], *to = &s->stages[at].legs[replica];
     return carry(stream_of(s, p->from, replica), stream_of(s, at, replica), p->host,
-                 mri_replica_place(from->replica, p->out->y_span),
-                 mri_replica_place(to->replica, p->in->y_span), bytes_of(p, samples), from->reached);
+                 mri_replica_place(from->replica, p->out->span.y),
+                 mri_replica_place(to->replica, p->in->span.y), bytes_of(p, samples), from->reached);
 }
 
 static int carry_back(const mri_split *s, uint32_t at, uint32_t replica, const mri_passage *p,
@@ -253,8 +253,8 @@ static int carry_back(const mri_split *s, uint32_t at, uint32_t replica, const m
 {
     const mri_leg *from = &s->stages[at].legs[replica], *to = &s->stages[p->from].legs[replica];
     return carry(stream_of(s, at, replica), stream_of(s, p->from, replica), p->host,
-                 mri_replica_place(from->replica, p->in->dx_span),
-                 mri_replica_place(to->replica, p->out->dy_span), bytes_of(p, samples), from->reached);
+                 mri_replica_place(from->replica, p->in->span.dx),
+                 mri_replica_place(to->replica, p->out->span.dy), bytes_of(p, samples), from->reached);
 }
 
 /* The part as a stage sees it: pictures and fields are the first one's, labels the last one's. */

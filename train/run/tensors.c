@@ -6,7 +6,10 @@
 
 static const mri_role slot_roles[MRI_SLOTS_MOST] = {MRI_ROLE_SLOT0, MRI_ROLE_SLOT1, MRI_ROLE_SLOT2};
 
-static uint32_t slots_of(const mri_replica *rep) { return rep->cfg.inference ? 0 : rep->cfg.slot_count; }
+static uint32_t slots_of(const mri_replica *rep)
+{
+    return rep->cfg.inference ? 0 : rep->cfg.optimizer.slot_count;
+}
 
 static const mri_replica *stage_of(const mri_replica *rep, uint32_t stage)
 {
@@ -125,7 +128,7 @@ int mri_tensors_init(mri_tensors *t, const mri_replica *rep, mr_error *err)
 bool mri_tensors_is_lookahead(const mri_tensors *t, const mri_replica *rep, uint32_t tensor)
 {
     const uint32_t slots = slots_of(rep);
-    return rep->cfg.lookahead && slots > 0 && t->desc[tensor].role == slot_roles[slots - 1];
+    return rep->cfg.optimizer.lookahead && slots > 0 && t->desc[tensor].role == slot_roles[slots - 1];
 }
 
 void mri_tensors_fini(mri_tensors *t)

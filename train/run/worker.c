@@ -19,7 +19,7 @@ static float *common_array(const mri_replica *r, uint32_t array)
     return array == MRI_AVERAGED_STATS ? r->memory.own.common_stats : NULL;
 }
 
-uint32_t mri_worker_arrays(const mri_replica *r) { return MRI_AVERAGED_SLOTS + r->cfg.slot_count; }
+uint32_t mri_worker_arrays(const mri_replica *r) { return MRI_AVERAGED_SLOTS + r->cfg.optimizer.slot_count; }
 
 uint64_t mri_worker_floats(const mri_replica *r, uint32_t array)
 {
@@ -87,7 +87,7 @@ int mri_worker_spread(const mri_replica *r)
         const mri_worker *w = &m->own.part[k];
         rc = copy(r, w->weights, m->own.common, r->plan.weight_floats);
         if (rc == MR_OK) rc = copy(r, w->stats, m->own.common_stats, r->plan.stat_floats);
-        for (uint32_t s = 0; rc == MR_OK && k > 0 && s < r->cfg.slot_count; s++)
+        for (uint32_t s = 0; rc == MR_OK && k > 0 && s < r->cfg.optimizer.slot_count; s++)
             rc = copy(r, w->slot[s], m->slot[s], r->plan.weight_floats);
     }
     return rc;

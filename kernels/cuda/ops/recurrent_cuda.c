@@ -19,12 +19,17 @@ struct recurrent {
     uint32_t steps, units, inputs, wide; /* wide: G */
     uint32_t dtype;
     bool lstm;
-    size_t weights_bytes, recurrent_bytes;                               /* of the cast copies; 0 for f32 */
-    size_t kept_at, before_at, weights_at, recurrent_at;                 /* saved */
-    size_t own_weights_at, own_recurrent_at;                             /* scratch, both passes */
-    size_t rows_at;                                                      /* of numbers */
-    size_t gates_at, product_at, h_at, c_at, factor_at;                  /* forward */
-    size_t dgates_at, dproduct_at, dh_at, dc_at, through_at, partial_at; /* backward */
+    size_t weights_bytes, recurrent_bytes; /* of the cast copies; 0 for f32 */
+    /* Offsets in bytes. */
+    struct {
+        size_t kept, before, weights, recurrent;
+    } saved;
+    struct {
+        size_t weights, recurrent;                         /* of both passes */
+        size_t rows;                                       /* of numbers, of both passes */
+        size_t gates, product, h, c, factor;               /* forward */
+        size_t dgates, dproduct, dh, dc, through, partial; /* backward */
+    } scratch;
 };
 
 static size_t piece(size_t *at, uint64_t count, size_t bytes)
@@ -41,27 +46,27 @@ static void lay_out(const mri_cuda_op *op, struct recurrent *r, uint64_t rows, s
     const uint64_t gates = rows * r->wide, states = rows * r->units,
                    state = (uint64_t)d->max_batch * r->units;
     piece(saved, gates, sizeof(float));
-    r->kept_at = piece(saved, states, sizeof(float));
-    r->before_at = piece(saved, states, element);
-    r->weights_at = piece(saved, r->weights_bytes, 1);
-    r->recurrent_at = piece(saved, r->recurrent_bytes, 1);
+    r->saved.kept = piece(saved, states, sizeof(float));
+    r->saved.before = piece(saved, states, element);
+    r->saved.weights = piece(saved, r->weights_bytes, 1);
+    r->saved.recurrent = piece(saved, r->recurrent_bytes, 1);
     size_t both = 0;
-    r->own_weights_at = piece(&both, r->weights_bytes, 1);
-    r->own_recurrent_at = piece(&both, r->recurrent_bytes, 1);
-    r->rows_at = piece(&both, d->recurrent.classes ? rows * r->inputs : 0, element);
+    r->scratch.weights = piece(&both, r->weights_bytes, 1);
+    r->scratch.recurrent = piece(&both, r->recurrent_bytes, 1);
+    r->scratch.rows = piece(&both, d->recurrent.classes ? rows * r->inputs : 0, element);
     size_t forward = both, backward = both;
-    r->gates_at = piece(&forward, gates, sizeof(float));
-    r->product_at = piece(&forward, (uint64_t)d->max_batch * r->wide, sizeof(float));
-    r->h_at = piece(&forward, state, sizeof(float));
-    r->c_at = piece(&forward, r->lstm ? state : 0, sizeof(float));
-    r->factor_at = piece(&forward, state, element);
+    r->scratch.gates = piece(&forward, gates, sizeof(float));
+    r->scratch.product = piece(&forward, (uint64_t)d->max_batch * r->wide, sizeof(float));
+    r->scratch.h = piece(&forward, state, sizeof(float));
+    r->scratch.c = piece(&forward, r->lstm ? state : 0, sizeof(float));
+    r->scratch.factor = piece(&forward, state, element);
     if (d->training) {
-        r->dgates_at = piece(&backward, gates, element);
-        r->dproduct_at = r->lstm ? r->dgates_at : piece(&backward, gates, element);
-        r->dh_at = piece(&backward, state, sizeof(float));
-        r->dc_at = piece(&backward, r->lstm ? state : 0, sizeof(float));
-        r->through_at = piece(&backward, state, sizeof(float));
-        r->partial_at =
+        r->scratch.dgates = piece(&backward, gates, element);
+        r->scratch.dproduct = r->lstm ? r->scratch.dgates : piece(&backward, gates, element);
+        r->scratch.dh = piece(&backward, state, sizeof(float));
+        r->scratch.dc = piece(&backward, r->lstm ? state : 0, sizeof(float));
+        r->scratch.through = piece(&backward, state, sizeof(float));
+        r->scratch.partial =
             piece(&backward, mri_cuda_bias_scratch(mri_cuda_device_of(op->base.device), rows, r->wide), 1);
     }
     *scratch = forward > backward ? forward : backward;
@@ -130,10 +135,10 @@ static struct call call_of(const mri_cuda_op *op, mri_cuda_stream *s, const mr_o
                      .x = a->x,
                      .weights = a->param[0],
                      .recurrent = a->param[1]};
-    if (op->base.desc.recurrent.classes) c.x = in_scratch(&c, r->rows_at);
+    if (op->base.desc.recurrent.classes) c.x = in_scratch(&c, r->scratch.rows);
     if (r->weights_bytes) {
-        c.weights = c.saves ? in_saved(&c, r->weights_at) : in_scratch(&c, r->own_weights_at);
-        c.recurrent = c.saves ? in_saved(&c, r->recurrent_at) : in_scratch(&c, r->own_recurrent_at);
+        c.weights = c.saves ? in_saved(&c, r->saved.weights) : in_scratch(&c, r->scratch.weights);
+        c.recurrent = c.saves ? in_saved(&c, r->saved.recurrent) : in_scratch(&c, r->scratch.recurrent);
     }
     return c;
 }
@@ -147,7 +152,7 @@ static int write_rows(const struct call *c, mr_error *err)
                                     .classes = c->r->inputs,
                                     .dtype = c->r->dtype,
                                     .x = c->a->x,
-                                    .y = in_scratch(c, c->r->rows_at)};
+                                    .y = in_scratch(c, c->r->scratch.rows)};
     args.vectors = c->r->inputs % mri_grid_pack(c->r->dtype) == 0 && MRI_GRID_ALIGNED(args.y);
     return mri_cuda_launch(c->s, MRK_one_hot, mri_grid_flat(args.count, c->r->dtype, args.vectors),
                            MRK_THREADS, 0, &args, err);
@@ -202,8 +207,8 @@ static int forward_step(const struct call *c, uint32_t step, float *gates, mr_er
 {
     const struct recurrent *r = c->r;
     const mr_op_args *a = c->a;
-    float *product = in_scratch(c, r->product_at);
-    void *factor = in_scratch(c, r->factor_at);
+    float *product = in_scratch(c, r->scratch.product);
+    void *factor = in_scratch(c, r->scratch.factor);
     int rc = MR_OK;
     if (step > 0)
         rc = mri_cuda_multiply(c->s, (int)r->wide, (int)a->n, (int)r->units,
@@ -215,11 +220,11 @@ static int forward_step(const struct call *c, uint32_t step, float *gates, mr_er
                                                     .product = step > 0 ? product : NULL,
                                                     .bias = a->param[2],
                                                     .recurrent_bias = r->lstm ? NULL : a->param[3],
-                                                    .h = in_scratch(c, r->h_at),
-                                                    .c = r->lstm ? in_scratch(c, r->c_at) : NULL,
+                                                    .h = in_scratch(c, r->scratch.h),
+                                                    .c = r->lstm ? in_scratch(c, r->scratch.c) : NULL,
                                                     .factor = factor,
-                                                    .kept = c->saves ? in_saved(c, r->kept_at) : NULL,
-                                                    .before = c->saves ? in_saved(c, r->before_at) : NULL,
+                                                    .kept = c->saves ? in_saved(c, r->saved.kept) : NULL,
+                                                    .before = c->saves ? in_saved(c, r->saved.before) : NULL,
                                                     .y = in_output(c, step) ? a->y : NULL};
     return mri_cuda_launch(c->s, MRK_recurrent_forward, blocks_of(c), MRK_THREADS, 0, &args, err);
 }
@@ -228,7 +233,7 @@ int mri_cuda_recurrent_forward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_
 {
     const struct call c = call_of(op, s, a);
     const struct recurrent *r = c.r;
-    float *gates = c.saves ? a->saved : in_scratch(&c, r->gates_at);
+    float *gates = c.saves ? a->saved : in_scratch(&c, r->scratch.gates);
     int rc = write_rows(&c, err);
     if (!rc) rc = cast_weights(&c, err);
     if (!rc)
@@ -245,21 +250,21 @@ static int backward_step(const struct call *c, uint32_t step, mr_error *err)
 {
     const struct recurrent *r = c->r;
     const bool last = step + 1 == r->steps;
-    float *through = in_scratch(c, r->through_at);
+    float *through = in_scratch(c, r->scratch.through);
     const struct mrk_recurrent_backward_args args = {.r = step_of(c, step),
                                                      .gates = c->a->saved,
-                                                     .kept = in_saved(c, r->kept_at),
-                                                     .before = in_saved(c, r->before_at),
+                                                     .kept = in_saved(c, r->saved.kept),
+                                                     .before = in_saved(c, r->saved.before),
                                                      .through = last ? NULL : through,
                                                      .dy = in_output(c, step) ? c->a->dy : NULL,
-                                                     .dh = in_scratch(c, r->dh_at),
-                                                     .dc = r->lstm ? in_scratch(c, r->dc_at) : NULL,
-                                                     .dgates = in_scratch(c, r->dgates_at),
+                                                     .dh = in_scratch(c, r->scratch.dh),
+                                                     .dc = r->lstm ? in_scratch(c, r->scratch.dc) : NULL,
+                                                     .dgates = in_scratch(c, r->scratch.dgates),
                                                      .dproduct =
-                                                         r->lstm ? NULL : in_scratch(c, r->dproduct_at)};
+                                                         r->lstm ? NULL : in_scratch(c, r->scratch.dproduct)};
     const int rc = mri_cuda_launch(c->s, MRK_recurrent_backward, blocks_of(c), MRK_THREADS, 0, &args, err);
     if (rc || step == 0) return rc;
-    const unsigned char *of_step = in_scratch(c, r->dproduct_at);
+    const unsigned char *of_step = in_scratch(c, r->scratch.dproduct);
     of_step += (size_t)step * r->wide * mr_tensor_element_bytes(r->dtype);
     return mri_cuda_multiply(c->s, (int)r->units, (int)c->a->n, (int)r->wide,
                              values(c, c->recurrent, r->units, false),
@@ -270,18 +275,18 @@ static int backward_step(const struct call *c, uint32_t step, mr_error *err)
 static int bias_gradient(const struct call *c, size_t from, float *to, mr_error *err)
 {
     return mri_cuda_bias_backward(c->s, c->rows, c->r->wide, c->r->dtype, NULL, in_scratch(c, from), to,
-                                  in_scratch(c, c->r->partial_at), MR_ACT_NONE, err);
+                                  in_scratch(c, c->r->scratch.partial), MR_ACT_NONE, err);
 }
 
 static int weight_gradients(const struct call *c, mr_error *err)
 {
     const struct recurrent *r = c->r;
-    const void *dgates = in_scratch(c, r->dgates_at), *dproduct = in_scratch(c, r->dproduct_at);
-    int rc = bias_gradient(c, r->dgates_at, c->a->dparam[2], err);
-    if (!rc && !r->lstm) rc = bias_gradient(c, r->dproduct_at, c->a->dparam[3], err);
+    const void *dgates = in_scratch(c, r->scratch.dgates), *dproduct = in_scratch(c, r->scratch.dproduct);
+    int rc = bias_gradient(c, r->scratch.dgates, c->a->dparam[2], err);
+    if (!rc && !r->lstm) rc = bias_gradient(c, r->scratch.dproduct, c->a->dparam[3], err);
     if (!rc)
         rc = mri_cuda_multiply(c->s, (int)r->units, (int)r->wide, (int)c->rows,
-                               values(c, in_saved(c, r->before_at), r->units, false),
+                               values(c, in_saved(c, r->saved.before), r->units, false),
                                values(c, dproduct, r->wide, true), floats(c->a->dparam[1], r->units),
                                "recurrent weight gradient", err);
     if (!rc)
@@ -303,6 +308,6 @@ int mri_cuda_recurrent_backward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op
     if (rc || !op->base.desc.need_dx) return rc;
     return mri_cuda_multiply(s, (int)r->inputs, (int)c.rows, (int)r->wide,
                              values(&c, c.weights, r->inputs, false),
-                             values(&c, in_scratch(&c, r->dgates_at), r->wide, false),
+                             values(&c, in_scratch(&c, r->scratch.dgates), r->wide, false),
                              values(&c, a->dx, r->inputs, false), "recurrent data gradient", err);
 }

@@ -43,7 +43,7 @@ static mr_digest run(const mr_source *src, const mr_loader_config *cfg, mri_poin
     MRT_OK(mr_digester_run(d, l, NULL, UINT64_MAX, &batches, &samples, &err), &err);
     const mr_digest result = mr_digester_result(d);
     mr_digester_destroy(d);
-    *s = l->points ? mri_points_counts_of(l->points) : (mri_points_counts){0};
+    *s = l->kept.points ? mri_points_counts_of(l->kept.points) : (mri_points_counts){0};
     *memory = mr_loader_info_of(l)->memory_bytes;
     mr_loader_close(l);
     return result;

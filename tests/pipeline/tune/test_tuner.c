@@ -273,7 +273,7 @@ static void draw_limits(mr_loader *l)
     for (int i = 0; i < MRI_TUNED; i++) n[i] = 1 + (uint32_t)((noise() + 1) / 2 * (most[i] - 1) + 0.5);
     const mri_ring_limits limits = {n[MRI_TUNE_WORKERS], n[MRI_TUNE_READERS], n[MRI_TUNE_PREFETCH] + 1};
     mri_ring_limit(l->ring, &limits);
-    mri_read_stage_set_depth(l->read, n[MRI_TUNE_DEPTH]);
+    mri_read_stage_set_depth(l->stages.read, n[MRI_TUNE_DEPTH]);
 }
 
 static void same_batches(const mr_source *src, bool drawn)
