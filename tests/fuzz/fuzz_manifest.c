@@ -3,21 +3,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipeline/manifest/manifest.h"
 #include "tests/fuzz/fuzz.h"
-#include "tools/manifest/manifest.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-    static manifest_line one, again;
-    static char text[MANIFEST_LINE];
+    static mri_manifest_line one, again;
+    static char text[MRI_MANIFEST_LINE];
     const char *at = (const char *)data, *end = at + bytes;
     while (at < end) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         const size_t n = (size_t)((stop ? stop : end) - at);
-        if (manifest_parse_line(at, n, &one) == MANIFEST_FILE) {
-            const size_t made = manifest_format_line(one.sum, one.name, text);
+        if (mri_manifest_parse_line(at, n, &one) == MRI_MANIFEST_FILE) {
+            const size_t made = mri_manifest_format_line(one.sum, one.name, text);
             if (made == 0 || made > sizeof text || text[made - 1] != '\n') abort();
-            if (manifest_parse_line(text, made - 1, &again) != MANIFEST_FILE) abort();
+            if (mri_manifest_parse_line(text, made - 1, &again) != MRI_MANIFEST_FILE) abort();
             if (memcmp(one.sum, again.sum, sizeof one.sum) != 0 || strcmp(one.name, again.name) != 0) abort();
         }
         at += n + 1;

@@ -11,9 +11,9 @@
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
+#include "tools/cli/progress.h"
 #include "tools/commands/commands.h"
 #include "tools/fields/same_pictures.h"
-#include "tools/manifest/manifest.h"
 #include "tools/session/sample_check.h"
 #include "tools/session/setup.h"
 
@@ -33,6 +33,7 @@ typedef struct verify_run {
     bool set_wrong;   /* a file is not the one that the list names: its samples cannot be read */
     uint64_t done, bytes, wrong;
     uint64_t manifest_files; /* compared with --manifest */
+    progress_bar bar;        /* of these */
 } verify_run;
 
 static bool reported_enough(const verify_run *r)
@@ -88,20 +89,35 @@ static int verify_files(verify_run *r)
 
 /* ---- a manifest ---- */
 
+static void on_progress(void *context, uint64_t done, uint64_t count)
+{
+    verify_run *r = context;
+    progress_show(&r->bar, done, count, NULL);
+    if (done == count) progress_end(&r->bar);
+}
+
 static int verify_manifest(verify_run *r)
 {
     const verify_args *a = r->args;
     mr_error err = MR_ERROR_INIT;
-    uint64_t files = 0, bytes = 0;
+    mr_manifest_config cfg;
+    mr_manifest_result result;
     char text[32];
     if (!a->manifest) return EXIT_DONE;
-    const int rc = manifest_compare(a->manifest, a->path, r->src, a->workers, a->output.quiet,
-                                    &interrupt_flag, on_wrong, r, &files, &bytes, &err);
+    mr_manifest_defaults(&cfg);
+    cfg.threads = a->workers;
+    cfg.on_wrong = on_wrong;
+    cfg.on_progress = on_progress;
+    cfg.context = r;
+    cfg.stop = &interrupt_flag;
+    progress_start(&r->bar, "manifest", "files", a->output.quiet);
+    const int rc = mr_manifest_compare(a->manifest, a->path, r->src, &cfg, &result, &err);
+    progress_end(&r->bar);
     if (rc) return exit_status(rc, &err);
     if (!a->output.json)
-        printf("%s: %" PRIu64 " files, %s compared, %" PRIu64 " wrong\n", shown_text(a->manifest), files,
-               size_text((double)bytes, text, sizeof text), r->wrong);
-    r->manifest_files = files;
+        printf("%s: %" PRIu64 " files, %s compared, %" PRIu64 " wrong\n", shown_text(a->manifest),
+               result.files, size_text((double)result.bytes, text, sizeof text), r->wrong);
+    r->manifest_files = result.files;
     return EXIT_DONE;
 }
 

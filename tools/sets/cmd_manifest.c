@@ -8,8 +8,8 @@
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
+#include "tools/cli/progress.h"
 #include "tools/commands/commands.h"
-#include "tools/manifest/manifest.h"
 #include "tools/session/setup.h"
 
 typedef struct manifest_args {
@@ -20,49 +20,60 @@ typedef struct manifest_args {
     output_args output;
 } manifest_args;
 
-static int first_failure(const manifest *m)
+typedef struct making {
+    progress_bar bar;
+    int status; /* of the last file that could not be read */
+} making;
+
+static bool on_wrong(void *context, const mr_error *what)
 {
-    int status = EXIT_DONE;
-    for (uint64_t k = 0; k < m->count; k++)
-        if (m->file[k].rc) status = exit_status(m->file[k].rc, &m->file[k].why);
-    return status;
+    making *m = context;
+    m->status = exit_status(what->code, what);
+    return true;
 }
 
-static void report(const manifest_args *a, const manifest *m)
+static void on_progress(void *context, uint64_t done, uint64_t count)
 {
-    uint64_t bytes = 0;
+    making *m = context;
+    progress_show(&m->bar, done, count, NULL);
+    if (done == count) progress_end(&m->bar);
+}
+
+static void report(const manifest_args *a, const mr_manifest_result *made)
+{
     char text[32];
-    for (uint64_t k = 0; k < m->count; k++) bytes += m->file[k].bytes;
     if (!a->output.json) {
-        printf("%s: %" PRIu64 " files, %s\n", shown_text(a->file), m->count,
-               size_text((double)bytes, text, sizeof text));
+        printf("%s: %" PRIu64 " files, %s\n", shown_text(a->file), made->files,
+               size_text((double)made->bytes, text, sizeof text));
         return;
     }
     json_line j = json_begin(stdout, "manifest");
     json_text(&j, "data", a->set);
     json_text(&j, "output", a->file);
-    json_u64(&j, "files", m->count);
-    json_u64(&j, "bytes", bytes);
+    json_u64(&j, "files", made->files);
+    json_u64(&j, "bytes", made->bytes);
     json_end(&j);
 }
 
 static int make(const manifest_args *a, const mr_source *src)
 {
-    manifest m = {0};
+    making m = {.status = EXIT_DONE};
     mr_error err = MR_ERROR_INIT;
-    mr_output_config cfg;
-    mr_output_defaults(&cfg);
+    mr_manifest_config cfg;
+    mr_manifest_result made;
+    mr_manifest_defaults(&cfg);
+    cfg.threads = a->workers;
     cfg.force = a->force;
-    int rc = mr_output_check(a->file, &cfg, &err);
-    if (!rc) rc = manifest_find(&m, a->set, src, a->file, &err);
-    if (!rc && m.count == 0) rc = mr_error_set(&err, MR_EINVAL, "%s: no files here", a->set);
-    if (!rc) rc = manifest_sum(&m, a->workers, a->output.quiet, &interrupt_flag, &err);
-    int status = exit_status(rc, &err);
-    if (status == EXIT_DONE) status = first_failure(&m);
-    if (status == EXIT_DONE) status = exit_status(manifest_write(&m, a->file, a->force, &err), &err);
-    if (status == EXIT_DONE) report(a, &m);
-    manifest_free(&m);
-    return status;
+    cfg.on_wrong = on_wrong;
+    cfg.on_progress = on_progress;
+    cfg.context = &m;
+    cfg.stop = &interrupt_flag;
+    progress_start(&m.bar, "manifest", "files", a->output.quiet);
+    const int rc = mr_manifest_make(a->file, a->set, src, &cfg, &made, &err);
+    progress_end(&m.bar);
+    if (m.status != EXIT_DONE) return m.status; /* every such file was reported */
+    if (rc == MR_OK) report(a, &made);
+    return exit_status(rc, &err);
 }
 
 static int run(const void *args)

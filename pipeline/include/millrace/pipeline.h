@@ -6,7 +6,8 @@
  *   observe.h  where time goes: counters, causes, traces, records and their replay
  *   choose.h   some samples of a data set, and other names of its classes
  *   convert.h  any source into record files, TFRecords or tar
- *   repair.h   repair of damaged and incomplete sets */
+ *   repair.h   repair of damaged and incomplete sets
+ *   manifest.h sizes and SHA-256 sums of a set's files */
 #ifndef MILLRACE_PIPELINE_H
 #define MILLRACE_PIPELINE_H
 
@@ -15,6 +16,7 @@
 #include "millrace/convert.h"
 #include "millrace/image.h"
 #include "millrace/loader.h"
+#include "millrace/manifest.h"
 #include "millrace/observe.h"
 #include "millrace/repair.h"
 

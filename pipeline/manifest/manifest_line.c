@@ -1,10 +1,10 @@
-/* tools/manifest/manifest_line.c: one line of a manifest, read and written. See manifest.h. Any bytes are
+/* pipeline/manifest/manifest_line.c: one line of a manifest, read and written. See manifest.h. Any bytes are
  * safe. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/manifest/manifest.h"
+#include "pipeline/manifest/manifest.h"
 
 static bool begins(const char **at, const char *end, const char *text)
 {
@@ -26,17 +26,17 @@ static bool number(const char **at, const char *end, uint64_t *out)
     return any;
 }
 
-static manifest_kind comment(const char *at, const char *end, manifest_line *out)
+static mri_manifest_kind comment(const char *at, const char *end, mri_manifest_line *out)
 {
     const char *p = at;
-    if (begins(&p, end, "# millrace manifest 1") && p == end) return MANIFEST_HEAD;
+    if (begins(&p, end, "# millrace manifest 1") && p == end) return MRI_MANIFEST_HEAD;
     p = at;
     if (begins(&p, end, "# end ") && number(&p, end, &out->files) && begins(&p, end, " files ") &&
         number(&p, end, &out->bytes) && begins(&p, end, " bytes") && p == end)
-        return MANIFEST_END;
+        return MRI_MANIFEST_END;
     p = at;
-    if (begins(&p, end, "# ") && number(&p, end, &out->bytes) && p == end) return MANIFEST_SIZE;
-    return MANIFEST_COMMENT;
+    if (begins(&p, end, "# ") && number(&p, end, &out->bytes) && p == end) return MRI_MANIFEST_SIZE;
+    return MRI_MANIFEST_COMMENT;
 }
 
 static int digit(char c)
@@ -47,12 +47,12 @@ static int digit(char c)
 }
 
 /* Escaped: \\ and \n are one byte. */
-static bool name_of(const char *at, const char *end, bool escaped, char out[MANIFEST_NAME])
+static bool name_of(const char *at, const char *end, bool escaped, char out[MRI_MANIFEST_NAME])
 {
     size_t n = 0;
     for (; at < end; at++) {
         char c = *at;
-        if (c == '\0' || n + 1 >= MANIFEST_NAME) return false;
+        if (c == '\0' || n + 1 >= MRI_MANIFEST_NAME) return false;
         if (escaped && c == '\\') {
             if (++at == end || (*at != 'n' && *at != '\\' && *at != 'r')) return false;
             c = *at == 'n' ? '\n' : *at == 'r' ? '\r' : '\\';
@@ -63,32 +63,33 @@ static bool name_of(const char *at, const char *end, bool escaped, char out[MANI
     return n > 0;
 }
 
-manifest_kind manifest_parse_line(const char *line, size_t bytes, manifest_line *out)
+mri_manifest_kind mri_manifest_parse_line(const char *line, size_t bytes, mri_manifest_line *out)
 {
     const char *at = line, *end = line + bytes;
-    *out = (manifest_line){0};
-    if (bytes == 0) return out->kind = MANIFEST_COMMENT;
+    *out = (mri_manifest_line){0};
+    if (bytes == 0) return out->kind = MRI_MANIFEST_COMMENT;
     if (*at == '#') return out->kind = comment(at, end, out);
     const bool escaped = *at == '\\';
     at += escaped;
-    if (end - at < 2 * SHA256_BYTES + 3) return MANIFEST_WRONG;
-    for (int k = 0; k < SHA256_BYTES; k++) {
+    if (end - at < 2 * MRI_SHA256_BYTES + 3) return MRI_MANIFEST_WRONG;
+    for (int k = 0; k < MRI_SHA256_BYTES; k++) {
         const int high = digit(at[2 * k]), low = digit(at[2 * k + 1]);
-        if (high < 0 || low < 0) return MANIFEST_WRONG;
+        if (high < 0 || low < 0) return MRI_MANIFEST_WRONG;
         out->sum[k] = (uint8_t)(high << 4 | low);
     }
-    at += 2 * SHA256_BYTES;
-    if (at[0] != ' ' || (at[1] != ' ' && at[1] != '*')) return MANIFEST_WRONG; /* a star: of binary mode */
-    if (!name_of(at + 2, end, escaped, out->name)) return MANIFEST_WRONG;
-    return out->kind = MANIFEST_FILE;
+    at += 2 * MRI_SHA256_BYTES;
+    if (at[0] != ' ' || (at[1] != ' ' && at[1] != '*'))
+        return MRI_MANIFEST_WRONG; /* a star: of binary mode */
+    if (!name_of(at + 2, end, escaped, out->name)) return MRI_MANIFEST_WRONG;
+    return out->kind = MRI_MANIFEST_FILE;
 }
 
-size_t manifest_format_line(const uint8_t sum[SHA256_BYTES], const char *name, char *out)
+size_t mri_manifest_format_line(const uint8_t sum[MRI_SHA256_BYTES], const char *name, char *out)
 {
     const bool escaped = strpbrk(name, "\n\r\\") != NULL;
     char *at = out;
     if (escaped) *at++ = '\\';
-    for (int k = 0; k < SHA256_BYTES; k++) at += sprintf(at, "%02x", sum[k]);
+    for (int k = 0; k < MRI_SHA256_BYTES; k++) at += sprintf(at, "%02x", sum[k]);
     *at++ = ' ';
     *at++ = ' ';
     for (const char *p = name; *p; p++) {

@@ -1,4 +1,5 @@
-/* tools/manifest/manifest_sum.c: sizes and sums of files, a file for each thread at a time. See manifest.h.
+/* pipeline/manifest/manifest_sum.c: sizes and sums of files, a file for each thread at a time. See
+ * manifest.h.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -8,28 +9,31 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tools/cli/progress.h"
-#include "tools/manifest/manifest.h"
+#include "pipeline/manifest/manifest.h"
 
 enum { PIECE = 1 << 20, THREADS_MOST = 64 };
 
 typedef struct summing {
-    manifest *m;
-    const volatile int *stop;
+    mri_manifest *m;
+    const mr_manifest_config *cfg;
     pthread_mutex_t lock;
     uint64_t next, done; /* lock */
     uint32_t working;    /* lock */
 } summing;
 
-static bool stopped(const summing *s) { return s->stop && __atomic_load_n(s->stop, __ATOMIC_RELAXED); }
-
-static int sum_open(const summing *s, manifest_file *f, int fd, uint8_t *piece)
+static bool stopped(const summing *s)
 {
-    sha256 hash;
+    const volatile int *stop = s->cfg->stop;
+    return stop && __atomic_load_n(stop, __ATOMIC_RELAXED);
+}
+
+static int sum_open(const summing *s, mri_manifest_file *f, int fd, uint8_t *piece)
+{
+    mri_sha256 hash;
     struct stat st;
     if (fstat(fd, &st) != 0) return mr_error_sys(&f->why, errno, "cannot look at it");
     if (!S_ISREG(st.st_mode)) return mr_error_set(&f->why, MR_EFORMAT, "not a regular file");
-    sha256_begin(&hash);
+    mri_sha256_begin(&hash);
     f->bytes = 0;
     for (;;) {
         const ssize_t n = read(fd, piece, PIECE);
@@ -37,15 +41,15 @@ static int sum_open(const summing *s, manifest_file *f, int fd, uint8_t *piece)
         if (n < 0) return mr_error_sys(&f->why, errno, "cannot read");
         if (n == 0) break;
         if (stopped(s)) return mr_error_set(&f->why, MR_ECANCELED, "stopped");
-        sha256_add(&hash, piece, (size_t)n);
+        mri_sha256_add(&hash, piece, (size_t)n);
         f->bytes += (uint64_t)n;
     }
-    sha256_end(&hash, f->sum);
+    mri_sha256_end(&hash, f->sum);
     f->sized = true;
     return MR_OK;
 }
 
-static void sum_one(const summing *s, manifest_file *f, uint8_t *piece)
+static void sum_one(const summing *s, mri_manifest_file *f, uint8_t *piece)
 {
     const int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     f->rc = fd < 0 ? mr_error_sys(&f->why, errno, "cannot open") : sum_open(s, f, fd, piece);
@@ -59,7 +63,7 @@ static void *worker_main(void *arg)
     uint8_t *piece = malloc(PIECE);
     pthread_mutex_lock(&s->lock);
     while (s->next < s->m->count && !stopped(s)) {
-        manifest_file *f = &s->m->file[s->next++];
+        mri_manifest_file *f = &s->m->file[s->next++];
         pthread_mutex_unlock(&s->lock);
         if (piece) sum_one(s, f, piece);
         else f->rc = mr_error_set(&f->why, MR_ENOMEM, "no memory to read files");
@@ -72,10 +76,8 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-static void watch(summing *s, bool quiet)
+static void watch(summing *s)
 {
-    progress_bar bar;
-    progress_start(&bar, "manifest", "files", quiet);
     for (bool working = true; working;) {
         const struct timespec pause = {0, 10000000};
         nanosleep(&pause, NULL);
@@ -83,16 +85,15 @@ static void watch(summing *s, bool quiet)
         const uint64_t done = s->done;
         working = s->working > 0;
         pthread_mutex_unlock(&s->lock);
-        progress_show(&bar, done, s->m->count, NULL);
+        if (s->cfg->on_progress) s->cfg->on_progress(s->cfg->context, done, s->m->count);
     }
-    progress_end(&bar);
 }
 
-int manifest_sum(manifest *m, uint32_t threads, bool quiet, const volatile int *stop, mr_error *err)
+int mri_manifest_sum(mri_manifest *m, const mr_manifest_config *cfg, mr_error *err)
 {
     pthread_t thread[THREADS_MOST];
-    summing s = {.m = m, .stop = stop, .lock = PTHREAD_MUTEX_INITIALIZER};
-    uint32_t made = 0, wanted = threads ? threads : mr_cores();
+    summing s = {.m = m, .cfg = cfg, .lock = PTHREAD_MUTEX_INITIALIZER};
+    uint32_t made = 0, wanted = cfg->threads ? cfg->threads : mr_cores();
     if (wanted > THREADS_MOST) wanted = THREADS_MOST;
     s.working = wanted;
     while (made < wanted && pthread_create(&thread[made], NULL, worker_main, &s) == 0) made++;
@@ -100,7 +101,7 @@ int manifest_sum(manifest *m, uint32_t threads, bool quiet, const volatile int *
     s.working -= wanted - made;
     pthread_mutex_unlock(&s.lock);
     if (made == 0) return mr_error_set(err, MR_ENOMEM, "cannot start a thread");
-    watch(&s, quiet);
+    watch(&s);
     for (uint32_t k = 0; k < made; k++) pthread_join(thread[k], NULL);
     return stopped(&s) ? mr_error_set(err, MR_ECANCELED, "stopped") : MR_OK;
 }

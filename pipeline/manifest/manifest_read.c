@@ -1,4 +1,5 @@
-/* tools/manifest/manifest_check.c: a manifest as it was written, or as sha256sum wrote it. See manifest.h. */
+/* pipeline/manifest/manifest_read.c: a manifest as it was written, or as sha256sum wrote it. See manifest.h.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -6,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/manifest/manifest.h"
+#include "pipeline/manifest/manifest.h"
 
 typedef struct reading {
-    manifest *m;
+    mri_manifest *m;
     const char *path;
     size_t folder_bytes; /* of path, up to its last slash */
     uint64_t line, bytes, size;
@@ -22,7 +23,7 @@ static int wrong(const reading *r, const char *what, mr_error *err)
     return mr_error_at(err, r->path, MR_NOWHERE, MR_NOWHERE);
 }
 
-static int take_file(reading *r, const manifest_line *l, mr_error *err)
+static int take_file(reading *r, const mri_manifest_line *l, mr_error *err)
 {
     char path[PATH_MAX];
     if (snprintf(path, sizeof path, "%.*s%s", l->name[0] == '/' ? 0 : (int)r->folder_bytes, r->path,
@@ -30,9 +31,9 @@ static int take_file(reading *r, const manifest_line *l, mr_error *err)
         return wrong(r, "the path is too long", err);
     if (r->ours && !r->sized)
         return wrong(r, "expected the size of a file (\"# BYTES\"), found the file", err);
-    const int rc = manifest_add(r->m, path, err);
+    const int rc = mri_manifest_add(r->m, path, err);
     if (rc) return rc;
-    manifest_file *f = &r->m->file[r->m->count - 1];
+    mri_manifest_file *f = &r->m->file[r->m->count - 1];
     f->sized = r->sized;
     f->bytes = r->size;
     memcpy(f->sum, l->sum, sizeof f->sum);
@@ -42,27 +43,27 @@ static int take_file(reading *r, const manifest_line *l, mr_error *err)
     return MR_OK;
 }
 
-static int take_line(reading *r, const char *line, size_t bytes, manifest_line *l, mr_error *err)
+static int take_line(reading *r, const char *line, size_t bytes, mri_manifest_line *l, mr_error *err)
 {
     r->line++;
     if (bytes && line[bytes - 1] == '\r') bytes--;
-    const manifest_kind kind = manifest_parse_line(line, bytes, l);
-    if (r->ended && kind != MANIFEST_COMMENT) return wrong(r, "lines after the end line", err);
+    const mri_manifest_kind kind = mri_manifest_parse_line(line, bytes, l);
+    if (r->ended && kind != MRI_MANIFEST_COMMENT) return wrong(r, "lines after the end line", err);
     switch (kind) {
-    case MANIFEST_HEAD: r->ours = true; return MR_OK;
-    case MANIFEST_SIZE:
+    case MRI_MANIFEST_HEAD: r->ours = true; return MR_OK;
+    case MRI_MANIFEST_SIZE:
         r->sized = true;
         r->size = l->bytes;
         return MR_OK;
-    case MANIFEST_FILE: return take_file(r, l, err);
-    case MANIFEST_END:
+    case MRI_MANIFEST_FILE: return take_file(r, l, err);
+    case MRI_MANIFEST_END:
         r->ended = true;
         return l->files == r->m->count && l->bytes == r->bytes
                    ? MR_OK
                    : wrong(r,
                            "the end line does not count the files above it: the manifest was changed or cut",
                            err);
-    case MANIFEST_COMMENT: return MR_OK;
+    case MRI_MANIFEST_COMMENT: return MR_OK;
     default:
         return wrong(r, "expected \"SHA256  NAME\", a comment, or \"# BYTES\", found something else", err);
     }
@@ -70,7 +71,7 @@ static int take_line(reading *r, const char *line, size_t bytes, manifest_line *
 
 static int read_lines(reading *r, FILE *f, mr_error *err)
 {
-    manifest_line *l = malloc(sizeof *l);
+    mri_manifest_line *l = malloc(sizeof *l);
     char *line = NULL;
     size_t room = 0;
     ssize_t n;
@@ -78,8 +79,8 @@ static int read_lines(reading *r, FILE *f, mr_error *err)
     uint64_t all = 0;
     while (!rc && (n = getline(&line, &room, f)) > 0) {
         all += (uint64_t)n;
-        if (all > MANIFEST_MOST_BYTES) rc = mr_error_set(err, MR_ELIMIT, "a manifest over 1 GiB");
-        else if (n > MANIFEST_LINE) rc = wrong(r, "the line is too long", err);
+        if (all > MRI_MANIFEST_MOST_BYTES) rc = mr_error_set(err, MR_ELIMIT, "a manifest over 1 GiB");
+        else if (n > MRI_MANIFEST_LINE) rc = wrong(r, "the line is too long", err);
         else rc = take_line(r, line, (size_t)n - (line[n - 1] == '\n'), l, err);
     }
     if (!rc && ferror(f)) rc = mr_error_sys(err, errno, "cannot read");
@@ -93,7 +94,7 @@ static int read_lines(reading *r, FILE *f, mr_error *err)
     return rc;
 }
 
-int manifest_read(manifest *m, const char *path, mr_error *err)
+int mri_manifest_read(mri_manifest *m, const char *path, mr_error *err)
 {
     const char *slash = strrchr(path, '/');
     reading r = {.m = m, .path = path, .folder_bytes = slash ? (size_t)(slash - path) + 1 : 0};

@@ -1,5 +1,5 @@
-/* tools/manifest/sha256.c: see sha256.h. */
-#include "tools/manifest/sha256.h"
+/* pipeline/manifest/sha256.c: see sha256.h. */
+#include "pipeline/manifest/sha256.h"
 
 #include <string.h>
 
@@ -49,7 +49,7 @@ static void take_block(uint32_t h[8], const uint8_t *p)
     for (int i = 0; i < 8; i++) h[i] += v[i];
 }
 
-void sha256_begin(sha256 *s)
+void mri_sha256_begin(mri_sha256 *s)
 {
     static const uint32_t first[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                       0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
@@ -57,7 +57,7 @@ void sha256_begin(sha256 *s)
     s->bytes = 0;
 }
 
-void sha256_add(sha256 *s, const void *data, size_t bytes)
+void mri_sha256_add(mri_sha256 *s, const void *data, size_t bytes)
 {
     const uint8_t *p = data;
     size_t used = (size_t)(s->bytes % 64);
@@ -74,7 +74,7 @@ void sha256_add(sha256 *s, const void *data, size_t bytes)
     memcpy(s->block, p, bytes);
 }
 
-void sha256_end(sha256 *s, uint8_t out[SHA256_BYTES])
+void mri_sha256_end(mri_sha256 *s, uint8_t out[MRI_SHA256_BYTES])
 {
     const uint64_t bits = s->bytes * 8;
     size_t used = (size_t)(s->bytes % 64);

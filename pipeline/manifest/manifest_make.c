@@ -1,4 +1,4 @@
-/* tools/manifest/manifest_make.c: which files a manifest has, and the text. See manifest.h. */
+/* pipeline/manifest/manifest_make.c: which files a manifest has, and the text. See manifest.h. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -8,24 +8,24 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "tools/manifest/manifest.h"
+#include "pipeline/manifest/manifest.h"
 
 static int no_memory(mr_error *err)
 {
     return mr_error_set(err, MR_ENOMEM, "no memory for the names of files");
 }
 
-int manifest_add(manifest *m, const char *path, mr_error *err)
+int mri_manifest_add(mri_manifest *m, const char *path, mr_error *err)
 {
     if (m->count == m->cap) {
         const uint64_t cap = m->cap ? 2 * m->cap : 64;
-        manifest_file *more = realloc(m->file, cap * sizeof *more);
+        mri_manifest_file *more = realloc(m->file, cap * sizeof *more);
         if (!more) return no_memory(err);
         m->file = more;
         m->cap = cap;
     }
-    manifest_file *f = &m->file[m->count];
-    *f = (manifest_file){.path = strdup(path), .why = MR_ERROR_INIT};
+    mri_manifest_file *f = &m->file[m->count];
+    *f = (mri_manifest_file){.path = strdup(path), .why = MR_ERROR_INIT};
     if (!f->path) return no_memory(err);
     m->count++;
     return MR_OK;
@@ -33,21 +33,21 @@ int manifest_add(manifest *m, const char *path, mr_error *err)
 
 static int by_path(const void *a, const void *b)
 {
-    const manifest_file *x = a, *y = b;
+    const mri_manifest_file *x = a, *y = b;
     return strcmp(x->path, y->path);
 }
 
 /* By the bytes of the paths. */
-static void sort(manifest *m)
+static void sort(mri_manifest *m)
 {
     if (m->count > 1) qsort(m->file, m->count, sizeof *m->file, by_path);
 }
 
-void manifest_free(manifest *m)
+void mri_manifest_free(mri_manifest *m)
 {
     for (uint64_t k = 0; k < m->count; k++) free(m->file[k].path);
     free(m->file);
-    *m = (manifest){0};
+    *m = (mri_manifest){0};
 }
 
 /* ---- which files ---- */
@@ -63,7 +63,7 @@ static bool is_part(const char *name)
     return n > 5 && strcmp(name + n - 5, ".part") == 0;
 }
 
-static int add_below(manifest *m, const char *folder, const char *without, int depth, mr_error *err)
+static int add_below(mri_manifest *m, const char *folder, const char *without, int depth, mr_error *err)
 {
     DIR *d = depth < 64 ? opendir(folder) : NULL;
     int rc = MR_OK;
@@ -82,7 +82,7 @@ static int add_below(manifest *m, const char *folder, const char *without, int d
         else if (stat(path, &st) != 0) {
             if (errno != ENOENT) rc = mr_error_sys(err, errno, "cannot look at %.400s", path);
         } else if (S_ISDIR(st.st_mode)) rc = add_below(m, path, without, depth + 1, err);
-        else if (S_ISREG(st.st_mode) && !same_file(path, without)) rc = manifest_add(m, path, err);
+        else if (S_ISREG(st.st_mode) && !same_file(path, without)) rc = mri_manifest_add(m, path, err);
     }
     if (!rc && errno) {
         mr_error_sys(err, errno, "cannot list the folder");
@@ -92,7 +92,7 @@ static int add_below(manifest *m, const char *folder, const char *without, int d
     return rc;
 }
 
-static int add_source(manifest *m, const mr_source *src, mr_error *err)
+static int add_source(mri_manifest *m, const mr_source *src, mr_error *err)
 {
     const mr_source_info *info = mr_source_info_of(src);
     int rc = MR_OK;
@@ -100,16 +100,17 @@ static int add_source(manifest *m, const mr_source *src, mr_error *err)
         mr_source_file f;
         rc = mr_source_file_at(src, k, &f);
         if (rc) return mr_error_set(err, rc, "the data set does not say which files it has");
-        rc = manifest_add(m, f.path, err);
+        rc = mri_manifest_add(m, f.path, err);
     }
     for (uint64_t k = 0; !rc && info->file_count == 0 && k < info->count; k++) {
         char path[PATH_MAX];
-        rc = manifest_add(m, mr_source_sample_path(src, k, path, sizeof path), err);
+        rc = mri_manifest_add(m, mr_source_sample_path(src, k, path, sizeof path), err);
     }
     return rc;
 }
 
-int manifest_find(manifest *m, const char *path, const mr_source *src, const char *without, mr_error *err)
+int mri_manifest_find(mri_manifest *m, const char *path, const mr_source *src, const char *without,
+                      mr_error *err)
 {
     struct stat st;
     const bool there = stat(path, &st) == 0;
@@ -122,7 +123,7 @@ int manifest_find(manifest *m, const char *path, const mr_source *src, const cha
     else rc = src ? add_source(m, src, err) : MR_OK;
     bool listed = false;
     for (uint64_t k = 0; !rc && k < m->count; k++) listed = listed || same_file(m->file[k].path, path);
-    if (!rc && there && S_ISREG(st.st_mode) && !listed) rc = manifest_add(m, path, err);
+    if (!rc && there && S_ISREG(st.st_mode) && !listed) rc = mri_manifest_add(m, path, err);
     sort(m);
     return rc;
 }
@@ -157,21 +158,21 @@ static bool name_from(const char *home, const char *path, char out[PATH_MAX])
     return (size_t)snprintf(out, PATH_MAX, "%s", name) < PATH_MAX;
 }
 
-static int put_files(mr_output *o, const manifest *m, const char *home, char *buffer, mr_error *err)
+static int put_files(mr_output *o, const mri_manifest *m, const char *home, char *buffer, mr_error *err)
 {
     static const char head[] = "# millrace manifest 1\n";
-    char line[MANIFEST_LINE], name[PATH_MAX];
+    char line[MRI_MANIFEST_LINE], name[PATH_MAX];
     size_t used = 0;
     uint64_t bytes = 0;
     int rc = put(o, buffer, &used, head, sizeof head - 1, err);
     for (uint64_t k = 0; !rc && k < m->count; k++) {
-        const manifest_file *f = &m->file[k];
+        const mri_manifest_file *f = &m->file[k];
         if (!name_from(home, f->path, name))
             return mr_error_sys(err, errno, "cannot resolve %.400s", f->path);
         bytes += f->bytes;
         rc = put(o, buffer, &used, line, (size_t)snprintf(line, sizeof line, "# %" PRIu64 "\n", f->bytes),
                  err);
-        if (!rc) rc = put(o, buffer, &used, line, manifest_format_line(f->sum, name, line), err);
+        if (!rc) rc = put(o, buffer, &used, line, mri_manifest_format_line(f->sum, name, line), err);
     }
     const size_t n =
         (size_t)snprintf(line, sizeof line, "# end %" PRIu64 " files %" PRIu64 " bytes\n", m->count, bytes);
@@ -179,7 +180,7 @@ static int put_files(mr_output *o, const manifest *m, const char *home, char *bu
     return rc ? rc : mr_output_write(o, buffer, used, err);
 }
 
-int manifest_write(const manifest *m, const char *path, bool force, mr_error *err)
+int mri_manifest_write(const mri_manifest *m, const char *path, bool force, mr_error *err)
 {
     mr_output_config cfg;
     mr_output *o;
@@ -190,7 +191,7 @@ int manifest_write(const manifest *m, const char *path, bool force, mr_error *er
     cfg.force = force;
     int rc = mr_output_open(&o, path, &cfg, err);
     if (rc) return rc;
-    char *buffer = malloc(65536 + MANIFEST_LINE);
+    char *buffer = malloc(65536 + MRI_MANIFEST_LINE);
     if (!buffer) rc = no_memory(err);
     else if (!realpath(folder, home)) rc = mr_error_sys(err, errno, "cannot resolve the manifest's folder");
     else rc = put_files(o, m, home, buffer, err);
