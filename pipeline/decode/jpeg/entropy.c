@@ -18,6 +18,7 @@
 #include "pipeline/pixels/pixels.h"
 
 #define SKIM_BLOCKS  512   /* as long as this takes to skim, it takes to make the tables for it */
+#define LEAP_BLOCKS  1024  /* fewer are skimmed by the cursor */
 #define NOTED_MOST   4096  /* entry points of a picture of 12 megapixels, 4:2:0 */
 #define LARGE_PIXELS 16384 /* smaller pictures are decoded without lanes, and have no entry points noted */
 #define TABLES       4 /* a picture needs 3 of a kind; the rest outlive it, for pictures with the same ones */
@@ -28,6 +29,7 @@ struct mri_entropy {
     const uint8_t *data;
     size_t bytes;
     bool with_entries, with_lanes;
+    bool leaps;        /* lanes may skim */
     uint32_t next_row; /* MCU row from which on rows may be asked for, where lanes decode */
     mri_lanes *lanes;  /* NULL: not needed so far */
     uint64_t lane_rows;
@@ -134,12 +136,13 @@ static int start_scan(mri_entropy *e, uint32_t idx, mr_error *err)
     return MR_OK;
 }
 
-static void open_lanes(mri_entropy *e)
+/* Are there lanes for this picture? */
+static bool open_lanes(mri_entropy *e)
 {
     const mri_cursor *c = &e->cursor[0];
-    e->with_lanes = mri_lanes_supported() && is_large(&e->layout.frame) &&
-                    (e->lanes || mri_lanes_create(&e->lanes) == MR_OK);
-    if (e->with_lanes)
+    const bool has = mri_lanes_supported() && is_large(&e->layout.frame) &&
+                     (e->lanes || mri_lanes_create(&e->lanes) == MR_OK);
+    if (has)
         mri_lanes_open(e->lanes, &(mri_lanes_picture){.data = e->data,
                                                       .scan = c->scan,
                                                       .entries = &e->entries,
@@ -150,6 +153,7 @@ static void open_lanes(mri_entropy *e)
                                                       .block_count = c->run.block_count,
                                                       .wide = c->wide,
                                                       .high = c->high});
+    return has;
 }
 
 int mri_entropy_open(mri_entropy *e, const void *data, size_t bytes, const void *entries,
@@ -157,7 +161,7 @@ int mri_entropy_open(mri_entropy *e, const void *data, size_t bytes, const void 
 {
     e->data = data;
     e->bytes = bytes;
-    e->with_entries = e->with_lanes = e->notes = false;
+    e->with_entries = e->with_lanes = e->leaps = e->notes = false;
     e->next_row = 0;
     e->picture++;
     memset(e->window, 0, sizeof e->window);
@@ -169,7 +173,10 @@ int mri_entropy_open(mri_entropy *e, const void *data, size_t bytes, const void 
         e->cursor[0].entries = &e->entries;
         e->cursor[0].marking = true;
         e->with_entries = true;
-        if (rc == MR_OK) open_lanes(e);
+        if (rc == MR_OK) e->with_lanes = open_lanes(e);
+    } else if (rc == MR_OK && e->layout.scan_count == 1) {
+        e->leaps = open_lanes(e);
+        e->cursor[0].marking = e->leaps;
     }
     if (rc) {
         e->layout.scan_count = 0;
@@ -230,9 +237,26 @@ static void aim(mri_run_block *b, const mri_block_window *w, const mri_block_row
     }
 }
 
+/* Towards MCU number to in lanes, as long as they are faster. */
+static int leap(mri_entropy *e, mri_cursor *c, uint64_t to, mr_error *err)
+{
+    while (e->leaps && (to - c->at) * c->run.block_count >= LEAP_BLOCKS) {
+        mri_jpeg_entry here;
+        int rc = mri_cursor_place(c, &here, err);
+        if (rc) return rc;
+        const uint64_t from = c->at, at = mri_lanes_skim(e->lanes, &here, from, to, c->noted, c->noted_gap);
+        e->leaps = (at - from) * c->run.block_count >= LEAP_BLOCKS / 4;
+        if (at > from) rc = mri_cursor_enter(c, &here, at, MRI_FEED_BYTES, err);
+        if (rc) return rc;
+    }
+    return MR_OK;
+}
+
 /* Onward to MCU number to, storing nothing. */
 static int skim(mri_entropy *e, mri_cursor *c, uint64_t to, mr_error *err)
 {
+    const int leapt = leap(e, c, to, err);
+    if (leapt) return leapt;
     const uint64_t blocks = (to - c->at) * c->run.block_count;
     c->skim = true;
     for (uint32_t k = 0; k < c->run.block_count; k++) {

@@ -151,6 +151,27 @@ static const mrt_coefs_kind shapes[] = {
 
 static const uint32_t gaps[] = {16, 1, 5, 64, 255};
 
+/* Entry points made with every level: the same bytes, or the same verdict. */
+static void check_entries(const uint8_t *data, size_t bytes, uint32_t gap)
+{
+    const mri_simd_level before = mri_simd();
+    void *plain = NULL;
+    size_t plain_bytes = 0;
+    mri_simd_use(MRI_SIMD_PLAIN);
+    const int rc = mri_jpeg_entries_build_gap(entropy, data, bytes, gap, &plain, &plain_bytes, NULL);
+    for (size_t k = 1; k < MRI_ARRAY_COUNT(levels); k++) {
+        void *other = NULL;
+        size_t other_bytes = 0;
+        if (!mri_simd_use(levels[k])) continue;
+        MRT_EQ(mri_jpeg_entries_build_gap(entropy, data, bytes, gap, &other, &other_bytes, NULL), rc);
+        MRT_EQ(other_bytes, plain_bytes);
+        if (rc == MR_OK) assert_memory_equal(other, plain, plain_bytes);
+        free(other);
+    }
+    mri_simd_use(before);
+    free(plain);
+}
+
 static void test_same_coefficients(void **state)
 {
     (void)state;
@@ -167,10 +188,12 @@ static void test_same_coefficients(void **state)
             MRT_OK(mri_jpeg_entries_build_gap(entropy, data, bytes, gaps[g], &entries, &entries_bytes, &err),
                    &err);
             MRT_OK(mri_jpeg_layout_parse(&layout, data, bytes, &err), &err);
+            check_entries(data, bytes, gaps[g]);
             MRT_OK(check_levels(data, bytes, entries, entries_bytes, NULL), &err);
             for (int turn = 0; turn < (g ? 2 : 8); turn++) {
                 draw_window(&layout.frame, &seed, w);
                 MRT_OK(check_levels(data, bytes, entries, entries_bytes, w), &err);
+                MRT_OK(check_levels(data, bytes, NULL, 0, w), &err);
             }
             free(entries);
         }
@@ -237,6 +260,8 @@ static void test_damaged_picture(void **state)
             }
             draw_window(&layout.frame, &seed, w);
             const int rc = check_levels(bad, bytes, entries, entries_bytes, turn & 1 ? w : NULL);
+            check_levels(bad, bytes, NULL, 0, turn & 1 ? w : NULL);
+            check_entries(bad, bytes, gaps[turn % 3]);
             good += rc == MR_OK;
             refused += rc != MR_OK;
         }
@@ -332,6 +357,7 @@ static void test_wild_tables(void **state)
         const int rc = mri_jpeg_entries_build_gap(entropy, data, bytes, 4, &entries, &entries_bytes, &err);
         if (rc == MR_OK) {
             MRT_OK(check_levels(data, bytes, entries, entries_bytes, NULL), &err);
+            MRT_OK(check_levels(data, bytes, NULL, 0, NULL), &err);
             free(entries);
         } else {
             MRT_EQ(rc, MR_EUNSUPPORTED);

@@ -191,8 +191,7 @@ int mri_cursor_enter(mri_cursor *c, const mri_jpeg_entry *entry, uint64_t at, si
     return MR_OK;
 }
 
-/* The current position as an entry point; consumes the restart marker that is due. */
-static int cursor_position(mri_cursor *c, mri_jpeg_entry *out, mr_error *err)
+int mri_cursor_place(mri_cursor *c, mri_jpeg_entry *out, mr_error *err)
 {
     if (!c->begun) feed_begin(c, c->scan->begin, MRI_FEED_BYTES);
     if (restart_due(c)) {
@@ -214,7 +213,7 @@ static int compare(mri_cursor *c, mr_error *err)
     else
         mri_jpeg_entries_next(c->entries, row, idx - 1, &c->expected_entry); /* decoding passes all of a row,
                                                                       from the one it began with */
-    const int rc = cursor_position(c, &here, err);
+    const int rc = mri_cursor_place(c, &here, err);
     if (rc) return rc;
     bool same = here.bit == c->expected_entry.bit;
     for (uint32_t k = 0; k < c->scan->component_count; k++) same &= here.dc[k] == c->expected_entry.dc[k];
@@ -240,7 +239,7 @@ static int note(mri_cursor *c, mr_error *err)
     const uint32_t row = (uint32_t)(c->at / c->wide), column = (uint32_t)(c->at % c->wide);
     const uint32_t per_row = (c->wide + c->noted_gap - 1) / c->noted_gap;
     if (column % c->noted_gap) return MR_OK;
-    return cursor_position(c, &c->noted[(size_t)row * per_row + column / c->noted_gap], err);
+    return mri_cursor_place(c, &c->noted[(size_t)row * per_row + column / c->noted_gap], err);
 }
 
 static int run_span(mri_cursor *c, uint32_t count, mr_error *err)

@@ -40,6 +40,9 @@ void mri_cursor_start(mri_cursor *c, const void *data, const mri_jpeg_scan *scan
 /* Jump to an entry point, that of MCU number at. ahead: about how many bytes will be wanted from there. */
 int mri_cursor_enter(mri_cursor *c, const mri_jpeg_entry *entry, uint64_t at, size_t ahead, mr_error *err);
 
+/* The place before the next MCU; takes the restart marker that is due. While `marking` only. */
+int mri_cursor_place(mri_cursor *c, mri_jpeg_entry *out, mr_error *err);
+
 /* Decode up to MCU number end, comparing the entries passed with where we are. */
 int mri_cursor_go(mri_cursor *c, uint64_t end, mr_error *err);
 

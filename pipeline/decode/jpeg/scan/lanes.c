@@ -26,7 +26,7 @@ void mri_lanes_destroy(mri_lanes *l) { free(l); }
 uint64_t mri_lanes_bytes(void) { return sizeof(mri_lanes); }
 
 /* Coefficients of a batch whose rows were not all stored. */
-static void clear(mri_lanes *l)
+void mri_lanes_clear(mri_lanes *l)
 {
     if (l->rows_left)
         memset(l->coef + MRI_JPEG_BLOCK, 0, l->segment[l->segment_count - 1].end * sizeof(int16_t));
@@ -35,13 +35,13 @@ static void clear(mri_lanes *l)
 
 void mri_lanes_open(mri_lanes *l, const mri_lanes_picture *p)
 {
-    clear(l);
+    mri_lanes_clear(l);
     l->picture = *p;
 }
 
 /* ---- tables ---- */
 
-static void set_tables(mri_lanes *l)
+void mri_lanes_set_tables(mri_lanes *l)
 {
     const mri_lanes_picture *p = &l->picture;
     for (uint32_t k = 0; k < p->block_count; k++) {
@@ -53,6 +53,7 @@ static void set_tables(mri_lanes *l)
         l->table_of[s + 1] = ac * MRI_LANE_SET + MRI_LANE_AC_AT;
         l->careful[s + 1] = ac * MRI_LANE_SET + MRI_LANE_CAREFUL_AT;
         l->longer[s + 1] = l->table.long_at[ac];
+        l->component_of[s] = l->component_of[s + 1] = (uint32_t)(p->block[k].prediction - p->prediction);
         l->next[s] = s + 1;
         l->next[s + 1] = k + 1 < p->block_count ? s + 2 : 0;
     }
@@ -237,7 +238,7 @@ bool mri_lanes_decode(mri_lanes *l, uint32_t first, const mri_lanes_span *span, 
 {
     room r = {0, MRI_JPEG_BLOCK};
     const mri_lanes_picture *p = &l->picture;
-    clear(l);
+    mri_lanes_clear(l);
     l->first_row = first;
     if (2 * p->block_count > MRI_LANE_STATES || p->scan->restart_interval) return false;
     while (l->row_count < count && take_row(l, &r, first + l->row_count, span[l->row_count]))
@@ -250,7 +251,7 @@ bool mri_lanes_decode(mri_lanes *l, uint32_t first, const mri_lanes_span *span, 
     l->rows_left = l->row_count;
     memset(l->bytes + r.bytes, 0xff, AHEAD_BYTES);
     l->byte_limit = r.bytes + 8;
-    set_tables(l);
+    mri_lanes_set_tables(l);
     decode_segments(l);
     return true;
 }

@@ -40,6 +40,12 @@ typedef struct mri_lanes_picture {
 
 void mri_lanes_open(mri_lanes *l, const mri_lanes_picture *p);
 
+/* Without entry points: skim from MCU at, whose place is *here, towards MCU to, in many places at once.
+ * Returns the MCU that was reached, with its place in *here: the same as the cursor finds, and no damage
+ * before it. at: the cursor must go on. noted: as the cursor's; NULL: nothing is noted. */
+uint64_t mri_lanes_skim(mri_lanes *l, mri_jpeg_entry *here, uint64_t at, uint64_t to, mri_jpeg_entry *noted,
+                        uint32_t gap);
+
 /* Wanted MCUs of a row: columns [from, to). */
 typedef struct mri_lanes_span {
     uint32_t from, to;

@@ -250,6 +250,115 @@ void mri_lanes_run_avx512(mri_lanes *l, uint32_t groups)
     else decode_2(l);
 }
 
+/* ---- skimming ---- */
+
+typedef struct skimming {
+    __m512i sum[MRI_JPEG_ENTRY_COMPONENTS], lane;
+} skimming;
+
+INLINE void log_starts(mri_lane_log *log, const skimming *k, __m512i bit, __mmask16 which)
+{
+    const uint32_t at = log->count;
+    _mm512_storeu_si512(log->lane + at, _mm512_maskz_compress_epi32(which, k->lane));
+    _mm512_storeu_si512(log->bit + at, _mm512_maskz_compress_epi32(which, bit));
+    for (int c = 0; c < MRI_JPEG_ENTRY_COMPONENTS; c++)
+        _mm512_storeu_si512(log->sum[c] + at, _mm512_maskz_compress_epi32(which, k->sum[c]));
+    log->count = at + (uint32_t)_mm_popcnt_u32(which);
+}
+
+/* As step(), nothing stored; starts of MCUs are logged, and lanes that begin one past their end stop. */
+INLINE __mmask16 skim_step(vectors *v, skimming *s, const tables *t, __m512i e, __m512i component,
+                           mri_lane_log *log)
+{
+    const __m512i used = plus_byte(v->used, e, 0), k = plus_byte(v->at, e, 1),
+                  rotated = _mm512_rolv_epi32(v->window, e);
+    const __mmask16 odd = _mm512_mask_test_epi32_mask(v->live, k, words(MRI_LANE_ODD));
+    const __mmask16 ok = _mm512_mask_cmple_epu32_mask(v->live & (__mmask16)~odd, used, words(32));
+    const __mmask16 change = _mm512_mask_cmpge_epu32_mask(ok, k, words(63)), dc = change & (__mmask16)~v->ac,
+                    start = _mm512_mask_testn_epi32_mask(dc, v->state, v->state);
+    if (start) log_starts(log, s, _mm512_add_epi32(_mm512_slli_epi32(v->byte, 3), v->used), start);
+    const __m512i difference = cut_value(rotated, e), which = _mm512_permutexvar_epi32(v->state, component);
+    for (int c = 0; c < MRI_JPEG_ENTRY_COMPONENTS; c++)
+        s->sum[c] = _mm512_mask_add_epi32(
+            s->sum[c], _mm512_mask_cmpeq_epi32_mask(dc, which, words((uint32_t)c)), s->sum[c], difference);
+    v->live &= (__mmask16)~_mm512_mask_cmpge_epu32_mask(start, v->byte, v->end);
+    v->window = _mm512_mask_mov_epi32(v->window, ok, rotated);
+    v->used = _mm512_mask_mov_epi32(v->used, ok, used);
+    v->ac ^= change;
+    v->table = _mm512_mask_permutexvar_epi32(v->table, change, v->state, t->next_table);
+    v->state = _mm512_mask_permutexvar_epi32(v->state, change, v->state, t->next);
+    v->at = _mm512_maskz_mov_epi32((__mmask16)~change, _mm512_mask_mov_epi32(v->at, ok, k));
+    return odd;
+}
+
+INLINE void skim_save(mri_lanes *l, uint32_t g, const vectors *v, const skimming *s)
+{
+    lanes_save(v, &l->group[g]);
+    l->group[g].live = v->live;
+    for (int c = 0; c < MRI_JPEG_ENTRY_COMPONENTS; c++) _mm512_store_si512(l->sums[g].sum[c], s->sum[c]);
+}
+
+INLINE void skim_load(const mri_lanes *l, uint32_t g, vectors *v, skimming *s)
+{
+    lanes_load(v, &l->group[g]);
+    for (int c = 0; c < MRI_JPEG_ENTRY_COMPONENTS; c++) s->sum[c] = _mm512_load_si512(l->sums[g].sum[c]);
+    s->lane = _mm512_add_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
+                               words(16 * g));
+}
+
+MRI_TARGET_AVX512 void mri_lanes_skim_avx512(mri_lanes *l)
+{
+    const tables t = {l->bytes,
+                      l->table.entry,
+                      _mm512_load_si512(l->next),
+                      _mm512_load_si512(l->next_table),
+                      _mm512_load_si512(l->careful),
+                      _mm512_load_si512(l->longer),
+                      words(l->byte_limit)};
+    const __m512i component = _mm512_load_si512(l->component_of);
+    mri_lane_log *const log = &l->log;
+    vectors v[2];
+    skimming s[2];
+    __m512i asked[2];
+#pragma GCC unroll 2
+    for (uint32_t g = 0; g < 2; g++) {
+        skim_load(l, g, &v[g], &s[g]);
+        asked[g] = ask_bits(&v[g], &t);
+    }
+    while ((v[0].live | v[1].live) && log->count < MRI_LANE_LOG - 64) {
+        __m512i entry[2];
+        __mmask16 hard[2];
+#pragma GCC unroll 2
+        for (uint32_t g = 0; g < 2; g++) {
+            v[g].window = take_bits(asked[g], v[g].used);
+            entry[g] = look_up(&v[g], &t, v[g].table).entry;
+        }
+#pragma GCC unroll 2
+        for (uint32_t g = 0; g < 2; g++) {
+            const __mmask16 longer = _mm512_movepi32_mask(entry[g]);
+            skim_step(&v[g], &s[g], &t, entry[g], component, log);
+            entry[g] =
+                look_up(&v[g], &t, _mm512_mask_permutexvar_epi32(v[g].table, longer, v[g].state, t.longer))
+                    .entry;
+        }
+#pragma GCC unroll 2
+        for (uint32_t g = 0; g < 2; g++) {
+            const __mmask16 was_ac = v[g].ac;
+            const __mmask16 odd = skim_step(&v[g], &s[g], &t, entry[g], component, log);
+            hard[g] = careful(&v[g], &t, entry[g], odd, was_ac);
+            asked[g] = ask_bits(&v[g], &t);
+        }
+        if (__builtin_expect((hard[0] | hard[1]) == 0, 1)) continue;
+#pragma GCC unroll 2
+        for (uint32_t g = 0; g < 2; g++) {
+            skim_save(l, g, &v[g], &s[g]);
+            mri_lanes_skim_hard(l, g, hard[g] & v[g].live);
+            skim_load(l, g, &v[g], &s[g]);
+            asked[g] = ask_bits(&v[g], &t);
+        }
+    }
+}
+
 /* ---- storing ---- */
 
 /* Where in zigzag order the coefficients of natural order are, 0 to 31 and 32 to 63. */

@@ -87,14 +87,31 @@ typedef struct mri_lane_group {
     uint16_t ac, live; /* bits of lanes: in the AC part; at work */
 } mri_lane_group;
 
+/* Where lanes that skim were at the starts of MCUs, in the order in which they came there. */
+#define MRI_LANE_LOG 16384
+typedef struct mri_lane_log {
+    uint32_t count;
+    _Alignas(64) uint32_t lane[MRI_LANE_LOG + 64], bit[MRI_LANE_LOG + 64];
+    int32_t sum[MRI_JPEG_ENTRY_COMPONENTS][MRI_LANE_LOG + 64]; /* of DC differences since the lane's start */
+} mri_lane_log;
+
+/* 16 lanes that skim; `end`, `at` as in the group: a byte, and the place in the block. */
+typedef struct mri_lane_sums {
+    _Alignas(64) int32_t sum[MRI_JPEG_ENTRY_COMPONENTS][16];
+} mri_lane_sums;
+
 struct mri_lanes {
     mri_lane_tables table;
     mri_lanes_picture picture;
     /* by state: its table; the next state and its table; its tables of single symbols and of long codes */
     _Alignas(64) uint32_t table_of[MRI_LANE_STATES], next[MRI_LANE_STATES], next_table[MRI_LANE_STATES];
     _Alignas(64) uint32_t careful[MRI_LANE_STATES], longer[MRI_LANE_STATES];
+    _Alignas(64) uint32_t component_of[MRI_LANE_STATES]; /* of the scan, for skimming */
     mri_lane_group group[2];
-    uint32_t byte_limit; /* no lane reads from beyond: 8 bytes follow */
+    mri_lane_sums sums[2];
+    mri_lane_log log;
+    uint32_t order[MRI_LANE_LOG + 64]; /* records of the log by lane */
+    uint32_t byte_limit;               /* no lane reads from beyond: 8 bytes follow */
     uint32_t first_row, row_count, rows_left, segment_count, segment_next; /* rows_left: not stored yet */
     uint32_t row_end[MRI_LANE_ROWS]; /* segments up to the end of each row */
     mri_lane_segment segment[MRI_LANE_SEGMENTS];
@@ -102,12 +119,20 @@ struct mri_lanes {
     uint8_t bytes[MRI_LANE_BYTES + 2 * MRI_UNSTUFF_SLACK];
 };
 
+/* Forget a batch. */
+void mri_lanes_clear(mri_lanes *l);
+/* Tables of the open picture. */
+void mri_lanes_set_tables(mri_lanes *l);
 /* Lanes whose segment is over take the next one; the lanes in `hard` read a symbol first. Returns lanes at
  * work.
  */
 uint32_t mri_lanes_attend(mri_lanes *l, mri_lane_group *g, uint32_t hard);
 
 void mri_lanes_run_avx512(mri_lanes *l, uint32_t groups);
+/* Both groups skim, each lane up to the first MCU at or after its byte `end`, and log where MCUs begin. */
+void mri_lanes_skim_avx512(mri_lanes *l);
+/* While skimming, the lanes in `hard` read a symbol, or give up. */
+void mri_lanes_skim_hard(mri_lanes *l, uint32_t group, uint32_t hard);
 /* Blocks of one segment to their places; adds up the DC differences in dc. Leaves zeros behind. */
 void mri_lanes_store_avx512(mri_lanes *l, const mri_lane_segment *s, const mri_run_block *block, int32_t *dc);
 
