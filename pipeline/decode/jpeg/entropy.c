@@ -18,7 +18,8 @@
 #include "pipeline/pixels/pixels.h"
 
 #define SKIM_BLOCKS  512   /* as long as this takes to skim, it takes to make the tables for it */
-#define LEAP_BLOCKS  1024  /* fewer are skimmed by the cursor */
+#define LEAP_BLOCKS  1024  /* fewer are read by the cursor */
+#define ABOVE_BLOCKS 4096  /* above the crop, from which on skimming them first is faster than storing all */
 #define NOTED_MOST   4096  /* entry points of a picture of 12 megapixels, 4:2:0 */
 #define LARGE_PIXELS 16384 /* smaller pictures are decoded without lanes, and have no entry points noted */
 #define TABLES       4 /* a picture needs 3 of a kind; the rest outlive it, for pictures with the same ones */
@@ -29,7 +30,8 @@ struct mri_entropy {
     const uint8_t *data;
     size_t bytes;
     bool with_entries, with_lanes;
-    bool leaps;        /* lanes may skim */
+    bool ahead;        /* lanes read this picture ahead, without entry points */
+    bool leaps;        /* and are still worth it */
     uint32_t next_row; /* MCU row from which on rows may be asked for, where lanes decode */
     mri_lanes *lanes;  /* NULL: not needed so far */
     uint64_t lane_rows;
@@ -161,7 +163,7 @@ int mri_entropy_open(mri_entropy *e, const void *data, size_t bytes, const void 
 {
     e->data = data;
     e->bytes = bytes;
-    e->with_entries = e->with_lanes = e->leaps = e->notes = false;
+    e->with_entries = e->with_lanes = e->ahead = e->leaps = e->notes = false;
     e->next_row = 0;
     e->picture++;
     memset(e->window, 0, sizeof e->window);
@@ -175,7 +177,7 @@ int mri_entropy_open(mri_entropy *e, const void *data, size_t bytes, const void 
         e->with_entries = true;
         if (rc == MR_OK) e->with_lanes = open_lanes(e);
     } else if (rc == MR_OK && e->layout.scan_count == 1) {
-        e->leaps = open_lanes(e);
+        e->ahead = e->leaps = open_lanes(e);
         e->cursor[0].marking = e->leaps;
     }
     if (rc) {
@@ -237,25 +239,36 @@ static void aim(mri_run_block *b, const mri_block_window *w, const mri_block_row
     }
 }
 
-/* Towards MCU number to in lanes, as long as they are faster. */
-static int leap(mri_entropy *e, mri_cursor *c, uint64_t to, mr_error *err)
+/* Towards MCU number to in lanes that skim or store, as far as one batch of them leads. */
+static int leap_once(mri_entropy *e, mri_cursor *c, uint64_t to, bool store, mr_error *err)
 {
-    while (e->leaps && (to - c->at) * c->run.block_count >= LEAP_BLOCKS) {
-        mri_jpeg_entry here;
-        int rc = mri_cursor_place(c, &here, err);
-        if (rc) return rc;
-        const uint64_t from = c->at, at = mri_lanes_skim(e->lanes, &here, from, to, c->noted, c->noted_gap);
-        e->leaps = (at - from) * c->run.block_count >= LEAP_BLOCKS / 4;
-        if (at > from) rc = mri_cursor_enter(c, &here, at, MRI_FEED_BYTES, err);
-        if (rc) return rc;
-    }
-    return MR_OK;
+    mri_jpeg_entry here;
+    const int rc = mri_cursor_place(c, &here, err);
+    if (rc) return rc;
+    const uint64_t from = c->at, at = store
+                                          ? mri_lanes_ahead(e->lanes, &here, from, to, c->noted, c->noted_gap)
+                                          : mri_lanes_skim(e->lanes, &here, from, to, c->noted, c->noted_gap);
+    e->leaps = (at - from) * c->run.block_count >= LEAP_BLOCKS / 4;
+    return at > from ? mri_cursor_enter(c, &here, at, store ? 0 : MRI_FEED_BYTES, err) : MR_OK;
+}
+
+static bool leap_pays(const mri_entropy *e, const mri_cursor *c, uint64_t to, uint32_t blocks)
+{
+    return e->leaps && to > c->at && (to - c->at) * c->run.block_count >= blocks;
+}
+
+/* Towards MCU number to in lanes, as long as they are faster. */
+static int leap(mri_entropy *e, mri_cursor *c, uint64_t to, uint32_t blocks, mr_error *err)
+{
+    int rc = MR_OK;
+    while (rc == MR_OK && leap_pays(e, c, to, blocks)) rc = leap_once(e, c, to, false, err);
+    return rc;
 }
 
 /* Onward to MCU number to, storing nothing. */
 static int skim(mri_entropy *e, mri_cursor *c, uint64_t to, mr_error *err)
 {
-    const int leapt = leap(e, c, to, err);
+    const int leapt = leap(e, c, to, LEAP_BLOCKS, err);
     if (leapt) return leapt;
     const uint64_t blocks = (to - c->at) * c->run.block_count;
     c->skim = true;
@@ -341,6 +354,46 @@ static int follow(mri_entropy *e, mri_cursor *c, mr_error *err)
     return rc ? rc : skim(e, c, c->total, err);
 }
 
+/* ---- rows read ahead ---- */
+
+/* The MCU after the last one that is wanted. */
+static uint64_t wanted_end(const mri_entropy *e, const mri_cursor *c)
+{
+    const mri_jpeg_scan *s = c->scan;
+    uint32_t rows = 0, columns = 0;
+    for (uint32_t k = 0; k < s->component_count; k++) {
+        const mri_jpeg_component *component = &e->layout.frame.component[s->component[k].component];
+        const mri_block_window *w = &e->window[s->component[k].component];
+        const bool alone = s->component_count == 1;
+        const uint32_t h = alone ? 1 : component->h, v = alone ? 1 : component->v;
+        if (w->x0 == w->x1 || w->y0 == w->y1) continue;
+        if ((w->y1 + v - 1) / v > rows) rows = (w->y1 + v - 1) / v;
+        if ((w->x1 + h - 1) / h > columns) columns = (w->x1 + h - 1) / h;
+    }
+    return rows ? (uint64_t)(rows - 1) * c->wide + columns : 0;
+}
+
+/* The aimed row, by lanes that read ahead, from column span->from on, which goes to the first column that is
+ * left for the cursor. */
+static int row_ahead(mri_entropy *e, mri_cursor *c, uint32_t row, mcu_span *span, mr_error *err)
+{
+    const uint64_t start = (uint64_t)row * c->wide, end = wanted_end(e, c);
+    uint64_t at = start + span->from;
+    mri_run_block aimed[MRI_MCU_BLOCKS];
+    memcpy(aimed, c->run.block, c->run.block_count * sizeof aimed[0]);
+    int rc = MR_OK;
+    for (bool more = true; rc == MR_OK && more;) {
+        at = mri_lanes_store(e->lanes, at, start + span->to, aimed);
+        more = at < start + span->to && leap_pays(e, c, end, LEAP_BLOCKS);
+        if (more) rc = leap(e, c, at, ABOVE_BLOCKS, err);
+        if (more && rc == MR_OK && e->leaps) rc = leap_once(e, c, end, true, err);
+    }
+    e->lane_rows += at == start + span->to;
+    span->from = (uint32_t)(at - start);
+    memcpy(c->run.block, aimed, c->run.block_count * sizeof aimed[0]);
+    return rc;
+}
+
 /* ---- a row ---- */
 
 /* One row of a scan's MCUs, once aimed. */
@@ -348,9 +401,13 @@ static int scan_row(mri_entropy *e, mri_cursor *c, uint32_t row, mcu_span span, 
 {
     if (span.from == span.to) return MR_OK;
     const uint64_t start = (uint64_t)row * c->wide;
-    if (c->at > start + span.from || row < e->next_row) return backwards(row, err);
+    if ((!e->ahead && c->at > start + span.from) || row < e->next_row) return backwards(row, err);
+    if (e->with_lanes || e->ahead) e->next_row = row + 1;
+    if (e->ahead) {
+        const int rc = row_ahead(e, c, row, &span, err);
+        if (rc || span.from == span.to) return rc;
+    }
     if (e->with_lanes) {
-        e->next_row = row + 1;
         if (lanes_row(e, c, row)) return row + 1 == c->high && span.to == c->wide ? follow(e, c, err) : MR_OK;
     }
     mri_run_block aimed[MRI_MCU_BLOCKS];

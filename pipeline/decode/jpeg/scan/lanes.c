@@ -31,12 +31,14 @@ void mri_lanes_clear(mri_lanes *l)
     if (l->rows_left)
         memset(l->coef + MRI_JPEG_BLOCK, 0, l->segment[l->segment_count - 1].end * sizeof(int16_t));
     l->segment_count = l->row_count = l->rows_left = 0;
+    mri_lanes_clear_ahead(l);
 }
 
 void mri_lanes_open(mri_lanes *l, const mri_lanes_picture *p)
 {
     mri_lanes_clear(l);
     l->picture = *p;
+    l->block_bytes = 0;
 }
 
 /* ---- tables ---- */

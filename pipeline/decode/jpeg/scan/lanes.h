@@ -46,6 +46,14 @@ void mri_lanes_open(mri_lanes *l, const mri_lanes_picture *p);
 uint64_t mri_lanes_skim(mri_lanes *l, mri_jpeg_entry *here, uint64_t at, uint64_t to, mri_jpeg_entry *noted,
                         uint32_t gap);
 
+/* The same, and coefficients of all MCUs from `at` to the one that was reached lie ready until the next call
+ * but mri_lanes_store(). */
+uint64_t mri_lanes_ahead(mri_lanes *l, mri_jpeg_entry *here, uint64_t at, uint64_t to, mri_jpeg_entry *noted,
+                         uint32_t gap);
+/* Store MCUs of one row from `at` on, up to MCU `to`, as far as they lie ready; returns the MCU after the
+ * last one that was stored. block as for mri_lanes_row(). */
+uint64_t mri_lanes_store(const mri_lanes *l, uint64_t at, uint64_t to, const mri_run_block *block);
+
 /* Wanted MCUs of a row: columns [from, to). */
 typedef struct mri_lanes_span {
     uint32_t from, to;

@@ -250,17 +250,30 @@ void mri_lanes_run_avx512(mri_lanes *l, uint32_t groups)
     else decode_2(l);
 }
 
-/* ---- skimming ---- */
+/* ---- reading ahead ---- */
 
 typedef struct skimming {
     __m512i sum[MRI_JPEG_ENTRY_COMPONENTS], lane;
 } skimming;
 
+INLINE __m512i lane_numbers(uint32_t group)
+{
+    return _mm512_add_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
+                            words(16 * group));
+}
+
+INLINE __m512i bit_of(const vectors *v) { return _mm512_add_epi32(_mm512_slli_epi32(v->byte, 3), v->used); }
+
+INLINE void log_words(uint32_t *to, __mmask16 which, __m512i words)
+{
+    _mm512_storeu_si512(to, _mm512_maskz_compress_epi32(which, words));
+}
+
 INLINE void log_starts(mri_lane_log *log, const skimming *k, __m512i bit, __mmask16 which)
 {
     const uint32_t at = log->count;
-    _mm512_storeu_si512(log->lane + at, _mm512_maskz_compress_epi32(which, k->lane));
-    _mm512_storeu_si512(log->bit + at, _mm512_maskz_compress_epi32(which, bit));
+    log_words(log->lane + at, which, k->lane);
+    log_words(log->bit + at, which, bit);
     for (int c = 0; c < MRI_JPEG_ENTRY_COMPONENTS; c++)
         _mm512_storeu_si512(log->sum[c] + at, _mm512_maskz_compress_epi32(which, k->sum[c]));
     log->count = at + (uint32_t)_mm_popcnt_u32(which);
@@ -295,15 +308,14 @@ INLINE void skim_save(mri_lanes *l, uint32_t g, const vectors *v, const skimming
 {
     lanes_save(v, &l->group[g]);
     l->group[g].live = v->live;
-    for (int c = 0; c < MRI_JPEG_ENTRY_COMPONENTS; c++) _mm512_store_si512(l->sums[g].sum[c], s->sum[c]);
+    for (int c = 0; c < MRI_JPEG_ENTRY_COMPONENTS; c++) _mm512_store_si512(l->ahead[g].sum[c], s->sum[c]);
 }
 
 INLINE void skim_load(const mri_lanes *l, uint32_t g, vectors *v, skimming *s)
 {
     lanes_load(v, &l->group[g]);
-    for (int c = 0; c < MRI_JPEG_ENTRY_COMPONENTS; c++) s->sum[c] = _mm512_load_si512(l->sums[g].sum[c]);
-    s->lane = _mm512_add_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
-                               words(16 * g));
+    for (int c = 0; c < MRI_JPEG_ENTRY_COMPONENTS; c++) s->sum[c] = _mm512_load_si512(l->ahead[g].sum[c]);
+    s->lane = lane_numbers(g);
 }
 
 MRI_TARGET_AVX512 void mri_lanes_skim_avx512(mri_lanes *l)
@@ -352,10 +364,94 @@ MRI_TARGET_AVX512 void mri_lanes_skim_avx512(mri_lanes *l)
 #pragma GCC unroll 2
         for (uint32_t g = 0; g < 2; g++) {
             skim_save(l, g, &v[g], &s[g]);
-            mri_lanes_skim_hard(l, g, hard[g] & v[g].live);
+            mri_lanes_ahead_hard(l, g, hard[g] & v[g].live, false);
             skim_load(l, g, &v[g], &s[g]);
             asked[g] = ask_bits(&v[g], &t);
         }
+    }
+    for (uint32_t g = 0; g < 2; g++) skim_save(l, g, &v[g], &s[g]);
+}
+
+/* step(); starts of MCUs are logged, and lanes that begin one past their end stop. */
+INLINE __mmask16 ahead_step(vectors *v, const tables *t, looked found, __m512i full, __m512i lane, stores *s,
+                            mri_lane_log *log)
+{
+    const __mmask16 was_ac = v->ac, first = _mm512_testn_epi32_mask(v->state, v->state);
+    const __m512i bit = bit_of(v), at = v->at;
+    const __mmask16 odd = step(v, t, found, v->live, s);
+    const __mmask16 start = (__mmask16)(v->ac & ~was_ac) & first;
+    if (!start) return odd;
+    const uint32_t count = log->count;
+    log_words(log->lane + count, start, lane);
+    log_words(log->bit + count, start, bit);
+    log_words(log->at + count, start, at);
+    log->count = count + (uint32_t)_mm_popcnt_u32(start);
+    v->live &= (__mmask16) ~(_mm512_mask_cmpge_epu32_mask(start, v->byte, v->end) |
+                             _mm512_mask_cmpge_epu32_mask(start, at, full));
+    return odd;
+}
+
+MRI_TARGET_AVX512 void mri_lanes_ahead_avx512(mri_lanes *l)
+{
+    const tables t = {l->bytes,
+                      l->table.entry,
+                      _mm512_load_si512(l->next),
+                      _mm512_load_si512(l->next_table),
+                      _mm512_load_si512(l->careful),
+                      _mm512_load_si512(l->longer),
+                      words(l->byte_limit)};
+    int16_t *const coef = l->coef;
+    mri_lane_log *const log = &l->log;
+    const __m512i lane[2] = {lane_numbers(0), lane_numbers(1)},
+                  full[2] = {_mm512_load_si512(l->ahead[0].full), _mm512_load_si512(l->ahead[1].full)};
+    vectors v[2];
+    stores pending[STEPS * 2] = {0};
+    __m512i asked[2];
+#pragma GCC unroll 2
+    for (uint32_t g = 0; g < 2; g++) {
+        lanes_load(&v[g], &l->group[g]);
+        asked[g] = ask_bits(&v[g], &t);
+    }
+    while ((v[0].live | v[1].live) && log->count < MRI_LANE_LOG - 64) {
+        looked found[2];
+        __mmask16 hard[2];
+#pragma GCC unroll 2
+        for (uint32_t g = 0; g < 2; g++) {
+            v[g].window = take_bits(asked[g], v[g].used);
+            found[g] = look_up(&v[g], &t, v[g].table);
+        }
+#pragma GCC unroll 2
+        for (uint32_t g = 0; g < 2; g++) {
+            const looked first = found[g];
+            const __mmask16 longer = _mm512_movepi32_mask(first.entry);
+            store_all(&pending[g], coef);
+            ahead_step(&v[g], &t, first, full[g], lane[g], &pending[g], log);
+            found[g] =
+                look_up(&v[g], &t, _mm512_mask_permutexvar_epi32(v[g].table, longer, v[g].state, t.longer));
+        }
+#pragma GCC unroll 2
+        for (uint32_t g = 0; g < 2; g++) {
+            const __mmask16 was_ac = v[g].ac;
+            store_all(&pending[2 + g], coef);
+            const __mmask16 odd = ahead_step(&v[g], &t, found[g], full[g], lane[g], &pending[2 + g], log);
+            hard[g] = careful(&v[g], &t, found[g].entry, odd, was_ac) & v[g].live;
+            asked[g] = ask_bits(&v[g], &t);
+        }
+        if (__builtin_expect((hard[0] | hard[1]) == 0, 1)) continue;
+        write_all(pending, STEPS * 2, coef);
+#pragma GCC unroll 2
+        for (uint32_t g = 0; g < 2; g++) {
+            lanes_save(&v[g], &l->group[g]);
+            l->group[g].live = v[g].live;
+            mri_lanes_ahead_hard(l, g, hard[g], true);
+            lanes_load(&v[g], &l->group[g]);
+            asked[g] = ask_bits(&v[g], &t);
+        }
+    }
+    write_all(pending, STEPS * 2, coef);
+    for (uint32_t g = 0; g < 2; g++) {
+        lanes_save(&v[g], &l->group[g]);
+        l->group[g].live = v[g].live;
     }
 }
 
@@ -367,32 +463,47 @@ static const _Alignas(64) uint16_t zigzag_of[MRI_JPEG_BLOCK] = {
     41, 43, 9,  11, 18, 24, 31, 40, 44, 53, 10, 19, 23, 32, 39, 45, 52, 54, 20, 22, 33, 38,
     46, 51, 55, 60, 21, 34, 37, 47, 50, 56, 59, 61, 35, 36, 48, 49, 57, 58, 62, 63};
 
+/* A block in zigzag order to its place, with this DC coefficient. */
+INLINE void store_block(const int16_t *z, int32_t dc, int16_t *out, uint8_t *last)
+{
+    const __m512i v0 = _mm512_load_si512(z), v1 = _mm512_load_si512(z + 32),
+                  upper = _mm512_load_si512(zigzag_of), lower = _mm512_load_si512(zigzag_of + 32);
+    const uint64_t some = (uint64_t)_mm512_test_epi16_mask(v1, v1) << 32 | _mm512_test_epi16_mask(v0, v0);
+    _mm512_store_si512(out, _mm512_mask_set1_epi16(_mm512_permutex2var_epi16(v0, upper, v1), 1, (short)dc));
+    _mm512_store_si512(out + 32, _mm512_permutex2var_epi16(v0, lower, v1));
+    *last = (uint8_t)(63 - __builtin_clzll(some | 1));
+}
+
 MRI_TARGET_AVX512 void mri_lanes_store_avx512(mri_lanes *l, const mri_lane_segment *s,
                                               const mri_run_block *block, int32_t *dc)
 {
-    const __m512i zero = _mm512_setzero_si512(), upper = _mm512_load_si512(zigzag_of),
-                  lower = _mm512_load_si512(zigzag_of + 32);
+    const __m512i zero = _mm512_setzero_si512();
     const mri_run_block *const end = block + l->picture.block_count;
     int16_t *z = l->coef + s->at;
     for (uint32_t mcu = s->from; mcu < s->to; mcu++)
         for (const mri_run_block *b = block; b < end; b++, z += MRI_JPEG_BLOCK) {
-            const __m512i v0 = _mm512_load_si512(z), v1 = _mm512_load_si512(z + 32);
             int32_t *const sum = &dc[b->prediction - l->picture.prediction];
             const uint32_t x = b->x + b->step * mcu;
             *sum += z[0];
+            if (x < b->wide) store_block(z, *sum, b->coef[x], &b->last[x]);
             _mm512_store_si512(z, zero);
             _mm512_store_si512(z + 32, zero);
-            if (x >= b->wide) continue;
-            const uint64_t some =
-                (uint64_t)_mm512_test_epi16_mask(v1, v1) << 32 | _mm512_test_epi16_mask(v0, v0);
-            int16_t *const out = b->coef[x];
-            _mm512_store_si512(
-                out, _mm512_mask_set1_epi16(_mm512_permutex2var_epi16(v0, upper, v1), 1, (short)*sum));
-            _mm512_store_si512(out + 32, _mm512_permutex2var_epi16(v0, lower, v1));
-            b->last[x] = (uint8_t)(63 - __builtin_clzll(some | 1));
         }
     _mm512_store_si512(z, zero);
     _mm512_store_si512(z + 32, zero);
+}
+
+MRI_TARGET_AVX512 void mri_lanes_store_ahead_avx512(const mri_lanes *l, const uint32_t *mcu, uint32_t from,
+                                                    uint32_t count, const mri_run_block *block)
+{
+    const mri_run_block *const end = block + l->picture.block_count;
+    for (uint32_t column = from; column < from + count; column++, mcu++) {
+        const int16_t *z = l->coef + *mcu;
+        for (const mri_run_block *b = block; b < end; b++, z += MRI_JPEG_BLOCK) {
+            const uint32_t x = b->x + b->step * column;
+            if (x < b->wide) store_block(z, z[0], b->coef[x], &b->last[x]);
+        }
+    }
 }
 #else
 typedef int mri_lanes_avx512_is_empty;

@@ -46,6 +46,10 @@
 #define MRI_LANE_BYTES    (128 << 10)
 #define MRI_LANE_SEGMENTS 256
 
+/* A scan without entry points is read in pieces, one a lane; blocks that a piece has room for. */
+#define MRI_LANE_PIECES       32
+#define MRI_LANE_PIECE_BLOCKS 512
+
 #define MRI_LANE_SPARE                                                                                       \
     8 /* index of coefficients that nobody reads, in a block before the first segment's                      \
        */
@@ -87,18 +91,23 @@ typedef struct mri_lane_group {
     uint16_t ac, live; /* bits of lanes: in the AC part; at work */
 } mri_lane_group;
 
-/* Where lanes that skim were at the starts of MCUs, in the order in which they came there. */
+/* Where lanes were at the starts of MCUs, in the order in which they came there. */
 #define MRI_LANE_LOG 16384
 typedef struct mri_lane_log {
     uint32_t count;
     _Alignas(64) uint32_t lane[MRI_LANE_LOG + 64], bit[MRI_LANE_LOG + 64];
-    int32_t sum[MRI_JPEG_ENTRY_COMPONENTS][MRI_LANE_LOG + 64]; /* of DC differences since the lane's start */
+    uint32_t at[MRI_LANE_LOG + 64];                            /* when storing: coefficient */
+    int32_t sum[MRI_JPEG_ENTRY_COMPONENTS][MRI_LANE_LOG + 64]; /* when skimming: of DC differences since the
+                                                                  lane's start */
 } mri_lane_log;
 
-/* 16 lanes that skim; `end`, `at` as in the group: a byte, and the place in the block. */
-typedef struct mri_lane_sums {
+/* More of a group when it reads one scan in many places (lanes_ahead.c). `end` of the group is a byte; `at`,
+ * when skimming, the place in the block. */
+typedef struct mri_lane_ahead {
     _Alignas(64) int32_t sum[MRI_JPEG_ENTRY_COMPONENTS][16];
-} mri_lane_sums;
+    _Alignas(64) uint32_t full[16]; /* storing: a lane that begins an MCU at this coefficient or later stops
+                                     */
+} mri_lane_ahead;
 
 struct mri_lanes {
     mri_lane_tables table;
@@ -108,14 +117,20 @@ struct mri_lanes {
     _Alignas(64) uint32_t careful[MRI_LANE_STATES], longer[MRI_LANE_STATES];
     _Alignas(64) uint32_t component_of[MRI_LANE_STATES]; /* of the scan, for skimming */
     mri_lane_group group[2];
-    mri_lane_sums sums[2];
+    mri_lane_ahead ahead[2];
     mri_lane_log log;
     uint32_t order[MRI_LANE_LOG + 64]; /* records of the log by lane */
-    uint32_t byte_limit;               /* no lane reads from beyond: 8 bytes follow */
+    /* MCUs [mcu_first, mcu_first + mcu_count) were decoded ahead: their coefficients, in MCU's order */
+    uint64_t mcu_first;
+    uint32_t mcu_count, piece_count; /* piece_count: lanes that stored */
+    uint32_t mcu[MRI_LANE_PIECES * MRI_LANE_PIECE_BLOCKS];
+    double block_bytes;  /* of the MCUs decoded ahead last; 0: unknown */
+    uint32_t byte_limit; /* no lane reads from beyond: 8 bytes follow */
     uint32_t first_row, row_count, rows_left, segment_count, segment_next; /* rows_left: not stored yet */
     uint32_t row_end[MRI_LANE_ROWS]; /* segments up to the end of each row */
     mri_lane_segment segment[MRI_LANE_SEGMENTS];
-    _Alignas(64) int16_t coef[(MRI_LANE_BLOCKS + 1) * MRI_JPEG_BLOCK]; /* zero but while a batch is there */
+    /* zero but while a batch is there */
+    _Alignas(64) int16_t coef[(MRI_LANE_PIECES * MRI_LANE_PIECE_BLOCKS + 1) * MRI_JPEG_BLOCK];
     uint8_t bytes[MRI_LANE_BYTES + 2 * MRI_UNSTUFF_SLACK];
 };
 
@@ -129,11 +144,18 @@ void mri_lanes_set_tables(mri_lanes *l);
 uint32_t mri_lanes_attend(mri_lanes *l, mri_lane_group *g, uint32_t hard);
 
 void mri_lanes_run_avx512(mri_lanes *l, uint32_t groups);
-/* Both groups skim, each lane up to the first MCU at or after its byte `end`, and log where MCUs begin. */
+/* Both groups read ahead, each lane up to the first MCU at or after its byte `end`, and log where MCUs begin:
+ * a lane stops behind the DC symbol of that MCU. */
 void mri_lanes_skim_avx512(mri_lanes *l);
-/* While skimming, the lanes in `hard` read a symbol, or give up. */
-void mri_lanes_skim_hard(mri_lanes *l, uint32_t group, uint32_t hard);
+void mri_lanes_ahead_avx512(mri_lanes *l); /* stores coefficients */
+/* While reading ahead, the lanes in `hard` read a symbol, or begin anew. */
+void mri_lanes_ahead_hard(mri_lanes *l, uint32_t group, uint32_t hard, bool store);
+/* Forget what was decoded ahead. */
+void mri_lanes_clear_ahead(mri_lanes *l);
 /* Blocks of one segment to their places; adds up the DC differences in dc. Leaves zeros behind. */
 void mri_lanes_store_avx512(mri_lanes *l, const mri_lane_segment *s, const mri_run_block *block, int32_t *dc);
+/* MCUs whose coefficients begin at mcu[], of columns [from, from + count); DC is summed up already. */
+void mri_lanes_store_ahead_avx512(const mri_lanes *l, const uint32_t *mcu, uint32_t from, uint32_t count,
+                                  const mri_run_block *block);
 
 #endif
