@@ -316,9 +316,9 @@ static void walk(ahead *s)
 static size_t guess_bytes(const ahead *s, uint64_t total, size_t left)
 {
     const mri_lanes *l = s->l;
-    const double margin = s->store ? 1.1 : 1.25, mcus = (double)(s->to - s->at);
+    const double margin = s->store ? 1.05 : 1.25, mcus = (double)(s->to - s->at);
     const double share = margin * mcus / (double)(total - s->at), all = share < 1 ? share : 1;
-    double most = MRI_LANE_BYTES - MRI_UNSTUFF_SLACK, guess = all * (double)left + 4096;
+    double most = MRI_LANE_BYTES - MRI_UNSTUFF_SLACK, guess = all * (double)left + 2048;
     if (s->store) {
         const double mean = (double)left / (double)((total - s->at) * l->picture.block_count),
                      room = PIECES * MEAN_BLOCKS * (l->block_bytes > 0 ? l->block_bytes : mean);

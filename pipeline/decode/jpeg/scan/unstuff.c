@@ -30,9 +30,17 @@ size_t mri_unstuff(const uint8_t *src, size_t bytes, uint8_t *dst, size_t want, 
     return mri_unstuff_plain(src, bytes, dst, want, used);
 }
 
-size_t mri_count_ff(const uint8_t *p, size_t bytes)
+size_t mri_count_ff_plain(const uint8_t *p, size_t bytes)
 {
     size_t count = 0;
     for (size_t k = 0; k < bytes; k++) count += p[k] == 0xff;
     return count;
+}
+
+size_t mri_count_ff(const uint8_t *p, size_t bytes)
+{
+#if defined(__x86_64__)
+    if (mri_simd() == MRI_SIMD_AVX512) return mri_count_ff_avx512(p, bytes);
+#endif
+    return mri_count_ff_plain(p, bytes);
 }

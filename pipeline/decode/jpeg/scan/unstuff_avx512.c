@@ -33,6 +33,17 @@ MRI_TARGET_AVX512 size_t mri_unstuff_avx512(const uint8_t *src, size_t bytes, ui
     *used = in + rest_used;
     return out;
 }
+
+MRI_TARGET_AVX512 size_t mri_count_ff_avx512(const uint8_t *p, size_t bytes)
+{
+    const __m512i ff = _mm512_set1_epi8(-1);
+    size_t count = 0;
+    for (; bytes >= 64; p += 64, bytes -= 64)
+        count += (unsigned)_mm_popcnt_u64(_mm512_cmpeq_epi8_mask(_mm512_loadu_si512(p), ff));
+    const __mmask64 rest = (UINT64_C(1) << bytes) - 1;
+    return count +
+           (unsigned)_mm_popcnt_u64(_mm512_mask_cmpeq_epi8_mask(rest, _mm512_maskz_loadu_epi8(rest, p), ff));
+}
 #else
 typedef int mri_unstuff_avx512_is_empty;
 #endif
