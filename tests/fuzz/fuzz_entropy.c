@@ -2,11 +2,12 @@
  *
  *   flags | window, 4 bytes | [length of entry points | entry points] | JPEG
  *
- * Flags: 1 plain C; 2 entry points made for the picture; 4 entry points out of the input. Where libjpeg reads
- * all without a warning, we give the same coefficients (or leave it to libjpeg); where it does not, we
- * refuse. A window of a good picture is part of the whole. Anything at all may be offered as entry points;
- * the widest instruction set, whose lanes read them, and plain C then give the same coefficients and verdict.
- */
+ * Flags: 1 plain C; 2 entry points made for the picture; 4 entry points out of the input; 8 all levels,
+ * without entry points. Where libjpeg reads all without a warning, we give the same coefficients (or leave it
+ * to libjpeg); where it does not, we refuse. A window of a good picture is part of the whole. Anything at all
+ * may be offered as entry points; the widest instruction set, whose lanes read them, and plain C then give
+ * the same coefficients and verdict. So they do without entry points, where lanes read ahead, and make the
+ * same entry points. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,7 +113,7 @@ static void differ(const input *in)
     mrt_coefs_free(&theirs);
 }
 
-/* Entry points out of the input. Verdict and coefficients equal plain C's. */
+/* With the entry points of the input, if any: verdict and coefficients equal plain C's. */
 static void offer(const input *in, mri_simd_level level)
 {
     const mri_jpeg_frame *f;
@@ -128,6 +129,23 @@ static void offer(const input *in, mri_simd_level level)
         crc[k] = decoded_crc;
     }
     if (rc[0] != rc[1] || (rc[0] == MR_OK && crc[0] != crc[1])) abort();
+}
+
+/* Entry points, or the verdict, equal those of plain C. */
+static void make_entries(const input *in, mri_simd_level level)
+{
+    int rc[2] = {MR_OK, MR_OK};
+    void *made[2] = {NULL, NULL};
+    size_t bytes[2] = {0, 0};
+    for (int k = 0; k < 2; k++) {
+        mri_simd_use(k ? level : MRI_SIMD_PLAIN);
+        rc[k] = mri_jpeg_entries_build_gap(entropy, in->jpeg, in->jpeg_bytes, 1 + in->window[0] % 20u,
+                                           &made[k], &bytes[k], NULL);
+    }
+    if (rc[0] != rc[1] || (rc[0] == MR_OK && (bytes[0] != bytes[1] || memcmp(made[0], made[1], bytes[0]))))
+        abort();
+    free(made[0]);
+    free(made[1]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
@@ -149,8 +167,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     in.jpeg_bytes = bytes;
     const mri_simd_level level = mri_simd();
     if (in.flags & 1) mri_simd_use(MRI_SIMD_PLAIN);
-    if (in.flags & 4) {
-        offer(&in, mri_simd());
+    if (in.flags & (4 | 8)) {
+        offer(&in, level);
+        make_entries(&in, level);
     } else {
         differ(&in);
     }

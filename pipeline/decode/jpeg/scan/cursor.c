@@ -93,10 +93,12 @@ static int fill_inside(const mri_cursor *c, mr_error *err)
                         c->next);
 }
 
+/* The verdict must not depend on how far the feed has been loaded. */
 static int bad_data(const mri_cursor *c, mr_error *err)
 {
-    if (stopped_by_fill(c)) return fill_inside(c, err);
-    if (c->ended && place(c) + CODE_BITS > 8 * (uint64_t)c->fill)
+    const bool at_end = c->ended && place(c) + CODE_BITS > 8 * (uint64_t)c->fill;
+    if (at_end && stopped_by_fill(c)) return fill_inside(c, err);
+    if (at_end)
         return mr_error_set(err, MR_EFORMAT,
                             "JPEG: MCU %llu of %llu runs over the end of its entropy-coded data at byte %zu: "
                             "damaged or truncated",
