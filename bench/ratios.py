@@ -7,6 +7,7 @@ usage: bench/ratios.py MILLRACE --data FOLDER [--rounds 5] [--seconds 2] [--thre
                                                 the folder as in a first epoch
     folder@kept                                 the folder with entry points kept in memory: a turn begins with its first epoch
     folder@progressive / full decode of it      both with progressive copies of the pictures (jpegtran -copy none -progressive)
+    folder@large, records@large                 mosaics of 4,000 x 3,000 pixels (mosaics.py) / full decode of them
     avx2 / avx512                               each of them with MILLRACE_SIMD set
     order / free order, checks / no checks      the cost of these guarantees, where this version can switch them off
     overlap                                     time of an overlapped epoch / the longer of loading alone and computing alone, on a
@@ -22,6 +23,7 @@ import statistics
 import sys
 import time
 
+import mosaics
 from ours import OURS, YARDSTICK, cache_folder, convert_command, job_about, first_epoch, jpeg_files, our_loader, write_job, yardstick
 from rounds import (Absent, ROUNDS_FEWEST, absent_row, call, column, contestant_row, last_object, machine, pair_row, ratios,
                     run_rounds, run_row, tell, use_cores, warn_if_shared, write_rows)
@@ -29,7 +31,8 @@ from rounds import (Absent, ROUNDS_FEWEST, absent_row, call, column, contestant_
 PHOTOS = [name for name, (_, _, job) in OURS.items() if job == "photos"]
 OVERLAPS = {"1:4": 4.0, "1:1": 1.0, "4:1": 0.25}  # load : compute, and compute / load
 OVERLAP_BATCH = 16
-PROGRESSIVE = f"{YARDSTICK}@progressive"
+PROGRESSIVE, LARGE = f"{YARDSTICK}@progressive", f"{YARDSTICK}@large"
+LARGE_BATCH = 16
 
 
 # ---- contestants other than the loaders ----
@@ -107,13 +110,28 @@ def progressive_job(job):
             os.makedirs(os.path.dirname(to), exist_ok=True)
             call(["jpegtran", "-copy", "none", "-progressive", "-outfile", to, path], 60)
         os.rename(half, folder)
+    return job_of(job, folder)
+
+
+def large_job(job):
+    """The job with mosaics of its pictures, made once."""
+    place = os.path.join(job["cache"], "large")
+    folder = os.path.join(place, "mosaics")
+    if not os.path.isdir(folder):
+        os.makedirs(place, exist_ok=True)
+        mosaics.write_mosaics(job["folder"], folder)
+    return {**job_of(job, folder), "cache": place, "batch": LARGE_BATCH}
+
+
+def job_of(job, folder):
+    """The job with the pictures of another folder."""
     files = jpeg_files(folder)
     return {**job, "folder": folder, "pictures": len(files), "bytes": sum(map(os.path.getsize, files)), "made": {}}
 
 
-def progressive_yardstick(millrace, job, threads):
-    found = yardstick(millrace, {"photos": progressive_job(job)}, threads)
-    found.ident, found.label = PROGRESSIVE, "full libjpeg-turbo decode of progressive pictures"
+def yardstick_of(millrace, jobs, threads, ident, label):
+    found = yardstick(millrace, jobs, threads)
+    found.ident, found.label = ident, label
     return found
 
 
@@ -167,6 +185,18 @@ def gather(args, jobs):
 
     def loader(name, variant="", **how):
         return lambda: our_loader(args.millrace, name, jobs, args.threads, variant, **how)
+
+    def others(variant, make, names):
+        """Contestants that read other pictures made of these, and their yardstick."""
+        ident, made = f"{YARDSTICK}@{variant}", []
+
+        def made_jobs():
+            if not made:
+                made.append({"photos": make(job)})
+            return made[0]
+        add(ident, lambda: yardstick_of(args.millrace, made_jobs(), args.threads, ident, f"full libjpeg-turbo decode of {variant} pictures"))
+        for name in names:
+            add(f"{name}@{variant}", lambda: our_loader(args.millrace, name, made_jobs(), args.threads, variant))
     add(YARDSTICK, lambda: yardstick(args.millrace, jobs, args.threads))
     sets = machine()["instruction_sets"]
     for name in PHOTOS:
@@ -176,8 +206,8 @@ def gather(args, jobs):
                 add(f"{name}@{level}", loader(name, level, env={"MILLRACE_SIMD": level}))
             else:
                 absent[f"{name}@{level}"] = f"this processor has no {flag}"
-    add(PROGRESSIVE, lambda: progressive_yardstick(args.millrace, job, args.threads))
-    add("folder@progressive", lambda: our_loader(args.millrace, "folder", {"photos": progressive_job(job)}, args.threads, "progressive"))
+    others("progressive", progressive_job, ["folder"])
+    others("large", large_job, ["folder", "records"])
     if first_epoch(args.millrace):
         add("folder@kept", loader("folder", "kept"))
     else:
@@ -195,7 +225,8 @@ def gather(args, jobs):
 
 
 PAIRS = ([(name, YARDSTICK) for name in PHOTOS] + [(f"{name}@avx2", f"{name}@avx512") for name in PHOTOS] +
-         [("folder@kept", YARDSTICK), ("folder@progressive", PROGRESSIVE), ("folder", "folder@free"), ("records", "records@unchecked"), ("convert", "jpegtran")])
+         [("folder@kept", YARDSTICK), ("folder@progressive", PROGRESSIVE), ("folder@large", LARGE), ("records@large", LARGE),
+          ("folder", "folder@free"), ("records", "records@unchecked"), ("convert", "jpegtran")])
 
 
 def rows_of(args, cores, jobs, contestants, results, absent, took):

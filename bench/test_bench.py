@@ -14,6 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import chart  # noqa: E402
 import formats  # noqa: E402
+import mosaics  # noqa: E402
 import ours  # noqa: E402
 import peer_loaders  # noqa: E402
 import peers  # noqa: E402
@@ -24,7 +25,7 @@ import storage  # noqa: E402
 
 
 def load_tests(_loader, tests, _pattern):
-    for module in (rounds, ours, peers, ratios, formats, chart, storage):
+    for module in (rounds, ours, peers, ratios, formats, mosaics, chart, storage):
         tests.addTests(doctest.DocTestSuite(module))
     return tests
 
