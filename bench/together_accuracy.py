@@ -17,6 +17,8 @@ WAYS = {
     "average:8": ["--sync", "average:8"],
     "average:64": ["--sync", "average:64"],
     "average:8, outer 0.7, 0.9": ["--sync", "average:8", "--outer-lr", "0.7", "--outer-momentum", "0.9"],
+    "independent": ["--sync", "independent"],
+    "delayed": ["--sync", "delayed"],
     "bf16": ["--exchange", "bf16"],
     "f16": ["--exchange", "f16"],
     "int8": ["--exchange", "int8"],

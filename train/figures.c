@@ -61,7 +61,8 @@ static bool has_large_buckets(const mr_trainer *t)
  * gather a step. */
 static uint64_t link_needs_ns(const mr_trainer *t, uint64_t steps)
 {
-    const uint32_t updates = mri_trainer_is_local(t) ? t->cfg.sync >> 8 : 1;
+    const mri_replica_config *cfg = &t->team.replicas[0].cfg;
+    const uint32_t updates = cfg->local.on && !cfg->local.apart ? t->cfg.sync >> 8 : 1;
     mr_trainer_link link;
     mr_trainer_link_read(t, &link);
     if (!(link.latency_ms > 0)) return UINT64_MAX;

@@ -468,8 +468,9 @@ static int behind_step(fit *f, mr_error *err)
     if (rc) return rc;
     if (cfg->checkpoint_steps && updates % cfg->checkpoint_steps == 0 && f->saved_updates != updates)
         return save(f, false, err);
-    /* between averages the state is that of every share: it can wait */
-    return f->t->team.ranks.keep && mri_trainer_own_shares(f->t) == 0 ? keep(f, err) : MR_OK;
+    /* between averages the state is that of every share: it can wait, if averages come */
+    const bool stores = mri_trainer_own_shares(f->t) == 0 || f->t->cfg.sync == MR_SYNC_INDEPENDENT;
+    return f->t->team.ranks.keep && stores ? keep(f, err) : MR_OK;
 }
 
 static int one_step(fit *f, mr_error *err)

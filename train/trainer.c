@@ -181,10 +181,23 @@ static int queue_local_step(mr_trainer *t, const mri_flight *f, const mr_batch *
         const int noted = rc || !t->team.group ? MR_OK : mr_event_record(f->computed[r], t->team.streams[r]);
         if (noted) return mri_team_queue_failed(&t->team, r, noted, "an event", err);
     }
-    const bool averages = mri_trainer_averages_now(t, b);
+    const bool averages = !t->team.replicas[0].cfg.local.apart && mri_trainer_averages_now(t, b);
     if (rc == MR_OK && averages) rc = mri_exchange_average(&t->exchange, err);
     t->shares_differ = !averages;
     return rc ? rc : mri_flight_summed(&t->flights, f, err);
+}
+
+/* The update uses the sum of the batch before, and this batch's is on its way while the next is computed. */
+static int queue_delayed_step(mr_trainer *t, const mri_flight *f, const mr_batch *b, mr_error *err)
+{
+    int rc = MR_OK;
+    for (uint32_t r = 0; rc == MR_OK && r < t->team.count; r++) rc = queue_first_parts(t, r, b, err);
+    if (rc == MR_OK) rc = queue_bucket(t, f, b, 0, err);
+    if (rc == MR_OK) rc = mri_exchange_await_late(&t->exchange, err);
+    if (rc == MR_OK) rc = mri_flight_summed(&t->flights, f, err);
+    for (uint32_t r = 0; rc == MR_OK && t->updates > 1 && r < t->team.count; r++)
+        rc = queue_part(t, r, t->team.parts.of_device[r] - 1, b, true, 1, "an update", err);
+    return rc ? rc : mri_exchange_send_late(&t->exchange, err);
 }
 
 static int queue_step(mr_trainer *t, const mri_flight *f, const mr_batch *b, mr_error *err)
@@ -193,6 +206,7 @@ static int queue_step(mr_trainer *t, const mri_flight *f, const mr_batch *b, mr_
     int rc = MR_OK;
     if (t->split.count > 0) return mri_split_step(&t->split, f, b, err);
     if (mri_trainer_is_local(t)) return queue_local_step(t, f, b, err);
+    if (t->team.replicas[0].cfg.local.delayed) return queue_delayed_step(t, f, b, err);
     for (uint32_t r = 0; rc == MR_OK && r < t->team.count; r++) rc = queue_first_parts(t, r, b, err);
     for (uint32_t k = 0; rc == MR_OK && k < buckets; k++) {
         rc = queue_bucket(t, f, b, k, err);
@@ -273,6 +287,7 @@ static uint64_t sum_floats(const mr_trainer *t)
     const mri_replica *first = &t->team.replicas[0];
     uint64_t floats = 0;
     if (!first->cfg.local.on) return first->plan.weight_floats;
+    if (first->cfg.local.apart) return 0;
     for (uint32_t a = 0; a < mri_worker_arrays(first); a++) floats += mri_worker_floats(first, a);
     return floats;
 }
@@ -389,6 +404,8 @@ static int train_step(mr_trainer *t, const mr_batch *batch, mr_error *err)
                              .scale = counted ? (float)sets / (float)counted : 0.0f};
     update.lr = mri_trainer_lr(t, t->updates);
     update.step = ++t->updates;
+    if (t->team.replicas[0].cfg.local.delayed && update.step > 1)
+        update.step--; /* the first one changes nothing */
     rc = mr_update_values(&update, &values);
     for (uint32_t r = 0; rc == MR_OK && r < t->team.count; r++) {
         rc = begin_parts(t, r, f, &batch->parts[mri_team_first_part(&t->team, r)], &values);

@@ -117,14 +117,18 @@ static int check_sync(const mr_trainer_config *cfg, mr_error *err)
             "exchange: 1bit sends no zeros, and frozen layers need gradients of zero: expected "
             "f32, bf16, f16 or int8 with freeze");
     if (cfg->inference || cfg->sync == MR_SYNC_EACH) return MR_OK;
+    if (cfg->sync == MR_SYNC_INDEPENDENT && cfg->exchange != MR_EXCHANGE_F32)
+        return mr_error_set(err, MR_EINVAL,
+                            "exchange: independent shares exchange nothing: expected f32, the default");
     const char *not_with = cfg->place                    ? "a network on several devices"
                            : cfg->dtype == MR_TENSOR_F16 ? "f16, whose loss scale is common to all shares"
                            : cfg->lookahead > 0          ? "lookahead, which averages weights, too"
                            : cfg->average > 0            ? "average, which follows one set of weights"
                                                          : NULL;
     if (not_with)
-        return mr_error_set(err, MR_EINVAL,
-                            "sync: averages of the shares' weights do not go with %s: leave one of them out",
+        return mr_error_set(err, MR_EINVAL, "sync: %s not go with %s: leave one of them out",
+                            cfg->sync == MR_SYNC_DELAYED ? "gradients of the batch before do"
+                                                         : "weights of each share do",
                             not_with);
     return MR_OK;
 }
@@ -181,13 +185,17 @@ static mri_replica_config replica_config(const mr_trainer_config *cfg, const mr_
         .together = parts->all == 1,
         .records = !cfg->no_graph,
         .clears_gaps = cfg->world && cfg->exchange == MR_EXCHANGE_1BIT};
-    r.local = (mri_local){.on = !cfg->inference && (cfg->sync & 255) == MR_SYNC_AVERAGE,
+    const uint32_t sync = cfg->inference ? (uint32_t)MR_SYNC_EACH : cfg->sync & 255;
+    r.local = (mri_local){.on = sync == MR_SYNC_AVERAGE || sync == MR_SYNC_INDEPENDENT,
+                          .apart = sync == MR_SYNC_INDEPENDENT,
+                          .delayed = sync == MR_SYNC_DELAYED,
                           .heavy_ball = cfg->outer_heavy_ball,
                           .lr = cfg->outer_lr,
                           .momentum = cfg->outer_momentum,
                           .all_parts = parts->all};
     if (r.local.on) r.together = true;
-    if (r.local.on || (cfg->device_count == 1 && parts->count == parts->all))
+    if (r.local.delayed) r.together = false;
+    if (r.local.on || r.local.delayed || (cfg->device_count == 1 && parts->count == parts->all))
         r.bucket_bytes = 0; /* nobody waits for a part of the gradients */
     r.max_batch = cfg->batch / parts->all + (cfg->batch % parts->all != 0);
     memcpy(r.affine.mean, cfg->mean, sizeof r.affine.mean);
@@ -200,11 +208,12 @@ static int choose_bucket(mr_trainer *t, mr_error *err)
 {
     const mri_plan *plan = &t->team.replicas[0].plan;
     const uint64_t bytes = plan->weight_floats * sizeof(float);
-    const bool local = mri_trainer_is_local(t);
-    if (local) t->cfg.bucket_bytes = 0; /* gradients are not exchanged */
+    const mri_replica_config *cfg = &t->team.replicas[0].cfg;
+    if (cfg->local.on || cfg->local.delayed)
+        t->cfg.bucket_bytes = 0; /* gradients are not exchanged, or all at once */
     const bool chosen = t->cfg.bucket_bytes != MR_BUCKET_AUTO;
     if (!chosen) t->cfg.bucket_bytes = USUAL_BUCKET;
-    if (t->team.ranks.size == 1 || t->cfg.inference) return MR_OK;
+    if (t->team.ranks.size == 1 || t->cfg.inference || cfg->local.apart) return MR_OK;
     const int rc = mri_link_speed_measure(&t->link, t->cfg.world, MRI_RANKS_SUMS, bytes, err);
     if (rc || chosen) return rc;
     t->cfg.bucket_bytes = mri_link_speed_bucket(&t->link, bytes);
@@ -223,7 +232,9 @@ static void begin_tuning(mr_trainer *t)
     const bool others = t->team.ranks.size > 1;
     const bool tunes = t->cfg.tune_buckets && (t->team.count > 1 || others) && t->team.ranks.rank == 0 &&
                        !t->cfg.inference && t->split.count == 0 && !mri_trainer_is_local(t) &&
-                       t->cfg.exchange == MR_EXCHANGE_F32; /* residuals belong to buckets */
+                       !rep->cfg.local.delayed && t->cfg.exchange == MR_EXCHANGE_F32; /* residuals belong to
+                                                                                       * buckets
+                                                                                       */
     const size_t tried = MRI_ARRAY_COUNT(sizes) - !others;
     t->bucket_bytes = t->cfg.bucket_bytes;
     for (size_t i = 0; tunes && i < tried && count < MRI_BUCKET_SIZES; i++) {

@@ -307,14 +307,14 @@ static int check_fits(const mr_trainer *t, const mri_checkpoint *ck, mr_error *e
         mr_error_set(
             err, MR_EINVAL,
             "the checkpoint is of a run with sync %u:%u, found one with %u:%u (mr_trainer_config.sync: "
-            "%u is one set of weights, %u:N averages after N updates)",
-            i->sync & 255, i->sync >> 8, t->cfg.sync & 255, t->cfg.sync >> 8, MR_SYNC_EACH, MR_SYNC_AVERAGE);
+            "%u is one set of weights, %u:N averages after N updates, %u is independent, %u delayed)",
+            i->sync & 255, i->sync >> 8, t->cfg.sync & 255, t->cfg.sync >> 8, MR_SYNC_EACH, MR_SYNC_AVERAGE,
+            MR_SYNC_INDEPENDENT, MR_SYNC_DELAYED);
     else if (!t->cfg.inference && shares_in(ck) && shares_in(ck) != t->team.parts.all)
-        mr_error_set(
-            err, MR_EINVAL,
-            "the checkpoint has the state of %u shares between two averages, the trainer has %u shares: "
-            "expected the same number (--parts)",
-            shares_in(ck), t->team.parts.all);
+        mr_error_set(err, MR_EINVAL,
+                     "the checkpoint has the own state of %u shares, the trainer has %u shares: "
+                     "expected the same number (--parts)",
+                     shares_in(ck), t->team.parts.all);
     else return MR_OK;
     return wrong_place(ck, MR_EINVAL, err);
 }

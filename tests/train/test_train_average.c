@@ -141,6 +141,102 @@ static void averages_after_every_update_are_sync(void **state)
     mrt_rig_close(&average);
 }
 
+/* The weights of a share's state, as mri_trainer_gather_shares() gives it. */
+static void weights_of_state(const mrt_rig *rig, const float *state, double *out)
+{
+    const mri_tensors *t = &rig->t->tensors;
+    for (uint32_t i = 0; i < t->count; state += t->desc[i++].count)
+        for (uint64_t n = 0; t->desc[i].role == MRI_ROLE_WEIGHTS && n < t->desc[i].count; n++)
+            *out++ = (double)state[n];
+}
+
+/* Without averages each share is a trainer of its own, and share 0 is evaluated and stored. */
+static void independent_shares_are_single_trainers(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {"cpu", "cpu:2", "cpu:3"};
+    mr_error err = MR_ERROR_INIT;
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(devices); k++) {
+        mrt_rig rig, alone;
+        mrt_rig_options o = plain, one = plain;
+        size_t count, stats;
+        o.devices = devices[k], o.sync = MR_SYNC_INDEPENDENT;
+        one.parts = 1, one.batch = EACH;
+        mrt_rig_open(&rig, &o);
+        for (uint32_t step = 0; step < 3; step++) mrt_train(&rig, step, step * BATCH, BATCH);
+        mrt_hash_of(&rig, 0); /* share 0's weights become those that are read */
+        const uint64_t floats = mri_worker_state_floats(&rig.t->tensors);
+        float *shares = malloc(SHARES * (size_t)floats * sizeof *shares);
+        MRT_OK(mri_trainer_gather_shares(rig.t, shares, &err), &err);
+        double *x = values_of(&rig, MRI_ROLE_WEIGHTS, &count), *y = values_of(&rig, MRI_ROLE_STATE, &stats),
+               *own = malloc(count * sizeof *own);
+        for (uint32_t p = 0; p < SHARES; p++) {
+            mrt_rig_open(&alone, &one);
+            for (uint32_t step = 0; step < 3; step++) train_alone(&alone, p, step);
+            double *w = values_of(&alone, MRI_ROLE_WEIGHTS, &count),
+                   *s = values_of(&alone, MRI_ROLE_STATE, &stats);
+            weights_of_state(&rig, shares + p * floats, own);
+            near(own, w, count, 1e-6);
+            if (p == 0) near(x, w, count, 1e-6);
+            if (p == 0) near(y, s, stats, 1e-5);
+            if (p > 0) MRT_TRUE(memcmp(own, x, count * sizeof *own) != 0);
+            free(w), free(s);
+            mrt_rig_close(&alone);
+        }
+        free(x), free(y), free(own), free(shares);
+        mrt_rig_close(&rig);
+    }
+}
+
+static void import_weights(const mrt_rig *to, const mrt_rig *from)
+{
+    const mri_tensors *t = &to->t->tensors;
+    mr_error err = MR_ERROR_INIT;
+    float *one = malloc((size_t)t->most_floats * sizeof *one);
+    for (uint32_t i = 0; i < t->count; i++) {
+        if (t->desc[i].role != MRI_ROLE_WEIGHTS) continue;
+        MRT_OK(mri_tensor_export(&from->t->tensors, &from->t->team.replicas[0], i, false, one, &err), &err);
+        MRT_OK(mri_tensor_import(t, &to->t->team.replicas[0], i, one, &err), &err);
+    }
+    free(one);
+}
+
+/* Each update moves the weights as one of sums would have moved the weights one update before, with the batch
+ * before. */
+static void delayed_updates_are_one_batch_late(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {"cpu", "cpu:3"};
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(devices); k++) {
+        mrt_rig_options o = plain, each = plain;
+        mrt_rig rig, sums;
+        size_t count;
+        o.net = each.net = mrt_net_dense, o.update = each.update = MR_UPDATE_SGD;
+        o.devices = devices[k], o.sync = MR_SYNC_DELAYED;
+        mrt_rig_open(&rig, &o);
+        mrt_rig_open(&sums, &each);
+        double *moves = NULL, *before = values_of(&rig, MRI_ROLE_WEIGHTS, &count);
+        for (uint32_t s = 0; s < 5; s++) {
+            import_weights(&sums, &rig);
+            mrt_train(&rig, s, s * BATCH, BATCH);
+            mrt_train(&sums, s, s * BATCH, BATCH);
+            double *now = values_of(&rig, MRI_ROLE_WEIGHTS, &count),
+                   *summed = values_of(&sums, MRI_ROLE_WEIGHTS, &count);
+            if (!moves) MRT_EQ(memcmp(now, before, count * sizeof *now), 0);
+            for (size_t i = 0; moves && i < count; i++) moves[i] += before[i];
+            if (moves) near(now, moves, count, 1e-6);
+            free(moves);
+            moves = malloc(count * sizeof *moves);
+            for (size_t i = 0; i < count; i++) moves[i] = summed[i] - before[i];
+            free(summed), free(before);
+            before = now;
+        }
+        free(moves), free(before);
+        mrt_rig_close(&rig);
+        mrt_rig_close(&sums);
+    }
+}
+
 /* Steps from `from` to `to`, and the weights after them. */
 static mrt_hash weights_after(mrt_rig *rig, uint32_t from, uint32_t to)
 {
@@ -149,22 +245,21 @@ static mrt_hash weights_after(mrt_rig *rig, uint32_t from, uint32_t to)
 }
 
 /* At every step of a round: by a checkpoint on other devices, and by a snapshot. */
-static void a_run_continues_inside_a_round(void **state)
+static void continues(uint32_t sync)
 {
-    (void)state;
     static const char *const devices[] = {"cpu", "cpu:2", "cpu:3", "cpu:4"};
     mr_error err = MR_ERROR_INIT;
     mr_checkpoint_info info = {.struct_size = sizeof info};
     mrt_rig_options o = plain;
     mrt_rig rig;
     mr_snapshot *snapshot;
-    o.sync = mr_sync_average(4), o.outer_lr = 0.7f, o.outer_momentum = 0.9f, o.update = MR_UPDATE_ADAM;
+    o.sync = sync, o.outer_lr = 0.7f, o.outer_momentum = 0.9f, o.update = MR_UPDATE_ADAM;
     o.devices = "cpu:2";
     mrt_rig_open(&rig, &o);
     const mrt_hash whole = weights_after(&rig, 0, 12);
     mrt_rig_close(&rig);
     for (uint32_t at = 4; at < 9; at++) {
-        const char *path = mrt_path("round%u.mrck", at);
+        const char *path = mrt_path("round%u-%u.mrck", sync & 255, at);
         mrt_rig_open(&rig, &o);
         weights_after(&rig, 0, at);
         MRT_OK(mr_trainer_save(rig.t, path, &info, &err), &err);
@@ -180,11 +275,19 @@ static void a_run_continues_inside_a_round(void **state)
         mrt_rig_open(&rig, &other);
         weights_after(&rig, 0, 2); /* what loading replaces */
         MRT_OK(mr_trainer_load(rig.t, path, &info, &err), &err);
-        MRT_EQ(info.sync, mr_sync_average(4));
+        MRT_EQ(info.sync, sync);
         MRT_TRUE(info.outer_lr == 0.7f && info.outer_momentum == 0.9f && !info.outer_heavy_ball);
         MRT_TRUE(mrt_same(weights_after(&rig, at, 12), whole));
         mrt_rig_close(&rig);
     }
+}
+
+static void a_run_continues_inside_a_round(void **state)
+{
+    (void)state;
+    continues(mr_sync_average(4));
+    continues(MR_SYNC_INDEPENDENT);
+    continues(MR_SYNC_DELAYED);
 }
 
 /* Between two averages weights that are evaluated and hashed stay. */
@@ -241,7 +344,7 @@ static void what_does_not_go_together_is_refused(void **state)
     MRT_OK(mr_trainer_save(rig.t, path, &info, &err), &err);
     mrt_rig_close(&rig);
     for (int k = 0; k < 3; k++) {
-        static const char *const why[] = {"sync", "sync", "the state of 4 shares"};
+        static const char *const why[] = {"sync", "sync", "the own state of 4 shares"};
         mrt_rig_options other = o;
         other.sync = k == 0 ? (uint32_t)MR_SYNC_EACH : mr_sync_average(k == 1 ? 3 : 2);
         if (k == 2) other.parts = 2;
@@ -258,7 +361,13 @@ static void what_does_not_go_together_is_refused(void **state)
     o.lookahead = 0, o.average = 0.9f;
     MRT_EQ(mrt_rig_try(&rig, &o, &err), MR_EINVAL);
     MRT_HAS(err.text, "average");
-    o.average = 0, o.sync = mr_sync_average(0);
+    o.sync = MR_SYNC_DELAYED;
+    MRT_EQ(mrt_rig_try(&rig, &o, &err), MR_EINVAL);
+    MRT_HAS(err.text, "gradients of the batch before do not go with average");
+    o.average = 0, o.sync = MR_SYNC_INDEPENDENT, o.exchange = MR_EXCHANGE_INT8;
+    MRT_EQ(mrt_rig_try(&rig, &o, &err), MR_EINVAL);
+    MRT_HAS(err.text, "independent shares exchange nothing");
+    o.exchange = MR_EXCHANGE_F32, o.sync = mr_sync_average(0);
     MRT_EQ(mrt_rig_try(&rig, &o, &err), MR_EINVAL);
     MRT_HAS(err.text, "mr_trainer_config.sync is 1");
 }
@@ -268,6 +377,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(averages_are_those_of_single_trainers),
         cmocka_unit_test(averages_after_every_update_are_sync),
+        cmocka_unit_test(independent_shares_are_single_trainers),
+        cmocka_unit_test(delayed_updates_are_one_batch_late),
         cmocka_unit_test(a_run_continues_inside_a_round),
         cmocka_unit_test(common_weights_change_in_averages_only),
         cmocka_unit_test(frozen_layers_stay),

@@ -158,18 +158,19 @@ static void weights_do_not_depend_on_processes(void **state)
     }
 }
 
-/* Shares with weights of their own: the checkpoint and the snapshot of the job are between two averages. */
-static void averages_do_not_depend_on_processes(void **state)
+/* Of averages the checkpoint and the snapshot of the job are between two of them. */
+static void ways_to_train_together_do_not_depend_on_processes(void **state)
 {
     (void)state;
     static const struct {
         uint32_t size, devices[MRT_RANKS_MOST];
     } worlds[] = {{2, {0}}, {2, {3, 1}}, {3, {1, 2, 3}}, {5, {0}}, {6, {0}}};
-    for (uint32_t updates = 2; updates < 4; updates++) {
+    const uint32_t ways[] = {mr_sync_average(2), mr_sync_average(3), MR_SYNC_INDEPENDENT, MR_SYNC_DELAYED};
+    for (size_t way = 0; way < MRI_ARRAY_COUNT(ways); way++) {
         char alone[1024], together[1024];
         job j = {.net = mrt_net_norm,
-                 .sync = mr_sync_average(updates),
-                 .checkpoint = mrt_path("average%u.mrck", updates),
+                 .sync = ways[way],
+                 .checkpoint = mrt_path("way%zu.mrck", way),
                  .odd_rank = MRT_RANKS_MOST};
         outcome_of(&j, 1, alone, sizeof alone);
         for (size_t k = 0; k < sizeof worlds / sizeof *worlds; k++) {
@@ -269,7 +270,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_do_not_depend_on_processes),
-        cmocka_unit_test(averages_do_not_depend_on_processes),
+        cmocka_unit_test(ways_to_train_together_do_not_depend_on_processes),
         cmocka_unit_test(buckets_are_the_same_in_all_and_change_no_bit),
         cmocka_unit_test(what_differs_is_told_to_all),
     };

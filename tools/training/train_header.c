@@ -56,14 +56,21 @@ static void put_rule(const tool_session *s)
 static void put_sync(const tool_session *s)
 {
     const uint32_t updates = s->rule.sync >> 8;
+    static const char other[] = ": another algorithm than --sync sync\n";
     if (s->rule.sync == MR_SYNC_EACH) return;
+    if (s->rule.sync == MR_SYNC_INDEPENDENT)
+        printf("sync     independent weights of %u share%s, share 0's are evaluated and stored%s",
+               s->parts.all, s->parts.all > 1 ? "s" : "", other);
+    if (s->rule.sync == MR_SYNC_DELAYED)
+        printf("sync     each update uses the gradients of the batch before%s", other);
+    if ((s->rule.sync & 255) != MR_SYNC_AVERAGE) return;
     printf("sync     the weights of %u share%s are averaged after %s%u update%s", s->parts.all,
            s->parts.all > 1 ? "s" : "", updates > 1 ? "" : "each ", updates, updates > 1 ? "s" : "");
     if (s->rule.outer_lr < 1 || s->rule.outer_lr > 1) printf(", outer lr %g", (double)s->rule.outer_lr);
     if (s->rule.outer_momentum > 0)
         printf(", outer momentum %g (%s)", (double)s->rule.outer_momentum,
                s->rule.outer_heavy_ball ? "heavy ball" : "Nesterov");
-    printf(": another algorithm than --sync sync\n");
+    fputs(other, stdout);
 }
 
 /* What processes send each other in other bits than they have. */
@@ -95,7 +102,9 @@ static void put_link(const tool_session *s)
     else snprintf(rate, sizeof rate, "?");
     size_text((double)l.bytes, gradients, sizeof gradients);
     printf("network  %.2f ms, %s/s; ", l.latency_ms, rate);
-    if (s->rule.sync == MR_SYNC_EACH)
+    if (s->rule.sync == MR_SYNC_DELAYED)
+        printf("a step's %s of gradients: %.1f ms, while the next batch is computed\n", gradients, l.sum_ms);
+    else if (s->rule.sync == MR_SYNC_EACH)
         printf("a step's %s of gradients in %u bucket%s: %.1f ms if nothing overlaps\n", gradients, l.buckets,
                l.buckets > 1 ? "s" : "", l.sum_ms);
     else printf("an average of %s: %.1f ms\n", gradients, l.sum_ms);

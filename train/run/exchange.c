@@ -89,7 +89,7 @@ static int expect(mri_exchange *x, const mri_tap_work *work, mr_error *err)
     return x->team->ranks.size == 1 ? MR_OK : mri_tap_expect(&x->tap, work, err);
 }
 
-/* Floats [at, at + count) of the nodes that fold.h leaves in gradients and terms. */
+/* Floats [at, at + count) of the nodes that fold.h leaves in gradients and terms, or of their copies. */
 static int sum_folded(mri_exchange *x, uint64_t at, uint64_t count, const mri_tap_work *as, mr_error *err)
 {
     mri_tap_work work = *as;
@@ -102,8 +102,11 @@ static int sum_folded(mri_exchange *x, uint64_t at, uint64_t count, const mri_ta
     if (rc) return rc;
     for (uint32_t r = 0; r < x->team->count; r++) {
         const mri_replica *rep = &x->team->replicas[r];
-        for (uint32_t k = 0; k < rep->cfg.folds.left; k++) x->arrays[arrays++] = rep->memory.terms[k] + at;
-        x->arrays[arrays++] = rep->memory.grads + at;
+        const mri_memory *m = &rep->memory;
+        const bool late = rep->cfg.local.delayed;
+        for (uint32_t k = 0; k < rep->cfg.folds.left; k++)
+            x->arrays[arrays++] = (late ? m->late_terms[k] : m->terms[k]) + at;
+        x->arrays[arrays++] = (late ? m->late : m->grads) + at;
     }
     rc = mr_group_sum_async(x->group, x->arrays, count);
     return rc ? mri_team_queue_failed(x->team, 0, rc, "a sum over shares", err) : MR_OK;
@@ -117,6 +120,24 @@ int mri_exchange_bucket(mri_exchange *x, uint32_t bucket, mr_error *err)
     const mri_tap_work work = {.bucket = bucket, .packed = true, .at = b->at};
     const int rc = sum_folded(x, b->at, b->count, &work, err);
     return rc == MR_OK && bucket + 1 == plan->bucket_count ? before_compute(x, err) : rc;
+}
+
+int mri_exchange_send_late(mri_exchange *x, mr_error *err)
+{
+    for (uint32_t r = 0; r < x->team->count; r++) {
+        const int rc = mri_replica_keep_late(&x->team->replicas[r]);
+        if (rc) return mri_team_queue_failed(x->team, r, rc, "a copy of gradients", err);
+    }
+    if (!x->group) return MR_OK;
+    x->late_on_the_way = true;
+    return sum_folded(x, 0, x->team->replicas[0].plan.weight_floats, &(mri_tap_work){.packed = true}, err);
+}
+
+int mri_exchange_await_late(mri_exchange *x, mr_error *err)
+{
+    if (!x->late_on_the_way) return MR_OK;
+    x->late_on_the_way = false;
+    return before_compute(x, err);
 }
 
 /* These floats of one of the arrays that parts have of their own. */
@@ -161,6 +182,7 @@ int mri_exchange_average(mri_exchange *x, mr_error *err)
 typedef float *array_of_replica(const mri_replica *r);
 static float *weights_of(const mri_replica *r) { return mri_replica_weights(r); }
 static float *stats_of(const mri_replica *r) { return mri_replica_stats(r); }
+static float *late_of(const mri_replica *r) { return r->memory.late; }
 static float *outer_of(const mri_replica *r) { return r->memory.own.outer; }
 static float *slot0_of(const mri_replica *r) { return r->memory.slot[0]; }
 static float *slot1_of(const mri_replica *r) { return r->memory.slot[1]; }
@@ -184,14 +206,27 @@ static int broadcast(mri_exchange *x, array_of_replica *array, uint64_t count, c
 
 void mri_exchange_mark_stats_stale(mri_exchange *x)
 {
-    x->stats_differ = !x->team->replicas[0].cfg.local.on; /* there common statistics change in averages only
-                                                           */
+    const mri_local *local = &x->team->replicas[0].cfg.local;
+    x->stats_differ = !local->on || local->apart; /* else common statistics change in averages only */
+}
+
+/* The first part of all, which the first process has, is the common one. */
+static int take_first_part(mri_exchange *x, mr_error *err)
+{
+    const int rc = mri_worker_take_first(&x->team->replicas[0]);
+    if (rc) return mri_team_queue_failed(x->team, 0, rc, "a copy of weights", err);
+    return broadcast(x, weights_of, x->team->replicas[0].plan.weight_floats, "a broadcast of weights", err);
 }
 
 int mri_exchange_stats(mri_exchange *x, mr_error *err)
 {
-    if (!x->stats_differ) return MR_OK;
+    const int waited = mri_exchange_await_late(x, err);
+    if (waited || !x->stats_differ) return waited;
     x->stats_differ = false;
+    if (x->team->replicas[0].cfg.local.apart) {
+        const int first = take_first_part(x, err);
+        if (first) return first;
+    }
     const uint64_t count = x->team->replicas[0].plan.stat_floats;
     const int rc = broadcast(x, stats_of, count, "a broadcast of running statistics", err);
     return rc ? rc : broadcast(x, average_stats_of, count, "a broadcast of their averages", err);
@@ -210,6 +245,7 @@ int mri_exchange_all(mri_exchange *x, mr_error *err)
     if (rc == MR_OK) rc = broadcast(x, average_of, plan->weight_floats, "a broadcast of averages", err);
     if (rc == MR_OK) rc = broadcast(x, average_stats_of, plan->stat_floats, "a broadcast of averages", err);
     if (rc == MR_OK) rc = broadcast(x, outer_of, plan->weight_floats, "a broadcast of momentum", err);
+    if (rc == MR_OK) rc = broadcast(x, late_of, plan->weight_floats, "a broadcast of gradients", err);
     x->stats_differ = false;
     return rc ? rc : spread(x, err);
 }

@@ -123,7 +123,7 @@ static int take_workers(const taking *t, mr_error *err)
     }
     if (rc == MR_OK) rc = alloc_floats(t, plan->weight_floats, &m->own.common, err);
     if (rc == MR_OK) rc = alloc_floats(t, plan->stat_floats, &m->own.common_stats, err);
-    if (rc == MR_OK) rc = alloc_floats(t, plan->weight_floats, &m->own.outer, err);
+    if (rc == MR_OK && !t->cfg->local.apart) rc = alloc_floats(t, plan->weight_floats, &m->own.outer, err);
     return rc;
 }
 
@@ -153,6 +153,9 @@ int mri_memory_init(mri_memory *m, mr_device *dev, mr_stream *stream, const mri_
     if (rc == MR_OK && !cfg->inference) rc = alloc_floats(&t, plan->weight_floats, &m->grads, err);
     for (uint32_t i = 0; rc == MR_OK && !cfg->inference && i < cfg->folds.terms; i++)
         rc = alloc_floats(&t, plan->weight_floats, &m->terms[i], err);
+    if (rc == MR_OK && cfg->local.delayed) rc = alloc_floats(&t, plan->weight_floats, &m->late, err);
+    for (uint32_t i = 0; rc == MR_OK && cfg->local.delayed && i < cfg->folds.left; i++)
+        rc = alloc_floats(&t, plan->weight_floats, &m->late_terms[i], err);
     for (uint32_t s = 0; rc == MR_OK && !cfg->inference && s < cfg->optimizer.slot_count; s++)
         rc = alloc_floats(&t, plan->weight_floats, &m->slot[s], err);
     if (rc == MR_OK && plan->averages) rc = alloc_floats(&t, plan->weight_floats, &m->average, err);
@@ -196,6 +199,8 @@ void mri_memory_fini(mri_memory *m, mr_device *dev)
     mr_host_free(dev, m->host_sums);
     mr_device_free(dev, m->sums[0]);
     for (uint32_t s = 0; s < MRI_SLOTS_MOST; s++) mr_device_free(dev, m->slot[s]);
+    for (uint32_t i = 0; i < MRI_TERMS_MOST; i++) mr_device_free(dev, m->late_terms[i]);
+    mr_device_free(dev, m->late);
     for (uint32_t i = 0; i < MRI_TERMS_MOST; i++) mr_device_free(dev, m->terms[i]);
     mr_device_free(dev, m->grads);
     mr_device_free(dev, m->other_stats);

@@ -25,11 +25,12 @@ typedef struct mri_workers {
 
 typedef struct mri_memory { /* device memory where nothing else is said; NULL where the plan needs none */
     float *weights, *grads, *slot[MRI_SLOTS_MOST], *stats;
-    float *other_stats;             /* statistics of parts that nobody reads, where stats are read */
-    float *terms[MRI_TERMS_MOST];   /* as many gradients as wait (fold.h) */
-    char *arena;                    /* by the plan's spans */
-    mr_metrics *sums[2];            /* by mri_sums; one for each part */
-    mr_metrics *host_sums;          /* the same, pinned */
+    float *other_stats;           /* statistics of parts that nobody reads, where stats are read */
+    float *terms[MRI_TERMS_MOST]; /* as many gradients as wait (fold.h) */
+    float *late, *late_terms[MRI_TERMS_MOST]; /* the same of the batch before, where updates take its sum */
+    char *arena;                              /* by the plan's spans */
+    mr_metrics *sums[2];                      /* by mri_sums; one for each part */
+    mr_metrics *host_sums;                    /* the same, pinned */
     mr_metrics *host_peeks;         /* after them, again for each step that may be queued (MRI_RUN_AHEAD) */
     mr_step_values *values;         /* the values that the current step reads */
     mr_step_values *host_values;    /* pinned, one for each step that may be queued (MRI_RUN_AHEAD) */

@@ -45,12 +45,15 @@ typedef struct mri_labels { /* how losses against labels count them in training 
     uint32_t class_weight_count;
 } mri_labels;
 
-/* Parts with weights of their own, and how those are averaged (worker.h). */
+/* How parts train together: with weights of their own, and how those are averaged (worker.h), or delayed. */
 typedef struct mri_local {
     bool on;
+    bool apart;      /* they are never averaged; the first part of all is the common one */
     bool heavy_ball; /* else Nesterov */
     float lr, momentum;
     uint32_t all_parts; /* of all replicas and processes */
+    bool delayed;       /* one set of weights; updates take the gradients of the batch before
+                           (mri_memory.late) */
 } mri_local;
 
 /* Pixels become (pixel - mean) / std, by channel. */

@@ -179,7 +179,7 @@ static int update(const mri_replica *r, uint32_t number)
     cfg.rule = r->cfg.optimizer.update;
     cfg.args = (mr_update_args){.count = r->plan.weight_floats,
                                 .weights = w->weights,
-                                .grads = r->memory.grads,
+                                .grads = r->cfg.local.delayed ? r->memory.late : r->memory.grads,
                                 .state = {w->slot[0], w->slot[1]},
                                 .values = r->memory.values,
                                 .loss_scale = r->memory.loss_scale};
@@ -256,6 +256,16 @@ int mri_replica_fold(const mri_replica *r, uint32_t number, uint64_t at, uint64_
         if (last) rc = mr_add_async(r->stream, grads + at, waits + at, count);
         else rc = mr_add_async(r->stream, waits + at, (m ? terms[fold->waiting - m] : grads) + at, count);
     }
+    return rc;
+}
+
+int mri_replica_keep_late(const mri_replica *r)
+{
+    const mri_memory *m = &r->memory;
+    const size_t bytes = (size_t)r->plan.weight_floats * sizeof(float);
+    int rc = mr_copy_d2d_async(r->stream, m->late, m->grads, bytes);
+    for (uint32_t k = 0; rc == MR_OK && k < r->cfg.folds.left; k++)
+        rc = mr_copy_d2d_async(r->stream, m->late_terms[k], m->terms[k], bytes);
     return rc;
 }
 

@@ -312,8 +312,10 @@ static int place_all(planning *p, mr_device *dev, mr_error *err)
     if (rc) return too_large(p->cfg, rc, err);
     const mri_replica_config *cfg = p->cfg;
     plan->averages = cfg->optimizer.average > 0 && !cfg->inference;
-    const uint64_t arrays =
-        cfg->inference ? 1 : 2 + cfg->optimizer.slot_count + cfg->folds.terms + (uint64_t)plan->averages;
+    const uint64_t arrays = cfg->inference ? 1
+                                           : 2 + cfg->optimizer.slot_count + cfg->folds.terms +
+                                                 (uint64_t)plan->averages +
+                                                 (cfg->local.delayed ? 1 + cfg->folds.left : 0);
     plan->other_stats = cfg->owns_stats && cfg->folds.count > 1 && !cfg->inference && !cfg->local.on;
     const uint64_t more = cfg->local.on ? cfg->folds.count - 1 : 0; /* parts with arrays of their own */
     if (plan->weight_floats > SIZE_MAX / 64) return too_large(p->cfg, MR_ELIMIT, err);
@@ -331,8 +333,9 @@ static int place_all(planning *p, mr_device *dev, mr_error *err)
         plan->room_bytes;
     if (cfg->local.on)
         plan->memory_bytes +=
-            sizeof(float) * ((more * (1 + cfg->optimizer.slot_count) + 2) * plan->weight_floats +
-                             (more + 1) * plan->stat_floats) +
+            sizeof(float) *
+                ((more * (1 + cfg->optimizer.slot_count) + (cfg->local.apart ? 1 : 2)) * plan->weight_floats +
+                 (more + 1) * plan->stat_floats) +
             MRI_OUTER_VALUES * sizeof(mr_step_values);
     return cfg->inference ? MR_OK : fill_buckets(p, err);
 }

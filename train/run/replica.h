@@ -91,6 +91,9 @@ int mri_replica_forward_some(const mri_replica *r, const mr_part *part, const bo
 /* Queue what fold.h says for floats [at, at + count) of the gradients, behind backward of a part. */
 int mri_replica_fold(const mri_replica *r, uint32_t number, uint64_t at, uint64_t count);
 
+/* Queue a copy of the nodes that folds have left in gradients and terms to late and late_terms. */
+int mri_replica_keep_late(const mri_replica *r);
+
 /* Once: why steps are recorded no more. False: they are, or it is nothing to tell. */
 bool mri_replica_take_recording_error(mri_replica *r, mr_error *out);
 

@@ -93,9 +93,11 @@ static void add_all(const listing *list)
         for (uint32_t i = 0; i < list->count; i++)
             for (uint32_t p = 0; p < node_of(list, &list->holders[i])->info->param_count; p++)
                 add_tensor(list, &list->holders[i], false, p, slot_roles[s]);
-    for (uint32_t i = 0; list->rep->cfg.local.on && i < list->count; i++)
+    const mri_replica_config *cfg = &list->rep->cfg;
+    const bool outer = cfg->local.on && !cfg->local.apart;
+    for (uint32_t i = 0; (outer || cfg->local.delayed) && i < list->count; i++)
         for (uint32_t p = 0; p < node_of(list, &list->holders[i])->info->param_count; p++)
-            add_tensor(list, &list->holders[i], false, p, MRI_ROLE_OUTER);
+            add_tensor(list, &list->holders[i], false, p, outer ? MRI_ROLE_OUTER : MRI_ROLE_LATE);
     for (uint32_t i = 0; list->rep->plan.averages && i < t->own; i++) {
         t->desc[t->count] = t->desc[i];
         t->desc[t->count].role = mri_role_averaged(t->desc[i].role);
@@ -111,7 +113,7 @@ int mri_tensors_init(mri_tensors *t, const mri_replica *rep, mr_error *err)
     int rc = list_holders(&list, err);
     for (uint32_t i = 0; rc == MR_OK && i < list.count; i++) {
         const mr_op_info *info = node_of(&list, &list.holders[i])->info;
-        most += (size_t)info->param_count * (1 + slots_of(rep) + rep->plan.averages + rep->cfg.local.on) +
+        most += (size_t)info->param_count * (1 + slots_of(rep) + rep->plan.averages + 1) +
                 (size_t)info->state_count * (1 + rep->plan.averages);
     }
     if (rc == MR_OK && most > MRI_CHECKPOINT_MAX_TENSORS)
@@ -149,6 +151,7 @@ static float *array_of(const mri_replica *rep, mri_role role)
     case MRI_ROLE_AVERAGE_STATE: return rep->memory.average_stats;
     case MRI_ROLE_SLOT2: return rep->memory.slot[2];
     case MRI_ROLE_OUTER: return rep->memory.own.outer;
+    case MRI_ROLE_LATE: return rep->memory.late;
     case MRI_ROLE_WORKER:
     case MRI_ROLE_COUNT: break;
     }

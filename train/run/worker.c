@@ -79,6 +79,13 @@ int mri_worker_take_sum(const mri_replica *r, uint32_t array, uint64_t from, uin
     return rc ? rc : subtract(r, slot, m->grads, count, MRI_OUTER_SHARE);
 }
 
+int mri_worker_take_first(const mri_replica *r)
+{
+    const mri_workers *own = &r->memory.own;
+    const int rc = copy(r, own->common, own->part[0].weights, r->plan.weight_floats);
+    return rc ? rc : copy(r, own->common_stats, own->part[0].stats, r->plan.stat_floats);
+}
+
 int mri_worker_spread(const mri_replica *r)
 {
     const mri_memory *m = &r->memory;

@@ -28,6 +28,8 @@ int mri_worker_differences(const mri_replica *r, uint32_t array, uint64_t from, 
 /* Queue the update of these floats by the sum over all parts, which is in the gradients now: of the common
  * array. */
 int mri_worker_take_sum(const mri_replica *r, uint32_t array, uint64_t from, uint64_t count);
+/* Queue: the common weights and statistics become the first part's. */
+int mri_worker_take_first(const mri_replica *r);
 /* Queue: every part goes on from the common weights and statistics, and from the first part's slots. */
 int mri_worker_spread(const mri_replica *r);
 

@@ -23,7 +23,9 @@ typedef enum mri_role {                       /* numbers are on disk */
                         MRI_ROLE_OUTER = 7,         /* momentum of averages: of the weights of this name */
                         MRI_ROLE_WORKER = 8, /* all that a share has trained by itself since the last average
                                               */
-                        MRI_ROLE_COUNT = 9,
+                        MRI_ROLE_LATE = 9, /* gradient that the next update uses: of the weights of this name
+                                            */
+                        MRI_ROLE_COUNT = 10,
 } mri_role;
 
 /* Of weights, or of what layers keep. */

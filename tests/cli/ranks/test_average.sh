@@ -65,12 +65,40 @@ for lost in 0 2; do
     equal "$found" "$of_known"
 done
 
+# other ways without a wait for sums: the same rules
+of_sums=$weights
+for way in delayed independent; do
+    set -- --model cifar-resnet20 --augment "resize(16x16)" --batch 8 --epochs 2 --lr 0.01 --seed 1 --parts 4 --json --quiet --sync $way
+    run 0 train d "$@" --devices cpu:1
+    weights=$(text weights)
+    equal "$(started sync)" $way
+    [ "$weights" != "$of_sums" ] || fail "$way trained the weights of another way"
+    of_sums=$weights
+    together 0 3 train d "$@" --devices cpu:1 --wire tcp --checkpoint $way --resume --max-steps 7
+    together 0 2 train d "$@" --devices cpu:1 --wire shm --checkpoint $way --resume
+    equal "$(text weights)" "$weights"
+done
+run 2 train d --model cifar-resnet20 --quiet --checkpoint delayed --resume --epochs 9 --sync independent
+err_has "--sync: the checkpoint was trained with delayed"
+# independent: the state of every share is stored, so a lost one's continues
+lost=1
+for epochs in 24 96 384; do
+    lose "$@" --epochs "$epochs" && break
+done
+found=$(grep '"event": "train"' out | sed 's/.*"weights": "\([^"]*\)".*/\1/')
+run 0 train d "$@" --epochs "$epochs"
+equal "$found" "$(text weights)"
+
 # in the table's head, and what does not go together
+together 0 2 train d --model mnist-mlp --max-steps 1 --seed 1 --parts 2 --val none --sync independent
+grep -q "^sync     independent weights of 2 shares, share 0's are evaluated and stored: another algorithm than --sync sync$" out || fail "$last: $(cat out)"
+together 0 2 train d --model mnist-mlp --max-steps 1 --seed 1 --parts 2 --val none --sync delayed
+grep -q "^sync     each update uses the gradients of the batch before: another algorithm than --sync sync$" out || fail "$last: $(cat out)"
 together 0 2 train d --model mnist-mlp --max-steps 1 --seed 1 --parts 2 --val none --sync average:8 --outer-momentum 0.9
 grep -q "^sync     the weights of 2 shares are averaged after 8 updates, outer momentum 0.9 (Nesterov): another algorithm than --sync sync$" out ||
     fail "$last: $(cat out)"
 run 2 train d --model mnist-mlp --sync average; err_has "--sync: expected average:N with N from 1 to 1000000, found 'average'"
-run 2 train d --model mnist-mlp --sync pigeon; err_has "--sync: expected one of sync, average:N; found 'pigeon'"
+run 2 train d --model mnist-mlp --sync pigeon; err_has "--sync: expected one of sync, average:N, independent, delayed; found 'pigeon'"
 run 2 train d --model mnist-mlp --sync average:2 --lookahead 2; err_has "lookahead"
 run 2 train d --model mnist-mlp --sync average:2 --average 0.9; err_has "average"
 finish

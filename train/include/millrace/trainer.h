@@ -150,6 +150,15 @@ typedef enum mr_decay_on {
 typedef enum mr_sync {
     MR_SYNC_EACH = 0, /* one set of weights: each update uses the sum of the gradients of all shares */
     MR_SYNC_AVERAGE,  /* see mr_sync_average() */
+    /* Every share trains weights, running statistics and optimizer arrays of its own, as with averages, and
+     * they are never averaged. Evaluation, mr_trainer_weights_hash() and the weights in checkpoints are share
+     * 0's, which rank 0 trains; checkpoints have every share's state, too. Excludes exchange. */
+    MR_SYNC_INDEPENDENT,
+    /* One set of weights; each update uses the sum of the gradients of the batch before, which travels while
+     * this batch is computed: the gradients belong to weights one update old. The first update changes
+     * nothing, the gradients of the newest batch wait, and checkpoints have them. Weights have the same bits
+     * for every distribution of the shares. */
+    MR_SYNC_DELAYED,
 } mr_sync;
 
 /* Return mr_trainer_config.sync for averages: every share trains weights, running statistics and optimizer
@@ -279,9 +288,10 @@ typedef struct mr_trainer_config {
      * weighted. NULL and 0 (default): no weights. No effect with inference. */
     const float *class_weights;
     uint32_t class_weight_count;
-    /* How shares train together: MR_SYNC_EACH (default), or mr_sync_average(). Every other value than
-     * MR_SYNC_EACH is another algorithm: the same samples give other weights. It excludes place, f16,
-     * lookahead, average and tune_buckets (no effect). No effect with inference. */
+    /* How shares train together: MR_SYNC_EACH (default), mr_sync_average(), MR_SYNC_INDEPENDENT or
+     * MR_SYNC_DELAYED. Every other value than MR_SYNC_EACH is another algorithm: the same samples give other
+     * weights. It excludes place, f16, lookahead, average and tune_buckets (no effect). No effect with
+     * inference. */
     uint32_t sync;
     /* With mr_sync_average(): factor of the mean change (default 1) and momentum (default 0, below 1), with
      * Nesterov's rule or, with outer_heavy_ball, the heavy ball. */
