@@ -594,6 +594,19 @@ static void put_left_out(FILE *f, const run_log *r)
 
 static const char *text_or(const char *text, const char *otherwise) { return text ? text : otherwise; }
 
+/* Name the settings by which the run is another algorithm than one sum of all gradients per step. */
+static void put_algorithm(FILE *f, const cJSON *set)
+{
+    const char *sync = text_or(json_text_of(set, "sync"), "sync"),
+               *exchange = text_or(json_text_of(set, "exchange"), "f32");
+    const bool differs = strcmp(sync, "sync") != 0, packs = strcmp(exchange, "f32") != 0;
+    if (!differs && !packs) return;
+    fputs("<p>Trained with ", f);
+    if (differs) fputs("--sync ", f), page_text(f, sync);
+    if (packs) fputs(differs ? " and --exchange " : "--exchange ", f), page_text(f, exchange);
+    fputs(": another algorithm than a sum of all gradients in f32 at each step.</p>\n", f);
+}
+
 static void put_summary(FILE *f, const report_page *p, int k)
 {
     char name[96], room[32];
@@ -619,6 +632,7 @@ static void put_summary(FILE *f, const report_page *p, int k)
     if (isfinite(json_number_of(last, "stall_fraction")))
         fprintf(f, ", device idle %.1f %% of it", 100 * json_number_of(last, "stall_fraction"));
     fputs(".</p>\n", f);
+    put_algorithm(f, set);
     if (verdict) {
         fputs("<p class=\"verdict\">", f);
         page_text(f, verdict);

@@ -36,6 +36,9 @@ together 0 2 train d "$@" --exchange int8 --sync average:3 --outer-momentum 0.9 
 weights=$(text weights)
 together 0 2 train d "$@" --exchange int8 --sync average:3 --outer-momentum 0.9 --outer-lr 0.7 --epochs 5 --wire shm
 equal "$(text weights)" "$weights"
+cp out log.jsonl
+run 0 report log.jsonl --html page.html
+grep -q "<p>Trained with --sync average:3 and --exchange int8: another algorithm than " page.html || fail "the page does not name the algorithm"
 
 # residuals are no part of a checkpoint: the run goes on, and takes the setting from it
 together 0 2 train d "$@" --exchange int8 --checkpoint run --max-steps 3
