@@ -172,7 +172,8 @@ int mri_journal_cleared(mri_journal *j, mr_error *err)
 
 int mri_journal_end(mri_journal *j, mr_error *err)
 {
-    const int rc = mri_output_discard(j->out, err);
+    int rc = mri_output_discard(j->out, err);
+    if (!rc) rc = mri_sync_folder_of(mri_output_part(j->out), err); /* a power cut does not restore it */
     if (!rc) mri_journal_close(j, true);
     return rc;
 }

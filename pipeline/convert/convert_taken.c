@@ -104,7 +104,12 @@ int mri_taken_note(mri_taken *t, uint64_t sample, uint64_t stamp, mr_error *err)
                           mri_output_part(t->out), err);
 }
 
-int mri_taken_remove(mri_taken *t, mr_error *err) { return t ? mri_output_discard(t->out, err) : MR_OK; }
+int mri_taken_remove(mri_taken *t, mr_error *err)
+{
+    if (!t) return MR_OK;
+    const int rc = mri_output_discard(t->out, err);
+    return rc ? rc : mri_sync_folder_of(mri_output_part(t->out), err); /* a power cut does not restore it */
+}
 
 void mri_taken_close(mri_taken *t, bool keep)
 {

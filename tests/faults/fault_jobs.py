@@ -20,13 +20,15 @@ class Job:
     optional    names that may be missing after a run that succeeded: caches and indexes, which it can do without
     measured    outputs that hold times: they have to be there, no more
     unsynced    files are synced together at the end: without power the last ones may be cut
+    returning   files that the last run removed: after a power cut they may be back, and the next run removes them
     whole       after a failure a file that matches may differ if `millrace ARGS FILE` accepts it: (pattern, args)"""
 
-    def __init__(self, name, args, copies=(), again=None, exit=0, parts=(), optional=(), measured=(), whole=None, unsynced=False):
+    def __init__(self, name, args, copies=(), again=None, exit=0, parts=(), optional=(), measured=(), whole=None, unsynced=False,
+                 returning=()):
         self.name, self.args, self.copies, self.exit = name, args.split(), list(copies), exit
         self.again = self.args if again is None else (args + " " + again).split()
         self.parts, self.optional, self.measured = list(parts), list(optional), list(measured)
-        self.whole, self.unsynced = whole, unsynced
+        self.whole, self.unsynced, self.returning = whole, unsynced, list(returning)
 
 
 PART = ["*.part", "*.part.*"]
@@ -93,7 +95,7 @@ JOBS = [
         measured=LOCK, optional=LOCK),
     Job("train-steps", "train ../in/set.mrec --val none --epochs 2 --checkpoint run --checkpoint-steps 1 --keep 2 --trace t.json "
         + _TRAIN, again="--resume", parts=PART + ["run", "run/*"], measured=LOCK + ["t.json"], optional=LOCK + ["t.json"],
-        whole=WHOLE),
+        whole=WHOLE, returning=["run/step-*.mrck"]),
     Job("resume", "train ../in/photos --epochs 3 --checkpoint run --resume " + _TRAIN, copies=["run"], parts=PART + ["run", "run/*"], whole=WHOLE,
         measured=LOCK, optional=LOCK),
     Job("eval", "eval ../in/photos --checkpoint ../in/run --threads 1 --workers 1 --json --quiet"),

@@ -216,3 +216,6 @@ def restore(folder, journal, what):
                 os.mkdir(fields[1])
         except OSError:
             pass  # a later line that stays has undone it
+    for name in os.listdir(journal):  # a file that is back has no other name, as after a power cut
+        if name.startswith("kept-"):
+            os.unlink(os.path.join(journal, name))

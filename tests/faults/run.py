@@ -8,7 +8,7 @@ usage: tests/faults/run.py BUILD [--full] [--job NAME] [--class NAME] [--error N
                 or with a message and an exit status other than 0, and nothing half under a final name; then it is repeated
                 (--resume, --force as the manual says) and comes to the same bytes
     --kill      killed at the n-th call that changes a file, and repeated
-    --power     the same, and changes not fsynced by then are taken back
+    --power     the same, and changes not fsynced by then are taken back; also after the end of a run, which has to be durable
     --pairs     the same command twice at once in one folder
     --full      every place and every error; otherwise a sample for --seconds (60), drawn with --seed, which is printed
     --cases N   the first N of the sample, however long they take: the same ones on every machine where the places are the same
@@ -249,11 +249,17 @@ def kill(bench, place, job, expected, copies, fault, loss):
     if run.hung:
         bench.find("hang", job, fault, run)
         return run
+    told = f"{cls}:{at}:{error}" + (f",lost={loss}" if loss else "")
     if run.status != -signal.SIGKILL:
         if run.hits:
             bench.find("status", job, fault, run, f"exit status {run.status} instead of the kill")
+        elif loss and run.status == job.exit and job.exit != 1:
+            restore(place.folder, journal, loss)
+            files = tree(place.folder)
+            text = expected.files_of_success({p: d for p, d in files.items() if not matches(p, job.returning) or p in expected.outputs})
+            if text:
+                bench.find("lost", job, told, run, text)
         return run
-    told = f"{cls}:{at}:{error}" + (f",lost={loss}" if loss else "")
     if loss:
         restore(place.folder, journal, loss)
         run.files = tree(place.folder)
@@ -340,7 +346,7 @@ def plan(bench, jobs, counts, rng):
                 if o.error and o.error != error:
                     continue
                 plus = "+" if error.endswith("+") else ""
-                places = range(1, counts[job.name][cls] + 1)
+                places = range(1, counts[job.name][cls] + (2 if o.power else 1))  # power is lost after the end, too
                 if cls == "print" and len(places) > PRINT_MOST:
                     places = sorted(rng.sample(places, PRINT_MOST))
                 for n in ([o.at] if o.at else places):
@@ -376,7 +382,7 @@ def table(bench, jobs, counts):
 
 def tell(bench):
     """Prints the findings; returns how many kinds of them are new."""
-    order = ["crash", "hang", "wrong", "input", "left", "repeated", "status", "pair", "message", "ignored"]
+    order = ["crash", "hang", "wrong", "input", "left", "lost", "repeated", "status", "pair", "message", "ignored"]
     new, known = 0, {}
     for kind in order:
         found = []

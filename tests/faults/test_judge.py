@@ -102,6 +102,7 @@ class PowerCut(unittest.TestCase):
 
     def test_names(self):
         self.assertEqual(self.after("names"), {"a": b"old"})
+        self.assertEqual(os.stat(self.path("a")).st_nlink, 1)
 
     def test_names_that_were_synced(self):
         self.assertEqual(self.after("names", f"f\t{self.folder}\n"), {"a": b"new"})
