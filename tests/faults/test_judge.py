@@ -32,6 +32,8 @@ class Judge(unittest.TestCase):
         self.assertIsNone(e.files_of_success({"a": b"1234567", "b": None, "a.idx": b"?"}))
         self.assertIn("other bytes", e.files_of_success({"a": b"1234568", "b": None}))
         self.assertIn("other bytes", e.files_of_success({"a": b"123", "b": None}))
+        self.assertIsNone(e.files_of_success({"a": b"9999567", "b": None}))  # of one word, which two runs drew
+        self.assertIn("other bytes", e.files_of_success({"a": b"1239967", "b": None}))
         self.assertIn("no a", e.files_of_success({"b": None}))
         self.assertIn("left", e.files_of_success({"a": b"1234567", "b": None, "a.part": b""}))
 

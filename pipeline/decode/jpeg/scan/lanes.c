@@ -28,9 +28,9 @@ uint64_t mri_lanes_bytes(void) { return sizeof(mri_lanes); }
 /* Coefficients of a batch whose rows were not all stored. */
 void mri_lanes_clear(mri_lanes *l)
 {
-    if (l->rows_left)
+    if (l->rows.left)
         memset(l->coef + MRI_JPEG_BLOCK, 0, l->segment[l->segment_count - 1].end * sizeof(int16_t));
-    l->segment_count = l->row_count = l->rows_left = 0;
+    l->segment_count = l->rows.count = l->rows.left = 0;
     mri_lanes_clear_ahead(l);
 }
 
@@ -233,7 +233,7 @@ static void decode_segments(mri_lanes *l)
 
 bool mri_lanes_has(const mri_lanes *l, uint32_t row)
 {
-    return row >= l->first_row && row - l->first_row < l->row_count;
+    return row >= l->rows.first && row - l->rows.first < l->rows.count;
 }
 
 bool mri_lanes_decode(mri_lanes *l, uint32_t first, const mri_lanes_span *span, uint32_t count)
@@ -241,16 +241,16 @@ bool mri_lanes_decode(mri_lanes *l, uint32_t first, const mri_lanes_span *span, 
     room r = {0, MRI_JPEG_BLOCK};
     const mri_lanes_picture *p = &l->picture;
     mri_lanes_clear(l);
-    l->first_row = first;
+    l->rows.first = first;
     if (2 * p->block_count > MRI_LANE_STATES || p->scan->restart_interval) return false;
-    while (l->row_count < count && take_row(l, &r, first + l->row_count, span[l->row_count]))
-        l->row_end[l->row_count++] = l->segment_count;
+    while (l->rows.count < count && take_row(l, &r, first + l->rows.count, span[l->rows.count]))
+        l->rows.end[l->rows.count++] = l->segment_count;
     if (l->segment_count < LEAST_SEGMENTS) {
-        const bool all = l->row_count == count;
-        l->segment_count = l->row_count = 0;
+        const bool all = l->rows.count == count;
+        l->segment_count = l->rows.count = 0;
         return !all;
     }
-    l->rows_left = l->row_count;
+    l->rows.left = l->rows.count;
     memset(l->bytes + r.bytes, 0xff, AHEAD_BYTES);
     l->byte_limit = r.bytes + 8;
     mri_lanes_set_tables(l);
@@ -260,10 +260,10 @@ bool mri_lanes_decode(mri_lanes *l, uint32_t first, const mri_lanes_span *span, 
 
 bool mri_lanes_row(mri_lanes *l, uint32_t row, const mri_run_block *block)
 {
-    const uint32_t k = row - l->first_row;
+    const uint32_t k = row - l->rows.first;
     bool good = true;
-    l->rows_left--;
-    for (uint32_t n = k ? l->row_end[k - 1] : 0; n < l->row_end[k]; n++) {
+    l->rows.left--;
+    for (uint32_t n = k ? l->rows.end[k - 1] : 0; n < l->rows.end[k]; n++) {
         const mri_lane_segment *s = &l->segment[n];
         int32_t dc[MRI_JPEG_ENTRY_COMPONENTS];
         memcpy(dc, s->dc, sizeof dc);

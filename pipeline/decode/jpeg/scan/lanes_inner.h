@@ -126,8 +126,11 @@ struct mri_lanes {
     uint32_t mcu[MRI_LANE_PIECES * MRI_LANE_PIECE_BLOCKS];
     double block_bytes;  /* of the MCUs decoded ahead last; 0: unknown */
     uint32_t byte_limit; /* no lane reads from beyond: 8 bytes follow */
-    uint32_t first_row, row_count, rows_left, segment_count, segment_next; /* rows_left: not stored yet */
-    uint32_t row_end[MRI_LANE_ROWS]; /* segments up to the end of each row */
+    struct {
+        uint32_t first, count, left; /* left: not stored yet */
+        uint32_t end[MRI_LANE_ROWS]; /* segments up to the end of each row */
+    } rows;
+    uint32_t segment_count, segment_next;
     mri_lane_segment segment[MRI_LANE_SEGMENTS];
     /* zero but while a batch is there */
     _Alignas(64) int16_t coef[(MRI_LANE_PIECES * MRI_LANE_PIECE_BLOCKS + 1) * MRI_JPEG_BLOCK];

@@ -29,7 +29,6 @@ size_t mri_unstuff_avx512(const uint8_t *src, size_t bytes, uint8_t *dst, size_t
 
 /* How many of these bytes are FF: what stuffing adds to them in the file. */
 size_t mri_count_ff(const uint8_t *p, size_t bytes);
-size_t mri_count_ff_plain(const uint8_t *p, size_t bytes);
 size_t mri_count_ff_avx512(const uint8_t *p, size_t bytes);
 
 /* ---- runs ---- */

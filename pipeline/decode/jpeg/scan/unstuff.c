@@ -30,7 +30,7 @@ size_t mri_unstuff(const uint8_t *src, size_t bytes, uint8_t *dst, size_t want, 
     return mri_unstuff_plain(src, bytes, dst, want, used);
 }
 
-size_t mri_count_ff_plain(const uint8_t *p, size_t bytes)
+static size_t mri_count_ff_plain(const uint8_t *p, size_t bytes)
 {
     size_t count = 0;
     for (size_t k = 0; k < bytes; k++) count += p[k] == 0xff;
