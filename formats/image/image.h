@@ -5,7 +5,8 @@
  *   jpeg_frame.h     a JPEG's markers
  *   jpeg_entry.h     entry points into it
  *   coef.h           its coefficients, packed
- *   picture_files.h  other kinds, and the endings of names
+ *   picture_files.h  the endings of names
+ *   other_kinds.h    other kinds (not included here)
  *   picture_kind.h   the kind of a file that is not a picture
  * Decodes nothing: that is pipeline/decode. Callers: formats and pipeline; it knows neither. */
 #ifndef MRI_IMAGE_H

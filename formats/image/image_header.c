@@ -3,7 +3,7 @@
  *
  *   JPEG   FF D8 | FF APPn length ... | FF SOFn length precision height width components ... | FF SOS
  *   PNG    signature | length "IHDR" 13 bytes crc | length TYPE ... crc | ...
- *   others picture_files.h
+ *   others other_kinds.h
  *
  * The walk takes segment after segment by its stated length and looks at no byte that is not there, so it
  * works on the first few kilobytes of a file as well as on all of it. EXIF lies in a JPEG's APP1 or a PNG's
@@ -13,7 +13,7 @@
 #include "base/util.h"
 #include "formats/image/coef.h"
 #include "formats/image/exif.h"
-#include "formats/image/picture_files.h"
+#include "formats/image/other_kinds.h"
 #include "formats/image/picture_kind.h"
 #include "formats/source/value.h"
 

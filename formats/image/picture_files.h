@@ -1,8 +1,9 @@
-/* formats/image/picture_files.h: kinds of picture files besides JPEG and PNG, and the endings of all of them.
- * Private.
+/* formats/image/picture_files.h: the endings of picture files' names. Private.
  *
- * Takes a name's ending, or the first bytes of a file. Gives the kind. Content decides the kind; an
- * ending only says which files to look at. Every source that chooses files by their names asks here. */
+ *   takes     a name's ending, or a kind of picture
+ *   gives     the other one. Content decides the kind of a file (mr_image_sniff()); the ending decides which
+ *             files are looked at
+ *   callers   every source that chooses files by their names */
 #ifndef MRI_PICTURE_FILES_H
 #define MRI_PICTURE_FILES_H
 
@@ -24,13 +25,5 @@ const char *mri_picture_ending_of(mr_type type);
 const char *mri_picture_ending_at(size_t k);
 /* "JPEG", "GIF", ... for messages; NULL: no kind of picture file. */
 const char *mri_picture_kind_name(mr_type type);
-
-/* ---- the first bytes ---- */
-
-/* MR_TYPE_GIF, MR_TYPE_BMP, MR_TYPE_WEBP, MR_TYPE_TIFF, or 0. */
-mr_type mri_other_sniff(const uint8_t *p, size_t bytes);
-
-/* Header of a file of that kind; *out has orientation 1 before. MR_EFORMAT, MR_EUNSUPPORTED: err says why. */
-int mri_other_header(mr_type type, const uint8_t *p, size_t bytes, mr_image_header *out, mr_error *err);
 
 #endif

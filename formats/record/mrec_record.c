@@ -114,18 +114,17 @@ bool mri_record_peek(const uint8_t *head, mri_record_size *out)
     return true;
 }
 
-bool mri_record_place(const mri_meta *meta, const uint8_t *head, size_t bytes, uint32_t field,
-                      uint64_t *offset, uint64_t *payload_bytes)
+static bool place(const mri_meta *meta, const uint8_t *head, size_t bytes, uint32_t field,
+                  mri_record_size *size, uint64_t *offset, uint64_t *payload_bytes)
 {
-    mri_record_size size;
-    if (bytes < MRI_RECORD_HEAD || !mri_record_peek(head, &size) || size.header_bytes > bytes) return false;
+    if (bytes < MRI_RECORD_HEAD || !mri_record_peek(head, size) || size->header_bytes > bytes) return false;
     if (mri_le16(head + 12) != meta->field_count) return false;
-    uint64_t entry = MRI_RECORD_HEAD, at = size.header_bytes;
+    uint64_t entry = MRI_RECORD_HEAD, at = size->header_bytes;
     for (uint32_t k = 0; k <= field; k++) {
-        if (entry + MRI_RECORD_FIELD > size.header_bytes) return false;
+        if (entry + MRI_RECORD_FIELD > size->header_bytes) return false;
         const uint64_t own = mri_le64(head + entry + 8);
         at = mri_align_up(at, 8);
-        if (at > size.record_bytes || own > size.record_bytes - at) return false;
+        if (at > size->record_bytes || own > size->record_bytes - at) return false;
         *offset = at;
         *payload_bytes = own;
         entry += MRI_RECORD_FIELD + 8 * (uint64_t)head[entry + 3];
@@ -134,13 +133,20 @@ bool mri_record_place(const mri_meta *meta, const uint8_t *head, size_t bytes, u
     return true;
 }
 
+bool mri_record_place(const mri_meta *meta, const uint8_t *head, size_t bytes, uint32_t field,
+                      uint64_t *offset, uint64_t *payload_bytes)
+{
+    mri_record_size size;
+    return place(meta, head, bytes, field, &size, offset, payload_bytes);
+}
+
 bool mri_record_payload(const mri_meta *meta, const uint8_t *data, size_t bytes, uint32_t field,
                         const uint8_t **payload, size_t *payload_bytes)
 {
     uint64_t at, own;
     mri_record_size size;
-    if (!mri_record_place(meta, data, bytes, field, &at, &own)) return false;
-    if (!mri_record_peek(data, &size) || size.record_bytes > bytes) return false; /* not the whole record */
+    if (!place(meta, data, bytes, field, &size, &at, &own) || size.record_bytes > bytes)
+        return false; /* not the whole record */
     *payload = data + at;
     *payload_bytes = (size_t)own;
     return true;
