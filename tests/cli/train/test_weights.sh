@@ -44,7 +44,7 @@ run 0 export-weights net torch.safetensors --names torchvision; out_has "torchvi
 run 0 export-weights net torch.npz --names torchvision
 judge same torch.safetensors torch.npz
 judge list torch.npz
-sed -n 's/^resnet18 \([^ ]*\) .*/\1/p' "$here/../train/torchvision.txt" | sort >expected
+sed -n 's/^resnet18 \([^ ]*\) .*/\1/p' "$here/../train/state/torchvision.txt" | sort >expected
 cut -d ' ' -f 1 seen | sort >found
 cmp -s expected found || fail "$last: other names than torchvision's: $(diff expected found | head -3)"
 judge moved own18.npz torch.npz
