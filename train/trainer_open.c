@@ -173,11 +173,7 @@ static mri_replica_config replica_config(const mr_trainer_config *cfg, const mr_
         .dtype = cfg->dtype,
         .optimizer.update = cfg->update,
         .labels = {cfg->label_smoothing, cfg->class_weights, cfg->class_weight_count},
-        .optimizer.clip_value = cfg->clip_value,
-        .optimizer.clip_norm = cfg->clip_norm,
         .touched = {frozen, cfg->decay_on, mri_net_head(cfg->net)},
-        .optimizer.average = cfg->average,
-        .optimizer.lookahead = cfg->lookahead,
         .kept = {cfg->kept, cfg->kept_count},
         .optimizer.slot_count = mr_update_state_count(cfg->update.kind) + (cfg->lookahead > 0),
         .bucket_bytes = cfg->bucket_bytes == MR_BUCKET_AUTO ? USUAL_BUCKET : cfg->bucket_bytes,
@@ -185,6 +181,9 @@ static mri_replica_config replica_config(const mr_trainer_config *cfg, const mr_
         .together = parts->all == 1,
         .records = !cfg->no_graph,
         .clears_gaps = cfg->world && cfg->exchange == MR_EXCHANGE_1BIT};
+#define MRI_SETTING(member, kind, ...) r.optimizer.member = cfg->member;
+#define MRI_KEPT_TEXT(member, kind, ...)
+#include "settings/updates.rows"
     const uint32_t sync = cfg->inference ? (uint32_t)MR_SYNC_EACH : cfg->sync & 255;
     r.local = (mri_local){.on = sync == MR_SYNC_AVERAGE || sync == MR_SYNC_INDEPENDENT,
                           .apart = sync == MR_SYNC_INDEPENDENT,

@@ -2,6 +2,7 @@
 #ifndef MRI_NODES_H
 #define MRI_NODES_H
 
+#include "settings/setting.h"
 #include "train/net/net.h"
 #include "train/run/fold.h"
 
@@ -62,13 +63,15 @@ typedef struct mri_affine {
     float mean[4], std[4];
 } mri_affine;
 
-/* From gradients to weights. */
+/* From gradients to weights: settings with rows are members without further code, except texts, which are the
+ * caller's. `touched` and `local` of mri_replica_config are derived from some of them. */
 typedef struct mri_optimizer {
     mr_update_desc update;
-    float clip_value, clip_norm;
-    float average;       /* decay of the average of the weights; 0: there is none */
-    uint32_t lookahead;  /* updates; 0: none. The weights it goes back to are the last slot */
-    uint32_t slot_count; /* arrays of optimizer state */
+#define MRI_SETTING(member, kind, ...) MRI_TYPE_##kind member;
+#define MRI_KEPT_TEXT(member, kind, ...)
+#include "settings/updates.rows"
+    uint32_t slot_count; /* arrays of optimizer state; with lookahead the last one has the weights it goes
+                            back to */
 } mri_optimizer;
 
 /* What all replicas of a trainer have in common, but for the last two. */
