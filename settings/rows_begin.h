@@ -1,5 +1,9 @@
 /* settings/rows_begin.h: words that whoever includes rows has not defined. At the top of each file of rows,
  * so without a guard. See setting.h. */
+#ifdef MRI_OPTIONS
+#define MRI_SETTING MRI_OPTIONS
+#define MRI_OPTION  MRI_OPTIONS
+#endif
 #ifndef MRI_SETTING
 #define MRI_SETTING(member, kind, ...)
 #endif

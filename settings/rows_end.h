@@ -4,3 +4,4 @@
 #undef MRI_KEPT_TEXT
 #undef MRI_MEMBER
 #undef MRI_OPTION
+#undef MRI_OPTIONS

@@ -18,7 +18,9 @@
  *                checkpoint; where nobody defines it, it is MRI_SETTING
  *   MRI_KEPT_TEXT  as MRI_KEPT, a TEXT that mr_checkpoint_info has as an array of char
  *   MRI_MEMBER   a member of the public struct without an option of its own
- *   MRI_OPTION   an option from which the command makes other members
+ *   MRI_OPTION   an option from which the command makes other members, or that a command has alone
+ *
+ * MRI_OPTIONS stands for MRI_SETTING and MRI_OPTION at once: all that are options of the command.
  *
  * Undefined words expand to nothing, and all are undefined after the include. */
 #ifndef MRI_SETTING_H

@@ -88,9 +88,10 @@ static bool has_parent(void)
 static bool tells_json(const command *cmd, int argc, char *const *argv)
 {
     for (size_t g = 0; g < cmd->group_count; g++)
-        for (size_t i = 0; i < cmd->groups[g].count; i++)
-            if (strcmp(cmd->groups[g].options[i].option, "json") == 0)
-                return cmd->groups[g].options[i].kind == MRI_SETTING_FLAG && has_word(argc, argv, "--json");
+        for (size_t i = 0; i < cmd->groups[g].set->count; i++)
+            if (strcmp(cmd->groups[g].set->options[i].option, "json") == 0)
+                return cmd->groups[g].set->options[i].kind == MRI_SETTING_FLAG &&
+                       has_word(argc, argv, "--json");
     return false;
 }
 

@@ -1,6 +1,7 @@
 /* tests/settings/test_settings.c: rows of settings: each is whole, its default is in its range and the
  * library's, texts become values and back, and docs/settings.md has the table that follows from them. With
  * MILLRACE_UPDATE set the page is written. */
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -104,6 +105,8 @@ static const mri_setting convert[] = {
 #define MRI_OPTION(...)  OPTION(__VA_ARGS__),
 #include "settings/convert.rows"
 };
+#include "command_rows.h"
+
 static const char *const kept[] = {
 #define MRI_KEPT(member, kind, ...) #member,
 #define MRI_KEPT_TEXT               MRI_KEPT
@@ -135,6 +138,7 @@ typedef union any_config {
     mr_update_desc update;
     mr_fit_config fit;
     mr_convert_config convert;
+    mri_cache_spec cache; /* the largest value of an option without a member */
 } any_config;
 
 static const struct {
@@ -142,23 +146,26 @@ static const struct {
     const mri_setting *rows;
     size_t count;
     const void *usual;
+    bool command; /* no member, nothing that --resume refuses */
 } tables[] = {
-    {"mr_loader_config", "Delivered batches", batches, MRI_ARRAY_COUNT(batches), &loader_usual},
-    {"mr_loader_config", "Making of batches", loader, MRI_ARRAY_COUNT(loader), &loader_usual},
-    {"mr_decode_config", "Pictures", decode, MRI_ARRAY_COUNT(decode), &decode_usual},
-    {"mr_source_config", "Data", data, MRI_ARRAY_COUNT(data), &source_usual},
-    {"mr_update_desc", "Network and optimizer", optimizer, MRI_ARRAY_COUNT(optimizer), &trainer_usual.update},
-    {"mr_trainer_config", "Updates", updates, MRI_ARRAY_COUNT(updates), &trainer_usual},
-    {NULL, "Choice", choice, MRI_ARRAY_COUNT(choice), NULL},
-    {NULL, "Targets", targets, MRI_ARRAY_COUNT(targets), NULL},
-    {NULL, "Initial weights", beginning, MRI_ARRAY_COUNT(beginning), NULL},
-    {"mr_trainer_config", "Computing", computing, MRI_ARRAY_COUNT(computing), &trainer_usual},
-    {"mr_devices_config", "Devices", devices, MRI_ARRAY_COUNT(devices), &devices_usual},
-    {NULL, "Shares of a batch", shares, MRI_ARRAY_COUNT(shares), NULL},
-    {"mr_fit_config", "A training run", training, MRI_ARRAY_COUNT(training), &fit_usual},
-    {"mr_fit_config", "Validation inside epochs", goal, MRI_ARRAY_COUNT(goal), &fit_usual},
-    {"mr_fit_config", "Reports", reports, MRI_ARRAY_COUNT(reports), &fit_usual},
-    {"mr_convert_config", "Conversion", convert, MRI_ARRAY_COUNT(convert), &convert_usual},
+    {"mr_loader_config", "Delivered batches", batches, MRI_ARRAY_COUNT(batches), &loader_usual, false},
+    {"mr_loader_config", "Making of batches", loader, MRI_ARRAY_COUNT(loader), &loader_usual, false},
+    {"mr_decode_config", "Pictures", decode, MRI_ARRAY_COUNT(decode), &decode_usual, false},
+    {"mr_source_config", "Data", data, MRI_ARRAY_COUNT(data), &source_usual, false},
+    {"mr_update_desc", "Network and optimizer", optimizer, MRI_ARRAY_COUNT(optimizer), &trainer_usual.update,
+     false},
+    {"mr_trainer_config", "Updates", updates, MRI_ARRAY_COUNT(updates), &trainer_usual, false},
+    {NULL, "Choice", choice, MRI_ARRAY_COUNT(choice), NULL, false},
+    {NULL, "Targets", targets, MRI_ARRAY_COUNT(targets), NULL, false},
+    {NULL, "Initial weights", beginning, MRI_ARRAY_COUNT(beginning), NULL, false},
+    {"mr_trainer_config", "Computing", computing, MRI_ARRAY_COUNT(computing), &trainer_usual, false},
+    {"mr_devices_config", "Devices", devices, MRI_ARRAY_COUNT(devices), &devices_usual, false},
+    {NULL, "Shares of a batch", shares, MRI_ARRAY_COUNT(shares), NULL, false},
+    {"mr_fit_config", "A training run", training, MRI_ARRAY_COUNT(training), &fit_usual, false},
+    {"mr_fit_config", "Validation inside epochs", goal, MRI_ARRAY_COUNT(goal), &fit_usual, false},
+    {"mr_fit_config", "Reports", reports, MRI_ARRAY_COUNT(reports), &fit_usual, false},
+    {"mr_convert_config", "Conversion", convert, MRI_ARRAY_COUNT(convert), &convert_usual, false},
+    COMMAND_TABLES,
 };
 
 static int take_defaults(void **state)
@@ -185,6 +192,21 @@ static bool is_kept(const mri_setting *s)
 }
 
 static const char *name_of(const mri_setting *s) { return s->member ? s->member : s->option; }
+
+static void every_file_of_rows_has_a_table(void **state)
+{
+    (void)state;
+    const char *root = getenv("MRT_SOURCE_DIR");
+    char pattern[4096];
+    glob_t found;
+    if (!root) fail_msg("MRT_SOURCE_DIR is not set: run by ctest");
+    snprintf(pattern, sizeof pattern, "%s/settings/*.rows", root);
+    MRT_EQ(glob(pattern, 0, NULL, &found), 0);
+    snprintf(pattern, sizeof pattern, "%s/settings/commands/*.rows", root);
+    MRT_EQ(glob(pattern, GLOB_APPEND, NULL, &found), 0);
+    MRT_EQ(found.gl_pathc, MRI_ARRAY_COUNT(tables));
+    globfree(&found);
+}
 
 static void rows_are_whole(void **state)
 {
@@ -213,8 +235,10 @@ static void defaults_are_in_their_ranges(void **state)
         char message[512];
         for (size_t i = 0; i < tables[t].count; i++) {
             const mri_setting *s = &tables[t].rows[i];
-            if (s->member && s->standard && !mri_setting_parse(s, &all, s->standard, message, sizeof message))
-                fail_msg("%s: %s", s->member, message);
+            any_config alone = {0}; /* of an option without a member: its value is at offset 0 */
+            if (s->standard &&
+                !mri_setting_parse(s, s->member ? &all : &alone, s->standard, message, sizeof message))
+                fail_msg("%s: %s", name_of(s), message);
         }
         for (size_t i = 0; i < tables[t].count; i++)
             if (tables[t].rows[i].member)
@@ -405,13 +429,15 @@ static void put_range(FILE *f, const mri_setting *s)
     if (s->unit) fprintf(f, " %s", s->unit);
 }
 
-static void put_row(FILE *f, const mri_setting *s)
+static void put_row(FILE *f, const mri_setting *s, bool command)
 {
     fprintf(f, "| `--%s` | ", s->option);
     if (s->member) fprintf(f, "`%s`", s->member);
-    fprintf(f, " | %s | ", s->standard ? s->standard : "");
+    fprintf(f, "%s%s | ", command ? "" : " | ", s->standard ? s->standard : "");
     put_range(f, s);
-    fprintf(f, " | %s | %s | %s | ", mri_changes_names[s->changes], resumes[s->resume], s->since);
+    fprintf(f, " | %s | ", mri_changes_names[s->changes]);
+    if (!command) fprintf(f, "%s | ", resumes[s->resume]);
+    fprintf(f, "%s | ", s->since);
     for (const char *at = s->help; *at; at++) fprintf(f, "%s%c", *at == '|' ? "\\" : "", *at);
     fputs(" |\n", f);
 }
@@ -422,10 +448,13 @@ static void put_tables(FILE *f)
         fprintf(f, "\n## %s", tables[t].title);
         if (tables[t].type) fprintf(f, " (`%s`)", tables[t].type);
         fputs("\n\n", f);
-        fputs("| option | member | default | range | changes | `--resume` | since | |\n", f);
-        fputs("|---|---|---|---|---|---|---|---|\n", f);
+        fputs(tables[t].command
+                  ? "| option | default | range | changes | since | |\n|---|---|---|---|---|---|\n"
+                  : "| option | member | default | range | changes | `--resume` | since | |\n"
+                    "|---|---|---|---|---|---|---|---|\n",
+              f);
         for (size_t i = 0; i < tables[t].count; i++)
-            if (tables[t].rows[i].option) put_row(f, &tables[t].rows[i]);
+            if (tables[t].rows[i].option) put_row(f, &tables[t].rows[i], tables[t].command);
     }
 }
 
@@ -461,6 +490,7 @@ static void the_page_follows_from_the_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_file_of_rows_has_a_table),
         cmocka_unit_test(rows_are_whole),
         cmocka_unit_test(defaults_are_in_their_ranges),
         cmocka_unit_test(the_library_has_the_defaults_of_the_rows),

@@ -113,11 +113,11 @@ static void usage_line(const command *cmd, char *buf, size_t buf_bytes)
 static void put_group(FILE *out, const opt_group *group, opt_help how)
 {
     char line[512], help[1024], value[256];
-    fprintf(out, "\n%s:\n", group->title);
-    for (size_t i = 0; i < group->count; i++) {
-        value_text(&group->options[i], value, sizeof value);
-        snprintf(line, sizeof line, "--%s%s%s", group->options[i].option, *value ? " " : "", value);
-        full_help(&group->options[i], how, help, sizeof help);
+    fprintf(out, "\n%s:\n", group->set->title);
+    for (size_t i = 0; i < group->set->count; i++) {
+        value_text(&group->set->options[i], value, sizeof value);
+        snprintf(line, sizeof line, "--%s%s%s", group->set->options[i].option, *value ? " " : "", value);
+        full_help(&group->set->options[i], how, help, sizeof help);
         put_row(out, line, help);
     }
 }
@@ -126,7 +126,7 @@ static void put_group(FILE *out, const opt_group *group, opt_help how)
 static bool has_common(const command *cmd)
 {
     size_t count = 0;
-    for (size_t g = 0; g < cmd->group_count; g++) count += cmd->groups[g].common;
+    for (size_t g = 0; g < cmd->group_count; g++) count += cmd->groups[g].set->common;
     return count > 1;
 }
 
@@ -139,12 +139,12 @@ static void put_common(FILE *out, const command *cmd)
         const opt_group *group = &cmd->groups[g];
         char names[1024];
         size_t at = 0;
-        if (!group->common) continue;
-        for (size_t i = 0; i < group->count && at < sizeof names; i++)
+        if (!group->set->common) continue;
+        for (size_t i = 0; i < group->set->count && at < sizeof names; i++)
             at += (size_t)snprintf(names + at, sizeof names - at, "%s--%s", i ? " " : "",
-                                   group->options[i].option);
+                                   group->set->options[i].option);
         char title[64];
-        snprintf(title, sizeof title, "%.*s", (int)strcspn(group->title, "("), group->title);
+        snprintf(title, sizeof title, "%.*s", (int)strcspn(group->set->title, "("), group->set->title);
         put_row(out, title, names);
     }
 }
@@ -172,7 +172,7 @@ void options_help(FILE *out, const command *cmd, opt_help how)
     for (size_t i = 0; i < cmd->positional_count; i++)
         put_row(out, cmd->positionals[i].name, cmd->positionals[i].help);
     for (size_t g = 0; g < cmd->group_count; g++)
-        if (how == OPT_HELP_ALL || !cmd->groups[g].common) put_group(out, &cmd->groups[g], how);
+        if (how == OPT_HELP_ALL || !cmd->groups[g].set->common) put_group(out, &cmd->groups[g], how);
     if (how == OPT_HELP_SHORT) put_common(out, cmd);
     if (cmd->examples) fprintf(out, "\nExamples:\n%s", cmd->examples);
 }
@@ -192,7 +192,7 @@ static void put_json_option(FILE *out, const opt_group *group, const opt *o)
     value_text(o, value, sizeof value);
     json_line j = json_begin(out, "option");
     json_text(&j, "name", o->option);
-    json_text(&j, "group", group->title);
+    json_text(&j, "group", group->set->title);
     json_text(&j, "value", o->kind == MRI_SETTING_FLAG ? NULL : value);
     json_text(&j, "default", default_text(o));
     if (has_range(o)) put_json_limit(&j, "least", o->least);
@@ -221,8 +221,8 @@ void options_help_json(FILE *out, const command *cmd)
         json_end(&j);
     }
     for (size_t g = 0; g < cmd->group_count; g++)
-        for (size_t i = 0; i < cmd->groups[g].count; i++)
-            put_json_option(out, &cmd->groups[g], &cmd->groups[g].options[i]);
+        for (size_t i = 0; i < cmd->groups[g].set->count; i++)
+            put_json_option(out, &cmd->groups[g], &cmd->groups[g].set->options[i]);
 }
 
 /* ---- words that stand for values ---- */
@@ -270,9 +270,9 @@ static void man_command(FILE *out, const command *cmd)
     }
     for (size_t g = 0; g < cmd->group_count; g++) {
         fputs(".PP\n", out);
-        put_roff(out, cmd->groups[g].title);
-        for (size_t i = 0; i < cmd->groups[g].count; i++) {
-            const opt *o = &cmd->groups[g].options[i];
+        put_roff(out, cmd->groups[g].set->title);
+        for (size_t i = 0; i < cmd->groups[g].set->count; i++) {
+            const opt *o = &cmd->groups[g].set->options[i];
             char value[256];
             value_text(o, value, sizeof value);
             snprintf(line, sizeof line, "--%s%s%s", o->option, *value ? " " : "", value);

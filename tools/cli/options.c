@@ -35,8 +35,8 @@ static bool fill_defaults(const word_parse *p)
     memset(p->args, 0, p->cmd->args_bytes);
     for (size_t g = 0; g < p->cmd->group_count; g++) {
         const opt_group *group = &p->cmd->groups[g];
-        for (size_t i = 0; i < group->count; i++) {
-            const opt *o = &group->options[i];
+        for (size_t i = 0; i < group->set->count; i++) {
+            const opt *o = &group->set->options[i];
             if (o->standard && !o->of_model) {
                 if (!store(p, o, group->base, o->standard)) return false;
             } else if (o->kind == MRI_SETTING_REAL || o->kind == MRI_SETTING_SECONDS) {
@@ -93,11 +93,11 @@ const char *options_nearest(const char *typed, size_t count,
 static const opt *option_at(const command *cmd, size_t at, size_t *base)
 {
     for (size_t g = 0; g < cmd->group_count; g++) {
-        if (at < cmd->groups[g].count) {
+        if (at < cmd->groups[g].set->count) {
             if (base) *base = cmd->groups[g].base;
-            return &cmd->groups[g].options[at];
+            return &cmd->groups[g].set->options[at];
         }
-        at -= cmd->groups[g].count;
+        at -= cmd->groups[g].set->count;
     }
     return NULL;
 }

@@ -24,26 +24,37 @@
 
 #include "settings/setting.h"
 
-/* A row of settings/ (setting.h). */
+/* A row of settings/ (setting.h). Every option of every command is one: in settings/ if several commands or
+ * the library have it, in settings/commands/ if one command has it alone. */
 typedef mri_setting opt;
-/* One that is an option of a command alone: OPT(struct of the table, member, kind, .option = "name", ...,
- * .help =
- * "..."). Numbers need .most. */
-#define OPT MRI_ROW
+/* What MRI_OPTIONS makes of a row: an element of a table for a struct, OPT(verify_args, __VA_ARGS__), or a
+ * member of the struct. */
+#define OPT                           MRI_ROW
+#define OPT_MEMBER(member, kind, ...) MRI_TYPE_##kind member;
 
-typedef struct opt_group {
+typedef struct opt_set {
     const char *title;
     const opt *options;
     size_t count;
-    size_t base; /* offset of the table's struct in the command's struct */
     bool common; /* shared by commands: short help names its options and no more */
+} opt_set;
+
+/* Options of a command. */
+typedef struct opt_group {
+    const opt_set *set;
+    size_t base; /* offset of the set's struct in the command's struct */
 } opt_group;
 
-/* A command's own options, fields of its struct. */
-#define OPT_OWN_GROUP(title, table)                                                                          \
+#define OPT_GROUP(set, type, member)                                                                         \
     {                                                                                                        \
-        title, table, OPT_COUNT(table), 0, false                                                             \
+        &(set), offsetof(type, member)                                                                       \
     }
+/* A command's own options, which have fields of its struct or, from `base` on, of a struct in it. */
+#define OPT_OWN_GROUP_AT(title, table, base)                                                                 \
+    {                                                                                                        \
+        &(const opt_set){title, table, OPT_COUNT(table), false}, base                                        \
+    }
+#define OPT_OWN_GROUP(title, table) OPT_OWN_GROUP_AT(title, table, 0)
 
 typedef struct opt_positional {
     const char *name;

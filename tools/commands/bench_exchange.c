@@ -37,8 +37,7 @@ typedef struct list_item {
     uint32_t wire;
 } list_item;
 
-static const opt size_item = OPT(list_item, size, SIZE, .option = "sizes", .least = 4, .most = 0x1p32);
-static const opt wire_item = OPT(list_item, wire, CHOICE, .option = "wires", .choices = world_wires);
+static const opt size_item = MRI_ROW(list_item, size, SIZE, .option = "sizes", .least = 4, .most = 0x1p32);
 
 /* The items of a list "A,B", each by the rule of `item`. Returns their number; 0: an error was printed. */
 static size_t read_list(const opt *item, const char *text, list_item *out, size_t most)
@@ -66,6 +65,8 @@ static int read_args(exchange_run *r, const exchange_args *a, const rank_args *r
 {
     static const char usual[] = "65536,1048576,5003432,26214400,102228128"; /* N1 and ResNet-50 among them */
     list_item sizes[MOST_SIZES], wires[MOST_WIRES] = {{.wire = rank->wire}};
+    const opt wire_item =
+        MRI_ROW(list_item, wire, CHOICE, .option = "wires", .choices = group_option("wire")->choices);
     r->size_count = read_list(&size_item, a->sizes ? a->sizes : usual, sizes, MOST_SIZES);
     r->wire_count = a->wires ? read_list(&wire_item, a->wires, wires, MOST_WIRES) : 1;
     for (size_t k = 0; k < r->size_count; k++) r->sizes[k] = sizes[k].size;

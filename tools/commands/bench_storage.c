@@ -13,7 +13,6 @@
 #include "tools/trial/storage.h"
 
 enum { FROM_BOTH, FROM_CACHE, FROM_COLD, PREFETCH = 2 };
-const char *const storage_froms[] = {"both", "cache", "cold", NULL};
 
 typedef struct storage_report {
     const tool_session *s;

@@ -11,8 +11,6 @@ typedef struct storage_args {
     uint32_t from;
 } storage_args;
 
-extern const char *const storage_froms[];
-
 /* What `given` has not is the unit's own, and this benchmark's for --prefetch and --resident. 0 or an exit
  * status. */
 int bench_storage(tool_session *s, const storage_args *a, const session_args *shared, const opt_given *given,

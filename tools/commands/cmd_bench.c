@@ -313,50 +313,31 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    OPT(bench_args, seconds, SECONDS, .option = "seconds", .least = 0.01, .most = 3600, .standard = "5",
-        .value = "TIME", .help = "time to measure, after the warm-up"),
-    OPT(bench_args, rounds, U32, .option = "rounds", .least = 1, .most = 64, .standard = "5",
-        .help = "report the median of this many parts of that time"),
-    OPT(bench_args, training, FLAG, .option = "training", .help = "loader: apply random augmentation"),
-    OPT(bench_args, free_order, FLAG, .option = "free-order",
-        .help = "loader: deliver batches in any order; without --devices"),
-    OPT(bench_args, live, FLAG, .option = "live",
-        .help = "loader: show its stages four times a second; on a terminal"),
-    OPT(bench_args, ops, FLAG, .option = "ops",
-        .help = "trainer: then measure each convolution pass, for the same time"),
-    OPT(bench_args, size, U32, .option = "size", .least = 1, .most = 8192,
-        .help = "trainer: side of the input; default: the model's"),
+#define MRI_OPTIONS(...) OPT(bench_args, __VA_ARGS__),
+#include "settings/commands/bench.rows"
 };
 static const opt storage_options[] = {
-    OPT(storage_args, accelerator, TEXT, .option = "accelerator", .standard = "h100", .value = "NAME",
-        .help = "a100 or h100 (resnet50), b200 or mi355 (retinanet)"),
-    OPT(storage_args, workload, TEXT, .option = "workload", .value = "NAME",
-        .help = "resnet50 or retinanet; default: the accelerator's"),
-    OPT(storage_args, step, SECONDS, .option = "step", .least = 1e-4, .most = 3600, .value = "TIME",
-        .help = "time of a step of --batch samples; default: the accelerator's"),
-    OPT(storage_args, from, CHOICE, .option = "from", .standard = "both", .choices = storage_froms,
-        .help = "read from the page cache, cold storage, or both"),
+#define MRI_OPTIONS(...) OPT(storage_args, __VA_ARGS__),
+#include "settings/commands/bench_storage.rows"
 };
 static const opt exchange_options[] = {
-    OPT(exchange_args, sizes, TEXT, .option = "sizes", .value = "LIST",
-        .help = "sizes of the sums; default: 64K to the gradients of ResNet-50"),
-    OPT(exchange_args, wires, TEXT, .option = "wires", .value = "LIST",
-        .help = "measure these wires in turns, such as tcp,shm; default: --wire"),
+#define MRI_OPTIONS(...) OPT(exchange_args, __VA_ARGS__),
+#include "settings/commands/bench_exchange.rows"
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Measuring", options),
-    {"Storage", storage_options, OPT_COUNT(storage_options), offsetof(bench_args, storage), false},
-    {"Exchange", exchange_options, OPT_COUNT(exchange_options), offsetof(bench_args, exchange), false},
-    MODEL_GROUP(bench_args, shared.model),
-    UPDATE_GROUP(bench_args, shared.model),
-    RUN_GROUP(bench_args, shared.run),
-    LOADER_GROUP(bench_args, shared.loader),
-    DEVICE_GROUP(bench_args, shared.device),
-    COMPUTE_GROUP(bench_args, shared.compute),
-    RANK_GROUP(bench_args, rank),
-    DATA_GROUP(bench_args, shared.data_opts),
-    CHOOSE_GROUP(bench_args, choose),
-    OUTPUT_GROUP(bench_args, shared.output),
+    OPT_OWN_GROUP_AT("Storage", storage_options, offsetof(bench_args, storage)),
+    OPT_OWN_GROUP_AT("Exchange", exchange_options, offsetof(bench_args, exchange)),
+    GROUP(MODEL, bench_args, shared.model),
+    GROUP(UPDATE, bench_args, shared.model),
+    GROUP(RUN, bench_args, shared.run),
+    GROUP(LOADER, bench_args, shared.loader),
+    GROUP(DEVICE, bench_args, shared.device),
+    GROUP(COMPUTE, bench_args, shared.compute),
+    GROUP(RANK, bench_args, rank),
+    GROUP(DATA, bench_args, shared.data_opts),
+    OPT_GROUP(choose_options, bench_args, choose),
+    GROUP(OUTPUT, bench_args, shared.output),
 };
 static const opt_positional positionals[] = {
     {"WHAT", offsetof(bench_args, what), true, "loader, trainer, limits, storage or exchange"},

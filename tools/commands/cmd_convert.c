@@ -78,8 +78,8 @@ static const opt options[] = {
 #define MRI_SETTING(...) MRI_ROW(convert_args, __VA_ARGS__),
 #define MRI_OPTION       MRI_SETTING
 #include "settings/convert.rows"
-    OPT(convert_args, choose.sample_seed, U64, .option = "seed", .most = MRI_ANY, .standard = "0",
-        .help = "with --sample: the same as --sample-seed"),
+#define MRI_OPTIONS(...) OPT(convert_args, __VA_ARGS__),
+#include "settings/commands/convert.rows"
 };
 
 /* Names of values of --to and --store, which are the first rows. */
@@ -425,9 +425,11 @@ static int run(const void *args)
 }
 
 static const opt_group groups[] = {
-    OPT_OWN_GROUP("Conversion", options), SET_UPDATE_GROUP(convert_args, update),
-    CHOOSE_GROUP(convert_args, choose),   DATA_GROUP(convert_args, data),
-    OUTPUT_GROUP(convert_args, output),
+    OPT_OWN_GROUP("Conversion", options),
+    OPT_GROUP(set_update_options, convert_args, update),
+    OPT_GROUP(choose_options, convert_args, choose),
+    GROUP(DATA, convert_args, data),
+    GROUP(OUTPUT, convert_args, output),
 };
 
 static const opt_positional positionals[] = {

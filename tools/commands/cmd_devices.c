@@ -55,7 +55,7 @@ static int run(const void *args)
     return EXIT_DONE;
 }
 
-static const opt_group groups[] = {OUTPUT_GROUP(devices_args, output)};
+static const opt_group groups[] = {GROUP(OUTPUT, devices_args, output)};
 
 const command command_devices = {
     .name = "devices",

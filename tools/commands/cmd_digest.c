@@ -156,26 +156,18 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    OPT(digest_args, training, FLAG, .option = "training",
-        .help = "apply random augmentation, as in training"),
-    OPT(digest_args, parts, U32, .option = "parts", .least = 1, .most = 64, .standard = "1",
-        .help = "without --devices: cut batches for this many replicas"),
-    OPT(digest_args, start_epoch, U64, .option = "start-epoch", .most = MRI_ANY, .standard = "0",
-        .help = "start as if resumed at this epoch"),
-    OPT(digest_args, start_step, U64, .option = "start-step", .most = MRI_ANY, .standard = "0",
-        .help = "start at this step of --start-epoch"),
-    OPT(digest_args, split_at, U64, .option = "split-at", .least = 1, .most = MRI_ANY,
-        .help = "stop after this many batches and continue with a second loader; the digest covers both"),
+#define MRI_OPTIONS(...) OPT(digest_args, __VA_ARGS__),
+#include "settings/commands/digest.rows"
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Digest", options),
-    RUN_GROUP(digest_args, shared.run),
-    LOADER_GROUP(digest_args, shared.loader),
-    DEVICE_GROUP(digest_args, shared.device),
-    RANK_GROUP(digest_args, rank),
-    DATA_GROUP(digest_args, shared.data_opts),
-    CHOOSE_GROUP(digest_args, choose),
-    OUTPUT_GROUP(digest_args, shared.output),
+    GROUP(RUN, digest_args, shared.run),
+    GROUP(LOADER, digest_args, shared.loader),
+    GROUP(DEVICE, digest_args, shared.device),
+    GROUP(RANK, digest_args, rank),
+    GROUP(DATA, digest_args, shared.data_opts),
+    OPT_GROUP(choose_options, digest_args, choose),
+    GROUP(OUTPUT, digest_args, shared.output),
 };
 static const opt_positional positionals[] = {
     DATA_POSITIONAL(digest_args),

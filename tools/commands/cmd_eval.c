@@ -323,24 +323,15 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    OPT(eval_args, checkpoint, TEXT, .option = "checkpoint", .value = "C",
-        .help = "a checkpoint, or the folder of a run: its newest"),
-    OPT(eval_args, draw, TEXT, .option = "draw", .value = "FILE.png",
-        .help = "with an autoencoder: show pictures, their reconstructions, and generated pictures"),
-    OPT(eval_args, confusion, TEXT, .option = "confusion", .value = "FILE.csv",
-        .help = "count the confusions between classes and the right answers of each; show the worst"),
-    OPT(eval_args, views, TEXT, .option = "views", .value = "KIND",
-        .help = "average over several views of each sample: flip: with its mirror image; five: the middle "
-                "and the corners; ten: both"),
-    OPT(eval_args, force, FLAG, .option = "force",
-        .help = "with --draw, --confusion: replace an existing file"),
+#define MRI_OPTIONS(...) OPT(eval_args, __VA_ARGS__),
+#include "settings/commands/eval.rows"
 };
 static const opt_group groups[] = {
-    OPT_OWN_GROUP("Evaluation", options),     RUN_GROUP(eval_args, shared.run),
-    LOADER_GROUP(eval_args, shared.loader),   DEVICE_GROUP(eval_args, shared.device),
-    PART_GROUP(eval_args, shared.part),       RANK_GROUP(eval_args, rank),
-    COMPUTE_GROUP(eval_args, shared.compute), DATA_GROUP(eval_args, shared.data_opts),
-    CHOOSE_GROUP(eval_args, choose),          OUTPUT_GROUP(eval_args, shared.output),
+    OPT_OWN_GROUP("Evaluation", options),         GROUP(RUN, eval_args, shared.run),
+    GROUP(LOADER, eval_args, shared.loader),      GROUP(DEVICE, eval_args, shared.device),
+    GROUP(PART, eval_args, shared.part),          GROUP(RANK, eval_args, rank),
+    GROUP(COMPUTE, eval_args, shared.compute),    GROUP(DATA, eval_args, shared.data_opts),
+    OPT_GROUP(choose_options, eval_args, choose), GROUP(OUTPUT, eval_args, shared.output),
 };
 static const opt_positional positionals[] = {
     DATA_POSITIONAL(eval_args),

@@ -377,18 +377,13 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    OPT(export_args, force, FLAG, .option = "force", .help = "replace files that exist"),
-    OPT(export_args, resume, FLAG, .option = "resume",
-        .help = "continue an interrupted run: existing files with the right bytes stay"),
-    OPT(export_args, no_space_check, FLAG, .option = "no-space-check",
-        .help = "write although the files may be larger than the free space"),
-    OPT(export_args, numbered, FLAG, .option = "numbered",
-        .help = "DIR/CLASS/NNNNNNNN.jpg, the number being the sample's, whatever the samples are called"),
+#define MRI_OPTIONS(...) OPT(export_args, __VA_ARGS__),
+#include "settings/commands/export.rows"
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Options", options),
-    DATA_GROUP(export_args, data_opts),
-    OUTPUT_GROUP(export_args, output),
+    GROUP(DATA, export_args, data_opts),
+    GROUP(OUTPUT, export_args, output),
 };
 static const opt_positional positionals[] = {
     {"DATA", offsetof(export_args, data), true, "a record file, a shard list, or any data set"},

@@ -18,9 +18,12 @@ typedef struct weights_args {
     output_args output;
 } weights_args;
 
-static const char *const name_kinds[] = {"own", "torchvision", NULL}; /* of mr_weight_names */
 enum { WEIGHTS_AUTO, WEIGHTS_AVERAGE, WEIGHTS_TRAINED };
-static const char *const weight_kinds[] = {"auto", "average", "trained", NULL};
+/* names: those of mr_weight_names; weights: the enumeration. */
+static const opt options[] = {
+#define MRI_OPTIONS(...) OPT(weights_args, __VA_ARGS__),
+#include "settings/commands/export_weights.rows"
+};
 
 static void report(const weights_args *a, const char *found, const mr_checkpoint_info *info,
                    const mr_weights_report *done)
@@ -31,7 +34,7 @@ static void report(const weights_args *a, const char *found, const mr_checkpoint
         printf("%s: %" PRIu32 " tensors, %" PRIu64 " numbers, %s; %s of %s, %s's names%s\n",
                shown_text(a->file), done->tensors, done->numbers,
                size_text((double)done->bytes, size, sizeof size), shown_text(info->model), shown_text(found),
-               a->names == MR_NAMES_OWN ? "millrace" : name_kinds[a->names],
+               a->names == MR_NAMES_OWN ? "millrace" : options[0].choices[a->names],
                done->average
                    ? "; the average of weights, which evaluation uses (--weights trained: the others)"
                    : "");
@@ -41,7 +44,7 @@ static void report(const weights_args *a, const char *found, const mr_checkpoint
     json_text(&j, "checkpoint", found);
     json_text(&j, "model", info->model);
     json_text(&j, "file", a->file);
-    json_text(&j, "names", name_kinds[a->names]);
+    json_text(&j, "names", options[0].choices[a->names]);
     json_text(&j, "weights", weights);
     json_u64(&j, "tensors", done->tensors);
     json_u64(&j, "numbers", done->numbers);
@@ -78,18 +81,9 @@ static int run(const void *args)
     return EXIT_DONE;
 }
 
-static const opt options[] = {
-    OPT(weights_args, names, CHOICE, .option = "names", .standard = "own", .choices = name_kinds,
-        .help = "names of the tensors: LAYER/KIND/PARAMETER, or the names of torchvision's networks, with "
-                "their layouts"),
-    OPT(weights_args, weights, CHOICE, .option = "weights", .standard = "auto", .choices = weight_kinds,
-        .help = "after a run with --average: take the average (auto), which evaluation uses, or the "
-                "weights with which training continues"),
-    OPT(weights_args, force, FLAG, .option = "force", .help = "over a file that is there"),
-};
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Weights", options),
-    OUTPUT_GROUP(weights_args, output),
+    GROUP(OUTPUT, weights_args, output),
 };
 static const opt_positional positionals[] = {
     {"CHECKPOINT", offsetof(weights_args, checkpoint), true,

@@ -608,22 +608,13 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    OPT(inspect_args, record, TEXT, .option = "record", .value = "I",
-        .help = "show the fields of one sample; the first is 0, and withdrawn samples are counted"),
-    OPT(inspect_args, bad, FLAG, .option = "bad",
-        .help =
-            "read and decode every sample and list the unusable ones; the exit status is 3 if there are any"),
-    OPT(inspect_args, workers, U32, .option = "workers", .most = CHECK_WORKERS_MOST, .standard = "0",
-        .help = "threads of --bad; 0: one per core"),
-    OPT(inspect_args, model, TEXT, .option = "model", .value = "NAME",
-        .help = "show the layers of a network, or of a checkpoint's network, instead of a data set"),
-    OPT(inspect_args, svg, TEXT, .option = "svg", .value = "FILE.svg", .help = "--model: draw it, too"),
-    OPT(inspect_args, force, FLAG, .option = "force", .help = "with --svg: replace an existing file"),
+#define MRI_OPTIONS(...) OPT(inspect_args, __VA_ARGS__),
+#include "settings/commands/inspect.rows"
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Options", options),
-    DATA_GROUP(inspect_args, data),
-    OUTPUT_GROUP(inspect_args, output),
+    GROUP(DATA, inspect_args, data),
+    GROUP(OUTPUT, inspect_args, output),
 };
 static const opt_positional positionals[] = {
     {"DATA", offsetof(inspect_args, path), false, "a record file, a shard list, or any data set"},

@@ -256,22 +256,16 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    OPT(find_args, from, REAL, .option = "from", .most = 1000, .standard = "1e-7", .help = "the first rate"),
-    OPT(find_args, to, REAL, .option = "to", .most = 1000, .standard = "10",
-        .help = "the last, if the loss does not diverge before"),
-    OPT(find_args, steps, U32, .option = "steps", .least = STEPS_LEAST, .most = 1000000, .standard = "100",
-        .help = "steps from the first rate to the last"),
-    OPT(find_args, csv, TEXT, .option = "csv", .value = "FILE",
-        .help = "write learning rate, loss and smoothed loss of every step to this file"),
-    OPT(find_args, force, FLAG, .option = "force", .help = "with --csv: replace an existing file"),
+#define MRI_OPTIONS(...) OPT(find_args, __VA_ARGS__),
+#include "settings/commands/lr_find.rows"
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Rates", options),
-    BEGIN_GROUP(find_args, begin),
-    MODEL_GROUP(find_args, shared.model),
-    UPDATE_GROUP(find_args, shared.model),
-    OBJECTIVE_GROUP(find_args, shared.objective),
-    PART_GROUP(find_args, shared.part),
+    GROUP(BEGIN, find_args, begin),
+    GROUP(MODEL, find_args, shared.model),
+    GROUP(UPDATE, find_args, shared.model),
+    GROUP(OBJECTIVE, find_args, shared.objective),
+    GROUP(PART, find_args, shared.part),
     NETWORK_GROUPS(find_args),
 };
 static const opt_positional positionals[] = {

@@ -48,20 +48,14 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    OPT(plan_args, seconds, SECONDS, .option = "seconds", .least = 0.01, .most = 3600, .standard = "10",
-        .value = "TIME", .help = "time to measure"),
-    OPT(plan_args, no_forms, FLAG, .option = "no-forms",
-        .help =
-            "do not convert some of the pictures in a temporary folder to see what other forms would cost"),
-    OPT(plan_args, link, TEXT, .option = "link", .value = "RATE,LATENCY",
-        .help = "predict 2, 4 and 8 processes over this network, such as 1Gbit,0.1ms; several processes "
-                "measure theirs"),
+#define MRI_OPTIONS(...) OPT(plan_args, __VA_ARGS__),
+#include "settings/commands/plan.rows"
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Plan", options),
-    MODEL_GROUP(plan_args, shared.model),
-    UPDATE_GROUP(plan_args, shared.model),
-    RANK_GROUP(plan_args, rank),
+    GROUP(MODEL, plan_args, shared.model),
+    GROUP(UPDATE, plan_args, shared.model),
+    GROUP(RANK, plan_args, rank),
     NETWORK_GROUPS(plan_args),
 };
 static const opt_positional positionals[] = {

@@ -390,20 +390,12 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    OPT(predict_args, checkpoint, TEXT, .option = "checkpoint", .value = "C",
-        .help = "a checkpoint, or the folder of a run: its newest"),
-    OPT(predict_args, top, U32, .option = "top", .least = 1, .most = 1000000, .standard = "1",
-        .help = "print this many of the most likely classes"),
-    OPT(predict_args, views, TEXT, .option = "views", .value = "KIND",
-        .help = "average over several views: flip: with the mirror image; five: the middle and the "
-                "corners; ten: both"),
-    OPT(predict_args, out, TEXT, .option = "out", .value = "FILE",
-        .help = "write rows to this file; default: standard output"),
-    OPT(predict_args, force, FLAG, .option = "force", .help = "with --out: replace an existing file"),
+#define MRI_OPTIONS(...) OPT(predict_args, __VA_ARGS__),
+#include "settings/commands/predict.rows"
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Prediction", options),
-    CHOOSE_GROUP(predict_args, choose),
+    OPT_GROUP(choose_options, predict_args, choose),
     NETWORK_GROUPS(predict_args),
 };
 static const opt_positional positionals[] = {

@@ -273,23 +273,16 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    OPT(profile_args, steps, U64, .option = "steps", .least = 1, .most = 0x1p32, .standard = "60",
-        .help = "measure this many steps of each of the two runs, in three parts of at most an epoch, "
-                "after their warm-up"),
-    OPT(profile_args, seconds, SECONDS, .option = "seconds", .least = 0.01, .most = 3600, .standard = "2",
-        .value = "TIME", .help = "time for each of the two upper bounds"),
-    OPT(profile_args, trace, TEXT, .option = "trace", .value = "FILE",
-        .help = "write a timeline of all stages with prefetch on as a Chrome trace for ui.perfetto.dev"),
-    OPT(profile_args, html, TEXT, .option = "html", .value = "FILE",
-        .help = "write the report with a timeline as one HTML page"),
+#define MRI_OPTIONS(...) OPT(profile_args, __VA_ARGS__),
+#include "settings/commands/profile.rows"
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Profile", options),
-    TRACE_GROUP(profile_args, tracing),
-    MODEL_GROUP(profile_args, shared.model),
-    UPDATE_GROUP(profile_args, shared.model),
-    RANK_GROUP(profile_args, rank),
-    CHOOSE_GROUP(profile_args, choose),
+    GROUP(TRACE, profile_args, tracing),
+    GROUP(MODEL, profile_args, shared.model),
+    GROUP(UPDATE, profile_args, shared.model),
+    GROUP(RANK, profile_args, rank),
+    OPT_GROUP(choose_options, profile_args, choose),
     NETWORK_GROUPS(profile_args),
 };
 static const opt_positional positionals[] = {

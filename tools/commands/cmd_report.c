@@ -204,19 +204,12 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    OPT(report_args, html, TEXT, .option = "html", .standard = "report.html", .value = "FILE",
-        .help = "the page to write"),
-    OPT(report_args, trace, TEXT, .option = "trace", .value = "FILE",
-        .help = "the file of train --trace of the same run: a timeline"),
-    OPT(report_args, bad_list, TEXT, .option = "bad-list", .value = "FILE",
-        .help = "the file of train --bad-list of the same run"),
-    OPT(report_args, samples, U32, .option = "samples", .most = REPORT_SAMPLES_MOST, .standard = "0",
-        .help = "show this many pictures, read and augmented as in the run"),
-    OPT(report_args, force, FLAG, .option = "force", .help = "replace a file that is not a report"),
+#define MRI_OPTIONS(...) OPT(report_args, __VA_ARGS__),
+#include "settings/commands/report.rows"
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Report", options),
-    DATA_GROUP(report_args, data_opts),
+    GROUP(DATA, report_args, data_opts),
 };
 static const opt_positional positionals[] = {
     {"RUN", offsetof(report_args, run), true, "a file with the output of train --json or profile --json"},

@@ -386,17 +386,12 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    OPT(sweep_args, out, TEXT, .option = "out", .standard = "sweep", .value = "FOLDER",
-        .help = "logs of all runs, results.csv, sweep.html; a folder that is new, empty or of a sweep"),
-    OPT(sweep_args, plot, TEXT, .option = "plot", .value = "OPTION",
-        .help =
-            "draw the charts over this option (default: batch, else the first option with several values)"),
-    OPT(sweep_args, dry_run, FLAG, .option = "dry-run",
-        .help = "print the commands and their state without running them"),
+#define MRI_OPTIONS(...) OPT(sweep_args, __VA_ARGS__),
+#include "settings/commands/sweep.rows"
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Sweep", options),
-    OUTPUT_GROUP(sweep_args, output),
+    GROUP(OUTPUT, sweep_args, output),
 };
 static const opt_positional positionals[] = {
     {"FILE", offsetof(sweep_args, file), true,

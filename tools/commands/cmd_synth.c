@@ -154,31 +154,13 @@ static int run(const void *args)
     return EXIT_DONE;
 }
 
-static const char *const images[] = {"jpeg", "png", NULL};
 static const opt options[] = {
-    OPT(synth_args, classes, U32, .option = "classes", .least = 2, .most = SYNTH_CLASSES_MOST,
-        .standard = "10", .help = "number of shapes; above ten the colour distinguishes them, too"),
-    OPT(synth_args, count, U32, .option = "count", .least = 1, .most = 99999, .standard = "200",
-        .help = "pictures per class in the train split"),
-    OPT(synth_args, test_count, U32, .option = "test-count", .least = 1, .most = 99999,
-        .help = "pictures per class in the test split; default: a fifth of --count"),
-    OPT(synth_args, size, U32, .option = "size", .least = 8, .most = 8192, .standard = "32",
-        .help = "side of the pictures in pixels"),
-    OPT(synth_args, max_size, U32, .option = "max-size", .least = 8, .most = 8192,
-        .help = "draw the side of each picture from --size to this; without it all have one size"),
-    OPT(synth_args, channels, U32, .option = "channels", .least = 1, .most = 3, .standard = "3",
-        .help = "3 colour, 1 gray"),
-    OPT(synth_args, image, CHOICE, .option = "image", .standard = "jpeg", .choices = images,
-        .help = "kind of the files"),
-    OPT(synth_args, quality, U32, .option = "quality", .least = 1, .most = 100, .standard = "90",
-        .help = "quality of JPEG files"),
-    OPT(synth_args, seed, U64, .option = "seed", .most = MRI_ANY, .standard = "0",
-        .help = "the same seed makes the same files"),
-    OPT(synth_args, force, FLAG, .option = "force", .help = "write into a folder that is not empty"),
+#define MRI_OPTIONS(...) OPT(synth_args, __VA_ARGS__),
+#include "settings/commands/synth.rows"
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Options", options),
-    OUTPUT_GROUP(synth_args, output),
+    GROUP(OUTPUT, synth_args, output),
 };
 static const opt_positional positionals[] = {
     {"DIR", offsetof(synth_args, folder), true, "folder to make"},

@@ -247,22 +247,13 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    OPT(verify_args, no_decode, FLAG, .option = "no-decode",
-        .help = "check checksums and headers, decode no picture"),
-    OPT(verify_args, manifest, TEXT, .option = "manifest", .value = "FILE",
-        .help = "compare the files with a manifest ('millrace manifest', 'sha256sum') first: size, "
-                "SHA-256, missing and additional files"),
-    OPT(verify_args, workers, U32, .option = "workers", .most = CHECK_WORKERS_MOST, .standard = "0",
-        .help = "threads; 0: one per core"),
-    OPT(verify_args, memory, SIZE, .option = "memory", .most = MRI_ANY, .standard = "0",
-        .help = "limit memory for large pictures, which are decoded in turns; 0: half of the memory"),
-    OPT(verify_args, max_wrong, U64, .option = "max-wrong", .most = MRI_ANY, .standard = "100",
-        .help = "stop after this many reports; 0: never"),
+#define MRI_OPTIONS(...) OPT(verify_args, __VA_ARGS__),
+#include "settings/commands/verify.rows"
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Options", options),
-    DATA_GROUP(verify_args, data),
-    OUTPUT_GROUP(verify_args, output),
+    GROUP(DATA, verify_args, data),
+    GROUP(OUTPUT, verify_args, output),
 };
 static const opt_positional positionals[] = {
     {"DATA", offsetof(verify_args, path), true, "a record file, a shard list, or any data set"},

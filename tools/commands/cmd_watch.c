@@ -171,27 +171,14 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    OPT(watch_command_args, shared.data, TEXT, .option = "data", .value = "DATA",
-        .help = "name the data set of the program: the opens of its files are counted, and at the end the "
-                "loader of millrace is measured on it"),
-    OPT(watch_command_args, samples, U64, .option = "samples", .least = 1, .most = MRI_ANY,
-        .help =
-            "number of samples that the program takes: exact, where opens and bytes only allow estimates"),
-    OPT(watch_command_args, interval, SECONDS, .option = "interval", .least = 0.01, .most = 60,
-        .standard = "250ms", .value = "TIME",
-        .help = "time between two samples of the processes; longer if a sample takes long"),
-    OPT(watch_command_args, seconds, SECONDS, .option = "seconds", .least = 0.1, .most = 1e7, .value = "TIME",
-        .help = "end the program with SIGTERM after this time; default: wait for its end"),
-    OPT(watch_command_args, measure, SECONDS, .option = "measure", .least = 0.1, .most = 3600,
-        .standard = "3s", .value = "TIME", .help = "time to measure the loader of millrace"),
-    OPT(watch_command_args, json, TEXT, .option = "json", .value = "FILE",
-        .help = "write the report also as one JSON object; /dev/fd/3 is a descriptor"),
+#define MRI_OPTIONS(...) OPT(watch_command_args, __VA_ARGS__),
+#include "settings/commands/watch.rows"
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Watching", options),
-    RUN_GROUP(watch_command_args, shared.run),
-    LOADER_GROUP(watch_command_args, shared.loader),
-    DATA_GROUP(watch_command_args, shared.data_opts),
+    GROUP(RUN, watch_command_args, shared.run),
+    GROUP(LOADER, watch_command_args, shared.loader),
+    GROUP(DATA, watch_command_args, shared.data_opts),
 };
 
 const command command_watch = {

@@ -13,19 +13,11 @@
 #include "tools/facts/match_set.h"
 #include "tools/session/sample_check.h"
 
-const opt set_update_options[SET_UPDATE_OPTIONS] = {
-    OPT(set_update_args, update, FLAG, .option = "update",
-        .help = "bring DST up to date, a set made with --shard-size: take only the samples of SRC that it "
-                "does not have, with the settings that it stores"),
-    OPT(set_update_args, changed, CHOICE, .option = "changed", .standard = "stop",
-        .choices = MRI_CHOICES("stop", "keep", "withdraw"),
-        .help = "samples with other contents or labels than in DST; stop: write nothing, keep: leave their "
-                "records, withdraw: withdraw the records and take the samples again"),
-    OPT(set_update_args, gone, CHOICE, .option = "gone", .standard = "stop",
-        .choices = MRI_CHOICES("stop", "keep", "withdraw"),
-        .help = "samples that SRC has no more; stop: write nothing, keep: leave their records, withdraw: "
-                "withdraw them"),
+static const opt options[] = {
+#define MRI_OPTIONS(...) OPT(set_update_args, __VA_ARGS__),
+#include "settings/commands/convert_update.rows"
 };
+const opt_set set_update_options = {"Update of a set", options, OPT_COUNT(options), true};
 
 enum { NAMED = 10 }; /* samples of a kind that are named in text; JSON names all */
 

@@ -5,17 +5,12 @@
 #include "millrace/pipeline.h"
 #include "tools/session/groups.h"
 
-typedef struct set_update_args {
-    bool update;
-    uint32_t changed, gone; /* places in the choices: those of mr_set_update_rule */
+typedef struct set_update_args { /* changed, gone: of mr_set_update_rule */
+#define MRI_OPTIONS OPT_MEMBER
+#include "settings/commands/convert_update.rows"
 } set_update_args;
 
-enum { SET_UPDATE_OPTIONS = 3 };
-extern const opt set_update_options[SET_UPDATE_OPTIONS];
-#define SET_UPDATE_GROUP(type, member)                                                                       \
-    {                                                                                                        \
-        "Update of a set", set_update_options, SET_UPDATE_OPTIONS, offsetof(type, member), true              \
-    }
+extern const opt_set set_update_options;
 
 typedef struct convert_update {
     const char *dst;

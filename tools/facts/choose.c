@@ -12,10 +12,11 @@
 #include "tools/cli/progress.h"
 #include "tools/session/setup.h"
 
-const opt choose_options[CHOOSE_OPTIONS] = {
-#define MRI_OPTION(name, kind, ...) OPT(choose_args, name, kind, __VA_ARGS__),
+static const opt options[] = {
+#define MRI_OPTIONS(...) OPT(choose_args, __VA_ARGS__),
 #include "settings/choice.rows"
 };
+const opt_set choose_options = {"Choice", options, OPT_COUNT(options), true};
 
 bool choose_asked(const choose_args *a)
 {

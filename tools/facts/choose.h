@@ -7,7 +7,7 @@
 #include "tools/session/groups.h"
 
 typedef struct choose_args { /* texts NULL: not given; dedup: mr_copies; sample 0: all */
-#define MRI_OPTION(name, kind, ...) MRI_TYPE_##kind name;
+#define MRI_OPTIONS OPT_MEMBER
 #include "settings/choice.rows"
     /* no options */
     bool lenient;             /* classes that the data do not have are passed over */
@@ -16,18 +16,8 @@ typedef struct choose_args { /* texts NULL: not given; dedup: mr_copies; sample 
     uint32_t known_count;
 } choose_args;
 
-enum {
-    CHOOSE_OPTIONS = 0
-#define MRI_OPTION(name, kind, ...) +1
-#include "settings/choice.rows"
-};
-
 /* Of commands that deliver batches; --seed is theirs, so the draw's seed is --sample-seed. */
-extern const opt choose_options[CHOOSE_OPTIONS];
-#define CHOOSE_GROUP(type, member)                                                                           \
-    {                                                                                                        \
-        "Choice", choose_options, OPT_COUNT(choose_options), offsetof(type, member), true                    \
-    }
+extern const opt_set choose_options;
 
 /* Change src as a says. decode: for --dedup pixels. 0, or an exit status. */
 int choose_samples(mr_source *src, const choose_args *a, const mr_decode_config *decode, bool quiet,

@@ -18,8 +18,8 @@ typedef struct link_item {
     double seconds;
 } link_item;
 
-static const opt bytes_item = OPT(link_item, bytes, SIZE, .option = "link", .least = 1, .most = 0x1p50);
-static const opt latency_item = OPT(link_item, seconds, SECONDS, .option = "link", .most = 3600);
+static const opt bytes_item = MRI_ROW(link_item, bytes, SIZE, .option = "link", .least = 1, .most = 0x1p50);
+static const opt latency_item = MRI_ROW(link_item, seconds, SECONDS, .option = "link", .most = 3600);
 
 /* "1Gbit", "100Mbit/s": bits, in powers of ten. False: another unit. */
 static bool read_bits(const char *text, double *bytes_per_s)

@@ -29,15 +29,6 @@ static bool read_range(elastic *e, const char *text)
            e->min <= e->max && e->max <= MR_MUSTER_MOST;
 }
 
-const opt elastic_options[2] = {
-    OPT(elastic_args, range, TEXT, .option = "elastic", .value = "MIN:MAX",
-        .help = "continue when a process is lost while MIN remain, and admit new ones up to MAX; the batch "
-                "is cut into --parts, MAX by default"),
-    OPT(elastic_args, leave_out, U32, .option = "leave-out", .most = MR_MUSTER_MOST, .standard = "3",
-        .help = "reject new processes of a machine that lost this many within ten minutes, unless fewer "
-                "than MIN remain; 0: never reject"),
-};
-
 int elastic_open(elastic *e, const elastic_args *a, const rank_args *rank)
 {
     const char *text = a->range;

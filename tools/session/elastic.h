@@ -8,17 +8,6 @@
 #include "millrace/train.h"
 #include "tools/session/world.h"
 
-typedef struct elastic_args {
-    const char *range; /* MIN:MAX; NULL: it is not */
-    uint32_t leave_out;
-} elastic_args;
-
-extern const opt elastic_options[2];
-#define ELASTIC_GROUP(type, member)                                                                          \
-    {                                                                                                        \
-        "Ranks that come and go", elastic_options, OPT_COUNT(elastic_options), offsetof(type, member), true  \
-    }
-
 typedef struct elastic {
     uint32_t min, max;
     const rank_args *rank;

@@ -9,12 +9,6 @@
 #include "tools/cli/exit.h"
 #include "tools/cli/output.h"
 
-const opt goal_options[GOAL_OPTIONS] = {
-#define MRI_SETTING(...) MRI_ROW(goal_args, __VA_ARGS__),
-#define MRI_OPTION       MRI_SETTING
-#include "settings/goal.rows"
-};
-
 int goal_points(const goal_args *a, double out[GOAL_POINTS_MOST], uint32_t *count)
 {
     *count = 0;

@@ -5,25 +5,7 @@
 
 #include "millrace/train.h"
 #include "tools/cli/json.h"
-#include "tools/cli/options.h"
-
-typedef struct goal_args {
-#define MRI_SETTING(member, kind, ...) MRI_TYPE_##kind member;
-#define MRI_OPTION                     MRI_SETTING
-#include "settings/goal.rows"
-} goal_args;
-
-enum {
-    GOAL_OPTIONS = 0
-#define MRI_SETTING(member, kind, ...) +1
-#define MRI_OPTION                     MRI_SETTING
-#include "settings/goal.rows"
-};
-extern const opt goal_options[GOAL_OPTIONS];
-#define GOAL_GROUP(type, member)                                                                             \
-    {                                                                                                        \
-        "Evaluation", goal_options, OPT_COUNT(goal_options), offsetof(type, member), true                    \
-    }
+#include "tools/session/groups.h"
 
 enum { GOAL_POINTS_MOST = 256 };
 

@@ -5,7 +5,7 @@
 
 #include "millrace/pipeline.h"
 
-enum { CHECK_WORKERS_MOST = 256 };
+enum { CHECK_WORKERS_MOST = 256 }; /* the ranges of --workers in verify.rows and inspect.rows */
 
 typedef struct sample_check {
     const mr_source *src;

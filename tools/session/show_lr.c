@@ -69,12 +69,3 @@ int show_lr(tool_session *s, const session_args *a, const show_args *show, uint6
     if (all && (all - 1) % each) put_row(&what, all - 1);
     return EXIT_DONE;
 }
-
-const opt show_options[2] = {
-    OPT(show_args, show, FLAG, .option = "show",
-        .help = "print the learning rate at the beginning of each epoch (--log-steps N: at every N-th "
-                "update) and end"),
-    OPT(show_args, steps, U64, .option = "show-steps", .most = 0x1p32, .standard = "0",
-        .help = "with --show: assume this many updates per epoch without looking at "
-                "DATA; 0: count those of DATA"),
-};

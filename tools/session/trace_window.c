@@ -7,12 +7,6 @@
 #include "tools/cli/exit.h"
 #include "tools/cli/output.h"
 
-const opt trace_options[1] = {
-    OPT(trace_args, steps, TEXT, .option = "trace-steps", .value = "FIRST:COUNT",
-        .help = "keep only these steps in the trace; the first step of a run is 1. By default the trace "
-                "keeps the newest 262,144 spans"),
-};
-
 /* Digits, at least 1. *end: after them. */
 static bool read_count(const char *text, char **end, uint64_t *out)
 {

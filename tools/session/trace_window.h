@@ -4,16 +4,6 @@
 
 #include "tools/session/session.h"
 
-typedef struct trace_args {
-    const char *steps; /* FIRST:COUNT, the first step of a run is 1; NULL: all */
-} trace_args;
-
-extern const opt trace_options[1];
-#define TRACE_GROUP(type, member)                                                                            \
-    {                                                                                                        \
-        "Tracing", trace_options, OPT_COUNT(trace_options), offsetof(type, member), true                     \
-    }
-
 /* Where path is given or `also`: a trace to fill, in *out; else NULL. wants: the options that make one, for
  * the message of a window without a trace. 0, or the exit status after printing the error. */
 int trace_window_open(mr_trace **out, const trace_args *a, const char *path, bool also, const char *wants);

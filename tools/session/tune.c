@@ -13,19 +13,6 @@
 #include "tools/cli/folders.h"
 #include "tools/cli/output.h"
 
-const opt tune_options[4] = {
-    OPT(tune_args, on, FLAG, .option = "tune",
-        .help = "find the fastest workers, prefetch, depth, readers and buckets during the first steps, "
-                "and cache in memory if the loader is the limit; options that are given keep their values, "
-                "and the next run starts with the values found"),
-    OPT(tune_args, again, FLAG, .option = "tune-again",
-        .help = "as --tune, but ignore the values stored by an earlier run"),
-    OPT(tune_args, on, FLAG, .option = "autotune",
-        .help = "another name of --tune, which mpirun of Open MPI takes for itself"),
-    OPT(tune_args, again, FLAG, .option = "retune",
-        .help = "another name of --tune-again, for the same reason"),
-};
-
 #define FOUND "found workers %u prefetch %u depth %u readers %u cache %u bucket %" SCNu64 "\n"
 
 static const char first_line[] = "millrace tune 2\n";

@@ -6,21 +6,11 @@
 
 #include "tools/session/session.h"
 
-typedef struct tune_args {
-    bool on, again;
-} tune_args;
-
 typedef struct tune_run {
     char path[4096]; /* "": nothing is kept */
     char key[4096];
     bool known; /* used as kept: nothing is looked for */
 } tune_run;
-
-extern const opt tune_options[4];
-#define TUNE_GROUP(type, member)                                                                             \
-    {                                                                                                        \
-        "Tuning", tune_options, OPT_COUNT(tune_options), offsetof(type, member), true                        \
-    }
 
 /* Data, devices and s->loader_cfg are there, the loader is not open. */
 void tune_begin(tune_run *t, const tune_args *a, tool_session *s, const opt_given *given);

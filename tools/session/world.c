@@ -11,22 +11,6 @@
 #include "tools/cli/exit.h"
 #include "tools/cli/output.h"
 
-const char *const world_wires[] = {"auto", "tcp", "shm", NULL};
-
-const opt rank_options[4] = {
-    OPT(rank_args, meet, TEXT, .option = "meet", .value = "HOST:PORT",
-        .help = "address where the processes of a run meet: of the first one's machine, with a free port; "
-                "required if the launcher does not give one (mpirun over several machines)"),
-    OPT(rank_args, meet_s, SECONDS, .option = "meet-wait", .least = 0.1, .most = 1e6, .standard = "60",
-        .value = "TIME", .help = "time to wait for each other at the start"),
-    OPT(rank_args, silence_s, SECONDS, .option = "silence", .most = 1e6, .standard = "10", .value = "TIME",
-        .help = "count a process as lost after this much silence; 0: never; the same in all processes"),
-    OPT(rank_args, wire, CHOICE, .option = "wire", .standard = "auto", .choices = world_wires,
-        .help =
-            "how gradients travel between the processes; auto: shared memory within a machine, tcp between "
-            "machines; shm: refuse to start if two processes cannot share memory"),
-};
-
 /* Each process of a host its part of the cores; whoever is bound to some has it already. */
 static void share_cores(const tool_world *w)
 {

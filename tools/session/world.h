@@ -3,23 +3,9 @@
 #define TOOLS_WORLD_H
 
 #include "millrace/ranks.h"
-#include "tools/cli/options.h"
+#include "tools/session/groups.h"
 
 enum { WORLD_HOST_CALLS = 1 }; /* channel of mr_world: the trainer's calls of the host go there, too */
-
-typedef struct rank_args {
-    const char *meet;
-    double meet_s, silence_s;
-    uint32_t wire; /* mr_wire_choice */
-} rank_args;
-
-extern const opt rank_options[4];
-/* Of mr_wire_choice, in its order; NULL at the end. */
-extern const char *const world_wires[];
-#define RANK_GROUP(type, member)                                                                             \
-    {                                                                                                        \
-        "Ranks", rank_options, OPT_COUNT(rank_options), offsetof(type, member), true                         \
-    }
 
 typedef struct tool_world {
     mr_launch at;

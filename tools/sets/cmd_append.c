@@ -201,23 +201,13 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    OPT(append_args, update, FLAG, .option = "update",
-        .help = "add only samples whose names are not in the set"),
-    OPT(append_args, workers, U32, .option = "workers", .most = 1024, .standard = "0",
-        .help = "threads; 0: one per core"),
-    OPT(append_args, memory, SIZE, .option = "memory", .most = MRI_ANY, .standard = "0",
-        .help = "limit memory for large pictures, which are decoded in turns; 0: half of --memory"),
-    OPT(append_args, again, FLAG, .option = "again",
-        .help = "append also samples that the set has already: they are in it twice"),
-    OPT(append_args, force, FLAG, .option = "force",
-        .help = "discard the rest of an interrupted run with other samples"),
-    OPT(append_args, no_space_check, FLAG, .option = "no-space-check",
-        .help = "write although the new files may be larger than the free space"),
+#define MRI_OPTIONS(...) OPT(append_args, __VA_ARGS__),
+#include "settings/commands/append.rows"
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Options", options),
-    DATA_GROUP(append_args, data),
-    OUTPUT_GROUP(append_args, output),
+    GROUP(DATA, append_args, data),
+    GROUP(OUTPUT, append_args, output),
 };
 static const opt_positional positionals[] = {
     {"SET", offsetof(append_args, set), true, "list of a set of record files (convert --shard-size)"},

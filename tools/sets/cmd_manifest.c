@@ -89,14 +89,13 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    OPT(manifest_args, workers, U32, .option = "workers", .most = 64, .standard = "0",
-        .help = "threads; 0: one per core"),
-    OPT(manifest_args, force, FLAG, .option = "force", .help = "replace FILE"),
+#define MRI_OPTIONS(...) OPT(manifest_args, __VA_ARGS__),
+#include "settings/commands/manifest.rows"
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Options", options),
-    DATA_GROUP(manifest_args, data),
-    OUTPUT_GROUP(manifest_args, output),
+    GROUP(DATA, manifest_args, data),
+    GROUP(OUTPUT, manifest_args, output),
 };
 static const opt_positional positionals[] = {
     {"SET", offsetof(manifest_args, set), true, "any data set, or a folder with all files below it"},

@@ -195,19 +195,13 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    OPT(repair_args, from, TEXT, .option = "from", .value = "SET",
-        .help = "restore lost samples from a second copy of SET (its folder or one of its files, damaged "
-                "or not), or from the source of record files"),
-    OPT(repair_args, in_place, FLAG, .option = "in-place",
-        .help = "replace the damaged files; the old ones stay as NAME.damaged"),
-    OPT(repair_args, force, FLAG, .option = "force", .help = "replace files of DST, and NAME.damaged"),
-    OPT(repair_args, no_space_check, FLAG, .option = "no-space-check",
-        .help = "write although the repaired files may be larger than the free space"),
+#define MRI_OPTIONS(...) OPT(repair_args, __VA_ARGS__),
+#include "settings/commands/repair.rows"
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Options", options),
-    DATA_GROUP(repair_args, data),
-    OUTPUT_GROUP(repair_args, output),
+    GROUP(DATA, repair_args, data),
+    GROUP(OUTPUT, repair_args, output),
 };
 static const opt_positional positionals[] = {
     {"SET", offsetof(repair_args, set), true,

@@ -46,15 +46,13 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    OPT(stats_args, decode, U64, .option = "decode", .most = MRI_ANY, .standard = "1000",
-        .help = "decode this many evenly spaced pictures for mean and deviation of the channels; 0: none"),
-    OPT(stats_args, workers, U32, .option = "workers", .most = 256, .standard = "0",
-        .help = "threads; 0: one per core"),
+#define MRI_OPTIONS(...) OPT(stats_args, __VA_ARGS__),
+#include "settings/commands/stats.rows"
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Options", options),
-    DATA_GROUP(stats_args, data),
-    OUTPUT_GROUP(stats_args, output),
+    GROUP(DATA, stats_args, data),
+    GROUP(OUTPUT, stats_args, output),
 };
 static const opt_positional positionals[] = {
     {"SET", offsetof(stats_args, set), true, "any data set"},

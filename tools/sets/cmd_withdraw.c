@@ -311,33 +311,27 @@ static int run_either(const withdraw_args *a, bool restores)
 static int run_withdraw(const void *args) { return run_either(args, false); }
 static int run_restore(const void *args) { return run_either(args, true); }
 
-#define CHOICE_OPTIONS                                                                                       \
-    OPT(withdraw_args, samples, TEXT, .option = "samples", .value = "LIST",                                  \
-        .help = "samples by their numbers in SET, the first is 0, withdrawn ones counted: 3,17-20"),         \
-        OPT(withdraw_args, keys, TEXT, .option = "keys", .value = "FILE",                                    \
-            .help = "samples by their names, one on each line of FILE"),                                     \
-        OPT(withdraw_args, where, TEXT, .option = "where", .value = "CONDITIONS",                            \
-            .help = "samples for which all conditions hold, as in 'convert --where'")
-
 static const opt withdraw_options[] = {
-    CHOICE_OPTIONS,
-    OPT(withdraw_args, reason, TEXT, .option = "reason",
-        .help = "text that is stored with each sample; without it the conditions of --where"),
+#define MRI_OPTIONS(...) OPT(withdraw_args, __VA_ARGS__),
+#include "settings/commands/withdraw_samples.rows"
+#define MRI_OPTIONS(...) OPT(withdraw_args, __VA_ARGS__),
+#include "settings/commands/withdraw.rows"
 };
 static const opt restore_options[] = {
-    CHOICE_OPTIONS,
-    OPT(withdraw_args, all, FLAG, .option = "all",
-        .help = "all samples of SET, and entries of files that changed or are missing"),
+#define MRI_OPTIONS(...) OPT(withdraw_args, __VA_ARGS__),
+#include "settings/commands/withdraw_samples.rows"
+#define MRI_OPTIONS(...) OPT(withdraw_args, __VA_ARGS__),
+#include "settings/commands/restore.rows"
 };
 static const opt_group withdraw_groups[] = {
     OPT_OWN_GROUP("Options", withdraw_options),
-    DATA_GROUP(withdraw_args, data),
-    OUTPUT_GROUP(withdraw_args, output),
+    GROUP(DATA, withdraw_args, data),
+    GROUP(OUTPUT, withdraw_args, output),
 };
 static const opt_group restore_groups[] = {
     OPT_OWN_GROUP("Options", restore_options),
-    DATA_GROUP(withdraw_args, data),
-    OUTPUT_GROUP(withdraw_args, output),
+    GROUP(DATA, withdraw_args, data),
+    GROUP(OUTPUT, withdraw_args, output),
 };
 static const opt_positional positionals[] = {
     {"SET", offsetof(withdraw_args, set), true, "any data set in files of this machine, but no mix"},

@@ -22,11 +22,11 @@ struct watch {
     metrics_server *server;
 };
 
-const opt watch_options[WATCH_OPTIONS] = {
-#define MRI_SETTING(...) MRI_ROW(watch_args, __VA_ARGS__),
-#define MRI_OPTION       MRI_SETTING
+static const opt options[] = {
+#define MRI_OPTIONS(...) OPT(watch_args, __VA_ARGS__),
 #include "settings/reports.rows"
 };
+const opt_set watch_options = {"Watching", options, OPT_COUNT(options), true};
 
 static int open_page(watch *w, const char *where)
 {

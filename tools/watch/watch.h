@@ -16,22 +16,11 @@
 #include "tools/cli/options.h"
 
 typedef struct watch_args { /* live is the command's, not the watch's */
-#define MRI_SETTING(member, kind, ...) MRI_TYPE_##kind member;
-#define MRI_OPTION                     MRI_SETTING
+#define MRI_OPTIONS OPT_MEMBER
 #include "settings/reports.rows"
 } watch_args;
 
-enum {
-    WATCH_OPTIONS = 0
-#define MRI_SETTING(member, kind, ...) +1
-#define MRI_OPTION                     MRI_SETTING
-#include "settings/reports.rows"
-};
-extern const opt watch_options[WATCH_OPTIONS];
-#define WATCH_GROUP(type, member)                                                                            \
-    {                                                                                                        \
-        "Watching", watch_options, OPT_COUNT(watch_options), offsetof(type, member), true                    \
-    }
+extern const opt_set watch_options;
 
 /* The watched run; everything outlives the watch. */
 typedef struct watch_run {
