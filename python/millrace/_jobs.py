@@ -79,6 +79,7 @@ def convert(path: Any, to: Any, *, kind: str = "mrec", store: str = "jpeg", resi
     progress  function of (samples done, samples, bytes written), called in this thread some times a second; an exception from it
               ends the conversion and is raised; so does Ctrl-C. The written part can be resumed
     on_bad    function of an Error: a damaged sample, which is left out
+    check_space  False: write, although the estimate of the result is larger than the free space
     data      settings of the data set: format, split, only_classes, where and so on, as of Loader
 
     Gives a dict: records, bad, bytes_in, bytes_out, shards, ..., and "errors", the first 100 of the damaged ones."""

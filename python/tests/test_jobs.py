@@ -42,6 +42,30 @@ def test_convert_is_the_commands(shapes, tmp_path):
         millrace.convert(shapes, tmp_path / "c.mrec", shade=1)
 
 
+def test_missing_space_is_found_before_the_first_byte(tmp_path):
+    """Of a sparse file that is larger than the free space; check_space=False writes nevertheless."""
+    free = os.statvfs(tmp_path)
+    side = 4096
+    count = free.f_bavail * free.f_frsize // side**2 + 1024
+    with open(tmp_path / "a.npy", "wb") as f:
+        head = str({"descr": "|u1", "fortran_order": False, "shape": (count, side, side)}).encode()
+        f.write(b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little") + head.ljust(117) + b"\n")
+        try:
+            f.truncate(128 + count * side**2)
+        except OSError as e:
+            pytest.skip("a sparse file larger than the free space: %s" % e)
+    target = tmp_path / "out" / "a.mrec"
+    target.parent.mkdir()
+    with pytest.raises(OSError, match="free"):
+        millrace.convert(tmp_path / "a.npy", target, store="raw", label_key="none", workers=1)
+    assert os.listdir(target.parent) == []
+
+    def progress(done, count, size):
+        raise ZeroDivisionError("begun")
+    with pytest.raises(ZeroDivisionError, match="begun"):
+        millrace.convert(tmp_path / "a.npy", target, store="raw", label_key="none", workers=1, check_space=False, progress=progress)
+
+
 def test_an_exception_in_progress_ends_it(shapes, tmp_path):
     def progress(done, count, size):
         raise ZeroDivisionError("mine")
