@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import zlib
+from collections.abc import Mapping
 from typing import Any, Dict, List, Optional, Sequence
 
 from . import _library as _l
@@ -18,12 +19,43 @@ from ._structs import mr_own_config
 _EFORMAT = -7
 
 
+def _wrapped(data: Any) -> Optional[List[Any]]:
+    """The data sets that PyTorch's Subset or ConcatDataset takes its samples from; None: it is neither."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return None
+    if isinstance(data, torch.utils.data.Subset):
+        return [data.dataset]
+    return list(data.datasets) if isinstance(data, torch.utils.data.ConcatDataset) else None
+
+
 def _names_in(data: Any) -> Optional[List[str]]:
-    """Names of classes that a data set has as torchvision's have them. Hugging Face's are not taken: their splits without labels have -1,
-    which is no class and would be an error."""
+    """Names of classes that a data set has as torchvision's have them, or that all data sets have of which it is put together. Hugging Face's
+    are not taken: their splits without labels have -1, which is no class and would be an error."""
+    parts = _wrapped(data)
+    if parts is not None and not hasattr(data, "classes"):
+        found = [_names_in(part) for part in parts]
+        return found[0] if found and all(names == found[0] for names in found) else None
     names = getattr(data, "classes", None)
     good = isinstance(names, (list, tuple)) and names and all(isinstance(n, str) and "\0" not in n for n in names)
     return list(names) if good and len(set(names)) == len(names) else None
+
+
+def targets_in(data: Any) -> Optional[List[int]]:
+    """The classes of all samples, as torchvision's data sets have them, also of parts of them; None: it does not say them."""
+    parts = _wrapped(data)
+    if parts is not None and not hasattr(data, "targets"):
+        found = [targets_in(part) for part in parts]
+        if any(targets is None for targets in found):
+            return None
+        if hasattr(data, "indices"):
+            return [found[0][int(k)] for k in data.indices]  # type: ignore[index]
+        return [t for targets in found for t in targets]  # type: ignore[union-attr]
+    targets = getattr(data, "targets", None)
+    if targets is None or not hasattr(targets, "__len__") or len(targets) != len(data):
+        return None
+    targets = targets.tolist() if hasattr(targets, "tolist") else list(targets)
+    return [int(t) for t in targets] if all(is_class(t) and not isinstance(t, str) for t in targets) else None
 
 
 def plain_picture(value: Any) -> Any:
@@ -79,6 +111,22 @@ def _only_iterable(data: Any) -> bool:
     return torch is not None and isinstance(data, torch.utils.data.IterableDataset)
 
 
+def _see_samples(data: Any) -> None:
+    """Is it an object that gives one sample after the other?"""
+    if isinstance(data, (list, tuple)) and data and isinstance(data[0], (str, os.PathLike)):
+        raise ArgumentError("path: found a list of paths, expected one; a folder, a pattern or a list of record files has one path")
+    if isinstance(data, Mapping):
+        raise ArgumentError("path: found a %s with %s, expected samples: of columns torch.utils.data.StackDataset(**columns) makes samples; of "
+                            "splits give one" % (type(data).__name__, ", ".join(map(repr, list(data)[:4])) or "nothing"))
+    if type(data) is tuple and len(data) > 1 and all(getattr(v, "shape", ()) for v in data) and len({v.shape[0] for v in data}) == 1:
+        raise ArgumentError("path: found a tuple of %d arrays of %d rows: torch.utils.data.TensorDataset(*tensors) makes a sample of each row; "
+                            "list(data), if each array is a sample" % (len(data), data[0].shape[0]))
+    if not hasattr(data, "__getitem__") or not hasattr(data, "__len__") or _only_iterable(data):
+        hint = "; give its data set: Loader(other.dataset, ...)" if hasattr(data, "dataset") and hasattr(data, "batch_size") else ""
+        raise ArgumentError("path: found %s, expected a path, an address, or an object with __len__ and __getitem__; cache_records() "
+                            "takes any iterable%s" % (type(data).__name__, hint))
+
+
 class Live:
     """Data that a Python object makes, for Loader and everything else that takes a path: nothing is written to disk first.
 
@@ -103,11 +151,7 @@ class Live:
 
     def __init__(self, data: Any, schema: Optional[Dict[str, str]] = None, classes: Optional[Sequence[str]] = None,
                  key: Optional[str] = None, sample_bytes: int = 16 << 20) -> None:
-        if isinstance(data, (list, tuple)) and data and isinstance(data[0], (str, os.PathLike)):
-            raise ArgumentError("path: found a list of paths, expected one; a folder, a pattern or a list of record files has one path")
-        if not hasattr(data, "__getitem__") or not hasattr(data, "__len__") or _only_iterable(data):
-            raise ArgumentError("path: found %s, expected a path, an address, or an object with __len__ and __getitem__; cache_records() "
-                                "takes any iterable" % type(data).__name__)
+        _see_samples(data)
         if key is not None and not isinstance(key, str):
             raise ArgumentError("key=%r: expected a text that says which data these are" % (key,))
         self.data, self.schema, self.key, self.sample_bytes = data, schema, key, sample_bytes

@@ -17,7 +17,7 @@ from . import _ranks
 from ._arrays import Batch, refuse_copy
 from ._errors import ArgumentError, ClosedError, Error, ForkError, StateError, UnsupportedError
 from ._finish import U8, Finish
-from ._live import Live, unused
+from ._live import Live, targets_in, unused
 from ._operations import Operations, see_sendable
 from ._orders import Order
 from ._settings import arguments_of, choices_of, one_of, set_members, value_of
@@ -71,12 +71,14 @@ class Source:
         self._pid, self._pointer = os.getpid(), C.c_void_p()
         self._running: List[Any] = []
         self._maker: Any = None
+        self.data: Any = None  # the Python object that gives the samples
         self.chosen: List[str] = []  # reports of the choice
         if not isinstance(path, (str, bytes, os.PathLike)):
             del given["self"], given["path"]
             usual = dict(dict.fromkeys(given), split="auto", classes="first", stratify=False, **_choice.USUAL)
             live = path if isinstance(path, Live) else Live(path)
             unused(live, given, usual)
+            self.data = live.data
             self._maker = live.maker()
             self._maker.open(self._pointer)
             return
@@ -475,7 +477,13 @@ class Loader:
     def targets(self) -> List[int]:
         """The label of every sample, in the order of the data, without reading pictures; -1: no label."""
         self._check()
-        return targets_of(self._source, self._samples)
+        try:
+            return targets_of(self._source, self._samples)
+        except UnsupportedError:
+            targets = targets_in(self._source.data)
+            if targets is None or len(targets) != self._samples:
+                raise
+            return targets
 
     @property
     def mixes(self) -> bool:

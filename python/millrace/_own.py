@@ -11,7 +11,7 @@ from ._augmented import OF_THE_PICTURE, AugmentedJob, see_usable
 from ._collate import Collation
 from ._decoded import Decoded
 from ._errors import ArgumentError, BadSampleError, UnsupportedError
-from ._live import Live, known
+from ._live import Live, known, targets_in
 from ._live_workers import LiveOfWorkers
 from ._loader import OF_THE_SOURCE, Loader, log
 from ._made import Made, Makers, without_gil
@@ -291,10 +291,10 @@ class OwnMixin:
         """The label of every sample, in the order of the data, without reading pictures."""
         if not self._own:
             return super().targets  # type: ignore[misc, no-any-return]
-        targets = getattr(self._own.live.data, "targets", None)
+        targets = targets_in(self._own.live.data)
         if targets is None:
             raise UnsupportedError("these data are a Python object without `targets`: take them from the batches")
-        return [int(t) for t in targets]
+        return targets
 
     def _report(self, bad: List[Bad]) -> None:
         """Damaged samples of a batch, as the library reports its own."""

@@ -152,6 +152,10 @@ class _Sampler(torch.utils.data.Sampler):
         return _Dataset(self._loader)
 
 
+class _SequentialSampler(_Sampler, torch.utils.data.SequentialSampler):  # type: ignore[misc]
+    """The same of a loader in the order of the data, for code that asks whether a loader shuffles."""
+
+
 class _DistributedSampler(_Sampler, torch.utils.data.distributed.DistributedSampler):
     """The same of a loader of several ranks, which others require to be one of these (Ignite's handlers, loops that call set_epoch())."""
 
@@ -461,7 +465,8 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         self._fixed()
 
     def _sampler(self) -> _Sampler:
-        return _DistributedSampler(self) if self._world > 1 else _Sampler(self)
+        kind = _DistributedSampler if self._world > 1 else _Sampler if self._shuffled else _SequentialSampler
+        return kind(self)
 
     @property
     def batch_sampler(self) -> _BatchSampler:

@@ -586,3 +586,44 @@ def test_names_that_dicts_of_pictures_have_elsewhere(more, caplog):
     assert next(iter(mt.Loader(data, 3, augment="flip", fields=["target"], **more)))[2]["target"].tolist() == [0, 1, 2]
     y = next(iter(mt.Loader([{"img": a, "fine_label": k} for a, k in pictures()], 3, augment="flip", **more)))[1]
     assert y.tolist() == [-100] * 3 and "they have 'fine_label'" in caplog.text
+
+
+class Folder(torch.utils.data.Dataset):
+    """As torchvision's ImageFolder."""
+    classes, transform = ["ant", "bee", "cat"], None
+
+    def __init__(self, finished):
+        self.finished, self.targets = finished, [k % 3 for k in range(24)]
+
+    def __len__(self):
+        return 24
+
+    def __getitem__(self, k):
+        picture = torch.full((8, 8, 3), k, dtype=torch.uint8)
+        return picture.permute(2, 0, 1).float() if self.finished else picture.numpy(), self.targets[k]
+
+
+@pytest.mark.parametrize("more", [dict(augment="rrc(8)", training=True), {}, dict(num_workers=2)], ids=str)
+def test_parts_of_a_data_set_know_their_classes(more):
+    """Of random_split(), of parts of parts, and put together again; so a sampler can be made of loader.targets."""
+    data = Folder("augment" not in more)
+    a, b = torch.utils.data.random_split(data, [15, 9], generator=torch.Generator().manual_seed(1))
+    for part in a, torch.utils.data.Subset(a, range(0, 15, 2)), torch.utils.data.ConcatDataset([b, a, data]):
+        loader = mt.Loader(part, 4, **more)
+        want = [part[k][1] for k in range(len(part))]
+        assert loader.classes == data.classes and loader.dataset.class_to_idx == {"ant": 0, "bee": 1, "cat": 2}
+        assert loader.targets == loader.dataset.targets == want
+        loader.close()
+        loader = mt.Loader(part, 4, shuffle=False, **more)
+        assert torch.cat([y for _, y in loader]).tolist() == want and isinstance(loader.sampler, torch.utils.data.SequentialSampler)
+        loader.close()
+    with pytest.raises(millrace.UnsupportedError, match="take them from the batches"):
+        mt.Loader(torch.utils.data.ConcatDataset([Drawn(), Drawn()]), 4).targets
+
+
+@pytest.mark.parametrize("data,text", [({"image": [1, 2], "label": [0, 1]}, "StackDataset"),
+                                       ((torch.zeros(10, 3), torch.zeros(10)), "tuple of 2 arrays of 10 rows: .*TensorDataset"),
+                                       (torch.utils.data.DataLoader(Drawn(), 4), "other.dataset")], ids=["columns", "arrays", "loader"])
+def test_what_is_no_data_set_says_what_to_write(data, text):
+    with pytest.raises(ValueError, match=text):
+        mt.Loader(data, 2)
