@@ -13,8 +13,9 @@ FOLDER has clones of these repositories, which are not part of this one:
   keras        keras-io/examples/vision/mnist_convnet.py  keras-team/keras-io: on the backend that KERAS_BACKEND names; needs --mnist
   fastai       fastai/nbs/examples/migrating_pytorch.py  fastai/fastai, with the three lines of migrating_pytorch.ipynb: a Learner; needs --mnist
   ignite       ignite/examples/cifar10/main.py           pytorch/ignite: autocast, GradScaler, a validation on train_loader inside its run
-  trainer      transformers/examples/pytorch/image-classification/run_image_classification.py   huggingface/transformers 5.1.0: Trainer,
-               with validation; then once more from a checkpoint in an epoch
+  trainer      transformers/examples/pytorch/image-classification/run_image_classification.py   huggingface/transformers, the script of
+               5.1.0: Trainer, with validation; then once more from a checkpoint in an epoch. The installed package is 5.24.0 or later: the
+               Trainer of 5.1.0 skips batches before it sets the epoch, and its resumed run needs the callback of docs/python.md
 
 PICTURES is a folder of train/CLASS/*.jpg and test/CLASS/*.jpg; the first ones of each class are taken. --mnist is a folder with
 MNIST's four files, packed. Each script is edited twice:
