@@ -6,7 +6,7 @@ import os
 import re
 import tempfile
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, TypeVar
 
 from . import _command
 from ._drawn import html_of
@@ -97,6 +97,18 @@ class TrainResult:
         return html_of(self)
 
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _described(settings: Any) -> Callable[[Function], Function]:
+    """The function's description with that of its further options, where Python keeps descriptions."""
+    def change(function: Function) -> Function:
+        if function.__doc__ and settings.__doc__:
+            function.__doc__ = "%s\n\n    %s\n    " % (function.__doc__.rstrip(), settings.__doc__.strip())
+        return function
+    return change
+
+
 class _Files:
     """Paths for a command; samples of Python objects become record files, which are there as long as it runs."""
 
@@ -155,6 +167,7 @@ def _newest(folder: Any, result: TrainResult) -> None:
     result.best = best if os.path.exists(best) else None
 
 
+@_described(TrainSettings)
 def train(data: Any, model: Optional[str] = None, *, epochs: Optional[int] = None, batch: Optional[int] = None, lr: Optional[float] = None,
           devices: Any = None, augment: Optional[str] = None, val: Any = None, hold_out: Optional[float] = None, checkpoint: Any = None,
           resume: bool = False, seed: Optional[int] = None, on_start: Call = None, on_step: Call = None, on_eval: Call = None,
@@ -178,9 +191,10 @@ def train(data: Any, model: Optional[str] = None, *, epochs: Optional[int] = Non
     val         validation data, as `data`; "none": do not validate. None: the test part that the data bring
     hold_out    validate on this part of the data, 0.1 for a tenth, and train on the others
     checkpoint  folder of the run, written at the end of each epoch
+    seed        of the weights, the order and augmentation
     resume      continue from the newest checkpoint there; settings that are not given stay unchanged
-    settings    every other option of the command, with _ for -: optimizer="adamw", schedule="cosine", patience=3, eval_steps=100,
-                tensorboard="runs/1", deterministic=True, ... options() lists them. None: not given. A list stands for what is
+    settings    every other option of the command (below), with _ for -: optimizer="adamw", schedule="cosine", patience=3, eval_steps=100,
+                tensorboard="runs/1", deterministic=True, ... options() gives them as a dict. None: not given. A list stands for what is
                 separated at the command line: eval_at=[0.5, 1.25], freeze=["0-40", "head"]; True and False for on and off
 
     on_start    function of a dict, called once: network, data and settings
@@ -246,6 +260,7 @@ def _checkpoint_of(checkpoint: Any) -> Any:
     return checkpoint
 
 
+@_described(EvalSettings)
 def evaluate(checkpoint: Any, data: Any, *, on_message: Optional[Callable[[str], Any]] = None,
              **settings: Unpack[EvalSettings]) -> Event:
     """Exact loss and accuracy of a checkpoint on a data set, as `millrace eval` prints them: a dict with samples, val_loss, val_accuracy,
@@ -269,6 +284,7 @@ def evaluate(checkpoint: Any, data: Any, *, on_message: Optional[Callable[[str],
     return rows[0]
 
 
+@_described(PredictSettings)
 def predict(checkpoint: Any, data: Any, *, on_row: Call = None, on_message: Optional[Callable[[str], Any]] = None,
             **settings: Unpack[PredictSettings]) -> List[Event]:
     """The predictions of a checkpoint, as by `millrace predict`: a dict for each sample, in the order of the data.

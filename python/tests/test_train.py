@@ -3,6 +3,7 @@ import fcntl
 import inspect
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -58,6 +59,12 @@ def test_options_are_the_commands(name):
 def test_the_keywords_that_are_written_out_are_options():
     here = [n for n, p in inspect.signature(millrace.train).parameters.items() if p.kind is p.KEYWORD_ONLY and not n.startswith("on_") and n != "progress"]
     assert len(here) >= 9 and set(here) <= set(millrace.options())
+
+
+@pytest.mark.parametrize("function, name", [(millrace.train, "train"), (millrace.evaluate, "eval"), (millrace.predict, "predict")])
+def test_help_describes_every_option(function, name):
+    for keyword in millrace.options(name):
+        assert re.search(r"(?m)^    (?:\w+, )*%s\b" % keyword, function.__doc__), keyword
 
 
 @pytest.mark.parametrize("wrong, right", [("batch_size", "batch"), ("learning_rate", "lr"), ("epoch", "epochs"), ("num_workers", "workers"),

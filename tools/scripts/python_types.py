@@ -98,10 +98,19 @@ def typed_dict(name, base, what, members):
     return "\n".join(lines + ["    %s: %s" % m for m in members.items()]) + "\n"
 
 
+def described(keyword, row):
+    """A line of a description, with names as Python has them."""
+    help_text = re.sub("--([a-z][a-z-]*)", lambda m: m.group(1).replace("-", "_"), row["help"]).replace("\\", "\\\\")
+    text = "%-15s %s%s" % (keyword, help_text, "" if row["default"] is None else " (default %s)" % row["default"])
+    return textwrap.fill(text, 133, initial_indent="    ", subsequent_indent=" " * 20, break_on_hyphens=False)
+
+
 def command(function, name, words):
     explicit = of_function(function)
-    rows = {k: of_option(r) for k, r in _command.settings(words).items() if k not in explicit}
-    return typed_dict(name, None, "Options of `millrace %s`." % words, rows)
+    rows = {k: r for k, r in _command.settings(words).items() if k not in explicit}
+    what = "Options of `millrace %s`, further ones of millrace.%s():\n\n%s" % (
+        words, function.__name__, "\n".join(described(k, r) for k, r in rows.items()))
+    return typed_dict(name, None, what, {k: of_option(r) for k, r in rows.items()})
 
 
 def general(_):
