@@ -50,7 +50,7 @@ uint64_t mri_decoder_bound_bytes(const mr_decode_config *cfg, mri_extremes most,
     return libraries + 3 * seen + other + remade + mri_entropy_bytes(most.pixels) + mri_progressive_bytes() +
            mri_jpeg_coefficient_bound(seen) +
            mri_pixel_path_bound_bytes(seen, mri_min_u64(seen_side, JPEG_MOST_SIDE), side) +
-           mri_resample_bound_bytes(seen_side, side);
+           2 * mri_resample_bound_bytes(seen_side, side); /* luma and chroma */
 }
 
 uint64_t mri_picture_counted(const mr_value *value, const mr_decode_config *cfg, mr_image_header *out)

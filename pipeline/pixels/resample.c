@@ -203,13 +203,13 @@ int mri_resample_plan_set(mri_resample_plan *p, const mri_axis *x, const mri_axi
 
 /* ---- running ---- */
 
-static void copy_rows(const mri_resample_plan *p, const mri_view *src, const uint8_t *from, uint8_t *dst,
-                      size_t dst_stride)
+static void copy_rows(const mri_resample_plan *p, const mri_view *src, const uint8_t *from, uint32_t count,
+                      uint8_t *dst, size_t dst_stride)
 {
     mri_view v = *src;
     v.pixels = from;
     v.width = p->x_hi - p->x_lo;
-    v.height = p->y_hi - p->y_lo;
+    v.height = count;
     if (dst_stride == (size_t)v.width * v.channels) {
         mri_copy_window(&v, 0, 0, v.width, v.height, MRI_OUTSIDE_EDGE, p->flip, dst);
         return;
@@ -229,14 +229,29 @@ static void down_row(const mri_resample_plan *p, uint32_t k, mri_down *d, const 
     p->variant->down(d, row);
 }
 
+uint32_t mri_resample_ready(const mri_resample_plan *p, uint32_t from, uint32_t end)
+{
+    const uint32_t count = p->copy ? p->y_hi - p->y_lo : p->y.count;
+    uint32_t k = from;
+    while (k < count && p->y_lo + (p->copy ? k + 1 : p->y.start[k] + p->y.taps) <= end) k++;
+    return k;
+}
+
 int mri_resample_run(mri_resample_plan *p, const mri_view *src, uint32_t src_x, uint32_t src_y, uint8_t *dst,
                      size_t dst_stride)
+{
+    return mri_resample_rows(p, src, src_x, src_y, 0, p->copy ? p->y_hi - p->y_lo : p->y.count, dst,
+                             dst_stride);
+}
+
+int mri_resample_rows(mri_resample_plan *p, const mri_view *src, uint32_t src_x, uint32_t src_y,
+                      uint32_t first, uint32_t past, uint8_t *dst, size_t dst_stride)
 {
     assert(src->channels == p->x.channels && src->plane_bytes == 0 && src_x <= p->x_lo && src_y <= p->y_lo);
     const uint8_t *from =
         src->pixels + (p->y_lo - src_y) * src->stride + (size_t)(p->x_lo - src_x) * src->channels;
     if (p->copy) {
-        copy_rows(p, src, from, dst, dst_stride);
+        copy_rows(p, src, from + first * src->stride, past - first, dst + first * dst_stride, dst_stride);
         return MR_OK;
     }
     mri_down d = {.stride = src->stride,
@@ -249,10 +264,10 @@ int mri_resample_run(mri_resample_plan *p, const mri_view *src, uint32_t src_x, 
     if (fresh)
         memset(p->rows.data, 0, p->rows.bytes); /* what lies around a row is multiplied by 0, but read */
     int16_t *const rows = (int16_t *)(void *)aligned(&p->rows) + MRI_ROW_LEAD;
-    for (uint32_t k = 0; k < p->y.count; k += MRI_RESAMPLE_ROWS) {
+    for (uint32_t k = first; k < past; k += MRI_RESAMPLE_ROWS) {
         mri_rows four;
         for (uint32_t r = 0; r < MRI_RESAMPLE_ROWS; r++) {
-            const bool there = k + r < p->y.count; /* else the last one again */
+            const bool there = k + r < past; /* else the last one again */
             int16_t *const next = rows + r * row_count;
             if (there) down_row(p, k + r, &d, from, next);
             four.row[r] = there ? next : four.row[r - 1];

@@ -19,7 +19,8 @@ struct plane {
 
 struct mri_pixel_path {
     struct plane plane[3];
-    mri_buffer band; /* resampled planes of one band */
+    mri_resample_plan *chroma; /* of planes whose grid is not that of the first */
+    mri_buffer band;           /* resampled planes of one band */
 };
 
 int mri_pixel_path_create(mri_pixel_path **out)
@@ -37,6 +38,7 @@ void mri_pixel_path_destroy(mri_pixel_path *r)
         mri_buffer_free(&r->plane[c].last);
     }
     mri_buffer_free(&r->band);
+    mri_resample_plan_destroy(r->chroma);
     free(r);
 }
 
@@ -101,7 +103,40 @@ static void transform(struct plane *p, const mri_jpeg_component *k, uint32_t mcu
                      pitch, p->samples.data + (size_t)(y - p->window.y0) * 8 * p->stride, p->stride);
 }
 
-static int make_planes(mri_pixel_path *r, const mri_coefficients *from, uint32_t wanted, mr_error *err)
+/* A result of one band: its rows are made while the planes grow, so that these are still in the second cache.
+ */
+struct rising {
+    mri_resample_plan *plan[3];
+    uint8_t *to[3];
+    size_t stride[3];
+    uint32_t count, done[3]; /* rows */
+};
+
+static mri_view view_of(const struct plane *p)
+{
+    return (mri_view){.pixels = p->samples.data,
+                      .width = (uint32_t)p->stride,
+                      .height = 8 * (p->window.y1 - p->window.y0),
+                      .channels = 1,
+                      .stride = p->stride};
+}
+
+/* Rows of plane c that need nothing below MCU row m; four at a time share their weights. */
+static int rise(struct rising *to, const struct plane *p, uint32_t c, uint32_t rows_of_mcu, uint32_t m)
+{
+    const uint32_t end = 8 * rows_of_mcu * (m + 1), from = to->done[c];
+    const bool all = end >= 8 * p->window.y1;
+    const uint32_t ready = all ? to->count : mri_resample_ready(to->plan[c], from, end),
+                   past = all ? ready : from + (ready - from) / 4 * 4;
+    const mri_view view = view_of(p);
+    if (past == from) return MR_OK;
+    to->done[c] = past;
+    return mri_resample_rows(to->plan[c], &view, 8 * p->window.x0, 8 * p->window.y0, from, past, to->to[c],
+                             to->stride[c]);
+}
+
+static int make_planes(mri_pixel_path *r, const mri_coefficients *from, uint32_t wanted, struct rising *to,
+                       mr_error *err)
 {
     const mri_jpeg_frame *f = from->frame;
     mri_block_window window[MRI_JPEG_MAX_COMPONENTS] = {{0}};
@@ -119,7 +154,11 @@ static int make_planes(mri_pixel_path *r, const mri_coefficients *from, uint32_t
     int rc = from->window(from->self, window, err);
     for (uint32_t m = first; rc == MR_OK && m < end; m++) {
         rc = from->rows(from->self, m, rows, err);
-        for (uint32_t c = 0; rc == MR_OK && c < wanted; c++) transform(&r->plane[c], &f->component[c], m);
+        for (uint32_t c = 0; rc == MR_OK && c < wanted; c++) {
+            transform(&r->plane[c], &f->component[c], m);
+            if (to && rise(to, &r->plane[c], c, f->component[c].v, m))
+                rc = mr_error_set(err, MR_ENOMEM, "JPEG: no memory for rows of the result");
+        }
     }
     return rc == MR_OK ? from->end(from->self, err) : rc;
 }
@@ -150,11 +189,7 @@ static int resample_plane(mri_pixel_path *r, mri_resample_plan *plan, const mri_
         y.count = b->rows;
         if (mri_resample_plan_set(plan, &p->x, &y, b->filter, b->flip, 1)) return MR_ENOMEM;
     }
-    const mri_view view = {.pixels = p->samples.data,
-                           .width = (uint32_t)p->stride,
-                           .height = 8 * (p->window.y1 - p->window.y0),
-                           .channels = 1,
-                           .stride = p->stride};
+    const mri_view view = view_of(p);
     return mri_resample_run(plan, &view, 8 * p->window.x0, 8 * p->window.y0, dst, dst_stride);
 }
 
@@ -166,6 +201,17 @@ static void finish_row(const mri_jpeg_frame *f, uint32_t channels, const uint8_t
     else if (channels == 3) mri_planes_to_rgb(plane[0], plane[1], plane[2], count, dst);
     else
         for (size_t k = 0; k < count; k++) dst[k] = mri_gray(plane[0][k], plane[1][k], plane[2][k]);
+}
+
+/* Planes of the result's width to the result. */
+static void finish(const mri_jpeg_frame *f, const struct band *b, const uint8_t *plane[3], uint8_t *dst,
+                   size_t dst_stride)
+{
+    const bool packed = dst_stride == (size_t)b->width * b->channels;
+    for (uint32_t row = 0; row < (packed ? 1 : b->rows); row++) {
+        finish_row(f, b->channels, plane, (size_t)b->width * (packed ? b->rows : 1), dst + row * dst_stride);
+        for (uint32_t c = 0; c < b->wanted; c++) plane[c] += b->width;
+    }
 }
 
 static int make_band(mri_pixel_path *r, mri_resample_plan *plan, const mri_jpeg_frame *f,
@@ -180,12 +226,42 @@ static int make_band(mri_pixel_path *r, mri_resample_plan *plan, const mri_jpeg_
         plane[c] = to;
         if (resample_plane(r, plan, f, c, b, to, b->width)) return MR_ENOMEM;
     }
-    const bool packed = dst_stride == (size_t)b->width * b->channels;
-    for (uint32_t row = 0; row < (packed ? 1 : b->rows); row++) {
-        finish_row(f, b->channels, plane, packed ? plane_bytes : b->width, dst + row * dst_stride);
-        for (uint32_t c = 0; c < b->wanted; c++) plane[c] += b->width;
+    finish(f, b, plane, dst, dst_stride);
+    return MR_OK;
+}
+
+/* Plans and places for a result of one band; MR_EUNSUPPORTED: planes of three grids. */
+static int prepare_rising(mri_pixel_path *r, mri_resample_plan *plan, const mri_jpeg_frame *f,
+                          const struct band *b, struct rising *to)
+{
+    const size_t plane_bytes = (size_t)b->width * b->rows;
+    *to = (struct rising){.count = b->rows};
+    if (!r->chroma && mri_resample_plan_create(&r->chroma)) return MR_ENOMEM;
+    if (mri_buffer_need(&r->band, b->wanted * plane_bytes)) return MR_ENOMEM;
+    for (uint32_t c = 0; c < b->wanted; c++) {
+        const bool first = c > 0 && same_grid(&f->component[0], &f->component[c]);
+        to->to[c] = r->band.data + c * plane_bytes;
+        to->stride[c] = b->width;
+        to->plan[c] = c == 0 || first ? plan : r->chroma;
+        if (c == 2 && !first && !same_grid(&f->component[1], &f->component[2])) return MR_EUNSUPPORTED;
+        if (first || c == 2) continue;
+        if (mri_resample_plan_set(to->plan[c], &r->plane[c].x, &r->plane[c].y, b->filter, b->flip, 1))
+            return MR_ENOMEM;
     }
     return MR_OK;
+}
+
+/* All bands, from planes that are there. */
+static int make_bands(mri_pixel_path *r, mri_resample_plan *plan, const mri_jpeg_frame *f, struct band b,
+                      uint32_t count, uint8_t *dst, size_t dst_stride)
+{
+    const uint32_t most_rows = b.width < BAND_PIXELS ? BAND_PIXELS / b.width : 1;
+    int rc = MR_OK;
+    for (; b.first < count && rc == MR_OK; b.first += b.rows) {
+        b.rows = count - b.first < most_rows ? count - b.first : most_rows;
+        rc = make_band(r, plan, f, &b, dst + b.first * dst_stride, dst_stride);
+    }
+    return rc;
 }
 
 int mri_pixel_path_run(mri_pixel_path *r, mri_resample_plan *plan, const mri_coefficients *from,
@@ -194,19 +270,31 @@ int mri_pixel_path_run(mri_pixel_path *r, mri_resample_plan *plan, const mri_coe
 {
     const mri_jpeg_frame *f = from->frame;
     const uint32_t wanted = f->component_count == 1 || (channels == 1 && f->colour == MRI_JPEG_YCC) ? 1 : 3;
+    struct band b = {.rows = y->count,
+                     .width = x->count,
+                     .channels = channels,
+                     .wanted = wanted,
+                     .filter = filter,
+                     .flip = flip};
+    struct rising to;
+    const bool one = (uint64_t)x->count * y->count <= BAND_PIXELS;
     int rc = MR_OK;
     for (uint32_t c = 0; c < wanted && rc == MR_OK; c++) rc = plan_plane(&r->plane[c], f, c, x, y, filter);
+    const int rising = rc == MR_OK && one ? prepare_rising(r, plan, f, &b, &to) : MR_EUNSUPPORTED;
+    if (rising == MR_ENOMEM) rc = rising;
     if (rc)
         return mr_error_set(err, rc, "JPEG: no memory for the planes of %u x %u pixels", x->size, y->size);
-    rc = make_planes(r, from, wanted, err);
+    rc = make_planes(r, from, wanted, rising == MR_OK ? &to : NULL, err);
     if (rc) return rc;
-    const uint32_t most_rows = x->count < BAND_PIXELS ? BAND_PIXELS / x->count : 1;
-    struct band b = {
-        .width = x->count, .channels = channels, .wanted = wanted, .filter = filter, .flip = flip};
-    for (; b.first < y->count && rc == MR_OK; b.first += b.rows) {
-        b.rows = y->count - b.first < most_rows ? y->count - b.first : most_rows;
-        rc = make_band(r, plan, f, &b, dst + b.first * dst_stride, dst_stride);
+    if (rising == MR_OK) {
+        const uint8_t *plane[3] = {to.to[0], to.to[1], to.to[2]};
+        if (wanted == 1 && channels == 1)
+            for (uint32_t row = 0; row < b.rows; row++)
+                memcpy(dst + row * dst_stride, plane[0] + (size_t)row * b.width, b.width);
+        else finish(f, &b, plane, dst, dst_stride);
+        return MR_OK;
     }
+    rc = make_bands(r, plan, f, b, y->count, dst, dst_stride);
     return rc == MR_OK
                ? MR_OK
                : mr_error_set(err, rc, "JPEG: no memory for a result of %u x %u pixels", x->count, y->count);

@@ -131,6 +131,29 @@ static const char *text_of(const struct shape *s)
 
 static mri_resample_plan *plan;
 
+/* The rows of the result as soon as mri_resample_ready() says, while the source grows downward: the same
+ * bits. */
+static void check_rising(const struct shape *s, const uint8_t *samples, const uint8_t *expected)
+{
+    const size_t stride = (size_t)s->x.samples * s->channels, out = (size_t)s->x.count * s->channels;
+    uint8_t *grown = malloc(stride * s->y.samples), *dst = malloc(out * s->y.count);
+    const mri_view v = {grown, s->x.samples, s->y.samples, s->channels, stride, 0};
+    uint32_t done = 0;
+    memset(grown, 0x5a, stride * s->y.samples);
+    for (uint32_t end = 0; end < s->y.samples;) {
+        const uint32_t left = s->y.samples - end, more = left < 8 ? left : 8;
+        memcpy(grown + end * stride, samples + end * stride, more * stride);
+        end += more;
+        const uint32_t ready = mri_resample_ready(plan, done, end);
+        if (ready > done) MRT_EQ(mri_resample_rows(plan, &v, 0, 0, done, ready, dst, out), MR_OK);
+        done = ready;
+    }
+    MRT_EQ(done, s->y.count);
+    assert_memory_equal(dst, expected, out * s->y.count);
+    free(grown);
+    free(dst);
+}
+
 /* From the whole source to packed rows. */
 static void run(const struct shape *s, const uint8_t *samples, uint8_t *dst)
 {
@@ -138,6 +161,7 @@ static void run(const struct shape *s, const uint8_t *samples, uint8_t *dst)
     const mri_view v = {samples, s->x.samples, s->y.samples, s->channels, stride, 0};
     MRT_EQ(mri_resample_plan_set(plan, &s->x, &s->y, s->filter, s->flip, s->channels), MR_OK);
     MRT_EQ(mri_resample_run(plan, &v, 0, 0, dst, (size_t)s->x.count * s->channels), MR_OK);
+    check_rising(s, samples, dst);
 }
 
 static size_t result_bytes(const struct shape *s) { return (size_t)s->x.count * s->y.count * s->channels; }
