@@ -132,7 +132,7 @@ class TrainSettings(TypedDict, total=False):
     metrics         serve figures of the run to Prometheus at http://HOST:PORT/metrics; without HOST only this machine can ask; 0:
                     any free port, which is printed
     show            print the learning rate at the beginning of each epoch (log_steps N: at every N-th update) and end
-    show_steps      with show: assume this many updates per epoch without looking at DATA; 0: count those of DATA (default 0)
+    show_steps      with show: assume this many updates per epoch without looking at DATA; 0: count the updates of DATA (default 0)
     optimizer       optimizer: sgd, momentum, adam, adamw, ...; a wrong name lists all
     momentum        momentum of the rule; default: the rule's
     weight_decay    weight decay; default: the model's
