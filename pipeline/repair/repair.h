@@ -126,8 +126,9 @@ typedef struct mri_update_record { /* of the set */
     bool live;                     /* not withdrawn */
     bool ours;                     /* withdrawn by an earlier update */
     bool matched;                  /* a sample of the source has its values */
-    bool named;                    /* a sample of the source has its name */
-    bool superseded;               /* live, not matched, and named */
+    bool repeated;                 /* live, not matched, with the values of a matched record of its name */
+    bool superseded;               /* live, not matched, not repeated, and named */
+    uint64_t named;                /* samples of the source that have its name */
 } mri_update_record;
 
 typedef struct mri_update_set {
@@ -138,6 +139,7 @@ typedef struct mri_update_set {
     /* numbers in src, rising: with no live record of their name, and with one of other contents */
     uint64_t *fresh, *changed;
     uint64_t fresh_count, changed_count, same, withdrawn;
+    uint64_t unnamed; /* bad samples of the source whose name cannot be read */
 } mri_update_set;
 
 /* Reasons of withdrawn samples that an update takes back when the source has them again. */

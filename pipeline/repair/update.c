@@ -9,7 +9,9 @@
  *
  * Each step leaves a whole set, and a repeated call finds by comparison what is left to do. Killed between
  * append and withdraw, the set has a changed sample in both forms until then; the other order would lose it.
- */
+ *
+ * Several samples may have one name, and nothing says which of them an old record of that name was. While one
+ * of them is bad, and has no record therefore, all old records of the name stay. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -149,6 +151,9 @@ static int report(const update *u, mr_error *err)
         if (r->superseded) {
             res->changed++;
             tell(u, MR_SET_UPDATE_CHANGED, MR_NOWHERE, r->number, name);
+        } else if (r->repeated) {
+            res->repeated++;
+            tell(u, MR_SET_UPDATE_REPEATED, MR_NOWHERE, r->number, name);
         } else if (is_gone(r)) {
             res->gone++;
             tell(u, MR_SET_UPDATE_GONE, MR_NOWHERE, r->number, name);
@@ -160,13 +165,27 @@ static int report(const update *u, mr_error *err)
     return MR_OK;
 }
 
+/* A sample without a name may be one of those that seem to be gone. */
+static int check_names(const update *u, mr_error *err)
+{
+    const uint64_t unnamed = u->found.unnamed;
+    if (!unnamed || !u->result->gone || u->cfg->gone != MR_SET_UPDATE_WITHDRAW) return MR_OK;
+    mr_error_set(
+        err, MR_EBADSAMPLE,
+        "%" PRIu64 " bad sample%s of the source %s no readable name and may be among the %" PRIu64
+        " that seem to be gone; nothing was written: repair the source, or leave the records as they "
+        "are (--gone keep)",
+        unnamed, unnamed == 1 ? "" : "s", unnamed == 1 ? "has" : "have", u->result->gone);
+    return place(u, MR_EBADSAMPLE, err);
+}
+
 static int check_rules(const update *u, mr_error *err)
 {
     const mr_set_update_result *res = u->result;
     const bool changed = res->changed && u->cfg->changed == MR_SET_UPDATE_REFUSE,
                gone = res->gone && u->cfg->gone == MR_SET_UPDATE_REFUSE;
     char first[96] = "", second[96] = "";
-    if (!changed && !gone) return MR_OK;
+    if (!changed && !gone) return check_names(u, err);
     if (changed)
         snprintf(first, sizeof first, "%" PRIu64 " sample%s changed in the source%s", res->changed,
                  res->changed == 1 ? " was" : "s were", gone ? ", and " : "");
@@ -257,16 +276,16 @@ static bool is_gone_record(const update *u, const mri_update_record *r)
     return u->cfg->gone == MR_SET_UPDATE_WITHDRAW && is_gone(r);
 }
 
-/* u->found is of the set with its new samples: the present form of a changed sample is matched, or was bad.
- */
+/* u->found is of the set with its new samples, which count as matched. An old record goes when each sample of
+ * its name has a record. */
 static bool is_old_record(const update *u, const mri_update_record *r)
 {
     uint64_t count;
     if (u->cfg->changed != MR_SET_UPDATE_WITHDRAW || !r->superseded) return false;
     const mri_update_record *same = mri_update_find(&u->found, mri_update_name(&u->found, r), &count);
-    for (uint64_t k = 0; k < count; k++)
-        if (same[k].matched) return true;
-    return false;
+    uint64_t matched = 0;
+    for (uint64_t k = 0; k < count; k++) matched += same[k].matched;
+    return matched >= r->named;
 }
 
 static int withdraw(update *u, wanted *want, const char *reason, mr_error *err)
@@ -298,10 +317,11 @@ static int match_new(update *u, mr_error *err)
                 if (before[b].number == r->number) {
                     r->matched = before[b].matched;
                     r->named = before[b].named;
+                    r->repeated = before[b].repeated;
                     r->superseded = before[b].superseded;
                 }
         }
-        if (r->number >= old) r->named = true;
+        if (r->number >= old) r->named = 1; /* it is not gone */
     }
     if (rc) {
         mri_update_set_fini(&now);

@@ -4,7 +4,8 @@
  *   source  pool of a conversion ──► values ──┴─► records of this name: the same values? matched
  *
  * Pictures that the set stores unchanged are compared without decoding them. A name may occur several times:
- * each record is matched by one sample. */
+ * each record is matched by one sample. Records that no sample matches, and that equal a matched one, repeat
+ * it: append(again) made them, and they are not changed samples. */
 #include <stdio.h>
 
 #include "base/util.h"
@@ -126,6 +127,11 @@ mri_update_record *mri_update_find(const mri_update_set *s, const char *name, ui
 }
 
 /* ---- the source ---- */
+typedef struct held { /* the bytes of one record */
+    void *data;
+    size_t room;
+} held;
+
 typedef struct compare {
     mri_update_set *set;
     const char *list_path;
@@ -135,8 +141,7 @@ typedef struct compare {
     mr_mrec *open;             /* the file of the record that was compared last */
     uint32_t open_file;
     uint64_t open_first; /* number of its first record */
-    void *data;
-    size_t room;
+    held record;
     uint64_t fresh_room, changed_room;
 } compare;
 
@@ -156,28 +161,35 @@ static int open_file_of(compare *c, uint64_t number, mr_error *err)
     return rc;
 }
 
-/* A damaged record is not the same. */
-static int is_same(compare *c, const mri_convert_item *item, uint64_t number, bool *same, mr_error *err)
+/* *good: the record is whole; then *out points into h->data. */
+static int read_record(compare *c, uint64_t number, held *h, mr_sample *out, bool *good, mr_error *err)
 {
     mr_error why = MR_ERROR_INIT;
     mri_index_entry e;
-    mr_sample old;
-    *same = false;
+    *good = false;
     int rc = open_file_of(c, number, err);
     if (!rc) rc = mri_mrec_entry(c->open, number - c->open_first, &e, err);
-    if (!rc && e.bytes > c->room) {
-        free(c->data);
-        c->data = malloc((size_t)e.bytes);
-        c->room = c->data ? (size_t)e.bytes : 0;
-        if (!c->data) rc = no_memory(err);
+    if (!rc && e.bytes > h->room) {
+        free(h->data);
+        h->data = malloc((size_t)e.bytes);
+        h->room = h->data ? (size_t)e.bytes : 0;
+        if (!h->data) rc = no_memory(err);
     }
-    if (!rc) rc = mri_pread_all(c->open->fd, c->data, (size_t)e.bytes, e.offset, c->open->path, err);
+    if (!rc) rc = mri_pread_all(c->open->fd, h->data, (size_t)e.bytes, e.offset, c->open->path, err);
     if (rc) return rc;
-    *same =
-        mr_mrec_parse(c->open, number - c->open_first, c->data, (size_t)e.bytes, &old, NULL, &why) == MR_OK;
-    for (uint32_t k = 0; *same && k < c->plan->field_count; k++)
-        *same = mri_known_value(&item->values[k], &old.value[c->in_set[k]]);
+    *good =
+        mr_mrec_parse(c->open, number - c->open_first, h->data, (size_t)e.bytes, out, NULL, &why) == MR_OK;
     return MR_OK;
+}
+
+/* A damaged record is not the same. */
+static int is_same(compare *c, const mri_convert_item *item, uint64_t number, bool *same, mr_error *err)
+{
+    mr_sample old;
+    const int rc = read_record(c, number, &c->record, &old, same, err);
+    for (uint32_t k = 0; !rc && *same && k < c->plan->field_count; k++)
+        *same = mri_known_value(&item->values[k], &old.value[c->in_set[k]]);
+    return rc;
 }
 
 static int add_number(uint64_t **list, uint64_t *count, uint64_t *room, uint64_t number, mr_error *err)
@@ -236,8 +248,9 @@ static int take(compare *c, const mri_convert_item *item, mr_error *err)
     int rc = name_of(c, item, name, sizeof name, err);
     if (!rc && !name[0] && item->rc == MR_OK) rc = no_names(c->plan->info->path, err);
     if (rc) return rc;
+    s->unnamed += !name[0];
     mri_update_record *r = mri_update_find(s, name, &count);
-    for (uint64_t k = 0; k < count; k++) r[k].named = true;
+    for (uint64_t k = 0; k < count; k++) r[k].named++;
     if (item->rc == MR_OK) rc = match(c, item, r, count, &one, err);
     if (rc) return rc;
     if (!one) return add_number(&s->changed, &s->changed_count, &c->changed_room, item->source_index, err);
@@ -247,6 +260,41 @@ static int take(compare *c, const mri_convert_item *item, mr_error *err)
     return MR_OK;
 }
 
+/* Does r, which no sample matches, equal one of `count` records of its name that a sample matches? `mine` and
+ * c->record hold both. */
+static int find_repeated(compare *c, held *mine, mri_update_record *r, const mri_update_record *same_name,
+                         uint64_t count, mr_error *err)
+{
+    mr_sample a, b;
+    bool good;
+    int rc = read_record(c, r->number, mine, &a, &good, err);
+    for (uint64_t k = 0; !rc && good && !r->repeated && k < count; k++) {
+        if (!same_name[k].live || !same_name[k].matched) continue;
+        bool same;
+        rc = read_record(c, same_name[k].number, &c->record, &b, &same, err);
+        for (uint32_t f = 0; !rc && same && f < c->plan->field_count; f++)
+            same = mri_known_value(&a.value[c->in_set[f]], &b.value[c->in_set[f]]);
+        r->repeated = !rc && same;
+    }
+    return rc;
+}
+
+static int find_all_repeated(compare *c, mr_error *err)
+{
+    mri_update_set *s = c->set;
+    held mine = {0};
+    int rc = MR_OK;
+    for (uint64_t k = 0; !rc && k < s->count && !mri_stop_asked(); k++) {
+        mri_update_record *r = &s->record[k];
+        if (!r->live || r->matched || !r->named) continue;
+        uint64_t count;
+        const mri_update_record *first = mri_update_find(s, mri_update_name(s, r), &count);
+        rc = find_repeated(c, &mine, r, first, count, err);
+    }
+    free(mine.data);
+    return rc;
+}
+
 /* Of the samples without a record some are new: no live record of their name is left. */
 static int settle(compare *c, mr_error *err)
 {
@@ -254,14 +302,14 @@ static int settle(compare *c, mr_error *err)
     char name[MRI_MOST_PATH];
     const uint64_t all = s->changed_count;
     s->changed_count = 0;
-    int rc = MR_OK;
+    int rc = find_all_repeated(c, err);
     for (uint64_t k = 0; !rc && k < all; k++) {
         const mri_convert_item item = {.source_index = s->changed[k], .rc = MR_EBADSAMPLE};
         uint64_t count, at = 0;
         rc = name_of(c, &item, name, sizeof name, err);
         if (rc) break;
         mri_update_record *r = mri_update_find(s, name, &count);
-        while (at < count && !(r[at].live && !r[at].matched && !r[at].superseded)) at++;
+        while (at < count && !(r[at].live && !r[at].matched && !r[at].repeated && !r[at].superseded)) at++;
         if (at == count) rc = add_number(&s->fresh, &s->fresh_count, &c->fresh_room, s->changed[k], err);
         else {
             r[at].superseded = true;
@@ -270,7 +318,7 @@ static int settle(compare *c, mr_error *err)
     }
     for (uint64_t k = 0; !rc && k < s->count; k++) {
         mri_update_record *r = &s->record[k];
-        r->superseded = r->live && !r->matched && r->named;
+        r->superseded = r->live && !r->matched && !r->repeated && r->named;
     }
     return rc;
 }
@@ -334,7 +382,7 @@ int mri_update_compare(mri_update_set *s, const char *list_path, const mri_shard
     if (!rc) rc = settle(c, err);
     if (c->open) mr_mrec_close(c->open);
     free(plan.provenance);
-    free(c->data);
+    free(c->record.data);
     free(c);
     return rc;
 }

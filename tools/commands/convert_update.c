@@ -24,7 +24,8 @@ enum { NAMED = 10 }; /* samples of a kind that are named in text; JSON names all
 static const char *const kind_names[] = {[MR_SET_UPDATE_NEW] = "new",
                                          [MR_SET_UPDATE_CHANGED] = "changed",
                                          [MR_SET_UPDATE_GONE] = "gone",
-                                         [MR_SET_UPDATE_BACK] = "back"};
+                                         [MR_SET_UPDATE_BACK] = "back",
+                                         [MR_SET_UPDATE_REPEATED] = "repeated"};
 
 typedef struct update_run {
     const convert_update *args;
@@ -104,6 +105,7 @@ static void report_json(const update_run *r, const mr_set_update_result *res)
     json_u64(&j, "changed", res->changed);
     json_u64(&j, "gone", res->gone);
     json_u64(&j, "back", res->back);
+    json_u64(&j, "repeated", res->repeated);
     json_u64(&j, "same", res->same);
     json_u64(&j, "left_out", res->left_out);
     json_u64(&j, "appended", res->appended);
@@ -135,6 +137,9 @@ static void report(const update_run *r, const mr_set_update_result *res)
         printf("%" PRIu64 " sample%s of SRC %s withdrawn from the set before, and stay%s so\n", res->left_out,
                res->left_out == 1 ? "" : "s", res->left_out == 1 ? "was" : "were",
                res->left_out == 1 ? "s" : "");
+    if (res->repeated)
+        printf("%" PRIu64 " record%s of the set repeat%s another sample, and stay%s\n", res->repeated,
+               res->repeated == 1 ? "" : "s", res->repeated == 1 ? "s" : "", res->repeated == 1 ? "s" : "");
     if (res->bad) printf("%" PRIu64 " bad sample%s left out\n", res->bad, res->bad == 1 ? " was" : "s were");
 }
 

@@ -86,9 +86,9 @@ typedef struct mr_convert_config {
      * rising sample numbers */
     bool (*bad_told)(void *context, uint64_t sample);
     /* Called once before the first byte, from the calling thread, with the estimated size of the output and
-     * the free space of its file system (UINT64_MAX: unknown); or NULL */
+     * the free space of its file system (UINT64_MAX: unknown), unless the conversion is refused; or NULL */
     void (*space)(void *context, uint64_t bytes, uint64_t free_bytes);
-    bool no_space_check; /* write although the estimate is larger than the free space */
+    bool no_space_check; /* write although the free space is surely too small */
 } mr_convert_config;
 
 MR_API void mr_convert_defaults_sized(mr_convert_config *cfg, size_t struct_size);
@@ -123,8 +123,8 @@ typedef struct mr_convert_result {
  * MR_EINVAL      a setting is invalid; DST is a folder or a link, is the source, or lies inside its folder
  * MR_EBADSAMPLE  more than max_bad samples are bad, or no sample could be converted
  * MR_ECANCELED   stop was set
- * MR_EIO         with sys_errno ENOSPC and nothing written: the estimated size of the output is above the
- *                free space (mr_output_check_space())
+ * MR_EIO         with sys_errno ENOSPC and nothing written: the free space is below the size of unchanged
+ *                pictures, or below the mean size of up to 24 converted samples less three standard errors
  * other < 0      the source could not be read or the output not written; err names the file */
 MR_API int mr_convert_sized(const mr_source *src, const char *dst, const mr_convert_config *cfg,
                             mr_convert_result *out, mr_error *err);
@@ -208,10 +208,11 @@ typedef enum mr_set_update_rule {
 } mr_set_update_rule;
 
 typedef enum mr_set_update_kind {
-    MR_SET_UPDATE_NEW = 0, /* the set has no sample of this name */
-    MR_SET_UPDATE_CHANGED, /* label or contents differ */
-    MR_SET_UPDATE_GONE,    /* the source has no sample of this name */
-    MR_SET_UPDATE_BACK,    /* an earlier update withdrew it, and the source has it again, unchanged */
+    MR_SET_UPDATE_NEW = 0,  /* the set has no sample of this name */
+    MR_SET_UPDATE_CHANGED,  /* label or contents differ */
+    MR_SET_UPDATE_GONE,     /* the source has no sample of this name */
+    MR_SET_UPDATE_BACK,     /* an earlier update withdrew it, and the source has it again, unchanged */
+    MR_SET_UPDATE_REPEATED, /* one more record with name and values of a sample of the source; it stays */
 } mr_set_update_kind;
 
 typedef struct mr_set_update_finding {
@@ -258,9 +259,11 @@ typedef struct mr_set_update_result {
     uint64_t left_out; /* samples of the source that were withdrawn from the set, and not by an
                           update: they stay withdrawn */
     uint64_t appended, withdrawn, restored; /* by this call */
-    uint64_t bad;   /* omitted samples; the old record of a changed sample that is bad stays */
-    uint32_t files; /* new ones */
-    bool resumed;   /* an interrupted call was finished first */
+    uint64_t bad;      /* omitted samples; all old records with the name of a bad sample stay */
+    uint32_t files;    /* new ones */
+    bool resumed;      /* an interrupted call was finished first */
+    uint64_t repeated; /* records of the set that repeat another one, as mr_append() with `again` makes them:
+                          neither changed nor gone */
 } mr_set_update_result;
 
 /* Bring a set of record files up to date with its source: compare all samples by name, label and contents,

@@ -60,6 +60,27 @@ head -c 300 d/train/disc/00007.jpg >a/disc/00007.jpg
 run 3 convert a set/s.mrec --update --changed withdraw --quiet
 err_has "a/disc/00007.jpg: sample 7:"; out_has "appended 0 in 0 files, withdrew 0"; out_has "1 bad sample was left out"
 
+# records that `append --again` repeated are not changed ones
+rm -rf set && cp -r first set
+mkdir once && cp -r a/. once && rm once/*/0001?.jpg once/*/0002?.jpg; cp d/train/disc/0000?.jpg once/disc; cp d/train/ring/0000?.jpg once/ring
+run 0 append set/s.mrec once --again --quiet
+run 0 convert once set/s.mrec --update --changed withdraw --quiet
+out_has "0 new, 0 changed, 0 gone, 20 the same"; out_has "20 records of the set repeat another sample, and stay"
+out_has "withdrew 0"; out_has "repeated: disc/00000.jpg"
+
+# two samples of one name, one changed and damaged: its old record stays, also beside the present form of the other
+mkdir -p two/x/disc two/y/disc
+cp d/train/disc/0000[12].jpg two/x/disc; cp d/train/disc/00003.jpg two/y/disc/00001.jpg
+tar -C two/x -cf two/0.tar disc; tar -C two/y -cf two/1.tar disc
+run 0 convert 'two/?.tar' pair/s.mrec --shard-size 16K --quiet
+cp d/train/disc/00004.jpg two/x/disc/00001.jpg; head -c 300 d/train/disc/00005.jpg >two/y/disc/00001.jpg
+tar -C two/x -cf two/0.tar disc; tar -C two/y -cf two/1.tar disc
+run 3 convert 'two/?.tar' pair/s.mrec --update --changed withdraw --quiet
+out_has "appended 1 in 1 file, withdrew 0"; out_has "1 bad sample was left out"
+cp d/train/disc/00005.jpg two/y/disc/00001.jpg; tar -C two/y -cf two/1.tar disc
+run 0 convert 'two/?.tar' pair/s.mrec --update --changed withdraw --quiet
+out_has "appended 1 in 1 file, withdrew 2"
+
 # what does not go together, and what is no such set
 run 2 convert a set/s.mrec --update --resize 8 --quiet; err_has "--resize does not go with --update"
 run 2 convert a x.mrec --gone keep --quiet; err_has "--changed and --gone go with --update"
