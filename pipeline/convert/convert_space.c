@@ -1,14 +1,20 @@
 /* pipeline/convert/convert_space.c: how many bytes a conversion will write, estimated before the first one.
  *
  * Stored unchanged, pictures take the bytes of the source, plus names, entry points, headers and index. For
- * other forms some samples are converted, and the mean is taken with a tenth more. Where the disk has a
- * multiple of all that could be needed, and the set is small, nothing is converted for it. */
+ * other forms up to 24 samples, spread over the source, are converted: their mean is the estimate, and the
+ * mean less three standard errors is what will surely be needed. A conversion is refused only when the disk
+ * lacks that; that the estimate is larger than the free space is reported. */
+#include <math.h>
+
 #include "base/util.h"
 #include "pipeline/convert/convert.h"
 #include "pipeline/convert/convert_sample.h"
 
-enum { SAMPLES = 24, NAME_BYTES = 40, FILE_BYTES = 16384, PAGE = 4096, MOST_TIMES = 64 };
-#define LARGE_BYTES ((uint64_t)256 << 20)
+enum { SAMPLES = 24, NAME_BYTES = 40, FILE_BYTES = 16384, PAGE = 4096 };
+
+typedef struct estimate {
+    double likely, least; /* bytes */
+} estimate;
 
 /* Around the values of a sample, in this kind of file. */
 static uint64_t frame_bytes(const mri_convert_plan *plan)
@@ -24,14 +30,31 @@ static uint64_t frame_bytes(const mri_convert_plan *plan)
 static bool is_unchanged(const mri_convert_plan *plan)
 {
     const mr_convert_config *cfg = &plan->cfg;
-    return plan->image < 0 || (cfg->store == MR_STORE_JPEG && cfg->resize == 0 && !cfg->transcode);
+    return plan->image >= 0 && cfg->store == MR_STORE_JPEG && cfg->resize == 0 && !cfg->transcode;
 }
 
-/* Mean bytes of the values of a sample. false: none of them could be converted. */
-static bool measure(const mri_convert_plan *plan, uint64_t *mean)
+/* Bytes of the values of a sample. 0: it cannot be converted. */
+static double bytes_of(const mri_convert_plan *plan, mri_convert_desk *desk, mri_convert_item *item,
+                       uint64_t sample)
+{
+    double bytes = 0;
+    mri_convert_item_clear(item);
+    item->source_index = sample;
+    mri_convert_sample(plan, desk, item);
+    for (uint32_t f = 0; item->rc == MR_OK && f < plan->field_count; f++) {
+        uint8_t scratch[8];
+        size_t own;
+        mri_value_bytes(&item->values[f], scratch, &own);
+        bytes += (double)own;
+    }
+    return bytes;
+}
+
+/* Of the values of one sample. false: none could be converted. */
+static bool measure(const mri_convert_plan *plan, estimate *out)
 {
     const uint64_t count = plan->info->count, some = mri_min_u64(count, SAMPLES);
-    uint64_t bytes = 0, good = 0;
+    double sum = 0, squares = 0, good = 0;
     mr_budget *budget;
     mri_convert_desk desk;
     mri_convert_item *item = calloc(1, sizeof *item);
@@ -41,40 +64,36 @@ static bool measure(const mri_convert_plan *plan, uint64_t *mean)
     }
     mri_convert_desk_init(&desk, budget);
     for (uint64_t k = 0; k < some; k++) {
-        uint8_t scratch[8];
-        size_t own;
-        mri_convert_item_clear(item);
-        item->source_index = count / some * k;
-        mri_convert_sample(plan, &desk, item);
-        if (item->rc) continue;
-        good++;
-        for (uint32_t f = 0; f < plan->field_count; f++) {
-            mri_value_bytes(&item->values[f], scratch, &own);
-            bytes += own;
-        }
+        const double bytes = bytes_of(plan, &desk, item, count / some * k);
+        sum += bytes;
+        squares += bytes * bytes;
+        good += bytes > 0;
     }
     mri_convert_item_fini(item);
     mri_convert_desk_fini(&desk);
     mr_budget_destroy(budget);
     free(item);
-    *mean = good ? bytes / good : 0;
-    return good > 0;
+    if (good == 0) return false;
+    const double mean = sum / good, variance = fmax(0, squares / good - mean * mean);
+    out->likely = mean;
+    out->least = some == count ? mean : fmax(0, mean - 3 * sqrt(variance / good));
+    return true;
 }
 
 /* Of the samples from `first` on. */
-static uint64_t estimate(const mri_convert_plan *plan, uint64_t first, uint64_t room)
+static estimate of_conversion(const mri_convert_plan *plan, uint64_t first)
 {
-    const uint64_t count = plan->info->count, left = count - first;
-    const double share = (double)left / (double)mri_max_u64(count, 1);
-    const double in = (double)plan->info->total_bytes * share, frames = (double)(left * frame_bytes(plan));
-    uint64_t mean = 0;
-    double files = FILE_BYTES, bytes = in;
-    if (is_unchanged(plan)) bytes += plan->entries >= 0 ? in / 64 : 0;
-    else if ((plan->info->total_bytes >= LARGE_BYTES || in * MOST_TIMES > (double)room) &&
-             measure(plan, &mean))
-        bytes = (double)mean * (double)left * 1.1;
-    if (plan->cfg.shard_bytes) files += bytes / (double)plan->cfg.shard_bytes * FILE_BYTES;
-    return (uint64_t)(bytes + frames + files);
+    const uint64_t count = plan->info->count;
+    const double left = (double)(count - first);
+    const double in = (double)plan->info->total_bytes * left / (double)mri_max_u64(count, 1);
+    double more = left * (double)frame_bytes(plan) + FILE_BYTES;
+    estimate e = {in, in};
+    if (is_unchanged(plan)) more += plan->entries >= 0 ? in / 64 : 0;
+    else if (measure(plan, &e)) e = (estimate){e.likely * left, e.least * left};
+    else e.least = 0;
+    if (plan->cfg.shard_bytes) more += e.likely / (double)plan->cfg.shard_bytes * FILE_BYTES;
+    e.likely += more;
+    return e;
 }
 
 int mri_convert_check_space(const mri_convert_plan *plan, const char *dst, uint64_t first, mr_error *err)
@@ -85,10 +104,13 @@ int mri_convert_check_space(const mri_convert_plan *plan, const char *dst, uint6
     if (plan->info->total_bytes == 0 || first >= plan->info->count)
         return MR_OK; /* the program's own samples */
     mr_output_check_space(dst, 0, &room, NULL);
-    const uint64_t bytes = estimate(plan, first, room);
-    const int rc = mr_output_check_space(dst, bytes, NULL, &why);
-    if (cfg->space) cfg->space(cfg->context, bytes, room);
-    if (rc == MR_OK || cfg->no_space_check) return MR_OK;
-    if (err) *err = why;
-    return rc;
+    const estimate e = of_conversion(plan, first);
+    const uint64_t likely = (uint64_t)e.likely;
+    if (e.least > (double)room && !cfg->no_space_check) {
+        const int rc = mr_output_check_space(dst, likely, NULL, &why);
+        if (rc && err) *err = why;
+        return rc;
+    }
+    if (cfg->space) cfg->space(cfg->context, likely, room);
+    return MR_OK;
 }

@@ -78,10 +78,11 @@ const char *size_text(double bytes, char *buf, size_t buf_bytes)
 void space_say(uint64_t bytes, uint64_t free_bytes, bool quiet)
 {
     char needed[32], there[32];
-    if (quiet || bytes < (uint64_t)1 << 30) return;
+    const bool short_of = bytes > free_bytes;
+    if (!short_of && (quiet || bytes < (uint64_t)1 << 30)) return;
     size_text((double)bytes, needed, sizeof needed);
     if (free_bytes == UINT64_MAX) say("about %s are to be written", needed);
     else
-        say("about %s are to be written; %s are free", needed,
-            size_text((double)free_bytes, there, sizeof there));
+        say("about %s are to be written; %s are free%s", needed,
+            size_text((double)free_bytes, there, sizeof there), short_of ? ", which may be too little" : "");
 }

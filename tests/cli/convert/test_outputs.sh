@@ -125,6 +125,10 @@ if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=16k tmpfs small 2>err; then
         esac
     done <made
     rm -rf small/*
+    run 1 convert d small/x.mrec --store raw --resize 96 --quiet; err_has "are to be written, and 16.0 KiB are free"
+    equal "$(ls small)" ""
+    run 1 convert d small/x.mrec --store raw --resize 96 --quiet --no-space-check; err_has "which may be too little"
+    rm -rf small/*
     run 1 train d --model cifar-cnn --batch 1 --epochs 20 --trace small/t.json --quiet; err_has "No space left"
     equal "$(ls small)" ""
     umount small
