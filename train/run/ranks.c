@@ -156,7 +156,7 @@ int mri_ranks_agree(const mri_ranks *r, const char *text, mr_error *err)
         all[(size_t)(i + 1) * TEXT_BYTES - 1] = '\0';
         skip_equal(&first, &other);
         rc = mr_error_set(err, odd ? MR_EINVAL : MR_EPEER,
-                          "the ranks are no run together: rank %u (%s) has '%.*s', rank 0 (%s) '%.*s'", i,
+                          "the settings of the ranks differ: rank %u (%s) has '%.*s', rank 0 (%s) '%.*s'", i,
                           mr_world_host(r->world, i), (int)line_bytes(other), other,
                           mr_world_host(r->world, 0), (int)line_bytes(first), first);
     }
