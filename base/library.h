@@ -14,7 +14,7 @@ typedef struct mri_symbol {
 } mri_symbol;
 
 /* The first of files (NULL ends them) that can be opened. MR_OK: table is filled. MR_ENOENT: none can be
- * opened; *what is the loader's reason for the last one. MR_EUNSUPPORTED: the library lacks the function
+ * opened; *returns the loader's reason for the last one. MR_EUNSUPPORTED: the library lacks the function
  * *what; table is incomplete. *what lasts until the thread's next call. */
 int mri_library_open(void *table, const char *const *files, const mri_symbol *symbols, size_t count,
                      const char **what);

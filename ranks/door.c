@@ -61,8 +61,8 @@ bool mri_door_tell(mri_door *d, char *text, size_t bytes)
     bool any = false;
     pthread_mutex_lock(&d->lock);
     for (uint32_t k = 0; k < d->count && !any; k++) {
-        any = !d->notes[k].told;
-        d->notes[k].told = true;
+        any = !d->notes[k].reported;
+        d->notes[k].reported = true;
         if (any) write_note(&d->notes[k], text, bytes);
     }
     if (!any && d->more && !d->told_more) {
@@ -90,7 +90,7 @@ void mri_door_take(mri_door *d, mri_door *from)
     d->all += from->all;
     d->more = d->more || from->more;
     for (uint32_t k = 0; k < from->count; k++)
-        if (!from->notes[k].told) add_locked(d, &from->notes[k].from, from->notes[k].why);
+        if (!from->notes[k].reported) add_locked(d, &from->notes[k].from, from->notes[k].why);
     pthread_mutex_unlock(&from->lock);
     pthread_mutex_unlock(&d->lock);
 }

@@ -14,7 +14,7 @@ enum { MRI_DOOR_NOTES = 16 };
 typedef struct mri_door_note {
     mri_wire_seat from; /* its address */
     mri_refusal why;
-    bool told;
+    bool reported;
 } mri_door_note;
 
 typedef struct mri_door {

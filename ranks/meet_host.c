@@ -38,8 +38,8 @@ typedef struct hosting {
     uint32_t count, room;
     struct pollfd *polls; /* the listener's first */
     uint64_t due, refuse_at;
-    mr_error why; /* code 0: nothing is wrong yet */
-    bool told;    /* everybody who had come */
+    mr_error why;  /* code 0: nothing is wrong yet */
+    bool reported; /* everybody who had come */
 } hosting;
 
 static void drop(hosting *h, uint32_t k)
@@ -127,7 +127,7 @@ static void take_hello(hosting *h, guest *g)
         say_other(g, "another job meets there");
         return;
     }
-    if (h->told) {
+    if (h->reported) {
         say_why(h, g);
         return;
     }
@@ -285,7 +285,7 @@ static int tell_refusal(hosting *h, mr_error *err)
     for (uint32_t k = 0; k < h->count; k++)
         if (h->guests[k].state != GUEST_STRANGER && h->guests[k].state != GUEST_LEAVING)
             say_why(h, &h->guests[k]);
-    h->told = true;
+    h->reported = true;
     h->refuse_at = mri_clock_ns() + REFUSAL_S * SECOND_NS;
     while (mri_clock_ns() < h->refuse_at && leaving_count(h)) poll_once(h);
     if (err) *err = h->why;

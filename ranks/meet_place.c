@@ -210,18 +210,18 @@ static void add_ports(mri_place *out)
 int mri_place_find(mri_place *out, const mr_world_config *cfg, mr_error *err)
 {
     mr_launch at = {.local_size = 0};
-    const char *told = variable("MILLRACE_MEET");
+    const char *given = variable("MILLRACE_MEET");
     memset(out, 0, sizeof *out);
     int rc = mr_launch_find(&at, err);
     if (rc != MR_OK && cfg->meet && cfg->job) rc = MR_OK; /* nobody needs the launcher */
     if (rc == MR_OK)
         rc = cfg->meet ? take_text(out, cfg->meet, "meet", err)
-             : told    ? take_text(out, told, "MILLRACE_MEET", err)
+             : given   ? take_text(out, given, "MILLRACE_MEET", err)
                        : take_launcher(out, &at, cfg->size, err);
     if (rc != MR_OK) return rc;
     out->this_host_only = is_loopback(out->host);
     make_key(out, cfg, &at);
-    const bool stated = (cfg->meet || told) && out->port_count;
+    const bool stated = (cfg->meet || given) && out->port_count;
     if (!stated) add_ports(out);
     return MR_OK;
 }

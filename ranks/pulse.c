@@ -298,22 +298,23 @@ bool mri_pulse_blames(const mri_pulse *p, uint32_t *rank, mri_blame_how *how)
 int mri_pulse_verdict(mri_pulse *p, const char *doing, mr_error *err)
 {
     const mri_blame *v = &p->verdict;
-    char who[MRI_WIRE_HOST_BYTES + 48], told[32] = "";
+    char who[MRI_WIRE_HOST_BYTES + 48], reported[32] = "";
     if (v->rank == p->rank) snprintf(who, sizeof who, "this rank, %u,", v->rank);
     else snprintf(who, sizeof who, "rank %u (host %.63s)", v->rank, p->hosts[v->rank]);
     if (p->told_by != p->rank && p->told_by != v->rank)
-        snprintf(told, sizeof told, " (as rank %u says)", p->told_by);
+        snprintf(reported, sizeof reported, " (as rank %u says)", p->told_by);
     switch (v->how) {
     case MRI_BLAME_GAVE_UP:
-        return mr_error_set(err, MR_EPEER, "%s gave up%s: %.480s; %s", who, told, v->text, doing);
+        return mr_error_set(err, MR_EPEER, "%s gave up%s: %.480s; %s", who, reported, v->text, doing);
     case MRI_BLAME_SILENT:
-        return mr_error_set(err, MR_EPEER, "%s was not heard of for %.20s%s; %s", who, v->text, told, doing);
+        return mr_error_set(err, MR_EPEER, "%s was not heard of for %.20s%s; %s", who, v->text, reported,
+                            doing);
     case MRI_BLAME_LEFT:
-        return mr_error_set(err, MR_EPEER, "%s has ended, and others still wait for it%s; %s", who, told,
+        return mr_error_set(err, MR_EPEER, "%s has ended, and others still wait for it%s; %s", who, reported,
                             doing);
     case MRI_BLAME_LOST: break;
     }
-    return mr_error_set(err, MR_EPEER, "%s ended without a word%s; %s", who, told, doing);
+    return mr_error_set(err, MR_EPEER, "%s ended without a word%s; %s", who, reported, doing);
 }
 
 void mri_pulse_give_up(mri_pulse *p, const char *text)

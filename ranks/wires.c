@@ -73,8 +73,8 @@ typedef struct joining {
     mri_channel *const *channels;
     uint32_t rank, size;
     card *cards;
-    apart *aparts, *told;   /* by rank: of the pair; as the other end reports */
-    mri_carrier **carriers; /* [channel * size + rank] */
+    apart *aparts, *reported; /* by rank: of the pair; as the other end reports */
+    mri_carrier **carriers;   /* [channel * size + rank] */
     mr_world_piece *pieces;
     int listener;
 } joining;
@@ -352,16 +352,16 @@ static void take_all(joining *j)
 static int tell(joining *j, const bool *candidates, bool lower, mr_error *err)
 {
     memset(j->pieces, 0, 2 * (size_t)j->size * sizeof *j->pieces);
-    memset(j->told, 0, j->size * sizeof *j->told);
+    memset(j->reported, 0, j->size * sizeof *j->reported);
     for (uint32_t r = 0; r < j->size; r++) {
         if (r == j->rank || !candidates[r]) continue;
         const bool sends = (r < j->rank) == lower;
-        const mr_world_piece piece = {sends ? &j->aparts[r] : &j->told[r], sizeof *j->told};
+        const mr_world_piece piece = {sends ? &j->aparts[r] : &j->reported[r], sizeof *j->reported};
         j->pieces[sends ? r : j->size + r] = piece;
     }
     const int rc = mr_world_exchange(j->world, CALLS, j->pieces, j->pieces + j->size, err);
     for (uint32_t r = 0; rc == MR_OK && r < j->size; r++)
-        if (!is_apart(j, r)) j->aparts[r] = j->told[r];
+        if (!is_apart(j, r)) j->aparts[r] = j->reported[r];
     return rc;
 }
 
@@ -458,11 +458,11 @@ static int allocate(joining *j, outcome **all, mr_error *err)
     const size_t size = j->size;
     j->cards = calloc(size, sizeof *j->cards);
     j->aparts = calloc(size, sizeof *j->aparts);
-    j->told = calloc(size, sizeof *j->told);
+    j->reported = calloc(size, sizeof *j->reported);
     j->carriers = calloc(MR_WORLD_CHANNELS * size, sizeof(mri_carrier *));
     j->pieces = calloc(2 * size, sizeof *j->pieces);
     *all = calloc(size, sizeof **all);
-    if (j->cards && j->aparts && j->told && j->carriers && j->pieces && *all) return MR_OK;
+    if (j->cards && j->aparts && j->reported && j->carriers && j->pieces && *all) return MR_OK;
     return mr_error_set(err, MR_ENOMEM, "no memory for the wires of %zu ranks", size);
 }
 
@@ -473,7 +473,7 @@ static void end(joining *j, outcome *all)
     if (j->cards) explicit_bzero(j->cards, j->size * sizeof *j->cards);
     free(j->cards);
     free(j->aparts);
-    free(j->told);
+    free(j->reported);
     free(j->carriers);
     free(j->pieces);
     free(all);

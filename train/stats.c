@@ -105,14 +105,14 @@ static void put_cause(char *out, size_t out_bytes, const mri_verdict_input *in, 
 /* "4.1 decoding, 1.6 cores taken by other threads": the largest first, as long as they count. */
 static void list_causes(const mri_verdict_input *in, double idle, char *out, size_t out_bytes)
 {
-    uint32_t told = 0;
+    uint32_t reported = 0;
     out[0] = '\0';
     for (int n = 0; n < 3; n++) {
         int most = -1;
         for (int i = 0; i <= MR_CAUSE_NETWORK; i++)
-            if (!(told & 1u << i) && (most < 0 || ns_of(in, i) > ns_of(in, most))) most = i;
+            if (!(reported & 1u << i) && (most < 0 || ns_of(in, i) > ns_of(in, most))) most = i;
         if ((double)ns_of(in, most) < 0.05 * (double)all_of(in)) break;
-        told |= 1u << most;
+        reported |= 1u << most;
         put_cause(out, out_bytes, in, most, idle);
     }
 }

@@ -415,7 +415,7 @@ static int open_stages(mr_trainer *t, mr_device *const *devices, const mri_repli
 {
     int rc =
         t->split.count > 0 ? mri_split_open(&t->split, &t->team, &t->exchange, devices, replica, err) : MR_OK;
-    if (rc == MR_OK && t->split.count > 0) t->flights.told = mri_split_last(&t->split);
+    if (rc == MR_OK && t->split.count > 0) t->flights.measured = mri_split_last(&t->split);
     return rc;
 }
 

@@ -28,7 +28,7 @@ void mri_filelist_fini(mri_filelist *l)
 {
     for (uint32_t k = 0; k < l->count; k++) free(l->path[k]);
     free(l->path);
-    free(l->told);
+    free(l->reported);
     *l = (mri_filelist){0};
 }
 
@@ -58,7 +58,7 @@ void mri_filelist_note(mri_filelist *l, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    mri_told_line(&l->told, format, args);
+    mri_told_line(&l->reported, format, args);
     va_end(args);
 }
 
@@ -68,9 +68,9 @@ void mri_filelist_tell(mri_filelist *l, mr_source *src)
     src->info.only_test = l->only_test;
     src->missing_files = l->missing;
     mri_source_set_parts(src, l->there, l->part);
-    if (l->told) mri_told_add(&src->report, l->told);
-    free(l->told);
-    l->told = NULL;
+    if (l->reported) mri_told_add(&src->report, l->reported);
+    free(l->reported);
+    l->reported = NULL;
 }
 
 static bool regular(const char *path)

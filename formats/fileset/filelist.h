@@ -40,7 +40,7 @@ typedef struct mri_filelist {
                            either */
     const char *const *companions; /* endings of files that are read beside these; NULL: none */
     uint32_t missing;              /* numbers without a file between the files' numbers */
-    char *told;                    /* files left out and the reasons, as lines for the user; NULL: none */
+    char *reported;                /* files left out and the reasons, as lines for the user; NULL: none */
 } mri_filelist;
 
 int mri_filelist_find(mri_filelist *out, const char *path, mr_split split, mri_accept *accept, mr_error *err);

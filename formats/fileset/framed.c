@@ -278,7 +278,7 @@ static int take_list(mri_framed *f, mri_filelist *files, mr_error *err)
         f->memory_bytes += strlen(files->path[k]) + 1;
     }
     free(files->path);
-    free(files->told); /* whoever wanted to pass it on has done so */
+    free(files->reported); /* whoever wanted to pass it on has done so */
     *files = (mri_filelist){0};
     return MR_OK;
 }

@@ -139,7 +139,7 @@ int mri_record_parse_trusted(const mri_meta *meta, const uint8_t *data, size_t b
  * False: it is not. */
 bool mri_record_payload(const mri_meta *meta, const uint8_t *data, size_t bytes, uint32_t field,
                         const uint8_t **payload, size_t *payload_bytes);
-/* The same as offset from the record's start, from its header alone: `bytes` may end behind the header. */
+/* The same as offset from the record's start, from its header alone: `bytes` may end after the header. */
 bool mri_record_place(const mri_meta *meta, const uint8_t *head, size_t bytes, uint32_t field,
                       uint64_t *offset, uint64_t *payload_bytes);
 /* A view of the bytes a value has on disk; INT and FLOAT are put into scratch. */

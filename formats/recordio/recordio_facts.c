@@ -63,7 +63,7 @@ void mri_rec_tell(mri_rec_gather *g, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    mri_told_line(&g->told, format, args);
+    mri_told_line(&g->reported, format, args);
     va_end(args);
 }
 
@@ -74,17 +74,17 @@ void mri_rec_gather_fini(mri_rec_gather *g)
     free(g->class);
     free(g->name_at);
     free(g->text);
-    free(g->told);
+    free(g->reported);
     *g = (mri_rec_gather){0};
 }
 
 /* ---- the note ---- */
 typedef struct sizes {
-    uint64_t flags, samples, boxes, text, told;
+    uint64_t flags, samples, boxes, text, reported;
 } sizes;
 
 typedef struct layout { /* offsets */
-    uint64_t start, box, class, name_at, text, told, all;
+    uint64_t start, box, class, name_at, text, reported, all;
 } layout;
 
 static layout lay_out(const sizes *s)
@@ -95,8 +95,8 @@ static layout lay_out(const sizes *s)
     l.class = l.box + 16 * s->boxes;
     l.name_at = l.class + 8 * s->boxes;
     l.text = l.name_at + (s->flags & HAS_NAMES ? starts : 0);
-    l.told = l.text + s->text;
-    l.all = l.told + s->told;
+    l.reported = l.text + s->text;
+    l.all = l.reported + s->reported;
     return l;
 }
 
@@ -120,7 +120,7 @@ static sizes sizes_of(const mri_rec_gather *g, uint64_t samples)
                    .samples = samples,
                    .boxes = g->box_count,
                    .text = g->text_bytes,
-                   .told = g->told ? strlen(g->told) + 1 : 0};
+                   .reported = g->reported ? strlen(g->reported) + 1 : 0};
 }
 
 int mri_rec_gathered(mri_rec_gather *g, uint64_t samples, uint64_t room, uint8_t **out, size_t *bytes,
@@ -146,7 +146,7 @@ int mri_rec_gathered(mri_rec_gather *g, uint64_t samples, uint64_t room, uint8_t
         for (uint64_t k = 0; k <= samples; k++) at[k] = k < g->named ? g->name_at[k] : g->text_bytes;
         copy(note + l.text, g->text, s.text);
     }
-    copy(note + l.told, g->told, s.told);
+    copy(note + l.reported, g->reported, s.reported);
     *out = note;
     *bytes = (size_t)l.all;
     return MR_OK;
@@ -167,16 +167,16 @@ bool mri_rec_facts_read(mri_rec_facts *out, const uint8_t *note, size_t bytes, u
     if (bytes < HEAD) return false;
     memcpy(&s, note, HEAD);
     if (s.flags > (HAS_BOXES | HAS_NAMES) || s.samples != samples || s.samples > (uint64_t)1 << 40 ||
-        s.boxes > bytes || s.text > bytes || s.told > bytes)
+        s.boxes > bytes || s.text > bytes || s.reported > bytes)
         return false;
     const layout l = lay_out(&s);
-    if (l.all != bytes || (s.told && note[bytes - 1] != '\0')) return false;
+    if (l.all != bytes || (s.reported && note[bytes - 1] != '\0')) return false;
     if (s.flags & HAS_BOXES) out->start = (const uint64_t *)(const void *)(note + l.start);
     if (s.flags & HAS_NAMES) out->name_at = (const uint64_t *)(const void *)(note + l.name_at);
     out->box = (const float *)(const void *)(note + l.box);
     out->class = (const int64_t *)(const void *)(note + l.class);
     out->text = (const char *)note + l.text;
-    out->told = s.told ? (const char *)note + l.told : NULL;
+    out->reported = s.reported ? (const char *)note + l.reported : NULL;
     return (out->start ? starts_fit(out->start, samples, s.boxes) : s.boxes == 0) &&
            (out->name_at ? starts_fit(out->name_at, samples, s.text) : s.text == 0);
 }

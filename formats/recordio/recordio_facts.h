@@ -23,7 +23,7 @@ typedef struct mri_rec_gather {
     uint64_t *name_at;
     uint64_t text_bytes, text_cap;
     char *text;
-    char *told; /* lines */
+    char *reported; /* lines */
 } mri_rec_gather;
 
 /* The next sample's boxes, from its packed labels (count floats). Labels that are not objects give no boxes:
@@ -46,7 +46,7 @@ typedef struct mri_rec_facts { /* all of it points into the note */
     const int64_t *class;
     const uint64_t *name_at; /* samples + 1; NULL: no names */
     const char *text;        /* of the names, without ends */
-    const char *told;        /* NULL: nothing */
+    const char *reported;    /* NULL: nothing */
 } mri_rec_facts;
 
 /* False: the block is invalid for this number of samples. */

@@ -159,7 +159,7 @@ static void fill_info(mr_source *src, recordio *x, uint32_t packed_labels, const
         mri_source_tell(src, "the labels describe object detection: boxes and box_labels are taken from "
                              "them, no class of the picture; --label-key K takes the number at K as class");
     }
-    if (x->set.facts.told) mri_told_add(&src->report, x->set.facts.told);
+    if (x->set.facts.reported) mri_told_add(&src->report, x->set.facts.reported);
     tell(x, info, cfg->label_key || x->set.detection ? 0 : packed_labels);
 }
 

@@ -74,11 +74,11 @@ void mri_source_tell(mr_source *src, const char *format, ...)
 void mri_source_tell_all(mr_source *src)
 {
     if (!src->report) return;
-    char *told = src->report;
+    char *reported = src->report;
     src->report = NULL;
     if (src->info.told) mri_told_add(&src->report, src->info.told);
-    mri_told_add(&src->report, told);
-    free(told);
+    mri_told_add(&src->report, reported);
+    free(reported);
     if (src->report) src->info.told = src->report;
 }
 

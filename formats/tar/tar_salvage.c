@@ -45,7 +45,7 @@ typedef struct checksums {
     bool broken;  /* some do not fit the members */
     bool vouched; /* the list of the checksums is compared with the members' headers */
     bool damaged; /* a list of them is */
-    bool told;
+    bool reported;
     mri_tar_sum *sum; /* rising */
     size_t count, cap;
     struct {
@@ -640,8 +640,8 @@ static int take_end(walk *w, mr_error *err)
 static int next(void *state, mri_salvage_item *out, mr_error *err)
 {
     walk *w = state;
-    if (w->sums.damaged && !w->sums.told) {
-        w->sums.told = true;
+    if (w->sums.damaged && !w->sums.reported) {
+        w->sums.reported = true;
         *out = (mri_salvage_item){
             .what = MRI_SALVAGE_NOTE, .offset = MR_NOWHERE, .number = MR_NOWHERE, .why = MR_ERROR_INIT};
         mr_error_set(&out->why, MR_EFORMAT,

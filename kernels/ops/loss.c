@@ -99,7 +99,7 @@ static second second_of(const mr_op_args *a, uint32_t i)
 
 static bool is_label(int32_t label, uint32_t classes) { return label >= 0 && (uint32_t)label < classes; }
 
-/* A label of a sample that counts is no class, or a share is none. */
+/* A label of a sample that counts is not a class, or a share is invalid. */
 static bool is_bad(const mr_op_args *a, uint32_t i, uint32_t classes)
 {
     const second s = second_of(a, i);

@@ -239,15 +239,15 @@ static void gradient_of_sample(const mri_host_op *op, const mr_op_args *a, uint3
     const float *x = (const float *)a->x + i * floats, *x2 = (const float *)a->x2 + i * floats2;
     float *dx = d->need_dx ? (float *)a->dx + i * floats : NULL,
           *dx2 = a->dx2 ? (float *)a->dx2 + i * floats2 : NULL;
-    const bool told = counts(a, i) && scale != 0 && !bad_target(op, a, i);
+    const bool counted = counts(a, i) && scale != 0 && !bad_target(op, a, i);
     const bool by_pixel = d->pair_loss.kind == MR_PAIR_CLASSES;
-    for (size_t p = 0; told && by_pixel && p < pixels; p++) gradient_of_pixel(d, x, x2, p, scale, dx, dx2);
-    for (size_t p = 0; !(told && by_pixel) && p < pixels; p++)
+    for (size_t p = 0; counted && by_pixel && p < pixels; p++) gradient_of_pixel(d, x, x2, p, scale, dx, dx2);
+    for (size_t p = 0; !(counted && by_pixel) && p < pixels; p++)
         for (uint32_t c = 0; c < d->in.c; c++) {
             const size_t k = mri_tensor_index(&d->in, p, c), k2 = mri_tensor_index(&d->in2, p, c);
             const float u = x[k], v = x2[k2];
-            if (dx) dx[k] = told ? scale * slope(d->pair_loss.kind, u, v) : 0;
-            if (dx2) dx2[k2] = told ? scale * slope2(d->pair_loss.kind, u, v) : 0;
+            if (dx) dx[k] = counted ? scale * slope(d->pair_loss.kind, u, v) : 0;
+            if (dx2) dx2[k2] = counted ? scale * slope2(d->pair_loss.kind, u, v) : 0;
         }
 }
 

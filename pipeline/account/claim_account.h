@@ -1,4 +1,4 @@
-/* pipeline/account/claim_account.h: what a reader waited for before it had a chunk. Private.
+/* pipeline/account/claim_account.h: the waits of a reader before it had a chunk. Private.
  *
  *     asked ── no slot has room ── room: a buffer is missing ── claimed: at most the list of samples is */
 #ifndef MRI_CLAIM_ACCOUNT_H

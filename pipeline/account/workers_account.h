@@ -1,4 +1,4 @@
-/* pipeline/account/workers_account.h: what the work of the threads that decode took. Private.
+/* pipeline/account/workers_account.h: the time of the threads that decode. Private.
  *
  *   stage    take a chunk ──► begin ──► samples, one after the other ──► end ──► slot closed
  *   account                   held?     slow ones                        ran, delayed, memory, blocked

@@ -79,11 +79,11 @@ static int touch_own(mri_frame *f, const mri_op *op, uint8_t *pixels)
     mr_error why = MR_ERROR_INIT;
     const int rc = own->given.change(own->given.context, &picture, pixels, &why);
     if (rc == MR_OK) return MR_OK;
-    const bool told = why.code == rc && why.text[0];
+    const bool reported = why.code == rc && why.text[0];
     char who[64];
     snprintf(who, sizeof who, "operation %s", own->name);
     const int code = mri_error_of_program(&why, rc, who);
-    if (told) mr_error_set(f->err, code, "operation %s: %s", own->name, why.text);
+    if (reported) mr_error_set(f->err, code, "operation %s: %s", own->name, why.text);
     else mr_error_set(f->err, code, "%s", why.text);
     if (f->err) f->err->sys_errno = why.sys_errno, f->err->host = rc;
     return code;

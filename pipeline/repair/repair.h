@@ -107,7 +107,7 @@ int mri_known_count(const char *list_path, const mri_shards *list, const char *m
 
 /* Same type and same bytes. */
 bool mri_known_value(const mr_value *a, const mr_value *b);
-/* The name in a record, cut to room; "": it has none, or the record's header is damaged. */
+/* The name in a record, cut to room; "": it has no name, or the record's header is damaged. */
 int mri_known_name(const mr_mrec *m, const mri_index_entry *e, char *out, size_t room, mr_error *err);
 
 /* ---- append to a set (append.c) ---- */

@@ -34,7 +34,7 @@ typedef struct job {
     char lost_name[MRI_SALVAGE_NAME];
     mri_salvage_item unknown; /* the first loss of unknown number, in a file whose number of samples the list
                                  has */
-    uint64_t told;            /* samples of this file reported as lost */
+    uint64_t reported;        /* samples of this file reported as lost */
 } job;
 
 /* ---- reports ---- */
@@ -71,7 +71,7 @@ static void tell_lost(job *j, const mri_salvage_item *item, uint64_t left)
         add_position(j->r, 0, false);
         return;
     }
-    j->told += left;
+    j->reported += left;
     mr_repair_finding f = finding(j, MR_REPAIR_LOST, item);
     f.count = left;
     mri_repair_report(j->r, &f);
@@ -92,7 +92,7 @@ static void tell_put_back(job *j, const mri_salvage_item *item, uint64_t count, 
 
 static void settle_unknown(job *j)
 {
-    const uint64_t had = j->file->line.count, seen = j->file->samples + j->told;
+    const uint64_t had = j->file->line.count, seen = j->file->samples + j->reported;
     if (j->unknown.what != MRI_SALVAGE_LOST) return;
     if (had > seen) tell_lost(j, &j->unknown, had - seen);
     else {
@@ -445,7 +445,7 @@ static int run(job *j, const char *copy, const char *to, bool force, mr_error *e
     if (!j->from_copy) return MR_OK;
     const mri_salvage_item all = {.offset = MR_NOWHERE, .number = MR_NOWHERE};
     const uint64_t behind = j->r->position;
-    j->r->position = behind == MR_NOWHERE ? behind : behind - j->file->samples - j->told;
+    j->r->position = behind == MR_NOWHERE ? behind : behind - j->file->samples - j->reported;
     tell_put_back(j, &all, j->file->samples, "from the second copy");
     j->r->position = behind;
     return MR_OK;

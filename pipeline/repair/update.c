@@ -7,7 +7,7 @@
  *   restore   records that an earlier update withdrew, and that the source has again
  *   withdraw  old records of changed samples whose present form is in the set, and of samples that are gone
  *
- * Each step leaves a whole set, and a repeated call finds by comparison what is left to do. Killed between
+ * Each step leaves a whole set, and a repeated call finds the remaining work by comparison. Killed between
  * append and withdraw, the set has a changed sample in both forms until then; the other order would lose it.
  *
  * Several samples may have one name, and nothing says which of them an old record of that name was. While one

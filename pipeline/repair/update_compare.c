@@ -221,7 +221,7 @@ static int match(compare *c, const mri_convert_item *item, mri_update_record *r,
     return rc;
 }
 
-/* What the sample is called. */
+/* The name of the sample. */
 static int name_of(const compare *c, const mri_convert_item *item, char *out, size_t room, mr_error *err)
 {
     if (item->name && item->rc == MR_OK) {

@@ -35,7 +35,7 @@ static int make(struct run *r)
 }
 
 /* The first error of calls that only queue; its text comes from the stream. */
-static int told(struct run *r, uint32_t d, int rc)
+static int reported(struct run *r, uint32_t d, int rc)
 {
     if (!rc) return MR_OK;
     mr_error err = MR_ERROR_INIT;
@@ -56,21 +56,21 @@ static int queue(struct run *r)
         int rc = mr_copy_h2d_async(r->copy[d], r->values[d], r->host[d], COUNT * sizeof(float));
         if (!rc) rc = mr_event_record(r->event[d], r->copy[d]);
         if (!rc) rc = mr_stream_wait_event(r->compute[d], r->event[d]);
-        if (rc) return told(r, d, rc);
+        if (rc) return reported(r, d, rc);
     }
     int rc = mr_group_sum_async(r->group, r->values, COUNT);
-    if (rc) return told(r, 0, rc);
+    if (rc) return reported(r, 0, rc);
     rc = mr_graph_begin(r->compute[0]);
-    if (rc) return told(r, 0, rc);
+    if (rc) return reported(r, 0, rc);
     mr_fill_async(r->compute[0], r->values[0], 0, sizeof(float)); /* a failure here is reported at the end */
     rc = mr_graph_end(r->compute[0], &r->graph, &r->err);
     if (rc) return rc;
     rc = mr_graph_launch_async(r->graph, r->compute[0]);
-    if (rc) return told(r, 0, rc);
+    if (rc) return reported(r, 0, rc);
     for (uint32_t d = 0; d < 2; d++) {
         rc = mr_copy_d2h_async(r->compute[d], r->host[d], r->values[d], COUNT * sizeof(float));
         if (!rc) rc = mr_event_record(r->event[d], r->compute[d]);
-        if (rc) return told(r, d, rc);
+        if (rc) return reported(r, d, rc);
         rc = mr_event_wait(r->event[d], 30000000000u, &r->err);
         if (rc) return rc;
         rc = mr_event_time_ns(r->event[d], &ns);

@@ -360,15 +360,15 @@ static void tell_conflict(const struct emu_access *old, const struct emu_access 
 static void note(struct emu_block *b, const struct emu_access *now, const emu_clock *clock)
 {
     size_t kept = 0;
-    bool told = false;
+    bool reported = false;
     for (size_t i = 0; i < b->count; i++) {
         const struct emu_access *old = &b->list[i];
         const bool same = old->slot == now->slot && old->seq == now->seq; /* another span of the same
                                                                              operation */
-        if (!same && !told && old->from < now->to && now->from < old->to && (old->write || now->write) &&
+        if (!same && !reported && old->from < now->to && now->from < old->to && (old->write || now->write) &&
             !ordered(old, clock)) {
             tell_conflict(old, now, b);
-            told = true;
+            reported = true;
         }
         const bool said_by_now = ordered(old, clock) && now->from <= old->from && old->to <= now->to &&
                                  (now->write || !old->write);

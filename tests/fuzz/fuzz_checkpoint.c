@@ -1,7 +1,7 @@
 /* tests/fuzz/fuzz_checkpoint.c: a checkpoint changed by somebody who can compute its checksums.
  *
  * Input: a byte for the number of tensors (1 to 4) and, bit 7, whether checksums are left wrong; then changes
- * to a sound file: u16 place, one byte count, so many bytes; a place at the end makes it longer. */
+ * to a sound file: u16 place, one byte count, the bytes; a place at the end makes it longer. */
 #include <stdlib.h>
 #include <string.h>
 

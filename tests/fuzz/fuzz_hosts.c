@@ -1,5 +1,5 @@
 /* tests/fuzz/fuzz_hosts.c: hostile text as lists of hosts and as Slurm's variables. Input: a byte with
- * its kind, then the text. As variables, lines of a letter and a value. What is accepted keeps the promises
+ * its kind, then the text. As variables, lines of a letter and a value. An accepted list keeps the promises
  * of hosts.h, is read again from its own names, and gives roles. */
 #include <stdlib.h>
 #include <string.h>

@@ -475,8 +475,8 @@ static void compare_outputs(const char *name, const struct op_case *c, const str
         lab_check(name, "y", lab_error(a->y, b->y, y_count, c->y_floor > 0 ? c->y_floor : 0.01),
                   c->tolerance);
     if (c->d.kind == MR_OP_DROPOUT)
-        for (size_t i = 0, told = 0; i < y_count && !told; i++)
-            if ((a->y[i] == 0) != (b->y[i] == 0)) lab_fail(name, "y", "another pattern"), told = 1;
+        for (size_t i = 0, reported = 0; i < y_count && !reported; i++)
+            if ((a->y[i] == 0) != (b->y[i] == 0)) lab_fail(name, "y", "another pattern"), reported = 1;
     if (b->dx)
         lab_check(name, "dx", lab_error(a->dx, b->dx, x_count, c->dx_floor > 0 ? c->dx_floor : 0.01),
                   c->tolerance);

@@ -126,19 +126,19 @@ static void loss_is_right(void **state)
 
 enum { LOGITS = 8 }; /* samples of the next test */
 
-struct told {
+struct reported {
     float y[LOGITS], dx[LOGITS]; /* of class 1 */
     mr_metrics metrics;
 };
 
 /* With `logits` logits, 1 or 2; the last one is class 1's and the other is 0. */
-static struct told told_by(uint32_t logits, mr_loss_desc settings, bool reference, bool mixes)
+static struct reported told_by(uint32_t logits, mr_loss_desc settings, bool reference, bool mixes)
 {
     static const int32_t second[LOGITS] = {0, 1, 1, -3, 1, 0, 0, 1};
     static const float share[LOGITS] = {0.25f, 0.5f, 0.75f, 0, 0.5f, 0.5f, 0, 0.5f};
     static const float x[LOGITS] = {0.3f, -2, 0, 0, 90, -90, 1e30f, 5};
     static const int32_t given[LOGITS] = {1, 0, 0, 1, 0, 0, 1, -1};
-    struct told out;
+    struct reported out;
     struct rig r;
     mr_error err = MR_ERROR_INIT;
     mr_op *op;
@@ -202,7 +202,7 @@ static void one_logit_tells_two_classes(void **state)
     for (size_t k = 0; k < 4 * MRI_ARRAY_COUNT(settings); k++) {
         const mr_loss_desc how = settings[k / 4];
         const bool mixes = k / 2 % 2;
-        const struct told one = told_by(1, how, k % 2, mixes), two = told_by(2, how, k % 2, mixes);
+        const struct reported one = told_by(1, how, k % 2, mixes), two = told_by(2, how, k % 2, mixes);
         const mr_metrics *a = &one.metrics, *b = &two.metrics;
         MRT_EQ(a->count, how.silent ? 0 : LOGITS - 1);
         MRT_TRUE(a->count == b->count && a->correct == b->correct);

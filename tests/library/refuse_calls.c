@@ -112,13 +112,13 @@ static const struct call sampled[] = {
 static const struct call errors[] = {{"EPERM", EPERM}, {"ENOSYS", ENOSYS}, {"EAGAIN", EAGAIN}};
 
 /* The report of a run. */
-static struct told {
+static struct reported {
     int rc; /* of the call that failed, or MR_OK */
     bool ended;
     mr_digest digest;
     mrt_hash weights;
     mr_error err;
-} * told;
+} * reported;
 
 static char set_path[512], checkpoint[512];
 
@@ -138,7 +138,7 @@ static int read_all(mr_error *err)
     if (rc == MR_OK) {
         rc = mr_digester_create(&d);
         if (rc == MR_OK) rc = mr_digester_run(d, l, NULL, UINT64_MAX, &batches, &samples, err);
-        told->digest = mr_digester_result(d);
+        reported->digest = mr_digester_result(d);
         mr_digester_destroy(d);
         mr_loader_close(l);
     }
@@ -155,7 +155,8 @@ static int train_some(mr_error *err)
     if (rc) return rc;
     mrt_batch_make(&b, &rig, 0, 0, 32, NULL, 0);
     rc = mr_trainer_step(rig.t, &b.b, err);
-    if (rc == MR_OK) rc = mr_trainer_weights_hash(rig.t, 0, &told->weights.lo, &told->weights.hi, err);
+    if (rc == MR_OK)
+        rc = mr_trainer_weights_hash(rig.t, 0, &reported->weights.lo, &reported->weights.hi, err);
     if (rc == MR_OK) rc = mr_trainer_save(rig.t, checkpoint, &info, err);
     mrt_batch_drop(&b, &rig);
     mrt_rig_close(&rig);
@@ -164,9 +165,9 @@ static int train_some(mr_error *err)
 
 static void run(void)
 {
-    told->rc = read_all(&told->err);
-    if (told->rc == MR_OK) told->rc = train_some(&told->err);
-    told->ended = true;
+    reported->rc = read_all(&reported->err);
+    if (reported->rc == MR_OK) reported->rc = train_some(&reported->err);
+    reported->ended = true;
 }
 
 static bool refuse(int number, int error)
@@ -188,7 +189,7 @@ enum { CANNOT = 97 };
 static int run_without(int number, int error)
 {
     int status = 0;
-    memset(told, 0, sizeof *told);
+    memset(reported, 0, sizeof *reported);
     unlink(checkpoint);
     fflush(NULL);
     const pid_t child = fork();
@@ -204,13 +205,13 @@ static int run_without(int number, int error)
 
 enum outcome { SAME, ERROR, OTHER, CRASH, HANG, OUTCOMES };
 
-static enum outcome judge(int status, const struct told *expected)
+static enum outcome judge(int status, const struct reported *expected)
 {
     if (WIFSIGNALED(status)) return WTERMSIG(status) == SIGALRM ? HANG : CRASH;
-    if (!told->ended) return CRASH; /* the process was killed */
-    if (told->rc) return ERROR;
-    const bool same = memcmp(&told->digest, &expected->digest, sizeof told->digest) == 0 &&
-                      mrt_same(told->weights, expected->weights);
+    if (!reported->ended) return CRASH; /* the process was killed */
+    if (reported->rc) return ERROR;
+    const bool same = memcmp(&reported->digest, &expected->digest, sizeof reported->digest) == 0 &&
+                      mrt_same(reported->weights, expected->weights);
     return same ? SAME : OTHER;
 }
 
@@ -219,7 +220,7 @@ static int check(const struct call *list, size_t count, const char *only)
     static const char *const names[OUTCOMES] = {"same", "error", "OTHER", "CRASH", "HANG"};
     unsigned seen[OUTCOMES] = {0};
     run_without(-1, 0);
-    const struct told expected = *told;
+    const struct reported expected = *reported;
     char text[1400];
     if (!expected.ended || expected.rc) {
         printf("the run without a filter fails: %s\n", mr_error_format(&expected.err, text, sizeof text));
@@ -236,7 +237,7 @@ static int check(const struct call *list, size_t count, const char *only)
             const enum outcome o = judge(status, &expected);
             seen[o]++;
             printf("%-6s %s %s%s%s\n", names[o], list[i].name, errors[k].name, o == ERROR ? ": " : "",
-                   o == ERROR ? mr_error_format(&told->err, text, sizeof text) : "");
+                   o == ERROR ? mr_error_format(&reported->err, text, sizeof text) : "");
         }
     printf("%u the same, %u errors, %u something else, %u crashes, %u hangs\n", seen[SAME], seen[ERROR],
            seen[OTHER], seen[CRASH], seen[HANG]);
@@ -245,8 +246,8 @@ static int check(const struct call *list, size_t count, const char *only)
 
 int main(int argc, char **argv)
 {
-    told = mmap(NULL, sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (told == MAP_FAILED) return 1;
+    reported = mmap(NULL, sizeof *reported, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (reported == MAP_FAILED) return 1;
     snprintf(set_path, sizeof set_path, "%s", mrt_toy_set("refused", 0, 64));
     snprintf(checkpoint, sizeof checkpoint, "%s", mrt_path("checkpoint"));
     if (argc == 2 && strcmp(argv[1], "sample") == 0)

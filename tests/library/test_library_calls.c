@@ -92,13 +92,13 @@ static void functions_of_the_program_are_refused(void **state)
 {
     (void)state;
     for (uint32_t prefetch = 0; prefetch <= 2; prefetch += 2)
-        for (int told = 0; told < 2; told++) {
+        for (int reported = 0; reported < 2; reported++) {
             guest g = {0};
             mr_error err = MR_ERROR_INIT;
             mr_source *src = source_of(&g);
             mr_loader_config cfg = settings(&g, prefetch);
             mr_loader *l;
-            if (told) cfg.on_bad = on_bad;
+            if (reported) cfg.on_bad = on_bad;
             MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
             g.l = l;
             MRT_EQ(drain(&g, &err), MR_EEND);
@@ -113,13 +113,13 @@ static void closing_from_a_function_of_the_program_is_an_error(void **state)
 {
     (void)state;
     for (uint32_t prefetch = 0; prefetch <= 2; prefetch += 2)
-        for (int told = 0; told < 2; told++) {
+        for (int reported = 0; reported < 2; reported++) {
             guest g = {.closes = true};
             mr_error err = MR_ERROR_INIT;
             mr_source *src = source_of(&g);
             mr_loader_config cfg = settings(&g, prefetch);
             mr_loader *l;
-            if (told) cfg.on_bad = on_bad;
+            if (reported) cfg.on_bad = on_bad;
             MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
             g.l = l;
             MRT_EQ(drain(&g, &err), MR_EINVAL);

@@ -272,7 +272,7 @@ static void test_what_makes_no_sense_is_refused(void **state)
     MRT_EQ(s.steps, 0);
 }
 
-/* ---- what was before a call ---- */
+/* ---- state before a call ---- */
 
 static void take(const run *r, mr_loader *l, uint32_t batches)
 {

@@ -373,7 +373,7 @@ static void set_sampler(mr_loader_config *c)
 
 static const struct {
     void (*set)(mr_loader_config *);
-    const char *told; /* NULL: it is taken */
+    const char *reported; /* NULL: it is taken */
 } vals[] = {
     {set_training, "training true, and augment flip: expected false"},
     {set_shuffle, "order MR_ORDER_SHUFFLE: expected MR_ORDER_SEQUENTIAL"},
@@ -401,9 +401,9 @@ static void test_other_validation_loaders_are_refused(void **state)
         cfg.val = val;
         cfg.epochs = 1;
         const int rc = mr_fit(r.rig.t, r.train, &cfg, NULL, &err);
-        MRT_EQ(rc, vals[k].told ? MR_EINVAL : MR_OK);
-        if (vals[k].told) MRT_HAS(err.text, vals[k].told);
-        MRT_EQ(s.steps, vals[k].told ? 0 : STEPS); /* before the first step */
+        MRT_EQ(rc, vals[k].reported ? MR_EINVAL : MR_OK);
+        if (vals[k].reported) MRT_HAS(err.text, vals[k].reported);
+        MRT_EQ(s.steps, vals[k].reported ? 0 : STEPS); /* before the first step */
         MRT_OK(mri_flights_drain(&r.rig.t->flights, &err), &err);
         mr_loader_close(val);
         run_close(&r);

@@ -94,16 +94,16 @@ static void close_rig(outputs_rig *r)
     mr_source_close(r->src);
 }
 
-typedef struct told {
+typedef struct reported {
     uint32_t count, right, classes;
     float logits[COUNT][MRT_CLASSES];
     double loss;
     int fail_at; /* -1: never */
-} told;
+} reported;
 
 static int on_outputs(void *context, const mr_outputs *o, mr_error *err)
 {
-    told *s = context;
+    reported *s = context;
     if (s->fail_at >= 0 && (int)s->count >= s->fail_at) return mr_error_set(err, MR_EIO, "enough");
     s->classes = o->classes;
     for (uint32_t i = 0; i < o->count; i++, s->count++) {
@@ -122,12 +122,12 @@ static int on_outputs(void *context, const mr_outputs *o, mr_error *err)
     return MR_OK;
 }
 
-static void tell(outputs_rig *r, told *s, double *loss, double *accuracy)
+static void tell(outputs_rig *r, reported *s, double *loss, double *accuracy)
 {
     mr_error err = MR_ERROR_INIT;
     mr_outputs_config cfg;
     uint64_t count;
-    *s = (told){.fail_at = -1};
+    *s = (reported){.fail_at = -1};
     mr_outputs_defaults(&cfg);
     cfg.on_outputs = on_outputs, cfg.context = s;
     MRT_OK(mr_evaluate_outputs(r->t, r->loader, &cfg, loss, accuracy, loss ? &count : NULL, &err), &err);
@@ -140,7 +140,7 @@ static void test_they_are_what_sums_are_of(void **state)
     mr_net *(*const nets[])(void) = {classifier, inside};
     for (int n = 0; n < 2; n++) {
         outputs_rig r;
-        static told s, again;
+        static reported s, again;
         double loss, accuracy, plain, other;
         mr_error err = MR_ERROR_INIT;
         open_rig(&r, 2, nets[n], true);
@@ -158,7 +158,7 @@ static void test_they_are_what_sums_are_of(void **state)
 static void test_any_devices_tell_the_same(void **state)
 {
     (void)state;
-    static told one, other;
+    static reported one, other;
     outputs_rig r;
     double loss, accuracy;
     open_rig(&r, 1, classifier, true);
@@ -175,7 +175,7 @@ static void test_any_devices_tell_the_same(void **state)
 static void test_one_logit_is_two(void **state)
 {
     (void)state;
-    static told s;
+    static reported s;
     outputs_rig r;
     open_rig(&r, 2, one_logit, true);
     tell(&r, &s, NULL, NULL); /* labels that it has no class for are nobody's business */
@@ -187,7 +187,7 @@ static void test_one_logit_is_two(void **state)
 static void test_errors(void **state)
 {
     (void)state;
-    static told s;
+    static reported s;
     outputs_rig r;
     mr_error err = MR_ERROR_INIT;
     mr_outputs_config cfg;
@@ -195,12 +195,12 @@ static void test_errors(void **state)
     mr_outputs_defaults(&cfg);
     MRT_EQ(mr_evaluate_outputs(r.t, r.loader, &cfg, NULL, NULL, NULL, &err), MR_EINVAL);
     cfg.on_outputs = on_outputs, cfg.context = &s;
-    s = (told){.fail_at = -1};
+    s = (reported){.fail_at = -1};
     MRT_EQ(mr_evaluate_outputs(r.t, r.loader, &cfg, NULL, NULL, NULL, &err), MR_EINVAL);
     MRT_HAS(err.text, "keep_host");
     close_rig(&r);
     open_rig(&r, 1, classifier, true);
-    s = (told){.fail_at = BATCH};
+    s = (reported){.fail_at = BATCH};
     MRT_EQ(mr_evaluate_outputs(r.t, r.loader, &cfg, NULL, NULL, NULL, &err), MR_EIO);
     MRT_STR(err.text, "enough");
     MRT_EQ(s.count, BATCH);

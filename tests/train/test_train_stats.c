@@ -168,7 +168,7 @@ static void test_verdict_on_recorded_faults(void **state)
 {
     (void)state;
     static const struct {
-        const char *fault, *verdict, *told;
+        const char *fault, *verdict, *reported;
         const char *slow_device;
         uint64_t ns[MR_CAUSES];
     } runs[] = {
@@ -238,7 +238,7 @@ static void test_verdict_on_recorded_faults(void **state)
         if (strncmp(text, runs[i].verdict, strlen(runs[i].verdict)) != 0)
             print_message("%s: %s\n", runs[i].fault, text);
         MRT_HAS(text, runs[i].verdict);
-        MRT_HAS(text, runs[i].told);
+        MRT_HAS(text, runs[i].reported);
     }
 }
 

@@ -53,16 +53,16 @@ static void put_cores(const watch_result *r, FILE *out)
     fprintf(out, "cores     %.2f of %u used: %.2f by the program's own code, %.2f in the system\n",
             cores_used(f), f->cores, part(f->user_s, f), part(f->system_s, f));
     qsort(f->tree.process, f->tree.count, sizeof *f->tree.process, by_cpu);
-    double told = 0;
+    double reported = 0;
     for (uint32_t i = 0; i < f->tree.count && i < LISTED; i++) {
         const tree_process *p = &f->tree.process[i];
         if (part(p->cpu_s, f) < 0.01) break;
         fprintf(out, "          %.2f  %s (%d)%s, %u thread%s\n", part(p->cpu_s, f), shown_text(p->name),
                 p->pid, p->pid == r->main_pid ? ", the main process" : "", p->threads,
                 p->threads == 1 ? "" : "s");
-        told += p->cpu_s;
+        reported += p->cpu_s;
     }
-    const double rest = part(f->user_s + f->system_s - told, f);
+    const double rest = part(f->user_s + f->system_s - reported, f);
     if (rest >= 0.01 && f->tree.count)
         fprintf(out, "          %.2f  others, and what lived too short to be seen\n", rest);
     if (f->tree.has_core_wait)

@@ -88,7 +88,7 @@ static void choose(const rows *r, const float *logits, guess *out)
 /* Above 0.5 it is there. */
 static double probability(float logit) { return 1 / (1 + exp(-(double)logit)); }
 
-static double told(const rows *r, float output)
+static double value_of(const rows *r, float output)
 {
     return r->loss == MR_TARGET_LABELS ? probability(output) : (double)output;
 }
@@ -117,7 +117,7 @@ static void put_targets_csv(const rows *r, FILE *out, uint64_t sample, const cha
     }
     for (uint32_t k = 0; k < r->classes; k++) {
         fputc(',', out);
-        if (outputs) fprintf(out, "%.6g", told(r, outputs[k]));
+        if (outputs) fprintf(out, "%.6g", value_of(r, outputs[k]));
     }
     fputc(',', out);
     rows_put_csv(out, error);
@@ -139,7 +139,7 @@ static void put_targets_json(const rows *r, FILE *out, uint64_t sample, const ch
     }
     if (outputs) {
         json_array(&j, labels ? "probabilities" : "values");
-        for (uint32_t k = 0; k < r->classes; k++) json_real(&j, NULL, told(r, outputs[k]));
+        for (uint32_t k = 0; k < r->classes; k++) json_real(&j, NULL, value_of(r, outputs[k]));
         json_close_array(&j);
     }
     json_text(&j, "error", error[0] ? error : NULL);

@@ -82,7 +82,7 @@ static int fill_config(mr_source_config *cfg, const data_args *a)
     return status ? status : take_label_offset(cfg, a->label_offset);
 }
 
-/* What was open in *out before is closed. */
+/* Closes the data that *out had open. */
 static int open_all(mr_source **out, const char *path, const mr_source_config *cfg)
 {
     mr_error err = MR_ERROR_INIT;

@@ -219,13 +219,13 @@ static void put_stage(pen *p, const live_stage *s)
 /* "82 compute 18 idle: decoding 11, copies 4": the heaviest causes first. */
 static void put_causes(pen *p, const live_figures *f)
 {
-    bool told[MR_CAUSE_NETWORK + 1] = {false};
+    bool reported[MR_CAUSE_NETWORK + 1] = {false};
     for (int n = 0; n <= MR_CAUSE_NETWORK; n++) {
         int best = -1;
         for (int i = 0; i <= MR_CAUSE_NETWORK; i++)
-            if (!told[i] && f->cause[i] >= 0.005 && (best < 0 || f->cause[i] > f->cause[best])) best = i;
+            if (!reported[i] && f->cause[i] >= 0.005 && (best < 0 || f->cause[i] > f->cause[best])) best = i;
         if (best < 0) return;
-        told[best] = true;
+        reported[best] = true;
         char text[64];
         const bool brief = p->most < 80;
         snprintf(text, sizeof text, "%s%s %.0f", n ? ", " : ": ",

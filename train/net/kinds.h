@@ -47,9 +47,9 @@ typedef struct mri_layer_kind {
     const char *(*name_of)(const mri_layer *l);
     /* A summary's text: name and settings. NULL: name, second point and activation. */
     void (*text)(const mr_net *net, const mri_layer *l, char *out, size_t bytes);
-    /* Settings as they are stored, up to one that is zeroed. NULL: there are none. */
+    /* Settings as they are stored, up to one that is zeroed. NULL: no settings. */
     const mri_layer_setting *settings;
-    size_t window; /* where its mr_op_window is in mr_op_desc; 0: it has none */
+    size_t window; /* where its mr_op_window is in mr_op_desc; 0: no window */
     /* Call the builder with the settings of a record. */
     void (*build)(mr_net *net, const mri_layer_record *from);
 } mri_layer_kind;
@@ -62,7 +62,7 @@ extern const mri_layer_kind mri_layers_windows[], mri_layers_weights[], mri_laye
 const mri_layer_kind *mri_layer_kind_of(mr_op_kind op);
 /* "conv2d", "avg_pool", ... */
 const char *mri_layer_name(const mri_layer *l);
-/* The text of a kind whose row has none, under this name. */
+/* The text of a kind whose row has no text, under this name. */
 void mri_layer_text_plain(const mri_layer *l, const char *name, char *out, size_t bytes);
 
 #endif

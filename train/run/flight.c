@@ -18,7 +18,7 @@
 int mri_flights_init(mri_flights *f, mri_team *team, double watchdog_s, mr_trace *trace, mr_error *err)
 {
     int rc = MR_OK;
-    f->team = f->told = team;
+    f->team = f->measured = team;
     f->watchdog_s = watchdog_s;
     f->trace = trace;
     for (uint32_t i = 0; i < MRI_RUN_AHEAD; i++)
@@ -116,7 +116,8 @@ static void trace_flight(const mri_flights *f, const mri_flight *one, const uint
 /* The sums of a replica's parts as they were behind this step. */
 static mr_metrics *peeks_of(const mri_flights *f, const mri_flight *one, uint32_t r)
 {
-    return f->told->replicas[r].memory.host_peeks + mri_flight_number(f, one) * f->team->parts.of_device[r];
+    return f->measured->replicas[r].memory.host_peeks +
+           mri_flight_number(f, one) * f->team->parts.of_device[r];
 }
 
 static int take_peek(mri_flights *f, const mri_flight *one, const uint64_t *end, mr_error *err)
@@ -364,7 +365,7 @@ int mri_flights_drain(mri_flights *f, mr_error *err)
     int rc = mri_team_error(f->team, err);
     while (rc == MR_OK && f->harvested < f->queued) rc = harvest(f, err);
     if (rc == MR_OK) rc = sync_team(f, f->team, err);
-    return rc == MR_OK && f->told != f->team ? sync_team(f, f->told, err) : rc;
+    return rc == MR_OK && f->measured != f->team ? sync_team(f, f->measured, err) : rc;
 }
 
 int mri_flight_begin(mri_flights *f, const mr_batch *b, uint32_t counted, mri_interval beat, bool training,
@@ -398,9 +399,10 @@ int mri_flight_peek(mri_flights *f, mri_flight *one, mr_error *err)
 {
     one->peeks = true;
     for (uint32_t r = 0; r < f->team->count; r++) {
-        const mri_memory *m = &f->told->replicas[r].memory;
-        const int rc = mr_copy_d2h_async(f->told->streams[r], peeks_of(f, one, r), m->sums[MRI_SUMS_TRAINING],
-                                         f->team->parts.of_device[r] * sizeof(mr_metrics));
+        const mri_memory *m = &f->measured->replicas[r].memory;
+        const int rc =
+            mr_copy_d2h_async(f->measured->streams[r], peeks_of(f, one, r), m->sums[MRI_SUMS_TRAINING],
+                              f->team->parts.of_device[r] * sizeof(mr_metrics));
         if (rc) return mri_team_queue_failed(f->team, r, rc, "a copy of the sums", err);
     }
     return MR_OK;

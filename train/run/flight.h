@@ -38,7 +38,7 @@ typedef struct mri_peek {
 
 typedef struct mri_flights {
     mri_team *team;
-    mri_team *told; /* whose replicas compute the losses: team, or the team of the last stage (split.h) */
+    mri_team *measured; /* whose replicas compute the losses: team, or the team of the last stage (split.h) */
     double watchdog_s;
     mr_trace *trace; /* or NULL */
     mri_flight flight[MRI_RUN_AHEAD];

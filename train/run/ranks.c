@@ -101,9 +101,9 @@ int mri_ranks_init(mri_ranks *r, mr_world *world, const mr_parts *parts, mr_erro
                      .most_parts = parts->count};
     r->beats = calloc(r->size, sizeof *r->beats);
     uint32_t *counts = calloc(r->size, sizeof *counts);
-    r->told = calloc(2 * (size_t)r->size, sizeof *r->told);
+    r->gathered = calloc(2 * (size_t)r->size, sizeof *r->gathered);
     int rc = mri_lateness_init(&r->late, r->rank, r->size);
-    if (rc || !r->beats || !r->told || !counts)
+    if (rc || !r->beats || !r->gathered || !counts)
         rc = mr_error_set(err, MR_ENOMEM, "no memory for %u ranks", r->size);
     if (rc == MR_OK) rc = gather_counts(world, parts->count, counts, err);
     for (uint32_t i = 0; rc == MR_OK && i < r->size; i++)
@@ -121,7 +121,7 @@ void mri_ranks_fini(mri_ranks *r)
 {
     free(r->beats);
     free(r->sums);
-    free(r->told);
+    free(r->gathered);
     mri_lateness_fini(&r->late);
     *r = (mri_ranks){.size = 1};
 }
@@ -167,7 +167,7 @@ int mri_ranks_agree(const mri_ranks *r, const char *text, mr_error *err)
 /* Who waited for whom, from the beats. */
 static void compare_beats(mri_ranks *r)
 {
-    uint64_t *steps = r->told, *waited = r->told + r->size;
+    uint64_t *steps = r->gathered, *waited = r->gathered + r->size;
     for (uint32_t i = 0; i < r->size; i++) steps[i] = r->beats[i].steps, waited[i] = r->beats[i].network_ns;
     mri_lateness_compare(&r->late, steps, waited);
 }
@@ -180,8 +180,8 @@ int mri_ranks_compare(mri_ranks *r, uint64_t steps, uint64_t network_ns, mr_erro
     if (!all) return mr_error_set(err, MR_ENOMEM, "no memory for %u ranks", r->size);
     const int rc = mr_world_gather(r->world, MRI_RANKS_HOST, mine, sizeof mine, all, err);
     for (uint32_t i = 0; rc == MR_OK && i < r->size; i++)
-        r->told[i] = all[2 * i], r->told[r->size + i] = all[2 * i + 1];
-    if (rc == MR_OK) mri_lateness_compare(&r->late, r->told, r->told + r->size);
+        r->gathered[i] = all[2 * i], r->gathered[r->size + i] = all[2 * i + 1];
+    if (rc == MR_OK) mri_lateness_compare(&r->late, r->gathered, r->gathered + r->size);
     free(all);
     return rc;
 }
@@ -248,17 +248,17 @@ int mri_ranks_share_error(const mri_ranks *r, int rc, mr_error *err)
     struct {
         int rc;
         mr_error error;
-    } told = {rc, MR_ERROR_INIT};
+    } reported = {rc, MR_ERROR_INIT};
     if (r->size == 1) return rc;
-    if (rc && err) told.error = *err;
-    const int failed = mri_ranks_tell(r, &told, sizeof told, err);
-    if (failed || told.rc == MR_OK) return failed;
+    if (rc && err) reported.error = *err;
+    const int failed = mri_ranks_tell(r, &reported, sizeof reported, err);
+    if (failed || reported.rc == MR_OK) return failed;
     if (r->rank && err) {
-        char text[sizeof told.error.text];
-        mr_error_format(&told.error, text, sizeof text);
-        mr_error_set(err, told.rc, "rank 0 (host %s): %s", mr_world_host(r->world, 0), text);
+        char text[sizeof reported.error.text];
+        mr_error_format(&reported.error, text, sizeof text);
+        mr_error_set(err, reported.rc, "rank 0 (host %s): %s", mr_world_host(r->world, 0), text);
     }
-    return found_by_all(r->world, told.rc);
+    return found_by_all(r->world, reported.rc);
 }
 
 void mri_ranks_fail(const mri_ranks *r, const mr_error *why)

@@ -38,7 +38,7 @@ typedef struct mri_ranks {
     mri_beat *beats;     /* the newest of all ranks */
     mr_metrics *sums;    /* of more than one rank: of all, most_parts each, and room for one more */
     mri_lateness late;   /* from their beats */
-    uint64_t *told;      /* room for mri_lateness_compare() */
+    uint64_t *gathered;  /* room for mri_lateness_compare() */
 } mri_ranks;
 
 /* world may be NULL. On failure mri_ranks_fini() is still to be called. */

@@ -39,10 +39,11 @@ int mri_scale_read(mri_flights *f, mr_loss_scale *kept, mr_error *err)
 int mri_sums_discard(mri_flights *f, mri_sums which, mr_error *err)
 {
     mri_team *team = f->team;
-    const mri_team *told = f->told;
+    const mri_team *measured = f->measured;
     for (uint32_t r = 0; r < team->count; r++) {
         const size_t bytes = team->parts.of_device[r] * sizeof(mr_metrics);
-        const int rc = mr_fill_async(told->streams[r], told->replicas[r].memory.sums[which], 0, bytes);
+        const int rc =
+            mr_fill_async(measured->streams[r], measured->replicas[r].memory.sums[which], 0, bytes);
         if (rc) return mri_team_queue_failed(team, r, rc, "a reset of the sums", err);
     }
     return mri_flights_drain(f, err);
@@ -51,22 +52,22 @@ int mri_sums_discard(mri_flights *f, mri_sums which, mr_error *err)
 int mri_sums_take(mri_flights *f, mri_sums which, mr_metrics *out, mr_loss_scale *kept, mr_error *err)
 {
     mri_team *team = f->team;
-    const mri_team *told = f->told;
+    const mri_team *measured = f->measured;
     mr_metrics parts[MR_LOADER_MAX_PARTS];
     for (uint32_t r = 0; r < team->count; r++) { /* after queued work */
-        const mri_memory *m = &told->replicas[r].memory;
+        const mri_memory *m = &measured->replicas[r].memory;
         const size_t bytes = team->parts.of_device[r] * sizeof(mr_metrics);
-        int rc = mr_copy_d2h_async(told->streams[r], m->host_sums, m->sums[which], bytes);
-        if (rc == MR_OK) rc = mr_fill_async(told->streams[r], m->sums[which], 0, bytes);
+        int rc = mr_copy_d2h_async(measured->streams[r], m->host_sums, m->sums[which], bytes);
+        if (rc == MR_OK) rc = mr_fill_async(measured->streams[r], m->sums[which], 0, bytes);
         if (rc) return mri_team_queue_failed(team, r, rc, "a copy of the sums", err);
     }
     int rc = mri_scale_read(f, kept, err);
     if (rc) return rc;
     for (uint32_t r = 0, at = 0; r < team->count; at += team->parts.of_device[r++])
-        memcpy(parts + at, told->replicas[r].memory.host_sums, team->parts.of_device[r] * sizeof *parts);
+        memcpy(parts + at, measured->replicas[r].memory.host_sums, team->parts.of_device[r] * sizeof *parts);
     rc = mri_ranks_sum(&team->ranks, parts, team->parts.count, out, err);
     if (rc || out->bad == 0) return rc;
-    const mr_net *net = told->replicas[0].cfg.net;
+    const mr_net *net = measured->replicas[0].cfg.net;
     if (mr_net_class_count(net) == 0)
         return mr_error_set(
             err, MR_EINVAL, "%llu samples of the %s data have invalid targets: expected %s",

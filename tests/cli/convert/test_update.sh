@@ -72,6 +72,7 @@ out_has "withdrew 0"; out_has "repeated: disc/00000.jpg"
 mkdir -p two/x/disc two/y/disc
 cp d/train/disc/0000[12].jpg two/x/disc; cp d/train/disc/00003.jpg two/y/disc/00001.jpg
 tar -C two/x -cf two/0.tar disc; tar -C two/y -cf two/1.tar disc
+mkdir pair
 run 0 convert 'two/?.tar' pair/s.mrec --shard-size 16K --quiet
 cp d/train/disc/00004.jpg two/x/disc/00001.jpg; head -c 300 d/train/disc/00005.jpg >two/y/disc/00001.jpg
 tar -C two/x -cf two/0.tar disc; tar -C two/y -cf two/1.tar disc

@@ -27,7 +27,7 @@ typedef struct job {
 } job;
 
 static const char *millrace, *place;
-static unsigned devices, failures, told, harmless_runs;
+static unsigned devices, failures, reported, harmless_runs;
 static char weights[NAME];
 static struct {
     char name[NAME];
@@ -177,7 +177,7 @@ static bool judge(unsigned fail_at, int status)
     if (status == 0) passed_all_the_same(fail_at, name);
     else if (status != 1) failed(fail_at, name, status, "expected 1");
     else if (fault_in_message(err)) failed(fail_at, name, status, fault_in_message(err));
-    told += status == 1;
+    reported += status == 1;
     return true;
 }
 
@@ -225,9 +225,9 @@ int main(int argc, char **argv)
     if (failures == 0)
         run_all(first, every, cores > 0 && cores < JOBS_MOST / 2 ? 2 * (unsigned)cores : JOBS_MOST);
     printf("%u devices, every %u calls from %u: %u runs said what failed, %u came through", devices, every,
-           first, told, harmless_runs);
+           first, reported, harmless_runs);
     for (unsigned i = 0; i < HARMLESS_MOST && harmless[i].runs > 0; i++)
         printf("%s%s x%u", i ? ", " : " (", harmless[i].name, harmless[i].runs);
     printf("%s; %u failures\n", harmless_runs ? ")" : "", failures);
-    return failures > 0 || told == 0;
+    return failures > 0 || reported == 0;
 }

@@ -38,7 +38,7 @@ static void put_gzip(const char *path)
     mrt_write_file(path, out, z.total_out);
 }
 
-static char told[4096]; /* the report on the last list */
+static char reported[4096]; /* the report on the last list */
 
 /* The names found, separated by blanks, or the error's text. */
 static const char *found(const char *path, mr_split split, int *code, mri_filelist *kept)
@@ -64,7 +64,7 @@ static const char *found(const char *path, mr_split split, int *code, mri_fileli
         kept->has_test = l.has_test;
         kept->only_test = l.only_test;
     }
-    snprintf(told, sizeof told, "%s", l.told ? l.told : "");
+    snprintf(reported, sizeof reported, "%s", l.reported ? l.reported : "");
     mri_filelist_fini(&l);
     return text;
 }
@@ -100,7 +100,7 @@ static void a_piece_stands_for_its_set(void **state)
     mrt_write_file(mrt_path("set/x-00005-of-00012"), "", 0); /* a writer with fewer samples than pieces leaves
                                                                 empty ones */
     MRT_STR(all_of(mrt_path("set")), all);
-    MRT_STR(told, "1 of 12 pieces are empty, the first is x-00005-of-00012");
+    MRT_STR(reported, "1 of 12 pieces are empty, the first is x-00005-of-00012");
     unlink(mrt_path("set/x-00005-of-00012"));
     int code;
     MRT_HAS(found(mrt_path("set/x-00003-of-00012"), MR_SPLIT_AUTO, &code, NULL),
@@ -164,7 +164,7 @@ static void parts_are_reported_apart(void **state)
     MRT_STR(found(mrt_path("parts"), MR_SPLIT_TRAIN, NULL, NULL),
             "train-00000-of-00002 train-00001-of-00002");
     MRT_STR(found(mrt_path("parts"), MR_SPLIT_TEST, NULL, NULL), "validation-00000-of-00001");
-    MRT_HAS(told, "left out: the test part (1 file)");
+    MRT_HAS(reported, "left out: the test part (1 file)");
     unlink(mrt_path("parts/validation-00000-of-00001"));
     MRT_STR(found(mrt_path("parts"), MR_SPLIT_TEST, NULL, NULL), "test-00000-of-00001");
     put(mrt_path("parts/train-00000-of-00003"));
@@ -334,7 +334,7 @@ static void parts_stand_anywhere_in_names(void **state)
         put(mrt_path("named%zu/%s", k, sets[k].train));
         MRT_STR(found(mrt_path("named%zu", k), MR_SPLIT_AUTO, NULL, &l), sets[k].train);
         MRT_TRUE(l.has_test && !l.only_test);
-        MRT_STR(told, "");
+        MRT_STR(reported, "");
         MRT_STR(found(mrt_path("named%zu", k), MR_SPLIT_TRAIN, NULL, NULL), sets[k].train);
         MRT_STR(found(mrt_path("named%zu", k), MR_SPLIT_TEST, NULL, &l), sets[k].test);
         MRT_TRUE(!l.only_test);
@@ -351,7 +351,7 @@ static void parts_stand_anywhere_in_names(void **state)
     put(mrt_path("words/trainer-000.bin"));
     put(mrt_path("words/devices-000.bin"));
     MRT_STR(all_of(mrt_path("words")), "devices-000.bin latest-000.bin trainer-000.bin");
-    MRT_STR(told, "");
+    MRT_STR(reported, "");
 }
 
 /* Where the names do not say how many there are, only a gap shows that one is lost. */
@@ -365,9 +365,9 @@ static void gaps_are_told(void **state)
     MRT_STR(all_of(mrt_path("gap")), "n-000000.tar n-000002.tar");
     const char *one = "between n-000000.tar and n-000002.tar 1 number is missing (000001): if files were "
                       "lost, copy them";
-    MRT_STR(told, one);
+    MRT_STR(reported, one);
     MRT_STR(all_of(mrt_path("gap/n-*.tar")), "n-000000.tar n-000002.tar");
-    MRT_STR(told, one);
+    MRT_STR(reported, one);
     MRT_HAS(found(mrt_path("gap/n-{000000..000002}.tar"), MR_SPLIT_AUTO, &code, NULL),
             "gap/n-000001.tar: no such file; the pattern asks for it");
     MRT_EQ(code, MR_ENOENT);
@@ -376,13 +376,14 @@ static void gaps_are_told(void **state)
     put(mrt_path("gap/n-000009.tar"));
     put(mrt_path("gap/m-000003.tar")); /* of another set */
     all_of(mrt_path("gap"));
-    MRT_STR(told, "between n-000000.tar and n-000009.tar 8 numbers are missing (000001 to 000008): if files "
-                  "were lost, copy them");
+    MRT_STR(reported,
+            "between n-000000.tar and n-000009.tar 8 numbers are missing (000001 to 000008): if files "
+            "were lost, copy them");
     mrt_mkdir(mrt_path("gaps"));
     for (int k = 1; k <= 20; k++)
         if (k % 2 || k == 2) put(mrt_path("gaps/t2017-%d", k));
     all_of(mrt_path("gaps"));
-    MRT_STR(told,
+    MRT_STR(reported,
             "between t2017-1 and t2017-19 8 numbers are missing (4, 6, 8, 10, 12, 14 and more): if files "
             "were lost, copy them");
 }
@@ -405,17 +406,17 @@ static void copies_are_told(void **state)
     mrt_write_file(mrt_path("copies/d.bin"), text, BYTES - 1);
     MRT_STR(all_of(mrt_path("copies")), "a (1).bin a (2).bin a.bin a3.bin b.bin c.bin d.bin");
     MRT_STR(
-        told,
+        reported,
         "2 of 7 files have the same bytes as another (a (2).bin as a (1).bin): every sample in them counts "
         "twice; remove them, or name the files to use by a pattern");
     unlink(mrt_path("copies/a (2).bin"));
     MRT_STR(all_of(mrt_path("copies/*.bin")), "a (1).bin a.bin a3.bin b.bin c.bin d.bin");
     MRT_HAS(
-        told,
+        reported,
         "1 of 6 files has the same bytes as another (a.bin as a (1).bin): every sample in it counts twice");
     unlink(mrt_path("copies/a (1).bin"));
     all_of(mrt_path("copies"));
-    MRT_STR(told, "");
+    MRT_STR(reported, "");
 }
 
 /* Beyond 64 MiB blocks are compared, and the message says so. */
@@ -435,8 +436,9 @@ static void large_copies_are_compared_by_blocks(void **state)
     assert_int_equal(pwrite(fd, some, sizeof some, 30 << 20), sizeof some);
     close(fd);
     MRT_STR(all_of(mrt_path("large")), "a.bin b.bin c.bin");
-    MRT_HAS(told, "1 of 3 files has the same bytes as another (b.bin as a.bin, by 256 blocks of 4 KiB that "
-                  "were compared)");
+    MRT_HAS(reported,
+            "1 of 3 files has the same bytes as another (b.bin as a.bin, by 256 blocks of 4 KiB that "
+            "were compared)");
 }
 
 static void no_gaps_where_numbers_do_not_count(void **state)
@@ -448,11 +450,11 @@ static void no_gaps_where_numbers_do_not_count(void **state)
     mrt_mkdir(mrt_path("dates"));
     for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) put(mrt_path("dates/%s", names[k]));
     all_of(mrt_path("dates"));
-    MRT_STR(told, "");
+    MRT_STR(reported, "");
     mrt_mkdir(mrt_path("apart")); /* each part counts for itself, and may begin anywhere */
     for (int k = 0; k < 4; k++) put(mrt_path("apart/%s-%03d.bin", k < 2 ? "x-train" : "x-val", k));
     all_of(mrt_path("apart"));
-    MRT_STR(told, "");
+    MRT_STR(reported, "");
 }
 
 static void validation_comes_before_test(void **state)
@@ -468,7 +470,7 @@ static void validation_comes_before_test(void **state)
         MRT_STR(found(mrt_path("prefer%zu", k), MR_SPLIT_TEST, NULL, NULL), "x-test.bin");
         put(mrt_path("prefer%zu/%s", k, name));
         MRT_STR(found(mrt_path("prefer%zu", k), MR_SPLIT_TEST, NULL, NULL), name);
-        MRT_HAS(told, "left out: the test part (1 file)");
+        MRT_HAS(reported, "left out: the test part (1 file)");
         MRT_STR(found(mrt_path("prefer%zu", k), MR_SPLIT_AUTO, NULL, NULL), "x-train.bin");
     }
 }
@@ -486,10 +488,10 @@ static void siblings_are_not_left_out(void **state)
     mrt_write_file(mrt_path("sib/s-000.idx"), "0 0", 3);
     mrt_mkdir(mrt_path("sib/old"));
     MRT_STR(all_of(mrt_path("sib")), "s-000.bin s-001.bin");
-    MRT_STR(told, "left out: README.md, old (a folder), s-000.idx, s-000.json");
+    MRT_STR(reported, "left out: README.md, old (a folder), s-000.idx, s-000.json");
     mrt_write_file(mrt_path("sib/notes"), "notes", 5);
     MRT_STR(all_of(mrt_path("sib")), "s-000.bin s-001.bin");
-    MRT_STR(told,
+    MRT_STR(reported,
             "left out: README.md, notes (its first bytes are not those of this format), old (a folder), "
             "s-000.idx and 1 more");
 
@@ -596,7 +598,7 @@ static void patterns_take_all_or_fail(void **state)
     put(mrt_path("pall/x-val-0.bin"));
     put(mrt_path("pall/x-train-0.bin.mridx")); /* as 0.4 wrote it */
     MRT_STR(all_of(mrt_path("pall/x-*")), "x-train-0.bin x-val-0.bin");
-    MRT_HAS(told, "files of several parts are taken together");
+    MRT_HAS(reported, "files of several parts are taken together");
     mrt_mkdir(mrt_path("pall/x-more"));
     MRT_HAS(found(mrt_path("pall/x-*"), MR_SPLIT_AUTO, &code, NULL),
             "pall/x-more: the pattern names it, and it is no file");

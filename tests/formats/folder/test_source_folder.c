@@ -60,13 +60,13 @@ static void expect_tree(const mr_source *src, const char *expected)
 }
 
 static void check_tree(const char *name, mr_split split, mr_class_rule classes, const char *expected,
-                       const char *told)
+                       const char *reported)
 {
     mr_source *src;
     mr_error err = MR_ERROR_INIT;
     MRT_OK(open_by(mrt_path("%s", name), split, classes, &src, &err), &err);
     expect_tree(src, expected);
-    MRT_STR(mr_source_info_of(src)->told ? mr_source_info_of(src)->told : "", told);
+    MRT_STR(mr_source_info_of(src)->told ? mr_source_info_of(src)->told : "", reported);
     mr_source_close(src);
 }
 
@@ -455,15 +455,16 @@ static void validation_comes_before_test(void **state)
     (void)state;
     static const char *const words[] = {"dev", "eval", "val", "Valid", "validation"};
     for (size_t k = 0; k < sizeof words / sizeof words[0]; k++) {
-        char name[32], picture[64], expected[96], told[128];
+        char name[32], picture[64], expected[96], reported[128];
         snprintf(name, sizeof name, "prefer%zu", k);
         snprintf(picture, sizeof picture, "%s/a/2.jpg", words[k]);
         snprintf(expected, sizeof expected, "a %s=0", picture);
-        snprintf(told, sizeof told, "of %s/ and test/ the part to test with is %s/", words[k], words[k]);
+        snprintf(reported, sizeof reported, "of %s/ and test/ the part to test with is %s/", words[k],
+                 words[k]);
         const char *const files[] = {"train/a/1.jpg", picture, "test/a/3.jpg", NULL};
         make_tree(name, files);
-        check_tree(name, MR_SPLIT_TEST, MR_CLASSES_FIRST, expected, told);
-        check_tree(name, MR_SPLIT_AUTO, MR_CLASSES_FIRST, "a train/a/1.jpg=0", told);
+        check_tree(name, MR_SPLIT_TEST, MR_CLASSES_FIRST, expected, reported);
+        check_tree(name, MR_SPLIT_AUTO, MR_CLASSES_FIRST, "a train/a/1.jpg=0", reported);
     }
     static const char *const files[] = {"train/a/1.jpg", "t10k/a/2.jpg", NULL};
     make_tree("prefer", files);

@@ -365,7 +365,7 @@ static void damage_is_reported_and_never_followed(void **state)
     (void)state;
     picture p = {0};
     uint8_t *data;
-    size_t bytes, told = 0;
+    size_t bytes, reported = 0;
     frame_make(&p.frame, 40, 24, MRI_JPEG_YCC, shapes[3].sampling);
     coefficients_make(&p, 3);
     picture_pack(&p, (void **)&data, &bytes);
@@ -376,11 +376,11 @@ static void damage_is_reported_and_never_followed(void **state)
             MRT_TRUE(want == MR_OK || want == MR_EFORMAT || want == MR_EUNSUPPORTED);
             for (size_t l = 1; l < MRI_ARRAY_COUNT(levels); l++)
                 if (mri_simd_available(levels[l])) MRT_EQ(read_all(data, bytes, levels[l]), want);
-            told += want != MR_OK;
+            reported += want != MR_OK;
             data[at] ^= (uint8_t)(1u << bit);
         }
     }
-    MRT_TRUE(told > bytes / 2); /* values may change unnoticed, lengths and maps may not */
+    MRT_TRUE(reported > bytes / 2); /* values may change unnoticed, lengths and maps may not */
     for (size_t cut = 0; cut < bytes; cut++) MRT_EQ(read_all(data, cut, levels[cut % 3]), MR_EFORMAT);
     MRT_EQ(read_all(data, bytes, MRI_SIMD_PLAIN), MR_OK);
     free(data);

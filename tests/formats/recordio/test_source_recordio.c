@@ -234,14 +234,14 @@ static void several_labels_are_reported(void **state)
         write_rec(&m, "several");
         mr_source_config cfg = plain_config();
         mr_source *src = open_ok("several", &cfg);
-        const char *told = mr_source_info_of(src)->told;
-        if (count == 1) MRT_TRUE(!told || !strstr(told, "label-key"));
-        else MRT_HAS(told, "3 labels a record; the first is the class: --label-key K takes another");
+        const char *reported = mr_source_info_of(src)->told;
+        if (count == 1) MRT_TRUE(!reported || !strstr(reported, "label-key"));
+        else MRT_HAS(reported, "3 labels a record; the first is the class: --label-key K takes another");
         mr_source_close(src);
         cfg.label_key = "0"; /* chosen */
         src = open_ok("several", &cfg);
-        told = mr_source_info_of(src)->told;
-        MRT_TRUE(!told || !strstr(told, "label-key"));
+        reported = mr_source_info_of(src)->told;
+        MRT_TRUE(!reported || !strstr(reported, "label-key"));
         mr_source_close(src);
     }
 }

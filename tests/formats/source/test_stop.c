@@ -135,23 +135,23 @@ static void verify_stops(void **state)
     mr_writer_config cfg = mrt_writer_config();
     mr_error err = MR_ERROR_INIT;
     mr_verify_result result;
-    int told = 0;
+    int reported = 0;
     snprintf(path, sizeof path, "%s", mrt_path("verify.mrec"));
     mrt_write_mrec(path, 3000, &cfg);
     begin(-1);
-    MRT_OK(mr_mrec_verify_until(path, &stop, count, &told, &result, &err), &err);
+    MRT_OK(mr_mrec_verify_until(path, &stop, count, &reported, &result, &err), &err);
     const long all = calls;
     MRT_EQ(result.records, 3000);
-    MRT_OK(mr_mrec_verify(path, count, &told, &result, &err), &err);
+    MRT_OK(mr_mrec_verify(path, count, &reported, &result, &err), &err);
     for (long at = 0; at + 1 < all; at++) {
         begin(at);
-        MRT_EQ(mr_mrec_verify_until(path, &stop, count, &told, &result, &err), MR_ECANCELED);
+        MRT_EQ(mr_mrec_verify_until(path, &stop, count, &reported, &result, &err), MR_ECANCELED);
         MRT_TRUE(calls == at + 1);
     }
-    MRT_EQ(told, 0); /* a stop is not an error of the file */
+    MRT_EQ(reported, 0); /* a stop is not an error of the file */
     begin(-1);
     stop = 1;
-    MRT_OK(mr_mrec_verify(path, count, &told, &result, &err), &err); /* this call has no stop flag */
+    MRT_OK(mr_mrec_verify(path, count, &reported, &result, &err), &err); /* this call has no stop flag */
 }
 
 int main(void)

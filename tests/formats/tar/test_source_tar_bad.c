@@ -43,12 +43,12 @@ static void is_bad(int code, uint64_t offset, const char *text)
     unlink(mrt_path(".bad.tar.mridx"));
 }
 
-static void bad_class(const char *text, const char *told)
+static void bad_class(const char *text, const char *reported)
 {
     begin_bad();
     mrt_tar_picture(&bad, "b.jpg");
     mrt_tar_text(&bad, "b.cls", text);
-    is_bad(MR_EFORMAT, BAD_AT + 1536, told);
+    is_bad(MR_EFORMAT, BAD_AT + 1536, reported);
 }
 
 static void bad_members(void **state)
@@ -131,7 +131,7 @@ static void bad_json(void **state)
 {
     (void)state;
     static const struct {
-        const char *json, *told;
+        const char *json, *reported;
     } cases[] = {
         {"{\"label\": \"cat\"}", "field \"label\": expected a class as whole number, found a text"},
         {"{\"label\": [1]}", "found a list"},
@@ -159,7 +159,7 @@ static void bad_json(void **state)
         mr_error err = MR_ERROR_INIT;
         MRT_EQ(mrt_tar_get(src, 0).value[1].i, 3);
         MRT_EQ(mr_source_read(src, 1, &mrt_tar_buf, &mrt_tar_buf_bytes, &s, &err), MR_EFORMAT);
-        MRT_HAS(err.text, cases[k].told);
+        MRT_HAS(err.text, cases[k].reported);
         MRT_EQ(err.offset, 2048 + 1536);
         MRT_EQ(err.sample, 1);
         mr_source_close(src);
@@ -196,7 +196,7 @@ static void bytes_that_changed(void **state)
 }
 
 /* ---- odd archives, and archives that are all wrong ---- */
-static void told(mrt_tar *a, uint64_t count, const char *text)
+static void reported(mrt_tar *a, uint64_t count, const char *text)
 {
     mrt_tar_save(a, "odd.tar");
     mr_source *src = mrt_tar_open_one("odd.tar");
@@ -227,7 +227,7 @@ static void oddities(void **state)
                  "1 name leads out of its folder (first: \"%s.jpg\", offset 0 of file 1); nothing is "
                  "unpacked by name",
                  outside[k]);
-        told(&a, 1, text);
+        reported(&a, 1, text);
     }
     mrt_tar a = good("a");
     mrt_tar_header(&a, '2', "lin\nk.jpg", 0);
@@ -235,30 +235,33 @@ static void oddities(void **state)
     mrt_tar_header(&a, '3', "c", 0);
     mrt_tar_header(&a, '6', "d", 0);
     mrt_tar_end(&a);
-    told(&a, 1,
-         "4 members that are no files were passed over (first: \"lin\\x0ak.jpg\", offset 1024 of file 1)");
+    reported(
+        &a, 1,
+        "4 members that are no files were passed over (first: \"lin\\x0ak.jpg\", offset 1024 of file 1)");
     a = good("a");
     mrt_tar_text(&a, "README", "x");
     mrt_tar_text(&a, "d/.hidden", "x");
     mrt_tar_text(&a, "d.x/none", "x");
     mrt_tar_end(&a);
-    told(&a, 1, "3 members without a key were passed over (first: \"README\", offset 1024 of file 1)");
+    reported(&a, 1, "3 members without a key were passed over (first: \"README\", offset 1024 of file 1)");
     a = good("a");
     mrt_tar_picture(&a, "b.jpg");
     mrt_tar_text(&a, "a.txt", "x");
     mrt_tar_end(&a);
-    told(&a, 3,
-         "1 key comes again (first: \"a\", offset 2048 of file 1); members of one sample must be neighbours");
+    reported(
+        &a, 3,
+        "1 key comes again (first: \"a\", offset 2048 of file 1); members of one sample must be neighbours");
     a = good("a");
     mrt_tar_header(&a, '6', "pipe", 0);
-    told(&a, 1,
-         "1 member that is no file was passed over (first: \"pipe\", offset 1024 of file 1); 1 archive has "
-         "no end mark (first: offset 1536 of file 1): some writers leave it out; otherwise the end is "
-         "missing, and samples with it");
+    reported(
+        &a, 1,
+        "1 member that is no file was passed over (first: \"pipe\", offset 1024 of file 1); 1 archive has "
+        "no end mark (first: offset 1536 of file 1): some writers leave it out; otherwise the end is "
+        "missing, and samples with it");
     a = good("..a"); /* two dots are no way out here, but they hide the name */
     mrt_tar_picture(&a, "x../b.jpg");
     mrt_tar_end(&a);
-    told(&a, 1, "1 member without a key was passed over (first: \"..a.jpg\", offset 0 of file 1)");
+    reported(&a, 1, "1 member without a key was passed over (first: \"..a.jpg\", offset 0 of file 1)");
 }
 
 static void refused(mrt_tar *a, int code, uint64_t offset, const char *text)

@@ -53,14 +53,14 @@ static mr_source *open_one(const char *name)
 }
 
 /* report NULL: names of 4 classes, and labels from 0; else labels 1 and 2 without names, and this report. */
-static void named(const char *name, const char *told)
+static void named(const char *name, const char *reported)
 {
     mr_source *src = open_one(name);
     const mr_source_info *info = mr_source_info_of(src);
     int64_t label;
     MRT_EQ(info->count % 3, 0);
     MRT_EQ(mr_source_label(src, 1, &label), MR_OK);
-    if (!told) {
+    if (!reported) {
         MRT_EQ(info->class_count, 4);
         MRT_TRUE(info->class_names != NULL);
         MRT_STR(info->class_names[0], "ant");
@@ -74,20 +74,20 @@ static void named(const char *name, const char *told)
         MRT_EQ(info->label_offset, 0);
         MRT_EQ(mr_source_labels_of(src)->min, 1);
         MRT_EQ(label, 2);
-        if (told[0]) MRT_TRUE(info->told != NULL);
-        if (told[0]) MRT_HAS(info->told, told);
+        if (reported[0]) MRT_TRUE(info->told != NULL);
+        if (reported[0]) MRT_HAS(info->told, reported);
     }
     mr_source_close(src);
 }
 
-static void scanned_and_kept(mrt_tar *a, const char *told)
+static void scanned_and_kept(mrt_tar *a, const char *reported)
 {
     save(a, "one.tar");
-    named("one.tar", told);
+    named("one.tar", reported);
     cfg.no_index_file = false;
-    named("one.tar", told);
+    named("one.tar", reported);
     MRT_EQ(access(mrt_path(".one.tar.mridx"), R_OK), 0);
-    named("one.tar", told);
+    named("one.tar", reported);
     unlink(mrt_path(".one.tar.mridx"));
     cfg.no_index_file = true;
 }
@@ -120,7 +120,7 @@ static void passed_over(void **state)
 {
     (void)state;
     static const struct {
-        const char *text, *told;
+        const char *text, *reported;
     } cases[] = {
         {"ant\nbee\n", "names of classes passed over: 2 names in __classes__, but a label 2"},
         {"ant\nbee\ncat", "names of classes passed over: expected a line for each class of __classes__"},
@@ -132,7 +132,7 @@ static void passed_over(void **state)
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         mrt_tar a = archive(cases[k].text);
-        scanned_and_kept(&a, cases[k].told);
+        scanned_and_kept(&a, cases[k].reported);
     }
     mrt_tar a = {0}, b;
     mrt_tar_file(&a, "__classes__", "ant\nb\0e\ncat\n", 12);

@@ -194,14 +194,14 @@ static void what_cannot_be_is_refused(void **state)
     mr_source_close(bare);
 }
 
-typedef struct told {
+typedef struct reported {
     uint32_t count;
     mr_error what;
-} told;
+} reported;
 
 static void tell(void *context, const mr_error *what, uint64_t substitute)
 {
-    told *t = context;
+    reported *t = context;
     (void)substitute;
     t->count++;
     t->what = *what;
@@ -217,7 +217,7 @@ static void bad_boxes_make_bad_samples(void **state)
         mr_error err = MR_ERROR_INIT;
         mr_loader *l;
         mr_batch b;
-        told t = {0};
+        reported t = {0};
         int rc;
         uint64_t blanks = 0;
         cfg.on_bad = tell;

@@ -134,14 +134,14 @@ static void names_that_cannot_be(void **state)
 
 /* ---- arguments of the function ---- */
 
-typedef struct told {
+typedef struct reported {
     mr_own_picture seen[2]; /* of the operation's places */
     uint32_t calls;
-} told;
+} reported;
 
 static int tell(void *context, const mr_own_picture *p, uint8_t *pixels, mr_error *err)
 {
-    told *t = context;
+    reported *t = context;
     (void)err;
     MRT_TRUE(t->calls < 2 && pixels);
     t->seen[t->calls++] = *p;
@@ -173,7 +173,7 @@ static void run(const mr_own_operation *op, const char *spec, bool training, mri
 static void what_it_is_told(void **state)
 {
     (void)state;
-    told t = {.calls = 0};
+    reported t = {.calls = 0};
     const mr_own_operation op = named("tell_me", tell, &t);
     const mri_sample_key key = {5, 6, 7};
     run(&op, "tell_me(3,-0.5),flip,resize(4x4),tell_me", true, key, 4);
@@ -197,7 +197,7 @@ static void what_it_is_told(void **state)
     for (int part = 0; part < 3; part++) { /* each of the three enters */
         const mri_sample_key other = {key.seed + (part == 0), key.epoch + (part == 1),
                                       key.sample + (part == 2)};
-        told u = {.calls = 0};
+        reported u = {.calls = 0};
         const mr_own_operation same = named("tell_me", tell, &u);
         run(&same, "tell_me,resize(4x4)", true, other, 4);
         MRT_TRUE(u.seen[0].key != p->key && u.seen[0].draws[0] != p->draws[0]);
@@ -207,7 +207,7 @@ static void what_it_is_told(void **state)
 static void in_evaluation(void **state)
 {
     (void)state;
-    told t = {.calls = 0};
+    reported t = {.calls = 0};
     mr_own_operation op = named("tell_me", tell, &t);
     run(&op, "tell_me,resize(4x4)", false, (mri_sample_key){0, 0, 0}, 4);
     MRT_EQ(t.calls, 0);

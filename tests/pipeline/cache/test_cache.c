@@ -238,16 +238,16 @@ static void the_next_run_finds_what_is_on_disk(void **state)
 
 /* ------------------------------------------------------------------------------ bad samples */
 
-typedef struct told {
+typedef struct reported {
     uint32_t count;
     uint64_t sample;
-} told;
+} reported;
 
 static void remember(void *context, const mr_error *what, uint64_t substitute)
 {
     (void)substitute;
-    ((told *)context)->count++;
-    ((told *)context)->sample = what->sample;
+    ((reported *)context)->count++;
+    ((reported *)context)->sample = what->sample;
 }
 
 static void bad_samples_stay_bad(void **state)
@@ -263,7 +263,7 @@ static void bad_samples_stay_bad(void **state)
     src = mrt_source(mrt_path("bad"));
     mr_digest expected = {0, 0};
     for (int k = 0; k < 8; k++) {
-        told t = {0};
+        reported t = {0};
         mr_loader_stats s;
         mr_loader_config cfg = settings(k == 0  ? MR_CACHE_OFF
                                         : k % 2 ? MR_CACHE_MEMORY

@@ -9,7 +9,7 @@ enum { N = MRT_FIELD_SAMPLES, W = MRT_FIELD_WIDE, H = MRT_FIELD_HIGH };
 
 static const struct {
     mrt_twist t;
-    const char *told, *field;
+    const char *reported, *field;
 } bads[] = {
     {MRT_LONG_LIST, "field tokens: expected at most 10 elements, found 40", "tokens:most=40"},
     {MRT_MANY_BOXES, "expected at most 1 boxes, found 2", "boxes:most=2"},
@@ -25,15 +25,15 @@ static const struct {
     {MRT_FLAT_LIST, "field tokens: expected a list, of one dimension", ""},
 };
 
-typedef struct told {
+typedef struct reported {
     uint32_t count;
     uint64_t sample;
     char text[800], file[512];
-} told;
+} reported;
 
 static void on_bad(void *context, const mr_error *what, uint64_t substitute)
 {
-    told *t = context;
+    reported *t = context;
     (void)substitute;
     t->count++;
     t->sample = what->sample;
@@ -51,7 +51,7 @@ static void damaged_rows_stop_or_are_replaced_or_skipped(void **state)
         if (bads[k].t == MRT_MANY_BOXES) fields[0].most = 1;
         mr_error err = MR_ERROR_INIT;
         mr_loader_config cfg = mrt_field_settings(fields, 4);
-        told t = {0};
+        reported t = {0};
         mr_loader *l;
         mr_batch b;
         int rc;
@@ -65,7 +65,7 @@ static void damaged_rows_stop_or_are_replaced_or_skipped(void **state)
         while ((rc = mr_loader_next(l, &b, MR_FOREVER, &err)) == MR_OK)
             MRT_OK(mr_loader_release(l, &b, NULL), NULL);
         MRT_EQ(rc, MR_EBADSAMPLE);
-        MRT_HAS(err.text, bads[k].told);
+        MRT_HAS(err.text, bads[k].reported);
         MRT_HAS(err.text, bads[k].field);
         MRT_HAS(err.file, "bad.mrec");
         mr_loader_close(l);
@@ -97,7 +97,7 @@ static void damaged_rows_stop_or_are_replaced_or_skipped(void **state)
             if (bads[k].t != MRT_MANY_BOXES) {
                 MRT_EQ(t.count, 1);
                 MRT_EQ(t.sample, MRT_TWISTED);
-                MRT_HAS(t.text, bads[k].told);
+                MRT_HAS(t.text, bads[k].reported);
                 MRT_HAS(t.file, "bad.mrec");
             }
             mr_loader_close(l);

@@ -161,7 +161,7 @@ static void memory_that_is_refused(void **state)
     mr_source_close(src);
 }
 
-/* The next batch of l is that of a loader that was opened at this position. */
+/* The next batch of l equals the next one of a loader that was opened at this position. */
 static void check_next(mr_loader *l, const mr_source *src, mr_loader_config cfg, uint64_t epoch,
                        uint64_t step)
 {

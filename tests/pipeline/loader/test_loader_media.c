@@ -31,21 +31,21 @@ ssize_t __wrap_pread(int fd, void *data, size_t bytes, off_t offset)
     return __real_pread(fd, data, bytes, offset);
 }
 
-typedef struct told {
+typedef struct reported {
     uint32_t count;
     uint64_t sample, offset;
-} told;
+} reported;
 
 static void remember(void *context, const mr_error *what, uint64_t substitute)
 {
     (void)substitute;
-    told *t = context;
+    reported *t = context;
     t->count++;
     t->sample = what->sample;
     t->offset = what->offset;
 }
 
-static mr_loader_config settings(told *t)
+static mr_loader_config settings(reported *t)
 {
     mr_loader_config cfg;
     mr_loader_defaults(&cfg);
@@ -72,7 +72,7 @@ static void one_bad_place_is_one_bad_sample(void **state)
     mr_source *src = poisoned(137);
     mr_digest first = {0, 0};
     for (uint32_t round = 0; round < 8; round++) {
-        told t = {0};
+        reported t = {0};
         mr_loader_config cfg = settings(&t);
         cfg.bad = MR_BAD_REPLACE;
         cfg.workers = 1 + 5 * (round % 4); /* chunks of 32, 6, 3 and 2 samples */
@@ -92,7 +92,7 @@ static void the_right_sample_is_named(void **state)
     (void)state;
     mr_source *src = poisoned(40);
     for (uint32_t prefetch = 0; prefetch < 3; prefetch += 2) {
-        told t = {0};
+        reported t = {0};
         mr_loader_config cfg = settings(&t);
         mr_error err = MR_ERROR_INIT;
         mr_loader *l;
@@ -114,7 +114,7 @@ static void bytes_of_substitutes_are_counted(void **state)
 {
     (void)state;
     mr_source *src = mrt_source(mrt_idx_set("media", 300, SIDE, SIDE));
-    told t = {0};
+    reported t = {0};
     mr_loader_config cfg = settings(&t);
     mr_error err = MR_ERROR_INIT;
     mr_loader *l;
@@ -144,7 +144,7 @@ static void a_failing_disk_is_not_a_bad_sample(void **state)
     static const int expected[] = {MR_EIO, MR_ENOMEM, MR_EIO};
     mr_source *src = poisoned(137);
     for (int k = 0; k < 6; k++) {
-        told t = {0};
+        reported t = {0};
         mr_loader_config cfg = settings(&t);
         mr_error err = MR_ERROR_INIT;
         mr_loader *l;
@@ -208,7 +208,7 @@ static void out_of_files_is_not_a_bad_sample(void **state)
     (void)state;
     mr_source *src = mrt_source(mrt_folder_set("nofiles", 2, 10, 24, false));
     for (int io = MR_IO_AUTO; io <= MR_IO_PREAD; io += MR_IO_PREAD) {
-        told t = {0};
+        reported t = {0};
         mr_loader_config cfg = settings(&t);
         mr_error err = MR_ERROR_INIT;
         mr_loader *l;

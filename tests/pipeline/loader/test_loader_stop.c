@@ -143,15 +143,15 @@ static void refused_threads_are_reported(void **state)
 
 /* ------------------------------------------------------------------------------ bad samples */
 
-typedef struct told {
+typedef struct reported {
     uint32_t count;
     uint64_t sample, substitute;
     char file[512], text[768];
-} told;
+} reported;
 
 static void remember(void *context, const mr_error *what, uint64_t substitute)
 {
-    told *t = context;
+    reported *t = context;
     t->count++;
     t->sample = what->sample;
     t->substitute = substitute;
@@ -203,7 +203,7 @@ static void replacing_keeps_order_and_count(void **state)
     mr_source *src = set_with_damage("badreplace", bad, 2);
     mr_digest first = {0, 0};
     for (uint32_t round = 0; round < 6; round++) {
-        told t = {0};
+        reported t = {0};
         mr_loader_config cfg = settings();
         uint64_t batches, samples;
         cfg.bad = MR_BAD_REPLACE;
@@ -273,7 +273,7 @@ static void too_many_bad_samples_stop(void **state)
     for (size_t k = 0; k < MRI_ARRAY_COUNT(policies); k++) {
         mr_loader_config cfg = settings();
         mr_error err;
-        told t = {0};
+        reported t = {0};
         cfg.order = MR_ORDER_SEQUENTIAL;
         cfg.workers = 1;
         cfg.bad = policies[k];
@@ -352,7 +352,7 @@ static void all_bad_ends(void **state)
     mr_source *src = set_with_damage("badall", bad, 40);
     mr_loader_config cfg = settings();
     mr_error err;
-    told t = {0};
+    reported t = {0};
     cfg.bad = MR_BAD_REPLACE;
     cfg.max_bad = 1000;
     cfg.order = MR_ORDER_SEQUENTIAL;
@@ -429,7 +429,7 @@ static void a_size_that_differs_ends_the_run(void **state)
         for (uint32_t k = 0; k < 3 * 4; k++) {
             mr_loader_config cfg = settings();
             mr_error err;
-            told t = {0};
+            reported t = {0};
             cfg.augment = "none";
             cfg.bad = all_policies[k % 3];
             cfg.on_bad = remember;

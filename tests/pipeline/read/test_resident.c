@@ -158,23 +158,23 @@ static void everything_is_read_once(void **state)
 
 /* ------------------------------------------------------------------------------ bad samples */
 
-typedef struct told {
+typedef struct reported {
     uint32_t count;
     uint64_t sample[8];
-} told;
+} reported;
 
 static void remember(void *context, const mr_error *what, uint64_t substitute)
 {
     (void)substitute;
-    told *t = context;
+    reported *t = context;
     if (t->count < 8) t->sample[t->count] = what->sample;
     t->count++;
 }
 
-static mr_digest digest_with_bad(const mr_source *src, bool resident, uint32_t prefetch, told *t)
+static mr_digest digest_with_bad(const mr_source *src, bool resident, uint32_t prefetch, reported *t)
 {
     mr_loader_config cfg = settings(resident);
-    *t = (told){0};
+    *t = (reported){0};
     cfg.io = MR_IO_PREAD;
     cfg.prefetch = prefetch;
     cfg.bad = MR_BAD_REPLACE;
@@ -188,7 +188,7 @@ static void a_hole_costs_only_what_cannot_be_read(void **state)
 {
     (void)state;
     mr_source *src = mrt_source(mrt_idx_set("hole", COUNT, SIDE, SIDE));
-    told t;
+    reported t;
     poison_from = HEADER + 300 * BYTES + 10, poison_to = poison_from + 1;
     const mr_digest expected = digest_with_bad(src, false, 4, &t);
     MRT_EQ(t.count, 1);
@@ -223,7 +223,7 @@ static void a_damaged_record_stays_bad(void **state)
     snprintf(path, sizeof path, "%s", record_file("damaged", idx, 0));
     mr_source *src = mrt_source(path);
     mr_extent e;
-    told t;
+    reported t;
     MRT_EQ(mr_source_extent(src, 123, &e, NULL), MR_OK);
     flip_bit(path, e.offset + 1000);
     const mr_digest expected = digest_with_bad(src, false, 4, &t);

@@ -50,29 +50,29 @@ static void claims_wait_for_lists(void **state)
     (void)state;
     line l;
     bool ended;
-    int told = 0;
+    int reported = 0;
     uint64_t batch;
     line_open(&l, &(line_config){
                       .samples = 12, .batch = 4, .slots = 2, .chunks = 6, .chunk_samples = 2, .lists = true});
-    mri_ring_on_room(l.ring, count_up, &told);
+    mri_ring_on_room(l.ring, count_up, &reported);
     MRT_TRUE(mri_ring_claim(l.ring, 0, false, &l.waits, &ended) == NULL);
     MRT_TRUE(!ended);
     for (uint64_t b = 0; b < 2; b++) {
         assert_non_null(mri_ring_wait_unlisted(l.ring, &batch));
         MRT_EQ(batch, b);
         mri_ring_mark_listed(l.ring);
-        MRT_EQ(told, 1);
+        MRT_EQ(reported, 1);
         line_make_batch(&l);
     }
     MRT_TRUE(mri_ring_claim(l.ring, 0, false, &l.waits, &ended) == NULL);
     take_one(&l, 0);
     mri_ring_release(l.ring); /* a slot is free for the third, which nobody has listed */
     MRT_TRUE(mri_ring_claim(l.ring, 0, false, &l.waits, &ended) == NULL);
-    MRT_EQ(told, 1);
+    MRT_EQ(reported, 1);
     assert_non_null(mri_ring_wait_unlisted(l.ring, &batch));
     MRT_EQ(batch, 2);
     mri_ring_mark_listed(l.ring);
-    MRT_EQ(told, 2);
+    MRT_EQ(reported, 2);
     line_make_batch(&l);
     MRT_TRUE(mri_ring_wait_unlisted(l.ring, &batch) == NULL);
     line_close(&l);
@@ -130,26 +130,26 @@ static void room_is_told_of(void **state)
     (void)state;
     line l;
     bool ended;
-    int told = 0;
+    int reported = 0;
     line_open(&l, &(line_config){.samples = 40, .batch = 4, .slots = 2, .chunks = 2, .chunk_samples = 2});
-    mri_ring_on_room(l.ring, count_up, &told);
+    mri_ring_on_room(l.ring, count_up, &reported);
     mri_chunk *a = mri_ring_claim(l.ring, 0, false, &l.waits, &ended);
     mri_chunk *b = mri_ring_claim(l.ring, 0, false, &l.waits, &ended);
     line_fill(&l, a);
-    MRT_EQ(told, 0); /* nobody has asked */
+    MRT_EQ(reported, 0); /* nobody has asked */
     a = mri_ring_claim(l.ring, 0, false, &l.waits, &ended);
     MRT_TRUE(mri_ring_claim(l.ring, 0, false, &l.waits, &ended) == NULL && !ended);
     line_fill(&l, b);
-    MRT_EQ(told, 1);
+    MRT_EQ(reported, 1);
     b = mri_ring_claim(l.ring, 0, false, &l.waits, &ended);
     line_fill(&l, a);
     line_fill(&l, b);
-    MRT_EQ(told, 1);
+    MRT_EQ(reported, 1);
     MRT_TRUE(mri_ring_claim(l.ring, 0, false, &l.waits, &ended) == NULL && !ended); /* both slots are full */
     take_one(&l, 0);
-    MRT_EQ(told, 1);
+    MRT_EQ(reported, 1);
     mri_ring_release(l.ring);
-    MRT_EQ(told, 2);
+    MRT_EQ(reported, 2);
     line_close(&l);
 }
 
@@ -305,7 +305,7 @@ static void a_halt_ends_every_wait(void **state)
         line l;
         bool ended;
         caller c[4];
-        mr_error why = MR_ERROR_INIT, told = MR_ERROR_INIT;
+        mr_error why = MR_ERROR_INIT, reported = MR_ERROR_INIT;
         line_open(&l, &(line_config){.samples = 9, .batch = 4, .device_slots = device_slots});
         mri_chunk *out = mri_ring_claim(l.ring, 0, false, &l.waits, &ended);
         assert_non_null(out);
@@ -321,8 +321,8 @@ static void a_halt_ends_every_wait(void **state)
         MRT_EQ(c[3].rc, MR_ECANCELED);
         mr_error_set(&why, MR_ENOMEM, "a later one");
         mri_halt_fail(&l.halt, MR_ENOMEM, &why);
-        MRT_EQ(mri_halt_reason(&l.halt, &told), MR_EIO);
-        MRT_STR(told.text, "the first reason");
+        MRT_EQ(mri_halt_reason(&l.halt, &reported), MR_EIO);
+        MRT_STR(reported.text, "the first reason");
         line_close(&l);
     }
 }
@@ -332,7 +332,7 @@ static void a_stop_is_no_failure(void **state)
 {
     (void)state;
     mri_halt h;
-    mr_error why = MR_ERROR_INIT, told = MR_ERROR_INIT;
+    mr_error why = MR_ERROR_INIT, reported = MR_ERROR_INIT;
     mri_halt_init(&h);
     MRT_TRUE(!mri_halt_is_over(&h));
     mri_halt_stop(&h);
@@ -340,7 +340,7 @@ static void a_stop_is_no_failure(void **state)
     mr_error_set(&why, MR_EIO, "after the stop");
     mri_halt_fail(&h, MR_EIO, &why);
     MRT_TRUE(mri_halt_is_over(&h));
-    MRT_EQ(mri_halt_reason(&h, &told), MR_ECANCELED);
+    MRT_EQ(mri_halt_reason(&h, &reported), MR_ECANCELED);
     mri_halt_fini(&h);
 }
 

@@ -76,7 +76,7 @@ static bool io_is_there(mr_io io)
     return io != MR_IO_URING || mri_uring_usable(4, why, sizeof why);
 }
 
-/* Whichever allocation fails: what was not opened is not closed. */
+/* Whichever allocation fails: stages that were not opened are not closed. */
 static void a_stage_that_cannot_be_made_closes_no_file_of_the_program(void **state)
 {
     (void)state;

@@ -151,7 +151,7 @@ static void test_classes_of_a_field_are_labels(void **state)
     MRT_OK(mri_tensor_export(&rig.t->tensors, &rig.t->team.replicas[0], 0, false, weights, &err), &err);
     mrt_batch_make(&b, &rig, 0, 0, BATCH, NULL, 0);
     double loss = 0;
-    uint32_t told = 0;
+    uint32_t reported = 0;
     for (uint32_t i = 0; i < BATCH; i++) {
         const float *x = (const float *)b.parts[0].field[MRT_FLOATS].data + i * MRT_PIXELS;
         const int64_t kind = ((const int64_t *)b.parts[0].field[MRT_KIND].data)[i];
@@ -162,10 +162,10 @@ static void test_classes_of_a_field_are_labels(void **state)
             sum += exp(logit[k]);
         }
         if (kind < 0 || kind >= MRT_KINDS) continue; /* a row of zeros adds nothing */
-        told++;
+        reported++;
         loss += log(sum) - logit[kind];
     }
-    MRT_TRUE(told > 0 && told < BATCH);
+    MRT_TRUE(reported > 0 && reported < BATCH);
     MRT_OK(mr_trainer_step(rig.t, &b.b, &err), &err);
     MRT_OK(mr_trainer_metrics(rig.t, &sums, NULL, &err), &err);
     MRT_EQ(sums.count, BATCH);

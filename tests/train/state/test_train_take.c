@@ -19,22 +19,23 @@ static mr_net *with_classes(uint32_t classes)
 static mr_net *four(void) { return with_classes(MRT_CLASSES); }
 static mr_net *nine(void) { return with_classes(9); }
 
-typedef struct told {
+typedef struct reported {
     char text[4096];
-} told;
+} reported;
 
 static void on_note(void *context, const char *text)
 {
-    told *s = context;
+    reported *s = context;
     const size_t at = strlen(s->text);
     snprintf(s->text + at, sizeof s->text - at, "%s\n", text);
 }
 
-static int take(mrt_rig *rig, const char *path, const char *skip, told *s, mr_take_report *out, mr_error *err)
+static int take(mrt_rig *rig, const char *path, const char *skip, reported *s, mr_take_report *out,
+                mr_error *err)
 {
     mr_take_config cfg;
     mr_take_report report;
-    *s = (told){{0}};
+    *s = (reported){{0}};
     mr_take_defaults(&cfg);
     cfg.path = path;
     cfg.skip = skip;
@@ -72,7 +73,7 @@ static void test_every_bit_arrives(void **state)
     for (size_t e = 0; e < MRI_ARRAY_COUNT(endings); e++)
         for (uint32_t devices = 1; devices <= 3; devices += 2) {
             char spec[16];
-            told s;
+            reported s;
             mr_error err = MR_ERROR_INIT;
             mr_take_report report;
             mrt_rig rig;
@@ -103,7 +104,7 @@ static float *tensor(const mrt_rig *rig, uint32_t i)
 static void test_what_begins_with_them(void **state)
 {
     (void)state;
-    told s;
+    reported s;
     mr_error err = MR_ERROR_INIT;
     mrt_rig rig;
     make_files("begin", four, 0);
@@ -131,7 +132,7 @@ static void test_what_begins_with_them(void **state)
 static void test_averages(void **state)
 {
     (void)state;
-    told s;
+    reported s;
     mr_error err = MR_ERROR_INIT;
     mr_take_report report;
     mrt_rig rig;
@@ -154,7 +155,7 @@ static void test_averages(void **state)
 static void test_a_new_head(void **state)
 {
     (void)state;
-    told s;
+    reported s;
     mr_error err = MR_ERROR_INIT;
     mr_take_report report;
     mrt_rig rig, fresh;
@@ -246,7 +247,7 @@ static void test_what_does_not_fit(void **state)
         {"3/dense/weights", NULL, 0, INFINITY, "not finite", MR_EFORMAT},
     };
     static const char *const endings[] = {"safetensors", "npz"};
-    told s;
+    reported s;
     mrt_rig rig;
     make_files("fits", four, 0);
     mrt_rig_open(&rig, &(mrt_rig_options){.net = four, .seed = 2});
