@@ -374,7 +374,7 @@ static void small_limits_need_little_memory(void **state)
     loader.decode.max_pixels = 4096;
     MRT_OK(mr_loader_open(&l, src, &loader, &err), &err);
     print_message("64 workers: %.1f MiB\n", (double)mr_loader_info_of(l)->memory_bytes / 1048576);
-    MRT_TRUE(mr_loader_info_of(l)->memory_bytes < (uint64_t)64 * 5 << 20);
+    MRT_TRUE(mr_loader_info_of(l)->memory_bytes < (uint64_t)64 * 6 << 20);
     mr_loader_close(l);
     mr_source_close(src);
 }
