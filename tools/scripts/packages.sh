@@ -23,11 +23,12 @@ millrace_install() { # names...
     root=""
     [ "$(id -u)" = 0 ] || root=sudo
     echo "installing:$missing" >&2
-    # A network fails now and then, and another program may hold the lock.
+    # A network fails now and then, another program may hold the lock, and dpkg must not ask about a configuration file.
     # shellcheck disable=SC2086
     for attempt in 1 2 3; do
         $root apt-get update -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 &&
-            DEBIAN_FRONTEND=noninteractive $root apt-get install -y -qq --no-install-recommends -o Acquire::Retries=3 \
+            DEBIAN_FRONTEND=noninteractive $root apt-get install -y -qq --no-install-recommends \
+                -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold -o Acquire::Retries=3 \
                 -o DPkg::Lock::Timeout=300 $missing >/dev/null && return 0
         [ "$attempt" = 3 ] || sleep 5
     done
