@@ -88,84 +88,25 @@ static int by_where(choosing *c, mr_error *err)
 }
 
 /* ---- copies ---- */
-typedef struct mark {
-    uint64_t hash, bytes, sample;
-} mark;
-
-static int by_hash(const void *a, const void *b)
+static void drop_copy(void *context, uint64_t sample, uint64_t first)
 {
-    const mark *x = a, *y = b;
-    if (x->hash != y->hash) return x->hash < y->hash ? -1 : 1;
-    if (x->bytes != y->bytes) return x->bytes < y->bytes ? -1 : 1;
-    return x->sample < y->sample ? -1 : x->sample > y->sample;
-}
-
-static int same_pixels(const choosing *c, const mr_value *a, const mr_value *b, bool *same, mr_error *err)
-{
-    mr_image i = {0}, j = {0};
-    int rc = mr_image_decode(a, &c->cfg->decode, &i, err);
-    if (!rc) rc = mr_image_decode(b, &c->cfg->decode, &j, err);
-    *same = !rc && i.width == j.width && i.height == j.height && i.channels == j.channels &&
-            memcmp(i.pixels, j.pixels, (size_t)i.width * i.height * i.channels) == 0;
-    mr_image_free(&i);
-    mr_image_free(&j);
-    return rc;
-}
-
-/* A hash only finds candidates: the pictures themselves decide. */
-static int same_samples(const choosing *c, uint64_t a, uint64_t b, bool *same, mr_error *err)
-{
-    const int f = mr_source_info_of(c->src)->image_field;
-    void *x = NULL, *y = NULL;
-    size_t x_bytes = 0, y_bytes = 0;
-    mr_sample p, q;
-    *same = false;
-    int rc = mr_source_read(c->src, a, &x, &x_bytes, &p, err);
-    if (!rc) rc = mr_source_read(c->src, b, &y, &y_bytes, &q, err);
-    if (!rc && f < 0) { /* all that a sample is */
-        mr_extent s = {0}, t = {0};
-        rc = mr_source_extent(c->src, a, &s, err);
-        if (!rc) rc = mr_source_extent(c->src, b, &t, err);
-        *same = !rc && s.bytes == t.bytes && memcmp(x, y, (size_t)s.bytes) == 0;
-    } else if (!rc && c->cfg->dedup == MR_COPIES_PIXELS)
-        rc = same_pixels(c, &p.value[f], &q.value[f], same, err);
-    else if (!rc)
-        *same = p.value[f].type == q.value[f].type && p.value[f].bytes == q.value[f].bytes &&
-                memcmp(p.value[f].data, q.value[f].data, p.value[f].bytes) == 0;
-    free(x);
-    free(y);
-    return rc;
-}
-
-static int drop_copies(choosing *c, const mark *marks, uint64_t n, mr_error *err)
-{
-    int rc = MR_OK;
-    for (uint64_t k = 1, first = 0; k < n && !rc && !mri_stop_asked(); k++) {
-        if (marks[k].hash != marks[first].hash || marks[k].bytes != marks[first].bytes) {
-            first = k;
-            continue;
-        }
-        bool same;
-        rc = same_samples(c, marks[first].sample, marks[k].sample, &same, err);
-        if (rc || !same) continue;
-        c->taken[marks[k].sample] = false;
-        c->result->copies++;
-        c->result->copies_crossing += c->fact[marks[k].sample].label != c->fact[marks[first].sample].label;
-    }
-    return rc;
+    choosing *c = context;
+    c->taken[sample] = false;
+    c->result->copies++;
+    c->result->copies_crossing += c->fact[sample].label != c->fact[first].label;
 }
 
 static int by_copies(choosing *c, mr_error *err)
 {
     if (c->cfg->dedup == MR_COPIES_TAKE) return MR_OK;
-    mark *marks = malloc((c->count + 1) * sizeof *marks);
+    mr_copy_mark *marks = malloc((c->count + 1) * sizeof *marks);
     uint64_t n = 0;
     if (!marks) return no_memory(err);
     for (uint64_t k = 0; k < c->count; k++)
         if (c->taken[k] && c->fact[k].good)
-            marks[n++] = (mark){c->fact[k].hash, c->cfg->dedup == MR_COPIES_PIXELS ? 0 : c->fact[k].bytes, k};
-    if (n) qsort(marks, n, sizeof *marks, by_hash);
-    const int rc = drop_copies(c, marks, n, err);
+            marks[n++] =
+                (mr_copy_mark){c->fact[k].hash, c->cfg->dedup == MR_COPIES_PIXELS ? 0 : c->fact[k].bytes, k};
+    const int rc = mri_find_copies(c->src, c->cfg, marks, n, drop_copy, c, err);
     free(marks);
     return rc;
 }

@@ -28,6 +28,11 @@ typedef struct mri_facts_config {
 /* *out: a fact for each sample, to be freed, also after an error. */
 int mri_sample_facts(const mr_source *src, const mri_facts_config *cfg, mri_sample_fact **out, mr_error *err);
 
+/* ---- copies (copies.c) ---- */
+/* As mr_choose_copies(), for settings that were checked; ends early when the caller's stop is set. */
+int mri_find_copies(const mr_source *src, const mr_choice_config *cfg, mr_copy_mark *marks, uint64_t count,
+                    mr_on_copy *on_copy, void *context, mr_error *err);
+
 /* ---- conditions (conditions.c) ---- */
 typedef struct mri_condition_sample {
     const char *key, *class_name;

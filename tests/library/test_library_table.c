@@ -513,6 +513,11 @@ static mr_digester *rig_digester(void)
     return d;
 }
 static mr_digest_share *rig_digest_share(void) { return NULL; }
+static void ignore_copy(void *context, uint64_t sample, uint64_t first)
+{
+    (void)context, (void)sample, (void)first;
+}
+static mr_on_copy *rig_on_copy(void) { return ignore_copy; }
 static mr_augment *rig_augment(void)
 {
     static mr_augment *a;

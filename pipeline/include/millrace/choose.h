@@ -76,6 +76,28 @@ static inline int mr_choose(mr_source *src, const mr_choice_config *cfg, mr_choi
 MR_API int mr_choose_where(const mr_source *src, const mr_choice_config *cfg, uint64_t *numbers,
                            uint64_t *count, mr_error *err);
 
+/* A sample among which copies are looked for. Samples with the same contents have the same hash and bytes. */
+typedef struct mr_copy_mark {
+    uint64_t hash, bytes;
+    uint64_t sample; /* its number in the source */
+} mr_copy_mark;
+
+/* Sample `sample` has the contents of `first`, which has a smaller number. */
+typedef void mr_on_copy(void *context, uint64_t sample, uint64_t first);
+
+/* Find copies among `count` samples that the caller has read and hashed. A sample with the mark of an earlier
+ * one is compared with the first sample of this mark. Both are read again: their pictures, or whole samples
+ * in data without pictures. cfg->dedup MR_COPIES_PIXELS compares decoded pixels, every other value bytes; of
+ * the other members decode and stop apply.
+ *
+ * marks         sorted by this function
+ * on_copy       called by the calling thread for each copy, in the order of the sorted marks
+ * MR_EINVAL     a mark's number is not a sample of the source
+ * MR_ECANCELED  stopped
+ * other < 0     a sample cannot be read again */
+MR_API int mr_choose_copies(const mr_source *src, const mr_choice_config *cfg, mr_copy_mark *marks,
+                            uint64_t count, mr_on_copy *on_copy, void *context, mr_error *err);
+
 #ifdef __cplusplus
 }
 #endif
