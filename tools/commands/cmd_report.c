@@ -1,11 +1,8 @@
 /* tools/commands/cmd_report.c: `millrace report RUN [OTHER]`: shows a run's --json output as one HTML
  * page. */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "tools/cli/exit.h"
 #include "tools/cli/output.h"
@@ -148,7 +145,6 @@ static int check_place(const report_args *a)
 {
     const char *const inputs[] = {a->run, a->other, a->trace, a->bad_list};
     struct stat there, in;
-    char begin[sizeof PAGE_MARK] = "";
     if (stat(a->html, &there) != 0) return setup_output("html", a->html);
     for (size_t i = 0; i < OPT_COUNT(inputs); i++)
         if (inputs[i] && stat(inputs[i], &in) == 0 && in.st_dev == there.st_dev &&
@@ -156,15 +152,7 @@ static int check_place(const report_args *a)
             say("--html %s: this is %s, which is read; choose another name", a->html, inputs[i]);
             return EXIT_MISUSED;
         }
-    const int fd = open(a->html, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    const ssize_t n = fd >= 0 ? read(fd, begin, sizeof begin - 1) : -1;
-    if (fd >= 0) close(fd);
-    if (!a->force && n != 0 && strcmp(begin, PAGE_MARK) != 0) {
-        say("--html %s: this file is there and is no page of millrace report: choose another name, "
-            "or replace it with --force",
-            a->html);
-        return EXIT_MISUSED;
-    }
+    if (!page_may_write("html", a->html, a->force)) return EXIT_MISUSED;
     return setup_output("html", a->html);
 }
 

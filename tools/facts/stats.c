@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tools/cli/exit.h"
+#include "tools/cli/interrupt.h"
 
 const char *const stats_kind_names[STATS_KINDS] = {"jpeg", "png", "coefficients", "pixels",
                                                    "gif",  "bmp", "webp",         "tiff"};
@@ -81,13 +82,18 @@ static void count_pictures(stats *s)
     }
 }
 
+uint64_t stats_decoded_sample(const stats *s, uint64_t k)
+{
+    return (uint64_t)((unsigned __int128)k * s->count / s->decode_asked);
+}
+
 /* Every picture counts the same, whatever its size: that is how a training sees them. */
 static void sum_channels(stats *s)
 {
     double mean[3] = {0}, square[3] = {0};
     uint64_t n = 0;
-    for (uint64_t k = 0; k < s->decoded; k++) {
-        const uint64_t at = (uint64_t)((unsigned __int128)k * s->count / s->decoded);
+    for (uint64_t k = 0; k < s->decode_asked; k++) {
+        const uint64_t at = stats_decoded_sample(s, k);
         if (!s->sample[at].good) continue;
         for (int c = 0; c < 3; c++) {
             mean[c] += s->sums[6 * k + (size_t)c];
@@ -104,18 +110,6 @@ static void sum_channels(stats *s)
 }
 
 /* ---- duplicates ---- */
-typedef struct mark {
-    uint64_t hash, bytes, sample;
-} mark;
-
-static int by_hash(const void *a, const void *b)
-{
-    const mark *x = a, *y = b;
-    if (x->hash != y->hash) return x->hash < y->hash ? -1 : 1;
-    if (x->bytes != y->bytes) return x->bytes < y->bytes ? -1 : 1;
-    return x->sample < y->sample ? -1 : x->sample > y->sample;
-}
-
 /* The first pairs by the second one's number, in `pair`. */
 static void keep_pair(stats *s, uint64_t first, uint64_t second)
 {
@@ -128,25 +122,30 @@ static void keep_pair(stats *s, uint64_t first, uint64_t second)
     s->pair[at][1] = second;
 }
 
+static void on_copy(void *context, uint64_t sample, uint64_t first)
+{
+    stats *s = context;
+    keep_pair(s, first, sample);
+    s->duplicates++;
+    s->crossing += s->sample[sample].label != s->sample[first].label;
+}
+
 static int find_duplicates(stats *s)
 {
-    mark *marks = malloc((s->count + 1) * sizeof *marks);
+    mr_error err = MR_ERROR_INIT;
+    mr_choice_config cfg;
+    mr_copy_mark *marks = malloc((s->count + 1) * sizeof *marks);
     uint64_t n = 0;
     if (!marks) return exit_no_memory("the hashes of all samples");
     for (uint64_t k = 0; k < s->count; k++)
-        if (s->sample[k].good) marks[n++] = (mark){s->sample[k].hash, s->sample[k].bytes, k};
-    if (n) qsort(marks, n, sizeof *marks, by_hash);
-    for (uint64_t k = 1, first = 0; k < n; k++) {
-        if (marks[k].hash != marks[first].hash || marks[k].bytes != marks[first].bytes) {
-            first = k;
-            continue;
-        }
-        keep_pair(s, marks[first].sample, marks[k].sample);
-        s->duplicates++;
-        s->crossing += s->sample[marks[k].sample].label != s->sample[marks[first].sample].label;
-    }
+        if (s->sample[k].good) marks[n++] = (mr_copy_mark){s->sample[k].hash, s->sample[k].bytes, k};
+    mr_choice_defaults(&cfg);
+    cfg.dedup = MR_COPIES_BYTES;
+    cfg.stop = &interrupt_flag;
+    const int rc = mr_choose_copies(s->src, &cfg, marks, n, on_copy, s, &err);
     free(marks);
-    return EXIT_DONE;
+    if (interrupt_flag) return EXIT_SIGNAL + interrupt_flag;
+    return exit_status(rc, &err);
 }
 
 int stats_sum_up(stats *s)

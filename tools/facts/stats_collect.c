@@ -109,7 +109,7 @@ static int take_channels(const collecting *c, const mr_value *v, double out[6], 
 /* The number of this sample among the decoded ones; false: it is not decoded. */
 static bool is_decoded(const collecting *c, uint64_t at, uint64_t *number)
 {
-    const uint64_t count = c->s->count, want = c->s->decoded;
+    const uint64_t count = c->s->count, want = c->s->decode_asked;
     if (want == 0) return false;
     *number = (uint64_t)(((unsigned __int128)at * want + count - 1) / count);
     return *number < want && (uint64_t)((unsigned __int128)*number * count / want) == at;
@@ -244,9 +244,9 @@ int stats_collect(stats *s, const mr_source *src, const stats_config *cfg)
 {
     const mr_source_info *info = mr_source_info_of(src);
     *s = (stats){.src = src, .count = info->count};
-    s->decoded = info->image_field < 0 ? 0 : cfg->decode_most < s->count ? cfg->decode_most : s->count;
+    s->decode_asked = info->image_field < 0 ? 0 : cfg->decode_most < s->count ? cfg->decode_most : s->count;
     s->sample = calloc(s->count + 1, sizeof *s->sample);
-    s->sums = calloc(6 * s->decoded + 1, sizeof *s->sums);
+    s->sums = calloc(6 * s->decode_asked + 1, sizeof *s->sums);
     if (!s->sample || !s->sums) return exit_no_memory("the facts of all samples");
     collecting c = {.s = s, .cfg = cfg, .lock = PTHREAD_MUTEX_INITIALIZER, .failure = MR_ERROR_INIT};
     const int status = run(&c);

@@ -1,7 +1,9 @@
 /* tools/facts/stats_print.c: prints the counts, as text and as one JSON object. See stats.h. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
@@ -9,7 +11,7 @@
 
 enum { CLASSES_SHOWN = 20, NAME_ROOM = 512 };
 
-static const char *class_name(const stats *s, uint32_t c, char *buf, size_t room)
+const char *stats_class_name(const stats *s, uint32_t c, char *buf, size_t room)
 {
     const mr_source_info *info = mr_source_info_of(s->src);
     if (info->class_names && c < info->class_count && info->class_names[c][0])
@@ -18,7 +20,7 @@ static const char *class_name(const stats *s, uint32_t c, char *buf, size_t room
     return buf;
 }
 
-static const char *sample_name(const stats *s, uint64_t k, char *buf, size_t room)
+const char *stats_sample_name(const stats *s, uint64_t k, char *buf, size_t room)
 {
     mr_source_sample_name(s->src, k, NULL, 0, buf, room);
     if (!buf[0]) snprintf(buf, room, "sample %" PRIu64, k);
@@ -47,7 +49,7 @@ static void put_classes(const stats *s)
     putchar('\n');
     for (uint32_t c = 0; c < s->classes && c < CLASSES_SHOWN; c++)
         printf("            %8" PRIu64 "  %s\n", s->of_class[c],
-               shown_text(class_name(s, c, name, sizeof name)));
+               shown_text(stats_class_name(s, c, name, sizeof name)));
     if (s->classes > CLASSES_SHOWN)
         printf("            and %" PRIu32 " more; --json has them all\n", s->classes - CLASSES_SHOWN);
     if (s->unlabelled) printf("            %8" PRIu64 "  without a class\n", s->unlabelled);
@@ -82,9 +84,9 @@ static void put_pictures(const stats *s)
     put_range("width", &s->width);
     put_range("height", &s->height);
     printf("smallest    %" PRIu32 " x %" PRIu32 ", %s\n", small->width, small->height,
-           shown_text(sample_name(s, s->smallest, a, sizeof a)));
+           shown_text(stats_sample_name(s, s->smallest, a, sizeof a)));
     printf("largest     %" PRIu32 " x %" PRIu32 ", %s\n", large->width, large->height,
-           shown_text(sample_name(s, s->largest, b, sizeof b)));
+           shown_text(stats_sample_name(s, s->largest, b, sizeof b)));
 }
 
 static void put_channels(const stats *s)
@@ -106,10 +108,50 @@ static void put_duplicates(const stats *s)
     if (s->crossing) printf(", %" PRIu64 " of them in another class", s->crossing);
     putchar('\n');
     for (uint64_t k = 0; k < s->duplicates && k < STATS_PAIRS; k++)
-        printf("            %s is %s\n", shown_text(sample_name(s, s->pair[k][1], a, sizeof a)),
-               shown_text(sample_name(s, s->pair[k][0], b, sizeof b)));
+        printf("            %s is %s\n", shown_text(stats_sample_name(s, s->pair[k][1], a, sizeof a)),
+               shown_text(stats_sample_name(s, s->pair[k][0], b, sizeof b)));
     if (s->duplicates > STATS_PAIRS)
         printf("            and %" PRIu64 " more\n", s->duplicates - STATS_PAIRS);
+}
+
+/* ---- what limits a training ---- */
+const char *stats_bound_name(const stats_bound *b)
+{
+    static const char *const names[][2] = {{"step", "the step of the network"},
+                                           {"decode", "decoding"},
+                                           {"read", "reading"},
+                                           {"storage", "storage"}};
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
+        if (b->by && strcmp(b->by, names[k][0]) == 0) return names[k][1];
+    return "";
+}
+
+static void put_bound(const stats_bound *b)
+{
+    char rate[32];
+    if (!b->by) return;
+    printf(
+        "estimate    the loader alone gives %.0f samples/s with %" PRIu32
+        " workers and --augment %s, from memory\n            on a core a sample takes %.3f ms to decode and "
+        "%.3f ms to read\n",
+        b->loader_per_s, b->workers, shown_text(b->augment), b->decode_ms, b->read_core_ms);
+    if (b->fits_memory)
+        printf("            the set fits into memory: storage limits the first epoch at most\n");
+    else if (isfinite(b->storage_bytes_per_s))
+        printf(
+            "            the set is larger than memory; storage gives %s/s in one thread, %.0f samples/s\n",
+            size_text(b->storage_bytes_per_s, rate, sizeof rate), b->supply_per_s);
+    else printf("            the set is larger than memory; the rate of its storage is unknown\n");
+    if (isfinite(b->step_ms)) {
+        printf("            %s%s%s takes %.3f ms for a step of %" PRIu32 ", %.0f samples/s alone\n",
+               b->model ? b->model : "the given device", b->model ? " on " : "", b->device, b->step_ms,
+               b->batch, b->trainer_per_s);
+        printf("bound       by %s, estimated: %.0f samples/s\n", stats_bound_name(b),
+               fmin(b->supply_per_s, b->trainer_per_s));
+    } else
+        printf("bound       by %s, estimated, if the device takes more than %.0f samples/s, else by the "
+               "device\n",
+               stats_bound_name(b), b->supply_per_s);
 }
 
 void stats_print_text(const stats *s)
@@ -131,6 +173,7 @@ void stats_print_text(const stats *s)
         put_channels(s);
     }
     put_duplicates(s);
+    put_bound(&s->bound);
 }
 
 /* ---- JSON ---- */
@@ -171,6 +214,28 @@ static void json_pictures(json_line *j, const stats *s)
     json_close_array(j);
 }
 
+static void json_bound(json_line *j, const stats_bound *b)
+{
+    if (!b->by) return;
+    json_object(j, "bound");
+    json_text(j, "by", b->by);
+    json_bool(j, "estimated", true);
+    json_text(j, "augment", b->augment);
+    json_u64(j, "workers", b->workers);
+    json_u64(j, "batch", b->batch);
+    json_real(j, "decode_ms_per_sample", b->decode_ms);
+    json_real(j, "read_core_ms_per_sample", b->read_core_ms);
+    json_real(j, "loader_samples_per_s", b->loader_per_s);
+    json_bool(j, "fits_memory", b->fits_memory);
+    json_real(j, "storage_bytes_per_s", b->storage_bytes_per_s);
+    json_real(j, "supply_samples_per_s", b->supply_per_s);
+    json_text(j, "model", b->model);
+    json_text(j, "device", b->model ? b->device : NULL);
+    json_real(j, "step_ms", b->step_ms);
+    json_real(j, "trainer_samples_per_s", b->trainer_per_s);
+    json_close_object(j);
+}
+
 void stats_print_json(const stats *s)
 {
     const mr_source_info *info = mr_source_info_of(s->src);
@@ -184,7 +249,7 @@ void stats_print_json(const stats *s)
     json_u64(&j, "bytes", s->bytes.total);
     json_range(&j, "sample_bytes", &s->bytes);
     json_array(&j, "classes");
-    for (uint32_t c = 0; c < s->classes; c++) json_text(&j, NULL, class_name(s, c, name, sizeof name));
+    for (uint32_t c = 0; c < s->classes; c++) json_text(&j, NULL, stats_class_name(s, c, name, sizeof name));
     json_close_array(&j);
     json_array(&j, "class_samples");
     for (uint32_t c = 0; c < s->classes; c++) json_u64(&j, NULL, s->of_class[c]);
@@ -195,7 +260,8 @@ void stats_print_json(const stats *s)
     json_u64(&j, "duplicates_in_other_classes", s->crossing);
     json_array(&j, "duplicate_names");
     for (uint64_t k = 0; k < s->duplicates && k < STATS_PAIRS; k++)
-        json_text(&j, NULL, sample_name(s, s->pair[k][1], name, sizeof name));
+        json_text(&j, NULL, stats_sample_name(s, s->pair[k][1], name, sizeof name));
     json_close_array(&j);
+    json_bound(&j, &s->bound);
     json_end(&j);
 }

@@ -1,10 +1,13 @@
 /* tools/page/page.c: see page.h. */
 #include "tools/page/page.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "millrace/formats.h"
 #include "tools/cli/output.h"
@@ -137,6 +140,20 @@ void page_picture(FILE *f, const char *type, const void *data, size_t bytes, con
     fputs("\">", f);
     page_text(f, label);
     fputs("</figure>\n", f);
+}
+
+bool page_may_write(const char *option, const char *path, bool force)
+{
+    char begin[sizeof PAGE_MARK] = "";
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT) return true;
+    const ssize_t n = fd >= 0 ? read(fd, begin, sizeof begin - 1) : -1;
+    if (fd >= 0) close(fd);
+    if (force || n == 0 || strcmp(begin, PAGE_MARK) == 0) return true;
+    say("--%s %s: this file is there and is no page of millrace report: choose another name, or replace it "
+        "with --force",
+        option, path);
+    return false;
 }
 
 static int write_bytes(const char *path, const char *page, size_t bytes, mr_error *err)

@@ -3,6 +3,7 @@
 #ifndef TOOLS_PAGE_H
 #define TOOLS_PAGE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -30,6 +31,9 @@ void page_key(FILE *f, const char *css, const char *name);
 /* bytes at data as a picture in the page itself: "image/png". */
 void page_picture(FILE *f, const char *type, const void *data, size_t bytes, const char *label);
 
+/* May a page be written as path? An existing page is replaced, another existing file only with force. False
+ * after saying why not, with the option's name. */
+bool page_may_write(const char *option, const char *path, bool force);
 /* Under its name when it is whole. MR_ENOMEM, or why the file cannot be written. */
 int page_write(const char *path, void (*put)(FILE *f, void *context), void *context, mr_error *err);
 

@@ -1,16 +1,22 @@
 /* tools/sets/cmd_stats.c: `millrace stats SET`: the contents of a data set, as numbers. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "tools/cli/exit.h"
 #include "tools/cli/output.h"
 #include "tools/commands/commands.h"
-#include "tools/facts/stats.h"
+#include "tools/facts/stats_page.h"
+#include "tools/page/page.h"
 #include "tools/session/setup.h"
+#include "tools/sets/bound.h"
 
 typedef struct stats_args {
     const char *set;
     uint64_t decode;
     uint32_t workers;
+    const char *html;
+    bool force;
+    bound_args bound;
     data_args data;
     output_args output;
 } stats_args;
@@ -22,19 +28,80 @@ static bool on_wrong(void *context, const mr_error *what)
     return true;
 }
 
+/* Options that do not go together, and the place of the page: before any work. */
+static int check(const stats_args *a)
+{
+    const bound_args *b = &a->bound;
+    const bool wants = b->model || b->step > 0 || b->augment || b->batch || b->devices;
+    const char *wrong = b->model && b->step > 0                   ? "--model and --step exclude each other"
+                        : b->devices && !b->model                 ? "--devices needs --model"
+                        : b->batch && !b->model && !(b->step > 0) ? "--batch needs --model or --step"
+                        : wants && b->seconds <= 0 ? "--seconds 0 makes no estimate, for which the others are"
+                                                   : NULL;
+    if (wrong) {
+        say("stats: %s", wrong);
+        return EXIT_MISUSED;
+    }
+    if (a->html && !page_may_write("html", a->html, a->force)) return EXIT_MISUSED;
+    return setup_output("html", a->html);
+}
+
+/* Small pictures of one size are often trained on as they are. */
+static const char *usual_augment(const stats *s)
+{
+    const bool small = s->width.most < 224 && s->height.most < 224;
+    return small && s->width.least == s->width.most && s->height.least == s->height.most ? "none" : "rrc224";
+}
+
+static int estimate(const stats_args *a, stats *s)
+{
+    bound_args b = a->bound;
+    const mr_source_info *info = mr_source_info_of(s->src);
+    b.workers = a->workers;
+    b.data = &a->data;
+    b.usual = usual_augment(s);
+    if (b.seconds <= 0 || s->count == s->bad) return EXIT_DONE;
+    if (info->image_field >= 0) return bound_measure(s->src, &b, &s->bound);
+    if (!b.model && !(b.step > 0)) return EXIT_DONE;
+    say("%s: no pictures: there is no estimate; 'millrace plan' measures a training", info->path);
+    return EXIT_FAILED;
+}
+
+static int write_page(const stats_args *a, const stats *s, const mr_decode_config *decode)
+{
+    mr_error err = MR_ERROR_INIT;
+    stats_page *p = calloc(1, sizeof *p);
+    if (!p) return exit_no_memory("the page");
+    int status = stats_page_take(p, s, decode);
+    if (status == EXIT_DONE) status = exit_status(page_write(a->html, stats_page_put, p, &err), &err);
+    stats_page_free(p);
+    free(p);
+    return status;
+}
+
+static int count(const stats_args *a, const mr_source *src, stats *s)
+{
+    stats_config cfg = {
+        .workers = a->workers, .decode_most = a->decode, .quiet = a->output.quiet, .wrong = on_wrong};
+    setup_decode(&cfg.decode, &a->data);
+    int status = setup_not_input("html", a->html, src);
+    if (status == EXIT_DONE) status = stats_collect(s, src, &cfg);
+    if (status == EXIT_DONE) status = stats_sum_up(s);
+    if (status == EXIT_DONE) status = estimate(a, s);
+    if (status == EXIT_DONE && a->html) status = write_page(a, s, &cfg.decode);
+    return status;
+}
+
 static int run(const void *args)
 {
     const stats_args *a = args;
     mr_source *src;
     stats s = {0};
-    int status = setup_source(&src, a->set, &a->data);
+    int status = check(a);
+    if (status == EXIT_DONE) status = setup_source(&src, a->set, &a->data);
     if (status) return status;
     setup_tell_part(src, &a->data);
-    stats_config cfg = {
-        .workers = a->workers, .decode_most = a->decode, .quiet = a->output.quiet, .wrong = on_wrong};
-    setup_decode(&cfg.decode, &a->data);
-    status = stats_collect(&s, src, &cfg);
-    if (status == EXIT_DONE) status = stats_sum_up(&s);
+    status = count(a, src, &s);
     if (status == EXIT_DONE) {
         if (a->output.json) stats_print_json(&s);
         else stats_print_text(&s);
@@ -60,14 +127,18 @@ static const opt_positional positionals[] = {
 
 const command command_stats = {
     .name = "stats",
-    .summary = "count a data set: classes, kinds and sizes of pictures, channels, duplicates",
+    .summary = "count classes, pictures, channels, duplicates; estimate what limits a training",
     .text =
         "Reads every sample once and prints how many samples each class has, which kinds and sizes of "
         "pictures there are, how the JPEGs are made (subsampling, progressive), mean and deviation of the "
         "channels as --augment takes them in normalise(), and which samples have the same bytes. In mean "
         "and deviation each picture counts the same, whatever its size. Samples that cannot be read are "
-        "reported, and the exit status is then 3.",
-    .examples = "  millrace stats photos\n  millrace stats train.mrec --decode 0 --json\n",
+        "reported, and the exit status is then 3.\nThen estimates what would limit a training on pictures: "
+        "measures how fast a loader delivers some of them on this machine, and compares this rate with "
+        "--step or with a measured step of --model. 'plan' and 'profile' measure a training itself. --html "
+        "writes the numbers as a page, with histograms, pictures of each class, and outliers.",
+    .examples = "  millrace stats photos\n  millrace stats train.mrec --decode 0 --json\n"
+                "  millrace stats photos --model resnet50 --devices cuda:0 --html photos.html\n",
     .positionals = positionals,
     .positional_count = OPT_COUNT(positionals),
     .groups = groups,
