@@ -25,7 +25,7 @@ expect() {
 expect 0 "headers symbols numbers types caller" nothing base.h ''
 expect 0 "headers types" "settings grow at their end" loader.h 's/^} mr_loader_config;/    uint64_t another;\n} mr_loader_config;/'
 expect 0 "headers types" "a result grows at its end" loader.h 's/^} mr_batch;/    uint64_t another;\n} mr_batch;/'
-expect 0 types "another function" base.h 's/^MR_API const char \*mr_version(void);/&\nMR_API int mr_another(void);/'
+expect 0 types "another function" base.h 's/^MR_STABLE const char \*mr_version(void);/&\nMR_API int mr_another(void);/'
 another_kind() { # FIELDS: what it is told
     printf '%s\n' 's/^} mr_op_kind;/    MR_OP_ANOTHER,\n&/; s/MR_OP_KIND_COUNT = .*+ 1/MR_OP_KIND_COUNT = MR_OP_ANOTHER + 1/' \
         "s/^typedef struct mr_op_desc {/typedef struct mr_another_desc { $1 } mr_another_desc;\\n&/" \

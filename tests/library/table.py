@@ -2,8 +2,8 @@
 
     table.py SOURCE_FOLDER ROWS OUT
 
-ROWS has a row for each function of the headers: its name, its result when an argument is refused if that does not follow from
-the type of its result (=VALUE), and a word for each argument that can be wrong:
+ROWS has a row for each function of the headers: its name, the word "stable" if the header declares it MR_STABLE, its result when an
+argument is refused if that does not follow from the type of its result (=VALUE), and a word for each argument that can be wrong:
 
     NAME!        a pointer: NULL is refused            NAME?        a pointer: NULL is taken
     NAME>CODE    a number: the largest of its type gives this code, or is taken (OK)
@@ -11,7 +11,8 @@ the type of its result (=VALUE), and a word for each argument that can be wrong:
 
 Enumerations, settings and results need no word: 99 in place of an enumeration, and of each enumeration in settings, is refused; settings
 and results are given with the size of an older and of a newer header, and with none. A function without a row, a row without a function,
-and an argument without a word end the build. Each cell runs in a process of its own (test_library_table.c)."""
+an argument without a word, and a function that is stable in one place alone (row, header, its inline caller) end the build. Each cell
+runs in a process of its own (test_library_table.c)."""
 import glob
 import os
 import re
@@ -35,15 +36,20 @@ def headers(root):
 
 
 def functions(text):
-    """(name, result, [(type, name)]) of every exported function."""
-    for m in re.finditer(r"MR_API\s+([^;{()]*?)\b(mr_\w+)\s*\(([^;{]*?)\)\s*(?:MR_PRINTF\([^)]*\))?\s*;", text):
+    """(name, whether it is stable, result, [(type, name)]) of every exported function."""
+    for m in re.finditer(r"\bMR_(API|STABLE)\s+([^;{()]*?)\b(mr_\w+)\s*\(([^;{]*?)\)\s*(?:MR_PRINTF\([^)]*\))?\s*;", text):
         params = []
-        for p in (re.sub(r"\s+", " ", x).strip() for x in m.group(3).split(",")):
+        for p in (re.sub(r"\s+", " ", x).strip() for x in m.group(4).split(",")):
             if p in ("void", "", "..."):
                 continue
             q = re.match(r"^(.*?)(\w+)(\[\d*\])?$", p)
             params.append(((q.group(1).strip() + ("*" if q.group(3) else "")).replace(" *", "*"), q.group(2)))
-        yield m.group(2), re.sub(r"\s+", " ", m.group(1).strip()).replace(" *", "*"), params
+        yield m.group(3), m.group(1) == "STABLE", re.sub(r"\s+", " ", m.group(2).strip()).replace(" *", "*"), params
+
+
+def stable_callers(text):
+    """Names of the stable inline functions, each of which calls the exported NAME_sized."""
+    return set(re.findall(r"\bMR_STABLE_INLINE\s+[^;{()]*?\b(mr_\w+)\s*\(", text))
 
 
 def enumerations(text):
@@ -235,11 +241,19 @@ def main():
     rows, text = read_rows(rows_path), "\n".join(headers(root))
     enums = enumerations(text)
     maker, known = Maker(sized(text, enums), enums), set()
-    for name, result, params in functions(text):
+    callers = stable_callers(text)
+    for name, stable, result, params in functions(text):
         known.add(name)
         if name not in rows:
             sys.exit("%s: no row for %s: say of each of its arguments what NULL and the largest number do" % (rows_path, name))
-        maker.function(name, result, params, rows[name])
+        if stable != (rows[name][:1] == ["stable"]):
+            sys.exit("%s: row of %s: the word \"stable\" comes first if the header says MR_STABLE, else not at all" % (rows_path, name))
+        if name.endswith("_sized") and stable != (name[:-len("_sized")] in callers):
+            sys.exit("%s: MR_STABLE and the MR_STABLE_INLINE of its caller go together" % name)
+        maker.function(name, result, params, rows[name][stable:])
+    alone = sorted(c for c in callers if c + "_sized" not in known)
+    if alone:
+        sys.exit("MR_STABLE_INLINE of functions that have no ..._sized: %s" % ", ".join(alone))
     gone = sorted(set(rows) - known)
     if gone:
         sys.exit("%s: rows of functions that are in no header: %s" % (rows_path, ", ".join(gone)))

@@ -43,6 +43,20 @@
 #define MR_PRINTF(fmt, first)
 #endif
 
+/* Stable and changing functions. The library exports the functions marked MR_API or MR_STABLE. Inline
+ * functions, `static inline` or MR_STABLE_INLINE, call them.
+ *
+ * - MR_STABLE, MR_STABLE_INLINE. The function keeps its name, arguments, results and meaning in all later
+ *   releases 0.x and in 1.0. The structs, enumerations and callbacks among its arguments do so, too: members
+ *   and values may be added, none is removed or gets another meaning. A renamed type keeps its old name, too.
+ * - MR_API, and `static inline` without this word. The function may be renamed, changed or removed by a
+ *   release with another MINOR, until 1.0. CHANGELOG.md then names it and its replacement.
+ *
+ * The word is about source text: a program that uses stable functions alone compiles with later headers,
+ * unchanged. Releases with one soname are compatible in both kinds of functions (below). */
+#define MR_STABLE        MR_API
+#define MR_STABLE_INLINE static inline
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -65,8 +79,8 @@ extern "C" {
  *   their defaults; members that a newer header adds must be unset (zero), else MR_EINVAL. New members come
  *   last.
  * - Results written to the caller's memory: struct_size first. The inline function in the header sets it and
- *   calls the exported function (..._sized). New members come last; a program in another language that calls
- *   ..._sized sets struct_size first.
+ *   calls the exported function (..._sized, at the end of the header). New members come last; a program in
+ *   another language that calls ..._sized sets struct_size first.
  * - Structs that the library lends by const pointer: new members come last.
  * - All other structs (mr_error, samples and their values, tensors, elements of arrays, members of other
  *   structs) change only with the soname.
@@ -95,10 +109,10 @@ enum {
 };
 
 /* Any thread. A static text such as "checksum mismatch"; never NULL. */
-MR_API const char *mr_status_text(int code);
+MR_STABLE const char *mr_status_text(int code);
 
 /* Library version at run time, "MAJOR.MINOR.PATCH". */
-MR_API const char *mr_version(void);
+MR_STABLE const char *mr_version(void);
 
 /* The number of cores that this process may use: its affinity mask, limited by the CPU quotas of its cgroups
  * (rounded up) and by mr_use_cores(); at least 1. A thread count left at its default follows from this
@@ -128,7 +142,7 @@ typedef struct mr_error {
 
 /* Set code and text, clear file, offset and sample, and return code, so that a failing function ends with
  * `return mr_error_set(err, MR_EFORMAT, "...")`. err may be NULL. */
-MR_API int mr_error_set(mr_error *err, int code, const char *format, ...) MR_PRINTF(3, 4);
+MR_STABLE int mr_error_set(mr_error *err, int code, const char *format, ...) MR_PRINTF(3, 4);
 
 /* mr_error_set() for a failed system call: the code is MR_ENOENT, MR_EEXIST or MR_ENOMEM for the matching
  * errno, else MR_EIO; strerror() is appended to the text. */
@@ -144,11 +158,11 @@ MR_API int mr_error_at(mr_error *err, const char *file, uint64_t offset, uint64_
  * the sample may be intact: too many open files, no memory (MR_ELIMIT of a memory budget has ENOMEM in
  * sys_errno), an unreadable medium, a file that this user may not read (EACCES). err (may be NULL) supplies
  * the system error. Every function that skips bad samples decides with this function. */
-MR_API bool mr_error_of_sample(int code, const mr_error *err);
+MR_STABLE bool mr_error_of_sample(int code, const mr_error *err);
 
 /* Write one line, "FILE: sample 17, offset 4096: TEXT", always terminated; return buf. Control characters and
  * bytes that are not UTF-8 appear as \xNN, so that a hostile file name cannot write to the terminal. */
-MR_API char *mr_error_format(const mr_error *err, char *buf, size_t buf_bytes);
+MR_STABLE char *mr_error_format(const mr_error *err, char *buf, size_t buf_bytes);
 
 /* Write a text of unknown origin (a name, a note in a file) with the same escapes, truncated to buf. Returns
  * buf. */

@@ -112,21 +112,11 @@ MR_API int mr_image_sniff(const void *data, size_t bytes);
 
 /* Read the header only. On MR_EFORMAT err names the missing piece; on MR_EUNSUPPORTED it names the coding
  * process. Any thread. */
-MR_API int mr_image_header_parse_sized(const void *data, size_t bytes, mr_image_header *out, mr_error *err);
-static inline int mr_image_header_parse(const void *data, size_t bytes, mr_image_header *out, mr_error *err)
-{
-    if (out) out->struct_size = sizeof *out;
-    return mr_image_header_parse_sized(data, bytes, out, err);
-}
+static inline int mr_image_header_parse(const void *data, size_t bytes, mr_image_header *out, mr_error *err);
 
 /* mr_image_header_parse() for a value of any picture type; the header of MR_TYPE_PIXELS follows from dim. Any
  * thread. */
-MR_API int mr_value_header_sized(const mr_value *value, mr_image_header *out, mr_error *err);
-static inline int mr_value_header(const mr_value *value, mr_image_header *out, mr_error *err)
-{
-    if (out) out->struct_size = sizeof *out;
-    return mr_value_header_sized(value, out, err);
-}
+static inline int mr_value_header(const mr_value *value, mr_image_header *out, mr_error *err);
 
 /* ------------------------------------------------------------------------------ sources */
 
@@ -226,8 +216,7 @@ typedef struct mr_source_config {
 
 #define MR_LABEL_AUTO INT64_MIN
 
-MR_API void mr_source_defaults_sized(mr_source_config *cfg, size_t struct_size);
-static inline void mr_source_defaults(mr_source_config *cfg) { mr_source_defaults_sized(cfg, sizeof *cfg); }
+MR_STABLE_INLINE void mr_source_defaults(mr_source_config *cfg);
 
 enum { MR_PART_TRAIN = 1, MR_PART_VALIDATION = 2, MR_PART_TEST = 4 };
 
@@ -313,12 +302,12 @@ typedef struct mr_source mr_source;
  * MR_EUNSUPPORTED no known format; err lists the known ones
  * other < 0       see base.h. *out is NULL on every error.
  * After open a source never changes: several threads may call the functions below at once. */
-MR_API int mr_source_open(mr_source **out, const char *path, const mr_source_config *cfg, mr_error *err);
+MR_STABLE int mr_source_open(mr_source **out, const char *path, const mr_source_config *cfg, mr_error *err);
 /* Close a source after everything opened on it. Accepts NULL. */
-MR_API void mr_source_close(mr_source *src);
+MR_STABLE void mr_source_close(mr_source *src);
 
 /* Facts about the source, owned by it. */
-MR_API const mr_source_info *mr_source_info_of(const mr_source *src);
+MR_STABLE const mr_source_info *mr_source_info_of(const mr_source *src);
 
 typedef struct mr_source_labels { /* the numbers of the classes in the data */
     int64_t min, max; /* smallest and largest class, before label_offset is subtracted; for NumPy arrays and
@@ -328,7 +317,7 @@ typedef struct mr_source_labels { /* the numbers of the classes in the data */
     bool unsure;      /* a record file before version 1.3, without class names: 1 may have been subtracted */
 } mr_source_labels;
 /* The range of labels, owned by the source. */
-MR_API const mr_source_labels *mr_source_labels_of(const mr_source *src);
+MR_STABLE const mr_source_labels *mr_source_labels_of(const mr_source *src);
 
 /* sample < count. Does no I/O for formats whose index is in memory; a huge .mrec may read one index page. */
 MR_API int mr_source_extent(const mr_source *src, uint64_t sample, mr_extent *out, mr_error *err);
@@ -347,12 +336,7 @@ MR_API int mr_source_label(const mr_source *src, uint64_t sample, int64_t *out);
 MR_API int mr_source_length(const mr_source *src, uint64_t sample, uint32_t *out);
 
 /* file < info.file_count. */
-MR_API int mr_source_file_at_sized(const mr_source *src, uint32_t file, mr_source_file *out);
-static inline int mr_source_file_at(const mr_source *src, uint32_t file, mr_source_file *out)
-{
-    if (out) out->struct_size = sizeof *out;
-    return mr_source_file_at_sized(src, file, out);
-}
+static inline int mr_source_file_at(const mr_source *src, uint32_t file, mr_source_file *out);
 
 /* Borrow a descriptor that is open for reading until mr_source_file_release(). The source owns it: do not
  * close it. A source of very many files keeps a bounded number open (a share of RLIMIT_NOFILE, 4096 at most)
@@ -391,8 +375,8 @@ MR_API int mr_source_parse(const mr_source *src, uint64_t sample, const void *da
 /* Read and parse one sample, in the caller's thread: for tools, not for pipelines. *buffer (malloc'd,
  * *buffer_bytes its size; NULL and 0 at first) grows as needed and holds the memory that *out points to; the
  * caller frees it. */
-MR_API int mr_source_read(const mr_source *src, uint64_t sample, void **buffer, size_t *buffer_bytes,
-                          mr_sample *out, mr_error *err);
+MR_STABLE int mr_source_read(const mr_source *src, uint64_t sample, void **buffer, size_t *buffer_bytes,
+                             mr_sample *out, mr_error *err);
 
 /* Run the checks that concern no single sample and take too long at open, such as a checksum over all samples
  * of a large file. It does not compare a checksum of one sample that mr_source_parse() compares, as in record
@@ -458,12 +442,7 @@ typedef struct mr_withdrawn_sample {
 
 /* Entry `at` of mr_source_withdrawn_count(), in the order of their numbers. MR_EINVAL: there is no such
  * entry, or src is a mix. Any thread. */
-MR_API int mr_source_withdrawn_at_sized(const mr_source *src, uint64_t at, mr_withdrawn_sample *out);
-static inline int mr_source_withdrawn_at(const mr_source *src, uint64_t at, mr_withdrawn_sample *out)
-{
-    if (out) out->struct_size = sizeof *out;
-    return mr_source_withdrawn_at_sized(src, at, out);
-}
+static inline int mr_source_withdrawn_at(const mr_source *src, uint64_t at, mr_withdrawn_sample *out);
 
 /* Renumber and rename the classes of an open source. to holds the new number, below count, for each of its
  * class_count classes; UINT32_MAX makes every sample of the class a damaged one. Several classes may share a
@@ -500,7 +479,7 @@ typedef int mr_own_fetch(void *context, uint64_t sample, mr_own_sample *to, mr_e
  * MR_EFORMAT: the values do not fit the schema. MR_ELIMIT: more than sample_bytes_most. MR_EINVAL: a second
  * call. For a sample that was begun (mr_own_begin) an error becomes the sample's error, and `to` is invalid
  * afterwards in any case. */
-MR_API int mr_own_sample_give(mr_own_sample *to, const mr_value *values, mr_error *err);
+MR_STABLE int mr_own_sample_give(mr_own_sample *to, const mr_value *values, mr_error *err);
 
 /* Begin to make a sample and return at once, for sources that wait for a network or a data base. The program
  * delivers the sample later with exactly one call of mr_own_sample_give() or mr_own_sample_fail(), from any
@@ -517,7 +496,7 @@ typedef int mr_own_begin(void *context, uint64_t sample, mr_own_sample *to, mr_e
 
 /* Fail a sample that was begun: status and why as mr_own_fetch returns them; why may be NULL. `to` is invalid
  * afterwards. */
-MR_API void mr_own_sample_fail(mr_own_sample *to, int status, const mr_error *why);
+MR_STABLE void mr_own_sample_fail(mr_own_sample *to, int status, const mr_error *why);
 
 typedef struct mr_own_config {
     size_t struct_size;
@@ -538,14 +517,13 @@ typedef struct mr_own_config {
     mr_own_begin *begin; /* in place of fetch; used when both are set. Default NULL */
 } mr_own_config;
 
-MR_API void mr_own_defaults_sized(mr_own_config *cfg, size_t struct_size);
-static inline void mr_own_defaults(mr_own_config *cfg) { mr_own_defaults_sized(cfg, sizeof *cfg); }
+MR_STABLE_INLINE void mr_own_defaults(mr_own_config *cfg);
 
 /* Create a source of the program's own. Close it with mr_source_close(); no callback runs afterwards.
  * Loaders, mr_source_read() and mr_convert() accept it like any other source. It has no files, each extent
  * has sample_bytes_most bytes, and labels are known only after reading. MR_EINVAL: fetch and begin are both
  * NULL, or the fields or classes are invalid. MR_ENOMEM. *out is NULL on every error. */
-MR_API int mr_source_create(mr_source **out, const mr_own_config *cfg, mr_error *err);
+MR_STABLE int mr_source_create(mr_source **out, const mr_own_config *cfg, mr_error *err);
 
 /* Names and one-line descriptions of the formats that mr_source_open() reads, for --help. at < count. */
 MR_API uint32_t mr_source_format_count(void);
@@ -571,8 +549,7 @@ typedef struct mr_writer_config {
                                unchanged. Default 0: not declared */
 } mr_writer_config;
 
-MR_API void mr_writer_defaults_sized(mr_writer_config *cfg, size_t struct_size);
-static inline void mr_writer_defaults(mr_writer_config *cfg) { mr_writer_defaults_sized(cfg, sizeof *cfg); }
+MR_STABLE_INLINE void mr_writer_defaults(mr_writer_config *cfg);
 
 typedef struct mr_writer mr_writer;
 
@@ -580,12 +557,12 @@ typedef struct mr_writer mr_writer;
  * of mr_output_open() hold for both: no link is followed, only regular files are replaced. With resume,
  * *resume_source (may be NULL) is the source index of the next record: one past the last complete record in
  * the temporary file, or 0. MR_EEXIST when path exists and force is not set. */
-MR_API int mr_writer_open(mr_writer **out, const char *path, const mr_writer_config *cfg,
-                          uint64_t *resume_source, mr_error *err);
+MR_STABLE int mr_writer_open(mr_writer **out, const char *path, const mr_writer_config *cfg,
+                             uint64_t *resume_source, mr_error *err);
 
 /* Append one record. source_index is its number in the converted source, strictly rising (bad samples leave
  * gaps). MR_EINVAL when values[field_count] do not fit the schema. One thread at a time. */
-MR_API int mr_writer_append(mr_writer *w, uint64_t source_index, const mr_value *values, mr_error *err);
+MR_STABLE int mr_writer_append(mr_writer *w, uint64_t source_index, const mr_value *values, mr_error *err);
 
 /* Records so far, including the records found on resume, and bytes written. */
 MR_API uint64_t mr_writer_count(const mr_writer *w);
@@ -593,10 +570,10 @@ MR_API uint64_t mr_writer_bytes(const mr_writer *w);
 
 /* Write index and header, sync, read back when `verify` is set, rename, sync the folder. The writer is freed
  * in every case; on failure the temporary file stays for resume. */
-MR_API int mr_writer_finish(mr_writer *w, mr_error *err);
+MR_STABLE int mr_writer_finish(mr_writer *w, mr_error *err);
 
 /* Give up. keep true leaves the temporary file, false removes it. Accepts NULL. */
-MR_API void mr_writer_abort(mr_writer *w, bool keep);
+MR_STABLE void mr_writer_abort(mr_writer *w, bool keep);
 
 /* Return the bytes on disk of a record with these values at the writer's alignment, for sharding by size. */
 MR_API uint64_t mr_writer_record_bytes(const mr_writer *w, const mr_value *values);
@@ -649,24 +626,12 @@ typedef struct mr_verify_result {
  * padding byte, nothing after the end. MR_OK when the file is correct, MR_ECHECKSUM or MR_EFORMAT when it is
  * not (report has received the defects), other < 0 when the check itself failed. report may be NULL. Does not
  * decode images; use mr_image_decode() of image.h. */
-MR_API int mr_mrec_verify_sized(const char *path, mr_verify_report *report, void *context,
-                                mr_verify_result *out, mr_error *err);
 static inline int mr_mrec_verify(const char *path, mr_verify_report *report, void *context,
-                                 mr_verify_result *out, mr_error *err)
-{
-    if (out) out->struct_size = sizeof *out;
-    return mr_mrec_verify_sized(path, report, context, out, err);
-}
+                                 mr_verify_result *out, mr_error *err);
 
 /* mr_mrec_verify() that returns MR_ECANCELED soon after *stop becomes nonzero. stop may be NULL. */
-MR_API int mr_mrec_verify_until_sized(const char *path, const volatile int *stop, mr_verify_report *report,
-                                      void *context, mr_verify_result *out, mr_error *err);
 static inline int mr_mrec_verify_until(const char *path, const volatile int *stop, mr_verify_report *report,
-                                       void *context, mr_verify_result *out, mr_error *err)
-{
-    if (out) out->struct_size = sizeof *out;
-    return mr_mrec_verify_until_sized(path, stop, report, context, out, err);
-}
+                                       void *context, mr_verify_result *out, mr_error *err);
 
 /* Check a whole data set, in the caller's thread, without decoding pictures. Of record files every file that
  * the source's list names is compared with its line, and then checked byte by byte, as by mr_mrec_verify().
@@ -682,26 +647,13 @@ static inline int mr_mrec_verify_until(const char *path, const volatile int *sto
  * MR_OK                     no defect
  * MR_ECHECKSUM, MR_EFORMAT  defects; err has the first one
  * other < 0                 the check itself failed; defects before that were reported */
-MR_API int mr_source_verify_sized(const mr_source *src, const volatile int *stop, mr_verify_report *report,
-                                  void *context, mr_verify_result *out, mr_error *err);
 static inline int mr_source_verify(const mr_source *src, const volatile int *stop, mr_verify_report *report,
-                                   void *context, mr_verify_result *out, mr_error *err)
-{
-    if (out) out->struct_size = sizeof *out;
-    return mr_source_verify_sized(src, stop, report, context, out, err);
-}
+                                   void *context, mr_verify_result *out, mr_error *err);
 /* The part of mr_source_verify() that reads no single sample: numbers of files, and record files byte by
  * byte. For programs that read and decode every sample themselves. */
-MR_API int mr_source_verify_files_sized(const mr_source *src, const volatile int *stop,
-                                        mr_verify_report *report, void *context, mr_verify_result *out,
-                                        mr_error *err);
 static inline int mr_source_verify_files(const mr_source *src, const volatile int *stop,
                                          mr_verify_report *report, void *context, mr_verify_result *out,
-                                         mr_error *err)
-{
-    if (out) out->struct_size = sizeof *out;
-    return mr_source_verify_files_sized(src, stop, report, context, out, err);
-}
+                                         mr_error *err);
 
 /* Write a shard list: a text file that names .mrec files in order, with the facts that opening needs, so that
  * a set of any number of files opens without reading each one. This function reads every file's header: the
@@ -735,8 +687,7 @@ typedef struct mr_output_config {
     bool log; /* write PATH itself, line by line; it is never removed, and without resume it must not exist */
 } mr_output_config;
 
-MR_API void mr_output_defaults_sized(mr_output_config *cfg, size_t struct_size);
-static inline void mr_output_defaults(mr_output_config *cfg) { mr_output_defaults_sized(cfg, sizeof *cfg); }
+static inline void mr_output_defaults(mr_output_config *cfg);
 
 typedef struct mr_output mr_output;
 
@@ -789,6 +740,95 @@ typedef struct mr_scalar_event {
 
 /* Write the record to out[room]. Returns its size in bytes; when this exceeds room, nothing was written. 0:
  * the event is invalid (a longer tag, too many scalars). */
+static inline size_t mr_scalar_event_record(const mr_scalar_event *event, void *out, size_t room);
+
+/* CRC32C (Castagnoli), chained: start with 0. */
+MR_API uint32_t mr_crc32c(uint32_t crc, const void *data, size_t bytes);
+
+/* ------------------------------------------------------------------------------ struct sizes
+ *
+ * Nothing to read here for a program in C or C++. The library exports the functions below in place of the
+ * inline ones above: each inline function passes the size of its struct in the caller's header (base.h). A
+ * program in another language sets struct_size and calls ..._sized. */
+
+MR_API int mr_image_header_parse_sized(const void *data, size_t bytes, mr_image_header *out, mr_error *err);
+static inline int mr_image_header_parse(const void *data, size_t bytes, mr_image_header *out, mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_image_header_parse_sized(data, bytes, out, err);
+}
+
+MR_API int mr_value_header_sized(const mr_value *value, mr_image_header *out, mr_error *err);
+static inline int mr_value_header(const mr_value *value, mr_image_header *out, mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_value_header_sized(value, out, err);
+}
+
+MR_STABLE void mr_source_defaults_sized(mr_source_config *cfg, size_t struct_size);
+static inline void mr_source_defaults(mr_source_config *cfg) { mr_source_defaults_sized(cfg, sizeof *cfg); }
+
+MR_API int mr_source_file_at_sized(const mr_source *src, uint32_t file, mr_source_file *out);
+static inline int mr_source_file_at(const mr_source *src, uint32_t file, mr_source_file *out)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_source_file_at_sized(src, file, out);
+}
+
+MR_API int mr_source_withdrawn_at_sized(const mr_source *src, uint64_t at, mr_withdrawn_sample *out);
+static inline int mr_source_withdrawn_at(const mr_source *src, uint64_t at, mr_withdrawn_sample *out)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_source_withdrawn_at_sized(src, at, out);
+}
+
+MR_STABLE void mr_own_defaults_sized(mr_own_config *cfg, size_t struct_size);
+static inline void mr_own_defaults(mr_own_config *cfg) { mr_own_defaults_sized(cfg, sizeof *cfg); }
+
+MR_STABLE void mr_writer_defaults_sized(mr_writer_config *cfg, size_t struct_size);
+static inline void mr_writer_defaults(mr_writer_config *cfg) { mr_writer_defaults_sized(cfg, sizeof *cfg); }
+
+MR_API int mr_mrec_verify_sized(const char *path, mr_verify_report *report, void *context,
+                                mr_verify_result *out, mr_error *err);
+static inline int mr_mrec_verify(const char *path, mr_verify_report *report, void *context,
+                                 mr_verify_result *out, mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_mrec_verify_sized(path, report, context, out, err);
+}
+
+MR_API int mr_mrec_verify_until_sized(const char *path, const volatile int *stop, mr_verify_report *report,
+                                      void *context, mr_verify_result *out, mr_error *err);
+static inline int mr_mrec_verify_until(const char *path, const volatile int *stop, mr_verify_report *report,
+                                       void *context, mr_verify_result *out, mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_mrec_verify_until_sized(path, stop, report, context, out, err);
+}
+
+MR_API int mr_source_verify_sized(const mr_source *src, const volatile int *stop, mr_verify_report *report,
+                                  void *context, mr_verify_result *out, mr_error *err);
+static inline int mr_source_verify(const mr_source *src, const volatile int *stop, mr_verify_report *report,
+                                   void *context, mr_verify_result *out, mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_source_verify_sized(src, stop, report, context, out, err);
+}
+
+MR_API int mr_source_verify_files_sized(const mr_source *src, const volatile int *stop,
+                                        mr_verify_report *report, void *context, mr_verify_result *out,
+                                        mr_error *err);
+static inline int mr_source_verify_files(const mr_source *src, const volatile int *stop,
+                                         mr_verify_report *report, void *context, mr_verify_result *out,
+                                         mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_source_verify_files_sized(src, stop, report, context, out, err);
+}
+
+MR_API void mr_output_defaults_sized(mr_output_config *cfg, size_t struct_size);
+static inline void mr_output_defaults(mr_output_config *cfg) { mr_output_defaults_sized(cfg, sizeof *cfg); }
+
 MR_API size_t mr_scalar_event_record_sized(const mr_scalar_event *event, void *out, size_t room);
 static inline size_t mr_scalar_event_record(const mr_scalar_event *event, void *out, size_t room)
 {
@@ -798,9 +838,6 @@ static inline size_t mr_scalar_event_record(const mr_scalar_event *event, void *
     sized.struct_size = sizeof sized;
     return mr_scalar_event_record_sized(&sized, out, room);
 }
-
-/* CRC32C (Castagnoli), chained: start with 0. */
-MR_API uint32_t mr_crc32c(uint32_t crc, const void *data, size_t bytes);
 
 #ifdef __cplusplus
 }

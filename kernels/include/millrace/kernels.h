@@ -80,11 +80,7 @@ typedef struct mr_devices_config {
     mr_convolution convolution; /* cpu */
 } mr_devices_config;
 
-MR_API void mr_devices_defaults_sized(mr_devices_config *cfg, size_t struct_size);
-static inline void mr_devices_defaults(mr_devices_config *cfg)
-{
-    mr_devices_defaults_sized(cfg, sizeof *cfg);
-}
+MR_STABLE_INLINE void mr_devices_defaults(mr_devices_config *cfg);
 
 /* Open the devices that spec names, one per replica.
  *
@@ -103,13 +99,13 @@ static inline void mr_devices_defaults(mr_devices_config *cfg)
  * *out is an array of *count devices, freed with mr_devices_close(). MR_EINVAL: spec is invalid, err quotes
  * the wrong piece; MR_EUNSUPPORTED: this build lacks the kind; MR_ENOENT: more devices than exist, err names
  * both numbers. */
-MR_API int mr_devices_open(mr_device ***out, uint32_t *count, const char *spec, const mr_devices_config *cfg,
-                           mr_error *err);
+MR_STABLE int mr_devices_open(mr_device ***out, uint32_t *count, const char *spec,
+                              const mr_devices_config *cfg, mr_error *err);
 /* Close devices after every stream, event, op and allocation of theirs is destroyed. Accepts NULL. */
-MR_API void mr_devices_close(mr_device **devices, uint32_t count);
+MR_STABLE void mr_devices_close(mr_device **devices, uint32_t count);
 
 /* Facts about the device, owned by it. */
-MR_API const mr_device_info *mr_device_info_of(const mr_device *dev);
+MR_STABLE const mr_device_info *mr_device_info_of(const mr_device *dev);
 
 /* List the device kinds and the devices of this machine, one per call, for `millrace devices`. at counts from
  * 0; returns false past the end. */
@@ -118,12 +114,7 @@ typedef struct mr_device_listing {
     char kind[16], spec[64], hardware[128], state[128]; /* state: "ready", or why it is not usable */
     char id[48]; /* UUID of a GPU or of a partition of one, the same in all processes; else "" */
 } mr_device_listing;
-MR_API bool mr_device_list_sized(uint32_t at, mr_device_listing *out);
-static inline bool mr_device_list(uint32_t at, mr_device_listing *out)
-{
-    if (out) out->struct_size = sizeof *out;
-    return mr_device_list_sized(at, out);
-}
+static inline bool mr_device_list(uint32_t at, mr_device_listing *out);
 
 /* ------------------------------------------------------------------------------ memory */
 
@@ -145,18 +136,18 @@ typedef enum mr_stream_role {
 } mr_stream_role;
 
 /* Create a stream of a device. Destroy it before the device is closed. */
-MR_API int mr_stream_create(mr_stream **out, mr_device *dev, mr_stream_role role, mr_error *err);
-MR_API void mr_stream_destroy(mr_stream *s); /* waits for queued work first; accepts NULL */
+MR_STABLE int mr_stream_create(mr_stream **out, mr_device *dev, mr_stream_role role, mr_error *err);
+MR_STABLE void mr_stream_destroy(mr_stream *s); /* waits for queued work first; accepts NULL */
 MR_API mr_device *mr_stream_device(const mr_stream *s);
 
 /* Wait until all queued work is done. Returns the first error of that work. */
-MR_API int mr_stream_sync(mr_stream *s, mr_error *err);
+MR_STABLE int mr_stream_sync(mr_stream *s, mr_error *err);
 /* mr_stream_sync() for at most timeout_ns: MR_EAGAIN when the work is not done, or the device's error when it
  * has failed. */
 MR_API int mr_stream_wait(mr_stream *s, uint64_t timeout_ns, mr_error *err);
 /* Make later work on s wait for event e. e may belong to another device of the same run. An event that was
  * never recorded counts as over. */
-MR_API int mr_stream_wait_event(mr_stream *s, mr_event *e);
+MR_STABLE int mr_stream_wait_event(mr_stream *s, mr_event *e);
 
 /* Create an event of a device. Destroy it before the device is closed. */
 MR_API int mr_event_create(mr_event **out, mr_device *dev, mr_error *err);
@@ -727,8 +718,7 @@ typedef struct mr_update_config {
 } mr_update_config;
 #define MR_UPDATE_STRETCH 64u
 
-MR_API void mr_update_defaults_sized(mr_update_config *cfg, size_t struct_size);
-static inline void mr_update_defaults(mr_update_config *cfg) { mr_update_defaults_sized(cfg, sizeof *cfg); }
+static inline void mr_update_defaults(mr_update_config *cfg);
 /* Doubles in mr_update_config.norm and in .trust. */
 MR_API uint64_t mr_update_norm_count(uint64_t count);
 MR_API uint64_t mr_update_trust_count(uint64_t count, uint32_t tensor_count);
@@ -792,8 +782,7 @@ typedef struct mr_group_config {
     const mr_wire *wire;    /* copied; its context must outlive the group. NULL: one process */
 } mr_group_config;
 
-MR_API void mr_group_defaults_sized(mr_group_config *cfg, size_t struct_size);
-static inline void mr_group_defaults(mr_group_config *cfg) { mr_group_defaults_sized(cfg, sizeof *cfg); }
+static inline void mr_group_defaults(mr_group_config *cfg);
 
 /* Open a group. MR_EUNSUPPORTED: two devices are replicas on the same GPU, and there is no other process.
  * With a wire all processes open their groups at the same time. */
@@ -828,6 +817,31 @@ MR_API int mr_graph_end(mr_stream *s, mr_graph **out, mr_error *err);
 /* Queue the recorded work with the recorded addresses and numbers; the memory may hold new values. */
 MR_API int mr_graph_launch_async(mr_graph *g, mr_stream *s);
 MR_API void mr_graph_destroy(mr_graph *g); /* accepts NULL; nothing queued may use it */
+
+/* ------------------------------------------------------------------------------ struct sizes
+ *
+ * Nothing to read here for a program in C or C++. The library exports the functions below in place of the
+ * inline ones above: each inline function passes the size of its struct in the caller's header (base.h). A
+ * program in another language sets struct_size and calls ..._sized. */
+
+MR_STABLE void mr_devices_defaults_sized(mr_devices_config *cfg, size_t struct_size);
+static inline void mr_devices_defaults(mr_devices_config *cfg)
+{
+    mr_devices_defaults_sized(cfg, sizeof *cfg);
+}
+
+MR_API bool mr_device_list_sized(uint32_t at, mr_device_listing *out);
+static inline bool mr_device_list(uint32_t at, mr_device_listing *out)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_device_list_sized(at, out);
+}
+
+MR_API void mr_update_defaults_sized(mr_update_config *cfg, size_t struct_size);
+static inline void mr_update_defaults(mr_update_config *cfg) { mr_update_defaults_sized(cfg, sizeof *cfg); }
+
+MR_API void mr_group_defaults_sized(mr_group_config *cfg, size_t struct_size);
+static inline void mr_group_defaults(mr_group_config *cfg) { mr_group_defaults_sized(cfg, sizeof *cfg); }
 
 #ifdef __cplusplus
 }

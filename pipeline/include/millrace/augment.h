@@ -142,7 +142,7 @@ typedef struct mr_own_picture {
 } mr_own_picture;
 
 /* Return word k of a picture's draws, uniform in 0 to 2^32 - 1, for any k. Pure. Any thread. */
-MR_API uint32_t mr_own_draw(const mr_own_picture *picture, uint64_t k);
+MR_STABLE uint32_t mr_own_draw(const mr_own_picture *picture, uint64_t k);
 
 /* Change a picture in place.
  *

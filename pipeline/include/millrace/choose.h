@@ -39,8 +39,7 @@ typedef struct mr_choice_config {
     const volatile int *stop; /* set non-zero to stop; or NULL */
 } mr_choice_config;
 
-MR_API void mr_choice_defaults_sized(mr_choice_config *cfg, size_t struct_size);
-static inline void mr_choice_defaults(mr_choice_config *cfg) { mr_choice_defaults_sized(cfg, sizeof *cfg); }
+static inline void mr_choice_defaults(mr_choice_config *cfg);
 
 typedef struct mr_choice_result {
     size_t struct_size;
@@ -63,12 +62,8 @@ typedef struct mr_choice_result {
  *               sample is left, the data have no classes
  * MR_ECANCELED  stopped
  * After an error the source may have other classes: close it. */
-MR_API int mr_choose_sized(mr_source *src, const mr_choice_config *cfg, mr_choice_result *out, mr_error *err);
-static inline int mr_choose(mr_source *src, const mr_choice_config *cfg, mr_choice_result *out, mr_error *err)
-{
-    if (out) out->struct_size = sizeof *out;
-    return mr_choose_sized(src, cfg, out, err);
-}
+static inline int mr_choose(mr_source *src, const mr_choice_config *cfg, mr_choice_result *out,
+                            mr_error *err);
 
 /* Find the samples for which cfg->where holds; the other steps do not apply, and the source stays as it is.
  * numbers: room for all samples of the source; receives their numbers in rising order. count: their number.
@@ -97,6 +92,22 @@ typedef void mr_on_copy(void *context, uint64_t sample, uint64_t first);
  * other < 0     a sample cannot be read again */
 MR_API int mr_choose_copies(const mr_source *src, const mr_choice_config *cfg, mr_copy_mark *marks,
                             uint64_t count, mr_on_copy *on_copy, void *context, mr_error *err);
+
+/* ------------------------------------------------------------------------------ struct sizes
+ *
+ * Nothing to read here for a program in C or C++. The library exports the functions below in place of the
+ * inline ones above: each inline function passes the size of its struct in the caller's header (base.h). A
+ * program in another language sets struct_size and calls ..._sized. */
+
+MR_API void mr_choice_defaults_sized(mr_choice_config *cfg, size_t struct_size);
+static inline void mr_choice_defaults(mr_choice_config *cfg) { mr_choice_defaults_sized(cfg, sizeof *cfg); }
+
+MR_API int mr_choose_sized(mr_source *src, const mr_choice_config *cfg, mr_choice_result *out, mr_error *err);
+static inline int mr_choose(mr_source *src, const mr_choice_config *cfg, mr_choice_result *out, mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_choose_sized(src, cfg, out, err);
+}
 
 #ifdef __cplusplus
 }

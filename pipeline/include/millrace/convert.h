@@ -91,11 +91,7 @@ typedef struct mr_convert_config {
     bool no_space_check; /* write although the free space is surely too small */
 } mr_convert_config;
 
-MR_API void mr_convert_defaults_sized(mr_convert_config *cfg, size_t struct_size);
-static inline void mr_convert_defaults(mr_convert_config *cfg)
-{
-    mr_convert_defaults_sized(cfg, sizeof *cfg);
-}
+MR_STABLE_INLINE void mr_convert_defaults(mr_convert_config *cfg);
 
 typedef struct mr_convert_result {
     size_t struct_size;
@@ -126,14 +122,8 @@ typedef struct mr_convert_result {
  * MR_EIO         with sys_errno ENOSPC and nothing written: the free space is below the size of unchanged
  *                pictures, or below the mean size of up to 24 converted samples less three standard errors
  * other < 0      the source could not be read or the output not written; err names the file */
-MR_API int mr_convert_sized(const mr_source *src, const char *dst, const mr_convert_config *cfg,
-                            mr_convert_result *out, mr_error *err);
-static inline int mr_convert(const mr_source *src, const char *dst, const mr_convert_config *cfg,
-                             mr_convert_result *out, mr_error *err)
-{
-    if (out) out->struct_size = sizeof *out;
-    return mr_convert_sized(src, dst, cfg, out, err);
-}
+MR_STABLE_INLINE int mr_convert(const mr_source *src, const char *dst, const mr_convert_config *cfg,
+                                mr_convert_result *out, mr_error *err);
 
 /* ---- adding to a set ---- */
 
@@ -152,8 +142,7 @@ typedef struct mr_append_config {
     bool no_space_check;
 } mr_append_config;
 
-MR_API void mr_append_defaults_sized(mr_append_config *cfg, size_t struct_size);
-static inline void mr_append_defaults(mr_append_config *cfg) { mr_append_defaults_sized(cfg, sizeof *cfg); }
+static inline void mr_append_defaults(mr_append_config *cfg);
 
 typedef struct mr_append_result {
     size_t struct_size;
@@ -189,14 +178,8 @@ typedef struct mr_append_result {
  * MR_ENOENT      list_path does not exist
  * MR_EBADSAMPLE  no sample of src could be converted
  * MR_ECANCELED   stopped; repeat the call to continue */
-MR_API int mr_append_sized(const char *list_path, const mr_source *src, const mr_append_config *cfg,
-                           mr_append_result *out, mr_error *err);
 static inline int mr_append(const char *list_path, const mr_source *src, const mr_append_config *cfg,
-                            mr_append_result *out, mr_error *err)
-{
-    if (out) out->struct_size = sizeof *out;
-    return mr_append_sized(list_path, src, cfg, out, err);
-}
+                            mr_append_result *out, mr_error *err);
 
 /* ---- a set that follows its source ---- */
 
@@ -245,11 +228,7 @@ typedef struct mr_set_update_config {
     bool no_space_check;
 } mr_set_update_config;
 
-MR_API void mr_set_update_defaults_sized(mr_set_update_config *cfg, size_t struct_size);
-static inline void mr_set_update_defaults(mr_set_update_config *cfg)
-{
-    mr_set_update_defaults_sized(cfg, sizeof *cfg);
-}
+static inline void mr_set_update_defaults(mr_set_update_config *cfg);
 
 typedef struct mr_set_update_result {
     size_t struct_size;
@@ -283,6 +262,48 @@ typedef struct mr_set_update_result {
  * MR_EEXIST      samples are changed or gone, and the rule is REFUSE; or as in mr_append()
  * MR_EINVAL      as in mr_append(), or the samples have no names; or no sample would be left
  * other < 0      as in mr_append() and mr_source_withdraw() */
+static inline int mr_set_update(const char *list_path, mr_source *src, const mr_set_update_config *cfg,
+                                mr_set_update_result *out, mr_error *err);
+
+/* ------------------------------------------------------------------------------ struct sizes
+ *
+ * Nothing to read here for a program in C or C++. The library exports the functions below in place of the
+ * inline ones above: each inline function passes the size of its struct in the caller's header (base.h). A
+ * program in another language sets struct_size and calls ..._sized. */
+
+MR_STABLE void mr_convert_defaults_sized(mr_convert_config *cfg, size_t struct_size);
+static inline void mr_convert_defaults(mr_convert_config *cfg)
+{
+    mr_convert_defaults_sized(cfg, sizeof *cfg);
+}
+
+MR_STABLE int mr_convert_sized(const mr_source *src, const char *dst, const mr_convert_config *cfg,
+                               mr_convert_result *out, mr_error *err);
+static inline int mr_convert(const mr_source *src, const char *dst, const mr_convert_config *cfg,
+                             mr_convert_result *out, mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_convert_sized(src, dst, cfg, out, err);
+}
+
+MR_API void mr_append_defaults_sized(mr_append_config *cfg, size_t struct_size);
+static inline void mr_append_defaults(mr_append_config *cfg) { mr_append_defaults_sized(cfg, sizeof *cfg); }
+
+MR_API int mr_append_sized(const char *list_path, const mr_source *src, const mr_append_config *cfg,
+                           mr_append_result *out, mr_error *err);
+static inline int mr_append(const char *list_path, const mr_source *src, const mr_append_config *cfg,
+                            mr_append_result *out, mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_append_sized(list_path, src, cfg, out, err);
+}
+
+MR_API void mr_set_update_defaults_sized(mr_set_update_config *cfg, size_t struct_size);
+static inline void mr_set_update_defaults(mr_set_update_config *cfg)
+{
+    mr_set_update_defaults_sized(cfg, sizeof *cfg);
+}
+
 MR_API int mr_set_update_sized(const char *list_path, mr_source *src, const mr_set_update_config *cfg,
                                mr_set_update_result *out, mr_error *err);
 static inline int mr_set_update(const char *list_path, mr_source *src, const mr_set_update_config *cfg,

@@ -42,8 +42,7 @@ typedef struct mr_decode_config {
                             MR_EUNSUPPORTED; 0, the default: all */
 } mr_decode_config;
 
-MR_API void mr_decode_defaults_sized(mr_decode_config *cfg, size_t struct_size);
-static inline void mr_decode_defaults(mr_decode_config *cfg) { mr_decode_defaults_sized(cfg, sizeof *cfg); }
+MR_STABLE_INLINE void mr_decode_defaults(mr_decode_config *cfg);
 
 /* Decode a picture file (JPEG, PNG, GIF, BMP, WebP or TIFF, detected by content) or copy MR_TYPE_PIXELS. A
  * truncated or damaged picture is MR_EFORMAT with the reason; missing areas are never filled with grey. On
@@ -51,13 +50,14 @@ static inline void mr_decode_defaults(mr_decode_config *cfg) { mr_decode_default
  * Adobe's marker says so), 16-bit samples keep their high byte, alpha is dropped and the colour below it is
  * kept, gray is computed from colour by BT.601, and of several pictures in a file the first counts. cfg may
  * be NULL: the defaults. */
-MR_API int mr_image_decode(const mr_value *value, const mr_decode_config *cfg, mr_image *out, mr_error *err);
+MR_STABLE int mr_image_decode(const mr_value *value, const mr_decode_config *cfg, mr_image *out,
+                              mr_error *err);
 /* Can this machine decode picture files of this type (MR_TYPE_JPEG, MR_TYPE_WEBP, ...)? MR_OK;
  * MR_EUNSUPPORTED: a library is missing, and err names it and the package to install; MR_EINVAL:
  * type is no picture file's. Opens the library. Any thread. */
 MR_API int mr_image_can_decode(mr_type type, mr_error *err);
 /* Free the pixels of an image that this library has filled. Accepts NULL. */
-MR_API void mr_image_free(mr_image *image);
+MR_STABLE void mr_image_free(mr_image *image);
 
 /* A rectangle of the upright picture and its output size. */
 typedef struct mr_image_part {
@@ -67,11 +67,7 @@ typedef struct mr_image_part {
     bool flip;                      /* left to right */
 } mr_image_part;
 
-MR_API void mr_image_part_defaults_sized(mr_image_part *part, size_t struct_size);
-static inline void mr_image_part_defaults(mr_image_part *part)
-{
-    mr_image_part_defaults_sized(part, sizeof *part);
-}
+static inline void mr_image_part_defaults(mr_image_part *part);
 
 /* Decode only the needed area of a picture: pixels of a JPEG to the left and right of the rectangle are not
  * computed, and data below it are not decoded, so damage there is not detected (in a PNG by checksums of
@@ -113,6 +109,21 @@ MR_API void mr_checker_share(mr_checker *c, mr_budget *b);
  * caller frees it. */
 MR_API int mr_coef_to_jpeg(mr_checker *c, const mr_value *value, const mr_decode_config *cfg, void **data,
                            size_t *bytes, mr_error *err);
+
+/* ------------------------------------------------------------------------------ struct sizes
+ *
+ * Nothing to read here for a program in C or C++. The library exports the functions below in place of the
+ * inline ones above: each inline function passes the size of its struct in the caller's header (base.h). A
+ * program in another language sets struct_size and calls ..._sized. */
+
+MR_STABLE void mr_decode_defaults_sized(mr_decode_config *cfg, size_t struct_size);
+static inline void mr_decode_defaults(mr_decode_config *cfg) { mr_decode_defaults_sized(cfg, sizeof *cfg); }
+
+MR_API void mr_image_part_defaults_sized(mr_image_part *part, size_t struct_size);
+static inline void mr_image_part_defaults(mr_image_part *part)
+{
+    mr_image_part_defaults_sized(part, sizeof *part);
+}
 
 #ifdef __cplusplus
 }

@@ -277,8 +277,7 @@ typedef enum mr_tune {
     MR_TUNE_ALL = 31,
 } mr_tune;
 
-MR_API void mr_loader_defaults_sized(mr_loader_config *cfg, size_t struct_size);
-static inline void mr_loader_defaults(mr_loader_config *cfg) { mr_loader_defaults_sized(cfg, sizeof *cfg); }
+MR_STABLE_INLINE void mr_loader_defaults(mr_loader_config *cfg);
 
 typedef struct mr_loader mr_loader;
 
@@ -416,16 +415,17 @@ typedef struct mr_batch {
  * MR_ELIMIT  the loader needs more memory than the budget: err lists the needs and names the setting to
  *            lower
  * other < 0  see base.h. *out is NULL on every error */
-MR_API int mr_loader_open(mr_loader **out, const mr_source *src, const mr_loader_config *cfg, mr_error *err);
+MR_STABLE int mr_loader_open(mr_loader **out, const mr_source *src, const mr_loader_config *cfg,
+                             mr_error *err);
 /* Stop the loader, wait for work in flight, for callbacks that have not returned and for a thread in
  * mr_loader_next(); join the threads, make the outstanding calls of on_bad and on_note, and free the loader.
  * Release all batches first: this call frees their memory, so a batch that is still held becomes invalid. Any
  * thread, once. When a callback of this loader (on_bad, on_note, sampler, an operation, a fetch) calls it,
  * the loader stops but is not closed, and mr_loader_next() returns MR_EINVAL with this reason. In a child of
  * fork() it does nothing. Accepts NULL. */
-MR_API void mr_loader_close(mr_loader *l);
+MR_STABLE void mr_loader_close(mr_loader *l);
 /* Facts about the loader, owned by it. */
-MR_API const mr_loader_info *mr_loader_info_of(const mr_loader *l);
+MR_STABLE const mr_loader_info *mr_loader_info_of(const mr_loader *l);
 /* The source on which the loader was opened. */
 MR_API const mr_source *mr_loader_source(const mr_loader *l);
 
@@ -443,12 +443,7 @@ MR_API const mr_source *mr_loader_source(const mr_loader *l);
  *               again
  * MR_EINVAL     called by a callback of this loader; l or out is NULL; l belongs to the parent of fork()
  * other < 0     the first error of any stage, now and on every later call; err describes it */
-MR_API int mr_loader_next_sized(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error *err);
-static inline int mr_loader_next(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error *err)
-{
-    if (out) out->struct_size = sizeof *out;
-    return mr_loader_next_sized(l, out, timeout_ns, err);
-}
+MR_STABLE_INLINE int mr_loader_next(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error *err);
 
 /* Choose the batch that mr_loader_next() delivers next: of this epoch and step, earlier or later than the
  * last one. Only for a loader with prefetch 0 and without devices, which does nothing ahead; the call reads
@@ -467,7 +462,7 @@ MR_API int mr_loader_seek(mr_loader *l, uint64_t epoch, uint64_t step, mr_error 
  * released all the same, and mr_loader_next() returns the error. MR_EINVAL: an earlier batch is still held,
  * streams is NULL with devices, or a callback of this loader calls it; the batch is still held, and nothing
  * has changed. After any other error the batch is released. */
-MR_API int mr_loader_release(mr_loader *l, mr_batch *batch, mr_stream *const *streams);
+MR_STABLE int mr_loader_release(mr_loader *l, mr_batch *batch, mr_stream *const *streams);
 
 /* Keep a batch instead of releasing it. The loader replaces its slot with spare memory and continues as after
  * mr_loader_release(). The memory of the batch (pixels, labels, ids, affine, field; not parts) is unchanged
@@ -479,21 +474,37 @@ MR_API int mr_loader_release(mr_loader *l, mr_batch *batch, mr_stream *const *st
  * MR_EINVAL  keep is 0, or an earlier batch is still held
  * MR_ENOMEM  nothing has changed, as after MR_ELIMIT and MR_EINVAL */
 typedef struct mr_kept mr_kept;
-MR_API int mr_loader_keep(mr_loader *l, const mr_batch *batch, mr_kept **out, mr_error *err);
+MR_STABLE int mr_loader_keep(mr_loader *l, const mr_batch *batch, mr_kept **out, mr_error *err);
 /* Free a kept batch. Any thread; never waits for a loader. Accepts NULL. */
-MR_API void mr_kept_drop(mr_kept *k);
+MR_STABLE void mr_kept_drop(mr_kept *k);
 /* Return the number of batches of this loader that are kept now. Any thread. */
 MR_API uint32_t mr_loader_kept(const mr_loader *l);
 
 /* End every wait of this loader with MR_ECANCELED. Any thread, including a thread that waits for signals (but
  * not a signal handler), and every callback of the loader. It never waits for a callback. */
-MR_API void mr_loader_stop(mr_loader *l);
+MR_STABLE void mr_loader_stop(mr_loader *l);
 
 /* Return the sample at a position of an epoch, computed by the order's definition, without a loader.
  * MR_NOWHERE: the position is not below count, or the order is BALANCED, which needs the classes of a
  * source. */
 MR_API uint64_t mr_order_sample(mr_order order, uint32_t block, uint64_t seed, uint64_t epoch, uint64_t count,
                                 uint64_t position);
+
+/* ------------------------------------------------------------------------------ struct sizes
+ *
+ * Nothing to read here for a program in C or C++. The library exports the functions below in place of the
+ * inline ones above: each inline function passes the size of its struct in the caller's header (base.h). A
+ * program in another language sets struct_size and calls ..._sized. */
+
+MR_STABLE void mr_loader_defaults_sized(mr_loader_config *cfg, size_t struct_size);
+static inline void mr_loader_defaults(mr_loader_config *cfg) { mr_loader_defaults_sized(cfg, sizeof *cfg); }
+
+MR_STABLE int mr_loader_next_sized(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error *err);
+static inline int mr_loader_next(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_loader_next_sized(l, out, timeout_ns, err);
+}
 
 #ifdef __cplusplus
 }

@@ -21,11 +21,7 @@ typedef struct mr_manifest_config {
     const volatile int *stop; /* set non-zero to stop; or NULL */
 } mr_manifest_config;
 
-MR_API void mr_manifest_defaults_sized(mr_manifest_config *cfg, size_t struct_size);
-static inline void mr_manifest_defaults(mr_manifest_config *cfg)
-{
-    mr_manifest_defaults_sized(cfg, sizeof *cfg);
-}
+static inline void mr_manifest_defaults(mr_manifest_config *cfg);
 
 typedef struct mr_manifest_result {
     size_t struct_size;
@@ -49,14 +45,8 @@ typedef struct mr_manifest_result {
  * MR_EINVAL     the set has no files
  * MR_ECANCELED  stopped
  * other < 0     of the first file that cannot be read, after on_wrong for each of them; nothing is written */
-MR_API int mr_manifest_make_sized(const char *file, const char *set, const mr_source *src,
-                                  const mr_manifest_config *cfg, mr_manifest_result *out, mr_error *err);
 static inline int mr_manifest_make(const char *file, const char *set, const mr_source *src,
-                                   const mr_manifest_config *cfg, mr_manifest_result *out, mr_error *err)
-{
-    if (out) out->struct_size = sizeof *out;
-    return mr_manifest_make_sized(file, set, src, cfg, out, err);
-}
+                                   const mr_manifest_config *cfg, mr_manifest_result *out, mr_error *err);
 
 /* Compare a data set with a manifest, or with a list that sha256sum wrote: read all files that it names, then
  * look for files of the set that it does not name. Such a list has no sizes and no end: it does not show that
@@ -66,6 +56,30 @@ static inline int mr_manifest_make(const char *file, const char *set, const mr_s
  * MR_EFORMAT    file is no manifest; err names the line
  * MR_ELIMIT     the manifest is larger than 1 GiB
  * MR_ECANCELED  stopped */
+static inline int mr_manifest_compare(const char *file, const char *set, const mr_source *src,
+                                      const mr_manifest_config *cfg, mr_manifest_result *out, mr_error *err);
+
+/* ------------------------------------------------------------------------------ struct sizes
+ *
+ * Nothing to read here for a program in C or C++. The library exports the functions below in place of the
+ * inline ones above: each inline function passes the size of its struct in the caller's header (base.h). A
+ * program in another language sets struct_size and calls ..._sized. */
+
+MR_API void mr_manifest_defaults_sized(mr_manifest_config *cfg, size_t struct_size);
+static inline void mr_manifest_defaults(mr_manifest_config *cfg)
+{
+    mr_manifest_defaults_sized(cfg, sizeof *cfg);
+}
+
+MR_API int mr_manifest_make_sized(const char *file, const char *set, const mr_source *src,
+                                  const mr_manifest_config *cfg, mr_manifest_result *out, mr_error *err);
+static inline int mr_manifest_make(const char *file, const char *set, const mr_source *src,
+                                   const mr_manifest_config *cfg, mr_manifest_result *out, mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_manifest_make_sized(file, set, src, cfg, out, err);
+}
+
 MR_API int mr_manifest_compare_sized(const char *file, const char *set, const mr_source *src,
                                      const mr_manifest_config *cfg, mr_manifest_result *out, mr_error *err);
 static inline int mr_manifest_compare(const char *file, const char *set, const mr_source *src,

@@ -48,7 +48,7 @@ typedef struct mr_causes {
 } mr_causes;
 
 /* "read", "decode", ...; NULL for an unknown cause. */
-MR_API const char *mr_cause_name(mr_cause cause);
+MR_STABLE const char *mr_cause_name(mr_cause cause);
 /* A short description: "reading", "cores taken by other threads". */
 MR_API const char *mr_cause_text(mr_cause cause);
 
@@ -67,15 +67,10 @@ typedef struct mr_loader_stats {
 } mr_loader_stats;
 
 /* Any thread. */
-MR_API void mr_loader_stats_read_sized(const mr_loader *l, mr_loader_stats *out);
-static inline void mr_loader_stats_read(const mr_loader *l, mr_loader_stats *out)
-{
-    if (out) out->struct_size = sizeof *out;
-    mr_loader_stats_read_sized(l, out);
-}
+MR_STABLE_INLINE void mr_loader_stats_read(const mr_loader *l, mr_loader_stats *out);
 
 /* Read the causes for which the consumer was blocked in mr_loader_next(), so far. Any thread. */
-MR_API void mr_loader_waits(const mr_loader *l, mr_causes *out);
+MR_STABLE void mr_loader_waits(const mr_loader *l, mr_causes *out);
 /* Attribute an interval in which the device of share `part` (or, without devices, the consumer) was idle
  * until the batch of global_step was ready to its causes, and add these to *add. Times are CLOCK_MONOTONIC,
  * as from mr_event_time_ns(). Records cover the batches in progress and at least 16 earlier ones; other time
@@ -131,12 +126,7 @@ typedef struct mr_tuning {
 
 /* Read the results of tuning; for a loader that does not tune, its settings and done true. Call it from the
  * consumer's thread. */
-MR_API void mr_loader_tuning_sized(const mr_loader *l, mr_tuning *out);
-static inline void mr_loader_tuning(const mr_loader *l, mr_tuning *out)
-{
-    if (out) out->struct_size = sizeof *out;
-    mr_loader_tuning_sized(l, out);
-}
+static inline void mr_loader_tuning(const mr_loader *l, mr_tuning *out);
 
 /* ------------------------------------------------------------------------------ trace */
 
@@ -221,12 +211,7 @@ typedef struct mr_record_totals {
     double read_core_ms_per_sample; /* time of reader threads on a core */
 } mr_record_totals;
 /* Read the totals of a record. Any thread. */
-MR_API void mr_record_totals_read_sized(const mr_record *r, mr_record_totals *out);
-static inline void mr_record_totals_read(const mr_record *r, mr_record_totals *out)
-{
-    if (out) out->struct_size = sizeof *out;
-    mr_record_totals_read_sized(r, out);
-}
+static inline void mr_record_totals_read(const mr_record *r, mr_record_totals *out);
 
 /* Settings of a simulated pipeline, which replays the recorded durations in their order. */
 typedef struct mr_replay_config {
@@ -252,12 +237,7 @@ typedef struct mr_replay_config {
 
 /* Fill cfg with the settings of the loader that filled the record, this machine's cores and factors of 1.
  * MR_EINVAL: the record lacks chunks, copies or steps; err explains. */
-MR_API int mr_replay_defaults_sized(const mr_record *r, mr_replay_config *cfg, size_t struct_size,
-                                    mr_error *err);
-static inline int mr_replay_defaults(const mr_record *r, mr_replay_config *cfg, mr_error *err)
-{
-    return mr_replay_defaults_sized(r, cfg, sizeof *cfg, err);
-}
+static inline int mr_replay_defaults(const mr_record *r, mr_replay_config *cfg, mr_error *err);
 
 /* Set cfg->others to the number of competing threads that explains the measured delays of workers. */
 MR_API int mr_replay_find_others(const mr_record *r, mr_replay_config *cfg, mr_error *err);
@@ -277,14 +257,8 @@ typedef struct mr_replay_result {
 
 /* Replay a record. Pure: the same record and settings give the same result; it uses no clock and no thread.
  * MR_EINVAL: a setting out of range, or nothing to replay. */
-MR_API int mr_replay_sized(const mr_record *r, const mr_replay_config *cfg, mr_replay_result *out,
-                           mr_error *err);
 static inline int mr_replay(const mr_record *r, const mr_replay_config *cfg, mr_replay_result *out,
-                            mr_error *err)
-{
-    if (out) out->struct_size = sizeof *out;
-    return mr_replay_sized(r, cfg, out, err);
-}
+                            mr_error *err);
 
 /* ------------------------------------------------------------------------------ digest */
 
@@ -314,6 +288,49 @@ MR_API int mr_digester_run(mr_digester *d, mr_loader *l, mr_device *const *devic
                            uint64_t *batches, uint64_t *samples, mr_error *err);
 /* Return the digest of everything so far. */
 MR_API mr_digest mr_digester_result(const mr_digester *d);
+
+/* ------------------------------------------------------------------------------ struct sizes
+ *
+ * Nothing to read here for a program in C or C++. The library exports the functions below in place of the
+ * inline ones above: each inline function passes the size of its struct in the caller's header (base.h). A
+ * program in another language sets struct_size and calls ..._sized. */
+
+MR_STABLE void mr_loader_stats_read_sized(const mr_loader *l, mr_loader_stats *out);
+static inline void mr_loader_stats_read(const mr_loader *l, mr_loader_stats *out)
+{
+    if (out) out->struct_size = sizeof *out;
+    mr_loader_stats_read_sized(l, out);
+}
+
+MR_API void mr_loader_tuning_sized(const mr_loader *l, mr_tuning *out);
+static inline void mr_loader_tuning(const mr_loader *l, mr_tuning *out)
+{
+    if (out) out->struct_size = sizeof *out;
+    mr_loader_tuning_sized(l, out);
+}
+
+MR_API void mr_record_totals_read_sized(const mr_record *r, mr_record_totals *out);
+static inline void mr_record_totals_read(const mr_record *r, mr_record_totals *out)
+{
+    if (out) out->struct_size = sizeof *out;
+    mr_record_totals_read_sized(r, out);
+}
+
+MR_API int mr_replay_defaults_sized(const mr_record *r, mr_replay_config *cfg, size_t struct_size,
+                                    mr_error *err);
+static inline int mr_replay_defaults(const mr_record *r, mr_replay_config *cfg, mr_error *err)
+{
+    return mr_replay_defaults_sized(r, cfg, sizeof *cfg, err);
+}
+
+MR_API int mr_replay_sized(const mr_record *r, const mr_replay_config *cfg, mr_replay_result *out,
+                           mr_error *err);
+static inline int mr_replay(const mr_record *r, const mr_replay_config *cfg, mr_replay_result *out,
+                            mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_replay_sized(r, cfg, out, err);
+}
 
 #ifdef __cplusplus
 }

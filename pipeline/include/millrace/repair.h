@@ -46,8 +46,7 @@ typedef struct mr_repair_config {
                                  MR_EIO      with sys_errno ENOSPC, and nothing written */
 } mr_repair_config;
 
-MR_API void mr_repair_defaults_sized(mr_repair_config *cfg, size_t struct_size);
-static inline void mr_repair_defaults(mr_repair_config *cfg) { mr_repair_defaults_sized(cfg, sizeof *cfg); }
+static inline void mr_repair_defaults(mr_repair_config *cfg);
 
 typedef struct mr_repair_result {
     size_t struct_size;
@@ -75,6 +74,22 @@ typedef struct mr_repair_result {
  * MR_EEXIST    an existing file would be replaced, and force is false
  * MR_EINVAL    copy or source do not belong to this set; err names the difference
  * MR_ECANCELED stopped; files written so far stay */
+static inline int mr_repair(const char *path, const mr_repair_config *cfg, mr_repair_result *out,
+                            mr_error *err);
+
+/* Set *out to true if `other` has the format of the set at path, as a second copy has, and to false if it is
+ * a source for conversion. Decides by names and first bytes, also of damaged files. *out is set on MR_OK. */
+MR_API int mr_repair_is_copy(const char *path, const char *other, bool *out, mr_error *err);
+
+/* ------------------------------------------------------------------------------ struct sizes
+ *
+ * Nothing to read here for a program in C or C++. The library exports the functions below in place of the
+ * inline ones above: each inline function passes the size of its struct in the caller's header (base.h). A
+ * program in another language sets struct_size and calls ..._sized. */
+
+MR_API void mr_repair_defaults_sized(mr_repair_config *cfg, size_t struct_size);
+static inline void mr_repair_defaults(mr_repair_config *cfg) { mr_repair_defaults_sized(cfg, sizeof *cfg); }
+
 MR_API int mr_repair_sized(const char *path, const mr_repair_config *cfg, mr_repair_result *out,
                            mr_error *err);
 static inline int mr_repair(const char *path, const mr_repair_config *cfg, mr_repair_result *out,
@@ -83,10 +98,6 @@ static inline int mr_repair(const char *path, const mr_repair_config *cfg, mr_re
     if (out) out->struct_size = sizeof *out;
     return mr_repair_sized(path, cfg, out, err);
 }
-
-/* Set *out to true if `other` has the format of the set at path, as a second copy has, and to false if it is
- * a source for conversion. Decides by names and first bytes, also of damaged files. *out is set on MR_OK. */
-MR_API int mr_repair_is_copy(const char *path, const char *other, bool *out, mr_error *err);
 
 #ifdef __cplusplus
 }

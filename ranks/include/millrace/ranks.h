@@ -41,12 +41,7 @@ typedef struct mr_launch {
 
 /* Read the launch from this process's environment. MR_EINVAL: a launcher's variables contradict each other;
  * err names them. Do not call it while another thread changes the environment. */
-MR_API int mr_launch_find_sized(mr_launch *out, mr_error *err);
-static inline int mr_launch_find(mr_launch *out, mr_error *err)
-{
-    if (out) out->struct_size = sizeof *out;
-    return mr_launch_find_sized(out, err);
-}
+static inline int mr_launch_find(mr_launch *out, mr_error *err);
 
 /* "Open MPI", "torchrun", ...; never NULL. */
 MR_API const char *mr_launcher_name(mr_launcher launcher);
@@ -125,8 +120,7 @@ typedef struct mr_world_config {
     mr_wire_choice wire;
 } mr_world_config;
 
-MR_API void mr_world_defaults_sized(mr_world_config *cfg, size_t struct_size);
-static inline void mr_world_defaults(mr_world_config *cfg) { mr_world_defaults_sized(cfg, sizeof *cfg); }
+static inline void mr_world_defaults(mr_world_config *cfg);
 
 /* Open a world. Blocks until all ranks are connected with each other, or until an error, which all ranks that
  * have arrived report: a rank with other settings, two processes with the same rank, a missing rank. A world
@@ -245,8 +239,7 @@ typedef struct mr_muster_config {
     size_t secret_bytes;
 } mr_muster_config;
 
-MR_API void mr_muster_defaults_sized(mr_muster_config *cfg, size_t struct_size);
-static inline void mr_muster_defaults(mr_muster_config *cfg) { mr_muster_defaults_sized(cfg, sizeof *cfg); }
+static inline void mr_muster_defaults(mr_muster_config *cfg);
 
 /* Open a muster: until mr_muster_close() one or two ports are open, and a thread answers on them. *out is
  * NULL unless MR_OK. MR_EINVAL, MR_ELIMIT, MR_ENOMEM, MR_EIO. */
@@ -278,6 +271,25 @@ MR_API bool mr_muster_turned_away(mr_muster *m, char *text, size_t text_bytes);
 /* Return true when another process could join the world: one that waits here while the world has fewer than
  * `max` ranks, or one in another world of the job. Any thread, at any time; cheap. */
 MR_API bool mr_muster_is_wanted(const mr_muster *m);
+
+/* ------------------------------------------------------------------------------ struct sizes
+ *
+ * Nothing to read here for a program in C or C++. The library exports the functions below in place of the
+ * inline ones above: each inline function passes the size of its struct in the caller's header (base.h). A
+ * program in another language sets struct_size and calls ..._sized. */
+
+MR_API int mr_launch_find_sized(mr_launch *out, mr_error *err);
+static inline int mr_launch_find(mr_launch *out, mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_launch_find_sized(out, err);
+}
+
+MR_API void mr_world_defaults_sized(mr_world_config *cfg, size_t struct_size);
+static inline void mr_world_defaults(mr_world_config *cfg) { mr_world_defaults_sized(cfg, sizeof *cfg); }
+
+MR_API void mr_muster_defaults_sized(mr_muster_config *cfg, size_t struct_size);
+static inline void mr_muster_defaults(mr_muster_config *cfg) { mr_muster_defaults_sized(cfg, sizeof *cfg); }
 
 #ifdef __cplusplus
 }

@@ -43,10 +43,10 @@ enum { MR_USE_COUNT = MR_USE_PREDICT + 1 };
  * MR_ENOENT                 path has no checkpoint
  * MR_EFORMAT, MR_ECHECKSUM  the checkpoint is damaged
  * MR_EUNSUPPORTED           its network is unknown (mr_checkpoint_net()) */
-MR_API int mr_checkpoint_open(mr_checkpoint **out, const char *path, mr_use use, mr_error *err);
+MR_STABLE int mr_checkpoint_open(mr_checkpoint **out, const char *path, mr_use use, mr_error *err);
 /* Close the checkpoint after everything opened with its settings: it owns the network, texts and fields in
  * them. Accepts NULL. */
-MR_API void mr_checkpoint_close(mr_checkpoint *c);
+MR_STABLE void mr_checkpoint_close(mr_checkpoint *c);
 /* Info and path of the checkpoint, owned by it. NULL for NULL. */
 MR_API const mr_checkpoint_info *mr_checkpoint_info_of(const mr_checkpoint *c);
 MR_API const char *mr_checkpoint_path(const mr_checkpoint *c);
@@ -54,9 +54,9 @@ MR_API const char *mr_checkpoint_path(const mr_checkpoint *c);
  * NULL: the newest was opened. Owned by c. */
 MR_API const char *mr_checkpoint_note(const mr_checkpoint *c);
 /* Set the numbering of labels and classes. For data with splits the caller sets cfg->split as usual. */
-MR_API int mr_checkpoint_source(const mr_checkpoint *c, mr_source_config *cfg, mr_error *err);
+MR_STABLE int mr_checkpoint_source(const mr_checkpoint *c, mr_source_config *cfg, mr_error *err);
 /* Set the run's algorithm of convolutions. */
-MR_API int mr_checkpoint_devices(const mr_checkpoint *c, mr_devices_config *cfg, mr_error *err);
+MR_STABLE int mr_checkpoint_devices(const mr_checkpoint *c, mr_devices_config *cfg, mr_error *err);
 /* Set batch, augment, channels, decode, training, the network's fields; with MR_USE_TRAIN also seed, order,
  * epochs and position. Members with the value of mr_loader_defaults() get the run's values. Other members are
  * unchanged; with MR_USE_TRAIN they are MR_EINVAL if they differ from the run's values. To change augment or
@@ -65,12 +65,13 @@ MR_API int mr_checkpoint_devices(const mr_checkpoint *c, mr_devices_config *cfg,
  * the last epoch, too (mr_fit()).
  *
  * MR_EINVAL  the data are not the run's data (MR_USE_TRAIN), or lack an input of the network */
-MR_API int mr_checkpoint_loader(mr_checkpoint *c, const mr_source *src, mr_loader_config *cfg, mr_error *err);
+MR_STABLE int mr_checkpoint_loader(mr_checkpoint *c, const mr_source *src, mr_loader_config *cfg,
+                                   mr_error *err);
 /* Replace network, batch, seed, mean and deviation, fields, update, schedule, all settings that change a
  * gradient before the update, weights of classes, and inference with the run's values; epochs with the
  * loader's. A run with shares (mr_checkpoint_info.parts) also needs mr_parts_deal(). */
-MR_API int mr_checkpoint_trainer(mr_checkpoint *c, const mr_loader *loader, mr_trainer_config *cfg,
-                                 mr_error *err);
+MR_STABLE int mr_checkpoint_trainer(mr_checkpoint *c, const mr_loader *loader, mr_trainer_config *cfg,
+                                    mr_error *err);
 
 #ifdef __cplusplus
 }

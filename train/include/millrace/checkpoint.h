@@ -88,14 +88,8 @@ typedef struct mr_checkpoint_info {
 /* Read and check a checkpoint's header. path is a file, or a folder, which stands for its newest complete
  * checkpoint; the name of the file is written to found (may be NULL). A damaged checkpoint, or one of another
  * run than the folder's, is skipped for the next older one, and note gets the reason. */
-MR_API int mr_checkpoint_find_sized(const char *path, char *found, size_t found_bytes,
-                                    mr_checkpoint_info *out, char *note, size_t note_bytes, mr_error *err);
 static inline int mr_checkpoint_find(const char *path, char *found, size_t found_bytes,
-                                     mr_checkpoint_info *out, char *note, size_t note_bytes, mr_error *err)
-{
-    if (out) out->struct_size = sizeof *out;
-    return mr_checkpoint_find_sized(path, found, found_bytes, out, note, note_bytes, err);
-}
+                                     mr_checkpoint_info *out, char *note, size_t note_bytes, mr_error *err);
 /* Read the names of the classes, for mr_source_config.class_names: one block, which the caller frees; NULL,
  * and *count 0, when the data set had no names. path is a file. */
 MR_API int mr_checkpoint_class_names(const char *path, const char ***names, uint32_t *count, mr_error *err);
@@ -131,11 +125,7 @@ typedef struct mr_weights_config {
                         Default false: write the average, which evaluation uses */
     bool force;      /* replace an existing file; default false */
 } mr_weights_config;
-MR_API void mr_weights_defaults_sized(mr_weights_config *cfg, size_t struct_size);
-static inline void mr_weights_defaults(mr_weights_config *cfg)
-{
-    mr_weights_defaults_sized(cfg, sizeof *cfg);
-}
+static inline void mr_weights_defaults(mr_weights_config *cfg);
 
 typedef struct mr_weights_report {
     size_t struct_size;
@@ -151,14 +141,8 @@ typedef struct mr_weights_report {
  * MR_EINVAL        path has another extension
  * MR_EEXIST        path exists, and cfg->force is false
  * MR_EUNSUPPORTED  torchvision lacks the network, or the network for pictures of this size */
-MR_API int mr_weights_export_sized(const char *checkpoint, const char *path, const mr_weights_config *cfg,
-                                   mr_weights_report *out, mr_error *err);
 static inline int mr_weights_export(const char *checkpoint, const char *path, const mr_weights_config *cfg,
-                                    mr_weights_report *out, mr_error *err)
-{
-    if (out) out->struct_size = sizeof *out;
-    return mr_weights_export_sized(checkpoint, path, cfg, out, err);
-}
+                                    mr_weights_report *out, mr_error *err);
 
 typedef struct mr_take_config {
     size_t struct_size;
@@ -172,8 +156,7 @@ typedef struct mr_take_config {
     void (*on_note)(void *context, const char *text);
     void *context;
 } mr_take_config;
-MR_API void mr_take_defaults_sized(mr_take_config *cfg, size_t struct_size);
-static inline void mr_take_defaults(mr_take_config *cfg) { mr_take_defaults_sized(cfg, sizeof *cfg); }
+static inline void mr_take_defaults(mr_take_config *cfg);
 
 typedef struct mr_take_report {
     size_t struct_size;
@@ -192,27 +175,12 @@ typedef struct mr_take_report {
  * MR_EINVAL       a tensor is missing or has another shape, or names follow neither convention
  *                 MR_EUNSUPPORTED a tensor has another type than f16, bf16, f32, f64
  * MR_EFORMAT, MR_ECHECKSUM  the file is damaged, or has a number that is not finite */
-MR_API int mr_trainer_take_sized(mr_trainer *t, const mr_take_config *cfg, mr_take_report *out,
-                                 mr_error *err);
 static inline int mr_trainer_take(mr_trainer *t, const mr_take_config *cfg, mr_take_report *out,
-                                  mr_error *err)
-{
-    if (out) out->struct_size = sizeof *out;
-    return mr_trainer_take_sized(t, cfg, out, err);
-}
+                                  mr_error *err);
 
 /* Write a checkpoint to a temporary file, sync and rename it. */
-MR_API int mr_trainer_save_sized(mr_trainer *t, const char *path, const mr_checkpoint_info *info,
-                                 mr_error *err);
-static inline int mr_trainer_save(mr_trainer *t, const char *path, const mr_checkpoint_info *info,
-                                  mr_error *err)
-{
-    mr_checkpoint_info sized;
-    if (!info) return mr_trainer_save_sized(t, path, NULL, err);
-    sized = *info;
-    sized.struct_size = sizeof sized;
-    return mr_trainer_save_sized(t, path, &sized, err);
-}
+MR_STABLE_INLINE int mr_trainer_save(mr_trainer *t, const char *path, const mr_checkpoint_info *info,
+                                     mr_error *err);
 /* ---- in memory ----
  *
  * A snapshot is a checkpoint in the memory of this process. It outlives the trainer: when a rank is lost, the
@@ -221,12 +189,7 @@ MR_API int mr_snapshot_create(mr_snapshot **out); /* MR_ENOMEM */
 MR_API void mr_snapshot_destroy(mr_snapshot *s);  /* NULL is harmless */
 /* Return the info of a snapshot. False, with *out unchanged: the snapshot is empty. class_names is NULL;
  * class_weights belong to the snapshot and are valid until the next snapshot is taken. */
-MR_API bool mr_snapshot_info_sized(const mr_snapshot *s, mr_checkpoint_info *out);
-static inline bool mr_snapshot_info(const mr_snapshot *s, mr_checkpoint_info *out)
-{
-    if (out) out->struct_size = sizeof *out;
-    return mr_snapshot_info_sized(s, out);
-}
+static inline bool mr_snapshot_info(const mr_snapshot *s, mr_checkpoint_info *out);
 /* Save to a snapshot: all processes call it after the same step, and each gets the full state. On failure s
  * is unchanged. The caller sets info->struct_size. */
 MR_API int mr_trainer_snapshot(mr_trainer *t, mr_snapshot *s, const mr_checkpoint_info *info, mr_error *err);
@@ -237,12 +200,7 @@ MR_API int mr_trainer_restore(mr_trainer *t, const mr_snapshot *s, mr_error *err
 /* Load weights, running statistics and, unless the trainer is for inference, optimizer state, bit for bit. A
  * trainer for inference loads the average of weights and statistics if the checkpoint has one. A training
  * trainer with an average continues the checkpoint's average, or starts it from the checkpoint's weights. */
-MR_API int mr_trainer_load_sized(mr_trainer *t, const char *path, mr_checkpoint_info *out, mr_error *err);
-static inline int mr_trainer_load(mr_trainer *t, const char *path, mr_checkpoint_info *out, mr_error *err)
-{
-    if (out) out->struct_size = sizeof *out;
-    return mr_trainer_load_sized(t, path, out, err);
-}
+MR_STABLE_INLINE int mr_trainer_load(mr_trainer *t, const char *path, mr_checkpoint_info *out, mr_error *err);
 
 /* ---- folders ---- */
 
@@ -267,6 +225,74 @@ MR_API int mr_run_folder_take_over(mr_run_folder **out, const char *path, const 
                                    mr_error *err);
 /* Return true when another process has taken over the folder. */
 MR_API bool mr_run_folder_was_lost(const mr_run_folder *folder);
+
+/* ------------------------------------------------------------------------------ struct sizes
+ *
+ * Nothing to read here for a program in C or C++. The library exports the functions below in place of the
+ * inline ones above: each inline function passes the size of its struct in the caller's header (base.h). A
+ * program in another language sets struct_size and calls ..._sized. */
+
+MR_API int mr_checkpoint_find_sized(const char *path, char *found, size_t found_bytes,
+                                    mr_checkpoint_info *out, char *note, size_t note_bytes, mr_error *err);
+static inline int mr_checkpoint_find(const char *path, char *found, size_t found_bytes,
+                                     mr_checkpoint_info *out, char *note, size_t note_bytes, mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_checkpoint_find_sized(path, found, found_bytes, out, note, note_bytes, err);
+}
+
+MR_API void mr_weights_defaults_sized(mr_weights_config *cfg, size_t struct_size);
+static inline void mr_weights_defaults(mr_weights_config *cfg)
+{
+    mr_weights_defaults_sized(cfg, sizeof *cfg);
+}
+
+MR_API int mr_weights_export_sized(const char *checkpoint, const char *path, const mr_weights_config *cfg,
+                                   mr_weights_report *out, mr_error *err);
+static inline int mr_weights_export(const char *checkpoint, const char *path, const mr_weights_config *cfg,
+                                    mr_weights_report *out, mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_weights_export_sized(checkpoint, path, cfg, out, err);
+}
+
+MR_API void mr_take_defaults_sized(mr_take_config *cfg, size_t struct_size);
+static inline void mr_take_defaults(mr_take_config *cfg) { mr_take_defaults_sized(cfg, sizeof *cfg); }
+
+MR_API int mr_trainer_take_sized(mr_trainer *t, const mr_take_config *cfg, mr_take_report *out,
+                                 mr_error *err);
+static inline int mr_trainer_take(mr_trainer *t, const mr_take_config *cfg, mr_take_report *out,
+                                  mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_trainer_take_sized(t, cfg, out, err);
+}
+
+MR_STABLE int mr_trainer_save_sized(mr_trainer *t, const char *path, const mr_checkpoint_info *info,
+                                    mr_error *err);
+static inline int mr_trainer_save(mr_trainer *t, const char *path, const mr_checkpoint_info *info,
+                                  mr_error *err)
+{
+    mr_checkpoint_info sized;
+    if (!info) return mr_trainer_save_sized(t, path, NULL, err);
+    sized = *info;
+    sized.struct_size = sizeof sized;
+    return mr_trainer_save_sized(t, path, &sized, err);
+}
+
+MR_API bool mr_snapshot_info_sized(const mr_snapshot *s, mr_checkpoint_info *out);
+static inline bool mr_snapshot_info(const mr_snapshot *s, mr_checkpoint_info *out)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_snapshot_info_sized(s, out);
+}
+
+MR_STABLE int mr_trainer_load_sized(mr_trainer *t, const char *path, mr_checkpoint_info *out, mr_error *err);
+static inline int mr_trainer_load(mr_trainer *t, const char *path, mr_checkpoint_info *out, mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_trainer_load_sized(t, path, out, err);
+}
 
 #ifdef __cplusplus
 }

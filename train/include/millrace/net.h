@@ -26,7 +26,7 @@ MR_API bool mr_net_takes_numbers(const mr_net *net);
  * no pictures. */
 MR_API int mr_net_create_bare(mr_net **out, const char *name);
 /* Destroy a network after the trainers that use it are closed. Accepts NULL. */
-MR_API void mr_net_destroy(mr_net *net);
+MR_STABLE void mr_net_destroy(mr_net *net);
 
 /* Add an input: a field that the loader delivers with each sample (mr_loader_config.fields), PLAIN of one
  * shape or a MASK. It becomes the current point, h x w x c in that order; a dimension of 0 means 1. A field
@@ -252,12 +252,7 @@ typedef struct mr_loss_row {
     mr_point in, other; /* other: of a pair */
     float weight;
 } mr_loss_row;
-MR_API bool mr_net_loss_sized(const mr_net *net, uint32_t at, mr_loss_row *out);
-static inline bool mr_net_loss(const mr_net *net, uint32_t at, mr_loss_row *out)
-{
-    if (out) out->struct_size = sizeof *out;
-    return mr_net_loss_sized(net, at, out);
-}
+static inline bool mr_net_loss(const mr_net *net, uint32_t at, mr_loss_row *out);
 /* Return the point whose values, times the factor of mr_net_logit_factor(), are the logits of the first loss
  * against labels. False: the network has no classes. */
 MR_API bool mr_net_logits(const mr_net *net, mr_point *out);
@@ -312,12 +307,7 @@ typedef struct mr_layer_row {
     bool takes_two;   /* false: in2 is not used */
     bool is_input;    /* a field: in is not used */
 } mr_layer_row;
-MR_API bool mr_net_layer_sized(const mr_net *net, uint32_t at, mr_layer_row *out);
-static inline bool mr_net_layer(const mr_net *net, uint32_t at, mr_layer_row *out)
-{
-    if (out) out->struct_size = sizeof *out;
-    return mr_net_layer_sized(net, at, out);
-}
+static inline bool mr_net_layer(const mr_net *net, uint32_t at, mr_layer_row *out);
 
 /* ------------------------------------------------------------------------------ schedules and models */
 
@@ -374,11 +364,31 @@ typedef struct mr_model {
 /* Named models: their number, each by number (NULL past the end), and one by name. Owned by the library. */
 MR_API uint32_t mr_model_count(void);
 MR_API const mr_model *mr_model_at(uint32_t at);
-MR_API const mr_model *mr_model_find(const char *name); /* by name or id; NULL */
+MR_STABLE const mr_model *mr_model_find(const char *name); /* by name or id; NULL */
 /* Build the network for pictures of this size (numbers: 1 x length x values) and this number of classes (0:
  * the model's own). */
-MR_API int mr_model_build(const mr_model *m, uint32_t h, uint32_t w, uint32_t c, uint32_t classes,
-                          mr_net **out, mr_error *err);
+MR_STABLE int mr_model_build(const mr_model *m, uint32_t h, uint32_t w, uint32_t c, uint32_t classes,
+                             mr_net **out, mr_error *err);
+
+/* ------------------------------------------------------------------------------ struct sizes
+ *
+ * Nothing to read here for a program in C or C++. The library exports the functions below in place of the
+ * inline ones above: each inline function passes the size of its struct in the caller's header (base.h). A
+ * program in another language sets struct_size and calls ..._sized. */
+
+MR_API bool mr_net_loss_sized(const mr_net *net, uint32_t at, mr_loss_row *out);
+static inline bool mr_net_loss(const mr_net *net, uint32_t at, mr_loss_row *out)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_net_loss_sized(net, at, out);
+}
+
+MR_API bool mr_net_layer_sized(const mr_net *net, uint32_t at, mr_layer_row *out);
+static inline bool mr_net_layer(const mr_net *net, uint32_t at, mr_layer_row *out)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_net_layer_sized(net, at, out);
+}
 
 #ifdef __cplusplus
 }

@@ -128,14 +128,8 @@ MR_API mr_wire mr_wire_of(mr_world *world);
 /* Distribute `parts` shares (0: one per device) over the devices of all processes, as evenly as possible.
  * world NULL: one process; else all processes call it, each with its own device_count. Open the loader with
  * all_parts = all, first_part = first and, for each share of this process, the device that computes it. */
-MR_API int mr_parts_deal_sized(mr_parts *out, mr_world *world, uint32_t device_count, uint32_t parts,
-                               mr_error *err);
 static inline int mr_parts_deal(mr_parts *out, mr_world *world, uint32_t device_count, uint32_t parts,
-                                mr_error *err)
-{
-    if (out) out->struct_size = sizeof *out;
-    return mr_parts_deal_sized(out, world, device_count, parts, err);
-}
+                                mr_error *err);
 
 /* Parameters with weight decay. */
 typedef enum mr_decay_on {
@@ -302,11 +296,7 @@ typedef struct mr_trainer_config {
     mr_exchange exchange;
 } mr_trainer_config;
 
-MR_API void mr_trainer_defaults_sized(mr_trainer_config *cfg, size_t struct_size);
-static inline void mr_trainer_defaults(mr_trainer_config *cfg)
-{
-    mr_trainer_defaults_sized(cfg, sizeof *cfg);
-}
+MR_STABLE_INLINE void mr_trainer_defaults(mr_trainer_config *cfg);
 
 typedef struct mr_trainer mr_trainer;
 
@@ -320,11 +310,11 @@ typedef struct mr_trainer mr_trainer;
  *
  * MR_ELIMIT: the trainer needs more than memory_bytes or the device's memory; err names need, limit and the
  * batch that would fit. */
-MR_API int mr_trainer_open(mr_trainer **out, const mr_trainer_config *cfg, mr_error *err);
+MR_STABLE int mr_trainer_open(mr_trainer **out, const mr_trainer_config *cfg, mr_error *err);
 /* Close a trainer after its queued work is done. Accepts NULL; in a child of fork() it does nothing. After
  * the watchdog has ended a run it waits only a moment: if a device still does not answer, its streams and
  * memory are not freed, because the device may still use them. */
-MR_API void mr_trainer_close(mr_trainer *t);
+MR_STABLE void mr_trainer_close(mr_trainer *t);
 /* Return true when the watchdog has ended this run: closing the loader and the devices may then wait as long
  * as the device hangs. The program should report the error and end at once with _exit(). */
 MR_API bool mr_trainer_hangs(const mr_trainer *t);
@@ -336,12 +326,7 @@ typedef struct mr_trainer_op {
     const mr_op_desc *desc; /* description from which the op was created */
     const mr_op_info *info;
 } mr_trainer_op;
-MR_API bool mr_trainer_op_sized(const mr_trainer *t, uint32_t at, mr_trainer_op *out);
-static inline bool mr_trainer_op_at(const mr_trainer *t, uint32_t at, mr_trainer_op *out)
-{
-    if (out) out->struct_size = sizeof *out;
-    return mr_trainer_op_sized(t, at, out);
-}
+static inline bool mr_trainer_op_at(const mr_trainer *t, uint32_t at, mr_trainer_op *out);
 /* Return mr_checkpoint_info.convolution of this trainer's checkpoints. */
 MR_API uint32_t mr_trainer_convolution(const mr_trainer *t);
 
@@ -359,8 +344,9 @@ MR_API uint32_t mr_trainer_convolution(const mr_trainer *t);
  * event recorded on mr_trainer_streams() afterwards is over.
  *
  * MR_EINVAL: the shares do not match the trainer, or lack an input of the network; nothing was queued */
-MR_API int mr_trainer_step(mr_trainer *t, const mr_batch *batch, mr_error *err);
-MR_API mr_stream *const *mr_trainer_streams(const mr_trainer *t); /* one stream per share of this process */
+MR_STABLE int mr_trainer_step(mr_trainer *t, const mr_batch *batch, mr_error *err);
+MR_STABLE mr_stream *const *mr_trainer_streams(const mr_trainer *t); /* one stream per share of this process
+                                                                      */
 /* Queue a forward pass that adds to the evaluation metrics. */
 MR_API int mr_trainer_forward(mr_trainer *t, const mr_batch *batch, mr_error *err);
 /* Read the values of a point (one of mr_trainer_config.kept) from the first device of this process, as left
@@ -376,7 +362,7 @@ MR_API int mr_trainer_compute_from(mr_trainer *t, mr_point point, const float *v
                                    mr_error *err);
 /* Wait for all queued work, read the exact sums since the last call and reset them to zero. MR_EINVAL: a
  * label was not below the number of classes. */
-MR_API int mr_trainer_metrics(mr_trainer *t, mr_metrics *training, mr_metrics *evaluation, mr_error *err);
+MR_STABLE int mr_trainer_metrics(mr_trainer *t, mr_metrics *training, mr_metrics *evaluation, mr_error *err);
 
 /* Step times of a process, averaged over the steps that it had finished when the newest batch was begun. */
 typedef struct mr_rank_times {
@@ -387,12 +373,8 @@ typedef struct mr_rank_times {
     double network_ms; /* idle time of its devices, waiting for other processes and their gradients */
 } mr_rank_times;
 /* MR_EINVAL: rank does not exist. */
-MR_API int mr_trainer_rank_times_sized(const mr_trainer *t, uint32_t rank, mr_rank_times *out, mr_error *err);
-static inline int mr_trainer_rank_times(const mr_trainer *t, uint32_t rank, mr_rank_times *out, mr_error *err)
-{
-    if (out) out->struct_size = sizeof *out;
-    return mr_trainer_rank_times_sized(t, rank, out, err);
-}
+static inline int mr_trainer_rank_times(const mr_trainer *t, uint32_t rank, mr_rank_times *out,
+                                        mr_error *err);
 
 /* The network between the processes of a run, as measured when the trainer was opened, and the buckets of
  * gradients. */
@@ -405,12 +387,7 @@ typedef struct mr_trainer_link {
     uint32_t buckets;      /* number */
     double sum_ms;         /* estimated time of the sums of a step, without overlap */
 } mr_trainer_link;
-MR_API void mr_trainer_link_read_sized(const mr_trainer *t, mr_trainer_link *out);
-static inline void mr_trainer_link_read(const mr_trainer *t, mr_trainer_link *out)
-{
-    if (out) out->struct_size = sizeof *out;
-    mr_trainer_link_read_sized(t, out);
-}
+static inline void mr_trainer_link_read(const mr_trainer *t, mr_trainer_link *out);
 
 /* Processes that would train a network together, and the network between them, for mr_exchange_predict(). */
 typedef struct mr_exchange_config {
@@ -424,11 +401,7 @@ typedef struct mr_exchange_config {
     bool no_overlap;       /* default false; true: all gradients are complete at the end of backward only, as
                               with simulated devices */
 } mr_exchange_config;
-MR_API void mr_exchange_defaults_sized(mr_exchange_config *cfg, size_t struct_size);
-static inline void mr_exchange_defaults(mr_exchange_config *cfg)
-{
-    mr_exchange_defaults_sized(cfg, sizeof *cfg);
-}
+static inline void mr_exchange_defaults(mr_exchange_config *cfg);
 
 typedef struct mr_exchange_forecast {
     size_t struct_size;
@@ -443,14 +416,8 @@ typedef struct mr_exchange_forecast {
  * ranks of its bytes. Backward is divided over the layers by their operations (mr_layer_row.flops). Late
  * processes, and processor time that the exchange takes from computing, are not included. Pure; any thread.
  * MR_EINVAL: a setting is out of range. */
-MR_API int mr_exchange_predict_sized(const mr_net *net, const mr_exchange_config *cfg,
-                                     mr_exchange_forecast *out, mr_error *err);
 static inline int mr_exchange_predict(const mr_net *net, const mr_exchange_config *cfg,
-                                      mr_exchange_forecast *out, mr_error *err)
-{
-    if (out) out->struct_size = sizeof *out;
-    return mr_exchange_predict_sized(net, cfg, out, err);
-}
+                                      mr_exchange_forecast *out, mr_error *err);
 
 /* Results of mr_trainer_config.tune_buckets so far. */
 typedef struct mr_bucket_tuning {
@@ -461,12 +428,7 @@ typedef struct mr_bucket_tuning {
     double gain;    /* step rate with this size divided by the rate with the initial size, both measured in
                        alternation */
 } mr_bucket_tuning;
-MR_API void mr_trainer_bucket_tuning_sized(const mr_trainer *t, mr_bucket_tuning *out);
-static inline void mr_trainer_bucket_tuning(const mr_trainer *t, mr_bucket_tuning *out)
-{
-    if (out) out->struct_size = sizeof *out;
-    mr_trainer_bucket_tuning_sized(t, out);
-}
+static inline void mr_trainer_bucket_tuning(const mr_trainer *t, mr_bucket_tuning *out);
 
 /* Time to an accuracy (mr_fit_config.stop_at_accuracy). Seconds are wall-clock time, summed over all calls of
  * mr_fit() of the run, also before a resume: `seconds` for training, including waits for data and
@@ -482,12 +444,7 @@ typedef struct mr_goal {
     double found;        /* accuracy reached */
     double reached_seconds, reached_eval_seconds; /* until then */
 } mr_goal;
-MR_API void mr_trainer_goal_sized(const mr_trainer *t, mr_goal *out);
-static inline void mr_trainer_goal(const mr_trainer *t, mr_goal *out)
-{
-    if (out) out->struct_size = sizeof *out;
-    mr_trainer_goal_sized(t, out);
-}
+static inline void mr_trainer_goal(const mr_trainer *t, mr_goal *out);
 
 typedef struct mr_fit_config {
     size_t struct_size;
@@ -548,8 +505,7 @@ typedef struct mr_fit_config {
     uint64_t steps_before;
 } mr_fit_config;
 
-MR_API void mr_fit_defaults_sized(mr_fit_config *cfg, size_t struct_size);
-static inline void mr_fit_defaults(mr_fit_config *cfg) { mr_fit_defaults_sized(cfg, sizeof *cfg); }
+MR_STABLE_INLINE void mr_fit_defaults(mr_fit_config *cfg);
 
 /* Train until the loader ends: epochs, evaluation, reports, checkpoints. MR_ECANCELED: stop was set.
  * MR_EBUSY: another thread trains or evaluates with this trainer.
@@ -590,14 +546,8 @@ static inline void mr_fit_defaults(mr_fit_config *cfg) { mr_fit_defaults_sized(c
  *
  * last (may be NULL) gets the report of the last epoch that ran, even incomplete, or of the pending
  * validation. All members are 0 when neither ran; after an error in the settings *last is unchanged. */
-MR_API int mr_fit_sized(mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_report *last,
-                        mr_error *err);
-static inline int mr_fit(mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_report *last,
-                         mr_error *err)
-{
-    if (last) last->struct_size = sizeof *last;
-    return mr_fit_sized(t, loader, cfg, last, err);
-}
+MR_STABLE_INLINE int mr_fit(mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_report *last,
+                            mr_error *err);
 /* Evaluate one epoch of the loader, from its first batch to its last: exact loss and accuracy of the samples
  * that it delivers, with any order, tail and random operations. The rest of an epoch that has begun is read
  * and discarded: after an evaluation that stopped or failed, after batches that the program took, and after a
@@ -606,8 +556,8 @@ static inline int mr_fit(mr_trainer *t, mr_loader *loader, const mr_fit_config *
  *
  * MR_EINVAL: the loader's mean, std and uses_affine are not the trainer's; the loader has no whole epoch
  * left; a label is not a class of the network. */
-MR_API int mr_evaluate(mr_trainer *t, mr_loader *loader, double *loss, double *accuracy, uint64_t *count,
-                       mr_error *err);
+MR_STABLE int mr_evaluate(mr_trainer *t, mr_loader *loader, double *loss, double *accuracy, uint64_t *count,
+                          mr_error *err);
 /* mr_evaluate() that returns MR_ECANCELED soon after *stop becomes nonzero. A signal handler may write
  * stop. */
 MR_API int mr_evaluate_until(mr_trainer *t, mr_loader *loader, const volatile int *stop, double *loss,
@@ -631,11 +581,7 @@ typedef struct mr_outputs_config {
     void *context;
     const volatile int *stop; /* as for mr_evaluate_until(); may be NULL */
 } mr_outputs_config;
-MR_API void mr_outputs_defaults_sized(mr_outputs_config *cfg, size_t struct_size);
-static inline void mr_outputs_defaults(mr_outputs_config *cfg)
-{
-    mr_outputs_defaults_sized(cfg, sizeof *cfg);
-}
+static inline void mr_outputs_defaults(mr_outputs_config *cfg);
 
 /* mr_evaluate_until() that also reports the logits of every sample of this process. The trainer must have
  * inference set and the point of mr_net_outputs() in mr_trainer_config.kept; the loader must have keep_host
@@ -651,6 +597,95 @@ MR_API int mr_evaluate_outputs(mr_trainer *t, mr_loader *loader, const mr_output
 /* Hash all weights on a replica, in canonical order. All replicas have the same hash. */
 MR_API int mr_trainer_weights_hash(mr_trainer *t, uint32_t replica, uint64_t *lo, uint64_t *hi,
                                    mr_error *err);
+
+/* ------------------------------------------------------------------------------ struct sizes
+ *
+ * Nothing to read here for a program in C or C++. The library exports the functions below in place of the
+ * inline ones above: each inline function passes the size of its struct in the caller's header (base.h). A
+ * program in another language sets struct_size and calls ..._sized. */
+
+MR_API int mr_parts_deal_sized(mr_parts *out, mr_world *world, uint32_t device_count, uint32_t parts,
+                               mr_error *err);
+static inline int mr_parts_deal(mr_parts *out, mr_world *world, uint32_t device_count, uint32_t parts,
+                                mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_parts_deal_sized(out, world, device_count, parts, err);
+}
+
+MR_STABLE void mr_trainer_defaults_sized(mr_trainer_config *cfg, size_t struct_size);
+static inline void mr_trainer_defaults(mr_trainer_config *cfg)
+{
+    mr_trainer_defaults_sized(cfg, sizeof *cfg);
+}
+
+MR_API bool mr_trainer_op_sized(const mr_trainer *t, uint32_t at, mr_trainer_op *out);
+static inline bool mr_trainer_op_at(const mr_trainer *t, uint32_t at, mr_trainer_op *out)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_trainer_op_sized(t, at, out);
+}
+
+MR_API int mr_trainer_rank_times_sized(const mr_trainer *t, uint32_t rank, mr_rank_times *out, mr_error *err);
+static inline int mr_trainer_rank_times(const mr_trainer *t, uint32_t rank, mr_rank_times *out, mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_trainer_rank_times_sized(t, rank, out, err);
+}
+
+MR_API void mr_trainer_link_read_sized(const mr_trainer *t, mr_trainer_link *out);
+static inline void mr_trainer_link_read(const mr_trainer *t, mr_trainer_link *out)
+{
+    if (out) out->struct_size = sizeof *out;
+    mr_trainer_link_read_sized(t, out);
+}
+
+MR_API void mr_exchange_defaults_sized(mr_exchange_config *cfg, size_t struct_size);
+static inline void mr_exchange_defaults(mr_exchange_config *cfg)
+{
+    mr_exchange_defaults_sized(cfg, sizeof *cfg);
+}
+
+MR_API int mr_exchange_predict_sized(const mr_net *net, const mr_exchange_config *cfg,
+                                     mr_exchange_forecast *out, mr_error *err);
+static inline int mr_exchange_predict(const mr_net *net, const mr_exchange_config *cfg,
+                                      mr_exchange_forecast *out, mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_exchange_predict_sized(net, cfg, out, err);
+}
+
+MR_API void mr_trainer_bucket_tuning_sized(const mr_trainer *t, mr_bucket_tuning *out);
+static inline void mr_trainer_bucket_tuning(const mr_trainer *t, mr_bucket_tuning *out)
+{
+    if (out) out->struct_size = sizeof *out;
+    mr_trainer_bucket_tuning_sized(t, out);
+}
+
+MR_API void mr_trainer_goal_sized(const mr_trainer *t, mr_goal *out);
+static inline void mr_trainer_goal(const mr_trainer *t, mr_goal *out)
+{
+    if (out) out->struct_size = sizeof *out;
+    mr_trainer_goal_sized(t, out);
+}
+
+MR_STABLE void mr_fit_defaults_sized(mr_fit_config *cfg, size_t struct_size);
+static inline void mr_fit_defaults(mr_fit_config *cfg) { mr_fit_defaults_sized(cfg, sizeof *cfg); }
+
+MR_STABLE int mr_fit_sized(mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_report *last,
+                           mr_error *err);
+static inline int mr_fit(mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_report *last,
+                         mr_error *err)
+{
+    if (last) last->struct_size = sizeof *last;
+    return mr_fit_sized(t, loader, cfg, last, err);
+}
+
+MR_API void mr_outputs_defaults_sized(mr_outputs_config *cfg, size_t struct_size);
+static inline void mr_outputs_defaults(mr_outputs_config *cfg)
+{
+    mr_outputs_defaults_sized(cfg, sizeof *cfg);
+}
 
 #ifdef __cplusplus
 }
