@@ -84,7 +84,8 @@ MR_STABLE_INLINE void mr_devices_defaults(mr_devices_config *cfg);
 
 /* Open the devices that spec names, one per replica.
  *
- *   cpu | cpu:N                     N replicas on the processor
+ *   cpu | cpu:N                     N replicas on the processor, 1 (default) to 256: a count, while I in
+ *                                   cuda:I is the number of a GPU
  *   sim:N[,step=TIME][,slow=TIME][,h2d=RATE][,d2h=RATE]
  *                                   N simulated accelerators: real copies paced to RATE (GB/s, MB/s); one
  *                                   training step takes step=TIME (ns us ms s) on the compute stream,
@@ -129,9 +130,10 @@ MR_API void mr_host_free(mr_device *dev, void *address);
 
 /* ------------------------------------------------------------------------------ streams, events */
 
+/* Purpose of a stream. A program that computes on a loader's batches needs one of COMPUTE for each device. */
 typedef enum mr_stream_role {
-    MR_STREAM_COMPUTE = 0,
-    MR_STREAM_COPY = 1,
+    MR_STREAM_COMPUTE = 0,  /* operations of a step */
+    MR_STREAM_COPY = 1,     /* copies between host and device while the compute stream works */
     MR_STREAM_EXCHANGE = 2, /* sums between devices while the compute stream works */
 } mr_stream_role;
 

@@ -1,4 +1,8 @@
-/* millrace/choose.h: take some samples of an open data set, and rename its classes. */
+/* millrace/choose.h: take some samples of an open data set, and rename its classes.
+ *
+ * A choice changes the source itself: afterwards the chosen samples are numbered from 0 without gaps, in the
+ * order of the data, and loaders, conversion and mr_source_info see only these. mr_source_number() returns a
+ * sample's number in the whole data. */
 #ifndef MILLRACE_CHOOSE_H
 #define MILLRACE_CHOOSE_H
 
@@ -8,53 +12,71 @@
 extern "C" {
 #endif
 
+/* Samples with the picture of an earlier sample. The first of equal pictures stays. */
 typedef enum mr_copies {
-    MR_COPIES_TAKE = 0,
+    MR_COPIES_TAKE = 0,   /* keep them; pictures are not compared */
     MR_COPIES_BYTES = 1,  /* leave out samples whose picture has the bytes of an earlier sample's */
     MR_COPIES_PIXELS = 2, /* leave out samples whose picture has the decoded pixels of an earlier one */
 } mr_copies;
 
-/* The steps of a choice, in their order. Each step sees the samples that the one before left. */
+/* The steps of a choice. They run in this order, whichever are set, and each sees the samples and names that
+ * the one before left: classes_from, rename_classes, only_classes, where, dedup, each_from and each_to,
+ * sample. mr_choice_defaults() sets no step: NULL, 0 and false everywhere, each_to 1, and decode as
+ * mr_decode_defaults(). The texts must stay valid during the call. */
 typedef struct mr_choice_config {
     size_t struct_size;
-    /* Texts; NULL: not given. A line ends with \n. */
-    const char *classes_from;   /* names for numbered classes: a line for each, from the first number on */
+    /* Texts, NULL: no such step. A line ends with \n or \r\n; a text has at most 2^24 lines. */
+    const char *classes_from;   /* names for numbered classes: a line for each, from the first number on. The
+                                   number of lines is the number of classes, and no name comes twice. Classes
+                                   that have names already are MR_EFORMAT */
     const char *rename_classes; /* lines "OLD<tab>NEW"; classes with one name become one */
     const char *only_classes;   /* take these classes, one name per line; named classes are numbered anew */
     const char *where; /* conditions with commas between them: label, width, height, bytes with <, <=, >, >=,
-                          =, !=; key (the sample's name), class with =, !=, or ~, !~ and a pattern */
-    mr_copies dedup;
+                          =, !=; key (the sample's name), class with =, !=, or ~, !~ and a pattern of
+                          fnmatch(). A sample must meet all, up to 32. width, height: pixels as stored; label:
+                          the number in the data; bytes: of the encoded picture, without pictures of the
+                          stored sample */
+    mr_copies dedup;   /* default TAKE */
     double each_from, each_to; /* share of each class, as parts of 1 of an order that depends on the samples'
-                                  numbers alone; 0 and 1: all */
-    uint64_t sample;           /* draw this many of the remaining samples; 0: all */
-    uint64_t sample_seed;
-    mr_decode_config decode;  /* for dedup by pixels */
-    uint32_t workers;         /* threads that read samples; 0: one per core */
-    bool lenient;             /* names of classes that the data lack are no error */
-    const char *const *known; /* these names may be missing in the data; or NULL */
-    uint32_t known_count;
-    void (*on_note)(void *context, const char *text); /* renamed classes, samples left out; or NULL */
-    void (*on_progress)(void *context, uint64_t done, uint64_t count); /* samples that were read; or NULL */
+                                  numbers alone: 0 <= each_from < each_to <= 1, rounded to whole samples.
+                                  0:0.9 and 0.9:1 have no common sample and together all; 0 and 1 (default):
+                                  all */
+    uint64_t sample;           /* draw this number of the remaining samples, of all classes together; 0
+                                  (default): all. If fewer remain, all are taken */
+    uint64_t sample_seed;      /* of the draw, any number; default 0 */
+    mr_decode_config decode;   /* for dedup by pixels */
+    uint32_t workers;          /* threads that read samples, at most 256; 0 (default): one per core */
+    bool lenient;              /* names of classes that the data lack are no error; default false */
+    const char *const *known;  /* these names may be missing in the data; or NULL */
+    uint32_t known_count;      /* of known */
+    /* Called with one line for the user: renamed classes, the number of samples that each step left out; or
+     * NULL. The text is valid during the call */
+    void (*on_note)(void *context, const char *text);
+    /* Called while samples are read: done of count samples, rising; or NULL. Not called if no step looks at
+     * single samples */
+    void (*on_progress)(void *context, uint64_t done, uint64_t count);
     void *context;            /* of both, which the calling thread calls */
-    const volatile int *stop; /* set non-zero to stop; or NULL */
+    const volatile int *stop; /* set non-zero, also in a signal handler, to stop; or NULL */
 } mr_choice_config;
 
 static inline void mr_choice_defaults(mr_choice_config *cfg);
 
 typedef struct mr_choice_result {
     size_t struct_size;
-    bool asked;                                                           /* cfg asks for something */
-    uint64_t before, after;                                               /* samples */
-    uint64_t other_classes, where, copies, copies_crossing, share, drawn; /* samples left out by each step;
-                                                                            crossing: copies with another
-                                                                            label than the first */
-    uint32_t classes_before, classes_after, renamed, merged;
+    bool asked;             /* cfg has a step; else nothing was changed */
+    uint64_t before, after; /* samples of the source before and after the choice */
+    /* Samples that each step left out: only_classes, where, dedup, each_from and each_to, sample (samples
+     * not drawn). Their sum is before - after. copies_crossing: the number of copies with another label than
+     * the sample that stays, a sign of wrong labels */
+    uint64_t other_classes, where, copies, copies_crossing, share, drawn;
+    uint32_t classes_before, classes_after; /* number of classes */
+    uint32_t renamed, merged; /* classes that got another name; classes that became part of another one */
 } mr_choice_result;
 
 /* Apply a choice to a source, as mr_source_choose() and mr_source_name_classes() do. Call it before anything
  * else uses the source. The result depends on the data and cfg, not on workers. Samples that cannot be read
  * stay. Reads all samples for width, height, bytes and dedup, and for
- * labels that the source does not know without reading. Blocks.
+ * labels that the source does not know without reading; all other steps need names and labels alone. Blocks.
  *
  * out           NULL, or written on MR_OK
  * MR_EINVAL     cfg has a value that no data could fit

@@ -8,8 +8,9 @@
 extern "C" {
 #endif
 
+/* A decoded picture: 8 bits per value, row by row from the top, in each row pixel by pixel from the left. */
 typedef struct mr_image {
-    uint32_t width, height, channels; /* channels 1 or 3 */
+    uint32_t width, height, channels; /* in pixels; channels 1 (gray) or 3 (red, green, blue) */
     uint8_t *pixels;                  /* height * width * channels, rows packed; owned: mr_image_free() */
 } mr_image;
 
@@ -21,7 +22,7 @@ typedef struct mr_image {
  * the same coefficients give the same pixels in any file; and CMYK is multiplied out. */
 typedef enum mr_pixels { MR_PIXELS_OWN = 0, MR_PIXELS_LIBJPEG = 1 } mr_pixels;
 
-/* Kinds of picture files. */
+/* Kinds of picture files, as bits of mr_decode_config.pictures. */
 enum {
     MR_PICTURES_JPEG = 1,
     MR_PICTURES_PNG = 2,
@@ -31,13 +32,14 @@ enum {
     MR_PICTURES_TIFF = 32 /* with libtiff 4.5 or newer: a library is opened when the first picture needs it */
 };
 
+/* Limits and arithmetic of decoding. mr_decode_defaults() sets the defaults. */
 typedef struct mr_decode_config {
     size_t struct_size;
     uint32_t channels;   /* 1, 3, or 0: as stored (gray stays 1, everything else becomes 3) */
     uint64_t max_pixels; /* refuse larger images before memory is taken; 1 or more; default 100,000,000 */
     uint32_t max_scans;  /* refuse progressive JPEG with more scans; default 100 */
     bool ignore_exif;    /* default false: EXIF orientation is applied */
-    mr_pixels pixels;    /* JPEG: arithmetic of the pixels */
+    mr_pixels pixels;    /* JPEG: arithmetic of the pixels; default OWN */
     uint32_t pictures;   /* kinds of picture files that are decoded: bits MR_PICTURES_JPEG, ...; others are
                             MR_EUNSUPPORTED; 0, the default: all */
 } mr_decode_config;

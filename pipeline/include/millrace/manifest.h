@@ -1,4 +1,7 @@
-/* millrace/manifest.h: sizes and SHA-256 sums of a data set's files, as a text that `sha256sum -c` reads. */
+/* millrace/manifest.h: sizes and SHA-256 sums of a data set's files, as a text that `sha256sum -c` reads.
+ *
+ * A manifest shows that a copied or stored set still has the bytes it had. It covers whole files, of every
+ * format; checksums inside record files (mr_mrec_verify()) name the damaged sample and need no manifest. */
 #ifndef MILLRACE_MANIFEST_H
 #define MILLRACE_MANIFEST_H
 
@@ -8,26 +11,34 @@
 extern "C" {
 #endif
 
+/* Settings of mr_manifest_make() and mr_manifest_compare(). mr_manifest_defaults() sets 0, false and NULL
+ * everywhere. */
 typedef struct mr_manifest_config {
     size_t struct_size;
-    uint32_t threads;                                      /* that read files, up to 64; 0: one per core */
-    bool force;                                            /* make: replace an existing manifest */
-    bool (*on_wrong)(void *context, const mr_error *what); /* a file that cannot be read, differs from the
-                                                              manifest, or is missing in it; false: stop the
-                                                              comparison. In the order of the manifest; or
-                                                              NULL */
-    void (*on_progress)(void *context, uint64_t done, uint64_t count); /* files that were read; or NULL */
-    void *context;            /* of both, which the calling thread calls */
-    const volatile int *stop; /* set non-zero to stop; or NULL */
+    uint32_t threads; /* threads that read files, each with 1 MiB of memory. More than 64 count as 64; 0
+                         (default): one per core */
+    bool force;       /* make: replace an existing manifest. Default false: MR_EEXIST. compare: no effect */
+    /* Called for each file that cannot be read, that differs from the manifest, or (compare) that is missing
+     * in it; or NULL. Return false to stop the comparison. The files of the manifest come first, in its
+     * order. The error, valid during the call, has the file and the reason: MR_ECHECKSUM for another size or
+     * sum, with the expected and the found value; MR_EFORMAT for a file that the manifest does not name; else
+     * the error of reading the file */
+    bool (*on_wrong)(void *context, const mr_error *what);
+    /* Called about every 10 ms while files are read: done of count files; or NULL */
+    void (*on_progress)(void *context, uint64_t done, uint64_t count);
+    void *context;            /* passed to both, which the calling thread calls; no lock is held */
+    const volatile int *stop; /* set non-zero, also in a signal handler, to stop; or NULL */
 } mr_manifest_config;
 
 static inline void mr_manifest_defaults(mr_manifest_config *cfg);
 
+/* Counts of a call, written on MR_OK. */
 typedef struct mr_manifest_result {
     size_t struct_size;
-    uint64_t files; /* that the manifest names */
-    uint64_t bytes; /* of the files that were read */
-    uint64_t wrong; /* calls of on_wrong, also if it is NULL */
+    uint64_t files; /* number of files that the manifest names */
+    uint64_t bytes; /* bytes of the files that were read, together */
+    uint64_t wrong; /* number of files for which on_wrong was called, counted also if it is NULL. compare: 0
+                       means that the set has the bytes of the manifest and no other file */
 } mr_manifest_result;
 
 /* Write a manifest of a data set: for each file "# BYTES" and "SHA256  NAME", in the order of the paths.
@@ -38,24 +49,24 @@ typedef struct mr_manifest_result {
  * set         path of the set. Of a folder all files below it are named, except hidden files, temporary files
  *             (NAME.part) and the manifest itself
  * src         the opened set; NULL for a folder. Its files are named, and `set` if it is a list of files
- * cfg         NULL: defaults
+ * cfg         settings; NULL: the defaults
  * out         NULL, or written on MR_OK
  *
  * MR_EEXIST     file exists, and force is false
  * MR_EINVAL     the set has no files
- * MR_ECANCELED  stopped
+ * MR_ECANCELED  cfg->stop was set; nothing is written
  * other < 0     of the first file that cannot be read, after on_wrong for each of them; nothing is written */
 static inline int mr_manifest_make(const char *file, const char *set, const mr_source *src,
                                    const mr_manifest_config *cfg, mr_manifest_result *out, mr_error *err);
 
 /* Compare a data set with a manifest, or with a list that sha256sum wrote: read all files that it names, then
  * look for files of the set that it does not name. Such a list has no sizes and no end: it does not show that
- * its last lines are missing. Arguments as above. Blocks.
+ * its last lines are missing. Arguments as above; cfg->force has no effect, and nothing is written. Blocks.
  *
  * MR_OK         also if files differ; out->wrong is their number
  * MR_EFORMAT    file is no manifest; err names the line
  * MR_ELIMIT     the manifest is larger than 1 GiB
- * MR_ECANCELED  stopped */
+ * MR_ECANCELED  cfg->stop was set; the comparison is not complete */
 static inline int mr_manifest_compare(const char *file, const char *set, const mr_source *src,
                                       const mr_manifest_config *cfg, mr_manifest_result *out, mr_error *err);
 

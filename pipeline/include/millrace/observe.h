@@ -1,6 +1,18 @@
 /* millrace/observe.h: measurements of a loader: counters, causes of waits, slow samples, odd workers and
  * files, results of tuning, traces, records of a run and their replay with other settings, digests of
- * delivered batches. */
+ * delivered batches.
+ *
+ *   speed of each stage                    mr_loader_stats_read()
+ *   causes of the program's waits          mr_loader_waits(), mr_limit_name()
+ *   causes of a device's idle time         mr_loader_charge() with the times of its events
+ *   the slow sample, worker or file        mr_loader_slowest(), mr_loader_odd()
+ *   a time line of batches and threads     mr_trace_create(), mr_loader_config.trace, mr_trace_write()
+ *   the rate with other settings           mr_record_create(), mr_loader_config.record, mr_replay()
+ *   equality of the batches of two runs    mr_digester_run()
+ *
+ * Counters, causes and outliers are always on; trace and record cost memory and are off until they are set in
+ * mr_loader_config. Counts and times are since mr_loader_open(); for an interval, subtract an earlier
+ * reading. */
 #ifndef MILLRACE_OBSERVE_H
 #define MILLRACE_OBSERVE_H
 
@@ -18,8 +30,8 @@ typedef struct mr_stage_stats {
     uint64_t blocked_in_ns;  /* waiting for input */
     uint64_t blocked_out_ns; /* waiting for room in the next stage */
     uint64_t items;          /* read, decode: samples; copy, consume: batches */
-    double occupancy;        /* mean fill of the stage's input queue, 0..1 */
-    uint32_t threads;
+    double occupancy;        /* mean fill of the stage's input queue, 0 (empty) to 1 (full) */
+    uint32_t threads;        /* of the stage, now */
 } mr_stage_stats;
 
 /* Cause of a wait of a device or of the consumer of batches. */
@@ -41,10 +53,10 @@ typedef enum mr_cause {
                                      knows it, so mr_causes has no entry: see mr_report.network_ms */
 } mr_cause;
 
-/* Nanoseconds per cause. total_ns is their sum and equals the sum of the charged intervals. */
+/* Nanoseconds per cause. */
 typedef struct mr_causes {
-    uint64_t ns[MR_CAUSES];
-    uint64_t total_ns;
+    uint64_t ns[MR_CAUSES]; /* ns[MR_CAUSE_READ], ... */
+    uint64_t total_ns; /* the sum of ns, and of the charged intervals: no time is lost or counted twice */
 } mr_causes;
 
 /* "read", "decode", ...; NULL for an unknown cause. */
@@ -52,21 +64,25 @@ MR_STABLE const char *mr_cause_name(mr_cause cause);
 /* A short description: "reading", "cores taken by other threads". */
 MR_API const char *mr_cause_text(mr_cause cause);
 
+/* Counters of a loader since it was opened. */
 typedef struct mr_loader_stats {
     size_t struct_size;
-    mr_stage_stats read, decode, copy;
-    uint64_t wait_ns;          /* consumer blocked in mr_loader_next() */
-    uint64_t batches, samples; /* delivered */
-    uint64_t bytes_read;
+    mr_stage_stats read, decode, copy; /* readers; workers; copies to the devices */
+    uint64_t wait_ns;                  /* time in which the consumer was blocked in mr_loader_next() */
+    uint64_t batches, samples;         /* delivered by mr_loader_next() */
+    uint64_t bytes_read;               /* from files and servers */
     uint64_t bytes_copied[MR_LOADER_MAX_PARTS]; /* to each device */
+    /* Damaged samples; of these, samples for which a substitute was delivered, and samples delivered as zeros
+     * (mr_loader_config.bad) */
     uint64_t bad_samples, replaced, skipped;
     uint64_t reads, reads_short, reads_again; /* system calls, short reads, repeated reads */
     uint64_t cache_hits;                      /* samples that came from the cache */
     uint64_t cache_entries, cache_bytes;      /* in it now */
-    uint64_t cache_dropped;                   /* damaged entries */
+    uint64_t cache_dropped;                   /* damaged entries, which were read from the data again */
 } mr_loader_stats;
 
-/* Any thread. */
+/* Read the counters while the loader works. Stages are read one after the other, so that their counts may
+ * differ by the samples in between. Any thread. */
 MR_STABLE_INLINE void mr_loader_stats_read(const mr_loader *l, mr_loader_stats *out);
 
 /* Read the causes for which the consumer was blocked in mr_loader_next(), so far. Any thread. */
@@ -80,18 +96,21 @@ MR_API void mr_loader_charge(const mr_loader *l, uint64_t global_step, uint32_t 
 
 /* A sample that took long to decode and augment, excluding time in which its thread could not run. */
 typedef struct mr_slow_sample {
-    uint64_t sample, ns;
-    uint64_t bytes; /* encoded */
-    double times;   /* ns divided by the mean of all samples */
+    uint64_t sample, ns; /* number in the source; time of decoding and augmenting it */
+    uint64_t bytes;      /* encoded */
+    double times;        /* ns divided by the mean of all samples */
 } mr_slow_sample;
 
-#define MR_LOADER_SLOWEST 8
+#define MR_LOADER_SLOWEST 8 /* most samples that mr_loader_slowest() writes: enough room */
 
 /* Write the slowest samples so far, the slowest first, each once. Returns their number, at most room. Samples
  * of about a KiB or less are not timed. Any thread. */
 MR_API uint32_t mr_loader_slowest(const mr_loader *l, mr_slow_sample *out, uint32_t room);
 
-typedef enum mr_odd_kind { MR_ODD_WORKER = 0, MR_ODD_FILE } mr_odd_kind;
+typedef enum mr_odd_kind {
+    MR_ODD_WORKER = 0, /* a decode thread */
+    MR_ODD_FILE,       /* a file of the source */
+} mr_odd_kind;
 
 /* A worker or file that took far longer than the others: than the median of all, or than the faster one of
  * two. */
@@ -105,7 +124,7 @@ typedef struct mr_odd {
                        run; LOCK, it was blocked. A file: READ */
 } mr_odd;
 
-#define MR_LOADER_ODD 8
+#define MR_LOADER_ODD 8 /* most outliers that mr_loader_odd() writes: enough room */
 
 /* Write the outliers so far, workers first, each kind sorted by `times`: workers with at least twice the
  * others' time; files with at least three times the others' time both per read and per byte, and at least 0.3
@@ -118,7 +137,7 @@ typedef struct mr_tuning {
     size_t struct_size;
     bool done;                                  /* tuning has ended */
     uint32_t workers, prefetch, depth, readers; /* in use */
-    uint32_t tried, taken;                      /* changes */
+    uint32_t tried, taken;                      /* changes of a setting: measured, and kept */
     double gain; /* rate after the last accepted change divided by the rate without changes, both measured in
                     alternation */
     uint64_t cache_bytes; /* size of the cache in memory that tuning has added; 0: no such cache */
@@ -133,7 +152,12 @@ static inline void mr_loader_tuning(const mr_loader *l, mr_tuning *out);
 /* A bounded ring of spans; the oldest are dropped and counted. */
 typedef struct mr_trace mr_trace;
 
-/* max_spans: 1 or more. MR_EINVAL, MR_ENOMEM. */
+/* Create an empty trace, for mr_loader_config.trace and mr_trainer_config.trace.
+ *
+ * max_spans  most spans to keep, 1 or more; a loader adds a few for each batch and chunk of samples
+ *
+ * MR_EINVAL  max_spans is 0
+ * MR_ENOMEM  no memory for this number of spans */
 MR_API int mr_trace_create(mr_trace **out, size_t max_spans);
 /* Destroy a trace after the loaders and trainers that use it are closed. Accepts NULL. */
 MR_API void mr_trace_destroy(mr_trace *t);
@@ -156,19 +180,21 @@ MR_API int mr_trace_pack(const mr_trace *t, void **out, size_t *bytes, mr_error 
 /* The pack of one process. Its clock is known at two moments: at_ns on it is at_ns + shift_ns on the clock of
  * the first pack. */
 typedef struct mr_trace_part {
-    const void *pack; /* aligned to 8 bytes */
-    size_t bytes;
-    const char *name; /* name of the process: "rank 2"; NULL: it is the only one */
-    uint64_t at_ns[2];
-    int64_t shift_ns[2];
-    uint64_t within_ns; /* error bound of the shifts */
+    const void *pack;    /* from mr_trace_pack(), aligned to 8 bytes */
+    size_t bytes;        /* of pack */
+    const char *name;    /* name of the process: "rank 2"; NULL: it is the only one */
+    uint64_t at_ns[2];   /* two moments on the clock of this process, the first before the second */
+    int64_t shift_ns[2]; /* nanoseconds to add at these moments; at other times by the straight line through
+                            both */
+    uint64_t within_ns;  /* error bound of the shifts */
 } mr_trace_part;
 /* Write one trace file of several processes, on the clock of the first. MR_EFORMAT: a pack is invalid. */
 MR_API int mr_trace_write_parts(const mr_trace_part *parts, uint32_t count, const char *path, mr_error *err);
 
+/* A span of a trace, as mr_trace_span() received it. */
 typedef struct mr_trace_entry {
     const char *track, *name;
-    uint64_t start_ns, end_ns, batch;
+    uint64_t start_ns, end_ns, batch; /* CLOCK_MONOTONIC; batch: global step, or MR_NOWHERE */
 } mr_trace_entry;
 /* For tests and reports: spans in the order they were added; *out is malloc'd. */
 MR_API int mr_trace_entries(const mr_trace *t, mr_trace_entry **out, size_t *count);
@@ -176,11 +202,17 @@ MR_API int mr_trace_entries(const mr_trace *t, mr_trace_entry **out, size_t *cou
 /* ------------------------------------------------------------------------------ record and replay */
 
 /* Durations of the newest chunks, copies and steps of a run, in memory of fixed size. A loader with this
- * record adds chunks and copies; the program that runs the steps (or mr_fit()) adds steps. A record belongs
- * to one loader at a time. Any thread. */
+ * record adds chunks and, if it has devices, copies; mr_fit() adds steps, a loop of the program's own calls
+ * mr_loader_record_step(). A replay needs all three: of a loader without devices only the totals can be read.
+ * A record belongs to one loader at a time. Any thread. */
 typedef struct mr_record mr_record;
 
-/* chunks_most: number of chunks (88 bytes each) to keep, 1 or more. MR_EINVAL, MR_ENOMEM. */
+/* Create an empty record, for mr_loader_config.record.
+ *
+ * chunks_most  number of chunks (88 bytes each) to keep, 1 or more; older ones are dropped
+ *
+ * MR_EINVAL    chunks_most is 0
+ * MR_ENOMEM    no memory for this number of chunks */
 MR_API int mr_record_create(mr_record **out, uint32_t chunks_most);
 MR_API void mr_record_destroy(mr_record *r); /* accepts NULL */
 /* Forget all records so far, such as a warm-up. A loader with another number of shares than the loader before
@@ -197,15 +229,16 @@ MR_API void mr_loader_record_step(const mr_loader *l, uint64_t global_step, uint
  * decode and large, "cores" for cores and quota). A static string. */
 MR_API const char *mr_limit_name(double idle, const mr_causes *causes);
 
+/* Means over a record. */
 typedef struct mr_record_totals {
     size_t struct_size;
     uint64_t chunks, steps; /* chunks: kept chunks; steps: since the record was cleared, like all members
                                below */
     double seconds;         /* from the end of the first step to the end of the last */
     double samples_per_s;   /* in these */
-    double idle;            /* of the devices, 0..1 */
-    mr_causes causes;       /* of that, mean over devices */
-    const char *limit;      /* mr_limit_name() of it */
+    double idle;            /* fraction of seconds in which the devices were idle, 0..1, mean over devices */
+    mr_causes causes;       /* causes of the idle time, mean over devices */
+    const char *limit;      /* mr_limit_name(idle, &causes) */
     double bytes_per_sample, decode_ms_per_sample, read_ms_per_chunk; /* decode: time on a core */
     double step_ms;                 /* mean computing time, without waits of the devices */
     double read_core_ms_per_sample; /* time of reader threads on a core */
@@ -213,15 +246,18 @@ typedef struct mr_record_totals {
 /* Read the totals of a record. Any thread. */
 static inline void mr_record_totals_read(const mr_record *r, mr_record_totals *out);
 
-/* Settings of a simulated pipeline, which replays the recorded durations in their order. */
+/* Settings of a simulated pipeline, which replays the recorded durations in their order. mr_replay_defaults()
+ * sets the recorded run's; change the members in question. All factors are 0 to 1,000,000; 0.5 means half of
+ * the recorded time. */
 typedef struct mr_replay_config {
     size_t struct_size;
     uint32_t batch, prefetch, workers, readers, depth, devices; /* as in mr_loader_config, none of them 0,
                                                                    except prefetch (0: in series) */
-    double cores;        /* cores that workers, readers, copies and steps share equally */
+    double cores;        /* cores that workers, readers, copies and steps share equally, 0.01 to 65,536 */
     uint32_t step_cores; /* cores that a step uses per device: the threads of a cpu device. 0: the device
                             needs no cores */
-    double others;       /* number of always running threads of other programs; 0: none */
+    double others;       /* number of always running threads of other programs, up to 65,536; 0 (default):
+                            none */
     double copy_core_ms; /* time on a core for copying a recorded batch to one device */
     double read_times; /* factors of durations. read: until storage answers; 0: samples are in memory, without
                           readers */
@@ -230,26 +266,27 @@ typedef struct mr_replay_config {
     uint64_t batches;       /* most batches to replay; 0: follows from the number of recorded batches */
     double read_core_times; /* factor of a reader thread's time on a core per sample */
     double crowd_times;     /* slowdown of work on a core when all cores are busy, compared with one busy core
-                               (shared caches, hyper-threads); default 1 */
+                               (shared caches, hyper-threads), 1 to 100; default 1 */
     double crowd_part; /* fraction (0..1) of the other cores that were busy during the recording, with this
                           program or others: how much of the slowdown the record contains */
 } mr_replay_config;
 
 /* Fill cfg with the settings of the loader that filled the record, this machine's cores and factors of 1.
- * MR_EINVAL: the record lacks chunks, copies or steps; err explains. */
+ * MR_EINVAL: the record lacks chunks, copies (the loader had no devices) or steps; err names the numbers. */
 static inline int mr_replay_defaults(const mr_record *r, mr_replay_config *cfg, mr_error *err);
 
 /* Set cfg->others to the number of competing threads that explains the measured delays of workers. */
 MR_API int mr_replay_find_others(const mr_record *r, mr_replay_config *cfg, mr_error *err);
 
+/* Results of a simulated pipeline. */
 typedef struct mr_replay_result {
     size_t struct_size;
-    double samples_per_s;
+    double samples_per_s;       /* rate over the counted batches */
     double samples_per_s_error; /* half of the 95 % interval of replays of separate sections of the record:
                                    the uncertainty of the record, not of the model */
-    double idle;                /* of the devices, 0..1 */
-    mr_causes causes;           /* of that, mean over devices */
-    const char *limit;          /* mr_limit_name() of it */
+    double idle;                /* fraction of the time in which the devices are idle, 0..1 */
+    mr_causes causes;           /* causes of the idle time, mean over devices */
+    const char *limit;          /* mr_limit_name(idle, &causes) */
     double step_ms_p50, step_ms_p95, step_ms_p99; /* from the end of a step to the end of the next */
     double cores, read_bytes_per_s;               /* used, on average */
     uint64_t batches;                             /* counted batches */
@@ -270,7 +307,7 @@ typedef struct mr_digest {
 } mr_digest;
 typedef struct mr_digester mr_digester;
 
-/* MR_ENOMEM. */
+/* Create a digester that has seen nothing. MR_ENOMEM. */
 MR_API int mr_digester_create(mr_digester **out);
 /* Accepts NULL. */
 MR_API void mr_digester_destroy(mr_digester *d);

@@ -7,7 +7,9 @@
  *   choose.h   some samples of a data set, and other names of its classes
  *   convert.h  any source into record files, TFRecords or tar
  *   repair.h   repair of damaged and incomplete sets
- *   manifest.h sizes and SHA-256 sums of a set's files */
+ *   manifest.h sizes and SHA-256 sums of a set's files
+ *
+ * Include it, or only the headers with the functions that you call: each compiles alone. */
 #ifndef MILLRACE_PIPELINE_H
 #define MILLRACE_PIPELINE_H
 

@@ -1,4 +1,5 @@
-/* millrace/repair.h: find damage in data sets and save all intact samples. */
+/* millrace/repair.h: find damage in data sets and save all intact samples: of record files, tar archives and
+ * TFRecord files. Without dst and in_place mr_repair() only reports. */
 #ifndef MILLRACE_REPAIR_H
 #define MILLRACE_REPAIR_H
 
@@ -8,6 +9,7 @@
 extern "C" {
 #endif
 
+/* Kind of a finding, for mr_repair_config.report. */
 typedef enum mr_repair_what {
     MR_REPAIR_DAMAGE = 0,   /* damage that loses no sample */
     MR_REPAIR_LOST = 1,     /* samples that cannot be recovered */
@@ -16,20 +18,22 @@ typedef enum mr_repair_what {
     MR_REPAIR_FILE = 4,     /* the file `to` was written, with count samples */
 } mr_repair_what;
 
+/* A finding, valid during the call of report. Members that do not apply have the value named "not known". */
 typedef struct mr_repair_finding {
     size_t struct_size;
     mr_repair_what what;
-    const char *file;  /* of the set */
-    uint64_t offset;   /* in it; MR_NOWHERE: not known */
+    const char *file;  /* path of the file of the set */
+    uint64_t offset;   /* in bytes from the start of this file; MR_NOWHERE: not known */
     uint64_t count;    /* number of samples; 0: at least one, number not known */
     uint64_t position; /* position of the first sample in the set; MR_NOWHERE: not known */
     uint64_t number;   /* record files: the first sample's number in the converted source; MR_NOWHERE: not
                           known */
     const char *name;  /* the sample's name; "": not known, or several samples */
-    const char *text;  /* why */
+    const char *text;  /* one line for the user: the reason. FILE: "whole", "repaired" or "list" */
     const char *to;    /* FILE: path of the written file */
 } mr_repair_finding;
 
+/* Settings. mr_repair_defaults() sets NULL and false everywhere: report, and write nothing. */
 typedef struct mr_repair_config {
     size_t struct_size;
     const char *dst;  /* destination: for a set a folder, which is created, for one file a file. NULL: write
@@ -41,9 +45,9 @@ typedef struct mr_repair_config {
     const mr_source *source; /* source from which the record files were converted; NULL: not available */
     void (*report)(void *context, const mr_repair_finding *finding); /* from the calling thread; or NULL */
     void *context;
-    const volatile int *stop; /* set non-zero to stop; or NULL */
-    bool no_space_check;      /* write although the files of the set are larger than the free space for them:
-                                 MR_EIO      with sys_errno ENOSPC, and nothing written */
+    const volatile int *stop; /* set non-zero, also in a signal handler, to stop; or NULL */
+    bool no_space_check;      /* write although the files of the set are larger than the free space for them.
+                                 Default false: MR_EIO with sys_errno ENOSPC, nothing is written */
 } mr_repair_config;
 
 static inline void mr_repair_defaults(mr_repair_config *cfg);
@@ -52,13 +56,13 @@ typedef struct mr_repair_result {
     size_t struct_size;
     char format[16];           /* "mrec", "tar", "tfrecord" */
     uint32_t files;            /* files of the set, including missing ones */
-    uint32_t damaged, missing; /* of these */
-    uint32_t written;          /* files */
+    uint32_t damaged, missing; /* files with damage; files that do not exist */
+    uint32_t written;          /* files written, the list not counted */
     uint64_t samples;          /* intact samples, including recovered ones */
     uint64_t put_back, lost;   /* recovered and lost samples, as far as they can be counted */
     bool lost_unknown;         /* more samples may be lost */
     bool list_damaged;         /* the list of record files is missing, damaged, or does not fit its files */
-    bool list_written;
+    bool list_written;         /* the list was written anew, for the written files */
     bool renumbered;  /* files in dst have other numbers than the set's files, whose names contain the number
                          of files */
     bool unprotected; /* the format has no checksums of the samples' bytes: a changed byte is not detected */

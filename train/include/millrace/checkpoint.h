@@ -1,5 +1,8 @@
 /* millrace/checkpoint.h: the state of a run in files and in memory, and weights alone. A checkpoint holds one
- * set of weights, independent of the number of replicas. */
+ * set of weights, independent of the number of replicas.
+ *
+ * mr_fit() writes checkpoints by itself, and run.h resumes from them: most programs need nothing from here.
+ * A program with a loop of its own saves and loads with mr_trainer_save() and mr_trainer_load(). */
 #ifndef MILLRACE_CHECKPOINT_H
 #define MILLRACE_CHECKPOINT_H
 
@@ -9,22 +12,26 @@
 extern "C" {
 #endif
 
-/* Contents of a checkpoint besides arrays. */
+/* Contents of a checkpoint besides arrays. mr_trainer_save() sets the members that the trainer knows: members
+ * of network, optimizer, schedule, loss scale and mr_trainer_config, and updates, run, parts, part_threads
+ * and convolution. The program sets the others, such as seed, its data and its position; zeros are "not
+ * known" unless a comment says otherwise. Texts end with a zero byte. */
 typedef struct mr_checkpoint_info {
     size_t struct_size;
-    char model[64];
-    uint32_t h, w, c, classes;
-    uint64_t param_count;
-    uint64_t seed, epoch, step; /* the first batch NOT yet trained on */
-    uint64_t updates;           /* optimizer steps done */
-    uint32_t batch;
-    uint64_t fingerprint; /* of the data set */
-    mr_update_desc update;
-    mr_schedule schedule;
-    char augment[256];
-    double best_val_loss;
-    uint32_t epochs_without_better;
-    mr_order order; /* of the loader, like block and tail: these fix the order of samples */
+    char model[64];            /* name of the network (mr_net_name()) */
+    uint32_t h, w, c, classes; /* of the network's input, in pixels and channels; its number of classes */
+    uint64_t param_count;      /* trained parameters (mr_net_param_count()) */
+    uint64_t seed;             /* of the trainer, and of the loader unless own_order_seed */
+    uint64_t epoch, step;      /* the first batch NOT yet trained on: epoch from 0, step within the epoch */
+    uint64_t updates;          /* optimizer steps done */
+    uint32_t batch;            /* samples in a global batch */
+    uint64_t fingerprint;      /* of the data set (mr_source_info) */
+    mr_update_desc update;     /* the optimizer and its constants */
+    mr_schedule schedule;      /* of the learning rate */
+    char augment[256];         /* mr_loader_info.augment: presets expanded */
+    double best_val_loss;      /* lowest validation loss so far; INFINITY: no validation yet */
+    uint32_t epochs_without_better; /* epochs since the lowest validation loss */
+    mr_order order;                 /* of the loader, like block and tail: these fix the order of samples */
     uint32_t block;
     mr_tail tail;
     mr_pixels pixels;               /* arithmetic of JPEG pixels */
@@ -56,14 +63,15 @@ typedef struct mr_checkpoint_info {
     uint32_t convolution;
     float clip_value, clip_norm; /* of mr_trainer_config, like the members up to label_smoothing */
     mr_decay_on decay_on;
-    float average; /* 0: the checkpoint has no average */
-    uint32_t lookahead;
-    float label_smoothing;
+    float average;         /* 0: the checkpoint has no average */
+    uint32_t lookahead;    /* 0: off */
+    float label_smoothing; /* 0 to below 1 */
     /* Of mr_fit_config and mr_goal; zeros without an accuracy to stop at. */
-    double stop_at_accuracy;
-    double train_seconds, eval_seconds;
-    uint64_t timed_from;
-    uint64_t reached_updates; /* 0: not reached */
+    double stop_at_accuracy;            /* the goal, above 0, at most 1 */
+    double train_seconds, eval_seconds; /* of training and of evaluation so far */
+    uint64_t timed_from;                /* updates done before these seconds were measured */
+    uint64_t reached_updates;           /* updates done when the goal was reached; 0: not reached */
+    /* The accuracy at that time, and the seconds of training and of evaluation until then */
     double reached_accuracy, reached_seconds, reached_eval_seconds;
     bool evaluation_pending; /* inside the epoch: the validation after the last step is still to be done */
     char freeze[64];         /* of mr_trainer_config; "": no frozen layers */
@@ -79,15 +87,21 @@ typedef struct mr_checkpoint_info {
                                     network */
     bool own_order_seed;         /* the loader's seed is order_seed; `seed` is the trainer's only */
     uint64_t order_seed;         /* else 0 */
-    uint32_t sync;               /* of mr_trainer_config, like the next three */
-    float outer_lr, outer_momentum;
-    bool outer_heavy_ball;
-    mr_exchange exchange;
+    uint32_t sync;               /* of mr_trainer_config, like all below: mr_sync, or mr_sync_average() */
+    float outer_lr, outer_momentum; /* with averages; else 0 */
+    bool outer_heavy_ball;          /* with averages: heavy ball; false: Nesterov momentum */
+    mr_exchange exchange;           /* floats on the network */
 } mr_checkpoint_info;
 
 /* Read and check a checkpoint's header. path is a file, or a folder, which stands for its newest complete
  * checkpoint; the name of the file is written to found (may be NULL). A damaged checkpoint, or one of another
- * run than the folder's, is skipped for the next older one, and note gets the reason. */
+ * run than the folder's, is skipped for the next older one, and note (may be NULL) gets the reason.
+ * Any thread.
+ *
+ * MR_EINVAL                 found has no room for the name
+ * MR_ENOENT                 path does not exist, or the folder has no whole checkpoint of its run; err
+ *                           has the number of damaged ones
+ * MR_EFORMAT, MR_ECHECKSUM  path is a file, and it is damaged; err names field and offset */
 static inline int mr_checkpoint_find(const char *path, char *found, size_t found_bytes,
                                      mr_checkpoint_info *out, char *note, size_t note_bytes, mr_error *err);
 /* Read the names of the classes, for mr_source_config.class_names: one block, which the caller frees; NULL,
@@ -118,6 +132,7 @@ typedef enum mr_weight_names {
     MR_NAMES_TORCHVISION = 1,
 } mr_weight_names;
 
+/* Settings of mr_weights_export(). */
 typedef struct mr_weights_config {
     size_t struct_size;
     uint32_t names;  /* mr_weight_names; default own */
@@ -127,11 +142,13 @@ typedef struct mr_weights_config {
 } mr_weights_config;
 static inline void mr_weights_defaults(mr_weights_config *cfg);
 
+/* The written file. */
 typedef struct mr_weights_report {
     size_t struct_size;
     uint32_t tensors; /* weights and running statistics */
-    uint64_t numbers, bytes;
-    bool average; /* the average was written */
+    uint64_t numbers; /* floats in these tensors */
+    uint64_t bytes;   /* size of the file */
+    bool average;     /* the average was written */
 } mr_weights_report;
 
 /* Write weights and running statistics of a checkpoint file as float32 to a safetensors file or a NumPy
@@ -144,6 +161,7 @@ typedef struct mr_weights_report {
 static inline int mr_weights_export(const char *checkpoint, const char *path, const mr_weights_config *cfg,
                                     mr_weights_report *out, mr_error *err);
 
+/* Settings of mr_trainer_take(). mr_take_defaults() sets NULL and false; path is required. */
 typedef struct mr_take_config {
     size_t struct_size;
     const char *path; /* a safetensors file or NumPy archive, from mr_weights_export() or another program; or
@@ -158,12 +176,13 @@ typedef struct mr_take_config {
 } mr_take_config;
 static inline void mr_take_defaults(mr_take_config *cfg);
 
+/* The tensors that were read. */
 typedef struct mr_take_report {
     size_t struct_size;
     uint32_t names;               /* mr_weight_names: the convention with more matches in the file */
     uint32_t taken, left, unused; /* tensors of the network that were read, and not read; unused tensors of
                                      the file */
-    bool average;                 /* of the checkpoint */
+    bool average;                 /* the average of a checkpoint was read, not its weights */
 } mr_take_report;
 
 /* Load weights and running statistics into a trainer that has done no update, in place of the initial values.
@@ -172,13 +191,20 @@ typedef struct mr_take_report {
  * Lookahead start from the loaded values. In several processes all call it, and the first one reads. Weights
  * are unchanged on failure.
  *
- * MR_EINVAL       a tensor is missing or has another shape, or names follow neither convention
- *                 MR_EUNSUPPORTED a tensor has another type than f16, bf16, f32, f64
+ * MR_EINVAL                 a tensor is missing or has another shape, or names follow neither convention
+ * MR_EUNSUPPORTED           a tensor has another type than f16, bf16, f32, f64
  * MR_EFORMAT, MR_ECHECKSUM  the file is damaged, or has a number that is not finite */
 static inline int mr_trainer_take(mr_trainer *t, const mr_take_config *cfg, mr_take_report *out,
                                   mr_error *err);
 
-/* Write a checkpoint to a temporary file, sync and rename it. */
+/* Write a checkpoint to a temporary file, sync and rename it: path has the old file or the new one, never a
+ * part. Waits for queued steps and for the disk. In several processes all call it after the same step, and
+ * rank 0 writes.
+ *
+ * info       the members that the trainer does not know (above); struct_size is set here
+ *
+ * MR_EINVAL  the trainer is for inference, or a member of info is out of range, which err names
+ * MR_EIO, MR_ENOENT  the file cannot be written; path is unchanged */
 MR_STABLE_INLINE int mr_trainer_save(mr_trainer *t, const char *path, const mr_checkpoint_info *info,
                                      mr_error *err);
 /* ---- in memory ----
@@ -199,7 +225,15 @@ MR_API int mr_trainer_restore(mr_trainer *t, const mr_snapshot *s, mr_error *err
 
 /* Load weights, running statistics and, unless the trainer is for inference, optimizer state, bit for bit. A
  * trainer for inference loads the average of weights and statistics if the checkpoint has one. A training
- * trainer with an average continues the checkpoint's average, or starts it from the checkpoint's weights. */
+ * trainer with an average continues the checkpoint's average, or starts it from the checkpoint's weights.
+ *
+ * path       a file; mr_checkpoint_find() returns the newest one of a folder
+ * out        NULL, or receives the info on MR_OK: a loop of the program's own continues at out->epoch and
+ *            out->step, by mr_loader_config.start_epoch and start_step
+ *
+ * MR_EINVAL  the checkpoint is of another network, or (not for inference) of another optimizer, sync, use of
+ *            Lookahead or number of shares with state of their own; err names both values
+ * MR_EFORMAT, MR_ECHECKSUM  the file is damaged */
 MR_STABLE_INLINE int mr_trainer_load(mr_trainer *t, const char *path, mr_checkpoint_info *out, mr_error *err);
 
 /* ---- folders ---- */
@@ -211,7 +245,8 @@ MR_STABLE_INLINE int mr_trainer_load(mr_trainer *t, const char *path, mr_checkpo
  * it to mr_fit(); without that mr_fit() locks it. MR_EEXIST: another process, which err names, has locked
  * it. */
 MR_API int mr_run_folder_open(mr_run_folder **out, const char *path, mr_error *err);
-MR_API void mr_run_folder_close(mr_run_folder *folder); /* accepts NULL */
+/* Close a folder and release its lock. Accepts NULL. */
+MR_API void mr_run_folder_close(mr_run_folder *folder);
 /* A note for the user, or NULL: the file system has no locks. */
 MR_API const char *mr_run_folder_note(const mr_run_folder *folder);
 /* Return the name of any checkpoint in the folder, complete or not. MR_ENOENT: the folder has no

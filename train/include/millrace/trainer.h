@@ -334,7 +334,7 @@ MR_API uint32_t mr_trainer_convolution(const mr_trainer *t);
  * mr_trainer_config.parts. It returns before the step is done, at most two steps ahead of the devices. No
  * share may exceed batch / parts, rounded up. A batch without counted samples is a step with zero gradients.
  * After an error of a device every call of this trainer returns that error. Afterwards the caller releases
- * the batch with mr_loader_release(loader, batch, mr_trainer_streams(t)).
+ * the batch at once with mr_loader_release(loader, batch, mr_trainer_streams(t)).
  *
  * A program may build a batch itself. It sets count, counted (samples with a label of 0 or more), global_step
  * (dropout's draws depend on it), part_count and parts, all shares of this process; in each share first,
@@ -345,8 +345,9 @@ MR_API uint32_t mr_trainer_convolution(const mr_trainer *t);
  *
  * MR_EINVAL: the shares do not match the trainer, or lack an input of the network; nothing was queued */
 MR_STABLE int mr_trainer_step(mr_trainer *t, const mr_batch *batch, mr_error *err);
-MR_STABLE mr_stream *const *mr_trainer_streams(const mr_trainer *t); /* one stream per share of this process
-                                                                      */
+/* The trainer's streams, one per share of this process, for mr_event_record() and mr_loader_release(). Owned
+ * by the trainer. */
+MR_STABLE mr_stream *const *mr_trainer_streams(const mr_trainer *t);
 /* Queue a forward pass that adds to the evaluation metrics. */
 MR_API int mr_trainer_forward(mr_trainer *t, const mr_batch *batch, mr_error *err);
 /* Read the values of a point (one of mr_trainer_config.kept) from the first device of this process, as left
