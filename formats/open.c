@@ -21,8 +21,8 @@
 /* Each is one mri_source_NAME. Surest signature first; "folder" takes every folder that no other format
  * knows. */
 #define FORMATS(one) /* clang-format off */ \
-    one(mrec) one(shards) one(mix) one(archive) one(tar) one(recordio) one(idx) one(npy) one(tfrecord) \
-    one(cifar) one(pixels) one(csv) one(sequence) one(folder) /* clang-format on */
+    one(mrec) one(shards) one(mix) one(archive) one(tar) one(recordio) one(mds) one(idx) one(npy) \
+    one(tfrecord) one(cifar) one(pixels) one(csv) one(sequence) one(folder) /* clang-format on */
 
 #define FORMAT_DECLARED(name) extern const mri_source_ops mri_source_##name;
 FORMATS(FORMAT_DECLARED)

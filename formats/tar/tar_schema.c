@@ -11,16 +11,14 @@
  *             further members are passed over
  *
  * .txt is a caption by custom and becomes a class only when label_key says so. */
-#include <cjson/cJSON.h>
-#include <errno.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 
 #include "base/util.h"
 #include "formats/arrays/arrays.h"
 #include "formats/image/picture_files.h"
 #include "formats/source/value.h"
+#include "formats/storage/json_text.h"
 #include "formats/tar/tar_sample.h"
 
 static const char *const label_members[] = {"cls", "class", "label"};
@@ -235,25 +233,12 @@ static int label_in_object(const cJSON *root, const mri_tar_part *part, const ch
     return MR_OK;
 }
 
-/* The library keeps the place of its last error in a global of its own. Only samples whose class the index
- * does not know come here while many threads are at work. */
-static cJSON *parse_json(const char *p, size_t bytes, const char **end, bool *no_memory)
-{
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    mri_lock_global(&lock);
-    errno = 0;
-    cJSON *root = cJSON_ParseWithLengthOpts(p, bytes, end, 0);
-    *no_memory = !root && errno == ENOMEM;
-    pthread_mutex_unlock(&lock);
-    return root;
-}
-
 static int label_in_json(const mri_tar_part *part, const uint8_t *p, const char *name, int64_t *out,
                          mr_error *err)
 {
     const char *end = NULL, *last = (const char *)p + part->bytes;
     bool no_memory;
-    cJSON *root = parse_json((const char *)p, (size_t)part->bytes, &end, &no_memory);
+    cJSON *root = mri_json_parse((const char *)p, (size_t)part->bytes, &end, &no_memory);
     if (no_memory) return mr_error_set(err, MR_ENOMEM, "no memory for member .%s", part->ext);
     while (root && end < last && is_space((uint8_t)*end)) end++;
     if (root && end < last) { /* something follows */

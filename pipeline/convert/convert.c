@@ -32,7 +32,9 @@ void mr_convert_defaults_sized(mr_convert_config *cfg, size_t struct_size)
 
 static const mri_convert_kind *const kinds[] = {[MR_TO_MREC] = &mri_convert_mrec,
                                                 [MR_TO_TFRECORD] = &mri_convert_tfrecord,
-                                                [MR_TO_TAR] = &mri_convert_tar};
+                                                [MR_TO_TAR] = &mri_convert_tar,
+                                                [MR_TO_MDS] = &mri_convert_mds,
+                                                [MR_TO_RECORDIO] = &mri_convert_recordio};
 static const char *const stores[] = {
     [MR_STORE_JPEG] = "jpeg", [MR_STORE_RAW] = "raw", [MR_STORE_COEF] = "coef"};
 

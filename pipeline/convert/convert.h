@@ -17,7 +17,8 @@
  *   convert_shards.c       a set of them: the old one or the new one                         (calling thread)
  *   convert_journal.c      how far such a set has come                                       (calling thread)
  *   convert_files.c        files of foreign formats: shards, names, reading back             (calling thread)
- *   convert_tfrecord.c, convert_tar.c                    samples in these formats
+ *   convert_tfrecord.c, convert_tar.c, convert_mds.c,
+ *   convert_recordio.c                                   samples in these formats
  *   convert.c              the table of kinds, and the loop between all of these
  *
  *      workers ──► window of chunks ──► calling thread ──► kind ──► DST.part ──► DST
@@ -29,7 +30,8 @@
 #include "pipeline/convert/convert_kind.h"
 
 /* Named by the table in convert.c alone; each is defined in the file of its name. */
-extern const mri_convert_kind mri_convert_mrec, mri_convert_tfrecord, mri_convert_tar;
+extern const mri_convert_kind mri_convert_mrec, mri_convert_tfrecord, mri_convert_tar, mri_convert_mds,
+    mri_convert_recordio;
 
 /* Call on_bad for the samples below first that have no record and for which cfg.bad_told returns false.
  * MR_EEXIST: one of them is valid by now. (convert_passed.c) */

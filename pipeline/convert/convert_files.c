@@ -206,6 +206,7 @@ int mri_files_put_zeros(mri_files *f, uint64_t bytes, mr_error *err)
 }
 
 uint64_t mri_files_bytes(const mri_files *f) { return f->now.bytes; }
+const char *mri_files_dst(const mri_files *f) { return f->dst; }
 
 /* ---- files ---- */
 static int begin_file(mri_files *f, mr_error *err)
@@ -285,7 +286,8 @@ int mri_files_append(void *state, uint64_t source_index, const mr_value *values,
     uint64_t bytes;
     int rc = f->format->take(f->state, source_index, values, &bytes, err);
     if (!rc && sharded(f) && f->now.records > 0) {
-        const uint64_t all = f->now.bytes + bytes;
+        const uint64_t waiting = f->format->waiting ? f->format->waiting(f->state) : 0,
+                       all = f->now.bytes + waiting + bytes;
         if (all + (f->format->zeros ? f->format->zeros(all) : 0) > plan->cfg.shard_bytes) {
             rc = end_file(f, err);
             if (!rc) rc = begin_file(f, err);
@@ -371,9 +373,14 @@ static int take_names(mri_files *f, mr_error *err)
 {
     int rc = sharded(f) && f->rules.force ? clear(f, err) : MR_OK;
     uint32_t at = f->count;
+    if (!rc && !sharded(f) && f->rules.force && f->format->remove_list)
+        rc = f->format->remove_list(f->dst, &f->rules, err);
     while (!rc && at > 0) rc = take_name(f, --at, err);
+    const bool all = rc == MR_OK;
+    f->cleared |= all && !sharded(f) && f->rules.force; /* the new file replaced the old one: it stays */
+    if (!rc && f->format->list) rc = f->format->list(f->state, f->done, f->count, &f->rules, err);
     if (rc && !f->cleared)
-        while (++at < f->count) remove_named(f, at);
+        for (at += !all; at < f->count; at++) remove_named(f, at);
     f->has_names |= rc == MR_OK;
     return rc;
 }

@@ -12,9 +12,16 @@
 #ifndef MRI_CONVERT_FILES_H
 #define MRI_CONVERT_FILES_H
 
+#include "formats/storage/output.h"
 #include "pipeline/convert/convert_kind.h"
 
 typedef struct mri_files mri_files;
+
+typedef struct mri_file_facts {
+    uint64_t records, bytes;
+    uint64_t bytes_hash;   /* of the file */
+    uint64_t samples_hash; /* of pictures and labels, in order: mri_files_hash_sample() */
+} mri_file_facts;
 
 typedef struct mri_files_format {
     const char *source;                             /* who reads it: as mr_source_config.format has it */
@@ -28,14 +35,22 @@ typedef struct mri_files_format {
     int (*put)(void *state, mri_files *f, mr_error *err);
     /* Writes the data after the samples of each file; optional. */
     int (*end)(void *state, mri_files *f, mr_error *err);
-    uint64_t (*zeros)(uint64_t bytes); /* zeros that end a file of `bytes` bytes; optional */
+    uint64_t (*waiting)(const void *state); /* bytes that put() took and end() will write; optional */
+    uint64_t (*zeros)(uint64_t bytes);      /* zeros that end a file of `bytes` bytes; optional */
     void (*shard_name)(char *out, size_t room, const char *dst, uint32_t at, uint32_t count);
     bool (*is_shard)(const char *dst, const char *name); /* of dst (its last component), of any number */
+    /* Removes the list of a file that is replaced, before that file is; optional. Shards: is_shard() includes
+     * their lists. */
+    int (*remove_list)(const char *dst, const mri_output_rules *rules, mr_error *err);
+    /* Writes the list of the set when all files have their names; optional. facts: of `count` files. */
+    int (*list)(void *state, const mri_file_facts *facts, uint32_t count, const mri_output_rules *rules,
+                mr_error *err);
 } mri_files_format;
 
 int mri_files_put(mri_files *f, const void *data, size_t bytes, mr_error *err);
 int mri_files_put_zeros(mri_files *f, uint64_t bytes, mr_error *err);
 uint64_t mri_files_bytes(const mri_files *f); /* of the file so far */
+const char *mri_files_dst(const mri_files *f);
 
 /* The functions of a kind. */
 int mri_files_open(void **out, const mri_convert_plan *plan, const char *dst, const mri_files_format *format,
@@ -48,12 +63,6 @@ void mri_files_close(void *state, bool keep);
 uint32_t mri_files_digits(const char **text, uint64_t *value);
 
 /* ---- reading back (convert_read_back.c) ---- */
-typedef struct mri_file_facts {
-    uint64_t records, bytes;
-    uint64_t bytes_hash;   /* of the file */
-    uint64_t samples_hash; /* of pictures and labels, in order: mri_files_hash_sample() */
-} mri_file_facts;
-
 /* picture may be NULL; label too. */
 void mri_files_hash_sample(void *hash, const mr_value *picture, const mr_value *label);
 /* Does the file equal the facts byte for byte, and do our own readers find their samples, pictures and labels

@@ -14,7 +14,7 @@ from ._waiting import run
 from ._typed import LoaderSettings, Pixels, SourceSettings, Unpack
 
 _STORES = {"jpeg": 0, "raw": 1, "coef": 2}
-_TO = {"mrec": 0, "tfrecord": 1, "tar": 2}
+_TO = {"mrec": 0, "tfrecord": 1, "tar": 2, "mds": 3, "recordio": 4}
 _TYPES = {1: "jpeg", 2: "png", 3: "pixels", 4: "int", 5: "float", 6: "tensor", 7: "bytes", 8: "text", 9: "image", 10: "coef",
           11: "gif", 12: "bmp", 13: "webp", 14: "tiff"}
 _DTYPES = {1: "u8", 2: "i8", 3: "i16", 4: "i32", 5: "i64", 6: "f16", 7: "bf16", 8: "f32", 9: "f64"}
@@ -74,7 +74,9 @@ def convert(path: Any, to: Any, *, kind: str = "mrec", store: str = "jpeg", resi
             check: bool = True, verify: bool = True, entries: bool = True, transcode: bool = False, names: bool = True,
             max_bad: Optional[int] = None, memory: int = 0, check_space: bool = True, progress: Tell = None,
             on_bad: Optional[Callable[[Exception], Any]] = None, **data: Unpack[SourceSettings]) -> Dict[str, Any]:
-    """Any data set into record files (kind "mrec"), "tfrecord" or "tar", as `millrace convert` does; settings as its options.
+    """Any data set into record files (kind "mrec"), "tfrecord", "tar", "mds" or "recordio", as `millrace convert` does.
+
+    Settings are its options.
 
     progress  function of (samples done, samples, bytes written), called in this thread some times a second; an exception from it
               ends the conversion and is raised; so does Ctrl-C. The written part can be resumed

@@ -16,8 +16,8 @@ import zipfile
 import zlib
 
 SIDE, BLOCK = 8, 2
-NUMBERED = ("tar", "json", "tfrecord", "rec", "csv", "npz", "npy", "idx", "folder", "mrec")
-NAMED = ("tar", "tfrecord", "csv", "folder", "mrec")
+NUMBERED = ("tar", "json", "tfrecord", "rec", "mds", "csv", "npz", "npy", "idx", "folder", "mrec")
+NAMED = ("tar", "tfrecord", "mds", "csv", "folder", "mrec")
 
 
 # ---- pictures
@@ -168,6 +168,34 @@ def write_rec(path, samples):
     return path
 
 
+def write_mds(path, samples):
+    """Two shards and their index; names of classes as millrace writes them."""
+    path += ".mds"
+    os.makedirs(path)
+    names, samples = numbered(samples)
+    columns = {"column_encodings": ["png", "int"], "column_names": ["image", "label"], "column_sizes": [None, 8], "compression": None,
+               "format": "mds", "hashes": [], "size_limit": None, "version": 2}
+    text = json.dumps(columns).encode()
+    index = {"shards": [], "version": 2}
+    if names:
+        index["class_names"] = names
+    half = (len(samples) + 1) // 2
+    for k, part in enumerate((samples[:half], samples[half:])):
+        rows = [struct.pack("<I", len(png(shown))) + png(shown) + struct.pack("<q", label) for shown, label in part]
+        at = [8 + 4 * len(rows) + len(text)]
+        for row in rows:
+            at.append(at[-1] + len(row))
+        data = struct.pack("<%dI" % (len(at) + 1), len(rows), *at) + text + b"".join(rows)
+        name = "shard.%05d.mds" % k
+        with open(path + "/" + name, "wb") as out:
+            out.write(data)
+        raw = {"basename": name, "bytes": len(data), "hashes": {}}
+        index["shards"].append({**columns, "raw_data": raw, "samples": len(rows), "zip_data": None})
+    with open(path + "/index.json", "w", encoding="utf-8") as out:
+        json.dump(index, out)
+    return path
+
+
 def write_csv(path, samples):
     os.makedirs(path + ".pictures", exist_ok=True)
     with open(path + ".csv", "w", encoding="utf-8") as out:
@@ -226,7 +254,7 @@ def write_folder(path, samples):
     return path
 
 
-WRITERS = {"tar": write_tar, "json": write_json, "tfrecord": write_tfrecord, "rec": write_rec, "csv": write_csv, "npz": write_npz,
+WRITERS = {"tar": write_tar, "json": write_json, "tfrecord": write_tfrecord, "rec": write_rec, "mds": write_mds, "csv": write_csv, "npz": write_npz,
            "npy": write_npy, "idx": write_idx, "folder": write_folder}
 
 

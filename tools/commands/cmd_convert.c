@@ -113,7 +113,11 @@ static void report_shards(const convert_args *a, uint32_t shards)
     const char *dst = shown_text(a->dst);
     const size_t n = strlen(dst);
     const int stem = (int)(n > 4 && strcmp(dst + n - 4, ".tar") == 0 ? n - 4 : n);
-    if (a->to == MR_TO_TFRECORD)
+    if (a->to == MR_TO_MDS) return; /* the folder names the set */
+    if (a->to == MR_TO_RECORDIO) {
+        const int bytes = (int)(n > 4 && strcmp(dst + n - 4, ".rec") == 0 ? n - 4 : n);
+        printf("named %.*s-00000.rec and so on, each with its .idx\n", bytes, dst);
+    } else if (a->to == MR_TO_TFRECORD)
         printf("named %s-00000-of-%05" PRIu32 " and so on; any of them names the set\n", dst, shards);
     else printf("named \"%.*s-{000000..%06" PRIu32 "}.tar\"\n", stem, dst, shards - 1);
 }
@@ -293,12 +297,13 @@ static const struct ending {
     {".tfrecord", MR_TO_TFRECORD},
     {".tfrecords", MR_TO_TFRECORD},
     {".tar", MR_TO_TAR},
+    {".mds", MR_TO_MDS},
+    {".rec", MR_TO_RECORDIO},
     {".tar.gz", TO_NONE},
     {".tgz", TO_NONE},
     {".tfrecord.gz", TO_NONE},
     {".zip", TO_NONE},
     {".7z", TO_NONE},
-    {".rec", TO_NONE},
     {".npz", TO_NONE},
     {".npy", TO_NONE},
     {".csv", TO_NONE},
@@ -307,7 +312,6 @@ static const struct ending {
     {".parquet", TO_NONE},
     {".lmdb", TO_NONE},
     {".beton", TO_NONE},
-    {".mds", TO_NONE},
 };
 
 static const struct ending *ending_of(const char *dst)
@@ -332,7 +336,8 @@ static int choose_to(convert_args *a)
     }
     if (!e || (given && e->to == (int)a->to)) return EXIT_DONE;
     if (e->to == TO_NONE) {
-        say("%s: convert cannot write %s files; expected a name that ends in .mrec, .tfrecord or .tar",
+        say("%s: convert cannot write %s files; expected a name that ends in .mrec, .tfrecord, .tar, .mds or "
+            ".rec",
             a->dst, e->text);
         return EXIT_MISUSED;
     }
@@ -390,7 +395,7 @@ static int check_args(const convert_args *a)
         return EXIT_MISUSED;
     }
     if ((a->to != MR_TO_MREC && a->store == MR_STORE_COEF) ||
-        (a->to == MR_TO_TAR && a->store == MR_STORE_RAW)) {
+        (a->to != MR_TO_MREC && a->to != MR_TO_TFRECORD && a->store == MR_STORE_RAW)) {
         say("--store %s: --to %s has no place for it; leave it out, and pictures become files",
             store_text(a->store), to_text(a->to));
         return EXIT_MISUSED;
@@ -434,14 +439,14 @@ static const opt_group groups[] = {
 
 static const opt_positional positionals[] = {
     {"SRC", offsetof(convert_args, src), true,
-     "a folder of pictures, TFRecords, tar archives, RecordIO, IDX, CIFAR, CSV, .npy, a record file"},
+     "a folder of pictures, TFRecords, tar archives, RecordIO, MDS, IDX, CIFAR, CSV, .npy, a record file"},
     {"DST", offsetof(convert_args, dst), false,
-     "the file to make; .mrec, .tfrecord or .tar chooses the format"},
+     "the output; .mrec, .tfrecord, .tar, .rec or .mds chooses the format"},
 };
 
 const command command_convert = {
     .name = "convert",
-    .summary = "convert a data set to record files, TFRecords or tar archives",
+    .summary = "convert a data set to record files, TFRecords, tar, MDS or RecordIO",
     .text =
         "Writes SRC as a record file, or as files of another format. The same data and settings give the "
         "same bytes, for any number of workers and however often the run was interrupted and resumed. DST "
@@ -453,19 +458,24 @@ const command command_convert = {
         "box_labels or masks by their names follow: boxes are cut, and dropped with their label where "
         "nothing is left, masks resized without mixing values. Boxes must be parts of the picture, 0 to 1, "
         "and masks numbers of 8 bits (gray or palette PNG). Other fields stay as they are.\nWith --to "
-        "tfrecord or --to tar picture files keep their bytes, pixels become PNG, coefficients JPEG; labels "
-        "are the numbers of SRC; the output is read back and compared before it takes its name. An "
-        "interrupted run leaves nothing, a killed one files named .part.\nTFRecord: image/encoded, "
-        "image/format (jpeg, png, gif, bmp, webp, tiff; with --store raw: raw, uint8 in image/height x "
-        "image/width x image/channels), image/class/label and image/class/text, field boxes as "
-        "image/object/bbox/xmin, ymin, xmax, ymax with box_labels as image/object/class/label, a picture "
-        "mask as image/segmentation/class/encoded; other fields under their names, whole numbers as int64, "
-        "floating point as float: 64-bit ones are rounded to 32. A tensor of more or fewer than one "
-        "dimension has its shape in NAME/shape.\ntar: KEY with the ending of the picture's kind (.jpg, "
+        "tfrecord, tar, mds or recordio picture files keep their bytes, pixels become PNG, coefficients "
+        "JPEG; labels are the numbers of SRC; the output is read back and compared before it takes its "
+        "name. An interrupted run leaves nothing, a killed one files named .part.\nTFRecord: "
+        "image/encoded, image/format (jpeg, png, gif, bmp, webp, tiff; with --store raw: raw, uint8 in "
+        "image/height x image/width x image/channels), image/class/label and image/class/text, field boxes "
+        "as image/object/bbox/xmin, ymin, xmax, ymax with box_labels as image/object/class/label, a "
+        "picture mask as image/segmentation/class/encoded; other fields under their names, whole numbers "
+        "as int64, floating point as float: 64-bit ones are rounded to 32. A tensor of more or fewer than "
+        "one dimension has its shape in NAME/shape.\ntar: KEY with the ending of the picture's kind (.jpg, "
         ".png, .gif, ...), KEY.cls, other fields as KEY.NAME with .txt, .npy, .png or .jpg where the name "
         "does not end so. KEY is the file's path below SRC where each sample is a file, else its number. "
-        "The names of classes are in a member __classes__.\nThe output may not be the input, and may not "
-        "lie inside a folder of pictures that is the input.",
+        "The names of classes are in a member __classes__.\nmds: DST is a folder with shard.00000.mds, ... "
+        "and index.json, which is written last. Columns: image (encoding jpeg if the first picture is a "
+        "JPEG, else png), label (int), other fields under their names; names of samples in sample.name, "
+        "those of classes in index.json. Shards have up to 64 MiB unless --shard-size is given.\nrecordio: "
+        "DST and an index in place of its .rec; the label is a float, field labels (f32) becomes packed "
+        "labels, other fields are refused, names are not written.\nThe output may not be the input, and "
+        "may not lie inside a folder of pictures that is the input.",
     .examples = "  millrace convert photos photos.mrec\n"
                 "  millrace convert photos small.mrec --resize 256 --quality 90\n"
                 "  millrace convert photos fast.mrec --store coef --resize 400\n"

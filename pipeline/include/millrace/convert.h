@@ -32,6 +32,15 @@ typedef enum mr_to {
      * is the sample's name without its extension, points replaced by _, or its number. __classes__ holds the
      * names of the classes, one per line */
     MR_TO_TAR,
+    /* MDS of Mosaic Streaming: a folder with shards and index.json. Picture: column image, encoding jpeg if
+     * the first picture is a JPEG, else png (readers open both by their content). Label: label, int. Other
+     * fields: under their names as int, float64, str, bytes, jpeg, png, ndarray. Shards have up to 64 MiB
+     * unless shard_bytes is given, at most 4 GiB */
+    MR_TO_MDS,
+    /* RecordIO of MXNet: DST and an index in place of its .rec. The label is a float, exact up to 2^24; a
+     * field labels of f32 becomes packed labels; the class is the first of them. Sets with other fields are
+     * refused; names are not written */
+    MR_TO_RECORDIO,
 } mr_to;
 
 typedef struct mr_convert_config {

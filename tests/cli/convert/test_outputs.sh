@@ -64,9 +64,26 @@ run 0 convert d endings/b.TFRecord --quiet; run 0 inspect endings/b.TFRecord; ou
 run 0 convert d endings/c --quiet; run 0 inspect endings/c; out_has "format    mrec"
 run 0 convert d endings/c.tar --to tar --quiet
 run 2 convert d endings/d.tar --to mrec; err_has "the name ends in .tar, and --to is mrec"
-run 2 convert d endings/d.rec; err_has "convert cannot write .rec files; expected a name that ends in .mrec, .tfrecord or .tar"
+run 2 convert d endings/d.npz; err_has "convert cannot write .npz files; expected a name that ends in .mrec, .tfrecord, .tar, .mds or .rec"
 run 2 convert d -; err_has "cannot write to standard output"
-absent endings/d.tar; absent endings/d.rec; absent ./-
+absent endings/d.tar; absent endings/d.npz; absent ./-
+
+# MDS: a folder, whose list is the last file to come and the first to go; RecordIO: with its index
+run 0 convert d endings/e.mds --shard-size 2K --quiet; run 0 inspect endings/e.mds; out_has "format    mds"; out_has "classes"
+test -f endings/e.mds/shard.00001.mds || fail "endings/e.mds: one shard"
+run 0 verify endings/e.mds; out_has " 0 wrong"
+run 1 convert d endings/e.mds; err_has "it exists already"
+run 0 convert d endings/e.mds --force --quiet; absent endings/e.mds/shard.00001.mds
+rm endings/e.mds/index.json; run 1 inspect endings/e.mds
+echo "half a download" >endings/e.mds/shard-00000.part
+run 1 convert d endings/e.mds --force --shard-size 5G; err_has "less than 4 GiB"
+plant endings/g; run 1 convert d endings/g --to mds; err_has "MDS needs a folder"
+run 0 convert d endings/f.rec --quiet; run 0 inspect endings/f.rec; out_has "format    recordio"
+equal "$(wc -l <endings/f.idx)" "$("$millrace" inspect endings/f.rec --json | sed 's/.*"samples": \([0-9]*\).*/\1/')"
+run 1 convert d endings/f.rec; err_has "f.idx"
+rm endings/f.rec; run 1 convert d endings/f.rec; err_has "f.idx"; absent endings/f.rec
+run 0 convert d endings/s --to recordio --shard-size 2K --quiet; test -f endings/s-00001.idx || fail "no index of the second file"
+run 0 digest endings/s-00000.rec
 
 # a second name is as good as a link
 ln victim m.mrec.part; run 1 convert d m.mrec --force; err_has "other names"; equal "$(cat victim)" precious

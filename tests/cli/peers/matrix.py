@@ -21,9 +21,10 @@ import formats_lib as lib
 
 CLASSES, SHARDS = 4, 3
 SETS = {"all": "all classes", "from1": "without class 0", "png": "PNG only"}
-PEERS = {"tensorflow": "MRT_TENSORFLOW_PYTHON", "webdataset": "MRT_WEBDATASET_PYTHON", "mxnet": "MRT_MXNET_PYTHON"}
-READERS = {"millrace": {"tfrecord", "tar", "rec", "mrec"}, "tensorflow": {"tfrecord"}, "webdataset": {"tar"}, "tarfile": {"tar"},
-           "mxnet": {"rec"}}
+PEERS = {"tensorflow": "MRT_TENSORFLOW_PYTHON", "webdataset": "MRT_WEBDATASET_PYTHON", "mxnet": "MRT_MXNET_PYTHON",
+         "streaming": "MRT_STREAMING_PYTHON"}
+READERS = {"millrace": {"tfrecord", "tar", "rec", "mds", "mds.gz", "mrec"}, "tensorflow": {"tfrecord"}, "webdataset": {"tar"}, "tarfile": {"tar"},
+           "mxnet": {"rec"}, "streaming": {"mds"}}
 
 
 def samples_of(which):
@@ -75,6 +76,12 @@ def rows(which):
     yield "millrace, TFRecord shards", "millrace", "tfrecord", t + "m.tfset", t + "m.tfset", False
     yield "millrace, tar", "millrace", "tar", t + "m.tar", [t + "m.tar"], True
     yield "millrace, tar shards", "millrace", "tar", t + "m.tarset", t + "m.tarset", True
+    for kind in ("plain", "gz"):  # LocalDataset reads no packed shards
+        files_ = [t + kind + ".mds"]
+        yield f"Mosaic MDSWriter, {kind}", "streaming", "mds" if kind == "plain" else "mds.gz", files_[0], files_, False
+    yield "millrace, MDS", "millrace", "mds", t + "m.mds", [t + "m.mds"], True
+    yield "millrace, MDS shards", "millrace", "mds", t + "m.shards.mds", [t + "m.shards.mds"], True
+    yield "millrace, RecordIO", "millrace", "rec", t + "m.rec", [t + "m"], False
     yield "millrace, record file", "millrace", "mrec", t + "m.mrec", [], True
 
 
@@ -126,6 +133,18 @@ def write_mxnet():
         writer.close()
 
 
+def write_streaming():
+    """Bytes of pictures in a column of bytes: its jpeg column would encode them anew."""
+    from streaming import MDSWriter
+
+    for which in ("all", "from1"):
+        for kind, compression in (("plain", None), ("gz", "gz")):
+            columns = {"cls": "int", "jpg": "bytes"}
+            with MDSWriter(out=f"{which}/{kind}.mds", columns=columns, compression=compression, hashes=["xxh64"], size_limit=30000) as out:
+                for label, _, _, data in samples_of(which):
+                    out.write({"cls": label, "jpg": data})
+
+
 def write_tarfile():
     for which in ("all", "from1"):
         samples = samples_of(which)
@@ -145,6 +164,10 @@ def write_millrace(run):
             run("convert", source, which + "/m" + ending_, "--to", to, "--quiet")
             run("convert", source, f"{which}/{folder}/m" + (".tar" if to == "tar" else ""), "--to", to, "--shard-size", "30K", "--quiet")
             assert len(files(f"{which}/{folder}")) > 1, folder
+        run("convert", source, which + "/m.rec", "--quiet")
+        run("convert", source, which + "/m.mds", "--quiet")
+        run("convert", source, which + "/m.shards.mds", "--shard-size", "30K", "--quiet")
+        assert len(os.listdir(which + "/m.shards.mds")) > 2
     run("convert", "pngs", "png/raw.tfrecord", "--to", "tfrecord", "--store", "raw", "--quiet")
     run("convert", "pngs", "png/raw.mrec", "--store", "raw", "--quiet")
 
@@ -199,6 +222,24 @@ def read_mxnet(paths):
             pixels = values(*image.shape, image.tobytes())
         out.append(found(head.label, data, pixels))
     reader.close()
+    return out
+
+
+def read_streaming(paths):
+    """Its samples, and the bytes that it decodes pictures from."""
+    import numpy
+    from streaming import LocalDataset
+
+    out = []
+    for one in LocalDataset(paths[0]):
+        picture = one.get("image", one.get("jpg"))
+        data, pixels = picture, None
+        if not isinstance(picture, bytes):
+            data = picture.fp.getvalue() if picture.fp else None
+            if picture.format == "PNG":
+                rgb = numpy.asarray(picture.convert("RGB"))
+                pixels = values(*rgb.shape, rgb.tobytes())
+        out.append(found(one.get("label", one.get("cls")), data, pixels))
     return out
 
 
@@ -381,7 +422,7 @@ def main(millrace):
 if len(sys.argv) == 2:
     main(sys.argv[1])
 elif sys.argv[2] == "write":
-    {"tensorflow": write_tensorflow, "webdataset": write_webdataset, "mxnet": write_mxnet}[sys.argv[1]]()
+    {"tensorflow": write_tensorflow, "webdataset": write_webdataset, "mxnet": write_mxnet, "streaming": write_streaming}[sys.argv[1]]()
 else:
-    read = {"tensorflow": read_tensorflow, "webdataset": read_webdataset, "mxnet": read_mxnet}[sys.argv[1]]
+    read = {"tensorflow": read_tensorflow, "webdataset": read_webdataset, "mxnet": read_mxnet, "streaming": read_streaming}[sys.argv[1]]
     print(json.dumps([read(paths) for paths in json.load(sys.stdin)]))

@@ -1,6 +1,6 @@
 /* Tests of the files mr_convert() makes in other people's formats: the same bytes whatever happens, all of
- * them or none, nothing overwritten by accident, nothing left behind. Every test runs for TFRecord and for
- * tar. */
+ * them or none, nothing overwritten by accident, nothing left behind. Every test runs for TFRecord and
+ * for tar; those of lists for MDS and RecordIO. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/util.h"
 #include "tests/pipeline/convert/converted.h"
 #include "tests/pipeline/sets.h"
 
@@ -201,7 +202,8 @@ static void settings_without_a_place_are_refused(void **state)
         cfg.store = MR_STORE_COEF;
         mrt_convert_refused(src, dst, &cfg, MR_EINVAL, "store coef");
         cfg.to = (mr_to)7;
-        mrt_convert_refused(src, dst, &cfg, MR_EINVAL, "to is 7: expected 0 to 2 (mrec, tfrecord, tar)");
+        mrt_convert_refused(src, dst, &cfg, MR_EINVAL,
+                            "to is 7: expected 0 to 4 (mrec, tfrecord, tar, mds, recordio)");
         MRT_EQ(files_beside(dst), 0);
     }
     mr_convert_config cfg = config(1, 0);
@@ -508,6 +510,106 @@ static void every_allocation_may_fail(void **state)
     mr_source_close(src);
 }
 
+/* ---- formats with a list: MDS and RecordIO ---- */
+typedef struct listed {
+    mr_to to;
+    const char *name, *list; /* of the set: list comes last */
+    uint64_t shard_bytes;
+} listed;
+
+static const listed lists[] = {{MR_TO_MDS, "mds", "out/index.json", SHARD_BYTES},
+                               {MR_TO_RECORDIO, "shards", "out-00001.idx", SHARD_BYTES},
+                               {MR_TO_RECORDIO, "file", "out.idx", 0}};
+
+static mr_convert_config listed_config(const listed *l, const char *name, char *dst, size_t room)
+{
+    mr_convert_config cfg;
+    mr_convert_defaults(&cfg);
+    cfg.to = l->to;
+    cfg.shard_bytes = l->shard_bytes;
+    cfg.workers = 1;
+    mrt_mkdir(mrt_path("%s-%s", name, l->name));
+    snprintf(dst, room, "%s", mrt_path("%s-%s/out", name, l->name));
+    return cfg;
+}
+
+/* Its name is taken while samples are written: no shard stays. */
+static void a_list_that_fails_leaves_nothing(void **state)
+{
+    (void)state;
+    mr_source *src = mrt_source_alone(folder());
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(lists); k++) {
+        char dst[1024], theirs[1024];
+        mr_convert_config cfg = listed_config(&lists[k], "list", dst, sizeof dst);
+        snprintf(theirs, sizeof theirs, "%s", mrt_path("list-%s/%s", lists[k].name, lists[k].list));
+        meddler m = {.at = COUNT, .make = theirs};
+        cfg.progress = meddle;
+        cfg.context = &m;
+        mrt_convert_refused(src, dst, &cfg, MR_EEXIST, "it exists already");
+        size_t bytes;
+        char *text = mrt_read_file(theirs, &bytes);
+        MRT_TRUE(bytes == 6 && memcmp(text, "theirs", 6) == 0);
+        free(text);
+        MRT_EQ(unlink(theirs), 0);
+        if (lists[k].to == MR_TO_MDS) MRT_EQ(rmdir(dst), 0); /* nothing else is in it */
+        MRT_EQ(files_beside(dst), 0);
+    }
+    mr_source_close(src);
+}
+
+static void a_full_disk_leaves_no_list(void **state)
+{
+    (void)state;
+    mr_source *src = mrt_source_alone(folder());
+    struct rlimit before;
+    MRT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+    const struct rlimit small = {SHARD_BYTES - 8192, before.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(lists); k++) {
+        char dst[1024];
+        mr_error err = MR_ERROR_INIT;
+        const mr_convert_config cfg = listed_config(&lists[k], "full-list", dst, sizeof dst);
+        MRT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+        const int rc = mr_convert(src, dst, &cfg, NULL, &err);
+        MRT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+        MRT_EQ(rc, MR_EIO);
+        MRT_EQ(err.sys_errno, EFBIG);
+        MRT_TRUE(err.file[0]);
+        MRT_EQ(files_beside(dst), 0);
+    }
+    mr_source_close(src);
+}
+
+static void allocations_fail_in_lists(void **state)
+{
+    (void)state;
+    mr_source *src = mrt_source_alone(folder());
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(lists); k++) {
+        char dst[1024];
+        const mr_convert_config cfg = listed_config(&lists[k], "memory", dst, sizeof dst);
+        bool reached = false;
+        for (long n = 0; !reached; n += n < 60 ? 1 : 11) {
+            mr_error err = MR_ERROR_INIT;
+            mrt_fail_alloc_at(n);
+            const int rc = mr_convert(src, dst, &cfg, NULL, &err);
+            reached = !mrt_alloc_failed();
+            mrt_fail_alloc_at(-1);
+            if (rc == MR_OK) { /* or a buffer that is only nice to have was done without */
+                MRT_TRUE(files_beside(dst) > 0);
+                char command[1100];
+                snprintf(command, sizeof command, "rm -r '%s'*", dst);
+                MRT_EQ(system(command), 0);
+            } else {
+                MRT_TRUE(!reached && (rc == MR_ENOMEM || rc == MR_EIO));
+                MRT_TRUE(err.text[0] != '\0');
+                MRT_EQ(files_beside(dst), 0);
+            }
+            MRT_TRUE(n < 100000);
+        }
+    }
+    mr_source_close(src);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -527,6 +629,9 @@ int main(void)
         cmocka_unit_test(a_full_disk_leaves_nothing),
         cmocka_unit_test(nothing_good_leaves_nothing),
         cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(a_list_that_fails_leaves_nothing),
+        cmocka_unit_test(a_full_disk_leaves_no_list),
+        cmocka_unit_test(allocations_fail_in_lists),
     };
     return mrt_run(tests);
 }

@@ -298,6 +298,28 @@ static void a_set_of_tfrecords(void **state)
         .name = "tfrecord", .dst = "out", .to = MR_TO_TFRECORD, .old_bytes = 5000, .new_bytes = 5000});
 }
 
+/* The folder is the output, and its list comes last. */
+static void a_set_of_mds(void **state)
+{
+    (void)state;
+    killed_everywhere(
+        &(scenario){.name = "mds", .dst = ".", .to = MR_TO_MDS, .old_bytes = 5000, .new_bytes = 5000});
+}
+
+static void a_set_of_recordio(void **state)
+{
+    (void)state;
+    killed_everywhere(&(scenario){
+        .name = "recordio", .dst = "out", .to = MR_TO_RECORDIO, .old_bytes = 5000, .new_bytes = 5000});
+}
+
+/* The old index may not stay next to the new file. */
+static void a_file_of_recordio(void **state)
+{
+    (void)state;
+    killed_everywhere(&(scenario){.name = "recordio file", .dst = "out.rec", .to = MR_TO_RECORDIO});
+}
+
 /* Records of an interrupted run are not discarded unless asked, and not mixed with records of other data. */
 static void interrupted_runs_are_kept(void **state)
 {
@@ -337,13 +359,11 @@ static void interrupted_runs_are_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_file),
-        cmocka_unit_test(a_set_of_fewer),
-        cmocka_unit_test(a_new_set),
-        cmocka_unit_test(a_set_of_the_same_names),
-        cmocka_unit_test(a_set_of_tars),
-        cmocka_unit_test(a_set_of_tfrecords),
-        cmocka_unit_test(interrupted_runs_are_kept),
+        cmocka_unit_test(one_file),           cmocka_unit_test(a_set_of_fewer),
+        cmocka_unit_test(a_new_set),          cmocka_unit_test(a_set_of_the_same_names),
+        cmocka_unit_test(a_set_of_tars),      cmocka_unit_test(a_set_of_tfrecords),
+        cmocka_unit_test(a_set_of_mds),       cmocka_unit_test(a_set_of_recordio),
+        cmocka_unit_test(a_file_of_recordio), cmocka_unit_test(interrupted_runs_are_kept),
     };
     return mrt_run(tests);
 }

@@ -213,8 +213,9 @@ static void every_source_has_parts(void **state)
 {
     (void)state;
     mr_source *src = mrt_source(mrt_folder_set("pictures", 3, 20, 16, true));
-    static const char *const names[] = {"taken.mrec", "taken.tfrecord", "taken.tar"};
-    static const mr_to kinds[] = {MR_TO_MREC, MR_TO_TFRECORD, MR_TO_TAR};
+    static const char *const names[] = {"taken.mrec", "taken.tfrecord", "taken.tar", "taken.mds",
+                                        "taken.rec"};
+    static const mr_to kinds[] = {MR_TO_MREC, MR_TO_TFRECORD, MR_TO_TAR, MR_TO_MDS, MR_TO_RECORDIO};
     for (size_t k = 0; k < MRI_ARRAY_COUNT(kinds); k++) {
         convert(src, names[k], kinds[k]);
         check_source(mrt_path("%s", names[k]));

@@ -1,0 +1,13 @@
+/* formats/storage/json_text.h: text to a tree of JSON, from any thread. Private. */
+#ifndef MRI_JSON_TEXT_H
+#define MRI_JSON_TEXT_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The first value in the text, to be freed with cJSON_Delete(); *end: behind it, where end is not NULL. NULL:
+ * the text is no JSON, or memory is short. */
+cJSON *mri_json_parse(const char *text, size_t bytes, const char **end, bool *no_memory);
+
+#endif
