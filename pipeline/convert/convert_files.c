@@ -223,17 +223,21 @@ static int begin_file(mri_files *f, mr_error *err)
     return f->format->begin ? f->format->begin(f->state, f, err) : MR_OK;
 }
 
-static int keep_facts(mri_files *f, mr_error *err)
+/* Before the file is closed: what is not counted is not removed after an error. */
+static int make_room(mri_files *f, mr_error *err)
 {
-    if ((f->count & (f->count - 1)) == 0) { /* full at every power of two */
-        mri_file_facts *more = realloc(f->done, (f->count ? f->count * 2 : 1) * sizeof *more);
-        if (!more) return no_memory(err);
-        f->done = more;
-    }
+    if ((f->count & (f->count - 1)) != 0) return MR_OK; /* full at every power of two */
+    mri_file_facts *more = realloc(f->done, (f->count ? f->count * 2 : 1) * sizeof *more);
+    if (!more) return no_memory(err);
+    f->done = more;
+    return MR_OK;
+}
+
+static void keep_facts(mri_files *f)
+{
     f->now.bytes_hash = XXH3_64bits_digest(f->bytes_hash);
     f->now.samples_hash = XXH3_64bits_digest(f->samples_hash);
     f->done[f->count++] = f->now;
-    return MR_OK;
 }
 
 static int end_file(mri_files *f, mr_error *err)
@@ -242,10 +246,12 @@ static int end_file(mri_files *f, mr_error *err)
     if (!rc && f->format->zeros) rc = mri_files_put_zeros(f, f->format->zeros(f->now.bytes), err);
     if (!rc) rc = flush(f, err);
     if (!rc) rc = mri_output_sync(f->out, err);
+    if (!rc) rc = make_room(f, err);
     if (rc) return rc;
     if (f->out != f->lock) mri_output_close(f->out, true); /* it gets its name later */
     f->out = NULL;
-    return keep_facts(f, err);
+    keep_facts(f);
+    return MR_OK;
 }
 
 int mri_files_open(void **out, const mri_convert_plan *plan, const char *dst, const mri_files_format *format,
