@@ -42,6 +42,17 @@ typedef struct tables {
 
 INLINE __m512i words(uint32_t v) { return _mm512_set1_epi32((int)v); }
 
+INLINE tables tables_of(const mri_lanes *l)
+{
+    return (tables){l->bytes,
+                    l->table.entry,
+                    _mm512_load_si512(l->next),
+                    _mm512_load_si512(l->next_table),
+                    _mm512_load_si512(l->careful),
+                    _mm512_load_si512(l->longer),
+                    words(l->byte_limit)};
+}
+
 /* a + one byte of each word of b: which is 1 in that byte of the constant. */
 INLINE __m512i plus_byte(__m512i a, __m512i b, unsigned byte)
 {
@@ -182,13 +193,7 @@ INLINE void write_all(stores *s, uint32_t count, int16_t *coef)
 
 INLINE void decode_lanes(mri_lanes *l, const uint32_t groups)
 {
-    const tables t = {l->bytes,
-                      l->table.entry,
-                      _mm512_load_si512(l->next),
-                      _mm512_load_si512(l->next_table),
-                      _mm512_load_si512(l->careful),
-                      _mm512_load_si512(l->longer),
-                      words(l->byte_limit)};
+    const tables t = tables_of(l);
     int16_t *const coef = l->coef;
     vectors v[2];
     stores pending[STEPS * 2] = {0};
@@ -320,13 +325,7 @@ INLINE void skim_load(const mri_lanes *l, uint32_t g, vectors *v, skimming *s)
 
 MRI_TARGET_AVX512 void mri_lanes_skim_avx512(mri_lanes *l)
 {
-    const tables t = {l->bytes,
-                      l->table.entry,
-                      _mm512_load_si512(l->next),
-                      _mm512_load_si512(l->next_table),
-                      _mm512_load_si512(l->careful),
-                      _mm512_load_si512(l->longer),
-                      words(l->byte_limit)};
+    const tables t = tables_of(l);
     const __m512i component = _mm512_load_si512(l->component_of);
     mri_lane_log *const log = &l->log;
     vectors v[2];
@@ -393,13 +392,7 @@ INLINE __mmask16 ahead_step(vectors *v, const tables *t, looked found, __m512i f
 
 MRI_TARGET_AVX512 void mri_lanes_ahead_avx512(mri_lanes *l)
 {
-    const tables t = {l->bytes,
-                      l->table.entry,
-                      _mm512_load_si512(l->next),
-                      _mm512_load_si512(l->next_table),
-                      _mm512_load_si512(l->careful),
-                      _mm512_load_si512(l->longer),
-                      words(l->byte_limit)};
+    const tables t = tables_of(l);
     int16_t *const coef = l->coef;
     mri_lane_log *const log = &l->log;
     const __m512i lane[2] = {lane_numbers(0), lane_numbers(1)},
