@@ -1,13 +1,15 @@
 /* base/ranges.c: ranges through NVTX, which is headers alone: at its first call it loads the library a tool
- * has named in the environment, or finds that no tool is named. Compiled only where the headers are. */
+ * has named in the environment, or finds that no tool is named. Without the headers, that is without
+ * MILLRACE_NVTX, nobody listens. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <nvtx3/nvToolsExt.h>
-
 #include "base/ranges.h"
+
+#ifdef MILLRACE_NVTX
+#include <nvtx3/nvToolsExt.h>
 
 atomic_int mri_ranges_listener;
 
@@ -71,3 +73,13 @@ void mri_range_name_thread(const char *name)
 {
     if (heard()) nvtxNameOsThreadA((uint32_t)syscall(SYS_gettid), name);
 }
+
+#else
+
+atomic_int mri_ranges_listener = -1;
+void mri_range_begin_traced(enum mri_range range, uint64_t number) { (void)range, (void)number; }
+void mri_range_end_traced(void) {}
+void mri_range_mark_traced(enum mri_range range, uint64_t number) { (void)range, (void)number; }
+void mri_range_name_thread(const char *name) { (void)name; }
+
+#endif

@@ -13,7 +13,8 @@
  * A range is open on its thread from mri_range_begin() to the mri_range_end() that closes it; ranges nest,
  * and every exit of a function closes the function's ranges. Names are few and fixed: they are registered
  * with the tool once, and a range carries a number (the batch, the sample) in addition to its name. Without a
- * tool a call is one test of a variable; a build without the NVTX headers has no calls at all.
+ * tool, or in a build without the NVTX headers, a call is one test of a variable. Only ranges.c depends on
+ * these headers: all other objects are equal in both builds, so a compiler cache can share them.
  *
  * This is for people who look at a profile. The program's own reports come from mr_trace and the stage
  * counters, which need no tool. */
@@ -74,8 +75,6 @@ enum mri_range {
     MRI_RANGE_STALLS = MRI_RANGE_STALL_READ
 };
 
-#ifdef MILLRACE_NVTX
-
 /* 0: nobody has asked yet; 1: a tool listens; -1: none does */
 extern atomic_int mri_ranges_listener;
 void mri_range_begin_traced(enum mri_range range, uint64_t number);
@@ -99,13 +98,4 @@ static inline void mri_range_mark(enum mri_range range, uint64_t number)
     if (atomic_load_explicit(&mri_ranges_listener, memory_order_relaxed) >= 0)
         mri_range_mark_traced(range, number);
 }
-
-#else
-
-static inline void mri_range_mark(enum mri_range range, uint64_t number) { (void)range, (void)number; }
-static inline void mri_range_begin(enum mri_range range, uint64_t number) { (void)range, (void)number; }
-static inline void mri_range_end(void) {}
-static inline void mri_range_name_thread(const char *name) { (void)name; }
-
-#endif
 #endif

@@ -1,8 +1,7 @@
 # The CUDA toolkit: nvcc for our kernels and the headers of the driver, cuBLAS, cuDNN and NCCL. Nothing of it is linked; the
 # libraries are opened when a cuda device is. Sets MILLRACE_CUDA_FOUND, MILLRACE_NVCC and the target MRDEP::cuda (headers);
-# and, for ranges that profilers show, MILLRACE_NVTX_FOUND and MRDEP::nvtx (headers alone), wherever NVTX's headers are.
+# and, for ranges that profilers show, MRDEP::nvtx (headers alone), wherever NVTX's headers are.
 set(MILLRACE_CUDA_FOUND OFF)
-set(MILLRACE_NVTX_FOUND OFF)
 if(NOT MILLRACE_CUDA STREQUAL "OFF")
     find_program(MILLRACE_NVCC nvcc HINTS ENV CUDA_PATH /usr/local/cuda PATH_SUFFIXES bin)
     get_filename_component(nvcc_folder "${MILLRACE_NVCC}" DIRECTORY)
@@ -35,7 +34,6 @@ if(NOT MILLRACE_CUDA STREQUAL "OFF")
     find_path(MILLRACE_INCLUDE_nvtx nvtx3/nvToolsExt.h HINTS ${nvcc_folder}/../include)
     mark_as_advanced(MILLRACE_INCLUDE_nvtx)
     if(MILLRACE_INCLUDE_nvtx)
-        set(MILLRACE_NVTX_FOUND ON)
         add_library(MRDEP_nvtx INTERFACE)
         target_include_directories(MRDEP_nvtx SYSTEM INTERFACE ${MILLRACE_INCLUDE_nvtx})
         target_link_libraries(MRDEP_nvtx INTERFACE ${CMAKE_DL_LIBS})

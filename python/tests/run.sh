@@ -2,7 +2,8 @@
 # Build the wheel, install it in a fresh virtual environment, and run the tests there.
 #
 # usage: run.sh PYTHON FOLDER [PYTEST-ARGUMENT...]    FOLDER keeps the wheel and its build for the next time
-# MILLRACE_WHEEL: a wheel to test; none is built then. MILLRACE_WHEEL_LAUNCHER: ccache or the like; MILLRACE_WHEEL_WERROR: 1 or 0.
+# MILLRACE_WHEEL: a wheel to test; none is built then. MILLRACE_WHEEL_LAUNCHER: ccache or the like; MILLRACE_WHEEL_CC: the compiler;
+# MILLRACE_WHEEL_WERROR: 1 or 0.
 # MILLRACE_WHEELHOUSE: a folder with the wheels of numpy and pytest, where no index can be asked.
 set -eu
 python=$1 folder=$2
@@ -32,6 +33,7 @@ if [ -z "$wheel" ]; then
     # shellcheck disable=SC2086
     $pip wheel "$root" --no-build-isolation --no-deps -w "$folder/dist" --config-settings=build-dir="$folder" \
         --config-settings=cmake.define.CMAKE_C_COMPILER_LAUNCHER="${MILLRACE_WHEEL_LAUNCHER-}" \
+        --config-settings=cmake.define.CMAKE_C_COMPILER="${MILLRACE_WHEEL_CC:-cc}" \
         --config-settings=cmake.define.MILLRACE_WERROR="${MILLRACE_WHEEL_WERROR-0}" >"$work/log" 2>&1 || {
         tail -50 "$work/log"
         exit 1
