@@ -89,14 +89,15 @@ install_packages() {
     case " $parts " in *" tidy "*) millrace_install $millrace_tidy_packages ;; esac
 }
 
-# One store of compiled objects for all builds and clones, where there is room for it.
+# One store of compiled objects, images of kernels among them, for all builds and clones, where there is room for it.
 find_ccache() {
-    launcher=""
+    launcher="" store=""
     command -v ccache >/dev/null || return 0
     : "${CCACHE_DIR:=${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/ccache}"
     mkdir -p "$CCACHE_DIR" 2>/dev/null && [ -w "$CCACHE_DIR" ] || return 0
     export CCACHE_DIR CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=1
     launcher="-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache"
+    store=$CCACHE_DIR/cuda-images
 }
 
 build() { # FOLDER PRESET [cmake argument...]
@@ -104,7 +105,8 @@ build() { # FOLDER PRESET [cmake argument...]
     preset=$2
     shift 2
     # shellcheck disable=SC2086
-    cmake --preset "$preset" -B "$dir" -DMILLRACE_TESTS=ON -DMILLRACE_WERROR=ON $launcher "$@" && cmake --build "$dir" -j "$(nproc)"
+    cmake --preset "$preset" -B "$dir" -DMILLRACE_TESTS=ON -DMILLRACE_WERROR=ON $launcher ${store:+"-DMILLRACE_CUDA_STORE=$store"} "$@" &&
+        cmake --build "$dir" -j "$(nproc)"
 }
 
 build_part() {
