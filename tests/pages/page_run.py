@@ -69,6 +69,7 @@ SMALLER = [  # lines, text, replacement
     (r"profile", r"--steps 100", "--steps 3 --seconds 0.01"),
     (r"bench trainer", r"--batch 128", "--batch 16"),
     (r"bench storage", r"--step 50ms --batch 128", "--step 5ms --batch 16"),
+    (r"bench exchange", r"64K,25M", "64K,1M"),
 ]
 LAUNCHERS = ("mpirun", "srun", "torchrun", "nsys", "podman", "jq", "openssl", "sha256sum")
 HELP_SKIPPED = [  # examples of help pages

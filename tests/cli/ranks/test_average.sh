@@ -54,7 +54,7 @@ lose() {
 }
 # what a lost process has trained since the newest stored state is trained again by the remaining ones
 for lost in 0 2; do
-    for epochs in 24 96 384; do # as long as none is killed in time
+    for epochs in 8 32 128 512; do # as long as none is killed in time
         lose "$@" --epochs "$epochs" && break
     done
     equal "$(grep -c '"event": "world"' out)" 1
@@ -82,7 +82,7 @@ run 2 train d --model cifar-resnet20 --quiet --checkpoint delayed --resume --epo
 err_has "--sync: the checkpoint was trained with delayed"
 # independent: the state of every share is stored, so a lost one's continues
 lost=1
-for epochs in 24 96 384; do
+for epochs in 8 32 128 512; do
     lose "$@" --epochs "$epochs" && break
 done
 found=$(grep '"event": "train"' out | sed 's/.*"weights": "\([^"]*\)".*/\1/')

@@ -2,8 +2,8 @@
 . "$(dirname "$0")/../lib.sh"
 . "$here/ranks/together.sh"
 
-run 0 synth d --count 24 --quiet
-set -- --model cifar-cnn --batch 40 --epochs 2 --seed 1 --parts 8 --json --quiet
+run 0 synth d --count 12 --size 16 --quiet
+set -- --model cifar-cnn --augment "resize(16x16)" --batch 40 --epochs 2 --seed 1 --parts 8 --json --quiet
 run 0 train d "$@"
 weights=$(text weights)
 absent_wire=$(grep -c '"wire"' out)
@@ -40,12 +40,12 @@ together 0 2 train d "$@" --devices cpu:1 --wire shm --bucket 64K
 equal "$(text weights)" "$weights"
 
 # in the table's head
-together 0 2 train d --model cifar-cnn --max-steps 1 --seed 1 --parts 2
+together 0 2 train d --model cifar-cnn --augment "resize(16x16)" --max-steps 1 --seed 1 --parts 2
 grep -q "^ranks    2, started by .*, wire shm$" out || fail "$last: no wire in the head: $(cat out)"
 
 # what cannot be
 millrace=$PWD/wrapped
-set -- --model cifar-cnn --batch 40 --epochs 2 --seed 1 --parts 8 --quiet
+set -- --model cifar-cnn --augment "resize(16x16)" --batch 40 --epochs 2 --seed 1 --parts 8 --quiet
 together 1 2 train d "$@" --wire shm
 err_has "millrace, rank 0: rank 0 (host "; err_has "cannot share memory: they run on different hosts; wire auto uses tcp there"
 millrace=$plain
@@ -71,7 +71,7 @@ steps_are_made() {
 }
 for wire in shm auto; do
     rm -rf run2
-    start 3 train d --model cifar-cnn --batch 40 --epochs 10000 --seed 1 --quiet --wire "$wire" --checkpoint run2 --checkpoint-steps 3
+    start 3 train d --model cifar-cnn --augment "resize(16x16)" --batch 40 --epochs 10000 --seed 1 --quiet --wire "$wire" --checkpoint run2 --checkpoint-steps 3
     steps_are_made
     victim=$(echo "$pids" | awk '{print $2}')
     kill -9 "$victim"
@@ -85,7 +85,7 @@ for wire in shm auto; do
     done
 done
 rm -rf run2
-start 3 train d --model cifar-cnn --batch 40 --epochs 10000 --seed 1 --quiet --wire shm --checkpoint run2 --checkpoint-steps 3
+start 3 train d --model cifar-cnn --augment "resize(16x16)" --batch 40 --epochs 10000 --seed 1 --quiet --wire shm --checkpoint run2 --checkpoint-steps 3
 steps_are_made
 kill -INT "$(echo "$pids" | awk '{print $3}')"
 ended 130
