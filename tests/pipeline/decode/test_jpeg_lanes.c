@@ -201,6 +201,22 @@ static void test_same_coefficients(void **state)
     }
 }
 
+/* More MCUs of a few bits than lanes have records for: they stop anywhere, also between two MCUs. */
+static void test_flat(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        const mrt_coefs_kind flat = SHAPE(1, 2000, 1096, .density = 0, .range = (int)seed, .optimize = true);
+        const mri_block_window some = {100, 110, 60, 136};
+        size_t bytes;
+        uint8_t *data = mrt_coefs_write(&flat, seed, &bytes);
+        check_entries(data, bytes, 16);
+        MRT_EQ(check_levels(data, bytes, NULL, 0, &some), MR_OK);
+        MRT_EQ(check_levels(data, bytes, NULL, 0, NULL), MR_OK);
+        free(data);
+    }
+}
+
 /* Lanes are where they should be: all rows of a photograph, none of one with restart markers or few segments.
  */
 static void test_lanes_decode(void **state)
@@ -385,9 +401,13 @@ static int close_decoder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_coefficients), cmocka_unit_test(test_lanes_decode),
-        cmocka_unit_test(test_damaged_picture),   cmocka_unit_test(test_damaged_entries),
-        cmocka_unit_test(test_skimmed),           cmocka_unit_test(test_wild_tables),
+        cmocka_unit_test(test_same_coefficients),
+        cmocka_unit_test(test_lanes_decode),
+        cmocka_unit_test(test_damaged_picture),
+        cmocka_unit_test(test_damaged_entries),
+        cmocka_unit_test(test_skimmed),
+        cmocka_unit_test(test_wild_tables),
+        cmocka_unit_test(test_flat),
     };
     return cmocka_run_group_tests(tests, open_decoder, close_decoder);
 }

@@ -238,7 +238,8 @@ static bool step_to_record(ahead *s, uint32_t record)
     return step_to(s, log->bit[record], log->at[record], sum);
 }
 
-/* The rest of an MCU, by the lane that stands in it. */
+/* The rest of the walk's MCU, by the lane that logged its start last. A lane that a full log stopped may have
+ * read it and stand at the start of the next one, which is in no log. */
 static bool read_mcu(ahead *s)
 {
     mri_lanes *l = s->l;
@@ -246,9 +247,8 @@ static bool read_mcu(ahead *s)
     const mri_lane_group *g = &l->group[group];
     int32_t sum[MRI_JPEG_ENTRY_COMPONENTS];
     if (s->store && g->at[lane] > last_coef(l, s->lane)) return false;
-    do
+    while (g->state[lane] != 0 || bit_of(g, lane) == s->bit)
         if (g->byte[lane] >= l->byte_limit || !read_symbol(l, group, lane, s->store)) return false;
-    while (g->state[lane] != 0);
     for (uint32_t c = 0; c < MRI_JPEG_ENTRY_COMPONENTS; c++) sum[c] = l->ahead[group].sum[c][lane];
     return step_to(s, bit_of(g, lane), g->at[lane], sum);
 }
