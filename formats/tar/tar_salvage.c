@@ -442,6 +442,7 @@ static int survey(walk *w, mr_error *err)
     w->sums.broken |= !w->sums.vouched;
     if (!rc && w->sums.vouched) rc = check_classes(w, err);
     if (!rc) rc = each_member(w, count_member, err);
+    w->group.beside |= w->no_end && w->least > 0; /* the archive may be cut inside its last sample */
     count_members(w, &w->group);
     w->after_damage = false;
     return rc;

@@ -106,6 +106,11 @@ for at in 0 512 1536; do change "bad/s-000000.tar" $at 8; done
 run 3 repair bad/s out_set; run 0 verify out_set
 run 0 repair bad/s back --from tar --quiet; same_files tar back; rm -rf back
 
+damaged tar # cut between the members of a sample, which then is not whole
+cut_to bad/s-000001.tar $((512 * $(tar tRf tar/s-000001.tar | sed -n 's/^block \([0-9]*\): .*\.cls$/\1/p' | sed -n 3p)))
+run 3 repair bad/s out_set; run 0 verify out_set --quiet
+run 0 repair bad/s back --from tar --quiet; same_files tar back; rm -rf back
+
 damaged tar # two bytes of a name change places: the header's own checksum still matches
 printf rt | dd of=bad/s-000000.tar bs=1 seek=1024 conv=notrunc status=none
 run 1 verify bad --quiet; out_has "s-000000.tar"; out_has "the name of a member is damaged"; out_has "offset 1536"
