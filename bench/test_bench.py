@@ -21,11 +21,12 @@ import peers  # noqa: E402
 import public_scripts  # noqa: E402
 import ratios  # noqa: E402
 import rounds  # noqa: E402
+import set_journey  # noqa: E402
 import storage  # noqa: E402
 
 
 def load_tests(_loader, tests, _pattern):
-    for module in (rounds, ours, peers, ratios, formats, mosaics, chart, storage):
+    for module in (rounds, ours, peers, ratios, formats, mosaics, chart, storage, set_journey):
         tests.addTests(doctest.DocTestSuite(module))
     return tests
 

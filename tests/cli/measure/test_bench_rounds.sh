@@ -44,6 +44,19 @@ grep -q '"row": "absent", "id": "dlio".*no --dlio' storage.json || fail "DLIO, a
 grep -q '"verified": false' storage.json || fail "nobody has verified it"
 out_has "millrace, the folder itself"
 
+last="bench/sets.py" # some steps of it; of a program that does nothing no step is as expected
+python3 "$bench/sets.py" "$millrace" --work . --only F,J,27,32 --json sets.json >out 2>err || fail "it failed"
+out_has "5 of 5 steps as expected"
+equal "$(rows step sets.json)" 5
+equal "$(find . -maxdepth 1 -name 'millrace-sets-*' | wc -l)" 0
+cat >idle <<END
+#!/bin/sh
+case \$1 in synth | export) exec "$millrace" "\$@" ;; esac
+END
+chmod +x idle
+! python3 "$bench/sets.py" ./idle --work . >out 2>err || fail "expected to fail"
+out_has "0 of 42 steps as expected"
+
 last="bench/chart.py"
 python3 "$bench/chart.py" peers.json --svg peers.svg >out 2>err || fail "it failed"
 out_has "millrace, the folder"
