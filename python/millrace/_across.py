@@ -17,6 +17,7 @@ from . import _gpu
 from ._making import Task
 from ._workers import Lost, Processes
 
+_cuda: Any = torch.cuda  # some of whose functions have no types
 _ANY = 1 << 30
 _AHEAD = 2           # batches on the device that nobody has taken
 _UNDER_WAY = 2       # batches whose copies may be queued
@@ -71,8 +72,8 @@ class Crossing:
         """By the thread that computes, whose current device "cuda" means."""
         if self._stream is None:
             if self._device.index is None:
-                self._device = torch.device(self._device.type, torch.cuda.current_device())
-            self._stream = torch.cuda.Stream(self._device)
+                self._device = torch.device(self._device.type, _cuda.current_device())
+            self._stream = _cuda.Stream(self._device)
 
     def send(self, made: Any) -> Sent:
         found: List[Any] = []
@@ -88,7 +89,7 @@ class Crossing:
             C.memmove(buffer.data_ptr() + at, t.data_ptr(), t.nbytes)
         there: List[Any] = list(found)
         blocks: List[Any] = []
-        with torch.cuda.stream(self._stream):
+        with _cuda.stream(self._stream):
             sent = {p[0] for p in plain}
             for k, t in enumerate(found):
                 if k not in sent:
@@ -103,7 +104,7 @@ class Crossing:
                 together = _gpu.send(buffer[first:size], self._device)
                 blocks.append(together)
                 flat += [together[at - first:at - first + p[1].nbytes] for p, at in zip(plain[large:], starts[large:])]
-            over = torch.cuda.Event()
+            over = _cuda.Event()
             over.record(self._stream)
         for (k, t, last), bytes_there in zip(plain, flat):
             out = bytes_there.view(t.dtype).view(t.shape).data  # .data: a change in place of one is none of its neighbours
@@ -114,7 +115,7 @@ class Crossing:
 
     def receive(self, sent: Sent) -> Any:
         """The batch, which torch's current stream waits for."""
-        current = torch.cuda.current_stream(self._device)
+        current = _cuda.current_stream(self._device)
         current.wait_event(sent.over)
         for t in sent.blocks:
             if t.device.type == "cuda":
@@ -183,7 +184,7 @@ class Sender:
     # ------------------------------------------------------------------ the thread
 
     def _choose(self) -> Optional[int]:
-        for number in self._waited:
+        for number in list(self._waited):  # the collector may drop some in this thread
             if number in self._asked:
                 return number
         return next(iter(self._asked), None) if len(self._sent) < self._most else None

@@ -144,7 +144,8 @@ class WorkersMaker(Maker):
                 self._take_asked(under_way)
                 self._pool.begin()
                 for task in [t for t in under_way if self._pool.ready(t)]:
-                    self._give(*under_way.pop(task), self._pool.result(task))
+                    result = self._pool.result(task)
+                    self._give(*under_way.pop(task), result)
             except BaseException as e:  # a worker died
                 for _, request in under_way.values():
                     self._fail(request, e)

@@ -12,6 +12,7 @@ A worker ends when its connection does. One whose parent is gone ends, too, wher
 from __future__ import annotations
 
 import ctypes
+import itertools
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -272,7 +273,7 @@ class _Worker:
         self.number, self.process, self.conn = number, process, conn
         self.lender = Lender()
         self.page: Optional[Memory] = None
-        self.in_hand: Dict[int, Task] = {}
+        self.in_hand: List[int] = []  # numbers of tasks, the first of which it makes; dropped ones, too
 
     def sample(self) -> Optional[int]:
         """Which one it makes."""
@@ -306,19 +307,22 @@ class Processes:
     def __init__(self, job: Job, count: int, context: Any, timeout: float, note: Callable[[str], None]) -> None:
         self.job, self.count, self._timeout, self._note = job, count, timeout, note
         try:
-            self._context = multiprocessing.get_context(context) if context is None or isinstance(context, str) else context
+            self._context: Any = multiprocessing.get_context(context) if context is None or isinstance(context, str) else context
             self._how = self._context.get_start_method()
         except (ValueError, AttributeError):
             raise ArgumentError("multiprocessing_context=%r: expected \"fork\", \"spawn\", \"forkserver\", \"threads\", or a context of "
                                 "multiprocessing" % (context,)) from None
         self._workers: List[_Worker] = []
-        self._pid, self._lock = os.getpid(), threading.RLock()
-        self._asking = threading.Lock()  # of _pending and _next, never held during work; within _lock
-        self._pending: Deque[Tuple[int, Task]] = deque()
+        self._pid, self._lock = os.getpid(), threading.RLock()  # of workers and their connections
+        # Without a lock, as a loop may be dropped by the collector in any thread, wherever that is.
+        self._numbers = itertools.count()
+        self._tasks: Dict[int, Task] = {}        # submitted, and neither delivered nor dropped
+        self._pending: Deque[int] = deque()      # of these, the ones that no worker has; and some that were dropped
+        self._dropped: Deque[int] = deque()      # of which workers were not told
         self._results: Dict[int, Any] = {}
-        self._next, self._closed, self._file_told = 0, False, False
-        self._waker: Any = None  # the ends of a pipe, of a pool that wake() is called of
-        self._waiting = False    # does take() wait for messages?
+        self._closed, self._file_told = False, False
+        self._waker: Any = None  # the ends of a pipe
+        self._awaited = False    # is there a take() that wake() ends the wait of?
 
     # ------------------------------------------------------------------ beginning
 
@@ -328,7 +332,6 @@ class Processes:
             return
         with self._lock:
             if not self._workers:
-                self._waker = self._waker or multiprocessing.Pipe(False)
                 try:
                     self._start()
                 except BaseException:
@@ -336,8 +339,8 @@ class Processes:
                     raise
 
     def wake(self) -> None:
-        """Another thread's take() looks for new tasks."""
-        if self._waiting and self._waker:
+        """take() of another thread looks for tasks that were submitted or dropped."""
+        if self._awaited:
             self._waker[1].send_bytes(b"x")
 
     def _payload(self) -> Any:
@@ -351,6 +354,7 @@ class Processes:
                                 "multiprocessing_context=\"fork\"" % (self._how, type(e).__name__, e)) from e
 
     def _start(self) -> None:
+        self._waker = self._waker or multiprocessing.Pipe(False)
         payload = self._payload()
         for k in range(self.count):
             mine, theirs = self._context.Pipe()
@@ -369,42 +373,54 @@ class Processes:
     # ------------------------------------------------------------------ tasks
 
     def submit(self, task: Task) -> int:
-        with self._asking:
-            number, self._next = self._next, self._next + 1
-            self._pending.append((number, task))
-            return number
+        number = next(self._numbers)
+        self._tasks[number] = task
+        self._pending.append(number)
+        return number
+
+    def drop(self, numbers: List[int]) -> None:
+        """Nobody asks for these any more."""
+        for n in numbers:
+            self._tasks.pop(n, None)
+            self._results.pop(n, None)
+        self._dropped.extend(numbers)
 
     def ask(self, method: str) -> Any:
         """The result of a method of the job, in a worker."""
         with self._lock:
-            with self._asking:
-                number, self._next = self._next, self._next + 1
+            number = next(self._numbers)
             try:
                 if not self._workers:
                     self._start()
-                self._workers[0].in_hand[number] = Task(0, 0, b"")
+                self._tasks[number] = Task(0, 0, b"")
+                self._workers[0].in_hand.append(number)
                 self._workers[0].send("ask", number, method)
             except BaseException:
                 self.stop()
                 raise
-            return self.take(number, lambda: None)[0]
+        return self.take(number, lambda: None)[0]
 
     def _hand_out(self) -> None:
+        dropped = [self._dropped.popleft() for _ in range(len(self._dropped))]
         for w in self._workers:
             w.return_memory()
-        while self._pending:
+            theirs = [n for n in dropped if n in w.in_hand]
+            if theirs:
+                w.send("drop", theirs)
+        while self._pending and self._workers:
             w = min(self._workers, key=lambda w: len(w.in_hand))
             if len(w.in_hand) >= _IN_HAND:
                 return
-            with self._asking:
-                number, task = self._pending.popleft()
-            w.in_hand[number] = task
-            w.send("make", number, task)
+            number = self._pending.popleft()
+            task = self._tasks.get(number)
+            if task is not None:
+                w.in_hand.append(number)
+                w.send("make", number, task)
 
     def begin(self) -> None:
         """Assign samples to workers, without waiting."""
         with self._lock:
-            self._guarded(0)
+            self._exchange()
 
     def connections(self) -> List[Any]:
         """From which there is something to receive when one is ready."""
@@ -416,35 +432,35 @@ class Processes:
 
     def result(self, number: int) -> Any:
         """Of one that is ready: see raise_failed()."""
-        return self._results.pop(number)
+        with self._lock:
+            self._tasks.pop(number, None)
+            result = self._results.pop(number)
+            if isinstance(result, WorkerError):  # its process is gone: all begin anew
+                self.stop()
+                raise result
+            return result
 
     def take(self, number: int, check: Callable[[], None]) -> Tuple[Any, List[Any]]:
-        begun = time.monotonic()
-        while True:
-            with self._lock:
-                if number in self._results:
-                    break
-                check()
-                if self._closed:
-                    raise ClosedError("the loader was closed while a batch was awaited")
-                if not self._knows(number):
-                    raise Lost
-                self._waiting = self._waker is not None
-                self._guarded(0 if self._waiting else _SLICE_S)
-                if self._timeout and time.monotonic() - begun > self._timeout and number not in self._results:
-                    self._late(number)
-                if number in self._results:
-                    break
-            if self._waiting:
+        """(batch, damaged ones); waits for them. Lost: the workers were begun anew."""
+        until = time.monotonic() + self._timeout
+        self._awaited = True
+        try:
+            while True:
+                with self._lock:
+                    check()
+                    if number not in self._tasks:
+                        raise ClosedError("the loader was closed while a batch was awaited") if self._closed else Lost
+                    self._exchange()
+                    if number in self._results:
+                        result = self.result(number)
+                        break
+                    if self._timeout and time.monotonic() > until:
+                        self._late(number)
                 self._wait()
-        with self._lock:
-            self._waiting = False
-            result = self._results.pop(number, None)
-            if result is None:
-                raise Lost
-            self._guarded(0)
+        finally:
+            self._awaited = False
         raise_failed(result)
-        return result
+        return result  # type: ignore[no-any-return]
 
     def _wait(self) -> None:
         """For a message or wake(), while others may submit tasks."""
@@ -454,36 +470,30 @@ class Processes:
         except (OSError, ValueError):
             pass  # a connection was closed meanwhile
 
-    def _knows(self, number: int) -> bool:
-        with self._asking:
-            return any(number in w.in_hand for w in self._workers) or any(p[0] == number for p in self._pending)
-
-    def _guarded(self, wait_s: float) -> None:
-        """An exception on the way, as of Ctrl-C, leaves connections in the middle of a message: workers are begun anew then."""
+    def _exchange(self) -> None:
+        """Tasks go to workers, and their messages are read, as far as there are some. An exception on the way, as of Ctrl-C, leaves
+        connections in the middle of a message: workers are begun anew then."""
         try:
             if not self._workers:
                 self._start()
-            self._pump(wait_s)
+            self._try_to_hand_out()
+            connections: Dict[Any, _Worker] = {w.conn: w for w in self._workers}
+            for conn in multiprocessing.connection.wait(list(connections), 0):
+                w = connections[conn]
+                try:
+                    self._receive(w, pickle.loads(w.conn.recv_bytes()))
+                except (EOFError, ConnectionResetError):
+                    self._died(w)
+            self._try_to_hand_out()
         except BaseException:
             self.stop()
             raise
 
-    def _pump(self, wait_s: float) -> None:
+    def _try_to_hand_out(self) -> None:
         try:
             self._hand_out()
         except (BrokenPipeError, ConnectionResetError):
-            pass  # it is found below
-        connections = {w.conn: w for w in self._workers}
-        for conn in multiprocessing.connection.wait(list(connections), wait_s):
-            w = connections[conn]  # type: ignore[index]
-            try:
-                self._receive(w, pickle.loads(w.conn.recv_bytes()))
-            except (EOFError, ConnectionResetError):
-                self._died(w)
-        try:
-            self._hand_out()
-        except (BrokenPipeError, ConnectionResetError):
-            pass
+            pass  # a worker is dead, which whoever receives from it finds
 
     def _receive(self, w: _Worker, message: Any) -> None:
         kind = message[0]
@@ -494,15 +504,14 @@ class Processes:
             return
         number = message[1]
         if kind == "gone":
-            w.in_hand.pop(number, None)
+            w.in_hand.remove(number)
             return
         if kind == "failed":
             _, _, sample, where, data, trace = message
             failed = _Failed(sample, "%s, in worker process %d" % (where, w.number), pickle.loads(data) if data else None, trace)
             if number is None:
                 raise_of(None, where, failed.error, trace)
-            if w.in_hand.pop(number, None) is not None:
-                self._results[number] = failed
+            self._keep(w, number, failed)
             return
         self._done(w, *message[1:])
 
@@ -523,30 +532,29 @@ class Processes:
             w.lender.idle.append(where[0])
         else:
             data = where
-        if w.in_hand.pop(number, None) is not None:  # else it is not wanted any more, and its memory is idle
-            self._results[number] = unpack(data, lending.__getitem__), bad
+        self._keep(w, number, (unpack(data, lending.__getitem__), bad))
 
-    def drop(self, numbers: List[int]) -> None:
-        """Nobody asks for these any more."""
-        with self._lock:
-            gone = set(numbers)
-            with self._asking:
-                self._pending = deque(p for p in self._pending if p[0] not in gone)
-            for n in numbers:
-                self._results.pop(n, None)
-            for w in self._workers:
-                theirs = [n for n in w.in_hand if n in gone]
-                if theirs:
-                    for n in theirs:
-                        w.in_hand[n] = None  # type: ignore[assignment]
-                    try:
-                        w.send("drop", theirs)
-                    except OSError:
-                        pass  # it is dead, which is found by whoever waits for it
+    def _keep(self, w: _Worker, number: int, result: Any) -> None:
+        """The result of a task, until it is asked for."""
+        w.in_hand.remove(number)
+        self._results[number] = result
+        if number not in self._tasks:  # it was dropped
+            self._results.pop(number, None)
 
     # ------------------------------------------------------------------ ends
 
     def _died(self, w: _Worker) -> None:
+        """A worker's end is the result of the task that it had begun; others may come to theirs."""
+        e = self._death_of(w)
+        self._workers.remove(w)
+        w.conn.close()
+        begun, rest = w.in_hand[:1], w.in_hand[1:]
+        if w.page is None or not begun or begun[0] not in self._tasks:
+            raise e
+        self._results[begun[0]] = e
+        self._pending.extendleft(reversed(rest))
+
+    def _death_of(self, w: _Worker) -> WorkerError:
         w.process.join(2)
         code, sample = w.process.exitcode, w.sample()
         if code is not None and code < 0:
@@ -567,11 +575,11 @@ class Processes:
         elif sample is not None:
             at = "while it made sample %d" % sample
         else:
-            numbers = [n for t in w.in_hand.values() if t for n in t.numbers()][:8]
+            numbers = [k for n in w.in_hand if n in self._tasks for k in self._tasks[n].numbers()][:8]
             at = "while it put a batch together (samples %s, ...)" % ", ".join(map(str, numbers)) if numbers else "between two batches"
         e = WorkerError("worker process %d (pid %d) %s %s%s" % (w.number, w.process.pid, how, at, hint))
         e.sample = sample
-        raise e
+        return e
 
     def _late(self, number: int) -> None:
         having = next((w for w in self._workers if number in w.in_hand), None)
@@ -588,8 +596,9 @@ class Processes:
             return
         with self._lock:
             workers, self._workers = self._workers, []
-            with self._asking:
-                self._pending.clear()
+            self._tasks.clear()
+            self._pending.clear()
+            self._dropped.clear()
             self._results.clear()
             for w in workers:
                 w.conn.close()

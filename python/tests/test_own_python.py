@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import millrace
 import pytest
@@ -90,6 +91,19 @@ def test_resume_and_ranks():
     assert same(joined, whole[:5])
 
 
+def test_an_epoch_of_many_batches():
+    """Workers have orders of some of them only, wherever an iteration begins, and also after one that was dropped."""
+    with mt.Loader(Drawn(), 1, shuffle=True, seed=3) as loader:
+        want = [all_of(loader) for _ in range(2)]
+    with mt.Loader(Drawn(), 1, shuffle=True, seed=3, **FORK) as loader:
+        it = iter(loader)
+        got = [next(it) for _ in range(17)]
+        it.skip_to(3)
+        assert same([next(it) for _ in range(30)], want[0][3:33]) and same(got, want[0][:17])
+        it.close()
+        assert same(all_of(loader), want[1])
+
+
 def test_iterations_within_iterations():
     with mt.Loader(Drawn(), 8, shuffle=True, seed=3, **FORK) as loader:
         want = all_of(loader)
@@ -167,6 +181,46 @@ def test_a_worker_that_dies(how):
         assert {"kill": "SIGKILL", "exit": "status 3", "segfault": "SIGSEGV"}[how] in str(e.value)
         data.which = set()
         assert had <= 12 and torch.cat([x for x, _ in it])[:, 0, 0].tolist() == list(range(had, 40))  # workers that are begun anew go on
+
+
+class Outlived(Drawn):
+    """Sample 1 waits until the process that has sample 4 is gone."""
+
+    def __init__(self, folder):
+        super().__init__(16)
+        self.path = os.path.join(folder, "pid")
+
+    def __getitem__(self, k):
+        if k == 4:
+            with open(self.path + ".new", "w") as f:
+                f.write(str(os.getpid()))
+            os.rename(self.path + ".new", self.path)
+            os.kill(os.getpid(), signal.SIGKILL)
+        while k == 1 and not (os.path.exists(self.path) and ended(int(open(self.path).read()))):
+            time.sleep(0.01)
+        return torch.full((2,), float(k)), k
+
+
+def test_a_dead_worker_takes_no_earlier_batch_with_it(tmp_path):
+    with mt.Loader(Outlived(str(tmp_path)), 4, **FORK) as loader:
+        it = iter(loader)
+        assert next(it)[1].tolist() == [0, 1, 2, 3]
+        with pytest.raises(millrace.WorkerError, match="SIGKILL while it made sample 4"):
+            next(it)
+        it.skip_to(2)
+        assert torch.cat([y for _, y in it]).tolist() == list(range(8, 16))
+
+
+def test_a_loop_that_is_dropped_waits_for_no_lock():
+    """The collector may drop it anywhere, also where another thread reads messages of workers."""
+    with mt.Loader(Drawn(), 8, **FORK) as loader:
+        it = iter(loader)
+        next(it)
+        with loader._makers.pool._pool._lock:
+            dropping = threading.Thread(target=it.close)
+            dropping.start()
+            dropping.join()
+        assert len(list(loader)) == 5
 
 
 def test_targets_of_every_kind():
