@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """The cost of the Python door: batches through Python and through the C loader alone, in turns on the same cores.
 
-python_door.py --data PHOTOS [--records FILE.mrec ...] [--rounds 5] [--seconds 3] [--workers 2] [--only rates,costs,next,rival,operation,own,augmented] [--json]
+python_door.py --data PHOTOS [--records FILE.mrec ...] [--rounds 5] [--seconds 3] [--workers 2] [--only rates,costs,next,made,rival,operation,own,augmented] [--json]
 
 For each batch size and each form of the data: samples per second of `millrace bench loader` (the command of the same package),
 of a loop over millrace.Loader that makes a NumPy array of every batch, and their ratio, medians over the rounds; the range of
 the ratios stands beside. The same for a second of processor time of all threads, which other programs disturb less (the
 command's start is in it, Python's is not). Then microseconds of the consumer's processor time: of a batch that is ready, from
 the call to the arrays; of one export to each array library that can be imported. With PyTorch
-the same for every dtype and memory_format of millrace.torch.Loader, after a pause in which other programs used the caches (next).
+the same for every dtype and memory_format of millrace.torch.Loader, after a pause in which other programs used the caches (next), and for
+batches that worker processes make of a Python object, in host memory and on a GPU, or without one on a device whose copies are done at
+once (made).
 Then the cost of a Python function in an augmentation, for each picture. With PyTorch and torchvision also DataLoader with as many worker processes, and millrace.torch.Loader with
 its floats, a Dataset of PIL and torchvision by worker processes of both (own), and a function of Python's own after the augmentation (augmented). No figure means anything alone: all of them are of one run on one machine.
 """
@@ -221,6 +223,82 @@ def next_costs(data, a):
     return out
 
 
+class Noise:
+    """Finished tensors, so that a sample costs nothing."""
+
+    def __init__(self, dtype):
+        import torch
+        self.picture = torch.randint(0, 255, (3, 224, 224)).to(dtype)
+
+    def __len__(self):
+        return 64 * 60
+
+    def __getitem__(self, k):
+        return self.picture, k
+
+
+def channels_last(samples):
+    import torch
+    images, targets = torch.utils.data.default_collate(samples)
+    return images.contiguous(memory_format=torch.channels_last), targets
+
+
+class NoGpu:
+    """Stands for a stream, an event, and what PyTorch's functions of streams return, where there is no GPU."""
+
+    def __init__(self, *_):
+        pass
+
+    def nothing(self, *_):
+        pass
+
+    record = wait_event = synchronize = __exit__ = nothing
+
+    def query(self):
+        return True
+
+    def __enter__(self):
+        return self
+
+
+def without_gpu():
+    """Copies to a GPU become copies within host memory."""
+    import torch
+    from millrace import _gpu
+    _gpu.send, _gpu.pinned = lambda host, device: host.clone(), lambda size: torch.empty(size, dtype=torch.uint8)
+    for name in "Stream", "stream", "current_stream", "Event":
+        setattr(torch.cuda, name, NoGpu)
+    torch.cuda.current_device = lambda: 0
+
+
+def made_costs(a):
+    """Microseconds of the consumer's processor time for next() with a ready batch that worker processes made: medians, and the most, which
+    is a call that takes the orders of 16 batches. The consumer sleeps before each one."""
+    import torch
+    import millrace.torch
+    out, device = {}, "cuda"
+    if not torch.cuda.is_available():
+        without_gpu()
+        device = "cuda, pretended"
+    for where in None, "cuda":
+        for dtype in torch.float32, torch.float16, torch.bfloat16, torch.uint8:
+            for collate in None if dtype.is_floating_point else torch.utils.data.default_collate, channels_last:
+                times = []
+                with millrace.torch.Loader(Noise(dtype), 64, num_workers=a.workers, device=where, collate_fn=collate) as loader:
+                    it = iter(loader)
+                    next(it)
+                    for _ in range(4 * a.rounds):
+                        time.sleep(0.3)
+                        begun = time.thread_time()
+                        batch = next(it)
+                        times.append((time.thread_time() - begun) * 1e6)
+                        del batch
+                name = "next() of %s, %s, by worker processes, %s" % (
+                    str(dtype)[6:], "channels_last" if collate is channels_last else "contiguous", device if where else "in host memory")
+                out[name], out[name + ": the most"] = statistics.median(times), max(times)
+    return out
+
+
 def operation_cost(data, a):
     """Microseconds of wall time that calling a Python function costs each picture: of a function that does nothing, by one
     worker."""
@@ -239,7 +317,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--data", required=True)
     p.add_argument("--records", nargs="*", default=[], help="record files of the same pictures")
-    p.add_argument("--only", default="rates,costs,next,rival,operation,own,augmented")
+    p.add_argument("--only", default="rates,costs,next,made,rival,operation,own,augmented")
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--seconds", type=float, default=3)
     p.add_argument("--workers", type=int, default=2)
@@ -253,9 +331,9 @@ def main():
             c, python = turns(a, lambda: c_rate(data, batch, a), lambda: python_rate(data, batch, a))
             rows.append({"data": os.path.basename(data), "batch": batch, "wall": compare(python, c, 0), "processor": compare(python, c, 1)})
     costs = small_costs((a.records or [a.data])[0], a) if "costs" in wanted else {}
-    if "next" in wanted:
+    for name, measured in (("next", lambda: next_costs((a.records or [a.data])[0], a)), ("made", lambda: made_costs(a))):
         try:
-            costs.update(next_costs((a.records or [a.data])[0], a))
+            costs.update(measured() if name in wanted else {})
         except ImportError as e:
             print("SKIP: next() of millrace.torch.Loader: %s" % e, file=sys.stderr)
     if "operation" in wanted:

@@ -1,7 +1,6 @@
 """A data set whose batches Python makes: the library says which samples come when, to which rank."""
 from __future__ import annotations
 
-import array
 import ctypes as C
 import sys
 import zlib
@@ -18,6 +17,7 @@ from ._structs import mr_field, mr_own_config
 from ._workers import Here, Lost, Processes, Threads
 
 _PIXELS = 3
+_AT_ONCE = 16  # orders of batches that are taken from the library: after a pause the first costs as much as the others together
 _SIMPLE = (int, float, str, bytes, bool, type(None))
 
 
@@ -119,18 +119,30 @@ class MadePass(Pass):
 
     def __init__(self, loader: Any, epoch: int, step: int, before: int) -> None:
         super().__init__(loader, epoch, step, before)
-        self._ahead: Deque[Tuple[int, int, bool]] = deque()  # number of the task, step, is it the last one?
-        self._asked_all = False
+        self._ahead: Deque[Tuple[int, int, bool]] = deque()     # number of the task, step, is it the last one?
+        self._orders: Deque[Tuple[Task, int, bool]] = deque()   # not yet submitted
+        self._ordered_all = False
         if all(not p._ahead for p in loader._under_way() if p is not self):
             loader._makers.renew(loader._order)
 
+    def _take_orders(self) -> None:
+        for _ in range(_AT_ONCE):
+            if self._ordered_all:
+                return
+            b = self._stream.next()
+            task = Task(b.epoch, b.step * self._loader.batch + b.first, C.string_at(b.ids.data_ptr, 8 * b.count))
+            self._orders.append((task, b.step, b.last))
+            self._ordered_all = b.last
+
     def _fill(self) -> None:
         makers = self._loader._makers
-        while len(self._ahead) < makers.ahead and not self._asked_all:
-            b = self._stream.next()
-            task = Task(b.epoch, b.step * self._loader.batch + b.first, array.array("Q", b.ids.tolist()).tobytes())
-            self._ahead.append((makers.pool.submit(task), b.step, b.last))
-            self._asked_all = b.last
+        while len(self._ahead) < makers.ahead:
+            if not self._orders:
+                self._take_orders()
+            if not self._orders:
+                return
+            task, step, last = self._orders.popleft()
+            self._ahead.append((makers.pool.submit(task), step, last))
 
     def __next__(self) -> Any:
         loader = self._loader
@@ -162,7 +174,8 @@ class MadePass(Pass):
 
     def _forget(self) -> None:
         """Batches under way are dropped; the position is after the last delivered batch."""
-        ahead, self._ahead, self._asked_all = self._ahead, deque(), False
+        ahead, self._ahead, self._ordered_all = self._ahead, deque(), False
+        self._orders.clear()
         if ahead:
             self._loader._makers.pool.drop([number for number, _, _ in ahead])
         if not self._loader._closed:
