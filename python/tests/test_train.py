@@ -130,6 +130,22 @@ def test_a_stopped_run_goes_on_to_the_same_weights(digits, whole, tmp_path):
         assert end["weights"] == whole["end"]["weights"] and end["complete"]
 
 
+def test_delayed_updates(digits, whole, tmp_path):
+    """The first batch changes no weights before the second one is through; a stopped run goes on to the same weights."""
+    def losses(lr=0.1, **more):
+        steps = []
+        result = millrace.train(digits, epochs=1, optimizer="sgd", on_step=lambda s: steps.append(s["loss"]), **dict(REAL, val="none", lr=lr, **more))
+        return steps, result
+    initial, _ = losses(lr=1e-30)
+    steps, result = losses(sync="delayed")
+    assert steps[:2] == initial[:2] and steps[2] != initial[2] and result.start["sync"] == "delayed"
+    losses(sync="delayed", checkpoint=tmp_path / "run", max_steps=3)
+    with pytest.raises(millrace.Error, match="sync"):
+        losses(sync="sync", checkpoint=tmp_path / "run", resume=True)
+    rest, resumed = losses(checkpoint=tmp_path / "run", resume=True)
+    assert rest == steps[3:] and resumed.weights == result.weights and resumed.start["sync"] == "delayed"
+
+
 def test_evaluate_and_predict_are_the_commands(digits, whole, tmp_path):
     found = millrace.evaluate(whole["folder"], digits, devices="cpu")
     theirs = command("eval", digits, "--checkpoint", whole["folder"], "--devices", "cpu", "--json")[-1]
