@@ -254,6 +254,40 @@ def test_processes_that_torch_spawned(shapes, tmp_path):
     assert [a[2] + b[2] for a, b in zip(got[0]["seen"], got[1]["seen"])] == want
 
 
+JOINED = """
+import json, os, sys
+import torch, millrace.torch, probe
+from torch.distributed.algorithms.join import Join
+data, out = sys.argv[1:3]
+torch.distributed.init_process_group("gloo")
+rank = torch.distributed.get_rank()
+loader = probe.Loader(data, batch=13, augment="rrc(32)", training=True, seed=3, workers=1)
+net = torch.nn.parallel.DistributedDataParallel(probe.network())
+optimizer = torch.optim.SGD(net.parameters(), 0.01)
+for epoch in range(2):
+    with Join([net]):
+        for k, (images, target) in enumerate(loader):
+            if (rank, epoch, k) == (1, 0, 4):
+                break
+            optimizer.zero_grad()
+            probe.loss_of(net, images, target).backward()
+            optimizer.step()
+probe.write_down(out, rank, loader, net)
+torch.distributed.destroy_process_group()
+probe.leave()
+"""
+
+
+def test_join_of_ranks_with_unequal_shares(shapes, tmp_path):
+    """Shares of 6 and 7 samples, 1 and 2 of the last batch; and a rank that leaves an epoch early takes part in the next."""
+    first, second = Bench(tmp_path, shapes, JOINED, TORCHRUN).run("whole")
+    assert first["weights"] == second["weights"]
+    assert [len(ids) for _, _, ids in first["seen"]] == ([6] * 9 + [1]) * 2
+    assert [len(ids) for _, _, ids in second["seen"]] == [7] * 5 + [7] * 9 + [2]
+    want = [b.ids.tolist() for b in millrace.Loader(shapes, batch=13, augment="rrc(32)", training=True, seed=3, epochs=2, rank=0, world=1)]
+    assert [a[2] + b[2] for a, b in zip(first["seen"][10:], second["seen"][5:])] == want[10:]
+
+
 # ---------------------------------------------------------------------- loaders for validation, batches left out
 
 VALIDATED = """
