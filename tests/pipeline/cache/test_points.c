@@ -72,6 +72,21 @@ static void batches_are_the_same(void **state)
     mr_source_close(src);
 }
 
+/* Crops of pictures that are large enough for lanes to read ahead leave the same points. */
+static void crops_read_ahead_leave_points(void **state)
+{
+    (void)state;
+    mr_source *src = mrt_source(mrt_folder_set("ahead", 1, 8, 500, true));
+    mri_points_counts s;
+    uint64_t memory;
+    mr_loader_config cfg = settings(0);
+    const mr_digest expected = run(src, &cfg, &s, &memory);
+    cfg = settings(UINT64_C(1) << 30);
+    MRT_TRUE(mrt_same_batches(expected, run(src, &cfg, &s, &memory)));
+    MRT_EQ(s.pictures, 8);
+    mr_source_close(src);
+}
+
 static void a_part_is_kept_where_all_have_no_room(void **state)
 {
     (void)state;
@@ -207,6 +222,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batches_are_the_same),
+        cmocka_unit_test(crops_read_ahead_leave_points),
         cmocka_unit_test(a_part_is_kept_where_all_have_no_room),
         cmocka_unit_test(nothing_is_kept_without_use),
         cmocka_unit_test(other_bytes_have_none),

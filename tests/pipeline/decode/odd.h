@@ -37,6 +37,8 @@ typedef struct mrt_odd_case {
 /* Each ends with a case without a name. */
 extern const mrt_odd_case mrt_odd_jpeg[], mrt_odd_jpeg_damage[], mrt_odd_png[], mrt_odd_other[],
     mrt_odd_exif[], mrt_odd_kinds[], mrt_odd_webp[], mrt_odd_tiff[];
+/* For the library's test alone: too large for many copies on disk. */
+extern const mrt_odd_case mrt_odd_large[];
 
 typedef struct mrt_odd_group {
     const char *name;

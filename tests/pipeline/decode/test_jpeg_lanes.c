@@ -172,6 +172,36 @@ static void check_entries(const uint8_t *data, size_t bytes, uint32_t gap)
     free(plain);
 }
 
+/* Entry points that crops leave behind, with every level: those of the whole picture, or its verdict. */
+static void check_noted(const uint8_t *data, size_t bytes, const mri_block_window *window)
+{
+    const mri_simd_level before = mri_simd();
+    void *expected = NULL;
+    size_t expected_bytes = 0;
+    mri_simd_use(MRI_SIMD_PLAIN);
+    const int whole = mri_jpeg_entries_build(entropy, data, bytes, &expected, &expected_bytes, NULL);
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(levels); k++) {
+        outcome o = {.err = MR_ERROR_INIT};
+        const mri_jpeg_frame *f;
+        void *noted = NULL;
+        size_t noted_bytes = 0;
+        if (!mri_simd_use(levels[k])) continue;
+        if (mri_entropy_open(entropy, data, bytes, NULL, 0, &f, &o.err) == MR_OK &&
+            mri_entropy_note(entropy)) {
+            MRT_OK(mri_entropy_window(entropy, window, &o.err), &o.err);
+            o.rc = decode_rows(f, window, &o);
+            if (o.rc == MR_OK) o.rc = mri_entropy_noted(entropy, &noted, &noted_bytes, &o.err);
+            MRT_EQ(o.rc, whole);
+            MRT_EQ(noted_bytes, expected_bytes);
+            if (whole == MR_OK) assert_memory_equal(noted, expected, expected_bytes);
+        }
+        outcome_free(&o);
+        free(noted);
+    }
+    mri_simd_use(before);
+    free(expected);
+}
+
 static void test_same_coefficients(void **state)
 {
     (void)state;
@@ -194,6 +224,7 @@ static void test_same_coefficients(void **state)
                 draw_window(&layout.frame, &seed, w);
                 MRT_OK(check_levels(data, bytes, entries, entries_bytes, w), &err);
                 MRT_OK(check_levels(data, bytes, NULL, 0, w), &err);
+                if (g == 0) check_noted(data, bytes, w);
             }
             free(entries);
         }
@@ -280,6 +311,7 @@ static void test_damaged_picture(void **state)
             const int rc = check_levels(bad, bytes, entries, entries_bytes, turn & 1 ? w : NULL);
             check_levels(bad, bytes, NULL, 0, turn & 1 ? w : NULL);
             check_entries(bad, bytes, gaps[turn % 3]);
+            if (turn % 4 == 1) check_noted(bad, bytes, w);
             good += rc == MR_OK;
             refused += rc != MR_OK;
         }

@@ -1,6 +1,7 @@
 /* odd pictures: each one of the table through every way to decode it: in full, as a check, resized whole, and
  * as crops, with our pixels and with libjpeg's. All give the same verdict, or say why not; what decodes has
  * the right pixels. */
+#include "base/simd.h"
 #include "base/util.h"
 #include "mrt.h"
 #include "pipeline/augment/augment.h"
@@ -100,11 +101,11 @@ static void right_pixels(const mrt_odd_case *c, const mrt_odd *o, mr_pixels pixe
         mr_image_free(&other);
     }
     if (h.type == MR_TYPE_JPEG && h.orientation == 1 && !(c->flags & (MRT_ODD_CMYK | MRT_ODD_OWN))) {
-        uint8_t *rgb = mrt_plain_decode(o->data, o->bytes, 3);
-        const double far = apart(found.pixels, rgb, (size_t)found.width * found.height * 3);
+        uint8_t *plain = mrt_plain_decode(o->data, o->bytes, (int)found.channels);
+        const double far = apart(found.pixels, plain, (size_t)found.width * found.height * found.channels);
         const double most = pixels == MR_PIXELS_LIBJPEG ? 0 : c->flags & MRT_ODD_ROUGH ? 20 : 1.5;
         if (far > most) wrong("%.2f from libjpeg's pixels", far);
-        free(rgb);
+        free(plain);
         if (c->flags & MRT_ODD_ROUGH) { /* its luma is not */
             mr_image gray;
             uint8_t *luma = mrt_plain_decode(o->data, o->bytes, 1);
@@ -236,6 +237,16 @@ static void damaged_jpegs(void **state)
     all_of(mrt_odd_jpeg_damage);
 }
 
+/* Every instruction set: lanes decode with one of them. */
+static void large_jpegs(void **state)
+{
+    (void)state;
+    const mri_simd_level before = mri_simd();
+    for (int level = MRI_SIMD_PLAIN; level <= MRI_SIMD_NEON; level++)
+        if (mri_simd_use((mri_simd_level)level)) all_of(mrt_odd_large);
+    mri_simd_use(before);
+}
+
 static void pngs(void **state)
 {
     (void)state;
@@ -286,9 +297,10 @@ static void orientations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(jpegs),       cmocka_unit_test(damaged_jpegs), cmocka_unit_test(pngs),
-        cmocka_unit_test(other_files), cmocka_unit_test(kinds),         cmocka_unit_test(webps),
-        cmocka_unit_test(tiffs),       cmocka_unit_test(orientations),  cmocka_unit_test(any_order),
+        cmocka_unit_test(jpegs),     cmocka_unit_test(damaged_jpegs), cmocka_unit_test(large_jpegs),
+        cmocka_unit_test(pngs),      cmocka_unit_test(other_files),   cmocka_unit_test(kinds),
+        cmocka_unit_test(webps),     cmocka_unit_test(tiffs),         cmocka_unit_test(orientations),
+        cmocka_unit_test(any_order),
     };
     return mrt_run(tests);
 }
