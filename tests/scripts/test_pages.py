@@ -76,6 +76,12 @@ class Comments(unittest.TestCase):
         self.assertEqual(load("header_comments").marked(text),
                          "/** @file\n * x.h: all. */\n/** f ..\\ g\n * \\\\xNN */\nint f(void);\nint a; /**< one */\n")
 
+    def test_names_headings_and_rows(self):
+        text = "/* millrace/x.h: all. */\n/* ---- part ---- */\n/* f.\n *\n * MR_OK      good,\n *            or so\n * other < 0  bad */\nint f(void);\n"
+        self.assertEqual(load("header_comments").marked(text),
+                         "/** @file\n * all. */\n/* ---- part ---- */\n/** f.\n *\n * - <b>MR_OK</b> good,\n *            or so\n"
+                         " * - <b>other &lt; 0</b> bad */\nint f(void);\n")
+
 
 if __name__ == "__main__":
     unittest.main()
