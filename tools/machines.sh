@@ -87,7 +87,7 @@ run_one() { # NAME
         ;;
     no-dnnl) MACHINE_ROOT_FIRST=$install machine trixie "$(build build/release -DMILLRACE_TESTS=ON -DMILLRACE_DNNL=OFF) && $tests" ;;
     packages)
-        MACHINE_ROOT_FIRST="$install && millrace_install git dpkg-dev debhelper dh-python lintian" machine trixie \
+        MACHINE_ROOT_FIRST="$install && millrace_install git build-essential debhelper dh-python lintian" machine trixie \
             "tools/release.sh /tmp/release source deb && MILLRACE_DIST=/tmp/release/dist sh packaging/try.sh deb container"
         ;;
     kernels)

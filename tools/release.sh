@@ -10,7 +10,8 @@
 #   sbom        millrace-VERSION.cdx.json: the dependencies of the programs and of the wheel, with versions (CycloneDX 1.5)
 #   --twice     make everything a second time, and compare: exit status 1 where a byte differs
 # The artefacts come to FOLDER/dist, with SHA256SUMS; FOLDER/work is kept for the next time. Their times are the time of the commit.
-# Needs debhelper, dh-python and lintian for deb; a package index for sdist and wheel, and what python/manylinux/build.sh lists.
+# Needs build-essential, debhelper, dh-python and lintian for deb; for sdist and wheel a package index and the packages that
+# python/manylinux/build.sh lists.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 twice=""
@@ -20,7 +21,7 @@ if [ "${1-}" = --twice ]; then
 fi
 case ${1-} in
 "" | -*)
-    sed -n '4,14s/^# \{0,1\}//p' "$0" >&2
+    sed -n '4,15s/^# \{0,1\}//p' "$0" >&2
     exit 2
     ;;
 esac
@@ -105,8 +106,8 @@ lay_debian() { # WHERE
 }
 
 make_deb() {
-    for tool in dh dh_python3 lintian; do
-        command -v $tool >/dev/null || fail "$tool is missing (apt install debhelper dh-python lintian)"
+    for package in build-essential debhelper dh-python lintian; do
+        dpkg -s $package >/dev/null 2>&1 || fail "$package is missing (apt install build-essential debhelper dh-python lintian)"
     done
     rm -rf "$work/deb"
     lay_debian "$work/deb/millrace-$version"
