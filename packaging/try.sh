@@ -6,7 +6,6 @@ set -eu
 checkout=$(cd "$(dirname "$0")/.." && pwd)
 dist=$(cd "${MILLRACE_DIST:-$checkout/../files}" && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/millrace-try-XXXXXX")
-cd "$work"
 
 fetch() {
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" >"$work/apt.log" 2>&1 || {
@@ -130,6 +129,8 @@ for part; do
         ;;
     esac
     echo "== $part"
+    mkdir "$work/$part"
+    cd "$work/$part"
     "try_$part"
 done
 rm -rf "$work"
