@@ -142,8 +142,8 @@ def tables(rows):
     run = of_kind(rows, "run")[0]
     labels = {row["id"]: row["label"] for row in of_kind(rows, "contestant")}
     labels["best-jpeg"] = "the fastest other loader on JPEG, round by round"
-    data = ", ".join(f"{told['pictures']:,} {job} ({told['bytes'] / told['pictures'] / 1e3:.1f} kB), batch {told['batch']}"
-                     for job, told in run["data"].items())
+    data = ", ".join(f"{about['pictures']:,} {job} ({about['bytes'] / about['pictures'] / 1e3:.1f} kB), batch {about['batch']}"
+                     for job, about in run["data"].items())
     parts = [[f"{machine_words(run)}; {data}; {run['rounds']} rounds of {run['seconds_a_turn']:g} s a turn."]]
     if run["bench"] == "peers":
         parts.append(contestants_table(rows))

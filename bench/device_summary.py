@@ -289,10 +289,10 @@ def section_of(name, cases, raw):
     status = status_of(cases, checks)
     if status == "failed" and name in OPTIONAL:
         status = "incomplete"
-    told = [{"name": c["name"], "absent": c["absent"]} if "absent" in c else
+    runs = [{"name": c["name"], "absent": c["absent"]} if "absent" in c else
             {"name": c["name"], "command": c["command"], "status": c["status"], "seconds": c["seconds"],
              **({"said": (c["stderr"].strip() or c["stdout"].strip()).splitlines()[-5:]} if c["status"] else {})} for c in cases]
-    return {"status": status, "seconds": round(sum(c.get("seconds") or 0 for c in cases), 1), "checks": checks, "figures": figures, "cases": told}
+    return {"status": status, "seconds": round(sum(c.get("seconds") or 0 for c in cases), 1), "checks": checks, "figures": figures, "cases": runs}
 
 
 def claim(text, found, holds):
@@ -371,16 +371,16 @@ def text_rows(name, f):
         yield from (f"  {kind}: {said}" for kind, said in f.items())
 
 
-def page(told):
-    title = f"millrace device suite on {told['device']}"
-    if told["emulated"]:
+def page(summary):
+    title = f"millrace device suite on {summary['device']}"
+    if summary["emulated"]:
         title += " (EMULATED: shows that everything runs, and no speed)"
-    elif told["quick"]:
+    elif summary["quick"]:
         title += " (quick: shows that everything runs, and no speed)"
-    lines = [title, f"{told['millrace'] or ''}; {told['seconds']} s"]
-    if told["drawn_data"]:
-        lines.append("pictures were drawn, not photographed: " + ", ".join(told["drawn_data"]))
-    for name, section in told["sections"].items():
+    lines = [title, f"{summary['millrace'] or ''}; {summary['seconds']} s"]
+    if summary["drawn_data"]:
+        lines.append("pictures were drawn, not photographed: " + ", ".join(summary["drawn_data"]))
+    for name, section in summary["sections"].items():
         lines += ["", f"{name}: {section['status']} ({section['seconds']} s)", *text_rows(name, section["figures"])]
         lines += [f"  {'ok  ' if c['ok'] else 'WRONG'} {c['name']}: {json.dumps(c['found'])}, expected {c['expected']}" for c in section["checks"]]
         for case in section["cases"]:
@@ -388,10 +388,10 @@ def page(told):
                 lines.append(f"  not run: {case['name']}: {case['absent']}")
             elif case["status"]:
                 lines.append(f"  FAILED: {case['name']}: exit status {case['status']}: {' | '.join(case['said'][-2:])}")
-    if told["claims"]:
+    if summary["claims"]:
         lines += ["", "claims"]
         lines += [f"  {'not measured' if c['held'] is None else 'held' if c['held'] else 'fell short':<13} {c['claim']}"
-                  f"{'' if c['found'] is None else ': ' + (c['found'] if isinstance(c['found'], str) else format(c['found'], '.4g'))}" for c in told["claims"]]
+                  f"{'' if c['found'] is None else ': ' + (c['found'] if isinstance(c['found'], str) else format(c['found'], '.4g'))}" for c in summary["claims"]]
     return "\n".join(lines) + "\n"
 
 
@@ -405,15 +405,15 @@ def main():
     if len(sys.argv) != 3:
         print(__doc__.split("\n\n")[1], file=sys.stderr)
         return 2
-    told = summarise(sys.argv[1])
+    summary = summarise(sys.argv[1])
     with open(os.path.join(sys.argv[2], "device_suite.json"), "w", encoding="utf-8") as f:
-        json.dump(told, f, indent=1)
+        json.dump(summary, f, indent=1)
         f.write("\n")
-    text = page(told)
+    text = page(summary)
     with open(os.path.join(sys.argv[2], "device_suite.txt"), "w", encoding="utf-8") as f:
         f.write(text)
     print(text, end="")
-    return 1 if any(section["status"] == "failed" for section in told["sections"].values()) else 0
+    return 1 if any(section["status"] == "failed" for section in summary["sections"].values()) else 0
 
 
 if __name__ == "__main__":

@@ -86,7 +86,7 @@ def faults(slow_file):
               options=["--prefetch", "1"], slack=1.3, judge=replay_agrees),
         Fault("slow device", "one of four devices takes twice as long for a step", ["compute-bound"],
               devices="sim:4,step={:.3f}ms,slow={:.3f}ms", step_ms=LONG, judge=slow_device_is_named),
-        Fault("one worker", "one worker for batches of 256, of which the device could take four times as many as it makes",
+        Fault("one worker", "one worker for batches of 256; the device could take four times its rate",
               ["input-bound"], workers=1, batch=256, slack=4),
         Fault("remote", "a server sleeps 50 ms before each answer, and is asked for one range at a time", ["storage-bound"],
               data="pixels",
@@ -257,13 +257,13 @@ def quota_is_named(lines, row, about):
 
 def marked_are_slowest(lines, row, about):
     """The printed samples: the slowest three that took twice the mean."""
-    told = [s for s in lines[-1]["slowest"] if s["times_mean"] >= 2][:3]
-    row["slow_samples"] = [{"file": os.path.basename(s["name"]), "ms": round(s["ms"], 2), "times": round(s["times_mean"], 1)} for s in told]
+    reported = [s for s in lines[-1]["slowest"] if s["times_mean"] >= 2][:3]
+    row["slow_samples"] = [{"file": os.path.basename(s["name"]), "ms": round(s["ms"], 2), "times": round(s["times_mean"], 1)} for s in reported]
     wrong = [s["file"] for s in row["slow_samples"] if not s["file"].startswith("planted")]
     others = [name for name in row["causes_percent"] if name not in ("cores", "host")]
     if row["verdict"] == "short of cores" and others[:1] not in (["large"], ["decode"]):
         return f"next to cores: {', '.join(others[:1]) or 'nothing'}"
-    return "no sample is named" if not told else f"named: {', '.join(wrong)}" if wrong else None
+    return "no sample is named" if not reported else f"named: {', '.join(wrong)}" if wrong else None
 
 
 def only_the_first_is_stalled(lines, row, about):

@@ -70,7 +70,7 @@ def write_job(cache, job, folder, threads):
 
 
 def job_about(jobs):
-    return {job: {key: told[key] for key in ("pictures", "bytes", "batch")} for job, told in jobs.items()}
+    return {job: {key: about[key] for key in ("pictures", "bytes", "batch")} for job, about in jobs.items()}
 
 
 # ---- contestants ----
@@ -127,6 +127,6 @@ def yardstick(millrace, jobs, threads):
         raise Absent(f"{program} is not there: cmake --build {build} --target bench_decode")
     said = last_object(call([program, folder, str(threads), "0.01"], 300)[0])
     if said["pictures"] != jobs["photos"]["pictures"]:
-        tell(f"{folder}: {jobs['photos']['pictures']} JPEG files, of which the yardstick decodes {said['pictures']}")
+        tell(f"{folder}: {jobs['photos']['pictures']} JPEG files; the yardstick decodes {said['pictures']} of them")
     return Program(YARDSTICK, "full libjpeg-turbo decode (yardstick)", "yardstick",
                    lambda seconds: [program, folder, str(threads), f"{seconds:g}"], version=said["library"])

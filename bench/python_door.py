@@ -363,7 +363,7 @@ def main():
                   (r["data"], r["batch"], what, x["theirs"], x["ours"], x["ratio"], x["least"], x["most"]))
     for name, us in costs.items():
         print("%8.1f us   %s" % (us, name))
-    titles = {"own": "a Dataset of PIL and torchvision", "augmented": "a function behind the augmentation"}
+    titles = {"own": "a Dataset of PIL and torchvision", "augmented": "a function after the augmentation"}
     for name, what, x in ((name, what, x) for name, both in own.items() for what, x in both.items()):
         print("%s, batch 64, %-9s  DataLoader %.1f/s, millrace.torch %.1f/s: %.3f times (%.3f to %.3f)" %
               (titles[name], what, x["theirs"], x["ours"], x["ratio"], x["least"], x["most"]))

@@ -152,7 +152,7 @@ def free_order(help_text):
 def no_checks(help_text):
     """The options for reading without checksums.
 
-    >>> no_checks("  --checks on|off   checksums of what is read"), no_checks("  --no-check  do not")
+    >>> no_checks("  --checks on|off   checksums of the bytes read"), no_checks("  --no-check  do not")
     (['--checks', 'off'], ['--no-check'])
     """
     found = re.search(r"(--(?:checks?|checksums?|verify)) \S*\boff\b", help_text)

@@ -59,10 +59,10 @@ class Summary(unittest.TestCase):
         self.mark("chosen", sections)
         done = subprocess.run([sys.executable, os.path.join(HERE, "device_summary.py"), self.raw, self.out], capture_output=True, text=True, check=False)
         with open(os.path.join(self.out, "device_suite.json"), encoding="utf-8") as f:
-            told = json.load(f)
+            summary = json.load(f)
         with open(os.path.join(self.out, "device_suite.txt"), encoding="utf-8") as f:
             self.assertEqual(f.read(), done.stdout)
-        return done.returncode, told, done.stdout
+        return done.returncode, summary, done.stdout
 
     def test_losses_within_tolerance_pass_and_others_fail(self):
         for length, on_device, fine in (("1 steps", 2.30001, True), ("1 steps", 2.31, False), ("64 steps", 2.31, True), ("an epoch", 2.6, False)):
@@ -71,8 +71,8 @@ class Summary(unittest.TestCase):
                 self.setUp()
                 lay(self.raw, "train", f"mnist-cnn, {length}, reference", loss_row(2.3))
                 lay(self.raw, "train", f"mnist-cnn, {length}, device", loss_row(on_device))
-                code, told, _ = self.run_it("train")
-                self.assertEqual((code, told["sections"]["train"]["status"]), (0, "passed") if fine else (1, "failed"))
+                code, summary, _ = self.run_it("train")
+                self.assertEqual((code, summary["sections"]["train"]["status"]), (0, "passed") if fine else (1, "failed"))
 
     def test_accuracy_that_differs_fails(self):
         lay(self.raw, "train", "mnist-cnn, an epoch, reference", loss_row(2.3, 0.98))
@@ -102,18 +102,18 @@ class Summary(unittest.TestCase):
         lay(self.raw, "kernels", "test_device_ops, f32", "[  PASSED  ] 3 test(s).\n")
         lay(self.raw, "kernels", "test_device_ops, tf32", "", 1, stderr="first\nout of luck\n")
         lay(self.raw, "h2d", "pinned", json.dumps({"memory": "pinned", "direction": "h2d", "gb_per_s": 50.5}))
-        code, told, text = self.run_it("kernels h2d loader")
+        code, summary, text = self.run_it("kernels h2d loader")
         self.assertEqual(code, 1)
-        self.assertEqual({k: v["status"] for k, v in told["sections"].items()}, {"kernels": "failed", "h2d": "passed", "loader": "not run"})
+        self.assertEqual({k: v["status"] for k, v in summary["sections"].items()}, {"kernels": "failed", "h2d": "passed", "loader": "not run"})
         self.assertIn("FAILED: test_device_ops, tf32: exit status 1: first | out of luck", text)
-        self.assertEqual(told["sections"]["kernels"]["cases"][0]["command"], ["millrace", "some thing"])
-        self.assertEqual(told["sections"]["kernels"]["cases"][0]["seconds"], 2.25)
+        self.assertEqual(summary["sections"]["kernels"]["cases"][0]["command"], ["millrace", "some thing"])
+        self.assertEqual(summary["sections"]["kernels"]["cases"][0]["seconds"], 2.25)
 
     def test_what_is_absent_or_skipped_is_listed_and_no_failure(self):
         lay(self.raw, "sanitize", "memcheck", absent="compute-sanitizer is not here")
         lay(self.raw, "kernels", "test_device_ops, f32", "SKIP: no such device\n", 77)
-        code, told, text = self.run_it("kernels sanitize")
-        self.assertEqual((code, told["sections"]["sanitize"]["status"], told["sections"]["kernels"]["status"]), (0, "not run", "not run"))
+        code, summary, text = self.run_it("kernels sanitize")
+        self.assertEqual((code, summary["sections"]["sanitize"]["status"], summary["sections"]["kernels"]["status"]), (0, "not run", "not run"))
         self.assertIn("not run: memcheck: compute-sanitizer is not here", text)
         self.assertIn("SKIP: no such device", text)
 
@@ -129,9 +129,9 @@ class Summary(unittest.TestCase):
         end = {"event": "train", "stall_fraction": 0.005, "samples_per_s": 100, "step_ms": 4}
         lay(self.raw, "real", "prefetch 4", json.dumps(epoch) + "\n" + json.dumps(end))
         self.mark("trace-4.json", json.dumps({"traceEvents": [{"ph": "X", "name": "copy", "dur": us} for us in (20.0, 21.0, 90.0)]}))
-        code, told, text = self.run_it("h2d resnet real")
+        code, summary, text = self.run_it("h2d resnet real")
         self.assertEqual(code, 0)
-        held = {c["claim"].split(":")[0].split(",")[0]: (c["found"], c["held"]) for c in told["claims"]}
+        held = {c["claim"].split(":")[0].split(",")[0]: (c["found"], c["held"]) for c in summary["claims"]}
         self.assertEqual(held["exposed stall of real-data training"], (0.005, True))
         self.assertAlmostEqual(held["the copy stream reaches 90 % of the measured pinned peak"][0], 1e6 / 21e3 / 50)
         self.assertEqual(held["ResNet-50 bf16"], (0.9, False))
@@ -142,8 +142,8 @@ class Summary(unittest.TestCase):
         self.mark("quick")
         self.mark("emulated")
         lay(self.raw, "h2d", "pinned", json.dumps({"memory": "pinned", "direction": "h2d", "gb_per_s": 50.0}))
-        _, told, text = self.run_it("h2d")
-        self.assertEqual((told["claims"], told["emulated"]), ([], True))
+        _, summary, text = self.run_it("h2d")
+        self.assertEqual((summary["claims"], summary["emulated"]), ([], True))
         self.assertIn("EMULATED", text.splitlines()[0])
 
     def test_kernels_of_a_profile_are_summed(self):
@@ -151,8 +151,8 @@ class Summary(unittest.TestCase):
                  '"0","mrk_update(args)","gpu__time_duration.sum","us","1,000.5"', '"1","mrk_update(args)","gpu__time_duration.sum","us","2"',
                  '"0","mrk_update(args)","dram__throughput.avg.pct_of_peak_sustained_elapsed","%","81"']
         lay(self.raw, "profile", "ncu", "\n".join(lines))
-        _, told, _ = self.run_it("profile")
-        self.assertEqual(told["sections"]["profile"]["figures"]["kernels"],
+        _, summary, _ = self.run_it("profile")
+        self.assertEqual(summary["sections"]["profile"]["figures"]["kernels"],
                          [{"kernel": "mrk_update", "launches": 2, "ns": 1002500.0, "dram_percent": 81.0, "sm_percent": None}])
 
 

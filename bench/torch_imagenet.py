@@ -133,13 +133,13 @@ def main():
     ours, theirs = got["millrace.torch.Loader"], got["DataLoader + torchvision"]
     ratio = statistics.median(o["images_per_s"] / t["images_per_s"] for o, t in zip(ours, theirs))
     import torchvision
-    told = {"event": "torch_imagenet", "torch": torch.__version__, "torchvision": torchvision.__version__,
+    line = {"event": "torch_imagenet", "torch": torch.__version__, "torchvision": torchvision.__version__,
             "python": platform.python_version(), "epochs": a.epochs, "freeze": a.freeze, "bf16": a.bf16,
             "network": None if a.loaders_only else a.network, "device": a.device,
             "hardware": torch.cuda.get_device_name(a.device) if a.device != "cpu" else platform.machine(), "ways": got,
             "ratio": ratio}
     if a.json:
-        print(json.dumps(told))
+        print(json.dumps(line))
         return
     for name, rows in got.items():
         print("%-26s %6.1f s  %7.1f images/s   last loss %s" % (name, statistics.median(r["seconds"] for r in rows),

@@ -332,7 +332,7 @@ int main(int argc, char **argv)
     }
     const int status = wait_until(pid, begun + limit, &signals);
     if (status == -1) {
-        printf("launch: not over after %.0f s. What it does:\n", limit);
+        printf("launch: not over after %.0f s. Its threads:\n", limit);
         print_where_it_hangs();
     }
     kill_all(status >= 0);

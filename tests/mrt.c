@@ -105,7 +105,7 @@ const char *mrt_data_or_skip(const char *name)
 {
     const char *path = mrt_data(name);
     if (path) return path;
-    printf("SKIP: %s is neither below MILLRACE_DATA nor in ../shared/data beside the source tree\n", name);
+    printf("SKIP: %s is neither below MILLRACE_DATA nor in ../shared/data next to the source tree\n", name);
     exit(77);
 }
 

@@ -57,7 +57,7 @@ static bool has_large_buckets(const mr_trainer *t)
     return mri_plan_count_buckets(&r->plan, &r->nodes, bytes) > r->plan.bucket_count;
 }
 
-/* How long the sums of so many steps take over the network as it was measured, if nothing overlaps, and one
+/* How long the sums of `steps` steps take over the network as it was measured, if nothing overlaps, and one
  * gather a step. */
 static uint64_t link_needs_ns(const mr_trainer *t, uint64_t steps)
 {

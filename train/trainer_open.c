@@ -398,7 +398,7 @@ static int cut_network(mr_trainer *t, mr_device **first, mr_error *err)
                            : cfg->kept_count > 0         ? "kept points"
                            : stages > MRI_STAGES_MOST    ? "more than 16 of them"
                            : cfg->device_count % stages != 0
-                               ? "a number of devices that is no multiple of what it needs"
+                               ? "a number of devices that is not a multiple of the stages"
                                : NULL;
     if (not_with)
         return mr_error_set(err, MR_EINVAL,

@@ -484,9 +484,9 @@ static int read_share(void *context, uint32_t share, float *out, mr_error *err)
 /* Shares go on by themselves where the first process has their state. */
 static int take_shares(mr_trainer *t, bool any, mri_share_source *source, void *context, mr_error *err)
 {
-    uint32_t told = any;
-    const int rc = mri_ranks_tell(&t->team.ranks, &told, sizeof told, err);
-    return rc == MR_OK && told ? mri_trainer_spread_shares(t, source, context, err) : rc;
+    uint32_t all = any;
+    const int rc = mri_ranks_tell(&t->team.ranks, &all, sizeof all, err);
+    return rc == MR_OK && all ? mri_trainer_spread_shares(t, source, context, err) : rc;
 }
 
 int mr_trainer_load_sized(mr_trainer *t, const char *path, mr_checkpoint_info *out, mr_error *err)

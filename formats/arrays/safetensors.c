@@ -255,7 +255,7 @@ static int check_tensor(const reading *r, mri_safetensor *t, const char *at, uin
     if (t->begin > t->end || t->end > data_bytes) {
         mr_error_set(r->err, MR_EFORMAT,
                      "safetensors header: tensor %.200s lies at %llu to %llu: expected within the "
-                     "%llu bytes behind the header",
+                     "%llu bytes after the header",
                      t->name, (unsigned long long)t->begin, (unsigned long long)t->end,
                      (unsigned long long)data_bytes);
     } else if (t->element_bytes && (!fits || bytes != t->end - t->begin)) {

@@ -164,7 +164,7 @@ static int look_inside(int fd, const char *name, uint64_t bytes, mri_accept *acc
     const size_t shown = (size_t)mri_min_u64(sizeof head, bytes);
     if (rc == MR_OK) rc = mri_pread_all(fd, head, shown, 0, name, err);
     out->why = rc ? "it became shorter while it was read" : mri_placeholder_describe(head, shown);
-    if (!out->why) out->why = "its first bytes are not those of this format";
+    if (!out->why) out->why = "its first bytes are not of this format";
     return rc == MR_EFORMAT ? MR_OK : rc;
 }
 

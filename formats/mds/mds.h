@@ -4,9 +4,9 @@
  *   a sample        | bytes u32 of each column without a fixed size | values of the columns, in their order |
  *   index.json      {"version": 2, "shards": [{columns, "raw_data", "zip_data", "samples", ...}, ...]}
  *
- * Numbers are little-endian. Offsets are those of the file; the last one is its end. A column has a name, an
- * encoding and a size, null where it differs from sample to sample. The columns in a shard and in the index
- * are the same, so that one shard can be read without the index.
+ * Numbers are little-endian. Offsets count from the file's start; the last one is its end. A column has a
+ * name, an encoding and a size, null where it differs from sample to sample. The columns in a shard and in
+ * the index are the same, so that one shard can be read without the index.
  *
  * Encodings: bytes; str, json, str_float, str_decimal (text); int, int8 ... uint64, str_int (whole numbers);
  * float16, float32, float64; jpeg, png (a picture file); pil (pixels); ndarray, ndarray:DTYPE,

@@ -213,7 +213,7 @@ static bool add_columns(cJSON *to, const mri_mds_schema *s)
     return fine;
 }
 
-/* What a shard's head and its entry in the index have in common. */
+/* The members that a shard's head and its entry in the index share. */
 static bool add_config(cJSON *to, const mri_mds_schema *s, uint64_t size_limit)
 {
     cJSON *hashes;

@@ -174,9 +174,8 @@ static int take_file(const mri_mds_column *c, const mri_mds_cell *cell, mr_value
     const int type = mr_image_sniff(cell->data, cell->bytes);
     *v = (mr_value){.type = (mr_type)type, .data = cell->data, .bytes = cell->bytes};
     return type ? MR_OK
-                : mr_error_set(err, MR_EFORMAT,
-                               "column \"%s\": expected a picture, found %u bytes that are none", c->name,
-                               cell->bytes);
+                : mr_error_set(err, MR_EFORMAT, "column \"%s\": expected a picture, found %u other bytes",
+                               c->name, cell->bytes);
 }
 
 int mri_mds_value(const mri_mds_column *c, const mri_mds_cell *cell, mr_value *out, mr_error *err)

@@ -186,7 +186,7 @@ static int take_schema(mds *x, mri_mds_schema *found, mr_error *err)
     if (x->has_schema) {
         mri_mds_schema mine = x->schema;
         if (mri_mds_schema_same(&mine, found)) return MR_OK;
-        return mr_error_set(err, MR_EFORMAT, "the columns are others than those of the first shard");
+        return mr_error_set(err, MR_EFORMAT, "expected the columns of the first shard, found others");
     }
     x->schema = *found;
     return choose_columns(x, err);
@@ -304,7 +304,7 @@ static uint64_t hash_settings(const mr_source_config *cfg)
     return XXH3_64bits_withSeed(label, strlen(label), XXH3_64bits(image, strlen(image)));
 }
 
-/* The shards in the index's order; path: what the user named. */
+/* The shards in the index's order; path: the user's name for the set. */
 static int list_files(mds *x, const char *path, mri_filelist *files, mr_error *err)
 {
     char *folder = strdup(path);

@@ -106,7 +106,7 @@ static int differ(const mr_source *src, const part *a, const part *b, const char
 {
     mr_error_set(err, MR_EFORMAT,
                  "expected %s in all data sets of a mix or in none: %.200s (line %zu) has them, "
-                 "%.200s (line %zu) has none",
+                 "%.200s (line %zu) lacks them",
                  what, info_of(a)->path, a->line, info_of(b)->path, b->line);
     return mri_error_place(err, MR_EFORMAT, src->path, MR_NOWHERE, MR_NOWHERE);
 }

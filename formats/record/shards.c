@@ -175,7 +175,7 @@ static int shard_line(mri_shards *s, const char *path, size_t line_at, char *lin
     if (!sound || *p == '\0')
         return wrong(err, path, line_at,
                      s->version == MRI_SHARDS_FACTS
-                         ? "expected \"RECORDS BYTES FINGERPRINT PATH\" of a file that can hold so many "
+                         ? "expected \"RECORDS BYTES FINGERPRINT PATH\" of a file that can hold the "
                            "records, or the end line"
                          : "expected a number of records, a space and a path, or the end line");
     if (__builtin_add_overflow(s->records, one.count, &s->records))

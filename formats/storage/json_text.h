@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The first value in the text, to be freed with cJSON_Delete(); *end: behind it, where end is not NULL. NULL:
- * the text is no JSON, or memory is short. */
+/* The first value in the text, to be freed with cJSON_Delete(); *end: the first byte after it, where end is
+ * not NULL. NULL: the text is no JSON, or memory is short. */
 cJSON *mri_json_parse(const char *text, size_t bytes, const char **end, bool *no_memory);
 
 #endif

@@ -20,7 +20,7 @@ static const struct {
 } others[] = {
     {"PK\3\4", 4,
      "this is a zip archive without pictures in folders and without arrays of NumPy: unpack it "
-     "(unzip), and open what it makes"},
+     "(unzip), and open the files"},
     {"PK\5\6", 4, "this is an empty zip archive"},
     {"PAR1", 4,
      "this is a Parquet file, which is read by Python: millrace.adapters.from_parquet(), and "

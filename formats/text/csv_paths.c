@@ -63,11 +63,11 @@ static bool is_beneath(const mri_csv_table *t, const char *path)
  * all. */
 static int not_seen(const char *path, int why, mr_error *err)
 {
-    mr_error told = MR_ERROR_INIT;
-    const int rc = mr_error_sys(&told, why, "cannot look at a file that the table names");
-    if (mr_error_of_sample(rc, &told)) return MR_OK;
-    mri_error_denied(&told, rc);
-    if (err) *err = told;
+    mr_error found = MR_ERROR_INIT;
+    const int rc = mr_error_sys(&found, why, "cannot look at a file that the table names");
+    if (mr_error_of_sample(rc, &found)) return MR_OK;
+    mri_error_denied(&found, rc);
+    if (err) *err = found;
     return mri_error_place(err, rc, path, MR_NOWHERE, MR_NOWHERE);
 }
 

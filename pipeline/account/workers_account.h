@@ -4,7 +4,7 @@
  *   account                   held?     slow ones                        ran, delayed, memory, blocked
  *
  * The wall clock is read for every chunk and, of large samples, for each; the scheduler is asked once in
- * 1 ms of work at most, and what it said last holds until then. */
+ * 1 ms of work at most, and its last answer holds until then. */
 #ifndef MRI_WORKERS_ACCOUNT_H
 #define MRI_WORKERS_ACCOUNT_H
 

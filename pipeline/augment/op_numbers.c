@@ -107,7 +107,7 @@ const mri_op_type mri_ops_numbers[] = {
     {.name = "standardise",
      .usage = "standardise",
      .help = "per image: minus its mean, over max(std, 1/sqrt(count)), as numbers\n"
-             "beside the pixels",
+             "in parallel with the pixels",
      .fix = fix_standardise},
     {.name = "normalise",
      .usage = "normalise(MEAN/STD), normalise(imagenet) or normalise(none)",

@@ -3,8 +3,8 @@
  * Crops that cover a box, rrc(..,covers=F): one of the sample's boxes that have an area in the current
  * picture is drawn. Crops are then drawn as without boxes, up to 100 times instead of 10, and the first that
  * fits and holds at least the part F of that box's area is taken; if none does, rrc's fallback crop. A sample
- * without such a box is cropped as without covers, to the bit. This is what the ImageNet pipelines of
- * TensorFlow did with tf.image.sample_distorted_bounding_box, the origin of the condition and of the 100
+ * without such a box is cropped as without covers, to the bit. The ImageNet pipelines of
+ * TensorFlow did this with tf.image.sample_distorted_bounding_box, the origin of the condition and of the 100
  * tries. It differs in these points: it accepts a crop that covers any box of the sample (here it must cover
  * the drawn box, so that each of several has its turn and not the largest most of them); it draws the ratio
  * uniformly, and the height between the limits of the areas; it cuts boxes to whole pixels and ignores boxes

@@ -223,7 +223,7 @@ static int begin_file(mri_files *f, mr_error *err)
     return f->format->begin ? f->format->begin(f->state, f, err) : MR_OK;
 }
 
-/* Before the file is closed: what is not counted is not removed after an error. */
+/* Before the file is closed: a file that is not counted is not removed after an error. */
 static int make_room(mri_files *f, mr_error *err)
 {
     if ((f->count & (f->count - 1)) != 0) return MR_OK; /* full at every power of two */

@@ -57,7 +57,7 @@ static int see_picture(void *context, uint64_t at, const mr_sample *sample, mr_e
     return MR_OK;
 }
 
-/* What the pictures of the field are written as: those made here are known, others by the first of them. */
+/* The encoding of the field's pictures: known for pictures made here, else found in the first picture. */
 static int picture_encoding(const mri_convert_plan *plan, uint32_t k, const char **out, mr_error *err)
 {
     look l = {.field = plan->from[k], .type = plan->fields[k].type};
@@ -148,7 +148,7 @@ static int mds_plan(mri_convert_plan *plan, mr_error *err)
 }
 
 /* ---- a sample ---- */
-/* The bytes of a value; those that are not in memory as they are written come from scratch. */
+/* The bytes of a value; scratch holds the bytes that memory has in another form than the file. */
 static uint64_t value_bytes(const mri_mds_column *c, const mr_value *v, uint8_t *scratch)
 {
     if (v->type == MR_TYPE_INT || v->type == MR_TYPE_FLOAT) return 8;

@@ -46,7 +46,7 @@ static int recordio_plan(mri_convert_plan *plan, mr_error *err)
 {
     const int labels = labels_field(plan);
     if (plan->image < 0)
-        return mr_error_set(err, MR_EINVAL, "RecordIO records hold pictures, and there are none in this set");
+        return mr_error_set(err, MR_EINVAL, "RecordIO records hold pictures, and this set has no pictures");
     for (uint32_t k = 0; k < plan->field_count; k++) {
         const bool taken =
             (int)k == plan->image || (int)k == plan->label || (int)k == labels || (int)k == plan->name;

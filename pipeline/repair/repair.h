@@ -115,7 +115,7 @@ int mri_known_name(const mr_mrec *m, const mri_index_entry *e, char *out, size_t
  * samples of src are known to be new, and are compared with the set's after their conversion only. */
 int mri_append(const char *list_path, const mr_source *src, const mr_append_config *cfg, bool compared,
                mr_append_result *result, mr_error *err);
-/* The settings of the set, whose classes and fields are those of src. MR_EINVAL: they are not. */
+/* The settings of the set. MR_EINVAL: its classes or fields differ from src's. */
 int mri_append_fit(const char *list_path, const mri_shards *list, const mr_source *src,
                    mr_convert_config *cfg, mr_error *err);
 

@@ -165,7 +165,7 @@ static int report(const update *u, mr_error *err)
     return MR_OK;
 }
 
-/* A sample without a name may be one of those that seem to be gone. */
+/* A sample without a name may be one of the samples that seem to be gone. */
 static int check_names(const update *u, mr_error *err)
 {
     const uint64_t unnamed = u->found.unnamed;

@@ -107,7 +107,7 @@ class Crossing:
             over = _cuda.Event()
             over.record(self._stream)
         for (k, t, last), bytes_there in zip(plain, flat):
-            out = bytes_there.view(t.dtype).view(t.shape).data  # .data: a change in place of one is none of its neighbours
+            out = bytes_there.view(t.dtype).view(t.shape).data  # .data: a change of one in place leaves its neighbours alone
             there[k] = out.permute(0, 3, 1, 2) if last else out
         self._under_way.append((over, buffer))
         following = iter(there)
@@ -176,7 +176,7 @@ class Sender:
         self._come = threading.Condition()
         self._asked: Dict[int, None] = {}   # numbers that are not sent, in order
         self._waited: Set[int] = set()      # of these, the ones that take() waits for
-        self._sent: Dict[int, Any] = {}     # (batch, damaged ones), or what was raised
+        self._sent: Dict[int, Any] = {}     # (batch, damaged ones), or the exception raised
         self._now: Optional[int] = None
         self._thread: Optional[threading.Thread] = None
         self._closed, self._pid = False, os.getpid()

@@ -76,7 +76,7 @@ def settings(given: Dict[str, Any]) -> Any:
 
 
 def choose(source: Any, cfg: Any) -> List[str]:
-    """Apply it to a source that nothing else uses yet. What the library reports about it."""
+    """Apply it to a source that nothing else uses yet. Returns the library's lines about it."""
     inbox, stop, what = Inbox(), C.c_int(0), _l.new_error()
     cfg.on_note, cfg.context, cfg.stop = _l.ON_NOTE, inbox.pointer, C.addressof(stop)
 

@@ -31,7 +31,7 @@ class _Job:
         self.inbox = Inbox()  # as long as the call may use it
         self.shared.inbox = self.inbox.pointer
         self.bad: List[Exception] = []
-        self.told = (-1, -1, -1)
+        self.shown = (-1, -1, -1)
 
     def look(self) -> None:
         if self.feed:
@@ -44,8 +44,8 @@ class _Job:
             if self.on_bad:
                 self.on_bad(e)
         now = self.shared.done, self.shared.count, self.shared.bytes
-        if self.progress and now != self.told and now[1]:
-            self.told = now
+        if self.progress and now != self.shown and now[1]:
+            self.shown = now
             self.progress(*now)
 
     def stop(self) -> None:

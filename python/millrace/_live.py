@@ -30,7 +30,7 @@ def _wrapped(data: Any) -> Optional[List[Any]]:
 
 
 def _names_in(data: Any) -> Optional[List[str]]:
-    """Names of classes that a data set has as torchvision's have them, or that all data sets have of which it is put together. Hugging Face's
+    """The class names of a data set that has them as torchvision's sets do, or of a set whose parts all have the same names. Hugging Face's
     are not taken: their splits without labels have -1, which is no class and would be an error."""
     parts = _wrapped(data)
     if parts is not None and not hasattr(data, "classes"):

@@ -207,7 +207,7 @@ class Loader:
                 (0.9, 1) share none and are all together; 0.1 is (0, 0.1)
     only_classes, where, dedup, take_each, sample, sample_seed   choose samples as the options of `millrace convert` do: "cat,dog" or a list
                 of names; conditions, "width>=256,key~train/*"; "bytes" or "pixels"; (from, to) of each class; a number of samples.
-                The loader is that of the set that convert makes with them; `notes` says what was left out
+                The batches equal a loader's of the set that convert makes with them; `notes` says which samples were left out
     rename_classes, classes_from    {old name: new name}, or a file with lines "OLD<tab>NEW"; names of numbered classes, a list or a file
     stratify    take= is the share of each class, in place of a share of all
     format, image_key, label_key, target_key, split_key, classes, index_folder   as `millrace help inspect` says of the options of these
@@ -359,21 +359,21 @@ class Loader:
         info = self._source.info
         self._texts = self._texts[:2]
         for row, f in zip(rows, fields):
-            told = {"name": f} if isinstance(f, str) else dict(f)
-            name = told.pop("name", "").encode()
+            members = {"name": f} if isinstance(f, str) else dict(f)
+            name = members.pop("name", "").encode()
             self._texts.append(name)
             row.name = name
-            role = told.pop("role", None)
+            role = members.pop("role", None)
             if role is not None:
                 row.role = _one_of("role", _ROLES, role)
             else:
                 for k in range(info.field_count):
                     if self._field_name(info, k) == name:
                         row.role = _l.quick_lib.mr_field_role(C.byref(info), k)
-            row.most, row.pad = told.pop("most", 0), told.pop("pad", 0.0)
-            row.in_pixels = told.pop("in_pixels", False)
-            if told:
-                raise ArgumentError("fields: %s: expected name, role, most, pad, in_pixels" % ", ".join(map(repr, told)))
+            row.most, row.pad = members.pop("most", 0), members.pop("pad", 0.0)
+            row.in_pixels = members.pop("in_pixels", False)
+            if members:
+                raise ArgumentError("fields: %s: expected name, role, most, pad, in_pixels" % ", ".join(map(repr, members)))
         cfg.fields, cfg.field_count = C.cast(rows, C.POINTER(mr_loader_field)), len(fields)
         self._field_rows = rows
 
@@ -504,8 +504,8 @@ class Loader:
     def notes(self) -> str:
         """Reports of the data set: left-out samples, shifted labels, indexes."""
         self._check()
-        told = (self._source.info.told or b"").decode("utf-8", "replace")
-        return in_python("\n".join([*told.splitlines(), *self._source.chosen]))
+        lines = (self._source.info.told or b"").decode("utf-8", "replace")
+        return in_python("\n".join([*lines.splitlines(), *self._source.chosen]))
 
     @property
     def epoch(self) -> int:

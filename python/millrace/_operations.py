@@ -106,17 +106,17 @@ class Draws:
 class Operations(Server):
     """The functions of one loader. The library's threads call functions of C; one thread of Python calls functions of Python."""
 
-    def __init__(self, told: Any) -> None:
+    def __init__(self, own: Any) -> None:
         self._rows: Any = None
         self._functions: List[Callable[..., Any]] = []
         self._of_c: List[Any] = []  # their addresses are in the rows
-        if not isinstance(told, Mapping):
-            raise ArgumentError("operations=: found %s, expected {name: function}" % type(told).__name__)
+        if not isinstance(own, Mapping):
+            raise ArgumentError("operations=: found %s, expected {name: function}" % type(own).__name__)
         super().__init__("millrace operations")
-        self._rows = (mr_own_operation * max(len(told), 1))()
-        self._contexts = (_Function * max(len(told), 1))()
+        self._rows = (mr_own_operation * max(len(own), 1))()
+        self._contexts = (_Function * max(len(own), 1))()
         self.count = 0
-        for name, given in told.items():
+        for name, given in own.items():
             if not isinstance(name, str) or "\0" in name:
                 raise ArgumentError("operations=: found %r, expected the name of an operation" % (name,))
             self._add(self._rows[self.count], name, given)
@@ -179,7 +179,7 @@ class Operations(Server):
 
 def see_sendable(given: Dict[str, Any]) -> None:
     """A loader is sent to another process as its arguments: a C function is not there, or elsewhere."""
-    told = given.get("operations")
-    for name, f in (told or {}).items():
+    own = given.get("operations")
+    for name, f in (own or {}).items():
         if (f if isinstance(f, Operation) else Operation(f)).address is not None:
             raise Error("operations=, %r: the address of a C function means nothing in another process; make the loader there" % name)

@@ -16,13 +16,13 @@ _HINT = ("expected a sequence of sample numbers (a list, a NumPy array, a range)
 _ASK = C.cast(_l.native.mrp_orders_ask, C.c_void_p).value
 
 
-def _numbers(told: Any, count: int, where: str) -> Any:
+def _numbers(order: Any, count: int, where: str) -> Any:
     """A sequence as uint64 in memory, each number below count: an array.array or a NumPy array."""
-    if isinstance(told, (str, bytes, Mapping)) or not hasattr(told, "__len__") or not hasattr(told, "__getitem__"):
-        raise ArgumentError("%s: found %s: %s" % (where, type(told).__name__, _HINT))
-    if hasattr(told, "__array_interface__") or hasattr(told, "__array__"):
+    if isinstance(order, (str, bytes, Mapping)) or not hasattr(order, "__len__") or not hasattr(order, "__getitem__"):
+        raise ArgumentError("%s: found %s: %s" % (where, type(order).__name__, _HINT))
+    if hasattr(order, "__array_interface__") or hasattr(order, "__array__"):
         import numpy
-        a = numpy.asarray(told)
+        a = numpy.asarray(order)
         if a.ndim != 1 or a.dtype.kind not in "iu":
             raise ArgumentError("%s: found an array of %s, shape %s: expected whole numbers in one dimension" % (where, a.dtype, a.shape))
         if not len(a):
@@ -32,17 +32,17 @@ def _numbers(told: Any, count: int, where: str) -> Any:
             _refuse(where, int(wrong[0]), int(a[wrong[0]]), count)
         return a.astype(numpy.uint64, order="C")  # a copy, whatever becomes of the caller's
     try:
-        out = array.array("Q", told)
+        out = array.array("Q", order)
     except (TypeError, OverflowError):
         out = None
     if out is None or (len(out) and max(out) >= count):
-        for k, n in enumerate(told):
+        for k, n in enumerate(order):
             if not hasattr(n, "__index__"):
                 raise ArgumentError("%s: found %r at position %d: expected a whole number" % (where, n, k))
             if not 0 <= n.__index__() < count:
                 _refuse(where, k, n, count)
     if out is None:  # its numbers are whole, and none of Python's own
-        out = array.array("Q", [n.__index__() for n in told])
+        out = array.array("Q", [n.__index__() for n in order])
     if not len(out):
         raise ArgumentError("%s: no samples" % where)
     return out

@@ -193,14 +193,14 @@ class _Unpacker(pickle.Unpickler):
         super().__init__(data)
         self._find = find
 
-    def persistent_load(self, told: Any) -> Any:
-        if told[0] == "array":
+    def persistent_load(self, token: Any) -> Any:
+        if token[0] == "array":
             import numpy
-            _, number, kind, shape = told
+            _, number, kind, shape = token
             dtype = numpy.dtype(kind)
             return numpy.frombuffer(self._find(number), dtype, _count(shape)).reshape(shape)
         import torch
-        how, where, kind, shape, last = told
+        how, where, kind, shape, last = token
         dtype = getattr(torch, kind)
         if how == "bytes":
             if not where:

@@ -243,20 +243,20 @@ def _holds(wanted: Any, a: Any) -> bool:
 def _memory(value: Any, dtype: int) -> Tuple[int, int, Tuple[int, ...], Any]:
     """(element type of the library or 0, address, shape, what keeps the memory) of an array, its elements one after the other."""
     value = _interface(value, dtype)
-    told = getattr(value, "__array_interface__", None)
-    if not isinstance(told, dict):
+    interface = getattr(value, "__array_interface__", None)
+    if not isinstance(interface, dict):
         raise _Wrong(_shown(value))
     name = str(getattr(value, "dtype", ""))
-    found = 7 if name == "bfloat16" else _NATIVE.get(told["typestr"], 0)
-    data = told.get("data")
-    if told.get("strides") is not None or not isinstance(data, tuple) or (not found and told["typestr"][0] == ">"):
+    found = 7 if name == "bfloat16" else _NATIVE.get(interface["typestr"], 0)
+    data = interface.get("data")
+    if interface.get("strides") is not None or not isinstance(data, tuple) or (not found and interface["typestr"][0] == ">"):
         import numpy
         a = numpy.asarray(value)
         value = numpy.ascontiguousarray(a, dtype=a.dtype.newbyteorder("=")).reshape(a.shape)
-        told = value.__array_interface__
-        found = found or _NATIVE.get(told["typestr"], 0)
-        data = told["data"]
-    return found, data[0], tuple(told["shape"]), value
+        interface = value.__array_interface__
+        found = found or _NATIVE.get(interface["typestr"], 0)
+        data = interface["data"]
+    return found, data[0], tuple(interface["shape"]), value
 
 
 # ---------------------------------------------------------------------- schemas

@@ -14,7 +14,7 @@ _OFF = ("off", "ignore")  # second choices of settings that are on or off
 
 
 def parameter_of(row: mrp_setting) -> str:
-    """What the argument is called; "" if the row is no option."""
+    """The name of the argument; "" if the row is no option."""
     option = row.option.decode() if row.option else ""
     return _CALLED.get(option, option.replace("-", "_"))
 

@@ -71,15 +71,15 @@ class _Side:
 
     def read(self) -> None:
         """One message; waits for it. EOFError: it is over."""
-        kind, *told = pickle.loads(self.conn.recv_bytes())
+        kind, *body = pickle.loads(self.conn.recv_bytes())
         if kind == "make":
-            self.tasks.append((told[0], told[1]))
+            self.tasks.append((body[0], body[1]))
         elif kind == "ask":
-            self.questions.append((told[0], told[1]))
+            self.questions.append((body[0], body[1]))
         elif kind == "drop":
-            self.dropped.update(dict.fromkeys(told[0], True))
+            self.dropped.update(dict.fromkeys(body[0], True))
         else:
-            self.store.give_back(*told)
+            self.store.give_back(*body)
 
     def look(self, sample: int) -> None:
         while self._waiting.poll(0):  # Connection.poll() takes twenty times as long
@@ -570,7 +570,7 @@ class Processes:
             how, hint = "ended with status %s" % code, ""
         if w.page is None:
             hint = (". Its own message stands above. A script that starts workers by \"%s\" begins them in `if __name__ == \"__main__\":`, and "
-                    "what they need can be imported" % self._how if self._how != "fork" else "")
+                    "everything they need can be imported" % self._how if self._how != "fork" else "")
             at = "before its first sample"
         elif sample is not None:
             at = "while it made sample %d" % sample

@@ -124,8 +124,8 @@ def _files(path: Any) -> List[str]:
 def _names_kept(schema: Any, label: str) -> Optional[List[str]]:
     """Class names that Hugging Face's library keeps in a Parquet file's own words."""
     try:
-        told = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"][label]
-        return list(told["names"]) if told.get("_type") == "ClassLabel" else None
+        about = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"][label]
+        return list(about["names"]) if about.get("_type") == "ClassLabel" else None
     except (KeyError, TypeError, ValueError):
         return None
 

@@ -572,9 +572,9 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         """Of a field: a number or an array of each sample."""
         lengths = batch.lengths.get(TARGET)
         if lengths is not None and batch.count:
-            told = torch.from_dlpack(lengths)
-            self._target_length = getattr(self, "_target_length", int(told[0]))
-            if not bool((told == self._target_length).all()):
+            widths = torch.from_dlpack(lengths)
+            self._target_length = getattr(self, "_target_length", int(widths[0]))
+            if not bool((widths == self._target_length).all()):
                 raise ArgumentError("targets of %d and of other lengths: with augment= all have the same; give samples as dicts, with the target as "
                                     "a field (fields=), or leave out augment=" % self._target_length)
 

@@ -135,14 +135,14 @@ def test_damaged_pictures_and_functions_that_fail(shapes, tmp_path, workers):
     shutil.copytree(shapes, copy)
     victim = sorted(copy.glob("*/*"))[5]
     victim.write_bytes(victim.read_bytes()[:300])
-    told = []
-    how = dict(augment="center(32)", on_bad=lambda e, other: told.append((e.sample, other)), **workers)
+    reported = []
+    how = dict(augment="center(32)", on_bad=lambda e, other: reported.append((e.sample, other)), **workers)
     with mt.Loader(copy, 16, transform=twice, bad="skip", **how) as loader:
-        assert (torch.cat([y for _, y in loader]) == -100).nonzero().flatten().tolist() == [5] and told == [(5, None)]
+        assert (torch.cat([y for _, y in loader]) == -100).nonzero().flatten().tolist() == [5] and reported == [(5, None)]
     with mt.Loader(copy, 16, collate_fn=len, bad="skip", **how) as loader:
         assert list(loader) == [15] + 6 * [16] + [8]
     with mt.Loader(copy, 16, transform=twice, bad="replace", **how) as a, mt.Loader(copy, 16, augment="center(32)", bad="replace") as b:
-        assert all(torch.equal(x, 2 * u) and torch.equal(y, v) for (x, y), (u, v) in zip(a, b)) and told[-1][0] == 5 and told[-1][1] is not None
+        assert all(torch.equal(x, 2 * u) and torch.equal(y, v) for (x, y), (u, v) in zip(a, b)) and reported[-1][0] == 5 and reported[-1][1] is not None
     with pytest.raises(millrace.Error, match=victim.name) as e:
         list(mt.Loader(copy, 16, transform=twice, **how))
     assert e.value.sample == 5

@@ -1,4 +1,4 @@
-"""Loaders that choose samples: those of the set that the command makes with the same options."""
+"""Loaders that choose samples: the same as in the set that the command makes with the same options."""
 import os
 import pickle
 import subprocess

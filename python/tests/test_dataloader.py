@@ -145,7 +145,7 @@ def test_what_a_data_set_does_not_have_is_told(shapes):
 
 @pytest.mark.parametrize("world", [1, 2, 3, 7])
 def test_samplers_of_all_ranks_cover_the_data(shapes, world):
-    """PyTorch's ImageNet example validates what they leave with a DataLoader of loader.dataset: nothing is to be left."""
+    """PyTorch's ImageNet example validates the samples they leave with a DataLoader of loader.dataset: none may be left."""
     ranks = [loader(shapes, rank=rank, world=world, training=False) for rank in range(world)]
     assert len(ranks[0].sampler) * world >= len(ranks[0].dataset)
     assert max(sum(len(y) for _, y in l) for l in ranks) <= len(ranks[0].sampler)
@@ -376,7 +376,7 @@ def test_a_sampler_that_the_program_changes_between_epochs(shapes, more):
     b = millrace.torch.Loader(shapes, **dict(dict(batch_size=16, augment=AUGMENT, sampler=weighted), **more))
     for epoch in range(4):
         easy.most = 12 * (2 * epoch + 1)
-        weighted.weights.copy_(torch.arange(120) // 12 == epoch)  # where it is, which no attribute tells
+        weighted.weights.copy_(torch.arange(120) // 12 == epoch)  # in place: no attribute changes
         assert set(torch.cat([y for _, y in a]).tolist()) == set(range(2 * epoch + 1))
         assert set(torch.cat([y for _, y in b]).tolist()) == {epoch}
 

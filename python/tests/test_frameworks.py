@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not torch.distributed.is_available(), reason="to
 WORLD, EPOCHS, STEPS, STOP = 2, 3, 6, 9  # 120 pictures in batches of 20; STOP is in the second epoch
 AUGMENT = "rrc(32),flip,normalise(imagenet)"
 
-# What the scripts below share: a loader that notes what came and who called it, a small network, and where it is written down.
+# Shared by the scripts below: a loader that notes its batches and its callers, a small network, and the path of the notes.
 PROBE = """
 import json, os, sys
 import millrace.torch, torch

@@ -228,7 +228,7 @@ def same(a, b):
 @pytest.mark.parametrize("how", [dict(num_workers=2, multiprocessing_context="fork"), dict(num_workers=2, multiprocessing_context="threads"), {}],
                          ids=["processes", "threads", "here"])
 def test_batches_of_python_are_copied_ahead(gpu, monkeypatch, how, collate, late):
-    """By a thread, from a few pieces of pinned memory that no copy under way is taken from; what is delivered was not changed meanwhile."""
+    """By a thread, from a few pieces of pinned memory that no copy under way is taken from; a delivered batch was not changed meanwhile."""
     gpu.late = late
     senders = set()
     monkeypatch.setattr(_gpu, "send", lambda host, device: (senders.add(threading.current_thread().name), gpu.send(host, device))[1])

@@ -28,9 +28,9 @@ def test_inspect(shapes):
 
 
 def test_convert_is_the_commands(shapes, tmp_path):
-    told = []
-    out = millrace.convert(shapes, tmp_path / "a.mrec", progress=lambda done, count, size: told.append((done, count)))
-    assert (out["records"], out["bad"], out["errors"]) == (120, 0, []) and told[-1] == (120, 120)
+    reported = []
+    out = millrace.convert(shapes, tmp_path / "a.mrec", progress=lambda done, count, size: reported.append((done, count)))
+    assert (out["records"], out["bad"], out["errors"]) == (120, 0, []) and reported[-1] == (120, 120)
     assert command("convert", shapes, tmp_path / "b.mrec")[0] == 0
     assert (tmp_path / "a.mrec").read_bytes() == (tmp_path / "b.mrec").read_bytes()
     with pytest.raises(FileExistsError):
@@ -79,9 +79,9 @@ def test_verify(shapes, records, tmp_path):
     data = bytearray(open(records, "rb").read())
     data[len(data) // 2] ^= 1
     (tmp_path / "bad.mrec").write_bytes(data)
-    told = []
-    wrong = millrace.verify(tmp_path / "bad.mrec", on_bad=told.append)
-    assert wrong and isinstance(wrong[0], millrace.FormatError) and wrong == told
+    reported = []
+    wrong = millrace.verify(tmp_path / "bad.mrec", on_bad=reported.append)
+    assert wrong and isinstance(wrong[0], millrace.FormatError) and wrong == reported
     assert wrong[0].path.endswith("bad.mrec") and wrong[0].offset is not None
 
 

@@ -71,13 +71,13 @@ def test_classes_state_ranks(shapes, settings):
 
 def test_with_a_sampler_a_cache_and_fields(shapes, settings, tmp_path):
     photos = Photos(shapes)
-    told = [5] * 10 + list(range(30))
-    want = drain(millrace.Loader(shapes, sampler=told, epochs=3, **settings))
-    assert drain(millrace.Loader(photos, sampler=told, epochs=3, **settings)) == want
+    listed = [5] * 10 + list(range(30))
+    want = drain(millrace.Loader(shapes, sampler=listed, epochs=3, **settings))
+    assert drain(millrace.Loader(photos, sampler=listed, epochs=3, **settings)) == want
     photos.asked.clear()
-    assert drain(millrace.Loader(photos, sampler=told, epochs=3, cache="memory", **settings)) == want
+    assert drain(millrace.Loader(photos, sampler=listed, epochs=3, cache="memory", **settings)) == want
     # In later epochs a sample is asked for only where the first epoch had not kept it yet when the loader read ahead.
-    assert len(photos.asked) < 2.5 * len(told)
+    assert len(photos.asked) < 2.5 * len(listed)
     with pytest.raises(millrace.ArgumentError, match="key="):
         millrace.Loader(photos, cache="disk", cache_folder=tmp_path, cache_bytes=1 << 20, **settings)
     rows = [{"image": np.full((4, 4, 3), k, np.uint8), "label": k, "tokens": list(range(k))} for k in range(6)]
@@ -169,10 +169,10 @@ def test_a_sample_that_does_not_fit_is_a_damaged_one(shapes, settings, what, tex
     with pytest.raises(millrace.BadSampleError, match=text) as caught:
         drain(millrace.Loader(Fails(shapes, 77, what), **settings))
     assert caught.value.sample == 77
-    told = []
-    loader = millrace.Loader(Fails(shapes, 77, what), bad="skip", on_bad=lambda e, other: told.append(e), **settings)
+    reported = []
+    loader = millrace.Loader(Fails(shapes, 77, what), bad="skip", on_bad=lambda e, other: reported.append(e), **settings)
     labels = sum((b[3] for b in drain(loader)), [])
-    assert labels.count(-1) == 1 and len(labels) == 120 and len(told) == 1 and text.split(":")[0] in str(told[0])
+    assert labels.count(-1) == 1 and len(labels) == 120 and len(reported) == 1 and text.split(":")[0] in str(reported[0])
 
 
 def test_closed_while_samples_are_made(shapes, settings):

@@ -129,11 +129,11 @@ def test_states_that_do_not_fit(shapes, records, settings):
         millrace.Loader(shapes, **dict(settings, augment="rrc(32)")).load_state_dict(state)
 
 
-@pytest.mark.parametrize("told", [{"RANK": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"},
-                                  {"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"},
-                                  {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}])
-def test_ranks_from_launchers(shapes, settings, monkeypatch, told):
-    for name, value in told.items():
+@pytest.mark.parametrize("variables", [{"RANK": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"},
+                                       {"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"},
+                                       {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}])
+def test_ranks_from_launchers(shapes, settings, monkeypatch, variables):
+    for name, value in variables.items():
         monkeypatch.setenv(name, value)
     loader = millrace.Loader(shapes, **settings)
     assert (loader.rank, loader.world) == (1, 2)
@@ -171,7 +171,7 @@ def test_errors_by_kind(shapes, tmp_path, settings):
     with pytest.raises(FileNotFoundError) as caught:
         millrace.Loader(tmp_path / "nothing", **settings)
     assert isinstance(caught.value, millrace.NotFoundError) and caught.value.path.endswith("nothing") and caught.value.errno == 2
-    (tmp_path / "noise").write_bytes(b"what is this" * 10)
+    (tmp_path / "noise").write_bytes(b"some noise. " * 10)
     with pytest.raises(millrace.Error):
         millrace.Loader(tmp_path / "noise", **settings)
     with pytest.raises(millrace.ArgumentError, match="zero byte"):
@@ -194,10 +194,10 @@ def test_damage_is_named(shapes, tmp_path, settings):
     with pytest.raises(millrace.BadSampleError) as caught:
         drain(millrace.Loader(tmp_path / "copy", **settings))
     assert caught.value.path == path and caught.value.sample == 0
-    told = []
-    loader = millrace.Loader(tmp_path / "copy", bad="replace", on_bad=lambda e, other: told.append((e, other)), **settings)
+    reported = []
+    loader = millrace.Loader(tmp_path / "copy", bad="replace", on_bad=lambda e, other: reported.append((e, other)), **settings)
     ids = sum((g[2] for g in drain(loader)), [])
-    assert len(ids) == 120 and len(told) == 1 and told[0][0].path == path and told[0][1] is not None
+    assert len(ids) == 120 and len(reported) == 1 and reported[0][0].path == path and reported[0][1] is not None
 
 
 def test_an_exception_in_a_callback(shapes, tmp_path, settings):
@@ -235,8 +235,8 @@ def test_sequences(tmp_path, settings):
         tokens, lengths = batch.fields["tokens"], batch.lengths["tokens"]
         assert tokens.shape == (4, 4) and lengths.tolist() == [3, 1, 4, 2] and tokens.dtype == "int32"
         assert [r[:n] for r, n in zip(tokens.tolist(), lengths.tolist())] == rows
-    told = [{"name": "tokens", "role": "plain", "pad": 99}]
-    for batch in millrace.Loader(tmp_path / "rows.txt", batch=4, order="sequential", fields=told):
+    fields = [{"name": "tokens", "role": "plain", "pad": 99}]
+    for batch in millrace.Loader(tmp_path / "rows.txt", batch=4, order="sequential", fields=fields):
         assert batch.fields["tokens"].tolist()[1] == [8, 99, 99, 99]
     with pytest.raises(millrace.Error, match="boxes"):
         millrace.Loader(tmp_path / "rows.txt", batch=4, fields=["boxes"])

@@ -28,14 +28,14 @@ def script(text, *arguments):
     return done.returncode, done.stdout.decode()
 
 
-def told(settings, **more):
+def noisy(settings, **more):
     return dict(settings, augment=SPEC, operations={"my_noise": noise}, **more)
 
 
 @pytest.mark.parametrize("more", [{"workers": 1}, {"workers": 5}, {"prefetch": 0}, {"hold": 1, "prefetch": 1}, {"cache": "memory"}])
 def test_the_same_whoever_runs_it(shapes, settings, more):
-    want = drain(millrace.Loader(shapes, epochs=2, **told(settings)))
-    assert drain(millrace.Loader(shapes, epochs=2, **told(dict(settings, **more)))) == want
+    want = drain(millrace.Loader(shapes, epochs=2, **noisy(settings)))
+    assert drain(millrace.Loader(shapes, epochs=2, **noisy(dict(settings, **more)))) == want
     without = drain(millrace.Loader(shapes, epochs=2, **dict(settings, augment="rrc(32),flip")))
     assert [w[:4] for w in without] == [w[:4] for w in want] and all(a[4] != b[4] for a, b in zip(without, want))
 
@@ -78,7 +78,7 @@ def test_evaluation_and_arguments(shapes, settings):
 
 
 def test_state(shapes, settings):
-    make = lambda **more: millrace.Loader(shapes, epochs=2, **told(settings, **more))  # noqa: E731
+    make = lambda **more: millrace.Loader(shapes, epochs=2, **noisy(settings, **more))  # noqa: E731
     loader = make()
     want = drain(make())
     assert drain(loader, 5) == want[:5]
@@ -99,7 +99,7 @@ def test_state(shapes, settings):
 def test_a_dict_that_changes_later(shapes, settings):
     given = {"my_noise": noise}
     loader = millrace.Loader(shapes, **dict(settings, augment=SPEC, operations=given))
-    want = drain(millrace.Loader(shapes, **told(settings)))
+    want = drain(millrace.Loader(shapes, **noisy(settings)))
     given.clear()
     assert drain(pickle.loads(pickle.dumps(loader))) == drain(loader) == want
 
@@ -107,7 +107,7 @@ def test_a_dict_that_changes_later(shapes, settings):
 def test_beside_a_live_source_and_in_a_digest(shapes, settings):
     rng = np.random.default_rng(0)
     rows = [(rng.integers(0, 256, (40, 40, 3), "uint8"), k % 3) for k in range(50)]
-    settings = told(settings)
+    settings = noisy(settings)
     assert millrace.digest(rows, **dict(settings, workers=1)) == millrace.digest(rows, **dict(settings, workers=4))
     assert millrace.digest(rows, **settings) != millrace.digest(rows, **dict(settings, seed=4))
 
@@ -337,7 +337,7 @@ def test_closed_while_a_function_is_in_it(shapes, settings):
 def test_dropped_and_moved_in_the_middle(shapes, settings):
     before = set(operation_threads())
     for take in range(1, 8):
-        loader = millrace.Loader(shapes, epochs=None, **told(settings))
+        loader = millrace.Loader(shapes, epochs=None, **noisy(settings))
         want = drain(loader, take)
         loader.seek(0, 0)
         assert drain(loader, take) == want
@@ -409,8 +409,8 @@ print("end")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork()")
 def test_fork(shapes, settings):
     """In a child the loader is refused, goes away without harm, and another one works; the parent's goes on."""
-    loader = millrace.Loader(shapes, epochs=2, **told(settings))
-    want = drain(millrace.Loader(shapes, epochs=2, **told(settings)))
+    loader = millrace.Loader(shapes, epochs=2, **noisy(settings))
+    want = drain(millrace.Loader(shapes, epochs=2, **noisy(settings)))
     got = drain(loader, 2)
     pid = os.fork()
     if pid == 0:
@@ -422,7 +422,7 @@ def test_fork(shapes, settings):
             loader._operations.__del__()  # its thread seems to wait here for ever
             del loader
             gc.collect()
-            code = 0 if drain(millrace.Loader(shapes, epochs=2, **told(settings))) == want else 2
+            code = 0 if drain(millrace.Loader(shapes, epochs=2, **noisy(settings))) == want else 2
         finally:
             os._exit(code)
     assert os.waitpid(pid, 0)[1] == 0

@@ -137,10 +137,10 @@ def test_exceptions_name_the_sample():
             assert next(it)[0][0, 0, 0] == 0
             with pytest.raises(KeyError, match="no such picture") as e:
                 next(it)
-            told = str(e.value.__cause__) + "".join(getattr(e.value, "__notes__", []))
-            assert "sample 13" in told
+            reason = str(e.value.__cause__) + "".join(getattr(e.value, "__notes__", []))
+            assert "sample 13" in reason
             if settings:
-                assert "worker process" in told and 'raise KeyError("no such picture")' in told
+                assert "worker process" in reason and 'raise KeyError("no such picture")' in reason
 
 
 def test_bad_samples_are_counted():

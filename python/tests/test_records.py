@@ -30,9 +30,9 @@ def test_encoded_pictures(shapes, settings, tmp_path):
     there = pictures(shapes)
     classes = sorted({kind for _, kind, _ in there})
     path = tmp_path / "out.mrec"
-    told = millrace.write_records(path, ({"image": data, "label": kind, "sample.name": name} for data, kind, name in there),
+    result = millrace.write_records(path, ({"image": data, "label": kind, "sample.name": name} for data, kind, name in there),
                                   classes=classes)
-    assert told["records"] == len(there) and os.path.getsize(path) >= told["bytes_out"] > sum(len(p[0]) for p in there)
+    assert result["records"] == len(there) and os.path.getsize(path) >= result["bytes_out"] > sum(len(p[0]) for p in there)
     assert drain(path, **settings) == drain(shapes, **settings)
     assert millrace.Loader(path, **settings).classes == classes and millrace.verify(path) == []
     info = millrace.inspect(path)

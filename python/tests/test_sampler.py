@@ -23,15 +23,15 @@ def weighted(epoch, n=70):
     return np.random.default_rng(epoch).integers(0, COUNT, n)
 
 
-@pytest.mark.parametrize("told", [list(range(30))[::-1], range(3, 120, 7), np.arange(40, dtype=np.int16)[::2], (5,) * 33,
-                                  array.array("i", [1, 2, 3]), [np.int64(4), 5], np.arange(COUNT * 2) % COUNT],
+@pytest.mark.parametrize("numbers", [list(range(30))[::-1], range(3, 120, 7), np.arange(40, dtype=np.int16)[::2], (5,) * 33,
+                                     array.array("i", [1, 2, 3]), [np.int64(4), 5], np.arange(COUNT * 2) % COUNT],
                          ids=["list", "range", "strided", "tuple", "array", "scalars", "longer"])
-def test_sequences(shapes, settings, told):
+def test_sequences(shapes, settings, numbers):
     """Any sequence, of any length, in every epoch."""
-    loader = millrace.Loader(shapes, sampler=told, epochs=2, **settings)
-    assert loader.sample_count == COUNT and loader.steps_per_epoch == -(-len(told) // 16)
+    loader = millrace.Loader(shapes, sampler=numbers, epochs=2, **settings)
+    assert loader.sample_count == COUNT and loader.steps_per_epoch == -(-len(numbers) // 16)
     got = drain(loader)
-    assert ids(got) == [int(n) for n in told] * 2 and len(got) == len(loader)
+    assert ids(got) == [int(n) for n in numbers] * 2 and len(got) == len(loader)
 
 
 def test_labels_are_those_of_the_samples(shapes, settings):
@@ -60,14 +60,14 @@ def test_a_function_of_the_epoch(shapes, settings, more):
 def test_same_bits_for_any_threads(shapes, settings):
     """A sample that comes again has draws of its own, which no thread changes."""
     settings["augment"] = "rrc(32),flip,erase(1,value=random)"
-    told = [7] * 20 + [9] * 5
-    want = drain(millrace.Loader(shapes, sampler=told, epochs=2, **settings))
+    numbers = [7] * 20 + [9] * 5
+    want = drain(millrace.Loader(shapes, sampler=numbers, epochs=2, **settings))
     size = 32 * 32 * 3
     pictures = [b[4][k * size:(k + 1) * size] for b in want for k in range(len(b[2]))]
     assert len(pictures) == 50 == len(set(pictures))
     for more in ({"workers": 1}, {"prefetch": 0}, {"cache": "memory"}):
-        assert drain(millrace.Loader(shapes, sampler=told, epochs=2, **dict(settings, **more))) == want
-    assert drain(millrace.Loader(shapes, sampler=lambda e: told, epochs=2, **settings)) == want
+        assert drain(millrace.Loader(shapes, sampler=numbers, epochs=2, **dict(settings, **more))) == want
+    assert drain(millrace.Loader(shapes, sampler=lambda e: numbers, epochs=2, **settings)) == want
 
 
 @pytest.mark.parametrize("stop", [0, 2, 5, 8, 13])
@@ -156,26 +156,26 @@ def test_closed_while_an_order_is_awaited(shapes, settings):
 
 def test_digest(shapes, settings):
     """The same for a function and for its results, over many epochs; an exception from it ends the call."""
-    told = weighted(0, 20).tolist()
+    numbers = weighted(0, 20).tolist()
     settings.update(batch=4, epochs=30)
-    want = millrace.digest(shapes, sampler=told, **settings)
+    want = millrace.digest(shapes, sampler=numbers, **settings)
     for more in ({}, {"prefetch": 0}, {"prefetch": 60}):
         asked = []
-        assert millrace.digest(shapes, sampler=lambda e: asked.append(e) or told, **dict(settings, **more)) == want
+        assert millrace.digest(shapes, sampler=lambda e: asked.append(e) or numbers, **dict(settings, **more)) == want
         assert asked == [0] + list(range(30))
 
     def fails(epoch):
         if epoch == 5:
             raise KeyError("mine")
-        return told
+        return numbers
     with pytest.raises(KeyError, match="mine"):
         millrace.digest(shapes, sampler=fails, **settings)
 
 
 def test_the_sequence_is_copied(shapes, settings):
-    told = np.arange(64, dtype=np.uint64)
-    loader = millrace.Loader(shapes, sampler=told, **settings)
-    told[:] = 10**9
+    numbers = np.arange(64, dtype=np.uint64)
+    loader = millrace.Loader(shapes, sampler=numbers, **settings)
+    numbers[:] = 10**9
     assert ids(drain(loader)) == list(range(64))
 
 
@@ -201,8 +201,8 @@ def test_seeking_without_threads_asks_for_each_order_once(shapes, settings):
         return weighted(epoch)
 
     settings = dict(settings, prefetch=0, epochs=4)
-    told = millrace.Loader(shapes, sampler=weighted, **settings)
-    wanted = {(b.epoch, b.step): (b.ids.tolist(), np.asarray(b.images).tobytes()) for b in told}
+    loader = millrace.Loader(shapes, sampler=weighted, **settings)
+    wanted = {(b.epoch, b.step): (b.ids.tolist(), np.asarray(b.images).tobytes()) for b in loader}
     loader = millrace.Loader(shapes, sampler=order, **settings)
     del asked[:]
     for place in [(0, 0), (0, 2), (0, 4), (0, 1), (2, 3), (2, 0), (3, 4)]:

@@ -14,7 +14,7 @@ OTHER = {"order": None}
 
 
 def another(row):
-    """A value that is not the default, and what it is in the struct."""
+    """A value that is not the default, and its value in the struct."""
     default, (least, most) = _settings.default_of(row), _settings.range_of(row)
     if _settings.is_switch(row):
         return not default, (not default) is (row.kind == b"flag")

@@ -101,9 +101,9 @@ def libraries():
 # ---- the same as the command ----
 
 def test_a_run_is_the_commands(digits, whole, tmp_path):
-    steps, epochs, started, told, before = [], [], [], [], libraries()
+    steps, epochs, started, reported, before = [], [], [], [], libraries()
     result = millrace.train(digits, epochs=2, checkpoint=tmp_path / "run", on_start=started.append, on_step=steps.append,
-                            on_epoch=epochs.append, on_message=told.append, **REAL)
+                            on_epoch=epochs.append, on_message=reported.append, **REAL)
     assert result.complete and not result.stopped and result.weights == whole["end"]["weights"]
     assert [e["loss"] for e in result.epochs] == [e["loss"] for e in whole["epochs"]] and epochs == result.epochs
     assert [e["val_accuracy"] for e in result.epochs] == [e["val_accuracy"] for e in whole["epochs"]]
@@ -111,7 +111,7 @@ def test_a_run_is_the_commands(digits, whole, tmp_path):
     assert set(result.epochs[0]["stages"]) == {"read", "decode", "copy"} and "stall_fraction" in result.epochs[0]
     assert [s["updates"] for s in steps] == list(range(1, 13)) and started == [result.start] and result.start["model"] == "mnist-mlp"
     assert os.path.basename(result.checkpoint) == "step-000000000012.mrck" and result.best == str(tmp_path / "run" / "best.mrck")
-    assert told == result.messages and "complete" not in repr(result)
+    assert reported == result.messages and "complete" not in repr(result)
     assert libraries() == before  # oneDNN and OpenMP are the command's
 
 
@@ -153,8 +153,8 @@ def test_evaluate_and_predict_are_the_commands(digits, whole, tmp_path):
     rows = millrace.predict(whole["folder"], digits, top=2)
     lines = command("predict", digits, "--checkpoint", whole["folder"], "--top", 2, "--json")
     assert rows == [{k: v for k, v in line.items() if k != "event"} for line in lines] and len(rows) == 30 and len(rows[0]["top"]) == 2
-    told = []
-    assert millrace.predict(whole["folder"], digits, on_row=told.append) == [] and [r["class"] for r in told] == [r["class"] for r in rows]
+    reported = []
+    assert millrace.predict(whole["folder"], digits, on_row=reported.append) == [] and [r["class"] for r in reported] == [r["class"] for r in rows]
     done = millrace.predict(whole["folder"], digits, out=tmp_path / "rows.jsonl")
     assert done[0]["samples"] == 30 and len((tmp_path / "rows.jsonl").read_text().splitlines()) == 30
     with pytest.raises(FileExistsError):

@@ -1,4 +1,4 @@
-"""Type checkers know the arguments of loaders and commands: wrong names and types are errors, right uses are none."""
+"""Type checkers know the arguments of loaders and commands: wrong names and types are errors, right uses are not."""
 import importlib.util
 import json
 import os

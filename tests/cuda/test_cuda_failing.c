@@ -179,7 +179,7 @@ static void each_call_fails_once(void **state)
     for (unsigned n = 1; n <= calls; n++) {
         const int status = in_child(n, log);
         if (status != RAN && status != SAID_SO)
-            fail_msg("call %u of %u told to fail: exit status %d: %s", n, calls, status, line_of(log, n));
+            fail_msg("call %u of %u set to fail: exit status %d: %s", n, calls, status, line_of(log, n));
         said_so += status == SAID_SO;
     }
     printf("%u calls, each failed once: %u runs said so, %u came through\n", calls, said_so, calls - said_so);

@@ -305,7 +305,7 @@ static void untouched(const char *what, const float *found, size_t from, size_t 
 {
     const float filled = dtype == MR_TENSOR_F32 ? from_bits(0x3c3c3c3c) : decode(dtype, 0x3c3c);
     for (size_t i = from; i < count; i++)
-        if (found[i] != filled) fail_msg("%s: %s[%zu] was written behind the batch", case_name, what, i);
+        if (found[i] != filled) fail_msg("%s: %s[%zu] was written after the batch", case_name, what, i);
 }
 
 static mr_tensor tensor_as(mr_tensor t, uint32_t dtype)

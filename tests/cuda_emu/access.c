@@ -277,8 +277,8 @@ void emu_run_confined(const emu_span *spans, int count, const char *name, uint64
     if (closed) open_all();
     for (int i = 0; i < count; i++) {
         if (must_stay(spans, count, i) && sums[i] != emu_sum(spans[i].at, spans[i].bytes)) {
-            emu_violation("%s (#%llu) wrote the %zu bytes at %p, of which it says that it reads them only",
-                          name, (unsigned long long)number, spans[i].bytes, spans[i].at);
+            emu_violation("%s (#%llu) wrote the %zu bytes at %p, which it declared to only read", name,
+                          (unsigned long long)number, spans[i].bytes, spans[i].at);
         }
         const struct emu_block *b = spans[i].write ? emu_block_at(spans[i].at, spans[i].bytes) : NULL;
         if (b) emu_block_check_ends(b, name, number);

@@ -355,7 +355,7 @@ static cudnnStatus_t finalise_engine(const struct emu_dnn_body *b)
     const int64_t index = emu_dnn_int(b, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, -1);
     if (index < 0 || index >= ENGINES ||
         !offers((int)index, conv_of_graph(emu_dnn_body_at(b, CUDNN_ATTR_ENGINE_OPERATION_GRAPH))))
-        return emu_dnn_error(CUDNN_STATUS_NOT_SUPPORTED, "engine: there is no number %lld for this graph",
+        return emu_dnn_error(CUDNN_STATUS_NOT_SUPPORTED, "engine: no number %lld for this graph",
                              (long long)index);
     return CUDNN_STATUS_SUCCESS;
 }

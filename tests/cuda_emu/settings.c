@@ -20,7 +20,7 @@ static uint64_t number_of(const char *name, uint64_t otherwise)
     char *end;
     const uint64_t v = strtoull(text, &end, 0);
     if (*end != '\0') {
-        fprintf(stderr, "emulated CUDA: %s=%s is no number\n", name, text);
+        fprintf(stderr, "emulated CUDA: %s=%s is not a number\n", name, text);
         abort();
     }
     return v;
@@ -38,7 +38,7 @@ static void read_order(void)
             return;
         }
     }
-    fprintf(stderr, "emulated CUDA: MILLRACE_EMU_ORDER=%s is none of eager, late, starve, random\n", text);
+    fprintf(stderr, "emulated CUDA: MILLRACE_EMU_ORDER=%s: expected eager, late, starve or random\n", text);
     abort();
 }
 
@@ -97,7 +97,7 @@ bool emu_fails(const char *call)
     emu_settings();
     const uint64_t number = ++calls;
     const bool fails = number == settings.fail_at;
-    emu_log("%llu %s%s", (unsigned long long)number, call, fails ? " told to fail" : "");
+    emu_log("%llu %s%s", (unsigned long long)number, call, fails ? " set to fail" : "");
     return fails;
 }
 

@@ -163,7 +163,7 @@ def message_lacks(cls, stderr, stdout, error):
     return None
 
 
-def tells(cls, stderr, stdout, error, path=""):
+def reports(cls, stderr, stdout, error, path=""):
     """Does a run that ended well report the system's failure, and the files left because of it?"""
     return message_lacks(cls, stderr, stdout, error) is None and path.encode() in stderr
 

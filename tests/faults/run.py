@@ -34,7 +34,7 @@ from concurrent.futures import ThreadPoolExecutor
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from fault_jobs import CAN_DO_WITHOUT, JOBS, PAIRS, make_inputs  # noqa: E402
 from fault_known import why_known  # noqa: E402
-from fault_judge import Expected, matches, message_lacks, restore, said, tells, tree  # noqa: E402
+from fault_judge import Expected, matches, message_lacks, restore, said, reports, tree  # noqa: E402
 
 CLASSES = ["alloc", "read", "write", "print", "open", "list", "name", "sync", "space", "stat", "folder", "close", "lock", "meta", "thread",
            "ring", "request", "change"]  # in the order of inject.h
@@ -207,12 +207,12 @@ def disturb(bench, place, job, expected, copies, fault):
     elif run.status == job.exit and run.status in (0, 3):
         text = None if expected_said(expected, run) else "other stdout"
         text = text or expected.files_of_success(run.files)
-        if text and text.startswith("left ") and tells(cls, run.stderr, run.stdout, error, text[len("left "):]):
+        if text and text.startswith("left ") and reports(cls, run.stderr, run.stdout, error, text[len("left "):]):
             text = None
         if text:
             bench.find("wrong", job, fault, run, text)
         elif run.hits and cls in MUST_NOT_PASS and error not in MAY_PASS and not passes(bench.name_of(run.where)) \
-                and not tells(cls, run.stderr, run.stdout, error):
+                and not reports(cls, run.stderr, run.stdout, error):
             bench.find("ignored", job, fault, run)
         else:
             with bench.lock:
@@ -249,7 +249,7 @@ def kill(bench, place, job, expected, copies, fault, loss):
     if run.hung:
         bench.find("hang", job, fault, run)
         return run
-    told = f"{cls}:{at}:{error}" + (f",lost={loss}" if loss else "")
+    label = f"{cls}:{at}:{error}" + (f",lost={loss}" if loss else "")
     if run.status != -signal.SIGKILL:
         if run.hits:
             bench.find("status", job, fault, run, f"exit status {run.status} instead of the kill")
@@ -258,15 +258,15 @@ def kill(bench, place, job, expected, copies, fault, loss):
             files = tree(place.folder)
             text = expected.files_of_success({p: d for p, d in files.items() if not matches(p, job.returning) or p in expected.outputs})
             if text:
-                bench.find("lost", job, told, run, text)
+                bench.find("lost", job, label, run, text)
         return run
     if loss:
         restore(place.folder, journal, loss)
         run.files = tree(place.folder)
     text = expected.files_of_failure(run.files, copies, place.accepts, killed=True)
     if text and not (loss and job.unsynced and text.startswith("half")):
-        bench.find("left", job, told, run, text)
-    repeat(bench, place, job, expected, told, run)
+        bench.find("left", job, label, run, text)
+    repeat(bench, place, job, expected, label, run)
     return run
 
 
@@ -413,8 +413,8 @@ def tell_one(key, errors):
             places.setdefault(job, []).append(at)
         for at in places.values():
             at.sort(key=lambda n: int(n.rstrip("+")))
-        told = "; ".join(f"{job} {','.join(at[:5])}" for job, at in list(places.items())[:6])
-        print(f"      {error}, {len(cases)} runs: {told}\n      {cases[0][2][-260:]!r}")
+        label = "; ".join(f"{job} {','.join(at[:5])}" for job, at in list(places.items())[:6])
+        print(f"      {error}, {len(cases)} runs: {label}\n      {cases[0][2][-260:]!r}")
 
 
 def main():

@@ -7,7 +7,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from fault_jobs import Job  # noqa: E402
-from fault_judge import Expected, lines_of, message_lacks, restore, said, tells, tree  # noqa: E402
+from fault_judge import Expected, lines_of, message_lacks, restore, said, reports, tree  # noqa: E402
 
 
 class Ran:
@@ -56,10 +56,10 @@ class Judge(unittest.TestCase):
         self.assertFalse(lines_of(b"other\n", b"one\ntwo\n", killed=True))
 
     def test_told_in_spite_of_success(self):
-        self.assertTrue(tells("name", b"millrace: r/a: cannot remove it: Input/output error", b"", "EIO", "r/a"))
-        self.assertFalse(tells("name", b"millrace: r/a: cannot remove it: Input/output error", b"", "EIO", "r/b"))
-        self.assertFalse(tells("name", b"millrace: r/a written", b"", "EIO", "r/a"))
-        self.assertFalse(tells("name", b"", b"", "EIO"))
+        self.assertTrue(reports("name", b"millrace: r/a: cannot remove it: Input/output error", b"", "EIO", "r/a"))
+        self.assertFalse(reports("name", b"millrace: r/a: cannot remove it: Input/output error", b"", "EIO", "r/b"))
+        self.assertFalse(reports("name", b"millrace: r/a written", b"", "EIO", "r/a"))
+        self.assertFalse(reports("name", b"", b"", "EIO"))
 
     def test_messages(self):
         self.assertIsNone(message_lacks("read", b"millrace: x: Input/output error", b"", "EIO"))

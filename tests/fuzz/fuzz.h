@@ -3,7 +3,7 @@
  *   begin(input, declared) ──► file() ... code under test ... ──► end()
  *
  * The files lie in MRT_FUZZ_FOLDER and nowhere else: the linker sends the file calls of the whole program
- * through memory_files.c, where a path in that folder, and what is opened there, never reaches the system. A
+ * through memory_files.c, where a path in that folder, and a file opened there, never reaches the system. A
  * target runs many times as often for it. */
 #ifndef MRT_FUZZ_H
 #define MRT_FUZZ_H

@@ -19,7 +19,7 @@ data=$scratch/data/train
 example loader "$data" || fail "loader"
 [ "$(grep -c '^batch [0-9]*: [0-9]* samples' "$scratch/out")" -eq 2 ] || fail "loader: expected two batches of 128 and 64"
 example loader "$scratch/nothing" && fail "loader: expected a failure where nothing is"
-grep -q "$scratch/nothing" "$scratch/out" || fail "loader: expected the name of what is missing"
+grep -q "$scratch/nothing" "$scratch/out" || fail "loader: expected the name of the missing file"
 
 example custom_network "$data" 120 || fail "custom_network"
 accuracy=$(sed -n 's/^two-convolutions: 11235 parameters, .* accuracy \([0-9.]*\)$/\1/p' "$scratch/out")
@@ -48,7 +48,7 @@ done
 
 example convert "$data" "$scratch/out.mrec" || fail "convert"
 grep -q "out.mrec: 192 records" "$scratch/out" || fail "convert: expected 192 records"
-"$millrace" verify "$scratch/out.mrec" >"$scratch/out" 2>&1 || fail "convert: what it wrote is damaged"
+"$millrace" verify "$scratch/out.mrec" >"$scratch/out" 2>&1 || fail "convert: its output is damaged"
 for from in "$data" "$scratch/out.mrec"; do "$millrace" digest "$from" --augment "resize(32x32)" --quiet; done >"$scratch/out"
 [ "$(cut -d' ' -f1 "$scratch/out" | sort -u | wc -l)" -eq 1 ] || fail "convert: other batches than from the data"
 
@@ -93,7 +93,7 @@ example evaluate "$scratch/whole" "$data" || fail "evaluate"
 awk -F, -v names="$(ls "$data")" 'BEGIN { for (k = split(names, name, "\n"); k; k--) number[name[k]] = k - 1 } NR > 1 { print $1, number[$4] }' \
     "$scratch/out" >"$scratch/command"
 example predict "$scratch/whole" "$data" || fail "predict"
-cut -d' ' -f1-2 "$scratch/out" | cmp - "$scratch/command" || fail "predict: expected the classes that the command tells"
+cut -d' ' -f1-2 "$scratch/out" | cmp - "$scratch/command" || fail "predict: expected the classes that the command prints"
 
 [ "$failures" -eq 0 ] || exit 1
 echo "the examples work"

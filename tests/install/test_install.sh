@@ -21,7 +21,7 @@ if grep -q '^MILLRACE_SANITIZE:.*=.' "$build/CMakeCache.txt"; then
     exit 0
 fi
 version=$("$prefix/bin/millrace" --version | sed -n 's/^millrace //p')
-[ "$(pc --modversion)" = "$version" ] || { echo "pkg-config tells version $(pc --modversion), the program $version"; exit 1; }
+[ "$(pc --modversion)" = "$version" ] || { echo "pkg-config prints version $(pc --modversion), the program $version"; exit 1; }
 case $version in # while the major number is 0, a minor one may change the interface
 0.*) soname=libmillrace.so.${version%.*} ;;
 *) soname=libmillrace.so.${version%%.*} ;;

@@ -48,7 +48,7 @@ def functions(text):
 
 
 def stable_callers(text):
-    """Names of the stable inline functions, each of which calls the exported NAME_sized."""
+    """Names of the stable inline functions; each calls the exported NAME_sized."""
     return set(re.findall(r"\bMR_STABLE_INLINE\s+[^;{()]*?\b(mr_\w+)\s*\(", text))
 
 

@@ -770,14 +770,14 @@ static bool check(const struct cell *c)
     const pid_t child = fork();
     if (child == 0) run_cell(c);
     close(fds[1]);
-    const bool told = read(fds[0], &result, sizeof result) == sizeof result;
+    const bool reported = read(fds[0], &result, sizeof result) == sizeof result;
     close(fds[0]);
     waitpid(child, &status, 0);
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) printf("HANGS  %s\n", c->name);
     else if (WIFSIGNALED(status)) printf("CRASH  %s: %s\n", c->name, strsignal(WTERMSIG(status)));
-    else if (!told || status) printf("ENDED  %s: exit status %d\n", c->name, WEXITSTATUS(status));
+    else if (!reported || status) printf("ENDED  %s: exit status %d\n", c->name, WEXITSTATUS(status));
     else if (!is_right(c, result)) printf("WRONG  %s: expected %ld, found %ld\n", c->name, c->want, result);
-    return told && status == 0 && is_right(c, result);
+    return reported && status == 0 && is_right(c, result);
 }
 
 int main(int argc, char **argv)

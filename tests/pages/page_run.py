@@ -208,7 +208,7 @@ def clear(command, folder):
         names += re.findall(r"--checkpoint (\S+)", command)
     made = re.match(r"millrace (?:convert|export|export-weights) \S+ ([^-\s]\S*)", command) or \
         re.match(r"millrace (?:synth|manifest \S+) (\S+)", command)
-    if made and "--update" not in command:  # which continues what is there
+    if made and "--update" not in command:  # which continues the existing files
         names.append(made.group(1))
         if "--to" in command or "--shard-size" in command:
             stem = re.sub(r"\.mrec$", "", made.group(1))

@@ -10,7 +10,7 @@
 #include "ranks/meet_place.h"
 #include "worlds.h"
 
-#define SECRET "what the ranks of these tests know"
+#define SECRET "the secret of these tests' ranks"
 
 static void pause_ms(long ms) { nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL); }
 

@@ -101,7 +101,7 @@ class Suite(Folder):
         status, _ = self.run_tests({"stuck": "sleep 1000"}, "--strict", seconds=1)
         self.assertEqual(status, 1)
         text = "\n".join(self.result()[1])
-        self.assertIn("launch: not over after 1 s. What it does:", text)
+        self.assertIn("launch: not over after 1 s. Its threads:", text)
         self.assertIn(": sleep 1000", text)
         self.assertIn("launch: its time was over", text)
 

@@ -1,7 +1,7 @@
 """Random sets through random formats and back: the right class is delivered, or the run is refused by name.
 fuzz.py MILLRACE COUNT [--seed S] [--folder F] [--only K]
 
-A set has 2 to 14 classes, some of which may be missing on one side; they are numbers (from 0, from 1, from anywhere, with gaps, in any
+A set has 2 to 14 classes; some may be missing on one side. They are numbers (from 0, from 1, from anywhere, with gaps, in any
 order), names (texts, numbers, numbers with zeros in front, some of each), or names on one side and the same as numbers on the other. It is
 written in a random format, goes through up to three conversions, exports or mixes, and comes out as an archive whose pictures say what
 they are; then a network is trained on one chain and validated on another one. COUNT sets are drawn from the seed; --only K runs the K-th."""
@@ -59,7 +59,7 @@ class Chain:
 
     def __init__(self, tool, r, samples):
         form = form_for(r, samples)
-        self.tool, self.samples, self.told = tool, as_written(form, samples), [form]
+        self.tool, self.samples, self.forms = tool, as_written(form, samples), [form]
         self.path = tool.write(form, self.samples)
         self.named = lib.is_named(self.samples) or form == "folder"
 
@@ -77,10 +77,10 @@ class Chain:
             with open(self.path, "w", encoding="utf-8") as out:
                 out.write("millrace mix 1\n%d %s\n%d %s\n" % (r.randrange(1, 9), other, r.randrange(1, 9), other))
             self.path = self.tool.convert(self.path, "mrec")
-        self.told.append(to)
+        self.forms.append(to)
 
     def check(self):
-        lib.same(self.tool.classes_of(self.path), self.samples, " > ".join(self.told))
+        lib.same(self.tool.classes_of(self.path), self.samples, " > ".join(self.forms))
 
 
 def draw_side(r, labels, without, many, as_numbers):
@@ -100,10 +100,10 @@ def one(tool, r):
         for _ in range(r.randrange(4)):
             chain.step(r)
         chain.check()
-    told = "%s | %s" % (" > ".join(first.told), " > ".join(second.told))
+    forms = "%s | %s" % (" > ".join(first.forms), " > ".join(second.forms))
     accuracy = tool.train(first.path, second.path)
     if accuracy < 1 - 1e-6:
-        raise lib.Wrong("%s: labels %s, without %s: accuracy %g" % (told, labels, lacks, accuracy))
+        raise lib.Wrong("%s: labels %s, without %s: accuracy %g" % (forms, labels, lacks, accuracy))
 
 
 def main():

@@ -1,5 +1,5 @@
-/* tests/settings/command_rows.h: options of no struct of the library: those of several commands, then those
- * that a command has alone. See test_settings.c. */
+/* tests/settings/command_rows.h: options of no struct of the library: options of several commands, then
+ * options of a single one. See test_settings.c. */
 static const mri_setting ranks[] = {
 #define MRI_OPTIONS(...) OPTION(__VA_ARGS__),
 #include "settings/ranks.rows"

@@ -480,8 +480,7 @@ static void the_page_follows_from_the_rows(void **state)
         f = fopen(path, "w");
         MRT_TRUE(f && fprintf(f, "%.*s%s", (int)(first - page), page, made) > 0 && fclose(f) == 0);
     } else if (!same) {
-        fail_msg(
-            "docs/settings.md is not what the rows say: MILLRACE_UPDATE=1 ctest -R '^settings$' writes it");
+        fail_msg("docs/settings.md differs from the rows: MILLRACE_UPDATE=1 ctest -R '^settings$' writes it");
     }
     free(page);
     free(made);

@@ -164,7 +164,7 @@ static void independent_shares_are_single_trainers(void **state)
         one.parts = 1, one.batch = EACH;
         mrt_rig_open(&rig, &o);
         for (uint32_t step = 0; step < 3; step++) mrt_train(&rig, step, step * BATCH, BATCH);
-        mrt_hash_of(&rig, 0); /* share 0's weights become those that are read */
+        mrt_hash_of(&rig, 0); /* share 0's weights become the ones read */
         const uint64_t floats = mri_worker_state_floats(&rig.t->tensors);
         float *shares = malloc(SHARES * (size_t)floats * sizeof *shares);
         MRT_OK(mri_trainer_gather_shares(rig.t, shares, &err), &err);

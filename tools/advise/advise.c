@@ -126,7 +126,7 @@ static int measure_sample(const form_sample *f, const mr_source *src, const mr_l
     const mr_source_info *info = mr_source_info_of(src);
     if (f->count == 0) {
         say("%s: none of the %llu pictures that were looked at can be read; 'millrace inspect --bad' "
-            "lists what is wrong with them",
+            "lists their faults",
             info->path, (unsigned long long)f->bad);
         return EXIT_FAILED;
     }

@@ -56,7 +56,7 @@ static int choose_unit(const storage_args *a, const session_args *shared, storag
 static int check_options(const storage_args *a, const session_args *shared, const opt_given *given)
 {
     static const char *const refused[][2] = {
-        {"devices", "accelerators are simulated, as many as the machine can feed"},
+        {"devices", "it simulates the number of accelerators that the machine can feed"},
         {"cache", "every sample is to come from its file, in every epoch"},
         {"tail", "every batch is full"},
         {"epochs", "a run takes the number that it needs"},

@@ -472,7 +472,7 @@ const command command_convert = {
         "The names of classes are in a member __classes__.\nmds: DST is a folder with shard.00000.mds, ... "
         "and index.json, which is written last. Columns: image (encoding jpeg if the first picture is a "
         "JPEG, else png), label (int), other fields under their names; names of samples in sample.name, "
-        "those of classes in index.json. Shards have up to 64 MiB unless --shard-size is given.\nrecordio: "
+        "names of classes in index.json. Shards have up to 64 MiB unless --shard-size is given.\nrecordio: "
         "DST and an index in place of its .rec; the label is a float, field labels (f32) becomes packed "
         "labels, other fields are refused, names are not written.\nThe output may not be the input, and "
         "may not lie inside a folder of pictures that is the input.",

@@ -197,10 +197,10 @@ static int pass_views(eval_run *r, double *loss, double *accuracy, uint64_t *cou
     double *all = calloc(3 * (size_t)ranks, sizeof *all);
     if (!all) return mr_error_set(err, MR_ENOMEM, "no memory for the sums of %u processes", ranks);
     memcpy(all, mine, sizeof mine);
-    const bool told = !w || world_gather(&r->world, mine, sizeof mine, all) == EXIT_DONE;
+    const bool gathered = !w || world_gather(&r->world, mine, sizeof mine, all) == EXIT_DONE;
     for (uint32_t i = 0; i < 3 * ranks; i++) sum[i % 3] += all[i];
     free(all);
-    if (!told) return mr_error_set(err, MR_EPEER, "another process did not report its result");
+    if (!gathered) return mr_error_set(err, MR_EPEER, "another process did not report its result");
     *loss = sum[0] / sum[2];
     *accuracy = sum[1] / sum[2];
     *count = (uint64_t)sum[2];

@@ -19,7 +19,7 @@ typedef struct weights_args {
 } weights_args;
 
 enum { WEIGHTS_AUTO, WEIGHTS_AVERAGE, WEIGHTS_TRAINED };
-/* names: those of mr_weight_names; weights: the enumeration. */
+/* names: mr_weight_names; weights: the enumeration. */
 static const opt options[] = {
 #define MRI_OPTIONS(...) OPT(weights_args, __VA_ARGS__),
 #include "settings/commands/export_weights.rows"

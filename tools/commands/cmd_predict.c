@@ -109,7 +109,7 @@ static int write_rows(predict_run *r, const char *text, size_t bytes, mr_error *
     return mr_error_set(err, MR_EIO, "cannot write to standard output");
 }
 
-/* In sequential order the number of a sample is its position; a skipped sample has no number of its own. */
+/* In sequential order the number of a sample is its position; a skipped sample does not get one. */
 static bool put_rows(predict_run *r, const mr_outputs *o, FILE *out)
 {
     for (uint32_t i = 0; i < o->count; i++) {

@@ -268,7 +268,7 @@ static int fit(train_run *r)
     const bool part_reported = r->epochs_reported && r->last_reported == last.epoch;
     if (last.steps && !part_reported && (rc == MR_OK || rc == MR_ECANCELED))
         on_epoch(r, &last); /* an epoch that was cut short */
-    int told = rc == MR_OK || rc == MR_ECANCELED ? footer(r, &last, rc == MR_OK) : EXIT_DONE;
+    int printed = rc == MR_OK || rc == MR_ECANCELED ? footer(r, &last, rc == MR_OK) : EXIT_DONE;
     if (rc == MR_EEXIST)
         say("--force moves other runs' files to a folder in %s (old-1, ...)", a->checkpoint_dir);
     if (rc) {
@@ -276,7 +276,7 @@ static int fit(train_run *r)
         objective_explain(&r->s.objective, r->s.src, &err);
         return status;
     }
-    if (!last.diverged || last.simulated) return told;
+    if (!last.diverged || last.simulated) return printed;
     say("the run has diverged: its last loss is not finite, or a thousand times the first; try a lower --lr");
     return EXIT_FAILED;
 }

@@ -159,8 +159,8 @@ static int run(const void *args)
         watch_result r = {.f = &figures, .command = a->command.word};
         int own = EXIT_DONE;
         if (a->shared.data) own = bad_watch_close(&s.bad, measure(a, &s, &r.loader));
-        const int told = report(a, &r);
-        if (own == EXIT_DONE) own = told;
+        const int reported = report(a, &r);
+        if (own == EXIT_DONE) own = reported;
         status = figures.status;
         if (status == EXIT_DONE) status = own;
         if (figures.ended_by_us && figures.status == EXIT_SIGNAL + 15) status = own;

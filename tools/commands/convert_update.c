@@ -31,7 +31,7 @@ typedef struct update_run {
     const convert_update *args;
     mr_source *src;
     progress_bar bar;
-    bool converts; /* the bar is that of the conversion */
+    bool converts; /* the bar shows the conversion */
     uint64_t found[OPT_COUNT(kind_names)];
 } update_run;
 

@@ -22,7 +22,7 @@ typedef struct convert_update {
     const output_args *output;
 } convert_update;
 
-/* Bring DST up to date with src, and say what was found. src is changed. Returns an exit status. */
+/* Bring DST up to date with src, and report the counts. src is changed. Returns an exit status. */
 int convert_update_run(const convert_update *u, mr_source *src);
 
 #endif

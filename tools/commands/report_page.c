@@ -492,7 +492,7 @@ static void put_ceilings(FILE *f, const report_page *p)
 
 static void put_bad(FILE *f, const report_page *p)
 {
-    enum { TOLD = 200 };
+    enum { SHOWN = 200 };
     const run_events *bad = p->bad_path ? &p->bad.bad : &p->run[0].bad;
     const double counted = json_number_of(p->run[0].end, "bad_met");
     if (!bad->count && !(counted > 0) && !p->bad_path) return;
@@ -503,7 +503,7 @@ static void put_bad(FILE *f, const report_page *p)
         return;
     }
     fputs("<div class=\"wide\"><table><tr><th>sample<th class=\"l\">file<th class=\"l\">reason\n", f);
-    for (size_t i = 0; i < bad->count && i < TOLD; i++) {
+    for (size_t i = 0; i < bad->count && i < SHOWN; i++) {
         const char *name = json_text_of(bad->at[i], "name"), *file = json_text_of(bad->at[i], "file"),
                    *reason = json_text_of(bad->at[i], "reason");
         fprintf(f, "<tr><td>%.0f<td class=\"l\">", json_number_of(bad->at[i], "sample"));
@@ -513,7 +513,7 @@ static void put_bad(FILE *f, const report_page *p)
         fputc('\n', f);
     }
     fputs("</table></div>\n", f);
-    if (bad->count > TOLD) page_note(f, "The first %d of %zu.", TOLD, bad->count);
+    if (bad->count > SHOWN) page_note(f, "The first %d of %zu.", SHOWN, bad->count);
 }
 
 static void put_pictures(FILE *f, const report_page *p)

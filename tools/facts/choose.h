@@ -25,7 +25,7 @@ int choose_samples(mr_source *src, const choose_args *a, const mr_decode_config 
 /* Is anything of it given? */
 bool choose_asked(const choose_args *a);
 
-/* The same for data that others open, perhaps several times: what was left out is said once. */
+/* The same for data that others open, perhaps several times: the samples left out are reported once. */
 typedef struct chooser {
     data_chooser base;
     choose_args args;

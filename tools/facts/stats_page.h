@@ -31,7 +31,7 @@ typedef enum outlier_kind {
 
 typedef struct shown_picture {
     uint64_t sample;
-    double value; /* of an outlier: what it is an outlier by */
+    double value; /* of an outlier: its outlying value */
     void *jpeg;   /* owned; NULL: its pixels cannot be decoded */
     size_t bytes;
 } shown_picture;

@@ -122,8 +122,8 @@ static int count_numbers(objective *o, const mr_source *src, uint32_t at)
         return EXIT_FAILED;
     }
     if (o->count && o->count != count) {
-        say("%s: field %s has %" PRIu64 " numbers a sample: expected %" PRIu32 ", which the checkpoint's "
-            "network tells",
+        say("%s: field %s has %" PRIu64 " numbers a sample: expected %" PRIu32 ", the outputs of the "
+            "checkpoint's network",
             info->path, text, count, o->count);
         return EXIT_FAILED;
     }

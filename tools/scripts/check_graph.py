@@ -116,7 +116,7 @@ def circles(tree, rules):
                 yield room, (
                     f"{room}: {len(knot)} files call one another in circles "
                     f"({', '.join(sorted(knot))}), "
-                    f"such as {told(way, names)}"
+                    f"such as {shown(way, names)}"
                 )
     for knot in knots(units):
         crossed = sorted({rooms[unit] for unit in knot})
@@ -124,11 +124,11 @@ def circles(tree, rules):
             way = shortest_circle(knot, units, lambda source, target: rooms[source] != rooms[target])
             yield crossed[0], (
                 f"{', '.join(crossed)}: {len(knot)} files call one another in circles "
-                f"across rooms, such as {told(way, names)}"
+                f"across rooms, such as {shown(way, names)}"
             )
 
 
-def told(way, names):
+def shown(way, names):
     steps = zip(way, way[1:] + way[:1])
     return way[0] + "".join(f" -> {target} ({names[(source, target)]})" for source, target in steps)
 

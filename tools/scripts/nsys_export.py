@@ -13,7 +13,7 @@ COPY_KINDS = {1: "copy to the device", 2: "copy from the device", 8: "copy on th
 
 
 class Wrong(Exception):
-    """A fault of a file, for people: what was expected, what was found, what to try."""
+    """A fault of a file, for people: expected, found, and a remedy."""
 
 
 class Start:

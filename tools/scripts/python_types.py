@@ -149,7 +149,7 @@ def of_pytorch(_):
 
 # ---- Loader()
 
-# The line of its description behind those that are written here.
+# The line of its description after the lines that are written here.
 BEHIND = "One thread at a time takes batches; others wait. After fork() a loader is of no use in the child (ForkError); pickled, as by"
 
 def argument(name, row):
@@ -170,7 +170,7 @@ def between(text, first, last, lines):
 
 
 def of_loader(text):
-    """_loader.py with the arguments of Loader() that the rows give, and descriptions of those that it does not describe itself."""
+    """_loader.py with the arguments of Loader() that the rows give, and descriptions of the arguments that it does not describe itself."""
     head = "tools/scripts/python_types.py writes these lines"
     arguments = "".join("                 %s,\n" % argument(n, row) for n, row in LOADER_ROWS.items())
     text = between(text, head, "# end of the rows", arguments)

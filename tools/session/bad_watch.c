@@ -11,18 +11,18 @@
 
 static void on_bad(void *context, const mr_error *what, uint64_t substitute)
 {
-    enum { TOLD = 10 };
+    enum { NAMED = 10 };
     bad_watch *w = context;
     char text[2048];
     mr_error placed = *what;
     check_place(w->src, &placed);
     w->count++;
     if (w->listed) bad_list_add(&w->list, &placed);
-    if (w->stops || w->count > TOLD) return; /* a sample that stops the run is reported as its error */
+    if (w->stops || w->count > NAMED) return; /* a sample that stops the run is reported as its error */
     mr_error_format(&placed, text, sizeof text);
     if (substitute != MR_NOWHERE) say("bad sample, %" PRIu64 " takes its place: %s", substitute, text);
     else say("bad sample: %s", text);
-    if (w->count == TOLD) say("further bad samples are counted, not named");
+    if (w->count == NAMED) say("further bad samples are counted, not named");
 }
 
 int bad_watch_open(bad_watch *w, const mr_source *src, const run_args *run, mr_loader_config *cfg)

@@ -313,7 +313,7 @@ static int match_names(mr_source *src, const data_like *like)
             if (strcmp(info->class_names[k], like->class_names[c]) == 0) to[k] = c;
         if (to[k] != UINT32_MAX || !info->class_names[k][0]) continue;
         say("%s: expected the classes of %s, found \"%s\": --only-classes and --rename-classes say which "
-            "classes are taken and what they are called",
+            "classes are taken and how they are called",
             info->path, like->path, info->class_names[k]);
         status = EXIT_FAILED;
     }
@@ -342,8 +342,8 @@ static void follow(mr_source_config *cfg, const data_args *a, const data_like *l
     cfg->class_first = is_automatic(a) ? like->label_offset : cfg->label_offset;
 }
 
-/* A choice that changes classes speaks of the classes of the data: it comes first, and what it leaves is
- * matched. Numbers stay as they are, so they are matched first. */
+/* A choice that changes classes speaks of the classes of the data: it comes first, and the classes it leaves
+ * are matched. Numbers stay as they are, so they are matched first. */
 static int open_like(mr_source **out, const char *path, mr_source_config *cfg, const data_args *a,
                      const data_like *like)
 {

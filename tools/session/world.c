@@ -69,10 +69,10 @@ void world_settings(mr_world_config *cfg, const rank_args *a)
 /* Of the first world: of the next ones it is the same. */
 static void tell_wire(const tool_world *w)
 {
-    static bool told;
+    static bool reported;
     char text[512];
-    if (w->first && !told && mr_world_wire_note(w->world, text, sizeof text)) say("%s", text);
-    told = true;
+    if (w->first && !reported && mr_world_wire_note(w->world, text, sizeof text)) say("%s", text);
+    reported = true;
 }
 
 int world_enter(tool_world *w, const rank_args *a)

@@ -1,4 +1,4 @@
-/* tools/sets/bound.h: measures what a training on a data set would be bound by: the loader's rate for some of
+/* tools/sets/bound.h: measures the bound of a training on a data set: the loader's rate for some of
  * the samples, and the time of a step. Callers: cmd_stats.c. */
 #ifndef TOOLS_SETS_BOUND_H
 #define TOOLS_SETS_BOUND_H

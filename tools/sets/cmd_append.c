@@ -62,7 +62,7 @@ static void free_names(char **names, uint64_t count)
     free(names);
 }
 
-/* What the samples of the set are called, sorted; a withdrawn one is not new either. */
+/* The names of the set's samples, sorted; a withdrawn one is not new either. */
 static int names_of(const char *set, const data_args *data, char ***out, uint64_t *count)
 {
     mr_source *src;
@@ -218,7 +218,7 @@ const command command_append = {
     .name = "append",
     .summary = "add the samples of another data set to a set of record files",
     .text =
-        "Writes new files after those of SET, with the settings stored in SET, then a new list. Existing "
+        "Writes new files after SET's, with the settings stored in SET, then a new list. Existing "
         "samples keep their numbers and bytes; SET does not change until the new list is in place. The same "
         "command finishes a killed run, and its samples are in SET once: a source that was appended before "
         "adds nothing, and a source that shares samples with SET (the same name, label and contents) is "

@@ -135,7 +135,7 @@ static void text_result(const repair_args *a, const mr_repair_result *r)
                "not found here. 'millrace verify' decodes them all.\n");
     if (a->dst && has_list(a->set))
         printf("Samples of SET are withdrawn: copy .millrace.withdrawn next to the new files, and restore "
-               "what it lists of lost ones.\n");
+               "the lost samples that it lists.\n");
     if (!a->dst && !a->in_place && is_wrong(r))
         printf("Nothing was changed. Give DST to write the intact samples there, or --in-place to "
                "replace the damaged files.\n");

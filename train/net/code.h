@@ -27,8 +27,8 @@ enum {
     MRI_CODE_SAME = 256, /* padding: so that a step of 1 keeps the size; else pad on every side */
 };
 
-/* A layer on disk, little-endian. A field that its kind does not have is 0. All members and those of the
- * structs in it have 4 bytes, up to the names: nothing is padded. */
+/* A layer on disk, little-endian. A field that its kind does not have is 0. All members and all members of
+ * the structs in it have 4 bytes, up to the names: nothing is padded. */
 struct mri_layer_record {
     uint32_t kind, activation;
     struct {

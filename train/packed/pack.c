@@ -150,7 +150,7 @@ static void unpack_bytes(const uint8_t *from, uint32_t count, float *to)
     for (uint32_t i = 0; i < count; i++) to[i] = (float)(int8_t)from[i] * unit;
 }
 
-/* One mean for both signs would send zeros, of which gradients have many, as large as the others: what is
+/* One mean for both signs would send zeros, many in gradients, as large as the others: the rest that is
  * left out then grows with each step. */
 static void pack_bits(const float *from, double *residual, uint32_t count, uint8_t *to)
 {

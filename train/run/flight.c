@@ -4,7 +4,7 @@
  *
  * The watchdog: a step that is not over in time ends the run. The events show whose fault it is: a replica
  * whose own part is over waits for the others. The exchange of the replicas is given up, so that replicas
- * that only wait end; a device that hangs for good cannot be freed of what it uses, and the trainer is left
+ * that only wait end; a device that hangs for good keeps its memory and threads, and the trainer is left
  * behind (mr_trainer_close). */
 #include <stdio.h>
 

@@ -187,7 +187,7 @@ static bool take_activation(const mr_net *net, uint32_t at, const mri_layer *l, 
     return true;
 }
 
-/* One op for the normalisation at and the addition after it. MR_EUNSUPPORTED: the device has none. */
+/* One op for the normalisation at and the addition after it. MR_EUNSUPPORTED: the device has no such op. */
 static int add_residual(building *b, uint32_t at, mr_point other, uint32_t *taken)
 {
     const mri_layer *norm = &b->net->layers[at], *sum = norm + 1;

@@ -199,8 +199,8 @@ static int update(const mri_replica *r, uint32_t number)
     return rc;
 }
 
-/* Nothing is written between the gradients of two parameters: what a sum has left there would be in the next
- * one, too. */
+/* Nothing is written between the gradients of two parameters: bytes that a sum has left there would be in the
+ * next one, too. */
 static int clear_gradients(const mri_replica *r)
 {
     return mr_fill_async(r->stream, r->memory.grads, 0, (size_t)r->plan.weight_floats * sizeof(float));

@@ -1,5 +1,5 @@
-/* train/run/ranks.h: a trainer among those of other processes: the owners of the parts of a batch, and the
- * values on which all must agree. Private to train/ and its tests.
+/* train/run/ranks.h: a trainer among the trainers of other processes: the owners of the parts of a batch, and
+ * the values on which all must agree. Private to train/ and its tests.
  *
  * All processes make the same calls in the same order; their questions to each other go over channel
  * MRI_RANKS_HOST, one thread a process. Sums of gradients go over the other one, from the exchange streams.

@@ -19,7 +19,7 @@ struct plane {
 
 struct mri_pixel_path {
     struct plane plane[3];
-    mri_resample_plan *chroma; /* of planes whose grid is not that of the first */
+    mri_resample_plan *chroma; /* of planes with another grid than the first plane */
     mri_buffer band;           /* resampled planes of one band */
 };
 

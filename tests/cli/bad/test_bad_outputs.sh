@@ -50,8 +50,8 @@ mkdir small
 if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=64k tmpfs small 2>err; then
     trap 'umount "$temp/small" 2>err; rm -rf "$temp"' EXIT
     run 0 synth big --count 30 --quiet
-    # told before the first byte, with both sizes; in spite of it the end is that of a full disk
-    told() {
+    # Reported before the first byte, with both sizes; with --no-space-check the command fails at the full disk.
+    refuses_early() {
         run 1 "$@" --quiet
         err_has "are to be written, and 64.0 KiB are free"; err_has "(--no-space-check)"; err_has "No space left"
         equal "$(find small -mindepth 1 | head -1)" ""
@@ -67,14 +67,14 @@ if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=64k tmpfs small 2>err; then
         to=small/x.mrec
         case $options in --to*) to=small/x ;; esac
         # shellcheck disable=SC2086
-        told convert big $to $options
+        refuses_early convert big $to $options
         # shellcheck disable=SC2086
         in_spite convert big $to $options
     done
-    told export big small/e
+    refuses_early export big small/e
     in_spite export big small/e
     mkdir broken && cp set* broken && rm broken/set-00001.mrec
-    told repair broken/set.mrec small/r
+    refuses_early repair broken/set.mrec small/r
     in_spite repair broken/set.mrec small/r
     mkdir few && cp -r big/train/* few && find few -name '0000[1-9].jpg' -delete && find few -name '000[1-9]?.jpg' -delete
     run 0 convert few small/f.mrec --shard-size 100K --quiet

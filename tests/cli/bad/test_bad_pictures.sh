@@ -7,8 +7,8 @@ odd_files=$3
 tab=$(printf '\t')
 count() { grep -c "^$1$tab.*$tab$2$tab" table; } # GROUP VERDICT
 
-# told LIST [own]: it names the fault of each bad picture of the group, and no good one; own: nor one that libjpeg refuses.
-told() {
+# names_all LIST [own]: it names the fault of each bad picture of the group, and no good one; own: nor one that libjpeg refuses.
+names_all() {
     grep "^$group$tab" table | while IFS="$tab" read -r _ name verdict says otherwise; do
         if [ "$verdict" = bad ] || { [ "$verdict" = own ] && [ "${2:-}" != own ]; }; then
             grep -F "/$name: " "$1" | grep -qF -e "$says" -e "$otherwise" ||
@@ -36,9 +36,9 @@ for group in jpeg damage png other exif kinds webp tiff; do
     [ "$bad" -eq 0 ] || whole=1
     data=odd/$group
 
-    run $partly inspect $data --bad; told out own; out_has "$data: $bad of $((good + bad)) samples are bad"
+    run $partly inspect $data --bad; names_all out own; out_has "$data: $bad of $((good + bad)) samples are bad"
     run $partly inspect $data --bad --json; grep '"event": "bad"' out >inspected
-    run $whole verify $data; told out own
+    run $whole verify $data; names_all out own
     run $partly convert $data $group.mrec --json
     equal "$(number bad)" "$bad"
     equal "$(number records)" "$good"
@@ -52,9 +52,9 @@ for group in jpeg damage png other exif kinds webp tiff; do
         reasons list
         case $how in
         *libjpeg*) # in its own words
-            told reasons
+            names_all reasons
             equal "$(wc -l <list | tr -d ' ')" $((bad + own)) ;;
-        *) told reasons own
+        *) names_all reasons own
             sort list >sorted; sort inspected | cmp -s - sorted || fail "$last: not the list of inspect --bad" ;;
         esac
         rm list

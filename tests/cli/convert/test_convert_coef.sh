@@ -13,7 +13,7 @@ equal "$(number coefficients)" "$jpegs"; equal "$(number kept)" 1; equal "$(numb
 same again.mrec want.mrec
 run 0 inspect want.mrec; out_has "version 1.3"; out_has '"store": "coef"'
 run 0 inspect want.mrec --record 3; out_has "image     coef, "; out_has "48 x 48 pixels, 3 channels of 8 bits, orientation 1, 4:"
-run 0 inspect want.mrec --record 3 --json; equal "$(text type)" bytes; grep -q '"type": "coef"' out || fail "the type is not told"
+run 0 inspect want.mrec --record 3 --json; equal "$(text type)" bytes; grep -q '"type": "coef"' out || fail "the type is not printed"
 run 0 verify want.mrec; out_has "0 wrong"
 
 # the way back: baseline files with the same pixels, and as record files the same again

@@ -43,7 +43,7 @@ damaged mrec # a file that is gone: by the list, by its number, from the copy an
 rm bad/s-00001.mrec
 run 1 repair bad/s.mrec --json
 equal "$(number missing)" 1
-grep -q '"event": "lost".*"samples": [1-9]' out || fail "$last: no count of what is lost"
+grep -q '"event": "lost".*"samples": [1-9]' out || fail "$last: no count of the lost samples"
 run 1 convert 'bad/s-*.mrec' x.mrec; err_has "millrace repair"
 run 0 repair bad/s.mrec back --from d --quiet; same_files mrec back; rm -rf back
 rm bad/s.mrec

@@ -68,7 +68,7 @@ run 0 convert once set/s.mrec --update --changed withdraw --quiet
 out_has "0 new, 0 changed, 0 gone, 20 the same"; out_has "20 records of the set repeat another sample, and stay"
 out_has "withdrew 0"; out_has "repeated: disc/00000.jpg"
 
-# two samples of one name, one changed and damaged: its old record stays, also beside the present form of the other
+# two samples of one name, one changed and damaged: its old record stays, also next to the present form of the other
 mkdir -p two/x/disc two/y/disc
 cp d/train/disc/0000[12].jpg two/x/disc; cp d/train/disc/00003.jpg two/y/disc/00001.jpg
 tar -C two/x -cf two/0.tar disc; tar -C two/y -cf two/1.tar disc
@@ -82,7 +82,7 @@ cp d/train/disc/00005.jpg two/y/disc/00001.jpg; tar -C two/y -cf two/1.tar disc
 run 0 convert 'two/?.tar' pair/s.mrec --update --changed withdraw --quiet
 out_has "appended 1 in 1 file, withdrew 2"
 
-# what does not go together, and what is no such set
+# options that exclude each other, and data that are not such a set
 run 2 convert a set/s.mrec --update --resize 8 --quiet; err_has "--resize does not go with --update"
 run 2 convert a x.mrec --gone keep --quiet; err_has "--changed and --gone go with --update"
 run 0 convert later one.mrec --quiet

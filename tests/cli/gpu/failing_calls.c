@@ -115,7 +115,7 @@ static bool failed_call(unsigned fail_at, char *name)
     FILE *f = fopen(path_of(path, fail_at, "log"), "re");
     if (!f) die(path);
     while (!found && fgets(line, sizeof line, f))
-        found = strstr(line, " told to fail") && sscanf(line, "%*u %63s", name) == 1;
+        found = strstr(line, " set to fail") && sscanf(line, "%*u %63s", name) == 1;
     fclose(f);
     return found;
 }
@@ -170,7 +170,7 @@ static bool judge(unsigned fail_at, int status)
 {
     char name[NAME], err[TEXT];
     if (!failed_call(fail_at, name)) {
-        if (status != 0) failed(fail_at, "none", status, "nothing was told to fail");
+        if (status != 0) failed(fail_at, "none", status, "no call was set to fail");
         return false;
     }
     read_end(fail_at, "err", err);
@@ -220,7 +220,7 @@ int main(int argc, char **argv)
     unsigned which;
     if (wait_for(&whole, 1, &which) != 0) failed(0, "none", 1, "a training without failures");
     weights_of(0, weights);
-    if (!weights[0]) failed(0, "none", 0, "no weights are told");
+    if (!weights[0]) failed(0, "none", 0, "no weights are printed");
     clean(0);
     if (failures == 0)
         run_all(first, every, cores > 0 && cores < JOBS_MOST / 2 ? 2 * (unsigned)cores : JOBS_MOST);

@@ -225,9 +225,9 @@ def main():
                     problems.append(f"{name}: light and dark look the same: {two[0]['colours']}")
         for name, (_, expected) in PLANTED.items():
             for scheme, looked in seen.items():
-                told = looked["planted-" + name, str(WIDTHS[0])]["problems"]
-                if not any(expected in p for p in told):
-                    problems.append(f"planted fault {name}, {scheme}: not found; told: {told}")
+                reported = looked["planted-" + name, str(WIDTHS[0])]["problems"]
+                if not any(expected in p for p in reported):
+                    problems.append(f"planted fault {name}, {scheme}: not found; reported: {reported}")
         for name, text in pages.items() if kept else [next(iter(pages.items()))]:
             problems += [f"{name}, {p}" for p in draw(name, text, folder, kept)]
     print("\n".join(dict.fromkeys(problems)) or f"{len(pages)} pages, {len(PLANTED)} planted faults: right")

@@ -20,7 +20,7 @@ suite "$build" data results nonsense; equal "$got" 2; err_has "no section 'nonse
 # one section alone, on the processor; its output is kept
 suite --quick --device cpu "$build" "$temp/none" results h2d; equal "$got" 0
 grep -q '"h2d"' results/device_suite.json || fail "no h2d in the JSON"
-tar tzf results/device_suite_raw.tar.gz | grep -q raw/001/stdout || fail "what was said is not kept"
+tar tzf results/device_suite_raw.tar.gz | grep -q raw/001/stdout || fail "the output is not kept"
 suite --quick --device cpu --budget 0 "$build" "$temp/none" results h2d; equal "$got" 0; out_has "not run: pinned: no time left"
 
 # all of it

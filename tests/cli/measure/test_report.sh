@@ -27,7 +27,7 @@ for chart in Loss Accuracy; do
     ! grep -q "<figcaption>$chart" a.html || fail "a simulated device has a $chart"
 done
 ! grep -q 'a.jsonl: validation' two.html || fail "a simulated run has a validation"
-grep -q 'class="differs"><td>seed' two.html || fail "seeds are not told apart"
+grep -q 'class="differs"><td>seed' two.html || fail "seeds are not marked"
 
 # a validation inside an epoch is drawn at its place among the validations after epochs: ten steps an epoch
 marks() { awk -v chart="<figcaption>$1" 'index($0, chart) {on = 1} /<\/figure>/ {on = 0} on' "$2" | sed -n 's/.*<circle class="b".*<title>\([^:]*\): .*/\1/p' | tr '\n' ' '; }
@@ -50,7 +50,7 @@ run 0 report cut.jsonl --html cut.html; err_has "the last line is cut off"
 grep -q 'log has no end' cut.html || fail "that the log has no end is not said"
 { echo "warning: <b>words</b>"; cat a.jsonl; echo "more"; } >mixed.jsonl
 run 0 report mixed.jsonl --html mixed.html; err_has "2 of 28 lines are no JSON and left out, the first is line 1"
-grep -q '2 of its 28 lines' mixed.html || fail "what is left out is not said"
+grep -q '2 of its 28 lines' mixed.html || fail "the lines left out are not counted"
 cat a.jsonl b.jsonl >twice.jsonl
 run 0 report twice.jsonl --html twice.html; grep -q 'has 2 runs; this is the last' twice.html || fail "two runs are mixed silently"
 sed 's/"d"/"<script>x"/; s/"sim:0/"<i>\&amp;/' a.jsonl >names.jsonl

@@ -282,16 +282,16 @@ def png(data):
 
 def read_millrace(run, data, offset, named):
     """Read DATA twice: the files' contents by export, and the loader's batches. Class names map labels."""
-    told = json.loads(run("inspect", data, *offset, "--json"))
-    assert not named or told["classes"] == class_names(), (data, told["classes"])
-    names = {name: label for label, name in enumerate(told["classes"])}
+    about = json.loads(run("inspect", data, *offset, "--json"))
+    assert not named or about["classes"] == class_names(), (data, about["classes"])
+    names = {name: label for label, name in enumerate(about["classes"])}
     shutil.rmtree("exported", ignore_errors=True)
     run("export", data, "exported", *offset, "--numbered", "--quiet")
     samples = {}
     for picture, _, name, path in lib.listed("exported"):
         pixels = png(picture) if ending(picture) == "png" else None
         samples[int(os.path.basename(path)[:-4])] = found(names.get(name, -1) if names else name, picture, pixels)
-    assert told["samples"] == len(samples) == max(samples) + 1, (told["samples"], len(samples))
+    assert about["samples"] == len(samples) == max(samples) + 1, (about["samples"], len(samples))
     return [samples[k] for k in sorted(samples)], sequential(run, data, *offset)
 
 

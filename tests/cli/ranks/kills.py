@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs trainings in several processes, kills or stops some of them at random moments, and checks how the others end and what the training
-yields.
+"""Runs trainings in several processes, kills or stops some of them at random moments, and checks how the others end and the training's
+result.
 
 usage: tests/cli/ranks/kills.py --binary MILLRACE [--kills N] [--stops N] [--seed N] [--jobs N] [--joined] [--work DIR] [--verbose]
 
@@ -361,14 +361,14 @@ class Place:
         number = {"term": signal.SIGTERM, "int": signal.SIGINT}.get(kind)
         for r in victims:
             if status[r] == 0 and not complete:
-                find("status 0 of what was not done", self, world, self.event, [r])
+                find("status 0 of work that was not done", self, world, self.event, [r])
             elif number and status[r] not in (0, 128 + number, -number, 130, 1):
                 find(f"status {status[r]} of one that was asked to end", self, world, self.event, [r])
             elif status[r] < 0 and status[r] not in (-signal.SIGKILL, -(number or 0)):
                 find(f"ended by signal {-status[r]}", self, world, self.event, [r])
         for r in rest:
             if status[r] == 0 and not complete:
-                find("status 0 of what was not done", self, world, self.event, [r])
+                find("status 0 of work that was not done", self, world, self.event, [r])
             elif status[r] < 0:
                 find(f"ended by signal {-status[r]}", self, world, self.event, [r])
             elif status[r] not in ((0, 1, 130) if number else (0, 1)):

@@ -125,7 +125,7 @@ def replay(port, key, secret):
             s.shutdown(socket.SHUT_WR)
         except OSError:
             pass
-        assert struct.pack("<HI", PROVED, 32) not in receive(s, 4096), "what was heard is a proof"
+        assert struct.pack("<HI", PROVED, 32) not in receive(s, 4096), "the answer is a proof"
         until_closed(s)
 
 
@@ -184,8 +184,8 @@ ATTACKS = {
     "a cut word": inside(lambda g, key: [message(MUSTER, bytes(8))]),
     "a word out of order": inside(out_of_order),
     "the other direction": inside(lambda g, key: [g.sealed(MUSTER, muster(key), b"host says")]),
-    "noise behind a proof": inside(lambda g, key: [os.urandom(2000)]),
-    "silence behind a proof": inside(lambda g, key: []),
+    "noise after a proof": inside(lambda g, key: [os.urandom(2000)]),
+    "silence after a proof": inside(lambda g, key: []),
     "another job": inside(lambda g, key: [g.sealed(MUSTER, muster(os.urandom(16), 1 << 40))]),
     "another run": inside(lambda g, key: [g.sealed(MUSTER, muster(key, 1 << 40, os.urandom(16)))]),
     "another run's call": inside(lambda g, key: [g.sealed(CALL, muster(key, 1 << 40, os.urandom(16)))]),
@@ -522,7 +522,7 @@ def a_relay(judge):
                     pass  # it has hung up
                 until_closed(s)
         run.go_on()
-        assert len(run.worlds()) == before, "what a process said, said again, has changed the world"
+        assert len(run.worlds()) == before, "a repeated message of a process has changed the world"
         run.end(ranks)
     finally:
         for relay in relays:

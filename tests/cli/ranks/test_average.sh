@@ -32,7 +32,7 @@ run 0 eval d --checkpoint run
 run 2 train d --model cifar-resnet20 --quiet --checkpoint run --resume --epochs 9 --sync sync; err_has "--sync: the checkpoint was trained with average:4"
 
 begun() { cat out.? | grep -q '"event": "epoch", .*"epoch": 1,' || { sleep 0.02; false; }; }
-# lose ARGUMENT...: three processes, of which number $lost is killed behind epoch 1; false: all were over before
+# lose ARGUMENT...: three processes, number $lost is killed after epoch 1; false: all were over before
 lose() {
     jobs_made=$((jobs_made + 1))
     rm -f out.* err.*
@@ -52,7 +52,7 @@ lose() {
     cat out.* >out
     grep -q '"event": "world"' out
 }
-# what a lost process has trained since the newest stored state is trained again by the remaining ones
+# the remaining processes train again the samples that a lost one trained on since the newest stored state
 for lost in 0 2; do
     for epochs in 8 32 128 512; do # as long as none is killed in time
         lose "$@" --epochs "$epochs" && break

@@ -103,7 +103,7 @@ short="train d --model cifar-cnn --quiet --max-steps 2 --seed 1 --parts 2 --json
     together 0 2 $short
     equal "$(grep -c "millrace, rank 0: $open" err)" 1
     equal "$(grep -c "$open" err)" 1
-    (umask 077; echo "what the ranks of this test know" >secret)
+    (umask 077; echo "the secret of this test's ranks" >secret)
     MILLRACE_SECRET_FILE=$PWD/secret
     export MILLRACE_SECRET_FILE
     together 0 2 $short

@@ -146,7 +146,7 @@ open("flipped.zip", "wb").write(data)
 data = bytearray(open("packed.zip", "rb").read()); at = data.index(b"PK\1\2"); data[at + 24:at + 28] = b"\xff\xff\xff\x7f"; open("bomb.zip", "wb").write(data)
 '
 run 1 inspect secret.zip; err_has "is encrypted"
-run 1 verify flipped.zip; grep -q "CRC" out err || fail "flipped.zip: expected the CRC to be told"
+run 1 verify flipped.zip; grep -q "CRC" out err || fail "flipped.zip: expected a report of the CRC"
 run 1 inspect bomb.zip; err_has "says more bytes than it can hold"
 head -c 2400 set.tar >cut.tar; run 1 inspect cut.tar; err_has "cut.tar"; err_has "is the file whole?"
 head -c 12288 bare.tar >cut.tar; run 0 inspect cut.tar; out_has "the archive has no end mark"; run 1 verify cut.tar; out_has "cut between two members"

@@ -117,7 +117,7 @@ run 0 train train.csv "$@" --val test_lacks.csv --label-offset 0 --json --checkp
 loss=$(number val_loss)
 run 0 train train.csv "$@" --val test_lacks.csv --json
 equal "$(number val_loss)" "$loss"
-! grep -q "is subtracted" err || fail "$last: told of an offset that was not taken"
+! grep -q "is subtracted" err || fail "$last: reports an offset that was not taken"
 run 0 eval test_lacks.csv --checkpoint from0 --json
 equal "$(number val_loss)" "$loss"
 run 0 train train_from1.csv "$@" --val test_from2.csv --json --checkpoint from1
@@ -137,7 +137,7 @@ for val in test_lacks.csv test_lacks.mrec; do
     equal "$(number val_loss)" "$loss"
     run 0 train test_lacks.csv "$@" --val train.csv # the first class is missing where it trains
     out_has "10 classes"
-    ! grep -q "is subtracted" err || fail "$last: told of an offset that was not taken"
+    ! grep -q "is subtracted" err || fail "$last: reports an offset that was not taken"
 done
 run 0 train train_from1.csv "$@" --val test_from2.csv; err_has "train_from1.csv: labels start at 1: 1 is subtracted"
 out_has "10 classes"

@@ -2,7 +2,7 @@
 . "$(dirname "$0")/../lib.sh"
 command -v python3 >/dev/null || skip "python3 is not there"
 make() { PYTHONPATH="$here/read" python3 -c "from made import *; $1" || fail "python3: $1"; }
-told="every class folder has its pictures in a folder images/: the folders above are the classes"
+note="every class folder has its pictures in a folder images/: the folders above are the classes"
 
 make '
 for c in range(4):
@@ -20,7 +20,7 @@ put("tiny/wnids.txt", b"n00\n")
 '
 run 0 digest plain; plain=$(cut -d' ' -f1 out)
 for set in tiny tiny/train; do
-    run 0 inspect $set; out_has "samples   20"; out_has "classes   4: n00, n01, n02, n03"; out_has "$told"
+    run 0 inspect $set; out_has "samples   20"; out_has "classes   4: n00, n01, n02, n03"; out_has "$note"
 done
 out_has "4 files that are no pictures (n00/n00_boxes.txt"
 run 0 digest tiny/train; equal "$(cut -d' ' -f1 out)" "$plain"
@@ -33,7 +33,7 @@ run 0 train tiny --val none --model cifar-cnn-small --augment 'resize(32)' --epo
 
 # both parts so, only one, and a class folder that is empty
 mkdir -p v/train && cp -r tiny/train/n0* v/train && cp -r plain v/val && run 0 inspect v --split test && out_has "samples   20"
-rm -r v/val && cp -r tiny/train v/val && run 0 inspect v --split test && out_has "$told"
+rm -r v/val && cp -r tiny/train v/val && run 0 inspect v --split test && out_has "$note"
 mkdir v/train/n04
 run 0 inspect v; out_has "classes   5: n00, n01, n02, n03, n04"; out_has "without pictures"
 
@@ -41,5 +41,5 @@ run 0 inspect v; out_has "classes   5: n00, n01, n02, n03, n04"; out_has "withou
 mkdir -p deep/a/cat deep/b/dog one/only && cp plain/n00/*.png deep/a/cat && cp plain/n01/*.png deep/b/dog && cp -r plain/n00 one/only/images
 run 1 inspect deep; err_has "--classes depth"
 run 1 inspect one; err_has "--classes depth"
-run 0 inspect tiny/train --classes depth; out_has "n00/images"; out_lacks "$told"
+run 0 inspect tiny/train --classes depth; out_has "n00/images"; out_lacks "$note"
 finish

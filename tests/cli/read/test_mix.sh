@@ -44,7 +44,7 @@ run 0 verify mixed.mrec
 set -- --epochs 2 --seed 3 --batch 16 --training --augment cifar
 run 0 digest mixed.mrec "$@" --order sequential; cp out want
 run 0 digest mix.txt "$@"; cp out shuffled # by its shares, which record files do not know
-cmp -s shuffled want && fail "$last: the order is that of the sets"
+cmp -s shuffled want && fail "$last: the sets are read one after another"
 for how in "" "--workers 1" "--workers 5" "--prefetch off" "--io pread" "--readers 2" "--direct" "--cache ram:1G" "--split-at 3" "--cache disk:cache:1G"; do
     # shellcheck disable=SC2086
     run 0 digest mix.txt "$@" $how --order sequential

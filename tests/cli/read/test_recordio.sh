@@ -1,4 +1,4 @@
-# RecordIO files packed by other programs: the same batches as from the folder they were packed from; each fault is told. With MXNet
+# RecordIO files packed by other programs: the same batches as from the folder they were packed from; each fault is reported. With MXNet
 # at hand (MRT_MXNET_PYTHON names a Python that has it) its writer and reader take part.
 . "$(dirname "$0")/../lib.sh"
 command -v python3 >/dev/null || skip "python3 is not installed"

@@ -16,7 +16,7 @@ for kind in cls json; do
         make "tar('y.tar', members('$kind', [2, 0, 1, 1], $other))"
         run 0 digest x.tar; new=$(cut -d' ' -f1 out)
         run 0 digest y.tar; equal "$new" "$(cut -d' ' -f1 out)"
-        [ "$new" != "$old" ] || fail "the labels are those of the index"
+        [ "$new" != "$old" ] || fail "the labels come from the index"
         run 0 convert x.tar x.mrec --quiet --force; run 0 digest x.mrec; equal "$(cut -d' ' -f1 out)" "$new"
         make "tar('x.tar', members('$kind', [0, 1, 2, 0])); os.utime('x.tar', (10**9, 10**9))"
         run 0 digest x.tar; equal "$(cut -d' ' -f1 out)" "$old"

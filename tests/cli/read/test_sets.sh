@@ -27,7 +27,7 @@ err_has "small: the train part is taken; --split test takes the other"
 run 0 train net --model cifar-cnn --epochs 1 --batch 8 --val net.mrec --quiet
 err_has "net: its test or validation part is not used: --val net.mrec"
 run 0 train net --model cifar-cnn --epochs 1 --batch 8 --val none --quiet
-[ ! -s err ] || fail "$last: that is what was asked for"
+[ ! -s err ] || fail "$last: a note, though --val none asked for no validation"
 run 0 train net --model cifar-cnn --epochs 1 --batch 8 --quiet
 out_has "validation"
 
@@ -48,7 +48,7 @@ run 1 inspect net
 err_has "net/imagenet-train-000001.tar: named like the files of this data set, but it is not one (it is empty (0 bytes))"
 head -c 300 /dev/zero >net/imagenet-train-000001.tar
 run 1 digest net
-err_has "its first bytes are not those of this format"
+err_has "its first bytes are not of this format"
 rm net/imagenet-train-000001.tar
 echo "read me" >net/README.md
 echo "{}" >net/meta.json
@@ -119,6 +119,6 @@ run 0 convert twice twice.mrec --json; equal "$(number records)" $((2 * samples)
 err_has "1 of 2 files has the same bytes as another (a.tar as a (1).tar): every sample in it counts twice"
 run 0 train twice --model cifar-cnn --epochs 1 --quiet; err_has "1 of 2 files has the same bytes as another"
 run 0 train twice/a.tar --model cifar-cnn --epochs 1 --quiet
-! grep -q "of another" err || fail "$last: told of one archive"
+! grep -q "of another" err || fail "$last: reports one archive"
 
 finish

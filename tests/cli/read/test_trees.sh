@@ -202,9 +202,9 @@ answer() {
     { [ "$got" -eq 0 ] || echo "exit $got"; as_json; as_error; } >json
     case "$got, $1" in [!0]* | *' --record '*) return 0 ;; esac
     # standard error has the same lines, and no others
-    sed -n -e 's/^left out /left out: /p' -e 's/^note //p' text >told
-    sed 's/^millrace: [^:]*: //' err >got_told
-    cmp -s told got_told || { diff told got_told; fail "$last: standard error says something else"; }
+    sed -n -e 's/^left out /left out: /p' -e 's/^note //p' text >lines
+    sed 's/^millrace: [^:]*: //' err >err_lines
+    cmp -s lines err_lines || { diff lines err_lines; fail "$last: standard error says something else"; }
 }
 
 check() {

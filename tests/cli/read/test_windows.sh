@@ -35,7 +35,7 @@ run 1 digest lines.csv --batch 1048576 --length-window 1048576 --memory 1M; err_
 # training: a run that is resumed has the same window, and then ends as one that was never stopped
 awk 'BEGIN { for (i = 0; i < 67; i++) { for (k = 0; k < 1 + i * 7 % 6; k++) printf "%d,", (i * k) % 50; print i % 10 } }' >short.csv
 set -- --model notes-mlp --seed 3 --batch 8 --quiet --json
-run 0 train short.csv "$@" --epochs 2 --length-window 4 --checkpoint whole; grep -o '"weights": "[^"]*"' out >want || fail "no weights are told"
+run 0 train short.csv "$@" --epochs 2 --length-window 4 --checkpoint whole; grep -o '"weights": "[^"]*"' out >want || fail "no weights are printed"
 run 0 train short.csv "$@" --epochs 2 --length-window 4 --checkpoint cp --max-steps 11
 for how in 5 off; do
     run 2 train short.csv "$@" --epochs 2 --checkpoint cp --resume --length-window $how

@@ -1,4 +1,4 @@
-# digest, profile, bench, train, eval and predict that choose samples: the batches are those of the set that convert makes with the same options, in every
+# digest, profile, bench, train, eval and predict that choose samples: the same batches as from the set that convert makes with the same options, in every
 # process; validation follows; a run resumes with the same choice only.
 . "$(dirname "$0")/../lib.sh"
 . "$here/ranks/together.sh"
@@ -15,7 +15,7 @@ chosen() {
     equal "$(digest d "$@")" "$of_made"
     together 0 2 digest d "$@" --quiet --batch 7 --epochs 2
     equal "$(cut -d ' ' -f 1 out)" "$of_made"
-    ! grep -q 'rank 1.*are taken' err || fail "more than one process says what is taken"
+    ! grep -q 'rank 1.*are taken' err || fail "more than one process names the samples taken"
 }
 chosen --only-classes ring,disc
 chosen --where 'label>0,key!~*/00003.jpg'
@@ -103,7 +103,7 @@ printf 'ring\tzero\n' >names
 run 1 train d --only-classes zero,disc --parts 2 "$@" --checkpoint run --resume --rename-classes names
 err_has "these are not the data the checkpoint was trained on"
 
-# evaluation and prediction: those of the set that convert makes; a choice of other classes is refused
+# evaluation and prediction: as of the set that convert makes; a choice of other classes is refused
 evaluated() { run 0 eval "$@" --json --quiet; echo "$(number samples) $(number val_loss) $(number val_accuracy)"; }
 run 0 convert d made.mrec --split test --only-classes ring,disc --where 'key!~*/00003.jpg' --quiet --force
 of_made=$(evaluated made.mrec --checkpoint run)
@@ -137,7 +137,7 @@ of_made=$(evaluated made.mrec --checkpoint numbered)
 equal "$(evaluated numbers.csv --checkpoint numbered --only-classes 1,3)" "$of_made"
 
 run 0 predict d --checkpoint run --quiet --out all.csv
-run 0 predict d --checkpoint run --quiet --where 'key~*/00001.jpg' --out some.csv # numbers and names are those of the set
+run 0 predict d --checkpoint run --quiet --where 'key~*/00001.jpg' --out some.csv # numbers and names as in the set
 grep '/00001.jpg' all.csv >expected
 sed 1d some.csv >found; cmp expected found || fail "other rows: $(diff expected found)"
 equal "$(sed -n 2p some.csv | cut -d , -f 1-2)" "1,test/disc/00001.jpg"
@@ -146,7 +146,7 @@ equal "$(grep -c '"sample": 1[0-4], .*"label": "ring"' out)" 2
 run 0 predict d --checkpoint run --quiet --take 0.5:1
 sed 1d out >found; equal "$(grep -cxFf found all.csv)" 10
 
-# a damaged sample among those that are chosen has the number and the name that it has in the data
+# a damaged sample among the chosen ones has the number and the name that it has in the data
 head -c 300 d/train/ring/00002.jpg >short && cp short d/train/ring/00002.jpg
 run 3 digest d --only-classes ring --bad skip --bad-list bad.jsonl --quiet
 equal "$(grep -c . bad.jsonl)" 1; grep -q 'ring/00002.jpg' bad.jsonl || fail "the damaged sample is not in the list: $(cat bad.jsonl)"

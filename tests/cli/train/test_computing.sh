@@ -26,7 +26,7 @@ weights=$(text weights)
 # shellcheck disable=SC2086
 run 0 train d $on_one --devices cpu:2 --threads 2 --place 0-3=0,rest=1 --checkpoint split
 equal "$(text weights)" "$weights"
-grep '"event": "start"' out | grep -q '"replicas": 1, "replica_devices": 2, "place": "0-3=0,rest=1"' || fail "$last: place is not told"
+grep '"event": "start"' out | grep -q '"replicas": 1, "replica_devices": 2, "place": "0-3=0,rest=1"' || fail "$last: place is not printed"
 found() { sed 's/.* on d: \(.*\);.*/\1/' out; }
 run 0 eval d --checkpoint whole --devices cpu --threads 1; seen=$(found)
 run 0 eval d --checkpoint split --devices cpu:3 --threads 3 --place 0=0,1-5=1,rest=2; equal "$(found)" "$seen"

@@ -7,7 +7,7 @@ set -- --model cifar-cnn --batch 10 --epochs 2 --seed 1 --lr 1e-3 --quiet
 run 0 train d "$@"; out_has "kernels  convolution auto: "
 run 0 train d "$@" --convolution direct; out_has "kernels  convolution direct: Winograd in 0 of 11 passes"
 run 0 train d "$@" --json --convolution direct --checkpoint plain --max-steps 1
-grep '"event": "start"' out | grep -q '"convolution": "direct", "convolution_passes": 11, "winograd_passes": 0' || fail "$last: convolutions not told"
+grep '"event": "start"' out | grep -q '"convolution": "direct", "convolution_passes": 11, "winograd_passes": 0' || fail "$last: convolutions are not printed"
 # as on a processor without AVX2: all is direct from the first step on
 limited() { # STATUS ARGUMENT...: run without vectors
     MILLRACE_SIMD=plain

@@ -19,7 +19,7 @@ equal "$(grep -c '"event": "epoch"' out)" "$at"
 err_has "stopped: accuracy $(awk -v g="$goal" 'BEGIN { printf "%.4f", g }') after $((5 * at)) steps, at least $goal was asked for"
 equal "$(number stop_at_accuracy) $(number reached_accuracy) $(number reached_epochs) $(number reached_steps)" \
     "$goal $goal $at $((5 * at))"
-tail -1 out | grep -q '"complete": true.*"reached": true' || fail "$last: it is not told to be reached"
+tail -1 out | grep -q '"complete": true.*"reached": true' || fail "$last: not reported as reached"
 seconds=$(number reached_seconds) evaluation=$(number reached_eval_seconds)
 awk -v a="$seconds" -v b="$evaluation" -v all="$(number total_seconds)" 'BEGIN { exit !(a > 0 && b > 0 && a + b <= all) }' ||
     fail "$last: $seconds s and $evaluation s of $(number total_seconds)"
@@ -30,7 +30,7 @@ err_has "this run has ended before: accuracy"
 out_has "goal     accuracy $goal reached ($(awk -v g="$goal" 'BEGIN { printf "%.4f", g }')) after $at epochs, $((5 * at)) steps, $(awk -v s="$seconds" 'BEGIN { printf "%.2f", s }') s of training"
 run 0 train d --checkpoint run --resume --quiet --json --stop-at-accuracy 1 --max-steps 2
 tail -1 out | grep -q '"reached": false, "reached_accuracy": null, "reached_epochs": null, "reached_steps": null, "reached_seconds": null' ||
-    fail "$last: it is told to be reached"
+    fail "$last: reported as reached"
 awk -v a="$(number train_seconds)" -v b="$seconds" 'BEGIN { exit !(a > b) }' || fail "$last: the seconds before are not counted"
 run 0 train d --checkpoint run --resume --quiet --stop-at-accuracy 1 --max-steps 1
 out_has "goal     accuracy 1 not reached in"

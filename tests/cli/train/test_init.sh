@@ -66,7 +66,7 @@ run 0 train d "$@" --init a.npz --freeze 0-40 --checkpoint whole; weights=$(text
 run 0 train d "$@" --init a.npz --freeze 0-40 --checkpoint parts --resume --max-steps 4
 err_has "starting from the beginning"
 run 0 train d --checkpoint parts --resume --init a.npz --json --quiet; equal "$(text weights)" "$weights"
-grep -q '"freeze": "0-40"' out || fail "$last: it does not remember what was frozen"
+grep -q '"freeze": "0-40"' out || fail "$last: the frozen layers are not remembered"
 run 0 train d "$@" --init a.npz --freeze 0-40 --devices cpu:2 --parts 4 --checkpoint two; two=$(text weights)
 run 0 train d "$@" --init a.npz --freeze 0-40 --devices cpu:3 --parts 4; equal "$(text weights)" "$two"
 run 0 train d "$@" --init a.npz --freeze 0-40 --max-steps 4 --checkpoint changed

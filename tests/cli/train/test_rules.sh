@@ -8,7 +8,7 @@ set -- --model cifar-cnn --augment none --batch 16 --seed 5 --quiet
 # every rule: named, and the same bits when it was stopped in between
 for rule in sgd momentum nesterov rmsprop rmsprop-momentum adam adamw lamb muon nadam adamax adagrad adadelta; do
     run 0 train d "$@" --optimizer $rule --lr 1e-3 --epochs 2 --json
-    grep '"event": "start"' out | grep -q "\"optimizer\": \"$rule\"" || fail "$last: not told that it is $rule"
+    grep '"event": "start"' out | grep -q "\"optimizer\": \"$rule\"" || fail "$last: $rule is not named"
     weights=$(text weights)
     run 0 train d "$@" --optimizer $rule --lr 1e-3 --epochs 2 --max-steps 3 --checkpoint $rule
     run 0 train d --quiet --checkpoint $rule --resume --json

@@ -70,11 +70,11 @@ printf 'data = d\nmodel = mnist-mlp\nepochs = 1 | 1000000\naugment = resize(12x1
 rm -f out
 "$millrace" sweep long.txt --out long >out 2>err &
 pid=$!
-shows $pid "1/2  epochs 1: acc" || fail "the first run is not told: $(cat out err)"
+shows $pid "1/2  epochs 1: acc" || fail "the first run is not shown: $(cat out err)"
 kill -INT $pid
 wait $pid
 equal $? 130
-grep -q "the same command goes on" err || fail "stopping is not told: $(cat err)"
+grep -q "the same command goes on" err || fail "stopping is not reported: $(cat err)"
 equal "$(ls long/runs | wc -l)" 1
 sed -i 's/1000000/2/' long.txt
 run 0 sweep long.txt --out long

@@ -25,10 +25,10 @@ equal "$(wc -l <rows | tr -d ' ')" 121
 # the labels are the probabilities above 0.5, and as many are right as evaluation says
 sed 1d t.csv | cut -d , -f 2,3 >wanted
 sed 1d rows | cut -d , -f 3-5 | paste -d , - wanted | awk -F , -v accuracy="$accuracy" '{
-    told = ""
-    if ($2 > 0.5) told = "0"
-    if ($3 > 0.5) told = told (told == "" ? "" : " ") "1"
-    if (told != $1) exit 1
+    found = ""
+    if ($2 > 0.5) found = "0"
+    if ($3 > 0.5) found = found (found == "" ? "" : " ") "1"
+    if (found != $1) exit 1
     right += (($2 > 0.5) == $4) + (($3 > 0.5) == $5) }
     END { if ((right / (2 * NR) - accuracy) ^ 2 > 1e-9) exit 1 }' || fail "$last: rows and evaluation differ: $(head -5 rows)"
 run 0 predict e.csv --checkpoint c --json

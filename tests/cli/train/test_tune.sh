@@ -33,9 +33,9 @@ else
     err_has "as found before"
     # another question is not answered by it
     train 0 --epochs 1 --tune --workers 2 --depth 8 --readers 1
-    ! grep -q "as found before" err || fail "$last: took what was found for another setting"
+    ! grep -q "as found before" err || fail "$last: took the result of another setting"
     train 0 --epochs 1 --tune-again --workers 1 --depth 8 --readers 1
-    ! grep -q "as found before" err || fail "$last: took what was found"
+    ! grep -q "as found before" err || fail "$last: took the earlier result"
     # a damaged file is as good as none
     for text in "" "found workers 99999 prefetch 1 depth 1 readers 1 cache 0 bucket 0" "found workers 1 prefetch 1 depth 1 readers 1" "found"; do
         sed -i "s/^found.*/$text/" "cache/millrace/tune/$kept"

@@ -6,7 +6,7 @@ run 0 synth d --classes 3 --count 12 --test-count 5 --size 12 --quiet
 set -- --model mnist-vae --augment none --batch 16 --seed 5 --quiet
 
 run 0 train d "$@" --epochs 2 --json --checkpoint whole
-grep '"event": "epoch"' out | grep -q '"accuracy": null.*"val_accuracy": null' || fail "$last: it tells an accuracy"
+grep '"event": "epoch"' out | grep -q '"accuracy": null.*"val_accuracy": null' || fail "$last: it prints an accuracy"
 weights=$(text weights)
 run 0 train d "$@" --epochs 2 --max-steps 3 --checkpoint parts
 run 0 train d --quiet --checkpoint parts --resume --json

@@ -72,8 +72,8 @@ for c in $commands; do
         grep -qw -- "--$name" short.txt || fail "short help of $c does not name --$name"
     done <names
     run 0 help "$c" --json # for programs: the same options
-    sed -n 's/^{"event": "option", "name": "\([a-z-]*\)".*/\1/p' out | sort >told
-    cmp -s names told || fail "$c: help --json and help --all differ: $(diff names told)"
+    sed -n 's/^{"event": "option", "name": "\([a-z-]*\)".*/\1/p' out | sort >listed
+    cmp -s names listed || fail "$c: help --json and help --all differ: $(diff names listed)"
     if grep '"event": "option"' out | grep -v '"since": "'; then fail "$c: an option of help --json is not a whole row"; fi
     options_of short.txt >own
     if ! cmp -s names own; then

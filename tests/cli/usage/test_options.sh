@@ -89,5 +89,5 @@ err_has "process 1, which MILLRACE_PARENT names"
 MILLRACE_PARENT=$$ "$millrace" digest nowhere >out 2>err
 [ $? -eq 1 ] || fail "$last: its parent is there"
 MILLRACE_PARENT=$$ "$millrace" watch --json k.json -- "$millrace" digest nowhere >out 2>err
-[ $? -eq 1 ] || fail "$last: what it starts has another parent"
+[ $? -eq 1 ] || fail "$last: a process that it starts has another parent"
 finish

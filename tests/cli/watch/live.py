@@ -106,8 +106,8 @@ def messages():
     folder = "run-live"
     seen, status, t = frames(100, 20, "--checkpoint", folder)
     lines = is_clean(t, "messages", status)
-    told = [x for x in lines if x.startswith("millrace: checkpoint ")]
-    check(len(told) == 3 and all("written" in x for x in told), "messages: %r" % lines)
+    reported = [x for x in lines if x.startswith("millrace: checkpoint ")]
+    check(len(reported) == 3 and all("written" in x for x in reported), "messages: %r" % lines)
 
 
 def kinds():
@@ -136,7 +136,7 @@ def interrupted():
         check(status == 130, "Ctrl-C: exit status %d" % status)
         if not again:
             check(not [x for x in t.lines() if of_view(x)], "Ctrl-C: left on the terminal: %r" % t.lines())
-            check(any("stopped by signal 2" in x for x in t.lines()), "Ctrl-C: not told: %r" % t.lines())
+            check(any("stopped by signal 2" in x for x in t.lines()), "Ctrl-C: not reported: %r" % t.lines())
         else:
             check(t.column == 0, "twice Ctrl-C: the cursor is in the middle of a line")
 

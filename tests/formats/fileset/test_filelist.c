@@ -491,9 +491,8 @@ static void siblings_are_not_left_out(void **state)
     MRT_STR(reported, "left out: README.md, old (a folder), s-000.idx, s-000.json");
     mrt_write_file(mrt_path("sib/notes"), "notes", 5);
     MRT_STR(all_of(mrt_path("sib")), "s-000.bin s-001.bin");
-    MRT_STR(reported,
-            "left out: README.md, notes (its first bytes are not those of this format), old (a folder), "
-            "s-000.idx and 1 more");
+    MRT_STR(reported, "left out: README.md, notes (its first bytes are not of this format), old (a folder), "
+                      "s-000.idx and 1 more");
 
     mrt_write_file(mrt_path("sib/s-002.bin"), "", 0);
     MRT_HAS(found(mrt_path("sib"), MR_SPLIT_AUTO, &code, NULL),
@@ -501,8 +500,7 @@ static void siblings_are_not_left_out(void **state)
     MRT_EQ(code, MR_EFORMAT);
     MRT_HAS(found(mrt_path("sib"), MR_SPLIT_AUTO, &code, NULL), "it is empty (0 bytes)");
     mrt_write_file(mrt_path("sib/s-002.bin"), "DAMAGED", 7);
-    MRT_HAS(found(mrt_path("sib"), MR_SPLIT_AUTO, &code, NULL),
-            "its first bytes are not those of this format");
+    MRT_HAS(found(mrt_path("sib"), MR_SPLIT_AUTO, &code, NULL), "its first bytes are not of this format");
     MRT_EQ(code, MR_EFORMAT);
     mrt_write_file(mrt_path("sib/s-002.bin"), "version https://git-lfs.github.com/spec/v1\n", 43);
     MRT_HAS(found(mrt_path("sib"), MR_SPLIT_AUTO, &code, NULL), "git-lfs pointer");

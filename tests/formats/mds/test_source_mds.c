@@ -242,7 +242,7 @@ static void every_encoding(void **state)
     mr_source_close(src);
 }
 
-/* ---- what is refused ---- */
+/* ---- refused sets ---- */
 static mr_error bad_sample(const char *path, const char *text)
 {
     mr_source *src = open_ok(path);
@@ -366,7 +366,7 @@ static void wrong_index(void **state)
         const mr_error err = refused(mrt_path("index"), cases[k].code, cases[k].text);
         MRT_TRUE(err.file[0]);
     }
-    char *text = two("index"); /* packed with what is not unpacked here */
+    char *text = two("index"); /* packed in a way that is not supported */
     replace(text, "\"basename\":\"s.1\"", "\"basename\":\"gone\"");
     replace(text, "\"zip_data\":null}]", "\"zip_data\":{\"basename\":\"s.1\",\"bytes\":1}}]");
     mrt_write_file(mrt_path("index/index.json"), text, strlen(text));
@@ -375,7 +375,7 @@ static void wrong_index(void **state)
     shard *s = usual(2, 3);
     memcpy(strstr((char *)s->bytes + 8 + 8, "label"), "labex", 5);
     mrt_write_file(mrt_path("index/s.1"), s->bytes, s->size);
-    refused(mrt_path("index"), MR_EFORMAT, "others than those of the first shard");
+    refused(mrt_path("index"), MR_EFORMAT, "expected the columns of the first shard");
 }
 
 static void hashes_are_compared(void **state)

@@ -315,7 +315,7 @@ static void settings_go_to_the_sets(void **state)
     MRT_EQ(open_by("millrace mix 1\n1 photos.mrec\n2 a folder\n", &cfg, &src, &err), MR_EFORMAT);
     MRT_HAS(err.text, "expected labels in all data sets of a mix or in none");
     MRT_HAS(err.text, "photos.mrec (line 2) has them");
-    MRT_HAS(err.text, "a folder (line 3) has none");
+    MRT_HAS(err.text, "a folder (line 3) lacks them");
     mr_source_defaults(&cfg);
     cfg.split = MR_SPLIT_TEST;
     MRT_EQ(open_by("millrace mix 1\n1 photos.mrec\n", &cfg, &src, &err), MR_ENOENT);

@@ -295,7 +295,7 @@ static void read_back_before_it_has_its_name(void **state)
             MRT_OK(mr_writer_append(w, i, mrt_values(&room, i, 70000), &err), &err);
         if (damaged) {
             const int fd = open(mrt_path("back.mrec.part"), O_WRONLY | O_CLOEXEC);
-            MRT_EQ(pwrite(fd, "what is this", 12, 3 << 20), 12);
+            MRT_EQ(pwrite(fd, "some noise..", 12, 3 << 20), 12);
             close(fd);
         }
         MRT_EQ(mr_writer_finish(w, &err), damaged ? MR_ECHECKSUM : MR_OK);

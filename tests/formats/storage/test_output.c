@@ -229,7 +229,7 @@ static int reads_back(void *context, int fd, const char *part, mr_error *err)
     MRT_STR(text, "good");
     MRT_STR(part, at("x.part"));
     MRT_TRUE(access(at("x"), F_OK) != 0);
-    return *(int *)context ? mr_error_set(err, MR_ECHECKSUM, "not what was written") : MR_OK;
+    return *(int *)context ? mr_error_set(err, MR_ECHECKSUM, "other bytes than written") : MR_OK;
 }
 
 static void read_back_before_it_has_its_name(void **state)

@@ -1,6 +1,6 @@
 /* tests/fuzz/pictures/fuzz_augment.c: hostile text as a specification of augmentation. Input: a byte for
- * training or not (1) and for operations of one's own (2), the text. What is accepted spells itself out, and
- * that is accepted and spells itself out the same. */
+ * training or not (1) and for operations of one's own (2), the text. An accepted text spells itself out, and
+ * that spelling is accepted and spells itself out the same. */
 #include <stdlib.h>
 #include <string.h>
 

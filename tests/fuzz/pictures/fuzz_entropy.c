@@ -131,7 +131,7 @@ static void offer(const input *in, mri_simd_level level)
     if (rc[0] != rc[1] || (rc[0] == MR_OK && crc[0] != crc[1])) abort();
 }
 
-/* Entry points, or the verdict, equal those of plain C. */
+/* Entry points, or the verdict, equal the ones of plain C. */
 static void make_entries(const input *in, mri_simd_level level)
 {
     int rc[2] = {MR_OK, MR_OK};

@@ -1,6 +1,6 @@
 /* tests/fuzz/sets/fuzz_safetensors.c: a file of weights over hostile bytes. Input: the file as it is; or,
- * where its first byte is '{', a header alone, in front of which its length is put, after it the zeros of the
- * data that it names. */
+ * where its first byte is '{', a header alone: its length is put in front of it, and zeros for the data that
+ * it names after it. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* tests/fuzz/sets/fuzz_withdrawn.c: a hostile list of withdrawn samples. Input: its first byte says whether
- * the last line is made right (count and checksum), the rest is the list. What is accepted keeps the promises
+ * the last line is made right (count and checksum), the rest is the list. An accepted list keeps the promises
  * of withdrawn_list.h. */
 #include <stdio.h>
 #include <stdlib.h>

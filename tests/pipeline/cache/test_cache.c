@@ -814,7 +814,7 @@ static void forms_decide_what_is_kept(void **state)
         in.data = "no, not this";
         mri_cache_offer(c, 4, &in, 2, room);
         MRT_TRUE(!mri_cache_find(c, 4, &p));
-        char large[120] = "larger than what was promised";
+        char large[120] = "larger than was promised";
         in.data = large;
         in.bytes = sizeof large;
         mri_cache_offer(c, 5, &in, 2, room);

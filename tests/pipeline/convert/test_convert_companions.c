@@ -272,8 +272,8 @@ static void what_cannot_follow_is_reported(void **state)
     };
     for (size_t k = 0; k < MRI_ARRAY_COUNT(cases); k++) {
         mr_error err = MR_ERROR_INIT;
-        make_set("told", cases[k].twist);
-        MRT_EQ(convert(mrt_path("told.mrec"), mrt_path("told-out.mrec"),
+        make_set("reported", cases[k].twist);
+        MRT_EQ(convert(mrt_path("reported.mrec"), mrt_path("reported-out.mrec"),
                        (setting){.store = MR_STORE_RAW, .resize = 12}, &err),
                MR_EBADSAMPLE);
         MRT_HAS(err.text, cases[k].says);

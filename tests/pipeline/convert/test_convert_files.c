@@ -1,6 +1,6 @@
 /* Tests of the files mr_convert() makes in other people's formats: the same bytes whatever happens, all of
  * them or none, nothing overwritten by accident, nothing left behind. Every test runs for TFRecord and
- * for tar; those of lists for MDS and RecordIO. */
+ * for tar; the tests of lists for MDS and RecordIO. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -201,8 +201,8 @@ static void check_end(const consumer *c, int rc, const mr_error *err, const dama
     CHECK(c->taken <= whole, "%llu batches came; the one at %llu could not be made",
           (unsigned long long)c->taken, (unsigned long long)whole);
     if (rc == MR_EBADSAMPLE) {
-        CHECK(fails || (t->cfg.epochs != t->epochs && t->set->bad_count), "a damaged sample that is none: %s",
-              err->text);
+        CHECK(fails || (t->cfg.epochs != t->epochs && t->set->bad_count),
+              "an intact sample is reported as damaged: %s", err->text);
         CHECK(t->cfg.bad != MR_BAD_STOP || is_bad(t->set, err->sample), "sample %llu is not damaged",
               (unsigned long long)err->sample);
         CHECK(t->cfg.prefetch > 0 || c->taken == whole, "%llu batches came, expected %llu",

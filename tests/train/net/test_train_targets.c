@@ -25,7 +25,7 @@ static const char *devices(uint32_t count)
 static mr_net *dense_to(uint32_t units)
 {
     mr_net *net;
-    MRT_EQ(mr_net_create(&net, "told", MRT_SIDE, MRT_SIDE, 1), MR_OK);
+    MRT_EQ(mr_net_create(&net, "net", MRT_SIDE, MRT_SIDE, 1), MR_OK);
     mr_net_dense(net, 12, MR_ACT_TANH);
     mr_net_dense(net, units, MR_ACT_NONE);
     return net;
@@ -356,7 +356,7 @@ static void test_a_wrong_number_of_weights(void **state)
     mrt_rig rig;
     MRT_EQ(mrt_rig_try(&rig, &(mrt_rig_options){.net = of_more_classes, .class_weights = weights}, &err),
            MR_EINVAL);
-    MRT_HAS(err.text, "expected 5, one for each class of network told, found 4");
+    MRT_HAS(err.text, "expected 5, one for each class of network net, found 4");
 }
 
 /* A processor says where it met it, a GPU counts it. */

@@ -264,7 +264,7 @@ static void test_what_prune_cannot_do_is_told(void **state)
     (void)state;
     mr_error err = MR_ERROR_INIT;
     char note[512];
-    const char *folder = mrt_path("told");
+    const char *folder = mrt_path("reported");
     mr_run_folder *f = open_folder(folder);
     const mri_run_claim claim = {.run = here};
     MRT_OK(claim_as(f, &claim, note, &err), &err);

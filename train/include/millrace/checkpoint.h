@@ -99,7 +99,7 @@ typedef struct mr_checkpoint_info {
  * Any thread.
  *
  * MR_EINVAL                 found has no room for the name
- * MR_ENOENT                 path does not exist, or the folder has no whole checkpoint of its run; err
+ * MR_ENOENT                 path does not exist, or no checkpoint of the folder's run is whole; err
  *                           has the number of damaged ones
  * MR_EFORMAT, MR_ECHECKSUM  path is a file, and it is damaged; err names field and offset */
 static inline int mr_checkpoint_find(const char *path, char *found, size_t found_bytes,

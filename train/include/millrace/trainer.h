@@ -555,7 +555,7 @@ MR_STABLE_INLINE int mr_fit(mr_trainer *t, mr_loader *loader, const mr_fit_confi
  * mr_loader_config.start_step above 0. Training sums are unchanged. A failed evaluation leaves no trace
  * in the trainer; a loader that has failed returns its error again.
  *
- * MR_EINVAL: the loader's mean, std and uses_affine are not the trainer's; the loader has no whole epoch
+ * MR_EINVAL: the loader's mean, std and uses_affine are not the trainer's; the loader has less than an epoch
  * left; a label is not a class of the network. */
 MR_STABLE int mr_evaluate(mr_trainer *t, mr_loader *loader, double *loss, double *accuracy, uint64_t *count,
                           mr_error *err);

@@ -11,7 +11,7 @@
 typedef struct mri_cursor {
     const uint8_t *data; /* the file */
     const mri_jpeg_scan *scan;
-    const mri_jpeg_entries *entries;     /* NULL: none. Set by the caller, with the first one in `told` */
+    const mri_jpeg_entries *entries;     /* NULL: none. The caller sets them, and expected_entry */
     mri_jpeg_entry expected_entry;       /* the last one compared with, jumped to, or begun from */
     uint32_t wide, high;                 /* MCUs of this scan */
     uint64_t at, total;                  /* next MCU */

@@ -195,7 +195,7 @@ static void note(ahead *s)
     place(s, &s->noted[(size_t)row * ((wide + s->gap - 1) / s->gap) + column / s->gap]);
 }
 
-/* The predictions behind the MCU of the walk, whose DC differences become DC coefficients. */
+/* The predictions after the MCU of the walk, whose DC differences become DC coefficients. */
 static void sum_mcu(ahead *s, int64_t *dc)
 {
     const mri_lanes *l = s->l;
@@ -264,7 +264,7 @@ static bool joins(const ahead *s, uint32_t lane, uint32_t *from)
     return *from < s->first[lane + 1] && l->log.bit[l->order[*from]] == s->bit;
 }
 
-/* Behind the end of the lane's log, until the next lane's log has the place. */
+/* After the end of the lane's log, until the next lane's log has the place. */
 static bool read_on(ahead *s, uint32_t *from)
 {
     if (s->lane + 1 >= s->lanes) return false;
@@ -312,7 +312,7 @@ static void walk(ahead *s)
 
 /* ---- a batch ---- */
 
-/* Bytes to be read ahead: those of the MCUs, as far as one can know. */
+/* Bytes to be read ahead: an estimate of the MCUs' bytes. */
 static size_t guess_bytes(const ahead *s, uint64_t total, size_t left)
 {
     const mri_lanes *l = s->l;

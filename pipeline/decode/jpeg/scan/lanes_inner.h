@@ -148,12 +148,12 @@ uint32_t mri_lanes_attend(mri_lanes *l, mri_lane_group *g, uint32_t hard);
 
 void mri_lanes_run_avx512(mri_lanes *l, uint32_t groups);
 /* Both groups read ahead, each lane up to the first MCU at or after its byte `end`, and log where MCUs begin:
- * a lane stops behind the DC symbol of that MCU. */
+ * a lane stops after the DC symbol of that MCU. */
 void mri_lanes_skim_avx512(mri_lanes *l);
 void mri_lanes_ahead_avx512(mri_lanes *l); /* stores coefficients */
 /* While reading ahead, the lanes in `hard` read a symbol, or begin anew. */
 void mri_lanes_ahead_hard(mri_lanes *l, uint32_t group, uint32_t hard, bool store);
-/* Forget what was decoded ahead. */
+/* Forget the blocks that were decoded ahead. */
 void mri_lanes_clear_ahead(mri_lanes *l);
 /* Blocks of one segment to their places; adds up the DC differences in dc. Leaves zeros behind. */
 void mri_lanes_store_avx512(mri_lanes *l, const mri_lane_segment *s, const mri_run_block *block, int32_t *dc);
