@@ -92,6 +92,14 @@ try_source() {
     (cd source && tools/quickstart.sh)
 }
 
+logged() { # COMMAND: the end of its output where it fails
+    "$@" >container.log 2>&1 || {
+        echo "failed: $*"
+        tail -20 container.log
+        exit 1
+    }
+}
+
 # Without a container run time: the lines of its file, one after another in this machine; between the two stages the packages that
 # build go.
 try_container() {
@@ -102,18 +110,12 @@ try_container() {
     sed -n 1,2p lines >build
     sed -n 3p lines >run
     export DEBIAN_FRONTEND=noninteractive
-    sh -e build >container.log 2>&1 || {
-        tail -20 container.log
-        exit 1
-    }
-    apt-get purge -y -qq '*-dev' gcc cmake ninja-build >>container.log 2>&1
-    apt-get autoremove --purge -y -qq >>container.log 2>&1
-    ! command -v millrace >/dev/null || exit 1
+    logged sh -e build
+    logged apt-get purge -y -qq '*-dev' gcc cmake ninja-build
+    logged apt-get autoremove --purge -y -qq
+    ! command -v millrace || exit 1
     cp -r /installed/usr/local/bin/. /usr/local/bin
-    sh -e run >>container.log 2>&1 || {
-        tail -20 container.log
-        exit 1
-    }
+    logged sh -e run
     mkdir -p /data
     chown millrace /data
     cd /data
