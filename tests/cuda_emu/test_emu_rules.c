@@ -134,7 +134,7 @@ static void test_violations(void **state)
     emut_always_caught(destroy_event_in_use, "cuEventDestroy", "not know to be over");
     emut_always_caught(read_behind_the_end, "cuMemsetD8Async", "ends after 1024");
     emut_always_caught(use_pageable_address_on_device, "cuMemcpyDtoDAsync", "no memory of a device");
-    emut_always_caught(operation_writes_what_it_reads, "a careless kernel", "reads them only");
+    emut_always_caught(operation_writes_what_it_reads, "a careless kernel", "declared to only read");
     emut_always_caught(leave_things_behind, "cuDevicePrimaryCtxRelease", "not given back");
     emut_always_caught(default_stream, "cuMemsetD8Async", "default stream");
 }

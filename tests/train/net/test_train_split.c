@@ -196,7 +196,7 @@ static void test_mistakes(void **state)
     refused("front=1,rest=0", "cpu:2", two_heavy,
             "layer 3 (conv2d) of network heavy is placed on device 0 and takes what device 1 computes");
     refused("front=0,rest=2", "cpu:3", two_heavy, "would have no parameters on device 1 of 3");
-    refused("front=0,rest=1", "cpu:3", two_heavy, "a number of devices that is no multiple");
+    refused("front=0,rest=1", "cpu:3", two_heavy, "a number of devices that is not a multiple");
     mr_net *net = two_heavy();
     mr_error err = MR_ERROR_INIT;
     mr_net_block(net, "9lives");
