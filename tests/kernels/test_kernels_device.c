@@ -128,7 +128,7 @@ static void failed_allocations_leave_nothing(void **state)
 {
     (void)state;
     for (size_t k = 0; k < MRI_ARRAY_COUNT(kinds); k++) {
-        for (int n = 0;; n++) {
+        for (int n = 0;; n += MRT_TURN) {
             mr_error err = MR_ERROR_INIT;
             mr_device **devices = (mr_device **)&err;
             mr_stream *stream = (mr_stream *)&err;

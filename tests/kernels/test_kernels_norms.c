@@ -149,6 +149,7 @@ static void softmaxes_are_right(void **state)
                                          {2, 3, 24}, {1, 1, 1030}, {1, 2, 520}};
     for (size_t k = 0; k < 2 * MRI_ARRAY_COUNT(shapes); k++) {
         const uint32_t *s = shapes[k / 2];
+        if (MRT_SANITIZED && (k == 9 || k == 10)) continue; /* of the large ones one kind each */
         check_everywhere((mr_op_desc){.kind = MR_OP_SOFTMAX,
                                       .in = {s[0], s[1], s[2], MR_TENSOR_F32, 0, 0},
                                       .need_dx = true,

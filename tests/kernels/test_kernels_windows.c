@@ -23,7 +23,7 @@ static void conv2d_is_right(void **state)
         d.need_dx = cases[i].dx;
         check_everywhere(d);
         d.conv2d.no_bias = true;
-        if (i != 6)
+        if (i != 6 && !(MRT_SANITIZED && i % 2))
             check_everywhere(d); /* without bias one value stands too near to relu's corner for numeric
                                     gradients */
     }

@@ -357,7 +357,7 @@ static void test_allocation_failures(void **state)
     mr_trainer_defaults(&cfg);
     cfg.net = net, cfg.devices = devs, cfg.device_count = count, cfg.batch = 8,
     cfg.update.kind = MR_UPDATE_ADAM;
-    for (int n = 0;; n++) {
+    for (int n = 0;; n += MRT_TURN) {
         mr_trainer *t = (mr_trainer *)&cfg;
         mrt_fail_alloc_at(n);
         const int rc = mr_trainer_open(&t, &cfg, &err);
@@ -374,7 +374,7 @@ static void test_allocation_failures(void **state)
     uint64_t lo, hi;
     MRT_OK(mr_trainer_open(&t, &cfg, &err), &err);
     const mr_checkpoint_info info = {0};
-    for (int n = 0, done = 0; !done; n++) {
+    for (int n = 0, done = 0; !done; n += MRT_TURN) {
         mrt_fail_alloc_at(n);
         int rc = mr_trainer_weights_hash(t, 0, &lo, &hi, &err);
         if (rc == MR_OK) rc = mr_trainer_save(t, mrt_path("alloc.mrck"), &info, &err);
@@ -395,7 +395,7 @@ static void test_a_failed_step_ends_the_trainer(void **state)
 {
     (void)state;
     uint32_t failures = 0;
-    for (int n = 0, done = 0; !done; n++) {
+    for (int n = 0, done = 0; !done; n += MRT_TURN) {
         mr_error err = MR_ERROR_INIT, again = MR_ERROR_INIT;
         mrt_rig rig;
         mrt_batch b;

@@ -475,7 +475,7 @@ static void race(void **state)
         }
         char *found = mrt_read_file(at("x"), &bytes);
         MRT_TRUE(bytes == 0 || bytes == BYTES);
-        for (size_t k = 1; k < bytes; k++) MRT_EQ(found[k], found[0]);
+        MRT_TRUE(bytes == 0 || memcmp(found, found + 1, bytes - 1) == 0); /* all bytes are the first */
         free(found);
     }
     MRT_EQ(file_count(), 1);
@@ -485,7 +485,7 @@ static void race(void **state)
 static void race_to_be_first(void **state)
 {
     (void)state;
-    enum { WRITERS = 4, ROUNDS = 40 };
+    enum { WRITERS = 4, ROUNDS = MRT_SANITIZED ? 12 : 40 };
     for (int k = 0; k < ROUNDS; k++) {
         pid_t pid[WRITERS];
         char name[16];

@@ -804,7 +804,7 @@ static void survives_failing_allocations(void **state)
     const mr_value v = mrt_encoded(file, bytes);
     mr_decode_config cfg;
     mr_decode_defaults(&cfg);
-    for (int n = 0;; n++) {
+    for (int n = 0;; n += MRT_TURN) {
         mr_augment *a = NULL;
         mri_scratch *s = NULL;
         mrt_fail_alloc_at(n);

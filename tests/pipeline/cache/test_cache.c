@@ -750,7 +750,7 @@ static void every_failed_allocation_is_survived(void **state)
     expect.prefetch = 0;
     const mr_digest expected = mrt_digest(src, &expect, NULL, NULL);
     for (int kind = MR_CACHE_MEMORY; kind <= MR_CACHE_DISK; kind++)
-        for (long n = 0;; n++) {
+        for (long n = 0;; n += MRT_TURN) {
             mr_loader_config cfg = settings((mr_cache)kind, 1 << 20, NULL);
             mr_error err = MR_ERROR_INIT;
             mr_loader *l = (mr_loader *)&cfg;

@@ -287,6 +287,7 @@ static void test_lanes_decode(void **state)
 static void test_damaged_picture(void **state)
 {
     (void)state;
+    enum { APART = MRT_SANITIZED ? 3 : 1 };
     uint64_t seed = 5;
     uint32_t good = 0, refused = 0;
     for (size_t n = 0; n < MRI_ARRAY_COUNT(shapes); n++) {
@@ -298,7 +299,7 @@ static void test_damaged_picture(void **state)
         MRT_OK(mri_jpeg_entries_build(entropy, data, bytes, &entries, &entries_bytes, &err), &err);
         MRT_OK(mri_jpeg_layout_parse(&layout, data, bytes, &err), &err);
         const uint32_t begin = (uint32_t)layout.scan[0].begin, scan = (uint32_t)bytes - begin;
-        for (int turn = 0; turn < 40; turn++) {
+        for (int turn = 0; turn < 40; turn += APART) {
             mri_block_window w[4] = {{0}};
             memcpy(bad, data, bytes);
             for (uint32_t flips = 1 + draw(&seed, 3); flips > 0; flips--)
@@ -319,7 +320,7 @@ static void test_damaged_picture(void **state)
         free(entries);
         free(data);
     }
-    MRT_TRUE(good > 20 && refused > 200);
+    MRT_TRUE(good > 20 / APART && refused > 200 / APART);
 }
 
 static void test_damaged_entries(void **state)

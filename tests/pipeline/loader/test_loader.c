@@ -711,7 +711,7 @@ static void every_failed_allocation_is_reported(void **state)
     mr_source *src = mrt_source(mrt_idx_set("alloc", 20, 4, 4));
     mr_loader_config cfg = settings(8);
     cfg.prefetch = 0; /* the count of allocations is then the same every time */
-    for (long n = 0;; n++) {
+    for (long n = 0;; n += MRT_TURN) {
         mr_error err = MR_ERROR_INIT;
         mr_loader *l = (mr_loader *)&cfg;
         mrt_fail_alloc_at(n);

@@ -333,7 +333,7 @@ static void every_failed_allocation_is_reported(void **state)
 {
     (void)state;
     mr_source *src = mrt_source(mrt_idx_set("alloc", 60, 8, 8));
-    for (long n = 0;; n++) {
+    for (long n = 0;; n += MRT_TURN) {
         mr_loader_config cfg = settings(true);
         mr_error err = MR_ERROR_INIT;
         mr_loader *l = (mr_loader *)&cfg;

@@ -92,7 +92,7 @@ static void a_stage_that_cannot_be_made_closes_no_file_of_the_program(void **sta
                                   .readers = 3,
                                   .reader = {.source = g.l.source, .depth = 1}};
     int rc = MR_ENOMEM;
-    for (long n = 0; rc != MR_OK; n++) {
+    for (long n = 0; rc != MR_OK; n += MRT_TURN) {
         mr_error err = MR_ERROR_INIT;
         mrt_fail_alloc_at(n);
         rc = mri_read_stage_create(&g.stage, &read, &err);

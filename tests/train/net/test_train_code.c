@@ -279,7 +279,7 @@ static void test_no_memory(void **state)
     size_t count;
     bool kept;
     int rc = MR_ENOMEM;
-    for (long n = 0; rc; n++) {
+    for (long n = 0; rc; n += MRT_TURN) {
         mrt_fail_alloc_at(n);
         rc = mr_net_encode(net, &bytes, &count, &err);
         mrt_fail_alloc_at(-1);
@@ -297,7 +297,7 @@ static void test_no_memory(void **state)
     mr_net_destroy(net);
     MRT_OK(mr_model_build(mr_model_find("mnist-cnn"), 0, 0, 0, 0, &net, &err), &err);
     rc = MR_ENOMEM;
-    for (long n = 0; rc; n++) {
+    for (long n = 0; rc; n += MRT_TURN) {
         mrt_fail_alloc_at(n);
         rc = mri_net_wants_keeping(net, 10, &kept, &err);
         mrt_fail_alloc_at(-1);
