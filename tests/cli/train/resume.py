@@ -26,12 +26,14 @@ def options_of(millrace):
 
 
 def row_by(option):
-    """The row of a setting that changes no bit, which needs none in resume.txt; None: it needs one."""
-    if option.get("changes") != "speed":
-        return None
-    least, most = option.get("least", 0), option.get("most", 0)
-    values = option.get("choices") or [str(n) for n in (least + 1, least + 2) if n <= most]
-    return [option["name"], *values[:2], "speed"] if len(values) > 1 else None
+    """The row of a setting that has none in resume.txt, by its range and policy; None: it needs one."""
+    least, most, choices = option.get("least", 0), option.get("most", 0), option.get("choices")
+    if option.get("changes") == "speed":
+        values, kind = choices or [str(n) for n in (least + 1, least + 2) if n <= most], "speed"
+    else:
+        values = choices[1::-1] if choices else ["2", "3"] if most >= 3 else ["0.5", "0.25"] if most > 0.5 else []
+        kind = {"same": "kept", "override": "changes"}.get(option.get("resume"))
+    return [option["name"], *values[:2], kind] if kind and len(values) > 1 else None
 
 
 def rows_of(path):
