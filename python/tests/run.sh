@@ -3,7 +3,7 @@
 #
 # usage: run.sh PYTHON FOLDER [PYTEST-ARGUMENT...]    FOLDER keeps the wheel and its build for the next time
 # MILLRACE_WHEEL: a wheel to test; none is built then. MILLRACE_WHEEL_LAUNCHER: ccache or the like; MILLRACE_WHEEL_CC: the compiler;
-# MILLRACE_WHEEL_WERROR: 1 or 0.
+# MILLRACE_WHEEL_WERROR: 1 or 0; MILLRACE_WHEEL_LOCALE: LANG=... and the like, which ccache counts among what decides an object.
 # MILLRACE_WHEELHOUSE: a folder with the wheels of numpy and pytest, where no index can be asked.
 set -eu
 python=$1 folder=$2
@@ -17,21 +17,29 @@ skip() {
     exit 77
 }
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 9))' || skip "Python 3.9 or newer is needed: $("$python" --version)"
-"$python" -m venv "$work/venv" >"$work/log" 2>&1 || skip "no virtual environment (apt install python3-venv): $(tail -1 "$work/log")"
-pip="$work/venv/bin/python -m pip --disable-pip-version-check"
+# A pip of 22.3 or newer installs into another environment, which then needs none of its own.
+if "$python" -m pip --python "$python" --version >"$work/log" 2>&1; then
+    "$python" -m venv --without-pip "$work/venv" >"$work/log" 2>&1 || skip "no virtual environment: $(tail -1 "$work/log")"
+    pip="$python -m pip --disable-pip-version-check --python $work/venv/bin/python"
+else
+    "$python" -m venv "$work/venv" >"$work/log" 2>&1 || skip "no virtual environment (apt install python3-venv): $(tail -1 "$work/log")"
+    pip="$work/venv/bin/python -m pip --disable-pip-version-check"
+fi
+wheel=${MILLRACE_WHEEL-}
+needed="numpy pytest"
+[ -n "$wheel" ] || needed="$needed scikit-build-core"
 from=""
 [ -z "${MILLRACE_WHEELHOUSE-}" ] || from="--no-index --find-links=$MILLRACE_WHEELHOUSE"
 # shellcheck disable=SC2086
-$pip install -q $from numpy pytest >"$work/log" 2>&1 || skip "numpy and pytest cannot be had from the package index: $(tail -1 "$work/log")"
+$pip install -q $from $needed >"$work/log" 2>&1 || skip "$needed cannot be had from the package index: $(tail -1 "$work/log")"
 
-wheel=${MILLRACE_WHEEL-}
 if [ -z "$wheel" ]; then
-    $pip install -q scikit-build-core >"$work/log" 2>&1 || skip "scikit-build-core cannot be had from the package index: $(tail -1 "$work/log")"
     mkdir -p "$folder/dist"
     rm -f "$folder"/dist/*.whl
     export CCACHE_BASEDIR="${CCACHE_BASEDIR:-$root}" CCACHE_NOHASHDIR=1
     # shellcheck disable=SC2086
-    $pip wheel "$root" --no-build-isolation --no-deps -w "$folder/dist" --config-settings=build-dir="$folder" \
+    env -u LANG -u LC_ALL -u LC_CTYPE -u LC_MESSAGES PYTHONCOERCECLOCALE=0 ${MILLRACE_WHEEL_LOCALE-} \
+        $pip wheel "$root" --no-build-isolation --no-deps -w "$folder/dist" --config-settings=build-dir="$folder" \
         --config-settings=cmake.define.CMAKE_C_COMPILER_LAUNCHER="${MILLRACE_WHEEL_LAUNCHER-}" \
         --config-settings=cmake.define.CMAKE_C_COMPILER="${MILLRACE_WHEEL_CC:-cc}" \
         --config-settings=cmake.define.MILLRACE_WERROR="${MILLRACE_WHEEL_WERROR-0}" >"$work/log" 2>&1 || {
