@@ -32,6 +32,7 @@
 #include <stdint.h>
 
 #include "millrace/base.h"
+#include "settings/limits.h"
 
 typedef enum mri_setting_kind {
     MRI_SETTING_FLAG,    /* bool: an option without a value; with a default it is true */

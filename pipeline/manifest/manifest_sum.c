@@ -10,8 +10,9 @@
 #include <unistd.h>
 
 #include "pipeline/manifest/manifest.h"
+#include "settings/limits.h"
 
-enum { PIECE = 1 << 20, THREADS_MOST = 64 };
+enum { PIECE = 1 << 20 };
 
 typedef struct summing {
     mri_manifest *m;
@@ -91,10 +92,10 @@ static void watch(summing *s)
 
 int mri_manifest_sum(mri_manifest *m, const mr_manifest_config *cfg, mr_error *err)
 {
-    pthread_t thread[THREADS_MOST];
+    pthread_t thread[MRI_MANIFEST_WORKERS_MOST];
     summing s = {.m = m, .cfg = cfg, .lock = PTHREAD_MUTEX_INITIALIZER};
     uint32_t made = 0, wanted = cfg->threads ? cfg->threads : mr_cores();
-    if (wanted > THREADS_MOST) wanted = THREADS_MOST;
+    if (wanted > MRI_MANIFEST_WORKERS_MOST) wanted = MRI_MANIFEST_WORKERS_MOST;
     s.working = wanted;
     while (made < wanted && pthread_create(&thread[made], NULL, worker_main, &s) == 0) made++;
     pthread_mutex_lock(&s.lock);

@@ -7,18 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "settings/limits.h"
 #include "tools/cli/clock.h"
 #include "tools/cli/exit.h"
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
 
-enum { MOST_ROUNDS = 64, MOST_SIZES = 16, MOST_WIRES = 4 };
+enum { MOST_SIZES = 16, MOST_WIRES = 4 };
 
 typedef struct exchange_lane {
     tool_world world;
     mr_group *group;
     mr_stream *streams[MR_LOADER_MAX_PARTS];
-    double ms[MOST_SIZES][MOST_ROUNDS];
+    double ms[MOST_SIZES][MRI_ROUNDS_MOST];
 } exchange_lane;
 
 typedef struct exchange_run {
@@ -200,7 +201,7 @@ int bench_exchange(tool_session *s, const exchange_args *a, const rank_args *ran
         status = world_join(&r->lanes[w].world, &with);
     }
     s->world = r->lanes[0].world.world;
-    if (status == EXIT_DONE) status = measure(r, shared, rounds < MOST_ROUNDS ? rounds : MOST_ROUNDS);
+    if (status == EXIT_DONE) status = measure(r, shared, rounds < MRI_ROUNDS_MOST ? rounds : MRI_ROUNDS_MOST);
     close_run(r);
     s->world = NULL;
     for (size_t w = 0; w < r->wire_count; w++) status = world_leave(&r->lanes[w].world, status);

@@ -6,13 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "settings/limits.h"
 #include "tools/cli/clock.h"
 #include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
 #include "tools/trial/measure.h"
 
-enum { THREADS_MOST = 256, ROUNDS_MOST = 64 };
+enum { THREADS_MOST = 256 };
 #define BLOCK_BYTES ((size_t)32 << 20) /* past every cache of one core */
 
 typedef struct limit_lane { /* one thread */
@@ -135,10 +136,10 @@ int limit_measure(uint32_t which, const mr_source *src, const mr_decode_config *
         [LIMIT_DECODE] = {"read and full decode", "pictures/s", 1},
     };
     limit_lane lanes[THREADS_MOST];
-    double rates[ROUNDS_MOST];
+    double rates[MRI_ROUNDS_MOST];
     uint32_t count = workers ? workers : core_count();
     if (count > THREADS_MOST) count = THREADS_MOST;
-    if (rounds > ROUNDS_MOST) rounds = ROUNDS_MOST;
+    if (rounds > MRI_ROUNDS_MOST) rounds = MRI_ROUNDS_MOST;
     *out = (machine_limit){.name = kinds[which].name, .unit = kinds[which].unit, .threads = count};
     if (!has_meaning(which, src)) return EXIT_DONE;
     memset(lanes, 0, sizeof lanes);

@@ -13,7 +13,7 @@
 #include "tools/facts/stats.h"
 #include "tools/session/sample_check.h"
 
-enum { CHUNK = 16, WORKERS_MOST = 256 };
+enum { CHUNK = 16 };
 
 typedef struct bad {
     uint64_t sample;
@@ -215,9 +215,9 @@ static int by_sample(const void *a, const void *b)
 
 static int run(collecting *c)
 {
-    pthread_t threads[WORKERS_MOST];
+    pthread_t threads[MRI_CHECK_WORKERS_MOST];
     uint32_t made = 0, wanted = c->cfg->workers ? c->cfg->workers : mr_cores();
-    if (wanted > WORKERS_MOST) wanted = WORKERS_MOST;
+    if (wanted > MRI_CHECK_WORKERS_MOST) wanted = MRI_CHECK_WORKERS_MOST;
     c->working = wanted;
     while (made < wanted && pthread_create(&threads[made], NULL, worker_main, c) == 0) made++;
     pthread_mutex_lock(&c->lock);

@@ -23,12 +23,12 @@ typedef struct check_run {
     mr_budget *budget;
     pthread_mutex_t lock;
     pthread_cond_t sample_done;
-    uint64_t next;                   /* first sample no worker has; lock */
-    uint64_t at[CHECK_WORKERS_MOST]; /* what each worker has, UINT64_MAX: nothing; lock */
-    bool stop;                       /* enough was reported; lock */
-    mr_error failure;                /* the check itself failed; lock */
-    uint32_t working;                /* workers still at it; lock */
-    uint32_t started;                /* numbers given to workers; lock */
+    uint64_t next;                       /* first sample no worker has; lock */
+    uint64_t at[MRI_CHECK_WORKERS_MOST]; /* what each worker has, UINT64_MAX: nothing; lock */
+    bool stop;                           /* enough was reported; lock */
+    mr_error failure;                    /* the check itself failed; lock */
+    uint32_t working;                    /* workers still at it; lock */
+    uint32_t started;                    /* numbers given to workers; lock */
 } check_run;
 
 /* In a shared file the number alone says little to whoever made the pictures. */
@@ -170,9 +170,9 @@ static void watch(check_run *r)
 
 int check_samples(sample_check *c)
 {
-    pthread_t threads[CHECK_WORKERS_MOST];
+    pthread_t threads[MRI_CHECK_WORKERS_MOST];
     const uint32_t asked = c->workers ? c->workers : core_count(),
-                   wanted = asked < CHECK_WORKERS_MOST ? asked : CHECK_WORKERS_MOST;
+                   wanted = asked < MRI_CHECK_WORKERS_MOST ? asked : MRI_CHECK_WORKERS_MOST;
     uint32_t made = 0;
     check_run r = {.c = c,
                    .lock = PTHREAD_MUTEX_INITIALIZER,

@@ -4,8 +4,7 @@
 #define TOOLS_CHECK_H
 
 #include "millrace/pipeline.h"
-
-enum { CHECK_WORKERS_MOST = 256 }; /* the ranges of --workers in verify.rows and inspect.rows */
+#include "settings/limits.h"
 
 typedef struct sample_check {
     const mr_source *src;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "settings/limits.h"
 #include "tools/cli/clock.h"
 #include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
@@ -57,8 +58,6 @@ int measure_slowest(const tool_session *s, measured_rate *rate)
 
 /* ---- loader ---- */
 
-enum { ROUNDS_MOST = 64 };
-
 static int take_batch(tool_session *s, mr_stream *const *streams, uint32_t *samples)
 {
     mr_error err = MR_ERROR_INIT;
@@ -93,14 +92,14 @@ static int one_round(tool_session *s, mr_stream *const *streams, double seconds,
 static int loader_rounds(tool_session *s, mr_stream *const *streams, double seconds, uint32_t rounds,
                          measured_rate *out)
 {
-    double rates[ROUNDS_MOST];
+    double rates[MRI_ROUNDS_MOST];
     uint32_t ignored;
     int status = EXIT_DONE;
     const mr_loader_info *info = mr_loader_info_of(s->loader);
     memset(out, 0, sizeof *out);
     /* batches prepared before the clock ran, and the first reads */
     out->warmup_steps = info->prefetch + 2;
-    out->rounds = rounds < ROUNDS_MOST ? rounds : ROUNDS_MOST;
+    out->rounds = rounds < MRI_ROUNDS_MOST ? rounds : MRI_ROUNDS_MOST;
     for (uint64_t i = 0; status == EXIT_DONE && i < out->warmup_steps; i++)
         status = take_batch(s, streams, &ignored);
     for (uint32_t i = 0; status == EXIT_DONE && i < out->rounds; i++)

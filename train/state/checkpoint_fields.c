@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "settings/limits.h"
 
-enum { MAGIC_BYTES = 8, MOST_PART_THREADS = 4096, FORMAT_BYTES = 16 };
+enum { MAGIC_BYTES = 8, FORMAT_BYTES = 16 };
 
 #define FIELD_OF(type, form_, at_, kind_, name_, since_, ...)                                                \
     {                                                                                                        \
@@ -98,7 +99,7 @@ static const mri_checkpoint_field fields[] = {
     INFO(VALUE, 1008, U64, order_seed, "0.5", WHOLE64),
     INFO(VALUE, 1016, FLAG, own_order_seed, "0.5", ),
     INFO(VALUE, 816, U32, parts, "0.5", UP_TO(MR_SUM_MOST_LEAVES)),
-    INFO(VALUE, 820, U32, part_threads, "0.5", UP_TO(MOST_PART_THREADS)),
+    INFO(VALUE, 820, U32, part_threads, "0.5", UP_TO(MRI_PART_THREADS_MOST)),
     INFO(VALUE, 824, U32, convolution, "0.5", WHOLE32),
 #define MRI_KEPT(...) MRI_FIELD_OF_ROW(__VA_ARGS__),
 #define MRI_FIELD_OF_ROW(name, ...)                                                                          \

@@ -1,0 +1,13 @@
+/* settings/limits.h: the largest values that rows allow and that code needs as constants, too, for arrays of
+ * this size. Private. */
+#ifndef MRI_LIMITS_H
+#define MRI_LIMITS_H
+
+enum {
+    MRI_CHECK_WORKERS_MOST = 256,   /* threads that look at samples: verify, inspect, stats */
+    MRI_MANIFEST_WORKERS_MOST = 64, /* threads that sum the files of a set */
+    MRI_ROUNDS_MOST = 64,           /* rounds of a measurement */
+    MRI_PART_THREADS_MOST = 4096,   /* threads that compute a share of a batch */
+};
+
+#endif
