@@ -23,15 +23,15 @@
 static void put_header(const train_run *r)
 {
     const train_header h = {.s = &r->s,
-                            .val = r->val_src,
+                            .val = r->val.src,
                             .run = &r->run,
                             .convolution = r->shared.device.convolution,
                             .world = &r->world,
-                            .from = r->resumed ? r->from : NULL,
-                            .begin = &r->begin,
+                            .from = r->origin.resumed ? r->origin.from : NULL,
+                            .begin = &r->origin.begin,
                             .frozen = &r->frozen,
-                            .start_epoch = r->start.epoch,
-                            .start_step = r->start.step};
+                            .start_epoch = r->origin.start.epoch,
+                            .start_step = r->origin.start.step};
     if (r->args->shared.output.json) train_header_json(&h);
     else train_header_text(&h);
 }
@@ -39,7 +39,7 @@ static void put_header(const train_run *r)
 /* Steps of the run at which this world begins. */
 static uint64_t begins_at(const train_run *r)
 {
-    return r->start.epoch * mr_loader_info_of(r->s.loader)->steps_per_epoch + r->start.step;
+    return r->origin.start.epoch * mr_loader_info_of(r->s.loader)->steps_per_epoch + r->origin.start.step;
 }
 
 /* In place of a header: who goes on, and from where. */
@@ -54,8 +54,8 @@ static void put_world(const train_run *r)
         json_u64(&j, "ranks", size);
         json_u64(&j, "world", e->worlds);
         json_text(&j, "why", e->why[0] ? e->why : NULL);
-        json_u64(&j, "updates", r->resumed ? r->start.updates : 0);
-        json_text(&j, "from", r->resumed ? r->from : NULL);
+        json_u64(&j, "updates", r->origin.resumed ? r->origin.start.updates : 0);
+        json_text(&j, "from", r->origin.resumed ? r->origin.from : NULL);
         json_u64(&j, "steps_again", again);
         json_real(&j, "seconds", seconds);
         json_end(&j);
@@ -63,7 +63,7 @@ static void put_world(const train_run *r)
     }
     printf("world    %u: %u rank%s%s%s, from step %" PRIu64 ", %" PRIu64 " step%s done again, after %.1f s\n",
            e->worlds, size, size == 1 ? "" : "s", e->why[0] ? ", " : "", e->why,
-           r->resumed ? r->start.updates : 0, again, again == 1 ? "" : "s", seconds);
+           r->origin.resumed ? r->origin.start.updates : 0, again, again == 1 ? "" : "s", seconds);
 }
 
 static void on_step(void *context, uint64_t epoch, uint64_t step, uint64_t steps_per_epoch,
@@ -71,25 +71,25 @@ static void on_step(void *context, uint64_t epoch, uint64_t step, uint64_t steps
 {
     train_run *r = context;
     char note[192];
-    const mr_step_report *newest = r->newest.steps ? &r->newest : NULL;
+    const mr_step_report *newest = r->view.newest.steps ? &r->view.newest : NULL;
     elastic_look(r->elastic);
-    r->last_step = epoch * steps_per_epoch + step + 1;
-    if (!r->first_step) r->first_step = r->last_step;
-    step_note(newest, newest ? seconds_since(r->newest_ns) : 0, epoch, r->run.epochs, samples_per_s, note,
-              sizeof note);
-    if (!r->live_wanted)
+    r->reports.last_step = epoch * steps_per_epoch + step + 1;
+    if (!r->reports.first_step) r->reports.first_step = r->reports.last_step;
+    step_note(newest, newest ? seconds_since(r->view.newest_ns) : 0, epoch, r->run.epochs, samples_per_s,
+              note, sizeof note);
+    if (!r->view.wanted)
         progress_show(&r->bar, epoch * steps_per_epoch + step, r->run.epochs * steps_per_epoch, note);
-    live_progress(r->live, epoch, step + 1, steps_per_epoch);
+    live_progress(r->view.live, epoch, step + 1, steps_per_epoch);
     watch_progress(r->watch, epoch, step + 1, steps_per_epoch);
 }
 
 static void on_step_report(void *context, const mr_step_report *report)
 {
     train_run *r = context;
-    r->newest = *report;
-    r->newest_ns = clock_ns();
+    r->view.newest = *report;
+    r->view.newest_ns = clock_ns();
     watch_step(r->watch, report);
-    live_step(r->live, report);
+    live_step(r->view.live, report);
     if (!report->due || !r->args->shared.output.json) return;
     progress_hold();
     step_json(report);
@@ -99,8 +99,8 @@ static void on_step_report(void *context, const mr_step_report *report)
 static void on_epoch(void *context, const mr_report *report)
 {
     train_run *r = context;
-    r->epochs_reported++;
-    r->last_reported = report->epoch;
+    r->reports.epochs++;
+    r->reports.last = report->epoch;
     watch_epoch(r->watch, report);
     progress_hold();
     if (r->args->shared.output.json) {
@@ -111,7 +111,7 @@ static void on_epoch(void *context, const mr_report *report)
         report_json(&j, report, session_replicas(&r->s));
         json_end(&j);
     } else {
-        report_table_row(report, r->val != NULL);
+        report_table_row(report, r->val.loader != NULL);
     }
     progress_release();
 }
@@ -145,8 +145,8 @@ static int footer(const train_run *r, const mr_report *last, bool whole)
     if (r->args->shared.output.json) {
         json_line j = json_begin(stdout, "train");
         json_bool(&j, "complete", whole);
-        json_u64(&j, "epochs", r->epochs_reported);
-        json_real(&j, "total_seconds", seconds_since(r->start_ns));
+        json_u64(&j, "epochs", r->reports.epochs);
+        json_real(&j, "total_seconds", seconds_since(r->reports.start_ns));
         json_text(&j, "weights", hash);
         report_json(&j, last, session_replicas(&r->s));
         goal_json(&j, r->s.trainer);
@@ -160,7 +160,7 @@ static int footer(const train_run *r, const mr_report *last, bool whole)
     odd_text(&odd);
     rank_list_text(&r->s);
     if (last->steps) printf("verdict  %s\n", last->verdict);
-    printf("weights  %s after %.1f s%s\n", hash, seconds_since(r->start_ns),
+    printf("weights  %s after %.1f s%s\n", hash, seconds_since(r->reports.start_ns),
            last->simulated ? " (simulated: loss and accuracy mean nothing)" : "");
     return EXIT_DONE;
 }
@@ -180,34 +180,34 @@ static int prepare_live(train_run *r)
         say("--live: %s: the usual progress is shown instead", why);
         return EXIT_DONE;
     }
-    r->live_wanted = true;
-    return mr_record_create(&r->record, 1) == MR_OK ? EXIT_DONE : exit_no_memory("the live view");
+    r->view.wanted = true;
+    return mr_record_create(&r->view.record, 1) == MR_OK ? EXIT_DONE : exit_no_memory("the live view");
 }
 
 /* The view, or the bar. */
 static int start_showing(train_run *r)
 {
-    if (!r->live_wanted) {
+    if (!r->view.wanted) {
         progress_start(&r->bar, "train", "steps", r->args->shared.output.quiet);
         r->bar.untimed = true; /* the note has it */
         return EXIT_DONE;
     }
-    snprintf(r->title, sizeof r->title, "millrace train: %s on %s", r->s.model->name,
+    snprintf(r->view.title, sizeof r->view.title, "millrace train: %s on %s", r->s.model->name,
              shown_text(mr_source_info_of(r->s.src)->path));
-    const live_run what = {.title = r->title,
+    const live_run what = {.title = r->view.title,
                            .loader = r->s.loader,
-                           .val = r->val,
+                           .val = r->val.loader,
                            .src = r->s.src,
-                           .record = r->record,
+                           .record = r->view.record,
                            .devices = session_replicas(&r->s),
                            .epochs = r->run.epochs};
-    return live_open(&r->live, &what);
+    return live_open(&r->view.live, &what);
 }
 
 static void stop_showing(train_run *r)
 {
-    live_close(r->live);
-    r->live = NULL;
+    live_close(r->view.live);
+    r->view.live = NULL;
     progress_end(&r->bar);
 }
 
@@ -220,7 +220,7 @@ static uint64_t steps_before(const train_run *r)
     const elastic *e = r->elastic;
     const uint64_t each = mr_loader_info_of(r->s.loader)->steps_per_epoch;
     if (e->worlds <= 1) return 0;
-    return (r->start.epoch - e->begun_epoch) * each + r->start.step - e->begun_step;
+    return (r->origin.start.epoch - e->begun_epoch) * each + r->origin.start.step - e->begun_step;
 }
 
 static int fit(train_run *r)
@@ -231,7 +231,7 @@ static int fit(train_run *r)
     mr_report last = {0};
     mr_fit_defaults(&cfg);
     cfg.epochs = r->run.epochs;
-    cfg.val = r->val;
+    cfg.val = r->val.loader;
 #define MRI_SETTING(member, ...) cfg.member = a->member;
 #include "settings/training.rows"
 #define MRI_SETTING(member, ...) cfg.member = a->goal.member;
@@ -239,33 +239,33 @@ static int fit(train_run *r)
 #define MRI_SETTING(member, ...) cfg.member = a->watch.member;
 #include "settings/reports.rows"
     cfg.patience = r->patience;
-    cfg.stop_at_accuracy = r->goal;
-    cfg.eval_at = r->eval_at;
-    cfg.eval_at_count = r->eval_at_count;
+    cfg.stop_at_accuracy = r->goal.accuracy;
+    cfg.eval_at = r->goal.eval_at;
+    cfg.eval_at_count = r->goal.eval_at_count;
     cfg.on_eval = on_eval;
     cfg.steps_before = steps_before(r);
     cfg.stop = &interrupt_flag;
     cfg.callbacks = (mr_callbacks){r, on_step, on_epoch, on_message};
     cfg.data = mr_source_info_of(r->s.src);
     cfg.folder = r->folder;
-    cfg.replace = a->force && !(r->elastic->worlds > 1 && r->resumed);
+    cfg.replace = a->force && !(r->elastic->worlds > 1 && r->origin.resumed);
     cfg.snapshot = r->elastic->snapshot;
     cfg.on_step = on_step_report;
-    if (r->complete && r->world.first)
-        say("%s: all %" PRIu64 " epochs are done; a larger --epochs goes on", r->from, r->run.epochs);
+    if (r->origin.complete && r->world.first)
+        say("%s: all %" PRIu64 " epochs are done; a larger --epochs goes on", r->origin.from, r->run.epochs);
     else if (r->elastic->worlds > 1) put_world(r);
     else put_header(r);
     fflush(stdout);
-    r->start_ns = clock_ns();
+    r->reports.start_ns = clock_ns();
     const int shown = start_showing(r);
     if (shown) return shown;
     const int rc = mr_fit(r->s.trainer, r->s.loader, &cfg, &last, &err);
     stop_showing(r);
-    r->elastic->reached = r->last_step ? r->last_step : begins_at(r);
+    r->elastic->reached = r->reports.last_step ? r->reports.last_step : begins_at(r);
     int regroup;
     if (rc == MR_ECANCELED && elastic_takes_stop(r->elastic, &r->world, &regroup)) return regroup;
     if (r->world.first) tune_end(&r->tune, &r->s, &a->tune);
-    const bool part_reported = r->epochs_reported && r->last_reported == last.epoch;
+    const bool part_reported = r->reports.epochs && r->reports.last == last.epoch;
     if (last.steps && !part_reported && (rc == MR_OK || rc == MR_ECANCELED))
         on_epoch(r, &last); /* an epoch that was cut short */
     int printed = rc == MR_OK || rc == MR_ECANCELED ? footer(r, &last, rc == MR_OK) : EXIT_DONE;
@@ -293,13 +293,13 @@ static int check_names(const train_args *a)
 static int open_watch(train_run *r)
 {
     const watch_run what = {.loader = r->s.loader,
-                            .sources = {r->s.src, r->val_src},
+                            .sources = {r->s.src, r->val.src},
                             .model = r->s.model->name,
                             .data = mr_source_info_of(r->s.src)->path,
                             .device = mr_device_info_of(r->s.devices[0])->name,
                             .replicas = session_replicas(&r->s),
                             .epochs = r->run.epochs,
-                            .updates = r->resumed ? r->start.updates : 0,
+                            .updates = r->origin.resumed ? r->origin.start.updates : 0,
                             .resume = r->args->resume || r->elastic->worlds > 1};
     return watch_open(&r->watch, &r->args->watch, &what);
 }
@@ -338,14 +338,14 @@ static int train(train_run *r, bool again)
         a = r->args = &first_only;
     }
     status = setup_output("trace", a->trace);
-    if (status == EXIT_DONE) status = goal_points(&a->goal, r->eval_at, &r->eval_at_count);
+    if (status == EXIT_DONE) status = goal_points(&a->goal, r->goal.eval_at, &r->goal.eval_at_count);
     if (status == EXIT_DONE) status = check_names(a);
     if (status == EXIT_DONE) status = prepare_live(r);
     if (status) return status;
     status = trace_window_open(&r->s.trace, &a->tracing, a->trace, r->clock.used, "--trace FILE");
     if (status == EXIT_DONE) status = training_open(r);
     if (status == EXIT_DONE) status = setup_not_input("trace", a->trace, r->s.src);
-    if (status == EXIT_DONE) status = setup_not_input("trace", a->trace, r->val_src);
+    if (status == EXIT_DONE) status = setup_not_input("trace", a->trace, r->val.src);
     if (status == EXIT_DONE) status = training_take_folder(r);
     const bool may_write = status == EXIT_DONE; /* where another run is, its trace is, too */
     if (status == EXIT_DONE) status = open_watch(r);
@@ -354,17 +354,18 @@ static int train(train_run *r, bool again)
     session_close_trainer(&r->s);
     r->elastic->lost_folder = r->folder && mr_run_folder_was_lost(r->folder);
     mr_run_folder_close(r->folder);
-    mr_loader_close(r->val);
-    mr_source_close(r->val_src);
+    mr_loader_close(r->val.loader);
+    mr_source_close(r->val.src);
     session_close(&r->s);
     mr_budget_destroy(r->budget);
     const int written = may_write ? write_trace(r, a->trace, status) : EXIT_DONE;
     if (status == EXIT_DONE) status = written;
-    if (may_write && r->world.first) trace_window_tell(&a->tracing, r->s.trace, r->first_step, r->last_step);
+    if (may_write && r->world.first)
+        trace_window_tell(&a->tracing, r->s.trace, r->reports.first_step, r->reports.last_step);
     mr_trace_destroy(r->s.trace);
-    mr_record_destroy(r->record);
+    mr_record_destroy(r->view.record);
     status = bad_watch_close(&r->s.bad, status);
-    status = bad_watch_close(&r->val_bad, status);
+    status = bad_watch_close(&r->val.bad, status);
     r->args = NULL; /* was here */
     return status;
 }
@@ -374,11 +375,11 @@ static void begin_world(train_run *r, const train_args *a, elastic *e)
     *r = (train_run){.args = a,
                      .shared = a->shared,
                      .patience = a->patience,
-                     .goal = a->goal.stop_at_accuracy,
+                     .goal.accuracy = a->goal.stop_at_accuracy,
                      .elastic = e,
                      .s.io_reported = true,
                      .s.compute = &a->shared.compute};
-    r->point = (resume_point){.from = &r->start, .given = &a->given, .override = a->override};
+    r->origin.point = (resume_point){.from = &r->origin.start, .given = &a->given, .override = a->override};
     exit_code = MR_OK;
 }
 

@@ -39,6 +39,44 @@ typedef struct train_args {
     opt_given given;
 } train_args;
 
+/* Where training begins. */
+typedef struct train_origin {
+    resume_point point;
+    bool resumed, complete; /* complete: every epoch was done before */
+    char from[512];         /* checkpoint resumed from */
+    mr_checkpoint_info start;
+    session_begin begin;
+} train_origin;
+
+typedef struct train_validation {
+    mr_source *src;
+    mr_loader *loader;
+    bad_watch bad;
+    chooser choice;
+} train_validation;
+
+/* What --live shows, besides the loader's figures. */
+typedef struct train_view {
+    bool wanted;           /* and possible */
+    live_view *live;       /* or NULL: there is a bar */
+    char title[256];       /* of the view */
+    mr_record *record;     /* of steps */
+    mr_step_report newest; /* steps: 0 before the first */
+    uint64_t newest_ns;    /* when it came */
+} train_view;
+
+/* What was reported so far. */
+typedef struct train_reports {
+    uint64_t start_ns, epochs, last;
+    uint64_t first_step, last_step; /* of the whole run, from 1; 0: none yet */
+} train_reports;
+
+typedef struct train_goal {
+    double accuracy; /* to stop at */
+    double eval_at[GOAL_POINTS_MOST];
+    uint32_t eval_at_count;
+} train_goal;
+
 typedef struct train_run {
     const train_args *args;
     tool_world world;
@@ -49,38 +87,23 @@ typedef struct train_run {
     char own_list[4096]; /* of bad samples, of a process that is not the first */
     session_args shared; /* of args; settings that were not given come from the checkpoint */
     uint32_t patience;   /* the same */
-    double goal;         /* the same: accuracy to stop at */
-    resume_point point;
-    run_args run; /* with the model's settings filled in */
+    train_goal goal;     /* the same */
+    run_args run;        /* with the model's settings filled in */
     mr_run_folder *folder;
     tool_session s;
     char taken[64], held_out[64]; /* with --hold-out: the samples of training, and the others, in the form of
                                    * --take
                                    */
-    chooser choice, val_choice;   /* of the data, and of the validation data */
-    mr_source *val_src;
-    mr_loader *val;
+    chooser choice;
+    train_validation val;
     mr_budget *budget; /* of both loaders; NULL: there is one */
-    bad_watch val_bad;
     tune_run tune;
-    bool resumed, complete; /* complete: every epoch was done before */
-    char from[512];         /* checkpoint resumed from */
-    mr_checkpoint_info start;
-    session_begin begin;
+    train_origin origin;
     frozen_count frozen;
     progress_bar bar;
-    watch *watch;          /* or NULL */
-    bool live_wanted;      /* and possible */
-    live_view *live;       /* or NULL: there is a bar */
-    char title[256];       /* of the view */
-    mr_record *record;     /* of steps, for the view */
-    mr_step_report newest; /* steps: 0 before the first */
-    uint64_t newest_ns;    /* when it came */
-    uint64_t start_ns;
-    uint64_t epochs_reported, last_reported;
-    uint64_t first_step, last_step; /* of the whole run, from 1; 0: none yet */
-    double eval_at[GOAL_POINTS_MOST];
-    uint32_t eval_at_count;
+    watch *watch; /* or NULL */
+    train_view view;
+    train_reports reports;
 } train_run;
 
 /* Lock the folder of checkpoints, in the first process; again is harmless. Return an exit status. */

@@ -69,8 +69,8 @@ static int find_checkpoint(train_run *r)
     const train_args *a = r->args;
     mr_error err = MR_ERROR_INIT;
     char note[1024] = "";
-    const int rc =
-        mr_checkpoint_find(a->checkpoint_dir, r->from, sizeof r->from, &r->start, note, sizeof note, &err);
+    const int rc = mr_checkpoint_find(a->checkpoint_dir, r->origin.from, sizeof r->origin.from,
+                                      &r->origin.start, note, sizeof note, &err);
     if (note[0]) say("%s", note);
     if (rc == MR_ENOENT && note[0]) { /* starting over would replace what may still be rescued */
         say("%s: no whole checkpoint in this folder; --force instead of --resume starts from the "
@@ -83,10 +83,11 @@ static int find_checkpoint(train_run *r)
         return EXIT_DONE;
     }
     if (rc) return exit_status(rc, &err);
-    r->resumed = true;
-    if (!options_was_given(&a->given, "patience")) r->patience = r->start.patience;
-    if (!options_was_given(&a->given, "stop-at-accuracy")) r->goal = r->start.stop_at_accuracy;
-    return resume_fill(&r->point, &r->shared);
+    r->origin.resumed = true;
+    if (!options_was_given(&a->given, "patience")) r->patience = r->origin.start.patience;
+    if (!options_was_given(&a->given, "stop-at-accuracy"))
+        r->goal.accuracy = r->origin.start.stop_at_accuracy;
+    return resume_fill(&r->origin.point, &r->shared);
 }
 
 /* An existing folder is locked before its content is read. */
@@ -124,23 +125,23 @@ static int look_into_memory(train_run *r)
 {
     mr_error err = MR_ERROR_INIT;
     mr_checkpoint_info on_disk;
-    if (!mr_snapshot_info(r->elastic->snapshot, &r->start)) return look_into_folder(r);
-    r->start.net_bytes = r->elastic->net_bytes;
+    if (!mr_snapshot_info(r->elastic->snapshot, &r->origin.start)) return look_into_folder(r);
+    r->origin.start.net_bytes = r->elastic->net_bytes;
     bool there;
     int status = is_folder(r->args->checkpoint_dir, &there);
     if (status == EXIT_DONE && there) status = training_take_folder(r);
     if (status) return status;
-    const int rc =
-        there ? mr_checkpoint_find(r->args->checkpoint_dir, r->from, sizeof r->from, &on_disk, NULL, 0, &err)
-              : MR_ENOENT;
-    r->resumed = true;
-    r->from_memory = rc != MR_OK || on_disk.updates <= r->start.updates ||
-                     memcmp(on_disk.run, r->start.run, sizeof on_disk.run) != 0;
-    if (r->from_memory) snprintf(r->from, sizeof r->from, "memory");
-    else r->start = on_disk;
-    r->patience = r->start.patience;
-    r->goal = r->start.stop_at_accuracy;
-    return resume_fill(&r->point, &r->shared);
+    const int rc = there ? mr_checkpoint_find(r->args->checkpoint_dir, r->origin.from, sizeof r->origin.from,
+                                              &on_disk, NULL, 0, &err)
+                         : MR_ENOENT;
+    r->origin.resumed = true;
+    r->from_memory = rc != MR_OK || on_disk.updates <= r->origin.start.updates ||
+                     memcmp(on_disk.run, r->origin.start.run, sizeof on_disk.run) != 0;
+    if (r->from_memory) snprintf(r->origin.from, sizeof r->origin.from, "memory");
+    else r->origin.start = on_disk;
+    r->patience = r->origin.start.patience;
+    r->goal.accuracy = r->origin.start.stop_at_accuracy;
+    return resume_fill(&r->origin.point, &r->shared);
 }
 
 /* The network of a checkpoint, where no name stands for it. */
@@ -151,7 +152,7 @@ static int read_net(train_run *r)
     mr_net *net;
     size_t bytes = 0;
     if (e->net) return EXIT_DONE; /* of a world before */
-    int rc = mr_checkpoint_net(r->from, &net, &err);
+    int rc = mr_checkpoint_net(r->origin.from, &net, &err);
     if (rc == MR_OK) rc = mr_net_encode(net, &e->net, &bytes, &err);
     e->net_bytes = (uint32_t)bytes;
     mr_net_destroy(net);
@@ -164,18 +165,19 @@ static int take_net(train_run *r)
     mr_error err = MR_ERROR_INIT;
     elastic *e = r->elastic;
     mr_net *net;
-    if (!r->resumed || (!r->start.net_bytes && mr_model_find(r->start.model))) return EXIT_DONE;
+    if (!r->origin.resumed || (!r->origin.start.net_bytes && mr_model_find(r->origin.start.model)))
+        return EXIT_DONE;
     int status = r->world.first ? read_net(r) : EXIT_DONE;
     status = world_share(&r->world, status, &e->net_bytes, sizeof e->net_bytes);
     if (status == EXIT_DONE && !e->net) e->net = malloc(e->net_bytes);
     if (status == EXIT_DONE && !e->net) status = exit_no_memory("the network");
     status = world_share(&r->world, status, e->net, e->net_bytes);
     if (status) return status;
-    const int rc = mr_net_decode(&net, r->start.model, e->net, e->net_bytes, &err);
+    const int rc = mr_net_decode(&net, r->origin.start.model, e->net, e->net_bytes, &err);
     if (rc) return exit_status(rc, &err);
     if (mr_net_takes_numbers(net) && !options_was_given(&r->args->given, "channels"))
         r->shared.run.channels = 0;
-    session_take_net(&r->s, net, &r->start);
+    session_take_net(&r->s, net, &r->origin.start);
     return EXIT_DONE;
 }
 
@@ -254,7 +256,7 @@ static void begin_val_choice(train_run *r, data_args *d)
         c.where = c.take_each = NULL;
         c.dedup = MR_COPIES_TAKE;
     } else if (r->args->stratify) c.take_each = r->held_out;
-    chooser_begin(&r->val_choice, &c, d, r->shared.output.quiet);
+    chooser_begin(&r->val.choice, &c, d, r->shared.output.quiet);
 }
 
 /* Class numbers begin at the smallest number of both sets: one of them may lack the first class. */
@@ -263,7 +265,7 @@ static int settle_classes(train_run *r, const char *path, const data_args *d)
     mr_source *val = NULL;
     int64_t first = 0;
     const mr_source_info *info = mr_source_info_of(r->s.src);
-    if (r->resumed || !session_tells_classes(&r->s) || !setup_asks_where(info, d)) return EXIT_DONE;
+    if (r->origin.resumed || !session_tells_classes(&r->s) || !setup_asks_where(info, d)) return EXIT_DONE;
     int status = path ? setup_source_beside(&val, path, d) : EXIT_DONE;
     if (status == EXIT_DONE) status = setup_label_start(r->s.src, val, &first);
     if (status == EXIT_DONE)
@@ -304,13 +306,13 @@ static int open_val_source(train_run *r)
     const bool tells_classes = session_tells_classes(&r->s); /* or it is all the same how many there are */
     const data_like like = {info->path, info->label_offset, tells_classes ? info->class_names : NULL,
                             tells_classes ? session_class_count(&r->s) : 0};
-    return setup_source_like(&r->val_src, path, &d, &like);
+    return setup_source_like(&r->val.src, path, &d, &like);
 }
 
 static int check_evaluations(const train_run *r)
 {
     const goal_args *g = &r->args->goal;
-    if (r->val_src || (!g->eval_steps && !g->eval_at)) return EXIT_DONE;
+    if (r->val.src || (!g->eval_steps && !g->eval_at)) return EXIT_DONE;
     say("--%s: there is no validation data; --val DATA names them", g->eval_steps ? "eval-steps" : "eval-at");
     return EXIT_MISUSED;
 }
@@ -319,7 +321,7 @@ static int open_val_loader(train_run *r)
 {
     mr_error err = MR_ERROR_INIT;
     mr_loader_config cfg = r->s.loader_cfg;
-    if (!r->val_src) return EXIT_DONE;
+    if (!r->val.src) return EXIT_DONE;
     cfg.training = false;
     cfg.epochs = UINT64_MAX;
     cfg.order = MR_ORDER_SEQUENTIAL;
@@ -334,17 +336,17 @@ static int open_val_loader(train_run *r)
     cfg.record = NULL;
     cfg.cache = MR_CACHE_OFF; /* its memory is meant for the training data */
     const run_args no_list = {0};
-    bad_watch_open(&r->val_bad, r->val_src, &no_list, &cfg);
-    const int rc = mr_loader_open(&r->val, r->val_src, &cfg, &err);
+    bad_watch_open(&r->val.bad, r->val.src, &no_list, &cfg);
+    const int rc = mr_loader_open(&r->val.loader, r->val.src, &cfg, &err);
     if (rc == MR_ELIMIT && !err.file[0])
-        mr_error_at(&err, mr_source_info_of(r->val_src)->path, MR_NOWHERE, MR_NOWHERE);
+        mr_error_at(&err, mr_source_info_of(r->val.src)->path, MR_NOWHERE, MR_NOWHERE);
     return exit_status(rc, &err);
 }
 
 /* What --memory says is for both loaders together. */
 static int share_budget(train_run *r)
 {
-    if (!r->val_src) return EXIT_DONE;
+    if (!r->val.src) return EXIT_DONE;
     if (mr_budget_create(&r->budget, r->args->shared.loader.memory_bytes) != MR_OK)
         return exit_no_memory("the loaders' budget");
     r->s.loader_cfg.budget = r->budget;
@@ -357,12 +359,12 @@ static int share_budget(train_run *r)
 static void set_start(train_run *r)
 {
     mr_loader_config *cfg = &r->s.loader_cfg;
-    if (!r->resumed) return;
-    cfg->start_epoch = r->start.epoch;
-    cfg->start_step = r->start.step;
-    const bool over = r->start.epoch >= r->run.epochs;
-    r->complete = over && !(r->start.validation_pending && r->val_src);
-    if (over) cfg->epochs = r->start.epoch + 1; /* none of it is taken */
+    if (!r->origin.resumed) return;
+    cfg->start_epoch = r->origin.start.epoch;
+    cfg->start_step = r->origin.start.step;
+    const bool over = r->origin.start.epoch >= r->run.epochs;
+    r->origin.complete = over && !(r->origin.start.validation_pending && r->val.src);
+    if (over) cfg->epochs = r->origin.start.epoch + 1; /* none of it is taken */
 }
 
 /* How far the world before was. */
@@ -382,7 +384,7 @@ static int look_into_folder_together(train_run *r)
 {
     struct {
         mr_checkpoint_info start;
-        char from[sizeof r->from];
+        char from[sizeof r->origin.from];
         uint32_t patience, worlds;
         uint64_t begun_epoch, begun_step;
         double goal;
@@ -392,19 +394,19 @@ static int look_into_folder_together(train_run *r)
                  : r->elastic->worlds > 1 ? look_into_memory(r)
                                           : look_into_folder(r);
     if (status == EXIT_DONE && r->elastic->worlds <= 1) {
-        r->elastic->begun_epoch = r->start.epoch;
-        r->elastic->begun_step = r->start.step;
+        r->elastic->begun_epoch = r->origin.start.epoch;
+        r->elastic->begun_step = r->origin.start.step;
     }
     if (!r->world.world) return status;
-    found.start = r->start;
+    found.start = r->origin.start;
     found.begun_epoch = r->elastic->begun_epoch;
     found.begun_step = r->elastic->begun_step;
     found.patience = r->patience;
-    found.goal = r->goal;
+    found.goal = r->goal.accuracy;
     found.worlds = r->elastic->worlds;
-    found.resumed = r->resumed;
+    found.resumed = r->origin.resumed;
     found.from_memory = r->from_memory;
-    memcpy(found.from, r->from, sizeof found.from);
+    memcpy(found.from, r->origin.from, sizeof found.from);
     status = world_share(&r->world, status, &found, sizeof found);
     if (status == EXIT_DONE) { /* of who has come later, too */
         r->elastic->worlds = found.worlds;
@@ -414,18 +416,18 @@ static int look_into_folder_together(train_run *r)
     if (status == EXIT_DONE && r->elastic->muster) status = share_reached(r);
     if (status || r->world.first || !found.resumed) return status;
     r->from_memory = found.from_memory;
-    r->start = found.start;
+    r->origin.start = found.start;
     r->patience = found.patience;
-    r->goal = found.goal;
-    r->resumed = true;
-    memcpy(r->from, found.from, sizeof r->from);
-    return resume_fill(&r->point, &r->shared);
+    r->goal.accuracy = found.goal;
+    r->origin.resumed = true;
+    memcpy(r->origin.from, found.from, sizeof r->origin.from);
+    return resume_fill(&r->origin.point, &r->shared);
 }
 
 static int load(train_run *r)
 {
     mr_error err = MR_ERROR_INIT;
-    if (!r->from_memory) return session_load(&r->s, r->from, &r->start);
+    if (!r->from_memory) return session_load(&r->s, r->origin.from, &r->origin.start);
     return exit_status(mr_trainer_restore(r->s.trainer, r->elastic->snapshot, &err), &err);
 }
 
@@ -434,14 +436,15 @@ static int load(train_run *r)
 static int begin_with(train_run *r)
 {
     const train_args *a = r->args;
-    return a->begin.init ? session_begin_with(&r->s, a->begin.init, a->begin.skip, &r->begin) : EXIT_DONE;
+    return a->begin.init ? session_begin_with(&r->s, a->begin.init, a->begin.skip, &r->origin.begin)
+                         : EXIT_DONE;
 }
 
 /* The weights of the checkpoint, which the first process has; *weights must be freed, NULL without weights.
  */
 static int read_weights(const train_run *r, float **weights)
 {
-    const uint32_t count = r->start.class_weight_count;
+    const uint32_t count = r->origin.start.class_weight_count;
     mr_checkpoint_info kept;
     mr_error err = MR_ERROR_INIT;
     uint32_t found = 0;
@@ -449,7 +452,7 @@ static int read_weights(const train_run *r, float **weights)
     *weights = NULL;
     if (count == 0) return EXIT_DONE;
     if (r->world.first && !r->from_memory)
-        status = exit_status(mr_checkpoint_class_weights(r->from, weights, &found, &err), &err);
+        status = exit_status(mr_checkpoint_class_weights(r->origin.from, weights, &found, &err), &err);
     if (status == EXIT_DONE && !*weights) {
         *weights = calloc(count, sizeof **weights);
         if (!*weights) status = exit_no_memory("weights of classes");
@@ -465,9 +468,10 @@ static int open_net(train_run *r)
 {
     float *weights = NULL;
     int status = session_open_net(&r->s);
-    if (status || !r->resumed) return status;
+    if (status || !r->origin.resumed) return status;
     status = read_weights(r, &weights);
-    if (status == EXIT_DONE) return resume_weights(&r->point, &r->s, weights, r->start.class_weight_count);
+    if (status == EXIT_DONE)
+        return resume_weights(&r->origin.point, &r->s, weights, r->origin.start.class_weight_count);
     free(weights);
     return status;
 }
@@ -481,32 +485,34 @@ int training_open(train_run *r)
     if (status == EXIT_DONE) status = begin_choice(r);
     s->world = r->world.world;
     s->part = a->part;
-    s->objective.first.later = !r->resumed;
-    s->objective.first.known = r->resumed;
-    s->objective.first.number = r->start.label_offset;
+    s->objective.first.later = !r->origin.resumed;
+    s->objective.first.known = r->origin.resumed;
+    s->objective.first.number = r->origin.start.label_offset;
     if (r->elastic->muster && !s->part.parts) s->part.parts = r->elastic->max; /* whoever computes them */
     if (status == EXIT_DONE) status = session_open_to_train(s, a, &r->run);
     if (status == EXIT_DONE) status = check_part(r);
     const bool some = a->data_opts.take || a->data_opts.chooser;
     if (status == EXIT_DONE && some && r->world.first) setup_tell_untrained(s->src);
-    if (status == EXIT_DONE && r->resumed) status = resume_rule(&r->point, a, s, &r->run);
+    if (status == EXIT_DONE && r->origin.resumed) status = resume_rule(&r->origin.point, a, s, &r->run);
     if (status == EXIT_DONE) status = open_val_source(r);
     if (status == EXIT_DONE) status = check_evaluations(r);
     r->run.bad_list = world_own_file(&r->world, r->run.bad_list, r->own_list, sizeof r->own_list);
-    if (status == EXIT_DONE) status = session_set_loader(s, a, &r->run, true, r->resumed ? r->start.w : 0);
+    if (status == EXIT_DONE)
+        status = session_set_loader(s, a, &r->run, true, r->origin.resumed ? r->origin.start.w : 0);
     if (status == EXIT_DONE) status = share_budget(r);
     if (status) return status;
     set_start(r);
     tune_begin(&r->tune, &r->args->tune, s, &r->args->given);
-    s->loader_cfg.record = r->record;
+    s->loader_cfg.record = r->view.record;
     status = session_open_loader(s);
-    if (status == EXIT_DONE && r->resumed)
-        status = resume_check_augment(&r->point, mr_loader_info_of(s->loader)->augment);
+    if (status == EXIT_DONE && r->origin.resumed)
+        status = resume_check_augment(&r->origin.point, mr_loader_info_of(s->loader)->augment);
     if (status == EXIT_DONE) status = open_val_loader(r);
     if (status == EXIT_DONE) status = open_net(r);
     if (status == EXIT_DONE) status = session_open_network(s, r->run.epochs, false);
-    if (status == EXIT_DONE && r->resumed) status = resume_check_convolution(&r->point, a, s, r->from);
-    if (status == EXIT_DONE) status = r->resumed ? load(r) : begin_with(r);
+    if (status == EXIT_DONE && r->origin.resumed)
+        status = resume_check_convolution(&r->origin.point, a, s, r->origin.from);
+    if (status == EXIT_DONE) status = r->origin.resumed ? load(r) : begin_with(r);
     if (status == EXIT_DONE) status = train_header_count_frozen(s, &r->frozen);
     return status;
 }
