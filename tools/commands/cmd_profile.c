@@ -121,15 +121,15 @@ static int loader_ceiling(const profile_args *a, tool_session *s, measured_rate 
 static int trainer_ceiling(const profile_args *a, tool_session *s, const profile_result *p,
                            measured_rate *out)
 {
-    synthetic_batch in = {.batch = measure_own_batch(s, p->batch),
-                          .h = p->h,
-                          .w = p->w,
-                          .c = p->c,
+    synthetic_batch in = {.batch = measure_own_batch(s, p->of.batch),
+                          .h = p->of.h,
+                          .w = p->of.w,
+                          .c = p->of.c,
                           .classes = mr_net_class_count(s->net),
-                          .uses_affine = p->uses_affine,
+                          .uses_affine = p->of.uses_affine,
                           .seed = s->loader_cfg.seed};
-    memcpy(in.mean, p->mean, sizeof in.mean);
-    memcpy(in.std, p->std, sizeof in.std);
+    memcpy(in.mean, p->of.mean, sizeof in.mean);
+    memcpy(in.std, p->of.std, sizeof in.std);
     const int status = measure_trainer(s, &in, a->seconds / PROFILE_TURNS, out, NULL, NULL);
     return status ? status : measure_slowest(s, out);
 }
@@ -140,15 +140,15 @@ static int read_shape(tool_session *s, profile_result *p)
     int status = session_open_loader(s);
     if (status) return status;
     const mr_loader_info *info = mr_loader_info_of(s->loader);
-    p->batch = info->batch;
-    p->h = info->height;
-    p->w = s->model->numbers ? info->field[0].most : info->width;
-    p->c = info->channels;
-    p->uses_affine = info->uses_affine;
-    memcpy(p->mean, info->mean, sizeof p->mean);
-    memcpy(p->std, info->std, sizeof p->std);
-    p->workers = info->workers;
-    snprintf(p->io, sizeof p->io, "%s", info->io);
+    p->of.batch = info->batch;
+    p->of.h = info->height;
+    p->of.w = s->model->numbers ? info->field[0].most : info->width;
+    p->of.c = info->channels;
+    p->of.uses_affine = info->uses_affine;
+    memcpy(p->of.mean, info->mean, sizeof p->of.mean);
+    memcpy(p->of.std, info->std, sizeof p->of.std);
+    p->of.workers = info->workers;
+    snprintf(p->of.io, sizeof p->of.io, "%s", info->io);
     status = timed_step_net(s);
     session_close_loader(s);
     return status;
@@ -167,16 +167,16 @@ static int open_run(profile_run *r)
     run.epochs = 1;
     run.bad_list = world_own_file(&r->world, run.bad_list, list, sizeof list);
     status = session_set_loader(s, &a->shared, &run, true, 0);
-    p->data = mr_source_info_of(s->src)->path;
-    p->model = s->model->name;
-    p->ranks = s->world ? mr_world_size(s->world) : 1;
-    p->wires = s->world ? mr_world_wires(s->world) : NULL;
-    p->replicas = s->device_count;
-    p->device = mr_device_info_of(s->devices[0])->name;
+    p->of.data = mr_source_info_of(s->src)->path;
+    p->of.model = s->model->name;
+    p->of.ranks = s->world ? mr_world_size(s->world) : 1;
+    p->of.wires = s->world ? mr_world_wires(s->world) : NULL;
+    p->of.replicas = s->device_count;
+    p->of.device = mr_device_info_of(s->devices[0])->name;
     if (strcmp(mr_device_info_of(s->devices[0])->kind, "cpu") == 0) p->cores = core_count();
-    p->free_algorithms =
+    p->of.free_algorithms =
         strcmp(mr_device_info_of(s->devices[0])->kind, "cuda") == 0 && !s->compute->deterministic;
-    p->seed = run.seed;
+    p->of.seed = run.seed;
     return status ? status : read_shape(s, p);
 }
 

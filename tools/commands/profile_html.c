@@ -14,7 +14,7 @@ static int make_log(const profile_result *p, run_log *out, mr_error *err)
     if (f) profile_print_json(f, p);
     bool whole = f && !ferror(f);
     if (f && fclose(f) != 0) whole = false;
-    if (whole) return run_log_take(out, p->data, text, bytes, err);
+    if (whole) return run_log_take(out, p->of.data, text, bytes, err);
     free(text);
     return mr_error_set(err, MR_ENOMEM, "out of memory for the report");
 }

@@ -93,10 +93,10 @@ static void exchange_text(const profile_result *p)
     const mr_trainer_link *l = &p->link;
     const exposed_exchange e = exposed_of(&p->on.report);
     char rate[32] = "?", bytes[32];
-    if (p->ranks < 2) return;
+    if (p->of.ranks < 2) return;
     if (l->bytes_per_s > 0) size_text(l->bytes_per_s, rate, sizeof rate);
     printf("\nexchange of %s a step between %u ranks by %s, in %u bucket%s; network %.2f ms, %s/s\n",
-           size_text((double)l->bytes, bytes, sizeof bytes), p->ranks, p->wires, l->buckets,
+           size_text((double)l->bytes, bytes, sizeof bytes), p->of.ranks, p->of.wires, l->buckets,
            l->buckets > 1 ? "s" : "", l->latency_ms, rate);
     printf("  exposed with prefetch on %.2f ms a step, %.1f %% of the time, %.2f of them for late "
            "ranks; all sums take %.2f ms\n",
@@ -113,9 +113,9 @@ static void exchange_text(const profile_result *p)
 static void exchange_json(json_line *j, const profile_result *p)
 {
     const exposed_exchange e = exposed_of(&p->on.report);
-    json_u64(j, "ranks", p->ranks);
-    if (p->ranks < 2) return;
-    json_text(j, "wire", p->wires);
+    json_u64(j, "ranks", p->of.ranks);
+    if (p->of.ranks < 2) return;
+    json_text(j, "wire", p->of.wires);
     report_link_json(j, &p->link);
     json_real(j, "exchange_exposed_ms", e.ms);
     json_real(j, "exchange_late_ms", e.late_ms);
@@ -151,9 +151,10 @@ static void slow_text(const profile_result *p)
 void profile_print_text(const profile_result *p)
 {
     const mr_report *on = &p->on.report;
-    printf("profile  %s on %s, batch %u, seed %" PRIu64 ", %u x %s; %u workers, %s\n", p->model,
-           shown_text(p->data), p->batch, p->seed, p->replicas, p->device, p->workers, p->io);
-    if (p->ranks > 1) printf("         %u ranks; workers, devices and stages are rank 0's\n", p->ranks);
+    printf("profile  %s on %s, batch %u, seed %" PRIu64 ", %u x %s; %u workers, %s\n", p->of.model,
+           shown_text(p->of.data), p->of.batch, p->of.seed, p->of.replicas, p->of.device, p->of.workers,
+           p->of.io);
+    if (p->of.ranks > 1) printf("         %u ranks; workers, devices and stages are rank 0's\n", p->of.ranks);
     printf("         %d turns of %" PRIu64 " steps of each run, the first %" PRIu64
            " of them to warm up; the turn in the middle%s\n\n",
            PROFILE_TURNS, on->steps, on->warmup_steps,
@@ -181,7 +182,7 @@ void profile_print_text(const profile_result *p)
     ceiling_row("loader alone", p->loader_alone.samples_per_s, p->loader_alone.mad);
     ceiling_row("trainer alone", p->trainer_alone.samples_per_s, p->trainer_alone.mad);
     ceiling_row("the slower of the two", p->ceiling.samples_per_s, p->ceiling.mad);
-    if (p->ranks > 1) printf("(of the slowest rank, without exchange)\n");
+    if (p->of.ranks > 1) printf("(of the slowest rank, without exchange)\n");
     part_text(p, part, sizeof part);
     printf("%-26s %10.0f samples/s, %s; %.2f times prefetch off\n", "real data, prefetch on",
            on->samples_per_s, part, p->on_over_off);
@@ -190,7 +191,7 @@ void profile_print_text(const profile_result *p)
                "prefetch off; on a device of its own they would not\n",
                p->cores, p->cores == 1 ? "" : "s", p->most_over_off);
     printf("\nweights  %s after both runs%s\n", same_weights(p) ? "the same bits" : "DIFFER",
-           p->free_algorithms && !same_weights(p)
+           p->of.free_algorithms && !same_weights(p)
                ? ", as some algorithms of GPUs do from run to run; --deterministic takes reproducible ones"
                : "");
     printf("verdict  %s\n", on->verdict);
@@ -201,10 +202,10 @@ static void side_json(FILE *out, const profile_result *p, const profile_side *s)
     char hash[40];
     json_line j = json_begin(out, "profile_run");
     json_u64(&j, "prefetch", s->prefetch);
-    json_u64(&j, "batch", p->batch);
-    json_u64(&j, "replicas", p->replicas);
-    json_u64(&j, "seed", p->seed);
-    report_json(&j, &s->report, p->replicas);
+    json_u64(&j, "batch", p->of.batch);
+    json_u64(&j, "replicas", p->of.replicas);
+    json_u64(&j, "seed", p->of.seed);
+    report_json(&j, &s->report, p->of.replicas);
     snprintf(hash, sizeof hash, "%016" PRIx64 "%016" PRIx64, s->weights[1], s->weights[0]);
     json_text(&j, "weights", hash);
     json_end(&j);
@@ -215,12 +216,12 @@ void profile_print_json(FILE *out, const profile_result *p)
     side_json(out, p, &p->off);
     side_json(out, p, &p->on);
     json_line j = json_begin(out, "profile");
-    json_text(&j, "model", p->model);
-    json_text(&j, "data", p->data);
-    json_text(&j, "device", p->device);
-    json_u64(&j, "replicas", p->replicas);
-    json_u64(&j, "batch", p->batch);
-    json_u64(&j, "seed", p->seed);
+    json_text(&j, "model", p->of.model);
+    json_text(&j, "data", p->of.data);
+    json_text(&j, "device", p->of.device);
+    json_u64(&j, "replicas", p->of.replicas);
+    json_u64(&j, "batch", p->of.batch);
+    json_u64(&j, "seed", p->of.seed);
     json_u64(&j, "turns", PROFILE_TURNS);
     exchange_json(&j, p);
     json_real(&j, "loader_samples_per_s", p->loader_alone.samples_per_s);

@@ -23,17 +23,22 @@ typedef struct profile_slow {
     uint32_t width, height; /* 0: no picture */
 } profile_slow;
 
-typedef struct profile_result {
+/* What was profiled. */
+typedef struct profile_about {
     const char *data, *model, *device;
     uint32_t replicas, workers, batch, h, w, c; /* replicas, workers: of this process; batch: of all */
     uint32_t ranks;
-    const char *wires;    /* between them; NULL: one process */
-    mr_trainer_link link; /* of several processes, from the last turn */
+    const char *wires; /* between them; NULL: one process */
     char io[16];
     bool uses_affine;
     bool free_algorithms; /* a GPU that may take some whose bits change from run to run */
     float mean[4], std[4];
     uint64_t seed;
+} profile_about;
+
+typedef struct profile_result {
+    profile_about of;
+    mr_trainer_link link; /* of several processes, from the last turn */
     profile_side off, on;
     profile_slow slow[MR_LOADER_SLOWEST]; /* of the last turn with prefetch on */
     uint32_t slow_count;

@@ -502,8 +502,8 @@ int session_open_trainer(tool_session *s, uint64_t epochs, bool inference)
     if (s->kept) cfg.kept = s->kept->at, cfg.kept_count = s->kept->count;
     cfg.trace = s->trace;
     int status = s->compute ? setup_compute(&cfg, s->compute) : EXIT_DONE;
-    cfg.tune_buckets = s->tune_buckets;
-    if (s->bucket_known) cfg.bucket_bytes = s->bucket;
+    cfg.tune_buckets = s->bucket.tuned;
+    if (s->bucket.known) cfg.bucket_bytes = s->bucket.bytes;
     if (status == EXIT_DONE) status = place_layers(s, &place);
     cfg.place = place;
     if (status == EXIT_DONE) status = setting_status(mr_trainer_open(&s->trainer, &cfg, &err), &err);

@@ -32,6 +32,13 @@ typedef struct session_points {
     uint32_t count;
 } session_points;
 
+/* Of the gradients that the trainer exchanges together. */
+typedef struct session_bucket {
+    bool tuned; /* the trainer may look for their size */
+    bool known; /* it is bytes, whatever compute says */
+    uint64_t bytes;
+} session_bucket;
+
 typedef struct tool_session {
     const mr_model *model;
     mr_model own;    /* of own_net.c: what model points to then, texts of a checkpoint's info in it */
@@ -49,9 +56,7 @@ typedef struct tool_session {
     mr_trainer *trainer;
     mr_trace *trace;             /* the caller's */
     const compute_args *compute; /* the caller's; NULL: as the library would */
-    bool tune_buckets;           /* the trainer may look for their size */
-    bool bucket_known;           /* it is bucket, whatever compute says */
-    uint64_t bucket;
+    session_bucket bucket;
     const session_points *kept; /* of the trainer; the caller's, or NULL */
     uint32_t values;            /* a network of numbers: the number of its values; 0: its classes */
     bad_watch bad;

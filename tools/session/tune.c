@@ -53,7 +53,7 @@ static void write_key(tune_run *t, const tool_session *s)
              sysconf(_SC_NPROCESSORS_ONLN), s->model ? s->model->name : "none", s->device_count,
              d ? d->name : "none", d ? d->hardware : "", c->batch, c->augment, c->training,
              (int)c->decode.pixels, (int)c->io, c->direct, (int)c->cache, c->resident_bytes, c->memory_bytes,
-             c->tune, c->workers, c->prefetch, c->depth, c->readers, s->tune_buckets ? "from " : "",
+             c->tune, c->workers, c->prefetch, c->depth, c->readers, s->bucket.tuned ? "from " : "",
              s->compute ? s->compute->bucket_bytes : 0);
     free(whole);
 }
@@ -85,9 +85,9 @@ static bool read_kept(const tune_run *t, tool_session *s)
         c->cache_bytes = MR_CACHE_FITS;
     }
     if (is_one_of_several(s)) return true; /* buckets must be the same in all: they look for them again */
-    s->bucket_known = s->tune_buckets;
-    s->bucket = bucket;
-    s->tune_buckets = false;
+    s->bucket.known = s->bucket.tuned;
+    s->bucket.bytes = bucket;
+    s->bucket.tuned = false;
     return true;
 }
 
@@ -117,7 +117,7 @@ void tune_begin(tune_run *t, const tune_args *a, tool_session *s, const opt_give
         return;
     }
     c->tune = free_settings(given);
-    s->tune_buckets =
+    s->bucket.tuned =
         (is_one_of_several(s) || session_replicas(s) > 1) && !options_was_given(given, "bucket");
     write_key(t, s);
     if (!find_place(t->path, sizeof t->path, name_of(t->key)))

@@ -217,11 +217,11 @@ static void fill_slowest(live_view *v, live_figures *f)
         else snprintf(v->slowest, sizeof v->slowest, "sample %llu", (unsigned long long)s.sample);
         v->slowest_sample = s.sample;
     }
-    f->has_slowest = v->has_slowest = true;
-    f->slowest = v->slowest;
-    f->slowest_ms = 1e-6 * (double)s.ns;
-    f->slowest_bytes = (double)s.bytes;
-    f->slowest_times = s.times;
+    f->slowest.known = v->has_slowest = true;
+    f->slowest.name = v->slowest;
+    f->slowest.ms = 1e-6 * (double)s.ns;
+    f->slowest.bytes = (double)s.bytes;
+    f->slowest.times = s.times;
 }
 
 /* Fill in the figures of the looks; f already has the training thread's. */

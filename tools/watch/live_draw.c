@@ -252,20 +252,20 @@ static void put_device(pen *p, const live_figures *f)
 static void put_slowest(pen *p, const live_figures *f)
 {
     char size[32], text[128];
-    if (!f->has_slowest) {
+    if (!f->slowest.known) {
         put(p, "slowest sample: none was timed yet");
         return;
     }
     snprintf(text, sizeof text, " %s, %.*f ms, %.0f x the mean",
-             size_text(f->slowest_bytes, size, sizeof size), f->slowest_ms < 10, f->slowest_ms,
-             f->slowest_times);
+             size_text(f->slowest.bytes, size, sizeof size), f->slowest.ms < 10, f->slowest.ms,
+             f->slowest.times);
     put(p, "slowest ");
-    const size_t words = strlen(text), name = strlen(f->slowest);
+    const size_t words = strlen(text), name = strlen(f->slowest.name);
     /* the end of a path is more useful than its beginning */
     const size_t space = room(p) > words ? room(p) - words : 0;
-    if (name <= space) put(p, f->slowest);
+    if (name <= space) put(p, f->slowest.name);
     else if (space > 8) {
-        const char *tail = f->slowest + name - (space - 2);
+        const char *tail = f->slowest.name + name - (space - 2);
         while ((*tail & 0xc0) == 0x80) tail++;
         put(p, "..");
         put(p, tail);

@@ -15,6 +15,13 @@ typedef struct live_stage {
     double fill;                     /* of the queue in front, 0..1: mean of the run */
 } live_stage;
 
+/* The sample that took a worker the longest. */
+typedef struct live_slowest {
+    bool known;
+    const char *name; /* as mr_text_shown() leaves it */
+    double ms, times, bytes;
+} live_slowest;
+
 typedef struct live_figures {
     const char *title;
     bool has_steps; /* steps of an epoch are known, from the first step */
@@ -30,9 +37,7 @@ typedef struct live_figures {
     double idle;                        /* part of the devices' time, 0..1, over the last seconds */
     double cause[MR_CAUSE_NETWORK + 1]; /* the same by cause */
     double network;                     /* waiting for other ranks, as the newest step reported: 0..1 */
-    bool has_slowest;
-    const char *slowest; /* as mr_text_shown() leaves it */
-    double slowest_ms, slowest_times, slowest_bytes;
+    live_slowest slowest;
     uint64_t bad, replaced, skipped;
 } live_figures;
 

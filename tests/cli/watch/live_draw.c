@@ -26,11 +26,11 @@ static live_figures usual(void)
                       .has_device = true,
                       .devices = 1,
                       .idle = 0.18,
-                      .has_slowest = true,
-                      .slowest = "train/cat/picture-with-a-long-name-0012.jpg",
-                      .slowest_ms = 312,
-                      .slowest_times = 14,
-                      .slowest_bytes = 4404019,
+                      .slowest.known = true,
+                      .slowest.name = "train/cat/picture-with-a-long-name-0012.jpg",
+                      .slowest.ms = 312,
+                      .slowest.times = 14,
+                      .slowest.bytes = 4404019,
                       .bad = 3,
                       .replaced = 2,
                       .skipped = 1};
@@ -105,8 +105,9 @@ static void any_size(void **state)
     for (int kind = 0; kind < 8; kind++) {
         f.has_steps = kind != 1;
         f.has_device = kind != 2;
-        f.slowest = kind == 3 ? "\xe7\x8c\xab/\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4.jpg"
-                              : f.slowest;
+        f.slowest.name = kind == 3
+                             ? "\xe7\x8c\xab/\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4.jpg"
+                             : f.slowest.name;
         f.seconds_left = kind == 4 ? 1e300 : 10;
         f.samples_per_s = kind == 5 ? 1e300 : 0;
         f.epochs = kind == 6 ? UINT64_MAX : 12;
