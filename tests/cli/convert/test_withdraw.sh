@@ -50,7 +50,7 @@ run 0 withdraw s.mrec --samples $numbers --quiet
 run 0 export s.mrec back --quiet; (cd back && find . -type f | sort) >got; (cd want/p && find . -type f | sort) >wanted; same got wanted
 run 0 convert s.mrec c.mrec --quiet; run 0 inspect c.mrec --quiet --json; equal "$(number samples)" 57
 run 0 train s.mrec --model mnist-mlp --val none --epochs 2 --batch 8 --augment none --threads 1 --checkpoint run --quiet --json
-run 0 profile s.mrec --model mnist-mlp --batch 8 --steps 6 --augment none --threads 1 --quiet
+run 0 profile s.mrec --model mnist-mlp --batch 8 --steps 6 --seconds 0.01 --augment none --threads 1 --quiet
 err_has "3 of 60 samples are withdrawn"
 # a resumed run over another list is refused
 run 0 withdraw s.mrec --samples 9 --quiet

@@ -55,7 +55,7 @@ run 0 eval d --checkpoint bare
 run 0 train d "$@" --epochs 1 --val flat.mrec
 run 0 train flat.mrec "$@" --epochs 1 --val d
 run 0 train flat --classes none --checkpoint bare --resume --epochs 3 --quiet
-run 0 profile flat.mrec "$@"
+run 0 profile flat.mrec "$@" --seconds 0.01
 run 1 train flat.mrec --model cifar-cnn --quiet; err_has "flat.mrec: expected a class for each picture, found none"
 run 1 train d --val flat.mrec --model cifar-cnn --augment none --quiet; err_has "flat.mrec: expected 3 classes as in d, found 0"
 
