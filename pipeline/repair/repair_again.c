@@ -128,10 +128,15 @@ static int plan_again(mri_repair_again *a, const mr_source *src, const mr_mrec *
     return same ? MR_OK : differs(&s, &a->plan, like, err);
 }
 
-static int open_again(mri_repair_again **out, int planned, mri_repair_again *a)
+static int no_memory(mr_error *err)
+{
+    return mr_error_set(err, MR_ENOMEM, "no memory to make records again");
+}
+
+static int open_again(mri_repair_again **out, int planned, mri_repair_again *a, mr_error *err)
 {
     int rc = planned;
-    if (!rc) rc = mr_budget_create(&a->budget, mri_memory_limit_bytes() / 2);
+    if (!rc && mr_budget_create(&a->budget, mri_memory_limit_bytes() / 2) != MR_OK) rc = no_memory(err);
     if (!rc) mri_convert_desk_init(&a->desk, a->budget);
     if (!rc) {
         *out = a;
@@ -140,11 +145,6 @@ static int open_again(mri_repair_again **out, int planned, mri_repair_again *a)
     if (a) free(a->plan.provenance);
     free(a);
     return rc;
-}
-
-static int no_memory(mr_error *err)
-{
-    return mr_error_set(err, MR_ENOMEM, "no memory to make records again");
 }
 
 int mri_repair_again_open(mri_repair_again **out, const mr_source *src, const char *like, mr_error *err)
@@ -156,7 +156,7 @@ int mri_repair_again_open(mri_repair_again **out, const mr_source *src, const ch
     mri_repair_again *a = calloc(1, sizeof *a);
     rc = a ? plan_again(a, src, m, like, err) : no_memory(err);
     mr_mrec_close(m);
-    return open_again(out, rc, a);
+    return open_again(out, rc, a, err);
 }
 
 int mri_repair_again_like(mri_repair_again **out, const mr_source *src, const mr_mrec *m, const char *path,
@@ -167,7 +167,7 @@ int mri_repair_again_like(mri_repair_again **out, const mr_source *src, const mr
     *out = NULL;
     int rc = a ? mri_repair_config_of(&cfg, m, path, err) : no_memory(err);
     if (!rc) rc = mri_convert_plan_make(&a->plan, src, &cfg, err);
-    return open_again(out, rc, a);
+    return open_again(out, rc, a, err);
 }
 
 void mri_repair_again_close(mri_repair_again *a)
