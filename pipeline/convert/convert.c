@@ -49,6 +49,9 @@ static int check_kind(const mr_convert_config *cfg, mr_error *err)
         return mr_error_set(
             err, MR_EINVAL,
             "resume: a conversion to %s begins anew; only one to mrec goes on where it stopped", kind->name);
+    if (cfg->sample_index == MR_SAMPLE_INDEX_WIDS && cfg->to != MR_TO_TAR)
+        return mr_error_set(err, MR_EINVAL, "sample_index: a WIDS index is of tar archives, and to is %s",
+                            kind->name);
     return MR_OK;
 }
 

@@ -19,6 +19,8 @@
  *   convert_files.c        files of foreign formats: shards, names, reading back             (calling thread)
  *   convert_tfrecord.c, convert_tar.c, convert_mds.c,
  *   convert_recordio.c                                   samples in these formats
+ *   convert_rec_list.c     the list of records next to RecordIO files
+ *   convert_wids.c         the index of samples next to tar archives
  *   convert.c              the table of kinds, and the loop between all of these
  *
  *      workers ──► window of chunks ──► calling thread ──► kind ──► DST.part ──► DST

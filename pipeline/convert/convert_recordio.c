@@ -2,13 +2,14 @@
  *
  *   DST             records: header with label and number, then the picture's file
  *   DST.idx         in place of .rec: a line for each record, | number | tab | offset |
+ *   DST.lst         labels and name of each record (convert_rec_list.h), where samples have names
  *
  *   label           one float, exact up to 2^24; without a label 0
  *   labels          a field of this name, one dimension of f32: packed labels. The class, where there is
  *                   one, is the first of them
- *   other fields    have no place: a set with such is refused. Names of samples and classes are not written
+ *   other fields    have no place: a set with such is refused. Names of classes are not written
  *
- * The index is made from the records when they have their names: a set that lacks it can be read without. */
+ * Index and list are made when the records have their names: a set that lacks them can be read without. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -20,6 +21,7 @@
 #include "formats/storage/file_scan.h"
 #include "pipeline/convert/convert.h"
 #include "pipeline/convert/convert_files.h"
+#include "pipeline/convert/convert_rec_list.h"
 
 enum { MOST_EXACT = 1 << 24, MOST_LABELS = 1 << 20 };
 
@@ -30,6 +32,7 @@ typedef struct recordio_state {
     uint8_t *record, *framed;
     size_t record_room, framed_room;
     uint64_t framed_bytes;
+    mri_rec_list list;
 } recordio_state;
 
 static int no_memory(mr_error *err) { return mr_error_set(err, MR_ENOMEM, "no memory for RecordIO records"); }
@@ -98,6 +101,14 @@ static bool grow(uint8_t **buf, size_t *room, uint64_t bytes)
     return true;
 }
 
+static int add_to_list(recordio_state *s, const mri_picture_head *head, const float *labels,
+                       const mr_value *name, mr_error *err)
+{
+    const bool packed = head->label_count > 0;
+    return mri_rec_list_add(&s->list, s->number, packed ? labels : &head->label,
+                            packed ? head->label_count : 1, name->data, name->bytes, err);
+}
+
 static int recordio_take(void *state, uint64_t source_index, const mr_value *values, uint64_t *bytes,
                          mr_error *err)
 {
@@ -117,7 +128,8 @@ static int recordio_take(void *state, uint64_t source_index, const mr_value *val
     if (!grow(&s->framed, &s->framed_room, s->framed_bytes)) return no_memory(err);
     mri_recordio_build(s->record, (uint32_t)size, s->framed);
     *bytes = s->framed_bytes;
-    return MR_OK;
+    return plan->name < 0 ? MR_OK
+                          : add_to_list(s, &head, count ? labels->data : NULL, &values[plan->name], err);
 }
 
 static int recordio_put(void *state, mri_files *f, mr_error *err)
@@ -141,14 +153,15 @@ static void shard_name(char *out, size_t room, const char *dst, uint32_t at, uin
     snprintf(out, room, "%.*s-%05u.rec", stem_bytes(dst), dst, at);
 }
 
-/* The index, too: a set that is replaced goes with it. */
+/* Index and list, too: a set that is replaced goes with them. */
 static bool is_shard(const char *dst, const char *name)
 {
     const size_t n = (size_t)stem_bytes(dst);
     uint64_t number;
     if (strncmp(name, dst, n) != 0 || name[n] != '-') return false;
     const char *at = name + n + 1;
-    return mri_files_digits(&at, &number) >= 5 && (strcmp(at, ".rec") == 0 || strcmp(at, ".idx") == 0);
+    if (mri_files_digits(&at, &number) < 5) return false;
+    return strcmp(at, ".rec") == 0 || strcmp(at, ".idx") == 0 || strcmp(at, ".lst") == 0;
 }
 
 /* ---- the index ---- */
@@ -173,9 +186,11 @@ static int list_records(int fd, const char *path, uint64_t bytes, uint64_t *numb
     return rc;
 }
 
-static void idx_path(char *out, size_t room, const char *path)
+static const char *const companions[] = {".idx", ".lst"};
+
+static void companion_path(char *out, size_t room, const char *path, const char *ending)
 {
-    snprintf(out, room, "%.*s.idx", stem_bytes(path), path);
+    snprintf(out, room, "%.*s%s", stem_bytes(path), path, ending);
 }
 
 static int write_idx(const char *path, uint64_t bytes, uint64_t *number, const mri_output_rules *rules,
@@ -183,7 +198,7 @@ static int write_idx(const char *path, uint64_t bytes, uint64_t *number, const m
 {
     char idx[4200];
     mri_output *out = NULL;
-    idx_path(idx, sizeof idx, path);
+    companion_path(idx, sizeof idx, path, companions[0]);
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     int rc = fd < 0 ? mri_error_place(err, mr_error_sys(err, errno, "cannot open it again"), path, MR_NOWHERE,
                                       MR_NOWHERE)
@@ -198,31 +213,60 @@ static int write_idx(const char *path, uint64_t bytes, uint64_t *number, const m
     return rc ? mri_error_place(err, rc, err && err->file[0] ? NULL : idx, MR_NOWHERE, MR_NOWHERE) : MR_OK;
 }
 
-/* An old index next to a new file would name wrong offsets. */
-static int remove_idx(const char *dst, const mri_output_rules *rules, mr_error *err)
+/* An old index next to a new file would name wrong offsets, an old list other pictures. */
+static int remove_companions(const char *dst, const mri_output_rules *rules, mr_error *err)
 {
-    char idx[4200];
-    idx_path(idx, sizeof idx, dst);
-    return mri_output_remove(idx, rules, err);
+    char path[4200];
+    int rc = MR_OK;
+    for (size_t c = 0; !rc && c < MRI_ARRAY_COUNT(companions); c++) {
+        companion_path(path, sizeof path, dst, companions[c]);
+        rc = mri_output_remove(path, rules, err);
+    }
+    return rc;
+}
+
+static int check_companions(const char *dst, const mri_output_rules *rules, mr_error *err)
+{
+    char path[4200];
+    int rc = MR_OK;
+    for (size_t c = 0; !rc && c < MRI_ARRAY_COUNT(companions); c++) {
+        companion_path(path, sizeof path, dst, companions[c]);
+        rc = mri_output_check(path, rules, err);
+    }
+    return rc;
+}
+
+static int write_companions(recordio_state *s, const char *path, const mri_file_facts *facts,
+                            uint64_t *number, const mri_output_rules *rules, mr_error *err)
+{
+    char companion[4200];
+    int rc = write_idx(path, facts->bytes, number, rules, err);
+    if (rc || s->plan->name < 0) return rc;
+    companion_path(companion, sizeof companion, path, companions[1]);
+    rc = mri_rec_list_write(&s->list, companion, facts->records, rules, err);
+    if (rc) {
+        companion_path(companion, sizeof companion, path, companions[0]);
+        mri_output_remove(companion, rules, NULL);
+    }
+    return rc;
 }
 
 static int recordio_list(void *state, const mri_file_facts *facts, uint32_t count,
                          const mri_output_rules *rules, mr_error *err)
 {
-    const recordio_state *s = state;
-    char path[4200], idx[4200];
+    recordio_state *s = state;
+    char path[4200];
     uint64_t number = 0;
     int rc = MR_OK;
     uint32_t at = 0;
     for (; !rc && at < count; at++) {
         if (s->plan->cfg.shard_bytes) shard_name(path, sizeof path, s->dst, at, count);
         else snprintf(path, sizeof path, "%s", s->dst);
-        rc = write_idx(path, facts[at].bytes, &number, rules, err);
+        rc = write_companions(s, path, &facts[at], &number, rules, err);
     }
     for (uint32_t k = 0; rc && k + 1 < at; k++) { /* none of them stays */
         shard_name(path, sizeof path, s->dst, k, count);
-        idx_path(idx, sizeof idx, path);
-        mri_output_remove(idx, rules, NULL);
+        remove_companions(path, rules, NULL);
     }
     return rc;
 }
@@ -231,6 +275,7 @@ static int recordio_list(void *state, const mri_file_facts *facts, uint32_t coun
 static void recordio_destroy(void *state)
 {
     recordio_state *s = state;
+    mri_rec_list_fini(&s->list);
     free(s->record);
     free(s->framed);
     free(s);
@@ -257,20 +302,18 @@ static const mri_files_format format = {
     .put = recordio_put,
     .shard_name = shard_name,
     .is_shard = is_shard,
-    .remove_list = remove_idx,
+    .remove_list = remove_companions,
     .list = recordio_list,
 };
 
 static int recordio_open(void **state, const mri_convert_plan *plan, const char *dst, uint64_t *first,
                          uint64_t *resumed, mr_error *err)
 {
-    char idx[4200];
     const mri_output_rules rules = {
         .force = plan->cfg.force, .input = mri_source_input, .context = plan->src};
     *first = *resumed = 0;
     if (strlen(dst) > 4096) return mr_error_set(err, MR_EINVAL, "the name of the output is too long");
-    idx_path(idx, sizeof idx, dst);
-    const int rc = plan->cfg.shard_bytes ? MR_OK : mri_output_check(idx, &rules, err);
+    const int rc = plan->cfg.shard_bytes ? MR_OK : check_companions(dst, &rules, err);
     return rc ? rc : mri_files_open(state, plan, dst, &format, err);
 }
 

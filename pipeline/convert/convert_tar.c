@@ -9,6 +9,8 @@
  *                     A name that has the ending already gets no second one
  *   __checksums__/N   checksums of the members before it (tar_sums.h)
  *
+ * With a sample index, STEM.wids.json lists the archives (convert_wids.h).
+ *
  * KEY is the sample's name (its file's path below the data set's folder, its key in another
  * archive), without the ending; where that is not known, and where a key comes again, it is the sample's
  * number. Points in it become _ (a key ends at its first point). Members have owner 0, mode 0644 and time 0:
@@ -22,19 +24,23 @@
 #include "formats/arrays/npy.h"
 #include "formats/image/picture_files.h"
 #include "formats/source/elements.h"
+#include "formats/source/source.h"
 #include "formats/source/value.h"
 #include "formats/tar/tar_classes.h"
 #include "formats/tar/tar_sample.h"
 #include "formats/tar/tar_sums.h"
 #include "pipeline/convert/convert.h"
 #include "pipeline/convert/convert_files.h"
+#include "pipeline/convert/convert_wids.h"
 
 enum {
     TAR_RECORD = 20 * MRI_TAR_BLOCK,
     ENDING_ROOM = 8,
     NAME_ROOM = MRI_TAR_MAX_NAME + 1,
     HEAD_ROOM = 4 * MRI_TAR_BLOCK + 2 * MRI_TAR_MAX_NAME,
-    LEAST_DIGITS = 6
+    LEAST_DIGITS = 6,
+    DST_MOST = 4096,
+    PATH_ROOM = DST_MOST + 104
 };
 
 typedef struct member {
@@ -48,6 +54,7 @@ typedef struct member {
 
 typedef struct tar_state {
     const mri_convert_plan *plan;
+    const char *dst;
     char *classes; /* text of __classes__, or NULL */
     size_t classes_bytes;
     uint64_t *keys; /* hashes of those in use, open addressing, 0 is free; NULL where all keys are numbers */
@@ -278,6 +285,7 @@ static int tar_take(void *state, uint64_t source_index, const mr_value *values, 
     *bytes = 0;
     for (uint32_t k = 0; k < s->count; k++) {
         member_name(s, &s->member[k], name);
+        if (!rc && plan->cfg.sample_index == MR_SAMPLE_INDEX_WIDS) rc = mri_wids_check_member(name, err);
         *bytes += bytes_of(name, s->member[k].head_bytes + s->member[k].bytes);
     }
     *bytes += mri_tar_sums_due(&s->sums) ? 2 * mri_tar_sums_bytes(&s->sums, s->count)
@@ -327,6 +335,7 @@ static int tar_put(void *state, mri_files *f, mr_error *err)
 static int tar_begin(void *state, mri_files *f, mr_error *err)
 {
     tar_state *s = state;
+    s->dst = mri_files_dst(f);
     mri_tar_sums_restart(&s->sums);
     if (!s->classes) return MR_OK;
     const int rc = mri_tar_sums_add(
@@ -410,9 +419,43 @@ static bool tar_is_shard(const char *dst, const char *name)
 {
     const size_t n = (size_t)stem_bytes(dst);
     uint64_t number;
-    if (strncmp(name, dst, n) != 0 || name[n] != '-') return false;
+    if (strncmp(name, dst, n) != 0) return false;
+    if (strcmp(name + n, MRI_WIDS_ENDING) == 0) return true;
+    if (name[n] != '-') return false;
     const char *at = name + n + 1;
     return mri_files_digits(&at, &number) >= 6 && strcmp(at, ".tar") == 0;
+}
+
+/* ---- the index of samples ---- */
+static void index_path(char *out, size_t room, const char *dst)
+{
+    snprintf(out, room, "%.*s" MRI_WIDS_ENDING, stem_bytes(dst), dst);
+}
+
+static void archive_path(const void *context, uint32_t at, char *out, size_t room)
+{
+    const tar_state *s = context;
+    if (s->plan->cfg.shard_bytes) tar_shard_name(out, room, s->dst, at, 0);
+    else snprintf(out, room, "%s", s->dst);
+}
+
+/* An old index next to a new archive would name wrong numbers of samples. */
+static int remove_index(const char *dst, const mri_output_rules *rules, mr_error *err)
+{
+    char path[PATH_ROOM];
+    index_path(path, sizeof path, dst);
+    return mri_output_remove(path, rules, err);
+}
+
+static int tar_list(void *state, const mri_file_facts *facts, uint32_t count, const mri_output_rules *rules,
+                    mr_error *err)
+{
+    const tar_state *s = state;
+    char path[PATH_ROOM];
+    if (s->plan->cfg.sample_index != MR_SAMPLE_INDEX_WIDS) return MR_OK;
+    const mri_wids_set set = {.facts = facts, .count = count, .path_of = archive_path, .context = s};
+    index_path(path, sizeof path, s->dst);
+    return mri_wids_write(path, &set, rules, err);
 }
 
 static const mri_files_format format = {
@@ -427,13 +470,23 @@ static const mri_files_format format = {
     .zeros = tar_zeros,
     .shard_name = tar_shard_name,
     .is_shard = tar_is_shard,
+    .remove_list = remove_index,
+    .list = tar_list,
 };
 
 static int tar_open(void **state, const mri_convert_plan *plan, const char *dst, uint64_t *first,
                     uint64_t *resumed, mr_error *err)
 {
+    char path[PATH_ROOM];
+    const mri_output_rules rules = {
+        .force = plan->cfg.force, .input = mri_source_input, .context = plan->src};
     *first = *resumed = 0;
-    return mri_files_open(state, plan, dst, &format, err);
+    if (strlen(dst) > DST_MOST) return mr_error_set(err, MR_EINVAL, "the name of the output is too long");
+    if (plan->cfg.sample_index == MR_SAMPLE_INDEX_WIDS && !mri_text_is_utf8(dst, strlen(dst)))
+        return mr_error_set(err, MR_EINVAL, "a WIDS index needs an output whose name is UTF-8");
+    index_path(path, sizeof path, dst);
+    const int rc = plan->cfg.shard_bytes ? MR_OK : mri_output_check(path, &rules, err);
+    return rc ? rc : mri_files_open(state, plan, dst, &format, err);
 }
 
 const mri_convert_kind mri_convert_tar = {

@@ -116,7 +116,7 @@ static void report_shards(const convert_args *a, uint32_t shards)
     if (a->to == MR_TO_MDS) return; /* the folder names the set */
     if (a->to == MR_TO_RECORDIO) {
         const int bytes = (int)(n > 4 && strcmp(dst + n - 4, ".rec") == 0 ? n - 4 : n);
-        printf("named %.*s-00000.rec and so on, each with its .idx\n", bytes, dst);
+        printf("named %.*s-00000.rec and so on, each with its .idx and .lst\n", bytes, dst);
     } else if (a->to == MR_TO_TFRECORD)
         printf("named %s-00000-of-%05" PRIu32 " and so on; any of them names the set\n", dst, shards);
     else printf("named \"%.*s-{000000..%06" PRIu32 "}.tar\"\n", stem, dst, shards - 1);
@@ -389,6 +389,10 @@ static int check_args(const convert_args *a)
         say("--center-square needs --store raw and --resize N");
         return EXIT_MISUSED;
     }
+    if (a->sample_index != MR_SAMPLE_INDEX_NONE && a->to != MR_TO_TAR) {
+        say("--index wids: the index lists tar archives; add --to tar, or leave it out");
+        return EXIT_MISUSED;
+    }
     if (a->to != MR_TO_MREC && a->resume) {
         say("--resume: a conversion with --to %s begins anew; only one to mrec goes on where it stopped",
             to_text(a->to));
@@ -469,13 +473,14 @@ const command command_convert = {
         "one dimension has its shape in NAME/shape.\ntar: KEY with the ending of the picture's kind (.jpg, "
         ".png, .gif, ...), KEY.cls, other fields as KEY.NAME with .txt, .npy, .png or .jpg where the name "
         "does not end so. KEY is the file's path below SRC where each sample is a file, else its number. "
-        "The names of classes are in a member __classes__.\nmds: DST is a folder with shard.00000.mds, ... "
+        "The names of classes are in a member __classes__. --index wids refuses names of members of more "
+        "than 100 bytes, which the package does not know.\nmds: DST is a folder with shard.00000.mds, ... "
         "and index.json, which is written last. Columns: image (encoding jpeg if the first picture is a "
         "JPEG, else png), label (int), other fields under their names; names of samples in sample.name, "
         "names of classes in index.json. Shards have up to 64 MiB unless --shard-size is given.\nrecordio: "
-        "DST and an index in place of its .rec; the label is a float, field labels (f32) becomes packed "
-        "labels, other fields are refused, names are not written.\nThe output may not be the input, and "
-        "may not lie inside a folder of pictures that is the input.",
+        "DST and, in place of its .rec, an index .idx and a list .lst with labels and names; the label is a "
+        "float, field labels (f32) becomes packed labels, other fields are refused.\nThe output may not be "
+        "the input, and may not lie inside a folder of pictures that is the input.",
     .examples = "  millrace convert photos photos.mrec\n"
                 "  millrace convert photos small.mrec --resize 256 --quality 90\n"
                 "  millrace convert photos fast.mrec --store coef --resize 400\n"

@@ -37,11 +37,21 @@ typedef enum mr_to {
      * fields: under their names as int, float64, str, bytes, jpeg, png, ndarray. Shards have up to 64 MiB
      * unless shard_bytes is given, at most 4 GiB */
     MR_TO_MDS,
-    /* RecordIO of MXNet: DST and an index in place of its .rec. The label is a float, exact up to 2^24; a
-     * field labels of f32 becomes packed labels; the class is the first of them. Sets with other fields are
-     * refused; names are not written */
+    /* RecordIO of MXNet: DST, and in place of its .rec an index (.idx) and a list (.lst) with the labels and
+     * the names of the samples. The label is a float, exact up to 2^24; a field labels of f32 becomes packed
+     * labels; the class is the first of them. Sets with other fields are refused; names of classes are not
+     * written */
     MR_TO_RECORDIO,
 } mr_to;
+
+/* A file next to the output by which other programs find its samples. */
+typedef enum mr_sample_index {
+    MR_SAMPLE_INDEX_NONE = 0,
+    /* TAR: DST.wids.json (DST without its ".tar"), the shard index of the Python package wids: name, size and
+     * number of samples of each archive, in their order. wids knows members' names of up to 100 bytes of
+     * UTF-8: with a longer one the conversion ends with MR_EUNSUPPORTED (no_names gives short ones) */
+    MR_SAMPLE_INDEX_WIDS,
+} mr_sample_index;
 
 typedef struct mr_convert_config {
     size_t struct_size;
@@ -97,7 +107,8 @@ typedef struct mr_convert_config {
     /* Called once before the first byte, from the calling thread, with the estimated size of the output and
      * the free space of its file system (UINT64_MAX: unknown), unless the conversion is refused; or NULL */
     void (*space)(void *context, uint64_t bytes, uint64_t free_bytes);
-    bool no_space_check; /* write although the free space is surely too small */
+    bool no_space_check;          /* write although the free space is surely too small */
+    mr_sample_index sample_index; /* default NONE; WIDS with another format than TAR: MR_EINVAL */
 } mr_convert_config;
 
 MR_STABLE_INLINE void mr_convert_defaults(mr_convert_config *cfg);

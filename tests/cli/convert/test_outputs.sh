@@ -84,6 +84,27 @@ run 1 convert d endings/f.rec; err_has "f.idx"
 rm endings/f.rec; run 1 convert d endings/f.rec; err_has "f.idx"; absent endings/f.rec
 run 0 convert d endings/s --to recordio --shard-size 2K --quiet; test -f endings/s-00001.idx || fail "no index of the second file"
 run 0 digest endings/s-00000.rec
+equal "$(wc -l <endings/s-00001.lst)" "$(wc -l <endings/s-00001.idx)"
+run 0 inspect endings/s-00000.rec --record 0; out_has "$(head -1 endings/s-00000.lst | cut -f3)"; test -f "d/$(head -1 endings/s-00000.lst | cut -f3)" || fail "another name"
+
+# WIDS: an index of the archives of a set
+run 0 convert d endings/w --to tar --shard-size 12K --index wids --quiet
+python3 - <<'END' || fail "another index"
+import glob, json, os, tarfile
+index = json.load(open("endings/w.wids.json"))
+assert index["__kind__"] == "wids-shard-index-v1" and index["wids_version"] == 1, index
+names = sorted(glob.glob("endings/w-*.tar"))
+assert [one["url"] for one in index["shardlist"]] == [os.path.basename(name) for name in names] and len(names) > 1, index
+for one, name in zip(index["shardlist"], names):
+    assert one["filesize"] == os.path.getsize(name) and one["nsamples"] == sum(m.endswith(".cls") for m in tarfile.open(name).getnames()), one
+END
+run 0 digest 'endings/w-*.tar'
+run 1 convert d endings/w --to tar --shard-size 12K --index wids; err_has "it exists already"
+run 0 convert d endings/w --to tar --shard-size 1M --force --quiet; absent endings/w.wids.json
+run 2 convert d endings/x.rec --index wids; err_has "add --to tar"
+mkdir -p long/a; cp "$(find d -name '*.jpg' | head -1)" "long/a/$(printf '%0120d' 1).jpg"
+run 1 convert long endings/y.tar --index wids; err_has "a WIDS index needs up to 100"; absent endings/y.tar; absent endings/y.wids.json
+run 0 convert long endings/y.tar --index wids --no-names --quiet; present endings/y.wids.json
 
 # a second name is as good as a link
 ln victim m.mrec.part; run 1 convert d m.mrec --force; err_has "other names"; equal "$(cat victim)" precious

@@ -22,9 +22,9 @@ import formats_lib as lib
 CLASSES, SHARDS = 4, 3
 SETS = {"all": "all classes", "from1": "without class 0", "png": "PNG only"}
 PEERS = {"tensorflow": "MRT_TENSORFLOW_PYTHON", "webdataset": "MRT_WEBDATASET_PYTHON", "mxnet": "MRT_MXNET_PYTHON",
-         "streaming": "MRT_STREAMING_PYTHON"}
+         "streaming": "MRT_STREAMING_PYTHON", "wids": "MRT_WIDS_PYTHON"}
 READERS = {"millrace": {"tfrecord", "tar", "rec", "mds", "mds.gz", "mrec"}, "tensorflow": {"tfrecord"}, "webdataset": {"tar"}, "tarfile": {"tar"},
-           "mxnet": {"rec"}, "streaming": {"mds"}}
+           "mxnet": {"rec"}, "streaming": {"mds"}, "wids": {"tar"}}
 
 
 def samples_of(which):
@@ -85,9 +85,16 @@ def rows(which):
     yield "millrace, record file", "millrace", "mrec", t + "m.mrec", [], True
 
 
+def index_of(row):
+    """The sample index next to archives that we wrote; None: the row has none."""
+    if row[1] != "millrace" or row[2] != "tar":
+        return None
+    return row[4][0].removesuffix(".tar") + ".wids.json" if isinstance(row[4], list) else row[4] + "/m.wids.json"
+
+
 def files(paths):
     """A list as it is, or what lies in a folder."""
-    return paths if isinstance(paths, list) else sorted(os.path.join(paths, name) for name in os.listdir(paths) if not name.endswith(".mridx"))
+    return paths if isinstance(paths, list) else sorted(os.path.join(paths, name) for name in os.listdir(paths) if not name.endswith((".mridx", ".json")))
 
 
 # ---- writers
@@ -161,8 +168,9 @@ def write_millrace(run):
         run("convert", source, which + "/m.mrec", "--quiet")
         for to, ending_, folder in (("tfrecord", ".tfrecord", "m.tfset"), ("tar", ".tar", "m.tarset")):
             os.makedirs(f"{which}/{folder}")
-            run("convert", source, which + "/m" + ending_, "--to", to, "--quiet")
-            run("convert", source, f"{which}/{folder}/m" + (".tar" if to == "tar" else ""), "--to", to, "--shard-size", "30K", "--quiet")
+            index = ["--index", "wids"] if to == "tar" else []
+            run("convert", source, which + "/m" + ending_, "--to", to, "--quiet", *index)
+            run("convert", source, f"{which}/{folder}/m" + (".tar" if to == "tar" else ""), "--to", to, "--shard-size", "30K", "--quiet", *index)
             assert len(files(f"{which}/{folder}")) > 1, folder
         run("convert", source, which + "/m.rec", "--quiet")
         run("convert", source, which + "/m.mds", "--quiet")
@@ -241,6 +249,21 @@ def read_streaming(paths):
                 pixels = values(*rgb.shape, rgb.tobytes())
         out.append(found(one.get("label", one.get("cls")), data, pixels))
     return out
+
+
+def read_wids(paths):
+    """By the index: each sample by its number, last one first; only this package knows the index."""
+    import contextlib
+
+    import wids
+
+    with contextlib.redirect_stdout(sys.stderr):
+        data = wids.ShardListDataset(paths[0], transformations=[lambda one: one])
+        out = []
+        for k in reversed(range(len(data))):
+            one = {name: value.read() for name, value in data[k].items() if name.startswith(".")}
+            out.append(found(one[".cls"], one.get(".jpg") or one[".png"]))
+    return out[::-1]
 
 
 def read_tarfile(paths):
@@ -357,7 +380,7 @@ def read_all(run, there, table):
     """(set, row, reader) -> (found, or why not; digest or None)"""
     cells = {}
     for reader, formats in READERS.items():
-        jobs = {(which, row[0]): row for which, row in table if row[2] in formats}
+        jobs = {(which, row[0]): row for which, row in table if row[2] in formats and (reader != "wids" or index_of(row))}
         if reader == "millrace":
             for (which, name), row in jobs.items():
                 offset = ("--label-offset", "0") if which != "all" and not row[5] else ()
@@ -366,7 +389,7 @@ def read_all(run, there, table):
                 except AssertionError as why:
                     cells[which, name, reader] = f"not read: {why}", None
         elif reader == "tarfile" or reader in there:
-            lists = [files(row[4]) for row in jobs.values()]
+            lists = [[index_of(row)] if reader == "wids" else files(row[4]) for row in jobs.values()]
             answers = [read_tarfile(paths) for paths in lists] if reader == "tarfile" else peer(there[reader], reader, "read", lists)
             for key, answer in zip(jobs, answers):
                 cells[(*key, reader)] = answer, None
@@ -413,7 +436,8 @@ def main(millrace):
     write_tarfile()
     write_millrace(run)
     for name, python in there.items():
-        peer(python, name, "write")
+        if name != "wids":
+            peer(python, name, "write")
     table = [(which, row) for which in SETS for row in rows(which) if row[1] in ("millrace", "tarfile") or row[1] in there]
     wrong = show(run, table, read_all(run, there, table), there)
     sys.exit(f"{wrong} cells are wrong" if wrong else 0)
@@ -424,5 +448,6 @@ if len(sys.argv) == 2:
 elif sys.argv[2] == "write":
     {"tensorflow": write_tensorflow, "webdataset": write_webdataset, "mxnet": write_mxnet, "streaming": write_streaming}[sys.argv[1]]()
 else:
-    read = {"tensorflow": read_tensorflow, "webdataset": read_webdataset, "mxnet": read_mxnet, "streaming": read_streaming}[sys.argv[1]]
+    read = {"tensorflow": read_tensorflow, "webdataset": read_webdataset, "mxnet": read_mxnet, "streaming": read_streaming,
+            "wids": read_wids}[sys.argv[1]]
     print(json.dumps([read(paths) for paths in json.load(sys.stdin)]))

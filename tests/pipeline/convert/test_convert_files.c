@@ -209,6 +209,9 @@ static void settings_without_a_place_are_refused(void **state)
     mr_convert_config cfg = config(1, 0);
     cfg.store = MR_STORE_RAW;
     mrt_convert_refused(src, mrt_path("raw.tar"), &cfg, MR_EINVAL, "store raw");
+    cfg = config(0, 0);
+    cfg.sample_index = MR_SAMPLE_INDEX_WIDS;
+    mrt_convert_refused(src, mrt_path("no-index"), &cfg, MR_EINVAL, "a WIDS index is of tar archives");
     mr_source_close(src);
 }
 
@@ -510,7 +513,7 @@ static void every_allocation_may_fail(void **state)
     mr_source_close(src);
 }
 
-/* ---- formats with a list: MDS and RecordIO ---- */
+/* ---- formats with a list: MDS, RecordIO, tar with an index of samples ---- */
 typedef struct listed {
     mr_to to;
     const char *name, *list; /* of the set: list comes last */
@@ -519,13 +522,18 @@ typedef struct listed {
 
 static const listed lists[] = {{MR_TO_MDS, "mds", "out/index.json", SHARD_BYTES},
                                {MR_TO_RECORDIO, "shards", "out-00001.idx", SHARD_BYTES},
-                               {MR_TO_RECORDIO, "file", "out.idx", 0}};
+                               {MR_TO_RECORDIO, "file", "out.idx", 0},
+                               {MR_TO_RECORDIO, "named shards", "out-00001.lst", SHARD_BYTES},
+                               {MR_TO_RECORDIO, "named file", "out.lst", 0},
+                               {MR_TO_TAR, "archives", "out.wids.json", SHARD_BYTES},
+                               {MR_TO_TAR, "archive", "out.wids.json", 0}};
 
 static mr_convert_config listed_config(const listed *l, const char *name, char *dst, size_t room)
 {
     mr_convert_config cfg;
     mr_convert_defaults(&cfg);
     cfg.to = l->to;
+    if (l->to == MR_TO_TAR) cfg.sample_index = MR_SAMPLE_INDEX_WIDS;
     cfg.shard_bytes = l->shard_bytes;
     cfg.workers = 1;
     mrt_mkdir(mrt_path("%s-%s", name, l->name));

@@ -94,6 +94,7 @@ static mr_convert_config config(const scenario *s, uint64_t shard_bytes)
     mr_convert_config cfg;
     mr_convert_defaults(&cfg);
     cfg.to = s->to;
+    if (s->to == MR_TO_TAR) cfg.sample_index = MR_SAMPLE_INDEX_WIDS;
     cfg.shard_bytes = shard_bytes;
     cfg.workers = 1;
     cfg.force = !s->fresh;
