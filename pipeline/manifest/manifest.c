@@ -1,6 +1,8 @@
 /* pipeline/manifest/manifest.c: mr_manifest_make() and mr_manifest_compare(). See manifest.h. */
 #include "pipeline/manifest/manifest.h"
 
+#include <string.h>
+
 #include "base/abi.h"
 #include "base/util.h"
 #include "formats/source/source.h"
@@ -12,10 +14,9 @@ void mr_manifest_defaults_sized(mr_manifest_config *cfg, size_t struct_size)
 }
 
 /* Arguments of both functions. */
-static int check(const char *file, const char *set, const mr_source *src, const mr_manifest_config *cfg,
+static int check(const char *set, const mr_source *src, const mr_manifest_config *cfg,
                  mr_manifest_config *mine, const mr_manifest_result *out, mr_error *err)
 {
-    MRI_GIVEN(err, file);
     MRI_GIVEN(err, set);
     if (src) {
         MRI_OWN(err, src);
@@ -40,18 +41,29 @@ static int check_read(const mri_manifest *m, const mr_manifest_config *cfg, mr_e
     return first;
 }
 
+static void give_files(const mri_manifest *m, const mr_manifest_config *cfg)
+{
+    for (uint64_t k = 0; k < m->count; k++) {
+        mr_manifest_file f = {.struct_size = sizeof f, .path = m->file[k].path, .bytes = m->file[k].bytes};
+        memcpy(f.sha256, m->file[k].sum, sizeof f.sha256);
+        cfg->on_file(cfg->context, &f);
+    }
+}
+
 static int make(const char *file, const char *set, const mr_source *src, const mr_manifest_config *cfg,
                 mri_manifest *m, mr_error *err)
 {
     mr_output_config output;
     mr_output_defaults(&output);
     output.force = cfg->force;
-    int rc = mr_output_check(file, &output, err);
+    int rc = file ? mr_output_check(file, &output, err) : MR_OK;
     if (!rc) rc = mri_manifest_find(m, set, src, file, err);
     if (!rc && m->count == 0) rc = mr_error_set(err, MR_EINVAL, "%s: no files here", set);
     if (!rc) rc = mri_manifest_sum(m, cfg, err);
     if (!rc) rc = check_read(m, cfg, err);
-    return rc ? rc : mri_manifest_write(m, file, cfg->force, err);
+    if (rc) return rc;
+    if (cfg->on_file) give_files(m, cfg);
+    return file ? mri_manifest_write(m, file, cfg->force, err) : MR_OK;
 }
 
 int mr_manifest_make_sized(const char *file, const char *set, const mr_source *src,
@@ -60,7 +72,9 @@ int mr_manifest_make_sized(const char *file, const char *set, const mr_source *s
     mri_manifest m = {0};
     mr_manifest_config mine;
     mr_manifest_result result = {0};
-    int rc = check(file, set, src, cfg, &mine, out, err);
+    int rc = check(set, src, cfg, &mine, out, err);
+    if (!rc && !file && !mine.on_file)
+        rc = mr_error_set(err, MR_EINVAL, "neither a file to write nor on_file was given");
     if (rc) return rc;
     rc = make(file, set, src, &mine, &m, err);
     result.files = m.count;
@@ -75,7 +89,8 @@ int mr_manifest_compare_sized(const char *file, const char *set, const mr_source
 {
     mr_manifest_config mine;
     mr_manifest_result result = {0};
-    int rc = check(file, set, src, cfg, &mine, out, err);
+    MRI_GIVEN(err, file);
+    int rc = check(set, src, cfg, &mine, out, err);
     if (rc) return rc;
     rc = mri_manifest_compare(file, set, src, &mine, &result, err);
     if (rc == MR_OK) mri_result_give(out, &result, sizeof result);

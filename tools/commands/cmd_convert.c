@@ -15,6 +15,7 @@
 #include "tools/cli/progress.h"
 #include "tools/commands/commands.h"
 #include "tools/commands/convert_update.h"
+#include "tools/facts/card.h"
 #include "tools/facts/choose.h"
 #include "tools/session/bad_list.h"
 #include "tools/session/sample_check.h"
@@ -29,6 +30,7 @@ typedef struct convert_args {
 #define MRI_OPTION                     MRI_SETTING
 #include "settings/convert.rows"
     opt_given given;
+    const char *card;
     set_update_args update;
     choose_args choose;
     data_args data;
@@ -193,6 +195,32 @@ static void report(const convert_run *r, const mr_convert_result *res)
                shown_text(r->bad.path));
 }
 
+/* A name that opens the result. */
+static void name_result(const convert_args *a, uint32_t shards, char *out, size_t room)
+{
+    const char *dst = a->dst, *slash = strrchr(dst, '/'), *dot = strrchr(slash ? slash : dst, '.');
+    const char *ending = a->to == MR_TO_TAR ? ".tar" : ".rec";
+    const int stem = (int)(dot && strcmp(dot, ending) == 0 ? (size_t)(dot - dst) : strlen(dst));
+    if (a->shard_bytes && a->to == MR_TO_TFRECORD) snprintf(out, room, "%s-00000-of-%05" PRIu32, dst, shards);
+    else if (a->shard_bytes && (a->to == MR_TO_TAR || a->to == MR_TO_RECORDIO))
+        snprintf(out, room, "%.*s-*%s", stem, dst, ending);
+    else snprintf(out, room, "%s", dst);
+}
+
+static int describe(const convert_run *r, uint32_t shards)
+{
+    const convert_args *a = r->args;
+    char set[4200];
+    name_result(a, shards, set, sizeof set);
+    const card_args about = {.path = a->card,
+                             .set = set,
+                             .part = mr_source_info_of(r->src)->parts.taken,
+                             .workers = a->workers,
+                             .force = a->force || a->resume,
+                             .quiet = a->output.quiet};
+    return card_write(&about);
+}
+
 static int convert(convert_run *r)
 {
     const convert_args *a = r->args;
@@ -222,6 +250,7 @@ static int convert(convert_run *r)
     else if (r->bad.count)
         say("%" PRIu64 " bad sample%s listed in %s", r->bad.count, r->bad.count == 1 ? " is" : "s are",
             r->bad.path);
+    if (status == EXIT_DONE && a->card) status = describe(r, res.shards);
     return status == EXIT_DONE && res.bad ? EXIT_BAD_SAMPLES : status;
 }
 
@@ -393,6 +422,8 @@ static int check_args(const convert_args *a)
         say("--index wids: the index lists tar archives; add --to tar, or leave it out");
         return EXIT_MISUSED;
     }
+    const int card_status = card_check(a->card, a->dst, a->force || a->resume);
+    if (card_status) return card_status;
     if (a->to != MR_TO_MREC && a->resume) {
         say("--resume: a conversion with --to %s begins anew; only one to mrec goes on where it stopped",
             to_text(a->to));

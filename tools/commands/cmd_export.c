@@ -17,11 +17,12 @@
 #include "tools/cli/progress.h"
 #include "tools/commands/commands.h"
 #include "tools/commands/export_name.h"
+#include "tools/facts/card.h"
 #include "tools/outputs/renamed.h"
 #include "tools/session/setup.h"
 
 typedef struct export_args {
-    const char *data, *folder;
+    const char *data, *folder, *card;
     bool force, numbered, resume, no_space_check;
     data_args data_opts;
     output_args output;
@@ -291,6 +292,17 @@ static void report(const export_run *r)
     json_end(&j);
 }
 
+static int describe(const export_run *r)
+{
+    const export_args *a = r->args;
+    const card_args about = {.path = a->card,
+                             .set = a->folder,
+                             .part = mr_source_info_of(r->src)->parts.taken,
+                             .force = a->force || a->resume,
+                             .quiet = a->output.quiet};
+    return card_write(&about);
+}
+
 /* Below what do samples lie that are files of their own? NULL: none of them is one. at: 0 for the data, then
  * one for each set of a mix. */
 static const char *folder_of_pictures(const mr_source *src, uint32_t at)
@@ -355,7 +367,8 @@ static int run(const void *args)
     const export_args *a = args;
     mr_error err = MR_ERROR_INIT;
     mr_source *src;
-    int status = setup_source(&src, a->data, &a->data_opts);
+    int status = card_check(a->card, a->folder, a->force || a->resume);
+    if (status == EXIT_DONE) status = setup_source(&src, a->data, &a->data_opts);
     if (status) return status;
     setup_tell_part(src, &a->data_opts);
     r.src = src;
@@ -370,6 +383,7 @@ static int run(const void *args)
         progress_end(&r.bar);
         status = exit_status(rc, &err);
         if (rc == MR_OK) report(&r);
+        if (status == EXIT_DONE && a->card) status = describe(&r);
         if (status == EXIT_DONE && r.bad) status = EXIT_BAD_SAMPLES;
     }
     mr_source_close(src);

@@ -69,7 +69,7 @@ static void report_once(const char *path, const char *text)
     }
 }
 
-static int fill_config(mr_source_config *cfg, const data_args *a)
+int setup_config(mr_source_config *cfg, const data_args *a)
 {
     mr_source_defaults(cfg);
 #define MRI_SETTING(member, kind, ...) cfg->member = a->member;
@@ -113,7 +113,7 @@ static int open_to_test(mr_source **out, const char *path, mr_source_config *cfg
 int setup_source(mr_source **out, const char *path, const data_args *a)
 {
     mr_source_config cfg;
-    int status = fill_config(&cfg, a);
+    int status = setup_config(&cfg, a);
     *out = NULL;
     if (!status) status = open_source(out, path, &cfg, a);
     if (!status)
@@ -127,7 +127,7 @@ int setup_opens(bool *opens, const char *path, const data_args *a)
     mr_source *src = NULL;
     mr_error err = MR_ERROR_INIT;
     *opens = false;
-    if (fill_config(&cfg, a) != EXIT_DONE) return EXIT_DONE;
+    if (setup_config(&cfg, a) != EXIT_DONE) return EXIT_DONE;
     const int rc = mr_source_open(&src, path, &cfg, &err);
     mr_source_close(src);
     *opens = rc == MR_OK;
@@ -140,7 +140,7 @@ int setup_opens(bool *opens, const char *path, const data_args *a)
 int setup_source_to_predict(mr_source **out, const char *path, const data_args *a)
 {
     mr_source_config cfg;
-    int status = fill_config(&cfg, a);
+    int status = setup_config(&cfg, a);
     *out = NULL;
     if (!status) status = open_to_test(out, path, &cfg);
     if (!status) status = choose(*out, a);
@@ -263,7 +263,7 @@ int setup_source_from(mr_source **src, const char *path, const data_args *a, int
 {
     mr_source_config cfg;
     if (mr_source_info_of(*src)->label_offset == offset || !is_automatic(a)) return EXIT_DONE;
-    int status = fill_config(&cfg, a);
+    int status = setup_config(&cfg, a);
     cfg.label_offset = offset;
     if (!status) status = open_source(src, path, &cfg, a);
     if (!status && offset)
@@ -292,7 +292,7 @@ int setup_source_to_evaluate(mr_source **out, const char *path, const data_args 
 int setup_source_beside(mr_source **out, const char *path, const data_args *a)
 {
     mr_source_config cfg;
-    int status = fill_config(&cfg, a);
+    int status = setup_config(&cfg, a);
     *out = NULL;
     if (!status) status = open_to_test(out, path, &cfg);
     return status ? status : choose(*out, a);
@@ -364,7 +364,7 @@ static int open_like(mr_source **out, const char *path, mr_source_config *cfg, c
 int setup_source_like(mr_source **out, const char *path, const data_args *a, const data_like *like)
 {
     mr_source_config cfg;
-    int status = fill_config(&cfg, a);
+    int status = setup_config(&cfg, a);
     *out = NULL;
     if (!status) status = open_like(out, path, &cfg, a, like);
     if (status) return status;

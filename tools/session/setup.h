@@ -5,6 +5,8 @@
 #include "millrace/train.h"
 #include "tools/session/groups.h"
 
+/* How data are opened with these options. Texts stay a's. 0, or an exit status after printing the error. */
+int setup_config(mr_source_config *cfg, const data_args *a);
 /* 0, or the exit status after printing the error. Prints the source's reports, each text once. */
 int setup_source(mr_source **out, const char *path, const data_args *a);
 /* *opens: could it be opened so? Nothing stays open. An exit status, with its message, where the system

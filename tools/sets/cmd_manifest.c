@@ -10,10 +10,11 @@
 #include "tools/cli/output.h"
 #include "tools/cli/progress.h"
 #include "tools/commands/commands.h"
+#include "tools/facts/card.h"
 #include "tools/session/setup.h"
 
 typedef struct manifest_args {
-    const char *set, *file;
+    const char *set, *file, *card;
     uint32_t workers;
     bool force;
     data_args data;
@@ -76,14 +77,34 @@ static int make(const manifest_args *a, const mr_source *src)
     return exit_status(rc, &err);
 }
 
+static int describe(const manifest_args *a)
+{
+    mr_source_config cfg;
+    int status = setup_config(&cfg, &a->data);
+    const card_args about = {.path = a->card,
+                             .set = a->set,
+                             .opened = &cfg,
+                             .workers = a->workers,
+                             .force = a->force,
+                             .quiet = a->output.quiet};
+    if (status == EXIT_DONE) status = card_write(&about);
+    return status;
+}
+
 static int run(const void *args)
 {
     const manifest_args *a = args;
     struct stat st;
     mr_source *src = NULL;
     const bool folder = stat(a->set, &st) == 0 && S_ISDIR(st.st_mode);
-    int status = folder ? EXIT_DONE : setup_source(&src, a->set, &a->data);
-    if (status == EXIT_DONE) status = make(a, src);
+    if (!a->file && !a->card) {
+        say("manifest needs FILE, the manifest to write, or --card FILE");
+        return EXIT_MISUSED;
+    }
+    int status = card_check(a->card, a->set, a->force);
+    if (status == EXIT_DONE && a->file && !folder) status = setup_source(&src, a->set, &a->data);
+    if (status == EXIT_DONE && a->file) status = make(a, src);
+    if (status == EXIT_DONE && a->card) status = describe(a);
     mr_source_close(src);
     return status;
 }
@@ -99,18 +120,21 @@ static const opt_group groups[] = {
 };
 static const opt_positional positionals[] = {
     {"SET", offsetof(manifest_args, set), true, "any data set, or a folder with all files below it"},
-    {"FILE", offsetof(manifest_args, file), true, "the manifest to write"},
+    {"FILE", offsetof(manifest_args, file), false, "the manifest to write"},
 };
 
 const command command_manifest = {
     .name = "manifest",
-    .summary = "write names, sizes and SHA-256 sums of a set's files",
+    .summary = "write names, sizes and SHA-256 sums of a set's files, or a card that describes it",
     .text =
         "Writes a text with the size and the SHA-256 sum of every file of the set, which 'sha256sum -c "
         "FILE' and 'millrace verify SET --manifest FILE' compare. Names are relative to the folder of FILE "
         "where they lie below it. Of a folder all files below it are named but hidden ones (names that "
-        "begin with a point) and part files.",
-    .examples = "  millrace manifest photos photos.sha256\n",
+        "begin with a point) and part files.\n--card describes the set: its files, fields, splits and "
+        "classes. The card lies in the folder of the set, or above it. Licence, source and author are yours "
+        "to add.",
+    .examples =
+        "  millrace manifest photos photos.sha256\n  millrace manifest photos --card photos/README.md\n",
     .positionals = positionals,
     .positional_count = OPT_COUNT(positionals),
     .groups = groups,

@@ -11,6 +11,14 @@
 extern "C" {
 #endif
 
+/* A file of a set. */
+typedef struct mr_manifest_file {
+    size_t struct_size;
+    const char *path; /* as the set names it; can be opened from the working folder */
+    uint64_t bytes;
+    uint8_t sha256[32];
+} mr_manifest_file;
+
 /* Settings of mr_manifest_make() and mr_manifest_compare(). mr_manifest_defaults() sets 0, false and NULL
  * everywhere. */
 typedef struct mr_manifest_config {
@@ -26,8 +34,11 @@ typedef struct mr_manifest_config {
     bool (*on_wrong)(void *context, const mr_error *what);
     /* Called about every 10 ms while files are read: done of count files; or NULL */
     void (*on_progress)(void *context, uint64_t done, uint64_t count);
-    void *context;            /* passed to both, which the calling thread calls; no lock is held */
+    void *context;            /* passed to all of them, which the calling thread calls; no lock is held */
     const volatile int *stop; /* set non-zero, also in a signal handler, to stop; or NULL */
+    /* make: called for each file in the order of the manifest, after all files were read and before the
+     * manifest is written; or NULL. Valid during the call. compare: no effect */
+    void (*on_file)(void *context, const mr_manifest_file *file);
 } mr_manifest_config;
 
 static inline void mr_manifest_defaults(mr_manifest_config *cfg);
@@ -45,7 +56,7 @@ typedef struct mr_manifest_result {
  * Names are relative to the manifest's folder if the file is below it, else absolute. The file appears under
  * its name when it is complete. Blocks.
  *
- * file        path of the manifest
+ * file        path of the manifest; NULL: nothing is written, and cfg->on_file gets the files
  * set         path of the set. Of a folder all files below it are named, except hidden files, temporary files
  *             (NAME.part) and the manifest itself
  * src         the opened set; NULL for a folder. Its files are named, and `set` if it is a list of files
@@ -53,7 +64,7 @@ typedef struct mr_manifest_result {
  * out         NULL, or written on MR_OK
  *
  * MR_EEXIST     file exists, and force is false
- * MR_EINVAL     the set has no files
+ * MR_EINVAL     the set has no files; file and cfg->on_file are NULL
  * MR_ECANCELED  cfg->stop was set; nothing is written
  * other < 0     of the first file that cannot be read, after on_wrong for each of them; nothing is written */
 static inline int mr_manifest_make(const char *file, const char *set, const mr_source *src,

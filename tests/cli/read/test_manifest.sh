@@ -43,4 +43,28 @@ sed 3d s.sha256 >less.sha256; run 1 verify s.mrec --manifest less.sha256 --quiet
 echo nothing >none.sha256; run 1 verify s.mrec --manifest none.sha256 --quiet; err_has "line 1: expected"
 : >empty.sha256; run 1 verify s.mrec --manifest empty.sha256 --quiet; err_has "found no file"
 run 1 verify s.mrec --manifest nowhere --quiet
+
+# cards: facts, with names from the card's folder
+run 0 manifest d --card d/README.md; err_has "add what only you know: license"
+sed -n '2,/^---/p' d/README.md >yaml
+grep -q "^# license:" yaml || fail "no place for a licence"
+for line in "- image-classification" "    path: \"train/\*\*\"" "          '1': \"ring\"" "  - name: test" "    num_examples: $("$millrace" inspect d --json 2>/dev/null | sed 's/.*"samples": \([0-9]*\).*/\1/')"; do
+    grep -qx -- "$line" yaml || fail "README.md: no line $line"
+done
+run 1 manifest d --card d/README.md; err_has "exists already"; run 0 manifest d --card d/README.md --force --quiet
+run 2 manifest d; err_has "--card FILE"
+run 2 manifest d --card d.txt; err_has "expected a name that ends in .md"
+run 2 manifest d/train --card e/croissant.json; err_has "put it into the folder of"
+run 0 manifest s.mrec s2.sha256 --card s.json --quiet
+python3 - s2.sha256 <<'END' || fail "another description"
+import json, sys
+card = json.load(open("s.json"))
+assert card["conformsTo"] == "http://mlcommons.org/croissant/1.0" and "license" not in card, card
+sums = {line.split("  ")[1].strip(): line.split("  ")[0] for line in open(sys.argv[1]) if line[0] != "#"}
+assert {one["name"]: one["sha256"] for one in card["distribution"]} == sums, (card["distribution"], sums)
+assert [one["classes/name"] for one in card["recordSet"][0]["data"]] == ["disc", "ring"], card["recordSet"]
+END
+run 0 convert d t.tar --card t.json --quiet; run 0 manifest t.tar --card t2.json --quiet; same t.json t2.json
+run 0 export t.tar back --card back/README.md --quiet; present back/README.md
+run 2 convert d u.tar --card e/u.json; absent u.tar
 finish
