@@ -8,6 +8,7 @@ usage: bench/ratios.py MILLRACE --data FOLDER [--rounds 5] [--seconds 2] [--thre
     folder@kept                                 the folder with entry points kept in memory: a turn begins with its first epoch
     folder@progressive / full decode of it      both with progressive copies of the pictures (jpegtran -copy none -progressive)
     folder@large, records@large                 mosaics of 4,000 x 3,000 pixels (mosaics.py) / full decode of them
+    folder@large-reduced, records@large-reduced the same with --pixels reduced
     avx2 / avx512                               each of them with MILLRACE_SIMD set
     order / free order, checks / no checks      the cost of these guarantees, where this version can switch them off
     overlap                                     time of an overlapped epoch / the longer of loading alone and computing alone, on a
@@ -162,6 +163,17 @@ def no_checks(help_text):
     return [found[0]] if found else None
 
 
+def reduced(help_text):
+    r"""The options for large reductions computed from means of blocks.
+
+    >>> reduced("  --pixels HOW  a JPEG's pixels: own; libjpeg: its\n  RGB; reduced: as own, but")
+    ['--pixels', 'reduced']
+    >>> reduced("  --pixels own|libjpeg  a JPEG's pixels\n  --exif X  x\n reduced") is None
+    True
+    """
+    return ["--pixels", "reduced"] if re.search(r"--pixels (?:(?!--).)*\breduced:", help_text, re.DOTALL) else None
+
+
 def without(option, what):
     if not option:
         raise Absent(f"this version has no {what}")
@@ -186,8 +198,8 @@ def gather(args, jobs):
     def loader(name, variant="", **how):
         return lambda: our_loader(args.millrace, name, jobs, args.threads, variant, **how)
 
-    def others(variant, make, names):
-        """Contestants that read other pictures made of these, and their yardstick."""
+    def others(variant, make, names, more=None):
+        """Contestants that read other pictures made of these, and their yardstick; more: {suffix: options of further contestants}."""
         ident, made = f"{YARDSTICK}@{variant}", []
 
         def made_jobs():
@@ -195,8 +207,10 @@ def gather(args, jobs):
                 made.append({"photos": make(job)})
             return made[0]
         add(ident, lambda: yardstick_of(args.millrace, made_jobs(), args.threads, ident, f"full libjpeg-turbo decode of {variant} pictures"))
-        for name in names:
-            add(f"{name}@{variant}", lambda: our_loader(args.millrace, name, made_jobs(), args.threads, variant))
+        for suffix, options in {"": lambda: [], **(more or {})}.items():
+            for name in names:
+                add(f"{name}@{variant}{suffix}",
+                    lambda: our_loader(args.millrace, name, made_jobs(), args.threads, variant + suffix, extra=options()))
     add(YARDSTICK, lambda: yardstick(args.millrace, jobs, args.threads))
     sets = machine()["instruction_sets"]
     for name in PHOTOS:
@@ -207,7 +221,7 @@ def gather(args, jobs):
             else:
                 absent[f"{name}@{level}"] = f"this processor has no {flag}"
     others("progressive", progressive_job, ["folder"])
-    others("large", large_job, ["folder", "records"])
+    others("large", large_job, ["folder", "records"], {"-reduced": lambda: without(reduced(help_text), "--pixels reduced")})
     if first_epoch(args.millrace):
         add("folder@kept", loader("folder", "kept"))
     else:
@@ -226,6 +240,7 @@ def gather(args, jobs):
 
 PAIRS = ([(name, YARDSTICK) for name in PHOTOS] + [(f"{name}@avx2", f"{name}@avx512") for name in PHOTOS] +
          [("folder@kept", YARDSTICK), ("folder@progressive", PROGRESSIVE), ("folder@large", LARGE), ("records@large", LARGE),
+          ("folder@large-reduced", LARGE), ("records@large-reduced", LARGE),
           ("folder", "folder@free"), ("records", "records@unchecked"), ("convert", "jpegtran")])
 
 

@@ -208,7 +208,7 @@ static uint64_t points_bytes(const mri_loader_plan *plan, uint64_t budget)
     const mr_source_info *info = mr_source_info_of(plan->source);
     const mr_loader_config *cfg = &plan->cfg;
     const mr_type type = info->image_field >= 0 ? info->fields[info->image_field].type : MR_TYPE_PIXELS;
-    if (cfg->cache != MR_CACHE_OFF || cfg->decode.pixels != MR_PIXELS_OWN ||
+    if (cfg->cache != MR_CACHE_OFF || cfg->decode.pixels == MR_PIXELS_LIBJPEG ||
         cfg->epochs - cfg->start_epoch <= 1 ||
         (type != MR_TYPE_JPEG && type != MR_TYPE_BYTES && type != MR_TYPE_IMAGE) ||
         mri_source_is_made(plan->source) || has_entry_points(info))

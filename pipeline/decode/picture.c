@@ -102,6 +102,7 @@ static int entropy_rows(void *self, uint32_t row, const mri_block_rows *out, mr_
     return mri_entropy_rows(self, row, out, err);
 }
 static int entropy_end(void *self, mr_error *err) { return mri_entropy_end(self, err); }
+static void entropy_only_dc(void *self) { mri_entropy_only_dc(self); }
 
 static int progressive_window(void *self, const mri_block_window *w, mr_error *err)
 {
@@ -176,7 +177,7 @@ static int open_coef(mri_picture *p, mri_decoder *d, const mr_decode_config *cfg
     if (rc) return rc;
     take_frame(p, &d->coef.frame);
     p->decode_method = MRI_DECODE_PIXEL_PATH;
-    p->from = (mri_coefficients){d, &d->coef.frame, keep_window, record_rows, no_end};
+    p->from = (mri_coefficients){d, &d->coef.frame, keep_window, record_rows, no_end, NULL};
     return MR_OK;
 }
 
@@ -187,7 +188,7 @@ static int open_libjpeg(mri_decoder *d, const mr_value *v, const mr_decode_confi
     if (!d->libjpeg && mri_libjpeg_create(&d->libjpeg)) return no_memory(err);
     if (d->progressive) mri_progressive_release(d->progressive); /* either has coefficients in memory */
     const int rc = mri_libjpeg_open(d->libjpeg, v->data, v->bytes, cfg->max_pixels, cfg->max_scans, &f, err);
-    if (rc == MR_OK) *from = (mri_coefficients){d, f, keep_window, libjpeg_rows, libjpeg_end};
+    if (rc == MR_OK) *from = (mri_coefficients){d, f, keep_window, libjpeg_rows, libjpeg_end, NULL};
     return rc;
 }
 
@@ -199,7 +200,7 @@ static int open_other_jpeg(mri_decoder *d, const mr_value *v, const mr_decode_co
     if (!d->progressive && mri_progressive_create(&d->progressive)) return no_memory(err);
     if (mri_progressive_open(d->progressive, v->data, v->bytes, cfg->max_scans, &f, NULL))
         return open_libjpeg(d, v, cfg, from, err);
-    *from = (mri_coefficients){d->progressive, f, progressive_window, progressive_rows, no_end};
+    *from = (mri_coefficients){d->progressive, f, progressive_window, progressive_rows, no_end, NULL};
     return MR_OK;
 }
 
@@ -214,7 +215,8 @@ static int open_jpeg(mri_picture *p, mri_decoder *d, const mr_decode_config *cfg
     rc = mri_entropy_open(d->entropy, v->data, v->bytes, v->entries, v->entries_bytes, &f, err);
     if (rc == MR_OK) {
         d->noted = d->notes && mri_entropy_note(d->entropy);
-        p->from = (mri_coefficients){d->entropy, f, entropy_window, entropy_rows, entropy_end};
+        p->from =
+            (mri_coefficients){d->entropy, f, entropy_window, entropy_rows, entropy_end, entropy_only_dc};
     } else {
         mr_image_header h; /* a fault of its header, or its size, is reported first, as every
                               other way to look at it says */
@@ -238,7 +240,7 @@ static int open_jpeg(mri_picture *p, mri_decoder *d, const mr_decode_config *cfg
 static int open_encoded(mri_picture *p, mri_decoder *d, const mr_decode_config *cfg, mr_error *err)
 {
     const mr_value *v = p->value;
-    if (cfg->pixels == MR_PIXELS_OWN && mr_image_sniff(v->data, v->bytes) == MR_TYPE_JPEG) {
+    if (cfg->pixels != MR_PIXELS_LIBJPEG && mr_image_sniff(v->data, v->bytes) == MR_TYPE_JPEG) {
         const int rc = open_jpeg(p, d, cfg, err);
         if (rc != MR_EUNSUPPORTED) return rc;
     }
@@ -281,7 +283,7 @@ int mri_picture_open(mri_picture *p, mri_decoder *d, const mr_value *value, cons
     switch (value->type) {
     case MR_TYPE_PIXELS: rc = open_pixels(p, cfg, err); break;
     case MR_TYPE_COEF:
-        rc = cfg->pixels == MR_PIXELS_OWN ? open_coef(p, d, cfg, err) : open_remade(p, d, cfg, err);
+        rc = cfg->pixels != MR_PIXELS_LIBJPEG ? open_coef(p, d, cfg, err) : open_remade(p, d, cfg, err);
         break;
     case MR_TYPE_JPEG:
     case MR_TYPE_PNG:
@@ -409,13 +411,14 @@ static int pixel_path_run(mri_decoder *d, const mri_picture *p, const mr_decode_
                           bool flip, uint8_t *dst, mr_error *err)
 {
     const size_t stride = (size_t)x->count * channels;
-    int rc =
-        mri_pixel_path_run(d->pixel_path, d->plan, &p->from, x, y, filter, flip, channels, dst, stride, err);
+    const bool reduce = cfg->pixels == MR_PIXELS_REDUCED;
+    int rc = mri_pixel_path_run(d->pixel_path, d->plan, &p->from, x, y, filter, flip, reduce, channels, dst,
+                                stride, err);
     if (rc != MR_EUNSUPPORTED || (p->from.self != d->entropy && p->from.self != d->progressive)) return rc;
     mri_coefficients other;
     rc = open_libjpeg(d, p->value, cfg, &other, err);
-    return rc == MR_OK ? mri_pixel_path_run(d->pixel_path, d->plan, &other, x, y, filter, flip, channels, dst,
-                                            stride, err)
+    return rc == MR_OK ? mri_pixel_path_run(d->pixel_path, d->plan, &other, x, y, filter, flip, reduce,
+                                            channels, dst, stride, err)
                        : rc;
 }
 

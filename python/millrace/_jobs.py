@@ -173,7 +173,8 @@ def decode(data: Any, *, crop: Optional[Tuple[int, int, int, int]] = None, size:
     flip      left to right
     channels  1, 3, or 0: as stored (gray stays 1)
     exif      the picture is turned upright as its EXIF orientation says
-    pixels    "own", or "libjpeg" for libjpeg-turbo's arithmetic
+    pixels    "own"; "libjpeg" for libjpeg-turbo's arithmetic; "reduced": as "own", from means of 8 x 8 samples where the crop is
+              reduced to an eighth or less
     pictures  kinds of picture files that are decoded, such as "jpeg,png" or ["jpeg", "png"]; others are an error; "all"
 
     Damage is an error, and never filled with grey; with a crop, data after it are not read."""

@@ -241,7 +241,8 @@ class Loader:
     exif            rotate pictures by their EXIF orientation, or leave them as stored
     max_pixels      treat pictures with more pixels as bad samples, before memory is allocated
     max_scans       treat progressive pictures with more scans as bad
-    pixels          a JPEG's pixels: resampled before colour conversion, or libjpeg-turbo's RGB resampled (slower)
+    pixels          a JPEG's pixels: own; libjpeg: its RGB, resampled; reduced: as own, but large reductions from means of 8 x 8
+                    samples
 
     One thread at a time takes batches; others wait. After fork() a loader is of no use in the child (ForkError); pickled, as by
     "spawn", it is its arguments. `with` closes it; so does the end of its last reference."""

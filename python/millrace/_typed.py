@@ -20,7 +20,7 @@ SampleOrder = Literal["shuffle", "block", "sequential", "balanced"]
 Tail = Literal["keep", "drop", "pad"]
 Bad = Literal["stop", "replace", "skip"]
 Io = Literal["auto", "io_uring", "pread"]
-Pixels = Literal["own", "libjpeg"]
+Pixels = Literal["own", "libjpeg", "reduced"]
 Split = Literal["auto", "train", "test"]
 Classes = Literal["first", "depth", "none"]
 Cache = Literal["off", "memory", "disk"]
@@ -247,7 +247,8 @@ class TrainSettings(TypedDict, total=False):
     exif            rotate pictures by their EXIF orientation, or leave them as stored (default apply)
     max_pixels      treat pictures with more pixels as bad samples, before memory is allocated (default 100000000)
     max_scans       treat progressive pictures with more scans as bad (default 100)
-    pixels          a JPEG's pixels: resampled before colour conversion, or libjpeg-turbo's RGB resampled (slower) (default own)
+    pixels          a JPEG's pixels: own; libjpeg: its RGB, resampled; reduced: as own, but large reductions from means of 8 x 8
+                    samples (default own)
     pictures        kinds of picture files that are decoded, with commas between them, or all; others are bad samples (default all)
     classes_from    name numbered classes: a line for each, from the first number on
     rename_classes  rename classes by a file of lines "OLD<tab>NEW"; classes that get the same name are merged
@@ -362,7 +363,7 @@ class TrainSettings(TypedDict, total=False):
     exif: Optional[Literal["apply", "ignore"]]
     max_pixels: Optional[int]
     max_scans: Optional[int]
-    pixels: Optional[Literal["own", "libjpeg"]]
+    pixels: Optional[Literal["own", "libjpeg", "reduced"]]
     pictures: Optional[str]
     classes_from: Optional[Path]
     rename_classes: Optional[Path]
@@ -462,7 +463,8 @@ class EvalSettings(TypedDict, total=False):
     exif            rotate pictures by their EXIF orientation, or leave them as stored (default apply)
     max_pixels      treat pictures with more pixels as bad samples, before memory is allocated (default 100000000)
     max_scans       treat progressive pictures with more scans as bad (default 100)
-    pixels          a JPEG's pixels: resampled before colour conversion, or libjpeg-turbo's RGB resampled (slower) (default own)
+    pixels          a JPEG's pixels: own; libjpeg: its RGB, resampled; reduced: as own, but large reductions from means of 8 x 8
+                    samples (default own)
     pictures        kinds of picture files that are decoded, with commas between them, or all; others are bad samples (default all)
     classes_from    name numbered classes: a line for each, from the first number on
     rename_classes  rename classes by a file of lines "OLD<tab>NEW"; classes that get the same name are merged
@@ -538,7 +540,7 @@ class EvalSettings(TypedDict, total=False):
     exif: Optional[Literal["apply", "ignore"]]
     max_pixels: Optional[int]
     max_scans: Optional[int]
-    pixels: Optional[Literal["own", "libjpeg"]]
+    pixels: Optional[Literal["own", "libjpeg", "reduced"]]
     pictures: Optional[str]
     classes_from: Optional[Path]
     rename_classes: Optional[Path]
@@ -636,7 +638,8 @@ class PredictSettings(TypedDict, total=False):
     exif            rotate pictures by their EXIF orientation, or leave them as stored (default apply)
     max_pixels      treat pictures with more pixels as bad samples, before memory is allocated (default 100000000)
     max_scans       treat progressive pictures with more scans as bad (default 100)
-    pixels          a JPEG's pixels: resampled before colour conversion, or libjpeg-turbo's RGB resampled (slower) (default own)
+    pixels          a JPEG's pixels: own; libjpeg: its RGB, resampled; reduced: as own, but large reductions from means of 8 x 8
+                    samples (default own)
     pictures        kinds of picture files that are decoded, with commas between them, or all; others are bad samples (default all)"""
     top: Optional[int]
     views: Optional[Words]
@@ -703,5 +706,5 @@ class PredictSettings(TypedDict, total=False):
     exif: Optional[Literal["apply", "ignore"]]
     max_pixels: Optional[int]
     max_scans: Optional[int]
-    pixels: Optional[Literal["own", "libjpeg"]]
+    pixels: Optional[Literal["own", "libjpeg", "reduced"]]
     pictures: Optional[str]

@@ -203,6 +203,17 @@ int mri_entropy_window(mri_entropy *e, const mri_block_window *window, mr_error 
     return MR_OK;
 }
 
+void mri_entropy_only_dc(mri_entropy *e)
+{
+    for (uint32_t k = 0; k < e->layout.scan_count; k++) {
+        mri_cursor *c = &e->cursor[k];
+        for (uint32_t n = 0; n < c->run.block_count; n++)
+            mri_huff_skim_build(&e->ac[c->run.block[n].ac - e->ac]);
+        c->only_dc = true;
+    }
+    if (e->lanes) mri_lanes_only_dc(e->lanes);
+}
+
 /* ---- rows ---- */
 
 typedef mri_lanes_span mcu_span; /* of a scan's row; none when from == to */

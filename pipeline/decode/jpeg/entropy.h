@@ -38,6 +38,8 @@ int mri_entropy_open(mri_entropy *e, const void *data, size_t bytes, const void 
 
 /* One window for each component. */
 int mri_entropy_window(mri_entropy *e, const mri_block_window *window, mr_error *err);
+/* After the window: the first coefficient of each block is stored, the others of out are left as they are. */
+void mri_entropy_only_dc(mri_entropy *e);
 /* out: one for each component; those without requested blocks in this row are not touched. */
 int mri_entropy_rows(mri_entropy *e, uint32_t mcu_row, const mri_block_rows *out, mr_error *err);
 int mri_entropy_end(mri_entropy *e, mr_error *err);

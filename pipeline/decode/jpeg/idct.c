@@ -81,11 +81,21 @@ static void blocks_plain(const int16_t (*coef)[MRI_JPEG_BLOCK], const uint16_t q
 
 /* A block of DC alone is flat, and both passes are exact but for the last rounding: this is what they
  * give. */
+static uint8_t mean(int16_t coef, uint16_t quant)
+{
+    return mri_clamp_u8(((dequantised(coef, quant) + 4) >> 3) + 128);
+}
+
 static void fill(int16_t coef, uint16_t quant, uint8_t *dst, size_t stride)
 {
-    const uint64_t row =
-        UINT64_C(0x0101010101010101) * mri_clamp_u8(((dequantised(coef, quant) + 4) >> 3) + 128);
+    const uint64_t row = UINT64_C(0x0101010101010101) * mean(coef, quant);
     for (int y = 0; y < 8; y++) memcpy(dst + (size_t)y * stride, &row, 8);
+}
+
+void mri_idct_means(const int16_t (*coef)[MRI_JPEG_BLOCK], const uint16_t quant[MRI_JPEG_BLOCK],
+                    uint32_t count, uint8_t *dst)
+{
+    for (uint32_t i = 0; i < count; i++) dst[i] = mean(coef[i][0], quant[0]);
 }
 
 /* ---- a row of blocks ---- */

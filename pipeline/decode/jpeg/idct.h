@@ -15,6 +15,10 @@
 void mri_idct_row(const int16_t (*coef)[MRI_JPEG_BLOCK], const uint8_t *last,
                   const uint16_t quant[MRI_JPEG_BLOCK], uint32_t count, uint8_t *dst, size_t stride);
 
+/* The mean of each block: the sample that mri_idct_row() gives to all of a block of DC alone. */
+void mri_idct_means(const int16_t (*coef)[MRI_JPEG_BLOCK], const uint16_t quant[MRI_JPEG_BLOCK],
+                    uint32_t count, uint8_t *dst);
+
 /* count pixels, planes to interleaved RGB: full-range BT.601 (JFIF, T.871). rgb may not overlap the
  * planes. */
 void mri_ycc_to_rgb(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, size_t count, uint8_t *rgb);

@@ -3,7 +3,11 @@
  * A component is wanted when its samples matter to the result: of YCbCr only Y when gray is asked for. For
  * each wanted one the axes are brought to its own grid, their support gives the needed blocks, and these
  * blocks become a plane that begins on a block border. Results are made in bands of rows, so that between the
- * planes and the result nothing is large. */
+ * planes and the result nothing is large.
+ *
+ * Where the picture is reduced to an eighth or less, and this is asked for, a plane has one sample for each
+ * block, its mean (the DC coefficient), and the filter does the rest. A chroma plane of half size then has
+ * one sample for up to 16 pixels, as many as two pixels of the result at most. */
 #include "pipeline/decode/jpeg/pixel_path.h"
 
 #include "pipeline/decode/jpeg/idct.h"
@@ -13,7 +17,8 @@
 struct plane {
     mri_block_window window;
     mri_axis x, y;
-    mri_buffer samples, coef, last; /* samples: 8 x 8 for each block of the window */
+    uint32_t side;                  /* of a block: 8, or 1 for its mean */
+    mri_buffer samples, coef, last; /* samples: side x side for each block of the window */
     size_t stride;
 };
 
@@ -73,18 +78,19 @@ static int plan_plane(struct plane *p, const mri_jpeg_frame *f, uint32_t c, cons
                       const mri_axis *y, mri_filter filter)
 {
     const mri_jpeg_component *k = &f->component[c];
-    p->x = component_axis(x, f->h_max, k->h, k->width);
-    p->y = component_axis(y, f->v_max, k->v, k->height);
+    const uint32_t side = p->side, pixels = 8 / side; /* of a sample, in each direction */
+    p->x = component_axis(x, f->h_max * pixels, k->h, side == 8 ? k->width : k->blocks_wide);
+    p->y = component_axis(y, f->v_max * pixels, k->v, side == 8 ? k->height : k->blocks_high);
     uint32_t lo, hi;
     mri_axis_support(&p->x, filter, &lo, &hi);
-    p->window.x0 = lo / 8;
-    p->window.x1 = (hi + 7) / 8;
+    p->window.x0 = lo / side;
+    p->window.x1 = (hi + side - 1) / side;
     mri_axis_support(&p->y, filter, &lo, &hi);
-    p->window.y0 = lo / 8;
-    p->window.y1 = (hi + 7) / 8;
+    p->window.y0 = lo / side;
+    p->window.y1 = (hi + side - 1) / side;
     const size_t wide = p->window.x1 - p->window.x0, high = p->window.y1 - p->window.y0; /* both below 2^13 */
-    p->stride = 8 * wide;
-    const bool ok = mri_buffer_need(&p->samples, 64 * wide * high) == MR_OK &&
+    p->stride = side * wide;
+    const bool ok = mri_buffer_need(&p->samples, side * side * wide * high) == MR_OK &&
                     mri_buffer_need(&p->coef, k->v * wide * MRI_JPEG_BLOCK * sizeof(int16_t)) == MR_OK &&
                     mri_buffer_need(&p->last, k->v * wide) == MR_OK;
     return ok ? MR_OK : MR_ENOMEM;
@@ -94,13 +100,17 @@ static int plan_plane(struct plane *p, const mri_jpeg_frame *f, uint32_t c, cons
 
 static void transform(struct plane *p, const mri_jpeg_component *k, uint32_t mcu_row)
 {
+    const uint32_t side = p->side;
     const uint32_t pitch = p->window.x1 - p->window.x0;
     const uint32_t from = mcu_row * k->v > p->window.y0 ? mcu_row * k->v : p->window.y0;
     const uint32_t to = (mcu_row + 1) * k->v < p->window.y1 ? (mcu_row + 1) * k->v : p->window.y1;
     const int16_t(*coef)[MRI_JPEG_BLOCK] = (const int16_t(*)[MRI_JPEG_BLOCK])(const void *)p->coef.data;
-    for (uint32_t y = from; y < to; y++)
-        mri_idct_row(coef + (size_t)(y - from) * pitch, p->last.data + (size_t)(y - from) * pitch, k->quant,
-                     pitch, p->samples.data + (size_t)(y - p->window.y0) * 8 * p->stride, p->stride);
+    for (uint32_t y = from; y < to; y++) {
+        const size_t first = (size_t)(y - from) * pitch;
+        uint8_t *const dst = p->samples.data + (size_t)(y - p->window.y0) * side * p->stride;
+        if (side == 1) mri_idct_means(coef + first, k->quant, pitch, dst);
+        else mri_idct_row(coef + first, p->last.data + first, k->quant, pitch, dst, p->stride);
+    }
 }
 
 /* A result of one band: its rows are made while the planes grow, so that these are still in the second cache.
@@ -116,7 +126,7 @@ static mri_view view_of(const struct plane *p)
 {
     return (mri_view){.pixels = p->samples.data,
                       .width = (uint32_t)p->stride,
-                      .height = 8 * (p->window.y1 - p->window.y0),
+                      .height = p->side * (p->window.y1 - p->window.y0),
                       .channels = 1,
                       .stride = p->stride};
 }
@@ -124,15 +134,15 @@ static mri_view view_of(const struct plane *p)
 /* Rows of plane c that need nothing below MCU row m; four at a time share their weights. */
 static int rise(struct rising *to, const struct plane *p, uint32_t c, uint32_t rows_of_mcu, uint32_t m)
 {
-    const uint32_t end = 8 * rows_of_mcu * (m + 1), from = to->done[c];
-    const bool all = end >= 8 * p->window.y1;
+    const uint32_t end = p->side * rows_of_mcu * (m + 1), from = to->done[c];
+    const bool all = end >= p->side * p->window.y1;
     const uint32_t ready = all ? to->count : mri_resample_ready(to->plan[c], from, end),
                    past = all ? ready : from + (ready - from) / 4 * 4;
     const mri_view view = view_of(p);
     if (past == from) return MR_OK;
     to->done[c] = past;
-    return mri_resample_rows(to->plan[c], &view, 8 * p->window.x0, 8 * p->window.y0, from, past, to->to[c],
-                             to->stride[c]);
+    return mri_resample_rows(to->plan[c], &view, p->side * p->window.x0, p->side * p->window.y0, from, past,
+                             to->to[c], to->stride[c]);
 }
 
 static int make_planes(mri_pixel_path *r, const mri_coefficients *from, uint32_t wanted, struct rising *to,
@@ -152,6 +162,7 @@ static int make_planes(mri_pixel_path *r, const mri_coefficients *from, uint32_t
         if (last_row > end) end = last_row;
     }
     int rc = from->window(from->self, window, err);
+    if (rc == MR_OK && r->plane[0].side == 1 && from->only_dc) from->only_dc(from->self);
     for (uint32_t m = first; rc == MR_OK && m < end; m++) {
         rc = from->rows(from->self, m, rows, err);
         for (uint32_t c = 0; rc == MR_OK && c < wanted; c++) {
@@ -190,7 +201,7 @@ static int resample_plane(mri_pixel_path *r, mri_resample_plan *plan, const mri_
         if (mri_resample_plan_set(plan, &p->x, &y, b->filter, b->flip, 1)) return MR_ENOMEM;
     }
     const mri_view view = view_of(p);
-    return mri_resample_run(plan, &view, 8 * p->window.x0, 8 * p->window.y0, dst, dst_stride);
+    return mri_resample_run(plan, &view, p->side * p->window.x0, p->side * p->window.y0, dst, dst_stride);
 }
 
 static void finish_row(const mri_jpeg_frame *f, uint32_t channels, const uint8_t *const plane[3],
@@ -264,9 +275,11 @@ static int make_bands(mri_pixel_path *r, mri_resample_plan *plan, const mri_jpeg
     return rc;
 }
 
+static bool eighth(const mri_axis *a) { return a->size / 8 >= a->out; }
+
 int mri_pixel_path_run(mri_pixel_path *r, mri_resample_plan *plan, const mri_coefficients *from,
-                       const mri_axis *x, const mri_axis *y, mri_filter filter, bool flip, uint32_t channels,
-                       uint8_t *dst, size_t dst_stride, mr_error *err)
+                       const mri_axis *x, const mri_axis *y, mri_filter filter, bool flip, bool reduce,
+                       uint32_t channels, uint8_t *dst, size_t dst_stride, mr_error *err)
 {
     const mri_jpeg_frame *f = from->frame;
     const uint32_t wanted = f->component_count == 1 || (channels == 1 && f->colour == MRI_JPEG_YCC) ? 1 : 3;
@@ -279,7 +292,11 @@ int mri_pixel_path_run(mri_pixel_path *r, mri_resample_plan *plan, const mri_coe
     struct rising to;
     const bool one = (uint64_t)x->count * y->count <= BAND_PIXELS;
     int rc = MR_OK;
-    for (uint32_t c = 0; c < wanted && rc == MR_OK; c++) rc = plan_plane(&r->plane[c], f, c, x, y, filter);
+    const uint32_t side = reduce && eighth(x) && eighth(y) ? 1 : 8;
+    for (uint32_t c = 0; c < wanted && rc == MR_OK; c++) {
+        r->plane[c].side = side;
+        rc = plan_plane(&r->plane[c], f, c, x, y, filter);
+    }
     const int rising = rc == MR_OK && one ? prepare_rising(r, plan, f, &b, &to) : MR_EUNSUPPORTED;
     if (rising == MR_ENOMEM) rc = rising;
     if (rc)

@@ -18,13 +18,15 @@
 
 /* Where coefficients come from. window: one for each component. rows: the coefficients of one MCU row, called
  * in rising order, exactly once for each row that has requested blocks. end: after the last; may find damage
- * too. */
+ * too. only_dc: called after window where the first coefficient of each block is enough; the others need not
+ * be stored. NULL: they always are. */
 typedef struct mri_coefficients {
     void *self;
     const mri_jpeg_frame *frame;
     int (*window)(void *self, const mri_block_window *window, mr_error *err);
     int (*rows)(void *self, uint32_t mcu_row, const mri_block_rows *out, mr_error *err);
     int (*end)(void *self, mr_error *err);
+    void (*only_dc)(void *self);
 } mri_coefficients;
 
 /* Planes and rows of coefficients: one thread's. They grow to the largest picture seen and stay. */
@@ -39,9 +41,11 @@ uint64_t mri_pixel_path_bound_bytes(uint64_t pixels, uint64_t width, uint64_t ou
 bool mri_pixel_path_supports(const mri_jpeg_frame *frame);
 
 /* Result pixels of the stored picture as x and y say, channels 1 or 3, interleaved, rows dst_stride bytes
- * apart. x and y: in pixels of the picture, units 1/1. flip: right to left. plan: working memory. */
+ * apart. x and y: in pixels of the picture, units 1/1. flip: right to left. plan: working memory. reduce:
+ * where the picture is reduced to an eighth or less in both directions, planes are of the means of blocks,
+ * and not of samples. */
 int mri_pixel_path_run(mri_pixel_path *r, mri_resample_plan *plan, const mri_coefficients *from,
-                       const mri_axis *x, const mri_axis *y, mri_filter filter, bool flip, uint32_t channels,
-                       uint8_t *dst, size_t dst_stride, mr_error *err);
+                       const mri_axis *x, const mri_axis *y, mri_filter filter, bool flip, bool reduce,
+                       uint32_t channels, uint8_t *dst, size_t dst_stride, mr_error *err);
 
 #endif

@@ -19,8 +19,11 @@ typedef struct mr_image {
  * libjpeg-turbo's RGB, then resampled, for comparison with programs that use libjpeg-turbo. The two differ in
  * rounding and in the interpolation of chroma. LIBJPEG differs from these programs in two cases: for a
  * progressive file that lacks scans, libjpeg's block smoothing, which invents missing detail, is off, so that
- * the same coefficients give the same pixels in any file; and CMYK is multiplied out. */
-typedef enum mr_pixels { MR_PIXELS_OWN = 0, MR_PIXELS_LIBJPEG = 1 } mr_pixels;
+ * the same coefficients give the same pixels in any file; and CMYK is multiplied out. REDUCED: as OWN, but a
+ * part that is reduced to an eighth or less in both directions is resampled from the means of the blocks of
+ * 8 x 8 samples: faster for photographs of 12 million pixels, a little less sharp, chroma most of all. The
+ * bits are the same for every source of coefficients, as with OWN. */
+typedef enum mr_pixels { MR_PIXELS_OWN = 0, MR_PIXELS_LIBJPEG = 1, MR_PIXELS_REDUCED = 2 } mr_pixels;
 
 /* Kinds of picture files, as bits of mr_decode_config.pictures. */
 enum {

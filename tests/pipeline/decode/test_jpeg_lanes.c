@@ -58,6 +58,8 @@ static int decode_rows(const mri_jpeg_frame *f, const mri_block_window *w, outco
     return mri_entropy_end(entropy, &o->err);
 }
 
+static bool only_dc; /* for decode() */
+
 /* window NULL: all. */
 static outcome decode(const uint8_t *data, size_t bytes, const void *entries, size_t entries_bytes,
                       const mri_block_window *window)
@@ -70,6 +72,7 @@ static outcome decode(const uint8_t *data, size_t bytes, const void *entries, si
     for (uint32_t k = 0; k < f->component_count; k++)
         all[k] = (mri_block_window){0, f->component[k].blocks_wide, 0, f->component[k].blocks_high};
     MRT_OK(mri_entropy_window(entropy, window ? window : all, &o.err), &o.err);
+    if (only_dc) mri_entropy_only_dc(entropy);
     o.rc = decode_rows(f, window ? window : all, &o);
     return o;
 }
@@ -91,6 +94,21 @@ static void check_same(const outcome *a, const outcome *b)
         for (int z = b->last[k] + 1; z < MRI_JPEG_BLOCK; z++) MRT_EQ(b->block[k][mri_jpeg_natural[z]], 0);
 }
 
+/* DC alone, by the level in use: verdict, words and DC of the other outcome. */
+static void check_dc(const uint8_t *data, size_t bytes, const void *entries, size_t entries_bytes,
+                     const mri_block_window *window, const outcome *expected)
+{
+    only_dc = true;
+    outcome o = decode(data, bytes, entries, entries_bytes, window);
+    only_dc = false;
+    for (size_t k = 0; o.rc == MR_OK && k < o.blocks; k++) { /* what is left as it was */
+        o.last[k] = 63;
+        memcpy(o.block[k] + 1, expected->block[k] + 1, sizeof o.block[k] - sizeof o.block[k][0]);
+    }
+    check_same(expected, &o);
+    outcome_free(&o);
+}
+
 /* The picture with every level. Returns the status. */
 static int check_levels(const uint8_t *data, size_t bytes, const void *entries, size_t entries_bytes,
                         const mri_block_window *window)
@@ -98,11 +116,13 @@ static int check_levels(const uint8_t *data, size_t bytes, const void *entries, 
     const mri_simd_level before = mri_simd();
     mri_simd_use(MRI_SIMD_PLAIN);
     outcome plain = decode(data, bytes, entries, entries_bytes, window);
+    if (window) check_dc(data, bytes, entries, entries_bytes, window, &plain);
     for (size_t k = 1; k < MRI_ARRAY_COUNT(levels); k++) {
         if (!mri_simd_use(levels[k])) continue;
         outcome other = decode(data, bytes, entries, entries_bytes, window);
         check_same(&plain, &other);
         outcome_free(&other);
+        if (window) check_dc(data, bytes, entries, entries_bytes, window, &plain);
     }
     mri_simd_use(before);
     outcome_free(&plain);
@@ -268,13 +288,16 @@ static void test_lanes_decode(void **state)
         void *entries;
         uint8_t *data = mrt_coefs_write(&shapes[rows[n].shape], 1, &bytes);
         MRT_OK(mri_jpeg_entries_build(entropy, data, bytes, &entries, &entries_bytes, &err), &err);
-        for (int ahead = 0; ahead < 2; ahead++) {
+        for (int turn = 0; turn < 4; turn++) {
+            const bool ahead = turn & 1;
+            only_dc = turn & 2;
             const uint64_t was = mri_entropy_lane_rows(entropy);
             outcome o = decode(data, bytes, ahead ? NULL : entries, entries_bytes, NULL);
             MRT_OK(o.rc, &o.err);
             MRT_EQ(mri_entropy_lane_rows(entropy) - was, ahead ? rows[n].rows_ahead : rows[n].rows);
             outcome_free(&o);
         }
+        only_dc = false;
         free(entries);
         free(data);
     }

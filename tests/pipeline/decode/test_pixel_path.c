@@ -49,6 +49,20 @@ static job random_job(uint64_t *seed, uint32_t width, uint32_t height)
                  random_below(seed, 3) ? 3 : 1};
 }
 
+/* The same, reduced to an eighth or less in both directions where the picture has 8 pixels. */
+static job reduced_job(uint64_t *seed, uint32_t width, uint32_t height)
+{
+    job j = random_job(seed, width, height);
+    mri_axis *const axis[2] = {&j.x, &j.y};
+    for (int k = 0; k < 2; k++) {
+        const uint32_t side = k ? height : width, least = side < 8 ? side : 8;
+        const uint32_t size = least + random_below(seed, side - least + 1);
+        *axis[k] = mri_axis_of(side, random_below(seed, side - size + 1), size,
+                               size < 8 ? 1 : 1 + random_below(seed, size / 8));
+    }
+    return j;
+}
+
 /* The job's result; malloc'd. */
 static uint8_t *run(mri_decoder *d, const mr_value *value, mr_pixels pixels, const job *j,
                     mri_decode_method decode_method)
@@ -168,11 +182,14 @@ static void compare_sources(const mrt_jpeg_kind *kind, uint32_t width, uint32_t 
     value[ENTRIES].entries = entries;
     value[ENTRIES].entries_bytes = entries_bytes;
     mri_decoder d = {0};
-    for (int n = 0; n < 20; n++) {
-        const job j = n ? random_job(&seed, width, height) : whole_job(width, height, 3);
-        uint8_t *first = run(&d, &value[BASE], MR_PIXELS_OWN, &j, MRI_DECODE_PIXEL_PATH);
+    for (int n = 0; n < 30; n++) {
+        const mr_pixels pixels = n < 20 ? MR_PIXELS_OWN : MR_PIXELS_REDUCED;
+        const job j = n == 0   ? whole_job(width, height, 3)
+                      : n < 20 ? random_job(&seed, width, height)
+                               : reduced_job(&seed, width, height);
+        uint8_t *first = run(&d, &value[BASE], pixels, &j, MRI_DECODE_PIXEL_PATH);
         for (int s = 1; s < SOURCES; s++) {
-            uint8_t *other = run(&d, &value[s], MR_PIXELS_OWN, &j, MRI_DECODE_PIXEL_PATH);
+            uint8_t *other = run(&d, &value[s], pixels, &j, MRI_DECODE_PIXEL_PATH);
             if (memcmp(first, other, job_bytes(&j)) != 0)
                 fail_msg("%u x %u, sampling %d x %d, source %d, job %d: pixels differ", width, height,
                          kind->h, kind->v, s, n);
@@ -218,13 +235,14 @@ static void instruction_sets_agree(void **state)
         size_t bytes;
         uint8_t *file = mrt_jpeg(&kinds[k], 331, 270, k, &bytes);
         const mr_value value = mrt_encoded(file, bytes);
-        for (int n = 0; n < 20; n++) {
-            const job j = random_job(&seed, 331, 270);
+        for (int n = 0; n < 30; n++) {
+            const mr_pixels pixels = n < 20 ? MR_PIXELS_OWN : MR_PIXELS_REDUCED;
+            const job j = n < 20 ? random_job(&seed, 331, 270) : reduced_job(&seed, 331, 270);
             uint8_t *first = NULL;
             for (int level = MRI_SIMD_PLAIN; level <= MRI_SIMD_NEON; level++) {
                 if (!mri_simd_use((mri_simd_level)level)) continue;
                 mri_decoder d = {0};
-                uint8_t *out = run(&d, &value, MR_PIXELS_OWN, &j, MRI_DECODE_PIXEL_PATH);
+                uint8_t *out = run(&d, &value, pixels, &j, MRI_DECODE_PIXEL_PATH);
                 mri_decoder_free(&d);
                 if (first && memcmp(first, out, job_bytes(&j)) != 0)
                     fail_msg("%s differs from plain: kind %zu, job %d", mri_simd_name((mri_simd_level)level),
@@ -237,6 +255,79 @@ static void instruction_sets_agree(void **state)
         free(file);
     }
     mri_simd_use(before);
+}
+
+/* ---- reduced ---- */
+
+/* Means of blocks of 8 x 8 samples of plain libjpeg's picture, resampled as a picture of that size. */
+static void reduced_gray_is_resampled_from_means(void **state)
+{
+    (void)state;
+    enum { SIDE = 8 * 40 };
+    const mrt_jpeg_kind kind = {.components = 1};
+    size_t bytes;
+    uint8_t *file = mrt_jpeg(&kind, SIDE, SIDE, 5, &bytes), *plain = mrt_plain_decode(file, bytes, 1);
+    uint8_t means[40 * 40], expected[10 * 10];
+    for (uint32_t k = 0; k < sizeof means; k++) {
+        uint32_t sum = 32;
+        for (uint32_t y = 0; y < 8; y++)
+            for (uint32_t x = 0; x < 8; x++) sum += plain[(k / 40 * 8 + y) * SIDE + k % 40 * 8 + x];
+        means[k] = (uint8_t)(sum / 64);
+    }
+    const mr_value value = mrt_encoded(file, bytes);
+    const mri_view view = mri_view_packed(means, 40, 40, 1);
+    const mri_axis axis = mri_axis_of(40, 8, 24, 10);
+    const job j = {.x = mri_axis_of(SIDE, 64, 192, 10),
+                   .y = mri_axis_of(SIDE, 64, 192, 10),
+                   .filter = MRI_FILTER_BILINEAR,
+                   .channels = 1};
+    mri_decoder d = {0};
+    mr_error err = MR_ERROR_INIT;
+    MRT_OK(mri_view_resample(&d, &view, 0, 0, &axis, &axis, j.filter, false, expected, &err), &err);
+    uint8_t *ours = run(&d, &value, MR_PIXELS_REDUCED, &j, MRI_DECODE_PIXEL_PATH);
+    int most;
+    mean_difference(ours, expected, sizeof expected, &most);
+    if (most > 1) fail_msg("a difference of %d from the means", most);
+    free(ours);
+    free(file);
+    free(plain);
+    mri_decoder_free(&d);
+}
+
+/* Near our usual pixels; and the same where one direction is reduced to more than an eighth. */
+static void reduced_pixels_are_close_to_ours(void **state)
+{
+    (void)state;
+    uint64_t seed = 17;
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(kinds); k++) {
+        size_t bytes;
+        uint8_t *file = mrt_jpeg(&kinds[k], 613, 404, 31 + k, &bytes);
+        const mr_value value = mrt_encoded(file, bytes);
+        mri_decoder d = {0};
+        double sum = 0, values = 0;
+        for (int n = 0; n < 20; n++) {
+            job j = reduced_job(&seed, 613, 404);
+            j.filter = MRI_FILTER_BILINEAR;
+            if (n % 2) { /* one more result pixel than an eighth */
+                mri_axis *a = n % 4 == 1 ? &j.x : &j.y;
+                *a = mri_axis_of(a->samples, a->start, a->size, a->size / 8 + 1);
+            }
+            uint8_t *reduced = run(&d, &value, MR_PIXELS_REDUCED, &j, MRI_DECODE_PIXEL_PATH),
+                    *ours = run(&d, &value, MR_PIXELS_OWN, &j, MRI_DECODE_PIXEL_PATH);
+            int most;
+            const double mean = mean_difference(reduced, ours, job_bytes(&j), &most);
+            if (n % 2 && most > 0) fail_msg("kind %zu, job %d: a difference of %d", k, n, most);
+            sum += n % 2 ? 0 : mean * (double)job_bytes(&j);
+            values += n % 2 ? 0 : (double)job_bytes(&j);
+            free(reduced);
+            free(ours);
+        }
+        print_message("kind %zu: mean difference %.2f\n", k, sum / values);
+        const bool coarse = kinds[k].components != 1 && kinds[k].h * kinds[k].v > 1; /* chroma */
+        if (sum > (coarse ? 10 : 4) * values) fail_msg("kind %zu: too far from our usual pixels", k);
+        mri_decoder_free(&d);
+        free(file);
+    }
 }
 
 /* ---- against libjpeg ---- */
@@ -481,6 +572,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sources_agree),
+        cmocka_unit_test(reduced_gray_is_resampled_from_means),
+        cmocka_unit_test(reduced_pixels_are_close_to_ours),
         cmocka_unit_test(instruction_sets_agree),
         cmocka_unit_test(whole_pictures_are_close_to_libjpeg),
         cmocka_unit_test(boxes_are_close_to_libjpeg),

@@ -165,7 +165,7 @@ void mri_cursor_start(mri_cursor *c, const void *data, const mri_jpeg_scan *scan
     c->data = data;
     c->scan = scan;
     c->entries = NULL;
-    c->marking = c->skim = false;
+    c->marking = c->skim = c->only_dc = false;
     c->noted = NULL;
     c->at = 0;
     c->restart_left = scan->restart_interval;
@@ -251,7 +251,9 @@ static int run_span(mri_cursor *c, uint32_t count, mr_error *err)
             return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: a DC prediction of %d at MCU %llu",
                                 (int)c->dc[k], (unsigned long long)c->at);
     while (count > 0) {
-        const uint32_t done = c->skim ? mri_skim_mcus(&c->run, count) : mri_run_mcus(&c->run, count);
+        const uint32_t done = c->skim      ? mri_skim_mcus(&c->run, count)
+                              : c->only_dc ? mri_only_dc_mcus(&c->run, count)
+                                           : mri_run_mcus(&c->run, count);
         c->at += done;
         if (c->scan->restart_interval) c->restart_left -= done;
         count -= done;

@@ -21,6 +21,7 @@ typedef struct mri_cursor {
     mri_run run;
 
     bool skim;    /* the caller's to set, before moving: no block is wanted, skim[] of the tables is made */
+    bool only_dc; /* the caller's to set, before moving: no AC is stored, skim[] of the tables is made */
     bool begun;   /* what follows is meant */
     size_t next;  /* file: first byte not in the feed */
     size_t fill;  /* bytes in the feed */

@@ -177,12 +177,16 @@ static void skim_windows(uint16_t *out, const uint8_t *spec, unsigned width, con
     while (out < end) *out++ = odd;
 }
 
+void mri_huff_skim_windows(const mri_huff_codes *c, unsigned bits, uint16_t *out)
+{
+    uint16_t narrower[MRI_HUFF_WINDOW(MRI_AC_BITS)];
+    for (unsigned w = 0; w < bits; w++) skim_windows(narrower + (1u << w), c->spec, w, narrower, 0);
+    skim_windows(out, c->spec, bits, narrower, MRI_SKIM_ODD << 8);
+}
+
 void mri_huff_skim_build(mri_huff_ac *t)
 {
     if (t->skims) return;
-    uint16_t narrower[MRI_HUFF_WINDOW(MRI_AC_BITS)];
-    for (unsigned w = 0; w < MRI_AC_BITS; w++)
-        skim_windows(narrower + (1u << w), t->codes.spec, w, narrower, 0);
-    skim_windows(t->skim, t->codes.spec, MRI_AC_BITS, narrower, MRI_SKIM_ODD << 8);
+    mri_huff_skim_windows(&t->codes, MRI_AC_BITS, t->skim);
     t->skims = true;
 }

@@ -76,6 +76,8 @@ bool mri_huff_ac_build(mri_huff_ac *t, const uint8_t *spec);
 bool mri_huff_dc_build(mri_huff_dc *t, const uint8_t *spec);
 /* Make skim[] of a table that was built; nothing when it is there. */
 void mri_huff_skim_build(mri_huff_ac *t);
+/* Skimming entries of windows of `bits` bits, at most MRI_AC_BITS. */
+void mri_huff_skim_windows(const mri_huff_codes *c, unsigned bits, uint16_t *out);
 /* Made of this very spec? */
 bool mri_huff_is(const mri_huff_codes *c, const uint8_t *spec);
 

@@ -105,6 +105,17 @@ static bool is_of(const mri_huff_codes *made, const mri_huff_codes *codes)
     return made->spec_bytes == codes->spec_bytes && memcmp(made->spec, codes->spec, codes->spec_bytes) == 0;
 }
 
+static bool long_fit(const mri_huff_codes *codes)
+{
+    return (1u << 16) - codes->past[MRI_LANE_AC_BITS] <= MRI_LANE_LONG_ENTRIES;
+}
+
+/* Of a code that is longer than the window. */
+static uint32_t miss_of(const mri_huff_codes *codes)
+{
+    return long_fit(codes) ? MRI_LANE_LONG | MRI_LANE_ODD << 8 : HARD;
+}
+
 void mri_lane_tables_ac(mri_lane_tables *t, uint32_t set, const mri_huff_codes *codes)
 {
     if (is_of(&t->ac[set], codes)) return;
@@ -119,13 +130,26 @@ void mri_lane_tables_ac(mri_lane_tables *t, uint32_t set, const mri_huff_codes *
             gain_values[(1u << w) + k] = gain_values[wider] & fits;
         }
     const uint32_t past = codes->past[MRI_LANE_AC_BITS], long_count = (1u << 16) - past;
-    const bool fit = long_count <= MRI_LANE_LONG_ENTRIES;
-    put_pairs(codes, gain, gain_values, e + MRI_LANE_AC_AT, fit ? MRI_LANE_LONG | MRI_LANE_ODD << 8 : HARD);
+    put_pairs(codes, gain, gain_values, e + MRI_LANE_AC_AT, miss_of(codes));
     put_singles(codes, 1, MRI_LANE_CAREFUL_BITS, e + MRI_LANE_CAREFUL_AT,
                 e + MRI_LANE_CAREFUL_AT + (1 << MRI_LANE_CAREFUL_BITS));
     const uint32_t first = MRI_LANE_LONG_AT + ((16 + past) & 31);
-    if (fit) put_singles(codes, MRI_LANE_AC_BITS + 1, 16, e + first, e + first + long_count);
+    if (long_fit(codes)) put_singles(codes, MRI_LANE_AC_BITS + 1, 16, e + first, e + first + long_count);
     t->long_at[set] = set * MRI_LANE_SET + first - past;
+}
+
+void mri_lane_tables_skim(mri_lane_tables *t, uint32_t set, const mri_huff_codes *codes)
+{
+    if (is_of(&t->skim[set], codes)) return;
+    t->skim[set] = *codes;
+    uint16_t window[WINDOWS];
+    mri_huff_skim_windows(codes, MRI_LANE_AC_BITS, window);
+    const uint32_t past = codes->past[MRI_LANE_AC_BITS] >> (16 - MRI_LANE_AC_BITS), miss = miss_of(codes);
+    mri_lane_entry *const e = t->entry + (size_t)set * MRI_LANE_SET + MRI_LANE_SKIM_AT;
+    for (uint32_t k = 0; k < WINDOWS; k++) {
+        const bool odd = window[k] == MRI_SKIM_ODD << 8;
+        e[k] = (mri_lane_entry){!odd ? window[k] : k < past ? HARD : miss, 0};
+    }
 }
 
 void mri_lane_tables_dc(mri_lane_tables *t, uint32_t set, const mri_huff_codes *codes)

@@ -28,7 +28,7 @@ uint64_t mri_lanes_bytes(void) { return sizeof(mri_lanes); }
 /* Coefficients of a batch whose rows were not all stored. */
 void mri_lanes_clear(mri_lanes *l)
 {
-    if (l->rows.left)
+    if (l->rows.left && !l->dc.only)
         memset(l->coef + MRI_JPEG_BLOCK, 0, l->segment[l->segment_count - 1].end * sizeof(int16_t));
     l->segment_count = l->rows.count = l->rows.left = 0;
     mri_lanes_clear_ahead(l);
@@ -39,11 +39,18 @@ void mri_lanes_open(mri_lanes *l, const mri_lanes_picture *p)
     mri_lanes_clear(l);
     l->picture = *p;
     l->block_bytes = 0;
+    l->dc.only = false;
+}
+
+void mri_lanes_only_dc(mri_lanes *l)
+{
+    mri_lanes_clear(l);
+    l->dc.only = true;
 }
 
 /* ---- tables ---- */
 
-void mri_lanes_set_tables(mri_lanes *l)
+void mri_lanes_set_tables(mri_lanes *l, bool skim)
 {
     const mri_lanes_picture *p = &l->picture;
     for (uint32_t k = 0; k < p->block_count; k++) {
@@ -51,8 +58,9 @@ void mri_lanes_set_tables(mri_lanes *l)
                        s = 2 * k;
         mri_lane_tables_ac(&l->table, ac, &p->ac[ac].codes);
         mri_lane_tables_dc(&l->table, dc, &p->dc[dc].codes);
+        if (skim) mri_lane_tables_skim(&l->table, ac, &p->ac[ac].codes);
         l->table_of[s] = l->careful[s] = l->longer[s] = dc * MRI_LANE_SET + MRI_LANE_DC_AT;
-        l->table_of[s + 1] = ac * MRI_LANE_SET + MRI_LANE_AC_AT;
+        l->table_of[s + 1] = ac * MRI_LANE_SET + (skim ? MRI_LANE_SKIM_AT : MRI_LANE_AC_AT);
         l->careful[s + 1] = ac * MRI_LANE_SET + MRI_LANE_CAREFUL_AT;
         l->longer[s + 1] = l->table.long_at[ac];
         l->component_of[s] = l->component_of[s + 1] = (uint32_t)(p->block[k].prediction - p->prediction);
@@ -170,7 +178,8 @@ static bool one_symbol(mri_lanes *l, mri_lane_group *g, uint32_t lane)
     const bool over = ac && size == 0 && run != 15;
     const uint32_t to = ac ? k + run + 1 : 0;
     if (!over && to > 63) return false;
-    if (!over) l->coef[(g->at[lane] | 63) - 63 + to] = (int16_t)value;
+    if (!l->dc.only && !over) l->coef[(g->at[lane] | 63) - 63 + to] = (int16_t)value;
+    if (l->dc.only && !ac) l->dc.of[g->at[lane] / MRI_JPEG_BLOCK] = (int16_t)value;
     g->used[lane] += length + size;
     g->byte[lane] += g->used[lane] >> 3;
     g->used[lane] &= 7;
@@ -253,9 +262,25 @@ bool mri_lanes_decode(mri_lanes *l, uint32_t first, const mri_lanes_span *span, 
     l->rows.left = l->rows.count;
     memset(l->bytes + r.bytes, 0xff, AHEAD_BYTES);
     l->byte_limit = r.bytes + 8;
-    mri_lanes_set_tables(l);
+    mri_lanes_set_tables(l, l->dc.only);
     decode_segments(l);
     return true;
+}
+
+/* DC alone of one segment, as mri_lanes_store_avx512(). */
+static void store_dc(const mri_lanes *l, const mri_lane_segment *s, const mri_run_block *block, int32_t *dc)
+{
+    const mri_run_block *const end = block + l->picture.block_count;
+    const int16_t *difference = l->dc.of + s->at / MRI_JPEG_BLOCK;
+    for (uint32_t mcu = s->from; mcu < s->to; mcu++)
+        for (const mri_run_block *b = block; b < end; b++) {
+            int32_t *const sum = &dc[b->prediction - l->picture.prediction];
+            const uint32_t x = b->x + b->step * mcu;
+            *sum += *difference++;
+            if (x >= b->wide) continue;
+            b->coef[x][0] = (int16_t)*sum;
+            b->last[x] = 0;
+        }
 }
 
 bool mri_lanes_row(mri_lanes *l, uint32_t row, const mri_run_block *block)
@@ -267,10 +292,9 @@ bool mri_lanes_row(mri_lanes *l, uint32_t row, const mri_run_block *block)
         const mri_lane_segment *s = &l->segment[n];
         int32_t dc[MRI_JPEG_ENTRY_COMPONENTS];
         memcpy(dc, s->dc, sizeof dc);
+        if (l->dc.only) store_dc(l, s, block, dc);
 #if defined(__x86_64__)
-        mri_lanes_store_avx512(l, s, block, dc);
-#else
-        (void)block;
+        else mri_lanes_store_avx512(l, s, block, dc);
 #endif
         good &= s->good;
         if (s->whole)

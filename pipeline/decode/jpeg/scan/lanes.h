@@ -39,6 +39,9 @@ typedef struct mri_lanes_picture {
 } mri_lanes_picture;
 
 void mri_lanes_open(mri_lanes *l, const mri_lanes_picture *p);
+/* Until the next picture is opened: of each block the DC coefficient alone is stored, the others are left as
+ * they are, and `last` is 0. */
+void mri_lanes_only_dc(mri_lanes *l);
 
 /* Without entry points: skim from MCU at, whose place is *here, towards MCU to, in many places at once.
  * Returns the MCU that was reached, with its place in *here: the same as the cursor finds, and no damage

@@ -52,7 +52,7 @@ static uint32_t last_coef(const mri_lanes *l, uint32_t lane)
 
 void mri_lanes_clear_ahead(mri_lanes *l)
 {
-    for (uint32_t n = 0; n < l->piece_count; n++) {
+    for (uint32_t n = 0; n < l->piece_count && !l->dc.only; n++) {
         const uint32_t from = first_coef(n), past = (l->group[n / 16].at[n % 16] | 63) + 1 + MRI_JPEG_BLOCK,
                        most = first_coef(n + 1);
         memset(l->coef + from, 0, ((past < most ? past : most) - from) * sizeof l->coef[0]);
@@ -109,7 +109,8 @@ static void begin_again(mri_lanes *l, uint32_t group, uint32_t lane, bool store)
     g->byte[lane]++;
     g->used[lane] = g->state[lane] = 0;
     g->at[lane] = base;
-    if (store) memset(l->coef + base, 0, (size_t)(blocks + 2) * MRI_JPEG_BLOCK * sizeof l->coef[0]);
+    if (store && !l->dc.only)
+        memset(l->coef + base, 0, (size_t)(blocks + 2) * MRI_JPEG_BLOCK * sizeof l->coef[0]);
     g->table[lane] = l->table_of[0];
     g->ac &= (uint16_t) ~(1u << lane);
 }
@@ -132,7 +133,8 @@ static bool read_symbol(mri_lanes *l, uint32_t group, uint32_t lane, bool store)
     const uint32_t to = ac ? k + run + 1 : 0;
     if (store && !over) {
         if (to > 63) return false;
-        l->coef[(g->at[lane] | 63) - 63 + to] = (int16_t)value;
+        if (!l->dc.only) l->coef[(g->at[lane] | 63) - 63 + to] = (int16_t)value;
+        else if (!ac) l->dc.of[g->at[lane] / MRI_JPEG_BLOCK] = (int16_t)value;
     }
     if (!ac) l->ahead[group].sum[l->component_of[state]][lane] += value;
     g->used[lane] += length + size;
@@ -198,12 +200,13 @@ static void note(ahead *s)
 /* The predictions after the MCU of the walk, whose DC differences become DC coefficients. */
 static void sum_mcu(ahead *s, int64_t *dc)
 {
-    const mri_lanes *l = s->l;
-    int16_t *z = s->l->coef + s->coef;
-    for (uint32_t k = 0; k < l->picture.block_count; k++, z += MRI_JPEG_BLOCK) {
+    mri_lanes *l = s->l;
+    const uint32_t apart = l->dc.only ? 1 : MRI_JPEG_BLOCK;
+    int16_t *z = l->dc.only ? l->dc.of + s->coef / MRI_JPEG_BLOCK : l->coef + s->coef;
+    for (uint32_t k = 0; k < l->picture.block_count; k++, z += apart) {
         int64_t *const sum = &dc[l->component_of[2 * k]];
-        *sum += z[0];
-        z[0] = (int16_t)*sum;
+        *sum += *z;
+        *z = (int16_t)*sum;
     }
 }
 
@@ -349,7 +352,7 @@ static uint64_t read_ahead(mri_lanes *l, bool store, mri_jpeg_entry *here, uint6
     s.bit = here->bit & 7;
     s.file_byte = (size_t)byte;
     for (uint32_t c = 0; c < MRI_JPEG_ENTRY_COMPONENTS; c++) s.dc[c] = here->dc[c];
-    mri_lanes_set_tables(l);
+    mri_lanes_set_tables(l, !store || l->dc.only);
     begin_lanes(&s, s.bit);
 #if defined(__x86_64__)
     if (store) mri_lanes_ahead_avx512(l);
@@ -376,15 +379,31 @@ uint64_t mri_lanes_ahead(mri_lanes *l, mri_jpeg_entry *here, uint64_t at, uint64
     return read_ahead(l, true, here, at, to, noted, gap);
 }
 
+/* As mri_lanes_store_ahead_avx512(), DC alone. */
+static void store_dc_ahead(const mri_lanes *l, const uint32_t *mcu, uint32_t from, uint32_t count,
+                           const mri_run_block *block)
+{
+    const mri_run_block *const end = block + l->picture.block_count;
+    for (uint32_t column = from; column < from + count; column++, mcu++) {
+        const int16_t *dc = l->dc.of + *mcu / MRI_JPEG_BLOCK;
+        for (const mri_run_block *b = block; b < end; b++, dc++) {
+            const uint32_t x = b->x + b->step * column;
+            if (x >= b->wide) continue;
+            b->coef[x][0] = *dc;
+            b->last[x] = 0;
+        }
+    }
+}
+
 uint64_t mri_lanes_store(const mri_lanes *l, uint64_t at, uint64_t to, const mri_run_block *block)
 {
     if (at < l->mcu_first || at - l->mcu_first >= l->mcu_count) return at;
     const uint64_t past = l->mcu_first + l->mcu_count, end = past < to ? past : to;
+    const uint32_t *const mcu = l->mcu + (at - l->mcu_first);
+    const uint32_t column = (uint32_t)(at % l->picture.wide), count = (uint32_t)(end - at);
+    if (l->dc.only) store_dc_ahead(l, mcu, column, count, block);
 #if defined(__x86_64__)
-    mri_lanes_store_ahead_avx512(l, l->mcu + (at - l->mcu_first), (uint32_t)(at % l->picture.wide),
-                                 (uint32_t)(end - at), block);
-#else
-    (void)block;
+    else mri_lanes_store_ahead_avx512(l, mcu, column, count, block);
 #endif
     return end;
 }

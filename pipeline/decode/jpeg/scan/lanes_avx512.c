@@ -148,9 +148,35 @@ INLINE void put_values(stores *s, __m512i bytes, __m512i cut)
         _mm512_store_si512(s->values + 8 * k, _mm512_ternarylogic_epi64(half[k], first[k], low, 0xf8));
 }
 
+/* DC differences, and their coefficients, in place of stores where nothing else is needed: in order, until
+ * write_dc(). */
+#define DC_LOG 1024
+typedef struct dc_log {
+    uint32_t at[DC_LOG + 64], value[DC_LOG + 64], count;
+} dc_log;
+
+INLINE void log_words(uint32_t *to, __mmask16 which, __m512i words)
+{
+    _mm512_storeu_si512(to, _mm512_maskz_compress_epi32(which, words));
+}
+
+INLINE void log_dc(dc_log *log, __mmask16 which, __m512i at, __m512i value)
+{
+    log_words(log->at + log->count, which, at);
+    log_words(log->value + log->count, which, value);
+    log->count += (uint32_t)_mm_popcnt_u32(which);
+}
+
+static void write_dc(dc_log *log, int16_t *dc)
+{
+    for (uint32_t k = 0; k < log->count; k++) dc[log->at[k] / MRI_JPEG_BLOCK] = (int16_t)log->value[k];
+    log->count = 0;
+}
+
 /* Take the entries of lanes where they are valid. Returns lanes without an entry for any bits that follow.
+ * dc: NULL, or DC alone is of interest.
  */
-INLINE __mmask16 step(vectors *v, const tables *t, looked found, __mmask16 live, stores *s)
+INLINE __mmask16 step(vectors *v, const tables *t, looked found, __mmask16 live, stores *s, dc_log *dc)
 {
     const __m512i e = found.entry, used = plus_byte(v->used, e, 0),
                   k = plus_byte(_mm512_and_si512(v->at, words(63)), e, 1),
@@ -160,13 +186,16 @@ INLINE __mmask16 step(vectors *v, const tables *t, looked found, __mmask16 live,
     const __mmask16 change = _mm512_mask_cmpge_epu32_mask(ok, k, words(63)), over = change & v->ac,
                     on = ok & (__mmask16)~change;
     const __m512i at = v->at;
+    if (dc) log_dc(dc, change & (__mmask16)~v->ac, at, cut_value(rotated, e));
     v->window = _mm512_mask_mov_epi32(v->window, ok, rotated);
     v->used = _mm512_mask_mov_epi32(v->used, ok, used);
     v->ac ^= change;
     v->table = _mm512_mask_permutexvar_epi32(v->table, change, v->state, t->next_table);
     v->state = _mm512_mask_permutexvar_epi32(v->state, change, v->state, t->next);
-    _mm512_storeu_si512(s->at, _mm512_mask_mov_epi32(words(MRI_LANE_SPARE), ok, plus_byte(at, e, 2)));
-    put_values(s, found.values, cut_value(rotated, e));
+    if (!dc) {
+        _mm512_storeu_si512(s->at, _mm512_mask_mov_epi32(words(MRI_LANE_SPARE), ok, plus_byte(at, e, 2)));
+        put_values(s, found.values, cut_value(rotated, e));
+    }
     v->at = _mm512_mask_sub_epi32(_mm512_mask_mov_epi32(at, on, plus_byte(at, e, 1)), over,
                                   _mm512_or_si512(at, words(63)), words(UINT32_MAX));
     return odd;
@@ -191,7 +220,16 @@ INLINE void write_all(stores *s, uint32_t count, int16_t *coef)
     }
 }
 
-INLINE void decode_lanes(mri_lanes *l, const uint32_t groups)
+/* What is not written yet. */
+INLINE void write_rest(mri_lanes *l, stores *pending, dc_log *dc)
+{
+    if (dc) write_dc(dc, l->dc.of);
+    else write_all(pending, STEPS * 2, l->coef);
+}
+
+INLINE bool is_full(const dc_log *dc) { return dc && dc->count >= DC_LOG; }
+
+INLINE void decode_lanes(mri_lanes *l, const uint32_t groups, dc_log *dc)
 {
     const tables t = tables_of(l);
     int16_t *const coef = l->coef;
@@ -216,8 +254,8 @@ INLINE void decode_lanes(mri_lanes *l, const uint32_t groups)
 #pragma GCC unroll 2
         for (uint32_t g = 0; g < groups; g++) {
             const looked first = found[g];
-            store_all(&pending[g], coef);
-            step(&v[g], &t, first, v[g].live, &pending[g]);
+            if (!dc) store_all(&pending[g], coef);
+            step(&v[g], &t, first, v[g].live, &pending[g], dc);
             const __mmask16 longer = _mm512_movepi32_mask(first.entry);
             found[g] =
                 look_up(&v[g], &t, _mm512_mask_permutexvar_epi32(v[g].table, longer, v[g].state, t.longer));
@@ -226,14 +264,14 @@ INLINE void decode_lanes(mri_lanes *l, const uint32_t groups)
         for (uint32_t g = 0; g < groups; g++) { /* not beyond the segment: its end is to be known to the bit
                                                  */
             const __mmask16 on = _mm512_mask_cmplt_epu32_mask(v[g].live, v[g].at, v[g].end), was_ac = v[g].ac;
-            store_all(&pending[2 + g], coef);
-            const __mmask16 odd = step(&v[g], &t, found[g], on, &pending[2 + g]);
+            if (!dc) store_all(&pending[2 + g], coef);
+            const __mmask16 odd = step(&v[g], &t, found[g], on, &pending[2 + g], dc);
             hard[g] = careful(&v[g], &t, found[g].entry, odd, was_ac);
             asked[g] = ask_bits(&v[g], &t);
             rare |= hard[g] | _mm512_mask_cmpge_epu32_mask(v[g].live, v[g].at, v[g].end);
         }
-        if (__builtin_expect(rare == 0, 1)) continue;
-        write_all(pending, STEPS * 2, coef);
+        if (__builtin_expect(rare == 0 && !is_full(dc), 1)) continue;
+        write_rest(l, pending, dc);
         live = 0;
 #pragma GCC unroll 2
         for (uint32_t g = 0; g < groups; g++) {
@@ -243,15 +281,25 @@ INLINE void decode_lanes(mri_lanes *l, const uint32_t groups)
             asked[g] = ask_bits(&v[g], &t);
         }
     }
-    write_all(pending, STEPS * 2, coef);
+    write_rest(l, pending, dc);
 }
 
-static MRI_TARGET_AVX512 __attribute__((noinline)) void decode_1(mri_lanes *l) { decode_lanes(l, 1); }
-static MRI_TARGET_AVX512 __attribute__((noinline)) void decode_2(mri_lanes *l) { decode_lanes(l, 2); }
+#define LOOP static MRI_TARGET_AVX512 __attribute__((noinline))
+LOOP void decode_1(mri_lanes *l) { decode_lanes(l, 1, NULL); }
+LOOP void decode_2(mri_lanes *l) { decode_lanes(l, 2, NULL); }
+
+LOOP void decode_dc(mri_lanes *l, uint32_t groups)
+{
+    dc_log dc;
+    dc.count = 0;
+    if (groups == 1) decode_lanes(l, 1, &dc);
+    else decode_lanes(l, 2, &dc);
+}
 
 void mri_lanes_run_avx512(mri_lanes *l, uint32_t groups)
 {
-    if (groups == 1) decode_1(l);
+    if (l->dc.only) decode_dc(l, groups);
+    else if (groups == 1) decode_1(l);
     else decode_2(l);
 }
 
@@ -268,11 +316,6 @@ INLINE __m512i lane_numbers(uint32_t group)
 }
 
 INLINE __m512i bit_of(const vectors *v) { return _mm512_add_epi32(_mm512_slli_epi32(v->byte, 3), v->used); }
-
-INLINE void log_words(uint32_t *to, __mmask16 which, __m512i words)
-{
-    _mm512_storeu_si512(to, _mm512_maskz_compress_epi32(which, words));
-}
 
 INLINE void log_starts(mri_lane_log *log, const skimming *k, __m512i bit, __mmask16 which)
 {
@@ -373,11 +416,11 @@ MRI_TARGET_AVX512 void mri_lanes_skim_avx512(mri_lanes *l)
 
 /* step(); starts of MCUs are logged, and lanes that begin one past their end stop. */
 INLINE __mmask16 ahead_step(vectors *v, const tables *t, looked found, __m512i full, __m512i lane, stores *s,
-                            mri_lane_log *log)
+                            dc_log *dc, mri_lane_log *log)
 {
     const __mmask16 was_ac = v->ac, first = _mm512_testn_epi32_mask(v->state, v->state);
     const __m512i bit = bit_of(v), at = v->at;
-    const __mmask16 odd = step(v, t, found, v->live, s);
+    const __mmask16 odd = step(v, t, found, v->live, s, dc);
     const __mmask16 start = (__mmask16)(v->ac & ~was_ac) & first;
     if (!start) return odd;
     const uint32_t count = log->count;
@@ -390,7 +433,7 @@ INLINE __mmask16 ahead_step(vectors *v, const tables *t, looked found, __m512i f
     return odd;
 }
 
-MRI_TARGET_AVX512 void mri_lanes_ahead_avx512(mri_lanes *l)
+INLINE void read_ahead(mri_lanes *l, dc_log *dc)
 {
     const tables t = tables_of(l);
     int16_t *const coef = l->coef;
@@ -417,21 +460,21 @@ MRI_TARGET_AVX512 void mri_lanes_ahead_avx512(mri_lanes *l)
         for (uint32_t g = 0; g < 2; g++) {
             const looked first = found[g];
             const __mmask16 longer = _mm512_movepi32_mask(first.entry);
-            store_all(&pending[g], coef);
-            ahead_step(&v[g], &t, first, full[g], lane[g], &pending[g], log);
+            if (!dc) store_all(&pending[g], coef);
+            ahead_step(&v[g], &t, first, full[g], lane[g], &pending[g], dc, log);
             found[g] =
                 look_up(&v[g], &t, _mm512_mask_permutexvar_epi32(v[g].table, longer, v[g].state, t.longer));
         }
 #pragma GCC unroll 2
         for (uint32_t g = 0; g < 2; g++) {
             const __mmask16 was_ac = v[g].ac;
-            store_all(&pending[2 + g], coef);
-            const __mmask16 odd = ahead_step(&v[g], &t, found[g], full[g], lane[g], &pending[2 + g], log);
+            if (!dc) store_all(&pending[2 + g], coef);
+            const __mmask16 odd = ahead_step(&v[g], &t, found[g], full[g], lane[g], &pending[2 + g], dc, log);
             hard[g] = careful(&v[g], &t, found[g].entry, odd, was_ac) & v[g].live;
             asked[g] = ask_bits(&v[g], &t);
         }
-        if (__builtin_expect((hard[0] | hard[1]) == 0, 1)) continue;
-        write_all(pending, STEPS * 2, coef);
+        if (__builtin_expect((hard[0] | hard[1]) == 0 && !is_full(dc), 1)) continue;
+        write_rest(l, pending, dc);
 #pragma GCC unroll 2
         for (uint32_t g = 0; g < 2; g++) {
             lanes_save(&v[g], &l->group[g]);
@@ -441,11 +484,26 @@ MRI_TARGET_AVX512 void mri_lanes_ahead_avx512(mri_lanes *l)
             asked[g] = ask_bits(&v[g], &t);
         }
     }
-    write_all(pending, STEPS * 2, coef);
+    write_rest(l, pending, dc);
     for (uint32_t g = 0; g < 2; g++) {
         lanes_save(&v[g], &l->group[g]);
         l->group[g].live = v[g].live;
     }
+}
+
+LOOP void ahead_all(mri_lanes *l) { read_ahead(l, NULL); }
+
+LOOP void ahead_dc(mri_lanes *l)
+{
+    dc_log dc;
+    dc.count = 0;
+    read_ahead(l, &dc);
+}
+
+void mri_lanes_ahead_avx512(mri_lanes *l)
+{
+    if (l->dc.only) ahead_dc(l);
+    else ahead_all(l);
 }
 
 /* ---- storing ---- */

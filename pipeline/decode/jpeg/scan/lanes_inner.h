@@ -37,7 +37,8 @@
 #define MRI_LANE_CAREFUL_AT (2048 + 32 + 32 - MRI_LANE_CAREFUL_BITS)
 #define MRI_LANE_DC_AT      (2048 + 1024 + 64 + 32 - MRI_LANE_DC_BITS)
 #define MRI_LANE_LONG_AT    (2048 + 1024 + 512 + 96)
-#define MRI_LANE_SET        (2048 + 1024 + 512 + MRI_LANE_LONG_ENTRIES + 128)
+#define MRI_LANE_SKIM_AT    (2048 + 1024 + 512 + MRI_LANE_LONG_ENTRIES + 128 + 32 - MRI_LANE_AC_BITS)
+#define MRI_LANE_SET        (2 * 2048 + 1024 + 512 + MRI_LANE_LONG_ENTRIES + 160)
 #define MRI_LANE_PARKED     (MRI_LANE_TABLES * MRI_LANE_SET + 31) /* a lane without work looks here: 1 bit */
 
 /* Room of a batch: blocks of coefficients, with the spare one after each segment (512 KiB stay in the second
@@ -63,12 +64,14 @@ typedef struct mri_lane_entry {
 typedef struct mri_lane_tables {
     _Alignas(64) mri_lane_entry entry[MRI_LANE_PARKED + 33];
     uint32_t long_at[MRI_LANE_TABLES]; /* index of window 0 of the long codes, modulo 2^32 */
-    mri_huff_codes ac[MRI_LANE_TABLES], dc[MRI_LANE_TABLES]; /* their specifications */
+    mri_huff_codes ac[MRI_LANE_TABLES], dc[MRI_LANE_TABLES], skim[MRI_LANE_TABLES]; /* of what they are */
 } mri_lane_tables;
 
 /* Tables of one set, made anew when they are of other codes. */
 void mri_lane_tables_ac(mri_lane_tables *t, uint32_t set, const mri_huff_codes *codes);
 void mri_lane_tables_dc(mri_lane_tables *t, uint32_t set, const mri_huff_codes *codes);
+/* More of AC: all symbols whose codes are in a window, without their values. */
+void mri_lane_tables_skim(mri_lane_tables *t, uint32_t set, const mri_huff_codes *codes);
 
 typedef struct mri_lane_segment {
     uint32_t bit, end_bit; /* of bytes[]; where it begins, and where the next one does */
@@ -109,6 +112,18 @@ typedef struct mri_lane_ahead {
                                      */
 } mri_lane_ahead;
 
+/* Rows of a batch. */
+typedef struct mri_lane_rows {
+    uint32_t first, count, left; /* left: not stored yet */
+    uint32_t end[MRI_LANE_ROWS]; /* segments up to the end of each row */
+} mri_lane_rows;
+
+/* DC alone, where nothing else is wanted. */
+typedef struct mri_lane_dc {
+    bool only;
+    int16_t of[MRI_LANE_PIECES * MRI_LANE_PIECE_BLOCKS + 1]; /* each block's, in place of coef[] */
+} mri_lane_dc;
+
 struct mri_lanes {
     mri_lane_tables table;
     mri_lanes_picture picture;
@@ -126,12 +141,10 @@ struct mri_lanes {
     uint32_t mcu[MRI_LANE_PIECES * MRI_LANE_PIECE_BLOCKS];
     double block_bytes;  /* of the MCUs decoded ahead last; 0: unknown */
     uint32_t byte_limit; /* no lane reads from beyond: 8 bytes follow */
-    struct {
-        uint32_t first, count, left; /* left: not stored yet */
-        uint32_t end[MRI_LANE_ROWS]; /* segments up to the end of each row */
-    } rows;
+    mri_lane_rows rows;
     uint32_t segment_count, segment_next;
     mri_lane_segment segment[MRI_LANE_SEGMENTS];
+    mri_lane_dc dc;
     /* zero but while a batch is there */
     _Alignas(64) int16_t coef[(MRI_LANE_PIECES * MRI_LANE_PIECE_BLOCKS + 1) * MRI_JPEG_BLOCK];
     uint8_t bytes[MRI_LANE_BYTES + 2 * MRI_UNSTUFF_SLACK];
@@ -139,8 +152,8 @@ struct mri_lanes {
 
 /* Forget a batch. */
 void mri_lanes_clear(mri_lanes *l);
-/* Tables of the open picture. */
-void mri_lanes_set_tables(mri_lanes *l);
+/* Tables of the open picture; skim: values of AC coefficients are not needed. */
+void mri_lanes_set_tables(mri_lanes *l, bool skim);
 /* Lanes whose segment is over take the next one; the lanes in `hard` read a symbol first. Returns lanes at
  * work.
  */

@@ -184,6 +184,30 @@ INLINE bool skim_block(mri_bits *in, const mri_huff_ac *t)
     }
 }
 
+/* run_mcus() that stores no AC coefficients. */
+INLINE uint32_t only_dc_mcus(mri_run *r, uint32_t count)
+{
+    mri_bits in = r->bits;
+    const uint8_t *const limit = r->limit;
+    mri_run_block *const end = r->block + r->block_count;
+    uint32_t done = 0;
+    for (; done < count && in.from <= limit; done++)
+        for (mri_run_block *b = r->block; b < end; b++) {
+            const uint32_t x = b->x;
+            b->x = x + b->step;
+            if (UNLIKELY(!dc_step(&in, b->dc, b->prediction) || !skim_block(&in, b->ac))) {
+                r->bits = in;
+                r->bad = true;
+                return done;
+            }
+            if (x >= b->wide) continue;
+            b->coef[x][0] = (int16_t)*b->prediction;
+            b->last[x] = 0;
+        }
+    r->bits = in;
+    return done;
+}
+
 INLINE uint32_t skim_mcus(mri_run *r, uint32_t count)
 {
     mri_bits in = r->bits;

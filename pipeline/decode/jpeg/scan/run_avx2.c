@@ -5,6 +5,7 @@
 
 MRI_TARGET_AVX2 uint32_t mri_run_mcus_avx2(mri_run *r, uint32_t count) { return run_mcus(r, count); }
 MRI_TARGET_AVX2 uint32_t mri_skim_mcus_avx2(mri_run *r, uint32_t count) { return skim_mcus(r, count); }
+MRI_TARGET_AVX2 uint32_t mri_only_dc_mcus_avx2(mri_run *r, uint32_t count) { return only_dc_mcus(r, count); }
 #else
 typedef int mri_run_avx2_is_empty;
 #endif

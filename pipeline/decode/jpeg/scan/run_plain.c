@@ -5,6 +5,7 @@
 
 static uint32_t run_mcus_plain(mri_run *r, uint32_t count) { return run_mcus(r, count); }
 static uint32_t skim_mcus_plain(mri_run *r, uint32_t count) { return skim_mcus(r, count); }
+static uint32_t only_dc_mcus_plain(mri_run *r, uint32_t count) { return only_dc_mcus(r, count); }
 
 uint32_t mri_run_mcus(mri_run *r, uint32_t count)
 {
@@ -23,4 +24,13 @@ uint32_t mri_skim_mcus(mri_run *r, uint32_t count)
     if (level == MRI_SIMD_AVX512 || level == MRI_SIMD_AVX2) return mri_skim_mcus_avx2(r, count);
 #endif
     return skim_mcus_plain(r, count);
+}
+
+uint32_t mri_only_dc_mcus(mri_run *r, uint32_t count)
+{
+#if defined(__x86_64__)
+    const mri_simd_level level = mri_simd();
+    if (level == MRI_SIMD_AVX512 || level == MRI_SIMD_AVX2) return mri_only_dc_mcus_avx2(r, count);
+#endif
+    return only_dc_mcus_plain(r, count);
 }

@@ -65,6 +65,10 @@ uint32_t mri_run_mcus_avx512(mri_run *r, uint32_t count);
 /* The same for MCUs none of whose blocks is wanted, with tables whose skim[] is made. */
 uint32_t mri_skim_mcus(mri_run *r, uint32_t count);
 uint32_t mri_skim_mcus_avx2(mri_run *r, uint32_t count);
+/* mri_run_mcus() that stores the DC coefficient of a wanted block and leaves the others as they are, with
+ * tables whose skim[] is made. */
+uint32_t mri_only_dc_mcus(mri_run *r, uint32_t count);
+uint32_t mri_only_dc_mcus_avx2(mri_run *r, uint32_t count);
 
 static inline __attribute__((always_inline)) void mri_bits_load(mri_bits *in)
 {
