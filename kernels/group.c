@@ -66,6 +66,12 @@ static int make_plan(struct mri_group_plan *p, const mr_group_config *cfg, mr_er
                                  .first = cfg->first,
                                  .wire = {.size = 1}};
     if (cfg->wire) p->wire = *cfg->wire;
+    p->nccl = cfg->nccl && p->wire.size > 1;
+    p->check = cfg->check;
+    if (p->nccl && !p->check)
+        return mr_error_set(err, MR_EINVAL,
+                            "mr_group_open: nccl is set, and check is NULL: expected a function that "
+                            "knows whether all processes are there");
     if (p->wire.size < 1 || p->wire.rank >= p->wire.size || (p->wire.size > 1 && !p->wire.exchange) ||
         (p->wire.size == 1 && p->first))
         return mr_error_set(err, MR_EINVAL,

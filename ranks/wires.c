@@ -155,7 +155,7 @@ static int found_by_all(const joining *j, int rc)
 
 static int check_wanted(const joining *j, mr_error *err)
 {
-    static const char *const names[] = {"auto", "tcp", "shm"};
+    static const char *const names[] = {"auto", "tcp", "shm", "nccl"};
     const uint32_t mine = j->cards[j->rank].wanted;
     for (uint32_t r = 1; r < j->size; r++) {
         const uint32_t first = j->cards[0].wanted, other = j->cards[r].wanted;
@@ -500,6 +500,7 @@ int mri_wires_choose(mri_wires *out, mr_world *world, mri_channel *const *channe
         }
         if (rc == MR_OK) rc = judge(&j, all, wanted, out, err);
     }
+    if (rc == MR_OK && wanted == MR_WIRE_NCCL) out->name = "nccl";
     if (rc == MR_OK)
         for (uint32_t c = 0; c < MR_WORLD_CHANNELS; c++) mri_channel_begin_anew(channels[c]);
     end(&j, all);

@@ -18,6 +18,7 @@ struct mr_world {
     mri_channel *channels[MR_WORLD_CHANNELS];
     mr_guard guard;
     bool encrypts;
+    mr_wire_choice wire;
     mri_wires wires;
     atomic_bool note_given;
     mri_door door; /* who was turned away while the ranks met */
@@ -43,8 +44,9 @@ static int check_settings(const mr_world_config *c, mr_error *err)
     if (c->card_bytes > MRI_WIRE_CARD_BYTES || (c->card_bytes && !c->card))
         return mr_error_set(err, c->card ? MR_ELIMIT : MR_EINVAL, "a card of %zu bytes: at most %d",
                             c->card_bytes, MRI_WIRE_CARD_BYTES);
-    if (c->wire > MR_WIRE_SHM)
-        return mr_error_set(err, MR_EINVAL, "wire is %u: expected MR_WIRE_AUTO, _TCP or _SHM", c->wire);
+    if (c->wire > MR_WIRE_NCCL)
+        return mr_error_set(err, MR_EINVAL, "wire is %u: expected MR_WIRE_AUTO, _TCP, _SHM or _NCCL",
+                            c->wire);
     if (!(c->meet_s > 0 && c->meet_s <= 1e6))
         return mr_error_set(err, MR_EINVAL, "meet_s is %g: expected seconds above 0, at most 1e6", c->meet_s);
     if (!(c->silence_s == 0 || (c->silence_s >= 0.5 && c->silence_s <= 1e6)))
@@ -98,6 +100,7 @@ static int open_world(mr_world *w, const mr_world_config *cfg, mr_error *err)
 {
     w->rank = cfg->rank;
     w->size = cfg->size;
+    w->wire = cfg->wire;
     w->guard = MR_GUARD_HOST; /* a world of one opens no socket */
     w->hosts = calloc(cfg->size, sizeof *w->hosts);
     int *fds = malloc(MRI_LANES * (size_t)cfg->size * sizeof *fds), rc = MR_OK;
@@ -150,6 +153,7 @@ bool mr_world_turned_away(mr_world *w, char *text, size_t text_bytes)
     return MRI_IS_OWN(w) && text && mri_door_tell(&w->door, text, text_bytes);
 }
 const char *mr_world_wires(const mr_world *w) { return w && w->wires.name ? w->wires.name : ""; }
+mr_wire_choice mr_world_wire(const mr_world *w) { return w ? w->wire : MR_WIRE_AUTO; }
 bool mr_world_wire_note(mr_world *w, char *text, size_t text_bytes)
 {
     if (!MRI_IS_OWN(w) || !text || !w->wires.note[0] || atomic_exchange(&w->note_given, true)) return false;
@@ -272,6 +276,15 @@ void mr_world_abort(mr_world *w, const mr_error *why)
     if (!MRI_IS_OWN(w)) return;
     if (why) mr_error_format(why, text, sizeof text);
     mri_pulse_give_up(w->pulse, text[0] ? text : "it does not say why");
+}
+
+int mr_world_check(mr_world *w, mr_error *err)
+{
+    char doing[64];
+    MRI_OWN(err, w);
+    if (!mri_pulse_has_ended(w->pulse)) return MR_OK;
+    snprintf(doing, sizeof doing, "rank %u was between two calls", w->rank);
+    return mri_pulse_verdict(w->pulse, doing, err);
 }
 
 bool mr_world_was_lost(const mr_world *w, uint32_t *rank)

@@ -111,6 +111,11 @@ static int check_sync(const mr_trainer_config *cfg, mr_error *err)
             err, MR_EINVAL,
             "exchange: what fewer bits leave out is sent later, and f16's loss scale changes in "
             "between: expected activations of f32 or bf16");
+    if (cfg->exchange != MR_EXCHANGE_F32 && mr_world_size(cfg->world) > 1 &&
+        mr_world_wire(cfg->world) == MR_WIRE_NCCL && !cfg->inference)
+        return mr_error_set(
+            err, MR_EUNSUPPORTED,
+            "exchange: wire nccl sums in f32 only: expected f32, the default, or another wire");
     if (cfg->exchange == MR_EXCHANGE_1BIT && cfg->freeze && *cfg->freeze && !cfg->inference)
         return mr_error_set(
             err, MR_EINVAL,
@@ -202,7 +207,8 @@ static mri_replica_config replica_config(const mr_trainer_config *cfg, const mr_
     return r;
 }
 
-/* With other processes: choose from the network's properties, unless the caller has chosen. */
+/* With other processes: choose from the network's properties, unless the caller has chosen. What NCCL uses is
+ * another network. */
 static int choose_bucket(mr_trainer *t, mr_error *err)
 {
     const mri_plan *plan = &t->team.replicas[0].plan;
@@ -212,7 +218,9 @@ static int choose_bucket(mr_trainer *t, mr_error *err)
         t->cfg.bucket_bytes = 0; /* gradients are not exchanged, or all at once */
     const bool chosen = t->cfg.bucket_bytes != MR_BUCKET_AUTO;
     if (!chosen) t->cfg.bucket_bytes = USUAL_BUCKET;
-    if (t->team.ranks.size == 1 || t->cfg.inference || cfg->local.apart) return MR_OK;
+    if (t->team.ranks.size == 1 || t->cfg.inference || cfg->local.apart ||
+        mr_world_wire(t->cfg.world) == MR_WIRE_NCCL)
+        return MR_OK;
     const int rc = mri_link_speed_measure(&t->link, t->cfg.world, MRI_RANKS_SUMS, bytes, err);
     if (rc || chosen) return rc;
     t->cfg.bucket_bytes = mri_link_speed_bucket(&t->link, bytes);

@@ -51,6 +51,8 @@ struct mri_group_plan {
     uint32_t *node_at; /* count + 1: node[node_at[i] ... node_at[i + 1]) are held by device i */
     mr_sum_node *node;
     mr_wire wire; /* size 1: nobody */
+    bool nccl;    /* with others */
+    int (*check)(void *context, mr_error *err);
 };
 #define MRI_GROUP_NODES 16u /* of one device at most */
 

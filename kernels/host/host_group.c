@@ -62,6 +62,10 @@ static void free_group(struct host_group *g)
 static int group_create(mr_group **out, const struct mri_group_plan *plan, mr_error *err)
 {
     const uint32_t count = plan->count, nodes = plan->node_at[count];
+    if (plan->nccl)
+        return mr_error_set(err, MR_EUNSUPPORTED,
+                            "%s: NCCL sums between GPUs only; choose another wire than nccl",
+                            plan->streams[0]->device->name);
     struct host_group *g = calloc(1, sizeof *g + count * sizeof(mr_stream *));
     if (!g) return mr_error_set(err, MR_ENOMEM, "no memory for a group of %u devices", count);
     const mr_sum_node all = {0, plan->leaves};

@@ -7,6 +7,7 @@
  *   devices.c  memory.c  streams.c  graphs.c  modules.c    the driver: the cu... calls
  *   cublas.c  cudnn*.c  nccl.c                             the libraries, one subject each
  *   blocks.cc    our kernels' device code run on the processor: blocks, threads, barriers
+ *   remote.c  when.c  communicators of several processes; operations that wait for what is not here
  *   schedule.c   queued operations, the order in which they run, and which accesses are allowed when
  *
  * No operation runs when it is queued. Each stream is a list; an operation may run when the operations before
@@ -39,6 +40,8 @@ extern "C" {
  *   MILLRACE_EMU_FAIL_AT  the call of this number, counted from 1 over all libraries, fails once with an
  *                         error of its kind
  *   MILLRACE_EMU_HANG     name of an operation that never ends ("ncclAllReduce"), to test watchdogs
+ *   MILLRACE_EMU_PEER_LOST  report: NCCL reports a process that has died; by default whoever needs its values
+ *                         waits for ever
  *   MILLRACE_EMU_LOG      a file: number, name and result of every call
  *   MILLRACE_EMU_VIOLATION  abort (default) | count: go on, and let emu_violations() tell */
 struct emu_settings {

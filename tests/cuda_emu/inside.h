@@ -206,6 +206,7 @@ struct emu_payload {
     unsigned refs;
     void (*run)(void *args);
     void (*drop)(void *args);
+    bool (*ready)(void *args); /* NULL, or whether it may run; asked often, when all before it is over */
     _Alignas(16) unsigned char args[EMU_MAX_ARGS];
 };
 struct emu_payload *emu_payload_new(void (*run)(void *), void (*drop)(void *), const void *args,
@@ -244,6 +245,8 @@ void emu_host_learns(const emu_clock *what);
 CUresult emu_wait_for(int slot, uint64_t seq, const char *call, CUcontext context);
 /* Some work may run now; true when (slot, seq) is over. */
 bool emu_poll(int slot, uint64_t seq);
+/* Run what (slot, seq) needs, as far as it can; true when something ran. */
+bool emu_advance(int slot, uint64_t seq);
 /* Run all that can. */
 void emu_drain(void);
 /* Run the operations that the order allows now. */
@@ -258,6 +261,15 @@ bool emu_host_call_is_over(const struct emu_host_call *call);
 /* One is queued, which may write any memory of the host. */
 bool emu_host_calls_pending(void);
 void emu_host_call_drop(struct emu_host_call *call); /* accepts NULL */
+
+/* ---- when.c ---- */
+
+/* As emu_queue(), for an operation that may run once ready(args) says so. It goes on while nobody waits for
+ * it. ready holds the lock and touches no memory of a device. Takes args only on success; ready NULL: as soon
+ * as it is its turn. */
+CUresult emu_queue_when(CUstream s, const char *name, const emu_span *spans, int span_count,
+                        bool (*ready)(void *args), void (*run)(void *args), void (*drop)(void *args),
+                        const void *args, size_t bytes);
 
 /* ---- streams.c, graphs.c: recording ---- */
 

@@ -1,7 +1,11 @@
-/* tests/cuda_emu/nccl.c: the emulated NCCL: communicators of one process, sums and broadcasts.
+/* tests/cuda_emu/nccl.c: the emulated NCCL: communicators of one process and of several, sums, broadcasts,
+ * and values from one rank to another.
  *
  *   clique   what ncclCommInitAll() makes: one communicator per device. Lives until all of them are gone and
  *            nothing is queued
+ *   remote   what ncclCommInitRankConfig() makes: one communicator of several processes, in a clique of its
+ *            own (remote.h). It must not block: its calls are over when ncclCommGetAsyncError() says so, and
+ *            another call before that is a violation
  *   group    the calls of one thread between ncclGroupStart() and the ncclGroupEnd() that matches it; the
  *            n-th call on each communicator of a clique is one collective, queued when the group ends
  *
@@ -20,11 +24,13 @@
 #include <nccl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "tests/cuda_emu/emu.h"
 #include "tests/cuda_emu/live.h"
+#include "tests/cuda_emu/remote.h"
 
-#define MAX_RANKS 16
+#define MAX_RANKS EMU_MAX_RANKS
 
 ncclResult_t ncclGroupStart(void); /* the header leaves the parameters open */
 ncclResult_t ncclGroupEnd(void);
@@ -40,13 +46,17 @@ struct clique {
 struct ncclComm {
     struct clique *clique;
     int rank, device;
+    struct emu_remote *remote; /* NULL: all ranks are here */
+    int in_progress;           /* so many more questions are answered with ncclInProgress */
+    uint64_t calls, collectives;
+    bool finalized;
 };
 
-enum kind { SUM, BROADCAST };
-static const char *const kind_names[] = {"ncclAllReduce", "ncclBroadcast"};
+enum kind { SUM, BROADCAST, SEND, RECEIVE };
+static const char *const kind_names[] = {"ncclAllReduce", "ncclBroadcast", "ncclSend", "ncclRecv"};
 
 struct call {
-    enum kind kind;
+    enum kind kind; /* root: of SEND and RECEIVE the other rank */
     ncclComm_t comm;
     const void *send;
     void *receive;
@@ -150,6 +160,10 @@ static ncclComm_t make_comm(struct clique *c, int rank, int device)
 static void end_comm(ncclComm_t comm)
 {
     emu_live_remove(comm, EMU_NCCL_COMM);
+    if (comm->remote) {
+        emu_remote_cut(comm->remote);
+        emu_remote_drop(comm->remote);
+    }
     clique_drop(comm->clique);
     free(comm);
 }
@@ -170,6 +184,58 @@ ncclResult_t ncclCommInitAll(ncclComm_t *comm, int ndev, const int *devlist)
         while (made > 0) end_comm(comm[--made]);
     clique_drop(c);
     return made == ndev ? ncclSuccess : ncclSystemError;
+}
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId *uniqueId)
+{
+    if (emu_fails("ncclGetUniqueId")) return ncclSystemError;
+    if (!uniqueId) return ncclInvalidArgument;
+    memset(uniqueId, 0, sizeof *uniqueId);
+    return getrandom(uniqueId->internal, EMU_REMOTE_NAME, 0) == EMU_REMOTE_NAME ? ncclSuccess
+                                                                                : ncclSystemError;
+}
+
+static int identity_of(int device)
+{
+    CUuuid id;
+    return cuDeviceGetUuid(&id, device) == CUDA_SUCCESS ? id.bytes[sizeof id.bytes - 1] : -1;
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank,
+                                    ncclConfig_t *config)
+{
+    if (emu_fails("ncclCommInitRankConfig")) return ncclSystemError;
+    const int device = emu_current_device();
+    if (!comm || !config || nranks < 1 || nranks > MAX_RANKS || rank < 0 || rank >= nranks || device < 0)
+        return ncclInvalidArgument;
+    if (config->blocking != 0) {
+        emu_violation("ncclCommInitRankConfig: a communicator that blocks cannot be given up while a rank is "
+                      "missing");
+        return ncclInvalidUsage;
+    }
+    struct clique *c = calloc(1, sizeof *c);
+    if (!c) return ncclSystemError;
+    c->refs = 1;
+    c->ranks = nranks;
+    ncclComm_t made = make_comm(c, rank, device);
+    if (made) made->remote = emu_remote_new(commId.internal, nranks, rank, identity_of(device));
+    clique_drop(c);
+    if (made && !made->remote) end_comm(made);
+    else *comm = made;
+    return made && *comm == made ? ncclInProgress : ncclSystemError;
+}
+
+/* Its calls so far are over. */
+static bool is_idle(ncclComm_t comm) { return !comm->remote || (comm->in_progress == 0 && !comm->finalized); }
+
+ncclResult_t ncclCommFinalize(ncclComm_t comm)
+{
+    if (emu_fails("ncclCommFinalize")) return ncclInternalError;
+    if (!alive(comm, "ncclCommFinalize")) return ncclInvalidArgument;
+    if (!is_idle(comm)) emu_violation("ncclCommFinalize: a call of the communicator is in progress");
+    comm->finalized = true;
+    comm->in_progress = 2;
+    return comm->remote ? ncclInProgress : ncclSuccess;
 }
 
 /* Wait for the operations queued on this communicator's stream. */
@@ -201,7 +267,8 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
     if (!comm) return ncclSuccess;
     if (!alive(comm, "ncclCommAbort")) return ncclInvalidArgument;
     struct clique *c = comm->clique;
-    if (++c->aborted == c->ranks) {
+    if (comm->remote || ++c->aborted == c->ranks) {
+        c->aborted = c->ranks;
         CUstream used[MAX_RANKS];
         int count = 0;
         for (int r = 0; r < c->ranks; r++)
@@ -217,6 +284,10 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError)
     const bool fails = emu_fails("ncclCommGetAsyncError");
     if (!asyncError || !alive(comm, "ncclCommGetAsyncError")) return ncclInvalidArgument;
     *asyncError = fails ? ncclRemoteError : ncclSuccess;
+    if (fails || !comm->remote) return ncclSuccess;
+    if (emu_remote_is_lost(comm->remote)) *asyncError = ncclRemoteError;
+    else if (comm->in_progress > 0 || !emu_remote_is_connected(comm->remote)) *asyncError = ncclInProgress;
+    if (comm->in_progress > 0) comm->in_progress--;
     return ncclSuccess;
 }
 
@@ -306,6 +377,83 @@ static ncclResult_t queue_collective(struct call *const *calls)
     return ncclUnhandledCudaError;
 }
 
+/* ---- of several processes ---- */
+
+static void drop_held(void *clique)
+{
+    struct clique *c = clique;
+    c->held--;
+    clique_drop(c);
+}
+
+static int pieces_of_collective(const struct call *c, size_t bytes, struct emu_piece *out)
+{
+    const int ranks = c->comm->clique->ranks, rank = c->comm->rank;
+    int count = 0;
+    for (int r = 0; r < ranks; r++) {
+        if (r == rank) continue;
+        if (c->kind == SUM || c->root == rank)
+            out[count++] =
+                (struct emu_piece){.sends = true, .peer = r, .at = (void *)c->send, .bytes = bytes};
+        if (c->kind == SUM || c->root == r)
+            out[count++] =
+                (struct emu_piece){.peer = r, .at = c->kind == SUM ? NULL : c->receive, .bytes = bytes};
+    }
+    return count;
+}
+
+/* Behind it the library may still be at work: so many questions long. */
+static ncclResult_t queue_remote(const struct call *c, const struct emu_piece *pieces, int count)
+{
+    ncclComm_t comm = c->comm;
+    const size_t bytes = c->count * type_bytes(c->type);
+    const struct emu_sum sum = {c->send, c->receive, bytes};
+    const bool collective = c->kind == SUM || c->kind == BROADCAST;
+    const uint64_t number = ++comm->calls,
+                   label = !collective
+                               ? 0
+                               : ++comm->collectives << 16 | (uint64_t)(c->kind + 1) << 8 | (uint64_t)c->root;
+    comm->clique->streams[comm->rank] = c->stream;
+    comm->clique->refs++;
+    comm->clique->held++;
+    if (c->kind == BROADCAST && c->root == comm->rank && c->send != c->receive)
+        emu_violation("ncclBroadcast: the root's buffers differ: a limit of the emulation");
+    if (emu_remote_queue(comm->remote, c->stream, kind_names[c->kind], label, pieces, count,
+                         c->kind == SUM ? &sum : NULL, drop_held, comm->clique) == CUDA_SUCCESS) {
+        comm->in_progress = (int)(number % 3);
+        return comm->in_progress ? ncclInProgress : ncclSuccess;
+    }
+    drop_held(comm->clique);
+    return ncclUnhandledCudaError;
+}
+
+/* The sends and receives of one communicator in a group run beside each other. */
+static ncclResult_t launch_remote(struct call *first, struct call *end)
+{
+    struct emu_piece *pieces = calloc((size_t)(end - first) + 2 * MAX_RANKS, sizeof *pieces);
+    ncclComm_t comm = first->comm;
+    int count = 0;
+    if (!pieces) return ncclSystemError;
+    if (first->kind == SUM || first->kind == BROADCAST) {
+        count = pieces_of_collective(first, first->count * type_bytes(first->type), pieces);
+        first->taken = true;
+    } else {
+        for (struct call *c = first; c < end; c++) {
+            if (c->taken || c->comm != comm || (c->kind != SEND && c->kind != RECEIVE)) continue;
+            c->taken = true;
+            pieces[count++] = (struct emu_piece){.sends = c->kind == SEND,
+                                                 .peer = c->root,
+                                                 .at = c->kind == SEND ? (void *)c->send : c->receive,
+                                                 .bytes = c->count * type_bytes(c->type)};
+            if (c->stream != first->stream)
+                emu_violation("ncclGroupEnd: one communicator on two streams: a limit of the emulation");
+        }
+    }
+    const ncclResult_t rc = queue_remote(first, pieces, count);
+    free(pieces);
+    return rc;
+}
+
 /* The first call not yet taken of every rank, or the rank without a call. */
 static int match(const struct clique *c, struct call **out)
 {
@@ -321,9 +469,16 @@ static int match(const struct clique *c, struct call **out)
 
 static ncclResult_t launch_group(void)
 {
+    ncclResult_t result = ncclSuccess;
     for (size_t i = 0; i < group.count; i++) {
         struct call *calls[MAX_RANKS] = {NULL};
         if (group.calls[i].taken) continue;
+        if (group.calls[i].comm->remote) {
+            const ncclResult_t rc = launch_remote(&group.calls[i], group.calls + group.count);
+            if (rc != ncclSuccess && rc != ncclInProgress) return rc;
+            if (rc == ncclInProgress) result = rc;
+            continue;
+        }
         const struct clique *c = group.calls[i].comm->clique;
         const char *name = kind_names[group.calls[i].kind];
         const int missing = match(c, calls);
@@ -344,7 +499,7 @@ static ncclResult_t launch_group(void)
         const ncclResult_t rc = queue_collective(calls);
         if (rc != ncclSuccess) return rc;
     }
-    return ncclSuccess;
+    return result;
 }
 
 static ncclResult_t end_group(void)
@@ -383,6 +538,14 @@ static ncclResult_t check_call(const struct call *c)
 {
     const char *name = kind_names[c->kind];
     if (!alive(c->comm, name)) return ncclInvalidArgument;
+    if (!is_idle(c->comm) || (c->comm->remote && !emu_remote_is_connected(c->comm->remote))) {
+        emu_violation("%s: a call of the communicator is in progress", name);
+        return ncclInvalidUsage;
+    }
+    if ((c->kind == SEND || c->kind == RECEIVE) && (!c->comm->remote || c->root == c->comm->rank)) {
+        emu_violation("%s: to itself, or inside of a process: a limit of the emulation", name);
+        return ncclInvalidArgument;
+    }
     if (c->kind == SUM && (c->type != ncclFloat32 || c->op != ncclSum)) {
         emu_violation("ncclAllReduce: only sums of float are emulated");
         return ncclInvalidArgument;
@@ -396,15 +559,18 @@ static ncclResult_t check_call(const struct call *c)
                       c->comm->device, emu_device_of_stream(c->stream));
         return ncclInvalidArgument;
     }
-    const bool reads = c->kind == SUM || c->comm->rank == c->root;
-    if (!on_device(c, c->receive, bytes, "receive") || (reads && !on_device(c, c->send, bytes, "send")))
+    const bool reads =
+                   c->kind == SUM || c->kind == SEND || (c->kind == BROADCAST && c->comm->rank == c->root),
+               writes = c->kind != SEND;
+    if ((writes && !on_device(c, c->receive, bytes, "receive")) ||
+        (reads && !on_device(c, c->send, bytes, "send")))
         return ncclInvalidArgument;
     const uintptr_t from = (uintptr_t)c->send, to = (uintptr_t)c->receive;
-    if (reads && from != to && from < to + bytes && to < from + bytes) {
+    if (reads && writes && from != to && from < to + bytes && to < from + bytes) {
         emu_violation("%s: buffers of rank %d overlap and are not the same", name, c->comm->rank);
         return ncclInvalidArgument;
     }
-    if (group.depth == 0 && c->comm->clique->ranks > 1) {
+    if (group.depth == 0 && c->comm->clique->ranks > 1 && !c->comm->remote) {
         emu_violation("%s outside a group: one thread that drives several devices waits for itself", name);
         return ncclInvalidUsage;
     }
@@ -459,6 +625,34 @@ ncclResult_t ncclBroadcast(const void *sendbuff, void *recvbuff, size_t count, n
                                     .count = count,
                                     .type = datatype,
                                     .root = root,
+                                    .stream = stream},
+                     fails);
+}
+
+ncclResult_t ncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
+                      cudaStream_t stream)
+{
+    const bool fails = emu_fails("ncclSend");
+    return take_call(&(struct call){.kind = SEND,
+                                    .comm = comm,
+                                    .send = sendbuff,
+                                    .count = count,
+                                    .type = datatype,
+                                    .root = peer,
+                                    .stream = stream},
+                     fails);
+}
+
+ncclResult_t ncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
+                      cudaStream_t stream)
+{
+    const bool fails = emu_fails("ncclRecv");
+    return take_call(&(struct call){.kind = RECEIVE,
+                                    .comm = comm,
+                                    .receive = recvbuff,
+                                    .count = count,
+                                    .type = datatype,
+                                    .root = peer,
                                     .stream = stream},
                      fails);
 }

@@ -156,7 +156,8 @@ static bool first_everywhere(const struct op *op)
 static bool hangs(const struct op *op)
 {
     if (op->cancelled || is_dead(op)) return false;
-    return emu_hangs(op->name) || (op->host_call && !emu_host_call_is_over(op->host_call));
+    if (emu_hangs(op->name) || (op->host_call && !emu_host_call_is_over(op->host_call))) return true;
+    return op->payload && op->payload->ready && !op->payload->ready(op->payload->args);
 }
 
 static bool can_run(const struct op *op)
@@ -271,6 +272,13 @@ bool emu_poll(int slot, uint64_t seq)
     if (emu_order() == EMU_RANDOM) emu_move_on();
     if (!emu_slot_over(slot, seq) && emu_random() % 4 == 0) step_often(slot, seq);
     return emu_slot_over(slot, seq);
+}
+
+bool emu_advance(int slot, uint64_t seq)
+{
+    bool ran = false;
+    while (!emu_slot_over(slot, seq) && step_toward(slot, 0) == STEP_RAN) ran = true;
+    return ran;
 }
 
 CUresult emu_wait_for(int slot, uint64_t seq, const char *call, CUcontext context)

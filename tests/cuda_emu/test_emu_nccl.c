@@ -1,8 +1,9 @@
-/* tests/cuda_emu/test_emu_nccl.c: the emulated NCCL with 1, 2 and 7 devices, its rules broken once each, and
- * a collective that hangs until it is aborted. */
+/* tests/cuda_emu/test_emu_nccl.c: the emulated NCCL with 1, 2 and 7 devices, its rules broken once each, a
+ * collective that hangs until it is aborted, and communicators of 2 to 4 processes, of which one dies. */
 #include <math.h>
 #include <nccl.h>
 #include <pthread.h>
+#include <signal.h>
 
 #include "tests/cuda_emu/test_emu_place.h"
 
@@ -281,9 +282,144 @@ static void a_hanging_sum_ends_when_it_is_aborted(void **state)
     MRT_EQ(status, 0);
 }
 
+/* ---- ranks in processes of their own: rank r has GPU r ---- */
+
+enum { LOST = 1 }; /* the rank that dies */
+
+static void settled(ncclComm_t comm)
+{
+    ncclResult_t now = ncclInProgress;
+    while (now == ncclInProgress) {
+        EMUT_CHECK(ncclCommGetAsyncError(comm, &now) == ncclSuccess);
+        if (now == ncclInProgress) usleep(100);
+    }
+    EMUT_CHECK(now == ncclSuccess);
+}
+
+static void begun(ncclComm_t comm, ncclResult_t rc)
+{
+    EMUT_CHECK(rc == ncclSuccess || rc == ncclInProgress);
+    settled(comm);
+}
+
+static ncclComm_t join(ncclUniqueId id, int rank, int ranks)
+{
+    ncclComm_t comm = NULL;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    place_use(rank);
+    const ncclResult_t rc = ncclCommInitRankConfig(&comm, ranks, id, rank, &config);
+    begun(comm, rc);
+    return comm;
+}
+
+static float value_of(int rank, int i) { return 0.1f * (float)(rank + 1) + 0.001f * (float)i; }
+
+/* Everyone's values to the next rank, then their sum, then rank 1's to all. */
+static void trade(ncclComm_t comm, int rank, int ranks)
+{
+    const int next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
+    CUstream stream = places[rank].stream;
+    float *mine = place_alloc(rank, COUNT * sizeof *mine), *got = place_alloc(rank, COUNT * sizeof *got),
+          *all = place_alloc(rank, COUNT * sizeof *all);
+    for (int i = 0; i < COUNT; i++) mine[i] = all[i] = value_of(rank, i);
+    EMUT_CHECK(ncclGroupStart() == ncclSuccess);
+    EMUT_CHECK(ncclSend(mine, COUNT, ncclFloat, next, comm, stream) == ncclSuccess);
+    EMUT_CHECK(ncclRecv(got, COUNT, ncclFloat, before, comm, stream) == ncclSuccess);
+    begun(comm, ncclGroupEnd());
+    begun(comm, ncclAllReduce(all, all, COUNT, ncclFloat, ncclSum, comm, stream));
+    begun(comm, ncclBroadcast(mine, mine, COUNT, ncclFloat, 1, comm, stream));
+    place_sync(rank);
+    for (int i = 0; i < COUNT; i++) {
+        float sum = value_of(1 % ranks, i);
+        for (int r = 2; r <= ranks; r++) sum += value_of(r % ranks, i);
+        EMUT_CHECK(got[i] == value_of(before, i) && all[i] == sum && mine[i] == value_of(1, i));
+    }
+    place_free(rank, mine);
+    place_free(rank, got);
+    place_free(rank, all);
+}
+
+static void live(ncclUniqueId id, int rank, int ranks)
+{
+    places_open(NULL);
+    ncclComm_t comm = join(id, rank, ranks);
+    for (int k = 0; k < 3; k++) trade(comm, rank, ranks);
+    begun(comm, ncclCommFinalize(comm));
+    EMUT_CHECK(ncclCommDestroy(comm) == ncclSuccess);
+    places_close(NULL);
+}
+
+/* One dies before the second sum: the sum of the others does not end before they give it up. */
+static void lose(ncclUniqueId id, int rank, int ranks)
+{
+    const bool told = getenv("MILLRACE_EMU_PEER_LOST") != NULL;
+    ncclResult_t now = ncclSuccess;
+    places_open(NULL);
+    ncclComm_t comm = join(id, rank, ranks);
+    trade(comm, rank, ranks);
+    if (rank == LOST) raise(SIGKILL);
+    float *all = place_alloc(rank, COUNT * sizeof *all);
+    const ncclResult_t rc = ncclAllReduce(all, all, COUNT, ncclFloat, ncclSum, comm, places[rank].stream);
+    if (!told) begun(comm, rc);
+    while (told && now != ncclRemoteError) EMUT_CHECK(ncclCommGetAsyncError(comm, &now) == ncclSuccess);
+    EMUT_CHECK(told ? now == ncclRemoteError : cuStreamQuery(places[rank].stream) == CUDA_ERROR_NOT_READY);
+    EMUT_CHECK(ncclCommAbort(comm) == ncclSuccess);
+    place_sync(rank);
+    place_free(rank, all);
+    places_close(NULL);
+}
+
+static void run_ranks(void (*life)(ncclUniqueId, int, int), int ranks)
+{
+    ncclUniqueId id;
+    pid_t pids[4];
+    int status;
+    EMUT_CHECK(ncclGetUniqueId(&id) == ncclSuccess);
+    for (int r = 0; r < ranks; r++) {
+        pids[r] = fork();
+        if (pids[r] == 0) {
+            life(id, r, ranks);
+            _exit(0);
+        }
+    }
+    for (int r = 0; r < ranks; r++) {
+        EMUT_CHECK(waitpid(pids[r], &status, 0) == pids[r]);
+        EMUT_CHECK(life == lose && r == LOST ? WIFSIGNALED(status) : status == 0);
+    }
+}
+
+static void two_live(void) { run_ranks(live, 2); }
+static void four_live(void) { run_ranks(live, 4); }
+static void three_lose_one(void) { run_ranks(lose, 3); }
+
+static void ranks_in_processes(void **state)
+{
+    (void)state;
+    static const struct {
+        void (*program)(void);
+        const char *settings;
+    } runs[] = {{two_live, ""},
+                {four_live, ""},
+                {three_lose_one, ""},
+                {three_lose_one, " MILLRACE_EMU_PEER_LOST=report"}};
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++)
+        for (int seed = 1; seed <= 4; seed++) {
+            char text[1024], settings[128];
+            snprintf(settings, sizeof settings,
+                     "MILLRACE_EMU_DEVICES=7 MILLRACE_EMU_VIOLATION=abort MILLRACE_EMU_SEED=%d%s", seed,
+                     runs[i].settings);
+            const int status = emut_run(runs[i].program, settings, text, sizeof text);
+            if (status != 0)
+                fprintf(stderr, "run %zu, seed %d: status %x: %s\n", i, seed, (unsigned)status, text);
+            MRT_EQ(status, 0);
+        }
+}
+
 int main(void)
 {
-    const struct CMUnitTest child[] = {cmocka_unit_test(a_hanging_sum_ends_when_it_is_aborted)};
+    const struct CMUnitTest child[] = {cmocka_unit_test(a_hanging_sum_ends_when_it_is_aborted),
+                                       cmocka_unit_test(ranks_in_processes)};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_are_right_and_the_same_everywhere),
         cmocka_unit_test(broadcasts_copy),

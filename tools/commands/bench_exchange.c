@@ -85,6 +85,8 @@ static uint64_t largest(const exchange_run *r)
     return most / sizeof(float) * sizeof(float);
 }
 
+static int check_world(void *world, mr_error *err) { return mr_world_check(world, err); }
+
 static int open_lane(exchange_run *r, exchange_lane *lane, mr_error *err)
 {
     const tool_session *s = r->s;
@@ -105,6 +107,8 @@ static int open_lane(exchange_run *r, exchange_lane *lane, mr_error *err)
     cfg.leaves = s->parts.all;
     cfg.first = s->parts.first;
     cfg.wire = &wire;
+    cfg.nccl = mr_world_wire(lane->world.world) == MR_WIRE_NCCL;
+    cfg.check = check_world;
     return rc ? rc : mr_group_open(&lane->group, &cfg, err);
 }
 

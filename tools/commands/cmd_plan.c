@@ -1,6 +1,7 @@
 /* tools/commands/cmd_plan.c: `millrace plan DATA`: what would help, in numbers: a run is measured, and its
  * durations are replayed with other settings. */
 #include "tools/cli/exit.h"
+#include "tools/cli/output.h"
 #include "tools/cli/progress.h"
 #include "tools/commands/commands.h"
 #include "tools/plan/plan.h"
@@ -22,6 +23,16 @@ static int make(const plan_args *a, const plan_link *link, tool_session *s, mr_r
     return status;
 }
 
+/* Of sums by NCCL between processes nothing is measured before they run. */
+static int check_wire(const mr_world *world)
+{
+    if (!world || mr_world_size(world) < 2 || mr_world_wire(world) != MR_WIRE_NCCL) return EXIT_DONE;
+    if (mr_world_rank(world) == 0)
+        say("plan: the network between the GPUs of several processes is not measured: expected another wire "
+            "than nccl, or one process with --link RATE,LATENCY");
+    return EXIT_MISUSED;
+}
+
 static int run(const void *args)
 {
     plan_args all = *(const plan_args *)args, *a = &all;
@@ -36,6 +47,7 @@ static int run(const void *args)
     status = world_join(&world, &a->rank);
     s.world = world.world;
     all.shared.run.bad_list = world_own_file(&world, all.shared.run.bad_list, list, sizeof list);
+    if (status == EXIT_DONE) status = check_wire(world.world);
     if (status == EXIT_DONE) status = make(a, &link, &s, &record, &p);
     if (status == EXIT_DONE && world.first) {
         plan_advise(&p, a->shared.data);

@@ -7,7 +7,8 @@
  *
  * Each replica has a stream for it, so that the sum of one bucket runs while backward computes the next. A
  * sum is the same bits whether it is taken in pieces or at once. A single replica has nobody to tell: no
- * streams, no group. With other processes there is one even so. */
+ * streams, no group. With other processes there is one even so. Where NCCL sums between the processes,
+ * nothing passes the tap. */
 #include "train/run/exchange.h"
 #include "train/run/worker.h"
 
@@ -16,6 +17,7 @@ int mri_exchange_init(mri_exchange *x, mri_team *team, mr_exchange how, mr_trace
     const uint32_t n = team->count;
     int rc = MR_OK;
     *x = (mri_exchange){.team = team,
+                        .by_nccl = team->ranks.size > 1 && mr_world_wire(team->ranks.world) == MR_WIRE_NCCL,
                         .exchange_link_count = n,
                         .exchange_links = calloc(n, sizeof *x->exchange_links),
                         .streams = calloc(n, sizeof(mr_stream *)),
@@ -33,6 +35,8 @@ int mri_exchange_init(mri_exchange *x, mri_team *team, mr_exchange how, mr_trace
     const mr_wire wire = mri_tap_wire(&x->tap);
     mr_group_config cfg;
     mr_group_defaults(&cfg);
+    cfg.nccl = x->by_nccl;
+    cfg.check = mri_tap_check;
     cfg.streams = x->streams;
     cfg.count = n;
     cfg.leaves = team->parts.all;
@@ -40,6 +44,7 @@ int mri_exchange_init(mri_exchange *x, mri_team *team, mr_exchange how, mr_trace
     cfg.held = team->parts.of_device;
     cfg.wire = &wire;
     if (rc == MR_OK) rc = mr_group_open(&x->group, &cfg, err);
+    if (rc && x->by_nccl) mri_ranks_fail(&team->ranks, err); /* the others may wait inside of NCCL */
     mri_team_set_group(team, x->group);
     return rc;
 }
@@ -83,10 +88,10 @@ static int before_compute(mri_exchange *x, mr_error *err)
     return MR_OK;
 }
 
-/* The group exchanges an array with other processes next. */
+/* The group exchanges an array with other processes next, over the tap. */
 static int expect(mri_exchange *x, const mri_tap_work *work, mr_error *err)
 {
-    return x->team->ranks.size == 1 ? MR_OK : mri_tap_expect(&x->tap, work, err);
+    return x->team->ranks.size == 1 || x->by_nccl ? MR_OK : mri_tap_expect(&x->tap, work, err);
 }
 
 /* Floats [at, at + count) of the nodes that fold.h leaves in gradients and terms, or of their copies. */

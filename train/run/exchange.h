@@ -20,6 +20,7 @@ typedef struct mri_exchange {
     float **arrays;       /* of every replica, as the group takes them */
     mr_group *group;      /* NULL for one replica of one process */
     mri_tap tap;          /* the group's exchange with other processes */
+    bool by_nccl;         /* that goes from GPU to GPU */
     uint64_t batch;       /* global step of the next queued work, as the tap reports it */
     bool late_on_the_way; /* the compute streams do not wait yet for the newest sum */
     bool stats_differ;    /* running statistics have changed since replica 0's were last sent to all */

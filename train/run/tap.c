@@ -151,3 +151,5 @@ mr_wire mri_tap_wire(mri_tap *t)
 {
     return (mr_wire){t->wire.rank, t->wire.size, t, t->wire.exchange ? exchange : NULL};
 }
+
+int mri_tap_check(void *tap, mr_error *err) { return mr_world_check(((const mri_tap *)tap)->world, err); }

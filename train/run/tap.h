@@ -44,6 +44,8 @@ int mri_tap_init(mri_tap *t, mr_world *world, mr_exchange how, mr_trace *trace, 
 void mri_tap_fini(mri_tap *t); /* accepts a zeroed one */
 /* Copied by a group. Its context is t. */
 mr_wire mri_tap_wire(mri_tap *t);
+/* mr_group_config.check of such a group. */
+int mri_tap_check(void *tap, mr_error *err);
 /* The group is about to be asked for this. */
 int mri_tap_expect(mri_tap *t, const mri_tap_work *work, mr_error *err);
 

@@ -1,13 +1,13 @@
 /* kernels/cuda/host/cuda_group.c: sums and broadcasts between GPUs: of one process by NCCL, from one thread;
- * with GPUs of other processes through host memory (cuda_wire.c).
+ * with GPUs of other processes through host memory (cuda_wire.c), or by NCCL (cuda_across.c).
  *
  * One call queues one NCCL operation on every stream, inside one NCCL group, so that no stream waits for a
  * call that has not been made. A sum adds in f32 in the order of NCCL's rings or trees: the same bits on
  * every GPU, and in every run on the same GPUs, library and settings.
  *
  * What can go wrong:
- *   - NCCL notices an error while it runs (a link goes down): whoever waits on a device of the group looks
- *     for it (mri_cuda_comm_poll);
+ *   - NCCL notices an error while it runs (a link goes down), or a process is lost: whoever waits on a device
+ *     of the group looks for it (mri_cuda_comm_poll), and gives up a group with other processes;
  *   - one device never arrives: nothing ends by itself. mr_group_abort(), from any thread, marks every device
  *     as failed and then has NCCL end what runs;
  *   - a call fails half way: some streams have their part, others never will. The group aborts itself.
@@ -21,12 +21,13 @@
 struct cuda_group {
     pthread_mutex_t lock;
     pthread_cond_t idle;
-    bool busy;                   /* lock: a call is inside NCCL */
-    bool aborted;                /* lock */
-    struct mri_cuda_wire *wire;  /* NULL: no other processes */
-    bool by_nccl;                /* parts have communicators */
-    struct mri_cuda_comm *parts; /* base.count */
-    mr_group base;               /* last: ends in an array */
+    bool busy;                      /* lock: a call is inside NCCL */
+    bool aborted;                   /* lock */
+    struct mri_cuda_wire *wire;     /* NULL: no other processes, or by NCCL */
+    struct mri_cuda_across *across; /* by NCCL with other processes, or NULL */
+    bool by_nccl;                   /* parts have communicators */
+    struct mri_cuda_comm *parts;    /* base.count */
+    mr_group base;                  /* last: ends in an array */
 };
 
 static struct cuda_group *group_of(mr_group *g)
@@ -114,6 +115,21 @@ static struct cuda_group *new_group(mr_stream *const *streams, uint32_t count)
     return g;
 }
 
+static void end_group(void *group, const mr_error *why);
+
+/* With other processes. */
+static int open_across(struct cuda_group *g, const struct mri_group_plan *plan, mr_error *err)
+{
+    const int rc = mri_cuda_across_open(&g->across, plan, g->parts, err);
+    g->by_nccl = rc == MR_OK;
+    for (uint32_t i = 0; rc == MR_OK && i < g->base.count; i++) {
+        g->parts[i].end = end_group;
+        g->parts[i].group = g;
+        mri_cuda_comm_attach(&g->parts[i]);
+    }
+    return rc;
+}
+
 static int group_create(mr_group **out, const struct mri_group_plan *plan, mr_error *err)
 {
     mr_stream *const *const streams = plan->streams;
@@ -127,7 +143,8 @@ static int group_create(mr_group **out, const struct mri_group_plan *plan, mr_er
     g->by_nccl = by_nccl;
     if (by_nccl) rc = share_memory(g, err);
     if (!rc && by_nccl) rc = open_communicators(g, err);
-    if (!rc && others) rc = mri_cuda_wire_open(&g->wire, plan, err);
+    if (!rc && plan->nccl) rc = open_across(g, plan, err);
+    else if (!rc && others) rc = mri_cuda_wire_open(&g->wire, plan, err);
     if (rc) {
         free_group(g);
         return rc;
@@ -138,18 +155,19 @@ static int group_create(mr_group **out, const struct mri_group_plan *plan, mr_er
 
 /* ---- ending ---- */
 
-/* Together, because each of them may wait for the others. */
+/* Together, because each of them may wait for the others; but not those that do not block, whose end a group
+ * would put off. */
 static void close_communicators(struct cuda_group *g, bool abort)
 {
     const struct mri_cuda_api *api = api_of(g);
     for (uint32_t i = 0; i < g->base.count; i++) mri_cuda_comm_detach(&g->parts[i]);
-    api->ncclGroupStart();
+    if (!g->across) api->ncclGroupStart();
     for (uint32_t i = 0; i < g->base.count; i++) {
         if (abort) api->ncclCommAbort(g->parts[i].comm);
         else api->ncclCommDestroy(g->parts[i].comm);
         g->parts[i].comm = NULL;
     }
-    api->ncclGroupEnd();
+    if (!g->across) api->ncclGroupEnd();
 }
 
 /* With the lock held, given up while waiting: the call under way comes back, or patience ends. */
@@ -166,6 +184,7 @@ static void abort_because(struct cuda_group *g, const mr_error *why)
     pthread_mutex_lock(&g->lock);
     const bool first = !g->aborted && g->by_nccl;
     g->aborted = true;
+    if (g->across) mri_cuda_across_stop(g->across);
     if (first) wait_idle_locked(g);
     pthread_mutex_unlock(&g->lock);
     for (uint32_t i = 0; i < g->base.count; i++) {
@@ -179,6 +198,8 @@ static void abort_because(struct cuda_group *g, const mr_error *why)
     if (g->wire) mri_cuda_wire_give_up(g->wire);
 }
 
+static void end_group(void *group, const mr_error *why) { abort_because(group, why); }
+
 static void group_abort(mr_group *base)
 {
     const mr_error none = MR_ERROR_INIT;
@@ -189,9 +210,12 @@ static void group_destroy(mr_group *base)
 {
     struct cuda_group *g = group_of(base);
     bool failed = false;
+    for (uint32_t i = 0; g->by_nccl && i < base->count; i++) mri_cuda_comm_detach(&g->parts[i]);
     for (uint32_t i = 0; i < base->count; i++) failed |= g->parts[i].dev->failed != MR_OK;
+    if (g->across && !failed && !g->aborted) failed = mri_cuda_across_finish(g->across, NULL) != MR_OK;
     if (g->by_nccl && !g->aborted) close_communicators(g, failed);
     mri_cuda_wire_close(g->wire);
+    mri_cuda_across_close(g->across);
     free_group(g);
 }
 
@@ -260,6 +284,9 @@ static int check_each(struct cuda_group *g, const char *what, mr_error *err)
 static int queue(struct cuda_group *g, const struct exchange *x, float *const *values, const char *what,
                  mr_error *err)
 {
+    if (g->across)
+        return x->sum ? mri_cuda_across_sum(g->across, values, x->count, err)
+                      : mri_cuda_across_broadcast(g->across, values, x->count, x->root, err);
     if (!g->wire) return mri_cuda_check_nccl(g->parts[0].dev, call_all(g, x, values), what, err);
     return x->sum ? mri_cuda_wire_sum(g->wire, values, x->count, err)
                   : mri_cuda_wire_broadcast(g->wire, values, x->count, x->root, err);
@@ -285,7 +312,7 @@ static int group_sum_async(mr_group *g, float *const *values, uint64_t count)
 {
     const struct exchange x = {.sum = true, .count = count};
     float *last[MRI_MAX_REPLICAS] = {NULL};
-    if (group_of(g)->wire) return exchange(group_of(g), &x, values);
+    if (group_of(g)->wire || group_of(g)->across) return exchange(group_of(g), &x, values);
     for (uint32_t i = 0; i < g->count; i++) {
         const uint32_t end = g->plan.node_at[i + 1] - 1;
         last[i] = values[end];

@@ -18,6 +18,7 @@
  *   cuda_event.c    events
  *   cuda_graph.c    recording
  *   cuda_wire.c     sums with other processes, through the memory of the host
+ *   cuda_across.c   the same by NCCL, from GPU to GPU
  *   cuda_group.c    NCCL
  *
  * All GPU work is queued on a stream; only functions that are documented to wait do so. A thread that calls
@@ -49,7 +50,13 @@ struct mri_cuda_anchors {
 struct mri_cuda_comm {
     ncclComm_t comm;
     struct mri_cuda_device *dev;
-    struct mri_cuda_comm *next; /* dev->lock */
+    struct mri_cuda_comm *next; /* comm.c's lock */
+    /* with other processes: as mr_group_config.check, and what ends the group. NULL: none */
+    int (*check)(void *context, mr_error *err);
+    void *context;
+    void (*end)(void *group, const mr_error *why);
+    void *group;
+    _Atomic uint64_t noticed_ns; /* when NCCL first reported an error; 0: never */
 };
 
 typedef struct mri_cuda_device {
@@ -69,7 +76,7 @@ typedef struct mri_cuda_device {
     pthread_mutex_t lock;
     struct mri_cuda_anchors anchors;
     _Atomic uint64_t anchored_ns; /* host's clock when the newest anchor was queued */
-    struct mri_cuda_comm *comms;  /* lock: of the groups this device is in */
+    struct mri_cuda_comm *comms;  /* comm.c's lock: of the groups this device is in */
     _Atomic uint32_t comm_count;
     _Atomic int failed; /* first error, 0 while well: a GPU that failed once stays failed */
     mr_error error;     /* lock */
@@ -135,8 +142,12 @@ void mri_cuda_drain(mri_cuda_device *dev, CUstream stream);
 
 void mri_cuda_comm_attach(struct mri_cuda_comm *part);
 void mri_cuda_comm_detach(struct mri_cuda_comm *part);
-/* What NCCL noticed by itself, kept in the device. */
+/* What NCCL noticed by itself, kept in the device. With other processes: what they have noticed, too; then
+ * the group ends here. */
 void mri_cuda_comm_poll(mri_cuda_device *dev);
+/* MR_OK, or the reason to end a part's group: a lost process, or NCCL's error `found` once it is clear that
+ * no process is lost. */
+int mri_cuda_comm_judge(struct mri_cuda_comm *part, ncclResult_t found, mr_error *err);
 
 /* ---- groups whose other devices are in other processes (cuda_wire.c) ---- */
 
@@ -153,6 +164,24 @@ void mri_cuda_wire_give_up(struct mri_cuda_wire *w);
 int mri_cuda_wire_sum(struct mri_cuda_wire *w, float *const *values, uint64_t count, mr_error *err);
 int mri_cuda_wire_broadcast(struct mri_cuda_wire *w, float *const *values, uint64_t count, uint32_t root,
                             mr_error *err);
+
+/* ---- groups whose other devices are in other processes, by NCCL (cuda_across.c) ---- */
+
+struct mri_cuda_across;
+
+/* Gives each of the plan's devices its part's communicator. Blocks until every process has come so far. */
+int mri_cuda_across_open(struct mri_cuda_across **out, const struct mri_group_plan *plan,
+                         struct mri_cuda_comm *parts, mr_error *err);
+/* Calls under way return, and later ones fail. Any thread. */
+void mri_cuda_across_stop(struct mri_cuda_across *a);
+/* The last calls are over in all processes: the communicators may be destroyed. Else MR_E...: they must be
+ * aborted. */
+int mri_cuda_across_finish(struct mri_cuda_across *a, mr_error *err);
+void mri_cuda_across_close(struct mri_cuda_across *a); /* without communicators; accepts NULL */
+/* As mr_group_sum_async() and mr_group_broadcast_async(). */
+int mri_cuda_across_sum(struct mri_cuda_across *a, float *const *values, uint64_t count, mr_error *err);
+int mri_cuda_across_broadcast(struct mri_cuda_across *a, float *const *values, uint64_t count, uint32_t root,
+                              mr_error *err);
 
 /* ---- for struct mri_backend ---- */
 

@@ -8,7 +8,8 @@
  *   libcuda.so.1        the driver; needed for anything
  *   libcublas.so.13     products of matrices     } opened with the first device too: a machine that lacks one
  *   libcudnn.so.9       convolutions             } of them says so at the start, not in the middle of a run
- *   libnccl.so.2        sums between devices; opened by the first group of more than one device
+ *   libnccl.so.2        sums between devices; opened by the first group of more than one device, or of
+ *                       several processes that use it
  *
  * They are looked for where the system looks, then in the folders of MILLRACE_CUDA_PATH (separated by ':'),
  * then in /usr/local/cuda/lib64. */
@@ -49,7 +50,8 @@
 
 #define MRI_NCCL_CALLS(X) \
     X(ncclGetVersion) X(ncclGetErrorString) X(ncclCommInitAll) X(ncclCommDestroy) X(ncclCommAbort) \
-    X(ncclCommGetAsyncError) X(ncclGroupStart) X(ncclGroupEnd) X(ncclAllReduce) X(ncclBroadcast)
+    X(ncclCommGetAsyncError) X(ncclGroupStart) X(ncclGroupEnd) X(ncclAllReduce) X(ncclBroadcast) \
+    X(ncclGetUniqueId) X(ncclCommInitRankConfig) X(ncclCommFinalize) X(ncclSend) X(ncclRecv)
 
 /* clang-format on */
 

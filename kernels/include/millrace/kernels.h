@@ -782,12 +782,22 @@ typedef struct mr_group_config {
     const uint32_t *held;   /* number of leaves per device, 1 or more; leaves are consecutive in the order of
                                devices. NULL: one per device */
     const mr_wire *wire;    /* copied; its context must outlive the group. NULL: one process */
+    /* With other processes: sums go between GPUs by NCCL, which runs on the streams; the wire carries only
+     * the messages by which the processes find each other. cuda only (else MR_EUNSUPPORTED). Default false:
+     * sums go through host memory and the wire. */
+    bool nccl;
+    /* With nccl, required: returns MR_OK while all processes are there, else why not, with wire->context.
+     * Threads that wait for the streams call it every few milliseconds, and end the group's work when it
+     * fails. It must not block. */
+    int (*check)(void *context, mr_error *err);
 } mr_group_config;
 
 static inline void mr_group_defaults(mr_group_config *cfg);
 
-/* Open a group. MR_EUNSUPPORTED: two devices are replicas on the same GPU, and there is no other process.
- * With a wire all processes open their groups at the same time. */
+/* Open a group. MR_EUNSUPPORTED: two devices are replicas on the same GPU, and there is no other process, or
+ * NCCL is used; NCCL is missing, or of another version than in process 0. With a wire all processes open
+ * their groups at the same time; where NCCL cannot be used in one of them all fail, the others with MR_EPEER.
+ */
 MR_API int mr_group_open(mr_group **out, const mr_group_config *cfg, mr_error *err);
 /* Open a group of one process with one leaf per device. */
 MR_API int mr_group_create(mr_group **out, mr_stream *const *streams, uint32_t count, mr_error *err);
@@ -795,9 +805,10 @@ MR_API void mr_group_destroy(mr_group *g); /* accepts NULL; nothing queued may u
 /* Queue the sum of all leaves on every stream. values: the arrays (count floats each) of the first device's
  * nodes (in the order of mr_sum_cover()), then the second device's, ... The LAST array of each device becomes
  * the sum of all leaves, the same bits on every device; the other arrays are undefined afterwards. cpu adds
- * in the order of the tree, and so does cuda with other processes, in host memory. cuda in one process adds
- * each device's nodes, then sums by NCCL: the same bits in every run on the same GPUs, links, library and
- * settings. A single node that is the whole tree is unchanged. */
+ * in the order of the tree, and so does cuda with other processes, in host memory. cuda in one process, and
+ * with mr_group_config.nccl, adds each device's nodes, then sums by NCCL: the same bits in every run on the
+ * same GPUs, links, library and settings; with nccl and deterministic devices NCCL carries the values, and
+ * the GPUs add them in the order of the tree. A single node that is the whole tree is unchanged. */
 MR_API int mr_group_sum_async(mr_group *g, float *const *values, uint64_t count);
 /* Queue a broadcast: values[i], one array per device, becomes values[root] (of the first process, if there
  * are several). */

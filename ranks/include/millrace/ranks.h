@@ -72,6 +72,8 @@ typedef enum mr_wire_choice {
     MR_WIRE_AUTO = 0, /* shared memory between ranks of one machine, TCP between machines */
     MR_WIRE_TCP,      /* TCP everywhere */
     MR_WIRE_SHM,      /* shared memory everywhere, else mr_world_open() fails */
+    MR_WIRE_NCCL, /* sums of gradients from GPU to GPU by NCCL (mr_group_config.nccl); the calls of the world
+                     itself as with MR_WIRE_AUTO */
 } mr_wire_choice;
 
 typedef struct mr_world_config {
@@ -160,9 +162,11 @@ typedef enum mr_guard {
 MR_API mr_guard mr_world_guard(const mr_world *w);
 /* Return true when the data of calls is encrypted (mr_world_config.tls). False for a world of one. */
 MR_API bool mr_world_encrypts(const mr_world *w);
-/* Return the wires in use between any ranks: "tcp", "shm" or "shm and tcp"; "" for a world of one. The same
- * on all ranks. */
+/* Return the wires in use between any ranks: "tcp", "shm" or "shm and tcp"; "nccl" with MR_WIRE_NCCL; "" for
+ * a world of one. The same on all ranks. */
 MR_API const char *mr_world_wires(const mr_world *w);
+/* Return mr_world_config.wire. */
+MR_API mr_wire_choice mr_world_wire(const mr_world *w);
 /* Return, once, a line that says why ranks of one machine use TCP although MR_WIRE_AUTO was set. False: there
  * is no such line, or it was returned before. Any thread. */
 MR_API bool mr_world_wire_note(mr_world *w, char *text, size_t text_bytes);
@@ -197,6 +201,9 @@ MR_API int mr_world_barrier(mr_world *w, uint32_t channel, mr_error *err);
  * other calls; repeated calls are harmless. Returns when the message is on its way. */
 MR_API void mr_world_abort(mr_world *w, const mr_error *why);
 
+/* Return MR_OK while the world lives, else MR_EPEER with the text that its calls return from now on. Does not
+ * wait. Any thread. */
+MR_API int mr_world_check(mr_world *w, mr_error *err);
 /* Return true when the world has ended for another reason than mr_world_abort() on this rank. *rank: the rank
  * at fault. Any thread. */
 MR_API bool mr_world_was_lost(const mr_world *w, uint32_t *rank);

@@ -1,5 +1,5 @@
 # Several processes with emulated GPUs: the weights of one, whoever has which GPUs; the GPUs of a host dealt to its processes; one
-# that dies ends the others.
+# that dies ends the others. The same with sums by NCCL.
 . "$(dirname "$0")/../lib.sh"
 . "$here/gpu/gpus.sh"
 . "$here/ranks/together.sh"
@@ -25,6 +25,50 @@ for how in "3 cuda" "2 cuda:all" "2 cuda:2,0" "3 cuda:1"; do
     done
 done
 
+# NCCL between the processes, in the order of the tree; shares that do not make one node each
+for how in "1 3 cuda" "2 3 cuda" "3 2 cuda:all" "4 2 cuda:all"; do
+    ranks=${how#* }
+    MILLRACE_EMU_SEED=${how%% *} together 0 "${ranks% *}" "$@" --devices "${how##* }" --wire nccl
+    equal "$(text weights)" "$expected"
+    equal "$(sed -n 's/.*"wire": "\([^"]*\)".*/\1/p' out)" nccl
+done
+run 0 "$@" --devices cuda:0 --quiet --parts 5 --batch 10
+uneven=$(text weights)
+together 0 2 "$@" --devices cuda:all --wire nccl --parts 5 --batch 10 --bucket 64K
+equal "$(text weights)" "$uneven"
+
+# in NCCL's order: another rounding
+loss_of() { sed -n 's/.*"event": "epoch".*"loss": \([-+0-9.einfa]*\),.*/\1/p' out; }
+together 0 3 "$@" --devices cuda --wire nccl
+loss_of >loss.tree
+set -- train digits --model mnist-cnn --batch 12 --parts 6 --seed 3 --epochs 1 --val none --json
+together 0 3 "$@" --devices cuda --wire nccl
+loss_of | paste loss.tree - | awk '!($1 > 0 && ($1 - $2) ^ 2 < ($1 * 1e-3) ^ 2) { exit 1 }' ||
+    fail "$last: loss $(loss_of), in the order of the tree $(cat loss.tree)"
+set -- "$@" --deterministic
+
+# what cannot be: all say it, and nobody waits
+together 1 3 "$@" --devices cuda:1 --wire nccl
+err_has "ranks 0 and 1 compute on the same GPU, and NCCL wants each GPU of a run once"
+together 1 2 "$@" --devices cpu:1 --wire nccl; err_has "NCCL sums between GPUs only"
+together 1 2 "$@" --devices cuda --wire nccl --exchange bf16; err_has "wire nccl sums in f32 only"
+together 2 2 plan digits --model mnist-cnn --batch 12 --seconds 0.1 --devices cuda --wire nccl; err_has "is not measured"
+mkdir without
+for library in libcuda.so.1 libcublas.so.13 libcudnn.so.9; do ln -s "$LD_LIBRARY_PATH/$library" without; done
+ln -s "$LD_LIBRARY_PATH/../../cuda/old/libcuda.so.1" without/libnccl.so.2
+cat >lacking <<'EOF'
+#!/bin/sh
+[ "$RANK" -ne 1 ] || LD_LIBRARY_PATH=$PWD/without
+exec "$REAL_MILLRACE" "$@"
+EOF
+chmod +x lacking
+REAL_MILLRACE=$millrace
+export REAL_MILLRACE
+millrace=$PWD/lacking
+together 1 3 "$@" --devices cuda --wire nccl
+err_has "rank 0: "; err_has "rank 1 cannot use wire nccl: "; err_has "libnccl.so.2"
+millrace=$REAL_MILLRACE
+
 # cuda and cuda:all alone: the first, and all
 for how in "cuda 1" "cuda:all 3"; do
     run 0 "$@" --devices "${how% *}"
@@ -42,8 +86,6 @@ export CUDA_VISIBLE_DEVICES
 exec "$REAL_MILLRACE" "$@"
 EOF
 chmod +x seeing
-REAL_MILLRACE=$millrace
-export REAL_MILLRACE
 millrace=$PWD/seeing
 SEES_0=1,0 SEES_1=2
 export SEES_0 SEES_1
@@ -55,13 +97,35 @@ together "1 2" 2 "$@" --devices cuda
 err_has "1 of them the same: give each the same or its own (CUDA_VISIBLE_DEVICES)"
 millrace=$REAL_MILLRACE
 
-# one dies in the middle
-start 3 "$@" --devices cuda --epochs 100000
-pid=${pids# }
-first=${pid%% *}
-pid=${pid#* }
-shows "$first" '"event": "epoch"' out.0 || fail "$last: no epoch was over"
-kill -9 "${pid%% *}"
-ended "1 137"
-err_has "rank 1"
+# one dies in the middle; of those that sum by NCCL without and with a message of NCCL; the others go on, too
+lose_rank_1() {
+    pid=${pids# }
+    first=${pid%% *}
+    pid=${pid#* }
+    shows "$first" '"event": "epoch"' out.0 || fail "$last: no epoch was over"
+    kill -9 "${pid%% *}"
+}
+for how in "auto none" "nccl none" "nccl report"; do
+    export MILLRACE_EMU_PEER_LOST="${how#* }"
+    start 3 "$@" --devices cuda --epochs 100000 --wire "${how% *}"
+    lose_rank_1
+    ended "1 137"
+    err_has "rank 1 (host "
+done
+run 0 "$@" --devices cuda:0 --quiet --epochs 8
+expected=$(text weights)
+rm -f out.*
+start 3 "$@" --devices cuda --wire nccl --elastic 2:3 --epochs 8
+victim=$(echo "$pids" | awk '{print $2}')
+while runs "$victim" && ! cat out.* | grep -q '"event": "epoch"'; do sleep 0.02; done
+kill -9 "$victim"
+for pid in $pids; do
+    wait "$pid"
+    got=$?
+    [ "$pid" = "$victim" ] || equal "$got" 0
+done
+cat out.* | grep '"event": "train"' >out
+cat err.* >err
+equal "$(text weights)" "$expected"
+grep -q '"event": "world"' out.* || fail "$last: nobody has lost a process"
 finish

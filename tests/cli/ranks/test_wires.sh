@@ -53,7 +53,7 @@ of_rank() { [ "$1" -eq 1 ] && echo --wire tcp; }
 together 1 2 train d "$@"
 err_has "has wire tcp, rank 0 (host "; err_has "has wire auto: give all ranks the same"
 of_rank() { :; }
-run 2 train d --wire pigeon; err_has "expected one of auto, tcp, shm; found 'pigeon'"
+run 2 train d --wire pigeon; err_has "expected one of auto, tcp, shm, nccl; found 'pigeon'"
 
 # the trace has the spans of the exchange over shared memory, too
 together 0 3 train d "$@" --wire shm --trace all.json
@@ -100,6 +100,6 @@ run 0 bench exchange --sizes 64K --rounds 1 --json
 equal "$(number ranks)" 1
 run 2 bench exchange --sizes 64K,x; err_has "sizes"
 run 2 bench exchange --sizes 1; err_has "sizes"
-run 2 bench exchange --wires tcp,pigeon; err_has "expected one of auto, tcp, shm; found 'pigeon'"
+run 2 bench exchange --wires tcp,pigeon; err_has "expected one of auto, tcp, shm, nccl; found 'pigeon'"
 run 2 bench exchange --sizes 1K,1K,1K,1K,1K,1K,1K,1K,1K,1K,1K,1K,1K,1K,1K,1K,1K; err_has "more than 16"
 finish
