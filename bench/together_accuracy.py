@@ -4,7 +4,8 @@
 usage: bench/together_accuracy.py MILLRACE TRAIN TEST [--seeds 1,2,3] [--only TEXT] [--out FILE]
 
 TRAIN and TEST are CIFAR-10. Two processes train mnist-cnn on a fifth of TRAIN for three epochs, in batches of 64 cut into four shares, with
-momentum 0.9 and a rate of 0.01. Printed for each way: training loss, test loss and test accuracy of each seed, and their means.
+momentum 0.9 and a rate of 0.01; with ps a third process serves the parameters.
+Printed for each way: training loss, test loss and test accuracy of each seed, and their means.
 """
 import argparse
 import json
@@ -19,6 +20,9 @@ WAYS = {
     "average:8, outer 0.7, 0.9": ["--sync", "average:8", "--outer-lr", "0.7", "--outer-momentum", "0.9"],
     "independent": ["--sync", "independent"],
     "delayed": ["--sync", "delayed"],
+    "ps": ["--sync", "ps"],
+    "ps-async:1": ["--sync", "ps-async:1"],
+    "ps-async:8": ["--sync", "ps-async:8"],
     "bf16": ["--exchange", "bf16"],
     "f16": ["--exchange", "f16"],
     "int8": ["--exchange", "int8"],
@@ -31,12 +35,13 @@ def train(args, way, seed):
                "--batch", "64", "--epochs", "3", "--parts", "4", "--seed", str(seed), "--optimizer", "momentum", "--lr", "0.01",
                "--devices", "cpu:1", "--json", "--quiet", *WAYS[way]]
     job = "accuracy%d" % os.getpid()
-    ranks = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True,
-                              env=dict(os.environ, RANK=str(r), WORLD_SIZE="2", MILLRACE_MEET="127.0.0.1", MILLRACE_JOB=job)) for r in (0, 1)]
+    size = 3 if way.startswith("ps") else 2  # the first one is the server
+    env = dict(os.environ, WORLD_SIZE=str(size), MILLRACE_MEET="127.0.0.1", MILLRACE_JOB=job)
+    ranks = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(env, RANK=str(r))) for r in range(size)]
     out = [p.communicate()[0] for p in ranks]
     if any(p.returncode for p in ranks):
         raise SystemExit("%s: exit %s" % (" ".join(command), [p.returncode for p in ranks]))
-    end = json.loads(out[0].splitlines()[-1])
+    end = json.loads("".join(out).splitlines()[-1])
     return end["loss"], end["val_loss"], end["val_accuracy"]
 
 

@@ -1,10 +1,12 @@
 /* ranks/world.c: the public calls of a world: its parts opened in order, and what each call transfers. */
+#include <netdb.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/abi.h"
 #include "base/handle.h"
+#include "ranks/address.h"
 #include "ranks/meet.h"
 #include "ranks/wires.h"
 
@@ -14,13 +16,16 @@ struct mr_world {
     uint32_t process; /* that opened it (base/handle.h) */
     uint32_t rank, size;
     char (*hosts)[MRI_WIRE_HOST_BYTES];
+    char (*addresses)[MRI_ADDRESS_BYTES]; /* address.h */
     mri_pulse *pulse;
     mri_channel *channels[MR_WORLD_CHANNELS];
     mr_guard guard;
     bool encrypts;
-    mr_wire_choice wire;
     mri_wires wires;
     atomic_bool note_given;
+    double meet_s, silence_s;
+    mr_wire_choice wire;
+    bool tls;
     mri_door door; /* who was turned away while the ranks met */
 };
 
@@ -61,6 +66,18 @@ static int check_settings(const mr_world_config *c, mr_error *err)
     return MR_OK;
 }
 
+/* Of rank 0 the text by which the others found it. */
+static void keep_address(mr_world *w, const mri_meeting *m, uint32_t rank)
+{
+    char *out = w->addresses[rank];
+    struct sockaddr_storage to;
+    const bool own = rank == w->rank && !m->place.this_host_only;
+    snprintf(out, MRI_ADDRESS_BYTES, "%.255s", own ? m->host : m->place.host);
+    if (rank == 0 || rank == w->rank) return;
+    const socklen_t bytes = mri_wire_seat_to(&m->seats[rank], &to);
+    (void)getnameinfo((const struct sockaddr *)&to, bytes, out, MRI_ADDRESS_BYTES, NULL, 0, NI_NUMERICHOST);
+}
+
 static int meet(mr_world *w, const mr_world_config *cfg, int *fds, mri_seal *seals, mr_error *err)
 {
     mri_meeting m;
@@ -69,7 +86,7 @@ static int meet(mr_world *w, const mr_world_config *cfg, int *fds, mri_seal *sea
     rc = cfg->rank == 0 ? mri_meet_as_host(&m, err) : mri_meet_as_guest(&m, err);
     if (rc == MR_OK) rc = mri_mesh_join(&m, fds, seals, err);
     for (uint32_t r = 0; rc == MR_OK && r < cfg->size; r++)
-        memcpy(w->hosts[r], m.seats[r].host, sizeof *w->hosts);
+        memcpy(w->hosts[r], m.seats[r].host, sizeof *w->hosts), keep_address(w, &m, r);
     w->encrypts = m.tls;
     w->guard = m.secret.set ? MR_GUARD_SECRET : m.place.this_host_only ? MR_GUARD_HOST : MR_GUARD_NONE;
     mri_door_take(&w->door, &m.door);
@@ -100,12 +117,14 @@ static int open_world(mr_world *w, const mr_world_config *cfg, mr_error *err)
 {
     w->rank = cfg->rank;
     w->size = cfg->size;
-    w->wire = cfg->wire;
+    w->meet_s = cfg->meet_s, w->silence_s = cfg->silence_s;
+    w->wire = cfg->wire, w->tls = cfg->tls;
     w->guard = MR_GUARD_HOST; /* a world of one opens no socket */
     w->hosts = calloc(cfg->size, sizeof *w->hosts);
+    w->addresses = calloc(cfg->size, sizeof *w->addresses);
     int *fds = malloc(MRI_LANES * (size_t)cfg->size * sizeof *fds), rc = MR_OK;
     mri_seal *seals = calloc(cfg->size, sizeof *seals);
-    if (!w->hosts || !fds || !seals)
+    if (!w->hosts || !w->addresses || !fds || !seals)
         rc = mr_error_set(err, MR_ENOMEM, "no memory for a world of %u ranks", cfg->size);
     for (size_t k = 0; rc == MR_OK && k < MRI_LANES * (size_t)cfg->size; k++) fds[k] = -1;
     if (rc == MR_OK && cfg->size > 1) rc = meet(w, cfg, fds, seals, err);
@@ -140,6 +159,7 @@ void mr_world_close(mr_world *w)
     mri_pulse_close(w->pulse); /* the farewell first: what ends without it is lost */
     for (uint32_t c = 0; c < MR_WORLD_CHANNELS; c++) mri_channel_close(w->channels[c]);
     mri_door_fini(&w->door);
+    free(w->addresses);
     free(w->hosts);
     free(w);
 }
@@ -163,6 +183,19 @@ bool mr_world_wire_note(mr_world *w, char *text, size_t text_bytes)
 const char *mr_world_host(const mr_world *w, uint32_t rank)
 {
     return w && rank < w->size ? w->hosts[rank] : "";
+}
+
+void mri_world_address(const mr_world *w, uint32_t rank, char out[MRI_ADDRESS_BYTES])
+{
+    snprintf(out, MRI_ADDRESS_BYTES, "%s", rank < w->size ? w->addresses[rank] : "");
+}
+
+mr_world_config mri_world_settings(const mr_world *w)
+{
+    mr_world_config cfg = defaults;
+    cfg.meet_s = w->meet_s, cfg.silence_s = w->silence_s;
+    cfg.wire = w->wire, cfg.tls = w->tls;
+    return cfg;
 }
 
 /* ---- calls ---- */

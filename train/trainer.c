@@ -200,6 +200,16 @@ static int queue_delayed_step(mr_trainer *t, const mri_flight *f, const mr_batch
     return rc ? rc : mri_exchange_send_late(&t->exchange, err);
 }
 
+/* The servers update, with the gradients of this process. */
+static int queue_served_step(mr_trainer *t, const mri_flight *f, const mr_batch *b,
+                             const mr_update_desc *update, mr_error *err)
+{
+    int rc = queue_first_parts(t, 0, b, err);
+    if (rc == MR_OK) rc = queue_bucket(t, f, b, 0, err);
+    if (rc == MR_OK) rc = mri_flight_summed(&t->flights, f, err);
+    return rc ? rc : mri_served_step(&t->served, update, t->updates - 1, err);
+}
+
 static int queue_step(mr_trainer *t, const mri_flight *f, const mr_batch *b, mr_error *err)
 {
     const uint32_t buckets = bucket_count(t);
@@ -273,6 +283,14 @@ int mri_trainer_leave(mr_trainer *t, const char *call, int rc, mr_error *err)
     return rc;
 }
 
+uint64_t mr_trainer_staleness(const mr_trainer *t, double *mean, uint64_t *most)
+{
+    const mri_reply told = t ? t->served.told : (mri_reply){0};
+    if (mean) *mean = told.gradients ? (double)told.stale_sum / (double)told.gradients : 0;
+    if (most) *most = told.stale_most;
+    return told.gradients;
+}
+
 void mr_trainer_bucket_tuning_sized(const mr_trainer *t, mr_bucket_tuning *out)
 {
     const mri_bucket_tuner none = {.done = true}, *b = t ? &t->buckets : &none;
@@ -342,6 +360,16 @@ static bool is_peeked_at(const mr_trainer *t)
            (t->peek_steps > 0 && update % t->peek_steps == 0);
 }
 
+/* Where workers do not wait for each other: the error of a lost one. */
+static int find_lost(mr_trainer *t, mr_error *err)
+{
+    uint32_t rank = 0;
+    mr_error why = MR_ERROR_INIT;
+    if (!mr_world_was_lost(t->cfg.world, &rank)) return MR_OK;
+    const int rc = mr_world_barrier(t->cfg.world, MRI_RANKS_HOST, &why);
+    return rc ? mri_team_fail(&t->team, &why, err) : MR_OK;
+}
+
 /* All processes are at this batch; *counted: samples of all that count; *waited: until they were. */
 static int beat(mr_trainer *t, const mr_batch *b, bool training, uint32_t *counted, mri_interval *waited,
                 mr_error *err)
@@ -356,6 +384,12 @@ static int beat(mr_trainer *t, const mr_batch *b, bool training, uint32_t *count
                            .counted = b->counted,
                            .training = training};
     waited->from_ns = mri_now_ns();
+    if (training && t->served.request.async) { /* each at a batch of its own */
+        *counted = t->team.ranks.size > 1 && b->all_count ? b->all_count : b->counted;
+        *waited = (mri_interval){t->served.from_ns, t->served.to_ns};
+        t->team.ranks.keep = false;
+        return find_lost(t, err);
+    }
     const int rc = mri_ranks_beat(&t->team.ranks, &mine, counted, &why);
     waited->to_ns = mri_now_ns();
     return rc ? mri_team_fail(&t->team, &why, err) : MR_OK;
@@ -414,7 +448,7 @@ static int train_step(mr_trainer *t, const mr_batch *batch, mr_error *err)
         if (rc) return rc;
     }
     if (rc) return mr_error_set(err, rc, "the update's constants make no sense");
-    rc = queue_step(t, f, batch, err);
+    rc = t->served.crew ? queue_served_step(t, f, batch, &update, err) : queue_step(t, f, batch, err);
     for (uint32_t r = 0; rc == MR_OK && r < t->team.count; r++) {
         rc = mri_replica_behind_update(&t->team.replicas[r], t->updates);
         if (rc) rc = mri_team_queue_failed(&t->team, r, rc, "an average", err);
@@ -453,6 +487,7 @@ int mr_trainer_forward(mr_trainer *t, const mr_batch *batch, mr_error *err)
     uint32_t counted = 0;
     int rc = check_batch(t, batch, err);
     if (rc == MR_OK) rc = beat(t, batch, false, &counted, &waited, err);
+    if (rc == MR_OK) rc = mri_served_read(&t->served, err);
     if (rc == MR_OK) rc = mri_exchange_stats(&t->exchange, err);
     if (rc == MR_OK) rc = mri_split_exchange_stats(&t->split, err);
     if (rc == MR_OK) rc = mri_flight_begin(&t->flights, batch, counted, waited, false, &f, err);

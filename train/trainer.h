@@ -25,6 +25,7 @@
 
 #include "train/goal.h"
 #include "train/run/run.h"
+#include "train/served/served.h"
 #include "train/state/run_folder.h"
 
 /* The first batch that was not trained on. */
@@ -52,12 +53,19 @@ typedef struct mri_run_state {
     mri_goal goal;
 } mri_run_state;
 
+/* Layers that are not trained. */
+typedef struct mri_frozen {
+    char *text;   /* cfg's, or NULL */
+    bool *layers; /* by layer; NULL: none is */
+} mri_frozen;
+
 struct mr_trainer {
     uint32_t process;      /* that opened it (base/handle.h) */
     mr_trainer_config cfg; /* devices: the team's copy */
     mri_team team;
     mri_exchange exchange;
-    mri_split split; /* with cfg.place: stages; team and exchange are the first one's */
+    mri_served served; /* with cfg.crew */
+    mri_split split;   /* with cfg.place: stages; team and exchange are the first one's */
     mri_flights flights;
     mri_tensors tensors;
     mri_bucket_tuner buckets; /* with cfg.tune_buckets and in the first process, else done */
@@ -65,13 +73,12 @@ struct mr_trainer {
     mri_link_speed link;      /* between the processes, of training */
     mr_stream **streams;      /* of the team, one for each part */
 
-    uint64_t updates;     /* done, or queued */
-    uint32_t counted;     /* samples of the newest training batch that count, of all processes */
-    uint64_t peek_steps;  /* the sums are also read at this interval of updates; 0: seldom (trainer.c) */
-    bool shares_differ;   /* shares have trained weights of their own since the newest average */
-    mr_loss_scale scale;  /* f16: as last read from replica 0 */
-    char *freeze;         /* cfg's, or NULL */
-    bool *frozen;         /* by layer; NULL: none is */
+    uint64_t updates;    /* done, or queued */
+    uint32_t counted;    /* samples of the newest training batch that count, of all processes */
+    uint64_t peek_steps; /* the sums are also read at this interval of updates; 0: seldom (trainer.c) */
+    bool shares_differ;  /* shares have trained weights of their own since the newest average */
+    mr_loss_scale scale; /* f16: as last read from replica 0 */
+    mri_frozen frozen;
     float *class_weights; /* cfg's, or NULL */
     char note[1024];      /* something to tell, once; empty: nothing */
 

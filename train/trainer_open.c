@@ -122,6 +122,19 @@ static int check_sync(const mr_trainer_config *cfg, mr_error *err)
             "exchange: 1bit sends no zeros, and frozen layers need gradients of zero: expected "
             "f32, bf16, f16 or int8 with freeze");
     if (cfg->inference || cfg->sync == MR_SYNC_EACH) return MR_OK;
+    const uint32_t sync = cfg->sync & 255;
+    const bool served = sync == MR_SYNC_SERVERS || sync == MR_SYNC_SERVERS_ASYNC;
+    if (served && !cfg->crew)
+        return mr_error_set(
+            err, MR_EINVAL,
+            "sync: no process serves parameters: expected mr_trainer_config.crew (train: --sync ps on the "
+            "command line, in several processes)");
+    if (served && cfg->exchange != MR_EXCHANGE_F32)
+        return mr_error_set(err, MR_EINVAL, "exchange: servers take gradients in f32, the default");
+    if (served && mr_world_wire(cfg->world) == MR_WIRE_NCCL)
+        return mr_error_set(err, MR_EUNSUPPORTED,
+                            "wire: servers receive gradients through host memory: expected auto, tcp or shm, "
+                            "found nccl");
     if (cfg->sync == MR_SYNC_INDEPENDENT && cfg->exchange != MR_EXCHANGE_F32)
         return mr_error_set(err, MR_EINVAL,
                             "exchange: independent shares exchange nothing: expected f32, the default");
@@ -132,8 +145,9 @@ static int check_sync(const mr_trainer_config *cfg, mr_error *err)
                                                          : NULL;
     if (not_with)
         return mr_error_set(err, MR_EINVAL, "sync: %s not go with %s: leave one of them out",
-                            cfg->sync == MR_SYNC_DELAYED ? "gradients of the batch before do"
-                                                         : "weights of each share do",
+                            served                    ? "servers of parameters do"
+                            : sync == MR_SYNC_DELAYED ? "gradients of the batch before do"
+                                                      : "weights of each share do",
                             not_with);
     return MR_OK;
 }
@@ -198,8 +212,9 @@ static mri_replica_config replica_config(const mr_trainer_config *cfg, const mr_
                           .momentum = cfg->outer_momentum,
                           .all_parts = parts->all};
     if (r.local.on) r.together = true;
-    if (r.local.delayed) r.together = false;
-    if (r.local.on || r.local.delayed || (cfg->device_count == 1 && parts->count == parts->all))
+    const bool served = sync == MR_SYNC_SERVERS || sync == MR_SYNC_SERVERS_ASYNC;
+    if (r.local.delayed || served) r.together = false;
+    if (r.local.on || r.local.delayed || served || (cfg->device_count == 1 && parts->count == parts->all))
         r.bucket_bytes = 0; /* nobody waits for a part of the gradients */
     r.max_batch = cfg->batch / parts->all + (cfg->batch % parts->all != 0);
     memcpy(r.affine.mean, cfg->mean, sizeof r.affine.mean);
@@ -214,11 +229,11 @@ static int choose_bucket(mr_trainer *t, mr_error *err)
     const mri_plan *plan = &t->team.replicas[0].plan;
     const uint64_t bytes = plan->weight_floats * sizeof(float);
     const mri_replica_config *cfg = &t->team.replicas[0].cfg;
-    if (cfg->local.on || cfg->local.delayed)
+    if (cfg->local.on || cfg->local.delayed || t->cfg.crew)
         t->cfg.bucket_bytes = 0; /* gradients are not exchanged, or all at once */
     const bool chosen = t->cfg.bucket_bytes != MR_BUCKET_AUTO;
     if (!chosen) t->cfg.bucket_bytes = USUAL_BUCKET;
-    if (t->team.ranks.size == 1 || t->cfg.inference || cfg->local.apart ||
+    if (t->team.ranks.size == 1 || t->cfg.inference || cfg->local.apart || t->cfg.crew ||
         mr_world_wire(t->cfg.world) == MR_WIRE_NCCL)
         return MR_OK;
     const int rc = mri_link_speed_measure(&t->link, t->cfg.world, MRI_RANKS_SUMS, bytes, err);
@@ -237,11 +252,11 @@ static void begin_tuning(mr_trainer *t)
     uint64_t bytes[MRI_BUCKET_SIZES] = {t->cfg.bucket_bytes};
     uint32_t cuts[MRI_BUCKET_SIZES] = {rep->plan.bucket_count}, count = 1;
     const bool others = t->team.ranks.size > 1;
+    /* one bucket, or residuals, which belong to buckets */
+    const bool fixed = mri_trainer_is_local(t) || rep->cfg.local.delayed || t->cfg.crew ||
+                       t->cfg.exchange != MR_EXCHANGE_F32;
     const bool tunes = t->cfg.tune_buckets && (t->team.count > 1 || others) && t->team.ranks.rank == 0 &&
-                       !t->cfg.inference && t->split.count == 0 && !mri_trainer_is_local(t) &&
-                       !rep->cfg.local.delayed && t->cfg.exchange == MR_EXCHANGE_F32; /* residuals belong to
-                                                                                       * buckets
-                                                                                       */
+                       !t->cfg.inference && t->split.count == 0 && !fixed;
     const size_t tried = MRI_ARRAY_COUNT(sizes) - !others;
     t->bucket_bytes = t->cfg.bucket_bytes;
     for (size_t i = 0; tunes && i < tried && count < MRI_BUCKET_SIZES; i++) {
@@ -436,7 +451,7 @@ static int open_parts(mr_trainer *t, mr_error *err)
     int rc = t->cfg.place ? cut_network(t, first, err) : MR_OK;
     if (rc == MR_OK) rc = take_parts(&t->cfg, &parts, err);
     if (rc) return rc;
-    mri_replica_config replica = replica_config(&t->cfg, &parts, t->frozen);
+    mri_replica_config replica = replica_config(&t->cfg, &parts, t->frozen.layers);
     for (uint32_t k = 0; rc == MR_OK && k < t->cfg.net->input_count; k++)
         rc = place_field(t->cfg.net, k, t->cfg.fields, t->cfg.field_count, &replica.in.fields[k], err);
     t->cfg.fields = NULL;
@@ -456,6 +471,9 @@ static int open_parts(mr_trainer *t, mr_error *err)
     if (rc == MR_OK) rc = mri_exchange_init(&t->exchange, &t->team, t->cfg.exchange, t->cfg.trace, err);
     if (rc == MR_OK) rc = mri_flights_init(&t->flights, &t->team, t->cfg.watchdog_s, t->cfg.trace, err);
     if (rc == MR_OK) rc = open_stages(t, devices, &replica, err);
+    if (rc == MR_OK)
+        rc = mri_served_init(&t->served, t->cfg.crew, &t->team, (t->cfg.sync & 255) == MR_SYNC_SERVERS_ASYNC,
+                             t->cfg.sync >> 8, err);
     if (rc == MR_OK) rc = mri_tensors_init(&t->tensors, &t->team.replicas[0], err);
     if (rc == MR_OK) rc = mri_ranks_tell(&t->team.ranks, t->run.id, sizeof t->run.id, err);
     if (rc == MR_OK) rc = mri_replica_init_weights(&t->team.replicas[0], err);
@@ -479,15 +497,15 @@ static int take_frozen(mr_trainer *t, mr_error *err)
         return mr_error_set(err, MR_EINVAL,
                             "freeze \"%s\": expected at most %zu bytes, which a checkpoint has room for",
                             text, sizeof((mr_checkpoint_info *)0)->freeze - 1);
-    t->freeze = strdup(text);
-    t->frozen = calloc((size_t)net->layer_count + 1, sizeof *t->frozen);
-    if (!t->freeze || !t->frozen)
+    t->frozen.text = strdup(text);
+    t->frozen.layers = calloc((size_t)net->layer_count + 1, sizeof *t->frozen.layers);
+    if (!t->frozen.text || !t->frozen.layers)
         return mr_error_set(err, MR_ENOMEM, "no memory for a list of %u layers", net->layer_count);
-    t->cfg.freeze = t->freeze;
-    const int rc = mr_net_choose(net, text, t->frozen, err);
+    t->cfg.freeze = t->frozen.text;
+    const int rc = mr_net_choose(net, text, t->frozen.layers, err);
     if (rc) return rc;
     for (uint32_t at = 0; at < net->layer_count; at++)
-        if (net->layers[at].params > 0 && !t->frozen[at]) return MR_OK;
+        if (net->layers[at].params > 0 && !t->frozen.layers[at]) return MR_OK;
     return mr_error_set(err, MR_EINVAL,
                         "freeze \"%s\": these are all layers with parameters: nothing would be trained",
                         text);
@@ -521,6 +539,9 @@ int mr_trainer_open(mr_trainer **out, const mr_trainer_config *cfg, mr_error *er
     if (!t) return mr_error_set(err, MR_ENOMEM, "no memory for a trainer");
     t->process = mri_process();
     t->cfg = mine;
+    if (mine.inference ||
+        ((mine.sync & 255) != MR_SYNC_SERVERS && (mine.sync & 255) != MR_SYNC_SERVERS_ASYNC))
+        t->cfg.crew = NULL;
     t->cfg.update.lr = mine.schedule.lr; /* checkpoints store it */
     t->run.best_val_loss = INFINITY;
     mri_run_draw(t->run.id);
@@ -560,14 +581,15 @@ void mr_trainer_close(mr_trainer *t)
     }
     mri_team_settle(&t->team); /* nothing queued may use what goes */
     mri_split_settle(&t->split);
+    mri_served_fini(&t->served);
     mri_exchange_fini(&t->exchange);
     mri_flights_fini(&t->flights);
     mri_split_fini(&t->split);
     mri_team_fini(&t->team);
     mri_tensors_fini(&t->tensors);
     free(t->streams);
-    free(t->freeze);
-    free(t->frozen);
+    free(t->frozen.text);
+    free(t->frozen.layers);
     free(t->class_weights);
     free(t);
 }

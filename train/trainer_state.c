@@ -14,6 +14,7 @@
 static int settle(mr_trainer *t, mr_error *err)
 {
     int rc = mri_team_error(&t->team, err);
+    if (rc == MR_OK) rc = mri_served_read(&t->served, err);
     if (rc == MR_OK) rc = mri_exchange_stats(&t->exchange, err);
     if (rc == MR_OK) rc = mri_split_exchange_stats(&t->split, err);
     return rc ? rc : mri_flights_drain(&t->flights, err);
@@ -92,6 +93,7 @@ int mri_trainer_share_all(mr_trainer *t, mr_error *err)
 {
     int rc = mri_exchange_all(&t->exchange, err);
     t->shares_differ = false;
+    mri_served_restart(&t->served);
     if (rc == MR_OK) rc = mri_split_exchange_all(&t->split, err);
     if (rc == MR_OK) rc = mri_flights_drain(&t->flights, err);
     if (rc == MR_OK) mri_exchange_forget(&t->exchange);
@@ -307,9 +309,10 @@ static int check_fits(const mr_trainer *t, const mri_checkpoint *ck, mr_error *e
         mr_error_set(
             err, MR_EINVAL,
             "the checkpoint is of a run with sync %u:%u, found one with %u:%u (mr_trainer_config.sync: "
-            "%u is one set of weights, %u:N averages after N updates, %u is independent, %u delayed)",
+            "%u is one set of weights, %u:N averages after N updates, %u is independent, %u delayed, %u and "
+            "%u:N have servers)",
             i->sync & 255, i->sync >> 8, t->cfg.sync & 255, t->cfg.sync >> 8, MR_SYNC_EACH, MR_SYNC_AVERAGE,
-            MR_SYNC_INDEPENDENT, MR_SYNC_DELAYED);
+            MR_SYNC_INDEPENDENT, MR_SYNC_DELAYED, MR_SYNC_SERVERS, MR_SYNC_SERVERS_ASYNC);
     else if (!t->cfg.inference && shares_in(ck) && shares_in(ck) != t->team.parts.all)
         mr_error_set(err, MR_EINVAL,
                      "the checkpoint has the own state of %u shares, the trainer has %u shares: "
@@ -388,7 +391,7 @@ static bool is_frozen_state(const mr_trainer *t, uint32_t i, uint32_t *of)
     const bool slow = mri_tensors_is_lookahead(&t->tensors, &t->team.replicas[0], i),
                slot = d->role == MRI_ROLE_SLOT0 || d->role == MRI_ROLE_SLOT1 || d->role == MRI_ROLE_SLOT2;
     *of = UINT32_MAX;
-    if (!t->frozen || !slot || !t->frozen[strtoul(d->name, NULL, 10)]) return false;
+    if (!t->frozen.layers || !slot || !t->frozen.layers[strtoul(d->name, NULL, 10)]) return false;
     for (uint32_t k = 0; slow && k < t->tensors.own; k++)
         if (strcmp(t->tensors.desc[k].name, d->name) == 0) *of = k;
     return true;

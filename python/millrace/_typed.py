@@ -152,7 +152,9 @@ class TrainSettings(TypedDict, total=False):
                     weights), head; none
     sync            sync: sum the gradients of all shares of a batch for each update; average:N: train each share's own weights for N
                     updates, then average them (local SGD, DiLoCo); independent: never average them; delayed: update with the
-                    gradients of the batch before. All but sync are other algorithms (default sync)
+                    gradients of the batch before; ps: servers add the gradients and update; ps-async:N: they update with each
+                    process's gradient by itself, and no process is more than N steps ahead. All but sync and ps are other algorithms
+                    (default sync)
     outer_lr        with sync average: factor of the mean change of the shares' weights; DiLoCo: 0.7 (default 1)
     outer_momentum  with sync average: momentum of the averages; DiLoCo: 0.9; 0: the plain mean
     outer_rule      with outer_momentum: Nesterov momentum (DiLoCo) or the heavy ball (SlowMo, block momentum) (default nesterov)
@@ -217,6 +219,8 @@ class TrainSettings(TypedDict, total=False):
                     by default
     leave_out       reject new processes of a machine that lost this many within ten minutes, unless fewer than MIN remain; 0: never
                     reject (default 3)
+    servers         with sync ps and ps-async: number of processes that only serve parameters, the first one of each of the first
+                    machines; 0: one on each machine with several processes (default 0)
     precision       precision of activations and their gradients; weights are always f32; tf32: f32 with rounded products; all but
                     f32 on cuda devices only (default f32)
     deterministic   use only GPU algorithms that give the same bits in every run (cpu devices have no others)
@@ -293,7 +297,7 @@ class TrainSettings(TypedDict, total=False):
     average: Optional[float]
     label_smoothing: Optional[float]
     freeze: Optional[Words]
-    sync: Optional[Words]
+    sync: Optional[Union[Words, Words]]
     outer_lr: Optional[float]
     outer_momentum: Optional[float]
     outer_rule: Optional[Literal["nesterov", "heavy-ball"]]
@@ -340,6 +344,7 @@ class TrainSettings(TypedDict, total=False):
     wire: Optional[Literal["auto", "tcp", "shm", "nccl"]]
     elastic: Optional[Words]
     leave_out: Optional[int]
+    servers: Optional[int]
     precision: Optional[Literal["f32", "tf32", "bf16", "f16"]]
     deterministic: bool
     graph: Optional[Union[Literal["on", "off"], bool]]

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ranks/hosts_roles.h"
+#include "ranks/crew/hosts_roles.h"
 #include "tests/fuzz/fuzz.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* Who serves and who works: whole tables, and clusters without roles. */
 #include "mrt.h"
-#include "ranks/hosts_roles.h"
+#include "ranks/crew/hosts_roles.h"
 
 /* "RANK HOST ROLE INDEX ADDRESS DEVICES"; + serves beside its work, * is the chief */
 static const char *shown(const mri_role_row *r, const mri_hosts *h)

@@ -137,7 +137,7 @@ static const mri_setting command_withdraw_samples[] = {
 /* clang-format off */
 #define COMMAND_TABLES \
     COMMAND_TABLE("Processes of a run", ranks), \
-    COMMAND_TABLE("Processes that come and go", elastic), \
+    COMMAND_TABLE("Servers and lost processes", elastic), \
     COMMAND_TABLE("Tuning", tuning), \
     COMMAND_TABLE("A part of a trace", tracing), \
     COMMAND_TABLE("The learning rate before a run", show), \

@@ -241,6 +241,7 @@ int mrt_rig_try(mrt_rig *rig, const mrt_rig_options *o, mr_error *err)
         cfg.average = o->average;
         cfg.lookahead = o->lookahead;
         cfg.sync = o->sync;
+        cfg.crew = o->crew;
         cfg.exchange = o->exchange;
         if (o->outer_lr > 0) cfg.outer_lr = o->outer_lr;
         cfg.outer_momentum = o->outer_momentum;

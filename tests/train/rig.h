@@ -55,6 +55,7 @@ typedef struct mrt_rig_options {
     float outer_lr, outer_momentum; /* outer_lr 0: the default */
     bool outer_heavy_ball;
     mr_exchange exchange;
+    mr_crew *crew;
 } mrt_rig_options;
 
 mr_net *mrt_net_conv(void); /* convolutions, pooling, dropout, dense: all that is exact over replicas */

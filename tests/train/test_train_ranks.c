@@ -9,6 +9,8 @@ typedef struct job {
     mr_net *(*net)(void);
     uint64_t bucket_bytes;
     uint32_t sync;                    /* else one set of weights, with averages and Lookahead */
+    uint32_t servers;                 /* of parameters, besides the workers; 0: none */
+    bool plain;                       /* without averages, Lookahead and a limit of the norm */
     bool tunes;                       /* the size of buckets */
     uint32_t devices[MRT_RANKS_MOST]; /* of each rank; 0: one */
     const char *checkpoint;
@@ -27,7 +29,7 @@ static void name_devices(uint32_t count, char *out, size_t out_bytes)
                : snprintf(out, out_bytes, "%s:0", kind);
 }
 
-static int open_rig(const job *j, mr_world *world, uint32_t rank, mrt_rig *rig, mr_error *err)
+static int open_rig(const job *j, mr_world *world, mr_crew *crew, uint32_t rank, mrt_rig *rig, mr_error *err)
 {
     char spec[64];
     name_devices(j->devices[rank] ? j->devices[rank] : 1, spec, sizeof spec);
@@ -42,12 +44,13 @@ static int open_rig(const job *j, mr_world *world, uint32_t rank, mrt_rig *rig, 
                                           .bucket_bytes = j->bucket_bytes,
                                           .tune_buckets = j->tunes,
                                           .deterministic = true,
-                                          .clip_norm = 0.1f,
-                                          .average = j->sync ? 0 : 0.8f,
-                                          .lookahead = j->sync ? 0 : 2,
+                                          .clip_norm = j->plain ? 0 : 0.1f,
+                                          .average = j->sync || j->plain ? 0 : 0.8f,
+                                          .lookahead = j->sync || j->plain ? 0 : 2,
                                           .sync = j->sync,
                                           .outer_lr = 0.7f,
                                           .outer_momentum = 0.9f,
+                                          .crew = crew,
                                           .world = world},
                        err);
 }
@@ -104,6 +107,28 @@ static int run_job(const job *j, mrt_rig *rig, uint32_t rank, char *out, size_t 
     return rc;
 }
 
+/* A machine for each server; the last one has the workers, too. A worker goes on with the world of workers.
+ */
+static int enter_crew(const job *j, mr_world **world, uint32_t *rank, mr_crew **crew, mr_error *err)
+{
+    char host[16];
+    snprintf(host, sizeof host, "h%u", *rank < j->servers ? *rank : j->servers - 1);
+    setenv("MILLRACE_HOST_ID", host, 1);
+    const int rc = mr_crew_open(crew, *world, j->servers, err);
+    if (rc || mr_crew_serves(*crew)) return rc;
+    mr_world_close(*world);
+    *world = mr_crew_take_together(*crew);
+    *rank = mr_crew_index(*crew);
+    return MR_OK;
+}
+
+static int serve(mr_crew *crew, char *out, size_t out_bytes, mr_error *err)
+{
+    snprintf(out, out_bytes, "server %u of %u, %u workers", mr_crew_index(crew), mr_crew_servers(crew),
+             mr_crew_workers(crew));
+    return mr_serve(crew, NULL, err);
+}
+
 static void live(mrt_worlds *w, uint32_t slot, uint32_t rank, uint32_t size, const void *what)
 {
     const job *j = what;
@@ -112,11 +137,15 @@ static void live(mrt_worlds *w, uint32_t slot, uint32_t rank, uint32_t size, con
     mrt_rig rig = {0};
     mr_world *world = mrt_open(w, slot, rank, size, 10);
     if (!world) return;
-    int rc = open_rig(j, world, rank, &rig, &err);
-    if (rc == MR_OK) rc = run_job(j, &rig, rank, me->text, sizeof me->text, &err);
+    mr_crew *crew = NULL;
+    int rc = j->servers ? enter_crew(j, &world, &rank, &crew, &err) : MR_OK;
+    if (rc == MR_OK && mr_crew_serves(crew)) rc = serve(crew, me->text, sizeof me->text, &err);
+    else if (rc == MR_OK) rc = open_rig(j, world, crew, rank, &rig, &err);
+    if (rc == MR_OK && rig.t) rc = run_job(j, &rig, rank, me->text, sizeof me->text, &err);
     if (rc) mrt_keep(me, rc, &err);
     if (rig.t) mrt_rig_close(&rig);
     mr_world_close(world);
+    mr_crew_close(crew);
 }
 
 /* The common result of the ranks of a world. */
@@ -181,6 +210,41 @@ static void ways_to_train_together_do_not_depend_on_processes(void **state)
     }
 }
 
+/* Workers have the weights of one process whatever servers there are: without and with several shares each,
+ * and with servers that have no parameter. With gradients of its own an update of the only worker is the
+ * same. */
+static void servers_train_the_weights_of_one_process(void **state)
+{
+    (void)state;
+    static const struct {
+        mr_net *(*net)(void);
+        uint32_t servers, workers, sync;
+    } worlds[] = {{mrt_net_norm, 1, 3, MR_SYNC_SERVERS},
+                  {mrt_net_norm, 2, 6, MR_SYNC_SERVERS},
+                  {mrt_net_dense, 5, 3, MR_SYNC_SERVERS},
+                  {mrt_net_dense, 1, 1, MR_SYNC_SERVERS_ASYNC | 1u << 8}};
+    char alone[1024];
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(worlds); k++) {
+        mrt_worlds *w = mrt_worlds_new();
+        const uint32_t size = worlds[k].servers + worlds[k].workers;
+        job j = {.net = worlds[k].net,
+                 .plain = true,
+                 .checkpoint = mrt_path("served.mrck"),
+                 .odd_rank = MRT_RANKS_MOST};
+        outcome_of(&j, 1, alone, sizeof alone);
+        j.sync = worlds[k].sync, j.servers = worlds[k].servers;
+        mrt_start_all(w, size, live, &j);
+        mrt_wait_all(w, size);
+        for (uint32_t r = 0; r < size; r++) {
+            mrt_ended_well(w, r);
+            if (w->ranks[r].rc) fail_msg("rank %u: %s", r, w->ranks[r].text);
+            if (r >= j.servers) MRT_STR(w->ranks[r].text, alone);
+            else MRT_HAS(w->ranks[r].text, "server ");
+        }
+        mrt_worlds_free(w);
+    }
+}
+
 /* Enough steps for a search to end. The text: weights, then the buckets in use. */
 static void live_long(mrt_worlds *w, uint32_t slot, uint32_t rank, uint32_t size, const void *what)
 {
@@ -193,7 +257,7 @@ static void live_long(mrt_worlds *w, uint32_t slot, uint32_t rank, uint32_t size
     mr_trainer_link link;
     mr_world *world = mrt_open(w, slot, rank, size, 10);
     if (!world) return;
-    int rc = open_rig(j, world, rank, &rig, &err);
+    int rc = open_rig(j, world, NULL, rank, &rig, &err);
     for (uint32_t s = 0; rc == MR_OK && s < 130; s++) rc = step(&rig, s, s * 31, BATCH, true, &err);
     if (rc == MR_OK) rc = mr_trainer_weights_hash(rig.t, 0, &lo, &hi, &err);
     if (rc == MR_OK) {
@@ -271,6 +335,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_do_not_depend_on_processes),
         cmocka_unit_test(ways_to_train_together_do_not_depend_on_processes),
+        cmocka_unit_test(servers_train_the_weights_of_one_process),
         cmocka_unit_test(buckets_are_the_same_in_all_and_change_no_bit),
         cmocka_unit_test(what_differs_is_told_to_all),
     };

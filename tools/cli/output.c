@@ -10,7 +10,10 @@
 static char speaker[40] = "millrace";
 static char last[4096]; /* guarded by what progress_hold() takes */
 
-void say_as_rank(uint32_t rank) { snprintf(speaker, sizeof speaker, "millrace, rank %u", rank); }
+void say_as(const char *what, uint32_t number)
+{
+    snprintf(speaker, sizeof speaker, "millrace, %s %u", what, number);
+}
 
 void say(const char *format, ...)
 {

@@ -13,8 +13,8 @@ void say(const char *format, ...) MR_PRINTF(1, 2);
 void say_error(const mr_error *err);
 /* The newest message, without the name in front; "": none yet. Returns buf. */
 const char *said_last(char *buf, size_t buf_bytes);
-/* "millrace, rank 2: ..." from now on. */
-void say_as_rank(uint32_t rank);
+/* "millrace, rank 2: ..." from now on, for "rank" and 2. */
+void say_as(const char *what, uint32_t number);
 
 /* "1.5 GiB", "12.3 KiB", "17 B". buf is 32 bytes or more; returns buf. */
 const char *size_text(double bytes, char *buf, size_t buf_bytes);

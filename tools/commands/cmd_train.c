@@ -15,6 +15,7 @@
 #include "tools/cli/report.h"
 #include "tools/commands/commands.h"
 #include "tools/session/odd_list.h"
+#include "tools/training/train_crew.h"
 #include "tools/training/training.h"
 #include "tools/watch/step_line.h"
 
@@ -142,12 +143,18 @@ static int footer(const train_run *r, const mr_report *last, bool whole)
     if (mr_trainer_weights_hash(r->s.trainer, 0, &low, &high, &err) != MR_OK)
         return exit_status(err.code, &err);
     snprintf(hash, sizeof hash, "%016" PRIx64 "%016" PRIx64, high, low);
+    double stale = 0;
+    uint64_t stale_most = 0;
+    const uint64_t gradients = mr_trainer_staleness(r->s.trainer, &stale, &stale_most);
     if (r->args->shared.output.json) {
         json_line j = json_begin(stdout, "train");
         json_bool(&j, "complete", whole);
         json_u64(&j, "epochs", r->reports.epochs);
         json_real(&j, "total_seconds", seconds_since(r->reports.start_ns));
         json_text(&j, "weights", hash);
+        if (r->s.crew) json_u64(&j, "gradients", gradients);
+        if (r->s.crew) json_real(&j, "staleness", stale);
+        if (r->s.crew) json_u64(&j, "staleness_most", stale_most);
         report_json(&j, last, session_replicas(&r->s));
         goal_json(&j, r->s.trainer);
         odd_json(&j, &odd);
@@ -159,6 +166,9 @@ static int footer(const train_run *r, const mr_report *last, bool whole)
     goal_text(r->s.trainer);
     odd_text(&odd);
     rank_list_text(&r->s);
+    if (r->s.crew)
+        printf("servers  received %" PRIu64 " gradients, %.2f updates old on average, at most %" PRIu64 "\n",
+               gradients, stale, stale_most);
     if (last->steps) printf("verdict  %s\n", last->verdict);
     printf("weights  %s after %.1f s%s\n", hash, seconds_since(r->reports.start_ns),
            last->simulated ? " (simulated: loss and accuracy mean nothing)" : "");
@@ -387,8 +397,27 @@ static int run_alone(const train_args *a, elastic *e)
 {
     train_run r;
     begin_world(&r, a, e);
-    const int status = world_join(&r.world, &a->rank);
-    return status ? status : world_leave(&r.world, train(&r, false));
+    int status = world_join(&r.world, &a->rank);
+    if (status) return status;
+    status = crew_agree(&r.world, a->shared.model.sync);
+    return world_leave(&r.world, status ? status : train(&r, false));
+}
+
+/* Some of the processes serve parameters to the others. */
+static int run_served(const train_args *a, elastic *e)
+{
+    train_run r;
+    bool served = false;
+    begin_world(&r, a, e);
+    int status = world_join(&r.world, &a->rank);
+    if (status) return status;
+    status = crew_agree(&r.world, a->shared.model.sync);
+    if (status == EXIT_DONE) status = crew_join(&r.s.crew, &r.world, &a->rank, a->elastic.servers, &served);
+    if (served) return status;
+    mr_crew *crew = r.s.crew;
+    status = world_leave(&r.world, status ? status : train(&r, false));
+    mr_crew_close(crew);
+    return status;
 }
 
 /* World after world, until one of them comes to the end. */
@@ -432,9 +461,16 @@ static int run(const void *args)
             "--resume out");
         return EXIT_MISUSED;
     }
+    if (a->elastic.range && crew_is_needed(a->shared.model.sync)) {
+        say("--elastic and --sync ps: what a lost server has is lost; use --checkpoint and --resume");
+        return EXIT_MISUSED;
+    }
     if (a->show.show) return show(a);
     int status = elastic_open(&e, &a->elastic, &a->rank);
-    if (status == EXIT_DONE) status = e.muster ? run_elastic(a, &e) : run_alone(a, &e);
+    if (status == EXIT_DONE)
+        status = e.muster                               ? run_elastic(a, &e)
+                 : crew_is_needed(a->shared.model.sync) ? run_served(a, &e)
+                                                        : run_alone(a, &e);
     elastic_close(&e);
     return status;
 }

@@ -599,7 +599,8 @@ static void put_algorithm(FILE *f, const cJSON *set)
 {
     const char *sync = text_or(json_text_of(set, "sync"), "sync"),
                *exchange = text_or(json_text_of(set, "exchange"), "f32");
-    const bool differs = strcmp(sync, "sync") != 0, packs = strcmp(exchange, "f32") != 0;
+    const bool differs = strcmp(sync, "sync") != 0 && strcmp(sync, "ps") != 0,
+               packs = strcmp(exchange, "f32") != 0;
     if (!differs && !packs) return;
     fputs("<p>Trained with ", f);
     if (differs) fputs("--sync ", f), page_text(f, sync);

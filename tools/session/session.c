@@ -488,6 +488,7 @@ int session_open_trainer(tool_session *s, uint64_t epochs, bool inference)
     cfg.device_count = s->device_count;
     cfg.parts = &s->parts;
     cfg.world = s->world;
+    cfg.crew = s->crew;
     cfg.batch = l->batch;
     cfg.seed = s->loader_cfg.seed;
     session_give_rule(s, &cfg);

@@ -46,9 +46,10 @@ typedef struct tool_session {
     mr_source *src;
     mr_device **devices;
     uint32_t device_count;
-    mr_world *world;                              /* the caller's; NULL: started alone */
-    part_args part;                               /* as the user or the checkpoint wants them */
-    mr_parts parts;                               /* of a batch, dealt to the devices of all processes */
+    mr_world *world; /* the caller's; NULL: started alone */
+    mr_crew *crew;   /* the caller's: this process is one of its workers; or NULL */
+    part_args part;  /* as the user or the checkpoint wants them */
+    mr_parts parts;  /* of a batch, dealt to the devices of all processes */
     mr_device *part_devices[MR_LOADER_MAX_PARTS]; /* that of each part of this one */
     mr_loader *loader;
     bool io_reported; /* the reason for not using io_uring was printed, or the command prints it itself */

@@ -78,12 +78,12 @@ static void tell_wire(const tool_world *w)
 int world_enter(tool_world *w, const rank_args *a)
 {
     w->first = w->at.rank == 0;
-    say_as_rank(w->at.rank);
+    say_as("rank", w->at.rank);
     mr_use_cores(0);
     share_cores(w);
     tell_wire(w);
     const int status = choose_voice(w->first);
-    return status ? status : agree(w, a);
+    return status || !w->world ? status : agree(w, a);
 }
 
 void world_tell_open(void)
@@ -107,7 +107,7 @@ int world_join(tool_world *w, const rank_args *a)
     *w = (tool_world){.first = true};
     int status = setting_status(mr_launch_find(&w->at, &err), &err);
     if (status || w->at.size == 1) return status;
-    say_as_rank(w->at.rank);
+    say_as("rank", w->at.rank);
     world_settings(&cfg, a);
     cfg.rank = w->at.rank;
     cfg.size = w->at.size;

@@ -19,7 +19,7 @@ typedef struct tool_world {
 int world_join(tool_world *w, const rank_args *a);
 /* Its settings but for rank, size and job. */
 void world_settings(mr_world_config *cfg, const rank_args *a);
-/* The second half of it, for a world that is open: w->at and w->world are set. */
+/* The second half of it, for a world that is open: w->at and w->world are set (one process: NULL). */
 int world_enter(tool_world *w, const rank_args *a);
 /* The same line, where the muster has the port. */
 void world_tell_open(void);

@@ -63,6 +63,15 @@ static void put_sync(const tool_session *s)
                s->parts.all, s->parts.all > 1 ? "s" : "", other);
     if (s->rule.sync == MR_SYNC_DELAYED)
         printf("sync     each update uses the gradients of the batch before%s", other);
+    if (s->crew) {
+        const uint32_t servers = mr_crew_servers(s->crew), workers = mr_crew_workers(s->crew),
+                       bound = s->rule.sync >> 8;
+        printf("sync     %u server%s of parameters, %u worker%s", servers, servers > 1 ? "s" : "", workers,
+               workers > 1 ? "s" : "");
+        if (bound)
+            printf(", each at most %u step%s ahead of the slowest%s", bound, bound > 1 ? "s" : "", other);
+        else putchar('\n');
+    }
     if ((s->rule.sync & 255) != MR_SYNC_AVERAGE) return;
     printf("sync     the weights of %u share%s are averaged after %s%u update%s", s->parts.all,
            s->parts.all > 1 ? "s" : "", updates > 1 ? "" : "each ", updates, updates > 1 ? "s" : "");
@@ -248,6 +257,7 @@ void train_header_json(const train_header *h)
     mr_trainer_link link;
     mr_trainer_link_read(s->trainer, &link);
     report_link_json(&j, &link);
+    json_u64(&j, "servers", mr_crew_servers(s->crew));
     json_u64(&j, "parts", s->parts.all);
     json_text(&j, "device", mr_device_info_of(s->devices[0])->name);
     json_text(&j, "hardware", mr_device_info_of(s->devices[0])->hardware);

@@ -13,6 +13,7 @@
 #include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
+#include "tools/training/train_crew.h"
 #include "tools/training/training.h"
 
 /* ---- the folder of checkpoints, and what to go on from ---- */
@@ -476,11 +477,20 @@ static int open_net(train_run *r)
     return status;
 }
 
+static int check_crew(const train_run *r)
+{
+    if (!r->origin.resumed || r->s.crew || !crew_is_needed(r->origin.start.sync)) return EXIT_DONE;
+    say("--resume: the checkpoint was trained with servers of parameters: give --sync ps or ps-async:N, "
+        "too");
+    return EXIT_MISUSED;
+}
+
 int training_open(train_run *r)
 {
     const session_args *a = &r->shared;
     tool_session *s = &r->s;
     int status = look_into_folder_together(r);
+    if (status == EXIT_DONE) status = check_crew(r);
     if (status == EXIT_DONE) status = take_net(r);
     if (status == EXIT_DONE) status = begin_choice(r);
     s->world = r->world.world;

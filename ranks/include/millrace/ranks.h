@@ -279,6 +279,36 @@ MR_API bool mr_muster_turned_away(mr_muster *m, char *text, size_t text_bytes);
  * `max` ranks, or one in another world of the job. Any thread, at any time; cheap. */
 MR_API bool mr_muster_is_wanted(const mr_muster *m);
 
+/* ---- servers and workers ----
+ *
+ * A crew deals the ranks of a world into servers, which hold parameters and update them, and workers, which
+ * compute: the first rank of each machine with several is a server, all others are workers, numbered by rank.
+ * It opens a world of all workers, and one for each server and worker: rank 0 is the server. */
+typedef struct mr_crew mr_crew;
+
+/* Open a crew with the settings of `all`. All ranks of `all` call it at once; `all` may be closed afterwards.
+ * The worlds meet at free ports of the servers' machines; their secret is the one of the environment. *out is
+ * NULL unless MR_OK.
+ *
+ * servers  their number, the first ranks of the first machines; 0: one for each machine with several ranks
+ *
+ * Processes with equal host names are on one machine; the variable MILLRACE_HOST_ID replaces the name.
+ * MR_EINVAL: no rank would serve or work, or the ranks of a machine are not consecutive; else the errors of
+ * mr_world_open(). */
+MR_API int mr_crew_open(mr_crew **out, mr_world *all, uint32_t servers, mr_error *err);
+MR_API void mr_crew_close(mr_crew *c); /* accepts NULL */
+/* Return whether this process is a server, its number among servers or workers, and how many there are. */
+MR_API bool mr_crew_serves(const mr_crew *c);
+MR_API uint32_t mr_crew_index(const mr_crew *c);
+MR_API uint32_t mr_crew_servers(const mr_crew *c);
+MR_API uint32_t mr_crew_workers(const mr_crew *c);
+/* Take the world of all workers, which the caller closes; NULL in a server, with a single worker, and when it
+ * was taken before. */
+MR_API mr_world *mr_crew_take_together(mr_crew *c);
+/* Return a worker's world with server `at`, or a server's with worker `at`; NULL past the last. The crew's.
+ */
+MR_API mr_world *mr_crew_pair(const mr_crew *c, uint32_t at);
+
 /* ------------------------------------------------------------------------------ struct sizes
  *
  * Nothing to read here for a program in C or C++. The library exports the functions below in place of the

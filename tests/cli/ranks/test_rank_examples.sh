@@ -1,4 +1,4 @@
-# examples/ranks/keras_mnist.sh, with a launcher of this test: the rate and batch are scaled, warm-up goes over epochs, the figures are
+# examples/ranks/, with a launcher of this test. keras_mnist.sh: the rate and batch are scaled, warm-up goes over epochs, the figures are
 # of all processes, and weights equal the weights of one process; an interrupted run continues.
 . "$(dirname "$0")/../lib.sh"
 
@@ -9,7 +9,7 @@ n=$2 status=0 pids=
 shift 2
 rank=0
 while [ $rank -lt "$n" ]; do
-    RANK=$rank WORLD_SIZE=$n MILLRACE_MEET=127.0.0.1 "$@" &
+    RANK=$rank WORLD_SIZE=$n MILLRACE_MEET=127.0.0.1 MILLRACE_HOST_ID=h$((rank / ${EACH:-99})) "$@" &
     pids="$pids $!"
     rank=$((rank + 1))
 done
@@ -24,8 +24,8 @@ export MILLRACE MPIRUN MILLRACE_JOB EPOCHS
 example() {
     want=$1
     shift
-    last="keras_mnist.sh $*"
-    sh "$here/../../examples/ranks/keras_mnist.sh" "$@" >out 2>err
+    last="${script:-keras_mnist.sh} $*"
+    sh "$here/../../examples/ranks/${script:-keras_mnist.sh}" "$@" >out 2>err
     got=$?
     [ $got -eq "$want" ] || fail "$last: expected exit status $want, found $got"
 }
@@ -51,4 +51,24 @@ rm -rf mnist-run
 example 0 2 mnist --seed 1 --devices cpu:1 --quiet --max-steps 3
 example 0 1 mnist --seed 1 --devices cpu:1 --quiet --json --parts 2 --batch 256 --lr 2
 equal "$(text weights)" "$weights"
+
+# async_mnist.sh: two machines with two and with five processes, of which the first serves; every gradient reaches both servers
+script=async_mnist.sh
+export EACH
+for EACH in 2 5; do
+    workers=$((2 * EACH - 2))
+    epochs=$((EACH == 2 ? 2 : 1))
+    EPOCHS=$epochs example 0 2 $EACH mnist --take 0:0.4 --seed 1 --devices cpu:1 --batch 24 --quiet --json
+    python3 - $workers $epochs <<'END' || fail "servers, workers, gradients or staleness"
+import json, sys
+workers, count = map(int, sys.argv[1:])
+lines = [json.loads(line) for line in open("out")]
+start, end = lines[0], [e for e in lines if e["event"] == "train"][0]
+epochs = [e for e in lines if e["event"] == "epoch"]
+assert (start["servers"], start["ranks"], start["parts"], start["sync"]) == (2, workers, workers, "ps-async:8"), start
+assert [e["samples"] for e in epochs] == [48] * count, epochs
+assert end["gradients"] == 2 * workers * 2 * count and 0 <= end["staleness"] <= end["staleness_most"] <= 16 * (workers - 1), end
+assert 0 <= epochs[-1]["val_accuracy"] <= 1 and epochs[-1]["loss"] > 0, epochs
+END
+done
 finish

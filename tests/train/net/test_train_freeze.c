@@ -25,7 +25,7 @@ static bool is_state(mri_role role) { return role == MRI_ROLE_STATE || role == M
 
 static bool is_frozen(const mrt_rig *rig, const mri_tensor_desc *d)
 {
-    return rig->t->frozen && rig->t->frozen[strtoul(d->name, NULL, 10)];
+    return rig->t->frozen.layers && rig->t->frozen.layers[strtoul(d->name, NULL, 10)];
 }
 
 static bool bits_differ(const float *a, const float *b, uint64_t count)

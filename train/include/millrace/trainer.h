@@ -153,7 +153,22 @@ typedef enum mr_sync {
      * nothing, the gradients of the newest batch wait, and checkpoints have them. Weights have the same bits
      * for every distribution of the shares. */
     MR_SYNC_DELAYED,
+    /* Servers (mr_trainer_config.crew) hold weights and optimizer arrays, add the gradients of all workers in
+     * the order of the tree, and update: the weights of MR_SYNC_EACH, bit for bit, with workers and servers
+     * on processors. */
+    MR_SYNC_SERVERS,
+    MR_SYNC_SERVERS_ASYNC, /* see mr_sync_servers_async() */
 } mr_sync;
+
+/* Return mr_trainer_config.sync for servers that update with each worker's gradient by itself, when it comes.
+ * A gradient is stale by the number of updates since the weights that it was computed with. A worker that is
+ * `bound` steps ahead of the slowest waits (stale synchronous parallel, Ho et al. 2013). bound is 1 to
+ * 1000000. Workers meet at evaluations, checkpoints and ends of epochs. The weights differ from run to
+ * run, unless there is one worker. */
+static inline uint32_t mr_sync_servers_async(uint32_t bound)
+{
+    return (uint32_t)MR_SYNC_SERVERS_ASYNC | bound << 8;
+}
 
 /* Return mr_trainer_config.sync for averages: every share trains weights, running statistics and optimizer
  * arrays of its own; after each update whose number is a multiple of `updates`, and after each epoch, the
@@ -282,10 +297,9 @@ typedef struct mr_trainer_config {
      * weighted. NULL and 0 (default): no weights. No effect with inference. */
     const float *class_weights;
     uint32_t class_weight_count;
-    /* How shares train together: MR_SYNC_EACH (default), mr_sync_average(), MR_SYNC_INDEPENDENT or
-     * MR_SYNC_DELAYED. Every other value than MR_SYNC_EACH is another algorithm: the same samples give other
-     * weights. It excludes place, f16, lookahead, average and tune_buckets (no effect). No effect with
-     * inference. */
+    /* How shares train together: MR_SYNC_EACH (default), or another way of mr_sync. All but MR_SYNC_EACH and
+     * MR_SYNC_SERVERS are other algorithms: the same samples give other weights. It excludes place, f16,
+     * lookahead, average and tune_buckets (no effect). No effect with inference. */
     uint32_t sync;
     /* With mr_sync_average(): factor of the mean change (default 1) and momentum (default 0, below 1), with
      * Nesterov's rule or, with outer_heavy_ball, the heavy ball. */
@@ -294,11 +308,28 @@ typedef struct mr_trainer_config {
     /* How the gradients of a step (with averages: the changes of the weights) travel between processes;
      * default MR_EXCHANGE_F32. No effect in one process. Excludes f16. */
     mr_exchange exchange;
+    /* With MR_SYNC_SERVERS and mr_sync_servers_async(): the crew, in which this process is a worker. It must
+     * outlive the trainer, and world is mr_crew_take_together(). One device per process; the shares of a
+     * process must form one node of the tree. Excludes clip_norm, freeze, decay_on other than all, rules that
+     * scale tensors (LARS, LAMB) or need matrices (MUON), and exchange. The servers call mr_serve(), which
+     * returns when every worker has closed its trainer. Default NULL. */
+    mr_crew *crew;
 } mr_trainer_config;
 
 MR_STABLE_INLINE void mr_trainer_defaults(mr_trainer_config *cfg);
 
 typedef struct mr_trainer mr_trainer;
+
+/* Serve parameters to the workers of a crew until each has closed its trainer, with a thread per worker.
+ *
+ * stop  NULL, or as in mr_fit_config: when *stop is not 0, the workers stop, all after the same step
+ *
+ * MR_ECANCELED: they were asked to; MR_EINVAL: this process is a worker; MR_EPEER: a worker was lost;
+ * MR_ENOMEM, MR_EIO. An error ends the worlds of all workers. */
+MR_API int mr_serve(mr_crew *crew, const volatile int *stop, mr_error *err);
+/* Return the gradients that the servers had received when their weights were last read (evaluation,
+ * checkpoint, hash), their mean staleness and the largest; 0 without servers. mean and most may be NULL. */
+MR_API uint64_t mr_trainer_staleness(const mr_trainer *t, double *mean, uint64_t *most);
 
 /* Create ops, memory and initial weights (mr_init) and biases on every device. Initial weights have the same
  * bits for any device count: they are made for replica 0, copied to the others and compared. MR_EDEVICE: a

@@ -1,5 +1,5 @@
-/* ranks/hosts_roles.c: see hosts_roles.h. */
-#include "ranks/hosts_roles.h"
+/* ranks/crew/hosts_roles.c: see hosts_roles.h. */
+#include "ranks/crew/hosts_roles.h"
 
 #include <stdio.h>
 

@@ -1,8 +1,8 @@
-/* ranks/hosts_roles.h: who serves weights and who works, as launchers with parameter servers deal it.
+/* ranks/crew/hosts_roles.h: who serves weights and who works, as launchers with parameter servers deal it.
  * Private.
  *
  * Takes hosts with their ranks and GPUs (hosts.h). Gives a table with a row for each rank. A pure function.
- * Callers: none in the library yet; tests/ranks/test_hosts_roles.c.
+ * Callers: crew.c.
  *
  *   hosts      ranks are counted host by host; the k-th of a host listens on the first port + k
  *   servers    the first rank of a host (the first ranks of the first N hosts). Numbered by host
