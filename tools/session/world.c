@@ -100,12 +100,22 @@ static void world_tell_guard(const tool_world *w)
     while (mr_world_turned_away(w->world, text, sizeof text)) say("%s", text);
 }
 
+/* Else each process of a run would train alone, and think it is all of it. */
+static int refuse_to_meet(const rank_args *a)
+{
+    say("--meet %s: no launcher gave this process a rank; expected mpirun, srun or torchrun, or RANK and "
+        "WORLD_SIZE set for each process, such as RANK=0 WORLD_SIZE=2; leave --meet out to use one process",
+        a->meet);
+    return EXIT_MISUSED;
+}
+
 int world_join(tool_world *w, const rank_args *a)
 {
     mr_error err = MR_ERROR_INIT;
     mr_world_config cfg;
     *w = (tool_world){.first = true};
     int status = setting_status(mr_launch_find(&w->at, &err), &err);
+    if (status == EXIT_DONE && a->meet && w->at.launcher == MR_LAUNCHER_NONE) return refuse_to_meet(a);
     if (status || w->at.size == 1) return status;
     say_as("rank", w->at.rank);
     world_settings(&cfg, a);

@@ -136,6 +136,7 @@ of_rank() { :; }
 together 2 3 train d --model cifar-cnn --quiet --parts 2; err_has "3 devices for the 2 parts"
 RANK=1 WORLD_SIZE=2 run 1 train d --model cifar-cnn --quiet --meet nowhere.invalid:1 --meet-wait 1; err_has "nowhere.invalid"
 RANK=5 WORLD_SIZE=2 run 2 train d --model cifar-cnn --quiet; err_has "expected a rank below"
+run 2 train d --model cifar-cnn --quiet --meet 127.0.0.1:1; err_has "no launcher gave this process a rank"
 
 # when rank 0 fails, every other rank reports it, with rank 0's host
 of_all_others() { equal "$(grep -c "millrace, rank [123]: rank 0 (host .*$1" err)" 3; }
