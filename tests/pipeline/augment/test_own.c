@@ -461,7 +461,7 @@ static void no_memory_is_told(void **state)
 {
     (void)state;
     const mr_own_operation op = named("my_noise", noise, NULL);
-    for (int n = 0;; n += MRT_TURN) {
+    for (int n = 0;; n++) {
         mr_augment *a = (mr_augment *)(uintptr_t)8;
         mr_error err = MR_ERROR_INIT;
         mrt_fail_alloc_at(n);
