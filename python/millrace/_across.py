@@ -14,6 +14,7 @@ from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Set, 
 import torch
 
 from . import _gpu
+from ._errors import WorkerError
 from ._making import Task
 from ._workers import Lost, Processes
 
@@ -250,6 +251,8 @@ class Sender:
                 self._come.notify_all()
                 self._come.wait(_SLICE_S)
             check()
+        if isinstance(result, WorkerError):
+            self.stop()  # workers begin anew with the data as they are then
         if isinstance(result, BaseException):
             raise result
         return self._crossing.receive(result[0]) if self._crossing else result[0], result[1]

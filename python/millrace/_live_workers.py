@@ -147,6 +147,7 @@ class WorkersMaker(Maker):
                     result = self._pool.result(task)
                     self._give(*under_way.pop(task), result)
             except BaseException as e:  # a worker died
+                self._pool.stop()
                 for _, request in under_way.values():
                     self._fail(request, e)
                 under_way.clear()

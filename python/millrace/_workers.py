@@ -327,20 +327,19 @@ class Processes:
     # ------------------------------------------------------------------ beginning
 
     def start(self) -> None:
-        """Workers begin in this thread, and not in one that takes batches later."""
-        if self._workers:
+        """Workers begin in this thread, and not in one that takes batches later. One that died is replaced."""
+        if len(self._workers) == self.count:
             return
         with self._lock:
-            if not self._workers:
-                try:
-                    self._start()
-                except BaseException:
-                    self.stop()
-                    raise
+            try:
+                self._start()
+            except BaseException:
+                self.stop()
+                raise
 
     def wake(self) -> None:
         """take() of another thread looks for tasks that were submitted or dropped."""
-        if self._awaited:
+        if self._awaited and self._waker:
             self._waker[1].send_bytes(b"x")
 
     def _payload(self) -> Any:
@@ -356,7 +355,10 @@ class Processes:
     def _start(self) -> None:
         self._waker = self._waker or multiprocessing.Pipe(False)
         payload = self._payload()
+        there = [w.number for w in self._workers]
         for k in range(self.count):
+            if k in there:
+                continue
             mine, theirs = self._context.Pipe()
             try:
                 strangers = [w.conn.fileno() for w in self._workers] + [mine.fileno()] if self._how == "fork" else []
@@ -431,14 +433,12 @@ class Processes:
         return number in self._results
 
     def result(self, number: int) -> Any:
-        """Of one that is ready: see raise_failed()."""
-        with self._lock:
-            self._tasks.pop(number, None)
-            result = self._results.pop(number)
-            if isinstance(result, WorkerError):  # its process is gone: all begin anew
-                self.stop()
-                raise result
-            return result
+        """Of one that is ready: see raise_failed(). WorkerError: its process is gone; stop() lets all begin anew."""
+        self._tasks.pop(number, None)
+        result = self._results.pop(number)
+        if isinstance(result, WorkerError):
+            raise result
+        return result
 
     def take(self, number: int, check: Callable[[], None]) -> Tuple[Any, List[Any]]:
         """(batch, damaged ones); waits for them. Lost: the workers were begun anew."""
@@ -548,11 +548,13 @@ class Processes:
         e = self._death_of(w)
         self._workers.remove(w)
         w.conn.close()
-        begun, rest = w.in_hand[:1], w.in_hand[1:]
-        if w.page is None or not begun or begun[0] not in self._tasks:
+        if w.page is None:
             raise e
-        self._results[begun[0]] = e
-        self._pending.extendleft(reversed(rest))
+        if not w.in_hand or w.in_hand[0] not in self._tasks:
+            self._note("%s; nobody waits for that, and another one takes its place" % e)
+        else:
+            self._results[w.in_hand[0]] = e
+        self._pending.extendleft(reversed(w.in_hand[1:]))
 
     def _death_of(self, w: _Worker) -> WorkerError:
         w.process.join(2)
