@@ -18,6 +18,7 @@
 #define USED_FEW   0.75 /* of the cores, by a program that had not all that it wanted */
 #define SOME_MAIN  0.05 /* of the CPU time */
 #define ONE_THREAD 0.85 /* of a core */
+#define STARVED    0.50 /* of the time, in which threads waited for a core: longer than they ran */
 
 static const tree_process *find(const tree_figures *t, int32_t pid)
 {
@@ -115,6 +116,23 @@ verdict(watch_result *r, bool bound, const char *format, ...)
     r->input_bound = bound;
 }
 
+/* Threads that could have run waited for a core, added up: longer than they ran, and most of the time. */
+static bool is_starved(const foreign_figures *f)
+{
+    return f->tree.core_wait_s > f->user_s + f->system_s &&
+           f->tree.core_wait_s >= STARVED * foreign_counted(f);
+}
+
+static void judge_starved(watch_result *r)
+{
+    const double seconds = foreign_counted(r->f), ran = r->f->user_s + r->f->system_s;
+    verdict(
+        r, false,
+        "short of cores: its threads ran %.0f %% of the time and waited for a core %.0f %% of it, added up; "
+        "other programs, or a quota, had the cores: watch it on a quiet machine",
+        100 * ran / seconds, 100 * r->f->tree.core_wait_s / seconds);
+}
+
 static void judge_gpu(watch_result *r, double idle, double disk, double full)
 {
     if (idle < IDLE_GPU)
@@ -129,6 +147,7 @@ static void judge_gpu(watch_result *r, double idle, double disk, double full)
                 "looks input-bound by the processor: GPU idle %.0f %% of the time, with %.0f %% of the cores "
                 "used or waited for",
                 100 * idle, 100 * full);
+    else if (is_starved(r->f)) judge_starved(r);
     else
         verdict(
             r, false,
@@ -164,6 +183,7 @@ static void judge_processor(watch_result *r, double disk, double full)
                 "seen from outside%s",
                 100 * full,
                 r->loader.measured ? ": compare with the loader's rate" : " (--data DATA measures a loader)");
+    else if (is_starved(r->f)) judge_starved(r);
     else if (r->main_cores >= ONE_THREAD)
         verdict(
             r, false,
@@ -184,7 +204,8 @@ void watch_judge(watch_result *r)
     double full = seconds > 0 && f->cores ? wanted / seconds / f->cores : 0;
     const double idle = idle_gpu(&f->gpu), disk = disk_part(f);
     if (full > 1) full = 1;
-    r->crowded = full >= CORES_FULL && f->user_s + f->system_s < USED_FEW * f->cores * seconds;
+    r->crowded =
+        is_starved(f) || (full >= CORES_FULL && f->user_s + f->system_s < USED_FEW * f->cores * seconds);
     find_roles(r);
     if (f->tree.looks < 4) verdict(r, false, "it ran too short a time to name the cause of its waits");
     else if (idle >= 0) judge_gpu(r, idle, disk, full);

@@ -93,6 +93,26 @@ static void others_had_the_cores(void **state)
     MRT_TRUE(result.crowded);
 }
 
+/* One thread cannot fill two cores: it waited for one, and other programs ran. */
+static void one_thread_had_no_core(void **state)
+{
+    (void)state;
+    put_process(11, 10, 0.4);
+    figures.tree.core_wait_s = 9;
+    watch_judge(&result);
+    MRT_TRUE(result.crowded && !result.input_bound);
+    MRT_HAS(result.verdict,
+            "short of cores: its threads ran 4 % of the time and waited for a core 90 % of it");
+    put_gpu(true, 0.2);
+    watch_judge(&result);
+    MRT_TRUE(result.crowded);
+    MRT_HAS(result.verdict, "short of cores");
+    figures.tree.core_wait_s = 0.3; /* shorter than it ran */
+    watch_judge(&result);
+    MRT_TRUE(!result.crowded);
+    MRT_HAS(result.verdict, "GPU idle 80 %");
+}
+
 static void gpus(void **state)
 {
     (void)state;
@@ -115,9 +135,13 @@ static void gpus(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(too_short, begin),  cmocka_unit_test_setup(nothing_wrong, begin),
-        cmocka_unit_test_setup(disk, begin),       cmocka_unit_test_setup(workers, begin),
-        cmocka_unit_test_setup(full_cores, begin), cmocka_unit_test_setup(others_had_the_cores, begin),
+        cmocka_unit_test_setup(too_short, begin),
+        cmocka_unit_test_setup(nothing_wrong, begin),
+        cmocka_unit_test_setup(disk, begin),
+        cmocka_unit_test_setup(workers, begin),
+        cmocka_unit_test_setup(full_cores, begin),
+        cmocka_unit_test_setup(others_had_the_cores, begin),
+        cmocka_unit_test_setup(one_thread_had_no_core, begin),
         cmocka_unit_test_setup(gpus, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
