@@ -100,7 +100,9 @@ void mri_seek_ask(mri_seeking *s, struct pollfd *polls, uint64_t *next_ns)
         if (p->link.fd >= 0 && now >= p->asked_ns + SILENT_MS * MS_NS)
             put_off(s, p, false, AGAIN_SILENT_MS, "one who should listen there is silent");
         if (p->link.fd < 0 && now >= p->again_ns && s->host.fd < 0) ask(s, p);
-        *next_ns = mri_min_u64(*next_ns, p->link.fd < 0 ? p->again_ns : p->asked_ns + SILENT_MS * MS_NS);
+        if (p->link.fd >= 0) *next_ns = mri_min_u64(*next_ns, p->asked_ns + SILENT_MS * MS_NS);
+        else if (s->host.fd < 0)
+            *next_ns = mri_min_u64(*next_ns, p->again_ns); /* at a host nobody else is asked */
         polls[k] = (struct pollfd){.fd = p->link.fd, .events = mri_link_events(&p->link)};
     }
 }
