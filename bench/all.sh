@@ -50,13 +50,15 @@ fi
 python=${PYTHON-python3}
 millrace=$build/tools/millrace
 photos=$data/photos cifar=$data/cifar
+job=$cifar # of whole_job; --quick and --start take a few of its pictures
+[ $speed = full ] || job=$out/few
 
 # steps: NAME|SECTION|DATA|TARGET|COMMAND|OPTIONS OF --quick, one a line, in the order of docs/measurements.md. SECTION is the page's heading;
 # DATA lists folders of $data, TARGET a target to build first (-: none).
 steps() {
     cat <<END
 trainer_peers|Training steps|.|-|$python bench/trainer_peers.py $millrace --nets n1,n3,n9,r18 --python $python --out $out/trainer_peers.json|--rounds 1 --seconds 0.5 --nets n9
-whole_job|Training steps|cifar|-|$python bench/whole_job.py $millrace $cifar --rounds 3 --python $python --out $out/whole_job.json|--rounds 1
+whole_job|Training steps|cifar|-|$python bench/whole_job.py $millrace $job --rounds 3 --python $python --out $out/whole_job.json|--rounds 1
 convolutions|Training steps|.|-|$python bench/convolutions.py $millrace --rounds 3 --out $out/convolutions.json|--rounds 1 --seconds 0.5 --nets cifar-cnn:32
 prefetch_cifar|Prefetch|cifar|-|$millrace profile $out/cifar.mrec --augment cifar --tail drop --batch 128 --steps 380 --devices sim:1,step=330us|--steps 20
 prefetch_photos|Prefetch|photos|-|$millrace profile $photos --augment rrc224 --tail drop --batch 16 --steps 46 --devices sim:1,step=3.8ms|--steps 6
@@ -113,6 +115,15 @@ describe >"$out/all.txt"
 cat "$out/all.txt"
 if [ -d "$cifar" ] && ! [ -f "$out/cifar.mrec" ]; then
     "$millrace" convert "$cifar/train" "$out/cifar.mrec" --quiet
+fi
+if [ -d "$cifar" ] && [ "$job" != "$cifar" ] && ! [ -d "$job" ]; then
+    rm -rf "$job.part"
+    for class in "$cifar"/*/*/; do
+        to=$job.part${class#"$cifar"}
+        mkdir -p "$to"
+        find "$class" -name '*.jpg' | sort | head -20 | tr '\n' '\0' | xargs -0 cp -t "$to"
+    done
+    mv "$job.part" "$job"
 fi
 steps >"$out/steps"
 failed=0
