@@ -98,7 +98,7 @@ together 0 2 train d --model mnist-mlp --max-steps 1 --seed 1 --parts 2 --val no
 grep -q "^sync     the weights of 2 shares are averaged after 8 updates, outer momentum 0.9 (Nesterov): another algorithm than --sync sync$" out ||
     fail "$last: $(cat out)"
 run 2 train d --model mnist-mlp --sync average; err_has "--sync: expected average:N with N from 1 to 1000000, found 'average'"
-run 2 train d --model mnist-mlp --sync pigeon; err_has "--sync: expected one of sync, average:N, independent, delayed; found 'pigeon'"
+run 2 train d --model mnist-mlp --sync pigeon; err_has "--sync: expected one of sync, average:N, independent, delayed, ps, ps-async:N; found 'pigeon'"
 run 2 train d --model mnist-mlp --sync average:2 --lookahead 2; err_has "lookahead"
 run 2 train d --model mnist-mlp --sync average:2 --average 0.9; err_has "average"
 finish
