@@ -543,8 +543,8 @@ static void choices_that_do_not_exist_are_refused(void **state)
     refused(src, &cfg, MR_EINVAL, "mr_loader_config.cache is 3");
     cfg = usual, cfg.bad = (mr_bad)3;
     refused(src, &cfg, MR_EINVAL, "mr_loader_config.bad is 3");
-    cfg = usual, cfg.decode.pixels = (mr_pixels)2;
-    refused(src, &cfg, MR_EINVAL, "mr_loader_config.decode.pixels is 2");
+    cfg = usual, cfg.decode.pixels = (mr_pixels)3;
+    refused(src, &cfg, MR_EINVAL, "mr_loader_config.decode.pixels is 3");
     mr_source_close(src);
 }
 

@@ -392,7 +392,7 @@ static void test_hostile_fields_are_refused_by_name(void **state)
         {"schedule.milestone_count", 17, "field schedule.milestone_count is 17: expected 0 to 16"},
         {"order", 4, "field order is 4: expected 0 to 3"},
         {"tail", 3, "field tail is 3: expected 0 to 2"},
-        {"pixels", 2, "field pixels is 2: expected 0 to 1"},
+        {"pixels", 3, "field pixels is 3: expected 0 to 2"},
         {"best_val_loss", nan64, "field best_val_loss is nan: expected a number"},
         {"loss_scale", 0x3fc00000, "field loss_scale is 1.5: expected 0 or a power of two from 1 to 2^24"},
         {"loss_scale", 0x3f000000, "field loss_scale is 0.5: expected 0 or a power of two"},
