@@ -44,6 +44,7 @@ static void report(const manifest_args *a, const mr_manifest_result *made)
 {
     char text[32];
     if (!a->output.json) {
+        if (!a->file) return;
         printf("%s: %" PRIu64 " files, %s\n", shown_text(a->file), made->files,
                size_text((double)made->bytes, text, sizeof text));
         return;
@@ -51,17 +52,19 @@ static void report(const manifest_args *a, const mr_manifest_result *made)
     json_line j = json_begin(stdout, "manifest");
     json_text(&j, "data", a->set);
     json_text(&j, "output", a->file);
-    json_u64(&j, "files", made->files);
-    json_u64(&j, "bytes", made->bytes);
+    if (a->file) {
+        json_u64(&j, "files", made->files);
+        json_u64(&j, "bytes", made->bytes);
+    }
+    if (a->card) json_text(&j, "card", a->card);
     json_end(&j);
 }
 
-static int make(const manifest_args *a, const mr_source *src)
+static int make(const manifest_args *a, const mr_source *src, mr_manifest_result *made)
 {
     making m = {.status = EXIT_DONE};
     mr_error err = MR_ERROR_INIT;
     mr_manifest_config cfg;
-    mr_manifest_result made;
     mr_manifest_defaults(&cfg);
     cfg.threads = a->workers;
     cfg.force = a->force;
@@ -70,10 +73,9 @@ static int make(const manifest_args *a, const mr_source *src)
     cfg.context = &m;
     cfg.stop = &interrupt_flag;
     progress_start(&m.bar, "manifest", "files", a->output.quiet);
-    const int rc = mr_manifest_make(a->file, a->set, src, &cfg, &made, &err);
+    const int rc = mr_manifest_make(a->file, a->set, src, &cfg, made, &err);
     progress_end(&m.bar);
     if (m.status != EXIT_DONE) return m.status; /* every such file was reported */
-    if (rc == MR_OK) report(a, &made);
     return exit_status(rc, &err);
 }
 
@@ -96,6 +98,7 @@ static int run(const void *args)
     const manifest_args *a = args;
     struct stat st;
     mr_source *src = NULL;
+    mr_manifest_result made = {0};
     const bool folder = stat(a->set, &st) == 0 && S_ISDIR(st.st_mode);
     if (!a->file && !a->card) {
         say("manifest needs FILE, the manifest to write, or --card FILE");
@@ -103,8 +106,9 @@ static int run(const void *args)
     }
     int status = card_check(a->card, a->set, a->force);
     if (status == EXIT_DONE && a->file && !folder) status = setup_source(&src, a->set, &a->data);
-    if (status == EXIT_DONE && a->file) status = make(a, src);
+    if (status == EXIT_DONE && a->file) status = make(a, src, &made);
     if (status == EXIT_DONE && a->card) status = describe(a);
+    if (status == EXIT_DONE) report(a, &made);
     mr_source_close(src);
     return status;
 }

@@ -52,6 +52,10 @@ for line in "- image-classification" "    path: \"train/\*\*\"" "          '1': 
     grep -qx -- "$line" yaml || fail "README.md: no line $line"
 done
 run 1 manifest d --card d/README.md; err_has "exists already"; run 0 manifest d --card d/README.md --force --quiet
+run 0 manifest d --card d/README.md --force --quiet --json
+equal "$(cat out)" '{"event": "manifest", "data": "d", "output": null, "card": "d/README.md"}'
+run 0 manifest d c.sha256 --card d/README.md --force --quiet --json
+out_has '"output": "c.sha256", "files": '; out_has '"card": "d/README.md"}'; equal "$(wc -l <out | tr -d ' ')" 1
 run 2 manifest d; err_has "--card FILE"
 run 2 manifest d --card d.txt; err_has "expected a name that ends in .md"
 run 2 manifest d/train --card e/croissant.json; err_has "put it into the folder of"
