@@ -230,7 +230,23 @@ def read_mxnet(paths):
             pixels = values(*image.shape, image.tobytes())
         out.append(found(head.label, data, pixels))
     reader.close()
+    if os.path.exists(paths[0] + ".lst"):
+        for one, (label, data) in zip(out, read_mxnet_list(paths[0]), strict=True):
+            assert [float(label), lib.digest(data)] == one[:2], (paths[0], "the list says another label, or the index another picture", label, one)
     return out
+
+
+def read_mxnet_list(name):
+    """(label, bytes) as an iterator of pictures has them: the labels of the list, the picture by the index."""
+    import mxnet
+
+    pictures = mxnet.image.ImageIter(1, (3, 8, 8), path_imgrec=name + ".rec", path_imgidx=name + ".idx", path_imglist=name + ".lst")
+    while True:
+        try:
+            label, data = pictures.next_sample()
+        except StopIteration:
+            return
+        yield label.asnumpy()[0], data
 
 
 def read_streaming(paths):

@@ -7,13 +7,15 @@ python=${MRT_TENSORFLOW_PYTHON:-python3}
     exit 77
 }
 run 0 synth d --count 13 --quiet
-"$python" "$here/tfrecord.py" d/train >out 2>err || fail "tfrecord.py"
+"$python" "$here/peers/tfrecord.py" d/train >out 2>err || fail "tfrecord.py"
 set -- --epochs 2 --seed 3 --batch 32 --training --augment cifar
 run 0 digest d "$@"; cp out want
-for data in plain gzip zlib one from1 plain/train-00003-of-00005 "gzip/train-{00000..00004}-of-*"; do
+for data in plain gzip zlib one plain/train-00003-of-00005 "gzip/train-{00000..00004}-of-*"; do
     run 0 digest "$data" "$@"; same out want # scanned
     run 0 digest "$data" "$@" --workers 3 --io pread; same out want # from the index
 done
+run 0 digest from1 "$@" --label-offset 1; same out want # labels from 1 stay as they are, unless told otherwise
+run 0 digest from1 "$@"; cmp -s out want && fail "labels from 1 became labels from 0"
 present plain/.train-00000-of-00005.mridx
 present .one.mridx
 run 0 digest png --augment none --batch 7; cp out want_noise
