@@ -5,7 +5,8 @@
  *            nothing is queued
  *   remote   what ncclCommInitRankConfig() makes: one communicator of several processes, in a clique of its
  *            own (remote.h). It must not block: its calls are over when ncclCommGetAsyncError() says so, and
- *            another call before that is a violation
+ *            another call before that is a violation. So is a question while another thread is in a call of
+ *            the communicator, or in a group with one: the question that finds a call over also frees it
  *   group    the calls of one thread between ncclGroupStart() and the ncclGroupEnd() that matches it; the
  *            n-th call on each communicator of a clique is one collective, queued when the group ends
  *
@@ -22,6 +23,8 @@
  * If it is set to fail, ncclCommGetAsyncError() succeeds and reports an error, as it does when a peer
  * died. */
 #include <nccl.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -47,6 +50,7 @@ struct ncclComm {
     struct clique *clique;
     int rank, device;
     struct emu_remote *remote; /* NULL: all ranks are here */
+    _Atomic uintptr_t user;    /* remote: the thread in a call of it, or in a group with one; 0: none */
     int in_progress;           /* so many more questions are answered with ncclInProgress */
     uint64_t calls, collectives;
     bool finalized;
@@ -74,6 +78,16 @@ static _Thread_local struct group {
     struct call *calls;
     size_t count, cap;
 } group;
+
+/* Is it this thread's first call of the communicator that is not over? */
+static bool enter(ncclComm_t comm, const char *call)
+{
+    uintptr_t user = 0;
+    if (!comm->remote || atomic_compare_exchange_strong(&comm->user, &user, (uintptr_t)&group)) return true;
+    if (user != (uintptr_t)&group)
+        emu_violation("%s: another thread is in a call of the communicator, which does not block", call);
+    return false;
+}
 
 static void clique_drop(struct clique *c)
 {
@@ -285,9 +299,12 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError)
     if (!asyncError || !alive(comm, "ncclCommGetAsyncError")) return ncclInvalidArgument;
     *asyncError = fails ? ncclRemoteError : ncclSuccess;
     if (fails || !comm->remote) return ncclSuccess;
+    const bool alone = enter(comm, "ncclCommGetAsyncError");
+    sched_yield(); /* to whoever would ask meanwhile */
     if (emu_remote_is_lost(comm->remote)) *asyncError = ncclRemoteError;
     else if (comm->in_progress > 0 || !emu_remote_is_connected(comm->remote)) *asyncError = ncclInProgress;
     if (comm->in_progress > 0) comm->in_progress--;
+    if (alone) comm->user = 0;
     return ncclSuccess;
 }
 
@@ -505,6 +522,8 @@ static ncclResult_t launch_group(void)
 static ncclResult_t end_group(void)
 {
     const ncclResult_t rc = group.error != ncclSuccess ? group.error : launch_group();
+    for (size_t i = 0; i < group.count; i++)
+        if (group.calls[i].comm->remote) group.calls[i].comm->user = 0;
     free(group.calls);
     group = (struct group){0};
     return rc;
@@ -594,6 +613,7 @@ static ncclResult_t take_call(const struct call *c, bool fails)
 {
     ncclResult_t rc = fails ? ncclUnhandledCudaError : check_call(c);
     if (rc == ncclSuccess && !keep_call(c)) rc = ncclSystemError;
+    if (rc == ncclSuccess) enter(c->comm, kind_names[c->kind]);
     if (rc != ncclSuccess && group.error == ncclSuccess) group.error = rc;
     if (group.depth > 0) return rc;
     return end_group();

@@ -36,6 +36,7 @@ struct mri_cuda_across {
     float **arrays;       /* in_tree: one for each node, while a block is added */
     uint32_t *own_at;     /* devices + 1: places in the values of the group */
     atomic_bool stopped;
+    pthread_mutex_t calls; /* as in struct mri_cuda_comm, of all parts */
 };
 
 static const struct mri_cuda_api *api_of(const struct mri_cuda_across *a) { return a->parts[0].dev->api; }
@@ -169,7 +170,9 @@ static int ask(struct mri_cuda_across *a, uint32_t device, const char *what, mr_
 {
     struct mri_cuda_comm *part = &a->parts[device];
     ncclResult_t now = ncclSuccess;
+    pthread_mutex_lock(&a->calls);
     const ncclResult_t asked = api_of(a)->ncclCommGetAsyncError(part->comm, &now);
+    pthread_mutex_unlock(&a->calls);
     if (asked != ncclSuccess) now = asked;
     if (now == ncclSuccess) return MR_OK;
     int rc = mri_cuda_failed(part->dev, err);
@@ -324,6 +327,7 @@ static struct mri_cuda_across *new_across(const struct mri_group_plan *plan, str
     const uint32_t n = plan->count;
     struct mri_cuda_across *a = calloc(1, sizeof *a);
     if (!a) return NULL;
+    pthread_mutex_init(&a->calls, NULL);
     a->parts = parts;
     a->wire = plan->wire;
     a->devices = n;
@@ -336,6 +340,7 @@ static struct mri_cuda_across *new_across(const struct mri_group_plan *plan, str
     }
     for (uint32_t i = 0; i < n; i++) {
         a->streams[i] = (mri_cuda_stream *)plan->streams[i];
+        parts[i].calls = &a->calls;
         parts[i].check = plan->check;
         parts[i].context = plan->wire.context;
     }
@@ -347,6 +352,7 @@ static struct mri_cuda_across *new_across(const struct mri_group_plan *plan, str
 static void abort_comms(const struct mri_cuda_across *a)
 {
     for (uint32_t i = 0; i < a->devices; i++) {
+        mri_cuda_enter_for_cleanup(a->parts[i].dev);
         if (a->parts[i].comm) api_of(a)->ncclCommAbort(a->parts[i].comm);
         a->parts[i].comm = NULL;
     }
@@ -381,6 +387,7 @@ void mri_cuda_across_close(struct mri_cuda_across *a)
     free(a->room);
     free(a->arrays);
     free(a->own_at);
+    pthread_mutex_destroy(&a->calls);
     free(a);
 }
 
@@ -405,11 +412,14 @@ typedef ncclResult_t call_nccl(struct mri_cuda_across *a, uint32_t device, const
 static int call_all(struct mri_cuda_across *a, call_nccl *call, const void *args, const char *what,
                     mr_error *err)
 {
-    ncclResult_t code = api_of(a)->ncclGroupStart();
-    if (code != ncclSuccess) return check_call(a, code, what, err);
+    pthread_mutex_lock(&a->calls);
+    const ncclResult_t start = api_of(a)->ncclGroupStart();
+    ncclResult_t code = start, end = start;
     for (uint32_t i = 0; i < a->devices && (code == ncclSuccess || code == ncclInProgress); i++)
         code = call(a, i, args);
-    const ncclResult_t end = api_of(a)->ncclGroupEnd(); /* in any case: it would stay open in this thread */
+    if (start == ncclSuccess)
+        end = api_of(a)->ncclGroupEnd(); /* in any case: the group would stay open in this thread */
+    pthread_mutex_unlock(&a->calls);
     int rc = check_call(a, code, what, err);
     if (!rc) rc = check_call(a, end, what, err);
     return rc ? rc : settle(a, what, err);

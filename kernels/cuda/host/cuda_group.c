@@ -163,6 +163,7 @@ static void close_communicators(struct cuda_group *g, bool abort)
     for (uint32_t i = 0; i < g->base.count; i++) mri_cuda_comm_detach(&g->parts[i]);
     if (!g->across) api->ncclGroupStart();
     for (uint32_t i = 0; i < g->base.count; i++) {
+        mri_cuda_enter_for_cleanup(g->parts[i].dev); /* NCCL would choose GPU 0 in a thread without one */
         if (abort) api->ncclCommAbort(g->parts[i].comm);
         else api->ncclCommDestroy(g->parts[i].comm);
         g->parts[i].comm = NULL;

@@ -57,6 +57,8 @@ struct mri_cuda_comm {
     void (*end)(void *group, const mr_error *why);
     void *group;
     _Atomic uint64_t noticed_ns; /* when NCCL first reported an error; 0: never */
+    /* of a communicator that does not block: held by the thread that is in NCCL for it. NULL: it blocks */
+    pthread_mutex_t *calls;
 };
 
 typedef struct mri_cuda_device {
