@@ -23,13 +23,15 @@ static int make(const plan_args *a, const plan_link *link, tool_session *s, mr_r
     return status;
 }
 
-/* Of sums by NCCL between processes nothing is measured before they run. */
-static int check_wire(const mr_world *world)
+/* Of sums by NCCL between processes nothing is measured before they run. Every process finds this by itself,
+ * so none waits for another one that has ended. */
+static int check_wire(const rank_args *a)
 {
-    if (!world || mr_world_size(world) < 2 || mr_world_wire(world) != MR_WIRE_NCCL) return EXIT_DONE;
-    if (mr_world_rank(world) == 0)
-        say("plan: the network between the GPUs of several processes is not measured: expected another wire "
-            "than nccl, or one process with --link RATE,LATENCY");
+    mr_launch at;
+    if (a->wire != MR_WIRE_NCCL || mr_launch_find(&at, NULL) != MR_OK || at.size < 2) return EXIT_DONE;
+    say_as("rank", at.rank);
+    say("plan: the network between the GPUs of several processes is not measured: expected another wire than "
+        "nccl, or one process with --link RATE,LATENCY");
     return EXIT_MISUSED;
 }
 
@@ -43,11 +45,11 @@ static int run(const void *args)
     plan_link link;
     mr_record *record = NULL;
     int status = plan_link_read(a->link, &link);
+    if (status == EXIT_DONE) status = check_wire(&a->rank);
     if (status) return status;
     status = world_join(&world, &a->rank);
     s.world = world.world;
     all.shared.run.bad_list = world_own_file(&world, all.shared.run.bad_list, list, sizeof list);
-    if (status == EXIT_DONE) status = check_wire(world.world);
     if (status == EXIT_DONE) status = make(a, &link, &s, &record, &p);
     if (status == EXIT_DONE && world.first) {
         plan_advise(&p, a->shared.data);
