@@ -197,74 +197,88 @@ static bool is_card(const card *c, const char *path)
            a.st_ino == b.st_ino;
 }
 
-static void on_file(void *context, const mr_manifest_file *f)
+/* A file may have the samples of several splits. */
+static bool is_listed(const card *c, const card_part *p, const char *name)
 {
-    card *c = context;
+    for (uint64_t k = 0; k < p->first_file; k++)
+        if (strcmp(c->file[k].name, name) == 0) return true;
+    return false;
+}
+
+static int add_file(card *c, card_part *p, const mr_manifest_file *f)
+{
     char name[PATH_MAX];
-    if (c->failed || is_card(c, f->path)) return;
-    if (!from_home(c, f->path, name)) {
-        c->failed = elsewhere(c, f->path);
-        return;
-    }
+    if (is_card(c, f->path)) return MR_OK;
+    if (!from_home(c, f->path, name)) return elsewhere(c, f->path);
+    if (is_listed(c, p, name)) return MR_OK;
     if (c->files == c->room) {
         const uint64_t room = c->room ? 2 * c->room : 64;
         card_file *more = realloc(c->file, room * sizeof *more);
-        if (!more) {
-            c->failed = mr_error_set(&c->err, MR_ENOMEM, "no memory for the names of files");
-            return;
-        }
+        if (!more) return mr_error_set(&c->err, MR_ENOMEM, "no memory for the names of files");
         c->file = more;
         c->room = room;
     }
     card_file *to = &c->file[c->files];
     *to = (card_file){.name = strdup(name), .bytes = f->bytes};
-    if (!to->name) {
-        c->failed = mr_error_set(&c->err, MR_ENOMEM, "no memory for the names of files");
-        return;
-    }
+    if (!to->name) return mr_error_set(&c->err, MR_ENOMEM, "no memory for the names of files");
     for (size_t k = 0; k < sizeof f->sha256; k++) sprintf(to->sha256 + 2 * k, "%02x", f->sha256[k]);
     c->file_bytes += f->bytes;
     c->files++;
+    p->files++;
+    return MR_OK;
 }
 
 typedef struct summing {
     card *c;
+    card_part *part;
     progress_bar bar;
 } summing;
 
-static void on_summed(void *context, const mr_manifest_file *f) { on_file(((summing *)context)->c, f); }
+static void on_file(void *context, const mr_manifest_file *f)
+{
+    const summing *s = context;
+    if (!s->c->failed) s->c->failed = add_file(s->c, s->part, f);
+}
 
 static void on_progress(void *context, uint64_t done, uint64_t count)
 {
     progress_show(&((summing *)context)->bar, done, count, NULL);
 }
 
-static int take_files(card *c)
+/* The set's own file counts for the first split: a list of shards, the index of MDS. */
+static int name_files(card *c, const card_part *p, char out[PATH_MAX])
 {
-    const mr_source_info *info = card_info(c);
-    summing s = {.c = c};
-    mr_manifest_config cfg;
     mr_source_file first = {.struct_size = sizeof first};
     struct stat st;
-    char index[PATH_MAX];
     const char *set = c->args->set;
-    if (stat(set, &st) == 0 && S_ISDIR(st.st_mode)) { /* not what else lies there */
-        const bool mds = strcmp(info->format, "mds") == 0;
-        snprintf(index, sizeof index, "%.4000s/index.json", set);
-        if (!mds && mr_source_file_at(c->part[0].src, 0, &first) != MR_OK)
-            return mr_error_set(&c->err, MR_EUNSUPPORTED, "the data set does not say which files it has");
-        set = mds ? index : first.path;
-    }
+    const bool is_dir = stat(set, &st) == 0 && S_ISDIR(st.st_mode); /* which may have other files, too */
+    if (p == c->part && !is_dir) snprintf(out, PATH_MAX, "%s", set);
+    else if (p == c->part && strcmp(c->format, "mds") == 0)
+        snprintf(out, PATH_MAX, "%.4000s/index.json", set);
+    else if (mr_source_file_at(p->src, 0, &first) == MR_OK) snprintf(out, PATH_MAX, "%s", first.path);
+    else return mr_error_set(&c->err, MR_EUNSUPPORTED, "the data set does not say which files it has");
+    return MR_OK;
+}
+
+static int take_files(card *c)
+{
+    summing s = {.c = c};
+    mr_manifest_config cfg;
+    char set[PATH_MAX];
     mr_manifest_defaults(&cfg);
     cfg.threads = c->args->workers;
-    cfg.on_file = on_summed;
+    cfg.on_file = on_file;
     cfg.on_progress = on_progress;
     cfg.context = &s;
     cfg.stop = &interrupt_flag;
     int rc = MR_OK;
     progress_start(&s.bar, "card", "files", c->args->quiet);
-    for (uint32_t k = 0; !rc && k < c->parts; k++)
-        rc = mr_manifest_make(NULL, set, c->part[k].src, &cfg, NULL, &c->err);
+    for (uint32_t k = 0; !rc && k < c->parts; k++) {
+        s.part = &c->part[k];
+        s.part->first_file = c->files;
+        rc = name_files(c, s.part, set);
+        if (!rc) rc = mr_manifest_make(NULL, set, s.part->src, &cfg, NULL, &c->err);
+    }
     progress_end(&s.bar);
     return rc ? rc : c->failed;
 }

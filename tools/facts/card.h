@@ -27,6 +27,7 @@ typedef struct card_args {
 typedef struct card_part { /* a split */
     const char *name;
     mr_source *src;
+    uint64_t first_file, files;    /* of card.file: those of this split that no split before has */
     char ending[CARD_ENDINGS][16]; /* of its pictures' names */
     uint32_t endings;
     char prefix[1024];   /* folder: names of samples begin so, before the class */

@@ -110,9 +110,9 @@ static void put_configs(const card *c, FILE *out)
             json_put_text(out, pattern);
             fputc('\n', out);
         } else fputc('\n', out);
-        for (uint64_t f = 0; !c->is_folder && f < c->files; f++) {
+        for (uint64_t f = 0; !c->is_folder && f < p->files; f++) {
             fputs("    - ", out);
-            json_put_text(out, c->file[f].name);
+            json_put_text(out, c->file[p->first_file + f].name);
             fputc('\n', out);
         }
     }

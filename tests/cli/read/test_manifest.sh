@@ -71,4 +71,19 @@ END
 run 0 convert d t.tar --card t.json --quiet; run 0 manifest t.tar --card t2.json --quiet; same t.json t2.json
 run 0 export t.tar back --card back/README.md --quiet; present back/README.md
 run 2 convert d u.tar --card e/u.json; absent u.tar
+
+# splits in files of their own: each file once, in its split
+mkdir -p parts/train parts/test
+run 0 convert d parts/train/a.tar --to tar --shard-size 4k --quiet
+run 0 convert d parts/test/b.tar --split test --to tar --shard-size 4k --quiet
+run 0 manifest parts --card parts/README.md --quiet; run 0 manifest parts --card parts/c.json --quiet
+python3 - <<'END' || fail "the files of the splits"
+import glob, json
+text = open("parts/README.md").read().split("data_files:")[1].split("dataset_info:")[0]
+for split, files in ((part.split("\n")[0].strip(), part.split('"')[1::2]) for part in text.split("- split:")[1:]):
+    expected = sorted(name[len("parts/"):] for name in glob.glob(f"parts/{split}/*.tar"))
+    assert len(expected) > 1 and sorted(files) == expected, (split, files, expected)
+names = [one["name"] for one in json.load(open("parts/c.json"))["distribution"] if one["@type"] == "cr:FileObject"]
+assert sorted(names) == sorted(name[len("parts/"):] for name in glob.glob("parts/*/*.tar")), names
+END
 finish
