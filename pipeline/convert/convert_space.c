@@ -64,7 +64,7 @@ static bool measure(const mri_convert_plan *plan, estimate *out)
     }
     mri_convert_desk_init(&desk, budget);
     for (uint64_t k = 0; k < some; k++) {
-        const double bytes = bytes_of(plan, &desk, item, count / some * k);
+        const double bytes = bytes_of(plan, &desk, item, count / some * k + count % some * k / some);
         sum += bytes;
         squares += bytes * bytes;
         good += bytes > 0;
