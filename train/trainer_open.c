@@ -103,6 +103,11 @@ static int check_losses(const mr_trainer_config *cfg, mr_error *err)
     return check_class_weights(cfg, err);
 }
 
+static bool is_served(uint32_t sync)
+{
+    return (sync & 255) == MR_SYNC_SERVERS || (sync & 255) == MR_SYNC_SERVERS_ASYNC;
+}
+
 /* Shares with weights of their own: what goes by one set of weights is refused. */
 static int check_sync(const mr_trainer_config *cfg, mr_error *err)
 {
@@ -122,8 +127,7 @@ static int check_sync(const mr_trainer_config *cfg, mr_error *err)
             "exchange: 1bit sends no zeros, and frozen layers need gradients of zero: expected "
             "f32, bf16, f16 or int8 with freeze");
     if (cfg->inference || cfg->sync == MR_SYNC_EACH) return MR_OK;
-    const uint32_t sync = cfg->sync & 255;
-    const bool served = sync == MR_SYNC_SERVERS || sync == MR_SYNC_SERVERS_ASYNC;
+    const bool served = is_served(cfg->sync);
     if (served && !cfg->crew)
         return mr_error_set(
             err, MR_EINVAL,
@@ -145,9 +149,9 @@ static int check_sync(const mr_trainer_config *cfg, mr_error *err)
                                                          : NULL;
     if (not_with)
         return mr_error_set(err, MR_EINVAL, "sync: %s not go with %s: leave one of them out",
-                            served                    ? "servers of parameters do"
-                            : sync == MR_SYNC_DELAYED ? "gradients of the batch before do"
-                                                      : "weights of each share do",
+                            served                         ? "servers of parameters do"
+                            : cfg->sync == MR_SYNC_DELAYED ? "gradients of the batch before do"
+                                                           : "weights of each share do",
                             not_with);
     return MR_OK;
 }
@@ -212,7 +216,7 @@ static mri_replica_config replica_config(const mr_trainer_config *cfg, const mr_
                           .momentum = cfg->outer_momentum,
                           .all_parts = parts->all};
     if (r.local.on) r.together = true;
-    const bool served = sync == MR_SYNC_SERVERS || sync == MR_SYNC_SERVERS_ASYNC;
+    const bool served = is_served(sync);
     if (r.local.delayed || served) r.together = false;
     if (r.local.on || r.local.delayed || served || (cfg->device_count == 1 && parts->count == parts->all))
         r.bucket_bytes = 0; /* nobody waits for a part of the gradients */
@@ -539,9 +543,7 @@ int mr_trainer_open(mr_trainer **out, const mr_trainer_config *cfg, mr_error *er
     if (!t) return mr_error_set(err, MR_ENOMEM, "no memory for a trainer");
     t->process = mri_process();
     t->cfg = mine;
-    if (mine.inference ||
-        ((mine.sync & 255) != MR_SYNC_SERVERS && (mine.sync & 255) != MR_SYNC_SERVERS_ASYNC))
-        t->cfg.crew = NULL;
+    if (mine.inference || !is_served(mine.sync)) t->cfg.crew = NULL;
     t->cfg.update.lr = mine.schedule.lr; /* checkpoints store it */
     t->run.best_val_loss = INFINITY;
     mri_run_draw(t->run.id);
