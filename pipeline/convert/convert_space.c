@@ -1,16 +1,13 @@
 /* pipeline/convert/convert_space.c: how many bytes a conversion will write, estimated before the first one.
  *
  * Stored unchanged, pictures take the bytes of the source, plus names, entry points, headers and index. For
- * other forms up to 24 samples, spread over the source, are converted: their mean is the estimate, and the
- * mean less three standard errors is what will surely be needed. A conversion is refused only when the disk
- * lacks that; that the estimate is larger than the free space is reported. */
-#include <math.h>
-
+ * other forms some samples are converted (mr_output_estimate()). A conversion is refused only when the disk
+ * lacks what is surely needed; that the estimate is larger than the free space is reported. */
 #include "base/util.h"
 #include "pipeline/convert/convert.h"
 #include "pipeline/convert/convert_sample.h"
 
-enum { SAMPLES = 24, NAME_BYTES = 40, FILE_BYTES = 16384, PAGE = 4096 };
+enum { NAME_BYTES = 40, FILE_BYTES = 16384, PAGE = 4096 };
 
 typedef struct estimate {
     double likely, least; /* bytes */
@@ -33,51 +30,48 @@ static bool is_unchanged(const mri_convert_plan *plan)
     return plan->image >= 0 && cfg->store == MR_STORE_JPEG && cfg->resize == 0 && !cfg->transcode;
 }
 
+typedef struct measure {
+    const mri_convert_plan *plan;
+    mri_convert_desk desk;
+    mri_convert_item *item;
+    bool any; /* sample was converted */
+} measure;
+
 /* Bytes of the values of a sample. 0: it cannot be converted. */
-static double bytes_of(const mri_convert_plan *plan, mri_convert_desk *desk, mri_convert_item *item,
-                       uint64_t sample)
+static uint64_t bytes_of(void *context, uint64_t sample)
 {
-    double bytes = 0;
-    mri_convert_item_clear(item);
-    item->source_index = sample;
-    mri_convert_sample(plan, desk, item);
-    for (uint32_t f = 0; item->rc == MR_OK && f < plan->field_count; f++) {
+    measure *m = context;
+    uint64_t bytes = 0;
+    mri_convert_item_clear(m->item);
+    m->item->source_index = sample;
+    mri_convert_sample(m->plan, &m->desk, m->item);
+    if (m->item->rc) return 0;
+    m->any = true;
+    for (uint32_t f = 0; f < m->plan->field_count; f++) {
         uint8_t scratch[8];
         size_t own;
-        mri_value_bytes(&item->values[f], scratch, &own);
-        bytes += (double)own;
+        mri_value_bytes(&m->item->values[f], scratch, &own);
+        bytes += own;
     }
     return bytes;
 }
 
-/* Of the values of one sample. false: none could be converted. */
-static bool measure(const mri_convert_plan *plan, estimate *out)
+/* Of the values of all samples. false: none could be converted. */
+static bool measure_all(const mri_convert_plan *plan, uint64_t *likely, uint64_t *least)
 {
-    const uint64_t count = plan->info->count, some = mri_min_u64(count, SAMPLES);
-    double sum = 0, squares = 0, good = 0;
     mr_budget *budget;
-    mri_convert_desk desk;
-    mri_convert_item *item = calloc(1, sizeof *item);
-    if (!item || mr_budget_create(&budget, mri_memory_limit_bytes() / 2) != MR_OK) {
-        free(item);
+    measure m = {.plan = plan, .item = calloc(1, sizeof *m.item)};
+    if (!m.item || mr_budget_create(&budget, mri_memory_limit_bytes() / 2) != MR_OK) {
+        free(m.item);
         return false;
     }
-    mri_convert_desk_init(&desk, budget);
-    for (uint64_t k = 0; k < some; k++) {
-        const double bytes = bytes_of(plan, &desk, item, count / some * k + count % some * k / some);
-        sum += bytes;
-        squares += bytes * bytes;
-        good += bytes > 0;
-    }
-    mri_convert_item_fini(item);
-    mri_convert_desk_fini(&desk);
+    mri_convert_desk_init(&m.desk, budget);
+    mr_output_estimate(plan->info->count, bytes_of, &m, likely, least, NULL);
+    mri_convert_item_fini(m.item);
+    mri_convert_desk_fini(&m.desk);
     mr_budget_destroy(budget);
-    free(item);
-    if (good == 0) return false;
-    const double mean = sum / good, variance = fmax(0, squares / good - mean * mean);
-    out->likely = mean;
-    out->least = some == count ? mean : fmax(0, mean - 3 * sqrt(variance / good));
-    return true;
+    free(m.item);
+    return m.any;
 }
 
 /* Of the samples from `first` on. */
@@ -85,11 +79,13 @@ static estimate of_conversion(const mri_convert_plan *plan, uint64_t first)
 {
     const uint64_t count = plan->info->count;
     const double left = (double)(count - first);
-    const double in = (double)plan->info->total_bytes * left / (double)mri_max_u64(count, 1);
+    const double in = (double)plan->info->total_bytes * left / (double)count;
     double more = left * (double)frame_bytes(plan) + FILE_BYTES;
+    uint64_t likely, least;
     estimate e = {in, in};
     if (is_unchanged(plan)) more += plan->entries >= 0 ? in / 64 : 0;
-    else if (measure(plan, &e)) e = (estimate){e.likely * left, e.least * left};
+    else if (measure_all(plan, &likely, &least))
+        e = (estimate){(double)likely * left / (double)count, (double)least * left / (double)count};
     else e.least = 0;
     if (plan->cfg.shard_bytes) more += e.likely / (double)plan->cfg.shard_bytes * FILE_BYTES;
     e.likely += more;
@@ -103,14 +99,12 @@ int mri_convert_check_space(const mri_convert_plan *plan, const char *dst, uint6
     uint64_t room;
     if (plan->info->total_bytes == 0 || first >= plan->info->count)
         return MR_OK; /* the program's own samples */
-    mr_output_check_space(dst, 0, &room, NULL);
     const estimate e = of_conversion(plan, first);
-    const uint64_t likely = (uint64_t)e.likely;
-    if (e.least > (double)room && !cfg->no_space_check) {
-        const int rc = mr_output_check_space(dst, likely, NULL, &why);
-        if (rc && err) *err = why;
+    const int rc = mr_output_check_estimate(dst, (uint64_t)e.likely, (uint64_t)e.least, &room, &why);
+    if (rc && !cfg->no_space_check) {
+        if (err) *err = why;
         return rc;
     }
-    if (cfg->space) cfg->space(cfg->context, likely, room);
+    if (cfg->space) cfg->space(cfg->context, (uint64_t)e.likely, room);
     return MR_OK;
 }

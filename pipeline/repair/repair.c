@@ -278,21 +278,29 @@ static bool list_was_begun(const char *list)
     return lstat(part, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & S_ISVTX) && st.st_uid == geteuid();
 }
 
-/* A repaired file is about as large as the damaged one, or as the list says. In place one follows the other,
- * and the damaged ones stay. */
+/* A repaired file is about as large as the damaged one, or as the list says, and at least as large as its
+ * whole samples. In place one file follows the other, and the damaged ones stay. */
 static int check_space(const mri_repair *r, mr_error *err)
 {
-    uint64_t bytes = 0;
+    uint64_t likely = 0, least = 0, room;
+    mr_error why = MR_ERROR_INIT;
     struct stat st;
-    if (r->cfg->no_space_check) return MR_OK;
     for (uint32_t k = 0; k < r->set->count; k++) {
         const mri_repair_file *f = &r->set->file[k];
         if (!f->kept || (!r->cfg->dst && f->there && f->whole)) continue;
         const uint64_t own = f->there && stat(f->path, &st) == 0 ? (uint64_t)st.st_size : 0;
-        bytes += mri_max_u64(own, f->listed ? f->line.file_bytes : 0);
+        likely += mri_max_u64(own, f->listed ? f->line.file_bytes : 0);
+        least += f->there && f->whole ? own : f->whole_bytes;
     }
-    return bytes ? mr_output_check_space(r->cfg->dst ? r->cfg->dst : r->set->file[0].path, bytes, NULL, err)
-                 : MR_OK;
+    if (likely == 0) return MR_OK;
+    const int rc = mr_output_check_estimate(r->cfg->dst ? r->cfg->dst : r->set->file[0].path, likely, least,
+                                            &room, &why);
+    if (rc && !r->cfg->no_space_check) {
+        if (err) *err = why;
+        return rc;
+    }
+    if (r->cfg->space) r->cfg->space(r->cfg->context, likely, room);
+    return MR_OK;
 }
 
 static int write_all(mri_repair *r, mr_error *err)

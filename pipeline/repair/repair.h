@@ -32,9 +32,9 @@ typedef struct mri_repair_file {
     mri_shard line; /* its path is not used */
     /* found by looking */
     bool whole;
-    char *other; /* why it is not the file that the list knows, or NULL */
-    bool kept;   /* there will be a file */
-    uint64_t samples;
+    char *other;                   /* why it is not the file that the list knows, or NULL */
+    bool kept;                     /* there will be a file */
+    uint64_t samples, whole_bytes; /* whole_bytes: of the samples that were not made again */
     enum { MRI_MADE_UNKNOWN, MRI_MADE_SO, MRI_MADE_OTHERWISE } made; /* from the source that is there? */
     uint64_t first_source, last_source; /* of record files: of the whole records; MR_NOWHERE: none */
 } mri_repair_file;

@@ -108,6 +108,7 @@ static int put(job *j, const mri_salvage_item *item, mr_error *err)
     const int rc = j->out ? j->ops->put(j->out, item, err) : MR_OK;
     if (rc) return rc;
     j->file->samples++;
+    j->file->whole_bytes += item->bytes;
     j->r->result->samples++;
     if (item->number == MR_NOWHERE) return MR_OK;
     if (j->file->first_source == MR_NOWHERE) j->file->first_source = item->number;
@@ -463,7 +464,7 @@ int mri_repair_one(mri_repair *r, mri_repair_file *file, const char *to, bool fo
     j->shown = file->path;
     j->next_source = r->set->ops == &mri_salvage_mrec ? 0 : MR_NOWHERE;
     if (j->next_source == 0) j->next_source = source_before(r->set, file);
-    file->samples = 0;
+    file->samples = file->whole_bytes = 0;
     file->whole = file->there;
     file->first_source = file->last_source = MR_NOWHERE;
     if (!rc) rc = run(j, copy, to, force, err);

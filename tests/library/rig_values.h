@@ -12,6 +12,7 @@ static void *rig_memory(int host)
          "memory");
     return memory;
 }
+static uint64_t rig_bytes_of(void *context, uint64_t sample) { return context ? sample : 1; }
 static mr_image *rig_own_image(void)
 {
     mr_image *image = rig_image();
@@ -32,6 +33,7 @@ static mr_image *rig_own_image(void)
 #define RIG_mr_shards_write_counts             rig_counts
 #define RIG_mr_output_check_path               rig_file("x")
 #define RIG_mr_output_open_path                rig_file("x")
+#define RIG_mr_output_estimate_bytes_of        rig_bytes_of
 #define RIG_mr_output_remove_path              rig_file("x")
 #define RIG_mr_output_sync_all_folder          mrt_temp()
 #define RIG_mr_devices_open_spec               "cpu"

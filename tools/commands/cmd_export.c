@@ -221,21 +221,50 @@ static int add_file(const char *path, const struct stat *st, int kind, struct FT
     return 0;
 }
 
+typedef struct measured {
+    const export_run *run;
+    void *buffer;
+    size_t buffer_bytes;
+} measured;
+
+/* Of the file of one sample; 0: there will be none. */
+static uint64_t file_bytes(void *context, uint64_t at)
+{
+    measured *m = context;
+    const int image = mr_source_info_of(m->run->src)->image_field;
+    mr_sample sample;
+    const void *data;
+    void *made = NULL;
+    size_t bytes = 0;
+    const char *extension;
+    int rc = mr_source_read(m->run->src, at, &m->buffer, &m->buffer_bytes, &sample, NULL);
+    if (rc == MR_OK) rc = picture_bytes(m->run, &sample.value[image], &data, &bytes, &made, &extension, NULL);
+    free(made);
+    return rc ? 0 : bytes;
+}
+
 /* Files that are there already are kept or replaced. */
 static int check_space(const export_run *r, mr_error *err)
 {
-    const mr_source_info *info = mr_source_info_of(r->src);
-    const uint64_t bytes = info->total_bytes + info->count * 2048; /* the rest of each file's last block */
+    const uint64_t count = mr_source_info_of(r->src)->count;
+    measured m = {.run = r};
     mr_error why = MR_ERROR_INIT;
-    uint64_t room;
+    uint64_t room, likely, least;
+    int rc = mr_output_estimate(count, file_bytes, &m, &likely, &least, err);
+    free(m.buffer);
+    if (rc) return rc;
+    likely += count * 2048; /* the rest of each file's last block */
     written_before = 0;
     if (r->args->resume || r->args->force) nftw(r->args->folder, add_file, 16, FTW_PHYS);
-    const uint64_t left = bytes > written_before ? bytes - written_before : 0;
-    const int rc = mr_output_check_space(r->args->folder, left, &room, &why);
-    space_say(left, room, r->args->output.quiet);
-    if (rc == MR_OK || r->args->no_space_check) return MR_OK;
-    *err = why;
-    return rc;
+    likely -= written_before < likely ? written_before : likely;
+    least -= written_before < least ? written_before : least;
+    rc = mr_output_check_estimate(r->args->folder, likely, least, &room, &why);
+    if (rc && !r->args->no_space_check) {
+        *err = why;
+        return rc;
+    }
+    space_say(likely, room, r->args->output.quiet);
+    return MR_OK;
 }
 
 static int export_all(export_run *r, mr_error *err)

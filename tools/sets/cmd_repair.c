@@ -100,6 +100,12 @@ static void json_result(const repair_args *a, const mr_repair_result *r)
     json_end(&j);
 }
 
+static void on_space(void *context, uint64_t bytes, uint64_t free_bytes)
+{
+    const repair_args *a = context;
+    space_say(bytes, free_bytes, a->output.quiet);
+}
+
 static bool is_wrong(const mr_repair_result *r) { return r->damaged || r->missing || r->list_damaged; }
 
 /* Of withdrawn samples, which is not repaired. */
@@ -176,6 +182,7 @@ static int run(const void *args)
     cfg.force = a->force;
     cfg.no_space_check = a->no_space_check;
     cfg.report = on_finding;
+    cfg.space = on_space;
     cfg.context = (void *)(uintptr_t)a;
     cfg.stop = &interrupt_flag;
     int status = open_from(a, &cfg, &src);

@@ -712,6 +712,17 @@ MR_API int mr_output_sync_all(const char *folder, mr_error *err);
  * MR_EIO with sys_errno ENOSPC: it has less, and err has both numbers. MR_OK also when the system does not
  * know. free_bytes: NULL, or written; UINT64_MAX: unknown. */
 MR_API int mr_output_check_space(const char *path, uint64_t bytes, uint64_t *free_bytes, mr_error *err);
+/* The same for an estimate: MR_EIO only if the file system has less than least_bytes, which are surely
+ * needed; err then names likely_bytes. Compare *free_bytes with likely_bytes to warn. */
+MR_API int mr_output_check_estimate(const char *path, uint64_t likely_bytes, uint64_t least_bytes,
+                                    uint64_t *free_bytes, mr_error *err);
+/* The bytes that will be written of a sample; 0: none. */
+typedef uint64_t mr_sample_bytes(void *context, uint64_t sample);
+/* Estimate the bytes of `count` samples from up to 24 of them, evenly spaced: their mean, and for
+ * *least_bytes the mean less three standard errors (the mean if all were asked). bytes_of is called in the
+ * calling thread. MR_EINVAL  bytes_of, likely_bytes or least_bytes is NULL */
+MR_API int mr_output_estimate(uint64_t count, mr_sample_bytes *bytes_of, void *context,
+                              uint64_t *likely_bytes, uint64_t *least_bytes, mr_error *err);
 /* Remove a file that force could replace. MR_OK when path does not exist. */
 MR_API int mr_output_remove(const char *path, const mr_output_config *cfg, mr_error *err);
 

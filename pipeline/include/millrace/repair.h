@@ -46,8 +46,11 @@ typedef struct mr_repair_config {
     void (*report)(void *context, const mr_repair_finding *finding); /* from the calling thread; or NULL */
     void *context;
     const volatile int *stop; /* set non-zero, also in a signal handler, to stop; or NULL */
-    bool no_space_check;      /* write although the files of the set are larger than the free space for them.
-                                 Default false: MR_EIO with sys_errno ENOSPC, nothing is written */
+    bool no_space_check; /* write although the free space is surely too small: less than the whole samples.
+                            Default false: MR_EIO with sys_errno ENOSPC, nothing is written */
+    /* Called once before the first byte with the likely bytes of the files to write and the free space of
+     * their file system (UINT64_MAX: unknown), unless the repair is refused; or NULL */
+    void (*space)(void *context, uint64_t bytes, uint64_t free_bytes);
 } mr_repair_config;
 
 static inline void mr_repair_defaults(mr_repair_config *cfg);
