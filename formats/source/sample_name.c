@@ -75,14 +75,22 @@ char *mr_source_sample_name(const mr_source *src, uint64_t sample, const void *d
 int mri_source_has_names(const mr_source *src, bool *has, mr_error *err)
 {
     char name[MRI_NAME_ROOM] = "";
-    *has = false;
-    for (uint64_t k = 0; !name[0] && k < LOOKED_AT && k < src->info.count; k++) {
+    void *buffer = NULL;
+    size_t buffer_bytes = 0;
+    uint64_t looked = 0;
+    int rc = MR_OK;
+    /* read to tell a damaged sample from a nameless one; not by a call of the program */
+    const bool reads = src->ops->sample_name && src->info.total_bytes > 0;
+    for (uint64_t k = 0; !rc && !name[0] && looked < LOOKED_AT && k < src->info.count; k++) {
         mr_error why = MR_ERROR_INIT;
-        const int rc = mr_source_sample_name_get(src, k, NULL, 0, name, sizeof name, &why);
-        if (rc == MR_OK || mr_error_of_sample(rc, &why)) continue;
-        if (err) *err = why;
-        return rc;
+        mr_sample sample;
+        rc = mr_source_sample_name_get(src, k, NULL, 0, name, sizeof name, &why);
+        if (!rc && !name[0] && reads) rc = mr_source_read(src, k, &buffer, &buffer_bytes, &sample, &why);
+        looked += rc == MR_OK;
+        if (rc && mr_error_of_sample(rc, &why)) rc = MR_OK;
+        if (rc && err) *err = why;
     }
-    *has = name[0] != '\0';
-    return MR_OK;
+    free(buffer);
+    *has = !rc && (name[0] || (looked == 0 && src->info.count > 0));
+    return rc;
 }

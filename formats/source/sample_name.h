@@ -16,8 +16,8 @@ enum { MRI_NAME_ROOM = 4096 };
 /* Index of that field; -1 when absent. */
 int mri_field_name(const mr_field *fields, uint32_t field_count);
 
-/* Do samples of this source have names? The first samples decide: reads a few at most. A sample that cannot
- * be read through its own fault counts as nameless; a returned error is the system's. */
+/* Do samples of this source have names? The first few samples that can be read decide; the answer is yes
+ * if all are damaged. A returned error is the system's. */
 int mri_source_has_names(const mr_source *src, bool *has, mr_error *err);
 
 #endif

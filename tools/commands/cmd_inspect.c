@@ -168,7 +168,8 @@ static void print_source(const inspect_args *a, const mr_source *src, const mr_m
                mrec->file_bytes, mrec->record_align, mrec->data_offset, mrec->index_offset);
     else print_files(src, info);
     if (info->skipped_files)
-        printf("skipped   %" PRIu64 " entries that are in no sample\n", info->skipped_files);
+        printf("skipped   %" PRIu64 " %s no sample\n", info->skipped_files,
+               info->skipped_files == 1 ? "entry that is in" : "entries that are in");
     print_fields(info);
     print_classes(info);
     print_told(info);

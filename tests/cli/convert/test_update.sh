@@ -82,6 +82,20 @@ cp d/train/disc/00005.jpg two/y/disc/00001.jpg; tar -C two/y -cf two/1.tar disc
 run 0 convert 'two/?.tar' pair/s.mrec --update --changed withdraw --quiet
 out_has "appended 1 in 1 file, withdrew 2"
 
+# a damaged sample without a readable name may be one of those that seem to be gone
+mkdir unnamed
+run 3 convert a unnamed/a.tfrecord --quiet
+run 0 convert unnamed/a.tfrecord unnamed/s.mrec --shard-size 16K --quiet
+mv a/ring/00005.jpg keep
+run 3 convert a unnamed/a.tfrecord --quiet --force
+run 0 inspect unnamed/a.tfrecord --record 4 --quiet --json
+head -c 600 /dev/zero | dd of=unnamed/a.tfrecord bs=1 seek=$(($(number offset) + 12)) conv=notrunc status=none
+run 1 convert unnamed/a.tfrecord unnamed/s.mrec --update --gone withdraw --quiet
+err_has "1 bad sample of the source has no readable name and may be among the 2 that seem to be gone"; err_has "(--gone keep)"
+absent unnamed/.millrace.withdrawn
+run 3 convert unnamed/a.tfrecord unnamed/s.mrec --update --gone keep --quiet; out_has "1 bad sample was left out"
+mv keep a/ring/00005.jpg
+
 # options that exclude each other, and data that are not such a set
 run 2 convert a set/s.mrec --update --resize 8 --quiet; err_has "--resize does not go with --update"
 run 2 convert a x.mrec --gone keep --quiet; err_has "--changed and --gone go with --update"

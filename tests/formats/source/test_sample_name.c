@@ -127,6 +127,50 @@ static void of_damaged_records(void **state)
     mr_source_close(src);
 }
 
+static void clear_records(const char *path, uint64_t count)
+{
+    static const uint8_t none[256];
+    mr_source *src = open_source(path);
+    FILE *f = fopen(path, "r+b");
+    mr_error err = MR_ERROR_INIT;
+    MRT_TRUE(f != NULL);
+    for (uint64_t k = 0; k < count; k++) {
+        mr_extent e;
+        MRT_OK(mr_source_extent(src, k, &e, &err), &err);
+        MRT_TRUE(e.bytes <= sizeof none);
+        MRT_EQ(fseek(f, (long)e.offset, SEEK_SET), 0);
+        MRT_EQ(fwrite(none, 1, (size_t)e.bytes, f), e.bytes);
+    }
+    MRT_EQ(fclose(f), 0);
+    mr_source_close(src);
+}
+
+/* Damaged samples do not decide whether samples have names, unless no other exists. */
+static void damaged_ones_first(void **state)
+{
+    (void)state;
+    enum { COUNT = 10 };
+    static const char *const names[COUNT] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+    static const struct {
+        const char *field;
+        uint64_t damaged;
+        bool has;
+    } sets[] = {
+        {MRI_NAME_FIELD, COUNT - 1, true},
+        {MRI_NAME_FIELD, COUNT, true},
+        {"name", COUNT - 1, false},
+    };
+    for (size_t k = 0; k < sizeof sets / sizeof sets[0]; k++) {
+        const char *path = mrt_path("f%zu.mrec", k);
+        write_records(path, names, COUNT, sets[k].field);
+        clear_records(path, sets[k].damaged);
+        mr_source *src = open_source(path);
+        expect_name(src, 0, "");
+        MRT_EQ(has_names(src), sets[k].has);
+        mr_source_close(src);
+    }
+}
+
 /* An error in a shared file says which sample it is about by its name, once. */
 static void in_errors(void **state)
 {
@@ -153,9 +197,8 @@ static void in_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_files),
-        cmocka_unit_test(of_records),
-        cmocka_unit_test(of_damaged_records),
+        cmocka_unit_test(of_files),           cmocka_unit_test(of_records),
+        cmocka_unit_test(of_damaged_records), cmocka_unit_test(damaged_ones_first),
         cmocka_unit_test(in_errors),
     };
     return mrt_run(tests);
