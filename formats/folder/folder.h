@@ -10,6 +10,7 @@
  *   members.c         the same of an archive whose members lie in folders
  *   file_kinds.c      is this file a picture?
  *   left_out.c        entries that were not taken, and their report to the user
+ *   same_folders.c    folders that have two names, and their report
  *   source_folder.c   the samples: names and sizes of all files, and the calls of a source
  *
  * source_folder.c calls the others; listing.c stands on file_kinds.c and left_out.c. */
@@ -131,6 +132,18 @@ int mri_folder_error(mr_error *err, int code, const char *where, const char *nam
  * the tree, and what to do. inner: the folder in every class folder that has the pictures, or "". */
 int mri_tree_classes(mri_listing *out, mri_dir part, const char *where, char inner[NAME_MAX + 1],
                      mri_left_out *left, const mr_source_config *cfg, mr_error *err);
+
+/* ---- folders with two names (same_folders.c) ---- */
+typedef struct mri_same_folders {
+    mri_dir root;
+    const mri_listing *classes; /* folders of a part, as mri_tree_classes() lists them */
+    const char *inner;
+    const char *part, *other; /* the part that is taken, and the other one; "": none */
+} mri_same_folders;
+
+/* Tells the user about folders of the part that a link makes one, and about folders that both parts have.
+ * MR_ENOMEM. */
+int mri_same_folders_tell(mr_source *src, const mri_same_folders *s, mr_error *err);
 
 /* ---- names (accents.c) ---- */
 /* Two names that differ in how their accents are written alone: as letters, or as marks behind letters. */

@@ -295,7 +295,10 @@ static int open_tree(mr_source *src, folder *f, mri_dir root, const mr_source_co
     there[mri_part_of_name(p->train)] = there[mri_part_of_name(p->test)] = true;
     there[mri_part_of_name(p->passed)] = true;
     mri_source_set_parts(src, there, mri_part_of_name(f->part));
-    return open_part(src, f, root, p->train[0] && f->labels ? p->train : f->part, cfg, err);
+    rc = open_part(src, f, root, p->train[0] && f->labels ? p->train : f->part, cfg, err);
+    if (rc) return rc;
+    const mri_same_folders same = {root, &f->classes, f->inner, f->part, test ? p->train : p->test};
+    return mri_same_folders_tell(src, &same, err);
 }
 
 /* ---- the source ---- */

@@ -41,6 +41,19 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 rmdir clutter/zebra
 
+# a link makes one folder two classes, or its pictures those of both parts
+cp -r d linked
+ln -s "$a" linked/train/zebra
+ln -s "../train/$b" linked/test/zebra
+run 0 inspect linked --json
+err_has "1 folder has two names (train/$a and train/zebra are the same folder): their pictures are taken twice"
+err_has "1 folder has two names (train/$b and test/zebra are the same folder): the part to train on and the one to test with share"
+run 0 inspect linked --split test --json
+err_lacks "taken twice"; err_has "(test/zebra and train/$b are the same folder)"
+rm linked/train/zebra && ln -s ../elsewhere linked/train/zebra && cp -r "linked/train/$c" linked/elsewhere
+run 0 inspect linked --json
+err_lacks "taken twice"; err_has "test/zebra"
+
 # a nested tree is reported, and read by the path
 mkdir -p deep/x/y deep/z
 cp -r "d/train/$a" "d/train/$b" deep/x/y
