@@ -175,9 +175,7 @@ static void add_picture(mri_tf_gather *g, const mri_feature *f)
 
 static bool can_be_name(mri_span text)
 {
-    bool sound = text.bytes > 0 && text.bytes <= MOST_NAME;
-    for (size_t k = 0; sound && k < text.bytes; k++) sound = text.data[k] >= 0x20 && text.data[k] != 0x7f;
-    return sound;
+    return text.bytes > 0 && text.bytes <= MOST_NAME && !memchr(text.data, 0, text.bytes);
 }
 
 /* Names are optional: any error in one drops all of them. */

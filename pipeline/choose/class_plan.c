@@ -106,12 +106,31 @@ static int no_class(const mr_source *src, const char *option, const char *name, 
                         option, mr_source_info_of(src)->path, name);
 }
 
+static bool all_have_names(const mr_source_info *info)
+{
+    bool all = info->class_names != NULL;
+    for (uint32_t k = 0; all && k < info->class_count; k++) all = info->class_names[k][0];
+    return all;
+}
+
+/* A class without samples may have lost its name; the others keep theirs. */
+static int check_kept(const mr_source_info *info, uint32_t k, const char *name, mr_error *err)
+{
+    const char *old = info->class_names ? info->class_names[k] : "";
+    if (!old[0] || strcmp(old, name) == 0) return MR_OK;
+    return mr_error_set(
+        err, MR_EFORMAT,
+        "--classes-from: line %u: expected \"%s\", the name that the class has, found \"%s\"; "
+        "--rename-classes changes names",
+        k + 1, old, name);
+}
+
 /* One name for each number, from the first one on. */
 static int from_list(mri_class_plan *p, const mr_source *src, const char *text, mr_error *err)
 {
     lines l = {0};
     const mr_source_info *info = mr_source_info_of(src);
-    if (info->class_names)
+    if (all_have_names(info))
         return mr_error_set(err, MR_EFORMAT,
                             "--classes-from: the classes of %s have names; --rename-classes changes them",
                             info->path);
@@ -123,6 +142,8 @@ static int from_list(mri_class_plan *p, const mr_source *src, const char *text, 
                           p->count, info->label_offset, l.count);
     for (uint32_t k = 0; !rc && k < p->count; k++) {
         const int at = l.line[k][0] ? find(p, l.line[k]) : -1;
+        rc = check_kept(info, k, l.line[k], err);
+        if (rc) break;
         if (at < 0 || (uint32_t)at >= k) rc = set_name(p, k, l.line[k], err);
         else
             rc = mr_error_set(err, MR_EFORMAT, "--classes-from: line %u: the name \"%s\" comes twice", k + 1,

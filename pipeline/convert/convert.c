@@ -127,8 +127,37 @@ static int take_bad(const mri_convert_plan *plan, const mri_convert_item *item, 
     return mr_error_at(err, item->error.file, item->error.offset, item->error.sample);
 }
 
-static void count(const mri_convert_plan *plan, const mri_convert_item *item, mr_convert_result *out)
+typedef struct job { /* what is there while a conversion runs */
+    void *output;
+    mri_taken *taken;
+    mri_convert_pool *pool;
+    bool *seen; /* of each class: a sample of it was written; NULL: its name is written in any case */
+} job;
+
+static int look_for_classes(job *j, const mri_convert_plan *plan, mr_error *err)
 {
+    const mr_source_info *info = plan->info;
+    if (plan->kind->class_names == MRI_NAMES_STORED || !info->class_names || !info->class_count) return MR_OK;
+    j->seen = calloc(info->class_count, sizeof *j->seen);
+    return j->seen ? MR_OK : mr_error_set(err, MR_ENOMEM, "no memory for %u classes", info->class_count);
+}
+
+/* How many names of classes the output lacks. */
+static uint64_t names_lost(const job *j, const mri_convert_plan *plan)
+{
+    const mr_source_info *info = plan->info;
+    const bool with_samples = plan->kind->class_names == MRI_NAMES_WITH_SAMPLES && plan->image >= 0;
+    uint64_t lost = 0;
+    for (uint32_t k = 0; j->seen && k < info->class_count; k++)
+        lost += info->class_names[k][0] && !(with_samples && j->seen[k]);
+    return lost;
+}
+
+static void count(const job *j, const mri_convert_plan *plan, const mri_convert_item *item,
+                  mr_convert_result *out)
+{
+    const int64_t label = j->seen && plan->label >= 0 ? item->values[plan->label].i : -1;
+    if (label >= 0 && label < (int64_t)plan->info->class_count) j->seen[label] = true;
     out->records++;
     out->transcoded += item->transcoded;
     out->with_entries += item->entries_bytes > 0;
@@ -136,25 +165,25 @@ static void count(const mri_convert_plan *plan, const mri_convert_item *item, mr
     out->coefficients += plan->image >= 0 && item->values[plan->image].type == MR_TYPE_COEF;
 }
 
-static int run(const mri_convert_plan *plan, void *output, mri_taken *taken, mri_convert_pool *pool,
-               uint64_t first, mr_convert_result *out, mr_error *err)
+static int run(const mri_convert_plan *plan, const job *j, uint64_t first, mr_convert_result *out,
+               mr_error *err)
 {
     mri_convert_item *item;
     int rc;
     uint64_t done = first;
     char reason[REASON_BYTES] = "";
-    while ((rc = mri_convert_pool_next(pool, &item)) == MR_OK) {
+    while ((rc = mri_convert_pool_next(j->pool, &item)) == MR_OK) {
         if (item->fatal) {
             if (err) *err = item->error;
             return item->rc;
         }
         out->bytes_in += item->bytes_in;
-        rc = taken ? mri_taken_note(taken, item->source_index, item->stamp, err) : MR_OK;
+        rc = j->taken ? mri_taken_note(j->taken, item->source_index, item->stamp, err) : MR_OK;
         if (rc) return rc;
         rc = item->rc ? take_bad(plan, item, out, reason, err)
-                      : plan->kind->append(output, item->source_index, item->values, err);
+                      : plan->kind->append(j->output, item->source_index, item->values, err);
         if (rc) return rc;
-        if (item->rc == MR_OK) count(plan, item, out);
+        if (item->rc == MR_OK) count(j, plan, item, out);
         if (plan->cfg.progress)
             plan->cfg.progress(plan->cfg.context, ++done, plan->info->count, out->bytes_in);
     }
@@ -184,13 +213,11 @@ static int open_taken(mri_taken **out, const mri_convert_plan *plan, const char 
 static int convert(const mri_convert_plan *plan, const char *dst, mr_convert_result *out, mr_error *err)
 {
     const mri_convert_kind *kind = plan->kind;
-    void *output;
-    mri_convert_pool *pool = NULL;
-    mri_taken *taken = NULL;
+    job j = {0};
     uint64_t first;
     int rc = plan->cfg.resume ? MR_OK : mri_convert_check_space(plan, dst, 0, err);
     if (rc) return rc;
-    rc = kind->open(&output, plan, dst, &first, &out->resumed, err);
+    rc = kind->open(&j.output, plan, dst, &first, &out->resumed, err);
     if (rc == MR_EEND) { /* an earlier run had come to the end */
         rc = MR_OK;
         first = plan->info->count;
@@ -200,17 +227,20 @@ static int convert(const mri_convert_plan *plan, const char *dst, mr_convert_res
     out->records = out->resumed;
     out->bad = first - out->resumed; /* what earlier runs passed over */
     if (rc == MR_OK && plan->cfg.resume) rc = mri_convert_check_space(plan, dst, first, err);
-    if (rc == MR_OK && kind->resumes) rc = open_taken(&taken, plan, dst, first, err);
-    if (rc == MR_OK && out->bad) rc = mri_convert_tell_passed(plan, output, first, err);
-    if (rc == MR_OK && taken && first < plan->info->count) rc = mri_taken_check(taken, first, err);
-    if (rc == MR_OK) rc = mri_convert_pool_start(&pool, plan, first, err);
-    if (rc == MR_OK) rc = run(plan, output, taken, pool, first, out, err);
-    mri_convert_pool_stop(pool);
-    if (rc == MR_OK) rc = kind->finish(output, &out->bytes_out, &out->shards, err);
-    if (rc == MR_OK) rc = mri_taken_remove(taken, err);
+    if (rc == MR_OK && kind->resumes) rc = open_taken(&j.taken, plan, dst, first, err);
+    if (rc == MR_OK && out->bad) rc = mri_convert_tell_passed(plan, j.output, first, err);
+    if (rc == MR_OK && j.taken && first < plan->info->count) rc = mri_taken_check(j.taken, first, err);
+    if (rc == MR_OK) rc = look_for_classes(&j, plan, err);
+    if (rc == MR_OK) rc = mri_convert_pool_start(&j.pool, plan, first, err);
+    if (rc == MR_OK) rc = run(plan, &j, first, out, err);
+    mri_convert_pool_stop(j.pool);
+    out->class_names_lost = names_lost(&j, plan);
+    free(j.seen);
+    if (rc == MR_OK) rc = kind->finish(j.output, &out->bytes_out, &out->shards, err);
+    if (rc == MR_OK) rc = mri_taken_remove(j.taken, err);
     /* with no record at all there is nothing to go on from */
-    kind->close(output, out->records > 0);
-    mri_taken_close(taken, rc != MR_OK && out->records > 0);
+    kind->close(j.output, out->records > 0);
+    mri_taken_close(j.taken, rc != MR_OK && out->records > 0);
     return rc;
 }
 

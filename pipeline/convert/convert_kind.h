@@ -42,6 +42,12 @@ mr_role mri_convert_role(const mri_convert_plan *plan, uint32_t field);
 void mri_convert_open_shapes(mri_convert_plan *plan);
 
 /* ---- a kind ---- */
+typedef enum mri_names_of_classes {
+    MRI_NAMES_STORED,       /* in the set */
+    MRI_NAMES_WITH_SAMPLES, /* with each sample that has a picture: not of a class without samples */
+    MRI_NAMES_LOST
+} mri_names_of_classes;
+
 /* What DST can be. All of it but fits() belongs to the calling thread; `state` is the kind's own. */
 struct mri_convert_kind {
     const char *name;   /* as in --to */
@@ -49,6 +55,7 @@ struct mri_convert_kind {
     bool resumes;       /* an interrupted run can be resumed */
     bool keeps_numbers; /* labels are written with the numbers of the source, whatever --label-offset is; the
                            offset is stored in addition */
+    mri_names_of_classes class_names;
     bool picture_files; /* pixels become PNG (but for the picture with MR_STORE_RAW), coefficients JPEG */
     /* Whether the schema fits, and what its fields are called. Optional. */
     int (*plan)(mri_convert_plan *plan, mr_error *err);

@@ -319,6 +319,7 @@ static int recordio_open(void **state, const mri_convert_plan *plan, const char 
 
 const mri_convert_kind mri_convert_recordio = {
     .name = "recordio",
+    .class_names = MRI_NAMES_LOST,
     .stores = 1 << MR_STORE_JPEG,
     .picture_files = true,
     .plan = recordio_plan,

@@ -356,22 +356,6 @@ static uint64_t tar_zeros(uint64_t bytes)
     return (end + TAR_RECORD - 1) / TAR_RECORD * TAR_RECORD - bytes;
 }
 
-/* A name with a line end in it is shown as messages show it. */
-static int make_classes(tar_state *s, mr_error *err)
-{
-    const mr_source_info *info = s->plan->info;
-    char shown[1024];
-    size_t room = 1;
-    for (uint32_t k = 0; k < info->class_count; k++)
-        room += strlen(mr_text_shown(info->class_names[k], shown, sizeof shown)) + 1;
-    s->classes = malloc(room);
-    if (!s->classes) return mr_error_set(err, MR_ENOMEM, "no memory for the names of classes");
-    for (uint32_t k = 0; k < info->class_count; k++)
-        s->classes_bytes += (size_t)sprintf(s->classes + s->classes_bytes, "%s\n",
-                                            mr_text_shown(info->class_names[k], shown, sizeof shown));
-    return MR_OK;
-}
-
 static void tar_destroy(void *state)
 {
     tar_state *s = state;
@@ -390,7 +374,10 @@ static int tar_create(void **state, const mri_convert_plan *plan, mr_error *err)
     s->plan = plan;
     s->digits = snprintf(NULL, 0, "%" PRIu64, info->count);
     if (s->digits < LEAST_DIGITS) s->digits = LEAST_DIGITS;
-    int rc = info->class_names && info->class_count ? make_classes(s, err) : MR_OK;
+    int rc =
+        info->class_names && info->class_count
+            ? mri_tar_classes_text(info->class_names, info->class_count, &s->classes, &s->classes_bytes, err)
+            : MR_OK;
     if (!rc && plan->name >= 0) {
         for (s->key_room = 1024; s->key_room < 2 * info->count;) s->key_room *= 2;
         s->keys = calloc(s->key_room, sizeof *s->keys);

@@ -445,6 +445,7 @@ static int tfrecord_open(void **state, const mri_convert_plan *plan, const char 
 
 const mri_convert_kind mri_convert_tfrecord = {
     .name = "tfrecord",
+    .class_names = MRI_NAMES_WITH_SAMPLES,
     .stores = 1 << MR_STORE_JPEG | 1 << MR_STORE_RAW,
     .picture_files = true,
     .plan = tfrecord_plan,

@@ -440,6 +440,7 @@ class mr_convert_result(Structure):
         ("with_entries", c_uint64),
         ("coefficients", c_uint64),
         ("kept", c_uint64),
+        ("class_names_lost", c_uint64),
     ]
 
 

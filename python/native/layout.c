@@ -355,6 +355,7 @@ static const struct row rows[] = {
     MEMBER(mr_convert_result, with_entries),
     MEMBER(mr_convert_result, coefficients),
     MEMBER(mr_convert_result, kept),
+    MEMBER(mr_convert_result, class_names_lost),
     SIZE(mr_image_part),
     MEMBER(mr_image_part, struct_size),
     MEMBER(mr_image_part, x),

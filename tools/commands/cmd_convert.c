@@ -139,6 +139,16 @@ static void json_chosen(json_line *j, const mr_choice_result *c)
     json_close_object(j);
 }
 
+static void report_names(const convert_run *r, const mr_convert_result *res)
+{
+    const uint64_t lost = res->class_names_lost;
+    if (lost == 0) return;
+    const bool in_samples = r->args->to == MR_TO_TFRECORD && mr_source_info_of(r->src)->image_field >= 0;
+    printf("the name%s of %" PRIu64 " class%s%s %s not written: --classes-from FILE names %s again\n",
+           lost == 1 ? "" : "s", lost, lost == 1 ? "" : "es", in_samples ? " without samples" : "",
+           lost == 1 ? "was" : "were", lost == 1 ? "it" : "them");
+}
+
 static void report(const convert_run *r, const mr_convert_result *res)
 {
     const convert_args *a = r->args;
@@ -157,6 +167,7 @@ static void report(const convert_run *r, const mr_convert_result *res)
         json_u64(&j, "with_entries", res->with_entries);
         json_u64(&j, "coefficients", res->coefficients);
         json_u64(&j, "kept", res->kept);
+        json_u64(&j, "class_names_lost", res->class_names_lost);
         json_u64(&j, "bytes_in", res->bytes_in);
         json_u64(&j, "bytes_out", res->bytes_out);
         json_u64(&j, "shards", res->shards);
@@ -193,6 +204,7 @@ static void report(const convert_run *r, const mr_convert_result *res)
     if (res->bad)
         printf("%" PRIu64 " bad sample%s passed over, listed in %s\n", res->bad, res->bad == 1 ? "" : "s",
                shown_text(r->bad.path));
+    report_names(r, res);
 }
 
 /* A name that opens the result. */

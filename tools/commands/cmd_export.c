@@ -16,8 +16,9 @@
 #include "tools/cli/output.h"
 #include "tools/cli/progress.h"
 #include "tools/commands/commands.h"
-#include "tools/commands/export_name.h"
 #include "tools/facts/card.h"
+#include "tools/outputs/export_classes.h"
+#include "tools/outputs/export_name.h"
 #include "tools/outputs/renamed.h"
 #include "tools/session/setup.h"
 
@@ -34,6 +35,7 @@ typedef struct export_run {
     mr_decode_config decode;
     mr_checker *checker;
     export_names names;
+    export_classes classes;
     renamed_list renamed;
     progress_bar bar;
     uint64_t files, bytes, bad, there; /* there: of the files, by an earlier run (--resume) */
@@ -95,9 +97,9 @@ static int choose_path(export_run *r, uint64_t at, const mr_sample *sample, cons
     if (rc == MR_OK && !r->args->numbered)
         rc = mr_source_sample_name_get(r->src, at, buffer, (size_t)e.bytes, name, sizeof name, err);
     if (rc) return rc;
+    const mr_source_info *info = mr_source_info_of(r->src);
     const export_sample s = {.name = name,
-                             .class_name =
-                                 class_name(mr_source_info_of(r->src), sample, number, sizeof number),
+                             .class_name = class_name(info, sample, number, sizeof number),
                              .ending = extension,
                              .unchanged = unchanged,
                              .number = at};
@@ -105,6 +107,9 @@ static int choose_path(export_run *r, uint64_t at, const mr_sample *sample, cons
     if (!export_name(&r->names, &s, chosen, &changed))
         return mr_error_set(err, MR_ENOMEM, "no memory for names");
     if (changed && (rc = list_change(r, at, name, chosen, err)) != MR_OK) return rc;
+    if (info->label_field >= 0 &&
+        !export_classes_note(&r->classes, info, sample->value[info->label_field].i, chosen))
+        return mr_error_set(err, MR_ENOMEM, "no memory for classes");
     const int n = snprintf(path, path_bytes, "%s/%s", r->args->folder, chosen);
     if (n >= (int)path_bytes) return mr_error_set(err, MR_EINVAL, "the folder's name is too long");
     return make_folders(path, strlen(r->args->folder) + 1, err);
@@ -289,7 +294,9 @@ static int export_all(export_run *r, mr_error *err)
         progress_show(&r->bar, at + 1, count, NULL);
     }
     free(buffer);
+    if (rc == MR_OK) rc = export_classes_make(&r->classes, mr_source_info_of(r->src), r->args->folder, err);
     export_names_fini(&r->names);
+    export_classes_fini(&r->classes);
     mr_checker_destroy(r->checker);
     const int listed = renamed_close(&r->renamed, rc == MR_OK, rc ? NULL : err);
     if (rc || listed) return rc ? rc : listed;

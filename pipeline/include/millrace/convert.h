@@ -122,6 +122,9 @@ typedef struct mr_convert_result {
     uint64_t transcoded, with_entries;
     /* COEF, records of this call: pictures stored as coefficients, and pictures stored unchanged */
     uint64_t coefficients, kept;
+    /* Names of classes that the output lacks: of all classes in RECORDIO, and in TFRECORD without pictures;
+     * of classes without samples in other TFRECORD files. Their numbers stay the same. */
+    uint64_t class_names_lost;
 } mr_convert_result;
 
 /* Convert a source. out may be NULL. The same source and settings give the same bytes, for any number of

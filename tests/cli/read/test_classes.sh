@@ -86,6 +86,33 @@ run 0 train train.csv "$@" --val test.csv --json
 equal "$(number val_loss)" "$whole"
 run 1 train train.csv "$@" --val lacks --match-classes order; err_has "as many classes on both sides"
 
+# a class without samples, and names that no line can hold: what a format cannot keep is said, and --classes-from gives it again
+mkdir gaps gaps/b && cp -r d/test/disc "gaps/a
+\\x0a" && cp -r d/test/ring gaps/c
+run 0 inspect gaps --json; names=$(grep -o '"classes": [^]]*' out)
+for to in mrec tar mds; do
+    run 0 convert gaps gaps.$to --quiet; out_lacks "not written"
+    run 0 inspect gaps.$to --json; out_has "$names"
+done
+run 0 convert gaps.mrec gaps.tfrecord --quiet; out_has "the name of 1 class without samples was not written"
+run 0 inspect gaps.tfrecord --json; out_has "$(echo "$names" | sed 's/"b"/""/')"
+run 0 convert gaps.tfrecord unnamed.tar --quiet
+run 0 inspect unnamed.tar --json; out_has "$(echo "$names" | sed 's/"b"/""/')"
+run 0 convert gaps gaps.rec --json --quiet; equal "$(number class_names_lost)" 3
+rm -r gaps/a* && cp -r d/test/disc gaps/a
+run 0 convert gaps simple.tfrecord --quiet
+printf 'a\nb\nc\n' >abc; printf 'a\nb\nd\n' >abd
+for lacks in gaps.rec simple.tfrecord; do
+    run 0 convert $lacks again.mrec --classes-from abc --force --quiet
+    run 0 inspect again.mrec; out_has "classes   3: a, b, c"
+done
+run 1 convert simple.tfrecord x.mrec --classes-from abd --quiet; err_has 'line 3: expected "c", the name that the class has, found "d"'
+run 1 convert again.mrec x.mrec --classes-from abc --quiet; err_has "have names"
+run 0 export gaps.mrec back --quiet
+equal "$(ls back | wc -l)" 3; present back/b
+run 0 export again.mrec back2 --quiet
+run 0 inspect back2; out_has "classes   3: a, b, c"
+
 # folders that are called by numbers, more than an alphabet has in order, are these numbers
 mkdir numbered padded
 n=0

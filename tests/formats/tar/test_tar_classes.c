@@ -129,6 +129,7 @@ static void passed_over(void **state)
         {"ant\nb\xff\ncat\n", "printable"},
         {"ant\nb\033[2J\ncat\n", "printable"},
         {"ant\nb\xc2\x9b\ncat\n", "printable"},
+        {"ant\nb\\x00\ncat\n", "printable"},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         mrt_tar a = archive(cases[k].text);
@@ -158,6 +159,28 @@ static void passed_over(void **state)
     MRT_EQ(strlen(mr_source_info_of(src)->class_names[0]), 1000);
     mr_source_close(src);
     free(long_name);
+}
+
+/* Any name comes back. */
+static void written(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"ant",           "b\n\033\\", "", "\\x0a\\x5c\\xZZ\\\\x41",
+                                        "c\xff\xc2\x9b", "d"};
+    enum { COUNT = sizeof names / sizeof *names };
+    char *text;
+    size_t bytes;
+    mr_error err = MR_ERROR_INIT;
+    MRT_OK(mri_tar_classes_text(names, COUNT, &text, &bytes, &err), &err);
+    mrt_tar a = {0};
+    mrt_tar_file(&a, "__classes__", text, bytes);
+    free(text);
+    sample(&a, "0", "cls", "1");
+    save(&a, "written.tar");
+    mr_source *src = open_one("written.tar");
+    MRT_EQ(mr_source_info_of(src)->class_count, COUNT);
+    for (size_t k = 0; k < COUNT; k++) MRT_STR(mr_source_info_of(src)->class_names[k], names[k]);
+    mr_source_close(src);
 }
 
 static void none_at_all(void **state)

@@ -1,5 +1,5 @@
-/* tools/commands/export_name.c: see export_name.h. */
-#include "tools/commands/export_name.h"
+/* tools/outputs/export_name.c: see export_name.h. */
+#include "tools/outputs/export_name.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -56,8 +56,8 @@ static size_t put_safe_part(const char *part, size_t n, char *out)
     return used;
 }
 
-/* Parts between slashes, without parts that lead elsewhere. False: nothing is left, or too much. */
-static bool make_safe(const char *name, char *out, size_t room)
+/* Parts between slashes, without parts that lead elsewhere. */
+bool export_name_safe(const char *name, char *out, size_t room)
 {
     size_t used = 0;
     for (const char *at = name; *at;) {
@@ -156,11 +156,11 @@ bool export_name(export_names *n, const export_sample *s, char out[EXPORT_NAME_R
 {
     char class_path[LONGEST / 4], name[LONGEST / 2];
     if (!grow(n)) return false;
-    const bool has_class = s->class_name[0] && make_safe(s->class_name, class_path, sizeof class_path);
+    const bool has_class = s->class_name[0] && export_name_safe(s->class_name, class_path, sizeof class_path);
     const char *between = "/";
     *changed = s->name[0];
     if (!has_class) class_path[0] = '\0', between = "";
-    if (make_safe(s->name, name, sizeof name)) {
+    if (export_name_safe(s->name, name, sizeof name)) {
         const bool inside = has_class && holds_class(name, class_path);
         *changed = strcmp(name, s->name) != 0;
         snprintf(out, EXPORT_NAME_ROOM, "%s%s%s", inside ? "" : class_path, inside ? "" : between, name);

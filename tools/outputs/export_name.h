@@ -1,4 +1,4 @@
-/* tools/commands/export_name.h: the name of the file of an exported sample: the sample's own name, if it
+/* tools/outputs/export_name.h: the name of the file of an exported sample: the sample's own name, if it
  * is known. Names and classes come from a file and may hold anything; the result leads nowhere but below
  * the folder that is exported to, and never to a file of the same run. */
 #ifndef TOOLS_EXPORT_NAME_H
@@ -27,5 +27,7 @@ typedef struct export_sample {
  * not end in it (apart from the ending that the file's kind asks for). False: no memory. */
 bool export_name(export_names *n, const export_sample *s, char out[EXPORT_NAME_ROOM], bool *changed);
 void export_names_fini(export_names *n);
+/* The path that a class or a name becomes. False: nothing is left of it, or it is too long. */
+bool export_name_safe(const char *name, char *out, size_t room);
 
 #endif
