@@ -293,16 +293,6 @@ bool mri_setting_parse(const mri_setting *s, void *settings, const char *text, c
 
 /* ---- values to texts ---- */
 
-/* As few digits as say which float it is. */
-static const char *put_float(float value, char *buf, size_t buf_bytes)
-{
-    for (int digits = 1; digits <= 9; digits++) {
-        snprintf(buf, buf_bytes, "%.*g", digits, (double)value);
-        if ((float)mri_strtod(buf, NULL) == value) break;
-    }
-    return buf;
-}
-
 static const char *put_choice_every(const mri_setting *s, uint32_t value, char *buf, size_t buf_bytes)
 {
     const uint32_t k = value & 255, count = value >> 8;
@@ -319,7 +309,7 @@ const char *mri_setting_text(const mri_setting *s, const void *settings, char *b
     switch (s->kind) {
     case MRI_SETTING_REAL:
     case MRI_SETTING_SECONDS: snprintf(buf, buf_bytes, "%.9g", *(const double *)value); return buf;
-    case MRI_SETTING_FLOAT: return put_float(*(const float *)value, buf, buf_bytes);
+    case MRI_SETTING_FLOAT: return mri_float_text(*(const float *)value, buf, buf_bytes);
     case MRI_SETTING_TEXT:
         snprintf(buf, buf_bytes, "%s", *(const char *const *)value ? *(const char *const *)value : "");
         return buf;

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "run/logger/http_request.h"
 #include "tests/fuzz/fuzz.h"
-#include "tools/watch/http_request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
@@ -13,9 +13,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         char *text = malloc(part);
         if (!text) return 0;
         memcpy(text, data, part);
-        const int status = http_request_status(text, part, &head);
+        const int status = mri_http_request_status(text, part, &head);
         free(text);
-        if (status && !http_status_text(status)[0]) abort();
+        if (status && !mri_http_status_text(status)[0]) abort();
         if (head && status != 200 && status != 404) abort();
         if (status) break;
     }

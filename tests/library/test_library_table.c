@@ -106,6 +106,8 @@ RESULT(withdrawn_sample)
 RESULT(loss_row)
 RESULT(layer_row)
 RESULT(report)
+RESULT(step_report)
+RESULT(eval_report)
 RESULT(parts)
 RESULT(trainer_op)
 RESULT(rank_times)
@@ -139,6 +141,7 @@ SETTINGS(manifest_config, mr_manifest_defaults)
 SETTINGS(append_config, mr_append_defaults)
 SETTINGS(set_update_config, mr_set_update_defaults)
 SETTINGS(weights_config, mr_weights_defaults)
+SETTINGS(logger_config, mr_logger_defaults)
 
 /* ---- data ---- */
 
@@ -645,6 +648,15 @@ static mr_checkpoint *rig_checkpoint(void)
     if (!c)
         need(mr_checkpoint_open(&c, rig_checkpoint_path(), MR_USE_EVALUATE, &err), "a checkpoint's settings");
     return c;
+}
+static mr_logger *rig_logger(void)
+{
+    static mr_logger *l;
+    mr_logger_config *c = rig_logger_config();
+    c->metrics = "0";
+    c->loader = rig_loader();
+    if (!l) need(mr_logger_open(&l, c, &err), "logger");
+    return l;
 }
 static mr_snapshot *rig_snapshot(void)
 {

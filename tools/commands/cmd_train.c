@@ -81,7 +81,7 @@ static void on_step(void *context, uint64_t epoch, uint64_t step, uint64_t steps
     if (!r->view.wanted)
         progress_show(&r->bar, epoch * steps_per_epoch + step, r->run.epochs * steps_per_epoch, note);
     live_progress(r->view.live, epoch, step + 1, steps_per_epoch);
-    watch_progress(r->watch, epoch, step + 1, steps_per_epoch);
+    mr_logger_progress(r->logger, epoch, step + 1, steps_per_epoch);
 }
 
 static void on_step_report(void *context, const mr_step_report *report)
@@ -89,7 +89,7 @@ static void on_step_report(void *context, const mr_step_report *report)
     train_run *r = context;
     r->view.newest = *report;
     r->view.newest_ns = clock_ns();
-    watch_step(r->watch, report);
+    mr_logger_step(r->logger, report);
     live_step(r->view.live, report);
     if (!report->due || !r->args->shared.output.json) return;
     progress_hold();
@@ -102,7 +102,7 @@ static void on_epoch(void *context, const mr_report *report)
     train_run *r = context;
     r->reports.epochs++;
     r->reports.last = report->epoch;
-    watch_epoch(r->watch, report);
+    mr_logger_epoch(r->logger, report);
     progress_hold();
     if (r->args->shared.output.json) {
         json_line j = json_begin(stdout, "epoch");
@@ -120,7 +120,7 @@ static void on_epoch(void *context, const mr_report *report)
 static void on_eval(void *context, const mr_eval_report *report)
 {
     train_run *r = context;
-    watch_eval(r->watch, report);
+    mr_logger_eval(r->logger, report);
     progress_hold();
     if (r->args->shared.output.json) goal_eval_json(report);
     else goal_eval_text(report);
@@ -302,16 +302,19 @@ static int check_names(const train_args *a)
 /* Before the first step. */
 static int open_watch(train_run *r)
 {
-    const watch_run what = {.loader = r->s.loader,
-                            .sources = {r->s.src, r->val.src},
-                            .model = r->s.model->name,
-                            .data = mr_source_info_of(r->s.src)->path,
-                            .device = mr_device_info_of(r->s.devices[0])->name,
-                            .replicas = session_replicas(&r->s),
-                            .epochs = r->run.epochs,
-                            .updates = r->origin.resumed ? r->origin.start.updates : 0,
-                            .resume = r->args->resume || r->elastic->worlds > 1};
-    return watch_open(&r->watch, &r->args->watch, &what);
+    mr_logger_config what;
+    mr_logger_defaults(&what);
+    what.loader = r->s.loader;
+    what.src = r->s.src;
+    what.val_src = r->val.src;
+    what.model = r->s.model->name;
+    what.data = mr_source_info_of(r->s.src)->path;
+    what.device = mr_device_info_of(r->s.devices[0])->name;
+    what.replicas = session_replicas(&r->s);
+    what.epochs = r->run.epochs;
+    what.updates = r->origin.resumed ? r->origin.start.updates : 0;
+    what.resume = r->args->resume || r->elastic->worlds > 1;
+    return watch_open(&r->logger, &r->args->watch, &what);
 }
 
 /* Of all processes when they have all come to the end, else of this one. */
@@ -360,7 +363,7 @@ static int train(train_run *r, bool again)
     const bool may_write = status == EXIT_DONE; /* where another run is, its trace is, too */
     if (status == EXIT_DONE) status = open_watch(r);
     if (status == EXIT_DONE) status = fit(r);
-    status = watch_close(r->watch, status);
+    status = watch_close(r->logger, status);
     session_close_trainer(&r->s);
     r->elastic->lost_folder = r->folder && mr_run_folder_was_lost(r->folder);
     mr_run_folder_close(r->folder);

@@ -101,7 +101,7 @@ typedef struct train_run {
     train_origin origin;
     frozen_count frozen;
     progress_bar bar;
-    watch *watch; /* or NULL */
+    mr_logger *logger; /* or NULL */
     train_view view;
     train_reports reports;
 } train_run;

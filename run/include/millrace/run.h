@@ -8,10 +8,13 @@
  *   mr_checkpoint_loader()   mr_loader_open(), once cfg.devices are set
  *   mr_checkpoint_trainer()  mr_trainer_open(), once cfg.devices are set; then mr_trainer_load()
  *
- * Close in the reverse order, the checkpoint last. One thread at a time. */
+ * Close in the reverse order, the checkpoint last. One thread at a time.
+ *
+ * This header includes logger.h: the figures of a training as CSV, for TensorBoard and for Prometheus. */
 #ifndef MILLRACE_RUN_H
 #define MILLRACE_RUN_H
 
+#include "millrace/logger.h"
 #include "millrace/train.h"
 
 #ifdef __cplusplus

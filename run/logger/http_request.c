@@ -1,6 +1,6 @@
-/* tools/watch/http_request.c: see http_request.h. Of a request only its first line matters, and that an empty
+/* run/logger/http_request.c: see http_request.h. Of a request only its first line matters, and that an empty
  * line ends it. */
-#include "tools/watch/http_request.h"
+#include "run/logger/http_request.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static bool is_page(const char *path, size_t bytes)
     return (length == 1 && path[0] == '/') || (length == 8 && memcmp(path, "/metrics", 8) == 0);
 }
 
-int http_request_status(const char *text, size_t bytes, bool *head)
+int mri_http_request_status(const char *text, size_t bytes, bool *head)
 {
     *head = false;
     if (memchr(text, 0, bytes)) return 400;
@@ -33,7 +33,7 @@ int http_request_status(const char *text, size_t bytes, bool *head)
     return is_page(path, (size_t)(end - path)) ? 200 : 404;
 }
 
-const char *http_status_text(int status)
+const char *mri_http_status_text(int status)
 {
     switch (status) {
     case 200: return "OK";

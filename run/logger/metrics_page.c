@@ -1,11 +1,13 @@
-/* tools/watch/metrics_page.c: see metrics_page.h. Names are the JSON keys behind millrace_, in base units
+/* run/logger/metrics_page.c: see metrics_page.h. Names are the JSON keys behind millrace_, in base units
  * (seconds, bytes) and with what Prometheus asks of names: _total behind what only grows. */
-#include "tools/watch/metrics_page.h"
+#include "run/logger/metrics_page.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 #include <sys/resource.h>
+
+#include "base/number.h"
 
 static const char *const stages[] = {"read", "decode", "copy"};
 
@@ -57,7 +59,7 @@ static void put_label(FILE *out, const char *label, const char *text)
 
 /* ---- families ---- */
 
-static void put_run(FILE *out, const watch_run *run, const metrics_state *m)
+static void put_run(FILE *out, const mri_logged_run *run, const mri_metrics_state *m)
 {
     family(out, "info", "gauge", "What runs; always 1.");
     fputs("millrace_info{", out);
@@ -107,7 +109,7 @@ static void put_epoch(FILE *out, const mr_report *r)
     one(out, "stall_fraction", "gauge", "The idle part of the devices' time in it.", r->stall_fraction);
 }
 
-static void put_validation(FILE *out, const metrics_state *m)
+static void put_validation(FILE *out, const mri_metrics_state *m)
 {
     one(out, "val_loss", "gauge", "Loss of the newest validation.", m->val_loss);
     if (!isnan(m->val_accuracy))
@@ -179,11 +181,12 @@ static void put_process(FILE *out)
           (uint64_t)use.ru_maxrss * 1024);
 }
 
-void metrics_page_write(void *context, FILE *out)
+void mri_metrics_page_write(void *context, FILE *out)
 {
-    metrics_page *m = context;
+    mri_metrics_page *m = context;
+    const locale_t before = mri_c_numbers_begin();
     pthread_mutex_lock(&m->lock);
-    const metrics_state now = m->now;
+    const mri_metrics_state now = m->now;
     pthread_mutex_unlock(&m->lock);
     put_run(out, &m->run, &now);
     if (now.has_stretch) put_stretch(out, &now.stretch);
@@ -191,21 +194,22 @@ void metrics_page_write(void *context, FILE *out)
     if (now.has_val) put_validation(out, &now);
     put_loader(out, m->run.loader);
     put_process(out);
+    mri_c_numbers_end(before);
 }
 
 /* ---- contents ---- */
 
-int metrics_page_init(metrics_page *m, const watch_run *run)
+int mri_metrics_page_init(mri_metrics_page *m, const mri_logged_run *run)
 {
-    *m = (metrics_page){.run = *run,
-                        .now.updates = run->updates,
-                        .now.steps_per_epoch = mr_loader_info_of(run->loader)->steps_per_epoch};
+    *m = (mri_metrics_page){.run = *run,
+                            .now.updates = run->updates,
+                            .now.steps_per_epoch = mr_loader_info_of(run->loader)->steps_per_epoch};
     return pthread_mutex_init(&m->lock, NULL);
 }
 
-void metrics_page_fini(metrics_page *m) { pthread_mutex_destroy(&m->lock); }
+void mri_metrics_page_fini(mri_metrics_page *m) { pthread_mutex_destroy(&m->lock); }
 
-void metrics_page_progress(metrics_page *m, uint64_t epoch, uint64_t step, uint64_t steps_per_epoch)
+void mri_metrics_page_progress(mri_metrics_page *m, uint64_t epoch, uint64_t step, uint64_t steps_per_epoch)
 {
     pthread_mutex_lock(&m->lock);
     m->now.epoch = epoch;
@@ -216,7 +220,7 @@ void metrics_page_progress(metrics_page *m, uint64_t epoch, uint64_t step, uint6
     pthread_mutex_unlock(&m->lock);
 }
 
-void metrics_page_step(metrics_page *m, const mr_step_report *r)
+void mri_metrics_page_step(mri_metrics_page *m, const mr_step_report *r)
 {
     pthread_mutex_lock(&m->lock);
     m->now.stretch = *r;
@@ -224,7 +228,7 @@ void metrics_page_step(metrics_page *m, const mr_step_report *r)
     pthread_mutex_unlock(&m->lock);
 }
 
-void metrics_page_epoch(metrics_page *m, const mr_report *r)
+void mri_metrics_page_epoch(mri_metrics_page *m, const mr_report *r)
 {
     pthread_mutex_lock(&m->lock);
     if (r->steps) m->now.last = *r; /* else an earlier process trained it */

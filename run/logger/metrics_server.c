@@ -1,10 +1,10 @@
-/* tools/watch/metrics_server.c: see metrics_server.h.
+/* run/logger/metrics_server.c: see metrics_server.h.
  *
  *   listen ─► accept ─► request: 4 KiB and a second at most ─► page ─► answer, in the rest of it ─► close
  *
  * One connection at a time; the others wait in the kernel, which holds a few and turns the rest away. Every
  * wait is for the stop, too. */
-#include "tools/watch/metrics_server.h"
+#include "run/logger/metrics_server.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -17,28 +17,28 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tools/cli/clock.h"
-#include "tools/watch/http_request.h"
-#include "tools/watch/listen_address.h"
+#include "base/util.h"
+#include "run/logger/http_request.h"
+#include "run/logger/listen_address.h"
 
 #define DEADLINE_NS 1000000000u /* of a connection */
 #define PAUSE_MS    100         /* when the system has no connection to give */
 enum { REQUEST = 4096, DRAIN = 65536 };
 
-struct metrics_server {
-    metrics_page_fn *page;
+struct mri_metrics_server {
+    mri_metrics_page_fn *page;
     void *context;
-    int listener, stop; /* stop: readable from metrics_server_close() on */
+    int listener, stop; /* stop: readable from mri_metrics_server_close() on */
     pthread_t thread;
     char address[320];
 };
 
 /* Until fd can be read (POLLIN) or written. False: over, or the server ends. */
-static bool wait_for(const metrics_server *s, int fd, short what, uint64_t until_ns)
+static bool wait_for(const mri_metrics_server *s, int fd, short what, uint64_t until_ns)
 {
     for (;;) {
         struct pollfd fds[2] = {{.fd = s->stop, .events = POLLIN}, {.fd = fd, .events = what}};
-        const uint64_t now = clock_ns();
+        const uint64_t now = mri_now_ns();
         if (now >= until_ns) return false;
         const int n = poll(fds, 2, (int)((until_ns - now) / 1000000u) + 1);
         if (n < 0 && errno != EINTR) return false;
@@ -49,7 +49,7 @@ static bool wait_for(const metrics_server *s, int fd, short what, uint64_t until
 /* ---- a connection ---- */
 
 /* The status that what comes is answered with; 0: with nothing, nobody is there any more. */
-static int read_request(const metrics_server *s, int fd, bool *head, uint64_t until_ns)
+static int read_request(const mri_metrics_server *s, int fd, bool *head, uint64_t until_ns)
 {
     char text[REQUEST];
     size_t got = 0;
@@ -58,14 +58,14 @@ static int read_request(const metrics_server *s, int fd, bool *head, uint64_t un
         if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
         if (n <= 0) return 0;
         got += (size_t)n;
-        const int status = http_request_status(text, got, head);
+        const int status = mri_http_request_status(text, got, head);
         if (status) return status;
         if (got == sizeof text) return 431;
     }
     return got ? 408 : 0;
 }
 
-static bool send_all(const metrics_server *s, int fd, const char *data, size_t bytes, uint64_t until_ns)
+static bool send_all(const mri_metrics_server *s, int fd, const char *data, size_t bytes, uint64_t until_ns)
 {
     for (size_t done = 0; done < bytes;) {
         const ssize_t n = send(fd, data + done, bytes - done, MSG_NOSIGNAL);
@@ -77,14 +77,14 @@ static bool send_all(const metrics_server *s, int fd, const char *data, size_t b
 }
 
 /* Head and body in one piece of memory, to be freed; NULL: no memory. */
-static char *make_answer(const metrics_server *s, int status, bool head, size_t *bytes)
+static char *make_answer(const mri_metrics_server *s, int status, bool head, size_t *bytes)
 {
     char *body = NULL, *all = NULL;
     size_t body_bytes = 0;
     FILE *f = open_memstream(&body, &body_bytes);
     if (!f) return NULL;
     if (status == 200) s->page(s->context, f);
-    else fprintf(f, "%s: the figures are at /metrics\n", http_status_text(status));
+    else fprintf(f, "%s: the figures are at /metrics\n", mri_http_status_text(status));
     const bool whole = !ferror(f);
     if (fclose(f) != 0 || !whole) {
         free(body);
@@ -93,7 +93,7 @@ static char *make_answer(const metrics_server *s, int status, bool head, size_t 
     const int n = asprintf(&all,
                            "HTTP/1.0 %d %s\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
                            "Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
-                           status, http_status_text(status), body_bytes, head ? "" : body);
+                           status, mri_http_status_text(status), body_bytes, head ? "" : body);
     free(body);
     *bytes = n < 0 ? 0 : (size_t)n;
     return n < 0 ? NULL : all;
@@ -101,7 +101,7 @@ static char *make_answer(const metrics_server *s, int status, bool head, size_t 
 
 /* Closing a connection with unread bytes resets it, and the client may never see the answer: read them
  * first. */
-static void drain(const metrics_server *s, int fd, uint64_t until_ns)
+static void drain(const mri_metrics_server *s, int fd, uint64_t until_ns)
 {
     char text[REQUEST];
     if (shutdown(fd, SHUT_WR) != 0) return;
@@ -112,16 +112,16 @@ static void drain(const metrics_server *s, int fd, uint64_t until_ns)
     }
 }
 
-static void serve(const metrics_server *s, int fd)
+static void serve(const mri_metrics_server *s, int fd)
 {
     static const char none[] = "HTTP/1.0 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n";
-    const uint64_t until_ns = clock_ns() + DEADLINE_NS;
+    const uint64_t until_ns = mri_now_ns() + DEADLINE_NS;
     bool head = false;
     const int status = read_request(s, fd, &head, until_ns);
     if (status == 0) return;
     size_t bytes = 0;
     char *answer = make_answer(s, status, head, &bytes);
-    const uint64_t later_ns = status == 408 ? clock_ns() + DEADLINE_NS / 10 : until_ns;
+    const uint64_t later_ns = status == 408 ? mri_now_ns() + DEADLINE_NS / 10 : until_ns;
     const bool sent =
         answer ? send_all(s, fd, answer, bytes, later_ns) : send_all(s, fd, none, sizeof none - 1, later_ns);
     free(answer);
@@ -130,7 +130,7 @@ static void serve(const metrics_server *s, int fd)
 
 /* ---- the thread ---- */
 
-static bool is_stopped(const metrics_server *s, int wait_ms)
+static bool is_stopped(const mri_metrics_server *s, int wait_ms)
 {
     struct pollfd stop = {.fd = s->stop, .events = POLLIN};
     return poll(&stop, 1, wait_ms) > 0;
@@ -141,9 +141,9 @@ static bool is_the_clients(int why) { return why == ECONNABORTED || why == EAGAI
 
 static void *serve_all(void *context)
 {
-    const metrics_server *s = context;
+    const mri_metrics_server *s = context;
     while (!is_stopped(s, 0)) {
-        const bool called = wait_for(s, s->listener, POLLIN, clock_ns() + 3600u * UINT64_C(1000000000));
+        const bool called = wait_for(s, s->listener, POLLIN, mri_now_ns() + 3600u * UINT64_C(1000000000));
         const int fd = called ? accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
         if (fd >= 0) {
             serve(s, fd);
@@ -156,7 +156,7 @@ static void *serve_all(void *context)
 }
 
 /* Signals are for the threads that were there before. */
-static int start(metrics_server *s)
+static int start(mri_metrics_server *s)
 {
     sigset_t all, before;
     sigfillset(&all);
@@ -166,16 +166,16 @@ static int start(metrics_server *s)
     return why;
 }
 
-int metrics_server_open(metrics_server **out, const char *where, metrics_page_fn *page, void *context,
-                        mr_error *err)
+int mri_metrics_server_open(mri_metrics_server **out, const char *where, mri_metrics_page_fn *page,
+                            void *context, mr_error *err)
 {
-    metrics_server *s = calloc(1, sizeof *s);
+    mri_metrics_server *s = calloc(1, sizeof *s);
     *out = NULL;
     if (!s) return mr_error_set(err, MR_ENOMEM, "out of memory for the page of figures");
     s->page = page;
     s->context = context;
     s->stop = -1;
-    int rc = listen_address_open(&s->listener, where, s->address, sizeof s->address, err);
+    int rc = mri_listen_address_open(&s->listener, where, s->address, sizeof s->address, err);
     if (rc) {
         free(s);
         return rc;
@@ -192,9 +192,9 @@ int metrics_server_open(metrics_server **out, const char *where, metrics_page_fn
     return MR_OK;
 }
 
-const char *metrics_server_address(const metrics_server *s) { return s->address; }
+const char *mri_metrics_server_address(const mri_metrics_server *s) { return s->address; }
 
-void metrics_server_close(metrics_server *s)
+void mri_metrics_server_close(mri_metrics_server *s)
 {
     const uint64_t one = 1;
     if (!s) return;

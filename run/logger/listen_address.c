@@ -1,5 +1,5 @@
-/* tools/watch/listen_address.c: see listen_address.h. */
-#include "tools/watch/listen_address.h"
+/* run/logger/listen_address.c: see listen_address.h. */
+#include "run/logger/listen_address.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -72,7 +72,7 @@ static int try_listen(int *fd, const struct addrinfo *a, char *shown, size_t sho
     return 0;
 }
 
-int listen_address_open(int *fd, const char *where, char *shown, size_t shown_bytes, mr_error *err)
+int mri_listen_address_open(int *fd, const char *where, char *shown, size_t shown_bytes, mr_error *err)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     struct addrinfo *found = NULL;

@@ -1,5 +1,5 @@
-/* tools/watch/watch_file.c: see watch_file.h. */
-#include "tools/watch/watch_file.h"
+/* run/logger/log_file.c: see log_file.h. */
+#include "run/logger/log_file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,45 +7,41 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/cli/output.h"
-
-static int fail(watch_file *f, int why, const char *what, mr_error *err)
+static int fail(mri_log_file *f, int why, const char *what, mr_error *err)
 {
     mr_error_sys(err, why, "%s", what);
     return mr_error_at(err, f->path, MR_NOWHERE, MR_NOWHERE);
 }
 
-/* Report the failure once. */
-static int keep(watch_file *f, const mr_error *failure)
+/* Report the first failure. */
+static int keep(mri_log_file *f, const mr_error *failure)
 {
     if (f->failure.code) return f->failure.code;
     f->failure = *failure;
-    say_error(failure);
-    say("nothing more is written to %s; the run goes on", f->path);
+    if (f->cfg.on_failure) f->cfg.on_failure(f->cfg.context, f->path, failure);
     return failure->code;
 }
 
-static void give_up(watch_file *f)
+static void give_up(mri_log_file *f)
 {
     mr_output_abandon(f->out, true);
     f->out = NULL;
 }
 
-int watch_file_open(watch_file *f, const char *path, const mr_source *const *sources, bool resume,
-                    mr_error *err)
+int mri_log_file_open(mri_log_file *f, const char *path, const mri_log_file_config *cfg, mr_error *err)
 {
     struct stat st;
-    *f = (watch_file){.failure = MR_ERROR_INIT};
+    *f = (mri_log_file){.cfg = *cfg, .failure = MR_ERROR_INIT};
     if (strlen(path) >= sizeof f->path)
         return mr_error_set(err, MR_EINVAL, "path too long: %zu characters, expected fewer than %zu",
                             strlen(path), sizeof f->path);
     strcpy(f->path, path);
-    mr_output_defaults(&f->cfg);
-    f->cfg.inputs = sources;
-    f->cfg.input_count = sources ? 2 : 0;
-    f->cfg.log = true;
-    f->cfg.resume = resume;
-    const int rc = mr_output_open(&f->out, path, &f->cfg, err);
+    mr_output_defaults(&f->output);
+    f->output.inputs = f->cfg.inputs;
+    f->output.input_count = 2;
+    f->output.log = true;
+    f->output.resume = cfg->resume;
+    const int rc = mr_output_open(&f->out, path, &f->output, err);
     if (rc) return rc;
     if (fstat(mr_output_fd(f->out), &st) != 0) {
         const int why = errno;
@@ -57,7 +53,7 @@ int watch_file_open(watch_file *f, const char *path, const mr_source *const *sou
     return MR_OK;
 }
 
-int watch_file_put(watch_file *f, const void *data, size_t bytes, bool used)
+int mri_log_file_put(mri_log_file *f, const void *data, size_t bytes, bool used)
 {
     mr_error err = MR_ERROR_INIT;
     if (!f->out || f->failure.code) return MR_OK;
@@ -71,7 +67,7 @@ int watch_file_put(watch_file *f, const void *data, size_t bytes, bool used)
     return keep(f, &err);
 }
 
-int watch_file_cut(watch_file *f, uint64_t bytes, mr_error *err)
+int mri_log_file_cut(mri_log_file *f, uint64_t bytes, mr_error *err)
 {
     if (ftruncate(mr_output_fd(f->out), (off_t)bytes) != 0)
         return fail(f, errno, "cannot cut off the rest of a killed run", err);
@@ -79,7 +75,7 @@ int watch_file_cut(watch_file *f, uint64_t bytes, mr_error *err)
     return MR_OK;
 }
 
-void watch_file_sync(watch_file *f)
+void mri_log_file_sync(mri_log_file *f)
 {
     mr_error err = MR_ERROR_INIT;
     if (!f->out || f->failure.code || fdatasync(mr_output_fd(f->out)) == 0) return;
@@ -87,14 +83,14 @@ void watch_file_sync(watch_file *f)
     keep(f, &err);
 }
 
-int watch_file_close(watch_file *f)
+int mri_log_file_close(mri_log_file *f)
 {
     mr_error err = MR_ERROR_INIT;
     if (!f->out) return f->failure.code;
     if (f->made && !f->used) {
         give_up(f);
-        f->cfg.force = true; /* ours, from a moment ago */
-        if (mr_output_remove(f->path, &f->cfg, &err) != MR_OK) keep(f, &err);
+        f->output.force = true; /* ours, from a moment ago */
+        if (mr_output_remove(f->path, &f->output, &err) != MR_OK) keep(f, &err);
         return f->failure.code;
     }
     if (mr_output_commit(f->out, &err) != MR_OK) keep(f, &err);

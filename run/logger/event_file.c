@@ -1,8 +1,8 @@
-/* tools/watch/event_file.c: see event_file.h.
+/* run/logger/event_file.c: see event_file.h.
  *
  * TensorBoard reads the files of a folder in the order of their names and stays at the last one that has
  * something: two runs of one second get .1, .2, ... after the host. */
-#include "tools/watch/event_file.h"
+#include "run/logger/event_file.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tools/cli/folders.h"
+#include "base/file.h"
 
 enum { ATTEMPTS = 10, RECORD = 4096 };
 
@@ -25,10 +25,10 @@ static double wall_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static int put(event_file *e, const mr_scalar_event *event, bool used)
+static int put(mri_event_file *e, const mr_scalar_event *event, bool used)
 {
     uint8_t record[RECORD];
-    return watch_file_put(&e->file, record, mr_scalar_event_record(event, record, sizeof record), used);
+    return mri_log_file_put(&e->file, record, mr_scalar_event_record(event, record, sizeof record), used);
 }
 
 /* A name of other characters than these would be one that nobody can type. */
@@ -40,13 +40,22 @@ static void host_name(char *out, size_t bytes)
         if (!isalnum((unsigned char)*c) && !strchr(".-_", *c)) *c = '_';
 }
 
-static int make_folder(event_file *e, const char *folder, mr_error *err)
+/* False, with errno. */
+static bool make_deep(const char *folder)
+{
+    char path[4096];
+    if (mkdir(folder, 0777) == 0) return true;
+    snprintf(path, sizeof path, "%s", folder);
+    return errno == ENOENT && mri_make_folders_of(path, 0777) && mkdir(folder, 0777) == 0;
+}
+
+static int make_folder(mri_event_file *e, const char *folder, mr_error *err)
 {
     struct stat st;
     if (strlen(folder) >= sizeof e->folder - 256)
         return mr_error_set(err, MR_EINVAL, "path too long: %zu characters", strlen(folder));
     strcpy(e->folder, folder);
-    e->made_folder = make_folder_deep(folder, 0777);
+    e->made_folder = make_deep(folder);
     const int why = errno;
     if (e->made_folder || (why == EEXIST && stat(folder, &st) == 0 && S_ISDIR(st.st_mode))) return MR_OK;
     if (why == EEXIST)
@@ -56,7 +65,7 @@ static int make_folder(event_file *e, const char *folder, mr_error *err)
     return mr_error_at(err, folder, MR_NOWHERE, MR_NOWHERE);
 }
 
-static int open_new(event_file *e, mr_error *err)
+static int open_new(mri_event_file *e, const mri_log_file_config *cfg, mr_error *err)
 {
     char host[128], path[sizeof e->folder + 256];
     int rc = MR_EEXIST;
@@ -66,16 +75,17 @@ static int open_new(event_file *e, mr_error *err)
         *err = (mr_error)MR_ERROR_INIT;
         int n = snprintf(path, sizeof path, "%s/events.out.tfevents.%" PRId64 ".%s", e->folder, now, host);
         if (i > 0) snprintf(path + n, sizeof path - (size_t)n, ".%d", i);
-        rc = watch_file_open(&e->file, path, NULL, false, err);
+        rc = mri_log_file_open(&e->file, path, cfg, err);
     }
     return rc;
 }
 
-int event_file_open(event_file *e, const char *folder, uint64_t updates, mr_error *err)
+int mri_event_file_open(mri_event_file *e, const char *folder, const mri_log_file_config *cfg,
+                        uint64_t updates, mr_error *err)
 {
-    *e = (event_file){0};
+    *e = (mri_event_file){0};
     int rc = make_folder(e, folder, err);
-    if (rc == MR_OK) rc = open_new(e, err);
+    if (rc == MR_OK) rc = open_new(e, cfg, err);
     if (rc) {
         if (e->made_folder) rmdir(e->folder);
         return rc;
@@ -86,12 +96,12 @@ int event_file_open(event_file *e, const char *folder, uint64_t updates, mr_erro
                  false);
     if (rc) {
         *err = e->file.failure;
-        event_file_close(e);
+        mri_event_file_close(e);
     }
     return rc;
 }
 
-void event_file_step(event_file *e, const mr_step_report *r)
+void mri_event_file_step(mri_event_file *e, const mr_step_report *r)
 {
     mr_scalar scalars[4] = {
         {"step/loss", (float)r->loss}, {"step/lr", r->lr}, {"step/samples_per_s", (float)r->samples_per_s}};
@@ -103,7 +113,7 @@ void event_file_step(event_file *e, const mr_step_report *r)
         true);
 }
 
-void event_file_eval(event_file *e, const mr_eval_report *r)
+void mri_event_file_eval(mri_event_file *e, const mr_eval_report *r)
 {
     mr_scalar scalars[2] = {{"step/val_loss", (float)r->loss}};
     uint32_t count = 1;
@@ -114,7 +124,7 @@ void event_file_eval(event_file *e, const mr_eval_report *r)
         true);
 }
 
-void event_file_epoch(event_file *e, const mr_report *r, uint64_t updates)
+void mri_event_file_epoch(mri_event_file *e, const mr_report *r, uint64_t updates)
 {
     mr_scalar scalars[8];
     uint32_t count = 0;
@@ -133,12 +143,12 @@ void event_file_epoch(event_file *e, const mr_report *r, uint64_t updates)
     const mr_scalar_event event = {
         .wall_s = wall_s(), .step = (int64_t)updates, .scalars = scalars, .count = count};
     put(e, &event, true);
-    watch_file_sync(&e->file);
+    mri_log_file_sync(&e->file);
 }
 
-int event_file_close(event_file *e)
+int mri_event_file_close(mri_event_file *e)
 {
-    const int rc = watch_file_close(&e->file);
+    const int rc = mri_log_file_close(&e->file);
     if (e->made_folder && !e->file.used) rmdir(e->folder); /* not when there is anything in it */
     return rc;
 }

@@ -1,4 +1,4 @@
-/* tests/cli/watch/metrics_abuse.c: the server of figures under hostile clients: silent and slow ones, noise,
+/* tests/run/metrics_abuse.c: the server of figures under hostile clients: silent and slow ones, noise,
  * oversized requests, ten thousand at once, clients that do not read; and it still ends at once. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "mrt.h"
-#include "tools/watch/http_request.h"
-#include "tools/watch/metrics_server.h"
+#include "run/logger/http_request.h"
+#include "run/logger/metrics_server.h"
 
 #define LARGE (8u << 20) /* more than the kernel holds for one who does not read */
 
@@ -31,20 +31,20 @@ static void page(void *context, FILE *out)
     }
 }
 
-static metrics_server *open_server(const char *where)
+static mri_metrics_server *open_server(const char *where)
 {
     mr_error err = MR_ERROR_INIT;
-    metrics_server *s;
-    MRT_OK(metrics_server_open(&s, where, page, NULL, &err), &err);
+    mri_metrics_server *s;
+    MRT_OK(mri_metrics_server_open(&s, where, page, NULL, &err), &err);
     return s;
 }
 
-static uint16_t port_of(const metrics_server *s)
+static uint16_t port_of(const mri_metrics_server *s)
 {
-    return (uint16_t)atoi(strrchr(metrics_server_address(s), ':') + 1);
+    return (uint16_t)atoi(strrchr(mri_metrics_server_address(s), ':') + 1);
 }
 
-static int dial(const metrics_server *s)
+static int dial(const mri_metrics_server *s)
 {
     const struct sockaddr_in at = {
         .sin_family = AF_INET, .sin_port = htons(port_of(s)), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -64,7 +64,8 @@ static size_t read_all(int fd, char *out, size_t room)
     return got;
 }
 
-static int status_of(const metrics_server *s, const char *request, size_t bytes, char *answer, size_t room)
+static int status_of(const mri_metrics_server *s, const char *request, size_t bytes, char *answer,
+                     size_t room)
 {
     const int fd = dial(s);
     send(fd, request, bytes, MSG_NOSIGNAL);
@@ -98,7 +99,7 @@ static void answers(void **state)
     };
     char answer[4096];
     page_bytes = 100;
-    metrics_server *s = open_server("0");
+    mri_metrics_server *s = open_server("0");
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         MRT_EQ(status_of(s, cases[i].request, strlen(cases[i].request), answer, sizeof answer),
                cases[i].status);
@@ -110,11 +111,11 @@ static void answers(void **state)
     char large[8192];
     memset(large, 'a', sizeof large);
     MRT_EQ(status_of(s, large, sizeof large, answer, sizeof answer), 431);
-    metrics_server_close(s);
-    metrics_server_close(NULL);
+    mri_metrics_server_close(s);
+    mri_metrics_server_close(NULL);
 }
 
-static void works(const metrics_server *s)
+static void works(const mri_metrics_server *s)
 {
     static const char get[] = "GET /metrics HTTP/1.0\r\n\r\n";
     char answer[4096];
@@ -128,7 +129,7 @@ static void noise_and_cut_requests(void **state)
     static const char get[] = "GET /metrics HTTP/1.0\r\nHost: somewhere\r\n\r\n";
     bool head;
     page_bytes = 100;
-    metrics_server *s = open_server("127.0.0.1:0");
+    mri_metrics_server *s = open_server("127.0.0.1:0");
     for (uint64_t seed = 0; seed < 300; seed++) {
         mrt_noise(bytes, sizeof bytes, seed);
         const size_t n = seed * 7 % sizeof bytes;
@@ -145,10 +146,10 @@ static void noise_and_cut_requests(void **state)
         shutdown(fd, SHUT_WR);
         MRT_EQ(read_all(fd, answer, sizeof answer), 0);
         close(fd);
-        MRT_EQ(http_request_status(get, n, &head), 0);
+        MRT_EQ(mri_http_request_status(get, n, &head), 0);
     }
     works(s);
-    metrics_server_close(s);
+    mri_metrics_server_close(s);
 }
 
 static void slow_clients_are_sent_away(void **state)
@@ -156,7 +157,7 @@ static void slow_clients_are_sent_away(void **state)
     (void)state;
     char answer[4096];
     page_bytes = 100;
-    metrics_server *s = open_server("0");
+    mri_metrics_server *s = open_server("0");
     const int silent = dial(s), half = dial(s);
     MRT_EQ(send(half, "GET /metr", 9, MSG_NOSIGNAL), 9);
     works(s); /* after them */
@@ -165,14 +166,14 @@ static void slow_clients_are_sent_away(void **state)
     MRT_HAS(answer, "HTTP/1.0 408 ");
     close(silent);
     close(half);
-    metrics_server_close(s);
+    mri_metrics_server_close(s);
 }
 
 static void one_who_does_not_read(void **state)
 {
     (void)state;
     page_bytes = LARGE;
-    metrics_server *s = open_server("0");
+    mri_metrics_server *s = open_server("0");
     const int fd = dial(s);
     send(fd, "GET / HTTP/1.0\n\n", 16, MSG_NOSIGNAL);
     works(s); /* after it; only part of the page is read */
@@ -187,7 +188,7 @@ static void one_who_does_not_read(void **state)
         MRT_TRUE(got <= LARGE);
     }
     free(all);
-    metrics_server_close(s);
+    mri_metrics_server_close(s);
 }
 
 /* Whoever is connected. The test's own time limit is the clock. */
@@ -196,20 +197,20 @@ static void ends_at_once(void **state)
     (void)state;
     page_bytes = LARGE;
     for (int i = 0; i < 50; i++) {
-        metrics_server *s = open_server("0");
+        mri_metrics_server *s = open_server("0");
         int fd[3];
         for (int k = 0; k < 3; k++) fd[k] = dial(s);
         if (i % 2) send(fd[0], "GET / HTTP/1.0\n\n", 16, MSG_NOSIGNAL);
         if (i % 3) send(fd[1], "GET", 3, MSG_NOSIGNAL);
         if (i % 5 == 0) usleep(1000);
-        metrics_server_close(s);
+        mri_metrics_server_close(s);
         for (int k = 0; k < 3; k++) close(fd[k]);
     }
 }
 
 static void *many(void *context)
 {
-    const metrics_server *s = context;
+    const mri_metrics_server *s = context;
     for (int i = 0; i < 2500; i++) {
         const struct sockaddr_in at = {
             .sin_family = AF_INET, .sin_port = htons(port_of(s)), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -237,11 +238,11 @@ static void ten_thousand_connections(void **state)
     pthread_t thread[4];
     page_bytes = 1000;
     const int before = open_files();
-    metrics_server *s = open_server("0");
+    mri_metrics_server *s = open_server("0");
     for (int i = 0; i < 4; i++) MRT_EQ(pthread_create(&thread[i], NULL, many, s), 0);
     for (int i = 0; i < 4; i++) pthread_join(thread[i], NULL);
     works(s);
-    metrics_server_close(s);
+    mri_metrics_server_close(s);
     MRT_EQ(open_files(), before);
 }
 
@@ -251,7 +252,7 @@ static void no_more_files(void **state)
     (void)state;
     struct rlimit usual;
     page_bytes = 100;
-    metrics_server *s = open_server("0");
+    mri_metrics_server *s = open_server("0");
     MRT_EQ(getrlimit(RLIMIT_NOFILE, &usual), 0);
     const int fd = dial(s), next = dial(s);
     struct rlimit none = usual;
@@ -262,7 +263,7 @@ static void no_more_files(void **state)
     MRT_EQ(setrlimit(RLIMIT_NOFILE, &usual), 0);
     close(next);
     works(s);
-    metrics_server_close(s);
+    mri_metrics_server_close(s);
 }
 
 static void addresses(void **state)
@@ -271,29 +272,29 @@ static void addresses(void **state)
     static const char *const wrong[] = {"",      "x",      ":80",   "65536",   "-1",          "80x", "host:",
                                         "1:2:3", "::1:80", "[]:80", "[::1]80", "99999999999", " 80", "+80"};
     mr_error err;
-    metrics_server *s;
+    mri_metrics_server *s;
     page_bytes = 100;
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         err = (mr_error)MR_ERROR_INIT;
-        MRT_EQ(metrics_server_open(&s, wrong[i], page, NULL, &err), MR_EINVAL);
+        MRT_EQ(mri_metrics_server_open(&s, wrong[i], page, NULL, &err), MR_EINVAL);
         MRT_TRUE(s == NULL);
         MRT_HAS(err.text, "expected PORT, HOST:PORT");
     }
     s = open_server("localhost:0");
     char same[64];
     snprintf(same, sizeof same, "%u", port_of(s));
-    metrics_server *other;
-    if (strncmp(metrics_server_address(s), "127.", 4) == 0) {
-        MRT_EQ(metrics_server_open(&other, same, page, NULL, &err), MR_EEXIST);
+    mri_metrics_server *other;
+    if (strncmp(mri_metrics_server_address(s), "127.", 4) == 0) {
+        MRT_EQ(mri_metrics_server_open(&other, same, page, NULL, &err), MR_EEXIST);
         MRT_HAS(err.text, "another program listens there");
     }
-    metrics_server_close(s);
-    metrics_server_close(open_server(same)); /* it is free again, old connections or not */
-    MRT_EQ(metrics_server_open(&s, "203.0.113.1:0", page, NULL, &err), MR_EINVAL);
+    mri_metrics_server_close(s);
+    mri_metrics_server_close(open_server(same)); /* it is free again, old connections or not */
+    MRT_EQ(mri_metrics_server_open(&s, "203.0.113.1:0", page, NULL, &err), MR_EINVAL);
     MRT_HAS(err.text, "is no address of this machine");
-    const int rc = metrics_server_open(&s, "[::1]:0", page, NULL, &err); /* where there is IPv6 */
-    if (rc == MR_OK) assert_memory_equal(metrics_server_address(s), "[::1]:", 6);
-    metrics_server_close(s);
+    const int rc = mri_metrics_server_open(&s, "[::1]:0", page, NULL, &err); /* where there is IPv6 */
+    if (rc == MR_OK) assert_memory_equal(mri_metrics_server_address(s), "[::1]:", 6);
+    mri_metrics_server_close(s);
 }
 
 int main(void)
