@@ -44,7 +44,8 @@ int mrp_convert(const mr_source *src, const char *dst, mr_convert_config *cfg, m
 
 typedef struct verification {
     mrp_progress *progress;
-    uint64_t most_wrong, wrong, bytes;
+    uint64_t most_wrong, wrong;
+    uint64_t file_bytes; /* read before the samples */
 } verification;
 
 static bool enough(const verification *v)
@@ -60,6 +61,12 @@ static bool on_wrong(void *context, const mr_error *what)
     return !enough(v);
 }
 
+static void on_samples(void *context, uint64_t done, uint64_t count, uint64_t bytes)
+{
+    verification *v = context;
+    tell(v->progress, done, count, v->file_bytes + bytes);
+}
+
 /* Numbers of files, and every byte of record files. Defects are reported; the rest is an error of the check.
  */
 static int verify_files(verification *v, const mr_source *src, mr_error *err)
@@ -67,53 +74,32 @@ static int verify_files(verification *v, const mr_source *src, mr_error *err)
     mr_verify_result result = {0};
     mr_error what = MR_ERROR_INIT;
     const int rc = mr_source_verify_files(src, &v->progress->stop, on_wrong, v, &result, &what);
-    v->bytes += result.bytes;
+    v->file_bytes = result.bytes;
     if (rc == MR_OK || rc == MR_ECANCELED || rc == MR_EFORMAT || rc == MR_ECHECKSUM) return MR_OK;
     if (err) *err = what;
     return rc;
 }
 
-static int verify_sample(verification *v, const mr_source *src, mr_checker *checker, uint64_t i,
-                         void **buffer, size_t *room, mr_error *err)
+static int verify_samples(verification *v, const mr_source *src, bool decode, mr_error *err)
 {
-    const mr_source_info *info = mr_source_info_of(src);
-    mr_sample sample;
-    mr_error what = MR_ERROR_INIT;
-    int rc = mr_source_read(src, i, buffer, room, &sample, &what);
-    if (rc == MR_OK && checker && info->image_field >= 0) {
-        rc = mr_checker_run(checker, &sample.value[info->image_field], NULL, &what);
-        if (rc != MR_OK) {
-            char path[512];
-            mr_error_at(&what, mr_source_sample_path(src, i, path, sizeof path), MR_NOWHERE, i);
-        }
-    }
-    if (rc == MR_OK) return MR_OK;
-    if (mr_error_of_sample(rc, &what)) {
-        on_wrong(v, &what);
-        return MR_OK;
-    }
-    if (err) *err = what;
-    return rc;
+    mr_verify_config cfg;
+    mr_verify_defaults(&cfg);
+    cfg.no_decode = !decode;
+    cfg.decode_only = v->wrong > 0; /* what cannot be read is reported */
+    cfg.on_wrong = on_wrong;
+    cfg.on_progress = on_samples;
+    cfg.context = v;
+    cfg.stop = &v->progress->stop;
+    return mr_verify_samples(src, &cfg, NULL, err);
 }
 
 int mrp_verify(const mr_source *src, int decode, uint64_t most_wrong, mrp_progress *progress, uint64_t *wrong,
                mr_error *err)
 {
-    const uint64_t count = mr_source_info_of(src)->count;
     verification v = {.progress = progress, .most_wrong = most_wrong};
-    mr_checker *checker = NULL;
-    void *buffer = NULL;
-    size_t room = 0;
-    if (decode && mr_checker_create(&checker) != MR_OK)
-        return mr_error_set(err, MR_ENOMEM, "no memory for decoders");
     int rc = verify_files(&v, src, err);
-    for (uint64_t i = 0; rc == MR_OK && i < count && !enough(&v); i++) {
-        rc = verify_sample(&v, src, checker, i, &buffer, &room, err);
-        tell(progress, i + 1, count, v.bytes);
-    }
+    if (rc == MR_OK && !enough(&v)) rc = verify_samples(&v, src, decode, err);
     if (rc == MR_OK && !stopped(progress) && v.wrong == 0) rc = mr_source_check(src, err);
-    free(buffer);
-    mr_checker_destroy(checker);
     *wrong = v.wrong;
     return rc == MR_OK && stopped(progress) ? canceled(err) : rc;
 }

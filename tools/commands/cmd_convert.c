@@ -18,7 +18,6 @@
 #include "tools/facts/card.h"
 #include "tools/facts/choose.h"
 #include "tools/session/bad_list.h"
-#include "tools/session/sample_check.h"
 #include "tools/session/setup.h"
 
 enum { BAD_SKIP = 0, BAD_STOP = 1 };
@@ -60,7 +59,7 @@ static void on_bad(void *context, const mr_error *what, uint64_t substitute)
     (void)substitute; /* nothing takes its place */
     convert_run *r = context;
     mr_error placed = *what;
-    check_place(r->src, &placed);
+    mr_verify_place(r->src, &placed);
     bad_list_add(&r->bad, &placed);
 }
 

@@ -11,11 +11,11 @@
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
+#include "tools/cli/progress.h"
 #include "tools/commands/commands.h"
 #include "tools/draw/graph.h"
 #include "tools/page/page.h"
 #include "tools/session/bad_list.h"
-#include "tools/session/sample_check.h"
 #include "tools/session/session.h"
 #include "tools/session/setup.h"
 
@@ -446,6 +446,7 @@ typedef struct bad_count {
     const inspect_args *args;
     const mr_source *src;
     uint64_t bad;
+    progress_bar bar;
 } bad_count;
 
 /* The lines of a list of bad samples, as convert and train write them. */
@@ -459,31 +460,45 @@ static bool show_bad(void *context, const mr_error *what)
     return !interrupt_flag;
 }
 
+static void on_samples(void *context, uint64_t done, uint64_t count, uint64_t bytes)
+{
+    bad_count *b = context;
+    (void)bytes;
+    progress_show(&b->bar, done, count, NULL);
+}
+
 static int show_all_bad(const inspect_args *a, const mr_source *src)
 {
     bad_count b = {.args = a, .src = src};
-    sample_check c = {.src = src,
-                      .quiet = a->output.quiet,
-                      .workers = a->workers,
-                      .label = "inspect",
-                      .wrong = show_bad,
-                      .context = &b};
-    setup_decode(&c.decode, &a->data);
-    int status = check_samples(&c);
-    if (status) return status;
+    mr_error err = MR_ERROR_INIT;
+    mr_decode_config decode;
+    mr_verify_config cfg;
+    mr_verify_result result = {0};
+    setup_decode(&decode, &a->data);
+    mr_verify_defaults(&cfg);
+    cfg.workers = a->workers;
+    cfg.decode = &decode;
+    cfg.on_wrong = show_bad;
+    cfg.on_progress = on_samples;
+    cfg.context = &b;
+    cfg.stop = &interrupt_flag;
+    progress_start(&b.bar, "inspect", "samples", a->output.quiet);
+    int rc = mr_verify_samples(src, &cfg, &result, &err);
+    progress_end(&b.bar);
     const uint64_t bad = b.bad;
-    if (!interrupt_flag) status = check_files(&c);
+    if (rc == MR_OK) rc = mr_source_check(src, &err);
     if (interrupt_flag) return EXIT_SIGNAL + interrupt_flag;
-    if (status) return status;
+    if (rc == MR_ECHECKSUM || rc == MR_EFORMAT) show_bad(&b, &err);
+    else if (rc != MR_OK) return exit_status(rc, &err);
     if (a->output.json) {
         json_line j = json_begin(stdout, "inspect_bad");
         json_text(&j, "data", mr_source_info_of(src)->path);
-        json_u64(&j, "samples", c.done);
+        json_u64(&j, "samples", result.records);
         json_u64(&j, "bad", bad);
         json_end(&j);
     } else {
         printf("%s: %" PRIu64 " of %" PRIu64 " samples are bad\n", shown_text(mr_source_info_of(src)->path),
-               bad, c.done);
+               bad, result.records);
     }
     return b.bad ? EXIT_BAD_SAMPLES : EXIT_DONE;
 }

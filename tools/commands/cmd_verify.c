@@ -14,7 +14,6 @@
 #include "tools/cli/progress.h"
 #include "tools/commands/commands.h"
 #include "tools/fields/same_pictures.h"
-#include "tools/session/sample_check.h"
 #include "tools/session/setup.h"
 
 typedef struct verify_args {
@@ -33,7 +32,7 @@ typedef struct verify_run {
     bool set_wrong;   /* a file is not the one that the list names: its samples cannot be read */
     uint64_t done, bytes, wrong;
     uint64_t manifest_files; /* compared with --manifest */
-    progress_bar bar;        /* of these */
+    progress_bar bar;        /* of these, then of the samples */
 } verify_run;
 
 static bool reported_enough(const verify_run *r)
@@ -123,23 +122,42 @@ static int verify_manifest(verify_run *r)
 
 /* ---- every sample ---- */
 
+static void on_samples(void *context, uint64_t done, uint64_t count, uint64_t bytes)
+{
+    verify_run *r = context;
+    (void)bytes;
+    progress_show(&r->bar, done, count, NULL);
+}
+
 static int verify_samples(verify_run *r)
 {
     const verify_args *a = r->args;
-    sample_check c = {.src = r->src,
-                      .no_decode = a->no_decode,
-                      .quiet = a->output.quiet,
-                      .decode_only = r->files_wrong,
-                      .workers = a->workers,
-                      .memory = a->memory,
-                      .label = "verify",
-                      .wrong = on_wrong,
-                      .context = r};
-    setup_decode(&c.decode, &a->data);
-    const int status = check_samples(&c);
-    r->done = c.done;
-    r->bytes += c.bytes;
-    return status || reported_enough(r) || interrupt_flag ? status : check_files(&c);
+    mr_error err = MR_ERROR_INIT;
+    mr_decode_config decode;
+    mr_verify_config cfg;
+    mr_verify_result result = {0};
+    setup_decode(&decode, &a->data);
+    mr_verify_defaults(&cfg);
+    cfg.workers = a->workers;
+    cfg.memory_bytes = a->memory;
+    cfg.decode = &decode;
+    cfg.no_decode = a->no_decode;
+    cfg.decode_only = r->files_wrong;
+    cfg.on_wrong = on_wrong;
+    cfg.on_progress = on_samples;
+    cfg.context = r;
+    cfg.stop = &interrupt_flag;
+    progress_start(&r->bar, "verify", "samples", a->output.quiet);
+    int rc = mr_verify_samples(r->src, &cfg, &result, &err);
+    progress_end(&r->bar);
+    r->done = result.records;
+    r->bytes += result.bytes;
+    if (interrupt_flag || (rc == MR_OK && reported_enough(r))) return EXIT_DONE;
+    if (rc == MR_OK) rc = mr_source_check(r->src, &err);
+    else return exit_status(rc, &err);
+    if (rc != MR_ECHECKSUM && rc != MR_EFORMAT) return exit_status(rc, &err);
+    tell(r, &err);
+    return EXIT_DONE;
 }
 
 static void report(const verify_run *r, double seconds)

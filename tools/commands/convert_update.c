@@ -11,7 +11,6 @@
 #include "tools/cli/output.h"
 #include "tools/cli/progress.h"
 #include "tools/facts/match_set.h"
-#include "tools/session/sample_check.h"
 
 static const opt options[] = {
 #define MRI_OPTIONS(...) OPT(set_update_args, __VA_ARGS__),
@@ -63,7 +62,7 @@ static void on_bad(void *context, const mr_error *what, uint64_t substitute)
     const update_run *r = context;
     mr_error placed = *what;
     (void)substitute;
-    check_place(r->src, &placed);
+    mr_verify_place(r->src, &placed);
     if (placed.sample != MR_NOWHERE) placed.sample = mr_source_number(r->src, placed.sample);
     say_error(&placed);
 }

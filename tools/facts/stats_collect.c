@@ -6,12 +6,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "settings/limits.h"
 #include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
 #include "tools/cli/progress.h"
 #include "tools/facts/stats.h"
-#include "tools/session/sample_check.h"
 
 enum { CHUNK = 16 };
 
@@ -233,7 +233,7 @@ static int run(collecting *c)
     if (c->failure.code) return exit_status(c->failure.code, &c->failure);
     if (c->bad_count) qsort(c->bad, c->bad_count, sizeof *c->bad, by_sample);
     for (uint64_t k = 0; k < c->bad_count; k++) {
-        check_place(c->s->src, &c->bad[k].why);
+        mr_verify_place(c->s->src, &c->bad[k].why);
         c->cfg->wrong(c->cfg->context, &c->bad[k].why);
     }
     c->s->bad = c->bad_count;

@@ -7,7 +7,6 @@
 
 #include "tools/cli/exit.h"
 #include "tools/cli/output.h"
-#include "tools/session/sample_check.h"
 
 static void on_bad(void *context, const mr_error *what, uint64_t substitute)
 {
@@ -15,7 +14,7 @@ static void on_bad(void *context, const mr_error *what, uint64_t substitute)
     bad_watch *w = context;
     char text[2048];
     mr_error placed = *what;
-    check_place(w->src, &placed);
+    mr_verify_place(w->src, &placed);
     w->count++;
     if (w->listed) bad_list_add(&w->list, &placed);
     if (w->stops || w->count > NAMED) return; /* a sample that stops the run is reported as its error */

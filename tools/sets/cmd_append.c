@@ -11,7 +11,6 @@
 #include "tools/cli/progress.h"
 #include "tools/commands/commands.h"
 #include "tools/facts/match_set.h"
-#include "tools/session/sample_check.h"
 #include "tools/session/setup.h"
 
 typedef struct append_args {
@@ -43,7 +42,7 @@ static void on_bad(void *context, const mr_error *what, uint64_t substitute)
     const append_run *r = context;
     mr_error placed = *what;
     (void)substitute;
-    check_place(r->src, &placed);
+    mr_verify_place(r->src, &placed);
     say_error(&placed);
 }
 

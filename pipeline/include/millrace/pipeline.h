@@ -7,6 +7,7 @@
  *   choose.h   some samples of a data set, and other names of its classes
  *   convert.h  any source into record files, TFRecords or tar
  *   repair.h   repair of damaged and incomplete sets
+ *   verify.h   every sample read and decoded, to find damage
  *   manifest.h sizes and SHA-256 sums of a set's files
  *
  * Include it, or only the headers with the functions that you call: each compiles alone. */
@@ -21,5 +22,6 @@
 #include "millrace/manifest.h"
 #include "millrace/observe.h"
 #include "millrace/repair.h"
+#include "millrace/verify.h"
 
 #endif

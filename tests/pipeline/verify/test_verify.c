@@ -1,0 +1,169 @@
+/* tests/pipeline/verify/test_verify.c: mr_verify_samples() on a source of the program's own: the same list
+ * for any number of workers, from the calling thread; an end that is asked for, and a check that fails. */
+#include <pthread.h>
+
+#include "millrace/verify.h"
+#include "mrt.h"
+
+enum { SAMPLES = 300, CLASSES = 4, MOST = SAMPLES };
+
+static const mr_field fields[] = {{.name = "image", .type = MR_TYPE_PIXELS, .ndim = 3, .dim = {2, 2, 1}},
+                                  {.name = "label", .type = MR_TYPE_INT}};
+static const char *const names[CLASSES] = {"a", "b", "c", "d"};
+
+typedef struct reported {
+    uint64_t sample[MOST], count, end_after; /* end_after: reports until the check is to end; 0: never */
+    pthread_t caller;
+    bool elsewhere; /* called by another thread */
+    volatile int *stop;
+    uint64_t done, bytes;
+} reported;
+
+static bool is_damaged(uint64_t sample) { return sample % 37 == 5; }
+static bool has_wrong_label(uint64_t sample) { return sample % 101 == 40; }
+
+static int fetch(void *context, uint64_t sample, mr_own_sample *to, mr_error *err)
+{
+    uint8_t pixels[4] = {0};
+    const uint64_t unreadable = *(const uint64_t *)context;
+    const mr_value values[] = {
+        {.type = MR_TYPE_PIXELS, .ndim = 3, .dim = {2, 2, 1}, .data = pixels, .bytes = sizeof pixels},
+        {.type = MR_TYPE_INT, .i = has_wrong_label(sample) ? CLASSES : (int64_t)(sample % CLASSES)}};
+    if (sample == unreadable) return mr_error_set(err, MR_EIO, "the medium does not answer");
+    if (is_damaged(sample)) return mr_error_set(err, MR_EFORMAT, "damaged");
+    return mr_own_sample_give(to, values, err);
+}
+
+static mr_source *make_source(const uint64_t *unreadable)
+{
+    mr_error err = MR_ERROR_INIT;
+    mr_source *src;
+    mr_own_config cfg;
+    mr_own_defaults(&cfg);
+    cfg.count = SAMPLES;
+    cfg.field_count = 2;
+    cfg.fields = fields;
+    cfg.class_count = CLASSES;
+    cfg.class_names = names;
+    cfg.fetch = fetch;
+    cfg.context = (void *)(uintptr_t)unreadable;
+    MRT_OK(mr_source_create(&src, &cfg, &err), &err);
+    return src;
+}
+
+static bool on_wrong(void *context, const mr_error *what)
+{
+    reported *r = context;
+    r->elsewhere |= !pthread_equal(pthread_self(), r->caller);
+    if (r->count < MOST) r->sample[r->count] = what->sample;
+    r->count++;
+    if (r->stop) *r->stop = 1;
+    return !r->end_after || r->count < r->end_after;
+}
+
+static void on_progress(void *context, uint64_t done, uint64_t count, uint64_t bytes)
+{
+    reported *r = context;
+    r->elsewhere |= !pthread_equal(pthread_self(), r->caller) || count != SAMPLES || done < r->done;
+    r->done = done;
+    r->bytes = bytes;
+}
+
+static mr_verify_config config(reported *r, uint32_t workers)
+{
+    mr_verify_config cfg;
+    mr_verify_defaults(&cfg);
+    r->caller = pthread_self();
+    cfg.workers = workers;
+    cfg.on_wrong = on_wrong;
+    cfg.on_progress = on_progress;
+    cfg.context = r;
+    return cfg;
+}
+
+static const uint64_t none = UINT64_MAX;
+
+static void bad_samples_come_in_order(void **state)
+{
+    (void)state;
+    mr_source *src = make_source(&none);
+    mr_error err = MR_ERROR_INIT;
+    for (uint32_t workers = 1; workers <= 16; workers *= 4) {
+        reported r = {.count = 0};
+        mr_verify_result result;
+        const mr_verify_config cfg = config(&r, workers);
+        uint64_t at = 0;
+        MRT_OK(mr_verify_samples(src, &cfg, &result, &err), &err);
+        for (uint64_t k = 0; k < SAMPLES; k++)
+            if (is_damaged(k) || has_wrong_label(k)) MRT_EQ(r.sample[at++], k);
+        MRT_EQ(r.count, at);
+        MRT_EQ(result.wrong, at);
+        MRT_EQ(result.records, SAMPLES);
+        MRT_EQ(r.done, SAMPLES);
+        MRT_EQ(r.bytes, result.bytes);
+        MRT_TRUE(!r.elsewhere);
+    }
+    mr_source_close(src);
+}
+
+static void the_caller_ends_it(void **state)
+{
+    (void)state;
+    mr_source *src = make_source(&none);
+    mr_error err = MR_ERROR_INIT;
+    volatile int stop = 0;
+    mr_verify_result result;
+    reported r = {.end_after = 3};
+    mr_verify_config cfg = config(&r, 5);
+    MRT_OK(mr_verify_samples(src, &cfg, &result, &err), &err);
+    MRT_EQ(r.count, 3);
+    MRT_EQ(result.wrong, 3);
+    MRT_TRUE(result.records < SAMPLES);
+
+    reported s = {.stop = &stop};
+    cfg = config(&s, 5);
+    cfg.stop = &stop;
+    MRT_EQ(mr_verify_samples(src, &cfg, &result, &err), MR_ECANCELED);
+    MRT_EQ(s.count, result.wrong);
+    MRT_TRUE(s.count > 0 && result.records < SAMPLES);
+    mr_source_close(src);
+}
+
+static void what_cannot_be_read_is_reported_elsewhere(void **state)
+{
+    (void)state;
+    mr_source *src = make_source(&none);
+    mr_error err = MR_ERROR_INIT;
+    reported r = {.count = 0};
+    mr_verify_config cfg = config(&r, 3);
+    cfg.decode_only = true;
+    MRT_OK(mr_verify_samples(src, &cfg, NULL, &err), &err);
+    MRT_EQ(r.count, 0);
+    MRT_EQ(r.done, SAMPLES);
+    mr_source_close(src);
+}
+
+static void a_check_that_fails_is_an_error(void **state)
+{
+    (void)state;
+    static const uint64_t unreadable = 150;
+    mr_source *src = make_source(&unreadable);
+    mr_error err = MR_ERROR_INIT;
+    reported r = {.count = 0};
+    const mr_verify_config cfg = config(&r, 4);
+    MRT_EQ(mr_verify_samples(src, &cfg, NULL, &err), MR_EIO);
+    MRT_HAS(err.text, "the medium does not answer");
+    MRT_EQ(err.sample, unreadable);
+    mr_source_close(src);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bad_samples_come_in_order),
+        cmocka_unit_test(the_caller_ends_it),
+        cmocka_unit_test(what_cannot_be_read_is_reported_elsewhere),
+        cmocka_unit_test(a_check_that_fails_is_an_error),
+    };
+    return mrt_run(tests);
+}
