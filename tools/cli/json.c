@@ -23,7 +23,7 @@ static size_t utf8_bytes(const unsigned char *s)
     return n;
 }
 
-void json_put_text(FILE *out, const char *text)
+static void put_text(FILE *out, const char *text)
 {
     fputc('"', out);
     for (const unsigned char *s = (const unsigned char *)text; *s;) {
@@ -44,7 +44,7 @@ static void put_key(json_line *j, const char *key)
     if (j->comma) fputs(", ", j->out);
     j->comma = true;
     if (!key) return;
-    json_put_text(j->out, key);
+    put_text(j->out, key);
     fputs(": ", j->out);
 }
 
@@ -65,7 +65,7 @@ void json_end(json_line *j)
 void json_text(json_line *j, const char *key, const char *value)
 {
     put_key(j, key);
-    if (value) json_put_text(j->out, value);
+    if (value) put_text(j->out, value);
     else fputs("null", j->out);
 }
 

@@ -17,9 +17,6 @@ typedef struct json_line {
     bool comma; /* the next key needs one in front */
 } json_line;
 
-/* A text alone, quoted and escaped; also a text of YAML. */
-void json_put_text(FILE *out, const char *text);
-
 /* Each line starts with "event". */
 json_line json_begin(FILE *out, const char *event);
 void json_end(json_line *j); /* closes the object and the line, and flushes */

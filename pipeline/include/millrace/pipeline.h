@@ -9,12 +9,14 @@
  *   repair.h   repair of damaged and incomplete sets
  *   verify.h   every sample read and decoded, to find damage
  *   manifest.h sizes and SHA-256 sums of a set's files
+ *   card.h     a description of a set for other people and programs
  *
  * Include it, or only the headers with the functions that you call: each compiles alone. */
 #ifndef MILLRACE_PIPELINE_H
 #define MILLRACE_PIPELINE_H
 
 #include "millrace/augment.h"
+#include "millrace/card.h"
 #include "millrace/choose.h"
 #include "millrace/convert.h"
 #include "millrace/image.h"

@@ -1,4 +1,4 @@
-/* tools/facts/card_huggingface.c: a card as README.md of a repository of Hugging Face: facts as YAML between
+/* pipeline/card/huggingface.c: a card as README.md of a repository of Hugging Face: facts as YAML between
  * two lines of ---, which `huggingface_hub` reads, and the same as text.
  *
  *   configs        which files are which split, where `datasets` reads the format (folder, tar)
@@ -8,11 +8,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "tools/cli/json.h"
-#include "tools/cli/output.h"
-#include "tools/facts/card.h"
+#include "base/number.h"
+#include "pipeline/card/card.h"
 
-static bool is_tar(const card *c) { return strcmp(c->format, "tar") == 0; }
+static bool is_tar(const mri_card *c) { return strcmp(c->format, "tar") == 0; }
 
 /* ---- fields ---- */
 static const char *dtype_of(const mr_field *f)
@@ -45,21 +44,21 @@ static void put_class_names(const mr_source_info *info, FILE *out)
     fputs("    dtype:\n      class_label:\n        names:\n", out);
     for (uint32_t k = 0; k < info->class_count; k++) {
         fprintf(out, "          '%" PRIu32 "': ", k);
-        json_put_text(out, info->class_names[k]);
+        mri_card_put_text(out, info->class_names[k]);
         fputc('\n', out);
     }
 }
 
-static void put_feature(const card *c, uint32_t k, FILE *out)
+static void put_feature(const mri_card *c, uint32_t k, FILE *out)
 {
-    const mr_source_info *info = card_info(c);
+    const mr_source_info *info = mri_card_info(c);
     const mr_field *f = &info->fields[k];
     const bool image = (int)k == info->image_field, label = (int)k == info->label_field;
     fputs("  - name: ", out);
     if (c->is_folder && (image || label)) fputs(image ? "image" : "label", out);
-    else if (is_tar(c) && image) json_put_text(out, c->part[0].ending[0]);
-    else if (is_tar(c) && label) json_put_text(out, c->part[0].label);
-    else json_put_text(out, f->name);
+    else if (is_tar(c) && image) mri_card_put_text(out, c->part[0].ending[0]);
+    else if (is_tar(c) && label) mri_card_put_text(out, c->part[0].label);
+    else mri_card_put_text(out, f->name);
     fputc('\n', out);
     if (label && f->type == MR_TYPE_INT && info->class_names && info->class_count) put_class_names(info, out);
     else if (f->type == MR_TYPE_TENSOR) fprintf(out, "    sequence: %s\n", dtype_text(f->dtype));
@@ -68,9 +67,9 @@ static void put_feature(const card *c, uint32_t k, FILE *out)
 
 /* Tensors of several dimensions have no short form there, and of an archive with other members `datasets`
  * finds them itself. */
-static bool features_known(const card *c)
+static bool features_known(const mri_card *c)
 {
-    const mr_source_info *info = card_info(c);
+    const mr_source_info *info = mri_card_info(c);
     if (is_tar(c))
         return c->plain && c->part[0].endings == 1 && (info->label_field < 0 || c->part[0].label[0]);
     for (uint32_t k = 0; k < info->field_count; k++)
@@ -78,9 +77,9 @@ static bool features_known(const card *c)
     return true;
 }
 
-static void put_info(const card *c, FILE *out)
+static void put_info(const mri_card *c, FILE *out)
 {
-    const mr_source_info *info = card_info(c);
+    const mr_source_info *info = mri_card_info(c);
     const bool known = features_known(c);
     fputs("dataset_info:\n", out);
     if (known) fputs("  features:\n", out);
@@ -92,27 +91,27 @@ static void put_info(const card *c, FILE *out)
                 c->part[k].name, part->total_bytes, part->count);
     }
     fprintf(out, "  download_size: %" PRIu64 "\n  dataset_size: %" PRIu64 "\n",
-            c->is_folder ? card_sample_bytes(c) : c->file_bytes, card_sample_bytes(c));
+            c->is_folder ? mri_card_sample_bytes(c) : c->file_bytes, mri_card_sample_bytes(c));
 }
 
 /* ---- which files are which split ---- */
-static void put_configs(const card *c, FILE *out)
+static void put_configs(const mri_card *c, FILE *out)
 {
-    static char pattern[2 * PATH_MAX];
+    char pattern[2 * PATH_MAX];
     if (!c->is_folder && !is_tar(c)) return;
     fputs("configs:\n- config_name: default\n  data_files:\n", out);
     for (uint32_t k = 0; k < c->parts; k++) {
-        const card_part *p = &c->part[k];
+        const mri_card_part *p = &c->part[k];
         fprintf(out, "  - split: %s\n    path:", p->name);
         if (c->is_folder) {
             snprintf(pattern, sizeof pattern, "%s%s**", c->inside, p->by_class ? p->prefix : "");
             fputc(' ', out);
-            json_put_text(out, pattern);
+            mri_card_put_text(out, pattern);
             fputc('\n', out);
         } else fputc('\n', out);
         for (uint64_t f = 0; !c->is_folder && f < p->files; f++) {
             fputs("    - ", out);
-            json_put_text(out, c->file[p->first_file + f].name);
+            mri_card_put_text(out, c->file[p->first_file + f].name);
             fputc('\n', out);
         }
     }
@@ -126,14 +125,27 @@ static const char *task_of(const mr_source_info *info)
 }
 
 /* ---- text ---- */
-static void put_text(const card *c, FILE *out)
+
+/* "1.5 GiB" */
+static const char *size_text(uint64_t bytes, char out[32])
 {
-    const mr_source_info *info = card_info(c);
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double value = (double)bytes;
+    size_t k = 0;
+    const locale_t before = mri_c_numbers_begin();
+    while (value >= 1024 && k + 1 < sizeof units / sizeof units[0]) value /= 1024, k++;
+    snprintf(out, 32, k ? "%.1f %s" : "%.0f %s", value, units[k]);
+    mri_c_numbers_end(before);
+    return out;
+}
+
+static void put_text(const mri_card *c, FILE *out)
+{
+    const mr_source_info *info = mri_card_info(c);
     char size[32], shown[512];
-    fprintf(out, "# %s\n\n%" PRIu64 " samples", c->name, card_count(c));
+    fprintf(out, "# %s\n\n%" PRIu64 " samples", c->name, mri_card_count(c));
     if (info->class_count) fprintf(out, " of %" PRIu32 " classes", info->class_count);
-    fprintf(out, ", %s, as %s.\n", size_text((double)card_sample_bytes(c), size, sizeof size),
-            card_format_text(c));
+    fprintf(out, ", %s, as %s.\n", size_text(mri_card_sample_bytes(c), size), mri_card_format_text(c));
     fputs("\n| split | samples | bytes |\n|---|---|---|\n", out);
     for (uint32_t k = 0; k < c->parts; k++) {
         const mr_source_info *part = mr_source_info_of(c->part[k].src);
@@ -145,9 +157,9 @@ static void put_text(const card *c, FILE *out)
         fprintf(out, "| %" PRIu32 " | %s |\n", k, mr_text_shown(info->class_names[k], shown, sizeof shown));
 }
 
-void card_put_huggingface(const card *c, FILE *out)
+void mri_card_put_huggingface(const mri_card *c, FILE *out)
 {
-    const char *task = task_of(card_info(c));
+    const char *task = task_of(mri_card_info(c));
     fputs("---\n# license: name the licence of the data here\n", out);
     if (task) fprintf(out, "task_categories:\n- %s\n", task);
     put_configs(c, out);

@@ -1,4 +1,4 @@
-/* tools/facts/card_croissant.c: a card as JSON-LD in the form of Croissant 1.0, which `mlcroissant` reads.
+/* pipeline/card/croissant.c: a card as JSON-LD in the form of Croissant 1.0, which `mlcroissant` reads.
  *
  *   distribution   every file with size and SHA-256; of a folder, and of archives with pictures and classes
  *                  alone, also sets of files by ending
@@ -9,8 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "tools/cli/json.h"
-#include "tools/facts/card.h"
+#include "pipeline/card/card.h"
 
 /* The context that the specification recommends. */
 static const char context[] =
@@ -37,22 +36,22 @@ static const char context[] =
 static void put_pair(FILE *out, const char *key, const char *text)
 {
     fprintf(out, "\"%s\": ", key);
-    json_put_text(out, text);
+    mri_card_put_text(out, text);
 }
 
-static bool has_labels(const card *c) { return c->part[0].label[0] != '\0'; }
+static bool has_labels(const mri_card *c) { return c->part[0].label[0] != '\0'; }
 
-static bool is_archive(const card *c)
+static bool is_archive(const mri_card *c)
 {
     return !c->is_folder && c->plain && strcmp(c->format, "tar") == 0 && c->part[0].endings > 0;
 }
 
 /* ---- files ---- */
-static void put_files(const card *c, FILE *out)
+static void put_files(const mri_card *c, FILE *out)
 {
     const char *type = strcmp(c->format, "tar") == 0 ? "application/x-tar" : "application/octet-stream";
     for (uint64_t k = 0; k < c->files; k++) {
-        const card_file *f = &c->file[k];
+        const mri_card_file *f = &c->file[k];
         fputs(k ? ",\n    {\"@type\": \"cr:FileObject\", " : "\n    {\"@type\": \"cr:FileObject\", ", out);
         put_pair(out, "@id", f->name);
         fputs(", ", out);
@@ -66,27 +65,27 @@ static void put_files(const card *c, FILE *out)
     }
 }
 
-static void put_endings(const card_part *p, FILE *out, const char *before)
+static void put_endings(const mri_card_part *p, FILE *out, const char *before)
 {
     char pattern[1200];
     fputs("\"encodingFormat\": [", out);
     for (uint32_t k = 0; k < p->endings; k++) { /* each once */
         bool again = false;
         for (uint32_t j = 0; j < k; j++)
-            again |= strcmp(card_media_type(p->ending[j]), card_media_type(p->ending[k])) == 0;
-        if (!again) fprintf(out, "%s\"%s\"", k ? ", " : "", card_media_type(p->ending[k]));
+            again |= strcmp(mri_card_media_type(p->ending[j]), mri_card_media_type(p->ending[k])) == 0;
+        if (!again) fprintf(out, "%s\"%s\"", k ? ", " : "", mri_card_media_type(p->ending[k]));
     }
     fputs("], \"includes\": [", out);
     for (uint32_t k = 0; k < p->endings; k++) {
         snprintf(pattern, sizeof pattern, "%s*%s%s", before, p->ending[k][0] ? "." : "", p->ending[k]);
         if (k) fputs(", ", out);
-        json_put_text(out, pattern);
+        mri_card_put_text(out, pattern);
     }
     fputs("]", out);
 }
 
 /* Inside of all archives. */
-static void put_file_set(const card *c, FILE *out, const char *id)
+static void put_file_set(const mri_card *c, FILE *out, const char *id)
 {
     fprintf(out, ",\n    {\"@type\": \"cr:FileSet\", \"@id\": \"%s\", \"name\": \"%s\", ", id, id);
     for (uint64_t k = 0; k < c->files; k++) {
@@ -97,13 +96,13 @@ static void put_file_set(const card *c, FILE *out, const char *id)
     fputs("],\n     ", out);
 }
 
-static void put_distribution(const card *c, FILE *out)
+static void put_distribution(const mri_card *c, FILE *out)
 {
     char id[64], before[PATH_MAX + 1104];
     fputs("  \"distribution\": [", out);
     put_files(c, out);
     for (uint32_t k = 0; c->is_folder && k < c->parts; k++) {
-        const card_part *p = &c->part[k];
+        const mri_card_part *p = &c->part[k];
         snprintf(id, sizeof id, "%s-files", p->name);
         fprintf(out, "%s\n    {\"@type\": \"cr:FileSet\", \"@id\": \"%s\", \"name\": \"%s\", ", k ? "," : "",
                 id, id);
@@ -134,7 +133,7 @@ static void put_field(FILE *out, const char *set, const char *name, const char *
             set, name, name, type, files, property);
     if (regex) {
         fputs(",\n                  \"transform\": {\"regex\": ", out);
-        json_put_text(out, regex);
+        mri_card_put_text(out, regex);
         fputs("}", out);
     }
     fputs("}}", out);
@@ -160,9 +159,9 @@ static void escape(const char *text, char *out, size_t room)
     out[n] = '\0';
 }
 
-static void put_folder_records(const card *c, const card_part *p, FILE *out, bool *first)
+static void put_folder_records(const mri_card *c, const mri_card_part *p, FILE *out, bool *first)
 {
-    static char prefix[2 * (PATH_MAX + 1100)], regex[sizeof prefix + 64], before[PATH_MAX + 1100];
+    char prefix[2 * (PATH_MAX + 1100)], regex[sizeof prefix + 64], before[PATH_MAX + 1100];
     char files[64];
     snprintf(files, sizeof files, "%s-files", p->name);
     snprintf(before, sizeof before, "%s%s", c->inside, p->prefix);
@@ -191,9 +190,9 @@ static void put_archive_records(FILE *out, bool *first, const char *name, const 
     fputs("\n     ]}", out);
 }
 
-static void put_classes(const card *c, FILE *out, bool *first)
+static void put_classes(const mri_card *c, FILE *out, bool *first)
 {
-    const mr_source_info *info = card_info(c);
+    const mr_source_info *info = mri_card_info(c);
     if (!info->class_names || !info->class_count) return;
     begin_set(out, first, "classes", "label");
     fputs("     \"dataType\": \"sc:Enumeration\", \"field\": [\n"
@@ -210,18 +209,18 @@ static void put_classes(const card *c, FILE *out, bool *first)
     fputs("\n     ]}", out);
 }
 
-void card_put_croissant(const card *c, FILE *out)
+void mri_card_put_croissant(const mri_card *c, FILE *out)
 {
-    const mr_source_info *info = card_info(c);
+    const mr_source_info *info = mri_card_info(c);
     bool first = true;
     fputs("{\n", out);
     fputs(context, out);
     fputs("  \"@type\": \"sc:Dataset\",\n  ", out);
     put_pair(out, "name", c->name);
-    fprintf(out, ",\n  \"description\": \"%" PRIu64 " samples", card_count(c));
+    fprintf(out, ",\n  \"description\": \"%" PRIu64 " samples", mri_card_count(c));
     if (info->class_count) fprintf(out, " of %" PRIu32 " classes", info->class_count);
     fprintf(out, ", as %s\",\n  \"conformsTo\": \"http://mlcommons.org/croissant/1.0\",\n",
-            card_format_text(c));
+            mri_card_format_text(c));
     put_distribution(c, out);
     fputs("  \"recordSet\": [", out);
     for (uint32_t k = 0; c->is_folder && k < c->parts; k++) put_folder_records(c, &c->part[k], out, &first);
