@@ -24,6 +24,7 @@ typedef struct mri_carrier mri_carrier;
 
 typedef struct mri_carrier_ops {
     const char *name; /* of the wire */
+    bool in_memory;   /* can() sees all that comes */
     /* As sendmsg() and recvmsg() of a socket that does not block: bytes, 0 at the end of what comes, or -1
      * and errno. Before anything is sent again after EAGAIN, its first bytes must be the same. */
     ssize_t (*send)(mri_carrier *c, const struct iovec *pieces, size_t count);

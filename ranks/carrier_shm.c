@@ -221,6 +221,7 @@ static void close_shm(mri_carrier *c)
 }
 
 static const mri_carrier_ops ops = {.name = "shm",
+                                    .in_memory = true,
                                     .send = send_shm,
                                     .receive = receive_shm,
                                     .can = can_shm,

@@ -3,6 +3,7 @@
 #include "ranks/transfer.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -40,6 +41,9 @@ struct mri_channel {
     mr_world_piece *pieces;
     mri_call call;
     uint64_t number;
+    uint64_t spin_ns;
+    bool yields;
+    uint32_t misses; /* spins in vain since the last that was not */
     uint32_t round;
     atomic_bool busy;
     atomic_uint_fast64_t sent, received; /* any thread may read */
@@ -208,17 +212,62 @@ static bool can_go_on(const mri_channel *c)
     return false;
 }
 
+/* poll() would see nothing that can() does not. */
+static bool are_in_memory(const mri_channel *c)
+{
+    for (uint32_t k = 0; k < c->left_count; k++)
+        if (!c->carriers[c->left[k].rank]->ops->in_memory) return false;
+    return c->left_count > 0;
+}
+
+static void pause_a_moment(void)
+{
+#if defined __x86_64__
+    __builtin_ia32_pause();
+#elif defined __aarch64__
+    __asm__ volatile("yield");
+#endif
+}
+
+/* Returns whether one goes on. After several looks in vain waits sleep at once, until a sleep is short. */
+static bool spin(mri_channel *c)
+{
+    enum { MISSES = 4 };
+    const int looks = c->yields ? 1 : 64;
+    if (c->misses >= MISSES) return false;
+    const uint64_t until = mri_clock_ns() + c->spin_ns;
+    do {
+        for (int i = 0; i < looks; i++) {
+            if (can_go_on(c)) {
+                c->misses = 0;
+                return true;
+            }
+            if (c->yields) sched_yield();
+            else pause_a_moment();
+        }
+    } while (mri_clock_ns() < until && !mri_pulse_has_ended(c->pulse));
+    c->misses++;
+    return false;
+}
+
 /* Until one of the unfinished ones continues, the pulse has a verdict, or the time is over. */
 static void wait_for_one(mri_channel *c, int limit_ms)
 {
-    bool waits = !can_go_on(c);
+    const bool memory = are_in_memory(c);
+    bool waits = !can_go_on(c) && !(memory && c->spin_ns && spin(c));
     const bool sleeps = waits;
+    if (memory && !waits) { /* woken() is told of nothing */
+        for (uint32_t k = 0; k < c->left_count; k++) c->polls[k + 1].revents = 0;
+        return;
+    }
     c->polls[0] = (struct pollfd){.fd = mri_pulse_wake_fd(c->pulse), .events = POLLIN};
     for (uint32_t k = 0; k < c->left_count; k++) {
         mri_carrier *with = c->carriers[c->left[k].rank];
         if (!with->ops->listen(with, c->left[k].wants, sleeps, &c->polls[k + 1])) waits = false;
     }
+    const uint64_t slept_ns = waits && c->spin_ns ? mri_clock_ns() : 0;
     (void)poll(c->polls, c->left_count + 1, waits ? limit_ms : 0);
+    if (slept_ns && mri_clock_ns() - slept_ns < c->spin_ns) c->misses = 0;
 }
 
 static int fail_by_verdict(mri_channel *c, bool inside, mr_error *err)
@@ -264,6 +313,12 @@ mri_carrier *mri_channel_carry(mri_channel *c, uint32_t r, mri_carrier *by)
     mri_carrier *before = c->carriers[r];
     c->carriers[r] = by;
     return before;
+}
+
+void mri_channel_spin(mri_channel *c, uint64_t spin_ns, bool yields)
+{
+    c->spin_ns = spin_ns;
+    c->yields = yields;
 }
 
 void mri_channel_begin_anew(mri_channel *c)

@@ -49,6 +49,10 @@ mri_carrier *mri_channel_carry(mri_channel *c, uint32_t r, mri_carrier *by);
 /* Calls and traffic are counted from 0 again. All ranks at the same call. */
 void mri_channel_begin_anew(mri_channel *c);
 
+/* A wait for carriers in memory looks at them for this long before it sleeps; 0: it sleeps at once. yields:
+ * other threads have the core between two looks. */
+void mri_channel_spin(mri_channel *c, uint64_t spin_ns, bool yields);
+
 /* A call is begin, any number of transfers while they succeed, end with what came of it. */
 int mri_channel_begin(mri_channel *c, mri_call call, mr_error *err);
 int mri_channel_end(mri_channel *c, int rc);
