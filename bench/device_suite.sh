@@ -12,7 +12,7 @@
 #   kernels   every operation beside its plain C reference            h2d       pinned and pageable copies
 #   resnet    ResNet-50 on synthetic data, beside PyTorch             loader    this machine's cores: folder, records, coef, raw
 #   real      ResNet-50 on photographs, prefetch off and on           sanitize  compute-sanitizer over the kernel tests
-#   profile   ncu and nsys
+#   ranks     sums between processes, by TCP and by NCCL              profile   ncu and nsys
 #
 # Without a SECTION: all, in this order. Each has a limit of its own, and the run one of --budget seconds (540): a section with too little
 # time left is not begun. A command that fails is recorded and the rest goes on. Exit status: 0; 1 when something of millrace failed
@@ -40,7 +40,7 @@ done
 [ $# -ge 3 ] || usage
 build=$1 data=$2 out=$3
 shift 3
-every="info kernels train h2d resnet loader real sanitize profile"
+every="info kernels train h2d resnet loader real ranks sanitize profile"
 chosen=${*:-$every}
 for section in $chosen; do
     case " $every " in *" $section "*) ;; *) echo "device_suite: no section '$section'; there are: $every" >&2; exit 2 ;; esac
@@ -305,6 +305,38 @@ section_real() {
         --augment "rrc($size),flip,normalise(imagenet)" --json --quiet
     # shellcheck disable=SC2086
     run real "trainer ceiling" 40 "$millrace" bench trainer --model $net --batch $real_batch --size $size --devices "$device" $precision --seconds $seconds --json --quiet
+}
+
+section_ranks() {
+    found=$data/mnist
+    if [ -n "$quick" ] || [ ! -e "$found" ]; then find_data none 2 12 32 32; touch "$raw/small_pictures_drawn"; fi
+    set -- --model mnist-cnn --batch 24 --parts 6 --seed 3 --val none --devices "$device" --json --quiet
+    once="--epochs 1 --max-steps ${steps##* }"
+    together="sh $here/device_ranks.sh"
+    # shellcheck disable=SC2086
+    run ranks "weights, 1 process" 60 "$millrace" train "$found" "$@" $once --deterministic
+    for how in "2 tcp" "2 shm" "2 nccl" "3 nccl"; do
+        by=${how#* }
+        case $by:$device in
+        nccl:cuda*) ;;
+        nccl:*) absent ranks "weights, ${how% *} processes, nccl" "$device is no GPU"; continue ;;
+        esac
+        # shellcheck disable=SC2086
+        run ranks "weights, ${how% *} processes, $by" 60 $together "${how% *}" "$millrace" train "$found" "$@" $once --deterministic --wire "$by"
+    done
+    case $device in
+    cuda*)
+        # shellcheck disable=SC2086
+        run ranks "fast, 2 processes, nccl" 60 $together 2 "$millrace" train "$found" "$@" $once --wire nccl
+        # shellcheck disable=SC2086
+        [ -n "$quick" ] || run ranks "exchange, 2 processes" 100 $together 2 "$millrace" bench exchange --devices "$device" --wires auto,nccl \
+            --sizes 64K,25M,100M --rounds 5 --json
+        for by in auto nccl; do
+            # shellcheck disable=SC2086
+            run ranks "lost process, $by" 90 $together --lose 1 2 "$millrace" train "$found" "$@" --epochs 100000 --wire $by
+        done
+        ;;
+    esac
 }
 
 section_sanitize() {

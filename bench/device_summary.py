@@ -20,7 +20,7 @@ import statistics
 import sys
 
 VERSION = 1
-SECTIONS = ["info", "kernels", "train", "h2d", "resnet", "loader", "real", "sanitize", "profile"]
+SECTIONS = ["info", "kernels", "train", "h2d", "resnet", "loader", "real", "ranks", "sanitize", "profile"]
 LIBRARIES = ["libcublas.so.13", "libcudnn.so.9", "libnccl.so.2"]
 # Loss of a run on the device against the same run on cpu, f32: relative difference allowed after that many steps. Rounding differs from
 # the first step on (1e-7 each), and training amplifies it.
@@ -235,6 +235,22 @@ def real(cases, raw):
     return figures, []
 
 
+def ranks(cases, _raw):
+    runs, weights = {}, {}
+    for case in cases:
+        rows = objects(case.get("stdout", ""))
+        row = rows[-1] if rows else {}
+        if case.get("status") != 0:
+            continue
+        if case["name"].startswith("weights"):
+            weights[case["name"]] = row.get("weights")
+        elif case["name"].startswith("exchange"):
+            runs[case["name"]] = rows
+        elif "loss" in row:
+            runs[case["name"]] = {k: row.get(k) for k in ("loss", "samples_per_s", "step_ms")}
+    return runs, all_equal("weights of a run, of whatever processes and wires", weights)
+
+
 def sanitize(cases, _raw):
     return {case["name"]: said[-1] for case in cases if (said := case.get("stdout", "").strip().splitlines())}, []
 
@@ -264,7 +280,7 @@ def profile(cases, _raw):
 
 
 READERS = {"info": info, "kernels": kernels, "train": train, "h2d": h2d, "resnet": resnet, "loader": loader, "real": real,
-           "sanitize": sanitize, "profile": profile}
+           "ranks": ranks, "sanitize": sanitize, "profile": profile}
 
 
 # ---- the whole ----

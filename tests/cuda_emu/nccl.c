@@ -22,6 +22,7 @@
  *
  * If it is set to fail, ncclCommGetAsyncError() succeeds and reports an error, as it does when a peer
  * died. */
+#include <limits.h>
 #include <nccl.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -209,10 +210,14 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *uniqueId)
                                                                                 : ncclSystemError;
 }
 
+/* The GPU, and the host as NCCL_HOSTID names it: the same GPU of two hosts is two. */
 static int identity_of(int device)
 {
     CUuuid id;
-    return cuDeviceGetUuid(&id, device) == CUDA_SUCCESS ? id.bytes[sizeof id.bytes - 1] : -1;
+    if (cuDeviceGetUuid(&id, device) != CUDA_SUCCESS) return -1;
+    unsigned int sum = id.bytes[sizeof id.bytes - 1];
+    for (const char *c = getenv("NCCL_HOSTID"); c && *c; c++) sum = sum * 31 + (unsigned char)*c;
+    return (int)(sum & INT_MAX);
 }
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank,

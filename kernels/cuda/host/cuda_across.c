@@ -14,6 +14,7 @@
  * until it is over, and ends when the group is given up, or a process is lost. */
 #include <stdio.h>
 
+#include "base/hash.h"
 #include "kernels/backend/spec.h"
 #include "kernels/backend/sum_tree.h"
 #include "kernels/cuda/host/gpu.h"
@@ -55,6 +56,7 @@ struct seat { /* of each GPU, to all */
     mr_sum_node leaves;
     uint32_t process;
     CUuuid gpu;
+    uint64_t host; /* as NCCL_HOSTID names it, or 0 */
 };
 
 /* The same bytes of every process to all: mine, and `bytes[r]` of process r at their place in `all`. */
@@ -134,7 +136,8 @@ static int check_seats(const struct mri_cuda_across *a, uint32_t leaves, const s
                                 seats[g].process, l->first, l->first + l->count - 1, leaves, next);
         next += l->count;
         for (uint32_t k = 0; k < g; k++)
-            if (memcmp(&seats[g].gpu, &seats[k].gpu, sizeof seats[g].gpu) == 0)
+            if (memcmp(&seats[g].gpu, &seats[k].gpu, sizeof seats[g].gpu) == 0 &&
+                seats[g].host == seats[k].host)
                 return mr_error_set(
                     err, MR_EUNSUPPORTED,
                     "ranks %u and %u compute on the same GPU, and NCCL wants each GPU of a run once: start "
@@ -151,12 +154,15 @@ static int write_seats(const struct mri_cuda_across *a, const struct mri_group_p
                        mr_error *err)
 {
     int rc = MR_OK;
+    const uint64_t key[2] = {0, 0};
+    const char *host = getenv("NCCL_HOSTID"); /* NCCL takes the same GPU of two hosts for two */
     for (uint32_t i = 0; rc == MR_OK && i < a->devices; i++) {
         mri_cuda_device *dev = a->parts[i].dev;
         const mr_sum_node *first = &plan->node[plan->node_at[i]],
                           *last = &plan->node[plan->node_at[i + 1] - 1];
         out[i] = (struct seat){.leaves = {first->first, last->first + last->count - first->first},
-                               .process = a->wire.rank};
+                               .process = a->wire.rank,
+                               .host = host ? mri_siphash(key, host, strlen(host)) : 0};
         rc = mri_cuda_check(dev, dev->api->cuDeviceGetUuid(&out[i].gpu, dev->device),
                             "asking for the GPU's identity", err);
     }

@@ -37,6 +37,21 @@ uneven=$(text weights)
 together 0 2 "$@" --devices cuda:all --wire nccl --parts 5 --batch 10 --bucket 64K
 equal "$(text weights)" "$uneven"
 
+# NCCL takes one GPU of two hosts for two
+cat >hosts <<'EOF'
+#!/bin/sh
+NCCL_HOSTID=n$RANK
+export NCCL_HOSTID
+exec "$REAL_MILLRACE" "$@"
+EOF
+chmod +x hosts
+REAL_MILLRACE=$millrace
+export REAL_MILLRACE
+millrace=$PWD/hosts
+together 0 2 "$@" --devices cuda:0 --wire nccl --parts 5 --batch 10
+equal "$(text weights)" "$uneven"
+millrace=$REAL_MILLRACE
+
 # in NCCL's order: another rounding
 loss_of() { sed -n 's/.*"event": "epoch".*"loss": \([-+0-9.einfa]*\),.*/\1/p' out; }
 together 0 3 "$@" --devices cuda --wire nccl

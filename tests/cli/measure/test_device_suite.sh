@@ -31,13 +31,14 @@ if [ -e "$build/tests/cuda_emu/lib/libcuda.so.1" ]; then
     export LD_LIBRARY_PATH
 fi
 suite --quick --device $device "$build" "$temp/none" results; equal "$got" 0
-for section in info kernels train h2d resnet loader real sanitize profile; do
+for section in info kernels train h2d resnet loader real ranks sanitize profile; do
     grep -q "^$section: " out || fail "$last: no section $section"
     ! grep -q "^$section: failed" out || fail "$last: $section failed"
 done
-for section in train h2d resnet loader real; do grep -Eq "^$section: (passed|incomplete)" out || fail "$last: $section did not run"; done
+for section in train h2d resnet loader real ranks; do grep -Eq "^$section: (passed|incomplete)" out || fail "$last: $section did not run"; done
 out_has "  ok   digest of what arrives"
 out_has "  ok   mnist-cnn, loss after 3 steps"
+out_has "  ok   weights of a run, of whatever processes and wires"
 [ $device = cpu ] || out_has "EMULATED: shows that everything runs, and no speed"
 ! grep -q '^claims' out || fail "$last: a rehearsal claims something"
 finish
