@@ -12,7 +12,8 @@
 #   kernels   every operation beside its plain C reference            h2d       pinned and pageable copies
 #   resnet    ResNet-50 on synthetic data, beside PyTorch             loader    this machine's cores: folder, records, coef, raw
 #   real      ResNet-50 on photographs, prefetch off and on           sanitize  compute-sanitizer over the kernel tests
-#   ranks     sums between processes, by TCP and by NCCL              profile   ncu and nsys
+#   ranks     sums between processes, by TCP and by NCCL              door      batches of the Python package in PyTorch
+#   profile   ncu and nsys
 #
 # Without a SECTION: all, in this order. Each has a limit of its own, and the run one of --budget seconds (540): a section with too little
 # time left is not begun. A command that fails is recorded and the rest goes on. Exit status: 0; 1 when something of millrace failed
@@ -40,7 +41,7 @@ done
 [ $# -ge 3 ] || usage
 build=$1 data=$2 out=$3
 shift 3
-every="info kernels train h2d resnet loader real ranks sanitize profile"
+every="info kernels train h2d resnet loader real ranks door sanitize profile"
 chosen=${*:-$every}
 for section in $chosen; do
     case " $every " in *" $section "*) ;; *) echo "device_suite: no section '$section'; there are: $every" >&2; exit 2 ;; esac
@@ -337,6 +338,16 @@ section_ranks() {
         done
         ;;
     esac
+}
+
+section_door() {
+    if ! "$python" -c 'import millrace, torch' 2>/dev/null; then
+        absent door device_door.py "$python has no module millrace or torch"
+    elif [ "$torch_device" = cpu ] && [ -z "$quick" ]; then
+        absent door device_door.py "$device is no GPU"
+    else
+        run door device_door.py 120 "$python" "$here/device_door.py" --device "${torch_device%%:*}"
+    fi
 }
 
 section_sanitize() {

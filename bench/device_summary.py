@@ -20,7 +20,7 @@ import statistics
 import sys
 
 VERSION = 1
-SECTIONS = ["info", "kernels", "train", "h2d", "resnet", "loader", "real", "ranks", "sanitize", "profile"]
+SECTIONS = ["info", "kernels", "train", "h2d", "resnet", "loader", "real", "ranks", "door", "sanitize", "profile"]
 LIBRARIES = ["libcublas.so.13", "libcudnn.so.9", "libnccl.so.2"]
 # Loss of a run on the device against the same run on cpu, f32: relative difference allowed after that many steps. Rounding differs from
 # the first step on (1e-7 each), and training amplifies it.
@@ -251,6 +251,11 @@ def ranks(cases, _raw):
     return runs, all_equal("weights of a run, of whatever processes and wires", weights)
 
 
+def door(cases, _raw):
+    lines = [line for case in cases for line in case.get("stdout", "").splitlines() if line.startswith(("PASS", "FAIL"))]
+    return {line.split()[1]: line.split()[0] for line in lines}, []
+
+
 def sanitize(cases, _raw):
     return {case["name"]: said[-1] for case in cases if (said := case.get("stdout", "").strip().splitlines())}, []
 
@@ -280,7 +285,7 @@ def profile(cases, _raw):
 
 
 READERS = {"info": info, "kernels": kernels, "train": train, "h2d": h2d, "resnet": resnet, "loader": loader, "real": real,
-           "ranks": ranks, "sanitize": sanitize, "profile": profile}
+           "ranks": ranks, "door": door, "sanitize": sanitize, "profile": profile}
 
 
 # ---- the whole ----

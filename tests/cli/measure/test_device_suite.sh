@@ -31,7 +31,7 @@ if [ -e "$build/tests/cuda_emu/lib/libcuda.so.1" ]; then
     export LD_LIBRARY_PATH
 fi
 suite --quick --device $device "$build" "$temp/none" results; equal "$got" 0
-for section in info kernels train h2d resnet loader real ranks sanitize profile; do
+for section in info kernels train h2d resnet loader real ranks door sanitize profile; do
     grep -q "^$section: " out || fail "$last: no section $section"
     ! grep -q "^$section: failed" out || fail "$last: $section failed"
 done
