@@ -145,6 +145,15 @@ typedef struct mri_same_folders {
  * MR_ENOMEM. */
 int mri_same_folders_tell(mr_source *src, const mri_same_folders *s, mr_error *err);
 
+/* ---- trees without classes (no_classes.c): MR_EFORMAT, and what to do ---- */
+int mri_no_classes(mri_dir part, const char *where, const mri_left_out *left, mr_error *err);
+/* images/ and annotations/: two folders, but no two classes. */
+int mri_one_is_no_class(const mri_listing *out, const char *where, const mri_left_out *left, mr_error *err);
+/* images/ and masks/. MR_OK: no such folders. */
+int mri_masks_are_no_class(const mri_listing *out, const char *where, mr_error *err);
+/* data/train/cat and data/val/cat. MR_OK: no such folders. */
+int mri_parts_are_no_classes(const mri_listing *out, const char *where, mr_error *err);
+
 /* ---- names (accents.c) ---- */
 /* Two names that differ in how their accents are written alone: as letters, or as marks behind letters. */
 bool mri_names_look_alike(const char *a, const char *b);

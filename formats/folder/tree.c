@@ -206,60 +206,23 @@ static int all_levels(mri_listing *out, mri_dir part, const char *where, uint64_
     return rc;
 }
 
-/* ---- the error for a tree without classes ---- */
-static int no_classes(mri_dir part, const char *where, const mri_left_out *left, mr_error *err)
-{
-    mri_contents c;
-    char text[512];
-    int rc = mri_look_into(part, ".", where, true, &c, err);
-    if (rc) return rc;
-    if (c.pictures)
-        rc = mr_error_set(
-            err, MR_EFORMAT,
-            "no class folders: expected FOLDER/CLASS/PICTURE, found the pictures directly in it; "
-            "--classes none takes them without classes");
-    else if (mri_left_out_text(left, MRI_LEFT_DEEPER, text, sizeof text)[0])
-        rc = mr_error_set(
-            err, MR_EFORMAT,
-            "no pictures in the first level of folders, but %s: --classes depth makes a class of "
-            "each folder with pictures, --classes none takes all of them without classes",
-            text);
-    else
-        rc = mr_error_set(err, MR_EFORMAT,
-                          "no class folders: expected FOLDER/CLASS/PICTURE, found %llu other entries%s%s",
-                          (unsigned long long)mri_left_out_count(left),
-                          left->of[MRI_LEFT_OTHERS].count || left->of[MRI_LEFT_NO_PICTURE].count ? ": " : "",
-                          left->of[MRI_LEFT_OTHERS].count
-                              ? mri_left_out_text(left, MRI_LEFT_OTHERS, text, sizeof text)
-                              : mri_left_out_text(left, MRI_LEFT_NO_PICTURE, text, sizeof text));
-    return mri_error_place(err, rc, where, MR_NOWHERE, MR_NOWHERE);
-}
-
-/* images/ and annotations/: two folders, but no two classes. */
-static int one_is_no_class(const mri_listing *out, const char *where, const mri_left_out *left, mr_error *err)
-{
-    char text[512];
-    const int rc =
-        mr_error_set(err, MR_EFORMAT,
-                     "no class folders: all pictures lie in %s/, next to it %s; --classes none takes "
-                     "them without classes",
-                     mri_listing_name(out, 0), mri_left_out_text(left, MRI_LEFT_OTHERS, text, sizeof text));
-    return mri_error_place(err, rc, where, MR_NOWHERE, MR_NOWHERE);
-}
-
+/* ---- the whole ---- */
 int mri_tree_classes(mri_listing *out, mri_dir part, const char *where, char inner[NAME_MAX + 1],
                      mri_left_out *left, const mr_source_config *cfg, mr_error *err)
 {
     uint64_t with_pictures = 0;
     inner[0] = '\0';
-    const int rc = cfg->classes == MR_CLASSES_FIRST
-                       ? first_level(out, part, where, &with_pictures, inner, left, err)
-                       : all_levels(out, part, where, &with_pictures, left, cfg, err);
+    int rc = cfg->classes == MR_CLASSES_FIRST
+                 ? first_level(out, part, where, &with_pictures, inner, left, err)
+                 : all_levels(out, part, where, &with_pictures, left, cfg, err);
     if (rc || cfg->classes == MR_CLASSES_NONE) return rc;
     if (out->count == 0 || (with_pictures == 0 && left->of[MRI_LEFT_DEEPER].count))
-        return no_classes(part, where, left, err);
+        return mri_no_classes(part, where, left, err);
     if (out->count == 1 && with_pictures == 1 && left->of[MRI_LEFT_OTHERS].count)
-        return one_is_no_class(out, where, left, err);
+        return mri_one_is_no_class(out, where, left, err);
+    rc = cfg->classes == MR_CLASSES_FIRST ? mri_masks_are_no_class(out, where, err)
+                                          : mri_parts_are_no_classes(out, where, err);
+    if (rc) return rc;
     if (out->count >= UINT32_MAX) return mr_error_set(err, MR_ELIMIT, "more classes than can be numbered");
     return MR_OK;
 }

@@ -1,0 +1,137 @@
+/* formats/folder/no_classes.c: folders that look like classes and are none, and trees without classes. Each
+ * is refused with what to do: labels that are the names of such folders would be wrong without a word. */
+#include <stdio.h>
+#include <strings.h>
+
+#include "base/util.h"
+#include "formats/folder/folder.h"
+#include "formats/source/parts.h"
+
+int mri_no_classes(mri_dir part, const char *where, const mri_left_out *left, mr_error *err)
+{
+    mri_contents c;
+    char text[512];
+    int rc = mri_look_into(part, ".", where, true, &c, err);
+    if (rc) return rc;
+    if (c.pictures)
+        rc = mr_error_set(
+            err, MR_EFORMAT,
+            "no class folders: expected FOLDER/CLASS/PICTURE, found the pictures directly in it; "
+            "--classes none takes them without classes");
+    else if (mri_left_out_text(left, MRI_LEFT_DEEPER, text, sizeof text)[0])
+        rc = mr_error_set(
+            err, MR_EFORMAT,
+            "no pictures in the first level of folders, but %s: --classes depth makes a class of "
+            "each folder with pictures, --classes none takes all of them without classes",
+            text);
+    else
+        rc = mr_error_set(err, MR_EFORMAT,
+                          "no class folders: expected FOLDER/CLASS/PICTURE, found %llu other entries%s%s",
+                          (unsigned long long)mri_left_out_count(left),
+                          left->of[MRI_LEFT_OTHERS].count || left->of[MRI_LEFT_NO_PICTURE].count ? ": " : "",
+                          left->of[MRI_LEFT_OTHERS].count
+                              ? mri_left_out_text(left, MRI_LEFT_OTHERS, text, sizeof text)
+                              : mri_left_out_text(left, MRI_LEFT_NO_PICTURE, text, sizeof text));
+    return mri_error_place(err, rc, where, MR_NOWHERE, MR_NOWHERE);
+}
+
+int mri_one_is_no_class(const mri_listing *out, const char *where, const mri_left_out *left, mr_error *err)
+{
+    char text[512];
+    const int rc =
+        mr_error_set(err, MR_EFORMAT,
+                     "no class folders: all pictures lie in %s/, next to it %s; --classes none takes "
+                     "them without classes",
+                     mri_listing_name(out, 0), mri_left_out_text(left, MRI_LEFT_OTHERS, text, sizeof text));
+    return mri_error_place(err, rc, where, MR_NOWHERE, MR_NOWHERE);
+}
+
+/* ---- pictures and their masks ---- */
+static bool is_one_of(const char *const *words, const char *name)
+{
+    for (; *words; words++)
+        if (strcasecmp(*words, name) == 0) return true;
+    return false;
+}
+
+int mri_masks_are_no_class(const mri_listing *out, const char *where, mr_error *err)
+{
+    static const char *const pictures[] = {"image",    "images",   "img",       "imgs",       "picture",
+                                           "pictures", "photo",    "photos",    "rgb",        "input",
+                                           "inputs",   "original", "originals", "jpegimages", NULL};
+    static const char *const masks[] = {"mask",
+                                        "masks",
+                                        "label",
+                                        "labels",
+                                        "annotation",
+                                        "annotations",
+                                        "gt",
+                                        "groundtruth",
+                                        "ground_truth",
+                                        "segmentation",
+                                        "segmentations",
+                                        "segmentationclass",
+                                        "segmentationobject",
+                                        "trimap",
+                                        "trimaps",
+                                        "target",
+                                        "targets",
+                                        "depth",
+                                        NULL};
+    const char *picture = NULL, *mask = NULL;
+    for (size_t k = 0; k < out->count; k++) {
+        const char *name = mri_listing_name(out, k);
+        if (!picture && is_one_of(pictures, name)) picture = name;
+        if (!mask && is_one_of(masks, name)) mask = name;
+    }
+    if (!picture || !mask) return MR_OK;
+    const int rc =
+        mr_error_set(err, MR_EFORMAT,
+                     "no class folders: %s/ and %s/ look like pictures and what belongs to each of "
+                     "them; name %s/%s with --classes none for the pictures without classes; "
+                     "--classes depth makes a class of each folder with pictures",
+                     picture, mask, where, picture);
+    return mri_error_place(err, rc, where, MR_NOWHERE, MR_NOWHERE);
+}
+
+/* ---- parts below the first level ---- */
+/* train, val2017: the name of a part, and nothing else but digits. */
+static mri_part part_of(const char *name, size_t bytes)
+{
+    while (bytes > 0 && name[bytes - 1] >= '0' && name[bytes - 1] <= '9') bytes--;
+    return mri_part_of_word(name, bytes);
+}
+
+/* The first folder of the path that is called like a part: where it begins, and its bytes. */
+static mri_part find_part(const char *path, size_t *at, size_t *bytes)
+{
+    for (*at = 0;; *at += *bytes + 1) {
+        *bytes = strcspn(path + *at, "/");
+        const mri_part part = part_of(path + *at, *bytes);
+        if (part != MRI_NO_PART || !path[*at + *bytes]) return part;
+    }
+}
+
+int mri_parts_are_no_classes(const mri_listing *out, const char *where, mr_error *err)
+{
+    const char *last = NULL;
+    size_t last_at = 0, last_bytes = 0;
+    mri_part last_part = MRI_NO_PART;
+    for (size_t k = 0; k < out->count; k++) {
+        const char *path = mri_listing_name(out, k);
+        size_t at, bytes;
+        const mri_part part = find_part(path, &at, &bytes);
+        if (part == MRI_NO_PART) continue;
+        if (last && at == last_at && part != last_part && strncmp(path, last, at) == 0) {
+            const int rc = mr_error_set(
+                err, MR_EFORMAT,
+                "%.*s/ and %.*s/ are parts of a set, and their folders would be classes of their own: name "
+                "%s%s%.*s as the data set, with --classes none where pictures lie directly in the parts",
+                (int)(last_at + last_bytes), last, (int)(at + bytes), path, where, at ? "/" : "",
+                (int)(at ? at - 1 : 0), path);
+            return mri_error_place(err, rc, where, MR_NOWHERE, MR_NOWHERE);
+        }
+        last = path, last_at = at, last_bytes = bytes, last_part = part;
+    }
+    return MR_OK;
+}
