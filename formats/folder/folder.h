@@ -149,6 +149,8 @@ int mri_same_folders_tell(mr_source *src, const mri_same_folders *s, mr_error *e
 int mri_no_classes(mri_dir part, const char *where, const mri_left_out *left, mr_error *err);
 /* images/ and annotations/: two folders, but no two classes. */
 int mri_one_is_no_class(const mri_listing *out, const char *where, const mri_left_out *left, mr_error *err);
+/* images/ and list.txt: one folder, and the labels elsewhere. MR_OK: no such file. */
+int mri_labels_beside(const mri_listing *out, const char *where, const mri_left_out *left, mr_error *err);
 /* images/ and masks/. MR_OK: no such folders. */
 int mri_masks_are_no_class(const mri_listing *out, const char *where, mr_error *err);
 /* data/train/cat and data/val/cat. MR_OK: no such folders. */

@@ -7,6 +7,13 @@
 #include "formats/folder/folder.h"
 #include "formats/source/parts.h"
 
+static bool is_one_of(const char *const *words, const char *name)
+{
+    for (; *words; words++)
+        if (strcasecmp(*words, name) == 0) return true;
+    return false;
+}
+
 int mri_no_classes(mri_dir part, const char *where, const mri_left_out *left, mr_error *err)
 {
     mri_contents c;
@@ -46,14 +53,43 @@ int mri_one_is_no_class(const mri_listing *out, const char *where, const mri_lef
     return mri_error_place(err, rc, where, MR_NOWHERE, MR_NOWHERE);
 }
 
-/* ---- pictures and their masks ---- */
-static bool is_one_of(const char *const *words, const char *name)
+/* ---- one folder, and a text that may say what its pictures show ---- */
+static bool may_hold_labels(const char *name)
 {
-    for (; *words; words++)
-        if (strcasecmp(*words, name) == 0) return true;
-    return false;
+    static const char *const endings[] = {".csv", ".tsv",     ".txt", ".json", ".jsonl", ".xml",
+                                          ".mat", ".parquet", ".npy", ".xlsx", NULL};
+    static const char *const others[] = {"readme", "licen",        "copying",  "notice",
+                                         "about",  "requirements", "citation", NULL};
+    const char *dot = strrchr(name, '.');
+    for (const char *const *o = others; *o; o++)
+        if (strncasecmp(name, *o, strlen(*o)) == 0) return false;
+    return dot && is_one_of(endings, dot) && !strchr(name, '/');
 }
 
+/* NULL: none. Only the first names are known. */
+static const char *find_labels(const mri_left_out *left)
+{
+    for (size_t k = 0; k < MRI_LEFT_NAMES; k++) {
+        const char *name = left->of[MRI_LEFT_NO_PICTURE].name[k];
+        if (name[0] && may_hold_labels(name)) return name;
+    }
+    return NULL;
+}
+
+int mri_labels_beside(const mri_listing *out, const char *where, const mri_left_out *left, mr_error *err)
+{
+    const char *labels = find_labels(left);
+    if (!labels) return MR_OK;
+    const int rc = mr_error_set(err, MR_EFORMAT,
+                                "no class folders: all pictures lie in %s/, and %s next to it may say what "
+                                "they show, in a form that is not read: make a table of it (a line of "
+                                "column names, then a path and a class per line, CSV), or take the pictures "
+                                "without classes (--classes none)",
+                                mri_listing_name(out, 0), labels);
+    return mri_error_place(err, rc, where, MR_NOWHERE, MR_NOWHERE);
+}
+
+/* ---- pictures and their masks ---- */
 int mri_masks_are_no_class(const mri_listing *out, const char *where, mr_error *err)
 {
     static const char *const pictures[] = {"image",    "images",   "img",       "imgs",       "picture",

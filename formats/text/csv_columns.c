@@ -108,40 +108,67 @@ int mri_csv_table_choose(mri_csv_table *t, const mri_csv *c, const mr_source_con
     return rc;
 }
 
-/* Is it a usual column name for pictures, or does it end as a picture's name does? */
-static bool speaks_of_pictures(const char *place, size_t bytes)
+/* ---- does it look like a table of pictures? ---- */
+static void trim(const char **place, size_t *bytes)
 {
-    while (bytes > 0 && strchr(" \t\"", place[0])) place++, bytes--;
-    while (bytes > 0 && strchr(" \t\"", place[bytes - 1])) bytes--;
+    while (*bytes > 0 && strchr(" \t\"", **place)) (*place)++, (*bytes)--;
+    while (*bytes > 0 && strchr(" \t\"", (*place)[*bytes - 1])) (*bytes)--;
+}
+
+static bool is_usual_name(const char *place, size_t bytes)
+{
     for (size_t k = 0; k < MRI_ARRAY_COUNT(image_names); k++)
         if (bytes == strlen(image_names[k]) && strncasecmp(place, image_names[k], bytes) == 0) return true;
     for (size_t k = 0; k < MRI_ARRAY_COUNT(id_names); k++)
         if (bytes == strlen(id_names[k]) && strncasecmp(place, id_names[k], bytes) == 0) return true;
+    return false;
+}
+
+/* Does it end as a picture's name does? */
+static bool ends_as_picture(const char *place, size_t bytes)
+{
     size_t n = 0;
     while (n < bytes && place[bytes - n - 1] != '.') n++;
     return n + 1 < bytes && mri_picture_ending(place + bytes - n, n);
 }
 
-static bool looks_like_row(const char *row, size_t bytes, char separator)
+/* header: a usual column name is enough. */
+static bool looks_like_row(const char *row, size_t bytes, char separator, bool header)
 {
     uint32_t places = 0;
     bool found = false;
     for (size_t at = 0; at <= bytes; places++) {
-        const char *end = memchr(row + at, separator, bytes - at);
+        const char *end = memchr(row + at, separator, bytes - at), *place = row + at;
         const size_t n = end ? (size_t)(end - row) - at : bytes - at;
-        found |= speaks_of_pictures(row + at, n);
+        size_t own = n;
+        trim(&place, &own);
+        found |= ends_as_picture(place, own) || (header && is_usual_name(place, own));
         at += n + 1;
     }
     return found && places >= 2;
+}
+
+static size_t line_bytes(const uint8_t *text, size_t bytes)
+{
+    size_t n = 0;
+    while (n < bytes && text[n] != '\n' && text[n] != '\r') n++;
+    return n;
 }
 
 bool mri_csv_looks_like_table(const uint8_t *head, size_t bytes)
 {
     if (bytes >= 3 && memcmp(head, "\xef\xbb\xbf", 3) == 0) head += 3, bytes -= 3;
     while (bytes > 0 && (*head == '\n' || *head == '\r')) head++, bytes--;
-    size_t n = 0;
-    while (n < bytes && head[n] != '\n' && head[n] != '\r') n++;
+    const size_t n = line_bytes(head, bytes);
     if (n == 0 || memchr(head, '\0', n) || !mri_is_utf8(head, n) || head[0] == '<' || head[0] == '{')
         return false;
-    return looks_like_row((const char *)head, n, mri_csv_separator(head, bytes));
+    const char separator = mri_csv_separator(head, bytes);
+    if (looks_like_row((const char *)head, n, separator, true)) return true;
+    /* a header with other names */
+    const uint8_t *second = head + n;
+    size_t left = bytes - n;
+    while (left > 0 && (*second == '\n' || *second == '\r')) second++, left--;
+    const size_t more = line_bytes(second, left);
+    return more < left && memchr(head, separator, n) && !memchr(second, '\0', more) &&
+           looks_like_row((const char *)second, more, separator, false);
 }
