@@ -317,19 +317,15 @@ INLINE __m512i lane_numbers(uint32_t group)
 
 INLINE __m512i bit_of(const vectors *v) { return _mm512_add_epi32(_mm512_slli_epi32(v->byte, 3), v->used); }
 
-INLINE void log_starts(mri_lane_log *log, const skimming *k, __m512i bit, __mmask16 which)
-{
-    const uint32_t at = log->count;
-    log_words(log->lane + at, which, k->lane);
-    log_words(log->bit + at, which, bit);
-    for (int c = 0; c < MRI_JPEG_ENTRY_COMPONENTS; c++)
-        _mm512_storeu_si512(log->sum[c] + at, _mm512_maskz_compress_epi32(which, k->sum[c]));
-    log->count = at + (uint32_t)_mm_popcnt_u32(which);
-}
+/* Where lanes were when they began an MCU in this round: at most once, since a block takes two steps. */
+typedef struct starts {
+    __m512i bit, at, sum[MRI_JPEG_ENTRY_COMPONENTS];
+    __mmask16 which;
+} starts;
 
-/* As step(), nothing stored; starts of MCUs are logged, and lanes that begin one past their end stop. */
+/* As step(), nothing stored; starts of MCUs are noted. */
 INLINE __mmask16 skim_step(vectors *v, skimming *s, const tables *t, __m512i e, __m512i component,
-                           mri_lane_log *log)
+                           starts *begun)
 {
     const __m512i used = plus_byte(v->used, e, 0), k = plus_byte(v->at, e, 1),
                   rotated = _mm512_rolv_epi32(v->window, e);
@@ -337,12 +333,14 @@ INLINE __mmask16 skim_step(vectors *v, skimming *s, const tables *t, __m512i e, 
     const __mmask16 ok = _mm512_mask_cmple_epu32_mask(v->live & (__mmask16)~odd, used, words(32));
     const __mmask16 change = _mm512_mask_cmpge_epu32_mask(ok, k, words(63)), dc = change & (__mmask16)~v->ac,
                     start = _mm512_mask_testn_epi32_mask(dc, v->state, v->state);
-    if (start) log_starts(log, s, _mm512_add_epi32(_mm512_slli_epi32(v->byte, 3), v->used), start);
+    begun->which |= start;
+    begun->bit = _mm512_mask_mov_epi32(begun->bit, start, bit_of(v));
     const __m512i difference = cut_value(rotated, e), which = _mm512_permutexvar_epi32(v->state, component);
-    for (int c = 0; c < MRI_JPEG_ENTRY_COMPONENTS; c++)
+    for (int c = 0; c < MRI_JPEG_ENTRY_COMPONENTS; c++) {
+        begun->sum[c] = _mm512_mask_mov_epi32(begun->sum[c], start, s->sum[c]);
         s->sum[c] = _mm512_mask_add_epi32(
             s->sum[c], _mm512_mask_cmpeq_epi32_mask(dc, which, words((uint32_t)c)), s->sum[c], difference);
-    v->live &= (__mmask16)~_mm512_mask_cmpge_epu32_mask(start, v->byte, v->end);
+    }
     v->window = _mm512_mask_mov_epi32(v->window, ok, rotated);
     v->used = _mm512_mask_mov_epi32(v->used, ok, used);
     v->ac ^= change;
@@ -350,6 +348,19 @@ INLINE __mmask16 skim_step(vectors *v, skimming *s, const tables *t, __m512i e, 
     v->state = _mm512_mask_permutexvar_epi32(v->state, change, v->state, t->next);
     v->at = _mm512_maskz_mov_epi32((__mmask16)~change, _mm512_mask_mov_epi32(v->at, ok, k));
     return odd;
+}
+
+/* Log the starts of a round, without a branch, which would often be mispredicted. Lanes that began an MCU
+ * past their end stop. */
+INLINE void log_skimmed(vectors *v, const starts *begun, const skimming *s, mri_lane_log *log)
+{
+    const uint32_t at = log->count;
+    log_words(log->lane + at, begun->which, s->lane);
+    log_words(log->bit + at, begun->which, begun->bit);
+    for (int c = 0; c < MRI_JPEG_ENTRY_COMPONENTS; c++)
+        _mm512_storeu_si512(log->sum[c] + at, _mm512_maskz_compress_epi32(begun->which, begun->sum[c]));
+    log->count = at + (uint32_t)_mm_popcnt_u32(begun->which);
+    v->live &= (__mmask16)~_mm512_mask_cmpge_epu32_mask(begun->which, v->byte, v->end);
 }
 
 INLINE void skim_save(mri_lanes *l, uint32_t g, const vectors *v, const skimming *s)
@@ -381,6 +392,7 @@ MRI_TARGET_AVX512 void mri_lanes_skim_avx512(mri_lanes *l)
     }
     while ((v[0].live | v[1].live) && log->count < MRI_LANE_LOG - 64) {
         __m512i entry[2];
+        starts begun[2];
         __mmask16 hard[2];
 #pragma GCC unroll 2
         for (uint32_t g = 0; g < 2; g++) {
@@ -390,7 +402,8 @@ MRI_TARGET_AVX512 void mri_lanes_skim_avx512(mri_lanes *l)
 #pragma GCC unroll 2
         for (uint32_t g = 0; g < 2; g++) {
             const __mmask16 longer = _mm512_movepi32_mask(entry[g]);
-            skim_step(&v[g], &s[g], &t, entry[g], component, log);
+            begun[g] = (starts){.which = 0};
+            skim_step(&v[g], &s[g], &t, entry[g], component, &begun[g]);
             entry[g] =
                 look_up(&v[g], &t, _mm512_mask_permutexvar_epi32(v[g].table, longer, v[g].state, t.longer))
                     .entry;
@@ -398,7 +411,8 @@ MRI_TARGET_AVX512 void mri_lanes_skim_avx512(mri_lanes *l)
 #pragma GCC unroll 2
         for (uint32_t g = 0; g < 2; g++) {
             const __mmask16 was_ac = v[g].ac;
-            const __mmask16 odd = skim_step(&v[g], &s[g], &t, entry[g], component, log);
+            const __mmask16 odd = skim_step(&v[g], &s[g], &t, entry[g], component, &begun[g]);
+            log_skimmed(&v[g], &begun[g], &s[g], log);
             hard[g] = careful(&v[g], &t, entry[g], odd, was_ac);
             asked[g] = ask_bits(&v[g], &t);
         }
@@ -414,23 +428,29 @@ MRI_TARGET_AVX512 void mri_lanes_skim_avx512(mri_lanes *l)
     for (uint32_t g = 0; g < 2; g++) skim_save(l, g, &v[g], &s[g]);
 }
 
-/* step(); starts of MCUs are logged, and lanes that begin one past their end stop. */
-INLINE __mmask16 ahead_step(vectors *v, const tables *t, looked found, __m512i full, __m512i lane, stores *s,
-                            dc_log *dc, mri_lane_log *log)
+/* step(); starts of MCUs are noted. */
+INLINE __mmask16 ahead_step(vectors *v, const tables *t, looked found, stores *s, dc_log *dc, starts *begun)
 {
     const __mmask16 was_ac = v->ac, first = _mm512_testn_epi32_mask(v->state, v->state);
     const __m512i bit = bit_of(v), at = v->at;
-    const __mmask16 odd = step(v, t, found, v->live, s, dc);
-    const __mmask16 start = (__mmask16)(v->ac & ~was_ac) & first;
-    if (!start) return odd;
+    const __mmask16 odd = step(v, t, found, v->live, s, dc), start = (__mmask16)(v->ac & ~was_ac) & first;
+    begun->bit = _mm512_mask_mov_epi32(begun->bit, start, bit);
+    begun->at = _mm512_mask_mov_epi32(begun->at, start, at);
+    begun->which |= start;
+    return odd;
+}
+
+/* The same as log_skimmed() when storing; lanes without room for another MCU stop as well. */
+INLINE void log_stored(vectors *v, const starts *begun, __m512i full, __m512i lane, mri_lane_log *log)
+{
+    const __mmask16 start = begun->which;
     const uint32_t count = log->count;
     log_words(log->lane + count, start, lane);
-    log_words(log->bit + count, start, bit);
-    log_words(log->at + count, start, at);
+    log_words(log->bit + count, start, begun->bit);
+    log_words(log->at + count, start, begun->at);
     log->count = count + (uint32_t)_mm_popcnt_u32(start);
     v->live &= (__mmask16) ~(_mm512_mask_cmpge_epu32_mask(start, v->byte, v->end) |
-                             _mm512_mask_cmpge_epu32_mask(start, at, full));
-    return odd;
+                             _mm512_mask_cmpge_epu32_mask(start, begun->at, full));
 }
 
 INLINE void read_ahead(mri_lanes *l, dc_log *dc)
@@ -450,6 +470,7 @@ INLINE void read_ahead(mri_lanes *l, dc_log *dc)
     }
     while ((v[0].live | v[1].live) && log->count < MRI_LANE_LOG - 64) {
         looked found[2];
+        starts begun[2];
         __mmask16 hard[2];
 #pragma GCC unroll 2
         for (uint32_t g = 0; g < 2; g++) {
@@ -458,10 +479,11 @@ INLINE void read_ahead(mri_lanes *l, dc_log *dc)
         }
 #pragma GCC unroll 2
         for (uint32_t g = 0; g < 2; g++) {
+            begun[g] = (starts){.which = 0};
             const looked first = found[g];
             const __mmask16 longer = _mm512_movepi32_mask(first.entry);
             if (!dc) store_all(&pending[g], coef);
-            ahead_step(&v[g], &t, first, full[g], lane[g], &pending[g], dc, log);
+            ahead_step(&v[g], &t, first, &pending[g], dc, &begun[g]);
             found[g] =
                 look_up(&v[g], &t, _mm512_mask_permutexvar_epi32(v[g].table, longer, v[g].state, t.longer));
         }
@@ -469,7 +491,8 @@ INLINE void read_ahead(mri_lanes *l, dc_log *dc)
         for (uint32_t g = 0; g < 2; g++) {
             const __mmask16 was_ac = v[g].ac;
             if (!dc) store_all(&pending[2 + g], coef);
-            const __mmask16 odd = ahead_step(&v[g], &t, found[g], full[g], lane[g], &pending[2 + g], dc, log);
+            const __mmask16 odd = ahead_step(&v[g], &t, found[g], &pending[2 + g], dc, &begun[g]);
+            log_stored(&v[g], &begun[g], full[g], lane[g], log);
             hard[g] = careful(&v[g], &t, found[g].entry, odd, was_ac) & v[g].live;
             asked[g] = ask_bits(&v[g], &t);
         }

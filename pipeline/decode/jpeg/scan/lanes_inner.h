@@ -161,7 +161,7 @@ uint32_t mri_lanes_attend(mri_lanes *l, mri_lane_group *g, uint32_t hard);
 
 void mri_lanes_run_avx512(mri_lanes *l, uint32_t groups);
 /* Both groups read ahead, each lane up to the first MCU at or after its byte `end`, and log where MCUs begin:
- * a lane stops after the DC symbol of that MCU. */
+ * a lane stops after the round with the DC symbol of that MCU. */
 void mri_lanes_skim_avx512(mri_lanes *l);
 void mri_lanes_ahead_avx512(mri_lanes *l); /* stores coefficients */
 /* While reading ahead, the lanes in `hard` read a symbol, or begin anew. */
