@@ -40,10 +40,9 @@ bool mri_huff_codes_build(mri_huff_codes *c, const uint8_t *spec)
 uint32_t mri_huff_search(const mri_huff_codes *c, uint64_t bits)
 {
     const uint32_t next = (uint32_t)(bits >> 48);
-    for (unsigned l = 1; l <= 16; l++)
-        if (next < c->past[l])
-            return (uint32_t)c->spec[16 + (int32_t)(next >> (16 - l)) + c->offset[l]] << 8 | l;
-    return 0;
+    uint32_t l = 1; /* past[] rises */
+    for (unsigned k = 1; k <= 16; k++) l += next >= c->past[k];
+    return l > 16 ? 0 : (uint32_t)c->spec[16 + (int32_t)(next >> (16 - l)) + c->offset[l]] << 8 | l;
 }
 
 /* ---- DC ---- */

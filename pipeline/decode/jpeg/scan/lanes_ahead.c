@@ -17,9 +17,9 @@
 
 #define PIECES      MRI_LANE_PIECES
 #define LEAST_BYTES 512 /* of a piece */
-#define OVERLAP     320 /* bytes: three of four lanes are in step by then */
+#define OVERLAP     12  /* blocks: two of three lanes are in step by then */
 #define MEAN_BLOCKS                                                                                          \
-    192                /* of a piece when storing, out of MRI_LANE_PIECE_BLOCKS: a flat piece has many more */
+    224                /* of a piece when storing, out of MRI_LANE_PIECE_BLOCKS: a flat piece has many more */
 #define PATIENCE    64 /* MCUs for which one lane goes on in plain C */
 #define BROKEN      UINT32_MAX
 #define FAR_DC      (1 << 20)
@@ -29,7 +29,7 @@
 typedef struct ahead {
     mri_lanes *l;
     bool store;
-    uint32_t bytes, lanes, lane_bytes;
+    uint32_t bytes, lanes, lane_bytes, overlap;
     uint32_t first[PIECES + 1]; /* of each lane's records in order[] */
     uint64_t to;                /* MCU */
     mri_jpeg_entry *noted;
@@ -71,11 +71,12 @@ static void begin_lanes(const ahead *s, uint32_t bit)
         mri_lane_group *g = &l->group[n / 16];
         const uint32_t lane = n % 16;
         const bool works = n < s->lanes, is_last = n + 1 >= s->lanes;
+        const uint32_t past = is_last ? s->bytes : (n + 1) * s->lane_bytes + s->overlap;
         if (lane == 0) g->ac = g->live = 0;
         g->byte[lane] = works ? n * s->lane_bytes : l->byte_limit;
         g->used[lane] = n ? 0 : bit;
         g->at[lane] = s->store ? first_coef(n) : 0;
-        g->end[lane] = is_last ? s->bytes : (n + 1) * s->lane_bytes + OVERLAP;
+        g->end[lane] = past < s->bytes ? past : s->bytes;
         g->state[lane] = 0;
         g->table[lane] = works ? l->table_of[0] : MRI_LANE_PARKED;
         g->live |= (uint16_t)((uint32_t)works << lane);
@@ -197,35 +198,48 @@ static void note(ahead *s)
     place(s, &s->noted[(size_t)row * ((wide + s->gap - 1) / s->gap) + column / s->gap]);
 }
 
-/* The predictions after the MCU of the walk, whose DC differences become DC coefficients. */
-static void sum_mcu(ahead *s, int64_t *dc)
+static bool is_far(const int64_t *dc)
+{
+    bool is = false;
+    for (uint32_t c = 0; c < MRI_JPEG_ENTRY_COMPONENTS; c++) is |= dc[c] > FAR_DC || dc[c] < -FAR_DC;
+    return is;
+}
+
+/* Add the DC differences of the MCU of the walk to the predictions; they become DC coefficients. False, and
+ * the predictions are as before, where one is too far. */
+static bool sum_mcu(ahead *s)
 {
     mri_lanes *l = s->l;
+    int64_t before[MRI_JPEG_ENTRY_COMPONENTS];
     const uint32_t apart = l->dc.only ? 1 : MRI_JPEG_BLOCK;
     int16_t *z = l->dc.only ? l->dc.of + s->coef / MRI_JPEG_BLOCK : l->coef + s->coef;
+    memcpy(before, s->dc, sizeof before);
     for (uint32_t k = 0; k < l->picture.block_count; k++, z += apart) {
-        int64_t *const sum = &dc[l->component_of[2 * k]];
+        int64_t *const sum = &s->dc[l->component_of[2 * k]];
         *sum += *z;
         *z = (int16_t)*sum;
     }
+    if (!is_far(s->dc)) return true;
+    memcpy(s->dc, before, sizeof before);
+    return false;
+}
+
+/* The predictions at a place where DC differences since the lane's start are known; false as above. */
+static bool take_sums(ahead *s, const int32_t *sum)
+{
+    int64_t dc[MRI_JPEG_ENTRY_COMPONENTS];
+    for (uint32_t c = 0; c < MRI_JPEG_ENTRY_COMPONENTS; c++) dc[c] = s->base[c] + sum[c];
+    if (is_far(dc)) return false;
+    memcpy(s->dc, dc, sizeof dc);
+    return true;
 }
 
 /* To the start of the next MCU, which the same lane has read; sum: of its DC differences when skimming. False
  * at the end of the bytes, or where a prediction is too far. */
 static bool step_to(ahead *s, uint32_t bit, uint32_t coef, const int32_t *sum)
 {
-    int64_t dc[MRI_JPEG_ENTRY_COMPONENTS];
-    if (bit >= 8 * s->bytes) return false;
-    if (s->store) {
-        memcpy(dc, s->dc, sizeof dc);
-        sum_mcu(s, dc);
-    } else {
-        for (uint32_t c = 0; c < MRI_JPEG_ENTRY_COMPONENTS; c++) dc[c] = s->base[c] + sum[c];
-    }
-    for (uint32_t c = 0; c < MRI_JPEG_ENTRY_COMPONENTS; c++)
-        if (dc[c] > FAR_DC || dc[c] < -FAR_DC) return false;
+    if (bit >= 8 * s->bytes || !(s->store ? sum_mcu(s) : take_sums(s, sum))) return false;
     if (s->store) s->l->mcu[s->l->mcu_count++] = s->coef;
-    memcpy(s->dc, dc, sizeof dc);
     s->bit = bit;
     s->coef = coef;
     s->at++;
@@ -237,8 +251,42 @@ static bool step_to_record(ahead *s, uint32_t record)
 {
     const mri_lane_log *log = &s->l->log;
     int32_t sum[MRI_JPEG_ENTRY_COMPONENTS];
-    for (uint32_t c = 0; c < MRI_JPEG_ENTRY_COMPONENTS; c++) sum[c] = log->sum[c][record];
+    for (uint32_t c = 0; c < MRI_JPEG_ENTRY_COMPONENTS && !s->store; c++) sum[c] = log->sum[c][record];
     return step_to(s, log->bit[record], log->at[record], sum);
+}
+
+/* One step of the lane in plain C, as the loop of lanes_avx512.c takes it; false, and nothing is read, when
+ * its entry cannot be taken. */
+static bool take_step(mri_lanes *l, uint32_t group, uint32_t lane, bool store)
+{
+    mri_lane_group *g = &l->group[group];
+    const uint32_t state = g->state[lane], table = l->table_of[state], at = g->at[lane];
+    const uint64_t bits = __builtin_bswap64(mri_le64(l->bytes + g->byte[lane])) << g->used[lane];
+    const mri_lane_entry e = l->table.entry[((uint32_t)(bits >> 32) >> (table & 31)) + table];
+    const uint32_t all = e.how & 0xff, far = e.how >> 8 & 0xff, to = (at & 63) + far, size = e.how >> 24 & 31;
+    if (to & MRI_LANE_ODD) return false;
+    const uint64_t top = bits << (all - size);
+    const int value = size ? (int)(top >> (64 - size)) + (top >> 63 ? 0 : 1 - (1 << size)) : 0;
+    if (store && !l->dc.only) {
+        int16_t *const z = l->coef + at + (e.how >> 16 & 0xff);
+        z[0] = (int16_t)(value + (int8_t)e.values);
+        for (uint32_t k = 1; k < 4; k++) z[k] = (int8_t)(e.values >> 8 * k);
+    }
+    g->used[lane] += all;
+    g->byte[lane] += g->used[lane] >> 3;
+    g->used[lane] &= 7;
+    if (to < 63) {
+        g->at[lane] = at + far;
+        return true;
+    }
+    if (state & 1) {
+        g->at[lane] = store ? (at | 63) + 1 : 0;
+    } else {
+        l->ahead[group].sum[l->component_of[state]][lane] += value;
+        if (store && l->dc.only) l->dc.of[at / MRI_JPEG_BLOCK] = (int16_t)value;
+    }
+    g->state[lane] = l->next[state];
+    return true;
 }
 
 /* The rest of the walk's MCU, by the lane that logged its start last. A lane that a full log stopped may have
@@ -251,7 +299,9 @@ static bool read_mcu(ahead *s)
     int32_t sum[MRI_JPEG_ENTRY_COMPONENTS];
     if (s->store && g->at[lane] > last_coef(l, s->lane)) return false;
     while (g->state[lane] != 0 || bit_of(g, lane) == s->bit)
-        if (g->byte[lane] >= l->byte_limit || !read_symbol(l, group, lane, s->store)) return false;
+        if (g->byte[lane] >= l->byte_limit ||
+            (!take_step(l, group, lane, s->store) && !read_symbol(l, group, lane, s->store)))
+            return false;
     for (uint32_t c = 0; c < MRI_JPEG_ENTRY_COMPONENTS; c++) sum[c] = l->ahead[group].sum[c][lane];
     return step_to(s, bit_of(g, lane), g->at[lane], sum);
 }
@@ -315,19 +365,24 @@ static void walk(ahead *s)
 
 /* ---- a batch ---- */
 
-/* Bytes to be read ahead: an estimate of the MCUs' bytes. */
-static size_t guess_bytes(const ahead *s, uint64_t total, size_t left)
+/* An estimate of a block's bytes, from the MCUs before or all that are left. */
+static double block_bytes(const ahead *s, uint64_t total, size_t left)
 {
     const mri_lanes *l = s->l;
-    const double margin = s->store ? 1.05 : 1.25, mcus = (double)(s->to - s->at);
-    const double share = margin * mcus / (double)(total - s->at), all = share < 1 ? share : 1;
-    double most = MRI_LANE_BYTES - MRI_UNSTUFF_SLACK, guess = all * (double)left + 2048;
-    if (s->store) {
-        const double mean = (double)left / (double)((total - s->at) * l->picture.block_count),
-                     room = PIECES * MEAN_BLOCKS * (l->block_bytes > 0 ? l->block_bytes : mean);
-        if (room < most) most = room;
-    }
-    return (size_t)(guess < most ? guess : most);
+    return l->block_bytes > 0 ? l->block_bytes
+                              : (double)left / (double)((total - s->at) * l->picture.block_count);
+}
+
+/* Bytes to be read ahead: an estimate of the MCUs' bytes, or an equal part of that for each of the batches
+ * they take. */
+static size_t guess_bytes(const ahead *s, uint64_t total, size_t left)
+{
+    const double margin = s->store ? 1.02 : 1.25, mcus = (double)(s->to - s->at);
+    const double share = margin * mcus / (double)(total - s->at), all = share < 1 ? share : 1,
+                 guess = all * (double)left + 1024,
+                 room = s->store ? PIECES * MEAN_BLOCKS * block_bytes(s, total, left) : MRI_LANE_BYTES;
+    const double most = room < MRI_LANE_BYTES - MRI_UNSTUFF_SLACK ? room : MRI_LANE_BYTES - MRI_UNSTUFF_SLACK;
+    return (size_t)(guess / (double)((uint64_t)(guess / most) + 1));
 }
 
 static uint64_t read_ahead(mri_lanes *l, bool store, mri_jpeg_entry *here, uint64_t at, uint64_t to,
@@ -349,6 +404,8 @@ static uint64_t read_ahead(mri_lanes *l, bool store, mri_jpeg_entry *here, uint6
     l->byte_limit = s.bytes + 8;
     s.lanes = s.bytes / LEAST_BYTES < PIECES ? s.bytes / LEAST_BYTES : PIECES;
     s.lane_bytes = s.bytes / s.lanes;
+    const double overlap = OVERLAP * block_bytes(&s, total, left);
+    s.overlap = overlap < s.bytes ? (uint32_t)overlap : s.bytes;
     s.bit = here->bit & 7;
     s.file_byte = (size_t)byte;
     for (uint32_t c = 0; c < MRI_JPEG_ENTRY_COMPONENTS; c++) s.dc[c] = here->dc[c];
