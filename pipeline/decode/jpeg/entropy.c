@@ -276,6 +276,15 @@ static int leap(mri_entropy *e, mri_cursor *c, uint64_t to, uint32_t blocks, mr_
     return rc;
 }
 
+/* Onward to MCU number to, the slow way. */
+static int go(mri_entropy *e, mri_cursor *c, uint64_t to, mr_error *err)
+{
+    if (c->at < to && !c->skim && !c->only_dc)
+        for (uint32_t k = 0; k < c->run.block_count; k++)
+            mri_huff_windows_build(&e->ac[c->run.block[k].ac - e->ac]);
+    return mri_cursor_go(c, to, err);
+}
+
 /* Onward to MCU number to, storing nothing. */
 static int skim(mri_entropy *e, mri_cursor *c, uint64_t to, mr_error *err)
 {
@@ -289,7 +298,7 @@ static int skim(mri_entropy *e, mri_cursor *c, uint64_t to, mr_error *err)
         c->skim &= t->skims;
         c->run.block[k].wide = 0;
     }
-    const int rc = mri_cursor_go(c, to, err);
+    const int rc = go(e, c, to, err);
     c->skim = false;
     return rc;
 }
@@ -427,7 +436,7 @@ static int scan_row(mri_entropy *e, mri_cursor *c, uint32_t row, mcu_span span, 
     if (rc) return rc;
     memcpy(c->run.block, aimed, c->run.block_count * sizeof aimed[0]);
     for (uint32_t k = 0; k < c->run.block_count; k++) c->run.block[k].x += c->run.block[k].step * span.from;
-    return mri_cursor_go(c, start + span.to, err);
+    return go(e, c, start + span.to, err);
 }
 
 static int together(mri_entropy *e, mri_cursor *c, uint32_t mcu_row, const mri_block_rows *out, mr_error *err)

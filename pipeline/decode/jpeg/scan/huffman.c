@@ -122,8 +122,13 @@ static void put_symbols(uint32_t *window, const uint8_t *spec, const uint32_t *c
 
 bool mri_huff_ac_build(mri_huff_ac *t, const uint8_t *spec)
 {
-    t->skims = false;
-    if (!mri_huff_codes_build(&t->codes, spec)) return false;
+    t->stores = t->skims = false;
+    return mri_huff_codes_build(&t->codes, spec);
+}
+
+void mri_huff_windows_build(mri_huff_ac *t)
+{
+    if (t->stores) return;
     uint32_t space[2 * MRI_HUFF_WINDOW(MRI_AC_BITS)]; /* gains of w bits: 2^w from 2^w on */
     const uint32_t *gain[MRI_AC_BITS];
     put_symbols(space + MRI_HUFF_WINDOW(MRI_AC_BITS), t->codes.spec, NULL);
@@ -135,7 +140,7 @@ bool mri_huff_ac_build(mri_huff_ac *t, const uint8_t *spec)
         gain[w] = less;
     }
     put_symbols(t->window, t->codes.spec, gain);
-    return true;
+    t->stores = true;
 }
 
 /* ---- skimming ---- */

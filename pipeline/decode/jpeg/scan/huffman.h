@@ -57,10 +57,10 @@ typedef struct mri_huff_codes {
 } mri_huff_codes;
 
 typedef struct mri_huff_ac {
-    _Alignas(64) uint32_t window[MRI_HUFF_WINDOW(MRI_AC_BITS)];
-    _Alignas(64) uint16_t skim[MRI_HUFF_WINDOW(MRI_AC_BITS)]; /* valid when skims */
+    _Alignas(64) uint32_t window[MRI_HUFF_WINDOW(MRI_AC_BITS)]; /* valid when stores */
+    _Alignas(64) uint16_t skim[MRI_HUFF_WINDOW(MRI_AC_BITS)];   /* valid when skims */
     mri_huff_codes codes;
-    bool skims;
+    bool stores, skims;
 } mri_huff_ac;
 
 typedef struct mri_huff_dc {
@@ -71,10 +71,11 @@ typedef struct mri_huff_dc {
 /* The codes alone. False: no prefix code; c is then empty. */
 bool mri_huff_codes_build(mri_huff_codes *c, const uint8_t *spec);
 /* spec: 16 counts and their symbols, at most 256. False: no prefix code, or (DC) a difference of over 15
- * bits; t is then empty. */
+ * bits; t is then empty. An AC table has its codes alone. */
 bool mri_huff_ac_build(mri_huff_ac *t, const uint8_t *spec);
 bool mri_huff_dc_build(mri_huff_dc *t, const uint8_t *spec);
-/* Make skim[] of a table that was built; nothing when it is there. */
+/* Make window[] or skim[] of an AC table that was built; nothing when it is there. */
+void mri_huff_windows_build(mri_huff_ac *t);
 void mri_huff_skim_build(mri_huff_ac *t);
 /* Skimming entries of windows of `bits` bits, at most MRI_AC_BITS. */
 void mri_huff_skim_windows(const mri_huff_codes *c, unsigned bits, uint16_t *out);
