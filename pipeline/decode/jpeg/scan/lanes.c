@@ -215,16 +215,15 @@ static void begin_segment(mri_lanes *l, mri_lane_group *g, uint32_t lane)
     if (more) g->segment[lane] = l->segment_next++;
 }
 
-uint32_t mri_lanes_attend(mri_lanes *l, mri_lane_group *g, uint32_t hard)
+void mri_lanes_attend(mri_lanes *l, mri_lane_group *g, uint32_t hard, uint32_t which)
 {
-    for (uint32_t lane = 0; lane < 16; lane++) {
-        if (!(g->live >> lane & 1)) continue;
+    for (uint32_t left = which & g->live; left; left &= left - 1) {
+        const uint32_t lane = (uint32_t)__builtin_ctz(left);
         const bool lost = hard >> lane & 1 && !one_symbol(l, g, lane);
         if (!lost && g->at[lane] < g->end[lane]) continue;
         if (!lost) end_segment(g, lane, &l->segment[g->segment[lane]]);
         begin_segment(l, g, lane);
     }
-    return (uint32_t)__builtin_popcount(g->live);
 }
 
 static void decode_segments(mri_lanes *l)

@@ -239,13 +239,14 @@ INLINE void decode_lanes(mri_lanes *l, const uint32_t groups, dc_log *dc)
     uint32_t live = 0;
 #pragma GCC unroll 2
     for (uint32_t g = 0; g < groups; g++) {
-        live += mri_lanes_attend(l, &l->group[g], 0);
+        mri_lanes_attend(l, &l->group[g], 0, UINT16_MAX);
+        live |= l->group[g].live;
         lanes_load(&v[g], &l->group[g]);
         asked[g] = ask_bits(&v[g], &t);
     }
     while (live) {
         looked found[2];
-        __mmask16 hard[2], rare = 0;
+        __mmask16 hard[2], rare[2] = {0};
 #pragma GCC unroll 2
         for (uint32_t g = 0; g < groups; g++) {
             v[g].window = take_bits(asked[g], v[g].used);
@@ -268,17 +269,20 @@ INLINE void decode_lanes(mri_lanes *l, const uint32_t groups, dc_log *dc)
             const __mmask16 odd = step(&v[g], &t, found[g], on, &pending[2 + g], dc);
             hard[g] = careful(&v[g], &t, found[g].entry, odd, was_ac);
             asked[g] = ask_bits(&v[g], &t);
-            rare |= hard[g] | _mm512_mask_cmpge_epu32_mask(v[g].live, v[g].at, v[g].end);
+            rare[g] = hard[g] | _mm512_mask_cmpge_epu32_mask(v[g].live, v[g].at, v[g].end);
         }
-        if (__builtin_expect(rare == 0 && !is_full(dc), 1)) continue;
+        if (__builtin_expect((rare[0] | rare[1]) == 0 && !is_full(dc), 1)) continue;
         write_rest(l, pending, dc);
         live = 0;
 #pragma GCC unroll 2
         for (uint32_t g = 0; g < groups; g++) {
-            lanes_save(&v[g], &l->group[g]);
-            live += mri_lanes_attend(l, &l->group[g], hard[g]);
-            lanes_load(&v[g], &l->group[g]);
-            asked[g] = ask_bits(&v[g], &t);
+            if (rare[g]) {
+                lanes_save(&v[g], &l->group[g]);
+                mri_lanes_attend(l, &l->group[g], hard[g], rare[g]);
+                lanes_load(&v[g], &l->group[g]);
+                asked[g] = ask_bits(&v[g], &t);
+            }
+            live |= v[g].live;
         }
     }
     write_rest(l, pending, dc);

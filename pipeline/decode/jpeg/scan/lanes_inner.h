@@ -154,10 +154,8 @@ struct mri_lanes {
 void mri_lanes_clear(mri_lanes *l);
 /* Tables of the open picture; skim: values of AC coefficients are not needed. */
 void mri_lanes_set_tables(mri_lanes *l, bool skim);
-/* Lanes whose segment is over take the next one; the lanes in `hard` read a symbol first. Returns lanes at
- * work.
- */
-uint32_t mri_lanes_attend(mri_lanes *l, mri_lane_group *g, uint32_t hard);
+/* Of the lanes in `which`: those in `hard` read a symbol; those whose segment is over take the next one. */
+void mri_lanes_attend(mri_lanes *l, mri_lane_group *g, uint32_t hard, uint32_t which);
 
 void mri_lanes_run_avx512(mri_lanes *l, uint32_t groups);
 /* Both groups read ahead, each lane up to the first MCU at or after its byte `end`, and log where MCUs begin:
