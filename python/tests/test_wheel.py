@@ -6,7 +6,8 @@ from importlib import metadata
 import millrace
 import pytest
 
-README = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "README.md")
+TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+README = os.path.join(TOP, "python", "README.md")
 
 
 @pytest.fixture
@@ -39,3 +40,14 @@ def test_no_link_of_the_readme_leads_into_the_source_tree():
 def test_types_are_in_the_wheel():
     folder = os.path.dirname(millrace.__file__)
     assert {"py.typed", "_typed.py", "_typed_torch.py"} <= set(os.listdir(folder))
+
+
+def test_the_sdist_has_every_folder_that_is_compiled():
+    """CMake's configuration needs them all; a checkout has them whatever pyproject.toml lists."""
+    with open(os.path.join(TOP, "CMakeLists.txt")) as f:
+        text = f.read()
+    rooms = re.search(r"foreach\(room IN ITEMS ([a-z ]+)\)", text)[1].split()
+    included = set(re.findall(r"add_subdirectory\(([a-z]+)\)", text)) - {"examples", "tests"} | set(rooms)
+    with open(os.path.join(TOP, "pyproject.toml")) as f:
+        listed = set(re.findall(r'"([a-z]+)/\*\*"', re.search(r"sdist.include = \[(.*?)\]", f.read(), re.S)[1]))
+    assert len(rooms) > 6 and included <= listed, included - listed
