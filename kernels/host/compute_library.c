@@ -168,21 +168,37 @@ static const char *missing(void *handle, const struct call *calls, size_t count)
     "package; install it (" PACKAGES ") or set MILLRACE_DNNL_PATH to its file or folder; loading, "          \
     "converting and checking data need none"
 
-/* place: a file, a folder, or NULL for where the system looks. */
-static void *open_dnnl_in(const char *place, char *reason, size_t reason_bytes)
+struct reason {
+    char text[256];
+    bool found; /* a oneDNN was found, and could not be loaded */
+};
+
+/* dlopen(). Keeps the error if keep is set, or if it names another file than path: a library that path needs.
+ */
+static void *open_library(const char *path, bool keep, struct reason *reason)
+{
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    const char *text = handle ? NULL : dlerror();
+    if (!text || reason->found) return handle;
+    reason->found = strncmp(text, path, strlen(path)) != 0;
+    if (keep || reason->found) snprintf(reason->text, sizeof reason->text, "%s", text);
+    return NULL;
+}
+
+/* folder: NULL for where the system looks. */
+static void *open_dnnl_in(const char *folder, struct reason *reason)
 {
     char path[4096];
     void *handle = NULL;
-    const char *folder = place ? place : "", *slash = place ? "/" : "";
+    const char *slash = folder ? "/" : "";
+    if (!folder) folder = "";
     for (int minor = 0; !handle && minor <= MINOR_MOST; minor++) {
         const int length =
             minor == 0 ? snprintf(path, sizeof path, "%s%slibdnnl.so.%d", folder, slash, DNNL_VERSION_MAJOR)
                        : snprintf(path, sizeof path, "%s%slibdnnl.so.%d.%d", folder, slash,
                                   DNNL_VERSION_MAJOR, MINOR_MOST + 1 - minor);
         if (length >= (int)sizeof path) return NULL;
-        handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-        const char *text = handle ? NULL : dlerror();
-        if (text && minor == 0) snprintf(reason, reason_bytes, "%s", text);
+        handle = open_library(path, minor == 0, reason);
     }
     return handle;
 }
@@ -190,15 +206,20 @@ static void *open_dnnl_in(const char *place, char *reason, size_t reason_bytes)
 static int load_dnnl(mr_error *err)
 {
     static const struct call calls[] = {DNNL_CALLS(ROW)};
-    char reason[256] = "";
+    struct reason reason = {.found = false};
     const char *place = getenv("MILLRACE_DNNL_PATH");
     void *handle = NULL;
     if (place && *place) {
-        handle = dlopen(place, RTLD_NOW | RTLD_LOCAL);
-        if (!handle) handle = open_dnnl_in(place, reason, sizeof reason);
+        handle = open_library(place, false, &reason);
+        if (!handle) handle = open_dnnl_in(place, &reason);
     }
-    if (!handle) handle = open_dnnl_in(NULL, reason, sizeof reason);
-    if (!handle) return mr_error_set(err, MR_EUNSUPPORTED, "%s; " REMEDY, reason, DNNL_VERSION_MAJOR);
+    if (!handle && !reason.found) handle = open_dnnl_in(NULL, &reason);
+    if (!handle && reason.found)
+        return mr_error_set(err, MR_EUNSUPPORTED,
+                            "oneDNN was found and cannot be loaded: %s; install what is missing "
+                            "(libgomp.so.1: Debian, Ubuntu: apt install libgomp1)",
+                            reason.text);
+    if (!handle) return mr_error_set(err, MR_EUNSUPPORTED, "%s; " REMEDY, reason.text, DNNL_VERSION_MAJOR);
     const char *name = missing(handle, calls, sizeof calls / sizeof *calls);
     if (!name) return MR_OK;
     return mr_error_set(err, MR_EUNSUPPORTED, "%s has no %s: it is another version; " REMEDY,

@@ -4,6 +4,7 @@ import inspect
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -378,6 +379,20 @@ def test_without_oneDNN_it_says_what_to_install(digits, monkeypatch):
         assert "apt install libdnnl" in str(e)
     else:
         assert os.environ.get("MILLRACE_PYTHON_LIBRARIES"), "the command of a wheel has no oneDNN of its own"
+
+
+@pytest.mark.skipif("MILLRACE_PYTHON_LIBRARIES" in os.environ, reason="the command of a build folder is linked with oneDNN")
+def test_a_library_that_oneDNN_lacks_is_named(digits, tmp_path, monkeypatch):
+    if not shutil.which("cc"):
+        pytest.skip("no compiler")
+    source, lost, found = tmp_path / "a.c", tmp_path / "liblost.so.9", tmp_path / "libdnnl.so.3"
+    for code, target, needed in ("int lost(void) { return 1; }", lost, []), ("int lost(void); int f(void) { return lost(); }", found, [lost]):
+        source.write_text(code)
+        subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname," + target.name, "-o", target, source] + needed, check=True)
+    lost.unlink()
+    monkeypatch.setenv("MILLRACE_DNNL_PATH", str(found))
+    with pytest.raises(millrace.UnsupportedError, match="cannot be loaded: liblost.so.9.*apt install libgomp1"):
+        millrace.train(digits, epochs=1, **REAL)
 
 
 def test_oneDNN_of_pip_is_pointed_out_to_the_command(tmp_path, monkeypatch):
