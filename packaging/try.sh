@@ -14,24 +14,37 @@ fetch() {
     }
 }
 
-main_job() { # COMMAND: convert, train, look where the stall was
+main_job() { # COMMAND: convert, train with prefetch off and on, report; where the stall was
     $1 --version
     rm -rf data run
     $1 synth data --classes 4 --count 50 --size 32 --seed 1 --quiet
     $1 convert data train.mrec --split train --force --quiet
     $1 verify train.mrec
-    $1 train train.mrec --model cifar-cnn --epochs 1 --seed 1 --checkpoint run
+    for prefetch in off 2; do
+        $1 train train.mrec --model cifar-cnn --epochs 1 --seed 1 --prefetch $prefetch --checkpoint run --force --json --quiet >$prefetch.jsonl
+        sed -n 's/.*"complete": true.*"weights": "\([0-9a-f]*\)".*/\1/p' $prefetch.jsonl >$prefetch.weights
+    done
+    [ -s off.weights ]
+    cmp off.weights 2.weights # prefetch changes no bit
+    $1 report off.jsonl 2.jsonl --html report.html
+    grep -q '<html' report.html
     $1 profile train.mrec --augment 'resize(32x32)' --batch 16 --devices sim:1,step=5ms --steps 8 --seconds 0.4 --quiet
 }
 
+# The block of the package's page that needs no other package, as it is written.
 from_python() { # PYTHON
-    "$1" - <<'EOF'
+    "$1" - "$checkout/python/README.md" <<'EOF'
+import re
+import sys
+
 import millrace
 
-loader = millrace.Loader("train.mrec", batch=16, augment="resize(32x32)", seed=1, epochs=1)
-count = sum(len(batch.labels) for batch in loader)
-assert count == len(loader.dataset) if hasattr(loader, "dataset") else count == 200, count
-print("Python:", millrace.__version__, count, "samples")
+with open(sys.argv[1]) as f:
+    blocks = re.findall(r"```python\n(.*?)```", f.read(), re.S)
+block, = [b for b in blocks if "import millrace\n" in b]
+names = {"PHOTOS": "data"}
+exec(block, names)
+print("Python:", millrace.__version__, names["images"].shape, len(names["labels"]))
 EOF
 }
 
@@ -70,9 +83,24 @@ environment() {
     python3 -m venv venv
 }
 
+# Training with a wheel takes oneDNN from where its error says.
+with_onednn() { # COMMAND
+    $1 synth data --classes 2 --count 2 --size 32 --quiet
+    if $1 train data --model cifar-cnn --epochs 1 --quiet 2>refused; then
+        echo "a wheel without oneDNN trained"
+        exit 1
+    fi
+    grep 'pip install onednn-cpu-gomp' refused
+    venv/bin/pip install -q --disable-pip-version-check onednn-cpu-gomp
+    $1 train data --model cifar-cnn --epochs 1 --quiet 2>refused && return # where OpenMP's run time is installed
+    grep 'apt install libgomp1' refused
+    fetch libgomp1
+}
+
 try_wheel() {
     environment
     venv/bin/pip install -q --disable-pip-version-check --no-index "$dist"/*.whl
+    with_onednn venv/bin/millrace
     main_job venv/bin/millrace
     from_python venv/bin/python
 }
