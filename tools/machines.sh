@@ -14,14 +14,15 @@
 #   clang                   Debian 13, its clang
 #   no-dnnl                 Debian 13, -DMILLRACE_DNNL=OFF
 #   packages                Debian 13: tools/release.sh makes its packages; they are installed and used, and so is the container's file
-#   kernels                 Debian 13: the quickstart, and the tests that touch kernels (what .ci/run asks for)
-# Roots and compiled objects are kept in MILLRACE_MACHINES (default /var/tmp/millrace-machines), logs in build/machines.
+#   kernels                 Debian 13 with packages: the quickstart, and the tests that touch kernels (what .ci/run asks for)
+# Roots, packages of kernels and compiled objects are kept in MILLRACE_MACHINES (default /var/tmp/millrace-machines), logs in build/machines.
 # Exit status: 1 when a machine failed, 77 when none could be laid.
 set -u
 cd "$(dirname "$0")/.." || exit
 . tools/scripts/packages.sh
 kept=${MILLRACE_MACHINES:-/var/tmp/millrace-machines}
 logs=build/machines
+layer=""
 names="debian12 debian13 user no-uring one-core 1-gib 300-mib no-shm read-only no-home clang no-dnnl packages kernels sid"
 
 both='tools/quickstart.sh && tools/test.sh release'
@@ -40,7 +41,14 @@ build() { # FOLDER [cmake argument...]
 machine() { # SUITE COMMAND
     root=$kept/$1
     sh tools/scripts/machine.sh root "$root" "$1" || return
-    MACHINE_CACHE=$kept/ccache-$1 sh tools/scripts/machine.sh run "$root" "$2"
+    MACHINE_CACHE=$kept/ccache-$1 sh tools/scripts/machine.sh run "${layer:+$layer:}$root" "$2"
+}
+
+# The packages of the build and of the tests on SUITE; installed on the bare root every month, and when packages.sh changes.
+with_packages() { # SUITE
+    layer=$kept/$1-packages
+    sh tools/scripts/machine.sh root "$kept/$1" "$1" &&
+        KEY="$(date +%Y-%m) $(sha256sum <tools/scripts/packages.sh)" sh tools/scripts/machine.sh layer "$layer" "$kept/$1" "$install"
 }
 
 # Builds without a limit, then runs COMMAND in a control group with that much memory.
@@ -91,7 +99,8 @@ run_one() { # NAME
             "tools/release.sh /tmp/release source deb && MILLRACE_DIST=/tmp/release/dist sh packaging/try.sh deb container"
         ;;
     kernels)
-        machine trixie "tools/quickstart.sh && $install && cmake --preset release -DMILLRACE_TESTS=ON >/tmp/build.log &&
+        with_packages trixie || return
+        MACHINE_ENV="HOME=/home/millrace LANG=C.UTF-8 CMAKE_C_COMPILER_LAUNCHER=ccache" machine trixie "tools/quickstart.sh && cmake --preset release -DMILLRACE_TESTS=ON >/tmp/build.log &&
             cmake --build build/release --target mrt_launch tests/kernels/all test_train_trainer test_train_winograd >>/tmp/build.log && $kernel_tests"
         ;;
     esac

@@ -4,6 +4,8 @@
 #
 # usage: machine.sh root DIR SUITE           make the root DIR once (about a minute, 250 MB); SUITE: bookworm, trixie, sid
 #        machine.sh run ROOT COMMAND         run COMMAND in a clone of this checkout in such a machine; exit status: the command's
+#        machine.sh layer DIR ROOT COMMAND   keep in DIR what COMMAND changes in ROOT outside the checkout; made again when COMMAND, ROOT or
+#                                            KEY changes. The root of run is then DIR:ROOT
 # Settings of run, from the environment:
 #   MACHINE_USER=NAME    COMMAND runs as this user; MACHINE_ROOT_FIRST runs as root before it
 #   MACHINE_ROOT_FIRST=COMMAND
@@ -88,13 +90,29 @@ enter() { # USER PREFIX COMMAND
 run_in() { # ROOT COMMAND
     root=$1
     shift
-    scratch=$(mktemp -d "${TMPDIR:-/tmp}/millrace-machine-XXXXXX")
+    scratch=$(mktemp -d "${place:-${TMPDIR:-/tmp}}/millrace-machine-XXXXXX")
     trap 'rm -rf --one-file-system "$scratch"' EXIT
     trap 'exit 130' INT TERM
     mkdir "$scratch/up" "$scratch/work" "$scratch/top"
     status=0
     unshare --mount --propagation private sh "$0" in "$scratch" "$root" "$*" || status=$?
+    [ "$status" != 0 ] || [ -z "${kept_in-}" ] || keep_layer "$scratch/up"
     exit "$status"
+}
+
+keep_layer() { # UPPER
+    rm -rf "$1/home/millrace"
+    mv -T "$1" "$kept_in"
+    printf '%s\n' "$key" >"$kept_in.key"
+}
+
+make_layer() { # DIR ROOT COMMAND
+    key="$(stat -c %Y "$2/.complete") ${KEY-} $3"
+    [ "$(cat "$1.key" 2>/dev/null)" != "$key" ] || return 0
+    rm -rf "$1" "$1.key"
+    kept_in=$1
+    place=$(dirname "$1")
+    run_in "$2" "$3"
 }
 
 inside() { # SCRATCH ROOT COMMAND
@@ -129,18 +147,23 @@ join)
     exec "$@"
     ;;
 root) make_root "$2" "$3" ;;
-run)
+run | layer)
     [ "$(id -u)" = 0 ] || skip "another machine is laid by root"
     command -v unshare >/dev/null || skip "unshare is not installed"
+    what=$1
     shift
-    run_in "$@"
+    if [ "$what" = run ]; then
+        run_in "$@"
+    else
+        make_layer "$@"
+    fi
     ;;
 in)
     shift
     inside "$@"
     ;;
 *)
-    sed -n '2,18s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,20s/^# \{0,1\}//p' "$0" >&2
     exit 2
     ;;
 esac
