@@ -308,9 +308,16 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, fresh)
     const struct CMUnitTest tests[] = {
-        TEST(names_settle_the_offset),  TEST(passed_over),        TEST(none_at_all),    TEST(too_large),
-        TEST(labels_of_another_member), TEST(an_offset_is_given), TEST(classes_follow), TEST(fingerprints),
+        TEST(names_settle_the_offset),
+        TEST(passed_over),
+        TEST(none_at_all),
+        TEST(too_large),
+        TEST(labels_of_another_member),
+        TEST(an_offset_is_given),
+        TEST(classes_follow),
+        TEST(fingerprints),
         TEST(allocations_fail),
+        TEST(written),
     };
     return mrt_run(tests);
 }
