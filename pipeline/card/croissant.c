@@ -2,8 +2,9 @@
  *
  *   distribution   every file with size and SHA-256; of a folder, and of archives with pictures and classes
  *                  alone, also sets of files by ending
- *   recordSet      folder: a record for each picture, with its class; archives: pictures and labels, each
- *                  with its key; always: the classes by number
+ *   recordSet      folder: a record for each picture, with its class, in a set for each split; archives:
+ *                  pictures and labels, each with its key, for each split where no archive has samples of
+ *                  two; always: the classes by number
  *
  * Formats that no reader of Croissant knows have files and classes alone. */
 #include <inttypes.h>
@@ -39,7 +40,20 @@ static void put_pair(FILE *out, const char *key, const char *text)
     mri_card_put_text(out, text);
 }
 
-static bool has_labels(const mri_card *c) { return c->part[0].label[0] != '\0'; }
+/* Of an archive: its files as one split, or each split's. */
+static bool is_split(const mri_card *c)
+{
+    bool all = c->parts > 1;
+    for (uint32_t k = 0; k < c->parts; k++) all = all && c->part[k].files > 0 && c->part[k].endings > 0;
+    return all;
+}
+
+/* "pictures", or "train-pictures" where splits are apart. */
+static const char *id_of(const mri_card *c, const mri_card_part *p, const char *what, char out[64])
+{
+    snprintf(out, 64, "%s%s%s", is_split(c) ? p->name : "", is_split(c) ? "-" : "", what);
+    return out;
+}
 
 static bool is_archive(const mri_card *c)
 {
@@ -84,16 +98,29 @@ static void put_endings(const mri_card_part *p, FILE *out, const char *before)
     fputs("]", out);
 }
 
-/* Inside of all archives. */
-static void put_file_set(const mri_card *c, FILE *out, const char *id)
+/* Inside of the archives of a split, or of all. */
+static void put_file_set(const mri_card *c, const mri_card_part *p, FILE *out, const char *what)
 {
+    char id[64];
+    const uint64_t first = is_split(c) ? p->first_file : 0, count = is_split(c) ? p->files : c->files;
+    id_of(c, p, what, id);
     fprintf(out, ",\n    {\"@type\": \"cr:FileSet\", \"@id\": \"%s\", \"name\": \"%s\", ", id, id);
-    for (uint64_t k = 0; k < c->files; k++) {
+    for (uint64_t k = 0; k < count; k++) {
         fputs(k ? ", {" : "\"containedIn\": [{", out);
-        put_pair(out, "@id", c->file[k].name);
+        put_pair(out, "@id", c->file[first + k].name);
         fputs("}", out);
     }
     fputs("],\n     ", out);
+}
+
+static void put_archive_files(const mri_card *c, const mri_card_part *p, FILE *out)
+{
+    put_file_set(c, p, out, "picture-files");
+    put_endings(p, out, "");
+    fputs("}", out);
+    if (!p->label[0]) return;
+    put_file_set(c, p, out, "label-files");
+    fprintf(out, "\"encodingFormat\": \"text/plain\", \"includes\": \"*.%s\"}", p->label);
 }
 
 static void put_distribution(const mri_card *c, FILE *out)
@@ -111,15 +138,8 @@ static void put_distribution(const mri_card *c, FILE *out)
         put_endings(p, out, before);
         fputs("}", out);
     }
-    if (is_archive(c)) {
-        put_file_set(c, out, "picture-files");
-        put_endings(&c->part[0], out, "");
-        fputs("}", out);
-        if (has_labels(c)) {
-            put_file_set(c, out, "label-files");
-            fprintf(out, "\"encodingFormat\": \"text/plain\", \"includes\": \"*.%s\"}", c->part[0].label);
-        }
-    }
+    for (uint32_t k = 0; is_archive(c) && k < (is_split(c) ? c->parts : 1); k++)
+        put_archive_files(c, &c->part[k], out);
     fputs("\n  ],\n", out);
 }
 
@@ -179,15 +199,24 @@ static void put_folder_records(const mri_card *c, const mri_card_part *p, FILE *
     fputs("\n     ]}", out);
 }
 
-static void put_archive_records(FILE *out, bool *first, const char *name, const char *field, const char *type,
-                                const char *files)
+static void put_members(const mri_card *c, const mri_card_part *p, FILE *out, bool *first, const char *what,
+                        const char *field, const char *type, const char *files_of)
 {
+    char name[64], files[64];
+    id_of(c, p, what, name);
+    id_of(c, p, files_of, files);
     begin_set(out, first, name, "key");
     fputs("     \"field\": [\n", out);
     put_field(out, name, "key", "sc:Text", files, "fullpath", "^((?:.*/)?[^./]+)\\.[^/]*$");
     fputs(",\n", out);
     put_field(out, name, field, type, files, "content", NULL);
     fputs("\n     ]}", out);
+}
+
+static void put_archive_records(const mri_card *c, const mri_card_part *p, FILE *out, bool *first)
+{
+    put_members(c, p, out, first, "pictures", "image", "sc:ImageObject", "picture-files");
+    if (p->label[0]) put_members(c, p, out, first, "labels", "label", "sc:Integer", "label-files");
 }
 
 static void put_classes(const mri_card *c, FILE *out, bool *first)
@@ -224,10 +253,8 @@ void mri_card_put_croissant(const mri_card *c, FILE *out)
     put_distribution(c, out);
     fputs("  \"recordSet\": [", out);
     for (uint32_t k = 0; c->is_folder && k < c->parts; k++) put_folder_records(c, &c->part[k], out, &first);
-    if (is_archive(c)) {
-        put_archive_records(out, &first, "pictures", "image", "sc:ImageObject", "picture-files");
-        if (has_labels(c)) put_archive_records(out, &first, "labels", "label", "sc:Integer", "label-files");
-    }
+    for (uint32_t k = 0; is_archive(c) && k < (is_split(c) ? c->parts : 1); k++)
+        put_archive_records(c, &c->part[k], out, &first);
     put_classes(c, out, &first);
     fputs(first ? "]\n}\n" : "\n  ]\n}\n", out);
 }

@@ -83,7 +83,13 @@ text = open("parts/README.md").read().split("data_files:")[1].split("dataset_inf
 for split, files in ((part.split("\n")[0].strip(), part.split('"')[1::2]) for part in text.split("- split:")[1:]):
     expected = sorted(name[len("parts/"):] for name in glob.glob(f"parts/{split}/*.tar"))
     assert len(expected) > 1 and sorted(files) == expected, (split, files, expected)
-names = [one["name"] for one in json.load(open("parts/c.json"))["distribution"] if one["@type"] == "cr:FileObject"]
+card = json.load(open("parts/c.json"))
+sets = {one["@id"]: [file["@id"] for file in one["containedIn"]] for one in card["distribution"] if one["@type"] == "cr:FileSet"}
+for split in ("train", "test"):
+    expected = sorted(name[len("parts/"):] for name in glob.glob(f"parts/{split}/*.tar"))
+    assert sorted(sets[split + "-picture-files"]) == sorted(sets[split + "-label-files"]) == expected, sets
+assert [one["@id"] for one in card["recordSet"]] == ["train-pictures", "train-labels", "test-pictures", "test-labels", "classes"], card
+names = [one["name"] for one in card["distribution"] if one["@type"] == "cr:FileObject"]
 assert sorted(names) == sorted(name[len("parts/"):] for name in glob.glob("parts/*/*.tar")), names
 END
 finish
