@@ -31,7 +31,7 @@ enum { GRACE_MS = 50, SUSPECT_MS = 1000, FLUSH_MS = 1000 };
 typedef struct peer {
     mri_link link;
     uint64_t heard;
-    bool farewell;
+    atomic_bool farewell; /* any thread may read */
 } peer;
 
 struct mri_pulse {
@@ -332,6 +332,8 @@ void mri_pulse_give_up(mri_pulse *p, const char *text)
     while (!has_verdict(p)) pthread_cond_wait(&p->decided, &p->lock);
     pthread_mutex_unlock(&p->lock);
 }
+
+bool mri_pulse_has_left(const mri_pulse *p, uint32_t rank) { return atomic_load(&p->peers[rank].farewell); }
 
 void mri_pulse_suspect(mri_pulse *p, uint32_t channel, uint32_t rank)
 {

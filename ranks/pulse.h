@@ -27,6 +27,9 @@ bool mri_pulse_has_ended(const mri_pulse *p);
 /* MR_EPEER with the verdict, and the call of this rank. Only when it has ended. */
 int mri_pulse_verdict(mri_pulse *p, const char *doing, mr_error *err);
 
+/* Has this rank said farewell? Any thread. */
+bool mri_pulse_has_left(const mri_pulse *p, uint32_t rank);
+
 /* Whom the verdict blames; false: nobody. Any thread. */
 bool mri_pulse_blames(const mri_pulse *p, uint32_t *rank, mri_blame_how *how);
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "ranks/meet.h"
@@ -14,6 +15,7 @@ enum {
     STEP_BYTES = 1 << 20, /* of one rank before others have their turn */
     SUSPECT_AGAIN_MS = 1000,
 };
+#define VERDICT_NS UINT64_C(2000000000)
 
 char mri_transfer_token;
 
@@ -34,6 +36,7 @@ struct mri_channel {
     const char (*hosts)[MRI_WIRE_HOST_BYTES];
     mri_pulse *pulse;
     mri_carrier **carriers; /* by rank; the own one's is NULL */
+    mri_letters *letters;   /* NULL: bytes go by the carriers */
     flow *flows;
     struct pollfd *polls; /* the pulse's, then one for each of */
     waiting *left;        /* the ones with something left */
@@ -278,11 +281,59 @@ static int fail_by_verdict(mri_channel *c, bool inside, mr_error *err)
     return mri_pulse_verdict(c->pulse, doing, err);
 }
 
-int mri_channel_transfer(mri_channel *c, uint32_t round, const mr_world_piece *send,
-                         const mr_world_piece *receive, mr_error *err)
+/* ---- by messages ---- */
+
+static const uint8_t *letter_head(void *c, uint32_t r) { return ((mri_channel *)c)->flows[r].send_head; }
+static bool letter_sends(void *c, uint32_t r) { return ((mri_channel *)c)->flows[r].to_send > 0; }
+static bool letter_gets(void *c, uint32_t r) { return ((mri_channel *)c)->flows[r].to_get > 0; }
+static bool rank_has_left(void *c, uint32_t r) { return mri_pulse_has_left(((mri_channel *)c)->pulse, r); }
+static bool world_ended(void *c) { return mri_pulse_has_ended(((mri_channel *)c)->pulse); }
+
+static int letter_came(void *context, uint32_t r, const uint8_t *head, mr_error *err)
 {
-    c->round = round;
-    start_flows(c, send, receive);
+    mri_channel *c = context;
+    c->flows[r].first_ns = mri_clock_ns();
+    memcpy(c->flows[r].get_head, head, MRI_TRANSFER_HEAD_BYTES);
+    return check_head(c, r, err);
+}
+
+/* A post often fails first when a rank is lost: the pulse knows soon who is. */
+static int post_failed(mri_channel *c, uint32_t with, const mr_error *why, mr_error *err)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+    const uint64_t until = mri_clock_ns() + VERDICT_NS;
+    mr_error all = MR_ERROR_INIT;
+    while (!mri_pulse_has_ended(c->pulse) && mri_clock_ns() < until) nanosleep(&moment, NULL);
+    if (mri_pulse_has_ended(c->pulse)) return fail_by_verdict(c, true, err);
+    mr_error_set(&all, MR_EIO, "between %s and %s: %.300s", name_of(c, c->rank), name_of(c, with), why->text);
+    return give_up(c, err, &all);
+}
+
+static int transfer_letters(mri_channel *c, const mr_world_piece *send, const mr_world_piece *receive,
+                            mr_error *err)
+{
+    const mri_letters_of of = {.context = c,
+                               .head = letter_head,
+                               .came = letter_came,
+                               .sends = letter_sends,
+                               .gets = letter_gets,
+                               .ended = world_ended,
+                               .has_left = rank_has_left};
+    mr_error why = MR_ERROR_INIT;
+    uint32_t with = c->rank;
+    const int rc = mri_letters_transfer(c->letters, &of, send, receive, &with, &why);
+    if (rc == MR_ECANCELED) return fail_by_verdict(c, true, err);
+    if (rc == MR_EPEER) mri_pulse_suspect(c->pulse, c->id, with);
+    if (rc == MR_EIO || rc == MR_EPEER) return post_failed(c, with, &why, err);
+    if (rc && err) *err = why;
+    return rc;
+}
+
+/* ---- by carriers ---- */
+
+static int transfer_bytes(mri_channel *c, const mr_world_piece *send, const mr_world_piece *receive,
+                          mr_error *err)
+{
     for (uint32_t r = 0; r < c->size; r++) send_step(c, r, &send[r]);
     for (;;) {
         const uint32_t suspect = list_left(c);
@@ -300,6 +351,17 @@ int mri_channel_transfer(mri_channel *c, uint32_t round, const mr_world_piece *s
             if (rc != MR_OK) return rc;
         }
     }
+    return MR_OK;
+}
+
+int mri_channel_transfer(mri_channel *c, uint32_t round, const mr_world_piece *send,
+                         const mr_world_piece *receive, mr_error *err)
+{
+    c->round = round;
+    start_flows(c, send, receive);
+    const int rc =
+        c->letters ? transfer_letters(c, send, receive, err) : transfer_bytes(c, send, receive, err);
+    if (rc) return rc;
     for (uint32_t r = 0; r < c->size; r++) {
         if (r == c->rank) continue;
         atomic_fetch_add_explicit(&c->sent, send[r].bytes, memory_order_relaxed);
@@ -319,6 +381,18 @@ void mri_channel_spin(mri_channel *c, uint64_t spin_ns, bool yields)
 {
     c->spin_ns = spin_ns;
     c->yields = yields;
+}
+
+int mri_channel_post(mri_channel *c, mri_post *post, bool spins, mr_error *err)
+{
+    return mri_letters_open(&c->letters, post, c->rank, c->size, MRI_TRANSFER_HEAD_BYTES, spins, err);
+}
+
+void mri_channel_close_letters(mri_channel *c)
+{
+    if (!c) return;
+    mri_letters_close(c->letters, !mri_pulse_has_ended(c->pulse));
+    c->letters = NULL;
 }
 
 void mri_channel_begin_anew(mri_channel *c)

@@ -10,6 +10,7 @@
 
 #include "millrace/ranks.h"
 #include "ranks/carrier.h"
+#include "ranks/post/letters.h"
 #include "ranks/pulse.h"
 
 typedef enum mri_call {
@@ -52,6 +53,12 @@ void mri_channel_begin_anew(mri_channel *c);
 /* A wait for carriers in memory looks at them for this long before it sleeps; 0: it sleeps at once. yields:
  * other threads have the core between two looks. */
 void mri_channel_spin(mri_channel *c, uint64_t spin_ns, bool yields);
+
+/* From the next call on bytes go by messages of this post, which is the channel's from here on, also when
+ * this fails: MR_ENOMEM. All ranks at the same call. spins: as each rank of the host has a core. */
+int mri_channel_post(mri_channel *c, mri_post *post, bool spins, mr_error *err);
+/* What was sent arrives, if the world has not failed. Before mri_channel_close(), while the pulse beats. */
+void mri_channel_close_letters(mri_channel *c);
 
 /* A call is begin, any number of transfers while they succeed, end with what came of it. */
 int mri_channel_begin(mri_channel *c, mri_call call, mr_error *err);

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "ranks/meet.h"
+#include "ranks/post/post.h"
 
 enum {
     CALLS = 0, /* the channel of these calls: the first that ranks with TLS greet on, so that a rank without
@@ -159,7 +160,7 @@ static int found_by_all(const joining *j, int rc)
 
 static int check_wanted(const joining *j, mr_error *err)
 {
-    static const char *const names[] = {"auto", "tcp", "shm", "nccl"};
+    static const char *const names[] = {"auto", "tcp", "shm", "nccl", "mpi", "ucx"};
     const uint32_t mine = j->cards[j->rank].wanted;
     for (uint32_t r = 1; r < j->size; r++) {
         const uint32_t first = j->cards[0].wanted, other = j->cards[r].wanted;
@@ -423,6 +424,16 @@ static void let_spin(const joining *j)
         mri_channel_spin(j->channels[c], has_core ? SPIN_NS : YIELD_NS, !has_core);
 }
 
+/* Sums go by messages of a library. The carriers stay, unused. */
+static int go_by_post(const joining *j, mri_wires *out, mr_wire_choice wanted, mr_error *err)
+{
+    mri_post *post;
+    int rc = mri_wires_open_post(&post, j->world, CALLS, wanted, err);
+    if (rc == MR_OK) rc = mri_channel_post(j->channels[0], post, ranks_here(j) <= mr_cores(), err);
+    out->name = wanted == MR_WIRE_MPI ? "mpi" : "ucx";
+    return rc;
+}
+
 /* ---- what became of it ---- */
 
 static void apart_text(const apart *a, char *out, size_t bytes)
@@ -521,6 +532,8 @@ int mri_wires_choose(mri_wires *out, mr_world *world, mri_channel *const *channe
         if (rc == MR_OK) rc = judge(&j, all, wanted, out, err);
     }
     if (rc == MR_OK && wanted == MR_WIRE_NCCL) out->name = "nccl";
+    if (rc == MR_OK && (wanted == MR_WIRE_MPI || wanted == MR_WIRE_UCX))
+        rc = go_by_post(&j, out, wanted, err);
     if (rc == MR_OK)
         for (uint32_t c = 0; c < MR_WORLD_CHANNELS; c++) mri_channel_begin_anew(channels[c]);
     end(&j, all);

@@ -10,7 +10,7 @@
 #include "ranks/transfer.h"
 
 typedef struct mri_wires {
-    const char *name;               /* "tcp", "shm", "shm and tcp" */
+    const char *name;               /* "tcp", "shm", "shm and tcp", "nccl", "mpi", "ucx" */
     char note[MRI_WIRE_TEXT_BYTES]; /* why ranks of one host have TCP, or "" */
 } mri_wires;
 
@@ -19,5 +19,10 @@ typedef struct mri_wires {
  * ranks that fit rank 0 return MR_EPEER, so that a muster goes on without the others. */
 int mri_wires_choose(mri_wires *out, mr_world *world, mri_channel *const *channels, mr_wire_choice wanted,
                      mr_error *err);
+
+/* Opens the post of MR_WIRE_MPI or _UCX in all ranks, over calls of this channel (wires_post.c). All ranks
+ * fail with one text, which names a rank that cannot use it; ranks that can return MR_EPEER. */
+int mri_wires_open_post(mri_post **out, mr_world *world, uint32_t channel, mr_wire_choice wire,
+                        mr_error *err);
 
 #endif

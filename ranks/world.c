@@ -49,9 +49,9 @@ static int check_settings(const mr_world_config *c, mr_error *err)
     if (c->card_bytes > MRI_WIRE_CARD_BYTES || (c->card_bytes && !c->card))
         return mr_error_set(err, c->card ? MR_ELIMIT : MR_EINVAL, "a card of %zu bytes: at most %d",
                             c->card_bytes, MRI_WIRE_CARD_BYTES);
-    if (c->wire > MR_WIRE_NCCL)
-        return mr_error_set(err, MR_EINVAL, "wire is %u: expected MR_WIRE_AUTO, _TCP, _SHM or _NCCL",
-                            c->wire);
+    if (c->wire > MR_WIRE_UCX)
+        return mr_error_set(err, MR_EINVAL,
+                            "wire is %u: expected MR_WIRE_AUTO, _TCP, _SHM, _NCCL, _MPI or _UCX", c->wire);
     if (!(c->meet_s > 0 && c->meet_s <= 1e6))
         return mr_error_set(err, MR_EINVAL, "meet_s is %g: expected seconds above 0, at most 1e6", c->meet_s);
     if (!(c->silence_s == 0 || (c->silence_s >= 0.5 && c->silence_s <= 1e6)))
@@ -156,6 +156,7 @@ int mr_world_open(mr_world **out, const mr_world_config *cfg, mr_error *err)
 void mr_world_close(mr_world *w)
 {
     if (!MRI_IS_OWN(w)) return;
+    for (uint32_t c = 0; c < MR_WORLD_CHANNELS; c++) mri_channel_close_letters(w->channels[c]);
     mri_pulse_close(w->pulse); /* the farewell first: what ends without it is lost */
     for (uint32_t c = 0; c < MR_WORLD_CHANNELS; c++) mri_channel_close(w->channels[c]);
     mri_door_fini(&w->door);

@@ -214,7 +214,8 @@ class TrainSettings(TypedDict, total=False):
     meet_wait       time to wait for each other at the start (default 60)
     silence         count a process as lost after this much silence; 0: never; the same in all processes (default 10)
     wire            how gradients travel between the processes; auto: shared memory within a machine, tcp between machines; shm:
-                    refuse to start if two processes cannot share memory; nccl: from GPU to GPU by NCCL (default auto)
+                    refuse to start if two processes cannot share memory; nccl: from GPU to GPU by NCCL; mpi: messages of Open MPI or
+                    MPICH; ucx: messages of UCX (default auto)
     elastic         continue when a process is lost while MIN remain, and admit new ones up to MAX; the batch is cut into parts, MAX
                     by default
     leave_out       reject new processes of a machine that lost this many within ten minutes, unless fewer than MIN remain; 0: never
@@ -341,7 +342,7 @@ class TrainSettings(TypedDict, total=False):
     meet: Optional[Words]
     meet_wait: Optional[Union[float, str]]
     silence: Optional[Union[float, str]]
-    wire: Optional[Literal["auto", "tcp", "shm", "nccl"]]
+    wire: Optional[Literal["auto", "tcp", "shm", "nccl", "mpi", "ucx"]]
     elastic: Optional[Words]
     leave_out: Optional[int]
     servers: Optional[int]
@@ -437,7 +438,8 @@ class EvalSettings(TypedDict, total=False):
     meet_wait       time to wait for each other at the start (default 60)
     silence         count a process as lost after this much silence; 0: never; the same in all processes (default 10)
     wire            how gradients travel between the processes; auto: shared memory within a machine, tcp between machines; shm:
-                    refuse to start if two processes cannot share memory; nccl: from GPU to GPU by NCCL (default auto)
+                    refuse to start if two processes cannot share memory; nccl: from GPU to GPU by NCCL; mpi: messages of Open MPI or
+                    MPICH; ucx: messages of UCX (default auto)
     precision       precision of activations and their gradients; weights are always f32; tf32: f32 with rounded products; all but
                     f32 on cuda devices only (default f32)
     deterministic   use only GPU algorithms that give the same bits in every run (cpu devices have no others)
@@ -521,7 +523,7 @@ class EvalSettings(TypedDict, total=False):
     meet: Optional[Words]
     meet_wait: Optional[Union[float, str]]
     silence: Optional[Union[float, str]]
-    wire: Optional[Literal["auto", "tcp", "shm", "nccl"]]
+    wire: Optional[Literal["auto", "tcp", "shm", "nccl", "mpi", "ucx"]]
     precision: Optional[Literal["f32", "tf32", "bf16", "f16"]]
     deterministic: bool
     graph: Optional[Union[Literal["on", "off"], bool]]

@@ -109,14 +109,15 @@ int mrt_keep(mrt_rank *r, int rc, const mr_error *err)
     return rc;
 }
 
-/* The wire of all worlds of a test program: MRT_WIRE is auto (default), tcp, shm or two-hosts: ranks with
- * even and odd numbers as if on two machines. */
+/* The wire of all worlds of a test program: MRT_WIRE is auto (default), tcp, shm, ucx or two-hosts: ranks
+ * with even and odd numbers as if on two machines. */
 static mr_wire_choice wire_of(uint32_t rank)
 {
     const char *wire = getenv("MRT_WIRE");
     if (!wire || strcmp(wire, "auto") == 0) return MR_WIRE_AUTO;
     if (strcmp(wire, "tcp") == 0) return MR_WIRE_TCP;
     if (strcmp(wire, "shm") == 0) return MR_WIRE_SHM;
+    if (strcmp(wire, "ucx") == 0) return MR_WIRE_UCX;
     setenv("MILLRACE_HOST_ID", rank % 2 ? "odd" : "even", 1);
     return MR_WIRE_AUTO;
 }
@@ -126,7 +127,7 @@ const char *mrt_wires(uint32_t size)
     const char *wire = getenv("MRT_WIRE");
     if (size == 1) return "";
     if (!wire || strcmp(wire, "auto") == 0 || strcmp(wire, "shm") == 0) return "shm";
-    if (strcmp(wire, "tcp") == 0) return "tcp";
+    if (strcmp(wire, "tcp") == 0 || strcmp(wire, "ucx") == 0) return wire;
     return size == 2 ? "tcp" : "shm and tcp";
 }
 

@@ -468,6 +468,17 @@ static int run(const void *args)
         say("--elastic and --sync ps: what a lost server has is lost; use --checkpoint and --resume");
         return EXIT_MISUSED;
     }
+    if (a->elastic.range && a->rank.wire == MR_WIRE_MPI) {
+        say("--elastic and --wire mpi: MPI ends all processes of a run when one is lost; expected "
+            "auto, tcp, shm or ucx");
+        return EXIT_MISUSED;
+    }
+    if (crew_is_needed(a->shared.model.sync) &&
+        (a->rank.wire == MR_WIRE_MPI || a->rank.wire == MR_WIRE_UCX)) {
+        say("--sync ps and --wire mpi or ucx: servers and workers are connected by tcp; expected auto, "
+            "tcp or shm");
+        return EXIT_MISUSED;
+    }
     if (a->show.show) return show(a);
     int status = elastic_open(&e, &a->elastic, &a->rank);
     if (status == EXIT_DONE)

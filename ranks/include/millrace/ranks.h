@@ -74,6 +74,10 @@ typedef enum mr_wire_choice {
     MR_WIRE_SHM,      /* shared memory everywhere, else mr_world_open() fails */
     MR_WIRE_NCCL, /* sums of gradients from GPU to GPU by NCCL (mr_group_config.nccl); the calls of the world
                      itself as with MR_WIRE_AUTO */
+    MR_WIRE_MPI,  /* channel 0 by messages of Open MPI or MPICH, whichever started the ranks, else
+                     mr_world_open()  fails; channel 1 as with MR_WIRE_AUTO */
+    MR_WIRE_UCX,  /* channel 0 by messages of UCX, else mr_world_open() fails; channel 1 as with MR_WIRE_AUTO
+                   */
 } mr_wire_choice;
 
 typedef struct mr_world_config {
@@ -138,7 +142,8 @@ static inline void mr_world_defaults(mr_world_config *cfg);
  *
  * MR_EINVAL     settings are invalid, or differ from the other ranks' settings
  * MR_EUNSUPPORTED  MR_WIRE_SHM is set and two ranks cannot share memory; the text names both and the reason.
- *               Ranks that share memory with rank 0 return MR_EPEER with this text
+ *               Ranks that share memory with rank 0 return MR_EPEER with this text. Or MR_WIRE_MPI or _UCX is
+ * set and a rank cannot use it; the text names the rank, and the others return MR_EPEER
  * MR_EPEER      a rank did not arrive, or left in the meantime
  * MR_ELIMIT, MR_ENOMEM, MR_EIO */
 MR_API int mr_world_open(mr_world **out, const mr_world_config *cfg, mr_error *err);
@@ -162,8 +167,8 @@ typedef enum mr_guard {
 MR_API mr_guard mr_world_guard(const mr_world *w);
 /* Return true when the data of calls is encrypted (mr_world_config.tls). False for a world of one. */
 MR_API bool mr_world_encrypts(const mr_world *w);
-/* Return the wires in use between any ranks: "tcp", "shm" or "shm and tcp"; "nccl" with MR_WIRE_NCCL; "" for
- * a world of one. The same on all ranks. */
+/* Return the wires in use between any ranks: "tcp", "shm" or "shm and tcp"; "nccl", "mpi" or "ucx" with these
+ * choices; "" for a world of one. The same on all ranks. */
 MR_API const char *mr_world_wires(const mr_world *w);
 /* Return mr_world_config.wire. */
 MR_API mr_wire_choice mr_world_wire(const mr_world *w);

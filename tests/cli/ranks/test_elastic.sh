@@ -1,5 +1,6 @@
 # A run that goes on when a process of it is lost, and takes in others: the weights of the undisturbed run.
 . "$(dirname "$0")/../lib.sh"
+. "$here/ranks/together.sh"
 
 run 0 synth d --count 24 --quiet
 set -- --model cifar-cnn --batch 40 --seed 1 --epochs 8 --parts 4 --json --quiet
@@ -49,10 +50,12 @@ same_weights() {
 }
 
 # whoever is lost, the first or the last: the others go on
+ucx=$(ucx_if_there)
 for lost in 0 2; do
     new_run
+    [ $lost -eq 2 ] && wire=${ucx:-auto} || wire=auto
     for n in 0 1 2; do
-        RANK=$n WORLD_SIZE=3 begin $n train d "$@" --elastic 1:4
+        RANK=$n WORLD_SIZE=3 begin $n train d "$@" --elastic 1:4 --wire "$wire"
     done
     until_said '"epoch": 1,'
     lose $lost

@@ -35,17 +35,33 @@ the_same() {
     ran="$ran, $name"
 }
 
+# by_mpi MPIRUN N NAME ARGUMENT...: the same over --wire mpi. A sanitizer does not know MPI's memory.
+by_mpi() {
+    mpirun=$1 size=$2 name=$3
+    shift 3
+    if grep -q -e __asan_init -e __tsan_init "$millrace"; then return; fi
+    # shellcheck disable=SC2086
+    the_same "$size" "$name" $mpirun -n "$size" "$millrace" train d "$@" --devices cpu:1 --wire mpi
+    grep -q '"wire": "mpi"' out || fail "$last: $(cat out)"
+}
+
 if command -v mpirun.openmpi >/dev/null; then
     openmpi="mpirun.openmpi --allow-run-as-root --oversubscribe --mca oob_tcp_if_include lo --mca btl_tcp_if_include lo"
     MPIRUN=$openmpi the_same 3 "Open MPI" sh "$examples/train_mpirun.sh" 3 d "$@"
     # shellcheck disable=SC2086
     launched some $openmpi -n 2 "$millrace" train d "$@" --parts 1
     err_has "2 devices for the 1 parts"
+    by_mpi "$openmpi" 2 "Open MPI's messages" "$@"
+    by_mpi "$openmpi" 4 "Open MPI's messages" "$@"
+    # shellcheck disable=SC2086
+    MILLRACE_MPI=libmpich.so.12 launched some $openmpi -n 2 "$millrace" train d "$@" --wire mpi
+    grep -q -e "both are process 0 of 1 of" -e "no MPI library can be opened" err || fail "$last: $(cat err)"
 else
     echo "no mpirun.openmpi"
 fi
 if command -v mpirun.mpich >/dev/null; then
     MPIRUN="mpirun.mpich -iface lo" the_same 3 MPICH sh "$examples/train_mpirun.sh" 3 d "$@"
+    by_mpi "mpirun.mpich -iface lo" 3 "MPICH's messages" "$@"
 else
     echo "no mpirun.mpich"
 fi

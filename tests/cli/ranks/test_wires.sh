@@ -19,11 +19,12 @@ END
 }
 plain=$millrace
 two_hosts "$plain"
+ucx=$(ucx_if_there)
 for n in 2 3 4; do
-    for wire in tcp shm auto; do
+    for wire in tcp shm auto $ucx; do
         together 0 $n train d "$@" --devices cpu:1 --wire "$wire"
         equal "$(text weights)" "$weights"
-        [ $wire = tcp ] && want=tcp || want=shm
+        case $wire in tcp | ucx) want=$wire ;; *) want=shm ;; esac
         equal "$(sed -n 's/.*"wire": "\([^"]*\)".*/\1/p' out)" "$want"
     done
     millrace=$PWD/wrapped
@@ -53,7 +54,15 @@ of_rank() { [ "$1" -eq 1 ] && echo --wire tcp; }
 together 1 2 train d "$@"
 err_has "has wire tcp, rank 0 (host "; err_has "has wire auto: give all ranks the same"
 of_rank() { :; }
-run 2 train d --wire pigeon; err_has "expected one of auto, tcp, shm, nccl; found 'pigeon'"
+# each process alone in its MPI, or no MPI, or no UCX
+MILLRACE_MPI=$temp/none.so
+export MILLRACE_MPI
+together 1 2 train d "$@" --wire mpi
+err_has "millrace, rank 0: rank 0 (host "; err_has "cannot use wire mpi: no MPI library can be opened: install Open MPI or MPICH"
+unset MILLRACE_MPI
+run 2 train d "$@" --wire mpi --elastic 1:2; err_has "MPI ends all processes of a run when one is lost"
+run 2 train d "$@" --wire ucx --sync ps; err_has "servers and workers are connected by tcp"
+run 2 train d --wire pigeon; err_has "expected one of auto, tcp, shm, nccl, mpi, ucx; found 'pigeon'"
 
 # the trace has the spans of the exchange over shared memory, too
 together 0 3 train d "$@" --wire shm --trace all.json
@@ -69,7 +78,7 @@ steps_are_made() {
     done
     fail "$last: no checkpoint in a minute"
 }
-for wire in shm auto; do
+for wire in shm auto $ucx; do
     rm -rf run2
     start 3 train d --model cifar-cnn --augment "resize(16x16)" --batch 40 --epochs 10000 --seed 1 --quiet --wire "$wire" --checkpoint run2 --checkpoint-steps 3
     steps_are_made
@@ -100,6 +109,6 @@ run 0 bench exchange --sizes 64K --rounds 1 --json
 equal "$(number ranks)" 1
 run 2 bench exchange --sizes 64K,x; err_has "sizes"
 run 2 bench exchange --sizes 1; err_has "sizes"
-run 2 bench exchange --wires tcp,pigeon; err_has "expected one of auto, tcp, shm, nccl; found 'pigeon'"
+run 2 bench exchange --wires tcp,pigeon; err_has "expected one of auto, tcp, shm, nccl, mpi, ucx; found 'pigeon'"
 run 2 bench exchange --sizes 1K,1K,1K,1K,1K,1K,1K,1K,1K,1K,1K,1K,1K,1K,1K,1K,1K; err_has "more than 16"
 finish
