@@ -175,12 +175,21 @@ MRI_TARGET_AVX512 INLINE void two_blocks_low(const int16_t *a, const int16_t *b,
     columns_out(even, odd, to_a, to_b, stride);
 }
 
+/* Two neighbours of which one at least is in `which`. */
+static inline uint64_t pairs(uint64_t which)
+{
+    const uint64_t first = (which | which >> 1) & UINT64_C(0x5555555555555555);
+    return first | first << 1;
+}
+
+/* Of two neighbours both are done as the one with more coefficients: the same samples, and rows that are
+ * stored together. Single blocks between others would often be mispredicted. */
 MRI_TARGET_AVX512 mri_idct_sorts mri_idct_avx512_sort(const uint8_t *last, uint32_t count)
 {
     const __mmask64 here = _bzhi_u64(UINT64_MAX, count);
     const __m512i ends = _mm512_maskz_loadu_epi8(here, last);
-    const __mmask64 more = _mm512_test_epi8_mask(ends, ends),
-                    full = _mm512_cmpge_epu8_mask(ends, _mm512_set1_epi8(MRI_IDCT_LOW_COUNT));
+    const uint64_t more = pairs(_mm512_test_epi8_mask(ends, ends)) & here,
+                   full = pairs(_mm512_cmpge_epu8_mask(ends, _mm512_set1_epi8(MRI_IDCT_LOW_COUNT))) & here;
     return (mri_idct_sorts){here & ~more, more & ~full, full};
 }
 
