@@ -50,8 +50,8 @@ fi
 python=${PYTHON-python3}
 millrace=$build/tools/millrace
 photos=$data/photos cifar=$data/cifar
-job=$cifar # of whole_job; --quick and --start take a few of its pictures
-[ $speed = full ] || job=$out/few
+job=$cifar digits=$data # of whole_job and curves; --quick and --start take a few of their pictures
+[ $speed = full ] || job=$out/few digits=$out/digits
 
 # steps: NAME|SECTION|DATA|TARGET|COMMAND|OPTIONS OF --quick, one a line, in the order of docs/measurements.md. SECTION is the page's heading;
 # DATA lists folders of $data, TARGET a target to build first (-: none).
@@ -69,7 +69,7 @@ measuring|Cost of measuring|.|-|$python bench/measuring.py $millrace $build-plai
 formats|Foreign formats|photos cifar|-|$python bench/formats.py $millrace --data $photos --cifar $cifar/train --rounds 5 --json $out/formats.json|--rounds 1 --seconds 0.2
 runs|Many runs in one process|.|bench_runs|$build/tests/train/bench_runs 1000|60
 convert|Conversion|cifar|-|$millrace convert $cifar/train $out/again.mrec --force|
-curves|Accuracy|mnist notes|-|$python bench/curves.py $millrace $data --nets n5 --seeds 0,1 --python $python --out $out/curves.jsonl|--epochs 1 --seeds 1
+curves|Accuracy|mnist notes|-|$python bench/curves.py $millrace $digits --nets n5 --seeds 0,1 --python $python --out $out/curves.jsonl|--epochs 1 --seeds 1
 peers|Other loaders|photos cifar|-|$python bench/peers.py $millrace --data $photos --cifar $cifar/train --rounds 5 --json $out/peers.json|--rounds 1 --seconds 0.3 --only ours
 python_door|The Python door|photos|-|env PYTHONPATH=python MILLRACE_PYTHON_LIBRARIES=$build $python bench/python_door.py --data $photos --rounds 5 --seconds 2|--rounds 1 --seconds 0.3 --only rates
 imagenet|The Python door|photos|-|env PYTHONPATH=python MILLRACE_PYTHON_LIBRARIES=$build $python bench/torch_imagenet.py $photos --workers 2|--epochs 1 --limit 1
@@ -104,7 +104,12 @@ ready() {
         [ -d "$data/$folder" ] || { echo "$data/$folder: no such folder"; return; }
     done
     case $1 in
-    measuring) [ -x "$build-plain/tools/millrace" ] || echo "$build-plain: no build with -DMILLRACE_MEASURING=OFF" ;;
+    measuring)
+        [ -x "$build-plain/tools/millrace" ] || {
+            cmake --preset release -B "$build-plain" -DMILLRACE_MEASURING=OFF -DMILLRACE_TESTS=OFF &&
+                cmake --build "$build-plain" --target millrace
+        } >"$out/$1.txt" 2>&1 || echo "$build-plain: no build with -DMILLRACE_MEASURING=OFF can be made; see $out/$1.txt"
+        ;;
     imagenet*) "$python" -c 'import torch, torchvision' 2>/dev/null || echo "$python has no torch and torchvision" ;;
     python_door) "$python" -c 'import numpy' 2>/dev/null || echo "$python has no numpy" ;;
     esac
@@ -124,6 +129,19 @@ if [ -d "$cifar" ] && [ "$job" != "$cifar" ] && ! [ -d "$job" ]; then
         find "$class" -name '*.jpg' | sort | head -20 | tr '\n' '\0' | xargs -0 cp -t "$to"
     done
     mv "$job.part" "$job"
+fi
+if [ -d "$data/mnist" ] && [ "$digits" != "$data" ] && ! [ -d "$digits" ]; then
+    rm -rf "$digits.part"
+    mkdir -p "$digits.part/mnist"
+    python3 - "$data/mnist" "$digits.part/mnist" <<'END' # the first 512 of each file
+import gzip, os, struct, sys
+for name in sorted(os.listdir(sys.argv[1])):
+    with gzip.open(os.path.join(sys.argv[1], name)) as whole, gzip.open(os.path.join(sys.argv[2], name), "w") as few:
+        magic, count = struct.unpack(">II", whole.read(8))
+        few.write(struct.pack(">II", magic, min(count, 512)))
+        few.write(whole.read(8 + 512 * 784 if magic == 0x803 else 512))
+END
+    mv "$digits.part" "$digits"
 fi
 steps >"$out/steps"
 failed=0
