@@ -272,8 +272,8 @@ def without_gpu():
 
 
 def made_costs(a):
-    """Microseconds of the consumer's processor time for next() with a ready batch that worker processes made: medians, and the most, which
-    is a call that takes the orders of 16 batches. The consumer sleeps before each one."""
+    """Microseconds of the consumer's processor time for next() with a ready batch that worker processes made: medians, and the most. The
+    consumer sleeps before each one."""
     import torch
     import millrace.torch
     out, device = {}, "cuda"

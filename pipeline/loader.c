@@ -322,24 +322,30 @@ int mr_loader_next_sized(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_er
     return rc;
 }
 
+/* Is there a batch of this epoch and step? */
+static int check_place(const mr_loader *l, const char *call, uint64_t epoch, uint64_t step, mr_error *err)
+{
+    const uint64_t per_epoch = l->plan.info.steps_per_epoch, epochs = l->plan.batches.end_batch / per_epoch;
+    if (epoch < epochs && step < per_epoch) return MR_OK;
+    return mr_error_set(err, MR_EINVAL,
+                        "%s: epoch %llu, step %llu: expected an epoch below %llu and a step below %llu", call,
+                        (unsigned long long)epoch, (unsigned long long)step, (unsigned long long)epochs,
+                        (unsigned long long)per_epoch);
+}
+
 static int seek(mr_loader *l, uint64_t epoch, uint64_t step, mr_error *err)
 {
     const mri_loader_plan *plan = &l->plan;
-    const uint64_t per_epoch = plan->info.steps_per_epoch, epochs = plan->batches.end_batch / per_epoch;
     if (plan->threads || l->stages.staging)
         return mr_error_set(
             err, MR_EUNSUPPORTED,
             "mr_loader_seek: this loader has %s; expected prefetch 0 and no devices: open another loader "
             "with start_epoch and start_step",
             plan->threads ? "threads" : "devices");
-    if (epoch >= epochs || step >= per_epoch)
-        return mr_error_set(
-            err, MR_EINVAL,
-            "mr_loader_seek: epoch %llu, step %llu: expected an epoch below %llu and a step below %llu",
-            (unsigned long long)epoch, (unsigned long long)step, (unsigned long long)epochs,
-            (unsigned long long)per_epoch);
+    const int rc = check_place(l, "mr_loader_seek", epoch, step, err);
+    if (rc != MR_OK) return rc;
     if (mri_halt_is_over(&l->halt)) return mri_halt_reason(&l->halt, err);
-    if (mri_ring_seek(l->ring, epoch * per_epoch + step) == MR_OK) return MR_OK;
+    if (mri_ring_seek(l->ring, epoch * plan->info.steps_per_epoch + step) == MR_OK) return MR_OK;
     return mr_error_set(err, MR_EBUSY,
                         "mr_loader_seek: a batch is in use or unfinished: take it and release it first");
 }
@@ -352,6 +358,30 @@ int mr_loader_seek(mr_loader *l, uint64_t epoch, uint64_t step, mr_error *err)
     rc = seek(l, epoch, step, err);
     l->consumer.inside = 0;
     return rc;
+}
+
+int mr_loader_samples(mr_loader *l, uint64_t epoch, uint64_t step, uint64_t *out, uint32_t room,
+                      uint32_t *first, uint32_t *count, mr_error *err)
+{
+    MRI_OWN(err, l);
+    MRI_GIVEN(err, out);
+    MRI_GIVEN(err, first);
+    MRI_GIVEN(err, count);
+    const mri_batches *b = &l->plan.batches;
+    int rc = check_place(l, "mr_loader_samples", epoch, step, err);
+    if (rc != MR_OK) return rc;
+    const uint64_t batch = epoch * b->steps_per_epoch + step;
+    uint32_t from, number;
+    mri_batches_own(b, batch, &from, &number);
+    if (number > room)
+        return mr_error_set(err, MR_EINVAL, "mr_loader_samples: room %u: expected at least %u", room, number);
+    rc = mri_batches_samples(b, batch, from, number, out, err);
+    if (rc != MR_OK) return rc;
+    for (uint32_t k = 0; k < number; k++)
+        if (mri_batches_is_padding(b, step, from + k)) out[k] = MR_NOWHERE;
+    *first = from;
+    *count = number;
+    return MR_OK;
 }
 
 int mr_loader_release(mr_loader *l, mr_batch *batch, mr_stream *const *streams)

@@ -47,6 +47,7 @@ _declare(lib, "mr_loader_open", _INT, C.POINTER(_P), _P, C.POINTER(mr_loader_con
 _declare(lib, "mr_loader_close", None, _P)
 _declare(lib, "mr_loader_stop", None, _P)
 _declare(lib, "mr_loader_seek", _INT, _P, _U64, _U64, _E)
+_declare(quick_lib, "mr_loader_samples", _INT, _P, _U64, _U64, _P, _U32, _P, _P, _E)
 _declare(quick_lib, "mr_loader_info_of", C.POINTER(mr_loader_info), _P)
 _declare(quick_lib, "mr_loader_kept", _U32, _P)
 _declare(quick_lib, "mr_loader_stats_read_sized", None, _P, C.POINTER(mr_loader_stats))

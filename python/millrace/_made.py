@@ -17,7 +17,8 @@ from ._structs import mr_field, mr_own_config
 from ._workers import Here, Lost, Processes, Threads
 
 _PIXELS = 3
-_AT_ONCE = 16  # orders of batches that are taken from the library: after a pause the first costs as much as the others together
+_AT_ONCE = 8  # orders of batches: after a pause the first costs 20 times as much as each of the others
+_FIRST, _FIRST_SAMPLES = 1 << 10, 1 << 16  # batches, and their samples, whose order is taken at the beginning, at most
 _SIMPLE = (int, float, str, bytes, bool, type(None))
 
 
@@ -120,29 +121,26 @@ class MadePass(Pass):
     def __init__(self, loader: Any, epoch: int, step: int, before: int) -> None:
         super().__init__(loader, epoch, step, before)
         self._ahead: Deque[Tuple[int, int, bool]] = deque()     # number of the task, step, is it the last one?
-        self._orders: Deque[Tuple[Task, int, bool]] = deque()   # not yet submitted
-        self._ordered_all = False
+        self._orders: Deque[Tuple[int, int, bytes]] = deque()   # of Stream.numbers(), not yet submitted
+        self._ordered = step  # the first step whose order is not there
         if all(not p._ahead for p in loader._under_way() if p is not self):
             loader._makers.renew(loader._order)
 
-    def _take_orders(self) -> None:
-        for _ in range(_AT_ONCE):
-            if self._ordered_all:
-                return
-            b = self._stream.next()
-            task = Task(b.epoch, b.step * self._loader.batch + b.first, C.string_at(b.ids.data_ptr, 8 * b.count))
-            self._orders.append((task, b.step, b.last))
-            self._ordered_all = b.last
+    def _take_orders(self, most: int) -> None:
+        if self._ordered < self._loader._steps:
+            self._orders.extend(self._stream.numbers(most))
+            self._ordered = self._orders[-1][0] + 1
 
     def _fill(self) -> None:
-        makers = self._loader._makers
+        makers, loader = self._loader._makers, self._loader
         while len(self._ahead) < makers.ahead:
             if not self._orders:
-                self._take_orders()
+                self._take_orders(_AT_ONCE)
             if not self._orders:
                 return
-            task, step, last = self._orders.popleft()
-            self._ahead.append((makers.pool.submit(task), step, last))
+            step, first, numbers = self._orders.popleft()
+            number = makers.pool.submit(Task(self.epoch, step * loader.batch + first, numbers))
+            self._ahead.append((number, step, step + 1 == loader._steps))
 
     def __next__(self) -> Any:
         loader = self._loader
@@ -153,6 +151,8 @@ class MadePass(Pass):
             try:
                 while True:
                     self._fill()
+                    if not self.taken and loader._makers.ahead > 1:  # while the first batch is made
+                        self._take_orders(max(_AT_ONCE, min(_FIRST, _FIRST_SAMPLES // loader.batch)))
                     number, step, last = self._ahead[0]
                     try:
                         made, bad = loader._makers.pool.take(number, loader._check)
@@ -174,7 +174,7 @@ class MadePass(Pass):
 
     def _forget(self) -> None:
         """Batches under way are dropped; the position is after the last delivered batch."""
-        ahead, self._ahead, self._ordered_all = self._ahead, deque(), False
+        ahead, self._ahead, self._ordered = self._ahead, deque(), self.step
         self._orders.clear()
         if ahead:
             self._loader._makers.pool.drop([number for number, _, _ in ahead])

@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import weakref
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from . import _library as _l
 from ._arrays import Batch, _Lease
@@ -96,6 +96,7 @@ class Stream:
         self._taken: Optional[_Lease] = None  # by a call that did not come to its end
         self._error = _l.new_error()
         self._finish: Optional[Finish] = None
+        self._room: Tuple[Any, Any, Any] = (), None, None  # for numbers()
 
     @property
     def held(self) -> int:
@@ -199,6 +200,29 @@ class Stream:
             if loader._reports.value:
                 loader._drain(self._error)
             return batch
+
+    def numbers(self, most: int) -> List[Tuple[int, int, bytes]]:
+        """(step, position of its first sample in the global batch, its samples as uint64) of the next batches of the epoch, `most` of them at
+        most, without making them. The position moves on."""
+        loader, out = self._loader(), []
+        with self.lock:
+            loader._check()
+            running = self.running if self.running and self.running.pointer else self.open()
+            self.feed()
+            pointer, room, error = running.pointer, loader.batch, C.byref(self._error)
+            samples, first, count = self._room
+            if len(samples) < room:
+                samples, first, count = self._room = (C.c_uint64 * room)(), C.c_uint32(), C.c_uint32()
+            there, at_first, at_count = C.addressof(samples), C.addressof(first), C.addressof(count)
+            for _ in range(min(most, loader._steps - self.step)):
+                rc = _l.quick_lib.mr_loader_samples(pointer, self.epoch, self.step, there, room, at_first, at_count, error)
+                if rc != _l.OK:
+                    self._end(rc)
+                out.append((self.step, first.value, C.string_at(there, 8 * count.value)))
+                self.step += 1
+            if self.step == loader._steps:
+                self.epoch, self.step = self.epoch + 1, 0
+            return out
 
     def _end(self, rc: int) -> None:
         """Raise the error of a call that delivered nothing."""

@@ -456,6 +456,22 @@ MR_STABLE_INLINE int mr_loader_next(mr_loader *l, mr_batch *out, uint64_t timeou
  * other < 0        the first error of the loader, as from mr_loader_next() */
 MR_API int mr_loader_seek(mr_loader *l, uint64_t epoch, uint64_t step, mr_error *err);
 
+/* Write the numbers of the samples that a batch has on this loader: mr_batch.ids of the batch of this epoch
+ * and step, if no sample is damaged. They follow from the order; the call reads no sample, and
+ * mr_loader_next() delivers the same batch next as without it. Any thread, also while another is in
+ * mr_loader_next(); it waits only if mr_loader_config.sampler does, which it calls.
+ *
+ * out     room for `room` numbers: mr_loader_config.batch is enough. MR_NOWHERE for padding
+ * first   position of the first of them in the global batch (mr_batch.first)
+ * count   how many there are, 0 included
+ *
+ * MR_OK      *first and *count are written, and count numbers
+ * MR_EINVAL  the epoch is not below mr_loader_config.epochs, the step not below steps_per_epoch, or room
+ *            below the count
+ * other < 0  as the sampler returned, or MR_ENOMEM of a length window */
+MR_API int mr_loader_samples(mr_loader *l, uint64_t epoch, uint64_t step, uint64_t *out, uint32_t room,
+                             uint32_t *first, uint32_t *count, mr_error *err);
+
 /* Release a batch. streams[r] (streams may be NULL without devices) is the stream that uses share r: the
  * loader rewrites the share's device memory only after the work queued on this stream so far. Release batches
  * in the order in which they were taken, from any thread, one at a time. If a device fails here, the batch is

@@ -4,7 +4,7 @@
 #include "pipeline/loader_private.h"
 #include "tests/pipeline/sets.h"
 
-enum { LOADERS_MOST = 8 };
+enum { LOADERS_MOST = 8, BATCH_MOST = 200 };
 
 /* Parts of each loader; they add up to all_parts. */
 typedef struct cut {
@@ -31,8 +31,25 @@ static mr_loader *open_loader(const mr_source *src, const mr_loader_config *cfg)
     return l;
 }
 
+/* The numbers of a batch that the order says, and no more of them than there is room for. */
+static void same_numbers(mr_loader *l, const mr_batch *b)
+{
+    uint64_t numbers[BATCH_MOST];
+    uint32_t first, count;
+    mr_error err = MR_ERROR_INIT;
+    MRT_OK(mr_loader_samples(l, b->epoch, b->step, numbers, BATCH_MOST, &first, &count, &err), &err);
+    MRT_TRUE(first == b->first && count == b->count);
+    MRT_EQ(memcmp(numbers, b->ids, count * sizeof *numbers), 0);
+    if (count == 0) return;
+    MRT_EQ(mr_loader_samples(l, b->epoch, b->step, numbers, count - 1, &first, &count, &err), MR_EINVAL);
+    MRT_HAS(err.text, "expected at least");
+    MRT_EQ(mr_loader_samples(l, b->epoch, b->step + 1000, numbers, BATCH_MOST, &first, &count, &err),
+           MR_EINVAL);
+    MRT_HAS(err.text, "mr_loader_samples: epoch");
+}
+
 /* What one of them has is places [first, first + count) of the whole. */
-static void same_part(const mr_loader *l, const mr_batch *whole, const mr_batch *b)
+static void same_part(mr_loader *l, const mr_batch *whole, const mr_batch *b)
 {
     const mr_loader_info *info = mr_loader_info_of(l);
     const size_t sample = (size_t)info->height * info->width * info->channels;
@@ -44,6 +61,7 @@ static void same_part(const mr_loader *l, const mr_batch *whole, const mr_batch 
     MRT_EQ(memcmp(b->ids, whole->ids + b->first, b->count * sizeof *b->ids), 0);
     for (uint32_t i = 0; i < b->count; i++) counted += b->labels[i] >= 0;
     MRT_EQ(b->counted, counted);
+    same_numbers(l, b);
     for (uint32_t r = 0; r < b->part_count; r++) {
         const mr_part *p = &b->parts[r];
         MRT_EQ(p->first, place);

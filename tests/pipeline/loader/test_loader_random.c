@@ -133,6 +133,24 @@ static void give_back(consumer *c)
     memmove(c->held, c->held + 1, --c->held_count * sizeof *c->held);
 }
 
+/* The numbers of its samples follow from the order alone, while the loader works on later batches. */
+static void check_samples(const consumer *c, const mr_batch *b)
+{
+    const trial *t = c->t;
+    uint64_t *numbers = calloc(t->cfg.batch, sizeof *numbers);
+    uint32_t first = 0, count = 0;
+    mr_error err = MR_ERROR_INIT;
+    check_ok(mr_loader_samples(c->l, b->epoch, b->step, numbers, t->cfg.batch, &first, &count, &err), &err,
+             "the numbers of a batch");
+    CHECK(first == b->first && count == b->count, "numbers of samples %u + %u, the batch has %u + %u", first,
+          count, b->first, b->count);
+    for (uint32_t i = 0; b->ids && i < count; i++)
+        CHECK(numbers[i] == b->ids[i] || is_bad(t->set, numbers[i]),
+              "place %u: number %llu, the batch has %llu", i, (unsigned long long)numbers[i],
+              (unsigned long long)b->ids[i]);
+    free(numbers);
+}
+
 static void take(consumer *c, const mr_batch *b)
 {
     const uint64_t batch = b->epoch * c->ref->info.steps_per_epoch + b->step,
@@ -147,6 +165,7 @@ static void take(consumer *c, const mr_batch *b)
     compare_shape(c->t, c->ref, &c->ref->batch[batch].b, b);
     compare_host(c->t, c->ref, &c->ref->batch[batch].b, b, batch, "when it was taken");
     if (c->t->cfg.devices) read_back(c, b, batch);
+    check_samples(c, b);
     c->taken++;
     c->samples += b->count;
     c->held[c->held_count++] = *b;
