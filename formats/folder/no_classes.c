@@ -66,19 +66,25 @@ static bool may_hold_labels(const char *name)
     return dot && is_one_of(endings, dot) && !strchr(name, '/');
 }
 
-/* NULL: none. Only the first names are known. */
-static const char *find_labels(const mri_left_out *left)
+/* Directly in the folder `where`. NULL: none. Only the first names are known. */
+static const char *find_labels(const mri_left_out *left, const char *where)
 {
+    const size_t root = strlen(left->root);
+    const char *below = strncmp(where, left->root, root) == 0 ? where + root : "";
+    below += strspn(below, "/");
+    const size_t bytes = strlen(below);
     for (size_t k = 0; k < MRI_LEFT_NAMES; k++) {
         const char *name = left->of[MRI_LEFT_NO_PICTURE].name[k];
-        if (name[0] && may_hold_labels(name)) return name;
+        if (!name[0] || strncmp(name, below, bytes) != 0 || (bytes && name[bytes] != '/')) continue;
+        name += bytes + (bytes > 0);
+        if (may_hold_labels(name)) return name;
     }
     return NULL;
 }
 
 int mri_labels_beside(const mri_listing *out, const char *where, const mri_left_out *left, mr_error *err)
 {
-    const char *labels = find_labels(left);
+    const char *labels = out->count == 1 ? find_labels(left, where) : NULL;
     if (!labels) return MR_OK;
     const int rc = mr_error_set(err, MR_EFORMAT,
                                 "no class folders: all pictures lie in %s/, and %s next to it may say what "

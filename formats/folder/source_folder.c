@@ -110,7 +110,8 @@ static int no_memory(mr_error *err, const char *where) { return mri_folder_no_me
 static int list_classes(mr_source *src, folder *f, mri_dir part, const char *where, mri_left_out *left,
                         const mr_source_config *cfg, mr_error *err)
 {
-    const int rc = mri_tree_classes(&f->classes, part, where, f->inner, left, cfg, err);
+    int rc = mri_tree_classes(&f->classes, part, where, f->inner, left, cfg, err);
+    if (!rc && f->labels) rc = mri_labels_beside(&f->classes, where, left, err);
     src->holds_none = rc == MR_EFORMAT;
     if (rc) return rc;
     f->class_names = malloc(f->classes.count * sizeof *f->class_names);

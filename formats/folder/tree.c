@@ -220,8 +220,6 @@ int mri_tree_classes(mri_listing *out, mri_dir part, const char *where, char inn
         return mri_no_classes(part, where, left, err);
     if (out->count == 1 && with_pictures == 1 && left->of[MRI_LEFT_OTHERS].count)
         return mri_one_is_no_class(out, where, left, err);
-    if (out->count == 1 && with_pictures == 1) rc = mri_labels_beside(out, where, left, err);
-    if (rc) return rc;
     rc = cfg->classes == MR_CLASSES_FIRST ? mri_masks_are_no_class(out, where, err)
                                           : mri_parts_are_no_classes(out, where, err);
     if (rc) return rc;

@@ -8,6 +8,7 @@ import errno
 import fcntl
 import os
 import pty
+import re
 import select
 import signal
 import struct
@@ -128,7 +129,8 @@ def resize(fd, terminal, width, height):
 
 
 def run(command, width, height, look=None, environment=None, limit=120):
-    """Returns (exit status, terminal). look(terminal, fd, pid, seconds) is called after each piece."""
+    """Returns (exit status, terminal). look(terminal, fd, pid, seconds) is called after each piece, and after each view that it ends: where
+    this program has waited for a core, several lie in one piece."""
     terminal = Terminal(width, height)
     pid, fd = pty.fork()
     if pid == 0:
@@ -153,8 +155,9 @@ def run(command, width, height, look=None, environment=None, limit=120):
             break
         if not data:
             break
-        terminal.feed(data)
-        if look:
-            look(terminal, fd, pid, time.monotonic() - begun)
+        for piece in re.split(rb"(?<=\x1b\[J)", data):
+            terminal.feed(piece)
+            if look and piece:
+                look(terminal, fd, pid, time.monotonic() - begun)
     os.close(fd)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), terminal
