@@ -33,6 +33,7 @@ static int flush(mr_writer *w, mr_error *err)
 {
     const int rc = mri_pwrite_all(w->fd, w->buf, w->filled, w->buf_at, w->part, err);
     if (rc) return rc;
+    if (w->filled) mri_output_write_back(w->out, w->buf_at, w->filled);
     w->buf_at += w->filled;
     w->filled = 0;
     return MR_OK;
@@ -45,8 +46,10 @@ static int put(void *to, const void *data, size_t bytes, mr_error *err)
     while (bytes > 0) {
         if (w->filled == 0 && bytes >= BUFFER_BYTES) { /* large values go past the buffer */
             const int rc = mri_pwrite_all(w->fd, p, bytes, w->buf_at, w->part, err);
-            if (!rc) w->buf_at += bytes;
-            return rc;
+            if (rc) return rc;
+            mri_output_write_back(w->out, w->buf_at, bytes);
+            w->buf_at += bytes;
+            return MR_OK;
         }
         const size_t room = BUFFER_BYTES - w->filled, part = bytes < room ? bytes : room;
         memcpy(w->buf + w->filled, p, part);

@@ -422,9 +422,15 @@ static int take_name(const mri_output *o, mr_error *err)
     return unknown ? link_name(o, err) : name_error(o, err);
 }
 
+void mri_output_write_back(const mri_output *o, uint64_t from, uint64_t bytes)
+{
+    sync_file_range(o->fd, (off_t)from, (off_t)bytes, SYNC_FILE_RANGE_WRITE);
+}
+
 int mri_output_commit(mri_output *o, mri_output_read_back *read_back, void *context, mr_error *err)
 {
     int rc = o->rules.unsynced ? flush(o, err) : mri_output_sync(o, err);
+    if (!rc && o->rules.unsynced) mri_output_write_back(o, 0, 0);
     if (!rc && read_back) rc = read_back(context, o->fd, o->part, err);
     if (rc) return rc;
     if (o->is_log) return mri_sync_folder_of(o->path, err);

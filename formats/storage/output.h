@@ -71,6 +71,9 @@ typedef int mri_output_read_back(void *context, int fd, const char *part, mr_err
 /* Sync the file, read it back (optional), give it its name, sync the folder. When it fails the part file is
  * still there, but for a folder that could not be synced. */
 int mri_output_commit(mri_output *o, mri_output_read_back *read_back, void *context, mr_error *err);
+/* Lets the disk begin with these bytes, 0: up to the end, so that a later sync has less to wait for. Promises
+ * nothing; where it cannot be done nothing happens. */
+void mri_output_write_back(const mri_output *o, uint64_t from, uint64_t bytes);
 /* Sync it, and leave it a part file that a later open() with `resume` finds. For sets of files, which get
  * their names together. */
 int mri_output_sync(mri_output *o, mr_error *err);
