@@ -139,6 +139,7 @@ SETTINGS(convert_config, mr_convert_defaults)
 SETTINGS(repair_config, mr_repair_defaults)
 SETTINGS(manifest_config, mr_manifest_defaults)
 SETTINGS(card_config, mr_card_defaults)
+SETTINGS(stats_config, mr_stats_defaults)
 SETTINGS(verify_config, mr_verify_defaults)
 SETTINGS(append_config, mr_append_defaults)
 SETTINGS(set_update_config, mr_set_update_defaults)
@@ -225,6 +226,13 @@ static mr_writer *rig_writer(void)
     static mr_writer *w;
     if (!w) need(mr_writer_open(&w, rig_file("w.mrec"), rig_writer_config(), NULL, &err), "writer");
     return w;
+}
+
+static mr_stats *rig_stats(void)
+{
+    mr_stats *s; /* a call may free it */
+    need(mr_stats_make(&s, rig_source(), NULL, &err), "counts");
+    return s;
 }
 
 static const char *rig_records(void)

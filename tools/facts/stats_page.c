@@ -20,20 +20,20 @@ static void put_line(FILE *f, const char *what, const char *text)
     fputc('\n', f);
 }
 
-static void put_counts(FILE *f, const char *what, const uint64_t *counts, const char *const *names, int n)
+static void put_counts(FILE *f, const char *what, const uint64_t *counts, const char *(*name)(uint32_t))
 {
     char number[LABEL_ROOM];
     bool any = false;
     fprintf(f, "<tr><td>%s<td class=\"l\">", what);
-    for (int k = 0; k < n; k++) {
+    for (uint32_t k = 0; name(k); k++) {
         if (!counts[k]) continue;
-        fprintf(f, "%s%s %s", any ? ", " : "", page_number((double)counts[k], number), names[k]);
+        fprintf(f, "%s%s %s", any ? ", " : "", page_number((double)counts[k], number), name(k));
         any = true;
     }
     fputc('\n', f);
 }
 
-static void put_channels(FILE *f, const stats *s)
+static void put_channels(FILE *f, const mr_stats *s)
 {
     char text[256];
     if (!s->decoded) return;
@@ -43,7 +43,7 @@ static void put_channels(FILE *f, const stats *s)
     put_line(f, "channels", text);
 }
 
-static void put_summary(FILE *f, const stats *s)
+static void put_summary(FILE *f, const mr_stats *s)
 {
     const mr_source_info *info = mr_source_info_of(s->src);
     char text[256], bytes[32];
@@ -55,9 +55,8 @@ static void put_summary(FILE *f, const stats *s)
     put_line(f, "samples", text);
     put_line(f, "bytes", size_text((double)s->bytes.total, bytes, sizeof bytes));
     if (info->image_field >= 0) {
-        put_counts(f, "pictures", s->kinds, stats_kind_names, STATS_KINDS);
-        if (s->jpegs || s->kinds[2])
-            put_counts(f, "subsampling", s->samplings, stats_sampling_names, STATS_SAMPLINGS);
+        put_counts(f, "pictures", s->kinds, mr_stats_kind_name);
+        if (s->jpegs || s->kinds[2]) put_counts(f, "subsampling", s->samplings, mr_stats_sampling_name);
         snprintf(text, sizeof text,
                  "%" PRIu64 " progressive, %" PRIu64 " gray, %" PRIu64 " with alpha, %" PRIu64
                  " turned by EXIF",
@@ -98,13 +97,13 @@ static void put_bound(FILE *f, const stats_bound *b)
 
 /* ---- charts ---- */
 
-static uint64_t width_of(const stats_sample *p) { return p->width; }
-static uint64_t height_of(const stats_sample *p) { return p->height; }
-static uint64_t bytes_of(const stats_sample *p) { return p->bytes; }
+static uint64_t width_of(const mr_sample_facts *p) { return p->width; }
+static uint64_t height_of(const mr_sample_facts *p) { return p->height; }
+static uint64_t bytes_of(const mr_sample_facts *p) { return p->bytes; }
 
 /* Bins of equal width, or of equal ratio where a few samples are much larger than most. */
-static void put_histogram(FILE *f, const stats *s, const char *title, const char *unit,
-                          uint64_t (*of)(const stats_sample *), const stats_range *r)
+static void put_histogram(FILE *f, const mr_stats *s, const char *title, const char *unit,
+                          uint64_t (*of)(const mr_sample_facts *), const mr_stats_range *r)
 {
     static const chart_part part = {"samples", "a"};
     double value[BINS] = {0};
@@ -129,7 +128,7 @@ static void put_histogram(FILE *f, const stats *s, const char *title, const char
     chart_bars(f, &c, &part, 1, value, label, (size_t)bins);
 }
 
-static void put_sizes(FILE *f, const stats *s)
+static void put_sizes(FILE *f, const mr_stats *s)
 {
     if (s->count == s->bad) return;
     page_heading(f, "Sizes");
@@ -144,7 +143,7 @@ static void put_sizes(FILE *f, const stats *s)
                  "bar is the same ratio wide.");
 }
 
-static void put_class_chart(FILE *f, const stats *s)
+static void put_class_chart(FILE *f, const mr_stats *s)
 {
     static const chart_part part = {"samples", "a"};
     const chart c = {
@@ -166,7 +165,7 @@ static void put_class_chart(FILE *f, const stats *s)
 
 /* ---- pictures ---- */
 
-static void put_row(FILE *f, const stats *s, const shown_row *row, const char *unit)
+static void put_row(FILE *f, const mr_stats *s, const shown_row *row, const char *unit)
 {
     char name[NAME_ROOM], label[2 * NAME_ROOM], number[LABEL_ROOM];
     fputs("<div class=\"pictures\">\n", f);
@@ -183,7 +182,7 @@ static void put_row(FILE *f, const stats *s, const shown_row *row, const char *u
 
 static void put_classes(FILE *f, const stats_page *p)
 {
-    const stats *s = p->s;
+    const mr_stats *s = p->s;
     char name[NAME_ROOM], number[LABEL_ROOM];
     if (s->classes == 0) return;
     page_heading(f, "Classes");
@@ -224,7 +223,7 @@ static void put_outliers(FILE *f, const stats_page *p)
     }
 }
 
-static void put_duplicates(FILE *f, const stats *s)
+static void put_duplicates(FILE *f, const mr_stats *s)
 {
     char name[NAME_ROOM];
     page_heading(f, "Duplicates");
@@ -236,7 +235,7 @@ static void put_duplicates(FILE *f, const stats *s)
         f, "Samples with the bytes of an earlier one: %" PRIu64 "; of these in another class: %" PRIu64 ".",
         s->duplicates, s->crossing);
     fputs("<div class=\"wide\"><table><tr><th>sample<th class=\"l\">is\n", f);
-    for (uint64_t k = 0; k < s->duplicates && k < STATS_PAIRS; k++) {
+    for (uint64_t k = 0; k < s->duplicates && k < MR_STATS_PAIRS; k++) {
         fputs("<tr><td>", f);
         page_text(f, stats_sample_name(s, s->pair[k][1], name, sizeof name));
         fputs("<td class=\"l\">", f);
@@ -244,7 +243,8 @@ static void put_duplicates(FILE *f, const stats *s)
         fputc('\n', f);
     }
     fputs("</table></div>\n", f);
-    if (s->duplicates > STATS_PAIRS) page_note(f, "The first %d of %" PRIu64 ".", STATS_PAIRS, s->duplicates);
+    if (s->duplicates > MR_STATS_PAIRS)
+        page_note(f, "The first %d of %" PRIu64 ".", MR_STATS_PAIRS, s->duplicates);
 }
 
 void stats_page_put(FILE *f, void *context)
@@ -252,7 +252,7 @@ void stats_page_put(FILE *f, void *context)
     const stats_page *p = context;
     page_begin(f, "A data set, counted by millrace");
     put_summary(f, p->s);
-    put_bound(f, &p->s->bound);
+    put_bound(f, p->bound);
     put_sizes(f, p->s);
     put_classes(f, p);
     put_outliers(f, p);

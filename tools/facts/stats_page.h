@@ -42,12 +42,14 @@ typedef struct shown_row {
 } shown_row;
 
 typedef struct stats_page {
-    const stats *s;
+    const mr_stats *s;
+    const stats_bound *bound;
     shown_row of_class[SHOWN_CLASSES], outlier[OUTLIER_KINDS];
 } stats_page;
 
 /* Choose pictures and decode them. 0 or an exit status; stats_page_free() after either. */
-int stats_page_take(stats_page *p, const stats *s, const mr_decode_config *decode);
+int stats_page_take(stats_page *p, const mr_stats *s, const stats_bound *bound,
+                    const mr_decode_config *decode);
 void stats_page_free(stats_page *p);
 /* For page_write(); context: a stats_page. */
 void stats_page_put(FILE *f, void *context);

@@ -23,7 +23,7 @@ static int add(shown_row *row, uint64_t sample, double value)
 
 static int take_classes(stats_page *p)
 {
-    const stats *s = p->s;
+    const mr_stats *s = p->s;
     uint64_t met[SHOWN_CLASSES] = {0};
     for (uint64_t k = 0; k < s->count; k++) {
         const int32_t c = s->sample[k].label;
@@ -49,7 +49,7 @@ static int by_value(const void *a, const void *b)
 }
 
 /* Of every good picture, where the kind depends on its header. */
-static double value_of(const stats_sample *p, outlier_kind kind)
+static double value_of(const mr_sample_facts *p, outlier_kind kind)
 {
     const double pixels = (double)p->width * p->height;
     switch (kind) {
@@ -61,14 +61,14 @@ static double value_of(const stats_sample *p, outlier_kind kind)
     }
 }
 
-static uint64_t gather(const stats *s, outlier_kind kind, candidate *out)
+static uint64_t gather(const mr_stats *s, outlier_kind kind, candidate *out)
 {
     uint64_t n = 0;
     for (uint64_t k = 0; kind < DARKEST && k < s->count; k++)
         if (s->sample[k].good && s->sample[k].width && s->sample[k].height)
             out[n++] = (candidate){value_of(&s->sample[k], kind), k};
     for (uint64_t k = 0; kind >= DARKEST && k < s->decode_asked; k++) {
-        const uint64_t at = stats_decoded_sample(s, k);
+        const uint64_t at = mr_stats_decoded_sample(s, k);
         if (!s->sample[at].good) continue;
         const double *m = s->sums + 6 * k, mean = (m[0] + m[1] + m[2]) / 3;
         const double var = (m[3] + m[4] + m[5] - m[0] * m[0] - m[1] * m[1] - m[2] * m[2]) / 3;
@@ -95,7 +95,7 @@ static int take_outliers(stats_page *p, outlier_kind kind, candidate *room)
 /* ---- their pixels ---- */
 
 typedef struct reading {
-    const stats *s;
+    const mr_stats *s;
     const mr_decode_config *decode;
     void *buffer;
     size_t bytes;
@@ -138,10 +138,11 @@ static int take_row(reading *r, shown_row *row)
     return status;
 }
 
-int stats_page_take(stats_page *p, const stats *s, const mr_decode_config *decode)
+int stats_page_take(stats_page *p, const mr_stats *s, const stats_bound *bound,
+                    const mr_decode_config *decode)
 {
     reading r = {.s = s, .decode = decode};
-    *p = (stats_page){.s = s};
+    *p = (stats_page){.s = s, .bound = bound};
     if (mr_source_info_of(s->src)->image_field < 0) return EXIT_DONE;
     candidate *room = malloc((s->count + 1) * sizeof *room);
     if (!room) return exit_no_memory("the outliers");

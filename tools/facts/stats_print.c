@@ -11,7 +11,7 @@
 
 enum { CLASSES_SHOWN = 20, NAME_ROOM = 512 };
 
-const char *stats_class_name(const stats *s, uint32_t c, char *buf, size_t room)
+const char *stats_class_name(const mr_stats *s, uint32_t c, char *buf, size_t room)
 {
     const mr_source_info *info = mr_source_info_of(s->src);
     if (info->class_names && c < info->class_count && info->class_names[c][0])
@@ -20,7 +20,7 @@ const char *stats_class_name(const stats *s, uint32_t c, char *buf, size_t room)
     return buf;
 }
 
-const char *stats_sample_name(const stats *s, uint64_t k, char *buf, size_t room)
+const char *stats_sample_name(const mr_stats *s, uint64_t k, char *buf, size_t room)
 {
     mr_source_sample_name(s->src, k, NULL, 0, buf, room);
     if (!buf[0]) snprintf(buf, room, "sample %" PRIu64, k);
@@ -33,12 +33,12 @@ static void put_share(uint64_t part, uint64_t all)
     printf(" (%.1f %%)", all ? 100 * (double)part / (double)all : 0);
 }
 
-static void put_range(const char *label, const stats_range *r)
+static void put_range(const char *label, const mr_stats_range *r)
 {
     printf("%-12s%" PRIu64 " to %" PRIu64 ", median %" PRIu64 "\n", label, r->least, r->most, r->median);
 }
 
-static void put_classes(const stats *s)
+static void put_classes(const mr_stats *s)
 {
     char name[NAME_ROOM];
     if (s->classes == 0) return;
@@ -55,28 +55,27 @@ static void put_classes(const stats *s)
     if (s->unlabelled) printf("            %8" PRIu64 "  without a class\n", s->unlabelled);
 }
 
-static void put_counts(const char *label, const uint64_t *counts, const char *const *names, int n)
+static void put_counts(const char *label, const uint64_t *counts, const char *(*name)(uint32_t))
 {
     uint64_t all = 0;
     bool any = false;
-    for (int k = 0; k < n; k++) all += counts[k];
+    for (uint32_t k = 0; name(k); k++) all += counts[k];
     printf("%-12s", label);
-    for (int k = 0; k < n; k++) {
+    for (uint32_t k = 0; name(k); k++) {
         if (!counts[k]) continue;
-        printf("%s%" PRIu64 " %s", any ? ", " : "", counts[k], names[k]);
+        printf("%s%" PRIu64 " %s", any ? ", " : "", counts[k], name(k));
         put_share(counts[k], all);
         any = true;
     }
     putchar('\n');
 }
 
-static void put_pictures(const stats *s)
+static void put_pictures(const mr_stats *s)
 {
     char a[NAME_ROOM], b[NAME_ROOM];
-    const stats_sample *small = &s->sample[s->smallest], *large = &s->sample[s->largest];
-    put_counts("pictures", s->kinds, stats_kind_names, STATS_KINDS);
-    if (s->jpegs || s->kinds[2])
-        put_counts("subsampling", s->samplings, stats_sampling_names, STATS_SAMPLINGS);
+    const mr_sample_facts *small = &s->sample[s->smallest], *large = &s->sample[s->largest];
+    put_counts("pictures", s->kinds, mr_stats_kind_name);
+    if (s->jpegs || s->kinds[2]) put_counts("subsampling", s->samplings, mr_stats_sampling_name);
     printf("            %" PRIu64 " progressive", s->progressive);
     put_share(s->progressive, s->jpegs);
     printf(", %" PRIu64 " gray, %" PRIu64 " with alpha, %" PRIu64 " turned by EXIF\n", s->gray, s->alpha,
@@ -89,14 +88,14 @@ static void put_pictures(const stats *s)
            shown_text(stats_sample_name(s, s->largest, b, sizeof b)));
 }
 
-static void put_channels(const stats *s)
+static void put_channels(const mr_stats *s)
 {
     if (!s->decoded) return;
     printf("channels    normalise(%.2f:%.2f:%.2f/%.2f:%.2f:%.2f), of %" PRIu64 " pictures\n", s->mean[0],
            s->mean[1], s->mean[2], s->deviation[0], s->deviation[1], s->deviation[2], s->decoded);
 }
 
-static void put_duplicates(const stats *s)
+static void put_duplicates(const mr_stats *s)
 {
     char a[NAME_ROOM], b[NAME_ROOM];
     if (s->duplicates == 0) {
@@ -107,11 +106,11 @@ static void put_duplicates(const stats *s)
            s->duplicates == 1 ? "sample has" : "samples have");
     if (s->crossing) printf(", %" PRIu64 " of them in another class", s->crossing);
     putchar('\n');
-    for (uint64_t k = 0; k < s->duplicates && k < STATS_PAIRS; k++)
+    for (uint64_t k = 0; k < s->duplicates && k < MR_STATS_PAIRS; k++)
         printf("            %s is %s\n", shown_text(stats_sample_name(s, s->pair[k][1], a, sizeof a)),
                shown_text(stats_sample_name(s, s->pair[k][0], b, sizeof b)));
-    if (s->duplicates > STATS_PAIRS)
-        printf("            and %" PRIu64 " more\n", s->duplicates - STATS_PAIRS);
+    if (s->duplicates > MR_STATS_PAIRS)
+        printf("            and %" PRIu64 " more\n", s->duplicates - MR_STATS_PAIRS);
 }
 
 /* ---- what limits a training ---- */
@@ -154,7 +153,7 @@ static void put_bound(const stats_bound *b)
                stats_bound_name(b), b->supply_per_s);
 }
 
-void stats_print_text(const stats *s)
+void stats_print_text(const mr_stats *s, const stats_bound *bound)
 {
     const mr_source_info *info = mr_source_info_of(s->src);
     char all[32], least[32], most[32], median[32];
@@ -173,11 +172,11 @@ void stats_print_text(const stats *s)
         put_channels(s);
     }
     put_duplicates(s);
-    put_bound(&s->bound);
+    put_bound(bound);
 }
 
 /* ---- JSON ---- */
-static void json_range(json_line *j, const char *key, const stats_range *r)
+static void json_range(json_line *j, const char *key, const mr_stats_range *r)
 {
     json_object(j, key);
     json_u64(j, "least", r->least);
@@ -186,19 +185,18 @@ static void json_range(json_line *j, const char *key, const stats_range *r)
     json_close_object(j);
 }
 
-static void json_counts(json_line *j, const char *key, const uint64_t *counts, const char *const *names,
-                        int n)
+static void json_counts(json_line *j, const char *key, const uint64_t *counts, const char *(*name)(uint32_t))
 {
     json_object(j, key);
-    for (int k = 0; k < n; k++)
-        if (counts[k]) json_u64(j, names[k], counts[k]);
+    for (uint32_t k = 0; name(k); k++)
+        if (counts[k]) json_u64(j, name(k), counts[k]);
     json_close_object(j);
 }
 
-static void json_pictures(json_line *j, const stats *s)
+static void json_pictures(json_line *j, const mr_stats *s)
 {
-    json_counts(j, "pictures", s->kinds, stats_kind_names, STATS_KINDS);
-    json_counts(j, "subsampling", s->samplings, stats_sampling_names, STATS_SAMPLINGS);
+    json_counts(j, "pictures", s->kinds, mr_stats_kind_name);
+    json_counts(j, "subsampling", s->samplings, mr_stats_sampling_name);
     json_u64(j, "progressive", s->progressive);
     json_u64(j, "gray", s->gray);
     json_u64(j, "alpha", s->alpha);
@@ -236,7 +234,7 @@ static void json_bound(json_line *j, const stats_bound *b)
     json_close_object(j);
 }
 
-void stats_print_json(const stats *s)
+void stats_print_json(const mr_stats *s, const stats_bound *bound)
 {
     const mr_source_info *info = mr_source_info_of(s->src);
     char name[NAME_ROOM];
@@ -259,9 +257,9 @@ void stats_print_json(const stats *s)
     json_u64(&j, "duplicates", s->duplicates);
     json_u64(&j, "duplicates_in_other_classes", s->crossing);
     json_array(&j, "duplicate_names");
-    for (uint64_t k = 0; k < s->duplicates && k < STATS_PAIRS; k++)
+    for (uint64_t k = 0; k < s->duplicates && k < MR_STATS_PAIRS; k++)
         json_text(&j, NULL, stats_sample_name(s, s->pair[k][1], name, sizeof name));
     json_close_array(&j);
-    json_bound(&j, &s->bound);
+    json_bound(&j, bound);
     json_end(&j);
 }

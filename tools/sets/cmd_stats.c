@@ -3,7 +3,9 @@
 #include <stdlib.h>
 
 #include "tools/cli/exit.h"
+#include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
+#include "tools/cli/progress.h"
 #include "tools/commands/commands.h"
 #include "tools/facts/stats_page.h"
 #include "tools/page/page.h"
@@ -21,11 +23,23 @@ typedef struct stats_args {
     output_args output;
 } stats_args;
 
-static bool on_wrong(void *context, const mr_error *what)
+typedef struct stats_run {
+    progress_bar bar;
+    mr_stats *counts;
+    stats_bound bound;
+} stats_run;
+
+static void on_wrong(void *context, const mr_error *what)
 {
     (void)context;
     say_error(what);
-    return true;
+}
+
+static void on_progress(void *context, uint64_t done, uint64_t count)
+{
+    stats_run *r = context;
+    progress_show(&r->bar, done, count, NULL);
+    if (done == count) progress_end(&r->bar);
 }
 
 /* Options that do not go together, and the place of the page: before any work. */
@@ -47,13 +61,13 @@ static int check(const stats_args *a)
 }
 
 /* Small pictures of one size are often trained on as they are. */
-static const char *usual_augment(const stats *s)
+static const char *usual_augment(const mr_stats *s)
 {
     const bool small = s->width.most < 224 && s->height.most < 224;
     return small && s->width.least == s->width.most && s->height.least == s->height.most ? "none" : "rrc224";
 }
 
-static int estimate(const stats_args *a, stats *s)
+static int estimate(const stats_args *a, const mr_stats *s, stats_bound *out)
 {
     bound_args b = a->bound;
     const mr_source_info *info = mr_source_info_of(s->src);
@@ -61,34 +75,47 @@ static int estimate(const stats_args *a, stats *s)
     b.data = &a->data;
     b.usual = usual_augment(s);
     if (b.seconds <= 0 || s->count == s->bad) return EXIT_DONE;
-    if (info->image_field >= 0) return bound_measure(s->src, &b, &s->bound);
+    if (info->image_field >= 0) return bound_measure(s->src, &b, out);
     if (!b.model && !(b.step > 0)) return EXIT_DONE;
     say("%s: no pictures: there is no estimate; 'millrace plan' measures a training", info->path);
     return EXIT_FAILED;
 }
 
-static int write_page(const stats_args *a, const stats *s, const mr_decode_config *decode)
+static int write_page(const stats_args *a, const stats_run *r, const mr_decode_config *decode)
 {
     mr_error err = MR_ERROR_INIT;
     stats_page *p = calloc(1, sizeof *p);
     if (!p) return exit_no_memory("the page");
-    int status = stats_page_take(p, s, decode);
+    int status = stats_page_take(p, r->counts, &r->bound, decode);
     if (status == EXIT_DONE) status = exit_status(page_write(a->html, stats_page_put, p, &err), &err);
     stats_page_free(p);
     free(p);
     return status;
 }
 
-static int count(const stats_args *a, const mr_source *src, stats *s)
+static int count(const stats_args *a, const mr_source *src, stats_run *r)
 {
-    stats_config cfg = {
-        .workers = a->workers, .decode_most = a->decode, .quiet = a->output.quiet, .wrong = on_wrong};
-    setup_decode(&cfg.decode, &a->data);
+    mr_error err = MR_ERROR_INIT;
+    mr_decode_config decode;
+    mr_stats_config cfg;
+    mr_stats_defaults(&cfg);
+    setup_decode(&decode, &a->data);
+    cfg.workers = a->workers;
+    cfg.decode_most = a->decode;
+    cfg.decode = &decode;
+    cfg.on_wrong = on_wrong;
+    cfg.on_progress = on_progress;
+    cfg.context = r;
+    cfg.stop = &interrupt_flag;
     int status = setup_not_input("html", a->html, src);
-    if (status == EXIT_DONE) status = stats_collect(s, src, &cfg);
-    if (status == EXIT_DONE) status = stats_sum_up(s);
-    if (status == EXIT_DONE) status = estimate(a, s);
-    if (status == EXIT_DONE && a->html) status = write_page(a, s, &cfg.decode);
+    if (status) return status;
+    progress_start(&r->bar, "stats", "samples", a->output.quiet);
+    const int rc = mr_stats_make(&r->counts, src, &cfg, &err);
+    progress_end(&r->bar);
+    if (interrupt_flag) return EXIT_SIGNAL + interrupt_flag;
+    status = exit_status(rc, &err);
+    if (status == EXIT_DONE) status = estimate(a, r->counts, &r->bound);
+    if (status == EXIT_DONE && a->html) status = write_page(a, r, &decode);
     return status;
 }
 
@@ -96,18 +123,18 @@ static int run(const void *args)
 {
     const stats_args *a = args;
     mr_source *src;
-    stats s = {0};
+    stats_run r = {.counts = NULL};
     int status = check(a);
     if (status == EXIT_DONE) status = setup_source(&src, a->set, &a->data);
     if (status) return status;
     setup_tell_part(src, &a->data);
-    status = count(a, src, &s);
+    status = count(a, src, &r);
     if (status == EXIT_DONE) {
-        if (a->output.json) stats_print_json(&s);
-        else stats_print_text(&s);
-        if (s.bad) status = EXIT_BAD_SAMPLES;
+        if (a->output.json) stats_print_json(r.counts, &r.bound);
+        else stats_print_text(r.counts, &r.bound);
+        if (r.counts->bad) status = EXIT_BAD_SAMPLES;
     }
-    stats_free(&s);
+    mr_stats_free(r.counts);
     mr_source_close(src);
     return status;
 }

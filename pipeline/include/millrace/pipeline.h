@@ -7,6 +7,7 @@
  *   choose.h   some samples of a data set, and other names of its classes
  *   convert.h  any source into record files, TFRecords or tar
  *   repair.h   repair of damaged and incomplete sets
+ *   stats.h    counts of a data set: classes, pictures, channels, duplicates
  *   verify.h   every sample read and decoded, to find damage
  *   manifest.h sizes and SHA-256 sums of a set's files
  *   card.h     a description of a set for other people and programs
@@ -24,6 +25,7 @@
 #include "millrace/manifest.h"
 #include "millrace/observe.h"
 #include "millrace/repair.h"
+#include "millrace/stats.h"
 #include "millrace/verify.h"
 
 #endif

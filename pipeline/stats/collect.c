@@ -1,4 +1,4 @@
-/* tools/facts/stats_collect.c: the facts of every sample, taken by several threads. See stats.h. */
+/* pipeline/stats/collect.c: the facts of every sample, taken by several threads. See stats.h. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -6,12 +6,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/util.h"
+#include "millrace/verify.h"
+#include "pipeline/stats/stats.h"
 #include "settings/limits.h"
-#include "tools/cli/exit.h"
-#include "tools/cli/interrupt.h"
-#include "tools/cli/output.h"
-#include "tools/cli/progress.h"
-#include "tools/facts/stats.h"
 
 enum { CHUNK = 16 };
 
@@ -21,8 +19,10 @@ typedef struct bad {
 } bad;
 
 typedef struct collecting {
-    stats *s;
-    const stats_config *cfg;
+    mri_stats *s;
+    const mr_source *src;
+    uint64_t count;
+    const mr_stats_config *cfg;
     pthread_mutex_t lock;
     uint64_t next, done; /* lock */
     uint32_t working;    /* lock */
@@ -56,17 +56,17 @@ static uint8_t sampling_of(const mr_image_header *h)
     return x == 10 && y == 10 ? 0 : x == 20 && y == 10 ? 1 : x == 20 && y == 20 ? 2 : 4;
 }
 
-/* Its place in stats_kind_names. */
+/* See mr_stats_kind_name(). */
 static uint8_t kind_of(mr_type type)
 {
-    static const mr_type types[STATS_KINDS] = {MR_TYPE_JPEG, MR_TYPE_PNG, MR_TYPE_COEF, MR_TYPE_PIXELS,
-                                               MR_TYPE_GIF,  MR_TYPE_BMP, MR_TYPE_WEBP, MR_TYPE_TIFF};
+    static const mr_type types[] = {MR_TYPE_JPEG, MR_TYPE_PNG, MR_TYPE_COEF, MR_TYPE_PIXELS,
+                                    MR_TYPE_GIF,  MR_TYPE_BMP, MR_TYPE_WEBP, MR_TYPE_TIFF};
     uint8_t k = 0;
-    while (k < STATS_KINDS - 1 && types[k] != type) k++;
+    while (k < MRI_ARRAY_COUNT(types) - 1 && types[k] != type) k++;
     return k;
 }
 
-static int take_picture(const mr_value *v, stats_sample *out, mr_error *err)
+static int take_picture(const mr_value *v, mr_sample_facts *out, mr_error *err)
 {
     mr_image_header h;
     const int rc = mr_value_header(v, &h, err);
@@ -87,7 +87,7 @@ static int take_picture(const mr_value *v, stats_sample *out, mr_error *err)
 static int take_channels(const collecting *c, const mr_value *v, double out[6], mr_error *err)
 {
     mr_image image;
-    const int rc = mr_image_decode(v, &c->cfg->decode, &image, err);
+    const int rc = mr_image_decode(v, c->cfg->decode, &image, err);
     if (rc) return rc;
     uint64_t sum[3] = {0}, square[3] = {0};
     const uint64_t pixels = (uint64_t)image.width * image.height;
@@ -109,7 +109,7 @@ static int take_channels(const collecting *c, const mr_value *v, double out[6], 
 /* The number of this sample among the decoded ones; false: it is not decoded. */
 static bool is_decoded(const collecting *c, uint64_t at, uint64_t *number)
 {
-    const uint64_t count = c->s->count, want = c->s->decode_asked;
+    const uint64_t count = c->count, want = c->s->of.decode_asked;
     if (want == 0) return false;
     *number = (uint64_t)(((unsigned __int128)at * want + count - 1) / count);
     return *number < want && (uint64_t)((unsigned __int128)*number * count / want) == at;
@@ -117,11 +117,11 @@ static bool is_decoded(const collecting *c, uint64_t at, uint64_t *number)
 
 static int take_sample(collecting *c, uint64_t at, void **buffer, size_t *buffer_bytes, mr_error *err)
 {
-    const mr_source_info *info = mr_source_info_of(c->s->src);
-    stats_sample *out = &c->s->sample[at];
+    const mr_source_info *info = mr_source_info_of(c->src);
+    mr_sample_facts *out = &c->s->sample[at];
     mr_sample sample;
     uint64_t number;
-    int rc = mr_source_read(c->s->src, at, buffer, buffer_bytes, &sample, err);
+    int rc = mr_source_read(c->src, at, buffer, buffer_bytes, &sample, err);
     if (rc) return rc;
     out->label = -1;
     if (info->label_field >= 0 && sample.value[info->label_field].type == MR_TYPE_INT) {
@@ -133,7 +133,7 @@ static int take_sample(collecting *c, uint64_t at, void **buffer, size_t *buffer
     }
     if (info->image_field < 0) {
         mr_extent e = {0};
-        rc = mr_source_extent(c->s->src, at, &e, err);
+        rc = mr_source_extent(c->src, at, &e, err);
         out->bytes = e.bytes;
         out->hash = hash_of(*buffer, (size_t)e.bytes);
     } else {
@@ -166,8 +166,8 @@ static void *worker_main(void *arg)
     void *buffer = NULL;
     size_t buffer_bytes = 0;
     pthread_mutex_lock(&c->lock);
-    while (c->next < c->s->count && !c->failure.code && !__atomic_load_n(&interrupt_flag, __ATOMIC_RELAXED)) {
-        const uint64_t from = c->next, to = from + CHUNK < c->s->count ? from + CHUNK : c->s->count;
+    while (c->next < c->count && !c->failure.code && !mri_is_stopped(c->cfg->stop)) {
+        const uint64_t from = c->next, to = from + CHUNK < c->count ? from + CHUNK : c->count;
         c->next = to;
         pthread_mutex_unlock(&c->lock);
         for (uint64_t at = from; at < to; at++) {
@@ -193,8 +193,6 @@ static void *worker_main(void *arg)
 
 static void watch(collecting *c)
 {
-    progress_bar bar;
-    progress_start(&bar, "stats", "samples", c->cfg->quiet);
     for (bool working = true; working;) {
         const struct timespec pause = {0, 20000000};
         nanosleep(&pause, NULL);
@@ -202,9 +200,8 @@ static void watch(collecting *c)
         const uint64_t done = c->done;
         working = c->working > 0;
         pthread_mutex_unlock(&c->lock);
-        progress_show(&bar, done, c->s->count, NULL);
+        if (c->cfg->on_progress) c->cfg->on_progress(c->cfg->context, done, c->count);
     }
-    progress_end(&bar);
 }
 
 static int by_sample(const void *a, const void *b)
@@ -213,43 +210,58 @@ static int by_sample(const void *a, const void *b)
     return x->sample < y->sample ? -1 : x->sample > y->sample;
 }
 
-static int run(collecting *c)
+static int run(collecting *c, mr_error *err)
 {
     pthread_t threads[MRI_CHECK_WORKERS_MOST];
     uint32_t made = 0, wanted = c->cfg->workers ? c->cfg->workers : mr_cores();
     if (wanted > MRI_CHECK_WORKERS_MOST) wanted = MRI_CHECK_WORKERS_MOST;
     c->working = wanted;
-    while (made < wanted && pthread_create(&threads[made], NULL, worker_main, c) == 0) made++;
+    while (made < wanted && mri_thread_start(&threads[made], "mr-stats", worker_main, c) == MR_OK) made++;
     pthread_mutex_lock(&c->lock);
     c->working -= wanted - made;
     pthread_mutex_unlock(&c->lock);
-    if (made == 0) {
-        say("cannot start a thread");
-        return EXIT_FAILED;
-    }
+    if (made == 0) return mr_error_set(err, MR_ENOMEM, "cannot start a thread");
     watch(c);
     for (uint32_t t = 0; t < made; t++) pthread_join(threads[t], NULL);
-    if (interrupt_flag) return EXIT_SIGNAL + interrupt_flag;
-    if (c->failure.code) return exit_status(c->failure.code, &c->failure);
-    if (c->bad_count) qsort(c->bad, c->bad_count, sizeof *c->bad, by_sample);
-    for (uint64_t k = 0; k < c->bad_count; k++) {
-        mr_verify_place(c->s->src, &c->bad[k].why);
-        c->cfg->wrong(c->cfg->context, &c->bad[k].why);
+    if (mri_is_stopped(c->cfg->stop)) return mr_error_set(err, MR_ECANCELED, "stopped by its caller");
+    if (c->failure.code) {
+        if (err) *err = c->failure;
+        return c->failure.code;
     }
-    c->s->bad = c->bad_count;
-    return EXIT_DONE;
+    return MR_OK;
 }
 
-int stats_collect(stats *s, const mr_source *src, const stats_config *cfg)
+static void report_bad(collecting *c)
 {
-    const mr_source_info *info = mr_source_info_of(src);
-    *s = (stats){.src = src, .count = info->count};
-    s->decode_asked = info->image_field < 0 ? 0 : cfg->decode_most < s->count ? cfg->decode_most : s->count;
-    s->sample = calloc(s->count + 1, sizeof *s->sample);
-    s->sums = calloc(6 * s->decode_asked + 1, sizeof *s->sums);
-    if (!s->sample || !s->sums) return exit_no_memory("the facts of all samples");
-    collecting c = {.s = s, .cfg = cfg, .lock = PTHREAD_MUTEX_INITIALIZER, .failure = MR_ERROR_INIT};
-    const int status = run(&c);
+    if (c->bad_count) qsort(c->bad, c->bad_count, sizeof *c->bad, by_sample);
+    for (uint64_t k = 0; k < c->bad_count; k++) {
+        mr_verify_place(c->src, &c->bad[k].why);
+        if (c->cfg->on_wrong) c->cfg->on_wrong(c->cfg->context, &c->bad[k].why);
+    }
+}
+
+int mri_stats_collect(mri_stats *s, const mr_stats_config *cfg, mr_error *err)
+{
+    const mr_source_info *info = mr_source_info_of(s->of.src);
+    const uint64_t count = info->count,
+                   asked = info->image_field < 0 ? 0 : mri_min_u64(cfg->decode_most, count);
+    s->sample = calloc(count + 1, sizeof *s->sample);
+    s->sums = calloc(6 * asked + 1, sizeof *s->sums);
+    if (!s->sample || !s->sums)
+        return mr_error_set(err, MR_ENOMEM, "out of memory for the facts of all samples");
+    s->of.count = count;
+    s->of.decode_asked = asked;
+    s->of.sample = s->sample;
+    s->of.sums = s->sums;
+    collecting c = {.s = s,
+                    .src = s->of.src,
+                    .count = count,
+                    .cfg = cfg,
+                    .lock = PTHREAD_MUTEX_INITIALIZER,
+                    .failure = MR_ERROR_INIT};
+    const int rc = run(&c, err);
+    if (rc == MR_OK) report_bad(&c);
+    s->of.bad = c.bad_count;
     free(c.bad);
-    return status;
+    return rc;
 }

@@ -1,0 +1,28 @@
+/* pipeline/stats/stats.h: counts of a data set. Private.
+ *
+ *   collect   every sample is read once, on several threads: its label, its picture's header, a hash of its
+ *             bytes; of some the pixels are decoded (collect.c)
+ *   sum up    one pass over these facts in the order of the samples: the same numbers for any number of
+ *             threads (stats.c)
+ *
+ * The room
+ *   takes     an open source
+ *   gives     the calls of millrace/stats.h
+ *   callers   programs */
+#ifndef MRI_STATS_H
+#define MRI_STATS_H
+
+#include "millrace/stats.h"
+
+/* What mr_stats_free() gets is `of`. */
+typedef struct mri_stats {
+    mr_stats of;
+    mr_sample_facts *sample; /* these three are lent by `of` */
+    uint64_t *of_class;
+    double *sums;
+} mri_stats;
+
+/* cfg: whole. Reports bad samples. */
+int mri_stats_collect(mri_stats *s, const mr_stats_config *cfg, mr_error *err);
+
+#endif

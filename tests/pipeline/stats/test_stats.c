@@ -1,0 +1,120 @@
+/* tests/pipeline/stats/test_stats.c: mr_stats_make() on a source of the program's own: counts, channels,
+ * copies and bad samples, the same for any number of workers; a stop. The command's tests (cli_stats) have
+ * files. */
+#include "millrace/stats.h"
+#include "mrt.h"
+
+enum { SAMPLES = 90, CLASSES = 3, SIDE = 2 };
+
+static const mr_field fields[] = {
+    {.name = "image", .type = MR_TYPE_PIXELS, .ndim = 3, .dim = {SIDE, SIDE, 1}},
+    {.name = "label", .type = MR_TYPE_INT}};
+static const char *const names[CLASSES] = {"a", "b", "c"};
+
+static bool is_bad(uint64_t sample) { return sample % 40 == 7; } /* 7, 47, 87 */
+
+/* Samples k and k + 60 have the same pixels; class 2 has none. */
+static int fetch(void *context, uint64_t sample, mr_own_sample *to, mr_error *err)
+{
+    uint8_t pixels[SIDE * SIDE];
+    memset(pixels, (int)(sample % 60), sizeof pixels);
+    (void)context;
+    const mr_value values[] = {
+        {.type = MR_TYPE_PIXELS, .ndim = 3, .dim = {SIDE, SIDE, 1}, .data = pixels, .bytes = sizeof pixels},
+        {.type = MR_TYPE_INT, .i = sample >= 70}};
+    if (is_bad(sample)) return mr_error_set(err, MR_EFORMAT, "damaged");
+    return mr_own_sample_give(to, values, err);
+}
+
+static mr_source *make_source(void)
+{
+    mr_error err = MR_ERROR_INIT;
+    mr_source *src;
+    mr_own_config cfg;
+    mr_own_defaults(&cfg);
+    cfg.count = SAMPLES;
+    cfg.field_count = 2;
+    cfg.fields = fields;
+    cfg.class_count = CLASSES;
+    cfg.class_names = names;
+    cfg.fetch = fetch;
+    MRT_OK(mr_source_create(&src, &cfg, &err), &err);
+    return src;
+}
+
+typedef struct reported {
+    uint64_t sample[SAMPLES], count, done;
+} reported;
+
+static void on_wrong(void *context, const mr_error *what)
+{
+    reported *r = context;
+    r->sample[r->count++] = what->sample;
+}
+
+static void on_progress(void *context, uint64_t done, uint64_t count)
+{
+    MRT_TRUE(count == SAMPLES && done <= count);
+    ((reported *)context)->done = done;
+}
+
+static void counts_are_the_same_for_any_workers(void **state)
+{
+    (void)state;
+    mr_source *src = make_source();
+    mr_error err = MR_ERROR_INIT;
+    for (uint32_t workers = 1; workers <= 16; workers *= 4) {
+        reported r = {.count = 0};
+        mr_stats *s;
+        mr_stats_config cfg;
+        mr_stats_defaults(&cfg);
+        cfg.workers = workers;
+        cfg.decode_most = 10; /* samples 0, 9, ... 81 */
+        cfg.on_wrong = on_wrong;
+        cfg.on_progress = on_progress;
+        cfg.context = &r;
+        MRT_OK(mr_stats_make(&s, src, &cfg, &err), &err);
+        MRT_TRUE(r.count == 3 && r.sample[0] == 7 && r.sample[1] == 47 && r.sample[2] == 87);
+        MRT_EQ(r.done, SAMPLES);
+        MRT_EQ(s->count, SAMPLES);
+        MRT_EQ(s->bad, 3);
+        MRT_TRUE(!s->sample[7].good && s->sample[8].good && s->sample[8].width == SIDE);
+        MRT_TRUE(s->classes == CLASSES && s->of_class[0] == 68 && s->of_class[1] == 19 &&
+                 s->of_class[2] == 0);
+        MRT_TRUE(s->empty_classes == 1 && s->least_class == 2 && s->most_class == 0);
+        MRT_EQ(s->bytes.total, (SAMPLES - 3) * SIDE * SIDE);
+        MRT_EQ(s->duplicates, 28); /* 60 to 89 without 67, whose first is bad, and 87 */
+        MRT_EQ(s->crossing, 19);
+        MRT_TRUE(s->pair[0][0] == 0 && s->pair[0][1] == 60);
+        MRT_EQ(s->decoded, 10);
+        MRT_EQ(mr_stats_decoded_sample(s, 9), 81);
+        MRT_TRUE(s->mean[0] == (0 + 9 + 18 + 27 + 36 + 45 + 54 + 3 + 12 + 21) / 10.0);
+        MRT_STR(mr_stats_kind_name(s->sample[0].kind), "pixels");
+        mr_stats_free(s);
+    }
+    mr_source_close(src);
+}
+
+static void a_stop_ends_it(void **state)
+{
+    (void)state;
+    mr_source *src = make_source();
+    mr_error err = MR_ERROR_INIT;
+    volatile int stop = 1;
+    mr_stats *s;
+    mr_stats_config cfg;
+    mr_stats_defaults(&cfg);
+    cfg.stop = &stop;
+    MRT_EQ(mr_stats_make(&s, src, &cfg, &err), MR_ECANCELED);
+    MRT_TRUE(s == NULL);
+    mr_source_close(src);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counts_are_the_same_for_any_workers),
+        cmocka_unit_test(a_stop_ends_it),
+    };
+    return mrt_run(tests);
+}
