@@ -5,8 +5,10 @@
 #include "formats/source/source.h"
 #include "pipeline/fields/first_sample.h"
 #include "pipeline/loader_private.h"
+#include "settings/limits.h"
 
 enum { ALL_PARTS_MOST = 1 << 20 };
+_Static_assert(MR_LOADER_MAX_PARTS == MRI_REPLICAS_MOST, "settings allow as many replicas as a loader has");
 
 /* The last check: a wrong setting is an error, also of a complete run. */
 static int check_start(const mr_loader_config *cfg, mr_error *err)

@@ -41,8 +41,6 @@ typedef struct mri_loss {
     char host[MRI_WIRE_HOST_BYTES];
 } mri_loss;
 
-enum { MRI_LOSSES_MOST = 256 };
-
 /* Two listeners, and who came there. */
 typedef struct mri_guests {
     int listeners[2]; /* own, front; -1: none */

@@ -25,6 +25,7 @@
 #include <netinet/in.h>
 
 #include "base/util.h"
+#include "settings/limits.h"
 
 /* CLOCK_MONOTONIC in nanoseconds, also in builds that do not measure: time decides here who is lost. */
 static inline uint64_t mri_clock_ns(void)
@@ -40,12 +41,12 @@ static inline uint64_t mri_clock_ns(void)
 enum {
     MRI_WIRE_HEAD_BYTES = 12,
     MRI_WIRE_KEY_BYTES = 16,
-    MRI_WIRE_HOST_BYTES = 64,       /* with its end; longer names are cut */
-    MRI_WIRE_TEXT_BYTES = 640,      /* the same */
-    MRI_WIRE_SMALL_BYTES = 1024,    /* no message but CARD and ROSTER is larger */
-    MRI_WIRE_CARD_BYTES = 64 << 10, /* at most */
-    MRI_WIRE_RANKS_MOST = 4096,     /* in a world */
-    MRI_WIRE_SEAT_BYTES = 24 + 64,  /* an entry of the roster, at most */
+    MRI_WIRE_HOST_BYTES = 64,             /* with its end; longer names are cut */
+    MRI_WIRE_TEXT_BYTES = 640,            /* the same */
+    MRI_WIRE_SMALL_BYTES = 1024,          /* no message but CARD and ROSTER is larger */
+    MRI_WIRE_CARD_BYTES = 64 << 10,       /* at most */
+    MRI_WIRE_RANKS_MOST = MRI_RANKS_MOST, /* in a world */
+    MRI_WIRE_SEAT_BYTES = 24 + 64,        /* an entry of the roster, at most */
     MRI_WIRE_ROSTER_BYTES = 20 + MRI_WIRE_RANKS_MOST * MRI_WIRE_SEAT_BYTES,
 };
 

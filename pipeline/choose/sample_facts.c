@@ -6,8 +6,9 @@
 
 #include "base/process.h"
 #include "pipeline/choose/choosing.h"
+#include "settings/limits.h"
 
-enum { CHUNK = 16, WORKERS_MOST = 256 };
+enum { CHUNK = 16 };
 
 typedef struct facts_run {
     const mr_source *src;
@@ -126,9 +127,9 @@ static void *worker_main(void *arg)
 
 static int read_all(facts_run *r, mr_error *err)
 {
-    pthread_t thread[WORKERS_MOST];
+    pthread_t thread[MRI_CHECK_WORKERS_MOST];
     uint32_t workers = r->cfg->workers ? r->cfg->workers : mr_cores(), started = 0;
-    workers = workers > WORKERS_MOST ? WORKERS_MOST : workers;
+    workers = workers > MRI_CHECK_WORKERS_MOST ? MRI_CHECK_WORKERS_MOST : workers;
     while (started + 1 < workers && started < r->count / CHUNK &&
            mri_thread_start(&thread[started], "mr-choose", worker_main, r) == 0)
         started++;

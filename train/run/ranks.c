@@ -6,6 +6,9 @@
 
 #include "base/abi.h"
 #include "base/util.h"
+#include "settings/limits.h"
+
+_Static_assert(MR_SUM_MOST_LEAVES == MRI_SHARES_MOST, "settings allow as many shares as can be summed");
 
 /* What every rank has found out from the same bytes ends all of them with the same words: nobody goes before
  * all know. */
