@@ -235,6 +235,19 @@ static mr_stats *rig_stats(void)
     return s;
 }
 
+static uint64_t count_reads(void *context)
+{
+    (void)context;
+    return 0;
+}
+static mr_samples_read *rig_samples_read(void) { return count_reads; }
+static mr_page_dropper *rig_page_dropper(void)
+{
+    static mr_page_dropper *d;
+    if (!d) need(mr_page_dropper_start(&d, rig_source(), count_reads, NULL, &err), "thread that drops pages");
+    return d;
+}
+
 static const char *rig_records(void)
 {
     static char path[512];

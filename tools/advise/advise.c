@@ -17,7 +17,6 @@
 #include "tools/cli/progress.h"
 #include "tools/trial/convert_command.h"
 #include "tools/trial/forms.h"
-#include "tools/trial/pages.h"
 
 #define RATE_SECONDS    0.6
 #define STORAGE_SECONDS 0.5
@@ -111,7 +110,7 @@ static void scale_up(const mr_source *src, advise_result *r)
         f->fits_disk = i == 0 || isnan(r->disk_bytes) || f->total_bytes < 0.95 * r->disk_bytes;
         all_fit = all_fit && f->fits_memory;
     }
-    r->storage_bytes_per_s = all_fit ? NAN : pages_storage_rate(src, STORAGE_SECONDS);
+    r->storage_bytes_per_s = all_fit ? NAN : mr_pages_storage_rate(src, STORAGE_SECONDS, &interrupt_flag);
     for (uint32_t i = 0; i < r->form_count; i++) {
         advise_form *f = &r->form[i];
         const double most = r->storage_bytes_per_s / f->sample_bytes;
@@ -150,7 +149,7 @@ int advise_measure(const mr_source *src, const char *augment, const data_args *d
                            .augment = augment ? augment : usual_augment(info),
                            .samples = info->count,
                            .workers = workers ? workers : core_count(),
-                           .memory_bytes = (double)pages_memory_available(),
+                           .memory_bytes = (double)mr_pages_memory_available(),
                            .disk_bytes = free_bytes_here()};
     mr_loader_defaults(&like);
     setup_decode(&like.decode, data);

@@ -9,7 +9,6 @@
 #include "tools/cli/exit.h"
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
-#include "tools/trial/pages.h"
 #include "tools/trial/storage.h"
 
 enum { FROM_BOTH, FROM_CACHE, FROM_COLD, PREFETCH = 2 };
@@ -122,7 +121,7 @@ static void report_json(const storage_report *t)
     json_text(&j, "format", info->format);
     json_u64(&j, "samples", info->count);
     json_u64(&j, "bytes", info->total_bytes);
-    json_u64(&j, "memory_bytes", pages_memory_total());
+    json_u64(&j, "memory_bytes", mr_pages_memory_total());
     json_text(&j, "workload", t->unit->workload);
     json_text(&j, "accelerator", t->unit->accelerator);
     json_bool(&j, "as_published", !t->own);
@@ -161,9 +160,9 @@ static void head_text(const tool_session *s, const storage_unit *u, bool own)
     printf("            its unit, unverified: no result of MLPerf Storage (docs/storage-benchmark.md)\n");
     printf("data        %s (%s), %" PRIu64 " samples, %s", shown_text(info->path), info->format, info->count,
            size_text((double)info->total_bytes, size, sizeof size));
-    if (info->total_bytes < pages_memory_total())
+    if (info->total_bytes < mr_pages_memory_total())
         printf("; less than this machine's memory (%s): read from the page cache unless it is cold",
-               size_text((double)pages_memory_total(), memory, sizeof memory));
+               size_text((double)mr_pages_memory_total(), memory, sizeof memory));
     printf("\n");
     if (info->count < u->batch) printf("            fewer than one batch: samples repeat to fill it\n");
 }
@@ -243,7 +242,7 @@ static int measure(tool_session *s, storage_report *t, double seconds)
 /* One that does not fit into memory is never read from there. */
 static bool fits_in_memory(const tool_session *s)
 {
-    const uint64_t room = pages_memory_available();
+    const uint64_t room = mr_pages_memory_available();
     return !room || mr_source_info_of(s->src)->total_bytes < room / 10 * 7;
 }
 

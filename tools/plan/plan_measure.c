@@ -11,7 +11,6 @@
 #include "tools/cli/output.h"
 #include "tools/plan/plan.h"
 #include "tools/trial/measure.h"
-#include "tools/trial/pages.h"
 #include "tools/trial/timed_step.h"
 
 enum { CHUNKS_KEPT = 65536 };
@@ -73,7 +72,7 @@ static int run_for(tool_session *s, double seconds, mr_record *record, plan_resu
     uint64_t start = clock_ns();
     int status = run_steps(s, warmup, &ignored);
     double rate = (double)warmup / (seconds_since(start) + 1e-9), passed = 0, used = cpu_seconds();
-    const double stored = pages_storage_bytes();
+    const double stored = mr_pages_storage_bytes();
     core_ticks before, after;
     core_ticks_read(&before);
     mr_record_clear(record);
@@ -95,7 +94,7 @@ static int run_for(tool_session *s, double seconds, mr_record *record, plan_resu
     core_use_between(&before, &after, p->cores, &p->use);
     mr_record_totals_read(record, &p->measured);
     const double bytes = p->measured.bytes_per_sample * p->measured.samples_per_s * passed;
-    p->from_storage = bytes > 0 ? fmin(1, (pages_storage_bytes() - stored) / bytes) : 0;
+    p->from_storage = bytes > 0 ? fmin(1, (mr_pages_storage_bytes() - stored) / bytes) : 0;
     return status;
 }
 

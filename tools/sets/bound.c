@@ -11,7 +11,6 @@
 #include "tools/cli/output.h"
 #include "tools/trial/forms.h"
 #include "tools/trial/measure.h"
-#include "tools/trial/pages.h"
 
 enum { ROUNDS = 3, BATCH = 128, STORAGE_PARTS = 2 /* of the time for a rate */ };
 #define FITS 0.8 /* of the memory available: the rest is for the run */
@@ -84,9 +83,10 @@ static int measure_supply(tool_session *s, const bound_args *a, stats_bound *out
 static void measure_storage(const mr_source *src, const bound_args *a, stats_bound *out)
 {
     const mr_source_info *info = mr_source_info_of(src);
-    const double available = (double)pages_memory_available(), bytes = (double)info->total_bytes;
+    const double available = (double)mr_pages_memory_available(), bytes = (double)info->total_bytes;
     out->fits_memory = available <= 0 || bytes < FITS * available;
-    out->storage_bytes_per_s = out->fits_memory ? NAN : pages_storage_rate(src, a->seconds / STORAGE_PARTS);
+    out->storage_bytes_per_s =
+        out->fits_memory ? NAN : mr_pages_storage_rate(src, a->seconds / STORAGE_PARTS, &interrupt_flag);
     const double most = out->storage_bytes_per_s / (bytes / (double)info->count);
     if (!(most < out->supply_per_s)) return;
     out->supply_per_s = most;

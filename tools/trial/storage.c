@@ -12,7 +12,6 @@
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
 #include "tools/trial/measure.h"
-#include "tools/trial/pages.h"
 #include "tools/trial/timed_step.h"
 
 enum { STEPS_LEAST = 4, AHEAD = 2, RUNS_MOST = 12, NO_ROOM = -1 };
@@ -71,7 +70,7 @@ static int open_run(tool_session *s, const storage_unit *u, uint32_t accelerator
     if (rc) return setting_status(rc, &err);
     const mr_loader_info *l = mr_loader_info_of(s->loader);
     const double need = (double)l->device_bytes * accelerators + (double)l->memory_bytes;
-    const double room = (double)pages_memory_available();
+    const double room = (double)mr_pages_memory_available();
     return accelerators > 1 && room > 0 && need > 0.9 * room ? NO_ROOM : EXIT_DONE;
 }
 
@@ -99,7 +98,7 @@ static void start_counting(const tool_session *s, run_clock *c, uint64_t end_ns)
     mr_loader_stats_read(s->loader, &stats);
     c->first_ns = end_ns;
     c->bytes = stats.bytes_read;
-    c->storage = pages_storage_bytes();
+    c->storage = mr_pages_storage_bytes();
     c->cpu = cpu_seconds();
 }
 
@@ -144,7 +143,7 @@ static void count(const tool_session *s, const storage_unit *u, const run_clock 
 {
     mr_loader_stats stats;
     mr_loader_stats_read(s->loader, &stats);
-    const double storage = pages_storage_bytes();
+    const double storage = mr_pages_storage_bytes();
     p->warmup_steps = c->warmup;
     p->steps = c->ended - c->warmup;
     p->seconds = (double)(c->last_ns - c->first_ns) * 1e-9;
@@ -182,16 +181,15 @@ static uint64_t samples_read(void *loader)
     return stats.read.items;
 }
 
-static int begin_cold(const tool_session *s, const storage_result *r, page_dropper **out)
+static int begin_cold(const tool_session *s, const storage_result *r, mr_page_dropper **out)
 {
     mr_error err = MR_ERROR_INIT;
     *out = NULL;
     if (!r->method) return EXIT_DONE;
-    const int rc = pages_drop(s->src, &err);
-    if (rc != MR_OK) return exit_status(rc, &err);
-    if (s->loader_cfg.direct) return EXIT_DONE;
-    *out = page_dropper_start(s->src, samples_read, s->loader);
-    return *out ? EXIT_DONE : exit_no_memory("a thread that drops pages");
+    int rc = mr_pages_drop(s->src, &interrupt_flag, &err);
+    if (rc == MR_OK && !s->loader_cfg.direct)
+        rc = mr_page_dropper_start(out, s->src, samples_read, s->loader, &err);
+    return exit_status(rc, &err);
 }
 
 /* ---- one run, and the loader alone ---- */
@@ -199,13 +197,13 @@ static int begin_cold(const tool_session *s, const storage_result *r, page_dropp
 static int run_with(tool_session *s, const storage_unit *u, uint32_t accelerators, double seconds,
                     const storage_result *r, storage_point *p)
 {
-    page_dropper *dropper = NULL;
+    mr_page_dropper *dropper = NULL;
     *p = (storage_point){.accelerators = accelerators};
     int status = open_run(s, u, accelerators);
     if (status == EXIT_DONE) status = open_steps(s);
     if (status == EXIT_DONE) status = begin_cold(s, r, &dropper);
     if (status == EXIT_DONE) status = time_steps(s, u, seconds, p);
-    page_dropper_stop(dropper);
+    mr_page_dropper_stop(dropper);
     close_run(s);
     return status;
 }
@@ -223,11 +221,11 @@ static void describe(const tool_session *s, storage_result *r)
 static int measure_rate(tool_session *s, const storage_unit *u, double seconds, storage_result *r)
 {
     measured_rate m;
-    page_dropper *dropper = NULL;
+    mr_page_dropper *dropper = NULL;
     int status = open_run(s, u, 1);
     if (status == EXIT_DONE) status = begin_cold(s, r, &dropper);
     if (status == EXIT_DONE) status = measure_loader(s, seconds, 3, &m);
-    page_dropper_stop(dropper);
+    mr_page_dropper_stop(dropper);
     if (status == EXIT_DONE) {
         describe(s, r);
         r->samples_per_s = m.samples_per_s;
@@ -284,10 +282,10 @@ int storage_measure(tool_session *s, const storage_unit *u, bool cold, double se
     mr_error err = MR_ERROR_INIT;
     *out = (storage_result){0};
     if (cold) {
-        s->loader_cfg.direct = s->loader_cfg.direct || pages_direct_ok(s->src);
+        s->loader_cfg.direct = s->loader_cfg.direct || mr_pages_direct_ok(s->src);
         out->method = s->loader_cfg.direct ? "O_DIRECT" : "DONTNEED";
     } else {
-        const int rc = pages_fill(s->src, &err);
+        const int rc = mr_pages_fill(s->src, &interrupt_flag, &err);
         if (rc != MR_OK) return exit_status(rc, &err);
     }
     int status = measure_rate(s, u, seconds / 2, out);

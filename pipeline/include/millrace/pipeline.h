@@ -4,6 +4,7 @@
  *   augment.h  the augmentation language: how a picture is changed for a batch
  *   loader.h   batches of samples from storage, in a fixed order
  *   observe.h  where time goes: counters, causes, traces, records and their replay
+ *   pages.h    files of a set in the page cache, for measurements
  *   choose.h   some samples of a data set, and other names of its classes
  *   convert.h  any source into record files, TFRecords or tar
  *   repair.h   repair of damaged and incomplete sets
@@ -24,6 +25,7 @@
 #include "millrace/loader.h"
 #include "millrace/manifest.h"
 #include "millrace/observe.h"
+#include "millrace/pages.h"
 #include "millrace/repair.h"
 #include "millrace/stats.h"
 #include "millrace/verify.h"

@@ -1,19 +1,23 @@
-/* tools/trial/pages.c: see pages.h. */
-#include "tools/trial/pages.h"
+/* pipeline/pages/pages.c: pages of a set's files in the page cache, and the kernel's counters.
+ *
+ * The room pipeline/pages/
+ *   takes     an open source
+ *   gives     the calls of millrace/pages.h
+ *   callers   programs */
+#include "millrace/pages.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/cli/clock.h"
-#include "tools/cli/interrupt.h"
+#include "base/util.h"
+#include "formats/source/source.h"
 
 enum { READ_BYTES = 1 << 20, LOOK_EVERY_US = 20000 };
 
@@ -36,19 +40,19 @@ static bool read_count(const char *path, const char *name, uint64_t *out)
     return found;
 }
 
-uint64_t pages_memory_available(void)
+uint64_t mr_pages_memory_available(void)
 {
     uint64_t kib = 0;
     return read_count("/proc/meminfo", "MemAvailable", &kib) ? kib << 10 : 0;
 }
 
-uint64_t pages_memory_total(void)
+uint64_t mr_pages_memory_total(void)
 {
     uint64_t kib = 0;
     return read_count("/proc/meminfo", "MemTotal", &kib) ? kib << 10 : 0;
 }
 
-double pages_storage_bytes(void)
+double mr_pages_storage_bytes(void)
 {
     uint64_t bytes;
     return read_count("/proc/self/io", "read_bytes", &bytes) ? (double)bytes : -1;
@@ -99,47 +103,65 @@ static int each_file(const mr_source *src, file_work *work, void *context, mr_er
     return rc;
 }
 
-static int fill_file(int fd, void *buffer, mr_error *err)
+typedef struct filling {
+    void *buffer;
+    const volatile int *stop;
+} filling;
+
+static int fill_file(int fd, void *context, mr_error *err)
 {
+    const filling *f = context;
     for (off_t at = 0;;) {
-        const ssize_t got = pread(fd, buffer, READ_BYTES, at);
-        if (interrupt_flag) return mr_error_set(err, MR_ECANCELED, "while reading files into memory");
+        const ssize_t got = pread(fd, f->buffer, READ_BYTES, at);
+        if (mri_is_stopped(f->stop))
+            return mr_error_set(err, MR_ECANCELED, "while reading files into memory");
         if (got <= 0) return MR_OK; /* what cannot be read is for the loader to report */
         at += got;
     }
 }
 
-int pages_fill(const mr_source *src, mr_error *err)
+int mr_pages_fill(const mr_source *src, const volatile int *stop, mr_error *err)
 {
-    void *buffer = malloc(READ_BYTES);
-    if (!buffer) return mr_error_set(err, MR_ENOMEM, "out of memory for a buffer to read with");
-    const int rc = each_file(src, fill_file, buffer, err);
-    free(buffer);
+    MRI_OWN(err, src);
+    filling f = {.buffer = malloc(READ_BYTES), .stop = stop};
+    if (!f.buffer) return mr_error_set(err, MR_ENOMEM, "out of memory for a buffer to read with");
+    const int rc = each_file(src, fill_file, &f, err);
+    free(f.buffer);
     return rc;
 }
 
+/* context: NULL, or the flag of a stop. */
 static int drop_file(int fd, void *context, mr_error *err)
 {
-    (void)context;
     const int why = posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     if (why) return mr_error_set(err, MR_EIO, "cannot drop pages of the data: %s", strerror(why));
-    return interrupt_flag ? mr_error_set(err, MR_ECANCELED, "while dropping pages") : MR_OK;
+    return mri_is_stopped(context) ? mr_error_set(err, MR_ECANCELED, "while dropping pages") : MR_OK;
 }
 
-int pages_drop(const mr_source *src, mr_error *err) { return each_file(src, drop_file, NULL, err); }
+int mr_pages_drop(const mr_source *src, const volatile int *stop, mr_error *err)
+{
+    MRI_OWN(err, src);
+    return each_file(src, drop_file, (void *)(uintptr_t)stop, err);
+}
+
+/* ---- the rate of storage ---- */
 
 typedef struct timed_read {
     void *buffer;
+    const volatile int *stop;
     uint64_t start_ns;
     double seconds, bytes;
 } timed_read;
+
+static double seconds_since(uint64_t start_ns) { return 1e-9 * (double)(mri_now_ns() - start_ns); }
 
 static int time_file(int fd, void *context, mr_error *err)
 {
     timed_read *t = context;
     (void)err;
     for (off_t at = 0;;) {
-        if (interrupt_flag || seconds_since(t->start_ns) > t->seconds) return MR_ECANCELED; /* enough */
+        if (mri_is_stopped(t->stop) || seconds_since(t->start_ns) > t->seconds)
+            return MR_ECANCELED; /* enough */
         const ssize_t got = pread(fd, t->buffer, READ_BYTES, at);
         if (got <= 0) return MR_OK;
         at += got;
@@ -147,24 +169,26 @@ static int time_file(int fd, void *context, mr_error *err)
     }
 }
 
-double pages_storage_rate(const mr_source *src, double seconds)
+double mr_pages_storage_rate(const mr_source *src, double seconds, const volatile int *stop)
 {
-    timed_read t = {.buffer = malloc(READ_BYTES), .seconds = seconds};
-    if (!t.buffer || pages_drop(src, NULL) != MR_OK) {
+    if (!MRI_IS_OWN(src)) return NAN;
+    timed_read t = {.buffer = malloc(READ_BYTES), .stop = stop, .seconds = seconds};
+    if (!t.buffer || mr_pages_drop(src, stop, NULL) != MR_OK) {
         free(t.buffer);
         return NAN;
     }
-    const double before = pages_storage_bytes();
-    t.start_ns = clock_ns();
+    const double before = mr_pages_storage_bytes();
+    t.start_ns = mri_now_ns();
     each_file(src, time_file, &t, NULL);
     const double rate = t.bytes / (seconds_since(t.start_ns) + 1e-9);
-    const double brought = pages_storage_bytes() - before;
+    const double brought = mr_pages_storage_bytes() - before;
     free(t.buffer);
     return before >= 0 && brought > 0.5 * t.bytes && t.bytes > 0 ? rate : NAN;
 }
 
-bool pages_direct_ok(const mr_source *src)
+bool mr_pages_direct_ok(const mr_source *src)
 {
+    if (!MRI_IS_OWN(src)) return false;
     const uint32_t count = mr_source_info_of(src)->file_count;
     mr_source_file file;
     for (uint32_t i = 0; i < count; i++)
@@ -178,18 +202,19 @@ bool pages_direct_ok(const mr_source *src)
     return count > 0;
 }
 
-/* ---- dropping while a run goes on ---- */
+/* ---- dropping during a run ---- */
 
-struct page_dropper {
+struct mr_page_dropper {
+    uint32_t process; /* that started it */
     pthread_t thread;
     pthread_mutex_t lock;
     bool stop; /* lock */
     const mr_source *src;
-    uint64_t (*samples_read)(void *context);
+    mr_samples_read *samples_read;
     void *context;
 };
 
-static bool is_stopped(page_dropper *d)
+static bool is_stopped(mr_page_dropper *d)
 {
     pthread_mutex_lock(&d->lock);
     const bool stop = d->stop;
@@ -199,13 +224,13 @@ static bool is_stopped(page_dropper *d)
 
 static void *dropper_main(void *arg)
 {
-    page_dropper *d = arg;
+    mr_page_dropper *d = arg;
     const uint64_t quarter = mr_source_info_of(d->src)->count / 4 + 1;
     uint64_t dropped_at = d->samples_read(d->context);
     while (!is_stopped(d)) {
         const uint64_t now = d->samples_read(d->context);
         if (now - dropped_at >= quarter) {
-            pages_drop(d->src, NULL);
+            mr_pages_drop(d->src, NULL, NULL);
             dropped_at = now;
         }
         usleep(LOOK_EVERY_US);
@@ -213,21 +238,30 @@ static void *dropper_main(void *arg)
     return NULL;
 }
 
-page_dropper *page_dropper_start(const mr_source *src, uint64_t (*samples_read)(void *context), void *context)
+int mr_page_dropper_start(mr_page_dropper **out, const mr_source *src, mr_samples_read *samples_read,
+                          void *context, mr_error *err)
 {
-    page_dropper *d = calloc(1, sizeof *d);
-    if (!d) return NULL;
-    *d = (page_dropper){.src = src, .samples_read = samples_read, .context = context};
+    MRI_GIVEN(err, out);
+    *out = NULL;
+    MRI_OWN(err, src);
+    MRI_GIVEN(err, samples_read);
+    mr_page_dropper *d = calloc(1, sizeof *d);
+    if (!d) return mr_error_set(err, MR_ENOMEM, "out of memory for a thread that drops pages");
+    *d = (mr_page_dropper){
+        .process = mri_process(), .src = src, .samples_read = samples_read, .context = context};
     pthread_mutex_init(&d->lock, NULL);
-    if (pthread_create(&d->thread, NULL, dropper_main, d) == 0) return d;
+    if (mri_thread_start(&d->thread, "mr-pages", dropper_main, d) == MR_OK) {
+        *out = d;
+        return MR_OK;
+    }
     pthread_mutex_destroy(&d->lock);
     free(d);
-    return NULL;
+    return mr_error_set(err, MR_ENOMEM, "cannot start a thread that drops pages");
 }
 
-void page_dropper_stop(page_dropper *d)
+void mr_page_dropper_stop(mr_page_dropper *d)
 {
-    if (!d) return;
+    if (!MRI_IS_OWN(d)) return;
     pthread_mutex_lock(&d->lock);
     d->stop = true;
     pthread_mutex_unlock(&d->lock);
