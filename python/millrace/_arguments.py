@@ -29,7 +29,7 @@ _REFUSED = {
 _told: Set[str] = set()
 
 
-def _tell(name: str, why: str) -> None:
+def tell_needless(name: str, why: str) -> None:
     """Once in a process."""
     if name not in _told:
         _told.add(name)
@@ -68,7 +68,7 @@ def _prefetch_factor(settings: Dict[str, Any], value: Any) -> None:
 
 def _pin_memory(settings: Dict[str, Any], value: Any) -> None:
     if value and settings.get("device") is None:
-        _tell("pin_memory", "device=\"cuda\" delivers batches on the GPU, from pinned memory")
+        tell_needless("pin_memory", "device=\"cuda\" delivers batches on the GPU, from pinned memory")
 
 
 def _generator(settings: Dict[str, Any], value: Any) -> None:
@@ -108,7 +108,7 @@ def translate(settings: Dict[str, Any], known: List[str]) -> None:
         if name in settings:
             value = settings.pop(name)
             if value is not None and value != usual:
-                _tell(name, why)
+                tell_needless(name, why)
     for name, take in _TAKEN.items():
         if name in settings:
             take(settings, settings.pop(name))

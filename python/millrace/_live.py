@@ -127,6 +127,39 @@ def _see_samples(data: Any) -> None:
                             "takes any iterable%s" % (type(data).__name__, hint))
 
 
+class OneByOne:
+    """Samples of an object that gives lists of them only, by PyTorch's __getitems__()."""
+
+    def __init__(self, data: Any) -> None:
+        self.data = data
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __getitem__(self, k: int) -> Any:
+        return self.data.__getitems__([k])[0]
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "data" or name.startswith("__"):  # it is being unpickled, or asked for methods of its own
+            raise AttributeError(name)
+        return getattr(self.data, name)
+
+
+def name_of(data: Any) -> str:
+    """The type of the caller's object."""
+    return type(data.data if isinstance(data, OneByOne) else data).__name__
+
+
+def _gives_lists_only(data: Any) -> bool:
+    """Has it, or the set that it is a Subset of, the __getitem__() of PyTorch's Dataset, which raises?"""
+    torch = sys.modules.get("torch")
+    if torch is None or not hasattr(data, "__getitems__"):
+        return False
+    if isinstance(data, torch.utils.data.Subset):
+        return _gives_lists_only(data.dataset)
+    return getattr(type(data), "__getitem__", None) is torch.utils.data.Dataset.__getitem__
+
+
 class Live:
     """Data that a Python object makes, for Loader and everything else that takes a path: nothing is written to disk first.
 
@@ -154,7 +187,7 @@ class Live:
         _see_samples(data)
         if key is not None and not isinstance(key, str):
             raise ArgumentError("key=%r: expected a text that says which data these are" % (key,))
-        self.data, self.schema, self.key, self.sample_bytes = data, schema, key, sample_bytes
+        self.data, self.schema, self.key, self.sample_bytes = OneByOne(data) if _gives_lists_only(data) else data, schema, key, sample_bytes
         self.classes = _classes_of(_names_in(data) if classes is None else classes)
 
     threads = 1  # that call data[k]
@@ -164,7 +197,7 @@ class Live:
         return Maker(self)
 
     def __repr__(self) -> str:
-        return "Live(%s)" % type(self.data).__name__
+        return "Live(%s)" % name_of(self.data)
 
 
 def see_loadable(schema: Dict[str, str], data: str) -> None:

@@ -8,8 +8,9 @@ from collections import deque
 from typing import Any, Callable, Deque, List, Optional, Tuple
 
 from . import _library as _l
+from ._arguments import tell_needless
 from ._errors import ArgumentError
-from ._live import Live
+from ._live import Live, name_of
 from ._making import Job, Task
 from ._orders import Order
 from ._passes import Pass
@@ -34,7 +35,7 @@ class Made(Live):
 
     def __repr__(self) -> str:
         shown = getattr(self.data, "shown", None) if type(self.data).__name__ == "Decoded" else None
-        return shown or "Live(%s)" % type(self.data).__name__
+        return shown or "Live(%s)" % name_of(self.data)
 
 
 class Numbers:
@@ -94,6 +95,8 @@ class Makers:
     def __init__(self, job: Job, count: int, context: Any, timeout: float, prefetch: int, note: Callable[[str], None]) -> None:
         if count and (context == "threads" or context is None and without_gil()):
             job.global_seeds = False
+            if job.worker_init is not None:
+                tell_needless("worker_init_fn", "worker threads share this process, and it is not called in them")
             self.pool: Any = Threads(job, count)
         elif count:
             self.pool = Processes(job, count, context, timeout, note)

@@ -37,7 +37,6 @@ class Own:
     def __init__(self, live: Live, given: Dict[str, Any], workers: int) -> None:
         self.live, self._given, self.workers = live, given, workers
         self.path = Made(live)
-        self._makers: Optional[Makers] = None
         self.pictures_formed = given["transform"] is None  # the result of a transform is finished
 
     # ------------------------------------------------------------------ is it?
@@ -92,12 +91,11 @@ class Own:
         if not self.workers:
             with generators_kept():
                 return job.probe() == "pictures"
-        makers = self._made_by(job, 4)
+        makers = self._made_by(job, 4, 1)
         try:
             return makers.pool.ask("probe") == "pictures"
         finally:
-            if self._makers is None:
-                makers.pool.close()
+            makers.pool.close()
 
     # ------------------------------------------------------------------ the loader's
 
@@ -118,12 +116,12 @@ class Own:
         return Job(self.live.data, len(self.live.data), seed=given["seed"], transform=g["transform"], target_transform=g["target_transform"],
                    collate=g["collate_fn"], collation=collation, bad=given.get("bad", "stop"), worker_init=g["worker_init_fn"])
 
-    def _made_by(self, job: Job, prefetch: int) -> Makers:
+    def _made_by(self, job: Job, prefetch: int, workers: int) -> Makers:
         timeout = self._given["timeout"] or 0
-        return Makers(job, self.workers, self._given["multiprocessing_context"], timeout, prefetch, lambda text: log.info("%s", text))
+        return Makers(job, workers, self._given["multiprocessing_context"], timeout, prefetch, lambda text: log.info("%s", text))
 
     def makers(self, given: Dict[str, Any], collation: Collation, prefetch: int) -> Makers:
-        return self._made_by(self._job(given, collation), prefetch)
+        return self._made_by(self._job(given, collation), prefetch, self.workers)
 
 
 class OwnOfAugmented(Own):

@@ -10,6 +10,7 @@ import ctypes as C
 import io
 import os
 import pickle
+import pickletools
 import sys
 import tempfile
 import weakref
@@ -231,3 +232,17 @@ def pack(obj: Any, store: Optional[Store], at: Optional[Dict[int, int]] = None) 
 def unpack(data: Any, find: Callable[[int], Any]) -> Any:
     """find(number) gives the buffer over that memory."""
     return _Unpacker(io.BytesIO(data), find).load()
+
+
+def of_a_session(payload: bytes) -> Optional[str]:
+    """The first class or function in a pickle that a process which is not forked cannot import, since the program is a notebook, an
+    interpreter at a terminal or `python -c`; None: there is none."""
+    main = sys.modules.get("__main__")
+    if getattr(main, "__file__", None) or getattr(main, "__spec__", None) or b"__main__" not in payload:
+        return None
+    within = False
+    for _, argument, _ in pickletools.genops(payload):
+        if within and isinstance(argument, str):
+            return argument
+        within = within or argument == "__main__"
+    return None

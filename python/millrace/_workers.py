@@ -29,7 +29,7 @@ from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
 from ._errors import NOWHERE, ArgumentError, ClosedError, WorkerError
 from ._making import Dropped, Failure, Job, Task, generators_kept
-from ._packing import LARGE, Lender, Memory, Store, new_file, pack, unpack
+from ._packing import LARGE, Lender, Memory, Store, new_file, of_a_session, pack, unpack
 
 _PACKED_MOST = 1 << 15   # bytes of a message; larger ones go through memory, so that no side waits for the other to read
 _IN_HAND = 2             # batches that a worker has been given: the one it makes, and the one after
@@ -346,11 +346,17 @@ class Processes:
         if self._how == "fork":
             return self.job
         try:
-            return pickle.dumps(self.job, pickle.HIGHEST_PROTOCOL)
+            payload = pickle.dumps(self.job, pickle.HIGHEST_PROTOCOL)
         except Exception as e:
             raise ArgumentError("workers by \"%s\" are sent the data, transform= and collate_fn=, and one of them cannot be pickled: %s: %s. "
                                 "Define functions and classes at the top of a module, open files in __getitem__, or say "
                                 "multiprocessing_context=\"fork\"" % (self._how, type(e).__name__, e)) from e
+        name = of_a_session(payload)
+        if name:
+            raise ArgumentError("workers by \"%s\" import the data, transform= and collate_fn=, and %s was defined in a notebook or at a prompt, which "
+                                "cannot be imported. Define it in a module (a file next to the notebook), or say multiprocessing_context=\"fork\"" % (
+                                    self._how, name))
+        return payload
 
     def _start(self) -> None:
         self._waker = self._waker or multiprocessing.Pipe(False)

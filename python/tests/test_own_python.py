@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 
 import millrace
 import pytest
@@ -52,6 +53,25 @@ def all_of(loader):
 
 def same(a, b):
     return len(a) == len(b) and all(torch.equal(x, y) for p, q in zip(a, b) for x, y in zip(p, q))
+
+
+class Lists(torch.utils.data.Dataset):
+    """Gives lists of samples only."""
+
+    def __len__(self):
+        return 30
+
+    def __getitems__(self, numbers):
+        return [(torch.full((2,), float(k)), k % 5) for k in numbers]
+
+
+@pytest.mark.parametrize("how", [{}, FORK, dict(num_workers=1, multiprocessing_context="spawn")], ids=str)
+def test_data_that_give_lists_of_samples(how):
+    for data, want in (Lists(), range(30)), (torch.utils.data.Subset(Lists(), range(3, 30, 3)), range(3, 30, 3)):
+        with mt.Loader(data, 4, **how) as loader:
+            assert [k for x, _ in loader for k in x[:, 0].tolist()] == list(want)
+            assert loader.dataset[1][0].tolist() == [float(want[1])] * 2
+        assert "Lists" in repr(loader) or "Subset" in repr(loader)
 
 
 def test_any_number_of_workers():
@@ -292,6 +312,27 @@ def test_worker_init_and_info():
         for b in loader:
             seen += b.tolist()
     assert {tuple(s) for s in seen} <= {(0, 2, 10), (1, 2, 11)} and len(seen) == 40
+
+
+def test_worker_threads_do_not_begin_with_a_function(caplog, monkeypatch):
+    """They share this process, whose generators and objects it would change; this is told."""
+    monkeypatch.setattr(millrace._arguments, "_told", set())
+    with mt.Loader(Failing(set(), raises), 8, worker_init_fn=lambda number: pytest.fail("called"), num_workers=2,
+                   multiprocessing_context="threads") as loader:
+        assert len(list(loader)) == 5
+    assert [r.getMessage().split(":")[0] for r in caplog.records] == ["worker_init_fn= changes nothing here"]
+
+
+@pytest.mark.parametrize("context", ["spawn", "forkserver"])
+def test_classes_of_a_notebook(monkeypatch, context):
+    """Workers that are not forked cannot import them."""
+    session = types.ModuleType("__main__")
+    session.Mine = type("Mine", (Failing,), {"__module__": "__main__", "__qualname__": "Mine"})
+    monkeypatch.setitem(sys.modules, "__main__", session)
+    with pytest.raises(millrace.ArgumentError, match="and Mine was defined in a notebook or at a prompt.*\"fork\""):
+        mt.Loader(session.Mine(set(), abs), 8, num_workers=1, multiprocessing_context=context)
+    with mt.Loader(session.Mine(set(), abs), 8, num_workers=1, multiprocessing_context="fork") as loader:
+        assert len(list(loader)) == 5
 
 
 def test_changed_data_reach_the_workers():
