@@ -232,12 +232,11 @@ static void pause_a_moment(void)
 #endif
 }
 
-/* Returns whether one goes on. After several looks in vain waits sleep at once, until a sleep is short. */
+/* Returns whether one goes on. After spins in vain waits sleep at once, until a sleep is short. */
 static bool spin(mri_channel *c)
 {
-    enum { MISSES = 4 };
     const int looks = c->yields ? 1 : 64;
-    if (c->misses >= MISSES) return false;
+    if (c->misses >= (c->yields ? 1u : 4u)) return false; /* others keep a core that they were given */
     const uint64_t until = mri_clock_ns() + c->spin_ns;
     do {
         for (int i = 0; i < looks; i++) {
