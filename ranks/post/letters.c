@@ -13,7 +13,7 @@ enum {
     PART_BYTES = 1 << 30, /* of a message: MPI counts in int */
     LOOKS = 64,           /* between two looks at the clock */
     SPIN_NS = 50000,      /* look again at once, where each rank has a core, */
-    YIELD_NS = 1000000,   /* then after others had the core, */
+    YIELD_NS = 200000,    /* then after others had the core, */
     SLEEP_NS = 50000,     /* then after a sleep */
 };
 #define LEFT_NS UINT64_C(1000000000)

@@ -90,8 +90,9 @@ static functions of;
 static handle comm_world, byte, errors_return;
 static void *status_ignore;
 static bool loaded, started, broken;
-static uint32_t posts;   /* open ones */
-static uint32_t process; /* that started it: a child of it has no MPI */
+static uint64_t drop_until_ns; /* once broken */
+static uint32_t posts;         /* open ones */
+static uint32_t process;       /* that started it: a child of it has no MPI */
 
 typedef struct mpi_post {
     mri_post base;
@@ -222,20 +223,24 @@ static int look_mpi(mri_post *p, mri_letter *l, bool *over, mr_error *err)
     return rc;
 }
 
-/* A receive can be taken back. A send cannot: it may still be over; else nothing of MPI runs in this process
- * any more, which could read its bytes. */
+/* A receive can be taken back. A send cannot: it may still be over, for as long as all such letters have
+ * together; else nothing of MPI runs in this process any more, which could read its bytes. */
 static void drop_mpi(mri_post *p, mri_letter *l, bool received)
 {
-    const uint64_t until = mri_now_ns() + DROP_NS;
     const struct timespec moment = {.tv_nsec = 1000000};
     mr_error why = MR_ERROR_INIT;
     bool over = false;
     pthread_mutex_lock(&lock);
+    if (!broken) drop_until_ns = mri_now_ns() + DROP_NS;
     broken = true;
-    if (received) of.MPI_Cancel((handle *)&l->request);
+    handle request = (handle)l->request;
+    if (received) of.MPI_Cancel(&request);
+    const uint64_t until = drop_until_ns;
     pthread_mutex_unlock(&lock);
-    while (!over && mri_now_ns() < until && look_mpi(p, l, &over, &why) == MR_OK)
+    do {
+        if (look_mpi(p, l, &over, &why) != MR_OK) return;
         if (!over) nanosleep(&moment, NULL);
+    } while (!over && mri_now_ns() < until);
 }
 
 /* ---- open, close ---- */

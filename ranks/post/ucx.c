@@ -167,27 +167,30 @@ static int look_ucx(mri_post *p, mri_letter *l, bool *over, mr_error *err)
     return status ? failed(status, "a message", err) : MR_OK;
 }
 
-static bool is_over(ucx_post *u, void *request)
+/* Until it is over, or the time is. */
+static void await(ucx_post *u, void *request, uint64_t until_ns)
 {
-    of.ucp_worker_progress(u->worker);
-    return of.ucp_request_check_status(request) != IN_PROGRESS;
-}
-
-/* Until it is over, a second at most. */
-static void await(ucx_post *u, void *request)
-{
-    const uint64_t until = mri_now_ns() + CLOSE_NS;
     const struct timespec moment = {.tv_nsec = 100000};
     if (!request || is_error(request)) return;
-    while (!is_over(u, request) && mri_now_ns() < until) nanosleep(&moment, NULL);
+    for (;;) {
+        of.ucp_worker_progress(u->worker);
+        if (of.ucp_request_check_status(request) != IN_PROGRESS || mri_now_ns() >= until_ns) break;
+        nanosleep(&moment, NULL);
+    }
     of.ucp_request_free(request);
 }
 
-static void close_endpoint(ucx_post *u, uint32_t r, bool well)
+/* well: what was sent arrives, within a second for all of them. */
+static void close_endpoints(ucx_post *u, bool well)
 {
     const request_params force = {.set = OPERATION_FLAGS, .flags = CLOSE_FORCE}, flush = {0};
-    if (u->endpoints[r]) await(u, of.ucp_ep_close_nbx(u->endpoints[r], well ? &flush : &force));
-    u->endpoints[r] = NULL;
+    const uint64_t until_ns = mri_now_ns() + CLOSE_NS;
+    for (uint32_t r = 0; u->endpoints && r < u->size; r++)
+        if (u->endpoints[r]) u->endpoints[r] = of.ucp_ep_close_nbx(u->endpoints[r], well ? &flush : &force);
+    for (uint32_t r = 0; u->endpoints && r < u->size; r++) {
+        await(u, u->endpoints[r], until_ns); /* by now a request */
+        u->endpoints[r] = NULL;
+    }
 }
 
 /* What is not over ends with its endpoint, or is cancelled. */
@@ -195,9 +198,8 @@ static void drop_ucx(mri_post *p, mri_letter *l, bool received)
 {
     ucx_post *u = own(p);
     if (received) of.ucp_request_cancel(u->worker, l->request);
-    else
-        for (uint32_t r = 0; r < u->size; r++) close_endpoint(u, r, false);
-    await(u, l->request);
+    else close_endpoints(u, false);
+    await(u, l->request, mri_now_ns() + CLOSE_NS);
     l->request = NULL;
 }
 
@@ -206,7 +208,7 @@ static void drop_ucx(mri_post *p, mri_letter *l, bool received)
 static void close_ucx(mri_post *p, bool well)
 {
     ucx_post *u = own(p);
-    for (uint32_t r = 0; u->endpoints && r < u->size; r++) close_endpoint(u, r, well);
+    close_endpoints(u, well);
     if (u->worker) of.ucp_worker_destroy(u->worker);
     if (u->context) of.ucp_cleanup(u->context);
     free(u->endpoints);
