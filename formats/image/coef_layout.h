@@ -45,6 +45,14 @@ uint64_t mri_coef_run_avx2(const mri_coef_run *run);
 uint64_t mri_coef_run_avx512(const mri_coef_run *run);
 #endif
 
+/* Write a row's blocks to `to`, as coef_pack.c does, their lengths and DCs; returns the bytes of the blocks.
+ * MRI_COEF_PUT_SLACK bytes from the beginning of the last block on may be overwritten. */
+enum { MRI_COEF_PUT_SLACK = 1 + 8 + 63 + 1 + 64 };
+#if defined(__x86_64__)
+size_t mri_coef_blocks_put_avx512(const int16_t (*row)[MRI_JPEG_BLOCK], uint32_t blocks, uint8_t *lengths,
+                                  uint8_t *dc, uint8_t *to);
+#endif
+
 /* The high bytes of a block whose mode has MRI_COEF_ESCAPE, over its low ones in coef; *bytes is what they
  * take. */
 uint64_t mri_coef_escapes(const uint8_t *at, size_t room, uint64_t map, unsigned tier, int16_t *coef,

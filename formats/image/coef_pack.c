@@ -6,9 +6,11 @@
  *   tables   equal quantisation tables are kept once
  *
  * So equal coefficients give equal bytes. */
+#include "base/simd.h"
 #include "formats/image/coef_layout.h"
 
 enum { BLOCK_MOST = 1 + 8 + 63 + 32 + 1 + 63 }; /* every part of a block at its largest */
+_Static_assert((int)BLOCK_MOST >= (int)MRI_COEF_PUT_SLACK, "room for what a block may overwrite");
 
 /* ---- one block ---- */
 
@@ -80,6 +82,29 @@ static size_t block_put(const int16_t *coef, uint8_t *to)
     return (size_t)(at - to);
 }
 
+/* The blocks of a row, their lengths and DCs; returns the blocks' bytes. */
+static size_t blocks_put_plain(const int16_t (*row)[MRI_JPEG_BLOCK], uint32_t blocks, uint8_t *lengths,
+                               uint8_t *dc, uint8_t *to)
+{
+    uint8_t *at = to;
+    for (uint32_t x = 0; x < blocks; x++) {
+        const size_t length = block_put(row[x], at);
+        lengths[x] = (uint8_t)length;
+        mri_put_le16(dc + 2 * (size_t)x, (uint16_t)row[x][0]);
+        at += length;
+    }
+    return (size_t)(at - to);
+}
+
+static size_t blocks_put(const int16_t (*row)[MRI_JPEG_BLOCK], uint32_t blocks, uint8_t *lengths, uint8_t *dc,
+                         uint8_t *to)
+{
+#if defined(__x86_64__)
+    if (mri_simd() == MRI_SIMD_AVX512) return mri_coef_blocks_put_avx512(row, blocks, lengths, dc, to);
+#endif
+    return blocks_put_plain(row, blocks, lengths, dc, to);
+}
+
 /* ---- the payload, growing ---- */
 
 typedef struct payload {
@@ -105,14 +130,8 @@ static int row_put(payload *p, const int16_t (*row)[MRI_JPEG_BLOCK], uint32_t bl
 {
     const int rc = need(p, (size_t)blocks * (MRI_COEF_BLOCK_FIXED + BLOCK_MOST), err);
     if (rc) return rc;
-    uint8_t *lengths = p->data + p->used, *dc = lengths + blocks, *at = dc + 2 * (size_t)blocks;
-    for (uint32_t x = 0; x < blocks; x++) {
-        const size_t length = block_put(row[x], at);
-        lengths[x] = (uint8_t)length;
-        mri_put_le16(dc + 2 * (size_t)x, (uint16_t)row[x][0]);
-        at += length;
-    }
-    p->used = (size_t)(at - p->data);
+    uint8_t *lengths = p->data + p->used, *dc = lengths + blocks, *first = dc + 2 * (size_t)blocks;
+    p->used += MRI_COEF_BLOCK_FIXED * (size_t)blocks + blocks_put(row, blocks, lengths, dc, first);
     return MR_OK;
 }
 
