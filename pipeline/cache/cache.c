@@ -181,22 +181,27 @@ static uint64_t keep_on_disk(mri_cache *c, uint64_t sample, struct iovec *parts,
     return mri_cache_disk_append(c, sample, parts, MRI_CACHE_PARTS, bytes);
 }
 
-void mri_cache_offer(mri_cache *c, uint64_t sample, const mr_value *image, int32_t label, void *maker)
+bool mri_cache_make(mri_cache *c, uint64_t sample, const mr_value *image, void *maker, mr_value *kept)
 {
     uint64_t none = MRI_CACHE_NONE;
     if (__atomic_load_n(&c->closed, __ATOMIC_RELAXED) ||
         __atomic_load_n(&c->place[sample], __ATOMIC_RELAXED) != none ||
         !__atomic_compare_exchange_n(&c->place[sample], &none, MRI_CACHE_BUSY, false, __ATOMIC_ACQUIRE,
                                      __ATOMIC_RELAXED))
-        return;
+        return false;
+    if (c->cfg.form->make(maker, image, kept) == MR_OK) return true;
+    __atomic_store_n(&c->place[sample], MRI_CACHE_REFUSED, __ATOMIC_RELEASE);
+    return false;
+}
+
+void mri_cache_keep(mri_cache *c, uint64_t sample, const mr_value *kept, int32_t label)
+{
     uint8_t head[MRI_CACHE_ENTRY_HEAD];
     struct iovec parts[MRI_CACHE_PARTS];
-    mr_value kept;
     uint64_t at = MRI_CACHE_REFUSED;
     uint32_t bytes = 0;
-    if (c->cfg.form->make(maker, image, &kept) == MR_OK &&
-        take_apart(head, &kept, c->entry_max_bytes, parts, &bytes)) {
-        describe(head, sample, &kept, label);
+    if (take_apart(head, kept, c->entry_max_bytes, parts, &bytes)) {
+        describe(head, sample, kept, label);
         at = c->cfg.folder ? keep_on_disk(c, sample, parts, bytes) : keep_in_memory(c, parts, bytes);
         if (at == MRI_CACHE_NONE) __atomic_store_n(&c->closed, true, __ATOMIC_RELAXED);
     }
@@ -206,4 +211,15 @@ void mri_cache_offer(mri_cache *c, uint64_t sample, const mr_value *image, int32
     }
     __atomic_store_n(&c->place[sample], at, __ATOMIC_RELEASE);
     if (at > MRI_CACHE_REFUSED) __atomic_fetch_add(&c->entries, 1, __ATOMIC_RELEASE);
+}
+
+void mri_cache_forget(mri_cache *c, uint64_t sample)
+{
+    __atomic_store_n(&c->place[sample], MRI_CACHE_NONE, __ATOMIC_RELEASE);
+}
+
+void mri_cache_offer(mri_cache *c, uint64_t sample, const mr_value *image, int32_t label, void *maker)
+{
+    mr_value kept;
+    if (mri_cache_make(c, sample, image, maker, &kept)) mri_cache_keep(c, sample, &kept, label);
 }

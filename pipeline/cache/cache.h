@@ -76,6 +76,12 @@ bool mri_cache_parse(uint64_t sample, const uint8_t *data, size_t bytes, bool ch
 void mri_cache_drop(mri_cache *c, uint64_t sample, const mri_cache_place *place);
 /* A sample that was decoded without error; maker: this thread's, of the form (cache_form.h). */
 void mri_cache_offer(mri_cache *c, uint64_t sample, const mr_value *image, int32_t label, void *maker);
+/* The same in two steps, for a caller that decodes the kept form: the value to be kept, until the maker's
+ * next call. False: this sample is not wanted, or cannot be kept. True: mri_cache_keep(), or
+ * mri_cache_forget() when it was not decoded without error, must follow. */
+bool mri_cache_make(mri_cache *c, uint64_t sample, const mr_value *image, void *maker, mr_value *kept);
+void mri_cache_keep(mri_cache *c, uint64_t sample, const mr_value *kept, int32_t label);
+void mri_cache_forget(mri_cache *c, uint64_t sample);
 
 mri_cache_counts mri_cache_counts_of(const mri_cache *c);
 

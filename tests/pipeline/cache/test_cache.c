@@ -286,6 +286,40 @@ static void bad_samples_stay_bad(void **state)
     mr_source_close(src);
 }
 
+/* Crops above the damage are delivered with and without a cache, though coefficients of the whole picture
+ * cannot be made. */
+static void damage_below_a_crop_is_not_seen(void **state)
+{
+    (void)state;
+    char path[4096];
+    mr_source *src = mrt_source(mrt_folder_set("below", 2, COUNT / 2, 24, true));
+    size_t bytes;
+    uint8_t *jpeg = mrt_read_file(mr_source_sample_path(src, 40, path, sizeof path), &bytes);
+    MRT_TRUE(bytes > 200);
+    for (size_t at = bytes - 22; at < bytes - 2; at += 2)
+        memcpy(jpeg + at, (const uint8_t[]){0xff, 0x00}, 2); /* ones: no code */
+    mrt_write_file(path, jpeg, bytes);
+    free(jpeg);
+    mr_source_close(src);
+    src = mrt_source(mrt_path("below"));
+    mr_digest expected = {0, 0};
+    uint64_t bad = 0;
+    for (int kind = MR_CACHE_OFF; kind <= MR_CACHE_DISK; kind++) {
+        mr_loader_stats s;
+        mr_loader_config cfg = settings((mr_cache)kind, 1 << 20, NULL);
+        cfg.bad = MR_BAD_REPLACE;
+        cfg.epochs = 6;
+        const mr_digest d = run(src, &cfg, &s);
+        if (kind == MR_CACHE_OFF) expected = d;
+        if (kind == MR_CACHE_OFF) bad = s.bad_samples;
+        same(expected, d);
+        MRT_EQ(s.bad_samples, bad);
+        MRT_TRUE(bad > 0 && bad < 6);
+    }
+    remove_cache();
+    mr_source_close(src);
+}
+
 /* ------------------------------------------------------------------------------ files that are not as they
  * were */
 
@@ -858,6 +892,7 @@ int main(void)
         cmocka_unit_test(kept_samples_are_not_read_again),
         cmocka_unit_test(the_next_run_finds_what_is_on_disk),
         cmocka_unit_test(bad_samples_stay_bad),
+        cmocka_unit_test(damage_below_a_crop_is_not_seen),
         cmocka_unit_test(a_damaged_entry_is_made_anew),
         cmocka_unit_test(a_label_that_cannot_be_is_not_believed),
         cmocka_unit_test(torn_files_lose_only_what_is_gone),
