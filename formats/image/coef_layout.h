@@ -45,10 +45,14 @@ uint64_t mri_coef_run_avx2(const mri_coef_run *run);
 uint64_t mri_coef_run_avx512(const mri_coef_run *run);
 #endif
 
+/* Write one block in plain C; returns its bytes, 0 for a block with nothing but its DC. */
+size_t mri_coef_block_put(const int16_t *coef, uint8_t *to);
 /* Write a row's blocks to `to`, as coef_pack.c does, their lengths and DCs; returns the bytes of the blocks.
  * MRI_COEF_PUT_SLACK bytes from the beginning of the last block on may be overwritten. */
 enum { MRI_COEF_PUT_SLACK = 1 + 8 + 63 + 1 + 64 };
 #if defined(__x86_64__)
+size_t mri_coef_blocks_put_avx2(const int16_t (*row)[MRI_JPEG_BLOCK], uint32_t blocks, uint8_t *lengths,
+                                uint8_t *dc, uint8_t *to);
 size_t mri_coef_blocks_put_avx512(const int16_t (*row)[MRI_JPEG_BLOCK], uint32_t blocks, uint8_t *lengths,
                                   uint8_t *dc, uint8_t *to);
 #endif

@@ -59,8 +59,8 @@ static void scan_block(const int16_t *coef, scan *s)
     for (uint64_t left = s->map; left; left &= left - 1) s->value[s->count++] = zigzag[__builtin_ctzll(left)];
 }
 
-/* Returns the bytes written, at most BLOCK_MOST; 0 for a block with nothing but its DC. */
-static size_t block_put(const int16_t *coef, uint8_t *to)
+/* At most BLOCK_MOST bytes. */
+size_t mri_coef_block_put(const int16_t *coef, uint8_t *to)
 {
     scan s;
     scan_block(coef, &s);
@@ -88,7 +88,7 @@ static size_t blocks_put_plain(const int16_t (*row)[MRI_JPEG_BLOCK], uint32_t bl
 {
     uint8_t *at = to;
     for (uint32_t x = 0; x < blocks; x++) {
-        const size_t length = block_put(row[x], at);
+        const size_t length = mri_coef_block_put(row[x], at);
         lengths[x] = (uint8_t)length;
         mri_put_le16(dc + 2 * (size_t)x, (uint16_t)row[x][0]);
         at += length;
@@ -100,7 +100,9 @@ static size_t blocks_put(const int16_t (*row)[MRI_JPEG_BLOCK], uint32_t blocks, 
                          uint8_t *to)
 {
 #if defined(__x86_64__)
-    if (mri_simd() == MRI_SIMD_AVX512) return mri_coef_blocks_put_avx512(row, blocks, lengths, dc, to);
+    const mri_simd_level level = mri_simd();
+    if (level == MRI_SIMD_AVX512) return mri_coef_blocks_put_avx512(row, blocks, lengths, dc, to);
+    if (level == MRI_SIMD_AVX2) return mri_coef_blocks_put_avx2(row, blocks, lengths, dc, to);
 #endif
     return blocks_put_plain(row, blocks, lengths, dc, to);
 }

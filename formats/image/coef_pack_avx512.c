@@ -47,7 +47,7 @@ INLINE __m512i bytes_of(__m512i low, __m512i high)
                               1);
 }
 
-/* As block_put(); up to MRI_COEF_PUT_SLACK bytes from `to` on may be overwritten. */
+/* As mri_coef_block_put(); up to MRI_COEF_PUT_SLACK bytes from `to` on may be overwritten. */
 INLINE size_t block_put(zigzag z, uint8_t *to)
 {
     const __m512i values = bytes_of(z.low, z.high);

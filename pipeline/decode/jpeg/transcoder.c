@@ -225,8 +225,11 @@ static bool is_codable(const int16_t (*block)[MRI_JPEG_BLOCK], size_t count)
 {
     unsigned beyond = 0;
     for (size_t b = 0; b < count; b++) {
-        unsigned here = 0;
-        for (int j = 0; j < MRI_JPEG_BLOCK; j++) here |= (uint16_t)(block[b][j] + 1023) > 2046;
+        uint16_t here = 0; /* 16 bits throughout, for the compiler to vectorise */
+        for (int j = 0; j < MRI_JPEG_BLOCK; j++) {
+            const uint16_t from = (uint16_t)(block[b][j] + 1023);
+            here |= (uint16_t)(from > 2046 ? from - 2046 : 0);
+        }
         if (!here) continue;
         for (int j = 1; j < MRI_JPEG_BLOCK; j++) beyond |= (uint16_t)(block[b][j] + 1023) > 2046;
         beyond |= (uint16_t)(block[b][0] + 1024) > 2047;
