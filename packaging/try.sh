@@ -141,7 +141,11 @@ try_container() {
     logged sh -e build
     logged apt-get purge -y -qq '*-dev' gcc cmake ninja-build
     logged apt-get autoremove --purge -y -qq
-    ! command -v millrace || exit 1
+    hash -r # the shell still knows where the packages had put the command
+    if command -v millrace; then
+        echo "the packages left their command behind"
+        exit 1
+    fi
     cp -r /installed/usr/local/bin/. /usr/local/bin
     logged sh -e run
     mkdir -p /data
