@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import time
+import urllib.parse
 import uuid
 
 WHEEL_SOURCES = ("liburing", "libjpeg-turbo", "libspng", "zlib", "libisal", "xxhash", "cjson")
@@ -30,14 +31,15 @@ def component(name: str, version: str, purl: str, scope: str) -> dict:
 
 
 def linked_into_the_wheel(sources: pathlib.Path) -> list:
-    """Versions come from the names of folders that dpkg-source made: NAME-VERSION."""
+    """Versions are the distribution's, with its patches: the first line of debian/changelog in the folder that dpkg-source made."""
     found = []
     for name in WHEEL_SOURCES:
         folders = sorted(p.name for p in sources.glob(name + "-*") if p.is_dir())
         if len(folders) != 1:
             sys.exit("sbom.py: %d folders called %s-VERSION in %s; expected one" % (len(folders), name, sources))
-        version = folders[0][len(name) + 1:]
-        found.append(component(name, version, "pkg:deb/debian/%s@%s?arch=source" % (name, version), "required"))
+        with open(sources / folders[0] / "debian" / "changelog", encoding="utf-8") as f:
+            version = re.match(r"[^ ]+ \(([^)]+)\)", f.readline())[1]
+        found.append(component(name, version, "pkg:deb/debian/%s@%s?arch=source" % (name, urllib.parse.quote(version, "")), "required"))
     return found
 
 
