@@ -106,6 +106,7 @@ RESULT(withdrawn_sample)
 RESULT(loss_row)
 RESULT(layer_row)
 RESULT(report)
+RESULT(rate)
 RESULT(step_report)
 RESULT(eval_report)
 RESULT(parts)
@@ -670,6 +671,16 @@ static mr_checkpoint *rig_checkpoint(void)
     static mr_checkpoint *c;
     if (!c)
         need(mr_checkpoint_open(&c, rig_checkpoint_path(), MR_USE_EVALUATE, &err), "a checkpoint's settings");
+    return c;
+}
+static mr_measure_config *rig_measure_config(void)
+{
+    mr_measure_config *c = rig_copy(NULL, sizeof *c);
+    mr_measure_defaults(c);
+    c->seconds = 0;
+    c->height = c->width = SIDE;
+    c->channels = 1;
+    c->classes = CLASSES;
     return c;
 }
 static mr_logger *rig_logger(void)

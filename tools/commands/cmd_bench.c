@@ -49,7 +49,7 @@ static bool needs_data(const bench_args *a)
 
 /* ---- loader ---- */
 
-static void report_loader(const bench_args *a, const tool_session *s, const measured_rate *m, double seconds)
+static void report_loader(const bench_args *a, const tool_session *s, const mr_rate *m, double seconds)
 {
     const mr_loader_info *info = mr_loader_info_of(s->loader);
     mr_loader_stats stats;
@@ -91,7 +91,7 @@ static void report_loader(const bench_args *a, const tool_session *s, const meas
         printf("  the whole set lies in memory: %.1f MiB\n", (double)info->resident_bytes / 1048576);
 }
 
-static int measure_live(const bench_args *a, tool_session *s, measured_rate *m)
+static int measure_live(const bench_args *a, tool_session *s, mr_rate *m)
 {
     const char *why = a->live ? live_obstacle() : NULL;
     live_view *view = NULL;
@@ -119,7 +119,7 @@ static int bench_loader(const bench_args *a, tool_session *s)
     status = session_take_fields(s, &a->shared.run);
     if (status == EXIT_DONE) status = bad_watch_open(&s->bad, s->src, &a->shared.run, &s->loader_cfg);
     if (status == EXIT_DONE) status = session_open_loader(s);
-    measured_rate m;
+    mr_rate m;
     if (status == EXIT_DONE) status = measure_live(a, s, &m);
     if (status == EXIT_DONE) report_loader(a, s, &m, seconds_since(start));
     return status;
@@ -130,7 +130,7 @@ static int bench_loader(const bench_args *a, tool_session *s)
 typedef struct trainer_bench {
     const bench_args *a;
     synthetic_batch in;
-    measured_rate rate;
+    mr_rate rate;
     uint32_t passes; /* reported */
 } trainer_bench;
 
@@ -139,7 +139,7 @@ static void report_trainer(const trainer_bench *b, const tool_session *s,
 {
     const bench_args *a = b->a;
     const synthetic_batch *in = &b->in;
-    const measured_rate *m = &b->rate;
+    const mr_rate *m = &b->rate;
     if (a->shared.output.json) {
         json_line j = json_begin(stdout, "bench");
         json_text(&j, "what", "trainer");

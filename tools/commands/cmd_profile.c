@@ -108,7 +108,7 @@ static int run_steps(const profile_args *a, tool_session *s, uint32_t turn, uint
     return status;
 }
 
-static int loader_ceiling(const profile_args *a, tool_session *s, measured_rate *out)
+static int loader_ceiling(const profile_args *a, tool_session *s, mr_rate *out)
 {
     s->loader_cfg.prefetch = a->shared.loader.prefetch;
     s->loader_cfg.epochs = UINT64_MAX;
@@ -118,8 +118,7 @@ static int loader_ceiling(const profile_args *a, tool_session *s, measured_rate 
     return status ? status : measure_slowest(s, out);
 }
 
-static int trainer_ceiling(const profile_args *a, tool_session *s, const profile_result *p,
-                           measured_rate *out)
+static int trainer_ceiling(const profile_args *a, tool_session *s, const profile_result *p, mr_rate *out)
 {
     synthetic_batch in = {.batch = measure_own_batch(s, p->of.batch),
                           .h = p->of.h,

@@ -42,7 +42,7 @@ static void choose_augment(const tool_session *s, run_args *run)
 static int measure(const watch_command_args *a, tool_session *s, watch_loader *out)
 {
     run_args run = a->shared.run;
-    measured_rate m;
+    mr_rate m;
     int status = session_open_data(s, a->shared.data, &a->shared.data_opts, NEED_SAMPLES);
     if (status) return status;
     const mr_source_info *info = mr_source_info_of(s->src);

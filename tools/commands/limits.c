@@ -155,7 +155,7 @@ int limit_measure(uint32_t which, const mr_source *src, const mr_decode_config *
     for (uint32_t r = 0; status == EXIT_DONE && r < rounds; r++) status = one_round(lanes, count, &rates[r]);
     if (status) return status;
     out->rounds = rounds;
-    out->value = median_of(rates, rounds, &out->mad) * kinds[which].scale;
+    out->value = mr_measure_median(rates, rounds, &out->mad) * kinds[which].scale;
     out->mad *= kinds[which].scale;
     return EXIT_DONE;
 }

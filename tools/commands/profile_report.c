@@ -52,11 +52,11 @@ void profile_sum_up(profile_result *p)
         part[i] = p->on.turn[i].samples_per_s / least[i];
         gain[i] = p->on.turn[i].samples_per_s / p->off.turn[i].samples_per_s;
     }
-    p->loader_alone.samples_per_s = median_of(loader, PROFILE_TURNS, &p->loader_alone.mad);
-    p->trainer_alone.samples_per_s = median_of(trainer, PROFILE_TURNS, &p->trainer_alone.mad);
-    p->ceiling.samples_per_s = median_of(least, PROFILE_TURNS, &p->ceiling.mad);
-    p->on_over_ceiling = median_of(part, PROFILE_TURNS, &unused);
-    p->on_over_off = median_of(gain, PROFILE_TURNS, &unused);
+    p->loader_alone.samples_per_s = mr_measure_median(loader, PROFILE_TURNS, &p->loader_alone.mad);
+    p->trainer_alone.samples_per_s = mr_measure_median(trainer, PROFILE_TURNS, &p->trainer_alone.mad);
+    p->ceiling.samples_per_s = mr_measure_median(least, PROFILE_TURNS, &p->ceiling.mad);
+    p->on_over_ceiling = mr_measure_median(part, PROFILE_TURNS, &unused);
+    p->on_over_off = mr_measure_median(gain, PROFILE_TURNS, &unused);
     sum_up_side(&p->off);
     sum_up_side(&p->on);
     if (p->cores) p->most_over_off = most_over_off(p, p->off.report.samples_per_s);

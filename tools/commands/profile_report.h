@@ -42,8 +42,8 @@ typedef struct profile_result {
     profile_side off, on;
     profile_slow slow[MR_LOADER_SLOWEST]; /* of the last turn with prefetch on */
     uint32_t slow_count;
-    odd_list odd;                                                /* of the same turn */
-    measured_rate loader[PROFILE_TURNS], trainer[PROFILE_TURNS]; /* of the slowest process, for all samples */
+    odd_list odd;                                          /* of the same turn */
+    mr_rate loader[PROFILE_TURNS], trainer[PROFILE_TURNS]; /* of the slowest process, for all samples */
     struct {
         double samples_per_s, mad; /* over turns */
     } loader_alone, trainer_alone, ceiling;

@@ -122,7 +122,7 @@ static double copy_rate(void)
 /* The step as it is when nobody else wants the cores. */
 static int measure_step(tool_session *s, double seconds, plan_result *p)
 {
-    measured_rate alone;
+    mr_rate alone;
     const mr_loader_info *l = mr_loader_info_of(s->loader);
     synthetic_batch in = {.batch = measure_own_batch(s, l->batch),
                           .h = l->height,

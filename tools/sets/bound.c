@@ -62,7 +62,7 @@ static int measure_supply(tool_session *s, const bound_args *a, stats_bound *out
 {
     mr_error err = MR_ERROR_INIT;
     form_cost cost;
-    measured_rate rate;
+    mr_rate rate;
     int status = exit_status(form_measure_there(s->src, &s->loader_cfg, &cost, &err), &err);
     if (status == EXIT_DONE && interrupt_flag) return EXIT_SIGNAL + interrupt_flag;
     if (status == EXIT_DONE) status = session_open_loader(s);
@@ -98,7 +98,7 @@ static void measure_storage(const mr_source *src, const bound_args *a, stats_bou
 static int measure_step(tool_session *s, const bound_args *a, stats_bound *out)
 {
     mr_error err = MR_ERROR_INIT;
-    measured_rate rate;
+    mr_rate rate;
     const mr_loader_info *l = mr_loader_info_of(s->loader);
     const uint32_t own = mr_source_info_of(s->src)->class_count,
                    classes = s->model->classes && own > 1 ? own : s->model->classes;

@@ -204,7 +204,7 @@ int form_measure_rate(const char *path, const mr_loader_config *like, uint32_t w
 {
     mr_error err = MR_ERROR_INIT;
     mr_source_config cfg;
-    measured_rate m;
+    mr_rate m;
     tool_session s = {.io_reported = true, .loader_cfg = small_batches(like)};
     s.loader_cfg.workers = workers;
     s.loader_cfg.epochs = UINT64_MAX;

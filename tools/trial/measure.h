@@ -1,6 +1,4 @@
-/* tools/trial/measure.h: one ceiling at a time: how fast the loader delivers when nothing trains, how fast
- * the trainer steps when its batch is on the device already. Warm-up is left out; medians with 1.4826 x the
- * median absolute deviation.
+/* tools/trial/measure.h: the rates of millrace/measure.h for a session, with messages and exit status.
  *
  * The room trial/
  *   takes      a session whose data, devices and settings are chosen, and seconds
@@ -11,28 +9,18 @@
 #ifndef TRIAL_MEASURE_H
 #define TRIAL_MEASURE_H
 
+#include "millrace/measure.h"
 #include "tools/session/session.h"
-
-typedef struct measured_rate {
-    double samples_per_s, samples_per_s_mad;
-    double step_ms, step_ms_mad; /* trainer: of one step. loader: of one batch */
-    uint64_t steps;              /* measured */
-    uint64_t warmup_steps;
-    uint32_t rounds;
-} measured_rate;
-
-/* Median, and 1.4826 x MAD in *mad. Sorts values. */
-double median_of(double *values, size_t count, double *mad);
 
 /* s->loader is open, with epochs enough (endless) and devices or none. Takes batches for about so long, in
  * rounds. */
-int measure_loader(tool_session *s, double seconds, uint32_t rounds, measured_rate *out);
+int measure_loader(tool_session *s, double seconds, uint32_t rounds, mr_rate *out);
 
 /* Of a batch of all processes, the samples that this process computes, at most. */
 uint32_t measure_own_batch(const tool_session *s, uint32_t batch);
 /* rate is of this process's shares of a batch: it becomes that of whole batches, at the speed of the slowest
  * process. All processes call it. An exit status. */
-int measure_slowest(const tool_session *s, measured_rate *rate);
+int measure_slowest(const tool_session *s, mr_rate *rate);
 
 typedef struct synthetic_batch {
     uint32_t batch, h, w, c, classes; /* h 0: sequences of w numbers below classes; 0: labels mean nothing */
@@ -45,7 +33,7 @@ typedef struct synthetic_batch {
 typedef int measure_then(void *context, const tool_session *s, const mr_trainer *t);
 /* s->net, s->devices and s->rule are set. A trainer of its own, without other processes; one resident batch
  * of noise. then: NULL, or a function for further work with the trainer; its exit status is returned. */
-int measure_trainer(tool_session *s, const synthetic_batch *in, double seconds, measured_rate *out,
+int measure_trainer(tool_session *s, const synthetic_batch *in, double seconds, mr_rate *out,
                     measure_then *then, void *context);
 
 #endif

@@ -115,7 +115,7 @@ static void tell(const measuring *m, const mr_trainer_op *op, uint32_t number, t
         if (!op->info->algorithm[pass]) continue;
         pass_time p = {
             .op = op, .number = number, .samples = m->samples, .pass = (mr_op_pass)pass, .rounds = t->rounds};
-        p.ms = median_of(t->ms[pass], t->rounds, &p.ms_mad);
+        p.ms = mr_measure_median(t->ms[pass], t->rounds, &p.ms_mad);
         p.gflop_per_s = p.ms > 0 ? op->info->flops_per_sample * m->samples / p.ms * 1e-6 : 0;
         m->take(m->context, &p);
     }

@@ -220,7 +220,7 @@ static void describe(const tool_session *s, storage_result *r)
 /* Batches of one accelerator, copied to it and not computed on. */
 static int measure_rate(tool_session *s, const storage_unit *u, double seconds, storage_result *r)
 {
-    measured_rate m;
+    mr_rate m;
     mr_page_dropper *dropper = NULL;
     int status = open_run(s, u, 1);
     if (status == EXIT_DONE) status = begin_cold(s, r, &dropper);

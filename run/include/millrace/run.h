@@ -10,11 +10,13 @@
  *
  * Close in the reverse order, the checkpoint last. One thread at a time.
  *
- * This header includes logger.h: the figures of a training as CSV, for TensorBoard and for Prometheus. */
+ * This header includes logger.h (the figures of a training as CSV, for TensorBoard and for Prometheus) and
+ * measure.h (the rates of a loader and of a trainer). */
 #ifndef MILLRACE_RUN_H
 #define MILLRACE_RUN_H
 
 #include "millrace/logger.h"
+#include "millrace/measure.h"
 #include "millrace/train.h"
 
 #ifdef __cplusplus
