@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "settings/limits.h"
 #include "tools/page/run_log.h"
 #include "tools/page/timeline.h"
 
@@ -14,7 +15,7 @@ typedef struct report_sample {
     size_t bytes;
 } report_sample;
 
-enum { REPORT_RUNS = 2, REPORT_SAMPLES_MOST = 64 };
+enum { REPORT_RUNS = 2 };
 
 typedef struct report_page {
     run_log run[REPORT_RUNS];
@@ -24,7 +25,7 @@ typedef struct report_page {
     size_t span_count;
     const char *bad_path; /* NULL: no list of bad samples */
     run_log bad;
-    report_sample sample[REPORT_SAMPLES_MOST];
+    report_sample sample[MRI_REPORT_SAMPLES_MOST];
     uint32_t sample_count;
 } report_page;
 
