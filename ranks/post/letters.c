@@ -156,6 +156,24 @@ static void drop_all(mri_letters *l)
     l->failed = true;
 }
 
+static int flush(mri_letters *l, const mri_letters_of *of, mr_error *err)
+{
+    mri_letter letter;
+    bool over = false;
+    const uint64_t since_ns = mri_now_ns();
+    if (!l->post->ops->flush) return MR_OK;
+    int rc = l->post->ops->flush(l->post, &letter, &over, err);
+    while (rc == MR_OK && !over) {
+        rc = l->post->ops->look(l->post, &letter, &over, err);
+        if (rc != MR_OK || over) break;
+        if (of->ended(of->context)) {
+            l->post->ops->drop(l->post, &letter, false);
+            rc = MR_ECANCELED;
+        } else rest(l, mri_now_ns() - since_ns);
+    }
+    return rc;
+}
+
 int mri_letters_transfer(mri_letters *l, const mri_letters_of *of, const mr_world_piece *send,
                          const mr_world_piece *receive, uint32_t *with, mr_error *err)
 {
@@ -177,6 +195,7 @@ int mri_letters_transfer(mri_letters *l, const mri_letters_of *of, const mr_worl
         if (rc == MR_OK && left)
             rc = of->ended(of->context) ? MR_ECANCELED : find_left(l, of, since_ns, with);
     }
+    if (rc == MR_OK) rc = flush(l, of, err);
     if (rc) drop_all(l);
     return rc;
 }

@@ -30,6 +30,9 @@ typedef struct mri_post_ops {
     int (*receive)(mri_post *p, uint32_t rank, void *data, size_t bytes, mri_letter *out, bool *over,
                    mr_error *err);
     int (*look)(mri_post *p, mri_letter *l, bool *over, mr_error *err);
+    /* Begin to push out the messages that are over here and not sent yet: nobody calls the library again
+     * soon. As send(); NULL: there are none. */
+    int (*flush)(mri_post *p, mri_letter *out, bool *over, mr_error *err);
     /* Of a message that is not over: its bytes are the caller's again. The post is of no more use. */
     void (*drop)(mri_post *p, mri_letter *l, bool received);
     /* Write to card, zeroed, what the other ranks need to reach this one. All ranks at once. MR_EUNSUPPORTED:

@@ -61,6 +61,7 @@ typedef struct functions {
     void *(*ucp_tag_recv_nbx)(void *worker, void *data, size_t bytes, uint64_t tag, uint64_t mask,
                               const request_params *params);
     signed char (*ucp_request_check_status)(void *request);
+    void *(*ucp_worker_flush_nbx)(void *worker, const request_params *params);
     void (*ucp_request_cancel)(void *worker, void *request);
     void (*ucp_request_free)(void *request);
     const char *(*ucs_status_string)(signed char status);
@@ -76,8 +77,8 @@ static const mri_symbol symbols[] = {MEMBER(ucp_init_version),       MEMBER(ucp_
                                      MEMBER(ucp_worker_progress),    MEMBER(ucp_ep_create),
                                      MEMBER(ucp_ep_close_nbx),       MEMBER(ucp_tag_send_nbx),
                                      MEMBER(ucp_tag_recv_nbx),       MEMBER(ucp_request_check_status),
-                                     MEMBER(ucp_request_cancel),     MEMBER(ucp_request_free),
-                                     MEMBER(ucs_status_string)};
+                                     MEMBER(ucp_worker_flush_nbx),   MEMBER(ucp_request_cancel),
+                                     MEMBER(ucp_request_free),       MEMBER(ucs_status_string)};
 
 /* Numbers of that header. */
 enum {
@@ -154,6 +155,12 @@ static int receive_ucx(mri_post *p, uint32_t rank, void *data, size_t bytes, mri
     const request_params plain = {0};
     return begun(of.ucp_tag_recv_nbx(own(p)->worker, data, bytes, rank, UINT64_MAX, &plain),
                  "ucp_tag_recv_nbx", out, over, err);
+}
+
+static int flush_ucx(mri_post *p, mri_letter *out, bool *over, mr_error *err)
+{
+    const request_params plain = {0};
+    return begun(of.ucp_worker_flush_nbx(own(p)->worker, &plain), "ucp_worker_flush_nbx", out, over, err);
 }
 
 static int look_ucx(mri_post *p, mri_letter *l, bool *over, mr_error *err)
@@ -271,6 +278,7 @@ static const mri_post_ops ops = {.name = "UCX",
                                  .send = send_ucx,
                                  .receive = receive_ucx,
                                  .look = look_ucx,
+                                 .flush = flush_ucx,
                                  .drop = drop_ucx,
                                  .begin = begin_ucx,
                                  .connect = connect_ucx,

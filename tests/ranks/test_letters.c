@@ -97,6 +97,16 @@ static int look_box(mri_post *p, mri_letter *of, bool *over, mr_error *err)
     return fits ? MR_OK : mr_error_set(err, MR_EIO, "a message too long");
 }
 
+static int flush_box(mri_post *p, mri_letter *out, bool *over, mr_error *err)
+{
+    letter *l = own(p)->rank ? calloc(1, sizeof *l) : NULL;
+    (void)err;
+    if (l) l->looks = 1;
+    out->request = l;
+    *over = !l;
+    return MR_OK;
+}
+
 static void drop_box(mri_post *p, mri_letter *l, bool received)
 {
     letter *of = l->request;
@@ -116,6 +126,7 @@ static const mri_post_ops ops = {.name = "boxes",
                                  .send = send_box,
                                  .receive = receive_box,
                                  .look = look_box,
+                                 .flush = flush_box,
                                  .drop = drop_box,
                                  .close = close_box};
 

@@ -10,18 +10,7 @@
 
 #include "tools/cli/exit.h"
 #include "tools/cli/output.h"
-
-/* Each process of a host its part of the cores; whoever is bound to some has it already. */
-static void share_cores(const tool_world *w)
-{
-    const long online = sysconf(_SC_NPROCESSORS_ONLN);
-    const uint32_t cores = mr_cores();
-    uint32_t here = 0;
-    for (uint32_t r = 0; r < w->at.size; r++)
-        here += strcmp(mr_world_host(w->world, r), mr_world_host(w->world, w->at.rank)) == 0;
-    if (here < 2 || online <= 0 || cores < (unsigned long)online) return;
-    mr_use_cores(cores > here ? cores / here : 1);
-}
+#include "tools/session/world_cores.h"
 
 /* Results are the first one's affair, who may be another one in the next world. */
 static int choose_voice(bool first)
@@ -80,10 +69,10 @@ int world_enter(tool_world *w, const rank_args *a)
     w->first = w->at.rank == 0;
     say_as("rank", w->at.rank);
     mr_use_cores(0);
-    share_cores(w);
     tell_wire(w);
-    const int status = choose_voice(w->first);
-    return status || !w->world ? status : agree(w, a);
+    int status = choose_voice(w->first);
+    if (status == EXIT_DONE && w->world) status = agree(w, a);
+    return status == EXIT_DONE ? world_share_cores(w) : status;
 }
 
 void world_tell_open(void)

@@ -51,6 +51,12 @@ if command -v mpirun.openmpi >/dev/null; then
     # shellcheck disable=SC2086
     launched some $openmpi -n 2 "$millrace" train d "$@" --parts 1
     err_has "2 devices for the 1 parts"
+    # shellcheck disable=SC2086
+    if [ "$(nproc)" -gt 1 ]; then
+        launched 0 $openmpi --bind-to none -n 2 taskset -c "$(taskset -pc $$ | sed 's/.*: //; s/[,-].*//')" "$millrace" train d "$@" --devices cpu:1
+        err_has "millrace, rank 0: Open MPI has bound the 2 processes on "; err_has "--bind-to none"
+        equal "$(grep -c 'has bound' err)" 1
+    fi
     by_mpi "$openmpi" 2 "Open MPI's messages" "$@"
     by_mpi "$openmpi" 4 "Open MPI's messages" "$@"
     # shellcheck disable=SC2086
