@@ -45,8 +45,7 @@ struct mri_channel {
     mri_call call;
     uint64_t number;
     uint64_t spin_ns;
-    bool yields;
-    uint32_t misses; /* spins in vain since the last that was not */
+    bool spun_in_vain; /* and no sleep was short since */
     uint32_t round;
     atomic_bool busy;
     atomic_uint_fast64_t sent, received; /* any thread may read */
@@ -223,32 +222,17 @@ static bool are_in_memory(const mri_channel *c)
     return c->left_count > 0;
 }
 
-static void pause_a_moment(void)
-{
-#if defined __x86_64__
-    __builtin_ia32_pause();
-#elif defined __aarch64__
-    __asm__ volatile("yield");
-#endif
-}
-
-/* Returns whether one goes on. After spins in vain waits sleep at once, until a sleep is short. */
+/* Returns whether one goes on. The other end may need this core, so it has it between two looks; and others
+ * keep it long, so after a spin in vain waits sleep at once, until a sleep is short. */
 static bool spin(mri_channel *c)
 {
-    const int looks = c->yields ? 1 : 64;
-    if (c->misses >= (c->yields ? 1u : 4u)) return false; /* others keep a core that they were given */
+    if (c->spun_in_vain) return false;
     const uint64_t until = mri_clock_ns() + c->spin_ns;
     do {
-        for (int i = 0; i < looks; i++) {
-            if (can_go_on(c)) {
-                c->misses = 0;
-                return true;
-            }
-            if (c->yields) sched_yield();
-            else pause_a_moment();
-        }
+        if (can_go_on(c)) return true;
+        sched_yield();
     } while (mri_clock_ns() < until && !mri_pulse_has_ended(c->pulse));
-    c->misses++;
+    c->spun_in_vain = true;
     return false;
 }
 
@@ -269,7 +253,7 @@ static void wait_for_one(mri_channel *c, int limit_ms)
     }
     const uint64_t slept_ns = waits && c->spin_ns ? mri_clock_ns() : 0;
     (void)poll(c->polls, c->left_count + 1, waits ? limit_ms : 0);
-    if (slept_ns && mri_clock_ns() - slept_ns < c->spin_ns) c->misses = 0;
+    if (slept_ns && mri_clock_ns() - slept_ns < c->spin_ns) c->spun_in_vain = false;
 }
 
 static int fail_by_verdict(mri_channel *c, bool inside, mr_error *err)
@@ -376,15 +360,11 @@ mri_carrier *mri_channel_carry(mri_channel *c, uint32_t r, mri_carrier *by)
     return before;
 }
 
-void mri_channel_spin(mri_channel *c, uint64_t spin_ns, bool yields)
-{
-    c->spin_ns = spin_ns;
-    c->yields = yields;
-}
+void mri_channel_spin(mri_channel *c, uint64_t spin_ns) { c->spin_ns = spin_ns; }
 
-int mri_channel_post(mri_channel *c, mri_post *post, bool spins, mr_error *err)
+int mri_channel_post(mri_channel *c, mri_post *post, mr_error *err)
 {
-    return mri_letters_open(&c->letters, post, c->rank, c->size, MRI_TRANSFER_HEAD_BYTES, spins, err);
+    return mri_letters_open(&c->letters, post, c->rank, c->size, MRI_TRANSFER_HEAD_BYTES, err);
 }
 
 void mri_channel_close_letters(mri_channel *c)

@@ -50,13 +50,13 @@ mri_carrier *mri_channel_carry(mri_channel *c, uint32_t r, mri_carrier *by);
 /* Calls and traffic are counted from 0 again. All ranks at the same call. */
 void mri_channel_begin_anew(mri_channel *c);
 
-/* A wait for carriers in memory looks at them for this long before it sleeps; 0: it sleeps at once. yields:
- * other threads have the core between two looks. */
-void mri_channel_spin(mri_channel *c, uint64_t spin_ns, bool yields);
+/* A wait for carriers in memory looks at them for this long, in turns with other threads of the core, before
+ * it sleeps; 0: it sleeps at once. */
+void mri_channel_spin(mri_channel *c, uint64_t spin_ns);
 
 /* From the next call on bytes go by messages of this post, which is the channel's from here on, also when
- * this fails: MR_ENOMEM. All ranks at the same call. spins: as each rank of the host has a core. */
-int mri_channel_post(mri_channel *c, mri_post *post, bool spins, mr_error *err);
+ * this fails: MR_ENOMEM. All ranks at the same call. */
+int mri_channel_post(mri_channel *c, mri_post *post, mr_error *err);
 /* What was sent arrives, if the world has not failed. Before mri_channel_close(), while the pulse beats. */
 void mri_channel_close_letters(mri_channel *c);
 

@@ -34,10 +34,7 @@ enum {
     MOST_RING_BYTES = 1 << 20,
     LEAST_RING_BYTES = 32 << 10,
     SHARED_BYTES = 64 << 20, /* of a host, for all rings of sums, while these are not the least */
-    /* bench exchange of 64 KiB and 1 MiB: 2 ranks on 2 cores take 0.013 and 0.08 ms, 0.067 and 0.12 without;
-     * 4 ranks 0.075 and 0.45, 0.15 and 0.57 without */
-    SPIN_NS = 50000,
-    YIELD_NS = 200000,
+    SPIN_NS = 100000,        /* as long as a sleep and its end take */
 };
 
 /* Why a pair shares no memory. */
@@ -415,13 +412,10 @@ static void go_over(joining *j, outcome *out)
     }
 }
 
-/* Who waits for a small sum finds it sooner than a sleep and its end would take. Without a core for each rank
- * the others have this one's meanwhile. */
+/* Who waits for a small sum finds it sooner than a sleep and its end would take. */
 static void let_spin(const joining *j)
 {
-    const bool has_core = ranks_here(j) <= mr_cores();
-    for (uint32_t c = 0; c < MR_WORLD_CHANNELS; c++)
-        mri_channel_spin(j->channels[c], has_core ? SPIN_NS : YIELD_NS, !has_core);
+    for (uint32_t c = 0; c < MR_WORLD_CHANNELS; c++) mri_channel_spin(j->channels[c], SPIN_NS);
 }
 
 /* Sums go by messages of a library. The carriers stay, unused. */
@@ -429,7 +423,7 @@ static int go_by_post(const joining *j, mri_wires *out, mr_wire_choice wanted, m
 {
     mri_post *post;
     int rc = mri_wires_open_post(&post, j->world, CALLS, wanted, err);
-    if (rc == MR_OK) rc = mri_channel_post(j->channels[0], post, ranks_here(j) <= mr_cores(), err);
+    if (rc == MR_OK) rc = mri_channel_post(j->channels[0], post, err);
     out->name = wanted == MR_WIRE_MPI ? "mpi" : "ucx";
     return rc;
 }

@@ -12,8 +12,7 @@ enum {
     SHORT_BYTES = 4096,   /* of a head and its payload in one message */
     PART_BYTES = 1 << 30, /* of a message: MPI counts in int */
     LOOKS = 64,           /* between two looks at the clock */
-    SPIN_NS = 50000,      /* look again at once, where each rank has a core, */
-    YIELD_NS = 200000,    /* then after others had the core, */
+    YIELD_NS = 200000,    /* look again after others had the core, */
     SLEEP_NS = 50000,     /* then after a sleep */
 };
 #define LEFT_NS UINT64_C(1000000000)
@@ -33,7 +32,7 @@ struct mri_letters {
     mri_post *post;
     uint32_t rank, size;
     size_t head_bytes;
-    bool spins, failed;
+    bool failed;
     run *out, *in; /* by rank */
     uint8_t *briefs;
 };
@@ -138,10 +137,10 @@ static int find_left(const mri_letters *l, const mri_letters_of *of, uint64_t si
     return MR_OK;
 }
 
-static void rest(const mri_letters *l, uint64_t waited_ns)
+/* The other end may need this core. */
+static void rest(uint64_t waited_ns)
 {
     const struct timespec moment = {.tv_nsec = SLEEP_NS};
-    if (l->spins && waited_ns < SPIN_NS) return;
     if (waited_ns < YIELD_NS) sched_yield();
     else nanosleep(&moment, NULL);
 }
@@ -169,7 +168,7 @@ static int flush(mri_letters *l, const mri_letters_of *of, mr_error *err)
         if (of->ended(of->context)) {
             l->post->ops->drop(l->post, &letter, false);
             rc = MR_ECANCELED;
-        } else rest(l, mri_now_ns() - since_ns);
+        } else rest(mri_now_ns() - since_ns);
     }
     return rc;
 }
@@ -189,7 +188,7 @@ int mri_letters_transfer(mri_letters *l, const mri_letters_of *of, const mr_worl
         for (int k = 0; rc == MR_OK && left && k < LOOKS; k++) {
             rc = step_all(l, of, send, receive, &left, &moved, with, err);
             if (moved) since_ns = 0;
-            if (!moved && since_ns) rest(l, mri_now_ns() - since_ns);
+            if (!moved && since_ns) rest(mri_now_ns() - since_ns);
             else if (!moved) since_ns = mri_now_ns();
         }
         if (rc == MR_OK && left)
@@ -203,7 +202,7 @@ int mri_letters_transfer(mri_letters *l, const mri_letters_of *of, const mr_worl
 /* ---- open, close ---- */
 
 int mri_letters_open(mri_letters **out, mri_post *post, uint32_t rank, uint32_t size, size_t head_bytes,
-                     bool spins, mr_error *err)
+                     mr_error *err)
 {
     mri_letters *l = calloc(1, sizeof *l);
     run *runs = calloc(2 * (size_t)size, sizeof *runs);
@@ -219,7 +218,6 @@ int mri_letters_open(mri_letters **out, mri_post *post, uint32_t rank, uint32_t 
                        .rank = rank,
                        .size = size,
                        .head_bytes = head_bytes,
-                       .spins = spins,
                        .out = runs,
                        .in = runs + size,
                        .briefs = briefs};

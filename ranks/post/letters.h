@@ -25,7 +25,7 @@ typedef struct mri_letters_of {
 
 /* post: the letters' from here on, also when this fails: MR_ENOMEM. */
 int mri_letters_open(mri_letters **out, mri_post *post, uint32_t rank, uint32_t size, size_t head_bytes,
-                     bool spins, mr_error *err);
+                     mr_error *err);
 void mri_letters_close(mri_letters *l, bool well);
 
 /* By rank, as mri_channel_transfer(). MR_ECANCELED: the world has ended. MR_EIO: the post has failed on the

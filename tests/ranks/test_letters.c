@@ -185,13 +185,13 @@ static void *transfer(void *context)
     return NULL;
 }
 
-static void open_member(member *m, office *o, uint32_t rank, bool spins)
+static void open_member(member *m, office *o, uint32_t rank)
 {
     boxes *post = malloc(sizeof *post);
     *post = (boxes){.base.ops = &ops, .office = o, .rank = rank};
     *m = (member){.office = o, .rank = rank, .left = RANKS, .err = MR_ERROR_INIT};
     o->open++;
-    MRT_OK(mri_letters_open(&m->letters, &post->base, rank, RANKS, HEAD, spins, &m->err), &m->err);
+    MRT_OK(mri_letters_open(&m->letters, &post->base, rank, RANKS, HEAD, &m->err), &m->err);
     for (uint32_t r = 0; r < RANKS; r++) {
         m->send[r] = m->get[r] = NONE;
         m->out[r] = malloc(MOST);
@@ -228,7 +228,7 @@ static void payloads_of_all_lengths_arrive(void **state)
     office o = {.lock = PTHREAD_MUTEX_INITIALIZER};
     member members[RANKS];
     uint64_t dice = 1;
-    for (uint32_t r = 0; r < RANKS; r++) open_member(&members[r], &o, r, r == 0);
+    for (uint32_t r = 0; r < RANKS; r++) open_member(&members[r], &o, r);
     for (int round = 0; round < 60; round++) {
         pthread_t threads[RANKS];
         for (uint32_t a = 0; a < RANKS; a++)
@@ -268,8 +268,8 @@ static void what_cannot_go_on_ends(void **state)
     for (size_t i = 0; i < MRI_ARRAY_COUNT(cases); i++) {
         office o = {.lock = PTHREAD_MUTEX_INITIALIZER, .failing = cases[i].what == POST_FAILS};
         member zero, one;
-        open_member(&zero, &o, 0, false);
-        open_member(&one, &o, 1, false);
+        open_member(&zero, &o, 0);
+        open_member(&one, &o, 1);
         zero.get[1] = zero.get[2] = zero.send[1] = 10; /* rank 2 sends nothing */
         one.send[0] = 10;
         zero.refuses = cases[i].what == HEAD_REFUSED;
@@ -303,7 +303,7 @@ static void without_memory_the_post_is_closed(void **state)
         mr_error err = MR_ERROR_INIT;
         *post = (boxes){.base.ops = &ops, .office = &o};
         mrt_fail_alloc_at(k);
-        const int rc = mri_letters_open(&letters, &post->base, 0, RANKS, HEAD, false, &err);
+        const int rc = mri_letters_open(&letters, &post->base, 0, RANKS, HEAD, &err);
         mrt_fail_alloc_at(-1);
         MRT_EQ(rc, MR_ENOMEM);
         MRT_HAS(err.text, "no memory for messages between 3 ranks");
