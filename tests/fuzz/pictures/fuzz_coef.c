@@ -139,7 +139,17 @@ static void make(made *m, const uint8_t *data, size_t bytes, const uint8_t numbe
     }
     const int16_t(*const coef[3])[MRI_JPEG_BLOCK] = {(const void *)m->coef[0], (const void *)m->coef[1],
                                                      (const void *)m->coef[2]};
-    if (mri_coef_pack(&m->frame, coef, &m->payload, &m->bytes, &err) != MR_OK) abort();
+    m->payload = NULL;
+    for (int l = 0; l < LEVELS; l++) { /* all levels pack to the same bytes */
+        void *payload;
+        size_t packed;
+        if (!mri_simd_use(levels[l])) continue;
+        if (mri_coef_pack(&m->frame, coef, &payload, &packed, &err) != MR_OK) abort();
+        if (m->payload && (packed != m->bytes || memcmp(payload, m->payload, packed) != 0)) abort();
+        free(m->payload);
+        m->payload = payload;
+        m->bytes = packed;
+    }
 }
 
 static void made_free(made *m)
