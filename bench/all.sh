@@ -106,7 +106,7 @@ ready() {
     case $1 in
     measuring)
         [ -x "$build-plain/tools/millrace" ] || {
-            cmake --preset release -B "$build-plain" -DMILLRACE_MEASURING=OFF -DMILLRACE_TESTS=OFF &&
+            cmake --preset release -B "$build-plain" -DMILLRACE_MEASURING=OFF -DMILLRACE_TESTS=OFF -DMILLRACE_CUDA=OFF &&
                 cmake --build "$build-plain" --target millrace
         } >"$out/$1.txt" 2>&1 || echo "$build-plain: no build with -DMILLRACE_MEASURING=OFF can be made; see $out/$1.txt"
         ;;
