@@ -369,7 +369,7 @@ int mri_channel_post(mri_channel *c, mri_post *post, mr_error *err)
 
 void mri_channel_close_letters(mri_channel *c)
 {
-    if (!c) return;
+    if (!c || !c->letters) return; /* without them there may be no pulse */
     mri_letters_close(c->letters, !mri_pulse_has_ended(c->pulse));
     c->letters = NULL;
 }

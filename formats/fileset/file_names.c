@@ -114,19 +114,25 @@ uint64_t mri_name_ending(const char *name)
 }
 
 /* ---- files that are not data ---- */
-bool mri_is_beside_data(const char *name)
+bool mri_is_about_data(const char *name)
 {
     static const char *const begins[] = {
         "readme",  "license", "licence",  "notice",   "copying",  "changelog", "citation",    "md5sum",
         "sha1sum", "sha256",  "checksum", "manifest", "_success", "thumbs.db", "desktop.ini", "index.html"};
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(begins); k++)
+        if (strncasecmp(name, begins[k], strlen(begins[k])) == 0) return true;
+    return false;
+}
+
+bool mri_is_beside_data(const char *name)
+{
     static const char *const ends[] = {
         ".json",   ".jsonl", ".md",   ".txt", ".rst", ".pdf",     ".html",  ".htm",  ".idx",    ".lst",
         ".yaml",   ".yml",   ".toml", ".ini", ".cfg", ".log",     ".md5",   ".sha1", ".sha256", ".sha512",
         ".crc",    ".sum",   ".sums", ".py",  ".sh",  ".ipynb",   ".csv",   ".tsv",  ".xml",    ".pbtxt",
         ".labels", ".index", ".lock", ".sig", ".asc", ".torrent", ".names",
     };
-    for (size_t k = 0; k < MRI_ARRAY_COUNT(begins); k++)
-        if (strncasecmp(name, begins[k], strlen(begins[k])) == 0) return true;
+    if (mri_is_about_data(name)) return true;
     const size_t bytes = strlen(name);
     for (size_t k = 0; k < MRI_ARRAY_COUNT(ends); k++) {
         const size_t n = strlen(ends[k]);

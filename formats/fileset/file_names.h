@@ -36,5 +36,6 @@ uint64_t mri_name_ending(const char *name); /* 0: no ending */
 
 /* README, LICENSE, .json, .idx, checksums: files that accompany data. */
 bool mri_is_beside_data(const char *name);
+bool mri_is_about_data(const char *name); /* README, checksums and the like, by its beginning */
 
 #endif

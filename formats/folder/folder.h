@@ -145,14 +145,25 @@ typedef struct mri_same_folders {
  * MR_ENOMEM. */
 int mri_same_folders_tell(mr_source *src, const mri_same_folders *s, mr_error *err);
 
+/* ---- masks next to their pictures (no_classes.c) ---- */
+typedef struct mri_masks {
+    uint64_t count;
+    char first[256]; /* "cat/1_mask.png" */
+} mri_masks;
+
+/* Of the files of one folder, sorted: those called like another with _mask behind it. They are taken, and
+ * told. */
+void mri_find_masks(mri_masks *found, const mri_listing *files, const char *class_name);
+void mri_tell_masks(const mri_masks *found, mr_source *src);
+
 /* ---- trees without classes (no_classes.c): MR_EFORMAT, and what to do ---- */
 int mri_no_classes(mri_dir part, const char *where, const mri_left_out *left, mr_error *err);
 /* images/ and annotations/: two folders, but no two classes. */
 int mri_one_is_no_class(const mri_listing *out, const char *where, const mri_left_out *left, mr_error *err);
 /* images/ and list.txt: one folder, and the labels elsewhere. MR_OK: no such file. */
 int mri_labels_beside(const mri_listing *out, const char *where, const mri_left_out *left, mr_error *err);
-/* images/ and masks/. MR_OK: no such folders. */
-int mri_masks_are_no_class(const mri_listing *out, const char *where, mr_error *err);
+/* images/ and masks/; deep: below another folder. MR_OK: no such folders. */
+int mri_masks_are_no_class(const mri_listing *out, const char *where, bool deep, mr_error *err);
 /* data/train/cat and data/val/cat. MR_OK: no such folders. */
 int mri_parts_are_no_classes(const mri_listing *out, const char *where, mr_error *err);
 

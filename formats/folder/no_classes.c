@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include "base/util.h"
+#include "formats/fileset/file_names.h"
 #include "formats/folder/folder.h"
 #include "formats/source/parts.h"
 
@@ -58,9 +59,10 @@ static bool may_hold_labels(const char *name)
 {
     static const char *const endings[] = {".csv", ".tsv",     ".txt", ".json", ".jsonl", ".xml",
                                           ".mat", ".parquet", ".npy", ".xlsx", NULL};
-    static const char *const others[] = {"readme", "licen",        "copying",  "notice",
-                                         "about",  "requirements", "citation", NULL};
+    static const char *const others[] = {"about",     "requirements", "log", "classes",
+                                         "croissant", "card",         NULL};
     const char *dot = strrchr(name, '.');
+    if (mri_is_about_data(name)) return false;
     for (const char *const *o = others; *o; o++)
         if (strncasecmp(name, *o, strlen(*o)) == 0) return false;
     return dot && is_one_of(endings, dot) && !strchr(name, '/');
@@ -89,19 +91,24 @@ int mri_labels_beside(const mri_listing *out, const char *where, const mri_left_
     const int rc = mr_error_set(err, MR_EFORMAT,
                                 "no class folders: all pictures lie in %s/, and %s next to it may say what "
                                 "they show, in a form that is not read: make a table of it (a line of "
-                                "column names, then a path and a class per line, CSV), or take the pictures "
-                                "without classes (--classes none)",
+                                "column names, then a path and a class per line, CSV), take the pictures "
+                                "without classes (--classes none), or as one class (--classes depth)",
                                 mri_listing_name(out, 0), labels);
     return mri_error_place(err, rc, where, MR_NOWHERE, MR_NOWHERE);
 }
 
 /* ---- pictures and their masks ---- */
-int mri_masks_are_no_class(const mri_listing *out, const char *where, mr_error *err)
+static bool is_pictures(const char *name)
 {
-    static const char *const pictures[] = {"image",    "images",   "img",       "imgs",       "picture",
-                                           "pictures", "photo",    "photos",    "rgb",        "input",
-                                           "inputs",   "original", "originals", "jpegimages", NULL};
-    static const char *const masks[] = {"mask",
+    static const char *const words[] = {"image",    "images",   "img",       "imgs",       "picture",
+                                        "pictures", "photo",    "photos",    "rgb",        "input",
+                                        "inputs",   "original", "originals", "jpegimages", NULL};
+    return is_one_of(words, name);
+}
+
+static bool is_masks(const char *name)
+{
+    static const char *const words[] = {"mask",
                                         "masks",
                                         "label",
                                         "labels",
@@ -120,20 +127,97 @@ int mri_masks_are_no_class(const mri_listing *out, const char *where, mr_error *
                                         "targets",
                                         "depth",
                                         NULL};
+    return is_one_of(words, name);
+}
+
+/* The last folder of a path. */
+static const char *last_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static bool are_siblings(const char *a, const char *b)
+{
+    const size_t n = (size_t)(last_of(a) - a);
+    return n == (size_t)(last_of(b) - b) && strncmp(a, b, n) == 0;
+}
+
+int mri_masks_are_no_class(const mri_listing *out, const char *where, bool deep, mr_error *err)
+{
     const char *picture = NULL, *mask = NULL;
-    for (size_t k = 0; k < out->count; k++) {
-        const char *name = mri_listing_name(out, k);
-        if (!picture && is_one_of(pictures, name)) picture = name;
-        if (!mask && is_one_of(masks, name)) mask = name;
+    for (size_t k = 0; k < out->count && !(deep && picture && mask); k++) {
+        const char *name = mri_listing_name(out, k), *last = last_of(name);
+        if (deep && last == name) continue; /* asked for */
+        if (picture && !are_siblings(picture, name)) picture = NULL;
+        if (mask && !are_siblings(mask, name)) mask = NULL;
+        if (is_pictures(last)) picture = name;
+        else if (is_masks(last)) mask = name;
+        else if (!deep) return MR_OK; /* a class of another name: these may be classes, too */
     }
     if (!picture || !mask) return MR_OK;
     const int rc =
-        mr_error_set(err, MR_EFORMAT,
-                     "no class folders: %s/ and %s/ look like pictures and what belongs to each of "
-                     "them; name %s/%s with --classes none for the pictures without classes; "
-                     "--classes depth makes a class of each folder with pictures",
-                     picture, mask, where, picture);
+        deep ? mr_error_set(
+                   err, MR_EFORMAT,
+                   "%s/ and %s/ look like pictures and what belongs to each of them, and both would be "
+                   "classes: move the pictures of a class into one folder of its name, without the masks",
+                   picture, mask)
+             : mr_error_set(err, MR_EFORMAT,
+                            "no class folders: %s/ and %s/ look like pictures and what belongs to each of "
+                            "them; name %s/%s with --classes none for the pictures without classes; "
+                            "--classes depth makes a class of each folder with pictures",
+                            picture, mask, where, picture);
     return mri_error_place(err, rc, where, MR_NOWHERE, MR_NOWHERE);
+}
+
+/* Bytes of the name of which this one says that it is the mask; 0: it says no such thing. */
+static size_t masked_bytes(const char *name)
+{
+    static const char *const ends[] = {"_mask", "_masks", "-mask", "_gt", "_seg", "_segmentation", NULL};
+    const char *dot = strrchr(name, '.');
+    size_t bytes = dot ? (size_t)(dot - name) : strlen(name);
+    for (const char *const *e = ends; *e; e++) {
+        const size_t n = strlen(*e);
+        if (bytes > n && strncasecmp(name + bytes - n, *e, n) == 0) return bytes - n;
+    }
+    return 0;
+}
+
+/* Is there a name of these bytes and any ending? */
+static bool has_stem(const mri_listing *l, const char *stem, size_t bytes)
+{
+    size_t low = 0, high = l->count;
+    while (low < high) {
+        const size_t mid = low + (high - low) / 2;
+        const char *name = mri_listing_name(l, mid);
+        const int order = strncmp(name, stem, bytes);
+        if (order < 0 || (order == 0 && (uint8_t)name[bytes] < '.')) low = mid + 1;
+        else high = mid;
+    }
+    if (low == l->count) return false;
+    const char *name = mri_listing_name(l, low);
+    return strncmp(name, stem, bytes) == 0 && name[bytes] == '.' && !strchr(name + bytes + 1, '.');
+}
+
+void mri_find_masks(mri_masks *found, const mri_listing *files, const char *class_name)
+{
+    for (size_t k = 0; k < files->count; k++) {
+        const char *name = mri_listing_name(files, k);
+        const size_t bytes = masked_bytes(name);
+        if (!bytes || !has_stem(files, name, bytes)) continue;
+        if (found->count++ == 0)
+            snprintf(found->first, sizeof found->first, "%s%s%s", class_name, class_name[0] ? "/" : "", name);
+    }
+}
+
+void mri_tell_masks(const mri_masks *found, mr_source *src)
+{
+    if (found->count)
+        mri_source_tell(
+            src,
+            "%llu %s called like the %s of another (%s), and taken as %s of its folder: move masks out of it",
+            (unsigned long long)found->count, found->count == 1 ? "picture is" : "pictures are",
+            found->count == 1 ? "mask" : "masks", found->first, found->count == 1 ? "a picture" : "pictures");
 }
 
 /* ---- parts below the first level ---- */

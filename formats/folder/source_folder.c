@@ -44,6 +44,7 @@ typedef struct folder {
     size_t cap;
     uint64_t count;
     mri_left_out left; /* while opening */
+    mri_masks masks;
     /* of an archive */
     bool archive;
     mri_members members;
@@ -111,7 +112,7 @@ static int list_classes(mr_source *src, folder *f, mri_dir part, const char *whe
                         const mr_source_config *cfg, mr_error *err)
 {
     int rc = mri_tree_classes(&f->classes, part, where, f->inner, left, cfg, err);
-    if (!rc && f->labels) rc = mri_labels_beside(&f->classes, where, left, err);
+    if (!rc && cfg->classes == MR_CLASSES_FIRST) rc = mri_labels_beside(&f->classes, where, left, err);
     src->holds_none = rc == MR_EFORMAT;
     if (rc) return rc;
     f->class_names = malloc(f->classes.count * sizeof *f->class_names);
@@ -215,6 +216,7 @@ static int add_class(folder *f, mri_dir part, size_t class_at, bool may_lack, co
         rc = mr_error_set(err, MR_ELIMIT, "more than 4 GiB of file names: convert the classes in groups");
     if (!rc && !add_files(f, &l, part.in ? mri_members_find(part.in, part.at, below) : -1))
         rc = no_memory(err, path);
+    if (!rc) mri_find_masks(&f->masks, &l, name);
     mri_listing_fini(&l);
     return rc;
 }
@@ -369,6 +371,7 @@ static int open_as(mr_source *src, bool archive, const mr_source_config *cfg, mr
     mri_folder_close(root);
     if (rc) return rc;
     mri_left_out_tell(&f->left, src);
+    mri_tell_masks(&f->masks, src);
     tell_look_alikes(src, f);
     if (f->inner[0])
         mri_source_tell(

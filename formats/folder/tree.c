@@ -220,8 +220,9 @@ int mri_tree_classes(mri_listing *out, mri_dir part, const char *where, char inn
         return mri_no_classes(part, where, left, err);
     if (out->count == 1 && with_pictures == 1 && left->of[MRI_LEFT_OTHERS].count)
         return mri_one_is_no_class(out, where, left, err);
-    rc = cfg->classes == MR_CLASSES_FIRST ? mri_masks_are_no_class(out, where, err)
-                                          : mri_parts_are_no_classes(out, where, err);
+    const bool deep = cfg->classes == MR_CLASSES_DEPTH;
+    rc = mri_masks_are_no_class(out, where, deep, err);
+    if (!rc && deep) rc = mri_parts_are_no_classes(out, where, err);
     if (rc) return rc;
     if (out->count >= UINT32_MAX) return mr_error_set(err, MR_ELIMIT, "more classes than can be numbered");
     return MR_OK;

@@ -7,7 +7,7 @@
 #include "formats/source/choice.h"
 #include "formats/source/value.h"
 
-enum { LOOKED_AT = 8 };
+enum { LOOKED_AT = 8, TRIED_AT_MOST = 1024 };
 
 int mri_field_name(const mr_field *fields, uint32_t field_count)
 {
@@ -81,7 +81,8 @@ int mri_source_has_names(const mr_source *src, bool *has, mr_error *err)
     int rc = MR_OK;
     /* read to tell a damaged sample from a nameless one; not by a call of the program */
     const bool reads = src->ops->sample_name && src->info.total_bytes > 0;
-    for (uint64_t k = 0; !rc && !name[0] && looked < LOOKED_AT && k < src->info.count; k++) {
+    for (uint64_t k = 0; !rc && !name[0] && looked < LOOKED_AT && k < TRIED_AT_MOST && k < src->info.count;
+         k++) {
         mr_error why = MR_ERROR_INIT;
         mr_sample sample;
         rc = mr_source_sample_name_get(src, k, NULL, 0, name, sizeof name, &why);

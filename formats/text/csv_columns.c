@@ -155,7 +155,7 @@ static size_t line_bytes(const uint8_t *text, size_t bytes)
     return n;
 }
 
-bool mri_csv_looks_like_table(const uint8_t *head, size_t bytes)
+static bool looks_like_table(const uint8_t *head, size_t bytes, bool by_second_line)
 {
     if (bytes >= 3 && memcmp(head, "\xef\xbb\xbf", 3) == 0) head += 3, bytes -= 3;
     while (bytes > 0 && (*head == '\n' || *head == '\r')) head++, bytes--;
@@ -163,7 +163,8 @@ bool mri_csv_looks_like_table(const uint8_t *head, size_t bytes)
     if (n == 0 || memchr(head, '\0', n) || !mri_is_utf8(head, n) || head[0] == '<' || head[0] == '{')
         return false;
     const char separator = mri_csv_separator(head, bytes);
-    if (looks_like_row((const char *)head, n, separator, true)) return true;
+    const bool first = looks_like_row((const char *)head, n, separator, true);
+    if (first || !by_second_line) return first;
     /* a header with other names */
     const uint8_t *second = head + n;
     size_t left = bytes - n;
@@ -171,4 +172,13 @@ bool mri_csv_looks_like_table(const uint8_t *head, size_t bytes)
     const size_t more = line_bytes(second, left);
     return more < left && memchr(head, separator, n) && !memchr(second, '\0', more) &&
            looks_like_row((const char *)second, more, separator, false);
+}
+
+bool mri_csv_looks_like_table(const uint8_t *head, size_t bytes)
+{
+    return looks_like_table(head, bytes, true);
+}
+bool mri_csv_begins_as_table(const uint8_t *head, size_t bytes)
+{
+    return looks_like_table(head, bytes, false);
 }

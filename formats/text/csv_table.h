@@ -57,6 +57,8 @@ int mri_csv_table_add_name(const mr_source *src, mri_names *names, const char *t
 
 /* Are these the first bytes of such a table? */
 bool mri_csv_looks_like_table(const uint8_t *head, size_t bytes);
+/* The same, by the first line alone: among other files of a folder a second line is not enough. */
+bool mri_csv_begins_as_table(const uint8_t *head, size_t bytes);
 /* From the first row. *header: it names the columns. */
 int mri_csv_table_choose(mri_csv_table *t, const mri_csv *c, const mr_source_config *cfg, bool *header,
                          mr_error *err);

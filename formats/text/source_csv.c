@@ -173,7 +173,7 @@ static bool has_table_and_flat_folder(const mri_probe *p)
 static bool csv_probe(const mri_probe *p)
 {
     if (!p->is_folder) return mri_csv_looks_like_table(p->inner, p->inner_bytes);
-    return mri_filelist_probe(p->path, mri_csv_looks_like_table, p->trouble) ||
+    return mri_filelist_probe(p->path, mri_csv_begins_as_table, p->trouble) ||
            (p->trouble->code == MR_OK && has_table_and_flat_folder(p));
 }
 

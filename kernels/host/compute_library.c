@@ -180,7 +180,7 @@ static void *open_library(const char *path, bool keep, struct reason *reason)
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     const char *text = handle ? NULL : dlerror();
     if (!text || reason->found) return handle;
-    reason->found = strncmp(text, path, strlen(path)) != 0;
+    reason->found = strncmp(text, path, strlen(path)) != 0 && strstr(text, "cannot open shared object file");
     if (keep || reason->found) snprintf(reason->text, sizeof reason->text, "%s", text);
     return NULL;
 }

@@ -126,13 +126,14 @@ static int step_all(mri_letters *l, const mri_letters_of *of, const mr_world_pie
 }
 
 /* A rank that left well has sent all it will, and a second is enough for it to come. */
-static int find_left(const mri_letters *l, const mri_letters_of *of, uint64_t since_ns, uint32_t *with)
+static int find_left(const mri_letters *l, const mri_letters_of *of, uint64_t since_ns, uint32_t *with,
+                     mr_error *err)
 {
     if (!since_ns || mri_now_ns() - since_ns < LEFT_NS) return MR_OK;
     for (uint32_t r = 0; r < l->size; r++) {
         if ((l->in[r].at == OVER && l->out[r].at == OVER) || !of->has_left(of->context, r)) continue;
         *with = r;
-        return MR_EPEER;
+        return mr_error_set(err, MR_EPEER, "it has left");
     }
     return MR_OK;
 }
@@ -155,9 +156,18 @@ static void drop_all(mri_letters *l)
     l->failed = true;
 }
 
+static bool any_has_left(const mri_letters *l, const mri_letters_of *of)
+{
+    bool left = false;
+    for (uint32_t r = 0; r < l->size && !left; r++) left = r != l->rank && of->has_left(of->context, r);
+    return left;
+}
+
+/* A rank that left well has received all it wanted, and says so no more: then nothing is waited for, and
+ * nothing goes this way again. */
 static int flush(mri_letters *l, const mri_letters_of *of, mr_error *err)
 {
-    mri_letter letter;
+    mri_letter letter = {NULL};
     bool over = false;
     const uint64_t since_ns = mri_now_ns();
     if (!l->post->ops->flush) return MR_OK;
@@ -165,12 +175,19 @@ static int flush(mri_letters *l, const mri_letters_of *of, mr_error *err)
     while (rc == MR_OK && !over) {
         rc = l->post->ops->look(l->post, &letter, &over, err);
         if (rc != MR_OK || over) break;
-        if (of->ended(of->context)) {
-            l->post->ops->drop(l->post, &letter, false);
-            rc = MR_ECANCELED;
-        } else rest(mri_now_ns() - since_ns);
+        const uint64_t waited_ns = mri_now_ns() - since_ns;
+        const bool left = waited_ns > LEFT_NS && any_has_left(l, of), ended = of->ended(of->context);
+        if (!left && !ended) {
+            rest(waited_ns);
+            continue;
+        }
+        l->post->ops->drop(l->post, &letter, false);
+        l->failed = true;
+        return ended ? MR_ECANCELED : MR_OK;
     }
-    return rc;
+    if (rc == MR_OK || !any_has_left(l, of)) return rc;
+    l->failed = true;
+    return MR_OK;
 }
 
 int mri_letters_transfer(mri_letters *l, const mri_letters_of *of, const mr_world_piece *send,
@@ -192,7 +209,7 @@ int mri_letters_transfer(mri_letters *l, const mri_letters_of *of, const mr_worl
             else if (!moved) since_ns = mri_now_ns();
         }
         if (rc == MR_OK && left)
-            rc = of->ended(of->context) ? MR_ECANCELED : find_left(l, of, since_ns, with);
+            rc = of->ended(of->context) ? MR_ECANCELED : find_left(l, of, since_ns, with, err);
     }
     if (rc == MR_OK) rc = flush(l, of, err);
     if (rc) drop_all(l);

@@ -38,7 +38,6 @@ typedef struct functions {
     int (*MPI_Irecv)(void *data, int count, handle type, int from, int tag, handle comm, handle *request);
     int (*MPI_Test)(handle *request, int *flag, void *status);
     int (*MPI_Cancel)(handle *request);
-    int (*MPI_Request_free)(handle *request);
     int (*MPI_Error_string)(int code, char *text, int *bytes);
     int (*MPI_Get_library_version)(char *text, int *bytes);
     void *comm_world, *byte, *errors_return; /* Open MPI's */
@@ -64,7 +63,7 @@ static const mri_symbol symbols[] = {MEMBER(MPI_Initialized),
                                      MEMBER(MPI_Irecv),
                                      MEMBER(MPI_Test),
                                      MEMBER(MPI_Cancel),
-                                     MEMBER(MPI_Request_free),
+
                                      MEMBER(MPI_Error_string),
                                      MEMBER(MPI_Get_library_version),
                                      {"ompi_mpi_comm_world", offsetof(functions, comm_world)},

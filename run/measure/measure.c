@@ -13,6 +13,7 @@
 #include "base/abi.h"
 #include "base/util.h"
 #include "settings/limits.h"
+#include "train/net/net.h"
 
 static double seconds_since(uint64_t start_ns) { return 1e-9 * (double)(mri_now_ns() - start_ns); }
 
@@ -324,9 +325,17 @@ static int take_trainer(mr_trainer_config *mine, const mr_trainer_config *traine
     return MR_OK;
 }
 
-static int check_noise(const noise *in, mr_error *err)
+static int check_noise(const noise *in, const mr_net *net, mr_error *err)
 {
     const bool numbers = in->h == 0;
+    if (net && !numbers && !mr_net_takes_numbers(net) &&
+        (in->h != net->h || in->w != net->w || in->c != net->c))
+        return mr_error_set(err, MR_EINVAL,
+                            "network %s takes pictures of %u x %u x %u, the batch has %u x %u x %u",
+                            mr_net_name(net), net->h, net->w, net->c, in->h, in->w, in->c);
+    if (net && numbers != mr_net_takes_numbers(net))
+        return mr_error_set(err, MR_EINVAL, "network %s takes %s, the batch has %s", mr_net_name(net),
+                            numbers ? "pictures" : "numbers", numbers ? "numbers (height 0)" : "pictures");
     if (in->w > 0 && (numbers ? in->classes > 0 : in->c > 0)) return MR_OK;
     return mr_error_set(
         err, MR_EINVAL,
@@ -360,7 +369,7 @@ int mr_measure_trainer_sized(const mr_trainer_config *trainer, const mr_measure_
                       .seed = opened.seed,
                       .seconds = mine.seconds,
                       .stop = mine.stop};
-    rc = check_noise(&in, err);
+    rc = check_noise(&in, opened.net, err);
     if (rc) return rc;
     rc = make_resident(&in, &r, &why);
     if (rc == MR_OK) rc = mr_trainer_open(&t, &opened, &why);

@@ -118,9 +118,12 @@ static void a_trainer_has_a_rate(void **state)
     cfg.on_close = on_close;
     cfg.context = &c;
     MRT_EQ(mr_measure_trainer(&trainer, &cfg, &rate, &err), MR_EINVAL); /* which batch is not said */
+    cfg.height = cfg.width = SIDE - 1;
+    cfg.channels = 1;
+    MRT_EQ(mr_measure_trainer(&trainer, &cfg, &rate, &err), MR_EINVAL); /* the network reads more */
+    MRT_HAS(err.text, "the batch has");
     MRT_EQ(c.times, 0);
     cfg.height = cfg.width = SIDE;
-    cfg.channels = 1;
     cfg.classes = CLASSES;
     MRT_OK(mr_measure_trainer(&trainer, &cfg, &rate, &err), &err);
     MRT_TRUE(c.times == 1 && c.status == MR_OK);

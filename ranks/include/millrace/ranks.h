@@ -74,10 +74,11 @@ typedef enum mr_wire_choice {
     MR_WIRE_SHM,      /* shared memory everywhere, else mr_world_open() fails */
     MR_WIRE_NCCL, /* sums of gradients from GPU to GPU by NCCL (mr_group_config.nccl); the calls of the world
                      itself as with MR_WIRE_AUTO */
-    MR_WIRE_MPI,  /* channel 0 by messages of Open MPI or MPICH, whichever started the ranks, else
-                     mr_world_open()  fails; channel 1 as with MR_WIRE_AUTO */
-    MR_WIRE_UCX,  /* channel 0 by messages of UCX, else mr_world_open() fails; channel 1 as with MR_WIRE_AUTO
-                   */
+    /* channel 0 by messages of Open MPI or MPICH, whichever started the ranks, else mr_world_open() fails;
+     * channel 1 as with MR_WIRE_AUTO */
+    MR_WIRE_MPI,
+    /* channel 0 by messages of UCX, else mr_world_open() fails; channel 1 as with MR_WIRE_AUTO */
+    MR_WIRE_UCX,
 } mr_wire_choice;
 
 typedef struct mr_world_config {
@@ -142,8 +143,9 @@ static inline void mr_world_defaults(mr_world_config *cfg);
  *
  * MR_EINVAL     settings are invalid, or differ from the other ranks' settings
  * MR_EUNSUPPORTED  MR_WIRE_SHM is set and two ranks cannot share memory; the text names both and the reason.
- *               Ranks that share memory with rank 0 return MR_EPEER with this text. Or MR_WIRE_MPI or _UCX is
- * set and a rank cannot use it; the text names the rank, and the others return MR_EPEER
+ *               Ranks that share memory with rank 0 return MR_EPEER with this text.
+ *               MR_WIRE_MPI or MR_WIRE_UCX is set and a rank cannot use it; the text names the rank, and the
+ *               others return MR_EPEER with this text
  * MR_EPEER      a rank did not arrive, or left in the meantime
  * MR_ELIMIT, MR_ENOMEM, MR_EIO */
 MR_API int mr_world_open(mr_world **out, const mr_world_config *cfg, mr_error *err);
