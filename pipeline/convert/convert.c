@@ -237,6 +237,7 @@ static int convert(const mri_convert_plan *plan, const char *dst, mr_convert_res
     out->class_names_lost = names_lost(&j, plan);
     free(j.seen);
     if (rc == MR_OK) rc = kind->finish(j.output, &out->bytes_out, &out->shards, err);
+    if (rc == MR_OK && kind->report) kind->report(j.output, out);
     if (rc == MR_OK) rc = mri_taken_remove(j.taken, err);
     /* with no record at all there is nothing to go on from */
     kind->close(j.output, out->records > 0);

@@ -403,6 +403,12 @@ int mri_files_finish(void *state, uint64_t *bytes, uint32_t *shards, mr_error *e
     return rc;
 }
 
+void mri_files_report(const void *state, mr_convert_result *out)
+{
+    const mri_files *f = state;
+    if (f->format->report) f->format->report(f->state, out);
+}
+
 /* Of an error or a stop nothing is left; but when the set that was to be replaced is gone, the new one stays
  * as far as it came. */
 static void give_up(mri_files *f)

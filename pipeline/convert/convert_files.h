@@ -35,6 +35,7 @@ typedef struct mri_files_format {
     int (*put)(void *state, mri_files *f, mr_error *err);
     /* Writes the data after the samples of each file; optional. */
     int (*end)(void *state, mri_files *f, mr_error *err);
+    void (*report)(const void *state, mr_convert_result *out); /* as of mri_convert_kind; optional */
     uint64_t (*waiting)(const void *state); /* bytes that put() took and end() will write; optional */
     uint64_t (*zeros)(uint64_t bytes);      /* zeros that end a file of `bytes` bytes; optional */
     void (*shard_name)(char *out, size_t room, const char *dst, uint32_t at, uint32_t count);
@@ -57,6 +58,7 @@ int mri_files_open(void **out, const mri_convert_plan *plan, const char *dst, co
                    mr_error *err);
 int mri_files_append(void *state, uint64_t source_index, const mr_value *values, mr_error *err);
 int mri_files_finish(void *state, uint64_t *bytes, uint32_t *shards, mr_error *err);
+void mri_files_report(const void *state, mr_convert_result *out);
 void mri_files_close(void *state, bool keep);
 
 /* Read "123" at *text: returns the number of digits and moves *text past them. For names. */

@@ -68,6 +68,8 @@ struct mri_convert_kind {
     int (*append)(void *state, uint64_t source_index, const mr_value *values, mr_error *err);
     /* The source indices of what an earlier run left, rising; before the first append. Kinds that resume. */
     int (*sources)(void *state, mri_source_fn *each, void *context, mr_error *err);
+    /* What differs in the output from the source; before close(). Optional. */
+    void (*report)(const void *state, mr_convert_result *out);
     /* The last file, verification, names. */
     int (*finish)(void *state, uint64_t *bytes, uint32_t *shards, mr_error *err);
     /* Frees. With keep, unfinished output stays for resume, in kinds that support it. Accepts NULL. */

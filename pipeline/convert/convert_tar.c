@@ -60,8 +60,9 @@ typedef struct tar_state {
     uint64_t *keys; /* hashes of those in use, open addressing, 0 is free; NULL where all keys are numbers */
     uint64_t key_room;
     int digits;
-    mri_tar_sums sums;   /* of the archive being written */
-    char key[NAME_ROOM]; /* of the sample being written */
+    mri_tar_sums sums;                                    /* of the archive being written */
+    char key[NAME_ROOM];                                  /* of the sample being written */
+    uint64_t renamed, renamed_sample[MR_CONVERT_RENAMED]; /* as in mr_convert_result */
     uint32_t count;
     member member[MR_MAX_FIELDS];
 } tar_state;
@@ -202,6 +203,19 @@ static void choose_key(tar_state *s, uint64_t sample, const mr_value *name)
         snprintf(s->key, sizeof s->key, "_%0*" PRIu64, (int)strlen(s->key), sample);
 }
 
+/* Counts a sample whose key is not its name without the ending. */
+static void compare_key(tar_state *s, uint64_t sample, const mr_value *name)
+{
+    if (!name || name->bytes == 0) return;
+    const char *text = name->data, *slash = memrchr(text, '/', name->bytes);
+    const char *last = slash ? slash + 1 : text, *end = text + name->bytes;
+    const char *dot = memrchr(last, '.', (size_t)(end - last));
+    const size_t stem = (size_t)((dot ? dot : end) - text);
+    if (strlen(s->key) == stem && memcmp(text, s->key, stem) == 0) return;
+    if (s->renamed < MR_CONVERT_RENAMED) s->renamed_sample[s->renamed] = sample;
+    s->renamed++;
+}
+
 /* ---- members of a sample ---- */
 static member *add_member(tar_state *s, const char *ending)
 {
@@ -273,9 +287,11 @@ static int tar_take(void *state, uint64_t source_index, const mr_value *values, 
     tar_state *s = state;
     const mri_convert_plan *plan = s->plan;
     char name[NAME_ROOM + sizeof s->member[0].ending];
+    const mr_value *called = plan->name >= 0 ? &values[plan->name] : NULL;
     int rc = MR_OK;
     drop_made(s);
-    choose_key(s, source_index, plan->name >= 0 ? &values[plan->name] : NULL);
+    choose_key(s, source_index, called);
+    compare_key(s, source_index, called);
     if (plan->image >= 0) rc = add_value(s, (uint32_t)plan->image, &values[plan->image], err);
     for (uint32_t k = 0; !rc && k < plan->field_count; k++)
         if (is_label(plan, k)) rc = add_value(s, k, &values[k], err);
@@ -348,6 +364,13 @@ static int tar_end(void *state, mri_files *f, mr_error *err)
 {
     tar_state *s = state;
     return s->sums.count ? put_sums(s, f, err) : MR_OK;
+}
+
+static void tar_report(const void *state, mr_convert_result *out)
+{
+    const tar_state *s = state;
+    out->renamed = s->renamed;
+    memcpy(out->renamed_sample, s->renamed_sample, sizeof out->renamed_sample);
 }
 
 static uint64_t tar_zeros(uint64_t bytes)
@@ -454,6 +477,7 @@ static const mri_files_format format = {
     .take = tar_take,
     .put = tar_put,
     .end = tar_end,
+    .report = tar_report,
     .zeros = tar_zeros,
     .shard_name = tar_shard_name,
     .is_shard = tar_is_shard,
@@ -483,6 +507,7 @@ const mri_convert_kind mri_convert_tar = {
     .plan = tar_plan,
     .open = tar_open,
     .append = mri_files_append,
+    .report = mri_files_report,
     .finish = mri_files_finish,
     .close = mri_files_close,
 };

@@ -101,6 +101,7 @@ def convert(path: Any, to: Any, *, kind: str = "mrec", store: str = "jpeg", resi
                                           C.byref(what)), what, source)
     source.close()
     out: Dict[str, Any] = {n: getattr(result, n) for n, _ in mr_convert_result._fields_ if n != "struct_size"}
+    out["renamed_sample"] = list(result.renamed_sample)[:result.renamed]
     out["errors"] = job.bad
     return out
 

@@ -441,6 +441,8 @@ class mr_convert_result(Structure):
         ("coefficients", c_uint64),
         ("kept", c_uint64),
         ("class_names_lost", c_uint64),
+        ("renamed", c_uint64),
+        ("renamed_sample", c_uint64 * 3),  # MR_CONVERT_RENAMED
     ]
 
 

@@ -356,6 +356,8 @@ static const struct row rows[] = {
     MEMBER(mr_convert_result, coefficients),
     MEMBER(mr_convert_result, kept),
     MEMBER(mr_convert_result, class_names_lost),
+    MEMBER(mr_convert_result, renamed),
+    MEMBER(mr_convert_result, renamed_sample),
     SIZE(mr_image_part),
     MEMBER(mr_image_part, struct_size),
     MEMBER(mr_image_part, x),

@@ -138,6 +138,20 @@ static void json_chosen(json_line *j, const mr_choice_result *c)
     json_close_object(j);
 }
 
+static void report_renamed(const convert_run *r, const mr_convert_result *res)
+{
+    char name[512];
+    if (res->renamed == 0) return;
+    printf("%" PRIu64 " sample%s another key than %s: a key has no points and occurs once\n", res->renamed,
+           res->renamed == 1 ? " has" : "s have", res->renamed == 1 ? "its name" : "their names");
+    for (uint64_t k = 0; k < res->renamed && k < MR_CONVERT_RENAMED; k++) {
+        mr_source_sample_name(r->src, res->renamed_sample[k], NULL, 0, name, sizeof name);
+        printf("  sample %" PRIu64 ", %s\n", res->renamed_sample[k], shown_text(name));
+    }
+    if (res->renamed > MR_CONVERT_RENAMED)
+        printf("  and %" PRIu64 " more\n", res->renamed - MR_CONVERT_RENAMED);
+}
+
 static void report_names(const convert_run *r, const mr_convert_result *res)
 {
     const uint64_t lost = res->class_names_lost;
@@ -167,6 +181,7 @@ static void report(const convert_run *r, const mr_convert_result *res)
         json_u64(&j, "coefficients", res->coefficients);
         json_u64(&j, "kept", res->kept);
         json_u64(&j, "class_names_lost", res->class_names_lost);
+        json_u64(&j, "renamed", res->renamed);
         json_u64(&j, "bytes_in", res->bytes_in);
         json_u64(&j, "bytes_out", res->bytes_out);
         json_u64(&j, "shards", res->shards);
@@ -204,6 +219,7 @@ static void report(const convert_run *r, const mr_convert_result *res)
         printf("%" PRIu64 " bad sample%s passed over, listed in %s\n", res->bad, res->bad == 1 ? "" : "s",
                shown_text(r->bad.path));
     report_names(r, res);
+    report_renamed(r, res);
 }
 
 /* A name that opens the result. */

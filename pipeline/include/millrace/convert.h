@@ -113,6 +113,8 @@ typedef struct mr_convert_config {
 
 MR_STABLE_INLINE void mr_convert_defaults(mr_convert_config *cfg);
 
+enum { MR_CONVERT_RENAMED = 3 };
+
 typedef struct mr_convert_result {
     size_t struct_size;
     uint64_t records, bad, resumed; /* resumed: complete records of an earlier run */
@@ -125,6 +127,11 @@ typedef struct mr_convert_result {
     /* Names of classes that the output lacks: of all classes in RECORDIO, and in TFRECORD without pictures;
      * of classes without samples in other TFRECORD files. Their numbers stay the same. */
     uint64_t class_names_lost;
+    /* TAR: samples whose key is not their name without its extension, since a key has no points, leads to no
+     * other folder, and occurs once; 0 with no_names. renamed_sample: their numbers in the source, of the
+     * first MR_CONVERT_RENAMED of them */
+    uint64_t renamed;
+    uint64_t renamed_sample[MR_CONVERT_RENAMED];
 } mr_convert_result;
 
 /* Convert a source. out may be NULL. The same source and settings give the same bytes, for any number of

@@ -50,5 +50,14 @@ equal "$(grep -c '"event": "renamed"' odd.names.jsonl)" 3
 grep -qF '"name": "train/disc/new\nline.jpg", "file": "train/disc/new_line.jpg"}' odd.names.jsonl || fail "odd.names.jsonl: no new line"
 run 0 digest odd.mrec; cut -d' ' -f1 out >want
 run 0 inspect odd; out_has "samples   15"; out_has "classes   3: disc, ring, square"
+# keys of an archive: without points, and each once
+for k in 1 2; do tar -C d/train -cf two$k.tar --sort=name ring; done
+run 0 convert two1.tar once.tar --quiet; out_lacks "another key"
+run 0 convert 'two?.tar' twice.tar --quiet --json; equal "$(number renamed)" 5
+run 0 convert 'two?.tar' twice.tar --quiet --force; out_has "5 samples have another key than their names"
+out_has "sample 5, ring/00000.jpg"; out_has "sample 7, ring/00002.jpg"; out_lacks "sample 8"; out_has "and 2 more"
+run 0 convert 'two?.tar' twice.tar --no-names --quiet --force; out_lacks "another key"
+mv d/train/ring/00000.jpg d/train/ring/a.b.jpg
+run 0 convert d keys.tar --quiet; out_has "1 sample has another key than its name"; out_has "train/ring/a.b.jpg"
 run 0 export d.mrec none --quiet --json; equal "$(number renamed)" 0; absent none.names.jsonl
 finish
