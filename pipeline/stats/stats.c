@@ -178,6 +178,22 @@ static int sum_up(mri_stats *own, const volatile int *stop, mr_error *err)
     return rc ? rc : find_duplicates(s, stop, err);
 }
 
+/* ---- the part to test with ---- */
+static int find_shared(mri_stats *own, const mr_stats_config *cfg, mr_error *err)
+{
+    mr_stats_config quiet = *cfg;
+    mri_stats *test = calloc(1, sizeof *test);
+    if (!test) return mr_error_set(err, MR_ENOMEM, "out of memory for the counts of a data set");
+    test->of.src = cfg->test;
+    quiet.decode_most = 0;
+    quiet.on_wrong = NULL;
+    quiet.on_progress = NULL;
+    int rc = mri_stats_collect(test, &quiet, err);
+    if (rc == MR_OK) rc = mri_stats_find_shared(&own->of, &test->of, cfg->stop, &own->of.shared, err);
+    mr_stats_free(&test->of);
+    return rc;
+}
+
 /* ---- calls ---- */
 
 void mr_stats_defaults_sized(mr_stats_config *cfg, size_t struct_size)
@@ -195,11 +211,13 @@ int mr_stats_make(mr_stats **out, const mr_source *src, const mr_stats_config *c
     mr_stats_defaults(&mine);
     int rc = cfg ? mri_settings_take(&mine, sizeof mine, cfg, "stats", err) : MR_OK;
     if (rc) return rc;
+    if (mine.test) MRI_OWN(err, mine.test);
     mri_stats *s = calloc(1, sizeof *s);
     if (!s) return mr_error_set(err, MR_ENOMEM, "out of memory for the counts of a data set");
     s->of.src = src;
     rc = mri_stats_collect(s, &mine, err);
     if (rc == MR_OK) rc = sum_up(s, mine.stop, err);
+    if (rc == MR_OK && mine.test) rc = find_shared(s, &mine, err);
     if (rc == MR_OK) *out = &s->of;
     else mr_stats_free(&s->of);
     return rc;

@@ -4,6 +4,7 @@
  *             bytes; of some the pixels are decoded (collect.c)
  *   sum up    one pass over these facts in the order of the samples: the same numbers for any number of
  *             threads (stats.c)
+ *   shared    the part to test with is read, too, for samples that both have (shared.c)
  *
  * The room
  *   takes     an open source
@@ -24,5 +25,8 @@ typedef struct mri_stats {
 
 /* cfg: whole. Reports bad samples. */
 int mri_stats_collect(mri_stats *s, const mr_stats_config *cfg, mr_error *err);
+/* Looks for copies of the samples of `test` among those of s; both were collected (shared.c). */
+int mri_stats_find_shared(const mr_stats *s, const mr_stats *test, const volatile int *stop,
+                          mr_stats_shared *out, mr_error *err);
 
 #endif

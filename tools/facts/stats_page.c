@@ -247,6 +247,17 @@ static void put_duplicates(FILE *f, const mr_stats *s)
         page_note(f, "The first %d of %" PRIu64 ".", MR_STATS_PAIRS, s->duplicates);
 }
 
+static void put_shared(FILE *f, const mr_stats *s)
+{
+    const mr_stats_shared *h = &s->shared;
+    if (h->src)
+        page_note(f,
+                  "Samples of the part to test with that have the bytes of one of these: %" PRIu64
+                  " of %" PRIu64 ".",
+                  h->count, h->of);
+    if (h->bad) page_note(f, "Samples of the part to test with that cannot be read: %" PRIu64 ".", h->bad);
+}
+
 void stats_page_put(FILE *f, void *context)
 {
     const stats_page *p = context;
@@ -257,5 +268,6 @@ void stats_page_put(FILE *f, void *context)
     put_classes(f, p);
     put_outliers(f, p);
     put_duplicates(f, p->s);
+    put_shared(f, p->s);
     page_end(f);
 }

@@ -113,6 +113,25 @@ static void put_duplicates(const mr_stats *s)
         printf("            and %" PRIu64 " more\n", s->duplicates - MR_STATS_PAIRS);
 }
 
+static void put_shared(const mr_stats *s)
+{
+    const mr_stats_shared *h = &s->shared;
+    const mr_stats test = {.src = h->src};
+    char a[NAME_ROOM], b[NAME_ROOM];
+    if (!h->src) return;
+    if (h->count == 0)
+        printf("test part   none of its %" PRIu64 " samples has the bytes of one of these\n", h->of);
+    else
+        printf("test part   %" PRIu64 " of its %" PRIu64 " samples %s the bytes of one of these\n", h->count,
+               h->of, h->count == 1 ? "has" : "have");
+    for (uint64_t k = 0; k < h->count && k < MR_STATS_PAIRS; k++)
+        printf("            %s is %s\n", shown_text(stats_sample_name(&test, h->pair[k][1], a, sizeof a)),
+               shown_text(stats_sample_name(s, h->pair[k][0], b, sizeof b)));
+    if (h->count > MR_STATS_PAIRS) printf("            and %" PRIu64 " more\n", h->count - MR_STATS_PAIRS);
+    if (h->bad)
+        printf("            %" PRIu64 " of its samples cannot be read: --split test names them\n", h->bad);
+}
+
 /* ---- what limits a training ---- */
 const char *stats_bound_name(const stats_bound *b)
 {
@@ -172,6 +191,7 @@ void stats_print_text(const mr_stats *s, const stats_bound *bound)
         put_channels(s);
     }
     put_duplicates(s);
+    put_shared(s);
     put_bound(bound);
 }
 
@@ -260,6 +280,11 @@ void stats_print_json(const mr_stats *s, const stats_bound *bound)
     for (uint64_t k = 0; k < s->duplicates && k < MR_STATS_PAIRS; k++)
         json_text(&j, NULL, stats_sample_name(s, s->pair[k][1], name, sizeof name));
     json_close_array(&j);
+    if (s->shared.src) {
+        json_u64(&j, "test_samples", s->shared.of);
+        json_u64(&j, "test_samples_bad", s->shared.bad);
+        json_u64(&j, "test_samples_shared", s->shared.count);
+    }
     json_bound(&j, bound);
     json_end(&j);
 }

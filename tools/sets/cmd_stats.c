@@ -93,7 +93,23 @@ static int write_page(const stats_args *a, const stats_run *r, const mr_decode_c
     return status;
 }
 
-static int count(const stats_args *a, const mr_source *src, stats_run *r)
+/* *out NULL: there is no part to test with, it cannot be opened, or a part was asked for. */
+static int open_test(const stats_args *a, const mr_source *src, mr_source **out)
+{
+    const mr_source_info *info = mr_source_info_of(src);
+    data_args test = a->data;
+    bool opens = false;
+    *out = NULL;
+    if (!info->has_test || info->only_test || (mr_split)a->data.split != MR_SPLIT_AUTO) return EXIT_DONE;
+    test.split = MR_SPLIT_TEST;
+    const int status = setup_opens(&opens, a->set, &test);
+    if (status == EXIT_DONE && opens) return setup_source(out, a->set, &test);
+    if (status == EXIT_DONE)
+        say("%s: the test part cannot be opened, and is not compared; --split test says why", info->path);
+    return status;
+}
+
+static int count(const stats_args *a, const mr_source *src, const mr_source *test, stats_run *r)
 {
     mr_error err = MR_ERROR_INIT;
     mr_decode_config decode;
@@ -107,6 +123,7 @@ static int count(const stats_args *a, const mr_source *src, stats_run *r)
     cfg.on_progress = on_progress;
     cfg.context = r;
     cfg.stop = &interrupt_flag;
+    cfg.test = test;
     int status = setup_not_input("html", a->html, src);
     if (status) return status;
     progress_start(&r->bar, "stats", "samples", a->output.quiet);
@@ -122,19 +139,21 @@ static int count(const stats_args *a, const mr_source *src, stats_run *r)
 static int run(const void *args)
 {
     const stats_args *a = args;
-    mr_source *src;
+    mr_source *src, *test;
     stats_run r = {.counts = NULL};
     int status = check(a);
     if (status == EXIT_DONE) status = setup_source(&src, a->set, &a->data);
     if (status) return status;
     setup_tell_part(src, &a->data);
-    status = count(a, src, &r);
+    status = open_test(a, src, &test);
+    if (status == EXIT_DONE) status = count(a, src, test, &r);
     if (status == EXIT_DONE) {
         if (a->output.json) stats_print_json(r.counts, &r.bound);
         else stats_print_text(r.counts, &r.bound);
-        if (r.counts->bad) status = EXIT_BAD_SAMPLES;
+        if (r.counts->bad || r.counts->shared.bad) status = EXIT_BAD_SAMPLES;
     }
     mr_stats_free(r.counts);
+    mr_source_close(test);
     mr_source_close(src);
     return status;
 }
@@ -158,12 +177,13 @@ const command command_stats = {
     .text =
         "Reads every sample once and prints how many samples each class has, which kinds and sizes of "
         "pictures there are, how the JPEGs are made (subsampling, progressive), mean and deviation of the "
-        "channels as --augment takes them in normalise(), and which samples have the same bytes. In mean "
-        "and deviation each picture counts the same, whatever its size. Samples that cannot be read are "
-        "reported, and the exit status is then 3.\nThen estimates what would limit a training on pictures: "
-        "measures how fast a loader delivers some of them on this machine, and compares this rate with "
-        "--step or with a measured step of --model. 'plan' and 'profile' measure a training itself. --html "
-        "writes the numbers as a page, with histograms, pictures of each class, and outliers.",
+        "channels as --augment takes them in normalise(), and which samples have the same bytes, also in "
+        "the part to test with. In mean and deviation each picture counts the same, whatever its size. "
+        "Samples that cannot be read are reported, and the exit status is then 3.\nThen estimates what would "
+        "limit a training on pictures: measures how fast a loader delivers some of them on this machine, and "
+        "compares this rate with --step or with a measured step of --model. 'plan' and 'profile' measure a "
+        "training itself. --html writes the numbers as a page, with histograms, pictures of each class, and "
+        "outliers.",
     .examples = "  millrace stats photos\n  millrace stats train.mrec --decode 0 --json\n"
                 "  millrace stats photos --model resnet50 --devices cuda:0 --html photos.html\n",
     .positionals = positionals,

@@ -23,6 +23,9 @@ typedef struct mr_stats_config {
     void (*on_progress)(void *context, uint64_t done, uint64_t count);
     void *context;            /* passed to both, which the calling thread calls; no lock is held */
     const volatile int *stop; /* set non-zero, also in a signal handler, to stop; or NULL */
+    /* Another source, as the part to test with, whose samples are looked for in the counted one; or NULL. It
+     * must outlive the result. Its bad samples are counted only (mr_stats_shared) */
+    const mr_source *test;
 } mr_stats_config;
 
 static inline void mr_stats_defaults(mr_stats_config *cfg);
@@ -46,6 +49,14 @@ typedef struct mr_stats_range {
 
 enum { MR_STATS_KINDS = 16, MR_STATS_SAMPLINGS = 8, MR_STATS_PAIRS = 10 };
 
+/* Samples of the part to test with that have the bytes of a counted sample: the same picture file; without
+ * pictures the whole sample. */
+typedef struct mr_stats_shared {
+    const mr_source *src;             /* mr_stats_config.test; NULL: none was given */
+    uint64_t of, bad, count;          /* its samples; samples that cannot be read; samples with such bytes */
+    uint64_t pair[MR_STATS_PAIRS][2]; /* the first of these: the counted sample, and the sample of src */
+} mr_stats_shared;
+
 /* The counts of a data set, owned by the library until mr_stats_free(). The numbers are the same for any
  * number of threads. */
 typedef struct mr_stats {
@@ -68,10 +79,11 @@ typedef struct mr_stats {
     uint64_t duplicates;          /* samples with the bytes of an earlier sample */
     uint64_t pair[MR_STATS_PAIRS][2]; /* the first of them: the earlier sample, and the sample */
     uint64_t crossing;                /* duplicates with another label than the earlier sample */
+    mr_stats_shared shared;
 } mr_stats;
 
 /* Read every sample of src once and count. Blocks; other threads may use src, which must outlive the result.
- * Needs about 40 bytes of memory per sample.
+ * Needs about 40 bytes of memory per sample, also of cfg->test.
  *
  * MR_OK         also if samples are bad
  * MR_ECANCELED  cfg->stop was set

@@ -71,6 +71,18 @@ printf '\0\0\010\001\0\0\0\002\0\001' >i.idx1-ubyte
 mkdir m && mv i.idx3-ubyte m/train-images-idx3-ubyte && mv i.idx1-ubyte m/train-labels-idx1-ubyte
 run 0 stats m --quiet --seconds 0; out_has "normalise(20.00:20.00:20.00/10.00:10.00:10.00)"; out_has "pixels"; out_has "duplicates  1 sample has"
 
+# samples that the part to test with has, too
+run 0 synth parts --classes 2 --count 4 --size 16 --quiet
+run 0 stats parts --quiet --seconds 0; out_has "test part   none of its 2 samples has"
+cp parts/train/disc/00002.jpg parts/test/ring/again.jpg
+run 0 stats parts --quiet --seconds 0 --html parts.html; out_has "test part   1 of its 3 samples has"
+out_has "test/ring/again.jpg is train/disc/00002.jpg"
+grep -q "one of these: 1 of 3" parts.html || fail "parts.html: expected the part to test with"
+run 0 stats parts --quiet --seconds 0 --json; equal "$(number test_samples_shared)" 1
+run 0 stats parts --split test --quiet --seconds 0; out_lacks "test part"
+head -c 100 parts/test/ring/again.jpg >short && cp short parts/test/ring/again.jpg
+run 3 stats parts --quiet --seconds 0; out_has "none of its 3 samples has"; out_has "1 of its samples cannot be read: --split test"
+
 # unreadable samples are reported, and not counted
 head -c 100 s/ring/00003.jpg >short && cp short s/ring/00003.jpg
 run 3 stats s --quiet --html page.html --seconds 1ms; out_has "samples     31, and 1 that cannot be read"; err_has "ring/00003.jpg"

@@ -95,6 +95,34 @@ static void counts_are_the_same_for_any_workers(void **state)
     mr_source_close(src);
 }
 
+/* The part to test with: here the same samples, of which the first with each content is named. */
+static void samples_of_the_test_part_are_found(void **state)
+{
+    (void)state;
+    mr_source *src = make_source(), *test = make_source();
+    mr_error err = MR_ERROR_INIT;
+    reported r = {.count = 0};
+    mr_stats *s;
+    mr_stats_config cfg;
+    mr_stats_defaults(&cfg);
+    cfg.on_wrong = on_wrong;
+    cfg.context = &r;
+    cfg.test = test;
+    MRT_OK(mr_stats_make(&s, src, &cfg, &err), &err);
+    MRT_EQ(r.count, 3); /* of the counted part only */
+    MRT_TRUE(s->shared.src == test && s->shared.of == SAMPLES && s->shared.bad == 3);
+    MRT_EQ(s->shared.count, SAMPLES - 3);
+    MRT_TRUE(s->shared.pair[7][0] == 8 && s->shared.pair[7][1] == 8); /* 7 is bad */
+    MRT_TRUE(s->count == SAMPLES && s->duplicates == 28);
+    mr_stats_free(s);
+    cfg.test = NULL;
+    MRT_OK(mr_stats_make(&s, src, &cfg, &err), &err);
+    MRT_TRUE(s->shared.src == NULL && s->shared.count == 0);
+    mr_stats_free(s);
+    mr_source_close(test);
+    mr_source_close(src);
+}
+
 static void a_stop_ends_it(void **state)
 {
     (void)state;
@@ -114,6 +142,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_are_the_same_for_any_workers),
+        cmocka_unit_test(samples_of_the_test_part_are_found),
         cmocka_unit_test(a_stop_ends_it),
     };
     return mrt_run(tests);
