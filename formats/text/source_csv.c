@@ -290,16 +290,29 @@ static int read_table(mr_source *src, mri_csv_table *t, const mr_source_config *
 }
 
 /* ---- a folder of tables ---- */
-/* The table of the part asked for takes the folder's place. */
-static int take_table(mr_source *src, const mr_source_config *cfg, mr_error *err)
+/* The table of the part asked for. Where names speak of no test part, a column of the only table may: it is
+ * taken, and its rows say. */
+static int find_table(mri_filelist *l, const char *folder, const mr_source_config *cfg, mr_error *err)
+{
+    mr_error what = MR_ERROR_INIT;
+    const int rc = mri_filelist_find_among(l, folder, cfg->split, mri_csv_looks_like_table, &what);
+    if (rc == MR_ENOENT && cfg->split == MR_SPLIT_TEST)
+        return mri_filelist_find_among(l, folder, MR_SPLIT_TRAIN, mri_csv_looks_like_table, err);
+    if (rc && err) *err = what;
+    return rc;
+}
+
+/* It takes the folder's place. */
+static int take_table(mr_source *src, mri_csv_table *t, const mr_source_config *cfg, mr_error *err)
 {
     mri_filelist l;
-    const int rc = mri_filelist_find_among(&l, src->path, cfg->split, mri_csv_looks_like_table, err);
+    const int rc = find_table(&l, src->path, cfg, err);
     if (rc) return rc;
     if (l.count == 1) {
         free(src->path);
         src->info.path = src->path = l.path[0];
         l.count = 0;
+        t->lone = l.part == MRI_NO_PART;
         mri_filelist_tell(&l, src);
     } else {
         mr_error_set(err, MR_EINVAL,
@@ -342,8 +355,9 @@ static int open_from_folder(mr_source *src, mri_csv_table *t, const mr_source_co
 {
     char *folder = strdup(src->path);
     if (!folder) return mri_csv_table_no_memory(src, err);
-    int rc = take_table(src, cfg, err);
-    if (!rc && cfg->split == MR_SPLIT_TEST) rc = open_like_train(src, t, folder, cfg, err);
+    int rc = take_table(src, t, cfg, err);
+    if (!rc && cfg->split == MR_SPLIT_TEST && src->info.has_test)
+        rc = open_like_train(src, t, folder, cfg, err);
     else if (!rc) rc = read_table(src, t, cfg, err);
     free(folder);
     return rc;
