@@ -617,6 +617,7 @@ static const mri_source_ops deflated = {
     .close = folder_close,
     .extent = folder_extent,
     .label = folder_label,
+    .file_at = archive_file_at,
     .sample_path = folder_sample_path,
     .parse = archive_parse,
     .sample_name = archive_name,

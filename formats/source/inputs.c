@@ -34,7 +34,8 @@ const char *mri_source_input(const void *context, const struct stat *st)
         if ((file.fd >= 0 && fstat(file.fd, &in) == 0 && is_same(&in, st)) || is_named(file.path, st))
             return file.path;
     }
-    for (uint64_t i = 0; mri_source_has_sample_files(src) && i < src->format_count; i++) { /* taken or not */
+    const bool files = mri_source_has_sample_files(src) && !mri_source_is_made(src);
+    for (uint64_t i = 0; files && i < src->format_count; i++) { /* taken or not */
         char path[4096] = "";
         mr_extent e; /* known without looking at the file, and it is one of many */
         if (src->ops->extent(src, i, &e, NULL) == MR_OK && e.bytes != (uint64_t)st->st_size) continue;
@@ -62,12 +63,18 @@ static uint64_t stamp_of(const char *path, int fd)
     return stamp ? stamp : 1;
 }
 
+bool mri_source_made_from(const mr_source *src, mr_source_file *out)
+{
+    return mri_source_is_made(src) && src->ops->file_at && src->ops->file_at(src, 0, out) == MR_OK;
+}
+
 uint64_t mri_source_stamp(const mr_source *src, uint64_t sample)
 {
     char path[4096];
     mr_extent at;
     mr_source_file file;
-    if (mri_source_is_remote(src) || mri_source_is_made(src)) return 0;
+    if (mri_source_is_remote(src)) return 0;
+    if (mri_source_is_made(src)) return mri_source_made_from(src, &file) ? stamp_of(NULL, file.fd) : 0;
     if (mr_source_extent(src, sample, &at, NULL) != MR_OK) return 0;
     if (at.file == MR_FILE_OF_SAMPLE)
         return stamp_of(mr_source_sample_path(src, sample, path, sizeof path), -1);

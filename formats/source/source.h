@@ -60,6 +60,7 @@ typedef struct mri_source_ops {
     /* asked where open set info.length_field and its shape is not fixed; may be NULL elsewhere */
     int (*length)(const mr_source *src, uint64_t sample, uint32_t *out);
     /* NULL: each sample is a file */
+    /* with fetch and without shared files: the file that the samples are unpacked from, as file 0 */
     int (*file_at)(const mr_source *src, uint32_t file, mr_source_file *out);
     /* If not all files are kept open, file_at() gives fd -1 and these a descriptor for a
      * while; must false: MR_EAGAIN when the limit of open files is reached. NULL: all are open. */
@@ -180,6 +181,10 @@ bool mri_source_is_remote(const mr_source *src);
 
 /* Are its samples made when they are read? Then there is nothing to read in front of that. */
 static inline bool mri_source_is_made(const mr_source *src) { return src->ops->fetch != NULL; }
+
+/* Of samples that are made, the file that they are unpacked from (a zip archive of deflated members). false:
+ * they come from no file. */
+bool mri_source_made_from(const mr_source *src, mr_source_file *out);
 
 /* Can one thread begin several of them at a time? Then mri_source_begin_sample() begins one. */
 static inline bool mri_source_is_begun(const mr_source *src) { return src->ops->begin != NULL; }

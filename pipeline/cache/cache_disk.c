@@ -496,7 +496,11 @@ int mri_cache_stamp(const mr_source *src, uint64_t *out, mr_error *err)
                            err); /* unpacked:
                        the packed one's */
     }
-    for (uint64_t i = 0; mri_source_has_sample_files(src) && i < info->count && rc == MR_OK; i++) {
+    mr_source_file from;
+    if (rc == MR_OK && mri_source_made_from(src, &from))
+        rc = mix_times(NULL, from.fd, MR_NOWHERE, &stamp, err);
+    const bool files = mri_source_has_sample_files(src) && !mri_source_is_made(src);
+    for (uint64_t i = 0; files && i < info->count && rc == MR_OK; i++) {
         char path[PATH_ROOM];
         mr_extent e;
         if (info->file_count && mr_source_extent(src, i, &e, NULL) == MR_OK && e.file != MR_FILE_OF_SAMPLE)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "formats/source/source.h"
 #include "pipeline/manifest/manifest.h"
 
 static int no_memory(mr_error *err)
@@ -102,6 +103,8 @@ static int add_source(mri_manifest *m, const mr_source *src, mr_error *err)
         if (rc) return mr_error_set(err, rc, "the data set does not say which files it has");
         rc = mri_manifest_add(m, f.path, err);
     }
+    mr_source_file from;
+    if (!rc && mri_source_made_from(src, &from)) return mri_manifest_add(m, from.path, err);
     for (uint64_t k = 0; !rc && info->file_count == 0 && k < info->count; k++) {
         char path[PATH_MAX];
         rc = mri_manifest_add(m, mr_source_sample_path(src, k, path, sizeof path), err);

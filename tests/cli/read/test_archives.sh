@@ -45,6 +45,19 @@ for set in set.tar set.tar.gz set.zip packed.zip mixed.zip bare.tar; do
     run 0 train $set --model cifar-cnn-small --augment 'resize(32)' --epochs 1 --batch 6 --quiet
 done
 run 0 inspect set.tar; out_has "all pictures of the archive lie in set/"; run 0 inspect bare.tar; out_lacks "all pictures of the archive"
+# a set of several files from a zip of deflated members, and how it follows and grows
+mkdir parts
+run 0 convert packed.zip parts/s.mrec --shard-size 20K --quiet; equal "$(digest parts/s.mrec)" "$train"
+run 0 convert packed.zip parts/s.mrec --update --quiet; out_has "0 new, 0 changed, 0 gone, 18 the same"
+run 0 manifest packed.zip files.txt; grep -q '  packed.zip$' files.txt || fail "files.txt does not list packed.zip: $(cat files.txt)"
+make '
+put("set/train/bee/05.png", picture(90)); put("set/train/bee/06.png", picture(91)); files = list(all_files("set"))[::-1]
+zip_of("later.zip", files, zipfile.ZIP_DEFLATED)
+'
+run 1 convert later.zip parts/s.mrec --update --quiet; out_has "changed: train/bee/05.png"; out_has "new: train/bee/06.png"
+run 0 convert later.zip parts/s.mrec --update --changed keep --quiet; out_has "19 samples, 18 before; appended 1"
+run 0 append parts/s.mrec packed.zip --split test --quiet; run 0 inspect parts/s.mrec; out_has "samples   25"
+make 'put("set/train/bee/05.png", picture(1 + 3 * 5)); os.remove("set/train/bee/06.png")'
 # a tar of one tar for each class: ImageNet
 run 0 inspect tars.tar; out_has "samples   18"; out_has "classes   3: ant, bee, cat"
 equal "$(digest tars.tar)" "$(digest set/train)"
