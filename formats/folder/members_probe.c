@@ -1,13 +1,17 @@
 /* formats/folder/members_probe.c: is an archive one of class folders, or one of samples (WebDataset)?
  *
- *   two folders with pictures, and no picture has another member of its key      class folders
- *   a member 0017.jpg with 0017.cls, 0017.json, ...; __classes__            samples
- *   archives in the archive                                                           class folders
+ *   two folders with pictures; half of them or more have no other member of their key   class folders
+ *   more than half have one (0017.jpg with 0017.json, 0017.txt, ...)                    samples
+ *   a picture has a member .cls, .class, .label; __classes__                            samples
+ *   archives in the archive                                                             class folders
+ *
+ * A few pictures with a text beside them, or with a second picture of the same stem, decide nothing.
  *
  * Of a packed archive only the beginning is looked at: pictures in a folder without companions are enough
  * there. */
 #include <fcntl.h>
 #include <stdio.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -21,17 +25,45 @@
 
 enum { PACKED_LOOK = 256 << 10, UNPACKED_LOOK = 1 << 20, WHOLE_SET = 2, MOST_NAME = MRI_TAR_MAX_NAME };
 
+/* So many keys with pictures are looked at; fewer where each of them has another member. */
+enum { MOST_KEYS = 1 << 16, KEYS_OF_SAMPLES = 1 << 12, KEYS_WITHOUT_FOLDER = 16 };
+
 typedef struct look {
     uint32_t pictures, folders, archives;
-    bool samples; /* of WebDataset */
+    uint32_t keys, shared; /* keys with a picture; those of them with another member */
+    bool labelled;         /* a sure sign of WebDataset */
+    bool cut;              /* more members follow, maybe of the last key */
     char folder[MOST_NAME + 1], key[MOST_NAME + 1];
-    bool key_has_picture;
+    uint32_t key_members;
+    bool key_has_picture, key_has_label;
 } look;
 
 static bool is_of_picture(const char *name)
 {
     const char *what, *slash = strrchr(name, '/');
     return mri_file_kind_of_name(slash ? slash + 1 : name, &what) == MRI_FILE_PICTURE;
+}
+
+static bool is_of_label(const char *ending)
+{
+    return strcasecmp(ending, ".cls") == 0 || strcasecmp(ending, ".class") == 0 ||
+           strcasecmp(ending, ".label") == 0;
+}
+
+static void see_key(look *l, const char *name, size_t key, bool picture)
+{
+    if (strlen(l->key) != key || strncmp(l->key, name, key) != 0) {
+        snprintf(l->key, sizeof l->key, "%.*s", (int)key, name);
+        l->key_members = 0;
+        l->key_has_picture = l->key_has_label = false;
+    }
+    const bool was_shared = l->key_has_picture && l->key_members > 1;
+    l->keys += picture && !l->key_has_picture;
+    l->key_members++;
+    l->key_has_picture |= picture;
+    l->key_has_label |= is_of_label(name + key);
+    l->shared += !was_shared && l->key_has_picture && l->key_members > 1;
+    l->labelled |= l->key_has_picture && l->key_has_label;
 }
 
 static void see(look *l, const char *name)
@@ -41,15 +73,9 @@ static void see(look *l, const char *name)
     const char *dot = strrchr(last, '.');
     const size_t key = dot ? (size_t)(dot - name) : bytes;
     const bool picture = is_of_picture(name);
-    if (mri_tar_is_meta(name) && strncmp(name, "__MACOSX", 8) != 0) l->samples = true;
+    if (mri_tar_is_meta(name) && strncmp(name, "__MACOSX", 8) != 0) l->labelled = true;
     if (last[0] == '.' || strncmp(name, "__MACOSX", 8) == 0) return;
-    if (strlen(l->key) == key && strncmp(l->key, name, key) == 0) {
-        l->samples |= picture || l->key_has_picture;
-    } else {
-        snprintf(l->key, sizeof l->key, "%.*s", (int)key, name);
-        l->key_has_picture = false;
-    }
-    l->key_has_picture |= picture;
+    see_key(l, name, key, picture);
     if (!picture || folder == 0) return;
     l->pictures++;
     if (l->folders > 0 && strlen(l->folder) == folder && strncmp(l->folder, name, folder) == 0) return;
@@ -57,9 +83,17 @@ static void see(look *l, const char *name)
     l->folders++;
 }
 
+static bool is_of_samples(const look *l)
+{
+    const bool last_is_cut = l->cut && l->key_has_picture && l->key_members == 1;
+    return l->labelled || l->shared > (l->keys - last_is_cut) / 2;
+}
+
 static bool is_decided(const look *l)
 {
-    return l->samples || (l->folders >= WHOLE_SET && l->pictures > WHOLE_SET);
+    if (l->labelled || l->keys >= MOST_KEYS) return true;
+    if (l->shared == 0) return l->folders >= WHOLE_SET && l->pictures > WHOLE_SET;
+    return l->shared == l->keys && l->keys >= (l->folders ? KEYS_OF_SAMPLES : KEYS_WITHOUT_FOLDER);
 }
 
 static int scan_get(void *context, uint64_t offset, size_t bytes, const uint8_t **out, mr_error *err)
@@ -109,14 +143,15 @@ static void walk(const mri_probe *p, look *l, mri_tar_get *get, void *context, u
         if (m.kind == MRI_TAR_FILE && n > 4 && strcmp(m.name + n - 4, ".tar") == 0) l->archives++;
         see(l, m.name);
     }
-    if (rc != MR_EEND) mri_probe_failed(p->trouble, rc, &why);
+    l->cut = rc != MR_OK && rc != MR_EEND;
+    if (l->cut) mri_probe_failed(p->trouble, rc, &why);
     free(t);
 }
 
 /* The beginning; all: nothing may follow. */
 static bool is_found(const look *l, bool all)
 {
-    return !l->samples && l->pictures > 0 && l->folders >= (all ? WHOLE_SET : 1);
+    return !is_of_samples(l) && l->pictures > 0 && l->folders >= (all ? WHOLE_SET : 1);
 }
 
 static bool see_name(void *context, const char *name)
@@ -133,13 +168,14 @@ static bool probe_pack(int fd, const mri_probe *p, mri_pack pack)
     if (!l || !out) no_memory(p);
     if (l && out && !mri_pack_is_filter(pack)) {
         const bool all = mri_pack_names(fd, pack, see_name, l);
+        l->cut = !all;
         found = is_found(l, all);
     } else if (l && out) {
         piece whole = {out, mri_pack_head(fd, pack, out, UNPACKED_LOOK)};
         if (mri_tar_is_header(out, whole.bytes)) walk(p, l, piece_get, &whole, UINT64_MAX / 2);
         const bool all = whole.bytes < UNPACKED_LOOK;
-        found = is_found(l, all) ||
-                (l->archives > 0 && !l->samples && l->pictures == 0 && l->archives >= (all ? WHOLE_SET : 1));
+        const uint32_t enough = all ? WHOLE_SET : 1;
+        found = is_found(l, all) || (l->archives >= enough && !is_of_samples(l) && l->pictures == 0);
     }
     free(l);
     free(out);
@@ -173,7 +209,7 @@ static bool probe_tar(int fd, const mri_probe *p)
     walk(p, l, scan_get, &w, p->bytes);
     mri_file_scan_fini(&w);
     const bool found =
-        !l->samples && (l->folders >= WHOLE_SET || (l->archives >= WHOLE_SET && l->pictures == 0));
+        !is_of_samples(l) && (l->folders >= WHOLE_SET || (l->archives >= WHOLE_SET && l->pictures == 0));
     free(l);
     return found;
 }

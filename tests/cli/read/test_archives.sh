@@ -125,6 +125,27 @@ fi
 # archives of samples keep their meaning
 make 'tar("web.tar", [("%s/%s" % (f, n), d) for f in ("a", "b") for n, d in labelled(["0", "1"])])'
 run 0 inspect web.tar; out_has "format    tar"; out_has "samples   4"
+# class folders in which a few pictures share a stem or have a note beside them, in the first class or the last; and members of samples
+make '
+cat, dog = ([("%s/%d.png" % (c, k), picture(5 * i + k)) for k in range(4)] for i, c in enumerate(("cat", "dog")))
+beside = [("stem", "%s/3.jpeg", picture(30))] + [(e, "%s/3." + e, b"[1]") for e in ("txt", "json", "csv", "npy")]
+for kind, name, data in beside:
+    for c in ("cat", "dog"):
+        tar("%s-%s.tar" % (kind, c), sorted(cat + dog + [(name % c, data)])); tar("%s-%s.tar.gz" % (kind, c), sorted(cat + dog + [(name % c, data)]), "w:gz")
+for kind in "txt", "json", "cls": tar("all-%s.tar" % kind, sorted(cat + dog + [(n[:-3] + kind, b"1") for n, _ in cat + dog]))
+'
+for c in cat dog; do
+    for kind in stem txt json csv npy; do
+        for set in $kind-$c.tar $kind-$c.tar.gz; do
+            run 0 inspect "$set"; out_has "format    archive"; out_has "classes   2: cat, dog"
+            [ $kind = stem ] && out_has "samples   9" || out_has "samples   8"
+        done
+    done
+    mkdir stem; tar xf stem-$c.tar -C stem; equal "$(digest stem-$c.tar)" "$(digest stem)"; rm -r stem
+done
+make 'tar("large.tar.gz", [("f/0.png", picture(0)), ("f/0.json", b"{}"), ("f/1.png", os.urandom(400 << 10)), ("f/1.json", b"{}")], "w:gz")'
+run 0 inspect large.tar.gz; out_has "format    tar"
+for kind in txt json cls; do run 0 inspect all-$kind.tar; out_has "format    tar"; out_has "samples   8"; done
 make '[tar("one" + e, [("f/%d.png" % k, picture(k)) for k in range(4)], m) for e, m in ((".tar", "w"), (".tar.gz", "w:gz"))]'
 for set in one.tar one.tar.gz; do run 0 inspect $set; out_has "format    tar"; out_has "samples   4"; done
 make 'npz("x.npz", [("x", bytes(640), (10, 8, 8)), ("y", bytes(10), (10,))])'
