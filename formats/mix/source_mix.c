@@ -69,6 +69,10 @@ static int check_set(const part *p, mr_error *err)
     if (p->image < 0)
         return mr_error_set(err, MR_EUNSUPPORTED,
                             "expected pictures, as in all data sets of a mix, found none");
+    if (mri_source_is_made(p->src)) /* the samples of a mix lie in files */
+        return mr_error_set(err, MR_EUNSUPPORTED,
+                            "a zip archive of deflated members cannot be part of a mix: unpack it, or "
+                            "convert it (millrace convert)");
     return MR_OK;
 }
 

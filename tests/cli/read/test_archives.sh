@@ -50,6 +50,8 @@ mkdir parts
 run 0 convert packed.zip parts/s.mrec --shard-size 20K --quiet; equal "$(digest parts/s.mrec)" "$train"
 run 0 convert packed.zip parts/s.mrec --update --quiet; out_has "0 new, 0 changed, 0 gone, 18 the same"
 run 0 manifest packed.zip files.txt; grep -q '  packed.zip$' files.txt || fail "files.txt does not list packed.zip: $(cat files.txt)"
+printf 'millrace mix 1\n1 set\n1 packed.zip\n' >of.mix
+run 1 inspect of.mix; err_has "packed.zip: a zip archive of deflated members cannot be part of a mix"; err_has "line 3 of"
 make '
 put("set/train/bee/05.png", picture(90)); put("set/train/bee/06.png", picture(91)); files = list(all_files("set"))[::-1]
 zip_of("later.zip", files, zipfile.ZIP_DEFLATED)
