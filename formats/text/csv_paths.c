@@ -153,6 +153,78 @@ static int check_outside(const mr_source *src, mri_csv_table *t, const mri_csv *
         path);
 }
 
+/* ---- one file under several spellings ---- */
+/* The last name of a path that is no "..", or n: nothing that ".." could take back. */
+static size_t last_name(const char *path, size_t n)
+{
+    size_t at = n;
+    while (at > 0 && path[at - 1] != '/') at--;
+    return n - at == 2 && memcmp(path + at, "..", 2) == 0 ? n : at;
+}
+
+/* x/.. is nothing where x is a folder; it leads elsewhere where x is a link. */
+static bool is_folder_itself(const mri_csv_table *t, const char *path)
+{
+    struct stat st;
+    return fstatat(t->folder, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* The path without "//", "." and "x/..", which may all be left out. out: room for strlen(path) + 1 bytes.
+ * Returns its length. */
+static size_t normalise(const mri_csv_table *t, const char *path, char *out)
+{
+    size_t n = 0;
+    const bool absolute = path[0] == '/';
+    if (absolute) out[n++] = '/';
+    for (const char *p = path; *p;) {
+        const size_t bytes = strcspn(p, "/");
+        const size_t last = last_name(out, n);
+        const bool here = bytes == 0 || (bytes == 1 && *p == '.');
+        const bool up = bytes == 2 && memcmp(p, "..", 2) == 0;
+        out[n] = '\0';
+        if (up && last < n && is_folder_itself(t, out)) {
+            n = last > (size_t)absolute ? last - 1 : last;
+        } else if (!here) {
+            if (n > (size_t)absolute) out[n++] = '/';
+            memcpy(out + n, p, bytes);
+            n += bytes;
+        }
+        p += bytes + (p[bytes] == '/');
+    }
+    out[n] = '\0';
+    return n;
+}
+
+static int add_normal(const mr_source *src, mri_csv_table *t, uint32_t number, uint32_t *known, mr_error *err)
+{
+    const char *path = mri_name(&t->paths, number);
+    bool is_new;
+    char *normal = malloc(strlen(path) + 1);
+    if (!normal) return mri_csv_table_no_memory(src, err);
+    const size_t bytes = normalise(t, path, normal);
+    const int rc = mri_csv_table_add_name(src, &t->normal, normal, bytes, known, &is_new, err);
+    free(normal);
+    return rc;
+}
+
+static bool is_spelled_oddly(const char *path)
+{
+    return strncmp(path, "./", 2) == 0 || strncmp(path, "../", 3) == 0 || strstr(path, "//") ||
+           strstr(path, "/./") || strstr(path, "/../");
+}
+
+/* From the first path on that is not normal, all are compared in their normal form. *known: the number of the
+ * row that has named the file before, or `number`. */
+static int find_spelling(const mr_source *src, mri_csv_table *t, uint32_t number, uint32_t *known,
+                         mr_error *err)
+{
+    *known = number;
+    if (t->normal.count == 0 && !is_spelled_oddly(mri_name(&t->paths, number))) return MR_OK;
+    int rc = MR_OK;
+    for (uint32_t k = t->normal.count; !rc && k <= number; k++) rc = add_normal(src, t, k, known, err);
+    return rc;
+}
+
 int mri_csv_table_add_path(mr_source *src, mri_csv_table *t, const mri_csv *c, bool first,
                            const mr_source_config *cfg, mr_error *err)
 {
@@ -178,6 +250,13 @@ int mri_csv_table_add_path(mr_source *src, mri_csv_table *t, const mri_csv *c, b
                                  "%.200s stands in line %u already: a file may be named once", path,
                                  t->line[number]);
     t->line[number] = (uint32_t)mri_min_u64(c->line, UINT32_MAX);
+    uint32_t known;
+    rc = find_spelling(src, t, number, &known, err);
+    if (rc) return rc;
+    if (known != number)
+        return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line,
+                                 "%.150s stands in line %u already, as %.150s: a file may be named once",
+                                 path, t->line[known], mri_name(&t->paths, known));
     rc = check_outside(src, t, c, path, cfg, err);
     if (rc) return rc;
     rc = look_at(t, path, &t->size[number], err);

@@ -21,7 +21,8 @@
 enum { MRI_CSV_NOT_THERE = UINT32_MAX, MRI_CSV_TOO_LARGE = UINT32_MAX - 1 };
 
 typedef struct mri_csv_table {
-    mri_names paths; /* numbered like the samples */
+    mri_names paths;  /* numbered like the samples */
+    mri_names normal; /* while reading: their normal forms, numbered alike; empty while all are normal */
     uint32_t *size, *line;
     int32_t *label; /* while reading: number in classes */
     uint32_t cap;

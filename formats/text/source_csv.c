@@ -11,8 +11,8 @@
  * or all names, which are numbered in the order of their bytes; a mixture is refused. Columns of numbers may
  * become a further field (table_numbers.h); such a table needs no classes. Spaces around a place do not
  * count. Each sample is a file of its own, as in source_folder.c: one that is not there or too large is a bad
- * sample, found when it is asked for. A file named twice is refused: it would count twice, or have two
- * classes.
+ * sample, found when it is asked for. A file named twice is refused, also under other spellings (x/./a.jpg,
+ * x//a.jpg): it would count twice, or have two classes.
  *
  * A table as Kaggle has it names its pictures without folder and ending, in a column called id:
  * table_place.h.
@@ -63,10 +63,10 @@ static int find_parts(mr_source *src, mri_csv_table *t, mri_csv *c, const mr_sou
 static uint64_t memory_of(const mri_csv_table *t)
 {
     const uint64_t names = t->classes.numbered ? t->classes.names.count * sizeof *t->classes.numbered : 0;
-    return sizeof *t + mri_names_memory(&t->paths) + mri_names_memory(&t->classes.names) +
-           mri_table_numbers_memory(&t->numbers) + t->paths.count * t->targets.row_bytes +
-           (uint64_t)t->cap * 3 * sizeof(uint32_t) + (uint64_t)t->classes.cap * sizeof *t->classes.line +
-           names;
+    return sizeof *t + mri_names_memory(&t->paths) + mri_names_memory(&t->normal) +
+           mri_names_memory(&t->classes.names) + mri_table_numbers_memory(&t->numbers) +
+           t->paths.count * t->targets.row_bytes + (uint64_t)t->cap * 3 * sizeof(uint32_t) +
+           (uint64_t)t->classes.cap * sizeof *t->classes.line + names;
 }
 
 static int add_row(mr_source *src, mri_csv_table *t, const mri_csv *c, bool first,
@@ -125,6 +125,7 @@ static int find_place(const mr_source *src, mri_csv_table *t, mr_error *err)
 static void forget_rows(mri_csv_table *t)
 {
     mri_names_fini(&t->paths);
+    mri_names_fini(&t->normal);
     mri_names_fini(&t->classes.names);
     mri_table_numbers_fini(&t->numbers);
     t->absent.missing = t->absent.first_line = t->absent.outside = 0;
@@ -285,6 +286,7 @@ static int read_table(mr_source *src, mri_csv_table *t, const mr_source_config *
     free(t->real_folder);
     t->real_folder = NULL;
     mri_names_seal(&t->paths);
+    mri_names_fini(&t->normal);
     tell(src, t);
     return fill_info(src, t, err);
 }
@@ -384,6 +386,7 @@ static void csv_close(mr_source *src)
     if (!t) return;
     if (t->folder >= 0) close(t->folder);
     mri_names_fini(&t->paths);
+    mri_names_fini(&t->normal);
     mri_names_fini(&t->classes.names);
     mri_table_numbers_fini(&t->numbers);
     mri_rows_fini(&t->targets);

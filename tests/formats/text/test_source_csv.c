@@ -339,6 +339,31 @@ static void paths_that_lead_out(void **state)
     mr_source_close(src);
 }
 
+/* One file has one path, whatever its spelling; x/.. is nothing only where x is a folder. */
+static void spellings_of_a_path(void **state)
+{
+    (void)state;
+    static const char *const same[] = {"./a.jpg", ".//a.jpg", "in/../a.jpg", "././in/.././a.jpg"};
+    static const char *const inside[] = {"in//e1.jpg", "./in/e1.jpg", "in/./e1.jpg", "in/../in/e1.jpg"};
+    char text[200];
+    make_pictures("t");
+    mrt_write_file(mrt_path("t/in/e1.jpg"), jpeg, sizeof jpeg);
+    mrt_mkdir(mrt_path("t/in/deep"));
+    mrt_write_file(mrt_path("t/in/a.jpg"), jpeg, sizeof jpeg);
+    MRT_EQ(symlink("in/deep", mrt_path("t/deep-link")), 0);
+    for (size_t k = 0; k < sizeof same / sizeof *same; k++) {
+        snprintf(text, sizeof text, "path,label\na.jpg,0\nb.jpg,0\n%s,1\n", same[k]);
+        refuse(text, MR_EFORMAT, "line 4:", "stands in line 2 already, as a.jpg: a file may be named once");
+        snprintf(text, sizeof text, "path,label\nb.jpg,0\n%s,1\na.jpg,0\n", same[k]);
+        refuse(text, MR_EFORMAT, "line 4:", "a.jpg stands in line 3 already, as ");
+        snprintf(text, sizeof text, "path,label\nin/e1.jpg,0\n%s,1\n", inside[k]);
+        refuse(text, MR_EFORMAT, "line 3:", "as in/e1.jpg: a file may be named once");
+    }
+    expect("path,label\n./a.jpg,0\nin/../b.jpg,1\nin//e1.jpg,2\nc.jpg,3\n", NULL, NULL,
+           "./a.jpg in/../b.jpg in//e1.jpg c.jpg ", "0 1 2 3 "); /* names stay as they are written */
+    expect("path,label\na.jpg,0\ndeep-link/../a.jpg,1\n", NULL, NULL, "a.jpg deep-link/../a.jpg ", "0 1 ");
+}
+
 static void not_a_picture(void **state)
 {
     (void)state;
@@ -504,8 +529,9 @@ static void memory_is_bounded(void **state)
 static void allocations_fail_in_turn(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"path,label\na.jpg,cat\nb.jpg,dog\n", "a.jpg,1\n\"b.jpg\",2\n"};
-    for (int k = 0; k < 2; k++)
+    static const char *const texts[] = {"path,label\na.jpg,cat\nb.jpg,dog\n", "a.jpg,1\n\"b.jpg\",2\n",
+                                        "./a.jpg,1\nb.jpg,2\n"};
+    for (int k = 0; k < 3; k++)
         for (long n = 0;; n++) {
             mr_source *src = (mr_source *)&src;
             mr_error err = MR_ERROR_INIT;
@@ -529,6 +555,7 @@ int main(void)
         cmocka_unit_test(missing_files),
         cmocka_unit_test(files_that_cannot_be_looked_at),
         cmocka_unit_test(paths_that_lead_out),
+        cmocka_unit_test(spellings_of_a_path),
         cmocka_unit_test(not_a_picture),
         cmocka_unit_test(found_by_content),
         cmocka_unit_test(folders_of_tables),
