@@ -1,5 +1,5 @@
-/* formats/folder/no_classes.c: folders that look like classes and are none, and trees without classes. Each
- * is refused with what to do: labels that are the names of such folders would be wrong without a word. */
+/* formats/folder/no_classes.c: trees without class folders, and folders that are not classes although they
+ * lie where classes do. Both are refused with a remedy: labels from such names would be wrong. */
 #include <stdio.h>
 #include <strings.h>
 

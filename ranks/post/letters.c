@@ -163,8 +163,8 @@ static bool any_has_left(const mri_letters *l, const mri_letters_of *of)
     return left;
 }
 
-/* A rank that left well has received all it wanted, and says so no more: then nothing is waited for, and
- * nothing goes this way again. */
+/* A rank that left well has received all that it wanted, but does not confirm it. The wait then ends, and no
+ * further message goes over this post. */
 static int flush(mri_letters *l, const mri_letters_of *of, mr_error *err)
 {
     mri_letter letter = {NULL};

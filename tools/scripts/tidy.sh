@@ -13,7 +13,7 @@ known=$(mktemp)
 trap 'rm -f "$known"' EXIT
 trap 'exit 1' INT TERM
 sed -n "s|^ *\"file\": \"$PWD/\(.*\.c\)\".*|\1|p" "$build/compile_commands.json" |
-    grep -E '^(base|formats|kernels|ranks|settings|pipeline|train|tools|examples)/' | sort -u >"$known"
+    grep -E '^(base|formats|kernels|ranks|settings|pipeline|train|run|tools|examples)/' | sort -u >"$known"
 [ -s "$known" ] || { echo "$build knows no source of this tree: was it configured under another path?"; exit 1; }
 case ${1:-} in
 --since) git diff --name-only --diff-filter=d "$2" -- '*.c' ;;
