@@ -2,6 +2,7 @@
 #include "formats/text/csv.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "base/util.h"
 
@@ -237,4 +238,20 @@ int mri_csv_next(mri_csv *c, mr_error *err)
         if (byte != c->separator) return take_line_end(c, byte, err);
         c->text.at++;
     }
+}
+
+/* ---- names of columns ---- */
+int mri_csv_named_once(const mri_csv *c, uint32_t at, const char *option, mr_error *err)
+{
+    size_t bytes, other_bytes;
+    const char *name = mri_csv_trimmed(mri_csv_place(c, at), &bytes);
+    for (uint32_t k = 0; k < c->count; k++) {
+        const char *other = mri_csv_trimmed(mri_csv_place(c, k), &other_bytes);
+        if (k != at && other_bytes == bytes && strncasecmp(name, other, bytes) == 0)
+            return mri_text_error_at(
+                &c->text, err, MR_EFORMAT, c->line,
+                "columns %u and %u are both called %.*s: rename one, or name one by its number (%s %u)",
+                at + 1, k + 1, (int)mri_min_u64(bytes, 80), name, option, at + 1);
+    }
+    return MR_OK;
 }

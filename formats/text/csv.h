@@ -44,6 +44,10 @@ static inline const char *mri_csv_trimmed(const char *place, size_t *bytes)
     return place;
 }
 
+/* MR_EFORMAT when another column of this row of names has the name of column `at`. option: the one that takes
+ * a column's number, for the message. */
+int mri_csv_named_once(const mri_csv *c, uint32_t at, const char *option, mr_error *err);
+
 /* The separator of a text that begins with these bytes. */
 char mri_csv_separator(const uint8_t *head, size_t bytes);
 

@@ -48,18 +48,19 @@ int mri_csv_table_add_class(const mr_source *src, mri_csv_table *t, const mri_cs
     return MR_OK;
 }
 
-/* An integer, also written 3.0 as tables of numbers with gaps are. */
-static bool integer_of(const char *text, int64_t *out)
+bool mri_csv_integer_of(const char *text, size_t bytes, int64_t *out)
 {
     char *end;
     *out = 0;
     errno = 0;
-    if (!(*text == '-' || (*text >= '0' && *text <= '9'))) return false;
+    if (bytes == 0 || !(*text == '-' || (*text >= '0' && *text <= '9'))) return false;
     *out = strtoll(text, &end, 10);
     if (errno || end == text) return false;
     if (*end == '.') end += 1 + strspn(end + 1, "0");
-    return *end == '\0';
+    return end == text + bytes;
 }
+
+static bool integer_of(const char *text, int64_t *out) { return mri_csv_integer_of(text, strlen(text), out); }
 
 /* The first lines with an integer text and with any other text; 0: no such line. */
 static void sort_of_classes(const mri_csv_table *t, uint32_t *integer, uint32_t *name)

@@ -53,8 +53,22 @@ static const char *columns_text(const mri_csv *c, char *buf, size_t buf_bytes)
     return buf;
 }
 
+/* For a table without a column of classes, but with several columns next to the picture's. */
+static const char *targets_text(const mri_csv *c, uint32_t image, char *buf, size_t buf_bytes)
+{
+    const uint32_t first = image == 0 ? 1 : 0, last = image == c->count - 1 ? c->count - 2 : c->count - 1;
+    buf[0] = '\0';
+    if (c->count > 2 && (image <= first || image >= last))
+        snprintf(
+            buf, buf_bytes,
+            "; where each class has a column of 0 and 1, their numbers are read as targets (--target-key "
+            "%.40s..%.40s, with the first and the last of them)",
+            mri_csv_place(c, first), mri_csv_place(c, last));
+    return buf;
+}
+
 static int choose_column(const mri_csv *c, const char *key, int found, uint32_t fallback, bool header,
-                         const char *what, const char *option, uint32_t *out, mr_error *err)
+                         const char *what, const char *option, const char *more, uint32_t *out, mr_error *err)
 {
     char buf[256];
     if (is_number(key)) {
@@ -65,13 +79,16 @@ static int choose_column(const mri_csv *c, const char *key, int found, uint32_t 
         *out = (uint32_t)number - 1;
         return MR_OK;
     }
-    if (found >= 0) *out = (uint32_t)found;
-    else if (header || key)
+    if (found >= 0) {
+        *out = (uint32_t)found;
+        return header ? mri_csv_named_once(c, *out, option, err) : MR_OK;
+    }
+    if (header || key)
         return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line,
-                                 "no column %s%s for the %s; there are: %s; name the one to take (%s)",
+                                 "no column %s%s for the %s; there are: %s; name the one to take (%s NAME)%s",
                                  key ? "named " : "with a usual name", key ? key : "", what,
-                                 columns_text(c, buf, sizeof buf), option);
-    else *out = fallback;
+                                 columns_text(c, buf, sizeof buf), option, more);
+    *out = fallback;
     return MR_OK;
 }
 
@@ -94,11 +111,13 @@ int mri_csv_table_choose(mri_csv_table *t, const mri_csv *c, const mr_source_con
         return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line,
                                  "expected at least two columns (picture and class) between "
                                  "commas, semicolons or tabs, found one");
-    int rc = choose_column(c, cfg->image_key, image, 0, *header, "picture", "--image-key NAME",
+    char targets[256];
+    int rc = choose_column(c, cfg->image_key, image, 0, *header, "picture", "--image-key", "",
                            &t->column.image, err);
     if (!rc && t->column.labelled)
         rc = choose_column(c, cfg->label_key, label, t->column.image == 1 ? 0 : 1, *header, "class",
-                           "--label-key NAME", &t->column.label, err);
+                           "--label-key", targets_text(c, t->column.image, targets, sizeof targets),
+                           &t->column.label, err);
     if (!rc && mri_table_numbers_has(&t->numbers, t->column.image))
         rc = mri_text_error_at(&c->text, err, MR_EINVAL, c->line,
                                "column %u cannot be picture and target at once", t->column.image + 1);
@@ -106,6 +125,13 @@ int mri_csv_table_choose(mri_csv_table *t, const mri_csv *c, const mr_source_con
         rc = mri_text_error_at(&c->text, err, MR_EINVAL, c->line,
                                "column %u cannot be picture and class at once", t->column.image + 1);
     return rc;
+}
+
+bool mri_csv_is_class_name(const char *text, size_t bytes)
+{
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(label_names); k++)
+        if (bytes == strlen(label_names[k]) && strncasecmp(text, label_names[k], bytes) == 0) return true;
+    return false;
 }
 
 /* ---- does it look like a table of pictures? ---- */

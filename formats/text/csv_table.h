@@ -3,6 +3,7 @@
  *   csv_columns.c   which columns are the picture and the class
  *   csv_paths.c     the file of a row: no file outside the table's folder that nobody asked for
  *   csv_classes.c   classes, numbered
+ *   csv_other_classes.c   further columns of classes
  *   source_csv.c    the rows, the source and folders of tables */
 #ifndef MRI_CSV_TABLE_H
 #define MRI_CSV_TABLE_H
@@ -19,6 +20,22 @@
 #define MRI_CSV_MOST_PICTURE ((uint64_t)256 << 20)
 /* in place of a size */
 enum { MRI_CSV_NOT_THERE = UINT32_MAX, MRI_CSV_TOO_LARGE = UINT32_MAX - 1 };
+
+enum { MRI_CSV_OTHER_CLASSES = 8, MRI_CSV_SHOWN = 80 };
+
+typedef struct mri_csv_other_class { /* a column with a usual name of classes that is not taken */
+    uint32_t at;
+    char name[MRI_CSV_SHOWN];
+    uint64_t same, differ; /* rows with the class of the column that is taken, and with another */
+    uint64_t line;         /* the first that differs, and its classes */
+    char first[MRI_CSV_SHOWN], first_other[MRI_CSV_SHOWN];
+} mri_csv_other_class;
+
+typedef struct mri_csv_other_classes {
+    mri_csv_other_class of[MRI_CSV_OTHER_CLASSES];
+    uint32_t count;
+    char taken[MRI_CSV_SHOWN]; /* the name of the column that is taken */
+} mri_csv_other_classes;
 
 typedef struct mri_csv_table {
     mri_names paths;  /* numbered like the samples */
@@ -38,6 +55,7 @@ typedef struct mri_csv_table {
         uint32_t image, label, count;
         bool labelled;
     } column;
+    mri_csv_other_classes others;
     mri_table_numbers numbers;
     mri_table_parts parts;
     bool lone; /* no table of other splits lies in its folder */
@@ -63,6 +81,13 @@ bool mri_csv_begins_as_table(const uint8_t *head, size_t bytes);
 /* From the first row. *header: it names the columns. */
 int mri_csv_table_choose(mri_csv_table *t, const mri_csv *c, const mr_source_config *cfg, bool *header,
                          mr_error *err);
+/* Is it a usual name of a column of classes? */
+bool mri_csv_is_class_name(const char *text, size_t bytes);
+/* From the row of names, and then from every row. */
+void mri_csv_other_classes_find(mri_csv_other_classes *o, const mri_csv_table *t, const mri_csv *names);
+void mri_csv_other_classes_see(mri_csv_other_classes *o, const mri_csv_table *t, const mri_csv *row);
+/* After all rows. MR_EFORMAT: two columns contradict each other. */
+int mri_csv_other_classes_settle(const mri_csv_other_classes *o, mr_source *src, mr_error *err);
 /* The picture of this row. first: a file that is missing is an error. */
 int mri_csv_table_add_path(mr_source *src, mri_csv_table *t, const mri_csv *c, bool first,
                            const mr_source_config *cfg, mr_error *err);
@@ -71,6 +96,8 @@ int mri_csv_table_not_there(const mri_csv *c, const char *path, mr_error *err);
  * missing. */
 int mri_csv_table_add_class(const mr_source *src, mri_csv_table *t, const mri_csv *c, bool taken,
                             mr_error *err);
+/* An integer, also written 3.0 as tables of numbers with gaps are. */
+bool mri_csv_integer_of(const char *text, size_t bytes, int64_t *out);
 /* After all rows. */
 int mri_csv_table_number_classes(mr_source *src, mri_csv_table *t, const mr_source_config *cfg,
                                  mr_error *err);

@@ -39,25 +39,28 @@
 #include "formats/text/csv_table.h"
 #include "formats/text/tables.h"
 
-/* The column of parts is read before all else. */
-static int find_parts(mr_source *src, mri_csv_table *t, mri_csv *c, const mr_source_config *cfg,
-                      mr_error *err)
+/* A column of parts, and further columns of classes, are read before all else. */
+static int look_at_columns(mr_source *src, mri_csv_table *t, mri_csv *c, const mr_source_config *cfg,
+                           mr_error *err)
 {
     bool header = false;
     int rc = mri_csv_next(c, err);
     if (rc == MR_EEND) return MR_OK; /* reported by read_rows() */
     if (!rc) rc = mri_csv_table_choose(t, c, cfg, &header, err);
     if (rc) return rc;
-    int used[4] = {(int)t->column.image, t->column.labelled ? (int)t->column.label : -1, -1, -1};
-    rc = mri_table_parts_choose(&t->parts, c, header, cfg->split_key, used, err);
-    if (rc || t->parts.column < 0) return rc;
-    if (!t->parts.asked && mri_table_numbers_has(&t->numbers, (uint32_t)t->parts.column)) {
-        t->parts.column = -1; /* it is asked for as numbers */
-        return MR_OK;
-    }
+    if (header && t->column.labelled && !cfg->label_key) mri_csv_other_classes_find(&t->others, t, c);
+    const mri_table_used used = {(int)t->column.image, t->column.labelled ? (int)t->column.label : -1,
+                                 &t->numbers};
+    rc = mri_table_parts_choose(&t->parts, c, header, cfg->split_key, &used, err);
+    if (rc || (t->parts.count == 0 && t->others.count == 0)) return rc;
     if (!header) mri_table_parts_see(&t->parts, c);
-    while ((rc = mri_csv_next(c, err)) == MR_OK) mri_table_parts_see(&t->parts, c);
-    return rc == MR_EEND ? mri_table_parts_settle(&t->parts, src, cfg, t->lone, err) : rc;
+    while ((rc = mri_csv_next(c, err)) == MR_OK) {
+        mri_table_parts_see(&t->parts, c);
+        mri_csv_other_classes_see(&t->others, t, c);
+    }
+    if (rc != MR_EEND) return rc;
+    rc = mri_csv_other_classes_settle(&t->others, src, err);
+    return rc ? rc : mri_table_parts_settle(&t->parts, src, cfg, t->lone, err);
 }
 
 static uint64_t memory_of(const mri_csv_table *t)
@@ -255,7 +258,7 @@ static int read_file(mr_source *src, mri_csv_table *t, const mr_source_config *c
     int rc = mri_csv_open(&c, src->path, err);
     if (rc) return rc;
     if (!t->placed) { /* else they are known */
-        rc = find_parts(src, t, &c, cfg, err);
+        rc = look_at_columns(src, t, &c, cfg, err);
         mri_csv_close(&c);
         forget_rows(t);
         if (!rc) rc = mri_csv_open(&c, src->path, err);
@@ -371,7 +374,6 @@ static int csv_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
     mri_csv_table *t = calloc(1, sizeof *t);
     if (!t) return mri_csv_table_no_memory(src, err);
     t->folder = -1;
-    t->parts.column = -1;
     src->state = t;
     if (stat(src->path, &st) != 0)
         return mri_error_place(err, mr_error_sys(err, errno, "cannot look at the table"), src->path,

@@ -10,11 +10,16 @@
 #include "base/util.h"
 #include "formats/source/value.h"
 
+static bool is_number(const char *name, size_t bytes)
+{
+    return bytes > 0 && bytes < 9 && strspn(name, "0123456789") >= bytes;
+}
+
 /* By its number, from 1, or its name. */
 static bool find(const mri_csv *c, const char *name, size_t bytes, uint32_t *out)
 {
     size_t n;
-    if (bytes > 0 && bytes < 9 && strspn(name, "0123456789") >= bytes) {
+    if (is_number(name, bytes)) {
         const unsigned long number = strtoul(name, NULL, 10);
         *out = (uint32_t)number - 1;
         return number >= 1 && number <= c->count;
@@ -57,7 +62,9 @@ int mri_table_numbers_choose(mri_table_numbers *n, const mri_csv *c, const char 
         return mri_text_error_at(&c->text, err, MR_EINVAL, c->line,
                                  "targets %s: the second column stands before the first", key);
     n->count = last - n->first + 1;
-    return MR_OK;
+    const bool named = !is_number(key, bytes), last_named = dots && !is_number(dots + 2, strlen(dots + 2));
+    const int rc = named ? mri_csv_named_once(c, n->first, "--target-key", err) : MR_OK;
+    return !rc && last_named ? mri_csv_named_once(c, last, "--target-key", err) : rc;
 }
 
 /* A decimal number, and nothing else; nan and inf are refused. */

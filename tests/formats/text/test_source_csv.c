@@ -210,6 +210,86 @@ static void bad_rows(void **state)
     MRT_HAS(err.text, "at once");
 }
 
+/* Opens; `notes` are all lines that are reported, and `count` samples are taken. */
+static void expect_notes(const char *text, uint64_t count, const char *notes)
+{
+    mr_source *src;
+    mr_error err;
+    MRT_OK(open_text(&src, text, NULL, NULL, &err), &err);
+    const mr_source_info *info = mr_source_info_of(src);
+    MRT_STR(info->told ? info->told : "", notes);
+    MRT_EQ(info->count, count);
+    mr_source_close(src);
+}
+
+/* Two columns of one name, and two columns of classes: what the table means is not guessed. */
+static void two_columns_for_one_thing(void **state)
+{
+    (void)state;
+    refuse("path,label,label\na.jpg,0,1\n", MR_EFORMAT, "line 1:", "columns 2 and 3 are both called label");
+    refuse("path,label, PATH\na.jpg,0,b.jpg\n", MR_EFORMAT, "line 1:",
+           "columns 1 and 3 are both called path: rename one, or name one by its number (--image-key 1)");
+    refuse("path,label,split,Split\na.jpg,0,train,test\n", MR_EFORMAT,
+           "line 1:", "columns 3 and 4 are both called split");
+    expect_notes("path,label,x,x\na.jpg,0,1,2\n", 1, ""); /* of no use */
+    expect("path,label,label\na.jpg,0,1\nb.jpg,0,2\n", NULL, "3", "a.jpg b.jpg ", "1 2 ");
+    mr_source *src;
+    mr_error err;
+    MRT_EQ(open_text(&src, "path,kind,kind\na.jpg,0,1\n", NULL, "kind", &err), MR_EFORMAT);
+    MRT_HAS(err.text, "columns 2 and 3 are both called kind");
+    refuse(
+        "path,label,class\na.jpg,cat,Cat\nb.jpg,dog,cat\nc.jpg,cat,dog\n", MR_EFORMAT, "line 3:",
+        "column label has the class dog, column class has cat (2 of 3 rows differ): name the column to take "
+        "(--label-key label, or class)");
+    expect_notes("path,class,label\na.jpg,1.0,1\nb.jpg,0,0\nc.jpg,,0\n", 3, ""); /* the same */
+    expect_notes("path,label,class\na.jpg,0,cat\nb.jpg,1,dog\n", 2,
+                 "column label has the classes, column class is not read; --label-key class takes it");
+    expect("path,label,class\na.jpg,0,1\nb.jpg,0,0\n", NULL, "class", "a.jpg b.jpg ", "1 0 ");
+    mr_source_config cfg = config(NULL, NULL);
+    cfg.format = "csv";
+    cfg.target_key = "u..v";
+    static const char *const targets[] = {"path,u,v,u\na.jpg,0,1,0\n", "path,u,v,v\na.jpg,0,1,0\n"};
+    for (size_t k = 0; k < 2; k++) {
+        MRT_EQ(mr_source_open(&src, write_table(targets[k], strlen(targets[k])), &cfg, &err), MR_EFORMAT);
+        MRT_HAS(err.text, k ? "columns 3 and 4 are both called v" : "columns 2 and 4 are both called u");
+    }
+    refuse("image,MEL,NV\na.jpg,0,1\n", MR_EFORMAT, "line 1:", "(--target-key MEL..NV, with");
+}
+
+/* Columns of yes and no are read together; columns that contradict each other are refused or reported. */
+static void columns_of_parts(void **state)
+{
+    (void)state;
+    static const char by_both[] =
+        "columns is_train, is_test say the part of a row: 1 of 2 rows are taken (train); "
+        "--split-key none takes all";
+    expect_notes("path,label,is_test,is_train\na.jpg,0,0,1\nb.jpg,1,1,0\n", 1, by_both);
+    expect_notes(
+        "path,label,is_valid,is_test\na.jpg,0,0,0\nb.jpg,1,1,0\nc.jpg,1,0,1\n", 1,
+        "columns is_valid, is_test say the part of a row: 1 of 3 rows are taken (train); --split-key "
+        "none takes all");
+    refuse("path,label,is_test,is_train\na.jpg,0,0,1\nb.jpg,1,1,1\n", MR_EFORMAT,
+           "line 3:", "columns is_train and is_test both say yes");
+    refuse("path,label,is_test,is_train\na.jpg,0,0,0\nb.jpg,1,1,0\n", MR_EFORMAT,
+           "line 2:", "column is_train says no, and no other column says a part");
+    refuse("path,label,is_test,is_train\na.jpg,0,,1\nb.jpg,1,1,0\n", MR_EFORMAT, NULL,
+           "columns is_train and is_test say the part of a row, but is_test has \"\": write 1 or 0");
+    expect_notes(
+        "path,label,set,split,is_test\na.jpg,0,train,train,0\nb.jpg,0,train,val,0\n"
+        "c.jpg,0,test,test,0\n",
+        1,
+        "column split says the part of a row: 1 of 3 rows are taken (train); --split-key none takes "
+        "all\ncolumns split and set contradict each other in 1 of 3 rows, the first in line 3: split is "
+        "taken; --split-key set takes the other\ncolumns split and is_test contradict each other in 1 of "
+        "3 rows, the first in line 4: split is taken; --split-key is_test takes the other");
+    expect_notes(
+        "path,label,fold,set\na.jpg,0,1,train\nb.jpg,0,2,val\n", 1, /* the one that has parts */
+        "column set says the part of a row: 1 of 2 rows are taken (train); --split-key none takes all");
+    expect_notes("path,label,split,is_train\na.jpg,0,train,1\nb.jpg,0,val,0\n", 1,
+                 "column split says the part of a row: 1 of 2 rows are taken (train); --split-key none takes "
+                 "all");
+}
+
 /* A row over the limit is refused before it is kept: with and without a quote, and in many places. */
 static void long_rows(void **state)
 {
@@ -551,6 +631,8 @@ int main(void)
         cmocka_unit_test(quotes),
         cmocka_unit_test(classes),
         cmocka_unit_test(bad_rows),
+        cmocka_unit_test(two_columns_for_one_thing),
+        cmocka_unit_test(columns_of_parts),
         cmocka_unit_test(long_rows),
         cmocka_unit_test(missing_files),
         cmocka_unit_test(files_that_cannot_be_looked_at),
