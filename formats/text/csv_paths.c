@@ -225,6 +225,26 @@ static int find_spelling(const mr_source *src, mri_csv_table *t, uint32_t number
     return rc;
 }
 
+/* With the folder and the ending that the table leaves out. */
+static const char *whole_path(const mri_csv_table *t, const char *text, size_t *bytes,
+                              char whole[3 * NAME_MAX])
+{
+    if (!t->placed) return text;
+    *bytes = (size_t)snprintf(whole, 3 * NAME_MAX, "%s%.*s%s", t->place.before,
+                              (int)mri_min_u64(*bytes, NAME_MAX), text, t->place.behind);
+    return whole;
+}
+
+int mri_csv_table_see_path(const mr_source *src, mri_csv_table *t, const mri_csv *c, mr_error *err)
+{
+    size_t bytes;
+    char whole[3 * NAME_MAX];
+    const char *text = mri_csv_trimmed(mri_csv_place(c, t->column.image), &bytes);
+    if (bytes == 0) return MR_OK; /* refused where it is taken */
+    text = whole_path(t, text, &bytes, whole);
+    return mri_csv_named_add(src, &t->named, text, bytes, err);
+}
+
 int mri_csv_table_add_path(mr_source *src, mri_csv_table *t, const mri_csv *c, bool first,
                            const mr_source_config *cfg, mr_error *err)
 {
@@ -236,12 +256,7 @@ int mri_csv_table_add_path(mr_source *src, mri_csv_table *t, const mri_csv *c, b
         return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line, "the name of the picture is empty");
     if (!make_room(t)) return mri_csv_table_no_memory(src, err);
     char whole[3 * NAME_MAX];
-    if (t->placed) {
-        const int n = snprintf(whole, sizeof whole, "%s%.*s%s", t->place.before,
-                               (int)mri_min_u64(bytes, NAME_MAX), text, t->place.behind);
-        text = whole;
-        bytes = (size_t)n;
-    }
+    text = whole_path(t, text, &bytes, whole);
     int rc = mri_csv_table_add_name(src, &t->paths, text, bytes, &number, &is_new, err);
     if (rc) return rc;
     const char *path = mri_name(&t->paths, number);

@@ -4,6 +4,7 @@
  *   csv_paths.c     the file of a row: no file outside the table's folder that nobody asked for
  *   csv_classes.c   classes, numbered
  *   csv_other_classes.c   further columns of classes
+ *   csv_unnamed.c   pictures that no row names
  *   source_csv.c    the rows, the source and folders of tables */
 #ifndef MRI_CSV_TABLE_H
 #define MRI_CSV_TABLE_H
@@ -37,6 +38,13 @@ typedef struct mri_csv_other_classes {
     char taken[MRI_CSV_SHOWN]; /* the name of the column that is taken */
 } mri_csv_other_classes;
 
+typedef struct mri_csv_named { /* of all rows, while reading */
+    uint64_t *hash;            /* of the name */
+    uint32_t *folder;          /* its number in folders */
+    uint64_t count, cap;
+    mri_names folders; /* each with its last slash; "": the table's */
+} mri_csv_named;
+
 typedef struct mri_csv_table {
     mri_names paths;  /* numbered like the samples */
     mri_names normal; /* while reading: their normal forms, numbered alike; empty while all are normal */
@@ -56,6 +64,7 @@ typedef struct mri_csv_table {
         bool labelled;
     } column;
     mri_csv_other_classes others;
+    mri_csv_named named;
     mri_table_numbers numbers;
     mri_table_parts parts;
     bool lone; /* no table of other splits lies in its folder */
@@ -88,6 +97,13 @@ void mri_csv_other_classes_find(mri_csv_other_classes *o, const mri_csv_table *t
 void mri_csv_other_classes_see(mri_csv_other_classes *o, const mri_csv_table *t, const mri_csv *row);
 /* After all rows. MR_EFORMAT: two columns contradict each other. */
 int mri_csv_other_classes_settle(const mri_csv_other_classes *o, mr_source *src, mr_error *err);
+/* Of every row, taken or not: its picture has a name. */
+int mri_csv_table_see_path(const mr_source *src, mri_csv_table *t, const mri_csv *c, mr_error *err);
+int mri_csv_named_add(const mr_source *src, mri_csv_named *n, const char *path, size_t bytes, mr_error *err);
+/* After all rows: report pictures that no row names, of this table or of others next to it, and free the
+ * names. */
+int mri_csv_named_tell(mri_csv_table *t, mr_source *src, const mr_source_config *cfg, mr_error *err);
+void mri_csv_named_fini(mri_csv_named *n); /* accepts a zeroed one */
 /* The picture of this row. first: a file that is missing is an error. */
 int mri_csv_table_add_path(mr_source *src, mri_csv_table *t, const mri_csv *c, bool first,
                            const mr_source_config *cfg, mr_error *err);

@@ -69,7 +69,9 @@ static uint64_t memory_of(const mri_csv_table *t)
     return sizeof *t + mri_names_memory(&t->paths) + mri_names_memory(&t->normal) +
            mri_names_memory(&t->classes.names) + mri_table_numbers_memory(&t->numbers) +
            t->paths.count * t->targets.row_bytes + (uint64_t)t->cap * 3 * sizeof(uint32_t) +
-           (uint64_t)t->classes.cap * sizeof *t->classes.line + names;
+           (uint64_t)t->classes.cap * sizeof *t->classes.line + names +
+           t->named.cap * (sizeof *t->named.hash + sizeof *t->named.folder) +
+           mri_names_memory(&t->named.folders);
 }
 
 static int add_row(mr_source *src, mri_csv_table *t, const mri_csv *c, bool first,
@@ -79,13 +81,15 @@ static int add_row(mr_source *src, mri_csv_table *t, const mri_csv *c, bool firs
         return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line,
                                  "expected %u columns as in the first line, found %u", t->column.count,
                                  c->count);
+    int rc = mri_csv_table_see_path(src, t, c, err);
+    if (rc) return rc;
     const mri_part part = t->parts.taken ? mri_table_parts_of(&t->parts, c) : MRI_NO_PART;
     if (part != t->parts.taken) /* the classes of both are numbered together; the classes of a test part may
                                    be hidden */
         return t->column.labelled && (part == MRI_TRAIN || part == MRI_VALIDATION)
                    ? mri_csv_table_add_class(src, t, c, false, err)
                    : MR_OK;
-    int rc = mri_csv_table_add_path(src, t, c, first, cfg, err);
+    rc = mri_csv_table_add_path(src, t, c, first, cfg, err);
     if (!rc && t->column.labelled) rc = mri_csv_table_add_class(src, t, c, true, err);
     if (!rc && t->numbers.count) rc = mri_table_numbers_add(&t->numbers, c, err);
     return rc ? rc : mri_source_budget(cfg, memory_of(t), src->path, err);
@@ -131,6 +135,7 @@ static void forget_rows(mri_csv_table *t)
     mri_names_fini(&t->normal);
     mri_names_fini(&t->classes.names);
     mri_table_numbers_fini(&t->numbers);
+    mri_csv_named_fini(&t->named);
     t->absent.missing = t->absent.first_line = t->absent.outside = 0;
 }
 
@@ -283,6 +288,7 @@ static int read_table(mr_source *src, mri_csv_table *t, const mr_source_config *
     }
     if (!rc) rc = mri_csv_table_number_classes(src, t, cfg, err);
     if (!rc) rc = mri_table_numbers_finish(&t->numbers, cfg->target_key, cfg, src->path, &t->targets, err);
+    if (!rc) rc = mri_csv_named_tell(t, src, cfg, err);
     if (rc) return rc;
     close(t->folder);
     t->folder = -1;
@@ -392,6 +398,7 @@ static void csv_close(mr_source *src)
     mri_names_fini(&t->classes.names);
     mri_table_numbers_fini(&t->numbers);
     mri_rows_fini(&t->targets);
+    mri_csv_named_fini(&t->named);
     free(t->size);
     free(t->line);
     free(t->label);
