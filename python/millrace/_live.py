@@ -144,10 +144,16 @@ class OneByOne:
             raise AttributeError(name)
         return getattr(self.data, name)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "data":
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self.data, name, value)
 
-def name_of(data: Any) -> str:
-    """The type of the caller's object."""
-    return type(data.data if isinstance(data, OneByOne) else data).__name__
+
+def callers(data: Any) -> Any:
+    """The object that the caller gave."""
+    return data.data if isinstance(data, OneByOne) else data
 
 
 def _gives_lists_only(data: Any) -> bool:
@@ -197,7 +203,7 @@ class Live:
         return Maker(self)
 
     def __repr__(self) -> str:
-        return "Live(%s)" % name_of(self.data)
+        return "Live(%s)" % type(callers(self.data)).__name__
 
 
 def see_loadable(schema: Dict[str, str], data: str) -> None:

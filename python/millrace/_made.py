@@ -10,7 +10,7 @@ from typing import Any, Callable, Deque, List, Optional, Tuple
 from . import _library as _l
 from ._arguments import tell_needless
 from ._errors import ArgumentError
-from ._live import Live, name_of
+from ._live import Live, callers
 from ._making import Job, Task
 from ._orders import Order
 from ._passes import Pass
@@ -35,7 +35,7 @@ class Made(Live):
 
     def __repr__(self) -> str:
         shown = getattr(self.data, "shown", None) if type(self.data).__name__ == "Decoded" else None
-        return shown or "Live(%s)" % name_of(self.data)
+        return shown or "Live(%s)" % type(callers(self.data)).__name__
 
 
 class Numbers:
@@ -104,13 +104,13 @@ class Makers:
             self.pool = Here(job)
         self._copied = isinstance(self.pool, Processes)  # do workers have copies of the data?
         self.job, self.ahead, self.bad_count = job, max(prefetch, 2 * count) if count and prefetch else 1, 0
-        self._note, self._mark, self._order_mark = note, mark_of(job.data), 0
+        self._note, self._mark, self._order_mark = note, mark_of(callers(job.data)), 0
 
     def renew(self, order: Optional[Order]) -> None:
         """An epoch begins: workers get the program's changes of its data, and about its sampler if they have a copy."""
         if not self._copied:
             return
-        mark = mark_of(self.job.data)
+        mark = mark_of(callers(self.job.data))
         order_mark = order.mark_now() if order and self.job.has_order else 0
         if mark != self._mark or self._order_mark not in (0, order_mark):
             self._note("the data or the sampler have other attributes than before: worker processes begin anew with them")

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import weakref
 from collections import deque
-from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
+from typing import Any, Callable, Deque, Dict, Iterator, List, Optional, Tuple
 
 LARGE = 1 << 18  # bytes from which on a tensor or an array has shared memory of its own: a process may map 65,000 pieces
 _PAGE = 4096
@@ -234,15 +234,30 @@ def unpack(data: Any, find: Callable[[int], Any]) -> Any:
     return _Unpacker(io.BytesIO(data), find).load()
 
 
+_BESIDE = {"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT"}  # opcodes that leave the top of the stack as it is
+_GETS = {"GET", "BINGET", "LONG_BINGET"}
+
+
+def _imports_of(payload: bytes) -> Iterator[Tuple[str, str]]:
+    """(module, name) of each class and function that loading a pickle imports."""
+    top: Deque[Any] = deque((None, None), 2)  # of the stack; None: not a text
+    memo: Dict[int, Any] = {}
+    for code, argument, _ in pickletools.genops(payload):
+        if code.name == "GLOBAL":
+            module, name = argument.split(" ", 1)
+            yield module, name
+        elif code.name == "STACK_GLOBAL" and None not in top:
+            yield top[0], top[1]
+        if code.name not in _BESIDE:
+            top.append(memo.get(argument) if code.name in _GETS else argument if isinstance(argument, str) and code.name != "GLOBAL" else None)
+        elif code.name not in ("PROTO", "FRAME"):
+            memo[len(memo) if argument is None else argument] = top[-1]
+
+
 def of_a_session(payload: bytes) -> Optional[str]:
     """The first class or function in a pickle that a process which is not forked cannot import, since the program is a notebook, an
     interpreter at a terminal or `python -c`; None: there is none."""
     main = sys.modules.get("__main__")
     if getattr(main, "__file__", None) or getattr(main, "__spec__", None) or b"__main__" not in payload:
         return None
-    within = False
-    for _, argument, _ in pickletools.genops(payload):
-        if within and isinstance(argument, str):
-            return argument
-        within = within or argument == "__main__"
-    return None
+    return next((name for module, name in _imports_of(payload) if module == "__main__"), None)

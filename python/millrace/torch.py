@@ -26,7 +26,8 @@ from ._collate import Collation, as_lists
 from ._errors import ArgumentError, StateError
 from ._finish import BF16, F16, F32, U8, Finish
 from ._gpu import Gpu
-from ._live import Live
+from ._live import Live, callers
+from ._live_workers import LiveOfWorkers
 from ._loader import Loader as _Loader
 from ._loader import _ORDERS, _count, log, settings_of
 from ._made import MadePass
@@ -103,6 +104,12 @@ class _Dataset(torch.utils.data.Dataset):
         if self._loader._own_data is None:
             raise AttributeError("%s cannot be set on the data set of a millrace loader: augment= says what happens to pictures, take= and "
                                  "sampler= which samples come; make another loader" % name)
+        if name in ("classes", "class_to_idx"):
+            raise AttributeError("%s cannot be set on the data set of a millrace loader, which has the classes that the data had when it was made; "
+                                 "millrace.Live(data, classes=[...]) says other ones" % name)
+        if self._loader._copied_data:
+            raise AttributeError("%s cannot be set on these data: with augment= and num_workers=, worker processes keep the copies of the data that they "
+                                 "began with; set it before the loader is made, or make another loader" % name)
         setattr(self._loader._own_data, name, value)
 
 
@@ -323,6 +330,7 @@ class Loader(OwnMixin, Passes, Generic[Item]):
         functions = {"transform": transform, "target_transform": target_transform, "collate_fn": collate_fn}
         self._own = Own.of(path, functions, settings, ignore_index)
         path, self._target_field = (path, False) if self._own else for_augmentation(path, settings)
+        self._copied_data = isinstance(path, LiveOfWorkers)
         translate(settings, _NAMES)
         counted = take_sampler(settings)
         batch_size, drop_last = settings.pop("batch_size"), settings.pop("drop_last")
@@ -515,7 +523,7 @@ class Loader(OwnMixin, Passes, Generic[Item]):
     def _own_data(self) -> Any:
         """The caller's object; None: the data are files."""
         path = self._torch_given["path"]
-        return path.data if isinstance(path, Live) else None if isinstance(path, (str, bytes, os.PathLike)) else path
+        return callers(path.data) if isinstance(path, Live) else None if isinstance(path, (str, bytes, os.PathLike)) else path
 
     @property
     def shape(self) -> Tuple[int, ...]:

@@ -1,5 +1,7 @@
 """millrace.torch.Loader over code of Python's own: finished tensors, transforms, collation, in this process and in worker processes."""
+import collections
 import os
+import pickle
 import random
 import signal
 import subprocess
@@ -14,6 +16,7 @@ import pytest
 np = pytest.importorskip("numpy")
 torch = pytest.importorskip("torch")
 import millrace.torch as mt  # noqa: E402
+from millrace import _packing  # noqa: E402
 
 FORK = dict(num_workers=2, multiprocessing_context="fork")
 
@@ -58,11 +61,14 @@ def same(a, b):
 class Lists(torch.utils.data.Dataset):
     """Gives lists of samples only."""
 
+    def __init__(self):
+        self.more, self.of = 0, types.SimpleNamespace(more=0)
+
     def __len__(self):
         return 30
 
     def __getitems__(self, numbers):
-        return [(torch.full((2,), float(k)), k % 5) for k in numbers]
+        return [(torch.full((2,), float(k + self.more + self.of.more)), k % 5) for k in numbers]
 
 
 @pytest.mark.parametrize("how", [{}, FORK, dict(num_workers=1, multiprocessing_context="spawn")], ids=str)
@@ -71,6 +77,12 @@ def test_data_that_give_lists_of_samples(how):
         with mt.Loader(data, 4, **how) as loader:
             assert [k for x, _ in loader for k in x[:, 0].tolist()] == list(want)
             assert loader.dataset[1][0].tolist() == [float(want[1])] * 2
+            if isinstance(data, Lists):
+                loader.dataset.more = 1
+                assert data.more == 1 and [x[0, 0].item() for x, _ in loader] == list(range(1, 31, 4))
+                data.of.more, data.more = 5, 0
+                assert [x[0, 0].item() for x, _ in loader] == list(range(5, 35, 4))
+                data.of.more = 0
         assert "Lists" in repr(loader) or "Subset" in repr(loader)
 
 
@@ -336,6 +348,11 @@ def test_classes_of_a_notebook(monkeypatch, context):
         mt.Loader(session.Mine(set(), abs), 8, num_workers=1, multiprocessing_context=context)
     with mt.Loader(session.Mine(set(), abs), 8, num_workers=1, multiprocessing_context="fork") as loader:
         assert len(list(loader)) == 5
+    # A text is no name of a class, and a class that a pickle names once more is one of this module or of the session.
+    for what, name in ((["__main__", "Mine"], None), ({"__main__": collections.OrderedDict(a="__main__")}, None),
+                       ([collections.OrderedDict(), "__main__", session.Mine, session.Mine(set(), abs)], "Mine"), (session.Mine(set(), abs), "Mine")):
+        for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+            assert _packing.of_a_session(pickle.dumps(what, protocol)) == name, (what, protocol)
 
 
 def test_changed_data_reach_the_workers():
@@ -645,6 +662,13 @@ def test_the_data_set_behind_a_loader():
         assert data.which == set() and len(list(loader)) == 5
         with pytest.raises(AttributeError):
             loader.dataset.nothing
+        with pytest.raises(AttributeError, match="millrace.Live"):
+            loader.dataset.classes = ["a"]
+    with mt.Loader(Made(), 8, augment="flip") as loader:
+        loader.dataset.at = 50
+        assert loader.dataset.at == 50 and next(iter(loader))
+    with mt.Loader(Made(), 8, augment="flip", **FORK) as loader, pytest.raises(AttributeError, match="at cannot be set.*copies of the data"):
+        loader.dataset.at = 3
 
 
 def test_threads():
