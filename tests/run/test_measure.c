@@ -2,39 +2,15 @@
  * the trainer in the program's hands before it is closed. No rate is compared with another: machines differ.
  */
 #include "millrace/measure.h"
-#include "mrt.h"
+#include "tests/own_source.h"
 
 enum { SAMPLES = 64, SIDE = 4, BATCH = 8, CLASSES = 4 };
-
-static const mr_field fields[] = {
-    {.name = "image", .type = MR_TYPE_PIXELS, .ndim = 3, .dim = {SIDE, SIDE, 1}},
-    {.name = "label", .type = MR_TYPE_INT}};
-static const char *const names[CLASSES] = {"a", "b", "c", "d"};
 
 static int fetch(void *context, uint64_t sample, mr_own_sample *to, mr_error *err)
 {
     (void)context;
     const uint8_t pixels[SIDE * SIDE] = {(uint8_t)sample};
-    const mr_value values[] = {
-        {.type = MR_TYPE_PIXELS, .ndim = 3, .dim = {SIDE, SIDE, 1}, .data = pixels, .bytes = sizeof pixels},
-        {.type = MR_TYPE_INT, .i = (int64_t)(sample % CLASSES)}};
-    return mr_own_sample_give(to, values, err);
-}
-
-static mr_source *make_source(void)
-{
-    mr_error err = MR_ERROR_INIT;
-    mr_source *src;
-    mr_own_config cfg;
-    mr_own_defaults(&cfg);
-    cfg.count = SAMPLES;
-    cfg.field_count = 2;
-    cfg.fields = fields;
-    cfg.class_count = CLASSES;
-    cfg.class_names = names;
-    cfg.fetch = fetch;
-    MRT_OK(mr_source_create(&src, &cfg, &err), &err);
-    return src;
+    return mrt_own_give(to, pixels, SIDE, (int64_t)(sample % CLASSES), err);
 }
 
 static mr_loader *open_loader(const mr_source *src, uint64_t epochs)
@@ -53,7 +29,7 @@ static void a_loader_has_a_rate(void **state)
 {
     (void)state;
     mr_error err = MR_ERROR_INIT;
-    mr_source *src = make_source();
+    mr_source *src = mrt_own_source(SAMPLES, SIDE, CLASSES, fetch, NULL);
     mr_loader *l = open_loader(src, UINT64_MAX);
     volatile int stop = 1;
     mr_rate rate;

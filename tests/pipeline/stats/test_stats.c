@@ -2,14 +2,9 @@
  * copies and bad samples, the same for any number of workers; a stop. The command's tests (cli_stats) have
  * files. */
 #include "millrace/stats.h"
-#include "mrt.h"
+#include "tests/own_source.h"
 
 enum { SAMPLES = 90, CLASSES = 3, SIDE = 2 };
-
-static const mr_field fields[] = {
-    {.name = "image", .type = MR_TYPE_PIXELS, .ndim = 3, .dim = {SIDE, SIDE, 1}},
-    {.name = "label", .type = MR_TYPE_INT}};
-static const char *const names[CLASSES] = {"a", "b", "c"};
 
 static bool is_bad(uint64_t sample) { return sample % 40 == 7; } /* 7, 47, 87 */
 
@@ -19,27 +14,8 @@ static int fetch(void *context, uint64_t sample, mr_own_sample *to, mr_error *er
     uint8_t pixels[SIDE * SIDE];
     memset(pixels, (int)(sample % 60), sizeof pixels);
     (void)context;
-    const mr_value values[] = {
-        {.type = MR_TYPE_PIXELS, .ndim = 3, .dim = {SIDE, SIDE, 1}, .data = pixels, .bytes = sizeof pixels},
-        {.type = MR_TYPE_INT, .i = sample >= 70}};
     if (is_bad(sample)) return mr_error_set(err, MR_EFORMAT, "damaged");
-    return mr_own_sample_give(to, values, err);
-}
-
-static mr_source *make_source(void)
-{
-    mr_error err = MR_ERROR_INIT;
-    mr_source *src;
-    mr_own_config cfg;
-    mr_own_defaults(&cfg);
-    cfg.count = SAMPLES;
-    cfg.field_count = 2;
-    cfg.fields = fields;
-    cfg.class_count = CLASSES;
-    cfg.class_names = names;
-    cfg.fetch = fetch;
-    MRT_OK(mr_source_create(&src, &cfg, &err), &err);
-    return src;
+    return mrt_own_give(to, pixels, SIDE, sample >= 70, err);
 }
 
 typedef struct reported {
@@ -61,7 +37,7 @@ static void on_progress(void *context, uint64_t done, uint64_t count)
 static void counts_are_the_same_for_any_workers(void **state)
 {
     (void)state;
-    mr_source *src = make_source();
+    mr_source *src = mrt_own_source(SAMPLES, SIDE, CLASSES, fetch, NULL);
     mr_error err = MR_ERROR_INIT;
     for (uint32_t workers = 1; workers <= 16; workers *= 4) {
         reported r = {.count = 0};
@@ -99,7 +75,8 @@ static void counts_are_the_same_for_any_workers(void **state)
 static void samples_of_the_test_part_are_found(void **state)
 {
     (void)state;
-    mr_source *src = make_source(), *test = make_source();
+    mr_source *src = mrt_own_source(SAMPLES, SIDE, CLASSES, fetch, NULL),
+              *test = mrt_own_source(SAMPLES, SIDE, CLASSES, fetch, NULL);
     mr_error err = MR_ERROR_INIT;
     reported r = {.count = 0};
     mr_stats *s;
@@ -126,7 +103,7 @@ static void samples_of_the_test_part_are_found(void **state)
 static void a_stop_ends_it(void **state)
 {
     (void)state;
-    mr_source *src = make_source();
+    mr_source *src = mrt_own_source(SAMPLES, SIDE, CLASSES, fetch, NULL);
     mr_error err = MR_ERROR_INIT;
     volatile int stop = 1;
     mr_stats *s;

@@ -3,13 +3,9 @@
 #include <pthread.h>
 
 #include "millrace/verify.h"
-#include "mrt.h"
+#include "tests/own_source.h"
 
 enum { SAMPLES = 300, CLASSES = 4, MOST = SAMPLES };
-
-static const mr_field fields[] = {{.name = "image", .type = MR_TYPE_PIXELS, .ndim = 3, .dim = {2, 2, 1}},
-                                  {.name = "label", .type = MR_TYPE_INT}};
-static const char *const names[CLASSES] = {"a", "b", "c", "d"};
 
 typedef struct reported {
     uint64_t sample[MOST], count, end_after; /* end_after: reports until the check is to end; 0: never */
@@ -26,29 +22,14 @@ static int fetch(void *context, uint64_t sample, mr_own_sample *to, mr_error *er
 {
     uint8_t pixels[4] = {0};
     const uint64_t unreadable = *(const uint64_t *)context;
-    const mr_value values[] = {
-        {.type = MR_TYPE_PIXELS, .ndim = 3, .dim = {2, 2, 1}, .data = pixels, .bytes = sizeof pixels},
-        {.type = MR_TYPE_INT, .i = has_wrong_label(sample) ? CLASSES : (int64_t)(sample % CLASSES)}};
     if (sample == unreadable) return mr_error_set(err, MR_EIO, "the medium does not answer");
     if (is_damaged(sample)) return mr_error_set(err, MR_EFORMAT, "damaged");
-    return mr_own_sample_give(to, values, err);
+    return mrt_own_give(to, pixels, 2, has_wrong_label(sample) ? CLASSES : (int64_t)(sample % CLASSES), err);
 }
 
-static mr_source *make_source(const uint64_t *unreadable)
+static mr_source *source_without(const uint64_t *unreadable)
 {
-    mr_error err = MR_ERROR_INIT;
-    mr_source *src;
-    mr_own_config cfg;
-    mr_own_defaults(&cfg);
-    cfg.count = SAMPLES;
-    cfg.field_count = 2;
-    cfg.fields = fields;
-    cfg.class_count = CLASSES;
-    cfg.class_names = names;
-    cfg.fetch = fetch;
-    cfg.context = (void *)(uintptr_t)unreadable;
-    MRT_OK(mr_source_create(&src, &cfg, &err), &err);
-    return src;
+    return mrt_own_source(SAMPLES, 2, CLASSES, fetch, (void *)(uintptr_t)unreadable);
 }
 
 static bool on_wrong(void *context, const mr_error *what)
@@ -86,7 +67,7 @@ static const uint64_t none = UINT64_MAX;
 static void bad_samples_come_in_order(void **state)
 {
     (void)state;
-    mr_source *src = make_source(&none);
+    mr_source *src = source_without(&none);
     mr_error err = MR_ERROR_INIT;
     for (uint32_t workers = 1; workers <= 16; workers *= 4) {
         reported r = {.count = 0};
@@ -109,7 +90,7 @@ static void bad_samples_come_in_order(void **state)
 static void the_caller_ends_it(void **state)
 {
     (void)state;
-    mr_source *src = make_source(&none);
+    mr_source *src = source_without(&none);
     mr_error err = MR_ERROR_INIT;
     volatile int stop = 0;
     mr_verify_result result;
@@ -132,7 +113,7 @@ static void the_caller_ends_it(void **state)
 static void what_cannot_be_read_is_reported_elsewhere(void **state)
 {
     (void)state;
-    mr_source *src = make_source(&none);
+    mr_source *src = source_without(&none);
     mr_error err = MR_ERROR_INIT;
     reported r = {.count = 0};
     mr_verify_config cfg = config(&r, 3);
@@ -147,7 +128,7 @@ static void a_check_that_fails_is_an_error(void **state)
 {
     (void)state;
     static const uint64_t unreadable = 150;
-    mr_source *src = make_source(&unreadable);
+    mr_source *src = source_without(&unreadable);
     mr_error err = MR_ERROR_INIT;
     reported r = {.count = 0};
     const mr_verify_config cfg = config(&r, 4);
