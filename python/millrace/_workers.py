@@ -12,6 +12,7 @@ A worker ends when its connection does. One whose parent is gone ends, too, wher
 from __future__ import annotations
 
 import ctypes
+import errno
 import itertools
 import multiprocessing
 import multiprocessing.connection
@@ -20,11 +21,11 @@ import pickle
 import queue
 import select
 import signal
+import socket
 import sys
 import threading
 import time
 from collections import deque
-from multiprocessing import reduction
 from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
 from ._errors import NOWHERE, ArgumentError, ClosedError, WorkerError
@@ -40,13 +41,32 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3     # of malloc.h
 _MAPPED_FROM, _TRIMMED_FROM = 32 << 20, 256 << 20  # bytes; the first is the most that glibc takes
 
 
+# ---------------------------------------------------------------------- descriptors between processes
+
+# multiprocessing.reduction waits for an answer after each one (everywhere since Python 3.14), and takes the next message for it.
+
+def _send_descriptor(conn: Any, fd: int) -> None:
+    with socket.fromfd(conn.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as s:
+        socket.send_fds(s, [b"d"], [fd])
+
+
+def _receive_descriptor(conn: Any) -> int:
+    with socket.fromfd(conn.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as s:
+        data, fds, _, _ = socket.recv_fds(s, 1, 1)
+    if not data:
+        raise EOFError
+    if not fds:
+        raise OSError(errno.EMFILE, "a descriptor of a worker process's memory was lost: this process has too many open files (ulimit -n)")
+    return fds[0]
+
+
 # ---------------------------------------------------------------------- in a worker process
 
 class _Side:
     """The worker's side of the connection."""
 
-    def __init__(self, conn: Any, parent: int) -> None:
-        self.conn, self._parent, self.store = conn, parent, Store()
+    def __init__(self, conn: Any) -> None:
+        self.conn, self.store = conn, Store()
         self._waiting = select.poll()
         self._waiting.register(conn.fileno(), select.POLLIN)
         fd, _ = new_file(_PAGE)
@@ -66,7 +86,7 @@ class _Side:
     def send(self, message: Any, descriptors: List[int]) -> None:
         self.conn.send_bytes(pickle.dumps(message, pickle.HIGHEST_PROTOCOL))
         for fd in descriptors:
-            reduction.send_handle(self.conn, fd, self._parent)
+            _send_descriptor(self.conn, fd)
             os.close(fd)
 
     def read(self) -> None:
@@ -160,14 +180,14 @@ class _TorchInfo:
             self._module._worker_info = self._info if on else None
 
 
-def work(conn: Any, number: int, count: int, payload: Any, strangers: List[int], parent: int) -> None:
+def work(conn: Any, number: int, count: int, payload: Any, strangers: List[int]) -> None:
     """The process."""
     for fd in strangers:  # of the parent's, which fork() copied: they would keep connections open
         os.close(fd)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's
     threading.Thread(target=_watch, daemon=True).start()
     try:
-        _work(conn, number, count, payload, parent)
+        _work(conn, number, count, payload)
     except (EOFError, BrokenPipeError, ConnectionResetError):
         pass
 
@@ -182,8 +202,8 @@ def _answer(side: _Side, job: Job) -> None:
         side.send(("failed", number, 0, Failure(0, [], e).where(), _exception_bytes(e), Failure(0, [], e).trace()), [])
 
 
-def _work(conn: Any, number: int, count: int, payload: Any, parent: int) -> None:
-    side = _Side(conn, parent)
+def _work(conn: Any, number: int, count: int, payload: Any) -> None:
+    side = _Side(conn)
     try:
         job: Job = pickle.loads(payload) if isinstance(payload, bytes) else payload
         info = _TorchInfo(number, count, job)
@@ -369,7 +389,7 @@ class Processes:
             try:
                 strangers = [w.conn.fileno() for w in self._workers] + [mine.fileno()] if self._how == "fork" else []
                 process = self._context.Process(target=work, name="millrace worker %d" % k, daemon=True,
-                                                args=(theirs, k, self.count, payload, strangers, os.getpid()))
+                                                args=(theirs, k, self.count, payload, strangers))
                 process.start()
             except BaseException:
                 mine.close()
@@ -504,7 +524,7 @@ class Processes:
     def _receive(self, w: _Worker, message: Any) -> None:
         kind = message[0]
         if kind == "page":
-            fd = reduction.recv_handle(w.conn)
+            fd = _receive_descriptor(w.conn)
             w.page = Memory(fd, _PAGE)
             os.close(fd)
             return
@@ -523,7 +543,7 @@ class Processes:
 
     def _done(self, w: _Worker, number: int, where: Any, lent: Dict[int, int], new: List[Tuple[int, int]], bad: List[Any], files: int) -> None:
         for at, size in new:
-            fd = reduction.recv_handle(w.conn)
+            fd = _receive_descriptor(w.conn)
             try:
                 w.lender.memories[at] = Memory(fd, size)
             finally:

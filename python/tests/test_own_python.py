@@ -1,5 +1,6 @@
 """millrace.torch.Loader over code of Python's own: finished tensors, transforms, collation, in this process and in worker processes."""
 import collections
+import multiprocessing.reduction
 import os
 import pickle
 import random
@@ -147,8 +148,10 @@ def test_iterations_within_iterations():
         assert same(got, want)
 
 
-def test_kept_batches_never_change():
+def test_kept_batches_never_change(monkeypatch):
     """Memory is used again when nobody has it, and not before; kept batches outlive the workers."""
+    monkeypatch.setattr(multiprocessing.reduction, "ACKNOWLEDGE", True, raising=False)  # as Python 3.14 sends descriptors
+
     class Large(Drawn):
         def __getitem__(self, k):
             return torch.full((3, 128, 128), float(k)), k
