@@ -51,6 +51,7 @@ struct mri_pulse {
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t decided;
     bool closing, gives_up;
+    int own_cause;
     char own_text[MRI_WIRE_TEXT_BYTES];
     uint32_t suspects[MR_WORLD_CHANNELS]; /* size: none */
     mri_blame verdict;                    /* fixed once has_ended */
@@ -168,6 +169,7 @@ static bool take_requests(mri_pulse *p)
     if (p->gives_up) {
         own.rank = p->rank;
         own.how = MRI_BLAME_GAVE_UP;
+        own.cause = p->own_cause;
         memcpy(own.text, p->own_text, sizeof own.text);
         p->gives_up = false;
     }
@@ -295,7 +297,7 @@ bool mri_pulse_blames(const mri_pulse *p, uint32_t *rank, mri_blame_how *how)
     return true;
 }
 
-int mri_pulse_verdict(mri_pulse *p, const char *doing, mr_error *err)
+static int verdict(const mri_pulse *p, const char *doing, mr_error *err)
 {
     const mri_blame *v = &p->verdict;
     char who[MRI_WIRE_HOST_BYTES + 48], reported[32] = "";
@@ -317,15 +319,23 @@ int mri_pulse_verdict(mri_pulse *p, const char *doing, mr_error *err)
     return mr_error_set(err, MR_EPEER, "%s ended without a word%s; %s", who, reported, doing);
 }
 
-void mri_pulse_give_up(mri_pulse *p, const char *text)
+int mri_pulse_verdict(mri_pulse *p, const char *doing, mr_error *err)
+{
+    const int rc = verdict(p, doing, err);
+    if (err && p->verdict.rank != p->rank) err->host = p->verdict.cause;
+    return rc;
+}
+
+void mri_pulse_give_up(mri_pulse *p, int cause, const char *text)
 {
     pthread_mutex_lock(&p->lock);
     if (!has_verdict(p) && !p->has_thread) {
-        mri_blame own = {.rank = p->rank, .how = MRI_BLAME_GAVE_UP};
+        mri_blame own = {.rank = p->rank, .how = MRI_BLAME_GAVE_UP, .cause = cause};
         snprintf(own.text, sizeof own.text, "%s", text);
         settle_locked(p, &own, p->rank);
     } else if (!has_verdict(p) && !p->gives_up) {
         snprintf(p->own_text, sizeof p->own_text, "%s", text);
+        p->own_cause = cause;
         p->gives_up = true;
         ring(p->poke_fd);
     }

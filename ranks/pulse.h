@@ -33,8 +33,9 @@ bool mri_pulse_has_left(const mri_pulse *p, uint32_t rank);
 /* Whom the verdict blames; false: nobody. Any thread. */
 bool mri_pulse_blames(const mri_pulse *p, uint32_t *rank, mri_blame_how *how);
 
-/* This rank gives up. Returns when there is a verdict, this or an earlier one. Any thread. */
-void mri_pulse_give_up(mri_pulse *p, const char *text);
+/* This rank gives up. cause: the status that the other ranks find in mr_error.host; 0: none. Returns when
+ * there is a verdict, this or an earlier one. Any thread. */
+void mri_pulse_give_up(mri_pulse *p, int cause, const char *text);
 /* The connection of `channel` to a rank has ended: the verdict will come. */
 void mri_pulse_suspect(mri_pulse *p, uint32_t channel, uint32_t rank);
 

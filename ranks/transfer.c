@@ -84,7 +84,7 @@ static const char *name_of(const mri_channel *c, uint32_t r) { return mri_meet_n
 /* This rank is at fault, or has found out who is: everybody is to know. */
 static int give_up(mri_channel *c, mr_error *err, const mr_error *why)
 {
-    mri_pulse_give_up(c->pulse, why->text);
+    mri_pulse_give_up(c->pulse, 0, why->text);
     if (err) *err = *why;
     return why->code;
 }

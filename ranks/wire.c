@@ -227,7 +227,7 @@ bool mri_wire_get_join(const void *in, size_t bytes, uint32_t size, uint32_t lan
 
 size_t mri_wire_put_blame(uint8_t *out, const mri_blame *blame)
 {
-    uint8_t *at = put32(put32(out, blame->rank), (uint32_t)blame->how);
+    uint8_t *at = put32(put32(put32(out, blame->rank), (uint32_t)blame->how), (uint32_t)blame->cause);
     return (size_t)(put_text(at, blame->text, sizeof blame->text) - out);
 }
 
@@ -237,6 +237,7 @@ bool mri_wire_get_blame(const void *in, size_t bytes, uint32_t size, mri_blame *
     out->rank = get32(&r);
     const uint32_t how = get32(&r);
     out->how = (mri_blame_how)how;
+    out->cause = (int)get32(&r);
     get_text(&r, out->text, sizeof out->text);
     return all_read(&r) && out->rank < size && how >= MRI_BLAME_GAVE_UP && how <= MRI_BLAME_LEFT;
 }

@@ -36,7 +36,7 @@ static inline uint64_t mri_clock_ns(void)
 }
 
 #define MRI_WIRE_MAGIC   0x7752724du /* "MrRw" */
-#define MRI_WIRE_VERSION 3u
+#define MRI_WIRE_VERSION 4u
 
 enum {
     MRI_WIRE_HEAD_BYTES = 12,
@@ -141,6 +141,7 @@ typedef enum mri_blame_how {
 typedef struct mri_blame {
     uint32_t rank; /* at fault */
     mri_blame_how how;
+    int cause; /* of MRI_BLAME_GAVE_UP: a status of its library or of its program; 0: none */
     char text[MRI_WIRE_TEXT_BYTES];
 } mri_blame;
 size_t mri_wire_put_blame(uint8_t *out, const mri_blame *blame);

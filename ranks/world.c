@@ -109,7 +109,7 @@ static int open_parts(mr_world *w, const mr_world_config *cfg, int *fds, const m
         rc = mri_channel_encrypt(w->channels[c], seals, err);
     if (rc == MR_OK && w->size > 1) rc = mri_wires_choose(&w->wires, w, w->channels, cfg->wire, err);
     if (rc != MR_OK && w->pulse)
-        mri_pulse_give_up(w->pulse, "its world cannot be opened"); /* the others have theirs */
+        mri_pulse_give_up(w->pulse, 0, "its world cannot be opened"); /* the others have theirs */
     return rc;
 }
 
@@ -206,7 +206,7 @@ static int misuse(mr_world *w, mr_error *err, const char *what)
 {
     mr_error why = MR_ERROR_INIT;
     mr_error_set(&why, MR_EINVAL, "%s: %s", mri_meet_name(w->rank, w->hosts[w->rank]), what);
-    mri_pulse_give_up(w->pulse, why.text);
+    mri_pulse_give_up(w->pulse, 0, why.text);
     if (err) *err = why;
     return MR_EINVAL;
 }
@@ -309,7 +309,8 @@ void mr_world_abort(mr_world *w, const mr_error *why)
     char text[MRI_WIRE_TEXT_BYTES] = "";
     if (!MRI_IS_OWN(w)) return;
     if (why) mr_error_format(why, text, sizeof text);
-    mri_pulse_give_up(w->pulse, text[0] ? text : "it does not say why");
+    const int cause = !why ? 0 : why->host ? why->host : why->code;
+    mri_pulse_give_up(w->pulse, cause, text[0] ? text : "it does not say why");
 }
 
 int mr_world_check(mr_world *w, mr_error *err)

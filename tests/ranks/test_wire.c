@@ -51,7 +51,7 @@ static size_t message(uint32_t kind, uint8_t *out)
     mri_wire_hello hello = {.token = 77, .rank = 3, .size = 5, .port = 4000, .host = "node-3"};
     mri_wire_welcome welcome = {.left_ms = 123};
     mri_wire_join join = {.from = 4, .to = 1, .lane = 2};
-    mri_blame blame = {.rank = 2, .how = MRI_BLAME_GAVE_UP, .text = "the disk is full"};
+    mri_blame blame = {.rank = 2, .how = MRI_BLAME_GAVE_UP, .cause = MR_EINVAL, .text = "the disk is full"};
     mri_wire_muster muster = {.token = 78, .progress = 9, .expected = 3, .port = 4001, .host = "node-4"};
     static mri_wire_mustered mustered = {.rank = 1, .size = 2, .progress = 10, .tokens = {3, 4}};
     mri_wire_seat seats[SIZE] = {{.family = 4, .address = {10, 0, 0, 1}, .port = 5, .host = "a"}};
@@ -99,7 +99,7 @@ static void messages_come_out_as_they_went_in(void **state)
     MRT_TRUE(mri_wire_get_join(out, message(4, out), SIZE, LANES, &join));
     MRT_TRUE(join.from == 4 && join.to == 1 && join.lane == 2);
     MRT_TRUE(mri_wire_get_blame(out, message(5, out), SIZE, &blame));
-    MRT_TRUE(blame.rank == 2 && blame.how == MRI_BLAME_GAVE_UP);
+    MRT_TRUE(blame.rank == 2 && blame.how == MRI_BLAME_GAVE_UP && blame.cause == MR_EINVAL);
     MRT_STR(blame.text, "the disk is full");
     mri_wire_muster muster;
     static mri_wire_mustered mustered;

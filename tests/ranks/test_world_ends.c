@@ -172,6 +172,7 @@ static void *waits_on_channel_1(void *arg)
     mr_error err = MR_ERROR_INIT;
     MRT_CHECK(a->me, mr_world_barrier(a->world, 1, &err) == MR_EPEER);
     MRT_CHECK(a->me, strstr(err.text, "the disk of rank 1 is full"));
+    MRT_CHECK(a->me, err.host == MR_EIO);
     return NULL;
 }
 

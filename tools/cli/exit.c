@@ -11,6 +11,17 @@ int exit_code;
 bool exit_told;
 static mr_error newest = MR_ERROR_INIT; /* of exit_code */
 
+/* One failure ends all processes of a run with one status, whether they find it or are told of it: the status
+ * of the process that gave up first. Of a library's status its caller makes this one. */
+static int status_of_other(const mr_error *err)
+{
+    const int status = err->host;
+    if (status == MR_EINVAL || status == MR_EEND) return EXIT_MISUSED;
+    if (status == MR_ECANCELED) return EXIT_SIGNAL + SIGINT;
+    const bool is_status = status == EXIT_MISUSED || (status > EXIT_SIGNAL && status < EXIT_SIGNAL + NSIG);
+    return is_status ? status : EXIT_FAILED;
+}
+
 int exit_status(int rc, const mr_error *err)
 {
     if (rc == MR_OK) return EXIT_DONE;
@@ -21,6 +32,7 @@ int exit_status(int rc, const mr_error *err)
         return EXIT_SIGNAL + interrupt_flag;
     }
     say_error(err);
+    if (rc == MR_EPEER || err->host == MR_EINVAL) return status_of_other(err);
     return rc == MR_ECANCELED ? EXIT_SIGNAL + SIGINT : EXIT_FAILED; /* of a run in several processes another
                                                                        was stopped */
 }

@@ -15,7 +15,7 @@ enum {
 };
 
 /* Exit status for the library's status rc: prints err unless rc is MR_OK; a run stopped by a signal gives 128
- * + signal. */
+ * + signal, and the end of another process of the run gives the status of that process. */
 int exit_status(int rc, const mr_error *err);
 extern int exit_code;  /* the newest rc of it that was not MR_OK */
 extern bool exit_told; /* a command's results report the failure, so no further error is printed */

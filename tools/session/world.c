@@ -40,7 +40,8 @@ static int agree(const tool_world *w, const rank_args *a)
         if (all[r] == all[0]) continue;
         mr_error_set(&err, a->silence_s == all[0] ? MR_EPEER : MR_EINVAL,
                      "--silence is %gs for rank 0 and %gs for rank %u: give all the same", all[0], all[r], r);
-        status = exit_status(err.code, &err);
+        if (err.code == MR_EPEER) err.host = MR_EINVAL;
+        status = setting_status(err.code, &err);
     }
     free(all);
     return status;
@@ -154,6 +155,7 @@ int world_leave(tool_world *w, int status)
         if (status > EXIT_SIGNAL)
             mr_error_set(&why, MR_ECANCELED, "stopped by signal %d", status - EXIT_SIGNAL);
         else mr_error_set(&why, MR_ECANCELED, "it has given up, with status %d", status);
+        why.host = status;
         mr_world_abort(w->world, &why);
     }
     mr_world_close(w->world);

@@ -162,6 +162,7 @@ int mri_ranks_agree(const mri_ranks *r, const char *text, mr_error *err)
                           "the settings of the ranks differ: rank %u (%s) has '%.*s', rank 0 (%s) '%.*s'", i,
                           mr_world_host(r->world, i), (int)line_bytes(other), other,
                           mr_world_host(r->world, 0), (int)line_bytes(first), first);
+        if (err) err->host = MR_EINVAL; /* a misuse, for all of them */
     }
     free(all);
     return known ? found_by_all(r->world, rc) : rc;
@@ -264,9 +265,16 @@ int mri_ranks_share_error(const mri_ranks *r, int rc, mr_error *err)
     return found_by_all(r->world, reported.rc);
 }
 
+void mri_abort_run(mr_world *world, const mr_error *why)
+{
+    mr_error of_run = *why;
+    if (of_run.code == MR_EINVAL || of_run.code == MR_EEND) of_run.host = MR_EIO;
+    mr_world_abort(world, &of_run);
+}
+
 void mri_ranks_fail(const mri_ranks *r, const mr_error *why)
 {
-    if (r->world) mr_world_abort(r->world, why);
+    if (r->world) mri_abort_run(r->world, why);
 }
 
 /* ------------------------------------------------------------------------------ the wire of groups */

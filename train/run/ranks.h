@@ -45,8 +45,12 @@ typedef struct mri_ranks {
 int mri_ranks_init(mri_ranks *r, mr_world *world, const mr_parts *parts, mr_error *err);
 void mri_ranks_fini(mri_ranks *r); /* accepts a zeroed one */
 
+/* mr_world_abort() for an error while steps run: MR_EINVAL of it refuses no setting, so other ranks do not
+ * receive it as their mr_error.host. */
+void mri_abort_run(mr_world *world, const mr_error *why);
+
 /* Where texts differ, all processes end and report the first line that differs: those with rank 0's text
- * with MR_EPEER, the others with MR_EINVAL. */
+ * with MR_EPEER, the others with MR_EINVAL; mr_error.host is MR_EINVAL. */
 int mri_ranks_agree(const mri_ranks *r, const char *text, mr_error *err);
 /* Tell mine, hear all; *counted: the sum over ranks. */
 int mri_ranks_beat(mri_ranks *r, const mri_beat *mine, uint32_t *counted, mr_error *err);

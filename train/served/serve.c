@@ -13,6 +13,7 @@
 
 #include "base/process.h"
 #include "base/util.h"
+#include "train/run/ranks.h"
 #include "train/served/service.h"
 
 typedef struct serving serving;
@@ -57,7 +58,7 @@ static void fail_locked(serving *s, int rc, const mr_error *why)
     s->rc = rc, s->why = *why;
     pthread_cond_broadcast(&s->changed);
     for (uint32_t i = 0; i < s->count; i++)
-        if (!s->workers[i].ended) mr_world_abort(s->workers[i].world, why);
+        if (!s->workers[i].ended) mri_abort_run(s->workers[i].world, why);
 }
 
 /* ------------------------------------------------------------------------------ memory */

@@ -71,7 +71,7 @@ void mri_served_fini(mri_served *s)
     mri_request end = s->request;
     end.kind = MRI_SERVICE_END;
     for (uint32_t k = 0; s->host && k < servers(s); k++) {
-        if (s->team->failed) mr_world_abort(mr_crew_pair(s->crew, k), &s->team->error);
+        if (s->team->failed) mri_abort_run(mr_crew_pair(s->crew, k), &s->team->error);
         else (void)mri_service_send(mr_crew_pair(s->crew, k), 0, &end, sizeof end, NULL);
     }
     if (s->host) mr_host_free(replica(s)->dev, s->host);

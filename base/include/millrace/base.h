@@ -132,7 +132,7 @@ typedef struct mr_error {
     char file[512];  /* the file of the error, or ""; a longer name loses its beginning */
     char text[768];  /* the expected value, the found value, a remedy */
     int host; /* the status that a callback of the program (sampler, fetch, operation) returned, when that is
-                 the error; else 0 */
+                 the error; with MR_EPEER the status with which another process gave up; else 0 */
 } mr_error;
 
 #define MR_ERROR_INIT                                                                                        \

@@ -56,7 +56,7 @@ MR_API const char *mr_launcher_name(mr_launcher launcher);
  *   MR_EPEER   a rank failed: it called mr_world_abort(), ended without closing its world, sent nothing for
  *              silence_s, or closed its world while others wait for it. The text names the rank, its machine,
  *              the reason and the call of this rank. All ranks report the same rank, except ranks that had
- *              ended before
+ *              ended before. After mr_world_abort() of another rank mr_error.host is the status of its `why`
  *   MR_EINVAL  the ranks make different calls, or lengths differ; the text names both
  *   MR_ENOMEM, MR_EIO  an error of this rank
  * Each of these errors ends the world: every later call of every rank fails, and receive buffers are
@@ -204,8 +204,9 @@ MR_API int mr_world_gather(mr_world *w, uint32_t channel, const void *mine, size
 MR_API int mr_world_barrier(mr_world *w, uint32_t channel, mr_error *err);
 
 /* Give up: all waiting and later calls of all ranks end with MR_EPEER, which names this rank and the reason
- * `why` (may be NULL). If the world has already ended, its first reason remains. Any thread, also during
- * other calls; repeated calls are harmless. Returns when the message is on its way. */
+ * `why` (may be NULL). Their mr_error.host is why->host, or why->code if that is 0. If the world has already
+ * ended, its first reason remains. Any thread, also during other calls; repeated calls are harmless. Returns
+ * when the message is on its way. */
 MR_API void mr_world_abort(mr_world *w, const mr_error *why);
 
 /* Return MR_OK while the world lives, else MR_EPEER with the text that its calls return from now on. Does not

@@ -108,7 +108,7 @@ together 0 2 "$@" --devices cuda:all
 equal "$(text weights)" "$expected"
 err_lacks "same GPU"
 SEES_1=1,2
-together "1 2" 2 "$@" --devices cuda
+together 1 2 "$@" --devices cuda
 err_has "1 of them the same: give each the same or its own (CUDA_VISIBLE_DEVICES)"
 millrace=$REAL_MILLRACE
 

@@ -209,11 +209,11 @@ for i in 0 1 2 3; do rate $i 200mbit; done
 data_of() { [ "$1" -eq 2 ] && echo e || echo d; }
 of_rank() { data_of "$1"; }
 start 4 train $few
-ended 30 1 1 1 1
+ended 30 2 2 2 2
 for r in 0 1 2 3; do names $r "rank 2"; done
 of_rank() { [ "$1" -ne 3 ] || echo --seed 9; }
 start 4 train d $few
-ended 30 1 1 1 2 # the odd rank exits with "misused"
+ended 30 2 2 2 2
 for r in 0 1 2 3; do names $r "rank 3 .*seed 9"; done
 of_rank() { :; }
 

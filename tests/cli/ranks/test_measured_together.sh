@@ -38,7 +38,7 @@ run 0 profile d "$@"
 out_lacks "exchange of"
 
 # files are rank 0's: where it cannot write, all end
-together "1 2" 2 profile d "$@" --trace nowhere/t.json
+together 1 2 profile d "$@" --trace nowhere/t.json
 err_has "nowhere"
 
 # plan: the present number of processes is "as it is", others are predicted over the same network, or over a given one

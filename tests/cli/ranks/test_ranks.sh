@@ -61,7 +61,7 @@ run 0 export-weights run run.npz
 run 0 train d "$@" --init run.npz --freeze backbone --max-steps 3; weights=$(text weights)
 together 0 2 train d "$@" --init run.npz --freeze backbone --max-steps 3 --devices cpu:1
 equal "$(text weights)" "$weights"
-together "1 2" 2 train d "$@" --init nothing.npz --devices cpu:1; err_has "nothing.npz"
+together 1 2 train d "$@" --init nothing.npz --devices cpu:1; err_has "nothing.npz"
 
 # one trace of all, on one clock, which the report draws; a step is at the same time in all of them
 together 0 3 train d "$@" --trace all.json
@@ -122,15 +122,15 @@ short="train d --model cifar-cnn --quiet --max-steps 2 --seed 1 --parts 2 --json
 
 # what does not fit
 of_rank() { [ "$1" -eq 1 ] && echo --batch 41; }
-together "1 2" 2 train d --model cifar-cnn --quiet --epochs 1; err_has "batch 41"; err_has "rank 1"
+together 2 2 train d --model cifar-cnn --quiet --epochs 1; err_has "batch 41"; err_has "rank 1"
 of_rank() { [ "$1" -eq 2 ] && echo --seed 9; }
-together "1 2" 3 train d --model cifar-cnn --quiet --epochs 1; err_has "seed 9"
+together 2 3 train d --model cifar-cnn --quiet --epochs 1; err_has "seed 9"
 of_rank() { [ "$1" -eq 1 ] && echo --augment none; }
-together 1 2 train d --model cifar-cnn --quiet --epochs 1 --seed 1; err_has "augment none"
+together 2 2 train d --model cifar-cnn --quiet --epochs 1 --seed 1; err_has "augment none"
 run 0 train d --model cifar-cnn --quiet --max-steps 1 --json
 if ! grep -q '"winograd_passes": 0' out; then # a processor that has them
     of_rank() { [ "$1" -eq 1 ] && echo --convolution direct; }
-    together "1 2" 2 train d --model cifar-cnn --quiet --epochs 1; err_has "rank 1"; err_has "'convolutions 1'"
+    together 2 2 train d --model cifar-cnn --quiet --epochs 1; err_has "rank 1"; err_has "'convolutions 1'"
 fi
 of_rank() { :; }
 together 2 3 train d --model cifar-cnn --quiet --parts 2; err_has "3 devices for the 2 parts"
