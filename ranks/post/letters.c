@@ -49,7 +49,8 @@ static int begin_part(mri_letters *l, run *of_one, uint32_t r, const mr_world_pi
 {
     uint8_t *at = (uint8_t *)piece->data + of_one->moved;
     of_one->part = (size_t)mri_min_u64(piece->bytes - of_one->moved, PART_BYTES);
-    return sends ? l->post->ops->send(l->post, r, at, of_one->part, &of_one->letter, over, err)
+    const bool last = of_one->moved + of_one->part == piece->bytes;
+    return sends ? l->post->ops->send(l->post, r, at, of_one->part, last, &of_one->letter, over, err)
                  : l->post->ops->receive(l->post, r, at, of_one->part, &of_one->letter, over, err);
 }
 
@@ -61,11 +62,12 @@ static int begin_head(mri_letters *l, run *of_one, uint32_t r, const mri_letters
     if (!sends)
         return l->post->ops->receive(l->post, r, of_one->brief, SHORT_BYTES, &of_one->letter, over, err);
     memcpy(of_one->brief, of->head(of->context, r), l->head_bytes);
-    if (is_short(l, piece)) {
+    const bool last = is_short(l, piece);
+    if (last) {
         if (piece->bytes) memcpy(of_one->brief + bytes, piece->data, piece->bytes);
         bytes += piece->bytes;
     }
-    return l->post->ops->send(l->post, r, of_one->brief, bytes, &of_one->letter, over, err);
+    return l->post->ops->send(l->post, r, of_one->brief, bytes, last, &of_one->letter, over, err);
 }
 
 /* The letter is over: what comes next? */

@@ -35,6 +35,8 @@ typedef struct functions {
     int (*MPI_Comm_create_group)(handle comm, handle group, int tag, handle *out);
     int (*MPI_Comm_set_errhandler)(handle comm, handle errhandler);
     int (*MPI_Isend)(const void *data, int count, handle type, int to, int tag, handle comm, handle *request);
+    int (*MPI_Issend)(const void *data, int count, handle type, int to, int tag, handle comm,
+                      handle *request);
     int (*MPI_Irecv)(void *data, int count, handle type, int from, int tag, handle comm, handle *request);
     int (*MPI_Test)(handle *request, int *flag, void *status);
     int (*MPI_Cancel)(handle *request);
@@ -60,10 +62,10 @@ static const mri_symbol symbols[] = {MEMBER(MPI_Initialized),
                                      MEMBER(MPI_Comm_create_group),
                                      MEMBER(MPI_Comm_set_errhandler),
                                      MEMBER(MPI_Isend),
+                                     MEMBER(MPI_Issend),
                                      MEMBER(MPI_Irecv),
                                      MEMBER(MPI_Test),
                                      MEMBER(MPI_Cancel),
-
                                      MEMBER(MPI_Error_string),
                                      MEMBER(MPI_Get_library_version),
                                      {"ompi_mpi_comm_world", offsetof(functions, comm_world)},
@@ -186,13 +188,16 @@ static int begun(int rc, const char *what, handle request, mri_letter *out, bool
     return MR_OK;
 }
 
-static int send_mpi(mri_post *p, uint32_t rank, const void *data, size_t bytes, mri_letter *out, bool *over,
-                    mr_error *err)
+/* A message of MPI_Isend() can be over while its end waits in a buffer of MPI (MPICH over UCX's tcp, with a
+ * full socket), and only calls of MPI move it on. */
+static int send_mpi(mri_post *p, uint32_t rank, const void *data, size_t bytes, bool last, mri_letter *out,
+                    bool *over, mr_error *err)
 {
     handle request = 0;
     pthread_mutex_lock(&lock);
-    int rc = of.MPI_Isend(data, (int)bytes, byte, (int)rank, TAG, own(p)->comm, &request);
-    rc = begun(rc, "MPI_Isend", request, out, over, err);
+    int rc =
+        (last ? of.MPI_Issend : of.MPI_Isend)(data, (int)bytes, byte, (int)rank, TAG, own(p)->comm, &request);
+    rc = begun(rc, last ? "MPI_Issend" : "MPI_Isend", request, out, over, err);
     pthread_mutex_unlock(&lock);
     return rc;
 }

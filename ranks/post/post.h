@@ -24,9 +24,11 @@ typedef struct mri_letter {
 typedef struct mri_post_ops {
     const char *name; /* of the library */
     /* Begin to send or receive a message; the bytes belong to it until look() says that it is over. *over: it
-     * is already. MR_OK, or MR_EIO with the library's words. */
-    int (*send)(mri_post *p, uint32_t rank, const void *data, size_t bytes, mri_letter *out, bool *over,
-                mr_error *err);
+     * is already. last: of a transfer to this rank, after which nobody may call the library for a long time:
+     * without a flush() it is over only when the other rank has begun to receive it. MR_OK, or MR_EIO with
+     * the library's words. */
+    int (*send)(mri_post *p, uint32_t rank, const void *data, size_t bytes, bool last, mri_letter *out,
+                bool *over, mr_error *err);
     int (*receive)(mri_post *p, uint32_t rank, void *data, size_t bytes, mri_letter *out, bool *over,
                    mr_error *err);
     int (*look)(mri_post *p, mri_letter *l, bool *over, mr_error *err);

@@ -140,11 +140,12 @@ static int begun(void *request, const char *what, mri_letter *out, bool *over, m
     return MR_OK;
 }
 
-static int send_ucx(mri_post *p, uint32_t rank, const void *data, size_t bytes, mri_letter *out, bool *over,
-                    mr_error *err)
+static int send_ucx(mri_post *p, uint32_t rank, const void *data, size_t bytes, bool last, mri_letter *out,
+                    bool *over, mr_error *err)
 {
     const request_params plain = {0};
     ucx_post *u = own(p);
+    (void)last; /* flush_ucx() */
     return begun(of.ucp_tag_send_nbx(u->endpoints[rank], data, bytes, u->rank, &plain), "ucp_tag_send_nbx",
                  out, over, err);
 }

@@ -20,6 +20,7 @@ typedef struct message {
 typedef struct office {
     pthread_mutex_t lock;
     message *box[RANKS][RANKS]; /* [to][from] */
+    bool last[RANKS][RANKS];    /* the newest message of it ends its transfer */
     uint32_t turn;              /* every third message is not over at once */
     int drops, open, failing;   /* failing: the post of rank 0 does with its message of this number */
 } office;
@@ -29,6 +30,7 @@ typedef struct boxes {
     office *office;
     uint32_t rank;
     int sent;
+    bool sent_after_last;
 } boxes;
 
 typedef struct letter { /* a receive on its way, or (data NULL) a send */
@@ -40,8 +42,8 @@ typedef struct letter { /* a receive on its way, or (data NULL) a send */
 
 static boxes *own(mri_post *p) { return (boxes *)p; }
 
-static int send_box(mri_post *p, uint32_t rank, const void *data, size_t bytes, mri_letter *out, bool *over,
-                    mr_error *err)
+static int send_box(mri_post *p, uint32_t rank, const void *data, size_t bytes, bool last, mri_letter *out,
+                    bool *over, mr_error *err)
 {
     boxes *b = own(p);
     office *o = b->office;
@@ -54,6 +56,8 @@ static int send_box(mri_post *p, uint32_t rank, const void *data, size_t bytes, 
     message **end = &o->box[rank][b->rank];
     while (*end) end = &(*end)->next;
     *end = m;
+    if (o->last[rank][b->rank]) b->sent_after_last = true;
+    o->last[rank][b->rank] = last;
     *over = ++o->turn % 3 != 0;
     pthread_mutex_unlock(&o->lock);
     letter *l = *over ? NULL : calloc(1, sizeof *l);
@@ -117,7 +121,7 @@ static void drop_box(mri_post *p, mri_letter *l, bool received)
 
 static void close_box(mri_post *p, bool well)
 {
-    (void)well;
+    if (well) MRT_TRUE(!own(p)->sent_after_last);
     own(p)->office->open--;
     free(p);
 }
@@ -238,13 +242,16 @@ static void payloads_of_all_lengths_arrive(void **state)
                 members[a].send[b] = members[b].get[a] = bytes;
                 if (bytes != NONE) mrt_noise(members[a].out[b], bytes, dice);
             }
+        memset(o.last, 0, sizeof o.last);
         for (uint32_t r = 0; r < RANKS; r++) pthread_create(&threads[r], NULL, transfer, &members[r]);
         for (uint32_t r = 0; r < RANKS; r++) pthread_join(threads[r], NULL);
         for (uint32_t a = 0; a < RANKS; a++) {
             MRT_OK(members[a].rc, &members[a].err);
             for (uint32_t b = 0; b < RANKS; b++)
-                if (a != b && members[a].send[b] != NONE)
+                if (a != b && members[a].send[b] != NONE) {
                     MRT_TRUE(memcmp(members[a].out[b], members[b].in[a], members[a].send[b]) == 0);
+                    MRT_TRUE(o.last[b][a]);
+                }
         }
     }
     for (uint32_t r = 0; r < RANKS; r++) close_member(&members[r]);
