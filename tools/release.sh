@@ -4,7 +4,7 @@
 # usage: tools/release.sh [--twice] FOLDER [PART...]     default: source sdist wheel deb container sbom
 #   source      millrace-VERSION.tar.gz, the tree as git has it
 #   sdist       millrace_loader-VERSION.tar.gz, what PyPI builds from
-#   wheel       millrace_loader-VERSION-py3-none-manylinux_2_17_x86_64.whl (python/manylinux/build.sh)
+#   wheel       millrace_loader-VERSION-py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64.whl (python/manylinux/build.sh)
 #   deb         millrace, libmillrace, libmillrace-dev and python3-millrace for this Debian, looked at by lintian
 #   container   an image, where podman or docker is; the file it is made from in any case
 #   sbom        millrace-VERSION.cdx.json: the dependencies of the programs and of the wheel, with versions (CycloneDX 1.5)

@@ -1,5 +1,5 @@
-/* millrace/convert.h: convert any source into record files (resumable), TFRecords or tar, in parallel; add
- * samples to a set of record files, and update it from its source. */
+/* millrace/convert.h: convert any source into record files (resumable), TFRecords, tar, MDS or RecordIO, in
+ * parallel; add samples to a set of record files, and update it from its source. */
 #ifndef MILLRACE_CONVERT_H
 #define MILLRACE_CONVERT_H
 
@@ -13,7 +13,7 @@ extern "C" {
 
 typedef enum mr_store {
     MR_STORE_JPEG = 0, /* picture files and pixels are stored unchanged, except by `resize` and `transcode`;
-                          MR_TYPE_COEF becomes JPEG, and in TFRECORD and TAR pixels become PNG */
+                          MR_TYPE_COEF becomes JPEG, and with another format than MREC pixels become PNG */
     MR_STORE_RAW,      /* decoded pixels */
     MR_STORE_COEF,     /* JPEGs become MR_TYPE_COEF; pictures without this form (PNG, CMYK) are stored
                           unchanged */
@@ -66,9 +66,10 @@ typedef struct mr_convert_config {
     /* 0 (default): one file, to which mr_append() cannot add. Above 0: start a new file before the sample
      * with which the file would exceed this size; a larger sample gets a file of its own. MREC counts header
      * and records; the index follows them, so that a file may be larger by 4 KiB per 127 records and less
-     * than 8 KiB of padding. TFRECORD and TAR count the whole file. With shards, MREC: DST is a shard list,
+     * than 8 KiB of padding. The other formats count the whole file. With shards, MREC: DST is a shard list,
      * and the files are DST-00000.mrec ...; TFRECORD: DST is not written, and the files are
-     * DST-00000-of-00128 ...; TAR: DST-000000.tar ... (DST without its ".tar") */
+     * DST-00000-of-00128 ...; TAR: DST-000000.tar ... (DST without its ".tar"); RECORDIO: DST-00000.rec ...
+     * (DST without its ".rec"), each with .idx and .lst; MDS: more shards in the folder DST */
     uint64_t shard_bytes;
     /* resume: MREC: continue an interrupted call with the same source and settings. force: replace existing
      * files, and discard the remains of an interrupted call unless resume is set */
@@ -92,10 +93,11 @@ typedef struct mr_convert_config {
                      true) */
     bool transcode; /* progressive and arithmetic JPEGs become sequential Huffman-coded ones with the same
                        coefficients and all APPn and COM segments (default false) */
-    mr_to to; /* format of DST; default MREC. TFRECORD and TAR exclude resume and store COEF; TAR excludes
+    mr_to to; /* format of DST; default MREC. All others exclude resume and store COEF; only TFRECORD takes
                  RAW */
     bool no_names; /* leave out the samples' names (mr_source_sample_name()); else MREC stores them in a field
-                      "sample.name", TFRECORD in "image/filename", TAR as the members' keys */
+                      "sample.name", TFRECORD in "image/filename", TAR as the members' keys, MDS in column
+                      "sample.name", RECORDIO in the list, which is not written without names */
     uint64_t memory_bytes; /* memory for the large pictures in conversion, which wait for each other; a
                               picture that alone needs more is a bad sample (MR_ELIMIT). 0: half of the memory
                               that the process may use */
@@ -138,7 +140,7 @@ typedef struct mr_convert_result {
  * workers and of interruptions with resume. Output goes to temporary files named .part until it is complete.
  * MREC: shards are renamed one by one. A call that fails or is stopped after its first record leaves the
  * .part files and DST.taken.part, which notes the state of the source's files; resume continues from them,
- * force discards them. TFRECORD, TAR: all files are written and read back before the first is renamed; a run
+ * force discards them. Other formats: all files are written and read back before the first is renamed; a run
  * that fails or is stopped leaves no files; a run that is killed leaves .part files, which the next run to
  * the same DST reuses or removes.
  *
@@ -217,7 +219,7 @@ typedef enum mr_set_update_rule {
     MR_SET_UPDATE_REFUSE = 0, /* such samples are an error, and nothing is written */
     MR_SET_UPDATE_KEEP,       /* their records stay as they are */
     MR_SET_UPDATE_WITHDRAW,   /* their records are withdrawn (mr_source_withdraw()); a changed sample is
-                             appended in   its present form */
+                             appended in its present form */
 } mr_set_update_rule;
 
 typedef enum mr_set_update_kind {
