@@ -119,7 +119,7 @@ def kept_tensors_stay():
         for _ in range(3):
             for x, y in there:
                 busy(20_000_000)
-                sums.append((x.double().sum() + y.sum()))  # after the wait, of what is there then
+                sums.append((x.double().sum() + y.sum()))  # after the wait, of the values at that time
                 kept.append((x, y))
         sync()
         want = [b for _ in range(3) for b in here]

@@ -4,9 +4,9 @@
 #   bench/device_ranks.sh [--lose RANK] N MILLRACE ARGUMENT...
 #
 # Each process gets an NCCL_HOSTID of its own. NCCL then takes the processes for processes of N hosts: they may share a GPU, and NCCL
-# connects them by sockets. What is shown is the exchange, and not the speed of a link between GPUs.
+# connects them by sockets. This shows that the exchange works, not the speed of a link between GPUs.
 #
-#   --lose RANK     end this one by SIGKILL once rank 0 has told of an epoch: the others must end with status 1 and name it
+#   --lose RANK     end this one by SIGKILL once rank 0 has reported an epoch: the others must end with status 1 and name it
 #
 # Exit status: 0 when all ended as they should; 1 otherwise, and the last lines of each are on standard error.
 set -u

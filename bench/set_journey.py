@@ -164,8 +164,8 @@ class Journey:
         return run
 
     def run(self, *args, status=0, says=(), lacks=()):
-        """A command that the step is about: printed with its cost. says: texts (patterns) that its output has, of which the first gives
-        the printed line; lacks: those that it has not."""
+        """The command of the step: printed with its cost. says: texts (patterns) that its output has; the first one selects the
+        printed line. lacks: texts that its output must not have."""
         run, wrong = self.call(list(args), status)
         text = run.out + run.err
         says = [says] if isinstance(says, str) else list(says)

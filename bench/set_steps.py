@@ -38,7 +38,7 @@ def without_class(names):
     return sorted(name for name in names if "/" not in name)
 
 
-# ---- A to L: what was reported wrongly, or not at all ----
+# ---- A to L: facts that were reported wrongly, or not at all ----
 
 @step("A", "archives of one size: none is called a copy of another")
 def row_a(j):
@@ -124,7 +124,7 @@ def row_f_tar(j):
     j.run("verify", j.at("f.tar"), "--no-decode", status=1, says=r"checksum does not match")
 
 
-@step("F", "a changed byte in a folder: verify says what it cannot see, and sees it by a manifest")
+@step("F", "a changed byte in a folder: verify names the limit of its check, and finds the byte by a manifest")
 def row_f_folder(j):
     photos = j.copy("photos")
     j.prepare("manifest", photos, j.at("m.sha256"))
@@ -152,7 +152,7 @@ def row_g_damaged(j):
     j.run("inspect", first, says=[r"\.mridx", rf"^samples +{len(j.names)}$"])
 
 
-@step("H", "a lost shard: what is left is written and listed, the loss is numbered")
+@step("H", "a lost shard: the remaining samples are written and listed, the lost ones counted")
 def row_h_shard(j):
     whole = sized(j, "h.mrec", to="mrec")
     os.remove(shards(j.at("h-*.mrec"))[1])
@@ -268,7 +268,7 @@ def append(j):
 
 
 def other_classes(j):
-    """Of each class of which every second name has none: its first picture."""
+    """The first picture of each class, with every second name missing."""
     there = {os.path.dirname(name) for name in j.names[::2]}
     return [next(name for name in j.names if os.path.dirname(name) == one) for one in j.classes if one not in there]
 
@@ -453,7 +453,7 @@ def exporter(to, name, *options):
         found = j.exported(j.at(name))
         if to == "recordio":  # it has no names
             return same(sorted(found.values()), sorted(j.sums.values()), "pictures")
-        if to == "tar":  # its endings are those of the pictures' kinds
+        if to == "tar":  # its endings follow from the kinds of the pictures
             return same({os.path.splitext(name)[0]: one for name, one in found.items()},
                         {os.path.splitext(name)[0]: one for name, one in j.sums.items()}, "names and pictures")
         return same(found, j.sums, "names and pictures")

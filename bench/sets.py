@@ -3,15 +3,15 @@
 
 usage: bench/sets.py MILLRACE [--photographs DATA] [--only N,LETTER,...] [--list] [--json FILE] [--work DIR] [--keep]
 
-    --photographs DATA   any data set of pictures, of which a folder is made first; without it a small set (`millrace synth`)
+    --photographs DATA   any data set of pictures, which is exported to a folder first; without it a small set (`millrace synth`)
     --only 3,12,H        these steps, by number or letter
     --list               print the steps, and end
     --work DIR           folder for the files of the run (default: a temporary folder); 15 times the bytes of the set are needed
     --keep               leave these files
 
 Each step prints its command, the exit status, seconds, peak memory (ru_maxrss of the process), and the line of its output that matters.
-It is as expected if the status is, and if what is printed and what is on disk is: names, bytes and counts are compared with the
-pictures themselves, which Python reads. The last line is "N of M steps as expected"; the exit status is 1 unless all are.
+A step is as expected if its status, its output and its files are: names, bytes and counts are compared with the pictures
+themselves, which Python reads. The last line is "N of M steps as expected"; the exit status is 1 unless all are.
 Times depend on the machine; no step is judged by them."""
 import argparse
 import os

@@ -242,7 +242,7 @@ static void wait_for_one(mri_channel *c, int limit_ms)
     const bool memory = are_in_memory(c);
     bool waits = !can_go_on(c) && !(memory && c->spin_ns && spin(c));
     const bool sleeps = waits;
-    if (memory && !waits) { /* woken() is told of nothing */
+    if (memory && !waits) { /* woken() finds no event */
         for (uint32_t k = 0; k < c->left_count; k++) c->polls[k + 1].revents = 0;
         return;
     }

@@ -57,7 +57,7 @@ void mri_channel_spin(mri_channel *c, uint64_t spin_ns);
 /* From the next call on bytes go by messages of this post, which is the channel's from here on, also when
  * this fails: MR_ENOMEM. All ranks at the same call. */
 int mri_channel_post(mri_channel *c, mri_post *post, mr_error *err);
-/* What was sent arrives, if the world has not failed. Before mri_channel_close(), while the pulse beats. */
+/* Sent bytes arrive if the world has not failed. Before mri_channel_close(), while the pulse runs. */
 void mri_channel_close_letters(mri_channel *c);
 
 /* A call is begin, any number of transfers while they succeed, end with what came of it. */

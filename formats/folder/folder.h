@@ -141,8 +141,7 @@ typedef struct mri_same_folders {
     const char *part, *other; /* the part that is taken, and the other one; "": none */
 } mri_same_folders;
 
-/* Tells the user about folders of the part that a link makes one, and about folders that both parts have.
- * MR_ENOMEM. */
+/* Reports folders of the split that a link makes one, and folders that both splits have. MR_ENOMEM. */
 int mri_same_folders_tell(mr_source *src, const mri_same_folders *s, mr_error *err);
 
 /* ---- masks next to their pictures (no_classes.c) ---- */
@@ -151,8 +150,8 @@ typedef struct mri_masks {
     char first[256]; /* "cat/1_mask.png" */
 } mri_masks;
 
-/* Of the files of one folder, sorted: those called like another with _mask behind it. They are taken, and
- * told. */
+/* Finds files of one folder (sorted) that have the name of another file with _mask appended. They are taken
+ * and reported. */
 void mri_find_masks(mri_masks *found, const mri_listing *files, const char *class_name);
 void mri_tell_masks(const mri_masks *found, mr_source *src);
 

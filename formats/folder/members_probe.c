@@ -5,7 +5,7 @@
  *   a picture has a member .cls, .class, .label; __classes__                            samples
  *   archives in the archive                                                             class folders
  *
- * A few pictures with a text beside them, or with a second picture of the same stem, decide nothing.
+ * A few pictures with a text of the same stem, or with a second picture of it, decide nothing.
  *
  * Of a packed archive only the beginning is looked at: pictures in a folder without companions are enough
  * there. */
@@ -25,12 +25,12 @@
 
 enum { PACKED_LOOK = 256 << 10, UNPACKED_LOOK = 1 << 20, WHOLE_SET = 2, MOST_NAME = MRI_TAR_MAX_NAME };
 
-/* So many keys with pictures are looked at; fewer where each of them has another member. */
+/* The most keys with pictures that are looked at; fewer suffice if each of them has another member. */
 enum { MOST_KEYS = 1 << 16, KEYS_OF_SAMPLES = 1 << 12, KEYS_WITHOUT_FOLDER = 16 };
 
 typedef struct look {
     uint32_t pictures, folders, archives;
-    uint32_t keys, shared; /* keys with a picture; those of them with another member */
+    uint32_t keys, shared; /* keys with a picture; and with another member, too */
     bool labelled;         /* a sure sign of WebDataset */
     bool cut;              /* more members follow, maybe of the last key */
     char folder[MOST_NAME + 1], key[MOST_NAME + 1];

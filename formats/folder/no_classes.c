@@ -170,7 +170,7 @@ int mri_masks_are_no_class(const mri_listing *out, const char *where, bool deep,
     return mri_error_place(err, rc, where, MR_NOWHERE, MR_NOWHERE);
 }
 
-/* Bytes of the name of which this one says that it is the mask; 0: it says no such thing. */
+/* The length of the picture's name if `name` is called like its mask; 0: it is not. */
 static size_t masked_bytes(const char *name)
 {
     static const char *const ends[] = {"_mask", "_masks", "-mask", "_gt", "_seg", "_segmentation", NULL};

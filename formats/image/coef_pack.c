@@ -10,7 +10,7 @@
 #include "formats/image/coef_layout.h"
 
 enum { BLOCK_MOST = 1 + 8 + 63 + 32 + 1 + 63 }; /* every part of a block at its largest */
-_Static_assert((int)BLOCK_MOST >= (int)MRI_COEF_PUT_SLACK, "room for what a block may overwrite");
+_Static_assert((int)BLOCK_MOST >= (int)MRI_COEF_PUT_SLACK, "a block must not overwrite more than the slack");
 
 /* ---- one block ---- */
 

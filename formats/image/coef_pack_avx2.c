@@ -3,8 +3,8 @@
  *   coefficients -> bytes, natural order -> zigzag order -> maps, and the values other than 0, four places at
  *   a time by a table -> bytes and nibbles
  *
- * Two passes over a few blocks at a time, since the second loads in one what the first stored in parts. A
- * block with an escape goes the plain way. */
+ * Two passes over a few blocks at a time: the second pass loads whole vectors, which the first stores in
+ * pieces. A block with an escape is packed without vectors. */
 #include "formats/image/coef_layout.h"
 
 #if defined(__x86_64__)

@@ -216,7 +216,7 @@ static int load_dnnl(mr_error *err)
     if (!handle && !reason.found) handle = open_dnnl_in(NULL, &reason);
     if (!handle && reason.found)
         return mr_error_set(err, MR_EUNSUPPORTED,
-                            "oneDNN was found and cannot be loaded: %s; install what is missing "
+                            "oneDNN was found and cannot be loaded: %s; install the missing library "
                             "(libgomp.so.1: Debian, Ubuntu: apt install libgomp1)",
                             reason.text);
     if (!handle) return mr_error_set(err, MR_EUNSUPPORTED, "%s; " REMEDY, reason.text, DNNL_VERSION_MAJOR);

@@ -1,4 +1,4 @@
-/* pipeline/card/card.c: what a card says: splits, files, kinds of pictures, classes. See card.h. */
+/* pipeline/card/card.c: the content of a card: splits, files, kinds of pictures, classes. See card.h. */
 #include "pipeline/card/card.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ static bool is_below(const char *home, const char *folder)
     return strncmp(folder, home, h) == 0 && (!folder[h] || folder[h] == '/' || home[h - 1] == '/');
 }
 
-/* What is there of `path`: itself, where it is a folder, or the folder that it lies in. */
+/* The existing folder for `path`: itself if it is a folder, or the folder that contains it. */
 static bool real_folder(const char *path, char out[PATH_MAX])
 {
     char folder[PATH_MAX];
@@ -109,7 +109,7 @@ const char *mr_card_missing(const char *path)
 
 /* ---- texts ---- */
 
-/* Bytes of the UTF-8 character at s; 0: there is none. */
+/* Bytes of the UTF-8 character at s; 0: invalid. */
 static size_t character_bytes(const unsigned char *s)
 {
     const size_t left = strnlen((const char *)s, 4);
@@ -331,7 +331,7 @@ static void take_ending(mri_card_part *p, const char *name)
     if (p->endings < MRI_CARD_ENDINGS) snprintf(p->ending[p->endings++], sizeof p->ending[0], "%s", ending);
 }
 
-/* PREFIX CLASS / ...: the prefix is that of the first sample. */
+/* Names have the form PREFIX CLASS / ...; the first sample sets the prefix. */
 static void take_class(mri_card_part *p, uint64_t at, const char *name)
 {
     const mr_source_info *info = mr_source_info_of(p->src);

@@ -1,4 +1,4 @@
-/* pipeline/card/card.h: what a card of a data set says. Private.
+/* pipeline/card/card.h: the content of a data set's card. Private.
  *
  * The room
  *   takes     paths, settings with which the set is opened
@@ -18,7 +18,7 @@ enum { MRI_CARD_ENDINGS = 16, MRI_CARD_PARTS = 2, MRI_CARD_NAME = 256 };
 typedef struct mri_card_part { /* a split */
     const char *name;
     mr_source *src;
-    uint64_t first_file, files;        /* of card.file: those of this split that no split before has */
+    uint64_t first_file, files;        /* of card.file: this split's, without files of earlier splits */
     char ending[MRI_CARD_ENDINGS][16]; /* of its pictures' names */
     uint32_t endings;
     char prefix[1024];   /* folder: names of samples begin so, before the class */
@@ -63,7 +63,7 @@ const char *mri_card_format_text(const mri_card *c);
 const char *mri_card_media_type(const char *ending);
 uint64_t mri_card_count(const mri_card *c);        /* samples */
 uint64_t mri_card_sample_bytes(const mri_card *c); /* bytes of them */
-/* The data of all splits have the same classes and fields: those of the first. */
+/* The classes and fields of the first split; the other splits have the same. */
 const mr_source_info *mri_card_info(const mri_card *c);
 
 #endif

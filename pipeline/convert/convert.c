@@ -127,7 +127,7 @@ static int take_bad(const mri_convert_plan *plan, const mri_convert_item *item, 
     return mr_error_at(err, item->error.file, item->error.offset, item->error.sample);
 }
 
-typedef struct job { /* what is there while a conversion runs */
+typedef struct job { /* the state of a running conversion */
     void *output;
     mri_taken *taken;
     mri_convert_pool *pool;

@@ -17,7 +17,7 @@ typedef struct mri_rec_list {
     mri_spill lines;
     char *line; /* the last one, in `room` bytes */
     size_t room;
-    FILE *in;   /* what is left to divide */
+    FILE *in;   /* the lines not divided yet */
 } mri_rec_list; /* {0} is empty */
 
 /* name: not terminated. A name that no line can hold (none, a tab or line end in it, a blank at its end)

@@ -1,8 +1,8 @@
 /* pipeline/convert/convert_space.c: how many bytes a conversion will write, estimated before the first one.
  *
  * Stored unchanged, pictures take the bytes of the source, plus names, entry points, headers and index. For
- * other forms some samples are converted (mr_output_estimate()). A conversion is refused only when the disk
- * lacks what is surely needed; that the estimate is larger than the free space is reported. */
+ * other forms some samples are converted (mr_output_estimate()). A conversion is refused only if the free
+ * space is below the least possible size; an estimate above the free space is reported. */
 #include "base/util.h"
 #include "pipeline/convert/convert.h"
 #include "pipeline/convert/convert_sample.h"

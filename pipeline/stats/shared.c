@@ -1,5 +1,5 @@
-/* pipeline/stats/shared.c: samples that the part to test with shares with the counted part: a network is
- * tested with what it was trained on. See stats.h. */
+/* pipeline/stats/shared.c: samples that the test split shares with the counted split, so that a network is
+ * tested on samples of its training. See stats.h. */
 #include <stdlib.h>
 #include <string.h>
 

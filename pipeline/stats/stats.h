@@ -25,7 +25,7 @@ typedef struct mri_stats {
 
 /* cfg: whole. Reports bad samples. */
 int mri_stats_collect(mri_stats *s, const mr_stats_config *cfg, mr_error *err);
-/* Looks for copies of the samples of `test` among those of s; both were collected (shared.c). */
+/* Finds copies of the samples of `test` among the samples of s; both were collected (shared.c). */
 int mri_stats_find_shared(const mr_stats *s, const mr_stats *test, const volatile int *stop,
                           mr_stats_shared *out, mr_error *err);
 

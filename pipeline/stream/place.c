@@ -174,8 +174,8 @@ static bool paint_kept(mri_placer *p, const target *t, const mr_value *image, co
 }
 
 /* Decode and augment. image NULL: the source has no pictures; boxes: what crops go by, or NULL; geometry:
- * where to say what became of it, or NULL. kept: NULL, or where to give what the cache is to keep, if its
- * form was made already. */
+ * receives the applied geometry, or NULL. kept: receives the form for the cache if it was made already, or
+ * NULL. */
 static int place_image(mri_placer *p, const target *t, const mr_value *image, int32_t label,
                        const mri_boxes *boxes, mri_geometry *geometry, mr_value *kept, mr_error *err)
 {

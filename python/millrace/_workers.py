@@ -293,7 +293,7 @@ class _Worker:
         self.number, self.process, self.conn = number, process, conn
         self.lender = Lender()
         self.page: Optional[Memory] = None
-        self.in_hand: List[int] = []  # numbers of tasks, the first of which it makes; dropped ones, too
+        self.in_hand: List[int] = []  # numbers of tasks, dropped ones included; it makes the first
 
     def sample(self) -> Optional[int]:
         """Which one it makes."""
@@ -338,7 +338,7 @@ class Processes:
         self._numbers = itertools.count()
         self._tasks: Dict[int, Task] = {}        # submitted, and neither delivered nor dropped
         self._pending: Deque[int] = deque()      # of these, the ones that no worker has; and some that were dropped
-        self._dropped: Deque[int] = deque()      # of which workers were not told
+        self._dropped: Deque[int] = deque()      # and not yet sent to workers
         self._results: Dict[int, Any] = {}
         self._closed, self._file_told = False, False
         self._waker: Any = None  # the ends of a pipe

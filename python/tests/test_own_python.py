@@ -333,7 +333,7 @@ def test_worker_init_and_info():
 
 
 def test_worker_threads_do_not_begin_with_a_function(caplog, monkeypatch):
-    """They share this process, whose generators and objects it would change; this is told."""
+    """They share this process, whose generators and objects it would change; a message says so."""
     monkeypatch.setattr(millrace._arguments, "_told", set())
     with mt.Loader(Failing(set(), raises), 8, worker_init_fn=lambda number: pytest.fail("called"), num_workers=2,
                    multiprocessing_context="threads") as loader:

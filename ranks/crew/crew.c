@@ -97,7 +97,7 @@ static uint32_t rank_of(const crew_opening *o, bool serves, uint32_t index)
     return r;
 }
 
-/* A world with this process as rank of size, of which rank 0 is rank `first` of all. */
+/* A world with this process as rank of size. Its rank 0 is rank `first` of the whole run. */
 static int open_one(const crew_opening *o, mr_world **out, const char *name, uint32_t rank, uint32_t size,
                     uint32_t first, mr_error *err)
 {

@@ -10,7 +10,7 @@
 
 typedef struct mri_letters mri_letters;
 
-/* What a transfer asks its channel. Payloads: 0 bytes with nothing else to say are not sent. */
+/* Calls of a transfer to its channel. An empty payload without a head is not sent. */
 typedef struct mri_letters_of {
     void *context;
     size_t head_bytes;
@@ -29,8 +29,8 @@ int mri_letters_open(mri_letters **out, mri_post *post, uint32_t rank, uint32_t 
 void mri_letters_close(mri_letters *l, bool well);
 
 /* By rank, as mri_channel_transfer(). MR_ECANCELED: the world has ended. MR_EIO: the post has failed on the
- * way to or from rank *with. MR_EPEER: rank *with has left and what is waited for does not come. What came()
- * returns ends it, too. */
+ * way to or from rank *with. MR_EPEER: rank *with has left and its awaited message does not come. An error
+ * of came() ends the transfer, too. */
 int mri_letters_transfer(mri_letters *l, const mri_letters_of *of, const mr_world_piece *send,
                          const mr_world_piece *receive, uint32_t *with, mr_error *err);
 

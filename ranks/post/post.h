@@ -33,16 +33,16 @@ typedef struct mri_post_ops {
                    mr_error *err);
     int (*look)(mri_post *p, mri_letter *l, bool *over, mr_error *err);
     /* Begin to push out the messages that are over here and not sent yet: nobody calls the library again
-     * soon. As send(); NULL: there are none. */
+     * soon. As send(); NULL: no such messages exist. */
     int (*flush)(mri_post *p, mri_letter *out, bool *over, mr_error *err);
     /* Of a message that is not over: its bytes are the caller's again. The post is of no more use. */
     void (*drop)(mri_post *p, mri_letter *l, bool received);
-    /* Write to card, zeroed, what the other ranks need to reach this one. All ranks at once. MR_EUNSUPPORTED:
+    /* Write to card, zeroed, the address of this rank for the others. All ranks at once. MR_EUNSUPPORTED:
      * the processes were not started by this library; MR_ENOMEM, MR_EIO. */
     int (*begin)(mri_post *p, uint8_t card[MRI_POST_CARD_BYTES], mr_error *err);
     /* cards[r * MRI_POST_CARD_BYTES] are the cards of all ranks. All ranks at once. The same errors. */
     int (*connect)(mri_post *p, const uint8_t *cards, mr_error *err);
-    /* well: the world has not failed, so what was sent must still arrive. */
+    /* well: the world has not failed, so sent messages must still arrive. */
     void (*close)(mri_post *p, bool well);
 } mri_post_ops;
 

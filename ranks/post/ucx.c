@@ -12,7 +12,8 @@
 #include "base/util.h"
 #include "ranks/post/post.h"
 
-/* Of ucp/api/ucp.h, the same since 1.9: the beginnings of structs whose first member says what is set. */
+/* From ucp/api/ucp.h, unchanged since 1.9: the beginnings of structs; the first member names the members in
+ * use. */
 typedef struct context_params {
     uint64_t set, features;
     size_t request_bytes;
@@ -188,7 +189,7 @@ static void await(ucx_post *u, void *request, uint64_t until_ns)
     of.ucp_request_free(request);
 }
 
-/* well: what was sent arrives, within a second for all of them. */
+/* well: sent messages arrive, within a second for all of them. */
 static void close_endpoints(ucx_post *u, bool well)
 {
     const request_params force = {.set = OPERATION_FLAGS, .flags = CLOSE_FORCE}, flush = {0};
@@ -201,7 +202,7 @@ static void close_endpoints(ucx_post *u, bool well)
     }
 }
 
-/* What is not over ends with its endpoint, or is cancelled. */
+/* A pending request ends with its endpoint, or is cancelled. */
 static void drop_ucx(mri_post *p, mri_letter *l, bool received)
 {
     ucx_post *u = own(p);

@@ -145,7 +145,7 @@ int mr_measure_loader_sized(mr_loader *l, mr_device *const *devices, uint32_t de
 
 /* ---- trainer ---- */
 
-/* What the batch has. */
+/* The content of the batch. */
 typedef struct noise {
     mr_device *const *devices;
     uint32_t device_count;

@@ -7,7 +7,7 @@
  *   devices.c  memory.c  streams.c  graphs.c  modules.c    the driver: the cu... calls
  *   cublas.c  cudnn*.c  nccl.c                             the libraries, one subject each
  *   blocks.cc    our kernels' device code run on the processor: blocks, threads, barriers
- *   remote.c  when.c  communicators of several processes; operations that wait for what is not here
+ *   remote.c  when.c  communicators of several processes; operations that wait for other processes
  *   schedule.c   queued operations, the order in which they run, and which accesses are allowed when
  *
  * No operation runs when it is queued. Each stream is a list; an operation may run when the operations before

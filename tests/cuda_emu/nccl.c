@@ -52,7 +52,7 @@ struct ncclComm {
     int rank, device;
     struct emu_remote *remote; /* NULL: all ranks are here */
     _Atomic uintptr_t user;    /* remote: the thread in a call of it, or in a group with one; 0: none */
-    int in_progress;           /* so many more questions are answered with ncclInProgress */
+    int in_progress;           /* the number of queries still to answer with ncclInProgress */
     uint64_t calls, collectives;
     bool finalized;
 };
@@ -424,7 +424,7 @@ static int pieces_of_collective(const struct call *c, size_t bytes, struct emu_p
     return count;
 }
 
-/* Behind it the library may still be at work: so many questions long. */
+/* After the call the library may still be at work, for in_progress queries. */
 static ncclResult_t queue_remote(const struct call *c, const struct emu_piece *pieces, int count)
 {
     ncclComm_t comm = c->comm;

@@ -147,7 +147,7 @@ struct transfer {
                           device */
     int count;
     struct emu_sum sum;
-    unsigned char *own; /* what the sum adds of this rank */
+    unsigned char *own; /* this rank's summand */
     void (*over)(void *);
     void *context;
     struct moving pieces[];

@@ -38,7 +38,7 @@ struct emu_sum {
     size_t bytes;
 };
 
-/* Queue one transfer, whose pieces run beside each other, behind what the stream has: copies out of the
+/* Queue one transfer after the stream's operations; its pieces run in parallel: copies out of the
  * device's memory, then a wait for the other ranks, then copies into it. sum: or NULL; then every piece that
  * comes has at NULL. label: equal on both ends. `over` is called when nothing of it can run any more. */
 CUresult emu_remote_queue(struct emu_remote *r, CUstream s, const char *name, uint64_t label,

@@ -1,5 +1,5 @@
 /* tests/cuda_emu/test_emu_nccl.c: the emulated NCCL with 1, 2 and 7 devices, its rules broken once each, a
- * collective that hangs until it is aborted, and communicators of 2 to 4 processes, of which one dies. */
+ * collective that hangs until it is aborted, and communicators of 2 to 4 processes when one dies. */
 #include <math.h>
 #include <nccl.h>
 #include <pthread.h>
@@ -353,7 +353,7 @@ static void live(ncclUniqueId id, int rank, int ranks)
 /* One dies before the second sum: the sum of the others does not end before they give it up. */
 static void lose(ncclUniqueId id, int rank, int ranks)
 {
-    const bool told = getenv("MILLRACE_EMU_PEER_LOST") != NULL;
+    const bool reported = getenv("MILLRACE_EMU_PEER_LOST") != NULL;
     ncclResult_t now = ncclSuccess;
     places_open(NULL);
     ncclComm_t comm = join(id, rank, ranks);
@@ -361,9 +361,10 @@ static void lose(ncclUniqueId id, int rank, int ranks)
     if (rank == LOST) raise(SIGKILL);
     float *all = place_alloc(rank, COUNT * sizeof *all);
     const ncclResult_t rc = ncclAllReduce(all, all, COUNT, ncclFloat, ncclSum, comm, places[rank].stream);
-    if (!told) begun(comm, rc);
-    while (told && now != ncclRemoteError) EMUT_CHECK(ncclCommGetAsyncError(comm, &now) == ncclSuccess);
-    EMUT_CHECK(told ? now == ncclRemoteError : cuStreamQuery(places[rank].stream) == CUDA_ERROR_NOT_READY);
+    if (!reported) begun(comm, rc);
+    while (reported && now != ncclRemoteError) EMUT_CHECK(ncclCommGetAsyncError(comm, &now) == ncclSuccess);
+    EMUT_CHECK(reported ? now == ncclRemoteError
+                        : cuStreamQuery(places[rank].stream) == CUDA_ERROR_NOT_READY);
     EMUT_CHECK(ncclCommAbort(comm) == ncclSuccess);
     place_sync(rank);
     place_free(rank, all);

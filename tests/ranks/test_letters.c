@@ -16,7 +16,7 @@ typedef struct message {
     uint8_t data[];
 } message;
 
-/* What is under way between all; a message is taken in the order of its box. */
+/* All messages under way; each box is a queue. */
 typedef struct office {
     pthread_mutex_t lock;
     message *box[RANKS][RANKS]; /* [to][from] */

@@ -1,4 +1,4 @@
-/* tests/run/test_measure.c: rates of a loader and of a trainer, each alone: what is counted, an end, a stop,
+/* tests/run/test_measure.c: rates of a loader and of a trainer, each alone: counts, an end, a stop,
  * the trainer in the program's hands before it is closed. No rate is compared with another: machines differ.
  */
 #include "millrace/measure.h"

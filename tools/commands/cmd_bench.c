@@ -340,7 +340,7 @@ static const opt_group groups[] = {
     GROUP(OUTPUT, bench_args, shared.output),
 };
 static const opt_positional positionals[] = {
-    {"WHAT", offsetof(bench_args, what), true, "loader, trainer, limits, storage or exchange"},
+    {"SUBJECT", offsetof(bench_args, what), true, "loader, trainer, limits, storage or exchange"},
     {"DATA", offsetof(bench_args, shared.data), false, "for loader, limits and storage: any data set"},
 };
 

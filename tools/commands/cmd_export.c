@@ -444,8 +444,8 @@ const command command_export = {
     .name = "export",
     .summary = "write the pictures of a data set as files",
     .text = "Writes the files under the names that they had below the folder they were converted from, "
-            "DIR/cat/1.jpg; where those are not known DIR/CLASS/NNNNNNNN.jpg, the number being the "
-            "sample's. Names never lead out of DIR. Picture files come out byte for byte; coefficients "
+            "DIR/cat/1.jpg; if these names are unknown, under DIR/CLASS/NNNNNNNN.jpg with the sample's "
+            "number. Names never lead out of DIR. Picture files come out byte for byte; coefficients "
             "become baseline JPEGs with the same coefficients and orientation, decoded pixels PNG. Data "
             "without labels go to DIR itself.",
     .examples = "  millrace export train.mrec pictures\n",

@@ -644,8 +644,8 @@ const command command_inspect = {
         "Shows fields, classes, counts, sizes, layout and where the data came from; with --record the "
         "fields of one sample and the header of its picture. Reads indexes and headers, not the samples; "
         "but with --bad every sample, as 'convert' and 'train' would, and lists the ones they would pass "
-        "over or stop at. 'verify' checks record files byte by byte. --model lists a network's layers: what "
-        "each makes, its parameters, millions of operations forward for one sample.",
+        "over or stop at. 'verify' checks record files byte by byte. --model lists a network's layers: the "
+        "output of each, its parameters, millions of operations forward for one sample.",
     .examples = "  millrace inspect train.mrec\n  millrace inspect train.mrec --record 17 --json\n  millrace "
                 "inspect imagenet/train.rec --bad\n  millrace inspect --model resnet18 --svg resnet18.svg\n",
     .positionals = positionals,

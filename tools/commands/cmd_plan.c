@@ -82,7 +82,7 @@ const command command_plan = {
     .text = "Trains for some seconds and records how long reading, decoding, copies and steps take. Then "
             "replays these durations through a model of the pipeline, with one thing changed at a time: "
             "workers, cores, prefetch, data in memory or in another form, the link, the devices, the "
-            "number of processes. Prints the rate that each would give and what would limit then. "
+            "number of processes. Prints the predicted rate of each change and its limit. "
             "Simulated devices need no model. Several processes, started by a launcher, form one run and "
             "measure the network between them.",
     .examples = "  millrace plan train.mrec --model cifar-cnn\n"

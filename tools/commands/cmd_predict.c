@@ -406,13 +406,13 @@ const command command_predict = {
     .name = "predict",
     .summary = "write a checkpoint's prediction for every sample, a row each",
     .text =
-        "Writes one row of CSV, or with --json one line of JSON, for every sample of DATA, in its order: "
-        "number in the data, name, label (the class that DATA gives it, if any), the likeliest class, its "
-        "probability. Of data in two parts it is the test part. Of a network with targets (train --loss) a "
-        "row has the probability of each label and the numbers of those above 0.5, or the values. Pictures "
-        "are prepared as in evaluation. DATA needs no labels, and a folder of pictures no folders of "
-        "classes: where some of its folders are called like classes, they are the labels. A sample that "
-        "cannot be read has a row that says why, and makes the exit status 3.",
+        "Writes one row of CSV, or with --json one line of JSON, for every sample of DATA, or of its test "
+        "split if it has one, in order: number in the data, name, label (the class that DATA gives it, if "
+        "any), the likeliest class, its probability. With a network with targets (train "
+        "--loss) a row has the probability of each label and the numbers of the labels above 0.5, or the "
+        "values. Pictures are prepared as in evaluation. DATA needs no labels, and a folder of pictures no "
+        "folders of classes: folders with the names of classes are the labels. A sample that cannot be "
+        "read has a row with the reason, and makes the exit status 3.",
     .examples = "  millrace predict photos --checkpoint run1\n"
                 "  millrace predict photos --checkpoint run1 --top 5 --out photos.csv\n",
     .positionals = positionals,

@@ -209,8 +209,8 @@ const command command_report = {
     .summary = "show a run, or two side by side, as one HTML page: curves, stalls, steps, a timeline",
     .text = "Makes one HTML page from the --json output of a run: loss, accuracy and speed, the causes of "
             "the devices' waits, steps, stages, settings; with --trace a timeline, with --samples pictures "
-            "as the network receives them. The page is one file and fetches nothing. It can be made of a "
-            "run that goes on or was killed.",
+            "as the network receives them. The page is one file and fetches nothing. The run may still "
+            "be in progress, or was killed.",
     .examples = "  millrace train photos --model cifar-cnn --json --trace trace.json > run.jsonl\n"
                 "  millrace report run.jsonl --trace trace.json --samples 24\n"
                 "  millrace report before.jsonl after.jsonl --html both.html\n",

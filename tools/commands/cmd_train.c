@@ -465,7 +465,7 @@ static int run(const void *args)
         return EXIT_MISUSED;
     }
     if (a->elastic.range && crew_is_needed(a->shared.model.sync)) {
-        say("--elastic and --sync ps: what a lost server has is lost; use --checkpoint and --resume");
+        say("--elastic and --sync ps: the weights of a lost server are lost; use --checkpoint and --resume");
         return EXIT_MISUSED;
     }
     if (a->elastic.range && a->rank.wire == MR_WIRE_MPI) {

@@ -23,7 +23,7 @@ typedef struct profile_slow {
     uint32_t width, height; /* 0: no picture */
 } profile_slow;
 
-/* What was profiled. */
+/* The profiled run. */
 typedef struct profile_about {
     const char *data, *model, *device;
     uint32_t replicas, workers, batch, h, w, c; /* replicas, workers: of this process; batch: of all */

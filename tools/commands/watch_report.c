@@ -64,12 +64,12 @@ static void put_cores(const watch_result *r, FILE *out)
     }
     const double rest = part(f->user_s + f->system_s - reported, f);
     if (rest >= 0.01 && f->tree.count)
-        fprintf(out, "          %.2f  others, and what lived too short to be seen\n", rest);
+        fprintf(out, "          %.2f  others, and processes too short to be seen\n", rest);
     if (f->tree.has_core_wait)
         fprintf(out, "          threads that could have run waited for a core: %.1f s, added up\n",
                 f->tree.core_wait_s);
     if (r->crowded)
-        fprintf(out, "          other programs, or a quota, had cores that it wanted: "
+        fprintf(out, "          other programs, or a quota, had cores that it needed: "
                      "its rate is the rate of a busy machine\n");
     if (f->machine.has_quota && f->machine.throttled_s > 0)
         fprintf(out, "          the quota of the control group kept it from running for %.1f s\n",
@@ -152,7 +152,7 @@ static void put_gap(const watch_result *r, FILE *out)
                 rate_text(rate, theirs, sizeof theirs));
         put_how(r, out);
         fputc(')', out);
-    } else fprintf(out, "how many samples your program read is unknown (--samples N says it)");
+    } else fprintf(out, "the number of samples that your program read is unknown (--samples N gives it)");
     if (r->loader.measured)
         fprintf(out,
                 ", millrace's loader delivers %s samples/s of the same files on the same "

@@ -8,7 +8,7 @@
 
 #include "tools/cli/folders.h"
 
-/* The folder's name; false: the class has none. */
+/* The folder's name; false: the class has no name. */
 static bool folder_of(const mr_source_info *info, uint32_t label, char out[EXPORT_NAME_ROOM])
 {
     const char *name = info->class_names[label];

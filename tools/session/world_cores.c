@@ -1,5 +1,5 @@
-/* tools/session/world_cores.c: see world_cores.h. Which cores a launcher could have given is known by its
- * own: it is the parent of what it starts. */
+/* tools/session/world_cores.c: see world_cores.h. A launcher is the parent of its processes: its own cores
+ * are the cores that it could have given. */
 #include "tools/session/world_cores.h"
 
 #include <sched.h>

@@ -173,14 +173,14 @@ static const opt_positional positionals[] = {
 
 const command command_stats = {
     .name = "stats",
-    .summary = "count classes, pictures, channels, duplicates; estimate what limits a training",
+    .summary = "count classes, pictures, channels, duplicates; estimate the limit of a training",
     .text =
         "Reads every sample once and prints how many samples each class has, which kinds and sizes of "
         "pictures there are, how the JPEGs are made (subsampling, progressive), mean and deviation of the "
         "channels as --augment takes them in normalise(), and which samples have the same bytes, also in "
-        "the part to test with. In mean and deviation each picture counts the same, whatever its size. "
-        "Samples that cannot be read are reported, and the exit status is then 3.\nThen estimates what would "
-        "limit a training on pictures: measures how fast a loader delivers some of them on this machine, and "
+        "the test split. In mean and deviation each picture counts the same, whether large or small. "
+        "Samples that cannot be read are reported, and the exit status is then 3.\nThen estimates the limit "
+        "of a training on pictures: measures how fast a loader delivers some of them on this machine, and "
         "compares this rate with --step or with a measured step of --model. 'plan' and 'profile' measure a "
         "training itself. --html writes the numbers as a page, with histograms, pictures of each class, and "
         "outliers.",

@@ -31,7 +31,7 @@ int crew_agree(const tool_world *w, uint32_t sync)
     int status = world_gather(w, &mine, sizeof mine, all);
     for (uint32_t r = 1; status == EXIT_DONE && r < w->at.size; r++) {
         if (all[r] == all[0]) continue;
-        say("--sync: rank %u has servers of parameters and rank %u has none: give all ranks the same --sync",
+        say("--sync: rank %u has servers of parameters and rank %u has not: give all ranks the same --sync",
             all[r] ? r : 0, all[r] ? 0 : r);
         status = EXIT_MISUSED;
     }

@@ -10,7 +10,7 @@
 
 /* Does this value of --sync need servers? */
 bool crew_is_needed(uint32_t sync);
-/* Processes of which only some need servers end, all with an exit status. */
+/* If only some processes need servers, all of them end with an exit status. */
 int crew_agree(const tool_world *w, uint32_t sync);
 /* *w becomes the world of workers, with the crew in *out, or stays that of all in a server, which serves
  * until the workers end; *served: this process is one. An exit status. */

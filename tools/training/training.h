@@ -65,7 +65,7 @@ typedef struct train_view {
     uint64_t newest_ns;    /* when it came */
 } train_view;
 
-/* What was reported so far. */
+/* The reports made so far. */
 typedef struct train_reports {
     uint64_t start_ns, epochs, last;
     uint64_t first_step, last_step; /* of the whole run, from 1; 0: none yet */

@@ -89,7 +89,7 @@ static int alloc_arrays(serving *s, mr_error *err)
     return rc;
 }
 
-/* A worker's buffers for so many floats; they change only where a run goes on with another network. */
+/* A worker's buffers for `floats` floats; their size changes only if a run continues with another network. */
 static int fit_buffers(served_worker *w, uint64_t floats, mr_error *err)
 {
     if (w->grads && w->floats == floats) return MR_OK;

@@ -22,7 +22,7 @@ typedef struct mri_served {
     uint32_t range_count;
     uint64_t *floats, *versions; /* by server */
     uint32_t talks_to;           /* the server of the newest message; MRI_NONE: workers talk */
-    float *host, *pack;          /* all parameters as the device has them; those of a server */
+    float *host, *pack;          /* all parameters as the device has them; one server's */
     bool begun;                  /* the servers have the weights */
     bool newer;                  /* and changed them since they were last read */
     uint64_t steps, stop_at;     /* since they have */

@@ -62,8 +62,8 @@ int mri_cuda_comm_judge(struct mri_cuda_comm *part, ncclResult_t found, mr_error
 static int look(struct mri_cuda_comm *part, mr_error *err)
 {
     ncclResult_t found = ncclSuccess; /* the lock keeps the communicator alive */
-    /* Of one that does not block, the question that finds a call over also frees what the call held: not
-     * from two threads at once. Whoever is in a call asks by itself. */
+    /* On a communicator that does not block, the query that finds a call complete also frees the call's
+     * memory: two threads must not query at once. A thread inside a call queries by itself. */
     const bool free_to_ask = !part->calls || pthread_mutex_trylock(part->calls) == 0;
     if (free_to_ask && part->dev->api->ncclCommGetAsyncError(part->comm, &found) != ncclSuccess)
         found = ncclSuccess;

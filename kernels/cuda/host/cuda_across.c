@@ -188,7 +188,7 @@ static int ask(struct mri_cuda_across *a, uint32_t device, const char *what, mr_
     return rc ? rc : MR_EAGAIN;
 }
 
-/* Until what was begun on the communicators is over on all of them. */
+/* Waits until all communicators have completed the calls begun on them. */
 static int settle(struct mri_cuda_across *a, const char *what, mr_error *err)
 {
     for (uint64_t nap = FIRST_SLEEP_NS;; nap = mri_min_u64(nap * 2, LAST_SLEEP_NS)) {
@@ -546,7 +546,7 @@ static ncclResult_t trade_sums(struct mri_cuda_across *a, uint32_t device, const
     return code;
 }
 
-/* A device's slice: its own nodes where they are, those of others in its room. They are added in place. */
+/* Adds a device's slice in place: its own nodes where they are, other devices' nodes in its buffer. */
 static int add_slice(struct mri_cuda_across *a, uint32_t device, const struct block *b, mr_error *err)
 {
     const uint32_t me = a->first + device;

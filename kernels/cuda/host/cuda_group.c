@@ -155,8 +155,8 @@ static int group_create(mr_group **out, const struct mri_group_plan *plan, mr_er
 
 /* ---- ending ---- */
 
-/* Together, because each of them may wait for the others; but not those that do not block, whose end a group
- * would put off. */
+/* Blocking communicators end together, because each may wait for the others. Communicators that do not block
+ * end one by one: a group would delay them. */
 static void close_communicators(struct cuda_group *g, bool abort)
 {
     const struct mri_cuda_api *api = api_of(g);

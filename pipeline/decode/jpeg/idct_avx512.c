@@ -175,7 +175,7 @@ MRI_TARGET_AVX512 INLINE void two_blocks_low(const int16_t *a, const int16_t *b,
     columns_out(even, odd, to_a, to_b, stride);
 }
 
-/* Two neighbours of which one at least is in `which`. */
+/* Pairs of neighbours with at least one in `which`. */
 static inline uint64_t pairs(uint64_t which)
 {
     const uint64_t first = (which | which >> 1) & UINT64_C(0x5555555555555555);

@@ -7,7 +7,7 @@
  *
  * Where the picture is reduced to an eighth or less, and this is asked for, a plane has one sample for each
  * block, its mean (the DC coefficient), and the filter does the rest. A chroma plane of half size then has
- * one sample for up to 16 pixels, as many as two pixels of the result at most. */
+ * one sample for up to 16 pixels, which are at most two pixels of the result. */
 #include "pipeline/decode/jpeg/pixel_path.h"
 
 #include "pipeline/decode/jpeg/idct.h"

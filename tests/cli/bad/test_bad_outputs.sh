@@ -76,7 +76,7 @@ if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=64k tmpfs small 2>err; then
     mkdir broken && cp set* broken && rm broken/set-00001.mrec
     refuses_early repair broken/set.mrec small/r
     in_spite repair broken/set.mrec small/r
-    # an estimate above the free space is no reason to refuse: what is surely needed is
+    # an estimate above the free space is no reason to refuse: the least possible size is
     cp set-00000.mrec lost.mrec && head -c 88000 /dev/zero | dd of=lost.mrec bs=1000 seek=9 conv=notrunc status=none
     run 3 repair lost.mrec small/r.mrec --quiet; err_has "which may be too little"; out_has " lost"
     rm -rf small/*

@@ -112,7 +112,7 @@ together 1 2 "$@" --devices cuda
 err_has "1 of them the same: give each the same or its own (CUDA_VISIBLE_DEVICES)"
 millrace=$REAL_MILLRACE
 
-# one dies in the middle; of those that sum by NCCL without and with a message of NCCL; the others go on, too
+# one process dies in the middle; with sums by NCCL, without and with a message of NCCL; the others continue, too
 lose_rank_1() {
     pid=${pids# }
     first=${pid%% *}

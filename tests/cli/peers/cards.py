@@ -1,7 +1,7 @@
 """Cards read by the packages they are for: test_cards_peers.sh.
 
 cards.py FOLDER CARD...   every CARD below FOLDER: README.md by huggingface_hub, and by `datasets` where that is installed; croissant.json by
-                          mlcroissant, whose records are then read. Prints what was found, one line each"""
+                          mlcroissant, whose records are then read. Prints one line for each card"""
 import json
 import os
 import sys

@@ -52,7 +52,7 @@ example 0 2 mnist --seed 1 --devices cpu:1 --quiet --max-steps 3
 example 0 1 mnist --seed 1 --devices cpu:1 --quiet --json --parts 2 --batch 256 --lr 2
 equal "$(text weights)" "$weights"
 
-# async_mnist.sh: two machines with two and with five processes, of which the first serves; every gradient reaches both servers
+# async_mnist.sh: two machines with two and with five processes; the first of each serves; every gradient reaches both servers
 script=async_mnist.sh
 export EACH
 for EACH in 2 5; do

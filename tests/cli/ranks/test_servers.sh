@@ -44,7 +44,7 @@ served 1 3 train "$@" --sync ps
 err_has "rank 0 has 0, rank 1 has 1"
 of_rank() { [ "$1" -ne 1 ] || echo --sync ps; }
 served "2|1" 3 train "$@" # 1: of one that hears of another's end first
-err_has "rank 1 has servers of parameters and rank 0 has none"
+err_has "rank 1 has servers of parameters and rank 0 has not"
 of_rank() { :; }
 served 0 3 train "$@" --sync ps --checkpoint run --max-steps 3
 run 2 train "$@" --checkpoint run --resume; err_has "trained with servers of parameters: give --sync ps"
@@ -54,7 +54,7 @@ run 0 eval d --checkpoint run
 
 # in the table's head, and what does not go together
 run 2 train d --model mnist-mlp --sync ps; err_has "start at least two"
-run 2 train d --model mnist-mlp --sync ps-async:1 --elastic 1:2; err_has "what a lost server has is lost"
+run 2 train d --model mnist-mlp --sync ps-async:1 --elastic 1:2; err_has "the weights of a lost server are lost"
 served "1 1|2 1|2" 3 train d --model cifar-resnet20 --sync ps --clip-norm 1 --quiet
 err_has "servers of parameters do not go with a limit of the norm of all gradients"
 served 0 3 train d --model mnist-mlp --epochs 1 --seed 1 --val none --sync ps-async:3

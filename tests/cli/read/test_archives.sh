@@ -127,7 +127,7 @@ fi
 # archives of samples keep their meaning
 make 'tar("web.tar", [("%s/%s" % (f, n), d) for f in ("a", "b") for n, d in labelled(["0", "1"])])'
 run 0 inspect web.tar; out_has "format    tar"; out_has "samples   4"
-# class folders in which a few pictures share a stem or have a note beside them, in the first class or the last; and members of samples
+# class folders in which a few pictures share a stem, with each other or with a note, in the first class or the last; and members of samples
 make '
 cat, dog = ([("%s/%d.png" % (c, k), picture(5 * i + k)) for k in range(4)] for i, c in enumerate(("cat", "dog")))
 beside = [("stem", "%s/3.jpeg", picture(30))] + [(e, "%s/3." + e, b"[1]") for e in ("txt", "json", "csv", "npy")]

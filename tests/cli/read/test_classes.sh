@@ -86,7 +86,7 @@ run 0 train train.csv "$@" --val test.csv --json
 equal "$(number val_loss)" "$whole"
 run 1 train train.csv "$@" --val lacks --match-classes order; err_has "as many classes on both sides"
 
-# a class without samples, and names that no line can hold: what a format cannot keep is said, and --classes-from gives it again
+# a class without samples, and names that no line can hold: names that a format cannot store are reported, and --classes-from gives them again
 mkdir gaps gaps/b && cp -r d/test/disc "gaps/a
 \\x0a" && cp -r d/test/ring gaps/c
 run 0 inspect gaps --json; names=$(grep -o '"classes": [^]]*' out)

@@ -41,7 +41,7 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 rmdir clutter/zebra
 
-# a link makes one folder two classes, or its pictures those of both parts
+# a link makes one folder two classes, or puts its pictures into both splits
 cp -r d linked
 ln -s "$a" linked/train/zebra
 ln -s "../train/$b" linked/test/zebra

@@ -14,7 +14,7 @@ for data in plain gzip zlib one plain/train-00003-of-00005 "gzip/train-{00000..0
     run 0 digest "$data" "$@"; same out want # scanned
     run 0 digest "$data" "$@" --workers 3 --io pread; same out want # from the index
 done
-run 0 digest from1 "$@" --label-offset 1; same out want # labels from 1 stay as they are, unless told otherwise
+run 0 digest from1 "$@" --label-offset 1; same out want # labels from 1 stay as they are by default
 run 0 digest from1 "$@"; cmp -s out want && fail "labels from 1 became labels from 0"
 present plain/.train-00000-of-00005.mridx
 present .one.mridx

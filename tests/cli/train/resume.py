@@ -26,7 +26,7 @@ def options_of(millrace):
 
 
 def row_by(option):
-    """The row of a setting that has none in resume.txt, by its range and policy; None: it needs one."""
+    """The row of a setting that resume.txt does not list, from its range and policy; None: resume.txt must list it."""
     least, most, choices = option.get("least", 0), option.get("most", 0), option.get("choices")
     if option.get("changes") == "speed":
         values, kind = choices or [str(n) for n in (least + 1, least + 2) if n <= most], "speed"

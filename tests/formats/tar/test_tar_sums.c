@@ -134,7 +134,7 @@ static uint32_t salvage(bool learn, bool *lost)
     return unknown ? UINT32_MAX : whole;
 }
 
-/* The fields that mean something, and every seventh byte of the others, of which a sanitizer needs fewer. */
+/* All bytes of the fields with a meaning, and every seventh byte of the others; fewer with a sanitizer. */
 static bool is_tried(uint32_t at)
 {
     if (at >= CHECKSUM_FROM && at < CHECKSUM_TO) return false;

@@ -73,7 +73,7 @@ static void lines_missing(mrt_odd *o, int kind)
     o->data[mrt_odd_segment(o, FRAME, 0) + 6] += 16;
 }
 
-/* A marker of a restart where the picture has none, or a wrong one. */
+/* A restart marker in a picture without restarts, or a wrong marker. */
 static void stray_restart(mrt_odd *o, int kind)
 {
     sound(o, kind);

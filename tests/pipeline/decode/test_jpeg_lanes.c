@@ -101,7 +101,7 @@ static void check_dc(const uint8_t *data, size_t bytes, const void *entries, siz
     only_dc = true;
     outcome o = decode(data, bytes, entries, entries_bytes, window);
     only_dc = false;
-    for (size_t k = 0; o.rc == MR_OK && k < o.blocks; k++) { /* what is left as it was */
+    for (size_t k = 0; o.rc == MR_OK && k < o.blocks; k++) { /* the values that must be unchanged */
         o.last[k] = 63;
         memcpy(o.block[k] + 1, expected->block[k] + 1, sizeof o.block[k] - sizeof o.block[k][0]);
     }
@@ -192,7 +192,7 @@ static void check_entries(const uint8_t *data, size_t bytes, uint32_t gap)
     free(plain);
 }
 
-/* Entry points that crops leave behind, with every level: those of the whole picture, or its verdict. */
+/* Entry points noted by crops, with every level: equal to the whole picture's, or its verdict. */
 static void check_noted(const uint8_t *data, size_t bytes, const mri_block_window *window)
 {
     const mri_simd_level before = mri_simd();

@@ -8,7 +8,7 @@ enum { SAMPLES = 90, CLASSES = 3, SIDE = 2 };
 
 static bool is_bad(uint64_t sample) { return sample % 40 == 7; } /* 7, 47, 87 */
 
-/* Samples k and k + 60 have the same pixels; class 2 has none. */
+/* Samples k and k + 60 have the same pixels; class 2 has no copies. */
 static int fetch(void *context, uint64_t sample, mr_own_sample *to, mr_error *err)
 {
     uint8_t pixels[SIDE * SIDE];
@@ -71,7 +71,7 @@ static void counts_are_the_same_for_any_workers(void **state)
     mr_source_close(src);
 }
 
-/* The part to test with: here the same samples, of which the first with each content is named. */
+/* The test split has the same samples; the first one with each content is named. */
 static void samples_of_the_test_part_are_found(void **state)
 {
     (void)state;

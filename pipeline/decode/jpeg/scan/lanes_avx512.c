@@ -220,7 +220,7 @@ INLINE void write_all(stores *s, uint32_t count, int16_t *coef)
     }
 }
 
-/* What is not written yet. */
+/* Writes the stores that are still pending. */
 INLINE void write_rest(mri_lanes *l, stores *pending, dc_log *dc)
 {
     if (dc) write_dc(dc, l->dc.of);

@@ -64,7 +64,7 @@ typedef struct mri_lane_entry {
 typedef struct mri_lane_tables {
     _Alignas(64) mri_lane_entry entry[MRI_LANE_PARKED + 33];
     uint32_t long_at[MRI_LANE_TABLES]; /* index of window 0 of the long codes, modulo 2^32 */
-    mri_huff_codes ac[MRI_LANE_TABLES], dc[MRI_LANE_TABLES], skim[MRI_LANE_TABLES]; /* of what they are */
+    mri_huff_codes ac[MRI_LANE_TABLES], dc[MRI_LANE_TABLES], skim[MRI_LANE_TABLES]; /* their codes */
 } mri_lane_tables;
 
 /* Tables of one set, made anew when they are of other codes. */
