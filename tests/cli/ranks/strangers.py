@@ -156,7 +156,7 @@ ATTACKS = {
     "a claim of progress": words(lambda key: message(MUSTER, muster(key, 1 << 40)), lambda key: message(CALL, muster(key, 1 << 63))),
     "a rank of this world": words(lambda key: message(HELLO, hello(key, 1, 2)), lambda key: message(HELLO, hello(key, 1, 7))),
     "joining": words(message(JOIN, bytes(28)), message(JOIN, os.urandom(28))),
-    "verdicts": words(message(BLAME, bytes(8) + text("it is dead")), message(FAREWELL), message(BEAT), message(GO), message(DONE)),
+    "verdicts": words(message(BLAME, bytes(12) + text("it is dead")), message(FAREWELL), message(BEAT), message(GO), message(DONE)),
     "a welcome": words(message(WELCOME, bytes(20)), message(MUSTERED, bytes(200)), message(REFUSED, bytes(4) + text("go away"))),
     "noise": words(os.urandom(4096), b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"),
     "large promises": words(message(MUSTER, b"", size=0xFFFFFFF0), message(KNOCK, b"", size=0x7FFFFFFF), message(99, b"", size=1 << 20)),
