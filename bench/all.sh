@@ -65,7 +65,7 @@ prefetch_photos|Prefetch|photos|-|$millrace profile $photos --augment rrc224 --t
 loader_folder|The loader alone|cifar|-|$millrace bench loader $cifar --augment cifar --training --batch 512 --seconds 3 --rounds 5|--seconds 0.2 --rounds 1
 loader_records|The loader alone|cifar|-|$millrace bench loader $out/cifar.mrec --augment cifar --training --batch 512 --seconds 3 --rounds 5|--seconds 0.2 --rounds 1
 loader_mnist|The loader alone|mnist|-|$millrace bench loader $data/mnist --batch 512 --seconds 3 --rounds 5|--seconds 0.2 --rounds 1
-measuring|Cost of measuring|.|-|$python bench/measuring.py $millrace $build-plain/tools/millrace --json $out/measuring.json|--rounds 2 --only photographs
+measuring|Cost of measuring|.|-|$python bench/measuring.py $millrace $build-plain/tools/millrace --json $out/measuring.json|--rounds 2 --only photos
 formats|Foreign formats|photos cifar|-|$python bench/formats.py $millrace --data $photos --cifar $cifar/train --rounds 5 --json $out/formats.json|--rounds 1 --seconds 0.2
 runs|Many runs in one process|.|bench_runs|$build/tests/train/bench_runs 1000|60
 convert|Conversion|cifar|-|$millrace convert $cifar/train $out/again.mrec --force|

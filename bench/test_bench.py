@@ -14,6 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import chart  # noqa: E402
 import formats  # noqa: E402
+import measuring  # noqa: E402
 import mosaics  # noqa: E402
 import ours  # noqa: E402
 import peer_loaders  # noqa: E402
@@ -48,6 +49,32 @@ class Fake:
 
 def quiet(_text):
     pass
+
+
+class Measuring(unittest.TestCase):
+    TURNS = {"with": lambda: (99.0, 9.0), "without": lambda: (100.0, 10.0)}
+
+    def stolen(self, rounds):
+        """compare() with a host that takes half of the time of every round."""
+        ticks = iter(range(2 * rounds + 2))
+        before, measuring.planner.cpu_ticks = measuring.planner.cpu_ticks, lambda: (next(ticks),) * 2
+        try:
+            return measuring.compare("x", self.TURNS, rounds)
+        finally:
+            measuring.planner.cpu_ticks = before
+
+    def test_few_rounds_show_that_it_works(self):
+        row = self.stolen(2)
+        self.assertEqual((row["rounds"], row["left_out"], row["rate"]["median"], row["cpu"]["median"]), (2, 0, 0.99, 0.9))
+
+    def test_rounds_of_a_taken_host_are_left_out(self):
+        with self.assertRaisesRegex(rounds.Absent, "in 6 of 6 rounds"):
+            self.stolen(6)
+
+    def test_the_quick_run_has_a_pair(self):
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "all.sh"), encoding="utf-8") as script:
+            step, = [line for line in script if line.startswith("measuring|")]
+        self.assertIn(step.split("--only ")[1].strip(), measuring.LOADS)
 
 
 class Rounds(unittest.TestCase):
