@@ -34,6 +34,7 @@ import page_data
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FIRST = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "python/README.md"]
+LAST = ["formats/record/FORMAT.md", "train/state/CHECKPOINT.md", "tests/faults/README.md", "tests/fuzz/README.md", "tests/data/tfrecord/README.md"]
 SHORTER = [  # pattern, options
     (r"train .*(resnet50|resnet18)(?!.*--augment)", '--augment "resize(32x32)"'),
     (r"(train|nsys) .*(resnet50|resnet18)", "--max-steps 1 --val none"),
@@ -426,7 +427,7 @@ def help_blocks(millrace, command):
 
 def all_pages(top):
     names = FIRST + [f"docs/{name}" for name in sorted(os.listdir(os.path.join(top, "docs"))) if name.endswith(".md")]
-    return [(name, os.path.join(top, name)) for name in names]
+    return [(name, os.path.join(top, name)) for name in names + LAST]
 
 
 def rule(block):
