@@ -114,8 +114,8 @@ static int check_sync(const mr_trainer_config *cfg, mr_error *err)
     if (cfg->exchange != MR_EXCHANGE_F32 && cfg->dtype == MR_TENSOR_F16 && !cfg->inference)
         return mr_error_set(
             err, MR_EINVAL,
-            "exchange: what fewer bits leave out is sent later, and f16's loss scale changes in "
-            "between: expected activations of f32 or bf16");
+            "exchange: fewer bits send the remainder of a value later, and f16's loss scale changes "
+            "in between: expected activations of f32 or bf16");
     if (cfg->exchange != MR_EXCHANGE_F32 && mr_world_size(cfg->world) > 1 &&
         mr_world_wire(cfg->world) == MR_WIRE_NCCL && !cfg->inference)
         return mr_error_set(

@@ -56,8 +56,8 @@ typedef enum mr_sample_index {
 typedef struct mr_convert_config {
     size_t struct_size;
     mr_store store;
-    uint32_t resize;    /* scale pictures with a longer shorter side, so that it has this number of pixels, up
-                           to 65,535; a JPEG is encoded again as JPEG, any other picture file as PNG. 0: no
+    uint32_t resize;    /* shrink pictures whose shorter side has more pixels than this, up to 65,535, to this
+                           number; a JPEG is encoded again as JPEG, any other picture file as PNG. 0: no
                            resizing */
     uint32_t quality;   /* JPEG quality of re-encoded pictures, 1 to 100; default 90 */
     bool center_square; /* RAW with resize: scale the shorter side to exactly `resize`, also up, and cut out

@@ -171,9 +171,9 @@ static inline uint32_t mr_sync_servers_async(uint32_t bound)
 }
 
 /* Return mr_trainer_config.sync for averages: every share trains weights, running statistics and optimizer
- * arrays of its own; after each update whose number is a multiple of `updates`, and after each epoch, the
- * common weights
- * x become
+ * arrays of its own.
+ * After each update whose number is a multiple of `updates`, and after each epoch, the common weights x
+ * become
  *
  *     d = outer_lr * mean of (x - w) over the shares' weights w;   v = outer_momentum * v - d
  *     x = x + v (heavy ball), or x = x + outer_momentum * v - d (Nesterov)
@@ -297,9 +297,9 @@ typedef struct mr_trainer_config {
      * weighted. NULL and 0 (default): no weights. No effect with inference. */
     const float *class_weights;
     uint32_t class_weight_count;
-    /* How shares train together: MR_SYNC_EACH (default), or another way of mr_sync. All but MR_SYNC_EACH and
-     * MR_SYNC_SERVERS are other algorithms: the same samples give other weights. It excludes place, f16,
-     * lookahead, average and tune_buckets (no effect). No effect with inference. */
+    /* How shares train together: MR_SYNC_EACH (default), or another value of mr_sync. All but MR_SYNC_EACH
+     * and MR_SYNC_SERVERS are other algorithms: the same samples give other weights. All but MR_SYNC_EACH
+     * exclude place, f16, lookahead and average, and ignore tune_buckets. No effect with inference. */
     uint32_t sync;
     /* With mr_sync_average(): factor of the mean change (default 1) and momentum (default 0, below 1), with
      * Nesterov's rule or, with outer_heavy_ball, the heavy ball. */
@@ -413,7 +413,7 @@ static inline int mr_trainer_rank_times(const mr_trainer *t, uint32_t rank, mr_r
 typedef struct mr_trainer_link {
     size_t struct_size;
     double latency_ms;     /* of an exchange of few bytes; 0: one process, or inference */
-    double bytes_per_s;    /* that a process sends while it receives as many */
+    double bytes_per_s;    /* rate in each direction, while a process sends and receives */
     uint64_t bytes;        /* gradients of a step */
     uint64_t bucket_bytes; /* in use; 0: all at once */
     uint32_t buckets;      /* number */
@@ -426,7 +426,7 @@ typedef struct mr_exchange_config {
     size_t struct_size;
     uint32_t ranks;        /* number of processes, one share of a batch each; default 2 */
     double latency_s;      /* of an exchange of few bytes (mr_trainer_link.latency_ms); default 0 */
-    double bytes_per_s;    /* that a process sends while it receives as many; 0 (default): no limit */
+    double bytes_per_s;    /* rate in each direction (mr_trainer_link.bytes_per_s); 0 (default): no limit */
     double step_s;         /* duration of a step of one process without exchange; default 0 */
     uint64_t bucket_bytes; /* as in mr_trainer_config; MR_BUCKET_AUTO (default): the choice of a trainer with
                               several processes */
@@ -558,9 +558,9 @@ MR_STABLE_INLINE void mr_fit_defaults(mr_fit_config *cfg);
  * this function: the run continues bit for bit on the same number of devices (cuda: opened deterministic).
  * MR_EINVAL: batch, seed, order or position of loader or trainer differ from the checkpoint's run.
  *
- * The first batch must be the one after the last that the trainer was trained on (the loader continues
- * where the run is), or the first that this loader delivers. MR_EINVAL, before a step: the loader has
- * delivered other batches before, for example to another trainer or to an evaluation. Losses and accuracies
+ * The next batch of the loader must follow the last batch that the trainer was trained on, or be the first
+ * batch that this loader delivers. MR_EINVAL, before a step: the loader has delivered other batches before,
+ * for example to another trainer or to an evaluation. Losses and accuracies
  * do not include steps before the call. Figures of an epoch that was resumed or ended early cover the steps
  * of this call.
  *
