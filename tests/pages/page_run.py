@@ -389,6 +389,12 @@ def run_page(house, blocks, tally, only=""):
                      "line that writes them with <!-- not run: REASON -->")
 
 
+def run_pages(house, pages, tally, only):
+    for _, blocks in pages:
+        if any(only in b.text for b in blocks):
+            run_page(house, blocks, tally, only)
+
+
 def run_blocks(house, blocks, tally, only):
     house.new_folder(" ".join(block.text + str(block.output_of) for block in blocks[:1 if blocks[0].page.startswith("help ") else None]))
     waiting = []  # Python blocks
@@ -443,14 +449,18 @@ def main():
         words.add_argument(name, default="")
     words.add_argument("--list", action="store_true")
     asked = words.parse_args()
-    tally, total, pages = Tally(), 0, []
+    tally, total, marked, others, pages = Tally(), 0, 0, 0, []
     for name, path in all_pages(asked.top):
         elsewhere = page_blocks.run_elsewhere(path)
         blocks = page_blocks.blocks_of(name, path)
-        total += len(blocks) if asked.page in name else 0
+        if asked.page not in name:
+            continue
+        total += len(blocks)
         if elsewhere:
+            others += len(blocks)
             print(f"{name}: {len(blocks)} blocks are run by {elsewhere}")
-        elif blocks and asked.page in name:
+        elif blocks:
+            marked += sum(block.skip is not None for block in blocks)
             pages.append((name, blocks))
     examples = [(f"help {c}", help_blocks(asked.millrace, c)) for c in commands_of(asked.millrace) if asked.page in f"help {c}"]
     if asked.list:
@@ -460,13 +470,15 @@ def main():
         return 0
     with tempfile.TemporaryDirectory(prefix="millrace-pages-") as room:
         house = House(asked, room)
-        for _, blocks in pages + examples:
-            if any(asked.only in b.text for b in blocks):
-                run_page(house, blocks, tally, asked.only)
+        run_pages(house, pages, tally, asked.only)
+        of_pages = tally.ran
+        run_pages(house, examples, tally, asked.only)
     for reason, places in sorted(tally.reasons.items()):
         print(f"not run: {reason}: {', '.join(places)}")
-    print(f"{total} blocks of pages and the examples of {len(examples)} help pages: {tally.ran} blocks ran with {tally.lines} shell lines, "
-          f"{len(tally.wrong)} failures; {processor_time():.0f} s of processor time")
+    print(f"{total} blocks of pages: {of_pages} ran, {others} are run by other tests, {marked} are marked as not run, "
+          f"{total - of_pages - others - marked} lack a program here; {tally.ran - of_pages} examples of {len(examples)} help pages ran; "
+          f"{tally.lines} shell lines, {len(tally.wrong)} failures; "
+          f"{processor_time():.0f} s of processor time")
     few = not asked.only and not asked.page and tally.lines < 100
     return 1 if tally.wrong or few else 0
 
