@@ -138,3 +138,15 @@ bool mri_make_folders_of(char *path, unsigned mode)
     }
     return true;
 }
+
+bool mri_make_folder_deep(const char *folder, unsigned mode)
+{
+    char path[4096];
+    if (mkdir(folder, mode) == 0) return true;
+    if (errno != ENOENT) return false;
+    if (snprintf(path, sizeof path, "%s", folder) >= (int)sizeof path) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    return mri_make_folders_of(path, mode) && mkdir(folder, mode) == 0;
+}

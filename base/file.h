@@ -28,6 +28,9 @@ enum { MRI_DISTRUST_BYTES = 96 };
 bool mri_file_is_trusted(int fd, char why[MRI_DISTRUST_BYTES]);
 /* Makes the missing parent folders of path. False, with errno: path is now the folder that cannot be made. */
 bool mri_make_folders_of(char *path, unsigned mode);
+/* Makes the folder and its missing parents. False, with errno: EEXIST where there is something of this name.
+ */
+bool mri_make_folder_deep(const char *folder, unsigned mode);
 /* fsync the file's folder after a rename, so that the name survives a crash. */
 int mri_sync_folder_of(const char *path, mr_error *err);
 

@@ -40,22 +40,13 @@ static void host_name(char *out, size_t bytes)
         if (!isalnum((unsigned char)*c) && !strchr(".-_", *c)) *c = '_';
 }
 
-/* False, with errno. */
-static bool make_deep(const char *folder)
-{
-    char path[4096];
-    if (mkdir(folder, 0777) == 0) return true;
-    snprintf(path, sizeof path, "%s", folder);
-    return errno == ENOENT && mri_make_folders_of(path, 0777) && mkdir(folder, 0777) == 0;
-}
-
 static int make_folder(mri_event_file *e, const char *folder, mr_error *err)
 {
     struct stat st;
     if (strlen(folder) >= sizeof e->folder - 256)
         return mr_error_set(err, MR_EINVAL, "path too long: %zu characters", strlen(folder));
     strcpy(e->folder, folder);
-    e->made_folder = make_deep(folder);
+    e->made_folder = mri_make_folder_deep(folder, 0777);
     const int why = errno;
     if (e->made_folder || (why == EEXIST && stat(folder, &st) == 0 && S_ISDIR(st.st_mode))) return MR_OK;
     if (why == EEXIST)

@@ -25,11 +25,7 @@ int mri_checkpoint_folder_make(const char *folder, mr_error *err)
 {
     struct stat st;
     int rc;
-    char path[PATH_BYTES];
-    snprintf(path, sizeof path, "%s", folder);
-    if (mkdir(folder, 0777) == 0 ||
-        (errno == ENOENT && mri_make_folders_of(path, 0777) && mkdir(folder, 0777) == 0))
-        return mri_sync_folder_of(folder, err);
+    if (mri_make_folder_deep(folder, 0777)) return mri_sync_folder_of(folder, err);
     if (errno != EEXIST) rc = mr_error_sys(err, errno, "cannot make the folder for checkpoints");
     else if (stat(folder, &st) != 0)
         rc = mr_error_sys(err, errno == ENOENT ? EEXIST : errno, /* ENOENT: a link to nothing */

@@ -7,6 +7,7 @@
  *   pages.h    files of a set in the page cache, for measurements
  *   choose.h   some samples of a data set, and other names of its classes
  *   convert.h  any source into record files, TFRecords or tar
+ *   export.h   the pictures of a data set as files
  *   repair.h   repair of damaged and incomplete sets
  *   stats.h    counts of a data set: classes, pictures, channels, duplicates
  *   verify.h   every sample read and decoded, to find damage
@@ -21,6 +22,7 @@
 #include "millrace/card.h"
 #include "millrace/choose.h"
 #include "millrace/convert.h"
+#include "millrace/export.h"
 #include "millrace/image.h"
 #include "millrace/loader.h"
 #include "millrace/manifest.h"

@@ -1,20 +1,21 @@
-/* tools/outputs/renamed.c: see renamed.h. */
-#include "tools/outputs/renamed.h"
+/* pipeline/export/export_renamed.c: see export_renamed.h. */
+#include "pipeline/export/export_renamed.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/cli/json.h"
+#include "settings/json_put.h"
 
-static int failed(const renamed_list *r, mr_error *err)
+static int failed(const mri_export_renamed *r, mr_error *err)
 {
     mr_error_sys(err, errno, "cannot write the list of changed names");
     return mr_error_at(err, r->path, MR_NOWHERE, MR_NOWHERE);
 }
 
-static int begin(renamed_list *r, const char *path, const mr_source *src, bool force, mr_error *err)
+static int begin(mri_export_renamed *r, const char *path, const mr_source *src, bool force, mr_error *err)
 {
     mr_output_config cfg;
     mr_output_defaults(&cfg);
@@ -33,21 +34,21 @@ static int begin(renamed_list *r, const char *path, const mr_source *src, bool f
     return rc;
 }
 
-int renamed_add(renamed_list *r, const char *path, const mr_source *src, bool force, uint64_t sample,
-                const char *name, const char *file, mr_error *err)
+int mri_export_renamed_add(mri_export_renamed *r, const char *path, const mr_source *src, bool force,
+                           uint64_t sample, const char *name, const char *file, mr_error *err)
 {
     const int rc = r->out ? MR_OK : begin(r, path, src, force, err);
     if (rc) return rc;
-    json_line j = json_begin(r->lines, "renamed");
-    json_u64(&j, "sample", sample);
-    json_text(&j, "name", name);
-    json_text(&j, "file", file);
-    json_end(&j);
+    fprintf(r->lines, "{\"event\": \"renamed\", \"sample\": %" PRIu64 ", \"name\": ", sample);
+    mri_json_put_text(r->lines, name);
+    fputs(", \"file\": ", r->lines);
+    mri_json_put_text(r->lines, file);
+    fputs("}\n", r->lines);
     r->count++;
-    return ferror(r->lines) ? failed(r, err) : MR_OK;
+    return fflush(r->lines) == 0 && !ferror(r->lines) ? MR_OK : failed(r, err);
 }
 
-int renamed_close(renamed_list *r, bool keep, mr_error *err)
+int mri_export_renamed_close(mri_export_renamed *r, bool keep, mr_error *err)
 {
     int rc = MR_OK;
     if (r->lines && fclose(r->lines) != 0 && keep) rc = failed(r, err);

@@ -1,5 +1,5 @@
-/* tools/outputs/export_name.c: see export_name.h. */
-#include "tools/outputs/export_name.h"
+/* pipeline/export/export_name.c: see export_name.h. */
+#include "pipeline/export/export_name.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -57,7 +57,7 @@ static size_t put_safe_part(const char *part, size_t n, char *out)
 }
 
 /* Parts between slashes, without parts that lead elsewhere. */
-bool export_name_safe(const char *name, char *out, size_t room)
+bool mri_export_name_safe(const char *name, char *out, size_t room)
 {
     size_t used = 0;
     for (const char *at = name; *at;) {
@@ -97,13 +97,13 @@ static void set_ending(char *name, const char *ending)
     const char *const *kind = dot ? kind_of(dot + 1) : NULL;
     if (kind && kind == kind_of(ending)) return;
     if (!kind) dot = name + strlen(name);
-    sprintf(dot, ".%s", ending); /* there is room: EXPORT_NAME_ROOM is more than LONGEST */
+    sprintf(dot, ".%s", ending); /* there is room: MRI_EXPORT_NAME_ROOM is more than LONGEST */
 }
 
 /* ---- names in use ---- */
 static uint64_t hash_of(const char *text) { return hash_bytes(text, strlen(text)); }
 
-static bool put(export_names *n, uint64_t hash)
+static bool put(mri_export_names *n, uint64_t hash)
 {
     uint64_t at = hash & (n->room - 1);
     for (; n->used[at]; at = (at + 1) & (n->room - 1))
@@ -113,10 +113,10 @@ static bool put(export_names *n, uint64_t hash)
     return true;
 }
 
-static bool grow(export_names *n)
+static bool grow(mri_export_names *n)
 {
     if (n->count < n->room / 2) return true;
-    export_names larger = {.room = n->room ? 2 * n->room : LEAST_ROOM};
+    mri_export_names larger = {.room = n->room ? 2 * n->room : LEAST_ROOM};
     larger.used = calloc(larger.room, sizeof *larger.used);
     if (!larger.used) return false;
     for (uint64_t k = 0; k < n->room; k++)
@@ -126,10 +126,10 @@ static bool grow(export_names *n)
     return true;
 }
 
-void export_names_fini(export_names *n)
+void mri_export_names_fini(mri_export_names *n)
 {
     free(n->used);
-    *n = (export_names){0};
+    *n = (mri_export_names){0};
 }
 
 /* ---- the name ---- */
@@ -143,7 +143,7 @@ static bool holds_class(const char *path, const char *class_path)
 }
 
 /* Another sample has the name: the number makes it another one. */
-static void add_number(char out[EXPORT_NAME_ROOM], uint64_t number)
+static void add_number(char out[MRI_EXPORT_NAME_ROOM], uint64_t number)
 {
     const char *slash = strrchr(out, '/'), *dot = strrchr(slash ? slash : out, '.');
     const size_t stem = dot ? (size_t)(dot - out) : strlen(out);
@@ -152,21 +152,24 @@ static void add_number(char out[EXPORT_NAME_ROOM], uint64_t number)
     strcpy(out + stem, end);
 }
 
-bool export_name(export_names *n, const export_sample *s, char out[EXPORT_NAME_ROOM], bool *changed)
+bool mri_export_name(mri_export_names *n, const mri_export_sample *s, char out[MRI_EXPORT_NAME_ROOM],
+                     bool *changed)
 {
     char class_path[LONGEST / 4], name[LONGEST / 2];
     if (!grow(n)) return false;
-    const bool has_class = s->class_name[0] && export_name_safe(s->class_name, class_path, sizeof class_path);
+    const bool has_class =
+        s->class_name[0] && mri_export_name_safe(s->class_name, class_path, sizeof class_path);
     const char *between = "/";
     *changed = s->name[0];
     if (!has_class) class_path[0] = '\0', between = "";
-    if (export_name_safe(s->name, name, sizeof name)) {
+    if (mri_export_name_safe(s->name, name, sizeof name)) {
         const bool inside = has_class && holds_class(name, class_path);
         *changed = strcmp(name, s->name) != 0;
-        snprintf(out, EXPORT_NAME_ROOM, "%s%s%s", inside ? "" : class_path, inside ? "" : between, name);
+        snprintf(out, MRI_EXPORT_NAME_ROOM, "%s%s%s", inside ? "" : class_path, inside ? "" : between, name);
         if (!s->unchanged) set_ending(out, s->ending);
     } else {
-        snprintf(out, EXPORT_NAME_ROOM, "%s%s%08" PRIu64 ".%s", class_path, between, s->number, s->ending);
+        snprintf(out, MRI_EXPORT_NAME_ROOM, "%s%s%08" PRIu64 ".%s", class_path, between, s->number,
+                 s->ending);
     }
     for (int again = 0; again < 4 && !put(n, hash_of(out)); again++) {
         *changed |= s->name[0] != '\0';
