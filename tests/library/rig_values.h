@@ -88,6 +88,7 @@ static mr_image *rig_own_image(void)
 #define RIG_mr_card_write_set                  rig_records()
 #define RIG_mr_card_check_path                 rig_file("card.md")
 #define RIG_mr_card_check_set                  rig_records()
+#define RIG_mr_bad_list_open_path              rig_file("bad.jsonl")
 #define RIG_mr_measure_loader_sized_devices    NULL
 #define RIG_mr_checkpoint_net_path             rig_checkpoint_path()
 #define RIG_mr_weights_export_sized_checkpoint rig_checkpoint_path()

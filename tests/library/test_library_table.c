@@ -101,6 +101,7 @@ RESULT(choice_result)
 RESULT(repair_result)
 RESULT(manifest_result)
 RESULT(export_result)
+RESULT(same_pictures)
 RESULT(append_result)
 RESULT(set_update_result)
 RESULT(withdrawn_sample)
@@ -249,6 +250,14 @@ static mr_page_dropper *rig_page_dropper(void)
     static mr_page_dropper *d;
     if (!d) need(mr_page_dropper_start(&d, rig_source(), count_reads, NULL, &err), "thread that drops pages");
     return d;
+}
+
+static mr_bad_list *rig_bad_list(void)
+{
+    mr_bad_list *b; /* a call may close it */
+    need(mr_bad_list_open(&b, rig_file("bad.jsonl"), rig_source(), false, false, &err),
+         "list of bad samples");
+    return b;
 }
 
 static const char *rig_records(void)

@@ -17,7 +17,6 @@
 #include "tools/commands/convert_update.h"
 #include "tools/facts/card.h"
 #include "tools/facts/choose.h"
-#include "tools/session/bad_list.h"
 #include "tools/session/setup.h"
 
 enum { BAD_SKIP = 0, BAD_STOP = 1 };
@@ -40,7 +39,9 @@ typedef struct convert_run {
     const convert_args *args;
     const mr_source *src;
     progress_bar bar;
-    bad_list bad;
+    mr_bad_list *bad;
+    char bad_path[4096];
+    uint64_t bad_count; /* of its lines, once it is closed */
     mr_choice_result chosen;
     uint64_t start_ns;
 } convert_run;
@@ -49,7 +50,7 @@ static void on_progress(void *context, uint64_t done, uint64_t count, uint64_t b
 {
     convert_run *r = context;
     char text[32], note[64];
-    bad_list_begin(&r->bad); /* by now the output was accepted */
+    mr_bad_list_begin(r->bad); /* by now the output was accepted */
     snprintf(note, sizeof note, "%s read", size_text((double)bytes, text, sizeof text));
     progress_show(&r->bar, done, count, note);
 }
@@ -60,13 +61,13 @@ static void on_bad(void *context, const mr_error *what, uint64_t substitute)
     convert_run *r = context;
     mr_error placed = *what;
     mr_verify_place(r->src, &placed);
-    bad_list_add(&r->bad, &placed);
+    mr_bad_list_add(r->bad, &placed);
 }
 
 static bool bad_told(void *context, uint64_t sample)
 {
     const convert_run *r = context;
-    return bad_list_has(&r->bad, sample);
+    return mr_bad_list_has(r->bad, sample);
 }
 
 static void on_space(void *context, uint64_t bytes, uint64_t free_bytes)
@@ -188,7 +189,7 @@ static void report(const convert_run *r, const mr_convert_result *res)
         json_chosen(&j, &r->chosen);
         json_real(&j, "seconds", seconds);
         json_real(&j, "records_per_s", rate);
-        json_text(&j, "bad_list", res->bad ? r->bad.path : NULL);
+        json_text(&j, "bad_list", res->bad ? r->bad_path : NULL);
         json_end(&j);
         return;
     }
@@ -198,7 +199,7 @@ static void report(const convert_run *r, const mr_convert_result *res)
                size_text((double)res->bytes_out, out, sizeof out));
         if (res->bad)
             printf("%" PRIu64 " bad sample%s passed over, listed in %s\n", res->bad, res->bad == 1 ? "" : "s",
-                   shown_text(r->bad.path));
+                   shown_text(r->bad_path));
         return;
     }
     printf("%s: %" PRIu64 " records", shown_text(a->dst), res->records);
@@ -217,7 +218,7 @@ static void report(const convert_run *r, const mr_convert_result *res)
                res->kept);
     if (res->bad)
         printf("%" PRIu64 " bad sample%s passed over, listed in %s\n", res->bad, res->bad == 1 ? "" : "s",
-               shown_text(r->bad.path));
+               shown_text(r->bad_path));
     report_names(r, res);
     report_renamed(r, res);
 }
@@ -254,29 +255,26 @@ static int convert(convert_run *r)
     mr_error err = MR_ERROR_INIT, list_err = MR_ERROR_INIT;
     mr_convert_config cfg;
     mr_convert_result res = {0};
-    char list[4096];
-    snprintf(list, sizeof list, "%s.bad.jsonl", a->dst);
-    int rc = bad_list_open(&r->bad, list, r->src, a->resume, a->force, &err);
-    if (rc) {
-        bad_list_close(&r->bad, NULL);
-        return exit_status(rc, &err);
-    }
+    snprintf(r->bad_path, sizeof r->bad_path, "%s.bad.jsonl", a->dst);
+    int rc = mr_bad_list_open(&r->bad, r->bad_path, r->src, a->resume, a->force, &err);
+    if (rc) return exit_status(rc, &err);
     fill_config(&cfg, a, r);
     r->start_ns = clock_ns();
     progress_start(&r->bar, "convert", "samples", a->output.quiet);
     rc = mr_convert(r->src, a->dst, &cfg, &res, &err);
     progress_end(&r->bar);
-    if (rc == MR_OK) bad_list_begin(&r->bad);
-    const int list_rc = bad_list_close(&r->bad, &list_err);
+    if (rc == MR_OK) mr_bad_list_begin(r->bad);
+    r->bad_count = mr_bad_list_count(r->bad);
+    const int list_rc = mr_bad_list_close(r->bad, &list_err);
     int status = exit_status(rc, &err);
     if (list_rc) {
         say_error(&list_err);
         status = EXIT_FAILED;
     }
     if (rc == MR_OK) report(r, &res);
-    else if (r->bad.count)
-        say("%" PRIu64 " bad sample%s listed in %s", r->bad.count, r->bad.count == 1 ? " is" : "s are",
-            r->bad.path);
+    else if (r->bad_count)
+        say("%" PRIu64 " bad sample%s listed in %s", r->bad_count, r->bad_count == 1 ? " is" : "s are",
+            r->bad_path);
     if (status == EXIT_DONE && a->card) status = describe(r, res.shards);
     return status == EXIT_DONE && res.bad ? EXIT_BAD_SAMPLES : status;
 }

@@ -15,7 +15,6 @@
 #include "tools/commands/commands.h"
 #include "tools/draw/graph.h"
 #include "tools/page/page.h"
-#include "tools/session/bad_list.h"
 #include "tools/session/session.h"
 #include "tools/session/setup.h"
 
@@ -455,8 +454,14 @@ static bool show_bad(void *context, const mr_error *what)
     bad_count *b = context;
     char text[2048];
     b->bad++;
-    if (b->args->output.json) bad_list_line(stdout, b->src, what);
-    else printf("%s\n", mr_error_format(what, text, sizeof text));
+    if (b->args->output.json) {
+        char *line = mr_bad_list_line(b->src, what);
+        if (line) fputs(line, stdout);
+        free(line);
+        fflush(stdout);
+    } else {
+        printf("%s\n", mr_error_format(what, text, sizeof text));
+    }
     return !interrupt_flag;
 }
 

@@ -13,7 +13,6 @@
 #include "tools/cli/output.h"
 #include "tools/cli/progress.h"
 #include "tools/commands/commands.h"
-#include "tools/fields/same_pictures.h"
 #include "tools/session/setup.h"
 
 typedef struct verify_args {
@@ -194,7 +193,7 @@ static void report(const verify_run *r, double seconds)
 /* ---- two sets ---- */
 
 static void report_same(const verify_args *a, const mr_source *src, const mr_source *other,
-                        const same_pictures *same)
+                        const mr_same_pictures *same)
 {
     char one[256], two[256];
     mr_source_sample_name(src, same->first, NULL, 0, one, sizeof one);
@@ -219,11 +218,12 @@ static void report_same(const verify_args *a, const mr_source *src, const mr_sou
 
 static int compare_with_other(const verify_args *a, const mr_source *src)
 {
+    mr_error err = MR_ERROR_INIT;
     mr_source *other;
-    same_pictures same;
+    mr_same_pictures same = {0};
     int status = setup_source(&other, a->other, &a->data);
     if (status) return status;
-    status = find_same_pictures(src, other, &same);
+    status = exit_status(mr_verify_same(src, other, &interrupt_flag, &same, &err), &err);
     if (status == EXIT_DONE) report_same(a, src, other, &same);
     mr_source_close(other);
     if (status || same.count == 0) return status;

@@ -16,7 +16,7 @@ static void on_bad(void *context, const mr_error *what, uint64_t substitute)
     mr_error placed = *what;
     mr_verify_place(w->src, &placed);
     w->count++;
-    if (w->listed) bad_list_add(&w->list, &placed);
+    if (w->list) mr_bad_list_add(w->list, &placed);
     if (w->stops || w->count > NAMED) return; /* a sample that stops the run is reported as its error */
     mr_error_format(&placed, text, sizeof text);
     if (substitute != MR_NOWHERE) say("bad sample, %" PRIu64 " takes its place: %s", substitute, text);
@@ -35,16 +35,17 @@ int bad_watch_open(bad_watch *w, const mr_source *src, const run_args *run, mr_l
     const int status = setup_output("bad-list", run->bad_list);
     if (status) return status;
     mr_error err = MR_ERROR_INIT;
-    w->listed = true;
-    const int rc = bad_list_open(&w->list, run->bad_list, src, false, false, &err);
-    if (rc == MR_OK) bad_list_begin(&w->list);
+    const int rc = mr_bad_list_open(&w->list, run->bad_list, src, false, false, &err);
+    mr_bad_list_begin(w->list);
     return exit_status(rc, &err);
 }
 
 int bad_watch_close(bad_watch *w, int status)
 {
     mr_error err = MR_ERROR_INIT;
-    if (w->listed && bad_list_close(&w->list, &err) != MR_OK) {
+    const int rc = mr_bad_list_close(w->list, &err);
+    w->list = NULL;
+    if (rc != MR_OK) {
         say_error(&err);
         return EXIT_FAILED;
     }

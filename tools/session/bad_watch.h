@@ -2,15 +2,14 @@
 #ifndef TOOLS_BAD_WATCH_H
 #define TOOLS_BAD_WATCH_H
 
-#include "tools/session/bad_list.h"
+#include "millrace/verify.h"
 #include "tools/session/setup.h"
 
 /* Bad samples found while loading: the first ten are reported on stderr, and all are listed in run->bad_list
  * when that is given. */
 typedef struct bad_watch {
-    bad_list list;
+    mr_bad_list *list; /* NULL: not wanted */
     const mr_source *src;
-    bool listed;
     bool stops;     /* --bad stop */
     uint64_t count; /* workers write it one at a time; read it when the loader is closed */
 } bad_watch;

@@ -138,6 +138,103 @@ static void a_check_that_fails_is_an_error(void **state)
     mr_source_close(src);
 }
 
+/* ---- a list ---- */
+
+static void add_sample(mr_bad_list *b, uint64_t sample)
+{
+    mr_error what = MR_ERROR_INIT;
+    mr_error_set(&what, MR_EFORMAT, "damaged \"%u\"", (unsigned)sample);
+    mr_error_at(&what, "a.mrec", MR_NOWHERE, sample);
+    mr_bad_list_add(b, &what);
+}
+
+static void expect_list(const char *path, const char *want)
+{
+    char found[1024] = "";
+    FILE *f = fopen(path, "r");
+    MRT_TRUE(f);
+    const size_t n = fread(found, 1, sizeof found - 1, f);
+    fclose(f);
+    MRT_EQ(n, strlen(want));
+    MRT_STR(found, want);
+}
+
+#define LINE(n)                                                                                              \
+    "{\"event\": \"bad\", \"sample\": " #n                                                                   \
+    ", \"file\": \"a.mrec\", \"code\": \"malformed data\", \"reason\": "                                     \
+    "\"damaged \\\"" #n "\\\"\"}\n"
+
+static void a_list_is_continued_in_order(void **state)
+{
+    (void)state;
+    mr_source *src = make_source(&none);
+    mr_error err = MR_ERROR_INIT;
+    mr_bad_list *b;
+    char path[4096];
+    snprintf(path, sizeof path, "%s/list.jsonl", mrt_temp());
+    MRT_OK(mr_bad_list_open(&b, path, src, false, false, &err), &err);
+    add_sample(b, 5);
+    add_sample(b, 42);
+    MRT_TRUE(!mr_bad_list_has(b, 5)); /* not resumed: the places of lines are not known */
+    MRT_EQ(mr_bad_list_count(b), 2);
+    MRT_OK(mr_bad_list_close(b, &err), &err);
+
+    MRT_OK(mr_bad_list_open(&b, path, src, true, false, &err), &err);
+    MRT_TRUE(mr_bad_list_has(b, 5) && mr_bad_list_has(b, 42) && !mr_bad_list_has(b, 7));
+    add_sample(b, 42);
+    add_sample(b, 7);
+    MRT_EQ(mr_bad_list_count(b), 3);
+    MRT_OK(mr_bad_list_close(b, &err), &err);
+    expect_list(path, LINE(5) LINE(7) LINE(42));
+
+    MRT_OK(mr_bad_list_open(&b, path, src, false, false, &err), &err); /* an earlier list is replaced */
+    add_sample(b, 1);
+    MRT_OK(mr_bad_list_close(b, &err), &err);
+    expect_list(path, LINE(1));
+    mr_source_close(src);
+}
+
+static void another_file_is_no_list(void **state)
+{
+    (void)state;
+    mr_source *src = make_source(&none);
+    mr_error err = MR_ERROR_INIT;
+    mr_bad_list *b;
+    char path[4096];
+    snprintf(path, sizeof path, "%s/notes.txt", mrt_temp());
+    FILE *f = fopen(path, "w");
+    MRT_TRUE(f && fputs("notes\n", f) >= 0 && fclose(f) == 0);
+    MRT_EQ(mr_bad_list_open(&b, path, src, false, false, &err), MR_EEXIST);
+    MRT_HAS(err.file, "notes.txt");
+    MRT_TRUE(!b);
+    MRT_EQ(mr_bad_list_open(&b, path, src, true, false, &err), MR_EFORMAT);
+    MRT_HAS(err.text, "expected a list of bad samples");
+    expect_list(path, "notes\n");
+    MRT_OK(mr_bad_list_open(&b, path, src, false, true, &err), &err);
+    add_sample(b, 1);
+    MRT_OK(mr_bad_list_close(b, &err), &err);
+    expect_list(path, LINE(1));
+    mr_source_close(src);
+}
+
+/* ---- two sets ---- */
+
+static void pictures_of_both_sets_are_counted(void **state)
+{
+    (void)state;
+    mr_source *src = make_source(&none);
+    mr_error err = MR_ERROR_INIT;
+    mr_same_pictures same;
+    volatile int stop = 1;
+    uint64_t readable = 0;
+    for (uint64_t k = 0; k < SAMPLES; k++) readable += !is_damaged(k) && !has_wrong_label(k);
+    MRT_OK(mr_verify_same(src, src, NULL, &same, &err), &err);
+    MRT_EQ(same.count, readable);
+    MRT_TRUE(same.first == 0 && same.second == 0);
+    MRT_EQ(mr_verify_same(src, src, &stop, &same, &err), MR_ECANCELED);
+    mr_source_close(src);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +242,9 @@ int main(void)
         cmocka_unit_test(the_caller_ends_it),
         cmocka_unit_test(what_cannot_be_read_is_reported_elsewhere),
         cmocka_unit_test(a_check_that_fails_is_an_error),
+        cmocka_unit_test(a_list_is_continued_in_order),
+        cmocka_unit_test(another_file_is_no_list),
+        cmocka_unit_test(pictures_of_both_sets_are_counted),
     };
     return mrt_run(tests);
 }

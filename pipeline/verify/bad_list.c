@@ -1,22 +1,41 @@
-/* tools/session/bad_list.c: see bad_list.h. */
-#include "tools/session/bad_list.h"
-
+/* pipeline/verify/bad_list.c: the list of bad samples of millrace/verify.h.
+ *
+ * A call that is resumed leaves the same list as an undisturbed one: samples that are met again are not
+ * written twice, and one that the list lacks (a kill, a full disk) is put where it belongs. A line that could
+ * not be written whole is taken back. Only a list is ever replaced, never another file of that name. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/cli/json.h"
+#include "base/handle.h"
+#include "formats/source/source.h"
+#include "millrace/verify.h"
+#include "settings/json_put.h"
 
 typedef struct bad_line {
     uint64_t sample, offset; /* of its first byte in the list */
 } bad_line;
 
+struct mr_bad_list {
+    uint32_t process; /* that opened it */
+    char path[4096];
+    const mr_source *src; /* whose samples they are; the list may be none of its files */
+    mr_output *out;       /* NULL until the first line */
+    bool old;             /* a list of an earlier run is there, to be replaced */
+    bool in_order;        /* resumed: every line's place is known */
+    bad_line *lines;
+    uint64_t line_count, count; /* count: lines in the list now */
+    uint64_t end;               /* in_order: bytes of the list */
+    mr_error failure;           /* the first failure to write; code MR_OK when none */
+};
+
 /* Before the line at `place`. */
-static int remember(bad_list *b, uint64_t place, bad_line line)
+static int remember(mr_bad_list *b, uint64_t place, bad_line line)
 {
     if ((b->line_count & (b->line_count - 1)) == 0) { /* full at every power of two */
         const uint64_t room = b->line_count ? b->line_count * 2 : 1;
@@ -31,7 +50,7 @@ static int remember(bad_list *b, uint64_t place, bad_line line)
 }
 
 /* The first line of a sample that does not come before this one. */
-static uint64_t place_of(const bad_list *b, uint64_t sample)
+static uint64_t place_of(const mr_bad_list *b, uint64_t sample)
 {
     uint64_t low = 0, high = b->line_count;
     while (low < high) {
@@ -42,18 +61,19 @@ static uint64_t place_of(const bad_list *b, uint64_t sample)
     return low;
 }
 
-bool bad_list_has(const bad_list *b, uint64_t sample)
+bool mr_bad_list_has(const mr_bad_list *b, uint64_t sample)
 {
+    if (!MRI_IS_OWN(b)) return false;
     const uint64_t at = place_of(b, sample);
     return at < b->line_count && b->lines[at].sample == sample;
 }
 
-static int failed(const bad_list *b, const char *what, mr_error *err)
+static int failed(const mr_bad_list *b, const char *what, mr_error *err)
 {
     return mr_error_sys(err, errno, "%s: %s", b->path, what);
 }
 
-static mr_output_config config(const bad_list *b, bool resume)
+static mr_output_config config(const mr_bad_list *b, bool resume)
 {
     mr_output_config cfg;
     mr_output_defaults(&cfg);
@@ -66,7 +86,7 @@ static mr_output_config config(const bad_list *b, bool resume)
 }
 
 /* Whole lines of an earlier run in the order of samples; what follows them is cut off. */
-static int read_lines(bad_list *b, FILE *f, mr_error *err)
+static int read_lines(mr_bad_list *b, FILE *f, mr_error *err)
 {
     char *line = NULL;
     size_t room = 0;
@@ -93,7 +113,7 @@ static int read_lines(bad_list *b, FILE *f, mr_error *err)
     return rc;
 }
 
-static int read_earlier(bad_list *b, mr_error *err)
+static int read_earlier(mr_bad_list *b, mr_error *err)
 {
     struct stat st;
     if (lstat(b->path, &st) != 0 && errno == ENOENT) return MR_OK;
@@ -120,7 +140,7 @@ static bool is_list(const char *path)
     return n == 0 || (n == (ssize_t)(sizeof begin - 1) && memcmp(found, begin, sizeof begin - 1) == 0);
 }
 
-static int check_old(bad_list *b, bool force, mr_error *err)
+static int check_old(mr_bad_list *b, bool force, mr_error *err)
 {
     struct stat st;
     const mr_output_config cfg = config(b, false);
@@ -132,20 +152,28 @@ static int check_old(bad_list *b, bool force, mr_error *err)
     return mr_error_at(err, b->path, MR_NOWHERE, MR_NOWHERE);
 }
 
-int bad_list_open(bad_list *b, const char *path, const mr_source *src, bool resume, bool force, mr_error *err)
+int mr_bad_list_open(mr_bad_list **out, const char *path, const mr_source *src, bool resume, bool force,
+                     mr_error *err)
 {
-    memset(b, 0, sizeof *b);
-    b->src = src;
-    if (strlen(path) >= sizeof b->path)
+    MRI_GIVEN(err, out);
+    *out = NULL;
+    MRI_GIVEN(err, path);
+    MRI_OWN(err, src);
+    if (strlen(path) >= sizeof(*out)->path)
         return mr_error_set(err, MR_EINVAL, "path too long: %zu characters", strlen(path));
+    mr_bad_list *b = calloc(1, sizeof *b);
+    if (!b) return mr_error_set(err, MR_ENOMEM, "out of memory for the list of bad samples");
+    *b = (mr_bad_list){.process = mri_process(), .src = src, .in_order = resume, .failure = MR_ERROR_INIT};
     strcpy(b->path, path);
-    b->in_order = resume;
-    return resume ? read_earlier(b, err) : check_old(b, force, err);
+    const int rc = resume ? read_earlier(b, err) : check_old(b, force, err);
+    if (rc) mr_bad_list_close(b, NULL);
+    else *out = b;
+    return rc;
 }
 
-void bad_list_begin(bad_list *b)
+void mr_bad_list_begin(mr_bad_list *b)
 {
-    if (!b->old) return;
+    if (!MRI_IS_OWN(b) || !b->old) return;
     b->old = false;
     const mr_output_config cfg = config(b, false);
     mr_error err = MR_ERROR_INIT;
@@ -153,7 +181,7 @@ void bad_list_begin(bad_list *b)
 }
 
 /* One write() a line, unless the disk takes a part of it: a kill leaves it whole or leaves it out. */
-static int write_all(const bad_list *b, const char *text, size_t bytes, mr_error *err)
+static int write_all(const mr_bad_list *b, const char *text, size_t bytes, mr_error *err)
 {
     for (size_t done = 0; done < bytes;) {
         const ssize_t n = write(mr_output_fd(b->out), text + done, bytes - done);
@@ -166,7 +194,7 @@ static int write_all(const bad_list *b, const char *text, size_t bytes, mr_error
 }
 
 /* The list is cut at `offset`, and goes on with text; it ends there when that fails. */
-static int go_on_from(const bad_list *b, uint64_t offset, const char *text, size_t bytes, mr_error *err)
+static int go_on_from(const mr_bad_list *b, uint64_t offset, const char *text, size_t bytes, mr_error *err)
 {
     int rc = ftruncate(mr_output_fd(b->out), (off_t)offset) == 0
                  ? MR_OK
@@ -178,7 +206,7 @@ static int go_on_from(const bad_list *b, uint64_t offset, const char *text, size
     return rc;
 }
 
-static int append(const bad_list *b, const char *line, size_t bytes, mr_error *err)
+static int append(const mr_bad_list *b, const char *line, size_t bytes, mr_error *err)
 {
     struct stat st;
     if (fstat(mr_output_fd(b->out), &st) != 0)
@@ -187,7 +215,7 @@ static int append(const bad_list *b, const char *line, size_t bytes, mr_error *e
 }
 
 /* The lines after it move on. */
-static int insert(bad_list *b, uint64_t sample, const char *line, size_t bytes, mr_error *err)
+static int insert(mr_bad_list *b, uint64_t sample, const char *line, size_t bytes, mr_error *err)
 {
     const uint64_t place = place_of(b, sample);
     const uint64_t offset = place < b->line_count ? b->lines[place].offset : b->end;
@@ -214,55 +242,83 @@ static int insert(bad_list *b, uint64_t sample, const char *line, size_t bytes, 
     return rc;
 }
 
-void bad_list_line(FILE *out, const mr_source *src, const mr_error *what)
+/* ---- a line ---- */
+
+static void put_member(FILE *out, const char *key, const char *text)
 {
-    json_line j = json_begin(out, "bad");
-    char name[4096] = "";
-    if (what->sample != MR_NOWHERE) json_u64(&j, "sample", what->sample);
-    if (what->sample != MR_NOWHERE && src)
-        mr_source_sample_name(src, what->sample, NULL, 0, name, sizeof name);
-    json_text(&j, "file", what->file);
-    if (what->offset != MR_NOWHERE) json_u64(&j, "offset", what->offset);
-    json_text(&j, "code", mr_status_text(what->code));
-    json_text(&j, "reason", what->text);
-    if (name[0]) json_text(&j, "name", name);
-    json_end(&j);
+    fprintf(out, ", \"%s\": ", key);
+    mri_json_put_text(out, text);
 }
 
-static int add(bad_list *b, const mr_error *what, mr_error *err)
+static void put_line(FILE *out, const mr_source *src, const mr_error *what)
+{
+    char name[4096] = "";
+    fputs("{\"event\": \"bad\"", out);
+    if (what->sample != MR_NOWHERE) fprintf(out, ", \"sample\": %" PRIu64, what->sample);
+    if (what->sample != MR_NOWHERE && src)
+        mr_source_sample_name(src, what->sample, NULL, 0, name, sizeof name);
+    put_member(out, "file", what->file);
+    if (what->offset != MR_NOWHERE) fprintf(out, ", \"offset\": %" PRIu64, what->offset);
+    put_member(out, "code", mr_status_text(what->code));
+    put_member(out, "reason", what->text);
+    if (name[0]) put_member(out, "name", name);
+    fputs("}\n", out);
+}
+
+/* malloc'd; NULL: no memory. */
+static char *make_line(const mr_source *src, const mr_error *what, size_t *bytes)
+{
+    char *line = NULL;
+    FILE *f = open_memstream(&line, bytes);
+    if (!f) return NULL;
+    put_line(f, src, what);
+    const bool failed_to = ferror(f);
+    if (fclose(f) == 0 && !failed_to) return line;
+    free(line);
+    return NULL;
+}
+
+char *mr_bad_list_line(const mr_source *src, const mr_error *what)
+{
+    size_t bytes;
+    return what && (!src || MRI_IS_OWN(src)) ? make_line(src, what, &bytes) : NULL;
+}
+
+/* ---- lines into the list ---- */
+
+static int add(mr_bad_list *b, const mr_error *what, mr_error *err)
 {
     const mr_output_config cfg = config(b, false);
-    char *line = NULL;
     size_t bytes = 0;
-    FILE *f = open_memstream(&line, &bytes);
-    if (!f) return mr_error_set(err, MR_ENOMEM, "%s: out of memory for the list of bad samples", b->path);
-    bad_list_line(f, b->src, what);
-    int rc = ferror(f) ? MR_ENOMEM : MR_OK;
-    if (fclose(f) != 0) rc = MR_ENOMEM;
-    if (rc) mr_error_set(err, rc, "%s: out of memory for the list of bad samples", b->path);
-    if (!rc && !b->out) rc = mr_output_open(&b->out, b->path, &cfg, err);
+    char *line = make_line(b->src, what, &bytes);
+    if (!line) return mr_error_set(err, MR_ENOMEM, "%s: out of memory for the list of bad samples", b->path);
+    int rc = b->out ? MR_OK : mr_output_open(&b->out, b->path, &cfg, err);
     if (!rc) rc = b->in_order ? insert(b, what->sample, line, bytes, err) : append(b, line, bytes, err);
     free(line);
     return rc;
 }
 
-void bad_list_add(bad_list *b, const mr_error *what)
+void mr_bad_list_add(mr_bad_list *b, const mr_error *what)
 {
     mr_error failure = MR_ERROR_INIT;
-    if (b->in_order && bad_list_has(b, what->sample)) return;
-    bad_list_begin(b);
+    if (!MRI_IS_OWN(b) || !what) return;
+    if (b->in_order && mr_bad_list_has(b, what->sample)) return;
+    mr_bad_list_begin(b);
     b->count++;
     if (b->failure.code == MR_OK && add(b, what, &failure) != MR_OK) b->failure = failure;
 }
 
-int bad_list_close(bad_list *b, mr_error *err)
+uint64_t mr_bad_list_count(const mr_bad_list *b) { return MRI_IS_OWN(b) ? b->count : 0; }
+
+int mr_bad_list_close(mr_bad_list *b, mr_error *err)
 {
     mr_error synced = MR_ERROR_INIT;
+    if (!b) return MR_OK;
+    if (!MRI_IS_OWN(b)) return mri_error_inherited(err, __func__, "b");
     if (b->out && mr_output_commit(b->out, &synced) != MR_OK && b->failure.code == MR_OK) b->failure = synced;
-    b->out = NULL;
+    const int rc = b->failure.code;
+    if (rc != MR_OK && err) *err = b->failure;
     free(b->lines);
-    b->lines = NULL;
-    b->line_count = 0;
-    if (b->failure.code != MR_OK && err) *err = b->failure;
-    return b->failure.code;
+    free(b);
+    return rc;
 }

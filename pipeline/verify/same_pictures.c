@@ -1,11 +1,11 @@
-/* tools/fields/same_pictures.c: see same_pictures.h. */
-#include "tools/fields/same_pictures.h"
-
+/* pipeline/verify/same_pictures.c: mr_verify_same(): a hash finds candidates, and their bytes are compared.
+ */
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cli/exit.h"
-#include "tools/cli/interrupt.h"
+#include "base/abi.h"
+#include "formats/source/source.h"
+#include "millrace/verify.h"
 
 typedef struct mark {
     uint64_t hash, sample;
@@ -13,6 +13,7 @@ typedef struct mark {
 
 typedef struct reading {
     const mr_source *src;
+    const volatile int *stop;
     void *buffer;
     size_t buffer_bytes;
 } reading;
@@ -51,7 +52,7 @@ static uint64_t mark_all(reading *r, mark *marks)
 {
     uint64_t count = 0;
     mr_sample s;
-    for (uint64_t i = 0; i < mr_source_info_of(r->src)->count && !interrupt_flag; i++) {
+    for (uint64_t i = 0; i < mr_source_info_of(r->src)->count && !mri_is_stopped(r->stop); i++) {
         const mr_value *v = picture_of(r, i, &s);
         if (v) marks[count++] = (mark){hash_of(v->data, v->bytes), i};
     }
@@ -79,25 +80,37 @@ static bool is_same(reading *first, uint64_t sample, const mr_value *picture)
            memcmp(v->data, picture->data, v->bytes) == 0;
 }
 
-int find_same_pictures(const mr_source *first, const mr_source *second, same_pictures *out)
+static void compare(reading *a, reading *b, const mark *marks, uint64_t count, mr_same_pictures *out)
 {
-    reading a = {.src = first}, b = {.src = second};
-    mark *marks = malloc((mr_source_info_of(first)->count + 1) * sizeof *marks);
-    *out = (same_pictures){0};
-    if (!marks) return exit_no_memory("the pictures of a data set");
-    const uint64_t count = mark_all(&a, marks);
     mr_sample s;
-    for (uint64_t i = 0; i < mr_source_info_of(second)->count && !interrupt_flag; i++) {
-        const mr_value *v = picture_of(&b, i, &s);
+    for (uint64_t i = 0; i < mr_source_info_of(b->src)->count && !mri_is_stopped(b->stop); i++) {
+        const mr_value *v = picture_of(b, i, &s);
         const uint64_t hash = v ? hash_of(v->data, v->bytes) : 0;
         for (uint64_t k = v ? find(marks, count, hash) : count; k < count && marks[k].hash == hash; k++) {
-            if (!is_same(&a, marks[k].sample, v)) continue;
+            if (!is_same(a, marks[k].sample, v)) continue;
             if (out->count++ == 0) out->first = marks[k].sample, out->second = i;
             break;
         }
     }
+}
+
+int mr_verify_same_sized(const mr_source *first, const mr_source *second, const volatile int *stop,
+                         mr_same_pictures *out, mr_error *err)
+{
+    mr_same_pictures found = {0};
+    MRI_OWN(err, first);
+    MRI_OWN(err, second);
+    MRI_GIVEN(err, out);
+    const int rc = mri_result_check(out, err);
+    if (rc) return rc;
+    reading a = {.src = first, .stop = stop}, b = {.src = second, .stop = stop};
+    mark *marks = malloc((mr_source_info_of(first)->count + 1) * sizeof *marks);
+    if (!marks) return mr_error_set(err, MR_ENOMEM, "out of memory for the pictures of a data set");
+    compare(&a, &b, marks, mark_all(&a, marks), &found);
     free(marks);
     free(a.buffer);
     free(b.buffer);
-    return interrupt_flag ? EXIT_SIGNAL + interrupt_flag : EXIT_DONE;
+    if (mri_is_stopped(stop)) return mr_error_set(err, MR_ECANCELED, "stopped by its caller");
+    mri_result_give(out, &found, sizeof found);
+    return MR_OK;
 }
