@@ -1,10 +1,11 @@
-/* run/measure/measure.c: the calls of millrace/measure.h.
+/* run/measure/measure.c: rates of a loader and of a trainer, and settings of the other measurements.
  *
  * The room run/measure/
- *   takes     a loader; settings of a trainer
- *   gives     rates, and a median
+ *   takes     a loader; settings of a trainer; a trainer; a source
+ *   gives     rates of a loader and of a trainer, and a median; rates of the machine (machine_rates.c);
+ *             passes of convolutions (pass_times.c)
  *   callers   programs */
-#include "millrace/measure.h"
+#include "run/measure/measure_settings.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -15,9 +16,7 @@
 #include "settings/limits.h"
 #include "train/net/net.h"
 
-static double seconds_since(uint64_t start_ns) { return 1e-9 * (double)(mri_now_ns() - start_ns); }
-
-static int stopped(mr_error *err) { return mr_error_set(err, MR_ECANCELED, "stopped by its caller"); }
+int mri_measure_stopped(mr_error *err) { return mr_error_set(err, MR_ECANCELED, "stopped by its caller"); }
 
 /* ---- settings ---- */
 
@@ -28,7 +27,7 @@ void mr_measure_defaults_sized(mr_measure_config *cfg, size_t struct_size)
     mri_settings_give(cfg, struct_size, &standard, sizeof standard);
 }
 
-static int take_settings(mr_measure_config *mine, const mr_measure_config *cfg, mr_error *err)
+int mri_measure_settings(mr_measure_config *mine, const mr_measure_config *cfg, mr_error *err)
 {
     *mine = standard;
     const int rc = cfg ? mri_settings_take(mine, sizeof *mine, cfg, "measure", err) : MR_OK;
@@ -80,7 +79,7 @@ static int take_batch(const loader_run *r, uint32_t *samples, mr_error *err)
     if (rc) return rc;
     *samples = b.count;
     mr_loader_release(r->loader, &b, r->streams);
-    return mri_is_stopped(r->cfg->stop) ? stopped(err) : MR_OK;
+    return mri_is_stopped(r->cfg->stop) ? mri_measure_stopped(err) : MR_OK;
 }
 
 /* Whole batches for about `seconds`. */
@@ -95,7 +94,7 @@ static int one_round(const loader_run *r, double seconds, double *rate, uint64_t
         if (rc) return rc;
         samples += n;
         count++;
-        passed = seconds_since(start);
+        passed = mri_measure_since(start);
     } while (passed < seconds);
     *rate = (double)samples / passed;
     *batches += count;
@@ -130,7 +129,7 @@ int mr_measure_loader_sized(mr_loader *l, mr_device *const *devices, uint32_t de
     mr_rate rate = {0};
     MRI_GIVEN(err, l);
     int rc = mri_result_check(out, err);
-    if (rc == MR_OK) rc = take_settings(&mine, cfg, err);
+    if (rc == MR_OK) rc = mri_measure_settings(&mine, cfg, err);
     if (rc == MR_OK && devices && device_count > MR_LOADER_MAX_PARTS)
         rc = mr_error_set(err, MR_EINVAL, "%u devices: expected at most %d", device_count,
                           MR_LOADER_MAX_PARTS);
@@ -274,7 +273,7 @@ static int run_steps(mr_trainer *t, const noise *in, resident_batch *r, mr_event
             ended++;
         }
         more = more && !mri_is_stopped(in->stop) && queued < STEPS_MOST &&
-               (ended < WARMUP + 5 || seconds_since(start) < in->seconds);
+               (ended < WARMUP + 5 || mri_measure_since(start) < in->seconds);
     }
     *count = ended;
     return rc;
@@ -303,7 +302,7 @@ static int time_steps(mr_trainer *t, const noise *in, resident_batch *r, mr_rate
     out->samples_per_s_mad = out->step_ms > 0 ? out->samples_per_s * out->step_ms_mad / out->step_ms : 0;
     free(ends);
     free(steps);
-    return rc == MR_OK && mri_is_stopped(in->stop) ? stopped(err) : rc;
+    return rc == MR_OK && mri_is_stopped(in->stop) ? mri_measure_stopped(err) : rc;
 }
 
 /* The settings without other processes, and schedules that count epochs in the first. */
@@ -355,7 +354,7 @@ int mr_measure_trainer_sized(const mr_trainer_config *trainer, const mr_measure_
     mr_rate rate = {0};
     MRI_GIVEN(err, trainer);
     int rc = mri_result_check(out, err);
-    if (rc == MR_OK) rc = take_settings(&mine, cfg, err);
+    if (rc == MR_OK) rc = mri_measure_settings(&mine, cfg, err);
     if (rc == MR_OK) rc = take_trainer(&opened, trainer, err);
     if (rc) return rc;
     const noise in = {.devices = opened.devices,

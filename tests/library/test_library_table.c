@@ -102,6 +102,7 @@ RESULT(repair_result)
 RESULT(manifest_result)
 RESULT(export_result)
 RESULT(same_pictures)
+RESULT(machine_rate)
 RESULT(append_result)
 RESULT(set_update_result)
 RESULT(withdrawn_sample)
@@ -694,6 +695,12 @@ static mr_measure_config *rig_measure_config(void)
     c->classes = CLASSES;
     return c;
 }
+static void take_pass(void *context, const mr_pass_time *p)
+{
+    (void)context;
+    (void)p;
+}
+static mr_pass_taken *rig_pass_taken(void) { return take_pass; }
 static mr_logger *rig_logger(void)
 {
     static mr_logger *l;

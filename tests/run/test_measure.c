@@ -113,6 +113,97 @@ static void a_trainer_has_a_rate(void **state)
     mr_devices_close(devices, count);
 }
 
+static void the_machine_has_rates(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    mr_source *src = make_source();
+    mr_machine_rate rate;
+    mr_measure_config cfg;
+    volatile int stop = 1;
+    mr_measure_defaults(&cfg);
+    cfg.seconds = 0.01;
+    cfg.rounds = 2;
+    for (int at = 0; at < MR_MACHINE_DECODE; at++) {
+        MRT_OK(mr_measure_machine((mr_machine_figure)at, src, NULL, 2, &cfg, &rate, &err), &err);
+        MRT_EQ(rate.rounds, 2);
+        MRT_EQ(rate.threads, 2);
+        MRT_STR(rate.unit, "GB/s");
+        MRT_TRUE(rate.value > 0 && rate.name[0]);
+    }
+    MRT_OK(mr_measure_machine(MR_MACHINE_DECODE, src, NULL, 1, &cfg, &rate, &err), &err);
+    MRT_TRUE(rate.rounds == 0 && rate.value == 0); /* pixels are not decoded */
+    cfg.stop = &stop;
+    MRT_EQ(mr_measure_machine(MR_MACHINE_CRC, src, NULL, 1, &cfg, &rate, &err), MR_ECANCELED);
+    mr_source_close(src);
+}
+
+typedef struct passes {
+    mr_device *device;
+    uint32_t count, convolutions;
+} passes;
+
+static void take_pass(void *context, const mr_pass_time *p)
+{
+    passes *k = context;
+    k->count++;
+    k->convolutions = p->number;
+    MRT_EQ(p->op->desc->kind, MR_OP_CONV2D);
+    MRT_EQ(p->samples, BATCH);
+    MRT_TRUE(p->rounds >= 3 && p->gflop_per_s >= 0);
+    MRT_TRUE(p->op->info->algorithm[p->pass]);
+}
+
+static void passes_on_close(void *context, const mr_trainer *t, int status, const mr_error *why)
+{
+    passes *k = context;
+    mr_error err = MR_ERROR_INIT;
+    mr_measure_config cfg;
+    volatile int stop = 1;
+    MRT_OK(status, why);
+    mr_measure_defaults(&cfg);
+    cfg.seconds = 0;
+    MRT_EQ(mr_measure_passes(t, k->device, 0, &cfg, take_pass, k, &err), MR_EINVAL);
+    MRT_OK(mr_measure_passes(t, k->device, BATCH, &cfg, take_pass, k, &err), &err);
+    cfg.stop = &stop;
+    MRT_EQ(mr_measure_passes(t, k->device, BATCH, &cfg, take_pass, k, &err),
+           k->count ? MR_ECANCELED : MR_OK); /* without passes there is nothing to stop */
+}
+
+static void each_pass_of_a_convolution_has_a_time(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    mr_net *net;
+    mr_device **devices;
+    uint32_t count;
+    mr_trainer_config trainer;
+    mr_measure_config cfg;
+    MRT_OK(mr_devices_open(&devices, &count, "cpu", NULL, &err), &err);
+    MRT_EQ(mr_net_create(&net, "net", SIDE, SIDE, 1), MR_OK);
+    mr_net_conv2d(net, 2, 3, 1, MR_PAD_SAME, MR_ACT_NONE);
+    mr_net_dense(net, CLASSES, MR_ACT_NONE);
+    mr_trainer_defaults(&trainer);
+    trainer.net = net;
+    trainer.devices = devices;
+    trainer.device_count = count;
+    trainer.batch = BATCH;
+    trainer.update = mr_update_rule_find("sgd")->desc;
+    trainer.schedule.lr = 0.01f;
+    passes k = {.device = devices[0]};
+    mr_measure_defaults(&cfg);
+    cfg.seconds = 0;
+    cfg.height = cfg.width = SIDE;
+    cfg.channels = 1;
+    cfg.classes = CLASSES;
+    cfg.on_close = passes_on_close;
+    cfg.context = &k;
+    MRT_OK(mr_measure_trainer(&trainer, &cfg, NULL, &err), &err);
+    MRT_TRUE(k.count <= 3 && k.convolutions <= 1);
+    mr_net_destroy(net);
+    mr_devices_close(devices, count);
+}
+
 static void a_median_is_the_middle(void **state)
 {
     (void)state;
@@ -125,8 +216,8 @@ static void a_median_is_the_middle(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_loader_has_a_rate),
-        cmocka_unit_test(a_trainer_has_a_rate),
+        cmocka_unit_test(a_loader_has_a_rate),    cmocka_unit_test(a_trainer_has_a_rate),
+        cmocka_unit_test(the_machine_has_rates),  cmocka_unit_test(each_pass_of_a_convolution_has_a_time),
         cmocka_unit_test(a_median_is_the_middle),
     };
     return mrt_run(tests);

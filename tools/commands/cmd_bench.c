@@ -13,18 +13,17 @@
 
 #include "tools/cli/clock.h"
 #include "tools/cli/exit.h"
+#include "tools/cli/interrupt.h"
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
 #include "tools/cli/report.h"
 #include "tools/commands/bench_exchange.h"
 #include "tools/commands/bench_storage.h"
 #include "tools/commands/commands.h"
-#include "tools/commands/limits.h"
 #include "tools/facts/choose.h"
 #include "tools/session/bad_watch.h"
 #include "tools/session/convolutions.h"
 #include "tools/trial/measure.h"
-#include "tools/trial/pass_times.h"
 #include "tools/watch/live.h"
 
 typedef struct bench_args {
@@ -174,7 +173,7 @@ static void report_trainer(const trainer_bench *b, const tool_session *s,
     convolutions_text("", convolutions, a->shared.device.convolution);
 }
 
-static void report_pass(void *context, const pass_time *p)
+static void report_pass(void *context, const mr_pass_time *p)
 {
     static const char *const names[] = {"forward", "data", "weights"};
     trainer_bench *b = context;
@@ -213,7 +212,14 @@ static int report_steps(void *context, const tool_session *s, const mr_trainer *
     const convolution_count convolutions = count_convolutions(t);
     report_trainer(b, s, &convolutions);
     if (!b->a->ops) return EXIT_DONE;
-    const int status = pass_times_measure(s, t, b->in.batch, b->a->seconds, report_pass, b);
+    mr_error err = MR_ERROR_INIT;
+    mr_measure_config cfg;
+    mr_measure_defaults(&cfg);
+    cfg.seconds = b->a->seconds;
+    cfg.stop = &interrupt_flag;
+    const uint32_t share = (b->in.batch - 1) / s->device_count + 1;
+    const int rc = mr_measure_passes(t, s->devices[0], share, &cfg, report_pass, b, &err);
+    const int status = measure_status(rc, &err);
     if (status == EXIT_DONE && b->passes == 0)
         fprintf(b->a->shared.output.json ? stderr : stdout,
                 "  no convolutions whose passes %s distinguishes\n", mr_device_info_of(s->devices[0])->name);
@@ -251,7 +257,7 @@ static int bench_trainer(const bench_args *a, tool_session *s)
 
 /* ---- limits ---- */
 
-static void report_limit(const bench_args *a, const machine_limit *l)
+static void report_limit(const bench_args *a, const mr_machine_rate *l)
 {
     if (a->shared.output.json) {
         json_line j = json_begin(stdout, "bench");
@@ -275,9 +281,17 @@ static int bench_limits(const bench_args *a, tool_session *s)
     int status = session_open_data(s, a->shared.data, &a->shared.data_opts, NEED_PICTURES);
     mr_decode_config decode;
     setup_decode(&decode, &a->shared.data_opts);
-    for (uint32_t at = 0; status == EXIT_DONE && at < LIMIT_COUNT; at++) {
-        machine_limit l;
-        status = limit_measure(at, s->src, &decode, a->shared.loader.workers, a->seconds, a->rounds, &l);
+    mr_error err = MR_ERROR_INIT;
+    mr_measure_config cfg;
+    mr_measure_defaults(&cfg);
+    cfg.seconds = a->seconds / (MR_MACHINE_DECODE + 1);
+    cfg.rounds = a->rounds;
+    cfg.stop = &interrupt_flag;
+    for (int at = 0; status == EXIT_DONE && at <= MR_MACHINE_DECODE; at++) {
+        mr_machine_rate l;
+        const int rc = mr_measure_machine((mr_machine_figure)at, s->src, &decode, a->shared.loader.workers,
+                                          &cfg, &l, &err);
+        status = measure_status(rc, &err);
         if (status == EXIT_DONE && l.rounds) report_limit(a, &l);
     }
     return status;

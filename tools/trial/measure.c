@@ -34,7 +34,7 @@ int measure_slowest(const tool_session *s, mr_rate *rate)
 
 /* ---- one process ---- */
 
-static int status_of(int rc, const mr_error *err)
+int measure_status(int rc, const mr_error *err)
 {
     return rc && interrupt_flag ? EXIT_SIGNAL + interrupt_flag : exit_status(rc, err);
 }
@@ -47,7 +47,7 @@ int measure_loader(tool_session *s, double seconds, uint32_t rounds, mr_rate *ou
     cfg.seconds = seconds;
     cfg.rounds = rounds;
     cfg.stop = &interrupt_flag;
-    return status_of(mr_measure_loader(s->loader, s->devices, s->device_count, &cfg, out, &err), &err);
+    return measure_status(mr_measure_loader(s->loader, s->devices, s->device_count, &cfg, out, &err), &err);
 }
 
 typedef struct closing {
@@ -61,7 +61,7 @@ typedef struct closing {
 static void on_close(void *context, const mr_trainer *t, int rc, const mr_error *err)
 {
     closing *c = context;
-    if (rc != MR_OK) c->status = status_of(rc, err);
+    if (rc != MR_OK) c->status = measure_status(rc, err);
     else if (c->then) c->status = c->then(c->context, c->s, t);
     c->closed = true;
     session_leave_if_it_hangs(t);
@@ -98,5 +98,5 @@ int measure_trainer(tool_session *s, const synthetic_batch *in, double seconds, 
     measure.context = &c;
     measure.stop = &interrupt_flag;
     const int rc = mr_measure_trainer(&cfg, &measure, out, &err);
-    return c.closed ? c.status : status_of(rc, &err);
+    return c.closed ? c.status : measure_status(rc, &err);
 }

@@ -3,14 +3,16 @@
  * The room trial/
  *   takes      a session whose data, devices and settings are chosen, and seconds
  *   gives      what short runs come to: rates (measure.h), costs of other forms of the data (forms.h), how
- *              many accelerators are fed (storage.h), passes of convolutions (pass_times.h); nothing is
- *              printed but what goes wrong
+ *              many accelerators are fed (storage.h); nothing is printed but what goes wrong
  *   callers    commands/ */
 #ifndef TRIAL_MEASURE_H
 #define TRIAL_MEASURE_H
 
 #include "millrace/measure.h"
 #include "tools/session/session.h"
+
+/* The exit status of a measurement of millrace/measure.h; one that was interrupted says nothing. */
+int measure_status(int rc, const mr_error *err);
 
 /* s->loader is open, with epochs enough (endless) and devices or none. Takes batches for about so long, in
  * rounds. */

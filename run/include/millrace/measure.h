@@ -1,5 +1,5 @@
 /* millrace/measure.h: one ceiling at a time: the rate of a loader when nothing trains, and of a trainer when
- * its batch is on the devices already.
+ * its batch is on the devices already; rates of the machine; the passes of a trainer's convolutions.
  *
  * The smaller of the two is the most that a training can reach. Warm-up is left out. Deviations are 1.4826
  * times the median absolute deviation (MAD). */
@@ -12,11 +12,11 @@
 extern "C" {
 #endif
 
-/* Settings of mr_measure_loader() and mr_measure_trainer(). */
+/* Settings of all measurements. */
 typedef struct mr_measure_config {
     size_t struct_size;
     double seconds;  /* about how long to measure; 0: as few batches or steps as possible; default 1 */
-    uint32_t rounds; /* loader: rounds whose median is the rate, 1 to 64; default 5 */
+    uint32_t rounds; /* loader, machine: rounds whose median is the result, 1 to 64; default 5 */
 
     /* trainer: a batch of noise. Height 0: sequences of `width` numbers below `classes` in place of pictures
      */
@@ -66,6 +66,71 @@ static inline int mr_measure_loader(mr_loader *l, mr_device *const *devices, uin
 static inline int mr_measure_trainer(const mr_trainer_config *trainer, const mr_measure_config *cfg,
                                      mr_rate *out, mr_error *err);
 
+/* ---- rates of the machine ---- */
+
+typedef enum mr_machine_figure {
+    MR_MACHINE_COPY,  /* memory copied; bytes that were read and written count once */
+    MR_MACHINE_CRC,   /* CRC32C of memory */
+    MR_MACHINE_READ,  /* samples read, their checksums compared, and parsed */
+    MR_MACHINE_DECODE /* the same, and pictures decoded to their full size */
+} mr_machine_figure;
+
+/* A measured rate of the machine. */
+typedef struct mr_machine_rate {
+    size_t struct_size;
+    const char *name, *unit; /* "memory copy", "GB/s"; static */
+    double value, mad;       /* of all threads together, in this unit: the median over rounds */
+    uint32_t rounds;         /* 0: the figure has no meaning for these data, and the value is 0 */
+    uint32_t threads;
+} mr_machine_rate;
+
+/* Measure a rate with `workers` threads (more than 256 count as 256; 0: one per core) for about cfg->seconds,
+ * including a round that is not counted. Each thread works alone, on buffers or samples of its own;
+ * MR_MACHINE_COPY takes 64 MiB for each.
+ *
+ * src     samples for MR_MACHINE_READ and MR_MACHINE_DECODE; a picture that cannot be read or decoded ends
+ *         the measurement with its error
+ * decode  limits of pictures; NULL: the defaults
+ * cfg     seconds, rounds, stop; NULL: the defaults
+ * out     NULL, or written on MR_OK
+ *
+ * MR_EINVAL     a setting is out of range
+ * MR_ENOMEM     no memory, or not as many threads can be started
+ * MR_ECANCELED  cfg->stop was set */
+static inline int mr_measure_machine(mr_machine_figure which, const mr_source *src,
+                                     const mr_decode_config *decode, uint32_t workers,
+                                     const mr_measure_config *cfg, mr_machine_rate *out, mr_error *err);
+
+/* ---- passes of convolutions ---- */
+
+/* One pass of one convolution of a trainer. */
+typedef struct mr_pass_time {
+    size_t struct_size;
+    const mr_trainer_op *op; /* valid during the call, as mr_trainer_op_at() gives it */
+    uint32_t number;         /* of the convolution, from 1 in the order of a forward pass */
+    uint32_t samples;        /* of one call */
+    mr_op_pass pass;
+    double ms, ms_mad;  /* of one call */
+    double gflop_per_s; /* of the direct algorithm's operations */
+    uint32_t rounds;
+} mr_pass_time;
+typedef void mr_pass_taken(void *context, const mr_pass_time *p);
+
+/* Time each pass of each convolution of t alone, on operations made like the trainer's: medians over 3 to 64
+ * rounds, about cfg->seconds for all of them. `take` is called for each pass by the calling thread, and never
+ * if the device does not distinguish passes. t is at rest, as in mr_measure_config.on_close, and stays
+ * unchanged.
+ *
+ * device   one of the trainer's
+ * samples  of one call, 1 or more: a device's share of a batch
+ * cfg      seconds, stop; NULL: the defaults
+ *
+ * MR_EINVAL     a setting is out of range
+ * MR_ECANCELED  cfg->stop was set
+ * other < 0     from the device */
+MR_API int mr_measure_passes(const mr_trainer *t, mr_device *device, uint32_t samples,
+                             const mr_measure_config *cfg, mr_pass_taken *take, void *context, mr_error *err);
+
 /* Return the median of `count` values, and in *mad (may be NULL) 1.4826 times their MAD. Changes and sorts
  * the values; 0 for none. */
 MR_API double mr_measure_median(double *values, size_t count, double *mad);
@@ -98,6 +163,17 @@ static inline int mr_measure_trainer(const mr_trainer_config *trainer, const mr_
 {
     if (out) out->struct_size = sizeof *out;
     return mr_measure_trainer_sized(trainer, cfg, out, err);
+}
+
+MR_API int mr_measure_machine_sized(mr_machine_figure which, const mr_source *src,
+                                    const mr_decode_config *decode, uint32_t workers,
+                                    const mr_measure_config *cfg, mr_machine_rate *out, mr_error *err);
+static inline int mr_measure_machine(mr_machine_figure which, const mr_source *src,
+                                     const mr_decode_config *decode, uint32_t workers,
+                                     const mr_measure_config *cfg, mr_machine_rate *out, mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_measure_machine_sized(which, src, decode, workers, cfg, out, err);
 }
 
 #ifdef __cplusplus

@@ -1,11 +1,7 @@
-/* tools/trial/pass_times.c: see pass_times.h. The time of the gradient to the input is backward's time with
- * it minus backward's time without, each on an operation of its own, in turns. */
-#include "tools/trial/pass_times.h"
-
-#include "tools/cli/clock.h"
-#include "tools/cli/exit.h"
-#include "tools/cli/interrupt.h"
-#include "tools/trial/measure.h"
+/* run/measure/pass_times.c: mr_measure_passes(). The time of the gradient to the input is backward's time
+ * with it minus backward's time without, each on an operation of its own, in turns. */
+#include "base/abi.h"
+#include "run/measure/measure_settings.h"
 
 enum { X, Y, DY, DX, SCRATCH, PARAM, DPARAM = PARAM + MR_OP_MAX_PARAMS, BUFFERS = DPARAM + MR_OP_MAX_PARAMS };
 
@@ -65,11 +61,11 @@ static void close_layer(layer *l)
 /* Milliseconds of one call. */
 static int run(layer *l, mr_stream *s, bool backward, double *ms, mr_error *err)
 {
-    const uint64_t start = clock_ns();
+    const uint64_t start = mri_now_ns();
     int rc = backward ? mr_op_backward_async(l->op, s, &l->args) : mr_op_forward_async(l->op, s, &l->args);
     if (rc == MR_OK) rc = mr_stream_sync(s, err);
     else mr_error_set(err, rc, "%s", mr_status_text(rc));
-    *ms = (double)(clock_ns() - start) * 1e-6;
+    *ms = (double)(mri_now_ns() - start) * 1e-6;
     return rc;
 }
 
@@ -84,10 +80,10 @@ typedef struct times {
 static int time_layer(const mr_trainer_op *op, layer *with, layer *without, mr_stream *s, double seconds,
                       times *t, mr_error *err)
 {
-    const uint64_t start = clock_ns();
+    const uint64_t start = mri_now_ns();
     int rc = MR_OK;
     t->rounds = 0;
-    for (uint32_t i = 0; rc == MR_OK && i <= ROUNDS && (i < 4 || seconds_since(start) < seconds); i++) {
+    for (uint32_t i = 0; rc == MR_OK && i <= ROUNDS && (i < 4 || mri_measure_since(start) < seconds); i++) {
         const uint32_t at = i ? i - 1 : 0;
         double both = 0, weights = 0;
         rc = run(without, s, false, &t->ms[MR_PASS_FORWARD][at], err);
@@ -105,7 +101,7 @@ typedef struct measuring {
     mr_stream *stream;
     uint32_t samples;
     double seconds; /* for one convolution */
-    pass_time_take *take;
+    mr_pass_taken *take;
     void *context;
 } measuring;
 
@@ -113,8 +109,12 @@ static void tell(const measuring *m, const mr_trainer_op *op, uint32_t number, t
 {
     for (int pass = 0; pass <= MR_PASS_WEIGHTS; pass++) {
         if (!op->info->algorithm[pass]) continue;
-        pass_time p = {
-            .op = op, .number = number, .samples = m->samples, .pass = (mr_op_pass)pass, .rounds = t->rounds};
+        mr_pass_time p = {.struct_size = sizeof p,
+                          .op = op,
+                          .number = number,
+                          .samples = m->samples,
+                          .pass = (mr_op_pass)pass,
+                          .rounds = t->rounds};
         p.ms = mr_measure_median(t->ms[pass], t->rounds, &p.ms_mad);
         p.gflop_per_s = p.ms > 0 ? op->info->flops_per_sample * m->samples / p.ms * 1e-6 : 0;
         m->take(m->context, &p);
@@ -140,23 +140,25 @@ static bool is_convolution(const mr_trainer_op *op)
     return op->desc->kind == MR_OP_CONV2D && op->info->algorithm[MR_PASS_FORWARD];
 }
 
-int pass_times_measure(const tool_session *s, const mr_trainer *t, uint32_t batch, double seconds,
-                       pass_time_take *take, void *context)
+int mr_measure_passes(const mr_trainer *t, mr_device *device, uint32_t samples, const mr_measure_config *cfg,
+                      mr_pass_taken *take, void *context, mr_error *err)
 {
-    mr_error err = MR_ERROR_INIT;
     mr_trainer_op op;
+    mr_measure_config mine;
     uint32_t count = 0, number = 0;
-    for (uint32_t at = 0; mr_trainer_op_at(t, at, &op); at++) count += is_convolution(&op);
-    if (count == 0) return EXIT_DONE;
-    measuring m = {.dev = s->devices[0],
-                   .samples = (batch - 1) / s->device_count + 1,
-                   .seconds = seconds / count,
-                   .take = take,
-                   .context = context};
-    int rc = mr_stream_create(&m.stream, m.dev, MR_STREAM_COMPUTE, &err);
-    for (uint32_t at = 0; rc == MR_OK && !interrupt_flag && mr_trainer_op_at(t, at, &op); at++)
-        if (is_convolution(&op)) rc = measure_one(&m, &op, ++number, &err);
+    MRI_GIVEN(err, t);
+    MRI_GIVEN(err, device);
+    MRI_GIVEN(err, take);
+    int rc = mri_measure_settings(&mine, cfg, err);
+    if (rc) return rc;
+    if (samples < 1 || samples > INT32_MAX)
+        return mr_error_set(err, MR_EINVAL, "samples is %u: expected 1 to %d", samples, INT32_MAX);
+    measuring m = {.dev = device, .samples = samples, .take = take, .context = context};
+    rc = mr_stream_create(&m.stream, m.dev, MR_STREAM_COMPUTE, err);
+    for (uint32_t at = 0; rc == MR_OK && mr_trainer_op_at(t, at, &op); at++) count += is_convolution(&op);
+    m.seconds = mine.seconds / (count ? count : 1);
+    for (uint32_t at = 0; rc == MR_OK && number < count && !mri_is_stopped(mine.stop); at++)
+        if (mr_trainer_op_at(t, at, &op) && is_convolution(&op)) rc = measure_one(&m, &op, ++number, err);
     mr_stream_destroy(m.stream);
-    if (rc == MR_OK && interrupt_flag) return EXIT_SIGNAL + interrupt_flag;
-    return exit_status(rc, &err);
+    return rc == MR_OK && number < count ? mri_measure_stopped(err) : rc;
 }
