@@ -13,6 +13,28 @@
 int mri_coef_pack(const mri_jpeg_frame *frame, const int16_t (*const *coef)[MRI_JPEG_BLOCK], void **out,
                   size_t *bytes, mr_error *err);
 
+/* The same payload from one row of MCUs after the other. Start with {0}. */
+typedef struct mri_coef_packing {
+    const mri_jpeg_frame *frame;
+    struct mri_coef_part {
+        uint8_t *data;
+        size_t used, room;
+    } part[3];        /* rows of each component; the head and the row index are before the first one's */
+    size_t index[3];  /* in the first part: places of a component's rows */
+    uint32_t mcu_row; /* the next one */
+    bool beyond;      /* a coefficient was met that a baseline JPEG cannot have */
+} mri_coef_packing;
+
+/* Begin with this frame, which stays the caller's until the end. Errors as of mri_coef_pack(). */
+int mri_coef_pack_begin(mri_coef_packing *p, const mri_jpeg_frame *frame, mr_error *err);
+/* The next row of MCUs, mcus_high times: coef[c] has v rows of blocks_wide blocks of component c, or, at the
+ * bottom, those that are left. */
+int mri_coef_pack_row(mri_coef_packing *p, const int16_t (*const *coef)[MRI_JPEG_BLOCK], mr_error *err);
+/* After the last row: *out is malloc'd. p keeps memory for the next picture. */
+int mri_coef_pack_end(mri_coef_packing *p, void **out, size_t *bytes, mr_error *err);
+/* p is {0} again; also after an error, and again. */
+void mri_coef_pack_free(mri_coef_packing *p);
+
 /* A parsed payload. The caller keeps data. */
 typedef struct mri_coef {
     mri_jpeg_frame frame;

@@ -45,16 +45,25 @@ uint64_t mri_coef_run_avx2(const mri_coef_run *run);
 uint64_t mri_coef_run_avx512(const mri_coef_run *run);
 #endif
 
+/* Has a block an AC coefficient of more than 10 bits? */
+static inline bool mri_coef_is_beyond(const int16_t *coef)
+{
+    unsigned beyond = 0;
+    for (int j = 1; j < MRI_JPEG_BLOCK; j++) beyond |= (uint16_t)(coef[j] + 1023) > 2046;
+    return beyond;
+}
+
 /* Write one block in plain C; returns its bytes, 0 for a block with nothing but its DC. */
 size_t mri_coef_block_put(const int16_t *coef, uint8_t *to);
 /* Write a row's blocks to `to`, as coef_pack.c does, their lengths and DCs; returns the bytes of the blocks.
- * MRI_COEF_PUT_SLACK bytes from the beginning of the last block on may be overwritten. */
+ * *beyond: set to true for an AC coefficient that a baseline JPEG cannot have. MRI_COEF_PUT_SLACK bytes from
+ * the beginning of the last block on may be overwritten. */
 enum { MRI_COEF_PUT_SLACK = 1 + 8 + 63 + 1 + 64 };
 #if defined(__x86_64__)
 size_t mri_coef_blocks_put_avx2(const int16_t (*row)[MRI_JPEG_BLOCK], uint32_t blocks, uint8_t *lengths,
-                                uint8_t *dc, uint8_t *to);
+                                uint8_t *dc, uint8_t *to, bool *beyond);
 size_t mri_coef_blocks_put_avx512(const int16_t (*row)[MRI_JPEG_BLOCK], uint32_t blocks, uint8_t *lengths,
-                                  uint8_t *dc, uint8_t *to);
+                                  uint8_t *dc, uint8_t *to, bool *beyond);
 #endif
 
 /* The high bytes of a block whose mode has MRI_COEF_ESCAPE, over its low ones in coef; *bytes is what they

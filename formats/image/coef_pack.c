@@ -84,11 +84,12 @@ size_t mri_coef_block_put(const int16_t *coef, uint8_t *to)
 
 /* The blocks of a row, their lengths and DCs; returns the blocks' bytes. */
 static size_t blocks_put_plain(const int16_t (*row)[MRI_JPEG_BLOCK], uint32_t blocks, uint8_t *lengths,
-                               uint8_t *dc, uint8_t *to)
+                               uint8_t *dc, uint8_t *to, bool *beyond)
 {
     uint8_t *at = to;
     for (uint32_t x = 0; x < blocks; x++) {
         const size_t length = mri_coef_block_put(row[x], at);
+        if (length && at[0] & MRI_COEF_ESCAPE) *beyond |= mri_coef_is_beyond(row[x]);
         lengths[x] = (uint8_t)length;
         mri_put_le16(dc + 2 * (size_t)x, (uint16_t)row[x][0]);
         at += length;
@@ -97,43 +98,51 @@ static size_t blocks_put_plain(const int16_t (*row)[MRI_JPEG_BLOCK], uint32_t bl
 }
 
 static size_t blocks_put(const int16_t (*row)[MRI_JPEG_BLOCK], uint32_t blocks, uint8_t *lengths, uint8_t *dc,
-                         uint8_t *to)
+                         uint8_t *to, bool *beyond)
 {
 #if defined(__x86_64__)
     const mri_simd_level level = mri_simd();
-    if (level == MRI_SIMD_AVX512) return mri_coef_blocks_put_avx512(row, blocks, lengths, dc, to);
-    if (level == MRI_SIMD_AVX2) return mri_coef_blocks_put_avx2(row, blocks, lengths, dc, to);
+    if (level == MRI_SIMD_AVX512) return mri_coef_blocks_put_avx512(row, blocks, lengths, dc, to, beyond);
+    if (level == MRI_SIMD_AVX2) return mri_coef_blocks_put_avx2(row, blocks, lengths, dc, to, beyond);
 #endif
-    return blocks_put_plain(row, blocks, lengths, dc, to);
+    return blocks_put_plain(row, blocks, lengths, dc, to, beyond);
 }
 
 /* ---- the payload, growing ---- */
 
-typedef struct payload {
-    uint8_t *data;
-    size_t used, room;
-} payload;
+typedef struct mri_coef_part part;
 
-static int need(payload *p, size_t more, mr_error *err)
+static int need(mri_coef_packing *p, part *to, size_t more, mr_error *err)
 {
-    if (more > MRI_COEF_MAX_BYTES - p->used)
+    if (more > MRI_COEF_MAX_BYTES - (p->part[0].used + p->part[1].used + p->part[2].used))
         return mr_error_set(err, MR_ELIMIT, "coefficients: the picture would take more than %llu MiB packed",
                             (unsigned long long)(MRI_COEF_MAX_BYTES >> 20));
-    if (more <= p->room - p->used) return MR_OK;
-    const size_t room = (size_t)mri_max_u64(p->used + more, p->room + p->room / 2);
-    uint8_t *data = realloc(p->data, room);
+    if (more <= to->room - to->used) return MR_OK;
+    const size_t room = (size_t)mri_max_u64(to->used + more, to->room + to->room / 2);
+    uint8_t *data = realloc(to->data, room);
     if (!data) return mr_error_set(err, MR_ENOMEM, "coefficients: no memory for %zu bytes", room);
-    p->data = data;
-    p->room = room;
+    to->data = data;
+    to->room = room;
     return MR_OK;
 }
 
-static int row_put(payload *p, const int16_t (*row)[MRI_JPEG_BLOCK], uint32_t blocks, mr_error *err)
+/* More than 11 bits? */
+static bool dc_beyond(const int16_t (*row)[MRI_JPEG_BLOCK], uint32_t blocks)
 {
-    const int rc = need(p, (size_t)blocks * (MRI_COEF_BLOCK_FIXED + BLOCK_MOST), err);
+    unsigned beyond = 0;
+    for (uint32_t x = 0; x < blocks; x++) beyond |= (uint16_t)(row[x][0] + 1024) > 2047;
+    return beyond;
+}
+
+static int row_put(mri_coef_packing *p, part *to, const int16_t (*row)[MRI_JPEG_BLOCK], uint32_t blocks,
+                   mr_error *err)
+{
+    const int rc = need(p, to, (size_t)blocks * (MRI_COEF_BLOCK_FIXED + BLOCK_MOST), err);
     if (rc) return rc;
-    uint8_t *lengths = p->data + p->used, *dc = lengths + blocks, *first = dc + 2 * (size_t)blocks;
-    p->used += MRI_COEF_BLOCK_FIXED * (size_t)blocks + blocks_put(row, blocks, lengths, dc, first);
+    uint8_t *lengths = to->data + to->used, *dc = lengths + blocks, *first = dc + 2 * (size_t)blocks;
+    to->used +=
+        MRI_COEF_BLOCK_FIXED * (size_t)blocks + blocks_put(row, blocks, lengths, dc, first, &p->beyond);
+    p->beyond |= dc_beyond(row, blocks);
     return MR_OK;
 }
 
@@ -150,7 +159,7 @@ static int frame_check(const mri_jpeg_frame *f, mr_error *err)
         f->component_count);
 }
 
-static void head_put(payload *p, const mri_jpeg_frame *f)
+static void head_put(part *p, const mri_jpeg_frame *f)
 {
     uint8_t *h = p->data, tables = 0;
     memset(h, 0, MRI_COEF_HEAD);
@@ -174,52 +183,110 @@ static void head_put(payload *p, const mri_jpeg_frame *f)
     p->used = MRI_COEF_HEAD + (size_t)MRI_COEF_TABLE_BYTES * tables;
 }
 
-static int payload_put(payload *p, const mri_jpeg_frame *f, const int16_t (*const *coef)[MRI_JPEG_BLOCK],
-                       mr_error *err)
+/* ---- a picture ---- */
+
+int mri_coef_pack_begin(mri_coef_packing *p, const mri_jpeg_frame *frame, mr_error *err)
 {
-    size_t rows = 0, blocks = 0;
-    for (uint32_t k = 0; k < f->component_count; k++) {
-        rows += f->component[k].blocks_high;
-        blocks += (size_t)f->component[k].blocks_high * f->component[k].blocks_wide;
+    size_t rows = 0;
+    int rc = frame_check(frame, err);
+    p->frame = frame;
+    p->mcu_row = 0;
+    p->beyond = false;
+    for (uint32_t k = 0; k < 3; k++) p->part[k].used = 0;
+    for (uint32_t k = 0; k < frame->component_count && rc == MR_OK; k++) {
+        const mri_jpeg_component *m = &frame->component[k];
+        const uint64_t blocks = (uint64_t)m->blocks_high * m->blocks_wide, most = MRI_COEF_MAX_BYTES / 2;
+        p->index[k] = rows;
+        rows += m->blocks_high;
+        /* most blocks of photographs take 16 to 32 bytes, and those of chroma half as many */
+        rc = need(p, &p->part[k], (size_t)mri_min_u64(blocks * (k ? 8 : 32), most), err);
     }
-    /* most blocks of photographs take 16 to 32 bytes */
-    p->room = MRI_COEF_HEAD + 3 * MRI_COEF_TABLE_BYTES + 4 * (rows + 1) +
-              (size_t)mri_min_u64(blocks * 32, MRI_COEF_MAX_BYTES / 2);
-    p->data = malloc(p->room);
-    if (!p->data) return mr_error_set(err, MR_ENOMEM, "coefficients: no memory for %zu bytes", p->room);
-    head_put(p, f);
-    size_t index = p->used;
-    p->used += 4 * (rows + 1);
-    for (uint32_t k = 0; k < f->component_count; k++) {
-        const mri_jpeg_component *m = &f->component[k];
-        for (uint32_t y = 0; y < m->blocks_high; y++, index += 4) {
-            mri_put_le32(p->data + index, (uint32_t)p->used);
-            const int rc = row_put(p, coef[k] + (size_t)y * m->blocks_wide, m->blocks_wide, err);
+    if (rc == MR_OK)
+        rc = need(p, &p->part[0], MRI_COEF_HEAD + 3 * MRI_COEF_TABLE_BYTES + 4 * (rows + 1), err);
+    if (rc) return rc;
+    head_put(&p->part[0], frame);
+    for (uint32_t k = 0; k < frame->component_count; k++) p->index[k] = p->part[0].used + 4 * p->index[k];
+    p->part[0].used += 4 * (rows + 1);
+    return MR_OK;
+}
+
+int mri_coef_pack_row(mri_coef_packing *p, const int16_t (*const *coef)[MRI_JPEG_BLOCK], mr_error *err)
+{
+    for (uint32_t k = 0; k < p->frame->component_count; k++) {
+        const mri_jpeg_component *m = &p->frame->component[k];
+        const uint32_t first = p->mcu_row * m->v,
+                       end = first + m->v < m->blocks_high ? first + m->v : m->blocks_high;
+        for (uint32_t y = first; y < end; y++) {
+            part *to = &p->part[k];
+            mri_put_le32(p->part[0].data + p->index[k] + 4 * (size_t)y, (uint32_t)to->used);
+            const int rc =
+                row_put(p, to, coef[k] + (size_t)(y - first) * m->blocks_wide, m->blocks_wide, err);
             if (rc) return rc;
         }
     }
-    mri_put_le32(p->data + index, (uint32_t)p->used);
-    const int rc = need(p, MRI_COEF_SLACK, err);
-    if (rc) return rc;
-    memset(p->data + p->used, 0, MRI_COEF_SLACK);
-    p->used += MRI_COEF_SLACK;
+    p->mcu_row++;
     return MR_OK;
+}
+
+/* The rows of component k to the end of the first part; their places are counted from there. */
+static int part_join(mri_coef_packing *p, uint32_t k, mr_error *err)
+{
+    part *all = &p->part[0], *from = &p->part[k];
+    const size_t first = all->used, bytes = from->used;
+    from->used = 0;
+    const int rc = need(p, all, bytes, err);
+    if (rc) return rc;
+    memcpy(all->data + first, from->data, bytes);
+    all->used += bytes;
+    for (uint32_t y = 0; y < p->frame->component[k].blocks_high; y++) {
+        uint8_t *const at = all->data + p->index[k] + 4 * (size_t)y;
+        mri_put_le32(at, mri_le32(at) + (uint32_t)first);
+    }
+    return MR_OK;
+}
+
+int mri_coef_pack_end(mri_coef_packing *p, void **out, size_t *bytes, mr_error *err)
+{
+    const mri_jpeg_frame *f = p->frame;
+    const uint32_t last = f->component_count - 1;
+    part *all = &p->part[0];
+    int rc = MR_OK;
+    for (uint32_t k = 1; k <= last && rc == MR_OK; k++) rc = part_join(p, k, err);
+    if (rc == MR_OK) rc = need(p, all, MRI_COEF_SLACK, err);
+    if (rc) return rc;
+    mri_put_le32(all->data + p->index[last] + 4 * (size_t)f->component[last].blocks_high,
+                 (uint32_t)all->used);
+    memset(all->data + all->used, 0, MRI_COEF_SLACK);
+    all->used += MRI_COEF_SLACK;
+    void *fitting = realloc(all->data, all->used);
+    *out = fitting ? fitting : all->data;
+    *bytes = all->used;
+    *all = (part){0};
+    return MR_OK;
+}
+
+void mri_coef_pack_free(mri_coef_packing *p)
+{
+    for (uint32_t k = 0; k < 3; k++) free(p->part[k].data);
+    *p = (mri_coef_packing){0};
 }
 
 int mri_coef_pack(const mri_jpeg_frame *frame, const int16_t (*const *coef)[MRI_JPEG_BLOCK], void **out,
                   size_t *bytes, mr_error *err)
 {
+    mri_coef_packing p = {0};
     *out = NULL;
     *bytes = 0;
-    payload p = {0};
-    int rc = frame_check(frame, err);
-    if (rc == MR_OK) rc = payload_put(&p, frame, coef, err);
-    if (rc) {
-        free(p.data);
-        return rc;
+    int rc = mri_coef_pack_begin(&p, frame, err);
+    const uint32_t rows =
+        (frame->component[0].blocks_high + frame->component[0].v - 1) / frame->component[0].v;
+    for (uint32_t m = 0; m < rows && rc == MR_OK; m++) {
+        const int16_t(*row[MRI_JPEG_MAX_COMPONENTS])[MRI_JPEG_BLOCK] = {0};
+        for (uint32_t k = 0; k < frame->component_count; k++)
+            row[k] = coef[k] + (size_t)m * frame->component[k].v * frame->component[k].blocks_wide;
+        rc = mri_coef_pack_row(&p, row, err);
     }
-    void *fitting = realloc(p.data, p.used);
-    *out = fitting ? fitting : p.data;
-    *bytes = p.used;
-    return MR_OK;
+    if (rc == MR_OK) rc = mri_coef_pack_end(&p, out, bytes, err);
+    mri_coef_pack_free(&p);
+    return rc;
 }

@@ -138,7 +138,7 @@ INLINE size_t put(const gathered *g, uint8_t *to)
 }
 
 MRI_TARGET_AVX2 size_t mri_coef_blocks_put_avx2(const int16_t (*row)[MRI_JPEG_BLOCK], uint32_t blocks,
-                                                uint8_t *lengths, uint8_t *dc, uint8_t *to)
+                                                uint8_t *lengths, uint8_t *dc, uint8_t *to, bool *beyond)
 {
     gathered g[AT_ONCE] = {{0}};
     uint8_t *at = to;
@@ -147,6 +147,7 @@ MRI_TARGET_AVX2 size_t mri_coef_blocks_put_avx2(const int16_t (*row)[MRI_JPEG_BL
         for (uint32_t k = 0; k < count; k++) gather(row[x + k], &g[k]);
         for (uint32_t k = 0; k < count; k++) {
             const size_t length = g[k].huge ? mri_coef_block_put(row[x + k], at) : put(&g[k], at);
+            if (g[k].huge) *beyond |= mri_coef_is_beyond(row[x + k]);
             lengths[x + k] = (uint8_t)length;
             mri_put_le16(dc + 2 * (size_t)(x + k), (uint16_t)row[x + k][0]);
             at += length;

@@ -35,6 +35,15 @@ INLINE uint64_t outside(zigzag z, int half)
     return (high << 32 | low) & ~UINT64_C(1);
 }
 
+/* The same for -1023 .. 1023. */
+INLINE uint64_t outside_ac(zigzag z)
+{
+    const __m512i most = _mm512_set1_epi16(1023);
+    return ((uint64_t)_mm512_cmpgt_epu16_mask(_mm512_abs_epi16(z.high), most) << 32 |
+            _mm512_cmpgt_epu16_mask(_mm512_abs_epi16(z.low), most)) &
+           ~UINT64_C(1);
+}
+
 INLINE unsigned tier_for(unsigned end)
 {
     const __m128i ends = _mm_loadu_si128((const void *)mri_coef_tier_end);
@@ -47,16 +56,16 @@ INLINE __m512i bytes_of(__m512i low, __m512i high)
                               1);
 }
 
-/* As mri_coef_block_put(); up to MRI_COEF_PUT_SLACK bytes from `to` on may be overwritten. */
-INLINE size_t block_put(zigzag z, uint8_t *to)
+/* As mri_coef_block_put(); up to MRI_COEF_PUT_SLACK bytes from `to` on may be overwritten. No branch for a
+ * block without other coefficients than its DC: it would often be mispredicted. */
+INLINE size_t block_put(zigzag z, uint8_t *to, bool *beyond)
 {
     const __m512i values = bytes_of(z.low, z.high);
     const uint64_t map =
         ((uint64_t)_mm512_test_epi16_mask(z.high, z.high) << 32 | _mm512_test_epi16_mask(z.low, z.low)) &
         ~UINT64_C(1);
-    if (map == 0) return 0;
     const uint64_t large = outside(z, 8), huge = outside(z, 128);
-    const unsigned map_bytes = (unsigned)(63 - _lzcnt_u64(map)) / 8 + 1,
+    const unsigned map_bytes = (unsigned)(63 - _lzcnt_u64(map | 1)) / 8 + 1,
                    tier = tier_for((unsigned)(64 - _lzcnt_u64(large | 1)));
     const uint64_t wide = map & mri_coef_tier[tier], narrow = map ^ wide;
     uint8_t *at = to + 1 + map_bytes;
@@ -70,6 +79,7 @@ INLINE size_t block_put(zigzag z, uint8_t *to)
     _mm256_storeu_si256((void *)at, _mm512_cvtepi16_epi8(joined));
     at += (_mm_popcnt_u64(narrow) + 1) / 2;
     if (__builtin_expect(huge != 0, 0)) {
+        *beyond |= outside_ac(z) != 0;
         const unsigned escape = tier_for((unsigned)(64 - _lzcnt_u64(huge)));
         const uint64_t which = map & mri_coef_tier[escape];
         *at++ = (uint8_t)escape;
@@ -77,15 +87,15 @@ INLINE size_t block_put(zigzag z, uint8_t *to)
                                                                            _mm512_srli_epi16(z.high, 8))));
         at += _mm_popcnt_u64(which);
     }
-    return (size_t)(at - to);
+    return (size_t)(at - to) & (0 - (size_t)(map != 0));
 }
 
 MRI_TARGET_AVX512 size_t mri_coef_blocks_put_avx512(const int16_t (*row)[MRI_JPEG_BLOCK], uint32_t blocks,
-                                                    uint8_t *lengths, uint8_t *dc, uint8_t *to)
+                                                    uint8_t *lengths, uint8_t *dc, uint8_t *to, bool *beyond)
 {
     uint8_t *at = to;
     for (uint32_t x = 0; x < blocks; x++) {
-        const size_t length = block_put(in_order(row[x]), at);
+        const size_t length = block_put(in_order(row[x]), at, beyond);
         lengths[x] = (uint8_t)length;
         mri_put_le16(dc + 2 * (size_t)x, (uint16_t)row[x][0]);
         at += length;

@@ -60,8 +60,7 @@ static void packer_destroy(void *maker)
     free(maker);
 }
 
-/* All coefficients of one picture, in our memory; pictures of several scans also take libjpeg's memory at the
- * same time. */
+/* The payload of one picture, and libjpeg's memory of all coefficients of a picture of several scans. */
 static uint64_t packer_bytes(const mr_decode_config *decode, mri_extremes seen)
 {
     return 2 * mri_jpeg_coefficient_bound(mri_min_u64(seen.pixels, decode->max_pixels)) +

@@ -156,20 +156,28 @@ static int paint(mri_placer *p, const target *t, const mr_value *image, const mr
     return rc;
 }
 
-/* The same by way of the form that the cache keeps, where a JPEG has to be decoded whole for that: a crop of
- * the coefficients has the same pixels, and takes a third of the time. False: nothing is to be kept yet, and
- * whatever is wrong with the picture, its own decoder reports. Entry points are for that one to check. */
-static bool paint_kept(mri_placer *p, const target *t, const mr_value *image, const mri_boxes *boxes,
-                       mri_geometry *geometry, mr_value *kept)
+/* What the cache is to keep of a JPEG, made before the JPEG is painted: its coefficients, or, where they
+ * cannot be packed, its bytes. False: nothing yet. Entry points are for the picture's own decoder to check.
+ */
+static bool make_kept(mri_placer *p, const target *t, const mr_value *image, mr_value *kept)
 {
     const mri_place_config *cfg = p->cfg;
     mr_error none = MR_ERROR_INIT;
-    if (cfg->cache_form != &mri_cache_coefficients || image->entries ||
-        mri_picture_allowed(image, cfg->decode, &none) != MR_OK ||
-        !mri_cache_make(cfg->cache, t->sample, image, p->maker, kept))
-        return false;
-    if (kept->type == MR_TYPE_COEF && paint(p, t, kept, boxes, geometry, &none) == MR_OK) return true;
-    mri_cache_forget(cfg->cache, t->sample);
+    return cfg->cache_form == &mri_cache_coefficients && !image->entries &&
+           mri_picture_allowed(image, cfg->decode, &none) == MR_OK &&
+           mri_cache_make(cfg->cache, t->sample, image, p->maker, kept);
+}
+
+/* Paint a JPEG from its coefficients: a crop of them has the same pixels, and takes a third of the time.
+ * False: whatever is wrong with the picture, its own decoder reports. */
+static bool paint_kept(mri_placer *p, const target *t, const mri_boxes *boxes, mri_geometry *geometry,
+                       mr_value *kept)
+{
+    mr_error none = MR_ERROR_INIT;
+    if (kept->type != MR_TYPE_COEF) return false;
+    if (paint(p, t, kept, boxes, geometry, &none) == MR_OK) return true;
+    mri_cache_forget(p->cfg->cache, t->sample);
+    kept->data = NULL;
     return false;
 }
 
@@ -184,10 +192,9 @@ static int place_image(mri_placer *p, const target *t, const mr_value *image, in
     if (image) {
         int rc = take_room(p, image, err);
         if (rc != MR_OK) return rc;
-        if (!kept || !paint_kept(p, t, image, boxes, geometry, kept)) {
-            if (kept) kept->data = NULL;
-            rc = paint(p, t, image, boxes, geometry, err);
-        }
+        const bool made = kept && make_kept(p, t, image, kept);
+        if (kept && !made) kept->data = NULL;
+        if (!made || !paint_kept(p, t, boxes, geometry, kept)) rc = paint(p, t, image, boxes, geometry, err);
         if (rc != MR_OK) return rc;
     }
     slot->labels[t->i] = label >= 0 ? label : cfg->unlabelled;

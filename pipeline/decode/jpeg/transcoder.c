@@ -1,9 +1,8 @@
 /* pipeline/decode/jpeg/transcoder.c: see transcoder.h.
  *
  *   JPEG ──► our entropy decoder ──────────────────┐
- *     └────► where that says MR_EUNSUPPORTED:      ├──► blocks of the whole picture ──► payload
- *            libjpeg, all scans in memory ─────────┘    or of one row of MCUs at a time, to see that they
- *                                                       are there */
+ *     └────► where that says MR_EUNSUPPORTED:      ├──► blocks of one row of MCUs at a time ──► payload
+ *            libjpeg, all scans in memory ─────────┘    or nothing, to see that they are there */
 #include "pipeline/decode/jpeg/transcoder.h"
 
 #include "base/util.h"
@@ -22,6 +21,7 @@ struct mri_transcoder {
     size_t blocks_bytes;
     uint8_t *last;
     size_t last_bytes;
+    mri_coef_packing packing;
 };
 
 int mri_transcoder_create(mri_transcoder **out)
@@ -44,6 +44,7 @@ void mri_transcoder_destroy(mri_transcoder *w)
     if (!w) return;
     mri_entropy_destroy(w->entropy);
     mri_libjpeg_destroy(w->libjpeg);
+    mri_coef_pack_free(&w->packing);
     free(w->blocks);
     free(w->last);
     free(w);
@@ -52,10 +53,11 @@ void mri_transcoder_destroy(mri_transcoder *w)
 static void give_back(mri_transcoder *w)
 {
     mri_libjpeg_close(w->libjpeg);
-    if (w->blocks_bytes <= KEEP_BYTES) return;
+    if (mri_max_u64(w->blocks_bytes, w->packing.part[1].room + w->packing.part[2].room) <= KEEP_BYTES) return;
     free(w->blocks);
     w->blocks = NULL;
     w->blocks_bytes = 0;
+    mri_coef_pack_free(&w->packing);
 }
 
 /* ---- room for blocks ---- */
@@ -64,7 +66,9 @@ typedef struct blocks {
     mri_block_window window[MRI_JPEG_MAX_COMPONENTS]; /* all of each component */
     int16_t (*base[MRI_JPEG_MAX_COMPONENTS])[MRI_JPEG_BLOCK];
     uint8_t *last;
-    bool whole; /* else one row of MCUs, written again and again */
+    bool packs; /* each row becomes part of the payload */
+    int fault;  /* the first that was found in that; the rest of the picture is decoded all the same */
+    mr_error why;
 } blocks;
 
 static int room_for(mri_transcoder *w, size_t block_count, size_t last_count, mr_error *err)
@@ -84,16 +88,17 @@ static int room_for(mri_transcoder *w, size_t block_count, size_t last_count, mr
     return mr_error_set(err, MR_ENOMEM, "no memory for %zu blocks of coefficients", block_count);
 }
 
-static int blocks_make(mri_transcoder *w, const mri_jpeg_frame *f, bool whole, uint64_t max_pixels, blocks *b,
+/* One row of MCUs, which each of them is written over. */
+static int blocks_make(mri_transcoder *w, const mri_jpeg_frame *f, bool packs, uint64_t max_pixels, blocks *b,
                        mr_error *err)
 {
     uint64_t count = 0, last = 0, at[MRI_JPEG_MAX_COMPONENTS] = {0};
-    *b = (blocks){.whole = whole};
+    *b = (blocks){.packs = packs, .why = MR_ERROR_INIT};
     for (uint32_t k = 0; k < f->component_count; k++) {
         const mri_jpeg_component *c = &f->component[k];
         b->window[k] = (mri_block_window){0, c->blocks_wide, 0, c->blocks_high};
         at[k] = count;
-        count += (uint64_t)c->blocks_wide * (whole ? c->blocks_high : c->v);
+        count += (uint64_t)c->blocks_wide * c->v;
         last = mri_max_u64(last, (uint64_t)c->blocks_wide * c->v);
     }
     const uint64_t bound = mri_jpeg_coefficient_bound(max_pixels);
@@ -108,18 +113,36 @@ static int blocks_make(mri_transcoder *w, const mri_jpeg_frame *f, bool whole, u
     for (uint32_t k = 0; k < f->component_count; k++)
         b->base[k] = (int16_t(*)[MRI_JPEG_BLOCK])(void *)w->blocks + at[k];
     b->last = w->last;
+    if (packs) b->fault = mri_coef_pack_begin(&w->packing, f, &b->why);
     return MR_OK;
 }
 
-static void rows_of(const blocks *b, const mri_jpeg_frame *f, uint32_t mcu_row,
-                    mri_block_rows out[MRI_JPEG_MAX_COMPONENTS])
+static void rows_of(const blocks *b, const mri_jpeg_frame *f, mri_block_rows out[MRI_JPEG_MAX_COMPONENTS])
 {
-    for (uint32_t k = 0; k < f->component_count; k++) {
-        const mri_jpeg_component *c = &f->component[k];
-        const size_t above = b->whole ? (size_t)mcu_row * c->v * c->blocks_wide : 0;
-        out[k] = (mri_block_rows){b->base[k] + above, b->last, c->blocks_wide}; /* last is wanted by nobody
-                                                                                   here */
-    }
+    for (uint32_t k = 0; k < f->component_count; k++) /* last is wanted by nobody here */
+        out[k] = (mri_block_rows){b->base[k], b->last, f->component[k].blocks_wide};
+}
+
+/* ---- payloads, row by row ---- */
+
+/* A row of MCUs that was decoded, while it is in the first caches. */
+static void pack_row(mri_transcoder *w, const mri_jpeg_frame *f, blocks *b)
+{
+    const int16_t(*coef[MRI_JPEG_MAX_COMPONENTS])[MRI_JPEG_BLOCK] = {0};
+    if (!b->packs || b->fault) return;
+    for (uint32_t k = 0; k < f->component_count; k++) coef[k] = (const int16_t(*)[MRI_JPEG_BLOCK])b->base[k];
+    b->fault = mri_coef_pack_row(&w->packing, coef, &b->why);
+}
+
+static int pack_end(mri_transcoder *w, const blocks *b, void **out, size_t *bytes, mr_error *err)
+{
+    if (b->fault && err) *err = b->why;
+    if (b->fault) return b->fault;
+    if (w->packing.beyond)
+        return mr_error_set(
+            err, MR_EUNSUPPORTED,
+            "coefficients beyond the range of a baseline JPEG: they could not be converted back");
+    return mri_coef_pack_end(&w->packing, out, bytes, err);
 }
 
 /* ---- a JPEG's blocks ---- */
@@ -134,16 +157,17 @@ static int check_limit(const void *jpeg, size_t bytes, const mr_decode_config *c
     return mri_check_pixels(h.width, h.height, cfg->max_pixels, err);
 }
 
-static int by_entropy(mri_transcoder *w, const mr_value *jpeg, bool whole, const mr_decode_config *cfg,
+static int by_entropy(mri_transcoder *w, const mr_value *jpeg, bool packs, const mr_decode_config *cfg,
                       const mri_jpeg_frame **f, blocks *b, mr_error *err)
 {
     int rc = mri_entropy_open(w->entropy, jpeg->data, jpeg->bytes, NULL, 0, f, err);
-    if (rc == MR_OK) rc = blocks_make(w, *f, whole, cfg->max_pixels, b, err);
+    if (rc == MR_OK) rc = blocks_make(w, *f, packs, cfg->max_pixels, b, err);
     if (rc == MR_OK) rc = mri_entropy_window(w->entropy, b->window, err);
     for (uint32_t y = 0; rc == MR_OK && y < (*f)->mcus_high; y++) {
         mri_block_rows out[MRI_JPEG_MAX_COMPONENTS];
-        rows_of(b, *f, y, out);
+        rows_of(b, *f, out);
         rc = mri_entropy_rows(w->entropy, y, out, err);
+        if (rc == MR_OK) pack_row(w, *f, b);
     }
     return rc ? rc : mri_entropy_end(w->entropy, err);
 }
@@ -155,8 +179,9 @@ static int by_libjpeg(mri_transcoder *w, const mr_value *jpeg, const mr_decode_c
     if (rc == MR_OK) rc = blocks_make(w, *f, true, cfg->max_pixels, b, err);
     for (uint32_t y = 0; rc == MR_OK && y < (*f)->mcus_high; y++) {
         mri_block_rows out[MRI_JPEG_MAX_COMPONENTS];
-        rows_of(b, *f, y, out);
+        rows_of(b, *f, out);
         rc = mri_libjpeg_rows(w->libjpeg, y, b->window, out, err);
+        if (rc == MR_OK) pack_row(w, *f, b);
     }
     return rc;
 }
@@ -204,7 +229,7 @@ static int check_coef(mri_transcoder *w, const mr_value *value, const mr_decode_
     if (rc == MR_OK) rc = blocks_make(w, &c.frame, false, cfg->max_pixels, &b, err);
     for (uint32_t y = 0; rc == MR_OK && y < c.frame.mcus_high; y++) {
         mri_block_rows out[MRI_JPEG_MAX_COMPONENTS];
-        rows_of(&b, &c.frame, y, out);
+        rows_of(&b, &c.frame, out);
         rc = mri_coef_rows(&c, y, b.window, out, err);
     }
     return rc;
@@ -220,36 +245,6 @@ int mri_transcoder_check(mri_transcoder *w, const mr_value *value, const mr_deco
 
 /* ---- payloads ---- */
 
-/* What baseline coding holds: AC of 10 bits, differences of DCs of 11. */
-static bool is_codable(const int16_t (*block)[MRI_JPEG_BLOCK], size_t count)
-{
-    unsigned beyond = 0;
-    for (size_t b = 0; b < count; b++) {
-        uint16_t here = 0; /* 16 bits throughout, for the compiler to vectorise */
-        for (int j = 0; j < MRI_JPEG_BLOCK; j++) {
-            const uint16_t from = (uint16_t)(block[b][j] + 1023);
-            here |= (uint16_t)(from > 2046 ? from - 2046 : 0);
-        }
-        if (!here) continue;
-        for (int j = 1; j < MRI_JPEG_BLOCK; j++) beyond |= (uint16_t)(block[b][j] + 1023) > 2046;
-        beyond |= (uint16_t)(block[b][0] + 1024) > 2047;
-    }
-    return !beyond;
-}
-
-static int pack(const mri_jpeg_frame *f, const blocks *b, void **out, size_t *bytes, mr_error *err)
-{
-    const int16_t(*coef[MRI_JPEG_MAX_COMPONENTS])[MRI_JPEG_BLOCK] = {0};
-    for (uint32_t k = 0; k < f->component_count; k++) {
-        coef[k] = (const int16_t(*)[MRI_JPEG_BLOCK])b->base[k];
-        if (!is_codable(coef[k], (size_t)f->component[k].blocks_wide * f->component[k].blocks_high))
-            return mr_error_set(
-                err, MR_EUNSUPPORTED,
-                "coefficients beyond the range of a baseline JPEG: they could not be converted back");
-    }
-    return mri_coef_pack(f, coef, out, bytes, err);
-}
-
 int mri_transcoder_pack(mri_transcoder *w, const void *jpeg, size_t bytes, const mr_decode_config *cfg,
                         void **out, size_t *out_bytes, mr_error *err)
 {
@@ -261,7 +256,7 @@ int mri_transcoder_pack(mri_transcoder *w, const void *jpeg, size_t bytes, const
     int rc = check_limit(jpeg, bytes, cfg, err);
     if (rc == MR_OK) rc = by_entropy(w, &value, true, cfg, &f, &b, err);
     if (rc == MR_EUNSUPPORTED) rc = by_libjpeg(w, &value, cfg, &f, &b, err);
-    if (rc == MR_OK) rc = pack(f, &b, out, out_bytes, err);
+    if (rc == MR_OK) rc = pack_end(w, &b, out, out_bytes, err);
     give_back(w);
     return rc;
 }
