@@ -203,6 +203,66 @@ def test_parquet_of_datasets(shapes, settings, tmp_path):
     assert drain(tmp_path / "o.mrec", settings) == drain(shapes, settings)
 
 
+def named_file(path, texts, names):
+    """Rows of one pixel each, whose label is texts[k], with the names in this order in the file's words."""
+    pa = missing("pyarrow")
+    about = {"info": {"features": {"label": {"names": names, "_type": "ClassLabel"}}}}
+    rows = {"image": [b"\xff\xd8\xff"] * len(texts), "label": [names.index(t) for t in texts] if names else texts}
+    write(pa.table(rows).replace_schema_metadata({"huggingface": __import__("json").dumps(about)} if names else None), path)
+    return texts
+
+
+def numbered(samples):
+    """The names that write_records() gives the labels."""
+    return [s["label"] if isinstance(s["label"], str) else samples.classes[s["label"]] for s in samples]
+
+
+def test_names_in_other_orders(shapes, settings, tmp_path):
+    """Labels go by name, whatever the order of the names in each file and in classes=."""
+    import millrace.adapters
+    of = millrace.adapters.from_parquet
+    want = named_file(tmp_path / "0.parquet", ["cat", "dog", "bird"], ["cat", "dog", "bird"])
+    want = want + named_file(tmp_path / "1.parquet", ["cat", "fox", "bird"], ["bird", "fox", "cat"])
+    files = [tmp_path / "0.parquet", tmp_path / "1.parquet"]
+    assert of(files).classes == ["cat", "dog", "bird", "fox"] and numbered(of(files)) == want
+    other = ["fox", "bird", "dog", "cat"]
+    assert of(files, classes=other).classes == other and numbered(of(files, classes=other)) == want
+    with pytest.raises(millrace.ArgumentError, match="1.parquet names its classes .*'fox' is not among the names given"):
+        of(files, classes=["cat", "dog", "bird"])
+    named_file(tmp_path / "2.parquet", [0, 1], None)
+    with pytest.raises(millrace.ArgumentError, match="0.parquet has numbers with names, and .*2.parquet has numbers: nothing says"):
+        of(files + [tmp_path / "2.parquet"])
+    ds, kinds = dataset(shapes, "class")
+    turned = kinds[::-1]
+    for samples in (millrace.adapters.from_datasets(ds, classes=turned), millrace.adapters.from_datasets(ds)):
+        millrace.write_records(tmp_path / "o.mrec", samples, classes=turned, force=True)
+        loader = millrace.Loader(tmp_path / "o.mrec", **dict(settings, order="sequential"))
+        assert loader.classes == turned
+        assert sum(([turned[k] for k in b.labels.tolist()] for b in loader), []) == [kinds[k] for k in ds["label"]]
+    with pytest.raises(millrace.ArgumentError, match="the data set names its classes"):
+        millrace.adapters.from_datasets(ds, classes=["none of them"])
+
+
+def test_splits_of_a_folder(tmp_path, caplog):
+    """A folder as Hugging Face's data come: one split is taken, and a line names the others."""
+    import millrace.adapters
+    of = millrace.adapters.from_parquet
+    for name in ("train-00000-of-00002", "train-00001-of-00002", "validation-00000-of-00001", "test-00000-of-00001"):
+        named_file(tmp_path / (name + ".parquet"), [name], [name])
+    assert numbered(of(tmp_path)) == ["train-00000-of-00002", "train-00001-of-00002"]
+    assert "left out: test-00000-of-00001.parquet, validation-00000-of-00001.parquet" in caplog.text
+    assert numbered(of(tmp_path, split="test")) == ["validation-00000-of-00001"]
+    assert numbered(of(sorted(tmp_path.glob("t*.parquet")), split="test")) == ["test-00000-of-00001"]
+    caplog.clear()
+    assert of(sorted(tmp_path.glob("*.parquet"))).count == 4 and "several splits: test, train, validation" in caplog.text
+    with pytest.raises(millrace.ArgumentError, match="split='val': expected 'auto', 'train' or 'test'"):
+        of(tmp_path, split="val")
+    for f in tmp_path.glob("train*"):
+        f.unlink()
+    with pytest.raises(millrace.ArgumentError, match="no files of the split 'train'; there are: test-00000"):
+        of(tmp_path)
+
+
 def test_datasets_errors(shapes):
     import millrace.adapters
     ds, _ = dataset(shapes, "number")
