@@ -107,7 +107,9 @@ typedef struct mri_setting {
     const char *help;
     const char *const *choices; /* CHOICE, EITHER, SET: NULL-terminated */
 
-    bool below; /* `most` itself is out of the range */
+    bool below;        /* `most` itself is out of the range */
+    const char *needs; /* the option without which this one has no effect, or several with | between them;
+                          NULL: none */
 
     /* Rows of this room have these, too. */
     const char *member; /* of the public struct */

@@ -7,11 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/cli/output.h"
+
 typedef struct word_parse {
     const command *cmd;
     char *args;
     char *message;
     size_t message_bytes;
+    opt_given *seen;
 } word_parse;
 
 static bool __attribute__((format(printf, 2, 3))) wrong(const word_parse *p, const char *format, ...)
@@ -203,12 +206,52 @@ bool options_was_given(const opt_given *given, const char *name)
     return false;
 }
 
-static void note_given(const word_parse *p, const opt *o)
+/* ---- options that need another one ---- */
+
+static bool was_seen(const opt_given *seen, const char *name, size_t bytes)
 {
-    if (!p->cmd->given_at) return;
-    opt_given *given = (opt_given *)(void *)(p->args + p->cmd->given_at);
+    for (uint32_t i = 0; i < seen->count; i++)
+        if (strlen(seen->name[i]) == bytes && memcmp(seen->name[i], name, bytes) == 0) return true;
+    return false;
+}
+
+/* The first of the names between | that the command has; NULL: it has none, or one was given. */
+static const char *find_missing(const command *cmd, const opt_given *seen, const char *names)
+{
+    const char *missing = NULL;
+    size_t base;
+    for (const char *at = names; *at; at += *at == '|') {
+        const size_t bytes = strcspn(at, "|");
+        if (was_seen(seen, at, bytes)) return NULL;
+        const opt *o;
+        for (size_t k = 0; !missing && (o = option_at(cmd, k, &base)); k++)
+            if (strlen(o->option) == bytes && memcmp(o->option, at, bytes) == 0) missing = o->option;
+        at += bytes;
+    }
+    return missing;
+}
+
+static void tell_needs(const command *cmd, const opt_given *seen)
+{
+    const opt *o;
+    size_t base;
+    for (size_t k = 0; (o = option_at(cmd, k, &base)); k++) {
+        const char *missing =
+            o->needs && options_was_given(seen, o->option) ? find_missing(cmd, seen, o->needs) : NULL;
+        if (missing) say("--%s has no effect without --%s", o->option, missing);
+    }
+}
+
+static void note(opt_given *given, const opt *o)
+{
     if (given->count < OPT_COUNT(given->name) && !options_was_given(given, o->option))
         given->name[given->count++] = o->option;
+}
+
+static void note_given(const word_parse *p, const opt *o)
+{
+    note(p->seen, o);
+    if (p->cmd->given_at) note((opt_given *)(void *)(p->args + p->cmd->given_at), o);
 }
 
 /* word is "--name" or "--name=value"; next: the word after it, or NULL. */
@@ -249,7 +292,8 @@ opt_help options_help_asked(int argc, char *const *argv)
 bool options_parse(const command *cmd, int argc, char *const *argv, void *args, opt_help *wants_help,
                    char *message, size_t message_bytes)
 {
-    const word_parse p = {cmd, args, message, message_bytes};
+    opt_given seen = {.count = 0};
+    const word_parse p = {cmd, args, message, message_bytes, &seen};
     size_t positional = 0;
     bool only_positionals = false;
     *wants_help = OPT_HELP_NONE;
@@ -288,5 +332,6 @@ bool options_parse(const command *cmd, int argc, char *const *argv, void *args, 
         return wrong(&p, "%s needs %s; try 'millrace %s --help'", cmd->name,
                      cmd->positionals[positional].name, cmd->name);
     if (cmd->rest) return wrong(&p, "%s needs %s; try 'millrace %s --help'", cmd->name, cmd->rest, cmd->name);
+    tell_needs(cmd, &seen);
     return true;
 }

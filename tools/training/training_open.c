@@ -313,6 +313,8 @@ static int open_val_source(train_run *r)
 static int check_evaluations(const train_run *r)
 {
     const goal_args *g = &r->args->goal;
+    if (!r->val.src && r->patience)
+        say("--patience has no effect: there is no validation data; --val DATA names them");
     if (r->val.src || (!g->eval_steps && !g->eval_at)) return EXIT_DONE;
     say("--%s: there is no validation data; --val DATA names them", g->eval_steps ? "eval-steps" : "eval-at");
     return EXIT_MISUSED;
