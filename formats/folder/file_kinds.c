@@ -20,14 +20,13 @@ enum { LOOK_BYTES = 512, LONGEST_ENDING = 10 };
 static const struct {
     const char *ending, *what;
 } undecoded[] = {
-    {"avif", "AVIF is not decoded"},     {"dcm", "DICOM is not decoded"},
-    {"exr", "EXR is not decoded"},       {"heic", "HEIC is not decoded"},
-    {"heif", "HEIC is not decoded"},     {"ico", "ICO is not decoded"},
-    {"j2k", "JPEG 2000 is not decoded"}, {"jp2", "JPEG 2000 is not decoded"},
-    {"jxl", "JPEG XL is not decoded"},   {"pbm", "PNM is not decoded"},
-    {"pgm", "PNM is not decoded"},       {"pnm", "PNM is not decoded"},
-    {"ppm", "PNM is not decoded"},       {"psd", "PSD is not decoded"},
-    {"svg", "SVG is not decoded"},       {"tga", "TGA is not decoded"},
+    {"dcm", "DICOM is not decoded"},     {"exr", "EXR is not decoded"},
+    {"ico", "ICO is not decoded"},       {"j2k", "JPEG 2000 is not decoded"},
+    {"jp2", "JPEG 2000 is not decoded"}, {"jxl", "JPEG XL is not decoded"},
+    {"pbm", "PNM is not decoded"},       {"pgm", "PNM is not decoded"},
+    {"pnm", "PNM is not decoded"},       {"ppm", "PNM is not decoded"},
+    {"psd", "PSD is not decoded"},       {"svg", "SVG is not decoded"},
+    {"tga", "TGA is not decoded"},
 };
 
 /* Kinds of files that lie beside pictures. */

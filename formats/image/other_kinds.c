@@ -4,6 +4,7 @@
 #include "base/util.h"
 #include "formats/image/bmp_layout.h"
 #include "formats/image/gif_layout.h"
+#include "formats/image/heif_layout.h"
 #include "formats/image/tiff_layout.h"
 #include "formats/image/webp_layout.h"
 
@@ -59,15 +60,36 @@ static int tiff_header(const uint8_t *p, size_t bytes, mr_image_header *out, mr_
     return MR_OK;
 }
 
+static int heif_header(const char *name, const uint8_t *p, size_t bytes, mr_image_header *out, mr_error *err)
+{
+    mri_heif_layout heif;
+    const int rc = mri_heif_layout_parse(&heif, name, p, bytes, err);
+    if (rc) return rc;
+    out->width = heif.width;
+    out->height = heif.height;
+    out->channels = heif.channels;
+    out->bit_depth = heif.bit_depth;
+    return MR_OK;
+}
+
+static int heic_header(const uint8_t *p, size_t bytes, mr_image_header *out, mr_error *err)
+{
+    return heif_header("HEIC", p, bytes, out, err);
+}
+
+static int avif_header(const uint8_t *p, size_t bytes, mr_image_header *out, mr_error *err)
+{
+    return heif_header("AVIF", p, bytes, out, err);
+}
+
 static const struct {
     mr_type type;
     bool (*is)(const uint8_t *p, size_t bytes);
     int (*header)(const uint8_t *p, size_t bytes, mr_image_header *out, mr_error *err);
 } kinds[] = {
-    {MR_TYPE_GIF, mri_gif_is, gif_header},
-    {MR_TYPE_BMP, mri_bmp_is, bmp_header},
-    {MR_TYPE_WEBP, mri_webp_is, webp_header},
-    {MR_TYPE_TIFF, mri_tiff_is, tiff_header},
+    {MR_TYPE_GIF, mri_gif_is, gif_header},    {MR_TYPE_BMP, mri_bmp_is, bmp_header},
+    {MR_TYPE_WEBP, mri_webp_is, webp_header}, {MR_TYPE_TIFF, mri_tiff_is, tiff_header},
+    {MR_TYPE_HEIC, mri_heic_is, heic_header}, {MR_TYPE_AVIF, mri_avif_is, avif_header},
 };
 
 mr_type mri_other_sniff(const uint8_t *p, size_t bytes)

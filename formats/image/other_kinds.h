@@ -8,7 +8,7 @@
 
 #include "millrace/formats.h"
 
-/* MR_TYPE_GIF, MR_TYPE_BMP, MR_TYPE_WEBP, MR_TYPE_TIFF, or 0. */
+/* MR_TYPE_GIF, MR_TYPE_BMP, MR_TYPE_WEBP, MR_TYPE_TIFF, MR_TYPE_HEIC, MR_TYPE_AVIF, or 0. */
 mr_type mri_other_sniff(const uint8_t *p, size_t bytes);
 
 /* Header of a file of that kind; *out has orientation 1 before. MR_EFORMAT, MR_EUNSUPPORTED: err says why. */

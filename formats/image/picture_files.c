@@ -12,6 +12,7 @@ static const struct {
     {"jpe", "JPEG", MR_TYPE_JPEG},  {"jfif", "JPEG", MR_TYPE_JPEG}, {"jif", "JPEG", MR_TYPE_JPEG},
     {"webp", "WebP", MR_TYPE_WEBP}, {"gif", "GIF", MR_TYPE_GIF},    {"bmp", "BMP", MR_TYPE_BMP},
     {"dib", "BMP", MR_TYPE_BMP},    {"tiff", "TIFF", MR_TYPE_TIFF}, {"tif", "TIFF", MR_TYPE_TIFF},
+    {"heic", "HEIC", MR_TYPE_HEIC}, {"heif", "HEIC", MR_TYPE_HEIC}, {"avif", "AVIF", MR_TYPE_AVIF},
 };
 
 mr_type mri_picture_ending(const char *ending, size_t bytes)

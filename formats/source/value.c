@@ -5,8 +5,9 @@
 
 #include "base/util.h"
 
-static const char *const type_names[] = {"?",    "jpeg",  "png",  "pixels", "int", "float", "tensor", "bytes",
-                                         "text", "image", "coef", "gif",    "bmp", "webp",  "tiff"};
+static const char *const type_names[] = {"?",      "jpeg",  "png",  "pixels", "int",  "float",
+                                         "tensor", "bytes", "text", "image",  "coef", "gif",
+                                         "bmp",    "webp",  "tiff", "heic",   "avif"};
 static const struct {
     const char *name;
     size_t bytes;

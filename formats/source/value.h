@@ -15,7 +15,7 @@ int mri_value_check(const mr_field *field, const mr_value *value, int code, mr_e
 static inline bool mri_type_is_picture_file(mr_type t)
 {
     return t == MR_TYPE_JPEG || t == MR_TYPE_PNG || t == MR_TYPE_GIF || t == MR_TYPE_BMP ||
-           t == MR_TYPE_WEBP || t == MR_TYPE_TIFF;
+           t == MR_TYPE_WEBP || t == MR_TYPE_TIFF || t == MR_TYPE_HEIC || t == MR_TYPE_AVIF;
 }
 
 /* The types of a picture's value, and of its field. */

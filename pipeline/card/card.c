@@ -136,8 +136,9 @@ void mri_card_put_text(FILE *out, const char *text)
 const char *mri_card_media_type(const char *ending)
 {
     static const char *const types[][2] = {
-        {"jpg", "image/jpeg"}, {"jpeg", "image/jpeg"}, {"png", "image/png"},  {"gif", "image/gif"},
-        {"bmp", "image/bmp"},  {"webp", "image/webp"}, {"tif", "image/tiff"}, {"tiff", "image/tiff"},
+        {"jpg", "image/jpeg"},  {"jpeg", "image/jpeg"}, {"png", "image/png"},   {"gif", "image/gif"},
+        {"bmp", "image/bmp"},   {"webp", "image/webp"}, {"tif", "image/tiff"},  {"tiff", "image/tiff"},
+        {"heic", "image/heic"}, {"heif", "image/heic"}, {"avif", "image/avif"},
     };
     for (size_t k = 0; k < sizeof types / sizeof types[0]; k++)
         if (strcasecmp(ending, types[k][0]) == 0) return types[k][1];

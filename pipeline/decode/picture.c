@@ -291,6 +291,8 @@ int mri_picture_open(mri_picture *p, mri_decoder *d, const mr_value *value, cons
     case MR_TYPE_BMP:
     case MR_TYPE_WEBP:
     case MR_TYPE_TIFF:
+    case MR_TYPE_HEIC:
+    case MR_TYPE_AVIF:
     case MR_TYPE_BYTES:
         rc = mri_picture_allowed(value, cfg, err);
         if (rc == MR_OK) rc = open_encoded(p, d, cfg, err);

@@ -77,7 +77,14 @@ bool mri_export_name_safe(const char *name, char *out, size_t room)
 /* ---- endings ---- */
 /* Of one kind in a row; the first is that of new files. */
 static const char *const endings[][6] = {
-    {"jpg", "jpeg", "jpe", "jfif", "jif"}, {"png"}, {"gif"}, {"bmp", "dib"}, {"webp"}, {"tiff", "tif"},
+    {"jpg", "jpeg", "jpe", "jfif", "jif"},
+    {"png"},
+    {"gif"},
+    {"bmp", "dib"},
+    {"webp"},
+    {"tiff", "tif"},
+    {"heic", "heif"},
+    {"avif"},
 };
 
 /* The row of an ending; NULL: it is no picture's. */

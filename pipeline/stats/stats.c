@@ -12,8 +12,8 @@
 
 const char *mr_stats_kind_name(uint32_t kind)
 {
-    static const char *const names[] = {"jpeg", "png", "coefficients", "pixels",
-                                        "gif",  "bmp", "webp",         "tiff"};
+    static const char *const names[] = {"jpeg", "png",  "coefficients", "pixels", "gif",
+                                        "bmp",  "webp", "tiff",         "heic",   "avif"};
     _Static_assert(MRI_ARRAY_COUNT(names) <= MR_STATS_KINDS, "more kinds than there are counts");
     return kind < MRI_ARRAY_COUNT(names) ? names[kind] : NULL;
 }

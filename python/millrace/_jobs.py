@@ -16,7 +16,7 @@ from ._typed import LoaderSettings, Pixels, SourceSettings, Unpack
 _STORES = {"jpeg": 0, "raw": 1, "coef": 2}
 _TO = {"mrec": 0, "tfrecord": 1, "tar": 2, "mds": 3, "recordio": 4}
 _TYPES = {1: "jpeg", 2: "png", 3: "pixels", 4: "int", 5: "float", 6: "tensor", 7: "bytes", 8: "text", 9: "image", 10: "coef",
-          11: "gif", 12: "bmp", 13: "webp", 14: "tiff"}
+          11: "gif", 12: "bmp", 13: "webp", 14: "tiff", 15: "heic", 16: "avif"}
 _DTYPES = {1: "u8", 2: "i8", 3: "i16", 4: "i32", 5: "i64", 6: "f16", 7: "bf16", 8: "f32", 9: "f64"}
 Tell = Optional[Callable[[int, int, int], Any]]
 
@@ -166,7 +166,7 @@ def _field(f: Any) -> Dict[str, Any]:
 def decode(data: Any, *, crop: Optional[Tuple[int, int, int, int]] = None, size: Any = None, flip: bool = False,
            channels: int = 0, exif: bool = True, pixels: Pixels = "own", max_pixels: int = 100_000_000,
            pictures: Union[str, Sequence[str]] = "all") -> Array:
-    """One picture file (JPEG, PNG, GIF, BMP, WebP, TIFF), or part of it, as an Array: uint8, (height, width, channels).
+    """One picture file (JPEG, PNG, GIF, BMP, WebP, TIFF, HEIC, AVIF), or part of it, as an Array: uint8, (height, width, channels).
 
     data      its bytes (bytes, bytearray, memoryview, a NumPy array of uint8)
     crop      (left, top, width, height) of the upright picture; only the needed blocks are decoded

@@ -461,7 +461,7 @@ def write_records(path: Any, samples: Iterable[Any], schema: Optional[Dict[str, 
                 on the fields "image" and "label"; "sample.name" is what batch.names gives; others are delivered by
                 Loader(fields=[name])
     schema      {name: kind}, the fields that every sample has:
-                  "image"              bytes of a picture file (JPEG, PNG, GIF, BMP, WebP, TIFF), or pixels: an array of uint8, (height, width[, channels]) or, with
+                  "image"              bytes of a picture file (JPEG, PNG, GIF, BMP, WebP, TIFF, HEIC, AVIF), or pixels: an array of uint8, (height, width[, channels]) or, with
                                        1, 3 or 4 channels, as torch has it, (channels, height, width)
                   "jpeg", "png"        bytes of this one only
                   "pixels"             an array of uint8; "pixels[32,32,3]": all of this size, then gray ones stay gray

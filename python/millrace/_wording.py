@@ -12,7 +12,7 @@ _OTHER = {"shard-size": "shard_bytes"}
 _VALUES = {"tail": ("keep", "drop", "pad"), "split": ("auto", "train", "test"), "store": ("jpeg", "raw", "coef"), "cache": ("off", "memory", "disk"),
            "order": ("shuffle", "block", "sequential", "balanced"), "bad": ("stop", "replace", "skip"), "classes": ("first", "depth", "none"),
            "format": ("pixels",), "match-classes": ("order", "names"), "pixels": ("own", "libjpeg", "reduced"), "outside": ("take",)}
-_KINDS = ("all", "jpeg", "png", "gif", "bmp", "webp", "tiff")
+_KINDS = ("all", "jpeg", "png", "gif", "bmp", "webp", "tiff", "heic", "avif")
 _OPTION = re.compile(r"--([a-z][a-z0-9]*(?:-[a-z0-9]+)*)(?:( |=)([^\s,;()]+))?")
 _loaders: Dict[str, bool] = {}
 

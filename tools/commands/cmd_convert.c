@@ -521,7 +521,7 @@ const command command_convert = {
         "tfrecord, tar, mds or recordio picture files keep their bytes, pixels become PNG, coefficients "
         "JPEG; labels are the numbers of SRC; the output is read back and compared before it takes its "
         "name. An interrupted run leaves nothing, a killed one files named .part.\nTFRecord: "
-        "image/encoded, image/format (jpeg, png, gif, bmp, webp, tiff; with --store raw: raw, uint8 in "
+        "image/encoded, image/format (jpeg, png, gif, bmp, webp, tiff, heic, avif; with --store raw: raw, uint8 in "
         "image/height x image/width x image/channels), image/class/label and image/class/text, field boxes "
         "as image/object/bbox/xmin, ymin, xmax, ymax with box_labels as image/object/class/label, a "
         "picture mask as image/segmentation/class/encoded; other fields under their names, whole numbers "

@@ -2,7 +2,7 @@
 # and lets the build report missing ones.
 millrace_packages="gcc make cmake ninja-build pkg-config libc6-dev liburing-dev libjpeg62-turbo-dev libspng-dev libdnnl-dev
 libisal-dev libxxhash-dev libcjson-dev libcurl4-openssl-dev"
-millrace_test_packages="libcmocka-dev shellcheck clang-format abigail-tools g++ binutils python3 python3-venv python3-pip ccache gdb"
+millrace_test_packages="libcmocka-dev shellcheck clang-format abigail-tools g++ binutils python3 python3-venv python3-pip ccache gdb libheif1"
 millrace_tidy_packages="clang-tidy"
 # A web server for the test of remote data. Debian starts it wherever it is installed, so only .ci/run asks for it.
 millrace_server_package="nginx-light"

@@ -31,13 +31,17 @@ typedef enum mr_type {                     /* numbers are on disk: never renumbe
                        MR_TYPE_BYTES = 7,  /* anything */
                        MR_TYPE_TEXT = 8,   /* UTF-8, no terminator */
                        MR_TYPE_IMAGE = 9,  /* in a schema only: each record holds JPEG, PNG, PIXELS, COEF,
-                                              GIF, BMP, WEBP or TIFF */
+                                              GIF, BMP, WEBP, TIFF, HEIC or AVIF */
                        MR_TYPE_COEF = 10,  /* a JPEG's quantised coefficients, packed: entropy decoding is
                                               done */
                        MR_TYPE_GIF = 11,   /* a GIF file's bytes; the picture is its first frame */
                        MR_TYPE_BMP = 12,   /* a BMP file's bytes */
                        MR_TYPE_WEBP = 13,  /* a WebP file's bytes; the picture is its first frame */
                        MR_TYPE_TIFF = 14,  /* a TIFF file's bytes; the picture is its first one */
+                       MR_TYPE_HEIC = 15,  /* a HEIC file's bytes: HEIF, coded by HEVC; the picture is the one
+                                              it shows */
+                       MR_TYPE_AVIF = 16,  /* an AVIF file's bytes: HEIF, coded by AV1; the picture is the one
+                                              it shows */
 } mr_type;
 
 typedef enum mr_dtype { /* numbers are on disk */
@@ -97,7 +101,7 @@ typedef struct mr_sample {
 typedef struct mr_image_header {
     size_t struct_size;
     mr_type type;           /* as mr_image_sniff() returns; of values also MR_TYPE_COEF, MR_TYPE_PIXELS */
-    uint32_t width, height; /* as stored, before EXIF orientation */
+    uint32_t width, height; /* as stored, before EXIF orientation; HEIC, AVIF: as shown */
     uint32_t channels;      /* 1, 2 (gray + alpha), 3, 4 */
     uint32_t bit_depth;     /* per channel */
     uint32_t orientation;   /* EXIF 1..8; 1 when absent or broken */
@@ -107,7 +111,7 @@ typedef struct mr_image_header {
 } mr_image_header;
 
 /* Detect the kind of a picture file by content; 32 bytes are enough. Returns MR_TYPE_JPEG, MR_TYPE_PNG,
- * MR_TYPE_GIF, MR_TYPE_BMP, MR_TYPE_WEBP, MR_TYPE_TIFF, or 0. */
+ * MR_TYPE_GIF, MR_TYPE_BMP, MR_TYPE_WEBP, MR_TYPE_TIFF, MR_TYPE_HEIC, MR_TYPE_AVIF, or 0. */
 MR_API int mr_image_sniff(const void *data, size_t bytes);
 
 /* Read the header only. On MR_EFORMAT err names the missing piece; on MR_EUNSUPPORTED it names the coding

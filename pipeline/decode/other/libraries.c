@@ -77,5 +77,34 @@ static library tiff = {"TIFF",
                        &tiff_calls,
                        false};
 
+static const mri_symbol heif_symbols[] = {
+#define SYMBOL(result, f, parameters) {#f, offsetof(mri_heif_calls, f)},
+    MRI_HEIF_CALLS(SYMBOL)
+#undef SYMBOL
+};
+static mri_heif_calls heif_calls;
+static library heif = {"HEIC or AVIF",
+                       "libheif",
+                       "libheif1",
+                       {"libheif.so.1", NULL},
+                       "1.13",
+                       heif_symbols,
+                       MRI_ARRAY_COUNT(heif_symbols),
+                       &heif_calls,
+                       false};
+
+const mri_heif_calls *mri_heif_need(mr_type type, mr_error *err)
+{
+    const bool avif = type == MR_TYPE_AVIF;
+    const mri_heif_calls *calls = need(&heif, err);
+    if (!calls || calls->heif_have_decoder_for_format(avif ? MRI_HEIF_AV1 : MRI_HEIF_HEVC)) return calls;
+    mr_error_set(
+        err, MR_EUNSUPPORTED,
+        "%s picture: libheif here has no decoder of %s (Debian and Ubuntu: apt install %s), or convert it to JPEG or PNG",
+        avif ? "an AVIF" : "a HEIC", avif ? "AV1" : "HEVC",
+        avif ? "libheif-plugin-dav1d" : "libheif-plugin-libde265");
+    return NULL;
+}
+
 const mri_webp_calls *mri_webp_need(mr_error *err) { return need(&webp, err); }
 const mri_tiff_calls *mri_tiff_need(mr_error *err) { return need(&tiff, err); }

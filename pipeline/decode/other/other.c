@@ -57,16 +57,31 @@ static int decode_tiff(mri_others *o, const uint8_t *data, size_t bytes, uint32_
     return rc;
 }
 
+static int decode_heif(const mr_image_header *header, const uint8_t *data, size_t bytes, uint32_t channels,
+                       mri_rect part, uint8_t *pixels, mr_error *err)
+{
+    const int rc = mri_heif_decode(header, data, bytes, part, pixels, err);
+    if (rc == MR_OK && channels == 1) make_gray(pixels, (size_t)part.width * part.height);
+    return rc;
+}
+
 int mri_other_ready(mr_type type, mr_error *err)
 {
-    const bool missing =
-        (type == MR_TYPE_WEBP && !mri_webp_need(err)) || (type == MR_TYPE_TIFF && !mri_tiff_need(err));
-    return missing ? MR_EUNSUPPORTED : MR_OK;
+    switch (type) {
+    case MR_TYPE_WEBP: return mri_webp_need(err) ? MR_OK : MR_EUNSUPPORTED;
+    case MR_TYPE_TIFF: return mri_tiff_need(err) ? MR_OK : MR_EUNSUPPORTED;
+    case MR_TYPE_HEIC:
+    case MR_TYPE_AVIF: return mri_heif_need(type, err) ? MR_OK : MR_EUNSUPPORTED;
+    default: return MR_OK;
+    }
 }
 
 uint64_t mri_other_library_bytes(const mr_image_header *h, const void *data, size_t bytes)
 {
     mri_tiff_layout tiff;
+    /* planes of two bytes a sample, the decoder's pictures, RGB */
+    if (h->type == MR_TYPE_HEIC || h->type == MR_TYPE_AVIF)
+        return mri_times(24, mri_times(h->width, h->height));
     /* pixels of four bytes, alpha, rows */
     if (h->type == MR_TYPE_WEBP) return mri_times(6, mri_times(h->width, h->height));
     if (h->type != MR_TYPE_TIFF || mri_tiff_layout_parse(&tiff, data, bytes, NULL)) return 0;
@@ -76,7 +91,8 @@ uint64_t mri_other_library_bytes(const mr_image_header *h, const void *data, siz
 int mri_other_decode(mri_others *o, const void *data, size_t bytes, const mr_image_header *header,
                      uint32_t channels, mri_rect part, mri_buffer *buffer, mri_view *out, mr_error *err)
 {
-    const bool whole = header->type == MR_TYPE_WEBP, rgb = whole || header->type == MR_TYPE_TIFF;
+    const bool whole = header->type == MR_TYPE_WEBP,
+               rgb = header->type != MR_TYPE_GIF && header->type != MR_TYPE_BMP;
     const uint32_t width = whole ? header->width : part.width, height = whole ? header->height : part.height;
     size_t room;
     if (!mri_picture_bytes(width, height, rgb ? 3 : channels, &room) || mri_buffer_need(buffer, room))
@@ -88,6 +104,8 @@ int mri_other_decode(mri_others *o, const void *data, size_t bytes, const mr_ima
     case MR_TYPE_GIF: return decode_gif(o, data, bytes, &to, err);
     case MR_TYPE_BMP: return decode_bmp(data, bytes, &to, err);
     case MR_TYPE_WEBP: return decode_webp(data, bytes, channels, part, buffer->data, out, err);
+    case MR_TYPE_HEIC:
+    case MR_TYPE_AVIF: return decode_heif(header, data, bytes, channels, part, buffer->data, err);
     default: return decode_tiff(o, data, bytes, channels, part, buffer->data, err);
     }
 }

@@ -9,7 +9,9 @@
  *   GIF    gif.c, the first frame      rows below the part are not decoded
  *   BMP    bmp.c                       only the part is read, of RLE all
  *   WebP   webp.c, libwebp             rows below the part are not decoded
- *   TIFF   tiff.c, libtiff             only strips and tiles of the part are decoded */
+ *   TIFF   tiff.c, libtiff             only strips and tiles of the part are decoded
+ *   HEIC   heif.c, libheif             all is decoded
+ *   AVIF   heif.c, libheif             all is decoded */
 #ifndef MRI_OTHER_H
 #define MRI_OTHER_H
 
@@ -58,6 +60,9 @@ int mri_webp_decode(const mri_webp_layout *webp, const uint8_t *data, size_t byt
 /* RGB of the part; room: memory for a row or a tile. */
 int mri_tiff_decode(const mri_tiff_layout *tiff, const uint8_t *data, size_t bytes, mri_rect part,
                     mri_buffer *room, uint8_t *pixels, mr_error *err);
+/* RGB of the part, of a HEIC or AVIF. */
+int mri_heif_decode(const mr_image_header *header, const uint8_t *data, size_t bytes, mri_rect part,
+                    uint8_t *pixels, mr_error *err);
 /* The most that libtiff and we allocate for rows or a tile. */
 uint64_t mri_tiff_library_bytes(const mri_tiff_layout *tiff);
 

@@ -32,7 +32,9 @@ enum {
     MR_PICTURES_GIF = 4,
     MR_PICTURES_BMP = 8,
     MR_PICTURES_WEBP = 16, /* with libwebp, */
-    MR_PICTURES_TIFF = 32 /* with libtiff 4.5 or newer: a library is opened when the first picture needs it */
+    MR_PICTURES_TIFF = 32, /* with libtiff 4.5 or newer, */
+    MR_PICTURES_HEIC = 64, /* with libheif 1.13 or newer, */
+    MR_PICTURES_AVIF = 128 /* the same: a library is opened when the first picture needs it */
 };
 
 /* Limits and arithmetic of decoding. mr_decode_defaults() sets the defaults. */
@@ -49,12 +51,12 @@ typedef struct mr_decode_config {
 
 MR_STABLE_INLINE void mr_decode_defaults(mr_decode_config *cfg);
 
-/* Decode a picture file (JPEG, PNG, GIF, BMP, WebP or TIFF, detected by content) or copy MR_TYPE_PIXELS. A
- * truncated or damaged picture is MR_EFORMAT with the reason; missing areas are never filled with grey. On
- * success the caller owns out->pixels. Any thread. Rules: CMYK is multiplied out (with inverted values when
- * Adobe's marker says so), 16-bit samples keep their high byte, alpha is dropped and the colour below it is
- * kept, gray is computed from colour by BT.601, and of several pictures in a file the first counts. cfg may
- * be NULL: the defaults. */
+/* Decode a picture file (JPEG, PNG, GIF, BMP, WebP, TIFF, HEIC or AVIF, detected by content) or copy
+ * MR_TYPE_PIXELS. A truncated or damaged picture is MR_EFORMAT with the reason; missing areas are never
+ * filled with grey. On success the caller owns out->pixels. Any thread. Rules: CMYK is multiplied out (with
+ * inverted values when Adobe's marker says so), 16-bit samples keep their high byte, alpha is dropped and the
+ * colour below it is kept, gray is computed from colour by BT.601, and of several pictures in a file the
+ * first counts. cfg may be NULL: the defaults. */
 MR_STABLE int mr_image_decode(const mr_value *value, const mr_decode_config *cfg, mr_image *out,
                               mr_error *err);
 /* Can this machine decode picture files of this type (MR_TYPE_JPEG, MR_TYPE_WEBP, ...)? MR_OK;

@@ -1,4 +1,4 @@
-# Picture files of kinds besides JPEG and PNG (tests/pipeline/decode/odd_kinds.c, odd_libraries.c) in every format: the same pixels everywhere, the same bytes
+# Picture files of kinds besides JPEG and PNG (tests/pipeline/decode/odd_kinds.c, odd_libraries.c, odd_heif.c) in every format: the same pixels everywhere, the same bytes
 # back, and --pictures leaves kinds out by name. `sh test_bad_kinds.sh MILLRACE JSON_LINES ODD_FILES`.
 odd_files=$3
 . "$(dirname "$0")/../lib.sh"
@@ -9,7 +9,7 @@ mkdir -p d/animal d/plant
 ln odd/jpeg/all/progressive.jpg d/animal/
 ln odd/png/all/rgb-8.png d/plant/
 good=2
-grep -e "^kinds$tab" -e "^webp$tab" -e "^tiff$tab" table | grep "${tab}good$tab" | cut -f1,2 >names
+grep -e "^kinds$tab" -e "^webp$tab" -e "^tiff$tab" -e "^heic$tab" -e "^avif$tab" table | grep "${tab}good$tab" | cut -f1,2 >names
 while read -r group name; do
     good=$((good + 1))
     ln "odd/$group/all/$name" "d/$([ $((good % 2)) = 0 ] && echo animal || echo plant)/"
@@ -18,7 +18,8 @@ gifs=$(find d -name '*.gif' -o -name 'gif-named.jpg' | wc -l | tr -d ' ')
 bmps=$(find d -name '*.bmp' -o -name '*.dib' | wc -l | tr -d ' ')
 webps=$(find d -name '*.webp' | wc -l | tr -d ' ')
 tiffs=$(find d -name '*.tif' -o -name '*.tiff' | wc -l | tr -d ' ')
-others=$((gifs + bmps + webps + tiffs))
+heifs=$(find d -name '*.heic' -o -name '*.heif' -o -name '*.avif' | wc -l | tr -d ' ')
+others=$((gifs + bmps + webps + tiffs + heifs))
 [ "$gifs" -gt 10 ] && [ "$bmps" -gt 10 ] || fail "odd_files made $gifs GIF and $bmps BMP files"
 
 # the same samples from a folder, a table and every kind of file that is written
@@ -42,6 +43,7 @@ done
 run 0 stats d --json; equal "$(number gif)" "$gifs"; equal "$(number bmp)" "$bmps"
 [ "$webps" = 0 ] || equal "$(number webp)" "$webps"
 [ "$tiffs" = 0 ] || equal "$(number tiff)" "$tiffs"
+[ "$heifs" -lt 8 ] || { equal "$(number heic)" 2; equal "$(number avif)" $((heifs - 2)); }
 run 0 inspect d.mrec --record 0 --json; out_has '"type": "'
 run 0 export d.mrec back; (cd d && find . -type f) | while read -r f; do cmp "d/$f" "back/$f" || echo "$f"; done >differ
 [ ! -s differ ] || fail "export: $(cat differ)"
@@ -61,19 +63,22 @@ run 3 digest d --augment "resize(16x16)" --pictures jpeg,png --bad skip --max-ba
 equal "$(grep -c 'a GIF picture, and --pictures jpeg,png leaves this kind out: add gif to it' list)" "$gifs"
 equal "$(grep -c 'a BMP picture, and --pictures jpeg,png leaves this kind out: add bmp to it' list)" "$bmps"
 run 3 convert d two.mrec --pictures jpeg,png --json; equal "$(number records)" $((good - others))
-run 3 convert d none.mrec --pictures gif,bmp,webp,tiff --no-check --json; equal "$(number bad)" 2
-run 0 digest d --augment "resize(16x16)" --pictures tiff,gif,bmp,png,webp,jpeg --order sequential; equal "$(cut -d' ' -f1 out)" "$digest"
-run 2 digest d --pictures jpeg,jpg; err_has "--pictures: expected all, or some of jpeg,png,gif,bmp,webp,tiff; found 'jpeg,jpg'"
+run 3 convert d none.mrec --pictures gif,bmp,webp,tiff,heic,avif --no-check --json; equal "$(number bad)" 2
+run 0 digest d --augment "resize(16x16)" --pictures tiff,avif,gif,bmp,heic,png,webp,jpeg --order sequential; equal "$(cut -d' ' -f1 out)" "$digest"
+run 2 digest d --pictures jpeg,jpg; err_has "--pictures: expected all, or some of jpeg,png,gif,bmp,webp,tiff,heic,avif; found 'jpeg,jpg'"
 run 2 digest d --pictures ""; err_has "--pictures: expected all, or some of"
 
 # without a library its kind is missing, and says so; all else goes on
 mkdir none
-for file in libwebp.so.7 libwebp.so.6 libtiff.so.6 libtiff.so.5; do echo "no library" >none/$file; done
+for file in libwebp.so.7 libwebp.so.6 libtiff.so.6 libtiff.so.5 libheif.so.1; do echo "no library" >none/$file; done
 LD_LIBRARY_PATH=$PWD/none${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export LD_LIBRARY_PATH
 run 0 --version; out_has "pictures: jpeg png gif bmp"; out_lacks "bmp webp"
 out_has "not webp: a WebP picture needs libwebp (Debian and Ubuntu: apt install libwebp7), or convert it to JPEG or PNG: "
 out_has "not tiff: a TIFF picture needs libtiff (Debian and Ubuntu: apt install libtiff6), or convert it to JPEG or PNG: "
+for kind in heic avif; do
+    out_has "not $kind: a HEIC or AVIF picture needs libheif (Debian and Ubuntu: apt install libheif1), or convert it to JPEG or PNG: "
+done
 mkdir -p w/all
 printf 'RIFF\032\000\000\000WEBPVP8L\015\000\000\000/\000\000\000\020\007\020\021\021\210\210\376\007\000' >w/all/a.webp
 printf 'II*\0\010\0\0\0\012\0\0\001\003\0\001\0\0\0\001\0\0\0\001\001\003\0\001\0\0\0\001\0\0\0\002\001\003\0\001\0\0\0\010\0\0\0\003\001\003\0\001\0\0\0\001\0\0\0\006\001\003\0\001\0\0\0\001\0\0\0\021\001\004\0\001\0\0\0\010\0\0\0\025\001\003\0\001\0\0\0\001\0\0\0\026\001\003\0\001\0\0\0\001\0\0\0\027\001\004\0\001\0\0\0\001\0\0\0\034\001\003\0\001\0\0\0\001\0\0\0\0\0\0\0' >w/all/b.tif

@@ -23,7 +23,7 @@ names_all() {
 # reasons LIST: the lines of a list as verify would print them.
 reasons() { sed -n 's/.*"file": "\([^"]*\)".*"reason": "\(.*\)".*/\1: \2/p' "$1" | sed 's/\\"/"/g' >reasons; }
 
-for group in jpeg damage png other exif kinds webp tiff; do
+for group in jpeg damage png other exif kinds webp tiff heic avif; do
     [ -d "odd/$group" ] || continue # its library is not here
     for k in 0 1 2 3 4 5 6 7 8 9; do # for groups that are all damaged: samples that can take a place
         for j in 0 1 2 3; do ln odd/jpeg/all/progressive.jpg odd/$group/all/whole-$j$k.jpg; done
@@ -89,7 +89,7 @@ as_small bombs pngs "inspect DATA --bad --workers 1" "digest DATA --bad skip --w
 mkdir -p mixed
 run 0 synth mixed/d --classes 2 --count 8 --quiet
 mv mixed/d/train mixed/train
-for group in jpeg damage png other exif kinds webp tiff; do
+for group in jpeg damage png other exif kinds webp tiff heic avif; do
     [ ! -d "odd/$group" ] || cp odd/$group/all/* "$(find mixed/train -mindepth 1 -maxdepth 1 | head -1)"
 done
 bad=$(grep -c "${tab}bad$tab" table)

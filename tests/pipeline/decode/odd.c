@@ -13,6 +13,8 @@ const mrt_odd_group mrt_odd_groups[MRT_ODD_GROUPS] = {
     {"kinds", mrt_odd_kinds, 0},
     {"webp", mrt_odd_webp, MR_TYPE_WEBP},
     {"tiff", mrt_odd_tiff, MR_TYPE_TIFF},
+    {"heic", mrt_odd_heic, MR_TYPE_HEIC},
+    {"avif", mrt_odd_avif, MR_TYPE_AVIF},
 };
 
 void mrt_odd_free(mrt_odd *o)

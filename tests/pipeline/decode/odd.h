@@ -36,7 +36,7 @@ typedef struct mrt_odd_case {
 
 /* Each ends with a case without a name. */
 extern const mrt_odd_case mrt_odd_jpeg[], mrt_odd_jpeg_damage[], mrt_odd_png[], mrt_odd_other[],
-    mrt_odd_exif[], mrt_odd_kinds[], mrt_odd_webp[], mrt_odd_tiff[];
+    mrt_odd_exif[], mrt_odd_kinds[], mrt_odd_webp[], mrt_odd_tiff[], mrt_odd_heic[], mrt_odd_avif[];
 /* For the library's test alone: too large for many copies on disk. */
 extern const mrt_odd_case mrt_odd_large[];
 
@@ -46,7 +46,7 @@ typedef struct mrt_odd_group {
     mr_type type; /* mr_image_can_decode() says whether this machine does; 0: every machine does */
 } mrt_odd_group;
 
-#define MRT_ODD_GROUPS 8
+#define MRT_ODD_GROUPS 10
 extern const mrt_odd_group mrt_odd_groups[MRT_ODD_GROUPS];
 
 void mrt_odd_free(mrt_odd *o);

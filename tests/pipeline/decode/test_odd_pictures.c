@@ -292,6 +292,20 @@ static void tiffs(void **state)
     all_of(mrt_odd_tiff);
 }
 
+static void heics(void **state)
+{
+    (void)state;
+    need(MR_TYPE_HEIC);
+    all_of(mrt_odd_heic);
+}
+
+static void avifs(void **state)
+{
+    (void)state;
+    need(MR_TYPE_AVIF);
+    all_of(mrt_odd_avif);
+}
+
 static void orientations(void **state)
 {
     (void)state;
@@ -301,10 +315,10 @@ static void orientations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(jpegs),     cmocka_unit_test(damaged_jpegs), cmocka_unit_test(large_jpegs),
-        cmocka_unit_test(pngs),      cmocka_unit_test(other_files),   cmocka_unit_test(kinds),
-        cmocka_unit_test(webps),     cmocka_unit_test(tiffs),         cmocka_unit_test(orientations),
-        cmocka_unit_test(any_order),
+        cmocka_unit_test(jpegs), cmocka_unit_test(damaged_jpegs), cmocka_unit_test(large_jpegs),
+        cmocka_unit_test(pngs),  cmocka_unit_test(other_files),   cmocka_unit_test(kinds),
+        cmocka_unit_test(webps), cmocka_unit_test(tiffs),         cmocka_unit_test(orientations),
+        cmocka_unit_test(heics), cmocka_unit_test(avifs),         cmocka_unit_test(any_order),
     };
     return mrt_run(tests);
 }
