@@ -117,7 +117,7 @@ static void the_machine_has_rates(void **state)
 {
     (void)state;
     mr_error err = MR_ERROR_INIT;
-    mr_source *src = make_source();
+    mr_source *src = mrt_own_source(SAMPLES, SIDE, CLASSES, fetch, NULL);
     mr_machine_rate rate;
     mr_measure_config cfg;
     volatile int stop = 1;

@@ -167,7 +167,7 @@ static void expect_list(const char *path, const char *want)
 static void a_list_is_continued_in_order(void **state)
 {
     (void)state;
-    mr_source *src = make_source(&none);
+    mr_source *src = source_without(&none);
     mr_error err = MR_ERROR_INIT;
     mr_bad_list *b;
     char path[4096];
@@ -197,7 +197,7 @@ static void a_list_is_continued_in_order(void **state)
 static void another_file_is_no_list(void **state)
 {
     (void)state;
-    mr_source *src = make_source(&none);
+    mr_source *src = source_without(&none);
     mr_error err = MR_ERROR_INIT;
     mr_bad_list *b;
     char path[4096];
@@ -222,7 +222,7 @@ static void another_file_is_no_list(void **state)
 static void pictures_of_both_sets_are_counted(void **state)
 {
     (void)state;
-    mr_source *src = make_source(&none);
+    mr_source *src = source_without(&none);
     mr_error err = MR_ERROR_INIT;
     mr_same_pictures same;
     volatile int stop = 1;
