@@ -476,8 +476,8 @@ static int folder_parse(const mr_source *src, uint64_t sample, const void *data,
 const mri_source_ops mri_source_folder = {
     .name = "folder",
     .help =
-        "pictures (JPEG, PNG, GIF, BMP, WebP, TIFF, HEIC, AVIF) in one sub-folder for each class, which may lie "
-        "in train/ and test/",
+        "pictures (JPEG, PNG, GIF, BMP, WebP, TIFF, HEIC, AVIF) in one sub-folder for each class, which may "
+        "lie in train/ and test/",
     .no_keys = true,
     .class_rules = true,
     .probe = folder_probe,

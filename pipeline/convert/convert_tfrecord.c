@@ -1,8 +1,8 @@
 /* pipeline/convert/convert_tfrecord.c: conversion to TFRecord files of tf.train.Example, with the features
  * usual for pictures.
  *
- *   picture     image/encoded, image/format (jpeg, png, gif, bmp, webp, tiff, heic, avif; raw: uint8 rows of height x
- *               width x channels), image/height, image/width, image/channels: as stored, before EXIF
+ *   picture     image/encoded, image/format (jpeg, png, gif, bmp, webp, tiff, heic, avif; raw: uint8 rows of
+ *               height x width x channels), image/height, image/width, image/channels: as stored, before EXIF
  *   label       image/class/label, from 0; image/class/text where classes have names. Without pictures: label
  *   boxes       by mr_field_role(), [n][4] in parts of width and height: image/object/bbox/xmin, ymin, xmax,
  *               ymax, as they are. The first sample with boxes decides whether they are; others stay under

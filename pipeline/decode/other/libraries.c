@@ -98,11 +98,11 @@ const mri_heif_calls *mri_heif_need(mr_type type, mr_error *err)
     const bool avif = type == MR_TYPE_AVIF;
     const mri_heif_calls *calls = need(&heif, err);
     if (!calls || calls->heif_have_decoder_for_format(avif ? MRI_HEIF_AV1 : MRI_HEIF_HEVC)) return calls;
-    mr_error_set(
-        err, MR_EUNSUPPORTED,
-        "%s picture: libheif here has no decoder of %s (Debian and Ubuntu: apt install %s), or convert it to JPEG or PNG",
-        avif ? "an AVIF" : "a HEIC", avif ? "AV1" : "HEVC",
-        avif ? "libheif-plugin-dav1d" : "libheif-plugin-libde265");
+    mr_error_set(err, MR_EUNSUPPORTED,
+                 "%s picture: libheif here has no decoder of %s (Debian and Ubuntu: apt install %s), "
+                 "or convert it to JPEG or PNG",
+                 avif ? "an AVIF" : "a HEIC", avif ? "AV1" : "HEVC",
+                 avif ? "libheif-plugin-dav1d" : "libheif-plugin-libde265");
     return NULL;
 }
 
