@@ -5,16 +5,19 @@
 take() of a batch that is ready copies nothing, allocates nothing, and waits for no lock that is held during work."""
 from __future__ import annotations
 
+import copy
 import ctypes as C
+import dataclasses
 import os
 import threading
-from collections import deque
+from collections import UserDict, deque
+from collections.abc import Mapping
 from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Set, Tuple
 
 import torch
 
 from . import _gpu
-from ._errors import WorkerError
+from ._errors import ArgumentError, WorkerError
 from ._making import Task
 from ._workers import Lost, Processes
 
@@ -27,16 +30,38 @@ _SMALL = 1 << 16     # bytes of a tensor that crosses with its neighbours
 _SLICE_S = 0.1
 
 
-def each_tensor(made: Any, change: Callable[[Any], Any]) -> Any:
-    """The same batch with other tensors."""
+def _filled(made: Any, members: Dict[Any, Any]) -> Any:
+    """A mapping of the same type with these members."""
+    if type(made) is dict:
+        return members
+    out = copy.copy(made)  # it may have attributes of its own
+    out.update(members)
+    return out
+
+
+def each_tensor(made: Any, change: Callable[[Any], Any], moved: Callable[[Any], Any]) -> Any:
+    """The same batch, its containers of the same types, with other tensors. moved: of an object that has to(), and tensors nobody else can
+    name."""
     if isinstance(made, torch.Tensor):
         return change(made)
-    if isinstance(made, dict):
-        return {k: each_tensor(v, change) for k, v in made.items()}
+    if isinstance(made, (dict, UserDict)):
+        return _filled(made, {k: each_tensor(v, change, moved) for k, v in made.items()})
+    if callable(getattr(made, "to", None)) and not isinstance(made, type):
+        return moved(made)
+    if isinstance(made, Mapping):
+        return type(made)({k: each_tensor(v, change, moved) for k, v in made.items()})  # type: ignore[call-arg]
     if isinstance(made, tuple) and hasattr(made, "_fields"):
-        return type(made)(*(each_tensor(v, change) for v in made))
+        return type(made)(*(each_tensor(v, change, moved) for v in made))
     if isinstance(made, (list, tuple)):
-        return type(made)(each_tensor(v, change) for v in made)
+        return type(made)(each_tensor(v, change, moved) for v in made)
+    if dataclasses.is_dataclass(made) and not isinstance(made, type):
+        out = copy.copy(made)
+        for field in dataclasses.fields(made):
+            object.__setattr__(out, field.name, each_tensor(getattr(made, field.name), change, moved))
+        return out
+    if any(isinstance(v, torch.Tensor) for v in getattr(made, "__dict__", {}).values()):
+        raise ArgumentError("a batch has an object of class %s, whose tensors device= cannot move: give the class a method to(device), or leave out "
+                            "device= and move them in the loop" % type(made).__name__)
     return made
 
 
@@ -44,10 +69,12 @@ class Sent(NamedTuple):
     """A batch whose copies are queued.
 
     over    event of their end
-    blocks  a tensor of each piece of device memory"""
+    blocks  a tensor of each piece of device memory
+    others  does it have objects that move their tensors by to()?"""
     batch: Any
     over: Any
     blocks: List[Any]
+    others: bool
 
 
 def _is_plain(t: Any) -> bool:
@@ -78,7 +105,8 @@ class Crossing:
 
     def send(self, made: Any) -> Sent:
         found: List[Any] = []
-        each_tensor(made, found.append)
+        others: List[Any] = []
+        each_tensor(made, found.append, others.append)
         plain = [(k, *_in_memory(t.detach())) for k, t in enumerate(found) if t.numel() and _is_plain(t)]
         plain.sort(key=lambda p: p[1].nbytes <= _SMALL)  # small ones are last, next to each other
         starts, size = [], 0
@@ -112,7 +140,7 @@ class Crossing:
             there[k] = out.permute(0, 3, 1, 2) if last else out
         self._under_way.append((over, buffer))
         following = iter(there)
-        return Sent(each_tensor(made, lambda t: next(following)), over, blocks)
+        return Sent(each_tensor(made, lambda t: next(following), lambda of: of), over, blocks, bool(others))
 
     def receive(self, sent: Sent) -> Any:
         """The batch, which torch's current stream waits for."""
@@ -121,6 +149,8 @@ class Crossing:
         for t in sent.blocks:
             if t.device.type == "cuda":
                 t.record_stream(current)
+        if sent.others:  # on the stream that uses their tensors
+            return each_tensor(sent.batch, lambda t: t, lambda of: of.to(self._device))
         return sent.batch
 
     def _buffer(self, size: int) -> Any:

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import (TYPE_CHECKING, Any, Callable, Dict, Generic, Iterator, List, Literal, NoReturn, Optional, Sequence, Tuple, TypeVar,
                     Union, overload)
 
@@ -535,7 +536,7 @@ class Loader(OwnMixin, Passes, Generic[Item]):
 
     def _deliver_made(self, made: Any) -> Any:
         """A batch that Python made."""
-        if self._keys is None or isinstance(made, dict):
+        if self._keys is None or isinstance(made, Mapping):
             return made
         if isinstance(made, tuple) and (len(made) == 2 or len(made) == 3 and isinstance(made[2], dict)):
             return dict(made[2] if len(made) == 3 else {}, **dict(zip(self._keys, made)))

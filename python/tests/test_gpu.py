@@ -1,4 +1,6 @@
 """The way of batches to a GPU, with a GPU that stands for one: its copies happen when somebody waits for them, and not before."""
+import collections
+import dataclasses
 import gc
 import os
 import signal
@@ -286,6 +288,55 @@ def test_iterations_within_iterations_of_python(gpu):
     del loader
     gc.collect()
     assert not thread.is_alive()  # it does not keep the loader
+
+
+class Named(dict):
+    def names(self):
+        return sorted(self)
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    x: torch.Tensor
+    note: str
+
+
+class Itself:
+    """Moves its tensors itself."""
+
+    def __init__(self, x, device=None):
+        self.x, self.device = x, device
+
+    def to(self, device):
+        return Itself(self.x, device)
+
+
+class Opaque:
+    def __init__(self, x):
+        self.x = x
+
+
+def of_every_type(samples):
+    x = torch.stack([s[0] for s in samples])
+    named = Named(x=x)
+    named.more = 3
+    return {"named": named, "user": collections.UserDict(x=x), "record": Record(x, "a"), "itself": [Itself(x)], "opaque": Opaque("text")}
+
+
+@pytest.mark.parametrize("how", [dict(num_workers=1, multiprocessing_context="fork"), {}], ids=["processes", "here"])
+def test_types_of_batches_stay(gpu, monkeypatch, how):
+    """Also those that PyTorch's pin_memory= makes plain dicts of; no tensor is left in host memory in silence."""
+    moved = []
+    monkeypatch.setattr(_gpu, "send", lambda host, device: (moved.append(host.numel()), gpu.send(host, device))[1])
+    with millrace.torch.Loader(Forms(8), 8, device="cuda", collate_fn=of_every_type, **how) as loader:
+        b = next(iter(loader))
+    x = torch.stack([Forms()[k][0] for k in range(8)])
+    assert type(b["named"]) is Named and b["named"].more == 3 and b["named"].names() == ["x"] and type(b["user"]) is collections.UserDict
+    assert all(torch.equal(t, x) for t in (b["named"]["x"], b["user"]["x"], b["record"].x, b["itself"][0].x)) and len(moved) == 3
+    assert b["record"].note == "a" and b["itself"][0].device.type == "cuda" and b["opaque"].x == "text"
+    with millrace.torch.Loader(Forms(8), 8, device="cuda", collate_fn=lambda samples: Opaque(samples[0][0]), **how) as loader:
+        with pytest.raises(millrace.ArgumentError, match="class Opaque.*to\\(device\\)"):
+            next(iter(loader))
 
 
 class Fails(Forms):
