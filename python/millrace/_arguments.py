@@ -30,10 +30,14 @@ _told: Set[str] = set()
 
 
 def tell_needless(name: str, why: str) -> None:
+    tell_once(name, "%s= changes nothing here: %s" % (name, why))
+
+
+def tell_once(name: str, text: str) -> None:
     """Once in a process."""
     if name not in _told:
         _told.add(name)
-        log.warning("%s= changes nothing here: %s", name, why)
+        log.warning("%s", text)
 
 
 def _spoken_for(settings: Dict[str, Any], name: str, other: str) -> None:

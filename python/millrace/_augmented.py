@@ -17,7 +17,7 @@ from ._errors import NOWHERE, ArgumentError, Error
 from ._finish import Finish
 from ._live import Live
 from ._loader import Loader
-from ._making import MISSING, Bad, Dropped, Failure, Job, Task, seed_all, seed_of
+from ._making import MISSING, Bad, Dropped, Failure, Job, Task, seed_all, seed_of, seed_of_sample
 
 _ALL = 2**64 - 1
 # Settings of the parent that decide order and content of the batches.
@@ -36,8 +36,10 @@ class Seeded:
         return len(self.data)
 
     def __getitem__(self, k: int) -> Any:
+        seed = seed_of(self.seed, self.epoch, k, k)
+        seed_of_sample(seed)
         if self._global_seeds:
-            seed_all(seed_of(self.seed, self.epoch, k, k))
+            seed_all(seed)
         return self.data[k]
 
 

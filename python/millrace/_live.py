@@ -1,6 +1,7 @@
 """Samples that a Python object gives while they are loaded."""
 from __future__ import annotations
 
+import array
 import ctypes as C
 import os
 import sys
@@ -11,7 +12,7 @@ from typing import Any, Dict, List, Optional, Sequence
 
 from . import _library as _l
 from ._errors import ArgumentError
-from ._making import is_class, is_picture
+from ._making import is_class, is_picture, seed_of, seed_of_sample
 from ._records import Taker, _classes_of, _fields_of, _infer
 from ._serving import Server, text_of
 from ._structs import mr_own_config
@@ -166,6 +167,26 @@ def _gives_lists_only(data: Any) -> bool:
     return getattr(type(data), "__getitem__", None) is torch.utils.data.Dataset.__getitem__
 
 
+class Turns:
+    """Seeds of samples' random numbers. The library asks for samples by their numbers only, and for some of the next epoch early: a sample
+    that is asked for again has the seed of a later epoch, and no seed is of an epoch before the one that the loop is in."""
+
+    def __init__(self, count: int) -> None:
+        self.seed, self.rank, self._epoch = 0, 0, 0
+        self._next = array.array("I", bytes(4 * count))  # epoch of each sample's next seed
+
+    def begin(self, epoch: int, anew: bool) -> None:
+        """The loop is in this epoch. anew: no sample of it has been asked for."""
+        if anew or epoch < self._epoch:
+            self._next = array.array("I", bytes(4 * len(self._next)))
+        self._epoch = epoch
+
+    def seed_for(self, number: int) -> int:
+        epoch = max(self._next[number], self._epoch)
+        self._next[number] = epoch + 1 & 0xFFFFFFFF
+        return seed_of(self.seed, epoch, self.rank, number)
+
+
 class Live:
     """Data that a Python object makes, for Loader and everything else that takes a path: nothing is written to disk first.
 
@@ -223,6 +244,7 @@ class Maker(Server):
     def __init__(self, live: Live) -> None:
         self._live = live
         self._data, self._count = live.data, len(live.data)
+        self.turns = Turns(self._count)
         self._here = threading.local()
         super().__init__("millrace samples")
         self._taker: Optional[Taker] = None
@@ -251,6 +273,7 @@ class Maker(Server):
         try:
             live, schema = self._live, self._live.schema
             if schema is None:
+                seed_of_sample(0)
                 schema = self._inferred()
                 see_loadable(schema, repr(live))
             self._how = (schema, live.classes, live.schema is None)
@@ -284,6 +307,7 @@ class Maker(Server):
     def _answer(self, number: int, request: C.c_void_p) -> None:
         taker = getattr(self._here, "taker", self._taker)
         try:
+            seed_of_sample(seed_of(0, self.turns.seed_for(number), 0, number))  # as in worker processes
             given = self._data[number]
             try:
                 values = taker.take(number, plain_sample(given, self._live.schema is None))

@@ -63,14 +63,14 @@ class LiveOfWorkers(Live):
     def __init__(self, live: Live, count: int, context: Any, worker_init: Any, seed: int) -> None:
         self.data, self.schema, self.key, self.sample_bytes, self.classes = live.data, live.schema, live.key, live.sample_bytes, live.classes
         self._count, self._context = count, context
-        self._job = SampleJob(live.data, len(live.data), seed=seed, collate=only, worker_init=worker_init)
-        self._job.inferred = live.schema is None
+        self.job = SampleJob(live.data, len(live.data), seed=seed, collate=only, worker_init=worker_init)
+        self.job.inferred = live.schema is None
         self.change: Optional[Callable[[Any], Any]] = None
         self._begun: Optional[Processes] = None
 
     def pool(self) -> Processes:
         begun, self._begun = self._begun, None
-        return begun or Processes(self._job, self._count, self._context, 0, lambda text: None)
+        return begun or Processes(self.job, self._count, self._context, 0, lambda text: None)
 
     def first(self) -> Any:
         """Sample 0, as a worker makes it."""
@@ -162,7 +162,8 @@ class WorkersMaker(Maker):
                 break
         while self._asked:
             number, request = self._asked.popleft()
-            under_way[self._pool.submit(Task(0, 0, array.array("Q", [number]).tobytes()))] = number, request
+            # The seed stands in the place of the epoch, which nobody knows here.
+            under_way[self._pool.submit(Task(self.turns.seed_for(number), 0, array.array("Q", [number]).tobytes()))] = number, request
 
     def _give(self, number: int, request: Any, result: Any) -> None:
         assert self._taker is not None

@@ -132,6 +132,23 @@ class Source:
         if getattr(self, "_maker", None) and self._pid == os.getpid():
             self._maker.close()
 
+    def see_count(self) -> None:
+        """Does the Python object still have as many samples?"""
+        if self.data is not None and len(self.data) != self.info.count:
+            raise StateError("the data have %d samples, and had %d when the loader was made, whose order and length are of these: make another "
+                             "loader" % (len(self.data), self.info.count))
+
+    def draw_as(self, seed: int, rank: int) -> None:
+        """Random numbers of the Python object's samples follow from these."""
+        turns = getattr(self._maker, "turns", None)
+        if turns:
+            turns.seed, turns.rank = seed, rank
+
+    def epoch_begins(self, epoch: int, anew: bool = False) -> None:
+        turns = getattr(self._maker, "turns", None)
+        if turns:
+            turns.begin(epoch, anew)
+
     def raise_failure(self) -> None:
         """The exception of the Python object that makes the samples."""
         if self._maker:
@@ -307,6 +324,7 @@ class Loader:
         self._finish: Optional[Finish] = None
         self._cfg = self._settings(given)
         self._source = Source(given["path"], **{k: given[k] for k in OF_THE_SOURCE})
+        self._source.draw_as(given["seed"], self._rank)
         self._inbox: Optional[Inbox] = Inbox()
         self._reports = self._inbox.flag
         self._cfg.on_bad, self._cfg.bad_context = _l.ON_BAD, self._inbox.pointer
@@ -591,6 +609,7 @@ class Loader:
 
     def __iter__(self) -> Iterator[Batch]:
         self._check()
+        self._source.see_count()
         self._begin_again()
         return _Iterator(self, None)
 

@@ -8,10 +8,10 @@ from collections import deque
 from typing import Any, Callable, Deque, List, Optional, Tuple
 
 from . import _library as _l
-from ._arguments import tell_needless
+from ._arguments import tell_needless, tell_once
 from ._errors import ArgumentError
 from ._live import Live, callers
-from ._making import Job, Task
+from ._making import Job, Task, generator_in
 from ._orders import Order
 from ._passes import Pass
 from ._structs import mr_field, mr_own_config
@@ -87,6 +87,16 @@ def without_gil() -> bool:
     return not getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
+def see_generators(job: Job, count: int) -> None:
+    """Each worker process has a copy of a generator that is an attribute, and all of them draw the same numbers."""
+    owners = (("data", callers(job.data)), ("transform", job.transform), ("target_transform", job.target_transform))
+    for name, owner in owners if count > 1 else ():
+        found = generator_in(owner, name)
+        if found:
+            tell_once(found, "%s: every worker process has a copy of this generator of random numbers, and all copies draw the same numbers. Draw from "
+                             "the global generators of Python, NumPy or PyTorch, or seed it for each sample from millrace.sample_seed()" % found)
+
+
 class Makers:
     """The makers of the batches of one loader, and their facts.
 
@@ -99,6 +109,7 @@ class Makers:
                 tell_needless("worker_init_fn", "worker threads share this process, and it is not called in them")
             self.pool: Any = Threads(job, count)
         elif count:
+            see_generators(job, count)
             self.pool = Processes(job, count, context, timeout, note)
         else:
             self.pool = Here(job)

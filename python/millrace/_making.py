@@ -12,6 +12,7 @@ import threading
 import traceback
 from collections.abc import Mapping
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Tuple
 
 from . import _library as _l
@@ -93,21 +94,47 @@ def seed_all(seed: int) -> None:
         torch.default_generator.manual_seed(seed >> 1)
 
 
+def generator_in(owner: Any, name: str, depth: int = 3) -> Optional[str]:
+    """The name of a random generator among an object's attributes, such as "data.transform.rng"; None: none was found near."""
+    kinds: Tuple[Any, ...] = (random.Random,)
+    numpy, torch = sys.modules.get("numpy.random"), sys.modules.get("torch")
+    if numpy is not None:
+        kinds += (numpy.Generator, numpy.RandomState)
+    if torch is not None:
+        kinds += (torch.Generator,)
+    if isinstance(owner, kinds):
+        return name
+    members = getattr(owner, "__dict__", None)
+    if depth and isinstance(members, dict) and not isinstance(owner, (type, ModuleType)):
+        for member, value in members.items():
+            found = generator_in(value, "%s.%s" % (name, member), depth - 1)
+            if found:
+                return found
+    return None
+
+
 @contextmanager
 def generators_kept() -> Iterator[None]:
-    """Restores the caller's global generators at the end."""
+    """Restores the caller's global generators at the end. In between sample_seed() may be called."""
     numpy, torch = _numpy_random(), sys.modules.get("torch")
+    seed, _here.seed = getattr(_here, "seed", None), 0
     own = random.getstate()
     of_numpy = numpy.get_state() if numpy is not None else None
     of_torch = torch.default_generator.get_state() if torch is not None else None
     try:
         yield
     finally:
+        _here.seed = seed
         random.setstate(own)
         if of_numpy is not None:
             numpy.set_state(of_numpy)  # type: ignore[union-attr]
         if of_torch is not None:
             torch.default_generator.set_state(of_torch)  # type: ignore[union-attr]
+
+
+def seed_of_sample(seed: int) -> None:
+    """What sample_seed() gives in this thread."""
+    _here.seed = seed
 
 
 def sample_seed() -> int:

@@ -14,7 +14,7 @@ from ._errors import ArgumentError, BadSampleError, UnsupportedError
 from ._live import Live, known, targets_in
 from ._live_workers import LiveOfWorkers
 from ._loader import OF_THE_SOURCE, Loader, log
-from ._made import Made, Makers, without_gil
+from ._made import Made, Makers, see_generators, without_gil
 from ._making import Bad, Job, generators_kept, is_class, is_picture, kind_of
 from ._records import _shown as shown
 
@@ -213,6 +213,7 @@ def for_augmentation(path: Any, settings: Dict[str, Any]) -> Any:
             settings["workers"] = max(_l.quick_lib.mr_cores(), 2 * count)
         else:
             live = LiveOfWorkers(live, count, context, settings.pop("worker_init_fn", None), 0)
+            see_generators(live.job, count)
             settings["workers"] = max(_l.quick_lib.mr_cores(), 2 * count)  # threads of the library; some wait for samples
     try:
         field = _targets_are_a_field(live, settings)

@@ -165,6 +165,7 @@ class Passes(Loader):
     def _begin_pass(self) -> Pass:
         self._check()
         self._settle()
+        self._source.see_count()
         wanted, self._wanted = self._wanted, None
         before = self._next_epoch
         if self._resumed and wanted in (None, self._rest[0]):
@@ -173,6 +174,7 @@ class Passes(Loader):
             epoch, step = (self._next_epoch if wanted is None else wanted), 0
             self._next_epoch = epoch + 1
         self._resumed = False
+        self._source.epoch_begins(epoch)
         began = self._pass_of(epoch, step, before)
         self._passes.append(weakref.ref(began))
         return began

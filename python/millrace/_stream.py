@@ -110,7 +110,9 @@ class Stream:
         """The batch that comes next is this one."""
         with self.lock:
             if (epoch, step) != (self.epoch, self.step):
-                if not self._moved(epoch, step):
+                if self._moved(epoch, step):
+                    self._loader()._source.epoch_begins(epoch)
+                else:
                     self.stop()
                 self.epoch, self.step = epoch, step
 
@@ -148,6 +150,7 @@ class Stream:
             under_way = cfg.prefetch + 1 + (finish.how.ahead if finish else loader._hold)  # batches, at most, but for what `tune` finds
             fed = Fed(loader._order, self.epoch, loader._epochs, 1 + under_way // loader._steps if cfg.prefetch else 0)
             loader._order.settle(cfg, fed)
+        loader._source.epoch_begins(self.epoch, anew=True)
         self.running = running = Running(loader._source, loader._inbox, fed, loader._operations)
         running.open(cfg, finish)
         return running

@@ -367,6 +367,31 @@ def test_changed_data_reach_the_workers():
             next(iter(loader))
 
 
+@pytest.mark.parametrize("more", [{}, FORK, dict(augment="flip")], ids=str)
+def test_data_that_grow_or_shrink_are_told(more):
+    """New samples would never come, and there would be no end of those that are gone."""
+    data = Made() if "augment" in more else Drawn()
+    with mt.Loader(data, 8, **more) as loader:
+        for count in 50, 30:
+            assert len(list(loader)) == 5
+            data.count = count
+            with pytest.raises(millrace.StateError, match="have %d samples, and had 40" % count):
+                iter(loader)
+            data.count = 40
+
+
+def test_generators_that_workers_copy_are_told(caplog, monkeypatch):
+    monkeypatch.setattr(millrace._arguments, "_told", set())
+    for kind, of in ((Drawn, {}), (Made, dict(augment="flip"))):
+        data = kind()
+        data.more = types.SimpleNamespace(rng=np.random.default_rng(1))
+        for how in ({}, dict(FORK, num_workers=1), FORK):
+            caplog.clear()
+            mt.Loader(data, 8, **how, **of).close()
+            assert ["data.more.rng: every worker" in r.getMessage() for r in caplog.records] == ([True] if how == FORK else [])
+        monkeypatch.setattr(millrace._arguments, "_told", set())
+
+
 def ended(pid):
     try:
         with open("/proc/%d/stat" % pid) as f:
@@ -610,6 +635,40 @@ def test_workers_for_pictures_that_the_library_augments():
     with mt.Loader(Made(13, lambda: os._exit(3)), 8, augment="flip", **FORK) as loader:
         with pytest.raises(millrace.WorkerError, match="status 3 while it made sample 13"):
             list(loader)
+
+
+class Chance(Drawn):
+    """Pictures that are drawn, by sample_seed() and by a global generator."""
+
+    def __init__(self, how):
+        super().__init__(120)
+        self.how = how
+
+    def __getitem__(self, k):
+        return np.full((4, 4, 3), (millrace.sample_seed() if self.how == "seed" else np.random.randint(1 << 30)) % 251, "uint8"), k % 3
+
+
+@pytest.mark.parametrize("how", ["seed", "global"])
+def test_draws_of_pictures_differ_between_epochs(how):
+    """They follow from seed, epoch and sample, also in a run that goes on; by sample_seed() in this process, too."""
+    got = []
+    for more in (FORK, dict(FORK, num_workers=1), {})[:3 if how == "seed" else 2]:
+        with mt.Loader(Chance(how), 8, seed=3, **more) as loader:
+            loader.set_epoch(1)
+            got.append([torch.cat([x[:, 0, 0, 0] for x, _ in loader]) for _ in range(2)])
+            loader.set_epoch(1)
+            got[-1].append(torch.cat([x[:, 0, 0, 0] for x, _ in loader]))
+            it = iter(loader)
+            next(it)
+            state = loader.state_dict()
+            it.close()
+            loader.load_state_dict(state)
+            got[-1].append(torch.cat([x[:, 0, 0, 0] for x, _ in loader]))
+        assert (got[-1][0] != got[-1][1]).sum() > 100 and torch.equal(got[-1][0], got[-1][2]) and torch.equal(got[-1][1][8:], got[-1][3])
+        assert all(map(torch.equal, got[0], got[-1])), more
+    with mt.Loader(Chance(how), 8, seed=4, **FORK) as loader:
+        loader.set_epoch(1)
+        assert (torch.cat([x[:, 0, 0, 0] for x, _ in loader]) != got[0][0]).sum() > 100
 
 
 def test_without_shared_memory(monkeypatch, caplog):
