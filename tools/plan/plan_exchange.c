@@ -88,7 +88,9 @@ int plan_exchange_predict(const tool_session *s, double alone_ms, plan_exchange 
     cfg.step_s = 1e-3 * alone_ms;
     cfg.bucket_bytes = s->compute->bucket_bytes;
     cfg.no_overlap = mr_device_info_of(s->devices[0])->simulated; /* their whole step is spent in the loss */
-    return exit_status(mr_exchange_predict(s->net, &cfg, &x->time, &err), &err);
+    const int status = exit_status(mr_exchange_predict(s->net, &cfg, &x->time, &err), &err);
+    x->time.exposed_s += x->not_hidden * (x->time.sum_s - x->time.exposed_s);
+    return status;
 }
 
 static int predict_slower(const tool_session *s, double alone_ms, const plan_exchange *x, double times,
@@ -100,21 +102,35 @@ static int predict_slower(const tool_session *s, double alone_ms, const plan_exc
     return plan_exchange_predict(s, alone_ms, out);
 }
 
-int plan_exchange_fit(const tool_session *s, double alone_ms, double exposed_ms, plan_exchange *x)
+/* Of the speed of *found's link. False: no such network takes exposed_ms. */
+static bool find_speed(const tool_session *s, double alone_ms, double exposed_ms, plan_exchange *found,
+                       int *status)
 {
+    const plan_exchange from = *found;
     double low = 1.0 / FIT_TIMES, high = FIT_TIMES; /* of the network's times */
-    plan_exchange fast, slow, found = *x;
-    if (x->ranks < 2 || exposed_ms < FIT_LEAST * (alone_ms + exposed_ms)) return EXIT_DONE;
-    int status = predict_slower(s, alone_ms, x, low, &fast);
-    if (status == EXIT_DONE) status = predict_slower(s, alone_ms, x, high, &slow);
-    if (status || 1e3 * fast.time.exposed_s > exposed_ms || 1e3 * slow.time.exposed_s < exposed_ms)
-        return status;
-    for (int k = 0; status == EXIT_DONE && k < FIT_ROUNDS; k++) {
+    plan_exchange fast, slow;
+    *status = predict_slower(s, alone_ms, &from, low, &fast);
+    if (*status == EXIT_DONE) *status = predict_slower(s, alone_ms, &from, high, &slow);
+    if (*status || 1e3 * fast.time.exposed_s > exposed_ms || 1e3 * slow.time.exposed_s < exposed_ms)
+        return false;
+    for (int k = 0; *status == EXIT_DONE && k < FIT_ROUNDS; k++) {
         const double middle = 0.5 * (low + high);
-        status = predict_slower(s, alone_ms, x, middle, &found);
-        if (1e3 * found.time.exposed_s < exposed_ms) low = middle;
+        *status = predict_slower(s, alone_ms, &from, middle, found);
+        if (1e3 * found->time.exposed_s < exposed_ms) low = middle;
         else high = middle;
     }
+    return *status == EXIT_DONE;
+}
+
+int plan_exchange_fit(const tool_session *s, double alone_ms, double exposed_ms, plan_exchange *x)
+{
+    plan_exchange found = *x;
+    const double more_s = 1e-3 * exposed_ms - x->time.exposed_s, hidden_s = x->time.sum_s - x->time.exposed_s;
+    int status = EXIT_DONE;
+    if (x->ranks < 2 || exposed_ms < FIT_LEAST * (alone_ms + exposed_ms)) return EXIT_DONE;
+    if (more_s > 0) found.not_hidden = more_s < hidden_s ? more_s / hidden_s : 1;
+    if (found.not_hidden > 0 && found.not_hidden < 1) status = plan_exchange_predict(s, alone_ms, &found);
+    else if (!find_speed(s, alone_ms, exposed_ms, &found, &status)) return status;
     if (status == EXIT_DONE) *x = found;
     return status;
 }
@@ -129,7 +145,7 @@ int plan_exchange_others(const tool_session *s, double alone_ms, const plan_exch
     for (uint32_t k = 0, at = 0; status == EXIT_DONE && k < PLAN_RANKS_MOST; k++) {
         const bool as_now = sizes[k] == now->ranks && (sizes[k] == 1 || own);
         if (as_now || !(link.bytes_per_s > 0)) continue;
-        out[at] = (plan_exchange){.ranks = sizes[k], .link = link};
+        out[at] = (plan_exchange){.ranks = sizes[k], .link = link, .not_hidden = own ? now->not_hidden : 0};
         status = plan_exchange_predict(s, alone_ms, &out[at++]);
     }
     return status;

@@ -33,11 +33,31 @@ static int open_run(const plan_args *a, tool_session *s, mr_record *record)
 
 /* ---- running ---- */
 
+enum { STEPS_KEPT = 1024 }; /* the newest */
+
 /* Time that devices waited for other processes, and the number of steps in which they did. */
 typedef struct network_wait {
     double ms, late_ms; /* late_ms: of that, for a late one */
     uint64_t steps;
+    const mr_trainer *trainer;
+    uint32_t rank;
+    mr_rank_times before;    /* of the steps up to the newest one that was looked at */
+    double each[STEPS_KEPT]; /* of single steps, in ms */
+    uint64_t count;          /* that were kept */
 } network_wait;
+
+/* What this process has reported before its newest step. */
+static void look_at_step(void *context, uint64_t epoch, uint64_t step, uint64_t steps_per_epoch, double rate)
+{
+    network_wait *wait = context;
+    mr_rank_times now;
+    (void)epoch, (void)step, (void)steps_per_epoch, (void)rate;
+    if (mr_trainer_rank_times(wait->trainer, wait->rank, &now, NULL)) return;
+    if (now.steps == wait->before.steps + 1)
+        wait->each[wait->count++ % STEPS_KEPT] =
+            now.network_ms * (double)now.steps - wait->before.network_ms * (double)wait->before.steps;
+    wait->before = now;
+}
 
 static int run_steps(tool_session *s, uint64_t steps, network_wait *wait)
 {
@@ -47,6 +67,7 @@ static int run_steps(tool_session *s, uint64_t steps, network_wait *wait)
     mr_fit_defaults(&cfg);
     cfg.max_steps = steps;
     cfg.stop = &interrupt_flag;
+    if (wait->trainer) cfg.callbacks.context = wait, cfg.callbacks.on_step = look_at_step;
     const int rc = mr_fit(s->trainer, s->loader, &cfg, &last, &err);
     if (last.steps > last.warmup_steps) {
         wait->ms += last.network_ms;
@@ -68,7 +89,8 @@ static int agree(const tool_session *s, uint64_t *steps)
 static int run_for(tool_session *s, double seconds, mr_record *record, plan_result *p)
 {
     const uint64_t warmup = 2 * (uint64_t)(mr_loader_info_of(s->loader)->prefetch + 3);
-    network_wait wait = {0}, ignored = {0};
+    network_wait wait = {.trainer = s->world ? s->trainer : NULL}, ignored = {0};
+    if (s->world) wait.rank = mr_world_rank(s->world);
     uint64_t start = clock_ns();
     int status = run_steps(s, warmup, &ignored);
     double rate = (double)warmup / (seconds_since(start) + 1e-9), passed = 0, used = cpu_seconds();
@@ -89,6 +111,8 @@ static int run_for(tool_session *s, double seconds, mr_record *record, plan_resu
     }
     p->ranks.exposed_ms = wait.steps ? wait.ms / (double)wait.steps : 0;
     p->ranks.late_ms = wait.steps ? wait.late_ms / (double)wait.steps : 0;
+    wait.count = wait.count < STEPS_KEPT ? wait.count : STEPS_KEPT;
+    p->ranks.usual_ms = wait.count ? mr_measure_median(wait.each, (uint32_t)wait.count, NULL) : 0;
     p->cores = passed > 0 ? (cpu_seconds() - used) / passed : 0;
     core_ticks_read(&after);
     core_use_between(&before, &after, p->cores, &p->use);
@@ -174,6 +198,20 @@ static void describe(const tool_session *s, plan_result *p)
     p->ranks.now.link = (plan_link){1e-3 * link.latency_ms, link.bytes_per_s};
 }
 
+/* Steps that a stall of the network has delayed (lost packets) count for the present processes. Others meet
+ * other stalls: their prediction is of the usual step. */
+static int predict_ranks(const plan_link *link, const tool_session *s, plan_result *p)
+{
+    plan_ranks *r = &p->ranks;
+    const double exposed_ms = r->exposed_ms - r->late_ms;
+    int status = plan_exchange_predict(s, r->alone_ms, &r->now);
+    plan_exchange usual = r->now;
+    if (status == EXIT_DONE) status = plan_exchange_fit(s, r->alone_ms, exposed_ms, &r->now);
+    if (status == EXIT_DONE)
+        status = plan_exchange_fit(s, r->alone_ms, fmin(exposed_ms, r->usual_ms), &usual);
+    return status ? status : plan_exchange_others(s, r->alone_ms, &usual, link, r->then);
+}
+
 /* Of this process, when its trainer and loader are closed. */
 static int measure_machine(const plan_args *a, const tool_session *s, const mr_record *record, plan_result *p)
 {
@@ -198,12 +236,7 @@ int plan_measure(const plan_args *a, const plan_link *link, tool_session *s, mr_
     status = run_for(s, a->seconds, *record, p);
     if (status == EXIT_DONE) status = exit_status(mr_replay_defaults(*record, &p->base, &err), &err);
     if (status == EXIT_DONE) status = describe_devices(a, s, p);
-    if (status == EXIT_DONE) status = plan_exchange_predict(s, p->ranks.alone_ms, &p->ranks.now);
-    if (status == EXIT_DONE)
-        status =
-            plan_exchange_fit(s, p->ranks.alone_ms, p->ranks.exposed_ms - p->ranks.late_ms, &p->ranks.now);
-    if (status == EXIT_DONE)
-        status = plan_exchange_others(s, p->ranks.alone_ms, &p->ranks.now, link, p->ranks.then);
+    if (status == EXIT_DONE) status = predict_ranks(link, s, p);
     p->base.step_times = plan_step_times(p, &p->ranks.now);
     session_close_trainer(s);
     session_close_loader(s);

@@ -54,6 +54,7 @@ import json
 now, *ways = [json.loads(line) for line in open("out")]
 assert now["ranks"] == 3 and now["measured_late_ms"] <= now["measured_exposed_ms"], now
 assert now["exchange"]["gradient_bytes"] == 4839464 and now["exchange"]["sum_ms"] > 0, now
+assert 0 < now["exchange"]["exposed_ms"] <= now["exchange"]["sum_ms"] * (1 + 1e-9), now
 assert ways[0]["name"] == "as it is" and ways[0]["ranks"] == 3, ways[0]
 of = {w["ranks"]: w for w in ways if "rank" in w["name"]}
 assert sorted(of) == [1, 2, 4, 8] and "exchange" not in of[1], of
