@@ -219,10 +219,12 @@ static void copy_rows(const mri_resample_plan *p, const mri_view *src, const uin
     }
 }
 
-static void down_row(const mri_resample_plan *p, uint32_t k, mri_down *d, const uint8_t *from, int16_t *row)
+/* from: row src_y of the source, at the first column that is needed. */
+static void down_row(const mri_resample_plan *p, uint32_t k, mri_down *d, const uint8_t *from, uint32_t src_y,
+                     int16_t *row)
 {
     d->weight = p->y.weight + (size_t)k * p->y.stride;
-    d->src = from + p->y.start[k] * d->stride;
+    d->src = from + (p->y_lo + p->y.start[k] - src_y) * d->stride;
     d->taps = p->y.taps;
     if (d->taps > 1 && d->taps % 2 && d->weight[d->taps - 1] == 0)
         d->taps--; /* about half of the rows: saves a pair */
@@ -237,6 +239,12 @@ uint32_t mri_resample_ready(const mri_resample_plan *p, uint32_t from, uint32_t 
     return k;
 }
 
+uint32_t mri_resample_needs(const mri_resample_plan *p, uint32_t from)
+{
+    const uint32_t count = p->copy ? p->y_hi - p->y_lo : p->y.count;
+    return from >= count ? p->y_hi : p->y_lo + (p->copy ? from : p->y.start[from]);
+}
+
 int mri_resample_run(mri_resample_plan *p, const mri_view *src, uint32_t src_x, uint32_t src_y, uint8_t *dst,
                      size_t dst_stride)
 {
@@ -247,11 +255,11 @@ int mri_resample_run(mri_resample_plan *p, const mri_view *src, uint32_t src_x, 
 int mri_resample_rows(mri_resample_plan *p, const mri_view *src, uint32_t src_x, uint32_t src_y,
                       uint32_t first, uint32_t past, uint8_t *dst, size_t dst_stride)
 {
-    assert(src->channels == p->x.channels && src->plane_bytes == 0 && src_x <= p->x_lo && src_y <= p->y_lo);
-    const uint8_t *from =
-        src->pixels + (p->y_lo - src_y) * src->stride + (size_t)(p->x_lo - src_x) * src->channels;
+    assert(src->channels == p->x.channels && src->plane_bytes == 0 && src_x <= p->x_lo &&
+           src_y <= mri_resample_needs(p, first));
+    const uint8_t *from = src->pixels + (size_t)(p->x_lo - src_x) * src->channels;
     if (p->copy) {
-        copy_rows(p, src, from + first * src->stride, past - first, dst + first * dst_stride, dst_stride);
+        copy_rows(p, src, from + (p->y_lo + first - src_y) * src->stride, past - first, dst, dst_stride);
         return MR_OK;
     }
     mri_down d = {.stride = src->stride,
@@ -269,9 +277,9 @@ int mri_resample_rows(mri_resample_plan *p, const mri_view *src, uint32_t src_x,
         for (uint32_t r = 0; r < MRI_RESAMPLE_ROWS; r++) {
             const bool there = k + r < past; /* else the last one again */
             int16_t *const next = rows + r * row_count;
-            if (there) down_row(p, k + r, &d, from, next);
+            if (there) down_row(p, k + r, &d, from, src_y, next);
             four.row[r] = there ? next : four.row[r - 1];
-            four.dst[r] = there ? dst + (size_t)(k + r) * dst_stride : four.dst[r - 1];
+            four.dst[r] = there ? dst + (size_t)(k + r - first) * dst_stride : four.dst[r - 1];
         }
         p->variant->across(&p->x, &four);
     }

@@ -69,11 +69,14 @@ int mri_resample_plan_set(mri_resample_plan *p, const mri_axis *x, const mri_axi
  * taken here). */
 int mri_resample_run(mri_resample_plan *p, const mri_view *src, uint32_t src_x, uint32_t src_y, uint8_t *dst,
                      size_t dst_stride);
-/* The same for rows [first, past) of the result alone; dst is still its row 0. */
+/* The same for rows [first, past) of the result alone; dst is row `first`. src may begin as far down as these
+ * rows allow (mri_resample_needs()). */
 int mri_resample_rows(mri_resample_plan *p, const mri_view *src, uint32_t src_x, uint32_t src_y,
                       uint32_t first, uint32_t past, uint8_t *dst, size_t dst_stride);
 /* How many rows of the result depend on source rows before `end` alone, counted from *from, which are known
  * to. */
 uint32_t mri_resample_ready(const mri_resample_plan *p, uint32_t from, uint32_t end);
+/* The first source row that row `from` of the result, or a later one, depends on. */
+uint32_t mri_resample_needs(const mri_resample_plan *p, uint32_t from);
 
 #endif

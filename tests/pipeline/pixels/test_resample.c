@@ -131,22 +131,24 @@ static const char *text_of(const struct shape *s)
 
 static mri_resample_plan *plan;
 
-/* The rows of the result as soon as mri_resample_ready() says, while the source grows downward: the same
- * bits. */
+/* The rows of the result as soon as mri_resample_ready() says, while the source grows downward, and without
+ * the source rows above those that mri_resample_needs() names: the same bits. */
 static void check_rising(const struct shape *s, const uint8_t *samples, const uint8_t *expected)
 {
     const size_t stride = (size_t)s->x.samples * s->channels, out = (size_t)s->x.count * s->channels;
     uint8_t *grown = malloc(stride * s->y.samples), *dst = malloc(out * s->y.count);
-    const mri_view v = {grown, s->x.samples, s->y.samples, s->channels, stride, 0};
     uint32_t done = 0;
     memset(grown, 0x5a, stride * s->y.samples);
     for (uint32_t end = 0; end < s->y.samples;) {
         const uint32_t left = s->y.samples - end, more = left < 8 ? left : 8;
         memcpy(grown + end * stride, samples + end * stride, more * stride);
         end += more;
-        const uint32_t ready = mri_resample_ready(plan, done, end);
-        if (ready > done) MRT_EQ(mri_resample_rows(plan, &v, 0, 0, done, ready, dst, out), MR_OK);
+        const uint32_t ready = mri_resample_ready(plan, done, end), top = mri_resample_needs(plan, done);
+        const mri_view v = {grown + top * stride, s->x.samples, s->y.samples - top, s->channels, stride, 0};
+        if (ready > done)
+            MRT_EQ(mri_resample_rows(plan, &v, 0, top, done, ready, dst + done * out, out), MR_OK);
         done = ready;
+        memset(grown, 0x5a, mri_resample_needs(plan, done) * stride);
     }
     MRT_EQ(done, s->y.count);
     assert_memory_equal(dst, expected, out * s->y.count);
