@@ -58,6 +58,7 @@ class Pages(unittest.TestCase):
         self.write("a/b.c", "int x;\n")
         self.write("docs/one.md", "# One\n\n## A `thing` to do\n\n[spec](../formats/SPEC.md) [up](../README.md)\n")
         self.write("formats/SPEC.md", "# Spec\n\n[back](../docs/one.md)\n")
+        self.write("base/include/millrace/base.h", "#define MR_VERSION_MAJOR 1\n#define MR_VERSION_MINOR 20\n#define MR_VERSION_PATCH 3\n")
         out = self.root / "out"
         self.pages.lay(out)
         text = (out / "docs" / "index.md").read_text(encoding="utf-8")
@@ -65,7 +66,9 @@ class Pages(unittest.TestCase):
         self.assertEqual((out / "docs/files/a/b.c").read_text(encoding="utf-8"), "int x;\n")
         self.assertIn("[spec](formats/SPEC.md) [up](index.md)", (out / "docs/one.md").read_text(encoding="utf-8"))
         self.assertIn("[back](../one.md)", (out / "docs/formats/SPEC.md").read_text(encoding="utf-8"))
-        menu = json.loads((out / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+        site = json.loads((out / "mkdocs.yml").read_text(encoding="utf-8"))
+        menu = site["nav"]
+        self.assertEqual(site["site_name"], "millrace 1.20.3")
         self.assertEqual(menu[2], {"Manual": [{"One": "one.md"}, {"Two": "two.md"}]})
         self.assertIn({"Spec": "formats/SPEC.md"}, menu[3]["Project"])
 

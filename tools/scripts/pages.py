@@ -121,13 +121,18 @@ def title(page):
     return re.search(r"^# +(.*)$", (ROOT / page).read_text(encoding="utf-8"), re.M).group(1)
 
 
+def version():
+    text = (ROOT / "base/include/millrace/base.h").read_text(encoding="utf-8")
+    return ".".join(re.search(r"#define MR_VERSION_%s +(\d+)" % part, text).group(1) for part in ("MAJOR", "MINOR", "PATCH"))
+
+
 def settings(all_pages):
     """JSON is YAML."""
     in_order = [target for _, target, _ in links("docs/README.md") if target.startswith("docs/")]
     manual = [{title(p): place_of(p)} for p in dict.fromkeys(in_order)]
     rest = [p for p in all_pages if p not in in_order and p not in ("README.md", "docs/README.md")]
     return json.dumps({
-        "site_name": "millrace",
+        "site_name": "millrace " + version(),
         "docs_dir": "docs",
         "site_dir": "html",
         "theme": {"name": "mkdocs", "highlightjs": False, "navigation_depth": 2},

@@ -1,6 +1,7 @@
 /* tests/cli/watch/live_draw.c: the lines of the live view on terminals of every size: none wider than the
  * terminal, none more than it has, and parts that add up whatever the rounding. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "mrt.h"
@@ -63,6 +64,25 @@ static void wide(void **state)
     MRT_STR(line_with(&l, "slowest"),
             "slowest train/cat/picture-with-a-long-name-0012.jpg 4.2 MiB, 312 ms, 14 x the mean");
     MRT_STR(line_with(&l, "bad"), "bad samples 3 (2 replaced, 1 skipped)");
+}
+
+/* docs/train.md shows these lines. */
+static void page_has_them(void **state)
+{
+    (void)state;
+    static live_lines l;
+    static char shown[LIVE_LINES * LIVE_LINE_BYTES];
+    const live_figures f = usual();
+    const live_style style = {.columns = 101, .rows = 24, .utf8 = true};
+    live_draw(&f, &style, &l);
+    for (uint32_t i = 0; i < l.count; i++)
+        snprintf(shown + strlen(shown), sizeof shown - strlen(shown), "%s\n", l.text[i]);
+    char path[1024];
+    size_t bytes;
+    snprintf(path, sizeof path, "%s/docs/train.md", getenv("MRT_SOURCE_DIR"));
+    char *page = mrt_read_file(path, &bytes);
+    if (!strstr(page, shown)) fail_msg("docs/train.md: expected the lines\n%s", shown);
+    free(page);
 }
 
 /* Few rows: what matters most. */
@@ -155,10 +175,8 @@ static void shares(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wide),
-        cmocka_unit_test(low),
-        cmocka_unit_test(any_size),
-        cmocka_unit_test(shares),
+        cmocka_unit_test(wide),     cmocka_unit_test(page_has_them), cmocka_unit_test(low),
+        cmocka_unit_test(any_size), cmocka_unit_test(shares),
     };
     return mrt_run(tests);
 }
