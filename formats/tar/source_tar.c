@@ -6,8 +6,8 @@
  * The extent of a sample is all from its first member's header to its last member's data, so that one read
  * brings it; parse() walks the headers again. For the members of a sample and their meaning see tar_sample.h,
  * tar_schema.c. The schema is taken from the first sample (of the first 64) that has both picture and class,
- * so that it does not depend on whether the index was kept. An archive that names its classes (tar_classes.h)
- * also gives their number, and its labels count from 0.
+ * and from the first sample with each further member (tar_more.h), which the index names. An archive that
+ * names its classes (tar_classes.h) also gives their number, and its labels count from 0.
  *
  * Framing that is wrong ends the opening. A sample whose members are wrong (no picture, no class, two members
  * of one name, one that is sparse) is a bad sample; where it has its place in the order. Harmless
@@ -25,7 +25,7 @@
 #include "formats/tar/tar_sums.h"
 
 enum { NOTE = '0', NOTE_CUT = 1, NOTE_LAST_DOT = 2 }; /* the first byte of the note: NOTE and these */
-enum { LOOKED_AT = 64, VERSION = 4 };
+enum { LOOKED_AT = 64, VERSION = 5 };
 
 /* ---- bytes from where they are ---- */
 static int scan_get(void *context, uint64_t offset, size_t bytes, const uint8_t **out, mr_error *err)
@@ -194,6 +194,8 @@ static int add_sample(scanning *w, int64_t label, mr_error *err)
     if (!rc) rc = mri_tar_keys_put(&w->keys, g->key, g->key_bytes, w->t->cfg, &again, err);
     if (rc) return rc;
     if (again) mri_tar_note(&w->t->notes, MRI_TAR_KEY_AGAIN, g->begin, g->key);
+    rc = mri_tar_more_add(w->t->more, &w->t->schema, g, w->t->f.count, &w->t->notes, scan_get, w->s, err);
+    if (rc) return rc;
     return mri_scan_add(w->s, g->begin, g->end - g->begin, label, err);
 }
 
@@ -212,7 +214,8 @@ static int tar_scan(void *context, mri_scan *s, uint32_t file, mr_error *err)
     mri_tar_source *t = context;
     const uint64_t bytes = mri_scan_file_bytes(s);
     int rc = t->has_schema ? MR_OK : choose(t, scan_get, s, bytes, NULL, err);
-    scanning *w = rc ? NULL : calloc(1, sizeof *w);
+    if (!rc && !t->more) t->more = mri_tar_more_create();
+    scanning *w = rc || !t->more ? NULL : calloc(1, sizeof *w);
     if (!w) return rc ? rc : mr_error_set(err, MR_ENOMEM, "no memory to scan an archive");
     t->notes.file = file;
     w->t = t;
@@ -260,6 +263,10 @@ static size_t say(char *buf, size_t room, const mri_tar_source *t, mri_tar_irreg
                                    ": more than 16 MiB"},
         [MRI_TAR_CLASSES_DIFFER] = {"list of classes is another than the first",
                                     "lists of classes are others than the first", "; all were passed over"},
+        [MRI_TAR_LEFT_OUT] = {"member was left out", "members were left out",
+                              ": their name, or the number of names, allows no field"},
+        [MRI_TAR_LATE_CLASS] = {"sample has a class", "samples have a class",
+                                ", and none of the first 64: no class is taken"},
         [MRI_TAR_NO_END] = {"archive has no end mark", "archives have no end mark",
                             ": some writers leave it out; otherwise the end is missing, and samples with it"},
     };
@@ -273,30 +280,40 @@ static size_t say(char *buf, size_t room, const mri_tar_source *t, mri_tar_irreg
     return n < 0 || (size_t)n >= room ? room - 1 : (size_t)n;
 }
 
-/* Kept with the index, so that the next run reports the same irregularities. | '0' plus the bits NOTE_CUT (a
- * lone archive without end mark), NOTE_LAST_DOT | text | 0 | names of classes, as they stand | */
-static int tar_note(void *context, uint8_t **out, size_t *bytes, mr_error *err)
+static size_t say_all(const mri_tar_source *t, char *text, size_t room)
 {
-    const mri_tar_source *t = context;
-    char text[sizeof t->report_text];
-    size_t at = 0;
-    const int rc = check_ends(t, err);
-    if (rc) return rc;
+    size_t at = 1;
     text[0] = (char)(NOTE + (t->cut == 1 && t->f.file_count == 1 ? NOTE_CUT : 0) +
                      (t->dot == MRI_TAR_LAST_DOT ? NOTE_LAST_DOT : 0));
-    at = 1;
     text[at] = '\0';
     for (int k = 0; k < MRI_TAR_IRREGULARITIES; k++)
-        at += say(text + at, sizeof text - at, t, (mri_tar_irregularity)k);
+        at += say(text + at, room - at, t, (mri_tar_irregularity)k);
     if (at > 2) at -= 2; /* the last "; " */
     text[at] = '\0';
+    return at + 1;
+}
+
+/* Kept with the index, so that the next run reports the same irregularities and has the same fields. | '0'
+ * plus the bits NOTE_CUT (a lone archive without end mark), NOTE_LAST_DOT | text | 0 | further fields
+ * (tar_more.h) | 0 | names of classes, as they stand | */
+static int tar_note(void *context, uint8_t **out, size_t *bytes, mr_error *err)
+{
+    mri_tar_source *t = context;
+    char text[sizeof t->report_text];
+    const int rc = check_ends(t, err);
+    if (rc) return rc;
+    char *more = t->more ? mri_tar_more_text(t->more, &t->schema, &t->notes) : calloc(1, 1);
+    const size_t head = say_all(t, text, sizeof text), fields = more ? strlen(more) + 1 : 0;
     const size_t names = t->notes.of[MRI_TAR_CLASSES_DIFFER].count ? 0 : t->class_bytes;
-    *bytes = names ? at + 1 + names : at;
-    *out = malloc(*bytes ? *bytes : 1);
-    if (!*out) return mr_error_set(err, MR_ENOMEM, "no memory for a note");
-    memcpy(*out, text, names ? at + 1 : at);
-    if (names) memcpy(*out + at + 1, t->class_text, names);
-    return MR_OK;
+    *bytes = head + fields + names;
+    *out = more ? malloc(*bytes) : NULL;
+    if (*out) {
+        memcpy(*out, text, head);
+        memcpy(*out + head, more, fields);
+        if (names) memcpy(*out + head + fields, t->class_text, names);
+    }
+    free(more);
+    return *out ? MR_OK : mr_error_set(err, MR_ENOMEM, "no memory for a note");
 }
 
 static void tell(mri_tar_source *t, const char *text)
@@ -326,12 +343,59 @@ static void doubt(mri_tar_source *t, const mri_framed *f)
     tell(t, text);
 }
 
+/* ---- fields that the sample of the schema lacks ---- */
+static int add_field_of(mri_tar_source *t, mri_file_scan *w, const mr_extent *e, const char *name,
+                        mr_error *err)
+{
+    mri_tar_samples it;
+    mri_tar_group g;
+    mri_tar_samples_init(&it, window_get, w, e->offset, e->offset + e->bytes, NULL);
+    it.dot = t->dot;
+    const int rc = mri_tar_samples_next(&it, &g, err);
+    const mri_tar_part *part = rc ? NULL : mri_tar_group_find(&g, name);
+    if (rc || !part) return rc == MR_EEND ? MR_OK : rc; /* the archive was changed: parse() reports it */
+    return mri_tar_schema_add(&t->schema, part, window_get, w, err);
+}
+
+static int add_fields(mri_tar_source *t, const char *at, size_t bytes, mr_error *err)
+{
+    char name[MR_MAX_NAME + 1];
+    uint64_t sample;
+    int rc = MR_OK;
+    while (!rc && mri_tar_more_next(&at, &bytes, &sample, name)) {
+        mr_extent e;
+        mri_file_scan w;
+        int fd;
+        if (sample >= t->f.count || !mri_tar_schema_may_add(&t->schema, name)) continue;
+        rc = mri_framed_extent(&t->f, sample, &e, err);
+        if (!rc) rc = mri_framed_file_acquire(&t->f, e.file, true, &fd, err);
+        if (rc) break;
+        mri_file_scan_init(&w, fd, t->f.file[e.file].path, t->f.file[e.file].bytes);
+        rc = add_field_of(t, &w, &e, name, err);
+        if (rc) mri_error_place(err, rc, t->f.file[e.file].path, MR_NOWHERE, sample);
+        mri_file_scan_fini(&w);
+        mri_framed_file_release(&t->f, e.file);
+    }
+    return rc;
+}
+
+static int take_classes(mri_tar_source *t, mri_framed *f, const char *text, size_t bytes, mr_error *err)
+{
+    f->memory_bytes += bytes;
+    const int rc = mri_tar_classes_take(&t->classes, text, bytes, err);
+    if (rc) return rc;
+    doubt(t, f);
+    return mri_source_budget(
+        t->cfg, f->memory_bytes + f->note_bytes + t->classes.count * sizeof *t->classes.name, NULL, err);
+}
+
 /* The note may come from a file that anybody could write. */
 static int tar_known(void *context, mri_framed *f, mr_error *err)
 {
     mri_tar_source *t = context;
     char raw[sizeof t->report_text];
-    const size_t text = f->note_bytes ? strnlen((const char *)f->note, f->note_bytes) : 0,
+    const char *note = (const char *)f->note, *end = note + f->note_bytes;
+    const size_t text = f->note_bytes ? strnlen(note, f->note_bytes) : 0,
                  shown = text ? mri_min_u64(text - 1, sizeof raw - 1) : 0;
     const unsigned flags = text ? (unsigned)(f->note[0] - NOTE) : 0;
     t->dot = flags & NOTE_LAST_DOT ? MRI_TAR_LAST_DOT : MRI_TAR_FIRST_DOT;
@@ -347,13 +411,11 @@ static int tar_known(void *context, mri_framed *f, mr_error *err)
             "names of members have dots in them: the last dot ends the name of a sample, since the first one "
             "would make one sample of several, or hide their classes");
     if (text == f->note_bytes) return MR_OK;
-    const size_t names = f->note_bytes - text - 1;
-    f->memory_bytes += names;
-    rc = mri_tar_classes_take(&t->classes, (const char *)f->note + text + 1, names, err);
-    if (rc) return rc;
-    doubt(t, f);
-    return mri_source_budget(
-        t->cfg, f->memory_bytes + f->note_bytes + t->classes.count * sizeof *t->classes.name, NULL, err);
+    const char *fields = note + text + 1;
+    const size_t fields_bytes = strnlen(fields, (size_t)(end - fields));
+    rc = add_fields(t, fields, fields_bytes, err);
+    const char *names = fields + fields_bytes + 1;
+    return rc || names >= end ? rc : take_classes(t, f, names, (size_t)(end - names), err);
 }
 
 /* If the user sets another first label, the first names belong to no class. */
@@ -423,6 +485,8 @@ static int open_by(mr_source *src, mri_tar_source *t, mri_tar_dot dot, const mr_
     rc = mri_framed_open(&t->f, &files, &format, cfg, err);
     free(t->class_text);
     t->class_text = NULL;
+    mri_tar_more_free(t->more);
+    t->more = NULL;
     t->cfg = NULL;
     return rc;
 }

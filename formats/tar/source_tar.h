@@ -8,6 +8,7 @@
 #include "formats/fileset/fileset.h"
 #include "formats/tar/tar.h"
 #include "formats/tar/tar_classes.h"
+#include "formats/tar/tar_more.h"
 #include "formats/tar/tar_sample.h"
 
 typedef struct mri_tar_source { /* fixed after open */
@@ -22,6 +23,7 @@ typedef struct mri_tar_source { /* fixed after open */
     bool keys_settle; /* somebody named a member with a dot in it: the first dot holds */
     bool folds;       /* the first dot does not make samples, the last one does */
     mri_tar_notes notes;
+    mri_tar_more *more;      /* NULL: nothing is scanned */
     uint32_t cut, first_cut; /* archives that end after a member, without a block of zeros */
     bool alone_cut;          /* one archive, and no other shows whether its writer omits the mark */
     uint8_t *class_text;     /* as the first archive that has it brings it, or NULL */

@@ -61,6 +61,10 @@ typedef enum mri_tar_irregularity {                    /* not refused, but repor
                                     MRI_TAR_CLASSES_LARGE,  /* lists of classes too large to be ones */
                                     MRI_TAR_CLASSES_DIFFER, /* lists of classes that are not like the first:
                                                                then none holds */
+                                    MRI_TAR_LEFT_OUT,       /* members that are neither picture nor class, and
+                                                               cannot be fields */
+                                    MRI_TAR_LATE_CLASS,     /* classes, where no sample of the first ones has
+                                                               one: then none is taken */
                                     MRI_TAR_NO_END, /* no blocks of zeros at the end: a writer's habit, or cut
                                                        off between two members */
                                     MRI_TAR_IRREGULARITIES
@@ -139,8 +143,17 @@ int mri_tar_schema_init(mri_tar_schema *s, const char *image_key, const char *la
  * found, as far as requested. */
 int mri_tar_schema_take(mri_tar_schema *s, const mri_tar_group *g, mri_tar_get *get, void *context,
                         mr_error *err);
+/* Is the part the picture, the class or a field where the schema was taken? */
+bool mri_tar_schema_knows(const mri_tar_schema *s, const mri_tar_part *part);
+/* Can a member of this name become a further field? */
+bool mri_tar_schema_may_add(const mri_tar_schema *s, const char *ext);
+/* Add a part of another sample as a field; nothing where there are MR_MAX_FIELDS. */
+int mri_tar_schema_add(mri_tar_schema *s, const mri_tar_part *part, mri_tar_get *get, void *context,
+                       mr_error *err);
 /* "mask.png", "segmentation.png": a picture that belongs to another one. */
 bool mri_tar_is_mask(const char *ext);
+/* "cls", "class", "label": the class by custom. */
+bool mri_tar_is_class(const char *ext);
 /* Could this part hold the class? */
 bool mri_tar_schema_is_label(const mri_tar_schema *s, const mri_tar_part *part);
 /* The class in it: MR_EFORMAT, MR_ELIMIT when it is missing or invalid. */

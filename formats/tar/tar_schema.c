@@ -5,10 +5,10 @@
  * archive's order; one named mask or seg only when there is no other
  *   class     label_key names a member with a whole number as text, or else a field of the .json member;
  *             without one .cls, .class, .label, then "label", "cls", "class" in the .json
- *   fields    every other member of the sample the schema was taken from, under its own name: .txt .text
- *             .transcript .json as text, which must be UTF-8, .npy as tensors of any shape (elements of
- *             another type stay bytes), others as bytes. If a later sample lacks one its value is empty;
- *             further members are passed over
+ *   fields    every other member of the sample the schema was taken from, then those that only other samples
+ *             have (tar_more.c), under their own names: .txt .text .transcript .json as text, which must be
+ *             UTF-8, .npy as tensors of any shape (elements of another type stay bytes), others as bytes. The
+ *             value of a sample that lacks one is empty
  *
  * .txt is a caption by custom and becomes a class only when label_key says so. */
 #include <math.h>
@@ -71,6 +71,13 @@ static bool is_other_field(const mri_tar_schema *s, const char *ext)
 {
     const int at = mri_field_find(s->field, s->field_count, ext);
     return at >= 0 && at != s->image_field && at != s->label_field;
+}
+
+bool mri_tar_schema_knows(const mri_tar_schema *s, const mri_tar_part *part)
+{
+    return (s->image_field >= 0 && strcmp(part->ext, s->image) == 0) ||
+           (s->label_kind == MRI_TAR_LABEL_TEXT && strcmp(part->ext, s->label) == 0) ||
+           is_other_field(s, part->ext);
 }
 
 /* "mask.png", "segmentation.png": a word of the name begins so. A mask is a picture, too, but belongs to
@@ -250,6 +257,13 @@ static int label_in_json(const mri_tar_part *part, const uint8_t *p, const char 
     return rc;
 }
 
+bool mri_tar_is_class(const char *ext)
+{
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(label_members); k++)
+        if (strcmp(ext, label_members[k]) == 0) return true;
+    return false;
+}
+
 bool mri_tar_schema_is_label(const mri_tar_schema *s, const mri_tar_part *part)
 {
     if (s->label_kind == MRI_TAR_LABEL_TEXT) return strcmp(part->ext, s->label) == 0;
@@ -332,10 +346,10 @@ static void add_field(mri_tar_schema *s, const char *name, mr_type type)
 
 /* Names that mean something to those who read a schema are not given to members by chance: "image",
  * "image.entries", "label". */
-static bool may_be_field(const mri_tar_schema *s, const mri_tar_part *part)
+bool mri_tar_schema_may_add(const mri_tar_schema *s, const char *ext)
 {
-    return part->ext[0] && strncmp(part->ext, "image", 5) != 0 && strcmp(part->ext, "label") != 0 &&
-           mri_field_find(s->field, s->field_count, part->ext) < 0;
+    return ext[0] && strncmp(ext, "image", 5) != 0 && strcmp(ext, "label") != 0 &&
+           mri_field_find(s->field, s->field_count, ext) < 0;
 }
 
 /* ---- other members ---- */
@@ -366,11 +380,12 @@ int mri_tar_schema_value(const mr_field *field, const void *data, size_t bytes, 
     if (field->type != MR_TYPE_TENSOR) return MR_OK;
     const int rc = tensor_of(data, bytes, bytes, out, err);
     if (rc || out->dtype == field->dtype) return rc;
-    return mr_error_set(err, MR_EFORMAT, "expected an array of %s, as in the first sample, found one of %s",
+    return mr_error_set(err, MR_EFORMAT,
+                        "expected an array of %s, as in the first sample that has it, found one of %s",
                         mr_dtype_name(field->dtype), mr_dtype_name(out->dtype));
 }
 
-/* None of it, of the shape that the first sample has: no boxes are 0 x 4. */
+/* None of it, of the shape that the first sample with it has: no boxes are 0 x 4. */
 static int add_tensor(mri_tar_schema *s, const mri_tar_part *part, mri_tar_get *get, void *context,
                       mr_error *err)
 {
@@ -392,6 +407,17 @@ static int add_tensor(mri_tar_schema *s, const mri_tar_part *part, mri_tar_get *
     return MR_OK;
 }
 
+int mri_tar_schema_add(mri_tar_schema *s, const mri_tar_part *part, mri_tar_get *get, void *context,
+                       mr_error *err)
+{
+    mr_type type = MR_TYPE_BYTES;
+    if (ends_as(part->ext, "npy")) return add_tensor(s, part, get, context, err);
+    for (size_t t = 0; t < MRI_ARRAY_COUNT(text_members); t++)
+        if (ends_as(part->ext, text_members[t])) type = MR_TYPE_TEXT;
+    add_field(s, part->ext, type);
+    return MR_OK;
+}
+
 static int add_other(mri_tar_schema *s, const mri_tar_group *g, const mri_tar_part *image, mri_tar_get *get,
                      void *context, mr_error *err)
 {
@@ -401,12 +427,8 @@ static int add_other(mri_tar_schema *s, const mri_tar_group *g, const mri_tar_pa
         const bool label = s->label_kind == MRI_TAR_LABEL_TEXT && mri_tar_schema_is_label(s, part);
         const bool again = image && part != image && strcmp(part->ext, image->ext) == 0; /* a second picture
                                                                                           */
-        if (part == image || label || again || !may_be_field(s, part)) continue;
-        mr_type type = MR_TYPE_BYTES;
-        for (size_t t = 0; t < MRI_ARRAY_COUNT(text_members); t++)
-            if (ends_as(part->ext, text_members[t])) type = MR_TYPE_TEXT;
-        if (ends_as(part->ext, "npy")) rc = add_tensor(s, part, get, context, err);
-        else add_field(s, part->ext, type);
+        if (part == image || label || again || !mri_tar_schema_may_add(s, part->ext)) continue;
+        rc = mri_tar_schema_add(s, part, get, context, err);
     }
     return rc;
 }

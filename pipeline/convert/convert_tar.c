@@ -6,7 +6,8 @@
  *   KEY.cls           the label as a number, from 0
  *   KEY.NAME.ENDING   every other field: text and numbers .txt (text named txt, text, transcript or json
  *                     keeps that name), tensors .npy, pictures as above, bytes without an ending of ours.
- *                     A name that has the ending already gets no second one
+ *                     A name that has the ending already gets no second one. A field of no bytes has no
+ *                     member
  *   __checksums__/N   checksums of the members before it (tar_sums.h)
  *
  * With a sample index, STEM.wids.json lists the archives (convert_wids.h).
@@ -261,6 +262,20 @@ static int add_value(tar_state *s, uint32_t k, const mr_value *v, mr_error *err)
     return MR_OK;
 }
 
+/* A sample that lacks a member has no bytes of it: an empty member would be a damaged mask to readers. */
+static bool is_none(const mr_value *v)
+{
+    return v->bytes == 0 && v->type != MR_TYPE_TENSOR && v->type != MR_TYPE_INT && v->type != MR_TYPE_FLOAT;
+}
+
+/* A key without any member would be no sample. */
+static int add_one_at_least(tar_state *s, const mr_value *values, mr_error *err)
+{
+    for (uint32_t k = 0; s->count == 0 && k < s->plan->field_count; k++)
+        if ((int)k != s->plan->name) return add_value(s, k, &values[k], err);
+    return MR_OK;
+}
+
 static void drop_made(tar_state *s)
 {
     for (uint32_t k = 0; k < s->count; k++) {
@@ -296,8 +311,9 @@ static int tar_take(void *state, uint64_t source_index, const mr_value *values, 
     for (uint32_t k = 0; !rc && k < plan->field_count; k++)
         if (is_label(plan, k)) rc = add_value(s, k, &values[k], err);
     for (uint32_t k = 0; !rc && k < plan->field_count; k++)
-        if ((int)k != plan->image && (int)k != plan->name && !is_label(plan, k))
+        if ((int)k != plan->image && (int)k != plan->name && !is_label(plan, k) && !is_none(&values[k]))
             rc = add_value(s, k, &values[k], err);
+    if (!rc) rc = add_one_at_least(s, values, err);
     *bytes = 0;
     for (uint32_t k = 0; k < s->count; k++) {
         member_name(s, &s->member[k], name);

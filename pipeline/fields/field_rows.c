@@ -143,10 +143,15 @@ int mri_mask_numbers(const mr_value *v, const mri_geometry *g, mri_buffer *room,
     return raw ? raw_mask(v, g, out, err) : png_mask(v, g, room, out, err);
 }
 
+/* A sample without a mask has the filler everywhere. */
 static int place_mask(const mri_field_plan *p, mri_field_scratch *s, const mri_rows *rows, uint32_t i,
                       const mr_value *v, const mri_geometry *g, mr_error *err)
 {
     const uint8_t *mask = NULL;
+    if (v->bytes == 0 && v->type != MR_TYPE_PIXELS) {
+        memset(row_at(p, rows, i), p->pad[0], p->row_bytes);
+        return MR_OK;
+    }
     const int rc = mri_mask_numbers(v, g, &s->mask, &mask, err);
     if (rc == MR_OK) mri_mask_place(g, mask, g->stored_w, p->pad[0], row_at(p, rows, i));
     return rc;

@@ -106,7 +106,7 @@ typedef enum mr_role {
                            or TENSOR of height x width. A PNG gives its stored numbers: palette indices, or
                            gray unscaled. Delivered as uint8 with the height and width of the picture in
                            the batch; cropped, resized (nearest neighbour) and flipped with it, `pad`
-                           outside of the picture */
+                           outside of the picture, and everywhere where a sample has no mask (0 bytes) */
 } mr_role;
 
 typedef struct mr_loader_field {

@@ -412,7 +412,7 @@ static void every_field_becomes_a_member(void **state)
         member_has_text(&a, numbered(k, "age.txt"), age);
         member_has_text(&a, numbered(k, "score.txt"), "0.10000000000000001");
         member_has_text(&a, numbered(k, "caption.txt"), "a cat");
-        member_has_text(&a, numbered(k, "note.txt"), "");
+        MRT_TRUE(member(&a, numbered(k, "note.txt"), &bytes) == NULL); /* no bytes: none */
         member_has_text(&a, numbered(k, "blob"), "\x01\xff");
         member_is_array(&a, numbered(k, "ids.npy"), "|u1", 3, ids, 3);
         member_is_array(&a, numbered(k, "wide.npy"), "<f8", 4, wide, sizeof wide);

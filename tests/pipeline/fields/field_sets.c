@@ -93,7 +93,7 @@ static void add_sample(mr_writer *w, uint64_t i, mrt_twist t)
         [LABEL] = {.type = MR_TYPE_INT, .i = (int64_t)(i % CLASSES)},
         [BOXES] = mrt_tensor(MR_F64, boxes, 2, n, 5),
         [BOX_LABELS] = mrt_tensor(MR_I64, labels, 1, n - (t == MRT_FEW_VALUES), 0),
-        [MASK] = {.type = MR_TYPE_BYTES, .data = png, .bytes = png_bytes},
+        [MASK] = {.type = MR_TYPE_BYTES, .data = png, .bytes = t == MRT_NO_MASK ? 0 : png_bytes},
         [MASK_PX] = {.type = MR_TYPE_PIXELS, .ndim = 3, .dim = {H, W, 1}, .data = mask, .bytes = sizeof mask},
         [MASK_U8] = mrt_tensor(MR_U8, mask, 2, H, W),
         [TOKENS] = mrt_tensor(MR_I32, tokens, t == MRT_FLAT_LIST ? 2 : 1, m, 1),

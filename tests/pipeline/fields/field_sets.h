@@ -20,6 +20,7 @@ typedef enum mrt_twist {
     MRT_SMALL_MASK,
     MRT_JPEG_MASK,
     MRT_COLOUR_MASK,
+    MRT_NO_MASK, /* which is no fault */
     MRT_FLAT_LIST,
     MRT_PAD_AT_END
 } mrt_twist;

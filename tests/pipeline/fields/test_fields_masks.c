@@ -42,6 +42,34 @@ static void masks_of_every_kind_are_the_same(void **state)
     mr_source_close(src);
 }
 
+static void a_sample_without_a_mask_has_the_filler(void **state)
+{
+    (void)state;
+    static const mr_loader_field fields[] = {{.name = "mask", .role = MR_ROLE_MASK, .pad = 7}};
+    static const uint8_t filler[H * W] = {[0 ... H * W - 1] = 7};
+    mr_source *src = mrt_field_set("masks", MRT_NO_MASK);
+    mr_error err = MR_ERROR_INIT;
+    mr_loader_config cfg = mrt_field_settings(fields, 1);
+    mr_loader *l;
+    mr_batch b;
+    int without = 0;
+    MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
+    while (mr_loader_next(l, &b, MR_FOREVER, &err) == MR_OK) {
+        for (uint32_t i = 0; i < b.count; i++) {
+            const bool none = b.ids[i] == MRT_TWISTED;
+            without += none;
+            if (none)
+                assert_memory_equal((const uint8_t *)b.field[0].data + i * sizeof filler, filler,
+                                    sizeof filler);
+            else mrt_check_mask(&b, i, &b.field[0], 7);
+        }
+        MRT_OK(mr_loader_release(l, &b, NULL), NULL);
+    }
+    MRT_EQ(without, 2);
+    mr_loader_close(l);
+    mr_source_close(src);
+}
+
 /* ---- PNG samples ---- */
 
 static void *write_png(uint8_t colour, uint8_t depth, bool interlaced, uint32_t w, uint32_t h,
@@ -119,6 +147,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(masks_of_every_kind_are_the_same),
+        cmocka_unit_test(a_sample_without_a_mask_has_the_filler),
         cmocka_unit_test(stored_numbers_of_every_depth),
     };
     return mrt_run(tests);
