@@ -257,21 +257,52 @@ int mri_feature_ints(const mri_feature *f, int64_t *out, size_t cap, size_t *cou
     return rc == MR_EEND ? MR_OK : rc;
 }
 
+/* One float and a packed list of them look the same here: 4 bytes each. */
+static int next_floats(values *v, mri_span *out, mr_error *err)
+{
+    field e;
+    const int rc = next_value(v, &e, err);
+    if (rc) return rc;
+    if ((e.wire != FIXED32 && e.wire != LENGTH) || e.value.bytes % sizeof(float) != 0)
+        return wrong_element(err, v->kind);
+    *out = e.value;
+    return MR_OK;
+}
+
+static values floats_of(const mri_feature *f)
+{
+    return (values){.lists = f->kind == MRI_FEATURE_FLOATS ? f->lists : (mri_span){0},
+                    .kind = MRI_FEATURE_FLOATS};
+}
+
 int mri_feature_floats(const mri_feature *f, float *out, size_t cap, size_t *count, mr_error *err)
 {
-    values v = {.lists = f->kind == MRI_FEATURE_FLOATS ? f->lists : (mri_span){0},
-                .kind = MRI_FEATURE_FLOATS};
-    field e;
+    values v = floats_of(f);
+    mri_span piece = {0};
     int rc;
     *count = 0;
-    while ((rc = next_value(&v, &e, err)) == MR_OK) { /* one float and a packed list of them look the same
-                                                         here: 4 bytes each */
-        if ((e.wire != FIXED32 && e.wire != LENGTH) || e.value.bytes % sizeof *out != 0)
-            return wrong_element(err, v.kind);
-        const size_t more = e.value.bytes / sizeof *out, room = *count < cap ? cap - *count : 0;
-        if (more > 0 && room > 0)
-            memcpy(out + *count, e.value.data, (more < room ? more : room) * sizeof *out);
+    while ((rc = next_floats(&v, &piece, err)) == MR_OK) {
+        const size_t more = piece.bytes / sizeof *out, room = *count < cap ? cap - *count : 0;
+        if (more > 0 && room > 0) memcpy(out + *count, piece.data, (more < room ? more : room) * sizeof *out);
         *count += more;
+    }
+    return rc == MR_EEND ? MR_OK : rc;
+}
+
+int mri_feature_floats_at(const mri_feature *f, const uint8_t **out, size_t *count, bool *whole,
+                          mr_error *err)
+{
+    values v = floats_of(f);
+    mri_span piece = {0};
+    int rc;
+    *out = NULL;
+    *count = 0;
+    *whole = true;
+    while ((rc = next_floats(&v, &piece, err)) == MR_OK) {
+        if (piece.bytes == 0) continue;
+        if (*count > 0) *whole = false;
+        else *out = piece.data;
+        *count += piece.bytes / sizeof(float);
     }
     return rc == MR_EEND ? MR_OK : rc;
 }

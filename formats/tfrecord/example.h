@@ -55,6 +55,9 @@ int mri_example_pick(const void *data, size_t bytes, const char *const *keys, ui
  * all values. */
 int mri_feature_ints(const mri_feature *f, int64_t *out, size_t cap, size_t *count, mr_error *err);
 int mri_feature_floats(const mri_feature *f, float *out, size_t cap, size_t *count, mr_error *err);
+/* The floats where they lie, *whole: side by side. */
+int mri_feature_floats_at(const mri_feature *f, const uint8_t **out, size_t *count, bool *whole,
+                          mr_error *err);
 int mri_feature_bytes(const mri_feature *f, mri_span *out, size_t cap, size_t *count, mr_error *err);
 
 /* ---- builder: one Example in a buffer that is used again ---- */

@@ -7,8 +7,9 @@
  *          reason
  *
  * An extent is the data and their checksum; both follow the head, whose offset messages name. The first
- * readable record determines the features. Boxes are xmin, ymin, xmax, ymax as in the file, 0 to 1 by
- * custom. */
+ * readable record determines the features of picture, class, boxes and mask; those that it lacks come from
+ * the first record that has them, and further features are fields (tfrecord_more.h). Boxes are xmin, ymin,
+ * xmax, ymax as in the file, 0 to 1 by custom. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,13 +22,14 @@
 #include "formats/tfrecord/tfrecord_facts.h"
 
 enum {
-    SCAN_VERSION = 2,
+    SCAN_VERSION = 3,
     MOST_TRIES = 64 /* unreadable records before the first that says which features there are */
 };
 
 typedef struct tfrecord { /* fixed after open */
     mri_framed f;
     mri_tf_facts facts;
+    mr_field field[MR_MAX_FIELDS];
 } tfrecord;
 
 static bool accept(const uint8_t *head, size_t bytes)
@@ -65,12 +67,16 @@ static int look_inside(scanning *s, const uint8_t *data, size_t bytes, int64_t *
     mri_feature f[MRI_TF_FEATURES];
     mri_tf_gather *g = &s->gather;
     mr_error why = MR_ERROR_INIT;
+    bool again;
     *label = MRI_NO_LABEL;
     int rc = check_data(data, bytes, &why);
     if (!rc && !g->chosen) rc = mri_tf_choose(g, data, bytes, &why);
     if (rc == MR_ENOMEM) return mr_error_set(err, rc, "%s", why.text);
     if (!g->chosen && s->tries++ == 0) s->first = why;
     if (!rc) rc = mri_example_pick(data, bytes, g->key, MRI_TF_FEATURES, f, NULL);
+    if (!rc) rc = mri_tf_look(g, data, bytes, &again, &why);
+    if (rc == MR_ENOMEM) return mr_error_set(err, rc, "%s", why.text);
+    if (!rc && again) rc = mri_example_pick(data, bytes, g->key, MRI_TF_FEATURES, f, NULL);
     if (!rc && g->key[MRI_TF_LABEL] && mri_tf_one_int(&f[MRI_TF_LABEL], g->key[MRI_TF_LABEL], label, NULL))
         *label = MRI_NO_LABEL;
     return mri_tf_add(g, rc ? NULL : f, *label, err);
@@ -165,14 +171,16 @@ static int open_files(mr_source *src, tfrecord *t, const mr_source_config *cfg, 
     return rc;
 }
 
-static void add_tensor(mr_source *src, const char *name, mr_dtype dtype)
+static void add_field(mr_source *src, tfrecord *t, mr_field f) { t->field[src->info.field_count++] = f; }
+
+static void add_tensor(mr_source *src, tfrecord *t, const char *name, mr_dtype dtype)
 {
-    mr_field *f = &src->fields[src->info.field_count++];
-    *f = mri_field(name, MR_TYPE_TENSOR);
-    f->dtype = dtype;
+    mr_field f = mri_field(name, MR_TYPE_TENSOR);
+    f.dtype = dtype;
+    add_field(src, t, f);
 }
 
-static void set_fields(mr_source *src, const tfrecord *t)
+static void set_fields(mr_source *src, tfrecord *t)
 {
     mr_source_info *info = &src->info;
     const mri_tf_facts *facts = &t->facts;
@@ -185,18 +193,22 @@ static void set_fields(mr_source *src, const tfrecord *t)
     mri_source_set_image_label(src, pixels
                                         ? mri_field_pixels("image", info->height, info->width, info->channels)
                                         : mri_field("image", MR_TYPE_IMAGE));
+    memcpy(t->field, src->fields, 2 * sizeof *t->field);
+    info->fields = t->field;
     if (!facts->key[MRI_TF_LABEL]) {
         info->label_field = -1;
         info->field_count = 1;
     }
-    if (facts->has_boxes) add_tensor(src, "boxes", MR_F32);
-    if (facts->has_box_labels) add_tensor(src, "box_labels", MR_I64);
-    if (facts->key[MRI_TF_MASK]) src->fields[info->field_count++] = mri_field("mask", MR_TYPE_PNG);
+    if (facts->has_boxes) add_tensor(src, t, "boxes", MR_F32);
+    if (facts->has_box_labels) add_tensor(src, t, "box_labels", MR_I64);
+    if (facts->key[MRI_TF_MASK]) add_field(src, t, mri_field("mask", MR_TYPE_PNG));
+    for (uint32_t k = 0; k < facts->more_count; k++) add_field(src, t, facts->more[k]);
+    for (size_t k = 0; k < MRI_TF_LINES && facts->told[k]; k++) mri_source_tell(src, "%s", facts->told[k]);
 }
 
-/* Either every class that occurs has a name, or names are dropped: a number without a name must have no
- * sample. */
-static int check_names(tfrecord *t, mr_error *err)
+/* Either every class that occurs has a name, or names are dropped, with a line: a number without a name must
+ * have no sample. */
+static int check_names(mr_source *src, tfrecord *t, mr_error *err)
 {
     const mri_framed *f = &t->f;
     mri_entries_walk w;
@@ -210,7 +222,11 @@ static int check_names(tfrecord *t, mr_error *err)
         if (one.label != MRI_NO_LABEL && mri_framed_check_label(f, one.label, &label, NULL) == MR_OK)
             all = label < (int64_t)f->class_count && t->facts.class_names[label][0];
     mri_entries_walk_fini(&w);
-    if (!all) mri_tf_facts_fini(&t->facts);
+    if (!all) {
+        mri_tf_facts_fini(&t->facts);
+        mri_source_tell(src, "names of classes are left out: class %" PRId64 " has none in \"%s\"", one.label,
+                        t->facts.key[MRI_TF_TEXT]);
+    }
     return rc == MR_EEND ? MR_OK : rc;
 }
 
@@ -229,7 +245,7 @@ static int tfrecord_open(mr_source *src, const mr_source_config *cfg, mr_error *
             return mr_error_set(err, MR_EFORMAT, "the records contradict each other");
     }
     rc = mri_tf_facts_names(&t->facts, t->f.class_count, t->f.label_offset, err);
-    if (!rc) rc = check_names(t, err);
+    if (!rc) rc = check_names(src, t, err);
     if (rc) return rc;
     src->info.format = "tfrecord";
     mri_framed_info(&t->f, &src->info);
@@ -321,8 +337,9 @@ static int take_values(const tfrecord *t, uint64_t sample, const uint8_t *data, 
                        mr_error *err)
 {
     const char *const *key = t->facts.key;
-    mri_feature f[MRI_TF_FEATURES];
-    int rc = mri_example_pick(data, bytes, key, MRI_TF_FEATURES, f, err);
+    const mri_tf_facts *facts = &t->facts;
+    mri_feature f[MRI_TF_KEYS];
+    int rc = mri_example_pick(data, bytes, key, MRI_TF_FEATURES + facts->more_count, f, err);
     if (!rc && f[MRI_TF_IMAGE].kind == MRI_FEATURE_NONE) {
         char found[480];
         mri_tf_list_keys(data, bytes, found, sizeof found);
@@ -344,6 +361,9 @@ static int take_values(const tfrecord *t, uint64_t sample, const uint8_t *data, 
     if (!rc && t->facts.has_boxes) rc = take_boxes(t, sample, f, out, err);
     if (!rc && key[MRI_TF_MASK])
         rc = mri_tf_mask(&f[MRI_TF_MASK], key[MRI_TF_MASK], &out->value[out->value_count++], err);
+    for (uint32_t k = 0; !rc && k < facts->more_count; k++)
+        rc =
+            mri_tf_more_value(&facts->more[k], &f[MRI_TF_FEATURES + k], &out->value[out->value_count++], err);
     return rc;
 }
 

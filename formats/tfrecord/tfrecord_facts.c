@@ -2,24 +2,28 @@
  *
  *   0   u32 flags   4  u32 bytes of the keys   8  u64 height   16  u64 width   24  u64 channels (0: pictures
  *       differ, or are encoded)
- *   32  u64 names   40 u64 bytes of their text   48 u64 boxes   56 u64 samples
- *   64  keys   one text after the other in the order of enum mri_tf_feature, each with its 0; empty: none
+ *   32  u64 names   40 u64 bytes of their text   48 u64 boxes   56 u64 samples   64 u64 bytes of the rest
+ *   72  keys   one text after the other in the order of enum mri_tf_feature, each with its 0; empty: none
  *       names x i64 label, then their texts, each with its 0
  *       (samples + 1) x u64 first box, boxes x 4 f32, boxes x i64 label: the first two with HAS_BOXES, the
  *       last with HAS_BOX_LABELS
+ *       rest   texts, each with its 0: "TYPE COUNT NAME" of a further field, "!LINE" for the user
  *
  * Each part begins at a multiple of 8. */
 #include "formats/tfrecord/tfrecord_facts.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "formats/fileset/facts.h"
 #include "formats/fileset/fileset.h"
+#include "formats/source/value.h"
 
 enum {
     HAS_BOXES = 1,
     HAS_BOX_LABELS = 2,
-    HEAD = 64,
+    HEAD = 72,
+    REST_LINE = MR_MAX_NAME + 32,
     MOST_KEY = 255,
     MOST_NAME = 255,
     MOST_NAMED = 1 << 16,
@@ -121,18 +125,28 @@ static void drop_keys(mri_tf_gather *g, int from, int to)
     }
 }
 
+/* Of the feature that is named like a mask. */
+typedef enum mask_is { MASK_IS_NONE, MASK_IS_PNG, MASK_IS_OTHER } mask_is;
+
+static int look_at_mask(const mri_tf_gather *g, const void *example, size_t bytes, mask_is *is, mr_error *err)
+{
+    mri_feature f;
+    mr_value v;
+    const int rc = mri_example_pick(example, bytes, &g->key[MRI_TF_MASK], 1, &f, err);
+    if (rc) return rc;
+    *is = mri_tf_mask(&f, "", &v, NULL) != MR_OK ? MASK_IS_OTHER : v.bytes ? MASK_IS_PNG : MASK_IS_NONE;
+    return MR_OK;
+}
+
 /* A feature named like a mask that is not a PNG is something else: nobody requested it, so it makes no record
  * bad. The picture itself is not a mask either. */
 static int check_mask(mri_tf_gather *g, const void *example, size_t bytes, mr_error *err)
 {
-    mri_feature f;
-    mr_value v;
+    mask_is is = MASK_IS_OTHER;
     if (!g->key[MRI_TF_MASK]) return MR_OK;
-    if (strcmp(g->key[MRI_TF_MASK], g->key[MRI_TF_IMAGE]) == 0)
-        return drop_keys(g, MRI_TF_MASK, MRI_TF_MASK), MR_OK;
-    const int rc = mri_example_pick(example, bytes, &g->key[MRI_TF_MASK], 1, &f, err);
-    if (!rc && (mri_tf_mask(&f, "", &v, NULL) != MR_OK || v.bytes == 0))
-        drop_keys(g, MRI_TF_MASK, MRI_TF_MASK);
+    const bool picture = strcmp(g->key[MRI_TF_MASK], g->key[MRI_TF_IMAGE]) == 0;
+    const int rc = picture ? MR_OK : look_at_mask(g, example, bytes, &is, err);
+    if (!rc && is != MASK_IS_PNG) drop_keys(g, MRI_TF_MASK, MRI_TF_MASK);
     return rc;
 }
 
@@ -148,17 +162,101 @@ int mri_tf_choose(mri_tf_gather *g, const void *example, size_t bytes, mr_error 
     }
     if (!g->key[MRI_TF_XMIN] || !g->key[MRI_TF_YMIN] || !g->key[MRI_TF_XMAX] || !g->key[MRI_TF_YMAX])
         drop_keys(g, MRI_TF_XMIN, MRI_TF_BOX_LABEL);
-    g->no_names = !g->key[MRI_TF_TEXT] || !g->key[MRI_TF_LABEL];
     g->chosen = true;
     return MR_OK;
 }
 
-/* ---- gather ---- */
+/* ---- features that the first record lacks ---- */
 static int no_memory(mr_error *err)
 {
     return mr_error_set(err, MR_ENOMEM, "no memory for class names or boxes");
 }
 
+static bool is_key(const mri_feature *f, const char *key)
+{
+    return key && strlen(key) == f->key.bytes && memcmp(key, f->key.data, f->key.bytes) == 0;
+}
+
+/* It has a meaning already, or only describes the picture or the mask. */
+static bool is_known(const mri_tf_gather *g, const mri_feature *f)
+{
+    static const char *const described[] = {"image/format", "image/filename",
+                                            "image/segmentation/class/format"};
+    for (int k = 0; k < MRI_TF_FEATURES; k++)
+        if (is_key(f, g->key[k]) && (k != MRI_TF_TEXT || g->key[MRI_TF_LABEL])) return true;
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(described); k++)
+        if (is_key(f, described[k])) return true;
+    return false;
+}
+
+/* Which of those that no record had so far it is by name and kind; MRI_TF_FEATURES: none. */
+static int usual_of(const mri_tf_gather *g, const mri_feature *f)
+{
+    for (int at = 0; at < MRI_TF_FEATURES; at++)
+        for (uint32_t k = 0; !g->key[at] && f->kind == usual[at].kind && usual[at].keys[k]; k++)
+            if (is_key(f, usual[at].keys[k])) return at;
+    return MRI_TF_FEATURES;
+}
+
+/* All four sides, and labels where there are such; or none of them. */
+static int choose_boxes(mri_tf_gather *g, const void *example, size_t bytes, mr_error *err)
+{
+    int rc = MR_OK;
+    for (int k = MRI_TF_XMIN; !rc && k <= MRI_TF_BOX_LABEL; k++)
+        if (!g->key[k]) rc = choose_usual(g, k, example, bytes, err);
+    if (rc || !g->key[MRI_TF_XMIN] || !g->key[MRI_TF_YMIN] || !g->key[MRI_TF_XMAX] || !g->key[MRI_TF_YMAX]) {
+        drop_keys(g, MRI_TF_XMIN, MRI_TF_BOX_LABEL);
+        return rc;
+    }
+    if (!g->key[MRI_TF_BOX_LABEL] || g->box_label || g->box_cap == 0) return MR_OK;
+    g->box_label = calloc((size_t)g->box_cap, sizeof *g->box_label); /* boxes before have none: bad samples */
+    return g->box_label ? MR_OK : no_memory(err);
+}
+
+/* A feature that no record had so far. *taken: it has a meaning now, or nothing is known of it yet. */
+static int choose_late(mri_tf_gather *g, const mri_feature *f, const void *example, size_t bytes, bool *taken,
+                       mr_error *err)
+{
+    const int at = usual_of(g, f);
+    mask_is is;
+    int rc = MR_OK;
+    *taken = false;
+    if (at == MRI_TF_FEATURES) return MR_OK;
+    if (at >= MRI_TF_XMIN) {
+        rc = choose_boxes(g, example, bytes, err);
+        *taken = g->key[at] != NULL;
+        return rc;
+    }
+    rc = choose_usual(g, at, example, bytes, err);
+    *taken = g->key[at] != NULL;
+    if (rc || at != MRI_TF_MASK || !*taken) return rc;
+    rc = look_at_mask(g, example, bytes, &is, err);
+    if (!rc && is != MASK_IS_PNG) drop_keys(g, MRI_TF_MASK, MRI_TF_MASK);
+    *taken = rc || is != MASK_IS_OTHER;
+    return rc;
+}
+
+int mri_tf_look(mri_tf_gather *g, const void *example, size_t bytes, bool *again, mr_error *err)
+{
+    mri_example_walk w;
+    mri_feature f;
+    int rc;
+    *again = false;
+    mri_tf_more_begin(&g->more);
+    mri_example_begin(&w, example, bytes);
+    while ((rc = mri_example_next(&w, &f, NULL)) == MR_OK) {
+        if (f.kind == MRI_FEATURE_NONE || is_known(g, &f)) continue;
+        mri_tf_more_feature *at = mri_tf_more_find(&g->more, f.key);
+        bool taken = false;
+        if (!at) rc = choose_late(g, &f, example, bytes, &taken, err);
+        if (!rc && !taken) rc = mri_tf_more_add(&g->more, at, &f, err);
+        if (rc) return rc;
+        *again |= taken;
+    }
+    return MR_OK;
+}
+
+/* ---- gather ---- */
 static void add_picture(mri_tf_gather *g, const mri_feature *f)
 {
     mr_value v;
@@ -178,14 +276,37 @@ static bool can_be_name(mri_span text)
     return text.bytes > 0 && text.bytes <= MOST_NAME && !memchr(text.data, 0, text.bytes);
 }
 
-/* Names are optional: any error in one drops all of them. */
+MR_PRINTF(2, 3) static int drop_names(mri_tf_gather *g, const char *why, ...)
+{
+    char text[MRI_TF_WHY - 80];
+    va_list args;
+    va_start(args, why);
+    vsnprintf(text, sizeof text, why, args);
+    va_end(args);
+    snprintf(g->why_no_names, sizeof g->why_no_names, "names of classes are left out: record %llu has %s",
+             (unsigned long long)g->samples, text);
+    g->no_names = true;
+    return MR_OK;
+}
+
+static int other_name(mri_tf_gather *g, int64_t label, mri_span text)
+{
+    char raw[MOST_NAME + 1], found[120], known[120];
+    snprintf(raw, sizeof raw, "%.*s", (int)text.bytes, (const char *)text.data);
+    return drop_names(g, "\"%s\" as the name of class %lld, and records before it \"%s\"",
+                      mr_text_shown(raw, found, sizeof found), (long long)label,
+                      mr_text_shown(g->names + g->name_at[label] - 1, known, sizeof known));
+}
+
+/* Names are optional: an error in one drops all of them, with a line. A record may have none. */
 static int add_name(mri_tf_gather *g, const mri_feature *f, int64_t label, mr_error *err)
 {
     mri_span text;
-    if (g->no_names || label == MRI_NO_LABEL) return MR_OK;
-    g->no_names = label < 0 || label >= MOST_NAMED ||
-                  mri_tf_one_bytes(&f[MRI_TF_TEXT], "", &text, NULL) != MR_OK || !can_be_name(text);
-    if (g->no_names) return MR_OK;
+    if (g->no_names || label == MRI_NO_LABEL || f[MRI_TF_TEXT].kind == MRI_FEATURE_NONE) return MR_OK;
+    if (label < 0 || label >= MOST_NAMED)
+        return drop_names(g, "a class %lld; names are read for 0 to %d", (long long)label, MOST_NAMED - 1);
+    if (mri_tf_one_bytes(&f[MRI_TF_TEXT], "", &text, NULL) != MR_OK || !can_be_name(text))
+        return drop_names(g, "no name of 1 to %d bytes in \"%s\"", MOST_NAME, g->key[MRI_TF_TEXT]);
     if ((uint64_t)label >= g->label_cap) {
         const size_t before = g->label_cap, cap = (size_t)mri_align_up((uint64_t)label + 1, 1024);
         uint32_t *larger = realloc(g->name_at, cap * sizeof *larger);
@@ -196,8 +317,8 @@ static int add_name(mri_tf_gather *g, const mri_feature *f, int64_t label, mr_er
     }
     if (g->name_at[label]) {
         const char *known = g->names + g->name_at[label] - 1;
-        g->no_names = strlen(known) != text.bytes || memcmp(known, text.data, text.bytes) != 0;
-        return MR_OK;
+        const bool same = strlen(known) == text.bytes && memcmp(known, text.data, text.bytes) == 0;
+        return same ? MR_OK : other_name(g, label, text);
     }
     uint64_t cap = g->names_cap;
     if (!mri_facts_grow((void **)&g->names, &cap, g->names_used + text.bytes + 1, 1)) return no_memory(err);
@@ -206,8 +327,7 @@ static int add_name(mri_tf_gather *g, const mri_feature *f, int64_t label, mr_er
     memcpy(g->names + g->names_used, text.data, text.bytes);
     g->names[g->names_used + text.bytes] = '\0';
     g->names_used += text.bytes + 1;
-    g->no_names = g->names_used > MOST_NAMES_BYTES;
-    return MR_OK;
+    return g->names_used > MOST_NAMES_BYTES ? drop_names(g, "a name too many: 4 MiB are read") : MR_OK;
 }
 
 /* Four lists become one array of corners. */
@@ -269,11 +389,11 @@ void mri_tf_gather_fini(mri_tf_gather *g)
 
 /* ---- note ---- */
 typedef struct layout { /* where each part begins; the last is the whole */
-    uint64_t keys, labels, names, start, box, box_label, all;
+    uint64_t keys, labels, names, start, box, box_label, rest, all;
 } layout;
 
 typedef struct sizes {
-    uint64_t keys, name_count, names, boxes, samples;
+    uint64_t keys, name_count, names, boxes, samples, rest;
     uint32_t flags;
 } sizes;
 
@@ -286,13 +406,35 @@ static layout lay_out(const sizes *s)
     l.start = mri_align_up(l.names + s->names, 8);
     l.box = l.start + (s->flags & HAS_BOXES ? 8 * (s->samples + 1) : 0);
     l.box_label = l.box + 16 * s->boxes;
-    l.all = l.box_label + (s->flags & HAS_BOX_LABELS ? 8 * s->boxes : 0);
+    l.rest = l.box_label + (s->flags & HAS_BOX_LABELS ? 8 * s->boxes : 0);
+    l.all = l.rest + s->rest;
     return l;
 }
 
-static sizes sizes_of(const mri_tf_gather *g)
+/* The further fields, and lines for the user. Returns bytes; out has room for them all. */
+static size_t put_rest(const mri_tf_gather *g, char *out)
 {
-    sizes s = {.boxes = g->box_count, .samples = g->samples};
+    char line[MRI_TF_LINES][MRI_TF_TOLD] = {""};
+    size_t at = 0;
+    const uint32_t room = MR_MAX_FIELDS - MRI_TF_OTHERS;
+    uint32_t fields = 0;
+    mr_field f;
+    for (uint32_t k = 0; k < g->more.count; k++)
+        if (mri_tf_more_field(&g->more, &g->more.feature[k], &f) && fields++ < room)
+            at += (size_t)sprintf(out + at, "%u %llu %s", (unsigned)f.type, (unsigned long long)f.dim[0],
+                                  f.name) +
+                  1;
+    mri_tf_more_tell_left(&g->more, room, line[0]);
+    if (!g->key[MRI_TF_LABEL]) mri_tf_more_tell_class(&g->more, g->key[MRI_TF_XMIN] != NULL, line[1]);
+    snprintf(line[2], sizeof line[2], "%s", g->why_no_names);
+    for (size_t k = 0; k < MRI_TF_LINES; k++)
+        if (line[k][0]) at += (size_t)sprintf(out + at, "!%s", line[k]) + 1;
+    return at;
+}
+
+static sizes sizes_of(const mri_tf_gather *g, uint64_t rest)
+{
+    sizes s = {.boxes = g->box_count, .samples = g->samples, .rest = rest};
     if (g->key[MRI_TF_XMIN]) s.flags = HAS_BOXES | (g->key[MRI_TF_BOX_LABEL] ? HAS_BOX_LABELS : 0);
     for (int k = 0; k < MRI_TF_FEATURES; k++) s.keys += (g->key[k] ? strlen(g->key[k]) : 0) + 1;
     for (size_t k = 0; !g->no_names && k < g->label_cap; k++) s.name_count += g->name_at[k] != 0;
@@ -317,7 +459,8 @@ static void put_names(uint8_t *note, const layout *l, const mri_tf_gather *g)
 
 int mri_tf_note(const mri_tf_gather *g, uint8_t **out, size_t *bytes, mr_error *err)
 {
-    const sizes s = sizes_of(g);
+    char rest[MR_MAX_FIELDS * REST_LINE + MRI_TF_LINES * (MRI_TF_TOLD + 2)];
+    const sizes s = sizes_of(g, put_rest(g, rest));
     const layout l = lay_out(&s);
     uint8_t *note = calloc(1, (size_t)l.all);
     if (!note) return no_memory(err);
@@ -340,6 +483,8 @@ int mri_tf_note(const mri_tf_gather *g, uint8_t **out, size_t *bytes, mr_error *
     if (s.boxes) memcpy(note + l.box, g->box, (size_t)(l.box_label - l.box));
     if (s.boxes && s.flags & HAS_BOX_LABELS)
         memcpy(note + l.box_label, g->box_label, (size_t)(l.all - l.box_label));
+    mri_put_le64(note + 64, s.rest);
+    memcpy(note + l.rest, rest, (size_t)s.rest);
     *out = note;
     *bytes = (size_t)l.all;
     return MR_OK;
@@ -349,10 +494,10 @@ int mri_tf_note(const mri_tf_gather *g, uint8_t **out, size_t *bytes, mr_error *
 static bool read_sizes(const uint8_t *note, size_t bytes, sizes *s)
 {
     if (bytes < HEAD) return false;
-    *s = (sizes){mri_le32(note + 4),  mri_le64(note + 32), mri_le64(note + 40),
-                 mri_le64(note + 48), mri_le64(note + 56), mri_le32(note)};
+    *s = (sizes){mri_le32(note + 4),  mri_le64(note + 32), mri_le64(note + 40), mri_le64(note + 48),
+                 mri_le64(note + 56), mri_le64(note + 64), mri_le32(note)};
     return s->flags <= (HAS_BOXES | HAS_BOX_LABELS) && s->keys <= bytes && s->name_count <= bytes &&
-           s->names <= bytes && s->boxes <= bytes && s->samples < (uint64_t)1 << 40;
+           s->names <= bytes && s->boxes <= bytes && s->rest <= bytes && s->samples < (uint64_t)1 << 40;
 }
 
 /* Do exactly `count` texts, each with its 0, fill the bytes? */
@@ -368,6 +513,47 @@ static bool starts_fit(const uint64_t *start, uint64_t samples, uint64_t boxes)
     if (start[0] != 0 || start[samples] != boxes) return false;
     for (uint64_t k = 0; k < samples; k++)
         if (start[k] > start[k + 1]) return false;
+    return true;
+}
+
+/* "TYPE COUNT NAME" */
+static bool read_field(mr_field *out, const char *text)
+{
+    char *end;
+    const unsigned long type = strtoul(text, &end, 10);
+    if (*end != ' ') return false;
+    const unsigned long long count = strtoull(end + 1, &end, 10);
+    if (*end != ' ' || !end[1] || strlen(end + 1) > MR_MAX_NAME) return false;
+    *out = mri_field(end + 1, (mr_type)type);
+    switch (type) {
+    case MR_TYPE_INT:
+    case MR_TYPE_FLOAT:
+    case MR_TYPE_BYTES:
+    case MR_TYPE_TEXT: return count == 0;
+    case MR_TYPE_TENSOR: break;
+    default: return false;
+    }
+    out->dtype = MR_F32;
+    out->ndim = count > 0;
+    out->dim[0] = count;
+    return count <= UINT32_MAX;
+}
+
+static bool read_rest(mri_tf_facts *out, const char *text, uint64_t bytes)
+{
+    uint32_t lines = 0;
+    if (bytes && text[bytes - 1] != '\0') return false;
+    for (const char *end = text + bytes; text < end; text += strlen(text) + 1) {
+        if (text[0] == '!') {
+            if (lines == MRI_TF_LINES) return false;
+            out->told[lines++] = text + 1;
+            continue;
+        }
+        if (out->more_count == MR_MAX_FIELDS - MRI_TF_OTHERS) return false;
+        mr_field *f = &out->more[out->more_count];
+        if (!read_field(f, text)) return false;
+        out->key[MRI_TF_FEATURES + out->more_count++] = f->name;
+    }
     return true;
 }
 
@@ -397,7 +583,7 @@ bool mri_tf_facts_read(mri_tf_facts *out, const uint8_t *note, size_t bytes, uin
     out->name_count = s.name_count;
     out->name_label = note + l.labels;
     out->name_text = (const char *)note + l.names;
-    if (!out->key[MRI_TF_IMAGE]) return false;
+    if (!out->key[MRI_TF_IMAGE] || !read_rest(out, (const char *)note + l.rest, s.rest)) return false;
     if (!out->has_boxes) return s.boxes == 0;
     return out->key[MRI_TF_XMIN] && out->key[MRI_TF_YMIN] && out->key[MRI_TF_XMAX] && out->key[MRI_TF_YMAX] &&
            (!out->has_box_labels || out->key[MRI_TF_BOX_LABEL]) && starts_fit(out->start, samples, s.boxes);

@@ -11,7 +11,7 @@
 #define MRI_TFRECORD_FACTS_H
 
 #include "formats/source/source.h"
-#include "formats/tfrecord/example.h"
+#include "formats/tfrecord/tfrecord_more.h"
 
 enum mri_tf_feature {
     MRI_TF_IMAGE,
@@ -28,7 +28,12 @@ enum mri_tf_feature {
     MRI_TF_BOX_LABEL,
     MRI_TF_FEATURES,
 };
-enum { MRI_TF_MAX_BOXES = 1 << 16 }; /* in one record */
+enum {
+    MRI_TF_MAX_BOXES = 1 << 16, /* in one record */
+    MRI_TF_OTHERS = 5,          /* fields: image, label, boxes, box_labels, mask */
+    MRI_TF_KEYS = MRI_TF_FEATURES + MR_MAX_FIELDS,
+    MRI_TF_LINES = 3,
+};
 
 /* ---- the values of one record ---- */
 /* One integer, or an error that names the found value. name: of the feature. */
@@ -46,6 +51,8 @@ int mri_tf_box_count(const mri_feature f[MRI_TF_FEATURES], const char *const key
 void mri_tf_list_keys(const void *example, size_t bytes, char *out, size_t out_bytes);
 
 /* ---- gather ---- */
+enum { MRI_TF_WHY = 400 };
+
 typedef struct mri_tf_gather {
     const mr_source_config *cfg;
     const char *key[MRI_TF_FEATURES]; /* NULL: the data do not have it */
@@ -54,8 +61,9 @@ typedef struct mri_tf_gather {
     bool encoded, raw, shapes_differ; /* of the pictures so far */
     uint64_t dim[3];
     /* class names */
-    bool no_names; /* they contradict each other, or are too many */
-    char *names;   /* one after the other, each with its 0 */
+    bool no_names; /* they contradict each other, or are too many: why_no_names has the line about it */
+    char why_no_names[MRI_TF_WHY];
+    char *names; /* one after the other, each with its 0 */
     size_t names_used, names_cap;
     uint32_t *name_at; /* of label k: its place in names + 1, or 0 */
     size_t label_cap;
@@ -64,10 +72,14 @@ typedef struct mri_tf_gather {
     uint64_t *start;
     float *box;
     int64_t *box_label;
+    mri_tf_more more;
 } mri_tf_gather;
 
 /* From the first record that can be read: MR_EFORMAT lists the features there are. */
 int mri_tf_choose(mri_tf_gather *g, const void *example, size_t bytes, mr_error *err);
+/* The features of a record that can be read, once they are chosen: those that no record before had become its
+ * boxes, mask, class, ... or further fields. *again: g->key has more of them. */
+int mri_tf_look(mri_tf_gather *g, const void *example, size_t bytes, bool *again, mr_error *err);
 /* One record, features as picked by g->key; f NULL: one that cannot be read. Fails for lack of memory
  * only. */
 int mri_tf_add(mri_tf_gather *g, const mri_feature *f, int64_t label, mr_error *err);
@@ -75,9 +87,12 @@ int mri_tf_note(const mri_tf_gather *g, uint8_t **out, size_t *bytes, mr_error *
 void mri_tf_gather_fini(mri_tf_gather *g);
 
 /* ---- facts ---- */
-typedef struct mri_tf_facts { /* arrays and texts lie in the note */
-    const char *key[MRI_TF_FEATURES];
-    uint64_t dim[3]; /* of all pictures when they are pixels of one size, else 0 */
+typedef struct mri_tf_facts {     /* arrays and texts lie in the note */
+    const char *key[MRI_TF_KEYS]; /* of further fields behind the others */
+    mr_field more[MR_MAX_FIELDS];
+    uint32_t more_count;
+    const char *told[MRI_TF_LINES]; /* lines for the user */
+    uint64_t dim[3];                /* of all pictures when they are pixels of one size, else 0 */
     uint64_t name_count;
     const uint8_t *name_label; /* name_count x i64 */
     const char *name_text;     /* name_count texts, each with its 0 */

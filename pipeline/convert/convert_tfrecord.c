@@ -85,12 +85,13 @@ static int look_at_boxes(void *context, uint64_t at, const mr_sample *sample, mr
     return MR_OK;
 }
 
-/* Bytes can be the PNG of a mask, or anything else of that name. */
+/* Bytes can be the PNG of a mask, or anything else of that name. MR_EEND: this sample has none. */
 static int look_at_mask(void *context, uint64_t at, const mr_sample *sample, mr_error *err)
 {
     seen *s = context;
     const mr_value *v = &sample->value[s->at];
-    (void)at, (void)err;
+    (void)at;
+    if (v->bytes == 0) return mr_error_set(err, MR_EEND, "no mask");
     s->fit = v->type != MR_TYPE_BYTES || mr_image_sniff(v->data, v->bytes) == MR_TYPE_PNG;
     return MR_OK;
 }

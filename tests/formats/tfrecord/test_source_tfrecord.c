@@ -132,7 +132,9 @@ static void bytes_by_hand(void **state)
     mr_sample s;
     mr_error err = MR_ERROR_INIT;
     MRT_OK(read_one(src, 0, &s, &err), &err);
-    MRT_EQ(s.value_count, 2);
+    MRT_EQ(s.value_count, 3);
+    MRT_STR(info->fields[2].name, "unknown"); /* the second record's */
+    MRT_EQ(s.value[2].bytes, 0);
     MRT_EQ(s.value[0].bytes, 6);
     assert_memory_equal(s.value[0].data, "\xff\0\0\0\0\xff", 6);
     MRT_EQ(s.value[0].planes, MR_HWC);
@@ -140,6 +142,8 @@ static void bytes_by_hand(void **state)
     MRT_OK(read_one(src, 1, &s, &err), &err);
     assert_memory_equal(s.value[0].data, "\1\2\3\4\5\6", 6);
     MRT_EQ(s.value[1].i, 7);
+    MRT_EQ(s.value[2].dim[0], 1);
+    assert_memory_equal(s.value[2].data, "\0\0\xc0\x3f", 4);
     int64_t label;
     MRT_OK(mr_source_label(src, 1, &label), NULL);
     MRT_EQ(label, 7);
@@ -171,6 +175,9 @@ static void labels_from_one_and_names(void **state)
         MRT_EQ(info->class_count, 4);
         if (turn == 2) {
             MRT_TRUE(info->class_names == NULL); /* two names for one class: none of them can be right */
+            MRT_HAS(info->told,
+                    "names of classes are left out: record 5 has \"goat\" as the name of class 3, "
+                    "and records before it \"egret\"");
         } else {
             MRT_STR(info->class_names[0], ""); /* no sample has it */
             MRT_STR(info->class_names[1], "cat");
@@ -336,9 +343,10 @@ static void masks(void **state)
     }
     mr_source_config cfg;
     mr_source_defaults(&cfg);
-    cfg.image_key = "mask"; /* the last set: now it is the picture, and no field */
+    cfg.image_key = "mask"; /* the last set: now it is the picture, and no mask */
     mr_source *src = open_with(mrt_path("masks"), &cfg);
-    MRT_EQ(mr_source_info_of(src)->field_count, 3);
+    MRT_EQ(mr_source_info_of(src)->field_count, 4);
+    MRT_STR(mr_source_info_of(src)->fields[3].name, "image/encoded");
     mr_source_close(src);
     restart();
     begin();
@@ -347,7 +355,124 @@ static void masks(void **state)
     end();
     src = open_with(save("nomask"), NULL);
     MRT_EQ(mr_source_info_of(src)->field_count, 1);
+    MRT_HAS(mr_source_info_of(src)->told, "mask (bytes, in 1 of 1 records)");
     mr_source_close(src);
+}
+
+/* ---- features of some records ---- */
+static void box_at(float corner, int64_t label)
+{
+    static const char *const sides[] = {"image/object/bbox/xmin", "image/object/bbox/ymin",
+                                        "image/object/bbox/xmax", "image/object/bbox/ymax"};
+    for (int side = 0; side < 4; side++) mri_example_add_floats(&t.b, sides[side], &corner, 1);
+    mri_example_add_ints(&t.b, "image/object/class/label", &label, 1);
+}
+
+static void features_that_the_first_record_lacks(void **state)
+{
+    (void)state;
+    static const char png[] = "\x89PNG\r\n\x1a\n";
+    restart();
+    for (int k = 0; k < 4; k++) {
+        begin();
+        text("image/encoded", jpeg);
+        if (k > 0) ints("image/class/label", k);
+        if (k == 2) text("image/class/text", "two"); /* the others are named nowhere */
+        if (k > 1) box_at(0.25f * (float)(k - 1), 10 + k);
+        if (k != 1) text("mask", k < 3 ? "" : png); /* an empty one says nothing about the others */
+        end();
+    }
+    save("late");
+    for (int turn = 0; turn < 2; turn++) { /* the second time from the index */
+        mr_source *src = open_with(mrt_path("late"), NULL);
+        const mr_source_info *info = mr_source_info_of(src);
+        mr_sample s;
+        mr_error err = MR_ERROR_INIT;
+        MRT_EQ(info->field_count, 5);
+        MRT_STR(info->fields[2].name, "boxes");
+        MRT_STR(info->fields[3].name, "box_labels");
+        MRT_STR(info->fields[4].name, "mask");
+        MRT_TRUE(info->class_names == NULL);
+        MRT_HAS(info->told, "names of classes are left out: class 1 has none in \"image/class/text\"");
+        MRT_EQ(read_one(src, 0, &s, &err), MR_EFORMAT); /* a bad sample, as any other without a class */
+        MRT_HAS(err.text, "no feature \"image/class/label\"");
+        MRT_OK(read_one(src, 1, &s, &err), &err);
+        MRT_EQ(s.value[1].i, 1);
+        MRT_EQ(s.value[2].dim[0] + s.value[3].dim[0] + s.value[4].bytes, 0);
+        MRT_OK(read_one(src, 3, &s, &err), &err);
+        MRT_EQ(s.value[2].dim[0], 1);
+        MRT_TRUE(((const float *)s.value[2].data)[3] == 0.5f);
+        MRT_EQ(((const int64_t *)s.value[3].data)[0], 13);
+        MRT_EQ(s.value[4].bytes, strlen(png));
+        mr_source_close(src);
+    }
+}
+
+static void field_is(const mr_source_info *info, uint32_t at, const char *name, mr_type type)
+{
+    MRT_TRUE(at < info->field_count);
+    MRT_STR(info->fields[at].name, name);
+    MRT_EQ(info->fields[at].type, type);
+}
+
+static void further_features_are_fields(void **state)
+{
+    (void)state;
+    static const float numbers[] = {1, 2, 3};
+    static const int64_t list[] = {4, 5};
+    char name[80];
+    restart();
+    for (int k = 0; k < 3; k++) {
+        begin();
+        text("image", jpeg);
+        text("image/format", "jpeg"); /* it describes the picture only */
+        ints("coarse_label", k);
+        ints("fine_label", 10 + k);
+        if (k) text("caption", k == 1 ? "a cat" : "");
+        text("blob", k == 2 ? "\xff" : "1");
+        mri_example_add_floats(&t.b, "age", numbers + k, 1);
+        mri_example_add_floats(&t.b, "pose", numbers, 3);
+        mri_example_add_floats(&t.b, "line", numbers, (size_t)k);
+        mri_example_add_ints(&t.b, "ids", list, 2);
+        if (k == 1) ints("rare", 1);
+        snprintf(name, sizeof name, "%064d", k); /* longer than a field's name */
+        if (k == 2) text(name, "x");
+        end();
+    }
+    save("further");
+    for (int turn = 0; turn < 2; turn++) {
+        mr_source *src = open_with(mrt_path("further"), NULL);
+        const mr_source_info *info = mr_source_info_of(src);
+        mr_sample s;
+        mr_error err = MR_ERROR_INIT;
+        MRT_EQ(info->label_field, -1);
+        MRT_EQ(info->field_count, 8);
+        field_is(info, 1, "coarse_label", MR_TYPE_INT);
+        field_is(info, 2, "fine_label", MR_TYPE_INT);
+        field_is(info, 3, "blob", MR_TYPE_BYTES);
+        field_is(info, 4, "age", MR_TYPE_FLOAT);
+        field_is(info, 5, "pose", MR_TYPE_TENSOR);
+        field_is(info, 6, "caption", MR_TYPE_TEXT);
+        field_is(info, 7, "line", MR_TYPE_TENSOR);
+        MRT_EQ(info->fields[5].ndim, 1);
+        MRT_EQ(info->fields[5].dim[0], 3);
+        MRT_EQ(info->fields[7].ndim, 0);
+        MRT_HAS(info->told, "no class is taken: whole numbers are in coarse_label, fine_label; --label-key");
+        MRT_HAS(info->told,
+                "2 features are left out, which can be no field: ids (lists of whole numbers, in 3 "
+                "of 3 records), rare (whole numbers, in 1 of 3 records)");
+        MRT_OK(read_one(src, 0, &s, &err), &err);
+        MRT_EQ(s.value[6].bytes + s.value[7].bytes, 0);
+        MRT_OK(read_one(src, 2, &s, &err), &err);
+        MRT_EQ(s.value[1].i, 2);
+        MRT_EQ(s.value[2].i, 12);
+        MRT_EQ(s.value[3].bytes, 1);
+        MRT_TRUE(s.value[4].f == 3.0);
+        assert_memory_equal(s.value[5].data, numbers, sizeof numbers);
+        MRT_EQ(s.value[7].dim[0], 2);
+        assert_memory_equal(s.value[7].data, numbers, 2 * sizeof *numbers);
+        mr_source_close(src);
+    }
 }
 
 /* Boxes are kept in memory: above the limit nothing is opened, whether they are found or come with the
@@ -807,6 +932,8 @@ int main(void)
         cmocka_unit_test(keys_are_chosen),
         cmocka_unit_test(boxes_become_tensors),
         cmocka_unit_test(masks),
+        cmocka_unit_test(features_that_the_first_record_lacks),
+        cmocka_unit_test(further_features_are_fields),
         cmocka_unit_test(boxes_over_the_budget),
         cmocka_unit_test(packed_and_in_pieces),
         cmocka_unit_test(wrong_framing),
