@@ -1,14 +1,17 @@
 /* formats/text/csv.c: see csv.h. */
 #include "formats/text/csv.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/util.h"
+#include "formats/text/json_rows.h"
 
 /* ---- the separator ---- */
 enum { LINES_LOOKED_AT = 8 };
-static const char separators[] = {'\t', ',', ';'};
+static const char separators[] = {'\t', ',', ';', '|'};
+enum { BAR = 3 }; /* only where there is no other: it stands between labels, too */
 
 typedef struct tally { /* of one separator over the first lines */
     uint32_t first, line;
@@ -26,7 +29,7 @@ static void end_line(tally *t, bool first)
 
 char mri_csv_separator(const uint8_t *head, size_t bytes)
 {
-    tally t[MRI_ARRAY_COUNT(separators)] = {{0, 0, true}, {0, 0, true}, {0, 0, true}};
+    tally t[MRI_ARRAY_COUNT(separators)] = {{0, 0, true}, {0, 0, true}, {0, 0, true}, {0, 0, true}};
     uint32_t lines = 0;
     bool quoted = false, empty = true;
     for (size_t at = 0; at < bytes && lines < LINES_LOOKED_AT; at++) {
@@ -43,9 +46,10 @@ char mri_csv_separator(const uint8_t *head, size_t bytes)
     }
     if (lines == 0) end_line(t, true); /* one line without its end */
     size_t best = 1;
+    if (t[0].first + t[1].first + t[2].first == 0 && t[BAR].first > 0) return separators[BAR];
     for (int want_same = 1; want_same >= 0; want_same--) {
         uint32_t most = 0;
-        for (size_t k = 0; k < MRI_ARRAY_COUNT(separators); k++)
+        for (size_t k = 0; k < BAR; k++)
             if (t[k].same >= want_same && t[k].first > most) most = t[best = k].first;
         if (most > 0) break;
     }
@@ -58,6 +62,7 @@ int mri_csv_open(mri_csv *c, const char *path, mr_error *err)
     *c = (mri_csv){0};
     const int rc = mri_text_open(&c->text, path, err);
     if (rc) return rc;
+    c->json.on = mri_json_begins(c->text.at, (size_t)(c->text.end - c->text.at));
     c->separator = mri_csv_separator(c->text.at, (size_t)(c->text.end - c->text.at));
     return MR_OK;
 }
@@ -65,6 +70,7 @@ int mri_csv_open(mri_csv *c, const char *path, mr_error *err)
 void mri_csv_close(mri_csv *c)
 {
     mri_text_close(&c->text);
+    mri_json_fini(&c->json);
     free(c->place);
     free(c->row);
     c->place = NULL;
@@ -218,9 +224,25 @@ static int take_place(mri_csv *c, int *ended_by, mr_error *err)
     return end_place(c, err);
 }
 
+int mri_csv_put(mri_csv *c, const char *text, size_t bytes, mr_error *err)
+{
+    int rc = begin_place(c, err);
+    if (!rc && bytes) rc = put(c, text, bytes, 0, err);
+    return rc ? rc : end_place(c, err);
+}
+
+int mri_csv_single(const mri_csv *c, uint32_t at, const char *what, mr_error *err)
+{
+    if (at >= MRI_JSON_KEYS || !(c->json.nested >> at & 1)) return MR_OK;
+    return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line,
+                             "the %s in column %u is a list or an object: expected one text or number", what,
+                             at + 1);
+}
+
 int mri_csv_next(mri_csv *c, mr_error *err)
 {
     int byte, rc;
+    if (c->json.on) return mri_json_next(c, err);
     for (;;) { /* empty lines */
         rc = peek(c, &byte, err);
         if (rc) return rc;

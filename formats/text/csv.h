@@ -1,9 +1,11 @@
 /* formats/text/csv.h: rows of a table in text (RFC 4180), one after the other, with line numbers. Private.
  *
  *   separator   , ; or tab: the one that cuts all of the first lines into equally many pieces, else the most
- *               frequent one
+ *               frequent one; | where the first line has none of these
  *   quotes      around a whole place, "" inside for one quote; separators and line ends inside belong to it
  *   line ends   \n, \r\n or \r; empty lines are passed over; the last one may lack its end
+ *
+ * A text that begins with an object of JSON, or a list of them, gives rows as well: json_rows.h.
  *
  * Refused, with the line: NUL, invalid UTF-8, text after a closing quote, a quote that is never closed, a row
  * over MRI_CSV_ROW_BYTES or MRI_CSV_FIELDS. The caller checks that all rows have the same number of
@@ -15,7 +17,17 @@
 
 #include "formats/storage/storage.h"
 
-enum { MRI_CSV_ROW_BYTES = 1 << 20, MRI_CSV_FIELDS = 4096 };
+enum { MRI_CSV_ROW_BYTES = 1 << 20, MRI_CSV_FIELDS = 4096, MRI_JSON_KEYS = 64 };
+
+typedef struct mri_json_rows { /* json_rows.h */
+    bool on;                   /* the text is JSON */
+    bool begun, list, ended, first_given;
+    struct cJSON *first; /* object, whose keys are the columns */
+    uint32_t key_count;
+    uint64_t nested; /* columns of this row whose value is no single one, a bit each */
+    char *text;      /* of an object */
+    size_t bytes, cap;
+} mri_json_rows;
 
 typedef struct mri_csv {
     mri_text text;
@@ -26,6 +38,7 @@ typedef struct mri_csv {
     char *row;       /* their text, each ends with a NUL */
     size_t row_bytes, row_cap;
     uint32_t place_cap;
+    mri_json_rows json;
 } mri_csv;
 
 int mri_csv_open(mri_csv *c, const char *path, mr_error *err);
@@ -34,6 +47,11 @@ void mri_csv_close(mri_csv *c);
 int mri_csv_next(mri_csv *c, mr_error *err);
 
 static inline const char *mri_csv_place(const mri_csv *c, uint32_t at) { return c->row + c->place[at]; }
+
+/* Add a place to the row that is made. */
+int mri_csv_put(mri_csv *c, const char *text, size_t bytes, mr_error *err);
+/* MR_EFORMAT where this place of the row holds a list or an object. what: its use, for the message. */
+int mri_csv_single(const mri_csv *c, uint32_t at, const char *what, mr_error *err);
 
 /* A field's text without the spaces around it: its start, and in *bytes its length. */
 static inline const char *mri_csv_trimmed(const char *place, size_t *bytes)

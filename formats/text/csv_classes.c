@@ -31,9 +31,10 @@ int mri_csv_table_add_class(const mr_source *src, mri_csv_table *t, const mri_cs
     uint32_t number;
     bool is_new;
     const char *text = mri_csv_trimmed(mri_csv_place(c, t->column.label), &bytes);
-    if (bytes == 0 && !taken) return MR_OK;
+    int rc = mri_csv_single(c, t->column.label, "class", err);
+    if (rc || (bytes == 0 && !taken)) return rc;
     if (bytes == 0) return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line, "the class is empty");
-    const int rc = mri_csv_table_add_name(src, &t->classes.names, text, bytes, &number, &is_new, err);
+    rc = mri_csv_table_add_name(src, &t->classes.names, text, bytes, &number, &is_new, err);
     if (rc) return rc;
     if (taken) t->label[t->paths.count - 1] = (int32_t)number;
     if (!is_new) return MR_OK;

@@ -5,6 +5,7 @@
 #include "base/util.h"
 #include "formats/image/picture_files.h"
 #include "formats/text/csv_table.h"
+#include "formats/text/json_rows.h"
 
 static const char *const image_names[] = {"path",      "file",      "filename",   "image", "filepath",
                                           "file_path", "file_name", "image_path", "img"};
@@ -92,12 +93,17 @@ static int choose_column(const mri_csv *c, const char *key, int found, uint32_t 
     return MR_OK;
 }
 
+int mri_csv_find_image(const mri_csv *names, const mr_source_config *cfg)
+{
+    const int image = find_key(names, cfg->image_key, image_names, MRI_ARRAY_COUNT(image_names));
+    return image >= 0 || cfg->image_key ? image : find_usual(names, id_names, MRI_ARRAY_COUNT(id_names));
+}
+
 /* From the first row; *header: it holds names, no sample. */
 int mri_csv_table_choose(mri_csv_table *t, const mri_csv *c, const mr_source_config *cfg, bool *header,
                          mr_error *err)
 {
-    int image = find_key(c, cfg->image_key, image_names, MRI_ARRAY_COUNT(image_names));
-    if (image < 0 && !cfg->image_key) image = find_usual(c, id_names, MRI_ARRAY_COUNT(id_names));
+    const int image = mri_csv_find_image(c, cfg);
     int label = find_key(c, cfg->label_key, label_names, MRI_ARRAY_COUNT(label_names));
     *header = image >= 0 || (label >= 0 && cfg->label_key) || (label >= 0 && is_number(cfg->image_key));
     t->column.count = c->count;
@@ -185,9 +191,9 @@ static bool looks_like_table(const uint8_t *head, size_t bytes, bool by_second_l
 {
     if (bytes >= 3 && memcmp(head, "\xef\xbb\xbf", 3) == 0) head += 3, bytes -= 3;
     while (bytes > 0 && (*head == '\n' || *head == '\r')) head++, bytes--;
+    if (mri_json_begins(head, bytes)) return mri_json_first_keys(head, bytes, is_usual_name);
     const size_t n = line_bytes(head, bytes);
-    if (n == 0 || memchr(head, '\0', n) || !mri_is_utf8(head, n) || head[0] == '<' || head[0] == '{')
-        return false;
+    if (n == 0 || memchr(head, '\0', n) || !mri_is_utf8(head, n) || head[0] == '<') return false;
     const char separator = mri_csv_separator(head, bytes);
     const bool first = looks_like_row((const char *)head, n, separator, true);
     if (first || !by_second_line) return first;
@@ -200,11 +206,25 @@ static bool looks_like_table(const uint8_t *head, size_t bytes, bool by_second_l
            looks_like_row((const char *)second, more, separator, false);
 }
 
-bool mri_csv_looks_like_table(const uint8_t *head, size_t bytes)
+/* A table in UTF-16, of which every second byte is looked at: opening it says what to do. */
+static bool looks_like_utf16(const uint8_t *head, size_t bytes, bool by_second_line)
 {
-    return looks_like_table(head, bytes, true);
+    uint8_t half[MRI_PROBE_BYTES / 2];
+    const size_t low = head[0] == 0xff ? 0 : 1;
+    size_t n = 0;
+    for (size_t at = 2; at + 1 < bytes && n < sizeof half; at += 2) {
+        const bool is_ascii = head[at + 1 - low] == 0 && head[at + low] < 0x80;
+        half[n++] = is_ascii ? head[at + low] : '?';
+    }
+    return looks_like_table(half, n, by_second_line);
 }
-bool mri_csv_begins_as_table(const uint8_t *head, size_t bytes)
+
+static bool looks_like(const uint8_t *head, size_t bytes, bool by_second_line)
 {
-    return looks_like_table(head, bytes, false);
+    const bool utf16 = bytes > 2 && (memcmp(head, "\xff\xfe", 2) == 0 || memcmp(head, "\xfe\xff", 2) == 0);
+    return utf16 ? looks_like_utf16(head, bytes, by_second_line)
+                 : looks_like_table(head, bytes, by_second_line);
 }
+
+bool mri_csv_looks_like_table(const uint8_t *head, size_t bytes) { return looks_like(head, bytes, true); }
+bool mri_csv_begins_as_table(const uint8_t *head, size_t bytes) { return looks_like(head, bytes, false); }

@@ -252,12 +252,14 @@ int mri_csv_table_add_path(mr_source *src, mri_csv_table *t, const mri_csv *c, b
     uint32_t number;
     bool is_new;
     const char *text = mri_csv_trimmed(mri_csv_place(c, t->column.image), &bytes);
+    int rc = mri_csv_single(c, t->column.image, "picture", err);
+    if (rc) return rc;
     if (bytes == 0)
         return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line, "the name of the picture is empty");
     if (!make_room(t)) return mri_csv_table_no_memory(src, err);
     char whole[3 * NAME_MAX];
     text = whole_path(t, text, &bytes, whole);
-    int rc = mri_csv_table_add_name(src, &t->paths, text, bytes, &number, &is_new, err);
+    rc = mri_csv_table_add_name(src, &t->paths, text, bytes, &number, &is_new, err);
     if (rc) return rc;
     const char *path = mri_name(&t->paths, number);
     if (!is_new)

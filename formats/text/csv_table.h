@@ -90,6 +90,8 @@ bool mri_csv_begins_as_table(const uint8_t *head, size_t bytes);
 /* From the first row. *header: it names the columns. */
 int mri_csv_table_choose(mri_csv_table *t, const mri_csv *c, const mr_source_config *cfg, bool *header,
                          mr_error *err);
+/* The column of pictures, where this row names it; -1: it does not. */
+int mri_csv_find_image(const mri_csv *names, const mr_source_config *cfg);
 /* Is it a usual name of a column of classes? */
 bool mri_csv_is_class_name(const char *text, size_t bytes);
 /* From the row of names, and then from every row. */

@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -19,6 +18,7 @@
 #include "base/util.h"
 #include "formats/image/picture_files.h"
 #include "formats/text/csv_table.h"
+#include "formats/text/tables.h"
 
 enum { FIRST_NAMES = 3, MOST_TABLES = 64 };
 
@@ -140,18 +140,8 @@ static int by_id(const void *a, const void *b)
 }
 
 /* ---- other tables in the folder ---- */
-static bool is_table_name(const char *name)
-{
-    static const char *const endings[] = {".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz"};
-    const size_t n = strlen(name);
-    for (size_t k = 0; name[0] != '.' && k < MRI_ARRAY_COUNT(endings); k++) {
-        const size_t m = strlen(endings[k]);
-        if (n > m && strcasecmp(name + n - m, endings[k]) == 0) return true;
-    }
-    return false;
-}
-
-/* A text that is no table, or a damaged one, names nothing. */
+/* It needs no classes (test.csv). Without names of columns its pictures are in the same column. A text that
+ * is no table, or a damaged one, names nothing. */
 static int see_table(const mr_source *src, mri_csv_table *t, const char *name, const mr_source_config *cfg,
                      mr_error *err)
 {
@@ -159,15 +149,17 @@ static int see_table(const mr_source *src, mri_csv_table *t, const char *name, c
     mri_csv c;
     mri_csv_table other = {.placed = t->placed, .place = t->place, .named = t->named};
     mr_error what = MR_ERROR_INIT;
-    bool header = false;
     snprintf(path, sizeof path, "%.*s%s", (int)t->folder_bytes, src->path, name);
     int rc = mri_csv_open(&c, path, &what);
     if (rc) return rc == MR_ENOMEM ? mri_csv_table_no_memory(src, err) : MR_OK;
     rc = mri_csv_next(&c, &what);
-    if (!rc) rc = mri_csv_table_choose(&other, &c, cfg, &header, &what);
-    if (!rc && !header) rc = mri_csv_table_see_path(src, &other, &c, &what);
-    while (!rc && !(rc = mri_csv_next(&c, &what)))
-        rc = c.count == other.column.count ? mri_csv_table_see_path(src, &other, &c, &what) : MR_OK;
+    const int at = rc ? -1 : mri_csv_find_image(&c, cfg);
+    other.column.image = at < 0 ? t->column.image : (uint32_t)at;
+    if (!rc && at >= 0) rc = mri_csv_next(&c, &what);
+    for (; !rc; rc = mri_csv_next(&c, &what)) {
+        if (c.count > other.column.image) rc = mri_csv_table_see_path(src, &other, &c, &what);
+        if (rc) break;
+    }
     mri_csv_close(&c);
     t->named = other.named;
     return rc == MR_ENOMEM ? mri_csv_table_no_memory(src, err) : MR_OK;
@@ -186,7 +178,7 @@ static int see_other_tables(const mr_source *src, mri_csv_table *t, const mr_sou
         return MR_OK;
     }
     for (const struct dirent *e; !rc && seen < MOST_TABLES && (e = readdir(d));)
-        if (is_table_name(e->d_name) && strcmp(e->d_name, own) != 0 && is_file(fd, e)) {
+        if (mri_is_table_name(e->d_name) && strcmp(e->d_name, own) != 0 && is_file(fd, e)) {
             rc = see_table(src, t, e->d_name, cfg, err);
             seen++;
         }

@@ -127,7 +127,42 @@ static void columns_and_separators(void **state)
     expect("7,a.jpg,0\n7,b.jpg,1\n", "2", "3", "a.jpg b.jpg ", "0 1 ");
     expect("what,kind\na.jpg,0\nb.jpg,1\n", "what", "kind", "a.jpg b.jpg ", "0 1 ");
     expect("label,path,y\n0,a.jpg,4\n0,b.jpg,6\n", "path", "3", "a.jpg b.jpg ", "4 6 ");
+    expect("path|label\nb.jpg|1\n\"in/e,1.jpg\"|0\n", NULL, NULL, "b.jpg in/e,1.jpg ", "1 0 ");
     expect("path,label\na.jpg,3.0\nb.jpg,10.00\n", NULL, NULL, "a.jpg b.jpg ", "3 10 ");
+}
+
+/* Objects of JSON are rows, one after the other or in a list. */
+static void rows_of_json(void **state)
+{
+    (void)state;
+    expect("{\"file_name\": \"a.jpg\", \"label\": 3, \"box\": {\"x\": [1, \"}\"]}}\n"
+           "{\"label\": 0, \"file_name\": \"in/e,1.jpg\"}\n\n",
+           NULL, NULL, "a.jpg in/e,1.jpg ", "3 0 ");
+    expect(" [ {\"file\": \"a.jpg\", \"kind\": \"\\u00e9\"},\n{\"kind\": \"b\", \"file\": \"b.jpg\"} ]", NULL,
+           "kind", "a.jpg b.jpg ", "1 0 ");
+    expect("[{\"image\":\"a.jpg\",\"y\":true},{\"image\":\"b.jpg\",\"y\":false}]", NULL, NULL, "a.jpg b.jpg ",
+           "1 0 ");
+    static const struct {
+        const char *text, *line, *why;
+    } bad[] = {
+        {"{\"file\":\"a.jpg\",\"label\":[1,2]}", "line 1:", "the class in column 2 is a list or an object"},
+        {"{\"file\":[\"a.jpg\"],\"label\":1}", "line 1:", "the picture in column 1 is a list"},
+        {"{\"file\":\"a.jpg\",\"label\":1}\n{\"file\":\"b.jpg\",\"class\":2}",
+         "line 2:", "key class is not in the first object"},
+        {"{\"file\":\"a.jpg\",\"label\":1}\n{\"file\":\"b.jpg\"}", "line 2:", "the class is empty"},
+        {"{\"file\":\"a.jpg\",\"label\":1}\n{\"file\":\"b.jpg\"", "line 2:", "never closed"},
+        {"{\"file\":\"a.jpg\",\"label\":1}\n{\"file\" 2}", "line 2:", "damaged"},
+        {"{\"file\":\"a.jpg\",\"label\":1},{}", "line 1:", "expected an object"},
+        {"{\"file\":\"a.jpg\",\"label\":\"a\\u0000b\"}", "line 1:", "a NUL"},
+        {"{\"file\":\"a.jpg\",\"label\":\"\xff\"}", "line 1:", "no UTF-8"},
+        {"[{\"file\":\"a.jpg\",\"label\":1}", "line 1:", "the list is not closed"},
+        {"[{\"file\":\"a.jpg\",\"label\":1}{}]", "line 1:", "expected a comma"},
+        {"[{\"file\":\"a.jpg\",\"label\":1}]\nx", "line 2:", "something follows"},
+        {"[{\"file\":\"a.jpg\",\"label\":1}, 3]", "line 1:", "expected an object"},
+        {"[{}]", "line 1:", "an object without keys"},
+    };
+    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++)
+        refuse(bad[k].text, MR_EFORMAT, bad[k].line, bad[k].why);
 }
 
 static void quotes(void **state)
@@ -482,8 +517,7 @@ static void pictures_without_a_row(void **state)
     }
     put_table(mrt_path("u/list.csv"), "path,label\na.jpg,0\nb.jpg,1\n");
     put_table(mrt_path("u/notes.txt"), "no, table\n");
-    put_table(mrt_path("u/other.TSV"), "file\tclass\nc.jpg\t0\nin/g.jpg\t0\nd.jpg\n"); /* its last row is
-                                                                                          short */
+    put_table(mrt_path("u/other.TSV"), "x\tfile\n0\tc.jpg\n0\tin/g.jpg\nd.jpg\n"); /* without classes */
     MRT_OK(mr_source_open(&src, mrt_path("u/list.csv"), NULL, &err), &err);
     MRT_STR(mr_source_info_of(src)->told, "left out: 1 picture that no row of a table names (d.jpg)");
     mr_source_close(src);
@@ -510,16 +544,25 @@ static void not_a_picture(void **state)
 static void found_by_content(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"path,label\na.jpg,0\n", "a.JPG;0\n", "\"b.png\"\tcat\n",
-                                        "\n\nid,filename,x\n1,a.jpg,1\n"};
+    static const char *const texts[] = {"path,label\na.jpg,0\n",
+                                        "a.JPG;0\n",
+                                        "\"b.png\"\tcat\n",
+                                        "\n\nid,filename,x\n1,a.jpg,1\n",
+                                        "a.jpg|cat\nb.jpg|dog\n",
+                                        "{\"file_name\": \"a.jpg\", \"x\": 1}\n",
+                                        "[\n {\"n\": {\"file\": \"x\"}, \"image\" : \"a.jpg\"}]"};
     static const char *const others[] = {"<list>a.jpg,b.jpg</list>\n", "{\"path\": 1, \"label\": 2}\n",
-                                         "hello\n", "path label\n"};
+                                         "hello\n", "path label\n",
+                                         "{\"images\": [{\"file_name\": \"a.jpg\"}], \"path\": 3}"};
     mr_source *src;
-    for (size_t k = 0; k < 4; k++) {
+    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
         mr_error err = MR_ERROR_INIT;
         const int rc = mr_source_open(&src, write_table(texts[k], strlen(texts[k])), NULL, &err);
         MRT_TRUE(rc != MR_EUNSUPPORTED); /* ours, though some of the files are not there */
         mr_source_close(src);
+    }
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
+        mr_error err = MR_ERROR_INIT;
         MRT_EQ(mr_source_open(&src, write_table(others[k], strlen(others[k])), NULL, &err), MR_EUNSUPPORTED);
     }
 }
@@ -659,8 +702,9 @@ static void allocations_fail_in_turn(void **state)
 {
     (void)state;
     static const char *const texts[] = {"path,label\na.jpg,cat\nb.jpg,dog\n", "a.jpg,1\n\"b.jpg\",2\n",
-                                        "./a.jpg,1\nb.jpg,2\n"};
-    for (int k = 0; k < 3; k++)
+                                        "./a.jpg,1\nb.jpg,2\n",
+                                        "[{\"file\":\"a.jpg\",\"y\":1},{\"file\":\"b.jpg\",\"y\":2}]"};
+    for (int k = 0; k < 4; k++)
         for (long n = 0;; n++) {
             mr_source *src = (mr_source *)&src;
             mr_error err = MR_ERROR_INIT;
@@ -677,6 +721,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_and_separators),
+        cmocka_unit_test(rows_of_json),
         cmocka_unit_test(quotes),
         cmocka_unit_test(classes),
         cmocka_unit_test(bad_rows),
