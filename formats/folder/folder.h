@@ -8,9 +8,12 @@
  *   tree.c            which folders of a part are classes, by the rule that was asked for
  *   listing.c         what lies in one folder
  *   members.c         the same of an archive whose members lie in folders
+ *   odd_classes.c     names of folders that are no classes
+ *   table_beside.c    a table next to class folders that contradicts them
  *   file_kinds.c      is this file a picture?
  *   left_out.c        entries that were not taken, and their report to the user
  *   same_folders.c    folders that have two names, and their report
+ *   same_files.c      pictures that have several names, and their report
  *   source_folder.c   the samples: names and sizes of all files, and the calls of a source
  *
  * source_folder.c calls the others; listing.c stands on file_kinds.c and left_out.c. */
@@ -36,12 +39,15 @@ typedef struct mri_listing {
     size_t text_used, text_cap;
     mri_listed *entries;
     size_t count, cap;
+    size_t links; /* of the files, those that are links */
 } mri_listing;
 
 /* Room for `more` behind used elements; *items stays valid on failure. */
 bool mri_make_room(void **items, size_t *cap, size_t used, size_t more, size_t item_bytes);
 bool mri_listing_add(mri_listing *l, const char *name, uint64_t bytes);
 void mri_listing_sort(mri_listing *l); /* by the bytes of the names */
+/* The index of this name in a sorted list; -1: it is not in it. */
+int mri_listing_find(const mri_listing *l, const char *name, size_t bytes);
 void mri_listing_fini(mri_listing *l);
 static inline const char *mri_listing_name(const mri_listing *l, size_t k)
 {
@@ -144,6 +150,18 @@ typedef struct mri_same_folders {
 /* Reports folders of the split that a link makes one, and folders that both splits have. MR_ENOMEM. */
 int mri_same_folders_tell(mr_source *src, const mri_same_folders *s, mr_error *err);
 
+/* ---- files with several names (same_files.c) ---- */
+typedef struct mri_same_files {
+    uint64_t count, links; /* samples; of these, links. Without links no file is looked at */
+    uint64_t memory_bytes; /* that the source has */
+    bool labels;
+    void (*path_of)(const mr_source *src, uint64_t sample, char *buf, size_t buf_bytes);
+    uint32_t (*class_of)(const mr_source *src, uint64_t sample);
+} mri_same_files;
+
+/* Tells the user about pictures that a link makes two of. MR_ENOMEM, or that stopping was asked for. */
+int mri_same_files_tell(mr_source *src, const mri_same_files *s, const mr_source_config *cfg, mr_error *err);
+
 /* ---- masks next to their pictures (no_classes.c) ---- */
 typedef struct mri_masks {
     uint64_t count;
@@ -153,6 +171,10 @@ typedef struct mri_masks {
 /* Finds files of one folder (sorted) that have the name of another file with _mask appended. They are taken
  * and reported. */
 void mri_find_masks(mri_masks *found, const mri_listing *files, const char *class_name);
+/* Bytes of the name of which this one (without ending) says that it is the mask; 0: it says no such thing. */
+size_t mri_masked_bytes(const char *name, size_t bytes);
+/* Is there a name of these bytes and any ending among these, which are sorted? */
+bool mri_has_stem(const mri_listing *l, const char *stem, size_t bytes);
 void mri_tell_masks(const mri_masks *found, mr_source *src);
 
 /* ---- trees without classes (no_classes.c): MR_EFORMAT, and what to do ---- */
@@ -161,10 +183,25 @@ int mri_no_classes(mri_dir part, const char *where, const mri_left_out *left, mr
 int mri_one_is_no_class(const mri_listing *out, const char *where, const mri_left_out *left, mr_error *err);
 /* images/ and list.txt: one folder, and the labels elsewhere. MR_OK: no such file. */
 int mri_labels_beside(const mri_listing *out, const char *where, const mri_left_out *left, mr_error *err);
+/* The same in the only folder, after its files are listed. */
+int mri_labels_inside(const mri_listing *out, const char *where, const char *inner, const mri_left_out *left,
+                      mr_error *err);
+/* A file directly in the folder `where` that was left out and may hold labels, without the folder; NULL:
+ * none. Only the first names are known. */
+const char *mri_find_labels(const mri_left_out *left, const char *where);
 /* images/ and masks/; deep: below another folder. MR_OK: no such folders. */
 int mri_masks_are_no_class(const mri_listing *out, const char *where, bool deep, mr_error *err);
 /* data/train/cat and data/val/cat. MR_OK: no such folders. */
 int mri_parts_are_no_classes(const mri_listing *out, const char *where, mr_error *err);
+
+/* ---- names that are no classes (odd_classes.c): MR_EFORMAT, and what to do ---- */
+/* out: the folders of the first level, sorted; inner: as mri_tree_classes() found it. */
+int mri_odd_classes(const mri_listing *out, mri_dir part, const char *where, const char *inner,
+                    const mri_left_out *left, mr_error *err);
+
+/* ---- tables next to class folders (table_beside.c) ---- */
+/* MR_EFORMAT: a table in the folder `where` contradicts the class folders (sorted). */
+int mri_tables_beside(const mri_listing *classes, const char *where, mr_error *err);
 
 /* ---- names (accents.c) ---- */
 /* Two names that differ in how their accents are written alone: as letters, or as marks behind letters. */

@@ -8,6 +8,10 @@
  *   a longer name with such a word        the same, and only if its counterpart (the same name with the
  *                                         other word) is there as well
  *
+ * Two parts need the same digits (train2017, val2017), or one of them has none and is the only one of its
+ * kind (train1, test). Two train parts that differ in their digits alone (train1, train2) are refused: which
+ * one is meant, or both, is not guessed.
+ *
  * Without a train part the one to test with is all there is. */
 #include <stdio.h>
 
@@ -113,6 +117,50 @@ static int set_test(const search *s, mri_folder_parts *out, const char *rest, co
     return rc;
 }
 
+/* The part to test with where no name has the same digits: the only one of its rank, and one of both names is
+ * the word itself. */
+static int set_only_test(const search *s, mri_folder_parts *out, const char *rest, const mri_contents *like)
+{
+    int rc = MR_OK;
+    size_t found = 0, at = 0;
+    for (uint32_t rank = 0; !rc && found == 0 && rank < MRI_PART_WORDS; rank++)
+        for (size_t k = 0; !rc && k < s->folders->count; k++) {
+            mri_contents c;
+            const char *name = mri_listing_name(s->folders, k);
+            const role r = role_of(name);
+            if (!is_to_test(&r) || r.rank != rank || !r.alone) continue;
+            if (strcmp(rest, "%") != 0 && strcmp(r.rest, "%") != 0) continue;
+            rc = look(s, name, true, &c);
+            if (rc || !(like->folders ? c.folders : c.pictures && !c.folders)) continue;
+            found++;
+            at = k;
+        }
+    if (!rc && found == 1) snprintf(out->test, sizeof out->test, "%s", mri_listing_name(s->folders, at));
+    return rc;
+}
+
+/* train1/ and train2/ without train/. */
+static int check_one_train(const search *s, const char *name, const role *train, const mri_contents *like)
+{
+    int rc = MR_OK;
+    if (strcmp(train->rest, "%") == 0) return MR_OK;
+    for (size_t k = 0; !rc && k < s->folders->count; k++) {
+        mri_contents c;
+        const char *other = mri_listing_name(s->folders, k);
+        const role r = role_of(other);
+        if (r.part != MRI_TRAIN || !r.alone || strcmp(other, name) == 0) continue;
+        rc = look(s, other, true, &c);
+        if (rc || c.folders != like->folders || (!c.folders && !c.pictures)) continue;
+        rc =
+            mr_error_set(s->err, MR_EFORMAT,
+                         "%s/ and %s/ are both called like the train part: name one of them as the data set, "
+                         "make one folder train/ of them, or name both in a mix file",
+                         name, other);
+        mri_error_place(s->err, rc, s->where, MR_NOWHERE, MR_NOWHERE);
+    }
+    return rc;
+}
+
 /* Could this folder be the train part? Then its counterpart is found, too. */
 static int try_train(const search *s, mri_folder_parts *out, const char *name, const role *r)
 {
@@ -121,7 +169,9 @@ static int try_train(const search *s, mri_folder_parts *out, const char *name, c
     int rc = look(s, name, true, &c);
     if (rc || !(c.folders || c.pictures)) return rc;
     if (!c.folders) rc = others_hold_pictures(s, &classes);
+    if (!rc && !classes && r->alone) rc = check_one_train(s, name, r, &c);
     if (!rc && !classes) rc = set_test(s, out, r->rest, &c);
+    if (!rc && !classes && r->alone && !out->test[0]) rc = set_only_test(s, out, r->rest, &c);
     if (!rc && !classes && (r->alone || out->test[0])) snprintf(out->train, sizeof out->train, "%s", name);
     return rc;
 }

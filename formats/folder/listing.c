@@ -54,6 +54,20 @@ void mri_listing_sort(mri_listing *l)
     if (l->count > 1) qsort_r(l->entries, l->count, sizeof *l->entries, by_bytes, l->text);
 }
 
+int mri_listing_find(const mri_listing *l, const char *name, size_t bytes)
+{
+    size_t low = 0, high = l->count;
+    while (low < high) {
+        const size_t mid = low + (high - low) / 2;
+        const char *at = mri_listing_name(l, mid);
+        const int order = strncmp(at, name, bytes);
+        if (order == 0 && at[bytes] == '\0') return (int)mid;
+        if (order < 0) low = mid + 1;
+        else high = mid;
+    }
+    return -1;
+}
+
 /* ---- errors ---- */
 int mri_folder_error(mr_error *err, int code, const char *where, const char *name)
 {
@@ -191,16 +205,19 @@ static mri_left left_as(mri_file_kind kind)
                                         : MRI_LEFT_NO_PICTURE;
 }
 
-static int take_file(mri_dir dir, const char *where, const char *name, uint64_t bytes,
-                     const mri_list_what *want, mri_left_out *out, mr_error *err)
+static int take_file(const entries *e, const char *where, uint64_t bytes, const mri_list_what *want,
+                     mri_left_out *out, mr_error *err)
 {
     char buf[128];
+    const char *name = e->one.name;
     const char *what;
     mri_file_kind kind;
-    const int rc = kind_of_file(dir, out ? out->root : NULL, where, name, &kind, &what, buf, sizeof buf, err);
+    const int rc =
+        kind_of_file(e->dir, out ? out->root : NULL, where, name, &kind, &what, buf, sizeof buf, err);
     if (rc) return rc;
     if (kind != MRI_FILE_PICTURE) return mri_leave_out(out, left_as(kind), where, name, what), MR_OK;
     if (!want->files) return mri_leave_out(out, MRI_LEFT_BESIDE, where, name, NULL), MR_OK;
+    want->files->links += e->one.type == DT_LNK;
     return mri_listing_add(want->files, name, bytes) ? MR_OK : mri_folder_no_memory(err, where);
 }
 
@@ -228,7 +245,7 @@ static int take_entry(const entries *e, const char *where, const mri_list_what *
     }
     const int rc = look_at(e, where, want->files != NULL, &kind, &bytes, err);
     if (rc) return rc;
-    if (kind == A_FILE) return files ? take_file(e->dir, where, name, bytes, want, out, err) : MR_OK;
+    if (kind == A_FILE) return files ? take_file(e, where, bytes, want, out, err) : MR_OK;
     if (kind == A_FOLDER && is_of_system(name)) {
         if (want->folders || want->tell_folders) mri_leave_out(out, MRI_LEFT_SYSTEM, where, name, NULL);
         return MR_OK;

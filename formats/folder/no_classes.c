@@ -69,7 +69,7 @@ static bool may_hold_labels(const char *name)
 }
 
 /* Directly in the folder `where`. NULL: none. Only the first names are known. */
-static const char *find_labels(const mri_left_out *left, const char *where)
+const char *mri_find_labels(const mri_left_out *left, const char *where)
 {
     const size_t root = strlen(left->root);
     const char *below = strncmp(where, left->root, root) == 0 ? where + root : "";
@@ -86,7 +86,7 @@ static const char *find_labels(const mri_left_out *left, const char *where)
 
 int mri_labels_beside(const mri_listing *out, const char *where, const mri_left_out *left, mr_error *err)
 {
-    const char *labels = out->count == 1 ? find_labels(left, where) : NULL;
+    const char *labels = out->count == 1 ? mri_find_labels(left, where) : NULL;
     if (!labels) return MR_OK;
     const int rc = mr_error_set(err, MR_EFORMAT,
                                 "no class folders: all pictures lie in %s/, and %s next to it may say what "
@@ -95,6 +95,22 @@ int mri_labels_beside(const mri_listing *out, const char *where, const mri_left_
                                 "without classes (--classes none), or as one class (--classes depth)",
                                 mri_listing_name(out, 0), labels);
     return mri_error_place(err, rc, where, MR_NOWHERE, MR_NOWHERE);
+}
+
+int mri_labels_inside(const mri_listing *out, const char *where, const char *inner, const mri_left_out *left,
+                      mr_error *err)
+{
+    char path[MRI_FOLDER_PATH];
+    if (out->count != 1) return MR_OK;
+    snprintf(path, sizeof path, "%s/%s%s%s", where, mri_listing_name(out, 0), inner[0] ? "/" : "", inner);
+    const char *labels = mri_find_labels(left, path);
+    if (!labels) return MR_OK;
+    const int rc = mr_error_set(err, MR_EFORMAT,
+                                "all pictures lie in one folder, and %s in it may say what they show: name "
+                                "it as the data set where it is a table, take the pictures without "
+                                "classes (--classes none), or as one class (--classes depth)",
+                                labels);
+    return mri_error_place(err, rc, path, MR_NOWHERE, MR_NOWHERE);
 }
 
 /* ---- pictures and their masks ---- */
@@ -170,12 +186,10 @@ int mri_masks_are_no_class(const mri_listing *out, const char *where, bool deep,
     return mri_error_place(err, rc, where, MR_NOWHERE, MR_NOWHERE);
 }
 
-/* The length of the picture's name if `name` is called like its mask; 0: it is not. */
-static size_t masked_bytes(const char *name)
+size_t mri_masked_bytes(const char *name, size_t bytes)
 {
-    static const char *const ends[] = {"_mask", "_masks", "-mask", "_gt", "_seg", "_segmentation", NULL};
-    const char *dot = strrchr(name, '.');
-    size_t bytes = dot ? (size_t)(dot - name) : strlen(name);
+    static const char *const ends[] = {"_mask", "_masks", "-mask",         "-masks",
+                                       "_gt",   "_seg",   "_segmentation", NULL};
     for (const char *const *e = ends; *e; e++) {
         const size_t n = strlen(*e);
         if (bytes > n && strncasecmp(name + bytes - n, *e, n) == 0) return bytes - n;
@@ -183,8 +197,7 @@ static size_t masked_bytes(const char *name)
     return 0;
 }
 
-/* Is there a name of these bytes and any ending? */
-static bool has_stem(const mri_listing *l, const char *stem, size_t bytes)
+bool mri_has_stem(const mri_listing *l, const char *stem, size_t bytes)
 {
     size_t low = 0, high = l->count;
     while (low < high) {
@@ -203,8 +216,9 @@ void mri_find_masks(mri_masks *found, const mri_listing *files, const char *clas
 {
     for (size_t k = 0; k < files->count; k++) {
         const char *name = mri_listing_name(files, k);
-        const size_t bytes = masked_bytes(name);
-        if (!bytes || !has_stem(files, name, bytes)) continue;
+        const char *dot = strrchr(name, '.');
+        const size_t bytes = mri_masked_bytes(name, dot ? (size_t)(dot - name) : strlen(name));
+        if (!bytes || !mri_has_stem(files, name, bytes)) continue;
         if (found->count++ == 0)
             snprintf(found->first, sizeof found->first, "%s%s%s", class_name, class_name[0] ? "/" : "", name);
     }

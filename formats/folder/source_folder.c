@@ -42,8 +42,8 @@ typedef struct folder {
     uint32_t *name_at;
     uint64_t *size;
     size_t cap;
-    uint64_t count;
-    mri_left_out left; /* while opening */
+    uint64_t count, links; /* samples; of them, links */
+    mri_left_out left;     /* while opening */
     mri_masks masks;
     /* of an archive */
     bool archive;
@@ -127,15 +127,7 @@ static int list_classes(mr_source *src, folder *f, mri_dir part, const char *whe
 
 static int find_class(const folder *f, const char *name)
 {
-    size_t low = 0, high = f->classes.count;
-    while (low < high) {
-        const size_t mid = low + (high - low) / 2;
-        const int order = strcmp(name, f->class_names[mid]);
-        if (order == 0) return (int)mid;
-        if (order < 0) high = mid;
-        else low = mid + 1;
-    }
-    return -1;
+    return mri_listing_find(&f->classes, name, strlen(name));
 }
 
 static bool is_of_pictures(const char *name)
@@ -165,6 +157,29 @@ static void tell_look_alikes(mr_source *src, const folder *f)
             "NFD); rename one where they are one class (convmv -f utf8 -t utf8 --nfc)",
             other, name);
         return;
+    }
+}
+
+/* 0, 1, 10, 11, 2: whoever takes the names for the classes' numbers has other labels. */
+static void tell_numbers(mr_source *src, const folder *f)
+{
+    uint64_t before = 0;
+    for (size_t k = 0; f->labels && k < f->classes.count; k++) {
+        const char *name = f->class_names[k];
+        const size_t bytes = strlen(name);
+        if (bytes == 0 || bytes > 18 || strspn(name, "0123456789") != bytes) return;
+    }
+    for (size_t k = 0; f->labels && k < f->classes.count; k++) {
+        const uint64_t number = strtoull(f->class_names[k], NULL, 10);
+        if (k > 0 && number < before) {
+            mri_source_tell(src,
+                            "the class folders are called by numbers, and are numbered in the order of their "
+                            "bytes: folder %s is class %zu; write them with as many digits each (%02llu) for "
+                            "the order of the numbers",
+                            f->class_names[k], k, (unsigned long long)number);
+            return;
+        }
+        before = number;
     }
 }
 
@@ -217,6 +232,7 @@ static int add_class(folder *f, mri_dir part, size_t class_at, bool may_lack, co
     if (!rc && !add_files(f, &l, part.in ? mri_members_find(part.in, part.at, below) : -1))
         rc = no_memory(err, path);
     if (!rc) mri_find_masks(&f->masks, &l, name);
+    f->links += l.links;
     mri_listing_fini(&l);
     return rc;
 }
@@ -241,7 +257,11 @@ static int add_classes(mr_source *src, folder *f, mri_dir part, bool may_lack, c
     }
     f->first[f->classes.count] = f->count;
     src->holds_none = f->count == 0;
-    return src->holds_none ? no_pictures(f, where, err) : MR_OK;
+    if (src->holds_none) return no_pictures(f, where, err);
+    if (cfg->classes != MR_CLASSES_FIRST) return MR_OK;
+    const int rc = mri_labels_inside(&f->classes, where, f->inner, &f->left, err);
+    src->holds_none = rc != MR_OK; /* look for the table */
+    return rc;
 }
 
 /* ---- parts ---- */
@@ -282,6 +302,16 @@ static int find_parts(mr_source *src, folder *f, mri_dir root, mr_error *err)
     return mri_list_folder(root, ".", f->root, &want, &f->left, err);
 }
 
+/* Tables next to the class folders, and next to the parts. */
+static int check_tables(const folder *f, const mr_source_config *cfg, mr_error *err)
+{
+    char where[4096];
+    if (f->archive || cfg->classes != MR_CLASSES_FIRST || cfg->format || f->classes.count < 2) return MR_OK;
+    snprintf(where, sizeof where, "%s%s%s", f->root, f->part[0] ? "/" : "", f->part);
+    const int rc = mri_tables_beside(&f->classes, where, err);
+    return rc || !f->part[0] ? rc : mri_tables_beside(&f->classes, f->root, err);
+}
+
 static int open_tree(mr_source *src, folder *f, mri_dir root, const mr_source_config *cfg, mr_error *err)
 {
     const mri_folder_parts *p = &f->parts;
@@ -299,9 +329,34 @@ static int open_tree(mr_source *src, folder *f, mri_dir root, const mr_source_co
     there[mri_part_of_name(p->passed)] = true;
     mri_source_set_parts(src, there, mri_part_of_name(f->part));
     rc = open_part(src, f, root, p->train[0] && f->labels ? p->train : f->part, cfg, err);
+    if (!rc) rc = check_tables(f, cfg, err);
     if (rc) return rc;
     const mri_same_folders same = {root, &f->classes, f->inner, f->part, test ? p->train : p->test};
     return mri_same_folders_tell(src, &same, err);
+}
+
+/* ---- one sample ---- */
+/* The last class that begins at or before the sample: classes of a test part may be empty. */
+static uint32_t class_of(const mr_source *src, uint64_t sample)
+{
+    const folder *f = src->state;
+    uint32_t low = 0, high = (uint32_t)f->classes.count - 1; /* its own: info may have the names of another
+                                                                data set */
+    while (low < high) {
+        const uint32_t mid = low + (high - low + 1) / 2;
+        if (f->first[mid] <= sample) low = mid;
+        else high = mid - 1;
+    }
+    return low;
+}
+
+static void folder_sample_path(const mr_source *src, uint64_t sample, char *buf, size_t buf_bytes)
+{
+    const folder *f = src->state;
+    const char *class_name = f->class_names[class_of(src, sample)];
+    snprintf(buf, buf_bytes, "%s%s%s%s%s%s%s/%s", f->root, f->part[0] ? "/" : "", f->part,
+             class_name[0] ? "/" : "", class_name, f->inner[0] ? "/" : "", f->inner,
+             f->names + f->name_at[sample]);
 }
 
 /* ---- the source ---- */
@@ -373,12 +428,15 @@ static int open_as(mr_source *src, bool archive, const mr_source_config *cfg, mr
     mri_left_out_tell(&f->left, src);
     mri_tell_masks(&f->masks, src);
     tell_look_alikes(src, f);
+    tell_numbers(src, f);
     if (f->inner[0])
         mri_source_tell(
             src, "every class folder has its pictures in a folder %s/: the folders above are the classes",
             f->inner);
     shrink(f);
-    return fill_info(src, f, err);
+    const mri_same_files same = {f->count, f->links, memory_of(f), f->labels, folder_sample_path, class_of};
+    rc = mri_same_files_tell(src, &same, cfg, err);
+    return rc ? rc : fill_info(src, f, err);
 }
 
 static int folder_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
@@ -402,35 +460,12 @@ static void folder_close(mr_source *src)
     free(f);
 }
 
-/* The last class that begins at or before the sample: classes of a test part may be empty. */
-static uint32_t class_of(const mr_source *src, uint64_t sample)
-{
-    const folder *f = src->state;
-    uint32_t low = 0, high = (uint32_t)f->classes.count - 1; /* its own: info may have the names of another
-                                                                data set */
-    while (low < high) {
-        const uint32_t mid = low + (high - low + 1) / 2;
-        if (f->first[mid] <= sample) low = mid;
-        else high = mid - 1;
-    }
-    return low;
-}
-
 static int folder_label(const mr_source *src, uint64_t sample, int64_t *out)
 {
     const folder *f = src->state;
     if (!f->labels) return MR_EUNSUPPORTED;
     *out = class_of(src, sample);
     return MR_OK;
-}
-
-static void folder_sample_path(const mr_source *src, uint64_t sample, char *buf, size_t buf_bytes)
-{
-    const folder *f = src->state;
-    const char *class_name = f->class_names[class_of(src, sample)];
-    snprintf(buf, buf_bytes, "%s%s%s%s%s%s%s/%s", f->root, f->part[0] ? "/" : "", f->part,
-             class_name[0] ? "/" : "", class_name, f->inner[0] ? "/" : "", f->inner,
-             f->names + f->name_at[sample]);
 }
 
 static int folder_extent(const mr_source *src, uint64_t sample, mr_extent *out, mr_error *err)

@@ -222,7 +222,9 @@ int mri_tree_classes(mri_listing *out, mri_dir part, const char *where, char inn
         return mri_one_is_no_class(out, where, left, err);
     const bool deep = cfg->classes == MR_CLASSES_DEPTH;
     rc = mri_masks_are_no_class(out, where, deep, err);
-    if (!rc && deep) rc = mri_parts_are_no_classes(out, where, err);
+    if (!rc)
+        rc = deep ? mri_parts_are_no_classes(out, where, err)
+                  : mri_odd_classes(out, part, where, inner, left, err);
     if (rc) return rc;
     if (out->count >= UINT32_MAX) return mr_error_set(err, MR_ELIMIT, "more classes than can be numbered");
     return MR_OK;

@@ -117,9 +117,11 @@ static void nothing_outside_is_quoted(void **state)
     void *buf = NULL;
     size_t bytes = 0;
     MRT_OK(try_open(mrt_path("linked"), MR_SPLIT_AUTO, &src, &err), &err);
-    MRT_STR(mr_source_info_of(src)->told,
-            "left out: 3 files that are no pictures (cat/words: not quoted, far/psd: a Photoshop "
-            "picture, far/words: not quoted)");
+    MRT_STR(
+        mr_source_info_of(src)->told,
+        "left out: 3 files that are no pictures (cat/words: not quoted, far/psd: a Photoshop "
+        "picture, far/words: not quoted)\n2 pictures have several names (cat/mine.jpg and cat/near.jpg are the "
+        "same file, ...), and each name is a sample; 1 in several classes");
     static const struct {
         const char *end, *text;
     } expected[] = {{"cat/1.jpg", NULL},
@@ -301,13 +303,16 @@ static void what_is_no_picture_is_left_out(void **state)
     MRT_EQ(symlink("nowhere", mrt_path("mixed/link")), 0);
     MRT_EQ(symlink("4.JPG", mrt_path("mixed/dog/link.jpg")), 0); /* links to files are followed */
     MRT_EQ(mkfifo(mrt_path("mixed/dog/fifo"), 0666), 0);
-    check_tree("mixed", MR_SPLIT_AUTO, MR_CLASSES_FIRST,
-               "cat,dog,owl cat/1.jpg=0 cat/2.PNG=0 cat/3.jpeg=0 cat/b.gif=0 dog/4.JPG=1 dog/link.jpg=1",
-               "left out: 6 files that are no pictures (cat/Thumbs.db, cat/desktop.ini, cat/notes.txt, ..., "
-               "cat/a.psd: PSD is not decoded)\n"
-               "left out: 3 links to nothing (dog/gone.jpg, dog/self, link)\n"
-               "left out: 1 picture next to the folders (stray.jpg)\n"
-               "1 class folder (owl/) without pictures: a class all the same");
+    check_tree(
+        "mixed", MR_SPLIT_AUTO, MR_CLASSES_FIRST,
+        "cat,dog,owl cat/1.jpg=0 cat/2.PNG=0 cat/3.jpeg=0 cat/b.gif=0 dog/4.JPG=1 dog/link.jpg=1",
+        "left out: 6 files that are no pictures (cat/Thumbs.db, cat/desktop.ini, cat/notes.txt, ..., "
+        "cat/a.psd: PSD is not decoded)\n"
+        "left out: 3 links to nothing (dog/gone.jpg, dog/self, link)\n"
+        "left out: 1 picture next to the folders (stray.jpg)\n"
+        "1 class folder (owl/) without pictures: a class all the same\n"
+        "1 picture has several names (dog/4.JPG and dog/link.jpg are the same file), and each name is a "
+        "sample");
     mr_source *src;
     mr_error err = MR_ERROR_INIT;
     MRT_OK(try_open(mrt_path("mixed"), MR_SPLIT_AUTO, &src, &err), &err);
