@@ -7,6 +7,7 @@
 #include "base/abi.h"
 #include "base/floats.h"
 #include "base/ranges.h"
+#include "millrace/columns.h"
 #include "train/stretch.h"
 
 #define POLL_NS 100000000u /* how soon a stop is seen while the loader has nothing */
@@ -348,10 +349,15 @@ static int check_classes(const mr_source_info *val, const mr_source_info *train,
 int mri_check_validation(const mr_trainer *t, const mr_loader *val, const mr_loader *train, mr_error *err)
 {
     const int rc = check_order(mr_loader_info_of(val), err);
-    return rc || !mr_net_class_count(t->cfg.net)
-               ? rc
-               : check_classes(mr_source_info_of(mr_loader_source(val)),
-                               mr_source_info_of(mr_loader_source(train)), err);
+    if (rc) return rc;
+    const mr_source *of_val = mr_loader_source(val), *of_train = mr_loader_source(train);
+    const mr_source_info *info = mr_source_info_of(of_train);
+    if (mr_net_target_loss(t->cfg.net)) {
+        const char *const *names = NULL;
+        const uint32_t count = mr_source_columns(of_train, NULL, &names);
+        return mr_source_columns_check(of_val, names, count, info->path, err);
+    }
+    return mr_net_class_count(t->cfg.net) ? check_classes(mr_source_info_of(of_val), info, err) : MR_OK;
 }
 
 int mr_evaluate(mr_trainer *t, mr_loader *loader, double *loss, double *accuracy, uint64_t *count,

@@ -184,6 +184,7 @@ static int save(fit *f, bool best, mr_error *err)
     look(f);
     mri_goal_tick(&f->run->goal, &f->clock, mri_now_ns());
     mri_trainer_describe(f->t, f->info, f->cfg.data, &info);
+    mri_trainer_describe_targets(f->t, mr_loader_source(f->loader), &info);
     mri_checkpoint_step_path(f->cfg.checkpoint_dir, f->t->updates, path, sizeof path);
     if (f->folder) rc = mri_run_folder_check(f->folder, err);
     if (rc == MR_OK) rc = mr_trainer_save(f->t, path, &info, err);

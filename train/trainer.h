@@ -148,6 +148,9 @@ int mri_trainer_batch_values(mr_trainer *t, const mr_batch *b, mr_point point, f
 void mri_trainer_describe(const mr_trainer *t, const mr_loader_info *loader, const mr_source_info *data,
                           mr_checkpoint_info *out);
 
+/* The names of the targets, which are src's. */
+void mri_trainer_describe_targets(const mr_trainer *t, const mr_source *src, mr_checkpoint_info *out);
+
 /* Give every replica, of all processes, everything of the first one and see that it arrived. */
 int mri_trainer_share_all(mr_trainer *t, mr_error *err);
 /* MR_EDEVICE: a replica's weights, in any process, differ from the first one's. */

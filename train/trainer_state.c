@@ -7,6 +7,7 @@
 
 #include "base/abi.h"
 #include "base/ranges.h"
+#include "millrace/columns.h"
 #include "train/net/code.h"
 #include "train/state/run_folder.h"
 #include "train/trainer.h"
@@ -145,7 +146,19 @@ void mri_trainer_describe(const mr_trainer *t, const mr_loader_info *loader, con
     if (!data) return;
     snprintf(out->format, sizeof out->format, "%s", data->format);
     out->label_offset = data->label_offset;
+    if (mr_net_target_loss(t->cfg.net)) return; /* mri_trainer_describe_targets() */
     if (data->class_count == mr_net_class_count(t->cfg.net)) out->class_names = data->class_names;
+}
+
+void mri_trainer_describe_targets(const mr_trainer *t, const mr_source *src, mr_checkpoint_info *out)
+{
+    const mr_net *net = t->cfg.net;
+    const char *const *names;
+    uint32_t field;
+    const uint32_t count = mr_source_columns(src, &field, &names);
+    if (mr_net_target_loss(net) && count && count == mri_net_told(net) &&
+        strcmp(mr_source_info_of(src)->fields[field].name, mri_net_target_field(net)) == 0)
+        out->class_names = names;
 }
 
 /* The content of a checkpoint; shares: the state of shares that differ, or NULL. */
@@ -276,6 +289,14 @@ static uint32_t shares_in(const mri_checkpoint *ck)
     return n;
 }
 
+/* The same name, or with and without an ending: a tar archive has "left.npy" where its table had "left". */
+static bool same_field(const char *a, const char *b)
+{
+    const size_t n = strlen(a) < strlen(b) ? strlen(a) : strlen(b);
+    return strncmp(a, b, n) == 0 && (a[n] == '\0' || strcmp(a + n, ".npy") == 0) &&
+           (b[n] == '\0' || strcmp(b + n, ".npy") == 0);
+}
+
 static int check_fits(const mr_trainer *t, const mri_checkpoint *ck, mr_error *err)
 {
     const mr_net *net = t->cfg.net;
@@ -292,7 +313,7 @@ static int check_fits(const mr_trainer *t, const mri_checkpoint *ck, mr_error *e
                      "for %ux%ux%u and %u",
                      found, i->h, i->w, i->c, i->classes, own, net->h, net->w, net->c, mri_net_told(net));
     else if (i->target_loss != mr_net_target_loss(net) ||
-             (!net->open_end && strcmp(i->targets, mri_net_target_field(net)) != 0))
+             (!net->open_end && !same_field(i->targets, mri_net_target_field(net))))
         mr_error_set(
             err, MR_EINVAL,
             "the checkpoint is of a run with targets in field \"%s\" (loss %d): expected \"%s\" (%d)",

@@ -111,18 +111,47 @@ bool mri_npy_find_parts(const mri_npy_store *s, mri_npy_parts *out)
     return found || plain;
 }
 
-bool mri_npy_find_targets(const mri_npy_store *s, const char *image, const char *key,
-                          char out[MRI_NPY_NAME_BYTES])
+static const char *const key_words[] = {"train", "test", "validation", "valid", "val", "dev", "eval"};
+
+/* "train_labels" with the name of a part: "labels". false: it has no part, or nothing else. */
+static bool without_part(const char *key, char out[MRI_NPY_NAME_BYTES])
 {
-    static const char *const parts[] = {"train", "test", "validation", "valid", "val", "dev", "eval"};
-    for (size_t k = 0; k < MRI_ARRAY_COUNT(parts); k++) {
-        if (!strstr(image, parts[k])) continue;
-        if (snprintf(out, MRI_NPY_NAME_BYTES, "%s_%s", key, parts[k]) < MRI_NPY_NAME_BYTES &&
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(key_words); k++) {
+        const size_t n = strlen(key_words[k]), all = strlen(key);
+        if (all < n + 2 || all >= MRI_NPY_NAME_BYTES) continue;
+        if (strncmp(key, key_words[k], n) == 0 && key[n] == '_') {
+            snprintf(out, MRI_NPY_NAME_BYTES, "%s", key + n + 1);
+            return true;
+        }
+        if (strcmp(key + all - n, key_words[k]) == 0 && key[all - n - 1] == '_') {
+            snprintf(out, MRI_NPY_NAME_BYTES, "%.*s", (int)(all - n - 1), key);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The array of this name for the part that the pictures are of. */
+static bool of_same_part(const mri_npy_store *s, const char *image, const char *key,
+                         char out[MRI_NPY_NAME_BYTES])
+{
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(key_words); k++) {
+        if (!strstr(image, key_words[k])) continue;
+        if (snprintf(out, MRI_NPY_NAME_BYTES, "%s_%s", key, key_words[k]) < MRI_NPY_NAME_BYTES &&
             mri_npy_has(s, out))
             return true;
-        if (snprintf(out, MRI_NPY_NAME_BYTES, "%s_%s", parts[k], key) < MRI_NPY_NAME_BYTES &&
+        if (snprintf(out, MRI_NPY_NAME_BYTES, "%s_%s", key_words[k], key) < MRI_NPY_NAME_BYTES &&
             mri_npy_has(s, out))
             return true;
     }
+    return false;
+}
+
+bool mri_npy_find_targets(const mri_npy_store *s, const char *image, const char *key,
+                          char out[MRI_NPY_NAME_BYTES])
+{
+    char bare[MRI_NPY_NAME_BYTES];
+    if (of_same_part(s, image, key, out)) return true;
+    if (without_part(key, bare) && of_same_part(s, image, bare, out)) return true;
     return snprintf(out, MRI_NPY_NAME_BYTES, "%s", key) < MRI_NPY_NAME_BYTES && mri_npy_has(s, out);
 }

@@ -61,6 +61,9 @@ static int check_labels(const mri_npy_array *x, mr_error *err)
     if (a->kind == 'S' || a->kind == 'U')
         return bad_labels(x, err, MR_EUNSUPPORTED,
                           "texts are not read; save the second result of np.unique(y, return_inverse=True)");
+    if (!mri_npy_is_integer(a) && a->ndim == 2 && a->dim[1] > 1)
+        return bad_labels(x, err, MR_EUNSUPPORTED,
+                          "expected one integer a sample; of one-hot rows save y.argmax(axis=1)");
     if (!mri_npy_is_integer(a))
         return bad_labels(x, err, MR_EUNSUPPORTED, "expected integers; save y.astype('int64')");
     if (a->ndim == 2 && a->dim[1] > 1)
@@ -564,4 +567,5 @@ const mri_source_ops mri_source_npy = {
     .sample_path = npy_sample_path,
     .parse = npy_parse,
     .check = npy_check,
+    .target_keys = true,
 };

@@ -20,6 +20,7 @@
 #include "formats/record/record.h"
 #include "formats/record/shards.h"
 #include "formats/source/classes.h"
+#include "formats/source/columns.h"
 #include "formats/source/sample_name.h"
 #include "formats/source/source.h"
 #include "formats/source/value.h"
@@ -188,7 +189,8 @@ static int set_info(mr_source *src, const char *format, mr_error *err)
     src->labels.unsure = info->class_count == 0 && info->label_field >= 0 && !s->keeps_numbers;
     if (info->class_count == 0 && info->label_field >= 0) count_classes(src);
     s->class_count = info->class_count;
-    return make_page_cache(src, err);
+    const int rc = mri_source_columns_from(src, meta->provenance, err);
+    return rc ? rc : make_page_cache(src, err);
 }
 
 static int mrec_open(mr_source *src, const mr_source_config *cfg, mr_error *err)

@@ -39,6 +39,17 @@ static void tell_of_remote(mr_source *src)
         if (mri_remote_told(src->view->remote, line, text, sizeof text)) mri_source_tell(src, "%s", text);
 }
 
+/* Is it a field that the data have anyway? It may be named without its ending. */
+static bool has_field(const mr_source_info *info, const char *name)
+{
+    const size_t n = strlen(name);
+    bool has = false;
+    for (uint32_t k = 0; !has && k < info->field_count; k++)
+        has = strncmp(info->fields[k].name, name, n) == 0 &&
+              (info->fields[k].name[n] == '\0' || info->fields[k].name[n] == '.');
+    return has;
+}
+
 int mri_source_begin(mr_source *src, const mr_source_config *cfg, mr_error *err)
 {
     src->info.path = src->path;
@@ -58,6 +69,10 @@ int mri_source_begin(mr_source *src, const mr_source_config *cfg, mr_error *err)
         mri_source_tell(src, "the rule for class folders is passed over: it goes with folders of pictures");
     if (cfg->split_key && !src->ops->split_keys && src->info.mix_count == 0)
         mri_source_tell(src, "--split-key is passed over: it goes with tables");
+    if (cfg->target_key && !src->ops->target_keys && src->info.mix_count == 0 &&
+        !has_field(&src->info, cfg->target_key))
+        mri_source_tell(src, "target key %s is passed over: it goes with tables and NumPy arrays",
+                        cfg->target_key);
     if (src->info.length_field == MR_NO_FIELD) one_length_for_all(&src->info);
     src->takes_withdrawn = cfg->withdrawn == MR_WITHDRAWN_TAKE;
     rc = mri_withdrawn_load(src, cfg, err);
@@ -111,6 +126,7 @@ void mr_source_close(mr_source *src)
     mri_classes_fini(&src->classes);
     mri_choice_fini(&src->choice);
     mri_withdrawn_free(src->withdrawn);
+    free(src->columns.names);
     free(src->mix);
     mri_remote_view_close(src->view); /* what formats read from goes after them */
     free(src->report);

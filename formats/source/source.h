@@ -45,6 +45,7 @@ typedef struct mri_source_ops {
     bool no_keys;     /* image_key and label_key do not apply: giving one is an error */
     bool class_rules; /* cfg->classes applies; for other formats a line says that it does not */
     bool split_keys;  /* the same for cfg->split_key */
+    bool target_keys; /* the same for cfg->target_key, unless it is a field that the data have */
     /* Detect the format from the content. Formats are asked in the table's order, the surest signatures
      * first. */
     bool (*probe)(const mri_probe *p);
@@ -116,6 +117,10 @@ struct mr_source {
     mr_field fields[5]; /* for formats with a schema of their own; info.fields points here or elsewhere */
     mri_classes classes;
     mri_choice choice;
+    struct { /* columns.h; count 0: not known */
+        const char **names;
+        uint32_t count, field;
+    } columns;
     struct mri_withdrawn *withdrawn; /* withdrawn.h; NULL: no list */
     uint64_t format_count;           /* samples of the data; info.count of them are taken */
     void *state;

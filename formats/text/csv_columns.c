@@ -108,7 +108,8 @@ int mri_csv_table_choose(mri_csv_table *t, const mri_csv *c, const mr_source_con
     *header = image >= 0 || (label >= 0 && cfg->label_key) || (label >= 0 && is_number(cfg->image_key));
     t->column.count = c->count;
     if (cfg->target_key) {
-        const int rc = mri_table_numbers_choose(&t->numbers, c, cfg->target_key, err);
+        int rc = mri_table_numbers_choose(&t->numbers, c, cfg->target_key, err);
+        if (!rc && *header) rc = mri_table_numbers_take_names(&t->numbers, c, err);
         if (rc) return rc;
         if (!cfg->label_key && label >= 0 && mri_table_numbers_has(&t->numbers, (uint32_t)label)) label = -1;
     }

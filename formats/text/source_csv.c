@@ -34,6 +34,7 @@
 #include "base/util.h"
 #include "formats/fileset/fileset.h"
 #include "formats/source/classes.h"
+#include "formats/source/columns.h"
 #include "formats/source/source.h"
 #include "formats/source/value.h"
 #include "formats/text/csv_table.h"
@@ -215,7 +216,9 @@ static int fill_info(mr_source *src, mri_csv_table *t, mr_error *err)
         info->label_field = -1;
     }
     mri_rows_declare(&t->targets, src);
-    return MR_OK;
+    if (!t->numbers.name) return MR_OK;
+    return mri_source_set_columns(src, info->field_count - 1, (const char *const *)t->numbers.name,
+                                  t->numbers.count, err);
 }
 
 static void tell(mr_source *src, mri_csv_table *t)
@@ -469,6 +472,7 @@ const mri_source_ops mri_source_csv = {
     .help = "a table in text (commas, semicolons or tabs; plain or gzip) with the paths of pictures and "
             "their classes",
     .split_keys = true,
+    .target_keys = true,
     .probe = csv_probe,
     .open = csv_open,
     .close = csv_close,

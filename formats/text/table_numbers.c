@@ -67,6 +67,23 @@ int mri_table_numbers_choose(mri_table_numbers *n, const mri_csv *c, const char 
     return !rc && last_named ? mri_csv_named_once(c, last, "--target-key", err) : rc;
 }
 
+int mri_table_numbers_take_names(mri_table_numbers *n, const mri_csv *c, mr_error *err)
+{
+    size_t text = 0, bytes;
+    for (uint32_t k = 0; k < n->count; k++) text += strlen(mri_csv_place(c, n->first + k)) + 1;
+    free(n->name);
+    n->name = malloc(n->count * sizeof *n->name + text);
+    if (!n->name) return mr_error_set(err, MR_ENOMEM, "no memory for the names of %u columns", n->count);
+    char *at = (char *)(n->name + n->count);
+    for (uint32_t k = 0; k < n->count; k++) {
+        const char *place = mri_csv_trimmed(mri_csv_place(c, n->first + k), &bytes);
+        n->name[k] = memcpy(at, place, bytes);
+        at[bytes] = '\0';
+        at += bytes + 1;
+    }
+    return MR_OK;
+}
+
 /* A decimal number, and nothing else; nan and inf are refused. */
 static bool number_of(const char *place, float *out)
 {
@@ -108,13 +125,17 @@ int mri_table_numbers_finish(mri_table_numbers *n, const char *name, const mr_so
     const int rc = mri_rows_init(out, &f, n->used / n->count, cfg, path, err);
     if (rc) return rc;
     memcpy(out->data, n->value, (size_t)n->used * sizeof *n->value);
-    mri_table_numbers_fini(n);
+    free(n->value);
+    n->value = NULL;
+    n->used = n->cap = 0;
     return MR_OK;
 }
 
 void mri_table_numbers_fini(mri_table_numbers *n)
 {
     free(n->value);
+    free(n->name);
     n->value = NULL;
+    n->name = NULL;
     n->used = n->cap = 0;
 }

@@ -10,10 +10,13 @@ typedef struct mri_table_numbers {
     uint32_t first, count; /* columns; count 0: none */
     float *value;          /* row behind row, while they are read */
     uint64_t used, cap;
+    char **name; /* of the columns, where the table has a row of names; else NULL */
 } mri_table_numbers;
 
 /* The columns that key names, in the table's first row: NAME or FIRST..LAST, by name or by number from 1. */
 int mri_table_numbers_choose(mri_table_numbers *n, const mri_csv *c, const char *key, mr_error *err);
+/* Keep the names of these columns, from the row of names. */
+int mri_table_numbers_take_names(mri_table_numbers *n, const mri_csv *c, mr_error *err);
 static inline bool mri_table_numbers_has(const mri_table_numbers *n, uint32_t column)
 {
     return column >= n->first && column - n->first < n->count;
@@ -23,7 +26,7 @@ int mri_table_numbers_add(mri_table_numbers *n, const mri_csv *c, mr_error *err)
 /* All rows, as the field of this name. */
 int mri_table_numbers_finish(mri_table_numbers *n, const char *name, const mr_source_config *cfg,
                              const char *path, mri_rows *out, mr_error *err);
-void mri_table_numbers_fini(mri_table_numbers *n); /* frees the rows; accepts a zeroed one */
+void mri_table_numbers_fini(mri_table_numbers *n); /* frees rows and names; accepts a zeroed one */
 static inline uint64_t mri_table_numbers_memory(const mri_table_numbers *n)
 {
     return n->cap * sizeof *n->value;

@@ -13,6 +13,7 @@
 #include "base/abi.h"
 #include "base/floats.h"
 #include "base/util.h"
+#include "formats/source/columns.h"
 #include "pipeline/convert/convert_pool.h"
 #include "settings/setting.h"
 
@@ -66,29 +67,35 @@ static int check_settings(const mr_convert_config *cfg, mr_error *err)
     return check_kind(cfg, err);
 }
 
-/* Everything the bytes depend on. Where the source lay, when and by how many threads is left out. "pictures"
- * is there when some kind is left out, so that the text of other conversions stays the same. */
+/* Everything the bytes depend on, and the names of target columns (columns.h). Where the source lay, when and
+ * by how many threads is left out. "pictures" is there when some kind is left out, so that the text of other
+ * conversions stays the same. */
 static char *make_provenance(const mri_convert_plan *p)
 {
     const mr_convert_config *c = &p->cfg;
     const char *note = c->provenance ? c->provenance : "null";
     char kinds_text[MRI_PICTURES_TEXT];
     const char *pictures = mri_pictures_text(&c->decode, kinds_text, sizeof kinds_text);
-    const size_t room = strlen(note) + 1024;
-    char *text = malloc(room);
-    if (!text) return NULL;
+    char *columns = mri_columns_text(p->src);
+    const size_t room = strlen(note) + (columns ? strlen(columns) : 0) + 1024;
+    char *text = columns ? malloc(room) : NULL;
+    if (!text) {
+        free(columns);
+        return NULL;
+    }
     snprintf(text, room,
              "{\"source\": {\"format\": \"%s\", \"count\": %" PRIu64 ", \"fingerprint\": \"%016" PRIx64
              "\"}, \"store\": \"%s\", \"entries\": %s, \"transcode\": %s, \"resize\": %u, \"quality\": %u, "
              "\"center_square\": %s, \"channels\": %u, \"ignore_exif\": %s, \"check\": %s, "
-             "\"max_pixels\": %" PRIu64 ", \"max_scans\": %u%s%s%s, \"shard_bytes\": %" PRIu64
+             "\"max_pixels\": %" PRIu64 ", \"max_scans\": %u%s%s%s, %s\"shard_bytes\": %" PRIu64
              ", \"note\": %s}",
              p->info->format, p->info->count, p->info->fingerprint, stores[c->store],
              p->entries >= 0 ? "true" : "false", c->transcode ? "true" : "false", c->resize, c->quality,
              c->center_square ? "true" : "false", c->decode.channels,
              c->decode.ignore_exif ? "true" : "false", c->check ? "true" : "false", c->decode.max_pixels,
              c->decode.max_scans, pictures ? ", \"pictures\": \"" : "", pictures ? pictures : "",
-             pictures ? "\"" : "", c->shard_bytes, note);
+             pictures ? "\"" : "", columns, c->shard_bytes, note);
+    free(columns);
     return text;
 }
 

@@ -18,6 +18,7 @@
 #include "base/floats.h"
 #include "base/util.h"
 #include "formats/fileset/file_names.h"
+#include "formats/source/columns.h"
 #include "pipeline/repair/repair.h"
 
 typedef struct append {
@@ -177,6 +178,10 @@ static int check_fit(const append *a, const mr_convert_config *cfg, const mr_mre
     if (rc) return rc;
     rc = mri_convert_plan_make(&plan, a->src, cfg, err);
     if (!rc) rc = check_same_fields(a, &plan, m, err);
+    const mr_mrec_info *set = mr_mrec_info_of(m);
+    if (!rc)
+        rc =
+            mri_source_columns_fit(a->src, set->fields, set->field_count, set->provenance, a->list_path, err);
     free(plan.provenance);
     return rc;
 }

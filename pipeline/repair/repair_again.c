@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/util.h"
+#include "formats/source/columns.h"
 #include "pipeline/convert/convert_sample.h"
 #include "pipeline/decode/decoders.h"
 #include "pipeline/repair/repair.h"
@@ -40,6 +41,7 @@ static bool read_provenance(const char *text, settings *s)
     if (n != 14 || scans < 0) return false;
     if (sscanf(text + scans, "\"pictures\": \"%63[a-z,]\", %n", s->pictures, &kinds) != 1)
         s->pictures[0] = '\0';
+    kinds += (int)mri_columns_text_bytes(text + scans + kinds);
     if (sscanf(text + scans + kinds, "\"shard_bytes\": %llu, \"note\": %n", &s->shard_bytes, &end) != 1)
         return false;
     return end > 0;

@@ -66,10 +66,16 @@ static int open_data(eval_run *r)
     uint32_t count;
     const int status = exit_status(mr_checkpoint_class_names(r->found, &r->names, &count, &err), &err);
     if (status) return status;
-    r->choice.args.known = r->names;
-    r->choice.args.known_count = count;
-    const uint32_t classes = r->info.target_loss ? 0 : r->info.classes;
-    const data_like like = {r->found, r->info.label_offset, r->names, classes};
+    const bool targets = r->info.target_loss != 0;
+    if (targets) {
+        r->s.objective.columns.names = r->names;
+        r->s.objective.columns.count = count;
+        r->s.objective.columns.of = r->found;
+    }
+    r->choice.args.known = targets ? NULL : r->names;
+    r->choice.args.known_count = targets ? 0 : count;
+    const data_like like = {r->found, r->info.label_offset, targets ? NULL : r->names,
+                            targets ? 0 : r->info.classes};
     return session_open_data_like(&r->s, r->args->shared.data, &r->args->shared.data_opts, &like);
 }
 
@@ -161,6 +167,9 @@ static int open_run(eval_run *r)
     if (status == EXIT_DONE) status = views_open(&r->views, a->views, s->loader_cfg.augment);
     if (a->views) s->loader_cfg.augment = r->views.augment, s->loader_cfg.epochs = r->views.count;
     if (status == EXIT_DONE) status = session_open_loader(s);
+    if (status == EXIT_DONE)
+        resume_tell_prepared(&r->info, &a->given, &shared.data_opts,
+                             a->views ? NULL : mr_loader_info_of(s->loader)->augment);
     s->rule.update = r->info.update;
     s->rule.schedule = r->info.schedule;
     if (status == EXIT_DONE) status = session_open_net(s);

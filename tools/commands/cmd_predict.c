@@ -192,9 +192,10 @@ static int open_data(predict_run *r)
 {
     data_args data = r->args->shared.data_opts;
     const uint32_t classes = r->info.target_loss ? 0 : r->info.classes;
-    const data_like like = {r->found, r->info.label_offset, r->names, classes};
-    r->choice.args.known = r->names;
-    r->choice.args.known_count = r->name_count;
+    const bool named = r->names && !r->info.target_loss; /* else the names are of targets */
+    const data_like like = {r->found, r->info.label_offset, named ? r->names : NULL, classes};
+    r->choice.args.known = named ? r->names : NULL;
+    r->choice.args.known_count = named ? r->name_count : 0;
     if (r->s.model->numbers) return session_open_data_like(&r->s, r->args->shared.data, &data, &like);
     if (!options_was_given(&r->args->given, "classes") && !choice_of_classes(r))
         data.classes = MR_CLASSES_NONE;
@@ -213,8 +214,9 @@ static int open_folders(predict_run *r)
     if (choice_of_classes(r) || strcmp(mr_source_info_of(r->s.src)->format, "folder") != 0 ||
         r->info.target_loss || options_was_given(&r->args->given, "classes"))
         return EXIT_DONE;
-    int status = setup_opens(&opens, path, &data); /* a refusal by the system ends it: labels would be missing
-                                                    */
+    int status = setup_opens(&opens, path, &data, NULL); /* a refusal by the system ends it: labels would be
+                                                          * missing
+                                                          */
     if (status == EXIT_DONE && opens) status = setup_source_beside(&classed, path, &data);
     if (status == EXIT_DONE && opens)
         folder_labels_open(&r->rows.folders, classed, r->names, r->info.label_offset, r->info.classes);
@@ -291,6 +293,9 @@ static int open_run(predict_run *r)
     if (status) return status;
     if (a->views) s->loader_cfg.augment = r->views.augment, s->loader_cfg.epochs = r->views.count;
     status = session_open_loader(s);
+    if (status == EXIT_DONE)
+        resume_tell_prepared(&r->info, &a->given, &shared.data_opts,
+                             a->views ? NULL : mr_loader_info_of(s->loader)->augment);
     s->rule.update = r->info.update;
     s->rule.schedule = r->info.schedule;
     if (status == EXIT_DONE) status = session_open_net(s);

@@ -51,6 +51,9 @@ void objective_of_checkpoint(objective *o, const mr_checkpoint_info *info, bool 
     o->count = info->classes;
     o->outputs_only = outputs_only;
     snprintf(o->field, sizeof o->field, "%s", info->targets);
+    const size_t n = strlen(o->field);
+    if (n > 4 && strcmp(o->field + n - 4, ".npy") == 0)
+        o->field[n - 4] = '\0'; /* of a tar archive: a field may be named without its ending */
 }
 
 void objective_close(objective *o)
@@ -131,6 +134,21 @@ static int count_numbers(objective *o, const mr_source *src, uint32_t at)
     return EXIT_DONE;
 }
 
+int objective_check_columns(const mr_source *src, const char *const *names, uint32_t count, const char *of)
+{
+    mr_error err = MR_ERROR_INIT;
+    const uint32_t own = mr_source_columns(src, NULL, NULL);
+    const char *path = mr_source_info_of(src)->path;
+    if (!names) count = 0;
+    if (own > 1 && !count)
+        say("%s: %s has no names of target columns: their order is taken to be the same", path,
+            shown_text(of));
+    if (!own && count > 1)
+        say("%s: no names of target columns here: their order is taken to be that of %s", path,
+            shown_text(of));
+    return exit_status(mr_source_columns_check(src, names, count, of, &err), &err);
+}
+
 int objective_take_field(objective *o, const mr_source *src, mr_loader_config *cfg,
                          mr_loader_field fields[MR_LOADER_MAX_FIELDS], uint32_t *count)
 {
@@ -145,7 +163,9 @@ int objective_take_field(objective *o, const mr_source *src, mr_loader_config *c
         say("%s: --targets %s: expected numbers, a tensor or one number a sample", info->path, text);
         return EXIT_FAILED;
     }
-    const int status = count_numbers(o, src, at);
+    int status = count_numbers(o, src, at);
+    if (!status && o->columns.of)
+        status = objective_check_columns(src, o->columns.names, o->columns.count, o->columns.of);
     if (status) return status;
     snprintf(o->field, sizeof o->field, "%s", f->name);
     fields[*count] = (mr_loader_field){.name = f->name, .most = o->count, .pad = mr_target_pad(f)};

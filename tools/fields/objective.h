@@ -3,6 +3,7 @@
 #ifndef TOOLS_OBJECTIVE_H
 #define TOOLS_OBJECTIVE_H
 
+#include "millrace/columns.h"
 #include "millrace/train.h"
 #include "settings/setting.h"
 
@@ -20,9 +21,14 @@ typedef struct objective_first { /* number of the first class */
 typedef struct objective {
     mr_target_loss loss; /* NONE: the model's own */
     char field[MR_MAX_NAME + 1];
-    uint32_t count;       /* numbers of a sample; 0: not known yet */
-    uint32_t class_count; /* without a loss: of the network; 0: the number of the data */
-    bool outputs_only;    /* the data need not have the field */
+    uint32_t count;               /* numbers of a sample; 0: not known yet */
+    uint32_t class_count;         /* without a loss: of the network; 0: the number of the data */
+    bool outputs_only;            /* the data need not have the field */
+    struct {                      /* names of the targets' columns that the data must have, in this order */
+        const char *const *names; /* NULL: not known */
+        uint32_t count;
+        const char *of; /* what they are of, for messages; NULL: nothing is compared */
+    } columns;
     objective_first first;
     const char *weights;  /* --class-weights, or NULL */
     float *class_weights; /* or NULL */
@@ -41,6 +47,9 @@ void objective_close(objective *o); /* accepts a zeroed one */
 /* The field among the loader's, after checking its name and its count of numbers; nothing without a loss. */
 int objective_take_field(objective *o, const mr_source *src, mr_loader_config *cfg,
                          mr_loader_field fields[MR_LOADER_MAX_FIELDS], uint32_t *count);
+/* Compare the names of the columns of the targets with those of another set or of a checkpoint, `of`; names
+ * NULL: it has none. A line says where the order cannot be compared. */
+int objective_check_columns(const mr_source *src, const char *const *names, uint32_t count, const char *of);
 /* Name the field when a run ended because of invalid targets. */
 void objective_explain(const objective *o, const mr_source *src, const mr_error *err);
 /* What --class-weights says for these data and this network, unless there are weights already. */

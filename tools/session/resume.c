@@ -126,6 +126,23 @@ static int fill_data(const resume_point *p, data_args *data)
     return fill_kept(p, kept_of_data, OPT_COUNT(kept_of_data), &c, data);
 }
 
+void resume_tell_prepared(const mr_checkpoint_info *from, const opt_given *given, const data_args *data,
+                          const char *augment)
+{
+    mri_kept_texts t;
+    char why[256];
+    mr_checkpoint_info c = *from;
+    if (!tells_exif(&c)) c.ignore_exif = data->ignore_exif;
+    if (augment && c.augment[0] && options_was_given(given, "augment") && strcmp(c.augment, augment) != 0)
+        say("--augment: the checkpoint was trained with %s; here %s", c.augment, augment);
+    for (size_t i = 0; i < OPT_COUNT(kept_of_data); i++) {
+        const mri_kept_setting *k = &kept_of_data[i];
+        if (options_was_given(given, k->now.option) && mri_setting_holds(&k->then, &c, why, sizeof why) &&
+            mri_kept_differs(k, &c, data, &t))
+            say("--%s: the checkpoint was trained with %s; here %s", k->now.option, t.then, t.now);
+    }
+}
+
 static bool is_winograd(uint32_t convolution) { return convolution >= MR_WINOGRAD_TABLE_FIRST; }
 
 static uint32_t choice_of(uint32_t convolution)

@@ -246,7 +246,7 @@ int session_open_data_to_predict(tool_session *s, const char *path, const data_a
                                                  */
         all.target_key = s->objective.field;
         bool opens;
-        const int looked = setup_opens(&opens, path, &all);
+        const int looked = setup_opens(&opens, path, &all, all.target_key);
         if (looked) return looked;
         if (!opens) all.target_key = NULL;
     }

@@ -180,6 +180,11 @@ int resume_check_convolution(const resume_point *p, const session_args *a, const
 /* The network is open: take the checkpoint's `count` class weights, unless the user gives others; the session
  * owns them from here on. */
 int resume_weights(const resume_point *p, tool_session *s, float *then, uint32_t count);
+/* For an evaluation or a prediction, which may prepare its pictures otherwise than the checkpoint's training:
+ * a line for each of --augment, --pixels and --exif that was given and differs. augment: the loader's,
+ * presets expanded; NULL: it is not compared. */
+void resume_tell_prepared(const mr_checkpoint_info *from, const opt_given *given, const data_args *data,
+                          const char *augment);
 /* What --convolution is where it was not given: the checkpoint's, or as it is where that does not know. */
 void resume_fill_convolution(const mr_checkpoint_info *from, const opt_given *given, device_args *d);
 

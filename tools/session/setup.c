@@ -13,6 +13,7 @@
 #include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
+#include "tools/fields/fields.h"
 
 #define TRACE_SPANS ((size_t)1 << 18)
 
@@ -121,7 +122,7 @@ int setup_source(mr_source **out, const char *path, const data_args *a)
     return status;
 }
 
-int setup_opens(bool *opens, const char *path, const data_args *a)
+int setup_opens(bool *opens, const char *path, const data_args *a, const char *field)
 {
     mr_source_config cfg;
     mr_source *src = NULL;
@@ -129,8 +130,9 @@ int setup_opens(bool *opens, const char *path, const data_args *a)
     *opens = false;
     if (setup_config(&cfg, a) != EXIT_DONE) return EXIT_DONE;
     const int rc = mr_source_open(&src, path, &cfg, &err);
+    const mr_source_info *info = rc ? NULL : mr_source_info_of(src);
+    *opens = info && (!field || fields_find(info, field) < info->field_count);
     mr_source_close(src);
-    *opens = rc == MR_OK;
     return rc == MR_OK || mr_error_of_sample(rc, &err) || rc == MR_EINVAL || rc == MR_EUNSUPPORTED ||
                    rc == MR_ENOENT
                ? EXIT_DONE

@@ -9,9 +9,9 @@
 int setup_config(mr_source_config *cfg, const data_args *a);
 /* 0, or the exit status after printing the error. Prints the source's reports, each text once. */
 int setup_source(mr_source **out, const char *path, const data_args *a);
-/* *opens: could it be opened so? Nothing stays open. An exit status, with its message, where the system
- * refused to look: that is no answer. */
-int setup_opens(bool *opens, const char *path, const data_args *a);
+/* *opens: could it be opened so, and has it this field (NULL: whatever it has)? Nothing stays open. An exit
+ * status, with its message, where the system refused to look: that is no answer. */
+int setup_opens(bool *opens, const char *path, const data_args *a, const char *field);
 /* What --take says, NULL: 0 and 1. */
 int setup_take(const char *text, double *from, double *to);
 /* The same for data whose classes are to be found: of two parts the one to test with, unless a says which.

@@ -11,6 +11,7 @@
 #include "tools/cli/progress.h"
 #include "tools/commands/commands.h"
 #include "tools/facts/match_set.h"
+#include "tools/fields/objective.h"
 #include "tools/session/setup.h"
 
 typedef struct append_args {
@@ -126,6 +127,9 @@ static int open_like(const append_args *a, mr_source **out)
     status = setup_source(out, a->src, &a->data);
     if (status == EXIT_DONE) setup_tell_part(*out, &a->data);
     if (status == EXIT_DONE) status = match_classes(*out, a->set, mr_source_info_of(set));
+    const char *const *names = NULL;
+    const uint32_t count = mr_source_columns(set, NULL, &names);
+    if (status == EXIT_DONE) status = objective_check_columns(*out, names, count, a->set);
     mr_source_close(set);
     return status;
 }

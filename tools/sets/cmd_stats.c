@@ -102,7 +102,7 @@ static int open_test(const stats_args *a, const mr_source *src, mr_source **out)
     *out = NULL;
     if (!info->has_test || info->only_test || (mr_split)a->data.split != MR_SPLIT_AUTO) return EXIT_DONE;
     test.split = MR_SPLIT_TEST;
-    const int status = setup_opens(&opens, a->set, &test);
+    const int status = setup_opens(&opens, a->set, &test, NULL);
     if (status == EXIT_DONE && opens) return setup_source(out, a->set, &test);
     if (status == EXIT_DONE)
         say("%s: the test part cannot be opened, and is not compared; --split test says why", info->path);

@@ -307,14 +307,32 @@ static int open_val_source(train_run *r)
     const bool tells_classes = session_tells_classes(&r->s); /* or it is all the same how many there are */
     const data_like like = {info->path, info->label_offset, tells_classes ? info->class_names : NULL,
                             tells_classes ? session_class_count(&r->s) : 0};
-    return setup_source_like(&r->val.src, path, &d, &like);
+    const int opened = setup_source_like(&r->val.src, path, &d, &like);
+    const char *const *names = NULL;
+    const uint32_t count = mr_source_columns(r->s.src, NULL, &names);
+    return opened || !r->s.objective.loss ? opened
+                                          : objective_check_columns(r->val.src, names, count, info->path);
+}
+
+/* The outputs of the checkpoint's network are these columns, in this order. */
+static int check_columns(const train_run *r)
+{
+    mr_error err = MR_ERROR_INIT;
+    const char **names;
+    uint32_t count;
+    if (!r->origin.resumed || !r->origin.start.target_loss || !r->origin.from[0]) return EXIT_DONE;
+    int status = exit_status(mr_checkpoint_class_names(r->origin.from, &names, &count, &err), &err);
+    if (status == EXIT_DONE) status = objective_check_columns(r->s.src, names, count, r->origin.from);
+    free(names);
+    return status;
 }
 
 static int check_evaluations(const train_run *r)
 {
     const goal_args *g = &r->args->goal;
-    if (!r->val.src && r->patience)
-        say("--patience has no effect: there is no validation data; --val DATA names them");
+    if (!r->val.src && r->world.first && options_was_given(&r->args->given, "patience"))
+        say("--patience: there is no validation data, so the run goes through all epochs; --val DATA names "
+            "them");
     if (r->val.src || (!g->eval_steps && !g->eval_at)) return EXIT_DONE;
     say("--%s: there is no validation data; --val DATA names them", g->eval_steps ? "eval-steps" : "eval-at");
     return EXIT_MISUSED;
@@ -502,6 +520,7 @@ int training_open(train_run *r)
     s->objective.first.number = r->origin.start.label_offset;
     if (r->elastic->muster && !s->part.parts) s->part.parts = r->elastic->max; /* whoever computes them */
     if (status == EXIT_DONE) status = session_open_to_train(s, a, &r->run);
+    if (status == EXIT_DONE) status = check_columns(r);
     if (status == EXIT_DONE) status = check_part(r);
     const bool some = a->data_opts.take || a->data_opts.chooser;
     if (status == EXIT_DONE && some && r->world.first) setup_tell_untrained(s->src);

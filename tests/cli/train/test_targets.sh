@@ -60,6 +60,44 @@ grep '"event": "epoch"' out | grep -q '"diverged": false' || fail "$last: $(grep
 for loss in l1 huber; do run 0 train t.csv "$@" --epochs 1 --loss $loss --targets tilt --val none; done
 run 0 lr-find t.csv "$@" --loss mse --targets tilt --steps 20; out_has "suggested"
 
+# the columns between FIRST and LAST are known by their names, in tables and in records of them
+three="--loss bce --targets round..mid"
+awk -F , -v OFS=, '{ print $1, $2, $3, NR == 1 ? "mid" : $2 }' t.csv >abc.csv
+awk -F , -v OFS=, '{ print $1, $2, $4, $3 }' abc.csv | sed '1s/.*/path,round,mid2,mid/' >other.csv
+# shellcheck disable=SC2086
+run 0 train abc.csv "$@" --epochs 1 $three --val none --checkpoint names
+run 1 eval other.csv --checkpoint names
+err_has "other.csv: the columns of the targets (field round..mid) are round, mid2, mid; expected the columns of names/step-"
+err_has "in the same order: round, corner, mid (number 2 differs)"
+# shellcheck disable=SC2086
+run 1 train abc.csv "$@" --epochs 1 $three --val other.csv; err_has "expected the columns of abc.csv in the same order"
+run 1 train other.csv --epochs 2 --checkpoint names --resume --override --val none; err_has "(number 2 differs)"
+run 0 convert abc.csv abc.mrec --target-key round..mid --shard-size 20K --quiet
+run 0 convert other.csv other.mrec --target-key round..mid --quiet
+run 1 eval other.mrec --checkpoint names; err_has "other.mrec: the columns of the targets"
+run 1 append abc.mrec other.csv --target-key round..mid; err_has "expected the columns of abc.mrec in the same order"
+run 1 append abc.mrec other.mrec; err_has "expected the columns of abc.mrec in the same order"
+run 0 eval abc.mrec --checkpoint names --quiet; equal "$(grep -c "target columns" err)" 0
+run 0 predict other.csv --checkpoint names --quiet
+# a tar archive keeps no names, and calls its field by an ending
+run 0 convert abc.csv abc.tar --target-key round..mid --quiet
+run 0 eval abc.tar --checkpoint names --quiet; err_has "abc.tar: no names of target columns here: their order is taken to be that of names/step-"
+run 0 train abc.tar "$@" --epochs 1 --loss mse --targets round..mid --val none --checkpoint nameless
+run 0 eval abc.csv --checkpoint nameless --quiet; err_has "has no names of target columns"
+
+# another augmentation than in training is told
+run 0 eval abc.csv --checkpoint names --augment 'normalise(imagenet)' --pixels libjpeg --quiet
+err_has "--augment: the checkpoint was trained with none; here normalise("
+err_has "--pixels: the checkpoint was trained with own; here libjpeg"
+run 0 predict abc.csv --checkpoint names --augment 'normalise(imagenet)' --quiet; err_has "--augment: the checkpoint was trained with"
+
+# settings without an effect are told
+run 0 inspect d --target-key nosuch; out_has "target key nosuch is passed over: it goes with tables and NumPy arrays"
+run 0 inspect abc.mrec --target-key round..mid; out_lacks "passed over"
+run 0 predict d --split train --checkpoint names --quiet; equal "$(grep -c "passed over" err)" 0
+run 0 train abc.csv --epochs 1 --checkpoint names --resume --patience 2 --val none --quiet
+err_has "--patience: there is no validation data, so the run goes through all epochs"
+
 # parts give the same bits on any replicas, with a last batch that is short; record files are the table
 run 0 convert t.csv t.mrec --target-key round..corner --quiet
 for what in "--loss bce --targets round..corner" "--loss huber --targets tilt"; do

@@ -287,6 +287,8 @@ static void refused(void **state)
     refuse("bad/x.npy", NULL, MR_EUNSUPPORTED, "astype");
     put("bad/y.npy", classes(buf, "|u1", "3, 10", zeros, 30));
     refuse("bad/x.npy", NULL, MR_EUNSUPPORTED, "argmax");
+    put("bad/y.npy", classes(buf, "<f4", "3, 10", zeros, 120));
+    refuse("bad/x.npy", NULL, MR_EUNSUPPORTED, "argmax");
     put("bad/y.npy", classes(buf, "<U3", "3,", zeros, 36));
     refuse("bad/x.npy", NULL, MR_EUNSUPPORTED, "np.unique");
     static const int64_t huge[] = {0, 1, (int64_t)1 << 40};

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "millrace/formats.h"
+#include "millrace/columns.h"
 #include "mrt.h"
 
 /* ---- arrays ---- */
@@ -100,6 +100,9 @@ static void test_an_array_is_a_field(void **state)
         for (uint64_t i = 0; i < 4; i++) expect(src, i, "ink", MR_F32, ink[i], sizeof ink[i]);
         mr_source_close(src);
     }
+    MRT_OK(try_open(&src, folder, "ink_train", MR_SPLIT_TEST, &err), &err); /* the same of the other split */
+    expect(src, 1, "ink_train", MR_F32, ink[1], sizeof ink[1]);
+    mr_source_close(src);
     MRT_OK(try_open(&src, folder, "counts", MR_SPLIT_AUTO, &err), &err);
     expect(src, 2, "counts", MR_I16, &counts[2], sizeof counts[2]);
     mr_source_close(src);
@@ -170,6 +173,18 @@ static void test_columns_are_a_field(void **state)
     MRT_OK(try_open(&src, name, "hat..glasses", MR_SPLIT_AUTO, &err), &err);
     MRT_TRUE(mr_source_info_of(src)->label_field == -1 && mr_source_info_of(src)->class_count == 0);
     for (uint64_t i = 0; i < 2; i++) expect(src, i, "hat..glasses", MR_F32, hats[i], sizeof hats[i]);
+    static const char *const other[] = {"HAT", "scarf", "glasses", "scarf"};
+    const char *const *names;
+    uint32_t field;
+    MRT_EQ(mr_source_columns(src, &field, &names), 3);
+    MRT_STR(mr_source_info_of(src)->fields[field].name, "hat..glasses");
+    for (uint32_t k = 1; k < 3; k++) MRT_STR(names[k], other[k]);
+    MRT_OK(mr_source_columns_check(src, other, 3, "x", &err), &err);
+    MRT_OK(mr_source_columns_check(src, NULL, 0, "x", &err), &err);
+    MRT_EQ(mr_source_columns_check(src, other + 1, 3, "x.csv", &err), MR_EINVAL);
+    MRT_HAS(err.text, "are hat, scarf, glasses; expected the columns of x.csv in the same order: "
+                      "scarf, glasses, scarf (number 1 differs)");
+    MRT_EQ(mr_source_columns_check(src, other, 4, "x", &err), MR_EINVAL);
     mr_source_close(src);
     MRT_OK(try_open(&src, name, "2..4", MR_SPLIT_AUTO, &err), &err);
     expect(src, 1, "2..4", MR_F32, hats[1], sizeof hats[1]);

@@ -40,8 +40,8 @@ typedef struct mr_checkpoint_info {
     uint64_t updates_skipped;       /* number of updates skipped for an overflow */
     char format[32];                /* mr_source_info.format of the data set; "": not known */
     int64_t label_offset;           /* subtracted from the labels of the data */
-    const char *const *class_names; /* `classes` names, for writing; NULL after reading:
-                                       mr_checkpoint_class_names() */
+    const char *const *class_names; /* `classes` names (with targets: of their columns), for writing; NULL
+                                       after reading: mr_checkpoint_class_names() */
     uint32_t length_window;         /* of the loader, like order and block */
     /* Of the run; zeros in checkpoints of versions before 0.5. */
     uint8_t run[16];         /* random number of the run: identifies its checkpoints in a folder */
@@ -105,7 +105,8 @@ typedef struct mr_checkpoint_info {
 static inline int mr_checkpoint_find(const char *path, char *found, size_t found_bytes,
                                      mr_checkpoint_info *out, char *note, size_t note_bytes, mr_error *err);
 /* Read the names of the classes, for mr_source_config.class_names: one block, which the caller frees; NULL,
- * and *count 0, when the data set had no names. path is a file. */
+ * and *count 0, when the data set had no names. Of a network with targets: the names of their columns, for
+ * mr_source_columns_check(). path is a file. */
 MR_API int mr_checkpoint_class_names(const char *path, const char ***names, uint32_t *count, mr_error *err);
 /* Read the weights of the classes, which the caller frees; NULL, and *count 0, without weights. path is a
  * file. */
