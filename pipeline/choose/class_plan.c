@@ -125,7 +125,18 @@ static int check_kept(const mr_source_info *info, uint32_t k, const char *name, 
         k + 1, old, name);
 }
 
-/* One name for each number, from the first one on. */
+/* Classes before the smallest label that there is: tables often count from 1. */
+static uint32_t classes_before(const mr_source *src, const mri_class_plan *p)
+{
+    const mr_source_labels *l = mr_source_labels_of(src);
+    const mr_source_info *info = mr_source_info_of(src);
+    if (info->class_names || l->min > l->max || l->min <= info->label_offset) return 0;
+    const int64_t before = l->min - info->label_offset;
+    return before < (int64_t)p->count ? (uint32_t)before : 0;
+}
+
+/* One name for each number, from the first one on. A list without the classes before the smallest label
+ * begins with that label. */
 static int from_list(mri_class_plan *p, const mr_source *src, const char *text, mr_error *err)
 {
     lines l = {0};
@@ -135,19 +146,23 @@ static int from_list(mri_class_plan *p, const mr_source *src, const char *text, 
                             "--classes-from: the classes of %s have names; --rename-classes changes them",
                             info->path);
     int rc = take_lines(&l, text, "classes-from", err);
-    if (!rc && l.count != p->count)
+    uint32_t first = classes_before(src, p);
+    if (!rc && l.count == p->count) first = 0;
+    if (!rc && l.count != p->count - first)
         rc = mr_error_set(err, MR_EFORMAT,
                           "--classes-from: expected %" PRIu32 " names, a line for each class from %" PRId64
                           " on, found %" PRIu32,
-                          p->count, info->label_offset, l.count);
-    for (uint32_t k = 0; !rc && k < p->count; k++) {
-        const int at = l.line[k][0] ? find(p, l.line[k]) : -1;
-        rc = check_kept(info, k, l.line[k], err);
+                          p->count - first, info->label_offset + first, l.count);
+    for (uint32_t k = 0; !rc && k < first; k++) rc = set_name(p, k, "", err);
+    for (uint32_t k = first; !rc && k < p->count; k++) {
+        const char *name = l.line[k - first];
+        const int at = name[0] ? find(p, name) : -1;
+        rc = check_kept(info, k, name, err);
         if (rc) break;
-        if (at < 0 || (uint32_t)at >= k) rc = set_name(p, k, l.line[k], err);
+        if (at < 0 || (uint32_t)at >= k) rc = set_name(p, k, name, err);
         else
-            rc = mr_error_set(err, MR_EFORMAT, "--classes-from: line %u: the name \"%s\" comes twice", k + 1,
-                              l.line[k]);
+            rc = mr_error_set(err, MR_EFORMAT, "--classes-from: line %u: the name \"%s\" comes twice",
+                              k - first + 1, name);
     }
     lines_fini(&l);
     return rc;

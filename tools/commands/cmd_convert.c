@@ -463,6 +463,44 @@ static int check_args(const convert_args *a)
     return EXIT_DONE;
 }
 
+/* ---- what does not follow a picture that changes its size ---- */
+
+/* A picture, or rows of four numbers: maybe a mask, or boxes, under a name that does not say so. */
+static bool looks_bound(const mr_value *v)
+{
+    if (v->type == MR_TYPE_TENSOR) return v->ndim == 2 && v->dim[1] == 4;
+    return v->type == MR_TYPE_PIXELS || (v->type != MR_TYPE_INT && v->type != MR_TYPE_FLOAT && v->data &&
+                                         mr_image_sniff(v->data, v->bytes) != 0);
+}
+
+/* Of the first sample: fields that keep their size and their positions beside a picture that does not. */
+static void tell_unbound(const convert_args *a, const mr_source *src)
+{
+    const mr_source_info *info = mr_source_info_of(src);
+    mr_error err = MR_ERROR_INIT;
+    char names[512] = "";
+    void *buffer = NULL;
+    size_t room = 0;
+    mr_sample sample;
+    if (!a->resize || info->image_field < 0 || !info->count ||
+        mr_source_read(src, 0, &buffer, &room, &sample, &err) != MR_OK) {
+        free(buffer);
+        return;
+    }
+    for (uint32_t k = 0; k < sample.value_count && k < info->field_count; k++) {
+        const size_t at = strlen(names);
+        if ((int)k == info->image_field || mr_field_role(info, k) != MR_ROLE_PLAIN ||
+            !looks_bound(&sample.value[k]))
+            continue;
+        snprintf(names + at, sizeof names - at, "%s%s", at ? ", " : "", info->fields[k].name);
+    }
+    if (names[0])
+        say("%s: --resize leaves these fields as they are: %s. Masks and boxes follow their picture by their "
+            "names: mask, boxes (docs/fields.md)",
+            info->path, shown_text(names));
+    free(buffer);
+}
+
 static int run(const void *args)
 {
     convert_args own = *(const convert_args *)args, *a = &own;
@@ -484,6 +522,7 @@ static int run(const void *args)
     mr_decode_config decode;
     setup_decode(&decode, &a->data);
     status = choose_samples(src, &a->choose, &decode, a->output.quiet, &r.chosen);
+    if (status == EXIT_DONE) tell_unbound(a, src);
     if (status == EXIT_DONE) status = a->update.update ? update(a, src) : convert(&r);
     mr_source_close(src);
     return status;

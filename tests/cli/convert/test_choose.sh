@@ -64,6 +64,10 @@ printf '\0\0\010\001\0\0\0\003\0\001\002' >m/train-labels-idx1-ubyte
 printf 'zero\none\ntwo\n' >three
 run 0 convert m m.mrec --classes-from three --quiet; run 0 inspect m.mrec; out_has "classes   3: zero, one, two"
 printf 'zero\none\n' >two; run 1 convert m x.mrec --classes-from two; err_has "expected 3 names"
+mkdir one; cp m/train-images-idx3-ubyte one # labels from 1 on: a list may begin with the first one that is there
+printf '\0\0\010\001\0\0\0\003\001\002\003' >one/train-labels-idx1-ubyte
+run 0 convert one one.mrec --classes-from three --label-offset 0 --quiet; run 0 stats one.mrec --quiet
+equal "$(grep -cE '^ +1  (zero|one|two)$' out)" 3
 run 0 convert m m2.mrec --only-classes 0,2 --quiet; run 0 digest m2.mrec # numbers stay numbers
 run 0 stats m2.mrec --quiet; out_has "       1  2"; out_has "       0  1"
 
