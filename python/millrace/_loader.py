@@ -231,7 +231,8 @@ class Loader:
                 names
     channels    1, 3, or 0: the number that the data have
     fields      names of fields to deliver beside picture and label: boxes, masks, sequences; or dicts with "name" and
-                optionally "role", "most", "pad", "in_pixels"
+                optionally "role" ("plain", "boxes", "box_values", "mask"), "most", "pad", "in_pixels". "boxes" names boxes.npy
+                of a tar archive, too; batch.fields has the names that are given here
     length_window, width_multiple   batches of samples of like length (millrace/loader.h)
     repeats                         copies of each sample in its batch, each augmented with draws of its own
     cache       "off", "memory", or "disk" in `cache_folder`: keep samples of the first epoch for the later ones; `cache_bytes`
@@ -377,28 +378,36 @@ class Loader:
         rows = (mr_loader_field * max(len(fields), 1))()
         info = self._source.info
         self._texts = self._texts[:2]
+        self._field_names: List[str] = []
         for row, f in zip(rows, fields):
             members = {"name": f} if isinstance(f, str) else dict(f)
-            name = members.pop("name", "").encode()
+            asked = members.pop("name", "")
+            k = self._find_field(info, asked.encode())
+            name = asked.encode() if k is None else info.fields[k].name
+            self._field_names.append(asked)
             self._texts.append(name)
             row.name = name
             role = members.pop("role", None)
             if role is not None:
-                row.role = _one_of("role", _ROLES, role)
-            else:
-                for k in range(info.field_count):
-                    if self._field_name(info, k) == name:
-                        row.role = _l.quick_lib.mr_field_role(C.byref(info), k)
+                row.role = _one_of("role", _ROLES, "box_values" if role == "values" else role)
+            elif k is not None:
+                row.role = _l.quick_lib.mr_field_role(C.byref(info), k)
             row.most, row.pad = members.pop("most", 0), members.pop("pad", 0.0)
-            row.in_pixels = members.pop("in_pixels", False)
+            pixels = members.pop("pixels", False)
+            row.in_pixels = members.pop("in_pixels", pixels)
             if members:
                 raise ArgumentError("fields: %s: expected name, role, most, pad, in_pixels" % ", ".join(map(repr, members)))
         cfg.fields, cfg.field_count = C.cast(rows, C.POINTER(mr_loader_field)), len(fields)
         self._field_rows = rows
 
     @staticmethod
-    def _field_name(info: mr_source_info, k: int) -> bytes:
-        return info.fields[k].name
+    def _find_field(info: mr_source_info, name: bytes) -> Optional[int]:
+        """By its name, or by the part before a dot where one field alone begins so: "boxes" for "boxes.npy"."""
+        names = [info.fields[k].name for k in range(info.field_count)]
+        if name in names:
+            return names.index(name)
+        found = [k for k, n in enumerate(names) if n.startswith(name + b".")]
+        return found[0] if len(found) == 1 else None
 
     def _look(self) -> None:
         """Facts that need no reading, from a loader without threads and with memory for one batch."""
@@ -413,7 +422,7 @@ class Loader:
             cfg.prefetch, cfg.keep, cfg.cache, cfg.tune, cfg.epochs = full
         info: mr_loader_info = _l.quick_lib.mr_loader_info_of(looked.pointer).contents
         self._shape: Tuple[int, ...] = (info.height, info.width, info.channels) if info.height else ()
-        self._field_shapes = [(info.field[k].name.decode(), info.field[k].dtype, bool(info.field[k].varies),
+        self._field_shapes = [(self._field_names[k], info.field[k].dtype, bool(info.field[k].varies),
                                tuple(info.field[k].dim[:info.field[k].ndim])) for k in range(info.field_count)]
         self._steps, self._samples, self._per_epoch = info.steps_per_epoch, info.sample_count, info.epoch_samples
         self._dropped, self._memory = info.dropped, info.memory_bytes

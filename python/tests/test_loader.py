@@ -1,8 +1,11 @@
 """The batches of a loader, and how it resumes."""
 import gc
+import io
 import json
 import os
 import pickle
+import tarfile
+from pathlib import Path
 
 import millrace
 import pytest
@@ -240,6 +243,39 @@ def test_sequences(tmp_path, settings):
         assert batch.fields["tokens"].tolist()[1] == [8, 99, 99, 99]
     with pytest.raises(millrace.Error, match="boxes"):
         millrace.Loader(tmp_path / "rows.txt", batch=4, fields=["boxes"])
+
+
+def test_fields_without_their_ending(shapes, tmp_path):
+    """A tar archive's boxes.npy is "boxes", in the command and here, and batches have the name that was given."""
+    def npy(*numbers, kind="float32"):
+        out = io.BytesIO()
+        np.save(out, np.array(numbers, kind))
+        return out.getvalue()
+
+    members = {"jpg": sorted(Path(shapes).rglob("*.jpg"))[0].read_bytes(), "cls": b"1", "a.txt": b"x", "a.text": b"y",
+               "boxes.npy": npy([.25, .5, .75, 1]), "corners.npy": npy([8, 16, 24, 32]), "box_labels.npy": npy(7, kind="int64")}
+    with tarfile.open(tmp_path / "boxes.tar", "w") as archive:
+        for k in range(4):
+            for name, data in members.items():
+                member = tarfile.TarInfo("%d.%s" % (k, name))
+                member.size = len(data)
+                if k or not name.endswith("npy"):  # the first sample has none
+                    archive.addfile(member, io.BytesIO(data))
+    settings = {"batch": 4, "order": "sequential"}
+    for fields in ["boxes"], ["boxes.npy"], [{"name": "boxes", "role": "boxes", "most": 3}]:
+        name = fields[0] if isinstance(fields[0], str) else "boxes"
+        batch = next(iter(millrace.Loader(tmp_path / "boxes.tar", fields=fields, **settings)))
+        assert list(batch.fields) == [name] and batch.lengths[name].tolist() == [0, 1, 1, 1]
+        assert batch.fields[name].tolist()[1][0] == [.25, .5, .75, 1]
+    for name in "a", "box":  # of two members, and of none
+        with pytest.raises(millrace.Error, match="there is no field '%s'" % name):
+            millrace.Loader(tmp_path / "boxes.tar", fields=[name], **settings)
+    for role, pixels in ("values", "pixels"), ("box_values", "in_pixels"):  # the command's words and Python's
+        fields = [{"name": "corners", "role": "boxes", pixels: True}, {"name": "box_labels", "role": role}]
+        batch = next(iter(millrace.Loader(tmp_path / "boxes.tar", fields=fields, **settings)))
+        corners = np.asarray(batch.fields["corners"])[1, 0] * batch.images.shape[1]
+        assert np.allclose(corners, [8, 16, 24, 32])
+        assert batch.fields["box_labels"].tolist() == [[0], [7], [7], [7]]
 
 
 def test_mixed(shapes, settings):
