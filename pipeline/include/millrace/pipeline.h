@@ -21,6 +21,7 @@
 #include "millrace/augment.h"
 #include "millrace/card.h"
 #include "millrace/choose.h"
+#include "millrace/columns.h"
 #include "millrace/convert.h"
 #include "millrace/export.h"
 #include "millrace/image.h"
