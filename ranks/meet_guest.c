@@ -183,10 +183,11 @@ static int seek(seeking *s, uint64_t due, mr_error *err)
 static int nobody_came(const seeking *s, mr_error *err)
 {
     const mri_place *p = &s->m->place;
-    char others[48] = "";
+    char others[48] = "", hint[288];
     if (p->port_count > 1) snprintf(others, sizeof others, " (or at %u other ports)", p->port_count - 1);
-    return mr_error_set(err, MR_EPEER, "rank 0 did not answer at %s port %u%s within %.3g s: %s", p->host,
-                        p->ports[0], others, s->m->cfg->meet_s, s->last[0] ? s->last : "no answer");
+    return mr_error_set(err, MR_EPEER, "rank 0 did not answer at %s port %u%s within %.3g s: %s%s", p->host,
+                        p->ports[0], others, s->m->cfg->meet_s, s->last[0] ? s->last : "no answer",
+                        mri_place_hint(p, s->m->cfg->size, false, hint, sizeof hint));
 }
 
 /* Where others reach this rank. Before rank 0 hears the port. */

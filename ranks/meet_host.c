@@ -244,7 +244,7 @@ static uint32_t leaving_count(const hosting *h)
 static void refuse_missing(hosting *h)
 {
     const uint32_t missing = h->m->cfg->size - 1 - here_count(h);
-    char others[48] = "", strangers[160] = "";
+    char others[48] = "", strangers[160] = "", hint[288];
     uint64_t turned_away;
     uint32_t rank = 1;
     const char *why = mri_door_newest(&h->m->door, &turned_away);
@@ -253,8 +253,9 @@ static void refuse_missing(hosting *h)
                  (unsigned long long)turned_away, why);
     for (guest *g; rank < h->m->cfg->size && (g = find_rank(h, rank)) && g->state == GUEST_HERE;) rank++;
     if (missing > 1) snprintf(others, sizeof others, " and %u others", missing - 1);
-    refuse(h, MR_EPEER, "rank %u%s did not come to %s within %.3g s%s", rank, others,
-           mri_meet_name(0, h->m->host), h->m->cfg->meet_s, strangers);
+    refuse(h, MR_EPEER, "rank %u%s did not come to %s within %.3g s%s%s", rank, others,
+           mri_meet_name(0, h->m->host), h->m->cfg->meet_s, strangers,
+           mri_place_hint(&h->m->place, h->m->cfg->size, true, hint, sizeof hint));
 }
 
 static void poll_once(hosting *h)

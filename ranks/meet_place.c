@@ -141,6 +141,7 @@ static int take_text(mri_place *out, const char *text, const char *where, mr_err
     if (!place_split(text, out->host, &port))
         return mr_error_set(err, MR_EINVAL, "%s: expected HOST:PORT, found '%.200s'", where, text);
     if (port) out->ports[out->port_count++] = port;
+    out->host_by = where;
     return MR_OK;
 }
 
@@ -153,6 +154,7 @@ static int take_master(mri_place *out, const mr_launch *at, mr_error *err)
         return mr_error_set(err, MR_EINVAL, "MASTER_ADDR: expected the host of rank 0, found '%.200s'",
                             host ? host : "");
     strcpy(out->host, host);
+    out->host_by = "MASTER_ADDR";
     if (free_port && port && port_number(port, &out->ports[0])) out->port_count = 1;
     return MR_OK;
 }
@@ -220,10 +222,27 @@ int mri_place_find(mri_place *out, const mr_world_config *cfg, mr_error *err)
                        : take_launcher(out, &at, cfg->size, err);
     if (rc != MR_OK) return rc;
     out->this_host_only = is_loopback(out->host);
+    if (cfg->job) out->host_by = NULL; /* nobody has chosen it by hand */
+    else if (at.size == cfg->size) out->size_by = at.launcher;
     make_key(out, cfg, &at);
     const bool stated = (cfg->meet || given) && out->port_count;
     if (!stated) add_ports(out);
     return MR_OK;
+}
+
+const char *mri_place_hint(const mri_place *p, uint32_t size, bool missing, char *buf, size_t buf_bytes)
+{
+    char alone[128] = "", loopback[160] = "";
+    if (missing && p->size_by != MR_LAUNCHER_NONE)
+        snprintf(alone, sizeof alone,
+                 "; started by %s as one of %u ranks: for a run of one process clear its variables",
+                 mr_launcher_name(p->size_by), size);
+    if (p->this_host_only && p->host_by)
+        snprintf(loopback, sizeof loopback,
+                 "; %s is %.40s, which is each machine itself: ranks on other machines need rank 0's address",
+                 p->host_by, p->host);
+    snprintf(buf, buf_bytes, "%s%s", alone, loopback);
+    return buf;
 }
 
 mri_listen_at mri_place_listens(const mri_place *p)

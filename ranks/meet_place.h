@@ -16,10 +16,14 @@ typedef struct mri_place {
     uint16_t ports[MRI_PLACE_PORTS + 1];
     uint32_t port_count;
     bool this_host_only; /* host is a loopback address: nobody else is to see a port */
+    const char *host_by; /* the variable or setting that names host; NULL: the launcher's list of nodes */
+    mr_launcher size_by; /* that has the number of ranks; MR_LAUNCHER_NONE: the caller */
     uint8_t key[MRI_WIRE_KEY_BYTES];
 } mri_place;
 
 int mri_place_find(mri_place *out, const mr_world_config *cfg, mr_error *err);
+/* What to try when ranks do not meet: "; ...", or "". missing: others did not come, and not rank 0. */
+const char *mri_place_hint(const mri_place *p, uint32_t size, bool missing, char *buf, size_t buf_bytes);
 /* Which addresses to listen at: on the loopback device alone when it is there that rank 0 is reached and
  * nobody else is to. */
 mri_listen_at mri_place_listens(const mri_place *p);

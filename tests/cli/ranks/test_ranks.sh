@@ -136,6 +136,12 @@ of_rank() { :; }
 together 2 3 train d --model cifar-cnn --quiet --parts 2; err_has "3 devices for the 2 parts"
 RANK=1 WORLD_SIZE=2 run 1 train d --model cifar-cnn --quiet --meet nowhere.invalid:1 --meet-wait 1; err_has "nowhere.invalid"
 RANK=5 WORLD_SIZE=2 run 2 train d --model cifar-cnn --quiet; err_has "expected a rank below"
+# variables that another job has left, and an address that leads each machine to itself
+MASTER_ADDR=localhost RANK=0 WORLD_SIZE=3 run 1 train d --model cifar-cnn --quiet --meet-wait 0.3
+err_has "started by RANK and WORLD_SIZE as one of 3 ranks: for a run of one process clear its variables"
+err_has "MASTER_ADDR is localhost, which is each machine itself: ranks on other machines need rank 0's address"
+MASTER_ADDR=localhost RANK=1 WORLD_SIZE=3 run 1 train d --model cifar-cnn --quiet --meet-wait 0.3
+err_has "MASTER_ADDR is localhost, which is each machine itself"; err_lacks "for a run of one process"
 run 2 train d --model cifar-cnn --quiet --meet 127.0.0.1:1; err_has "no launcher gave this process a rank"
 
 # when rank 0 fails, every other rank reports it, with rank 0's host
