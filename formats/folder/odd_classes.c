@@ -3,8 +3,8 @@
  * makes classes of them nevertheless.
  *
  *   cat/ cat_mask/                  pictures, and masks of the same names
- *   images_part_1/ images_part_2/   pieces of one set: names that differ in a number or a letter at their end,
- *                                   after a word of pieces or of pictures
+ *   images_part_1/ images_part_2/   pieces of one set: names that differ in a number or a letter at the
+ *                                   end, after a word of pieces or of pictures
  *   trainA/ trainB/ testA/ testB/   parts of a set, within the words of names
  *   a/ alone, with a/labels.csv     one folder with a text that may say what its pictures show */
 #include <stdio.h>

@@ -79,10 +79,11 @@ run 1 append abc.mrec other.csv --target-key round..mid; err_has "expected the c
 run 1 append abc.mrec other.mrec; err_has "expected the columns of abc.mrec in the same order"
 run 0 eval abc.mrec --checkpoint names --quiet; equal "$(grep -c "target columns" err)" 0
 run 0 predict other.csv --checkpoint names --quiet
-# a tar archive keeps no names, and calls its field by an ending
-run 0 convert abc.csv abc.tar --target-key round..mid --quiet
-run 0 eval abc.tar --checkpoint names --quiet; err_has "abc.tar: no names of target columns here: their order is taken to be that of names/step-"
-run 0 train abc.tar "$@" --epochs 1 --loss mse --targets round..mid --val none --checkpoint nameless
+# MDS keeps no names
+run 0 convert abc.csv abc.mds --target-key round..mid --quiet
+run 0 eval abc.mds --checkpoint names --quiet; err_has "abc.mds: no names of target columns here: their order is taken to be that of names/step-"
+# shellcheck disable=SC2086
+run 0 train abc.mds "$@" --epochs 1 $three --val none --checkpoint nameless
 run 0 eval abc.csv --checkpoint nameless --quiet; err_has "has no names of target columns"
 
 # another augmentation than in training is told

@@ -120,8 +120,8 @@ static void nothing_outside_is_quoted(void **state)
     MRT_STR(
         mr_source_info_of(src)->told,
         "left out: 3 files that are no pictures (cat/words: not quoted, far/psd: a Photoshop "
-        "picture, far/words: not quoted)\n2 pictures have several names (cat/mine.jpg and cat/near.jpg are the "
-        "same file, ...), and each name is a sample; 1 in several classes");
+        "picture, far/words: not quoted)\n2 pictures have several names (cat/mine.jpg and cat/near.jpg are "
+        "the same file, ...), and each name is a sample; 1 in several classes");
     static const struct {
         const char *end, *text;
     } expected[] = {{"cat/1.jpg", NULL},
