@@ -191,6 +191,8 @@ int mri_labels_inside(const mri_listing *out, const char *where, const char *inn
 const char *mri_find_labels(const mri_left_out *left, const char *where);
 /* images/ and masks/; deep: below another folder. MR_OK: no such folders. */
 int mri_masks_are_no_class(const mri_listing *out, const char *where, bool deep, mr_error *err);
+/* train2017/, val2017/ and unlabeled2017/, all with pictures. MR_OK: no such folders. */
+int mri_splits_are_no_classes(const mri_listing *out, const char *where, mr_error *err);
 /* data/train/cat and data/val/cat. MR_OK: no such folders. */
 int mri_parts_are_no_classes(const mri_listing *out, const char *where, mr_error *err);
 

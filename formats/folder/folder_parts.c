@@ -233,3 +233,26 @@ int mri_folder_find_parts(mri_folder_parts *out, mri_dir root, const char *where
     }
     return MR_OK;
 }
+
+/* A pair of names such as train and val is no pair of classes. A class called train alone is one. */
+int mri_splits_are_no_classes(const mri_listing *out, const char *where, mr_error *err)
+{
+    for (size_t k = 0; k < out->count; k++) {
+        const char *name = mri_listing_name(out, k);
+        const role train = role_of(name);
+        if (train.part != MRI_TRAIN) continue;
+        for (size_t m = 0; m < out->count; m++) {
+            const char *other = mri_listing_name(out, m);
+            const role test = role_of(other);
+            if (!is_to_test(&test) || strcmp(test.rest, train.rest) != 0) continue;
+            mr_error_set(
+                err, MR_EFORMAT,
+                "%s/ and %s/ are called like splits, and would be classes, since other folders have "
+                "pictures, too: name one folder as the data set (%s/%s), with --val for the other, or "
+                "make a class of each folder (--classes depth)",
+                name, other, where, name);
+            return mri_error_place(err, MR_EFORMAT, where, MR_NOWHERE, MR_NOWHERE);
+        }
+    }
+    return MR_OK;
+}

@@ -173,5 +173,6 @@ int mri_odd_classes(const mri_listing *out, mri_dir part, const char *where, con
 {
     int rc = check_masks(out, part, where, inner, err);
     if (!rc) rc = check_pieces(out, where, left, err);
+    if (!rc) rc = mri_splits_are_no_classes(out, where, err);
     return rc ? rc : check_parts(out, where, err);
 }

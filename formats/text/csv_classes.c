@@ -109,9 +109,68 @@ static int by_bytes(const void *a, const void *b, void *names)
     return strcmp(mri_name(names, *(const uint32_t *)a), mri_name(names, *(const uint32_t *)b));
 }
 
+/* ---- lists of labels, which are no classes ---- */
+static int refuse_lists(const mr_source *src, const mri_csv_table *t, mr_error *err)
+{
+    for (uint32_t k = 0; k < t->classes.names.count; k++) {
+        const char *name = mri_name(&t->classes.names, k);
+        const size_t bytes = strlen(name);
+        if ((name[0] == '[' && name[bytes - 1] == ']') || (name[0] == '{' && name[bytes - 1] == '}'))
+            return bad_class(src, t, k,
+                             "a list of labels, and a picture has one class: give each label a column of 0 "
+                             "and 1, and name them as targets (--target-key FIRST..LAST)",
+                             err);
+    }
+    return MR_OK;
+}
+
+/* order: the numbers of all classes by the bytes of their names. */
+static bool is_class(const mri_names *names, const uint32_t *order, const char *text, size_t bytes)
+{
+    size_t low = 0, high = names->count;
+    while (low < high) {
+        const size_t mid = low + (high - low) / 2;
+        const char *name = mri_name(names, order[mid]);
+        int sign = strncmp(name, text, bytes);
+        if (sign == 0) sign = name[bytes] != '\0';
+        if (sign == 0) return true;
+        if (sign < 0) low = mid + 1;
+        else high = mid;
+    }
+    return false;
+}
+
+/* Classes A and A|B: the second looks like two labels. */
+static void tell_joined(mr_source *src, const mri_names *names, const uint32_t *order)
+{
+    uint32_t count = 0, first = 0;
+    for (uint32_t k = 0; k < names->count; k++) {
+        const char *name = mri_name(names, k);
+        if (!strpbrk(name, "|;,")) continue;
+        bool joined = false;
+        for (const char *at = name; !joined && *at;) {
+            at += strspn(at, "|;, ");
+            const size_t bytes = strcspn(at, "|;,");
+            joined = bytes > 0 && is_class(names, order, at, bytes);
+            at += bytes;
+        }
+        if (joined && count++ == 0) first = k;
+    }
+    char shown[240];
+    if (count)
+        mri_source_tell(
+            src,
+            "%u class%s named like several of the others (%.100s), and each combination is a class of "
+            "its own; for pictures with several labels give each label a column of 0 and 1 "
+            "(--target-key FIRST..LAST)",
+            count, count == 1 ? " is" : "es are", mr_text_shown(mri_name(names, first), shown, sizeof shown));
+}
+
 static int number_names(mr_source *src, mri_csv_table *t, mr_error *err)
 {
     const uint32_t n = t->classes.names.count;
+    const int rc = refuse_lists(src, t, err);
+    if (rc) return rc;
     uint32_t *order = malloc(n * sizeof *order);
     t->classes.numbered = malloc(n * sizeof *t->classes.numbered);
     if (!order || !t->classes.numbered) {
@@ -121,6 +180,7 @@ static int number_names(mr_source *src, mri_csv_table *t, mr_error *err)
     for (uint32_t k = 0; k < n; k++) order[k] = k;
     qsort_r(order, n, sizeof *order, by_bytes, &t->classes.names);
     for (uint32_t k = 0; k < n; k++) t->classes.line[order[k]] = k;
+    tell_joined(src, &t->classes.names, order);
     free(order);
     src->info.class_count = n;
     return MR_OK;

@@ -428,14 +428,16 @@ static void parts_without_classes(void **state)
     expect_error(mrt_path("kaggle"), MR_EFORMAT, "no class folders", "kaggle/train");
 }
 
-/* A name that looks like a part's is a class all the same where others are. */
+/* A name that looks like a part's is a class all the same where others are; a pair of them is none. */
 static void names_of_parts(void **state)
 {
     (void)state;
-    static const char *const vehicles[] = {"bus/1.jpg", "test/2.jpg", "train/3.jpg", NULL};
+    static const char *const vehicles[] = {"bus/1.jpg", "train/3.jpg", NULL};
     make_tree("vehicles", vehicles);
-    check_tree("vehicles", MR_SPLIT_AUTO, MR_CLASSES_FIRST,
-               "bus,test,train bus/1.jpg=0 test/2.jpg=1 train/3.jpg=2", "");
+    check_tree("vehicles", MR_SPLIT_AUTO, MR_CLASSES_FIRST, "bus,train bus/1.jpg=0 train/3.jpg=1", "");
+    static const char *const pair[] = {"extra/1.jpg", "test/2.jpg", "train/3.jpg", NULL};
+    make_tree("pair", pair);
+    expect_error(mrt_path("pair"), MR_EFORMAT, "train/ and test/ are called like splits", "pair");
     static const char *const years[] = {"train2017/a/1.jpg", "train2017/b/1.jpg", "val2017/b/2.jpg",
                                         "notes/1.jpg", NULL};
     make_tree("years", years);
