@@ -197,8 +197,8 @@ static int open_data(predict_run *r)
     r->choice.args.known = named ? r->names : NULL;
     r->choice.args.known_count = named ? r->name_count : 0;
     if (r->s.model->numbers) return session_open_data_like(&r->s, r->args->shared.data, &data, &like);
-    if (!options_was_given(&r->args->given, "classes") && !choice_of_classes(r))
-        data.classes = MR_CLASSES_NONE;
+    data.own_class_rule = !options_was_given(&r->args->given, "classes") && !choice_of_classes(r);
+    if (data.own_class_rule) data.classes = MR_CLASSES_NONE;
     return session_open_data_to_predict(&r->s, r->args->shared.data, &data, classes);
 }
 

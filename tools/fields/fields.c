@@ -54,6 +54,7 @@ static bool take_pad(mr_loader_field *f, const char *text)
 
 static bool take_word(mr_loader_field *f, const char *word)
 {
+    if (strcmp(word, "box_values") == 0) word = report_roles[MR_ROLE_BOX_VALUES]; /* as in Python */
     for (uint32_t r = 0; report_roles[r]; r++) {
         if (strcmp(word, report_roles[r]) != 0) continue;
         f->role = (mr_role)r;
@@ -61,7 +62,7 @@ static bool take_word(mr_loader_field *f, const char *word)
     }
     if (strncmp(word, "most=", 5) == 0) return take_most(f, word + 5);
     if (strncmp(word, "pad=", 4) == 0) return take_pad(f, word + 4);
-    return f->in_pixels = strcmp(word, "pixels") == 0;
+    return f->in_pixels = strcmp(word, "pixels") == 0 || strcmp(word, "in_pixels") == 0;
 }
 
 /* One NAME:... of the list, which is cut apart. */

@@ -30,6 +30,7 @@ typedef struct data_args { /* label_offset: "auto" or a number; index_folder "of
 #include "settings/decode.rows"
     bool takes_withdrawn;  /* no option: of commands that need the samples that were withdrawn, too */
     data_chooser *chooser; /* no option; NULL: all samples */
+    bool own_class_rule;   /* no option: `classes` was set by the command */
 } data_args;
 
 /* Members of mr_loader_config, and values that the command makes from its own options. */

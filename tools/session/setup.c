@@ -58,14 +58,17 @@ int setup_take(const char *text, double *from, double *to)
 }
 
 /* Validation data are often another split of a set opened before, and have the same lines. */
-static void report_once(const char *path, const char *text)
+/* a: one that chose the rule for class folders itself says nothing of it. */
+static void report_once(const mr_source_info *info, const data_args *a)
 {
+    static const char rule[] = "the rule for class folders is passed over";
     static char last[4096];
-    if (!text || strncmp(last, text, sizeof last - 1) == 0) return;
-    snprintf(last, sizeof last, "%s", text);
-    for (const char *line = text; line[0];) {
+    if (!info->told || strncmp(last, info->told, sizeof last - 1) == 0) return;
+    snprintf(last, sizeof last, "%s", info->told);
+    for (const char *line = info->told; line[0];) {
         const size_t bytes = strcspn(line, "\n");
-        say("%s: %.*s", path, (int)bytes, line);
+        if (!a->own_class_rule || strncmp(line, rule, sizeof rule - 1) != 0)
+            say("%s: %.*s", info->path, (int)bytes, line);
         line += bytes + (line[bytes] == '\n');
     }
 }
@@ -117,8 +120,7 @@ int setup_source(mr_source **out, const char *path, const data_args *a)
     int status = setup_config(&cfg, a);
     *out = NULL;
     if (!status) status = open_source(out, path, &cfg, a);
-    if (!status)
-        report_once(mr_source_info_of(*out)->path, mr_source_info_of(*out)->told); /* as it may be shown */
+    if (!status) report_once(mr_source_info_of(*out), a); /* as it may be shown */
     return status;
 }
 
@@ -146,7 +148,7 @@ int setup_source_to_predict(mr_source **out, const char *path, const data_args *
     *out = NULL;
     if (!status) status = open_to_test(out, path, &cfg);
     if (!status) status = choose(*out, a);
-    if (!status) report_once(mr_source_info_of(*out)->path, mr_source_info_of(*out)->told);
+    if (!status) report_once(mr_source_info_of(*out), a);
     return status;
 }
 
@@ -370,7 +372,7 @@ int setup_source_like(mr_source **out, const char *path, const data_args *a, con
     *out = NULL;
     if (!status) status = open_like(out, path, &cfg, a, like);
     if (status) return status;
-    report_once(mr_source_info_of(*out)->path, mr_source_info_of(*out)->told);
+    report_once(mr_source_info_of(*out), a);
     return check_classes(mr_source_info_of(*out), like);
 }
 

@@ -23,6 +23,8 @@ run 0 bench loader notes.mrec --seconds 0.05 --rounds 1; out_has "fields tokens 
 # what cannot be
 run 2 digest notes.csv --fields nothing; err_has "there is no field 'nothing' in the data; there are: tokens, label"
 run 2 digest notes.csv --fields tokens:boxes; err_has "no pictures that it could follow"
+run 2 digest notes.csv --fields tokens:box_values; err_has "name the boxes that they belong to before it" # Python's names are known
+run 2 digest notes.csv --fields tokens:in_pixels; err_has "only boxes can be given in pixels"
 run 2 digest notes.csv --fields tokens:wide; err_has "--fields: of tokens: expected plain, boxes, values, mask, most=N (N from 1), pad=X or pixels; found 'wide'"
 run 2 digest notes.csv --fields tokens:most=0; err_has "found 'most=0'"
 run 2 digest notes.csv --fields tokens:pad=; err_has "found 'pad='"

@@ -19,6 +19,11 @@ sed 1d out | cut -d , -f 2,4,5 >named
 cp out first.csv
 run 0 predict d --checkpoint c # no labels are needed; folders that are called like classes are labels
 same out first.csv
+run 0 convert d d.mrec --split test --quiet
+run 0 predict d.mrec --checkpoint c # nobody gave a rule for class folders
+err_lacks "rule for class folders"
+run 0 predict d.mrec --checkpoint c --classes none
+err_has "the rule for class folders is passed over"
 mkdir tree tree/disc tree/disc/deep tree/other
 cp "$(find d/test/disc -type f | head -1)" tree/disc/deep/a.jpg
 cp tree/disc/deep/a.jpg tree/other/b.jpg
