@@ -145,8 +145,11 @@ static int begin(mri_text *t, mr_error *err)
     const size_t bytes = (size_t)(t->end - t->at);
     if (bytes >= 3 && memcmp(t->at, "\xef\xbb\xbf", 3) == 0) t->at += 3;
     else if (bytes >= 2 && (memcmp(t->at, "\xff\xfe", 2) == 0 || memcmp(t->at, "\xfe\xff", 2) == 0))
-        return mr_error_set(err, MR_EUNSUPPORTED,
-                            "the text is UTF-16: save it as UTF-8 (iconv -f UTF-16 -t UTF-8)");
+        return mri_error_place(
+            err,
+            mr_error_set(err, MR_EUNSUPPORTED,
+                         "this is text in UTF-16: iconv -f UTF-16 -t UTF-8 makes UTF-8 of it"),
+            t->path, 0, MR_NOWHERE);
     return MR_OK;
 }
 
