@@ -201,6 +201,9 @@ int mri_parts_are_no_classes(const mri_listing *out, const char *where, mr_error
 int mri_odd_classes(const mri_listing *out, mri_dir part, const char *where, const char *inner,
                     const mri_left_out *left, mr_error *err);
 
+/* Are all classes called like pieces of one set (images_part_1, images_part_2)? */
+bool mri_are_called_pieces(const mri_listing *classes);
+
 /* ---- tables next to class folders (table_beside.c) ---- */
 /* MR_EFORMAT: a table in the folder `where` contradicts the class folders (sorted). */
 int mri_tables_beside(const mri_listing *classes, const char *where, mr_error *err);

@@ -101,23 +101,30 @@ static bool has_word_of_pieces(const char *name, size_t bytes)
     return false;
 }
 
+bool mri_are_called_pieces(const mri_listing *classes)
+{
+    const char *first = classes->count ? mri_listing_name(classes, 0) : "";
+    const size_t bytes = before_number(first);
+    if (classes->count < 2 || !bytes || !has_word_of_pieces(first, bytes)) return false;
+    for (size_t k = 1; k < classes->count; k++) {
+        const char *name = mri_listing_name(classes, k);
+        if (before_number(name) != bytes || strncasecmp(name, first, bytes) != 0) return false;
+    }
+    return true;
+}
+
+/* Without a file of labels next to them they may be classes (part_01, part_02 of a machine), and are told. */
 static int check_pieces(const mri_listing *out, const char *where, const mri_left_out *left, mr_error *err)
 {
-    const char *first = mri_listing_name(out, 0);
-    const size_t bytes = before_number(first);
-    if (out->count < 2 || !bytes || !has_word_of_pieces(first, bytes)) return MR_OK;
-    for (size_t k = 1; k < out->count; k++) {
-        const char *name = mri_listing_name(out, k);
-        if (before_number(name) != bytes || strncasecmp(name, first, bytes) != 0) return MR_OK;
-    }
-    const char *labels = mri_find_labels(left, where);
+    const char *labels = mri_are_called_pieces(out) ? mri_find_labels(left, where) : NULL;
+    if (!labels) return MR_OK;
     mr_error_set(
         err, MR_EFORMAT,
-        "%s/ and %s/ look like pieces of one set, and would be its classes%s%s%s: put their pictures "
-        "into one folder images/ next to a table of names and classes, and name the table; or take "
-        "them without classes (--classes none), or a class of each folder (--classes depth)",
-        first, mri_listing_name(out, 1), labels ? "; " : "", labels ? labels : "",
-        labels ? " next to them may say what they show" : "");
+        "%s/ and %s/ look like pieces of one set, and would be its classes; %s next to them may say what "
+        "they show: put their pictures into one folder images/ next to a table of names and classes, and "
+        "name the table; or make a class of each folder (--classes depth), or take them without classes "
+        "(--classes none)",
+        mri_listing_name(out, 0), mri_listing_name(out, 1), labels);
     return refused(err, where);
 }
 

@@ -161,6 +161,16 @@ static void tell_look_alikes(mr_source *src, const folder *f)
 }
 
 /* 0, 1, 10, 11, 2: whoever takes the names for the classes' numbers has other labels. */
+static void tell_pieces(mr_source *src, const folder *f)
+{
+    if (f->labels && mri_are_called_pieces(&f->classes))
+        mri_source_tell(
+            src,
+            "the class folders are called like pieces of one set (%s/, %s/); if they are, take them "
+            "without classes (--classes none)",
+            f->class_names[0], f->class_names[1]);
+}
+
 static void tell_numbers(mr_source *src, const folder *f)
 {
     uint64_t before = 0;
@@ -429,6 +439,7 @@ static int open_as(mr_source *src, bool archive, const mr_source_config *cfg, mr
     mri_tell_masks(&f->masks, src);
     tell_look_alikes(src, f);
     tell_numbers(src, f);
+    tell_pieces(src, f);
     if (f->inner[0])
         mri_source_tell(
             src, "every class folder has its pictures in a folder %s/: the folders above are the classes",

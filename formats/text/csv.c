@@ -233,7 +233,13 @@ int mri_csv_put(mri_csv *c, const char *text, size_t bytes, mr_error *err)
 
 int mri_csv_single(const mri_csv *c, uint32_t at, const char *what, mr_error *err)
 {
-    if (at >= MRI_JSON_KEYS || !(c->json.nested >> at & 1)) return MR_OK;
+    if (at >= MRI_JSON_KEYS || !((c->json.nested | c->json.large) >> at & 1)) return MR_OK;
+    if (c->json.large >> at & 1)
+        return mri_text_error_at(
+            &c->text, err, MR_EFORMAT, c->line,
+            "the %s in column %u is a number of more than 53 bits, which JSON does not keep: "
+            "write it as a text",
+            what, at + 1);
     return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line,
                              "the %s in column %u is a list or an object: expected one text or number", what,
                              at + 1);
@@ -263,13 +269,27 @@ int mri_csv_next(mri_csv *c, mr_error *err)
 }
 
 /* ---- names of columns ---- */
-int mri_csv_named_once(const mri_csv *c, uint32_t at, const char *option, mr_error *err)
+int mri_csv_find_name(const mri_csv *c, const char *name, size_t name_bytes)
+{
+    int found = -1;
+    for (uint32_t k = 0; k < c->count; k++) {
+        size_t bytes;
+        const char *text = mri_csv_trimmed(mri_csv_place(c, k), &bytes);
+        if (bytes != name_bytes || strncasecmp(text, name, bytes) != 0) continue;
+        if (memcmp(text, name, bytes) == 0) return (int)k;
+        if (found < 0) found = (int)k;
+    }
+    return found;
+}
+
+int mri_csv_named_once(const mri_csv *c, uint32_t at, bool asked, const char *option, mr_error *err)
 {
     size_t bytes, other_bytes;
     const char *name = mri_csv_trimmed(mri_csv_place(c, at), &bytes);
     for (uint32_t k = 0; k < c->count; k++) {
         const char *other = mri_csv_trimmed(mri_csv_place(c, k), &other_bytes);
-        if (k != at && other_bytes == bytes && strncasecmp(name, other, bytes) == 0)
+        if (k != at && other_bytes == bytes &&
+            (asked ? memcmp(name, other, bytes) : strncasecmp(name, other, bytes)) == 0)
             return mri_text_error_at(
                 &c->text, err, MR_EFORMAT, c->line,
                 "columns %u and %u are both called %.*s: rename one, or name one by its number (%s %u)",

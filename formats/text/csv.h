@@ -25,6 +25,7 @@ typedef struct mri_json_rows { /* json_rows.h */
     struct cJSON *first; /* object, whose keys are the columns */
     uint32_t key_count;
     uint64_t nested; /* columns of this row whose value is no single one, a bit each */
+    uint64_t large;  /* the same of whole numbers of more than 53 bits */
     char *text;      /* of an object */
     size_t bytes, cap;
 } mri_json_rows;
@@ -62,9 +63,12 @@ static inline const char *mri_csv_trimmed(const char *place, size_t *bytes)
     return place;
 }
 
-/* MR_EFORMAT when another column of this row of names has the name of column `at`. option: the one that takes
- * a column's number, for the message. */
-int mri_csv_named_once(const mri_csv *c, uint32_t at, const char *option, mr_error *err);
+/* The column of this row of names with the name, else one whose name differs in case alone; -1: none. */
+int mri_csv_find_name(const mri_csv *c, const char *name, size_t name_bytes);
+/* MR_EFORMAT when another column of this row of names has the name of column `at`. asked: the user gave the
+ * name, so that one that differs in case is another. option: the one that takes a column's number, for the
+ * message. */
+int mri_csv_named_once(const mri_csv *c, uint32_t at, bool asked, const char *option, mr_error *err);
 
 /* The separator of a text that begins with these bytes. */
 char mri_csv_separator(const uint8_t *head, size_t bytes);

@@ -23,9 +23,7 @@ static bool is_name(const char *place, const char *name)
 
 static int find_column(const mri_csv *c, const char *name)
 {
-    for (uint32_t k = 0; k < c->count; k++)
-        if (is_name(mri_csv_place(c, k), name)) return (int)k;
-    return -1;
+    return mri_csv_find_name(c, name, strlen(name));
 }
 
 static int find_usual(const mri_csv *c, const char *const *names, size_t count)
@@ -82,7 +80,7 @@ static int choose_column(const mri_csv *c, const char *key, int found, uint32_t 
     }
     if (found >= 0) {
         *out = (uint32_t)found;
-        return header ? mri_csv_named_once(c, *out, option, err) : MR_OK;
+        return header ? mri_csv_named_once(c, *out, key != NULL, option, err) : MR_OK;
     }
     if (header || key)
         return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line,
@@ -105,6 +103,9 @@ int mri_csv_table_choose(mri_csv_table *t, const mri_csv *c, const mr_source_con
 {
     const int image = mri_csv_find_image(c, cfg);
     int label = find_key(c, cfg->label_key, label_names, MRI_ARRAY_COUNT(label_names));
+    if (label >= 0 && !cfg->label_key && is_name(mri_csv_place(c, (uint32_t)label), "y") &&
+        find_column(c, "x") >= 0)
+        label = -1; /* a place in the picture */
     *header = image >= 0 || (label >= 0 && cfg->label_key) || (label >= 0 && is_number(cfg->image_key));
     t->column.count = c->count;
     if (cfg->target_key) {
@@ -137,7 +138,8 @@ int mri_csv_table_choose(mri_csv_table *t, const mri_csv *c, const mr_source_con
 bool mri_csv_is_class_name(const char *text, size_t bytes)
 {
     for (size_t k = 0; k < MRI_ARRAY_COUNT(label_names); k++)
-        if (bytes == strlen(label_names[k]) && strncasecmp(text, label_names[k], bytes) == 0) return true;
+        if (bytes > 1 && bytes == strlen(label_names[k]) && strncasecmp(text, label_names[k], bytes) == 0)
+            return true;
     return false;
 }
 

@@ -1,4 +1,5 @@
 /* formats/text/csv_each.c: see tables.h. */
+#include <stdlib.h>
 #include <strings.h>
 
 #include "base/util.h"
@@ -19,6 +20,15 @@ bool mri_is_table_name(const char *name)
     return false;
 }
 
+static bool is_fraction(const char *text, size_t bytes)
+{
+    int64_t integer;
+    char *end;
+    if (bytes == 0 || mri_csv_integer_of(text, bytes, &integer)) return false;
+    strtod(text, &end);
+    return end == text + bytes;
+}
+
 static int read_rows(mri_csv *c, mri_table_row *see, void *context, mr_error *err)
 {
     mri_csv_table t = {0};
@@ -28,12 +38,16 @@ static int read_rows(mri_csv *c, mri_table_row *see, void *context, mr_error *er
     int rc = mri_csv_next(c, err);
     if (!rc) rc = mri_csv_table_choose(&t, c, &cfg, &header, err);
     if (!rc && !header) return MR_EEND;
+    size_t name_bytes;
+    const char *name = rc ? NULL : mri_csv_trimmed(mri_csv_place(c, t.column.label), &name_bytes);
+    if (name && !mri_csv_is_class_name(name, name_bytes)) return MR_EEND;
     for (uint32_t k = 0; !rc && k < MOST_ROWS; k++) {
         size_t bytes, class_bytes;
         rc = mri_csv_next(c, err);
         if (rc || c->count != t.column.count) continue;
         const char *picture = mri_csv_trimmed(mri_csv_place(c, t.column.image), &bytes);
         const char *class_name = mri_csv_trimmed(mri_csv_place(c, t.column.label), &class_bytes);
+        if (is_fraction(class_name, class_bytes)) return MR_EEND; /* a measure, no class */
         if (bytes && class_bytes && !see(context, picture, bytes, class_name, class_bytes)) return MR_OK;
     }
     return rc;

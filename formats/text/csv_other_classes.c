@@ -63,7 +63,10 @@ int mri_csv_other_classes_settle(const mri_csv_other_classes *o, mr_source *src,
     for (uint32_t k = 0; k < o->count; k++) {
         const mri_csv_other_class *other = &o->of[k];
         if (other->differ == 0) continue;
-        if (other->same > 0) {
+        int64_t ignored;
+        const bool numbers = mri_csv_integer_of(other->first, strlen(other->first), &ignored) &&
+                             mri_csv_integer_of(other->first_other, strlen(other->first_other), &ignored);
+        if (numbers ? other->same >= other->differ : other->same > 0) { /* numbers meet by chance */
             mr_error_set(
                 err, MR_EFORMAT,
                 "line %llu: column %s has the class %s, column %s has %s (%llu of %llu rows differ): "

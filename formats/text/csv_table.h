@@ -92,7 +92,7 @@ int mri_csv_table_choose(mri_csv_table *t, const mri_csv *c, const mr_source_con
                          mr_error *err);
 /* The column of pictures, where this row names it; -1: it does not. */
 int mri_csv_find_image(const mri_csv *names, const mr_source_config *cfg);
-/* Is it a usual name of a column of classes? */
+/* Is it a usual name of a column of classes? y is one, and may as well be a place: not here. */
 bool mri_csv_is_class_name(const char *text, size_t bytes);
 /* From the row of names, and then from every row. */
 void mri_csv_other_classes_find(mri_csv_other_classes *o, const mri_csv_table *t, const mri_csv *names);

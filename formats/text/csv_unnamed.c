@@ -20,7 +20,7 @@
 #include "formats/text/csv_table.h"
 #include "formats/text/tables.h"
 
-enum { FIRST_NAMES = 3, MOST_TABLES = 64 };
+enum { FIRST_NAMES = 3, MOST_TABLES = 64, MOST_ROWS = 1 << 20 };
 
 typedef struct unnamed {
     uint64_t count;
@@ -141,7 +141,7 @@ static int by_id(const void *a, const void *b)
 
 /* ---- other tables in the folder ---- */
 /* It needs no classes (test.csv). Without names of columns its pictures are in the same column. A text that
- * is no table, or a damaged one, names nothing. */
+ * is no table, or a damaged one, names nothing. MR_ELIMIT: too much to look at. */
 static int see_table(const mr_source *src, mri_csv_table *t, const char *name, const mr_source_config *cfg,
                      mr_error *err)
 {
@@ -156,12 +156,16 @@ static int see_table(const mr_source *src, mri_csv_table *t, const char *name, c
     const int at = rc ? -1 : mri_csv_find_image(&c, cfg);
     other.column.image = at < 0 ? t->column.image : (uint32_t)at;
     if (!rc && at >= 0) rc = mri_csv_next(&c, &what);
-    for (; !rc; rc = mri_csv_next(&c, &what)) {
+    for (uint32_t row = 0; !rc; rc = mri_csv_next(&c, &what)) {
         if (c.count > other.column.image) rc = mri_csv_table_see_path(src, &other, &c, &what);
+        if (!rc && ++row == MOST_ROWS) rc = MR_ELIMIT;
+        if (!rc && mri_stop_asked()) rc = MR_ECANCELED;
         if (rc) break;
     }
     mri_csv_close(&c);
     t->named = other.named;
+    if (rc == MR_ECANCELED) return mri_stopped(err);
+    if (rc == MR_ELIMIT) return rc;
     return rc == MR_ENOMEM ? mri_csv_table_no_memory(src, err) : MR_OK;
 }
 
@@ -217,7 +221,8 @@ int mri_csv_named_tell(mri_csv_table *t, mr_source *src, const mr_source_config 
 {
     unnamed u = {0};
     char *const *first = u.first;
-    const int rc = look_for_unnamed(t, src, cfg, &u, err);
+    int rc = look_for_unnamed(t, src, cfg, &u, err);
+    if (rc == MR_ELIMIT) rc = MR_OK, u.count = 0; /* a large text next to the table may name them */
     if (!rc && u.count)
         mri_source_tell(src,
                         "left out: %llu picture%s that no row of a table names (%.200s%s%.200s%s%.200s%s)",

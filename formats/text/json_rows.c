@@ -138,6 +138,17 @@ static int end_list(mri_csv *c, mr_error *err)
     return byte < 0 ? MR_EEND : error_at(c, err, "something follows the list of objects");
 }
 
+/* \\u0000, whose backslash is not itself behind one. */
+static bool has_nul(const char *text, size_t bytes)
+{
+    for (size_t at = 0; at + 6 <= bytes; at++) {
+        if (text[at] != '\\') continue;
+        if (memcmp(text + at, "\\u0000", 6) == 0) return true;
+        at++;
+    }
+    return false;
+}
+
 /* MR_EEND: there is no further object. */
 static int next_object(mri_csv *c, cJSON **out, mr_error *err)
 {
@@ -164,7 +175,7 @@ static int next_object(mri_csv *c, cJSON **out, mr_error *err)
     rc = take_object(c, err);
     if (rc) return rc;
     bool no_memory;
-    if (memmem(j->text, j->bytes, "\\u0000", 6)) return error_at(c, err, "a NUL in a text");
+    if (has_nul(j->text, j->bytes)) return error_at(c, err, "a NUL in a text");
     *out = mri_is_utf8(j->text, j->bytes) ? mri_json_parse(j->text, j->bytes, NULL, &no_memory)
                                           : (no_memory = false, NULL);
     if (*out) return MR_OK;
@@ -181,6 +192,7 @@ static int put_value(mri_csv *c, const cJSON *value, mr_error *err)
     if (cJSON_IsNumber(value)) {
         const double v = value->valuedouble;
         if (v == floor(v) && fabs(v) < 9007199254740992.0) snprintf(text, sizeof text, "%.0f", v);
+        else if (v == floor(v)) c->json.large |= UINT64_C(1) << c->count; /* its last digits are lost */
         else snprintf(text, sizeof text, "%.17g", v);
     }
     if (cJSON_IsObject(value) || cJSON_IsArray(value)) c->json.nested |= UINT64_C(1) << c->count;
@@ -228,7 +240,7 @@ int mri_json_next(mri_csv *c, mr_error *err)
     cJSON *object = NULL;
     c->count = 0;
     c->row_bytes = 0;
-    j->nested = 0;
+    j->nested = j->large = 0;
     if (!j->first) { /* a row of names, then its own */
         const int rc = next_object(c, &j->first, err);
         return rc ? rc : put_names(c, err);

@@ -18,17 +18,14 @@ static bool is_number(const char *name, size_t bytes)
 /* By its number, from 1, or its name. */
 static bool find(const mri_csv *c, const char *name, size_t bytes, uint32_t *out)
 {
-    size_t n;
     if (is_number(name, bytes)) {
         const unsigned long number = strtoul(name, NULL, 10);
         *out = (uint32_t)number - 1;
         return number >= 1 && number <= c->count;
     }
-    for (*out = 0; *out < c->count; ++*out) {
-        const char *place = mri_csv_trimmed(mri_csv_place(c, *out), &n);
-        if (n == bytes && strncasecmp(place, name, n) == 0) return true;
-    }
-    return false;
+    const int at = mri_csv_find_name(c, name, bytes);
+    *out = at < 0 ? 0 : (uint32_t)at;
+    return at >= 0;
 }
 
 static int no_column(const mri_csv *c, const char *name, size_t bytes, mr_error *err)
@@ -63,8 +60,8 @@ int mri_table_numbers_choose(mri_table_numbers *n, const mri_csv *c, const char 
                                  "targets %s: the second column stands before the first", key);
     n->count = last - n->first + 1;
     const bool named = !is_number(key, bytes), last_named = dots && !is_number(dots + 2, strlen(dots + 2));
-    const int rc = named ? mri_csv_named_once(c, n->first, "--target-key", err) : MR_OK;
-    return !rc && last_named ? mri_csv_named_once(c, last, "--target-key", err) : rc;
+    const int rc = named ? mri_csv_named_once(c, n->first, true, "--target-key", err) : MR_OK;
+    return !rc && last_named ? mri_csv_named_once(c, last, true, "--target-key", err) : rc;
 }
 
 int mri_table_numbers_take_names(mri_table_numbers *n, const mri_csv *c, mr_error *err)

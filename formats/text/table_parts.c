@@ -40,22 +40,12 @@ static bool is_used(uint32_t column, const mri_table_used *used)
            mri_table_numbers_has(used->numbers, column);
 }
 
-static int find_named(const mri_csv *c, const char *name, size_t name_bytes)
-{
-    for (uint32_t k = 0; k < c->count; k++) {
-        size_t bytes;
-        const char *text = mri_csv_trimmed(mri_csv_place(c, k), &bytes);
-        if (bytes == name_bytes && strncasecmp(text, name, bytes) == 0) return (int)k;
-    }
-    return -1;
-}
-
-static int add_column(mri_table_parts *p, const mri_csv *c, uint32_t at, bool header, mr_error *err)
+static void add_column(mri_table_parts *p, const mri_csv *c, uint32_t at, bool header)
 {
     size_t bytes;
     char raw[MRI_TABLE_COLUMN_BYTES / 4];
     const char *text = mri_csv_trimmed(mri_csv_place(c, at), &bytes);
-    if (p->count == MRI_TABLE_PART_COLUMNS) return MR_OK;
+    if (p->count == MRI_TABLE_PART_COLUMNS) return;
     mri_part_column *column = &p->column[p->count++];
     *column = (mri_part_column){.at = at};
     for (size_t k = 0; header && k < MRI_ARRAY_COUNT(yes_columns); k++)
@@ -63,7 +53,6 @@ static int add_column(mri_table_parts *p, const mri_csv *c, uint32_t at, bool he
     snprintf(raw, sizeof raw, "%.*s", (int)mri_min_u64(bytes, sizeof raw - 1), text);
     if (header) mr_text_shown(raw, column->name, sizeof column->name);
     else snprintf(column->name, sizeof column->name, "%u", at + 1);
-    return header ? mri_csv_named_once(c, at, "--split-key", err) : MR_OK;
 }
 
 static int add_usual(mri_table_parts *p, const mri_csv *c, const mri_table_used *used, mr_error *err)
@@ -72,8 +61,10 @@ static int add_usual(mri_table_parts *p, const mri_csv *c, const mri_table_used 
     int rc = MR_OK;
     for (size_t k = 0; !rc && k < all; k++) {
         const char *name = k < words ? word_columns[k] : yes_columns[k - words].name;
-        const int at = find_named(c, name, strlen(name));
-        if (at >= 0 && !is_used((uint32_t)at, used)) rc = add_column(p, c, (uint32_t)at, true, err);
+        const int at = mri_csv_find_name(c, name, strlen(name));
+        if (at < 0 || is_used((uint32_t)at, used)) continue;
+        add_column(p, c, (uint32_t)at, true);
+        rc = mri_csv_named_once(c, (uint32_t)at, false, "--split-key", err);
     }
     return rc;
 }
@@ -87,8 +78,8 @@ static int find_asked(mri_table_parts *p, const mri_csv *c, bool header, const c
     if (equals && (equals[1] == '\0' || strlen(equals + 1) >= sizeof p->value))
         return mr_error_set(err, MR_EINVAL, "split key \"%.80s\": expected NAME or NAME=VALUE", key);
     if (equals) snprintf(p->value, sizeof p->value, "%s", equals + 1);
-    *at = header ? find_named(c, key, bytes) : -1;
-    if (*at >= 0) return mri_csv_named_once(c, (uint32_t)*at, "--split-key", err);
+    *at = header ? mri_csv_find_name(c, key, bytes) : -1;
+    if (*at >= 0) return mri_csv_named_once(c, (uint32_t)*at, true, "--split-key", err);
     if (bytes > 0 && bytes < 6 && strspn(key, "0123456789") >= bytes) {
         const int number = (int)strtol(key, NULL, 10);
         if (number >= 1 && (uint32_t)number <= c->count) *at = number - 1;
@@ -108,7 +99,8 @@ static int add_asked(mri_table_parts *p, const mri_csv *c, bool header, const ch
         return mri_text_error_at(&c->text, err, MR_EINVAL, c->line,
                                  "column %d cannot say the part and be picture, class or target at once",
                                  at + 1);
-    return add_column(p, c, (uint32_t)at, header, err);
+    add_column(p, c, (uint32_t)at, header);
+    return MR_OK;
 }
 
 int mri_table_parts_choose(mri_table_parts *p, const mri_csv *c, bool header, const char *key,

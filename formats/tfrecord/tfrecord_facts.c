@@ -213,15 +213,23 @@ static int choose_boxes(mri_tf_gather *g, const void *example, size_t bytes, mr_
     return g->box_label ? MR_OK : no_memory(err);
 }
 
-/* A feature that no record had so far. *taken: it has a meaning now, or nothing is known of it yet. */
-static int choose_late(mri_tf_gather *g, const mri_feature *f, const void *example, size_t bytes, bool *taken,
-                       mr_error *err)
+static bool has_values(const mri_feature *f)
+{
+    size_t count = 0;
+    return f->kind != MRI_FEATURE_INTS || (mri_feature_ints(f, NULL, 0, &count, NULL) == MR_OK && count > 0);
+}
+
+/* A feature that no record had so far. *taken: it has a meaning now, or nothing is known of it yet. *tried: a
+ * bit for each meaning that was tried in this record, as a hostile one may repeat a feature. */
+static int choose_late(mri_tf_gather *g, const mri_feature *f, const void *example, size_t bytes,
+                       uint32_t *tried, bool *taken, mr_error *err)
 {
     const int at = usual_of(g, f);
     mask_is is;
     int rc = MR_OK;
     *taken = false;
-    if (at == MRI_TF_FEATURES) return MR_OK;
+    if (at == MRI_TF_FEATURES || *tried >> at & 1 || !has_values(f)) return MR_OK;
+    *tried |= UINT32_C(1) << at;
     if (at >= MRI_TF_XMIN) {
         rc = choose_boxes(g, example, bytes, err);
         *taken = g->key[at] != NULL;
@@ -240,6 +248,7 @@ int mri_tf_look(mri_tf_gather *g, const void *example, size_t bytes, bool *again
 {
     mri_example_walk w;
     mri_feature f;
+    uint32_t tried = 0;
     int rc;
     *again = false;
     mri_tf_more_begin(&g->more);
@@ -248,7 +257,7 @@ int mri_tf_look(mri_tf_gather *g, const void *example, size_t bytes, bool *again
         if (f.kind == MRI_FEATURE_NONE || is_known(g, &f)) continue;
         mri_tf_more_feature *at = mri_tf_more_find(&g->more, f.key);
         bool taken = false;
-        if (!at) rc = choose_late(g, &f, example, bytes, &taken, err);
+        if (!at) rc = choose_late(g, &f, example, bytes, &tried, &taken, err);
         if (!rc && !taken) rc = mri_tf_more_add(&g->more, at, &f, err);
         if (rc) return rc;
         *again |= taken;
@@ -482,7 +491,7 @@ int mri_tf_note(const mri_tf_gather *g, uint8_t **out, size_t *bytes, mr_error *
     if (s.flags & HAS_BOXES) memcpy(note + l.start, g->start, (size_t)(l.box - l.start));
     if (s.boxes) memcpy(note + l.box, g->box, (size_t)(l.box_label - l.box));
     if (s.boxes && s.flags & HAS_BOX_LABELS)
-        memcpy(note + l.box_label, g->box_label, (size_t)(l.all - l.box_label));
+        memcpy(note + l.box_label, g->box_label, (size_t)s.boxes * sizeof *g->box_label);
     mri_put_le64(note + 64, s.rest);
     memcpy(note + l.rest, rest, (size_t)s.rest);
     *out = note;

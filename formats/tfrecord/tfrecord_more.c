@@ -48,10 +48,15 @@ int mri_tf_more_add(mri_tf_more *m, mri_tf_more_feature *at, const mri_feature *
     size_t count;
     bool whole;
     mri_span one;
-    const int rc = count_values(f, &count, &whole, &one, err);
-    if (rc || count == 0) return rc;
+    const int rc = count_values(f, &count, &whole, &one, NULL);
+    if (rc == MR_ENOMEM) return mr_error_set(err, rc, "no memory for the values of a feature");
+    if (!rc && count == 0) return MR_OK;
     if (!at) at = put(m, f);
     if (!at) return MR_OK;
+    if (rc) { /* damaged values of a feature that nobody asked for cost this feature alone */
+        at->odd = true;
+        return MR_OK;
+    }
     at->odd |= !whole || at->kind != f->kind || at->last == m->samples;
     at->differs |= at->records > 0 && at->values != count;
     at->no_text |= f->kind == MRI_FEATURE_BYTES && !at->no_text && !mri_text_is_utf8(one.data, one.bytes);

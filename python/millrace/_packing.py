@@ -256,7 +256,7 @@ def _imports_of(payload: bytes) -> Iterator[Tuple[str, str]]:
 
 def of_a_session(payload: bytes) -> Optional[str]:
     """The first class or function in a pickle that a process which is not forked cannot import, since the program is a notebook, an
-    interpreter at a terminal or `python -c`; None: it is missing."""
+    interpreter at a terminal or `python -c`; None: there is none."""
     main = sys.modules.get("__main__")
     if getattr(main, "__file__", None) or getattr(main, "__spec__", None) or b"__main__" not in payload:
         return None

@@ -143,6 +143,8 @@ def _taken(files: List[str], split: str, what: str) -> List[str]:
     parts: Dict[str, List[str]] = {}
     for f in files:
         parts.setdefault(_part_of(f), []).append(f)
+    if "" in parts and "train" not in parts and len(parts) > 1:  # what names no split is not to be left out
+        parts["train"] = parts.pop("")
     there = [p for p in ("train", "validation", "test") if p in parts]
     part = "train" if split != "test" else "validation" if "validation" in there else "test"
     if split == "auto" and len(there) == 1:

@@ -120,6 +120,7 @@ static int one_round(rate_lane *lanes, uint32_t count, double *rate, mr_error *e
 static bool has_meaning(mr_machine_figure which, const mr_source *src)
 {
     const mr_source_info *info = mr_source_info_of(src);
+    if (which >= MR_MACHINE_READ && info->count == 0) return false;
     if (which != MR_MACHINE_DECODE) return true;
     return info->image_field >= 0 && info->fields[info->image_field].type != MR_TYPE_PIXELS;
 }

@@ -51,9 +51,18 @@ void objective_of_checkpoint(objective *o, const mr_checkpoint_info *info, bool 
     o->count = info->classes;
     o->outputs_only = outputs_only;
     snprintf(o->field, sizeof o->field, "%s", info->targets);
+    o->of_checkpoint = true;
+}
+
+/* Of a checkpoint whose data were a tar archive: the field may lack the ending here. */
+static uint32_t find_field(objective *o, const mr_source_info *info)
+{
+    const uint32_t at = fields_find(info, o->field);
     const size_t n = strlen(o->field);
-    if (n > 4 && strcmp(o->field + n - 4, ".npy") == 0)
-        o->field[n - 4] = '\0'; /* of a tar archive: a field may be named without its ending */
+    if (at < info->field_count || !o->of_checkpoint || n < 5 || strcmp(o->field + n - 4, ".npy") != 0)
+        return at;
+    o->field[n - 4] = '\0';
+    return fields_find(info, o->field);
 }
 
 void objective_close(objective *o)
@@ -154,7 +163,7 @@ int objective_take_field(objective *o, const mr_source *src, mr_loader_config *c
 {
     const mr_source_info *info = mr_source_info_of(src);
     if (!o->loss || o->outputs_only) return EXIT_DONE;
-    const uint32_t at = fields_find(info, o->field);
+    const uint32_t at = find_field(o, info);
     if (at == info->field_count) return no_field(o, info);
     const mr_field *f = &info->fields[at];
     if (!has_numbers(f)) {

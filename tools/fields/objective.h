@@ -24,6 +24,7 @@ typedef struct objective {
     uint32_t count;               /* numbers of a sample; 0: not known yet */
     uint32_t class_count;         /* without a loss: of the network; 0: the number of the data */
     bool outputs_only;            /* the data need not have the field */
+    bool of_checkpoint;           /* the field is named as in the data of a checkpoint */
     struct {                      /* names of the targets' columns that the data must have, in this order */
         const char *const *names; /* NULL: not known */
         uint32_t count;

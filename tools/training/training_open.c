@@ -314,12 +314,14 @@ static int open_val_source(train_run *r)
                                           : objective_check_columns(r->val.src, names, count, info->path);
 }
 
-/* The outputs of the checkpoint's network are these columns, in this order. */
+/* The outputs of the checkpoint's network are these columns, in this order. The first process alone has to
+ * see the checkpoint; a snapshot in memory is of the same data. */
 static int check_columns(const train_run *r)
 {
     mr_error err = MR_ERROR_INIT;
     const char **names;
     uint32_t count;
+    if (r->from_memory || !r->world.first) return EXIT_DONE;
     if (!r->origin.resumed || !r->origin.start.target_loss || !r->origin.from[0]) return EXIT_DONE;
     int status = exit_status(mr_checkpoint_class_names(r->origin.from, &names, &count, &err), &err);
     if (status == EXIT_DONE) status = objective_check_columns(r->s.src, names, count, r->origin.from);
