@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "base/number.h"
 #include "base/util.h"
 #include "formats/text/csv_table.h"
 #include "formats/text/tables.h"
@@ -25,7 +26,7 @@ static bool is_fraction(const char *text, size_t bytes)
     int64_t integer;
     char *end;
     if (bytes == 0 || mri_csv_integer_of(text, bytes, &integer)) return false;
-    strtod(text, &end);
+    mri_strtod(text, &end);
     return end == text + bytes;
 }
 
