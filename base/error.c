@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/utf8.h"
 #include "base/util.h"
 
 static const char *const status_texts[] = {
@@ -158,22 +159,12 @@ static void put_char(text_out *o, char c)
     if (o->at + 1 < o->cap) o->buf[o->at++] = c;
 }
 
-/* Bytes of the UTF-8 character at s when a terminal may show it, else 0: control characters (the second set,
- * U+0080 to U+009F, too), overlong forms, surrogates, cut ends. */
+/* mri_utf8_bytes() when a terminal may show the character, else 0: control characters, U+0080 to U+009F among
+ * them. */
 static size_t shown_bytes(const unsigned char *s)
 {
-    const unsigned char c = s[0];
-    const size_t n = c < 0x80                ? 1
-                     : c >= 0xc2 && c < 0xe0 ? 2
-                     : c >= 0xe0 && c < 0xf0 ? 3
-                     : c >= 0xf0 && c < 0xf5 ? 4
-                                             : 0;
-    if (c < 0x20 || c == 0x7f) return 0;
-    for (size_t k = 1; k < n; k++)
-        if ((s[k] & 0xc0) != 0x80) return 0;
-    if ((c == 0xc2 && s[1] < 0xa0) || (c == 0xe0 && s[1] < 0xa0) || (c == 0xed && s[1] > 0x9f)) return 0;
-    if ((c == 0xf0 && s[1] < 0x90) || (c == 0xf4 && s[1] > 0x8f)) return 0;
-    return n;
+    if (s[0] < 0x20 || s[0] == 0x7f || (s[0] == 0xc2 && s[1] < 0xa0)) return 0;
+    return mri_utf8_bytes(s);
 }
 
 static void put_text(text_out *o, const char *text)

@@ -1,5 +1,4 @@
 /* formats/text/csv_each.c: see tables.h. */
-#include <stdlib.h>
 #include <strings.h>
 
 #include "base/number.h"

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
+
+#include "formats/image/picture_files.h"
 
 enum {
     LONGEST_PART = 200, /* a temporary file's name is longer than its own */
@@ -75,34 +76,13 @@ bool mri_export_name_safe(const char *name, char *out, size_t room)
 }
 
 /* ---- endings ---- */
-/* Of one kind in a row; the first is that of new files. */
-static const char *const endings[][6] = {
-    {"jpg", "jpeg", "jpe", "jfif", "jif"},
-    {"png"},
-    {"gif"},
-    {"bmp", "dib"},
-    {"webp"},
-    {"tiff", "tif"},
-    {"heic", "heif"},
-    {"avif"},
-};
-
-/* The row of an ending; NULL: it is no picture's. */
-static const char *const *kind_of(const char *ending)
-{
-    for (size_t k = 0; k < sizeof endings / sizeof *endings; k++)
-        for (size_t e = 0; endings[k][e]; e++)
-            if (strcasecmp(ending, endings[k][e]) == 0) return endings[k];
-    return NULL;
-}
-
 /* Give the name the ending of the kind of file, unless it has it. */
 static void set_ending(char *name, const char *ending)
 {
     char *const slash = strrchr(name, '/');
     char *dot = strrchr(slash ? slash + 1 : name, '.');
-    const char *const *kind = dot ? kind_of(dot + 1) : NULL;
-    if (kind && kind == kind_of(ending)) return;
+    const mr_type kind = dot ? mri_picture_ending(dot + 1, strlen(dot + 1)) : 0;
+    if (kind && kind == mri_picture_ending(ending, strlen(ending))) return;
     if (!kind) dot = name + strlen(name);
     sprintf(dot, ".%s", ending); /* there is room: MRI_EXPORT_NAME_ROOM is more than LONGEST */
 }

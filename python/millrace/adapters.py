@@ -152,7 +152,7 @@ def _taken(files: List[str], split: str, what: str) -> List[str]:
     if split == "auto" and not there:
         return files
     if part not in parts:
-        raise ArgumentError("%s: no files of the split %r; there are: %s. Say split=, or give the list of files"
+        raise ArgumentError("%s: no files of the split %r; there are: %s. Name another split, leave split= out, or give the list of files"
                             % (what, part, ", ".join(os.path.basename(f) for f in files)))
     left = [f for f in files if f not in parts[part]]
     if left:
