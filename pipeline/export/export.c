@@ -78,14 +78,20 @@ static const char *class_name(const mr_source_info *info, const mr_sample *sampl
     return buf;
 }
 
-/* In DIR.names.jsonl, next to the folder: inside it the list would be part of the set. */
+/* DIR.names.jsonl, next to the folder: inside it the list would be part of the set. */
+static int list_path(const export_run *r, char path[PATH_BYTES], mr_error *err)
+{
+    size_t n = strlen(r->folder);
+    while (n > 1 && r->folder[n - 1] == '/') n--;
+    if (snprintf(path, PATH_BYTES, "%.*s.names.jsonl", (int)n, r->folder) < PATH_BYTES) return MR_OK;
+    return mr_error_set(err, MR_EINVAL, "the folder's name is too long");
+}
+
 static int list_change(export_run *r, uint64_t at, const char *name, const char *file, mr_error *err)
 {
     char path[PATH_BYTES];
-    size_t n = strlen(r->folder);
-    while (n > 1 && r->folder[n - 1] == '/') n--;
-    if (snprintf(path, sizeof path, "%.*s.names.jsonl", (int)n, r->folder) >= (int)sizeof path)
-        return mr_error_set(err, MR_EINVAL, "the folder's name is too long");
+    const int rc = list_path(r, path, err);
+    if (rc) return rc;
     return mri_export_renamed_add(&r->renamed, path, r->src, r->cfg->force || r->cfg->resume, at, name, file,
                                   err);
 }
@@ -364,6 +370,15 @@ static int check_not_inside(const export_run *r, mr_error *err)
 
 /* ---- all of it ---- */
 
+/* The list of changed names is kept with a whole export, and one of an earlier export does not stay. */
+static int end_list(export_run *r, bool keep, mr_error *err)
+{
+    char path[PATH_BYTES];
+    const bool again = r->cfg->force || r->cfg->resume;
+    if (keep && again && !r->renamed.count && list_path(r, path, err) == MR_OK) mri_export_renamed_drop(path);
+    return mri_export_renamed_close(&r->renamed, keep, err);
+}
+
 static int check(const export_run *r, mr_error *err)
 {
     const mr_source_info *info = mr_source_info_of(r->src);
@@ -408,7 +423,7 @@ static int export_all(export_run *r, mr_error *err)
     mri_export_names_fini(&r->names);
     mri_export_classes_fini(&r->classes);
     mr_checker_destroy(r->checker);
-    const int listed = mri_export_renamed_close(&r->renamed, rc == MR_OK, rc ? NULL : err);
+    const int listed = end_list(r, rc == MR_OK, rc ? NULL : err);
     if (rc == MR_OK) rc = listed;
     return rc ? rc : mr_output_sync_all(r->folder, err);
 }

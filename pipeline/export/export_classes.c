@@ -15,13 +15,14 @@ static bool folder_of(const mr_source_info *info, uint32_t label, char out[MRI_E
     return name[0] && name[0] != '.' && mri_export_name_safe(name, out, MRI_EXPORT_NAME_ROOM);
 }
 
-/* The bytes of the path in front of the class's folder. */
+/* The bytes of the path in front of the class's folder, in which the file lies. */
 static bool find_place(const char *path, const char *class_path, size_t *bytes)
 {
     const size_t n = strlen(class_path);
-    for (const char *at = path; at; at = strchr(at, '/'), at += at != NULL)
-        if (strncmp(at, class_path, n) == 0 && at[n] == '/') return *bytes = (size_t)(at - path), true;
-    return false;
+    const char *slash = strrchr(path, '/');
+    if (!slash || (size_t)(slash - path) < n || memcmp(slash - n, class_path, n) != 0) return false;
+    *bytes = (size_t)(slash - path) - n;
+    return *bytes == 0 || path[*bytes - 1] == '/';
 }
 
 bool mri_export_classes_note(mri_export_classes *c, const mr_source_info *info, int64_t label,

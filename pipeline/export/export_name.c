@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "formats/image/picture_files.h"
+#include "formats/source/parts.h"
 
 enum {
     LONGEST_PART = 200, /* a temporary file's name is longer than its own */
@@ -120,13 +121,72 @@ void mri_export_names_fini(mri_export_names *n)
 }
 
 /* ---- the name ---- */
-/* Does the path lead through the class's folder already? */
-static bool holds_class(const char *path, const char *class_path)
+/* Folders of the path begin with these words of a path. */
+static bool begins_with(const char *path, const char *start, size_t bytes)
 {
-    const size_t n = strlen(class_path);
-    for (const char *at = path; at; at = strchr(at, '/'), at += at != NULL)
-        if (strncmp(at, class_path, n) == 0 && at[n] == '/') return true;
-    return false;
+    return strncmp(path, start, bytes) == 0 && (bytes == 0 || path[bytes - 1] == '/' || path[bytes] == '/');
+}
+
+/* Bytes of the path in front of the class's folder, in which the file lies itself; SIZE_MAX: it lies in
+ * another folder. */
+static size_t before_class(const char *path, const char *class_path)
+{
+    const char *slash = strrchr(path, '/');
+    const size_t n = strlen(class_path), folder = slash ? (size_t)(slash - path) : 0;
+    if (folder < n || memcmp(slash - n, class_path, n) != 0) return SIZE_MAX;
+    return folder == n || path[folder - n - 1] == '/' ? folder - n : SIZE_MAX;
+}
+
+/* Bytes of the path's first folder with its slash, if it is a part of a set: train/. A file in it may be of a
+ * class of that name (test-tube/1.jpg). */
+static size_t part_bytes(const char *path, bool before_files)
+{
+    char name[LONGEST_PART + 1];
+    const size_t n = strcspn(path, "/");
+    if (!path[n] || n >= sizeof name || (!before_files && !strchr(path + n + 1, '/'))) return 0;
+    memcpy(name, path, n);
+    name[n] = '\0';
+    const mri_part part = mri_part_of_name(name);
+    return part == MRI_NO_PART || part == MRI_TWO_PARTS ? 0 : n + 1;
+}
+
+/* Where class folders begin, from the first sample: "" of cat/1.jpg and train/cat/1.jpg, "photos/" of
+ * photos/cat/1.jpg. */
+static void find_root(mri_export_names *n, const char *path, size_t before)
+{
+    n->rooted = true;
+    n->root[0] = '\0';
+    if (before == SIZE_MAX || before >= sizeof n->root) return;
+    size_t last = before; /* of the last folder in front of the class's, the first byte */
+    while (last > 0 && path[last - 1] == '/') last--;
+    while (last > 0 && path[last - 1] != '/') last--;
+    if (part_bytes(path + last, true)) before = last;
+    memcpy(n->root, path, before);
+    n->root[before] = '\0';
+}
+
+/* ROOT[PART/]CLASS/FILE: a folder of pictures is read so. Folders between the class's and the file, folders
+ * of a former name of the class and of several roots would be passed over, or be classes. */
+static void put_in_class(mri_export_names *n, const char *path, const char *class_path,
+                         char out[MRI_EXPORT_NAME_ROOM])
+{
+    const size_t before = before_class(path, class_path);
+    if (!n->rooted) find_root(n, path, before);
+    const size_t root = strlen(n->root);
+    const bool below = begins_with(path, n->root, root);
+    const size_t part = below ? part_bytes(path + root, before == SIZE_MAX ? false : before > root) : 0;
+    const char *slash = strrchr(path, '/');
+    if (below && before == root + part) strcpy(out, path); /* both have room for it */
+    else
+        snprintf(out, MRI_EXPORT_NAME_ROOM, "%s%.*s%s/%s", n->root, (int)part, path + (below ? root : 0),
+                 class_path, slash ? slash + 1 : path);
+}
+
+/* Does the path end in the name, each by its folders? */
+static bool ends_in(const char *path, const char *name)
+{
+    const size_t n = strlen(name), all = strlen(path);
+    return all >= n && strcmp(path + all - n, name) == 0 && (all == n || path[all - n - 1] == '/');
 }
 
 /* Another sample has the name: the number makes it another one. */
@@ -146,17 +206,16 @@ bool mri_export_name(mri_export_names *n, const mri_export_sample *s, char out[M
     if (!grow(n)) return false;
     const bool has_class =
         s->class_name[0] && mri_export_name_safe(s->class_name, class_path, sizeof class_path);
-    const char *between = "/";
+    if (!has_class) class_path[0] = '\0';
     *changed = s->name[0];
-    if (!has_class) class_path[0] = '\0', between = "";
     if (mri_export_name_safe(s->name, name, sizeof name)) {
-        const bool inside = has_class && holds_class(name, class_path);
-        *changed = strcmp(name, s->name) != 0;
-        snprintf(out, MRI_EXPORT_NAME_ROOM, "%s%s%s", inside ? "" : class_path, inside ? "" : between, name);
+        if (has_class) put_in_class(n, name, class_path, out);
+        else strcpy(out, name);
+        *changed = !ends_in(out, s->name);
         if (!s->unchanged) set_ending(out, s->ending);
     } else {
-        snprintf(out, MRI_EXPORT_NAME_ROOM, "%s%s%08" PRIu64 ".%s", class_path, between, s->number,
-                 s->ending);
+        snprintf(out, MRI_EXPORT_NAME_ROOM, "%s%s%08" PRIu64 ".%s", class_path, has_class ? "/" : "",
+                 s->number, s->ending);
     }
     for (int again = 0; again < 4 && !put(n, hash_of(out)); again++) {
         *changed |= s->name[0] != '\0';

@@ -13,6 +13,8 @@ enum { MRI_EXPORT_NAME_ROOM = 3072 };
 typedef struct mri_export_names { /* {0} is empty */
     uint64_t *used;               /* hashes of the paths given, open addressing, 0 is free */
     uint64_t count, room;
+    bool rooted;
+    char root[1024]; /* in front of all folders of classes, with its slash */
 } mri_export_names;
 
 typedef struct mri_export_sample {
@@ -23,7 +25,8 @@ typedef struct mri_export_sample {
     uint64_t number;
 } mri_export_sample;
 
-/* "cat/1.jpg", from the name; else "CLASS/00000017.jpg". *changed: the sample has a name, and the path does
+/* "cat/1.jpg", from the name; else "CLASS/00000017.jpg". A file of a class lies in the class's own folder,
+ * and that in the root or in a part of the set (train/). *changed: the sample has a name, and the path does
  * not end in it (apart from the ending that the file's kind asks for). False: no memory. */
 bool mri_export_name(mri_export_names *n, const mri_export_sample *s, char out[MRI_EXPORT_NAME_ROOM],
                      bool *changed);

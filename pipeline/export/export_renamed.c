@@ -9,6 +9,8 @@
 
 #include "settings/json_put.h"
 
+static const char line_begins[] = "{\"event\": \"renamed\"";
+
 static int failed(const mri_export_renamed *r, mr_error *err)
 {
     mr_error_sys(err, errno, "cannot write the list of changed names");
@@ -39,7 +41,7 @@ int mri_export_renamed_add(mri_export_renamed *r, const char *path, const mr_sou
 {
     const int rc = r->out ? MR_OK : begin(r, path, src, force, err);
     if (rc) return rc;
-    fprintf(r->lines, "{\"event\": \"renamed\", \"sample\": %" PRIu64 ", \"name\": ", sample);
+    fprintf(r->lines, "%s, \"sample\": %" PRIu64 ", \"name\": ", line_begins, sample);
     mri_json_put_text(r->lines, name);
     fputs(", \"file\": ", r->lines);
     mri_json_put_text(r->lines, file);
@@ -57,4 +59,14 @@ int mri_export_renamed_close(mri_export_renamed *r, bool keep, mr_error *err)
     r->lines = NULL;
     r->out = NULL;
     return rc;
+}
+
+void mri_export_renamed_drop(const char *path)
+{
+    char start[sizeof line_begins - 1];
+    FILE *f = fopen(path, "re");
+    const bool ours = f && fread(start, 1, sizeof start, f) == sizeof start &&
+                      memcmp(start, line_begins, sizeof start) == 0;
+    if (f) fclose(f);
+    if (ours) unlink(path);
 }

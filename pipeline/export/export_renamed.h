@@ -20,4 +20,7 @@ int mri_export_renamed_add(mri_export_renamed *r, const char *path, const mr_sou
 /* keep false: nothing stays of it. */
 int mri_export_renamed_close(mri_export_renamed *r, bool keep, mr_error *err);
 
+/* Removes a list that an earlier export wrote, and no other file. */
+void mri_export_renamed_drop(const char *path);
+
 #endif

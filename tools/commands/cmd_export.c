@@ -78,8 +78,8 @@ static void report(const export_run *r, const mr_export_result *made)
         if (made->bad) printf("; %" PRIu64 " bad sample%s left out", made->bad, made->bad == 1 ? "" : "s");
         putchar('\n');
         if (made->renamed)
-            printf("%" PRIu64 " name%s changed to be usable as file names; listed in %s\n", made->renamed,
-                   made->renamed == 1 ? " was" : "s were", shown_text(made->names_path));
+            printf("%" PRIu64 " file%s another name than the sample; listed in %s\n", made->renamed,
+                   made->renamed == 1 ? " has" : "s have", shown_text(made->names_path));
         return;
     }
     json_line j = json_begin(stdout, "export");

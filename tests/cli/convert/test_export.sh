@@ -43,13 +43,38 @@ mv d/train/disc/00001.jpg "d/train/disc/${long}2.jpg"
 mv d/train/disc/00002.jpg "d/train/disc/new
 line.jpg"
 run 0 convert d odd.mrec --quiet
-run 0 export odd.mrec odd --quiet; out_has "3 names were changed to be usable as file names; listed in odd.names.jsonl"
+run 0 export odd.mrec odd --quiet; out_has "3 files have another name than the sample; listed in odd.names.jsonl"
 equal "$(find odd/train/disc -name 'a*.jpg' | wc -l)" 2
 present odd/train/disc/new_line.jpg
 equal "$(grep -c '"event": "renamed"' odd.names.jsonl)" 3
 grep -qF '"name": "train/disc/new\nline.jpg", "file": "train/disc/new_line.jpg"}' odd.names.jsonl || fail "odd.names.jsonl: no new line"
 run 0 digest odd.mrec; cut -d' ' -f1 out >want
 run 0 inspect odd; out_has "samples   15"; out_has "classes   3: disc, ring, square"
+# classes that got other names, and names with more folders: each file lies in the folder of its class, below one root
+mkdir tree; cp -r d/train/disc tree/disc; cp -r d/train/ring tree/ring; cp -r d/train/square tree/square; rm -f tree/disc/new* tree/disc/aaa*
+cp d/train/ring/00002.jpg tree/disc/00002.jpg
+printf 'ring\tdisc\ndisc\tring\n' >swap; printf 'ring\tdisc\n' >merge
+classes_of() { # FOLDER FILE: the classes of the pictures whose bytes FILE has
+    find "$1" -name '*.jpg' -exec cmp -s {} "$2" ';' -print | sed 's,/[^/]*$,,' | sort | paste -sd' '
+}
+reopened() { # FOLDER SAMPLES CLASSES
+    run 0 inspect "$1"; out_has "samples   $2"; out_has "classes   $3"; out_lacks "left out"; out_lacks "ignored"
+}
+run 0 convert tree swapped.mrec --rename-classes swap --quiet; run 0 export swapped.mrec swapped --quiet
+reopened swapped 13 "3: disc, ring, square"; equal "$(classes_of swapped tree/ring/00001.jpg)" swapped/disc
+equal "$(wc -l <swapped.names.jsonl)" 8
+run 0 convert tree merged.mrec --rename-classes merge --quiet; run 0 export merged.mrec merged --quiet
+reopened merged 13 "2: disc, square"; equal "$(classes_of merged tree/ring/00001.jpg)" merged/disc
+run 0 convert d parts.mrec --rename-classes merge --quiet; run 0 export parts.mrec parts --quiet
+equal "$(classes_of parts d/train/ring/00001.jpg)" parts/train/disc
+mkdir rooted; cp -r tree rooted/photos; tar -C rooted -cf rooted.tar --sort=name photos; run 0 export rooted.tar root --quiet
+reopened root 13 "3: disc, ring, square"; absent root.names.jsonl
+mkdir tables tables/one tables/two; cp tree/ring/0000[01].jpg tables/one; cp tree/square/0000[01].jpg tables/two
+printf 'path,class\none/00000.jpg,ring\none/00001.jpg,square\ntwo/00000.jpg,square\ntwo/00001.jpg,ring\n' >tables/t.csv
+run 0 export tables/t.csv table --quiet; out_has "4 files have another name than the sample"
+reopened table 4 "2: ring, square"; equal "$(classes_of table tables/one/00001.jpg)" table/square
+# an older list does not stay beside a folder that needs none
+run 0 export tree table --force --quiet; absent table.names.jsonl
 # keys of an archive: without points, and each once
 for k in 1 2; do tar -C d/train -cf two$k.tar --sort=name ring; done
 run 0 convert two1.tar once.tar --quiet; out_lacks "another key"
