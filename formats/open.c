@@ -201,12 +201,20 @@ typedef struct inside {
     char text[400];
 } inside;
 
-static int no_hidden(const struct dirent *e) { return e->d_name[0] != '.' && !mri_is_index_name(e->d_name); }
-
-static int by_name_bytes(const void *a, const void *b)
+static int no_hidden(const struct dirent *e)
 {
-    const struct dirent *const *x = a, *const *y = b;
-    return strcmp((*x)->d_name, (*y)->d_name);
+    return e->d_name[0] != '.' && !mri_is_index_name(e->d_name) && !mri_is_remainder(e->d_name);
+}
+
+/* By names without endings: the list s.mrec stands in front of s-00000.mrec, which it names. */
+static int by_stem(const void *a, const void *b)
+{
+    const char *x = (*(const struct dirent *const *)a)->d_name,
+               *y = (*(const struct dirent *const *)b)->d_name;
+    const char *x_end = strrchr(x, '.'), *y_end = strrchr(y, '.');
+    const size_t n = x_end ? (size_t)(x_end - x) : strlen(x), m = y_end ? (size_t)(y_end - y) : strlen(y);
+    const int order = memcmp(x, y, n < m ? n : m);
+    return order ? order : n == m ? strcmp(x, y) : n < m ? -1 : 1;
 }
 
 static void look_inside(inside *in, const char *folder, int level);
@@ -238,7 +246,7 @@ static void look_inside(inside *in, const char *folder, int level)
 {
     struct dirent **entries = NULL;
     const int count = scandir(folder, &entries, no_hidden, NULL);
-    if (count > 1) qsort(entries, (size_t)count, sizeof *entries, by_name_bytes);
+    if (count > 1) qsort(entries, (size_t)count, sizeof *entries, by_stem);
     for (int k = 0; k < count; k++) {
         char path[4096];
         const char *gap = folder[strlen(folder) - 1] == '/' ? "" : "/";

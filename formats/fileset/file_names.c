@@ -16,6 +16,22 @@ const char *mri_file_name(const char *path)
 
 bool mri_is_index_name(const char *name) { return strstr(name, ".mridx") != NULL; }
 
+size_t mri_ending_bytes(const char *name, const char *const *endings)
+{
+    const size_t bytes = strlen(name);
+    for (; *endings; endings++) {
+        const size_t n = strlen(*endings);
+        if (bytes > n && strcmp(name + bytes - n, *endings) == 0) return n;
+    }
+    return 0;
+}
+
+bool mri_is_remainder(const char *name)
+{
+    static const char *const endings[] = {".damaged", ".part", NULL};
+    return mri_ending_bytes(name, endings) > 0;
+}
+
 /* ---- numbered sets ---- */
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 

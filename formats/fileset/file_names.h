@@ -18,6 +18,10 @@ typedef struct mri_piece { /* STEM 00003 -of- 00128 ENDING */
 
 const char *mri_file_name(const char *path); /* after the last slash */
 bool mri_is_index_name(const char *name);    /* ours, and the one being written */
+/* Bytes of the one of these endings (the last is NULL) that the name has after other bytes; 0: none. */
+size_t mri_ending_bytes(const char *name, const char *const *endings);
+/* NAME.damaged, which repair leaves of a file, and NAME.part, which is not whole yet. */
+bool mri_is_remainder(const char *name);
 
 bool mri_piece_of(const char *name, mri_piece *p);
 /* The path of another number of the set that p, the piece at path, belongs to; false: too long. */

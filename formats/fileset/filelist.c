@@ -222,6 +222,18 @@ static int add_match(mri_filelist *l, const char *path, mr_error *err)
     return misplaced(err, MR_EFORMAT, path);
 }
 
+void mri_remainder_note(mri_remainders *r, const char *name)
+{
+    if (!r->count++ || strcmp(name, r->first) < 0) snprintf(r->first, sizeof r->first, "%.255s", name);
+}
+
+void mri_filelist_note_remainders(mri_filelist *l, const mri_remainders *r)
+{
+    if (r->count)
+        mri_filelist_note(l, "left out: %u file%s of repairs or interrupted runs (.damaged, .part): %s%s",
+                          r->count, r->count == 1 ? "" : "s", r->first, r->count == 1 ? "" : ", ...");
+}
+
 /* glob() skips an unreadable folder unless its callback stops it; the callback has no context argument. */
 static _Thread_local struct {
     int code;
@@ -239,6 +251,7 @@ static int cannot_read(const char *path, int code)
 static int add_matches(mri_filelist *l, const char *pattern, uint32_t most, mr_error *err)
 {
     glob_t g;
+    mri_remainders remainders = {0};
     const uint32_t before = l->count;
     unread.code = 0;
     const int said = glob(pattern, GLOB_NOSORT, cannot_read, &g);
@@ -247,9 +260,13 @@ static int add_matches(mri_filelist *l, const char *pattern, uint32_t most, mr_e
     if (said == GLOB_ABORTED)
         rc = misplaced(err, mr_error_sys(err, unread.code ? unread.code : EIO, "cannot read the folder"),
                        unread.path);
-    for (size_t k = 0; said == 0 && !rc && k < g.gl_pathc && l->count < most; k++)
-        rc = add_match(l, g.gl_pathv[k], err);
+    for (size_t k = 0; said == 0 && !rc && k < g.gl_pathc && l->count < most; k++) {
+        const char *path = g.gl_pathv[k], *name = mri_file_name(path);
+        if (!mri_is_remainder(name) || mri_is_remainder(pattern)) rc = add_match(l, path, err);
+        else mri_remainder_note(&remainders, name);
+    }
     if (said == 0 || said == GLOB_ABORTED) globfree(&g);
+    mri_filelist_note_remainders(l, &remainders);
     if (!rc && l->count == before)
         rc = misplaced(err, mr_error_set(err, MR_ENOENT, "no file matches"), pattern);
     if (!rc) qsort(l->path + before, l->count - before, sizeof *l->path, mri_paths_by_number);

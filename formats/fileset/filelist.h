@@ -73,6 +73,12 @@ int mri_filelist_add_set(mri_filelist *l, const char *path, mr_error *err);
 /* A line for the user; if memory is short the line is lost; a later, larger allocation reports that. */
 MR_PRINTF(2, 3) void mri_filelist_note(mri_filelist *l, const char *format, ...);
 
+typedef struct mri_remainders { /* files that repair or an interrupted run left (mri_is_remainder()) */
+    uint32_t count;
+    char first[256]; /* by name */
+} mri_remainders;
+void mri_remainder_note(mri_remainders *r, const char *name);
+void mri_filelist_note_remainders(mri_filelist *l, const mri_remainders *r);
 int mri_filelist_note_gaps(mri_filelist *l, mr_error *err);   /* filelist_gaps.c */
 int mri_filelist_note_copies(mri_filelist *l, mr_error *err); /* filelist_copies.c */
 

@@ -29,6 +29,7 @@ typedef struct gathered {
     bool in_folders;  /* the part is the name of a file's folder */
     other *others;
     uint32_t other_count, other_cap;
+    mri_remainders remainders;
 } gathered;
 
 static int no_memory(mr_error *err) { return mr_error_set(err, MR_ENOMEM, "no memory for a list of files"); }
@@ -88,6 +89,7 @@ static int holds_accepted_files(DIR *d, mri_accept *accept, bool may_have_parts,
         bool is_part = false;
         rc = next_name(d, &name, err);
         if (rc) break;
+        if (mri_is_remainder(name)) continue;
         looked += !mri_is_beside_data(name);
         rc = mri_filelist_look(dirfd(d), name, accept, &e, err);
         if (!rc && may_have_parts && e.is_folder) rc = is_part_folder(dirfd(d), name, accept, &is_part, err);
@@ -139,6 +141,10 @@ static int take_entry(gathered *g, part_folders *parts, const char *folder, int 
     char path[MRI_MOST_PATH];
     mri_folder_entry e;
     bool is_part = false;
+    if (mri_is_remainder(name)) {
+        mri_remainder_note(&g->remainders, name);
+        return MR_OK;
+    }
     const char *gap = folder[0] && folder[strlen(folder) - 1] == '/' ? "" : "/";
     if ((size_t)snprintf(path, sizeof path, "%s%s%s", folder, gap, name) >= sizeof path)
         return mr_error_set(err, MR_ELIMIT, "the path is too long");
@@ -344,24 +350,24 @@ static int judge_others(mri_filelist *out, gathered *g, bool among_others, mr_er
     return rc;
 }
 
-/* Of x and x.gz, x.gz goes. */
-static void drop_packed_twins(mri_filelist *out, mri_filelist *l)
+/* Of x and x.gz, x.gz goes, and x.bak of x and x.bak. */
+static void drop_twins(mri_filelist *out, mri_filelist *l)
 {
+    static const char *const endings[] = {".gz", ".bak", ".old", ".orig", "~", NULL};
     qsort(l->path, l->count, sizeof *l->path, mri_paths_by_bytes);
     uint32_t kept = 0;
     for (uint32_t k = 0; k < l->count; k++) {
         char *path = l->path[k], plain[MRI_MOST_PATH];
-        const size_t len = strlen(path);
+        const size_t ending = mri_ending_bytes(path, endings);
         bool twin = false;
-        if (len > 3 && len < sizeof plain && strcmp(path + len - 3, ".gz") == 0) {
-            memcpy(plain, path, len - 3);
-            plain[len - 3] = '\0';
+        if (ending && (size_t)snprintf(plain, sizeof plain, "%.*s", (int)(strlen(path) - ending), path) <
+                          sizeof plain) {
             const char *key = plain; /* kept names are sorted, and x stands before x.gz */
             twin = bsearch(&key, l->path, kept, sizeof *l->path, mri_paths_by_bytes) != NULL;
         }
         if (twin && k == kept)
-            mri_filelist_note(out, "left out: %.200s and others like it, which lie there unpacked, too",
-                              mri_file_name(path));
+            mri_filelist_note(out, "left out: %.200s and others like it, as the files without %s are there",
+                              mri_file_name(path), path + strlen(path) - ending);
         if (twin) free(path);
         else l->path[kept++] = path;
     }
@@ -469,7 +475,8 @@ int mri_filelist_find_in_folder(mri_filelist *out, const char *folder, mr_split 
     }
     if (!rc) rc = judge_others(out, &g, among_others, err);
     if (!rc) {
-        drop_packed_twins(out, &g.all);
+        mri_filelist_note_remainders(out, &g.remainders);
+        drop_twins(out, &g.all);
         qsort(g.all.path, g.all.count, sizeof *g.all.path, mri_paths_by_number);
         rc = choose_part(out, &g, split, &part, err);
         if (rc == MR_ENOENT) placed(err, rc, folder);
