@@ -193,8 +193,9 @@ const char *mri_find_labels(const mri_left_out *left, const char *where);
 int mri_masks_are_no_class(const mri_listing *out, const char *where, bool deep, mr_error *err);
 /* train2017/, val2017/ and unlabeled2017/, all with pictures. MR_OK: no such folders. */
 int mri_splits_are_no_classes(const mri_listing *out, const char *where, mr_error *err);
-/* data/train/cat and data/val/cat. MR_OK: no such folders. */
-int mri_parts_are_no_classes(const mri_listing *out, const char *where, mr_error *err);
+/* data/train/cat and data/val/cat, which are no classes, and without classes no one part. MR_OK: no such
+ * folders. */
+int mri_parts_are_apart(const mri_listing *out, bool classes, const char *where, mr_error *err);
 
 /* ---- names that are no classes (odd_classes.c): MR_EFORMAT, and what to do ---- */
 /* out: the folders of the first level, sorted; inner: as mri_tree_classes() found it. */

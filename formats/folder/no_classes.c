@@ -252,7 +252,7 @@ static mri_part find_part(const char *path, size_t *at, size_t *bytes)
     }
 }
 
-int mri_parts_are_no_classes(const mri_listing *out, const char *where, mr_error *err)
+int mri_parts_are_apart(const mri_listing *out, bool classes, const char *where, mr_error *err)
 {
     const char *last = NULL;
     size_t last_at = 0, last_bytes = 0;
@@ -264,11 +264,13 @@ int mri_parts_are_no_classes(const mri_listing *out, const char *where, mr_error
         if (part == MRI_NO_PART) continue;
         if (last && at == last_at && part != last_part && strncmp(path, last, at) == 0) {
             const int rc = mr_error_set(
-                err, MR_EFORMAT,
-                "%.*s/ and %.*s/ are parts of a set, and their folders would be classes of their own: name "
-                "%s%s%.*s as the data set, with --classes none where pictures lie directly in the parts",
-                (int)(last_at + last_bytes), last, (int)(at + bytes), path, where, at ? "/" : "",
-                (int)(at ? at - 1 : 0), path);
+                err, MR_EFORMAT, "%.*s/ and %.*s/ are parts of a set, %s: name %s%s%.*s as the data set, %s",
+                (int)(last_at + last_bytes), last, (int)(at + bytes), path,
+                classes ? "and their folders would be classes of their own"
+                        : "and would be taken as one part",
+                where, at ? "/" : "", (int)(at ? at - 1 : 0), path,
+                classes ? "with --classes none where pictures lie directly in the parts"
+                        : "or one of them; a mix file takes both");
             return mri_error_place(err, rc, where, MR_NOWHERE, MR_NOWHERE);
         }
         last = path, last_at = at, last_bytes = bytes, last_part = part;

@@ -256,6 +256,19 @@ static int no_pictures(const folder *f, const char *where, mr_error *err)
     return mri_error_place(err, rc, where, MR_NOWHERE, MR_NOWHERE);
 }
 
+/* Without classes all folders are taken: images/train/ and images/val/ together, unless it is said. */
+static int check_parts(const folder *f, const char *where, mr_error *err)
+{
+    mri_listing with_pictures = {0};
+    int rc = MR_OK;
+    for (size_t k = 0; !rc && k < f->classes.count; k++)
+        if (f->first[k] < f->first[k + 1] && !mri_listing_add(&with_pictures, f->class_names[k], 0))
+            rc = no_memory(err, where);
+    if (!rc) rc = mri_parts_are_apart(&with_pictures, false, where, err);
+    mri_listing_fini(&with_pictures);
+    return rc;
+}
+
 static int add_classes(mr_source *src, folder *f, mri_dir part, bool may_lack, const char *where,
                        const mr_source_config *cfg, mr_error *err)
 {
@@ -268,6 +281,7 @@ static int add_classes(mr_source *src, folder *f, mri_dir part, bool may_lack, c
     f->first[f->classes.count] = f->count;
     src->holds_none = f->count == 0;
     if (src->holds_none) return no_pictures(f, where, err);
+    if (cfg->classes == MR_CLASSES_NONE) return check_parts(f, where, err);
     if (cfg->classes != MR_CLASSES_FIRST) return MR_OK;
     const int rc = mri_labels_inside(&f->classes, where, f->inner, &f->left, err);
     src->holds_none = rc != MR_OK; /* look for the table */

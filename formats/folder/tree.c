@@ -223,7 +223,7 @@ int mri_tree_classes(mri_listing *out, mri_dir part, const char *where, char inn
     const bool deep = cfg->classes == MR_CLASSES_DEPTH;
     rc = mri_masks_are_no_class(out, where, deep, err);
     if (!rc)
-        rc = deep ? mri_parts_are_no_classes(out, where, err)
+        rc = deep ? mri_parts_are_apart(out, true, where, err)
                   : mri_odd_classes(out, part, where, inner, left, err);
     if (rc) return rc;
     if (out->count >= UINT32_MAX) return mr_error_set(err, MR_ELIMIT, "more classes than can be numbered");

@@ -47,6 +47,15 @@ static bool read_provenance(const char *text, settings *s)
     return end > 0;
 }
 
+/* What the caller of the conversion noted; to be freed. NULL: nothing. */
+static char *note_of(const char *provenance)
+{
+    static const char key[] = "\"note\": ";
+    const char *at = strstr(provenance, key), *end = strrchr(provenance, '}');
+    at += at ? sizeof key - 1 : 0;
+    return at && end > at && strncmp(at, "null", 4) != 0 ? strndup(at, (size_t)(end - at)) : NULL;
+}
+
 static bool is_on(const settings *s, int flag) { return strcmp(s->flag[flag], "true") == 0; }
 
 static int differs(const settings *s, const mri_convert_plan *plan, const char *like, mr_error *err)
@@ -122,7 +131,11 @@ static int plan_again(mri_repair_again *a, const mr_source *src, const mr_mrec *
     settings s = {0};
     mr_convert_config cfg;
     int rc = mri_repair_config_of(&cfg, m, like, err);
+    char *note = rc ? NULL : note_of(mr_mrec_info_of(m)->provenance);
+    cfg.provenance = note;
     if (!rc) rc = mri_convert_plan_make(&a->plan, src, &cfg, err);
+    a->plan.cfg.provenance = NULL; /* it is in plan.provenance */
+    free(note);
     if (rc) return rc;
     read_provenance(mr_mrec_info_of(m)->provenance, &s);
     const bool same = strcmp(a->plan.provenance, mr_mrec_info_of(m)->provenance) == 0 &&

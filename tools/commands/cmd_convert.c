@@ -17,6 +17,7 @@
 #include "tools/commands/convert_update.h"
 #include "tools/facts/card.h"
 #include "tools/facts/choose.h"
+#include "tools/facts/chosen.h"
 #include "tools/session/setup.h"
 
 enum { BAD_SKIP = 0, BAD_STOP = 1 };
@@ -43,6 +44,7 @@ typedef struct convert_run {
     char bad_path[4096];
     uint64_t bad_count; /* of its lines, once it is closed */
     mr_choice_result chosen;
+    char *note; /* the options that chose the samples, or NULL */
     uint64_t start_ns;
 } convert_run;
 
@@ -259,6 +261,7 @@ static int convert(convert_run *r)
     int rc = mr_bad_list_open(&r->bad, r->bad_path, r->src, a->resume, a->force, &err);
     if (rc) return exit_status(rc, &err);
     fill_config(&cfg, a, r);
+    cfg.provenance = r->note;
     r->start_ns = clock_ns();
     progress_start(&r->bar, "convert", "samples", a->output.quiet);
     rc = mr_convert(r->src, a->dst, &cfg, &res, &err);
@@ -521,9 +524,14 @@ static int run(const void *args)
     r.src = src;
     mr_decode_config decode;
     setup_decode(&decode, &a->data);
-    status = choose_samples(src, &a->choose, &decode, a->output.quiet, &r.chosen);
+    const uint64_t all = mr_source_info_of(src)->count;
+    if (a->update.update) status = chosen_check(a->dst, &a->choose, &a->data);
+    if (status == EXIT_DONE) status = choose_samples(src, &a->choose, &decode, a->output.quiet, &r.chosen);
+    if (status == EXIT_DONE && !a->update.update)
+        status = chosen_note(&r.note, mr_source_info_of(src)->count < all ? &a->choose : NULL, &a->data);
     if (status == EXIT_DONE) tell_unbound(a, src);
     if (status == EXIT_DONE) status = a->update.update ? update(a, src) : convert(&r);
+    free(r.note);
     mr_source_close(src);
     return status;
 }

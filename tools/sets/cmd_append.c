@@ -10,6 +10,7 @@
 #include "tools/cli/output.h"
 #include "tools/cli/progress.h"
 #include "tools/commands/commands.h"
+#include "tools/facts/chosen.h"
 #include "tools/facts/match_set.h"
 #include "tools/fields/objective.h"
 #include "tools/session/setup.h"
@@ -167,7 +168,8 @@ static int add(append_run *r)
     mr_append_result res = {0};
     mr_error err = MR_ERROR_INIT;
     bool none = false;
-    int status = a->update ? keep_new(r, &none) : EXIT_DONE;
+    int status = a->update ? chosen_check(a->set, NULL, &a->data) : EXIT_DONE;
+    if (!status && a->update) status = keep_new(r, &none);
     if (status) return status;
     if (none) {
         res.before = res.after = r->set_count;

@@ -46,6 +46,22 @@ cmp -s n.mrec n3.mrec && fail "another seed draws the same"
 run 0 convert s all.mrec --sample 100 --quiet; err_has "the data have 41, and all are taken"
 run 0 convert s plain.mrec --quiet; same all.mrec plain.mrec
 
+# an update takes what the set was made of, and nothing that was left out
+cp -r s grown; run 0 convert s fit.mrec --take-each 0:0.7 --shard-size 20K --quiet
+run 0 convert s wide.mrec --where 'key!~ring/*' --shard-size 20K --quiet
+cp s/disc/00003.jpg grown/disc/more.jpg; cp s/ring/00003.jpg grown/ring/more.jpg
+for how in "convert grown fit.mrec --update" "append fit.mrec grown --update" "convert grown fit.mrec --update --take-each 0:0.7"; do
+    # shellcheck disable=SC2086 # words
+    run 1 $how; err_has "the set was made with --take-each '0:0.7', which draws from all samples"
+done
+run 1 convert grown wide.mrec --update; err_has "the set was made with --where 'key!~ring/*', and an update without it"
+run 1 convert grown wide.mrec --update --where 'key~ring/*'; err_has "expected the same options, found --where 'key~ring/*'"
+run 0 convert grown wide.mrec --update --where 'key!~ring/*'; out_has "wide.mrec: 31 samples, 30 before"
+mkdir -p new/disc new/ring new/square new/frame; cp grown/disc/more.jpg new/disc; run 0 append fit.mrec new --quiet
+# the options stay in the set: records made again say the same
+run 0 convert s half.mrec --take 0:0.5 --shard-size 20K --quiet; cp half-00000.mrec kept; rm half-00000.mrec
+run 0 repair half.mrec whole --from s --take 0:0.5 --quiet; same whole/half-00000.mrec kept
+
 # names
 printf 'ring\tround\ndisc\tround\n# a comment\nsquare\tbox\n' >rename
 run 0 convert s r.mrec --rename-classes rename --quiet

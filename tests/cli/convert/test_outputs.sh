@@ -74,6 +74,9 @@ test -f endings/e.mds/shard.00001.mds || fail "endings/e.mds: one shard"
 run 0 verify endings/e.mds; out_has " 0 wrong"
 run 1 convert d endings/e.mds; err_has "it exists already"
 run 0 convert d endings/e.mds --force --quiet; absent endings/e.mds/shard.00001.mds
+cp -r d endings/d8; mv endings/d8/train/disc "endings/d8/train/d$(printf '\344')sc"
+run 0 convert endings/d8 endings/e8.mds --to mds --quiet; run 0 inspect endings/e8.mds; out_has "däsc"
+grep -q däsc endings/e8.mds/index.json || fail "index.json: the name of a class is no UTF-8"
 rm endings/e.mds/index.json; run 1 inspect endings/e.mds
 echo "half a download" >endings/e.mds/shard-00000.part
 run 1 convert d endings/e.mds --force --shard-size 5G; err_has "less than 4 GiB"
