@@ -131,7 +131,10 @@ static int check_sets(const mr_source *src, const uint64_t *samples, uint64_t co
     uint64_t at = 0;
     for (uint32_t k = 0; k < src->info.mix_count; k++)
         if (of_set(&src->mix[k], samples, count, &at) == 0)
-            return mr_error_set(err, MR_EINVAL, "no sample of %.400s is chosen", src->mix[k].path);
+            return mr_error_set(err, MR_EINVAL,
+                                "no sample of %.400s is chosen, and a mix has samples of all its sets: "
+                                "choose from the sets one by one",
+                                src->mix[k].path);
     return MR_OK;
 }
 

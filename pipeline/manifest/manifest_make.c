@@ -93,7 +93,31 @@ static int add_below(mri_manifest *m, const char *folder, const char *without, i
     return rc;
 }
 
-static int add_source(mri_manifest *m, const mr_source *src, mr_error *err)
+static int add_samples(mri_manifest *m, const mr_source *src, uint64_t first, uint64_t end, mr_error *err)
+{
+    int rc = MR_OK;
+    for (uint64_t k = first; !rc && k < end; k++) {
+        char path[PATH_MAX];
+        rc = mri_manifest_add(m, mr_source_sample_path(src, k, path, sizeof path), err);
+    }
+    return rc;
+}
+
+/* The sets of a mix whose samples are files of their own: a folder of pictures, a table and what it names.
+ * Files of the others are files of the mix. */
+static int add_mix_set(mri_manifest *m, const mr_source *src, uint32_t at, const char *without, mr_error *err)
+{
+    const mr_mix_set *set = &mr_source_info_of(src)->mix[at];
+    struct stat st;
+    mr_extent e;
+    int rc = mr_source_extent(src, set->first, &e, err);
+    if (rc || e.file != MR_FILE_OF_SAMPLE) return rc;
+    if (stat(set->path, &st) == 0 && S_ISDIR(st.st_mode)) return add_below(m, set->path, without, 0, err);
+    rc = add_samples(m, src, set->first, set->first + set->count, err);
+    return rc ? rc : mri_manifest_add(m, set->path, err);
+}
+
+static int add_source(mri_manifest *m, const mr_source *src, const char *without, mr_error *err)
 {
     const mr_source_info *info = mr_source_info_of(src);
     int rc = MR_OK;
@@ -105,11 +129,20 @@ static int add_source(mri_manifest *m, const mr_source *src, mr_error *err)
     }
     mr_source_file from;
     if (!rc && mri_source_made_from(src, &from)) return mri_manifest_add(m, from.path, err);
-    for (uint64_t k = 0; !rc && info->file_count == 0 && k < info->count; k++) {
-        char path[PATH_MAX];
-        rc = mri_manifest_add(m, mr_source_sample_path(src, k, path, sizeof path), err);
-    }
+    for (uint32_t k = 0; !rc && k < info->mix_count; k++) rc = add_mix_set(m, src, k, without, err);
+    if (!rc && info->file_count == 0 && info->mix_count == 0) rc = add_samples(m, src, 0, info->count, err);
     return rc;
+}
+
+/* Two sets of a mix may have a file in common. Sorted. */
+static void drop_twins(mri_manifest *m)
+{
+    uint64_t kept = 0;
+    for (uint64_t k = 0; k < m->count; k++) {
+        if (kept && strcmp(m->file[kept - 1].path, m->file[k].path) == 0) free(m->file[k].path);
+        else m->file[kept++] = m->file[k];
+    }
+    m->count = kept;
 }
 
 int mri_manifest_find(mri_manifest *m, const char *path, const mr_source *src, const char *without,
@@ -123,11 +156,12 @@ int mri_manifest_find(mri_manifest *m, const char *path, const mr_source *src, c
         return mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
     }
     if (there && S_ISDIR(st.st_mode)) rc = add_below(m, path, without, 0, err);
-    else rc = src ? add_source(m, src, err) : MR_OK;
+    else rc = src ? add_source(m, src, without, err) : MR_OK;
     bool listed = false;
     for (uint64_t k = 0; !rc && k < m->count; k++) listed = listed || same_file(m->file[k].path, path);
     if (!rc && there && S_ISREG(st.st_mode) && !listed) rc = mri_manifest_add(m, path, err);
     sort(m);
+    drop_twins(m);
     return rc;
 }
 

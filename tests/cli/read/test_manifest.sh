@@ -72,6 +72,13 @@ run 0 convert d t.tar --card t.json --quiet; run 0 manifest t.tar --card t2.json
 run 0 export t.tar back --card back/README.md --quiet; present back/README.md
 run 2 convert d u.tar --card e/u.json; absent u.tar
 
+# a mix: the pictures of its folders, too
+run 0 convert d m.mrec --quiet; cp -r d/train mixed; printf 'millrace mix 1\n0.5 mixed\n0.5 m.mrec\n' >mix.txt
+run 0 manifest mix.txt mix.sha --quiet; equal "$(grep -vc '^#' mix.sha)" $(($(find mixed -type f -exec echo x \; | wc -l) + 2))
+run 0 verify mix.txt --manifest mix.sha --quiet
+printf x >>mixed/disc/00001.jpg
+run 1 verify mix.txt --manifest mix.sha --quiet; out_has "13 files, 46.8 KiB compared, 1 wrong"
+
 # splits in files of their own: each file once, in its split
 mkdir -p parts/train parts/test
 run 0 convert d parts/train/a.tar --to tar --shard-size 4k --quiet
