@@ -9,6 +9,7 @@
  *   listing.c         what lies in one folder
  *   members.c         the same of an archive whose members lie in folders
  *   odd_classes.c     names of folders that are no classes
+ *   mask_pairs.c      a folder with the masks of another folder's pictures, by any name
  *   table_beside.c    a table next to class folders that contradicts them
  *   file_kinds.c      is this file a picture?
  *   left_out.c        entries that were not taken, and their report to the user
@@ -171,11 +172,28 @@ typedef struct mri_masks {
 /* Finds files of one folder (sorted) that have the name of another file with _mask appended. They are taken
  * and reported. */
 void mri_find_masks(mri_masks *found, const mri_listing *files, const char *class_name);
+/* Is a word of the folder's name one of masks: gt, SegmentationClassPNG, 1st_manual? */
+bool mri_has_word_of_masks(const char *name);
 /* Bytes of the name of which this one (without ending) says that it is the mask; 0: it says no such thing. */
 size_t mri_masked_bytes(const char *name, size_t bytes);
 /* Is there a name of these bytes and any ending among these, which are sorted? */
 bool mri_has_stem(const mri_listing *l, const char *stem, size_t bytes);
 void mri_tell_masks(const mri_masks *found, mr_source *src);
+
+/* ---- folders of masks (mask_pairs.c) ---- */
+typedef struct mri_taken { /* the samples, class by class, and in a class by the bytes of their names */
+    const char *const *classes;
+    size_t class_count;
+    bool deep; /* classes are paths */
+    const char *inner;
+    const uint64_t *first; /* of each class the first sample; at the end their number */
+    const char *names;
+    const uint32_t *name_at; /* of each sample, in names */
+    const uint64_t *size;    /* of each sample, bytes */
+} mri_taken;
+
+/* MR_EFORMAT: a folder has the masks of another one's pictures. Opens a few files where names fit. */
+int mri_masks_are_no_classes(const mri_taken *taken, mri_dir part, const char *where, mr_error *err);
 
 /* ---- trees without classes (no_classes.c): MR_EFORMAT, and what to do ---- */
 int mri_no_classes(mri_dir part, const char *where, const mri_left_out *left, mr_error *err);
@@ -190,7 +208,7 @@ int mri_labels_inside(const mri_listing *out, const char *where, const char *inn
  * none. Only the first names are known. */
 const char *mri_find_labels(const mri_left_out *left, const char *where);
 /* images/ and masks/; deep: below another folder. MR_OK: no such folders. */
-int mri_masks_are_no_class(const mri_listing *out, const char *where, bool deep, mr_error *err);
+int mri_masks_are_no_class(const mri_listing *out, const char *where, bool archive, bool deep, mr_error *err);
 /* train2017/, val2017/ and unlabeled2017/, all with pictures. MR_OK: no such folders. */
 int mri_splits_are_no_classes(const mri_listing *out, const char *where, mr_error *err);
 /* data/train/cat and data/val/cat, which are no classes, and without classes no one part. MR_OK: no such

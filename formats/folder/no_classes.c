@@ -116,9 +116,9 @@ int mri_labels_inside(const mri_listing *out, const char *where, const char *inn
 /* ---- pictures and their masks ---- */
 static bool is_pictures(const char *name)
 {
-    static const char *const words[] = {"image",    "images",   "img",       "imgs",       "picture",
-                                        "pictures", "photo",    "photos",    "rgb",        "input",
-                                        "inputs",   "original", "originals", "jpegimages", NULL};
+    static const char *const words[] = {
+        "image", "images", "img", "imgs",   "picture",  "pictures",  "photo",      "photos", "rgb",
+        "input", "im",     "ims", "inputs", "original", "originals", "jpegimages", NULL};
     return is_one_of(words, name);
 }
 
@@ -136,6 +136,7 @@ static bool is_masks(const char *name)
                                         "segmentation",
                                         "segmentations",
                                         "segmentationclass",
+                                        "segmentationclasspng",
                                         "segmentationobject",
                                         "trimap",
                                         "trimaps",
@@ -153,13 +154,46 @@ static const char *last_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
+static bool is_capital(char c) { return c >= 'A' && c <= 'Z'; }
+static bool is_letter(char c) { return is_capital(c) || (c >= 'a' && c <= 'z'); }
+
+/* Bytes of the word that begins here: of letters of one case, or a capital one and small ones. */
+static size_t word_bytes(const char *at)
+{
+    size_t n = at[0] != 0;
+    const bool capitals = n && is_capital(at[0]) && is_capital(at[1]);
+    while (n && is_letter(at[n]) && is_capital(at[n]) == capitals) n++;
+    return n;
+}
+
+static bool is_word_of_masks(const char *word, size_t bytes)
+{
+    static const char *const more[] = {"anno",   "annos", "gts",     "manual", "matte",
+                                       "mattes", "seg",   "parsing", NULL};
+    char name[32];
+    if (bytes >= sizeof name) return false;
+    memcpy(name, word, bytes);
+    name[bytes] = '\0';
+    return is_masks(name) || is_one_of(more, name);
+}
+
+bool mri_has_word_of_masks(const char *path)
+{
+    const char *name = last_of(path);
+    for (size_t n; *name; name += n) {
+        n = is_letter(*name) ? word_bytes(name) : 1;
+        if (is_letter(*name) && is_word_of_masks(name, n)) return true;
+    }
+    return false;
+}
+
 static bool are_siblings(const char *a, const char *b)
 {
     const size_t n = (size_t)(last_of(a) - a);
     return n == (size_t)(last_of(b) - b) && strncmp(a, b, n) == 0;
 }
 
-int mri_masks_are_no_class(const mri_listing *out, const char *where, bool deep, mr_error *err)
+int mri_masks_are_no_class(const mri_listing *out, const char *where, bool archive, bool deep, mr_error *err)
 {
     const char *picture = NULL, *mask = NULL;
     for (size_t k = 0; k < out->count && !(deep && picture && mask); k++) {
@@ -172,18 +206,18 @@ int mri_masks_are_no_class(const mri_listing *out, const char *where, bool deep,
         else if (!deep) return MR_OK; /* a class of another name: these may be classes, too */
     }
     if (!picture || !mask) return MR_OK;
-    const int rc =
-        deep ? mr_error_set(
-                   err, MR_EFORMAT,
-                   "%s/ and %s/ look like pictures and what belongs to each of them, and both would be "
-                   "classes: move the pictures of a class into one folder of its name, without the masks",
-                   picture, mask)
-             : mr_error_set(err, MR_EFORMAT,
-                            "no class folders: %s/ and %s/ look like pictures and what belongs to each of "
-                            "them; name %s/%s with --classes none for the pictures without classes; "
-                            "--classes depth makes a class of each folder with pictures",
-                            picture, mask, where, picture);
-    return mri_error_place(err, rc, where, MR_NOWHERE, MR_NOWHERE);
+    if (deep)
+        mr_error_set(err, MR_EFORMAT,
+                     "%s/ and %s/ look like pictures and what belongs to each of them, and both would be "
+                     "classes: move the pictures of a class into one folder of its name, without the masks",
+                     picture, mask);
+    else
+        mr_error_set(err, MR_EFORMAT,
+                     "no class folders: %s/ and %s/ look like pictures and what belongs to each of "
+                     "them; %s %s/%s with --classes none for the pictures without classes; "
+                     "--classes depth makes a class of each folder with pictures",
+                     picture, mask, archive ? "unpack the archive and take" : "name", where, picture);
+    return mri_error_place(err, MR_EFORMAT, where, MR_NOWHERE, MR_NOWHERE);
 }
 
 size_t mri_masked_bytes(const char *name, size_t bytes)

@@ -269,6 +269,20 @@ static int check_parts(const folder *f, const char *where, mr_error *err)
     return rc;
 }
 
+static int check_masks(const folder *f, mri_dir part, const char *where, const mr_source_config *cfg,
+                       mr_error *err)
+{
+    const mri_taken taken = {.classes = f->class_names,
+                             .class_count = f->classes.count,
+                             .deep = cfg->classes == MR_CLASSES_DEPTH,
+                             .inner = f->inner,
+                             .first = f->first,
+                             .names = f->names,
+                             .name_at = f->name_at,
+                             .size = f->size};
+    return mri_masks_are_no_classes(&taken, part, where, err);
+}
+
 static int add_classes(mr_source *src, folder *f, mri_dir part, bool may_lack, const char *where,
                        const mr_source_config *cfg, mr_error *err)
 {
@@ -282,8 +296,9 @@ static int add_classes(mr_source *src, folder *f, mri_dir part, bool may_lack, c
     src->holds_none = f->count == 0;
     if (src->holds_none) return no_pictures(f, where, err);
     if (cfg->classes == MR_CLASSES_NONE) return check_parts(f, where, err);
-    if (cfg->classes != MR_CLASSES_FIRST) return MR_OK;
-    const int rc = mri_labels_inside(&f->classes, where, f->inner, &f->left, err);
+    int rc = f->labels ? check_masks(f, part, where, cfg, err) : MR_OK;
+    if (rc || cfg->classes != MR_CLASSES_FIRST) return rc;
+    rc = mri_labels_inside(&f->classes, where, f->inner, &f->left, err);
     src->holds_none = rc != MR_OK; /* look for the table */
     return rc;
 }

@@ -221,7 +221,7 @@ int mri_tree_classes(mri_listing *out, mri_dir part, const char *where, char inn
     if (out->count == 1 && with_pictures == 1 && left->of[MRI_LEFT_OTHERS].count)
         return mri_one_is_no_class(out, where, left, err);
     const bool deep = cfg->classes == MR_CLASSES_DEPTH;
-    rc = mri_masks_are_no_class(out, where, deep, err);
+    rc = mri_masks_are_no_class(out, where, part.in != NULL, deep, err);
     if (!rc)
         rc = deep ? mri_parts_are_apart(out, true, where, err)
                   : mri_odd_classes(out, part, where, inner, left, err);

@@ -100,6 +100,16 @@ done
 numpy '(2, 4, 4, 3)' 96 >images
 numpy '(2,)' 2 >labels
 
+# A mask of two values, in gray and indexed: of the size of the pictures, and of another one
+{
+    echo iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAAAAAA6mKC9AAAAEUlEQVR42mNggAJGKGAY2QIAQxAAge0p4IMAAAAASUVORK5CYII=
+    echo iVBORw0KGgoAAAANSUhEUgAAABAAAAAQAQMAAAAlPW0iAAAABlBMVEUAAADIAAA62343AAAADklEQVR42mPg/8BACgIAd7cP8V8mgawAAAAASUVORK5CYII=
+    echo iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAAAAADhZOFXAAAADElEQVR42mNgoA4AAABIAAEQRe/SAAAAAElFTkSuQmCC
+} >masks
+for mask in gray indexed small; do
+    read -r line
+    echo "$line" | base64 -d >"$mask.png"
+done <masks
 # ---- trees ----
 # content NAME COUNT: the content for any form of the name, with COUNT samples, in this variant.
 content() {
@@ -142,6 +152,7 @@ plant() {
     damaged) head -c 300 /dev/zero >"$path" ;;
     cut) content "$path" 2 | head -c 2000 >"$path" ;;
     tar | tfrecord | mrec | rec | jpg | bin | 100) content "x.$kind" 2 >"$path" ;;
+    gray | indexed | small) cat "$kind.png" >"$path" ;;
     detection | sagemaker) cat "$kind.rec" >"$path" ;;
     twice | later) cat "$kind.tar" >"$path" ;;
     between) cat "between.$variant.tar" >"$path" ;;
